@@ -1,0 +1,114 @@
+#include "kernels/cast.h"
+
+#include <cstdint>
+#include <cstring>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cast.cpp"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "kernels/lanes-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace starling {
+namespace HWY_NAMESPACE {
+
+// Calls step(d, i) for whole vectors, then lane by lane: `step` sees every element once.
+template <typename T, class Step>
+HWY_INLINE void for_each_vector(size_t count, const Step& step) {
+  const hn::ScalableTag<T> d;
+  const hn::CappedTag<T, 1> d1;
+  size_t i = 0;
+  for (; i + hn::Lanes(d) <= count; i += hn::Lanes(d)) step(d, i);
+  for (; i < count; ++i) step(d1, i);
+}
+
+// Keeps the largest value seen, in two accumulators: whole vectors and single lanes.
+template <typename T>
+struct Largest {
+  hn::Vec<hn::ScalableTag<T>> whole;
+  T single = 0;
+
+  HWY_INLINE Largest() : whole(hn::Zero(hn::ScalableTag<T>())) {}
+  HWY_INLINE void see(hn::ScalableTag<T>, hn::Vec<hn::ScalableTag<T>> v) { whole = hn::Max(whole, v); }
+#if HWY_TARGET != HWY_SCALAR  // where both tags are the same type
+  HWY_INLINE void see(hn::CappedTag<T, 1>, hn::Vec<hn::CappedTag<T, 1>> v) { single = HWY_MAX(single, hn::GetLane(v)); }
+#endif
+  HWY_INLINE T value() const { return HWY_MAX(single, max_lane(hn::ScalableTag<T>(), whole)); }
+};
+
+bool f32_to_bytes_loop(const float* x, size_t count, std::byte* out) {
+  Largest<int32_t> bits;
+  for_each_vector<float>(count, [&](auto d, size_t i) HWY_ATTR {
+    const auto v = hn::LoadU(d, x + i);
+    bits.see(hn::RebindToSigned<decltype(d)>(), magnitude_bits(d, v));
+    store_bytes(v, d, out + i * sizeof(float));
+  });
+  return bits.value() <= 0x7F7FFFFF;
+}
+
+bool f32_to_bf16_loop(const float* x, size_t count, std::byte* out) {
+  Largest<int32_t> bits;
+  for_each_vector<float>(count, [&](auto d, size_t i) HWY_ATTR {
+    const hn::RebindToSigned<decltype(d)> di;
+    const hn::Rebind<uint16_t, decltype(d)> d16;
+    const auto v = hn::LoadU(d, x + i);
+    const auto magnitude = magnitude_bits(d, v);
+    bits.see(di, magnitude);
+    const auto odd = hn::And(hn::ShiftRight<16>(magnitude), hn::Set(di, 1));
+    const auto rounded = hn::ShiftRight<16>(hn::Add(hn::Add(magnitude, hn::Set(di, 0x7FFF)), odd));
+    const auto finite = hn::Min(rounded, hn::Set(di, 0x7F7F));
+    // An infinity has no low bits; a NaN keeps its high ones and the quiet bit, so it cannot turn into an infinity.
+    const auto infinity = hn::Set(di, 0x7F800000);
+    const auto quiet = hn::IfThenElseZero(hn::Gt(magnitude, infinity), hn::Set(di, 0x40));
+    const auto other = hn::Or(hn::ShiftRight<16>(magnitude), quiet);
+    const auto value = hn::IfThenElse(hn::Lt(magnitude, infinity), finite, other);
+    const auto sign = hn::And(hn::ShiftRight<16>(hn::BitCast(di, v)), hn::Set(di, 0x8000));
+    store_bytes(hn::DemoteTo(d16, hn::Or(value, sign)), d16, out + i * sizeof(uint16_t));
+  });
+  return bits.value() <= 0x7F7FFFFF;
+}
+
+bool all_finite_f32_loop(const std::byte* bytes, size_t count) {
+  Largest<int32_t> bits;
+  for_each_vector<int32_t>(count, [&](auto d, size_t i) HWY_ATTR {
+    bits.see(d, hn::And(load_bytes(d, bytes + i * sizeof(float)), hn::Set(d, 0x7FFFFFFF)));
+  });
+  return bits.value() <= 0x7F7FFFFF;
+}
+
+bool all_finite_bf16_loop(const std::byte* bytes, size_t count) {
+  Largest<int16_t> bits;
+  for_each_vector<int16_t>(count, [&](auto d, size_t i) HWY_ATTR {
+    bits.see(d, hn::And(load_bytes(d, bytes + i * sizeof(int16_t)), hn::Set(d, int16_t{0x7FFF})));
+  });
+  return bits.value() <= 0x7F7F;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace starling
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace starling {
+
+HWY_EXPORT(f32_to_bytes_loop);
+HWY_EXPORT(f32_to_bf16_loop);
+HWY_EXPORT(all_finite_f32_loop);
+HWY_EXPORT(all_finite_bf16_loop);
+
+bool f32_to_bytes(const float* x, size_t count, std::byte* out) {
+  return HWY_DYNAMIC_DISPATCH(f32_to_bytes_loop)(x, count, out);
+}
+bool f32_to_bf16(const float* x, size_t count, std::byte* out) {
+  return HWY_DYNAMIC_DISPATCH(f32_to_bf16_loop)(x, count, out);
+}
+bool all_finite_f32(const std::byte* bytes, size_t count) {
+  return HWY_DYNAMIC_DISPATCH(all_finite_f32_loop)(bytes, count);
+}
+bool all_finite_bf16(const std::byte* bytes, size_t count) {
+  return HWY_DYNAMIC_DISPATCH(all_finite_bf16_loop)(bytes, count);
+}
+
+}  // namespace starling
+#endif  // HWY_ONCE

@@ -1,0 +1,54 @@
+#include "kernels/cuda/cast.h"
+
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/grid.cuh"
+
+namespace starling {
+namespace {
+using namespace cuda;
+
+__global__ void max_abs_bits_kernel(const float* x, size_t count, uint32_t* max_abs_bits) {
+  uint32_t largest = 0;
+  for (size_t i = first_index(); i < count; i += index_stride()) largest = max(largest, magnitude_bits(x[i]));
+  largest = warp_max(largest);
+  if (first_in_warp()) atomicMax(max_abs_bits, largest);
+}
+
+__device__ uint16_t bf16_of(float value) {
+  const uint32_t magnitude = magnitude_bits(value);
+  const uint32_t sign = (__float_as_uint(value) >> 16) & 0x8000u;
+  if (magnitude < 0x7F800000u) {
+    const uint32_t rounded = (magnitude + 0x7FFFu + ((magnitude >> 16) & 1u)) >> 16;
+    return static_cast<uint16_t>(min(rounded, 0x7F7Fu) | sign);
+  }
+  const uint32_t quiet = magnitude > 0x7F800000u ? 0x40u : 0u;
+  return static_cast<uint16_t>((magnitude >> 16) | quiet | sign);
+}
+
+__global__ void bf16_kernel(const float* x, size_t count, uint16_t* out, uint32_t* max_abs_bits) {
+  uint32_t largest = 0;
+  for (size_t i = first_index(); i < count; i += index_stride()) {
+    const float value = x[i];
+    largest = max(largest, magnitude_bits(value));
+    out[i] = bf16_of(value);
+  }
+  largest = warp_max(largest);
+  if (first_in_warp()) atomicMax(max_abs_bits, largest);
+}
+
+}  // namespace
+
+void max_abs_bits_cuda(const float* x, size_t count, uint32_t* max_abs_bits, void* stream) {
+  if (count == 0) return;
+  max_abs_bits_kernel<<<blocks_for(count), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(x, count, max_abs_bits);
+  check_launch("max_abs_bits");
+}
+
+void f32_to_bf16_cuda(const float* x, size_t count, std::byte* out, uint32_t* max_abs_bits, void* stream) {
+  if (count == 0) return;
+  bf16_kernel<<<blocks_for(count), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(
+      x, count, reinterpret_cast<uint16_t*>(out), max_abs_bits);
+  check_launch("f32_to_bf16");
+}
+
+}  // namespace starling

@@ -1,0 +1,88 @@
+#include "kernels/cuda/device.h"
+
+#include <cuda_runtime_api.h>
+
+#include <stdexcept>
+#include <string>
+
+namespace starling::cuda {
+namespace {
+
+cudaStream_t stream_of(void* stream) { return static_cast<cudaStream_t>(stream); }
+
+}  // namespace
+
+int device_count() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) != cudaSuccess) {
+    (void)cudaGetLastError();  // the failure is our answer; leave no trace of it for the next check
+    return 0;
+  }
+  return count;
+}
+
+void check(int error, const char* what) {
+  const auto code = static_cast<cudaError_t>(error);
+  if (code == cudaSuccess) return;
+  std::string message =
+      std::string(what) + " failed on the GPU: " + cudaGetErrorString(code) + " (" + cudaGetErrorName(code) + ")";
+  message += code == cudaErrorMemoryAllocation ? "; free GPU memory or train with a smaller model or batch"
+                                               : "; look at nvidia-smi and the driver's log, or run on the CPU";
+  throw std::runtime_error(message);
+}
+
+void check_launch(const char* kernel) { check(cudaGetLastError(), kernel); }
+
+int current_device() {
+  int device = 0;
+  check(cudaGetDevice(&device), "asking for the current device");
+  return device;
+}
+
+CurrentDevice::CurrentDevice(int device) : previous_(current_device()) {
+  check(cudaSetDevice(device), "choosing the device");
+}
+CurrentDevice::~CurrentDevice() { (void)cudaSetDevice(previous_); }
+
+Stream::Stream() {
+  cudaStream_t stream = nullptr;
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "creating a stream");
+  handle_ = stream;
+}
+Stream::~Stream() { (void)cudaStreamDestroy(stream_of(handle_)); }
+void Stream::wait() const { check(cudaStreamSynchronize(stream_of(handle_)), "waiting for a stream"); }
+
+Buffer::~Buffer() { release(); }
+
+void Buffer::release() {
+  if (data_ == nullptr) return;
+  (void)(kind_ == BufferKind::kDevice ? cudaFree(data_) : cudaFreeHost(data_));
+  data_ = nullptr;
+  capacity_bytes_ = 0;
+}
+
+std::byte* Buffer::reserve(size_t bytes) {
+  if (bytes <= capacity_bytes_) return data_;
+  release();
+  void* fresh = nullptr;
+  if (kind_ == BufferKind::kDevice) {
+    check(cudaMalloc(&fresh, bytes), "allocating device memory");
+  } else {
+    check(cudaMallocHost(&fresh, bytes), "allocating pinned host memory");
+  }
+  data_ = static_cast<std::byte*>(fresh);
+  capacity_bytes_ = bytes;
+  return data_;
+}
+
+void copy_async(void* to, const void* from, size_t bytes, void* stream) {
+  if (bytes == 0) return;
+  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_of(stream)), "a copy");
+}
+
+void zero_async(void* to, size_t bytes, void* stream) {
+  if (bytes == 0) return;
+  check(cudaMemsetAsync(to, 0, bytes, stream_of(stream)), "clearing memory");
+}
+
+}  // namespace starling::cuda

@@ -1,0 +1,35 @@
+// What one element means in the modulo codec: shared by every loop, host and device, so that they cannot differ.
+//
+// The projection of a vector q of int32 is sum r_i * q_i mod 2^32. The weight r_i is a column weight times a row
+// weight (rows of 4096), each a hash of its counter: the inner loop reads a table that stays in the L1 cache, and
+// the result does not depend on the order of the sums. All weights are odd, so a single wrapped element (an error
+// of 256 * w steps) always shows unless w is a multiple of 2^24; several hide from it once in some 10^7 blocks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace starling {
+
+inline constexpr size_t kModuloRow = 4096;  // elements per row; part of the payload format
+
+constexpr uint32_t mix_counter(uint32_t v) {
+  v ^= v >> 16;
+  v *= 0x85EBCA6Bu;
+  v ^= v >> 13;
+  v *= 0xC2B2AE35u;
+  return v ^ (v >> 16);
+}
+
+constexpr uint32_t modulo_column_weight(uint32_t column) { return mix_counter(column + 0x9E3779B9u) | 1u; }
+constexpr uint32_t modulo_row_weight(uint32_t row) { return mix_counter(row + 0x7F4A7C15u) | 1u; }
+
+// The difference of two codes, each first brought to the finer step by its shift (0..3): in [-127, 127].
+// The tie of -128 counts as 0, so that swapping the codes exactly negates the result.
+constexpr int32_t modulo_difference(uint8_t own, int own_shift, uint8_t peer, int peer_shift) {
+  const uint32_t raw = (uint32_t{peer} << peer_shift) - (uint32_t{own} << own_shift);
+  const int32_t wrapped = static_cast<int32_t>((raw & 0xFFu) ^ 0x80u) - 0x80;
+  return wrapped == -128 ? 0 : wrapped;
+}
+
+}  // namespace starling

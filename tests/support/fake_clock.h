@@ -1,0 +1,18 @@
+// A clock that a test moves by hand.
+#pragma once
+
+#include "gossip/clock.h"
+
+namespace starling {
+
+class FakeClock final : public Clock {
+ public:
+  TimePoint now() const override { return now_; }
+  void advance(Duration by) { now_ += by; }
+  void set(TimePoint to) { now_ = to; }
+
+ private:
+  TimePoint now_{std::chrono::hours(1)};
+};
+
+}  // namespace starling

@@ -1,0 +1,68 @@
+"""summary.py DIR...: one line, `N passed, N failed[, N skipped]`, over the logs that `meson test` left in each DIR.
+
+Counted by test case. A program that failed without a failing case of its own (it crashed, hung, or leaked at its
+end) counts as one failed; so does a DIR without a log: nothing ran there. Exits 1 when anything failed.
+"""
+import json
+import pathlib
+import sys
+import xml.etree.ElementTree as xml
+
+
+def owner(suite, case):
+  """The test program a case belongs to, as the log names it: `project.program[.suite]` or `project` and the case."""
+  _, _, rest = suite.partition('.')
+  return rest or case
+
+
+def outcome(case):
+  if case.find('failure') is not None or case.find('error') is not None:
+    return 'failed'
+  if case.find('skipped') is not None or case.get('status') == 'notrun':
+    return 'skipped'
+  return 'passed'
+
+
+def count_log(text, junit):
+  """Counts of one log: the lines of testlog.json, and the parsed testlog.junit.xml."""
+  counts = {'passed': 0, 'failed': 0, 'skipped': 0}
+  failing = []
+  for suite in junit.iter('testsuite'):
+    for case in suite.findall('testcase'):
+      result = outcome(case)
+      counts[result] += 1
+      if result == 'failed':
+        failing.append(owner(suite.get('name', ''), case.get('name', '')))
+  for line in text.splitlines():
+    program = json.loads(line)
+    name = program['name']
+    if program['is_fail'] and not any(f == name or f.startswith(name + '.') for f in failing):
+      counts['failed'] += 1
+  return counts
+
+
+def count_folder(folder):
+  total = {'passed': 0, 'failed': 0, 'skipped': 0}
+  logs = sorted((folder / 'meson-logs').glob('testlog*.json'))
+  for log in logs:
+    try:
+      counts = count_log(log.read_text(), xml.parse(log.with_suffix('.junit.xml')))
+    except (OSError, ValueError, KeyError, xml.ParseError) as error:
+      print(f'{log}: {error}')
+      counts = {'failed': 1}
+    for result, count in counts.items():
+      total[result] += count
+  if not logs or not any(total.values()):
+    total['failed'] += 1
+  return total
+
+
+def main(folders):
+  totals = [count_folder(pathlib.Path(folder)) for folder in folders] or [{'passed': 0, 'failed': 1, 'skipped': 0}]
+  passed, failed, skipped = (sum(t[result] for t in totals) for result in ('passed', 'failed', 'skipped'))
+  print(f'{passed} passed, {failed} failed' + (f', {skipped} skipped' if skipped else ''))
+  return 1 if failed else 0
+
+
+if __name__ == '__main__':
+  sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,58 @@
+"""The closing line of tools/test, on made-up logs: each way in which a run can go wrong must be counted."""
+import importlib.util
+import json
+import pathlib
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+SPEC = importlib.util.spec_from_file_location('summary', HERE / 'summary.py')
+summary = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(summary)
+
+GTEST = ('<testsuite name="starling.gossip/foo.Foo"><testcase name="A"/><testcase name="B">{}</testcase></testsuite>')
+
+
+class Summary(unittest.TestCase):
+  def count(self, programs, suites, name='testlog'):
+    with tempfile.TemporaryDirectory() as folder:
+      logs = pathlib.Path(folder) / 'meson-logs'
+      logs.mkdir()
+      (logs / f'{name}.json').write_text(''.join(json.dumps(program) + '\n' for program in programs))
+      (logs / f'{name}.junit.xml').write_text(f'<testsuites>{suites}</testsuites>')
+      counts = summary.count_folder(pathlib.Path(folder))
+    return counts['passed'], counts['failed'], counts['skipped']
+
+  def test_cases_are_counted_not_programs(self):
+    log = [{'name': 'gossip/foo', 'is_fail': False}]
+    self.assertEqual(self.count(log, GTEST.format('')), (2, 0, 0))
+    self.assertEqual(self.count(log, GTEST.format('<skipped/>')), (1, 0, 1))
+    self.assertEqual(self.count(log, GTEST.format(''), name='testlog-asan'), (2, 0, 0))
+
+  def test_a_failed_case_explains_its_program(self):
+    log = [{'name': 'gossip/foo', 'is_fail': True}]
+    self.assertEqual(self.count(log, GTEST.format('<failure/>')), (1, 1, 0))
+
+  def test_a_crash_without_a_failed_case_counts_once(self):
+    log = [{'name': 'gossip/foo', 'is_fail': True}]
+    self.assertEqual(self.count(log, GTEST.format('')), (2, 1, 0))
+    self.assertEqual(self.count(log, ''), (0, 1, 0))
+
+  def test_another_programs_failed_case_explains_nothing(self):
+    log = [{'name': 'gossip/foo', 'is_fail': True}, {'name': 'gossip/fo', 'is_fail': True}]
+    self.assertEqual(self.count(log, GTEST.format('<failure/>')), (1, 2, 0))
+
+  def test_a_program_without_cases_is_one_case(self):
+    log = [{'name': 'e2e/demo', 'is_fail': True}]
+    case = '<testcase name="e2e/demo"><error/></testcase>'
+    self.assertEqual(self.count(log, f'<testsuite name="starling">{case}</testsuite>'), (0, 1, 0))
+
+  def test_no_log_and_an_empty_or_torn_one_are_failures(self):
+    with tempfile.TemporaryDirectory() as folder:
+      self.assertEqual(summary.count_folder(pathlib.Path(folder))['failed'], 1)
+    self.assertEqual(self.count([], ''), (0, 1, 0))
+    self.assertEqual(self.count([], '<testsuite'), (0, 1, 0))
+
+
+if __name__ == '__main__':
+  unittest.main()

@@ -1,0 +1,241 @@
+"""tidy_test.py ROOT: the rules of this house that a compiler does not know, reported as TAP, one case a rule.
+
+Each rule is a function from a tree (path -> text) to findings (path, line, what is wrong). Before a rule is believed,
+it is shown trees with one planted break each, and must report it.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+LAYERS = ['kernels', 'compression', 'gossip', 'bootstrap', 'agent']   # lowest first
+FOLDERS = LAYERS + ['configs', 'tests', 'tools']
+TOP_FILES = {'meson.build', 'meson_options.txt', 'README.md', 'LICENSE'}
+
+CODE = ('.h', '.cpp', '.cu', '.cuh')
+TEXT = CODE + ('.py', '.sh', '.capnp', '.build', '.txt', '.yaml', '.md')
+MAX_LINE = 120
+MAX_FUNCTION_LINES = 70
+MAX_README_LINES = 60
+
+# (what it is, how its includes look, the files that may, at most so many of them)
+WALLS = [
+  ('ZeroMQ', r'zmq[\w.]*\.hp*$', r'gossip/net/\w+\.cpp', 1),
+  ("Cap'n Proto", r'(capnp|kj)/|.*\.capnp\.h$', r'gossip/net/\w+\.cpp', 1),
+  ('libsodium', r'sodium(\.h$|/)', r'gossip/net/identity\.cpp', 1),
+  ('yaml-cpp', r'yaml-cpp/', r'agent/config(_fields)?\.cpp', 2),
+  ('LibTorch', r'(torch|ATen|c10|caffe2)/', r'agent/torch_\w+\.cpp', None),
+  ('CUDA', r'(cuda|nv)\w*\.h$|(cub|thrust|cuda|cooperative_groups)/', r'kernels/cuda/.*|.*_cuda\.\w+', None),
+]
+INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
+
+
+def lines_of(tree, suffixes, folders=None):
+  for path, text in sorted(tree.items()):
+    if path.endswith(suffixes) and (folders is None or path.split('/')[0] in folders):
+      for number, line in enumerate(text.splitlines(), 1):
+        yield path, number, line
+
+
+def includes(tree, folders):
+  for path, number, line in lines_of(tree, CODE, folders):
+    match = INCLUDE.match(line)
+    if match:
+      yield path, number, match[1], match[2]
+
+
+def layers(tree):
+  """A folder includes only what lies below it; includes are written from the root."""
+  for path, number, quote, name in includes(tree, LAYERS):
+    own, other = path.split('/')[0], name.split('/')[0]
+    if other in LAYERS and LAYERS.index(other) > LAYERS.index(own):
+      yield path, number, f'{own} lies below {other} and may not include {name}'
+    elif other in ('tests', 'tools'):
+      yield path, number, f'production code may not include {name}'
+    elif quote == '"' and other not in LAYERS + ['hwy']:
+      yield path, number, f'write the path from the root, or <{name}> when it is not ours'
+
+
+def walls(tree):
+  """A third-party library is seen by the files behind its wall only."""
+  for what, looks, allowed, most in WALLS:
+    inside = set()
+    for path, number, _, name in includes(tree, LAYERS):
+      if re.match(looks, name):
+        if not re.fullmatch(allowed, path):
+          yield path, number, f'{what} ({name}) may be included by {allowed} only'
+        inside.add(path)
+    if most and len(inside) > most:
+      yield sorted(inside)[-1], 1, f'{what} is included by {len(inside)} files, not {most}: {", ".join(sorted(inside))}'
+
+
+def blank(text):
+  """The code with comments, literals and preprocessor lines blanked out, every line still where it was."""
+  pattern = re.compile(
+    r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<!\w)\'(?:\\.|[^\'\\\n])+\'|^[ \t]*#(?:\\\n|[^\n])*',
+    re.S | re.M)
+  return pattern.sub(lambda m: '\n' * m[0].count('\n'), text)
+
+
+def is_function(head):
+  """Whether what stands before a `{` outside any function begins a function's body."""
+  head = re.sub(r'\btemplate\s*<(?:[^<>]|<(?:[^<>]|<[^<>]*>)*>)*>', '', head)
+  while '(' in head:
+    head, before = re.sub(r'\([^()]*\)', ' CALL ', head), head
+    if head == before:
+      break
+  return 'CALL' in head and not re.search(r'\b(namespace|class|struct|union|enum)\b', head) and '=' not in head
+
+
+def functions(text):
+  """(first line, line count) of each function body; what is nested in one counts as part of it."""
+  depth, start, head, line = [], None, '', 1
+  for char in blank(text):
+    line += char == '\n'
+    if char == '{':
+      depth.append(start is None and is_function(head))
+      if depth[-1]:
+        start = line
+      head = ''
+    elif char == '}' and depth:
+      if depth.pop():
+        yield start, line - start + 1
+        start = None
+      head = ''
+    elif char == ';':
+      head = ''
+    else:
+      head += char
+
+
+def function_length(tree):
+  """No function is longer than a screen."""
+  for path, text in sorted(tree.items()):
+    if path.endswith(CODE):
+      for line, count in functions(text):
+        if count > MAX_FUNCTION_LINES:
+          yield path, line, f'a function of {count} lines; at most {MAX_FUNCTION_LINES}'
+
+
+def line_length(tree):
+  for path, number, line in lines_of(tree, ('',)):
+    if len(line) > MAX_LINE and not path.endswith('.md'):
+      yield path, number, f'{len(line)} characters; at most {MAX_LINE}'
+
+
+def pragma_once(tree):
+  """Every header guards itself; Highway's `-inl.h` files are compiled once per instruction set and guard by toggle."""
+  for path, text in sorted(tree.items()):
+    if path.endswith(('.h', '.cuh')) and not path.endswith('-inl.h'):
+      if not re.search(r'^#pragma once$', text, re.M):
+        yield path, 1, 'no #pragma once'
+
+
+def no_sleep(tree):
+  """A test waits for what it needs, with a deadline; it never sleeps and hopes."""
+  for path, number, line in lines_of(tree, CODE + ('.py',), ['tests']):
+    if re.search(r'\bsleep_(for|until)\b|\b(u|nano)?sleep *\(', line):
+      yield path, number, 'a sleep in a test: wait for the condition, with a deadline'
+
+
+def banned_words(tree):
+  for path, number, line in lines_of(tree, ('',)):
+    match = re.search(r'\b(TO' r'DO|FIX' r'ME|X{3})\b', line)
+    if match:
+      yield path, number, f'{match[0]}: do it now, or say plainly what does not work yet'
+
+
+def top_level(tree):
+  """The root holds what it always held."""
+  for entry in sorted({path.split('/')[0] for path in tree}):
+    if entry not in TOP_FILES and entry not in FOLDERS and not entry.startswith('.'):
+      yield entry, 1, 'does not belong at the root'
+
+
+def readmes(tree):
+  """A folder has one page that says what lives there and what may never enter."""
+  present = {path.split('/')[0] for path in tree}
+  for folder in FOLDERS:
+    if folder in present and f'{folder}/README.md' not in tree:
+      yield f'{folder}/README.md', 1, 'is missing'
+  for path, text in sorted(tree.items()):
+    if path.endswith('/README.md') and text.count('\n') > MAX_README_LINES:
+      yield path, 1, f'{text.count(chr(10))} lines; at most {MAX_README_LINES}'
+
+
+LONG_BODY = '  if (a) {\n    b();\n  }\n' * 30
+# Each rule with trees that break it: planted once, found once.
+RULES = {
+  layers: [
+    {'kernels/a.h': '#include "gossip/peer.h"\n'},
+    {'gossip/net/a.cpp': '#include "agent/config.h"\n'},
+    {'agent/a.cpp': '#include "tests/support/clock.h"\n'},
+    {'agent/a.cpp': '#include "config.h"\n'},
+  ],
+  walls: [
+    {'gossip/exchange/a.cpp': '#include <zmq.hpp>\n'},
+    {'gossip/net/a.cpp': '#include <zmq.hpp>\n', 'gossip/net/b.cpp': '#include <zmq.hpp>\n'},
+    {'gossip/net/wire.h': '#include "gossip/net/wire.capnp.h"\n'},
+    {'gossip/net/keys.cpp': '#include <sodium.h>\n'},
+    {'agent/main.cpp': '#include <yaml-cpp/yaml.h>\n'},
+    {'agent/trainer.cpp': '#include <torch/torch.h>\n'},
+    {'agent/torch_model.h': '#include <ATen/core/Tensor.h>\n'},
+    {'compression/codec.cpp': '#include <cuda_runtime.h>\n'},
+  ],
+  function_length: [
+    {'agent/a.cpp': 'namespace x {\nvoid f(int a) {\n' + LONG_BODY + '}\n}\n'},
+    {'agent/a.cpp': 'template <class T>\nA<T>::A(B b)\n    : b_{b}, c_(1) {\n' + LONG_BODY + '}\n'},
+    {'tests/a_test.cpp': 'TEST(Thing, Does) {\n' + LONG_BODY + '}\n'},
+  ],
+  line_length: [{'gossip/a.h': '// ' + 'x' * MAX_LINE + '\n'}, {'tools/a.py': '#' * (MAX_LINE + 1)}],
+  pragma_once: [{'gossip/a.h': '// #pragma once\nint f();\n'}],
+  no_sleep: [{'tests/a_test.cpp': 'std::this_thread::sleep' '_for(1s);\n'}, {'tests/a.py': 'time.sleep' '(1)\n'}],
+  banned_words: [{'agent/a.cpp': '// TO' 'DO: later\n'}],
+  top_level: [{'utils/a.h': ''}, {'notes.md': ''}],
+  readmes: [{'gossip/a.h': ''}, {'gossip/README.md': '\n' * (MAX_README_LINES + 1)}],
+}
+# And what none of them may report.
+CLEAN = {
+  'agent/README.md': 'x\n' * MAX_README_LINES,
+  'agent/torch_model.cpp': '#include <torch/torch.h>\n#include "agent/torch_model.h"\n#include "kernels/cuda/pair.h"\n',
+  'agent/a.cpp': 'struct A {\n' + '  int f() const { return 1; }\n  int b = g(1);\n' * 40 + '};\n'
+                 + 'constexpr int kTable[] = {f(1),\n' + '1,\n' * 80 + '};\n'
+                 + '/* { ( */ const char* s = "{ \\" (";\n' + 'void h() { for (;;) { k(\'{\'); } }\n' * 80,
+}
+
+
+def read_tree(root):
+  """Path -> text of every file of the project that is text."""
+  try:
+    command = ['git', '-C', str(root), 'ls-files', '-z', '--cached', '--others', '--exclude-standard']
+    names = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split('\0')
+    paths = [root / name for name in names if name]
+  except (OSError, subprocess.CalledProcessError):   # an unpacked archive, or no git
+    paths = [path for entry in root.iterdir() if not entry.name.startswith(('build', '.'))
+             for path in ([entry] if entry.is_file() else entry.rglob('*')) if '__pycache__' not in path.parts]
+  tree = {}
+  for path in paths:
+    if path.is_file():
+      is_script = not path.suffix and path.parent.name in ('tools', '.ci')
+      name = path.relative_to(root).as_posix()
+      tree[name] = path.read_text(errors='replace') if path.suffix in TEXT or is_script else ''
+  return tree
+
+
+def main(root):
+  tree = read_tree(root)
+  cases = [('tree is read', [] if 'meson.build' in tree else [(str(root), 1, 'holds no meson.build')])]
+  for rule, plants in RULES.items():
+    name = rule.__name__.replace('_', ' ')
+    missed = [(str(sorted(plant)[0]), 1, f'planted in a made-up tree, not found by {name}')
+              for plant in plants if len(list(rule(plant))) != 1]
+    cases.append((f'{name}: finds what was planted', missed + list(rule(CLEAN))))
+    cases.append((name, list(rule(tree))))
+  print(f'1..{len(cases)}')
+  for number, (name, findings) in enumerate(cases, 1):
+    print(f'{"not ok" if findings else "ok"} {number} - {name}')
+    for path, line, what in findings:
+      print(f'{path}:{line}: {what}', file=sys.stderr)   # Meson keeps a TAP program's output to itself
+
+
+main(pathlib.Path(sys.argv[1]).resolve())

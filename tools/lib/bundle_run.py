@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""Runs what this bundle holds beside the PyTorch of this machine's python3:
+
+  run starling ARGUMENTS...   the program
+  run tests [SUITE]           the test programs (of one suite: run tests gpu), closing with `N passed, N failed`
+"""
+import importlib.util
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as xml
+
+BUNDLE = pathlib.Path(__file__).resolve().parent
+
+
+def torch_folder():
+  """The installed PyTorch's folder; found without importing it, which takes seconds."""
+  wanted = (BUNDLE / 'torch_version').read_text().strip()
+  spec = importlib.util.find_spec('torch')
+  if spec is None or spec.origin is None:
+    sys.exit(f'run: {sys.executable} has no torch; install it: pip install torch=={wanted}')
+  folder = pathlib.Path(spec.origin).parent
+  found = re.search(r"__version__ = '([^'+]*)", (folder / 'version.py').read_text())
+  if not found or found[1] != wanted:
+    sys.exit(f'run: this bundle was built for torch {wanted}, and {folder} holds {found and found[1]}: '
+             f'pip install torch=={wanted}, or bundle again from a build beside that version')
+  return folder
+
+
+def environment():
+  paths = [str(BUNDLE / 'lib'), str(torch_folder() / 'lib'), os.environ.get('LD_LIBRARY_PATH', '')]
+  return dict(os.environ, LD_LIBRARY_PATH=':'.join(path for path in paths if path))
+
+
+def count_cases(report):
+  """(failed, skipped, passed) cases of one program, from GoogleTest's own report."""
+  failed = skipped = passed = 0
+  for case in xml.parse(report).iter('testcase'):
+    if case.find('failure') is not None:
+      failed += 1
+    elif case.find('skipped') is not None or case.get('status') == 'notrun':
+      skipped += 1
+    else:
+      passed += 1
+  return failed, skipped, passed
+
+
+def run_tests(suite):
+  env = environment()
+  report = BUNDLE / 'report.xml'
+  totals = [0, 0, 0]
+  for line in (BUNDLE / 'tests.list').read_text().splitlines():
+    suites, seconds, program, *arguments = line.split('\t')
+    if suite and suite not in suites.split(','):
+      continue
+    report.unlink(missing_ok=True)
+    command = [str(BUNDLE / 'tests' / program), *arguments, f'--gtest_output=xml:{report}', '--gtest_brief=1']
+    print(f'== {program}', flush=True)
+    try:
+      code = subprocess.run(command, env=env, cwd=BUNDLE, timeout=int(seconds), stdin=subprocess.DEVNULL).returncode
+    except subprocess.TimeoutExpired:
+      print(f'{program}: killed after {seconds} s')
+      code = 1
+    counts = count_cases(report) if report.exists() else (0, 0, 0)
+    if code != 0 and counts[0] == 0:   # crashed, hung, or could not start
+      print(f'{program}: ended with {code} and no failed case')
+      counts = (1, *counts[1:])
+    totals = [total + count for total, count in zip(totals, counts)]
+  failed, skipped, passed = totals
+  if not any(totals):
+    print(f'no test of suite {suite} in this bundle' if suite else 'no tests in this bundle')
+    failed = 1
+  print(f'{passed} passed, {failed} failed' + (f', {skipped} skipped' if skipped else ''))
+  return 1 if failed else 0
+
+
+def main(arguments):
+  if arguments[:1] == ['starling']:
+    os.execve(BUNDLE / 'starling', ['starling', *arguments[1:]], environment())
+  if arguments[:1] == ['tests'] and len(arguments) <= 2:
+    return run_tests(arguments[1] if len(arguments) == 2 else '')
+  sys.exit(__doc__)
+
+
+sys.exit(main(sys.argv[1:]))

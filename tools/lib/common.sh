@@ -1,0 +1,70 @@
+# Sourced by the scripts of tools/: where things are, how they speak, how they call Meson.
+# shellcheck shell=bash
+root="$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)"
+build="$root/build"        # everything made here lies below; git ignores it
+venv="$build/venv"         # Meson and Ninja
+main="$build/meson"        # Meson's own folder for the ordinary build
+log="$build/setup.log"     # what apt and pip had to say
+
+meson_version=1.12.1
+ninja_version=1.13.2
+torch_version=2.11.0
+
+export CCACHE_NOHASHDIR=1  # a build in another folder still finds its objects in the cache
+
+say() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; }
+die() { say "$*"; exit 1; }
+
+# quietly WHAT COMMAND...: its output goes to the log; when it fails, the log's end is shown.
+quietly() {
+  local what="$1" start
+  shift
+  say "$what"
+  start=$(stat -c %s "$log" 2>/dev/null || echo 0)
+  "$@" >>"$log" 2>&1 </dev/null && return
+  tail -c "+$((start + 1))" "$log" | tail -n 25 >&2
+  say "failed: $what (all of it: $log)"
+  return 1
+}
+
+meson() { PATH="$venv/bin:$PATH" "$venv/bin/meson" "$@"; }
+
+# Objects that include LibTorch take up to 2 GB each to compile: as many jobs as fit into memory.
+ninja() {
+  local cores fit
+  cores=$(nproc)
+  fit=$(awk '/^MemAvailable/ { print int($2 / 2097152) }' /proc/meminfo)
+  [ "${fit:-1}" -ge 1 ] || fit=1
+  PATH="$venv/bin:$PATH" "$venv/bin/ninja" -j "$((cores < fit ? cores : fit))" "$@"
+}
+
+# meson_folder DIR OPTIONS...: sets DIR up, anew when the options or the compilers changed.
+meson_folder() {
+  local folder="$1" key
+  shift
+  key="$(printf '%s\n' "$meson_version" "$root" "$@"; cat "$build/native.ini")"
+  [ "$(cat "$folder/starling.key" 2>/dev/null)" = "$key" ] && return
+  rm -rf "$folder"
+  mkdir -p "$folder"
+  meson setup "$folder" "$root" --native-file "$build/native.ini" "$@" >"$folder/setup.log" 2>&1 || {
+    tail -n 25 "$folder/setup.log" >&2
+    say "meson setup failed (all of it: $folder/setup.log)"
+    return 1
+  }
+  printf '%s\n' "$key" >"$folder/starling.key"
+}
+
+# forget_tests DIR: a crashed program would leave the results of its last good run to be counted again.
+forget_tests() {
+  [ -d "$1" ] || return 0
+  find "$1" -name '*.xml' -type f -delete
+  rm -f "$1"/meson-logs/testlog*
+}
+
+# summarize DIR...: the closing line over the test logs of these folders; fails when a test did.
+summarize() {
+  local python="$venv/bin/python"
+  [ -x "$python" ] || python=python3
+  command -v "$python" >/dev/null || { echo '0 passed, 1 failed'; return 1; }
+  "$python" "$root/tests/support/summary.py" "$@"
+}
