@@ -1,0 +1,64 @@
+#include "compression/codec.h"
+
+#include <array>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "compression/bf16.h"
+#include "compression/fp32.h"
+#include "compression/modulo8.h"
+#ifdef STARLING_CUDA
+#include "compression/codec_cuda.h"
+#endif
+#include "kernels/check.h"
+
+namespace starling {
+namespace {
+
+constexpr std::array<std::pair<CodecKind, std::string_view>, 3> kNames = {{
+    {CodecKind::kFp32, "fp32"},
+    {CodecKind::kBf16, "bf16"},
+    {CodecKind::kModulo8, "modulo8"},
+}};
+
+std::unique_ptr<Codec> make_host_codec(CodecKind kind) {
+  switch (kind) {
+    case CodecKind::kFp32: return std::make_unique<Fp32Codec>();
+    case CodecKind::kBf16: return std::make_unique<Bf16Codec>();
+    case CodecKind::kModulo8: return std::make_unique<Modulo8Codec>();
+  }
+  STARLING_CHECK(!"a codec kind that parse_codec does not know");
+  return nullptr;
+}
+
+}  // namespace
+
+std::optional<CodecKind> parse_codec(std::string_view name) {
+  for (const auto& [kind, known] : kNames) {
+    if (known == name) return kind;
+  }
+  return std::nullopt;
+}
+
+std::string_view codec_name(CodecKind kind) {
+  for (const auto& [known, name] : kNames) {
+    if (known == kind) return name;
+  }
+  STARLING_CHECK(!"a codec kind without a name");
+  return {};
+}
+
+std::unique_ptr<Codec> make_codec(CodecKind kind, MemorySpace space) {
+  std::unique_ptr<Codec> host = make_host_codec(kind);
+  if (space == MemorySpace::kHost) return host;
+#ifdef STARLING_CUDA
+  return make_cuda_codec(std::move(host));
+#else
+  throw std::runtime_error("codec " + std::string(codec_name(kind)) +
+                           ": params on a GPU need a build with CUDA, and this one has none; build with "
+                           "-Dcuda=enabled (nvcc needed), or train on the CPU");
+#endif
+}
+
+}  // namespace starling

@@ -1,0 +1,94 @@
+// The seam between vectors and bytes. A codec turns one block of params into a payload, judges a peer's payload, and
+// applies the pair's delta from the two payloads both ends hold (the transcript rule: never from one's own floats).
+//
+// A codec is a dialogue of at most three messages per block: open, reply, close. All codecs so far end after open;
+// CodecTraits::messages says how many there are and the wire carries the stage, so longer dialogues fit the same seam.
+//
+// Pure: no clock, no I/O, no threads of its own. Payloads always lie in host memory; params lie where the View says.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "kernels/view.h"
+
+namespace starling {
+
+using Bytes = std::span<const std::byte>;
+using MutableBytes = std::span<std::byte>;
+
+enum class CodecKind : uint8_t { kFp32 = 1, kBf16 = 2, kModulo8 = 3 };  // on the wire: never renumber
+
+// "fp32", "bf16", "modulo8"; nullopt for any other name.
+std::optional<CodecKind> parse_codec(std::string_view name);
+std::string_view codec_name(CodecKind kind);
+
+struct CodecTraits {
+  bool linear;          // payloads can be summed at an owner
+  bool unbiased;        // E[decode(encode(x))] == x
+  bool needs_residual;  // only sound with error feedback
+  int messages;         // 1 = the dialogue ends after open
+};
+
+// What one agent remembers per block between snapshots. Fixed-scale codecs ignore it.
+struct BlockState {
+  int8_t step_exponent = kUnset;   // modulo: step = 2^step_exponent
+  static constexpr int8_t kUnset = -128;
+};
+
+enum class [[nodiscard]] PayloadStatus {
+  kOk,
+  kWrongSize,    // not exactly payload_bytes(element_count)
+  kBadHeader,    // a field outside its range
+  kNonFinite,    // a NaN or an infinity, in a payload that can hold one
+};
+
+// The outcome of laying a peer's payload beside one's own.
+enum class [[nodiscard]] PairStatus {
+  kOk,
+  kWrapped,      // modulo: the true difference left the code range; the block leaves this exchange
+  kStepsApart,   // modulo: the two steps differ too much to compare; the block leaves this exchange
+};
+
+struct PairStats {
+  double squared_distance = 0;  // sum over the block of (peer - own)^2, as the payloads say
+  float max_abs_difference = 0;
+};
+
+class Codec {
+ public:
+  virtual ~Codec() = default;
+  virtual CodecKind kind() const = 0;
+  virtual CodecTraits traits() const = 0;
+
+  // Exact, fixed by the element count alone: nothing to expand, nothing to bomb.
+  virtual size_t payload_bytes(size_t element_count) const = 0;
+
+  // Writes the open message of one block. REQUIRES: out.size() == payload_bytes(x.count).
+  // False if x holds a non-finite value: the agent is sick and must not share.
+  [[nodiscard]] virtual bool encode(ConstView x, const BlockState& state, MutableBytes out) const = 0;
+
+  // Is this foreign payload well-formed and finite? Looks at nothing but its bytes.
+  virtual PayloadStatus check(Bytes payload, size_t element_count) const = 0;
+
+  // May the two payloads (both already checked) form a delta? Fills stats on kOk. Gives the same verdict on both ends:
+  // pair(a, b) and pair(b, a) agree.
+  virtual PairStatus pair(Bytes own, Bytes peer, size_t element_count, PairStats* stats) const = 0;
+
+  // x += coefficient * f(own, peer), f antisymmetric and bit-identical on every machine: f32 difference, one rounding
+  // by the multiply, one by the add, no fused multiply-add. REQUIRES: pair(own, peer) == kOk.
+  virtual void apply(float coefficient, Bytes own, Bytes peer, View x) const = 0;
+
+  // What the next snapshot of this block should remember, given how this pairing went. Modulo: doubles the step on
+  // kWrapped, moves towards the step the measured distance asks for on kOk; adopts the coarser one on kStepsApart.
+  virtual void learn(PairStatus status, const PairStats& stats, Bytes own, Bytes peer, BlockState* state) const = 0;
+};
+
+// `space` chooses the element loops: kCuda needs a build with CUDA and a GPU, else throws std::runtime_error.
+std::unique_ptr<Codec> make_codec(CodecKind kind, MemorySpace space);
+
+}  // namespace starling

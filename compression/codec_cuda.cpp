@@ -1,0 +1,178 @@
+#include "compression/codec_cuda.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "compression/modulo8_encode.h"
+#include "compression/modulo8_format.h"
+#include "compression/modulo8_pairing.h"
+#include "kernels/check.h"
+#include "kernels/cuda/cast.h"
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/modulo.h"
+#include "kernels/cuda/pair.h"
+
+namespace starling {
+namespace {
+
+using modulo8_format::kHeaderBytes;
+
+// Where the GPU leaves its results, in device memory and in their pinned copy: the results, then the payload.
+struct Slot {
+  static constexpr size_t kResultBytes = 64;  // room for ModuloEncoded; keeps the payload aligned
+  static_assert(sizeof(ModuloEncoded) <= kResultBytes);
+
+  std::byte* base;
+  ModuloEncoded* result() const { return reinterpret_cast<ModuloEncoded*>(base); }
+  std::byte* payload() const { return base + kResultBytes; }
+};
+
+// Scratch for one call at a time. A call takes the lock, makes the codec's GPU current and puts both back.
+class CudaScratch {
+ public:
+  CudaScratch() : device_id_(cuda::current_device()) {}
+
+  class Use {
+   public:
+    explicit Use(CudaScratch& scratch) : scratch_(scratch), lock_(scratch.mutex_), current_(scratch.device_id_) {}
+    void* stream() const { return scratch_.stream_.handle(); }
+    void wait() const { scratch_.stream_.wait(); }
+    Slot device(size_t payload_bytes) { return {scratch_.device_.reserve(Slot::kResultBytes + payload_bytes)}; }
+    Slot pinned(size_t payload_bytes) { return {scratch_.pinned_.reserve(Slot::kResultBytes + payload_bytes)}; }
+
+   private:
+    CudaScratch& scratch_;
+    std::lock_guard<std::mutex> lock_;
+    cuda::CurrentDevice current_;
+  };
+
+ private:
+  std::mutex mutex_;
+  int device_id_;
+  cuda::Stream stream_;
+  cuda::Buffer device_{cuda::BufferKind::kDevice};
+  cuda::Buffer pinned_{cuda::BufferKind::kPinnedHost};
+};
+
+class CudaCodec final : public Codec {
+ public:
+  explicit CudaCodec(std::unique_ptr<Codec> host)
+      : host_(std::move(host)), kind_(host_->kind()), scratch_(std::make_unique<CudaScratch>()) {}
+
+  CodecKind kind() const override { return kind_; }
+  CodecTraits traits() const override { return host_->traits(); }
+  size_t payload_bytes(size_t element_count) const override { return host_->payload_bytes(element_count); }
+  PayloadStatus check(Bytes payload, size_t element_count) const override {
+    return host_->check(payload, element_count);
+  }
+  PairStatus pair(Bytes own, Bytes peer, size_t element_count, PairStats* stats) const override {
+    return host_->pair(own, peer, element_count, stats);
+  }
+  void learn(PairStatus status, const PairStats& stats, Bytes own, Bytes peer, BlockState* state) const override {
+    host_->learn(status, stats, own, peer, state);
+  }
+
+  [[nodiscard]] bool encode(ConstView x, const BlockState& state, MutableBytes out) const override {
+    STARLING_CHECK(x.space == MemorySpace::kCuda);
+    STARLING_CHECK(out.size() == payload_bytes(x.count));
+    CudaScratch::Use use(*scratch_);
+    return kind_ == CodecKind::kModulo8 ? encode_modulo8(use, x, state, out) : encode_dense(use, x, out);
+  }
+
+  void apply(float coefficient, Bytes own, Bytes peer, View x) const override {
+    STARLING_CHECK(x.space == MemorySpace::kCuda);
+    STARLING_CHECK(own.size() == payload_bytes(x.count) && peer.size() == own.size());
+    if (x.count == 0) return;
+    CudaScratch::Use use(*scratch_);
+    const size_t pitch = (own.size() + Slot::kResultBytes - 1) / Slot::kResultBytes * Slot::kResultBytes;
+    std::byte* const pinned = use.pinned(2 * pitch).payload();
+    std::byte* const device = use.device(2 * pitch).payload();
+    std::memcpy(pinned, own.data(), own.size());
+    std::memcpy(pinned + pitch, peer.data(), peer.size());
+    cuda::copy_async(device, pinned, 2 * pitch, use.stream());
+    launch_apply(use, coefficient, own, peer, device, device + pitch, x);
+    use.wait();
+  }
+
+ private:
+  bool encode_dense(CudaScratch::Use& use, ConstView x, MutableBytes out) const {
+    const Slot device = use.device(out.size());
+    const Slot pinned = use.pinned(out.size());
+    cuda::zero_async(device.result(), Slot::kResultBytes, use.stream());
+    if (kind_ == CodecKind::kBf16) {
+      f32_to_bf16_cuda(x.data, x.count, device.payload(), &device.result()->max_abs_bits, use.stream());
+      cuda::copy_async(pinned.base, device.base, Slot::kResultBytes + out.size(), use.stream());
+    } else {
+      max_abs_bits_cuda(x.data, x.count, &device.result()->max_abs_bits, use.stream());
+      cuda::copy_async(pinned.base, device.base, Slot::kResultBytes, use.stream());
+      cuda::copy_async(pinned.payload(), x.data, out.size(), use.stream());
+    }
+    use.wait();
+    if (!out.empty()) std::memcpy(out.data(), pinned.payload(), out.size());
+    return std::isfinite(std::bit_cast<float>(pinned.result()->max_abs_bits));
+  }
+
+  bool encode_modulo8(CudaScratch::Use& use, ConstView x, const BlockState& state, MutableBytes out) const {
+    const Slot device = use.device(x.count);
+    const Slot pinned = use.pinned(x.count);
+    const auto fetch = [&](size_t payload_bytes) {
+      cuda::copy_async(pinned.base, device.base, Slot::kResultBytes + payload_bytes, use.stream());
+      use.wait();
+      return *pinned.result();
+    };
+    const auto measure = [&] {
+      cuda::zero_async(device.result(), Slot::kResultBytes, use.stream());
+      max_abs_bits_cuda(x.data, x.count, &device.result()->max_abs_bits, use.stream());
+      return std::bit_cast<float>(fetch(0).max_abs_bits);
+    };
+    const auto encode_at = [&](int exponent) {
+      cuda::zero_async(device.result(), Slot::kResultBytes, use.stream());
+      modulo_encode_cuda(x.data, x.count, exponent, device.payload(), device.result(), use.stream());
+      return fetch(x.count);
+    };
+    const auto header = modulo8_encode(state, measure, encode_at);
+    if (!header) return false;
+    modulo8_format::write_header(*header, out);
+    if (x.count > 0) std::memcpy(out.data() + kHeaderBytes, pinned.payload(), x.count);
+    return true;
+  }
+
+  void launch_apply(CudaScratch::Use& use, float coefficient, Bytes own, Bytes peer, const std::byte* device_own,
+                    const std::byte* device_peer, View x) const {
+    switch (kind_) {
+      case CodecKind::kFp32:
+        return pair_apply_f32_cuda(coefficient, device_own, device_peer, x.count, x.data, use.stream());
+      case CodecKind::kBf16:
+        return pair_apply_bf16_cuda(coefficient, device_own, device_peer, x.count, x.data, use.stream());
+      case CodecKind::kModulo8: {
+        const Modulo8Pairing pairing(own, peer);
+        STARLING_CHECK(pairing.comparable());
+        return modulo_apply_cuda(pairing.factor(coefficient), device_own + kHeaderBytes, pairing.own_shift,
+                                 device_peer + kHeaderBytes, pairing.peer_shift, x.count, x.data, use.stream());
+      }
+    }
+    STARLING_CHECK(!"a codec kind without a CUDA twin");
+  }
+
+  std::unique_ptr<Codec> host_;
+  CodecKind kind_;
+  std::unique_ptr<CudaScratch> scratch_;
+};
+
+}  // namespace
+
+std::unique_ptr<Codec> make_cuda_codec(std::unique_ptr<Codec> host) {
+  if (cuda::device_count() == 0) {
+    throw std::runtime_error("codec " + std::string(codec_name(host->kind())) +
+                             ": params on a GPU were asked for, but CUDA finds none; look at nvidia-smi and "
+                             "CUDA_VISIBLE_DEVICES, or train on the CPU");
+  }
+  return std::make_unique<CudaCodec>(std::move(host));
+}
+
+}  // namespace starling

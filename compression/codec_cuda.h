@@ -1,0 +1,15 @@
+// Codecs over params in GPU memory. Built only with CUDA.
+#pragma once
+
+#include <memory>
+
+#include "compression/codec.h"
+
+namespace starling {
+
+// Encodes and applies on the GPU that is current now; checks and pairs payloads, which lie in host memory, with
+// `host`. The caller has finished what it does to the params on other streams before a call; when a call returns,
+// its work is done. Throws std::runtime_error without a usable GPU.
+std::unique_ptr<Codec> make_cuda_codec(std::unique_ptr<Codec> host);
+
+}  // namespace starling

@@ -1,0 +1,32 @@
+#include <cmath>
+
+#include "compression/fp32.h"
+#include "compression/fp32_format.h"
+#include "kernels/cast.h"
+#include "kernels/check.h"
+#include "kernels/pair.h"
+
+namespace starling {
+
+PayloadStatus Fp32Codec::check(Bytes payload, size_t element_count) const {
+  if (payload.size() != fp32_format::payload_bytes(element_count)) return PayloadStatus::kWrongSize;
+  return all_finite_f32(payload.data(), element_count) ? PayloadStatus::kOk : PayloadStatus::kNonFinite;
+}
+
+PairStatus Fp32Codec::pair(Bytes own, Bytes peer, size_t element_count, PairStats* stats) const {
+  STARLING_CHECK(own.size() == fp32_format::payload_bytes(element_count) && peer.size() == own.size());
+  const PairSums sums = pair_sums_f32(own.data(), peer.data(), element_count);
+  if (!std::isfinite(sums.max_abs_difference)) return PairStatus::kWrapped;
+  *stats = {.squared_distance = sums.squared_distance, .max_abs_difference = sums.max_abs_difference};
+  return PairStatus::kOk;
+}
+
+void Fp32Codec::apply(float coefficient, Bytes own, Bytes peer, View x) const {
+  STARLING_CHECK(x.space == MemorySpace::kHost);
+  STARLING_CHECK(own.size() == fp32_format::payload_bytes(x.count) && peer.size() == own.size());
+  pair_apply_f32(coefficient, own.data(), peer.data(), x.count, x.data);
+}
+
+void Fp32Codec::learn(PairStatus, const PairStats&, Bytes, Bytes, BlockState*) const {}
+
+}  // namespace starling

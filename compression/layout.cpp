@@ -1,0 +1,39 @@
+#include "compression/layout.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "compression/codec.h"
+#include "kernels/check.h"
+
+namespace starling {
+
+Layout Layout::cut(std::vector<Section> sections, size_t block_elements) {
+  STARLING_CHECK(block_elements > 0);
+  Layout layout;
+  for (size_t s = 0; s < sections.size(); ++s) {
+    const size_t end = sections[s].element_count;
+    size_t offset = 0;
+    while (offset < end) {
+      const size_t count = std::min(block_elements, end - offset);
+      layout.blocks.push_back({static_cast<uint32_t>(s), offset, count});
+      offset += count;
+    }
+  }
+  layout.sections = std::move(sections);
+  return layout;
+}
+
+size_t Layout::element_count() const {
+  size_t total = 0;
+  for (const Section& section : sections) total += section.element_count;
+  return total;
+}
+
+size_t Layout::payload_bytes(const Codec& codec) const {
+  size_t total = 0;
+  for (const Block& block : blocks) total += codec.payload_bytes(block.element_count);
+  return total;
+}
+
+}  // namespace starling

@@ -1,0 +1,60 @@
+#include "compression/modulo8_step.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "compression/modulo8_format.h"
+
+namespace starling::modulo8_step {
+namespace {
+
+using namespace modulo8_format;
+
+constexpr int kCoverSteps = 6;            // a fresh block spreads over +-2^6 steps
+constexpr int kDistanceSteps = 5;         // in the long run the largest difference takes 2^5 steps, 1/4 of the range
+constexpr int kEmptyBlockExponent = -10;  // an all-zero block says nothing about the differences to come
+constexpr int kSmallestRemembered = -60;
+
+int clamp_exponent(int exponent) { return std::clamp(exponent, kMinExponent, kMaxExponent); }
+
+// The smallest k with value <= 2^k. REQUIRES: value > 0 and finite.
+int ceil_log2(float value) {
+  int exponent = 0;
+  const float fraction = std::frexp(value, &exponent);  // value = fraction * 2^exponent, fraction in [1/2, 1)
+  return fraction == 0.5f ? exponent - 1 : exponent;
+}
+
+}  // namespace
+
+int smallest_exponent(float max_abs) {
+  return max_abs == 0 ? kMinExponent : clamp_exponent(ceil_log2(max_abs) - kQuantisedBits);
+}
+
+int first_exponent(float max_abs) {
+  return max_abs == 0 ? kEmptyBlockExponent : clamp_exponent(ceil_log2(max_abs) - kCoverSteps);
+}
+
+std::optional<int> remembered_exponent(const BlockState& state) {
+  if (state.step_exponent == BlockState::kUnset) return std::nullopt;
+  return clamp_exponent(state.step_exponent);
+}
+
+int8_t next_exponent(PairStatus status, float max_abs_difference, int own, int peer, const BlockState& state) {
+  int next = own;
+  if (status == PairStatus::kWrapped) {
+    next = std::max(own, peer) + 1;
+  } else if (status == PairStatus::kStepsApart) {
+    next = std::max(own, peer);
+  } else if (max_abs_difference == 0) {
+    next = std::max(own - 1, kSmallestRemembered);
+  } else {
+    next = std::max({ceil_log2(max_abs_difference) - kDistanceSteps, own - 1, kSmallestRemembered});
+  }
+  // Raised since this snapshot was taken, by another pairing of it: that one needs the room.
+  if (state.step_exponent != BlockState::kUnset && state.step_exponent > own) {
+    next = std::max<int>(next, state.step_exponent);
+  }
+  return static_cast<int8_t>(clamp_exponent(next));
+}
+
+}  // namespace starling::modulo8_step

@@ -1,0 +1,24 @@
+// How modulo8 chooses the exponent of its step: when a snapshot is taken, and after two payloads met.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "compression/codec.h"
+
+namespace starling::modulo8_step {
+
+// The smallest legal exponent at which every |q_i| <= 2^30, given the largest |x|.
+int smallest_exponent(float max_abs);
+
+// For a block never paired before: its own values cover +-64 steps, so the differences of similar blocks fit.
+int first_exponent(float max_abs);
+
+// The exponent to encode with. It may prove too small: then take smallest_exponent of what was measured.
+// nullopt while nothing is known: measure, and take first_exponent.
+std::optional<int> remembered_exponent(const BlockState& state);
+
+// What to remember for the next snapshot. `own` and `peer` are the exponents of the two payloads.
+int8_t next_exponent(PairStatus status, float max_abs_difference, int own, int peer, const BlockState& state);
+
+}  // namespace starling::modulo8_step

@@ -1,0 +1,226 @@
+#include "compression/modulo8.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "compression/modulo8_format.h"
+#include "tests/kernels/inputs.h"
+
+namespace starling {
+namespace {
+
+using Payload = std::vector<std::byte>;
+const Modulo8Codec kCodec;
+
+Payload encode(const std::vector<float>& x, const BlockState& state = {}) {
+  Payload payload(kCodec.payload_bytes(x.size()));
+  EXPECT_TRUE(kCodec.encode({x.data(), x.size(), MemorySpace::kHost}, state, payload));
+  return payload;
+}
+
+int exponent_of(const Payload& payload) { return modulo8_format::read_header(payload).exponent; }
+
+PairStatus pair(const Payload& own, const Payload& peer, PairStats* stats) {
+  return kCodec.pair(own, peer, own.size() - modulo8_format::kHeaderBytes, stats);
+}
+
+void apply(float coefficient, const Payload& own, const Payload& peer, std::vector<float>& x) {
+  kCodec.apply(coefficient, own, peer, {x.data(), x.size(), MemorySpace::kHost});
+}
+
+TEST(Modulo8, PayloadHoldsTheLowBytes) {
+  const Payload payload = encode({0.0f, 1.0f, -1.0f, 300.0f, -129.5f}, {.step_exponent = 0});
+  const int expected[] = {0, 1, 255, 300 - 256, 256 - 130};
+  EXPECT_EQ(exponent_of(payload), 0);
+  for (size_t i = 0; i < 5; ++i) EXPECT_EQ(std::to_integer<int>(payload[8 + i]), expected[i]) << i;
+  for (size_t i = 1; i < 4; ++i) EXPECT_EQ(payload[i], std::byte{0});
+}
+
+// The damage test: every header the writer cannot have written is refused.
+TEST(Modulo8, CheckRefusesEveryBadHeader) {
+  const Payload good = encode({1.0f, 2.0f, 3.0f});
+  for (int exponent = -128; exponent < 128; ++exponent) {
+    Payload other = good;
+    other[0] = static_cast<std::byte>(exponent);
+    const bool legal = exponent >= -100 && exponent <= 100;
+    EXPECT_EQ(kCodec.check(other, 3), legal ? PayloadStatus::kOk : PayloadStatus::kBadHeader) << exponent;
+  }
+  for (size_t bit = 8; bit < 32; ++bit) {
+    Payload other = good;
+    other[bit / 8] ^= static_cast<std::byte>(1 << bit % 8);
+    EXPECT_EQ(kCodec.check(other, 3), PayloadStatus::kBadHeader) << bit;
+  }
+}
+
+// The projection also guards the codes: no single flip behind the exponent passes for a difference. (Where the true
+// difference is 0, a flipped top bit makes a tie, which counts as 0: nothing to see.)
+TEST(Modulo8, AFlippedCodeOrProjectionBitIsSeen) {
+  TestRng rng(draw_rng_seed());
+  std::vector<float> x = normal_vector(rng, 5000, 1.0f);
+  const Payload own = encode(x, {.step_exponent = -6});
+  for (float& value : x) value += (rng() % 2 == 0 ? 1 : -1) * std::ldexp(static_cast<float>(2 + rng() % 50), -6);
+  const Payload good = encode(x, {.step_exponent = -6});
+  PairStats undamaged;
+  ASSERT_EQ(pair(own, good, &undamaged), PairStatus::kOk);
+  for (int trial = 0; trial < 2000; ++trial) {
+    Payload damaged = good;
+    const size_t bit = 32 + rng() % ((good.size() - 4) * 8);
+    damaged[bit / 8] ^= static_cast<std::byte>(1 << bit % 8);
+    ASSERT_EQ(kCodec.check(damaged, 5000), PayloadStatus::kOk);
+    PairStats stats;
+    EXPECT_EQ(pair(own, damaged, &stats), PairStatus::kWrapped) << bit;
+  }
+}
+
+TEST(Modulo8, ATooFineStepIsRaisedAndTheCodesStillSayTheTruth) {
+  TestRng rng(draw_rng_seed());
+  for (float deviation : {1e-20f, 1.0f, 1e30f}) {
+    const std::vector<float> x = normal_vector(rng, 777, deviation);
+    const Payload payload = encode(x, {.step_exponent = -100});
+    const int exponent = exponent_of(payload);
+    EXPECT_GT(exponent, -100);
+    EXPECT_EQ(payload, encode(x, {.step_exponent = static_cast<int8_t>(exponent)}));
+    for (size_t i = 0; i < x.size(); ++i) {
+      const auto q = static_cast<int64_t>(std::nearbyint(std::ldexp(double{x[i]}, -exponent)));
+      EXPECT_LE(std::abs(q), int64_t{1} << 30);
+      EXPECT_EQ(payload[8 + i], static_cast<std::byte>(q));
+    }
+  }
+}
+
+TEST(Modulo8, EveryWrapIsFoundAndEveryFitIsAccepted) {
+  TestRng rng(draw_rng_seed());
+  int wrapped = 0, fitted = 0;
+  for (int trial = 0; trial < 3000; ++trial) {
+    const size_t count = 1 + rng() % 9000;
+    const int gap = static_cast<int>(rng() % 7) - 3;
+    const BlockState own_state{.step_exponent = static_cast<int8_t>(-8 + std::max(gap, 0))};
+    const BlockState peer_state{.step_exponent = static_cast<int8_t>(-8 + std::max(-gap, 0))};
+    // Whole steps of the coarser side on both sides, so the true difference in fine steps is known exactly.
+    const int coarse = std::abs(gap);
+    std::vector<float> a(count), b(count);
+    for (size_t i = 0; i < count; ++i) {
+      const int base = static_cast<int>(rng() % 2000000) - 1000000;
+      const int limit = 127 >> coarse;
+      const int difference = static_cast<int>(rng() % (2 * limit + 1)) - limit;
+      a[i] = std::ldexp(static_cast<float>(base), -8 + coarse);
+      b[i] = std::ldexp(static_cast<float>(base + difference), -8 + coarse);
+    }
+    const size_t wraps = rng() % 2 == 0 ? 0 : 1 + rng() % 3;
+    for (size_t w = 0; w < wraps; ++w) {  // 128 fine steps or more, either way
+      const int far = (128 >> coarse) + static_cast<int>(rng() % 100000);
+      const size_t at = rng() % count;
+      b[at] = a[at] + std::ldexp(static_cast<float>(rng() % 2 == 0 ? far : -far), -8 + coarse);
+    }
+    PairStats stats;
+    const PairStatus status = pair(encode(a, own_state), encode(b, peer_state), &stats);
+    ASSERT_EQ(status, wraps == 0 ? PairStatus::kOk : PairStatus::kWrapped) << "trial " << trial << " gap " << gap;
+    ++(wraps == 0 ? fitted : wrapped);
+  }
+  EXPECT_GT(wrapped, 1000);
+  EXPECT_GT(fitted, 1000);
+}
+
+TEST(Modulo8, WholesaleWrapsAreFoundToo) {
+  TestRng rng(draw_rng_seed());
+  for (int trial = 0; trial < 200; ++trial) {
+    const std::vector<float> a = normal_vector(rng, 20000, 1.0f);
+    const std::vector<float> b = normal_vector(rng, 20000, 1.0f);
+    PairStats stats;
+    EXPECT_EQ(pair(encode(a, {.step_exponent = -8}), encode(b, {.step_exponent = -8}), &stats), PairStatus::kWrapped);
+  }
+}
+
+TEST(Modulo8, StepsMoreThanThreeApartAreNotCompared) {
+  const std::vector<float> x(5, 0.25f);
+  for (int8_t gap = -8; gap <= 8; ++gap) {
+    PairStats stats;
+    const PairStatus status =
+        pair(encode(x, {.step_exponent = -10}), encode(x, {.step_exponent = static_cast<int8_t>(-10 + gap)}), &stats);
+    EXPECT_EQ(status, std::abs(gap) <= 3 ? PairStatus::kOk : PairStatus::kStepsApart) << int{gap};
+  }
+}
+
+// Two agents whose params drift apart at random between exchanges.
+struct Drifters {
+  TestRng rng{draw_rng_seed()};
+  std::vector<float> a, b;
+  BlockState state_a, state_b;
+  PairStats stats;
+  int exponent_a = 0, exponent_b = 0;
+
+  explicit Drifters(size_t count) : a(normal_vector(rng, count, 1.0f)), b(a) {}
+
+  PairStatus round(float drift) {
+    for (std::vector<float>* x : {&a, &b}) {
+      if (drift == 0) break;
+      const std::vector<float> noise = normal_vector(rng, x->size(), drift);
+      for (size_t i = 0; i < x->size(); ++i) (*x)[i] += noise[i];
+    }
+    const Payload own = encode(a, state_a), peer = encode(b, state_b);
+    exponent_a = exponent_of(own);
+    exponent_b = exponent_of(peer);
+    const PairStatus status = pair(own, peer, &stats);
+    if (status == PairStatus::kOk) {
+      apply(0.5f, own, peer, a);
+      apply(0.5f, peer, own, b);
+    }
+    kCodec.learn(status, stats, own, peer, &state_a);
+    kCodec.learn(status, stats, peer, own, &state_b);
+    return status;
+  }
+  int run(int rounds, float drift) {  // how many were not kOk
+    int bad = 0;
+    for (int i = 0; i < rounds; ++i) bad += round(drift) != PairStatus::kOk;
+    return bad;
+  }
+  double largest_difference_in_steps() const {
+    return std::ldexp(double{stats.max_abs_difference}, -std::min(exponent_a, exponent_b));
+  }
+};
+
+TEST(Modulo8, LearnFollowsTheDistanceOfADriftingPair) {
+  Drifters pair(3000);
+  float before = 1.0f;  // the first step covers the values themselves
+  for (float drift : {1e-3f, 1e-1f, 1e-4f, 3e-6f, 1.0f}) {
+    const int doublings = std::max(0, static_cast<int>(std::ceil(std::log2(drift / before))));
+    EXPECT_LE(pair.run(30, drift), doublings + 2) << "drift " << drift << " took too long to follow";
+    before = drift;
+    for (int round = 0; round < 40; ++round) {
+      EXPECT_EQ(pair.round(drift), PairStatus::kOk) << "drift " << drift;
+      EXPECT_LE(std::abs(pair.exponent_a - pair.exponent_b), 1);
+      EXPECT_GE(pair.largest_difference_in_steps(), 10) << "drift " << drift << ": the step is too coarse";
+    }
+    double distance = 0;
+    for (size_t i = 0; i < pair.a.size(); ++i) distance += std::pow(double{pair.a[i]} - pair.b[i], 2);
+    EXPECT_LT(std::sqrt(distance / 3000), 0.3 * drift) << "right after an exchange the two are close";
+  }
+}
+
+TEST(Modulo8, ASettledPairMeetsToTheLastBitAndTheStepStopsFalling) {
+  Drifters pair(2000);
+  pair.run(30, 1e-2f);
+  EXPECT_EQ(pair.run(80, 0.0f), 0);
+  float largest = 0;
+  for (size_t i = 0; i < pair.a.size(); ++i) {
+    largest = std::max(largest, std::fabs(pair.a[i]));
+    EXPECT_NEAR(pair.a[i], pair.b[i], 2e-7 * largest);
+  }
+  EXPECT_GE(std::ldexp(1.0, pair.exponent_a + 30), largest);
+  EXPECT_LE(pair.run(40, 1e-2f), 26) << "from the finest step back up, one doubling a round";
+  EXPECT_EQ(pair.run(20, 1e-2f), 0);
+}
+
+TEST(Modulo8, AStrangerWithAnotherStepIsJoinedSoon) {
+  Drifters pair(1000);
+  pair.state_a.step_exponent = -25;
+  pair.state_b.step_exponent = 3;
+  EXPECT_LE(pair.run(30, 1e-3f), 3);
+  EXPECT_EQ(pair.run(20, 1e-3f), 0);
+  EXPECT_LE(std::abs(pair.exponent_a - pair.exponent_b), 1);
+}
+
+}  // namespace
+}  // namespace starling
