@@ -1,0 +1,38 @@
+// How long to wait for a partner: the usual duration of an exchange plus a margin of its spread. Every
+// arrival feeds it, late ones too; else a deadline once too short would stay so for ever (soundness C7).
+#pragma once
+
+#include <algorithm>
+
+#include "gossip/clock.h"
+#include "gossip/exchange/robust_window.h"
+
+namespace starling {
+
+class AdaptiveDeadline {
+ public:
+  static constexpr double kSpread = 4;               // margin in units of the deviation
+  static constexpr double kDeviationFloor = 0.1;     // of the median: a steady series still needs a margin
+  static constexpr size_t kSamplesMin = 8;           // below: the longest deadline
+
+  // REQUIRES: 0 < min <= max.
+  AdaptiveDeadline(Duration min, Duration max) : min_(min), max_(max) {}
+
+  void arrived(Duration after) { seconds_.add(seconds(after)); }
+
+  // Nothing at all came: twice the deadline that was waited for.
+  void missed(Duration deadline) { seconds_.add(2 * seconds(deadline)); }
+
+  Duration current() const {
+    if (seconds_.size() < kSamplesMin) return max_;
+    const double median = seconds_.median();
+    const double deviation = std::max(seconds_.deviation(median), kDeviationFloor * median);
+    return std::clamp(from_seconds(median + kSpread * deviation), min_, max_);
+  }
+
+ private:
+  Duration min_, max_;
+  RobustWindow seconds_;
+};
+
+}  // namespace starling

@@ -1,0 +1,253 @@
+#include "gossip/exchange/pairwise.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "gossip/exchange/bitmap.h"
+#include "gossip/exchange/pairwise_impl.h"
+#include "gossip/exchange/weight.h"
+#include "kernels/check.h"
+
+namespace starling {
+
+Pairwise::Impl::Impl(const PairwiseOptions& options, const Layout& layout, const Codec& codec, Worker& worker,
+                     const Clock& clock, Outbox& outbox)
+    : options(options), layout(layout), codec(codec), worker(worker), clock(clock), outbox(outbox),
+      deadline(options.deadline_min, options.deadline_max), guard(options.clip),
+      states(layout.blocks.size()) {
+  STARLING_CHECK(!layout.blocks.empty() && layout.blocks.size() <= kBlocksMax);
+  STARLING_CHECK(options.deadline_min.count() > 0 && options.deadline_min <= options.deadline_max);
+  size_t largest = 1;
+  for (const Block& block : layout.blocks) {
+    payload_bytes.push_back(codec.payload_bytes(block.element_count));
+    payload_bytes_total += payload_bytes.back();
+    largest = std::max(largest, payload_bytes.back());
+  }
+  window = static_cast<uint32_t>(std::max<size_t>(2, kCreditBytes / largest));
+}
+
+// ---- exchanges ----
+
+Exchange& Pairwise::Impl::add_exchange(const ExchangeId& xid, const PeerId& peer, double own_offer,
+                                       Duration deadline) {
+  const TimePoint now = clock.now();
+  Exchange exchange{.xid = xid, .peer = peer, .own = snapshot, .own_offer = own_offer, .started_at = now,
+                    .deadline_at = now + deadline, .deadline = deadline,
+                    .blocks = PeerBlocks(layout.blocks.size(), window)};
+  return exchanges.emplace(xid, std::move(exchange)).first->second;
+}
+
+Exchange* Pairwise::Impl::find(const ExchangeId& xid, const PeerId& from) {
+  const auto it = exchanges.find(xid);
+  return it != exchanges.end() && it->second.peer == from ? &it->second : nullptr;
+}
+
+bool Pairwise::Impl::under_way_with(const PeerId& peer) const {
+  const bool open = std::any_of(exchanges.begin(), exchanges.end(),
+                                [&](const auto& entry) { return entry.second.peer == peer; });
+  return open || decider.waits_for_ack_from(peer);
+}
+
+void Pairwise::Impl::report(const Exchange& exchange, ExchangeOutcome outcome, uint32_t blocks_mixed) {
+  if (reports.size() >= kReportsMax) reports.erase(reports.begin());
+  ExchangeReport& report = reports.emplace_back();
+  report.peer = exchange.peer;
+  report.initiated = exchange.initiated;
+  report.outcome = outcome;
+  report.duration = clock.now() - exchange.started_at;
+  report.blocks_mixed = blocks_mixed;
+  report.blocks_total = static_cast<uint32_t>(layout.blocks.size());
+  report.payload_bytes_sent = exchange.bytes_sent;
+  report.payload_bytes_received = exchange.bytes_received;
+  report.distance = exchange.distance;
+  report.scale = exchange.scale;
+  report.peer_round = exchange.peer_round;
+}
+
+// Decided: the delta is queued and the exchange is gone from here on.
+void Pairwise::Impl::finish_applied(Exchange& exchange, const CommitTerms& terms) {
+  learn(exchange);
+  const double gain = terms.scale * std::min(exchange.own_offer, exchange.peer_offer);
+  const double proposer_mass = exchange.initiated ? exchange.own->mass : exchange.peer_mass;
+  const double acceptor_mass = exchange.initiated ? exchange.peer_mass : exchange.own->mass;
+  const PairCoefficients both = pair_coefficients(gain, proposer_mass, acceptor_mass);
+
+  const bool late_blocks = exchange.blocks.late_outside(terms.blocks);
+  PairDelta& delta = decided.emplace_back();
+  delta.own = exchange.own;
+  delta.peer = exchange.blocks.take(terms.blocks);
+  delta.blocks = terms.blocks;
+  delta.coefficient = exchange.initiated ? both.proposer : both.acceptor;
+  if (exchange.holds_share) decided_shares.push_back(exchange.own_offer);
+
+  exchange.scale = terms.scale;
+  exchange.distance = distance(exchange, terms.blocks);
+  ++(late_blocks ? counters.late : counters.done);
+  report(exchange, late_blocks ? ExchangeOutcome::kLate : ExchangeOutcome::kDone,
+         static_cast<uint32_t>(count_bits(terms.blocks)));
+  exchanges.erase(ExchangeId(exchange.xid));
+}
+
+// Over, and nothing was applied: its share can be offered again.
+void Pairwise::Impl::finish_failed(Exchange& exchange, ExchangeOutcome outcome) {
+  learn(exchange);
+  if (exchange.holds_share) budget.give_back(exchange.own_offer);
+  if (outcome == ExchangeOutcome::kFailed) ++counters.failed;
+  report(exchange, outcome, 0);
+  exchanges.erase(ExchangeId(exchange.xid));
+}
+
+// ---- boundary ----
+
+void Pairwise::Impl::publish(std::shared_ptr<const Snapshot> next) {
+  if (next == nullptr) {   // nothing to share any more: exchanges under way end with the snapshots they have
+    snapshot = nullptr;
+    return;
+  }
+  STARLING_CHECK(next->blocks.size() == layout.blocks.size());
+  STARLING_CHECK(mass_is_sane(next->mass));
+  const TimePoint now = clock.now();
+  if (snapshot != nullptr) publish_interval = now - published_at;
+  published_at = now;
+  snapshot = std::move(next);
+
+  // What earlier snapshots promised and the new one does not contain yet still counts. Except for a doubt
+  // that lasts: it moves the params once, whenever; it must not keep its share from the others.
+  budget = SnapshotBudget();
+  for (auto& [xid, exchange] : exchanges) {
+    exchange.holds_share = exchange.holds_share && !(exchange.vote && now >= exchange.deadline_at);
+    if (exchange.holds_share) budget.hold(exchange.own_offer);
+  }
+  for (double share : decided_shares) budget.hold(share);
+}
+
+void Pairwise::Impl::forget(const PeerId& peer) {
+  std::vector<ExchangeId> gone;
+  for (const auto& [xid, exchange] : exchanges) {
+    if (exchange.peer == peer) gone.push_back(xid);
+  }
+  decider.forget(peer);
+  voter.forget(peer);
+  for (const ExchangeId& xid : gone) finish_failed(exchanges.at(xid), ExchangeOutcome::kFailed);
+  std::erase_if(commits, [&](const auto& entry) { return entry.second.acceptor == peer; });
+  std::erase_if(late, [&](const Late& entry) { return entry.peer == peer; });
+  stash.forget(peer);
+  retry_votes();
+}
+
+// ---- messages ----
+
+// An exchange is with one life of the peer. The next life knows nothing of it and must not vote in it; what
+// comes late from the life before is void. False: ignore the message.
+bool Pairwise::Impl::same_life(const PeerId& from, uint64_t generation) {
+  uint64_t known = 0;
+  for (const auto& [xid, exchange] : exchanges) {
+    if (exchange.peer == from) known = std::max(known, exchange.peer_generation);
+  }
+  for (const auto& [counter, repeat] : commits) {
+    if (repeat.acceptor == from) known = std::max(known, repeat.generation);
+  }
+  if (known != 0 && known < generation) forget(from);
+  return known <= generation;
+}
+
+void Pairwise::Impl::handle(const PeerId& from, uint64_t generation, const Message& message,
+                            const SharedBytes& payload) {
+  if (from == options.self || !same_life(from, generation)) return ignore();
+  if (const auto* m = std::get_if<Propose>(&message)) return on_propose(from, generation, *m);
+  if (const auto* m = std::get_if<Accept>(&message)) return on_accept(from, generation, *m);
+  if (const auto* m = std::get_if<Busy>(&message)) return on_busy(from, *m);
+  if (const auto* m = std::get_if<BlockPayload>(&message)) return on_block(from, *m, payload);
+  if (const auto* m = std::get_if<Credit>(&message)) return on_credit(from, *m);
+  if (const auto* m = std::get_if<Have>(&message)) return on_have(from, *m);
+  if (const auto* m = std::get_if<Commit>(&message)) return on_commit(from, *m);
+  if (const auto* m = std::get_if<Abort>(&message)) return on_abort(from, generation, *m);
+  if (const auto* m = std::get_if<CommitAck>(&message)) return on_ack(from, *m);
+  if (const auto* m = std::get_if<Query>(&message)) return on_query(from, *m);
+  ignore();
+}
+
+// ---- time ----
+
+TimePoint Pairwise::Impl::next_event(const Exchange& exchange) {
+  if (exchange.vote) return exchange.query_at;
+  return std::min(exchange.initiated ? exchange.deadline_at : exchange.vote_at, exchange.credit_repeat_at);
+}
+
+TimePoint Pairwise::Impl::next_deadline() const {
+  TimePoint next = stash.next_expiry();
+  for (const auto& [xid, exchange] : exchanges) next = std::min(next, next_event(exchange));
+  for (const auto& [counter, repeat] : commits) next = std::min(next, repeat.next_at);
+  for (const Late& entry : late) next = std::min(next, entry.expires_at);
+  return next;
+}
+
+void Pairwise::Impl::tick() {
+  const TimePoint now = clock.now();
+  std::vector<ExchangeId> due;
+  for (const auto& [xid, exchange] : exchanges) {
+    if (next_event(exchange) <= now) due.push_back(xid);
+  }
+  for (const ExchangeId& xid : due) {
+    const auto it = exchanges.find(xid);   // an earlier one may have ended it
+    if (it != exchanges.end()) tick_exchange(it->second);
+  }
+  tick_commits();
+  tick_late();
+  stash.expire(now);
+}
+
+void Pairwise::Impl::tick_exchange(Exchange& exchange) {
+  const TimePoint now = clock.now();
+  if (exchange.vote) {
+    outbox.send(exchange.peer, Query{exchange.xid});
+    exchange.query_at = now + exchange.query_backoff;
+    exchange.query_backoff = std::min(2 * exchange.query_backoff, kRepeatMax);
+    return;
+  }
+  if (exchange.credit_repeat_at <= now) {   // the last CREDIT may be lost; blocks may wait for it
+    outbox.send(exchange.peer, Credit{exchange.xid, exchange.blocks.credit()});
+    exchange.credit_repeat_at = now + exchange.deadline / kCreditRepeats;
+  }
+  if (!exchange.initiated) {
+    if (exchange.vote_at <= now) try_vote(exchange);
+  } else if (exchange.deadline_at <= now) {
+    try_decide(exchange);
+  }
+}
+
+// ---- the public face ----
+
+Pairwise::Pairwise(const PairwiseOptions& options, const Layout& layout, const Codec& codec, Worker& worker,
+                   const Clock& clock, Outbox& outbox)
+    : impl_(std::make_unique<Impl>(options, layout, codec, worker, clock, outbox)) {}
+Pairwise::~Pairwise() = default;
+
+void Pairwise::publish(std::shared_ptr<const Snapshot> snapshot) { impl_->publish(std::move(snapshot)); }
+bool Pairwise::propose(const PeerId& peer) { return impl_->propose(peer); }
+bool Pairwise::proposing() const { return impl_->decider.is_open(impl_->last_counter); }
+void Pairwise::handle(const PeerId& from, uint64_t generation, const Message& message,
+                      const SharedBytes& payload) {
+  impl_->handle(from, generation, message, payload);
+}
+void Pairwise::tick() { impl_->tick(); }
+TimePoint Pairwise::next_deadline() const { return impl_->next_deadline(); }
+void Pairwise::forget(const PeerId& peer) { impl_->forget(peer); }
+
+std::vector<PairDelta> Pairwise::take_decided() {
+  impl_->decided_shares.clear();   // the next snapshot will contain them
+  return std::exchange(impl_->decided, {});
+}
+std::vector<ExchangeReport> Pairwise::take_reports() { return std::exchange(impl_->reports, {}); }
+bool Pairwise::in_doubt() const { return impl_->voter.in_doubt_count() > 0; }
+bool Pairwise::idle() const { return impl_->exchanges.empty() && impl_->decider.empty(); }
+
+const std::vector<BlockState>& Pairwise::block_states() const { return impl_->states; }
+void Pairwise::set_block_states(std::vector<BlockState> states) {
+  STARLING_CHECK(states.size() == impl_->layout.blocks.size());
+  impl_->states = std::move(states);
+}
+const PairwiseCounters& Pairwise::counters() const { return impl_->counters; }
+Duration Pairwise::current_deadline() const { return impl_->deadline.current(); }
+
+}  // namespace starling

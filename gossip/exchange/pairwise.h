@@ -1,0 +1,97 @@
+// The pairwise exchange of DESIGN §4: two agents, one commit, per block. Both apply equal and opposite deltas or
+// neither, so sum(mass * params) is conserved whatever is lost, late, doubled or reordered (soundness C1, §1).
+//
+//   A                                   B
+//   PROPOSE{xid, offer, mass} ────────> check, choose offer; or BUSY
+//             <──────────── ACCEPT{offer, mass}     then blocks flow both ways under credits
+//             <──────────── HAVE{blocks of A that B holds and has passed, scale}: B in doubt, cannot refuse
+//   decide K = both bitmaps, s = min
+//   COMMIT{K, s} ─────────────────────> apply later, ACK
+// Presumed abort: A keeps the commit record until ACK; asked about what it does not remember or has not decided (it
+// then aborts it) it answers ABORT. B never decides alone.
+//
+// Steps: 3 latencies + 2 transfers for the acceptor. Bytes on the wire: one payload each way + about 1 KiB.
+// A state machine: no sockets, no threads; arithmetic goes through the Worker. All calls on the control thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "compression/codec.h"
+#include "compression/layout.h"
+#include "gossip/clock.h"
+#include "gossip/exchange/snapshot.h"
+#include "gossip/net/message.h"
+#include "gossip/net/outbox.h"
+#include "gossip/rng.h"
+#include "gossip/worker.h"
+
+namespace starling {
+
+struct PairwiseOptions {
+  PeerId self;
+  uint64_t generation = 0;
+  Duration deadline_min = std::chrono::milliseconds(20);
+  Duration deadline_max = std::chrono::milliseconds(500);
+  double clip = 0;                  // guard: a distance counts at most clip * median of the recent ones; 0 = off
+  size_t param_blocks = 0;          // blocks [0, param_blocks) are params: only they count for the distance
+};
+
+struct PairwiseCounters {
+  uint64_t initiated = 0, accepted = 0, done = 0, late = 0, failed = 0, busy_sent = 0, busy_received = 0;
+  uint64_t blocks_refused = 0;      // wrong size, non-finite, damaged
+  uint64_t blocks_wrapped = 0, blocks_steps_apart = 0;
+  uint64_t messages_ignored = 0;    // for exchanges unknown or long over
+};
+
+class Pairwise {
+ public:
+  // All references must outlive the object. `codec` is used from worker jobs only.
+  Pairwise(const PairwiseOptions& options, const Layout& layout, const Codec& codec, Worker& worker,
+           const Clock& clock, Outbox& outbox);
+  ~Pairwise();
+  Pairwise(const Pairwise&) = delete;
+  Pairwise& operator=(const Pairwise&) = delete;
+
+  // A new boundary: from now on exchanges use this snapshot. Those begun on older snapshots go on with theirs.
+  // Null: share nothing until the next one; proposals are answered BUSY.
+  void publish(std::shared_ptr<const Snapshot> snapshot);
+
+  // Begins an exchange with `peer`. False: no snapshot yet, its budget is spent, or one with this peer is under way.
+  bool propose(const PeerId& peer);
+
+  // The exchange this agent initiated last is neither decided nor given up.
+  bool proposing() const;
+
+  // Any message of the pairwise group; others are ignored. `from` and `generation` are the frame's sender.
+  void handle(const PeerId& from, uint64_t generation, const Message& message, const SharedBytes& payload);
+  void tick();                                // deadlines, repeats
+  TimePoint next_deadline() const;            // when tick() has something to do next
+
+  // A peer was reaped or came back with a new generation: exchanges with its old life end, in doubt ones are dropped.
+  void forget(const PeerId& peer);
+
+  // Decided and not yet handed out: the caller applies them all at its boundary, in this order.
+  std::vector<PairDelta> take_decided();
+  std::vector<ExchangeReport> take_reports();
+  bool in_doubt() const;                      // waits for somebody's decision
+  bool idle() const;                          // nothing open, in doubt or waiting for an ACK
+
+  // Codec memory per block, learned from the pairings; the encoder of the next snapshot reads it. Changes on the
+  // control thread: copy it before a job that encodes.
+  const std::vector<BlockState>& block_states() const;
+  void set_block_states(std::vector<BlockState> states);   // from a checkpoint
+
+  const PairwiseCounters& counters() const;
+  Duration current_deadline() const;          // of the next exchange this agent begins
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace starling

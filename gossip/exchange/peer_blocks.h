@@ -1,0 +1,58 @@
+// One side's view of the payload that comes from the other: which blocks are here, what was found, what it
+// may send.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "compression/codec.h"
+#include "gossip/exchange/bitmap.h"
+#include "gossip/net/transport.h"
+
+namespace starling {
+
+enum class BlockVerdict : uint8_t { kMissing, kJudging, kPassed, kRefused, kWrapped, kStepsApart };
+
+class PeerBlocks {
+ public:
+  // `window`: blocks the sender may be ahead of the highest one received; > 0.
+  PeerBlocks(size_t count, uint32_t window);
+
+  size_t count() const { return blocks_.size(); }
+  BlockVerdict verdict(size_t index) const { return blocks_[index].verdict; }
+  const SharedBytes& payload(size_t index) const { return blocks_[index].payload; }
+  const PairStats& stats(size_t index) const { return blocks_[index].stats; }
+  size_t passed_count() const { return passed_; }
+  size_t judging_count() const { return judging_; }
+  bool all_judged() const { return judged_ == blocks_.size(); }
+  bool all_judged(const Bitmap& wanted) const;
+  Bitmap passed() const;
+
+  // Blocks outside `kept` that were neither refused nor left out by the codec: they came too late, or not at
+  // all.
+  bool late_outside(const Bitmap& kept) const;
+
+  void arrived(size_t index, SharedBytes payload);   // REQUIRES: missing. Now judging
+  // REQUIRES: judging. The bytes of a refused block are freed, the others kept for learning and applying.
+  void judged(size_t index, BlockVerdict verdict, const PairStats& stats);
+
+  // The payloads of `kept`, empty elsewhere; the others are freed.
+  std::vector<SharedBytes> take(const Bitmap& kept);
+
+  // The sender may send blocks below this index. next_credit() raises it when half the window was used.
+  uint32_t credit() const { return credit_; }
+  std::optional<uint32_t> next_credit();
+
+ private:
+  struct One {
+    SharedBytes payload;
+    PairStats stats;
+    BlockVerdict verdict = BlockVerdict::kMissing;
+  };
+  std::vector<One> blocks_;
+  size_t passed_ = 0, judging_ = 0, judged_ = 0;
+  uint32_t window_, credit_, received_below_ = 0;
+};
+
+}  // namespace starling

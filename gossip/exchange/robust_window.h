@@ -1,0 +1,43 @@
+// The last few numbers of a series, and their median: what deadline and guard judge "usual" by.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+
+namespace starling {
+
+class RobustWindow {
+ public:
+  static constexpr size_t kCapacity = 64;
+
+  void add(double value) {
+    values_[next_] = value;
+    next_ = (next_ + 1) % kCapacity;
+    size_ = std::min(size_ + 1, kCapacity);
+  }
+  size_t size() const { return size_; }
+
+  // REQUIRES: size() > 0. The upper one of two middle values.
+  double median() const { return median_of(values_); }
+
+  // Median absolute deviation from `center`. REQUIRES: size() > 0.
+  double deviation(double center) const {
+    std::array<double, kCapacity> distances{};
+    for (size_t i = 0; i < size_; ++i) distances[i] = std::abs(values_[i] - center);
+    return median_of(distances);
+  }
+
+ private:
+  double median_of(std::array<double, kCapacity> values) const {
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(size_ / 2);
+    std::nth_element(values.begin(), middle, values.begin() + static_cast<std::ptrdiff_t>(size_));
+    return *middle;
+  }
+
+  std::array<double, kCapacity> values_{};
+  size_t size_ = 0, next_ = 0;
+};
+
+}  // namespace starling

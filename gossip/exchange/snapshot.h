@@ -1,0 +1,45 @@
+// A consistent, encoded copy of what this agent shares. The payload is the snapshot: there is no raw copy beside it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "compression/layout.h"
+#include "gossip/net/transport.h"
+
+namespace starling {
+
+struct Snapshot {
+  uint64_t number = 0;               // grows by one per boundary
+  uint64_t round = 0;
+  double mass = 1;
+  std::vector<SharedBytes> blocks;   // one payload per Layout block
+};
+
+// What one decided exchange adds to the params, block by block; applied by the worker at the next boundary.
+struct PairDelta {
+  std::shared_ptr<const Snapshot> own;
+  std::vector<SharedBytes> peer;     // payloads by block index; empty where not in `blocks`
+  std::vector<uint8_t> blocks;       // K, a Bitmap
+  float coefficient = 0;             // x += coefficient * f(own, peer)
+};
+
+// How an exchange ended, for the log, the deadline and the metrics.
+enum class ExchangeOutcome : uint8_t { kDone, kLate, kFailed, kBusy };
+
+struct ExchangeReport {
+  PeerId peer;
+  bool initiated = false;            // by us
+  ExchangeOutcome outcome = ExchangeOutcome::kDone;
+  Duration duration{};               // from propose (or accept) to decision
+  uint32_t blocks_mixed = 0;         // |K|
+  uint32_t blocks_total = 0;
+  uint64_t payload_bytes_sent = 0;
+  uint64_t payload_bytes_received = 0;
+  double distance = -1;              // rms of (peer - own) over the params' elements in K; negative: not known
+  double scale = 1;                  // s: below 1 when a guard clipped
+  uint64_t peer_round = 0;
+};
+
+}  // namespace starling

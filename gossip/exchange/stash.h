@@ -1,0 +1,74 @@
+// Blocks that overtook their PROPOSE: bulk and control are separate streams, and a small model's blocks are
+// sent along with the proposal. Held for a moment, within bounds; what is dropped only costs a later arrival.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "gossip/clock.h"
+#include "gossip/net/message.h"
+#include "gossip/net/transport.h"
+
+namespace starling {
+
+class Stash {
+ public:
+  static constexpr size_t kBytesPerPeerMax = 128 * 1024;
+  static constexpr size_t kBlocksPerPeerMax = 256;
+  static constexpr size_t kPeersMax = 64;
+
+  struct Item {
+    BlockPayload block;
+    SharedBytes payload;
+  };
+
+  // False: no room, or of an older exchange than the one held for this proposer (block.xid.proposer).
+  [[nodiscard]] bool add(const BlockPayload& block, const SharedBytes& payload, TimePoint expires_at) {
+    auto it = peers_.find(block.xid.proposer);
+    if (it == peers_.end()) {
+      if (peers_.size() >= kPeersMax) return false;
+      it = peers_.try_emplace(block.xid.proposer).first;
+    }
+    Held& held = it->second;
+    if (held.xid < block.xid) held = Held{block.xid, expires_at, 0, {}};
+    const bool room = held.bytes + payload.size <= kBytesPerPeerMax && held.items.size() < kBlocksPerPeerMax;
+    if (held.xid != block.xid || !room) return false;
+    held.bytes += payload.size;
+    held.items.push_back({block, payload});
+    return true;
+  }
+
+  // What is held for this exchange; nothing of its proposer is kept.
+  std::vector<Item> take(const ExchangeId& xid) {
+    const auto it = peers_.find(xid.proposer);
+    if (it == peers_.end()) return {};
+    std::vector<Item> items;
+    if (it->second.xid == xid) items = std::move(it->second.items);
+    if (it->second.xid <= xid) peers_.erase(it);
+    return items;
+  }
+
+  void forget(const PeerId& proposer) { peers_.erase(proposer); }
+  void expire(TimePoint now) {
+    std::erase_if(peers_, [&](const auto& entry) { return entry.second.expires_at <= now; });
+  }
+  TimePoint next_expiry() const {
+    TimePoint next = TimePoint::max();
+    for (const auto& [peer, held] : peers_) next = std::min(next, held.expires_at);
+    return next;
+  }
+
+ private:
+  struct Held {
+    ExchangeId xid;
+    TimePoint expires_at;
+    size_t bytes = 0;
+    std::vector<Item> items;
+  };
+  std::map<PeerId, Held> peers_;
+};
+
+}  // namespace starling

@@ -1,0 +1,40 @@
+// Every named maximum of the network side. Reaching one is counted, never silent.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace starling {
+
+inline constexpr uint32_t kProtocolVersion = 1;
+
+// frames
+inline constexpr size_t kControlFrameBytesMax = 64 * 1024;
+inline constexpr size_t kPayloadBytesMax = 4 * 1024 * 1024;      // one block
+inline constexpr size_t kBulkFrameBytesMax = kPayloadBytesMax + 64 * 1024;
+inline constexpr size_t kPendingBytesPerPeerMax = 32 * 1024 * 1024;  // queued by the transport while a link comes up
+inline constexpr size_t kPendingFramesPerPeerMax = 512;
+inline constexpr size_t kCreditBytes = 8 * 1024 * 1024;          // blocks in flight towards one receiver
+
+// membership
+inline constexpr size_t kMembersMax = 1024;
+inline constexpr size_t kTombstonesMax = 4 * kMembersMax;
+inline constexpr size_t kGossipUpdatesPerFrameMax = 20;
+inline constexpr size_t kSyncRecordsMax = 64;
+inline constexpr size_t kNameBytesMax = 32;
+inline constexpr size_t kHostBytesMax = 255;
+
+// exchanges
+inline constexpr size_t kBlocksMax = 1 << 17;                    // a bitmap of 16 KiB
+inline constexpr size_t kInDoubtMax = 4;
+inline constexpr size_t kAcceptedMax = 4;                        // foreign exchanges in progress
+inline constexpr double kMassRatioMax = 8;                       // a peer's mass counts at most 8x the median
+
+// joining
+inline constexpr size_t kSettingsBytesMax = 32 * 1024;
+inline constexpr size_t kTransferBlockBytes = 1 << 20;
+inline constexpr size_t kTransferHashesPerFrame = 2048;
+inline constexpr size_t kReasonBytesMax = 4 * 1024;
+
+}  // namespace starling

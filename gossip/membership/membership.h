@@ -1,0 +1,89 @@
+// Who is there: SWIM with Lifeguard's rules (reliability.md §1.3) over the control port. Full membership;
+// records are made by their owner alone; no gossiped Dead: every agent runs its own timer from Suspect. A
+// state machine: no sockets, no threads, time and chance by constructor.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "gossip/clock.h"
+#include "gossip/net/message.h"
+#include "gossip/net/outbox.h"
+#include "gossip/peer.h"
+
+namespace starling {
+
+enum class MemberState : uint8_t { kAlive = 0, kSuspect = 1, kDead = 2, kLeft = 3 };  // on the wire
+
+struct Member {
+  PeerRecord record;
+  MemberState state = MemberState::kAlive;
+  TimePoint since;                 // of this state
+  Duration round_trip{};           // smoothed; zero: not measured
+};
+
+enum class MemberEventKind : uint8_t { kJoined, kSuspected, kAliveAgain, kDied, kLeft, kRestarted };
+struct MemberEvent {
+  MemberEventKind kind;
+  PeerId peer;
+};
+
+struct MembershipOptions {
+  Duration probe_interval = std::chrono::milliseconds(1000);
+  Duration probe_timeout = std::chrono::milliseconds(500);    // upper bound of the adaptive one
+  uint32_t indirect_probes = 3;
+  double suspicion = 4;
+  Duration heal_interval = std::chrono::seconds(10);          // contact dead members and seeds, for ever
+  Duration tombstone_life = std::chrono::hours(24);
+  Duration meta_interval = std::chrono::milliseconds(500);    // own record is re-announced at most this often
+};
+
+struct MembershipCounters {
+  uint64_t probes = 0, probes_failed = 0, refutations = 0, false_suspicions = 0, updates_refused = 0;
+  uint64_t identity_clashes = 0;   // records with our id, of a newer generation: our key was copied. Warn.
+  uint64_t table_full = 0;         // members turned away at kMembersMax, tombstones dropped at kTombstonesMax
+  uint64_t stalls = 0;             // we were not run in time: our timers said nothing about others
+};
+
+class Membership {
+ public:
+  Membership(const MembershipOptions& options, PeerRecord self, const Clock& clock, Outbox& outbox,
+             uint64_t rng_seed);
+  ~Membership();
+  Membership(const Membership&) = delete;
+  Membership& operator=(const Membership&) = delete;
+
+  void tick();
+  TimePoint next_deadline() const;
+
+  // Membership messages; others are ignored.
+  void handle(const PeerId& from, const Message& message);
+  // Any frame from a peer proves that it lives: counts as an ack for its current version.
+  void heard_from(const PeerId& peer, uint64_t generation);
+
+  // From a join: theirs, or the list in a JoinReply.
+  void add(const PeerRecord& record);
+  // Addresses to contact again and again, members or not, so that islands find each other.
+  void set_seeds(std::vector<Endpoint> seeds);
+  void update_self(const MemberMeta& meta);     // bumps the incarnation at most once per meta_interval
+  void announce_leave();                        // tells everyone alive at once, and stops refuting
+
+  const PeerRecord& self() const;
+  const Member* find(const PeerId& peer) const; // nullptr: unknown. Valid until the next non-const call.
+  std::vector<Member> alive() const;  // without self, ordered by id; kSuspect ones are not among them
+  std::vector<Member> all() const;              // without self, tombstones included, ordered by id
+  // For a JoinReply: self first, then random living ones.
+  std::vector<PeerRecord> sample_records(size_t count_max);
+
+  std::vector<MemberEvent> take_events();
+  const MembershipCounters& counters() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace starling

@@ -1,0 +1,28 @@
+// Digests. BLAKE2b-256 names content for good (settings, models); XXH3 only notices damage on the way: it has no
+// key, so it proves nothing against a liar.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace starling {
+
+std::array<uint8_t, 32> blake2b_256(std::span<const std::byte> bytes);
+
+// The same digest over bytes that arrive in pieces.
+class Blake2b256 {
+ public:
+  Blake2b256();
+  void update(std::span<const std::byte> bytes);
+  std::array<uint8_t, 32> finish();  // once; the object must not be used afterwards
+
+ private:
+  alignas(64) std::array<std::byte, 384> state_;  // libsodium's own; identity.cpp checks that it fits
+};
+
+std::array<uint8_t, 16> xxh3_128(std::span<const std::byte> bytes);  // canonical form: big end first
+uint64_t xxh3_64(std::span<const std::byte> bytes);
+
+}  // namespace starling

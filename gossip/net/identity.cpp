@@ -1,0 +1,251 @@
+#include "gossip/net/identity.h"
+
+#include <fcntl.h>
+#include <sodium.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+#include "gossip/net/hash.h"
+
+namespace starling {
+namespace {
+
+constexpr const char* kKeyFile = "identity.key";
+constexpr const char* kGenerationFile = "generation";
+constexpr size_t kKeySeedBytes = 32;
+constexpr uint64_t kGenerationMax = 1ull << 62;  // far above any clock; a damaged file is noticed, not believed
+
+static_assert(crypto_sign_SEEDBYTES == kKeySeedBytes);
+static_assert(crypto_sign_BYTES == sizeof(Signature));
+static_assert(crypto_sign_SECRETKEYBYTES == 64 && crypto_sign_PUBLICKEYBYTES == 32);
+static_assert(sizeof(crypto_generichash_state) <= 384);
+
+void start_sodium() {
+  if (sodium_init() < 0) throw std::runtime_error("libsodium found no source of random numbers on this system");
+}
+
+[[noreturn]] void fail(const std::string& what, const std::filesystem::path& path, const std::string& remedy) {
+  const std::string cause = std::strerror(errno);
+  throw std::runtime_error(what + " " + path.string() + ": " + cause + "; " + remedy);
+}
+
+class File {
+ public:
+  explicit File(int fd) : fd_(fd) {}
+  ~File() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  int fd() const { return fd_; }
+  bool is_open() const { return fd_ >= 0; }
+
+ private:
+  int fd_;
+};
+
+bool write_all(int fd, const void* data, size_t byte_count) {
+  const char* at = static_cast<const char*>(data);
+  while (byte_count > 0) {
+    const ssize_t written = ::write(fd, at, byte_count);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    at += written;
+    byte_count -= static_cast<size_t>(written);
+  }
+  return true;
+}
+
+// Up to `byte_count_max` bytes; -1 on error.
+ssize_t read_some(int fd, void* data, size_t byte_count_max) {
+  size_t total = 0;
+  while (total < byte_count_max) {
+    const ssize_t got = ::read(fd, static_cast<char*>(data) + total, byte_count_max - total);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return -1;
+    if (got == 0) break;
+    total += static_cast<size_t>(got);
+  }
+  return static_cast<ssize_t>(total);
+}
+
+void sync_folder(const std::filesystem::path& dir) {
+  const File folder(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder.is_open() || ::fsync(folder.fd()) != 0) fail("cannot sync the folder", dir, "check the disk");
+}
+
+void make_folder(const std::filesystem::path& dir) {
+  std::error_code error;
+  std::filesystem::create_directories(dir, error);
+  if (error) {
+    throw std::runtime_error("cannot make the folder " + dir.string() + ": " + error.message() +
+                             "; choose a folder that this user may write");
+  }
+}
+
+Identity read_key(const std::filesystem::path& path, int fd) {
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) fail("cannot examine", path, "check the disk");
+  if (!S_ISREG(info.st_mode)) {
+    throw std::runtime_error(path.string() + " is no regular file; move it away, and a new key is made");
+  }
+  if (info.st_uid != ::geteuid()) {
+    throw std::runtime_error(path.string() + " belongs to another user; run as its owner, or: chown " +
+                             std::to_string(::geteuid()) + " " + path.string());
+  }
+  if ((info.st_mode & 077) != 0) {
+    throw std::runtime_error(path.string() + " holds a private key that others may open; run: chmod 600 " +
+                             path.string());
+  }
+  std::array<uint8_t, kKeySeedBytes + 1> bytes{};  // one more, to notice a longer file
+  const ssize_t got = read_some(fd, bytes.data(), bytes.size());
+  if (got != static_cast<ssize_t>(kKeySeedBytes)) {
+    sodium_memzero(bytes.data(), bytes.size());
+    throw std::runtime_error(path.string() + " is damaged (it must hold 32 bytes); restore it from a copy, or "
+                             "move it away: a new key is made, and this agent becomes a new peer");
+  }
+  std::array<uint8_t, kKeySeedBytes> key_seed;
+  std::memcpy(key_seed.data(), bytes.data(), key_seed.size());
+  Identity identity(key_seed);
+  sodium_memzero(bytes.data(), bytes.size());
+  sodium_memzero(key_seed.data(), key_seed.size());
+  return identity;
+}
+
+// Written under another name first: a crash half way leaves no half key under the real one. link() refuses to
+// replace a file, so of two agents started at once in one folder the second reads the first one's key.
+void create_key(const std::filesystem::path& dir, const std::filesystem::path& path) {
+  const std::filesystem::path draft = dir / (std::string(kKeyFile) + "." + std::to_string(::getpid()) + ".new");
+  ::unlink(draft.c_str());
+  std::array<uint8_t, kKeySeedBytes> key_seed;
+  randombytes_buf(key_seed.data(), key_seed.size());
+  {
+    const File file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    const bool written = file.is_open() && write_all(file.fd(), key_seed.data(), key_seed.size()) &&
+                         ::fsync(file.fd()) == 0;
+    sodium_memzero(key_seed.data(), key_seed.size());
+    if (!written) fail("cannot write", draft, "free space, or choose a folder that this user may write");
+  }
+  const bool linked = ::link(draft.c_str(), path.c_str()) == 0 || errno == EEXIST;
+  const int cause = errno;
+  ::unlink(draft.c_str());
+  errno = cause;
+  if (!linked) fail("cannot create", path, "choose a folder on a file system with hard links");
+  sync_folder(dir);
+}
+
+uint64_t read_generation(const std::filesystem::path& path) {
+  const File file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!file.is_open()) {
+    if (errno == ENOENT) return 0;
+    fail("cannot open", path, "make it readable for this user");
+  }
+  char text[32];
+  const ssize_t got = read_some(file.fd(), text, sizeof text);
+  if (got < 0) fail("cannot read", path, "check the disk");
+  const char* end = text + got;
+  if (end != text && end[-1] == '\n') --end;
+  uint64_t stored = 0;
+  const auto [stop, error] = std::from_chars(text, end, stored);
+  if (error != std::errc() || stop != end || stored > kGenerationMax) {
+    throw std::runtime_error(path.string() + " is damaged (it must hold one number); remove it: the clock gives a "
+                             "new one");
+  }
+  return stored;
+}
+
+}  // namespace
+
+Identity::Identity(const std::array<uint8_t, 32>& key_seed) {
+  start_sodium();
+  crypto_sign_seed_keypair(id_.bytes.data(), secret_.data(), key_seed.data());
+}
+
+Identity::~Identity() { sodium_memzero(secret_.data(), secret_.size()); }
+
+Identity::Identity(Identity&& other) noexcept : id_(other.id_), secret_(other.secret_) {
+  sodium_memzero(other.secret_.data(), other.secret_.size());
+}
+
+Signature Identity::sign(std::span<const std::byte> message) const {
+  Signature signature;
+  crypto_sign_detached(signature.data(), nullptr, reinterpret_cast<const unsigned char*>(message.data()),
+                       message.size(), secret_.data());
+  return signature;
+}
+
+bool verify(const PeerId& signer, std::span<const std::byte> message, const Signature& signature) {
+  return crypto_sign_verify_detached(signature.data(), reinterpret_cast<const unsigned char*>(message.data()),
+                                     message.size(), signer.bytes.data()) == 0;
+}
+
+Identity load_or_create_identity(const std::filesystem::path& dir) {
+  start_sodium();
+  make_folder(dir);
+  const std::filesystem::path path = dir / kKeyFile;
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    const File file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (file.is_open()) return read_key(path, file.fd());
+    if (errno == ELOOP) {
+      throw std::runtime_error(path.string() + " is a symbolic link; put the key file itself there");
+    }
+    if (errno != ENOENT) fail("cannot open", path, "make it readable for this user (chmod 600)");
+    if (attempt == 0) create_key(dir, path);
+  }
+  throw std::runtime_error(path.string() + " vanished while it was made; does something clean that folder?");
+}
+
+uint64_t next_generation(const std::filesystem::path& dir) {
+  make_folder(dir);
+  const std::filesystem::path path = dir / kGenerationFile;
+  const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
+  const auto unix_ms = std::chrono::duration_cast<std::chrono::milliseconds>(since_epoch).count();
+  const uint64_t next = std::max(read_generation(path) + 1, static_cast<uint64_t>(std::max<int64_t>(unix_ms, 1)));
+
+  const std::filesystem::path draft = dir / (std::string(kGenerationFile) + ".new");
+  const std::string text = std::to_string(next) + "\n";
+  ::unlink(draft.c_str());
+  {
+    const File file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!file.is_open() || !write_all(file.fd(), text.data(), text.size()) || ::fsync(file.fd()) != 0) {
+      fail("cannot write", draft, "free space, or choose a folder that this user may write");
+    }
+  }
+  if (::rename(draft.c_str(), path.c_str()) != 0) fail("cannot replace", path, "check its folder");
+  sync_folder(dir);
+  return next;
+}
+
+// ---- the BLAKE2b half of hash.h ----
+
+std::array<uint8_t, 32> blake2b_256(std::span<const std::byte> bytes) {
+  std::array<uint8_t, 32> digest;
+  crypto_generichash(digest.data(), digest.size(), reinterpret_cast<const unsigned char*>(bytes.data()),
+                     bytes.size(), nullptr, 0);
+  return digest;
+}
+
+Blake2b256::Blake2b256() {
+  crypto_generichash_init(reinterpret_cast<crypto_generichash_state*>(state_.data()), nullptr, 0, 32);
+}
+
+void Blake2b256::update(std::span<const std::byte> bytes) {
+  crypto_generichash_update(reinterpret_cast<crypto_generichash_state*>(state_.data()),
+                            reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+}
+
+std::array<uint8_t, 32> Blake2b256::finish() {
+  std::array<uint8_t, 32> digest;
+  crypto_generichash_final(reinterpret_cast<crypto_generichash_state*>(state_.data()), digest.data(),
+                           digest.size());
+  return digest;
+}
+
+}  // namespace starling

@@ -1,0 +1,42 @@
+// Who this agent is, kept in its folder: an Ed25519 key (its public half is the PeerId) and the generation counter.
+// The only file with libsodium, so the BLAKE2b functions of hash.h are implemented here too.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+
+#include "gossip/peer.h"
+
+namespace starling {
+
+using Signature = std::array<uint8_t, 64>;
+
+class Identity {
+ public:
+  explicit Identity(const std::array<uint8_t, 32>& key_seed);  // the secret: 32 random bytes
+  ~Identity();                                                 // wipes it
+  Identity(Identity&&) noexcept;
+  Identity& operator=(Identity&&) = delete;
+
+  const PeerId& id() const { return id_; }
+  Signature sign(std::span<const std::byte> message) const;
+
+ private:
+  PeerId id_;
+  std::array<uint8_t, 64> secret_{};
+};
+
+[[nodiscard]] bool verify(const PeerId& signer, std::span<const std::byte> message, const Signature& signature);
+
+// The key in `dir`/identity.key; made on first use, with `dir` itself. The file must be a regular one, ours, and
+// readable by nobody else. Throws std::runtime_error with the remedy.
+Identity load_or_create_identity(const std::filesystem::path& dir);
+
+// A number above every one this folder has given out, on disk before it is returned: a restarted agent is never
+// taken for its former self. Follows the wall clock, so a lost file is made good. Throws std::runtime_error.
+uint64_t next_generation(const std::filesystem::path& dir);
+
+}  // namespace starling

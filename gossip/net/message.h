@@ -1,0 +1,107 @@
+// Decoded messages: plain structs, all that the rest of the program ever sees of the wire. wire.capnp specifies the
+// bytes and says who sends what when; wire.h converts. Every field here has passed the wire's range checks.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "gossip/peer.h"
+
+namespace starling {
+
+// ---- membership (control port) ----
+
+struct Suspicion {
+  PeerId subject;
+  Version version;   // the version suspected, never above one the subject itself announced
+  PeerId accuser;
+};
+
+// Rides on every membership message; at most kGossipUpdatesPerFrameMax entries in all.
+struct Updates {
+  std::vector<PeerRecord> alive;
+  std::vector<Suspicion> suspect;
+  std::vector<PeerRecord> left;
+};
+
+struct Ping { uint64_t sequence = 0; PeerId target; Updates updates; };
+struct PingAck { uint64_t sequence = 0; Updates updates; };
+struct PingRequest { uint64_t sequence = 0; PeerId target; Updates updates; };  // probe the target for me
+struct PingNack { uint64_t sequence = 0; };  // the helper is alive, but could not reach the target
+struct Gossip { Updates updates; };
+struct DigestEntry { PeerId id; Version version; uint8_t state = 0; };   // state: MemberState
+struct Sync { std::vector<DigestEntry> digest; std::vector<PeerRecord> records; bool reply_wanted = false; };
+
+// ---- bootstrap (control port; the blocks on the bulk port) ----
+
+// The newcomer's record, and the settings it was started with (empty: it adopts the swarm's).
+struct Join { PeerRecord record; std::string settings; };
+struct JoinReply {
+  std::string settings;             // empty: a bootstrap that has met no swarm yet
+  std::vector<PeerRecord> members;  // <= kSyncRecordsMax, the replier among them
+};
+struct JoinRefused { std::string reason; std::string settings; };  // both sides' differences, for people
+
+struct ModelRequest { uint32_t first_hash = 0; };   // what do you have? hashes from this block on
+struct ModelOffer {
+  uint64_t snapshot = 0;            // changes whenever the donor's file changes
+  uint64_t round = 0;
+  uint64_t steps = 0;
+  uint64_t total_bytes = 0;         // 0: nothing to give
+  uint32_t block_bytes = 0;
+  std::array<uint8_t, 32> root{};   // BLAKE2b-256 of the block hashes in order
+  uint32_t first_hash = 0;
+  std::vector<std::array<uint8_t, 16>> hashes;  // XXH3-128 of each block, <= kTransferHashesPerFrame
+};
+struct ModelBlockRequest { uint64_t snapshot = 0; uint32_t index = 0; };
+struct ModelBlock { uint64_t snapshot = 0; uint32_t index = 0; };  // + payload
+struct ModelGone { uint64_t snapshot = 0; };                        // the donor moved on: ask again
+
+// ---- pairwise exchange (DESIGN §4; blocks on the bulk port, all else on the control port) ----
+
+using Bitmap = std::vector<uint8_t>;   // bit i of byte i/8, little end first; bits past the last block are zero
+
+// An exchange is named by its proposer (the frame's sender for its own messages) and a counter that only grows within
+// one generation of that proposer.
+struct ExchangeId {
+  PeerId proposer;
+  uint64_t generation = 0;
+  uint64_t counter = 0;
+  auto operator<=>(const ExchangeId&) const = default;
+};
+
+struct Propose {
+  ExchangeId xid;
+  double offer = 1;          // this snapshot's remaining share: 1, 1/2 or 1/4
+  double mass = 1;
+  uint64_t round = 0;
+  uint32_t deadline_ms = 0;  // the proposer aborts this long after sending
+  uint32_t credit = 0;       // the acceptor may send blocks below this index
+};
+struct Accept { ExchangeId xid; double offer = 1; double mass = 1; uint64_t round = 0; uint32_t credit = 0; };
+struct Busy { ExchangeId xid; uint32_t free_in_ms = 0; };  // a refusal before any vote; costs nothing
+struct BlockPayload { ExchangeId xid; uint32_t index = 0; uint8_t stage = 0; };  // + payload; stage 0 = open
+struct Credit { ExchangeId xid; uint32_t credit = 0; };
+struct Have { ExchangeId xid; Bitmap blocks; double scale = 1; };   // the vote; the voter can no longer refuse
+struct Commit { ExchangeId xid; Bitmap blocks; double scale = 1; };  // the decision: K and s
+struct Abort { ExchangeId xid; };
+struct CommitAck { ExchangeId xid; };
+struct Query { ExchangeId xid; };                                   // in doubt for long: what became of it?
+
+using Message =
+    std::variant<Ping, PingAck, PingRequest, PingNack, Gossip, Sync, Join, JoinReply, JoinRefused, ModelRequest,
+                 ModelOffer, ModelBlockRequest, ModelBlock, ModelGone, Propose, Accept, Busy, BlockPayload, Credit,
+                 Have, Commit, Abort, CommitAck, Query>;
+
+// What every frame says before its message.
+struct FrameHeader {
+  uint64_t swarm = 0;        // first 8 bytes of the settings hash; 0 from a newcomer that has none yet
+  PeerId sender;
+  uint64_t generation = 0;
+  Endpoint reply_to;         // the sender's advertised control port
+};
+
+}  // namespace starling

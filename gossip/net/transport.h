@@ -1,0 +1,63 @@
+// Moves frames between agents. Promise: best effort. Frames may be lost, doubled or reordered between the two channels;
+// nothing blocks but wait_until; payloads are sent without a copy and kept alive by their owner.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "gossip/clock.h"
+#include "gossip/peer.h"
+
+namespace starling {
+
+enum class Channel : uint8_t { kControl = 0, kBulk = 1 };
+
+// Read-only bytes kept alive by `owner`, whatever it is (an encoded snapshot, a received message, a mapped file).
+struct SharedBytes {
+  std::shared_ptr<const void> owner;
+  const std::byte* data = nullptr;
+  size_t size = 0;
+  std::span<const std::byte> span() const { return {data, size}; }
+  bool empty() const { return size == 0; }
+  static SharedBytes copy_of(std::span<const std::byte> bytes);
+  static SharedBytes take(std::vector<std::byte> bytes);
+};
+
+struct Frame {
+  std::vector<std::byte> header;  // encoded by wire.h
+  SharedBytes payload;            // may be empty: then the frame has one part
+};
+
+// A frame as it came in. Nothing in it is trusted yet.
+struct ReceivedFrame {
+  Channel channel = Channel::kControl;
+  SharedBytes header;
+  SharedBytes payload;
+};
+
+// kQueued promises nothing. The others are counted as dropped.
+enum class [[nodiscard]] SendStatus { kQueued, kQueueFull, kBadAddress, kTooLarge };
+
+struct TransportCounters {
+  uint64_t frames_sent = 0, frames_received = 0, bytes_sent = 0, bytes_received = 0;
+  uint64_t frames_refused = 0;   // wrong number of parts or too large
+  uint64_t frames_dropped = 0;   // queues full, links gone
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual SendStatus send(const Endpoint& to, Channel channel, Frame frame) = 0;
+  virtual std::optional<ReceivedFrame> poll() = 0;        // nullopt: nothing now
+  virtual void wait_until(TimePoint deadline) = 0;        // a frame, a wake() or the deadline; outermost loop only
+  virtual void wake() = 0;                                // from any thread: end a wait_until
+  virtual void forget(const Endpoint& peer) = 0;          // close the links to it, drop what is queued
+  virtual Endpoint local() const = 0;                     // where it is bound, port known
+  virtual TransportCounters counters() const = 0;
+};
+
+}  // namespace starling

@@ -1,0 +1,299 @@
+# The protocol, version 1. This file is its specification; wire.h converts, wire_check.h holds the ranges.
+#
+# A frame is one or two ZeroMQ message parts, sent by a DEALER to the ROUTER of the receiver:
+#
+#   part 1, the header: a prefix of 16 bytes, then one Cap'n Proto message (flat array, one segment, not packed)
+#             0  u32  magic "STRL"
+#             4  u16  protocol version: 1. Another one is refused as such, before anything else is read.
+#             6  u16  flags: 0. Others are refused.
+#             8  u64  XXH3-64 of all bytes from 16 on: one flipped bit anywhere in the header is noticed.
+#            16       the message; its root is `Frame`
+#   part 2, the payload: raw bytes (one encoded block, or one block of a model file). Only with messages that say so.
+#
+# Integers of the prefix are little-endian. A header has at most 64 KiB, a payload at most 4 MiB.
+# There are two ports. Control carries everything but payloads; bulk (the next port) carries `blockPayload` and
+# `modelBlock` only. A message on the wrong port is refused, and so is a payload where none belongs or none where one
+# does. Nothing answers at transport level: replies are frames sent to `replyHost:replyPort`.
+#
+# Frames may be lost, doubled or reordered between the two ports. Every message is therefore idempotent, asked for
+# again, or disposable. A refused frame is counted and otherwise ignored; it never ends a connection.
+#
+# Checksums only find damage. They prove nothing about who sent a frame.
+#
+# Evolution: fields and union members are only ever appended; types and defaults never change; fields that a reader
+# does not know are ignored, union members that it does not know are refused as such.
+
+@0xb5d1c8a4e7f03926;
+
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("starling::wire");
+
+struct Frame {
+  # What every frame says before its message.
+  swarm @0 :UInt64;            # first 8 bytes of the settings hash; 0 from a newcomer that has no settings yet
+  sender @1 :Id;               # refused if zero
+  generation @2 :UInt64;       # of the sender's process; grows with every start
+  replyHost @3 :Text;          # where the sender's control port can be reached: a name, IPv4 or IPv6 without brackets,
+  replyPort @4 :UInt16;        # at most 255 bytes; refused if it has other characters, or the port is 0
+  payloadBytes @5 :UInt32;     # size of part 2; 0 when there is none. A difference is refused.
+  payloadChecksum @6 :UInt64;  # XXH3-64 of part 2; 0 when there is none. A difference is refused.
+
+  message :union {
+    none @7 :Void;             # refused
+
+    # membership: any member to any member
+    ping @8 :Ping;
+    pingAck @9 :PingAck;
+    pingRequest @10 :PingRequest;
+    pingNack @11 :PingNack;
+    gossip @12 :Gossip;
+    sync @13 :Sync;
+
+    # joining
+    join @14 :Join;
+    joinReply @15 :JoinReply;
+    joinRefused @16 :JoinRefused;
+    modelRequest @17 :ModelRequest;
+    modelOffer @18 :ModelOffer;
+    modelBlockRequest @19 :ModelBlockRequest;
+    modelBlock @20 :ModelBlock;                # bulk port, with a payload
+    modelGone @21 :ModelGone;
+
+    # the pairwise exchange
+    propose @22 :Propose;
+    accept @23 :Accept;
+    busy @24 :Busy;
+    blockPayload @25 :BlockPayload;            # bulk port, with a payload
+    credit @26 :Credit;
+    have @27 :Have;
+    commit @28 :Commit;
+    abort @29 :Abort;
+    commitAck @30 :CommitAck;
+    query @31 :Query;
+  }
+}
+
+# ---- common parts ----
+
+struct Id {
+  # An Ed25519 public key, bytes 0-7 in `a` and so on, each little-endian.
+  a @0 :UInt64;
+  b @1 :UInt64;
+  c @2 :UInt64;
+  d @3 :UInt64;
+}
+
+struct PeerRecord {
+  # What a member says of itself. Only its owner makes new versions; everybody passes it on as it is.
+  id @0 :Id;                # refused if zero
+  generation @1 :UInt64;    # with `incarnation` the record's version; the greater one wins
+  incarnation @2 :UInt32;   # one more per refutation or change
+  host @3 :Text;            # as replyHost
+  port @4 :UInt16;          # as replyPort
+  role @5 :UInt8;           # 0 agent, 1 bootstrap; others are refused
+  phase @6 :UInt8;          # 0 joining, 1 training, 2 settling, 3 finished, 4 sick; others are refused
+  round @7 :UInt64;
+  steps @8 :UInt64;
+  samples @9 :UInt64;
+  mass @10 :Float64;        # weight of its model in the swarm's mean; refused outside [1e-18, 1e18]
+  stepsPerS @11 :Float32;   # finite, >= 0
+  loss @12 :Float32;        # finite; a loss that is no number is sent as the largest float
+  accuracy @13 :Float32;    # finite, at most 1; negative: not measured
+  distance @14 :Float32;    # finite; rms distance to the last partner's params over rms params; negative: not measured
+  name @15 :Text;           # for people: UTF-8 without control characters, at most 32 bytes; never an identity
+}
+
+struct Suspicion {
+  subject @0 :Id;           # refused if zero
+  generation @1 :UInt64;    # the version suspected
+  incarnation @2 :UInt32;
+  accuser @3 :Id;           # refused if zero
+}
+
+struct Updates {
+  # News that rides on membership messages: at most 20 entries in all.
+  alive @0 :List(PeerRecord);
+  suspect @1 :List(Suspicion);
+  left @2 :List(PeerRecord);  # the last version each of them announced
+}
+
+# ---- membership ----
+
+struct Ping {
+  # Are you there? Sent once per probe interval to one member, and by a helper on behalf of another.
+  sequence @0 :UInt64;
+  target @1 :Id;            # who is meant: another agent at this address does not answer. Zero: whoever listens here.
+  updates @2 :Updates;
+}
+
+struct PingAck {
+  # The answer to a ping, or a helper's message that the target answered it.
+  sequence @0 :UInt64;      # of the ping, or of the pingRequest
+  updates @1 :Updates;
+}
+
+struct PingRequest {
+  # Probe the target for me: sent to a few members when a direct ping had no answer in time.
+  sequence @0 :UInt64;
+  target @1 :Id;            # refused if zero
+  updates @2 :Updates;
+}
+
+struct PingNack {
+  # From a helper: alive itself, no answer from the target so far.
+  sequence @0 :UInt64;
+}
+
+struct Gossip {
+  # News with nothing else to ride on.
+  updates @0 :Updates;
+}
+
+struct DigestEntry {
+  # What the sender believes of one member: its id (as in Id), version and state.
+  idA @0 :UInt64;
+  idB @1 :UInt64;
+  idC @2 :UInt64;
+  idD @3 :UInt64;           # refused if all four are zero
+  generation @4 :UInt64;
+  incarnation @5 :UInt32;
+  state @6 :UInt8;          # 0 alive, 1 suspect, 2 dead, 3 left; others are refused
+}
+
+struct Sync {
+  # Full comparison of two views, now and then and while healing a split.
+  digest @0 :List(DigestEntry);   # at most 1024
+  records @1 :List(PeerRecord);   # what the other side lacks; at most 64
+  replyWanted @2 :Bool;           # send me yours
+}
+
+# ---- joining ----
+
+struct Join {
+  # From a newcomer to any agent or bootstrap; repeated until answered.
+  record @0 :PeerRecord;    # its own; refused if it is not the sender's
+  settings @1 :Text;        # what it was started with; empty: it adopts the swarm's. UTF-8, lines, at most 32 KiB.
+}
+
+struct JoinReply {
+  # Welcome.
+  settings @0 :Text;              # the swarm's; empty from a bootstrap that has met no swarm yet. As above.
+  members @1 :List(PeerRecord);   # at most 64, the replier among them
+}
+
+struct JoinRefused {
+  # The settings differ. For people: both sides' differences, and what the swarm has.
+  reason @0 :Text;          # UTF-8, lines, at most 4 KiB
+  settings @1 :Text;        # the swarm's
+}
+
+struct ModelRequest {
+  # What model do you have? From a newcomer to a possible donor.
+  firstHash @0 :UInt32;     # the answer's hashes begin with this block; below 2^20
+}
+
+struct ModelOffer {
+  # The answer. A long list of hashes takes several requests.
+  snapshot @0 :UInt64;      # changes whenever the donor's file changes
+  round @1 :UInt64;
+  steps @2 :UInt64;
+  totalBytes @3 :UInt64;    # 0: nothing to give; else at most 2^20 blocks
+  blockBytes @4 :UInt32;    # 1 to 4 MiB; the last block may be shorter
+  root @5 :Data;            # 32 bytes: BLAKE2b-256 of all block hashes in order
+  firstHash @6 :UInt32;
+  hashes @7 :Data;          # 16 bytes (XXH3-128, big end first) per block from firstHash on; at most 2048 of them,
+                            # refused beyond the last block
+}
+
+struct ModelBlockRequest {
+  # Send me one block of that snapshot.
+  snapshot @0 :UInt64;
+  index @1 :UInt32;         # below 2^20
+}
+
+struct ModelBlock {
+  # The block, as payload.
+  snapshot @0 :UInt64;
+  index @1 :UInt32;         # below 2^20
+}
+
+struct ModelGone {
+  # The donor has moved on to a newer snapshot: ask again what it has.
+  snapshot @0 :UInt64;
+}
+
+# ---- the pairwise exchange (its rules stand in exchange/pairwise.h) ----
+
+struct ExchangeId {
+  proposer @0 :Id;          # refused if zero
+  generation @1 :UInt64;    # of the proposer
+  counter @2 :UInt64;       # only grows within one generation
+}
+
+struct Propose {
+  # From the proposer: refused if the sender is another. Its blocks follow on the bulk port.
+  xid @0 :ExchangeId;
+  offer @1 :Float64;        # the share of its snapshot still to give: 1, 1/2 or 1/4; others are refused
+  mass @2 :Float64;         # as in PeerRecord
+  round @3 :UInt64;
+  deadlineMs @4 :UInt32;    # the proposer aborts this long after sending; 1 to 3 600 000
+  credit @5 :UInt32;        # the acceptor may send blocks below this index; at most 2^17
+}
+
+struct Accept {
+  # From the acceptor, whose blocks follow on the bulk port.
+  xid @0 :ExchangeId;
+  offer @1 :Float64;
+  mass @2 :Float64;
+  round @3 :UInt64;
+  credit @4 :UInt32;        # the proposer may send blocks below this index
+}
+
+struct Busy {
+  # From a peer that was proposed to: not now. Comes before any vote, and costs nothing.
+  xid @0 :ExchangeId;
+  freeInMs @1 :UInt32;
+}
+
+struct BlockPayload {
+  # Both ways: one encoded block, as payload.
+  xid @0 :ExchangeId;
+  index @1 :UInt32;         # below 2^17
+  stage @2 :UInt8;          # of the codec's dialogue: 0 open, 1 reply, 2 close; others are refused
+}
+
+struct Credit {
+  # Both ways: the receiver has room for blocks below this index. Repeats and smaller values mean nothing.
+  xid @0 :ExchangeId;
+  credit @1 :UInt32;        # at most 2^17
+}
+
+struct Have {
+  # The acceptor's vote; from here on it is in doubt and cannot refuse. Repeated until decided.
+  xid @0 :ExchangeId;
+  blocks @1 :Data;          # bit i of byte i/8, little end first: block i arrived and passed; at most 2^14 bytes
+  scale @2 :Float64;        # in [0, 1]
+}
+
+struct Commit {
+  # The proposer's decision; refused if the sender is another. Repeated until acknowledged.
+  xid @0 :ExchangeId;
+  blocks @1 :Data;          # those that both sides apply
+  scale @2 :Float64;        # the smaller of both
+}
+
+struct Abort {
+  # Nothing is applied. From the proposer, also in answer to a query about an exchange it does not remember; from an
+  # acceptor that gives up before its vote.
+  xid @0 :ExchangeId;
+}
+
+struct CommitAck {
+  # From the acceptor: the decision has arrived; the proposer may forget it.
+  xid @0 :ExchangeId;
+}
+
+struct Query {
+  # From an acceptor long in doubt: what became of it?
+  xid @0 :ExchangeId;
+}

@@ -1,0 +1,420 @@
+#include "gossip/net/zmq_transport.h"
+
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <deque>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <zmq.hpp>
+
+#include "gossip/limits.h"
+#include "kernels/check.h"
+
+namespace starling {
+namespace {
+
+constexpr int kSocketsMax = 4096;
+constexpr size_t kLinksMax = 2 * (kMembersMax + 128);
+constexpr rlim_t kFilesWanted = 65536;
+constexpr rlim_t kFilesPerLink = 3;   // the socket's mailbox, its connection, one accepted connection
+constexpr rlim_t kFilesReserved = 128;
+constexpr int kPortPairAttempts = 64;
+constexpr int kControlStreakMax = 16;  // control frames in a row while bulk waits
+constexpr int kRefusedPerPollMax = 64;
+constexpr Duration kPendingLife[2] = {std::chrono::seconds(2), std::chrono::seconds(5)};
+constexpr size_t kHeaderPartBytesMax = kControlFrameBytesMax;
+constexpr size_t kPartBytesMax[2] = {kControlFrameBytesMax, kBulkFrameBytesMax};
+
+size_t index_of(Channel channel) { return static_cast<size_t>(channel); }
+
+// Every socket is made here: the options of both channels, side by side.
+zmq::socket_t make_socket(zmq::context_t& context, zmq::socket_type type, Channel channel) {
+  const bool bulk = channel == Channel::kBulk;
+  zmq::socket_t socket(context, type);
+  socket.set(zmq::sockopt::linger, 0);                      // -1 would keep a leaving agent for ever
+  socket.set(zmq::sockopt::sndhwm, bulk ? 64 : 256);        // frames per peer; 8 MiB of 128 KiB payloads
+  socket.set(zmq::sockopt::rcvhwm, bulk ? 64 : 1024);
+  socket.set(zmq::sockopt::maxmsgsize, static_cast<int64_t>(kPartBytesMax[index_of(channel)]));
+  socket.set(zmq::sockopt::handshake_ivl, 3000);            // silent connections give their slot back
+  socket.set(zmq::sockopt::reconnect_ivl, 200);
+  socket.set(zmq::sockopt::reconnect_ivl_max, 10'000);
+  socket.set(zmq::sockopt::connect_timeout, 5000);
+  socket.set(zmq::sockopt::tcp_maxrt, bulk ? 30'000 : 15'000);  // finds dead paths; no ZMTP heartbeats
+  socket.set(zmq::sockopt::tcp_keepalive, 1);
+  socket.set(zmq::sockopt::tcp_keepalive_idle, 15);
+  socket.set(zmq::sockopt::tcp_keepalive_intvl, 5);
+  socket.set(zmq::sockopt::tcp_keepalive_cnt, 3);
+  socket.set(zmq::sockopt::ipv6, 1);
+  socket.set(zmq::sockopt::backlog, 256);
+  if (type == zmq::socket_type::router) {
+    socket.set(zmq::sockopt::router_mandatory, 1);
+    socket.set(zmq::sockopt::router_handover, 0);
+  } else {
+    socket.set(zmq::sockopt::immediate, 1);                 // nothing is queued for a peer that is not there
+  }
+  return socket;
+}
+
+// "localhost" means IPv4 on both sides: ZeroMQ tries one address of a name only, and that would be ::1.
+std::string address_of(const std::string& host, uint32_t port) {
+  const std::string name = host == "localhost" ? "127.0.0.1" : host;
+  const bool v6 = name.find(':') != std::string::npos;
+  return "tcp://" + (v6 ? "[" + name + "]" : name) + ":" + (port ? std::to_string(port) : "*");
+}
+
+// Every interface means both families: names of peers may resolve to either.
+std::string listen_address_of(const Endpoint& listen, uint32_t port) {
+  const bool everywhere = listen.host == "0.0.0.0" || listen.host == "::";
+  return everywhere ? "tcp://*:" + (port ? std::to_string(port) : "*") : address_of(listen.host, port);
+}
+
+uint32_t bound_port(const zmq::socket_t& socket) {
+  const std::string address = socket.get(zmq::sockopt::last_endpoint);
+  return static_cast<uint32_t>(std::stoul(address.substr(address.rfind(':') + 1)));
+}
+
+[[noreturn]] void listen_failed(const Endpoint& listen, uint32_t port, const zmq::error_t& error) {
+  std::string remedy = "choose another address with --listen HOST:PORT";
+  if (error.num() == EADDRINUSE) {
+    remedy = "another program, perhaps another agent, holds that port: choose two free ones with --listen "
+             "HOST:PORT (it takes PORT and PORT+1)";
+  } else if (error.num() == EADDRNOTAVAIL || error.num() == ENODEV) {
+    remedy = "this machine has no such address: use one of its own, or 0.0.0.0 for all, with --listen HOST:PORT";
+  } else if (error.num() == EACCES) {
+    remedy = "ports below 1024 are for root: choose a higher one with --listen HOST:PORT";
+  }
+  const Endpoint failed{listen.host, static_cast<uint16_t>(port)};
+  throw std::runtime_error("cannot listen on " + failed.to_string() + ": " + error.what() + "; " + remedy);
+}
+
+size_t links_max() {
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY) return kLinksMax;
+  const rlim_t for_links = files.rlim_cur > kFilesReserved ? files.rlim_cur - kFilesReserved : 0;
+  return std::clamp<size_t>(for_links / kFilesPerLink, 8, kLinksMax);
+}
+
+// Runs on a thread of ZeroMQ's: drops the reference, no more.
+void drop_owner(void*, void* hint) { delete static_cast<std::shared_ptr<const void>*>(hint); }
+
+zmq::message_t payload_message(const SharedBytes& payload) {
+  auto owner = std::make_unique<std::shared_ptr<const void>>(payload.owner);
+  zmq::message_t message(const_cast<std::byte*>(payload.data), payload.size, drop_owner, owner.get());
+  owner.release();
+  return message;
+}
+
+SharedBytes shared(zmq::message_t message) {
+  const auto owner = std::make_shared<zmq::message_t>(std::move(message));
+  return {owner, owner->data<std::byte>(), owner->size()};
+}
+
+struct Pending {
+  Frame frame;
+  TimePoint expires;
+};
+
+// One DEALER, connected to one port of one peer, and what it could not take yet.
+struct Link {
+  zmq::socket_t socket;
+  std::deque<Pending> pending;
+  size_t pending_bytes = 0;
+  uint64_t last_used = 0;
+};
+
+size_t bytes_of(const Frame& frame) { return frame.header.size() + frame.payload.size; }
+
+}  // namespace
+
+struct ZmqContext::Impl {
+  explicit Impl(int io_thread_count) : context(io_thread_count, kSocketsMax) {}
+  zmq::context_t context;
+};
+
+ZmqContext::ZmqContext(int io_thread_count) {
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < kFilesWanted) {
+    files.rlim_cur = std::min(kFilesWanted, files.rlim_max);
+    ::setrlimit(RLIMIT_NOFILE, &files);  // if refused, there are fewer links
+  }
+  impl_ = std::make_unique<Impl>(io_thread_count);
+}
+
+ZmqContext::~ZmqContext() = default;
+
+struct ZmqTransportImpl {
+  using LinkKey = std::pair<Endpoint, Channel>;
+
+  explicit ZmqTransportImpl(zmq::context_t& zmq_context) : context(zmq_context), link_count_max(links_max()) {
+    wake_fd = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (wake_fd < 0) {
+      throw std::runtime_error("cannot make an eventfd: too many open files; raise the limit (ulimit -n)");
+    }
+  }
+  ~ZmqTransportImpl() { ::close(wake_fd); }
+
+  void bind(const Endpoint& listen);
+  bool try_bind(const Endpoint& listen, uint32_t port, bool last_attempt);
+  Link* link_to(const Endpoint& to, Channel channel);
+  void evict_oldest_link();
+  void close_link(std::map<LinkKey, Link>::iterator link);
+  bool send_now(Link& link, const Frame& frame);
+  void flush(Link& link);
+  void flush_all();
+  std::optional<ReceivedFrame> receive(Channel channel, bool* refused);
+  int wait_for_events(int timeout_ms);
+
+  zmq::context_t& context;
+  zmq::socket_t routers[2];
+  Endpoint local;
+  int wake_fd = -1;
+  std::map<LinkKey, Link> links;
+  std::map<LinkKey, Link*> waiting;  // the links with something pending
+  size_t link_count_max;
+  uint64_t use_count = 0;
+  int control_streak = 0;
+  TransportCounters counters;
+  SteadyClock clock;
+};
+
+void ZmqTransportImpl::bind(const Endpoint& listen) {
+  if (!Endpoint::is_valid_host(listen.host) || listen.port == 65535) {
+    throw std::runtime_error("cannot listen on " + listen.to_string() + ": no such address, or no port after it; "
+                             "use --listen HOST:PORT with a port below 65535");
+  }
+  const int attempts = listen.port ? 1 : kPortPairAttempts;
+  for (int i = 1; i <= attempts; ++i) {
+    if (try_bind(listen, listen.port, i == attempts)) return;
+  }
+}
+
+// False: the port after the one that the system chose is taken.
+bool ZmqTransportImpl::try_bind(const Endpoint& listen, uint32_t port, bool last_attempt) {
+  for (const Channel channel : {Channel::kControl, Channel::kBulk}) {
+    zmq::socket_t& router = routers[index_of(channel)];
+    router = make_socket(context, zmq::socket_type::router, channel);
+    try {
+      router.bind(listen_address_of(listen, port));
+    } catch (const zmq::error_t& error) {
+      const bool chosen = listen.port == 0 && channel == Channel::kBulk;
+      if (chosen && !last_attempt && error.num() == EADDRINUSE) return false;
+      listen_failed(listen, port, error);
+    }
+    if (channel == Channel::kBulk) break;
+    port = bound_port(router);
+    local = {listen.host, static_cast<uint16_t>(port)};
+    if (port == 65535) return false;  // only a chosen one can be
+    ++port;
+  }
+  return true;
+}
+
+// nullptr: no socket can be had, or the address means nothing to ZeroMQ.
+Link* ZmqTransportImpl::link_to(const Endpoint& to, Channel channel) {
+  const LinkKey key{to, channel};
+  auto found = links.find(key);
+  if (found == links.end()) {
+    if (links.size() >= link_count_max) evict_oldest_link();
+    try {
+      Link link{make_socket(context, zmq::socket_type::dealer, channel)};
+      link.socket.connect(address_of(to.host, uint32_t{to.port} + (channel == Channel::kBulk)));
+      found = links.emplace(key, std::move(link)).first;
+    } catch (const zmq::error_t&) {
+      return nullptr;
+    }
+  }
+  found->second.last_used = ++use_count;
+  return &found->second;
+}
+
+void ZmqTransportImpl::evict_oldest_link() {
+  const auto oldest = std::min_element(links.begin(), links.end(), [](const auto& a, const auto& b) {
+    return a.second.last_used < b.second.last_used;
+  });
+  if (oldest != links.end()) close_link(oldest);
+}
+
+void ZmqTransportImpl::close_link(std::map<LinkKey, Link>::iterator link) {
+  counters.frames_dropped += link->second.pending.size();
+  waiting.erase(link->first);
+  links.erase(link);
+}
+
+// False: not now. A frame whose link broke between its two parts is lost, like any other on a broken link.
+bool ZmqTransportImpl::send_now(Link& link, const Frame& frame) {
+  const bool two_parts = !frame.payload.empty();
+  zmq::message_t header(frame.header.data(), frame.header.size());
+  const auto more = two_parts ? zmq::send_flags::sndmore : zmq::send_flags::none;
+  try {
+    if (!link.socket.send(header, zmq::send_flags::dontwait | more)) return false;
+    if (two_parts) {
+      zmq::message_t payload = payload_message(frame.payload);
+      if (!link.socket.send(payload, zmq::send_flags::dontwait)) {
+        ++counters.frames_dropped;
+        return true;
+      }
+    }
+  } catch (const zmq::error_t& error) {
+    if (error.num() == EINTR) return false;
+    ++counters.frames_dropped;
+    return true;
+  }
+  ++counters.frames_sent;
+  counters.bytes_sent += bytes_of(frame);
+  return true;
+}
+
+void ZmqTransportImpl::flush(Link& link) {
+  while (!link.pending.empty()) {
+    const Pending& first = link.pending.front();
+    if (clock.now() >= first.expires) {
+      ++counters.frames_dropped;
+    } else if (!send_now(link, first.frame)) {
+      return;
+    }
+    link.pending_bytes -= bytes_of(first.frame);
+    link.pending.pop_front();
+  }
+}
+
+void ZmqTransportImpl::flush_all() {
+  std::erase_if(waiting, [this](const auto& item) {
+    flush(*item.second);
+    return item.second->pending.empty();
+  });
+}
+
+std::optional<ReceivedFrame> ZmqTransportImpl::receive(Channel channel, bool* refused) {
+  zmq::socket_t& router = routers[index_of(channel)];
+  zmq::message_t routing_id, parts[2];
+  size_t part_count = 0;
+  try {
+    if (!router.recv(routing_id, zmq::recv_flags::dontwait)) return std::nullopt;
+    for (bool more = routing_id.more(); more; ++part_count) {
+      zmq::message_t surplus;
+      zmq::message_t& part = part_count < 2 ? parts[part_count] : surplus;
+      if (!router.recv(part, zmq::recv_flags::dontwait)) break;  // parts come together, so this cannot be
+      more = part.more();
+    }
+  } catch (const zmq::error_t& error) {
+    STARLING_CHECK(error.num() == EINTR);
+    return std::nullopt;
+  }
+  if (part_count < 1 || part_count > 2 || parts[0].size() > kHeaderPartBytesMax ||
+      parts[1].size() > kPayloadBytesMax) {
+    *refused = true;
+    ++counters.frames_refused;
+    return std::nullopt;
+  }
+  ++counters.frames_received;
+  counters.bytes_received += parts[0].size() + parts[1].size();
+  ReceivedFrame frame{channel, shared(std::move(parts[0])), {}};
+  if (part_count == 2) frame.payload = shared(std::move(parts[1]));
+  return frame;
+}
+
+// The result of zmq_poll: frames and wakes only; -1 when a signal came.
+int ZmqTransportImpl::wait_for_events(int timeout_ms) {
+  std::vector<zmq_pollitem_t> items = {{routers[0].handle(), 0, ZMQ_POLLIN, 0},
+                                       {routers[1].handle(), 0, ZMQ_POLLIN, 0},
+                                       {nullptr, wake_fd, ZMQ_POLLIN, 0}};
+  for (const auto& [key, link] : waiting) items.push_back({link->socket.handle(), 0, ZMQ_POLLOUT, 0});
+  if (zmq_poll(items.data(), static_cast<int>(items.size()), timeout_ms) < 0) return -1;
+  uint64_t wakes;
+  if (items[2].revents && ::read(wake_fd, &wakes, sizeof wakes) < 0) STARLING_CHECK(errno == EAGAIN);
+  return (items[0].revents != 0) + (items[1].revents != 0) + (items[2].revents != 0);
+}
+
+ZmqTransport::ZmqTransport(const Endpoint& listen, ZmqContext& context)
+    : impl_(std::make_unique<ZmqTransportImpl>(context.impl_->context)) {
+  impl_->bind(listen);
+}
+
+ZmqTransport::~ZmqTransport() = default;
+
+SendStatus ZmqTransport::send(const Endpoint& to, Channel channel, Frame frame) {
+  ZmqTransportImpl& impl = *impl_;
+  const bool good_port = to.port != 0 && (channel == Channel::kControl || to.port != 65535);
+  Link* link = nullptr;
+  SendStatus status = SendStatus::kQueued;
+  if (frame.header.size() > kHeaderPartBytesMax || frame.payload.size > kPayloadBytesMax) {
+    status = SendStatus::kTooLarge;
+  } else if (!good_port || !Endpoint::is_valid_host(to.host)) {
+    status = SendStatus::kBadAddress;
+  } else if (!(link = impl.link_to(to, channel))) {
+    status = SendStatus::kBadAddress;
+  }
+  if (status != SendStatus::kQueued) {
+    ++impl.counters.frames_dropped;
+    return status;
+  }
+  impl.flush(*link);
+  if (link->pending.empty() && impl.send_now(*link, frame)) return SendStatus::kQueued;
+  const size_t bytes = bytes_of(frame);
+  if (link->pending.size() >= kPendingFramesPerPeerMax || link->pending_bytes + bytes > kPendingBytesPerPeerMax) {
+    ++impl.counters.frames_dropped;
+    return SendStatus::kQueueFull;
+  }
+  link->pending.push_back({std::move(frame), impl.clock.now() + kPendingLife[index_of(channel)]});
+  link->pending_bytes += bytes;
+  impl.waiting[{to, channel}] = link;
+  return SendStatus::kQueued;
+}
+
+std::optional<ReceivedFrame> ZmqTransport::poll() {
+  ZmqTransportImpl& impl = *impl_;
+  impl.flush_all();
+  for (int refused_count = 0; refused_count < kRefusedPerPollMax;) {
+    const bool bulk_first = impl.control_streak >= kControlStreakMax;
+    const Channel order[2] = {bulk_first ? Channel::kBulk : Channel::kControl,
+                              bulk_first ? Channel::kControl : Channel::kBulk};
+    bool refused = false;
+    for (const Channel channel : order) {
+      std::optional<ReceivedFrame> frame = impl.receive(channel, &refused);
+      if (frame || refused || bulk_first) {
+        impl.control_streak = channel == Channel::kControl ? impl.control_streak + 1 : 0;
+      }
+      if (frame) return frame;
+      if (refused) break;
+    }
+    if (!refused) return std::nullopt;
+    ++refused_count;
+  }
+  return std::nullopt;
+}
+
+void ZmqTransport::wait_until(TimePoint deadline) {
+  constexpr Duration kLongest = std::chrono::minutes(1);
+  while (true) {
+    impl_->flush_all();
+    const TimePoint now = impl_->clock.now();
+    const Duration left = deadline <= now ? Duration(0) : std::min(deadline - now, kLongest);
+    const auto left_ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
+    if (impl_->wait_for_events(static_cast<int>(left_ms)) != 0 || impl_->clock.now() >= deadline) return;
+  }
+}
+
+void ZmqTransport::wake() {
+  const uint64_t one = 1;
+  // A full counter (EAGAIN) has woken it already.
+  if (::write(impl_->wake_fd, &one, sizeof one) < 0) STARLING_CHECK(errno == EAGAIN || errno == EINTR);
+}
+
+void ZmqTransport::forget(const Endpoint& peer) {
+  for (const Channel channel : {Channel::kControl, Channel::kBulk}) {
+    const auto link = impl_->links.find({peer, channel});
+    if (link != impl_->links.end()) impl_->close_link(link);
+  }
+}
+
+Endpoint ZmqTransport::local() const { return impl_->local; }
+
+TransportCounters ZmqTransport::counters() const { return impl_->counters; }
+
+}  // namespace starling

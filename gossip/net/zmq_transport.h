@@ -1,0 +1,49 @@
+// Transport over ZeroMQ: a ROUTER bound on the control port and one on the bulk port (the next), and one DEALER per
+// contacted endpoint and channel. One owner thread; only wake() may be called from others.
+#pragma once
+
+#include <memory>
+
+#include "gossip/net/transport.h"
+
+namespace starling {
+
+// ZeroMQ's own threads; one per process. Raises the soft limit of open files. Must outlive its transports; received
+// payloads may outlive both.
+class ZmqContext {
+ public:
+  explicit ZmqContext(int io_thread_count = 2);
+  ~ZmqContext();
+  ZmqContext(const ZmqContext&) = delete;
+  ZmqContext& operator=(const ZmqContext&) = delete;
+
+ private:
+  friend class ZmqTransport;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+struct ZmqTransportImpl;
+
+class ZmqTransport final : public Transport {
+ public:
+  // Binds both ports; port 0 takes any two free neighbors. Host "0.0.0.0" or "::": every interface. Throws
+  // std::runtime_error with the address and the remedy.
+  ZmqTransport(const Endpoint& listen, ZmqContext& context);
+  ~ZmqTransport() override;  // what has not reached the kernel by then is lost
+  ZmqTransport(const ZmqTransport&) = delete;
+  ZmqTransport& operator=(const ZmqTransport&) = delete;
+
+  SendStatus send(const Endpoint& to, Channel channel, Frame frame) override;
+  std::optional<ReceivedFrame> poll() override;
+  void wait_until(TimePoint deadline) override;
+  void wake() override;
+  void forget(const Endpoint& peer) override;
+  Endpoint local() const override;
+  TransportCounters counters() const override;
+
+ private:
+  std::unique_ptr<ZmqTransportImpl> impl_;
+};
+
+}  // namespace starling

@@ -1,0 +1,78 @@
+// Who a peer is and where it can be reached.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace starling {
+
+// The agent's Ed25519 public key: the only name a peer has.
+struct PeerId {
+  std::array<uint8_t, 32> bytes{};
+  auto operator<=>(const PeerId&) const = default;
+  bool is_zero() const { return *this == PeerId{}; }
+  std::string hex() const;         // 64 digits
+  std::string short_name() const;  // the first 8 digits, for people
+  static std::optional<PeerId> parse(std::string_view hex);
+};
+
+// Where a peer's control port is bound; the bulk port is the next one.
+struct Endpoint {
+  std::string host;   // name, IPv4 or IPv6 address without brackets
+  uint16_t port = 0;
+  auto operator<=>(const Endpoint&) const = default;
+  std::string to_string() const;  // "host:port", "[v6]:port"
+  static std::optional<Endpoint> parse(std::string_view text);  // port 0 passes: "any" when listening
+  // A name, an IPv4 or an IPv6 address by its characters; nothing is looked up.
+  static bool is_valid_host(std::string_view host);
+};
+
+// generation: one per process start, persisted, growing. incarnation: one per refutation or change of the record.
+struct Version {
+  uint64_t generation = 0;
+  uint32_t incarnation = 0;
+  auto operator<=>(const Version&) const = default;
+};
+
+enum class Role : uint8_t { kAgent = 0, kBootstrap = 1 };  // on the wire: never renumber
+enum class Phase : uint8_t { kJoining = 0, kTraining = 1, kSettling = 2, kFinished = 3, kSick = 4 };
+
+// What a member says of itself; rides in its record, so any agent can show the whole swarm.
+struct MemberMeta {
+  Role role = Role::kAgent;
+  Phase phase = Phase::kJoining;
+  uint64_t round = 0;
+  uint64_t steps = 0;
+  uint64_t samples = 0;
+  double mass = 1;         // weight of its model in the swarm's mean; > 0, finite
+  float steps_per_s = 0;
+  float loss = 0;
+  float accuracy = -1;     // of 1; negative: not measured
+  float distance = -1;     // rms distance to the last partner's params over rms params; negative: not measured
+  std::string name;        // for people, <= 32 bytes, printable; never an identity
+  bool operator==(const MemberMeta&) const = default;
+};
+
+struct PeerRecord {
+  PeerId id;
+  Version version;
+  Endpoint endpoint;
+  MemberMeta meta;
+};
+
+}  // namespace starling
+
+template <>
+struct std::hash<starling::PeerId> {
+  size_t operator()(const starling::PeerId& id) const noexcept {
+    size_t h;  // a public key is uniform already
+    std::memcpy(&h, id.bytes.data(), sizeof h);
+    return h;
+  }
+};

@@ -1,0 +1,144 @@
+#include "gossip/sim/virtual_network.h"
+
+#include <algorithm>
+#include <deque>
+
+#include "gossip/limits.h"
+#include "gossip/net/hash.h"
+#include "kernels/check.h"
+
+namespace starling {
+
+void VirtualClock::advance_to(TimePoint time) {
+  STARLING_CHECK(time >= now_);
+  now_ = time;
+}
+
+class VirtualNetwork::Port final : public Transport {
+ public:
+  Port(VirtualNetwork& network, Endpoint endpoint) : network_(network), endpoint_(std::move(endpoint)) {}
+  ~Port() override {
+    if (!dead_) network_.kill(endpoint_);
+  }
+
+  SendStatus send(const Endpoint& to, Channel channel, Frame frame) override {
+    const size_t bytes = frame.header.size() + frame.payload.size;
+    SendStatus status = SendStatus::kQueued;
+    const bool good_port = to.port != 0 && (channel == Channel::kControl || to.port != 65535);
+    if (frame.header.size() > kControlFrameBytesMax || frame.payload.size > kPayloadBytesMax) {
+      status = SendStatus::kTooLarge;
+    } else if (!good_port || !Endpoint::is_valid_host(to.host)) {
+      status = SendStatus::kBadAddress;
+    }
+    if (status != SendStatus::kQueued || dead_) {
+      ++counters_.frames_dropped;
+      return status;
+    }
+    ++counters_.frames_sent;
+    counters_.bytes_sent += bytes;
+    network_.send(endpoint_, to, channel, std::move(frame));
+    return status;
+  }
+  std::optional<ReceivedFrame> poll() override {
+    if (arrived_.empty()) return std::nullopt;
+    ReceivedFrame frame = std::move(arrived_.front());
+    arrived_.pop_front();
+    ++counters_.frames_received;
+    counters_.bytes_received += frame.header.size + frame.payload.size;
+    return frame;
+  }
+  void wait_until(TimePoint) override { STARLING_CHECK(!"virtual time is moved by the simulator alone"); }
+  void wake() override {}
+  void forget(const Endpoint&) override {}   // nothing is queued at the sender
+  Endpoint local() const override { return endpoint_; }
+  TransportCounters counters() const override { return counters_; }
+
+  void arrive(ReceivedFrame frame) { arrived_.push_back(std::move(frame)); }
+  void die() {
+    dead_ = true;
+    arrived_.clear();
+  }
+
+ private:
+  VirtualNetwork& network_;
+  Endpoint endpoint_;
+  bool dead_ = false;   // killed: hears and says nothing more, whoever takes its address
+  std::deque<ReceivedFrame> arrived_;
+  TransportCounters counters_;
+};
+
+VirtualNetwork::VirtualNetwork(VirtualClock& clock, uint64_t rng_seed, const LinkOptions& links)
+    : clock_(clock), rng_(rng_seed), links_(links) {}
+
+VirtualNetwork::~VirtualNetwork() = default;
+
+std::unique_ptr<Transport> VirtualNetwork::open(const Endpoint& endpoint) {
+  STARLING_CHECK(!ports_.contains(endpoint));
+  auto port = std::make_unique<Port>(*this, endpoint);
+  ports_[endpoint] = port.get();
+  return port;
+}
+
+void VirtualNetwork::set_link(const Endpoint& from, const Endpoint& to, const LinkOptions& options) {
+  special_links_[{from, to}] = options;
+}
+
+void VirtualNetwork::cut(const Endpoint& a, const Endpoint& b) { cut_.insert(std::minmax(a, b)); }
+void VirtualNetwork::heal(const Endpoint& a, const Endpoint& b) { cut_.erase(std::minmax(a, b)); }
+bool VirtualNetwork::is_cut(const Endpoint& a, const Endpoint& b) const { return cut_.contains(std::minmax(a, b)); }
+
+void VirtualNetwork::kill(const Endpoint& endpoint) {
+  const auto port = ports_.find(endpoint);
+  if (port != ports_.end()) {
+    port->second->die();
+    ports_.erase(port);
+  }
+  std::erase_if(in_flight_, [&](const auto& flight) { return flight.second.to == endpoint; });
+}
+
+const LinkOptions& VirtualNetwork::link(const Endpoint& from, const Endpoint& to) const {
+  const auto special = special_links_.find({from, to});
+  return special == special_links_.end() ? links_ : special->second;
+}
+
+void VirtualNetwork::send(const Endpoint& from, const Endpoint& to, Channel channel, Frame frame) {
+  const LinkOptions& options = link(from, to);
+  // Chance is asked the same number of times whatever happens, so that a run can be compared with its variants.
+  const bool lost = rng_.chance(options.loss), doubled = rng_.chance(options.duplicate);
+  const double shares[2] = {rng_.uniform(), rng_.uniform()};
+  if (lost || is_cut(from, to) || !ports_.contains(to)) return;
+  const ReceivedFrame sent{channel, SharedBytes::take(std::move(frame.header)), std::move(frame.payload)};
+  put(from, to, options, shares[0], sent);
+  if (doubled) put(from, to, options, shares[1], sent);
+}
+
+void VirtualNetwork::put(const Endpoint& from, const Endpoint& to, const LinkOptions& options, double delay_share,
+                         const ReceivedFrame& frame) {
+  Duration delay = options.delay_min + from_seconds(delay_share * seconds(options.delay_max - options.delay_min));
+  if (options.bytes_per_s > 0) {
+    TimePoint& free = link_free_[{from, to}];
+    const double bytes = static_cast<double>(frame.header.size + frame.payload.size);
+    free = std::max(free, clock_.now()) + from_seconds(bytes / options.bytes_per_s);
+    delay += free - clock_.now();
+  }
+  in_flight_.emplace(Order{clock_.now() + delay, sequence_++}, Flight{from, to, frame});
+}
+
+TimePoint VirtualNetwork::next_event_time() const {
+  return in_flight_.empty() ? TimePoint::max() : in_flight_.begin()->first.first;
+}
+
+void VirtualNetwork::deliver_due() {
+  while (!in_flight_.empty() && in_flight_.begin()->first.first <= clock_.now()) {
+    Flight flight = std::move(in_flight_.begin()->second);
+    in_flight_.erase(in_flight_.begin());
+    const auto port = ports_.find(flight.to);
+    if (port == ports_.end() || is_cut(flight.from, flight.to)) continue;
+    digest_ = (digest_ ^ xxh3_64(flight.frame.header.span())) * 0x9e3779b97f4a7c15ull;
+    digest_ = (digest_ ^ xxh3_64(flight.frame.payload.span())) * 0x9e3779b97f4a7c15ull;
+    ++delivered_;
+    port->second->arrive(std::move(flight.frame));
+  }
+}
+
+}  // namespace starling

@@ -1,0 +1,68 @@
+#include "kernels/cuda/device.h"
+#include "tests/conformance/codec_suite.h"
+
+namespace starling {
+namespace {
+
+// Eight bytes into its allocation, as a block inside a larger vector is.
+class CudaParams final : public ParamsHolder {
+ public:
+  explicit CudaParams(const std::vector<float>& values) : count_(values.size()) {
+    data_ = reinterpret_cast<float*>(buffer_.reserve((count_ + 2) * sizeof(float))) + 2;
+    cuda::copy_async(data_, values.data(), count_ * sizeof(float), stream_.handle());
+    stream_.wait();
+  }
+  View view() override { return {data_, count_, MemorySpace::kCuda}; }
+  std::vector<float> values() override {
+    std::vector<float> values(count_);
+    cuda::copy_async(values.data(), data_, count_ * sizeof(float), stream_.handle());
+    stream_.wait();
+    return values;
+  }
+
+ private:
+  cuda::Stream stream_;
+  cuda::Buffer buffer_{cuda::BufferKind::kDevice};
+  float* data_ = nullptr;
+  size_t count_;
+};
+
+CodecCase cuda_case(CodecKind kind) {
+  return {kind, MemorySpace::kCuda, [](std::vector<float> x) { return std::make_unique<CudaParams>(x); },
+          [] { return cuda::device_count() > 0; }};
+}
+
+INSTANTIATE_TEST_SUITE_P(Cuda, CodecSuite,
+                         testing::Values(cuda_case(CodecKind::kFp32), cuda_case(CodecKind::kBf16),
+                                         cuda_case(CodecKind::kModulo8)),
+                         case_name);
+
+// One agent on a GPU, its peer on a CPU: the payloads and the params must not tell which.
+class CodecTwins : public CodecSuite {};
+
+TEST_P(CodecTwins, SamePayloadAndSameParamsAsOnTheHost) {
+  TestRng rng(draw_rng_seed());
+  const std::unique_ptr<Codec> host = make_codec(GetParam().kind, MemorySpace::kHost);
+  for (size_t count : kCodecSizes) {
+    std::vector<float> a = normal_vector(rng, count, 1.0f);
+    const std::vector<float> b = normal_vector(rng, count, 0.7f);
+    for (int8_t exponent : {BlockState::kUnset, int8_t{-60}, int8_t{-5}}) {  // -60: must be raised
+      Payload expected(host->payload_bytes(count));
+      ASSERT_TRUE(host->encode({a.data(), count, MemorySpace::kHost}, {.step_exponent = exponent}, expected));
+      EXPECT_EQ(encode(a, {.step_exponent = exponent}), expected) << count;
+    }
+    const Payload own = encode(a, {.step_exponent = -5});
+    const Payload peer = encode(b, {.step_exponent = -4});
+    const std::vector<float> on_gpu = apply(0.37f, own, peer, a);
+    host->apply(0.37f, own, peer, {a.data(), count, MemorySpace::kHost});
+    EXPECT_EQ(bits_of(on_gpu), bits_of(a)) << count;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cuda, CodecTwins,
+                         testing::Values(cuda_case(CodecKind::kFp32), cuda_case(CodecKind::kBf16),
+                                         cuda_case(CodecKind::kModulo8)),
+                         case_name);
+
+}  // namespace
+}  // namespace starling

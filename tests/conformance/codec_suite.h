@@ -1,0 +1,274 @@
+// What every codec must do, wherever the params lie. Instantiate with INSTANTIATE_TEST_SUITE_P over CodecCase.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "compression/codec.h"
+#include "tests/kernels/inputs.h"
+
+namespace starling {
+
+// A vector of params in the space under test.
+class ParamsHolder {
+ public:
+  virtual ~ParamsHolder() = default;
+  virtual View view() = 0;
+  virtual std::vector<float> values() = 0;
+};
+
+class HostParams final : public ParamsHolder {
+ public:
+  explicit HostParams(std::vector<float> values) : values_(std::move(values)) {}
+  View view() override { return {values_.data(), values_.size(), MemorySpace::kHost}; }
+  std::vector<float> values() override { return values_; }
+
+ private:
+  std::vector<float> values_;
+};
+
+struct CodecCase {
+  CodecKind kind;
+  MemorySpace space;
+  std::function<std::unique_ptr<ParamsHolder>(std::vector<float>)> place;
+  std::function<bool()> available = [] { return true; };
+};
+
+inline void PrintTo(const CodecCase& codec_case, std::ostream* out) {
+  *out << codec_name(codec_case.kind) << (codec_case.space == MemorySpace::kCuda ? " on a GPU" : "");
+}
+
+inline std::string case_name(const testing::TestParamInfo<CodecCase>& info) {
+  return std::string(codec_name(info.param.kind));
+}
+
+using Payload = std::vector<std::byte>;
+
+class CodecSuite : public testing::TestWithParam<CodecCase> {
+ protected:
+  void SetUp() override {
+    if (!GetParam().available()) GTEST_SKIP() << "no GPU here: this codec's twin was compiled, not run";
+    codec_ = make_codec(GetParam().kind, GetParam().space);
+  }
+
+  // nullopt where encode refuses.
+  std::optional<Payload> try_encode(const std::vector<float>& x, const BlockState& state = {}) {
+    Payload payload(codec_->payload_bytes(x.size()));
+    const auto params = GetParam().place(x);
+    if (!codec_->encode(params->view(), state, payload)) return std::nullopt;
+    return payload;
+  }
+  Payload encode(const std::vector<float>& x, const BlockState& state = {}) {
+    std::optional<Payload> payload = try_encode(x, state);
+    EXPECT_TRUE(payload.has_value()) << "encode refused finite values";
+    return payload.value_or(Payload(codec_->payload_bytes(x.size())));
+  }
+  std::vector<float> apply(float coefficient, const Payload& own, const Payload& peer, std::vector<float> x) {
+    const auto params = GetParam().place(std::move(x));
+    codec_->apply(coefficient, own, peer, params->view());
+    return params->values();
+  }
+  // How far peer - own of the payloads may be from the true difference of two values.
+  double tolerance(const Payload& own, const Payload& peer, float a, float b) const {
+    switch (GetParam().kind) {
+      case CodecKind::kFp32: return 6e-8 * (std::fabs(double{a}) + std::fabs(double{b}));
+      case CodecKind::kBf16: return 0x1p-8 * (std::fabs(double{a}) + std::fabs(double{b}));
+      case CodecKind::kModulo8:
+        return 0.5001 * (std::ldexp(1.0, static_cast<int8_t>(own[0])) + std::ldexp(1.0, static_cast<int8_t>(peer[0])));
+    }
+    return 0;
+  }
+
+  std::unique_ptr<Codec> codec_;
+};
+
+inline constexpr size_t kCodecSizes[] = {0, 1, 3, 17, 1000, 4099, 100001};
+
+TEST_P(CodecSuite, TheDeltaIsTheDifferenceWithinTheCodecsError) {
+  TestRng rng(draw_rng_seed());
+  for (size_t count : kCodecSizes) {
+    const std::vector<float> a = normal_vector(rng, count, 1.0f);
+    std::vector<float> b = normal_vector(rng, count, 0.2f);
+    for (size_t i = 0; i < count; ++i) b[i] += a[i];
+    const Payload own = encode(a, {.step_exponent = -5});
+    const Payload peer = encode(b, {.step_exponent = -6});
+    ASSERT_EQ(codec_->check(own, count), PayloadStatus::kOk);
+    ASSERT_EQ(codec_->check(peer, count), PayloadStatus::kOk);
+    PairStats stats;
+    ASSERT_EQ(codec_->pair(own, peer, count, &stats), PairStatus::kOk) << count;
+    const std::vector<float> delta = apply(1.0f, own, peer, std::vector<float>(count, 0.0f));
+    double squares = 0;
+    float largest = 0;
+    for (size_t i = 0; i < count; ++i) {
+      EXPECT_NEAR(delta[i], double{b[i]} - a[i], tolerance(own, peer, a[i], b[i])) << i << " of " << count;
+      squares += double{delta[i]} * delta[i];
+      largest = std::max(largest, std::fabs(delta[i]));
+    }
+    EXPECT_NEAR(stats.squared_distance, squares, 1e-12 * squares) << "stats speak of what is applied";
+    EXPECT_EQ(stats.max_abs_difference, largest);
+  }
+}
+
+TEST_P(CodecSuite, BothSidesApplyTheSameBitsWithOppositeSigns) {
+  TestRng rng(draw_rng_seed());
+  for (size_t count : kCodecSizes) {
+    const std::vector<float> zero(count, 0.0f);
+    const Payload a = encode(normal_vector(rng, count, 1.0f));
+    const Payload b = encode(normal_vector(rng, count, 1.3f));
+    PairStats stats;
+    if (codec_->pair(a, b, count, &stats) == PairStatus::kStepsApart) continue;
+    const float coefficient = normal_vector(rng, 1, 0.5f)[0];
+    std::vector<float> expected = apply(coefficient, b, a, zero);
+    for (float& value : expected) value = 0.0f - value;
+    EXPECT_EQ(bits_of(apply(coefficient, a, b, zero)), bits_of(expected)) << count;
+    EXPECT_EQ(bits_of(apply(-coefficient, b, a, zero)), bits_of(apply(coefficient, a, b, zero))) << count;
+  }
+}
+
+TEST_P(CodecSuite, SumsOnAnIntegerGridAreConservedExactly) {
+  TestRng rng(draw_rng_seed());
+  const size_t count = 5000;
+  std::vector<float> a(count), b(count);
+  for (size_t i = 0; i < count; ++i) {  // small enough that no sum or product rounds, in bf16 too
+    a[i] = static_cast<float>(static_cast<int>(rng() % 201) - 100) / 64;
+    b[i] = static_cast<float>(static_cast<int>(rng() % 201) - 100) / 64;
+  }
+  BlockState state_a{.step_exponent = -5}, state_b{.step_exponent = -4};
+  size_t moved = 0;
+  for (int round = 0; round < 6; ++round) {
+    const Payload own = encode(a, state_a);
+    const Payload peer = encode(b, state_b);
+    PairStats stats;
+    ASSERT_EQ(codec_->pair(own, peer, count, &stats), PairStatus::kOk);
+    const std::vector<float> next_a = apply(0.25f, own, peer, a);
+    const std::vector<float> next_b = apply(0.25f, peer, own, b);
+    for (size_t i = 0; i < count; ++i) {
+      ASSERT_EQ(double{next_a[i]} + next_b[i], double{a[i]} + b[i]) << i << " in round " << round;
+      moved += next_a[i] != a[i];
+    }
+    a = next_a;
+    b = next_b;
+  }
+  EXPECT_GT(moved, count) << "the deltas were empty";
+}
+
+TEST_P(CodecSuite, TheVerdictIsTheSameOnBothEnds) {
+  TestRng rng(draw_rng_seed());
+  int seen[3] = {};
+  for (int trial = 0; trial < 300; ++trial) {
+    const size_t count = rng() % 200;
+    const float deviation = std::ldexp(1.0f, static_cast<int>(rng() % 8));
+    const BlockState state_a{.step_exponent = static_cast<int8_t>(rng() % 7 - 5)};
+    const BlockState state_b{.step_exponent = static_cast<int8_t>(rng() % 7 - 5)};
+    const Payload a = encode(normal_vector(rng, count, 1.0f), state_a);
+    const Payload b = encode(normal_vector(rng, count, deviation), state_b);
+    PairStats ours, theirs;
+    const PairStatus status = codec_->pair(a, b, count, &ours);
+    ASSERT_EQ(codec_->pair(b, a, count, &theirs), status);
+    ++seen[static_cast<int>(status)];
+    if (status != PairStatus::kOk) continue;
+    EXPECT_EQ(ours.squared_distance, theirs.squared_distance);
+    EXPECT_EQ(ours.max_abs_difference, theirs.max_abs_difference);
+  }
+  EXPECT_GT(seen[0], 0);
+  if (GetParam().kind == CodecKind::kModulo8) {
+    EXPECT_GT(seen[1], 0) << "no pair wrapped: the trials are too tame";
+    EXPECT_GT(seen[2], 0) << "no steps apart: the trials are too tame";
+  }
+}
+
+TEST_P(CodecSuite, NonfiniteParamsAreNeverEncoded) {
+  TestRng rng(draw_rng_seed());
+  for (size_t count : {size_t{1}, size_t{3}, size_t{70}}) {
+    for (float bad : {NAN, -NAN, INFINITY, -INFINITY}) {
+      for (size_t at = 0; at < count; ++at) {
+        std::vector<float> x = normal_vector(rng, count, 1.0f);
+        x[at] = bad;
+        EXPECT_FALSE(try_encode(x).has_value()) << bad << " at " << at << " of " << count;
+        EXPECT_FALSE(try_encode(x, {.step_exponent = -7}).has_value()) << bad << " at " << at;
+      }
+    }
+  }
+}
+
+TEST_P(CodecSuite, EveryFiniteVectorEncodesAndAgreesWithItself) {
+  TestRng rng(draw_rng_seed());
+  for (size_t count : kCodecSizes) {
+    for (int8_t exponent : {BlockState::kUnset, int8_t{-127}, int8_t{-9}, int8_t{127}}) {
+      const std::vector<float> x = hostile_vector(rng, count);
+      const Payload payload = encode(x, {.step_exponent = exponent});
+      EXPECT_EQ(codec_->check(payload, count), PayloadStatus::kOk);
+      PairStats stats;
+      ASSERT_EQ(codec_->pair(payload, payload, count, &stats), PairStatus::kOk);
+      EXPECT_EQ(stats.squared_distance, 0);
+      EXPECT_EQ(stats.max_abs_difference, 0);
+      EXPECT_EQ(apply(0.5f, payload, payload, x), x);
+    }
+  }
+}
+
+TEST_P(CodecSuite, EveryOtherSizeIsRefused) {
+  TestRng rng(draw_rng_seed());
+  for (size_t count : {size_t{0}, size_t{1}, size_t{3}, size_t{17}}) {
+    const Payload good = encode(normal_vector(rng, count, 1.0f));
+    for (size_t bytes = 0; bytes < good.size() + 12; ++bytes) {
+      Payload other = good;
+      other.resize(bytes);
+      const PayloadStatus expected = bytes == good.size() ? PayloadStatus::kOk : PayloadStatus::kWrongSize;
+      EXPECT_EQ(codec_->check(other, count), expected) << bytes << " bytes for " << count;
+    }
+  }
+}
+
+// A flipped bit is refused, or it is a legal payload: then both ends still agree on the verdict and the delta.
+TEST_P(CodecSuite, AFlippedBitNeverCrashesAndNeverPartsTheEnds) {
+  TestRng rng(draw_rng_seed());
+  const size_t count = 37;
+  const std::vector<float> x = normal_vector(rng, count, 1.0f);
+  const std::vector<float> zero(count, 0.0f);
+  const Payload own = encode(x);
+  const Payload peer = encode(x);
+  for (size_t bit = 0; bit < peer.size() * 8; ++bit) {
+    Payload damaged = peer;
+    damaged[bit / 8] ^= static_cast<std::byte>(1 << bit % 8);
+    if (codec_->check(damaged, count) != PayloadStatus::kOk) continue;
+    PairStats stats;
+    BlockState state;
+    const PairStatus status = codec_->pair(own, damaged, count, &stats);
+    EXPECT_EQ(codec_->pair(damaged, own, count, &stats), status);
+    codec_->learn(status, stats, own, damaged, &state);
+    (void)try_encode(x, state);
+    if (status != PairStatus::kOk) continue;
+    std::vector<float> expected = apply(0.5f, damaged, own, zero);
+    for (float& value : expected) value = 0.0f - value;
+    EXPECT_EQ(bits_of(apply(0.5f, own, damaged, zero)), bits_of(expected)) << "bit " << bit;
+  }
+}
+
+TEST_P(CodecSuite, RandomBytesAreRefusedOrHarmless) {
+  TestRng rng(draw_rng_seed());
+  for (int trial = 0; trial < 500; ++trial) {
+    const size_t count = rng() % 40;
+    const Payload own = encode(normal_vector(rng, count, 1.0f));
+    Payload noise = random_bytes(rng, own.size());
+    if (GetParam().kind == CodecKind::kModulo8 && trial % 2 == 0) {
+      std::fill(noise.begin(), noise.begin() + 8, std::byte{0});  // a legal header, so that more gets through
+      noise[0] = own[0];
+    }
+    if (codec_->check(noise, count) != PayloadStatus::kOk) continue;
+    PairStats stats;
+    if (codec_->pair(own, noise, count, &stats) != PairStatus::kOk) continue;
+    EXPECT_TRUE(std::isfinite(stats.max_abs_difference));
+    EXPECT_TRUE(std::isfinite(stats.squared_distance));
+    for (float value : apply(0.5f, own, noise, std::vector<float>(count))) EXPECT_TRUE(std::isfinite(value));
+  }
+}
+
+}  // namespace starling

@@ -1,0 +1,71 @@
+// The fuzz targets for a second, from good inputs with random changes. A failure names its rng seed.
+#include <gtest/gtest.h>
+
+#include <string_view>
+#include <vector>
+
+#include "gossip/rng.h"
+#include "tests/fuzz/targets.h"
+#include "tests/gossip/net/wire_samples.h"
+
+namespace starling {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+void change(Bytes& input, Rng& rng) {
+  const uint32_t changes = rng.below(6);
+  for (uint32_t i = 0; i < changes && !input.empty(); ++i) {
+    const size_t at = rng.below(static_cast<uint32_t>(input.size()));
+    switch (rng.below(5)) {
+      case 0: input[at] ^= std::byte(1 << rng.below(8)); break;
+      case 1: input[at] = std::byte(rng.next_u64()); break;
+      case 2: input.resize(at); break;
+      case 3: input.insert(input.begin() + static_cast<ptrdiff_t>(at), std::byte(rng.next_u64())); break;
+      default: input[at] = rng.chance(0.5) ? std::byte{} : std::byte{0xff}; break;
+    }
+  }
+}
+
+void drive(void (*target)(std::span<const std::byte>), const std::vector<Bytes>& corpus, int rounds) {
+  for (uint64_t rng_seed = 1; rng_seed <= 4; ++rng_seed) {
+    SCOPED_TRACE(rng_seed);
+    Rng rng(rng_seed);
+    target({});
+    for (int i = 0; i < rounds; ++i) {
+      Bytes input = corpus[rng.below(static_cast<uint32_t>(corpus.size()))];
+      change(input, rng);
+      target(input);
+    }
+  }
+}
+
+TEST(FuzzSmoke, Wire) {
+  std::vector<Bytes> corpus;
+  for (const Sample& sample : wire_samples()) {
+    const Bytes header = encode(sample);
+    const bool bulk = channel_of(sample.message) == Channel::kBulk;
+    Bytes plain = {bulk ? std::byte{1} : std::byte{0}, std::byte(sample.payload.size())};
+    Bytes seal = {plain[0] | std::byte{2}, plain[1]};
+    plain.insert(plain.end(), header.begin(), header.end());
+    seal.insert(seal.end(), header.begin() + 24, header.end());
+    corpus.push_back(plain);
+    corpus.push_back(seal);
+  }
+  drive(fuzz_wire, corpus, 20'000);
+}
+
+TEST(FuzzSmoke, Endpoint) {
+  std::vector<Bytes> corpus;
+  const std::string id(64, 'a');
+  for (const std::string_view text : {std::string_view("127.0.0.1:7400"), std::string_view("[::1]:7400"),
+                                      std::string_view("[fe80::1%eth0]:1"), std::string_view("node-3.lab:65535"),
+                                      std::string_view("\xe4\xba\xac\xe9\x83\xbd"), std::string_view(id)}) {
+    const auto bytes = std::as_bytes(std::span(text));
+    corpus.emplace_back(bytes.begin(), bytes.end());
+  }
+  drive(fuzz_endpoint, corpus, 20'000);
+}
+
+}  // namespace
+}  // namespace starling

@@ -1,0 +1,13 @@
+// Parsers of foreign bytes: each takes any input and aborts on a broken promise. libFuzzer drives them under
+// -Dfuzz=true; a seeded smoke test drives them in every build.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace starling {
+
+void fuzz_wire(std::span<const std::byte> input);
+void fuzz_endpoint(std::span<const std::byte> input);
+
+}  // namespace starling

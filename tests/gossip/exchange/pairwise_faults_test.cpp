@@ -1,0 +1,253 @@
+// What goes wrong on the way: lost, late and damaged messages, peers that restart, late completions.
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "tests/gossip/exchange/harness.h"
+
+namespace starling::exchange_test {
+namespace {
+
+TEST(PairwiseFaults, LostBlocksLeaveTheExchangeAndTheOthersMix) {
+  Pair pair;
+  pair.swarm.network.drop = [&](const Flight& flight) {
+    if (!is<BlockPayload>(flight)) return false;
+    const uint32_t index = std::get<BlockPayload>(flight.message).index;
+    return index == (flight.from == pair.a.id ? 1u : 2u);
+  };
+  pair.publish();
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(1000));
+  for (TestAgent* agent : {&pair.a, &pair.b}) {
+    const ExchangeReport report = only_report(*agent);
+    EXPECT_EQ(report.outcome, ExchangeOutcome::kLate);
+    EXPECT_EQ(report.blocks_mixed, 2u);
+    agent->apply();
+    EXPECT_EQ(agent->params[0], 2);
+    EXPECT_EQ(agent->params[16], agent == &pair.a ? 1 : 3);
+    EXPECT_EQ(agent->params[32], agent == &pair.a ? 1 : 3);
+    EXPECT_EQ(agent->params[48], 2);
+  }
+}
+
+TEST(PairwiseFaults, APartnerSlowerThanTheDeadlineCostsNothing) {
+  AgentOptions options;
+  options.deadline_max = milliseconds(100);
+  Pair pair(options);
+  pair.swarm.network.options = {.control_min = milliseconds(60), .control_max = milliseconds(60),
+                                .bulk_min = milliseconds(60), .bulk_max = milliseconds(60)};
+  pair.publish();
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(2000));
+  EXPECT_TRUE(pair.swarm.all_idle());
+  EXPECT_EQ(only_report(pair.a).outcome, ExchangeOutcome::kFailed);
+  EXPECT_EQ(only_report(pair.b).outcome, ExchangeOutcome::kFailed);
+  EXPECT_EQ(pair.a.apply() + pair.b.apply(), 0u);
+}
+
+TEST(PairwiseFaults, WhatComesTooLateMovesTheDeadline) {
+  Pair pair;
+  const auto meet = [&](int times) {
+    const uint64_t before = pair.a.pairwise->counters().done;
+    for (int i = 0; i < times; ++i) {
+      pair.publish();
+      EXPECT_TRUE(pair.a.pairwise->propose(pair.b.id));
+      pair.swarm.run_for(milliseconds(300));
+    }
+    return pair.a.pairwise->counters().done - before;
+  };
+  EXPECT_EQ(meet(20), 20u);   // 20 ms each: waits 28 ms from then on
+  pair.swarm.network.options = {.control_min = milliseconds(20), .control_max = milliseconds(20),
+                                .bulk_min = milliseconds(20), .bulk_max = milliseconds(20)};
+  EXPECT_LT(meet(10), 10u);   // now they take 40 ms
+  meet(20);
+  EXPECT_EQ(meet(10), 10u);
+}
+
+TEST(PairwiseFaults, ALostCommitIsRepeatedUntilAcknowledged) {
+  Pair pair;
+  int commits = 0, acks = 0;
+  pair.swarm.network.drop = [&](const Flight& flight) {
+    if (is<Commit>(flight)) return ++commits <= 3;
+    if (is<CommitAck>(flight)) return ++acks <= 2;
+    return false;
+  };
+  pair.publish();
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(100));
+  EXPECT_TRUE(pair.b.pairwise->in_doubt());
+  EXPECT_FALSE(pair.a.pairwise->idle());
+  EXPECT_FALSE(pair.a.pairwise->propose(pair.b.id));   // its last word to this peer is still open
+  pair.swarm.run_for(std::chrono::seconds(10));
+  EXPECT_TRUE(pair.swarm.all_idle());
+  EXPECT_FALSE(pair.b.pairwise->in_doubt());
+  EXPECT_EQ(pair.a.apply(), 1u);
+  EXPECT_EQ(pair.b.apply(), 1u);
+  expect_all(pair.b, 2);
+  EXPECT_EQ(commits, 6);
+}
+
+TEST(PairwiseFaults, AVoteThatIsLostEndsInAnAbortOnRequest) {
+  Pair pair;
+  bool healed = false;
+  pair.swarm.network.drop = [&](const Flight& flight) {
+    return is<Have>(flight) || (is<Abort>(flight) && !healed);
+  };
+  pair.publish();
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(1400));
+  EXPECT_TRUE(pair.a.pairwise->idle());
+  EXPECT_TRUE(pair.b.pairwise->in_doubt());    // asks in vain, and decides nothing
+  healed = true;
+  pair.swarm.run_for(std::chrono::seconds(3));
+  EXPECT_TRUE(pair.swarm.all_idle());
+  EXPECT_EQ(pair.a.apply() + pair.b.apply(), 0u);
+}
+
+TEST(PairwiseFaults, ARestartedProposerEndsTheDoubtAndExchangesAnew) {
+  Pair pair;
+  pair.swarm.network.drop = [&](const Flight& flight) { return is<Commit>(flight); };
+  pair.publish();
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(100));
+  ASSERT_TRUE(pair.b.pairwise->in_doubt());
+  pair.swarm.network.drop = nullptr;
+  TestAgent& a = pair.swarm.add(1, 2);
+  a.params.assign(64, 5);
+  a.boundary();
+  ASSERT_TRUE(a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(std::chrono::seconds(5));
+  EXPECT_TRUE(pair.swarm.all_idle());
+  EXPECT_EQ(pair.b.apply(), 1u);
+  EXPECT_EQ(a.apply(), 1u);
+  // The old life's share is free again: the new exchange ran at full weight.
+  expect_all(pair.b, 4);
+  expect_all(a, 4);
+}
+
+TEST(PairwiseFaults, ForgettingAPeerEndsAllThatWaitsForIt) {
+  Pair pair;
+  pair.swarm.network.drop = [&](const Flight& flight) { return is<CommitAck>(flight) || is<Commit>(flight); };
+  pair.publish();
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(100));
+  pair.a.pairwise->forget(pair.b.id);
+  pair.b.pairwise->forget(pair.a.id);
+  EXPECT_TRUE(pair.swarm.all_idle());
+  EXPECT_FALSE(pair.b.pairwise->in_doubt());
+  EXPECT_EQ(pair.a.pairwise->next_deadline(), TimePoint::max());
+  EXPECT_EQ(pair.b.pairwise->next_deadline(), TimePoint::max());
+  pair.swarm.network.drop = nullptr;
+  pair.a.boundary();
+  pair.b.boundary();
+  EXPECT_TRUE(pair.a.pairwise->propose(pair.b.id));
+}
+
+TEST(PairwiseFaults, BlocksThatAreNotFiniteOrOfTheWrongSizeAreLeftOut) {
+  Pair pair;
+  pair.swarm.network.damage = [&](Flight& flight) {
+    const auto* block = std::get_if<BlockPayload>(&flight.message);
+    if (block == nullptr || flight.from != pair.a.id) return;
+    std::vector<std::byte> bad(64);
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    std::memcpy(bad.data() + 8, &nan, 4);
+    if (block->index == 0) flight.payload = shared_copy(bad);
+    if (block->index == 2) flight.payload = shared_copy(Bytes(bad).first(60));
+  };
+  pair.publish();
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(300));
+  EXPECT_EQ(pair.b.pairwise->counters().blocks_refused, 2u);
+  const ExchangeReport report = only_report(pair.b);
+  EXPECT_EQ(report.blocks_mixed, 2u);
+  EXPECT_EQ(report.outcome, ExchangeOutcome::kDone);   // nothing came late
+  pair.b.apply();
+  EXPECT_EQ(pair.b.params[0], 3);
+  EXPECT_EQ(pair.b.params[16], 2);
+  EXPECT_EQ(pair.b.params[32], 3);
+}
+
+TEST(PairwiseFaults, APayloadThatIsAllBadIsRefusedBeforeAnyVote) {
+  Pair pair;
+  pair.swarm.network.damage = [&](Flight& flight) {
+    if (flight.from == pair.a.id && is<BlockPayload>(flight)) {
+      flight.payload = shared_copy(flight.payload.span().first(12));
+    }
+  };
+  pair.publish();
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(100));   // well within the deadline: it was told
+  EXPECT_TRUE(pair.swarm.all_idle());
+  EXPECT_EQ(only_report(pair.a).outcome, ExchangeOutcome::kFailed);
+  EXPECT_EQ(only_report(pair.b).outcome, ExchangeOutcome::kFailed);
+  EXPECT_EQ(pair.a.apply() + pair.b.apply(), 0u);
+}
+
+TEST(PairwiseFaults, KeepsNoPayloadOnceItIsIdle) {
+  Pair pair;
+  pair.swarm.network.options = {.loss = 0.3, .doubled = 0.2, .control_max = milliseconds(60),
+                                .bulk_min = milliseconds(1), .bulk_max = milliseconds(60)};
+  for (int i = 0; i < 40; ++i) {
+    pair.publish();
+    (i % 2 == 0 ? pair.a : pair.b).pairwise->propose((i % 2 == 0 ? pair.b : pair.a).id);
+    pair.swarm.run_for(milliseconds(500));
+  }
+  EXPECT_GT(pair.a.pairwise->counters().done + pair.a.pairwise->counters().late, 5u);
+  pair.swarm.network.options = {};
+  pair.swarm.run_for(std::chrono::seconds(5));
+  ASSERT_TRUE(pair.swarm.all_idle());
+  pair.a.apply();
+  pair.b.apply();
+  EXPECT_EQ(pair.swarm.network.payloads_held(), 0u);
+  EXPECT_EQ(pair.a.pairwise->next_deadline(), TimePoint::max());
+}
+
+// Completions that come when their exchange, or the whole object, is gone.
+class LateWorker final : public Worker {
+ public:
+  void submit(std::function<void()> job, std::function<void()> done) override {
+    jobs_.push_back({std::move(job), std::move(done)});
+  }
+  void run_completions() override {
+    for (auto& [job, done] : std::exchange(jobs_, {})) {
+      job();
+      done();
+    }
+  }
+  size_t waiting() const { return jobs_.size(); }
+
+ private:
+  std::vector<std::pair<std::function<void()>, std::function<void()>>> jobs_;
+};
+
+TEST(PairwiseFaults, CompletionsOfTheDeadTouchNothing) {
+  Pair pair;
+  LateWorker worker;
+  const PairwiseOptions options{.self = pair.b.id, .generation = 1, .param_blocks = 4};
+  auto late =
+      std::make_unique<Pairwise>(options, pair.b.layout, *pair.b.codec, worker, pair.swarm.clock, pair.b);
+  pair.publish();
+  auto snapshot = std::make_shared<Snapshot>();
+  for (int i = 0; i < 4; ++i) snapshot->blocks.push_back(shared_copy(std::vector<std::byte>(64)));
+  late->publish(snapshot);
+
+  const auto feed = [&](uint64_t counter) {
+    const ExchangeId xid{pair.a.id, 1, counter};
+    late->handle(pair.a.id, 1, Propose{.xid = xid, .deadline_ms = 100, .credit = 4}, {});
+    for (uint32_t i = 0; i < 4; ++i) {
+      late->handle(pair.a.id, 1, BlockPayload{xid, i, 0}, shared_copy(std::vector<std::byte>(64)));
+    }
+    return xid;
+  };
+  const ExchangeId first = feed(1);
+  EXPECT_EQ(worker.waiting(), 4u);
+  late->handle(pair.a.id, 1, Abort{first}, {});
+  worker.run_completions();
+  EXPECT_TRUE(late->idle());
+  feed(2);
+  late.reset();
+  worker.run_completions();
+}
+
+}  // namespace
+}  // namespace starling::exchange_test

@@ -1,0 +1,251 @@
+#include "gossip/exchange/pairwise.h"
+
+#include <gtest/gtest.h>
+
+#include "gossip/limits.h"
+#include "tests/gossip/exchange/harness.h"
+
+namespace starling::exchange_test {
+namespace {
+
+TEST(Pairwise, BothApplyOppositeDeltasAndReport) {
+  Pair pair;
+  pair.publish();
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  EXPECT_TRUE(pair.a.pairwise->proposing());
+  EXPECT_FALSE(pair.a.pairwise->propose(pair.b.id));   // under way
+  pair.swarm.run_for(milliseconds(200));
+  EXPECT_FALSE(pair.a.pairwise->proposing());
+  EXPECT_TRUE(pair.swarm.all_idle());
+  EXPECT_EQ(pair.a.apply(), 1u);
+  EXPECT_EQ(pair.b.apply(), 1u);
+  expect_all(pair.a, 2);
+  expect_all(pair.b, 2);
+
+  const ExchangeReport a = only_report(pair.a), b = only_report(pair.b);
+  EXPECT_TRUE(a.initiated);
+  EXPECT_FALSE(b.initiated);
+  for (const ExchangeReport* report : {&a, &b}) {
+    EXPECT_EQ(report->outcome, ExchangeOutcome::kDone);
+    EXPECT_EQ(report->blocks_mixed, 4u);
+    EXPECT_EQ(report->blocks_total, 4u);
+    EXPECT_EQ(report->payload_bytes_sent, 256u);
+    EXPECT_EQ(report->payload_bytes_received, 256u);
+    EXPECT_DOUBLE_EQ(report->distance, 2);
+    EXPECT_EQ(report->scale, 1);
+    EXPECT_EQ(report->peer_round, 1u);
+  }
+  EXPECT_EQ(a.peer, pair.b.id);
+  EXPECT_EQ(pair.a.pairwise->counters().done, 1u);
+  EXPECT_EQ(pair.b.pairwise->counters().accepted, 1u);
+  EXPECT_EQ(pair.a.pairwise->next_deadline(), TimePoint::max());
+}
+
+// A small model's blocks go along with the proposal; a large one's wait for the ACCEPT: one round trip more.
+TEST(Pairwise, TakesTheLatenciesItShould) {
+  for (const bool small : {true, false}) {
+    AgentOptions options;
+    options.params = small ? 64 : 32 * 1024;
+    options.block_elements = options.params / 4;
+    Pair pair(options);
+    pair.publish();
+    ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+    pair.swarm.run_for(milliseconds(200));
+    EXPECT_EQ(only_report(pair.a).duration, milliseconds(small ? 20 : 40));
+    EXPECT_EQ(only_report(pair.b).duration, milliseconds(small ? 20 : 40));   // begun one later
+  }
+}
+
+TEST(Pairwise, BlocksMayOvertakeTheirProposal) {
+  Pair pair;
+  pair.swarm.network.options.control_min = pair.swarm.network.options.control_max = milliseconds(30);
+  pair.publish();
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(400));
+  EXPECT_EQ(only_report(pair.b).blocks_mixed, 4u);
+}
+
+TEST(Pairwise, MassDividesTheDifference) {
+  Pair pair;
+  pair.b.mass = 3;
+  pair.publish();
+  ASSERT_TRUE(pair.b.pairwise->propose(pair.a.id));
+  pair.swarm.run_for(milliseconds(200));
+  pair.publish();
+  expect_all(pair.a, 2.5f);   // the weighted mean of 1 and 3, three times
+  expect_all(pair.b, 2.5f);
+}
+
+TEST(Pairwise, WithoutASnapshotNothingIsProposedAndProposersHearBusy) {
+  Pair pair;
+  EXPECT_FALSE(pair.a.pairwise->propose(pair.b.id));
+  pair.a.boundary();
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(200));
+  EXPECT_EQ(only_report(pair.a).outcome, ExchangeOutcome::kBusy);
+  EXPECT_EQ(pair.a.pairwise->counters().busy_received, 1u);
+  EXPECT_EQ(pair.a.pairwise->counters().failed, 0u);
+}
+
+TEST(Pairwise, SharingNothingEndsWhatIsUnderWayAndBeginsNoMore) {
+  Pair pair;
+  pair.publish();
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(5));
+  pair.a.pairwise->publish(nullptr);
+  EXPECT_FALSE(pair.a.pairwise->propose(test_peer(3)));
+  pair.swarm.run_for(milliseconds(200));
+  EXPECT_EQ(pair.a.apply(), 1u);
+  EXPECT_EQ(pair.b.apply(), 1u);
+  ASSERT_TRUE(pair.b.pairwise->propose(pair.a.id));
+  pair.swarm.run_for(milliseconds(200));
+  EXPECT_EQ(pair.b.pairwise->counters().busy_received, 1u);
+}
+
+TEST(Pairwise, ASnapshotServesThreeExchangesWithHalvingShares) {
+  TestSwarm swarm({});
+  TestAgent& center = swarm.add(10);
+  for (uint8_t tag = 1; tag <= 4; ++tag) swarm.add(tag).params.assign(64, 8);
+  for (auto& [id, agent] : swarm.agents) agent->boundary();
+  for (auto& [id, agent] : swarm.agents) {
+    if (id == center.id) continue;
+    ASSERT_TRUE(agent->pairwise->propose(center.id));
+    swarm.run_for(milliseconds(1));
+  }
+  swarm.run_for(milliseconds(400));
+  EXPECT_EQ(center.pairwise->counters().accepted, 3u);
+  EXPECT_EQ(center.pairwise->counters().busy_sent, 1u);
+  EXPECT_FALSE(center.pairwise->propose(test_peer(1)));   // spent for its own proposals too
+  center.boundary();
+  expect_all(center, 4 + 2 + 1);
+  EXPECT_TRUE(center.pairwise->propose(test_peer(1)));
+}
+
+TEST(Pairwise, AFailedExchangeReturnsItsShare) {
+  Pair pair;
+  pair.publish();
+  double offer = 0;
+  pair.swarm.network.drop = [&](const Flight& flight) {
+    if (is<Propose>(flight)) offer = std::get<Propose>(flight.message).offer;
+    return true;
+  };
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+    EXPECT_EQ(offer, 1);
+    pair.swarm.run_for(milliseconds(1100));
+  }
+  EXPECT_EQ(pair.a.pairwise->counters().failed, 5u);
+}
+
+TEST(Pairwise, AnExchangeStillOpenCountsAgainstTheNextSnapshot) {
+  Pair pair;
+  TestAgent& c = pair.swarm.add(3);
+  c.params.assign(64, 1);
+  c.boundary();
+  pair.publish();
+  double offer = 0;
+  pair.swarm.network.watch = [&](const Flight& flight) {
+    if (is<Propose>(flight)) offer = std::get<Propose>(flight.message).offer;
+  };
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.a.boundary();
+  ASSERT_TRUE(pair.a.pairwise->propose(c.id));
+  EXPECT_EQ(offer, 0.5);
+  pair.swarm.run_for(milliseconds(300));
+  pair.a.boundary();
+  ASSERT_TRUE(pair.a.pairwise->propose(c.id));
+  EXPECT_EQ(offer, 1);
+}
+
+TEST(Pairwise, OfTwoThatProposeAtOnceTheSmallerIdStaysProposer) {
+  Pair pair;
+  pair.publish();
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  ASSERT_TRUE(pair.b.pairwise->propose(pair.a.id));
+  pair.swarm.run_for(milliseconds(300));
+  EXPECT_TRUE(pair.swarm.all_idle());
+  pair.publish();
+  expect_all(pair.a, 2);
+  expect_all(pair.b, 2);
+  EXPECT_EQ(pair.a.pairwise->counters().done, 1u);
+  EXPECT_EQ(pair.b.pairwise->counters().done, 1u);
+  EXPECT_EQ(pair.a.pairwise->counters().failed + pair.b.pairwise->counters().failed, 0u);
+  const std::vector<ExchangeReport> reports = pair.b.pairwise->take_reports();
+  ASSERT_EQ(reports.size(), 2u);
+  EXPECT_EQ(reports[0].outcome, ExchangeOutcome::kBusy);   // its own proposal gave way
+  EXPECT_EQ(reports[1].outcome, ExchangeOutcome::kDone);
+}
+
+TEST(Pairwise, TheDeadlineFollowsWhatExchangesTake) {
+  Pair pair;
+  for (int i = 0; i < 12; ++i) {
+    EXPECT_EQ(pair.a.pairwise->current_deadline(), milliseconds(i < 8 ? 500 : 28));   // 20 ms and four tenths
+    pair.publish();
+    ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+    pair.swarm.run_for(milliseconds(100));
+  }
+}
+
+TEST(Pairwise, APartnerUnusuallyFarAwayIsClippedAndOneBeyondReasonRefused) {
+  AgentOptions options;
+  options.clip = 3;
+  Pair pair(options);
+  const auto meet = [&](float distance) {
+    pair.a.params.assign(64, 0);
+    pair.b.params.assign(64, distance);
+    pair.publish();
+    EXPECT_TRUE(pair.a.pairwise->propose(pair.b.id));
+    pair.swarm.run_for(milliseconds(200));
+    pair.a.apply();
+    pair.b.apply();
+    pair.a.pairwise->take_reports();
+    return only_report(pair.b);
+  };
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(meet(1).scale, 1);
+  EXPECT_EQ(meet(6).scale, 0.5);
+  EXPECT_EQ(pair.a.params[0], 1.5f);
+  EXPECT_EQ(pair.b.params[0], 4.5f);
+  EXPECT_EQ(meet(100).outcome, ExchangeOutcome::kFailed);
+  EXPECT_EQ(pair.a.params[0], 0);
+  EXPECT_EQ(pair.b.params[0], 100);
+}
+
+TEST(Pairwise, ABlockThatWrapsLearnsAWiderStep) {
+  AgentOptions options;
+  options.codec = CodecKind::kModulo8;
+  Pair pair(options);
+  Rng rng(3);
+  for (TestAgent* agent : {&pair.a, &pair.b}) {
+    for (float& x : agent->params) x = static_cast<float>(rng.uniform() - 0.5);
+  }
+  uint64_t wrapped = 0;
+  for (int i = 0; i < 80; ++i) {
+    if (i == 20) {   // suddenly far apart: the remembered steps are far too small
+      wrapped = pair.a.pairwise->counters().blocks_wrapped;
+      for (float& x : pair.b.params) x += static_cast<float>(100 * (rng.uniform() - 0.5));
+    }
+    pair.publish();
+    ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+    pair.swarm.run_for(milliseconds(200));
+  }
+  EXPECT_GT(pair.a.pairwise->counters().blocks_wrapped, wrapped);
+  EXPECT_EQ(pair.a.pairwise->counters().blocks_wrapped, pair.b.pairwise->counters().blocks_wrapped);
+  pair.publish();
+  for (size_t i = 0; i < 64; ++i) EXPECT_NEAR(pair.a.params[i], pair.b.params[i], 1e-2);
+}
+
+TEST(Pairwise, CreditsBoundWhatIsInFlight) {
+  AgentOptions options;
+  options.params = size_t{6} << 20;   // 24 MiB in 96 blocks
+  options.block_elements = 64 * 1024;
+  Pair pair(options);
+  pair.swarm.network.options.bulk_max = milliseconds(15);
+  pair.publish();
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(600));
+  EXPECT_EQ(only_report(pair.a).blocks_mixed, 96u);
+  EXPECT_LE(pair.swarm.network.in_flight_bytes_max, 2 * kCreditBytes);   // both directions
+}
+
+}  // namespace
+}  // namespace starling::exchange_test

@@ -1,0 +1,584 @@
+// The table of rules, event by event.
+#include "gossip/membership/membership.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "gossip/limits.h"
+#include "gossip/rng.h"
+#include "tests/gossip/membership/membership_support.h"
+
+namespace starling {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+class MembershipTest : public ::testing::Test {
+ protected:
+  void SetUp() override { restart({}); }
+  void restart(const MembershipOptions& options, uint64_t generation = 1) {
+    outbox = {};
+    members = std::make_unique<Membership>(options, record_of(0, generation), clock, outbox, 7);
+  }
+  void add(uint32_t first, uint32_t last) {
+    for (uint32_t i = first; i <= last; ++i) members->add(record_of(i));
+    members->take_events();
+    outbox.take();
+  }
+  void gossip(uint32_t from, Updates updates) { members->handle(peer_of(from), Gossip{std::move(updates)}); }
+  MemberState state(uint32_t number) const { return members->find(peer_of(number))->state; }
+  std::vector<MemberEventKind> events_of(uint32_t number) {
+    std::vector<MemberEventKind> kinds;
+    for (const MemberEvent& event : members->take_events()) {
+      if (event.peer == peer_of(number)) kinds.push_back(event.kind);
+    }
+    return kinds;
+  }
+  // Runs the timers; every member but `silent` answers pings.
+  void run_for(Duration time, std::vector<uint32_t> silent = {}) {
+    const TimePoint end = clock.now() + time;
+    while (clock.now() < end) {
+      clock.advance(milliseconds(10));
+      members->tick();
+      for (const Sent& sent : outbox.take()) {
+        log.push_back(sent);
+        const auto* ping = std::get_if<Ping>(&sent.message);
+        if (!ping) continue;
+        const bool mute =
+            std::any_of(silent.begin(), silent.end(), [&](uint32_t n) { return peer_of(n) == sent.to; });
+        if (!mute) members->handle(sent.to, PingAck{ping->sequence, {}});
+      }
+    }
+  }
+  template <typename T>
+  size_t count_logged() const {
+    return static_cast<size_t>(std::count_if(log.begin(), log.end(), [](const Sent& sent) {
+      return std::holds_alternative<T>(sent.message);
+    }));
+  }
+
+  FakeClock clock;
+  RecordingOutbox outbox;
+  std::unique_ptr<Membership> members;
+  std::vector<Sent> log;
+};
+
+using Kinds = std::vector<MemberEventKind>;
+
+TEST_F(MembershipTest, AnUnknownRecordJoins) {
+  members->add(record_of(1));
+  EXPECT_EQ(events_of(1), Kinds{MemberEventKind::kJoined});
+  EXPECT_EQ(state(1), MemberState::kAlive);
+  ASSERT_EQ(members->alive().size(), 1u);
+  EXPECT_EQ(members->find(peer_of(0)), nullptr) << "self is not in its own table";
+}
+
+TEST_F(MembershipTest, ANewerRecordReplacesAnOlderOneDoesNot) {
+  add(1, 2);
+  gossip(2, {.alive = {record_of(1, 1, 5)}});
+  gossip(2, {.alive = {record_of(1, 1, 3)}});
+  EXPECT_EQ(members->find(peer_of(1))->record.version.incarnation, 5u);
+  EXPECT_TRUE(members->take_events().empty()) << "a status change is no event";
+}
+
+TEST_F(MembershipTest, ASenderWithAnOlderRecordIsToldTheNewerOne) {
+  add(1, 2);
+  gossip(2, {.alive = {record_of(1, 1, 5)}});
+  outbox.take();
+  gossip(2, {.alive = {record_of(1, 1, 3)}});
+  const auto answers = outbox.take_all<Gossip>();
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0].first, peer_of(2));
+  ASSERT_EQ(answers[0].second.updates.alive.size(), 1u);
+  EXPECT_EQ(answers[0].second.updates.alive[0].version.incarnation, 5u);
+}
+
+TEST_F(MembershipTest, ANewGenerationIsARestartFromAnyState) {
+  add(1, 5);
+  gossip(2, {.alive = {record_of(1, 2, 0)}});
+  EXPECT_EQ(events_of(1), Kinds{MemberEventKind::kRestarted});
+  gossip(2, {.suspect = {suspicion_of(1, {2, 0}, 3)}});
+  gossip(2, {.alive = {record_of(1, 3, 0)}});
+  EXPECT_EQ(events_of(1), (Kinds{MemberEventKind::kSuspected, MemberEventKind::kRestarted}));
+  gossip(1, {.left = {record_of(1, 3, 0)}});
+  gossip(2, {.alive = {record_of(1, 4, 0)}});
+  EXPECT_EQ(events_of(1), (Kinds{MemberEventKind::kLeft, MemberEventKind::kRestarted}));
+  EXPECT_EQ(state(1), MemberState::kAlive);
+}
+
+TEST_F(MembershipTest, AnAccusationSuspectsAndOnlyANewerVersionClears) {
+  add(1, 5);
+  gossip(2, {.suspect = {suspicion_of(1, {1, 0}, 3)}});
+  EXPECT_EQ(state(1), MemberState::kSuspect);
+  EXPECT_EQ(members->alive().size(), 4u) << "suspects are not among the living";
+  gossip(2, {.alive = {record_of(1, 1, 0)}});
+  EXPECT_EQ(state(1), MemberState::kSuspect) << "the same version does not clear it";
+  gossip(2, {.alive = {record_of(1, 1, 1)}});
+  EXPECT_EQ(state(1), MemberState::kAlive);
+  EXPECT_EQ(events_of(1), (Kinds{MemberEventKind::kSuspected, MemberEventKind::kAliveAgain}));
+  EXPECT_EQ(members->counters().false_suspicions, 1u);
+}
+
+TEST_F(MembershipTest, WhoStillBelievesASuspectAliveIsToldOfTheAccusation) {
+  add(1, 5);
+  gossip(2, {.suspect = {suspicion_of(1, {1, 0}, 3)}});
+  outbox.take();
+  gossip(1, {.alive = {record_of(1, 1, 0)}});
+  const auto answers = outbox.take_all<Gossip>();
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0].first, peer_of(1));
+  ASSERT_EQ(answers[0].second.updates.suspect.size(), 1u);
+  EXPECT_EQ(answers[0].second.updates.suspect[0].version, (Version{1, 0}));
+}
+
+TEST_F(MembershipTest, HostileAccusationsAreRefused) {
+  add(1, 5);
+  const uint64_t before = members->counters().updates_refused;
+  gossip(2, {.suspect = {suspicion_of(1, {1, 0}, 1)}});    // itself
+  gossip(2, {.suspect = {suspicion_of(1, {1, 0}, 0)}});    // in our name
+  gossip(2, {.suspect = {suspicion_of(1, {1, 0}, 99)}});   // by a stranger
+  EXPECT_EQ(members->counters().updates_refused, before + 3);
+  gossip(3, {.left = {record_of(3)}});
+  gossip(2, {.suspect = {suspicion_of(1, {1, 0}, 3)}});    // by one who left
+  EXPECT_EQ(members->counters().updates_refused, before + 4);
+  EXPECT_EQ(state(1), MemberState::kAlive);
+}
+
+TEST_F(MembershipTest, AnAccusationAboveTheOwnersVersionOnlyAsksForTheRecord) {
+  add(1, 5);
+  gossip(2, {.suspect = {suspicion_of(1, {1, std::numeric_limits<uint32_t>::max()}, 3)}});
+  gossip(2, {.suspect = {suspicion_of(77, {1, 0}, 3)}});
+  EXPECT_EQ(state(1), MemberState::kAlive);
+  EXPECT_EQ(members->find(peer_of(77)), nullptr);
+  const auto wants = outbox.take_all<Sync>();
+  ASSERT_EQ(wants.size(), 2u);
+  EXPECT_EQ(wants[0].first, peer_of(2));
+  EXPECT_FALSE(wants[0].second.reply_wanted);
+  EXPECT_EQ(wants[0].second.digest[0].version, (Version{1, 0}));
+  EXPECT_EQ(wants[1].second.digest[0].id, peer_of(77));
+}
+
+TEST_F(MembershipTest, RecordsThatNobodyCouldOutbidAreRefused) {
+  add(1, 5);
+  gossip(2, {.alive = {record_of(1, 1, std::numeric_limits<uint32_t>::max())}});
+  gossip(2, {.alive = {record_of(1, 1, 1u << 31)}});
+  gossip(2, {.alive = {record_of(1, std::numeric_limits<uint64_t>::max(), 0)}});
+  gossip(2, {.alive = {record_of(8, 1, std::numeric_limits<uint32_t>::max())}});
+  EXPECT_EQ(members->find(peer_of(1))->record.version, (Version{1, 0}));
+  EXPECT_EQ(members->find(peer_of(8)), nullptr);
+  EXPECT_EQ(members->counters().updates_refused, 4u);
+  gossip(2, {.alive = {record_of(1, 1'700'000'000'000, 0)}});  // a clock in milliseconds is fine
+  EXPECT_EQ(members->find(peer_of(1))->record.version.generation, 1'700'000'000'000u);
+}
+
+TEST_F(MembershipTest, MalformedRecordsAreRefused) {
+  PeerRecord no_port = record_of(1);
+  no_port.endpoint.port = 0;
+  PeerRecord bad_host = record_of(2);
+  bad_host.endpoint.host = "a b";
+  PeerRecord bad_mass = record_of(3);
+  bad_mass.meta.mass = std::numeric_limits<double>::infinity();
+  PeerRecord no_mass = record_of(4);
+  no_mass.meta.mass = 0;
+  PeerRecord no_id = record_of(5);
+  no_id.id = {};
+  for (const PeerRecord& record : {no_port, bad_host, bad_mass, no_mass, no_id}) members->add(record);
+  EXPECT_TRUE(members->all().empty());
+  EXPECT_EQ(members->counters().updates_refused, 5u);
+}
+
+TEST_F(MembershipTest, RefutesAnAccusationAgainstItself) {
+  add(1, 5);
+  gossip(2, {.suspect = {suspicion_of(0, {1, 0}, 3)}});
+  EXPECT_EQ(members->self().version, (Version{1, 1}));
+  EXPECT_EQ(members->counters().refutations, 1u);
+  const auto answers = outbox.take_all<Gossip>();
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0].second.updates.alive[0].version, (Version{1, 1}));
+  gossip(2, {.suspect = {suspicion_of(0, {1, 0}, 3)}});  // late: answered, not refuted again
+  EXPECT_EQ(members->self().version, (Version{1, 1}));
+  EXPECT_EQ(outbox.take_all<Gossip>().at(0).second.updates.alive.at(0).version, (Version{1, 1}));
+}
+
+TEST_F(MembershipTest, HostileNewsAboutItself) {
+  add(1, 5);
+  gossip(2, {.suspect = {suspicion_of(0, {1, 9}, 3)}});  // never announced
+  EXPECT_EQ(members->self().version, (Version{1, 0}));
+  gossip(2, {.suspect = {suspicion_of(0, {1, 0}, 0)}});  // by itself
+  EXPECT_EQ(members->self().version, (Version{1, 0}));
+  gossip(2, {.alive = {record_of(0, 1, 7)}});            // forged: overtaken
+  EXPECT_EQ(members->self().version, (Version{1, 8}));
+  gossip(2, {.alive = {record_of(0, 1, std::numeric_limits<uint32_t>::max())}});
+  EXPECT_EQ(members->self().version, (Version{1, 8})) << "others refuse that one too";
+  gossip(2, {.left = {record_of(0, 1, 8)}});
+  EXPECT_EQ(members->self().version, (Version{1, 9})) << "it did not leave";
+}
+
+TEST_F(MembershipTest, ACopiedKeyIsCountedAndNotFoughtOver) {
+  add(1, 5);
+  gossip(2, {.alive = {record_of(0, 5, 0)}});
+  EXPECT_EQ(members->counters().identity_clashes, 1u);
+  EXPECT_EQ(members->self().version, (Version{1, 0}));
+}
+
+TEST_F(MembershipTest, LeftCountsFromTheSubjectOrForTheVersionHeld) {
+  add(1, 5);
+  gossip(2, {.left = {record_of(1, 1, 4)}});
+  EXPECT_EQ(state(1), MemberState::kAlive) << "hearsay about a version that we do not hold";
+  gossip(2, {.left = {record_of(1, 1, 0)}});
+  EXPECT_EQ(state(1), MemberState::kLeft);
+  gossip(3, {.left = {record_of(3, 1, 4)}});
+  EXPECT_EQ(state(3), MemberState::kLeft);
+  gossip(2, {.alive = {record_of(1, 1, 1)}});
+  EXPECT_EQ(state(1), MemberState::kAlive) << "the subject takes a lie back";
+}
+
+TEST_F(MembershipTest, StrangersAreHeardOnlyToIntroduceThemselves) {
+  add(1, 2);
+  members->handle(peer_of(50), Ping{3, peer_of(0), {.alive = {record_of(1, 1, 9)}}});
+  EXPECT_TRUE(outbox.take().empty());
+  EXPECT_EQ(members->find(peer_of(1))->record.version.incarnation, 0u);
+  members->handle(peer_of(50), Ping{4, peer_of(0), {.alive = {record_of(50), record_of(1, 1, 9)}}});
+  EXPECT_EQ(state(50), MemberState::kAlive);
+  EXPECT_EQ(members->find(peer_of(1))->record.version.incarnation, 9u);
+  EXPECT_EQ(outbox.take_all<PingAck>().at(0).second.sequence, 4u);
+}
+
+TEST_F(MembershipTest, APingMeantForAnotherIsNotAnswered) {
+  add(1, 2);
+  members->handle(peer_of(1), Ping{3, peer_of(9), {}});
+  EXPECT_TRUE(outbox.take_all<PingAck>().empty());
+  members->handle(peer_of(1), Ping{3, PeerId{}, {}});
+  EXPECT_EQ(outbox.take_all<PingAck>().size(), 1u) << "zero means whoever is here";
+}
+
+TEST_F(MembershipTest, ASilentMemberIsSuspectedOnlyAfterHelpersFailedThenDies) {
+  add(1, 4);
+  run_for(seconds(6), {1});
+  EXPECT_GE(count_logged<PingRequest>(), 3u);
+  EXPECT_EQ(state(1), MemberState::kSuspect);
+  run_for(seconds(30), {1});
+  EXPECT_EQ(state(1), MemberState::kDead);
+  EXPECT_EQ(events_of(1), (Kinds{MemberEventKind::kSuspected, MemberEventKind::kDied}));
+  for (uint32_t other : {2, 3, 4}) EXPECT_EQ(state(other), MemberState::kAlive);
+  for (const Sent& sent : log) {
+    const auto* news = std::get_if<Gossip>(&sent.message);
+    if (!news) continue;
+    for (const Suspicion& suspicion : news->updates.suspect) EXPECT_EQ(suspicion.accuser, peer_of(0));
+  }
+}
+
+TEST_F(MembershipTest, ConfirmationsShortenTheSuspicion) {
+  for (const bool confirmed : {false, true}) {
+    restart({});
+    add(1, 4);
+    gossip(2, {.suspect = {suspicion_of(1, {1, 0}, 2)}});
+    gossip(2, {.suspect = {suspicion_of(1, {1, 0}, 2)}});  // the same accuser twice confirms nothing
+    if (confirmed) gossip(2, {.suspect = {suspicion_of(1, {1, 0}, 3), suspicion_of(1, {1, 0}, 4)}});
+    run_for(milliseconds(4100));
+    EXPECT_EQ(state(1), confirmed ? MemberState::kDead : MemberState::kSuspect);
+  }
+}
+
+TEST_F(MembershipTest, TheTimerOfAnOldVersionDoesNotStrikeTheNewOne) {
+  add(1, 4);
+  gossip(2,
+         {.suspect = {suspicion_of(1, {1, 0}, 2), suspicion_of(1, {1, 0}, 3), suspicion_of(1, {1, 0}, 4)}});
+  run_for(milliseconds(3500));
+  gossip(2, {.alive = {record_of(1, 1, 1)}});
+  gossip(2,
+         {.suspect = {suspicion_of(1, {1, 1}, 2), suspicion_of(1, {1, 1}, 3), suspicion_of(1, {1, 1}, 4)}});
+  run_for(milliseconds(2000));
+  EXPECT_EQ(state(1), MemberState::kSuspect) << "4 s of its own";
+  run_for(milliseconds(2200));
+  EXPECT_EQ(state(1), MemberState::kDead);
+}
+
+TEST_F(MembershipTest, ASuspectThatTalksToUsDoesNotDie) {
+  add(1, 4);
+  gossip(2,
+         {.suspect = {suspicion_of(1, {1, 0}, 2), suspicion_of(1, {1, 0}, 3), suspicion_of(1, {1, 0}, 4)}});
+  for (int i = 0; i < 20; ++i) {
+    run_for(milliseconds(500), {1});
+    members->heard_from(peer_of(1), 1);
+  }
+  EXPECT_EQ(state(1), MemberState::kSuspect);
+  run_for(seconds(9), {1});
+  EXPECT_EQ(state(1), MemberState::kDead);
+}
+
+TEST_F(MembershipTest, AnyFrameAfterThePingCountsAsItsAck) {
+  add(1, 1);
+  for (const uint64_t generation :
+       {1u, 2u}) {  // of generation 2 we hold nothing: it proves nothing of what we hold
+    const uint64_t failed = members->counters().probes_failed;
+    for (int i = 0; i < 30; ++i) {
+      run_for(milliseconds(200), {1});
+      members->heard_from(peer_of(1), generation);
+    }
+    EXPECT_EQ(members->counters().probes_failed > failed, generation == 2);
+  }
+}
+
+TEST_F(MembershipTest, AHelperProbesAndReportsBothOutcomes) {
+  add(1, 3);
+  members->handle(peer_of(1), PingRequest{77, peer_of(2), {}});
+  const auto pings = outbox.take_all<Ping>();
+  ASSERT_EQ(pings.size(), 1u);
+  EXPECT_EQ(pings[0].first, peer_of(2));
+  members->handle(peer_of(3), PingAck{pings[0].second.sequence, {}});
+  EXPECT_TRUE(outbox.take_all<PingAck>().empty()) << "only the target can answer";
+  members->handle(peer_of(2), PingAck{pings[0].second.sequence, {}});
+  const auto acks = outbox.take_all<PingAck>();
+  ASSERT_EQ(acks.size(), 1u);
+  EXPECT_EQ(acks[0].first, peer_of(1));
+  EXPECT_EQ(acks[0].second.sequence, 77u);
+
+  members->handle(peer_of(1), PingRequest{78, peer_of(2), {}});
+  log.clear();
+  run_for(milliseconds(600), {1, 2, 3});
+  const auto nack = std::find_if(log.begin(), log.end(), [](const Sent& sent) {
+    return std::holds_alternative<PingNack>(sent.message);
+  });
+  ASSERT_NE(nack, log.end());
+  EXPECT_EQ(std::get<PingNack>(nack->message).sequence, 78u);
+
+  members->handle(peer_of(1), PingRequest{79, peer_of(66), {}});
+  EXPECT_EQ(outbox.take_all<PingNack>().at(0).second.sequence, 79u) << "unknown target: at once";
+}
+
+TEST_F(MembershipTest, RoundTripsAreMeasured) {
+  add(1, 1);
+  TimePoint due{};
+  std::optional<uint64_t> sequence;
+  for (int i = 0; i < 500; ++i) {
+    clock.advance(milliseconds(10));
+    members->tick();
+    if (sequence && clock.now() >= due) {
+      members->handle(peer_of(1), PingAck{*std::exchange(sequence, {}), {}});
+    }
+    for (const auto& [to, ping] : outbox.take_all<Ping>()) {
+      sequence = ping.sequence;
+      due = clock.now() + milliseconds(50);
+    }
+  }
+  EXPECT_EQ(members->find(peer_of(1))->round_trip, milliseconds(50));
+}
+
+TEST_F(MembershipTest, ItsOwnStallKillsNobody) {
+  add(1, 4);
+  run_for(seconds(2));
+  gossip(2,
+         {.suspect = {suspicion_of(1, {1, 0}, 2), suspicion_of(1, {1, 0}, 3), suspicion_of(1, {1, 0}, 4)}});
+  clock.advance(seconds(60));
+  members->tick();
+  EXPECT_EQ(state(1), MemberState::kSuspect);
+  EXPECT_EQ(members->counters().stalls, 1u);
+  EXPECT_EQ(members->alive().size(), 3u);
+  gossip(2, {.alive = {record_of(1, 1, 1)}});
+  EXPECT_EQ(state(1), MemberState::kAlive);
+}
+
+TEST_F(MembershipTest, StatusIsAnnouncedAtMostOncePerInterval) {
+  add(1, 2);
+  const uint32_t before = members->self().version.incarnation;
+  MemberMeta meta = members->self().meta;
+  for (int i = 1; i <= 200; ++i) {
+    meta.steps = static_cast<uint64_t>(i);
+    members->update_self(meta);
+    run_for(milliseconds(10));
+  }
+  EXPECT_GE(members->self().version.incarnation, before + 3);
+  EXPECT_LE(members->self().version.incarnation, before + 5);
+  run_for(milliseconds(600));
+  EXPECT_EQ(members->self().meta.steps, 200u) << "the last one is not lost";
+  const uint32_t settled = members->self().version.incarnation;
+  members->update_self(meta);
+  run_for(seconds(2));
+  EXPECT_EQ(members->self().version.incarnation, settled) << "nothing changed";
+}
+
+TEST_F(MembershipTest, LeavingTellsEverybodyAndStopsRefuting) {
+  add(1, 5);
+  gossip(2, {.left = {record_of(3)}});
+  members->announce_leave();
+  const auto told = outbox.take_all<Gossip>();
+  EXPECT_EQ(told.size(), 4u);
+  for (const auto& [to, news] : told) {
+    ASSERT_EQ(news.updates.left.size(), 1u);
+    EXPECT_EQ(news.updates.left[0].id, peer_of(0));
+  }
+  gossip(2, {.suspect = {suspicion_of(0, {1, 0}, 4)}});
+  EXPECT_EQ(members->self().version, (Version{1, 0}));
+  MemberMeta meta = members->self().meta;
+  meta.steps = 9;
+  members->update_self(meta);
+  EXPECT_GT(members->next_deadline(), clock.now() - seconds(1)) << "no deadline is stuck in the past";
+  members->announce_leave();
+  EXPECT_TRUE(outbox.take().empty());
+}
+
+TEST_F(MembershipTest, TombstonesExpireAndAreBounded) {
+  MembershipOptions options;
+  options.tombstone_life = std::chrono::minutes(1);
+  restart(options);
+  add(1, 3);
+  gossip(1, {.left = {record_of(1)}});
+  EXPECT_EQ(members->all().size(), 3u);
+  run_for(std::chrono::seconds(90));
+  EXPECT_EQ(members->find(peer_of(1)), nullptr);
+  for (uint32_t i = 0; i < 60; ++i) {
+    for (uint32_t j = 0; j < 100; ++j) {
+      const uint32_t number = 10 + i * 100 + j;
+      members->add(record_of(number));
+      gossip(number, {.left = {record_of(number)}});
+    }
+  }
+  run_for(seconds(20));
+  EXPECT_EQ(members->all().size(), kTombstonesMax + 2);
+  EXPECT_EQ(members->counters().table_full, 6000 - kTombstonesMax);
+}
+
+TEST_F(MembershipTest, TheTableIsBounded) {
+  add(1, 1100);
+  EXPECT_EQ(members->alive().size(), kMembersMax - 1);
+  EXPECT_EQ(members->counters().table_full, 1100 - (kMembersMax - 1));
+  const auto records = members->sample_records(kSyncRecordsMax);
+  EXPECT_EQ(records.size(), kSyncRecordsMax);
+  EXPECT_EQ(records[0].id, peer_of(0));
+}
+
+TEST_F(MembershipTest, FramesCarryABoundedNumberOfUpdatesAndEachIsPassedOnABoundedNumberOfTimes) {
+  for (uint32_t i = 1; i <= 40; ++i) members->add(record_of(i));
+  run_for(seconds(30));
+  size_t about_7 = 0;
+  for (const Sent& sent : log) {
+    const auto* news = std::get_if<Gossip>(&sent.message);
+    const auto* ping = std::get_if<Ping>(&sent.message);
+    if (!news && !ping) continue;
+    const Updates& updates = news ? news->updates : ping->updates;
+    EXPECT_LE(updates.alive.size() + updates.suspect.size() + updates.left.size(), kGossipUpdatesPerFrameMax);
+    for (const PeerRecord& record : updates.alive) about_7 += record.id == peer_of(7);
+  }
+  EXPECT_GE(about_7, 6u);
+  EXPECT_LE(about_7, 8u);  // 4 * ceil(log10(42)), less those that would have told it about itself
+}
+
+TEST_F(MembershipTest, SyncBringsEachSideWhatItLacks) {
+  add(1, 4);
+  gossip(2, {.alive = {record_of(3, 1, 5)}});
+  gossip(2, {.suspect = {suspicion_of(4, {1, 0}, 2)}});
+  outbox.take();
+  Sync sync{.records = {record_of(1)}, .reply_wanted = true};
+  sync.digest = {
+      {peer_of(1), {1, 0}, 0}, {peer_of(3), {1, 2}, 0}, {peer_of(4), {1, 0}, 0}, {peer_of(9), {1, 0}, 0}};
+  members->handle(peer_of(1), sync);
+  const auto replies = outbox.take_all<Sync>();
+  ASSERT_EQ(replies.size(), 1u);
+  const Sync& reply = replies[0].second;
+  EXPECT_FALSE(reply.reply_wanted);
+  std::vector<PeerId> ids;
+  for (const PeerRecord& record : reply.records) ids.push_back(record.id);
+  std::sort(ids.begin(), ids.end());
+  EXPECT_EQ(ids, (std::vector<PeerId>{peer_of(0), peer_of(2), peer_of(3)}));
+  ASSERT_EQ(reply.digest.size(), 2u);
+  for (const DigestEntry& entry : reply.digest) {
+    const bool suspect = entry.id == peer_of(4) && entry.state == static_cast<uint8_t>(MemberState::kSuspect);
+    const bool please_send = entry.id == peer_of(9) && entry.version == Version{0, 0};
+    EXPECT_TRUE(suspect || please_send);
+  }
+}
+
+TEST_F(MembershipTest, ARequestForRecordsIsAnsweredAndEndsThere) {
+  add(1, 4);
+  members->handle(peer_of(1), Sync{.digest = {{peer_of(2), {0, 0}, 0}}});
+  const auto replies = outbox.take_all<Sync>();
+  ASSERT_EQ(replies.size(), 1u);
+  ASSERT_EQ(replies[0].second.records.size(), 1u);
+  EXPECT_EQ(replies[0].second.records[0].id, peer_of(2));
+  members->handle(peer_of(1), replies[0].second);
+  EXPECT_TRUE(outbox.take().empty()) << "an answer is not answered";
+}
+
+TEST_F(MembershipTest, DeadInASyncIsASuspicionNotAVerdict) {
+  add(1, 4);
+  members->handle(peer_of(1), Sync{.digest = {{peer_of(2), {1, 0}, 2}, {peer_of(0), {1, 0}, 2}}});
+  EXPECT_EQ(state(2), MemberState::kSuspect);
+  EXPECT_EQ(members->self().version, (Version{1, 1})) << "itself: refuted";
+}
+
+TEST_F(MembershipTest, DeadMembersAndSeedsAreContactedForEver) {
+  const Endpoint seed{"seed.example", 7400};
+  members->set_seeds({seed, endpoint_of(0)});
+  add(1, 2);
+  run_for(seconds(60), {1, 2});
+  EXPECT_EQ(state(1), MemberState::kDead);
+  EXPECT_EQ(state(2), MemberState::kDead);
+  log.clear();
+  run_for(std::chrono::minutes(5), {1, 2});
+  size_t to_seed = 0, to_dead = 0;
+  for (const Sent& sent : log) {
+    if (!std::holds_alternative<Sync>(sent.message)) continue;
+    to_seed += sent.to.is_zero() && sent.address == seed;
+    to_dead += !sent.to.is_zero();
+    EXPECT_FALSE(sent.address == endpoint_of(0)) << "itself is no seed";
+  }
+  EXPECT_GE(to_seed, 15u);
+  EXPECT_GE(to_dead, 15u);
+  EXPECT_LE(to_seed + to_dead, 100u);
+}
+
+TEST_F(MembershipTest, ADeadMemberThatReturnsHearsOfItAndComesBack) {
+  add(1, 2);
+  run_for(seconds(60), {1});
+  ASSERT_EQ(state(1), MemberState::kDead);
+  outbox.take();
+  members->handle(peer_of(1), Ping{5, peer_of(0), {.alive = {record_of(1)}}});
+  const auto answers = outbox.take_all<Gossip>();
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0].second.updates.suspect.at(0).subject, peer_of(1));
+  gossip(1, {.alive = {record_of(1, 1, 1)}});
+  EXPECT_EQ(state(1), MemberState::kAlive);
+  EXPECT_EQ(events_of(1).back(), MemberEventKind::kAliveAgain);
+}
+
+// The same news in any order; passed on repeatedly, as gossip is.
+TEST_F(MembershipTest, AnyOrderOfTheSameNewsGivesTheSameState) {
+  for (uint64_t rng_seed = 1; rng_seed <= 300; ++rng_seed) {
+    Rng rng(rng_seed);
+    struct News { uint32_t from; Updates updates; };
+    std::vector<News> news;
+    for (int i = 0; i < 30; ++i) {
+      const uint32_t subject = 1 + rng.below(4);
+      const Version version{1 + rng.below(2), rng.below(3)};
+      const uint32_t from = 10 + rng.below(4);
+      switch (rng.below(4)) {
+        case 0: news.push_back({from, {.suspect = {{peer_of(subject), version, peer_of(from)}}}}); break;
+        case 1:
+          news.push_back({subject, {.left = {record_of(subject, version.generation, version.incarnation)}}});
+          break;
+        default:
+          news.push_back({from, {.alive = {record_of(subject, version.generation, version.incarnation)}}});
+      }
+    }
+    std::vector<std::pair<Version, MemberState>> expected;
+    for (int order = 0; order < 4; ++order) {
+      restart({});
+      add(1, 13);
+      rng.shuffle(news);
+      for (int pass = 0; pass < 2; ++pass) {
+        for (const News& one : news) gossip(one.from, one.updates);
+      }
+      std::vector<std::pair<Version, MemberState>> result;
+      for (const Member& member : members->all()) result.emplace_back(member.record.version, member.state);
+      if (order == 0) expected = result;
+      ASSERT_EQ(result, expected) << "rng seed " << rng_seed;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace starling

@@ -1,0 +1,72 @@
+// The bytes of protocol version 1, kept in tests/golden: what an older agent sent must still be read, and what this one
+// sends must still be what the older one reads. STARLING_WRITE_GOLDEN=1 writes them anew, which is right only together
+// with a new protocol version.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "tests/gossip/net/wire_samples.h"
+
+namespace starling {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path file_of(const Sample& sample) { return fs::path(GOLDEN_DIR) / (sample.name + "-v1.bin"); }
+
+// u32 size of the header, the header, the payload.
+std::string to_file(const Sample& sample) {
+  const std::vector<std::byte> header = encode(sample);
+  const uint32_t size = static_cast<uint32_t>(header.size());
+  std::string text(reinterpret_cast<const char*>(&size), sizeof size);
+  text.append(reinterpret_cast<const char*>(header.data()), header.size());
+  text.append(reinterpret_cast<const char*>(sample.payload.data()), sample.payload.size());
+  return text;
+}
+
+std::string read_file(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(Golden, FramesAreReadAndWrittenAsEver) {
+  const bool write = std::getenv("STARLING_WRITE_GOLDEN") != nullptr;
+  for (const Sample& sample : wire_samples()) {
+    SCOPED_TRACE(sample.name);
+    if (write) std::ofstream(file_of(sample), std::ios::binary) << to_file(sample);
+    const std::string golden = read_file(file_of(sample));
+    ASSERT_GT(golden.size(), sizeof(uint32_t)) << "no golden file " << file_of(sample);
+    EXPECT_TRUE(golden == to_file(sample)) << "this version writes other bytes";
+
+    uint32_t header_bytes = 0;
+    std::memcpy(&header_bytes, golden.data(), sizeof header_bytes);
+    ASSERT_LE(sizeof header_bytes + header_bytes, golden.size());
+    const auto bytes = std::as_bytes(std::span(golden)).subspan(sizeof header_bytes);
+    FrameHeader header;
+    Message message;
+    const Channel channel = channel_of(sample.message);
+    ASSERT_EQ(decode_frame(channel, bytes.first(header_bytes), bytes.subspan(header_bytes), &header, &message),
+              DecodeStatus::kOk);
+    EXPECT_TRUE(same(header, sample_header()));
+    EXPECT_TRUE(same(message, sample.message));
+  }
+}
+
+TEST(Golden, EveryFileHasItsSample) {
+  std::vector<fs::path> known;
+  for (const Sample& sample : wire_samples()) known.push_back(file_of(sample).filename());
+  size_t files = 0;
+  for (const auto& entry : fs::directory_iterator(GOLDEN_DIR)) {
+    if (!entry.path().filename().string().ends_with("-v1.bin")) continue;
+    ++files;
+    EXPECT_NE(std::find(known.begin(), known.end(), entry.path().filename()), known.end()) << entry.path();
+  }
+  EXPECT_EQ(files, known.size());
+}
+
+}  // namespace
+}  // namespace starling

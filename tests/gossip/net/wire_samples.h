@@ -1,0 +1,161 @@
+// One frame of every kind with every field set, and equality of decoded messages.
+#pragma once
+
+#include <cstring>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "gossip/limits.h"
+#include "gossip/net/message.h"
+#include "gossip/net/wire.h"
+
+namespace starling {
+
+// Structured bindings: a new field that is not compared here does not compile.
+inline auto fields(const MemberMeta& m) {
+  const auto& [role, phase, round, steps, samples, mass, rate, loss, accuracy, distance, name] = m;
+  return std::tuple(role, phase, round, steps, samples, mass, rate, loss, accuracy, distance, name);
+}
+inline auto fields(const PeerRecord& m) {
+  const auto& [id, version, endpoint, meta] = m;
+  return std::tuple(id, version, endpoint, fields(meta));
+}
+template <typename T>
+auto all_fields(const std::vector<T>& items);
+inline auto fields(const Suspicion& m) { const auto& [a, b, c] = m; return std::tuple(a, b, c); }
+inline auto fields(const DigestEntry& m) { const auto& [a, b, c] = m; return std::tuple(a, b, c); }
+template <typename T>
+auto all_fields(const std::vector<T>& items) {
+  std::vector<decltype(fields(items[0]))> all;
+  for (const T& item : items) all.push_back(fields(item));
+  return all;
+}
+inline auto fields(const Updates& m) {
+  const auto& [alive, suspect, left] = m;
+  return std::tuple(all_fields(alive), all_fields(suspect), all_fields(left));
+}
+inline auto fields(const Ping& m) { const auto& [a, b, c] = m; return std::tuple(a, b, fields(c)); }
+inline auto fields(const PingAck& m) { const auto& [a, b] = m; return std::tuple(a, fields(b)); }
+inline auto fields(const PingRequest& m) { const auto& [a, b, c] = m; return std::tuple(a, b, fields(c)); }
+inline auto fields(const PingNack& m) { const auto& [a] = m; return std::tuple(a); }
+inline auto fields(const Gossip& m) { const auto& [a] = m; return std::tuple(fields(a)); }
+inline auto fields(const Sync& m) {
+  const auto& [digest, records, reply_wanted] = m;
+  return std::tuple(all_fields(digest), all_fields(records), reply_wanted);
+}
+inline auto fields(const Join& m) { const auto& [a, b] = m; return std::tuple(fields(a), b); }
+inline auto fields(const JoinReply& m) { const auto& [a, b] = m; return std::tuple(a, all_fields(b)); }
+inline auto fields(const JoinRefused& m) { const auto& [a, b] = m; return std::tuple(a, b); }
+inline auto fields(const ModelRequest& m) { const auto& [a] = m; return std::tuple(a); }
+inline auto fields(const ModelOffer& m) {
+  const auto& [a, b, c, d, e, f, g, h] = m;
+  return std::tuple(a, b, c, d, e, f, g, h);
+}
+inline auto fields(const ModelBlockRequest& m) { const auto& [a, b] = m; return std::tuple(a, b); }
+inline auto fields(const ModelBlock& m) { const auto& [a, b] = m; return std::tuple(a, b); }
+inline auto fields(const ModelGone& m) { const auto& [a] = m; return std::tuple(a); }
+inline auto fields(const Propose& m) {
+  const auto& [a, b, c, d, e, f] = m;
+  return std::tuple(a, b, c, d, e, f);
+}
+inline auto fields(const Accept& m) { const auto& [a, b, c, d, e] = m; return std::tuple(a, b, c, d, e); }
+inline auto fields(const Busy& m) { const auto& [a, b] = m; return std::tuple(a, b); }
+inline auto fields(const BlockPayload& m) { const auto& [a, b, c] = m; return std::tuple(a, b, c); }
+inline auto fields(const Credit& m) { const auto& [a, b] = m; return std::tuple(a, b); }
+inline auto fields(const Have& m) { const auto& [a, b, c] = m; return std::tuple(a, b, c); }
+inline auto fields(const Commit& m) { const auto& [a, b, c] = m; return std::tuple(a, b, c); }
+inline auto fields(const Abort& m) { const auto& [a] = m; return std::tuple(a); }
+inline auto fields(const CommitAck& m) { const auto& [a] = m; return std::tuple(a); }
+inline auto fields(const Query& m) { const auto& [a] = m; return std::tuple(a); }
+inline auto fields(const FrameHeader& m) {
+  const auto& [swarm, sender, generation, reply_to] = m;
+  return std::tuple(swarm, sender, generation, reply_to);
+}
+
+inline bool same(const FrameHeader& a, const FrameHeader& b) { return fields(a) == fields(b); }
+inline bool same(const Message& a, const Message& b) {
+  return a.index() == b.index() && std::visit([&b]<typename T>(const T& message) {
+           return fields(message) == fields(std::get<T>(b));
+         }, a);
+}
+
+inline PeerId sample_id(uint8_t n) {
+  PeerId id;
+  for (size_t i = 0; i < id.bytes.size(); ++i) id.bytes[i] = static_cast<uint8_t>(n + 5 * i);
+  return id;
+}
+
+inline PeerRecord sample_record(uint8_t n) {
+  MemberMeta meta;
+  meta.role = n % 2 ? Role::kBootstrap : Role::kAgent;
+  meta.phase = static_cast<Phase>(n % 5);
+  meta.round = 1000u + n;
+  meta.steps = 8 * meta.round;
+  meta.samples = 1ull << (32 + n % 16);
+  meta.mass = 0.125 * (n + 1);
+  meta.steps_per_s = 12.5f;
+  meta.loss = 2.25f;
+  meta.accuracy = 0.75f;
+  meta.distance = 0.0625f;
+  meta.name = "peer " + std::to_string(n);
+  return {sample_id(n), {0x1234567890ull + n, 7u + n}, {"10.0.0." + std::to_string(n), 7400}, meta};
+}
+
+inline Updates sample_updates() {
+  return {{sample_record(21), sample_record(22)},
+          {{sample_id(31), {99, 3}, sample_id(32)}},
+          {sample_record(41)}};
+}
+
+inline FrameHeader sample_header() { return {0x0123456789abcdef, sample_id(1), 77, {"fd00::17", 7400}}; }
+
+struct Sample {
+  std::string name;
+  Message message;
+  std::vector<std::byte> payload;
+};
+
+inline std::vector<Sample> wire_samples() {
+  const ExchangeId ours{sample_id(1), 77, 5}, theirs{sample_id(2), 78, 6};
+  const std::string settings = "task: digits\nexchange: pairwise\n";
+  std::vector<std::byte> payload(100);
+  for (size_t i = 0; i < payload.size(); ++i) payload[i] = std::byte(3 * i);
+  ModelOffer offer{42, 10, 80, 5'000'000, 1 << 20, {}, 2, {}};
+  for (size_t i = 0; i < offer.root.size(); ++i) offer.root[i] = static_cast<uint8_t>(200 + i);
+  for (uint8_t i = 0; i < 3; ++i) offer.hashes.push_back({i, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15});
+  Sync sync{{}, {sample_record(51), sample_record(52)}, true};
+  for (uint8_t i = 0; i < 4; ++i) sync.digest.push_back({sample_id(60 + i), {1000u + i, 5u + i}, i});
+  return {
+      {"ping", Ping{11, sample_id(2), sample_updates()}, {}},
+      {"ping_ack", PingAck{11, sample_updates()}, {}},
+      {"ping_request", PingRequest{12, sample_id(3), sample_updates()}, {}},
+      {"ping_nack", PingNack{12}, {}},
+      {"gossip", Gossip{sample_updates()}, {}},
+      {"sync", sync, {}},
+      {"join", Join{sample_record(1), settings}, {}},
+      {"join_reply", JoinReply{settings, {sample_record(2), sample_record(3)}}, {}},
+      {"join_refused", JoinRefused{"codec: yours is fp32,\n\tours is modulo8\n", settings}, {}},
+      {"model_request", ModelRequest{2048}, {}},
+      {"model_offer", offer, {}},
+      {"model_block_request", ModelBlockRequest{42, 3}, {}},
+      {"model_block", ModelBlock{42, 3}, payload},
+      {"model_gone", ModelGone{42}, {}},
+      {"propose", Propose{ours, 0.5, 1.5, 10, 250, 64}, {}},
+      {"accept", Accept{theirs, 0.25, 2.5, 12, 65}, {}},
+      {"busy", Busy{theirs, 120}, {}},
+      {"block_payload", BlockPayload{theirs, 9, 1}, payload},
+      {"credit", Credit{theirs, 128}, {}},
+      {"have", Have{theirs, {0xff, 0x81, 0x03}, 0.5}, {}},
+      {"commit", Commit{ours, {0x7f, 0x01}, 0.25}, {}},
+      {"abort", Abort{theirs}, {}},
+      {"commit_ack", CommitAck{theirs}, {}},
+      {"query", Query{theirs}, {}},
+  };
+}
+
+inline std::vector<std::byte> encode(const Sample& sample) {
+  return encode_frame_header(sample_header(), sample.message, sample.payload);
+}
+
+}  // namespace starling

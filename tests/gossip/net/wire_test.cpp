@@ -1,0 +1,300 @@
+#include "gossip/net/wire.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "gossip/net/hash.h"
+#include "gossip/net/wire_check.h"
+#include "tests/gossip/net/wire_samples.h"
+
+namespace starling {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr float kNanF = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfinityF = std::numeric_limits<float>::infinity();
+
+DecodeStatus decode(const FrameHeader& header, const Message& message, std::vector<std::byte> payload = {}) {
+  const Channel channel = channel_of(message);
+  if (channel == Channel::kBulk && payload.empty()) payload.resize(10);
+  FrameHeader header_out;
+  Message message_out;
+  return decode_frame(channel, encode_frame_header(header, message, payload), payload, &header_out, &message_out);
+}
+
+template <typename T>
+T sample() {
+  for (const Sample& s : wire_samples()) {
+    if (const T* message = std::get_if<T>(&s.message)) return *message;
+  }
+  throw std::logic_error("no such sample");
+}
+
+// What comes of a sample after one change.
+template <typename T>
+DecodeStatus changed(const std::function<void(T&)>& change) {
+  T message = sample<T>();
+  change(message);
+  return decode(sample_header(), message);
+}
+
+DecodeStatus changed_record(const std::function<void(PeerRecord&)>& change) {
+  Join join = sample<Join>();
+  change(join.record);
+  return decode(sample_header(), join);
+}
+
+TEST(Wire, EveryKindComesBackWhole) {
+  const std::vector<Sample> samples = wire_samples();
+  ASSERT_EQ(samples.size(), std::variant_size_v<Message>);
+  for (size_t i = 0; i < samples.size(); ++i) {
+    SCOPED_TRACE(samples[i].name);
+    ASSERT_EQ(samples[i].message.index(), i);
+    FrameHeader header;
+    Message message;
+    const Channel channel = channel_of(samples[i].message);
+    ASSERT_EQ(decode_frame(channel, encode(samples[i]), samples[i].payload, &header, &message), DecodeStatus::kOk);
+    EXPECT_TRUE(same(header, sample_header()));
+    EXPECT_TRUE(same(message, samples[i].message));
+  }
+}
+
+TEST(Wire, EmptyMessagesComeBackToo) {
+  for (const Message& message : {Message(Ping{}), Message(PingAck{}), Message(Gossip{}), Message(Sync{}),
+                                 Message(JoinReply{}), Message(JoinRefused{}), Message(ModelOffer{})}) {
+    EXPECT_EQ(decode(sample_header(), message), DecodeStatus::kOk) << message.index();
+  }
+}
+
+TEST(Wire, TheLargestMessagesFit) {
+  Sync sync;
+  for (size_t i = 0; i < kMembersMax; ++i) sync.digest.push_back({sample_id(static_cast<uint8_t>(i)), {1, 1}, 0});
+  EXPECT_EQ(decode(sample_header(), sync), DecodeStatus::kOk);
+  JoinReply reply{std::string(kSettingsBytesMax, 's'), {}};
+  for (size_t i = 0; i < kSyncRecordsMax; ++i) {
+    reply.members.push_back(sample_record(static_cast<uint8_t>(i)));
+    reply.members.back().endpoint.host = std::string(kHostBytesMax, 'h');
+    reply.members.back().meta.name = std::string(kNameBytesMax, 'n');
+  }
+  EXPECT_EQ(decode(sample_header(), reply), DecodeStatus::kOk);
+  EXPECT_EQ(changed<ModelOffer>([](ModelOffer& m) {
+    m.total_bytes = (1ull << 40) - 1;
+    m.hashes.resize(kTransferHashesPerFrame);
+  }), DecodeStatus::kOk);
+  EXPECT_EQ(changed<Commit>([](Commit& m) { m.blocks.resize(kBlocksMax / 8); }), DecodeStatus::kOk);
+  EXPECT_EQ(decode(sample_header(), sample<BlockPayload>(), std::vector<std::byte>(kPayloadBytesMax)),
+            DecodeStatus::kOk);
+}
+
+TEST(Wire, RefusesHeadersOutOfRange) {
+  const auto decode_with = [](const std::function<void(FrameHeader&)>& change) {
+    FrameHeader header = sample_header();
+    change(header);
+    return decode(header, PingNack{1});
+  };
+  EXPECT_EQ(decode_with([](FrameHeader& h) { h.swarm = 0; h.generation = 0; }), DecodeStatus::kOk);
+  EXPECT_EQ(decode_with([](FrameHeader& h) { h.sender = {}; }), DecodeStatus::kOutOfRange);
+  EXPECT_EQ(decode_with([](FrameHeader& h) { h.reply_to.port = 0; }), DecodeStatus::kOutOfRange);
+  for (const std::string& host : {std::string(), std::string(256, 'a'), std::string("a/b"), std::string("a b"),
+                                  std::string("a\0b", 3), std::string("tcp://x")}) {
+    EXPECT_EQ(decode_with([&](FrameHeader& h) { h.reply_to.host = host; }), DecodeStatus::kOutOfRange) << host;
+  }
+}
+
+TEST(Wire, RefusesRecordsOutOfRange) {
+  const std::pair<const char*, std::function<void(PeerRecord&)>> changes[] = {
+      {"another's id", [](PeerRecord& r) { r.id = sample_id(9); }},
+      {"no id", [](PeerRecord& r) { r.id = {}; }},
+      {"port", [](PeerRecord& r) { r.endpoint.port = 0; }},
+      {"host", [](PeerRecord& r) { r.endpoint.host = "bad host"; }},
+      {"role", [](PeerRecord& r) { r.meta.role = static_cast<Role>(2); }},
+      {"phase", [](PeerRecord& r) { r.meta.phase = static_cast<Phase>(5); }},
+      {"mass 0", [](PeerRecord& r) { r.meta.mass = 0; }},
+      {"mass negative", [](PeerRecord& r) { r.meta.mass = -1; }},
+      {"mass nan", [](PeerRecord& r) { r.meta.mass = kNan; }},
+      {"mass infinite", [](PeerRecord& r) { r.meta.mass = kInfinity; }},
+      {"mass tiny", [](PeerRecord& r) { r.meta.mass = kMassMin / 2; }},
+      {"mass huge", [](PeerRecord& r) { r.meta.mass = kMassMax * 2; }},
+      {"rate", [](PeerRecord& r) { r.meta.steps_per_s = -1; }},
+      {"accuracy", [](PeerRecord& r) { r.meta.accuracy = 1.5f; }},
+      {"long name", [](PeerRecord& r) { r.meta.name = std::string(kNameBytesMax + 1, 'n'); }},
+      {"name with escape", [](PeerRecord& r) { r.meta.name = "\x1b[2J"; }},
+      {"name with line feed", [](PeerRecord& r) { r.meta.name = "a\nb"; }},
+      {"name with broken UTF-8", [](PeerRecord& r) { r.meta.name = "\xc3("; }},
+  };
+  EXPECT_EQ(changed_record([](PeerRecord&) {}), DecodeStatus::kOk);
+  for (const auto& [name, change] : changes) EXPECT_EQ(changed_record(change), DecodeStatus::kOutOfRange) << name;
+}
+
+TEST(Wire, NumbersOfABrokenModelStaySendable) {
+  Join join = sample<Join>();
+  join.record.meta.loss = kNanF;
+  join.record.meta.steps_per_s = kInfinityF;
+  join.record.meta.accuracy = kNanF;
+  join.record.meta.distance = -kInfinityF;
+  FrameHeader header;
+  Message message;
+  ASSERT_EQ(decode_frame(Channel::kControl, encode_frame_header(sample_header(), join, {}), {}, &header, &message),
+            DecodeStatus::kOk);
+  const MemberMeta& meta = std::get<Join>(message).record.meta;
+  EXPECT_EQ(meta.loss, std::numeric_limits<float>::max());
+  EXPECT_EQ(meta.steps_per_s, 0);
+  EXPECT_EQ(meta.accuracy, -1);
+  EXPECT_EQ(meta.distance, -1);
+}
+
+TEST(Wire, RefusesTooManyAndTooLong) {
+  const DecodeStatus refused = DecodeStatus::kOutOfRange;
+  EXPECT_EQ(changed<Gossip>([](Gossip& m) {
+    m.updates = {};
+    m.updates.alive.resize(kGossipUpdatesPerFrameMax, sample_record(3));
+  }), DecodeStatus::kOk);
+  EXPECT_EQ(changed<Gossip>([](Gossip& m) {
+    m.updates.alive.resize(kGossipUpdatesPerFrameMax, sample_record(3));  // and the others
+  }), refused);
+  EXPECT_EQ(changed<Gossip>([](Gossip& m) { m.updates.suspect.resize(500, m.updates.suspect[0]); }), refused);
+  EXPECT_EQ(changed<Sync>([](Sync& m) { m.digest.resize(kMembersMax + 1, m.digest[0]); }), refused);
+  EXPECT_EQ(changed<Sync>([](Sync& m) { m.records.resize(kSyncRecordsMax + 1, m.records[0]); }), refused);
+  EXPECT_EQ(changed<JoinReply>([](JoinReply& m) { m.members.resize(kSyncRecordsMax + 1, m.members[0]); }), refused);
+  EXPECT_EQ(changed<Join>([](Join& m) { m.settings = std::string(kSettingsBytesMax + 1, 's'); }), refused);
+  EXPECT_EQ(changed<JoinRefused>([](JoinRefused& m) { m.reason = std::string(kReasonBytesMax + 1, 'r'); }), refused);
+  EXPECT_EQ(changed<ModelOffer>([](ModelOffer& m) {
+    m.total_bytes = 1ull << 40;
+    m.hashes.resize(kTransferHashesPerFrame + 1);
+  }), refused);
+  EXPECT_EQ(changed<Have>([](Have& m) { m.blocks.resize(kBlocksMax / 8 + 1); }), refused);
+  EXPECT_EQ(changed<Commit>([](Commit& m) { m.blocks.resize(kBlocksMax / 8 + 1); }), refused);
+  EXPECT_EQ(changed<JoinReply>([](JoinReply& m) { m.settings = std::string(kControlFrameBytesMax, 's'); }),
+            DecodeStatus::kTooLong);
+}
+
+TEST(Wire, RefusesMembershipOutOfRange) {
+  const DecodeStatus refused = DecodeStatus::kOutOfRange;
+  EXPECT_EQ(changed<Ping>([](Ping& m) { m.target = {}; }), DecodeStatus::kOk);
+  EXPECT_EQ(changed<PingRequest>([](PingRequest& m) { m.target = {}; }), refused);
+  EXPECT_EQ(changed<PingAck>([](PingAck& m) { m.updates.suspect[0].subject = {}; }), refused);
+  EXPECT_EQ(changed<PingAck>([](PingAck& m) { m.updates.suspect[0].accuser = {}; }), refused);
+  EXPECT_EQ(changed<Ping>([](Ping& m) { m.updates.left[0].meta.mass = kNan; }), refused);
+  EXPECT_EQ(changed<Sync>([](Sync& m) { m.digest[2].state = 4; }), refused);
+  EXPECT_EQ(changed<Sync>([](Sync& m) { m.digest[2].id = {}; }), refused);
+  EXPECT_EQ(changed<Sync>([](Sync& m) { m.records[1].endpoint.port = 0; }), refused);
+}
+
+TEST(Wire, RefusesJoiningOutOfRange) {
+  const DecodeStatus refused = DecodeStatus::kOutOfRange;
+  EXPECT_EQ(changed<JoinReply>([](JoinReply& m) { m.settings = "a\x1b"; }), refused);
+  EXPECT_EQ(changed<JoinReply>([](JoinReply& m) { m.members[1].id = {}; }), refused);
+  EXPECT_EQ(changed<JoinRefused>([](JoinRefused& m) { m.reason = "\xff"; }), refused);
+  EXPECT_EQ(changed<ModelRequest>([](ModelRequest& m) { m.first_hash = kTransferBlocksMax; }), refused);
+  EXPECT_EQ(changed<ModelBlockRequest>([](ModelBlockRequest& m) { m.index = kTransferBlocksMax; }), refused);
+  EXPECT_EQ(changed<ModelBlock>([](ModelBlock& m) { m.index = kTransferBlocksMax; }), refused);
+  EXPECT_EQ(changed<ModelOffer>([](ModelOffer& m) { m.block_bytes = 0; }), refused);
+  EXPECT_EQ(changed<ModelOffer>([](ModelOffer& m) { m.block_bytes = kPayloadBytesMax + 1; }), refused);
+  EXPECT_EQ(changed<ModelOffer>([](ModelOffer& m) { m.total_bytes = 0; }), refused);  // with hashes
+  EXPECT_EQ(changed<ModelOffer>([](ModelOffer& m) { m.total_bytes = ~0ull; }), refused);
+  EXPECT_EQ(changed<ModelOffer>([](ModelOffer& m) { m.total_bytes = 1; }), refused);
+  EXPECT_EQ(changed<ModelOffer>([](ModelOffer& m) { m.first_hash = 3; }), refused);  // 3 + 3 hashes, 5 blocks
+  EXPECT_EQ(changed<ModelOffer>([](ModelOffer& m) { m.first_hash = ~0u; }), refused);
+}
+
+TEST(Wire, RefusesExchangesOutOfRange) {
+  const DecodeStatus refused = DecodeStatus::kOutOfRange;
+  for (const double offer : {0.0, 0.3, 0.75, 2.0, -1.0, kNan, kInfinity}) {
+    EXPECT_EQ(changed<Propose>([&](Propose& m) { m.offer = offer; }), refused) << offer;
+    EXPECT_EQ(changed<Accept>([&](Accept& m) { m.offer = offer; }), refused) << offer;
+  }
+  for (const double mass : {0.0, -1.0, kNan, kInfinity, -kInfinity}) {
+    EXPECT_EQ(changed<Propose>([&](Propose& m) { m.mass = mass; }), refused) << mass;
+    EXPECT_EQ(changed<Accept>([&](Accept& m) { m.mass = mass; }), refused) << mass;
+  }
+  for (const double scale : {-0.001, 1.001, kNan, kInfinity}) {
+    EXPECT_EQ(changed<Have>([&](Have& m) { m.scale = scale; }), refused) << scale;
+    EXPECT_EQ(changed<Commit>([&](Commit& m) { m.scale = scale; }), refused) << scale;
+  }
+  EXPECT_EQ(changed<Propose>([](Propose& m) { m.deadline_ms = 0; }), refused);
+  EXPECT_EQ(changed<Propose>([](Propose& m) { m.deadline_ms = kExchangeDeadlineMsMax + 1; }), refused);
+  EXPECT_EQ(changed<Propose>([](Propose& m) { m.credit = kBlocksMax + 1; }), refused);
+  EXPECT_EQ(changed<Accept>([](Accept& m) { m.credit = kBlocksMax + 1; }), refused);
+  EXPECT_EQ(changed<Credit>([](Credit& m) { m.credit = kBlocksMax + 1; }), refused);
+  EXPECT_EQ(changed<BlockPayload>([](BlockPayload& m) { m.index = kBlocksMax; }), refused);
+  EXPECT_EQ(changed<BlockPayload>([](BlockPayload& m) { m.stage = kStageMax + 1; }), refused);
+  EXPECT_EQ(changed<Propose>([](Propose& m) { m.xid.proposer = sample_id(2); }), refused) << "not the sender's";
+  EXPECT_EQ(changed<Commit>([](Commit& m) { m.xid.proposer = sample_id(2); }), refused) << "not the sender's";
+  EXPECT_EQ(changed<Accept>([](Accept& m) { m.xid.proposer = {}; }), refused);
+  EXPECT_EQ(changed<Busy>([](Busy& m) { m.xid.proposer = {}; }), refused);
+  EXPECT_EQ(changed<BlockPayload>([](BlockPayload& m) { m.xid.proposer = {}; }), refused);
+  EXPECT_EQ(changed<Credit>([](Credit& m) { m.xid.proposer = {}; }), refused);
+  EXPECT_EQ(changed<Have>([](Have& m) { m.xid.proposer = {}; }), refused);
+  EXPECT_EQ(changed<Abort>([](Abort& m) { m.xid.proposer = {}; }), refused);
+  EXPECT_EQ(changed<CommitAck>([](CommitAck& m) { m.xid.proposer = {}; }), refused);
+  EXPECT_EQ(changed<Query>([](Query& m) { m.xid.proposer = {}; }), refused);
+}
+
+TEST(Wire, EveryKindHasItsPort) {
+  for (const Sample& s : wire_samples()) {
+    FrameHeader header;
+    Message message = Busy{};
+    const bool bulk = s.name == "model_block" || s.name == "block_payload";
+    EXPECT_EQ(channel_of(s.message) == Channel::kBulk, bulk) << s.name;
+    const Channel other = bulk ? Channel::kControl : Channel::kBulk;
+    EXPECT_EQ(decode_frame(other, encode(s), s.payload, &header, &message), DecodeStatus::kWrongChannel) << s.name;
+    EXPECT_TRUE(std::holds_alternative<Busy>(message) && header.sender.is_zero()) << "touched: " << s.name;
+  }
+}
+
+TEST(Wire, PayloadsBelongToTheirKinds) {
+  for (const Sample& s : wire_samples()) {
+    SCOPED_TRACE(s.name);
+    FrameHeader header;
+    Message message;
+    const Channel channel = channel_of(s.message);
+    const std::vector<std::byte> encoded = encode(s);
+    const DecodeStatus mismatch = DecodeStatus::kPayloadMismatch;
+    std::vector<std::byte> payload = s.payload;
+    if (payload.empty()) {
+      EXPECT_EQ(decode_frame(channel, encoded, std::vector<std::byte>(8), &header, &message), mismatch);
+      continue;
+    }
+    EXPECT_EQ(decode_frame(channel, encoded, {}, &header, &message), mismatch);
+    payload.push_back({});
+    EXPECT_EQ(decode_frame(channel, encoded, payload, &header, &message), mismatch);
+    payload.pop_back();
+    payload.pop_back();
+    EXPECT_EQ(decode_frame(channel, encoded, payload, &header, &message), mismatch);
+    const std::vector<std::byte> huge(kPayloadBytesMax + 1);
+    EXPECT_EQ(decode_frame(channel, encoded, huge, &header, &message), DecodeStatus::kTooLong);
+  }
+}
+
+TEST(Wire, UnalignedHeadersDecode) {
+  for (const Sample& s : wire_samples()) {
+    const std::vector<std::byte> encoded = encode(s);
+    std::vector<std::byte> shifted(encoded.size() + 8);
+    for (size_t shift = 0; shift < 8; ++shift) {
+      std::copy(encoded.begin(), encoded.end(), shifted.begin() + static_cast<ptrdiff_t>(shift));
+      FrameHeader header;
+      Message message;
+      const auto part = std::span(shifted).subspan(shift, encoded.size());
+      EXPECT_EQ(decode_frame(channel_of(s.message), part, s.payload, &header, &message), DecodeStatus::kOk);
+      EXPECT_TRUE(same(message, s.message)) << s.name << " at " << shift;
+    }
+  }
+}
+
+TEST(Wire, AMessageWithoutItsPayloadIsABug) {
+  EXPECT_DEATH((void)encode_frame_header(sample_header(), sample<BlockPayload>(), {}), "check failed");
+  EXPECT_DEATH((void)encode_frame_header(sample_header(), PingNack{}, std::vector<std::byte>(1)), "check failed");
+}
+
+TEST(Wire, EveryCauseHasWords) {
+  for (int i = 0; i <= static_cast<int>(DecodeStatus::kPayloadMismatch); ++i) {
+    EXPECT_GT(std::strlen(describe(static_cast<DecodeStatus>(i))), 1u);
+  }
+}
+
+}  // namespace
+}  // namespace starling

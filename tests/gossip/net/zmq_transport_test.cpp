@@ -1,0 +1,206 @@
+// What is ZeroMQ's alone; the rest stands in tests/conformance/transport_suite.h.
+#include "gossip/net/zmq_transport.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <thread>
+
+#include "gossip/limits.h"
+
+namespace starling {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+class ZmqTransportTest : public testing::Test {
+ protected:
+  std::unique_ptr<ZmqTransport> open(const Endpoint& listen = {"127.0.0.1", 0}) {
+    return std::make_unique<ZmqTransport>(listen, context_);
+  }
+  // ZeroMQ closes in the background: an address is free again a moment later.
+  std::unique_ptr<ZmqTransport> open_again(const Endpoint& listen) {
+    const TimePoint deadline = clock_.now() + seconds(20);
+    while (true) {
+      try {
+        return open(listen);
+      } catch (const std::runtime_error&) {
+        if (clock_.now() > deadline) throw;
+        std::this_thread::yield();
+      }
+    }
+  }
+  std::string listen_error(const Endpoint& listen) {
+    try {
+      open(listen);
+      return "";
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+  }
+  // Lets both work until the condition holds.
+  bool run_until(ZmqTransport& a, ZmqTransport& b, const std::function<bool()>& condition) {
+    const TimePoint deadline = clock_.now() + seconds(20);
+    while (!condition()) {
+      if (clock_.now() > deadline) return false;
+      a.wait_until(clock_.now() + milliseconds(1));
+      b.wait_until(clock_.now() + milliseconds(1));
+    }
+    return true;
+  }
+  static Frame frame(size_t header_bytes, size_t payload_bytes = 0) {
+    Frame frame{std::vector<std::byte>(header_bytes, std::byte{7}), {}};
+    if (payload_bytes) frame.payload = SharedBytes::take(std::vector<std::byte>(payload_bytes, std::byte{9}));
+    return frame;
+  }
+  SteadyClock clock_;
+  ZmqContext context_;
+};
+
+TEST_F(ZmqTransportTest, PortsInUseAreNamedWithTheRemedy) {
+  const auto first = open();
+  const Endpoint taken = first->local();
+  const Endpoint after{taken.host, static_cast<uint16_t>(taken.port + 1)};
+  const Endpoint before{taken.host, static_cast<uint16_t>(taken.port - 1)};
+  for (const Endpoint& listen : {taken, after}) {   // our control port, our bulk port
+    const std::string error = listen_error(listen);
+    EXPECT_NE(error.find("cannot listen on " + listen.to_string()), std::string::npos) << error;
+    EXPECT_NE(error.find("--listen"), std::string::npos) << error;
+    EXPECT_NE(error.find("PORT+1"), std::string::npos) << error;
+  }
+  // Its bulk port would be our control port; if the port before is taken by another program, that one is named.
+  const std::string error = listen_error(before);
+  EXPECT_NE(error.find("cannot listen on 127.0.0.1:"), std::string::npos) << error;
+}
+
+TEST_F(ZmqTransportTest, AddressesThatAreNotOursAreNamed) {
+  EXPECT_NE(listen_error({"192.0.2.1", 0}).find("no such address"), std::string::npos);
+  EXPECT_NE(listen_error({"no host", 7400}).find("--listen"), std::string::npos);
+  EXPECT_NE(listen_error({"127.0.0.1", 65535}).find("below 65535"), std::string::npos);
+}
+
+TEST_F(ZmqTransportTest, EveryInterfaceHearsBothFamilies) {
+  const auto a = open();
+  const auto b = open({"0.0.0.0", 0});
+  EXPECT_EQ(b->local().host, "0.0.0.0");
+  std::vector<std::string> hosts = {"127.0.0.1", "localhost"};
+  try {
+    open({"::1", 0});
+    hosts.push_back("::1");
+  } catch (const std::runtime_error&) {  // a machine without IPv6
+  }
+  for (const std::string& host : hosts) {
+    ASSERT_EQ(a->send({host, b->local().port}, Channel::kControl, frame(50)), SendStatus::kQueued);
+    EXPECT_TRUE(run_until(*a, *b, [&] { return b->poll().has_value(); })) << host;
+  }
+}
+
+TEST_F(ZmqTransportTest, WaitEndsWithAWakeAFrameOrTheDeadline) {
+  const auto a = open(), b = open();
+  const TimePoint far = clock_.now() + seconds(30);
+  a->wake();  // before the wait: not lost
+  a->wait_until(far);
+  ASSERT_LT(clock_.now(), far);
+
+  std::thread other([&] { a->wake(); });
+  a->wait_until(far);
+  ASSERT_LT(clock_.now(), far);
+  other.join();
+
+  ASSERT_EQ(b->send(a->local(), Channel::kBulk, frame(10, 10)), SendStatus::kQueued);
+  while (b->counters().frames_sent == 0) b->wait_until(clock_.now() + milliseconds(1));
+  while (!a->poll()) {
+    ASSERT_LT(clock_.now(), far);
+    a->wait_until(far);
+  }
+
+  const TimePoint soon = clock_.now() + milliseconds(20);
+  a->wait_until(soon);
+  EXPECT_GE(clock_.now(), soon);
+  a->wait_until(clock_.now() - seconds(5));  // long ago: only looks
+}
+
+TEST_F(ZmqTransportTest, FramesWaitForAPeerThatComesUp) {
+  const auto a = open();
+  Endpoint later;
+  {
+    later = open()->local();
+  }
+  for (size_t i = 0; i < 5; ++i) ASSERT_EQ(a->send(later, Channel::kBulk, frame(10 + i, 100)), SendStatus::kQueued);
+  EXPECT_EQ(a->counters().frames_sent, 0u);
+  const auto b = open_again(later);
+  size_t heard = 0;
+  EXPECT_TRUE(run_until(*a, *b, [&] {
+    while (const auto received = b->poll()) EXPECT_EQ(received->header.size, 10 + heard++);
+    return heard == 5;
+  }));
+}
+
+TEST_F(ZmqTransportTest, APeerMayComeBackAtItsAddress) {
+  const auto a = open();
+  Endpoint address;
+  for (int life = 0; life < 3; ++life) {
+    const auto b = open_again(life == 0 ? Endpoint{"127.0.0.1", 0} : address);
+    address = b->local();
+    // Frames to the former life are lost, so it is said until heard.
+    EXPECT_TRUE(run_until(*a, *b, [&] {
+      EXPECT_EQ(a->send(address, Channel::kControl, frame(20)), SendStatus::kQueued);
+      return b->poll().has_value();
+    })) << life;
+  }
+}
+
+TEST_F(ZmqTransportTest, WhatWaitsIsBoundedInFramesBytesAndTime) {
+  const auto a = open();
+  Endpoint nobody;
+  {
+    nobody = open()->local();
+  }
+  for (size_t i = 0; i < kPendingFramesPerPeerMax; ++i) {
+    ASSERT_EQ(a->send(nobody, Channel::kControl, frame(10)), SendStatus::kQueued);
+  }
+  EXPECT_EQ(a->send(nobody, Channel::kControl, frame(10)), SendStatus::kQueueFull);
+  EXPECT_EQ(a->counters().frames_dropped, 1u);
+  size_t queued = 0;
+  while (a->send(nobody, Channel::kBulk, frame(10, kPayloadBytesMax)) == SendStatus::kQueued) ++queued;
+  EXPECT_EQ(queued, (kPendingBytesPerPeerMax - 1) / (kPayloadBytesMax + 10));
+  EXPECT_EQ(a->counters().frames_dropped, 2u);
+  // The control frames are given up after 2 s, and there is room again.
+  const TimePoint deadline = clock_.now() + seconds(20);
+  while (a->counters().frames_dropped < 2 + kPendingFramesPerPeerMax && clock_.now() < deadline) {
+    a->wait_until(clock_.now() + milliseconds(50));
+  }
+  EXPECT_EQ(a->counters().frames_dropped, 2 + kPendingFramesPerPeerMax);
+  EXPECT_EQ(a->send(nobody, Channel::kControl, frame(10)), SendStatus::kQueued);
+  a->forget(nobody);
+  EXPECT_EQ(a->counters().frames_dropped, 3 + kPendingFramesPerPeerMax + queued);
+}
+
+TEST_F(ZmqTransportTest, BulkIsHeardThroughAStreamOfControl) {
+  const auto a = open(), b = open();
+  for (int i = 0; i < 200; ++i) ASSERT_EQ(a->send(b->local(), Channel::kControl, frame(10)), SendStatus::kQueued);
+  ASSERT_EQ(a->send(b->local(), Channel::kBulk, frame(10, 10)), SendStatus::kQueued);
+  // Everything is there before the first poll: both ports are counted by one that listens at the end.
+  ASSERT_TRUE(run_until(*a, *b, [&] { return a->counters().frames_sent == 201; }));
+  int control = 0;
+  bool bulk = false;
+  EXPECT_TRUE(run_until(*a, *b, [&] {
+    // More control keeps coming all the time.
+    EXPECT_NE(a->send(b->local(), Channel::kControl, frame(10)), SendStatus::kBadAddress);
+    while (const auto received = b->poll()) {
+      if (received->channel == Channel::kBulk) {
+        bulk = true;
+        break;
+      }
+      ++control;
+      EXPECT_NE(a->send(b->local(), Channel::kControl, frame(10)), SendStatus::kBadAddress);
+    }
+    return bulk;
+  }));
+}
+
+}  // namespace
+}  // namespace starling

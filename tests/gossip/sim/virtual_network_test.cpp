@@ -1,0 +1,196 @@
+#include "gossip/sim/virtual_network.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+
+namespace starling {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+const Endpoint kA{"10.0.0.1", 100}, kB{"10.0.0.2", 100};
+
+Frame numbered(uint32_t n, size_t header_bytes = 8) {
+  Frame frame{std::vector<std::byte>(header_bytes), {}};
+  std::memcpy(frame.header.data(), &n, sizeof n);
+  return frame;
+}
+
+struct Arrival {
+  uint32_t number;
+  Duration after;
+  bool operator==(const Arrival&) const = default;
+};
+
+class Net {
+ public:
+  explicit Net(const LinkOptions& links, uint64_t rng_seed = 1) : network(clock, rng_seed, links) {
+    a = network.open(kA);
+    b = network.open(kB);
+  }
+  ~Net() {
+    a.reset();
+    b.reset();
+  }
+  void send(uint32_t number, size_t header_bytes = 8) {
+    EXPECT_EQ(a->send(kB, Channel::kControl, numbered(number, header_bytes)), SendStatus::kQueued);
+  }
+  // Everything that still arrives at b, with its delay from now.
+  std::vector<Arrival> drain() {
+    std::vector<Arrival> arrivals;
+    const TimePoint start = clock.now();
+    while (network.next_event_time() != TimePoint::max()) {
+      clock.advance_to(network.next_event_time());
+      network.deliver_due();
+      while (const auto frame = b->poll()) {
+        uint32_t number;
+        std::memcpy(&number, frame->header.data, sizeof number);
+        arrivals.push_back({number, clock.now() - start});
+      }
+    }
+    return arrivals;
+  }
+  VirtualClock clock;
+  VirtualNetwork network;
+  std::unique_ptr<Transport> a, b;
+};
+
+TEST(VirtualClock, MovesOnlyForward) {
+  VirtualClock clock;
+  const TimePoint start = clock.now();
+  clock.advance(milliseconds(3));
+  EXPECT_EQ(clock.now() - start, milliseconds(3));
+  clock.advance_to(clock.now());
+  EXPECT_DEATH(clock.advance_to(start), "check failed");
+}
+
+TEST(VirtualNetwork, DelaysAreInTheirRangeAndReorder) {
+  Net net({0, 0, milliseconds(2), milliseconds(10), 0});
+  for (uint32_t i = 0; i < 500; ++i) net.send(i);
+  EXPECT_FALSE(net.b->poll()) << "before its time";
+  const std::vector<Arrival> arrivals = net.drain();
+  ASSERT_EQ(arrivals.size(), 500u);
+  size_t overtaken = 0;
+  double sum = 0;
+  for (size_t i = 0; i < arrivals.size(); ++i) {
+    EXPECT_GE(arrivals[i].after, milliseconds(2));
+    EXPECT_LE(arrivals[i].after, milliseconds(10));
+    sum += 1000 * starling::seconds(arrivals[i].after);
+    if (i > 0 && arrivals[i].number < arrivals[i - 1].number) ++overtaken;
+  }
+  EXPECT_NEAR(sum / 500, 6, 0.5);
+  EXPECT_GT(overtaken, 150u);
+}
+
+TEST(VirtualNetwork, WithoutDelayOrderIsKept) {
+  Net net({});
+  for (uint32_t i = 0; i < 100; ++i) net.send(i);
+  const std::vector<Arrival> arrivals = net.drain();
+  ASSERT_EQ(arrivals.size(), 100u);
+  for (uint32_t i = 0; i < 100; ++i) EXPECT_EQ(arrivals[i], (Arrival{i, Duration(0)}));
+}
+
+TEST(VirtualNetwork, LosesAndDoublesAsOftenAsTold) {
+  Net net({0.2, 0.1, {}, {}, 0});
+  constexpr int kFrames = 10'000;
+  for (uint32_t i = 0; i < kFrames; ++i) net.send(i);
+  std::vector<int> copies(kFrames);
+  for (const Arrival& arrival : net.drain()) ++copies[arrival.number];
+  const auto lost = std::count(copies.begin(), copies.end(), 0), doubled = std::count(copies.begin(), copies.end(), 2);
+  EXPECT_NEAR(static_cast<double>(lost), 0.2 * kFrames, 5 * std::sqrt(0.16 * kFrames));
+  EXPECT_NEAR(static_cast<double>(doubled), 0.08 * kFrames, 5 * std::sqrt(0.08 * kFrames));
+  EXPECT_EQ(std::count_if(copies.begin(), copies.end(), [](int n) { return n > 2; }), 0);
+}
+
+TEST(VirtualNetwork, BytesTakeTheirTime) {
+  Net net({0, 0, milliseconds(5), milliseconds(5), 1000});
+  for (uint32_t i = 0; i < 4; ++i) net.send(i, 100);  // a tenth of a second each
+  const std::vector<Arrival> arrivals = net.drain();
+  ASSERT_EQ(arrivals.size(), 4u);
+  for (uint32_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(arrivals[i].number, i);
+    EXPECT_NEAR(starling::seconds(arrivals[i].after), 0.1 * (i + 1) + 0.005, 1e-6);
+  }
+}
+
+TEST(VirtualNetwork, SpecialLinksAreOneWay) {
+  Net net({});
+  net.network.set_link(kA, kB, {0, 0, seconds(1), seconds(1), 0});
+  net.send(1);
+  ASSERT_EQ(net.b->send(kA, Channel::kBulk, numbered(2)), SendStatus::kQueued);
+  net.network.deliver_due();
+  EXPECT_TRUE(net.a->poll()) << "the way back is as before";
+  EXPECT_EQ(net.drain(), (std::vector<Arrival>{{1, seconds(1)}}));
+}
+
+TEST(VirtualNetwork, ACutLosesWhatIsUnderWayToo) {
+  Net net({0, 0, milliseconds(10), milliseconds(10), 0});
+  net.send(1);
+  net.network.cut(kB, kA);
+  net.send(2);
+  EXPECT_TRUE(net.drain().empty());
+  net.network.heal(kA, kB);
+  net.send(3);
+  EXPECT_EQ(net.drain(), (std::vector<Arrival>{{3, milliseconds(10)}}));
+}
+
+TEST(VirtualNetwork, TheDeadHearAndSayNothing) {
+  Net net({0, 0, milliseconds(10), milliseconds(10), 0});
+  net.send(1);
+  net.clock.advance(milliseconds(10));
+  net.network.deliver_due();  // waits in b's queue
+  net.send(2);
+  net.network.kill(kB);
+  EXPECT_FALSE(net.b->poll());
+  (void)net.b->send(kA, Channel::kControl, numbered(9));
+  EXPECT_TRUE(net.drain().empty());
+  EXPECT_FALSE(net.a->poll());
+  // A new life at the same address, while the old object still exists and then goes.
+  std::unique_ptr<Transport> reborn = net.network.open(kB);
+  net.b = std::move(reborn);
+  net.send(3);
+  EXPECT_EQ(net.drain(), (std::vector<Arrival>{{3, milliseconds(10)}}));
+}
+
+TEST(VirtualNetwork, TheSameSeedIsTheSameRun) {
+  const auto run = [](uint64_t rng_seed) {
+    Net net({0.1, 0.1, milliseconds(1), milliseconds(50), 0}, rng_seed);
+    for (uint32_t i = 0; i < 300; ++i) net.send(i);
+    const std::vector<Arrival> arrivals = net.drain();
+    EXPECT_EQ(net.network.delivered(), arrivals.size());
+    return std::pair(net.network.digest(), arrivals);
+  };
+  const auto first = run(5), again = run(5), other = run(6);
+  EXPECT_EQ(first, again);
+  EXPECT_NE(first.first, other.first);
+}
+
+TEST(VirtualNetwork, TheDigestSeesEveryByte) {
+  const auto digest = [](size_t flipped, Channel channel) {
+    Net net({});
+    Frame frame{std::vector<std::byte>(20), SharedBytes::take(std::vector<std::byte>(20))};
+    std::vector<std::byte> payload(20);
+    if (flipped < 20) frame.header[flipped] = std::byte{1};
+    if (flipped >= 20 && flipped < 40) payload[flipped - 20] = std::byte{1};
+    frame.payload = SharedBytes::take(payload);
+    EXPECT_EQ(net.a->send(kB, channel, frame), SendStatus::kQueued);
+    net.drain();
+    return net.network.digest();
+  };
+  const uint64_t plain = digest(99, Channel::kBulk);
+  EXPECT_EQ(digest(99, Channel::kBulk), plain);
+  for (size_t i = 0; i < 40; ++i) EXPECT_NE(digest(i, Channel::kBulk), plain) << i;
+}
+
+TEST(VirtualNetwork, OnlyTheSimulatorMovesTime) {
+  Net net({});
+  EXPECT_DEATH(net.a->wait_until(net.clock.now()), "virtual time");
+}
+
+}  // namespace
+}  // namespace starling
