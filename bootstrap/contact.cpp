@@ -1,0 +1,85 @@
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "bootstrap/joiner.h"
+
+namespace starling {
+namespace {
+
+std::string list(const std::vector<Endpoint>& endpoints) {
+  std::string text;
+  for (const Endpoint& endpoint : endpoints) text += (text.empty() ? "" : ", ") + endpoint.to_string();
+  return text;
+}
+
+}  // namespace
+
+Contact::Contact(const JoinerOptions& options, Membership& membership, const Clock& clock, Outbox& outbox,
+                 uint64_t rng_seed)
+    : options_(options), membership_(membership), clock_(clock), outbox_(outbox), rng_(rng_seed),
+      started_(clock.now()), next_attempt_(clock.now()), backoff_(options.retry_min) {
+  std::erase(options_.bootstrap, membership_.self().endpoint);   // asking ourselves answers nothing
+}
+
+TimePoint Contact::next_deadline() const {
+  return state_ == State::kSearching ? next_attempt_ : TimePoint::max();
+}
+
+// All addresses at once: the good one may be the last of the list. Full jitter keeps a crowd of newcomers
+// apart.
+void Contact::tick() {
+  const TimePoint now = clock_.now();
+  if (state_ != State::kSearching || now < next_attempt_) return;
+  ++attempts_;
+  for (const Endpoint& address : options_.bootstrap) {
+    outbox_.send(address, Join{membership_.self(), options_.settings});
+  }
+  backoff_ = std::min(2 * backoff_, options_.retry_max);
+  next_attempt_ =
+      now + options_.retry_min + from_seconds(rng_.uniform() * seconds(backoff_ - options_.retry_min));
+}
+
+void Contact::handle(const FrameHeader& header, const Message& message) {
+  if (state_ != State::kSearching) return;
+  if (const auto* reply = std::get_if<JoinReply>(&message)) {
+    met_empty_registry_ = reply->settings.empty();
+    if (met_empty_registry_ && options_.settings.empty()) {
+      return;   // neither of us knows what to train: ask on
+    }
+    if (!options_.settings.empty() && !reply->settings.empty() && reply->settings != options_.settings) {
+      refuse(header, "it welcomes us with other settings than ours", reply->settings);
+      return;
+    }
+    settings_ = reply->settings.empty() ? options_.settings : reply->settings;
+    for (const PeerRecord& record : reply->members) membership_.add(record);
+    state_ = State::kAnswered;
+  } else if (const auto* refused = std::get_if<JoinRefused>(&message)) {
+    refuse(header, refused->reason, refused->settings);
+  }
+}
+
+void Contact::refuse(const FrameHeader& header, const std::string& reason, const std::string& theirs) {
+  const std::string address = header.reply_to.to_string();
+  state_ = State::kRefused;
+  refusal_ = address + " (peer " + header.sender.short_name() +
+             ") belongs to another swarm and did not let us in.\n" + reason + "\n(here: " + address +
+             "; there: this agent.) Start without --config to adopt that swarm's "
+             "settings, or give the address of a member of yours.\nIts settings:\n" +
+             theirs + "\nOurs:\n" + options_.settings;
+}
+
+std::string Contact::waiting_for() const {
+  const auto waited = std::chrono::duration_cast<std::chrono::seconds>(clock_.now() - started_).count();
+  if (options_.bootstrap.empty()) return "no address to join through; give one with --bootstrap HOST:PORT";
+  if (met_empty_registry_) {
+    return "the registry at " + list(options_.bootstrap) + " answers, but has met no swarm yet (" +
+           std::to_string(waited) + " s); start one agent with --config, or give this one a config";
+  }
+  return "no answer from " + list(options_.bootstrap) + " after " + std::to_string(attempts_) + " tries in " +
+         std::to_string(waited) +
+         " s; is an agent or registry running there, and its port and the next one open? "
+         "Trying on";
+}
+
+}  // namespace starling

@@ -1,0 +1,89 @@
+// How a newcomer becomes a member: find anybody, learn the settings and who is there; then, when the swarm has already
+// begun, fetch the model from living donors, each block checked against that donor's own root. A donor that dies costs
+// a retry with another, not the join. Never gives up, never exits: it says what it waits for.
+// A state machine: no sockets, no threads.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gossip/clock.h"
+#include "gossip/membership/membership.h"
+#include "gossip/net/message.h"
+#include "gossip/net/outbox.h"
+#include "gossip/rng.h"
+#include "gossip/worker.h"
+
+namespace starling {
+
+struct JoinerOptions {
+  std::vector<Endpoint> bootstrap;
+  std::string settings;            // own, canonical; empty: adopt
+  Duration retry_min = std::chrono::milliseconds(250);
+  Duration retry_max = std::chrono::seconds(5);
+  Duration block_timeout = std::chrono::seconds(2);
+  uint32_t blocks_in_flight = 8;   // per donor
+  uint32_t donors_max = 3;
+};
+
+// 1. Contact: sends Join to every bootstrap address until one answers.
+class Contact {
+ public:
+  enum class State { kSearching, kAnswered, kRefused };
+  Contact(const JoinerOptions& options, Membership& membership, const Clock& clock, Outbox& outbox,
+          uint64_t rng_seed);
+  void tick();
+  void handle(const FrameHeader& header, const Message& message);  // JoinReply, JoinRefused
+  State state() const { return state_; }
+  const std::string& settings() const { return settings_; }        // of the swarm; empty: met a registry without one
+  const std::string& refusal() const { return refusal_; }          // for people: both sides' settings
+  std::string waiting_for() const;   // for people: what was tried, with which address, for how long
+  TimePoint next_deadline() const;
+
+ private:
+  void refuse(const FrameHeader& header, const std::string& reason, const std::string& theirs);
+
+  JoinerOptions options_;
+  Membership& membership_;
+  const Clock& clock_;
+  Outbox& outbox_;
+  Rng rng_;
+  State state_ = State::kSearching;
+  std::string settings_, refusal_;
+  TimePoint started_, next_attempt_;
+  Duration backoff_;
+  uint32_t attempts_ = 0;
+  bool met_empty_registry_ = false;
+};
+
+// 2. ModelFetch: the params of the swarm, from up to donors_max living members at once. Blocks of different donors may
+// be of different rounds: each is checked against its own donor's root, and the mixture is no farther from the mean
+// than its donors are on average (soundness §4).
+class ModelFetch {
+ public:
+  // Called on the control thread for each block that passed its hash; bytes are only valid during the call when `sink`
+  // returns. `sink(offset_bytes, bytes)` copies them to their place.
+  using Sink = std::function<void(uint64_t offset_bytes, std::span<const std::byte> bytes)>;
+  ModelFetch(const JoinerOptions& options, uint64_t total_bytes_expected, Membership& membership, const Clock& clock,
+             Outbox& outbox, Worker& worker, Sink sink, uint64_t rng_seed);
+  ~ModelFetch();
+  void tick();
+  void handle(const FrameHeader& header, const Message& message, const SharedBytes& payload);
+  bool done() const;
+  uint64_t round() const;            // of the newest donor used
+  uint64_t steps() const;
+  double progress() const;           // 0..1
+  std::string waiting_for() const;   // for people
+  TimePoint next_deadline() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace starling

@@ -1,0 +1,129 @@
+#include "bootstrap/model_sources.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <tuple>
+#include <utility>
+
+namespace starling {
+namespace {
+
+constexpr uint32_t kBadBlocksMax = 3;
+constexpr uint32_t kSilencesMax = 5;      // patience doubles up to 32 times
+
+}  // namespace
+
+ModelSources::ModelSources(const JoinerOptions& options, const Membership& membership, const Clock& clock,
+                           uint64_t rng_seed)
+    : options_(options), membership_(membership), clock_(clock), rng_(rng_seed) {}
+
+uint32_t ModelSources::silences_of(const PeerId& peer) const {
+  const auto found = history_.find(peer);
+  return found == history_.end() ? 0 : found->second.silences;
+}
+
+bool ModelSources::is_usable(const Member& member) const {
+  const MemberMeta& meta = member.record.meta;
+  const bool has_trained =
+      meta.phase == Phase::kTraining || meta.phase == Phase::kSettling || meta.phase == Phase::kFinished;
+  if (meta.role != Role::kAgent || !has_trained) return false;
+  const auto found = history_.find(member.record.id);
+  if (found == history_.end() || found->second.generation != member.record.version.generation) return true;
+  return !found->second.refused && clock_.now() >= found->second.not_before;
+}
+
+std::vector<PeerId> ModelSources::choose(size_t count_max) {
+  std::vector<Member> members = membership_.alive();
+  std::erase_if(members, [this](const Member& member) { return !is_usable(member); });
+  uint64_t most_steps = 0;
+  for (const Member& member : members) most_steps = std::max(most_steps, member.record.meta.steps);
+  std::erase_if(members, [&](const Member& member) {
+    return in_use_.contains(member.record.id) || member.record.meta.steps < most_steps / 2;
+  });
+  rng_.shuffle(members);
+  const auto rank = [&](const Member& member) {
+    const bool near_the_top = member.record.meta.steps >= most_steps - most_steps / 10;
+    return std::tuple(silences_of(member.record.id), !near_the_top);
+  };
+  std::stable_sort(members.begin(), members.end(),
+                   [&](const Member& a, const Member& b) { return rank(a) < rank(b); });
+  std::vector<PeerId> chosen;
+  for (const Member& member : members) {
+    if (chosen.size() < count_max) chosen.push_back(member.record.id);
+  }
+  return chosen;
+}
+
+ModelSource* ModelSources::find(const PeerId& peer) {
+  const auto found = in_use_.find(peer);
+  return found == in_use_.end() ? nullptr : &found->second;
+}
+
+ModelSource& ModelSources::use(const PeerId& peer) {
+  ModelSource& source = in_use_[peer];
+  const Member* member = membership_.find(peer);
+  source.generation = member ? member->record.version.generation : 0;
+  source.progress = clock_.now();
+  History& history = history_[peer];
+  if (history.generation != source.generation) history = {.generation = source.generation};
+  return source;
+}
+
+void ModelSources::stop(const PeerId& peer, const std::string& why) {
+  last_trouble_ = describe(peer) + " " + why;
+  in_use_.erase(peer);
+}
+
+void ModelSources::refuse(const PeerId& peer, const std::string& why) {
+  history_[peer].refused = true;
+  stop(peer, why);
+}
+
+void ModelSources::fell_silent(const PeerId& peer) {
+  const Duration waited = patience_with(peer);
+  History& history = history_[peer];
+  history.silences = std::min(history.silences + 1, kSilencesMax);
+  history.not_before = clock_.now() + waited / 4;
+  char text[64];
+  std::snprintf(text, sizeof text, "did not answer for %.1f s", seconds(waited));
+  stop(peer, text);
+}
+
+void ModelSources::has_nothing(const PeerId& peer, const std::string& why) {
+  history_[peer].not_before = clock_.now() + options_.block_timeout / 4;
+  stop(peer, why);
+}
+
+void ModelSources::is_gone(const PeerId& peer) { stop(peer, "died, left or restarted"); }
+
+bool ModelSources::count_bad_block(const PeerId& peer) {
+  return ++history_[peer].bad_blocks >= kBadBlocksMax;
+}
+
+// After a silence the clock goes on: the blocks of before may still be on their way over a slow link.
+void ModelSources::asked_after_a_pause(const PeerId& peer) {
+  History& history = history_[peer];
+  if (history.silences == 0) history.busy_since = clock_.now();
+}
+
+void ModelSources::answered(const PeerId& peer) {
+  History& history = history_[peer];
+  history.block_interval = std::max(clock_.now() - history.busy_since, history.block_interval * 3 / 4);
+  history.busy_since = clock_.now();
+  history.silences = 0;
+}
+
+// A slow link is not a dead donor: we wait for what its blocks take, and after each silence twice as long.
+Duration ModelSources::patience_with(const PeerId& peer) const {
+  const auto found = history_.find(peer);
+  if (found == history_.end()) return options_.block_timeout;
+  const Duration patience = std::max(options_.block_timeout, 2 * found->second.block_interval);
+  return std::min(patience * (1 << found->second.silences), options_.block_timeout * (1 << kSilencesMax));
+}
+
+std::string ModelSources::describe(const PeerId& peer) const {
+  const Member* member = membership_.find(peer);
+  return peer.short_name() + (member ? " at " + member->record.endpoint.to_string() : "");
+}
+
+}  // namespace starling

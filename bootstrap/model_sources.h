@@ -1,0 +1,74 @@
+// The donors of one ModelFetch: whom to ask next, who disappointed and for how long that counts.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bootstrap/joiner.h"
+
+namespace starling {
+
+// A donor in use.
+struct ModelSource {
+  uint64_t generation = 0;
+  ModelOffer offer;                      // all hashes, once `ready`
+  bool ready = false;
+  TimePoint progress;                    // last answer, or the request that ended a pause
+  std::map<uint32_t, uint64_t> asked;    // block -> number of the request
+  uint64_t requests = 0;
+  uint32_t gone = 0;                     // files replaced under us since the last block
+};
+
+class ModelSources {
+ public:
+  ModelSources(const JoinerOptions& options, const Membership& membership, const Clock& clock,
+               uint64_t rng_seed);
+
+  // Living agents that train or have trained, not in use: those near the greatest number of steps, at random
+  // among them; those that fell silent last. Far behind them nobody is asked.
+  std::vector<PeerId> choose(size_t count_max);
+
+  std::map<PeerId, ModelSource>& in_use() { return in_use_; }
+  const std::map<PeerId, ModelSource>& in_use() const { return in_use_; }
+  ModelSource* find(const PeerId& peer);
+  ModelSource& use(const PeerId& peer);
+
+  // The reasons to stop with one; each ends its use. The last text is for people.
+  void refuse(const PeerId& peer, const std::string& why);          // for good, until it restarts
+  void fell_silent(const PeerId& peer);                             // longer each time
+  void has_nothing(const PeerId& peer, const std::string& why);     // asked again soon
+  void is_gone(const PeerId& peer);                                 // dead, left or restarted
+  bool count_bad_block(const PeerId& peer);                         // true: that was one too many
+
+  void asked_after_a_pause(const PeerId& peer);
+  void answered(const PeerId& peer);                                // a block came, needed or not
+  Duration patience_with(const PeerId& peer) const;                 // for the next block
+  std::string describe(const PeerId& peer) const;                   // short name and address
+  const std::string& last_trouble() const { return last_trouble_; }
+
+ private:
+  struct History {
+    uint64_t generation = 0;
+    bool refused = false;
+    TimePoint not_before;
+    TimePoint busy_since;                // its last block, or the request that ended a pause
+    Duration block_interval{};           // about the longest lately
+    uint32_t silences = 0, bad_blocks = 0;
+  };
+  void stop(const PeerId& peer, const std::string& why);
+  bool is_usable(const Member& member) const;
+  uint32_t silences_of(const PeerId& peer) const;
+
+  const JoinerOptions& options_;
+  const Membership& membership_;
+  const Clock& clock_;
+  Rng rng_;
+  std::map<PeerId, ModelSource> in_use_;
+  std::map<PeerId, History> history_;
+  std::string last_trouble_;
+};
+
+}  // namespace starling

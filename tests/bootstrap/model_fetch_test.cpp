@@ -1,0 +1,378 @@
+// The model arrives whole, whatever its donors do.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "tests/bootstrap/town.h"
+
+namespace starling {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+constexpr size_t kModelBytes = 20 * kTransferBlockBytes + 1234 * 4;
+constexpr size_t kBlocks = 21;
+
+class ModelFetchTest : public ::testing::Test {
+ protected:
+  Town::Node& add_donor(uint64_t snapshot, uint64_t steps, size_t total_bytes = kModelBytes) {
+    models.push_back(std::make_shared<MemoryModel>(snapshot, steps, total_bytes));
+    Town::Node& node = town.add(Town::trained(steps));
+    node.donor->set_model(models.back());
+    return node;
+  }
+  ModelFetch& begin() {
+    Town::Node& node = town.add(Town::joining());
+    newcomer = &node;
+    town.introduce_all();
+    return town.fetch(node, kModelBytes);
+  }
+  std::vector<int> origins() {
+    std::vector<const ModelFile*> all;
+    for (const auto& model : models) {
+      if (model->total_bytes() == kModelBytes) all.push_back(model.get());
+    }
+    return town.origins(all);
+  }
+  bool finish(Duration limit) {
+    return town.run_until([&] { return newcomer->fetch->done(); }, limit);
+  }
+  Town town;
+  std::vector<std::shared_ptr<const ModelFile>> models;
+  Town::Node* newcomer = nullptr;
+};
+
+TEST_F(ModelFetchTest, ComesWholeFromOneDonor) {
+  add_donor(1, 120);
+  ModelFetch& fetch = begin();
+  EXPECT_EQ(fetch.progress(), 0);
+  ASSERT_TRUE(finish(seconds(2)));
+  EXPECT_EQ(origins(), std::vector<int>(kBlocks, 0));
+  EXPECT_EQ(fetch.steps(), 120u);
+  EXPECT_EQ(fetch.round(), 12u);
+  EXPECT_EQ(fetch.progress(), 1);
+  EXPECT_EQ(fetch.next_deadline(), TimePoint::max());
+  EXPECT_EQ(newcomer->block_requests, kBlocks);
+}
+
+TEST_F(ModelFetchTest, ThreeDonorsOfDifferentRoundsEachGiveWholeBlocks) {
+  for (uint64_t i = 1; i <= 5; ++i) add_donor(i, 1000 + i);
+  for (auto& node : town.nodes) node->delay = milliseconds(20);
+  begin();
+  ASSERT_TRUE(finish(seconds(2)));
+  const std::vector<int> from = origins();
+  const std::set<int> used(from.begin(), from.end());
+  EXPECT_EQ(used.count(-1), 0u);
+  EXPECT_EQ(used.size(), 3u) << "donors_max";
+  EXPECT_EQ(town.blocks_placed, kBlocks) << "no block is placed twice";
+}
+
+TEST_F(ModelFetchTest, PrefersThoseWhoTrainedMost) {
+  for (uint64_t i = 1; i <= 4; ++i) add_donor(i, 10);
+  add_donor(5, 1000);
+  ModelFetch& fetch = begin();
+  ASSERT_TRUE(finish(seconds(5)));
+  EXPECT_EQ(origins(), std::vector<int>(kBlocks, 4));
+  EXPECT_EQ(fetch.steps(), 1000u);
+}
+
+TEST_F(ModelFetchTest, ADonorThatDiesCostsARetryOnly) {
+  Town::Node& dying = add_donor(1, 100);
+  Town::Node& other = add_donor(2, 100);
+  dying.delay = other.delay = milliseconds(50);
+  begin();
+  ASSERT_TRUE(town.run_until([&] { return town.blocks_placed >= 6; }, seconds(2)));
+  dying.up = false;
+  const TimePoint died = town.clock.now();
+  ASSERT_TRUE(finish(seconds(6)));
+  EXPECT_LE(town.clock.now() - died, seconds(3)) << "one block_timeout, not the time of a death notice";
+  const std::vector<int> from = origins();
+  EXPECT_EQ(std::count(from.begin(), from.end(), -1), 0);
+  EXPECT_GE(std::count(from.begin(), from.end(), 0), 1) << "what it gave is kept";
+  EXPECT_EQ(town.blocks_placed, kBlocks);
+}
+
+TEST_F(ModelFetchTest, TheLastDonorsDeathWaitsForTheNextOne) {
+  Town::Node& dying = add_donor(1, 100);
+  dying.delay = milliseconds(50);
+  ModelFetch& fetch = begin();
+  ASSERT_TRUE(town.run_until([&] { return town.blocks_placed >= 6; }, seconds(2)));
+  dying.up = false;
+  town.run_for(seconds(30));
+  const double kept = fetch.progress();
+  EXPECT_GE(kept, 6.0 / kBlocks);
+  EXPECT_LT(kept, 1);
+  const std::string text = fetch.waiting_for();
+  EXPECT_NE(text.find("last trouble: " + peer_of(0).short_name()), std::string::npos) << text;
+  EXPECT_NE(text.find("of 21 blocks"), std::string::npos) << text;
+  EXPECT_LE(newcomer->block_requests, 6u + 3 * town.options.blocks_in_flight) << "the dead are not bothered";
+  Town::Node& second = add_donor(2, 150);
+  newcomer->members->add(second.members->self());
+  second.members->add(newcomer->members->self());
+  ASSERT_TRUE(finish(seconds(3)));
+  const std::vector<int> from = origins();
+  EXPECT_EQ(std::count(from.begin(), from.end(), -1), 0);
+  EXPECT_GE(std::count(from.begin(), from.end(), 0), 6);
+  EXPECT_EQ(fetch.steps(), 150u) << "of the newest donor used";
+}
+
+TEST_F(ModelFetchTest, DamagedBlocksAreNeverPlacedAndTheirDonorIsDropped) {
+  Town::Node& liar = add_donor(1, 100);
+  add_donor(2, 100);
+  std::vector<std::byte> junk(kTransferBlockBytes, std::byte{7});
+  const SharedBytes bad = SharedBytes::take(std::move(junk));
+  size_t bad_sent = 0;
+  liar.spoil = [&](Message& message, SharedBytes& payload) {
+    if (std::holds_alternative<ModelBlock>(message)) {
+      payload = bad_sent++ % 2 == 0 ? bad : SharedBytes{bad.owner, bad.data, 100};
+    }
+    return true;
+  };
+  ModelFetch& fetch = begin();
+  ASSERT_TRUE(finish(seconds(5)));
+  EXPECT_EQ(origins(), std::vector<int>(kBlocks, 1));
+  EXPECT_GE(bad_sent, 3u);
+  EXPECT_LE(bad_sent, 3u + town.options.blocks_in_flight);
+  EXPECT_NE(fetch.waiting_for().find("do not match"), std::string::npos) << fetch.waiting_for();
+}
+
+TEST_F(ModelFetchTest, TwoDamagedBlocksAreForgiven) {
+  Town::Node& donor = add_donor(1, 100);
+  size_t sent = 0;
+  donor.spoil = [&](Message& message, SharedBytes& payload) {
+    if (std::holds_alternative<ModelBlock>(message) && (++sent == 3 || sent == 9)) {
+      std::vector<std::byte> copy(payload.span().begin(), payload.span().end());
+      copy[copy.size() / 2] ^= std::byte{16};
+      payload = SharedBytes::take(std::move(copy));
+    }
+    return true;
+  };
+  begin();
+  ASSERT_TRUE(finish(seconds(5)));
+  EXPECT_EQ(origins(), std::vector<int>(kBlocks, 0));
+  EXPECT_EQ(sent, kBlocks + 2);
+}
+
+TEST_F(ModelFetchTest, ADonorThatReplacesItsFileIsAskedAnew) {
+  Town::Node& donor = add_donor(1, 100);
+  donor.delay = milliseconds(20);
+  ModelFetch& fetch = begin();
+  ASSERT_TRUE(town.run_until([&] { return town.blocks_placed >= 3; }, seconds(2)));
+  for (const uint64_t snapshot : {2u, 3u}) {   // twice: the first file is gone
+    models.push_back(std::make_shared<MemoryModel>(snapshot, 100 * snapshot, kModelBytes));
+    donor.donor->set_model(models.back());
+  }
+  ASSERT_TRUE(finish(seconds(2)));
+  const std::vector<int> from = origins();
+  EXPECT_EQ(std::count(from.begin(), from.end(), -1), 0);
+  EXPECT_GE(std::count(from.begin(), from.end(), 0), 3);
+  EXPECT_GE(std::count(from.begin(), from.end(), 2), 1);
+  EXPECT_EQ(fetch.steps(), 300u);
+}
+
+TEST_F(ModelFetchTest, ADonorWhoseFilesNeverLastIsLeftForAnother) {
+  Town::Node& restless = add_donor(1, 100);
+  size_t gone = 0;
+  restless.spoil = [&](Message& message, SharedBytes& payload) {
+    if (auto* block = std::get_if<ModelBlock>(&message)) {
+      ++gone;
+      message = ModelGone{block->snapshot};
+      payload = {};
+    }
+    return true;
+  };
+  town.options.donors_max = 1;
+  add_donor(2, 95);
+  begin();
+  ASSERT_TRUE(finish(seconds(20)));
+  EXPECT_EQ(origins(), std::vector<int>(kBlocks, 1));
+}
+
+TEST_F(ModelFetchTest, AModelOfAnotherSizeIsRefusedAndNamed) {
+  add_donor(1, 100, kModelBytes + 4096);
+  ModelFetch& fetch = begin();
+  town.run_for(seconds(10));
+  EXPECT_EQ(fetch.progress(), 0);
+  EXPECT_NE(fetch.waiting_for().find(std::to_string(kModelBytes + 4096)), std::string::npos)
+      << fetch.waiting_for();
+  EXPECT_NE(fetch.waiting_for().find("10.0.0.0:7400"), std::string::npos) << fetch.waiting_for();
+  EXPECT_EQ(newcomer->block_requests, 0u);
+}
+
+TEST_F(ModelFetchTest, HashesThatDoNotBelongToTheRootAreRefused) {
+  Town::Node& liar = add_donor(1, 100);
+  liar.spoil = [](Message& message, SharedBytes&) {
+    if (auto* offer = std::get_if<ModelOffer>(&message)) offer->hashes[4][0] ^= 1;
+    return true;
+  };
+  add_donor(2, 100);
+  begin();
+  ASSERT_TRUE(finish(seconds(5)));
+  EXPECT_EQ(origins(), std::vector<int>(kBlocks, 1));
+  EXPECT_EQ(liar.donor->counters().blocks_sent, 0u);
+}
+
+TEST_F(ModelFetchTest, WithoutDonorsItWaitsAndSaysSo) {
+  ModelFetch& fetch = begin();
+  town.run_for(seconds(42));
+  EXPECT_FALSE(fetch.done());
+  EXPECT_NE(fetch.waiting_for().find("after 42 s; none of 0 living members"), std::string::npos)
+      << fetch.waiting_for();
+  Town::Node& late = add_donor(1, 100);
+  newcomer->members->add(late.members->self());
+  late.members->add(newcomer->members->self());
+  EXPECT_TRUE(finish(seconds(2)));
+}
+
+TEST_F(ModelFetchTest, MembersWithoutAModelDoNotStandInTheWayOfOneThatHasIt) {
+  for (int i = 0; i < 5; ++i) town.add(Town::trained(100));
+  Town::Node& registry = town.add({.role = Role::kBootstrap, .phase = Phase::kTraining});
+  Town::Node& learner = town.add(Town::joining());
+  add_donor(1, 95);
+  begin();
+  ASSERT_TRUE(finish(seconds(10)));
+  EXPECT_EQ(origins(), std::vector<int>(kBlocks, 0));
+  EXPECT_EQ(registry.donor->counters().blocks_sent + learner.donor->counters().blocks_sent, 0u);
+}
+
+TEST_F(ModelFetchTest, ASilentDonorIsReplaced) {
+  Town::Node& frozen = add_donor(1, 100);
+  frozen.spoil = [](Message& message, SharedBytes&) {   // answers everything but blocks
+    return !std::holds_alternative<ModelBlock>(message);
+  };
+  town.options.donors_max = 1;
+  add_donor(2, 60);
+  begin();
+  ASSERT_TRUE(finish(seconds(6)));
+  EXPECT_EQ(origins(), std::vector<int>(kBlocks, 1));
+}
+
+TEST_F(ModelFetchTest, ASlowLinkIsNoDeadDonor) {
+  Town::Node& slow = add_donor(1, 100);
+  slow.delay = seconds(3);   // a block; longer than block_timeout
+  begin();
+  ASSERT_TRUE(finish(minutes(3)));
+  EXPECT_EQ(origins(), std::vector<int>(kBlocks, 0));
+  EXPECT_LE(newcomer->block_requests, kBlocks + 2 * town.options.blocks_in_flight);
+}
+
+TEST_F(ModelFetchTest, TheLastBlocksDoNotHangOnTheSlowest) {
+  Town::Node& slow = add_donor(1, 100);
+  slow.delay = milliseconds(1500);
+  add_donor(2, 100);
+  begin();
+  ASSERT_TRUE(finish(seconds(4)));
+  const std::vector<int> from = origins();
+  EXPECT_EQ(std::count(from.begin(), from.end(), -1), 0);
+  EXPECT_EQ(town.blocks_placed, kBlocks);
+}
+
+TEST_F(ModelFetchTest, LostFramesAreAskedForAgain) {
+  Rng rng(5);
+  for (uint64_t i = 1; i <= 2; ++i) {
+    add_donor(i, 100).spoil = [&](Message& message, SharedBytes&) {
+      const bool ours =
+          std::holds_alternative<ModelBlock>(message) || std::holds_alternative<ModelOffer>(message);
+      return !ours || !rng.chance(0.2);
+    };
+  }
+  begin();
+  ASSERT_TRUE(finish(minutes(2)));
+  const std::vector<int> from = origins();
+  EXPECT_EQ(std::count(from.begin(), from.end(), -1), 0);
+}
+
+TEST_F(ModelFetchTest, ADonorThatRestartsIsAskedAnew) {
+  Town::Node& donor = add_donor(1, 100, kModelBytes + 4);   // refused...
+  ModelFetch& fetch = begin();
+  town.run_for(seconds(2));
+  EXPECT_EQ(fetch.progress(), 0);
+  models.push_back(std::make_shared<MemoryModel>(2, 100, kModelBytes));
+  donor.donor->set_model(models.back());
+  town.run_for(seconds(5));
+  EXPECT_EQ(fetch.progress(), 0) << "refused for good";
+  PeerRecord restarted = donor.members->self();
+  restarted.version.generation = 2;                         // ...until it is another process
+  newcomer->members->add(restarted);
+  EXPECT_TRUE(finish(seconds(2)));
+}
+
+// Holds all jobs back, as a busy worker does.
+class BusyWorker final : public Worker {
+ public:
+  void submit(std::function<void()> job, std::function<void()> done) override {
+    jobs.emplace_back(std::move(job), std::move(done));
+  }
+  void run_completions() override {
+    for (auto& [job, done] : std::exchange(jobs, {})) {
+      job();
+      done();
+    }
+  }
+  std::vector<std::pair<std::function<void()>, std::function<void()>>> jobs;
+};
+
+TEST_F(ModelFetchTest, ABusyWorkerBoundsWhatIsInFlightAndMayOutliveTheFetch) {
+  add_donor(1, 100, 100 * kTransferBlockBytes);
+  Town::Node& node = town.add(Town::joining());
+  town.introduce_all();
+  BusyWorker busy;
+  size_t placed = 0;
+  node.fetch = std::make_unique<ModelFetch>(
+      town.options, 100 * kTransferBlockBytes, *node.members, town.clock, node, busy,
+      [&](uint64_t, std::span<const std::byte>) { ++placed; }, 3);
+  town.run_for(seconds(5));
+  EXPECT_EQ(placed, 0u);
+  EXPECT_GE(busy.jobs.size(), 32u);
+  EXPECT_LE(busy.jobs.size(), 40u);
+  busy.run_completions();
+  EXPECT_GE(placed, 32u);
+  town.run_for(seconds(1));
+  ASSERT_FALSE(busy.jobs.empty());
+  const size_t before = placed;
+  node.fetch.reset();
+  busy.run_completions();
+  EXPECT_EQ(placed, before);
+}
+
+// More blocks than hashes fit into one frame.
+class LargeModel final : public ModelFile {
+ public:
+  LargeModel() : bytes_(SharedBytes::take(std::vector<std::byte>(kTransferBlockBytes, std::byte{3}))) {
+    hashes_.assign(kTransferHashesPerFrame + 5, xxh3_128(bytes_.span()));
+    root_ = blake2b_256(std::as_bytes(std::span(hashes_)));
+  }
+  uint64_t snapshot() const override { return 1; }
+  uint64_t round() const override { return 1; }
+  uint64_t steps() const override { return 1; }
+  uint64_t total_bytes() const override { return hashes_.size() * kTransferBlockBytes; }
+  const std::array<uint8_t, 32>& root() const override { return root_; }
+  const std::vector<std::array<uint8_t, 16>>& hashes() const override { return hashes_; }
+  SharedBytes block(uint32_t) const override { return bytes_; }
+
+ private:
+  SharedBytes bytes_;
+  std::array<uint8_t, 32> root_;
+  std::vector<std::array<uint8_t, 16>> hashes_;
+};
+
+TEST_F(ModelFetchTest, ALongListOfHashesComesInPages) {
+  Town::Node& donor = town.add(Town::trained(1));
+  const auto model = std::make_shared<LargeModel>();
+  donor.donor->set_model(model);
+  donor.delay = std::chrono::microseconds(100);
+  Town::Node& node = town.add(Town::joining());
+  town.introduce_all();
+  uint64_t bytes_placed = 0;
+  node.fetch = std::make_unique<ModelFetch>(
+      town.options, model->total_bytes(), *node.members, town.clock, node, town.worker,
+      [&](uint64_t, std::span<const std::byte> bytes) { bytes_placed += bytes.size(); }, 3);
+  ASSERT_TRUE(town.run_until([&] { return node.fetch->done(); }, seconds(60)));
+  EXPECT_EQ(bytes_placed, model->total_bytes());
+}
+
+}  // namespace
+}  // namespace starling
