@@ -1,0 +1,22 @@
+// One agent per state folder.
+#pragma once
+
+#include <string>
+
+namespace starling {
+
+class DirectoryLock {
+ public:
+  // Makes the folder (0700) if it is missing, and holds FOLDER/lock until destroyed or until the process is
+  // gone, however it dies. Throws std::runtime_error: another process holds it (its pid is named), or the
+  // folder cannot be used.
+  explicit DirectoryLock(const std::string& folder);
+  ~DirectoryLock();
+  DirectoryLock(const DirectoryLock&) = delete;
+  DirectoryLock& operator=(const DirectoryLock&) = delete;
+
+ private:
+  int fd_ = -1;
+};
+
+}  // namespace starling

@@ -1,0 +1,43 @@
+// The subcommands, each run to its end. They throw std::runtime_error (cause and remedy) for a wrong start; main
+// catches once. The value is the process's exit status.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "agent/config.h"
+
+namespace starling {
+
+// One agent until stop_after, Ctrl-C or for ever. Exit 0 also after SIGINT/SIGTERM (polite leave).
+int run_agent_command(const Config& config);
+
+// The registry: an agent without a trainer.
+int run_bootstrap_command(const Config& config);
+
+struct SwarmOptions {
+  std::string program;          // path of this binary, to start agents with
+  std::string config_path;      // --config: YAML for all agents
+  std::vector<std::string> overrides;  // --set
+  std::string out;              // --out DIR
+  uint32_t agents = 4;          // --agents
+  std::optional<uint64_t> steps;       // --steps: swarm.stop_after
+  std::optional<uint64_t> rng_seed;    // --seed: swarm.rng_seed
+  std::vector<std::pair<uint32_t, double>> kills;  // --kill AGENT@SECONDS (agent index from 0), SIGKILL
+  std::vector<double> joins;    // --join @SECONDS: takes the shard of the agent killed last (or shard 0)
+  // The same by the living agents' median step, however fast the machine: --kill AGENT@stepN, --join @stepN.
+  std::vector<std::pair<uint32_t, uint64_t>> kills_at_step;
+  std::vector<uint64_t> joins_at_step;
+  bool baselines = true;        // --no-baselines: skip the alone and central runs
+};
+
+// Starts a registry and N agents as processes on loopback, shows one live table, kills and joins as told, runs the
+// baselines, writes DIR/report.html and DIR/report.json. Exit 1 if any agent failed.
+int run_swarm_command(const SwarmOptions& options);
+
+// init --task digits FILE: writes a commented config. Never overwrites.
+int run_init_command(const std::string& task, const std::string& path);
+
+}  // namespace starling

@@ -1,0 +1,140 @@
+// The typed configuration. Two halves: `swarm:` is what all members agree on (a joiner adopts it from any member),
+// `agent:` is this machine's own. Defaults stand here and nowhere else. yaml-cpp stays inside config.cpp.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "compression/codec.h"
+#include "gossip/clock.h"
+#include "gossip/peer.h"
+
+namespace starling {
+
+// ---------------------------------------------------------------- swarm
+
+struct ModelConfig {
+  std::string kind = "cnn";         // cnn | mlp | quadratic
+  std::vector<int64_t> input = {1, 28, 28};  // channels, height, width of one sample
+  int64_t classes = 10;
+  std::vector<int64_t> hidden = {128};       // mlp: widths
+  int64_t channels = 8;             // cnn: of the first convolution; the second has twice as many
+  uint64_t dimension = 1000;        // quadratic: number of params
+};
+
+struct OptimizerConfig {
+  std::string kind = "sgd";         // sgd | adamw
+  double learning_rate = 0.05;
+  double momentum = 0.9;            // sgd
+  bool nesterov = false;            // sgd
+  double weight_decay = 0;
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  // adamw
+};
+
+enum class ExchangeKind { kNone, kPairwise };
+enum class Overlap { kAuto, kOn, kOff };
+
+struct ExchangeConfig {
+  ExchangeKind kind = ExchangeKind::kPairwise;  // none: train alone (the baseline)
+  CodecKind codec = CodecKind::kModulo8;
+  bool carry_momentum = false;      // carry: [params] | [params, momentum]
+  uint64_t block = 131072;          // elements in one block: the unit of sending, losing and mixing
+  Overlap overlap = Overlap::kAuto; // on: exchange while the trainer computes; auto: when it costs > 10 % of a round
+  Duration deadline_min = std::chrono::milliseconds(20);   // bounds of the adaptive deadline of one exchange
+  Duration deadline_max = std::chrono::milliseconds(500);
+  double clip = 0;                  // a partner's distance counts at most this many times the recent median; 0 = off.
+                                    // Against members one does not trust; it also keeps apart who was away for long
+};
+
+struct MembershipConfig {
+  Duration probe_interval = std::chrono::milliseconds(1000);
+  Duration probe_timeout = std::chrono::milliseconds(500);
+  uint32_t indirect_probes = 3;
+  double suspicion = 4;             // suspicion time = this * max(1, log10 n) * probe_interval
+};
+
+struct SwarmConfig {
+  std::string name = "starling";
+  uint64_t rng_seed = 1;
+  ModelConfig model;
+  OptimizerConfig optimizer;
+  std::string weight = "uniform";   // uniform: every agent counts the same, however fast | data: in proportion to its
+                                    // data | equal: every model the same, so fast agents count more
+  uint32_t local_steps = 1;         // optimizer steps between two exchanges
+  uint32_t batch = 64;              // default for agents that name none
+  uint64_t stop_after = 0;          // steps on the swarm's clock (median over living agents); 0 = never
+  double final_distance = 0.02;     // settle until rms distance / rms params is below this
+  Duration settle_max = std::chrono::seconds(10);
+  ExchangeConfig exchange;
+  MembershipConfig membership;
+};
+
+// ---------------------------------------------------------------- agent
+
+struct DataConfig {
+  std::string path;                 // folder with IDX files, or "generated"; the quadratic model needs none
+  std::string test_path;            // folder for evaluation; empty: the t10k files in `path`
+  std::string sharding = "all";     // all | iid | labels | dirichlet: how `path` is divided by shard
+  uint32_t shard = 0;               // "2/4" = shard 1 of 4, counted from 0 here
+  uint32_t shard_count = 1;
+  double alpha = 0.5;               // dirichlet
+  std::vector<int64_t> labels;      // keep only these labels; empty = all (sharding all or iid)
+};
+
+struct AgentConfig {
+  std::string name;                 // for people; empty: the first digits of its id
+  Endpoint listen{"127.0.0.1", 7400};  // control port; bulk is the next one; port 0: any two. Not named, and bootstrap
+                                       // is another machine: 0.0.0.0, so that the swarm can reach us
+  std::optional<Endpoint> advertise;   // what others dial; default: listen, or this host's address if that is 0.0.0.0
+  std::vector<Endpoint> bootstrap;     // any agent or registry of the swarm
+  std::string state = "starling-state";  // folder: identity, checkpoints, lock
+  std::string device = "auto";      // auto | cpu | cuda
+  uint32_t batch = 0;               // 0: the swarm's
+  uint32_t threads = 0;             // of the trainer on the CPU; 0: LibTorch's own choice
+  Duration checkpoint_every = std::chrono::seconds(30);
+  uint32_t checkpoint_keep = 3;
+  Duration evaluate_every = std::chrono::seconds(5);  // 0: only at the end
+  std::string metrics;              // file for one JSON line per event; empty: none
+  double compute_ms = 0;            // quadratic: pretend one step takes this long
+  DataConfig data;
+};
+
+struct Config {
+  SwarmConfig swarm;
+  bool has_swarm = false;           // false: adopt the settings of whoever answers
+  AgentConfig agent;
+};
+
+// What is wrong, in which file and line, and what to do. Caught once, in main.
+class ConfigError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// file < environment (STARLING_BOOTSTRAP, STARLING_LISTEN, STARLING_STATE) < overrides (later ones win): "a.b=c", or
+// "--flag=c" where a key has a flag, so that an error names what was typed. An empty path means no file.
+// Throws ConfigError: unknown key (with line and "did you mean"), wrong type, value out of range, refused combination.
+Config load_config(const std::string& path, const std::vector<std::string>& overrides);
+
+// Parses the `swarm:` half as another agent printed it. The text is foreign: throws ConfigError on anything odd, and on
+// any other text than print_swarm_settings() gives for these settings.
+SwarmConfig parse_swarm_settings(const std::string& text);
+
+// Canonical YAML of the swarm half: the same settings print the same bytes. This text is what members agree on.
+std::string print_swarm_settings(const SwarmConfig& swarm);
+
+// Everything in effect, with comments, loadable again.
+std::string print_config(const Config& config);
+
+// Lines that differ between two canonical texts, for a refusal: "exchange.codec: modulo8 here, fp32 there". At most a
+// dozen, whatever the texts are.
+std::string describe_difference(const std::string& ours, const std::string& theirs);
+
+// "250ms", "5s", "2m", "1h". nullopt for anything else.
+std::optional<Duration> parse_duration(const std::string& text);
+std::string print_duration(Duration duration);
+
+}  // namespace starling

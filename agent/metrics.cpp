@@ -1,0 +1,37 @@
+#include "agent/metrics.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <stdexcept>
+
+namespace starling {
+
+MetricsFile::MetricsFile(const std::string& path) {
+  if (path.empty()) return;
+  fd_ = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (fd_ < 0) {
+    throw std::runtime_error("cannot write metrics to " + path + ": " + std::strerror(errno) +
+                             "; choose another file with --metrics");
+  }
+}
+
+MetricsFile::~MetricsFile() {
+  if (fd_ >= 0) close(fd_);
+}
+
+void MetricsFile::write(const std::string& json_fields) {
+  if (fd_ < 0) return;
+  const double now =
+      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  char stamp[40];
+  std::snprintf(stamp, sizeof stamp, "{\"t\":%.3f,", now);
+  const std::string line = stamp + json_fields + "}\n";
+  if (::write(fd_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) ++failed_writes_;
+}
+
+}  // namespace starling

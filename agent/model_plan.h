@@ -1,0 +1,37 @@
+// What a built-in network is made of: which tensors, how large, where each starts in the flat params, and the
+// first values. Needs no LibTorch, so every program can compute a genesis hash or a layout.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "agent/config.h"
+
+namespace starling {
+
+inline constexpr size_t kTensorAlignElements = 16;  // each tensor starts on 64 bytes
+
+struct ParamSlot {
+  std::string name;            // "conv1.weight"
+  std::vector<int64_t> shape;
+  size_t offset = 0;           // first element in the flat params
+  size_t count = 0;            // elements, without padding
+  double init_bound = 0;       // drawn uniformly from [-init_bound, init_bound)
+};
+
+struct ModelPlan {
+  std::vector<ParamSlot> slots;  // in the order of offsets; what lies between two is padding and stays zero
+  size_t param_count = 0;        // padding included: the same on every machine
+};
+
+// kind cnn:  conv 5x5 -> max pool -> relu -> conv 5x5 (twice as many channels) -> max pool -> relu -> linear;
+//            no padding, so height and width are at least 14
+// kind mlp:  linear -> relu, for each hidden width, -> linear
+// Throws std::runtime_error: another kind, or sizes that make no network.
+ModelPlan plan_model(const ModelConfig& model);
+
+// The genesis params. Uses only exactly rounded arithmetic: the same bytes on every machine.
+std::vector<float> draw_genesis(const ModelPlan& plan, uint64_t swarm_rng_seed);
+
+}  // namespace starling

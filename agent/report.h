@@ -1,0 +1,73 @@
+// What a run of a local swarm came to: report.json for programs, report.html (one file that needs nothing else) for
+// people.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/swarm_metrics.h"
+
+namespace starling {
+
+struct ReportPoint {
+  double t_s = 0;       // since all first agents had joined; below 0 before that
+  uint64_t steps = 0;
+  double value = 0;
+};
+
+struct AgentReport {
+  std::string name;
+  std::string peer;                    // hex id; empty if it never started
+  std::vector<int64_t> classes;        // labels in its data
+  std::string state;                   // finished | killed | failed
+  uint32_t shard = 0;
+  bool newcomer = false;               // joined a swarm that was already training
+  double joined_at_s = 0;
+  std::optional<double> killed_at_s;
+  std::optional<double> accuracy;      // of 1, on all classes; the last one measured
+  uint64_t steps = 0;
+  ExchangeCounts exchanges;
+  uint64_t bytes_sent = 0, bytes_received = 0;
+  std::string failure;                 // why it failed
+  std::vector<ReportPoint> accuracies, losses, distances, sent;
+  std::map<std::string, ExchangeCounts> partners;  // by hex id
+};
+
+struct SwarmReport {
+  std::string title;                   // of the swarm: its name in the settings
+  std::string made_at;                 // local date and time, for people
+  std::string remark;                  // what the reader must know: other data than asked for, interrupted
+  double seconds = 0;                  // that the swarm ran, baselines not counted
+  std::vector<AgentReport> agents;     // in the order they were started
+  std::vector<std::optional<double>> alone;  // accuracy of each shard trained alone; empty if not run
+  std::optional<double> central;       // accuracy of one process with all the data
+  std::optional<double> distance;      // rms distance between living agents' params
+};
+
+// The object that other programs read: {"seconds","agents":[..],"alone":[..],"central","distance"}; null = not known.
+std::string print_report_json(const SwarmReport& report);
+
+// The page: style, script and data in one text; no address of anything outside.
+std::string print_report_html(const SwarmReport& report);
+
+// What happened, in a few sentences of plain text.
+std::string summarize(const SwarmReport& report);
+
+// The closing table of the command: one line for an agent, beside the same shard alone and all the data in one process.
+std::string print_closing_table(const SwarmReport& report);
+
+// Writes dir/report.json and dir/report.html, each whole or not at all. Throws std::runtime_error (a full disk).
+void write_report(const std::string& dir, const SwarmReport& report);
+
+// For people: "94.2 %", "-"; "12.3 MB"; "0 1 2".
+std::string print_percent(const std::optional<double>& ratio);
+std::string print_bytes(uint64_t bytes);
+std::string print_labels(const std::vector<int64_t>& labels);
+
+// snprintf into a string.
+[[gnu::format(printf, 1, 2)]] std::string print_format(const char* format, ...);
+
+}  // namespace starling

@@ -1,0 +1,382 @@
+// The page of report.html after its data: the script that draws the charts, as SVG. No outside address.
+#pragma once
+
+#include <string_view>
+
+namespace starling {
+
+inline constexpr std::string_view kReportPageTail = R"page(</script>
+<script>
+"use strict";
+const report = JSON.parse(document.getElementById("data").textContent);
+const agents = report.agents;
+const color = i => `var(--c${i % 8})`;
+const byId = id => document.getElementById(id);
+const percent = v => v === null || v === undefined ? "\u2013" : (100 * v).toFixed(1) + " %";
+const whole = n => n.toLocaleString("en").replace(/,/g, "\u202f");
+const seconds = s => s.toFixed(1) + " s";
+
+function bytes(n) {
+  for (const [size, unit] of [
+      [1e9, "GB"],
+      [1e6, "MB"],
+      [1e3, "kB"]
+    ])
+    if (n >= size) return (n / size).toFixed(1) + " " + unit;
+  return n + " B";
+}
+const raised = n => String(n).replace(/./g, c => c === "-" ? "\u207b" :
+  "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079" [c]);
+
+function short(v) {
+  if (v === 0) return "0";
+  if (Math.abs(v) >= 0.00099 && Math.abs(v) < 10000) return String(Number(v.toPrecision(3)));
+  const power = Math.floor(Math.log10(Math.abs(v)) + 1e-9),
+    lead = (v / 10 ** power).toPrecision(2);
+  return (lead === "1.0" ? "10" : lead + "\u00d710") + raised(power);
+}
+
+function html(parent, tag, text, className) {
+  const node = document.createElement(tag);
+  if (text !== undefined) node.textContent = text;
+  if (className) node.className = className;
+  parent.append(node);
+  return node;
+}
+
+function draw(parent, tag, attributes, text) {
+  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  if (text !== undefined) node.textContent = text;
+  parent.append(node);
+  return node;
+}
+const tip = byId("tip");
+
+function showTip(event, fill) {
+  tip.replaceChildren();
+  fill(tip);
+  tip.style.visibility = "visible";
+  const left = event.pageX + 16 + tip.offsetWidth > scrollX + innerWidth ? event.pageX - 16 - tip.offsetWidth :
+    event.pageX + 16;
+  tip.style.left = Math.max(scrollX + 4, left) + "px";
+  tip.style.top = event.pageY + 14 + "px";
+}
+const hideTip = () => { tip.style.visibility = "hidden"; };
+
+function tipRow(parent, fill, name, value) {
+  const row = html(parent, "div", undefined, "row"),
+    label = html(row, "span");
+  if (fill) html(label, "i", undefined, "dot").style.background = fill;
+  label.append(name);
+  html(row, "b", value);
+}
+
+function ticksOf(low, high, count) {
+  const rough = (high - low) / count || 1,
+    power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map(m => m * power).find(s => s >= rough * 0.999);
+  const ticks = [];
+  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; ++i) ticks.push(i * step);
+  return ticks;
+}
+// Moves labels apart: `labels` have y, the place they would like; afterwards at, the place they get.
+function spread(labels, gap, bottom) {
+  labels.sort((a, b) => a.y - b.y);
+  let floor = -Infinity;
+  for (const label of labels) floor = label.at = Math.max(label.y, floor + gap);
+  for (let i = labels.length - 1, roof = bottom; i >= 0; --i, roof -= gap) labels[i].at = Math.min(labels[i].at,
+    roof);
+}
+const moments = [];
+agents.forEach((agent, i) => {
+  if (agent.newcomer && agent.peer) moments.push({ t: agent.joined_at_s, text: agent.name + " joins", i });
+  if (agent.killed_at_s !== null) moments.push({ t: agent.killed_at_s, text: agent.name + " killed", i });
+});
+const times = agents.flatMap(a => Object.values(a.curves).flatMap(c => c.map(p => p[0])));
+const tLow = Math.min(0, ...times),
+  tHigh = Math.max(1, ...times);
+
+function lineChart(id, options) {
+  const host = byId(id),
+    width = Math.max(280, host.clientWidth),
+    height = options.height;
+  const curves = agents.map(a => a.curves[options.curve].filter(p => !options.log || p[2] > 0));
+  const all = curves.flatMap(c => c.map(p => p[2]));
+  host.replaceChildren();
+  if (!all.length) { html(host, "p", "Nothing was measured."); return; }
+  const roomy = width > 480,
+    gutter = roomy ? options.gutter : 58;
+  const box = { left: 46, right: width - gutter, top: 30, bottom: height - 26 };
+  let [low, high] = options.domain || [0, Math.max(...all) * 1.05];
+  if (options.log)[low, high] = [10 ** Math.floor(Math.log10(Math.min(...all))), 10 ** Math.ceil(Math.log10(Math
+    .max(...all) * 1.0001))];
+  const flat = options.log ? Math.log10 : v => v;
+  const x = t => box.left + (t - tLow) / (tHigh - tLow) * (box.right - box.left);
+  const y = v => box.bottom - (flat(v) - flat(low)) / (flat(high) - flat(low)) * (box.bottom - box.top);
+  const svg = draw(host, "svg", { width, height, viewBox: `0 0 ${width} ${height}`,
+  role: "img", "aria-label": options.label });
+  const yTicks = options.log ? ticksOf(Math.log10(low), Math.log10(high), 6).filter(Number.isInteger).map(p =>
+    10 ** p) : ticksOf(low, high, 5);
+  for (const v of yTicks) {
+    draw(svg, "line", { x1: box.left, x2: box.right, y1: y(v), y2: y(v), stroke: "var(--hair)" });
+    draw(svg, "text", { x: box.left - 8, y: y(v) + 4, "text-anchor": "end" }, options.tick(v));
+  }
+  const xTicks = ticksOf(tLow, tHigh, Math.max(3, (box.right - box.left) / 90));
+  xTicks.forEach((t, i) => draw(svg, "text", { x: x(t), y: height - 6, "text-anchor": "middle" }, short(t) + (
+    i + 1 === xTicks.length ? " s" : "")));
+  draw(svg, "line", { x1: box.left, x2: box.right, y1: box.bottom, y2: box.bottom, stroke: "var(--line)" });
+  drawMoments(svg, box, x);
+  const labels = options.references ? drawReferences(svg, box, y) : [];
+  curves.forEach((curve, i) => {
+    if (!curve.length) return;
+    const path = curve.map((p, k) => (k ? "L" : "M") + x(p[0]).toFixed(1) + " " + y(Math.min(high, p[2]))
+      .toFixed(1)).join("");
+    draw(svg, "path", { d: path, fill: "none",
+  style: `stroke:${color(i)}`, "stroke-width": 2, "stroke-linejoin": "round", "stroke-linecap": "round",
+        "stroke-dasharray": i >=
+        8 ? "5 3" : "none" });
+    const last = curve[curve.length - 1],
+      end = { x: x(last[0]), y: y(Math.min(high, last[2])) };
+    if (agents[i].state === "killed") {
+      draw(svg, "path", { d: `M${end.x - 4} ${end.y - 4}l8 8m0 -8l-8 8`,
+      style: `stroke:${color(i)}`, "stroke-width": 2.5 });
+      return;
+    }
+    draw(svg, "circle", { cx: end.x, cy: end.y, r: 3.5, style: `fill:${color(i)}` });
+    labels.push({ y: end.y, x: end.x, text: agents[i].name + (roomy ? " " + options.format(last[2]) : ""),
+      fill: color(i) });
+  });
+  if (labels.length <= 16) drawEndLabels(svg, box, labels);
+  hoverLayer(svg, box, curves, x, y, high, options);
+}
+
+function drawMoments(svg, box, x) {
+  const sorted = moments.map(m => ({ ...m, at: x(m.t) })).sort((a, b) => a.at - b.at), room = 98;
+  let taken = box.left - 40; // up to here the line of labels is full
+  sorted.forEach((moment, k) => {
+    const next = k + 1 < sorted.length ? sorted[k + 1].at : box.right + 60;
+    moment.left = next - moment.at < room && moment.at - room > taken;
+    moment.row = !moment.left && moment.at < taken ? 1 : 0;
+    if (moment.row === 0) taken = moment.left ? moment.at : moment.at + room;
+    moment.top = box.top - 6 - moment.row * 13;
+    draw(svg, "line", { x1: moment.at, x2: moment.at, y1: moment.top, y2: box.bottom,
+      style: `stroke:${color(moment.i)}`, "stroke-dasharray": "2 3" });
+  });
+  for (const moment of sorted) {
+    draw(svg, "text", { x: moment.at + (moment.left ? -5 : 5), y: moment.top - 2, class: "halo",
+      "text-anchor": moment.left ? "end" : "start",
+      style: `fill:${color(moment.i)};font-weight:550` }, moment.text);
+  }
+}
+
+function drawReferences(svg, box, y) {
+  const labels = [],
+    alone = report.alone.filter(v => v !== null);
+  for (const v of alone) draw(svg, "line", { x1: box.left, x2: box.right, y1: y(v), y2: y(v),
+    stroke: "var(--faint)", "stroke-width": 1.5, "stroke-dasharray": "1.5 4", "stroke-linecap": "round" });
+  if (alone.length) {
+    const low = Math.min(...alone),
+      high = Math.max(...alone),
+      same = percent(low) === percent(high);
+    labels.push({ y: y((low + high) / 2), x: box.right, text: "alone " + (same ? percent(low) : (100 * low)
+        .toFixed(0) + "\u2013" + (100 * high).toFixed(0) + " %"), fill: "var(--soft)" });
+  }
+  if (report.central !== null) {
+    const at = y(report.central);
+    draw(svg, "line", { x1: box.left, x2: box.right, y1: at, y2: at,
+  stroke: "var(--soft)", "stroke-width": 1.5, "stroke-dasharray": "7 5" });
+    labels.push({ y: at, x: box.right, text: "one process " + percent(report.central), fill: "var(--soft)" });
+  }
+  return labels;
+}
+
+function drawEndLabels(svg, box, labels) {
+  spread(labels, 16, box.bottom + 6);
+  for (const label of labels) {
+    const x = box.right + 14;
+    draw(svg, "path", { d: `M${label.x + 5} ${label.y}L${x - 3} ${label.at}`, fill: "none",
+      style: `stroke:${label.fill}`, "stroke-width": 0.8, opacity: 0.6 });
+    draw(svg, "text", { x, y: label.at + 4, class: "halo", style: `fill:${label.fill};font-weight:550` }, label
+      .text);
+  }
+}
+
+function hoverLayer(svg, box, curves, x, y, high, options) {
+  const hair = draw(svg, "line", { y1: box.top, y2: box.bottom, stroke: "var(--faint)", visibility: "hidden" });
+  const dots = curves.map((c, i) => draw(svg, "circle", { r: 4.5,
+    style: `fill:${color(i)};stroke:var(--card);stroke-width:2`, visibility: "hidden" }));
+  const cover = draw(svg, "rect", { x: box.left, y: box.top, width: Math.max(1, box.right - box.left),
+    height: box.bottom - box.top, fill: "transparent" });
+  const hide = () => { hideTip();
+    [hair, ...dots].forEach(n => n.setAttribute("visibility", "hidden")); };
+  cover.addEventListener("pointerleave", hide);
+  cover.addEventListener("pointermove", event => {
+    const at = event.clientX - svg.getBoundingClientRect().left;
+    const t = tLow + (at - box.left) / (box.right - box.left) * (tHigh - tLow);
+    hide();
+    hair.setAttribute("x1", at);
+    hair.setAttribute("x2", at);
+    hair.setAttribute("visibility", "visible");
+    const rows = [];
+    curves.forEach((curve, i) => {
+      if (!curve.length || t < curve[0][0] - 0.5) return;
+      if (agents[i].state !== "finished" && t > curve[curve.length - 1][0] + 1) return;
+      const p = curve.findLast(q => q[0] <= t) || curve[0];
+      rows.push({ i, p });
+      dots[i].setAttribute("cx", x(p[0]));
+      dots[i].setAttribute("cy", y(Math.min(high, p[2])));
+      dots[i].setAttribute("visibility", "visible");
+    });
+    rows.sort((a, b) => b.p[2] - a.p[2]);
+    showTip(event, tip => {
+      html(tip, "div", seconds(t) + (rows.length ? ", about step " + whole(Math.max(...rows.map(r => r
+        .p[1]))) : ""), "when");
+      for (const row of rows) tipRow(tip, color(row.i), agents[row.i].name, options.format(row.p[2]));
+      if (options.references && report.central !== null) tipRow(tip, null, "one process", percent(report
+        .central));
+    });
+  });
+}
+
+function partnerMatrix() {
+  const host = byId("partners"),
+    n = agents.length;
+  host.replaceChildren();
+  const left = 76,
+    top = n > 5 ? 62 : 26,
+    cell = Math.max(26, Math.min(58, (host.clientWidth - left - 8) / n)),
+    row = Math.min(cell, 44);
+  const most = Math.max(1, ...agents.flatMap(a => a.partners));
+  const svg = draw(host, "svg", { width: left + n * cell + 8, height: top + n * row + 6,
+  role: "img", "aria-label": "exchanges between agents" });
+  agents.forEach((from, i) => {
+    const head = left + (i + 0.5) * cell;
+    draw(svg, "text", n > 5 ? { transform: `translate(${head} ${top - 8}) rotate(-45)` } : { x: head,
+      y: top - 9, "text-anchor": "middle" }, from.name);
+    draw(svg, "text", { x: left - 10, y: top + (i + 0.5) * row + 4, "text-anchor": "end" }, from.name);
+    agents.forEach((to, k) => {
+      const count = from.partners[k],
+        place = { x: left + k * cell + 1.5, y: top + i * row + 1.5, width: cell - 3, height: row - 3,
+          rx: 4 };
+      if (i === k) { draw(svg, "rect", { ...place, fill: "none", stroke: "var(--hair)" }); return; }
+      const box = draw(svg, "rect", { ...place,
+        style: `fill:${count ? "var(--accent)" : "var(--hair)"};` +
+          `fill-opacity:${count ? 0.12 + 0.68 * count / most : 1}` });
+      draw(svg, "text", {
+        x: left + (k + 0.5) * cell,
+        y: top + (i + 0.5) * row + 4,
+        "text-anchor": "middle",
+        "pointer-events": "none",
+        style: `fill:${count > 0.55 * most ? "var(--card)" : "var(--ink)"};font-size:${cell < 40 ? 10 : 12.5}px`
+      }, count || "");
+      box.addEventListener("pointermove", e => showTip(e, tip => tipRow(tip, null,
+        `${from.name} with ${to.name}`, `${whole(count)} exchanges`)));
+      box.addEventListener("pointerleave", hideTip);
+    });
+  });
+}
+
+function byteBars() {
+  const host = byId("bytes"),
+    width = Math.max(260, host.clientWidth),
+    row = 42,
+    left = 76,
+    right = width - 112;
+  host.replaceChildren();
+  const most = Math.max(1, ...agents.flatMap(a => [a.bytes_sent, a.bytes_received]));
+  const svg = draw(host, "svg", { width, height: agents.length * row + 4,
+  role: "img", "aria-label": "bytes sent and received" });
+  agents.forEach((agent, i) => {
+    const y = i * row + 4;
+    draw(svg, "text", { x: left - 10, y: y + 20, "text-anchor": "end" }, agent.name);
+    [
+      [agent.bytes_sent, 0.9, " sent"],
+      [agent.bytes_received, 0.45, " received"]
+    ].forEach(([count, opacity, word], k) => {
+      const length = Math.max(1, (right - left) * count / most),
+        bar = draw(svg, "rect", { x: left, y: y + k * 16, width: length, height: 14, rx: 2,
+          style: `fill:${color(i)}`, "fill-opacity": opacity });
+      draw(svg, "text", { x: left + length + 7, y: y + k * 16 + 11.5, style: "font-size:11.5px" },
+        bytes(count) + (i ? "" : word));
+      bar.addEventListener("pointermove", e => showTip(e, tip => tipRow(tip, color(i), agent.name +
+        word, whole(count) + " bytes")));
+      bar.addEventListener("pointerleave", hideTip);
+    });
+  });
+}
+
+function fillTable() {
+  const table = byId("table"),
+    head = html(html(table, "thead"), "tr");
+  ["Agent", "Classes", "State", "Joined", "Steps", "Accuracy", "Alone", "Done", "Late", "Failed", "Sent",
+    "Received"
+  ]
+  .forEach((name, i) => html(head, "th", name, i < 3 ? "left" : ""));
+  const body = html(table, "tbody");
+  agents.forEach((agent, i) => {
+    const row = html(body, "tr"),
+      name = html(row, "td", undefined, "left");
+    html(name, "i", undefined, "dot").style.background = color(i);
+    name.append(agent.name);
+    name.title = "peer " + agent.peer;
+    html(row, "td", agent.classes.join(" ") || "\u2013", "left");
+    const state = agent.killed_at_s !== null ? "killed at " + seconds(agent.killed_at_s) : agent.state;
+    html(row, "td", state, agent.state === "failed" ? "left bad" : "left").title = agent.failure;
+    html(row, "td", agent.newcomer ? (agent.peer ? "at " + seconds(agent.joined_at_s) : "\u2013") :
+      "at the start");
+    const values = [whole(agent.steps), percent(agent.accuracy), percent(report.alone[agent.shard]), whole(
+        agent.exchanges.done),
+      whole(agent.exchanges.late), whole(agent.exchanges.failed), bytes(agent.bytes_sent), bytes(agent
+        .bytes_received)
+    ];
+    for (const value of values) html(row, "td", value);
+  });
+}
+
+function fillTiles() {
+  const known = list => list.filter(v => v !== null && v !== undefined),
+    living = agents.filter(a => a.state === "finished");
+  const together = known(living.map(a => a.accuracy)),
+    alone = known(report.alone),
+    sum = f => agents.reduce((s, a) => s + f(a), 0);
+  const tile = (value, name) => { const box = html(byId("tiles"), "div", undefined, "tile");
+    html(box, "b", value);
+    html(box, "span", name); };
+  if (together.length) tile(percent(Math.min(...together)), together.length > 1 ?
+    "lowest accuracy of a living agent" : "accuracy of the living agent");
+  if (report.central !== null) tile(percent(report.central), "one process with all the data");
+  if (alone.length) tile(percent(alone.reduce((a, b) => a + b) / alone.length), "an agent alone, on average");
+  if (report.distance !== null) tile(short(report.distance), "rms distance between final models");
+  tile(whole(Math.max(0, ...agents.map(a => a.steps))), "steps in " + report.seconds.toFixed(0) + " s");
+  tile(bytes(sum(a => a.bytes_sent)), "sent in " + whole(sum(a => a.exchanges.done)) + " exchanges");
+}
+
+function drawAll() {
+  lineChart("accuracy", { curve: "accuracy", height: 380, gutter: 150, domain: [0, 1], references: true,
+    label: "accuracy over time", tick: v => Math.round(100 * v) + " %", format: percent });
+  lineChart("loss", { curve: "loss", height: 280, gutter: 112, label: "loss over time", tick: short,
+    format: v => v.toFixed(3) });
+  lineChart("distance", { curve: "distance", height: 280, gutter: 112, log: true, label: "distance over time",
+    tick: short, format: v => v.toPrecision(2) });
+  partnerMatrix();
+  byteBars();
+}
+byId("made").textContent = report.made_at;
+byId("title").textContent = report.title;
+byId("summary").textContent = report.summary;
+if (report.remark) { byId("remark").textContent = report.remark;
+  byId("remark").hidden = false; }
+document.title = report.title + " \u2013 Starling swarm report";
+fillTiles();
+fillTable();
+drawAll();
+let drawnWidth = innerWidth;
+addEventListener("resize", () => { if (innerWidth !== drawnWidth) { drawnWidth = innerWidth;
+    drawAll(); } });
+</script>
+</body>
+</html>
+)page";
+
+}  // namespace starling

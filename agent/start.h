@@ -1,0 +1,42 @@
+// What every start of an agent or a registry needs: a state folder of its own, an identity, an address to give out.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "agent/checkpoint_lock.h"
+#include "agent/config.h"
+#include "gossip/membership/membership.h"
+#include "gossip/peer.h"
+
+namespace starling {
+
+inline constexpr Duration kLastWords = std::chrono::milliseconds(100);  // for a farewell to reach the wire
+
+// A locked state folder with the identity and a fresh generation in it. Throws std::runtime_error: the folder cannot be
+// made, another agent holds it, the key is readable by others.
+class StatePlace {
+ public:
+  explicit StatePlace(const std::string& folder);
+  ~StatePlace();
+  const std::string& folder() const { return folder_; }
+  const PeerId& id() const { return id_; }
+  uint64_t generation() const { return generation_; }
+
+  std::string stored_settings() const;                     // empty: none
+  void store_settings(const std::string& settings) const;  // atomically
+
+ private:
+  std::string folder_;
+  std::unique_ptr<DirectoryLock> lock_;
+  PeerId id_;
+  uint64_t generation_ = 0;
+};
+
+// Where others reach us: what the config says, else where we listen, with a real address instead of "all".
+Endpoint advertised(const AgentConfig& config, const Endpoint& bound);
+
+MembershipOptions membership_options(const MembershipConfig& config);
+
+}  // namespace starling

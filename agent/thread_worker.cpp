@@ -1,0 +1,56 @@
+#include "agent/thread_worker.h"
+
+namespace starling {
+
+ThreadWorker::ThreadWorker(std::function<void()> wake) : wake_(std::move(wake)), thread_([this] { run(); }) {}
+
+ThreadWorker::~ThreadWorker() { stop(); }
+
+void ThreadWorker::stop() {
+  if (!thread_.joinable()) return;
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  ready_.notify_one();
+  thread_.join();
+}
+
+void ThreadWorker::submit(std::function<void()> job, std::function<void()> done) {
+  {
+    std::lock_guard lock(mutex_);
+    waiting_.emplace_back(std::move(job), std::move(done));
+  }
+  ready_.notify_one();
+}
+
+void ThreadWorker::run_completions() {
+  std::vector<std::function<void()>> ready;
+  {
+    std::lock_guard lock(mutex_);
+    ready.swap(done_);
+  }
+  for (auto& done : ready) done();
+}
+
+void ThreadWorker::run() {
+  for (;;) {
+    Task task;
+    {
+      std::unique_lock lock(mutex_);
+      ready_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });
+      if (stopping_) return;
+      task = std::move(waiting_.front());
+      waiting_.pop_front();
+    }
+    task.first();
+    task.first = nullptr;   // what the job holds is freed here, not on the control thread
+    {
+      std::lock_guard lock(mutex_);
+      done_.push_back(std::move(task.second));
+    }
+    wake_();
+  }
+}
+
+}  // namespace starling

@@ -1,0 +1,39 @@
+// The worker of a real agent: one thread, jobs in order. Completions run on the control thread, which is woken.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "gossip/worker.h"
+
+namespace starling {
+
+class ThreadWorker final : public Worker {
+ public:
+  // `wake` is called from the worker thread after each job; it must be safe from any thread.
+  explicit ThreadWorker(std::function<void()> wake);
+  ~ThreadWorker() override;
+  void stop();                // finishes the job at hand, drops the others; nothing runs afterwards
+
+  void submit(std::function<void()> job, std::function<void()> done) override;
+  void run_completions() override;
+
+ private:
+  using Task = std::pair<std::function<void()>, std::function<void()>>;
+  void run();
+
+  std::function<void()> wake_;
+  std::mutex mutex_;
+  std::condition_variable ready_;
+  std::deque<Task> waiting_;
+  std::vector<std::function<void()>> done_;
+  bool stopping_ = false;
+  std::thread thread_;   // last: starts when all else is there
+};
+
+}  // namespace starling

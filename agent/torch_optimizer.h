@@ -1,0 +1,36 @@
+// Optimizers over one flat buffer: a single fused pass per step, whatever the number of tensors.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "agent/config.h"
+
+namespace at {
+class Tensor;
+}
+
+namespace starling {
+
+class TorchOptimizer {
+ public:
+  virtual ~TorchOptimizer() = default;
+
+  // `skip` (may be null): a one-element float tensor on the device of the params; where it holds 1, nothing
+  // changes.
+  virtual void step(double learning_rate, const at::Tensor* skip) = 0;
+  virtual const at::Tensor* momentum()
+      const = 0;  // flat; null: this optimizer has none that could ride along
+  virtual std::vector<std::byte> save_state() const = 0;  // all but momentum(); in host memory
+  // False, and nothing changed: the bytes are not this optimizer's state.
+  [[nodiscard]] virtual bool load_state(std::span<const std::byte> state) = 0;
+};
+
+// Holds references to both buffers (flat, float, of equal size and device). Throws std::runtime_error:
+// unknown kind, a number out of range.
+std::unique_ptr<TorchOptimizer> make_torch_optimizer(const OptimizerConfig& config, const at::Tensor& params,
+                                                     const at::Tensor& grads);
+
+}  // namespace starling

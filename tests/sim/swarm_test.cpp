@@ -1,0 +1,252 @@
+// Seeded swarms of whole agents: loss, delay, doubling, reordering, speeds that differ by 8, kills, joins, partitions.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include <gtest/gtest.h>
+#include <spdlog/spdlog.h>
+
+#include "tests/sim/sim_swarm.h"
+
+namespace starling {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+SwarmConfig quadratic_swarm() {
+  SwarmConfig swarm;
+  swarm.model.kind = "quadratic";
+  swarm.model.dimension = 512;
+  swarm.optimizer.learning_rate = 0.02;
+  swarm.optimizer.momentum = 0.5;
+  swarm.exchange.carry_momentum = true;
+  swarm.exchange.block = 128;
+  swarm.exchange.overlap = Overlap::kOff;
+  swarm.exchange.deadline_max = milliseconds(150);
+  swarm.membership.probe_interval = milliseconds(500);
+  swarm.membership.probe_timeout = milliseconds(300);
+  return swarm;
+}
+
+SwarmConfig rough_swarm() {
+  SwarmConfig swarm = quadratic_swarm();
+  swarm.exchange.overlap = Overlap::kOn;   // a lost message then costs the exchange, not the steps
+  return swarm;
+}
+
+LinkOptions rough_links(double loss) {
+  LinkOptions links;
+  links.loss = loss;
+  links.duplicate = 0.02;
+  links.delay_min = milliseconds(1);
+  links.delay_max = milliseconds(20);
+  return links;
+}
+
+// All agents' targets are drawn around zero: the swarm's optimum is their mean, weighted by mass * rate.
+std::vector<double> mean_target(SimSwarm& swarm) {
+  std::vector<double> mean;
+  double agents = 0;
+  for (size_t a = 0; a < swarm.count(); ++a) {
+    if (!swarm.living(a)) continue;
+    const auto target = swarm.trainer(a).target();
+    mean.resize(target.size());
+    for (size_t i = 0; i < target.size(); ++i) mean[i] += target[i];
+    agents += 1;
+  }
+  for (double& value : mean) value /= agents;
+  return mean;
+}
+
+double rms(const std::vector<double>& v) {
+  double squares = 0;
+  for (double x : v) squares += x * x;
+  return std::sqrt(squares / static_cast<double>(v.size()));
+}
+
+double rms_difference(const std::vector<double>& a, const std::vector<double>& b) {
+  std::vector<double> d(a.size());
+  for (size_t i = 0; i < a.size(); ++i) d[i] = a[i] - b[i];
+  return rms(d);
+}
+
+// 16 agents of speeds 1..8 under loss, with two kills and two joins, for `duration` of virtual time.
+void rough_life(SimSwarm& swarm, Duration duration) {
+  for (size_t a = 0; a < 16; ++a) {
+    SimAgentOptions options;
+    options.step_time = milliseconds(5 + 5 * (a % 8));
+    swarm.add(options);
+  }
+  swarm.run_for(duration / 4);
+  swarm.kill(3);
+  swarm.kill(10);
+  swarm.run_for(duration / 4);
+  SimAgentOptions late;
+  late.adopt_settings = true;
+  late.bootstrap = {5};
+  swarm.add(late);
+  late.bootstrap = {3, 12};   // one of them is dead
+  swarm.add(late);
+  swarm.run_for(duration / 2);
+}
+
+TEST(SimSwarm, RoughLifeLearnsAndReplaysToTheByte) {
+  spdlog::set_level(spdlog::level::off);
+  const uint64_t rng_seed = 20240611;
+  std::printf("rng seed %llu\n", static_cast<unsigned long long>(rng_seed));
+  uint64_t digests[2];
+  for (uint64_t& digest : digests) {
+    SimSwarm swarm(rng_seed, rough_swarm(), rough_links(0.10));
+    rough_life(swarm, seconds(40));
+    digest = swarm.digest();
+    for (size_t a = 0; a < swarm.count(); ++a) {
+      if (a == 3 || a == 10) continue;
+      ASSERT_TRUE(swarm.living(a)) << "agent " << a;
+      ASSERT_NE(swarm.agent(a).rounds(), nullptr) << "agent " << a << " never began to train";
+      EXPECT_GT(swarm.agent(a).rounds()->tally().done, 15u) << "agent " << a;
+    }
+    const std::vector<double> optimum = mean_target(swarm);
+    const double spread = rms(optimum), off = rms_difference(swarm.mean_params(), optimum);
+    std::printf("mean of the agents is %.3f of the optimum's rms away from it, the worst agent %.3f\n", off / spread,
+                swarm.worst_distance_to(optimum) / spread);
+    EXPECT_LT(off, 0.5 * spread);
+  }
+  EXPECT_EQ(digests[0], digests[1]) << "two runs of one seed parted";
+  SimSwarm other(rng_seed + 1, rough_swarm(), rough_links(0.10));
+  rough_life(other, seconds(4));
+  EXPECT_NE(other.digest(), digests[0]) << "the digest does not see the seed";
+}
+
+TEST(SimSwarm, LossyExchangesConserveMassTimesParamsAndMomentum) {
+  spdlog::set_level(spdlog::level::off);
+  for (const CodecKind codec : {CodecKind::kModulo8, CodecKind::kFp32, CodecKind::kBf16}) {
+    SwarmConfig config = quadratic_swarm();
+    config.optimizer.learning_rate = 0;   // only exchanges move anything
+    config.weight = "equal";
+    config.stop_after = 1200;
+    config.exchange.codec = codec;
+    SimSwarm swarm(77 + static_cast<uint64_t>(codec), config, rough_links(0));
+    for (size_t a = 0; a < 8; ++a) {
+      SimAgentOptions options;
+      options.step_time = milliseconds(5 + 5 * (a % 8));
+      options.random_start = true;
+      swarm.add(options);
+    }
+    ASSERT_TRUE(swarm.run_until(
+        [&] {
+          for (size_t a = 0; a < swarm.count(); ++a) {
+            if (!swarm.agent(a).rounds()) return false;
+          }
+          return true;
+        },
+        seconds(20)));
+    const std::vector<double>& params = swarm.initial_sum(false);
+    const std::vector<double>& momentum = swarm.initial_sum(true);
+    constexpr double apart_before = 0.577;   // rms of the uniform random starts
+    swarm.network().set_default_links(rough_links(0.30));
+    swarm.run_for(seconds(25));
+    swarm.network().set_default_links(rough_links(0));   // what is in doubt can be decided before the end
+    ASSERT_TRUE(swarm.run_until(
+        [&] {
+          for (size_t a = 0; a < swarm.count(); ++a) {
+            if (!swarm.agent(a).finished()) return false;
+          }
+          return true;
+        },
+        seconds(120)));
+    uint64_t rounds = 0;
+    for (size_t a = 0; a < swarm.count(); ++a) rounds += swarm.agent(a).rounds()->tally().done;
+    const double bound = 1e-8 * std::sqrt(static_cast<double>(rounds));
+    const double off_params = rms_difference(swarm.sum_mass_params(false), params) / 8 / apart_before;
+    const double off_momentum = rms_difference(swarm.sum_mass_params(true), momentum) / 8 / apart_before;
+    const double apart_after = swarm.worst_distance_to(swarm.mean_params());
+    std::printf("%s: %llu exchanges at 30 %% loss; drift of params %.2g, of momentum %.2g (bound %.2g); apart %.3g -> "
+                "%.3g\n", std::string(codec_name(codec)).c_str(), static_cast<unsigned long long>(rounds), off_params,
+                off_momentum, bound, apart_before, apart_after);
+    EXPECT_GT(rounds, 500u);
+    EXPECT_LT(off_params, bound);
+    EXPECT_LT(off_momentum, bound);
+    EXPECT_LT(apart_after, 0.05 * apart_before);
+  }
+}
+
+TEST(SimSwarm, SettlesAfterStopAndFinishes) {
+  spdlog::set_level(spdlog::level::off);
+  SwarmConfig config = quadratic_swarm();
+  config.stop_after = 300;
+  SimSwarm swarm(5, config, rough_links(0.02));
+  for (size_t a = 0; a < 6; ++a) {
+    SimAgentOptions options;
+    options.step_time = milliseconds(8 + a);
+    swarm.add(options);
+  }
+  ASSERT_TRUE(swarm.run_until(
+      [&] {
+        for (size_t a = 0; a < swarm.count(); ++a) {
+          if (!swarm.agent(a).finished()) return false;
+        }
+        return true;
+      },
+      seconds(60)));
+  const double params = rms(swarm.mean_params());
+  EXPECT_LT(swarm.worst_distance_to(swarm.mean_params()), 3 * config.final_distance * params);
+  for (size_t a = 0; a < swarm.count(); ++a) EXPECT_EQ(swarm.agent(a).rounds()->phase(), Phase::kFinished);
+}
+
+TEST(SimSwarm, PartitionHealsIntoOneSwarm) {
+  spdlog::set_level(spdlog::level::off);
+  SimSwarm swarm(9, quadratic_swarm(), rough_links(0.01));
+  for (size_t a = 0; a < 8; ++a) swarm.add({});
+  swarm.run_for(seconds(10));
+  for (size_t a = 0; a < 4; ++a) {
+    for (size_t b = 4; b < 8; ++b) swarm.network().cut(swarm.endpoint(a), swarm.endpoint(b));
+  }
+  swarm.run_for(seconds(30));
+  EXPECT_EQ(swarm.agent(0).node().membership().alive().size(), 3u) << "the cut was not noticed";
+  swarm.network().heal_all();
+  EXPECT_TRUE(swarm.run_until(
+      [&] {
+        for (size_t a = 0; a < swarm.count(); ++a) {
+          if (swarm.agent(a).node().membership().alive().size() != 7) return false;
+        }
+        return true;
+      },
+      seconds(60)));
+  swarm.run_for(seconds(10));
+  EXPECT_LT(swarm.worst_distance_to(swarm.mean_params()), 0.5 * rms(swarm.mean_params()));
+}
+
+TEST(SimSwarm, RestartKeepsItsPlaceAndTheOthersGoOn) {
+  spdlog::set_level(spdlog::level::off);
+  SimSwarm swarm(11, quadratic_swarm(), rough_links(0.05));
+  for (size_t a = 0; a < 5; ++a) swarm.add({});
+  swarm.run_for(seconds(10));
+  const uint64_t before = swarm.agent(2).rounds()->progress().steps;
+  swarm.restart(2);
+  ASSERT_TRUE(swarm.run_until([&] { return swarm.agent(2).rounds() != nullptr; }, seconds(20)));
+  EXPECT_GE(swarm.agent(2).rounds()->progress().steps + 400, before) << "more than a checkpoint interval was lost";
+  EXPECT_GT(swarm.agent(2).rounds()->progress().steps, 0u);
+  swarm.run_for(seconds(10));
+  for (size_t a = 0; a < swarm.count(); ++a) EXPECT_GT(swarm.agent(a).rounds()->tally().done, 100u);
+}
+
+TEST(SimSwarm, NewcomerWithoutSettingsOrMembersWaits) {
+  spdlog::set_level(spdlog::level::off);
+  SimSwarm swarm(13, quadratic_swarm(), rough_links(0));
+  swarm.add({});
+  swarm.run_for(seconds(5));
+  swarm.kill(0);
+  SimAgentOptions newcomer;
+  newcomer.adopt_settings = true;
+  newcomer.bootstrap = {0};
+  swarm.add(newcomer);
+  swarm.run_for(seconds(30));
+  EXPECT_TRUE(swarm.living(1));
+  EXPECT_EQ(swarm.agent(1).rounds(), nullptr) << "it trained a model of its own making";
+  swarm.restart(0);
+  EXPECT_TRUE(swarm.run_until([&] { return swarm.agent(1).rounds() != nullptr; }, seconds(30)));
+}
+
+}  // namespace
+}  // namespace starling
