@@ -1,0 +1,39 @@
+"""An agent that stands still for five seconds: the others go on, and it comes back."""
+import signal
+
+import swarm
+
+FROZEN_S = 5
+
+
+class Freeze(swarm.Case):
+  def test_others_go_on_and_it_comes_back(self):
+    _, agents = self.swarm(3, self.quadratic())
+    frozen, others = agents[2], agents[:2]
+    before = [agent.steps() for agent in others]
+    swarm.pause(3)
+    pace = [(agent.steps() - start) / 3 for agent, start in zip(others, before)]
+    frozen.send(signal.SIGSTOP)
+    swarm.pause(0.1)   # what it had begun to write
+    stood = frozen.steps()
+    start_steps, start_done = [agent.steps() for agent in others], [agent.done() for agent in others]
+    swarm.pause(FROZEN_S)
+    for agent, steps, done, rate in zip(others, start_steps, start_done, pace):
+      self.assertGreater(agent.steps() - steps, 0.5 * rate * FROZEN_S, f'{agent.name} waited for the frozen one')
+      self.assertGreater(agent.done() - done, 10, f'{agent.name} exchanged with nobody')
+    self.assertEqual(frozen.steps(), stood)
+    for agent in others:
+      self.wait(lambda: agent.last('member', peer=frozen.peer(), change='died'), f'{agent.name} to miss it', 5)
+
+    frozen.send(signal.SIGCONT)
+    done = frozen.done()
+    self.wait(lambda: frozen.done() > done + 10, 'the thawed agent to exchange again', 20)
+    self.wait(lambda: frozen.steps() > stood + 50, 'the thawed agent to train again', 20)
+    for agent in others:
+      self.wait(lambda: agent.last('member', peer=frozen.peer())['change'] in ('alive', 'joined', 'restarted'),
+                f'{agent.name} to see it again', 20)
+    self.assert_all_run(agents)
+
+
+if __name__ == '__main__':
+  swarm.main()

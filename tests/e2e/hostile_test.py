@@ -1,0 +1,114 @@
+"""Bytes from strangers: whatever is thrown at either port of a running agent, it trains and exchanges on."""
+import random
+import socket
+import struct
+
+import swarm
+
+HUGE = 100_000_000
+ROUNDS = 20
+
+
+def connect(port):
+  link = socket.create_connection(('127.0.0.1', port), timeout=5)
+  link.settimeout(5)
+  return link
+
+
+def push(link, data):
+  """Sends what the other side takes; it may hang up at any byte."""
+  try:
+    link.sendall(data)
+    return True
+  except OSError:
+    return False
+
+
+def greeting():
+  """ZMTP 3.0, mechanism NULL."""
+  return b'\xff' + bytes(8) + b'\x7f\x03\x00' + b'NULL'.ljust(20, b'\0') + bytes(32)
+
+
+def ready():
+  properties = b'\x0bSocket-Type' + struct.pack('>I', 6) + b'DEALER' + b'\x08Identity' + struct.pack('>I', 0)
+  body = b'\x05READY' + properties
+  return b'\x04' + bytes([len(body)]) + body
+
+
+def speak_zmtp(port):
+  link = connect(port)
+  push(link, greeting())
+  push(link, ready())
+  return link
+
+
+def long_frame(size):
+  return b'\x02' + struct.pack('>Q', size)
+
+
+def memory_peak_bytes(process):
+  with open(f'/proc/{process.child.pid}/status') as file:
+    for line in file:
+      if line.startswith('VmHWM:'):
+        return int(line.split()[1]) * 1024
+  return 0
+
+
+class Hostile(swarm.Case):
+  def setUp(self):
+    super().setUp()
+    self.rng = random.Random(7)
+    _, self.agents = self.swarm(2, self.quadratic())
+    self.victim = self.agents[0]
+    control = int(self.victim.address().rsplit(':', 1)[1])
+    self.ports = (control, control + 1)
+
+  def unharmed(self):
+    """All agents go on: a stretch of new steps and exchanges on each."""
+    steps, done = [agent.steps() for agent in self.agents], [agent.done() for agent in self.agents]
+    self.wait(lambda: all(agent.steps() > before + 100 for agent, before in zip(self.agents, steps)), 'more steps')
+    self.wait(lambda: all(agent.done() > before + 10 for agent, before in zip(self.agents, done)), 'more exchanges')
+    self.assert_all_run(self.agents)
+
+  def test_random_bytes(self):
+    for _ in range(ROUNDS):
+      for port in self.ports:
+        with connect(port) as link:
+          push(link, self.rng.randbytes(self.rng.choice([1, 63, 1000, 100_000])))
+    self.unharmed()
+
+  def test_random_frames_behind_a_proper_handshake(self):
+    for _ in range(ROUNDS):
+      for port in self.ports:
+        with speak_zmtp(port) as link:
+          for size in (0, 1, 40, 255):
+            push(link, b'\x00' + bytes([size]) + self.rng.randbytes(size))
+          push(link, b'\x01\x08' + self.rng.randbytes(8) + long_frame(60_000) + self.rng.randbytes(60_000))
+          for _ in range(9):   # far more parts than a frame has
+            push(link, b'\x01\x04' + self.rng.randbytes(4))
+          push(link, b'\x00\x04' + self.rng.randbytes(4))
+    self.wait_log(self.victim, 'refused a frame')
+    self.unharmed()
+
+  def test_frames_of_100_mb(self):
+    before = memory_peak_bytes(self.victim)
+    piece = bytes(1 << 20)
+    for port in self.ports:
+      with speak_zmtp(port) as link:
+        sent = 0
+        if push(link, long_frame(HUGE)):
+          while sent < HUGE and push(link, piece):
+            sent += len(piece)
+        self.assertLess(sent, HUGE, f'port {port} took the whole frame')
+    self.unharmed()
+    self.assertLess(memory_peak_bytes(self.victim) - before, HUGE // 2)
+
+  def test_links_that_say_nothing(self):
+    links = [connect(port) for port in self.ports for _ in range(50)]
+    self.unharmed()
+    for link in links:
+      link.close()
+
+
+if __name__ == '__main__':
+  swarm.main()

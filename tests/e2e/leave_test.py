@@ -1,0 +1,81 @@
+"""Leaving politely, being killed, and coming back with the same state folder."""
+import signal
+
+import swarm
+
+
+class Leave(swarm.Case):
+  def test_interrupt_leaves_politely_and_the_state_resumes(self):
+    config = self.quadratic(every='30s')
+    port, agents = self.swarm(3, config)
+    leaver, others = agents[0], agents[1:]
+    peer = leaver.peer()
+    self.wait(lambda: leaver.steps() > 50, 'some steps')
+    status, seconds = self.interrupt(leaver)
+    self.assertEqual(status, 0, self.logs())
+    self.assertLess(seconds, 2)
+    self.assertEqual(leaver.last('finish')['reason'], 'signal')
+    for agent in others:
+      self.wait(lambda: agent.last('member', peer=peer, change='left'), f'{agent.name} to see it leave', 5)
+      self.assertIsNone(agent.last('member', peer=peer, change='died'))
+    saved = leaver.last('checkpoint')
+    self.assertNotIn('error', saved)
+    self.assertEqual(saved['steps'], leaver.last('finish')['steps'])
+
+    returned = self.agent('a', '--config', config, '--bootstrap', f'127.0.0.1:{port}')
+    event = self.wait(lambda: returned.last('joined', how='resumed'), 'the agent to resume')
+    self.assertEqual(event['steps'], saved['steps'])
+    self.assertEqual([start['peer'] for start in returned.events('start')], [peer, peer])
+    generations = [start['generation'] for start in returned.events('start')]
+    self.assertGreater(generations[1], generations[0])
+    done = returned.done()
+    self.wait(lambda: returned.done() > done + 5, 'exchanges after the return')
+
+  def test_kill_costs_at_most_one_checkpoint_interval(self):
+    config = self.quadratic(every='1s')
+    port, agents = self.swarm(2, config)
+    self.wait(lambda: len(agents[0].events('checkpoint')) >= 3, 'checkpoints')
+    agents[0].kill()
+    saved, reached = agents[0].last('checkpoint')['steps'], agents[0].steps()
+    returned = self.agent('a', '--config', config, '--bootstrap', f'127.0.0.1:{port}')
+    event = self.wait(lambda: returned.last('joined', how='resumed'), 'the agent to resume')
+    self.assertGreaterEqual(event['steps'], saved)   # a checkpoint may be whole before its line is written
+    self.assertLessEqual(reached - event['steps'], 200, 'more than a second of steps was lost')
+
+  def test_a_joiner_resumes_without_a_config(self):
+    port, _ = self.swarm(2, self.quadratic())
+    joiner = self.joiner('j', f'127.0.0.1:{port}')
+    self.joined(joiner, 'fetched')
+    self.wait(lambda: joiner.done() >= 3, 'exchanges')
+    self.interrupt(joiner)
+    saved = joiner.last('checkpoint')['steps']
+    returned = self.joiner('j', f'127.0.0.1:{port}')
+    event = self.wait(lambda: returned.last('joined', how='resumed'), 'the joiner to resume')
+    self.assertEqual(event['steps'], saved)
+
+  def test_second_agent_on_the_same_state_is_refused(self):
+    port, agents = self.swarm(2, self.quadratic())
+    second = self.agent('second', '--bootstrap', f'127.0.0.1:{port}', state=agents[0].state)
+    self.assertEqual(self.wait_end(second), 1)
+    self.assertIn('another agent', second.log())
+    self.assertIn(str(agents[0].state), second.log())
+    self.assert_all_run(agents)
+
+  def test_a_registry_leaves_on_interrupt(self):
+    registry = self.registry('bootstrap', swarm.free_port_pair())
+    self.wait_log(registry, 'listens on')
+    status, seconds = self.interrupt(registry)
+    self.assertEqual(status, 0)
+    self.assertLess(seconds, 2)
+
+  def test_everyone_leaves_at_once(self):
+    _, agents = self.swarm(3, self.quadratic())
+    for agent in agents:
+      agent.send(signal.SIGINT)
+    for agent in agents:
+      self.assertEqual(self.wait_end(agent, 3), 0, self.logs())
+      self.assertEqual(agent.last('finish')['reason'], 'signal')
+
+
+if __name__ == '__main__':
+  swarm.main()

@@ -1,0 +1,284 @@
+"""Real processes for the end-to-end tests: started with a log and a folder each, watched through what they write, and
+ended with their test. Every wait has a deadline; a failed one shows the ends of the logs.
+
+A test file ends with `swarm.main()`, which runs its cases and reports them as TAP. The program under test is named by
+the environment: STARLING (the binary), STARLING_ROOT (the source tree), STARLING_DIGITS (real digits, may be missing).
+"""
+import ctypes
+import json
+import os
+import pathlib
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+import unittest
+
+PROGRAM = os.environ.get('STARLING', 'build/starling')
+ROOT = pathlib.Path(os.environ.get('STARLING_ROOT', pathlib.Path(__file__).resolve().parents[2]))
+LIBC = ctypes.CDLL(None)
+PR_SET_PDEATHSIG = 1
+PATIENCE = 60         # seconds; what takes longer than this on a busy machine is broken
+
+# A swarm that needs no data and little processor: a known quadratic, a step every few milliseconds.
+QUADRATIC = """
+swarm:
+  name: e2e
+  model: {kind: quadratic, dimension: %(dimension)d}
+  optimizer: {learning_rate: %(learning_rate)s, momentum: 0}
+  local_steps: 2
+  exchange: {kind: pairwise, codec: %(codec)s, block: 16384, deadline_min: 20ms, deadline_max: 500ms}
+  membership: {probe_interval: 250ms, probe_timeout: 150ms, suspicion: 3}
+agent:
+  compute_ms: 10
+  checkpoint: {every: %(every)s, keep: 3}
+"""
+
+
+def pause(seconds):
+  """Lets time pass while the processes do what is being looked at."""
+  threading.Event().wait(seconds)
+
+
+def free_port_pair():
+  """A port of 127.0.0.1 that is free together with the next one, outside the range the kernel draws from."""
+  first = 17000 + (os.getpid() * 14) % 12000
+  for offset in range(0, 12000, 2):
+    port = 17000 + (first - 17000 + offset) % 12000
+    try:
+      for each in (port, port + 1):
+        with socket.socket() as probe:
+          probe.bind(('127.0.0.1', each))
+      return port
+    except OSError:
+      continue
+  raise RuntimeError('no two adjacent free ports on 127.0.0.1')
+
+
+def die_with_parent():
+  LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+class Process:
+  """One starling process with its folder."""
+
+  def __init__(self, folder, arguments, file_size_max=None):
+    self.folder = pathlib.Path(folder)
+    self.folder.mkdir(parents=True, exist_ok=True)
+    self.log_path = self.folder / 'log'
+    self.metrics_path = self.folder / 'metrics.jsonl'
+    self.state = self.folder / 'state'
+    self.arguments = [str(argument) for argument in arguments]
+
+    def prepare():
+      die_with_parent()
+      if file_size_max:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (file_size_max, file_size_max))
+
+    with open(self.log_path, 'ab') as log:
+      self.child = subprocess.Popen([PROGRAM] + self.arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                    start_new_session=True, preexec_fn=prepare)
+
+  @property
+  def name(self):
+    return self.folder.name
+
+  def log(self):
+    return self.log_path.read_text(errors='replace')
+
+  def running(self):
+    return self.child.poll() is None
+
+  def events(self, kind=None):
+    """The whole lines of metrics.jsonl so far, oldest first."""
+    if not self.metrics_path.exists():
+      return []
+    events = []
+    for line in self.metrics_path.read_bytes().split(b'\n')[:-1]:
+      event = json.loads(line)
+      if kind in (None, event.get('event')):
+        events.append(event)
+    return events
+
+  def last(self, kind, **fields):
+    """The newest event of a kind (with these fields), or None."""
+    for event in reversed(self.events(kind)):
+      if all(event.get(name) == value for name, value in fields.items()):
+        return event
+    return None
+
+  def steps(self):
+    return max((event['steps'] for event in self.events() if 'steps' in event), default=0)
+
+  def done(self):
+    """Exchanges that were completed."""
+    return sum(1 for event in self.events('exchange') if event['outcome'] == 'done')
+
+  def address(self):
+    return self.last('start')['endpoint']
+
+  def peer(self):
+    return self.last('start')['peer']
+
+  def send(self, number):
+    os.killpg(self.child.pid, number)
+
+  def kill(self):
+    if self.running():
+      self.send(signal.SIGKILL)
+    self.child.wait()
+
+
+class Case(unittest.TestCase):
+  """A test with a folder of its own and processes that end with it."""
+
+  def setUp(self):
+    self.folder = pathlib.Path(tempfile.mkdtemp(prefix='starling-e2e-'))
+    self.processes = []
+
+  def tearDown(self):
+    for process in self.processes:
+      process.kill()
+    shutil.rmtree(self.folder, ignore_errors=True)
+
+  def quadratic(self, name='swarm.yaml', dimension=1000, codec='modulo8', learning_rate=0.05, every='1s'):
+    path = self.folder / name
+    path.write_text(QUADRATIC % dict(dimension=dimension, codec=codec, learning_rate=learning_rate, every=every))
+    return path
+
+  def start(self, name, *arguments, **options):
+    """Any subcommand, with a folder for its log."""
+    process = Process(self.folder / name, arguments, **options)
+    self.processes.append(process)
+    return process
+
+  def agent(self, name, *arguments, state=None, **options):
+    folder = self.folder / name
+    fixed = ['agent', '--name', name, '--state', state or folder / 'state', '--metrics', folder / 'metrics.jsonl']
+    if '--listen' not in arguments:
+      fixed += ['--listen', '127.0.0.1:0']
+    return self.start(name, *fixed, *arguments, **options)
+
+  def joiner(self, name, address, *arguments, **options):
+    """An agent that knows an address and what its own machine can do, nothing of the swarm."""
+    return self.agent(name, '--bootstrap', address, '--set', 'agent.compute_ms=10', *arguments, **options)
+
+  def registry(self, name, port):
+    return self.start(name, 'bootstrap', '--listen', f'127.0.0.1:{port}', '--state', self.folder / name / 'state')
+
+  def swarm(self, count, config, *arguments):
+    """A registry and agents a, b, c, ...; returns the port and the agents once all of them have joined."""
+    port = free_port_pair()
+    self.bootstrap = self.registry('bootstrap', port)
+    agents = [self.agent(chr(ord('a') + i), '--config', config, '--bootstrap', f'127.0.0.1:{port}', *arguments)
+              for i in range(count)]
+    for agent in agents:
+      self.joined(agent)
+    self.wait(lambda: all(agent.done() >= 3 for agent in agents), 'exchanges between all agents')
+    return port, agents
+
+  def joined(self, agent, how=None):
+    self.wait(lambda: agent.last('joined') or not agent.running(), f'{agent.name} to join')
+    event = agent.last('joined')
+    if event is None:
+      self.fail(f'{agent.name} ended before it had joined' + self.logs())
+    if how:
+      self.assertEqual(event['how'], how, self.logs())
+    return event
+
+  def wait(self, condition, what, seconds=PATIENCE):
+    """Returns what the condition came to once it holds."""
+    deadline = time.monotonic() + seconds
+    while True:
+      value = condition()
+      if value:
+        return value
+      if time.monotonic() > deadline:
+        self.fail(f'waited {seconds} s in vain for: {what}' + self.logs())
+      pause(0.05)
+
+  def wait_end(self, process, seconds=PATIENCE):
+    """The exit status; negative for a signal."""
+    self.wait(lambda: not process.running(), f'the end of {process.name}', seconds)
+    return process.child.returncode
+
+  def wait_log(self, process, *texts, seconds=PATIENCE):
+    for text in texts:
+      self.wait(lambda: text in process.log(), f'"{text}" in the log of {process.name}', seconds)
+
+  def interrupt(self, process):
+    """Ctrl-C: the exit status, and how many seconds it took."""
+    began = time.monotonic()
+    process.send(signal.SIGINT)
+    status = self.wait_end(process)
+    return status, time.monotonic() - began
+
+  def assert_all_run(self, processes):
+    for process in processes:
+      self.assertTrue(process.running(), f'{process.name} ended' + self.logs())
+
+  def logs(self):
+    text = ''
+    for process in self.processes:
+      tail = process.log().splitlines()[-15:]
+      state = 'running' if process.running() else f'ended with {process.child.returncode}'
+      text += f'\n--- {process.name} ({state})\n' + '\n'.join(tail)
+    return text
+
+
+class TapResult(unittest.TestResult):
+  """One TAP line a case; what went wrong as comments under it."""
+
+  def __init__(self):
+    super().__init__()
+    self.count = 0
+
+  def line(self, good, test, remark='', details=''):
+    self.count += 1
+    name = test.id().split('.', 1)[-1]
+    print(f'{"ok" if good else "not ok"} {self.count} - {name}{remark}', flush=True)
+    for detail in details.splitlines():
+      print(f'# {detail}', flush=True)
+
+  def addSuccess(self, test):
+    self.line(True, test)
+
+  def addSkip(self, test, reason):
+    super().addSkip(test, reason)
+    self.line(True, test, f' # SKIP {reason}')
+
+  def addError(self, test, error):
+    super().addError(test, error)
+    self.line(False, test, details=describe(error))
+
+  def addFailure(self, test, error):
+    super().addFailure(test, error)
+    self.line(False, test, details=describe(error))
+
+
+def describe(error):
+  """The lines of the tests themselves, then what was raised; the rest is unittest's."""
+  kind, value, trace = error
+  frames = [frame for frame in traceback.extract_tb(trace) if 'unittest' not in pathlib.Path(frame.filename).parts]
+  places = [f'{pathlib.Path(frame.filename).name}:{frame.lineno}: {frame.line}' for frame in frames]
+  return '\n'.join(places + traceback.format_exception_only(kind, value))
+
+
+def main():
+  """Runs the cases of the calling file; with arguments, those whose name contains one of them."""
+  everything = unittest.defaultTestLoader.loadTestsFromModule(sys.modules['__main__'])
+  cases = [case for group in everything for case in group]
+  if sys.argv[1:]:
+    cases = [case for case in cases if any(word in case.id() for word in sys.argv[1:])]
+  print(f'1..{len(cases)}', flush=True)
+  result = TapResult()
+  for case in cases:
+    case.run(result)
+  sys.exit(0 if result.wasSuccessful() else 1)

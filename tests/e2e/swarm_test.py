@@ -1,0 +1,133 @@
+"""The swarm command: digits divided by label, one agent killed, one joining later, and the report of it."""
+import json
+import os
+import re
+import signal
+import time
+
+import swarm
+
+DIGITS = os.environ.get('STARLING_DIGITS', '')
+REAL = os.path.isdir(DIGITS)
+CONFIG = swarm.ROOT / 'configs' / 'digits.yaml'
+
+
+class SwarmCommand(swarm.Case):
+  def run_swarm(self, *arguments):
+    out = self.folder / 'out'
+    data = DIGITS if REAL else 'generated'
+    process = self.start('command', 'swarm', '--config', CONFIG, '--out', out, '--set', f'agent.data.path={data}',
+                         *arguments)
+    return process, out
+
+  def test_learns_with_a_kill_and_a_join(self):
+    process, out = self.run_swarm('--agents', 4, '--steps', 700, '--kill', '2@3', '--join', '@5', '--no-baselines')
+    self.assertEqual(self.wait_end(process, 150), 0, self.logs())
+    report = json.loads((out / 'report.json').read_text())
+    self.assertEqual(sorted(report), ['agents', 'alone', 'central', 'distance', 'seconds'])
+    self.assertEqual([agent['name'] for agent in report['agents']], [f'agent-{i}' for i in range(5)])
+    states = [agent['state'] for agent in report['agents']]
+    self.assertEqual(states, ['finished', 'finished', 'killed', 'finished', 'finished'])
+    killed, newcomer = report['agents'][2], report['agents'][4]
+    self.assertEqual(newcomer['classes'], killed['classes'])
+    self.assertGreaterEqual(newcomer['joined_at_s'], 5)
+    goal = 0.93 if REAL else 0.9
+    for agent in report['agents']:
+      self.assertEqual(sorted(agent), ['accuracy', 'bytes_received', 'bytes_sent', 'classes', 'exchanges',
+                                       'joined_at_s', 'name', 'peer', 'state', 'steps'])
+      self.assertRegex(agent['peer'], '^[0-9a-f]{64}$')
+      self.assertIn(len(agent['classes']), (2, 3))
+      self.assertGreater(agent['exchanges']['done'], 0)
+      self.assertGreater(agent['bytes_sent'], 0)
+      if agent['state'] == 'finished':
+        self.assertGreaterEqual(agent['accuracy'], goal, f'{agent["name"]}: {report}')
+    self.assertLess(report['distance'], 0.05)
+    self.look_at_page(out)
+
+  def look_at_page(self, out):
+    page = (out / 'report.html').read_text()
+    outside = [address for address in re.findall(r'https?://[^"\'\s<)]+', page)
+               if address != 'http://www.w3.org/2000/svg']
+    self.assertEqual(outside, [])
+    data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)[1])
+    self.assertEqual([agent['newcomer'] for agent in data['agents']], [False] * 4 + [True])
+    self.assertGreaterEqual(data['agents'][2]['killed_at_s'], 3)
+    self.assertIn('agent-2 was killed', data['summary'])
+    for agent in data['agents']:
+      self.assertGreater(len(agent['curves']['loss']), 1, agent['name'])
+      self.assertGreater(sum(agent['partners']), 0, agent['name'])
+
+  def test_interrupt_ends_all_and_still_reports(self):
+    process, out = self.run_swarm('--agents', 2, '--steps', 1000000)
+    self.wait(lambda: 'have joined' in process.log(), 'the agents to join')
+    agents = [line.split()[1] for line in self.child_lines(process)]
+    self.assertEqual(len(agents), 3)   # the registry is one of them
+    status, seconds = self.interrupt(process)
+    self.assertEqual(status, 0, self.logs())
+    self.assertLess(seconds, 4)
+    report = json.loads((out / 'report.json').read_text())
+    self.assertEqual([agent['state'] for agent in report['agents']], ['finished', 'finished'])
+    self.assertEqual(report['alone'], [])
+
+  def test_children_do_not_outlive_a_killed_parent(self):
+    process, _ = self.run_swarm('--agents', 2, '--steps', 1000000)
+    self.wait(lambda: 'have joined' in process.log(), 'the agents to join')
+    children = [int(line.split()[0]) for line in self.child_lines(process)]
+    self.assertEqual(len(children), 3)
+    process.child.send_signal(signal.SIGKILL)
+    process.child.wait()
+    self.wait(lambda: not any(running(pid) for pid in children), 'the end of the agents', 5)
+
+  def child_lines(self, process):
+    """'PID NAME' of each child."""
+    lines = []
+    for entry in os.listdir('/proc'):
+      if entry.isdigit() and parent_of(entry) == process.child.pid:
+        lines.append(f'{entry} {name_of(entry)}')
+    return lines
+
+  def test_refuses_a_folder_of_other_things(self):
+    out = self.folder / 'out'
+    out.mkdir()
+    (out / 'thesis.txt').write_text('three years of work')
+    process, _ = self.run_swarm('--agents', 2)
+    self.assertEqual(self.wait_end(process), 1)
+    self.assertIn('holds other things than an earlier swarm', process.log())
+    self.assertIn('--out', process.log())
+    self.assertEqual((out / 'thesis.txt').read_text(), 'three years of work')
+
+  def test_a_wrong_start_shows_the_reason(self):
+    began = time.monotonic()
+    process, _ = self.run_swarm('--agents', 2, '--set', f'agent.data.test_path={self.folder}/missing')
+    self.assertEqual(self.wait_end(process), 1, self.logs())
+    self.assertLess(time.monotonic() - began, 30)
+    self.assertIn(f'{self.folder}/missing', process.log())
+
+
+def status_fields(pid):
+  try:
+    with open(f'/proc/{pid}/stat') as file:
+      text = file.read()
+  except OSError:
+    return None
+  name, rest = text[text.index('(') + 1:text.rindex(')')], text[text.rindex(')') + 2:].split()
+  return name, rest[0], int(rest[1])
+
+
+def parent_of(pid):
+  fields = status_fields(pid)
+  return fields[2] if fields else 0
+
+
+def name_of(pid):
+  fields = status_fields(pid)
+  return fields[0] if fields else ''
+
+
+def running(pid):
+  fields = status_fields(pid)
+  return fields is not None and fields[1] != 'Z'
+
+
+if __name__ == '__main__':
+  swarm.main()

@@ -1,0 +1,128 @@
+// Each loop of kernels/ on one core, in GB/s of the bytes it must move, and as a share of the ceiling measured in the
+// same run: a plain read for loops that only read, memcpy for loops that also write.
+//   bench_kernels [ELEMENTS [REPEATS]]
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "kernels/cast.h"
+#include "kernels/modulo.h"
+#include "kernels/pair.h"
+#include "kernels/vector_ops.h"
+
+namespace {
+
+// Keeps a result alive without a store that costs anything.
+template <typename T>
+void keep(const T& value) {
+  asm volatile("" : : "r"(&value) : "memory");
+}
+
+// The C library's search for a byte that is not there: as fast as this core reads.
+bool finds_nothing(const std::vector<std::byte>& zeros) {
+  return std::memchr(zeros.data(), 1, zeros.size()) == nullptr;
+}
+
+// The fastest of `repeats` runs: what disturbs a run only ever slows it.
+template <class Body>
+double best_seconds(int repeats, const Body& body) {
+  double best = 1e30;
+  for (int i = 0; i < repeats; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    body();
+    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  return best;
+}
+
+struct Bench {
+  size_t count;
+  int repeats;
+  std::vector<float> x, y;
+  std::vector<std::byte> own, peer;
+  double read_rate = 0, copy_rate = 0;
+
+  Bench(size_t element_count, int repeat_count)
+      : count(element_count), repeats(repeat_count), x(count), y(count), own(4 * count), peer(4 * count) {
+    std::mt19937 rng(1);
+    std::normal_distribution<float> normal(0.0f, 1.0f);
+    for (float& value : x) value = normal(rng);
+    for (size_t i = 0; i < count; ++i) y[i] = x[i] + 0.01f * x[count - 1 - i];
+  }
+
+  template <class Body>
+  void row(const char* name, double bytes_per_element, double ceiling, const Body& body) const {
+    body();
+    const double seconds = best_seconds(repeats, body);
+    const double rate = bytes_per_element * static_cast<double>(count) / seconds / 1e9;
+    std::printf("%-22s %6.1f B/elem %8.2f ms %8.1f GB/s %7.2f of the ceiling\n", name, bytes_per_element, 1e3 * seconds,
+                rate, rate / ceiling);
+  }
+
+  void ceilings() {
+    const double bytes = 4.0 * static_cast<double>(count);
+    read_rate = bytes / best_seconds(2 * repeats, [&] { keep(finds_nothing(own)); }) / 1e9;
+    copy_rate = 2 * bytes /
+                best_seconds(2 * repeats,
+                             [&] {
+                               std::memcpy(own.data(), x.data(), 4 * count);
+                               keep(own[0]);
+                             }) /
+                1e9;
+    std::printf("ceilings: read %.1f GB/s, memcpy %.1f GB/s (read + written), one core, %zu elements\n", read_rate,
+                copy_rate, count);
+  }
+
+  void vector_ops() {
+    using namespace starling;
+    row("axpy", 12, copy_rate, [&] { axpy(1e-6f, x.data(), y.data(), count); });
+    row("squared_norm", 4, read_rate, [&] { keep(squared_norm(x.data(), count)); });
+    row("squared_distance", 8, read_rate, [&] { keep(squared_distance(x.data(), y.data(), count)); });
+    row("count_nonfinite", 4, read_rate, [&] { keep(count_nonfinite(x.data(), count)); });
+    row("max_abs", 4, read_rate, [&] { keep(max_abs(x.data(), count)); });
+  }
+
+  void dense() {
+    using namespace starling;
+    row("fp32 encode", 8, copy_rate, [&] { keep(f32_to_bytes(x.data(), count, own.data())); });
+    keep(f32_to_bytes(y.data(), count, peer.data()));
+    row("fp32 check", 4, read_rate, [&] { keep(all_finite_f32(peer.data(), count)); });
+    row("fp32 pair", 8, read_rate, [&] { keep(pair_sums_f32(own.data(), peer.data(), count)); });
+    row("fp32 apply", 16, copy_rate, [&] { pair_apply_f32(1e-6f, own.data(), peer.data(), count, x.data()); });
+    row("bf16 encode", 6, copy_rate, [&] { keep(f32_to_bf16(x.data(), count, own.data())); });
+    keep(f32_to_bf16(y.data(), count, peer.data()));
+    row("bf16 check", 2, read_rate, [&] { keep(all_finite_bf16(peer.data(), count)); });
+    row("bf16 pair", 4, read_rate, [&] { keep(pair_sums_bf16(own.data(), peer.data(), count)); });
+    row("bf16 apply", 12, copy_rate, [&] { pair_apply_bf16(1e-6f, own.data(), peer.data(), count, x.data()); });
+  }
+
+  void modulo() {
+    using namespace starling;
+    row("modulo8 encode", 5, copy_rate, [&] { keep(modulo_encode(x.data(), count, -10, own.data())); });
+    keep(modulo_encode(y.data(), count, -10, peer.data()));
+    row("modulo8 pair", 2, read_rate, [&] { keep(modulo_pair(own.data(), 0, peer.data(), 1, count)); });
+    row("modulo8 apply", 10, copy_rate, [&] { modulo_apply(1e-6f, own.data(), 0, peer.data(), 1, count, x.data()); });
+  }
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const long long count = argc > 1 ? std::atoll(argv[1]) : 25'000'000;
+  const int repeats = argc > 2 ? std::atoi(argv[2]) : 7;
+  if (argc > 3 || count < 16 || repeats < 1) {
+    std::fprintf(stderr, "usage: bench_kernels [ELEMENTS (at least 16) [REPEATS]]\n");
+    return 2;
+  }
+  Bench bench(static_cast<size_t>(count), repeats);
+  bench.ceilings();
+  bench.vector_ops();
+  bench.dense();
+  bench.modulo();
+  return 0;
+}

@@ -1,0 +1,136 @@
+"""Helpers of tools/bench: agents as real processes on loopback, watched through their metrics."""
+import json
+import os
+import pathlib
+import signal
+import statistics
+import subprocess
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+STARLING = ROOT / "build" / "starling"
+
+
+def find_program(name):
+    path = ROOT / "build" / "meson" / "tools" / name
+    if not os.access(path, os.X_OK):
+        raise SystemExit(f"bench: no {name} here; run tools/build first (bench_gloo needs Debian's libgloo-dev)")
+    return path
+
+
+def config_text(dimension, codec, kind="pairwise", overlap="on", learning_rate=0, local_steps=1, model="quadratic",
+                deadlines="deadline_min: 2s, deadline_max: 5s"):
+    return f"""
+swarm:
+  name: bench
+  model: {{kind: {model}, dimension: {dimension}}}
+  optimizer: {{kind: sgd, learning_rate: {learning_rate}, momentum: 0}}
+  local_steps: {local_steps}
+  exchange: {{kind: {kind}, codec: {codec}, carry: [params], overlap: {overlap}, {deadlines}}}
+  membership: {{probe_interval: 500ms, probe_timeout: 300ms}}
+agent:
+  checkpoint: {{every: 0s}}
+  evaluate_every: 0s
+  compute_ms: 1
+"""
+
+
+class Process:
+    """One agent with its folder, its metrics and its resident memory."""
+
+    def __init__(self, folder, name, arguments):
+        self.folder = pathlib.Path(folder) / name
+        self.folder.mkdir(parents=True)
+        self.metrics = self.folder / "metrics.jsonl"
+        command = [str(STARLING), "agent", "--name", name, "--state", str(self.folder / "state"),
+                   "--metrics", str(self.metrics), "--listen", "127.0.0.1:0", *arguments]
+        with open(self.folder / "log", "w") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, env=dict(os.environ, OMP_NUM_THREADS="1"))
+
+    def lines(self, event=None):
+        if not self.metrics.exists():
+            return []
+        found = []
+        for text in self.metrics.read_text().splitlines():
+            try:
+                line = json.loads(text)
+            except ValueError:
+                continue   # the last line of a file that grows
+            if event is None or line["event"] == event:
+                found.append(line)
+        return found
+
+    def wait_for(self, event, seconds):
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            found = self.lines(event)
+            if found:
+                return found[-1]
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.05)
+        raise SystemExit(f"bench: no '{event}' from {self.folder}; its log ends with:\n"
+                         + (self.folder / "log").read_text()[-2000:])
+
+    def peak_bytes(self):
+        for line in (pathlib.Path("/proc") / str(self.process.pid) / "status").read_text().splitlines():
+            if line.startswith("VmHWM"):
+                return int(line.split()[1]) * 1024
+        raise SystemExit("bench: no VmHWM in /proc")
+
+    def stop(self, how=signal.SIGINT):
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+            try:
+                self.process.wait(timeout=5)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+
+
+class Swarm:
+    """N agents; the first is the address the others join through."""
+
+    def __init__(self, config, agents, arguments=()):
+        self.scratch = tempfile.TemporaryDirectory(prefix="starling-bench-")
+        self.config = pathlib.Path(self.scratch.name) / "swarm.yaml"
+        self.config.write_text(config)
+        self.agents = []
+        self.add(["--config", str(self.config), *arguments])
+        self.address = self.agents[0].wait_for("start", 30)["endpoint"]
+        for _ in range(agents - 1):
+            self.add(["--config", str(self.config), "--bootstrap", self.address, *arguments])
+        for agent in self.agents:
+            agent.wait_for("joined", 60)
+
+    def add(self, arguments):
+        self.agents.append(Process(self.scratch.name, f"agent-{len(self.agents)}", arguments))
+        return self.agents[-1]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for agent in self.agents:
+            agent.stop(signal.SIGKILL)
+        self.scratch.cleanup()
+
+
+def rate(agent, field, since, until):
+    """Mean rate of a growing number of the status lines between two wall-clock times."""
+    points = []
+    for line in agent.lines("status"):
+        if since <= line["t"] <= until:
+            value = line
+            for part in field.split("."):
+                value = value[part]
+            points.append((line["t"], value))
+    if len(points) < 2:
+        raise SystemExit(f"bench: too few status lines from {agent.folder.name}")
+    (t0, v0), (t1, v1) = points[0], points[-1]
+    return (v1 - v0) / (t1 - t0)
+
+
+def spread(values):
+    return f"{statistics.median(values):.3g} ({min(values):.3g}..{max(values):.3g})"
