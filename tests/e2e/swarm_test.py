@@ -21,7 +21,7 @@ class SwarmCommand(swarm.Case):
     return process, out
 
   def test_learns_with_a_kill_and_a_join(self):
-    process, out = self.run_swarm('--agents', 4, '--steps', 700, '--kill', '2@3', '--join', '@5', '--no-baselines')
+    process, out = self.run_swarm('--agents', 4, '--steps', 720, '--kill', '2@step180', '--join', '@step250', '--no-baselines')
     self.assertEqual(self.wait_end(process, 150), 0, self.logs())
     report = json.loads((out / 'report.json').read_text())
     self.assertEqual(sorted(report), ['agents', 'alone', 'central', 'distance', 'seconds'])
@@ -30,7 +30,7 @@ class SwarmCommand(swarm.Case):
     self.assertEqual(states, ['finished', 'finished', 'killed', 'finished', 'finished'])
     killed, newcomer = report['agents'][2], report['agents'][4]
     self.assertEqual(newcomer['classes'], killed['classes'])
-    self.assertGreaterEqual(newcomer['joined_at_s'], 5)
+    self.assertGreater(newcomer['joined_at_s'], 0)
     goal = 0.93 if REAL else 0.9
     for agent in report['agents']:
       self.assertEqual(sorted(agent), ['accuracy', 'bytes_received', 'bytes_sent', 'classes', 'exchanges',
@@ -51,7 +51,7 @@ class SwarmCommand(swarm.Case):
     self.assertEqual(outside, [])
     data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)[1])
     self.assertEqual([agent['newcomer'] for agent in data['agents']], [False] * 4 + [True])
-    self.assertGreaterEqual(data['agents'][2]['killed_at_s'], 3)
+    self.assertGreater(data['agents'][2]['killed_at_s'], 0)
     self.assertIn('agent-2 was killed', data['summary'])
     for agent in data['agents']:
       self.assertGreater(len(agent['curves']['loss']), 1, agent['name'])
