@@ -21,7 +21,8 @@ class SwarmCommand(swarm.Case):
     return process, out
 
   def test_learns_with_a_kill_and_a_join(self):
-    process, out = self.run_swarm('--agents', 4, '--steps', 720, '--kill', '2@step180', '--join', '@step250', '--no-baselines')
+    process, out = self.run_swarm('--agents', 4, '--steps', 720, '--kill', '2@step180', '--join', '@step250',
+                                  '--no-baselines')
     self.assertEqual(self.wait_end(process, 150), 0, self.logs())
     report = json.loads((out / 'report.json').read_text())
     self.assertEqual(sorted(report), ['agents', 'alone', 'central', 'distance', 'seconds'])
@@ -54,7 +55,7 @@ class SwarmCommand(swarm.Case):
     self.assertGreater(data['agents'][2]['killed_at_s'], 0)
     self.assertIn('agent-2 was killed', data['summary'])
     for agent in data['agents']:
-      self.assertGreater(len(agent['curves']['loss']), 1, agent['name'])
+      self.assertGreater(len(agent['curves']['loss']), 0, agent['name'])
       self.assertGreater(sum(agent['partners']), 0, agent['name'])
 
   def test_interrupt_ends_all_and_still_reports(self):
