@@ -13,6 +13,7 @@
 
 #include "agent/config_fields.h"
 #include "agent/config_values.h"
+#include "gossip/exchange/topology.h"
 
 namespace starling {
 namespace {
@@ -131,8 +132,9 @@ void add_join(SwarmOptions& swarm, const std::string& text) {
   }
 }
 
-void add_count_flag(CLI::App* command, std::optional<uint64_t>& target, const char* flag, uint64_t min,
-                    const char* doc) {
+// Into a uint64_t, or an optional one.
+template <typename Target>
+void add_count_flag(CLI::App* command, Target& target, const char* flag, uint64_t min, const char* doc) {
   command->add_option_function<std::string>(flag, [&target, flag, min](const std::string& text) {
     try {
       target = CountValue{min, UINT64_MAX}.read(scalar_tree(text));
@@ -172,6 +174,24 @@ void add_files(CLI::App& app, Cli& cli) {
   CLI::App* check = app.add_subcommand("check", "reads a config and says what is wrong with it");
   check->add_option("file,--config", cli.config_path, "YAML file")->type_name("")->required();
   check->callback([&cli] { cli.command = CommandKind::kCheck; });
+}
+
+void add_topology(CLI::App& app, Cli& cli) {
+  CLI::App* command =
+      app.add_subcommand("topology", "what a communication graph costs, how fast it averages, and its picture");
+  TopologyOptions& topology = cli.topology;
+  std::string kinds = "all";
+  for (const std::string& name : topology_names()) kinds += " | " + name;
+  command->add_option("--kind", topology.kind, kinds + "; without it all are compared")->type_name("");
+  add_count_flag(command, topology.agents, "--agents", 0, "how many; 16, or those that the file names");
+  add_count_flag(command, topology.degree, "--degree", 0, "neighbors of each agent, for --kind regular; 4");
+  add_count_flag(command, topology.rng_seed, "--seed", 0, "of the random kinds; 1");
+  add_count_flag(command, topology.params, "--params", 0, "numbers in the model; 10000000");
+  command->add_option("--codec", topology.codec, "fp32 | bf16 | modulo8")->type_name("");
+  command->add_option("--file", topology.file, "edges for --kind file: two names a line, # for comments")
+      ->type_name("");
+  command->add_option("--svg", topology.svg, "draws into this file, not into the terminal")->type_name("");
+  command->callback([&cli] { cli.command = CommandKind::kTopology; });
 }
 
 std::string suggest(const std::string& wrong, const std::vector<std::string>& words) {
@@ -232,6 +252,7 @@ Cli parse_cli(int argc, const char* const* argv, const std::string& program) {
   add_bootstrap(app, cli);
   add_swarm(app, cli);
   add_files(app, cli);
+  add_topology(app, cli);
   app.footer("A first swarm:\n  starling init --task digits swarm.yaml\n"
              "  starling agent --config swarm.yaml --data FOLDER\n"
              "  starling agent --bootstrap HOST:PORT --data FOLDER     on every further machine");

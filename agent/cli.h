@@ -8,7 +8,8 @@
 
 namespace starling {
 
-enum class CommandKind { kAgent, kBootstrap, kSwarm, kInit, kCheck, kShown };  // kShown: help, version or a usage error
+// kShown: help, version or a usage error
+enum class CommandKind { kAgent, kBootstrap, kSwarm, kInit, kCheck, kTopology, kShown };
 
 struct Cli {
   CommandKind command = CommandKind::kShown;
@@ -19,6 +20,7 @@ struct Cli {
   std::string log_level = "info";       // --log-level, else STARLING_LOG_LEVEL
   SwarmOptions swarm;
   std::string init_task, init_path;
+  TopologyOptions topology;
 };
 
 // Prints help, version and usage errors itself. `program` is the path of this binary, for starting agents with.

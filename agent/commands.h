@@ -40,4 +40,18 @@ int run_swarm_command(const SwarmOptions& options);
 // init --task digits FILE: writes a commented config. Never overwrites.
 int run_init_command(const std::string& task, const std::string& path);
 
+struct TopologyOptions {
+  std::string kind;                    // --kind; empty: "file" where there is a file, else "all"
+  std::optional<uint64_t> agents;      // --agents; absent: as many as the file names, else 16
+  std::optional<uint64_t> degree;      // --degree, of regular
+  uint64_t rng_seed = 1;               // --seed
+  uint64_t params = 10'000'000;        // --params: the size of the model, for the bytes
+  std::string codec = "fp32";          // --codec
+  std::string file;                    // --file: edges by name
+  std::string svg;                     // --svg FILE; empty: draws in the terminal
+};
+
+// Prints what a graph costs and how fast it averages, and draws it; "all" prints a line for each kind.
+int run_topology_command(const TopologyOptions& options);
+
 }  // namespace starling

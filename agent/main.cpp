@@ -40,6 +40,7 @@ int run(const Cli& cli) {
       load_config(cli.config_path, {});
       std::printf("%s: ok\n", cli.config_path.c_str());
       return 0;
+    case CommandKind::kTopology: return run_topology_command(cli.topology);
     case CommandKind::kShown: return cli.exit_status;
   }
   return 2;

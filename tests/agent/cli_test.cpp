@@ -115,12 +115,33 @@ TEST(Cli, ReadsInitAndCheck) {
   EXPECT_EQ(parse({"check", "--config", "a.yaml"}).cli.command, CommandKind::kCheck);
 }
 
+TEST(Cli, ReadsTheTopologyCommand) {
+  const Parsed p = parse({"topology", "--kind", "regular", "--agents", "12", "--degree=3", "--seed", "7", "--params",
+                          "1000", "--codec", "bf16", "--file", "f", "--svg", "s"});
+  ASSERT_EQ(p.cli.command, CommandKind::kTopology) << p.err;
+  const TopologyOptions& topology = p.cli.topology;
+  EXPECT_EQ(topology.kind, "regular");
+  EXPECT_EQ(topology.agents, 12u);
+  EXPECT_EQ(topology.degree, 3u);
+  EXPECT_EQ(topology.rng_seed, 7u);
+  EXPECT_EQ(topology.params, 1000u);
+  EXPECT_EQ(topology.codec, "bf16");
+  EXPECT_EQ(topology.file, "f");
+  EXPECT_EQ(topology.svg, "s");
+  const TopologyOptions plain = parse({"topology"}).cli.topology;
+  EXPECT_FALSE(plain.agents.has_value() || plain.degree.has_value());
+  EXPECT_EQ(plain.kind + plain.file + plain.svg, "");
+  EXPECT_EQ(plain.rng_seed, 1u);
+  EXPECT_EQ(plain.params, 10'000'000u);
+  EXPECT_EQ(plain.codec, "fp32");
+}
+
 TEST(Cli, PrintsHelpAndVersion) {
   for (const auto& arguments : std::vector<std::vector<const char*>>{{}, {"--help"}}) {
     const Parsed p = parse(arguments);
     EXPECT_EQ(p.cli.command, CommandKind::kShown);
     EXPECT_EQ(p.cli.exit_status, 0);
-    for (const char* name : {"init", "agent", "bootstrap", "swarm", "check"}) {
+    for (const char* name : {"init", "agent", "bootstrap", "swarm", "check", "topology"}) {
       EXPECT_NE(p.out.find(std::string("\n  ") + name), std::string::npos) << name << "\n" << p.out;
     }
   }
@@ -155,6 +176,12 @@ TEST(Cli, UsageErrorsSayWhatWasMeant) {
       {{"swarm", "--config", "f", "--out", "o", "--kill", "x@step5"},
        "starling: --kill: expected AGENT@SECONDS such as 2@8, or AGENT@stepN (agents count from 0), found 'x@step5'\n"
        "(starling swarm --help lists what there is)\n"},
+      {{"topology", "--agents", "few"},
+       "starling: --agents: expected a whole number, 0 or more, found 'few'\n"
+       "(starling topology --help lists what there is)\n"},
+      {{"topology", "--knid=ring"},
+       "starling: 'starling topology' has no flag --knid; did you mean '--kind'?\n"
+       "(starling topology --help lists what there is)\n"},
       {{"swarm", "--config", "f"}, "starling: --out is required\n(starling swarm --help lists what there is)\n"},
   };
   for (const auto& [arguments, expected] : cases) {
