@@ -30,6 +30,11 @@ void Pairwise::Impl::on_propose(const PeerId& from, uint64_t generation, const P
   const ExchangeId& xid = propose.xid;
   if (xid.proposer != from || xid.generation != generation || !share_is_sane(propose.offer)) return ignore();
   if (voter.seen(xid)) return ignore();
+  if (retracted && waiting.size() < kWaitingMax) {
+    std::erase_if(waiting, [&](const Waiting& one) { return one.from == from; });
+    waiting.push_back({from, generation, propose});
+    return;
+  }
 
   std::vector<ExchangeId> superseded;   // whoever proposes anew has given up what it proposed before
   ExchangeId crossing{};
@@ -62,7 +67,7 @@ void Pairwise::Impl::on_propose(const PeerId& from, uint64_t generation, const P
   STARLING_CHECK(voter.accept(xid));
   ++counters.accepted;
   const Duration announced = std::chrono::milliseconds(propose.deadline_ms);
-  Exchange& exchange = add_exchange(xid, from, budget.take(),
+  PairExchange& exchange = add_exchange(xid, from, budget.take(),
                                     std::clamp(announced, options.deadline_min, options.deadline_max));
   exchange.agreed = true;
   exchange.peer_generation = generation;
@@ -84,7 +89,7 @@ void Pairwise::Impl::on_commit(const PeerId& from, const Commit& commit) {
     case CommitVoter::OnCommit::kIgnore:
       return ignore();
     case CommitVoter::OnCommit::kApply: {
-      Exchange* exchange = find(commit.xid, from);
+      PairExchange* exchange = find(commit.xid, from);
       STARLING_CHECK(exchange != nullptr);
       finish_applied(*exchange, terms);
       break;
@@ -100,14 +105,14 @@ void Pairwise::Impl::on_commit(const PeerId& from, const Commit& commit) {
 void Pairwise::Impl::on_abort(const PeerId& from, uint64_t generation, const Abort& abort) {
   const bool own = abort.xid.proposer == from && abort.xid.generation <= generation;
   if (!own || !voter.on_abort(abort.xid)) return ignore();
-  Exchange* exchange = find(abort.xid, from);
+  PairExchange* exchange = find(abort.xid, from);
   STARLING_CHECK(exchange != nullptr);
   finish_failed(*exchange, ExchangeOutcome::kFailed);
   retry_votes();
 }
 
 // Votes when the whole payload was judged, or when the time for it has come, with what has passed.
-void Pairwise::Impl::try_vote(Exchange& exchange) {
+void Pairwise::Impl::try_vote(PairExchange& exchange) {
   const TimePoint now = clock.now();
   if (exchange.vote) return;
   if (now >= exchange.deadline_at) return drop_out(exchange);
@@ -125,6 +130,7 @@ void Pairwise::Impl::try_vote(Exchange& exchange) {
   if (!pass_guard(exchange, passed)) return drop_out(exchange);
   STARLING_CHECK(voter.vote(exchange.xid, {passed, exchange.scale}));
   exchange.vote = passed;
+  exchange.voted_at = now;
   exchange.query_at = now + 2 * exchange.deadline;
   exchange.query_backoff = std::min(exchange.deadline, kRepeatMax);
   exchange.credit_repeat_at = TimePoint::max();
@@ -132,7 +138,7 @@ void Pairwise::Impl::try_vote(Exchange& exchange) {
 }
 
 // Before the vote: the proposer is told so that it need not wait.
-void Pairwise::Impl::drop_out(Exchange& exchange) {
+void Pairwise::Impl::drop_out(PairExchange& exchange) {
   STARLING_CHECK(voter.leave(exchange.xid));
   outbox.send(exchange.peer, Busy{exchange.xid, 0});
   finish_failed(exchange, ExchangeOutcome::kFailed);

@@ -9,7 +9,7 @@
 
 namespace starling {
 
-void Pairwise::Impl::send_blocks(Exchange& exchange) {
+void Pairwise::Impl::send_blocks(PairExchange& exchange) {
   if (exchange.initiated && decider.vote(exchange.xid.counter) != nullptr) return;   // it has chosen already
   const size_t limit = std::min<size_t>(exchange.send_credit, exchange.blocks.count());
   for (; exchange.send_next < limit; ++exchange.send_next) {
@@ -21,13 +21,13 @@ void Pairwise::Impl::send_blocks(Exchange& exchange) {
 }
 
 void Pairwise::Impl::on_credit(const PeerId& from, const Credit& credit) {
-  Exchange* exchange = find(credit.xid, from);
+  PairExchange* exchange = find(credit.xid, from);
   if (exchange == nullptr) return ignore();
   exchange->send_credit = std::max(exchange->send_credit, credit.credit);
   if (exchange->agreed) send_blocks(*exchange);
 }
 
-void Pairwise::Impl::grant_credit(Exchange& exchange) {
+void Pairwise::Impl::grant_credit(PairExchange& exchange) {
   if (exchange.vote) return;
   const std::optional<uint32_t> credit = exchange.blocks.next_credit();
   if (credit) outbox.send(exchange.peer, Credit{exchange.xid, *credit});
@@ -36,7 +36,7 @@ void Pairwise::Impl::grant_credit(Exchange& exchange) {
 }
 
 void Pairwise::Impl::on_block(const PeerId& from, const BlockPayload& block, const SharedBytes& payload) {
-  if (Exchange* exchange = find(block.xid, from)) return receive(*exchange, block, payload);
+  if (PairExchange* exchange = find(block.xid, from)) return receive(*exchange, block, payload);
   for (Late& entry : late) {
     if (entry.xid == block.xid && entry.peer == from) entry.last_arrival = clock.now();
   }
@@ -46,7 +46,7 @@ void Pairwise::Impl::on_block(const PeerId& from, const BlockPayload& block, con
   if (!stashed) ignore();
 }
 
-void Pairwise::Impl::receive(Exchange& exchange, const BlockPayload& block, const SharedBytes& payload) {
+void Pairwise::Impl::receive(PairExchange& exchange, const BlockPayload& block, const SharedBytes& payload) {
   const bool expected = block.stage == 0 && block.index < exchange.blocks.count() && !exchange.vote &&
                         exchange.blocks.verdict(block.index) == BlockVerdict::kMissing;
   if (!expected) return ignore();
@@ -61,7 +61,7 @@ void Pairwise::Impl::receive(Exchange& exchange, const BlockPayload& block, cons
 }
 
 // The job owns all it reads: the exchange may end, and this object die, before it runs. The codec may not.
-void Pairwise::Impl::judge(Exchange& exchange, uint32_t index) {
+void Pairwise::Impl::judge(PairExchange& exchange, uint32_t index) {
   struct Job {
     std::shared_ptr<const Snapshot> own;
     SharedBytes payload;
@@ -70,12 +70,12 @@ void Pairwise::Impl::judge(Exchange& exchange, uint32_t index) {
   };
   auto job = std::make_shared<Job>(Job{exchange.own, exchange.blocks.payload(index)});
   auto run = [job, &codec = codec, index, element_count = layout.blocks[index].element_count] {
-    if (codec.check(job->payload.span(), element_count) != PayloadStatus::kOk) return;
     const Bytes own = job->own->blocks[index].span();
     switch (codec.pair(own, job->payload.span(), element_count, &job->stats)) {
       case PairStatus::kOk: job->verdict = BlockVerdict::kPassed; break;
       case PairStatus::kWrapped: job->verdict = BlockVerdict::kWrapped; break;
       case PairStatus::kStepsApart: job->verdict = BlockVerdict::kStepsApart; break;
+      case PairStatus::kRefused: break;
     }
   };
   auto done = [this, job, still_here = std::weak_ptr<int>(alive), xid = exchange.xid, index] {
@@ -91,7 +91,7 @@ void Pairwise::Impl::on_judged(const ExchangeId& xid, uint32_t index, BlockVerdi
   if (verdict == BlockVerdict::kStepsApart) ++counters.blocks_steps_apart;
   const auto it = exchanges.find(xid);
   if (it == exchanges.end()) return;
-  Exchange& exchange = it->second;
+  PairExchange& exchange = it->second;
   exchange.blocks.judged(index, verdict, stats);
   if (exchange.initiated) {
     try_decide(exchange);
@@ -101,7 +101,7 @@ void Pairwise::Impl::on_judged(const ExchangeId& xid, uint32_t index, BlockVerdi
 }
 
 // rms over the params' elements in `blocks`; negative where these hold no params.
-double Pairwise::Impl::distance(const Exchange& exchange, const Bitmap& blocks) const {
+double Pairwise::Impl::distance(const PairExchange& exchange, const Bitmap& blocks) const {
   double sum = 0;
   size_t elements = 0;
   for (size_t i = 0; i < std::min(options.param_blocks, exchange.blocks.count()); ++i) {
@@ -112,7 +112,7 @@ double Pairwise::Impl::distance(const Exchange& exchange, const Bitmap& blocks) 
   return elements > 0 ? std::sqrt(sum / static_cast<double>(elements)) : -1;
 }
 
-bool Pairwise::Impl::pass_guard(Exchange& exchange, const Bitmap& blocks) {
+bool Pairwise::Impl::pass_guard(PairExchange& exchange, const Bitmap& blocks) {
   exchange.distance = distance(exchange, blocks);
   if (exchange.distance < 0) return true;   // NaN is not
   exchange.scale = guard.scale(exchange.distance);
@@ -123,7 +123,7 @@ bool Pairwise::Impl::pass_guard(Exchange& exchange, const Bitmap& blocks) {
 
 // Cheap: looks at payload headers. Whatever became of the exchange: a block that wraps again and again would
 // otherwise never get the step it needs.
-void Pairwise::Impl::learn(const Exchange& exchange) {
+void Pairwise::Impl::learn(const PairExchange& exchange) {
   for (size_t i = 0; i < exchange.blocks.count(); ++i) {
     PairStatus status = PairStatus::kOk;
     switch (exchange.blocks.verdict(i)) {

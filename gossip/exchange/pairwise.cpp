@@ -28,16 +28,16 @@ Pairwise::Impl::Impl(const PairwiseOptions& options, const Layout& layout, const
 
 // ---- exchanges ----
 
-Exchange& Pairwise::Impl::add_exchange(const ExchangeId& xid, const PeerId& peer, double own_offer,
+PairExchange& Pairwise::Impl::add_exchange(const ExchangeId& xid, const PeerId& peer, double own_offer,
                                        Duration deadline) {
   const TimePoint now = clock.now();
-  Exchange exchange{.xid = xid, .peer = peer, .own = snapshot, .own_offer = own_offer, .started_at = now,
+  PairExchange exchange{.xid = xid, .peer = peer, .own = snapshot, .own_offer = own_offer, .started_at = now,
                     .deadline_at = now + deadline, .deadline = deadline,
                     .blocks = PeerBlocks(layout.blocks.size(), window)};
   return exchanges.emplace(xid, std::move(exchange)).first->second;
 }
 
-Exchange* Pairwise::Impl::find(const ExchangeId& xid, const PeerId& from) {
+PairExchange* Pairwise::Impl::find(const ExchangeId& xid, const PeerId& from) {
   const auto it = exchanges.find(xid);
   return it != exchanges.end() && it->second.peer == from ? &it->second : nullptr;
 }
@@ -48,7 +48,7 @@ bool Pairwise::Impl::under_way_with(const PeerId& peer) const {
   return open || decider.waits_for_ack_from(peer);
 }
 
-void Pairwise::Impl::report(const Exchange& exchange, ExchangeOutcome outcome, uint32_t blocks_mixed) {
+void Pairwise::Impl::report(const PairExchange& exchange, ExchangeOutcome outcome, uint32_t blocks_mixed) {
   if (reports.size() >= kReportsMax) reports.erase(reports.begin());
   ExchangeReport& report = reports.emplace_back();
   report.peer = exchange.peer;
@@ -65,7 +65,7 @@ void Pairwise::Impl::report(const Exchange& exchange, ExchangeOutcome outcome, u
 }
 
 // Decided: the delta is queued and the exchange is gone from here on.
-void Pairwise::Impl::finish_applied(Exchange& exchange, const CommitTerms& terms) {
+void Pairwise::Impl::finish_applied(PairExchange& exchange, const CommitTerms& terms) {
   learn(exchange);
   const double gain = terms.scale * std::min(exchange.own_offer, exchange.peer_offer);
   const double proposer_mass = exchange.initiated ? exchange.own->mass : exchange.peer_mass;
@@ -74,7 +74,10 @@ void Pairwise::Impl::finish_applied(Exchange& exchange, const CommitTerms& terms
 
   const bool late_blocks = exchange.blocks.late_outside(terms.blocks);
   PairDelta& delta = decided.emplace_back();
-  delta.own = exchange.own;
+  delta.own.resize(layout.blocks.size());
+  for (size_t i = 0; i < layout.blocks.size(); ++i) {
+    if (test_bit(terms.blocks, i)) delta.own[i] = exchange.own->blocks[i];
+  }
   delta.peer = exchange.blocks.take(terms.blocks);
   delta.blocks = terms.blocks;
   delta.coefficient = exchange.initiated ? both.proposer : both.acceptor;
@@ -89,7 +92,7 @@ void Pairwise::Impl::finish_applied(Exchange& exchange, const CommitTerms& terms
 }
 
 // Over, and nothing was applied: its share can be offered again.
-void Pairwise::Impl::finish_failed(Exchange& exchange, ExchangeOutcome outcome) {
+void Pairwise::Impl::finish_failed(PairExchange& exchange, ExchangeOutcome outcome) {
   learn(exchange);
   if (exchange.holds_share) budget.give_back(exchange.own_offer);
   if (outcome == ExchangeOutcome::kFailed) ++counters.failed;
@@ -99,15 +102,27 @@ void Pairwise::Impl::finish_failed(Exchange& exchange, ExchangeOutcome outcome) 
 
 // ---- boundary ----
 
+void Pairwise::Impl::retract() {
+  retracted = snapshot != nullptr;
+  snapshot = nullptr;
+}
+
 void Pairwise::Impl::publish(std::shared_ptr<const Snapshot> next) {
-  if (next == nullptr) {   // nothing to share any more: exchanges under way end with the snapshots they have
-    snapshot = nullptr;
-    return;
+  const bool had_one = snapshot != nullptr || retracted;
+  retracted = false;
+  const std::vector<Waiting> came_meanwhile = std::exchange(waiting, {});
+  snapshot = nullptr;
+  if (next != nullptr) {   // else nothing to share any more: exchanges under way end with the snapshots they have
+    adopt(std::move(next), had_one);
   }
+  for (const Waiting& one : came_meanwhile) on_propose(one.from, one.generation, one.propose);
+}
+
+void Pairwise::Impl::adopt(std::shared_ptr<const Snapshot> next, bool had_one) {
   STARLING_CHECK(next->blocks.size() == layout.blocks.size());
   STARLING_CHECK(mass_is_sane(next->mass));
   const TimePoint now = clock.now();
-  if (snapshot != nullptr) publish_interval = now - published_at;
+  if (had_one) publish_interval = now - published_at;
   published_at = now;
   snapshot = std::move(next);
 
@@ -131,6 +146,7 @@ void Pairwise::Impl::forget(const PeerId& peer) {
   for (const ExchangeId& xid : gone) finish_failed(exchanges.at(xid), ExchangeOutcome::kFailed);
   std::erase_if(commits, [&](const auto& entry) { return entry.second.acceptor == peer; });
   std::erase_if(late, [&](const Late& entry) { return entry.peer == peer; });
+  std::erase_if(waiting, [&](const Waiting& one) { return one.from == peer; });
   stash.forget(peer);
   retry_votes();
 }
@@ -169,7 +185,7 @@ void Pairwise::Impl::handle(const PeerId& from, uint64_t generation, const Messa
 
 // ---- time ----
 
-TimePoint Pairwise::Impl::next_event(const Exchange& exchange) {
+TimePoint Pairwise::Impl::next_event(const PairExchange& exchange) {
   if (exchange.vote) return exchange.query_at;
   return std::min(exchange.initiated ? exchange.deadline_at : exchange.vote_at, exchange.credit_repeat_at);
 }
@@ -197,7 +213,7 @@ void Pairwise::Impl::tick() {
   stash.expire(now);
 }
 
-void Pairwise::Impl::tick_exchange(Exchange& exchange) {
+void Pairwise::Impl::tick_exchange(PairExchange& exchange) {
   const TimePoint now = clock.now();
   if (exchange.vote) {
     outbox.send(exchange.peer, Query{exchange.xid});
@@ -219,13 +235,34 @@ void Pairwise::Impl::tick_exchange(Exchange& exchange) {
 // ---- the public face ----
 
 Pairwise::Pairwise(const PairwiseOptions& options, const Layout& layout, const Codec& codec, Worker& worker,
-                   const Clock& clock, Outbox& outbox)
-    : impl_(std::make_unique<Impl>(options, layout, codec, worker, clock, outbox)) {}
+                   const Clock& clock, Outbox& outbox, Company* company)
+    : impl_(std::make_unique<Impl>(options, layout, codec, worker, clock, outbox)) {
+  impl_->company = company;
+}
 Pairwise::~Pairwise() = default;
 
 void Pairwise::publish(std::shared_ptr<const Snapshot> snapshot) { impl_->publish(std::move(snapshot)); }
+void Pairwise::retract() { impl_->retract(); }
 bool Pairwise::propose(const PeerId& peer) { return impl_->propose(peer); }
-bool Pairwise::proposing() const { return impl_->decider.is_open(impl_->last_counter); }
+std::optional<TimePoint> Pairwise::serving_until() const {
+  std::optional<TimePoint> until;
+  if (impl_->payload_bytes_total <= Impl::kSpareBytes) return until;
+  for (const auto& [xid, exchange] : impl_->exchanges) {
+    if (exchange.initiated) continue;
+    // A decision takes no longer than all before it did; a lost one may take for ever.
+    const TimePoint usual_end = exchange.vote ? exchange.voted_at + (exchange.voted_at - exchange.started_at)
+                                              : exchange.deadline_at;
+    const TimePoint end = std::min(usual_end, exchange.deadline_at);
+    if (end > impl_->clock.now()) until = std::max(until.value_or(end), end);
+  }
+  return until;
+}
+bool Pairwise::begin() {
+  STARLING_CHECK(impl_->company != nullptr);
+  const std::optional<PeerId> partner = impl_->company->choose();
+  return partner && impl_->propose(*partner);
+}
+bool Pairwise::under_way() const { return impl_->decider.is_open(impl_->last_counter); }
 void Pairwise::handle(const PeerId& from, uint64_t generation, const Message& message,
                       const SharedBytes& payload) {
   impl_->handle(from, generation, message, payload);

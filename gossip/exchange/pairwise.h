@@ -23,9 +23,7 @@
 
 #include "compression/codec.h"
 #include "compression/layout.h"
-#include "gossip/clock.h"
-#include "gossip/exchange/snapshot.h"
-#include "gossip/net/message.h"
+#include "gossip/exchange/exchange.h"
 #include "gossip/net/outbox.h"
 #include "gossip/rng.h"
 #include "gossip/worker.h"
@@ -48,44 +46,36 @@ struct PairwiseCounters {
   uint64_t messages_ignored = 0;    // for exchanges unknown or long over
 };
 
-class Pairwise {
+class Pairwise final : public Exchange {
  public:
-  // All references must outlive the object. `codec` is used from worker jobs only.
+  // All references must outlive the object. `codec` is used from worker jobs only. `company` names the partners of
+  // begin(); null where only propose() is called.
   Pairwise(const PairwiseOptions& options, const Layout& layout, const Codec& codec, Worker& worker,
-           const Clock& clock, Outbox& outbox);
-  ~Pairwise();
+           const Clock& clock, Outbox& outbox, Company* company = nullptr);
+  ~Pairwise() override;
   Pairwise(const Pairwise&) = delete;
   Pairwise& operator=(const Pairwise&) = delete;
-
-  // A new boundary: from now on exchanges use this snapshot. Those begun on older snapshots go on with theirs.
-  // Null: share nothing until the next one; proposals are answered BUSY.
-  void publish(std::shared_ptr<const Snapshot> snapshot);
 
   // Begins an exchange with `peer`. False: no snapshot yet, its budget is spent, or one with this peer is under way.
   bool propose(const PeerId& peer);
 
-  // The exchange this agent initiated last is neither decided nor given up.
-  bool proposing() const;
+  void publish(std::shared_ptr<const Snapshot> snapshot) override;   // null: proposals are answered BUSY
+  void retract() override;                                           // proposals wait for the next snapshot
+  std::optional<TimePoint> serving_until() const override;
+  bool begin() override;                                             // propose() to a partner of the company's choice
+  bool under_way() const override;
+  void handle(const PeerId& from, uint64_t generation, const Message& message, const SharedBytes& payload) override;
+  void tick() override;                       // deadlines, repeats
+  TimePoint next_deadline() const override;
+  void forget(const PeerId& peer) override;   // exchanges with its old life end, in doubt ones are dropped
+  std::vector<PairDelta> take_decided() override;
+  std::vector<ExchangeReport> take_reports() override;
+  bool idle() const override;                 // nothing open, in doubt or waiting for an ACK
+  const std::vector<BlockState>& block_states() const override;
+  void set_block_states(std::vector<BlockState> states) override;
+  bool retries() const override { return true; }
 
-  // Any message of the pairwise group; others are ignored. `from` and `generation` are the frame's sender.
-  void handle(const PeerId& from, uint64_t generation, const Message& message, const SharedBytes& payload);
-  void tick();                                // deadlines, repeats
-  TimePoint next_deadline() const;            // when tick() has something to do next
-
-  // A peer was reaped or came back with a new generation: exchanges with its old life end, in doubt ones are dropped.
-  void forget(const PeerId& peer);
-
-  // Decided and not yet handed out: the caller applies them all at its boundary, in this order.
-  std::vector<PairDelta> take_decided();
-  std::vector<ExchangeReport> take_reports();
   bool in_doubt() const;                      // waits for somebody's decision
-  bool idle() const;                          // nothing open, in doubt or waiting for an ACK
-
-  // Codec memory per block, learned from the pairings; the encoder of the next snapshot reads it. Changes on the
-  // control thread: copy it before a job that encodes.
-  const std::vector<BlockState>& block_states() const;
-  void set_block_states(std::vector<BlockState> states);   // from a checkpoint
-
   const PairwiseCounters& counters() const;
   Duration current_deadline() const;          // of the next exchange this agent begins
 

@@ -18,7 +18,7 @@
 namespace starling {
 
 // One exchange until it is decided. The proposer's ends with its decision; the acceptor's lives on in doubt.
-struct Exchange {
+struct PairExchange {
   ExchangeId xid;
   PeerId peer;
   bool initiated = false;
@@ -43,6 +43,7 @@ struct Exchange {
 
   TimePoint vote_at;                // acceptor: votes with what it has
   std::optional<Bitmap> vote;       // acceptor: in doubt
+  TimePoint voted_at;
   TimePoint query_at;
   Duration query_backoff{};
 
@@ -56,20 +57,22 @@ struct Pairwise::Impl {
        const Clock& clock, Outbox& outbox);
 
   // pairwise.cpp
-  Exchange& add_exchange(const ExchangeId& xid, const PeerId& peer, double own_offer, Duration deadline);
-  Exchange* find(const ExchangeId& xid, const PeerId& from);
+  PairExchange& add_exchange(const ExchangeId& xid, const PeerId& peer, double own_offer, Duration deadline);
+  PairExchange* find(const ExchangeId& xid, const PeerId& from);
   bool under_way_with(const PeerId& peer) const;
   void handle(const PeerId& from, uint64_t generation, const Message& message, const SharedBytes& payload);
   void tick();
-  void tick_exchange(Exchange& exchange);
+  void tick_exchange(PairExchange& exchange);
   TimePoint next_deadline() const;
-  static TimePoint next_event(const Exchange& exchange);
+  static TimePoint next_event(const PairExchange& exchange);
   void publish(std::shared_ptr<const Snapshot> snapshot);
+  void adopt(std::shared_ptr<const Snapshot> next, bool had_one);
+  void retract();
   void forget(const PeerId& peer);
   bool same_life(const PeerId& from, uint64_t generation);
-  void finish_applied(Exchange& exchange, const CommitTerms& terms);
-  void finish_failed(Exchange& exchange, ExchangeOutcome outcome);
-  void report(const Exchange& exchange, ExchangeOutcome outcome, uint32_t blocks_mixed);
+  void finish_applied(PairExchange& exchange, const CommitTerms& terms);
+  void finish_failed(PairExchange& exchange, ExchangeOutcome outcome);
+  void report(const PairExchange& exchange, ExchangeOutcome outcome, uint32_t blocks_mixed);
   void ignore() { ++counters.messages_ignored; }
 
   // proposer.cpp
@@ -80,11 +83,11 @@ struct Pairwise::Impl {
   void on_query(const PeerId& from, const Query& query);
   void on_ack(const PeerId& from, const CommitAck& ack);
   void answer(const PeerId& to, const ExchangeId& xid, CommitAnswer what);
-  void try_decide(Exchange& exchange);
-  void give_up(Exchange& exchange, ExchangeOutcome outcome);   // ends it undecided and tells the acceptor
+  void try_decide(PairExchange& exchange);
+  void give_up(PairExchange& exchange, ExchangeOutcome outcome);   // ends it undecided and tells the acceptor
   void send_commit(uint64_t counter);
   void tick_commits();
-  void watch_late(const Exchange& exchange);
+  void watch_late(const PairExchange& exchange);
   void tick_late();
 
   // acceptor.cpp
@@ -92,25 +95,27 @@ struct Pairwise::Impl {
   std::optional<uint32_t> busy_for_ms(const Propose& propose) const;
   void on_commit(const PeerId& from, const Commit& commit);
   void on_abort(const PeerId& from, uint64_t generation, const Abort& abort);
-  void try_vote(Exchange& exchange);
-  void drop_out(Exchange& exchange);
+  void try_vote(PairExchange& exchange);
+  void drop_out(PairExchange& exchange);
   void retry_votes();
 
   // blocks.cpp
   void on_block(const PeerId& from, const BlockPayload& block, const SharedBytes& payload);
   void on_credit(const PeerId& from, const Credit& credit);
-  void receive(Exchange& exchange, const BlockPayload& block, const SharedBytes& payload);
-  void judge(Exchange& exchange, uint32_t index);
+  void receive(PairExchange& exchange, const BlockPayload& block, const SharedBytes& payload);
+  void judge(PairExchange& exchange, uint32_t index);
   void on_judged(const ExchangeId& xid, uint32_t index, BlockVerdict verdict, const PairStats& stats);
-  void send_blocks(Exchange& exchange);
-  void grant_credit(Exchange& exchange);
-  double distance(const Exchange& exchange, const Bitmap& blocks) const;
-  bool pass_guard(Exchange& exchange, const Bitmap& blocks);   // sets distance and scale; false: refuse
-  void learn(const Exchange& exchange);
+  void send_blocks(PairExchange& exchange);
+  void grant_credit(PairExchange& exchange);
+  double distance(const PairExchange& exchange, const Bitmap& blocks) const;
+  bool pass_guard(PairExchange& exchange, const Bitmap& blocks);   // sets distance and scale; false: refuse
+  void learn(const PairExchange& exchange);
 
   static constexpr size_t kReportsMax = 4096;     // kept for a caller that does not fetch them
   static constexpr size_t kLateMax = 64;
+  static constexpr size_t kWaitingMax = 16;
   static constexpr size_t kEagerBytesMax = 64 * 1024;
+  static constexpr size_t kSpareBytes = 4 << 20;  // a snapshot twice in memory is no matter below this
   static constexpr double kVoteFraction = 0.6;    // of the deadline: the vote must reach the proposer in time
   static constexpr int kCreditRepeats = 8;        // per deadline, while nothing comes
   static constexpr Duration kRepeatMin = std::chrono::milliseconds(20);
@@ -122,12 +127,20 @@ struct Pairwise::Impl {
   Worker& worker;
   const Clock& clock;
   Outbox& outbox;
+  Company* company = nullptr;
 
   std::vector<size_t> payload_bytes;   // by block
   size_t payload_bytes_total = 0;
   uint32_t window = 2;                 // blocks in flight towards this agent, per exchange
 
   std::shared_ptr<const Snapshot> snapshot;
+  bool retracted = false;              // the next snapshot is being encoded
+  struct Waiting {
+    PeerId from;
+    uint64_t generation = 0;
+    Propose propose;
+  };
+  std::vector<Waiting> waiting;        // proposals that came meanwhile
   TimePoint published_at;
   Duration publish_interval{};
   SnapshotBudget budget;
@@ -136,7 +149,7 @@ struct Pairwise::Impl {
   CommitDecider decider;
   CommitVoter voter;
   uint64_t last_counter = 0;
-  std::map<ExchangeId, Exchange> exchanges;
+  std::map<ExchangeId, PairExchange> exchanges;
 
   // Commits without an ACK: when to say them again.
   struct Repeat {

@@ -17,7 +17,7 @@ bool Pairwise::Impl::propose(const PeerId& peer) {
   // Whole milliseconds on the wire: this side waits for exactly what it announces.
   const auto deadline_ms = std::chrono::ceil<std::chrono::milliseconds>(deadline.current());
   const ExchangeId xid{options.self, options.generation, ++last_counter};
-  Exchange& exchange = add_exchange(xid, peer, offer, deadline_ms);
+  PairExchange& exchange = add_exchange(xid, peer, offer, deadline_ms);
   exchange.initiated = true;
   decider.open(xid.counter, peer);
   ++counters.initiated;
@@ -33,7 +33,7 @@ bool Pairwise::Impl::propose(const PeerId& peer) {
 }
 
 void Pairwise::Impl::on_accept(const PeerId& from, uint64_t generation, const Accept& accept) {
-  Exchange* exchange = find(accept.xid, from);
+  PairExchange* exchange = find(accept.xid, from);
   if (exchange == nullptr || !exchange->initiated || exchange->agreed) return ignore();
   if (!share_is_sane(accept.offer) || !mass_is_sane(accept.mass)) {
     ignore();
@@ -51,7 +51,7 @@ void Pairwise::Impl::on_accept(const PeerId& from, uint64_t generation, const Ac
 }
 
 void Pairwise::Impl::on_busy(const PeerId& from, const Busy& busy) {
-  Exchange* exchange = find(busy.xid, from);
+  PairExchange* exchange = find(busy.xid, from);
   if (exchange == nullptr || !exchange->initiated) return ignore();
   ++counters.busy_received;
   decider.abort(busy.xid.counter);   // the acceptor left before any vote: no need to tell it
@@ -61,7 +61,7 @@ void Pairwise::Impl::on_busy(const PeerId& from, const Busy& busy) {
 void Pairwise::Impl::on_have(const PeerId& from, const Have& have) {
   if (have.xid.proposer != options.self) return ignore();
   const bool own_life = have.xid.generation == options.generation;
-  Exchange* exchange = find(have.xid, from);
+  PairExchange* exchange = find(have.xid, from);
   const bool readable = fits(have.blocks, layout.blocks.size()) && scale_is_sane(have.scale);
   if (exchange != nullptr && !readable) return ignore();
   const CommitTerms vote{have.blocks, have.scale};
@@ -82,7 +82,7 @@ void Pairwise::Impl::on_query(const PeerId& from, const Query& query) {
   if (query.xid.proposer != options.self) return ignore();
   const bool own_life = query.xid.generation == options.generation;
   const CommitAnswer what = own_life ? decider.on_query(query.xid.counter, from) : CommitAnswer::kAbort;
-  Exchange* exchange = find(query.xid, from);
+  PairExchange* exchange = find(query.xid, from);
   if (exchange != nullptr) finish_failed(*exchange, ExchangeOutcome::kFailed);   // the question aborted it
   answer(from, query.xid, what);
 }
@@ -99,7 +99,7 @@ void Pairwise::Impl::on_ack(const PeerId& from, const CommitAck& ack) {
 }
 
 // Decides once everything the acceptor voted for was judged here too; at the deadline with what there is.
-void Pairwise::Impl::try_decide(Exchange& exchange) {
+void Pairwise::Impl::try_decide(PairExchange& exchange) {
   const TimePoint now = clock.now();
   const bool at_deadline = now >= exchange.deadline_at;
   const CommitTerms* vote = exchange.agreed ? decider.vote(exchange.xid.counter) : nullptr;
@@ -129,7 +129,7 @@ void Pairwise::Impl::try_decide(Exchange& exchange) {
   finish_applied(exchange, *terms);
 }
 
-void Pairwise::Impl::give_up(Exchange& exchange, ExchangeOutcome outcome) {
+void Pairwise::Impl::give_up(PairExchange& exchange, ExchangeOutcome outcome) {
   STARLING_CHECK(decider.abort(exchange.xid.counter));
   outbox.send(exchange.peer, Abort{exchange.xid});
   finish_failed(exchange, outcome);
@@ -154,7 +154,7 @@ void Pairwise::Impl::tick_commits() {
 
 // ---- what comes after the deadline ----
 
-void Pairwise::Impl::watch_late(const Exchange& exchange) {
+void Pairwise::Impl::watch_late(const PairExchange& exchange) {
   if (late.size() >= kLateMax) late.erase(late.begin());
   late.push_back({exchange.xid, exchange.peer, exchange.started_at, exchange.deadline_at + exchange.deadline,
                   exchange.deadline, exchange.last_arrival});

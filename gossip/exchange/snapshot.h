@@ -18,9 +18,10 @@ struct Snapshot {
 };
 
 // What one decided exchange adds to the params, block by block; applied by the worker at the next boundary.
+// Holds block by block what it needs, so that each can be freed as soon as it was applied.
 struct PairDelta {
-  std::shared_ptr<const Snapshot> own;
-  std::vector<SharedBytes> peer;     // payloads by block index; empty where not in `blocks`
+  std::vector<SharedBytes> own;      // payloads by block index; empty where not in `blocks`
+  std::vector<SharedBytes> peer;     // likewise
   std::vector<uint8_t> blocks;       // K, a Bitmap
   float coefficient = 0;             // x += coefficient * f(own, peer)
 };

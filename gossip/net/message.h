@@ -91,10 +91,22 @@ struct Abort { ExchangeId xid; };
 struct CommitAck { ExchangeId xid; };
 struct Query { ExchangeId xid; };                                   // in doubt for long: what became of it?
 
+// ---- exchanges in rounds: neighborhood and group (blocks on the bulk port, credits on the control port) ----
+
+struct RoundBlock {              // + payload
+  uint64_t group = 0;            // hash of the sorted members; 0: neighborhood
+  uint64_t round = 0;
+  uint8_t phase = 0;             // 0: the sender's own; 1: an owner's average
+  uint32_t index = 0;
+  double mass = 1;               // of the sender
+  uint32_t counted = 0;          // phase 1: the ranks that are in the average
+};
+struct RoundCredit { uint64_t group = 0; uint64_t round = 0; uint8_t phase = 0; uint32_t credit = 0; };
+
 using Message =
     std::variant<Ping, PingAck, PingRequest, PingNack, Gossip, Sync, Join, JoinReply, JoinRefused, ModelRequest,
                  ModelOffer, ModelBlockRequest, ModelBlock, ModelGone, Propose, Accept, Busy, BlockPayload, Credit,
-                 Have, Commit, Abort, CommitAck, Query>;
+                 Have, Commit, Abort, CommitAck, Query, RoundBlock, RoundCredit>;
 
 // What every frame says before its message.
 struct FrameHeader {

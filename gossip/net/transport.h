@@ -21,6 +21,7 @@ struct SharedBytes {
   std::shared_ptr<const void> owner;
   const std::byte* data = nullptr;
   size_t size = 0;
+  std::optional<uint64_t> checksum{};   // XXH3-64 of the bytes, where somebody made it while they were in the cache
   std::span<const std::byte> span() const { return {data, size}; }
   bool empty() const { return size == 0; }
   static SharedBytes copy_of(std::span<const std::byte> bytes);

@@ -70,6 +70,10 @@ struct Frame {
     abort @29 :Abort;
     commitAck @30 :CommitAck;
     query @31 :Query;
+
+    # exchanges in rounds
+    roundBlock @32 :RoundBlock;                # bulk port, with a payload
+    roundCredit @33 :RoundCredit;
   }
 }
 
@@ -296,4 +300,25 @@ struct CommitAck {
 struct Query {
   # From an acceptor long in doubt: what became of it?
   xid @0 :ExchangeId;
+}
+
+# ---- exchanges in rounds (their rules stand in exchange/neighborhood.h and exchange/group.h) ----
+
+struct RoundBlock {
+  # One encoded block, as payload: of the sender's own snapshot to a neighbor or to the block's owner, or an owner's
+  # average to a member of the group. Sent once; what is lost stays lost.
+  group @0 :UInt64;         # hash of the sorted members; 0: neighborhood
+  round @1 :UInt64;
+  phase @2 :UInt8;          # 0 the sender's own, 1 an owner's average; others are refused, 1 needs a group
+  index @3 :UInt32;         # below 2^17
+  mass @4 :Float64;         # of the sender in the mean; as in PeerRecord
+  counted @5 :UInt32;       # phase 1: bit i: the group's member of rank i is in this average; else 0
+}
+
+struct RoundCredit {
+  # The receiver of such blocks has room for those below this index. Repeats and smaller values mean nothing.
+  group @0 :UInt64;
+  round @1 :UInt64;
+  phase @2 :UInt8;          # of the blocks
+  credit @3 :UInt32;        # at most 2^17
 }

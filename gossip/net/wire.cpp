@@ -230,6 +230,22 @@ struct Put {
   void operator()(const Abort& m) { put(message.initAbort().initXid(), m.xid); }
   void operator()(const CommitAck& m) { put(message.initCommitAck().initXid(), m.xid); }
   void operator()(const Query& m) { put(message.initQuery().initXid(), m.xid); }
+  void operator()(const RoundBlock& m) {
+    auto b = message.initRoundBlock();
+    b.setGroup(m.group);
+    b.setRound(m.round);
+    b.setPhase(m.phase);
+    b.setIndex(m.index);
+    b.setMass(m.mass);
+    b.setCounted(m.counted);
+  }
+  void operator()(const RoundCredit& m) {
+    auto b = message.initRoundCredit();
+    b.setGroup(m.group);
+    b.setRound(m.round);
+    b.setPhase(m.phase);
+    b.setCredit(m.credit);
+  }
 };
 
 // ---- capnp to structs: get(reader) ----
@@ -430,6 +446,23 @@ DecodeStatus get_exchange(wire::Frame::Message::Reader r, Message* out) {
   }
 }
 
+DecodeStatus get_round(wire::Frame::Message::Reader r, Message* out) {
+  switch (r.which()) {
+    case wire::Frame::Message::ROUND_BLOCK: {
+      const auto m = r.getRoundBlock();
+      *out = RoundBlock{m.getGroup(), m.getRound(), m.getPhase(), m.getIndex(), m.getMass(), m.getCounted()};
+      return DecodeStatus::kOk;
+    }
+    case wire::Frame::Message::ROUND_CREDIT: {
+      const auto m = r.getRoundCredit();
+      *out = RoundCredit{m.getGroup(), m.getRound(), m.getPhase(), m.getCredit()};
+      return DecodeStatus::kOk;
+    }
+    default:
+      return DecodeStatus::kUnknownMessage;
+  }
+}
+
 struct PayloadSeal {
   uint32_t bytes = 0;
   uint64_t checksum = 0;
@@ -457,6 +490,7 @@ DecodeStatus get_frame(std::span<const std::byte> flat, FrameHeader* header, Pay
   DecodeStatus status = get_membership(frame.getMessage(), message);
   if (status == DecodeStatus::kUnknownMessage) status = get_joining(frame.getMessage(), message);
   if (status == DecodeStatus::kUnknownMessage) status = get_exchange(frame.getMessage(), message);
+  if (status == DecodeStatus::kUnknownMessage) status = get_round(frame.getMessage(), message);
   return status;
 }
 
@@ -509,12 +543,14 @@ const char* describe(DecodeStatus status) {
 }
 
 Channel channel_of(const Message& message) {
-  const bool bulk = std::holds_alternative<ModelBlock>(message) || std::holds_alternative<BlockPayload>(message);
+  const bool bulk = std::holds_alternative<ModelBlock>(message) || std::holds_alternative<BlockPayload>(message) ||
+                    std::holds_alternative<RoundBlock>(message);
   return bulk ? Channel::kBulk : Channel::kControl;
 }
 
 std::vector<std::byte> encode_frame_header(const FrameHeader& header, const Message& message,
-                                           std::span<const std::byte> payload) {
+                                           std::span<const std::byte> payload,
+                                           std::optional<uint64_t> payload_checksum) {
   STARLING_CHECK(carries_payload(message) == !payload.empty());
   STARLING_CHECK(payload.size() <= kPayloadBytesMax);
   capnp::word scratch[kFirstSegmentWords] = {};
@@ -526,7 +562,7 @@ std::vector<std::byte> encode_frame_header(const FrameHeader& header, const Mess
   frame.setReplyHost(text(header.reply_to.host));
   frame.setReplyPort(header.reply_to.port);
   frame.setPayloadBytes(static_cast<uint32_t>(payload.size()));
-  frame.setPayloadChecksum(payload.empty() ? 0 : xxh3_64(payload));
+  frame.setPayloadChecksum(payload.empty() ? 0 : payload_checksum ? *payload_checksum : xxh3_64(payload));
   std::visit(Put{frame.getMessage()}, message);
   if (builder.getSegmentsForOutput().size() == 1) return seal_flat(builder.getSegmentsForOutput()[0]);
   const size_t words = frame.asReader().totalSize().wordCount + 1;  // and the pointer to the root

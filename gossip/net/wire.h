@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -31,9 +33,10 @@ Channel channel_of(const Message& message);
 
 // The first part of a frame whose second part is `payload` (empty: one part). `payload` must be given to exactly the
 // kinds that carry one. The result can exceed kControlFrameBytesMax for a Sync of long host names: the transport then
-// drops it and counts it.
+// drops it and counts it. `payload_checksum`: xxh3_64(payload) where it is known already.
 std::vector<std::byte> encode_frame_header(const FrameHeader& header, const Message& message,
-                                           std::span<const std::byte> payload);
+                                           std::span<const std::byte> payload,
+                                           std::optional<uint64_t> payload_checksum = std::nullopt);
 
 // The one door for foreign bytes: on kOk both outputs are written and lie within their ranges, otherwise neither is
 // touched. Never throws. `header` need not be aligned.

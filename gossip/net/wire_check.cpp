@@ -108,6 +108,13 @@ struct Check {
   bool operator()(const Abort& m) const { return good(m.xid); }
   bool operator()(const CommitAck& m) const { return good(m.xid); }
   bool operator()(const Query& m) const { return good(m.xid); }
+  bool operator()(const RoundBlock& m) const {
+    const bool average = m.phase == 1 && m.group != 0 && m.counted != 0;
+    return (average || (m.phase == 0 && m.counted == 0)) && m.index < kBlocksMax && good_mass(m.mass);
+  }
+  bool operator()(const RoundCredit& m) const {
+    return (m.phase == 0 || (m.phase == 1 && m.group != 0)) && m.credit <= kBlocksMax;
+  }
 };
 
 }  // namespace

@@ -160,7 +160,7 @@ class TestAgent final : public Outbox {
       for (size_t i = 0; i < layout.blocks.size(); ++i) {
         if (!test_bit(delta.blocks, i)) continue;
         const Block& block = layout.blocks[i];
-        codec->apply(delta.coefficient, delta.own->blocks[i].span(), delta.peer[i].span(),
+        codec->apply(delta.coefficient, delta.own[i].span(), delta.peer[i].span(),
                      {params.data() + block.offset, block.element_count, MemorySpace::kHost});
       }
     }

@@ -27,7 +27,7 @@ void train(TestSwarm& swarm, int beats, Rng& rng, const std::function<void(TestA
       if (step) step(*agents[k]);
       agents[k]->boundary();
       TestAgent& other = *agents[rng.below(static_cast<uint32_t>(agents.size()))];
-      if (&other != agents[k] && !agents[k]->pairwise->proposing()) agents[k]->pairwise->propose(other.id);
+      if (&other != agents[k] && !agents[k]->pairwise->under_way()) agents[k]->pairwise->propose(other.id);
     }
     swarm.run_for(milliseconds(25));
   }

@@ -12,10 +12,10 @@ TEST(Pairwise, BothApplyOppositeDeltasAndReport) {
   Pair pair;
   pair.publish();
   ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
-  EXPECT_TRUE(pair.a.pairwise->proposing());
+  EXPECT_TRUE(pair.a.pairwise->under_way());
   EXPECT_FALSE(pair.a.pairwise->propose(pair.b.id));   // under way
   pair.swarm.run_for(milliseconds(200));
-  EXPECT_FALSE(pair.a.pairwise->proposing());
+  EXPECT_FALSE(pair.a.pairwise->under_way());
   EXPECT_TRUE(pair.swarm.all_idle());
   EXPECT_EQ(pair.a.apply(), 1u);
   EXPECT_EQ(pair.b.apply(), 1u);

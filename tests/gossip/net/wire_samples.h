@@ -68,6 +68,11 @@ inline auto fields(const Commit& m) { const auto& [a, b, c] = m; return std::tup
 inline auto fields(const Abort& m) { const auto& [a] = m; return std::tuple(a); }
 inline auto fields(const CommitAck& m) { const auto& [a] = m; return std::tuple(a); }
 inline auto fields(const Query& m) { const auto& [a] = m; return std::tuple(a); }
+inline auto fields(const RoundBlock& m) {
+  const auto& [a, b, c, d, e, f] = m;
+  return std::tuple(a, b, c, d, e, f);
+}
+inline auto fields(const RoundCredit& m) { const auto& [a, b, c, d] = m; return std::tuple(a, b, c, d); }
 inline auto fields(const FrameHeader& m) {
   const auto& [swarm, sender, generation, reply_to] = m;
   return std::tuple(swarm, sender, generation, reply_to);
@@ -151,6 +156,8 @@ inline std::vector<Sample> wire_samples() {
       {"abort", Abort{theirs}, {}},
       {"commit_ack", CommitAck{theirs}, {}},
       {"query", Query{theirs}, {}},
+      {"round_block", RoundBlock{0xabcdef0123456789, 300, 1, 17, 0.75, 0x1234}, payload},
+      {"round_credit", RoundCredit{0, 301, 0, 99}, {}},
   };
 }
 

@@ -232,13 +232,21 @@ TEST(Wire, RefusesExchangesOutOfRange) {
   EXPECT_EQ(changed<Abort>([](Abort& m) { m.xid.proposer = {}; }), refused);
   EXPECT_EQ(changed<CommitAck>([](CommitAck& m) { m.xid.proposer = {}; }), refused);
   EXPECT_EQ(changed<Query>([](Query& m) { m.xid.proposer = {}; }), refused);
+  EXPECT_EQ(changed<RoundBlock>([](RoundBlock& m) { m.phase = 2; }), refused);
+  EXPECT_EQ(changed<RoundBlock>([](RoundBlock& m) { m.phase = 0; }), refused) << "nothing to count in one's own";
+  EXPECT_EQ(changed<RoundBlock>([](RoundBlock& m) { m.counted = 0; }), refused) << "an average of nobody";
+  EXPECT_EQ(changed<RoundBlock>([](RoundBlock& m) { m.group = 0; }), refused) << "an average outside a group";
+  EXPECT_EQ(changed<RoundBlock>([](RoundBlock& m) { m.index = kBlocksMax; }), refused);
+  EXPECT_EQ(changed<RoundBlock>([](RoundBlock& m) { m.mass = kNan; }), refused);
+  EXPECT_EQ(changed<RoundCredit>([](RoundCredit& m) { m.phase = 1; }), refused) << "an average outside a group";
+  EXPECT_EQ(changed<RoundCredit>([](RoundCredit& m) { m.credit = kBlocksMax + 1; }), refused);
 }
 
 TEST(Wire, EveryKindHasItsPort) {
   for (const Sample& s : wire_samples()) {
     FrameHeader header;
     Message message = Busy{};
-    const bool bulk = s.name == "model_block" || s.name == "block_payload";
+    const bool bulk = s.name == "model_block" || s.name == "block_payload" || s.name == "round_block";
     EXPECT_EQ(channel_of(s.message) == Channel::kBulk, bulk) << s.name;
     const Channel other = bulk ? Channel::kControl : Channel::kBulk;
     EXPECT_EQ(decode_frame(other, encode(s), s.payload, &header, &message), DecodeStatus::kWrongChannel) << s.name;

@@ -1,0 +1,80 @@
+// The seam of the exchanges (DESIGN §4): what the round machine asks of pairwise, neighborhood and group alike.
+//
+//   boundary: take_decided() ─> apply and encode ─> publish(snapshot) ─> begin() ─> ... while under_way() ... ─> again
+//
+// State machines: no sockets, no threads; arithmetic goes through a Worker. All calls on the control thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "compression/codec.h"
+#include "gossip/clock.h"
+#include "gossip/exchange/snapshot.h"
+#include "gossip/net/message.h"
+
+namespace starling {
+
+// Who takes part, as far as this agent knows: what an exchange asks of the membership and the topology.
+struct Participant {
+  PeerId peer;
+  double weight = 0;   // neighbor: of its params in this agent's row; group: its mass
+};
+
+class Company {
+ public:
+  virtual ~Company() = default;
+  virtual std::optional<PeerId> choose() = 0;                        // pairwise: a partner for now
+  virtual std::vector<Participant> neighbors(uint64_t round) = 0;    // neighborhood: weights sum to at most 1
+  virtual std::vector<Participant> group() = 0;                      // this agent among them, sorted by id
+};
+
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+
+  // A new boundary: from now on exchanges use this snapshot. Null: share nothing until the next one.
+  virtual void publish(std::shared_ptr<const Snapshot> snapshot) = 0;
+
+  // The snapshot published last is not needed any more and gives its memory to the next, which follows at once: what
+  // asks for it waits until then.
+  virtual void retract() {}
+
+  // An exchange that somebody else began uses the snapshot: until when it should have ended. Publishing before that
+  // keeps two large snapshots in memory. nullopt: publish as you like.
+  virtual std::optional<TimePoint> serving_until() const { return std::nullopt; }
+
+  // Begins this agent's exchange of the snapshot it published last. False: there is none, or nobody to exchange with.
+  virtual bool begin() = 0;
+
+  // What begin() began is neither decided nor given up.
+  virtual bool under_way() const = 0;
+
+  // Any message; those of other exchanges are ignored. `from` and `generation` are the frame's sender.
+  virtual void handle(const PeerId& from, uint64_t generation, const Message& message,
+                      const SharedBytes& payload) = 0;
+  virtual void tick() = 0;
+  virtual TimePoint next_deadline() const = 0;     // when tick() has something to do next
+
+  // A peer was reaped or came back with a new generation.
+  virtual void forget(const PeerId& peer) = 0;
+
+  // Decided and not yet handed out: the caller applies them all at its boundary, in this order.
+  virtual std::vector<PairDelta> take_decided() = 0;
+  virtual std::vector<ExchangeReport> take_reports() = 0;
+
+  // Nobody waits for this agent any more: it may leave.
+  virtual bool idle() const = 0;
+
+  // Codec memory per block, learned from what came; the encoder of the next snapshot reads it. Changes on the control
+  // thread: copy it before a job that encodes.
+  virtual const std::vector<BlockState>& block_states() const = 0;
+  virtual void set_block_states(std::vector<BlockState> states) = 0;   // from a checkpoint
+
+  // May begin() be tried again at once when the last one came to nothing? (Another partner may be free.)
+  virtual bool retries() const = 0;
+};
+
+}  // namespace starling

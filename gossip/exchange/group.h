@@ -1,0 +1,83 @@
+// The group exchange: Robust Parameter Server averaging over unreliable links (Yu et al., ICML 2019; algorithms.md §2).
+//
+//   1 every member sends block k of its snapshot to the block's owner: member number k mod n of the sorted list
+//   2 the owner averages, weighted by mass, what arrived by its deadline (its own always counts) ...
+//   3 ... and sends the average back to all; a member that misses it keeps its own block
+// Without loss every member ends with the exact mean: this is all-reduce. A block too late for its owner's deadline
+// counts in the owner's next round, if the sender's next block is missing then.
+//
+// A round is 2 (n-1) streams of 1/n of the model each way. Frames carry the group (hash of the sorted list) and the
+// round; frames of other groups, or more than one round ahead, are counted and dropped. Rounds agree by the median: who
+// is behind the median of the members' rounds jumps to it, and who is more than one ahead of all others falls back.
+// Nobody waits for a member that was seen in a later round: it sends nothing more of this one.
+// Only codecs whose payloads can be averaged (CodecTraits::linear). A state machine, like all exchanges.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "compression/layout.h"
+#include "gossip/exchange/exchange.h"
+#include "gossip/net/outbox.h"
+#include "gossip/worker.h"
+
+namespace starling {
+
+inline constexpr size_t kGroupMax = 16;
+
+struct GroupOptions {
+  PeerId self;
+  Duration deadline_min = std::chrono::milliseconds(20);   // of each of the two phases
+  Duration deadline_max = std::chrono::milliseconds(500);
+  size_t param_blocks = 0;          // blocks [0, param_blocks) are params: only they count for the distance
+  double inject_loss = 0;           // for experiments: drops this part of the blocks on receive, by a hash of
+  uint64_t rng_seed = 0;            //   (rng_seed, round, sender, receiver, block, phase): the same for every algorithm
+};
+
+// Why a block that was due did not count, once per block and phase.
+struct GroupCounters {
+  uint64_t rounds = 0, rounds_whole = 0;        // whole: every block of both phases was there in time
+  uint64_t blocks_due = 0, blocks_counted = 0;  // of other members, both phases
+  uint64_t lost_late = 0;                       // came after the deadline, before the next round
+  uint64_t lost_missing = 0;                    // never came: disconnect, full queue; known when the next round begins
+  uint64_t lost_dead = 0;                       // never came, and its sender left the group in that round
+  uint64_t lost_refused = 0;                    // wrong size or not finite
+  uint64_t lost_injected = 0;
+  uint64_t late_counted = 0;                    // late ones that counted in the next round
+  uint64_t messages_ignored = 0;                // wrong round, group, block, twice, or not a member
+};
+
+class Group final : public Exchange {
+ public:
+  // All references must outlive the object. `codec` works on host memory and is used from worker jobs only.
+  Group(const GroupOptions& options, const Layout& layout, const Codec& codec, Worker& worker, const Clock& clock,
+        Outbox& outbox, Company& company);
+  ~Group() override;
+
+  void publish(std::shared_ptr<const Snapshot> snapshot) override;
+  bool begin() override;
+  bool under_way() const override;
+  void handle(const PeerId& from, uint64_t generation, const Message& message, const SharedBytes& payload) override;
+  void tick() override;
+  TimePoint next_deadline() const override;
+  void forget(const PeerId& peer) override;
+  std::vector<PairDelta> take_decided() override;
+  std::vector<ExchangeReport> take_reports() override;
+  bool idle() const override;
+  const std::vector<BlockState>& block_states() const override;
+  void set_block_states(std::vector<BlockState> states) override;
+  bool retries() const override { return false; }
+
+  const GroupCounters& counters() const;
+  uint64_t round() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// First 8 bytes of the BLAKE2b-256 of the sorted ids, never 0.
+uint64_t group_id(const std::vector<Participant>& sorted);
+
+}  // namespace starling

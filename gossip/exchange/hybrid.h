@@ -1,0 +1,66 @@
+// Groups joined by pairs, for swarms larger than one group: each round is the group's, but every `pairs_every`th, in
+// which the snapshot goes into a pair with somebody of another group. One snapshot never serves both.
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <variant>
+
+#include "gossip/exchange/group.h"
+#include "gossip/exchange/pairwise.h"
+#include "kernels/check.h"
+
+namespace starling {
+
+class Hybrid final : public Exchange {
+ public:
+  // REQUIRES: pairs_every > 0; the company of `pairs` chooses outside the group.
+  Hybrid(std::unique_ptr<Group> group, std::unique_ptr<Pairwise> pairs, uint64_t pairs_every)
+      : group_(std::move(group)), pairs_(std::move(pairs)), pairs_every_(pairs_every) {
+    STARLING_CHECK(pairs_every_ > 0);
+  }
+
+  void publish(std::shared_ptr<const Snapshot> snapshot) override {
+    in_pairs_ = snapshot != nullptr && snapshot->number % pairs_every_ == 0;
+    group_->publish(in_pairs_ ? nullptr : snapshot);
+    pairs_->publish(in_pairs_ ? snapshot : nullptr);
+  }
+  bool begin() override { return in_pairs_ ? pairs_->begin() : group_->begin(); }
+  bool under_way() const override { return pairs_->under_way() || group_->under_way(); }
+  void handle(const PeerId& from, uint64_t generation, const Message& message, const SharedBytes& payload) override {
+    const bool of_group = std::holds_alternative<RoundBlock>(message) || std::holds_alternative<RoundCredit>(message);
+    Exchange& exchange = of_group ? static_cast<Exchange&>(*group_) : *pairs_;
+    exchange.handle(from, generation, message, payload);
+  }
+  void tick() override {
+    group_->tick();
+    pairs_->tick();
+  }
+  TimePoint next_deadline() const override { return std::min(group_->next_deadline(), pairs_->next_deadline()); }
+  void forget(const PeerId& peer) override {
+    group_->forget(peer);
+    pairs_->forget(peer);
+  }
+  std::vector<PairDelta> take_decided() override { return joined(group_->take_decided(), pairs_->take_decided()); }
+  std::vector<ExchangeReport> take_reports() override {
+    return joined(group_->take_reports(), pairs_->take_reports());
+  }
+  bool idle() const override { return group_->idle() && pairs_->idle(); }
+  const std::vector<BlockState>& block_states() const override { return pairs_->block_states(); }
+  void set_block_states(std::vector<BlockState> states) override { pairs_->set_block_states(std::move(states)); }
+  bool retries() const override { return in_pairs_; }
+
+ private:
+  template <typename T>
+  static std::vector<T> joined(std::vector<T> first, std::vector<T> second) {
+    first.insert(first.end(), std::make_move_iterator(second.begin()), std::make_move_iterator(second.end()));
+    return first;
+  }
+
+  std::unique_ptr<Group> group_;
+  std::unique_ptr<Pairwise> pairs_;
+  uint64_t pairs_every_;
+  bool in_pairs_ = false;
+};
+
+}  // namespace starling

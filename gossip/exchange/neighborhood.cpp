@@ -1,0 +1,399 @@
+#include "gossip/exchange/neighborhood.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "gossip/exchange/bitmap.h"
+#include "gossip/exchange/deadline.h"
+#include "gossip/exchange/round_stream.h"
+#include "kernels/check.h"
+
+namespace starling {
+namespace {
+
+constexpr size_t kReportsMax = 4096;
+constexpr int kCreditRepeats = 8;       // per deadline, while nothing comes
+constexpr uint64_t kAheadMax = 2;       // rounds; who is further ahead makes us jump at the next beginning
+
+// What one neighbor sent us last, block by block, and the stream that is coming in.
+struct Feed {
+  struct Piece {
+    SharedBytes payload;
+    uint64_t round = 0;        // the sender's
+    bool used = false;         // was mixed once: counts again only while nothing newer comes
+    uint64_t taken_in = 0;     // our round when it came
+    double squared_distance = 0;
+  };
+  explicit Feed(size_t block_count, const AdaptiveDeadline& deadline) : pieces(block_count), lateness(deadline) {}
+
+  std::vector<Piece> pieces;
+  size_t judging = 0;
+  uint64_t stream_round = 0;   // of `in`
+  InStream in;
+  TimePoint credit_repeat_at = TimePoint::max();
+  uint64_t wanted_in = 0;      // our last round that it was a neighbor in
+  AdaptiveDeadline lateness;
+  std::optional<TimePoint> waiting_since;   // the beginning of the first round that wanted what is not here
+  uint64_t bytes_sent = 0, bytes_received = 0;   // in this round
+};
+
+}  // namespace
+
+struct Neighborhood::Impl {
+  Impl(const NeighborhoodOptions& options, const Layout& layout, const Codec& codec, Worker& worker,
+       const Clock& clock, Outbox& outbox, Company& company)
+      : options(options), layout(layout), codec(codec), worker(worker), clock(clock), outbox(outbox),
+        company(company), states(layout.blocks.size()) {
+    STARLING_CHECK(!layout.blocks.empty() && layout.blocks.size() <= kBlocksMax);
+    STARLING_CHECK(codec.traits().linear);
+    for (const Block& block : layout.blocks) {
+      all_blocks.push_back(static_cast<uint32_t>(all_blocks.size()));
+      payload_bytes.push_back(codec.payload_bytes(block.element_count));
+    }
+    window = stream_window(*std::max_element(payload_bytes.begin(), payload_bytes.end()));
+  }
+
+  bool begin();
+  uint64_t next_round() const;
+  void send_to(const PeerId& peer);
+  void on_block(const PeerId& from, const RoundBlock& block, const SharedBytes& payload);
+  void on_credit(const PeerId& from, const RoundCredit& credit);
+  void on_judged(const PeerId& from, uint64_t block_round, uint32_t index, const SharedBytes& payload, bool good,
+                 double squared_distance);
+  void grant(const PeerId& from, Feed& feed);
+  bool is_neighbor(const PeerId& peer, uint64_t in_round);
+  bool fresh(const Feed& feed) const;
+  bool all_fresh() const;
+  void finish_if_due();
+  void mix(const Participant& neighbor);
+  Duration deadline() const;
+
+  const NeighborhoodOptions options;
+  const Layout& layout;
+  const Codec& codec;
+  Worker& worker;
+  const Clock& clock;
+  Outbox& outbox;
+  Company& company;
+
+  std::vector<uint32_t> all_blocks;
+  std::vector<size_t> payload_bytes;
+  uint32_t window = 2;
+
+  std::shared_ptr<const Snapshot> snapshot;   // published
+  std::shared_ptr<const Snapshot> own;        // of the round
+  uint64_t round = 0;
+  bool open = false;
+  TimePoint began_at, deadline_at;
+  Duration round_deadline{};
+  std::vector<Participant> neighbors;         // of the round
+  std::map<uint64_t, std::vector<Participant>> around;   // of rounds near it, for early and late blocks
+  std::map<PeerId, OutStream> out;
+  std::map<PeerId, Feed> feeds;
+
+  std::vector<PairDelta> decided;
+  std::vector<ExchangeReport> reports;
+  std::vector<BlockState> states;
+  NeighborhoodCounters counters;
+  std::shared_ptr<int> alive = std::make_shared<int>(0);
+};
+
+// ---- a round ----
+
+// Numbers agree by the median, for graphs that change with them: who is behind its neighbors jumps.
+uint64_t Neighborhood::Impl::next_round() const {
+  std::vector<uint64_t> seen;
+  for (const auto& [peer, feed] : feeds) {
+    if (feed.stream_round > 0) seen.push_back(feed.stream_round);
+  }
+  std::sort(seen.begin(), seen.end());
+  const uint64_t median = seen.empty() ? 0 : seen[(seen.size() - 1) / 2];
+  return std::max(round > 0 ? round + 1 : snapshot->round, median);
+}
+
+// A straggler must not set the pace, so the lower median of the neighbors' usual lateness; each has its own margin.
+Duration Neighborhood::Impl::deadline() const {
+  std::vector<Duration> usual;
+  for (const Participant& neighbor : neighbors) {
+    const auto feed = feeds.find(neighbor.peer);
+    if (feed != feeds.end()) usual.push_back(feed->second.lateness.current());
+  }
+  if (usual.empty()) return options.deadline_max;
+  std::sort(usual.begin(), usual.end());
+  return usual[(usual.size() - 1) / 2];
+}
+
+bool Neighborhood::Impl::begin() {
+  if (snapshot == nullptr || open) return false;
+  round = next_round();
+  around.clear();
+  neighbors = company.neighbors(round);
+  out.clear();   // what was not sent of the last round is cancelled
+  if (neighbors.empty()) return false;
+  const TimePoint now = clock.now();
+  own = snapshot;
+  open = true;
+  began_at = now;
+  ++counters.rounds;
+  for (const Participant& neighbor : neighbors) {
+    Feed& feed = feeds.try_emplace(neighbor.peer, layout.blocks.size(),
+                                   AdaptiveDeadline(options.deadline_min, options.deadline_max)).first->second;
+    feed.wanted_in = round;
+    feed.bytes_sent = feed.bytes_received = 0;
+    if (fresh(feed)) {
+      feed.lateness.arrived(Duration::zero());   // it was here before us
+    } else if (!feed.waiting_since) {
+      feed.waiting_since = now;
+    }
+  }
+  std::erase_if(feeds, [this](const auto& entry) { return entry.second.wanted_in + kAgeMax < round; });
+  round_deadline = deadline();
+  deadline_at = now + round_deadline;
+  for (const Participant& neighbor : neighbors) {
+    OutStream stream(all_blocks, window);
+    for (uint32_t index : all_blocks) stream.give(index, own->blocks[index]);
+    out[neighbor.peer] = std::move(stream);
+    send_to(neighbor.peer);
+  }
+  finish_if_due();
+  return true;
+}
+
+void Neighborhood::Impl::send_to(const PeerId& peer) {
+  const auto stream = out.find(peer);
+  if (stream == out.end()) return;
+  const auto feed = feeds.find(peer);
+  stream->second.pump([&](uint32_t index, const SharedBytes& payload) {
+    outbox.send(peer, RoundBlock{0, round, 0, index, own->mass, 0}, payload);
+    if (feed != feeds.end()) feed->second.bytes_sent += payload.size;
+  });
+}
+
+// Everything that we wait for is here: a whole payload that was not mixed yet. So neighbors keep pace with each other
+// whatever they call their rounds.
+bool Neighborhood::Impl::fresh(const Feed& feed) const {
+  return std::all_of(feed.pieces.begin(), feed.pieces.end(),
+                     [](const Feed::Piece& piece) { return !piece.used && !piece.payload.empty(); });
+}
+
+bool Neighborhood::Impl::all_fresh() const {
+  return std::all_of(neighbors.begin(), neighbors.end(), [this](const Participant& neighbor) {
+    const auto feed = feeds.find(neighbor.peer);
+    return feed == feeds.end() || fresh(feed->second);   // forgotten: nobody waits for it
+  });
+}
+
+void Neighborhood::Impl::finish_if_due() {
+  if (!open || (!all_fresh() && clock.now() < deadline_at)) return;
+  open = false;
+  for (const Participant& neighbor : neighbors) mix(neighbor);
+}
+
+void Neighborhood::Impl::mix(const Participant& neighbor) {
+  const auto found = feeds.find(neighbor.peer);
+  ExchangeReport report;
+  report.peer = neighbor.peer;
+  report.initiated = true;
+  report.outcome = ExchangeOutcome::kFailed;
+  report.duration = clock.now() - began_at;
+  report.blocks_total = static_cast<uint32_t>(layout.blocks.size());
+  if (found != feeds.end()) {
+    Feed& feed = found->second;
+    PairDelta delta;
+    delta.blocks = make_bitmap(layout.blocks.size());
+    delta.own.resize(layout.blocks.size());
+    delta.peer.resize(layout.blocks.size());
+    delta.coefficient = static_cast<float>(neighbor.weight);
+    double squares = 0;
+    size_t elements = 0, fresh_count = 0;
+    for (size_t k = 0; k < feed.pieces.size(); ++k) {
+      Feed::Piece& piece = feed.pieces[k];
+      if (piece.payload.empty() || piece.taken_in + kAgeMax < round) {
+        ++counters.blocks_missing;
+        continue;
+      }
+      piece.used ? ++counters.blocks_old : ++counters.blocks_fresh;
+      fresh_count += piece.used ? 0 : 1;
+      piece.used = true;
+      set_bit(delta.blocks, k);
+      delta.own[k] = own->blocks[k];
+      delta.peer[k] = piece.payload;
+      ++report.blocks_mixed;
+      if (k >= options.param_blocks) continue;
+      squares += piece.squared_distance;
+      elements += layout.blocks[k].element_count;
+    }
+    report.peer_round = feed.stream_round;
+    report.payload_bytes_sent = feed.bytes_sent;
+    report.payload_bytes_received = feed.bytes_received;
+    if (elements > 0) report.distance = std::sqrt(squares / static_cast<double>(elements));
+    if (report.blocks_mixed > 0) {
+      const bool whole = fresh_count == feed.pieces.size();
+      report.outcome = whole ? ExchangeOutcome::kDone : ExchangeOutcome::kLate;
+      decided.push_back(std::move(delta));
+    }
+    if (feed.waiting_since && feed.bytes_received == 0) feed.lateness.missed(round_deadline);
+  }
+  if (reports.size() >= kReportsMax) reports.erase(reports.begin());
+  reports.push_back(report);
+}
+
+// ---- messages ----
+
+// As we see the graph of that round; the sender may see another for a moment.
+bool Neighborhood::Impl::is_neighbor(const PeerId& peer, uint64_t in_round) {
+  if (feeds.contains(peer)) return true;
+  if (in_round + kAheadMax < round || in_round > round + kAheadMax) return false;
+  auto row = around.find(in_round);
+  if (row == around.end()) row = around.emplace(in_round, company.neighbors(in_round)).first;
+  return std::any_of(row->second.begin(), row->second.end(),
+                     [&](const Participant& neighbor) { return neighbor.peer == peer; });
+}
+
+void Neighborhood::Impl::on_block(const PeerId& from, const RoundBlock& block, const SharedBytes& payload) {
+  const bool ours = block.group == 0 && block.phase == 0 && block.index < layout.blocks.size();
+  if (!ours || !is_neighbor(from, block.round)) {
+    ++counters.messages_ignored;
+    return;
+  }
+  Feed& feed = feeds.try_emplace(from, layout.blocks.size(),
+                                 AdaptiveDeadline(options.deadline_min, options.deadline_max)).first->second;
+  feed.wanted_in = std::max(feed.wanted_in, round);
+  if (block.round > feed.stream_round) {   // its next round has begun; what the last one still owes is late
+    feed.stream_round = block.round;
+    feed.in = InStream(all_blocks, window);
+  }
+  Feed::Piece& piece = feed.pieces[block.index];
+  const bool newer = (piece.payload.empty() || block.round > piece.round) && feed.judging < 2 * feed.pieces.size();
+  if (block.round == feed.stream_round && !feed.in.arrived(block.index)) {
+    ++counters.messages_ignored;   // doubled
+    return;
+  }
+  if (block.round == feed.stream_round) grant(from, feed);
+  if (!newer || payload.size != payload_bytes[block.index]) {
+    newer ? ++counters.blocks_refused : ++counters.messages_ignored;
+    return;
+  }
+  feed.bytes_received += payload.size;
+  ++feed.judging;
+
+  struct Job {
+    std::shared_ptr<const Snapshot> own;
+    SharedBytes payload;
+    bool good = false;
+    PairStats stats;
+  };
+  auto job = std::make_shared<Job>(Job{own ? own : snapshot, payload, false, {}});
+  auto run = [job, &codec = codec, index = block.index, count = layout.blocks[block.index].element_count] {
+    if (job->own == nullptr) {
+      job->good = codec.check(job->payload.span(), count) == PayloadStatus::kOk;
+    } else {
+      job->good = codec.pair(job->own->blocks[index].span(), job->payload.span(), count, &job->stats) ==
+                  PairStatus::kOk;
+    }
+  };
+  auto done = [this, job, here = std::weak_ptr<int>(alive), from, block_round = block.round, index = block.index] {
+    if (here.expired()) return;
+    on_judged(from, block_round, index, job->payload, job->good, job->stats.squared_distance);
+  };
+  worker.submit(std::move(run), std::move(done));
+}
+
+void Neighborhood::Impl::on_judged(const PeerId& from, uint64_t block_round, uint32_t index,
+                                   const SharedBytes& payload, bool good, double squared_distance) {
+  const auto found = feeds.find(from);
+  if (found == feeds.end()) return;
+  Feed& feed = found->second;
+  Feed::Piece& piece = feed.pieces[index];
+  feed.judging -= feed.judging > 0 ? 1 : 0;   // 0: forgotten and met again meanwhile
+  if (!good) {
+    ++counters.blocks_refused;
+    return;
+  }
+  if (!piece.payload.empty() && piece.round >= block_round) return;   // a later round's was quicker
+  piece.payload = payload;
+  piece.round = block_round;
+  piece.used = false;
+  piece.taken_in = round;
+  piece.squared_distance = squared_distance;
+  if (feed.waiting_since && fresh(feed)) {   // also when it was mixed without: so long should the wait have been
+    feed.lateness.arrived(clock.now() - *feed.waiting_since);
+    feed.waiting_since.reset();
+  }
+  finish_if_due();
+}
+
+void Neighborhood::Impl::grant(const PeerId& from, Feed& feed) {
+  if (const auto credit = feed.in.next_credit()) outbox.send(from, RoundCredit{0, feed.stream_round, 0, *credit});
+  const bool waiting = !feed.in.complete() && layout.blocks.size() > window;
+  feed.credit_repeat_at = waiting ? clock.now() + options.deadline_max / kCreditRepeats : TimePoint::max();
+}
+
+void Neighborhood::Impl::on_credit(const PeerId& from, const RoundCredit& credit) {
+  const auto stream = out.find(from);
+  if (credit.group != 0 || credit.phase != 0 || credit.round != round || stream == out.end()) {
+    ++counters.messages_ignored;
+    return;
+  }
+  stream->second.grant(credit.credit);
+  send_to(from);
+}
+
+// ---- the public face ----
+
+Neighborhood::Neighborhood(const NeighborhoodOptions& options, const Layout& layout, const Codec& codec,
+                           Worker& worker, const Clock& clock, Outbox& outbox, Company& company)
+    : impl_(std::make_unique<Impl>(options, layout, codec, worker, clock, outbox, company)) {}
+Neighborhood::~Neighborhood() = default;
+
+void Neighborhood::publish(std::shared_ptr<const Snapshot> snapshot) {
+  STARLING_CHECK(snapshot == nullptr || snapshot->blocks.size() == impl_->layout.blocks.size());
+  impl_->snapshot = std::move(snapshot);
+}
+bool Neighborhood::begin() { return impl_->begin(); }
+bool Neighborhood::under_way() const { return impl_->open; }
+
+void Neighborhood::handle(const PeerId& from, uint64_t, const Message& message, const SharedBytes& payload) {
+  if (const auto* block = std::get_if<RoundBlock>(&message)) return impl_->on_block(from, *block, payload);
+  if (const auto* credit = std::get_if<RoundCredit>(&message)) return impl_->on_credit(from, *credit);
+  ++impl_->counters.messages_ignored;
+}
+
+void Neighborhood::tick() {
+  const TimePoint now = impl_->clock.now();
+  for (auto& [peer, feed] : impl_->feeds) {
+    if (feed.credit_repeat_at > now) continue;   // the last credit may be lost
+    impl_->outbox.send(peer, RoundCredit{0, feed.stream_round, 0, feed.in.credit()});
+    feed.credit_repeat_at = now + impl_->options.deadline_max / kCreditRepeats;
+  }
+  impl_->finish_if_due();
+}
+
+TimePoint Neighborhood::next_deadline() const {
+  TimePoint next = impl_->open ? impl_->deadline_at : TimePoint::max();
+  for (const auto& [peer, feed] : impl_->feeds) next = std::min(next, feed.credit_repeat_at);
+  return next;
+}
+
+void Neighborhood::forget(const PeerId& peer) {
+  impl_->feeds.erase(peer);
+  impl_->out.erase(peer);
+  impl_->finish_if_due();
+}
+
+std::vector<PairDelta> Neighborhood::take_decided() { return std::exchange(impl_->decided, {}); }
+std::vector<ExchangeReport> Neighborhood::take_reports() { return std::exchange(impl_->reports, {}); }
+bool Neighborhood::idle() const { return !impl_->open; }
+const std::vector<BlockState>& Neighborhood::block_states() const { return impl_->states; }
+void Neighborhood::set_block_states(std::vector<BlockState> states) {
+  STARLING_CHECK(states.size() == impl_->layout.blocks.size());
+  impl_->states = std::move(states);
+}
+const NeighborhoodCounters& Neighborhood::counters() const { return impl_->counters; }
+uint64_t Neighborhood::round() const { return impl_->round; }
+Duration Neighborhood::current_deadline() const { return impl_->deadline(); }
+
+}  // namespace starling

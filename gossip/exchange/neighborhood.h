@@ -1,0 +1,74 @@
+// The neighborhood exchange: D-PSGD (Lian et al., NIPS 2017; algorithms.md §1.2). In each round an agent sends its
+// snapshot to all neighbors of the topology, one way, and mixes what they sent:
+//
+//   x_i += sum_j w_ij (x_j - x_i)          w: company.neighbors(round); what is missing to 1 stays with i
+//
+// Rows sum to 1 whatever is lost. A neighbor that is late counts with its last payload, block by block, for up to
+// kAgeMax rounds (soundness C8), then its weight stays with us. With one local step and overlap this is the textbook's
+// x_i <- sum_j w_ij x_j - eta g_i(x_i); without overlap the step is taken where the average lies.
+//
+// One latency and one transfer a round; deg payloads out and in, no handshake. The wait follows the arrivals, early and
+// late ones, of the neighbors that are not the slowest: a straggler is not waited for, its last payload counts.
+// Only codecs whose payloads stand for themselves (CodecTraits::linear). A state machine, like all exchanges.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "compression/layout.h"
+#include "gossip/exchange/exchange.h"
+#include "gossip/net/outbox.h"
+#include "gossip/worker.h"
+
+namespace starling {
+
+struct NeighborhoodOptions {
+  PeerId self;
+  Duration deadline_min = std::chrono::milliseconds(20);
+  Duration deadline_max = std::chrono::milliseconds(500);
+  size_t param_blocks = 0;          // blocks [0, param_blocks) are params: only they count for the distance
+};
+
+struct NeighborhoodCounters {
+  uint64_t rounds = 0;
+  uint64_t blocks_fresh = 0;        // new since the last round
+  uint64_t blocks_old = 0;          // the last payload, at most kAgeMax rounds old
+  uint64_t blocks_missing = 0;      // weight stayed with us
+  uint64_t blocks_refused = 0;      // wrong size or not finite
+  uint64_t messages_ignored = 0;    // no neighbor, past or doubled blocks, other exchanges
+};
+
+class Neighborhood final : public Exchange {
+ public:
+  static constexpr uint64_t kAgeMax = 4;   // rounds
+
+  // All references must outlive the object. `codec` is used from worker jobs only.
+  Neighborhood(const NeighborhoodOptions& options, const Layout& layout, const Codec& codec, Worker& worker,
+               const Clock& clock, Outbox& outbox, Company& company);
+  ~Neighborhood() override;
+
+  void publish(std::shared_ptr<const Snapshot> snapshot) override;
+  bool begin() override;
+  bool under_way() const override;
+  void handle(const PeerId& from, uint64_t generation, const Message& message, const SharedBytes& payload) override;
+  void tick() override;
+  TimePoint next_deadline() const override;
+  void forget(const PeerId& peer) override;
+  std::vector<PairDelta> take_decided() override;
+  std::vector<ExchangeReport> take_reports() override;
+  bool idle() const override;
+  const std::vector<BlockState>& block_states() const override;
+  void set_block_states(std::vector<BlockState> states) override;
+  bool retries() const override { return false; }
+
+  const NeighborhoodCounters& counters() const;
+  uint64_t round() const;
+  Duration current_deadline() const;   // of a round begun now
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace starling

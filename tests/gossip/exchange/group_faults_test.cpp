@@ -1,0 +1,252 @@
+// What goes wrong on the way: lost, late, doubled and reordered frames, members that die, pause or join.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/gossip/exchange/group_harness.h"
+
+namespace starling::exchange_test {
+namespace {
+
+using std::chrono::seconds;
+
+NetworkOptions bad_network(double loss) {
+  return {.loss = loss, .doubled = 0.1, .control_min = milliseconds(1), .control_max = milliseconds(60)};
+}
+
+class GroupUnderLoss : public testing::TestWithParam<size_t> {};
+
+TEST_P(GroupUnderLoss, RoundsGoOnNobodyWaitsForEverAndSpreadShrinks) {
+  GroupSwarm swarm(GetParam(), {.deadline_max = milliseconds(100)}, GetParam());
+  swarm.network.options = bad_network(0.3);
+  swarm.randomize(GetParam());
+  const double before = swarm.spread();
+  swarm.run_freely(seconds(20));
+  for (auto& [id, agent] : swarm.agents) {
+    const GroupCounters& counters = agent->exchange->counters();
+    EXPECT_GT(counters.rounds, 80u);   // 30 ms + at most 200 ms each
+    expect_adds_up(counters);
+    // About 73 % arrive at all, some of these when everybody has gone on.
+    EXPECT_GT(static_cast<double>(counters.blocks_counted), 0.4 * static_cast<double>(counters.blocks_due));
+    EXPECT_GT(counters.lost_missing, 0u);
+    EXPECT_GT(counters.messages_ignored, 0u);   // the doubled ones
+  }
+  EXPECT_LE(swarm.longest, milliseconds(200));
+  EXPECT_LT(swarm.spread(), before / 100);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, GroupUnderLoss, testing::Values<size_t>(2, 3, 8, 16));
+
+TEST(GroupFaults, TheSameSeedGivesTheSameRun) {
+  const auto run = [](uint64_t rng_seed) {
+    GroupSwarm swarm(7, {.inject_loss = 0.1}, rng_seed);
+    swarm.network.options = bad_network(0.2);
+    swarm.randomize(1);
+    swarm.run_freely(seconds(5));
+    return swarm.digest();
+  };
+  EXPECT_EQ(run(1), run(1));
+  EXPECT_NE(run(1), run(2));
+}
+
+TEST(GroupFaults, NoPayloadIsKeptForLong) {
+  GroupSwarm swarm(5, {});
+  swarm.network.options = bad_network(0.3);
+  swarm.randomize(1);
+  for (int i = 0; i < 20; ++i) {
+    swarm.run_freely(milliseconds(500));
+    // Per agent its contributions, averages, early and late ones: each at most a model (16 blocks).
+    EXPECT_LE(swarm.network.payloads_held(), 5u * 4 * 16);
+  }
+  swarm.network.clear();
+  swarm.network.options = {};
+  for (auto& [id, agent] : swarm.agents) agent->exchange->publish(nullptr);
+  swarm.run_for(seconds(2));
+  for (auto& [id, agent] : swarm.agents) EXPECT_TRUE(agent->exchange->idle());
+}
+
+// Nobody waits for who is known to be dead; its blocks are counted as lost with it. Here all the others are.
+TEST(GroupFaults, MembersThatDieInARoundAreNotWaitedFor) {
+  GroupSwarm swarm(4, {});
+  swarm.randomize(2);
+  for (auto& [id, agent] : swarm.agents) agent->boundary();
+  swarm.network.clear();
+  for (uint8_t tag = 1; tag <= 3; ++tag) EXPECT_TRUE(swarm.at(tag).exchange->under_way());
+  swarm.run_for(milliseconds(50));
+  for (uint8_t tag = 1; tag <= 3; ++tag) {
+    for (uint8_t dead = 1; dead <= 4; ++dead) {
+      if (dead != tag) swarm.at(tag).exchange->forget(test_peer(dead));
+    }
+    swarm.at(tag).worker.run_completions();
+    EXPECT_FALSE(swarm.at(tag).exchange->under_way());
+    swarm.at(tag).apply();
+    EXPECT_EQ(swarm.at(tag).reports.at(0).outcome, ExchangeOutcome::kFailed);
+    EXPECT_EQ(swarm.at(tag).reports.at(0).duration, milliseconds(50));
+    const GroupCounters& counters = swarm.at(tag).exchange->counters();
+    EXPECT_EQ(counters.lost_dead, 3u * 4 + 12);
+    EXPECT_EQ(counters.blocks_due, counters.lost_dead);
+    EXPECT_TRUE(swarm.at(tag).exchange->idle());
+  }
+}
+
+TEST(GroupFaults, TheOthersGoOnWithoutADeadMember) {
+  GroupSwarm swarm(4, {});
+  swarm.randomize(2);
+  swarm.run_freely(milliseconds(500));
+  swarm.at(4).paused = true;
+  swarm.run_freely(seconds(1));   // its blocks are waited for
+  const double rounds = static_cast<double>(swarm.at(1).exchange->counters().rounds_whole);
+  for (uint8_t tag = 1; tag <= 3; ++tag) {
+    swarm.at(tag).list.pop_back();   // the fourth
+    swarm.at(tag).exchange->forget(test_peer(4));
+  }
+  swarm.run_freely(seconds(1));
+  EXPECT_GT(static_cast<double>(swarm.at(1).exchange->counters().rounds_whole), rounds + 15);
+  swarm.agents.erase(test_peer(4));
+  EXPECT_LT(swarm.spread(), 1e-5);
+}
+
+// The members learn of the joiner at different times: for a while two lists, two group ids, are in use.
+TEST(GroupFaults, AJoinerChangesTheListMidRun) {
+  GroupSwarm swarm(4, {});
+  swarm.network.options = bad_network(0.05);
+  swarm.randomize(3);
+  swarm.run_freely(seconds(2));
+  EXPECT_LT(swarm.spread(), 0.1);
+  const uint64_t round_before = swarm.at(1).exchange->round();
+  swarm.add(5).params.assign(64, 30);
+  std::vector<PeerId> all;
+  for (const auto& [id, agent] : swarm.agents) all.push_back(id);
+  swarm.at(5).list = all;
+  for (uint8_t tag = 1; tag <= 4; ++tag) {
+    swarm.run_freely(milliseconds(333));
+    swarm.at(tag).list = all;
+  }
+  swarm.run_freely(seconds(4));
+  swarm.network.options = {};
+  swarm.run_freely(seconds(2));
+  EXPECT_LT(swarm.spread(), 1e-4);
+  std::set<uint64_t> rounds;
+  for (auto& [id, agent] : swarm.agents) {
+    rounds.insert(agent->exchange->round());
+    expect_adds_up(agent->exchange->counters());
+    EXPECT_GT(agent->exchange->counters().rounds_whole, 10u);
+  }
+  EXPECT_GT(*rounds.begin(), round_before);   // the joiner counts with the others
+  EXPECT_LE(*rounds.rbegin() - *rounds.begin(), 1u);
+}
+
+TEST(GroupFaults, WhoWasPausedJumpsToTheRoundOfTheOthers) {
+  GroupSwarm swarm(5, {.deadline_max = milliseconds(50)});
+  swarm.randomize(4);
+  swarm.run_freely(seconds(1));
+  swarm.at(2).paused = true;
+  swarm.run_freely(seconds(3));
+  swarm.at(2).params.assign(64, 20);
+  EXPECT_GT(swarm.at(1).exchange->round(), swarm.at(2).exchange->round() + 10);
+  swarm.at(2).paused = false;
+  swarm.run_freely(seconds(2));
+  const auto newest = static_cast<int64_t>(swarm.at(1).exchange->round());
+  EXPECT_LE(std::abs(newest - static_cast<int64_t>(swarm.at(2).exchange->round())), 1);
+  EXPECT_LT(swarm.spread(), 1e-4);
+}
+
+// It counted further elsewhere: as soon as it hears the others it falls back, instead of exchanging alone for ever.
+TEST(GroupFaults, WhoIsFarAheadOfAllFallsBack) {
+  GroupSwarm swarm(4, {.deadline_max = milliseconds(50)});
+  auto snapshot = swarm.at(3).encode();
+  snapshot->round = 1'000'000;
+  swarm.at(3).exchange->publish(snapshot);
+  EXPECT_TRUE(swarm.at(3).exchange->begin());
+  EXPECT_EQ(swarm.at(3).exchange->round(), 1'000'000u);
+  swarm.run_freely(seconds(2));
+  for (auto& [id, agent] : swarm.agents) {
+    EXPECT_LT(agent->exchange->round(), 100u);
+    EXPECT_GT(agent->exchange->counters().rounds_whole, 10u);
+  }
+}
+
+// A trainer five times as fast as the others stays with them: what it does meanwhile it says again.
+TEST(GroupFaults, AFastMemberStaysWithTheGroup) {
+  GroupSwarm swarm(4, {.deadline_max = milliseconds(60)});
+  for (auto& [id, agent] : swarm.agents) agent->compute = milliseconds(300);
+  swarm.at(1).compute = milliseconds(20);
+  swarm.randomize(5);
+  swarm.run_freely(seconds(20));
+  EXPECT_LT(swarm.spread(), 0.01);
+  EXPECT_LE(swarm.at(1).exchange->round(), swarm.at(2).exchange->round() + 1);
+}
+
+TEST(GroupFaults, DeadlinesFollowASlowerNetwork) {
+  GroupSwarm swarm(4, {.deadline_min = milliseconds(5), .deadline_max = milliseconds(500)});
+  for (int i = 0; i < 10; ++i) swarm.round();
+  swarm.network.options = {.control_min = milliseconds(60), .control_max = milliseconds(60)};
+  for (int i = 0; i < 30; ++i) {
+    swarm.round();
+    swarm.run_for(milliseconds(200));   // what is late arrives
+  }
+  const uint64_t whole = swarm.at(1).exchange->counters().rounds_whole;
+  for (int i = 0; i < 10; ++i) swarm.round();
+  EXPECT_EQ(swarm.at(1).exchange->counters().rounds_whole, whole + 10);
+}
+
+// Completions that come when the object is gone.
+class HeldWorker final : public Worker {
+ public:
+  void submit(std::function<void()> job, std::function<void()> done) override {
+    jobs_.push_back({std::move(job), std::move(done)});
+  }
+  void run_completions() override {
+    for (auto& [job, done] : std::exchange(jobs_, {})) {
+      job();
+      done();
+    }
+  }
+  size_t waiting() const { return jobs_.size(); }
+
+ private:
+  std::vector<std::pair<std::function<void()>, std::function<void()>>> jobs_;
+};
+
+TEST(GroupFaults, CompletionsOfTheDeadTouchNothing) {
+  GroupSwarm swarm(2, {.params = 8});
+  GroupAgent& agent = swarm.at(1);
+  HeldWorker worker;
+  const GroupOptions options{.self = agent.id};
+  auto group = std::make_unique<Group>(options, agent.layout, *agent.codec, worker, swarm.clock, agent, agent);
+  group->publish(agent.encode());
+  ASSERT_TRUE(group->begin());
+  const uint64_t id = group_id(agent.group());
+  const SharedBytes payload = shared_copy(std::vector<std::byte>(16));
+  group->handle(test_peer(2), 1, RoundBlock{.group = id, .round = 1, .index = 0}, payload);
+  group->handle(test_peer(2), 1, RoundBlock{.group = id, .round = 1, .phase = 1, .index = 1, .counted = 3}, payload);
+  EXPECT_EQ(worker.waiting(), 2u);
+  group.reset();
+  worker.run_completions();
+}
+
+// Jobs that take longer than the deadlines: what came in time still counts.
+TEST(GroupFaults, ASlowWorkerLosesNothing) {
+  GroupSwarm swarm(2, {.params = 8, .deadline_max = milliseconds(50)});
+  GroupAgent& agent = swarm.at(1);
+  HeldWorker worker;
+  const GroupOptions options{.self = agent.id, .deadline_max = milliseconds(50)};
+  Group group(options, agent.layout, *agent.codec, worker, swarm.clock, agent, agent);
+  group.publish(agent.encode());
+  ASSERT_TRUE(group.begin());
+  const uint64_t id = group_id(agent.group());
+  const SharedBytes payload = shared_copy(std::vector<std::byte>(16));
+  group.handle(test_peer(2), 1, RoundBlock{.group = id, .round = 1, .index = 0}, payload);
+  group.handle(test_peer(2), 1, RoundBlock{.group = id, .round = 1, .phase = 1, .index = 1, .counted = 3}, payload);
+  swarm.clock.set(swarm.clock.now() + seconds(1));
+  group.tick();
+  EXPECT_TRUE(group.under_way());
+  EXPECT_EQ(group.next_deadline(), TimePoint::max());   // nothing to do but to wait for the worker
+  worker.run_completions();
+  EXPECT_FALSE(group.under_way());
+  EXPECT_TRUE(group.idle());
+  EXPECT_EQ(group.take_reports().at(0).outcome, ExchangeOutcome::kDone);
+}
+
+}  // namespace
+}  // namespace starling::exchange_test
