@@ -8,7 +8,10 @@
 #include <spdlog/spdlog.h>
 
 #include "agent/start.h"
+#include "gossip/exchange/hybrid.h"
+#include "gossip/exchange/neighborhood.h"
 #include "gossip/net/hash.h"
+#include "kernels/cast.h"
 #include "kernels/check.h"
 #include "kernels/transfer.h"
 
@@ -144,6 +147,73 @@ void Agent::contact_answered() {
   make_trainer();
 }
 
+std::unique_ptr<Pairwise> Agent::make_pairwise(size_t param_blocks) {
+  PairwiseOptions options;
+  options.self = options_.self;
+  options.generation = options_.generation;
+  options.deadline_min = swarm_.exchange.deadline_min;
+  options.deadline_max = swarm_.exchange.deadline_max;
+  options.clip = swarm_.exchange.clip;
+  options.param_blocks = param_blocks;
+  return std::make_unique<Pairwise>(options, layout_, *codec_, parts_.worker, parts_.clock, node_, &partners_);
+}
+
+std::unique_ptr<Group> Agent::make_group(size_t param_blocks) {
+  GroupOptions options;
+  options.self = options_.self;
+  options.deadline_min = swarm_.exchange.deadline_min;
+  options.deadline_max = swarm_.exchange.deadline_max;
+  options.param_blocks = param_blocks;
+  options.inject_loss = swarm_.exchange.inject_loss;
+  options.rng_seed = swarm_.rng_seed;
+  return std::make_unique<Group>(options, layout_, *host_codec_, parts_.worker, parts_.clock, node_, partners_);
+}
+
+// The swarm's graph; an agent that it does not name would be an island.
+TopologySpec Agent::own_topology() const {
+  TopologySpec topology = swarm_.topology;
+  topology.rng_seed = swarm_.rng_seed;
+  const std::string& name = options_.config.agent.name;
+  const bool named = std::any_of(topology.edges.begin(), topology.edges.end(),
+                                 [&](const auto& edge) { return edge.first == name || edge.second == name; });
+  if (topology.kind == TopologyKind::kFile && !named) {
+    throw std::runtime_error("no edge of swarm.topology.edges names this agent, '" + name +
+                             "': start it with the --name of one of them, or let the swarm take another topology");
+  }
+  return topology;
+}
+
+void Agent::make_exchange() {
+  const ExchangeConfig& exchange = swarm_.exchange;
+  const auto param_blocks = static_cast<size_t>(std::count_if(
+      layout_.blocks.begin(), layout_.blocks.end(), [](const Block& block) { return block.section == 0; }));
+  const MemorySpace space = trainer_->params().space;
+  if (exchange.share_gradients && space != MemorySpace::kHost) {
+    throw std::runtime_error("swarm.exchange.source: gradients is a baseline for the CPU; start with --device cpu");
+  }
+  codec_ = make_codec(exchange.codec, space);
+  host_codec_ = make_codec(exchange.codec, MemorySpace::kHost);
+  partners_.set_topology(own_topology());
+  switch (exchange.kind) {
+    case ExchangeKind::kNone: break;
+    case ExchangeKind::kPairwise: exchange_ = make_pairwise(param_blocks); break;
+    case ExchangeKind::kNeighborhood: {
+      const NeighborhoodOptions options{options_.self, exchange.deadline_min, exchange.deadline_max, param_blocks};
+      exchange_ = std::make_unique<Neighborhood>(options, layout_, *codec_, parts_.worker, parts_.clock, node_,
+                                                 partners_);
+      break;
+    }
+    case ExchangeKind::kGroup:
+      partners_.set_groups(exchange.group_size);
+      exchange_ = make_group(param_blocks);
+      if (exchange.pairs_every > 0) {
+        exchange_ = std::make_unique<Hybrid>(make_group(param_blocks), make_pairwise(param_blocks),
+                                             exchange.pairs_every);
+      }
+      break;
+  }
+}
+
 // Own state first (a restart), then the swarm's model if it has begun, then the genesis if we can reproduce it.
 void Agent::enter() {
   Progress progress;
@@ -153,21 +223,9 @@ void Agent::enter() {
     layout_ = Layout::cut({{"params", trainer_->params().count}, {"momentum", trainer_->momentum().count}},
                           swarm_.exchange.block);
   }
-  const size_t param_blocks = static_cast<size_t>(std::count_if(
-      layout_.blocks.begin(), layout_.blocks.end(), [](const Block& block) { return block.section == 0; }));
-  codec_ = make_codec(swarm_.exchange.codec, trainer_->params().space);
-  if (swarm_.exchange.kind == ExchangeKind::kPairwise) {
-    PairwiseOptions pairwise;
-    pairwise.self = options_.self;
-    pairwise.generation = options_.generation;
-    pairwise.deadline_min = swarm_.exchange.deadline_min;
-    pairwise.deadline_max = swarm_.exchange.deadline_max;
-    pairwise.clip = swarm_.exchange.clip;
-    pairwise.param_blocks = param_blocks;
-    pairwise_ = std::make_unique<Pairwise>(pairwise, layout_, *codec_, parts_.worker, parts_.clock, node_);
-  }
+  make_exchange();
   if (keeper_->restore(&progress, *trainer_, &blocks)) {
-    if (pairwise_ && blocks.size() == layout_.blocks.size()) pairwise_->set_block_states(std::move(blocks));
+    if (exchange_ && blocks.size() == layout_.blocks.size()) exchange_->set_block_states(std::move(blocks));
     begin_rounds(progress, "resumed");
     return;
   }
@@ -187,34 +245,26 @@ void Agent::enter() {
 }
 
 void Agent::begin_fetch() {
-  const View params = trainer_->params();
-  fetched_params_.resize(params.count);
+  const View params = trainer_->params();   // nobody looks at them before the whole model is there
   JoinerOptions joiner;
   joiner.bootstrap = options_.config.agent.bootstrap;
   fetch_ = std::make_unique<ModelFetch>(
       joiner, params.count * sizeof(float), node_.membership(), parts_.clock, node_, parts_.worker,
-      [this](uint64_t offset_bytes, std::span<const std::byte> bytes) {
-        std::memcpy(reinterpret_cast<std::byte*>(fetched_params_.data()) + offset_bytes, bytes.data(), bytes.size());
+      [params](uint64_t offset_bytes, std::span<const std::byte> bytes) {
+        const size_t count = bytes.size() / sizeof(float);
+        if (!all_finite_f32(bytes.data(), count)) return false;
+        copy_from_host(bytes.data(), params.part(offset_bytes / sizeof(float), count));
+        return true;
       },
       options_.rng_seed + 2);
   stage_ = Stage::kFetching;
-  fetch_began_ = parts_.clock.now();
 }
 
 void Agent::fetched() {
-  const bool finite = std::all_of(fetched_params_.begin(), fetched_params_.end(),
-                                  [](float value) { return std::isfinite(value); });
-  if (!finite) {
-    spdlog::error("the model that was fetched holds values that are not finite; fetching it again");
-    begin_fetch();
-    return;
-  }
-  copy_from_host(fetched_params_.data(), trainer_->params());
-  fetched_params_ = {};
   trainer_->params_changed();
   parts_.metrics.write(fmt::format("\"event\":\"fetched\",\"bytes\":{},\"seconds\":{:.4f}",
                                    trainer_->params().count * sizeof(float),
-                                   seconds(parts_.clock.now() - fetch_began_)));
+                                   seconds(fetch_->transfer_time())));
   Progress progress;
   progress.round = fetch_->round();
   progress.steps = fetch_->steps();
@@ -228,7 +278,7 @@ void Agent::begin_rounds(const Progress& from, const char* how) {
   options.checkpoint_every = options_.config.agent.checkpoint_every;
   options.evaluate_every = options_.config.agent.evaluate_every;
   options.on_saved = [this] { node_.donor().set_model(keeper_->model()); };
-  rounds_ = std::make_unique<Rounds>(options, *trainer_, *codec_, layout_, pairwise_.get(), partners_, *keeper_,
+  rounds_ = std::make_unique<Rounds>(options, *trainer_, *codec_, layout_, exchange_.get(), partners_, *keeper_,
                                      parts_.worker, parts_.clock, parts_.metrics);
   rounds_->start(from, std::string_view(how) == "fetched");
   stage_ = Stage::kRunning;
@@ -270,7 +320,7 @@ void Agent::tick() {
     case Stage::kRunning:
     case Stage::kParting:
       keep_asking();
-      if (pairwise_) pairwise_->tick();
+      if (exchange_) exchange_->tick();
       if (rounds_) rounds_->tick();
       if (stage_ == Stage::kRunning && rounds_->ended()) part(leaving_ ? "signal" : "stop_after");
       break;
@@ -311,7 +361,7 @@ TimePoint Agent::next_deadline() const {
   if (contact_ && contact_->state() == Contact::State::kSearching) next = std::min(next, contact_->next_deadline());
   if (fetch_) next = std::min(next, fetch_->next_deadline());
   if (rounds_) next = std::min(next, next_rejoin_);
-  if (pairwise_) next = std::min(next, pairwise_->next_deadline());
+  if (exchange_) next = std::min(next, exchange_->next_deadline());
   if (rounds_) next = std::min(next, rounds_->next_deadline());
   if (stage_ == Stage::kParting) next = std::min(next, part_deadline_);
   if (leaving_) next = std::min(next, leave_deadline_);
@@ -370,7 +420,7 @@ void Agent::on_message(const FrameHeader& header, const Message& message, const 
     for (const PeerRecord& record : reply->members) node_.membership().add(record);
   }
   if (fetch_) fetch_->handle(header, message, payload);
-  if (pairwise_) pairwise_->handle(header.sender, header.generation, message, payload);
+  if (exchange_) exchange_->handle(header.sender, header.generation, message, payload);
 }
 
 void Agent::on_member(const MemberEvent& event) {
@@ -394,7 +444,7 @@ void Agent::on_member(const MemberEvent& event) {
     dying_.erase(event.peer);
   } else if (event.kind == MemberEventKind::kRestarted || event.kind == MemberEventKind::kJoined) {
     dying_.erase(event.peer);
-    if (event.kind == MemberEventKind::kRestarted && pairwise_) pairwise_->forget(event.peer);
+    if (event.kind == MemberEventKind::kRestarted && exchange_) exchange_->forget(event.peer);
   }
 }
 
@@ -406,7 +456,7 @@ void Agent::forget_the_dead() {
       ++dead;
       continue;
     }
-    if (pairwise_) pairwise_->forget(dead->first);
+    if (exchange_) exchange_->forget(dead->first);
     dead = dying_.erase(dead);
   }
 }

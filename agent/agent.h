@@ -20,6 +20,8 @@
 #include "agent/rounds.h"
 #include "agent/trainer.h"
 #include "bootstrap/joiner.h"
+#include "gossip/exchange/exchange.h"
+#include "gossip/exchange/group.h"
 #include "gossip/exchange/pairwise.h"
 #include "gossip/worker.h"
 
@@ -64,7 +66,7 @@ class Agent final : public Node::Handler {
   bool finished() const { return stage_ == Stage::kGone; }
 
   const Rounds* rounds() const { return rounds_.get(); }   // null until training begins
-  const Pairwise* pairwise() const { return pairwise_.get(); }
+  const Exchange* exchange() const { return exchange_.get(); }   // null: trains alone, or not yet
   const Node& node() const { return node_; }
   Trainer* trainer() { return trainer_.get(); }
   MemberMeta meta() const;
@@ -79,6 +81,10 @@ class Agent final : public Node::Handler {
   void trainer_made();
   void contact_answered();
   void enter();                      // settings, trainer and contact are there: genesis, own state, or a donor's
+  void make_exchange();
+  TopologySpec own_topology() const;
+  std::unique_ptr<Pairwise> make_pairwise(size_t param_blocks);
+  std::unique_ptr<Group> make_group(size_t param_blocks);
   void begin_fetch();
   void keep_asking();
   void fetched();
@@ -102,16 +108,16 @@ class Agent final : public Node::Handler {
   std::unique_ptr<StateKeeper> keeper_;
   std::unique_ptr<Codec> codec_;
   Layout layout_;
-  std::unique_ptr<Pairwise> pairwise_;
+  std::unique_ptr<Codec> host_codec_;   // group: averages payloads, wherever the params are
+  std::unique_ptr<Exchange> exchange_;
   std::unique_ptr<Rounds> rounds_;
   std::exception_ptr start_error_;
-  std::vector<float> fetched_params_;
   std::map<PeerId, TimePoint> dying_;   // dead members whose exchanges are dropped at that time
 
   Stage stage_ = Stage::kMakingTrainer;
   bool leaving_ = false;
   bool reported_finish_ = false, farewell_said_ = false;
-  TimePoint born_, contact_began_, fetch_began_, part_deadline_, leave_deadline_, next_status_, next_waiting_;
+  TimePoint born_, contact_began_, part_deadline_, leave_deadline_, next_status_, next_waiting_;
   TimePoint next_rejoin_;
   uint64_t status_steps_ = 0;
 };

@@ -10,6 +10,7 @@
 
 #include "compression/codec.h"
 #include "gossip/clock.h"
+#include "gossip/exchange/topology.h"
 #include "gossip/peer.h"
 
 namespace starling {
@@ -25,6 +26,8 @@ struct ModelConfig {
   uint64_t dimension = 1000;        // quadratic: number of params
 };
 
+enum class Schedule { kConstant, kCosine, kStep };
+
 struct OptimizerConfig {
   std::string kind = "sgd";         // sgd | adamw
   double learning_rate = 0.05;
@@ -32,12 +35,19 @@ struct OptimizerConfig {
   bool nesterov = false;            // sgd
   double weight_decay = 0;
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  // adamw
+
+  // The learning rate follows the swarm's clock, so that a late joiner has the rate of all.
+  Schedule schedule = Schedule::kConstant;  // cosine: down to 0 at stop_after; step: times `decay` every decay_every
+  uint64_t warmup = 0;              // steps of the swarm's clock from 0 to the full rate
+  uint64_t decay_every = 0;         // step: steps of the swarm's clock
+  double decay = 0.1;               // step
 };
 
-enum class ExchangeKind { kNone, kPairwise };
+enum class ExchangeKind { kNone, kPairwise, kNeighborhood, kGroup };
 enum class Overlap { kAuto, kOn, kOff };
 
 struct ExchangeConfig {
+  bool share_gradients = false;     // source: params | gradients (group only: the baseline that loss ruins)
   ExchangeKind kind = ExchangeKind::kPairwise;  // none: train alone (the baseline)
   CodecKind codec = CodecKind::kModulo8;
   bool carry_momentum = false;      // carry: [params] | [params, momentum]
@@ -47,6 +57,9 @@ struct ExchangeConfig {
   Duration deadline_max = std::chrono::milliseconds(500);
   double clip = 0;                  // a partner's distance counts at most this many times the recent median; 0 = off.
                                     // Against members one does not trust; it also keeps apart who was away for long
+  uint32_t group_size = 16;         // group: members at most; a larger swarm is cut into groups of like size
+  uint32_t pairs_every = 0;         // group: every so many rounds a pair exchange with somebody of another group
+  double inject_loss = 0;           // group, for experiments: this part of the blocks is dropped on receive
 };
 
 struct MembershipConfig {
@@ -68,7 +81,9 @@ struct SwarmConfig {
   uint64_t stop_after = 0;          // steps on the swarm's clock (median over living agents); 0 = never
   double final_distance = 0.02;     // settle until rms distance / rms params is below this
   Duration settle_max = std::chrono::seconds(10);
+  Duration round{};                 // a round lasts this long, whatever an agent's speed; 0: local_steps steps
   ExchangeConfig exchange;
+  TopologySpec topology;            // pairwise and neighborhood; its rng_seed is the swarm's
   MembershipConfig membership;
 };
 

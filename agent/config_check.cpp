@@ -1,6 +1,7 @@
 // Combinations that cannot work, refused before anything is started.
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "agent/config_fields.h"
 #include "agent/model_plan.h"
@@ -9,9 +10,70 @@
 namespace starling {
 namespace {
 
+// A graph in two parts would be two swarms.
+void refuse_parted(const TopologySpec& topology) {
+  std::vector<std::string> names;
+  for (const auto& [a, b] : topology.edges) {
+    names.push_back(a);
+    names.push_back(b);
+  }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  const Graph graph = make_graph(topology, names.size(), 0, names);
+  if (is_connected(graph)) return;
+  throw ConfigError("swarm.topology.edges: the graph is in parts: " + names[0] + " does not reach everybody; add an "
+                    "edge between the parts");
+}
+
+// soundness §7: what the exchanges in rounds cannot do soundly.
+void refuse_averaging(const SwarmConfig& swarm) {
+  const ExchangeConfig& exchange = swarm.exchange;
+  const bool group = exchange.kind == ExchangeKind::kGroup;
+  const std::string kind = group ? "group" : "neighborhood";
+  if ((group || exchange.kind == ExchangeKind::kNeighborhood) && exchange.codec == CodecKind::kModulo8) {
+    throw ConfigError("swarm.exchange.codec: modulo8 says only how two models differ, and " + kind + " averages what "
+                      "stands for itself; write codec: bf16 or fp32, or kind: pairwise");
+  }
+  if (exchange.clip > 0 && exchange.kind != ExchangeKind::kPairwise && exchange.kind != ExchangeKind::kNone) {
+    throw ConfigError("swarm.exchange.clip: only pairs vote on a scale; write clip: 0, or kind: pairwise");
+  }
+  if (exchange.share_gradients) {
+    const char* why = !group ? "gradients hold replicas together only where all apply the same bytes: in one group"
+                      : swarm.local_steps != 1 || swarm.round > Duration::zero()
+                          ? "a gradient is of one step; write local_steps: 1"
+                      : exchange.overlap != Overlap::kOff
+                          ? "a gradient is of the params it was taken at; write overlap: off"
+                      : exchange.carry_momentum ? "the momentum of shared gradients is the same everywhere; write "
+                                                  "carry: [params]"
+                      : exchange.pairs_every > 0 ? "pairs would mix params; write pairs_every: 0"
+                                                 : nullptr;
+    if (why != nullptr) throw ConfigError(std::string("swarm.exchange.source: gradients: ") + why);
+  }
+  if (!group && (exchange.pairs_every > 0 || exchange.inject_loss > 0)) {
+    throw ConfigError("swarm.exchange: pairs_every and inject_loss belong to kind: group");
+  }
+  const bool has_edges = !swarm.topology.edges.empty();
+  if (has_edges != (swarm.topology.kind == TopologyKind::kFile)) {
+    throw ConfigError(has_edges ? "swarm.topology.edges: read only with kind: file"
+                                : "swarm.topology.kind: file needs edges, such as [agent-0 agent-1, agent-1 agent-2]");
+  }
+  if (has_edges) refuse_parted(swarm.topology);
+}
+
+void refuse_schedule(const SwarmConfig& swarm) {
+  const OptimizerConfig& optimizer = swarm.optimizer;
+  if (optimizer.schedule == Schedule::kCosine && swarm.stop_after <= optimizer.warmup) {
+    throw ConfigError("swarm.optimizer.schedule: cosine goes down to 0 at swarm.stop_after, which must be given and "
+                      "lie behind the warmup");
+  }
+  if (optimizer.schedule == Schedule::kStep && optimizer.decay_every == 0) {
+    throw ConfigError("swarm.optimizer.schedule: step needs decay_every");
+  }
+}
+
 void refuse_exchange(const SwarmConfig& swarm) {
   const OptimizerConfig& optimizer = swarm.optimizer;
-  if (swarm.exchange.carry_momentum && swarm.exchange.kind == ExchangeKind::kPairwise) {
+  if (swarm.exchange.carry_momentum && swarm.exchange.kind != ExchangeKind::kNone) {
     if (optimizer.kind != "sgd") {
       throw ConfigError("swarm.exchange.carry: adamw has no momentum that could ride along (its moments stay local); "
                         "write carry: [params], or take sgd");
@@ -21,6 +83,8 @@ void refuse_exchange(const SwarmConfig& swarm) {
                         "write carry: [params], or give a momentum");
     }
   }
+  refuse_averaging(swarm);
+  refuse_schedule(swarm);
   if (optimizer.kind == "sgd" && optimizer.nesterov && optimizer.momentum == 0) {
     throw ConfigError("swarm.optimizer: nesterov needs a momentum; give one, or write nesterov: false");
   }

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "agent/config_values.h"
+#include "gossip/exchange/group.h"
 #include "gossip/limits.h"
 
 namespace starling {
@@ -46,16 +47,45 @@ struct CodecValue {
 };
 
 struct ExchangeKindValue {
-  static ExchangeKind read(const ConfigTree& tree) {
-    if (tree.text == "neighborhood" || tree.text == "group") {
-      throw std::invalid_argument("this version has no exchange '" + tree.text + "', only pairwise, and none (train "
-                                  "alone)");
-    }
-    return choices().read(tree);
-  }
+  static ExchangeKind read(const ConfigTree& tree) { return choices().read(tree); }
   static std::string print(ExchangeKind kind) { return choices().print(kind); }
   static ChoiceValue<ExchangeKind> choices() {
-    return {{{"none", ExchangeKind::kNone}, {"pairwise", ExchangeKind::kPairwise}}};
+    return {{{"none", ExchangeKind::kNone},
+             {"pairwise", ExchangeKind::kPairwise},
+             {"neighborhood", ExchangeKind::kNeighborhood},
+             {"group", ExchangeKind::kGroup}}};
+  }
+};
+
+struct TopologyValue {
+  static TopologyKind read(const ConfigTree& tree) { return *parse_topology(WordValue{topology_names()}.read(tree)); }
+  static std::string print(TopologyKind kind) { return std::string(topology_name(kind)); }
+};
+
+// Pairs of agents by name, each "A B".
+struct EdgesValue {
+  using Edges = std::vector<std::pair<std::string, std::string>>;
+  static Edges read(const ConfigTree& tree) {
+    constexpr size_t kEdgesMax = 65536;
+    const std::string expected = "a list of edges such as [agent-0 agent-1, agent-1 agent-2]";
+    Edges edges;
+    for (const ConfigTree& item : list_items(tree, expected)) {
+      const std::string text = scalar_text(item, expected);
+      const size_t gap = text.find(' ');
+      if (gap == std::string::npos) throw_expected("two names with a space between them", item);
+      const auto name = [](const std::string& part) { return NameValue{kNameBytesMax}.read(scalar_tree(part)); };
+      edges.emplace_back(name(text.substr(0, gap)), name(text.substr(gap + 1)));
+      if (edges.back().first.empty() || edges.back().second.empty() || edges.back().first == edges.back().second) {
+        throw_expected("two different names with a space between them", item);
+      }
+      if (edges.size() > kEdgesMax) throw std::invalid_argument("more than " + std::to_string(kEdgesMax) + " edges");
+    }
+    return edges;
+  }
+  static std::string print(const Edges& edges) {
+    std::string text = "[";
+    for (const auto& [a, b] : edges) text += (text.size() > 1 ? ", " : "") + quoted(a + " " + b);
+    return text + "]";
   }
 };
 
@@ -130,6 +160,18 @@ void add_training(std::vector<ConfigField>& t) {
   t.push_back(row("swarm.optimizer.beta1", "", "adamw", AT(swarm.optimizer.beta1), NumberValue{0, 0.99999}));
   t.push_back(row("swarm.optimizer.beta2", "", "adamw", AT(swarm.optimizer.beta2), NumberValue{0, 0.99999}));
   t.push_back(row("swarm.optimizer.epsilon", "", "adamw", AT(swarm.optimizer.epsilon), NumberValue{1e-16, 1}));
+  t.push_back(row("swarm.optimizer.schedule", "",
+                  "of the learning rate, by the swarm's clock: constant | cosine (to 0 at stop_after) | step",
+                  AT(swarm.optimizer.schedule),
+                  ChoiceValue<Schedule>{{{"constant", Schedule::kConstant},
+                                         {"cosine", Schedule::kCosine},
+                                         {"step", Schedule::kStep}}}));
+  t.push_back(row("swarm.optimizer.warmup", "", "steps of the swarm's clock until the full learning rate",
+                  AT(swarm.optimizer.warmup), CountValue{0, kNoLimit}));
+  t.push_back(row("swarm.optimizer.decay_every", "", "schedule step: steps of the swarm's clock",
+                  AT(swarm.optimizer.decay_every), CountValue{0, kNoLimit}));
+  t.push_back(row("swarm.optimizer.decay", "", "schedule step: the factor", AT(swarm.optimizer.decay),
+                  NumberValue{1e-6, 1}));
   t.push_back(row("swarm.weight", "",
                   "uniform: every agent counts the same, however fast | data: in proportion to its data | equal: every "
                   "model the same, so fast agents count more",
@@ -137,6 +179,8 @@ void add_training(std::vector<ConfigField>& t) {
   t.push_back(row("swarm.local_steps", "",
                   "optimizer steps between two exchanges; more: fewer bytes, models farther apart",
                   AT(swarm.local_steps), CountValue{1, 1000000}));
+  t.push_back(row("swarm.round", "", "a round lasts this long, each agent takes what steps it can; 0s: local_steps",
+                  AT(swarm.round), TimeValue{0s, 1h}));
   t.push_back(row("swarm.batch", "", "samples a step, for agents that name no batch of their own", AT(swarm.batch),
                   CountValue{1, 1000000}));
   t.push_back(row("swarm.stop_after", "", "steps on the swarm's clock (median over living agents); 0: never",
@@ -148,9 +192,14 @@ void add_training(std::vector<ConfigField>& t) {
 }
 
 void add_exchange(std::vector<ConfigField>& t) {
-  t.push_back(row("swarm.exchange.kind", "", "pairwise | none (train alone)", AT(swarm.exchange.kind),
-                  ExchangeKindValue{}));
-  t.push_back(row("swarm.exchange.codec", "", "modulo8: 1 byte an element, the mean stays exact | bf16 | fp32",
+  t.push_back(row("swarm.exchange.kind", "",
+                  "pairwise | neighborhood (D-PSGD) | group (RPS; reliable: all-reduce) | none (train alone)",
+                  AT(swarm.exchange.kind), ExchangeKindValue{}));
+  t.push_back(row("swarm.exchange.source", "", "params | gradients (group only: a baseline that lost messages ruin)",
+                  AT(swarm.exchange.share_gradients),
+                  ChoiceValue<bool>{{{"params", false}, {"gradients", true}}}));
+  t.push_back(row("swarm.exchange.codec", "",
+                  "modulo8: 1 byte an element, the mean stays exact (pairs only) | bf16 | fp32",
                   AT(swarm.exchange.codec), CodecValue{}));
   t.push_back(row("swarm.exchange.carry", "",
                   "[params], or [params, momentum]: twice the bytes, and it learns where data differ",
@@ -168,6 +217,21 @@ void add_exchange(std::vector<ConfigField>& t) {
   t.push_back(row("swarm.exchange.clip", "",
                   "a partner's distance counts at most this many times the recent median; 0: off",
                   AT(swarm.exchange.clip), NumberValue{0, 1000}));
+  t.push_back(row("swarm.exchange.group_size", "", "group: members at most; a larger swarm is cut into several",
+                  AT(swarm.exchange.group_size), CountValue{2, kGroupMax}));
+  t.push_back(row("swarm.exchange.pairs_every", "",
+                  "group: every so many rounds in pairs with another group; 0: never", AT(swarm.exchange.pairs_every),
+                  CountValue{0, 1000000}));
+  t.push_back(row("swarm.exchange.inject_loss", "", "group, for experiments: part of the blocks dropped on receive",
+                  AT(swarm.exchange.inject_loss), NumberValue{0, 0.99}));
+  t.push_back(row("swarm.topology.kind", "",
+                  "who is joined to whom: matching (anybody) | ring | torus | exponential | regular | star | full | "
+                  "one-peer | file",
+                  AT(swarm.topology.kind), TopologyValue{}));
+  t.push_back(row("swarm.topology.degree", "", "regular: neighbors of each agent", AT(swarm.topology.degree),
+                  CountValue{2, 1023}));
+  t.push_back(row("swarm.topology.edges", "", "file: pairs of agents by name, each: NAME NAME",
+                  AT(swarm.topology.edges), EdgesValue{}));
   t.push_back(row("swarm.membership.probe_interval", "", "shorter: the dead are noticed sooner, more messages",
                   AT(swarm.membership.probe_interval), TimeValue{10ms, 1h}));
   t.push_back(row("swarm.membership.probe_timeout", "", "upper bound; it adapts to the round trip",

@@ -120,7 +120,7 @@ void Node::send(const PeerId& to, const Message& message, SharedBytes payload) {
 void Node::send(const Endpoint& to, const Message& message, SharedBytes payload) {
   const PeerRecord& self = membership_.self();
   const FrameHeader header{swarm_id_, self.id, self.version.generation, self.endpoint};
-  Frame frame{encode_frame_header(header, message, payload.span()), std::move(payload)};
+  Frame frame{encode_frame_header(header, message, payload.span(), payload.checksum), std::move(payload)};
   if (transport_.send(to, channel_of(message), std::move(frame)) != SendStatus::kQueued) ++counters_.sends_failed;
 }
 

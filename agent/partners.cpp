@@ -38,15 +38,72 @@ std::vector<Member> Partners::candidates() const {
   return agents;
 }
 
-std::optional<PeerId> Partners::choose() {
-  std::vector<Member> agents = candidates();
+std::vector<Partners::Rank> Partners::ranks(size_t* own) const {
+  const PeerRecord& self = membership_.self();
+  std::vector<Rank> all{{self.id, self.meta.name, self.meta.mass}};
+  for (const Member& member : candidates()) {
+    all.push_back({member.record.id, member.record.meta.name, member.record.meta.mass});
+  }
+  std::sort(all.begin(), all.end(), [](const Rank& a, const Rank& b) { return a.id < b.id; });
+  const double most = kMassRatioMax * median_mass(self.meta.mass);
+  for (Rank& rank : all) rank.mass = std::min(rank.mass, most);
+  *own = static_cast<size_t>(
+      std::find_if(all.begin(), all.end(), [&](const Rank& rank) { return rank.id == self.id; }) - all.begin());
+  return all;
+}
+
+std::optional<PeerId> Partners::choose_among(const std::vector<PeerId>& peers) {
   const TimePoint now = clock_.now();
-  std::erase_if(agents, [&](const Member& member) {
-    const auto avoided = avoid_until_.find(member.record.id);
-    return avoided != avoid_until_.end() && now < avoided->second;
-  });
-  if (agents.empty()) return std::nullopt;
-  return agents[rng_.below(static_cast<uint32_t>(agents.size()))].record.id;
+  std::vector<PeerId> free;
+  for (const PeerId& peer : peers) {
+    const auto avoided = avoid_until_.find(peer);
+    if (avoided == avoid_until_.end() || now >= avoided->second) free.push_back(peer);
+  }
+  if (free.empty()) return std::nullopt;
+  return free[rng_.below(static_cast<uint32_t>(free.size()))];
+}
+
+std::optional<PeerId> Partners::choose() {
+  std::vector<PeerId> peers;
+  if (group_size_ > 0) {
+    const std::vector<Participant> inside = group();
+    for (const Member& member : candidates()) {
+      const bool own_group = std::any_of(inside.begin(), inside.end(),
+                                         [&](const Participant& one) { return one.peer == member.record.id; });
+      if (!own_group) peers.push_back(member.record.id);
+    }
+  } else if (topology_.kind == TopologyKind::kMatching) {   // whoever is free: no need to agree on the pairs
+    for (const Member& member : candidates()) peers.push_back(member.record.id);
+  } else {
+    for (const Participant& neighbor : neighbors(round_)) peers.push_back(neighbor.peer);
+  }
+  return choose_among(peers);
+}
+
+std::vector<Participant> Partners::neighbors(uint64_t round) {
+  size_t own;
+  const std::vector<Rank> all = ranks(&own);
+  std::vector<std::string> names;
+  for (const Rank& rank : all) names.push_back(rank.name);
+  const Graph graph = make_graph(topology_, all.size(), round, names);
+  std::vector<Participant> row;
+  for (uint32_t j : graph.neighbors[own]) {
+    row.push_back({all[j].id, edge_weight(graph.degree(own), all[own].mass, graph.degree(j), all[j].mass)});
+  }
+  return row;
+}
+
+std::vector<Participant> Partners::group() {
+  size_t own;
+  const std::vector<Rank> all = ranks(&own);
+  const size_t size = group_size_ > 0 ? group_size_ : kGroupMax;
+  const size_t groups = (all.size() + size - 1) / size;
+  const size_t mine = own * groups / all.size();
+  std::vector<Participant> members;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (i * groups / all.size() == mine) members.push_back({all[i].id, all[i].mass});
+  }
+  return members;
 }
 
 void Partners::failed(const PeerId& peer) {

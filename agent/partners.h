@@ -8,8 +8,11 @@
 #include <vector>
 
 #include "gossip/clock.h"
-#include "gossip/membership/membership.h"
+#include "gossip/exchange/exchange.h"
+#include "gossip/exchange/group.h"
+#include "gossip/exchange/topology.h"
 #include "gossip/limits.h"
+#include "gossip/membership/membership.h"
 #include "gossip/rng.h"
 
 namespace starling {
@@ -19,12 +22,22 @@ namespace starling {
 // the very same mass; `before` is kept while the exact value is within a factor 1.5 of it. 0 = no mass yet.
 double choose_mass(const std::string& weight, double steps_per_s, uint64_t data_size, double before);
 
-class Partners {
+class Partners final : public Company {
  public:
   Partners(const Membership& membership, const Clock& clock, uint64_t rng_seed);
 
-  // A random living agent that trains or settles and did not fail us within kAvoidAfterFailure.
-  std::optional<PeerId> choose();
+  // Before that everybody is joined to everybody.
+  void set_topology(const TopologySpec& topology) { topology_ = topology; }
+  void set_groups(uint32_t group_size) { group_size_ = group_size; }
+  void set_round(uint64_t round) { round_ = round; }   // for graphs that change, and for choose()
+
+  // A random living agent that trains or settles, is joined to us and did not fail us within kAvoidAfterFailure.
+  // Where there are groups: somebody of another one.
+  std::optional<PeerId> choose() override;
+  // Metropolis-Hastings rows over the living, sorted by id; a mass counts at most kMassRatioMax times the median.
+  std::vector<Participant> neighbors(uint64_t round) override;
+  // This agent's group: the sorted living agents cut into runs of like size.
+  std::vector<Participant> group() override;
   void failed(const PeerId& peer);
   void succeeded(const PeerId& peer);
 
@@ -35,12 +48,21 @@ class Partners {
   size_t candidate_count() const;    // living agents that could be chosen, avoided ones included
 
  private:
+  struct Rank {
+    PeerId id;
+    std::string name;
+    double mass = 1;
+  };
   std::vector<Member> candidates() const;
+  std::vector<Rank> ranks(size_t* own) const;   // living agents and ourselves, sorted by id
+  std::optional<PeerId> choose_among(const std::vector<PeerId>& peers);
   const Membership& membership_;
   const Clock& clock_;
   Rng rng_;
   std::unordered_map<PeerId, TimePoint> avoid_until_;
-  uint64_t swarm_steps_ = 0;
+  uint64_t swarm_steps_ = 0, round_ = 0;
+  TopologySpec topology_;
+  uint32_t group_size_ = 0;          // 0: no groups
 };
 
 }  // namespace starling

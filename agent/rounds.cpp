@@ -6,13 +6,14 @@
 
 #include <spdlog/spdlog.h>
 
+#include "gossip/net/hash.h"
 #include "kernels/check.h"
 #include "kernels/transfer.h"
 
 namespace starling {
 namespace {
 
-constexpr uint32_t kProposalsPerRoundMax = 3;   // a busy partner is not the end of the round
+constexpr uint32_t kAttemptsPerRoundMax = 3;   // a busy partner is not the end of the round
 constexpr uint32_t kNearInARow = 3;             // one close partner could be luck
 constexpr uint32_t kSickInARowMax = 3;
 constexpr uint64_t kOverlapWindowRounds = 32;
@@ -38,11 +39,27 @@ std::string json_number(double value) { return std::isfinite(value) ? fmt::forma
 }  // namespace
 
 Rounds::Rounds(const RoundsOptions& options, Trainer& trainer, const Codec& codec, const Layout& layout,
-               Pairwise* pairwise, Partners& partners, StateKeeper& keeper, Worker& worker, const Clock& clock,
+               Exchange* exchange, Partners& partners, StateKeeper& keeper, Worker& worker, const Clock& clock,
                MetricsFile& metrics)
-    : options_(options), trainer_(trainer), codec_(codec), layout_(layout), pairwise_(pairwise),
+    : options_(options), trainer_(trainer), codec_(codec), layout_(layout), exchange_(exchange),
       partners_(partners), keeper_(keeper), worker_(worker), clock_(clock), metrics_(metrics),
       overlap_(options.swarm.exchange.overlap == Overlap::kOn) {}
+
+double schedule_factor(const OptimizerConfig& optimizer, uint64_t swarm_steps, uint64_t stop_after) {
+  const auto step = static_cast<double>(swarm_steps);
+  const auto warmup = static_cast<double>(optimizer.warmup);
+  if (step < warmup) return (step + 1) / (warmup + 1);
+  switch (optimizer.schedule) {
+    case Schedule::kConstant: return 1;
+    case Schedule::kStep:
+      return std::pow(optimizer.decay, std::floor(step / static_cast<double>(optimizer.decay_every)));
+    case Schedule::kCosine: {
+      const double done = std::min(1.0, (step - warmup) / (static_cast<double>(stop_after) - warmup));
+      return 0.5 * (1 + std::cos(3.14159265358979323846 * done));
+    }
+  }
+  return 1;
+}
 
 void Rounds::start(const Progress& from, bool newcomer) {
   STARLING_CHECK(state_ == State::kNotStarted);
@@ -50,8 +67,10 @@ void Rounds::start(const Progress& from, bool newcomer) {
   first_step_ = from.steps;
   newcomer_ = newcomer;
   phase_ = Phase::kTraining;
+  partners_.set_round(progress_.round);
+  if (options_.swarm.exchange.share_gradients) keep_base();
   const TimePoint now = clock_.now();
-  window_started_ = boundary_started_ = now;
+  window_started_ = boundary_started_ = round_started_ = now;
   next_checkpoint_ = now;   // the first boundary saves: donors can serve from the start
   next_evaluation_ = now;
   state_ = State::kBoundary;
@@ -63,21 +82,24 @@ void Rounds::stop() {
 }
 
 double Rounds::learning_rate() const {
+  const OptimizerConfig& optimizer = options_.swarm.optimizer;
   const double ramp = static_cast<double>(progress_.steps - first_step_ + 1) / kNewcomerRampSteps;
-  return options_.swarm.optimizer.learning_rate * rate_scale_ * (newcomer_ ? std::min(1.0, ramp) : 1);
+  const double scheduled = schedule_factor(optimizer, swarm_steps_, options_.swarm.stop_after);
+  return optimizer.learning_rate * scheduled * rate_scale_ * (newcomer_ ? std::min(1.0, ramp) : 1);
 }
 
 TimePoint Rounds::next_deadline() const {
   switch (state_) {
     case State::kBoundary: return clock_.now();
     case State::kPausing: return pause_until_;
+    case State::kServing: return exchange_->serving_until().value_or(clock_.now());
     case State::kStepping: return trainer_.idle_at();
     default: return TimePoint::max();   // trainer, worker and pairwise wake the control thread themselves
   }
 }
 
 void Rounds::tick() {
-  if (pairwise_) drain_reports();
+  if (exchange_) drain_reports();
   // A state may end within the tick that began it; every lap but the last changes the state.
   for (int laps = 0; laps < 4; ++laps) {
     const State before = state_;
@@ -89,7 +111,10 @@ void Rounds::tick() {
         if (trainer_.idle()) after_evaluation();
         break;
       case State::kExchanging:
-        if (!pairwise_->proposing()) after_exchange();
+        if (!exchange_->under_way()) after_exchange();
+        break;
+      case State::kServing:
+        if (!exchange_->serving_until()) state_ = State::kBoundary;
         break;
       case State::kPausing:
         if (clock_.now() >= pause_until_) state_ = State::kBoundary;
@@ -135,7 +160,18 @@ void Rounds::after_steps() {
     sick_in_a_row_ = 0;
     rate_scale_ = 1;
   }
+  if (round_goes_on()) {
+    trainer_.start_steps(options_.swarm.local_steps, learning_rate());
+    state_ = State::kStepping;
+    return;
+  }
   state_ = State::kBoundary;
+}
+
+// Rounds in time: each agent takes as many steps as it can.
+bool Rounds::round_goes_on() const {
+  return phase_ == Phase::kTraining && !stop_asked_ && options_.swarm.round > Duration::zero() &&
+         clock_.now() - round_started_ < options_.swarm.round;
 }
 
 // The trainer is idle and no job of ours is running: what is due comes first, then the exchange.
@@ -161,7 +197,8 @@ void Rounds::boundary() {
     return;
   }
   const uint64_t stop_after = options_.swarm.stop_after;
-  if (phase_ == Phase::kTraining && stop_after > 0 && partners_.swarm_steps(progress_.steps) >= stop_after) {
+  swarm_steps_ = partners_.swarm_steps(progress_.steps);
+  if (phase_ == Phase::kTraining && stop_after > 0 && swarm_steps_ >= stop_after) {
     phase_ = Phase::kSettling;
     settle_started_ = now;
     near_in_a_row_ = 0;
@@ -171,7 +208,9 @@ void Rounds::boundary() {
     finish();
     return;
   }
-  if (pairwise_ && !(overlap_ && pairwise_->proposing())) {
+  if (exchange_ && !overlap_ && exchange_->serving_until()) {
+    state_ = State::kServing;   // soon over, and its bytes become those of the next snapshot
+  } else if (exchange_ && !(overlap_ && exchange_->under_way())) {
     share();
   } else {
     begin_round();
@@ -179,7 +218,7 @@ void Rounds::boundary() {
 }
 
 bool Rounds::settled() const {
-  if (!pairwise_) return true;
+  if (!exchange_) return true;
   if (clock_.now() - settle_started_ >= options_.swarm.settle_max) return true;
   if (partners_.training_count() > 0) return false;   // somebody's steps still move the mean
   return partners_.candidate_count() == 0 || near_in_a_row_ >= kNearInARow;
@@ -188,19 +227,19 @@ bool Rounds::settled() const {
 // Takes part in nothing new, and waits until what is open, in doubt or unacknowledged has ended: our partners have
 // applied, or will apply, their halves. False: not yet; the boundary comes again.
 bool Rounds::wound_down(Duration patience) {
-  if (!pairwise_) return true;
+  if (!exchange_) return true;
   if (!wind_down_until_) {
-    pairwise_->publish(nullptr);
+    exchange_->publish(nullptr);
     wind_down_until_ = clock_.now() + patience;
   }
-  if (pairwise_->idle() || clock_.now() >= *wind_down_until_) return true;
+  if (exchange_->idle() || clock_.now() >= *wind_down_until_) return true;
   pause(kSettlePause);
   return false;
 }
 
 void Rounds::apply_decided_then(std::function<void()> next) {
   auto deltas = std::make_shared<std::vector<PairDelta>>();
-  if (pairwise_) *deltas = pairwise_->take_decided();
+  if (exchange_) *deltas = exchange_->take_decided();
   run_job([this, deltas] { apply(*deltas); }, std::move(next));
 }
 
@@ -236,14 +275,15 @@ void Rounds::after_evaluation() {
 
 // Applies what was decided and takes the new snapshot, in one job; then looks for a partner.
 void Rounds::share() {
-  auto deltas = std::make_shared<std::vector<PairDelta>>(pairwise_->take_decided());
+  auto deltas = std::make_shared<std::vector<PairDelta>>(exchange_->take_decided());
+  exchange_->retract();
   auto snapshot = std::make_shared<Snapshot>();
   snapshot->number = ++snapshot_number_;
   snapshot->round = progress_.round;
   snapshot->mass = mass_;
   auto encoded = std::make_shared<Encoded>();
   run_job(
-      [this, deltas, snapshot, encoded, states = pairwise_->block_states()] {
+      [this, deltas, snapshot, encoded, states = exchange_->block_states()] {
         *encoded = apply_and_encode(*deltas, states, snapshot.get());
       },
       [this, snapshot, encoded] {
@@ -252,18 +292,16 @@ void Rounds::share() {
           return;
         }
         if (encoded->params_rms >= 0) params_rms_ = encoded->params_rms;
-        pairwise_->publish(snapshot);
-        proposals_this_round_ = 0;
-        propose_or_go_on();
+        exchange_->publish(snapshot);
+        attempts_this_round_ = 0;
+        exchange_or_go_on();
       });
 }
 
-void Rounds::propose_or_go_on() {
-  std::optional<PeerId> partner;
-  if (proposals_this_round_ < kProposalsPerRoundMax) partner = partners_.choose();
-  const bool proposed = partner && pairwise_->propose(*partner);
-  ++proposals_this_round_;
-  if (proposed && (!overlap_ || phase_ == Phase::kSettling)) {
+void Rounds::exchange_or_go_on() {
+  const bool begun = attempts_this_round_ < kAttemptsPerRoundMax && exchange_->begin();
+  ++attempts_this_round_;
+  if (begun && (!overlap_ || phase_ == Phase::kSettling)) {
     state_ = State::kExchanging;
   } else if (phase_ == Phase::kSettling) {
     pause(kSettlePause);
@@ -273,9 +311,10 @@ void Rounds::propose_or_go_on() {
 }
 
 void Rounds::after_exchange() {
-  auto deltas = std::make_shared<std::vector<PairDelta>>(pairwise_->take_decided());
-  if (deltas->empty() && proposals_this_round_ < kProposalsPerRoundMax && !stop_asked_) {
-    propose_or_go_on();   // busy or failed: somebody else may be free
+  auto deltas = std::make_shared<std::vector<PairDelta>>(exchange_->take_decided());
+  const bool again = exchange_->retries() && attempts_this_round_ < kAttemptsPerRoundMax && !stop_asked_;
+  if (deltas->empty() && again) {
+    exchange_or_go_on();   // busy or failed: somebody else may be free
     return;
   }
   const auto next = [this] {
@@ -301,8 +340,18 @@ void Rounds::begin_round() {
   ++window_rounds_;
   choose_overlap();
   ++progress_.round;
+  partners_.set_round(progress_.round);
+  round_started_ = clock_.now();
+  if (options_.swarm.exchange.share_gradients) keep_base();
   trainer_.start_steps(options_.swarm.local_steps, learning_rate());
   state_ = State::kStepping;
+}
+
+// The params that the round's one step is taken from: what changes is the gradient times the learning rate.
+void Rounds::keep_base() {
+  const View params = trainer_.params();
+  base_.resize(params.count);
+  copy_to_host(params, base_.data());
 }
 
 View Rounds::block_view(const Block& block) {
@@ -314,7 +363,7 @@ View Rounds::block_view(const Block& block) {
 void Rounds::apply_block(const std::vector<PairDelta>& deltas, size_t k, View x) {
   for (const PairDelta& delta : deltas) {
     if (!(delta.blocks[k / 8] >> (k % 8) & 1)) continue;
-    codec_.apply(delta.coefficient, delta.own->blocks[k].span(), delta.peer[k].span(), x);
+    codec_.apply(delta.coefficient, delta.own[k].span(), delta.peer[k].span(), x);
   }
 }
 
@@ -324,18 +373,27 @@ void Rounds::apply(const std::vector<PairDelta>& deltas) {
   trainer_.params_changed();
 }
 
+bool Rounds::encode_block(size_t k, View x, const BlockState& state, MutableBytes out) {
+  if (base_.empty()) return codec_.encode(x, state, out);
+  drift_.resize(x.count);
+  const float* base = base_.data() + layout_.blocks[k].offset;
+  for (size_t i = 0; i < x.count; ++i) drift_[i] = x.data[i] - base[i];
+  return codec_.encode({drift_.data(), x.count, MemorySpace::kHost}, state, out);
+}
+
 // Block by block, so that what was just applied is encoded while it is still in the cache.
-Rounds::Encoded Rounds::apply_and_encode(const std::vector<PairDelta>& deltas, const std::vector<BlockState>& states,
+Rounds::Encoded Rounds::apply_and_encode(std::vector<PairDelta>& deltas, const std::vector<BlockState>& states,
                                          Snapshot* snapshot) {
   Encoded encoded;
   snapshot->blocks.resize(layout_.blocks.size());
   for (size_t k = 0; k < layout_.blocks.size(); ++k) {
     const View x = block_view(layout_.blocks[k]);
     apply_block(deltas, k, x);
+    for (PairDelta& delta : deltas) delta.own[k] = delta.peer[k] = {};   // memory for this block's new payload
     const size_t size = codec_.payload_bytes(x.count);
     const std::shared_ptr<std::byte[]> storage(new std::byte[size]);
-    encoded.healthy = encoded.healthy && codec_.encode(x, states[k], {storage.get(), size});
-    snapshot->blocks[k] = {storage, storage.get(), size};
+    encoded.healthy = encode_block(k, x, states[k], {storage.get(), size}) && encoded.healthy;
+    snapshot->blocks[k] = {storage, storage.get(), size, xxh3_64({storage.get(), size})};
   }
   if (!deltas.empty()) trainer_.params_changed();
   const View params = trainer_.params();
@@ -348,7 +406,7 @@ Rounds::Encoded Rounds::apply_and_encode(const std::vector<PairDelta>& deltas, c
 void Rounds::save_then(std::function<void()> next) {
   auto error = std::make_shared<std::string>();
   const TimePoint began = clock_.now();
-  const auto blocks = pairwise_ ? pairwise_->block_states() : std::vector<BlockState>();
+  const auto blocks = exchange_ ? exchange_->block_states() : std::vector<BlockState>();
   run_job([this, error, blocks] { *error = keeper_.save(progress_, trainer_, blocks); },
           [this, error, began, next] {
             const double ms = seconds(clock_.now() - began) * 1e3;
@@ -374,9 +432,9 @@ void Rounds::became_sick(const std::string& reason) {
   phase_ = Phase::kSick;
   sick_since_ = clock_.now();
   rate_scale_ *= 0.5;
-  if (pairwise_) {
-    pairwise_->publish(nullptr);
-    pairwise_->take_decided();   // what was decided belongs to the params we throw away
+  if (exchange_) {
+    exchange_->publish(nullptr);
+    exchange_->take_decided();   // what was decided belongs to the params we throw away
   }
   spdlog::error("step {}: {}; sharing stopped, going back to the last good state", progress_.steps, reason);
   metrics_.write(fmt::format("\"event\":\"sick\",\"steps\":{},\"reason\":\"{}\"", progress_.steps, reason));
@@ -394,13 +452,14 @@ void Rounds::became_sick(const std::string& reason) {
                                        "swarm.optimizer.learning_rate or look at the data");
             }
             loss_ = 0;
+            if (options_.swarm.exchange.share_gradients) keep_base();
             trainer_.start_steps(options_.swarm.local_steps, learning_rate());
             state_ = State::kStepping;
           });
 }
 
 void Rounds::drain_reports() {
-  for (const ExchangeReport& report : pairwise_->take_reports()) {
+  for (const ExchangeReport& report : exchange_->take_reports()) {
     switch (report.outcome) {
       case ExchangeOutcome::kDone: ++tally_.done; break;
       case ExchangeOutcome::kLate: ++tally_.late; break;

@@ -20,7 +20,7 @@
 #include "compression/codec.h"
 #include "compression/layout.h"
 #include "gossip/clock.h"
-#include "gossip/exchange/pairwise.h"
+#include "gossip/exchange/exchange.h"
 #include "gossip/worker.h"
 
 namespace starling {
@@ -44,6 +44,9 @@ class StateKeeper {
   virtual std::shared_ptr<const ModelFile> model() const = 0;
 };
 
+// What the schedule makes of the learning rate at this step of the swarm's clock.
+double schedule_factor(const OptimizerConfig& optimizer, uint64_t swarm_steps, uint64_t stop_after);
+
 struct RoundsOptions {
   SwarmConfig swarm;
   Duration checkpoint_every{};
@@ -53,9 +56,9 @@ struct RoundsOptions {
 
 class Rounds {
  public:
-  // `pairwise` is null when the agent trains alone. Section 0 of the layout is params, section 1 (if any) momentum.
+  // `exchange` is null when the agent trains alone. Section 0 of the layout is params, section 1 (if any) momentum.
   Rounds(const RoundsOptions& options, Trainer& trainer, const Codec& codec, const Layout& layout,
-         Pairwise* pairwise, Partners& partners, StateKeeper& keeper, Worker& worker, const Clock& clock,
+         Exchange* exchange, Partners& partners, StateKeeper& keeper, Worker& worker, const Clock& clock,
          MetricsFile& metrics);
 
   // A newcomer, whose model is somebody else's, begins with a short ramp of the learning rate.
@@ -81,7 +84,9 @@ class Rounds {
   bool overlapping() const { return overlap_; }
 
  private:
-  enum class State { kNotStarted, kStepping, kEvaluating, kWorking, kExchanging, kPausing, kBoundary, kEnded };
+  enum class State {
+    kNotStarted, kStepping, kEvaluating, kWorking, kExchanging, kServing, kPausing, kBoundary, kEnded
+  };
 
   void boundary();
   void share();
@@ -89,7 +94,8 @@ class Rounds {
   void after_evaluation();
   void after_exchange();
   void begin_round();
-  void propose_or_go_on();
+  void keep_base();
+  void exchange_or_go_on();
   bool settled() const;
   void finish();
   bool wound_down(Duration patience);
@@ -104,9 +110,11 @@ class Rounds {
     bool healthy = true;       // false: something is not finite
     double params_rms = -1;    // negative: not measured this time
   };
-  Encoded apply_and_encode(const std::vector<PairDelta>& deltas, const std::vector<BlockState>& states,
+  Encoded apply_and_encode(std::vector<PairDelta>& deltas, const std::vector<BlockState>& states,
                            Snapshot* snapshot);
+  bool encode_block(size_t k, View x, const BlockState& state, MutableBytes out);
   View block_view(const Block& block);
+  bool round_goes_on() const;
   void measure_rate();
   void choose_overlap();
   void pause(Duration duration);
@@ -115,7 +123,7 @@ class Rounds {
   Trainer& trainer_;
   const Codec& codec_;
   const Layout& layout_;
-  Pairwise* pairwise_;
+  Exchange* exchange_;
   Partners& partners_;
   StateKeeper& keeper_;
   Worker& worker_;
@@ -128,19 +136,20 @@ class Rounds {
   Tally tally_;
   bool stop_asked_ = false;
   bool final_evaluation_done_ = false;
-  uint32_t proposals_this_round_ = 0;
+  uint32_t attempts_this_round_ = 0;
   uint32_t near_in_a_row_ = 0;       // own exchanges below final_distance while settling
   uint32_t sick_in_a_row_ = 0;
-  uint64_t first_step_ = 0;
+  uint64_t first_step_ = 0, swarm_steps_ = 0;
   bool newcomer_ = false;
   double rate_scale_ = 1;            // of the learning rate, halved by sickness
   double loss_ = 0, accuracy_ = -1, distance_ = -1, steps_per_s_ = 0, mass_ = 1;
   double params_rms_ = 0;
+  std::vector<float> base_, drift_;  // source: gradients: params at the round's start; scratch for what changed
   uint64_t snapshot_number_ = 0;
   bool overlap_ = false;
   std::optional<TimePoint> wind_down_until_;
   TimePoint pause_until_, settle_started_, next_checkpoint_, next_evaluation_, sick_since_;
-  TimePoint boundary_started_, window_started_;
+  TimePoint boundary_started_, window_started_, round_started_;
   uint64_t window_steps_ = 0;
   Duration window_boundary_{}, window_compute_{};
   uint64_t window_rounds_ = 0;

@@ -45,11 +45,13 @@ void ThreadWorker::run() {
     }
     task.first();
     task.first = nullptr;   // what the job holds is freed here, not on the control thread
+    bool first;
     {
       std::lock_guard lock(mutex_);
+      first = done_.empty();
       done_.push_back(std::move(task.second));
     }
-    wake_();
+    if (first) wake_();   // whoever was woken for the first takes all that have come by then
   }
 }
 

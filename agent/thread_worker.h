@@ -15,7 +15,7 @@ namespace starling {
 
 class ThreadWorker final : public Worker {
  public:
-  // `wake` is called from the worker thread after each job; it must be safe from any thread.
+  // `wake` is called from the worker thread when completions wait; it must be safe from any thread.
   explicit ThreadWorker(std::function<void()> wake);
   ~ThreadWorker() override;
   void stop();                // finishes the job at hand, drops the others; nothing runs afterwards

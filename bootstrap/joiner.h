@@ -66,9 +66,9 @@ class Contact {
 // than its donors are on average (soundness §4).
 class ModelFetch {
  public:
-  // Called on the control thread for each block that passed its hash; bytes are only valid during the call when `sink`
-  // returns. `sink(offset_bytes, bytes)` copies them to their place.
-  using Sink = std::function<void(uint64_t offset_bytes, std::span<const std::byte> bytes)>;
+  // Called in a worker job for each block that passed its hash: copies the bytes to their place. False: no params; the
+  // block then counts as a bad one of its donor. No call begins after this object's end, but one may still be running.
+  using Sink = std::function<bool(uint64_t offset_bytes, std::span<const std::byte> bytes)>;
   ModelFetch(const JoinerOptions& options, uint64_t total_bytes_expected, Membership& membership, const Clock& clock,
              Outbox& outbox, Worker& worker, Sink sink, uint64_t rng_seed);
   ~ModelFetch();
@@ -77,6 +77,7 @@ class ModelFetch {
   bool done() const;
   uint64_t round() const;            // of the newest donor used
   uint64_t steps() const;
+  Duration transfer_time() const;    // from the first block asked for to the last one placed, or so far
   double progress() const;           // 0..1
   std::string waiting_for() const;   // for people
   TimePoint next_deadline() const;

@@ -42,6 +42,7 @@ struct ModelFetch::Impl {
   Sink sink;
   ModelSources sources;
   TimePoint started, next_search;
+  std::optional<TimePoint> first_asked, last_placed;
   std::vector<BlockStage> stages;
   uint32_t first_unasked = 0;
   std::vector<std::pair<uint32_t, PeerId>> failed;   // to be asked again, and of whom rather not
@@ -67,7 +68,7 @@ struct ModelFetch::Impl {
   std::optional<uint32_t> block_of_a_slower_one(const PeerId& peer);
   void ask_blocks(const PeerId& peer, ModelSource& source);
   void take_block(const PeerId& from, const ModelBlock& block, const SharedBytes& payload);
-  void judge(const PeerId& from, uint32_t index, bool good, const SharedBytes& payload);
+  void judge(const PeerId& from, uint32_t index, bool good);
   std::string waiting_for() const;
   TimePoint next_deadline() const;
 };
@@ -180,6 +181,7 @@ void ModelFetch::Impl::ask_blocks(const PeerId& peer, ModelSource& source) {
       source.progress = clock.now();
       sources.asked_after_a_pause(peer);
     }
+    if (!first_asked) first_asked = clock.now();
     stages[*index] = BlockStage::kAsked;
     source.asked[*index] = source.requests++;
     outbox.send(peer, ModelBlockRequest{source.offer.snapshot, *index});
@@ -213,28 +215,31 @@ void ModelFetch::Impl::take_block(const PeerId& from, const ModelBlock& block, c
     steps = std::max(steps, source->offer.steps);
     auto good = std::make_shared<bool>(false);
     worker.submit(
-        [good, expected = source->offer.hashes[block.index], size = block_bytes(block.index), payload] {
-          *good = payload.size == size && xxh3_128(payload.span()) == expected;
+        [good, here = std::weak_ptr<Impl*>(alive), sink = sink, expected = source->offer.hashes[block.index],
+         size = block_bytes(block.index), payload, offset = uint64_t{block.index} * kTransferBlockBytes] {
+          if (here.expired()) return;
+          const bool intact = payload.size == size && xxh3_128(payload.span()) == expected;
+          *good = intact && sink(offset, payload.span());
         },
-        [weak = std::weak_ptr<Impl*>(alive), from, index = block.index, good, payload] {
-          if (const auto impl = weak.lock()) (*impl)->judge(from, index, *good, payload);
+        [weak = std::weak_ptr<Impl*>(alive), from, index = block.index, good] {
+          if (const auto impl = weak.lock()) (*impl)->judge(from, index, *good);
         });
   }
   ask_blocks(from, *source);
 }
 
-void ModelFetch::Impl::judge(const PeerId& from, uint32_t index, bool good, const SharedBytes& payload) {
+void ModelFetch::Impl::judge(const PeerId& from, uint32_t index, bool good) {
   --checking;
   if (good) {
     stages[index] = BlockStage::kPlaced;
     ++placed;
-    sink(uint64_t{index} * kTransferBlockBytes, payload.span());
+    last_placed = clock.now();
   } else {
     stages[index] = BlockStage::kMissing;
     failed.emplace_back(index, from);
     if (sources.count_bad_block(from)) {
       if (ModelSource* source = sources.find(from)) release(from, *source);
-      sources.refuse(from, "sent blocks that do not match its own hashes");
+      sources.refuse(from, "sent blocks that do not match its own hashes, or no finite params");
       next_search = clock.now();
     }
   }
@@ -327,6 +332,10 @@ void ModelFetch::handle(const FrameHeader& header, const Message& message, const
 bool ModelFetch::done() const { return impl_->done(); }
 uint64_t ModelFetch::round() const { return impl_->round; }
 uint64_t ModelFetch::steps() const { return impl_->steps; }
+Duration ModelFetch::transfer_time() const {
+  if (!impl_->first_asked || !impl_->last_placed) return {};
+  return *impl_->last_placed - *impl_->first_asked;
+}
 double ModelFetch::progress() const {
   return impl_->stages.empty()
              ? 1

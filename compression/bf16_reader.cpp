@@ -14,9 +14,12 @@ PayloadStatus Bf16Codec::check(Bytes payload, size_t element_count) const {
 }
 
 PairStatus Bf16Codec::pair(Bytes own, Bytes peer, size_t element_count, PairStats* stats) const {
-  STARLING_CHECK(own.size() == bf16_format::payload_bytes(element_count) && peer.size() == own.size());
+  STARLING_CHECK(own.size() == bf16_format::payload_bytes(element_count));
+  if (peer.size() != own.size()) return PairStatus::kRefused;
   const PairSums sums = pair_sums_bf16(own.data(), peer.data(), element_count);
-  if (!std::isfinite(sums.max_abs_difference)) return PairStatus::kWrapped;
+  if (!std::isfinite(sums.max_abs_difference)) {
+    return all_finite_bf16(peer.data(), element_count) ? PairStatus::kWrapped : PairStatus::kRefused;
+  }
   *stats = {.squared_distance = sums.squared_distance, .max_abs_difference = sums.max_abs_difference};
   return PairStatus::kOk;
 }

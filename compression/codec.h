@@ -52,6 +52,7 @@ enum class [[nodiscard]] PairStatus {
   kOk,
   kWrapped,      // modulo: the true difference left the code range; the block leaves this exchange
   kStepsApart,   // modulo: the two steps differ too much to compare; the block leaves this exchange
+  kRefused,      // the peer's payload does not pass check(): no block of it
 };
 
 struct PairStats {
@@ -75,7 +76,8 @@ class Codec {
   // Is this foreign payload well-formed and finite? Looks at nothing but its bytes.
   virtual PayloadStatus check(Bytes payload, size_t element_count) const = 0;
 
-  // May the two payloads (both already checked) form a delta? Fills stats on kOk. Gives the same verdict on both ends:
+  // Checks the peer's payload as check() does, in the same pass, and says whether it and ours (an encode() of this
+  // codec) form a delta. Fills stats on kOk. Gives the same verdict on both ends: of two payloads that pass check(),
   // pair(a, b) and pair(b, a) agree.
   virtual PairStatus pair(Bytes own, Bytes peer, size_t element_count, PairStats* stats) const = 0;
 

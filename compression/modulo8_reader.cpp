@@ -17,7 +17,8 @@ PayloadStatus Modulo8Codec::check(Bytes payload, size_t element_count) const {
 }
 
 PairStatus Modulo8Codec::pair(Bytes own, Bytes peer, size_t element_count, PairStats* stats) const {
-  STARLING_CHECK(own.size() == modulo8_format::payload_bytes(element_count) && peer.size() == own.size());
+  STARLING_CHECK(own.size() == modulo8_format::payload_bytes(element_count));
+  if (check(peer, element_count) != PayloadStatus::kOk) return PairStatus::kRefused;
   const Modulo8Pairing pairing(own, peer);
   if (!pairing.comparable()) return PairStatus::kStepsApart;
   const ModuloPair sums = modulo_pair(own.data() + kHeaderBytes, pairing.own_shift, peer.data() + kHeaderBytes,

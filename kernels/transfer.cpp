@@ -32,7 +32,7 @@ void copy(void* to, const void* from, size_t count, MemorySpace space) {
 
 void copy_to_host(ConstView view, float* host) { copy(host, view.data, view.count, view.space); }
 
-void copy_from_host(const float* host, View view) { copy(view.data, host, view.count, view.space); }
+void copy_from_host(const void* host, View view) { copy(view.data, host, view.count, view.space); }
 
 double squared_norm(ConstView view) {
   if (view.space == MemorySpace::kHost) return squared_norm(view.data, view.count);

@@ -5,9 +5,9 @@
 
 namespace starling {
 
-// Both wait until the copy is done. REQUIRES: `host` holds view.count floats.
+// Both wait until the copy is done. REQUIRES: `host` holds view.count floats; of any alignment when read.
 void copy_to_host(ConstView view, float* host);
-void copy_from_host(const float* host, View view);
+void copy_from_host(const void* host, View view);
 
 // Sum of x[i]^2, in either space.
 double squared_norm(ConstView view);

@@ -73,6 +73,10 @@ class Process:
         raise SystemExit(f"bench: no '{event}' from {self.folder}; its log ends with:\n"
                          + (self.folder / "log").read_text()[-2000:])
 
+    def forget_peak(self):
+        """Starts the peak anew: what the start alone needed is over."""
+        pathlib.Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
+
     def peak_bytes(self):
         for line in (pathlib.Path("/proc") / str(self.process.pid) / "status").read_text().splitlines():
             if line.startswith("VmHWM"):

@@ -187,8 +187,36 @@ TEST_F(ConfigTest, TellsWhatDoesNotExistAndWhatToTakeInstead) {
   EXPECT_NE(error("swarm: {exchange: {codec: bf16+ef}}\n").find("error feedback needs updates"), std::string::npos);
   EXPECT_EQ(error("swarm: {exchange: {codec: fp23}}\n"),
             "F:1: swarm.exchange.codec: expected one of fp32, bf16, modulo8, found 'fp23'; did you mean 'fp32'?");
-  EXPECT_EQ(error("swarm: {exchange: {kind: group}}\n"),
-            "F:1: swarm.exchange.kind: this version has no exchange 'group', only pairwise, and none (train alone)");
+  EXPECT_EQ(error("swarm: {exchange: {kind: ring}}\n"),
+            "F:1: swarm.exchange.kind: expected one of none, pairwise, neighborhood, group, found 'ring'");
+  EXPECT_NE(error("swarm: {exchange: {group_size: 17}}\n").find("16"), std::string::npos);
+}
+
+TEST_F(ConfigTest, RefusesWhatAveragingCannotDo) {
+  const auto refused = [this](const std::string& swarm, const std::string& why) {
+    const std::string said = error("swarm: {" + swarm + "}\n");
+    EXPECT_NE(said.find(why), std::string::npos) << swarm << ": " << said;
+  };
+  const std::string group = "exchange: {kind: group, codec: fp32, overlap: off, source: gradients";
+  refused("exchange: {kind: neighborhood}", "write codec: bf16 or fp32");
+  refused("exchange: {kind: group}", "write codec: bf16 or fp32");
+  refused("exchange: {kind: group, codec: fp32, clip: 3}", "only pairs vote on a scale");
+  refused("exchange: {kind: pairwise, source: gradients}", "in one group");
+  refused("exchange: {kind: neighborhood, codec: fp32, source: gradients}", "in one group");
+  refused(group + "}, local_steps: 2", "local_steps: 1");
+  refused(group + "}, round: 1s", "local_steps: 1");
+  refused(group + ", pairs_every: 3}", "pairs_every: 0");
+  refused("exchange: {kind: group, codec: fp32, source: gradients}", "overlap: off");
+  refused("exchange: {inject_loss: 0.1}", "belong to kind: group");
+  refused("topology: {kind: file}", "needs edges");
+  refused("topology: {edges: [a b]}", "only with kind: file");
+  refused("topology: {kind: file, edges: [a b, c d]}", "in parts");
+  refused("topology: {kind: file, edges: [ab]}", "two names");
+  refused("topology: {kind: rign}", "did you mean 'ring'");
+  refused("optimizer: {schedule: cosine}", "stop_after");
+  refused("optimizer: {schedule: step}", "decay_every");
+  EXPECT_EQ(error("swarm: {" + group + "}}\n"), "");
+  EXPECT_EQ(error("swarm: {topology: {kind: file, edges: [a b, b c]}}\n"), "");
 }
 
 TEST_F(ConfigTest, RefusesCombinations) {
@@ -266,14 +294,14 @@ TEST_F(ConfigTest, OverridesPassTheSameChecks) {
   EXPECT_EQ(
       override_error("swarm.optimizer.lr=1"),
       "--set swarm.optimizer.lr=1: unknown key 'lr' in swarm.optimizer; known keys: kind, learning_rate, momentum, "
-      "nesterov, weight_decay, beta1, beta2, epsilon");
+      "nesterov, weight_decay, beta1, beta2, epsilon, schedule, warmup, decay_every, decay");
   EXPECT_EQ(override_error("swarm.batch=x"),
             "--set swarm.batch=x: swarm.batch: expected a whole number from 1 to 1000000, found 'x'");
   EXPECT_EQ(override_error("swarm.model.hidden=[1"),
             "--set swarm.model.hidden=[1: a key must be a word; is a bracket left open?");
   EXPECT_EQ(override_error("swarm.exchange={kind: nome}"),
-            "--set swarm.exchange={kind: nome}: swarm.exchange.kind: expected one of none, pairwise, found 'nome'; did "
-            "you mean 'none'?");
+            "--set swarm.exchange={kind: nome}: swarm.exchange.kind: expected one of none, pairwise, neighborhood, "
+            "group, found 'nome'; did you mean 'none'?");
   EXPECT_EQ(override_error("swarm"), "--set swarm: expected KEY=VALUE such as swarm.exchange.codec=bf16");
   EXPECT_EQ(override_error("swarm=1"), "--set swarm=1: swarm: expected keys with values (name: ...)");
   EXPECT_EQ(override_error("=1").substr(0, 9), "--set =1:");
@@ -331,13 +359,19 @@ const std::map<std::string, std::string>& other_values() {
                                                             {"swarm.optimizer.beta1", "0.8"},
                                                             {"swarm.optimizer.beta2", "0.98"},
                                                             {"swarm.optimizer.epsilon", "1e-09"},
+                                                            {"swarm.optimizer.schedule", "step"},
+                                                            {"swarm.optimizer.warmup", "11"},
+                                                            {"swarm.optimizer.decay_every", "12"},
+                                                            {"swarm.optimizer.decay", "0.5"},
                                                             {"swarm.weight", "data"},
                                                             {"swarm.local_steps", "9"},
+                                                            {"swarm.round", "3s"},
                                                             {"swarm.batch", "8"},
                                                             {"swarm.stop_after", "7"},
                                                             {"swarm.final_distance", "0.3333333333333333"},
                                                             {"swarm.settle_max", "90s"},
                                                             {"swarm.exchange.kind", "none"},
+                                                            {"swarm.exchange.source", "gradients"},
                                                             {"swarm.exchange.codec", "bf16"},
                                                             {"swarm.exchange.carry", "[params, momentum]"},
                                                             {"swarm.exchange.block", "4096"},
@@ -345,6 +379,12 @@ const std::map<std::string, std::string>& other_values() {
                                                             {"swarm.exchange.deadline_min", "1500us"},
                                                             {"swarm.exchange.deadline_max", "1500ms"},
                                                             {"swarm.exchange.clip", "2.25"},
+                                                            {"swarm.exchange.group_size", "5"},
+                                                            {"swarm.exchange.pairs_every", "6"},
+                                                            {"swarm.exchange.inject_loss", "0.25"},
+                                                            {"swarm.topology.kind", "ring"},
+                                                            {"swarm.topology.degree", "3"},
+                                                            {"swarm.topology.edges", "[\"a b\", \"b c-d\"]"},
                                                             {"swarm.membership.probe_interval", "2s"},
                                                             {"swarm.membership.probe_timeout", "1s"},
                                                             {"swarm.membership.indirect_probes", "5"},
@@ -371,6 +411,16 @@ const std::map<std::string, std::string>& other_values() {
   return values;
 }
 
+// What such a value needs beside it to be accepted.
+std::vector<std::string> companions(const std::string& path) {
+  const std::string kind = "swarm.exchange.kind=group", codec = "swarm.exchange.codec=fp32";
+  if (path == "swarm.optimizer.schedule") return {"swarm.optimizer.decay_every=5"};
+  if (path == "swarm.exchange.source") return {kind, codec, "swarm.exchange.overlap=off"};
+  if (path == "swarm.exchange.pairs_every" || path == "swarm.exchange.inject_loss") return {kind, codec};
+  if (path == "swarm.topology.edges") return {"swarm.topology.kind=file"};
+  return {};
+}
+
 TEST_F(ConfigTest, EveryKeyReadsPrintsAndReadsAgain) {
   for (const ConfigField& field : config_fields()) {
     ASSERT_TRUE(other_values().contains(field.path)) << field.path;
@@ -382,7 +432,7 @@ TEST_F(ConfigTest, EveryKeyReadsPrintsAndReadsAgain) {
       text += std::string(2 * depth, ' ') + field.path.substr(at, dot - at) + ":\n";
     }
     text += std::string(2 * depth, ' ') + field.path.substr(field.path.rfind('.') + 1) + ": " + value + "\n";
-    const Config config = load(text);
+    const Config config = load(text, companions(field.path));
     EXPECT_EQ(field.print(config), value) << field.path;
     const std::string printed = print_config(config);
     EXPECT_EQ(print_config(load(printed)), printed) << field.path;
@@ -393,8 +443,10 @@ TEST_F(ConfigTest, EveryKeyReadsPrintsAndReadsAgain) {
 TEST_F(ConfigTest, SettingsReadBackAsThemselves) {
   std::vector<std::string> all;
   for (const auto& [path, value] : other_values()) {
-    if (path.starts_with("swarm.") && path != "swarm.name" && path != "swarm.exchange.kind")
+    const bool alone = path == "swarm.optimizer.schedule" || companions(path).empty();
+    if (path.starts_with("swarm.") && path != "swarm.name" && path != "swarm.exchange.kind" && alone) {
       all.push_back(path + "=" + value);
+    }
   }
   all.push_back("swarm.optimizer.kind=sgd");   // momentum rides along
   const SwarmConfig swarm = load_config("", all).swarm;
@@ -420,14 +472,20 @@ TEST_F(ConfigTest, SettingsReadBackAsThemselves) {
     beta1: 0.8
     beta2: 0.98
     epsilon: 1e-09
+    schedule: step
+    warmup: 11
+    decay_every: 12
+    decay: 0.5
   weight: data
   local_steps: 9
+  round: 3s
   batch: 8
   stop_after: 7
   final_distance: 0.3333333333333333
   settle_max: 90s
   exchange:
     kind: pairwise
+    source: params
     codec: bf16
     carry: [params, momentum]
     block: 4096
@@ -435,6 +493,13 @@ TEST_F(ConfigTest, SettingsReadBackAsThemselves) {
     deadline_min: 1500us
     deadline_max: 1500ms
     clip: 2.25
+    group_size: 5
+    pairs_every: 0
+    inject_loss: 0
+  topology:
+    kind: ring
+    degree: 3
+    edges: []
   membership:
     probe_interval: 2s
     probe_timeout: 1s
@@ -483,7 +548,7 @@ TEST_F(ConfigTest, ForeignSettingsAreTakenWholeOrRefused) {
   EXPECT_EQ(refusal(good + "\xff"), "the swarm's settings: not a text in UTF-8");
   std::string unknown = good;
   EXPECT_EQ(refusal(unknown.replace(unknown.find("batch"), 5, "bitch")),
-            "the swarm's settings:22: unknown key 'bitch' in swarm; did you mean 'batch'?");
+            "the swarm's settings:27: unknown key 'bitch' in swarm; did you mean 'batch'?");
   EXPECT_NE(refusal(std::string(kSettingsBytesMax, '[')), "");
   EXPECT_NE(refusal(std::string(kSettingsBytesMax, '{')), "");
   std::string laughs = "a: &a [x]\n";

@@ -139,6 +139,15 @@ TEST_F(ModelFetchTest, DamagedBlocksAreNeverPlacedAndTheirDonorIsDropped) {
   EXPECT_NE(fetch.waiting_for().find("do not match"), std::string::npos) << fetch.waiting_for();
 }
 
+TEST_F(ModelFetchTest, AModelThatCannotBeOneIsDroppedThoughItsHashesAreRight) {
+  Town::Node& sick = add_donor(1, 100);
+  sick.donor->set_model(std::make_shared<MemoryModel>(77, 900, kModelBytes, kNoParam));
+  add_donor(2, 100);
+  begin();
+  ASSERT_TRUE(finish(seconds(5)));
+  EXPECT_EQ(origins(), std::vector<int>(kBlocks, 1));
+}
+
 TEST_F(ModelFetchTest, TwoDamagedBlocksAreForgiven) {
   Town::Node& donor = add_donor(1, 100);
   size_t sent = 0;
@@ -323,7 +332,7 @@ TEST_F(ModelFetchTest, ABusyWorkerBoundsWhatIsInFlightAndMayOutliveTheFetch) {
   size_t placed = 0;
   node.fetch = std::make_unique<ModelFetch>(
       town.options, 100 * kTransferBlockBytes, *node.members, town.clock, node, busy,
-      [&](uint64_t, std::span<const std::byte>) { ++placed; }, 3);
+      [&](uint64_t, std::span<const std::byte>) { return ++placed > 0; }, 3);
   town.run_for(seconds(5));
   EXPECT_EQ(placed, 0u);
   EXPECT_GE(busy.jobs.size(), 32u);
@@ -369,7 +378,7 @@ TEST_F(ModelFetchTest, ALongListOfHashesComesInPages) {
   uint64_t bytes_placed = 0;
   node.fetch = std::make_unique<ModelFetch>(
       town.options, model->total_bytes(), *node.members, town.clock, node, town.worker,
-      [&](uint64_t, std::span<const std::byte> bytes) { bytes_placed += bytes.size(); }, 3);
+      [&](uint64_t, std::span<const std::byte> bytes) { return (bytes_placed += bytes.size()) > 0; }, 3);
   ASSERT_TRUE(town.run_until([&] { return node.fetch->done(); }, seconds(60)));
   EXPECT_EQ(bytes_placed, model->total_bytes());
 }
