@@ -116,12 +116,13 @@ uint64_t Group::Impl::median_round(const Roster& roster, uint64_t own) const {
 // Behind the median: jumps to it. More than one ahead of all others (a faster agent, or one that counted elsewhere):
 // falls back, or nobody would ever be in a round with it.
 uint64_t Group::Impl::next_number(const Roster& roster) const {
-  const uint64_t own = round ? round->number + 1 : 1;
+  // The agent's own count only to begin with: with overlap it also counts rounds without an exchange.
+  const uint64_t own = round ? round->number + 1 : std::clamp<uint64_t>(snapshot->round, 1, kRoundMax);
   uint64_t newest = 0;
   for (size_t rank = 0; rank < roster.count(); ++rank) {
     if (rank != roster.self) newest = std::max(newest, seen_round(roster, rank));
   }
-  const uint64_t number = std::max({own, std::min(snapshot->round, kRoundMax), median_round(roster, own)});
+  const uint64_t number = std::max(own, median_round(roster, own));
   return newest > 0 ? std::min(number, newest + 1) : number;
 }
 

@@ -1,6 +1,7 @@
 #include "gossip/exchange/neighborhood.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -16,6 +17,9 @@ namespace {
 
 constexpr size_t kReportsMax = 4096;
 constexpr int kCreditRepeats = 8;       // per deadline, while nothing comes
+constexpr int kHistory = 16;            // rounds by which a neighbor is judged
+constexpr int kHistoryMin = 4;
+constexpr double kPaceMin = 0.75;       // of these rounds; else nobody waits for it
 constexpr uint64_t kAheadMax = 2;       // rounds; who is further ahead makes us jump at the next beginning
 
 // What one neighbor sent us last, block by block, and the stream that is coming in.
@@ -36,6 +40,8 @@ struct Feed {
   TimePoint credit_repeat_at = TimePoint::max();
   uint64_t wanted_in = 0;      // our last round that it was a neighbor in
   AdaptiveDeadline lateness;
+  uint16_t kept_pace = 0;      // the last kHistory rounds, newest in bit 0: each brought something new
+  int rounds_seen = 0;
   std::optional<TimePoint> waiting_since;   // the beginning of the first round that wanted what is not here
   uint64_t bytes_sent = 0, bytes_received = 0;   // in this round
 };
@@ -66,6 +72,7 @@ struct Neighborhood::Impl {
   void grant(const PeerId& from, Feed& feed);
   bool is_neighbor(const PeerId& peer, uint64_t in_round);
   bool fresh(const Feed& feed) const;
+  static bool awaited(const Feed& feed);
   bool all_fresh() const;
   void finish_if_due();
   void mix(const Participant& neighbor);
@@ -103,7 +110,7 @@ struct Neighborhood::Impl {
 
 // ---- a round ----
 
-// Numbers agree by the median, for graphs that change with them: who is behind its neighbors jumps.
+// Rounds agree by the median: who is behind its neighbors jumps.
 uint64_t Neighborhood::Impl::next_round() const {
   std::vector<uint64_t> seen;
   for (const auto& [peer, feed] : feeds) {
@@ -111,10 +118,10 @@ uint64_t Neighborhood::Impl::next_round() const {
   }
   std::sort(seen.begin(), seen.end());
   const uint64_t median = seen.empty() ? 0 : seen[(seen.size() - 1) / 2];
-  return std::max(round > 0 ? round + 1 : snapshot->round, median);
+  return std::max({round > 0 ? round + 1 : snapshot->round, median, uint64_t{1}});
 }
 
-// A straggler must not set the pace, so the lower median of the neighbors' usual lateness; each has its own margin.
+// The lower median of the neighbors' usual lateness; each has its own margin.
 Duration Neighborhood::Impl::deadline() const {
   std::vector<Duration> usual;
   for (const Participant& neighbor : neighbors) {
@@ -172,17 +179,24 @@ void Neighborhood::Impl::send_to(const PeerId& peer) {
   });
 }
 
-// Everything that we wait for is here: a whole payload that was not mixed yet. So neighbors keep pace with each other
-// whatever they call their rounds.
+// Everything that we wait for is here: this round's payload, or a later one. (Waiting for whatever was not mixed yet
+// would let neighbors take turns, each computing while the other waits.)
 bool Neighborhood::Impl::fresh(const Feed& feed) const {
   return std::all_of(feed.pieces.begin(), feed.pieces.end(),
-                     [](const Feed::Piece& piece) { return !piece.used && !piece.payload.empty(); });
+                     [this](const Feed::Piece& piece) { return piece.round >= round && !piece.payload.empty(); });
+}
+
+// The deadline alone would let a straggler set the pace: who waits for us is late because we wait, and its lateness
+// would lengthen our wait. So who sends less often than we mix is not waited for; its last payload counts meanwhile.
+bool Neighborhood::Impl::awaited(const Feed& feed) {
+  const int rounds = std::min(feed.rounds_seen, kHistory);
+  return rounds < kHistoryMin || std::popcount(feed.kept_pace) >= kPaceMin * rounds;
 }
 
 bool Neighborhood::Impl::all_fresh() const {
   return std::all_of(neighbors.begin(), neighbors.end(), [this](const Participant& neighbor) {
     const auto feed = feeds.find(neighbor.peer);
-    return feed == feeds.end() || fresh(feed->second);   // forgotten: nobody waits for it
+    return feed == feeds.end() || !awaited(feed->second) || fresh(feed->second);   // not found: forgotten
   });
 }
 
@@ -226,6 +240,8 @@ void Neighborhood::Impl::mix(const Participant& neighbor) {
       squares += piece.squared_distance;
       elements += layout.blocks[k].element_count;
     }
+    feed.kept_pace = static_cast<uint16_t>(feed.kept_pace << 1 | (fresh_count > 0 ? 1 : 0));
+    ++feed.rounds_seen;
     report.peer_round = feed.stream_round;
     report.payload_bytes_sent = feed.bytes_sent;
     report.payload_bytes_received = feed.bytes_received;
@@ -254,7 +270,7 @@ bool Neighborhood::Impl::is_neighbor(const PeerId& peer, uint64_t in_round) {
 }
 
 void Neighborhood::Impl::on_block(const PeerId& from, const RoundBlock& block, const SharedBytes& payload) {
-  const bool ours = block.group == 0 && block.phase == 0 && block.index < layout.blocks.size();
+  const bool ours = block.group == 0 && block.phase == 0 && block.round > 0 && block.index < layout.blocks.size();
   if (!ours || !is_neighbor(from, block.round)) {
     ++counters.messages_ignored;
     return;

@@ -257,9 +257,17 @@ void Membership::Impl::heal_soon() {
 }
 
 void Membership::Impl::advance_meta() {
-  if (!pending_meta || leaving || clock.now() < announced + options.meta_interval) return;
-  if (self.version.incarnation >= kIncarnationMax) return;
+  if (!pending_meta || leaving || self.version.incarnation >= kIncarnationMax) return;
+  // Who begins to train, or ends, is somebody's partner or nobody's: that cannot wait for a probe to ride on.
+  const bool new_phase = pending_meta->phase != self.meta.phase;
+  if (!new_phase && clock.now() < announced + options.meta_interval) return;
   announce_self(false);
+  if (!new_phase) return;
+  size_t told = 0;
+  for (const auto& [peer, entry] : table) {
+    if (entry.member.state > MemberState::kSuspect || ++told > kToldAtOnceMax) continue;
+    outbox.send(peer, Gossip{Updates{.alive = {self}}});
+  }
 }
 
 }  // namespace starling

@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "tests/gossip/exchange/group_harness.h"
+#include "tests/gossip/exchange/round_harness.h"
 
 namespace starling::exchange_test {
 namespace {

@@ -6,7 +6,7 @@
 #include <set>
 #include <tuple>
 
-#include "tests/gossip/exchange/group_harness.h"
+#include "tests/gossip/exchange/round_harness.h"
 
 namespace starling::exchange_test {
 namespace {

@@ -1,37 +1,53 @@
-// Agents that do nothing but average in a group, over the small virtual network of harness.h.
+// Agents that do nothing but exchange, in rounds of whatever kind, over the small virtual network of harness.h.
 #pragma once
 
 #include <cmath>
 #include <numeric>
 #include <optional>
+#include <type_traits>
 
 #include "gossip/exchange/group.h"
+#include "gossip/exchange/neighborhood.h"
+#include "gossip/exchange/pairwise.h"
+#include "gossip/exchange/topology.h"
 #include "gossip/limits.h"
 #include "gossip/net/hash.h"
 #include "tests/gossip/exchange/harness.h"
 
 namespace starling::exchange_test {
 
-struct GroupAgentOptions {
+struct RoundAgentOptions {
   CodecKind codec = CodecKind::kFp32;
   size_t params = 64;
   size_t block_elements = 4;
   Duration deadline_min = milliseconds(20);
   Duration deadline_max = milliseconds(200);
   double inject_loss = 0;
+  TopologySpec topology{.kind = TopologyKind::kRing};   // neighborhood
   Duration compute = milliseconds(30);   // free running: between the end of an exchange and the next boundary
 };
 
-class GroupAgent final : public Outbox, public Company {
+template <class E>
+class RoundAgent final : public Outbox, public Company {
  public:
-  GroupAgent(uint8_t tag, const GroupAgentOptions& options, const Clock& clock, TestNetwork& network)
+  RoundAgent(uint8_t tag, const RoundAgentOptions& options, const Clock& clock, TestNetwork& network)
       : id(test_peer(tag)), params(options.params),
         layout(Layout::cut({{"params", options.params}}, options.block_elements)),
-        codec(make_codec(options.codec, MemorySpace::kHost)), compute(options.compute), network_(network) {
-    const GroupOptions group_options{.self = id, .deadline_min = options.deadline_min,
-                                     .deadline_max = options.deadline_max, .param_blocks = layout.blocks.size(),
-                                     .inject_loss = options.inject_loss, .rng_seed = 7};
-    exchange = std::make_unique<Group>(group_options, layout, *codec, worker, clock, *this, *this);
+        codec(make_codec(options.codec, MemorySpace::kHost)), compute(options.compute), network_(network),
+        topology_(options.topology), rng_(tag) {
+    const size_t blocks = layout.blocks.size();
+    if constexpr (std::is_same_v<E, Group>) {
+      const GroupOptions own{.self = id, .deadline_min = options.deadline_min, .deadline_max = options.deadline_max,
+                             .param_blocks = blocks, .inject_loss = options.inject_loss, .rng_seed = 7};
+      exchange = std::make_unique<E>(own, layout, *codec, worker, clock, *this, *this);
+    } else if constexpr (std::is_same_v<E, Neighborhood>) {
+      const NeighborhoodOptions own{id, options.deadline_min, options.deadline_max, blocks};
+      exchange = std::make_unique<E>(own, layout, *codec, worker, clock, *this, *this);
+    } else {
+      const PairwiseOptions own{.self = id, .generation = 1, .deadline_min = options.deadline_min,
+                                .deadline_max = options.deadline_max, .param_blocks = blocks};
+      exchange = std::make_unique<E>(own, layout, *codec, worker, clock, *this, this);
+    }
   }
 
   void send(const PeerId& to, const Message& message, SharedBytes payload) override {
@@ -39,8 +55,23 @@ class GroupAgent final : public Outbox, public Company {
     network_.send({id, to, 1, message, std::move(payload)});
   }
   void send(const Endpoint&, const Message&, SharedBytes) override { std::abort(); }
-  std::optional<PeerId> choose() override { return std::nullopt; }
-  std::vector<Participant> neighbors(uint64_t) override { return {}; }
+  std::optional<PeerId> choose() override {
+    std::vector<PeerId> others = list;
+    std::erase(others, id);
+    if (others.empty()) return std::nullopt;
+    return others[rng_.below(static_cast<uint32_t>(others.size()))];
+  }
+  std::vector<Participant> neighbors(uint64_t round) override {
+    std::sort(list.begin(), list.end());
+    const auto own = static_cast<size_t>(std::find(list.begin(), list.end(), id) - list.begin());
+    if (own == list.size()) return {};
+    const Graph graph = make_graph(topology_, list.size(), round);
+    std::vector<Participant> row;
+    for (uint32_t j : graph.neighbors[own]) {
+      row.push_back({list[j], edge_weight(graph.degree(own), 1, graph.degree(j), 1)});
+    }
+    return row;
+  }
   std::vector<Participant> group() override {
     std::sort(list.begin(), list.end());
     std::vector<Participant> sorted;
@@ -63,12 +94,14 @@ class GroupAgent final : public Outbox, public Company {
   }
   void apply() {
     for (const PairDelta& delta : exchange->take_decided()) {
-      EXPECT_EQ(delta.coefficient, 1);
+      if constexpr (std::is_same_v<E, Group>) {
+        EXPECT_EQ(delta.coefficient, 1);
+      }
       for (size_t i = 0; i < layout.blocks.size(); ++i) {
         EXPECT_EQ(delta.peer[i].empty(), !test_bit(delta.blocks, i));
         if (!test_bit(delta.blocks, i)) continue;
         const Block& block = layout.blocks[i];
-        codec->apply(1, delta.own[i].span(), delta.peer[i].span(),
+        codec->apply(delta.coefficient, delta.own[i].span(), delta.peer[i].span(),
                      {params.data() + block.offset, block.element_count, MemorySpace::kHost});
       }
     }
@@ -88,30 +121,34 @@ class GroupAgent final : public Outbox, public Company {
   InlineWorker worker;
   std::vector<PeerId> list;
   std::vector<ExchangeReport> reports;
-  std::unique_ptr<Group> exchange;
+  std::unique_ptr<E> exchange;
   Duration compute;
   bool paused = false;
   std::optional<TimePoint> next_boundary;
 
  private:
   TestNetwork& network_;
+  TopologySpec topology_;
+  Rng rng_;
   uint64_t snapshots_ = 0;
 };
 
-class GroupSwarm {
+template <class E>
+class RoundSwarm {
  public:
-  GroupSwarm(size_t count, const GroupAgentOptions& options, uint64_t rng_seed = 1)
+  using Agent = RoundAgent<E>;
+  RoundSwarm(size_t count, const RoundAgentOptions& options, uint64_t rng_seed = 1)
       : network(clock, rng_seed), options_(options) {
     for (size_t i = 1; i <= count; ++i) add(static_cast<uint8_t>(i));
     set_lists();
   }
-  GroupAgent& add(uint8_t tag) {
-    auto agent = std::make_unique<GroupAgent>(tag, options_, clock, network);
-    GroupAgent& added = *agent;
+  Agent& add(uint8_t tag) {
+    auto agent = std::make_unique<Agent>(tag, options_, clock, network);
+    Agent& added = *agent;
     agents[added.id] = std::move(agent);
     return added;
   }
-  GroupAgent& at(uint8_t tag) { return *agents.at(test_peer(tag)); }
+  Agent& at(uint8_t tag) { return *agents.at(test_peer(tag)); }
   void set_lists() {   // everybody knows everybody
     std::vector<PeerId> all;
     for (const auto& [id, agent] : agents) all.push_back(id);
@@ -170,7 +207,7 @@ class GroupSwarm {
     for (const auto& [id, agent] : agents) {
       const auto* data = reinterpret_cast<const std::byte*>(agent->params.data());
       bytes.insert(bytes.end(), data, data + agent->params.size() * sizeof(float));
-      const GroupCounters& counters = agent->exchange->counters();
+      const auto& counters = agent->exchange->counters();
       const auto* more = reinterpret_cast<const std::byte*>(&counters);
       bytes.insert(bytes.end(), more, more + sizeof counters);
     }
@@ -179,8 +216,8 @@ class GroupSwarm {
 
   ManualClock clock;
   TestNetwork network;
-  std::map<PeerId, std::unique_ptr<GroupAgent>> agents;
-  Duration longest{};   // exchange, of all reported
+  std::map<PeerId, std::unique_ptr<Agent>> agents;
+  Duration longest{};   // of all exchanges that their agent waited for
 
  private:
   template <typename Stop>
@@ -201,7 +238,7 @@ class GroupSwarm {
     }
     if (!stop()) clock.set(until);
   }
-  void step(GroupAgent& agent) {
+  void step(Agent& agent) {
     agent.exchange->tick();
     agent.worker.run_completions();
     if (!free_ || agent.exchange->under_way()) return;
@@ -213,12 +250,17 @@ class GroupSwarm {
       agent.next_boundary = clock.now() + agent.compute;
     }
     agent.worker.run_completions();
-    for (const ExchangeReport& report : agent.reports) longest = std::max(longest, report.duration);
+    for (const ExchangeReport& report : agent.reports) {
+      if (report.initiated) longest = std::max(longest, report.duration);
+    }
   }
 
-  GroupAgentOptions options_;
+  RoundAgentOptions options_;
   bool free_ = false;
 };
+
+using GroupAgent = RoundAgent<Group>;
+using GroupSwarm = RoundSwarm<Group>;
 
 inline void expect_adds_up(const GroupCounters& c) {
   EXPECT_EQ(c.blocks_due, c.blocks_counted + c.lost_late + c.lost_missing + c.lost_dead + c.lost_refused +
