@@ -20,7 +20,7 @@ def find_program(name):
 
 
 def config_text(dimension, codec, kind="pairwise", overlap="on", learning_rate=0, local_steps=1, model="quadratic",
-                deadlines="deadline_min: 2s, deadline_max: 5s"):
+                deadlines="deadline_min: 2s, deadline_max: 5s", topology="matching"):
     return f"""
 swarm:
   name: bench
@@ -28,6 +28,7 @@ swarm:
   optimizer: {{kind: sgd, learning_rate: {learning_rate}, momentum: 0}}
   local_steps: {local_steps}
   exchange: {{kind: {kind}, codec: {codec}, carry: [params], overlap: {overlap}, {deadlines}}}
+  topology: {{kind: {topology}}}
   membership: {{probe_interval: 500ms, probe_timeout: 300ms}}
 agent:
   checkpoint: {{every: 0s}}
@@ -111,6 +112,15 @@ class Swarm:
     def add(self, arguments):
         self.agents.append(Process(self.scratch.name, f"agent-{len(self.agents)}", arguments))
         return self.agents[-1]
+
+    def wait_for_exchanges(self, count, seconds=30):
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            last = [agent.lines("status")[-1:] for agent in self.agents]
+            if all(line and line[0]["exchanges"]["done"] >= count for line in last):
+                return
+            time.sleep(0.2)
+        raise SystemExit(f"bench: no {count} exchanges in {seconds} s")
 
     def __enter__(self):
         return self

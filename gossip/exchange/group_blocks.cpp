@@ -24,7 +24,11 @@ void Group::Impl::on_block(const PeerId& from, const RoundBlock& block, const Sh
     if (!next || next->group != block.group) return ignore();
     const std::optional<size_t> rank = next->rank_of_other(from);
     if (!rank || !hold_early(*next, *rank, block, payload)) return ignore();
-    return note_round(from, block);
+    note_round(from, block);
+    // It has begun with the new list and sends nothing more by the old one.
+    const std::optional<size_t> old_rank = round ? round->roster.rank_of_other(from) : std::nullopt;
+    if (old_rank) stop_waiting(*old_rank);
+    return;
   }
 
   const std::optional<size_t> rank = round->roster.rank_of_other(from);

@@ -72,8 +72,8 @@ struct Neighborhood::Impl {
   void grant(const PeerId& from, Feed& feed);
   bool is_neighbor(const PeerId& peer, uint64_t in_round);
   bool fresh(const Feed& feed) const;
-  static bool awaited(const Feed& feed);
-  bool all_fresh() const;
+  static double pace(const Feed& feed);
+  bool complete() const;
   void finish_if_due();
   void mix(const Participant& neighbor);
   Duration deadline() const;
@@ -137,9 +137,9 @@ bool Neighborhood::Impl::begin() {
   if (snapshot == nullptr || open) return false;
   round = next_round();
   around.clear();
-  neighbors = company.neighbors(round);
   out.clear();   // what was not sent of the last round is cancelled
-  if (neighbors.empty()) return false;
+  neighbors = company.neighbors(round);
+  if (neighbors.empty()) return false;   // alone, or without a partner in this round's graph
   const TimePoint now = clock.now();
   own = snapshot;
   open = true;
@@ -188,20 +188,29 @@ bool Neighborhood::Impl::fresh(const Feed& feed) const {
 
 // The deadline alone would let a straggler set the pace: who waits for us is late because we wait, and its lateness
 // would lengthen our wait. So who sends less often than we mix is not waited for; its last payload counts meanwhile.
-bool Neighborhood::Impl::awaited(const Feed& feed) {
+double Neighborhood::Impl::pace(const Feed& feed) {
   const int rounds = std::min(feed.rounds_seen, kHistory);
-  return rounds < kHistoryMin || std::popcount(feed.kept_pace) >= kPaceMin * rounds;
+  return rounds < kHistoryMin ? 1 : static_cast<double>(std::popcount(feed.kept_pace)) / rounds;
 }
 
-bool Neighborhood::Impl::all_fresh() const {
-  return std::all_of(neighbors.begin(), neighbors.end(), [this](const Participant& neighbor) {
+// Those that keep pace have sent theirs and taken ours. When nobody keeps pace we wait for the best: an agent that runs
+// away from all its neighbors cancels payload after payload, and mixes nothing.
+bool Neighborhood::Impl::complete() const {
+  double best = 0;
+  for (const Participant& neighbor : neighbors) {
     const auto feed = feeds.find(neighbor.peer);
-    return feed == feeds.end() || !awaited(feed->second) || fresh(feed->second);   // not found: forgotten
+    if (feed != feeds.end()) best = std::max(best, pace(feed->second));
+  }
+  return std::all_of(neighbors.begin(), neighbors.end(), [&](const Participant& neighbor) {
+    const auto feed = feeds.find(neighbor.peer);
+    if (feed == feeds.end() || pace(feed->second) < std::min(best, kPaceMin)) return true;   // not found: forgotten
+    const auto stream = out.find(neighbor.peer);
+    return fresh(feed->second) && (stream == out.end() || stream->second.drained());
   });
 }
 
 void Neighborhood::Impl::finish_if_due() {
-  if (!open || (!all_fresh() && clock.now() < deadline_at)) return;
+  if (!open || (!complete() && clock.now() < deadline_at)) return;
   open = false;
   for (const Participant& neighbor : neighbors) mix(neighbor);
 }
@@ -262,9 +271,10 @@ void Neighborhood::Impl::mix(const Participant& neighbor) {
 // As we see the graph of that round; the sender may see another for a moment.
 bool Neighborhood::Impl::is_neighbor(const PeerId& peer, uint64_t in_round) {
   if (feeds.contains(peer)) return true;
-  if (in_round + kAheadMax < round || in_round > round + kAheadMax) return false;
-  auto row = around.find(in_round);
-  if (row == around.end()) row = around.emplace(in_round, company.neighbors(in_round)).first;
+  const bool near = in_round + kAheadMax >= round && in_round <= round + kAheadMax;
+  const uint64_t of_round = near ? in_round : round;   // it counts from elsewhere: a newcomer, or we are one
+  auto row = around.find(of_round);
+  if (row == around.end()) row = around.emplace(of_round, company.neighbors(of_round)).first;
   return std::any_of(row->second.begin(), row->second.end(),
                      [&](const Participant& neighbor) { return neighbor.peer == peer; });
 }
@@ -356,6 +366,7 @@ void Neighborhood::Impl::on_credit(const PeerId& from, const RoundCredit& credit
   }
   stream->second.grant(credit.credit);
   send_to(from);
+  finish_if_due();
 }
 
 // ---- the public face ----
