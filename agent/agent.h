@@ -93,6 +93,7 @@ class Agent final : public Node::Handler {
   void say_farewell();
   void forget_the_dead();
   void report_status();
+  void warn_of_short_deadline();
   void say_waiting(const std::string& what);
 
   AgentOptions options_;
@@ -118,7 +119,7 @@ class Agent final : public Node::Handler {
   bool leaving_ = false;
   bool reported_finish_ = false, farewell_said_ = false;
   TimePoint born_, contact_began_, part_deadline_, leave_deadline_, next_status_, next_waiting_;
-  TimePoint next_rejoin_;
+  TimePoint next_rejoin_, next_deadline_warning_;
   uint64_t status_steps_ = 0;
 };
 

@@ -23,6 +23,11 @@ class AdaptiveDeadline {
   // Nothing at all came: twice the deadline that was waited for.
   void missed(Duration deadline) { seconds_.add(2 * seconds(deadline)); }
 
+  // What it takes in the middle, late ones included, however long a wait is allowed; 0: not known yet.
+  Duration usual() const {
+    return seconds_.size() < kSamplesMin ? Duration::zero() : from_seconds(seconds_.median());
+  }
+
   Duration current() const {
     if (seconds_.size() < kSamplesMin) return max_;
     const double median = seconds_.median();

@@ -73,6 +73,9 @@ class Exchange {
   virtual const std::vector<BlockState>& block_states() const = 0;
   virtual void set_block_states(std::vector<BlockState> states) = 0;   // from a checkpoint
 
+  // What own exchanges take in the middle, those that come too late included; 0: not known yet.
+  virtual Duration usual_duration() const = 0;
+
   // May begin() be tried again at once when the last one came to nothing? (Another partner may be free.)
   virtual bool retries() const = 0;
 };

@@ -227,6 +227,7 @@ void Group::set_block_states(std::vector<BlockState> states) {
   impl_->states = std::move(states);
 }
 const GroupCounters& Group::counters() const { return impl_->counters; }
+Duration Group::usual_duration() const { return std::max(impl_->deadlines[0].usual(), impl_->deadlines[1].usual()); }
 uint64_t Group::round() const { return impl_->round ? impl_->round->number : 0; }
 
 }  // namespace starling

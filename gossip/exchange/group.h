@@ -67,6 +67,7 @@ class Group final : public Exchange {
   bool idle() const override;
   const std::vector<BlockState>& block_states() const override;
   void set_block_states(std::vector<BlockState> states) override;
+  Duration usual_duration() const override;   // of the slower phase
   bool retries() const override { return false; }
 
   const GroupCounters& counters() const;

@@ -48,6 +48,7 @@ class Hybrid final : public Exchange {
   bool idle() const override { return group_->idle() && pairs_->idle(); }
   const std::vector<BlockState>& block_states() const override { return pairs_->block_states(); }
   void set_block_states(std::vector<BlockState> states) override { pairs_->set_block_states(std::move(states)); }
+  Duration usual_duration() const override { return std::max(group_->usual_duration(), pairs_->usual_duration()); }
   bool retries() const override { return in_pairs_; }
 
  private:

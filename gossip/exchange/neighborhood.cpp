@@ -76,6 +76,8 @@ struct Neighborhood::Impl {
   bool complete() const;
   void finish_if_due();
   void mix(const Participant& neighbor);
+  template <typename Of>
+  Duration middle(Duration otherwise, const Of& of) const;
   Duration deadline() const;
 
   const NeighborhoodOptions options;
@@ -121,16 +123,22 @@ uint64_t Neighborhood::Impl::next_round() const {
   return std::max({round > 0 ? round + 1 : snapshot->round, median, uint64_t{1}});
 }
 
-// The lower median of the neighbors' usual lateness; each has its own margin.
-Duration Neighborhood::Impl::deadline() const {
-  std::vector<Duration> usual;
+// The lower median over the neighbors.
+template <typename Of>
+Duration Neighborhood::Impl::middle(Duration otherwise, const Of& of) const {
+  std::vector<Duration> all;
   for (const Participant& neighbor : neighbors) {
     const auto feed = feeds.find(neighbor.peer);
-    if (feed != feeds.end()) usual.push_back(feed->second.lateness.current());
+    if (feed != feeds.end()) all.push_back(of(feed->second.lateness));
   }
-  if (usual.empty()) return options.deadline_max;
-  std::sort(usual.begin(), usual.end());
-  return usual[(usual.size() - 1) / 2];
+  if (all.empty()) return otherwise;
+  std::sort(all.begin(), all.end());
+  return all[(all.size() - 1) / 2];
+}
+
+// Of the neighbors' usual lateness, each with its own margin.
+Duration Neighborhood::Impl::deadline() const {
+  return middle(options.deadline_max, [](const AdaptiveDeadline& lateness) { return lateness.current(); });
 }
 
 bool Neighborhood::Impl::begin() {
@@ -421,6 +429,9 @@ void Neighborhood::set_block_states(std::vector<BlockState> states) {
 }
 const NeighborhoodCounters& Neighborhood::counters() const { return impl_->counters; }
 uint64_t Neighborhood::round() const { return impl_->round; }
+Duration Neighborhood::usual_duration() const {
+  return impl_->middle(Duration::zero(), [](const AdaptiveDeadline& lateness) { return lateness.usual(); });
+}
 Duration Neighborhood::current_deadline() const { return impl_->deadline(); }
 
 }  // namespace starling

@@ -60,6 +60,7 @@ class Neighborhood final : public Exchange {
   bool idle() const override;
   const std::vector<BlockState>& block_states() const override;
   void set_block_states(std::vector<BlockState> states) override;
+  Duration usual_duration() const override;   // of the neighbor in the middle
   bool retries() const override { return false; }
 
   const NeighborhoodCounters& counters() const;

@@ -285,6 +285,7 @@ void Pairwise::set_block_states(std::vector<BlockState> states) {
   impl_->states = std::move(states);
 }
 const PairwiseCounters& Pairwise::counters() const { return impl_->counters; }
+Duration Pairwise::usual_duration() const { return impl_->deadline.usual(); }
 Duration Pairwise::current_deadline() const { return impl_->deadline.current(); }
 
 }  // namespace starling

@@ -73,6 +73,7 @@ class Pairwise final : public Exchange {
   bool idle() const override;                 // nothing open, in doubt or waiting for an ACK
   const std::vector<BlockState>& block_states() const override;
   void set_block_states(std::vector<BlockState> states) override;
+  Duration usual_duration() const override;
   bool retries() const override { return true; }
 
   bool in_doubt() const;                      // waits for somebody's decision
