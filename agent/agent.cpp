@@ -209,7 +209,7 @@ void Agent::make_exchange() {
       exchange_ = make_group(param_blocks);
       if (exchange.pairs_every > 0) {
         exchange_ = std::make_unique<Hybrid>(make_group(param_blocks), make_pairwise(param_blocks),
-                                             exchange.pairs_every);
+                                             exchange.pairs_every, partners_);
       }
       break;
   }
@@ -486,8 +486,8 @@ void Agent::warn_of_short_deadline() {
   const Duration longest = swarm_.exchange.deadline_max;
   if (!exchange_ || exchange_->usual_duration() < longest || parts_.clock.now() < next_deadline_warning_) return;
   next_deadline_warning_ = parts_.clock.now() + kDeadlineWarningEvery;
-  spdlog::warn("half of the exchanges take {} or longer, and swarm.exchange.deadline_max gives up after {}: most come to "
-               "nothing; start the swarm with a longer one, or a smaller payload",
+  spdlog::warn("half of the exchanges take {} or longer, and swarm.exchange.deadline_max gives up after {}: most come "
+               "to nothing; start the swarm with a longer one, or a smaller payload",
                print_duration(std::chrono::duration_cast<std::chrono::milliseconds>(exchange_->usual_duration())),
                print_duration(longest));
 }

@@ -52,6 +52,10 @@ void refuse_averaging(const SwarmConfig& swarm) {
   if (!group && (exchange.pairs_every > 0 || exchange.inject_loss > 0)) {
     throw ConfigError("swarm.exchange: pairs_every and inject_loss belong to kind: group");
   }
+  if (exchange.pairs_every == 1) {
+    throw ConfigError("swarm.exchange.pairs_every: 1 would leave no round to the group; write 2 or more, or kind: "
+                      "pairwise");
+  }
   const bool has_edges = !swarm.topology.edges.empty();
   if (has_edges != (swarm.topology.kind == TopologyKind::kFile)) {
     throw ConfigError(has_edges ? "swarm.topology.edges: read only with kind: file"

@@ -1,5 +1,6 @@
 // Groups joined by pairs, for swarms larger than one group: each round is the group's, but every `pairs_every`th, in
-// which the snapshot goes into a pair with somebody of another group. One snapshot never serves both.
+// which the snapshot goes into a pair with somebody of another group. One snapshot never serves both. Counted by the
+// group's rounds, which its members agree on: nobody waits in the group for one that is in a pair.
 #pragma once
 
 #include <memory>
@@ -14,14 +15,17 @@ namespace starling {
 
 class Hybrid final : public Exchange {
  public:
-  // REQUIRES: pairs_every > 0; the company of `pairs` chooses outside the group.
-  Hybrid(std::unique_ptr<Group> group, std::unique_ptr<Pairwise> pairs, uint64_t pairs_every)
-      : group_(std::move(group)), pairs_(std::move(pairs)), pairs_every_(pairs_every) {
-    STARLING_CHECK(pairs_every_ > 0);
+  // REQUIRES: pairs_every > 1; company.choose() is somebody outside the group, or nobody.
+  Hybrid(std::unique_ptr<Group> group, std::unique_ptr<Pairwise> pairs, uint64_t pairs_every, Company& company)
+      : group_(std::move(group)), pairs_(std::move(pairs)), pairs_every_(pairs_every), company_(company) {
+    STARLING_CHECK(pairs_every_ > 1);
   }
 
   void publish(std::shared_ptr<const Snapshot> snapshot) override {
-    in_pairs_ = snapshot != nullptr && snapshot->number % pairs_every_ == 0;
+    const uint64_t round = group_->round();
+    in_pairs_ = snapshot != nullptr && round % (pairs_every_ - 1) == 0 && round != paired_after_ &&
+                company_.choose().has_value();
+    if (in_pairs_) paired_after_ = round;
     group_->publish(in_pairs_ ? nullptr : snapshot);
     pairs_->publish(in_pairs_ ? snapshot : nullptr);
   }
@@ -61,6 +65,8 @@ class Hybrid final : public Exchange {
   std::unique_ptr<Group> group_;
   std::unique_ptr<Pairwise> pairs_;
   uint64_t pairs_every_;
+  Company& company_;
+  uint64_t paired_after_ = 0;   // this round of the group
   bool in_pairs_ = false;
 };
 

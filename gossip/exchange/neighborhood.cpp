@@ -112,14 +112,15 @@ struct Neighborhood::Impl {
 
 // ---- a round ----
 
-// Rounds agree by the median: who is behind its neighbors jumps.
+// Rounds agree by the upper median: who is behind its neighbors jumps. Of two neighbors the one ahead counts: else a
+// row of newcomers, with one neighbor ahead only at its ends, stays hundreds of rounds behind who began before.
 uint64_t Neighborhood::Impl::next_round() const {
   std::vector<uint64_t> seen;
   for (const auto& [peer, feed] : feeds) {
     if (feed.stream_round > 0) seen.push_back(feed.stream_round);
   }
   std::sort(seen.begin(), seen.end());
-  const uint64_t median = seen.empty() ? 0 : seen[(seen.size() - 1) / 2];
+  const uint64_t median = seen.empty() ? 0 : seen[seen.size() / 2];
   return std::max({round > 0 ? round + 1 : snapshot->round, median, uint64_t{1}});
 }
 

@@ -208,6 +208,7 @@ TEST_F(ConfigTest, RefusesWhatAveragingCannotDo) {
   refused(group + ", pairs_every: 3}", "pairs_every: 0");
   refused("exchange: {kind: group, codec: fp32, source: gradients}", "overlap: off");
   refused("exchange: {inject_loss: 0.1}", "belong to kind: group");
+  refused("exchange: {kind: group, codec: fp32, pairs_every: 1}", "no round to the group");
   refused("topology: {kind: file}", "needs edges");
   refused("topology: {edges: [a b]}", "only with kind: file");
   refused("topology: {kind: file, edges: [a b, c d]}", "in parts");
