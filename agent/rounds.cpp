@@ -20,6 +20,7 @@ constexpr uint64_t kOverlapWindowRounds = 32;
 constexpr double kNewcomerRampSteps = 100;      // its momentum starts at zero, and its data may be news to the swarm
 constexpr uint64_t kRmsEvery = 16;              // snapshots between two looks at the params' norm
 constexpr Duration kRateWindow = std::chrono::seconds(2);
+constexpr Duration kStepsAlone = std::chrono::milliseconds(50);
 constexpr Duration kSettlePause = std::chrono::milliseconds(2);
 constexpr Duration kStopPatience = std::chrono::milliseconds(300);   // for exchanges in doubt; Ctrl-C ends in 2 s
 constexpr Duration kFinishPatience = std::chrono::seconds(2);
@@ -343,8 +344,16 @@ void Rounds::begin_round() {
   partners_.set_round(progress_.round);
   round_started_ = clock_.now();
   if (options_.swarm.exchange.share_gradients) keep_base();
-  trainer_.start_steps(options_.swarm.local_steps, learning_rate());
+  trainer_.start_steps(steps_of_round(), learning_rate());
   state_ = State::kStepping;
+}
+
+// Alone there is nobody to meet after each step: some at once spare the threads their hand-over.
+uint32_t Rounds::steps_of_round() const {
+  if (exchange_) return options_.swarm.local_steps;
+  const double some = std::clamp(seconds(kStepsAlone) * steps_per_s_, 1.0, 64.0);
+  const uint64_t left = options_.swarm.stop_after > swarm_steps_ ? options_.swarm.stop_after - swarm_steps_ : 64;
+  return static_cast<uint32_t>(std::min<uint64_t>(static_cast<uint64_t>(some), left));
 }
 
 // The params that the round's one step is taken from: what changes is the gradient times the learning rate.

@@ -95,6 +95,7 @@ class Rounds {
   void after_exchange();
   void begin_round();
   void keep_base();
+  uint32_t steps_of_round() const;
   void exchange_or_go_on();
   bool settled() const;
   void finish();

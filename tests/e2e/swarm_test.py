@@ -45,6 +45,20 @@ class SwarmCommand(swarm.Case):
     self.assertLess(report['distance'], 0.05)
     self.look_at_page(out)
 
+  def test_the_exchanges_in_rounds_learn_through_a_kill_and_a_join(self):
+    for kind in ('group', 'neighborhood'):
+      with self.subTest(kind):
+        process, out = self.run_swarm('--agents', 4, '--steps', 500, '--kill', '1@step100', '--join', '@step160',
+                                      '--no-baselines', '--set', f'swarm.exchange.kind={kind}', '--set',
+                                      'swarm.exchange.codec=fp32', '--set', 'swarm.topology.kind=ring', '--set',
+                                      'swarm.exchange.overlap=off')
+        self.assertEqual(self.wait_end(process, 200), 0, self.logs())
+        report = json.loads((out / 'report.json').read_text())
+        for agent in report['agents']:
+          if agent['state'] == 'finished':
+            self.assertGreaterEqual(agent['accuracy'], 0.8, f'{agent["name"]}: {report}')
+            self.assertGreater(agent['exchanges']['done'], 50)
+
   def look_at_page(self, out):
     page = (out / 'report.html').read_text()
     outside = [address for address in re.findall(r'https?://[^"\'\s<)]+', page)

@@ -63,6 +63,7 @@ class TestNetwork {
   std::function<bool(const Flight&)> drop;        // true: lost
   std::function<void(const Flight&)> watch;       // sees all that is sent
   std::function<void(Flight&)> damage;
+  std::function<Duration(const Flight&)> more_delay;
 
   void send(Flight flight) {
     if (watch) watch(flight);
@@ -98,7 +99,8 @@ class TestNetwork {
     const bool bulk = std::holds_alternative<BlockPayload>(flight.message);
     const Duration low = bulk ? options.bulk_min : options.control_min;
     const Duration high = bulk ? options.bulk_max : options.control_max;
-    const Duration delay = low + Duration(static_cast<int64_t>(rng_.uniform() * (high - low).count()));
+    Duration delay = low + Duration(static_cast<int64_t>(rng_.uniform() * (high - low).count()));
+    if (more_delay) delay += more_delay(flight);
     in_flight_bytes += flight.payload.size;
     in_flight_bytes_max = std::max(in_flight_bytes_max, in_flight_bytes);
     queue_.emplace(clock_.now() + delay, std::move(flight));

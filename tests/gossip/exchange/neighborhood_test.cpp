@@ -69,6 +69,39 @@ TEST(Neighborhood, AMissingNeighborCountsWithItsLastPayloadAndThenNotAtAll) {
   EXPECT_EQ(swarm.at(1).reports.back().outcome, ExchangeOutcome::kFailed);
 }
 
+// D-PSGD on quadratics, 16 agents on a ring; 4 are always late, or never heard. How far the mean ends from the optimum.
+double squared_bias(bool heard_late) {
+  Ring swarm(16, {.params = 1, .block_elements = 1, .deadline_min = milliseconds(15), .deadline_max = milliseconds(15)});
+  const auto is_late = [](const PeerId& id) { return id.bytes[0] % 4 == 0; };
+  swarm.network.drop = [&](const Flight& flight) { return !heard_late && is_late(flight.from); };
+  swarm.network.more_delay = [&](const Flight& flight) {
+    return is_late(flight.from) ? milliseconds(10) : Duration::zero();
+  };
+  std::map<PeerId, float> target;
+  double optimum = 0;
+  for (auto& [id, agent] : swarm.agents) {
+    target[id] = is_late(id) ? 4.0f : -1.0f;   // what they know matters
+    optimum += static_cast<double>(target[id]) / 16;
+  }
+  double bias = 0;
+  for (int round = 0; round < 600; ++round) {
+    swarm.round();
+    double mean = 0;
+    for (auto& [id, agent] : swarm.agents) {
+      agent->params[0] -= 0.05f * (agent->params[0] - target[id]);
+      mean += static_cast<double>(agent->params[0]) / 16;
+    }
+    if (round >= 500) bias += (mean - optimum) / 100;
+  }
+  return bias * bias;
+}
+
+TEST(Neighborhood, WhoIsAlwaysLateIsHeardAllTheSame) {
+  const double late = squared_bias(true), never = squared_bias(false);
+  EXPECT_GT(never, 1e-2) << "weight to self: the mean leaves out what they know";
+  EXPECT_LE(late, 1e-4 * never) << late << " against " << never;
+}
+
 TEST(Neighborhood, OneLostBlockCostsThatBlockOnly) {
   Ring swarm(3, {.params = 4, .block_elements = 1, .deadline_max = milliseconds(50)});
   for (uint8_t tag = 1; tag <= 3; ++tag) swarm.at(tag).params.assign(4, static_cast<float>(3 * tag));
@@ -133,7 +166,8 @@ TEST(Neighborhood, StrangersWrongSizesAndOtherRoundsAreIgnored) {
   EXPECT_EQ(agent.exchange->counters().messages_ignored, 40000u);
   std::vector<std::byte> nan(8, std::byte{0xff});
   agent.exchange->handle(test_peer(2), 1, RoundBlock{0, 1, 0, 0, 1, 0}, SharedBytes::take(std::move(nan)));
-  agent.exchange->handle(test_peer(2), 1, RoundBlock{0, 1, 0, 1, 1, 0}, SharedBytes::copy_of(std::vector<std::byte>(7)));
+  const SharedBytes short_one = SharedBytes::copy_of(std::vector<std::byte>(7));
+  agent.exchange->handle(test_peer(2), 1, RoundBlock{0, 1, 0, 1, 1, 0}, short_one);
   agent.worker.run_completions();
   EXPECT_EQ(agent.exchange->counters().blocks_refused, 2u);
   swarm.round();
