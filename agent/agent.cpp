@@ -359,9 +359,10 @@ void Agent::keep_asking() {
 
 TimePoint Agent::next_deadline() const {
   TimePoint next = std::min(node_.next_deadline(), next_status_);
-  if (contact_ && contact_->state() == Contact::State::kSearching) next = std::min(next, contact_->next_deadline());
+  const bool searching = contact_ && contact_->state() == Contact::State::kSearching;
+  if (searching) next = std::min(next, contact_->next_deadline());
   if (fetch_) next = std::min(next, fetch_->next_deadline());
-  if (rounds_) next = std::min(next, next_rejoin_);
+  if (rounds_ && !searching) next = std::min(next, next_rejoin_);
   if (exchange_) next = std::min(next, exchange_->next_deadline());
   if (rounds_) next = std::min(next, rounds_->next_deadline());
   if (stage_ == Stage::kParting) next = std::min(next, part_deadline_);

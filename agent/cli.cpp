@@ -166,6 +166,139 @@ void add_swarm(CLI::App& app, Cli& cli) {
   command->callback([&cli] { cli.command = CommandKind::kSwarm; });
 }
 
+Duration read_duration(const std::string& flag, const std::string& text) {
+  const auto duration = parse_duration(text);
+  if (duration) return *duration;
+  throw CLI::ValidationError(flag, "expected a time with its unit such as 10ms (us, ms, s, m, h), found '" + text +
+                             "'");
+}
+
+// Bytes a second from "100mbit"; 0 = no limit.
+double read_rate(const std::string& text) {
+  if (text == "unlimited") return 0;
+  constexpr std::pair<const char*, double> kUnits[] = {{"kbit", 1e3}, {"mbit", 1e6}, {"gbit", 1e9}};
+  for (const auto& [unit, bits] : kUnits) {
+    if (!text.ends_with(unit)) continue;
+    const auto value = read_number<double>(text.substr(0, text.size() - 4));
+    if (value && *value > 0 && *value < 1e9) return *value * bits / 8;
+  }
+  throw CLI::ValidationError("--rate", "expected a rate such as 100mbit (kbit, mbit, gbit) or 'unlimited', found '" +
+                             text + "'");
+}
+
+std::vector<double> read_speeds(const std::string& text) {
+  std::vector<double> speeds;
+  for (size_t from = 0; from <= text.size();) {
+    const size_t to = std::min(text.find(',', from), text.size());
+    const auto speed = read_number<double>(text.substr(from, to - from));
+    if (!speed || !(*speed >= 1e-3 && *speed <= 1e3)) {
+      throw CLI::ValidationError("--speeds", "expected factors on --compute from 0.001 to 1000 with commas, such as "
+                                 "1,1,4, found '" + text + "'");
+    }
+    speeds.push_back(*speed);
+    from = to + 1;
+  }
+  return speeds;
+}
+
+// "3@1.5": an agent and a moment.
+std::optional<std::pair<uint32_t, double>> read_agent_at(const std::string& text) {
+  const size_t at = std::min(text.find('@'), text.size());
+  const auto agent = read_number<uint32_t>(text.substr(0, at));
+  const auto seconds = read_seconds(text.substr(std::min(at + 1, text.size())));
+  if (!agent || !seconds) return std::nullopt;
+  return std::pair(*agent, *seconds);
+}
+
+void add_simulated_kill(SimulateOptions& simulate, const std::string& text) {
+  const auto kill = read_agent_at(text);
+  if (!kill) {
+    throw CLI::ValidationError("--kill", "expected AGENT@SECONDS such as 2@8 (agents count from 0), found '" + text +
+                               "'");
+  }
+  simulate.kills.push_back(*kill);
+}
+
+void add_simulated_join(SimulateOptions& simulate, const std::string& text) {
+  const auto seconds = read_seconds(text.starts_with('@') ? text.substr(1) : text);
+  if (!seconds) throw CLI::ValidationError("--join", "expected @SECONDS such as @12, found '" + text + "'");
+  simulate.joins.push_back(*seconds);
+}
+
+void add_simulated_pause(SimulateOptions& simulate, const std::string& text) {
+  const size_t plus = std::min(text.find('+'), text.size());
+  const auto start = read_agent_at(text.substr(0, plus));
+  const auto seconds = read_seconds(text.substr(std::min(plus + 1, text.size())));
+  if (!start || !seconds) {
+    throw CLI::ValidationError("--pause", "expected AGENT@SECONDS+SECONDS such as 2@8+1.5, found '" + text + "'");
+  }
+  simulate.pauses.push_back({start->first, start->second, *seconds});
+}
+
+// A flag whose value is read by `read`, each time it is met.
+template <typename Read>
+void add_read_flag(CLI::App* command, const char* flag, const char* doc, const Read& read) {
+  command->add_option_function<std::string>(flag, read, doc)->type_name("")->trigger_on_parse();
+}
+
+void add_simulate_events(CLI::App* command, SimulateOptions& simulate) {
+  add_read_flag(command, "--kill", "AGENT@SECONDS: that agent is gone (repeatable; agents count from 0)",
+                [&simulate](const std::string& text) { add_simulated_kill(simulate, text); });
+  add_read_flag(command, "--join", "@SECONDS: a newcomer, with the data of the one killed last (repeatable)",
+                [&simulate](const std::string& text) { add_simulated_join(simulate, text); });
+  add_read_flag(command, "--pause", "AGENT@SECONDS+SECONDS: from when and how long it stands still (repeatable)",
+                [&simulate](const std::string& text) { add_simulated_pause(simulate, text); });
+}
+
+void add_simulate(CLI::App& app, Cli& cli) {
+  CLI::App* command = app.add_subcommand(
+      "simulate", "many agents in one process on virtual time and links; all-reduce and others beside them");
+  add_common_flags(command, cli);
+  command->get_option("--config")->required();
+  SimulateOptions& simulate = cli.simulate;
+  command->add_option("--agents", simulate.agents, "how many; 8")->type_name("")->check(CLI::Range(1, 1024));
+  command->add_option("--out", simulate.out, "folder for curve.csv, summary.json and report.html")
+      ->type_name("")->required();
+  add_count_flag(command, simulate.steps, "--steps", 1, "swarm.stop_after");
+  add_count_flag(command, simulate.rng_seed, "--seed", 0, "swarm.rng_seed, and all chance of the links");
+  add_read_flag(command, "--seconds", "S of virtual time, then it ends", [&simulate](const std::string& text) {
+    const auto seconds = read_seconds(text);
+    if (!seconds || *seconds == 0) {
+      throw CLI::ValidationError("--seconds", "expected seconds of virtual time such as 30, found '" + text + "'");
+    }
+    simulate.duration = from_seconds(*seconds);
+  });
+  add_read_flag(command, "--every", "SECONDS of virtual time between two evaluations; a twentieth of the steps",
+                [&simulate](const std::string& text) {
+    const auto seconds = read_seconds(text);
+    if (!seconds || *seconds == 0) {
+      throw CLI::ValidationError("--every", "expected seconds of virtual time such as 0.5, found '" + text + "'");
+    }
+    simulate.every = from_seconds(*seconds);
+  });
+  add_read_flag(command, "--latency", "of every link, one way; 10ms",
+                [&simulate](const std::string& text) { simulate.latency = read_duration("--latency", text); });
+  add_read_flag(command, "--jitter", "up to so much more; 0s",
+                [&simulate](const std::string& text) { simulate.jitter = read_duration("--jitter", text); });
+  add_read_flag(command, "--rate", "of every link: 100mbit | 1gbit | unlimited",
+                [&simulate](const std::string& text) { simulate.bytes_per_s = read_rate(text); });
+  add_read_flag(command, "--loss", "probability that a frame is lost; 0", [&simulate](const std::string& text) {
+    const auto loss = read_number<double>(text);
+    if (!loss || !(*loss >= 0 && *loss < 1)) {
+      throw CLI::ValidationError("--loss", "expected a probability such as 0.01, found '" + text + "'");
+    }
+    simulate.loss = *loss;
+  });
+  add_read_flag(command, "--compute", "virtual time of one step; 20ms",
+                [&simulate](const std::string& text) { simulate.compute = read_duration("--compute", text); });
+  add_read_flag(command, "--speeds", "1,1,4: factors on --compute by agent, repeated (4 = 4x slower)",
+                [&simulate](const std::string& text) { simulate.speeds = read_speeds(text); });
+  add_simulate_events(command, simulate);
+  add_read_flag(command, "--baseline", "none | allreduce | local-sgd | parameter-server | asgd | serial (repeatable)",
+                [&simulate](const std::string& text) { simulate.baselines.push_back(text); });
+  command->callback([&cli] { cli.command = CommandKind::kSimulate; });
+}
+
 void add_files(CLI::App& app, Cli& cli) {
   CLI::App* init = app.add_subcommand("init", "writes a commented config to start from");
   init->add_option("--task", cli.init_task, "digits")->type_name("")->required();
@@ -251,6 +384,7 @@ Cli parse_cli(int argc, const char* const* argv, const std::string& program) {
   add_agent(app, cli);
   add_bootstrap(app, cli);
   add_swarm(app, cli);
+  add_simulate(app, cli);
   add_files(app, cli);
   add_topology(app, cli);
   app.footer("A first swarm:\n  starling init --task digits swarm.yaml\n"
@@ -274,6 +408,8 @@ Cli parse_cli(int argc, const char* const* argv, const std::string& program) {
   cli.swarm.program = program;
   cli.swarm.config_path = cli.config_path;
   cli.swarm.overrides = cli.overrides;
+  cli.simulate.config_path = cli.config_path;
+  cli.simulate.overrides = cli.overrides;
   return cli;
 }
 

@@ -9,6 +9,7 @@
 #include <spdlog/spdlog.h>
 
 #include "agent/cli.h"
+#include "agent/simulate_task.h"
 
 namespace {
 
@@ -41,6 +42,7 @@ int run(const Cli& cli) {
       std::printf("%s: ok\n", cli.config_path.c_str());
       return 0;
     case CommandKind::kTopology: return run_topology_command(cli.topology);
+    case CommandKind::kSimulate: return run_simulate_command(cli.simulate, make_torch_task);
     case CommandKind::kShown: return cli.exit_status;
   }
   return 2;

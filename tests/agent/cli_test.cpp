@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <tuple>
 
 namespace starling {
 namespace {
@@ -104,6 +105,54 @@ TEST(Cli, ReadsTheSwarmCommand) {
   EXPECT_EQ(plain.agents, 4u);
   EXPECT_FALSE(plain.steps.has_value() || plain.rng_seed.has_value());
   EXPECT_TRUE(plain.baselines && plain.kills.empty() && plain.joins.empty());
+}
+
+TEST(Cli, ReadsTheSimulateCommand) {
+  const Parsed p = parse({"simulate", "--config", "f", "--out", "o", "--agents", "16", "--set", "swarm.batch=8",
+                          "--steps", "200", "--seconds", "30", "--seed", "5", "--latency", "5ms", "--jitter", "2ms",
+                          "--rate", "10mbit", "--loss", "0.01", "--compute", "40ms", "--speeds", "1,1,4", "--kill",
+                          "2@8", "--kill", "0@9.5", "--join", "@12", "--pause", "3@1+2.5", "--baseline", "allreduce",
+                          "--baseline", "serial", "--every", "0.5"});
+  ASSERT_EQ(p.cli.command, CommandKind::kSimulate) << p.err;
+  const SimulateOptions& simulate = p.cli.simulate;
+  EXPECT_EQ(simulate.config_path, "f");
+  EXPECT_EQ(simulate.out, "o");
+  EXPECT_EQ(simulate.overrides, (Texts{"swarm.batch=8"}));
+  EXPECT_EQ(simulate.agents, 16u);
+  EXPECT_EQ(simulate.steps, 200u);
+  EXPECT_EQ(simulate.rng_seed, 5u);
+  EXPECT_EQ(simulate.duration, Duration(std::chrono::seconds(30)));
+  EXPECT_EQ(simulate.every, Duration(std::chrono::milliseconds(500)));
+  EXPECT_EQ(simulate.latency, Duration(std::chrono::milliseconds(5)));
+  EXPECT_EQ(simulate.jitter, Duration(std::chrono::milliseconds(2)));
+  EXPECT_EQ(simulate.compute, Duration(std::chrono::milliseconds(40)));
+  EXPECT_EQ(simulate.bytes_per_s, 1.25e6);
+  EXPECT_EQ(simulate.loss, 0.01);
+  EXPECT_EQ(simulate.speeds, (std::vector<double>{1, 1, 4}));
+  EXPECT_EQ(simulate.kills, (std::vector<std::pair<uint32_t, double>>{{2, 8}, {0, 9.5}}));
+  EXPECT_EQ(simulate.joins, (std::vector<double>{12}));
+  ASSERT_EQ(simulate.pauses.size(), 1u);
+  EXPECT_EQ(simulate.pauses[0].agent, 3u);
+  EXPECT_EQ(simulate.pauses[0].at_s, 1);
+  EXPECT_EQ(simulate.pauses[0].for_s, 2.5);
+  EXPECT_EQ(simulate.baselines, (Texts{"allreduce", "serial"}));
+  EXPECT_EQ(parse({"simulate", "--config", "f", "--out", "o", "--rate", "unlimited"}).cli.simulate.bytes_per_s, 0);
+}
+
+TEST(Cli, RefusesWhatSimulateCannotRead) {
+  for (const auto& [flag, value, expected] : std::vector<std::tuple<const char*, const char*, const char*>>{
+           {"--rate", "100", "100mbit"}, {"--rate", "-1mbit", "100mbit"}, {"--rate", "0mbit", "unlimited"},
+           {"--latency", "10", "10ms"}, {"--jitter", "-1ms", "10ms"}, {"--compute", "fast", "10ms"},
+           {"--speeds", "1,,2", "1,1,4"}, {"--speeds", "0", "1,1,4"}, {"--speeds", "", "1,1,4"},
+           {"--loss", "1", "0.01"}, {"--loss", "nan", "0.01"}, {"--kill", "2", "2@8"}, {"--join", "@x", "@12"},
+           {"--pause", "2@8", "2@8+1.5"}, {"--pause", "2+1", "2@8+1.5"}, {"--every", "0", "0.5"},
+           {"--seconds", "0", "30"}, {"--agents", "0", "--agents"}, {"--agents", "2000", "--agents"}}) {
+    const Parsed p = parse({"simulate", "--config", "f", "--out", "o", flag, value});
+    EXPECT_EQ(p.cli.exit_status, 2) << flag << " " << value;
+    EXPECT_NE(p.err.find(expected), std::string::npos) << p.err;
+  }
+  EXPECT_EQ(parse({"simulate", "--out", "o"}).cli.exit_status, 2);
+  EXPECT_EQ(parse({"simulate", "--config", "f"}).cli.exit_status, 2);
 }
 
 TEST(Cli, ReadsInitAndCheck) {

@@ -71,7 +71,8 @@ TEST(Neighborhood, AMissingNeighborCountsWithItsLastPayloadAndThenNotAtAll) {
 
 // D-PSGD on quadratics, 16 agents on a ring; 4 are always late, or never heard. How far the mean ends from the optimum.
 double squared_bias(bool heard_late) {
-  Ring swarm(16, {.params = 1, .block_elements = 1, .deadline_min = milliseconds(15), .deadline_max = milliseconds(15)});
+  constexpr Duration kDeadline = milliseconds(15);
+  Ring swarm(16, {.params = 1, .block_elements = 1, .deadline_min = kDeadline, .deadline_max = kDeadline});
   const auto is_late = [](const PeerId& id) { return id.bytes[0] % 4 == 0; };
   swarm.network.drop = [&](const Flight& flight) { return !heard_late && is_late(flight.from); };
   swarm.network.more_delay = [&](const Flight& flight) {

@@ -1,0 +1,24 @@
+// States in memory: what a checkpoint folder is to a real agent. A Disk survives a restart of its agent.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/rounds.h"
+
+namespace starling {
+
+struct SimDisk {
+  bool written = false;
+  Progress progress;
+  std::vector<float> params, momentum;
+  std::vector<std::byte> trainer_state;
+  std::vector<BlockState> blocks;
+  std::string settings;
+};
+
+// `disk` must outlive the keeper.
+std::unique_ptr<StateKeeper> make_sim_keeper(SimDisk& disk);
+
+}  // namespace starling

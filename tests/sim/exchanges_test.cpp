@@ -1,0 +1,147 @@
+// Whole agents with the exchanges in rounds: they learn the swarm's optimum, under loss, through a death and a birth.
+#include <cmath>
+
+#include <gtest/gtest.h>
+#include <spdlog/spdlog.h>
+
+#include "tests/sim/quadratic_swarm.h"
+
+namespace starling {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+struct Case {
+  const char* name;
+  ExchangeKind kind;
+  TopologyKind topology = TopologyKind::kMatching;
+  Overlap overlap = Overlap::kOff;
+  uint32_t group_size = 16;
+  uint32_t pairs_every = 0;
+  bool gradients = false;
+  Duration round{};
+};
+
+SwarmConfig config_of(const Case& c) {
+  SwarmConfig swarm;
+  swarm.model.kind = "quadratic";
+  swarm.model.dimension = 256;
+  swarm.optimizer.learning_rate = 0.05;
+  swarm.optimizer.momentum = 0;
+  swarm.weight = "equal";
+  swarm.exchange.kind = c.kind;
+  swarm.exchange.codec = CodecKind::kFp32;
+  swarm.exchange.block = 64;
+  swarm.exchange.overlap = c.overlap;
+  swarm.exchange.deadline_max = milliseconds(100);
+  swarm.exchange.group_size = c.group_size;
+  swarm.exchange.pairs_every = c.pairs_every;
+  swarm.exchange.share_gradients = c.gradients;
+  swarm.topology.kind = c.topology;
+  swarm.round = c.round;
+  swarm.membership.probe_interval = milliseconds(500);
+  swarm.membership.probe_timeout = milliseconds(300);
+  return swarm;
+}
+
+LinkOptions links(double loss) { return {.loss = loss, .delay_min = milliseconds(1), .delay_max = milliseconds(4)}; }
+
+// rms distance between the mean of the living agents' params and the mean of their targets.
+double error(QuadraticSwarm& swarm) {
+  std::vector<double> mean = swarm.mean_params();
+  double squares = 0, agents = 0;
+  std::vector<double> target(mean.size());
+  for (size_t a = 0; a < swarm.count(); ++a) {
+    if (!swarm.training(a)) continue;
+    ++agents;
+    for (size_t i = 0; i < mean.size(); ++i) target[i] += static_cast<double>(swarm.quadratic(a).target()[i]);
+  }
+  for (size_t i = 0; i < mean.size(); ++i) squares += std::pow(mean[i] - target[i] / agents, 2);
+  return std::sqrt(squares / static_cast<double>(mean.size()));
+}
+
+class Exchanges : public testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override { spdlog::set_level(spdlog::level::off); }
+};
+
+TEST_P(Exchanges, FindTheOptimumOfAllAndStayTogether) {
+  QuadraticSwarm swarm(3, config_of(GetParam()), links(0));
+  for (size_t a = 0; a < 9; ++a) swarm.add({});
+  swarm.run_for(seconds(20));
+  // Agents differ by their own steps: the less, the better the graph mixes.
+  EXPECT_LT(error(swarm), 0.15);
+  EXPECT_LT(swarm.worst_distance_to(swarm.mean_params()), 0.7);
+}
+
+TEST_P(Exchanges, LearnUnderLossThroughADeathAndABirth) {
+  QuadraticSwarm swarm(5, config_of(GetParam()), links(0.05));
+  for (size_t a = 0; a < 9; ++a) swarm.add({});
+  swarm.run_for(seconds(5));
+  swarm.kill(4);
+  swarm.run_for(seconds(5));
+  SimAgentOptions newcomer;
+  newcomer.adopt_settings = true;
+  newcomer.bootstrap = {2};
+  swarm.add(newcomer);
+  swarm.run_for(seconds(20));
+  ASSERT_TRUE(swarm.training(9));
+  EXPECT_EQ(swarm.agent(9).node().membership().alive().size(), 8u);
+  EXPECT_GT(swarm.agent(9).rounds()->tally().done + swarm.agent(9).rounds()->tally().late, 50u);
+  // Gradients that are lost part the replicas for good, which is why they are a baseline only.
+  if (!GetParam().gradients) {
+    EXPECT_LT(error(swarm), 0.3);
+    EXPECT_LT(swarm.worst_distance_to(swarm.mean_params()), 1.2);   // pairs on a ring mix slowest
+  }
+}
+
+TEST_P(Exchanges, TheSameSeedGivesTheSameRun) {
+  const auto run = [] {
+    QuadraticSwarm swarm(7, config_of(GetParam()), links(0.1));
+    for (size_t a = 0; a < 5; ++a) swarm.add({});
+    swarm.run_for(seconds(4));
+    return swarm.digest();
+  };
+  EXPECT_EQ(run(), run());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, Exchanges,
+    testing::Values(Case{"pairwise", ExchangeKind::kPairwise},
+                    Case{"ring_pairs", ExchangeKind::kPairwise, TopologyKind::kRing},
+                    Case{"ring", ExchangeKind::kNeighborhood, TopologyKind::kRing},
+                    Case{"exponential", ExchangeKind::kNeighborhood, TopologyKind::kExponential},
+                    Case{"ring_overlapped", ExchangeKind::kNeighborhood, TopologyKind::kRing, Overlap::kOn},
+                    Case{"matching", ExchangeKind::kNeighborhood, TopologyKind::kMatching},
+                    Case{"ring_timed", ExchangeKind::kNeighborhood, TopologyKind::kRing, Overlap::kOff, 16, 0, false,
+                         milliseconds(30)},
+                    Case{"group", ExchangeKind::kGroup},
+                    Case{"group_overlapped", ExchangeKind::kGroup, TopologyKind::kMatching, Overlap::kOn},
+                    Case{"hybrid", ExchangeKind::kGroup, TopologyKind::kMatching, Overlap::kOff, 4, 3},
+                    Case{"gradients", ExchangeKind::kGroup, TopologyKind::kMatching, Overlap::kOff, 16, 0, true}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+// All-reduce: when the steps are over, everybody has the same params.
+TEST(GroupExchange, WithoutLossIsAllReduce) {
+  spdlog::set_level(spdlog::level::off);
+  SwarmConfig config = config_of({"", ExchangeKind::kGroup});
+  config.stop_after = 300;
+  QuadraticSwarm swarm(9, config, links(0));
+  for (size_t a = 0; a < 8; ++a) swarm.add({});
+  ASSERT_TRUE(swarm.run_until([&] { return swarm.ended(); }, seconds(60)));
+  EXPECT_LT(swarm.worst_distance_to(swarm.mean_params()), 1e-6);
+  EXPECT_LT(error(swarm), 0.05);
+}
+
+// Gradients of one step, averaged over everybody: with no loss the replicas never part.
+TEST(GroupExchange, SharedGradientsWithoutLossKeepReplicasTogether) {
+  spdlog::set_level(spdlog::level::off);
+  QuadraticSwarm swarm(11, config_of({.name = "", .kind = ExchangeKind::kGroup, .gradients = true}), links(0));
+  for (size_t a = 0; a < 4; ++a) swarm.add({});
+  swarm.run_for(seconds(20));
+  EXPECT_LT(error(swarm), 0.05);
+}
+
+}  // namespace
+}  // namespace starling

@@ -1,0 +1,62 @@
+// A simulated swarm of quadratics, whose answer is known, and the sums that exchanges must conserve.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "agent/quadratic_trainer.h"
+#include "agent/sim_swarm.h"
+#include "gossip/rng.h"
+
+namespace starling {
+
+class QuadraticSwarm : public SimSwarm {
+ public:
+  QuadraticSwarm(uint64_t rng_seed, const SwarmConfig& swarm, const LinkOptions& links)
+      : SimSwarm(rng_seed, swarm, links,
+                 [rng_seed](size_t agent, const SwarmConfig& config, const Clock& now, const std::function<void()>&) {
+                   return make_quadratic_trainer(config, {}, rng_seed * 31 + agent, now);
+                 }),
+        rng_seed_(rng_seed) {}
+
+  const QuadraticTrainer& quadratic(size_t agent) {
+    return dynamic_cast<const QuadraticTrainer&>(trainer(agent).inner());
+  }
+
+  // Every agent begins with params and momentum of its own: for conservation, never for training.
+  void start_at_random() {
+    set_on_begin([this](size_t agent) {
+      Rng rng(rng_seed_ ^ std::hash<PeerId>()(id(agent)));
+      for (const bool of_momentum : {false, true}) {
+        const View view = of_momentum ? momentum(agent) : params(agent);
+        std::vector<double>& sum = of_momentum ? initial_momentum_ : initial_params_;
+        sum.resize(view.count);
+        for (size_t i = 0; i < view.count; ++i) {
+          view.data[i] = static_cast<float>(rng.uniform() * 2 - 1);
+          sum[i] += this->agent(agent).rounds()->mass() * view.data[i];
+        }
+      }
+    });
+  }
+
+  std::vector<double> sum_mass_params(bool of_momentum) {
+    std::vector<double> sum;
+    for (size_t a = 0; a < count(); ++a) {
+      if (!training(a)) continue;
+      const View view = of_momentum ? momentum(a) : params(a);
+      sum.resize(view.count);
+      for (size_t i = 0; i < view.count; ++i) sum[i] += agent(a).rounds()->mass() * view.data[i];
+    }
+    return sum;
+  }
+  // The same sum over all random starts, however far apart in time they were.
+  const std::vector<double>& initial_sum(bool of_momentum) const {
+    return of_momentum ? initial_momentum_ : initial_params_;
+  }
+
+ private:
+  uint64_t rng_seed_;
+  std::vector<double> initial_params_, initial_momentum_;
+};
+
+}  // namespace starling
