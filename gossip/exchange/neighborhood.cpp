@@ -17,6 +17,7 @@ namespace {
 
 constexpr size_t kReportsMax = 4096;
 constexpr int kCreditRepeats = 8;       // per deadline, while nothing comes
+constexpr int kFirstContact = 5;        // shortest deadlines: the wait for a neighbor that never sent anything
 constexpr int kHistory = 16;            // rounds by which a neighbor is judged
 constexpr int kHistoryMin = 4;
 constexpr double kPaceMin = 0.75;       // of these rounds; else nobody waits for it
@@ -73,6 +74,7 @@ struct Neighborhood::Impl {
   bool is_neighbor(const PeerId& peer, uint64_t in_round);
   bool fresh(const Feed& feed) const;
   static double pace(const Feed& feed);
+  static bool heard(const Feed& feed);
   bool complete() const;
   void finish_if_due();
   void mix(const Participant& neighbor);
@@ -96,7 +98,7 @@ struct Neighborhood::Impl {
   std::shared_ptr<const Snapshot> own;        // of the round
   uint64_t round = 0;
   bool open = false;
-  TimePoint began_at, deadline_at;
+  TimePoint began_at, deadline_at, first_contact_until;
   Duration round_deadline{};
   std::vector<Participant> neighbors;         // of the round
   std::map<uint64_t, std::vector<Participant>> around;   // of rounds near it, for early and late blocks
@@ -168,6 +170,7 @@ bool Neighborhood::Impl::begin() {
   std::erase_if(feeds, [this](const auto& entry) { return entry.second.wanted_in + kAgeMax < round; });
   round_deadline = deadline();
   deadline_at = now + round_deadline;
+  first_contact_until = now + std::min(round_deadline, kFirstContact * options.deadline_min);
   for (const Participant& neighbor : neighbors) {
     OutStream stream(all_blocks, window);
     for (uint32_t index : all_blocks) stream.give(index, own->blocks[index]);
@@ -202,6 +205,12 @@ double Neighborhood::Impl::pace(const Feed& feed) {
   return rounds < kHistoryMin ? 1 : static_cast<double>(std::popcount(feed.kept_pace)) / rounds;
 }
 
+// A neighbor that never sent anything may not know us yet: our blocks are lost on it, and it will not send its own.
+bool Neighborhood::Impl::heard(const Feed& feed) {
+  return std::any_of(feed.pieces.begin(), feed.pieces.end(),
+                     [](const Feed::Piece& piece) { return !piece.payload.empty(); });
+}
+
 // Those that keep pace have sent theirs and taken ours. When nobody keeps pace we wait for the best: an agent that runs
 // away from all its neighbors cancels payload after payload, and mixes nothing.
 bool Neighborhood::Impl::complete() const {
@@ -210,8 +219,10 @@ bool Neighborhood::Impl::complete() const {
     const auto feed = feeds.find(neighbor.peer);
     if (feed != feeds.end()) best = std::max(best, pace(feed->second));
   }
+  const bool contact_over = clock.now() >= first_contact_until;
   return std::all_of(neighbors.begin(), neighbors.end(), [&](const Participant& neighbor) {
     const auto feed = feeds.find(neighbor.peer);
+    if (feed != feeds.end() && contact_over && !heard(feed->second)) return true;
     if (feed == feeds.end() || pace(feed->second) < std::min(best, kPaceMin)) return true;   // not found: forgotten
     const auto stream = out.find(neighbor.peer);
     return fresh(feed->second) && (stream == out.end() || stream->second.drained());
@@ -410,6 +421,7 @@ void Neighborhood::tick() {
 
 TimePoint Neighborhood::next_deadline() const {
   TimePoint next = impl_->open ? impl_->deadline_at : TimePoint::max();
+  if (impl_->open && impl_->first_contact_until > impl_->clock.now()) next = impl_->first_contact_until;
   for (const auto& [peer, feed] : impl_->feeds) next = std::min(next, feed.credit_repeat_at);
   return next;
 }

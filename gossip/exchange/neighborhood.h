@@ -8,7 +8,8 @@
 // x_i <- sum_j w_ij x_j - eta g_i(x_i); without overlap the step is taken where the average lies.
 //
 // One latency and one transfer a round; deg payloads out and in, no handshake. The wait follows the arrivals, early and
-// late ones, of the neighbors that are not the slowest; who sends less often than we mix is not waited for.
+// late ones, of the neighbors that are not the slowest; who sends less often than we mix is not waited for,
+// and who never sent anything only for a moment.
 // Only codecs whose payloads stand for themselves (CodecTraits::linear). A state machine, like all exchanges.
 #pragma once
 
