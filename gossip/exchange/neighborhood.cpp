@@ -44,7 +44,7 @@ struct Feed {
   uint16_t kept_pace = 0;      // the last kHistory rounds, newest in bit 0: each brought something new
   int rounds_seen = 0;
   std::optional<TimePoint> waiting_since;   // the beginning of the first round that wanted what is not here
-  uint64_t bytes_sent = 0, bytes_received = 0;   // in this round
+  uint64_t bytes_sent = 0, bytes_received = 0;   // since the last round ended
 };
 
 }  // namespace
@@ -160,7 +160,6 @@ bool Neighborhood::Impl::begin() {
     Feed& feed = feeds.try_emplace(neighbor.peer, layout.blocks.size(),
                                    AdaptiveDeadline(options.deadline_min, options.deadline_max)).first->second;
     feed.wanted_in = round;
-    feed.bytes_sent = feed.bytes_received = 0;
     if (fresh(feed)) {
       feed.lateness.arrived(Duration::zero());   // it was here before us
     } else if (!feed.waiting_since) {
@@ -281,6 +280,7 @@ void Neighborhood::Impl::mix(const Participant& neighbor) {
       decided.push_back(std::move(delta));
     }
     if (feed.waiting_since && feed.bytes_received == 0) feed.lateness.missed(round_deadline);
+    feed.bytes_sent = feed.bytes_received = 0;
   }
   if (reports.size() >= kReportsMax) reports.erase(reports.begin());
   reports.push_back(report);

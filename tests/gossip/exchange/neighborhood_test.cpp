@@ -132,6 +132,26 @@ TEST(Neighborhood, AStragglerDoesNotSetThePace) {
   EXPECT_LT(swarm.spread(), 1e-3);
 }
 
+TEST(Neighborhood, NewcomersCatchUpWithWhoCountedAlone) {
+  Ring swarm(5, {.deadline_max = milliseconds(500), .compute = milliseconds(10)});
+  swarm.network.options = {.control_min = milliseconds(1), .control_max = milliseconds(3)};
+  swarm.at(1).list = {test_peer(1)};
+  for (uint8_t tag = 2; tag <= 5; ++tag) swarm.at(tag).paused = true;
+  swarm.run_freely(seconds(3));   // its boundaries count on, there is nobody to exchange with
+  EXPECT_GT(swarm.at(1).exchange->round(), 200u);
+  for (uint8_t tag = 2; tag <= 5; ++tag) swarm.at(tag).paused = false;
+  swarm.set_lists();
+  swarm.randomize(8);
+  swarm.run_freely(seconds(3));
+  for (uint8_t tag = 1; tag <= 5; ++tag) {
+    EXPECT_NEAR(static_cast<double>(swarm.at(tag).exchange->round()),
+                static_cast<double>(swarm.at(1).exchange->round()), 3);
+    EXPECT_EQ(swarm.at(tag).reports.back().outcome, ExchangeOutcome::kDone);
+    EXPECT_LE(swarm.at(tag).reports.back().duration, milliseconds(30));
+    EXPECT_GT(swarm.at(tag).exchange->counters().rounds, 150u);
+  }
+}
+
 TEST(Neighborhood, CreditsCarryAModelLargerThanTheWindow) {
   RoundAgentOptions options{.params = 12 << 20, .block_elements = 1 << 18, .deadline_max = seconds(5)};
   Ring swarm(2, options);   // 48 blocks of 1 MiB against a window of 8

@@ -1,0 +1,166 @@
+"""Helpers of tools/experiments: emulated links, agents and gloo's all-reduce on them, and tables."""
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+import bench_swarm  # noqa: E402
+from bench_swarm import STARLING, Process, Swarm, find_program, spread  # noqa: E402,F401
+
+JOIN_MBIT = 100   # at least, while a swarm joins
+
+
+class Links:
+    """N nodes, each with one link of its own, all alike (tools/link_relay.cpp)."""
+
+    def __init__(self, nodes, delay_ms=0.0, rate_mbit=0.0):
+        command = [str(find_program("link_relay")), "--nodes", str(nodes), "--delay-ms", str(delay_ms),
+                   "--rate-mbit", str(rate_mbit)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True)
+        line = self.process.stdout.readline()
+        if not line:
+            raise SystemExit(self.process.stderr.read())
+        self.nodes = json.loads(line)["nodes"]
+
+    def set_rate(self, mbit):
+        self.process.stdin.write(f"rate {mbit}\n")
+        self.process.stdin.flush()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.wait(timeout=10)
+        self.process.stdout.close()
+        self.process.stderr.close()
+
+
+def check_link(delay_ms, rate_mbit):
+    """What an empty link of this kind measures: round_trip_ms, rate_mbit."""
+    command = [str(find_program("link_relay")), "--check", "--delay-ms", str(delay_ms), "--rate-mbit", str(rate_mbit)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    if not done.stdout:
+        raise SystemExit(done.stderr)
+    return json.loads(done.stdout)
+
+
+class Agent(Process):
+    """An agent on a node of `links`; what it measures is read as from any other."""
+
+    def __init__(self, folder, name, node, arguments):
+        self.folder = pathlib.Path(folder) / name
+        self.folder.mkdir(parents=True)
+        self.metrics = self.folder / "metrics.jsonl"
+        command = ["nsenter", f"--net={node['namespace']}", str(STARLING), "agent", "--name", name,
+                   "--state", str(self.folder / "state"), "--metrics", str(self.metrics),
+                   "--listen", f"{node['address']}:7400", *arguments]
+        with open(self.folder / "log", "w") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, env=dict(os.environ, OMP_NUM_THREADS="1"))
+
+
+class LinkedSwarm(Swarm):
+    """One agent a node. `own(i)`: further arguments of agent i alone."""
+
+    def __init__(self, config, links, own=lambda i: []):
+        self.scratch = tempfile.TemporaryDirectory(prefix="starling-experiment-")
+        self.config = pathlib.Path(self.scratch.name) / "swarm.yaml"
+        self.config.write_text(config)
+        self.agents = []
+        for i, node in enumerate(links.nodes):
+            bootstrap = ["--bootstrap", f"{links.nodes[0]['address']}:7400"] if i > 0 else []
+            arguments = ["--config", str(self.config), *bootstrap, *own(i)]
+            self.agents.append(Agent(self.scratch.name, f"agent-{i}", node, arguments))
+            if i == 0:
+                self.agents[0].wait_for("start", 30)
+        for agent in self.agents:
+            agent.wait_for("joined", 60)
+        deadline = time.monotonic() + 30
+        while any(not a.lines("status") or a.lines("status")[-1]["peers"] < len(links.nodes) - 1 for a in self.agents):
+            if time.monotonic() > deadline:
+                raise SystemExit("experiment: the agents did not all find each other")
+            time.sleep(0.1)
+
+
+def wait_exchanges(agents, count, seconds):
+    """Until every agent has finished so many more exchanges than now."""
+    begin = time.time()
+    while min(sum(x["t"] > begin for x in agent.lines("exchange")) for agent in agents) < count:
+        if time.time() > begin + seconds:
+            raise SystemExit(f"experiment: less than {count} exchanges of each agent in {seconds:.0f} s")
+        time.sleep(0.1)
+
+
+def swarm_config(params, exchange, topology="matching", compute_ms=1, local_steps=1, membership=None):
+    """The settings of a timing run: pretended compute, no checkpoints, no learning."""
+    exchange = {"codec": "fp32", "overlap": "off", "carry": "[params]", **exchange}
+    membership = {"probe_interval": "2s", "probe_timeout": "1500ms", **(membership or {})}
+
+    def inline(values):
+        return "{" + ", ".join(f"{key}: {value}" for key, value in values.items()) + "}"
+
+    return f"""
+swarm:
+  name: experiment
+  model: {{kind: quadratic, dimension: {params}}}
+  optimizer: {{kind: sgd, learning_rate: 0, momentum: 0}}
+  local_steps: {local_steps}
+  exchange: {inline(exchange)}
+  topology: {{kind: {topology}}}
+  membership: {inline(membership)}
+agent:
+  checkpoint: {{every: 0s}}
+  evaluate_every: 0s
+  compute_ms: {compute_ms}
+"""
+
+
+def gloo(links, params, seconds, algorithm="ring", **options):
+    """All-reduces of `params` floats between all nodes, one after the other; compute_ms=... and so on as bench_gloo."""
+    arguments = [len(links.nodes), params, seconds]
+    flags = [text for name, value in options.items() for text in ("--" + name.replace("_", "-"), value)]
+    for node in links.nodes:
+        flags += ["--node", node["namespace"], node["address"]]
+    with tempfile.TemporaryDirectory() as store:
+        command = [find_program("bench_gloo"), *arguments, store, "--algorithm", algorithm, *flags]
+        done = subprocess.run([str(x) for x in command], capture_output=True, text=True, timeout=600)
+    if done.returncode != 0:
+        raise SystemExit(f"bench_gloo {algorithm}: {done.stderr[-500:]}")
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def exchange_ms(agent, since, until, per_round=1, initiated=None):
+    """Mean time between two finished rounds of exchange; a round ends with `per_round` exchanges."""
+    lines = [x for x in agent.lines("exchange") if since <= x["t"] <= until and x["outcome"] in ("done", "late")]
+    if initiated is not None:
+        lines = [x for x in lines if x["initiated"] == initiated]
+    ends = [x["t"] for x in lines][per_round - 1::per_round]
+    if len(ends) < 3:
+        raise SystemExit(f"experiment: too few exchanges of {agent.folder.name} in {until - since:.0f} s")
+    return 1e3 * (ends[-1] - ends[0]) / (len(ends) - 1)
+
+
+def steps_between(agent, since, until):
+    """(steps, seconds) between the first and last exchange of the window."""
+    points = [(x["t"], x["steps"]) for x in agent.lines("exchange") if since <= x["t"] <= until]
+    return points[-1][1] - points[0][1], points[-1][0] - points[0][0]
+
+
+def middle(values):
+    return statistics.median(values)
+
+
+def noise(values):
+    """Half the spread of repeats of the same thing, in percent of their median: what A/A differs by."""
+    return 50 * (max(values) - min(values)) / statistics.median(values)
+
+
+def table(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return "\n".join(lines + ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]) + "\n"

@@ -1,0 +1,96 @@
+"""Step rate of seven agents while the eighth is four times slower, or paused, against all-reduce."""
+import os
+import signal
+import time
+
+from lib import LinkedSwarm, Links, gloo, middle, noise, steps_between, swarm_config, table, wait_exchanges
+
+AGENTS, PARAMS, COMPUTE_MS, SLOW_MS, PAUSE_S = 8, 50_000, 20, 80, 2
+DELAY_MS, RATE_MBIT = 1, 1000
+SYSTEMS = {
+    "pairwise": ({"kind": "pairwise", "codec": "modulo8", "overlap": "on"}, "matching"),
+    "neighborhood (ring)": ({"kind": "neighborhood", "overlap": "on"}, "ring"),
+}
+
+
+def steps_per_s(agents, begin, end):
+    walks = [steps_between(agent, begin, end) for agent in agents]
+    return middle([steps / seconds for steps, seconds in walks])
+
+
+def rounds_per_s(agents, begin, end):
+    """Mixing rounds (neighborhood: one line a neighbor) or exchanges (pairwise) a second."""
+    def rate(agent):
+        return len({round(x["t"], 2) for x in agent.lines("exchange") if begin <= x["t"] <= end
+                    and x["outcome"] in ("done", "late")}) / (end - begin)
+    return middle([rate(agent) for agent in agents])
+
+
+def longest_gap_ms(agents, begin, end):
+    """Longest time that any of them went without ending a step's exchange or round."""
+    def gap(agent):
+        times = [x["t"] for x in agent.lines("exchange") if begin <= x["t"] <= end]
+        return max(b - a for a, b in zip(times, times[1:]))
+    return 1e3 * max(gap(agent) for agent in agents)
+
+
+def ours(name, seconds):
+    """(equal, one slow, one paused): each (steps/s, rounds/s) of the seven others; and the gap in the pause."""
+    exchange, topology = SYSTEMS[name]
+    config = swarm_config(PARAMS, {**exchange, "deadline_min": "20ms", "deadline_max": "500ms"}, topology,
+                          compute_ms=COMPUTE_MS, membership={"probe_interval": "1s", "probe_timeout": "500ms"})
+
+    def watched(slow_ms, pause):
+        def own(i):
+            return ["--set", f"agent.compute_ms={slow_ms}"] if i == AGENTS - 1 else []
+        with Links(AGENTS, DELAY_MS, RATE_MBIT) as links, LinkedSwarm(config, links, own) as swarm:
+            others, last = swarm.agents[:-1], swarm.agents[-1]
+            wait_exchanges(swarm.agents, 10, 60)
+            time.sleep(3)   # who does not keep pace is known by then
+            begin = time.time()
+            if pause:
+                os.kill(last.process.pid, signal.SIGSTOP)
+            time.sleep(PAUSE_S if pause else seconds)
+            end = time.time()
+            if pause:
+                os.kill(last.process.pid, signal.SIGCONT)
+            time.sleep(0.2)
+            return (steps_per_s(others, begin, end), rounds_per_s(others, begin, end),
+                    longest_gap_ms(others, begin, end))
+
+    return watched(COMPUTE_MS, False), watched(SLOW_MS, False), watched(COMPUTE_MS, True)
+
+
+def allreduce(seconds):
+    def rate(**options):
+        with Links(AGENTS, DELAY_MS, RATE_MBIT) as links:
+            return gloo(links, PARAMS, seconds, "ring", compute_ms=COMPUTE_MS, **options)
+    equal, slow = rate(), rate(slow_ms=SLOW_MS)
+    paused = rate(pause_ms=1e3 * PAUSE_S)
+    return equal["rounds_per_s"], slow["rounds_per_s"], paused["max_ms"]
+
+
+def run(repeat=1, quick=False, say=print):
+    seconds = 4 if quick else 8
+    head = ["system", "steps/s, equal", "one 4x slower", "kept", "in the pause", "kept", "longest gap ms"]
+    rows, mixing, notes = [], [], []
+    for name in SYSTEMS:
+        runs = [ours(name, seconds) for _ in range(repeat)]
+        equal, slow, paused = ([middle([run[k][j] for run in runs]) for j in range(3)] for k in range(3))
+        kept = [100 * slow[0] / equal[0], 100 * paused[0] / equal[0]]
+        rows.append([name, f"{equal[0]:.1f}", f"{slow[0]:.1f}", f"{kept[0]:.1f} %", f"{paused[0]:.1f}",
+                     f"{kept[1]:.1f} %", f"{paused[2]:.0f}"])
+        mixing.append([name, f"{equal[1]:.1f}", f"{slow[1]:.1f}", f"{paused[1]:.1f}"])
+        verdict = ["met" if x >= 95 else "missed" for x in kept]
+        notes.append(f"- {name}, goal >= 95 %: slow {verdict[0]}, paused {verdict[1]}; A/A noise of the equal rate "
+                     f"{noise([run[0][0] for run in runs]):.1f} % over {repeat} repeats")
+        say(f"{name}: {rows[-1][1:]} {mixing[-1][1:]}")
+    runs = [allreduce(seconds) for _ in range(repeat)]
+    equal, slow, stall = (middle([run[k] for run in runs]) for k in range(3))
+    during = max(0, 1e3 * PAUSE_S - stall + 1e3 / equal) / (1e3 * PAUSE_S) * equal
+    rows.append(["all-reduce (gloo ring)", f"{equal:.1f}", f"{slow:.1f}", f"{100 * slow / equal:.1f} %",
+                 f"{during:.1f}", f"{100 * during / equal:.1f} %", f"{stall:.0f}"])
+    say(f"all-reduce: {rows[-1][1:]}")
+    return ("Step rate of the other seven, median over them.\n\n" + table(head, rows)
+            + "\nMixing of the other seven: rounds (neighborhood) or exchanges (pairwise) per second.\n\n"
+            + table(["system", "equal", "one 4x slower", "in the pause"], mixing) + "\n" + "\n".join(notes) + "\n")

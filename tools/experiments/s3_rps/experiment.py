@@ -1,0 +1,44 @@
+"""Final test loss of RPS (params) and of shared gradients at several rates of lost blocks."""
+from lib import table
+from simulated import data, data_name, mean_and_half_range, simulate
+
+CONFIG = """
+swarm:
+  name: rps
+  model: {kind: cnn}
+  optimizer: {kind: sgd, learning_rate: 0.1, momentum: 0}
+  batch: 16
+  weight: equal
+  exchange: {kind: group, codec: fp32, overlap: off, block: 1024, deadline_min: 50ms, deadline_max: 500ms}
+agent:
+  data: {sharding: iid}
+  checkpoint: {every: 60s}
+"""
+STEPS = 300
+RUNS = [("params", p) for p in (0, 0.01, 0.05, 0.1, 0.2, 0.4)] + [("gradients", p) for p in (0, 0.01, 0.05)]
+QUICK = [("params", 0), ("params", 0.4), ("gradients", 0.05)]
+FLAGS = ["--steps", STEPS, "--latency", "1ms", "--rate", "unlimited", "--compute", "20ms", "--every", "1000"]
+
+
+def run(repeat=1, quick=False, say=print):
+    seeds = [1] if quick else list(range(1, 3 * repeat + 1))
+    losses, apart, accuracy = {}, {}, {}
+    for source, p in QUICK if quick else RUNS:
+        results = [simulate(CONFIG, 16, [*FLAGS, "--seed", seed], agent__data__path=data(),
+                            swarm__exchange__source=source, swarm__exchange__inject_loss=p)[0]["final"]["swarm"]
+                   for seed in seeds]
+        losses[source, p] = [result["loss"] for result in results]
+        accuracy[source, p] = [result["accuracy"] for result in results]
+        apart[source, p] = [result["distance"] for result in results]
+        say(f"{source} at {100 * p:g} %: {losses[source, p]}")
+    rows = []
+    for (source, p), values in losses.items():
+        # Of each seed against the same seed without loss; what is left of the noise is the half range.
+        worse, noise = mean_and_half_range([100 * (a / b - 1) for a, b in zip(values, losses["params", 0])])
+        rows.append([source, f"{100 * p:g} %", f"{sum(values) / len(values):.4f}", f"{worse:+.1f} % (± {noise:.1f})",
+                     f"{100 * sum(accuracy[source, p]) / len(values):.1f} %", f"{max(apart[source, p]):.2g}"])
+    _, seeds_noise = mean_and_half_range(losses["params", 0])
+    return (f"16 agents, {data_name()}, {STEPS} steps, rng seeds {seeds}. Noise between seeds without loss: "
+            f"± {100 * seeds_noise * len(seeds) / sum(losses['params', 0]):.1f} %.\n\n" +
+            table(["shared", "lost", "test loss", "against no loss, seed by seed", "accuracy", "models apart (rms)"],
+                  rows))

@@ -1,0 +1,51 @@
+"""Helpers for experiments on virtual time: `starling simulate`, whose results do not depend on the machine's load."""
+import csv
+import json
+import pathlib
+import subprocess
+import tempfile
+
+from lib import STARLING
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+DIGITS = ROOT / "build" / "data" / "digits"
+
+
+def simulate(config, agents, flags=(), **settings):
+    """The summary of one run, and its rows of curve.csv. `settings`: keys of the config, dots as two underscores."""
+    with tempfile.TemporaryDirectory(prefix="starling-simulated-") as scratch:
+        path = pathlib.Path(scratch) / "swarm.yaml"
+        path.write_text(config)
+        command = ["nice", str(STARLING), "simulate", "--config", str(path), "--agents", str(agents),
+                   "--out", f"{scratch}/out", "--log-level", "error"]
+        for key, value in settings.items():
+            command += ["--set", f"{key.replace('__', '.')}={value}"]
+        done = subprocess.run([*command, *map(str, flags)], capture_output=True, text=True, timeout=3600)
+        if done.returncode != 0:
+            raise SystemExit(f"simulate: {done.stderr[-800:]}")
+        out = pathlib.Path(scratch) / "out"
+        with open(out / "curve.csv", newline="") as file:
+            rows = list(csv.DictReader(file))
+        return json.loads((out / "summary.json").read_text()), rows
+
+
+def late_loss(rows, series, samples):
+    """Mean test loss of a series over the last quarter before so many samples: one iterate alone is noise."""
+    losses = [float(row["loss"]) for row in rows
+              if row["series"] == series and 0.75 * samples <= float(row["samples"]) <= samples]
+    if len(losses) < 3:
+        raise SystemExit(f"simulate: only {len(losses)} evaluations of {series} in the last quarter")
+    return sum(losses) / len(losses)
+
+
+def data():
+    """Real handwritten digits where they are, else drawn ones; the tables say which."""
+    return str(DIGITS) if DIGITS.exists() else "generated"
+
+
+def data_name():
+    return "5,000 handwritten digits (MNIST)" if DIGITS.exists() else "digits drawn by the program"
+
+
+def mean_and_half_range(values):
+    return sum(values) / len(values), (max(values) - min(values)) / 2
