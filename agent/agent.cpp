@@ -139,6 +139,7 @@ void Agent::contact_answered() {
     return;
   }
   settings_ = contact_->settings();
+  adopted_ = true;
   const AgreedSettings agreed = parse_agreed_settings(settings_);
   swarm_ = agreed.swarm;
   swarm_genesis_hash_ = agreed.genesis_hash_hex;
@@ -230,9 +231,12 @@ void Agent::enter() {
     begin_rounds(progress, "resumed");
     return;
   }
+  // Who adopts a swarm that trains joins it, however young its records say it is; those that start one together, each
+  // with its settings, all begin from the genesis.
   const std::vector<Member> members = node_.membership().alive();
-  const bool begun = std::any_of(members.begin(), members.end(), [](const Member& member) {
-    return member.record.meta.role == Role::kAgent && member.record.meta.steps > 0;
+  const bool begun = std::any_of(members.begin(), members.end(), [this](const Member& member) {
+    const MemberMeta& meta = member.record.meta;
+    return meta.role == Role::kAgent && (meta.steps > 0 || (adopted_ && meta.phase != Phase::kJoining));
   });
   if (begun) {
     begin_fetch();
@@ -281,7 +285,7 @@ void Agent::begin_rounds(const Progress& from, const char* how) {
   options.on_saved = [this] { node_.donor().set_model(keeper_->model()); };
   rounds_ = std::make_unique<Rounds>(options, *trainer_, *codec_, layout_, exchange_.get(), partners_, *keeper_,
                                      parts_.worker, parts_.clock, parts_.metrics);
-  rounds_->start(from, std::string_view(how) == "fetched");
+  rounds_->start(from, std::string_view(how) == "fetched" && from.steps > 0);
   stage_ = Stage::kRunning;
   const double took = seconds(parts_.clock.now() - born_);
   spdlog::info("training from step {} ({}): {} params, {}", from.steps, how, trainer_->params().count,

@@ -116,6 +116,7 @@ class Agent final : public Node::Handler {
   std::map<PeerId, TimePoint> dying_;   // dead members whose exchanges are dropped at that time
 
   Stage stage_ = Stage::kMakingTrainer;
+  bool adopted_ = false;             // the settings are somebody else's
   bool leaving_ = false;
   bool reported_finish_ = false, farewell_said_ = false;
   TimePoint born_, contact_began_, part_deadline_, leave_deadline_, next_status_, next_waiting_;

@@ -24,6 +24,7 @@ struct ModelConfig {
   std::vector<int64_t> hidden = {128};       // mlp: widths
   int64_t channels = 8;             // cnn: of the first convolution; the second has twice as many
   uint64_t dimension = 1000;        // quadratic: number of params
+  double noise = 0;                 // quadratic: standard deviation of each gradient's elements
 };
 
 enum class Schedule { kConstant, kCosine, kStep };

@@ -148,6 +148,8 @@ void add_model(std::vector<ConfigField>& t) {
                   AT(swarm.model.channels), CountValue{1, 1024}));
   t.push_back(row("swarm.model.dimension", "", "quadratic: how many params", AT(swarm.model.dimension),
                   CountValue{1, 1000000000}));
+  t.push_back(row("swarm.model.noise", "", "quadratic: standard deviation of the gradient, per element",
+                  AT(swarm.model.noise), NumberValue{0, 1e6}));
 }
 
 void add_training(std::vector<ConfigField>& t) {

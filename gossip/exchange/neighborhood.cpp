@@ -211,13 +211,14 @@ bool Neighborhood::Impl::heard(const Feed& feed) {
 }
 
 // Those that keep pace have sent theirs and taken ours. When nobody keeps pace we wait for the best: an agent that runs
-// away from all its neighbors cancels payload after payload, and mixes nothing.
+// away from all its neighbors cancels payload after payload, and mixes nothing. Nobody waits for utter silence.
 bool Neighborhood::Impl::complete() const {
   double best = 0;
   for (const Participant& neighbor : neighbors) {
     const auto feed = feeds.find(neighbor.peer);
     if (feed != feeds.end()) best = std::max(best, pace(feed->second));
   }
+  if (best == 0) return true;
   const bool contact_over = clock.now() >= first_contact_until;
   return std::all_of(neighbors.begin(), neighbors.end(), [&](const Participant& neighbor) {
     const auto feed = feeds.find(neighbor.peer);

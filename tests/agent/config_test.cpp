@@ -352,6 +352,7 @@ const std::map<std::string, std::string>& other_values() {
                                                             {"swarm.model.hidden", "[5, 6]"},
                                                             {"swarm.model.channels", "3"},
                                                             {"swarm.model.dimension", "77"},
+                                                            {"swarm.model.noise", "0.75"},
                                                             {"swarm.optimizer.kind", "adamw"},
                                                             {"swarm.optimizer.learning_rate", "0.1"},
                                                             {"swarm.optimizer.momentum", "0.3"},
@@ -464,6 +465,7 @@ TEST_F(ConfigTest, SettingsReadBackAsThemselves) {
     hidden: [5, 6]
     channels: 3
     dimension: 77
+    noise: 0.75
   optimizer:
     kind: sgd
     learning_rate: 0.1
@@ -549,7 +551,7 @@ TEST_F(ConfigTest, ForeignSettingsAreTakenWholeOrRefused) {
   EXPECT_EQ(refusal(good + "\xff"), "the swarm's settings: not a text in UTF-8");
   std::string unknown = good;
   EXPECT_EQ(refusal(unknown.replace(unknown.find("batch"), 5, "bitch")),
-            "the swarm's settings:27: unknown key 'bitch' in swarm; did you mean 'batch'?");
+            "the swarm's settings:28: unknown key 'bitch' in swarm; did you mean 'batch'?");
   EXPECT_NE(refusal(std::string(kSettingsBytesMax, '[')), "");
   EXPECT_NE(refusal(std::string(kSettingsBytesMax, '{')), "");
   std::string laughs = "a: &a [x]\n";

@@ -122,6 +122,32 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"gradients", ExchangeKind::kGroup, TopologyKind::kMatching, Overlap::kOff, 16, 0, true}),
     [](const auto& info) { return std::string(info.param.name); });
 
+// No agent is special: whichever of five are gone, the others go on and meet. In pairs nobody waits for the dead; a
+// neighbor or a group does, a deadline a round, until the membership knows them dead.
+TEST(AnySubset, MayDie) {
+  spdlog::set_level(spdlog::level::off);
+  for (const ExchangeKind kind : {ExchangeKind::kPairwise, ExchangeKind::kNeighborhood, ExchangeKind::kGroup}) {
+    for (uint32_t dead = 1; dead < 31; ++dead) {
+      QuadraticSwarm swarm(dead, config_of({.name = "", .kind = kind, .topology = TopologyKind::kRing}), links(0));
+      for (size_t a = 0; a < 5; ++a) swarm.add({});
+      swarm.run_for(seconds(3));
+      std::vector<uint64_t> steps(5);
+      for (size_t a = 0; a < 5; ++a) {
+        if (dead >> a & 1) swarm.kill(a);
+        steps[a] = dead >> a & 1 ? 0 : swarm.agent(a).rounds()->progress().steps;
+      }
+      swarm.run_for(seconds(8));
+      for (size_t a = 0; a < 5; ++a) {
+        if (dead >> a & 1) continue;
+        const uint64_t least = kind == ExchangeKind::kPairwise ? 300 : kind == ExchangeKind::kNeighborhood ? 150 : 40;
+        EXPECT_GT(swarm.agent(a).rounds()->progress().steps - steps[a], least)
+            << "agent " << a << ", dead " << dead << ", kind " << static_cast<int>(kind);
+      }
+      EXPECT_LT(swarm.worst_distance_to(swarm.mean_params()), 1.0) << "dead " << dead;
+    }
+  }
+}
+
 // All-reduce: when the steps are over, everybody has the same params.
 TEST(GroupExchange, WithoutLossIsAllReduce) {
   spdlog::set_level(spdlog::level::off);
