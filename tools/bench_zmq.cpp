@@ -1,4 +1,5 @@
-// The ceiling of a model transfer: raw ZeroMQ frames from one process to another on loopback, nothing done with them.
+// The ceiling of a model transfer: raw ZeroMQ frames from one process to another on loopback, on demand, kept as they
+// come and nothing done with them. Source and destination are as large as the model, not a frame that stays in cache.
 //   bench_zmq BYTES FRAME_BYTES REPEATS
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,19 +15,24 @@
 
 namespace {
 
+// Sends everything each time it is asked to.
 int send_all(const std::string& address, size_t bytes, size_t frame_bytes, int repeats) {
   zmq::context_t context(1);
-  zmq::socket_t socket(context, zmq::socket_type::push);
+  zmq::socket_t socket(context, zmq::socket_type::dealer);
   socket.connect(address);
-  const std::vector<char> data(frame_bytes, 'x');
+  const std::vector<char> data(bytes, 'x');
+  socket.send(zmq::str_buffer("here"), zmq::send_flags::none);
   for (int i = 0; i < repeats; ++i) {
+    zmq::message_t wanted;
+    if (!socket.recv(wanted)) return 1;
     for (size_t sent = 0; sent < bytes; sent += frame_bytes) {
-      zmq::message_t frame(const_cast<char*>(data.data()), frame_bytes, [](void*, void*) {}, nullptr);
+      zmq::message_t frame(const_cast<char*>(data.data()) + sent, std::min(frame_bytes, bytes - sent),
+                           [](void*, void*) {}, nullptr);
       socket.send(frame, zmq::send_flags::none);
     }
   }
-  socket.close();   // lingers until all is out, so `data` outlives its frames
-  context.close();
+  zmq::message_t end;
+  if (!socket.recv(end)) return 1;   // all has arrived, so `data` may go
   return 0;
 }
 
@@ -43,18 +49,22 @@ int main(int argc, char** argv) {
   const pid_t child = fork();   // before there is a context: libzmq must not be forked
   if (child == 0) return send_all(address, bytes, frame_bytes, repeats);
   zmq::context_t context(1);
-  zmq::socket_t socket(context, zmq::socket_type::pull);
+  zmq::socket_t socket(context, zmq::socket_type::dealer);
   socket.bind(address);
+  zmq::message_t here;
+  if (!socket.recv(here)) return 1;
   std::vector<double> seconds;
   for (int i = 0; i < repeats; ++i) {
-    zmq::message_t frame;
-    auto start = std::chrono::steady_clock::now();
+    std::vector<zmq::message_t> frames;
+    const auto start = std::chrono::steady_clock::now();
+    socket.send(zmq::str_buffer("more"), zmq::send_flags::none);
     for (size_t received = 0; received < bytes; received += frame_bytes) {
-      if (!socket.recv(frame)) return 1;
-      if (received == 0) start = std::chrono::steady_clock::now();
+      frames.emplace_back();
+      if (!socket.recv(frames.back())) return 1;
     }
     seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
+  socket.send(zmq::str_buffer("end"), zmq::send_flags::none);
   waitpid(child, nullptr, 0);
   std::sort(seconds.begin(), seconds.end());
   const double megabytes = static_cast<double>(bytes) / 1e6;
