@@ -17,11 +17,11 @@ T median(std::vector<T> values) {
 
 }  // namespace
 
-double choose_mass(const std::string& weight, double steps_per_s, uint64_t data_size, double before) {
+double choose_mass(const std::string& weight, double relative_rate, uint64_t data_size, double before) {
   if (weight == "equal") return 1;
-  if (!(steps_per_s > 0)) return before;
+  if (!(relative_rate > 0)) return before;
   const double share = weight == "data" ? std::max<double>(1, static_cast<double>(data_size)) : 1;
-  const double exact = share / steps_per_s;
+  const double exact = share / relative_rate;
   if (before > 0 && exact < before * 1.5 && before < exact * 1.5) return before;
   return std::exp2(std::round(2 * std::log2(exact)) / 2);
 }
@@ -124,6 +124,15 @@ double Partners::median_mass(double own_mass) const {
   std::vector<double> masses{own_mass};
   for (const Member& member : candidates()) masses.push_back(member.record.meta.mass);
   return median(std::move(masses));
+}
+
+double Partners::median_rate(double own_steps_per_s) const {
+  std::vector<double> rates;
+  if (own_steps_per_s > 0) rates.push_back(own_steps_per_s);
+  for (const Member& member : candidates()) {
+    if (member.record.meta.steps_per_s > 0) rates.push_back(static_cast<double>(member.record.meta.steps_per_s));
+  }
+  return rates.empty() ? 0 : median(std::move(rates));
 }
 
 size_t Partners::training_count() const {

@@ -18,9 +18,10 @@
 namespace starling {
 
 // One number for an agent's weight in the swarm's mean (soundness §3): its model moves 1/rate as often as others, so
-// "uniform" gives 1/rate, "data" data_size/rate, and "equal" 1. Rounded to a power of sqrt(2) so that like machines get
-// the very same mass; `before` is kept while the exact value is within a factor 1.5 of it. 0 = no mass yet.
-double choose_mass(const std::string& weight, double steps_per_s, uint64_t data_size, double before);
+// "uniform" gives 1/rate, "data" data_size/rate, and "equal" 1. The rate is relative to the swarm's median, so that one
+// whose rate is not known yet weighs what the others do. Rounded to a power of sqrt(2) so that like machines get the
+// very same mass; `before` is kept while the exact value is within a factor 1.5 of it. 0 = no mass yet.
+double choose_mass(const std::string& weight, double relative_rate, uint64_t data_size, double before);
 
 class Partners final : public Company {
  public:
@@ -44,6 +45,7 @@ class Partners final : public Company {
   // Median steps over living agents and ourselves; never runs backwards.
   uint64_t swarm_steps(uint64_t own_steps);
   double median_mass(double own_mass) const;
+  double median_rate(double own_steps_per_s) const;   // over those that know theirs; 0: nobody does
   size_t training_count() const;     // living agents still in phase training
   size_t candidate_count() const;    // living agents that could be chosen, avoided ones included
 

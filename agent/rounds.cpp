@@ -69,6 +69,7 @@ void Rounds::start(const Progress& from, bool newcomer) {
   newcomer_ = newcomer;
   phase_ = Phase::kTraining;
   partners_.set_round(progress_.round);
+  mass_ = choose_mass(options_.swarm.weight, 1, trainer_.data_size(), 0);
   if (options_.swarm.exchange.share_gradients) keep_base();
   const TimePoint now = clock_.now();
   window_started_ = boundary_started_ = round_started_ = now;
@@ -504,8 +505,8 @@ void Rounds::measure_rate() {
   steps_per_s_ = steps_per_s_ == 0 ? rate : 0.5 * (steps_per_s_ + rate);
   window_started_ = clock_.now();
   window_steps_ = 0;
-  const double mass = choose_mass(options_.swarm.weight, steps_per_s_, trainer_.data_size(), 0);
-  mass_ = choose_mass(options_.swarm.weight, steps_per_s_, trainer_.data_size(), mass_ == 1 ? mass : mass_);
+  const double relative_rate = steps_per_s_ / partners_.median_rate(steps_per_s_);
+  mass_ = choose_mass(options_.swarm.weight, relative_rate, trainer_.data_size(), mass_);
   mass_ = std::min(mass_, kMassRatioMax * partners_.median_mass(mass_));
 }
 

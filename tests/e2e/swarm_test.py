@@ -21,7 +21,7 @@ class SwarmCommand(swarm.Case):
     return process, out
 
   def test_learns_with_a_kill_and_a_join(self):
-    process, out = self.run_swarm('--agents', 4, '--steps', 720, '--kill', '2@step180', '--join', '@step250',
+    process, out = self.run_swarm('--agents', 4, '--steps', 800, '--kill', '2@step180', '--join', '@step250',
                                   '--no-baselines')
     self.assertEqual(self.wait_end(process, 150), 0, self.logs())
     report = json.loads((out / 'report.json').read_text())
