@@ -67,8 +67,9 @@ void refuse_averaging(const SwarmConfig& swarm) {
 void refuse_schedule(const SwarmConfig& swarm) {
   const OptimizerConfig& optimizer = swarm.optimizer;
   if (optimizer.schedule == Schedule::kCosine && swarm.stop_after <= optimizer.warmup) {
-    throw ConfigError("swarm.optimizer.schedule: cosine goes down to 0 at swarm.stop_after, which must be given and "
-                      "lie behind the warmup");
+    throw ConfigError("swarm.optimizer.schedule: cosine goes down to 0 at swarm.stop_after (" +
+                      std::to_string(swarm.stop_after) + "), which must lie behind the warmup (" +
+                      std::to_string(optimizer.warmup) + " steps); take more steps, a shorter warmup, or constant");
   }
   if (optimizer.schedule == Schedule::kStep && optimizer.decay_every == 0) {
     throw ConfigError("swarm.optimizer.schedule: step needs decay_every");
