@@ -20,7 +20,7 @@ swarm:                                # what all members agree on
   name: digits
   rng_seed: 1                         # the first params, and who holds which data, follow from it
   model: {kind: cnn, input: [1, 28, 28], classes: 10, channels: 8}
-  optimizer: {kind: sgd, learning_rate: 0.05, momentum: 0.9, warmup: 60}
+  optimizer: {kind: sgd, learning_rate: 0.03, momentum: 0.9, warmup: 60}
   batch: 64
   # Where agents hold different labels, exchange after every step and let the momentum ride along. Where their data are
   # alike, local_steps: 8 and carry: [params] send sixteen times less.
