@@ -21,6 +21,7 @@ constexpr int kFirstContact = 5;        // shortest deadlines: the wait for a ne
 constexpr int kHistory = 16;            // rounds by which a neighbor is judged
 constexpr int kHistoryMin = 4;
 constexpr double kPaceMin = 0.75;       // of these rounds; else nobody waits for it
+constexpr uint64_t kRoundMax = 1ull << 62;   // nobody gets there by counting
 constexpr uint64_t kAheadMax = 2;       // rounds; who is further ahead makes us jump at the next beginning
 
 // What one neighbor sent us last, block by block, and the stream that is coming in.
@@ -301,7 +302,8 @@ bool Neighborhood::Impl::is_neighbor(const PeerId& peer, uint64_t in_round) {
 }
 
 void Neighborhood::Impl::on_block(const PeerId& from, const RoundBlock& block, const SharedBytes& payload) {
-  const bool ours = block.group == 0 && block.phase == 0 && block.round > 0 && block.index < layout.blocks.size();
+  const bool ours = block.group == 0 && block.phase == 0 && block.round > 0 && block.round <= kRoundMax &&
+                    block.index < layout.blocks.size();
   if (!ours || !is_neighbor(from, block.round)) {
     ++counters.messages_ignored;
     return;

@@ -102,6 +102,54 @@ TEST(Pairwise, SharingNothingEndsWhatIsUnderWayAndBeginsNoMore) {
   EXPECT_EQ(pair.b.pairwise->counters().busy_received, 1u);
 }
 
+// Between two snapshots a proposal waits instead of being turned away, and nobody needs the old one's bytes.
+TEST(Pairwise, ProposalsWaitForTheSnapshotThatFollows) {
+  Pair pair;
+  pair.publish();
+  pair.b.pairwise->retract();
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(30));
+  EXPECT_EQ(pair.b.pairwise->counters().accepted, 0u);
+  EXPECT_EQ(pair.b.pairwise->counters().busy_sent, 0u);
+  EXPECT_FALSE(pair.b.pairwise->propose(pair.a.id)) << "nothing to share just now";
+  pair.b.boundary();
+  pair.swarm.run_for(milliseconds(200));
+  EXPECT_EQ(pair.a.apply(), 1u);
+  EXPECT_EQ(pair.b.apply(), 1u);
+  expect_all(pair.a, 2);
+  expect_all(pair.b, 2);
+}
+
+TEST(Pairwise, NoMoreThanSomeProposalsWait) {
+  Pair pair;
+  pair.publish();
+  pair.b.pairwise->retract();
+  for (uint8_t tag = 10; tag < 60; ++tag) {
+    const ExchangeId xid{test_peer(tag), 1, 1};
+    pair.b.pairwise->handle(test_peer(tag), 1, Propose{.xid = xid, .deadline_ms = 500, .credit = 4}, {});
+  }
+  EXPECT_EQ(pair.b.pairwise->counters().busy_sent, 50u - 16u);
+  pair.b.pairwise->publish(nullptr);   // no snapshot after all
+  EXPECT_EQ(pair.b.pairwise->counters().busy_sent, 50u);
+  EXPECT_TRUE(pair.b.pairwise->idle());
+}
+
+TEST(Pairwise, ALargeSnapshotIsServedBeforeTheNext) {
+  AgentOptions options;
+  options.params = 2 << 20;   // 8 MiB as fp32; small ones do not matter
+  options.block_elements = 1 << 18;
+  options.codec = CodecKind::kFp32;
+  Pair pair(options);
+  pair.publish();
+  EXPECT_FALSE(pair.b.pairwise->serving_until());
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(15));
+  EXPECT_TRUE(pair.b.pairwise->serving_until());
+  EXPECT_FALSE(pair.a.pairwise->serving_until()) << "its own it knows of";
+  pair.swarm.run_for(milliseconds(300));
+  EXPECT_FALSE(pair.b.pairwise->serving_until());
+}
+
 TEST(Pairwise, ASnapshotServesThreeExchangesWithHalvingShares) {
   TestSwarm swarm({});
   TestAgent& center = swarm.add(10);
