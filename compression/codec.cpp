@@ -49,6 +49,11 @@ std::string_view codec_name(CodecKind kind) {
   return {};
 }
 
+bool Codec::mean(Bytes, std::span<const Bytes>, std::span<const float>, size_t, MutableBytes) const {
+  STARLING_CHECK(!"a mean of payloads that do not stand for themselves");
+  return false;
+}
+
 std::unique_ptr<Codec> make_codec(CodecKind kind, MemorySpace space) {
   std::unique_ptr<Codec> host = make_host_codec(kind);
   if (space == MemorySpace::kHost) return host;

@@ -47,8 +47,7 @@ void Group::Impl::run_average(const Codec& codec, uint32_t index, size_t element
   std::vector<double> masses = {job.own->mass};
   job.counted = 1u << job.self;
   for (AverageJob::Item& item : job.items) {
-    PairStats stats;
-    item.passed = codec.pair(own.span(), item.payload.span(), element_count, &stats) == PairStatus::kOk;
+    item.passed = codec.check(item.payload.span(), element_count) == PayloadStatus::kOk;
     if (!item.passed) continue;
     masses.push_back(item.mass);
     job.counted |= 1u << item.rank;
@@ -64,17 +63,15 @@ void Group::Impl::run_average(const Codec& codec, uint32_t index, size_t element
   double total = 0;
   for (double mass : masses) total += std::min(mass, mass_max);
 
-  std::vector<float> sum(element_count, 0.0f);
-  const View x{sum.data(), element_count, MemorySpace::kHost};
-  std::vector<std::byte> payload(own.size);
-  if (!codec.encode(x, BlockState{}, payload)) return;     // of zeros
-  codec.apply(1, payload, own.span(), x);                  // decodes the own block
+  std::vector<Bytes> peers;
+  std::vector<float> weights;
   for (const AverageJob::Item& item : job.items) {
     if (!item.passed) continue;
-    const auto coefficient = static_cast<float>(std::min(item.mass, mass_max) / total);
-    codec.apply(coefficient, own.span(), item.payload.span(), x);
+    peers.push_back(item.payload.span());
+    weights.push_back(static_cast<float>(std::min(item.mass, mass_max) / total));
   }
-  if (!codec.encode(x, BlockState{}, payload)) return;     // extremes that no float holds
+  std::vector<std::byte> payload(own.size);
+  if (!codec.mean(own.span(), peers, weights, element_count, payload)) return;   // extremes that no float holds
   PairStats stats;
   if (codec.pair(own.span(), payload, element_count, &stats) != PairStatus::kOk) return;
   job.squared_distance = stats.squared_distance;

@@ -4,6 +4,9 @@
 
 #include <stdexcept>
 #include <string>
+#include <vector>
+
+#include "tests/kernels/inputs.h"
 
 #ifdef STARLING_CUDA
 #include "kernels/cuda/device.h"
@@ -50,6 +53,63 @@ TEST(Codec, WithoutAGpuTheErrorSaysWhatToDo) {
       EXPECT_NE(message.find("train on the CPU"), std::string::npos) << message;
     }
   }
+}
+
+std::vector<std::byte> encoded(const Codec& codec, const std::vector<float>& x) {
+  std::vector<std::byte> payload(codec.payload_bytes(x.size()));
+  EXPECT_TRUE(codec.encode({x.data(), x.size(), MemorySpace::kHost}, {}, payload));
+  return payload;
+}
+
+// To the bit what applying one difference after the other gives, and near a float64 reference.
+TEST(Codec, AMeanIsOwnPlusWeightedDifferences) {
+  TestRng rng(draw_rng_seed());
+  for (CodecKind kind : {CodecKind::kFp32, CodecKind::kBf16}) {
+    const auto codec = make_codec(kind, MemorySpace::kHost);
+    for (size_t count : kTestSizes) {
+      std::vector<std::vector<std::byte>> payloads;
+      for (int i = 0; i < 5; ++i) payloads.push_back(encoded(*codec, normal_vector(rng, count, 2.0f)));
+      const std::vector<Bytes> peers(payloads.begin() + 1, payloads.end());
+      const std::vector<float> weights = {0.125f, 0.3f, 0.05f, 0.2f};
+      std::vector<std::byte> mean(payloads[0].size());
+      ASSERT_TRUE(codec->mean(payloads[0], peers, weights, count, mean));
+
+      const std::vector<std::byte> zeros = encoded(*codec, std::vector<float>(count));
+      std::vector<float> x(count), value(count);
+      std::vector<double> reference(count);
+      const auto decode = [&](Bytes payload) {
+        value.assign(count, 0);
+        codec->apply(1, zeros, payload, {value.data(), count, MemorySpace::kHost});
+      };
+      decode(payloads[0]);
+      x = value;
+      for (size_t k = 0; k < count; ++k) reference[k] = static_cast<double>(value[k]) * (1 - 0.675);
+      for (size_t i = 0; i < peers.size(); ++i) {
+        codec->apply(weights[i], payloads[0], peers[i], {x.data(), count, MemorySpace::kHost});
+        decode(peers[i]);
+        const auto weight = static_cast<double>(weights[i]);
+        for (size_t k = 0; k < count; ++k) reference[k] += weight * static_cast<double>(value[k]);
+      }
+      EXPECT_EQ(encoded(*codec, x), mean) << codec_name(kind) << ", " << count;
+      decode(mean);
+      const double tolerance = kind == CodecKind::kFp32 ? 1e-5 : 0.05;
+      for (size_t k = 0; k < count; ++k) ASSERT_NEAR(static_cast<double>(value[k]), reference[k], tolerance);
+    }
+  }
+}
+
+TEST(Codec, AMeanThatNoFloatHoldsIsRefused) {
+  const auto codec = make_codec(CodecKind::kFp32, MemorySpace::kHost);
+  const auto own = encoded(*codec, {FLT_MAX, 1}), peer = encoded(*codec, {-FLT_MAX, 1});
+  std::vector<std::byte> out(own.size());
+  EXPECT_FALSE(codec->mean(own, std::vector<Bytes>{peer}, std::vector<float>{0.5f}, 2, out));
+  EXPECT_TRUE(codec->mean(own, {}, {}, 2, out));
+  EXPECT_EQ(out, own);
+}
+
+TEST(CodecDeathTest, AMeanOfDifferencesOnlyIsABug) {
+  const auto codec = make_codec(CodecKind::kModulo8, MemorySpace::kHost);
+  EXPECT_DEATH((void)codec->mean({}, {}, {}, 0, {}), "check failed");
 }
 
 TEST(CodecDeathTest, AWrongOutputSizeIsABug) {
