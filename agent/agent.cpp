@@ -194,7 +194,6 @@ void Agent::make_exchange() {
     throw std::runtime_error("swarm.exchange.source: gradients is a baseline for the CPU; start with --device cpu");
   }
   codec_ = make_codec(exchange.codec, space);
-  host_codec_ = make_codec(exchange.codec, MemorySpace::kHost);
   partners_.set_topology(own_topology());
   switch (exchange.kind) {
     case ExchangeKind::kNone: break;
@@ -207,10 +206,12 @@ void Agent::make_exchange() {
     }
     case ExchangeKind::kGroup:
       partners_.set_groups(exchange.group_size);
-      exchange_ = make_group(param_blocks);
+      host_codec_ = make_codec(exchange.codec, MemorySpace::kHost);
       if (exchange.pairs_every > 0) {
         exchange_ = std::make_unique<Hybrid>(make_group(param_blocks), make_pairwise(param_blocks),
                                              exchange.pairs_every, partners_);
+      } else {
+        exchange_ = make_group(param_blocks);
       }
       break;
   }

@@ -25,6 +25,20 @@ void refuse_parted(const TopologySpec& topology) {
                     "edge between the parts");
 }
 
+void refuse_gradients(const SwarmConfig& swarm) {
+  const ExchangeConfig& exchange = swarm.exchange;
+  const auto refuse_if = [](bool unsound, const std::string& why) {
+    if (unsound) throw ConfigError("swarm.exchange.source: gradients: " + why);
+  };
+  refuse_if(exchange.kind != ExchangeKind::kGroup,
+            "gradients hold replicas together only where all apply the same bytes: in one group");
+  refuse_if(swarm.local_steps != 1 || swarm.round > Duration::zero(),
+            "a gradient is of one step; write local_steps: 1");
+  refuse_if(exchange.overlap != Overlap::kOff, "a gradient is of the params it was taken at; write overlap: off");
+  refuse_if(exchange.carry_momentum, "the momentum of shared gradients is the same everywhere; write carry: [params]");
+  refuse_if(exchange.pairs_every > 0, "pairs would mix params; write pairs_every: 0");
+}
+
 // soundness §7: what the exchanges in rounds cannot do soundly.
 void refuse_averaging(const SwarmConfig& swarm) {
   const ExchangeConfig& exchange = swarm.exchange;
@@ -37,18 +51,7 @@ void refuse_averaging(const SwarmConfig& swarm) {
   if (exchange.clip > 0 && exchange.kind != ExchangeKind::kPairwise && exchange.kind != ExchangeKind::kNone) {
     throw ConfigError("swarm.exchange.clip: only pairs vote on a scale; write clip: 0, or kind: pairwise");
   }
-  if (exchange.share_gradients) {
-    const char* why = !group ? "gradients hold replicas together only where all apply the same bytes: in one group"
-                      : swarm.local_steps != 1 || swarm.round > Duration::zero()
-                          ? "a gradient is of one step; write local_steps: 1"
-                      : exchange.overlap != Overlap::kOff
-                          ? "a gradient is of the params it was taken at; write overlap: off"
-                      : exchange.carry_momentum ? "the momentum of shared gradients is the same everywhere; write "
-                                                  "carry: [params]"
-                      : exchange.pairs_every > 0 ? "pairs would mix params; write pairs_every: 0"
-                                                 : nullptr;
-    if (why != nullptr) throw ConfigError(std::string("swarm.exchange.source: gradients: ") + why);
-  }
+  if (exchange.share_gradients) refuse_gradients(swarm);
   if (!group && (exchange.pairs_every > 0 || exchange.inject_loss > 0)) {
     throw ConfigError("swarm.exchange: pairs_every and inject_loss belong to kind: group");
   }

@@ -26,7 +26,7 @@ struct Participant {
 class Company {
  public:
   virtual ~Company() = default;
-  virtual std::optional<PeerId> choose() = 0;                        // pairwise: a partner for now
+  virtual std::optional<PeerId> choose() = 0;                        // pairwise: a partner
   virtual std::vector<Participant> neighbors(uint64_t round) = 0;    // neighborhood: weights sum to at most 1
   virtual std::vector<Participant> group() = 0;                      // this agent among them, sorted by id
 };

@@ -36,6 +36,8 @@ struct Feed {
   explicit Feed(size_t block_count, const AdaptiveDeadline& deadline) : pieces(block_count), lateness(deadline) {}
 
   std::vector<Piece> pieces;
+  size_t in_time = 0;          // pieces of this round or a later one; counted anew when a round begins
+  bool heard = false;          // it sent something that passed
   size_t judging = 0;
   uint64_t stream_round = 0;   // of `in`
   InStream in;
@@ -73,9 +75,9 @@ struct Neighborhood::Impl {
                  double squared_distance);
   void grant(const PeerId& from, Feed& feed);
   bool is_neighbor(const PeerId& peer, uint64_t in_round);
-  bool fresh(const Feed& feed) const;
+  static bool fresh(const Feed& feed);
+  bool in_time(const Feed::Piece& piece) const;
   static double pace(const Feed& feed);
-  static bool heard(const Feed& feed);
   bool complete() const;
   void finish_if_due();
   void mix(const Participant& neighbor);
@@ -161,6 +163,8 @@ bool Neighborhood::Impl::begin() {
     Feed& feed = feeds.try_emplace(neighbor.peer, layout.blocks.size(),
                                    AdaptiveDeadline(options.deadline_min, options.deadline_max)).first->second;
     feed.wanted_in = round;
+    feed.in_time = static_cast<size_t>(std::count_if(feed.pieces.begin(), feed.pieces.end(),
+                                                     [this](const Feed::Piece& piece) { return in_time(piece); }));
     if (fresh(feed)) {
       feed.lateness.arrived(Duration::zero());   // it was here before us
     } else if (!feed.waiting_since) {
@@ -193,9 +197,10 @@ void Neighborhood::Impl::send_to(const PeerId& peer) {
 
 // Everything that we wait for is here: this round's payload, or a later one. (Waiting for whatever was not mixed yet
 // would let neighbors take turns, each computing while the other waits.)
-bool Neighborhood::Impl::fresh(const Feed& feed) const {
-  return std::all_of(feed.pieces.begin(), feed.pieces.end(),
-                     [this](const Feed::Piece& piece) { return piece.round >= round && !piece.payload.empty(); });
+bool Neighborhood::Impl::fresh(const Feed& feed) { return feed.in_time == feed.pieces.size(); }
+
+bool Neighborhood::Impl::in_time(const Feed::Piece& piece) const {
+  return piece.round >= round && !piece.payload.empty();
 }
 
 // The deadline alone would let a straggler set the pace: who waits for us is late because we wait, and its lateness
@@ -205,14 +210,9 @@ double Neighborhood::Impl::pace(const Feed& feed) {
   return rounds < kHistoryMin ? 1 : static_cast<double>(std::popcount(feed.kept_pace)) / rounds;
 }
 
-// A neighbor that never sent anything may not know us yet: our blocks are lost on it, and it will not send its own.
-bool Neighborhood::Impl::heard(const Feed& feed) {
-  return std::any_of(feed.pieces.begin(), feed.pieces.end(),
-                     [](const Feed::Piece& piece) { return !piece.payload.empty(); });
-}
-
 // Those that keep pace have sent theirs and taken ours. When nobody keeps pace we wait for the best: an agent that runs
-// away from all its neighbors cancels payload after payload, and mixes nothing. Nobody waits for utter silence.
+// away from all its neighbors cancels payload after payload, and mixes nothing. Nobody waits for utter silence, and
+// only a moment for who was never heard: it may not know us yet, and then it loses our blocks and sends none.
 bool Neighborhood::Impl::complete() const {
   double best = 0;
   for (const Participant& neighbor : neighbors) {
@@ -223,7 +223,7 @@ bool Neighborhood::Impl::complete() const {
   const bool contact_over = clock.now() >= first_contact_until;
   return std::all_of(neighbors.begin(), neighbors.end(), [&](const Participant& neighbor) {
     const auto feed = feeds.find(neighbor.peer);
-    if (feed != feeds.end() && contact_over && !heard(feed->second)) return true;
+    if (feed != feeds.end() && contact_over && !feed->second.heard) return true;
     if (feed == feeds.end() || pace(feed->second) < std::min(best, kPaceMin)) return true;   // not found: forgotten
     const auto stream = out.find(neighbor.peer);
     return fresh(feed->second) && (stream == out.end() || stream->second.drained());
@@ -363,11 +363,14 @@ void Neighborhood::Impl::on_judged(const PeerId& from, uint64_t block_round, uin
     return;
   }
   if (!piece.payload.empty() && piece.round >= block_round) return;   // a later round's was quicker
+  const bool was_in_time = in_time(piece);
+  feed.heard = true;
   piece.payload = payload;
   piece.round = block_round;
   piece.used = false;
   piece.taken_in = round;
   piece.squared_distance = squared_distance;
+  if (!was_in_time && in_time(piece)) ++feed.in_time;
   if (feed.waiting_since && fresh(feed)) {   // also when it was mixed without: so long should the wait have been
     feed.lateness.arrived(clock.now() - *feed.waiting_since);
     feed.waiting_since.reset();

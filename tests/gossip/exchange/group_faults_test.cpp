@@ -190,28 +190,10 @@ TEST(GroupFaults, DeadlinesFollowASlowerNetwork) {
   EXPECT_EQ(swarm.at(1).exchange->counters().rounds_whole, whole + 10);
 }
 
-// Completions that come when the object is gone.
-class HeldWorker final : public Worker {
- public:
-  void submit(std::function<void()> job, std::function<void()> done) override {
-    jobs_.push_back({std::move(job), std::move(done)});
-  }
-  void run_completions() override {
-    for (auto& [job, done] : std::exchange(jobs_, {})) {
-      job();
-      done();
-    }
-  }
-  size_t waiting() const { return jobs_.size(); }
-
- private:
-  std::vector<std::pair<std::function<void()>, std::function<void()>>> jobs_;
-};
-
 TEST(GroupFaults, CompletionsOfTheDeadTouchNothing) {
   GroupSwarm swarm(2, {.params = 8});
   GroupAgent& agent = swarm.at(1);
-  HeldWorker worker;
+  LateWorker worker;
   const GroupOptions options{.self = agent.id};
   auto group = std::make_unique<Group>(options, agent.layout, *agent.codec, worker, swarm.clock, agent, agent);
   group->publish(agent.encode());
@@ -229,7 +211,7 @@ TEST(GroupFaults, CompletionsOfTheDeadTouchNothing) {
 TEST(GroupFaults, ASlowWorkerLosesNothing) {
   GroupSwarm swarm(2, {.params = 8, .deadline_max = milliseconds(50)});
   GroupAgent& agent = swarm.at(1);
-  HeldWorker worker;
+  LateWorker worker;
   const GroupOptions options{.self = agent.id, .deadline_max = milliseconds(50)};
   Group group(options, agent.layout, *agent.codec, worker, swarm.clock, agent, agent);
   group.publish(agent.encode());

@@ -202,24 +202,6 @@ TEST(PairwiseFaults, KeepsNoPayloadOnceItIsIdle) {
   EXPECT_EQ(pair.a.pairwise->next_deadline(), TimePoint::max());
 }
 
-// Completions that come when their exchange, or the whole object, is gone.
-class LateWorker final : public Worker {
- public:
-  void submit(std::function<void()> job, std::function<void()> done) override {
-    jobs_.push_back({std::move(job), std::move(done)});
-  }
-  void run_completions() override {
-    for (auto& [job, done] : std::exchange(jobs_, {})) {
-      job();
-      done();
-    }
-  }
-  size_t waiting() const { return jobs_.size(); }
-
- private:
-  std::vector<std::pair<std::function<void()>, std::function<void()>>> jobs_;
-};
-
 TEST(PairwiseFaults, CompletionsOfTheDeadTouchNothing) {
   Pair pair;
   LateWorker worker;
