@@ -1,9 +1,11 @@
 #include "compression/codec.h"
 
+#include <algorithm>
 #include <array>
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "compression/bf16.h"
 #include "compression/fp32.h"
@@ -49,9 +51,25 @@ std::string_view codec_name(CodecKind kind) {
   return {};
 }
 
-bool Codec::mean(Bytes, std::span<const Bytes>, std::span<const float>, size_t, MutableBytes) const {
-  STARLING_CHECK(!"a mean of payloads that do not stand for themselves");
-  return false;
+// Piece by piece, so that the sum stays in the nearest cache.
+bool Codec::mean(Bytes own, std::span<const Bytes> peers, std::span<const float> weights, size_t element_count,
+                 MutableBytes out) const {
+  STARLING_CHECK(traits().linear && own.size() == payload_bytes(element_count) && out.size() == own.size());
+  constexpr size_t kPiece = 2048;
+  std::array<float, kPiece> sum;
+  const std::vector<std::byte> zeros(payload_bytes(kPiece));
+  bool finite = true;
+  for (size_t at = 0; at < element_count; at += kPiece) {
+    const size_t count = std::min(kPiece, element_count - at);
+    const size_t begin = payload_bytes(at), size = payload_bytes(count);
+    const View x{sum.data(), count, MemorySpace::kHost};
+    const Bytes own_piece = own.subspan(begin, size);
+    sum.fill(0);
+    apply(1, Bytes(zeros).first(size), own_piece, x);   // decodes
+    for (size_t i = 0; i < peers.size(); ++i) apply(weights[i], own_piece, peers[i].subspan(begin, size), x);
+    finite = encode(x, {}, out.subspan(begin, size)) && finite;
+  }
+  return finite;
 }
 
 std::unique_ptr<Codec> make_codec(CodecKind kind, MemorySpace space) {

@@ -87,9 +87,10 @@ class Codec {
 
   // Writes the payload of own + sum over i of weights[i] * (peers[i] - own), in the order given: one addition and one
   // multiply each, rounded as apply() does. False if a value of it is not finite.
-  // REQUIRES: traits().linear; all payloads passed check(); out.size() == own.size().
-  [[nodiscard]] virtual bool mean(Bytes own, std::span<const Bytes> peers, std::span<const float> weights,
-                                  size_t element_count, MutableBytes out) const;
+  // REQUIRES: traits().linear (payloads then hold element after element); a codec for host memory; all payloads passed
+  // check(); out.size() == own.size().
+  [[nodiscard]] bool mean(Bytes own, std::span<const Bytes> peers, std::span<const float> weights,
+                          size_t element_count, MutableBytes out) const;
 
   // What the next snapshot of this block should remember, given how this pairing went. Modulo: doubles the step on
   // kWrapped, moves towards the step the measured distance asks for on kOk; adopts the coarser one on kStepsApart.

@@ -73,10 +73,6 @@ class CudaCodec final : public Codec {
   PairStatus pair(Bytes own, Bytes peer, size_t element_count, PairStats* stats) const override {
     return host_->pair(own, peer, element_count, stats);
   }
-  [[nodiscard]] bool mean(Bytes own, std::span<const Bytes> peers, std::span<const float> weights,
-                          size_t element_count, MutableBytes out) const override {
-    return host_->mean(own, peers, weights, element_count, out);
-  }
   void learn(PairStatus status, const PairStats& stats, Bytes own, Bytes peer, BlockState* state) const override {
     host_->learn(status, stats, own, peer, state);
   }

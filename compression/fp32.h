@@ -18,8 +18,6 @@ class Fp32Codec final : public Codec {
   PayloadStatus check(Bytes payload, size_t element_count) const override;
   PairStatus pair(Bytes own, Bytes peer, size_t element_count, PairStats* stats) const override;
   void apply(float coefficient, Bytes own, Bytes peer, View x) const override;
-  [[nodiscard]] bool mean(Bytes own, std::span<const Bytes> peers, std::span<const float> weights,
-                          size_t element_count, MutableBytes out) const override;
   void learn(PairStatus status, const PairStats& stats, Bytes own, Bytes peer, BlockState* state) const override;
 };
 

@@ -1,7 +1,4 @@
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstring>
 
 #include "compression/fp32.h"
 #include "compression/fp32_format.h"
@@ -31,25 +28,6 @@ void Fp32Codec::apply(float coefficient, Bytes own, Bytes peer, View x) const {
   STARLING_CHECK(x.space == MemorySpace::kHost);
   STARLING_CHECK(own.size() == fp32_format::payload_bytes(x.count) && peer.size() == own.size());
   pair_apply_f32(coefficient, own.data(), peer.data(), x.count, x.data);
-}
-
-// Piece by piece, so that the sum stays in the nearest cache.
-bool Fp32Codec::mean(Bytes own, std::span<const Bytes> peers, std::span<const float> weights, size_t element_count,
-                     MutableBytes out) const {
-  STARLING_CHECK(own.size() == fp32_format::payload_bytes(element_count) && out.size() == own.size());
-  constexpr size_t kPiece = 2048;
-  std::array<float, kPiece> sum;
-  bool finite = true;
-  for (size_t at = 0; at < element_count; at += kPiece) {
-    const size_t count = std::min(kPiece, element_count - at);
-    const size_t byte = fp32_format::payload_bytes(at);
-    std::memcpy(sum.data(), own.data() + byte, fp32_format::payload_bytes(count));
-    for (size_t i = 0; i < peers.size(); ++i) {
-      pair_apply_f32(weights[i], own.data() + byte, peers[i].data() + byte, count, sum.data());
-    }
-    finite = f32_to_bytes(sum.data(), count, out.data() + byte) && finite;
-  }
-  return finite;
 }
 
 void Fp32Codec::learn(PairStatus, const PairStats&, Bytes, Bytes, BlockState*) const {}
