@@ -1,4 +1,5 @@
-"""summary.py DIR...: one line, `N passed, N failed[, N skipped]`, over the logs that `meson test` left in each DIR.
+"""summary.py DIR...: one line, `N passed, N failed[, N skipped]`, over the logs that `meson test` left in each DIR;
+before it the name of each failed one.
 
 Counted by test case. A program that failed without a failing case of its own (it crashed, hung, or leaked at its
 end) counts as one failed; so does a DIR without a log: nothing ran there. Exits 1 when anything failed.
@@ -33,11 +34,13 @@ def count_log(text, junit):
       counts[result] += 1
       if result == 'failed':
         failing.append(owner(suite.get('name', ''), case.get('name', '')))
+        print(f"failed: {suite.get('name', '')} {case.get('name', '')}")
   for line in text.splitlines():
     program = json.loads(line)
     name = program['name']
     if program['is_fail'] and not any(f == name or f.startswith(name + '.') for f in failing):
       counts['failed'] += 1
+      print(f'failed: {name}')
   return counts
 
 
