@@ -185,6 +185,14 @@ TopologySpec Agent::own_topology() const {
   return topology;
 }
 
+void Agent::refuse_outsider() const {
+  const std::vector<std::string>& members = swarm_.exchange.members;
+  const std::string& name = options_.config.agent.name;
+  if (members.empty() || std::find(members.begin(), members.end(), name) != members.end()) return;
+  throw std::runtime_error("swarm.exchange.members does not name this agent, '" + name +
+                           "': start it with the --name of one of them, or let the swarm leave the list empty");
+}
+
 void Agent::make_exchange() {
   const ExchangeConfig& exchange = swarm_.exchange;
   const auto param_blocks = static_cast<size_t>(std::count_if(
@@ -205,7 +213,9 @@ void Agent::make_exchange() {
       break;
     }
     case ExchangeKind::kGroup:
+      refuse_outsider();
       partners_.set_groups(exchange.group_size);
+      partners_.set_group(exchange.members);
       host_codec_ = make_codec(exchange.codec, MemorySpace::kHost);
       if (exchange.pairs_every > 0) {
         exchange_ = std::make_unique<Hybrid>(make_group(param_blocks), make_pairwise(param_blocks),

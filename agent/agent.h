@@ -83,6 +83,7 @@ class Agent final : public Node::Handler {
   void enter();                      // settings, trainer and contact are there: genesis, own state, or a donor's
   void make_exchange();
   TopologySpec own_topology() const;
+  void refuse_outsider() const;
   std::unique_ptr<Pairwise> make_pairwise(size_t param_blocks);
   std::unique_ptr<Group> make_group(size_t param_blocks);
   void begin_fetch();

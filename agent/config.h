@@ -59,6 +59,7 @@ struct ExchangeConfig {
   double clip = 0;                  // a partner's distance counts at most this many times the recent median; 0 = off.
                                     // Against members one does not trust; it also keeps apart who was away for long
   uint32_t group_size = 16;         // group: members at most; a larger swarm is cut into groups of like size
+  std::vector<std::string> members; // group: the names of those that take part; empty: everybody who lives
   uint32_t pairs_every = 0;         // group: every so many rounds a pair exchange with somebody of another group
   double inject_loss = 0;           // group, for experiments: this part of the blocks is dropped on receive
 };
@@ -141,6 +142,9 @@ SwarmConfig parse_swarm_settings(const std::string& text);
 
 // Canonical YAML of the swarm half: the same settings print the same bytes. This text is what members agree on.
 std::string print_swarm_settings(const SwarmConfig& swarm);
+
+// For a swarm of agent-0 to agent-(count - 1): throws ConfigError when a graph or a group names anybody else.
+void refuse_absent(const SwarmConfig& swarm, size_t count);
 
 // Everything in effect, with comments, loadable again.
 std::string print_config(const Config& config);

@@ -5,6 +5,7 @@
 
 #include "agent/config_fields.h"
 #include "agent/model_plan.h"
+#include "gossip/exchange/group.h"
 #include "gossip/limits.h"
 
 namespace starling {
@@ -23,6 +24,23 @@ void refuse_parted(const TopologySpec& topology) {
   if (is_connected(graph)) return;
   throw ConfigError("swarm.topology.edges: the graph is in parts: " + names[0] + " does not reach everybody; add an "
                     "edge between the parts");
+}
+
+void refuse_members(const ExchangeConfig& exchange) {
+  if (exchange.members.empty()) return;
+  const std::string where = "swarm.exchange.members: ";
+  const std::string count = std::to_string(exchange.members.size());
+  if (exchange.kind != ExchangeKind::kGroup) throw ConfigError(where + "read only with kind: group");
+  if (exchange.pairs_every > 0) throw ConfigError(where + "one group, and no other to pair with; write pairs_every: 0");
+  if (exchange.members.size() < 2 || exchange.members.size() > exchange.group_size) {
+    throw ConfigError(where + "a group has 2 to " + std::to_string(exchange.group_size) + " members (group_size; at "
+                      "most " + std::to_string(kGroupMax) + "), here are " + count + "; name fewer, or none and the "
+                      "swarm is cut into groups");
+  }
+  std::vector<std::string> names = exchange.members;
+  std::sort(names.begin(), names.end());
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  if (twice != names.end()) throw ConfigError(where + "'" + *twice + "' stands there twice");
 }
 
 void refuse_gradients(const SwarmConfig& swarm) {
@@ -52,6 +70,7 @@ void refuse_averaging(const SwarmConfig& swarm) {
     throw ConfigError("swarm.exchange.clip: only pairs vote on a scale; write clip: 0, or kind: pairwise");
   }
   if (exchange.share_gradients) refuse_gradients(swarm);
+  refuse_members(exchange);
   if (!group && (exchange.pairs_every > 0 || exchange.inject_loss > 0)) {
     throw ConfigError("swarm.exchange: pairs_every and inject_loss belong to kind: group");
   }
@@ -141,6 +160,21 @@ void refuse_data(const Config& config) {
 }
 
 }  // namespace
+
+void refuse_absent(const SwarmConfig& swarm, size_t count) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < count; ++i) names.push_back("agent-" + std::to_string(i));
+  const auto refuse_if_absent = [&](const std::string& key, const std::string& name) {
+    if (std::find(names.begin(), names.end(), name) != names.end()) return;
+    throw ConfigError(key + " names '" + name + "', which this swarm will not have: its agents are agent-0 to " +
+                      names.back());
+  };
+  for (const auto& [a, b] : swarm.topology.edges) {
+    refuse_if_absent("swarm.topology.edges", a);
+    refuse_if_absent("swarm.topology.edges", b);
+  }
+  for (const std::string& name : swarm.exchange.members) refuse_if_absent("swarm.exchange.members", name);
+}
 
 void refuse_combinations(const Config& config, const std::string& where) {
   try {

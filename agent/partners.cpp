@@ -96,6 +96,7 @@ std::vector<Participant> Partners::neighbors(uint64_t round) {
 std::vector<Participant> Partners::group() {
   size_t own;
   const std::vector<Rank> all = ranks(&own);
+  if (!group_names_.empty()) return named_group(all);
   const size_t size = group_size_ > 0 ? group_size_ : kGroupMax;
   const size_t groups = (all.size() + size - 1) / size;
   const size_t mine = own * groups / all.size();
@@ -106,9 +107,20 @@ std::vector<Participant> Partners::group() {
   return members;
 }
 
-void Partners::failed(const PeerId& peer) {
+std::vector<Participant> Partners::named_group(const std::vector<Rank>& all) const {
+  std::vector<std::string> free = group_names_;
+  std::vector<Participant> members;
+  for (const Rank& rank : all) {
+    if (std::erase(free, rank.name) > 0) members.push_back({rank.id, rank.mass});
+  }
+  return members;
+}
+
+void Partners::failed(const PeerId& peer) { busy(peer, kAvoidAfterFailure); }
+
+void Partners::busy(const PeerId& peer, Duration free_in) {
   if (avoid_until_.size() > kMembersMax) avoid_until_.clear();
-  avoid_until_[peer] = clock_.now() + kAvoidAfterFailure;
+  avoid_until_[peer] = clock_.now() + std::min(free_in, kAvoidAfterFailure);
 }
 
 void Partners::succeeded(const PeerId& peer) { avoid_until_.erase(peer); }

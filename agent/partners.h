@@ -30,6 +30,7 @@ class Partners final : public Company {
   // Before that everybody is joined to everybody.
   void set_topology(const TopologySpec& topology) { topology_ = topology; }
   void set_groups(uint32_t group_size) { group_size_ = group_size; }
+  void set_group(std::vector<std::string> names) { group_names_ = std::move(names); }   // one, of these alone
   void set_round(uint64_t round) { round_ = round; }   // for graphs that change, and for choose()
 
   // A random living agent that trains or settles, is joined to us and did not fail us within kAvoidAfterFailure.
@@ -37,9 +38,11 @@ class Partners final : public Company {
   std::optional<PeerId> choose() override;
   // Metropolis-Hastings rows over the living, sorted by id; a mass counts at most kMassRatioMax times the median.
   std::vector<Participant> neighbors(uint64_t round) override;
-  // This agent's group: the sorted living agents cut into runs of like size.
+  // This agent's group: the sorted living agents cut into runs of like size, or those named. Of two with the same name
+  // the smaller id counts: so that nobody makes a group larger than its list.
   std::vector<Participant> group() override;
   void failed(const PeerId& peer);
+  void busy(const PeerId& peer, Duration free_in);   // chosen no more until then, for kAvoidAfterFailure at most
   void succeeded(const PeerId& peer);
 
   // Median steps over living agents and ourselves; never runs backwards.
@@ -57,6 +60,7 @@ class Partners final : public Company {
   };
   std::vector<Member> candidates() const;
   std::vector<Rank> ranks(size_t* own) const;   // living agents and ourselves, sorted by id
+  std::vector<Participant> named_group(const std::vector<Rank>& all) const;
   std::optional<PeerId> choose_among(const std::vector<PeerId>& peers);
   const Membership& membership_;
   const Clock& clock_;
@@ -65,6 +69,7 @@ class Partners final : public Company {
   uint64_t swarm_steps_ = 0, round_ = 0;
   TopologySpec topology_;
   uint32_t group_size_ = 0;          // 0: no groups
+  std::vector<std::string> group_names_;   // empty: the groups are of everybody
 };
 
 }  // namespace starling

@@ -474,7 +474,10 @@ void Rounds::drain_reports() {
       case ExchangeOutcome::kDone: ++tally_.done; break;
       case ExchangeOutcome::kLate: ++tally_.late; break;
       case ExchangeOutcome::kFailed: ++tally_.failed; break;
-      case ExchangeOutcome::kBusy: break;
+      case ExchangeOutcome::kBusy:
+        // Steps keep the attempts apart; settling has none, and would ask one that winds down again and again.
+        if (report.initiated && phase_ == Phase::kSettling) partners_.busy(report.peer, report.free_in);
+        break;
     }
     // Silence costs a deadline; a partner that answered and could not be mixed with this time costs nothing.
     if (report.outcome == ExchangeOutcome::kFailed && report.payload_bytes_received == 0 &&

@@ -88,6 +88,7 @@ Config load(const SimulateOptions& options) {
   if (options.rng_seed) overrides.push_back("swarm.rng_seed=" + std::to_string(*options.rng_seed));
   Config config = load_config(options.config_path, overrides);
   if (config.agent.batch > 0) config.swarm.batch = config.agent.batch;   // all agents are alike here
+  refuse_absent(config.swarm, options.agents + options.joins.size());
   if (config.swarm.stop_after > 0) return config;
   if (!options.duration) {
     throw std::runtime_error("this swarm would train for ever: swarm.stop_after is 0; say when to end with --steps N, "

@@ -51,20 +51,6 @@ void prepare_folder(const fs::path& dir) {
   }
 }
 
-// A graph by names must name the agents that there will be.
-void check_names(const TopologySpec& topology, const SwarmOptions& options) {
-  const size_t count = options.agents + options.joins.size() + options.joins_at_step.size();
-  std::vector<std::string> names;
-  for (size_t i = 0; i < count; ++i) names.push_back("agent-" + std::to_string(i));
-  for (const auto& [a, b] : topology.edges) {
-    for (const std::string& name : {a, b}) {
-      if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-      throw std::runtime_error("swarm.topology.edges names '" + name + "', which this swarm will not have: its agents "
-                               "are agent-0 to " + names.back());
-    }
-  }
-}
-
 void check_options(const SwarmOptions& options) {
   if (options.agents == 0) throw std::runtime_error("--agents 0: a swarm needs at least one agent");
   const size_t count = options.agents + options.joins.size() + options.joins_at_step.size();
@@ -391,7 +377,7 @@ int SwarmRun::close(SwarmReport& report) {
 int run_swarm_command(const SwarmOptions& options) {
   check_options(options);
   const Config config = load_config(options.config_path, swarm_overrides(options));
-  check_names(config.swarm.topology, options);
+  refuse_absent(config.swarm, options.agents + options.joins.size() + options.joins_at_step.size());
   return SwarmRun(options, config).run();
 }
 

@@ -62,6 +62,7 @@ void Pairwise::Impl::report(const PairExchange& exchange, ExchangeOutcome outcom
   report.distance = exchange.distance;
   report.scale = exchange.scale;
   report.peer_round = exchange.peer_round;
+  report.free_in = exchange.free_in;
 }
 
 // Decided: the delta is queued and the exchange is gone from here on.

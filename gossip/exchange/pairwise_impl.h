@@ -50,6 +50,7 @@ struct PairExchange {
   double distance = -1;             // over what was voted on, then over K
   double scale = 1;
   bool guard_fed = false;
+  Duration free_in{};               // proposer: as BUSY said
 };
 
 struct Pairwise::Impl {

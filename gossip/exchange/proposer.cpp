@@ -54,6 +54,7 @@ void Pairwise::Impl::on_busy(const PeerId& from, const Busy& busy) {
   PairExchange* exchange = find(busy.xid, from);
   if (exchange == nullptr || !exchange->initiated) return ignore();
   ++counters.busy_received;
+  exchange->free_in = std::chrono::milliseconds(busy.free_in_ms);
   decider.abort(busy.xid.counter);   // the acceptor left before any vote: no need to tell it
   finish_failed(*exchange, exchange->agreed ? ExchangeOutcome::kFailed : ExchangeOutcome::kBusy);
 }

@@ -41,6 +41,7 @@ struct ExchangeReport {
   double distance = -1;              // rms of (peer - own) over the params' elements in K; negative: not known
   double scale = 1;                  // s: below 1 when a guard clipped
   uint64_t peer_round = 0;
+  Duration free_in{};                // kBusy: when the peer expects to be free
 };
 
 }  // namespace starling

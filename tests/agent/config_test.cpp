@@ -209,6 +209,14 @@ TEST_F(ConfigTest, RefusesWhatAveragingCannotDo) {
   refused("exchange: {kind: group, codec: fp32, source: gradients}", "overlap: off");
   refused("exchange: {inject_loss: 0.1}", "belong to kind: group");
   refused("exchange: {kind: group, codec: fp32, pairs_every: 1}", "no round to the group");
+  const std::string members = "exchange: {kind: group, codec: fp32, members: ";
+  refused("exchange: {members: [a, b]}", "only with kind: group");
+  refused(members + "[a, b], pairs_every: 3}", "pairs_every: 0");
+  refused(members + "[a]}", "2 to 16 members");
+  refused(members + "[a, b, c], group_size: 2}", "2 to 2 members");
+  refused(members + "[a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q]}", "here are 17");
+  refused(members + "[a, b, a]}", "'a' stands there twice");
+  refused(members + "[a, \"\"]}", "list of names");
   refused("topology: {kind: file}", "needs edges");
   refused("topology: {edges: [a b]}", "only with kind: file");
   refused("topology: {kind: file, edges: [a b, c d]}", "in parts");
@@ -218,6 +226,21 @@ TEST_F(ConfigTest, RefusesWhatAveragingCannotDo) {
   refused("optimizer: {schedule: step}", "decay_every");
   EXPECT_EQ(error("swarm: {" + group + "}}\n"), "");
   EXPECT_EQ(error("swarm: {topology: {kind: file, edges: [a b, b c]}}\n"), "");
+}
+
+TEST_F(ConfigTest, RefusesNamesThatTheSwarmWillNotHave) {
+  const auto refused = [&](const std::string& settings, const std::string& what) {
+    const SwarmConfig swarm = load("swarm: {" + settings + "}\n").swarm;
+    EXPECT_NO_THROW(refuse_absent(swarm, 3));
+    try {
+      refuse_absent(swarm, 2);
+      ADD_FAILURE() << settings;
+    } catch (const ConfigError& error) {
+      EXPECT_NE(std::string(error.what()).find(what), std::string::npos) << error.what();
+    }
+  };
+  refused("topology: {kind: file, edges: [agent-0 agent-1, agent-1 agent-2]}", "edges names 'agent-2'");
+  refused("exchange: {kind: group, codec: fp32, members: [agent-0, agent-2]}", "members names 'agent-2'");
 }
 
 TEST_F(ConfigTest, RefusesCombinations) {
@@ -382,6 +405,7 @@ const std::map<std::string, std::string>& other_values() {
                                                             {"swarm.exchange.deadline_max", "1500ms"},
                                                             {"swarm.exchange.clip", "2.25"},
                                                             {"swarm.exchange.group_size", "5"},
+                                                            {"swarm.exchange.members", "[\"a\", \"it's b\"]"},
                                                             {"swarm.exchange.pairs_every", "6"},
                                                             {"swarm.exchange.inject_loss", "0.25"},
                                                             {"swarm.topology.kind", "ring"},
@@ -418,6 +442,7 @@ std::vector<std::string> companions(const std::string& path) {
   const std::string kind = "swarm.exchange.kind=group", codec = "swarm.exchange.codec=fp32";
   if (path == "swarm.optimizer.schedule") return {"swarm.optimizer.decay_every=5"};
   if (path == "swarm.exchange.source") return {kind, codec, "swarm.exchange.overlap=off"};
+  if (path == "swarm.exchange.members") return {kind, codec};
   if (path == "swarm.exchange.pairs_every" || path == "swarm.exchange.inject_loss") return {kind, codec};
   if (path == "swarm.topology.edges") return {"swarm.topology.kind=file"};
   return {};
@@ -497,6 +522,7 @@ TEST_F(ConfigTest, SettingsReadBackAsThemselves) {
     deadline_max: 1500ms
     clip: 2.25
     group_size: 5
+    members: []
     pairs_every: 0
     inject_loss: 0
   topology:

@@ -53,6 +53,17 @@ TEST_F(PartnersTest, WithoutATopologyAnybodyWhoTrainsMayBeChosen) {
   EXPECT_EQ(chosen().size(), 3u);
 }
 
+TEST_F(PartnersTest, ABusyAgentIsNotChosenUntilItIsFree) {
+  make(0, 3);
+  partners_->busy(peer_of(1), std::chrono::milliseconds(40));
+  EXPECT_EQ(chosen(), (std::set<PeerId>{peer_of(2)}));
+  clock_.advance(std::chrono::milliseconds(40));
+  EXPECT_EQ(chosen().size(), 2u);
+  partners_->busy(peer_of(1), std::chrono::hours(1));   // says who cannot be trusted with it
+  clock_.advance(std::chrono::seconds(1));
+  EXPECT_EQ(chosen().size(), 2u);
+}
+
 TEST_F(PartnersTest, PairsKeepToTheTopology) {
   make(0, 6).set_topology({.kind = TopologyKind::kRing});
   EXPECT_EQ(chosen(), (std::set<PeerId>{peer_of(1), peer_of(5)}));
@@ -100,6 +111,20 @@ TEST_F(PartnersTest, ALargeSwarmIsCutIntoGroupsOfLikeSizeAndPairsJoinThem) {
     }
   }
   EXPECT_EQ(sizes, (std::map<size_t, int>{{6, 6}, {7, 14}}));
+}
+
+TEST_F(PartnersTest, AGroupByNamesHasNobodyElse) {
+  make(2, 6).set_group({"a5", "a2", "away", "a0"});
+  const auto ids = [this] {
+    std::vector<PeerId> peers;
+    for (const Participant& member : partners_->group()) peers.push_back(member.peer);
+    return peers;
+  };
+  EXPECT_EQ(ids(), (std::vector<PeerId>{peer_of(0), peer_of(2), peer_of(5)}));
+  set_meta(4, {.phase = Phase::kTraining, .name = "a0"});   // calls itself what another is called
+  EXPECT_EQ(ids(), (std::vector<PeerId>{peer_of(0), peer_of(2), peer_of(5)}));
+  set_meta(0, {.phase = Phase::kFinished, .name = "a0"});   // and stands in for it
+  EXPECT_EQ(ids(), (std::vector<PeerId>{peer_of(2), peer_of(4), peer_of(5)}));
 }
 
 TEST_F(PartnersTest, TheSwarmsClockIsTheMedianAndNeverRunsBackwards) {

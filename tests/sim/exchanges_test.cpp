@@ -160,6 +160,26 @@ TEST(GroupExchange, WithoutLossIsAllReduce) {
   EXPECT_LT(error(swarm), 0.05);
 }
 
+TEST(GroupExchange, OfNamedAgentsRefusesAnyOther) {
+  spdlog::set_level(spdlog::level::off);
+  SwarmConfig config = config_of({"", ExchangeKind::kGroup});
+  config.exchange.members = {"agent-0", "agent-1", "agent-2"};
+  config.stop_after = 300;
+  QuadraticSwarm named(9, config, links(0));
+  for (size_t a = 0; a < 3; ++a) named.add({});
+  ASSERT_TRUE(named.run_until([&] { return named.ended(); }, seconds(60)));
+  EXPECT_LT(named.worst_distance_to(named.mean_params()), 1e-6);
+
+  QuadraticSwarm one_more(9, config, links(0));
+  for (size_t a = 0; a < 4; ++a) one_more.add({});
+  try {
+    one_more.run_for(seconds(5));
+    ADD_FAILURE() << "agent-3 trains alone";
+  } catch (const std::runtime_error& error) {
+    EXPECT_NE(std::string(error.what()).find("does not name this agent, 'agent-3'"), std::string::npos) << error.what();
+  }
+}
+
 // Gradients of one step, averaged over everybody: with no loss the replicas never part.
 TEST(GroupExchange, SharedGradientsWithoutLossKeepReplicasTogether) {
   spdlog::set_level(spdlog::level::off);
