@@ -20,7 +20,6 @@ namespace {
 
 constexpr Duration kContactPatience = std::chrono::seconds(3);   // then an agent with a genesis begins alone
 constexpr Duration kStatusEvery = std::chrono::seconds(1);
-constexpr Duration kDeadlineWarningEvery = std::chrono::seconds(30);
 constexpr Duration kRejoinEvery = std::chrono::seconds(5);
 constexpr Duration kWaitingEvery = std::chrono::seconds(3);
 constexpr Duration kReapDeadAfter = std::chrono::seconds(30);
@@ -144,6 +143,7 @@ void Agent::contact_answered() {
   swarm_ = agreed.swarm;
   swarm_genesis_hash_ = agreed.genesis_hash_hex;
   node_.set_settings(settings_);
+  node_.membership().set_options(membership_options(swarm_.membership));
   spdlog::info("adopted the settings of swarm '{}' (id {:016x}): {} params by {}", swarm_.name, node_.swarm_id(),
                codec_name(swarm_.exchange.codec), swarm_.model.kind);
   make_trainer();
@@ -497,21 +497,12 @@ MemberMeta Agent::meta() const {
   return meta;
 }
 
-// The latency of a swarm is known only once it runs, so a deadline too short for it cannot be refused at the start.
-void Agent::warn_of_short_deadline() {
-  const Duration longest = swarm_.exchange.deadline_max;
-  if (!exchange_ || exchange_->usual_duration() < longest || parts_.clock.now() < next_deadline_warning_) return;
-  next_deadline_warning_ = parts_.clock.now() + kDeadlineWarningEvery;
-  spdlog::warn("half of the exchanges take {} or longer, and swarm.exchange.deadline_max gives up after {}: most come "
-               "to nothing; start the swarm with a longer one, or a smaller payload",
-               print_duration(std::chrono::duration_cast<std::chrono::milliseconds>(exchange_->usual_duration())),
-               print_duration(longest));
-}
-
 void Agent::report_status() {
   if (!rounds_) return;
-  warn_of_short_deadline();
   const Rounds::Tally& tally = rounds_->tally();
+  if (exchange_ && stage_ == Stage::kRunning) {
+    deadline_watch_.look(swarm_.exchange, *exchange_, tally, node_.membership(), parts_.clock.now());
+  }
   const TransportCounters traffic = parts_.transport.counters();
   const MemberMeta now = meta();
   const char* phase = now.phase == Phase::kTraining ? "training" : now.phase == Phase::kSettling ? "settling"

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "agent/config.h"
+#include "agent/deadline_watch.h"
 #include "agent/metrics.h"
 #include "agent/node.h"
 #include "agent/partners.h"
@@ -94,7 +95,6 @@ class Agent final : public Node::Handler {
   void say_farewell();
   void forget_the_dead();
   void report_status();
-  void warn_of_short_deadline();
   void say_waiting(const std::string& what);
 
   AgentOptions options_;
@@ -121,7 +121,8 @@ class Agent final : public Node::Handler {
   bool leaving_ = false;
   bool reported_finish_ = false, farewell_said_ = false;
   TimePoint born_, contact_began_, part_deadline_, leave_deadline_, next_status_, next_waiting_;
-  TimePoint next_rejoin_, next_deadline_warning_;
+  TimePoint next_rejoin_;
+  DeadlineWatch deadline_watch_;
   uint64_t status_steps_ = 0;
 };
 

@@ -54,6 +54,8 @@ void Membership::add(const PeerRecord& record) {
   if (impl_->find(record.id)) impl_->flush_answers(record.id);
 }
 
+void Membership::set_options(const MembershipOptions& options) { impl_->options = options; }
+
 void Membership::set_seeds(std::vector<Endpoint> seeds) {
   std::erase(seeds, impl_->self.endpoint);
   impl_->seeds = std::move(seeds);

@@ -59,6 +59,9 @@ class Membership {
   void tick();
   TimePoint next_deadline() const;
 
+  // From now on: a newcomer learns the swarm's from whom it joins.
+  void set_options(const MembershipOptions& options);
+
   // Membership messages; others are ignored.
   void handle(const PeerId& from, const Message& message);
   // Any frame from a peer proves that it lives: counts as an ack for its current version.

@@ -44,6 +44,7 @@ struct Probe {
   uint32_t nacks = 0;
   bool indirect_sent = false;
   bool acked = false;
+  bool measured = false;
 };
 
 // A probe on behalf of another member.
@@ -59,7 +60,7 @@ struct Membership::Impl {
   Impl(const MembershipOptions& options_in, PeerRecord self_in, const Clock& clock_in, Outbox& outbox_in,
        uint64_t rng_seed);
 
-  const MembershipOptions options;
+  MembershipOptions options;
   const Clock& clock;
   Outbox& outbox;
   Rng rng;

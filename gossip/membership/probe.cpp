@@ -133,14 +133,16 @@ void Membership::Impl::on_ping(const PeerId& from, const Ping& ping) {
 
 void Membership::Impl::on_ping_ack(const PeerId& from, const PingAck& ack) {
   const TimePoint now = clock.now();
-  if (probe && !probe->acked && ack.sequence == probe->sequence) {
+  if (probe && ack.sequence == probe->sequence) {
+    const bool direct = from == probe->target;
+    // After the second ping nobody knows which of the two was answered. Whatever came from it before proved that it
+    // lives, not how far it is.
+    MemberEntry* entry = direct && !probe->indirect_sent && !probe->measured ? find(from) : nullptr;
+    if (entry) measure(*entry, now - probe->sent);
+    probe->measured = probe->measured || direct;
     const bool helped = std::find(probe->helpers.begin(), probe->helpers.end(), from) != probe->helpers.end();
-    if (from == probe->target || helped) {
-      // After the second ping nobody knows which of the two was answered.
-      if (from == probe->target && !probe->indirect_sent) measure(*find(from), now - probe->sent);
-      probe_acked();
-      return;
-    }
+    if (!probe->acked && (direct || helped)) probe_acked();
+    if (direct || helped) return;
   }
   const auto relay = std::find_if(relays.begin(), relays.end(), [&](const Relay& r) {
     return r.sequence == ack.sequence && r.target == from;

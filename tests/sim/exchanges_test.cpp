@@ -160,6 +160,29 @@ TEST(GroupExchange, WithoutLossIsAllReduce) {
   EXPECT_LT(error(swarm), 0.05);
 }
 
+// A deadline below the latency: no exchange could ever end.
+TEST(Deadline, BelowTheLatencyIsRefusedWithTheRemedy) {
+  spdlog::set_level(spdlog::level::off);
+  const LinkOptions far{.delay_min = milliseconds(110), .delay_max = milliseconds(115)};
+  for (const ExchangeKind kind : {ExchangeKind::kPairwise, ExchangeKind::kGroup}) {
+    QuadraticSwarm swarm(13, config_of({.name = "", .kind = kind}), far);
+    for (size_t a = 0; a < 4; ++a) swarm.add({});
+    try {
+      swarm.run_for(seconds(30));
+      ADD_FAILURE() << "kind " << static_cast<int>(kind);
+    } catch (const std::runtime_error& error) {
+      const std::string what = error.what();
+      EXPECT_NE(what.find("deadline_max gives up after 100ms"), std::string::npos) << what;
+      EXPECT_NE(what.find("with a deadline_max of"), std::string::npos) << what;
+    }
+  }
+  // A neighbor's payload counts a round later: such a swarm learns, with a warning.
+  QuadraticSwarm late(13, config_of({.name = "", .kind = ExchangeKind::kNeighborhood}), far);
+  for (size_t a = 0; a < 4; ++a) late.add({});
+  late.run_for(seconds(60));
+  EXPECT_LT(error(late), 0.1);
+}
+
 TEST(GroupExchange, OfNamedAgentsRefusesAnyOther) {
   spdlog::set_level(spdlog::level::off);
   SwarmConfig config = config_of({"", ExchangeKind::kGroup});

@@ -250,5 +250,21 @@ TEST(SimSwarm, NewcomerWithoutSettingsOrMembersWaits) {
   EXPECT_TRUE(swarm.run_until([&] { return swarm.agent(1).rounds() != nullptr; }, seconds(30)));
 }
 
+TEST(SimSwarm, ANewcomerProbesAtThePaceOfTheSwarm) {
+  spdlog::set_level(spdlog::level::off);
+  SwarmConfig config = quadratic_swarm();
+  config.membership.probe_interval = milliseconds(100);
+  config.membership.probe_timeout = milliseconds(50);
+  QuadraticSwarm swarm(17, config, rough_links(0));
+  swarm.add({});
+  swarm.run_for(seconds(2));
+  SimAgentOptions newcomer;
+  newcomer.adopt_settings = true;
+  newcomer.bootstrap = {0};
+  swarm.add(newcomer);
+  swarm.run_for(seconds(10));
+  EXPECT_GT(swarm.agent(1).node().membership().counters().probes, 80u);
+}
+
 }  // namespace
 }  // namespace starling
