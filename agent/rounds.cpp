@@ -371,10 +371,12 @@ View Rounds::block_view(const Block& block) {
 
 // Worker thread, trainer idle.
 void Rounds::apply_block(const std::vector<PairDelta>& deltas, size_t k, View x) {
+  std::vector<CodecTerm> terms;
   for (const PairDelta& delta : deltas) {
     if (!(delta.blocks[k / 8] >> (k % 8) & 1)) continue;
-    codec_.apply(delta.coefficient, delta.own[k].span(), delta.peer[k].span(), x);
+    terms.push_back({delta.coefficient, delta.own[k].span(), delta.peer[k].span()});
   }
+  codec_.apply_all(terms, x);
 }
 
 void Rounds::apply(const std::vector<PairDelta>& deltas) {

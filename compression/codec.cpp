@@ -24,6 +24,8 @@ constexpr std::array<std::pair<CodecKind, std::string_view>, 3> kNames = {{
     {CodecKind::kModulo8, "modulo8"},
 }};
 
+constexpr size_t kPiece = 2048;   // elements; a few of them fit the nearest cache
+
 std::unique_ptr<Codec> make_host_codec(CodecKind kind) {
   switch (kind) {
     case CodecKind::kFp32: return std::make_unique<Fp32Codec>();
@@ -51,11 +53,27 @@ std::string_view codec_name(CodecKind kind) {
   return {};
 }
 
+// Payloads of linear codecs hold element after element: piece by piece, x and what the terms share stay in the nearest
+// cache.
+void Codec::apply_all(std::span<const CodecTerm> terms, View x) const {
+  const bool in_pieces = terms.size() > 1 && x.space == MemorySpace::kHost && traits().linear;
+  if (!in_pieces) {
+    for (const CodecTerm& term : terms) apply(term.coefficient, term.own, term.peer, x);
+    return;
+  }
+  for (size_t at = 0; at < x.count; at += kPiece) {
+    const View part = x.part(at, std::min(kPiece, x.count - at));
+    const size_t begin = payload_bytes(at), size = payload_bytes(part.count);
+    for (const CodecTerm& term : terms) {
+      apply(term.coefficient, term.own.subspan(begin, size), term.peer.subspan(begin, size), part);
+    }
+  }
+}
+
 // Piece by piece, so that the sum stays in the nearest cache.
 bool Codec::mean(Bytes own, std::span<const Bytes> peers, std::span<const float> weights, size_t element_count,
                  MutableBytes out) const {
   STARLING_CHECK(traits().linear && own.size() == payload_bytes(element_count) && out.size() == own.size());
-  constexpr size_t kPiece = 2048;
   std::array<float, kPiece> sum;
   const std::vector<std::byte> zeros(payload_bytes(kPiece));
   bool finite = true;

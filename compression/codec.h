@@ -60,6 +60,12 @@ struct PairStats {
   float max_abs_difference = 0;
 };
 
+// One delta: coefficient * f(own, peer).
+struct CodecTerm {
+  float coefficient = 0;
+  Bytes own, peer;
+};
+
 class Codec {
  public:
   virtual ~Codec() = default;
@@ -84,6 +90,9 @@ class Codec {
   // x += coefficient * f(own, peer), f antisymmetric and bit-identical on every machine: f32 difference, one rounding
   // by the multiply, one by the add, no fused multiply-add. REQUIRES: pair(own, peer) == kOk.
   virtual void apply(float coefficient, Bytes own, Bytes peer, View x) const = 0;
+
+  // Adds all terms, bit for bit as apply() of each in this order does; what they share is read once.
+  void apply_all(std::span<const CodecTerm> terms, View x) const;
 
   // Writes the payload of own + sum over i of weights[i] * (peers[i] - own), in the order given: one addition and one
   // multiply each, rounded as apply() does. False if a value of it is not finite.

@@ -61,6 +61,34 @@ std::vector<std::byte> encoded(const Codec& codec, const std::vector<float>& x) 
   return payload;
 }
 
+TEST(Codec, TermsTogetherGiveWhatOneAfterTheOtherGives) {
+  TestRng rng(draw_rng_seed());
+  for (CodecKind kind : kAll) {
+    const auto codec = make_codec(kind, MemorySpace::kHost);
+    for (size_t count : kTestSizes) {
+      const std::vector<float> base = normal_vector(rng, count, 2.0f);
+      std::vector<std::vector<std::byte>> payloads;   // close enough for every codec to pair
+      for (int i = 0; i < 4; ++i) {
+        std::vector<float> near = normal_vector(rng, count, 1e-3f);
+        for (size_t k = 0; k < count; ++k) near[k] += base[k];
+        payloads.push_back(encoded(*codec, near));
+      }
+      const std::vector<CodecTerm> terms = {{0.25f, payloads[0], payloads[1]},
+                                            {-0.5f, payloads[0], payloads[2]},
+                                            {0.3f, payloads[3], payloads[1]}};
+      for (size_t used = 0; used <= terms.size(); ++used) {
+        std::vector<float> together = base, one_by_one = base;
+        codec->apply_all(std::span(terms).first(used), {together.data(), count, MemorySpace::kHost});
+        for (size_t i = 0; i < used; ++i) {
+          codec->apply(terms[i].coefficient, terms[i].own, terms[i].peer,
+                       {one_by_one.data(), count, MemorySpace::kHost});
+        }
+        EXPECT_EQ(together, one_by_one) << codec_name(kind) << ", " << count << ", " << used << " terms";
+      }
+    }
+  }
+}
+
 // To the bit what applying one difference after the other gives, and near a float64 reference.
 TEST(Codec, AMeanIsOwnPlusWeightedDifferences) {
   TestRng rng(draw_rng_seed());
