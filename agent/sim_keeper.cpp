@@ -1,47 +1,19 @@
 #include "agent/sim_keeper.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <span>
 
-#include "gossip/limits.h"
+#include "bootstrap/memory_model.h"
 #include "gossip/net/hash.h"
 
 namespace starling {
 namespace {
 
-class SimModel final : public ModelFile {
- public:
-  SimModel(const std::vector<float>& params, const Progress& progress) : progress_(progress) {
-    const auto bytes = std::as_bytes(std::span<const float>(params));
-    bytes_ = SharedBytes::copy_of(bytes);
-    Blake2b256 root;
-    for (size_t at = 0; at < bytes.size(); at += kTransferBlockBytes) {
-      hashes_.push_back(xxh3_128(bytes.subspan(at, std::min(kTransferBlockBytes, bytes.size() - at))));
-      root.update(std::as_bytes(std::span(hashes_.back())));
-    }
-    root_ = root.finish();
-    std::memcpy(&snapshot_, root_.data(), sizeof snapshot_);
-  }
-  uint64_t snapshot() const override { return snapshot_; }
-  uint64_t round() const override { return progress_.round; }
-  uint64_t steps() const override { return progress_.steps; }
-  uint64_t total_bytes() const override { return bytes_.size; }
-  const std::array<uint8_t, 32>& root() const override { return root_; }
-  const std::vector<std::array<uint8_t, 16>>& hashes() const override { return hashes_; }
-  SharedBytes block(uint32_t index) const override {
-    const size_t at = index * kTransferBlockBytes;
-    return {bytes_.owner, bytes_.data + at, std::min(kTransferBlockBytes, bytes_.size - at)};
-  }
-
- private:
-  Progress progress_;
-  SharedBytes bytes_;
-  uint64_t snapshot_ = 0;
-  std::array<uint8_t, 32> root_{};
-  std::vector<std::array<uint8_t, 16>> hashes_;
-};
+std::shared_ptr<const ModelFile> model_of(const std::vector<float>& params, const Progress& progress) {
+  const auto bytes = std::as_bytes(std::span(params));
+  const uint64_t snapshot = xxh3_64(bytes);   // differs where the params do
+  return std::make_shared<MemoryModel>(SharedBytes::copy_of(bytes), snapshot, progress.round, progress.steps);
+}
 
 class SimKeeper final : public StateKeeper {
  public:
@@ -54,7 +26,7 @@ class SimKeeper final : public StateKeeper {
     disk_.trainer_state = trainer.save_state();
     disk_.blocks = blocks;
     disk_.written = true;
-    model_ = std::make_shared<SimModel>(disk_.params, progress);
+    model_ = model_of(disk_.params, progress);
     return "";
   }
   bool restore(Progress* progress, Trainer& trainer, std::vector<BlockState>* blocks) override {

@@ -149,7 +149,7 @@ TEST(Donor, KeepsTheFileBeforeForTransfersInProgress) {
   Donor donor(*member.members, outbox, nullptr);
   const FrameHeader header{.sender = peer_of(5), .generation = 1, .reply_to = endpoint_of(5)};
   for (uint64_t snapshot = 1; snapshot <= 3; ++snapshot) {
-    donor.set_model(std::make_shared<MemoryModel>(snapshot, 10, 3000));
+    donor.set_model(random_model(snapshot, 10, 3000));
   }
   for (uint64_t snapshot = 1; snapshot <= 3; ++snapshot) donor.handle(header, ModelBlockRequest{snapshot, 0});
   donor.handle(header, ModelBlockRequest{3, 1});

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "gossip/net/hash.h"
 #include "tests/bootstrap/town.h"
 
 namespace starling {
@@ -19,7 +20,7 @@ constexpr size_t kBlocks = 21;
 class ModelFetchTest : public ::testing::Test {
  protected:
   Town::Node& add_donor(uint64_t snapshot, uint64_t steps, size_t total_bytes = kModelBytes) {
-    models.push_back(std::make_shared<MemoryModel>(snapshot, steps, total_bytes));
+    models.push_back(random_model(snapshot, steps, total_bytes));
     Town::Node& node = town.add(Town::trained(steps));
     node.donor->set_model(models.back());
     return node;
@@ -141,7 +142,7 @@ TEST_F(ModelFetchTest, DamagedBlocksAreNeverPlacedAndTheirDonorIsDropped) {
 
 TEST_F(ModelFetchTest, AModelThatCannotBeOneIsDroppedThoughItsHashesAreRight) {
   Town::Node& sick = add_donor(1, 100);
-  sick.donor->set_model(std::make_shared<MemoryModel>(77, 900, kModelBytes, kNoParam));
+  sick.donor->set_model(random_model(77, 900, kModelBytes, kNoParam));
   add_donor(2, 100);
   begin();
   ASSERT_TRUE(finish(seconds(5)));
@@ -171,7 +172,7 @@ TEST_F(ModelFetchTest, ADonorThatReplacesItsFileIsAskedAnew) {
   ModelFetch& fetch = begin();
   ASSERT_TRUE(town.run_until([&] { return town.blocks_placed >= 3; }, seconds(2)));
   for (const uint64_t snapshot : {2u, 3u}) {   // twice: the first file is gone
-    models.push_back(std::make_shared<MemoryModel>(snapshot, 100 * snapshot, kModelBytes));
+    models.push_back(random_model(snapshot, 100 * snapshot, kModelBytes));
     donor.donor->set_model(models.back());
   }
   ASSERT_TRUE(finish(seconds(2)));
@@ -299,7 +300,7 @@ TEST_F(ModelFetchTest, ADonorThatRestartsIsAskedAnew) {
   ModelFetch& fetch = begin();
   town.run_for(seconds(2));
   EXPECT_EQ(fetch.progress(), 0);
-  models.push_back(std::make_shared<MemoryModel>(2, 100, kModelBytes));
+  models.push_back(random_model(2, 100, kModelBytes));
   donor.donor->set_model(models.back());
   town.run_for(seconds(5));
   EXPECT_EQ(fetch.progress(), 0) << "refused for good";

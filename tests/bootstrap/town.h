@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -13,49 +14,25 @@
 
 #include "bootstrap/donor.h"
 #include "bootstrap/joiner.h"
+#include "bootstrap/memory_model.h"
 #include "gossip/limits.h"
-#include "gossip/net/hash.h"
 #include "gossip/rng.h"
 #include "tests/gossip/membership/membership_support.h"
 
 namespace starling {
 
-class MemoryModel final : public ModelFile {
- public:
-  MemoryModel(uint64_t snapshot, uint64_t steps, size_t total_bytes, std::byte first_byte = std::byte{1})
-      : snapshot_(snapshot), steps_(steps) {
-    std::vector<std::byte> bytes(total_bytes);
-    Rng rng(snapshot);
-    for (size_t i = 0; i + 8 <= total_bytes; i += 8) {
-      const uint64_t word = rng.next_u64();
-      std::memcpy(bytes.data() + i, &word, 8);
-    }
-    for (size_t at = 0; at < total_bytes; at += kTransferBlockBytes) bytes[at] = first_byte;
-    bytes_ = SharedBytes::take(std::move(bytes));
-    Blake2b256 root;
-    for (size_t at = 0; at < total_bytes; at += kTransferBlockBytes) {
-      hashes_.push_back(xxh3_128(block(static_cast<uint32_t>(hashes_.size())).span()));
-      root.update(std::as_bytes(std::span(hashes_.back())));
-    }
-    root_ = root.finish();
+// Random params; each block begins with `first_byte`.
+inline std::shared_ptr<const ModelFile> random_model(uint64_t snapshot, uint64_t steps, size_t total_bytes,
+                                                     std::byte first_byte = std::byte{1}) {
+  std::vector<std::byte> bytes(total_bytes);
+  Rng rng(snapshot);
+  for (size_t i = 0; i + 8 <= total_bytes; i += 8) {
+    const uint64_t word = rng.next_u64();
+    std::memcpy(bytes.data() + i, &word, 8);
   }
-  uint64_t snapshot() const override { return snapshot_; }
-  uint64_t round() const override { return steps_ / 10; }
-  uint64_t steps() const override { return steps_; }
-  uint64_t total_bytes() const override { return bytes_.size; }
-  const std::array<uint8_t, 32>& root() const override { return root_; }
-  const std::vector<std::array<uint8_t, 16>>& hashes() const override { return hashes_; }
-  SharedBytes block(uint32_t index) const override {
-    const size_t at = index * kTransferBlockBytes;
-    return {bytes_.owner, bytes_.data + at, std::min(kTransferBlockBytes, bytes_.size - at)};
-  }
-
- private:
-  uint64_t snapshot_, steps_;
-  SharedBytes bytes_;
-  std::array<uint8_t, 32> root_;
-  std::vector<std::array<uint8_t, 16>> hashes_;
-};
+  for (size_t at = 0; at < total_bytes; at += kTransferBlockBytes) bytes[at] = first_byte;
+  return std::make_shared<MemoryModel>(SharedBytes::take(std::move(bytes)), snapshot, steps / 10, steps);
+}
 
 // A block that begins with it is intact, but nothing that a model could hold.
 inline constexpr std::byte kNoParam{0xa5};
