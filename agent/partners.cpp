@@ -29,11 +29,12 @@ double choose_mass(const std::string& weight, double relative_rate, uint64_t dat
 Partners::Partners(const Membership& membership, const Clock& clock, uint64_t rng_seed)
     : membership_(membership), clock_(clock), rng_(rng_seed) {}
 
-std::vector<Member> Partners::candidates() const {
-  std::vector<Member> agents = membership_.alive();
-  std::erase_if(agents, [](const Member& member) {
+std::vector<const PeerRecord*> Partners::candidates() const {
+  std::vector<const PeerRecord*> agents;
+  membership_.visit_alive([&](const Member& member) {
     const MemberMeta& meta = member.record.meta;
-    return meta.role != Role::kAgent || (meta.phase != Phase::kTraining && meta.phase != Phase::kSettling);
+    const bool takes_part = meta.phase == Phase::kTraining || meta.phase == Phase::kSettling;
+    if (meta.role == Role::kAgent && takes_part) agents.push_back(&member.record);
   });
   return agents;
 }
@@ -41,9 +42,7 @@ std::vector<Member> Partners::candidates() const {
 std::vector<Partners::Rank> Partners::ranks(size_t* own) const {
   const PeerRecord& self = membership_.self();
   std::vector<Rank> all{{self.id, self.meta.name, self.meta.mass}};
-  for (const Member& member : candidates()) {
-    all.push_back({member.record.id, member.record.meta.name, member.record.meta.mass});
-  }
+  for (const PeerRecord* agent : candidates()) all.push_back({agent->id, agent->meta.name, agent->meta.mass});
   std::sort(all.begin(), all.end(), [](const Rank& a, const Rank& b) { return a.id < b.id; });
   const double most = kMassRatioMax * median_mass(self.meta.mass);
   for (Rank& rank : all) rank.mass = std::min(rank.mass, most);
@@ -67,13 +66,13 @@ std::optional<PeerId> Partners::choose() {
   std::vector<PeerId> peers;
   if (group_size_ > 0) {
     const std::vector<Participant> inside = group();
-    for (const Member& member : candidates()) {
+    for (const PeerRecord* agent : candidates()) {
       const bool own_group = std::any_of(inside.begin(), inside.end(),
-                                         [&](const Participant& one) { return one.peer == member.record.id; });
-      if (!own_group) peers.push_back(member.record.id);
+                                         [&](const Participant& one) { return one.peer == agent->id; });
+      if (!own_group) peers.push_back(agent->id);
     }
   } else if (topology_.kind == TopologyKind::kMatching) {   // whoever is free: no need to agree on the pairs
-    for (const Member& member : candidates()) peers.push_back(member.record.id);
+    for (const PeerRecord* agent : candidates()) peers.push_back(agent->id);
   } else {
     for (const Participant& neighbor : neighbors(round_)) peers.push_back(neighbor.peer);
   }
@@ -127,30 +126,30 @@ void Partners::succeeded(const PeerId& peer) { avoid_until_.erase(peer); }
 
 uint64_t Partners::swarm_steps(uint64_t own_steps) {
   std::vector<uint64_t> steps{own_steps};
-  for (const Member& member : candidates()) steps.push_back(member.record.meta.steps);
+  for (const PeerRecord* agent : candidates()) steps.push_back(agent->meta.steps);
   swarm_steps_ = std::max(swarm_steps_, median(std::move(steps)));
   return swarm_steps_;
 }
 
 double Partners::median_mass(double own_mass) const {
   std::vector<double> masses{own_mass};
-  for (const Member& member : candidates()) masses.push_back(member.record.meta.mass);
+  for (const PeerRecord* agent : candidates()) masses.push_back(agent->meta.mass);
   return median(std::move(masses));
 }
 
 double Partners::median_rate(double own_steps_per_s) const {
   std::vector<double> rates;
   if (own_steps_per_s > 0) rates.push_back(own_steps_per_s);
-  for (const Member& member : candidates()) {
-    if (member.record.meta.steps_per_s > 0) rates.push_back(static_cast<double>(member.record.meta.steps_per_s));
+  for (const PeerRecord* agent : candidates()) {
+    if (agent->meta.steps_per_s > 0) rates.push_back(static_cast<double>(agent->meta.steps_per_s));
   }
   return rates.empty() ? 0 : median(std::move(rates));
 }
 
 size_t Partners::training_count() const {
-  const std::vector<Member> agents = candidates();
-  return static_cast<size_t>(std::count_if(agents.begin(), agents.end(), [](const Member& member) {
-    return member.record.meta.phase == Phase::kTraining;
+  const std::vector<const PeerRecord*> agents = candidates();
+  return static_cast<size_t>(std::count_if(agents.begin(), agents.end(), [](const PeerRecord* agent) {
+    return agent->meta.phase == Phase::kTraining;
   }));
 }
 

@@ -58,7 +58,7 @@ class Partners final : public Company {
     std::string name;
     double mass = 1;
   };
-  std::vector<Member> candidates() const;
+  std::vector<const PeerRecord*> candidates() const;   // of the membership: to be used at once
   std::vector<Rank> ranks(size_t* own) const;   // living agents and ourselves, sorted by id
   std::vector<Participant> named_group(const std::vector<Rank>& all) const;
   std::optional<PeerId> choose_among(const std::vector<PeerId>& peers);

@@ -89,10 +89,14 @@ const Member* Membership::find(const PeerId& peer) const {
 
 std::vector<Member> Membership::alive() const {
   std::vector<Member> members;
-  for (const auto& [peer, entry] : impl_->table) {
-    if (entry.member.state == MemberState::kAlive) members.push_back(entry.member);
-  }
+  visit_alive([&](const Member& member) { members.push_back(member); });
   return members;
+}
+
+void Membership::visit_alive(const std::function<void(const Member&)>& visit) const {
+  for (const auto& [peer, entry] : impl_->table) {
+    if (entry.member.state == MemberState::kAlive) visit(entry.member);
+  }
 }
 
 std::vector<Member> Membership::all() const {

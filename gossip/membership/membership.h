@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -77,6 +78,7 @@ class Membership {
   const PeerRecord& self() const;
   const Member* find(const PeerId& peer) const; // nullptr: unknown. Valid until the next non-const call.
   std::vector<Member> alive() const;  // without self, ordered by id; kSuspect ones are not among them
+  void visit_alive(const std::function<void(const Member&)>& visit) const;   // the same, without copies
   std::vector<Member> all() const;              // without self, tombstones included, ordered by id
   // For a JoinReply: self first, then random living ones.
   std::vector<PeerRecord> sample_records(size_t count_max);
