@@ -47,5 +47,5 @@ def run(repeat=1, quick=False, say=print):
         table_rows.append([name, f"{sum(values) / len(values):.4f}", f"{worse:+.1f} % (± {noise:.1f})"])
     _, seeds_noise = mean_and_half_range(losses["serial SGD"])
     share = 100 * seeds_noise * len(seeds) / sum(losses["serial SGD"])
-    return (f"{data_name(CIFAR)}, {STEPS} steps of {BATCH} samples in all, rng seeds {seeds}. Noise between seeds of serial "
-            f"SGD: ± {share:.1f} %.\n\n" + table(["", "test loss", "against serial, seed by seed"], table_rows))
+    return (f"{data_name(CIFAR)}, {STEPS} steps of {BATCH} samples in all, rng seeds {seeds}. Noise between seeds of "
+            f"serial SGD: ± {share:.1f} %.\n\n" + table(["", "test loss", "against serial, seed by seed"], table_rows))
