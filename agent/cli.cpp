@@ -301,7 +301,7 @@ void add_simulate(CLI::App& app, Cli& cli) {
 
 void add_files(CLI::App& app, Cli& cli) {
   CLI::App* init = app.add_subcommand("init", "writes a commented config to start from");
-  init->add_option("--task", cli.init_task, "digits")->type_name("")->required();
+  init->add_option("--task", cli.init_task, "digits | cifar10")->type_name("")->required();
   init->add_option("file", cli.init_path, "where to")->type_name("")->required();
   init->callback([&cli] { cli.command = CommandKind::kInit; });
   CLI::App* check = app.add_subcommand("check", "reads a config and says what is wrong with it");

@@ -39,7 +39,7 @@ struct SwarmOptions {
 // baselines, writes DIR/report.html and DIR/report.json. Exit 1 if any agent failed.
 int run_swarm_command(const SwarmOptions& options);
 
-// init --task digits FILE: writes a commented config. Never overwrites.
+// init --task digits|cifar10 FILE: writes a commented config. Never overwrites.
 int run_init_command(const std::string& task, const std::string& path);
 
 struct TopologyOptions {

@@ -2,35 +2,38 @@
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 #include <set>
 #include <stdexcept>
 
+#include "agent/dataset_file.h"
 #include "kernels/check.h"
 
 namespace starling {
 namespace {
 
-std::string shape_text(const std::vector<int64_t>& shape) {
-  std::string text;
-  for (const int64_t size : shape) text += (text.empty() ? "" : "x") + std::to_string(size);
-  return text;
-}
-
 // Generated digits have one size; a model made for other images cannot learn from them.
 void check_generated_fits(const ModelConfig& model) {
   if (model.input == std::vector<int64_t>{1, 28, 28} && model.classes >= 10) return;
-  throw std::runtime_error("generated digits are 1x28x28 in 10 classes, but swarm.model.input is " +
+  throw std::runtime_error("generated digits are [1, 28, 28] in 10 classes, but swarm.model.input is " +
                            shape_text(model.input) + " with " + std::to_string(model.classes) +
-                           " classes; change the model, or name a folder with IDX files in agent.data.path");
+                           " classes; change the model, or name a folder with data in agent.data.path");
+}
+
+// The files say what format they have. With neither, the reader of IDX says what is missing.
+Dataset load_folder(const std::string& folder, DataPart part, const ModelConfig& model) {
+  if (!has_cifar(folder, part)) return load_idx(folder, part, model);
+  if (has_idx(folder, part)) {
+    refuse_file(folder, "holds both IDX and CIFAR-10 files", "put one data set into a folder");
+  }
+  return load_cifar(folder, part, model);
 }
 
 Dataset load_train(const DataConfig& config, const ModelConfig& model, uint64_t rng_seed) {
   if (config.path.empty()) {
-    throw std::runtime_error("no training data is named; set agent.data.path to a folder with IDX files, "
-                             "or to `generated`");
+    throw std::runtime_error("no training data is named; set agent.data.path to a folder with IDX or CIFAR-10 "
+                             "files, or to `generated`");
   }
-  if (config.path != "generated") return load_idx(config.path, "train", model);
+  if (config.path != "generated") return load_folder(config.path, DataPart::kTrain, model);
   check_generated_fits(model);
   return draw_digits(kGeneratedTrainCount, rng_seed, 0);
 }
@@ -41,13 +44,11 @@ Dataset load_test(const DataConfig& config, const ModelConfig& model, uint64_t r
     check_generated_fits(model);
     return draw_digits(kGeneratedTestCount, rng_seed, 1);
   }
-  const std::filesystem::path dir(folder);
   // An agent need not own test data: then it trains and leaves the measuring to others.
-  if (config.test_path.empty() && !std::filesystem::exists(dir / "t10k-images-idx3-ubyte") &&
-      !std::filesystem::exists(dir / "t10k-labels-idx1-ubyte")) {
+  if (config.test_path.empty() && !has_idx(folder, DataPart::kTest) && !has_cifar(folder, DataPart::kTest)) {
     return Dataset{.shape = model.input};
   }
-  return load_idx(folder, "t10k", model);
+  return load_folder(folder, DataPart::kTest, model);
 }
 
 }  // namespace

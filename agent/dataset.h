@@ -1,5 +1,5 @@
-// Labelled images: read from IDX files (the MNIST family) or drawn by the program itself, and divided among
-// agents.
+// Labelled images: read from IDX files (the MNIST family) or CIFAR-10's binary files, or drawn by the program
+// itself, and divided among agents.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct Dataset {
 
 struct DatasetPair {
   Dataset train;                  // this agent's shard
-  Dataset test;  // never divided; empty when the folder holds no t10k files and test_path is empty
+  Dataset test;  // never divided; empty when the folder holds no test files and test_path is empty
 };
 
 inline constexpr uint32_t kGeneratedTrainCount = 4000;
@@ -35,9 +35,17 @@ inline constexpr uint32_t kGeneratedTestCount = 1000;
 // nothing.
 DatasetPair load_data(const DataConfig& config, const ModelConfig& model, uint64_t rng_seed);
 
-// `stem` is "train" or "t10k": reads FOLDER/STEM-images-idx3-ubyte and FOLDER/STEM-labels-idx1-ubyte.
-// Throws std::runtime_error naming the path, what is wrong and what to do.
-Dataset load_idx(const std::string& folder, const std::string& stem, const ModelConfig& model);
+enum class DataPart { kTrain, kTest };
+
+// Reads FOLDER/STEM-images-idx3-ubyte and FOLDER/STEM-labels-idx1-ubyte; STEM is train or t10k. has_idx: whether
+// either is there. Throws std::runtime_error naming the path, what is wrong and what to do.
+bool has_idx(const std::string& folder, DataPart part);
+Dataset load_idx(const std::string& folder, DataPart part, const ModelConfig& model);
+
+// Reads those of FOLDER/data_batch_1.bin to _5.bin that are there, in this order, or FOLDER/test_batch.bin.
+// has_cifar: whether there is any. Throws as load_idx.
+bool has_cifar(const std::string& folder, DataPart part);
+Dataset load_cifar(const std::string& folder, DataPart part, const ModelConfig& model);
 
 // Handwriting-like digits, 28x28, as many of each. The same count, rng seed and stream give the same bytes
 // everywhere.

@@ -1,15 +1,12 @@
 // IDX, the format of the MNIST family: {0, 0, type 8 = unsigned byte, number of dimensions}, one big-endian
 // u32 per dimension, then the bytes. Nothing in the file is trusted before it is compared with the file's
 // size.
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <limits>
-#include <stdexcept>
 
 #include "agent/dataset.h"
+#include "agent/dataset_file.h"
 
 namespace starling {
 namespace {
@@ -19,42 +16,21 @@ struct IdxArray {
   std::vector<uint8_t> bytes;
 };
 
-[[noreturn]] void fail(const std::string& path, const std::string& what, const std::string& remedy) {
-  throw std::runtime_error(path + ": " + what + "; " + remedy);
-}
-
 uint32_t read_big_endian(const uint8_t* at) {
   return uint32_t{at[0]} << 24 | uint32_t{at[1]} << 16 | uint32_t{at[2]} << 8 | at[3];
 }
 
-std::ifstream open_file(const std::string& path, uint64_t* size_bytes) {
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) {
-    if (std::filesystem::exists(path + ".gz", error)) {
-      fail(path, "no such file, but " + path + ".gz is there", "unpack it with gunzip");
-    }
-    fail(path, "no such file", "put the IDX file there, set agent.data.path to the folder that holds it, "
-                               "or to `generated` for digits that the program draws itself");
-  }
-  if (!std::filesystem::is_regular_file(path, error))
-    fail(path, "not a regular file", "put the IDX file there");
-  *size_bytes = std::filesystem::file_size(path, error);
-  if (error) fail(path, error.message(), "check the file's permissions");
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
-    fail(path, std::string("cannot be opened: ") + std::strerror(errno), "check the file's permissions");
-  return file;
-}
+std::string stem_of(DataPart part) { return part == DataPart::kTest ? "t10k" : "train"; }
 
 IdxArray read_idx(const std::string& path, uint8_t dimensions_min, uint8_t dimensions_max) {
   uint64_t size_bytes = 0;
-  std::ifstream file = open_file(path, &size_bytes);
+  std::ifstream file = open_data_file(path, &size_bytes);
   const std::string again = "fetch the file again";
   uint8_t header[4 + 4 * 4] = {};
   if (size_bytes < 4 || !file.read(reinterpret_cast<char*>(header), 4)) {
-    fail(path, "cut short: " + std::to_string(size_bytes) + " bytes, an IDX header has at least 8", again);
+    refuse_file(path, "cut short: " + std::to_string(size_bytes) + " bytes, an IDX header has at least 8", again);
   }
-  if (header[0] == 0x1f && header[1] == 0x8b) fail(path, "compressed with gzip", "unpack it with gunzip");
+  if (header[0] == 0x1f && header[1] == 0x8b) refuse_file(path, "compressed with gzip", "unpack it with gunzip");
   const uint8_t dimensions = header[3];
   if (header[0] != 0 || header[1] != 0 || header[2] != 8 || dimensions < dimensions_min ||
       dimensions > dimensions_max) {
@@ -62,13 +38,13 @@ IdxArray read_idx(const std::string& path, uint8_t dimensions_min, uint8_t dimen
     std::snprintf(found, sizeof found, "0x%08x", read_big_endian(header));
     char wanted[16];
     std::snprintf(wanted, sizeof wanted, "0x%08x", 0x800u + dimensions_min);
-    fail(path, std::string("wrong magic number ") + found + ", expected " + wanted,
-         "check that this is the IDX file its name says");
+    refuse_file(path, std::string("wrong magic number ") + found + ", expected " + wanted,
+                "check that this is the IDX file its name says");
   }
   const uint64_t header_bytes = 4 + 4u * dimensions;
   if (size_bytes < header_bytes || !file.read(reinterpret_cast<char*>(header + 4), 4 * dimensions)) {
-    fail(path, "cut short: " + std::to_string(size_bytes) + " bytes, its header has " +
-                   std::to_string(header_bytes), again);
+    refuse_file(path, "cut short: " + std::to_string(size_bytes) + " bytes, its header has " +
+                          std::to_string(header_bytes), again);
   }
   IdxArray array;
   uint64_t body_bytes = 1;
@@ -81,26 +57,28 @@ IdxArray read_idx(const std::string& path, uint8_t dimensions_min, uint8_t dimen
   }
   if (size_bytes - header_bytes != body_bytes) {
     const bool is_short = size_bytes - header_bytes < body_bytes;
-    fail(path, std::string(is_short ? "cut short" : "too long") + ": its header announces " +
-                   std::to_string(body_bytes) + " bytes of data, the file holds " +
-                   std::to_string(size_bytes - header_bytes), again);
+    refuse_file(path, std::string(is_short ? "cut short" : "too long") + ": its header announces " +
+                          std::to_string(body_bytes) + " bytes of data, the file holds " +
+                          std::to_string(size_bytes - header_bytes), again);
   }
   array.bytes.resize(body_bytes);
   if (!file.read(reinterpret_cast<char*>(array.bytes.data()), static_cast<std::streamsize>(body_bytes))) {
-    fail(path, "reading failed", "check the disk");
+    refuse_file(path, "reading failed", "check the disk");
   }
   return array;
 }
 
-std::string shape_text(const std::vector<int64_t>& shape) {
-  std::string text = "[";
-  for (size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
-  return text + "]";
-}
-
 }  // namespace
 
-Dataset load_idx(const std::string& folder, const std::string& stem, const ModelConfig& model) {
+bool has_idx(const std::string& folder, DataPart part) {
+  const std::string stem = stem_of(part);
+  std::error_code error;
+  return std::filesystem::exists(folder + "/" + stem + "-images-idx3-ubyte", error) ||
+         std::filesystem::exists(folder + "/" + stem + "-labels-idx1-ubyte", error);
+}
+
+Dataset load_idx(const std::string& folder, DataPart part, const ModelConfig& model) {
+  const std::string stem = stem_of(part);
   const std::filesystem::path dir(folder);
   const std::string image_path = dir / (stem + "-images-idx3-ubyte");
   const std::string label_path = dir / (stem + "-labels-idx1-ubyte");
@@ -111,22 +89,22 @@ Dataset load_idx(const std::string& folder, const std::string& stem, const Model
   if (images.sizes.size() == 3) data.shape.push_back(1);
   data.shape.insert(data.shape.end(), images.sizes.begin() + 1, images.sizes.end());
   if (data.shape != model.input) {
-    fail(image_path,
-         "its images are " + shape_text(data.shape) + " but the model takes " + shape_text(model.input),
-         "set swarm.model.input to the size of the images, or use other data");
+    refuse_file(image_path,
+                "its images are " + shape_text(data.shape) + " but the model takes " + shape_text(model.input),
+                "set swarm.model.input to the size of the images, or use other data");
   }
   if (images.sizes[0] != labels.bytes.size()) {
-    fail(label_path,
-         std::to_string(labels.bytes.size()) + " labels for the " + std::to_string(images.sizes[0]) +
-             " images of " + image_path,
-         "fetch both files from the same place");
+    refuse_file(label_path,
+                std::to_string(labels.bytes.size()) + " labels for the " + std::to_string(images.sizes[0]) +
+                    " images of " + image_path,
+                "fetch both files from the same place");
   }
-  if (labels.bytes.empty()) fail(image_path, "holds no samples", "use a file that does");
+  if (labels.bytes.empty()) refuse_file(image_path, "holds no samples", "use a file that does");
   for (size_t i = 0; i < labels.bytes.size(); ++i) {
     if (labels.bytes[i] < model.classes) continue;
-    fail(label_path, "label " + std::to_string(labels.bytes[i]) + " of sample " + std::to_string(i) +
-                         " is outside the model's " + std::to_string(model.classes) + " classes",
-         "raise swarm.model.classes or use other data");
+    refuse_file(label_path, "label " + std::to_string(labels.bytes[i]) + " of sample " + std::to_string(i) +
+                                " is outside the model's " + std::to_string(model.classes) + " classes",
+                "raise swarm.model.classes or use other data");
   }
   data.pixels = std::move(images.bytes);
   data.labels = std::move(labels.bytes);

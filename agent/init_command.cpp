@@ -5,23 +5,35 @@
 #include <cstdio>
 #include <cstring>
 #include <stdexcept>
+#include <string>
 
 #include "agent/commands.h"
 
 namespace starling {
 namespace {
 
-constexpr const char* kDigits =
-    R"(# A swarm that learns handwritten digits. The first agent brings this file; the others adopt its
+struct Task {
+  const char* name;
+  const char* what;
+  const char* model;
+  const char* optimizer;
+};
+
+constexpr Task kTasks[] = {
+    {"digits", "handwritten digits", "{kind: cnn, input: [1, 28, 28], classes: 10, channels: 8}",
+     "{kind: sgd, learning_rate: 0.03, momentum: 0.9, warmup: 60}"},
+    {"cifar10", "the photographs of CIFAR-10", "{kind: cnn, input: [3, 32, 32], classes: 10, channels: 16}",
+     "{kind: sgd, learning_rate: 0.02, momentum: 0.9, warmup: 60, schedule: cosine}"},
+};
+
+constexpr const char* kIntro = R"(. The first agent brings this file; the others adopt its
 # `swarm` half from whoever answers, and need only an address and their data. Every key, its meaning, its value:
 #   starling agent --config FILE --print-config
 
 swarm:                                # what all members agree on
-  name: digits
-  rng_seed: 1                         # the first params, and who holds which data, follow from it
-  model: {kind: cnn, input: [1, 28, 28], classes: 10, channels: 8}
-  optimizer: {kind: sgd, learning_rate: 0.03, momentum: 0.9, warmup: 60}
-  batch: 64
+)";
+
+constexpr const char* kRest = R"(  batch: 64
   # Where agents hold different labels, exchange after every step and let the momentum ride along. Where their data are
   # alike, local_steps: 8 and carry: [params] send sixteen times less.
   local_steps: 1
@@ -40,7 +52,8 @@ agent:                                # this machine only
   checkpoint: {every: 30s, keep: 3}
   evaluate_every: 5s
   data:
-    # path: FOLDER                    # or --data: train-*-ubyte and t10k-*-ubyte (IDX, the MNIST family), or: generated
+    # path: FOLDER                    # or --data: with IDX files (the MNIST family) or CIFAR-10's binary files; for
+                                      #   digits also: generated
     sharding: all                     # all: this machine's data are its own
     # sharding: labels                # or all machines have the same folder, and each takes its part:
     # shard: 1/4                      #   here the first of four
@@ -53,17 +66,29 @@ and on every further one:
   starling agent --bootstrap HOST:7400 --data FOLDER
 )";
 
+std::string config_for(const std::string& name) {
+  std::string names;
+  for (const Task& task : kTasks) {
+    if (name == task.name) {
+      return std::string("# A swarm that learns ") + task.what + kIntro + "  name: " + name +
+             "\n  rng_seed: 1                         # the first params, and who holds which data, follow from it\n"
+             "  model: " + task.model + "\n  optimizer: " + task.optimizer + "\n" + kRest;
+    }
+    names += (names.empty() ? "" : ", ") + std::string(task.name);
+  }
+  throw std::runtime_error("there is no task '" + name + "', only: " + names);
+}
+
 }  // namespace
 
 int run_init_command(const std::string& task, const std::string& path) {
-  if (task != "digits") throw std::runtime_error("there is no task '" + task + "', only: digits");
+  const std::string text = config_for(task);
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (fd < 0 && errno == EEXIST) {
     throw std::runtime_error(path + " is there already and is not overwritten; choose another name");
   }
   if (fd < 0) throw std::runtime_error("cannot write " + path + ": " + std::strerror(errno) + "; choose another place");
-  const size_t size = std::strlen(kDigits);
-  const bool written = write(fd, kDigits, size) == static_cast<ssize_t>(size);
+  const bool written = write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
   if (close(fd) != 0 || !written) {
     const std::string cause = std::strerror(errno);
     unlink(path.c_str());   // half a config is none

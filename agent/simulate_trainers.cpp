@@ -9,6 +9,7 @@
 #include "agent/simulate_task.h"
 #include "agent/timed_trainer.h"
 #include "agent/torch_trainer.h"
+#include "gossip/rng.h"
 #include "gossip/sim/virtual_network.h"
 #include "kernels/check.h"
 
@@ -16,14 +17,16 @@ namespace starling {
 namespace {
 
 constexpr size_t kTestSamplesMax = 2000;   // every agent's model is judged again and again
+constexpr uint64_t kTestStream = 0x54455354ull;   // "TEST"
 
-// Every n-th sample: IDX files may be sorted by label.
+// Drawn at random, the same for every run: files may be sorted by label, or go through the labels in turn, of which
+// every n-th sample would meet only some.
 Dataset thin_out(const Dataset& data) {
   if (data.count() <= kTestSamplesMax) return data;
-  std::vector<uint32_t> chosen(kTestSamplesMax);
-  for (size_t i = 0; i < chosen.size(); ++i) {
-    chosen[i] = static_cast<uint32_t>(i * data.count() / kTestSamplesMax);
-  }
+  std::vector<uint32_t> chosen(data.count());
+  std::iota(chosen.begin(), chosen.end(), 0u);
+  Rng(kTestStream).shuffle(chosen);
+  chosen.resize(kTestSamplesMax);
   return data.select(chosen);
 }
 

@@ -91,8 +91,8 @@ SwarmCommandLines::SwarmCommandLines(const SwarmOptions& options, const Config& 
     return;
   }
   if (data_path_.empty()) {
-    throw std::runtime_error(options.config_path + " names no data; set agent.data.path to a folder with IDX files, "
-                             "or to 'generated'");
+    throw std::runtime_error(options.config_path + " names no data; set agent.data.path to a folder with IDX or "
+                             "CIFAR-10 files, or to 'generated'");
   }
   if (data_path_ == "generated" || fs::is_directory(data_path_)) return;
   // Only the digits have a stand-in of the same shape; for anyone's own data it would be a lie.

@@ -23,9 +23,12 @@ namespace {
 
 constexpr int64_t kEvaluationBatch = 500;
 constexpr uint64_t kStateMagic = 0x3148435254524c53ull;  // "SLRTRCH1"
-// Pixels become (byte / 255 - 0.13) / 0.31: mean 0 and deviation 1 on handwritten digits, near enough on
-// others.
-constexpr double kPixelScale = 1 / (255 * 0.31), kPixelShift = -0.13 / 0.31;
+// A pixel becomes (byte / 255 - mean) / deviation: mean 0 and deviation 1 on handwritten digits, or, in three
+// channels, on photographs; near enough on others. The same on every machine, whatever data it holds.
+struct PixelRange {
+  double mean, deviation;
+};
+constexpr PixelRange kInk{0.13, 0.31}, kPhotograph{0.47, 0.25};
 
 // Before the optimizer's own bytes in save_state().
 struct StateHead {
@@ -42,7 +45,8 @@ struct DeviceData {
   int64_t count = 0;
 
   at::Tensor floats(const at::Tensor& bytes) const {
-    return bytes.to(at::kFloat).mul_(kPixelScale).add_(kPixelShift);
+    const PixelRange range = bytes.size(1) == 3 ? kPhotograph : kInk;
+    return bytes.to(at::kFloat).mul_(1 / (255 * range.deviation)).add_(-range.mean / range.deviation);
   }
 };
 
@@ -116,8 +120,8 @@ class TorchTrainer final : public Trainer {
 
 Dataset require_data(Dataset train, const ModelConfig& model) {
   if (train.count() == 0) {
-    throw std::runtime_error("there are no training samples; set agent.data.path to a folder with IDX files, "
-                             "or to `generated`");
+    throw std::runtime_error("there are no training samples; set agent.data.path to a folder with IDX or CIFAR-10 "
+                             "files, or to `generated`");
   }
   check_fits(train, model, "training");
   return train;

@@ -678,6 +678,7 @@ TEST(Configs, AllLoadAndSayWhatTheyPromise) {
   EXPECT_TRUE(digits.swarm.exchange.carry_momentum);
   EXPECT_EQ(digits.swarm.local_steps, 1u);
   EXPECT_EQ(digits.agent.data.sharding, "labels");
+  EXPECT_EQ(load_config(root + "cifar.yaml", {}).swarm.model.input, (std::vector<int64_t>{3, 32, 32}));
   EXPECT_GE(load_config(root + "wan.yaml", {}).swarm.exchange.deadline_max, 60s);
   EXPECT_EQ(load_config(root + "lan.yaml", {}).swarm.local_steps, 8u);
 }

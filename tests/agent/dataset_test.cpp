@@ -16,19 +16,48 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A folder with a small, sound data set, for one test to damage.
-class IdxFolder {
+// A folder of its own for each test, removed with it.
+class DataFolder {
  public:
-  IdxFolder() {
+  DataFolder() {
     std::string name = (fs::temp_directory_path() / "starling_dataset_XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr) std::abort();
     path_ = name;
+  }
+  ~DataFolder() { fs::remove_all(path_); }
+
+  void write(const std::string& name, const std::vector<uint8_t>& bytes) const {
+    std::ofstream file(path_ / name, std::ios::binary | std::ios::trunc);
+    file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  }
+  std::string path() const { return path_.string(); }
+
+  ModelConfig model;
+
+ private:
+  fs::path path_;
+};
+
+// What `load` says when it refuses; empty if it does not.
+template <typename Load>
+std::string refusal_of(const Load& load) {
+  try {
+    load();
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// With a small, sound data set, for one test to damage.
+class IdxFolder : public DataFolder {
+ public:
+  IdxFolder() {
     model.input = {1, 2, 3};
     model.classes = 4;
     write("train-images-idx3-ubyte", images(5, 2, 3));
     write("train-labels-idx1-ubyte", labels({0, 1, 2, 3, 1}));
   }
-  ~IdxFolder() { fs::remove_all(path_); }
 
   static std::vector<uint8_t> header(std::vector<uint32_t> sizes) {
     std::vector<uint8_t> bytes = {0, 0, 8, static_cast<uint8_t>(sizes.size())};
@@ -47,26 +76,37 @@ class IdxFolder {
     bytes.insert(bytes.end(), values.begin(), values.end());
     return bytes;
   }
-  void write(const std::string& name, const std::vector<uint8_t>& bytes) const {
-    std::ofstream file(path_ / name, std::ios::binary | std::ios::trunc);
-    file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  }
-  std::string path() const { return path_.string(); }
 
-  // What load_idx says when it refuses; empty if it does not.
   std::string refusal() const {
-    try {
-      load_idx(path(), "train", model);
-    } catch (const std::runtime_error& error) {
-      return error.what();
-    }
-    return "";
+    return refusal_of([this] { load_idx(path(), DataPart::kTrain, model); });
+  }
+};
+
+// CIFAR-10's binary files: batches 2 and 5 of three records each, and a test batch of one.
+class CifarFolder : public DataFolder {
+ public:
+  CifarFolder() {
+    model.input = {3, 32, 32};
+    write("data_batch_2.bin", records({9, 0, 3}));
+    write("data_batch_5.bin", records({1, 2, 4}));
+    write("test_batch.bin", records({7}));
   }
 
-  ModelConfig model;
+  // Red pixels are ten times the label, green ones 1 more, blue ones 2; the last of all is 255.
+  static std::vector<uint8_t> records(const std::vector<uint8_t>& labels) {
+    std::vector<uint8_t> bytes;
+    for (const uint8_t label : labels) {
+      bytes.push_back(label);
+      for (int channel = 0; channel < 3; ++channel)
+        bytes.insert(bytes.end(), 1024, static_cast<uint8_t>(10 * label + channel));
+      bytes.back() = 255;
+    }
+    return bytes;
+  }
 
- private:
-  fs::path path_;
+  std::string refusal() const {
+    return refusal_of([this] { load_data({.path = path()}, model, 1); });
+  }
 };
 
 void expect_parts(const std::string& text, const std::vector<std::string>& parts) {
@@ -76,7 +116,7 @@ void expect_parts(const std::string& text, const std::vector<std::string>& parts
 
 TEST(DatasetIdx, ReadsImagesAndLabels) {
   const IdxFolder folder;
-  const Dataset data = load_idx(folder.path(), "train", folder.model);
+  const Dataset data = load_idx(folder.path(), DataPart::kTrain, folder.model);
   EXPECT_EQ(data.shape, (std::vector<int64_t>{1, 2, 3}));
   EXPECT_EQ(data.labels, (std::vector<uint8_t>{0, 1, 2, 3, 1}));
   ASSERT_EQ(data.pixels.size(), 30u);
@@ -90,7 +130,7 @@ TEST(DatasetIdx, ReadsSeveralChannels) {
   bytes.resize(bytes.size() + 60, 9);
   folder.write("train-images-idx3-ubyte", bytes);
   folder.model.input = {2, 2, 3};
-  EXPECT_EQ(load_idx(folder.path(), "train", folder.model).sample_elements(), 12u);
+  EXPECT_EQ(load_idx(folder.path(), DataPart::kTrain, folder.model).sample_elements(), 12u);
 }
 
 TEST(DatasetIdx, AMissingFileIsNamedWithARemedy) {
@@ -156,6 +196,84 @@ TEST(DatasetIdx, FilesThatDoNotBelongTogetherAreRefused) {
   expect_parts(folder.refusal(), {"holds no samples"});
   folder.write("train-images-idx3-ubyte", IdxFolder::images(5, 3, 2));
   expect_parts(folder.refusal(), {"[1, 3, 2]", "[1, 2, 3]", "swarm.model.input"});
+}
+
+TEST(DatasetCifar, ReadsTheBatchesThatAreThereInTheirOrder) {
+  const CifarFolder folder;
+  const DatasetPair data = load_data({.path = folder.path()}, folder.model, 1);
+  EXPECT_EQ(data.train.shape, (std::vector<int64_t>{3, 32, 32}));
+  EXPECT_EQ(data.train.labels, (std::vector<uint8_t>{9, 0, 3, 1, 2, 4}));
+  ASSERT_EQ(data.train.pixels.size(), 6u * 3072);
+  const uint8_t* third = data.train.pixels.data() + 2 * 3072;
+  EXPECT_EQ(third[0], 30);
+  EXPECT_EQ(third[1024], 31);
+  EXPECT_EQ(third[3070], 32);
+  EXPECT_EQ(third[3071], 255);
+  EXPECT_EQ(data.test.labels, (std::vector<uint8_t>{7}));
+  EXPECT_EQ(load_data({.path = folder.path(), .labels = {4}}, folder.model, 1).train.pixels[0], 40);
+}
+
+TEST(DatasetCifar, OnlyWholeRecordsAreTaken) {
+  const CifarFolder folder;
+  std::vector<uint8_t> bytes = CifarFolder::records({1, 2});
+  for (const size_t size : {size_t{1}, size_t{3072}, bytes.size() - 1}) {
+    bytes.resize(size);
+    folder.write("data_batch_2.bin", bytes);
+    expect_parts(folder.refusal(), {"data_batch_2.bin: " + std::to_string(size) + " bytes", "3073", "fetch"});
+    bytes = CifarFolder::records({1, 2});
+  }
+  folder.write("data_batch_2.bin", {});
+  expect_parts(folder.refusal(), {"data_batch_2.bin: holds no samples"});
+  fs::remove(folder.path() + "/data_batch_2.bin");
+  fs::create_directory(folder.path() + "/data_batch_2.bin");
+  expect_parts(folder.refusal(), {"not a regular file"});
+}
+
+// A file that only claims to be large costs nothing: its size is looked at before memory is asked for.
+TEST(DatasetCifar, AnAbsurdSizeIsRefused) {
+  const CifarFolder folder;
+  fs::resize_file(folder.path() + "/data_batch_5.bin", uint64_t{3073} << 30);
+  expect_parts(folder.refusal(), {"data_batch_5.bin", "more than 60000 records"});
+}
+
+TEST(DatasetCifar, LabelsOutsideTheTenOrTheModelAreRefused) {
+  CifarFolder folder;
+  folder.write("data_batch_5.bin", CifarFolder::records({9, 10}));
+  folder.model.classes = 100;
+  expect_parts(folder.refusal(), {"data_batch_5.bin: label 10 of record 1", "0 to 9"});
+  folder.model.classes = 9;
+  expect_parts(folder.refusal(), {"data_batch_2.bin: label 9 of record 0", "9 classes", "swarm.model.classes"});
+}
+
+TEST(DatasetCifar, AModelForOtherImagesIsToldWhatToTake) {
+  CifarFolder folder;
+  folder.model.input = {1, 28, 28};
+  expect_parts(folder.refusal(), {folder.path(), "[1, 28, 28]", "swarm.model.input: [3, 32, 32]"});
+}
+
+TEST(DatasetCifar, TestDataAreOptionalUnlessNamed) {
+  const CifarFolder folder, other;
+  DataConfig config{.path = folder.path(), .test_path = other.path()};
+  other.write("test_batch.bin", CifarFolder::records({5, 6}));
+  EXPECT_EQ(load_data(config, folder.model, 1).test.labels, (std::vector<uint8_t>{5, 6}));
+  fs::remove(other.path() + "/test_batch.bin");
+  EXPECT_THROW(load_data(config, folder.model, 1), std::runtime_error);
+  fs::remove(folder.path() + "/test_batch.bin");
+  config.test_path = "";
+  EXPECT_EQ(load_data(config, folder.model, 1).test.count(), 0u);
+}
+
+TEST(DatasetLoad, AFolderOfTwoFormatsIsAmbiguous) {
+  const IdxFolder folder;
+  folder.write("data_batch_1.bin", CifarFolder::records({1}));
+  const auto load = [&folder] { load_data({.path = folder.path()}, folder.model, 1); };
+  expect_parts(refusal_of(load), {folder.path(), "both IDX and CIFAR-10"});
+}
+
+TEST(DatasetLoad, AFolderOfNoFormatIsToldBoth) {
+  const DataFolder folder;
+  const auto load = [&folder] { load_data({.path = folder.path()}, folder.model, 1); };
+  expect_parts(refusal_of(load), {folder.path(), "train-images-idx3-ubyte", "data_batch_1.bin", "generated"});
 }
 
 TEST(DatasetLoad, TestDataAreOptionalUnlessNamed) {

@@ -2,7 +2,12 @@
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
 #include "agent/dataset.h"
+#include "agent/model_plan.h"
 #include "agent/simulate_baselines.h"
 #include "agent/simulate_report.h"
 #include "gossip/sim/virtual_network.h"
@@ -70,6 +75,29 @@ TEST(SimulateTrainers, ShardsAreThoseOfASwarm) {
     samples += trainer->data_size();
   }
   EXPECT_EQ(task->make_for_all(config.swarm, clock, {})->data_size(), samples);
+}
+
+// All pixels are alike, so that any model gives one answer: right for half of the samples, whichever it is. Every
+// second sample would be of one label.
+TEST(SimulateTrainers, AModelIsJudgedOnAllLabels) {
+  std::string folder = (std::filesystem::temp_directory_path() / "starling-judge-XXXXXX").string();
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const std::string count("\0\0\x0f\xa0", 4), side("\0\0\0\1", 4);   // 4000 samples of one pixel
+  std::string labels;
+  for (int i = 0; i < 4000; ++i) labels += static_cast<char>(i % 2);
+  for (const std::string stem : {"/train", "/t10k"}) {
+    std::ofstream(folder + stem + "-images-idx3-ubyte") << std::string("\0\0\x08\3", 4) + count + side + side
+                                                        << std::string(4000, '\x7f');
+    std::ofstream(folder + stem + "-labels-idx1-ubyte") << std::string("\0\0\x08\1", 4) + count << labels;
+  }
+  Config config = small_config();
+  config.swarm.model.input = {1, 1, 1};
+  config.swarm.model.classes = 2;
+  config.agent.data.path = folder;
+  const auto task = make_torch_task(config, 1);
+  const SimScore score = task->score(draw_genesis(plan_model(config.swarm.model), 1), {0});
+  EXPECT_NEAR(score.accuracy.value(), 0.5, 0.05);
+  std::filesystem::remove_all(folder);
 }
 
 TEST(SimulateTrainers, AnEmptyShardIsSaidWithItsRemedy) {

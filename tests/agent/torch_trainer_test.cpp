@@ -135,6 +135,26 @@ TEST(TorchTrainer, AdamWLearnsToo) {
 }
 
 // The buffers stay where they are, and what lies between two tensors stays zero, whatever happens in between.
+// A linear model's weights move with its inputs. Grey of the mean brightness, of ink or of photographs, is zero.
+TEST(TorchTrainer, PixelsAreCenteredForInkAndForPhotographs) {
+  for (const auto& [channels, grey] : {std::pair<int64_t, uint8_t>{1, 33}, {3, 120}}) {
+    SwarmConfig swarm = small_swarm("mlp");
+    swarm.model.hidden = {};
+    swarm.model.input = {channels, 2, 2};
+    swarm.optimizer.momentum = 0;
+    AgentConfig agent;
+    agent.device = "cpu";
+    std::binary_semaphore idle{0};
+    const Dataset data{.shape = swarm.model.input, .pixels = std::vector<uint8_t>(channels * 4, grey), .labels = {0}};
+    const auto trainer = make_torch_trainer(swarm, agent, data, data, [&] { idle.release(); });
+    const std::vector<float> before = Bench::values(trainer->params());
+    trainer->start_steps(1, 1);
+    idle.acquire();
+    const std::vector<float> after = Bench::values(trainer->params());
+    for (int64_t i = 0; i < 10 * channels * 4; ++i) EXPECT_NEAR(after[i], before[i], 0.01) << channels;
+  }
+}
+
 TEST(TorchTrainer, TheViewsStayInPlace) {
   for (const char* optimizer : {"sgd", "adamw"}) {
     SwarmConfig swarm = small_swarm("cnn", optimizer);

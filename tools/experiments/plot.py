@@ -94,7 +94,8 @@ def loss_chart():
     series = {}
     for row in tables("s3_rps")[0]:
         series.setdefault(f"sharing {row['shared']}", []).append((row["lost"], number(row["test loss"])))
-    return chart("RPS: 16 agents, lost blocks", "blocks lost", "test loss", series)
+    least = min(loss for points in series.values() for _, loss in points)
+    return chart("RPS: 16 agents, lost blocks", "blocks lost", "test loss", series, y_low=math.floor(10 * least) / 10)
 
 
 def main():

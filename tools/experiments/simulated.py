@@ -1,6 +1,8 @@
 """Helpers for experiments on virtual time: `starling simulate`, whose results do not depend on the machine's load."""
+import concurrent.futures
 import csv
 import json
+import os
 import pathlib
 import subprocess
 import tempfile
@@ -9,6 +11,8 @@ from lib import STARLING
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 DIGITS = ROOT / "build" / "data" / "digits"
+CIFAR = os.environ.get("STARLING_CIFAR", "")   # the folder of CIFAR-10's binary files
+CIFAR_RECORD = 1 + 3 * 32 * 32
 
 
 def simulate(config, agents, flags=(), **settings):
@@ -38,12 +42,22 @@ def late_loss(rows, series, samples):
     return sum(losses) / len(losses)
 
 
-def data():
-    """Real handwritten digits where they are, else drawn ones; the tables say which."""
-    return str(DIGITS) if DIGITS.exists() else "generated"
+def two_at_a_time(run, cases):
+    """run(case) of each case, in order: virtual time does not see that the processors are shared."""
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        return list(pool.map(run, cases))
 
 
-def data_name():
+def data(cifar=""):
+    """Photographs where they are asked for, else real handwritten digits where they are, else drawn ones; the tables
+    say which."""
+    return cifar or (str(DIGITS) if DIGITS.exists() else "generated")
+
+
+def data_name(cifar=""):
+    if cifar:
+        size = sum(path.stat().st_size for path in pathlib.Path(cifar).glob("data_batch_?.bin"))
+        return f"{size // CIFAR_RECORD:,} photographs (CIFAR-10)"
     return "5,000 handwritten digits (MNIST)" if DIGITS.exists() else "digits drawn by the program"
 
 
