@@ -226,6 +226,7 @@ void Group::set_block_states(std::vector<BlockState> states) {
   STARLING_CHECK(states.size() == impl_->layout.blocks.size());
   impl_->states = std::move(states);
 }
+BlockTally Group::block_tally() const { return impl_->tally; }
 const GroupCounters& Group::counters() const { return impl_->counters; }
 Duration Group::usual_duration() const { return std::max(impl_->deadlines[0].usual(), impl_->deadlines[1].usual()); }
 uint64_t Group::round() const { return impl_->round ? impl_->round->number : 0; }

@@ -35,17 +35,8 @@ struct GroupOptions {
   uint64_t rng_seed = 0;            //   (rng_seed, round, sender, receiver, block, phase): the same for every algorithm
 };
 
-// Why a block that was due did not count, once per block and phase.
 struct GroupCounters {
-  uint64_t rounds = 0, rounds_whole = 0;        // whole: every block of both phases was there in time
-  uint64_t blocks_due = 0, blocks_counted = 0;  // of other members, both phases
-  uint64_t lost_late = 0;                       // came after the deadline, before the next round
-  uint64_t lost_missing = 0;                    // never came: disconnect, full queue; known when the next round begins
-  uint64_t lost_dead = 0;                       // never came, and its sender left the group in that round
-  uint64_t lost_refused = 0;                    // wrong size or not finite
-  uint64_t lost_injected = 0;
-  uint64_t late_counted = 0;                    // late ones that counted in the next round
-  uint64_t messages_ignored = 0;                // wrong round, group, block, twice, or not a member
+  uint64_t rounds = 0, rounds_whole = 0;   // whole: every block of both phases was there in time
 };
 
 class Group final : public Exchange {
@@ -64,6 +55,7 @@ class Group final : public Exchange {
   void forget(const PeerId& peer) override;
   std::vector<PairDelta> take_decided() override;
   std::vector<ExchangeReport> take_reports() override;
+  BlockTally block_tally() const override;    // of both phases
   bool idle() const override;
   const std::vector<BlockState>& block_states() const override;
   void set_block_states(std::vector<BlockState> states) override;

@@ -108,11 +108,11 @@ void Group::Impl::receive_contribution(size_t rank, const RoundBlock& block, con
   Contribution& contribution = owned.from[rank];
   if (round->links[rank].waited_for) --owned.waits_for;
   if (injected_loss(round->roster.members[rank], block)) {
-    settle(&contribution.fate, Fate::kInjected);
+    settle(contribution, Fate::kInjected);
   } else if (payload.size != payload_bytes[block.index]) {
-    settle(&contribution.fate, Fate::kRefused);
+    settle(contribution, Fate::kRefused);
   } else if (owned.started) {
-    settle(&contribution.fate, Fate::kLate);
+    settle(contribution, Fate::kLate);
     late[{round->roster.members[rank], block.index}] = {block.round, block.mass, payload};
   } else {
     contribution = {Fate::kHere, block.mass, payload};
@@ -124,11 +124,11 @@ void Group::Impl::receive_average(size_t rank, const RoundBlock& block, const Sh
   Average& average = round->averages[block.index];
   const bool in_time = !round->ended && !round->second_over;
   if (injected_loss(round->roster.members[rank], block)) {
-    settle(&average.fate, Fate::kInjected);
+    settle(average, Fate::kInjected);
   } else if (payload.size != payload_bytes[block.index]) {
-    settle(&average.fate, Fate::kRefused);
+    settle(average, Fate::kRefused);
   } else if (!in_time) {
-    settle(&average.fate, Fate::kLate);
+    settle(average, Fate::kLate);
   } else {
     average.fate = Fate::kHere;
     average.payload = payload;

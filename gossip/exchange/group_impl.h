@@ -22,7 +22,7 @@ struct Group::Impl {
   static constexpr int kCreditRepeats = 8;            // per deadline, while blocks are missing
 
   // What became of a block that is due. Final from kCounted on.
-  enum class Fate : uint8_t { kMissing, kHere, kCounted, kLate, kRefused, kInjected, kDead };
+  enum class Fate : uint8_t { kMissing, kHere, kCounted, kOld, kLate, kRefused, kInjected, kDead };
 
   // A list of members as this agent sees it.
   struct Roster {
@@ -121,10 +121,13 @@ struct Group::Impl {
   void pass_first();
   void pass_second();
   TimePoint next_deadline() const;
-  void ignore() { ++counters.messages_ignored; }
+  void ignore() { ++tally.ignored_messages; }
 
   // group_end.cpp
+  uint64_t& count_of(Fate fate);
   void settle(Fate* fate, Fate value);
+  void settle(Contribution& contribution, Fate value) { settle(&contribution.fate, value); }
+  void settle(Average& average, Fate value);
   void forget(const PeerId& peer);
   void stop_waiting(size_t rank);
   void stop_waiting_for_those_ahead();
@@ -184,6 +187,7 @@ struct Group::Impl {
   std::vector<ExchangeReport> reports;
   std::vector<BlockState> states;
   GroupCounters counters;
+  BlockTally tally;
   std::shared_ptr<int> alive = std::make_shared<int>(0);   // completions of a destroyed Group do nothing
 };
 

@@ -23,13 +23,13 @@ TEST_P(GroupUnderLoss, RoundsGoOnNobodyWaitsForEverAndSpreadShrinks) {
   const double before = swarm.spread();
   swarm.run_freely(seconds(20));
   for (auto& [id, agent] : swarm.agents) {
-    const GroupCounters& counters = agent->exchange->counters();
-    EXPECT_GT(counters.rounds, 80u);   // 30 ms + at most 200 ms each
-    expect_adds_up(counters);
+    const BlockTally tally = agent->exchange->block_tally();
+    EXPECT_GT(agent->exchange->counters().rounds, 80u);   // 30 ms + at most 200 ms each
+    expect_adds_up(tally);
     // About 73 % arrive at all, some of these when everybody has gone on.
-    EXPECT_GT(static_cast<double>(counters.blocks_counted), 0.4 * static_cast<double>(counters.blocks_due));
-    EXPECT_GT(counters.lost_missing, 0u);
-    EXPECT_GT(counters.messages_ignored, 0u);   // the doubled ones
+    EXPECT_GT(static_cast<double>(tally.counted), 0.4 * static_cast<double>(tally.due));
+    EXPECT_GT(tally.missing, 0u);
+    EXPECT_GT(tally.ignored_messages, 0u);   // the doubled ones
   }
   EXPECT_LE(swarm.longest, milliseconds(200));
   EXPECT_LT(swarm.spread(), before / 100);
@@ -82,9 +82,9 @@ TEST(GroupFaults, MembersThatDieInARoundAreNotWaitedFor) {
     swarm.at(tag).apply();
     EXPECT_EQ(swarm.at(tag).reports.at(0).outcome, ExchangeOutcome::kFailed);
     EXPECT_EQ(swarm.at(tag).reports.at(0).duration, milliseconds(50));
-    const GroupCounters& counters = swarm.at(tag).exchange->counters();
-    EXPECT_EQ(counters.lost_dead, 3u * 4 + 12);
-    EXPECT_EQ(counters.blocks_due, counters.lost_dead);
+    const BlockTally tally = swarm.at(tag).exchange->block_tally();
+    EXPECT_EQ(tally.dead, 3u * 4 + 12);
+    EXPECT_EQ(tally.due, tally.dead);
     EXPECT_TRUE(swarm.at(tag).exchange->idle());
   }
 }
@@ -129,7 +129,7 @@ TEST(GroupFaults, AJoinerChangesTheListMidRun) {
   std::set<uint64_t> rounds;
   for (auto& [id, agent] : swarm.agents) {
     rounds.insert(agent->exchange->round());
-    expect_adds_up(agent->exchange->counters());
+    expect_adds_up(agent->exchange->block_tally());
     EXPECT_GT(agent->exchange->counters().rounds_whole, 10u);
   }
   EXPECT_GT(*rounds.begin(), round_before);   // the joiner counts with the others

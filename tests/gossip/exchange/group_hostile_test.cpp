@@ -15,7 +15,7 @@ struct Victim {
     EXPECT_TRUE(agent.boundary());
     id = group_id(agent.group());
   }
-  uint64_t ignored() const { return agent.exchange->counters().messages_ignored; }
+  uint64_t ignored() const { return agent.exchange->block_tally().ignored_messages; }
   void send(const RoundBlock& block, uint8_t from = 2, size_t bytes = 16) {
     swarm.deliver({test_peer(from), agent.id, 1, block, shared_copy(std::vector<std::byte>(bytes))});
   }
@@ -76,15 +76,15 @@ TEST(GroupHostile, BadPayloadsDoNotCount) {
   const RoundBlock average{.group = victim.id, .round = 1, .phase = 1, .index = 1, .counted = 0b11};
   victim.send(contribution, 2, 15);
   victim.send(average, 2, 0);
-  EXPECT_EQ(victim.agent.exchange->counters().lost_refused, 2u);
+  EXPECT_EQ(victim.agent.exchange->block_tally().refused, 2u);
   std::vector<std::byte> infinite(16, std::byte{0xFF});
   for (RoundBlock block : {contribution, average}) {
     block.index += 3;
     victim.swarm.deliver({test_peer(2), victim.agent.id, 1, block, shared_copy(infinite)});
   }
-  EXPECT_EQ(victim.agent.exchange->counters().lost_refused, 3u);   // the other one is judged with its block
+  EXPECT_EQ(victim.agent.exchange->block_tally().refused, 3u);   // the other one is judged with its block
   victim.swarm.run_for(std::chrono::seconds(2));
-  EXPECT_EQ(victim.agent.exchange->counters().lost_refused, 4u);
+  EXPECT_EQ(victim.agent.exchange->block_tally().refused, 4u);
   EXPECT_EQ(victim.ignored(), 0u);
   victim.agent.apply();
   for (float x : victim.agent.params) EXPECT_EQ(x, 0);
@@ -164,9 +164,9 @@ TEST_P(GroupFuzzed, NothingCrashesAndMemoryIsBounded) {
   }
   for (float x : victim.params) ASSERT_EQ(x, 0);   // all that passed was zero
   EXPECT_GT(victim.exchange->counters().rounds, 30u);
-  EXPECT_GT(victim.exchange->counters().lost_refused, 20u);
-  EXPECT_GT(victim.exchange->counters().messages_ignored, 1000u);
-  expect_adds_up(victim.exchange->counters());
+  EXPECT_GT(victim.exchange->block_tally().refused, 20u);
+  EXPECT_GT(victim.exchange->block_tally().ignored_messages, 1000u);
+  expect_adds_up(victim.exchange->block_tally());
 
   // And it left the agent able to work.
   swarm.at(4).paused = false;
