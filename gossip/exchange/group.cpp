@@ -175,9 +175,36 @@ void Group::Impl::give_contributions() {
 
 void Group::Impl::tick() {
   const TimePoint now = clock.now();
-  if (round && round->open && !round->first_over && round->first_at <= now) pass_first();
+  const bool first_due = round && round->open && !round->first_over && round->first_at <= now;
+  if (first_due && !round->time_given && ahead_of_most()) {
+    give_time();
+  } else if (first_due) {
+    pass_first();
+  }
   if (round && round->open && !round->second_over && round->second_at <= now) pass_second();
   if (round && round->open && round->credit_repeat_at <= now) repeat_credits();
+}
+
+// Most members were seen before, and not in this round yet.
+bool Group::Impl::ahead_of_most() const {
+  const uint64_t median = median_round(round->roster, round->number);
+  return median > 0 && median < round->number;
+}
+
+// Where rounds end by the deadline, whoever is ahead of the others stays so: all of theirs is late here, round after
+// round, though the links would do. So it waits for them once more as long.
+void Group::Impl::give_time() {
+  const Duration more = round->first_at - round->begun_at;
+  round->time_given = true;
+  round->first_at += more;
+  round->second_at += more;
+}
+
+void Group::Impl::take_back_time() {
+  const Duration rest = round->first_at - clock.now();
+  if (!round->time_given || round->first_over || rest <= Duration::zero() || ahead_of_most()) return;
+  round->first_at -= rest;
+  round->second_at -= rest;
 }
 
 void Group::Impl::pass_first() {

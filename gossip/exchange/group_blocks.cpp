@@ -35,6 +35,7 @@ void Group::Impl::on_block(const PeerId& from, const RoundBlock& block, const Sh
   if (!rank) return ignore();
   note_round(from, block);
   if (block.round > round->number) stop_waiting_for_those_ahead();
+  take_back_time();
   if (block.round == round->number) return receive(*rank, block, payload, clock.now() - round->begun_at);
   if (block.round + 1 == round->number) return receive_previous(*rank, block, payload);
   const bool held = block.round == round->number + 1 && hold_early(round->roster, *rank, block, payload);

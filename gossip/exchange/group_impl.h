@@ -68,6 +68,7 @@ struct Group::Impl {
     uint32_t window = 0;
     bool open = true;
     bool first_over = false, second_over = false;   // the deadlines
+    bool time_given = false;       // the first was put off for those behind
     bool ended = false;            // this agent's own exchange
     std::vector<Link> links;       // by rank
     std::vector<Owned> owned;
@@ -118,6 +119,9 @@ struct Group::Impl {
   void open_round(Roster roster, uint64_t number);
   void give_contributions();
   void tick();
+  bool ahead_of_most() const;
+  void give_time();
+  void take_back_time();
   void pass_first();
   void pass_second();
   TimePoint next_deadline() const;
