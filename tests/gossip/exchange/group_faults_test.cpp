@@ -177,10 +177,11 @@ TEST(GroupFaults, AFastMemberStaysWithTheGroup) {
   EXPECT_LE(swarm.at(1).exchange->round(), swarm.at(2).exchange->round() + 1);
 }
 
-// Delays of 10 to 50 ms against a deadline that two fifths of them miss: all rounds end by it. Three of seven begin most
-// of a round before the others. All the same they are in step soon, and no more is missed than the links are late.
+// Delays of 10 to 50 ms against a deadline that two fifths of them miss: all rounds end by it. Three of seven begin
+// most of a round before the others. All the same they are in step soon; no more is missed than the links are late.
 TEST(GroupFaults, WhereRoundsEndByTheDeadlineThoseAheadWaitForMost) {
-  GroupSwarm swarm(7, {.deadline_min = milliseconds(34), .deadline_max = milliseconds(34), .compute = milliseconds(20)});
+  constexpr Duration kDeadline = milliseconds(34);
+  GroupSwarm swarm(7, {.deadline_min = kDeadline, .deadline_max = kDeadline, .compute = milliseconds(20)});
   swarm.network.options = {.control_min = milliseconds(10), .control_max = milliseconds(50)};
   for (uint8_t tag = 1; tag <= 7; ++tag) {
     swarm.at(tag).next_boundary = swarm.clock.now() + milliseconds(tag <= 3 ? 0 : 75);
@@ -197,7 +198,7 @@ TEST(GroupFaults, WhereRoundsEndByTheDeadlineThoseAheadWaitForMost) {
   EXPECT_GT(after.due - before.due, 3'000u);
   EXPECT_NEAR(static_cast<double>(after.counted - before.counted) / static_cast<double>(after.due - before.due), 0.6,
               0.03);
-  EXPECT_LE(swarm.longest, milliseconds(3 * 34));
+  EXPECT_LE(swarm.longest, 3 * kDeadline);
 }
 
 TEST(GroupFaults, DeadlinesFollowASlowerNetwork) {
