@@ -44,9 +44,13 @@ std::optional<size_t> Group::Impl::Roster::rank_of_other(const PeerId& peer) con
   return static_cast<size_t>(at - members.begin());
 }
 
-std::vector<uint32_t> Group::Impl::Roster::blocks_of(size_t rank, size_t block_count) const {
+uint32_t Group::Impl::Roster::first_block(size_t rank, uint64_t round) const {
+  return static_cast<uint32_t>((rank + count() - round / kTenure % count()) % count());
+}
+
+std::vector<uint32_t> Group::Impl::Roster::blocks_of(size_t rank, size_t block_count, uint64_t round) const {
   std::vector<uint32_t> indices;
-  for (size_t i = rank; i < block_count; i += count()) indices.push_back(static_cast<uint32_t>(i));
+  for (size_t i = first_block(rank, round); i < block_count; i += count()) indices.push_back(static_cast<uint32_t>(i));
   return indices;
 }
 
@@ -135,12 +139,12 @@ void Group::Impl::open_round(Roster roster, uint64_t number) {
   r.begun_at = clock.now();
   r.first_at = r.begun_at + deadlines[0].current();
   r.second_at = r.first_at + deadlines[1].current();
-  const std::vector<uint32_t> own_blocks = roster.blocks_of(roster.self, block_count);
+  const std::vector<uint32_t> own_blocks = roster.blocks_of(roster.self, block_count, number);
   bool credits_needed = false;
   r.links.resize(n);
   for (size_t rank = 0; rank < n; ++rank) {
     if (rank == roster.self) continue;
-    const std::vector<uint32_t> their_blocks = roster.blocks_of(rank, block_count);
+    const std::vector<uint32_t> their_blocks = roster.blocks_of(rank, block_count, number);
     r.links[rank].in = {InStream(own_blocks, r.window), InStream(their_blocks, r.window)};
     r.links[rank].out = {OutStream(their_blocks, r.window), OutStream(own_blocks, r.window)};
     r.due[0] += own_blocks.size();
@@ -164,7 +168,7 @@ void Group::Impl::give_contributions() {
   for (size_t i = 1; i < n; ++i) {
     const size_t rank = (round->roster.self + i) % n;
     OutStream& out = round->links[rank].out[0];
-    for (uint32_t index : round->roster.blocks_of(rank, layout.blocks.size())) {
+    for (uint32_t index : blocks_of(rank)) {
       out.give(index, round->own->blocks[index]);
     }
     pump(rank, 0);

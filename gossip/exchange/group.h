@@ -1,10 +1,11 @@
 // The group exchange: Robust Parameter Server averaging over unreliable links (Yu et al., ICML 2019; algorithms.md §2).
 //
-//   1 every member sends block k of its snapshot to the block's owner: member number k mod n of the sorted list
+//   1 every member sends block k of its snapshot to the block's owner: number (k + round / 4) mod n of the sorted list
 //   2 the owner averages, weighted by mass, what arrived by its deadline (its own always counts) ...
 //   3 ... and sends the average back to all; a member that misses it keeps its own block
 // Without loss every member ends with the exact mean: this is all-reduce. A block too late for its owner's deadline
-// counts in the owner's next round, if the sender's next block is missing then.
+// counts in the owner's next round, if the sender's next block is missing then and the block is still its own. Owners
+// take turns: what a member that is always late owns is averaged by nobody, and the others' models part there.
 //
 // A round is 2 (n-1) streams of 1/n of the model each way. Frames carry the group (hash of the sorted list) and the
 // round; frames of other groups, or more than one round ahead, are counted and dropped. Rounds agree by the median: who

@@ -54,7 +54,7 @@ void Group::Impl::note_round(const PeerId& from, const RoundBlock& block) {
 // round again says its newer word.
 bool Group::Impl::hold_early(const Roster& roster, size_t rank, const RoundBlock& block, const SharedBytes& payload) {
   const bool contribution = block.phase == 0;
-  if (roster.owner(block.index) != (contribution ? roster.self : rank)) return false;
+  if (roster.owner(block.index, block.round) != (contribution ? roster.self : rank)) return false;
   if (payload.size != payload_bytes[block.index]) return false;
   const uint32_t window = stream_window(largest_payload * (roster.count() - 1));
   if (block.index / roster.count() >= window) return false;   // its ordinal in the stream: not without a credit
@@ -150,7 +150,8 @@ void Group::Impl::receive_previous(size_t rank, const RoundBlock& block, const S
   if (!known || !previous->links[rank].in[block.phase].arrived(block.index)) return ignore();
   deadlines[block.phase].arrived(clock.now() - previous->begun_at);
   bytes_received += payload.size;
-  if (block.phase != 0 || payload.size != payload_bytes[block.index] || injected_loss(from, block)) return ignore();
+  const bool still_owner = round->roster.owner(block.index, round->number) == round->roster.self;
+  if (!still_owner || block.phase != 0 || payload.size != payload_bytes[block.index] || injected_loss(from, block)) return ignore();
   const Owned& owned = owned_block(block.index);
   const Fate fate = owned.from[rank].fate;
   if (owned.started || (fate != Fate::kMissing && fate != Fate::kInjected)) return ignore();

@@ -137,7 +137,7 @@ void Group::Impl::forget(const PeerId& peer) {
   if (!rank || round->links[*rank].dead) return;
   round->links[*rank].dead = true;
   round->links[*rank].out = {};
-  for (uint32_t index : round->roster.blocks_of(*rank, layout.blocks.size())) {
+  for (uint32_t index : blocks_of(*rank)) {
     Average& average = round->averages[index];
     if (average.fate == Fate::kMissing) settle(average, Fate::kDead);
   }
@@ -152,7 +152,7 @@ void Group::Impl::forget(const PeerId& peer) {
 void Group::Impl::stop_waiting(size_t rank) {
   if (!std::exchange(round->links[rank].waited_for, false)) return;
   const auto open = [](Fate fate) { return fate == Fate::kMissing || fate == Fate::kDead; };
-  for (uint32_t index : round->roster.blocks_of(rank, layout.blocks.size())) {
+  for (uint32_t index : blocks_of(rank)) {
     if (open(round->averages[index].fate)) --round->unresolved;
   }
   for (Owned& owned : round->owned) {

@@ -20,6 +20,7 @@ struct Group::Impl {
   static constexpr size_t kReportsMax = 4096;         // kept for a caller that does not fetch them
   static constexpr uint64_t kRoundMax = 1ull << 62;   // no honest count of rounds gets near it, and + 1 cannot wrap
   static constexpr int kCreditRepeats = 8;            // per deadline, while blocks are missing
+  static constexpr uint64_t kTenure = 4;              // long enough for most of what is late to count in the next round
 
   // What became of a block that is due. Final from kCounted on.
   enum class Fate : uint8_t { kMissing, kHere, kCounted, kOld, kLate, kRefused, kInjected, kDead };
@@ -31,9 +32,11 @@ struct Group::Impl {
     size_t self = 0;               // own rank
 
     size_t count() const { return members.size(); }
-    size_t owner(uint32_t index) const { return index % members.size(); }
+    // By turns, each for kTenure rounds: a member that is always late would keep its blocks from all the others for good.
+    size_t owner(uint32_t index, uint64_t round) const { return (index + round / kTenure) % count(); }
     std::optional<size_t> rank_of_other(const PeerId& peer) const;
-    std::vector<uint32_t> blocks_of(size_t rank, size_t block_count) const;
+    uint32_t first_block(size_t rank, uint64_t round) const;   // it owns this one and every count()th after it
+    std::vector<uint32_t> blocks_of(size_t rank, size_t block_count, uint64_t round) const;
   };
 
   struct Link {                    // by phase
@@ -47,7 +50,7 @@ struct Group::Impl {
     double mass = 0;
     SharedBytes payload;           // while kHere and not yet with the worker
   };
-  struct Owned {                   // block number self + n * i, at i
+  struct Owned {                   // the i-th block that this agent owns, at i
     std::vector<Contribution> from;   // by rank; the own one is not used
     size_t waits_for = 0;
     bool started = false;          // is being averaged, or was
@@ -167,6 +170,10 @@ struct Group::Impl {
   void judge(uint32_t index);
   void on_judged(uint32_t index, PairStatus status, const PairStats& stats);
 
+  // In this round.
+  std::vector<uint32_t> blocks_of(size_t rank) const {
+    return round->roster.blocks_of(rank, layout.blocks.size(), round->number);
+  }
   Owned& owned_block(uint32_t index) { return round->owned[index / round->roster.count()]; }
 
   const GroupOptions options;

@@ -15,7 +15,7 @@ void Group::Impl::average_if_complete(Owned& owned) {
 void Group::Impl::start_average(Owned& owned) {
   const Roster& roster = round->roster;
   const auto ordinal = static_cast<size_t>(&owned - round->owned.data());
-  const auto index = static_cast<uint32_t>(ordinal * roster.count() + roster.self);
+  const auto index = static_cast<uint32_t>(ordinal * roster.count()) + roster.first_block(roster.self, round->number);
   owned.started = true;
   auto job = std::make_shared<AverageJob>();
   job->own = round->own;

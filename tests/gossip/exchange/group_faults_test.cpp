@@ -201,6 +201,17 @@ TEST(GroupFaults, WhereRoundsEndByTheDeadlineThoseAheadWaitForMost) {
   EXPECT_LE(swarm.longest, 3 * kDeadline);
 }
 
+// The fourth sends nothing in time: what it owns in a round is averaged by nobody, but never the same for long.
+TEST(GroupFaults, WhoIsNeverHeardKeepsNoBlockFromTheOthers) {
+  GroupSwarm swarm(4, {.deadline_max = milliseconds(50)});
+  swarm.network.drop = [](const Flight& flight) { return flight.from == test_peer(4); };
+  swarm.randomize(9);
+  for (int i = 0; i < 16; ++i) swarm.round();   // each of them owns every block for a while
+  for (uint8_t tag = 2; tag <= 3; ++tag) {
+    for (size_t i = 0; i < 64; ++i) EXPECT_NEAR(swarm.at(tag).params[i], swarm.at(1).params[i], 1e-5) << i;
+  }
+}
+
 TEST(GroupFaults, DeadlinesFollowASlowerNetwork) {
   GroupSwarm swarm(4, {.deadline_min = milliseconds(5), .deadline_max = milliseconds(500)});
   for (int i = 0; i < 10; ++i) swarm.round();
