@@ -150,8 +150,9 @@ void Group::Impl::receive_previous(size_t rank, const RoundBlock& block, const S
   if (!known || !previous->links[rank].in[block.phase].arrived(block.index)) return ignore();
   deadlines[block.phase].arrived(clock.now() - previous->begun_at);
   bytes_received += payload.size;
-  const bool still_owner = round->roster.owner(block.index, round->number) == round->roster.self;
-  if (!still_owner || block.phase != 0 || payload.size != payload_bytes[block.index] || injected_loss(from, block)) return ignore();
+  const bool of_use = block.phase == 0 && round->roster.owner(block.index, round->number) == round->roster.self &&
+                      payload.size == payload_bytes[block.index] && !injected_loss(from, block);
+  if (!of_use) return ignore();
   const Owned& owned = owned_block(block.index);
   const Fate fate = owned.from[rank].fate;
   if (owned.started || (fate != Fate::kMissing && fate != Fate::kInjected)) return ignore();

@@ -32,7 +32,7 @@ struct Group::Impl {
     size_t self = 0;               // own rank
 
     size_t count() const { return members.size(); }
-    // By turns, each for kTenure rounds: a member that is always late would keep its blocks from all the others for good.
+    // By turns, each for kTenure rounds: who is always late would keep its blocks from all the others for good.
     size_t owner(uint32_t index, uint64_t round) const { return (index + round / kTenure) % count(); }
     std::optional<size_t> rank_of_other(const PeerId& peer) const;
     uint32_t first_block(size_t rank, uint64_t round) const;   // it owns this one and every count()th after it

@@ -39,7 +39,8 @@ def measure(run, seed):
         "--every", EVALUATE_EVERY * round_ms / 1000], agent__data__path=data(), swarm__exchange__inject_loss=injected,
         swarm__exchange__deadline_min=f"{shortest}ms", swarm__exchange__deadline_max=f"{longest}ms")
     slow = str(SLOW) if name.startswith("one slow") else None
-    apart = [float(row["distance"]) for row in rows if row["series"] == "mean" and 0.75 * STEPS <= float(row["step"]) < STEPS]
+    apart = [float(row["distance"]) for row in rows
+             if row["series"] == "mean" and 0.75 * STEPS <= float(row["step"]) < STEPS]
     return {"loss": late_loss([row for row in rows if row["agent"] != slow], "swarm", STEPS * 16),
             "apart": sum(apart) / len(apart), **summary["blocks"]}
 
@@ -51,7 +52,8 @@ def describe(run, results, base):
     loss, _ = mean_and_half_range([result["loss"] for result in results])
     worse, noise = mean_and_half_range([100 * (a["loss"] / b["loss"] - 1) for a, b in zip(results, base)])
     return [name, f"{intended} %", percent(total["due"] - total["counted"], total["due"]), percent(due - counted, due),
-            percent(total["averages_due"] - total["averages_counted"], total["averages_due"]), percent(total["old"], due),
+            percent(total["averages_due"] - total["averages_counted"], total["averages_due"]),
+            percent(total["old"], due),
             f"{loss:.4f}", f"{worse:+.1f} % (± {noise:.1f})", f"{total['apart'] / len(results):.2g}"]
 
 
