@@ -41,7 +41,8 @@ def measure(run, seed):
     slow = str(SLOW) if name.startswith("one slow") else None
     apart = [float(row["distance"]) for row in rows
              if row["series"] == "mean" and 0.75 * STEPS <= float(row["step"]) < STEPS]
-    return {"loss": late_loss([row for row in rows if row["agent"] != slow], "swarm", STEPS * 16),
+    return {"loss": late_loss(rows, "mean", STEPS * 16 * AGENTS),
+            "own": late_loss([row for row in rows if row["agent"] != slow], "swarm", STEPS * 16),
             "apart": sum(apart) / len(apart), **summary["blocks"]}
 
 
@@ -54,7 +55,8 @@ def describe(run, results, base):
     return [name, f"{intended} %", percent(total["due"] - total["counted"], total["due"]), percent(due - counted, due),
             percent(total["averages_due"] - total["averages_counted"], total["averages_due"]),
             percent(total["old"], due),
-            f"{loss:.4f}", f"{worse:+.1f} % (± {noise:.1f})", f"{total['apart'] / len(results):.2g}"]
+            f"{loss:.4f}", f"{worse:+.1f} % (± {noise:.1f})", f"{total['own'] / len(results):.3f}",
+            f"{total['apart'] / len(results):.2g}"]
 
 
 def run(repeat=1, quick=False, say=print):
@@ -70,7 +72,8 @@ def run(repeat=1, quick=False, say=print):
     _, noise = mean_and_half_range([result["loss"] for result in results[0]])
     none = sum(result["loss"] for result in results[0]) / len(seeds)
     return (f"{AGENTS} agents, {data_name()}, {STEPS} steps, rng seeds {seeds}. Noise between seeds without loss: "
-            f"± {100 * noise / none:.1f} %. Missed: of the blocks due, those that did not count in their round.\n\n" +
+            f"± {100 * noise / none:.1f} %. Missed: of the blocks due, those that did not count in their round. Own models: those "
+            f"of all agents but the slow one, each just after a step of its own.\n\n" +
             table(["how", "intended", "missed", "contributions", "averages", "last payload counted, of contributions",
-                   "test loss", "against none lost, seed by seed", "models apart (rms)"], rows) +
+                   "test loss", "against none lost, seed by seed", "of own models", "models apart (rms)"], rows) +
             f"\nLate against injected loss, seed by seed, at {against}.\n")
