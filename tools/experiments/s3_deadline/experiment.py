@@ -72,8 +72,8 @@ def run(repeat=1, quick=False, say=print):
     _, noise = mean_and_half_range([result["loss"] for result in results[0]])
     none = sum(result["loss"] for result in results[0]) / len(seeds)
     return (f"{AGENTS} agents, {data_name()}, {STEPS} steps, rng seeds {seeds}. Noise between seeds without loss: "
-            f"± {100 * noise / none:.1f} %. Missed: of the blocks due, those that did not count in their round. Own models: those "
-            f"of all agents but the slow one, each just after a step of its own.\n\n" +
+            f"± {100 * noise / none:.1f} %. Missed: of the blocks due, those that did not count in their round. Own "
+            "models: those of all agents but the slow one, each just after a step of its own.\n\n" +
             table(["how", "intended", "missed", "contributions", "averages", "last payload counted, of contributions",
                    "test loss", "against none lost, seed by seed", "of own models", "models apart (rms)"], rows) +
             f"\nLate against injected loss, seed by seed, at {against}.\n")
