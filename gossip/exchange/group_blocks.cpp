@@ -38,7 +38,7 @@ void Group::Impl::on_block(const PeerId& from, const RoundBlock& block, const Sh
   take_back_time();
   if (block.round == round->number) return receive(*rank, block, payload, clock.now() - round->begun_at);
   if (block.round + 1 == round->number) return receive_previous(*rank, block, payload);
-  const bool held = block.round == round->number + 1 && hold_early(round->roster, *rank, block, payload);
+  const bool held = block.round > round->number && hold_early(round->roster, *rank, block, payload);
   if (!held) ignore();
 }
 
@@ -50,8 +50,9 @@ void Group::Impl::note_round(const PeerId& from, const RoundBlock& block) {
 
 // ---- too early ----
 
-// False: no honest sender would have sent it yet. A newer copy replaces an older one: a fast agent that begins the same
-// round again says its newer word.
+// Of each sender the newest round, however far ahead: a slow member jumps there when it begins, and needs what came.
+// One less is an older frame, much less a member that fell back. A newer copy replaces an older one: a fast agent that
+// begins the same round again says its newer word. False: no honest sender would have sent it yet.
 bool Group::Impl::hold_early(const Roster& roster, size_t rank, const RoundBlock& block, const SharedBytes& payload) {
   const bool contribution = block.phase == 0;
   if (roster.owner(block.index, block.round) != (contribution ? roster.self : rank)) return false;
@@ -60,7 +61,8 @@ bool Group::Impl::hold_early(const Roster& roster, size_t rank, const RoundBlock
   if (block.index / roster.count() >= window) return false;   // its ordinal in the stream: not without a credit
 
   Early& held = early[roster.members[rank]];
-  if (held.group != block.group || held.round < block.round) held = Early{block.group, block.round, {}};
+  const bool fell_back = held.round > block.round + 1;
+  if (held.group != block.group || held.round < block.round || fell_back) held = Early{block.group, block.round, {}};
   if (held.round > block.round) return false;
   return held.blocks.insert_or_assign({block.phase, block.index}, std::pair(block, payload)).second;
 }
@@ -70,7 +72,7 @@ void Group::Impl::take_early() {
     const auto it = early.find(round->roster.members[rank]);
     if (it == early.end()) continue;
     const Early& held = it->second;
-    if (held.group == round->roster.group && held.round == round->number + 1) continue;   // still too early
+    if (held.group == round->roster.group && held.round > round->number) continue;   // still too early
     const Early taken = std::move(it->second);
     early.erase(it);
     if (taken.group != round->roster.group || taken.round != round->number) continue;

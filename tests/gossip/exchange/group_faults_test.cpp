@@ -212,6 +212,30 @@ TEST(GroupFaults, WhoIsNeverHeardKeepsNoBlockFromTheOthers) {
   }
 }
 
+// It begins one round of the others' five, when their averages have been sent already, and takes these.
+TEST(GroupFaults, ASlowMemberTakesTheAveragesOfTheRoundItJumpsTo) {
+  GroupSwarm swarm(5, {.deadline_max = milliseconds(50)});
+  for (uint8_t tag = 1; tag <= 4; ++tag) swarm.at(tag).params.assign(64, 3);
+  swarm.round();
+  for (int i = 0; i < 5; ++i) {
+    for (uint8_t tag = 1; tag <= 4; ++tag) EXPECT_TRUE(swarm.at(tag).boundary());
+    swarm.run_for(milliseconds(250));
+    for (uint8_t tag = 1; tag <= 4; ++tag) swarm.at(tag).apply();
+  }
+  swarm.at(5).params.assign(64, 30);
+  const BlockTally before = swarm.at(5).exchange->block_tally();
+  EXPECT_TRUE(swarm.at(5).boundary());
+  EXPECT_EQ(swarm.at(5).exchange->round(), swarm.at(1).exchange->round());
+  swarm.run_for(milliseconds(250));
+  swarm.at(5).apply();
+  const BlockTally after = swarm.at(5).exchange->block_tally();
+  EXPECT_EQ(after.averages_counted - before.averages_counted, 13u);   // all but the three it owns
+  const float others = swarm.at(1).params[0];
+  const auto taken = std::count_if(swarm.at(5).params.begin(), swarm.at(5).params.end(),
+                                   [&](float x) { return std::abs(x - others) < 1e-4f; });
+  EXPECT_EQ(taken, 13 * 4);
+}
+
 TEST(GroupFaults, DeadlinesFollowASlowerNetwork) {
   GroupSwarm swarm(4, {.deadline_min = milliseconds(5), .deadline_max = milliseconds(500)});
   for (int i = 0; i < 10; ++i) swarm.round();
