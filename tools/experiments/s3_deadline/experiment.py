@@ -15,7 +15,7 @@ agent:
   checkpoint: {every: 60s}
 """
 STEPS, AGENTS, SLOW = 300, 16, 7
-EVALUATE_EVERY = 19   # steps, about
+EVALUATE_EVERY = 20   # steps, about
 INJECTED = ["--latency", "1ms"]
 LATE = ["--latency", "10ms", "--jitter", "40ms"]
 ONE_SLOW = [*LATE, "--speeds", ",".join("20" if a == SLOW else "1" for a in range(AGENTS))]
