@@ -185,7 +185,8 @@ void Group::Impl::tick() {
   } else if (first_due) {
     pass_first();
   }
-  if (round && round->open && !round->second_over && round->second_at <= now) pass_second();
+  const bool first_over = round && round->open && round->first_over;   // perhaps not, where the process stood still
+  if (first_over && !round->second_over && round->second_at <= now) pass_second();
   if (round && round->open && round->credit_repeat_at <= now) repeat_credits();
 }
 
@@ -229,7 +230,7 @@ TimePoint Group::Impl::next_deadline() const {
   if (!round || !round->open) return TimePoint::max();
   TimePoint next = round->credit_repeat_at;
   if (!round->first_over) next = std::min(next, round->first_at);
-  if (!round->second_over) next = std::min(next, round->second_at);
+  if (round->first_over && !round->second_over) next = std::min(next, round->second_at);
   return next;
 }
 

@@ -201,6 +201,26 @@ TEST(GroupFaults, WhereRoundsEndByTheDeadlineThoseAheadWaitForMost) {
   EXPECT_LE(swarm.longest, 3 * kDeadline);
 }
 
+// Its deadlines all pass while it stands still: no round ends before its own blocks are averaged.
+TEST(GroupFaults, WhoStoodStillAheadOfTheOthersAveragesBeforeItEnds) {
+  GroupSwarm swarm(3, {.deadline_max = milliseconds(50)});
+  swarm.round();
+  GroupAgent& agent = swarm.at(1);
+  ASSERT_TRUE(agent.boundary());
+  swarm.network.clear();
+  swarm.clock.set(swarm.clock.now() + seconds(5));
+  agent.exchange->tick();
+  agent.worker.run_completions();
+  EXPECT_TRUE(agent.exchange->under_way());
+  EXPECT_LE(agent.exchange->next_deadline(), swarm.clock.now());
+  agent.exchange->forget(test_peer(2));
+  agent.exchange->forget(test_peer(3));
+  agent.exchange->tick();
+  agent.worker.run_completions();
+  EXPECT_FALSE(agent.exchange->under_way());
+  EXPECT_TRUE(agent.exchange->idle());
+}
+
 // The fourth sends nothing in time: what it owns in a round is averaged by nobody, but never the same for long.
 TEST(GroupFaults, WhoIsNeverHeardKeepsNoBlockFromTheOthers) {
   GroupSwarm swarm(4, {.deadline_max = milliseconds(50)});
