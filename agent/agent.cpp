@@ -508,19 +508,23 @@ void Agent::report_status() {
   const char* phase = now.phase == Phase::kTraining ? "training" : now.phase == Phase::kSettling ? "settling"
                       : now.phase == Phase::kFinished ? "finished" : now.phase == Phase::kSick ? "sick" : "joining";
   const size_t peers = node_.membership().alive().size();
+  const BlockTally blocks = exchange_ ? exchange_->block_tally() : BlockTally{};
   parts_.metrics.write(fmt::format(
       "\"event\":\"status\",\"phase\":\"{}\",\"steps\":{},\"round\":{},\"samples\":{},\"loss\":{},\"accuracy\":{},"
       "\"distance\":{},\"peers\":{},\"learning_rate\":{:.6g},\"steps_per_s\":{:.4g},\"exchanges\":{{\"done\":{},"
-      "\"late\":{},\"failed\":{}}},\"bytes_sent\":{},\"bytes_received\":{}",
+      "\"late\":{},\"failed\":{}}},\"blocks\":{},\"bytes_sent\":{},\"bytes_received\":{}",
       phase, now.steps, now.round, now.samples, number(now.loss), number(now.accuracy), number(now.distance), peers,
-      rounds_->learning_rate(), now.steps_per_s, tally.done, tally.late, tally.failed, traffic.bytes_sent,
-      traffic.bytes_received));
+      rounds_->learning_rate(), now.steps_per_s, tally.done, tally.late, tally.failed, print_blocks_json(blocks),
+      traffic.bytes_sent, traffic.bytes_received));
   if (now.steps == status_steps_ && now.phase == Phase::kTraining) return;
   status_steps_ = now.steps;
-  spdlog::info("round {}: step {}, loss {:.3f}{}, {} peers, exchanges {} done {} late {} failed, {:.1f} MB out{}",
+  const bool in_rounds = swarm_.exchange.kind != ExchangeKind::kPairwise && blocks.due > 0;
+  spdlog::info("round {}: step {}, loss {:.3f}{}, {} peers, exchanges {} done {} late {} failed{}, {:.1f} MB out{}",
                now.round, now.steps, now.loss,
                now.accuracy >= 0 ? fmt::format(", accuracy {:.1f} %", 100 * now.accuracy) : "", peers, tally.done,
-               tally.late, tally.failed, static_cast<double>(traffic.bytes_sent) / 1e6,
+               tally.late, tally.failed,
+               in_rounds ? fmt::format(", {:.1f} % of blocks missed", 100 * blocks.missed_part()) : "",
+               static_cast<double>(traffic.bytes_sent) / 1e6,
                now.distance >= 0 ? fmt::format(", distance {:.2g}", now.distance) : "");
 }
 

@@ -7,7 +7,10 @@
 //   {"t","event":"exchange","peer","name","initiated","outcome":"done|late|failed|busy","ms","blocks","blocks_total",
 //         "bytes_out","bytes_in","distance","scale","steps"}           ("peer" is the hex id of the partner)
 //   {"t","event":"status","phase","steps","round","samples","loss","accuracy","distance","peers","learning_rate",
-//         "steps_per_s","exchanges":{"done","late","failed"},"bytes_sent","bytes_received"}   (about once a second)
+//         "steps_per_s","exchanges":{"done","late","failed"},"blocks":{..},"bytes_sent","bytes_received"}
+//                                                                    (about once a second; "blocks" since the start:
+//         {"due","counted","old","late","missing","dead","refused","injected","averages_due","averages_counted",
+//         "ignored_messages"}, as gossip/exchange/exchange.h says)
 //   {"t","event":"evaluate","steps","accuracy","loss"}
 //   {"t","event":"member","peer","name","change":"joined|suspected|alive|died|left|restarted"}
 //   {"t","event":"checkpoint","steps","file","ms","error"}             ("error" only when it failed)
@@ -21,6 +24,11 @@
 #include <string>
 
 namespace starling {
+
+struct BlockTally;
+
+// The object of "blocks".
+std::string print_blocks_json(const BlockTally& tally);
 
 class MetricsFile {
  public:

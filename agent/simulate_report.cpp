@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "agent/metrics.h"
 #include "agent/report.h"
 #include "agent/simulate_page.h"
 #include "gossip/net/hash.h"
@@ -156,6 +157,7 @@ std::string print_simulation_json(const SimulationReport& report) {
       {"finished", report.swarm.finished},
       {"final", final},
       {"exchanges", {{"done", report.swarm.done}, {"late", report.swarm.late}, {"failed", report.swarm.failed}}},
+      {"blocks", Json::parse(print_blocks_json(report.swarm.blocks))},
       {"events", events},
       {"remarks", report.swarm.remarks}};
   return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -183,6 +185,23 @@ std::string print_simulation_table(const SimulationReport& report) {
                          std::isfinite(last.score.loss) ? print_format("%.5g", last.score.loss).c_str() : "diverged",
                          print_percent(last.score.accuracy).c_str(),
                          last.distance ? print_format("%.3g", *last.distance).c_str() : "-");
+  }
+  return text;
+}
+
+std::string print_blocks_line(const BlockTally& blocks) {
+  std::string due = std::to_string(blocks.due);
+  for (size_t at = due.size(); at > 3; at -= 3) due.insert(at - 3, ",");
+  std::string text = "blocks due " + due;
+  const std::pair<const char*, uint64_t> all[] = {
+      {"counted", blocks.counted}, {"old", blocks.old},   {"late", blocks.late},       {"missing", blocks.missing},
+      {"dead", blocks.dead}, {"refused", blocks.refused}, {"injected", blocks.injected}};
+  const char* before = ": ";
+  for (const auto& [cause, count] : all) {
+    if (count == 0) continue;
+    const double percent = 100 * static_cast<double>(count) / static_cast<double>(blocks.due);
+    text += before + print_format("%.1f %% %s", percent, cause);
+    before = ", ";
   }
   return text;
 }

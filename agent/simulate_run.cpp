@@ -229,6 +229,7 @@ void Run::close(bool ended) {
     outcome_.done += tally.done;
     outcome_.late += tally.late;
     outcome_.failed += tally.failed;
+    if (const Exchange* exchange = swarm_.agent(a).exchange()) outcome_.blocks += exchange->block_tally();
   }
   if (!ended && !options_.duration) {
     outcome_.remarks.push_back(print_format("broken off at %g s: not all agents had finished by then", now_s()));

@@ -9,6 +9,7 @@
 
 #include "agent/commands.h"
 #include "agent/simulate_task.h"
+#include "gossip/exchange/exchange.h"
 
 namespace starling {
 
@@ -35,7 +36,8 @@ struct SwarmOutcome {
   uint64_t digest = 0;
   double virtual_s = 0;
   bool finished = false;            // every agent alive trained to stop_after
-  uint64_t done = 0, late = 0, failed = 0;   // exchanges
+  uint64_t done = 0, late = 0, failed = 0;   // exchanges of the agents alive at the end
+  BlockTally blocks;                         // of their exchanges
 };
 
 // What one step of an agent takes; those who join later included.

@@ -31,6 +31,29 @@ class Company {
   virtual std::vector<Participant> group() = 0;                      // this agent among them, sorted by id
 };
 
+// What became of the blocks that were due from others, each counted once and under one cause, since this agent began.
+// A block is due once its fate is final: group: when the next round begins; neighborhood: when the round's mix is made;
+// pairwise: when the exchange is decided (what failed or was busy decides on no block).
+struct BlockTally {
+  uint64_t due = 0;                // the sum of counted, old, late, missing, dead, refused and injected
+  uint64_t counted = 0;            // mixed, or averaged
+  uint64_t old = 0;                // its sender's last payload counted instead
+  uint64_t late = 0;               // came after the deadline
+  uint64_t missing = 0;            // never came, or after all was over; pairwise: not in time at both ends
+  uint64_t dead = 0;               // never came, and its sender left
+  uint64_t refused = 0;            // of the wrong size, not finite, or left out by the codec
+  uint64_t injected = 0;           // dropped on purpose (inject_loss)
+  uint64_t averages_due = 0;       // group: of those due, the averages that owners send back; the others are
+  uint64_t averages_counted = 0;   //   contributions to this agent's own blocks
+  uint64_t ignored_messages = 0;   // of strangers, of other rounds or exchanges, doubled, or nonsense
+
+  // Of the blocks due, those in whose place nothing counted.
+  double missed_part() const {
+    return due == 0 ? 0 : static_cast<double>(due - counted - old) / static_cast<double>(due);
+  }
+  BlockTally& operator+=(const BlockTally& other);
+};
+
 class Exchange {
  public:
   virtual ~Exchange() = default;
@@ -65,6 +88,8 @@ class Exchange {
   virtual std::vector<PairDelta> take_decided() = 0;
   virtual std::vector<ExchangeReport> take_reports() = 0;
 
+  virtual BlockTally block_tally() const = 0;
+
   // Nobody waits for this agent any more: it may leave.
   virtual bool idle() const = 0;
 
@@ -79,5 +104,20 @@ class Exchange {
   // May begin() be tried again at once when the last one came to nothing? (Another partner may be free.)
   virtual bool retries() const = 0;
 };
+
+inline BlockTally& BlockTally::operator+=(const BlockTally& other) {
+  due += other.due;
+  counted += other.counted;
+  old += other.old;
+  late += other.late;
+  missing += other.missing;
+  dead += other.dead;
+  refused += other.refused;
+  injected += other.injected;
+  averages_due += other.averages_due;
+  averages_counted += other.averages_counted;
+  ignored_messages += other.ignored_messages;
+  return *this;
+}
 
 }  // namespace starling

@@ -44,9 +44,13 @@ std::optional<size_t> Group::Impl::Roster::rank_of_other(const PeerId& peer) con
   return static_cast<size_t>(at - members.begin());
 }
 
-std::vector<uint32_t> Group::Impl::Roster::blocks_of(size_t rank, size_t block_count) const {
+uint32_t Group::Impl::Roster::first_block(size_t rank, uint64_t round) const {
+  return static_cast<uint32_t>((rank + count() - round / kTenure % count()) % count());
+}
+
+std::vector<uint32_t> Group::Impl::Roster::blocks_of(size_t rank, size_t block_count, uint64_t round) const {
   std::vector<uint32_t> indices;
-  for (size_t i = rank; i < block_count; i += count()) indices.push_back(static_cast<uint32_t>(i));
+  for (size_t i = first_block(rank, round); i < block_count; i += count()) indices.push_back(static_cast<uint32_t>(i));
   return indices;
 }
 
@@ -135,12 +139,12 @@ void Group::Impl::open_round(Roster roster, uint64_t number) {
   r.begun_at = clock.now();
   r.first_at = r.begun_at + deadlines[0].current();
   r.second_at = r.first_at + deadlines[1].current();
-  const std::vector<uint32_t> own_blocks = roster.blocks_of(roster.self, block_count);
+  const std::vector<uint32_t> own_blocks = roster.blocks_of(roster.self, block_count, number);
   bool credits_needed = false;
   r.links.resize(n);
   for (size_t rank = 0; rank < n; ++rank) {
     if (rank == roster.self) continue;
-    const std::vector<uint32_t> their_blocks = roster.blocks_of(rank, block_count);
+    const std::vector<uint32_t> their_blocks = roster.blocks_of(rank, block_count, number);
     r.links[rank].in = {InStream(own_blocks, r.window), InStream(their_blocks, r.window)};
     r.links[rank].out = {OutStream(their_blocks, r.window), OutStream(own_blocks, r.window)};
     r.due[0] += own_blocks.size();
@@ -164,7 +168,7 @@ void Group::Impl::give_contributions() {
   for (size_t i = 1; i < n; ++i) {
     const size_t rank = (round->roster.self + i) % n;
     OutStream& out = round->links[rank].out[0];
-    for (uint32_t index : round->roster.blocks_of(rank, layout.blocks.size())) {
+    for (uint32_t index : blocks_of(rank)) {
       out.give(index, round->own->blocks[index]);
     }
     pump(rank, 0);
@@ -175,9 +179,37 @@ void Group::Impl::give_contributions() {
 
 void Group::Impl::tick() {
   const TimePoint now = clock.now();
-  if (round && round->open && !round->first_over && round->first_at <= now) pass_first();
-  if (round && round->open && !round->second_over && round->second_at <= now) pass_second();
+  const bool first_due = round && round->open && !round->first_over && round->first_at <= now;
+  if (first_due && !round->time_given && ahead_of_most()) {
+    give_time();
+  } else if (first_due) {
+    pass_first();
+  }
+  const bool first_over = round && round->open && round->first_over;   // perhaps not, where the process stood still
+  if (first_over && !round->second_over && round->second_at <= now) pass_second();
   if (round && round->open && round->credit_repeat_at <= now) repeat_credits();
+}
+
+// Most members were seen before, and not in this round yet.
+bool Group::Impl::ahead_of_most() const {
+  const uint64_t median = median_round(round->roster, round->number);
+  return median > 0 && median < round->number;
+}
+
+// Where rounds end by the deadline, whoever is ahead of the others stays so: all of theirs is late here, round after
+// round, though the links would do. So it waits for them once more as long.
+void Group::Impl::give_time() {
+  const Duration more = round->first_at - round->begun_at;
+  round->time_given = true;
+  round->first_at += more;
+  round->second_at += more;
+}
+
+void Group::Impl::take_back_time() {
+  const Duration rest = round->first_at - clock.now();
+  if (!round->time_given || round->first_over || rest <= Duration::zero() || ahead_of_most()) return;
+  round->first_at -= rest;
+  round->second_at -= rest;
 }
 
 void Group::Impl::pass_first() {
@@ -198,7 +230,7 @@ TimePoint Group::Impl::next_deadline() const {
   if (!round || !round->open) return TimePoint::max();
   TimePoint next = round->credit_repeat_at;
   if (!round->first_over) next = std::min(next, round->first_at);
-  if (!round->second_over) next = std::min(next, round->second_at);
+  if (round->first_over && !round->second_over) next = std::min(next, round->second_at);
   return next;
 }
 
@@ -226,6 +258,7 @@ void Group::set_block_states(std::vector<BlockState> states) {
   STARLING_CHECK(states.size() == impl_->layout.blocks.size());
   impl_->states = std::move(states);
 }
+BlockTally Group::block_tally() const { return impl_->tally; }
 const GroupCounters& Group::counters() const { return impl_->counters; }
 Duration Group::usual_duration() const { return std::max(impl_->deadlines[0].usual(), impl_->deadlines[1].usual()); }
 uint64_t Group::round() const { return impl_->round ? impl_->round->number : 0; }

@@ -1,15 +1,17 @@
 // The group exchange: Robust Parameter Server averaging over unreliable links (Yu et al., ICML 2019; algorithms.md §2).
 //
-//   1 every member sends block k of its snapshot to the block's owner: member number k mod n of the sorted list
+//   1 every member sends block k of its snapshot to the block's owner: number (k + round / 4) mod n of the sorted list
 //   2 the owner averages, weighted by mass, what arrived by its deadline (its own always counts) ...
 //   3 ... and sends the average back to all; a member that misses it keeps its own block
 // Without loss every member ends with the exact mean: this is all-reduce. A block too late for its owner's deadline
-// counts in the owner's next round, if the sender's next block is missing then.
+// counts in the owner's next round, if the sender's next block is missing then and the block is still its own. Owners
+// take turns: what a member that is always late owns is averaged by nobody, and the others' models part there.
 //
 // A round is 2 (n-1) streams of 1/n of the model each way. Frames carry the group (hash of the sorted list) and the
-// round; frames of other groups, or more than one round ahead, are counted and dropped. Rounds agree by the median: who
-// is behind the median of the members' rounds jumps to it, and who is more than one ahead of all others falls back.
-// Nobody waits for a member that was seen in a later round: it sends nothing more of this one.
+// round; frames of other groups are counted and dropped, those of a round to come are held. Rounds agree by the median:
+// who is behind the median of the members' rounds jumps to it, and who is more than one ahead of all falls back.
+// Nobody waits for a member that was seen in a later round: it sends nothing more of this one. Who is ahead of most
+// puts its first deadline off for them, once a round.
 // Only codecs whose payloads can be averaged (CodecTraits::linear). A state machine, like all exchanges.
 #pragma once
 
@@ -35,17 +37,8 @@ struct GroupOptions {
   uint64_t rng_seed = 0;            //   (rng_seed, round, sender, receiver, block, phase): the same for every algorithm
 };
 
-// Why a block that was due did not count, once per block and phase.
 struct GroupCounters {
-  uint64_t rounds = 0, rounds_whole = 0;        // whole: every block of both phases was there in time
-  uint64_t blocks_due = 0, blocks_counted = 0;  // of other members, both phases
-  uint64_t lost_late = 0;                       // came after the deadline, before the next round
-  uint64_t lost_missing = 0;                    // never came: disconnect, full queue; known when the next round begins
-  uint64_t lost_dead = 0;                       // never came, and its sender left the group in that round
-  uint64_t lost_refused = 0;                    // wrong size or not finite
-  uint64_t lost_injected = 0;
-  uint64_t late_counted = 0;                    // late ones that counted in the next round
-  uint64_t messages_ignored = 0;                // wrong round, group, block, twice, or not a member
+  uint64_t rounds = 0, rounds_whole = 0;   // whole: every block of both phases was there in time
 };
 
 class Group final : public Exchange {
@@ -64,6 +57,7 @@ class Group final : public Exchange {
   void forget(const PeerId& peer) override;
   std::vector<PairDelta> take_decided() override;
   std::vector<ExchangeReport> take_reports() override;
+  BlockTally block_tally() const override;    // of both phases
   bool idle() const override;
   const std::vector<BlockState>& block_states() const override;
   void set_block_states(std::vector<BlockState> states) override;

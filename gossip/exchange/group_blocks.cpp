@@ -35,9 +35,10 @@ void Group::Impl::on_block(const PeerId& from, const RoundBlock& block, const Sh
   if (!rank) return ignore();
   note_round(from, block);
   if (block.round > round->number) stop_waiting_for_those_ahead();
+  take_back_time();
   if (block.round == round->number) return receive(*rank, block, payload, clock.now() - round->begun_at);
   if (block.round + 1 == round->number) return receive_previous(*rank, block, payload);
-  const bool held = block.round == round->number + 1 && hold_early(round->roster, *rank, block, payload);
+  const bool held = block.round > round->number && hold_early(round->roster, *rank, block, payload);
   if (!held) ignore();
 }
 
@@ -49,17 +50,19 @@ void Group::Impl::note_round(const PeerId& from, const RoundBlock& block) {
 
 // ---- too early ----
 
-// False: no honest sender would have sent it yet. A newer copy replaces an older one: a fast agent that begins the same
-// round again says its newer word.
+// Of each sender the newest round, however far ahead: a slow member jumps there when it begins, and needs what came.
+// One less is an older frame, much less a member that fell back. A newer copy replaces an older one: a fast agent that
+// begins the same round again says its newer word. False: no honest sender would have sent it yet.
 bool Group::Impl::hold_early(const Roster& roster, size_t rank, const RoundBlock& block, const SharedBytes& payload) {
   const bool contribution = block.phase == 0;
-  if (roster.owner(block.index) != (contribution ? roster.self : rank)) return false;
+  if (roster.owner(block.index, block.round) != (contribution ? roster.self : rank)) return false;
   if (payload.size != payload_bytes[block.index]) return false;
   const uint32_t window = stream_window(largest_payload * (roster.count() - 1));
   if (block.index / roster.count() >= window) return false;   // its ordinal in the stream: not without a credit
 
   Early& held = early[roster.members[rank]];
-  if (held.group != block.group || held.round < block.round) held = Early{block.group, block.round, {}};
+  const bool fell_back = held.round > block.round + 1;
+  if (held.group != block.group || held.round < block.round || fell_back) held = Early{block.group, block.round, {}};
   if (held.round > block.round) return false;
   return held.blocks.insert_or_assign({block.phase, block.index}, std::pair(block, payload)).second;
 }
@@ -69,7 +72,7 @@ void Group::Impl::take_early() {
     const auto it = early.find(round->roster.members[rank]);
     if (it == early.end()) continue;
     const Early& held = it->second;
-    if (held.group == round->roster.group && held.round == round->number + 1) continue;   // still too early
+    if (held.group == round->roster.group && held.round > round->number) continue;   // still too early
     const Early taken = std::move(it->second);
     early.erase(it);
     if (taken.group != round->roster.group || taken.round != round->number) continue;
@@ -108,11 +111,11 @@ void Group::Impl::receive_contribution(size_t rank, const RoundBlock& block, con
   Contribution& contribution = owned.from[rank];
   if (round->links[rank].waited_for) --owned.waits_for;
   if (injected_loss(round->roster.members[rank], block)) {
-    settle(&contribution.fate, Fate::kInjected);
+    settle(contribution, Fate::kInjected);
   } else if (payload.size != payload_bytes[block.index]) {
-    settle(&contribution.fate, Fate::kRefused);
+    settle(contribution, Fate::kRefused);
   } else if (owned.started) {
-    settle(&contribution.fate, Fate::kLate);
+    settle(contribution, Fate::kLate);
     late[{round->roster.members[rank], block.index}] = {block.round, block.mass, payload};
   } else {
     contribution = {Fate::kHere, block.mass, payload};
@@ -124,11 +127,11 @@ void Group::Impl::receive_average(size_t rank, const RoundBlock& block, const Sh
   Average& average = round->averages[block.index];
   const bool in_time = !round->ended && !round->second_over;
   if (injected_loss(round->roster.members[rank], block)) {
-    settle(&average.fate, Fate::kInjected);
+    settle(average, Fate::kInjected);
   } else if (payload.size != payload_bytes[block.index]) {
-    settle(&average.fate, Fate::kRefused);
+    settle(average, Fate::kRefused);
   } else if (!in_time) {
-    settle(&average.fate, Fate::kLate);
+    settle(average, Fate::kLate);
   } else {
     average.fate = Fate::kHere;
     average.payload = payload;
@@ -149,7 +152,9 @@ void Group::Impl::receive_previous(size_t rank, const RoundBlock& block, const S
   if (!known || !previous->links[rank].in[block.phase].arrived(block.index)) return ignore();
   deadlines[block.phase].arrived(clock.now() - previous->begun_at);
   bytes_received += payload.size;
-  if (block.phase != 0 || payload.size != payload_bytes[block.index] || injected_loss(from, block)) return ignore();
+  const bool of_use = block.phase == 0 && round->roster.owner(block.index, round->number) == round->roster.self &&
+                      payload.size == payload_bytes[block.index] && !injected_loss(from, block);
+  if (!of_use) return ignore();
   const Owned& owned = owned_block(block.index);
   const Fate fate = owned.from[rank].fate;
   if (owned.started || (fate != Fate::kMissing && fate != Fate::kInjected)) return ignore();

@@ -8,18 +8,35 @@
 
 namespace starling {
 
-void Group::Impl::settle(Fate* fate, Fate value) {
-  *fate = value;
-  ++counters.blocks_due;
-  switch (value) {
-    case Fate::kCounted: ++counters.blocks_counted; break;
-    case Fate::kLate: ++counters.lost_late; break;
-    case Fate::kMissing: ++counters.lost_missing; break;
-    case Fate::kDead: ++counters.lost_dead; break;
-    case Fate::kRefused: ++counters.lost_refused; break;
-    case Fate::kInjected: ++counters.lost_injected; break;
-    case Fate::kHere: STARLING_CHECK(!"a block that is here has no fate yet");
+uint64_t& Group::Impl::count_of(Fate fate) {
+  STARLING_CHECK(fate != Fate::kHere);   // it has no fate yet
+  switch (fate) {
+    case Fate::kCounted: return tally.counted;
+    case Fate::kOld: return tally.old;
+    case Fate::kLate: return tally.late;
+    case Fate::kDead: return tally.dead;
+    case Fate::kRefused: return tally.refused;
+    case Fate::kInjected: return tally.injected;
+    case Fate::kMissing:
+    case Fate::kHere: break;
   }
+  return tally.missing;
+}
+
+// Where its sender's last payload counted, a block stays old, whatever still comes of it, or came before.
+void Group::Impl::settle(Fate* fate, Fate value) {
+  if (*fate == Fate::kOld) return;
+  const bool settled_before = *fate >= Fate::kCounted;
+  if (settled_before) --count_of(*fate);
+  tally.due += settled_before ? 0 : 1;
+  *fate = value;
+  ++count_of(value);
+}
+
+void Group::Impl::settle(Average& average, Fate value) {
+  ++tally.averages_due;
+  tally.averages_counted += value == Fate::kCounted ? 1 : 0;
+  settle(&average.fate, value);
 }
 
 void Group::Impl::try_end() {
@@ -98,12 +115,12 @@ void Group::Impl::retire() {
   close();
   for (Owned& owned : round->owned) {
     for (size_t rank = 0; rank < owned.from.size(); ++rank) {
-      Fate* fate = &owned.from[rank].fate;
-      if (rank != round->roster.self && *fate == Fate::kMissing) settle(fate, Fate::kMissing);
+      Contribution& from = owned.from[rank];
+      if (rank != round->roster.self && from.fate == Fate::kMissing) settle(from, Fate::kMissing);
     }
   }
   for (Average& average : round->averages) {
-    if (average.fate == Fate::kMissing) settle(&average.fate, Fate::kMissing);
+    if (average.fate == Fate::kMissing) settle(average, Fate::kMissing);
   }
   round->owned.clear();
   round->averages.clear();
@@ -120,13 +137,13 @@ void Group::Impl::forget(const PeerId& peer) {
   if (!rank || round->links[*rank].dead) return;
   round->links[*rank].dead = true;
   round->links[*rank].out = {};
-  for (uint32_t index : round->roster.blocks_of(*rank, layout.blocks.size())) {
-    Fate* fate = &round->averages[index].fate;
-    if (*fate == Fate::kMissing) settle(fate, Fate::kDead);
+  for (uint32_t index : blocks_of(*rank)) {
+    Average& average = round->averages[index];
+    if (average.fate == Fate::kMissing) settle(average, Fate::kDead);
   }
   for (Owned& owned : round->owned) {
-    Fate* fate = &owned.from[*rank].fate;
-    if (*fate == Fate::kMissing) settle(fate, Fate::kDead);
+    Contribution& from = owned.from[*rank];
+    if (from.fate == Fate::kMissing) settle(from, Fate::kDead);
   }
   stop_waiting(*rank);
 }
@@ -135,7 +152,7 @@ void Group::Impl::forget(const PeerId& peer) {
 void Group::Impl::stop_waiting(size_t rank) {
   if (!std::exchange(round->links[rank].waited_for, false)) return;
   const auto open = [](Fate fate) { return fate == Fate::kMissing || fate == Fate::kDead; };
-  for (uint32_t index : round->roster.blocks_of(rank, layout.blocks.size())) {
+  for (uint32_t index : blocks_of(rank)) {
     if (open(round->averages[index].fate)) --round->unresolved;
   }
   for (Owned& owned : round->owned) {

@@ -20,9 +20,10 @@ struct Group::Impl {
   static constexpr size_t kReportsMax = 4096;         // kept for a caller that does not fetch them
   static constexpr uint64_t kRoundMax = 1ull << 62;   // no honest count of rounds gets near it, and + 1 cannot wrap
   static constexpr int kCreditRepeats = 8;            // per deadline, while blocks are missing
+  static constexpr uint64_t kTenure = 4;              // long enough for most of what is late to count in the next round
 
   // What became of a block that is due. Final from kCounted on.
-  enum class Fate : uint8_t { kMissing, kHere, kCounted, kLate, kRefused, kInjected, kDead };
+  enum class Fate : uint8_t { kMissing, kHere, kCounted, kOld, kLate, kRefused, kInjected, kDead };
 
   // A list of members as this agent sees it.
   struct Roster {
@@ -31,9 +32,11 @@ struct Group::Impl {
     size_t self = 0;               // own rank
 
     size_t count() const { return members.size(); }
-    size_t owner(uint32_t index) const { return index % members.size(); }
+    // By turns, each for kTenure rounds: who is always late would keep its blocks from all the others for good.
+    size_t owner(uint32_t index, uint64_t round) const { return (index + round / kTenure) % count(); }
     std::optional<size_t> rank_of_other(const PeerId& peer) const;
-    std::vector<uint32_t> blocks_of(size_t rank, size_t block_count) const;
+    uint32_t first_block(size_t rank, uint64_t round) const;   // it owns this one and every count()th after it
+    std::vector<uint32_t> blocks_of(size_t rank, size_t block_count, uint64_t round) const;
   };
 
   struct Link {                    // by phase
@@ -47,7 +50,7 @@ struct Group::Impl {
     double mass = 0;
     SharedBytes payload;           // while kHere and not yet with the worker
   };
-  struct Owned {                   // block number self + n * i, at i
+  struct Owned {                   // the i-th block that this agent owns, at i
     std::vector<Contribution> from;   // by rank; the own one is not used
     size_t waits_for = 0;
     bool started = false;          // is being averaged, or was
@@ -68,6 +71,7 @@ struct Group::Impl {
     uint32_t window = 0;
     bool open = true;
     bool first_over = false, second_over = false;   // the deadlines
+    bool time_given = false;       // the first was put off for those behind
     bool ended = false;            // this agent's own exchange
     std::vector<Link> links;       // by rank
     std::vector<Owned> owned;
@@ -118,13 +122,19 @@ struct Group::Impl {
   void open_round(Roster roster, uint64_t number);
   void give_contributions();
   void tick();
+  bool ahead_of_most() const;
+  void give_time();
+  void take_back_time();
   void pass_first();
   void pass_second();
   TimePoint next_deadline() const;
-  void ignore() { ++counters.messages_ignored; }
+  void ignore() { ++tally.ignored_messages; }
 
   // group_end.cpp
+  uint64_t& count_of(Fate fate);
   void settle(Fate* fate, Fate value);
+  void settle(Contribution& contribution, Fate value) { settle(&contribution.fate, value); }
+  void settle(Average& average, Fate value);
   void forget(const PeerId& peer);
   void stop_waiting(size_t rank);
   void stop_waiting_for_those_ahead();
@@ -160,6 +170,10 @@ struct Group::Impl {
   void judge(uint32_t index);
   void on_judged(uint32_t index, PairStatus status, const PairStats& stats);
 
+  // In this round.
+  std::vector<uint32_t> blocks_of(size_t rank) const {
+    return round->roster.blocks_of(rank, layout.blocks.size(), round->number);
+  }
   Owned& owned_block(uint32_t index) { return round->owned[index / round->roster.count()]; }
 
   const GroupOptions options;
@@ -184,6 +198,7 @@ struct Group::Impl {
   std::vector<ExchangeReport> reports;
   std::vector<BlockState> states;
   GroupCounters counters;
+  BlockTally tally;
   std::shared_ptr<int> alive = std::make_shared<int>(0);   // completions of a destroyed Group do nothing
 };
 

@@ -15,7 +15,7 @@ void Group::Impl::average_if_complete(Owned& owned) {
 void Group::Impl::start_average(Owned& owned) {
   const Roster& roster = round->roster;
   const auto ordinal = static_cast<size_t>(&owned - round->owned.data());
-  const auto index = static_cast<uint32_t>(ordinal * roster.count() + roster.self);
+  const auto index = static_cast<uint32_t>(ordinal * roster.count()) + roster.first_block(roster.self, round->number);
   owned.started = true;
   auto job = std::make_shared<AverageJob>();
   job->own = round->own;
@@ -85,13 +85,13 @@ void Group::Impl::on_averaged(uint32_t index, AverageJob& job) {
   --round->jobs;
   Owned& owned = owned_block(index);
   for (const AverageJob::Item& item : job.items) {
-    if (item.late) {
-      counters.late_counted += item.passed;
-      round->late_counted += item.passed;
-      continue;
+    if (!item.late) {
+      settle(owned.from[item.rank], item.passed ? Fate::kCounted : Fate::kRefused);
+      round->counted[0] += item.passed;
+    } else if (item.passed) {
+      settle(owned.from[item.rank], Fate::kOld);
+      ++round->late_counted;
     }
-    settle(&owned.from[item.rank].fate, item.passed ? Fate::kCounted : Fate::kRefused);
-    round->counted[0] += item.passed;
   }
   owned.counted = job.counted;
   Average& average = round->averages[index];   // its own: not among the blocks that are due
@@ -132,7 +132,7 @@ void Group::Impl::on_judged(uint32_t index, PairStatus status, const PairStats& 
   --round->jobs;
   Average& average = round->averages[index];
   const bool passed = status == PairStatus::kOk;
-  settle(&average.fate, passed ? Fate::kCounted : Fate::kRefused);
+  settle(average, passed ? Fate::kCounted : Fate::kRefused);
   if (!passed) average.payload = {};
   average.squared_distance = stats.squared_distance;
   round->counted[1] += passed;

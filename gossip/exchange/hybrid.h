@@ -49,6 +49,7 @@ class Hybrid final : public Exchange {
   std::vector<ExchangeReport> take_reports() override {
     return joined(group_->take_reports(), pairs_->take_reports());
   }
+  BlockTally block_tally() const override { return group_->block_tally() += pairs_->block_tally(); }
   bool idle() const override { return group_->idle() && pairs_->idle(); }
   const std::vector<BlockState>& block_states() const override { return pairs_->block_states(); }
   void set_block_states(std::vector<BlockState> states) override { pairs_->set_block_states(std::move(states)); }

@@ -30,6 +30,7 @@ struct Feed {
     SharedBytes payload;
     uint64_t round = 0;        // the sender's
     bool used = false;         // was mixed once: counts again only while nothing newer comes
+    bool refused = false;      // something came since the last mix, and was no payload
     uint64_t taken_in = 0;     // our round when it came
     double squared_distance = 0;
   };
@@ -111,7 +112,8 @@ struct Neighborhood::Impl {
   std::vector<PairDelta> decided;
   std::vector<ExchangeReport> reports;
   std::vector<BlockState> states;
-  NeighborhoodCounters counters;
+  uint64_t rounds = 0;
+  BlockTally tally;
   std::shared_ptr<int> alive = std::make_shared<int>(0);
 };
 
@@ -158,7 +160,7 @@ bool Neighborhood::Impl::begin() {
   own = snapshot;
   open = true;
   began_at = now;
-  ++counters.rounds;
+  ++rounds;
   for (const Participant& neighbor : neighbors) {
     Feed& feed = feeds.try_emplace(neighbor.peer, layout.blocks.size(),
                                    AdaptiveDeadline(options.deadline_min, options.deadline_max)).first->second;
@@ -244,7 +246,10 @@ void Neighborhood::Impl::mix(const Participant& neighbor) {
   report.outcome = ExchangeOutcome::kFailed;
   report.duration = clock.now() - began_at;
   report.blocks_total = static_cast<uint32_t>(layout.blocks.size());
-  if (found != feeds.end()) {
+  tally.due += layout.blocks.size();
+  if (found == feeds.end()) {
+    tally.dead += layout.blocks.size();
+  } else {
     Feed& feed = found->second;
     PairDelta delta;
     delta.blocks = make_bitmap(layout.blocks.size());
@@ -255,11 +260,12 @@ void Neighborhood::Impl::mix(const Participant& neighbor) {
     size_t elements = 0, fresh_count = 0;
     for (size_t k = 0; k < feed.pieces.size(); ++k) {
       Feed::Piece& piece = feed.pieces[k];
+      const bool refused = std::exchange(piece.refused, false);
       if (piece.payload.empty() || piece.taken_in + kAgeMax < round) {
-        ++counters.blocks_missing;
+        refused ? ++tally.refused : ++tally.missing;
         continue;
       }
-      piece.used ? ++counters.blocks_old : ++counters.blocks_fresh;
+      piece.used ? ++tally.old : ++tally.counted;
       fresh_count += piece.used ? 0 : 1;
       piece.used = true;
       set_bit(delta.blocks, k);
@@ -305,7 +311,7 @@ void Neighborhood::Impl::on_block(const PeerId& from, const RoundBlock& block, c
   const bool ours = block.group == 0 && block.phase == 0 && block.round > 0 && block.round <= kRoundMax &&
                     block.index < layout.blocks.size();
   if (!ours || !is_neighbor(from, block.round)) {
-    ++counters.messages_ignored;
+    ++tally.ignored_messages;
     return;
   }
   Feed& feed = feeds.try_emplace(from, layout.blocks.size(),
@@ -318,12 +324,13 @@ void Neighborhood::Impl::on_block(const PeerId& from, const RoundBlock& block, c
   Feed::Piece& piece = feed.pieces[block.index];
   const bool newer = (piece.payload.empty() || block.round > piece.round) && feed.judging < 2 * feed.pieces.size();
   if (block.round == feed.stream_round && !feed.in.arrived(block.index)) {
-    ++counters.messages_ignored;   // doubled
+    ++tally.ignored_messages;   // doubled
     return;
   }
   if (block.round == feed.stream_round) grant(from, feed);
   if (!newer || payload.size != payload_bytes[block.index]) {
-    newer ? ++counters.blocks_refused : ++counters.messages_ignored;
+    if (!newer) ++tally.ignored_messages;
+    if (newer) piece.refused = true;
     return;
   }
   feed.bytes_received += payload.size;
@@ -359,7 +366,7 @@ void Neighborhood::Impl::on_judged(const PeerId& from, uint64_t block_round, uin
   Feed::Piece& piece = feed.pieces[index];
   feed.judging -= feed.judging > 0 ? 1 : 0;   // 0: forgotten and met again meanwhile
   if (!good) {
-    ++counters.blocks_refused;
+    piece.refused = true;
     return;
   }
   if (!piece.payload.empty() && piece.round >= block_round) return;   // a later round's was quicker
@@ -387,7 +394,7 @@ void Neighborhood::Impl::grant(const PeerId& from, Feed& feed) {
 void Neighborhood::Impl::on_credit(const PeerId& from, const RoundCredit& credit) {
   const auto stream = out.find(from);
   if (credit.group != 0 || credit.phase != 0 || credit.round != round || stream == out.end()) {
-    ++counters.messages_ignored;
+    ++tally.ignored_messages;
     return;
   }
   stream->second.grant(credit.credit);
@@ -412,7 +419,7 @@ bool Neighborhood::under_way() const { return impl_->open; }
 void Neighborhood::handle(const PeerId& from, uint64_t, const Message& message, const SharedBytes& payload) {
   if (const auto* block = std::get_if<RoundBlock>(&message)) return impl_->on_block(from, *block, payload);
   if (const auto* credit = std::get_if<RoundCredit>(&message)) return impl_->on_credit(from, *credit);
-  ++impl_->counters.messages_ignored;
+  ++impl_->tally.ignored_messages;
 }
 
 void Neighborhood::tick() {
@@ -446,8 +453,9 @@ void Neighborhood::set_block_states(std::vector<BlockState> states) {
   STARLING_CHECK(states.size() == impl_->layout.blocks.size());
   impl_->states = std::move(states);
 }
-const NeighborhoodCounters& Neighborhood::counters() const { return impl_->counters; }
+BlockTally Neighborhood::block_tally() const { return impl_->tally; }
 uint64_t Neighborhood::round() const { return impl_->round; }
+uint64_t Neighborhood::rounds() const { return impl_->rounds; }
 Duration Neighborhood::usual_duration() const {
   return impl_->middle(Duration::zero(), [](const AdaptiveDeadline& lateness) { return lateness.usual(); });
 }

@@ -31,15 +31,6 @@ struct NeighborhoodOptions {
   size_t param_blocks = 0;          // blocks [0, param_blocks) are params: only they count for the distance
 };
 
-struct NeighborhoodCounters {
-  uint64_t rounds = 0;
-  uint64_t blocks_fresh = 0;        // new since the last round
-  uint64_t blocks_old = 0;          // the last payload, at most kAgeMax rounds old
-  uint64_t blocks_missing = 0;      // weight stayed with us
-  uint64_t blocks_refused = 0;      // wrong size or not finite
-  uint64_t messages_ignored = 0;    // no neighbor, past or doubled blocks, other exchanges
-};
-
 class Neighborhood final : public Exchange {
  public:
   static constexpr uint64_t kAgeMax = 4;   // rounds
@@ -58,14 +49,15 @@ class Neighborhood final : public Exchange {
   void forget(const PeerId& peer) override;
   std::vector<PairDelta> take_decided() override;
   std::vector<ExchangeReport> take_reports() override;
+  BlockTally block_tally() const override;    // counted: new since the last round, be it late; nothing is lost as late
   bool idle() const override;
   const std::vector<BlockState>& block_states() const override;
   void set_block_states(std::vector<BlockState> states) override;
   Duration usual_duration() const override;   // of the neighbor in the middle
   bool retries() const override { return false; }
 
-  const NeighborhoodCounters& counters() const;
-  uint64_t round() const;
+  uint64_t round() const;             // by number, which may jump
+  uint64_t rounds() const;            // that this agent began
   Duration current_deadline() const;   // of a round begun now
 
  private:

@@ -65,6 +65,16 @@ void Pairwise::Impl::report(const PairExchange& exchange, ExchangeOutcome outcom
   report.free_in = exchange.free_in;
 }
 
+void Pairwise::Impl::count_blocks(const PeerBlocks& blocks, const Bitmap& mixed) {
+  for (size_t i = 0; i < blocks.count(); ++i) {
+    const BlockVerdict verdict = blocks.verdict(i);
+    const bool refused = verdict == BlockVerdict::kRefused || verdict == BlockVerdict::kWrapped ||
+                         verdict == BlockVerdict::kStepsApart;
+    ++tally.due;
+    ++(test_bit(mixed, i) ? tally.counted : refused ? tally.refused : tally.missing);
+  }
+}
+
 // Decided: the delta is queued and the exchange is gone from here on.
 void Pairwise::Impl::finish_applied(PairExchange& exchange, const CommitTerms& terms) {
   learn(exchange);
@@ -73,6 +83,7 @@ void Pairwise::Impl::finish_applied(PairExchange& exchange, const CommitTerms& t
   const double acceptor_mass = exchange.initiated ? exchange.peer_mass : exchange.own->mass;
   const PairCoefficients both = pair_coefficients(gain, proposer_mass, acceptor_mass);
 
+  count_blocks(exchange.blocks, terms.blocks);
   const bool late_blocks = exchange.blocks.late_outside(terms.blocks);
   PairDelta& delta = decided.emplace_back();
   delta.own.resize(layout.blocks.size());
@@ -285,6 +296,7 @@ void Pairwise::set_block_states(std::vector<BlockState> states) {
   STARLING_CHECK(states.size() == impl_->layout.blocks.size());
   impl_->states = std::move(states);
 }
+BlockTally Pairwise::block_tally() const { return impl_->tally; }
 const PairwiseCounters& Pairwise::counters() const { return impl_->counters; }
 Duration Pairwise::usual_duration() const { return impl_->deadline.usual(); }
 Duration Pairwise::current_deadline() const { return impl_->deadline.current(); }

@@ -74,7 +74,8 @@ struct Pairwise::Impl {
   void finish_applied(PairExchange& exchange, const CommitTerms& terms);
   void finish_failed(PairExchange& exchange, ExchangeOutcome outcome);
   void report(const PairExchange& exchange, ExchangeOutcome outcome, uint32_t blocks_mixed);
-  void ignore() { ++counters.messages_ignored; }
+  void count_blocks(const PeerBlocks& blocks, const Bitmap& mixed);
+  void ignore() { ++tally.ignored_messages; }
 
   // proposer.cpp
   bool propose(const PeerId& peer);
@@ -177,6 +178,7 @@ struct Pairwise::Impl {
   std::vector<ExchangeReport> reports;
   std::vector<BlockState> states;
   PairwiseCounters counters;
+  BlockTally tally;
   std::shared_ptr<int> alive = std::make_shared<int>(0);   // completions of a destroyed Pairwise do nothing
 };
 

@@ -425,10 +425,25 @@ TEST_F(SimulateCommand, WritesWellFormedFiles) {
   for (const char* key : {"\"digest\"", "\"virtual_s\"", "\"agents\": 3", "\"mean\"", "\"exchanges\"", "\"done\""}) {
     EXPECT_NE(json.find(key), std::string::npos) << key;
   }
+  EXPECT_NE(json.find("\"ignored_messages\""), std::string::npos);
+  EXPECT_EQ(table.find("blocks due"), std::string::npos) << "pairs have no blocks that are due every round";
   EXPECT_NE(page.find("agent 2 killed"), std::string::npos);
   for (size_t at = 0; (at = page.find("http", at)) != std::string::npos; ++at) {
     EXPECT_EQ(page.compare(at, 18, "http://www.w3.org/"), 0) << "an outside address";   // the name of SVG
   }
+}
+
+TEST_F(SimulateCommand, ExchangesInRoundsSayWhatBecameOfTheirBlocks) {
+  options_.overrides = {"swarm.exchange.kind=group", "swarm.exchange.codec=fp32", "swarm.exchange.inject_loss=0.2",
+                        "swarm.exchange.block=64"};
+  testing::internal::CaptureStdout();
+  ASSERT_EQ(run_simulate_command(options_, {}), 0);
+  const std::string text = testing::internal::GetCapturedStdout();
+  EXPECT_NE(text.find("\nblocks due "), std::string::npos) << text;
+  EXPECT_NE(text.find(" % injected\n"), std::string::npos) << text;
+  const BlockTally blocks{.due = 1234567, .counted = 1172839, .late = 61728};
+  EXPECT_EQ(print_blocks_line(blocks), "blocks due 1,234,567: 95.0 % counted, 5.0 % late");
+  EXPECT_EQ(print_blocks_line({}), "blocks due 0");
 }
 
 TEST_F(SimulateCommand, WrongStartsSayWhatToDo) {

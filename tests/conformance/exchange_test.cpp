@@ -117,5 +117,68 @@ TYPED_TEST(ExchangeConformance, ThirtyPercentLossSlowsButNeverStops) {
   EXPECT_LE(swarm.longest, milliseconds(600));   // in doubt for a while at most
 }
 
+BlockTally tally_of(auto& swarm) {
+  BlockTally sum;
+  for (auto& [id, agent] : swarm.agents) sum += agent->exchange->block_tally();
+  return sum;
+}
+
+// Every block that was due has one cause, whatever happened to it.
+TYPED_TEST(ExchangeConformance, EveryBlockDueHasOneCause) {
+  typename TestFixture::Swarm swarm(5, {.deadline_max = milliseconds(60), .inject_loss = 0.05});
+  swarm.network.options = {.loss = 0.2, .doubled = 0.1, .control_min = milliseconds(1),
+                           .control_max = milliseconds(50)};
+  swarm.randomize(8);
+  for (int i = 0; i < 40; ++i) {
+    swarm.run_freely(milliseconds(250));
+    if (i == 20) {
+      swarm.at(5).paused = true;
+      for (uint8_t tag = 1; tag <= 4; ++tag) swarm.at(tag).exchange->forget(test_peer(5));
+    }
+    for (auto& [id, agent] : swarm.agents) expect_adds_up(agent->exchange->block_tally());
+  }
+  const BlockTally tally = tally_of(swarm);
+  EXPECT_GT(tally.due, 500u);
+  EXPECT_GT(tally.counted, tally.due / 3);
+  EXPECT_GT(tally.missing, 0u);
+  EXPECT_GT(tally.ignored_messages, 0u);   // the doubled ones
+  EXPECT_EQ(tally.refused, 0u);
+}
+
+// Without loss all that is due counts.
+TYPED_TEST(ExchangeConformance, WhatComesInTimeIsCounted) {
+  typename TestFixture::Swarm swarm(4, {});
+  swarm.run_freely(seconds(1));
+  const BlockTally tally = tally_of(swarm);
+  EXPECT_GT(tally.due, 0u);
+  EXPECT_EQ(tally.counted, tally.due);
+  expect_adds_up(tally);
+}
+
+// Strangers' frames, nonsense and other exchanges' messages move one count only.
+TYPED_TEST(ExchangeConformance, HostileMessagesAreIgnoredAndChangeNoOtherCount) {
+  typename TestFixture::Swarm swarm(4, {});
+  swarm.run_freely(seconds(1));
+  swarm.run_for(seconds(1));
+  auto& agent = swarm.at(1);
+  ASSERT_TRUE(agent.boundary());
+  BlockTally before = agent.exchange->block_tally();
+  Rng rng(3);
+  const SharedBytes payload = SharedBytes::copy_of(std::vector<std::byte>(16, std::byte{0xff}));
+  for (int i = 0; i < 300; ++i) {
+    const PeerId stranger = test_peer(static_cast<uint8_t>(9 + rng.below(200)));
+    const RoundBlock block{rng.next_u64(), rng.next_u64(), static_cast<uint8_t>(rng.below(3)), rng.below(20), 1, 0};
+    agent.exchange->handle(stranger, 1, block, payload);
+    agent.exchange->handle(stranger, 1, RoundCredit{rng.next_u64(), rng.next_u64(), 0, rng.below(20)}, {});
+    agent.exchange->handle(stranger, 1, BlockPayload{{test_peer(3), 1, rng.next_u64()}, rng.below(20), 0}, payload);
+    agent.exchange->handle(test_peer(2), 1, Ping{}, {});
+    agent.worker.run_completions();
+  }
+  const BlockTally after = agent.exchange->block_tally();
+  EXPECT_EQ(after.ignored_messages, before.ignored_messages + 1200);
+  before.ignored_messages = after.ignored_messages;
+  EXPECT_EQ(std::memcmp(&before, &after, sizeof after), 0);
+}
+
 }  // namespace
 }  // namespace starling::exchange_test

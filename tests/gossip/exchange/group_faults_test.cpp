@@ -23,15 +23,15 @@ TEST_P(GroupUnderLoss, RoundsGoOnNobodyWaitsForEverAndSpreadShrinks) {
   const double before = swarm.spread();
   swarm.run_freely(seconds(20));
   for (auto& [id, agent] : swarm.agents) {
-    const GroupCounters& counters = agent->exchange->counters();
-    EXPECT_GT(counters.rounds, 80u);   // 30 ms + at most 200 ms each
-    expect_adds_up(counters);
+    const BlockTally tally = agent->exchange->block_tally();
+    EXPECT_GT(agent->exchange->counters().rounds, 80u);   // 30 ms + at most 200 ms each
+    expect_adds_up(tally);
     // About 73 % arrive at all, some of these when everybody has gone on.
-    EXPECT_GT(static_cast<double>(counters.blocks_counted), 0.4 * static_cast<double>(counters.blocks_due));
-    EXPECT_GT(counters.lost_missing, 0u);
-    EXPECT_GT(counters.messages_ignored, 0u);   // the doubled ones
+    EXPECT_GT(static_cast<double>(tally.counted), 0.4 * static_cast<double>(tally.due));
+    EXPECT_GT(tally.missing, 0u);
+    EXPECT_GT(tally.ignored_messages, 0u);   // the doubled ones
   }
-  EXPECT_LE(swarm.longest, milliseconds(200));
+  EXPECT_LE(swarm.longest, milliseconds(300));   // two deadlines, and one more for those behind
   EXPECT_LT(swarm.spread(), before / 100);
 }
 
@@ -82,9 +82,9 @@ TEST(GroupFaults, MembersThatDieInARoundAreNotWaitedFor) {
     swarm.at(tag).apply();
     EXPECT_EQ(swarm.at(tag).reports.at(0).outcome, ExchangeOutcome::kFailed);
     EXPECT_EQ(swarm.at(tag).reports.at(0).duration, milliseconds(50));
-    const GroupCounters& counters = swarm.at(tag).exchange->counters();
-    EXPECT_EQ(counters.lost_dead, 3u * 4 + 12);
-    EXPECT_EQ(counters.blocks_due, counters.lost_dead);
+    const BlockTally tally = swarm.at(tag).exchange->block_tally();
+    EXPECT_EQ(tally.dead, 3u * 4 + 12);
+    EXPECT_EQ(tally.due, tally.dead);
     EXPECT_TRUE(swarm.at(tag).exchange->idle());
   }
 }
@@ -129,7 +129,7 @@ TEST(GroupFaults, AJoinerChangesTheListMidRun) {
   std::set<uint64_t> rounds;
   for (auto& [id, agent] : swarm.agents) {
     rounds.insert(agent->exchange->round());
-    expect_adds_up(agent->exchange->counters());
+    expect_adds_up(agent->exchange->block_tally());
     EXPECT_GT(agent->exchange->counters().rounds_whole, 10u);
   }
   EXPECT_GT(*rounds.begin(), round_before);   // the joiner counts with the others
@@ -175,6 +175,85 @@ TEST(GroupFaults, AFastMemberStaysWithTheGroup) {
   swarm.run_freely(seconds(20));
   EXPECT_LT(swarm.spread(), 0.01);
   EXPECT_LE(swarm.at(1).exchange->round(), swarm.at(2).exchange->round() + 1);
+}
+
+// Delays of 10 to 50 ms against a deadline that two fifths of them miss: all rounds end by it. Three of seven begin
+// most of a round before the others. All the same they are in step soon; no more is missed than the links are late.
+TEST(GroupFaults, WhereRoundsEndByTheDeadlineThoseAheadWaitForMost) {
+  constexpr Duration kDeadline = milliseconds(34);
+  GroupSwarm swarm(7, {.deadline_min = kDeadline, .deadline_max = kDeadline, .compute = milliseconds(20)});
+  swarm.network.options = {.control_min = milliseconds(10), .control_max = milliseconds(50)};
+  for (uint8_t tag = 1; tag <= 7; ++tag) {
+    swarm.at(tag).next_boundary = swarm.clock.now() + milliseconds(tag <= 3 ? 0 : 75);
+  }
+  swarm.run_freely(seconds(1));
+  const auto tally = [&] {
+    BlockTally sum;
+    for (auto& [id, agent] : swarm.agents) sum += agent->exchange->block_tally();
+    return sum;
+  };
+  const BlockTally before = tally();
+  swarm.run_freely(seconds(3));
+  const BlockTally after = tally();
+  EXPECT_GT(after.due - before.due, 3'000u);
+  EXPECT_NEAR(static_cast<double>(after.counted - before.counted) / static_cast<double>(after.due - before.due), 0.6,
+              0.03);
+  EXPECT_LE(swarm.longest, 3 * kDeadline);
+}
+
+// Its deadlines all pass while it stands still: no round ends before its own blocks are averaged.
+TEST(GroupFaults, WhoStoodStillAheadOfTheOthersAveragesBeforeItEnds) {
+  GroupSwarm swarm(3, {.deadline_max = milliseconds(50)});
+  swarm.round();
+  GroupAgent& agent = swarm.at(1);
+  ASSERT_TRUE(agent.boundary());
+  swarm.network.clear();
+  swarm.clock.set(swarm.clock.now() + seconds(5));
+  agent.exchange->tick();
+  agent.worker.run_completions();
+  EXPECT_TRUE(agent.exchange->under_way());
+  EXPECT_LE(agent.exchange->next_deadline(), swarm.clock.now());
+  agent.exchange->forget(test_peer(2));
+  agent.exchange->forget(test_peer(3));
+  agent.exchange->tick();
+  agent.worker.run_completions();
+  EXPECT_FALSE(agent.exchange->under_way());
+  EXPECT_TRUE(agent.exchange->idle());
+}
+
+// The fourth sends nothing in time: what it owns in a round is averaged by nobody, but never the same for long.
+TEST(GroupFaults, WhoIsNeverHeardKeepsNoBlockFromTheOthers) {
+  GroupSwarm swarm(4, {.deadline_max = milliseconds(50)});
+  swarm.network.drop = [](const Flight& flight) { return flight.from == test_peer(4); };
+  swarm.randomize(9);
+  for (int i = 0; i < 16; ++i) swarm.round();   // each of them owns every block for a while
+  for (uint8_t tag = 2; tag <= 3; ++tag) {
+    for (size_t i = 0; i < 64; ++i) EXPECT_NEAR(swarm.at(tag).params[i], swarm.at(1).params[i], 1e-5) << i;
+  }
+}
+
+// It begins one round of the others' five, when their averages have been sent already, and takes these.
+TEST(GroupFaults, ASlowMemberTakesTheAveragesOfTheRoundItJumpsTo) {
+  GroupSwarm swarm(5, {.deadline_max = milliseconds(50)});
+  for (uint8_t tag = 1; tag <= 4; ++tag) swarm.at(tag).params.assign(64, 3);
+  swarm.round();
+  for (int i = 0; i < 5; ++i) {
+    for (uint8_t tag = 1; tag <= 4; ++tag) EXPECT_TRUE(swarm.at(tag).boundary());
+    swarm.run_for(milliseconds(250));
+    for (uint8_t tag = 1; tag <= 4; ++tag) swarm.at(tag).apply();
+  }
+  swarm.at(5).params.assign(64, 30);
+  const BlockTally before = swarm.at(5).exchange->block_tally();
+  EXPECT_TRUE(swarm.at(5).boundary());
+  EXPECT_EQ(swarm.at(5).exchange->round(), swarm.at(1).exchange->round());
+  swarm.run_for(milliseconds(250));
+  swarm.at(5).apply();
+  const BlockTally after = swarm.at(5).exchange->block_tally();
+  EXPECT_EQ(after.averages_counted - before.averages_counted, 13u);   // all but the three it owns
+  const float others = swarm.at(1).params[0];
+  const auto taken = std::count_if(swarm.at(5).params.begin(), swarm.at(5).params.end(),
+                                   [&](float x) { return std::abs(x - others) < 1e-4f; });
+  EXPECT_EQ(taken, 13 * 4);
 }
 
 TEST(GroupFaults, DeadlinesFollowASlowerNetwork) {

@@ -64,8 +64,8 @@ TEST(Neighborhood, AMissingNeighborCountsWithItsLastPayloadAndThenNotAtAll) {
   set_all();
   swarm.round();
   EXPECT_FLOAT_EQ(swarm.at(1).params[0], 0) << "its weight stays with us";
-  EXPECT_EQ(swarm.at(1).exchange->counters().blocks_missing, 1u);
-  EXPECT_EQ(swarm.at(1).exchange->counters().blocks_old, Neighborhood::kAgeMax);
+  EXPECT_EQ(swarm.at(1).exchange->block_tally().missing, 1u);
+  EXPECT_EQ(swarm.at(1).exchange->block_tally().old, Neighborhood::kAgeMax);
   EXPECT_EQ(swarm.at(1).reports.back().outcome, ExchangeOutcome::kFailed);
 }
 
@@ -124,11 +124,11 @@ TEST(Neighborhood, AStragglerDoesNotSetThePace) {
   swarm.at(4).compute = milliseconds(80);
   swarm.randomize(3);
   swarm.run_freely(seconds(10));   // the deadlines learn
-  const uint64_t before = swarm.at(1).exchange->counters().rounds;
-  const uint64_t neighbor_before = swarm.at(3).exchange->counters().rounds;
+  const uint64_t before = swarm.at(1).exchange->rounds();
+  const uint64_t neighbor_before = swarm.at(3).exchange->rounds();
   swarm.run_freely(seconds(10));
-  EXPECT_GT(swarm.at(1).exchange->counters().rounds - before, 420u);   // 10 s / 22 ms = 454
-  EXPECT_GT(swarm.at(3).exchange->counters().rounds - neighbor_before, 420u);
+  EXPECT_GT(swarm.at(1).exchange->rounds() - before, 420u);   // 10 s / 22 ms = 454
+  EXPECT_GT(swarm.at(3).exchange->rounds() - neighbor_before, 420u);
   EXPECT_LT(swarm.spread(), 1e-3);
 }
 
@@ -148,7 +148,7 @@ TEST(Neighborhood, NewcomersCatchUpWithWhoCountedAlone) {
                 static_cast<double>(swarm.at(1).exchange->round()), 3);
     EXPECT_EQ(swarm.at(tag).reports.back().outcome, ExchangeOutcome::kDone);
     EXPECT_LE(swarm.at(tag).reports.back().duration, milliseconds(30));
-    EXPECT_GT(swarm.at(tag).exchange->counters().rounds, 150u);
+    EXPECT_GT(swarm.at(tag).exchange->rounds(), 150u);
   }
 }
 
@@ -184,15 +184,18 @@ TEST(Neighborhood, StrangersWrongSizesAndOtherRoundsAreIgnored) {
     agent.exchange->handle(test_peer(2), 1, RoundCredit{rng.below(2), rng.next_u64(), 0, rng.below(9)}, {});
     agent.worker.run_completions();
   }
-  EXPECT_EQ(agent.exchange->counters().messages_ignored, 40000u);
+  EXPECT_EQ(agent.exchange->block_tally().ignored_messages, 40000u);
   std::vector<std::byte> nan(8, std::byte{0xff});
   agent.exchange->handle(test_peer(2), 1, RoundBlock{0, 1, 0, 0, 1, 0}, SharedBytes::take(std::move(nan)));
   const SharedBytes short_one = SharedBytes::copy_of(std::vector<std::byte>(7));
   agent.exchange->handle(test_peer(2), 1, RoundBlock{0, 1, 0, 1, 1, 0}, short_one);
   agent.worker.run_completions();
-  EXPECT_EQ(agent.exchange->counters().blocks_refused, 2u);
+  EXPECT_EQ(agent.exchange->block_tally().due, 0u);   // of no round yet
   swarm.round();
   for (float x : agent.params) EXPECT_EQ(x, 0);
+  EXPECT_EQ(agent.exchange->block_tally().refused, 2u);
+  EXPECT_EQ(agent.exchange->block_tally().counted, 2u);   // the other neighbor's
+  expect_adds_up(agent.exchange->block_tally());
 }
 
 }  // namespace

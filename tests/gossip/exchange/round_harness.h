@@ -207,9 +207,10 @@ class RoundSwarm {
     for (const auto& [id, agent] : agents) {
       const auto* data = reinterpret_cast<const std::byte*>(agent->params.data());
       bytes.insert(bytes.end(), data, data + agent->params.size() * sizeof(float));
-      const auto& counters = agent->exchange->counters();
-      const auto* more = reinterpret_cast<const std::byte*>(&counters);
-      bytes.insert(bytes.end(), more, more + sizeof counters);
+      const BlockTally tally = agent->exchange->block_tally();
+      const auto* more = reinterpret_cast<const std::byte*>(&tally);
+      bytes.insert(bytes.end(), more, more + sizeof tally);
+      for (const ExchangeReport& report : agent->reports) bytes.push_back(static_cast<std::byte>(report.outcome));
     }
     return xxh3_64(bytes);
   }
@@ -262,9 +263,10 @@ class RoundSwarm {
 using GroupAgent = RoundAgent<Group>;
 using GroupSwarm = RoundSwarm<Group>;
 
-inline void expect_adds_up(const GroupCounters& c) {
-  EXPECT_EQ(c.blocks_due, c.blocks_counted + c.lost_late + c.lost_missing + c.lost_dead + c.lost_refused +
-                              c.lost_injected);
+inline void expect_adds_up(const BlockTally& t) {
+  EXPECT_EQ(t.due, t.counted + t.old + t.late + t.missing + t.dead + t.refused + t.injected);
+  EXPECT_LE(t.averages_counted, t.averages_due);
+  EXPECT_LE(t.averages_due, t.due);
 }
 
 inline const RoundBlock* round_block(const Flight& flight) { return std::get_if<RoundBlock>(&flight.message); }
