@@ -239,6 +239,7 @@ class TapResult(unittest.TestResult):
   def __init__(self):
     super().__init__()
     self.count = 0
+    self.failed_parts = set()
 
   def line(self, good, test, remark='', details=''):
     self.count += 1
@@ -261,6 +262,19 @@ class TapResult(unittest.TestResult):
   def addFailure(self, test, error):
     super().addFailure(test, error)
     self.line(False, test, details=describe(error))
+
+  def addSubTest(self, test, subtest, error):
+    super().addSubTest(test, subtest, error)
+    if error is not None:   # what went well is one line of the whole test
+      self.failed_parts.add(test.id())
+      print(f'# in {subtest._subDescription()}', flush=True)
+      for detail in describe(error).splitlines():
+        print(f'# {detail}', flush=True)
+
+  def stopTest(self, test):
+    super().stopTest(test)
+    if test.id() in self.failed_parts:
+      self.line(False, test)
 
 
 def describe(error):
