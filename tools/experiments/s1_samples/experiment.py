@@ -1,12 +1,12 @@
 """Test loss after the same samples and steps: serial SGD, D-PSGD on a ring, all-reduce."""
 from lib import table
-from simulated import CIFAR, data, data_name, late_loss, mean_and_half_range, simulate, two_at_a_time
+from simulated import CIFAR, data, data_name, mean_and_half_range, simulate, two_at_a_time
 
 CONFIG = """
 swarm:
   name: samples
   model: {kind: cnn}
-  optimizer: {kind: sgd, learning_rate: 0.1, momentum: 0}
+  optimizer: {kind: sgd, learning_rate: 0.1, momentum: 0, schedule: cosine}
   weight: equal
   exchange: {kind: neighborhood, codec: fp32, overlap: off, deadline_min: 50ms, deadline_max: 500ms}
   topology: {kind: ring}
@@ -14,32 +14,29 @@ agent:
   data: {sharding: iid}
   checkpoint: {every: 60s}
 """
-# On photographs an end at rate 0, so that no run is judged by its last batch.
-ON_CIFAR = {"swarm__model__input": "[3, 32, 32]", "swarm__optimizer__learning_rate": 0.02,
-            "swarm__optimizer__momentum": 0.9, "swarm__optimizer__schedule": "cosine"}
 BATCH = 64
-STEPS, EVERY, SETTINGS = (700, "0.7", ON_CIFAR) if CIFAR else (400, "0.3", {})
-FLAGS = ["--steps", STEPS, "--latency", "1ms", "--rate", "unlimited", "--compute", "20ms", "--every", EVERY]
+STEPS, SETTINGS = (1400, {"swarm__model__input": "[3, 32, 32]"}) if CIFAR else (400, {})
+FLAGS = ["--steps", STEPS, "--latency", "1ms", "--rate", "unlimited", "--compute", "20ms", "--every", "1000"]
 NAMES = {1: "serial SGD", 4: "D-PSGD ring, n = 4", 8: "D-PSGD ring, n = 8", 16: "D-PSGD ring, n = 16"}
 
 
-def curve(case):
+def final(case):
     n, seed = case
     baseline = ["--baseline", "allreduce"] if n == 8 else []
     return simulate(CONFIG, n, [*FLAGS, "--seed", seed, *baseline], agent__data__path=data(CIFAR),
-                    swarm__batch=BATCH // n, **SETTINGS)[1]
+                    swarm__batch=BATCH // n, **SETTINGS)[0]["final"]
 
 
 def run(repeat=1, quick=False, say=print):
     seeds = [1] if quick else list(range(1, 3 * repeat + 1))
     losses = {}
-    curves = iter(two_at_a_time(curve, [(n, seed) for n in ((1, 8) if quick else NAMES) for seed in seeds]))
+    finals = iter(two_at_a_time(final, [(n, seed) for n in ((1, 8) if quick else NAMES) for seed in seeds]))
     for n in (1, 8) if quick else NAMES:
         for _ in seeds:
-            rows = next(curves)
-            losses.setdefault(NAMES[n], []).append(late_loss(rows, "mean", STEPS * BATCH))
+            series = next(finals)
+            losses.setdefault(NAMES[n], []).append(series["mean"]["loss"])
             if n == 8:
-                losses.setdefault("all-reduce, n = 8", []).append(late_loss(rows, "allreduce", STEPS * BATCH))
+                losses.setdefault("all-reduce, n = 8", []).append(series["allreduce"]["loss"])
         say(f"{NAMES[n]}: {losses[NAMES[n]]}")
     table_rows = []
     for name, values in losses.items():
