@@ -15,18 +15,21 @@ agent:
   checkpoint: {every: 60s}
 """
 # On photographs an end at rate 0, so that no run is judged by its last batch.
-ON_CIFAR = {"swarm__model__input": "[3, 32, 32]", "swarm__optimizer__learning_rate": 0.05,
-            "swarm__optimizer__momentum": 0.9, "swarm__optimizer__schedule": "cosine"}
-STEPS, SETTINGS = (600, ON_CIFAR) if CIFAR else (300, {})
-RUNS = [("params", p) for p in (0, 0.01, 0.05, 0.1, 0.2, 0.4)] + [("gradients", p) for p in (0, 0.01, 0.05)]
+ON_CIFAR = {"swarm__model__input": "[3, 32, 32]", "swarm__optimizer__schedule": "cosine"}
+STEPS, SETTINGS = (1200, ON_CIFAR) if CIFAR else (300, {})
+MOMENTUM = {"swarm__optimizer__momentum": 0.9, "swarm__optimizer__learning_rate": 0.01}
+SHARED = {"params": {}, "gradients": {"swarm__exchange__source": "gradients"}, "params, own momentum": MOMENTUM,
+          "params and momentum": {**MOMENTUM, "swarm__exchange__carry": "[params, momentum]"}}
+RUNS = ([("params", p) for p in (0, 0.01, 0.05, 0.1, 0.2, 0.4)] + [("gradients", p) for p in (0, 0.01, 0.05)] +
+        [(shared, p) for shared in ("params, own momentum", "params and momentum") for p in (0, 0.4)])
 QUICK = [("params", 0), ("params", 0.4), ("gradients", 0.05)]
 FLAGS = ["--steps", STEPS, "--latency", "1ms", "--rate", "unlimited", "--compute", "20ms", "--every", "1000"]
 
 
 def final(case):
-    source, p, seed = case
+    shared, p, seed = case
     summary, _ = simulate(CONFIG, 16, [*FLAGS, "--seed", seed], agent__data__path=data(CIFAR),
-                          swarm__exchange__source=source, swarm__exchange__inject_loss=p, **SETTINGS)
+                          swarm__exchange__inject_loss=p, **SETTINGS, **SHARED[shared])
     return summary["final"]["swarm"]
 
 
@@ -34,19 +37,21 @@ def run(repeat=1, quick=False, say=print):
     seeds = [1] if quick else list(range(1, 3 * repeat + 1))
     losses, apart, accuracy = {}, {}, {}
     runs = QUICK if quick else RUNS
-    finals = iter(two_at_a_time(final, [(source, p, seed) for source, p in runs for seed in seeds]))
-    for source, p in runs:
+    finals = iter(two_at_a_time(final, [(shared, p, seed) for shared, p in runs for seed in seeds]))
+    for shared, p in runs:
         results = [next(finals) for _ in seeds]
-        losses[source, p] = [result["loss"] for result in results]
-        accuracy[source, p] = [result["accuracy"] for result in results]
-        apart[source, p] = [result["distance"] for result in results]
-        say(f"{source} at {100 * p:g} %: {losses[source, p]}")
+        losses[shared, p] = [result["loss"] for result in results]
+        accuracy[shared, p] = [result["accuracy"] for result in results]
+        apart[shared, p] = [result["distance"] for result in results]
+        say(f"{shared} at {100 * p:g} %: {losses[shared, p]}")
     rows = []
-    for (source, p), values in losses.items():
-        # Of each seed against the same seed without loss; what is left of the noise is the half range.
-        worse, noise = mean_and_half_range([100 * (a / b - 1) for a, b in zip(values, losses["params", 0])])
-        rows.append([source, f"{100 * p:g} %", f"{sum(values) / len(values):.4f}", f"{worse:+.1f} % (± {noise:.1f})",
-                     f"{100 * sum(accuracy[source, p]) / len(values):.1f} %", f"{max(apart[source, p]):.2g}"])
+    for (shared, p), values in losses.items():
+        # Of each seed against the same seed without loss; what is left of the noise is the half range. Gradients are
+        # an alternative to params; what has a momentum is compared with itself.
+        reference = losses["params" if shared == "gradients" else shared, 0]
+        worse, noise = mean_and_half_range([100 * (a / b - 1) for a, b in zip(values, reference)])
+        rows.append([shared, f"{100 * p:g} %", f"{sum(values) / len(values):.4f}", f"{worse:+.1f} % (± {noise:.1f})",
+                     f"{100 * sum(accuracy[shared, p]) / len(values):.1f} %", f"{max(apart[shared, p]):.2g}"])
     _, seeds_noise = mean_and_half_range(losses["params", 0])
     return (f"16 agents, {data_name(CIFAR)}, {STEPS} steps, rng seeds {seeds}. Noise between seeds without loss: "
             f"± {100 * seeds_noise * len(seeds) / sum(losses['params', 0]):.1f} %.\n\n" +
