@@ -72,22 +72,26 @@ void Codec::apply_all(std::span<const CodecTerm> terms, View x) const {
 
 // Piece by piece, so that the sum stays in the nearest cache.
 bool Codec::mean(Bytes own, std::span<const Bytes> peers, std::span<const float> weights, size_t element_count,
-                 MutableBytes out) const {
+                 MutableBytes out, PairStats* stats) const {
   STARLING_CHECK(traits().linear && own.size() == payload_bytes(element_count) && out.size() == own.size());
   std::array<float, kPiece> sum;
   const std::vector<std::byte> zeros(payload_bytes(kPiece));
-  bool finite = true;
+  *stats = {};
   for (size_t at = 0; at < element_count; at += kPiece) {
     const size_t count = std::min(kPiece, element_count - at);
     const size_t begin = payload_bytes(at), size = payload_bytes(count);
     const View x{sum.data(), count, MemorySpace::kHost};
     const Bytes own_piece = own.subspan(begin, size);
+    const MutableBytes out_piece = out.subspan(begin, size);
     sum.fill(0);
     apply(1, Bytes(zeros).first(size), own_piece, x);   // decodes
     for (size_t i = 0; i < peers.size(); ++i) apply(weights[i], own_piece, peers[i].subspan(begin, size), x);
-    finite = encode(x, {}, out.subspan(begin, size)) && finite;
+    PairStats piece;
+    if (!encode(x, {}, out_piece) || pair(own_piece, out_piece, count, &piece) != PairStatus::kOk) return false;
+    stats->squared_distance += piece.squared_distance;
+    stats->max_abs_difference = std::max(stats->max_abs_difference, piece.max_abs_difference);
   }
-  return finite;
+  return true;
 }
 
 std::unique_ptr<Codec> make_codec(CodecKind kind, MemorySpace space) {

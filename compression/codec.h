@@ -95,11 +95,12 @@ class Codec {
   void apply_all(std::span<const CodecTerm> terms, View x) const;
 
   // Writes the payload of own + sum over i of weights[i] * (peers[i] - own), in the order given: one addition and one
-  // multiply each, rounded as apply() does. False if a value of it is not finite.
-  // REQUIRES: traits().linear (payloads then hold element after element); a codec for host memory; all payloads passed
-  // check(); out.size() == own.size().
+  // multiply each, rounded as apply() does; and what pair(own, out) says of it. False if it is not finite, as it is
+  // when a peer is not.
+  // REQUIRES: traits().linear (payloads then hold element after element); a codec for host memory; weights above 0;
+  // all payloads of own.size(), and own passes check().
   [[nodiscard]] bool mean(Bytes own, std::span<const Bytes> peers, std::span<const float> weights,
-                          size_t element_count, MutableBytes out) const;
+                          size_t element_count, MutableBytes out, PairStats* stats) const;
 
   // What the next snapshot of this block should remember, given how this pairing went. Modulo: doubles the step on
   // kWrapped, moves towards the step the measured distance asks for on kOk; adopts the coarser one on kStepsApart.

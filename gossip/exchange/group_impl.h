@@ -99,7 +99,7 @@ struct Group::Impl {
       size_t rank = 0;
       double mass = 0;
       SharedBytes payload;
-      bool late = false, passed = false;
+      bool late = false, passed = true;
     };
     std::shared_ptr<const Snapshot> own;
     size_t self = 0;               // own rank
@@ -165,6 +165,7 @@ struct Group::Impl {
   // group_owner.cpp
   void average_if_complete(Owned& owned);
   void start_average(Owned& owned);
+  static bool average(const Codec& codec, uint32_t index, size_t element_count, AverageJob& job);
   static void run_average(const Codec& codec, uint32_t index, size_t element_count, AverageJob& job);
   void on_averaged(uint32_t index, AverageJob& job);
   void judge(uint32_t index);

@@ -41,20 +41,29 @@ void Group::Impl::start_average(Owned& owned) {
   worker.submit(std::move(run), std::move(done));
 }
 
-// own + sum of m_i / M * (v_i - own), in order of rank: a mean of differences loses no digits to the common part.
+// Most are finite, so all are averaged at once; only if that is not finite the payloads are looked at one by one.
 void Group::Impl::run_average(const Codec& codec, uint32_t index, size_t element_count, AverageJob& job) {
+  if (average(codec, index, element_count, job)) return;
+  for (AverageJob::Item& item : job.items) {
+    item.passed = codec.check(item.payload.span(), element_count) == PayloadStatus::kOk;
+  }
+  (void)average(codec, index, element_count, job);   // else extremes that no float holds
+}
+
+// own + sum of m_i / M * (v_i - own) over those that pass, in order of rank: a mean of differences loses no digits to
+// the common part.
+bool Group::Impl::average(const Codec& codec, uint32_t index, size_t element_count, AverageJob& job) {
   const SharedBytes& own = job.own->blocks[index];
   std::vector<double> masses = {job.own->mass};
   job.counted = 1u << job.self;
-  for (AverageJob::Item& item : job.items) {
-    item.passed = codec.check(item.payload.span(), element_count) == PayloadStatus::kOk;
+  for (const AverageJob::Item& item : job.items) {
     if (!item.passed) continue;
     masses.push_back(item.mass);
     job.counted |= 1u << item.rank;
   }
   if (masses.size() == 1) {
     job.average = own;
-    return;
+    return true;
   }
   // The lower median: of two, the lighter one limits the heavier.
   std::vector<double> sorted = masses;
@@ -70,14 +79,13 @@ void Group::Impl::run_average(const Codec& codec, uint32_t index, size_t element
     peers.push_back(item.payload.span());
     weights.push_back(static_cast<float>(std::min(item.mass, mass_max) / total));
   }
-  std::vector<std::byte> payload(own.size);
-  if (!codec.mean(own.span(), peers, weights, element_count, payload)) return;   // extremes that no float holds
+  const std::shared_ptr<std::byte[]> storage(new std::byte[own.size]);
+  const std::span<std::byte> payload(storage.get(), own.size);
   PairStats stats;
-  if (codec.pair(own.span(), payload, element_count, &stats) != PairStatus::kOk) return;
+  if (!codec.mean(own.span(), peers, weights, element_count, payload, &stats)) return false;
   job.squared_distance = stats.squared_distance;
-  const uint64_t checksum = xxh3_64(payload);
-  job.average = SharedBytes::take(std::move(payload));
-  job.average.checksum = checksum;
+  job.average = {storage, storage.get(), own.size, xxh3_64(payload)};
+  return true;
 }
 
 void Group::Impl::on_averaged(uint32_t index, AverageJob& job) {

@@ -100,7 +100,11 @@ TEST(Codec, AMeanIsOwnPlusWeightedDifferences) {
       const std::vector<Bytes> peers(payloads.begin() + 1, payloads.end());
       const std::vector<float> weights = {0.125f, 0.3f, 0.05f, 0.2f};
       std::vector<std::byte> mean(payloads[0].size());
-      ASSERT_TRUE(codec->mean(payloads[0], peers, weights, count, mean));
+      PairStats stats, apart;
+      ASSERT_TRUE(codec->mean(payloads[0], peers, weights, count, mean, &stats));
+      ASSERT_EQ(codec->pair(payloads[0], mean, count, &apart), PairStatus::kOk);
+      EXPECT_NEAR(stats.squared_distance, apart.squared_distance, 1e-9 * (1 + apart.squared_distance));
+      EXPECT_EQ(stats.max_abs_difference, apart.max_abs_difference);
 
       const std::vector<std::byte> zeros = encoded(*codec, std::vector<float>(count));
       std::vector<float> x(count), value(count);
@@ -130,14 +134,32 @@ TEST(Codec, AMeanThatNoFloatHoldsIsRefused) {
   const auto codec = make_codec(CodecKind::kFp32, MemorySpace::kHost);
   const auto own = encoded(*codec, {FLT_MAX, 1}), peer = encoded(*codec, {-FLT_MAX, 1});
   std::vector<std::byte> out(own.size());
-  EXPECT_FALSE(codec->mean(own, std::vector<Bytes>{peer}, std::vector<float>{0.5f}, 2, out));
-  EXPECT_TRUE(codec->mean(own, {}, {}, 2, out));
+  PairStats stats;
+  EXPECT_FALSE(codec->mean(own, std::vector<Bytes>{peer}, std::vector<float>{0.5f}, 2, out, &stats));
+  EXPECT_TRUE(codec->mean(own, {}, {}, 2, out, &stats));
   EXPECT_EQ(out, own);
+}
+
+TEST(Codec, AMeanWithAPeerThatIsNotFiniteIsRefused) {
+  TestRng rng(draw_rng_seed());
+  for (CodecKind kind : {CodecKind::kFp32, CodecKind::kBf16}) {
+    const auto codec = make_codec(kind, MemorySpace::kHost);
+    const auto own = encoded(*codec, normal_vector(rng, 5000, 1.0f)), good = encoded(*codec, std::vector<float>(5000));
+    for (const uint32_t bits : {0x7f80'0000u, 0xff80'0000u, 0x7fc0'0000u, 0xffff'0000u}) {
+      std::vector<std::byte> bad = good, out(own.size());
+      const size_t bytes = codec->payload_bytes(1), at = bytes * (rng() % 5000);
+      for (size_t i = 0; i < bytes; ++i) bad[at + i] = static_cast<std::byte>(bits >> 8 * (4 - bytes + i));
+      ASSERT_EQ(codec->check(bad, 5000), PayloadStatus::kNonFinite);
+      PairStats stats;
+      const std::vector<Bytes> peers = {good, bad};
+      EXPECT_FALSE(codec->mean(own, peers, std::vector<float>{0.3f, 1e-30f}, 5000, out, &stats));
+    }
+  }
 }
 
 TEST(CodecDeathTest, AMeanOfDifferencesOnlyIsABug) {
   const auto codec = make_codec(CodecKind::kModulo8, MemorySpace::kHost);
-  EXPECT_DEATH((void)codec->mean({}, {}, {}, 0, {}), "check failed");
+  EXPECT_DEATH((void)codec->mean({}, {}, {}, 0, {}, nullptr), "check failed");
 }
 
 TEST(CodecDeathTest, AWrongOutputSizeIsABug) {
