@@ -97,6 +97,7 @@ bool Group::Impl::begin() {
   give_contributions();
   take_early();
   stop_waiting_for_those_ahead();
+  stop_waiting_for_the_silent();
   return true;
 }
 

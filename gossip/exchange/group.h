@@ -10,7 +10,8 @@
 // A round is 2 (n-1) streams of 1/n of the model each way. Frames carry the group (hash of the sorted list) and the
 // round; frames of other groups are counted and dropped, those of a round to come are held. Rounds agree by the median:
 // who is behind the median of the members' rounds jumps to it, and who is more than one ahead of all falls back.
-// Nobody waits for a member that was seen in a later round: it sends nothing more of this one. Who is ahead of most
+// Nobody waits for a member that was seen in a later round: it sends nothing more of this one; nor for one of which
+// nothing came for a whole round, until something does. Who is ahead of most
 // puts its first deadline off for them, once a round.
 // Only codecs whose payloads can be averaged (CodecTraits::linear). A state machine, like all exchanges.
 #pragma once

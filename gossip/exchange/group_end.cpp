@@ -172,4 +172,13 @@ void Group::Impl::stop_waiting_for_those_ahead() {
   }
 }
 
+// Nothing of a whole round has come from it, and nothing of this one yet: perhaps it is dead, and the membership will
+// take seconds to be sure. Until it is heard again two deadlines a round would be too much for it.
+void Group::Impl::stop_waiting_for_the_silent() {
+  for (size_t rank = 0; rank < round->links.size(); ++rank) {
+    const uint64_t heard = seen_round(round->roster, rank);
+    if (rank != round->roster.self && heard > 0 && heard + 1 < round->number) stop_waiting(rank);
+  }
+}
+
 }  // namespace starling

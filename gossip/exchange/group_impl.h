@@ -138,6 +138,7 @@ struct Group::Impl {
   void forget(const PeerId& peer);
   void stop_waiting(size_t rank);
   void stop_waiting_for_those_ahead();
+  void stop_waiting_for_the_silent();
   void try_end();
   void finish();
   void report(ExchangeOutcome outcome, uint32_t blocks_mixed);

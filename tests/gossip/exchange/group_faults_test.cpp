@@ -221,6 +221,23 @@ TEST(GroupFaults, WhoStoodStillAheadOfTheOthersAveragesBeforeItEnds) {
   EXPECT_TRUE(agent.exchange->idle());
 }
 
+// The dead are in the list until the membership is sure. Meanwhile they cost one round its deadlines, not every round.
+TEST(GroupFaults, OneThatFallsSilentIsWaitedForOnce) {
+  GroupSwarm swarm(
+      4, {.deadline_min = milliseconds(50), .deadline_max = milliseconds(100), .compute = milliseconds(20)});
+  swarm.run_freely(seconds(1));
+  const uint64_t before = swarm.at(1).exchange->round();
+  swarm.network.drop = [](const Flight& flight) { return flight.from == test_peer(4); };
+  swarm.run_freely(seconds(1));
+  const uint64_t without = swarm.at(1).exchange->round() - before;
+  EXPECT_GT(without, before * 7 / 10);
+  swarm.network.drop = nullptr;
+  swarm.run_freely(seconds(1));   // back again: it counts again
+  const uint64_t whole = swarm.at(1).exchange->counters().rounds_whole;
+  swarm.run_freely(seconds(1));
+  EXPECT_GT(swarm.at(1).exchange->counters().rounds_whole - whole, before / 2);
+}
+
 // The fourth sends nothing in time: what it owns in a round is averaged by nobody, but never the same for long.
 TEST(GroupFaults, WhoIsNeverHeardKeepsNoBlockFromTheOthers) {
   GroupSwarm swarm(4, {.deadline_max = milliseconds(50)});
