@@ -17,32 +17,41 @@ agent:
 BATCH = 64
 STEPS, SETTINGS = (1400, {"swarm__model__input": "[3, 32, 32]"}) if CIFAR else (400, {})
 FLAGS = ["--steps", STEPS, "--latency", "1ms", "--rate", "unlimited", "--compute", "20ms", "--every", "1000"]
-NAMES = {1: "serial SGD", 4: "D-PSGD ring, n = 4", 8: "D-PSGD ring, n = 8", 16: "D-PSGD ring, n = 16"}
+CASES = [(1, ""), (4, "ring"), (8, "ring"), (16, "ring"), (8, "exponential"), (16, "exponential")]
+QUICK = [(1, ""), (8, "ring")]
+RATES = [0.1, 0.03] if CIFAR else [0.1]
+
+
+def name_of(n, graph):
+    return f"D-PSGD {graph}, n = {n}" if graph else "serial SGD"
 
 
 def final(case):
-    n, seed = case
-    baseline = ["--baseline", "allreduce"] if n == 8 else []
+    rate, n, graph, seed = case
+    baseline = ["--baseline", "allreduce"] if (n, graph) == (8, "ring") else []
     return simulate(CONFIG, n, [*FLAGS, "--seed", seed, *baseline], agent__data__path=data(CIFAR),
-                    swarm__batch=BATCH // n, **SETTINGS)[0]["final"]
+                    swarm__batch=BATCH // n, swarm__optimizer__learning_rate=rate,
+                    swarm__topology__kind=graph or "ring", **SETTINGS)[0]["final"]
 
 
 def run(repeat=1, quick=False, say=print):
     seeds = [1] if quick else list(range(1, 3 * repeat + 1))
+    kinds = [(rate, n, graph) for rate in RATES for n, graph in (QUICK if quick else CASES)]
+    finals = iter(two_at_a_time(final, [(*kind, seed) for kind in kinds for seed in seeds]))
     losses = {}
-    finals = iter(two_at_a_time(final, [(n, seed) for n in ((1, 8) if quick else NAMES) for seed in seeds]))
-    for n in (1, 8) if quick else NAMES:
-        for _ in seeds:
-            series = next(finals)
-            losses.setdefault(NAMES[n], []).append(series["mean"]["loss"])
-            if n == 8:
-                losses.setdefault("all-reduce, n = 8", []).append(series["allreduce"]["loss"])
-        say(f"{NAMES[n]}: {losses[NAMES[n]]}")
-    table_rows = []
-    for name, values in losses.items():
-        worse, noise = mean_and_half_range([100 * (a / b - 1) for a, b in zip(values, losses["serial SGD"])])
-        table_rows.append([name, f"{sum(values) / len(values):.4f}", f"{worse:+.1f} % (± {noise:.1f})"])
-    _, seeds_noise = mean_and_half_range(losses["serial SGD"])
-    share = 100 * seeds_noise * len(seeds) / sum(losses["serial SGD"])
+    for rate, n, graph in kinds:
+        series = [next(finals) for _ in seeds]
+        losses[rate, name_of(n, graph)] = [one["mean"]["loss"] for one in series]
+        if "allreduce" in series[0]:
+            losses[rate, f"all-reduce, n = {n}"] = [one["allreduce"]["loss"] for one in series]
+        say(f"rate {rate}, {name_of(n, graph)}: {losses[rate, name_of(n, graph)]}")
+    rows = []
+    for (rate, name), values in losses.items():
+        serial = losses[rate, "serial SGD"]
+        worse, noise = mean_and_half_range([100 * (a / b - 1) for a, b in zip(values, serial)])
+        rows.append([rate, name, f"{sum(values) / len(values):.4f}", f"{worse:+.1f} % (± {noise:.1f})"])
+    serial = losses[RATES[0], "serial SGD"]
+    _, seeds_noise = mean_and_half_range(serial)
     return (f"{data_name(CIFAR)}, {STEPS} steps of {BATCH} samples in all, rng seeds {seeds}. Noise between seeds of "
-            f"serial SGD: ± {share:.1f} %.\n\n" + table(["", "test loss", "against serial, seed by seed"], table_rows))
+            f"serial SGD: ± {100 * seeds_noise * len(seeds) / sum(serial):.1f} %.\n\n" +
+            table(["rate", "", "test loss", "against serial, seed by seed"], rows))
