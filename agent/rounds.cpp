@@ -320,10 +320,10 @@ void Rounds::after_exchange() {
     return;
   }
   const auto next = [this] {
-    if (phase_ == Phase::kSettling || stop_asked_) {
+    if (stop_asked_) {
       state_ = State::kBoundary;
     } else {
-      begin_round();
+      begin_round();   // while settling a pause: no agent has the processor to itself
     }
   };
   if (deltas->empty()) {
