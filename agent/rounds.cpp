@@ -371,12 +371,12 @@ View Rounds::block_view(const Block& block) {
 
 // Worker thread, trainer idle.
 void Rounds::apply_block(const std::vector<PairDelta>& deltas, size_t k, View x) {
-  std::vector<CodecTerm> terms;
+  terms_.clear();
   for (const PairDelta& delta : deltas) {
     if (!(delta.blocks[k / 8] >> (k % 8) & 1)) continue;
-    terms.push_back({delta.coefficient, delta.own[k].span(), delta.peer[k].span()});
+    terms_.push_back({delta.coefficient, delta.own[k].span(), delta.peer[k].span()});
   }
-  codec_.apply_all(terms, x);
+  codec_.apply_all(terms_, x);
 }
 
 void Rounds::apply(const std::vector<PairDelta>& deltas) {

@@ -146,6 +146,7 @@ class Rounds {
   double loss_ = 0, accuracy_ = -1, distance_ = -1, steps_per_s_ = 0, mass_ = 1;
   double params_rms_ = 0;
   std::vector<float> base_, drift_;  // source: gradients: params at the round's start; scratch for what changed
+  std::vector<CodecTerm> terms_;     // of the block being applied; worker thread
   uint64_t snapshot_number_ = 0;
   bool overlap_ = false;
   std::optional<TimePoint> wind_down_until_;
