@@ -9,7 +9,7 @@
 namespace starling {
 namespace {
 
-constexpr uint64_t kAttemptsMin = 8;   // exchanges that came to nothing, before the verdict
+constexpr uint64_t kAttemptsMin = 8;   // exchanges, before the verdict
 constexpr Duration kWarningEvery = std::chrono::seconds(30);
 
 std::string print_ms(Duration duration) {
@@ -38,7 +38,8 @@ void DeadlineWatch::look(const ExchangeConfig& config, const Exchange& exchange,
                          const Membership& membership, TimePoint now) {
   const Duration longest = config.deadline_max;
   const Duration least = least_duration(config.kind, median_round_trip(membership));
-  if (tally.done == 0 && tally.late + tally.failed >= kAttemptsMin && least > longest) {
+  const bool nothing_in_time = exchange.block_tally().counted == 0;
+  if (nothing_in_time && tally.done + tally.late + tally.failed >= kAttemptsMin && least > longest) {
     throw std::runtime_error("the other agents are " + print_ms(median_round_trip(membership)) + " away, there and "
                              "back, and swarm.exchange.deadline_max gives up after " + print_duration(longest) +
                              ": no exchange can end in time; start the swarm with a deadline_max of " +
