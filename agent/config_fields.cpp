@@ -89,24 +89,6 @@ struct EdgesValue {
   }
 };
 
-// Agents by name.
-struct NamesValue {
-  static std::vector<std::string> read(const ConfigTree& tree) {
-    const std::string expected = "a list of names such as [agent-0, agent-1]";
-    std::vector<std::string> names;
-    for (const ConfigTree& item : list_items(tree, expected)) {
-      names.push_back(NameValue{kNameBytesMax}.read(scalar_tree(scalar_text(item, expected))));
-      if (names.back().empty()) throw_expected(expected, item);
-    }
-    return names;
-  }
-  static std::string print(const std::vector<std::string>& names) {
-    std::string text = "[";
-    for (const std::string& name : names) text += (text.size() > 1 ? ", " : "") + quoted(name);
-    return text + "]";
-  }
-};
-
 struct CarryValue {
   static bool read(const ConfigTree& tree) {
     const std::string expected = "[params] or [params, momentum]";
@@ -240,7 +222,7 @@ void add_exchange(std::vector<ConfigField>& t) {
   t.push_back(row("swarm.exchange.group_size", "", "group: members at most; a larger swarm is cut into several",
                   AT(swarm.exchange.group_size), CountValue{2, kGroupMax}));
   t.push_back(row("swarm.exchange.members", "", "group: the agents that are the group, by name; none: all who live",
-                  AT(swarm.exchange.members), NamesValue{}));
+                  AT(swarm.exchange.members), NamesValue{kNameBytesMax}));
   t.push_back(row("swarm.exchange.pairs_every", "",
                   "group: every so many rounds in pairs with another group; 0: never", AT(swarm.exchange.pairs_every),
                   CountValue{0, 1000000}));

@@ -173,6 +173,18 @@ std::string NameValue::read(const ConfigTree& tree) const {
   return text;
 }
 
+std::vector<std::string> NamesValue::read(const ConfigTree& tree) const {
+  const std::string expected = "a list of names such as [agent-0, agent-1]";
+  std::vector<std::string> names;
+  for (const ConfigTree& item : list_items(tree, expected)) {
+    names.push_back(NameValue{bytes_max}.read(item));
+    if (names.back().empty()) throw_expected(expected, item);
+  }
+  return names;
+}
+
+std::string NamesValue::print(const std::vector<std::string>& names) { return print_list(names, NameValue::print); }
+
 Duration TimeValue::read(const ConfigTree& tree) const {
   const std::string& text = scalar_text(tree, "a time with its unit, such as 5s or 500ms");
   const std::optional<Duration> duration = parse_duration(text);

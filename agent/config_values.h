@@ -83,6 +83,12 @@ struct NameValue {         // a text that may stand in quotes anywhere: no quote
   static std::string print(const std::string& text) { return quoted(text); }
 };
 
+struct NamesValue {        // a list of them, each not empty
+  size_t bytes_max;
+  std::vector<std::string> read(const ConfigTree& tree) const;
+  static std::string print(const std::vector<std::string>& names);
+};
+
 struct TimeValue {
   Duration min, max;
   Duration read(const ConfigTree& tree) const;

@@ -5,6 +5,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "agent/config_values.h"
 #include "agent/dataset_file.h"
 #include "kernels/check.h"
 
@@ -15,7 +16,7 @@ namespace {
 void check_generated_fits(const ModelConfig& model) {
   if (model.input == std::vector<int64_t>{1, 28, 28} && model.classes >= 10) return;
   throw std::runtime_error("generated digits are [1, 28, 28] in 10 classes, but swarm.model.input is " +
-                           shape_text(model.input) + " with " + std::to_string(model.classes) +
+                           CountsValue::print(model.input) + " with " + std::to_string(model.classes) +
                            " classes; change the model, or name a folder with data in agent.data.path");
 }
 

@@ -32,10 +32,4 @@ std::ifstream open_data_file(const std::string& path, uint64_t* size_bytes) {
   return file;
 }
 
-std::string shape_text(const std::vector<int64_t>& shape) {
-  std::string text = "[";
-  for (size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
-  return text + "]";
-}
-
 }  // namespace starling

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <fstream>
 #include <string>
-#include <vector>
 
 namespace starling {
 
@@ -13,8 +12,5 @@ namespace starling {
 
 // Throws std::runtime_error: not there, not a regular file, not readable.
 std::ifstream open_data_file(const std::string& path, uint64_t* size_bytes);
-
-// "[3, 32, 32]", as the config has it.
-std::string shape_text(const std::vector<int64_t>& shape);
 
 }  // namespace starling

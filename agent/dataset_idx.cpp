@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "agent/config_values.h"
 #include "agent/dataset.h"
 #include "agent/dataset_file.h"
 
@@ -90,7 +91,8 @@ Dataset load_idx(const std::string& folder, DataPart part, const ModelConfig& mo
   data.shape.insert(data.shape.end(), images.sizes.begin() + 1, images.sizes.end());
   if (data.shape != model.input) {
     refuse_file(image_path,
-                "its images are " + shape_text(data.shape) + " but the model takes " + shape_text(model.input),
+                "its images are " + CountsValue::print(data.shape) + " but the model takes " +
+                    CountsValue::print(model.input),
                 "set swarm.model.input to the size of the images, or use other data");
   }
   if (images.sizes[0] != labels.bytes.size()) {

@@ -19,9 +19,9 @@ std::string print_ms(Duration duration) {
 // Zero: not measured yet.
 Duration median_round_trip(const Membership& membership) {
   std::vector<Duration> measured;
-  for (const Member& member : membership.alive()) {
+  membership.visit_alive([&](const Member& member) {
     if (member.round_trip > Duration::zero()) measured.push_back(member.round_trip);
-  }
+  });
   if (measured.empty()) return Duration::zero();
   std::sort(measured.begin(), measured.end());
   return measured[(measured.size() - 1) / 2];
