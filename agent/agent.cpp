@@ -4,12 +4,12 @@
 #include <cmath>
 #include <cstring>
 #include <stdexcept>
+#include <utility>
 
 #include <spdlog/spdlog.h>
 
+#include "agent/make_exchange.h"
 #include "agent/start.h"
-#include "gossip/exchange/hybrid.h"
-#include "gossip/exchange/neighborhood.h"
 #include "gossip/net/hash.h"
 #include "kernels/cast.h"
 #include "kernels/check.h"
@@ -149,84 +149,6 @@ void Agent::contact_answered() {
   make_trainer();
 }
 
-std::unique_ptr<Pairwise> Agent::make_pairwise(size_t param_blocks) {
-  PairwiseOptions options;
-  options.self = options_.self;
-  options.generation = options_.generation;
-  options.deadline_min = swarm_.exchange.deadline_min;
-  options.deadline_max = swarm_.exchange.deadline_max;
-  options.clip = swarm_.exchange.clip;
-  options.param_blocks = param_blocks;
-  return std::make_unique<Pairwise>(options, layout_, *codec_, parts_.worker, parts_.clock, node_, &partners_);
-}
-
-std::unique_ptr<Group> Agent::make_group(size_t param_blocks) {
-  GroupOptions options;
-  options.self = options_.self;
-  options.deadline_min = swarm_.exchange.deadline_min;
-  options.deadline_max = swarm_.exchange.deadline_max;
-  options.param_blocks = param_blocks;
-  options.inject_loss = swarm_.exchange.inject_loss;
-  options.rng_seed = swarm_.rng_seed;
-  return std::make_unique<Group>(options, layout_, *host_codec_, parts_.worker, parts_.clock, node_, partners_);
-}
-
-// The swarm's graph; an agent that it does not name would be an island.
-TopologySpec Agent::own_topology() const {
-  TopologySpec topology = swarm_.topology;
-  topology.rng_seed = swarm_.rng_seed;
-  const std::string& name = options_.config.agent.name;
-  const bool named = std::any_of(topology.edges.begin(), topology.edges.end(),
-                                 [&](const auto& edge) { return edge.first == name || edge.second == name; });
-  if (topology.kind == TopologyKind::kFile && !named) {
-    throw std::runtime_error("no edge of swarm.topology.edges names this agent, '" + name +
-                             "': start it with the --name of one of them, or let the swarm take another topology");
-  }
-  return topology;
-}
-
-void Agent::refuse_outsider() const {
-  const std::vector<std::string>& members = swarm_.exchange.members;
-  const std::string& name = options_.config.agent.name;
-  if (members.empty() || std::find(members.begin(), members.end(), name) != members.end()) return;
-  throw std::runtime_error("swarm.exchange.members does not name this agent, '" + name +
-                           "': start it with the --name of one of them, or let the swarm leave the list empty");
-}
-
-void Agent::make_exchange() {
-  const ExchangeConfig& exchange = swarm_.exchange;
-  const auto param_blocks = static_cast<size_t>(std::count_if(
-      layout_.blocks.begin(), layout_.blocks.end(), [](const Block& block) { return block.section == 0; }));
-  const MemorySpace space = trainer_->params().space;
-  if (exchange.share_gradients && space != MemorySpace::kHost) {
-    throw std::runtime_error("swarm.exchange.source: gradients is a baseline for the CPU; start with --device cpu");
-  }
-  codec_ = make_codec(exchange.codec, space);
-  partners_.set_topology(own_topology());
-  switch (exchange.kind) {
-    case ExchangeKind::kNone: break;
-    case ExchangeKind::kPairwise: exchange_ = make_pairwise(param_blocks); break;
-    case ExchangeKind::kNeighborhood: {
-      const NeighborhoodOptions options{options_.self, exchange.deadline_min, exchange.deadline_max, param_blocks};
-      exchange_ = std::make_unique<Neighborhood>(options, layout_, *codec_, parts_.worker, parts_.clock, node_,
-                                                 partners_);
-      break;
-    }
-    case ExchangeKind::kGroup:
-      refuse_outsider();
-      partners_.set_groups(exchange.group_size);
-      partners_.set_group(exchange.members);
-      host_codec_ = make_codec(exchange.codec, MemorySpace::kHost);
-      if (exchange.pairs_every > 0) {
-        exchange_ = std::make_unique<Hybrid>(make_group(param_blocks), make_pairwise(param_blocks),
-                                             exchange.pairs_every, partners_);
-      } else {
-        exchange_ = make_group(param_blocks);
-      }
-      break;
-  }
-}
-
 // Own state first (a restart), then the swarm's model if it has begun, then the genesis if we can reproduce it.
 void Agent::enter() {
   Progress progress;
@@ -236,7 +158,11 @@ void Agent::enter() {
     layout_ = Layout::cut({{"params", trainer_->params().count}, {"momentum", trainer_->momentum().count}},
                           swarm_.exchange.block);
   }
-  make_exchange();
+  ExchangeParts made = make_exchange({swarm_, options_.config.agent.name, options_.self, options_.generation, layout_,
+                                      trainer_->params().space, parts_.worker, parts_.clock, node_, partners_});
+  codec_ = std::move(made.codec);
+  host_codec_ = std::move(made.host_codec);
+  exchange_ = std::move(made.exchange);
   if (keeper_->restore(&progress, *trainer_, &blocks)) {
     if (exchange_ && blocks.size() == layout_.blocks.size()) exchange_->set_block_states(std::move(blocks));
     begin_rounds(progress, "resumed");

@@ -22,8 +22,6 @@
 #include "agent/trainer.h"
 #include "bootstrap/joiner.h"
 #include "gossip/exchange/exchange.h"
-#include "gossip/exchange/group.h"
-#include "gossip/exchange/pairwise.h"
 #include "gossip/worker.h"
 
 namespace starling {
@@ -82,11 +80,6 @@ class Agent final : public Node::Handler {
   void trainer_made();
   void contact_answered();
   void enter();                      // settings, trainer and contact are there: genesis, own state, or a donor's
-  void make_exchange();
-  TopologySpec own_topology() const;
-  void refuse_outsider() const;
-  std::unique_ptr<Pairwise> make_pairwise(size_t param_blocks);
-  std::unique_ptr<Group> make_group(size_t param_blocks);
   void begin_fetch();
   void keep_asking();
   void fetched();
@@ -108,9 +101,8 @@ class Agent final : public Node::Handler {
   std::unique_ptr<ModelFetch> fetch_;
   std::unique_ptr<Trainer> trainer_;
   std::unique_ptr<StateKeeper> keeper_;
-  std::unique_ptr<Codec> codec_;
+  std::unique_ptr<Codec> codec_, host_codec_;
   Layout layout_;
-  std::unique_ptr<Codec> host_codec_;   // group: averages payloads, wherever the params are
   std::unique_ptr<Exchange> exchange_;
   std::unique_ptr<Rounds> rounds_;
   std::exception_ptr start_error_;

@@ -8,22 +8,20 @@
 #include <cstdio>
 #include <cstring>
 #include <stdexcept>
-#include <utility>
 
 #include "gossip/exchange/exchange.h"
 
 namespace starling {
 
 std::string print_blocks_json(const BlockTally& tally) {
-  const std::pair<const char*, uint64_t> all[] = {
-      {"due", tally.due}, {"counted", tally.counted}, {"old", tally.old}, {"late", tally.late},
-      {"missing", tally.missing}, {"dead", tally.dead}, {"refused", tally.refused}, {"injected", tally.injected},
-      {"averages_due", tally.averages_due}, {"averages_counted", tally.averages_counted},
-      {"ignored_messages", tally.ignored_messages}};
-  std::string text;
-  for (const auto& [name, count] : all) {
-    text += (text.empty() ? "{\"" : ",\"") + std::string(name) + "\":" + std::to_string(count);
-  }
+  std::string text = "{\"due\":" + std::to_string(tally.due);
+  const auto add = [&](const char* name, uint64_t count) {
+    text += std::string(",\"") + name + "\":" + std::to_string(count);
+  };
+  for (const auto& [fate, count] : tally.fates()) add(fate, count);
+  add("averages_due", tally.averages_due);
+  add("averages_counted", tally.averages_counted);
+  add("ignored_messages", tally.ignored_messages);
   return text + "}";
 }
 

@@ -6,9 +6,7 @@
 
 #include <spdlog/spdlog.h>
 
-#include "gossip/net/hash.h"
 #include "kernels/check.h"
-#include "kernels/transfer.h"
 
 namespace starling {
 namespace {
@@ -18,7 +16,6 @@ constexpr uint32_t kNearInARow = 3;             // one close partner could be lu
 constexpr uint32_t kSickInARowMax = 3;
 constexpr uint64_t kOverlapWindowRounds = 32;
 constexpr double kNewcomerRampSteps = 100;      // its momentum starts at zero, and its data may be news to the swarm
-constexpr uint64_t kRmsEvery = 16;              // snapshots between two looks at the params' norm
 constexpr Duration kRateWindow = std::chrono::seconds(2);
 constexpr Duration kStepsAlone = std::chrono::milliseconds(50);
 constexpr Duration kSettlePause = std::chrono::milliseconds(2);
@@ -42,7 +39,7 @@ std::string json_number(double value) { return std::isfinite(value) ? fmt::forma
 Rounds::Rounds(const RoundsOptions& options, Trainer& trainer, const Codec& codec, const Layout& layout,
                Exchange* exchange, Partners& partners, StateKeeper& keeper, Worker& worker, const Clock& clock,
                MetricsFile& metrics)
-    : options_(options), trainer_(trainer), codec_(codec), layout_(layout), exchange_(exchange),
+    : options_(options), trainer_(trainer), model_(trainer, codec, layout), exchange_(exchange),
       partners_(partners), keeper_(keeper), worker_(worker), clock_(clock), metrics_(metrics),
       overlap_(options.swarm.exchange.overlap == Overlap::kOn) {}
 
@@ -70,7 +67,7 @@ void Rounds::start(const Progress& from, bool newcomer) {
   phase_ = Phase::kTraining;
   partners_.set_round(progress_.round);
   mass_ = choose_mass(options_.swarm.weight, 1, trainer_.data_size(), 0);
-  if (options_.swarm.exchange.share_gradients) keep_base();
+  if (options_.swarm.exchange.share_gradients) model_.keep_base();
   const TimePoint now = clock_.now();
   window_started_ = boundary_started_ = round_started_ = now;
   next_checkpoint_ = now;   // the first boundary saves: donors can serve from the start
@@ -242,7 +239,7 @@ bool Rounds::wound_down(Duration patience) {
 void Rounds::apply_decided_then(std::function<void()> next) {
   auto deltas = std::make_shared<std::vector<PairDelta>>();
   if (exchange_) *deltas = exchange_->take_decided();
-  run_job([this, deltas] { apply(*deltas); }, std::move(next));
+  run_job([this, deltas] { model_.apply(*deltas); }, std::move(next));
 }
 
 void Rounds::finish() {
@@ -283,10 +280,10 @@ void Rounds::share() {
   snapshot->number = ++snapshot_number_;
   snapshot->round = progress_.round;
   snapshot->mass = mass_;
-  auto encoded = std::make_shared<Encoded>();
+  auto encoded = std::make_shared<SharedModel::Encoded>();
   run_job(
       [this, deltas, snapshot, encoded, states = exchange_->block_states()] {
-        *encoded = apply_and_encode(*deltas, states, snapshot.get());
+        *encoded = model_.apply_and_encode(*deltas, states, snapshot.get());
       },
       [this, snapshot, encoded] {
         if (!encoded->healthy) {
@@ -330,7 +327,7 @@ void Rounds::after_exchange() {
     next();
     return;
   }
-  run_job([this, deltas] { apply(*deltas); }, next);
+  run_job([this, deltas] { model_.apply(*deltas); }, next);
 }
 
 void Rounds::begin_round() {
@@ -344,7 +341,7 @@ void Rounds::begin_round() {
   ++progress_.round;
   partners_.set_round(progress_.round);
   round_started_ = clock_.now();
-  if (options_.swarm.exchange.share_gradients) keep_base();
+  if (options_.swarm.exchange.share_gradients) model_.keep_base();
   trainer_.start_steps(steps_of_round(), learning_rate());
   state_ = State::kStepping;
 }
@@ -355,64 +352,6 @@ uint32_t Rounds::steps_of_round() const {
   const double some = std::clamp(seconds(kStepsAlone) * steps_per_s_, 1.0, 64.0);
   const uint64_t left = options_.swarm.stop_after > swarm_steps_ ? options_.swarm.stop_after - swarm_steps_ : 64;
   return static_cast<uint32_t>(std::min<uint64_t>(static_cast<uint64_t>(some), left));
-}
-
-// The params that the round's one step is taken from: what changes is the gradient times the learning rate.
-void Rounds::keep_base() {
-  const View params = trainer_.params();
-  base_.resize(params.count);
-  copy_to_host(params, base_.data());
-}
-
-View Rounds::block_view(const Block& block) {
-  const View section = block.section == 0 ? trainer_.params() : trainer_.momentum();
-  return section.part(block.offset, block.element_count);
-}
-
-// Worker thread, trainer idle.
-void Rounds::apply_block(const std::vector<PairDelta>& deltas, size_t k, View x) {
-  terms_.clear();
-  for (const PairDelta& delta : deltas) {
-    if (!(delta.blocks[k / 8] >> (k % 8) & 1)) continue;
-    terms_.push_back({delta.coefficient, delta.own[k].span(), delta.peer[k].span()});
-  }
-  codec_.apply_all(terms_, x);
-}
-
-void Rounds::apply(const std::vector<PairDelta>& deltas) {
-  if (deltas.empty()) return;
-  for (size_t k = 0; k < layout_.blocks.size(); ++k) apply_block(deltas, k, block_view(layout_.blocks[k]));
-  trainer_.params_changed();
-}
-
-bool Rounds::encode_block(size_t k, View x, const BlockState& state, MutableBytes out) {
-  if (base_.empty()) return codec_.encode(x, state, out);
-  drift_.resize(x.count);
-  const float* base = base_.data() + layout_.blocks[k].offset;
-  for (size_t i = 0; i < x.count; ++i) drift_[i] = x.data[i] - base[i];
-  return codec_.encode({drift_.data(), x.count, MemorySpace::kHost}, state, out);
-}
-
-// Block by block, so that what was just applied is encoded while it is still in the cache.
-Rounds::Encoded Rounds::apply_and_encode(std::vector<PairDelta>& deltas, const std::vector<BlockState>& states,
-                                         Snapshot* snapshot) {
-  Encoded encoded;
-  snapshot->blocks.resize(layout_.blocks.size());
-  for (size_t k = 0; k < layout_.blocks.size(); ++k) {
-    const View x = block_view(layout_.blocks[k]);
-    apply_block(deltas, k, x);
-    for (PairDelta& delta : deltas) delta.own[k] = delta.peer[k] = {};   // memory for this block's new payload
-    const size_t size = codec_.payload_bytes(x.count);
-    const std::shared_ptr<std::byte[]> storage(new std::byte[size]);
-    encoded.healthy = encode_block(k, x, states[k], {storage.get(), size}) && encoded.healthy;
-    snapshot->blocks[k] = {storage, storage.get(), size, xxh3_64({storage.get(), size})};
-  }
-  if (!deltas.empty()) trainer_.params_changed();
-  const View params = trainer_.params();
-  if (snapshot->number % kRmsEvery == 1 && params.count > 0) {
-    encoded.params_rms = std::sqrt(squared_norm(ConstView(params)) / static_cast<double>(params.count));
-  }
-  return encoded;
 }
 
 void Rounds::save_then(std::function<void()> next) {
@@ -464,7 +403,7 @@ void Rounds::became_sick(const std::string& reason) {
                                        "swarm.optimizer.learning_rate or look at the data");
             }
             loss_ = 0;
-            if (options_.swarm.exchange.share_gradients) keep_base();
+            if (options_.swarm.exchange.share_gradients) model_.keep_base();
             trainer_.start_steps(options_.swarm.local_steps, learning_rate());
             state_ = State::kStepping;
           });

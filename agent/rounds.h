@@ -15,6 +15,7 @@
 #include "agent/config.h"
 #include "agent/metrics.h"
 #include "agent/partners.h"
+#include "agent/shared_model.h"
 #include "agent/trainer.h"
 #include "bootstrap/model_file.h"
 #include "compression/codec.h"
@@ -94,7 +95,6 @@ class Rounds {
   void after_evaluation();
   void after_exchange();
   void begin_round();
-  void keep_base();
   uint32_t steps_of_round() const;
   void exchange_or_go_on();
   bool settled() const;
@@ -105,16 +105,6 @@ class Rounds {
   void run_job(std::function<void()> job, std::function<void()> next);
   void became_sick(const std::string& reason);
   void drain_reports();
-  void apply_block(const std::vector<PairDelta>& deltas, size_t k, View x);
-  void apply(const std::vector<PairDelta>& deltas);
-  struct Encoded {
-    bool healthy = true;       // false: something is not finite
-    double params_rms = -1;    // negative: not measured this time
-  };
-  Encoded apply_and_encode(std::vector<PairDelta>& deltas, const std::vector<BlockState>& states,
-                           Snapshot* snapshot);
-  bool encode_block(size_t k, View x, const BlockState& state, MutableBytes out);
-  View block_view(const Block& block);
   bool round_goes_on() const;
   void measure_rate();
   void choose_overlap();
@@ -122,8 +112,7 @@ class Rounds {
 
   RoundsOptions options_;
   Trainer& trainer_;
-  const Codec& codec_;
-  const Layout& layout_;
+  SharedModel model_;
   Exchange* exchange_;
   Partners& partners_;
   StateKeeper& keeper_;
@@ -145,8 +134,6 @@ class Rounds {
   double rate_scale_ = 1;            // of the learning rate, halved by sickness
   double loss_ = 0, accuracy_ = -1, distance_ = -1, steps_per_s_ = 0, mass_ = 1;
   double params_rms_ = 0;
-  std::vector<float> base_, drift_;  // source: gradients: params at the round's start; scratch for what changed
-  std::vector<CodecTerm> terms_;     // of the block being applied; worker thread
   uint64_t snapshot_number_ = 0;
   bool overlap_ = false;
   std::optional<TimePoint> wind_down_until_;

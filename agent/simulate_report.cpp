@@ -193,14 +193,11 @@ std::string print_blocks_line(const BlockTally& blocks) {
   std::string due = std::to_string(blocks.due);
   for (size_t at = due.size(); at > 3; at -= 3) due.insert(at - 3, ",");
   std::string text = "blocks due " + due;
-  const std::pair<const char*, uint64_t> all[] = {
-      {"counted", blocks.counted}, {"old", blocks.old},   {"late", blocks.late},       {"missing", blocks.missing},
-      {"dead", blocks.dead}, {"refused", blocks.refused}, {"injected", blocks.injected}};
   const char* before = ": ";
-  for (const auto& [cause, count] : all) {
+  for (const auto& [fate, count] : blocks.fates()) {
     if (count == 0) continue;
     const double percent = 100 * static_cast<double>(count) / static_cast<double>(blocks.due);
-    text += before + print_format("%.1f %% %s", percent, cause);
+    text += before + print_format("%.1f %% %s", percent, fate);
     before = ", ";
   }
   return text;

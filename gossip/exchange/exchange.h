@@ -5,9 +5,11 @@
 // State machines: no sockets, no threads; arithmetic goes through a Worker. All calls on the control thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "compression/codec.h"
@@ -47,6 +49,11 @@ struct BlockTally {
   uint64_t averages_counted = 0;   //   contributions to this agent's own blocks
   uint64_t ignored_messages = 0;   // of strangers, of other rounds or exchanges, doubled, or nonsense
 
+  // What became of the blocks due, by name; the sum is `due`.
+  std::array<std::pair<const char*, uint64_t>, 7> fates() const {
+    return {{{"counted", counted}, {"old", old}, {"late", late}, {"missing", missing}, {"dead", dead},
+             {"refused", refused}, {"injected", injected}}};
+  }
   // Of the blocks due, those in whose place nothing counted.
   double missed_part() const {
     return due == 0 ? 0 : static_cast<double>(due - counted - old) / static_cast<double>(due);
