@@ -24,10 +24,10 @@ struct ModuloPair {
   uint32_t max_abs = 0;      // 0..127
 };
 
-// The differences peer - own of two code arrays. REQUIRES: shifts in 0..3.
+// The differences peer - own of two code arrays. REQUIRES: shifts in 0..6.
 ModuloPair modulo_pair(const std::byte* own, int own_shift, const std::byte* peer, int peer_shift, size_t count);
 
-// x[i] += factor * difference_i: one multiply, one add. REQUIRES: shifts in 0..3.
+// x[i] += factor * difference_i: one multiply, one add. REQUIRES: shifts in 0..6.
 void modulo_apply(float factor, const std::byte* own, int own_shift, const std::byte* peer, int peer_shift,
                   size_t count, float* x);
 

@@ -24,7 +24,7 @@ constexpr uint32_t mix_counter(uint32_t v) {
 constexpr uint32_t modulo_column_weight(uint32_t column) { return mix_counter(column + 0x9E3779B9u) | 1u; }
 constexpr uint32_t modulo_row_weight(uint32_t row) { return mix_counter(row + 0x7F4A7C15u) | 1u; }
 
-// The difference of two codes, each first brought to the finer step by its shift (0..3): in [-127, 127].
+// The difference of two codes, each first brought to the finer step by its shift (0..6): in [-127, 127].
 // The tie of -128 counts as 0, so that swapping the codes exactly negates the result.
 constexpr int32_t modulo_difference(uint8_t own, int own_shift, uint8_t peer, int peer_shift) {
   const uint32_t raw = (uint32_t{peer} << peer_shift) - (uint32_t{own} << own_shift);

@@ -165,8 +165,8 @@ TEST_P(CodecSuite, TheVerdictIsTheSameOnBothEnds) {
   for (int trial = 0; trial < 300; ++trial) {
     const size_t count = rng() % 200;
     const float deviation = std::ldexp(1.0f, static_cast<int>(rng() % 8));
-    const BlockState state_a{.step_exponent = static_cast<int8_t>(rng() % 7 - 5)};
-    const BlockState state_b{.step_exponent = static_cast<int8_t>(rng() % 7 - 5)};
+    const BlockState state_a{.step_exponent = static_cast<int8_t>(rng() % 12 - 10)};
+    const BlockState state_b{.step_exponent = static_cast<int8_t>(rng() % 12 - 10)};
     const Payload a = encode(normal_vector(rng, count, 1.0f), state_a);
     const Payload b = encode(normal_vector(rng, count, deviation), state_b);
     PairStats ours, theirs;

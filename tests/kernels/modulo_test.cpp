@@ -92,7 +92,7 @@ TEST(Modulo, EncodeReportsNonfiniteAndHugeValuesAtEveryPlace) {
 TEST(Modulo, PairMatchesThePlainDefinition) {
   TestRng rng(draw_rng_seed());
   for (size_t count : kTestSizes) {
-    for (int shift = -3; shift <= 3; ++shift) {
+    for (int shift = -6; shift <= 6; ++shift) {
       const int own_shift = std::max(shift, 0);
       const int peer_shift = std::max(-shift, 0);
       const std::vector<std::byte> own = random_bytes(rng, count + 1);
@@ -132,7 +132,7 @@ TEST(Modulo, ExtremeDifferencesDoNotOverflowTheRowSums) {
 TEST(Modulo, ApplyIsOneMultiplyAndOneAdd) {
   TestRng rng(draw_rng_seed());
   for (size_t count : kTestSizes) {
-    for (int shift = -3; shift <= 3; ++shift) {
+    for (int shift = -6; shift <= 6; ++shift) {
       const int own_shift = std::max(shift, 0);
       const int peer_shift = std::max(-shift, 0);
       const std::vector<std::byte> own = random_bytes(rng, count);
