@@ -11,8 +11,9 @@ constexpr Duration kAvoidAfterFailure = std::chrono::seconds(1);
 
 template <typename T>
 T median(std::vector<T> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
 }
 
 }  // namespace

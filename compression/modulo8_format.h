@@ -19,7 +19,7 @@ inline constexpr size_t kZeroByteCount = 3;
 inline constexpr size_t kProjectionAt = 4;
 inline constexpr int kMinExponent = -100;
 inline constexpr int kMaxExponent = 100;
-// Two steps farther apart are not compared. Their difference is then at least the coarser one's rounding, half its step,
+// Two steps farther apart are not compared. Their difference is at least the coarser one's rounding, half its step,
 // which lets the finer step fall to 2^6 below the coarser (modulo8_step.cpp): so success never parts a pair. With less
 // a large swarm that has met one stranger never settles: half of it follows the coarsest step while the rest falls.
 inline constexpr int kMaxExponentGap = 6;

@@ -87,6 +87,17 @@ const Member* Membership::find(const PeerId& peer) const {
   return entry ? &entry->member : nullptr;
 }
 
+const std::vector<const Member*>& Membership::Impl::alive_members() {
+  if (alive_changed) {
+    alive.clear();
+    for (const auto& [peer, entry] : table) {
+      if (entry.member.state == MemberState::kAlive) alive.push_back(&entry.member);
+    }
+    alive_changed = false;
+  }
+  return alive;
+}
+
 std::vector<Member> Membership::alive() const {
   std::vector<Member> members;
   visit_alive([&](const Member& member) { members.push_back(member); });
@@ -94,9 +105,7 @@ std::vector<Member> Membership::alive() const {
 }
 
 void Membership::visit_alive(const std::function<void(const Member&)>& visit) const {
-  for (const auto& [peer, entry] : impl_->table) {
-    if (entry.member.state == MemberState::kAlive) visit(entry.member);
-  }
+  for (const Member* member : impl_->alive_members()) visit(*member);
 }
 
 std::vector<Member> Membership::all() const {

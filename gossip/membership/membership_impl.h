@@ -66,6 +66,8 @@ struct Membership::Impl {
   Rng rng;
   PeerRecord self;
   std::map<PeerId, MemberEntry> table;     // without self
+  std::vector<const Member*> alive;        // of the table, in its order; asked for far more often than it changes
+  bool alive_changed = false;
   std::set<PeerId> suspects;
   size_t live_count = 0, dead_count = 0, left_count = 0;  // live: alive and suspect
   std::vector<MemberEvent> events;
@@ -89,6 +91,8 @@ struct Membership::Impl {
   uint64_t next_sequence = 0;
   uint32_t health_score = 0;
   std::vector<Relay> relays;
+
+  const std::vector<const Member*>& alive_members();
 
   // rules.cpp
   enum class Source : uint8_t { kGossip, kSync, kJoin };

@@ -57,6 +57,7 @@ void Membership::Impl::change_state(MemberEntry& entry, MemberState state) {
     entry.accusers.clear();
   }
   entry.member.state = state;
+  alive_changed = true;
   entry.member.since = clock.now();
   if (state <= MemberState::kSuspect && !was_live) insert_into_probe_order(id);
 }
@@ -81,6 +82,7 @@ void Membership::Impl::on_alive(const PeerRecord& record, Source source) {
     added.member.record = record;
     added.member.since = clock.now();
     ++live_count;
+    alive_changed = true;
     insert_into_probe_order(record.id);
     queue.put_alive(record, urgent);
     events.push_back({MemberEventKind::kJoined, record.id});

@@ -2,6 +2,7 @@
 // whole views with a few members, the dead and the seeds, for ever. That last part is what joins a swarm that
 // was cut in two.
 #include <algorithm>
+#include <iterator>
 #include <unordered_set>
 #include <utility>
 
@@ -107,21 +108,25 @@ void Membership::Impl::gossip() {
   }
 }
 
-std::vector<PeerId> Membership::Impl::random_members(size_t count_max, const PeerId& except,
-                                                     bool with_suspects) {
-  const MemberState worst = with_suspects ? MemberState::kSuspect : MemberState::kAlive;
-  std::vector<PeerId> chosen;
-  uint32_t seen = 0;
-  for (const auto& [peer, entry] : table) {  // reservoir: every subset is equally likely
-    if (entry.member.state > worst || peer == except) continue;
-    ++seen;
-    if (chosen.size() < count_max) {
-      chosen.push_back(peer);
-    } else if (const uint32_t place = rng.below(seen); place < count_max) {
-      chosen[place] = peer;
-    }
+// Every subset, in every order, is equally likely. (Floyd 1987: no walk over all of them.)
+std::vector<PeerId> Membership::Impl::random_members(size_t count_max, const PeerId& except, bool with_suspects) {
+  const std::vector<const Member*>& first = alive_members();
+  const size_t pool = first.size() + (with_suspects ? suspects.size() : 0);
+  const size_t wanted = std::min(count_max + 1, pool);   // one of them may be `except`
+  std::vector<size_t> places;
+  for (size_t last = pool - wanted; last < pool; ++last) {
+    const size_t place = rng.below(static_cast<uint32_t>(last + 1));
+    const bool taken = std::find(places.begin(), places.end(), place) != places.end();
+    places.push_back(taken ? last : place);
   }
-  rng.shuffle(chosen);
+  rng.shuffle(places);
+  std::vector<PeerId> chosen;
+  for (const size_t place : places) {
+    const PeerId& peer = place < first.size()
+                             ? first[place]->record.id
+                             : *std::next(suspects.begin(), static_cast<std::ptrdiff_t>(place - first.size()));
+    if (peer != except && chosen.size() < count_max) chosen.push_back(peer);
+  }
   return chosen;
 }
 

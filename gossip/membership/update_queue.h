@@ -2,6 +2,7 @@
 // times.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
 
@@ -15,7 +16,7 @@ class UpdateQueue {
   void put_alive(const PeerRecord& record, bool urgent);
   void put_suspect(const Suspicion& suspicion);
   void put_left(const PeerRecord& record);
-  void erase(const PeerId& subject) { items_.erase(subject); }
+  void erase(const PeerId& subject);
   bool empty() const { return items_.empty(); }
   size_t size() const { return items_.size(); }
 
@@ -25,16 +26,23 @@ class UpdateQueue {
 
  private:
   enum class Kind : uint8_t { kAlive, kSuspect, kLeft };
+  // What goes first is least.
+  struct Rank {
+    bool waits = true;
+    uint32_t sent_count = 0;
+    uint64_t age = 0;                // the newest is least; no two are alike
+    auto operator<=>(const Rank&) const = default;
+  };
   struct Item {
     Kind kind = Kind::kAlive;
     PeerRecord record;
     Suspicion suspicion;
-    bool urgent = false;
-    uint32_t sent_count = 0;
-    uint64_t order = 0;
+    Rank rank;
   };
+  using Items = std::map<PeerId, Item>;
   void put(const PeerId& subject, Item item);
-  std::map<PeerId, Item> items_;
+  Items items_;
+  std::map<Rank, Items::iterator> ranking_;   // all of them
   uint64_t next_order_ = 0;
 };
 
