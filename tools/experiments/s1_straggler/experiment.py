@@ -5,7 +5,7 @@ import time
 
 from lib import LinkedSwarm, Links, gloo, middle, noise, steps_between, swarm_config, table, wait_exchanges
 
-AGENTS, PARAMS, COMPUTE_MS, SLOW_MS, PAUSE_S = 8, 50_000, 20, 80, 2
+AGENTS, PARAMS, COMPUTE_MS, SLOW_MS, PAUSE_S = 8, 235_000, 20, 80, 2
 DELAY_MS, RATE_MBIT = 1, 1000
 SYSTEMS = {
     "pairwise": ({"kind": "pairwise", "codec": "modulo8", "overlap": "on"}, "matching"),
