@@ -35,10 +35,23 @@ def ready():
   return b'\x04' + bytes([len(body)]) + body
 
 
+def read(link, count):
+  data = b''
+  while len(data) < count:
+    piece = link.recv(count - len(data))
+    if not piece:
+      raise ConnectionError('hung up in the handshake')
+    data += piece
+  return data
+
+
 def speak_zmtp(port):
+  """A link after the handshake. It is waited for: libzmq hangs up on what comes before it has answered."""
   link = connect(port)
-  push(link, greeting())
-  push(link, ready())
+  link.sendall(greeting())
+  read(link, len(greeting()))
+  link.sendall(ready())
+  read(link, read(link, 2)[1])
   return link
 
 
