@@ -16,7 +16,7 @@ namespace starling {
 
 inline constexpr uint32_t kHealthScoreMax = 7;
 inline constexpr size_t kGossipFanOut = 3;
-inline constexpr size_t kToldAtOnceMax = 32;             // members that hear of a new phase directly
+inline constexpr size_t kToldAtOnceMax = 64;             // members that hear of a new phase directly
 inline constexpr size_t kRelaysMax = 256;               // probes in progress on behalf of others
 inline constexpr uint32_t kIncarnationMax = 1u << 31;   // beyond it an owner has no room to refute
 inline constexpr uint32_t kIncarnationJumpMax = 1u << 20;  // six days of status changes, all of them missed

@@ -268,9 +268,7 @@ void Membership::Impl::advance_meta() {
   if (!new_phase && clock.now() < announced + options.meta_interval) return;
   announce_self(false);
   if (!new_phase) return;
-  size_t told = 0;
-  for (const auto& [peer, entry] : table) {
-    if (entry.member.state > MemberState::kSuspect || ++told > kToldAtOnceMax) continue;
+  for (const PeerId& peer : random_members(kToldAtOnceMax, self.id, true)) {
     outbox.send(peer, Gossip{Updates{.alive = {self}}});
   }
 }
