@@ -14,6 +14,7 @@ constexpr int kCoverSteps = 6;            // a fresh block spreads over +-2^6 st
 constexpr int kDistanceSteps = 5;         // in the long run the largest difference takes 2^5 steps, 1/4 of the range
 constexpr int kEmptyBlockExponent = -10;  // an all-zero block says nothing about the differences to come
 constexpr int kSmallestRemembered = -60;
+static_assert(kMaxExponentGap > kDistanceSteps, "a pair that met could part its steps too far to meet again");
 
 int clamp_exponent(int exponent) { return std::clamp(exponent, kMinExponent, kMaxExponent); }
 

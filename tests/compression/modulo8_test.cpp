@@ -143,6 +143,19 @@ TEST(Modulo8, StepsMoreThanSixApartAreNotCompared) {
   }
 }
 
+// One exchange of two agents: what they share is averaged if it can be, and both learn.
+PairStatus meet(const Payload& own, const Payload& peer, std::vector<float>& a, BlockState* state_a,
+                std::vector<float>& b, BlockState* state_b, PairStats* stats) {
+  const PairStatus status = pair(own, peer, stats);
+  if (status == PairStatus::kOk) {
+    apply(0.5f, own, peer, a);
+    apply(0.5f, peer, own, b);
+  }
+  kCodec.learn(status, *stats, own, peer, state_a);
+  kCodec.learn(status, *stats, peer, own, state_b);
+  return status;
+}
+
 // Two agents whose params drift apart at random between exchanges.
 struct Drifters {
   TestRng rng{draw_rng_seed()};
@@ -162,14 +175,7 @@ struct Drifters {
     const Payload own = encode(a, state_a), peer = encode(b, state_b);
     exponent_a = exponent_of(own);
     exponent_b = exponent_of(peer);
-    const PairStatus status = pair(own, peer, &stats);
-    if (status == PairStatus::kOk) {
-      apply(0.5f, own, peer, a);
-      apply(0.5f, peer, own, b);
-    }
-    kCodec.learn(status, stats, own, peer, &state_a);
-    kCodec.learn(status, stats, peer, own, &state_b);
-    return status;
+    return meet(own, peer, a, &state_a, b, &state_b, &stats);
   }
   int run(int rounds, float drift) {  // how many were not kOk
     int bad = 0;
@@ -236,14 +242,7 @@ TEST(Modulo8, ALargeSwarmSettlesAfterMeetingOneStranger) {
       Member& b = swarm[k + 1];
       const Payload own = encode(a.x, a.state), peer = encode(b.x, b.state);
       PairStats stats;
-      const PairStatus status = pair(own, peer, &stats);
-      if (status == PairStatus::kOk) {
-        apply(0.5f, own, peer, a.x);
-        apply(0.5f, peer, own, b.x);
-      }
-      failed += status != PairStatus::kOk;
-      kCodec.learn(status, stats, own, peer, &a.state);
-      kCodec.learn(status, stats, peer, own, &b.state);
+      failed += meet(own, peer, a.x, &a.state, b.x, &b.state, &stats) != PairStatus::kOk;
     }
   }
   // Half the time it is 1 % and seldom 6 %, as the stranger's step spreads and fades; where it never fades, over 20 %.
