@@ -1,5 +1,4 @@
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -15,6 +14,7 @@
 #include "agent/swarm_metrics.h"
 #include "agent/swarm_process.h"
 #include "agent/swarm_table.h"
+#include "tests/support/loopback.h"
 
 namespace starling {
 namespace {
@@ -129,10 +129,7 @@ TEST(SwarmPorts, FindsTwoAdjacentFreePorts) {
   EXPECT_EQ(find_free_port_pair(0), first);
   EXPECT_FALSE(accepts_connections(first));
   const int fd = socket(AF_INET, SOCK_STREAM, 0);   // the second port of the pair is taken
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(first + 1));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const sockaddr_in address = loopback(static_cast<uint16_t>(first + 1));
   ASSERT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   ASSERT_EQ(listen(fd, 1), 0);
   EXPECT_NE(find_free_port_pair(0), first);

@@ -1,7 +1,5 @@
 // Strangers at both ports of a ZmqTransport, speaking raw TCP. It must go on serving, keep its memory, and count.
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -17,6 +15,7 @@
 #include "gossip/net/wire.h"
 #include "gossip/net/zmq_transport.h"
 #include "gossip/rng.h"
+#include "tests/support/loopback.h"
 
 namespace starling {
 namespace {
@@ -31,11 +30,8 @@ class Stranger {
     const timeval patience{5, 0};
     ::setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    connected_ = ::connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+    const sockaddr_in address = loopback(port);
+    connected_ = ::connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
   }
   ~Stranger() { ::close(fd_); }
   Stranger(const Stranger&) = delete;

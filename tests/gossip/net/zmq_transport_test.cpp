@@ -1,9 +1,7 @@
 // What is ZeroMQ's alone; the rest stands in tests/conformance/transport_suite.h.
 #include "gossip/net/zmq_transport.h"
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,6 +12,7 @@
 #include <thread>
 
 #include "gossip/limits.h"
+#include "tests/support/loopback.h"
 
 namespace starling {
 namespace {
@@ -37,10 +36,7 @@ class SilentAddress {
   static bool bind_one(int* fd, uint16_t port) {
     *fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (*fd < 0) throw std::runtime_error("no socket to be had");
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address.sin_port = htons(port);
+    const sockaddr_in address = loopback(port);
     return bind(*fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
   }
   bool bind_pair() {
