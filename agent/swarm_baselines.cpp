@@ -35,10 +35,10 @@ class BaselineRuns {
     result.alone.resize(shards_);
     for (size_t i = 0; i < members_.size(); ++i) {
       const SwarmMember& member = *members_[i];
-      if (member.state() == MemberState::kFailed) {
+      if (member.state() == ProcessState::kFailed) {
         result.failure += member.name() + " " + member.failure() + "; see " + member.log_path() + "\n";
       }
-      if (member.state() != MemberState::kFinished) continue;
+      if (member.state() != ProcessState::kFinished) continue;
       if (i == 0) result.central = member.track().accuracy;
       else result.alone[i - 1] = member.track().accuracy;
     }

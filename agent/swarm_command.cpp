@@ -226,7 +226,7 @@ void SwarmRun::poll_members() {
 }
 
 void SwarmRun::tell_ends(const SwarmMember& member) {
-  if (member.state() != MemberState::kFailed) return;
+  if (member.state() != ProcessState::kFailed) return;
   const std::string message = member.name() + " " + member.failure();
   const std::string tail = "the end of " + member.log_path() + " says:" + log_tail(member.log_path(), kTailLines);
   // Before anyone has trained it is the start that is wrong, most likely for all of them.
@@ -350,7 +350,7 @@ SwarmReport SwarmRun::make_report() const {
   std::vector<std::string> living;
   for (size_t i = 0; i < members_.size(); ++i) {
     report.agents.push_back(make_agent_report(*members_[i], i >= options_.agents));
-    if (members_[i]->state() == MemberState::kFinished) living.push_back(members_[i]->state_dir());
+    if (members_[i]->state() == ProcessState::kFinished) living.push_back(members_[i]->state_dir());
   }
   report.distance = params_distance(living);
   return report;
@@ -364,7 +364,7 @@ int SwarmRun::close(SwarmReport& report) {
   std::printf("report: %s\n", (dir_ / "report.html").c_str());
   int status = 0;
   for (const auto& member : members_) {
-    if (member->state() != MemberState::kFailed) continue;
+    if (member->state() != ProcessState::kFailed) continue;
     std::fprintf(stderr, "%s %s; the end of %s says:%s\n", member->name().c_str(), member->failure().c_str(),
                  member->log_path().c_str(), log_tail(member->log_path(), kTailLines).c_str());
     status = 1;

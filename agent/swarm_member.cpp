@@ -26,12 +26,12 @@ void append(std::vector<std::string>& argv, std::initializer_list<std::string> m
 
 }  // namespace
 
-const char* to_string(MemberState state) {
+const char* to_string(ProcessState state) {
   switch (state) {
-    case MemberState::kRunning: return "running";
-    case MemberState::kFinished: return "finished";
-    case MemberState::kKilled: return "killed";
-    case MemberState::kFailed: return "failed";
+    case ProcessState::kRunning: return "running";
+    case ProcessState::kFinished: return "finished";
+    case ProcessState::kKilled: return "killed";
+    case ProcessState::kFailed: return "failed";
   }
   return "unknown";
 }
@@ -56,11 +56,11 @@ bool SwarmMember::poll() {
 
 void SwarmMember::settle(const ExitStatus& exit) {
   if (killed_wall_s_ || !failure_.empty()) {
-    state_ = killed_wall_s_ ? MemberState::kKilled : MemberState::kFailed;
+    state_ = killed_wall_s_ ? ProcessState::kKilled : ProcessState::kFailed;
     return;
   }
-  state_ = exit.ok() && !track_.finish_reason.empty() ? MemberState::kFinished : MemberState::kFailed;
-  if (state_ == MemberState::kFinished) return;
+  state_ = exit.ok() && !track_.finish_reason.empty() ? ProcessState::kFinished : ProcessState::kFailed;
+  if (state_ == ProcessState::kFinished) return;
   failure_ = "ended with " + exit.describe();
   if (exit.ok()) failure_ += ", without a word that it had finished";
 }

@@ -13,9 +13,9 @@
 
 namespace starling {
 
-enum class MemberState { kRunning, kFinished, kKilled, kFailed };
+enum class ProcessState { kRunning, kFinished, kKilled, kFailed };
 
-const char* to_string(MemberState state);
+const char* to_string(ProcessState state);
 
 double wall_seconds();  // since 1970: what metrics lines carry
 
@@ -32,8 +32,8 @@ class SwarmMember {
 
   const std::string& name() const { return name_; }
   uint32_t shard() const { return shard_; }
-  MemberState state() const { return state_; }
-  bool running() const { return state_ == MemberState::kRunning; }
+  ProcessState state() const { return state_; }
+  bool running() const { return state_ == ProcessState::kRunning; }
   bool joined() const { return track_.joined_wall_s.has_value(); }
   const AgentTrack& track() const { return track_; }
   const std::string& failure() const { return failure_; }          // why it failed, for people; else empty
@@ -49,7 +49,7 @@ class SwarmMember {
   uint32_t shard_;
   MetricsFollower follower_;
   AgentTrack track_;
-  MemberState state_ = MemberState::kRunning;
+  ProcessState state_ = ProcessState::kRunning;
   std::optional<double> killed_wall_s_;
   std::string failure_;
   ChildProcess process_;   // last: it ends first

@@ -131,6 +131,38 @@ def pragma_once(tree):
         yield path, 1, 'no #pragma once'
 
 
+def types(text):
+  """(line, name with its namespaces) of each type defined at namespace scope; unnamed namespaces apart."""
+  spaces, head, line = [], '', 1
+  for char in blank(text):
+    line += char == '\n'
+    if char == '{':
+      space = re.search(r'\bnamespace\s*([\w:]*)\s*$', head)
+      kind = re.search(r'^\s*(?:enum class|enum|struct|class|union)\s+([\w:]+)\s*(?:final\s*)?(?::[^:].*)?$',
+                       re.sub(r'\btemplate\s*<[^{]*>(?=\s*(?:struct|class))', '', head), re.S)
+      if kind and all(spaces):
+        yield line, '::'.join(spaces + [kind[1]])
+      spaces.append(space[1] if space else None)
+      head = ''
+    elif char == '}' and spaces:
+      spaces.pop()
+      head = ''
+    elif char == ';':
+      head = ''
+    else:
+      head += char
+
+
+def one_definition(tree):
+  """One name, one type: two types of one name are undefined behavior that no compiler reports."""
+  homes = {}
+  for path, text in sorted(tree.items()):
+    if path.endswith(CODE) and path.split('/')[0] in LAYERS:
+      for line, name in types(text):
+        if homes.setdefault(name, path) != path:
+          yield path, line, f'{name} is defined in {homes[name]} too: one of them needs another name'
+
+
 def no_sleep(tree):
   """A test waits for what it needs, with a deadline; it never sleeps and hopes."""
   for path, number, line in lines_of(tree, CODE + ('.py',), ['tests']):
@@ -189,6 +221,10 @@ RULES = {
   ],
   line_length: [{'gossip/a.h': '// ' + 'x' * MAX_LINE + '\n'}, {'tools/a.py': '#' * (MAX_LINE + 1)}],
   pragma_once: [{'gossip/a.h': '// #pragma once\nint f();\n'}],
+  one_definition: [
+    {'gossip/a.h': 'namespace starling {\nenum class S : int { kA };\n}\n',
+     'agent/b.h': 'namespace starling {\nenum class S { kB };\n}\n'},
+  ],
   no_sleep: [{'tests/a_test.cpp': 'std::this_thread::sleep' '_for(1s);\n'}, {'tests/a.py': 'time.sleep' '(1)\n'}],
   banned_words: [{'agent/a.cpp': '// TO' 'DO: later\n'}],
   top_level: [{'utils/a.h': ''}, {'notes.md': ''}],
@@ -198,7 +234,10 @@ RULES = {
 CLEAN = {
   'agent/README.md': 'x\n' * MAX_README_LINES,
   'agent/torch_model.cpp': '#include <torch/torch.h>\n#include "agent/torch_model.h"\n#include "kernels/cuda/pair.h"\n',
-  'agent/a.cpp': 'struct A {\n' + '  int f() const { return 1; }\n  int b = g(1);\n' * 40 + '};\n'
+  'agent/b.cpp': 'namespace starling {\nnamespace {\nstruct A {};\n}\nstruct B::A {};\n}\n'
+                 + 'namespace other {\nstruct A {};\n}\n',
+  'agent/a.cpp': 'namespace starling {\nstruct A;\n}\n'
+                 + 'struct A {\n' + '  int f() const { return 1; }\n  int b = g(1);\n' * 40 + '};\n'
                  + 'constexpr int kTable[] = {f(1),\n' + '1,\n' * 80 + '};\n'
                  + '/* { ( */ const char* s = "{ \\" (";\n' + 'void h() { for (;;) { k(\'{\'); } }\n' * 80,
 }

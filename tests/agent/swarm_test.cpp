@@ -220,7 +220,7 @@ constexpr const char* kFinish = R"(echo '{"t":5,"event":"finish","reason":"stop_
 TEST_F(SwarmMemberTest, FinishedMeansSaidSoAndExitedWell) {
   const auto member = shell_member(std::string(kFinish) + "exit 0");
   ASSERT_TRUE(wait_until([&] { return member->poll() && !member->running(); }));
-  EXPECT_EQ(member->state(), MemberState::kFinished);
+  EXPECT_EQ(member->state(), ProcessState::kFinished);
   EXPECT_EQ(member->track().steps, 9u);
   EXPECT_EQ(member->failure(), "");
   EXPECT_EQ(member->shard(), 2u);
@@ -229,11 +229,11 @@ TEST_F(SwarmMemberTest, FinishedMeansSaidSoAndExitedWell) {
 TEST_F(SwarmMemberTest, AnyOtherEndIsAFailure) {
   const auto silent = shell_member("exit 0");
   ASSERT_TRUE(wait_until([&] { silent->poll(); return !silent->running(); }));
-  EXPECT_EQ(silent->state(), MemberState::kFailed);
+  EXPECT_EQ(silent->state(), ProcessState::kFailed);
   EXPECT_NE(silent->failure().find("without a word"), std::string::npos);
   const auto broken = shell_member(std::string(kFinish) + "exit 4");
   ASSERT_TRUE(wait_until([&] { broken->poll(); return !broken->running(); }));
-  EXPECT_EQ(broken->state(), MemberState::kFailed);
+  EXPECT_EQ(broken->state(), ProcessState::kFailed);
   EXPECT_EQ(broken->failure(), "ended with exit status 4");
 }
 
@@ -241,13 +241,13 @@ TEST_F(SwarmMemberTest, KilledOnPurposeIsNoFailureButGivenUpIs) {
   const auto victim = shell_member("tail -f /dev/null");
   victim->kill();
   ASSERT_TRUE(wait_until([&] { victim->poll(); return !victim->running(); }));
-  EXPECT_EQ(victim->state(), MemberState::kKilled);
+  EXPECT_EQ(victim->state(), ProcessState::kKilled);
   EXPECT_EQ(victim->failure(), "");
   EXPECT_NEAR(*victim->killed_wall_s(), wall_seconds(), 60);
   const auto stuck = shell_member("tail -f /dev/null");
   stuck->give_up("made no progress");
   ASSERT_TRUE(wait_until([&] { stuck->poll(); return !stuck->running(); }));
-  EXPECT_EQ(stuck->state(), MemberState::kFailed);
+  EXPECT_EQ(stuck->state(), ProcessState::kFailed);
   EXPECT_EQ(stuck->failure(), "made no progress");
 }
 
