@@ -10,7 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "agent/checkpoint_format.h"
+#include "agent/report/format.h"
 #include "gossip/net/hash.h"
 #include "kernels/check.h"
 
@@ -48,12 +51,6 @@ std::vector<Entry> list(const std::string& folder, const std::string& suffix) {
   std::sort(entries.begin(), entries.end(),
             [](const Entry& a, const Entry& b) { return a.number > b.number; });
   return entries;
-}
-
-std::string megabytes(uint64_t bytes) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f MB", static_cast<double>(bytes) * 1e-6);
-  return text;
 }
 
 uint64_t file_bytes(const CheckpointContent& content) {
@@ -158,13 +155,11 @@ SaveResult CheckpointStore::save(const CheckpointContent& content) {
   const uint64_t total_bytes = file_bytes(content);
   const int64_t free_bytes = files_->free_bytes(folder_);
   if (free_bytes >= 0 && static_cast<uint64_t>(free_bytes) < 2 * total_bytes) {
-    return {"", "not saved to " + folder_ + ": " + megabytes(static_cast<uint64_t>(free_bytes)) +
-                    " free on that disk, a checkpoint of " + megabytes(total_bytes) +
+    return {"", "not saved to " + folder_ + ": " + print_bytes(static_cast<uint64_t>(free_bytes)) +
+                    " free on that disk, a checkpoint of " + print_bytes(total_bytes) +
                     " wants twice its size" + "; make room, or set agent.state to a folder on another disk"};
   }
-  char name[80];
-  std::snprintf(name, sizeof name, "%s%08" PRIu64 "-step-%" PRIu64, kPrefix, next_number_,
-                content.meta.steps);
+  const std::string name = fmt::format("{}{:08}-step-{}", kPrefix, next_number_, content.meta.steps);
   ++next_number_;
   const std::string path = (fs::path(folder_) / name).string() + kSuffix;
   std::string error = write_file(path, content, total_bytes);
@@ -216,10 +211,8 @@ std::optional<LoadedCheckpoint> CheckpointStore::load_newest(std::optional<uint6
     std::string problem;
     std::optional<LoadedCheckpoint> loaded = read_checkpoint(entry.path, Verify::kDigest, &problem);
     if (loaded && swarm_id && loaded->content.meta.swarm_id != *swarm_id) {
-      char text[96];
-      std::snprintf(text, sizeof text, "of another swarm (id %016" PRIx64 ", this one is %016" PRIx64 ")",
-                    loaded->content.meta.swarm_id, *swarm_id);
-      problem = text;
+      problem = fmt::format("of another swarm (id {:016x}, this one is {:016x})", loaded->content.meta.swarm_id,
+                            *swarm_id);
       loaded.reset();
     }
     if (loaded) return loaded;

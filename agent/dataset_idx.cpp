@@ -1,9 +1,10 @@
 // IDX, the format of the MNIST family: {0, 0, type 8 = unsigned byte, number of dimensions}, one big-endian
 // u32 per dimension, then the bytes. Nothing in the file is trusted before it is compared with the file's
 // size.
-#include <cstdio>
 #include <filesystem>
 #include <limits>
+
+#include <fmt/format.h>
 
 #include "agent/config_values.h"
 #include "agent/dataset.h"
@@ -35,11 +36,8 @@ IdxArray read_idx(const std::string& path, uint8_t dimensions_min, uint8_t dimen
   const uint8_t dimensions = header[3];
   if (header[0] != 0 || header[1] != 0 || header[2] != 8 || dimensions < dimensions_min ||
       dimensions > dimensions_max) {
-    char found[16];
-    std::snprintf(found, sizeof found, "0x%08x", read_big_endian(header));
-    char wanted[16];
-    std::snprintf(wanted, sizeof wanted, "0x%08x", 0x800u + dimensions_min);
-    refuse_file(path, std::string("wrong magic number ") + found + ", expected " + wanted,
+    refuse_file(path, fmt::format("wrong magic number 0x{:08x}, expected 0x{:08x}", read_big_endian(header),
+                                  0x800u + dimensions_min),
                 "check that this is the IDX file its name says");
   }
   const uint64_t header_bytes = 4 + 4u * dimensions;

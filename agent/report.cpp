@@ -5,13 +5,14 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdarg>
-#include <cstdio>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
 
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "agent/report/format.h"
 #include "agent/report_page.h"
 #include "agent/report_script.h"
 
@@ -115,26 +116,26 @@ std::string describe_start(const SwarmReport& report) {
     fewest = std::min(fewest, agent.classes.size());
     most = std::max(most, agent.classes.size());
   }
-  std::string text = print_format("%zu agents trained one model together for %.0f s", first, report.seconds);
-  if (first == 1) text = print_format("One agent trained for %.0f s", report.seconds);
+  std::string text = fmt::format("{} agents trained one model together for {:.0f} s", first, report.seconds);
+  if (first == 1) text = fmt::format("One agent trained for {:.0f} s", report.seconds);
   if (most == 0 || fewest == classes.size()) return text + ".";
-  const std::string held = fewest == most ? print_format("%zu", most) : print_format("%zu to %zu", fewest, most);
-  return text + print_format("; each held only %s of the %zu classes, and its data never left it.", held.c_str(),
-                             classes.size());
+  const std::string held = fewest == most ? fmt::format("{}", most) : fmt::format("{} to {}", fewest, most);
+  return text +
+         fmt::format("; each held only {} of the {} classes, and its data never left it.", held, classes.size());
 }
 
 std::string describe_events(const SwarmReport& report) {
   std::string text;
   for (const AgentReport& agent : report.agents) {
     if (agent.killed_at_s) {
-      text += print_format(" %s was killed at %.1f s.", agent.name.c_str(), *agent.killed_at_s);
+      text += fmt::format(" {} was killed at {:.1f} s.", agent.name, *agent.killed_at_s);
     }
     if (agent.state == "failed") text += " " + agent.name + " failed: " + agent.failure + ".";
   }
   for (const AgentReport& agent : report.agents) {
     if (!agent.newcomer || agent.peer.empty()) continue;
-    text += print_format(" %s joined at %.1f s, knowing nothing but an address and its own data.",
-                         agent.name.c_str(), agent.joined_at_s);
+    text += fmt::format(" {} joined at {:.1f} s, knowing nothing but an address and its own data.", agent.name,
+                        agent.joined_at_s);
   }
   return text;
 }
@@ -175,39 +176,6 @@ void write_whole(const std::string& path, const std::string& text) {
 
 }  // namespace
 
-std::string print_format(const char* format, ...) {
-  va_list list, again;
-  va_start(list, format);
-  va_copy(again, list);
-  const int length = std::vsnprintf(nullptr, 0, format, list);
-  va_end(list);
-  std::string text(static_cast<size_t>(std::max(0, length)), '\0');
-  std::vsnprintf(text.data(), text.size() + 1, format, again);
-  va_end(again);
-  return text;
-}
-
-std::string print_percent(const std::optional<double>& ratio) {
-  return ratio ? print_format("%.1f %%", 100 * *ratio) : "-";
-}
-
-std::string print_bytes(uint64_t bytes) {
-  const auto count = static_cast<double>(bytes);
-  if (bytes < 1000) return print_format("%.0f B", count);
-  if (bytes < 999'950) return print_format("%.1f kB", count / 1e3);
-  if (bytes < 999'950'000) return print_format("%.1f MB", count / 1e6);
-  return print_format("%.1f GB", count / 1e9);
-}
-
-std::string print_labels(const std::vector<int64_t>& labels) {
-  const bool run = labels.size() > 4 && labels.back() - labels.front() + 1 == static_cast<int64_t>(labels.size());
-  if (run) return print_format("%lld-%lld", static_cast<long long>(labels.front()),
-                               static_cast<long long>(labels.back()));
-  std::string text;
-  for (const int64_t label : labels) text += (text.empty() ? "" : " ") + std::to_string(label);
-  return text;
-}
-
 std::string print_report_json(const SwarmReport& report) {
   return report_object(report).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -221,22 +189,20 @@ std::string summarize(const SwarmReport& report) {
 }
 
 std::string print_closing_table(const SwarmReport& report) {
-  std::string text = print_format("%-10s %-11s %9s %9s %9s   %-22s %9s\n", "agent", "labels", "accuracy", "alone",
-                                  "central", "done/late/failed", "sent");
+  std::string text = fmt::format("{:<10} {:<11} {:>9} {:>9} {:>9}   {:<22} {:>9}\n", "agent", "labels", "accuracy",
+                                 "alone", "central", "done/late/failed", "sent");
   for (const AgentReport& agent : report.agents) {
     std::optional<double> alone;
     if (agent.shard < report.alone.size() && report.alone[agent.shard]) alone.emplace(*report.alone[agent.shard]);
-    const std::string counts = print_format("%llu/%llu/%llu", static_cast<unsigned long long>(agent.exchanges.done),
-                                            static_cast<unsigned long long>(agent.exchanges.late),
-                                            static_cast<unsigned long long>(agent.exchanges.failed));
+    const std::string counts =
+        fmt::format("{}/{}/{}", agent.exchanges.done, agent.exchanges.late, agent.exchanges.failed);
     std::string note;
-    if (agent.killed_at_s) note = print_format("  killed at %.1f s", *agent.killed_at_s);
-    if (agent.newcomer && !agent.peer.empty()) note += print_format("  joined at %.1f s", agent.joined_at_s);
+    if (agent.killed_at_s) note = fmt::format("  killed at {:.1f} s", *agent.killed_at_s);
+    if (agent.newcomer && !agent.peer.empty()) note += fmt::format("  joined at {:.1f} s", agent.joined_at_s);
     if (agent.state == "failed") note += "  failed: " + agent.failure;
-    text += print_format("%-10s %-11s %9s %9s %9s   %-22s %9s%s\n", agent.name.c_str(),
-                         print_labels(agent.classes).c_str(), print_percent(agent.accuracy).c_str(),
-                         print_percent(alone).c_str(), print_percent(report.central).c_str(), counts.c_str(),
-                         print_bytes(agent.bytes_sent).c_str(), note.c_str());
+    text += fmt::format("{:<10} {:<11} {:>9} {:>9} {:>9}   {:<22} {:>9}{}\n", agent.name, print_labels(agent.classes),
+                        print_percent(agent.accuracy), print_percent(alone), print_percent(report.central), counts,
+                        print_bytes(agent.bytes_sent), note);
   }
   return text;
 }

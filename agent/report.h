@@ -62,12 +62,4 @@ std::string print_closing_table(const SwarmReport& report);
 // Writes dir/report.json and dir/report.html, each whole or not at all. Throws std::runtime_error (a full disk).
 void write_report(const std::string& dir, const SwarmReport& report);
 
-// For people: "94.2 %", "-"; "12.3 MB"; "0 1 2".
-std::string print_percent(const std::optional<double>& ratio);
-std::string print_bytes(uint64_t bytes);
-std::string print_labels(const std::vector<int64_t>& labels);
-
-// snprintf into a string.
-[[gnu::format(printf, 1, 2)]] std::string print_format(const char* format, ...);
-
 }  // namespace starling

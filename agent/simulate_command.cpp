@@ -6,11 +6,11 @@
 #include <filesystem>
 #include <stdexcept>
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include "agent/commands.h"
 #include "agent/config_values.h"
-#include "agent/report.h"
 #include "agent/simulate_baselines.h"
 #include "agent/simulate_report.h"
 #include "gossip/limits.h"
@@ -45,15 +45,15 @@ class Progress {
 
 void check_agent(const char* flag, size_t agent, size_t count) {
   if (agent < count) return;
-  throw std::runtime_error(print_format("%s %zu: the agents are 0 to %zu", flag, agent, count - 1));
+  throw std::runtime_error(fmt::format("{} {}: the agents are 0 to {}", flag, agent, count - 1));
 }
 
 void check_options(const SimulateOptions& options) {
   const size_t count = options.agents + options.joins.size();
   if (options.agents == 0) throw std::runtime_error("--agents 0: a swarm needs at least one agent");
   if (count > kMembersMax) {
-    throw std::runtime_error(print_format("%zu agents, those that join included; a swarm has at most %zu", count,
-                                          kMembersMax));
+    throw std::runtime_error(
+        fmt::format("{} agents, those that join included; a swarm has at most {}", count, kMembersMax));
   }
   if (options.compute < std::chrono::microseconds(1)) {
     throw std::runtime_error("--compute " + print_duration(options.compute) + ": a step takes some time; give it at "
@@ -102,16 +102,16 @@ Config load(const SimulateOptions& options) {
 }
 
 std::string describe(const SimulateOptions& options, const Config& config) {
-  std::string text = print_format("%u agents, %s, rng seed %llu", options.agents, config.swarm.model.kind.c_str(),
-                                  static_cast<unsigned long long>(config.swarm.rng_seed));
+  std::string text =
+      fmt::format("{} agents, {}, rng seed {}", options.agents, config.swarm.model.kind, config.swarm.rng_seed);
   text += "; links of " + print_duration(options.latency);
   if (options.jitter > Duration::zero()) text += " to " + print_duration(options.latency + options.jitter);
-  text += options.bytes_per_s > 0 ? print_format(" and %g Mbit/s", options.bytes_per_s * 8e-6) : ", no limit of rate";
-  if (options.loss > 0) text += print_format(", %g %% of the frames lost", 100 * options.loss);
+  text += options.bytes_per_s > 0 ? fmt::format(" and {:g} Mbit/s", options.bytes_per_s * 8e-6) : ", no limit of rate";
+  if (options.loss > 0) text += fmt::format(", {:g} % of the frames lost", 100 * options.loss);
   text += "; a step takes " + print_duration(options.compute);
   if (options.speeds.size() > 1) {
     text += " times";
-    for (const double speed : options.speeds) text += print_format(" %g", speed);
+    for (const double speed : options.speeds) text += fmt::format(" {:g}", speed);
   }
   return text;
 }
@@ -151,10 +151,10 @@ int run_simulate_command(const SimulateOptions& asked, const SimTaskFactory& mak
   {
     Progress progress;
     report.swarm = run_simulated_swarm(options, config, *task, [&](double virtual_s) {
-      if (progress.due()) progress.say(print_format("%.2f s of virtual time", virtual_s));
+      if (progress.due()) progress.say(fmt::format("{:.2f} s of virtual time", virtual_s));
     });
     report.baselines = run_baselines(options, config.swarm, *task, [&](const std::string& name, uint64_t step) {
-      progress.say(name + print_format(": step %llu", static_cast<unsigned long long>(step)));
+      progress.say(fmt::format("{}: step {}", name, step));
     });
   }
   write_simulation(options.out, report);
@@ -165,9 +165,10 @@ int run_simulate_command(const SimulateOptions& asked, const SimTaskFactory& mak
   if (kind == ExchangeKind::kNeighborhood || kind == ExchangeKind::kGroup) {
     std::printf("%s\n", print_blocks_line(report.swarm.blocks).c_str());
   }
-  std::printf("%llu exchanges done, %llu late, %llu failed; report: %s\n",
-              static_cast<unsigned long long>(report.swarm.done), static_cast<unsigned long long>(report.swarm.late),
-              static_cast<unsigned long long>(report.swarm.failed), (fs::path(options.out) / "report.html").c_str());
+  const std::string closing =
+      fmt::format("{} exchanges done, {} late, {} failed; report: {}\n", report.swarm.done, report.swarm.late,
+                  report.swarm.failed, (fs::path(options.out) / "report.html").string());
+  std::fputs(closing.c_str(), stdout);
   return 0;
 }
 

@@ -6,11 +6,13 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
 #include "agent/metrics.h"
-#include "agent/report.h"
+#include "agent/report/format.h"
 #include "agent/simulate_page.h"
 #include "gossip/net/hash.h"
 
@@ -19,16 +21,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string print_number(double value) { return std::isfinite(value) ? print_format("%.9g", value) : "nan"; }
+std::string print_number(double value) { return std::isfinite(value) ? fmt::format("{:.9g}", value) : "nan"; }
 
 std::string print_optional(const std::optional<double>& value) { return value ? print_number(*value) : ""; }
 
 std::string print_row(const CurvePoint& point) {
-  return print_format("%s,%s,%.6f,%llu,%llu,%llu,%s,%s,%s\n", point.series.c_str(),
-                      point.agent ? std::to_string(*point.agent).c_str() : "", point.virtual_s,
-                      static_cast<unsigned long long>(point.step), static_cast<unsigned long long>(point.samples),
-                      static_cast<unsigned long long>(point.bytes), print_number(point.score.loss).c_str(),
-                      print_optional(point.score.accuracy).c_str(), print_optional(point.distance).c_str());
+  return fmt::format("{},{},{:.6f},{},{},{},{},{},{}\n", point.series, point.agent ? std::to_string(*point.agent) : "",
+                     point.virtual_s, point.step, point.samples, point.bytes, print_number(point.score.loss),
+                     print_optional(point.score.accuracy), print_optional(point.distance));
 }
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
@@ -151,7 +151,7 @@ std::string print_simulation_json(const SimulationReport& report) {
     events.push_back({{"virtual_s", event.virtual_s}, {"text", event.text}});
   }
   const Json object = {
-      {"digest", print_format("%016llx", static_cast<unsigned long long>(digest_of(report)))},
+      {"digest", fmt::format("{:016x}", digest_of(report))},
       {"virtual_s", report.swarm.virtual_s},
       {"agents", report.agents},
       {"finished", report.swarm.finished},
@@ -173,18 +173,17 @@ std::string print_simulation_html(const SimulationReport& report) {
 }
 
 std::string print_simulation_table(const SimulationReport& report) {
-  std::string text = print_format("%-18s %11s %8s %10s %10s %12s %9s %10s\n", "series", "virtual", "steps", "samples",
-                                  "bytes", "loss", "accuracy", "apart");
+  std::string text = fmt::format("{:<18} {:>11} {:>8} {:>10} {:>10} {:>12} {:>9} {:>10}\n", "series", "virtual",
+                                 "steps", "samples", "bytes", "loss", "accuracy", "apart");
   for (const Series& series : gather(report)) {
     if (series.points.empty()) continue;
     const CurvePoint& last = series.points.back();
-    text += print_format("%-18s %9.2f s %8llu %10llu %10s %12s %9s %10s\n",
-                         series.name == "swarm" ? "swarm (average)" : series.name.c_str(), last.virtual_s,
-                         static_cast<unsigned long long>(last.step), static_cast<unsigned long long>(last.samples),
-                         print_bytes(last.bytes).c_str(),
-                         std::isfinite(last.score.loss) ? print_format("%.5g", last.score.loss).c_str() : "diverged",
-                         print_percent(last.score.accuracy).c_str(),
-                         last.distance ? print_format("%.3g", *last.distance).c_str() : "-");
+    text += fmt::format("{:<18} {:9.2f} s {:8} {:10} {:>10} {:>12} {:>9} {:>10}\n",
+                        series.name == "swarm" ? "swarm (average)" : series.name, last.virtual_s, last.step,
+                        last.samples, print_bytes(last.bytes),
+                        std::isfinite(last.score.loss) ? fmt::format("{:.5g}", last.score.loss) : "diverged",
+                        print_percent(last.score.accuracy),
+                        last.distance ? fmt::format("{:.3g}", *last.distance) : "-");
   }
   return text;
 }
@@ -197,7 +196,7 @@ std::string print_blocks_line(const BlockTally& blocks) {
   for (const auto& [fate, count] : blocks.fates()) {
     if (count == 0) continue;
     const double percent = 100 * static_cast<double>(count) / static_cast<double>(blocks.due);
-    text += before + print_format("%.1f %% %s", percent, fate);
+    text += fmt::format("{}{:.1f} % {}", before, percent, fate);
     before = ", ";
   }
   return text;

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "agent/report.h"
+#include <fmt/format.h>
+
 #include "agent/sim_swarm.h"
 
 namespace starling {
@@ -127,8 +128,8 @@ SwarmOutcome Run::run() {
   }
   for (; plan != plans_.end(); ++plan) {
     const char* what[] = {"kill", "join", "pause", "end of the pause"};
-    outcome_.remarks.push_back(print_format("the %s planned for %g s did not happen: the swarm had ended at %.2f s",
-                                            what[plan->kind], plan->at_s, now_s()));
+    outcome_.remarks.push_back(fmt::format("the {} planned for {:g} s did not happen: the swarm had ended at {:.2f} s",
+                                           what[plan->kind], plan->at_s, now_s()));
   }
   close(ended);
   return std::move(outcome_);
@@ -141,7 +142,7 @@ void Run::act(const Plan& plan) {
   }
   const std::string name = "agent " + std::to_string(plan.agent);
   if (plan.agent >= swarm_.count() || !swarm_.alive(plan.agent)) {
-    outcome_.remarks.push_back(print_format("at %g s %s was not there", plan.at_s, name.c_str()));
+    outcome_.remarks.push_back(fmt::format("at {:g} s {} was not there", plan.at_s, name));
   } else if (plan.kind == Plan::kKill) {
     if (swarm_.training(plan.agent)) lost_samples_ += look_at(plan.agent, {}).samples;
     swarm_.kill(plan.agent);
@@ -232,7 +233,7 @@ void Run::close(bool ended) {
     if (const Exchange* exchange = swarm_.agent(a).exchange()) outcome_.blocks += exchange->block_tally();
   }
   if (!ended && !options_.duration) {
-    outcome_.remarks.push_back(print_format("broken off at %g s: not all agents had finished by then", now_s()));
+    outcome_.remarks.push_back(fmt::format("broken off at {:g} s: not all agents had finished by then", now_s()));
   }
 }
 

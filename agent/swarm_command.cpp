@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <stdexcept>
 
+#include <fmt/format.h>
+
 #include "agent/commands.h"
 #include "agent/report.h"
 #include "agent/swarm_baselines.h"
@@ -56,16 +58,15 @@ void check_options(const SwarmOptions& options) {
   const size_t count = options.agents + options.joins.size() + options.joins_at_step.size();
   for (const auto& [agent, step] : options.kills_at_step) {
     if (agent < count) continue;
-    throw std::runtime_error(print_format("--kill %u@step%llu: the agents are 0 to %zu", agent,
-                                          static_cast<unsigned long long>(step), count - 1));
+    throw std::runtime_error(fmt::format("--kill {}@step{}: the agents are 0 to {}", agent, step, count - 1));
   }
   for (const auto& [agent, second] : options.kills) {
     if (agent < count && second >= 0) continue;
-    throw std::runtime_error(print_format("--kill %u@%g: the agents are 0 to %zu, the second counts from 0", agent,
-                                          second, count - 1));
+    throw std::runtime_error(fmt::format("--kill {}@{:g}: the agents are 0 to {}, the second counts from 0", agent,
+                                         second, count - 1));
   }
   for (const double second : options.joins) {
-    if (second < 0) throw std::runtime_error(print_format("--join @%g: the second counts from 0", second));
+    if (second < 0) throw std::runtime_error(fmt::format("--join @{:g}: the second counts from 0", second));
   }
 }
 
@@ -84,7 +85,7 @@ struct Plan {
   std::optional<uint32_t> kill;    // an agent; empty: a newcomer joins
   bool done = false;
 
-  std::string when() const { return at_step ? "step " + std::to_string(*at_step) : print_format("%.1f s", at_s); }
+  std::string when() const { return at_step ? "step " + std::to_string(*at_step) : fmt::format("{:.1f} s", at_s); }
 };
 
 class SwarmRun {
@@ -212,8 +213,8 @@ void SwarmRun::watch() {
   seconds_ = wall_seconds() - started_wall_s_;
   for (const Plan& plan : plans_) {
     if (plan.done || leave_deadline_) continue;
-    table_.event(print_format("%s planned for %s did not happen: the swarm had ended at %.1f s",
-                              plan.kill ? "the kill" : "the join", plan.when().c_str(), since_joined()));
+    table_.event(fmt::format("{} planned for {} did not happen: the swarm had ended at {:.1f} s",
+                             plan.kill ? "the kill" : "the join", plan.when(), since_joined()));
   }
 }
 
@@ -231,7 +232,7 @@ void SwarmRun::tell_ends(const SwarmMember& member) {
   const std::string tail = "the end of " + member.log_path() + " says:" + log_tail(member.log_path(), kTailLines);
   // Before anyone has trained it is the start that is wrong, most likely for all of them.
   if (!all_joined_ && !leave_deadline_) throw std::runtime_error(message + " before it had joined; " + tail);
-  table_.event(print_format("%6.1f s  ", since_joined()) + message + "; see " + member.log_path());
+  table_.event(fmt::format("{:6.1f} s  ", since_joined()) + message + "; see " + member.log_path());
 }
 
 void SwarmRun::mark_all_joined() {
@@ -241,7 +242,7 @@ void SwarmRun::mark_all_joined() {
   }
   all_joined_ = clock_.now() - from_seconds(std::max(0.0, wall_seconds() - all_joined_wall_s_));
   table_.set_origin(*all_joined_);
-  table_.event(print_format("%6.1f s  all %u agents have joined", since_joined(), options_.agents));
+  table_.event(fmt::format("{:6.1f} s  all {} agents have joined", since_joined(), options_.agents));
 }
 
 void SwarmRun::act() {
@@ -265,19 +266,19 @@ uint64_t SwarmRun::median_step() const {
 
 void SwarmRun::act_kill(uint32_t agent) {
   if (agent >= members_.size() || !members_[agent]->running()) {
-    table_.event(print_format("%6.1f s  agent-%u is not running: nothing to kill", since_joined(), agent));
+    table_.event(fmt::format("{:6.1f} s  agent-{} is not running: nothing to kill", since_joined(), agent));
     return;
   }
   SwarmMember& member = *members_[agent];
   member.kill();
   free_shard_ = member.shard();
-  table_.event(print_format("%6.1f s  %s killed (SIGKILL)", since_joined(), member.name().c_str()));
+  table_.event(fmt::format("{:6.1f} s  {} killed (SIGKILL)", since_joined(), member.name()));
 }
 
 void SwarmRun::act_join() {
   const std::string name = "agent-" + std::to_string(members_.size());
-  table_.event(print_format("%6.1f s  %s joins with nothing but an address and data shard %u", since_joined(),
-                            name.c_str(), free_shard_ + 1));
+  table_.event(fmt::format("{:6.1f} s  {} joins with nothing but an address and data shard {}", since_joined(),
+                           name, free_shard_ + 1));
   members_.push_back(std::make_unique<SwarmMember>(
       name, dir_ / name, free_shard_, lines_.joiner(name, dir_ / name, free_shard_, registry_port_)));
 }

@@ -5,7 +5,9 @@
 
 #include <cstdio>
 
-#include "agent/report.h"
+#include <fmt/format.h>
+
+#include "agent/report/format.h"
 
 namespace starling {
 namespace {
@@ -22,15 +24,10 @@ std::string state_word(const SwarmMember& member) {
   return member.track().phase.empty() ? "joined" : member.track().phase;
 }
 
-std::string print_number(const std::optional<double>& value, const char* format) {
-  if (!value) return "-";
-  char text[32];
-  std::snprintf(text, sizeof text, format, *value);
-  return text;
-}
+std::string print_loss(const std::optional<double>& loss) { return loss ? fmt::format("{:.3f}", *loss) : "-"; }
 
 std::string print_counts(const ExchangeCounts& counts) {
-  return std::to_string(counts.done) + "/" + std::to_string(counts.late) + "/" + std::to_string(counts.failed);
+  return fmt::format("{}/{}/{}", counts.done, counts.late, counts.failed);
 }
 
 // What stands in a log or a metrics file may be anything; the table stays one line.
@@ -54,29 +51,27 @@ std::string cut(std::string line, size_t columns) {
 }  // namespace
 
 std::vector<std::string> render_table(const SwarmMembers& members, size_t columns) {
-  constexpr const char* kHead = "%-10s %-9s %-10s %7s %8s %9s %17s %10s  %s";
+  constexpr const char* kRow = "{:<10} {:<9} {:<10} {:>7} {:>8} {:>9} {:>17} {:>10}  {}";
   std::vector<std::string> lines;
-  lines.push_back(cut(print_format(kHead, "agent", "state", "labels", "step", "loss", "accuracy", "done/late/failed",
-                                   "bytes out", "note"), columns));
+  lines.push_back(cut(fmt::format(kRow, "agent", "state", "labels", "step", "loss", "accuracy", "done/late/failed",
+                                  "bytes out", "note"), columns));
   for (const auto& member : members) {
     const AgentTrack& track = member->track();
     const std::string& note = member->failure().empty() ? track.note : member->failure();
-    const std::string line = print_format(
-        kHead, member->name().c_str(), state_word(*member).c_str(), print_labels(track.labels).c_str(),
-        std::to_string(track.steps).c_str(), print_number(track.loss, "%.3f").c_str(),
-        print_percent(track.accuracy).c_str(), print_counts(track.exchanges).c_str(),
-        print_bytes(track.bytes_sent).c_str(), note.c_str());
+    const std::string line =
+        fmt::format(kRow, member->name(), state_word(*member), print_labels(track.labels), track.steps,
+                    print_loss(track.loss), print_percent(track.accuracy), print_counts(track.exchanges),
+                    print_bytes(track.bytes_sent), note);
     lines.push_back(cut(plain(line), columns));
   }
   return lines;
 }
 
 std::string render_compact(const SwarmMembers& members, double elapsed_s) {
-  std::string line = print_format("%4.0f s", elapsed_s);
+  std::string line = fmt::format("{:4.0f} s", elapsed_s);
   for (const auto& member : members) {
-    line += print_format("  %s %s %llu %s", member->name().c_str(), state_word(*member).c_str(),
-                         static_cast<unsigned long long>(member->track().steps),
-                         print_percent(member->track().accuracy).c_str());
+    line += fmt::format("  {} {} {} {}", member->name(), state_word(*member), member->track().steps,
+                        print_percent(member->track().accuracy));
   }
   return plain(line);
 }

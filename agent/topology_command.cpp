@@ -9,9 +9,11 @@
 #include <sstream>
 #include <stdexcept>
 
+#include <fmt/format.h>
+
 #include "agent/commands.h"
 #include "agent/config_values.h"
-#include "agent/report.h"
+#include "agent/report/format.h"
 #include "agent/topology_draw.h"
 #include "compression/codec.h"
 #include "gossip/limits.h"
@@ -150,12 +152,12 @@ Payload make_payload(const TopologyOptions& options) {
 std::string print_rounds(double factor, uint64_t rounds_to_exact) {
   if (rounds_to_exact > 0) return "exact in " + std::to_string(rounds_to_exact);
   const double rounds = rounds_per_tenfold(factor);
-  return print_format(rounds < 100 ? "%.1f" : "%.0f", rounds);
+  return fmt::format("{:.{}f}", rounds, rounds < 100 ? 1 : 0);
 }
 
 // One round has a gap of its own only where it does not stand for several that are exact together.
 std::string print_gap(const TopologyFigures& figures) {
-  return figures.rounds_to_exact > 1 ? "-" : print_format("%.3g", 1 - figures.factor);
+  return figures.rounds_to_exact > 1 ? "-" : fmt::format("{:.3g}", 1 - figures.factor);
 }
 
 std::string print_degrees(const TopologyFigures& figures) {
@@ -188,9 +190,9 @@ std::string describe_change(const std::string& subject) {
 std::string print_one(const Subject& subject, const TopologyFigures& figures, const Payload& payload) {
   const std::string name(topology_name(subject.spec.kind));
   const size_t count = subject.graph.count();
-  std::string text = print_format("%s, %zu agents\n\n", name.c_str(), count);
+  std::string text = fmt::format("{}, {} agents\n\n", name, count);
   const auto line = [&](const char* what, const std::string& value) {
-    text += print_format("  %-16s%s\n", what, value.c_str());
+    text += fmt::format("  {:<16}{}\n", what, value);
   };
   line("degree", print_degrees(figures));
   line("edges", std::to_string(figures.edges));
@@ -200,15 +202,14 @@ std::string print_one(const Subject& subject, const TopologyFigures& figures, co
                              (figures.rounds_to_exact > 0 ? "" : "  (until the spread between agents is a tenth)"));
   if (changes_by_round(subject.spec.kind)) text += "\n  " + describe_change(name + " has");
   if (subject.spec.kind == TopologyKind::kOnePeer && (count & (count - 1)) != 0) {
-    text += print_format("\n  one-peer needs a power of two; with %zu agents it is the random matching\n", count);
+    text += fmt::format("\n  one-peer needs a power of two; with {} agents it is the random matching\n", count);
   }
   text += "\nBusiest node, sent and received in one round (" + payload.words + "):\n\n";
-  text += print_format("  %-20s%10s%12s\n", "", "messages", "bytes");
+  text += fmt::format("  {:<20}{:>10}{:>12}\n", "", "messages", "bytes");
   std::vector<Load> loads = known_loads(count, payload);
   loads.insert(loads.begin(), node_load(name, figures.degree_max, payload));
   for (const Load& load : loads) {
-    text += print_format("  %-20s%10llu%12s\n", load.who.c_str(), static_cast<unsigned long long>(load.messages),
-                         print_bytes(load.bytes).c_str());
+    text += fmt::format("  {:<20}{:10}{:>12}\n", load.who, load.messages, print_bytes(load.bytes));
   }
   return text;
 }
@@ -216,8 +217,8 @@ std::string print_one(const Subject& subject, const TopologyFigures& figures, co
 std::string print_row(const std::string& name, const std::string& degree, const std::string& edges,
                       const std::string& diameter, const std::string& gap, const std::string& rounds,
                       const std::string& messages, const std::string& bytes) {
-  return print_format("%-17s%8s%8s%10s%10s%16s%10s%11s\n", name.c_str(), degree.c_str(), edges.c_str(),
-                      diameter.c_str(), gap.c_str(), rounds.c_str(), messages.c_str(), bytes.c_str());
+  return fmt::format("{:<17}{:>8}{:>8}{:>10}{:>10}{:>16}{:>10}{:>11}\n", name, degree, edges, diameter, gap,
+                     rounds, messages, bytes);
 }
 
 std::string print_all(const TopologyOptions& options, const Payload& payload) {
@@ -238,7 +239,7 @@ std::string print_all(const TopologyOptions& options, const Payload& payload) {
   for (const Load& load : known_loads(count, payload)) {
     text += print_row(load.who, "", "", "", "", "exact in 1", std::to_string(load.messages), print_bytes(load.bytes));
   }
-  text = print_format("%zu agents; messages and bytes: the busiest node's, sent and received in one round\n(", count) +
+  text = fmt::format("{} agents; messages and bytes: the busiest node's, sent and received in one round\n(", count) +
          payload.words + ")\n\n" + text;
   text += "\nrounds per 10x: until the spread between agents is a tenth\n"
           "* new edges every round: gap and rounds per 10x are averages over " + std::to_string(kMeasuredRounds) +

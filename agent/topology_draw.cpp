@@ -5,7 +5,8 @@
 #include <cstdlib>
 #include <numbers>
 
-#include "agent/report.h"
+#include <fmt/format.h>
+
 #include "kernels/check.h"
 
 namespace starling {
@@ -76,17 +77,17 @@ Layout lay_out(TopologyKind kind, size_t count) {
 // An edge that wraps around the grid would run through the nodes between its ends: it goes in an arc beside them.
 std::string edge_path(const Layout& layout, size_t a, size_t b) {
   const Point from = layout.points[a], to = layout.points[b];
-  const std::string start = print_format("M%.1f %.1f", from.x, from.y);
+  const std::string start = fmt::format("M{:.1f} {:.1f}", from.x, from.y);
   if (layout.columns > 0) {
     const Point place_a = layout.row_and_column(a), place_b = layout.row_and_column(b);
     const bool wraps_across = std::abs(place_a.y - place_b.y) > 1, wraps_down = std::abs(place_a.x - place_b.x) > 1;
     if (wraps_across || wraps_down) {
       const double aside = std::min(0.8 * layout.spacing, 160.0);   // within the margin
-      return start + print_format("Q%.1f %.1f %.1f %.1f", (from.x + to.x) / 2 + (wraps_down ? aside : 0),
-                                  (from.y + to.y) / 2 + (wraps_across ? aside : 0), to.x, to.y);
+      return start + fmt::format("Q{:.1f} {:.1f} {:.1f} {:.1f}", (from.x + to.x) / 2 + (wraps_down ? aside : 0),
+                                 (from.y + to.y) / 2 + (wraps_across ? aside : 0), to.x, to.y);
     }
   }
-  return start + print_format("L%.1f %.1f", to.x, to.y);
+  return start + fmt::format("L{:.1f} {:.1f}", to.x, to.y);
 }
 
 // Outside the circle, or at the lower right of a node on the grid or in the middle.
@@ -97,7 +98,7 @@ std::string draw_label(const Layout& layout, size_t rank, const std::string& nam
   const double x = in_circle ? node.x + away * dx / kRadius : node.x + away * 0.7;
   const double y = in_circle ? node.y + away * dy / kRadius + 4 : node.y + away;
   const char* anchor = !in_circle || dx > 1 ? "start" : dx < -1 ? "end" : "middle";
-  return print_format("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", x, y, anchor) + escaped(name) + "</text>\n";
+  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">", x, y, anchor) + escaped(name) + "</text>\n";
 }
 
 }  // namespace
@@ -114,19 +115,19 @@ std::string draw_svg(TopologyKind kind, const Graph& graph, const std::vector<st
       ++edge_count;
     }
   }
-  std::string svg = print_format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" "
+  std::string svg = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {:.0f} {:.0f}\" width=\"{:.0f}\" height=\"{:.0f}\" "
       "font-family=\"system-ui, sans-serif\" font-size=\"12\" fill=\"#1d2733\">\n",
       kWidth, kHeight, kWidth, kHeight);
   svg += "<title>" + escaped(title) + "</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n";
-  svg += print_format("<text x=\"%.0f\" y=\"40\" text-anchor=\"middle\" font-size=\"18\">", kMiddleX) + escaped(title) +
-         "</text>\n";
+  svg += fmt::format("<text x=\"{:.0f}\" y=\"40\" text-anchor=\"middle\" font-size=\"18\">", kMiddleX) +
+         escaped(title) + "</text>\n";
   const double width = edge_count > 5000 ? 0.15 : edge_count > 500 ? 0.5 : 1.3;
-  svg += print_format("<path fill=\"none\" stroke=\"#4a6a8a\" stroke-width=\"%.2f\" d=\"", width) + path + "\"/>\n";
+  svg += fmt::format("<path fill=\"none\" stroke=\"#4a6a8a\" stroke-width=\"{:.2f}\" d=\"", width) + path + "\"/>\n";
   for (size_t rank = 0; rank < graph.count(); ++rank) {
     const std::string name = name_of(names, rank);
-    svg += print_format("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"><title>", layout.points[rank].x,
-                        layout.points[rank].y, layout.node_radius()) + escaped(name) + "</title></circle>\n";
+    svg += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\"><title>", layout.points[rank].x,
+                       layout.points[rank].y, layout.node_radius()) + escaped(name) + "</title></circle>\n";
     if (graph.count() <= kLabelsMax) svg += draw_label(layout, rank, name);
   }
   return svg + "</svg>\n";

@@ -1,9 +1,10 @@
 #include "bootstrap/model_sources.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <tuple>
 #include <utility>
+
+#include <fmt/format.h>
 
 namespace starling {
 namespace {
@@ -84,9 +85,7 @@ void ModelSources::fell_silent(const PeerId& peer) {
   History& history = history_[peer];
   history.silences = std::min(history.silences + 1, kSilencesMax);
   history.not_before = clock_.now() + waited / 4;
-  char text[64];
-  std::snprintf(text, sizeof text, "did not answer for %.1f s", seconds(waited));
-  stop(peer, text);
+  stop(peer, fmt::format("did not answer for {:.1f} s", seconds(waited)));
 }
 
 void ModelSources::has_nothing(const PeerId& peer, const std::string& why) {

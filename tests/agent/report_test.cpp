@@ -164,21 +164,6 @@ TEST(ReportTable, PutsEachAgentBesideItsOwnShardAlone) {
   EXPECT_NE(third.find("joined at 15.5 s"), std::string::npos) << third;
 }
 
-TEST(ReportText, NumbersForPeople) {
-  EXPECT_EQ(print_percent(0.9416), "94.2 %");
-  EXPECT_EQ(print_percent(std::nullopt), "-");
-  EXPECT_EQ(print_bytes(0), "0 B");
-  EXPECT_EQ(print_bytes(999), "999 B");
-  EXPECT_EQ(print_bytes(12'300), "12.3 kB");
-  EXPECT_EQ(print_bytes(999'949), "999.9 kB");
-  EXPECT_EQ(print_bytes(999'999), "1.0 MB");
-  EXPECT_EQ(print_bytes(7'250'000'000), "7.2 GB");
-  EXPECT_EQ(print_labels({}), "");
-  EXPECT_EQ(print_labels({3, 7}), "3 7");
-  EXPECT_EQ(print_labels({0, 1, 2, 3, 4, 5}), "0-5");
-  EXPECT_EQ(print_labels({0, 1, 2, 3, 5}), "0 1 2 3 5");
-}
-
 TEST(ReportFiles, AreWrittenWholeAndReplaceOldOnes) {
   const std::filesystem::path dir = std::filesystem::path(testing::TempDir()) / "starling_report";
   std::filesystem::create_directories(dir);

@@ -1,0 +1,27 @@
+#include "agent/report/format.h"
+
+#include <fmt/format.h>
+
+namespace starling {
+
+std::string print_percent(const std::optional<double>& ratio) {
+  return ratio ? fmt::format("{:.1f} %", 100 * *ratio) : "-";
+}
+
+std::string print_bytes(uint64_t bytes) {
+  const auto count = static_cast<double>(bytes);
+  if (bytes < 1000) return fmt::format("{:.0f} B", count);
+  if (bytes < 999'950) return fmt::format("{:.1f} kB", count / 1e3);
+  if (bytes < 999'950'000) return fmt::format("{:.1f} MB", count / 1e6);
+  return fmt::format("{:.1f} GB", count / 1e9);
+}
+
+std::string print_labels(const std::vector<int64_t>& labels) {
+  const bool run = labels.size() > 4 && labels.back() - labels.front() + 1 == static_cast<int64_t>(labels.size());
+  if (run) return fmt::format("{}-{}", labels.front(), labels.back());
+  std::string text;
+  for (const int64_t label : labels) text += (text.empty() ? "" : " ") + std::to_string(label);
+  return text;
+}
+
+}  // namespace starling

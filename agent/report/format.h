@@ -1,0 +1,20 @@
+// Numbers as people read them. Everything else is fmt.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace starling {
+
+// "94.2 %"; "-" when it is not known.
+std::string print_percent(const std::optional<double>& ratio);
+
+// Decimal units: "999 B", "12.3 kB", "7.2 GB".
+std::string print_bytes(uint64_t bytes);
+
+// Class labels in ascending order: "0 3 7"; five or more without a gap as "0-5".
+std::string print_labels(const std::vector<int64_t>& labels);
+
+}  // namespace starling
