@@ -14,6 +14,7 @@
 
 #include "agent/checkpoint_format.h"
 #include "agent/report/format.h"
+#include "agent/state/private_file.h"
 #include "gossip/net/hash.h"
 #include "kernels/check.h"
 
@@ -167,37 +168,15 @@ SaveResult CheckpointStore::save(const CheckpointContent& content) {
   return {error.empty() ? path : "", std::move(error)};
 }
 
-// Empty, or what failed. The order of the calls is what makes the file complete or absent after a crash at
-// any point.
+// Empty, or what failed.
 std::string CheckpointStore::write_file(const std::string& path, const CheckpointContent& content,
                                         uint64_t total_bytes) {
-  const std::string unfinished = path + kUnfinished;
-  const int fd = files_->open_new(unfinished);
-  if (fd < 0) return failed("creating", unfinished, fd);
-  Writer writer(*files_, fd);
-  write_content(writer, content, total_bytes);
-  const char* what = "writing";
-  int status = writer.status();
-  if (status >= 0) {
-    // Never again after an error: the kernel may have dropped the pages and would then report success.
-    what = "syncing";
-    status = files_->sync(fd);
-  }
-  const int close_status = files_->close(fd);
-  if (status >= 0 && close_status < 0) {
-    what = "closing";
-    status = close_status;
-  }
-  if (status >= 0) {
-    what = "renaming";
-    status = files_->rename(unfinished, path);
-  }
-  if (status < 0) {
-    files_->remove(unfinished);
-    return failed(what, unfinished, status);
-  }
-  status = files_->sync_folder(folder_);
-  return status < 0 ? failed("syncing the folder of", path, status) : "";
+  const auto failure = replace_file(*files_, path, path + kUnfinished, [&](int fd) {
+    Writer writer(*files_, fd);
+    write_content(writer, content, total_bytes);
+    return writer.status();
+  });
+  return failure ? failed(failure->doing, failure->path, failure->status) : "";
 }
 
 void CheckpointStore::remove_old() {

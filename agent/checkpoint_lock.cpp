@@ -10,6 +10,10 @@
 #include <filesystem>
 #include <stdexcept>
 
+#include <spdlog/spdlog.h>
+
+#include "agent/state/private_file.h"
+
 namespace starling {
 namespace {
 
@@ -29,13 +33,8 @@ std::string read_holder(int fd) {
 }  // namespace
 
 DirectoryLock::DirectoryLock(const std::string& folder) {
-  std::error_code error;
-  const std::filesystem::path parent = std::filesystem::path(folder).parent_path();
-  if (!parent.empty()) std::filesystem::create_directories(parent, error);
-  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
-    fail(folder,
-         std::string("cannot be made: ") + std::strerror(errno) + "; name another one with agent.state");
-  }
+  const std::string remark = make_private_folder(folder);
+  if (!remark.empty()) spdlog::warn("{}", remark);
   const std::string path = (std::filesystem::path(folder) / "lock").string();
   fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd_ < 0) {

@@ -7,9 +7,9 @@ namespace starling {
 
 class DirectoryLock {
  public:
-  // Makes the folder (0700) if it is missing, and holds FOLDER/lock until destroyed or until the process is
-  // gone, however it dies. Throws std::runtime_error: another process holds it (its pid is named), or the
-  // folder cannot be used.
+  // Makes the folder if it is missing, closes it to other users (make_private_folder), and holds FOLDER/lock until
+  // destroyed or until the process is gone, however it dies. Throws std::runtime_error: another process holds it (its
+  // pid is named), or the folder cannot be used.
   explicit DirectoryLock(const std::string& folder);
   ~DirectoryLock();
   DirectoryLock(const DirectoryLock&) = delete;

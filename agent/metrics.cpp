@@ -1,6 +1,7 @@
 #include "agent/metrics.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -27,11 +28,14 @@ std::string print_blocks_json(const BlockTally& tally) {
 
 MetricsFile::MetricsFile(const std::string& path) {
   if (path.empty()) return;
-  fd_ = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (fd_ < 0) {
-    throw std::runtime_error("cannot write metrics to " + path + ": " + std::strerror(errno) +
-                             "; choose another file with --metrics");
-  }
+  fd_ = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+  struct stat info {};
+  if (fd_ >= 0 && fstat(fd_, &info) == 0 && S_ISREG(info.st_mode)) return;
+  std::string cause = std::strerror(errno);
+  if (fd_ >= 0 || errno == ENXIO) cause = "it is no regular file";   // ENXIO: a FIFO that nobody reads
+  if (fd_ < 0 && errno == ELOOP) cause = "it is a symbolic link, which is not followed";
+  if (fd_ >= 0) close(fd_);
+  throw std::runtime_error("cannot write metrics to " + path + ": " + cause + "; choose another file with --metrics");
 }
 
 MetricsFile::~MetricsFile() {

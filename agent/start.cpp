@@ -1,12 +1,8 @@
 #include "agent/start.h"
 
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <stdexcept>
-
 #include "agent/host_address.h"
+#include "agent/state/private_file.h"
+#include "gossip/limits.h"
 #include "gossip/net/identity.h"
 
 namespace starling {
@@ -17,12 +13,6 @@ constexpr const char* kSettingsFile = "/settings.yaml";
 }  // namespace
 
 StatePlace::StatePlace(const std::string& folder) : folder_(folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) {
-    throw std::runtime_error("cannot make the state folder " + folder + ": " + error.message() +
-                             "; choose another one with --state");
-  }
   lock_ = std::make_unique<DirectoryLock>(folder);
   id_ = load_or_create_identity(folder).id();
   generation_ = next_generation(folder);
@@ -31,20 +21,11 @@ StatePlace::StatePlace(const std::string& folder) : folder_(folder) {
 StatePlace::~StatePlace() = default;
 
 std::string StatePlace::stored_settings() const {
-  std::ifstream file(folder_ + kSettingsFile, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  return read_private_file(folder_ + kSettingsFile, kSettingsBytesMax).value_or("");
 }
 
 void StatePlace::store_settings(const std::string& settings) const {
-  if (stored_settings() == settings) return;
-  const std::string path = folder_ + kSettingsFile, fresh = path + ".tmp";
-  std::ofstream file(fresh, std::ios::binary);
-  file << settings;
-  file.close();
-  if (!file || std::rename(fresh.c_str(), path.c_str()) != 0) {
-    throw std::runtime_error("cannot write " + path + ": " + std::strerror(errno) +
-                             "; make room or choose another folder with --state");
-  }
+  if (stored_settings() != settings) write_private_file(folder_ + kSettingsFile, settings, *make_file_ops());
 }
 
 Endpoint advertised(const AgentConfig& config, const Endpoint& bound) {

@@ -24,8 +24,8 @@ class StatePlace {
   const PeerId& id() const { return id_; }
   uint64_t generation() const { return generation_; }
 
-  std::string stored_settings() const;                     // empty: none
-  void store_settings(const std::string& settings) const;  // atomically
+  std::string stored_settings() const;                     // empty: none; throws as read_private_file says
+  void store_settings(const std::string& settings) const;  // durably, or throws as write_private_file says
 
  private:
   std::string folder_;

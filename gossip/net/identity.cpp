@@ -83,11 +83,10 @@ void sync_folder(const std::filesystem::path& dir) {
 
 void make_folder(const std::filesystem::path& dir) {
   std::error_code error;
-  std::filesystem::create_directories(dir, error);
-  if (error) {
-    throw std::runtime_error("cannot make the folder " + dir.string() + ": " + error.message() +
-                             "; choose a folder that this user may write");
-  }
+  const auto above = dir.has_filename() ? dir.parent_path() : dir.parent_path().parent_path();
+  std::filesystem::create_directories(above, error);
+  if (::mkdir(dir.c_str(), 0700) == 0 || (errno == EEXIST && std::filesystem::is_directory(dir, error))) return;
+  fail("cannot make the folder", dir, "choose a folder that this user may write");
 }
 
 Identity read_key(const std::filesystem::path& path, int fd) {

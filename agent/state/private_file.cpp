@@ -1,0 +1,165 @@
+#include "agent/state/private_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <span>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+namespace starling {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr mode_t kOthers = 077, kOthersWrite = 022;
+
+[[noreturn]] void fail(const std::string& path, const std::string& what) {
+  throw std::runtime_error(path + " " + what);
+}
+
+class File {
+ public:
+  explicit File(int fd) : fd_(fd) {}
+  ~File() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  int fd() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+// A name without the slashes behind it, which would lead through a symbolic link.
+std::string trimmed(std::string folder) {
+  while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
+  return folder;
+}
+
+bool is_own_place(const std::string& folder) {
+  std::error_code error;
+  if (fs::exists(fs::symlink_status(fs::path(folder) / "identity.key", error))) return true;
+  return fs::is_empty(folder, error) && !error;
+}
+
+// What was done, for people; empty: nothing.
+std::string close_to_others(const std::string& folder, int fd, const struct stat& info) {
+  if ((info.st_mode & kOthers) == 0) return "";
+  const std::string state = "the state folder " + folder;
+  const std::string mode = fmt::format(" (mode {:04o})", info.st_mode & 07777);
+  const bool is_shared = (info.st_mode & S_ISVTX) != 0;   // as /tmp is
+  if (!is_shared && is_own_place(folder) && ::fchmod(fd, 0700) == 0) {
+    return state + " was open to other users" + mode + "; its mode is 0700 now";
+  }
+  if ((info.st_mode & kOthersWrite) == 0) return "";
+  fail(state, "may be written by other users" + mode + ", who could replace the key and the checkpoints; " +
+                  (is_shared ? "" : "run: chmod 700 " + folder + ", or ") +
+                  "name a folder of its own with --state, such as " + (fs::path(folder) / "starling-state").string());
+}
+
+}  // namespace
+
+std::optional<std::string> read_private_file(const std::string& path, size_t bytes_max) {
+  const File file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (file.fd() < 0) {
+    if (errno == ENOENT) return std::nullopt;
+    if (errno == ELOOP) fail(path, "is a symbolic link, which is not followed; put the file itself there");
+    fail(path, "cannot be opened: " + std::string(std::strerror(errno)) + "; make it readable for this user");
+  }
+  struct stat info {};
+  if (::fstat(file.fd(), &info) != 0 || !S_ISREG(info.st_mode)) fail(path, "is no regular file; move it away");
+  std::string text(bytes_max + 1, '\0');
+  size_t size = 0;
+  while (size < text.size()) {
+    const ssize_t got = ::read(file.fd(), text.data() + size, text.size() - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail(path, "cannot be read: " + std::string(std::strerror(errno)) + "; check the disk");
+    if (got == 0) break;
+    size += static_cast<size_t>(got);
+  }
+  if (size > bytes_max) {
+    fail(path, "has more than " + std::to_string(bytes_max) + " bytes, so this program did not write it; move it away");
+  }
+  text.resize(size);
+  return text;
+}
+
+std::optional<FileFailure> replace_file(FileOps& files, const std::string& path, const std::string& unfinished,
+                                        const std::function<int(int fd)>& write) {
+  const int fd = files.open_new(unfinished);
+  if (fd < 0) return FileFailure{"creating", unfinished, fd};
+  const char* doing = "writing";
+  int status = write(fd);
+  if (status >= 0) {
+    // Never again after an error: the kernel may have dropped the pages and would then report success.
+    doing = "syncing";
+    status = files.sync(fd);
+  }
+  const int close_status = files.close(fd);
+  if (status >= 0 && close_status < 0) {
+    doing = "closing";
+    status = close_status;
+  }
+  if (status >= 0) {
+    doing = "renaming";
+    status = files.rename(unfinished, path);
+  }
+  if (status < 0) {
+    files.remove(unfinished);
+    return FileFailure{doing, unfinished, status};
+  }
+  const std::string folder = fs::path(path).parent_path().string();
+  status = files.sync_folder(folder.empty() ? "." : folder);
+  if (status < 0) return FileFailure{"syncing the folder of", path, status};
+  return std::nullopt;
+}
+
+void write_private_file(const std::string& path, std::string_view text, FileOps& files) {
+  const std::string unfinished = path + ".tmp";
+  files.remove(unfinished);   // of a process that died while it wrote
+  const auto failure = replace_file(files, path, unfinished, [&](int fd) {
+    std::span<const std::byte> bytes = std::as_bytes(std::span(text));
+    while (!bytes.empty()) {
+      const int64_t written = files.write(fd, bytes.data(), bytes.size());
+      if (written <= 0) return written < 0 ? static_cast<int>(written) : -EIO;
+      bytes = bytes.subspan(static_cast<size_t>(written));
+    }
+    return 0;
+  });
+  if (!failure) return;
+  fail(path, std::string("cannot be written: ") + failure->doing + " " + failure->path + ": " +
+                 std::strerror(-failure->status) + "; make room, or choose another folder with --state");
+}
+
+std::string make_private_folder(const std::string& name) {
+  const std::string folder = trimmed(name);
+  std::error_code error;
+  const fs::path parent = fs::path(folder).parent_path();
+  if (!parent.empty()) fs::create_directories(parent, error);
+  const bool made = ::mkdir(folder.c_str(), 0700) == 0;
+  if (!made && errno != EEXIST) {
+    fail("the state folder " + folder,
+         "cannot be made: " + std::string(std::strerror(errno)) + "; choose another one with --state");
+  }
+  const File file(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat info {};
+  if (file.fd() < 0 || ::fstat(file.fd(), &info) != 0) {
+    const int cause = errno;
+    if (fs::is_symlink(fs::symlink_status(folder, error))) {
+      fail("the state folder " + folder,
+           "is a symbolic link, which is not followed; name the folder that it leads to with --state");
+    }
+    fail("the state folder " + folder,
+         "cannot be used: " + std::string(std::strerror(cause)) + "; choose another one with --state");
+  }
+  return made ? "" : close_to_others(folder, file.fd(), info);
+}
+
+}  // namespace starling

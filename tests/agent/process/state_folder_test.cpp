@@ -1,0 +1,68 @@
+#include "agent/start.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+
+#include "tests/agent/state/planned_file_ops.h"
+
+namespace starling {
+namespace {
+
+namespace fs = std::filesystem;
+
+mode_t mode_of(const std::string& path) {
+  struct stat info {};
+  EXPECT_EQ(::lstat(path.c_str(), &info), 0) << path;
+  return info.st_mode & 07777;
+}
+
+TEST(StateFolder, IsItsOwnersAlone) {
+  const Folder folder;
+  const std::string state = folder.path() + "/state";
+  {
+    const StatePlace place(state);
+    EXPECT_EQ(place.stored_settings(), "");
+    place.store_settings("swarm: {}\n");
+    EXPECT_EQ(place.stored_settings(), "swarm: {}\n");
+  }
+  EXPECT_EQ(mode_of(state), 0700u);
+  for (const auto& entry : fs::directory_iterator(state)) EXPECT_EQ(mode_of(entry.path()), 0600u) << entry.path();
+  ASSERT_EQ(::chmod(state.c_str(), 0755), 0);   // as an earlier version made it
+  const StatePlace place(state);
+  EXPECT_EQ(mode_of(state), 0700u);
+  EXPECT_EQ(place.stored_settings(), "swarm: {}\n");
+}
+
+TEST(StateFolder, SettingsFollowNoLink) {
+  const Folder folder;
+  const std::string other = folder.path() + "/other";
+  std::ofstream(other) << "precious";
+  const StatePlace place(folder.path() + "/state");
+  fs::create_symlink(other, place.folder() + "/settings.yaml");
+  EXPECT_THROW((void)place.stored_settings(), std::runtime_error);
+  fs::remove(place.folder() + "/settings.yaml");
+  fs::create_symlink(other, place.folder() + "/settings.yaml.tmp");
+  place.store_settings("new");
+  EXPECT_EQ(place.stored_settings(), "new");
+  EXPECT_EQ(fs::file_size(other), 8u);
+}
+
+// With the wait that it forbids this test would not end; the alarm ends the program then.
+TEST(StateFolder, SettingsWaitForNoFifo) {
+  const Folder folder;
+  const StatePlace place(folder.path() + "/state");
+  ASSERT_EQ(::mkfifo((place.folder() + "/settings.yaml").c_str(), 0600), 0);
+  ::alarm(20);
+  EXPECT_THROW((void)place.stored_settings(), std::runtime_error);
+  EXPECT_THROW(place.store_settings("new"), std::runtime_error);
+  ::alarm(0);
+}
+
+}  // namespace
+}  // namespace starling
