@@ -32,8 +32,8 @@ std::string print_blocks_json(const BlockTally& tally);
 
 class MetricsFile {
  public:
-  // Appends to `path`, a regular file (made with mode 0600); an empty path writes nothing. Throws std::runtime_error for
-  // anything else: a symbolic link is not followed, and a FIFO not waited for.
+  // Appends to `path`, a regular file (made with mode 0600); an empty path writes nothing. Throws std::runtime_error
+  // for anything else: a symbolic link is not followed, and a FIFO not waited for.
   explicit MetricsFile(const std::string& path);
   ~MetricsFile();
   MetricsFile(const MetricsFile&) = delete;

@@ -21,8 +21,8 @@ std::optional<std::string> read_private_file(const std::string& path, size_t byt
 void write_private_file(const std::string& path, std::string_view text, FileOps& files);
 
 // Makes the folder (0700) and those above it, or takes the one that is there. A folder that holds an identity, or
-// nothing, is closed to others, and the value says so for people; else it is empty. Any other folder keeps its mode, and
-// is refused when others may write in it: they could replace the key.
+// nothing, is closed to others, and the value says so for people; else it is empty. Any other folder keeps its mode,
+// and is refused when others may write in it: they could replace the key.
 [[nodiscard]] std::string make_private_folder(const std::string& folder);
 
 // The first call that failed while a file was replaced.

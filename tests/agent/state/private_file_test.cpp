@@ -54,7 +54,8 @@ TEST(PrivateFile, HoldsWhatWasWrittenForItsOwnerOnly) {
     EXPECT_EQ(folder.files(), std::vector<std::string>{"settings.yaml"});
   }
   write_private_file(path, std::string(kBytesMax + 1, 'x'), *disk);
-  EXPECT_NE(error_of([&] { (void)read_private_file(path, kBytesMax); }).find("more than 1000 bytes"), std::string::npos);
+  const std::string error = error_of([&] { (void)read_private_file(path, kBytesMax); });
+  EXPECT_NE(error.find("more than 1000 bytes"), std::string::npos) << error;
 }
 
 TEST(PrivateFile, FollowsNoSymbolicLink) {
