@@ -87,7 +87,7 @@ int run_agent_command(const Config& config) {
   options.generation = place.generation();
   options.advertise = advertised(config.agent, transport.local());
   options.stored_settings = config.has_swarm ? "" : place.stored_settings();
-  options.rng_seed = place.generation();
+  options.rng_seed = own_rng_seed(place.id(), place.generation());
   greet(config, place, transport.local(), options.advertise, metrics);
 
   const auto wake = [&transport] { transport.wake(); };

@@ -33,7 +33,7 @@ int run_bootstrap_command(const Config& config) {
   self.meta.role = Role::kBootstrap;
   self.meta.name = config.agent.name.empty() ? "bootstrap" : config.agent.name;
   Node node(self, membership_options(config.swarm.membership), config.agent.bootstrap, transport, clock,
-            place.generation());
+            own_rng_seed(place.id(), place.generation()));
   Registry registry;
   spdlog::info("registry {} listens on {}", place.id().short_name(), transport.local().to_string());
   spdlog::info("join with: starling agent --bootstrap {} --data FOLDER", self.endpoint.to_string());

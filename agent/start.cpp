@@ -1,8 +1,11 @@
 #include "agent/start.h"
 
+#include <span>
+
 #include "agent/host_address.h"
 #include "agent/state/private_file.h"
 #include "gossip/limits.h"
+#include "gossip/net/hash.h"
 #include "gossip/net/identity.h"
 
 namespace starling {
@@ -26,6 +29,10 @@ std::string StatePlace::stored_settings() const {
 
 void StatePlace::store_settings(const std::string& settings) const {
   if (stored_settings() != settings) write_private_file(folder_ + kSettingsFile, settings, *make_file_ops());
+}
+
+uint64_t own_rng_seed(const PeerId& self, uint64_t generation) {
+  return xxh3_64(std::as_bytes(std::span(self.bytes))) ^ generation;
 }
 
 Endpoint advertised(const AgentConfig& config, const Endpoint& bound) {

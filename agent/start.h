@@ -34,6 +34,10 @@ class StatePlace {
   uint64_t generation_ = 0;
 };
 
+// Seeds an agent's own choices for one life. Agents that start in the same millisecond have the same generation: the id
+// keeps their choices apart.
+uint64_t own_rng_seed(const PeerId& self, uint64_t generation);
+
 // Where others reach us: what the config says, else where we listen, with a real address instead of "all".
 Endpoint advertised(const AgentConfig& config, const Endpoint& bound);
 

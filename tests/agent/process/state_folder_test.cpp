@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "gossip/rng.h"
 #include "tests/agent/state/planned_file_ops.h"
 
 namespace starling {
@@ -62,6 +63,20 @@ TEST(StateFolder, SettingsWaitForNoFifo) {
   EXPECT_THROW((void)place.stored_settings(), std::runtime_error);
   EXPECT_THROW(place.store_settings("new"), std::runtime_error);
   ::alarm(0);
+}
+
+TEST(OwnRngSeed, AgentsOfOneMillisecondAndLivesOfOneAgentChooseForThemselves) {
+  PeerId one, other;
+  one.bytes.fill(1);
+  other.bytes.fill(1);
+  other.bytes[31] = 2;   // ids that begin alike
+  constexpr uint64_t kGeneration = 1'800'000'000'000;
+  EXPECT_EQ(own_rng_seed(one, kGeneration), own_rng_seed(one, kGeneration));
+  EXPECT_NE(own_rng_seed(one, kGeneration), own_rng_seed(one, kGeneration + 1));
+  Rng first(own_rng_seed(one, kGeneration)), second(own_rng_seed(other, kGeneration));
+  int alike = 0;
+  for (int draw = 0; draw < 100; ++draw) alike += first.below(1000) == second.below(1000);
+  EXPECT_LT(alike, 5);
 }
 
 }  // namespace
