@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <new>
 #include <stdexcept>
 
 #include <spdlog/sinks/stdout_color_sinks.h>
@@ -60,6 +61,9 @@ int main(int argc, char** argv) {
     const Cli cli = parse_cli(argc, argv, error ? argv[0] : program.string());
     spdlog::set_level(spdlog::level::from_str(cli.log_level));
     return run(cli);
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "starling: out of memory; take a smaller model or batch, or a machine with more memory\n");
+    return 1;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "starling: %s\n", error.what());
     return 1;

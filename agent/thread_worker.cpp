@@ -1,5 +1,7 @@
 #include "agent/thread_worker.h"
 
+#include <exception>
+
 namespace starling {
 
 ThreadWorker::ThreadWorker(std::function<void()> wake) : wake_(std::move(wake)), thread_([this] { run(); }) {}
@@ -43,7 +45,13 @@ void ThreadWorker::run() {
       task = std::move(waiting_.front());
       waiting_.pop_front();
     }
-    task.first();
+    bool failed = false;
+    try {
+      task.first();
+    } catch (...) {
+      failed = true;
+      task.second = [failure = std::current_exception()] { std::rethrow_exception(failure); };
+    }
     task.first = nullptr;   // what the job holds is freed here, not on the control thread
     bool first;
     {
@@ -52,6 +60,7 @@ void ThreadWorker::run() {
       done_.push_back(std::move(task.second));
     }
     if (first) wake_();   // whoever was woken for the first takes all that have come by then
+    if (failed) return;   // the jobs behind it were submitted in the belief that this one would work
   }
 }
 

@@ -1,0 +1,142 @@
+// One agent's life step by step: its jobs run when the test says so, or on a thread of their own.
+#include "agent/agent.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <new>
+
+#include "agent/quadratic_trainer.h"
+#include "agent/thread_worker.h"
+#include "gossip/sim/virtual_network.h"
+#include "gossip/worker.h"
+
+namespace starling {
+namespace {
+
+// Runs one job at a time, when it is told to.
+class HeldWorker final : public Worker {
+ public:
+  void submit(std::function<void()> job, std::function<void()> done) override {
+    jobs_.emplace_back(std::move(job), std::move(done));
+  }
+  void run_completions() override {
+    for (auto& done : std::exchange(done_, {})) done();
+  }
+  bool run_job() {   // false: there is none
+    if (jobs_.empty()) return false;
+    auto [job, done] = std::move(jobs_.front());
+    jobs_.pop_front();
+    job();
+    done_.push_back(std::move(done));
+    return true;
+  }
+
+ private:
+  std::deque<std::pair<std::function<void()>, std::function<void()>>> jobs_;
+  std::vector<std::function<void()>> done_;
+};
+
+// Gives back what the test puts into it.
+class FakeKeeper final : public StateKeeper {
+ public:
+  struct Disk {
+    std::optional<Progress> stored;
+    bool out_of_memory = false;
+    int restores = 0, saves = 0;
+  };
+  explicit FakeKeeper(Disk& disk) : disk_(disk) {}
+  std::string save(const Progress&, Trainer&, const std::vector<BlockState>&) override {
+    if (disk_.out_of_memory) throw std::bad_alloc();
+    ++disk_.saves;
+    return "";
+  }
+  bool restore(Progress* progress, Trainer&, std::vector<BlockState>*) override {
+    ++disk_.restores;
+    if (disk_.stored) *progress = *disk_.stored;
+    return disk_.stored.has_value();
+  }
+  std::shared_ptr<const ModelFile> model() const override { return nullptr; }
+
+ private:
+  Disk& disk_;
+};
+
+// One host with one agent that trains a small quadratic.
+struct Host {
+  Host(VirtualClock& clock, VirtualNetwork& network, uint8_t number, Worker& worker)
+      : self{}, transport(network.open(endpoint(number))), worker_(worker), clock_(clock) {
+    self.bytes.fill(number);
+    options.self = self;
+    options.generation = 1;
+    options.advertise = endpoint(number);
+    options.config.has_swarm = true;
+    options.config.swarm.model.kind = "quadratic";
+    options.config.swarm.model.dimension = 8;
+    options.config.swarm.optimizer.momentum = 0;
+    options.config.swarm.exchange.codec = CodecKind::kFp32;
+    options.config.agent.evaluate_every = Duration::zero();
+  }
+  static Endpoint endpoint(uint8_t number) { return {"10.0.0." + std::to_string(number), 7400}; }
+
+  void start() {
+    agent.emplace(options, AgentParts{
+        *transport, clock_, worker_, metrics,
+        [this](const SwarmConfig& swarm) { return make_quadratic_trainer(swarm, options.config.agent, 1, clock_); },
+        [this](uint64_t, const std::string&) { return std::make_unique<FakeKeeper>(disk); }});
+  }
+
+  AgentOptions options;
+  PeerId self;
+  FakeKeeper::Disk disk;
+  MetricsFile metrics{""};
+  std::unique_ptr<Transport> transport;
+  Worker& worker_;
+  VirtualClock& clock_;
+  std::optional<Agent> agent;
+};
+
+class AgentTest : public testing::Test {
+ protected:
+  void advance() {
+    clock_.advance(std::chrono::milliseconds(10));
+    network_.deliver_due();
+  }
+
+  VirtualClock clock_;
+  VirtualNetwork network_{clock_, 1, LinkOptions{}};
+  HeldWorker held_;
+  InlineWorker at_once_;
+};
+
+TEST_F(AgentTest, AJobThatThrowsEndsTheAgentWithItsText) {
+  std::mutex mutex;
+  std::condition_variable woken;
+  int wakes = 0;
+  ThreadWorker worker([&] {
+    const std::lock_guard lock(mutex);
+    ++wakes;
+    woken.notify_all();
+  });
+  Host host(clock_, network_, 1, worker);
+  host.options.config.swarm.exchange.kind = ExchangeKind::kNone;
+  host.disk.out_of_memory = true;   // the first boundary saves
+  host.start();
+  const auto run = [&] {
+    for (int jobs = 1; jobs <= 3; ++jobs) {   // make the trainer, restore, save
+      std::unique_lock lock(mutex);
+      ASSERT_TRUE(woken.wait_for(lock, std::chrono::seconds(30), [&] { return wakes >= jobs; })) << jobs;
+      lock.unlock();
+      host.agent->tick();
+    }
+  };
+  EXPECT_THROW(run(), std::bad_alloc);
+  EXPECT_EQ(host.disk.restores, 1);
+  worker.stop();
+}
+
+}  // namespace
+}  // namespace starling
