@@ -114,6 +114,7 @@ void Agent::make_trainer() {
 
 void Agent::trainer_made() {
   if (start_error_) std::rethrow_exception(start_error_);
+  if (stage_ != Stage::kMakingTrainer) return;   // told to leave meanwhile
   if (settings_.empty()) {   // this agent brings the settings
     swarm_genesis_hash_ = own_genesis_hash_;
     settings_ = agreed_settings(swarm_, own_genesis_hash_);
@@ -149,10 +150,7 @@ void Agent::contact_answered() {
   make_trainer();
 }
 
-// Own state first (a restart), then the swarm's model if it has begun, then the genesis if we can reproduce it.
 void Agent::enter() {
-  Progress progress;
-  std::vector<BlockState> blocks;
   layout_ = Layout::cut({{"params", trainer_->params().count}}, swarm_.exchange.block);
   if (swarm_.exchange.carry_momentum && trainer_->momentum().count > 0) {
     layout_ = Layout::cut({{"params", trainer_->params().count}, {"momentum", trainer_->momentum().count}},
@@ -163,9 +161,29 @@ void Agent::enter() {
   codec_ = std::move(made.codec);
   host_codec_ = std::move(made.host_codec);
   exchange_ = std::move(made.exchange);
-  if (keeper_->restore(&progress, *trainer_, &blocks)) {
-    if (exchange_ && blocks.size() == layout_.blocks.size()) exchange_->set_block_states(std::move(blocks));
-    begin_rounds(progress, "resumed");
+  stage_ = Stage::kRestoring;
+  // A checkpoint is read and checked as a whole, which takes seconds for a large model: on the worker, so that this
+  // agent answers probes meanwhile.
+  struct Found {
+    bool any = false;
+    Progress progress;
+    std::vector<BlockState> blocks;
+  };
+  auto found = std::make_shared<Found>();
+  parts_.worker.submit([this, found] { found->any = keeper_->restore(&found->progress, *trainer_, &found->blocks); },
+                       [this, found] {
+                         if (stage_ != Stage::kRestoring) return;   // told to leave meanwhile
+                         if (exchange_ && found->blocks.size() == layout_.blocks.size()) {
+                           exchange_->set_block_states(std::move(found->blocks));
+                         }
+                         restored(found->any ? &found->progress : nullptr);
+                       });
+}
+
+// Own state first (a restart), then the swarm's model if it has begun, then the genesis if we can reproduce it.
+void Agent::restored(const Progress* own) {
+  if (own) {
+    begin_rounds(*own, "resumed");
     return;
   }
   // Who adopts a swarm that trains joins it, however young its records say it is; those that start one together, each
@@ -267,6 +285,7 @@ void Agent::tick() {
       if (stage_ == Stage::kRunning && rounds_->ended()) part(leaving_ ? "signal" : "stop_after");
       break;
     case Stage::kMakingTrainer:
+    case Stage::kRestoring:
     case Stage::kGone:
       break;
   }

@@ -71,7 +71,7 @@ class Agent final : public Node::Handler {
   MemberMeta meta() const;
 
  private:
-  enum class Stage { kMakingTrainer, kContacting, kFetching, kRunning, kParting, kGone };
+  enum class Stage { kMakingTrainer, kContacting, kRestoring, kFetching, kRunning, kParting, kGone };
 
   void on_message(const FrameHeader& header, const Message& message, const SharedBytes& payload) override;
   void on_member(const MemberEvent& event) override;
@@ -79,7 +79,8 @@ class Agent final : public Node::Handler {
   void make_trainer();
   void trainer_made();
   void contact_answered();
-  void enter();                      // settings, trainer and contact are there: genesis, own state, or a donor's
+  void enter();                      // settings, trainer and contact are there: looks for a state of its own
+  void restored(const Progress* own);   // goes on from it; null, there is none: from a donor's model or the genesis
   void begin_fetch();
   void keep_asking();
   void fetched();

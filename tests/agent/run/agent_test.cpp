@@ -112,6 +112,51 @@ class AgentTest : public testing::Test {
   InlineWorker at_once_;
 };
 
+TEST_F(AgentTest, AnswersProbesWhileItsCheckpointIsRestored) {
+  Host slow(clock_, network_, 1, held_), other(clock_, network_, 2, at_once_);
+  slow.disk.stored = Progress{.round = 7, .steps = 70, .samples = 700};
+  other.options.config.agent.bootstrap = {Host::endpoint(1)};
+  slow.start();
+  other.start();
+  ASSERT_TRUE(held_.run_job());   // makes the trainer
+  for (int i = 0; i < 1000; ++i) {
+    advance();
+    slow.agent->tick();
+    other.agent->tick();
+  }
+  EXPECT_EQ(slow.disk.restores, 0);
+  EXPECT_EQ(slow.agent->rounds(), nullptr);
+  const Membership& seen = other.agent->node().membership();
+  EXPECT_EQ(seen.alive().size(), 1u);
+  EXPECT_GE(seen.counters().probes, 5u);
+  EXPECT_EQ(seen.counters().probes_failed, 0u);
+
+  ASSERT_TRUE(held_.run_job());
+  EXPECT_EQ(slow.disk.restores, 1);
+  slow.agent->tick();
+  ASSERT_NE(slow.agent->rounds(), nullptr);
+  EXPECT_EQ(slow.agent->rounds()->progress().steps, 70u);
+}
+
+TEST_F(AgentTest, AnAgentToldToLeaveBeforeItTrainsNeverBegins) {
+  for (const int jobs : {0, 1}) {   // while the trainer is made; while the checkpoint is restored
+    Host host(clock_, network_, static_cast<uint8_t>(3 + jobs), held_);
+    host.disk.stored = Progress{.steps = 70};
+    host.start();
+    for (int i = 0; i < jobs; ++i) ASSERT_TRUE(held_.run_job());
+    host.agent->tick();
+    host.agent->leave();
+    while (held_.run_job()) {
+    }
+    for (int i = 0; i < 1000 && !host.agent->finished(); ++i) {
+      advance();
+      host.agent->tick();
+      EXPECT_EQ(host.agent->rounds(), nullptr) << jobs;
+    }
+    EXPECT_TRUE(host.agent->finished());
+  }
+}
+
 TEST_F(AgentTest, AJobThatThrowsEndsTheAgentWithItsText) {
   std::mutex mutex;
   std::condition_variable woken;
