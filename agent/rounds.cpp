@@ -358,7 +358,7 @@ void Rounds::save_then(std::function<void()> next) {
   auto error = std::make_shared<std::string>();
   const TimePoint began = clock_.now();
   const auto blocks = exchange_ ? exchange_->block_states() : std::vector<BlockState>();
-  run_job([this, error, blocks] { *error = keeper_.save(progress_, trainer_, blocks); },
+  run_job([this, error, blocks, at = progress_] { *error = keeper_.save(at, trainer_, blocks); },
           [this, error, began, next] {
             const double ms = seconds(clock_.now() - began) * 1e3;
             if (error->empty()) {
@@ -394,14 +394,20 @@ void Rounds::became_sick(const std::string& reason) {
                              " times in a row, each time after going back to the last checkpoint; lower "
                              "swarm.optimizer.learning_rate or look at the data");
   }
-  auto restored = std::make_shared<bool>(false);
-  auto blocks = std::make_shared<std::vector<BlockState>>();
-  run_job([this, restored, blocks] { *restored = keeper_.restore(&progress_, trainer_, blocks.get()); },
-          [this, restored, reason] {
-            if (!*restored) {
+  // The worker must not write progress_, which the control thread reads at every tick.
+  struct Found {
+    bool any = false;
+    Progress progress;
+    std::vector<BlockState> blocks;
+  };
+  auto found = std::make_shared<Found>();
+  run_job([this, found] { found->any = keeper_.restore(&found->progress, trainer_, &found->blocks); },
+          [this, found, reason] {
+            if (!found->any) {
               throw std::runtime_error(reason + ", and there is no checkpoint to go back to; lower "
                                        "swarm.optimizer.learning_rate or look at the data");
             }
+            progress_ = found->progress;
             loss_ = 0;
             if (options_.swarm.exchange.share_gradients) model_.keep_base();
             trainer_.start_steps(options_.swarm.local_steps, learning_rate());

@@ -39,7 +39,7 @@ class StateKeeper {
   virtual ~StateKeeper() = default;
   // Called inside a worker job while the trainer is idle. An empty string, or what went wrong (nothing is lost then).
   virtual std::string save(const Progress& progress, Trainer& trainer, const std::vector<BlockState>& blocks) = 0;
-  // Puts the newest good state back into the trainer. False: there is none.
+  // Called as save() is. Puts the newest good state back into the trainer. False: there is none.
   virtual bool restore(Progress* progress, Trainer& trainer, std::vector<BlockState>* blocks) = 0;
   // The params of the last save, to be served to newcomers; null before the first. Control thread.
   virtual std::shared_ptr<const ModelFile> model() const = 0;

@@ -157,6 +157,29 @@ TEST_F(AgentTest, AnAgentToldToLeaveBeforeItTrainsNeverBegins) {
   }
 }
 
+// The control thread tells others its progress at every tick, whatever the worker does.
+TEST_F(AgentTest, GoingBackToACheckpointChangesNoProgressBesideTheControlThread) {
+  Host host(clock_, network_, 1, held_);
+  host.options.config.swarm.exchange.kind = ExchangeKind::kNone;
+  host.options.config.swarm.optimizer.learning_rate = 1e30;   // ends in infinities
+  host.start();
+  for (int i = 0; i < 1000 && !(host.agent->rounds() && host.agent->rounds()->phase() == Phase::kSick); ++i) {
+    held_.run_job();
+    advance();
+    host.agent->tick();
+  }
+  ASSERT_NE(host.agent->rounds(), nullptr);
+  const Rounds& rounds = *host.agent->rounds();
+  ASSERT_EQ(rounds.phase(), Phase::kSick);
+  const uint64_t steps = rounds.progress().steps;
+  host.disk.stored = Progress{.round = 7, .steps = steps + 1000};
+  ASSERT_TRUE(held_.run_job());
+  ASSERT_EQ(host.disk.restores, 2);   // at the start there was nothing
+  EXPECT_EQ(rounds.progress().steps, steps);
+  host.agent->tick();
+  EXPECT_GE(rounds.progress().steps, steps + 1000);
+}
+
 TEST_F(AgentTest, AJobThatThrowsEndsTheAgentWithItsText) {
   std::mutex mutex;
   std::condition_variable woken;
