@@ -10,6 +10,13 @@ meson_version=1.12.1
 ninja_version=1.13.2
 torch_version=2.11.0
 
+# What a build needs of Debian; libgloo-dev is what tools/bench and tools/experiments compare with.
+packages=(
+  ca-certificates ccache g++ mold pkg-config python3-venv
+  capnproto cppzmq-dev libcapnp-dev libcli11-dev libeigen3-dev libfmt-dev libgloo-dev libgtest-dev libhwy-dev
+  libsodium-dev libspdlog-dev libxxhash-dev libyaml-cpp-dev libzmq3-dev nlohmann-json3-dev
+)
+
 export CCACHE_NOHASHDIR=1  # a build in another folder still finds its objects in the cache
 
 say() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; }
@@ -38,11 +45,22 @@ ninja() {
   PATH="$venv/bin:$PATH" "$venv/bin/ninja" -j "$((cores < fit ? cores : fit))" "$@"
 }
 
-# meson_folder DIR OPTIONS...: sets DIR up, anew when the options or the compilers changed.
+# Prints the libraries that are installed, with their versions.
+libraries() {
+  if command -v dpkg-query >/dev/null; then
+    # shellcheck disable=SC2016  # dpkg-query's own variables
+    dpkg-query -W -f '${Package} ${Version} ${db:Status-Status}\n' "${packages[@]}" 2>/dev/null || true
+  else
+    pkg-config --list-all | sort
+  fi
+}
+
+# meson_folder DIR OPTIONS...: sets DIR up, anew when the options, the compilers or the libraries changed: Meson
+# remembers what it did not find.
 meson_folder() {
   local folder="$1" key
   shift
-  key="$(printf '%s\n' "$meson_version" "$root" "$@"; cat "$build/native.ini")"
+  key="$(printf '%s\n' "$meson_version" "$root" "$@"; cat "$build/native.ini"; libraries)"
   [ "$(cat "$folder/starling.key" 2>/dev/null)" = "$key" ] && return
   rm -rf "$folder"
   mkdir -p "$folder"
