@@ -13,6 +13,7 @@
 
 #include "agent/config_fields.h"
 #include "agent/config_values.h"
+#include "compression/codec.h"
 #include "gossip/exchange/topology.h"
 
 namespace starling {
@@ -320,7 +321,7 @@ void add_topology(CLI::App& app, Cli& cli) {
   add_count_flag(command, topology.degree, "--degree", 0, "neighbors of each agent, for --kind regular; 4");
   add_count_flag(command, topology.rng_seed, "--seed", 0, "of the random kinds; 1");
   add_count_flag(command, topology.params, "--params", 0, "numbers in the model; 10000000");
-  command->add_option("--codec", topology.codec, "fp32 | bf16 | modulo8")->type_name("");
+  command->add_option("--codec", topology.codec, codec_choices(" | "))->type_name("");
   command->add_option("--file", topology.file, "edges for --kind file: two names a line, # for comments")
       ->type_name("");
   command->add_option("--svg", topology.svg, "draws into this file, not into the terminal")->type_name("");

@@ -5,6 +5,7 @@
 
 #include "agent/config_fields.h"
 #include "agent/model_plan.h"
+#include "compression/codec.h"
 #include "gossip/exchange/group.h"
 #include "gossip/limits.h"
 
@@ -62,8 +63,10 @@ void refuse_averaging(const SwarmConfig& swarm) {
   const ExchangeConfig& exchange = swarm.exchange;
   const bool group = exchange.kind == ExchangeKind::kGroup;
   const std::string kind = group ? "group" : "neighborhood";
-  if ((group || exchange.kind == ExchangeKind::kNeighborhood) && exchange.codec == CodecKind::kModulo8) {
-    throw ConfigError("swarm.exchange.codec: modulo8 says only how two models differ, and " + kind + " averages what "
+  const bool averages = group || exchange.kind == ExchangeKind::kNeighborhood;
+  if (averages && !make_codec(exchange.codec, MemorySpace::kHost)->linear()) {
+    throw ConfigError("swarm.exchange.codec: " + std::string(codec_name(exchange.codec)) +
+                      " says only how two models differ, and " + kind + " averages what "
                       "stands for itself; write codec: bf16 or fp32, or kind: pairwise");
   }
   if (exchange.clip > 0 && exchange.kind != ExchangeKind::kPairwise && exchange.kind != ExchangeKind::kNone) {

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "agent/config_values.h"
+#include "compression/codec.h"
 #include "gossip/exchange/group.h"
 #include "gossip/limits.h"
 
@@ -20,7 +21,7 @@ constexpr size_t kPathBytesMax = 4000;
 // What people know from elsewhere and ask for: why not, and what instead.
 struct CodecValue {
   static CodecKind read(const ConfigTree& tree) {
-    const std::string name = scalar_text(tree, "one of fp32, bf16, modulo8");
+    const std::string name = scalar_text(tree, "one of " + codec_choices(", "));
     if (const auto kind = parse_codec(name)) return *kind;
     const std::string plain = name.substr(0, name.find('+'));
     const auto is_one_of = [&](const std::vector<std::string>& names) {
@@ -37,10 +38,12 @@ struct CodecValue {
     }
     if (is_one_of(
             {"int8", "int4", "modulo4", "fp16", "ternary", "qsgd", "randk", "sketch", "powergossip", "fragments"})) {
-      throw std::invalid_argument("this version has no codec '" + name + "', only fp32, bf16, modulo8; take modulo8 "
-                                  "(1 byte an element, the mean stays exact)");
+      throw std::invalid_argument("this version has no codec '" + name + "', only " + codec_choices(", ") +
+                                  "; take modulo8 (1 byte an element, the mean stays exact)");
     }
-    (void)WordValue{{"fp32", "bf16", "modulo8"}}.read(tree);   // throws
+    std::vector<std::string> known;
+    for (const CodecName& codec : codec_names()) known.emplace_back(codec.name);
+    (void)WordValue{known}.read(tree);   // throws
     return CodecKind::kModulo8;
   }
   static std::string print(CodecKind kind) { return std::string(codec_name(kind)); }
@@ -193,6 +196,17 @@ void add_training(std::vector<ConfigField>& t) {
   t.push_back(row("swarm.settle_max", "", "but no longer than this", AT(swarm.settle_max), TimeValue{0s, 1h}));
 }
 
+const char* codec_doc() {
+  static const std::string doc = [] {
+    std::string text;
+    for (const CodecName& codec : codec_names()) {
+      text += (text.empty() ? "" : " | ") + std::string(codec.name) + ": " + std::string(codec.note);
+    }
+    return text;
+  }();
+  return doc.c_str();
+}
+
 void add_exchange(std::vector<ConfigField>& t) {
   t.push_back(row("swarm.exchange.kind", "",
                   "pairwise | neighborhood (D-PSGD) | group (RPS; reliable: all-reduce) | none (train alone)",
@@ -200,9 +214,7 @@ void add_exchange(std::vector<ConfigField>& t) {
   t.push_back(row("swarm.exchange.source", "", "params | gradients (group only: a baseline that lost messages ruin)",
                   AT(swarm.exchange.share_gradients),
                   ChoiceValue<bool>{{{"params", false}, {"gradients", true}}}));
-  t.push_back(row("swarm.exchange.codec", "",
-                  "modulo8: 1 byte an element, the mean stays exact (pairs only) | bf16 | fp32",
-                  AT(swarm.exchange.codec), CodecValue{}));
+  t.push_back(row("swarm.exchange.codec", "", codec_doc(), AT(swarm.exchange.codec), CodecValue{}));
   t.push_back(row("swarm.exchange.carry", "",
                   "[params], or [params, momentum]: twice the bytes, and it learns where data differ",
                   AT(swarm.exchange.carry_momentum), CarryValue{}));

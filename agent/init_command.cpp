@@ -8,6 +8,7 @@
 #include <string>
 
 #include "agent/commands.h"
+#include "compression/codec.h"
 
 namespace starling {
 namespace {
@@ -39,7 +40,9 @@ constexpr const char* kRest = R"(  batch: 64
   local_steps: 1
   exchange:
     kind: pairwise
-    codec: modulo8                    # 1 byte an element, the mean stays exact; others: bf16, fp32
+    codec: modulo8                    # 1 byte an element, the mean stays exact; one of )";
+
+constexpr const char* kAfterCodec = R"(
     carry: [params, momentum]
     overlap: auto                     # exchange beside the steps when it costs over 10 % of a round
     deadline_max: 2s                  # no exchange takes longer; slow links need more
@@ -72,7 +75,8 @@ std::string config_for(const std::string& name) {
     if (name == task.name) {
       return std::string("# A swarm that learns ") + task.what + kIntro + "  name: " + name +
              "\n  rng_seed: 1                         # the first params, and who holds which data, follow from it\n"
-             "  model: " + task.model + "\n  optimizer: " + task.optimizer + "\n" + kRest;
+             "  model: " + task.model + "\n  optimizer: " + task.optimizer + "\n" + kRest +
+             codec_choices(", ") + kAfterCodec;
     }
     names += (names.empty() ? "" : ", ") + std::string(task.name);
   }

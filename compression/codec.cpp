@@ -7,8 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "compression/bf16.h"
-#include "compression/fp32.h"
+#include "compression/dense.h"
 #include "compression/modulo8.h"
 #ifdef STARLING_CUDA
 #include "compression/codec_cuda.h"
@@ -18,11 +17,11 @@
 namespace starling {
 namespace {
 
-constexpr std::array<std::pair<CodecKind, std::string_view>, 3> kNames = {{
-    {CodecKind::kFp32, "fp32"},
-    {CodecKind::kBf16, "bf16"},
-    {CodecKind::kModulo8, "modulo8"},
-}};
+constexpr std::array kNames = {
+    CodecName{CodecKind::kFp32, "fp32", "exact"},
+    CodecName{CodecKind::kBf16, "bf16", "2 bytes an element"},
+    CodecName{CodecKind::kModulo8, "modulo8", "1 byte an element, the mean stays exact (pairs only)"},
+};
 
 constexpr size_t kPiece = 2048;   // elements; a few of them fit the nearest cache
 
@@ -38,16 +37,27 @@ std::unique_ptr<Codec> make_host_codec(CodecKind kind) {
 
 }  // namespace
 
+std::span<const CodecName> codec_names() { return kNames; }
+
+std::string codec_choices(std::string_view between) {
+  std::string choices;
+  for (const CodecName& codec : kNames) {
+    if (!choices.empty()) choices += between;
+    choices += codec.name;
+  }
+  return choices;
+}
+
 std::optional<CodecKind> parse_codec(std::string_view name) {
-  for (const auto& [kind, known] : kNames) {
-    if (known == name) return kind;
+  for (const CodecName& codec : kNames) {
+    if (codec.name == name) return codec.kind;
   }
   return std::nullopt;
 }
 
 std::string_view codec_name(CodecKind kind) {
-  for (const auto& [known, name] : kNames) {
-    if (known == kind) return name;
+  for (const CodecName& codec : kNames) {
+    if (codec.kind == kind) return codec.name;
   }
   STARLING_CHECK(!"a codec kind without a name");
   return {};
@@ -56,7 +66,7 @@ std::string_view codec_name(CodecKind kind) {
 // Payloads of linear codecs hold element after element: piece by piece, x and what the terms share stay in the nearest
 // cache.
 void Codec::apply_all(std::span<const CodecTerm> terms, View x) const {
-  const bool in_pieces = terms.size() > 1 && x.space == MemorySpace::kHost && traits().linear;
+  const bool in_pieces = terms.size() > 1 && x.space == MemorySpace::kHost && linear();
   if (!in_pieces) {
     for (const CodecTerm& term : terms) apply(term.coefficient, term.own, term.peer, x);
     return;
@@ -73,7 +83,7 @@ void Codec::apply_all(std::span<const CodecTerm> terms, View x) const {
 // Piece by piece, so that the sum stays in the nearest cache.
 bool Codec::mean(Bytes own, std::span<const Bytes> peers, std::span<const float> weights, size_t element_count,
                  MutableBytes out, PairStats* stats) const {
-  STARLING_CHECK(traits().linear && own.size() == payload_bytes(element_count) && out.size() == own.size());
+  STARLING_CHECK(linear() && own.size() == payload_bytes(element_count) && out.size() == own.size());
   std::array<float, kPiece> sum;
   const std::vector<std::byte> zeros(payload_bytes(kPiece));
   *stats = {};

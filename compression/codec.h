@@ -1,9 +1,6 @@
 // The seam between vectors and bytes. A codec turns one block of params into a payload, judges a peer's payload, and
 // applies the pair's delta from the two payloads both ends hold (the transcript rule: never from one's own floats).
 //
-// A codec is a dialogue of at most three messages per block: open, reply, close. All codecs so far end after open;
-// CodecTraits::messages says how many there are and the wire carries the stage, so longer dialogues fit the same seam.
-//
 // Pure: no clock, no I/O, no threads of its own. Payloads always lie in host memory; params lie where the View says.
 #pragma once
 
@@ -12,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "kernels/view.h"
@@ -23,16 +21,17 @@ using MutableBytes = std::span<std::byte>;
 
 enum class CodecKind : uint8_t { kFp32 = 1, kBf16 = 2, kModulo8 = 3 };  // on the wire: never renumber
 
-// "fp32", "bf16", "modulo8"; nullopt for any other name.
-std::optional<CodecKind> parse_codec(std::string_view name);
-std::string_view codec_name(CodecKind kind);
-
-struct CodecTraits {
-  bool linear;          // payloads can be summed at an owner
-  bool unbiased;        // E[decode(encode(x))] == x
-  bool needs_residual;  // only sound with error feedback
-  int messages;         // 1 = the dialogue ends after open
+// Every codec there is. Config, flags, help texts and the conformance suites are made from this list.
+struct CodecName {
+  CodecKind kind;
+  std::string_view name;
+  std::string_view note;   // for people, in help texts
 };
+std::span<const CodecName> codec_names();
+std::string codec_choices(std::string_view between);   // "fp32, bf16, modulo8" with ", " between
+
+std::optional<CodecKind> parse_codec(std::string_view name);   // nullopt: no such codec
+std::string_view codec_name(CodecKind kind);
 
 // What one agent remembers per block between snapshots. Fixed-scale codecs ignore it.
 struct BlockState {
@@ -70,7 +69,9 @@ class Codec {
  public:
   virtual ~Codec() = default;
   virtual CodecKind kind() const = 0;
-  virtual CodecTraits traits() const = 0;
+
+  // Payloads hold element after element, so that a mean of payloads can be made piece by piece.
+  virtual bool linear() const = 0;
 
   // Exact, fixed by the element count alone: nothing to expand, nothing to bomb.
   virtual size_t payload_bytes(size_t element_count) const = 0;
@@ -97,7 +98,7 @@ class Codec {
   // Writes the payload of own + sum over i of weights[i] * (peers[i] - own), in the order given: one addition and one
   // multiply each, rounded as apply() does; and what pair(own, out) says of it. False if it is not finite, as it is
   // when a peer is not.
-  // REQUIRES: traits().linear (payloads then hold element after element); a codec for host memory; weights above 0;
+  // REQUIRES: linear(); a codec for host memory; weights above 0;
   // all payloads of own.size(), and own passes check().
   [[nodiscard]] bool mean(Bytes own, std::span<const Bytes> peers, std::span<const float> weights,
                           size_t element_count, MutableBytes out, PairStats* stats) const;

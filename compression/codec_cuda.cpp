@@ -65,7 +65,7 @@ class CudaCodec final : public Codec {
       : host_(std::move(host)), kind_(host_->kind()), scratch_(std::make_unique<CudaScratch>()) {}
 
   CodecKind kind() const override { return kind_; }
-  CodecTraits traits() const override { return host_->traits(); }
+  bool linear() const override { return host_->linear(); }
   size_t payload_bytes(size_t element_count) const override { return host_->payload_bytes(element_count); }
   PayloadStatus check(Bytes payload, size_t element_count) const override {
     return host_->check(payload, element_count);

@@ -11,9 +11,7 @@ namespace starling {
 class Modulo8Codec final : public Codec {
  public:
   CodecKind kind() const override { return CodecKind::kModulo8; }
-  CodecTraits traits() const override {
-    return {.linear = false, .unbiased = false, .needs_residual = false, .messages = 1};
-  }
+  bool linear() const override { return false; }
   size_t payload_bytes(size_t element_count) const override;
   [[nodiscard]] bool encode(ConstView x, const BlockState& state, MutableBytes out) const override;
   PayloadStatus check(Bytes payload, size_t element_count) const override;

@@ -29,7 +29,7 @@ Group::Impl::Impl(const GroupOptions& options, const Layout& layout, const Codec
       states(layout.blocks.size()) {
   STARLING_CHECK(!layout.blocks.empty() && layout.blocks.size() <= kBlocksMax);
   STARLING_CHECK(options.deadline_min.count() > 0 && options.deadline_min <= options.deadline_max);
-  STARLING_CHECK(codec.traits().linear);
+  STARLING_CHECK(codec.linear());
   for (const Block& block : layout.blocks) {
     payload_bytes.push_back(codec.payload_bytes(block.element_count));
     largest_payload = std::max(largest_payload, payload_bytes.back());

@@ -59,7 +59,7 @@ struct Neighborhood::Impl {
       : options(options), layout(layout), codec(codec), worker(worker), clock(clock), outbox(outbox),
         company(company), states(layout.blocks.size()) {
     STARLING_CHECK(!layout.blocks.empty() && layout.blocks.size() <= kBlocksMax);
-    STARLING_CHECK(codec.traits().linear);
+    STARLING_CHECK(codec.linear());
     for (const Block& block : layout.blocks) {
       all_blocks.push_back(static_cast<uint32_t>(all_blocks.size()));
       payload_bytes.push_back(codec.payload_bytes(block.element_count));

@@ -33,8 +33,7 @@ CodecCase cuda_case(CodecKind kind) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cuda, CodecSuite,
-                         testing::Values(cuda_case(CodecKind::kFp32), cuda_case(CodecKind::kBf16),
-                                         cuda_case(CodecKind::kModulo8)),
+                         testing::ValuesIn(every_codec(cuda_case)),
                          case_name);
 
 // One agent on a GPU, its peer on a CPU: the payloads and the params must not tell which.
@@ -60,8 +59,7 @@ TEST_P(CodecTwins, SamePayloadAndSameParamsAsOnTheHost) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cuda, CodecTwins,
-                         testing::Values(cuda_case(CodecKind::kFp32), cuda_case(CodecKind::kBf16),
-                                         cuda_case(CodecKind::kModulo8)),
+                         testing::ValuesIn(every_codec(cuda_case)),
                          case_name);
 
 }  // namespace

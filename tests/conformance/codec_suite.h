@@ -49,6 +49,13 @@ inline std::string case_name(const testing::TestParamInfo<CodecCase>& info) {
   return std::string(codec_name(info.param.kind));
 }
 
+// One case for every codec there is: a new one is in all suites at once.
+inline std::vector<CodecCase> every_codec(CodecCase (*make_case)(CodecKind)) {
+  std::vector<CodecCase> cases;
+  for (const CodecName& codec : codec_names()) cases.push_back(make_case(codec.kind));
+  return cases;
+}
+
 using Payload = std::vector<std::byte>;
 
 class CodecSuite : public testing::TestWithParam<CodecCase> {

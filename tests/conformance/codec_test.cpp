@@ -10,8 +10,7 @@ CodecCase host_case(CodecKind kind) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Host, CodecSuite,
-                         testing::Values(host_case(CodecKind::kFp32), host_case(CodecKind::kBf16),
-                                         host_case(CodecKind::kModulo8)),
+                         testing::ValuesIn(every_codec(host_case)),
                          case_name);
 
 // Two machines in one swarm need not have the same processor.
@@ -43,8 +42,7 @@ TEST_P(CodecOnEveryTarget, SamePayloadSameVerdictSameParams) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Host, CodecOnEveryTarget,
-                         testing::Values(host_case(CodecKind::kFp32), host_case(CodecKind::kBf16),
-                                         host_case(CodecKind::kModulo8)),
+                         testing::ValuesIn(every_codec(host_case)),
                          case_name);
 
 }  // namespace

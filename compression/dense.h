@@ -1,0 +1,47 @@
+// The dense codecs, fp32 and bf16: every value in a fixed number of bytes. f(own, peer) = peer - own of the values as
+// the payloads hold them. fp32 is exact; bf16 rounds half to even. A difference too large for a float leaves its block
+// out of the exchange. They remember nothing. Format: compression/dense_format.h.
+#pragma once
+
+#include "compression/codec.h"
+#include "compression/dense_format.h"
+#include "kernels/cast.h"
+#include "kernels/pair.h"
+
+namespace starling {
+
+struct Fp32Element {
+  static constexpr CodecKind kKind = CodecKind::kFp32;
+  static constexpr size_t kBytes = dense_format::kFp32Bytes;
+  static constexpr auto kEncode = f32_to_bytes;
+  static constexpr auto kAllFinite = all_finite_f32;
+  static constexpr auto kPairSums = pair_sums_f32;
+  static constexpr auto kPairApply = pair_apply_f32;
+};
+
+struct Bf16Element {
+  static constexpr CodecKind kKind = CodecKind::kBf16;
+  static constexpr size_t kBytes = dense_format::kBf16Bytes;
+  static constexpr auto kEncode = f32_to_bf16;
+  static constexpr auto kAllFinite = all_finite_bf16;
+  static constexpr auto kPairSums = pair_sums_bf16;
+  static constexpr auto kPairApply = pair_apply_bf16;
+};
+
+template <class Element>
+class DenseCodec final : public Codec {
+ public:
+  CodecKind kind() const override { return Element::kKind; }
+  bool linear() const override { return true; }
+  size_t payload_bytes(size_t element_count) const override { return element_count * Element::kBytes; }
+  [[nodiscard]] bool encode(ConstView x, const BlockState& state, MutableBytes out) const override;
+  PayloadStatus check(Bytes payload, size_t element_count) const override;
+  PairStatus pair(Bytes own, Bytes peer, size_t element_count, PairStats* stats) const override;
+  void apply(float coefficient, Bytes own, Bytes peer, View x) const override;
+  void learn(PairStatus status, const PairStats& stats, Bytes own, Bytes peer, BlockState* state) const override;
+};
+
+using Fp32Codec = DenseCodec<Fp32Element>;
+using Bf16Codec = DenseCodec<Bf16Element>;
+
+}  // namespace starling
