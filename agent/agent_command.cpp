@@ -38,13 +38,14 @@ std::unique_ptr<Trainer> make_trainer(const SwarmConfig& swarm, const AgentConfi
   if (swarm.model.kind == "quadratic") {
     uint64_t own;   // the target is this agent's "data"
     std::memcpy(&own, self.bytes.data(), sizeof own);
-    return make_quadratic_trainer(swarm, agent, own, clock);
+    return make_quadratic_trainer(trainer_options(swarm, agent), own, clock);
   }
   DatasetPair data = load_data(agent.data, swarm.model, swarm.rng_seed);
   if (data.test.count() == 0) spdlog::warn("no test data: accuracy is not measured (name a folder with --test-data)");
   metrics.write(fmt::format("\"event\":\"data\",\"labels\":{},\"samples\":{}", labels_json(data.train),
                             data.train.count()));
-  return make_torch_trainer(swarm, agent, std::move(data.train), std::move(data.test), std::move(on_idle));
+  return make_torch_trainer(trainer_options(swarm, agent), std::move(data.train), std::move(data.test),
+                            std::move(on_idle));
 }
 
 void greet(const Config& config, const StatePlace& place, const Endpoint& bound, const Endpoint& advertise,

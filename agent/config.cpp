@@ -318,4 +318,17 @@ SwarmConfig parse_swarm_settings(const std::string& text) {
   return config.swarm;
 }
 
+TrainerOptions trainer_options(const SwarmConfig& swarm, const AgentConfig& agent) {
+  TrainerOptions options;
+  options.model = swarm.model;
+  options.optimizer = swarm.optimizer;
+  options.swarm_rng_seed = swarm.rng_seed;
+  options.shard = agent.data.shard;
+  options.batch = agent.batch > 0 ? agent.batch : swarm.batch;
+  options.device = agent.device;
+  options.threads = agent.threads;
+  options.compute_ms = agent.compute_ms;
+  return options;
+}
+
 }  // namespace starling

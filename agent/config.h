@@ -1,5 +1,6 @@
 // The typed configuration. Two halves: `swarm:` is what all members agree on (a joiner adopts it from any member),
-// `agent:` is this machine's own. Defaults stand here and nowhere else. yaml-cpp stays inside config.cpp.
+// `agent:` is this machine's own. The options of a part stand with the part; here they are put together. yaml-cpp stays
+// inside config.cpp.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "agent/data/options.h"
+#include "agent/train/options.h"
 #include "compression/codec.h"
 #include "gossip/clock.h"
 #include "gossip/exchange/topology.h"
@@ -16,33 +19,6 @@
 namespace starling {
 
 // ---------------------------------------------------------------- swarm
-
-struct ModelConfig {
-  std::string kind = "cnn";         // cnn | mlp | quadratic
-  std::vector<int64_t> input = {1, 28, 28};  // channels, height, width of one sample
-  int64_t classes = 10;
-  std::vector<int64_t> hidden = {128};       // mlp: widths
-  int64_t channels = 8;             // cnn: of the first convolution; the second has twice as many
-  uint64_t dimension = 1000;        // quadratic: number of params
-  double noise = 0;                 // quadratic: standard deviation of each gradient's elements
-};
-
-enum class Schedule { kConstant, kCosine, kStep };
-
-struct OptimizerConfig {
-  std::string kind = "sgd";         // sgd | adamw
-  double learning_rate = 0.05;
-  double momentum = 0.9;            // sgd
-  bool nesterov = false;            // sgd
-  double weight_decay = 0;
-  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  // adamw
-
-  // The learning rate follows the swarm's clock, so that a late joiner has the rate of all.
-  Schedule schedule = Schedule::kConstant;  // cosine: down to 0 at stop_after; step: times `decay` every decay_every
-  uint64_t warmup = 0;              // steps of the swarm's clock from 0 to the full rate
-  uint64_t decay_every = 0;         // step: steps of the swarm's clock
-  double decay = 0.1;               // step
-};
 
 enum class ExchangeKind { kNone, kPairwise, kNeighborhood, kGroup };
 enum class Overlap { kAuto, kOn, kOff };
@@ -91,16 +67,6 @@ struct SwarmConfig {
 
 // ---------------------------------------------------------------- agent
 
-struct DataConfig {
-  std::string path;                 // folder with IDX or CIFAR-10 files, or "generated"; quadratic needs none
-  std::string test_path;            // folder for evaluation; empty: the test files in `path`
-  std::string sharding = "all";     // all | iid | labels | dirichlet: how `path` is divided by shard
-  uint32_t shard = 0;               // "2/4" = shard 1 of 4, counted from 0 here
-  uint32_t shard_count = 1;
-  double alpha = 0.5;               // dirichlet
-  std::vector<int64_t> labels;      // keep only these labels; empty = all (sharding all or iid)
-};
-
 struct AgentConfig {
   std::string name;                 // for people; empty: the first digits of its id
   Endpoint listen{"127.0.0.1", 7400};  // control port; bulk is the next one; port 0: any two. Not named, and bootstrap
@@ -135,6 +101,9 @@ class ConfigError : public std::runtime_error {
 // "--flag=c" where a key has a flag, so that an error names what was typed. An empty path means no file.
 // Throws ConfigError: unknown key (with line and "did you mean"), wrong type, value out of range, refused combination.
 Config load_config(const std::string& path, const std::vector<std::string>& overrides);
+
+// What a trainer is made from, in such a swarm on such a machine.
+TrainerOptions trainer_options(const SwarmConfig& swarm, const AgentConfig& agent);
 
 // Parses the `swarm:` half as another agent printed it. The text is foreign: throws ConfigError on anything odd, and on
 // any other text than print_swarm_settings() gives for these settings.

@@ -5,7 +5,6 @@
 #include <set>
 #include <stdexcept>
 
-#include "agent/config_values.h"
 #include "agent/dataset_file.h"
 #include "kernels/check.h"
 
@@ -16,7 +15,7 @@ namespace {
 void check_generated_fits(const ModelConfig& model) {
   if (model.input == std::vector<int64_t>{1, 28, 28} && model.classes >= 10) return;
   throw std::runtime_error("generated digits are [1, 28, 28] in 10 classes, but swarm.model.input is " +
-                           CountsValue::print(model.input) + " with " + std::to_string(model.classes) +
+                           print_shape(model.input) + " with " + std::to_string(model.classes) +
                            " classes; change the model, or name a folder with data in agent.data.path");
 }
 
@@ -53,6 +52,12 @@ Dataset load_test(const DataConfig& config, const ModelConfig& model, uint64_t r
 }
 
 }  // namespace
+
+std::string print_shape(const std::vector<int64_t>& shape) {
+  std::string text;
+  for (const int64_t extent : shape) text += (text.empty() ? "" : ", ") + std::to_string(extent);
+  return "[" + text + "]";
+}
 
 size_t Dataset::sample_elements() const {
   size_t elements = 1;

@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "agent/config.h"
+#include "agent/data/options.h"
+#include "agent/train/options.h"
 
 namespace starling {
 
@@ -21,6 +22,9 @@ struct Dataset {
   // The chosen samples, in the order of `indices`. REQUIRES: each index < count().
   Dataset select(const std::vector<uint32_t>& indices) const;
 };
+
+// For people: "[1, 28, 28]".
+std::string print_shape(const std::vector<int64_t>& shape);
 
 struct DatasetPair {
   Dataset train;                  // this agent's shard

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "agent/config_values.h"
 #include "agent/dataset.h"
 #include "agent/dataset_file.h"
 
@@ -75,9 +74,9 @@ bool has_cifar(const std::string& folder, DataPart part) {
 Dataset load_cifar(const std::string& folder, DataPart part, const ModelConfig& model) {
   Dataset data{.shape = {3, 32, 32}};
   if (data.shape != model.input) {
-    refuse_file(folder, "its images are " + CountsValue::print(data.shape) + " (CIFAR-10) but the model takes " +
-                            CountsValue::print(model.input),
-                "set swarm.model.input: " + CountsValue::print(data.shape) + ", or use other data");
+    refuse_file(folder, "its images are " + print_shape(data.shape) + " (CIFAR-10) but the model takes " +
+                            print_shape(model.input),
+                "set swarm.model.input: " + print_shape(data.shape) + ", or use other data");
   }
   const bool is_test = part == DataPart::kTest;
   const std::vector<std::string> paths =

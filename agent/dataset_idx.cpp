@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "agent/config_values.h"
 #include "agent/dataset.h"
 #include "agent/dataset_file.h"
 
@@ -89,8 +88,8 @@ Dataset load_idx(const std::string& folder, DataPart part, const ModelConfig& mo
   data.shape.insert(data.shape.end(), images.sizes.begin() + 1, images.sizes.end());
   if (data.shape != model.input) {
     refuse_file(image_path,
-                "its images are " + CountsValue::print(data.shape) + " but the model takes " +
-                    CountsValue::print(model.input),
+                "its images are " + print_shape(data.shape) + " but the model takes " +
+                    print_shape(model.input),
                 "set swarm.model.input to the size of the images, or use other data");
   }
   if (images.sizes[0] != labels.bytes.size()) {

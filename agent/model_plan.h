@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/config.h"
+#include "agent/train/options.h"
 
 namespace starling {
 

@@ -161,26 +161,26 @@ std::string QuadraticTrainer::data_summary() const {
   return "a quadratic of " + std::to_string(options_.dimension) + " params";
 }
 
-std::unique_ptr<QuadraticTrainer> make_quadratic_trainer(const SwarmConfig& swarm, const AgentConfig& agent,
-                                                         uint64_t agent_rng_seed, const Clock& clock) {
-  if (swarm.optimizer.kind != "sgd") {
-    throw std::runtime_error("the quadratic model is trained with sgd, not " + swarm.optimizer.kind +
+std::unique_ptr<QuadraticTrainer> make_quadratic_trainer(const TrainerOptions& trainer, uint64_t agent_rng_seed,
+                                                         const Clock& clock) {
+  if (trainer.optimizer.kind != "sgd") {
+    throw std::runtime_error("the quadratic model is trained with sgd, not " + trainer.optimizer.kind +
                              "; set swarm.optimizer.kind: sgd");
   }
-  if (swarm.optimizer.nesterov || swarm.optimizer.weight_decay != 0) {
+  if (trainer.optimizer.nesterov || trainer.optimizer.weight_decay != 0) {
     throw std::runtime_error("the quadratic model knows neither nesterov nor weight_decay; "
                              "leave them out of swarm.optimizer");
   }
-  if (swarm.model.dimension == 0) {
+  if (trainer.model.dimension == 0) {
     throw std::runtime_error("a quadratic without params; set swarm.model.dimension to at least 1");
   }
   QuadraticOptions options;
-  options.dimension = swarm.model.dimension;
-  options.momentum = swarm.optimizer.momentum;
-  options.gradient_noise = swarm.model.noise;
-  options.batch = agent.batch > 0 ? agent.batch : swarm.batch;
-  options.step_time = from_seconds(agent.compute_ms * 1e-3);
-  return std::make_unique<QuadraticTrainer>(options, swarm.rng_seed, agent_rng_seed, clock);
+  options.dimension = trainer.model.dimension;
+  options.momentum = trainer.optimizer.momentum;
+  options.gradient_noise = trainer.model.noise;
+  options.batch = trainer.batch;
+  options.step_time = from_seconds(trainer.compute_ms * 1e-3);
+  return std::make_unique<QuadraticTrainer>(options, trainer.swarm_rng_seed, agent_rng_seed, clock);
 }
 
 }  // namespace starling

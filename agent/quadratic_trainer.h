@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "agent/config.h"
+#include "agent/train/options.h"
 #include "agent/trainer.h"
 
 namespace starling {
@@ -62,9 +62,9 @@ class QuadraticTrainer final : public Trainer {
   TimePoint idle_at_{};
 };
 
-// As the configuration says: dimension, momentum, batch and compute_ms. Throws std::runtime_error on what a
+// As `trainer` says: dimension, momentum, batch and compute_ms. Throws std::runtime_error on what a
 // quadratic cannot do (adamw, no params).
-std::unique_ptr<QuadraticTrainer> make_quadratic_trainer(const SwarmConfig& swarm, const AgentConfig& agent,
-                                                         uint64_t agent_rng_seed, const Clock& clock);
+std::unique_ptr<QuadraticTrainer> make_quadratic_trainer(const TrainerOptions& trainer, uint64_t agent_rng_seed,
+                                                         const Clock& clock);
 
 }  // namespace starling

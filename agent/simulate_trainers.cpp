@@ -46,8 +46,8 @@ class TorchTask final : public SimTask {
     judge_ = std::make_unique<TimedTrainer>(
         [&](std::function<void()> on_idle) {
           Dataset one = train_.select({0});
-          return make_torch_trainer(config_.swarm, config_.agent, std::move(one), thin_out(data.test),
-                                    std::move(on_idle));
+          return make_torch_trainer(trainer_options(config_.swarm, config_.agent), std::move(one),
+                                    thin_out(data.test), std::move(on_idle));
         },
         clock_, Duration::zero());
   }
@@ -92,7 +92,8 @@ class TorchTask final : public SimTask {
                                     std::function<void()> on_idle) {
     AgentConfig agent = config_.agent;
     agent.data.shard = static_cast<uint32_t>(shard);   // its order of samples follows from it
-    return make_torch_trainer(swarm, agent, std::move(data), Dataset{.shape = train_.shape}, std::move(on_idle));
+    return make_torch_trainer(trainer_options(swarm, agent), std::move(data), Dataset{.shape = train_.shape},
+                              std::move(on_idle));
   }
 
   Config config_;

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "agent/config.h"
+#include "agent/train/options.h"
 
 namespace at {
 class Tensor;

@@ -73,8 +73,7 @@ void check_fits(const Dataset& data, const ModelConfig& model, const std::string
 
 class TorchTrainer final : public Trainer {
  public:
-  TorchTrainer(const SwarmConfig& swarm, const AgentConfig& agent, Dataset train, Dataset test,
-               std::function<void()> on_idle);
+  TorchTrainer(const TrainerOptions& options, Dataset train, Dataset test, std::function<void()> on_idle);
   ~TorchTrainer() override { leaving_ = true; }  // the thread's destructor then waits for one step at most
 
   View params() override { return view_of(&params_); }
@@ -127,21 +126,20 @@ Dataset require_data(Dataset train, const ModelConfig& model) {
   return train;
 }
 
-TorchTrainer::TorchTrainer(const SwarmConfig& swarm, const AgentConfig& agent, Dataset train, Dataset test,
-                           std::function<void()> on_idle)
-    : model_(swarm.model),
-      train_(require_data(std::move(train), swarm.model)),
+TorchTrainer::TorchTrainer(const TrainerOptions& options, Dataset train, Dataset test, std::function<void()> on_idle)
+    : model_(options.model),
+      train_(require_data(std::move(train), options.model)),
       test_(std::move(test)),
-      plan_(plan_model(swarm.model)),
-      device_(agent.device, agent.threads),
-      order_(train_.count(), swarm.rng_seed, agent.data.shard),
-      batch_(agent.batch > 0 ? agent.batch : swarm.batch),
+      plan_(plan_model(options.model)),
+      device_(options.device, options.threads),
+      order_(train_.count(), options.swarm_rng_seed, options.shard),
+      batch_(options.batch),
       thread_(std::move(on_idle)) {
   check_fits(test_, model_, "test");
   if (batch_.empty())
     throw std::runtime_error("a batch of 0 samples; set agent.batch or swarm.batch to at least 1");
   device_.enter();
-  std::vector<float> genesis = draw_genesis(plan_, swarm.rng_seed);
+  std::vector<float> genesis = draw_genesis(plan_, options.swarm_rng_seed);
   const auto place = at::TensorOptions(at::kFloat).device(device_.is_cuda() ? at::kCUDA : at::kCPU);
   params_ = at::empty({static_cast<int64_t>(plan_.param_count)}, place);
   params_.copy_(at::from_blob(genesis.data(), params_.sizes(), at::kFloat));
@@ -152,7 +150,7 @@ TorchTrainer::TorchTrainer(const SwarmConfig& swarm, const AgentConfig& agent, D
     tensors_[i].requires_grad_(true);
     tensors_[i].mutable_grad() = grad_views[i];
   }
-  optimizer_ = make_torch_optimizer(swarm.optimizer, params_, grads_);
+  optimizer_ = make_torch_optimizer(options.optimizer, params_, grads_);
   train_data_ = upload(train_);
   test_data_ = upload(test_);
   device_.synchronize();
@@ -315,9 +313,9 @@ bool TorchTrainer::load_state(std::span<const std::byte> state) {
 
 }  // namespace
 
-std::unique_ptr<Trainer> make_torch_trainer(const SwarmConfig& swarm, const AgentConfig& agent, Dataset train,
-                                            Dataset test, std::function<void()> on_idle) {
-  return std::make_unique<TorchTrainer>(swarm, agent, std::move(train), std::move(test), std::move(on_idle));
+std::unique_ptr<Trainer> make_torch_trainer(const TrainerOptions& options, Dataset train, Dataset test,
+                                            std::function<void()> on_idle) {
+  return std::make_unique<TorchTrainer>(options, std::move(train), std::move(test), std::move(on_idle));
 }
 
 }  // namespace starling

@@ -5,7 +5,7 @@
 #include <functional>
 #include <memory>
 
-#include "agent/config.h"
+#include "agent/train/options.h"
 #include "agent/dataset.h"
 #include "agent/trainer.h"
 
@@ -16,7 +16,7 @@ namespace starling {
 // take_steps and take_evaluation throw std::runtime_error if LibTorch failed meanwhile (out of memory, say).
 // Throws std::runtime_error with cause and remedy: data that do not fit the model, none to train on, an
 // unknown optimizer, `agent.device: cuda` without a usable GPU.
-std::unique_ptr<Trainer> make_torch_trainer(const SwarmConfig& swarm, const AgentConfig& agent, Dataset train,
-                                            Dataset test, std::function<void()> on_idle);
+std::unique_ptr<Trainer> make_torch_trainer(const TrainerOptions& options, Dataset train, Dataset test,
+                                            std::function<void()> on_idle);
 
 }  // namespace starling

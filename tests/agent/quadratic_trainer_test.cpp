@@ -1,3 +1,4 @@
+#include "agent/config.h"
 #include "agent/quadratic_trainer.h"
 
 #include <gtest/gtest.h>
@@ -172,20 +173,20 @@ TEST(QuadraticTrainer, TheConfigurationIsChecked) {
   swarm.model.kind = "quadratic";
   AgentConfig agent;
   agent.compute_ms = 2.5;
-  const auto trainer = make_quadratic_trainer(swarm, agent, 1, clock);
+  const auto trainer = make_quadratic_trainer(trainer_options(swarm, agent), 1, clock);
   EXPECT_EQ(trainer->params().count, 1000u);
   EXPECT_EQ(trainer->momentum().count, 1000u);
   trainer->start_steps(2, 0.1);
   EXPECT_EQ(trainer->idle_at(), clock.now() + std::chrono::milliseconds(5));
   swarm.optimizer.momentum = 0;
-  EXPECT_EQ(make_quadratic_trainer(swarm, agent, 1, clock)->momentum().count, 0u);
+  EXPECT_EQ(make_quadratic_trainer(trainer_options(swarm, agent), 1, clock)->momentum().count, 0u);
   for (const auto& spoil : {+[](SwarmConfig& s) { s.optimizer.kind = "adamw"; },
                             +[](SwarmConfig& s) { s.optimizer.nesterov = true; },
                             +[](SwarmConfig& s) { s.optimizer.weight_decay = 0.1; },
                             +[](SwarmConfig& s) { s.model.dimension = 0; }}) {
     SwarmConfig wrong = swarm;
     spoil(wrong);
-    EXPECT_THROW(make_quadratic_trainer(wrong, agent, 1, clock), std::runtime_error);
+    EXPECT_THROW(make_quadratic_trainer(trainer_options(wrong, agent), 1, clock), std::runtime_error);
   }
 }
 

@@ -98,7 +98,7 @@ TEST(TimedTrainer, IsBusyForItsStepsAndEvaluatesInNoTime) {
   for (const bool threaded : {false, true}) {
     TimedTrainer trainer(
         [&](std::function<void()> on_idle) -> std::unique_ptr<Trainer> {
-          std::unique_ptr<Trainer> inner = make_quadratic_trainer(swarm, {}, 7, clock);
+          std::unique_ptr<Trainer> inner = make_quadratic_trainer(trainer_options(swarm, {}), 7, clock);
           if (!threaded) return inner;
           return std::make_unique<ThreadedTrainer>(std::move(inner), std::move(on_idle));
         },

@@ -1,3 +1,4 @@
+#include "agent/config.h"
 #include "agent/torch_trainer.h"
 
 #include <gtest/gtest.h>
@@ -22,8 +23,8 @@ class Bench {
     AgentConfig agent;
     agent.device = "cpu";
     agent.threads = 1;
-    trainer = make_torch_trainer(swarm, agent, draw_digits(samples, 1, 0), draw_digits(test_samples, 1, 1),
-                                 [this] { idle_.release(); });
+    trainer = make_torch_trainer(trainer_options(swarm, agent), draw_digits(samples, 1, 0),
+                                 draw_digits(test_samples, 1, 1), [this] { idle_.release(); });
   }
 
   StepReport step(uint32_t count, double learning_rate = 0.05) {
@@ -80,7 +81,7 @@ TEST(TorchTrainer, TheGradientIsTheSlopeOfTheLoss) {
     agent.device = "cpu";
     agent.threads = 1;
     std::binary_semaphore idle{0};
-    const auto trainer = make_torch_trainer(swarm, agent, draw_digits(10, 1, 0), draw_digits(10, 1, 0),
+    const auto trainer = make_torch_trainer(trainer_options(swarm, agent), draw_digits(10, 1, 0), draw_digits(10, 1, 0),
                                             [&] { idle.release(); });
     EXPECT_EQ(trainer->momentum().count, 0u);
     const std::vector<float> before = Bench::values(trainer->params());
@@ -146,7 +147,7 @@ TEST(TorchTrainer, PixelsAreCenteredForInkAndForPhotographs) {
     agent.device = "cpu";
     std::binary_semaphore idle{0};
     const Dataset data{.shape = swarm.model.input, .pixels = std::vector<uint8_t>(channels * 4, grey), .labels = {0}};
-    const auto trainer = make_torch_trainer(swarm, agent, data, data, [&] { idle.release(); });
+    const auto trainer = make_torch_trainer(trainer_options(swarm, agent), data, data, [&] { idle.release(); });
     const std::vector<float> before = Bench::values(trainer->params());
     trainer->start_steps(1, 1);
     idle.acquire();
@@ -201,7 +202,7 @@ TEST(TorchTrainer, ShardsWalkThroughTheSameDataDifferently) {
     agent.data.shard = shard;
     std::binary_semaphore idle{0};
     const auto trainer =
-        make_torch_trainer(swarm, agent, draw_digits(200, 1, 0), {}, [&] { idle.release(); });
+        make_torch_trainer(trainer_options(swarm, agent), draw_digits(200, 1, 0), {}, [&] { idle.release(); });
     trainer->start_steps(3, 0.05);
     idle.acquire();
     results.push_back(Bench::values(trainer->params()));
@@ -297,8 +298,8 @@ TEST(TorchTrainer, LeavesWithoutFinishingItsSteps) {
   AgentConfig agent;
   agent.device = "cpu";
   agent.threads = 1;
-  auto trainer =
-      make_torch_trainer(small_swarm("cnn"), agent, draw_digits(50, 1, 0), {}, [&] { was_idle = true; });
+  auto trainer = make_torch_trainer(trainer_options(small_swarm("cnn"), agent), draw_digits(50, 1, 0), {},
+                                    [&] { was_idle = true; });
   trainer->start_steps(4'000'000'000u, 0.01);  // months
   trainer.reset();
   EXPECT_TRUE(was_idle);
@@ -308,7 +309,7 @@ TEST(TorchTrainer, WrongStartsAreRefused) {
   AgentConfig agent;
   agent.device = "cpu";
   const auto start = [&](const SwarmConfig& swarm, Dataset data) {
-    make_torch_trainer(swarm, agent, data, {}, {});
+    make_torch_trainer(trainer_options(swarm, agent), data, {}, {});
   };
   EXPECT_THROW(start({}, {}), std::runtime_error);
   SwarmConfig swarm;

@@ -15,7 +15,7 @@ class QuadraticSwarm : public SimSwarm {
   QuadraticSwarm(uint64_t rng_seed, const SwarmConfig& swarm, const LinkOptions& links)
       : SimSwarm(rng_seed, swarm, links,
                  [rng_seed](size_t agent, const SwarmConfig& config, const Clock& now, const std::function<void()>&) {
-                   return make_quadratic_trainer(config, {}, rng_seed * 31 + agent, now);
+                   return make_quadratic_trainer(trainer_options(config, {}), rng_seed * 31 + agent, now);
                  }),
         rng_seed_(rng_seed) {}
 

@@ -1,0 +1,20 @@
+// Which samples an agent trains and judges on.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace starling {
+
+struct DataConfig {
+  std::string path;                 // folder with IDX or CIFAR-10 files, or "generated"; quadratic needs none
+  std::string test_path;            // folder for evaluation; empty: the test files in `path`
+  std::string sharding = "all";     // all | iid | labels | dirichlet: how `path` is divided by shard
+  uint32_t shard = 0;               // "2/4" = shard 1 of 4, counted from 0 here
+  uint32_t shard_count = 1;
+  double alpha = 0.5;               // dirichlet
+  std::vector<int64_t> labels;      // keep only these labels; empty = all (sharding all or iid)
+};
+
+}  // namespace starling

@@ -1,0 +1,49 @@
+// What is trained and by which optimizer: the swarm's settings of the training side.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace starling {
+
+struct ModelConfig {
+  std::string kind = "cnn";         // cnn | mlp | quadratic
+  std::vector<int64_t> input = {1, 28, 28};  // channels, height, width of one sample
+  int64_t classes = 10;
+  std::vector<int64_t> hidden = {128};       // mlp: widths
+  int64_t channels = 8;             // cnn: of the first convolution; the second has twice as many
+  uint64_t dimension = 1000;        // quadratic: number of params
+  double noise = 0;                 // quadratic: standard deviation of each gradient's elements
+};
+
+enum class Schedule { kConstant, kCosine, kStep };
+
+struct OptimizerConfig {
+  std::string kind = "sgd";         // sgd | adamw
+  double learning_rate = 0.05;
+  double momentum = 0.9;            // sgd
+  bool nesterov = false;            // sgd
+  double weight_decay = 0;
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  // adamw
+
+  // The learning rate follows the swarm's clock, so that a late joiner has the rate of all.
+  Schedule schedule = Schedule::kConstant;  // cosine: down to 0 at stop_after; step: times `decay` every decay_every
+  uint64_t warmup = 0;              // steps of the swarm's clock from 0 to the full rate
+  uint64_t decay_every = 0;         // step: steps of the swarm's clock
+  double decay = 0.1;               // step
+};
+
+// All that a trainer is made from, but its data.
+struct TrainerOptions {
+  ModelConfig model;
+  OptimizerConfig optimizer;
+  uint64_t swarm_rng_seed = 1;      // of the genesis, and of the order of samples
+  uint32_t shard = 0;               // the order of samples differs by shard
+  uint32_t batch = 64;              // samples of one step
+  std::string device = "auto";      // auto | cpu | cuda
+  uint32_t threads = 0;             // on the CPU; 0: LibTorch's own choice
+  double compute_ms = 0;            // quadratic: pretend one step takes this long
+};
+
+}  // namespace starling
