@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "agent/checkpoint.h"
-#include "agent/rounds.h"
+#include "agent/state/state_keeper.h"
 
 namespace starling {
 

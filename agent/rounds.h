@@ -16,8 +16,9 @@
 #include "agent/metrics.h"
 #include "agent/partners.h"
 #include "agent/shared_model.h"
+#include "agent/state/state_keeper.h"
+#include "agent/train/schedule.h"
 #include "agent/trainer.h"
-#include "bootstrap/model_file.h"
 #include "compression/codec.h"
 #include "compression/layout.h"
 #include "gossip/clock.h"
@@ -25,28 +26,6 @@
 #include "gossip/worker.h"
 
 namespace starling {
-
-// How far this agent is; saved with a checkpoint.
-struct Progress {
-  uint64_t round = 0;
-  uint64_t steps = 0;
-  uint64_t samples = 0;
-};
-
-// Where rounds put and find their states; the agent's checkpoint folder, or memory in the simulator.
-class StateKeeper {
- public:
-  virtual ~StateKeeper() = default;
-  // Called inside a worker job while the trainer is idle. An empty string, or what went wrong (nothing is lost then).
-  virtual std::string save(const Progress& progress, Trainer& trainer, const std::vector<BlockState>& blocks) = 0;
-  // Called as save() is. Puts the newest good state back into the trainer. False: there is none.
-  virtual bool restore(Progress* progress, Trainer& trainer, std::vector<BlockState>* blocks) = 0;
-  // The params of the last save, to be served to newcomers; null before the first. Control thread.
-  virtual std::shared_ptr<const ModelFile> model() const = 0;
-};
-
-// What the schedule makes of the learning rate at this step of the swarm's clock.
-double schedule_factor(const OptimizerConfig& optimizer, uint64_t swarm_steps, uint64_t stop_after);
 
 struct RoundsOptions {
   SwarmConfig swarm;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/rounds.h"
+#include "agent/state/state_keeper.h"
 
 namespace starling {
 

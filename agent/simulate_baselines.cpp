@@ -7,7 +7,7 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "agent/rounds.h"
+#include "agent/train/schedule.h"
 #include "agent/simulate_asgd.h"
 #include "agent/timed_trainer.h"
 #include "gossip/rng.h"

@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "agent/rounds.h"
+#include "agent/train/schedule.h"
 #include "tests/gossip/membership/membership_support.h"
 
 namespace starling {
