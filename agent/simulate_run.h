@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/commands.h"
+#include "agent/simulate/options.h"
 #include "agent/simulate_task.h"
 #include "gossip/exchange/exchange.h"
 

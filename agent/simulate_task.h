@@ -35,4 +35,7 @@ class SimTask {
 // mean square distance to it: what remains to be learned.
 std::unique_ptr<SimTask> make_quadratic_task(const Config& config, size_t shards);
 
+// Labelled images, for the models that LibTorch trains; in a file apart from the rest, which needs no LibTorch.
+std::unique_ptr<SimTask> make_torch_task(const Config& config, size_t shards);
+
 }  // namespace starling

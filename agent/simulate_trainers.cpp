@@ -4,7 +4,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "agent/commands.h"
 #include "agent/dataset.h"
 #include "agent/simulate_task.h"
 #include "agent/timed_trainer.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/commands.h"
+#include "agent/local/options.h"
 #include "agent/swarm_metrics.h"
 #include "agent/swarm_process.h"
 

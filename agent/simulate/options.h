@@ -1,0 +1,40 @@
+// What a simulated swarm is asked to do.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gossip/clock.h"
+
+namespace starling {
+
+// A swarm in one process on virtual time and virtual links.
+struct SimulateOptions {
+  std::string config_path;             // --config
+  std::vector<std::string> overrides;  // --set
+  std::string out;                     // --out DIR
+  uint32_t agents = 8;                 // --agents
+  std::optional<uint64_t> steps;       // --steps: swarm.stop_after
+  std::optional<uint64_t> rng_seed;    // --seed: swarm.rng_seed, and all chance of the simulation
+  std::optional<Duration> duration;    // --seconds, virtual; absent: until all have finished
+  std::optional<Duration> every;       // --every: between two evaluations; absent: a twentieth of the steps
+  Duration latency = std::chrono::milliseconds(10);   // --latency, of a link in one direction
+  Duration jitter{};                   // --jitter: up to so much more, uniform
+  double bytes_per_s = 12.5e6;         // --rate, of a link; 0 = no limit
+  double loss = 0;                     // --loss: of a frame
+  Duration compute = std::chrono::milliseconds(20);   // --compute: one step of an agent of speed 1
+  std::vector<double> speeds = {1};    // --speeds: factors on compute, repeated over the agents
+  struct Pause {
+    uint32_t agent;
+    double at_s, for_s;
+  };
+  std::vector<std::pair<uint32_t, double>> kills;      // --kill AGENT@SECONDS
+  std::vector<double> joins;                           // --join @SECONDS
+  std::vector<Pause> pauses;                           // --pause AGENT@SECONDS+SECONDS
+  std::vector<std::string> baselines;                  // --baseline
+};
+
+}  // namespace starling
