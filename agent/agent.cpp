@@ -9,7 +9,6 @@
 #include <spdlog/spdlog.h>
 
 #include "agent/make_exchange.h"
-#include "agent/start.h"
 #include "gossip/net/hash.h"
 #include "kernels/cast.h"
 #include "kernels/check.h"
@@ -73,7 +72,7 @@ AgreedSettings parse_agreed_settings(const std::string& text) {
 
 Agent::Agent(const AgentOptions& options, const AgentParts& parts)
     : options_(options), parts_(parts),
-      node_(own_record(options), membership_options(options.config.swarm.membership), options.config.agent.bootstrap,
+      node_(own_record(options), options.config.swarm.membership, options.config.agent.bootstrap,
             parts.transport, parts.clock, options.rng_seed),
       partners_(node_.membership(), parts.clock, options.rng_seed ^ 0x5061727473ull) {
   born_ = next_status_ = next_waiting_ = parts_.clock.now();
@@ -144,7 +143,7 @@ void Agent::contact_answered() {
   swarm_ = agreed.swarm;
   swarm_genesis_hash_ = agreed.genesis_hash_hex;
   node_.set_settings(settings_);
-  node_.membership().set_options(membership_options(swarm_.membership));
+  node_.membership().set_options(swarm_.membership);
   spdlog::info("adopted the settings of swarm '{}' (id {:016x}): {} params by {}", swarm_.name, node_.swarm_id(),
                codec_name(swarm_.exchange.codec), swarm_.model.kind);
   make_trainer();

@@ -32,7 +32,7 @@ int run_bootstrap_command(const Config& config) {
   PeerRecord self{place.id(), {place.generation(), 0}, advertised(config.agent, transport.local()), {}};
   self.meta.role = Role::kBootstrap;
   self.meta.name = config.agent.name.empty() ? "bootstrap" : config.agent.name;
-  Node node(self, membership_options(config.swarm.membership), config.agent.bootstrap, transport, clock,
+  Node node(self, config.swarm.membership, config.agent.bootstrap, transport, clock,
             own_rng_seed(place.id(), place.generation()));
   Registry registry;
   spdlog::info("registry {} listens on {}", place.id().short_name(), transport.local().to_string());

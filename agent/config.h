@@ -14,6 +14,7 @@
 #include "compression/codec.h"
 #include "gossip/clock.h"
 #include "gossip/exchange/topology.h"
+#include "gossip/membership/options.h"
 #include "gossip/peer.h"
 
 namespace starling {
@@ -40,13 +41,6 @@ struct ExchangeConfig {
   double inject_loss = 0;           // group, for experiments: this part of the blocks is dropped on receive
 };
 
-struct MembershipConfig {
-  Duration probe_interval = std::chrono::milliseconds(1000);
-  Duration probe_timeout = std::chrono::milliseconds(500);
-  uint32_t indirect_probes = 3;
-  double suspicion = 4;             // suspicion time = this * max(1, log10 n) * probe_interval
-};
-
 struct SwarmConfig {
   std::string name = "starling";
   uint64_t rng_seed = 1;
@@ -62,7 +56,7 @@ struct SwarmConfig {
   Duration round{};                 // a round lasts this long, whatever an agent's speed; 0: local_steps steps
   ExchangeConfig exchange;
   TopologySpec topology;            // pairwise and neighborhood; its rng_seed is the swarm's
-  MembershipConfig membership;
+  MembershipOptions membership;
 };
 
 // ---------------------------------------------------------------- agent

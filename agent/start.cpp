@@ -42,13 +42,4 @@ Endpoint advertised(const AgentConfig& config, const Endpoint& bound) {
   return endpoint;
 }
 
-MembershipOptions membership_options(const MembershipConfig& config) {
-  MembershipOptions options;
-  options.probe_interval = config.probe_interval;
-  options.probe_timeout = config.probe_timeout;
-  options.indirect_probes = config.indirect_probes;
-  options.suspicion = config.suspicion;
-  return options;
-}
-
 }  // namespace starling

@@ -7,12 +7,9 @@
 
 #include "agent/checkpoint_lock.h"
 #include "agent/config.h"
-#include "gossip/membership/membership.h"
 #include "gossip/peer.h"
 
 namespace starling {
-
-inline constexpr Duration kLastWords = std::chrono::milliseconds(100);  // for a farewell to reach the wire
 
 // A locked state folder with the identity and a fresh generation in it. Throws std::runtime_error: the folder cannot be
 // made, another agent holds it, the key is readable by others.
@@ -40,7 +37,5 @@ uint64_t own_rng_seed(const PeerId& self, uint64_t generation);
 
 // Where others reach us: what the config says, else where we listen, with a real address instead of "all".
 Endpoint advertised(const AgentConfig& config, const Endpoint& bound);
-
-MembershipOptions membership_options(const MembershipConfig& config);
 
 }  // namespace starling

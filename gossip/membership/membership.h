@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "gossip/clock.h"
+#include "gossip/membership/options.h"
 #include "gossip/net/message.h"
 #include "gossip/net/outbox.h"
 #include "gossip/peer.h"
@@ -30,16 +31,6 @@ enum class MemberEventKind : uint8_t { kJoined, kSuspected, kAliveAgain, kDied, 
 struct MemberEvent {
   MemberEventKind kind;
   PeerId peer;
-};
-
-struct MembershipOptions {
-  Duration probe_interval = std::chrono::milliseconds(1000);
-  Duration probe_timeout = std::chrono::milliseconds(500);    // upper bound of the adaptive one
-  uint32_t indirect_probes = 3;
-  double suspicion = 4;
-  Duration heal_interval = std::chrono::seconds(10);          // contact dead members and seeds, for ever
-  Duration tombstone_life = std::chrono::hours(24);
-  Duration meta_interval = std::chrono::milliseconds(500);    // own record is re-announced at most this often
 };
 
 struct MembershipCounters {
