@@ -8,9 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "agent/swarm_metrics.h"
-
 namespace starling {
+
+struct ExchangeCounts {
+  uint64_t done = 0, late = 0, failed = 0;
+};
 
 struct ReportPoint {
   double t_s = 0;       // since all first agents had joined; below 0 before that

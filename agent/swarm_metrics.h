@@ -8,16 +8,14 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/report.h"
+
 namespace starling {
 
 struct MetricsPoint {
   double wall_s = 0;   // seconds since 1970
   uint64_t steps = 0;
   double value = 0;
-};
-
-struct ExchangeCounts {
-  uint64_t done = 0, late = 0, failed = 0;
 };
 
 // What is known of one agent from its lines so far.
