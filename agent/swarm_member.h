@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/config.h"
 #include "agent/local/options.h"
 #include "agent/swarm_metrics.h"
 #include "agent/swarm_process.h"

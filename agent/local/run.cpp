@@ -1,0 +1,383 @@
+#include "agent/local/run.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "agent/report.h"
+#include "agent/swarm_baselines.h"
+#include "agent/swarm_distance.h"
+#include "agent/swarm_member.h"
+#include "agent/swarm_table.h"
+
+namespace starling {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+constexpr Duration kRegistryLimit = 20s;   // for a registry to listen
+constexpr Duration kStallLimit = 10min;    // without a step, a join or an end anywhere: something hangs
+constexpr Duration kLeaveLimit = 3s;       // after Ctrl-C, before SIGKILL
+constexpr uint32_t kRegistryAttempts = 5;
+constexpr size_t kTailLines = 12;
+
+// What an earlier run leaves in its folder; nothing else in there is touched.
+bool ours(const std::string& name) {
+  for (const char* prefix : {"agent-", "alone-"}) {
+    if (name.starts_with(prefix)) return true;
+  }
+  return name == "report.json" || name == "report.html" || name == "bootstrap" || name == "central";
+}
+
+void prepare_folder(const fs::path& dir) {
+  std::error_code error;
+  fs::create_directories(dir, error);
+  if (error || !fs::is_directory(dir)) {
+    throw std::runtime_error("the folder " + dir.string() + " cannot be created: " + error.message() +
+                             "; name another one with --out");
+  }
+  if (fs::is_empty(dir)) return;
+  if (!fs::exists(dir / "report.json") && !fs::exists(dir / "agent-0")) {
+    throw std::runtime_error("the folder " + dir.string() + " holds other things than an earlier swarm; name an empty "
+                             "or a new one with --out");
+  }
+  for (const auto& entry : fs::directory_iterator(dir)) {
+    if (ours(entry.path().filename().string())) fs::remove_all(entry.path());
+  }
+}
+
+void check_options(const SwarmOptions& options) {
+  if (options.agents == 0) throw std::runtime_error("--agents 0: a swarm needs at least one agent");
+  const size_t count = options.agents + options.joins.size() + options.joins_at_step.size();
+  for (const auto& [agent, step] : options.kills_at_step) {
+    if (agent < count) continue;
+    throw std::runtime_error(fmt::format("--kill {}@step{}: the agents are 0 to {}", agent, step, count - 1));
+  }
+  for (const auto& [agent, second] : options.kills) {
+    if (agent < count && second >= 0) continue;
+    throw std::runtime_error(fmt::format("--kill {}@{:g}: the agents are 0 to {}, the second counts from 0", agent,
+                                         second, count - 1));
+  }
+  for (const double second : options.joins) {
+    if (second < 0) throw std::runtime_error(fmt::format("--join @{:g}: the second counts from 0", second));
+  }
+}
+
+std::string local_date() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  localtime_r(&now, &parts);
+  char text[64];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M", &parts);
+  return text;
+}
+
+struct Plan {
+  double at_s;                     // since all first agents had joined
+  std::optional<uint64_t> at_step; // by the living agents' median step instead
+  std::optional<uint32_t> kill;    // an agent; empty: a newcomer joins
+  bool done = false;
+
+  std::string when() const { return at_step ? "step " + std::to_string(*at_step) : fmt::format("{:.1f} s", at_s); }
+};
+
+class SwarmRun {
+ public:
+  SwarmRun(const SwarmOptions& options, const Config& config)
+      : options_(options), config_(config), lines_(options, config), dir_(options.out), table_(clock_) {
+    for (const auto& [agent, second] : options.kills) plans_.push_back({second, std::nullopt, agent});
+    for (const auto& [agent, step] : options.kills_at_step) plans_.push_back({0, step, agent});
+    for (const double second : options.joins) plans_.push_back({second, std::nullopt, std::nullopt});
+    for (const uint64_t step : options.joins_at_step) plans_.push_back({0, step, std::nullopt});
+    std::stable_sort(plans_.begin(), plans_.end(), [](const Plan& a, const Plan& b) { return a.at_s < b.at_s; });
+  }
+
+  int run();
+
+ private:
+  void start_registry();
+  bool await_registry();
+  void start_agents();
+  void watch();
+  void poll_members();
+  void tell_ends(const SwarmMember& member);
+  void mark_all_joined();
+  void act();
+  void act_kill(uint32_t agent);
+  void act_join();
+  uint64_t median_step() const;
+  void leave();
+  void check_stall();
+  bool any_running() const;
+  bool comparable() const;
+  double since_joined() const { return all_joined_ ? seconds(clock_.now() - *all_joined_) : 0; }
+  SwarmReport make_report() const;
+  AgentReport make_agent_report(const SwarmMember& member, bool newcomer) const;
+  int close(SwarmReport& report);
+
+  const SwarmOptions& options_;
+  const Config& config_;
+  SteadyClock clock_;
+  SwarmCommandLines lines_;
+  fs::path dir_;
+  SignalGate gate_;
+  LiveTable table_;
+  std::unique_ptr<ChildProcess> registry_;
+  uint16_t registry_port_ = 0;
+  SwarmMembers members_;
+  std::vector<Plan> plans_;            // by time
+  uint32_t free_shard_ = 0;            // of the agent killed last: the next newcomer takes it
+  std::optional<TimePoint> all_joined_;
+  double all_joined_wall_s_ = 0;
+  double started_wall_s_ = 0;
+  double seconds_ = 0;                 // from the start of the agents to the end of the last one
+  TimePoint last_progress_;
+  std::optional<TimePoint> leave_deadline_;
+};
+
+int SwarmRun::run() {
+  prepare_folder(dir_);
+  if (!lines_.remark().empty()) table_.event(lines_.remark());
+  start_registry();
+  start_agents();
+  watch();
+  registry_.reset();
+  table_.update(members_, true);
+  table_.finish();
+  SwarmReport report = make_report();
+  if (comparable()) {
+    std::printf("\nFor comparison: each agent alone, and one process with all the data.\n");
+    std::fflush(stdout);
+    const BaselineResult baselines = run_baselines(lines_, options_.agents, dir_, clock_, gate_);
+    report.alone = baselines.alone;
+    report.central = baselines.central;
+    if (!baselines.failure.empty()) std::printf("%s", baselines.failure.c_str());
+  }
+  return close(report);
+}
+
+void SwarmRun::start_registry() {
+  const fs::path dir = dir_ / "bootstrap";
+  fs::create_directories(dir);
+  for (uint32_t attempt = 0; attempt < kRegistryAttempts; ++attempt) {
+    registry_port_ = find_free_port_pair(attempt);
+    registry_ = std::make_unique<ChildProcess>(lines_.bootstrap(dir, registry_port_), (dir / "log").string());
+    if (await_registry()) return;  // else someone took the port in between
+  }
+  throw std::runtime_error("the registry does not start; the end of " + (dir / "log").string() + " says:" +
+                           log_tail((dir / "log").string(), kTailLines));
+}
+
+bool SwarmRun::await_registry() {
+  const TimePoint deadline = clock_.now() + kRegistryLimit;
+  while (!registry_->poll()) {
+    if (accepts_connections(registry_port_)) return true;
+    if (clock_.now() > deadline) return false;
+    if (gate_.wait(20ms)) throw std::runtime_error("interrupted while the registry started");
+  }
+  return false;
+}
+
+void SwarmRun::start_agents() {
+  started_wall_s_ = wall_seconds();
+  last_progress_ = clock_.now();
+  for (uint32_t i = 0; i < options_.agents; ++i) {
+    const std::string name = "agent-" + std::to_string(i);
+    members_.push_back(
+        std::make_unique<SwarmMember>(name, dir_ / name, i, lines_.agent(name, dir_ / name, i, registry_port_)));
+  }
+}
+
+void SwarmRun::watch() {
+  while (any_running()) {
+    if (gate_.wait(50ms)) leave();
+    poll_members();
+    if (!all_joined_) mark_all_joined();
+    if (all_joined_ && !leave_deadline_) act();
+    if (leave_deadline_ && clock_.now() > *leave_deadline_) {
+      for (const auto& member : members_) {
+        if (member->running()) member->give_up("did not leave within 3 s of being asked to");
+      }
+      leave_deadline_ = clock_.now() + kLeaveLimit;
+    }
+    check_stall();
+    table_.update(members_, false);
+  }
+  seconds_ = wall_seconds() - started_wall_s_;
+  for (const Plan& plan : plans_) {
+    if (plan.done || leave_deadline_) continue;
+    table_.event(fmt::format("{} planned for {} did not happen: the swarm had ended at {:.1f} s",
+                             plan.kill ? "the kill" : "the join", plan.when(), since_joined()));
+  }
+}
+
+void SwarmRun::poll_members() {
+  for (const auto& member : members_) {
+    if (!member->running()) continue;
+    if (member->poll()) last_progress_ = clock_.now();
+    if (!member->running()) tell_ends(*member);
+  }
+}
+
+void SwarmRun::tell_ends(const SwarmMember& member) {
+  if (member.state() != ProcessState::kFailed) return;
+  const std::string message = member.name() + " " + member.failure();
+  const std::string tail = "the end of " + member.log_path() + " says:" + log_tail(member.log_path(), kTailLines);
+  // Before anyone has trained it is the start that is wrong, most likely for all of them.
+  if (!all_joined_ && !leave_deadline_) throw std::runtime_error(message + " before it had joined; " + tail);
+  table_.event(fmt::format("{:6.1f} s  ", since_joined()) + message + "; see " + member.log_path());
+}
+
+void SwarmRun::mark_all_joined() {
+  for (const auto& member : members_) {
+    if (!member->joined()) return;
+    all_joined_wall_s_ = std::max(all_joined_wall_s_, *member->track().joined_wall_s);
+  }
+  all_joined_ = clock_.now() - from_seconds(std::max(0.0, wall_seconds() - all_joined_wall_s_));
+  table_.set_origin(*all_joined_);
+  table_.event(fmt::format("{:6.1f} s  all {} agents have joined", since_joined(), options_.agents));
+}
+
+void SwarmRun::act() {
+  for (Plan& plan : plans_) {
+    if (plan.done || (plan.at_step ? median_step() < *plan.at_step : since_joined() < plan.at_s)) continue;
+    plan.done = true;
+    if (plan.kill) act_kill(*plan.kill);
+    else act_join();
+  }
+}
+
+uint64_t SwarmRun::median_step() const {
+  std::vector<uint64_t> steps;
+  for (const auto& member : members_) {
+    if (member->running()) steps.push_back(member->track().steps);
+  }
+  if (steps.empty()) return 0;
+  std::sort(steps.begin(), steps.end());
+  return steps[steps.size() / 2];
+}
+
+void SwarmRun::act_kill(uint32_t agent) {
+  if (agent >= members_.size() || !members_[agent]->running()) {
+    table_.event(fmt::format("{:6.1f} s  agent-{} is not running: nothing to kill", since_joined(), agent));
+    return;
+  }
+  SwarmMember& member = *members_[agent];
+  member.kill();
+  free_shard_ = member.shard();
+  table_.event(fmt::format("{:6.1f} s  {} killed (SIGKILL)", since_joined(), member.name()));
+}
+
+void SwarmRun::act_join() {
+  const std::string name = "agent-" + std::to_string(members_.size());
+  table_.event(fmt::format("{:6.1f} s  {} joins with nothing but an address and data shard {}", since_joined(),
+                           name, free_shard_ + 1));
+  members_.push_back(std::make_unique<SwarmMember>(
+      name, dir_ / name, free_shard_, lines_.joiner(name, dir_ / name, free_shard_, registry_port_)));
+}
+
+void SwarmRun::leave() {
+  const bool again = leave_deadline_.has_value();
+  table_.event(again ? "ending at once" : "interrupted: the agents leave");
+  leave_deadline_ = again ? clock_.now() : clock_.now() + kLeaveLimit;
+  for (const auto& member : members_) {
+    if (member->running()) member->interrupt();
+  }
+}
+
+void SwarmRun::check_stall() {
+  if (clock_.now() - last_progress_ < kStallLimit) return;
+  for (const auto& member : members_) {
+    if (member->running()) member->give_up("made no progress for 10 minutes");
+  }
+  last_progress_ = clock_.now();
+}
+
+bool SwarmRun::any_running() const {
+  return std::any_of(members_.begin(), members_.end(), [](const auto& member) { return member->running(); });
+}
+
+// A run without an end, or one that was broken off, has nothing to be compared with.
+bool SwarmRun::comparable() const {
+  if (!options_.baselines || leave_deadline_ || config_.swarm.stop_after == 0) return false;
+  return config_.swarm.model.kind != "quadratic";
+}
+
+AgentReport SwarmRun::make_agent_report(const SwarmMember& member, bool newcomer) const {
+  const AgentTrack& track = member.track();
+  const double origin = all_joined_ ? all_joined_wall_s_ : started_wall_s_;
+  const auto shift = [&](const std::vector<MetricsPoint>& points) {
+    std::vector<ReportPoint> shifted;
+    for (const MetricsPoint& point : points) shifted.push_back({point.wall_s - origin, point.steps, point.value});
+    return shifted;
+  };
+  AgentReport agent;
+  agent.name = member.name();
+  agent.peer = track.peer;
+  agent.classes = track.labels;
+  agent.state = to_string(member.state());
+  agent.shard = member.shard();
+  agent.newcomer = newcomer;
+  if (track.joined_wall_s) agent.joined_at_s = std::max(0.0, *track.joined_wall_s - origin);
+  if (member.killed_wall_s()) agent.killed_at_s = *member.killed_wall_s() - origin;
+  agent.accuracy = track.accuracy;
+  agent.steps = track.steps;
+  agent.exchanges = track.exchanges;
+  agent.bytes_sent = track.bytes_sent;
+  agent.bytes_received = track.bytes_received;
+  agent.failure = member.failure();
+  agent.accuracies = shift(track.accuracies);
+  agent.losses = shift(track.losses);
+  agent.distances = shift(track.distances);
+  agent.sent = shift(track.sent);
+  agent.partners = track.partners;
+  return agent;
+}
+
+SwarmReport SwarmRun::make_report() const {
+  SwarmReport report;
+  report.title = "Swarm \"" + config_.swarm.name + "\"";
+  report.made_at = local_date();
+  report.remark = lines_.remark();
+  if (leave_deadline_) report.remark += (report.remark.empty() ? "" : "; ") + std::string("the run was interrupted");
+  report.seconds = seconds_;
+  std::vector<std::string> living;
+  for (size_t i = 0; i < members_.size(); ++i) {
+    report.agents.push_back(make_agent_report(*members_[i], i >= options_.agents));
+    if (members_[i]->state() == ProcessState::kFinished) living.push_back(members_[i]->state_dir());
+  }
+  report.distance = params_distance(living);
+  return report;
+}
+
+int SwarmRun::close(SwarmReport& report) {
+  std::printf("\n%s\n", print_closing_table(report).c_str());
+  std::printf("%s\n", summarize(report).c_str());
+  std::fflush(stdout);
+  write_report(dir_.string(), report);
+  std::printf("report: %s\n", (dir_ / "report.html").c_str());
+  int status = 0;
+  for (const auto& member : members_) {
+    if (member->state() != ProcessState::kFailed) continue;
+    std::fprintf(stderr, "%s %s; the end of %s says:%s\n", member->name().c_str(), member->failure().c_str(),
+                 member->log_path().c_str(), log_tail(member->log_path(), kTailLines).c_str());
+    status = 1;
+  }
+  return status;
+}
+
+}  // namespace
+
+int run_local_swarm(const SwarmOptions& options, const Config& config) {
+  check_options(options);
+  return SwarmRun(options, config).run();
+}
+
+}  // namespace starling
