@@ -9,8 +9,8 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
-#include "agent/cli.h"
-#include "agent/simulate_task.h"
+#include "agent/commands/cli.h"
+#include "agent/simulate/task.h"
 
 namespace {
 

@@ -9,6 +9,11 @@ import subprocess
 import sys
 
 LAYERS = ['kernels', 'compression', 'gossip', 'bootstrap', 'agent']   # lowest first
+# Rooms of agent/, lowest first; main.cpp stands above them all. Two engines never know each other.
+ROOMS = ['report', 'observe', 'data', 'train', 'state', 'config', 'run', 'process', 'attach', 'local', 'simulate',
+         'commands']
+STRANGERS = {('simulate', 'local'), ('simulate', 'process'), ('local', 'run')}
+ROOM_SHARE_MAX = 0.2
 FOLDERS = LAYERS + ['configs', 'tests', 'tools']
 TOP_FILES = {'meson.build', 'meson_options.txt', 'README.md', 'LICENSE'}
 
@@ -23,8 +28,8 @@ WALLS = [
   ('ZeroMQ', r'zmq[\w.]*\.hp*$', r'gossip/net/\w+\.cpp', 1),
   ("Cap'n Proto", r'(capnp|kj)/|.*\.capnp\.h$', r'gossip/net/\w+\.cpp', 1),
   ('libsodium', r'sodium(\.h$|/)', r'gossip/net/identity\.cpp', 1),
-  ('yaml-cpp', r'yaml-cpp/', r'agent/config(_fields)?\.cpp', 2),
-  ('LibTorch', r'(torch|ATen|c10|caffe2)/', r'agent/torch_\w+\.cpp', None),
+  ('yaml-cpp', r'yaml-cpp/', r'agent/config/config\.cpp', 1),
+  ('LibTorch', r'(torch|ATen|c10|caffe2)/', r'agent/train/torch_\w+\.cpp', None),
   ('CUDA', r'(cuda|nv)\w*\.h$|(cub|thrust|cuda|cooperative_groups)/', r'kernels/cuda/.*|.*_cuda\.\w+', None),
 ]
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
@@ -54,6 +59,43 @@ def layers(tree):
       yield path, number, f'production code may not include {name}'
     elif quote == '"' and other not in LAYERS + ['hwy']:
       yield path, number, f'write the path from the root, or <{name}> when it is not ours'
+
+
+def room_of(path):
+  """agent/run/rounds.cpp -> run; main for agent/main.cpp; None elsewhere."""
+  parts = path.split('/')
+  if parts[0] != 'agent':
+    return None
+  return parts[1] if len(parts) > 2 else 'main'
+
+
+def rooms(tree):
+  """A room of agent/ includes only itself and the rooms before it."""
+  order = ROOMS + ['main']
+  for path, number, _, name in includes(tree, ['agent']):
+    own, other = room_of(path), room_of(name)
+    if own not in order:
+      yield path, number, f'agent/{own} is no room: choose one of {", ".join(ROOMS)}'
+    elif other is None:
+      continue
+    elif other not in order:
+      yield path, number, f'{name} lies in no room'
+    elif order.index(other) > order.index(own):
+      yield path, number, f'room {own} lies below {other} and may not include {name}'
+    elif (own, other) in STRANGERS:
+      yield path, number, f'room {own} may not include {name}: it must run without {other}'
+
+
+def room_sizes(tree):
+  """No room holds more than a fifth of agent/; a fuller one is two rooms."""
+  lines = {room: 0 for room in ROOMS + ['main']}
+  for path, text in tree.items():
+    if path.startswith('agent/') and path.endswith(CODE):
+      lines[room_of(path)] = lines.get(room_of(path), 0) + text.count('\n')
+  total = sum(lines.values())
+  for room, count in lines.items():
+    if count > total * ROOM_SHARE_MAX and total > 1000:
+      yield f'agent/{room}', 1, f'{count} of {total} lines of agent/: more than a fifth'
 
 
 def walls(tree):
@@ -200,18 +242,23 @@ LONG_BODY = '  if (a) {\n    b();\n  }\n' * 30
 RULES = {
   layers: [
     {'kernels/a.h': '#include "gossip/peer.h"\n'},
-    {'gossip/net/a.cpp': '#include "agent/config.h"\n'},
+    {'gossip/net/a.cpp': '#include "agent/config/config.h"\n'},
     {'agent/a.cpp': '#include "tests/support/clock.h"\n'},
     {'agent/a.cpp': '#include "config.h"\n'},
   ],
+  rooms: [{f'agent/{low}/a.cpp': f'#include "agent/{high}/b.h"\n'} for low, high in zip(ROOMS, ROOMS[1:] + ['main'])]
+         + [{f'agent/{one}/a.cpp': f'#include "agent/{other}/b.h"\n'} for one, other in sorted(STRANGERS)]
+         + [{'agent/run/a.cpp': '#include "agent/agent.h"\n'}, {'agent/odd/a.cpp': '#include "agent/run/agent.h"\n'}],
+  room_sizes: [{'agent/run/a.cpp': 'x\n' * 900, 'agent/data/a.cpp': 'x\n' * 200,
+                **{f'agent/{room}/a.cpp': 'x\n' * 199 for room in ROOMS if room not in ('run', 'data')}}],
   walls: [
     {'gossip/exchange/a.cpp': '#include <zmq.hpp>\n'},
     {'gossip/net/a.cpp': '#include <zmq.hpp>\n', 'gossip/net/b.cpp': '#include <zmq.hpp>\n'},
     {'gossip/net/wire.h': '#include "gossip/net/wire.capnp.h"\n'},
     {'gossip/net/keys.cpp': '#include <sodium.h>\n'},
     {'agent/main.cpp': '#include <yaml-cpp/yaml.h>\n'},
-    {'agent/trainer.cpp': '#include <torch/torch.h>\n'},
-    {'agent/torch_model.h': '#include <ATen/core/Tensor.h>\n'},
+    {'agent/train/trainer.cpp': '#include <torch/torch.h>\n'},
+    {'agent/train/torch_model.h': '#include <ATen/core/Tensor.h>\n'},
     {'compression/codec.cpp': '#include <cuda_runtime.h>\n'},
   ],
   function_length: [
@@ -233,7 +280,8 @@ RULES = {
 # And what none of them may report.
 CLEAN = {
   'agent/README.md': 'x\n' * MAX_README_LINES,
-  'agent/torch_model.cpp': '#include <torch/torch.h>\n#include "agent/torch_model.h"\n#include "kernels/cuda/pair.h"\n',
+  'agent/train/torch_model.cpp':
+    '#include <torch/torch.h>\n#include "agent/train/torch_model.h"\n#include "kernels/cuda/pair.h"\n',
   'agent/b.cpp': 'namespace starling {\nnamespace {\nstruct A {};\n}\nstruct B::A {};\n}\n'
                  + 'namespace other {\nstruct A {};\n}\n',
   'agent/a.cpp': 'namespace starling {\nstruct A;\n}\n'

@@ -7,6 +7,12 @@
 
 namespace starling {
 
+// What a model takes; the samples of a data set must fit it.
+struct SampleSpec {
+  std::vector<int64_t> input = {1, 28, 28};  // channels, height, width of one sample
+  int64_t classes = 10;
+};
+
 struct DataConfig {
   std::string path;                 // folder with IDX or CIFAR-10 files, or "generated"; quadratic needs none
   std::string test_path;            // folder for evaluation; empty: the test files in `path`

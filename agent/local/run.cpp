@@ -10,11 +10,11 @@
 
 #include <fmt/format.h>
 
-#include "agent/report.h"
-#include "agent/swarm_baselines.h"
-#include "agent/swarm_distance.h"
-#include "agent/swarm_member.h"
-#include "agent/swarm_table.h"
+#include "agent/local/baselines.h"
+#include "agent/local/distance.h"
+#include "agent/local/member.h"
+#include "agent/local/table.h"
+#include "agent/report/report.h"
 
 namespace starling {
 namespace {

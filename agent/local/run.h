@@ -1,7 +1,7 @@
 // A swarm of real processes on this machine: started, watched, killed and joined as told, then compared and reported.
 #pragma once
 
-#include "agent/config.h"
+#include "agent/config/config.h"
 #include "agent/local/options.h"
 
 namespace starling {

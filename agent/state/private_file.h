@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "agent/file_ops.h"
+#include "agent/state/file_ops.h"
 
 namespace starling {
 

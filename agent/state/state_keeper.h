@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/trainer.h"
+#include "agent/train/trainer.h"
 #include "bootstrap/model_file.h"
 #include "compression/codec.h"
 

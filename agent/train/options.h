@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "agent/data/options.h"
+
 namespace starling {
 
-struct ModelConfig {
+struct ModelConfig : SampleSpec {
   std::string kind = "cnn";         // cnn | mlp | quadratic
-  std::vector<int64_t> input = {1, 28, 28};  // channels, height, width of one sample
-  int64_t classes = 10;
   std::vector<int64_t> hidden = {128};       // mlp: widths
   int64_t channels = 8;             // cnn: of the first convolution; the second has twice as many
   uint64_t dimension = 1000;        // quadratic: number of params

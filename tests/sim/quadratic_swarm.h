@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "agent/quadratic_trainer.h"
-#include "agent/sim_swarm.h"
+#include "agent/simulate/swarm.h"
+#include "agent/train/quadratic_trainer.h"
 #include "gossip/rng.h"
 
 namespace starling {

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "agent/metrics.h"
+#include "agent/observe/metrics.h"
 #include "tests/agent/state/planned_file_ops.h"
 
 namespace starling {

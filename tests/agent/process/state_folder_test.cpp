@@ -1,4 +1,4 @@
-#include "agent/start.h"
+#include "agent/process/state_folder.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

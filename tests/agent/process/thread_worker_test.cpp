@@ -1,5 +1,5 @@
 // Jobs on a thread of their own, completions on the caller's, and what becomes of a job that throws.
-#include "agent/thread_worker.h"
+#include "agent/process/thread_worker.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // One agent's life step by step: its jobs run when the test says so, or on a thread of their own.
-#include "agent/agent.h"
+#include "agent/run/agent.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 #include <mutex>
 #include <new>
 
-#include "agent/quadratic_trainer.h"
-#include "agent/thread_worker.h"
+#include "agent/process/thread_worker.h"
+#include "agent/train/quadratic_trainer.h"
 #include "gossip/sim/virtual_network.h"
 #include "gossip/worker.h"
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/file_ops.h"
+#include "agent/state/file_ops.h"
 
 namespace starling {
 

@@ -10,7 +10,7 @@
 #include <fstream>
 #include <stdexcept>
 
-#include "agent/checkpoint_lock.h"
+#include "agent/state/checkpoint_lock.h"
 #include "tests/agent/state/planned_file_ops.h"
 
 namespace starling {

@@ -1,0 +1,114 @@
+#include <malloc.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "agent/commands/commands.h"
+#include "agent/data/dataset.h"
+#include "agent/process/signals.h"
+#include "agent/process/state_folder.h"
+#include "agent/process/thread_worker.h"
+#include "agent/run/agent.h"
+#include "agent/state/file_keeper.h"
+#include "agent/train/quadratic_trainer.h"
+#include "agent/train/torch_trainer.h"
+#include "gossip/net/zmq_transport.h"
+
+namespace starling {
+namespace {
+
+std::string labels_json(const Dataset& data) {
+  std::vector<bool> seen(256);
+  for (uint8_t label : data.labels) seen[label] = true;
+  std::string list;
+  for (size_t label = 0; label < seen.size(); ++label) {
+    if (seen[label]) list += (list.empty() ? "" : ",") + std::to_string(label);
+  }
+  return "[" + list + "]";
+}
+
+// The one place that knows which trainer a model needs.
+std::unique_ptr<Trainer> make_trainer(const SwarmConfig& swarm, const AgentConfig& agent, const PeerId& self,
+                                      const Clock& clock, MetricsFile& metrics, std::function<void()> on_idle) {
+  if (swarm.model.kind == "quadratic") {
+    uint64_t own;   // the target is this agent's "data"
+    std::memcpy(&own, self.bytes.data(), sizeof own);
+    return make_quadratic_trainer(trainer_options(swarm, agent), own, clock);
+  }
+  DatasetPair data = load_data(agent.data, swarm.model, swarm.rng_seed);
+  if (data.test.count() == 0) spdlog::warn("no test data: accuracy is not measured (name a folder with --test-data)");
+  metrics.write(fmt::format("\"event\":\"data\",\"labels\":{},\"samples\":{}", labels_json(data.train),
+                            data.train.count()));
+  return make_torch_trainer(trainer_options(swarm, agent), std::move(data.train), std::move(data.test),
+                            std::move(on_idle));
+}
+
+void greet(const Config& config, const StatePlace& place, const Endpoint& bound, const Endpoint& advertise,
+           MetricsFile& metrics) {
+  const std::string name = config.agent.name.empty() ? place.id().short_name() : config.agent.name;
+  spdlog::info("agent {} ({}) listens on {} and the next port", name, place.id().short_name(), bound.to_string());
+  spdlog::info("others join with: starling agent --bootstrap {} --data FOLDER", advertise.to_string());
+  metrics.write(fmt::format("\"event\":\"start\",\"name\":\"{}\",\"peer\":\"{}\",\"endpoint\":\"{}\",\"generation\":{}",
+                            name, place.id().hex(), advertise.to_string(), place.generation()));
+}
+
+// Payloads of one size come and go with every exchange. Given back to the kernel and asked for again, each would cost
+// a page fault per 4 KiB; kept in the heap they cost nothing. One heap: each thread would keep a share of its own.
+void keep_memory() {
+  mallopt(M_ARENA_MAX, 1);
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  mallopt(M_TRIM_THRESHOLD, 256 << 20);
+}
+
+struct StopFirst {
+  ThreadWorker& worker;
+  ~StopFirst() { worker.stop(); }
+};
+
+}  // namespace
+
+int run_agent_command(const Config& config) {
+  keep_memory();
+  StopSignals signals;
+  const SteadyClock clock;
+  const StatePlace place(config.agent.state);
+  MetricsFile metrics(config.agent.metrics);
+  ZmqContext context;
+  ZmqTransport transport(config.agent.listen, context);
+  signals.set_wake([&transport] { transport.wake(); });
+
+  AgentOptions options;
+  options.config = config;
+  options.self = place.id();
+  options.generation = place.generation();
+  options.advertise = advertised(config.agent, transport.local());
+  options.stored_settings = config.has_swarm ? "" : place.stored_settings();
+  options.rng_seed = own_rng_seed(place.id(), place.generation());
+  greet(config, place, transport.local(), options.advertise, metrics);
+
+  const auto wake = [&transport] { transport.wake(); };
+  ThreadWorker worker(wake);
+  const AgentParts parts{
+      transport, clock, worker, metrics,
+      [&](const SwarmConfig& swarm) { return make_trainer(swarm, config.agent, place.id(), clock, metrics, wake); },
+      [&](uint64_t swarm_id, const std::string& settings) -> std::unique_ptr<StateKeeper> {
+        place.store_settings(settings);
+        return std::make_unique<FileKeeper>(place.folder(), swarm_id, place.generation(), config.agent.checkpoint_keep);
+      }};
+  auto agent = std::make_unique<Agent>(options, parts);
+  const StopFirst stop_first{worker};   // its jobs use the agent
+  while (!agent->finished()) {
+    agent->tick();
+    if (signals.stop_asked()) agent->leave();
+    if (agent->finished()) break;
+    transport.wait_until(agent->next_deadline());
+  }
+  return 0;
+}
+
+}  // namespace starling

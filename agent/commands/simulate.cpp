@@ -1,0 +1,175 @@
+// starling simulate: checks, runs the swarm and what it is compared with, writes.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <stdexcept>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "agent/commands/commands.h"
+#include "agent/config/values.h"
+#include "agent/simulate/baselines.h"
+#include "agent/simulate/report.h"
+#include "gossip/limits.h"
+
+namespace starling {
+namespace {
+
+namespace fs = std::filesystem;
+
+// One line on stderr, once a second of real time, where somebody watches.
+class Progress {
+ public:
+  void say(const std::string& text) {
+    if (!terminal_ || clock_.now() < next_) return;
+    next_ = clock_.now() + std::chrono::seconds(1);
+    std::fprintf(stderr, "\r\x1b[K%6.0f s  %s", seconds(clock_.now() - began_), text.c_str());
+    shown_ = true;
+  }
+  ~Progress() {
+    if (shown_) std::fputs("\r\x1b[K", stderr);
+  }
+  bool due() { return terminal_ && ++calls_ % 64 == 0; }   // the clock costs more than most instants
+
+ private:
+  const SteadyClock clock_;
+  const bool terminal_ = isatty(STDERR_FILENO) == 1;
+  const TimePoint began_ = clock_.now();
+  TimePoint next_;
+  uint64_t calls_ = 0;
+  bool shown_ = false;
+};
+
+void check_agent(const char* flag, size_t agent, size_t count) {
+  if (agent < count) return;
+  throw std::runtime_error(fmt::format("{} {}: the agents are 0 to {}", flag, agent, count - 1));
+}
+
+void check_options(const SimulateOptions& options) {
+  const size_t count = options.agents + options.joins.size();
+  if (options.agents == 0) throw std::runtime_error("--agents 0: a swarm needs at least one agent");
+  if (count > kMembersMax) {
+    throw std::runtime_error(
+        fmt::format("{} agents, those that join included; a swarm has at most {}", count, kMembersMax));
+  }
+  if (options.compute < std::chrono::microseconds(1)) {
+    throw std::runtime_error("--compute " + print_duration(options.compute) + ": a step takes some time; give it at "
+                             "least 1us");
+  }
+  if (options.speeds.empty()) throw std::runtime_error("--speeds names none; leave it out, or write 1,1,4");
+  for (const auto& [agent, at_s] : options.kills) check_agent("--kill", agent, count);
+  for (const auto& pause : options.pauses) check_agent("--pause", pause.agent, count);
+}
+
+std::vector<std::string> check_baselines(const std::vector<std::string>& words) {
+  std::vector<std::string> known = baseline_names(), wanted;
+  known.push_back("none");
+  for (const std::string& word : words) {
+    if (std::find(known.begin(), known.end(), word) == known.end()) {
+      const std::string nearest = nearest_word(word, known);
+      std::string remedy = nearest.empty() ? "" : "; did you mean '" + nearest + "'?";
+      if (nearest.empty()) {
+        for (const std::string& name : known) remedy += (remedy.empty() ? "; choose one of " : ", ") + name;
+      }
+      throw std::runtime_error("there is no baseline '" + word + "'" + remedy);
+    }
+    const bool doubled = std::find(wanted.begin(), wanted.end(), word) != wanted.end();
+    if (word != "none" && !doubled) wanted.push_back(word);
+  }
+  return wanted;
+}
+
+Config load(const SimulateOptions& options) {
+  std::vector<std::string> overrides = options.overrides;
+  if (options.steps) overrides.push_back("swarm.stop_after=" + std::to_string(*options.steps));
+  if (options.rng_seed) overrides.push_back("swarm.rng_seed=" + std::to_string(*options.rng_seed));
+  Config config = load_config(options.config_path, overrides);
+  if (config.agent.batch > 0) config.swarm.batch = config.agent.batch;   // all agents are alike here
+  refuse_absent(config.swarm, options.agents + options.joins.size());
+  if (config.swarm.stop_after > 0) return config;
+  if (!options.duration) {
+    throw std::runtime_error("this swarm would train for ever: swarm.stop_after is 0; say when to end with --steps N, "
+                             "or with --seconds S of virtual time");
+  }
+  if (!options.baselines.empty()) {
+    throw std::runtime_error("--baseline needs to know how many steps to take: --steps N (--seconds may end the swarm "
+                             "before)");
+  }
+  return config;
+}
+
+std::string describe(const SimulateOptions& options, const Config& config) {
+  std::string text =
+      fmt::format("{} agents, {}, rng seed {}", options.agents, config.swarm.model.kind, config.swarm.rng_seed);
+  text += "; links of " + print_duration(options.latency);
+  if (options.jitter > Duration::zero()) text += " to " + print_duration(options.latency + options.jitter);
+  text += options.bytes_per_s > 0 ? fmt::format(" and {:g} Mbit/s", options.bytes_per_s * 8e-6) : ", no limit of rate";
+  if (options.loss > 0) text += fmt::format(", {:g} % of the frames lost", 100 * options.loss);
+  text += "; a step takes " + print_duration(options.compute);
+  if (options.speeds.size() > 1) {
+    text += " times";
+    for (const double speed : options.speeds) text += fmt::format(" {:g}", speed);
+  }
+  return text;
+}
+
+// A thousand agents would each tell of a thousand others.
+class QuietLog {
+ public:
+  QuietLog() {
+    if (before_ == spdlog::level::info) spdlog::set_level(spdlog::level::err);
+  }
+  ~QuietLog() { spdlog::set_level(before_); }
+
+ private:
+  const spdlog::level::level_enum before_ = spdlog::get_level();
+};
+
+}  // namespace
+
+int run_simulate_command(const SimulateOptions& asked, const SimTaskFactory& make_task) {
+  SimulateOptions options = asked;
+  options.baselines = check_baselines(asked.baselines);
+  check_options(options);
+  const Config config = load(options);
+  std::error_code error;
+  fs::create_directories(options.out, error);
+  if (error || !fs::is_directory(options.out)) {
+    throw std::runtime_error("the folder " + options.out + " cannot be created: " + error.message() +
+                             "; name another one with --out");
+  }
+  const QuietLog quiet;
+  const auto task = config.swarm.model.kind == "quadratic" ? make_quadratic_task(config, options.agents)
+                                                           : make_task(config, options.agents);
+  SimulationReport report;
+  report.title = "Simulated swarm \"" + config.swarm.name + "\"";
+  report.command = describe(options, config);
+  report.agents = options.agents;
+  {
+    Progress progress;
+    report.swarm = run_simulated_swarm(options, config, *task, [&](double virtual_s) {
+      if (progress.due()) progress.say(fmt::format("{:.2f} s of virtual time", virtual_s));
+    });
+    report.baselines = run_baselines(options, config.swarm, *task, [&](const std::string& name, uint64_t step) {
+      progress.say(fmt::format("{}: step {}", name, step));
+    });
+  }
+  write_simulation(options.out, report);
+  std::printf("%s\n\n%s\n", report.command.c_str(), print_simulation_table(report).c_str());
+  for (const SimEvent& event : report.swarm.events) std::printf("%8.2f s  %s\n", event.virtual_s, event.text.c_str());
+  for (const std::string& remark : report.swarm.remarks) std::printf("%s\n", remark.c_str());
+  const ExchangeKind kind = config.swarm.exchange.kind;
+  if (kind == ExchangeKind::kNeighborhood || kind == ExchangeKind::kGroup) {
+    std::printf("%s\n", print_blocks_line(report.swarm.blocks).c_str());
+  }
+  const std::string closing =
+      fmt::format("{} exchanges done, {} late, {} failed; report: {}\n", report.swarm.done, report.swarm.late,
+                  report.swarm.failed, (fs::path(options.out) / "report.html").string());
+  std::fputs(closing.c_str(), stdout);
+  return 0;
+}
+
+}  // namespace starling

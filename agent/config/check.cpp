@@ -1,0 +1,192 @@
+// Combinations that cannot work, refused before anything is started.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "agent/config/fields.h"
+#include "agent/train/model_plan.h"
+#include "compression/codec.h"
+#include "gossip/exchange/group.h"
+#include "gossip/limits.h"
+
+namespace starling {
+namespace {
+
+// A graph in two parts would be two swarms.
+void refuse_parted(const TopologySpec& topology) {
+  std::vector<std::string> names;
+  for (const auto& [a, b] : topology.edges) {
+    names.push_back(a);
+    names.push_back(b);
+  }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  const Graph graph = make_graph(topology, names.size(), 0, names);
+  if (is_connected(graph)) return;
+  throw ConfigError("swarm.topology.edges: the graph is in parts: " + names[0] + " does not reach everybody; add an "
+                    "edge between the parts");
+}
+
+void refuse_members(const ExchangeConfig& exchange) {
+  if (exchange.members.empty()) return;
+  const std::string where = "swarm.exchange.members: ";
+  const std::string count = std::to_string(exchange.members.size());
+  if (exchange.kind != ExchangeKind::kGroup) throw ConfigError(where + "read only with kind: group");
+  if (exchange.pairs_every > 0) throw ConfigError(where + "one group, and no other to pair with; write pairs_every: 0");
+  if (exchange.members.size() < 2 || exchange.members.size() > exchange.group_size) {
+    throw ConfigError(where + "a group has 2 to " + std::to_string(exchange.group_size) + " members (group_size; at "
+                      "most " + std::to_string(kGroupMax) + "), here are " + count + "; name fewer, or none and the "
+                      "swarm is cut into groups");
+  }
+  std::vector<std::string> names = exchange.members;
+  std::sort(names.begin(), names.end());
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  if (twice != names.end()) throw ConfigError(where + "'" + *twice + "' stands there twice");
+}
+
+void refuse_gradients(const SwarmConfig& swarm) {
+  const ExchangeConfig& exchange = swarm.exchange;
+  const auto refuse_if = [](bool unsound, const std::string& why) {
+    if (unsound) throw ConfigError("swarm.exchange.source: gradients: " + why);
+  };
+  refuse_if(exchange.kind != ExchangeKind::kGroup,
+            "gradients hold replicas together only where all apply the same bytes: in one group");
+  refuse_if(swarm.local_steps != 1 || swarm.round > Duration::zero(),
+            "a gradient is of one step; write local_steps: 1");
+  refuse_if(exchange.overlap != Overlap::kOff, "a gradient is of the params it was taken at; write overlap: off");
+  refuse_if(exchange.carry_momentum, "the momentum of shared gradients is the same everywhere; write carry: [params]");
+  refuse_if(exchange.pairs_every > 0, "pairs would mix params; write pairs_every: 0");
+}
+
+// soundness §7: what the exchanges in rounds cannot do soundly.
+void refuse_averaging(const SwarmConfig& swarm) {
+  const ExchangeConfig& exchange = swarm.exchange;
+  const bool group = exchange.kind == ExchangeKind::kGroup;
+  const std::string kind = group ? "group" : "neighborhood";
+  const bool averages = group || exchange.kind == ExchangeKind::kNeighborhood;
+  if (averages && !make_codec(exchange.codec, MemorySpace::kHost)->linear()) {
+    throw ConfigError("swarm.exchange.codec: " + std::string(codec_name(exchange.codec)) +
+                      " says only how two models differ, and " + kind + " averages what "
+                      "stands for itself; write codec: bf16 or fp32, or kind: pairwise");
+  }
+  if (exchange.clip > 0 && exchange.kind != ExchangeKind::kPairwise && exchange.kind != ExchangeKind::kNone) {
+    throw ConfigError("swarm.exchange.clip: only pairs vote on a scale; write clip: 0, or kind: pairwise");
+  }
+  if (exchange.share_gradients) refuse_gradients(swarm);
+  refuse_members(exchange);
+  if (!group && (exchange.pairs_every > 0 || exchange.inject_loss > 0)) {
+    throw ConfigError("swarm.exchange: pairs_every and inject_loss belong to kind: group");
+  }
+  if (exchange.pairs_every == 1) {
+    throw ConfigError("swarm.exchange.pairs_every: 1 would leave no round to the group; write 2 or more, or kind: "
+                      "pairwise");
+  }
+  const bool has_edges = !swarm.topology.edges.empty();
+  if (has_edges != (swarm.topology.kind == TopologyKind::kFile)) {
+    throw ConfigError(has_edges ? "swarm.topology.edges: read only with kind: file"
+                                : "swarm.topology.kind: file needs edges, such as [agent-0 agent-1, agent-1 agent-2]");
+  }
+  if (has_edges) refuse_parted(swarm.topology);
+}
+
+void refuse_schedule(const SwarmConfig& swarm) {
+  const OptimizerConfig& optimizer = swarm.optimizer;
+  if (optimizer.schedule == Schedule::kCosine && swarm.stop_after <= optimizer.warmup) {
+    throw ConfigError("swarm.optimizer.schedule: cosine goes down to 0 at swarm.stop_after (" +
+                      std::to_string(swarm.stop_after) + "), which must lie behind the warmup (" +
+                      std::to_string(optimizer.warmup) + " steps); take more steps, a shorter warmup, or constant");
+  }
+  if (optimizer.schedule == Schedule::kStep && optimizer.decay_every == 0) {
+    throw ConfigError("swarm.optimizer.schedule: step needs decay_every");
+  }
+}
+
+void refuse_exchange(const SwarmConfig& swarm) {
+  const OptimizerConfig& optimizer = swarm.optimizer;
+  if (swarm.exchange.carry_momentum && swarm.exchange.kind != ExchangeKind::kNone) {
+    if (optimizer.kind != "sgd") {
+      throw ConfigError("swarm.exchange.carry: adamw has no momentum that could ride along (its moments stay local); "
+                        "write carry: [params], or take sgd");
+    }
+    if (optimizer.momentum == 0) {
+      throw ConfigError("swarm.exchange.carry: there is no momentum to carry while swarm.optimizer.momentum is 0; "
+                        "write carry: [params], or give a momentum");
+    }
+  }
+  refuse_averaging(swarm);
+  refuse_schedule(swarm);
+  if (optimizer.kind == "sgd" && optimizer.nesterov && optimizer.momentum == 0) {
+    throw ConfigError("swarm.optimizer: nesterov needs a momentum; give one, or write nesterov: false");
+  }
+  if (swarm.exchange.deadline_min > swarm.exchange.deadline_max) {
+    throw ConfigError("swarm.exchange: deadline_min (" + print_duration(swarm.exchange.deadline_min) +
+                      ") is longer than deadline_max (" + print_duration(swarm.exchange.deadline_max) + ")");
+  }
+  if (swarm.membership.probe_timeout > swarm.membership.probe_interval) {
+    throw ConfigError("swarm.membership: probe_timeout (" + print_duration(swarm.membership.probe_timeout) +
+                      ") is longer than probe_interval (" + print_duration(swarm.membership.probe_interval) +
+                      "); a probe must end before the next begins");
+  }
+}
+
+// Sizes that make no network, or more blocks than an exchange can name.
+void refuse_model(const SwarmConfig& swarm) {
+  uint64_t params = swarm.model.dimension;
+  if (swarm.model.kind != "quadratic") {
+    try {
+      params = plan_model(swarm.model).param_count;
+    } catch (const std::runtime_error& error) {
+      throw ConfigError(error.what());
+    }
+  }
+  const uint64_t vectors = swarm.exchange.carry_momentum ? 2 : 1;
+  const uint64_t blocks = vectors * (params / swarm.exchange.block + 1);
+  if (blocks <= kBlocksMax) return;
+  throw ConfigError("swarm.exchange.block: " + std::to_string(params) + " params in blocks of " +
+                    std::to_string(swarm.exchange.block) + " are " + std::to_string(blocks) + " blocks, more than " +
+                    std::to_string(kBlocksMax) + "; larger blocks, or a smaller model");
+}
+
+void refuse_data(const Config& config) {
+  const DataConfig& data = config.agent.data;
+  if (data.labels.empty()) return;
+  if (data.sharding == "labels" || data.sharding == "dirichlet") {
+    throw ConfigError("agent.data: 'labels' and 'sharding: " + data.sharding + "' both choose the labels; use one of "
+                      "them");
+  }
+  const int64_t largest = *std::max_element(data.labels.begin(), data.labels.end());
+  if (config.has_swarm && largest >= config.swarm.model.classes) {
+    throw ConfigError("agent.data.labels: label " + std::to_string(largest) + " is outside the model's " +
+                      std::to_string(config.swarm.model.classes) + " classes, 0 to " +
+                      std::to_string(config.swarm.model.classes - 1));
+  }
+}
+
+}  // namespace
+
+void refuse_absent(const SwarmConfig& swarm, size_t count) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < count; ++i) names.push_back("agent-" + std::to_string(i));
+  const auto refuse_if_absent = [&](const std::string& key, const std::string& name) {
+    if (std::find(names.begin(), names.end(), name) != names.end()) return;
+    throw ConfigError(key + " names '" + name + "', which this swarm will not have: its agents are agent-0 to " +
+                      names.back());
+  };
+  for (const auto& [a, b] : swarm.topology.edges) {
+    refuse_if_absent("swarm.topology.edges", a);
+    refuse_if_absent("swarm.topology.edges", b);
+  }
+  for (const std::string& name : swarm.exchange.members) refuse_if_absent("swarm.exchange.members", name);
+}
+
+void refuse_combinations(const Config& config, const std::string& where) {
+  try {
+    refuse_exchange(config.swarm);
+    refuse_model(config.swarm);
+    refuse_data(config);
+  } catch (const ConfigError& error) {
+    throw ConfigError(where + ": " + error.what());
+  }
+}
+
+}  // namespace starling

@@ -1,0 +1,330 @@
+#include "agent/config/fields.h"
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+#include <type_traits>
+
+#include "agent/config/values.h"
+#include "compression/codec.h"
+#include "gossip/exchange/group.h"
+#include "gossip/limits.h"
+
+namespace starling {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr uint64_t kNoLimit = std::numeric_limits<uint64_t>::max();
+constexpr size_t kPathBytesMax = 4000;
+
+// What people know from elsewhere and ask for: why not, and what instead.
+struct CodecValue {
+  static CodecKind read(const ConfigTree& tree) {
+    const std::string name = scalar_text(tree, "one of " + codec_choices(", "));
+    if (const auto kind = parse_codec(name)) return *kind;
+    const std::string plain = name.substr(0, name.find('+'));
+    const auto is_one_of = [&](const std::vector<std::string>& names) {
+      return std::find(names.begin(), names.end(), plain) != names.end();
+    };
+    if (is_one_of({"topk", "sign", "dgc"})) {
+      throw std::invalid_argument("'" + name +
+                                  "' has no legal delta for a pair of params: what one side leaves out the "
+                                  "other cannot know; take modulo8");
+    }
+    if (name.ends_with("+ef")) {
+      throw std::invalid_argument("'" + name + "': error feedback needs updates, and a pair shares params, which are "
+                                  "the memory of what was not sent; take modulo8");
+    }
+    if (is_one_of(
+            {"int8", "int4", "modulo4", "fp16", "ternary", "qsgd", "randk", "sketch", "powergossip", "fragments"})) {
+      throw std::invalid_argument("this version has no codec '" + name + "', only " + codec_choices(", ") +
+                                  "; take modulo8 (1 byte an element, the mean stays exact)");
+    }
+    std::vector<std::string> known;
+    for (const CodecName& codec : codec_names()) known.emplace_back(codec.name);
+    (void)WordValue{known}.read(tree);   // throws
+    return CodecKind::kModulo8;
+  }
+  static std::string print(CodecKind kind) { return std::string(codec_name(kind)); }
+};
+
+struct ExchangeKindValue {
+  static ExchangeKind read(const ConfigTree& tree) { return choices().read(tree); }
+  static std::string print(ExchangeKind kind) { return choices().print(kind); }
+  static ChoiceValue<ExchangeKind> choices() {
+    return {{{"none", ExchangeKind::kNone},
+             {"pairwise", ExchangeKind::kPairwise},
+             {"neighborhood", ExchangeKind::kNeighborhood},
+             {"group", ExchangeKind::kGroup}}};
+  }
+};
+
+struct TopologyValue {
+  static TopologyKind read(const ConfigTree& tree) { return *parse_topology(WordValue{topology_names()}.read(tree)); }
+  static std::string print(TopologyKind kind) { return std::string(topology_name(kind)); }
+};
+
+// Pairs of agents by name, each "A B".
+struct EdgesValue {
+  using Edges = std::vector<std::pair<std::string, std::string>>;
+  static Edges read(const ConfigTree& tree) {
+    constexpr size_t kEdgesMax = 65536;
+    const std::string expected = "a list of edges such as [agent-0 agent-1, agent-1 agent-2]";
+    Edges edges;
+    for (const ConfigTree& item : list_items(tree, expected)) {
+      const std::string text = scalar_text(item, expected);
+      const size_t gap = text.find(' ');
+      if (gap == std::string::npos) throw_expected("two names with a space between them", item);
+      const auto name = [](const std::string& part) { return NameValue{kNameBytesMax}.read(scalar_tree(part)); };
+      edges.emplace_back(name(text.substr(0, gap)), name(text.substr(gap + 1)));
+      if (edges.back().first.empty() || edges.back().second.empty() || edges.back().first == edges.back().second) {
+        throw_expected("two different names with a space between them", item);
+      }
+      if (edges.size() > kEdgesMax) throw std::invalid_argument("more than " + std::to_string(kEdgesMax) + " edges");
+    }
+    return edges;
+  }
+  static std::string print(const Edges& edges) {
+    std::string text = "[";
+    for (const auto& [a, b] : edges) text += (text.size() > 1 ? ", " : "") + quoted(a + " " + b);
+    return text + "]";
+  }
+};
+
+struct CarryValue {
+  static bool read(const ConfigTree& tree) {
+    const std::string expected = "[params] or [params, momentum]";
+    std::string what;
+    for (const ConfigTree& item : list_items(tree, expected)) what += (what.empty() ? "" : ", ") + item.text;
+    if (what == "params") return false;
+    if (what == "params, momentum" || what == "momentum, params") return true;
+    throw std::invalid_argument("expected " + expected + ", found [" + what + "]");
+  }
+  static std::string print(bool momentum) { return momentum ? "[params, momentum]" : "[params]"; }
+};
+
+struct Shard {
+  uint32_t index, count;
+};
+
+Shard read_shard(const ConfigTree& tree) {
+  constexpr uint64_t kShardsMax = 100000;
+  const std::string expected = "NUMBER/COUNT such as 2/4, the second of four";
+  const std::string& text = scalar_text(tree, expected);
+  const size_t slash = text.find('/');
+  if (slash == std::string::npos) throw_expected(expected, tree);
+  try {
+    const uint64_t count = CountValue{1, kShardsMax}.read(scalar_tree(text.substr(slash + 1)));
+    const uint64_t number = CountValue{1, count}.read(scalar_tree(text.substr(0, slash)));
+    return {static_cast<uint32_t>(number - 1), static_cast<uint32_t>(count)};
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument("in '" + text + "': " + error.what());
+  }
+}
+
+// A row of the table: `at` finds the value in a Config, `kind` reads and prints it.
+template <typename At, typename Kind>
+ConfigField row(const char* path, const char* flag, const char* doc, At at, Kind kind) {
+  return {path, flag, doc,
+          [at, kind](Config& config, const ConfigTree& tree) {
+            using Value = std::remove_reference_t<decltype(at(config))>;
+            at(config) = static_cast<Value>(kind.read(tree));
+          },
+          [at, kind](const Config& config) { return std::string(kind.print(at(config))); }};
+}
+
+#define AT(member) [](auto& config) -> auto& { return config.member; }
+
+void add_model(std::vector<ConfigField>& t) {
+  t.push_back(row("swarm.name", "", "for people", AT(swarm.name), NameValue{64}));
+  t.push_back(row("swarm.rng_seed", "", "the first params, and who holds which data, follow from it",
+                  AT(swarm.rng_seed), CountValue{0, kNoLimit}));
+  t.push_back(row("swarm.model.kind", "", "cnn | mlp | quadratic (a toy with a known answer)", AT(swarm.model.kind),
+                  WordValue{{"cnn", "mlp", "quadratic"}}));
+  t.push_back(row("swarm.model.input", "", "channels, height, width of one sample", AT(swarm.model.input),
+                  CountsValue{1, 4096, 3, 3}));
+  t.push_back(row("swarm.model.classes", "", "labels are 0 to classes-1", AT(swarm.model.classes), CountValue{2, 256}));
+  t.push_back(row("swarm.model.hidden", "", "mlp: widths of the hidden layers", AT(swarm.model.hidden),
+                  CountsValue{1, 65536, 0, 16}));
+  t.push_back(row("swarm.model.channels", "", "cnn: of the first convolution; the second has twice as many",
+                  AT(swarm.model.channels), CountValue{1, 1024}));
+  t.push_back(row("swarm.model.dimension", "", "quadratic: how many params", AT(swarm.model.dimension),
+                  CountValue{1, 1000000000}));
+  t.push_back(row("swarm.model.noise", "", "quadratic: standard deviation of the gradient, per element",
+                  AT(swarm.model.noise), NumberValue{0, 1e6}));
+}
+
+void add_training(std::vector<ConfigField>& t) {
+  t.push_back(row("swarm.optimizer.kind", "", "sgd | adamw", AT(swarm.optimizer.kind), WordValue{{"sgd", "adamw"}}));
+  t.push_back(row("swarm.optimizer.learning_rate", "", "", AT(swarm.optimizer.learning_rate), NumberValue{0, 1000}));
+  t.push_back(row("swarm.optimizer.momentum", "", "sgd", AT(swarm.optimizer.momentum), NumberValue{0, 0.9999}));
+  t.push_back(row("swarm.optimizer.nesterov", "", "sgd: true | false", AT(swarm.optimizer.nesterov),
+                  ChoiceValue<bool>{{{"true", true}, {"false", false}}}));
+  t.push_back(row("swarm.optimizer.weight_decay", "", "", AT(swarm.optimizer.weight_decay), NumberValue{0, 10}));
+  t.push_back(row("swarm.optimizer.beta1", "", "adamw", AT(swarm.optimizer.beta1), NumberValue{0, 0.99999}));
+  t.push_back(row("swarm.optimizer.beta2", "", "adamw", AT(swarm.optimizer.beta2), NumberValue{0, 0.99999}));
+  t.push_back(row("swarm.optimizer.epsilon", "", "adamw", AT(swarm.optimizer.epsilon), NumberValue{1e-16, 1}));
+  t.push_back(row("swarm.optimizer.schedule", "",
+                  "of the learning rate, by the swarm's clock: constant | cosine (to 0 at stop_after) | step",
+                  AT(swarm.optimizer.schedule),
+                  ChoiceValue<Schedule>{{{"constant", Schedule::kConstant},
+                                         {"cosine", Schedule::kCosine},
+                                         {"step", Schedule::kStep}}}));
+  t.push_back(row("swarm.optimizer.warmup", "", "steps of the swarm's clock until the full learning rate",
+                  AT(swarm.optimizer.warmup), CountValue{0, kNoLimit}));
+  t.push_back(row("swarm.optimizer.decay_every", "", "schedule step: steps of the swarm's clock",
+                  AT(swarm.optimizer.decay_every), CountValue{0, kNoLimit}));
+  t.push_back(row("swarm.optimizer.decay", "", "schedule step: the factor", AT(swarm.optimizer.decay),
+                  NumberValue{1e-6, 1}));
+  t.push_back(row("swarm.weight", "",
+                  "uniform: every agent counts the same, however fast | data: in proportion to its data | equal: every "
+                  "model the same, so fast agents count more",
+                  AT(swarm.weight), WordValue{{"uniform", "data", "equal"}}));
+  t.push_back(row("swarm.local_steps", "",
+                  "optimizer steps between two exchanges; more: fewer bytes, models farther apart",
+                  AT(swarm.local_steps), CountValue{1, 1000000}));
+  t.push_back(row("swarm.round", "", "a round lasts this long, each agent takes what steps it can; 0s: local_steps",
+                  AT(swarm.round), TimeValue{0s, 1h}));
+  t.push_back(row("swarm.batch", "", "samples a step, for agents that name no batch of their own", AT(swarm.batch),
+                  CountValue{1, 1000000}));
+  t.push_back(row("swarm.stop_after", "", "steps on the swarm's clock (median over living agents); 0: never",
+                  AT(swarm.stop_after), CountValue{0, kNoLimit}));
+  t.push_back(row("swarm.final_distance", "",
+                  "settle at the end until models differ by less than this part of their rms", AT(swarm.final_distance),
+                  NumberValue{1e-9, 10}));
+  t.push_back(row("swarm.settle_max", "", "but no longer than this", AT(swarm.settle_max), TimeValue{0s, 1h}));
+}
+
+const char* codec_doc() {
+  static const std::string doc = [] {
+    std::string text;
+    for (const CodecName& codec : codec_names()) {
+      text += (text.empty() ? "" : " | ") + std::string(codec.name) + ": " + std::string(codec.note);
+    }
+    return text;
+  }();
+  return doc.c_str();
+}
+
+void add_exchange(std::vector<ConfigField>& t) {
+  t.push_back(row("swarm.exchange.kind", "",
+                  "pairwise | neighborhood (D-PSGD) | group (RPS; reliable: all-reduce) | none (train alone)",
+                  AT(swarm.exchange.kind), ExchangeKindValue{}));
+  t.push_back(row("swarm.exchange.source", "", "params | gradients (group only: a baseline that lost messages ruin)",
+                  AT(swarm.exchange.share_gradients),
+                  ChoiceValue<bool>{{{"params", false}, {"gradients", true}}}));
+  t.push_back(row("swarm.exchange.codec", "", codec_doc(), AT(swarm.exchange.codec), CodecValue{}));
+  t.push_back(row("swarm.exchange.carry", "",
+                  "[params], or [params, momentum]: twice the bytes, and it learns where data differ",
+                  AT(swarm.exchange.carry_momentum), CarryValue{}));
+  t.push_back(row("swarm.exchange.block", "", "elements in the unit of sending, losing and mixing",
+                  AT(swarm.exchange.block), CountValue{64, 1048576}));
+  t.push_back(row("swarm.exchange.overlap", "",
+                  "exchange beside the steps: auto (when it costs over 10 % of a round) | on | off",
+                  AT(swarm.exchange.overlap),
+                  ChoiceValue<Overlap>{{{"auto", Overlap::kAuto}, {"on", Overlap::kOn}, {"off", Overlap::kOff}}}));
+  t.push_back(row("swarm.exchange.deadline_min", "", "bounds of the deadline, which follows what is measured",
+                  AT(swarm.exchange.deadline_min), TimeValue{1ms, 1h}));
+  t.push_back(row("swarm.exchange.deadline_max", "", "no exchange takes longer", AT(swarm.exchange.deadline_max),
+                  TimeValue{1ms, 1h}));
+  t.push_back(row("swarm.exchange.clip", "",
+                  "a partner's distance counts at most this many times the recent median; 0: off",
+                  AT(swarm.exchange.clip), NumberValue{0, 1000}));
+  t.push_back(row("swarm.exchange.group_size", "", "group: members at most; a larger swarm is cut into several",
+                  AT(swarm.exchange.group_size), CountValue{2, kGroupMax}));
+  t.push_back(row("swarm.exchange.members", "", "group: the agents that are the group, by name; none: all who live",
+                  AT(swarm.exchange.members), NamesValue{kNameBytesMax}));
+  t.push_back(row("swarm.exchange.pairs_every", "",
+                  "group: every so many rounds in pairs with another group; 0: never", AT(swarm.exchange.pairs_every),
+                  CountValue{0, 1000000}));
+  t.push_back(row("swarm.exchange.inject_loss", "", "group, for experiments: part of the blocks dropped on receive",
+                  AT(swarm.exchange.inject_loss), NumberValue{0, 0.99}));
+  t.push_back(row("swarm.topology.kind", "",
+                  "who is joined to whom: matching (anybody) | ring | torus | exponential | regular | star | full | "
+                  "one-peer | file",
+                  AT(swarm.topology.kind), TopologyValue{}));
+  t.push_back(row("swarm.topology.degree", "", "regular: neighbors of each agent", AT(swarm.topology.degree),
+                  CountValue{2, 1023}));
+  t.push_back(row("swarm.topology.edges", "", "file: pairs of agents by name, each: NAME NAME",
+                  AT(swarm.topology.edges), EdgesValue{}));
+  t.push_back(row("swarm.membership.probe_interval", "", "shorter: the dead are noticed sooner, more messages",
+                  AT(swarm.membership.probe_interval), TimeValue{10ms, 1h}));
+  t.push_back(row("swarm.membership.probe_timeout", "", "upper bound; it adapts to the round trip",
+                  AT(swarm.membership.probe_timeout), TimeValue{5ms, 1h}));
+  t.push_back(row("swarm.membership.indirect_probes", "", "members asked to look when a probe fails",
+                  AT(swarm.membership.indirect_probes), CountValue{0, 16}));
+  t.push_back(row("swarm.membership.suspicion", "",
+                  "probe intervals (times log10 of the members) between suspected and dead",
+                  AT(swarm.membership.suspicion), NumberValue{1, 100}));
+}
+
+void add_place(std::vector<ConfigField>& t) {
+  t.push_back(row("agent.name", "--name", "for people; empty: the first digits of its id", AT(agent.name),
+                  NameValue{kNameBytesMax}));
+  t.push_back(row("agent.listen", "--listen", "HOST:PORT; the bulk data take the next port; port 0: any two",
+                  AT(agent.listen), AddressValue{true}));
+  t.push_back({"agent.advertise", "--advertise", "HOST:PORT that others dial, if it is not where we listen",
+               [](Config& c, const ConfigTree& tree) { c.agent.advertise = AddressValue{false}.read(tree); },
+               [](const Config& c) {
+                 return c.agent.advertise ? AddressValue::print(*c.agent.advertise) : std::string();
+               }});
+  t.push_back(row("agent.bootstrap", "--bootstrap", "HOST:PORT of any agent or registry of the swarm, or several",
+                  AT(agent.bootstrap), AddressesValue{}));
+  t.push_back(row("agent.state", "--state", "folder for the identity and the checkpoints", AT(agent.state),
+                  TextValue{kPathBytesMax}));
+  t.push_back(
+      row("agent.device", "--device", "auto | cpu | cuda", AT(agent.device), WordValue{{"auto", "cpu", "cuda"}}));
+  t.push_back(row("agent.batch", "--batch", "samples a step; 0: the swarm's", AT(agent.batch), CountValue{0, 1000000}));
+  t.push_back(row("agent.threads", "--threads", "of the trainer on the CPU; 0: LibTorch's own choice",
+                  AT(agent.threads), CountValue{0, 1024}));
+  t.push_back(row("agent.checkpoint.every", "", "0s: only at the start and the end", AT(agent.checkpoint_every),
+                  TimeValue{0s, 24h}));
+  t.push_back(row("agent.checkpoint.keep", "", "how many", AT(agent.checkpoint_keep), CountValue{1, 1000}));
+  t.push_back(row("agent.evaluate_every", "", "0s: only at the end", AT(agent.evaluate_every), TimeValue{0s, 24h}));
+  t.push_back(row("agent.metrics", "--metrics", "file for one JSON line per event; empty: none", AT(agent.metrics),
+                  TextValue{kPathBytesMax}));
+  t.push_back(row("agent.compute_ms", "", "quadratic: pretend that a step takes this long", AT(agent.compute_ms),
+                  NumberValue{0, 1e6}));
+}
+
+void add_data(std::vector<ConfigField>& t) {
+  t.push_back(row("agent.data.path", "--data", "folder with IDX or CIFAR-10 files, or: generated", AT(agent.data.path),
+                  TextValue{kPathBytesMax}));
+  t.push_back(row("agent.data.test_path", "--test-data", "folder to evaluate on; empty: the test files in path",
+                  AT(agent.data.test_path), TextValue{kPathBytesMax}));
+  t.push_back(row("agent.data.sharding", "--sharding", "how the data are divided: all | iid | labels | dirichlet",
+                  AT(agent.data.sharding), WordValue{{"all", "iid", "labels", "dirichlet"}}));
+  t.push_back({"agent.data.shard", "--shard", "which part is ours; 2/4: the second of four",
+               [](Config& c, const ConfigTree& tree) {
+                 const Shard shard = read_shard(tree);
+                 c.agent.data.shard = shard.index;
+                 c.agent.data.shard_count = shard.count;
+               },
+               [](const Config& c) {
+                 return quoted(std::to_string(c.agent.data.shard + 1) + "/" + std::to_string(c.agent.data.shard_count));
+               }});
+  t.push_back(row("agent.data.alpha", "", "dirichlet: smaller: parts differ more", AT(agent.data.alpha),
+                  NumberValue{1e-3, 1e6}));
+  t.push_back(row("agent.data.labels", "--labels", "keep only these, such as 0,1,2; none: all", AT(agent.data.labels),
+                  CountsValue{0, 255, 0, 256}));
+}
+
+#undef AT
+
+}  // namespace
+
+const std::vector<ConfigField>& config_fields() {
+  static const std::vector<ConfigField> fields = [] {
+    std::vector<ConfigField> table;
+    add_model(table);
+    add_training(table);
+    add_exchange(table);
+    add_place(table);
+    add_data(table);
+    return table;
+  }();
+  return fields;
+}
+
+}  // namespace starling

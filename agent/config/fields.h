@@ -1,0 +1,31 @@
+// Every key of the configuration, once: its path, flag and meaning, how it is read and how it is printed. Reading,
+// printing, flags, "did you mean" and the documentation all come from this table.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "agent/config/config.h"
+#include "agent/config/tree.h"
+
+namespace starling {
+
+struct ConfigField {
+  std::string path;   // "swarm.exchange.codec"
+  std::string flag;   // "--listen": a flag of the program that sets it; empty: only --set
+  std::string doc;
+  std::function<void(Config&, const ConfigTree&)> read;   // throws std::invalid_argument: what was expected and found
+  std::function<std::string(const Config&)> print;        // one line of YAML; empty: leave the key out
+};
+
+// In the order of printing.
+const std::vector<ConfigField>& config_fields();
+
+// Lines "key: value" of all keys below `section` ("swarm"), nested, with their meaning behind them if asked for.
+std::string print_section(const Config& config, const std::string& section, bool comments);
+
+// What no single key shows: combinations that cannot work. Throws ConfigError that begins with `where`.
+void refuse_combinations(const Config& config, const std::string& where);
+
+}  // namespace starling

@@ -1,0 +1,258 @@
+#include "agent/config/values.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <stdexcept>
+
+#include "agent/config/config.h"
+#include "gossip/net/text.h"
+
+namespace starling {
+namespace {
+
+size_t edit_distance(const std::string& a, const std::string& b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t change = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, change});
+    }
+  }
+  return row.back();
+}
+
+std::string describe_found(const ConfigTree& tree) {
+  switch (tree.kind) {
+    case ConfigTree::Kind::kNothing: return "nothing";
+    case ConfigTree::Kind::kScalar: return "'" + tree.text + "'";
+    case ConfigTree::Kind::kList: return "a list";
+    case ConfigTree::Kind::kMap: return "keys below it";
+  }
+  return "nothing";
+}
+
+// The whole of `text` as a number; false if it is none.
+template <typename T>
+bool read_number(const std::string& text, T& value) {
+  const char* end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, value);
+  return !text.empty() && result.ec == std::errc() && result.ptr == end;
+}
+
+template <typename T>
+std::string describe_range(T min, T max) {
+  if (max == std::numeric_limits<T>::max()) return "a whole number, " + std::to_string(min) + " or more";
+  return "a whole number from " + std::to_string(min) + " to " + std::to_string(max);
+}
+
+template <typename List, typename Print>
+std::string print_list(const List& list, Print print) {
+  std::string text = "[";
+  for (const auto& item : list) text += (text.size() > 1 ? ", " : "") + print(item);
+  return text + "]";
+}
+
+}  // namespace
+
+void throw_expected(const std::string& expected, const ConfigTree& found) {
+  throw std::invalid_argument("expected " + expected + ", found " + describe_found(found));
+}
+
+const std::string& scalar_text(const ConfigTree& tree, const std::string& expected) {
+  if (tree.kind != ConfigTree::Kind::kScalar) throw_expected(expected, tree);
+  return tree.text;
+}
+
+std::vector<ConfigTree> list_items(const ConfigTree& tree, const std::string& expected) {
+  if (tree.kind == ConfigTree::Kind::kList) {
+    for (const ConfigTree& item : tree.children) (void)scalar_text(item, expected);
+    return tree.children;
+  }
+  const std::string& text = scalar_text(tree, expected);
+  std::vector<ConfigTree> items;
+  for (size_t at = 0; at < text.size();) {
+    const size_t comma = std::min(text.find(',', at), text.size());
+    std::string item = text.substr(at, comma - at);
+    item.erase(0, item.find_first_not_of(' '));
+    item.erase(item.find_last_not_of(' ') + 1);
+    items.push_back(scalar_tree(item));
+    at = comma + 1;
+  }
+  return items;
+}
+
+std::string nearest_word(const std::string& word, const std::vector<std::string>& words) {
+  constexpr size_t kWordBytesMax = 64;
+  if (word.size() > kWordBytesMax) return {};
+  std::string nearest;
+  size_t least = std::max<size_t>(2, word.size() / 3) + 1;
+  for (const std::string& candidate : words) {
+    const size_t distance = edit_distance(word, candidate);
+    if (distance >= least || distance >= candidate.size()) continue;
+    least = distance;
+    nearest = candidate;
+  }
+  return nearest;
+}
+
+std::string quoted(const std::string& text) {
+  std::string result = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    result += c;
+  }
+  return result + "\"";
+}
+
+double NumberValue::read(const ConfigTree& tree) const {
+  const std::string expected = "a number from " + print(min) + " to " + print(max);
+  double value = 0;
+  const bool is_number = read_number(scalar_text(tree, expected), value);
+  if (!is_number || !(value >= min && value <= max)) throw_expected(expected, tree);
+  return value == 0 ? 0 : value;   // no -0: equal settings print equal bytes
+}
+
+std::string NumberValue::print(double value) {
+  char text[40];
+  const auto end = std::to_chars(text, text + sizeof text, value);
+  return {text, end.ptr};
+}
+
+uint64_t CountValue::read(const ConfigTree& tree) const {
+  const std::string expected = describe_range(min, max);
+  uint64_t value = 0;
+  if (!read_number(scalar_text(tree, expected), value) || value < min || value > max) throw_expected(expected, tree);
+  return value;
+}
+
+std::vector<int64_t> CountsValue::read(const ConfigTree& tree) const {
+  const std::string expected = describe_range(min, max);
+  std::vector<int64_t> values;
+  for (const ConfigTree& item : list_items(tree, "a list of whole numbers")) {
+    int64_t value = 0;
+    if (!read_number(item.text, value) || value < min || value > max) throw_expected(expected, item);
+    values.push_back(value);
+  }
+  if (values.size() >= least && values.size() <= most) return values;
+  const std::string count = least == most ? std::to_string(least) : "at most " + std::to_string(most);
+  throw std::invalid_argument("expected " + count + " numbers, found " + std::to_string(values.size()));
+}
+
+std::string CountsValue::print(const std::vector<int64_t>& values) {
+  return print_list(values, [](int64_t value) { return std::to_string(value); });
+}
+
+std::string WordValue::read(const ConfigTree& tree) const {
+  std::string list;
+  for (const std::string& word : words) list += (list.empty() ? "" : ", ") + word;
+  const std::string& text = scalar_text(tree, "one of " + list);
+  if (std::find(words.begin(), words.end(), text) != words.end()) return text;
+  const std::string nearest = nearest_word(text, words);
+  throw std::invalid_argument("expected one of " + list + ", found '" + text + "'" +
+                              (nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
+}
+
+std::string TextValue::read(const ConfigTree& tree) const {
+  const std::string& text = scalar_text(tree, "a text");
+  if (!is_one_line(text)) throw std::invalid_argument("expected one line of UTF-8 text without control characters");
+  if (text.size() > bytes_max) {
+    throw std::invalid_argument("expected at most " + std::to_string(bytes_max) + " bytes, found " +
+                                std::to_string(text.size()));
+  }
+  return text;
+}
+
+std::string NameValue::read(const ConfigTree& tree) const {
+  const std::string text = TextValue{bytes_max}.read(tree);
+  if (text.find_first_of("\"\\") != std::string::npos) throw_expected("a name without quotes and backslashes", tree);
+  return text;
+}
+
+std::vector<std::string> NamesValue::read(const ConfigTree& tree) const {
+  const std::string expected = "a list of names such as [agent-0, agent-1]";
+  std::vector<std::string> names;
+  for (const ConfigTree& item : list_items(tree, expected)) {
+    names.push_back(NameValue{bytes_max}.read(item));
+    if (names.back().empty()) throw_expected(expected, item);
+  }
+  return names;
+}
+
+std::string NamesValue::print(const std::vector<std::string>& names) { return print_list(names, NameValue::print); }
+
+Duration TimeValue::read(const ConfigTree& tree) const {
+  const std::string& text = scalar_text(tree, "a time with its unit, such as 5s or 500ms");
+  const std::optional<Duration> duration = parse_duration(text);
+  if (!duration) {
+    throw std::invalid_argument("expected a time with its unit, found '" + text +
+                                "'; write 5s or 500ms (us, ms, s, m, h)");
+  }
+  if (*duration < min || *duration > max) throw_expected("a time from " + print(min) + " to " + print(max), tree);
+  return *duration;
+}
+
+std::string TimeValue::print(Duration duration) { return print_duration(duration); }
+
+Endpoint AddressValue::read(const ConfigTree& tree) const {
+  const std::string expected = "HOST:PORT such as 192.168.1.5:7400";
+  const auto endpoint = Endpoint::parse(scalar_text(tree, expected));
+  if (!endpoint) throw_expected(expected, tree);
+  if (endpoint->port == 0 && !any_port) {
+    throw std::invalid_argument("port 0 means 'any' and nobody can dial it; name the port in '" + tree.text + "'");
+  }
+  if (endpoint->port == 65535) {
+    throw std::invalid_argument("port 65535 leaves no next port for the bulk data; choose a smaller one");
+  }
+  return *endpoint;
+}
+
+std::vector<Endpoint> AddressesValue::read(const ConfigTree& tree) const {
+  constexpr size_t kAddressesMax = 64;
+  std::vector<Endpoint> endpoints;
+  for (const ConfigTree& item : list_items(tree, "one or more of HOST:PORT")) {
+    const Endpoint endpoint = AddressValue{false}.read(item);
+    if (std::find(endpoints.begin(), endpoints.end(), endpoint) == endpoints.end()) endpoints.push_back(endpoint);
+  }
+  if (endpoints.size() > kAddressesMax) {
+    throw std::invalid_argument("expected at most " + std::to_string(kAddressesMax) +
+                                " addresses; a few are enough, the swarm names the others");
+  }
+  return endpoints;
+}
+
+std::string AddressesValue::print(const std::vector<Endpoint>& endpoints) {
+  return print_list(endpoints, AddressValue::print);
+}
+
+std::optional<Duration> parse_duration(const std::string& text) {
+  constexpr double kSecondsMax = 1e9;
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, value);
+  if (result.ec != std::errc() || !(value >= 0)) return std::nullopt;
+  const std::string unit(result.ptr, end);
+  constexpr std::pair<const char*, double> kUnits[] = {
+      {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}};
+  for (const auto& [name, ns] : kUnits) {
+    if (unit == name && value * ns < kSecondsMax * 1e9) return Duration(static_cast<int64_t>(value * ns + 0.5));
+  }
+  return std::nullopt;
+}
+
+std::string print_duration(Duration duration) {
+  const int64_t ns = duration.count();
+  if (ns == 0) return "0s";
+  constexpr std::pair<const char*, int64_t> kUnits[] = {
+      {"h", 3600000000000}, {"m", 60000000000}, {"s", 1000000000}, {"ms", 1000000}};
+  for (const auto& [name, size] : kUnits) {
+    if (ns % size == 0) return std::to_string(ns / size) + name;
+  }
+  return NumberValue::print(static_cast<double>(ns) * 1e-3) + "us";
+}
+
+}  // namespace starling

@@ -1,0 +1,109 @@
+// How single values of a configuration are read, checked and printed. read() throws std::invalid_argument: what was
+// expected and what was found. What print() gives reads back as the same value.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "agent/config/tree.h"
+#include "gossip/clock.h"
+#include "gossip/peer.h"
+
+namespace starling {
+
+// The text of a single value. Throws unless it is one.
+const std::string& scalar_text(const ConfigTree& tree, const std::string& expected);
+
+// Scalars of a list, or of one text with commas between, blanks taken off.
+std::vector<ConfigTree> list_items(const ConfigTree& tree, const std::string& expected);
+
+[[noreturn]] void throw_expected(const std::string& expected, const ConfigTree& found);
+
+// The one of `words` that `word` may have been meant to be; empty: none is near.
+std::string nearest_word(const std::string& word, const std::vector<std::string>& words);
+
+std::string quoted(const std::string& text);
+
+struct NumberValue {
+  double min, max;
+  double read(const ConfigTree& tree) const;
+  static std::string print(double value);   // the shortest that reads back as the same number
+};
+
+struct CountValue {
+  uint64_t min, max;
+  uint64_t read(const ConfigTree& tree) const;
+  static std::string print(uint64_t value) { return std::to_string(value); }
+};
+
+struct CountsValue {
+  int64_t min, max;
+  size_t least, most;      // how many
+  std::vector<int64_t> read(const ConfigTree& tree) const;
+  static std::string print(const std::vector<int64_t>& values);
+};
+
+struct WordValue {
+  std::vector<std::string> words;
+  std::string read(const ConfigTree& tree) const;
+  static std::string print(const std::string& word) { return word; }
+};
+
+template <typename Enum>
+struct ChoiceValue {
+  std::vector<std::pair<const char*, Enum>> choices;
+  Enum read(const ConfigTree& tree) const {
+    std::vector<std::string> words;
+    for (const auto& choice : choices) words.push_back(choice.first);
+    const std::string word = WordValue{words}.read(tree);
+    for (const auto& [name, value] : choices) {
+      if (word == name) return value;
+    }
+    throw_expected("one of the choices", tree);
+  }
+  std::string print(Enum value) const {
+    for (const auto& [name, choice] : choices) {
+      if (choice == value) return name;
+    }
+    return {};
+  }
+};
+
+struct TextValue {         // one line of UTF-8
+  size_t bytes_max;
+  std::string read(const ConfigTree& tree) const;
+  static std::string print(const std::string& text) { return quoted(text); }
+};
+
+struct NameValue {         // a text that may stand in quotes anywhere: no quotes or backslashes in it
+  size_t bytes_max;
+  std::string read(const ConfigTree& tree) const;
+  static std::string print(const std::string& text) { return quoted(text); }
+};
+
+struct NamesValue {        // a list of them, each not empty
+  size_t bytes_max;
+  std::vector<std::string> read(const ConfigTree& tree) const;
+  static std::string print(const std::vector<std::string>& names);
+};
+
+struct TimeValue {
+  Duration min, max;
+  Duration read(const ConfigTree& tree) const;
+  static std::string print(Duration duration);
+};
+
+struct AddressValue {
+  bool any_port;           // port 0 may stand for "any"
+  Endpoint read(const ConfigTree& tree) const;
+  static std::string print(const Endpoint& endpoint) { return quoted(endpoint.to_string()); }
+};
+
+struct AddressesValue {
+  std::vector<Endpoint> read(const ConfigTree& tree) const;
+  static std::string print(const std::vector<Endpoint>& endpoints);
+};
+
+}  // namespace starling

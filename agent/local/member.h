@@ -1,0 +1,93 @@
+// One agent of a local swarm as the `swarm` command sees it: its process, what its metrics say, how it ended.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/config/config.h"
+#include "agent/local/metrics_reader.h"
+#include "agent/local/options.h"
+#include "agent/local/process.h"
+
+namespace starling {
+
+enum class ProcessState { kRunning, kFinished, kKilled, kFailed };
+
+const char* to_string(ProcessState state);
+
+double wall_seconds();  // since 1970: what metrics lines carry
+
+class SwarmMember {
+ public:
+  // Creates `dir` and starts the process. Throws std::runtime_error if either cannot be done.
+  SwarmMember(std::string name, std::filesystem::path dir, uint32_t shard, std::vector<std::string> argv);
+
+  // Reads new metrics and looks whether the process has ended. True if there was progress: another step, joined, ended.
+  bool poll();
+  void kill();       // SIGKILL: on purpose, so it is no failure
+  void interrupt();  // SIGINT: leave politely
+  void give_up(const std::string& why);  // SIGKILL: counts as failed
+
+  const std::string& name() const { return name_; }
+  uint32_t shard() const { return shard_; }
+  ProcessState state() const { return state_; }
+  bool running() const { return state_ == ProcessState::kRunning; }
+  bool joined() const { return track_.joined_wall_s.has_value(); }
+  const AgentTrack& track() const { return track_; }
+  const std::string& failure() const { return failure_; }          // why it failed, for people; else empty
+  std::optional<double> killed_wall_s() const { return killed_wall_s_; }
+  std::string log_path() const { return (dir_ / "log").string(); }
+  std::string state_dir() const { return (dir_ / "state").string(); }
+
+ private:
+  void settle(const ExitStatus& exit);
+
+  std::string name_;
+  std::filesystem::path dir_;
+  uint32_t shard_;
+  MetricsFollower follower_;
+  AgentTrack track_;
+  ProcessState state_ = ProcessState::kRunning;
+  std::optional<double> killed_wall_s_;
+  std::string failure_;
+  ChildProcess process_;   // last: it ends first
+};
+
+using SwarmMembers = std::vector<std::unique_ptr<SwarmMember>>;
+
+// The arguments of the processes, all made in one place. `options` must outlive it.
+class SwarmCommandLines {
+ public:
+  // `config` is what options.config_path and the overrides come to. Throws std::runtime_error if the data is not there.
+  SwarmCommandLines(const SwarmOptions& options, const Config& config);
+
+  // What had to be done differently from the config, for people; empty if nothing.
+  const std::string& remark() const { return remark_; }
+
+  std::vector<std::string> bootstrap(const std::filesystem::path& dir, uint16_t port) const;
+  std::vector<std::string> agent(const std::string& name, const std::filesystem::path& dir, uint32_t shard,
+                                 uint16_t bootstrap_port) const;
+  // Names nothing but an address and its own data: the settings of the swarm come from its members.
+  std::vector<std::string> joiner(const std::string& name, const std::filesystem::path& dir, uint32_t shard,
+                                  uint16_t bootstrap_port) const;
+  std::vector<std::string> alone(const std::string& name, const std::filesystem::path& dir, uint32_t shard) const;
+  std::vector<std::string> central(const std::string& name, const std::filesystem::path& dir) const;
+
+ private:
+  std::vector<std::string> configured(const std::string& name, const std::filesystem::path& dir) const;
+  std::string shard_text(uint32_t shard) const;
+
+  const SwarmOptions& options_;
+  Config config_;
+  std::string data_path_;   // empty: the model needs none
+  std::string sharding_;
+  std::string remark_;
+};
+
+// The overrides that --set, --steps and --seed come to.
+std::vector<std::string> swarm_overrides(const SwarmOptions& options);
+
+}  // namespace starling

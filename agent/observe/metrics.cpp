@@ -1,0 +1,55 @@
+#include "agent/observe/metrics.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <stdexcept>
+
+#include "gossip/exchange/exchange.h"
+
+namespace starling {
+
+std::string print_blocks_json(const BlockTally& tally) {
+  std::string text = "{\"due\":" + std::to_string(tally.due);
+  const auto add = [&](const char* name, uint64_t count) {
+    text += std::string(",\"") + name + "\":" + std::to_string(count);
+  };
+  for (const auto& [fate, count] : tally.fates()) add(fate, count);
+  add("averages_due", tally.averages_due);
+  add("averages_counted", tally.averages_counted);
+  add("ignored_messages", tally.ignored_messages);
+  return text + "}";
+}
+
+MetricsFile::MetricsFile(const std::string& path) {
+  if (path.empty()) return;
+  fd_ = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+  struct stat info {};
+  if (fd_ >= 0 && fstat(fd_, &info) == 0 && S_ISREG(info.st_mode)) return;
+  std::string cause = std::strerror(errno);
+  if (fd_ >= 0 || errno == ENXIO) cause = "it is no regular file";   // ENXIO: a FIFO that nobody reads
+  if (fd_ < 0 && errno == ELOOP) cause = "it is a symbolic link, which is not followed";
+  if (fd_ >= 0) close(fd_);
+  throw std::runtime_error("cannot write metrics to " + path + ": " + cause + "; choose another file with --metrics");
+}
+
+MetricsFile::~MetricsFile() {
+  if (fd_ >= 0) close(fd_);
+}
+
+void MetricsFile::write(const std::string& json_fields) {
+  if (fd_ < 0) return;
+  const double now =
+      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  char stamp[40];
+  std::snprintf(stamp, sizeof stamp, "{\"t\":%.3f,", now);
+  const std::string line = stamp + json_fields + "}\n";
+  if (::write(fd_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) ++failed_writes_;
+}
+
+}  // namespace starling

@@ -1,0 +1,51 @@
+#include "agent/process/signals.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <utility>
+
+namespace starling {
+namespace {
+
+sigset_t stop_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGTERM);
+  return set;
+}
+
+}  // namespace
+
+StopSignals::StopSignals() {
+  const sigset_t set = stop_signals();
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  thread_ = std::thread([this] { watch(); });
+}
+
+StopSignals::~StopSignals() {
+  closing_ = true;
+  pthread_kill(thread_.native_handle(), SIGTERM);   // blocked everywhere: only sigwait sees it
+  thread_.join();
+}
+
+void StopSignals::set_wake(std::function<void()> wake) {
+  std::lock_guard lock(mutex_);
+  wake_ = std::move(wake);
+}
+
+void StopSignals::watch() {
+  const sigset_t set = stop_signals();
+  for (;;) {
+    int number = 0;
+    if (sigwait(&set, &number) != 0) continue;
+    if (closing_) return;
+    if (stop_asked_.exchange(true)) _exit(130);
+    std::lock_guard lock(mutex_);
+    if (wake_) wake_();
+  }
+}
+
+}  // namespace starling

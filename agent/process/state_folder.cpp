@@ -1,0 +1,45 @@
+#include "agent/process/state_folder.h"
+
+#include <span>
+
+#include "agent/process/host_address.h"
+#include "agent/state/private_file.h"
+#include "gossip/limits.h"
+#include "gossip/net/hash.h"
+#include "gossip/net/identity.h"
+
+namespace starling {
+namespace {
+
+constexpr const char* kSettingsFile = "/settings.yaml";
+
+}  // namespace
+
+StatePlace::StatePlace(const std::string& folder) : folder_(folder) {
+  lock_ = std::make_unique<DirectoryLock>(folder);
+  id_ = load_or_create_identity(folder).id();
+  generation_ = next_generation(folder);
+}
+
+StatePlace::~StatePlace() = default;
+
+std::string StatePlace::stored_settings() const {
+  return read_private_file(folder_ + kSettingsFile, kSettingsBytesMax).value_or("");
+}
+
+void StatePlace::store_settings(const std::string& settings) const {
+  if (stored_settings() != settings) write_private_file(folder_ + kSettingsFile, settings, *make_file_ops());
+}
+
+uint64_t own_rng_seed(const PeerId& self, uint64_t generation) {
+  return xxh3_64(std::as_bytes(std::span(self.bytes))) ^ generation;
+}
+
+Endpoint advertised(const AgentConfig& config, const Endpoint& bound) {
+  Endpoint endpoint = config.advertise.value_or(config.listen);
+  if (endpoint.port == 0) endpoint.port = bound.port;
+  if (is_any_address(endpoint.host)) endpoint.host = own_address(config.bootstrap);
+  return endpoint;
+}
+
+}  // namespace starling

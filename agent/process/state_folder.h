@@ -1,0 +1,41 @@
+// What every start of an agent or a registry needs: a state folder of its own, an identity, an address to give out.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "agent/config/config.h"
+#include "agent/state/checkpoint_lock.h"
+#include "gossip/peer.h"
+
+namespace starling {
+
+// A locked state folder with the identity and a fresh generation in it. Throws std::runtime_error: the folder cannot be
+// made, another agent holds it, the key is readable by others.
+class StatePlace {
+ public:
+  explicit StatePlace(const std::string& folder);
+  ~StatePlace();
+  const std::string& folder() const { return folder_; }
+  const PeerId& id() const { return id_; }
+  uint64_t generation() const { return generation_; }
+
+  std::string stored_settings() const;                     // empty: none; throws as read_private_file says
+  void store_settings(const std::string& settings) const;  // durably, or throws as write_private_file says
+
+ private:
+  std::string folder_;
+  std::unique_ptr<DirectoryLock> lock_;
+  PeerId id_;
+  uint64_t generation_ = 0;
+};
+
+// Seeds an agent's own choices for one life. Agents that start in the same millisecond have the same generation: the id
+// keeps their choices apart.
+uint64_t own_rng_seed(const PeerId& self, uint64_t generation);
+
+// Where others reach us: what the config says, else where we listen, with a real address instead of "all".
+Endpoint advertised(const AgentConfig& config, const Endpoint& bound);
+
+}  // namespace starling

@@ -1,0 +1,67 @@
+#include "agent/process/thread_worker.h"
+
+#include <exception>
+
+namespace starling {
+
+ThreadWorker::ThreadWorker(std::function<void()> wake) : wake_(std::move(wake)), thread_([this] { run(); }) {}
+
+ThreadWorker::~ThreadWorker() { stop(); }
+
+void ThreadWorker::stop() {
+  if (!thread_.joinable()) return;
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  ready_.notify_one();
+  thread_.join();
+}
+
+void ThreadWorker::submit(std::function<void()> job, std::function<void()> done) {
+  {
+    std::lock_guard lock(mutex_);
+    waiting_.emplace_back(std::move(job), std::move(done));
+  }
+  ready_.notify_one();
+}
+
+void ThreadWorker::run_completions() {
+  std::vector<std::function<void()>> ready;
+  {
+    std::lock_guard lock(mutex_);
+    ready.swap(done_);
+  }
+  for (auto& done : ready) done();
+}
+
+void ThreadWorker::run() {
+  for (;;) {
+    Task task;
+    {
+      std::unique_lock lock(mutex_);
+      ready_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });
+      if (stopping_) return;
+      task = std::move(waiting_.front());
+      waiting_.pop_front();
+    }
+    bool failed = false;
+    try {
+      task.first();
+    } catch (...) {
+      failed = true;
+      task.second = [failure = std::current_exception()] { std::rethrow_exception(failure); };
+    }
+    task.first = nullptr;   // what the job holds is freed here, not on the control thread
+    bool first;
+    {
+      std::lock_guard lock(mutex_);
+      first = done_.empty();
+      done_.push_back(std::move(task.second));
+    }
+    if (first) wake_();   // whoever was woken for the first takes all that have come by then
+    if (failed) return;   // the jobs behind it were submitted in the belief that this one would work
+  }
+}
+
+}  // namespace starling

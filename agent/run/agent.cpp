@@ -1,0 +1,481 @@
+#include "agent/run/agent.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+#include <utility>
+
+#include <spdlog/spdlog.h>
+
+#include "agent/run/make_exchange.h"
+#include "gossip/net/hash.h"
+#include "kernels/cast.h"
+#include "kernels/check.h"
+#include "kernels/transfer.h"
+
+namespace starling {
+namespace {
+
+constexpr Duration kContactPatience = std::chrono::seconds(3);   // then an agent with a genesis begins alone
+constexpr Duration kStatusEvery = std::chrono::seconds(1);
+constexpr Duration kRejoinEvery = std::chrono::seconds(5);
+constexpr Duration kWaitingEvery = std::chrono::seconds(3);
+constexpr Duration kReapDeadAfter = std::chrono::seconds(30);
+constexpr Duration kPartPatience = std::chrono::seconds(5);      // for the others to finish too
+constexpr Duration kLeavePatience = std::chrono::milliseconds(1500);
+constexpr std::string_view kGenesisKey = "genesis: ";
+
+std::string hex(std::span<const uint8_t> bytes) {
+  std::string text;
+  for (uint8_t byte : bytes) text += fmt::format("{:02x}", byte);
+  return text;
+}
+
+std::string genesis_hash(Trainer& trainer) {
+  const View params = trainer.params();
+  std::vector<float> values(params.count);
+  copy_to_host(params, values.data());
+  return hex(blake2b_256(std::as_bytes(std::span<const float>(values))));
+}
+
+// For JSON, which knows neither infinities nor our "not measured".
+std::string number(double value) {
+  return std::isfinite(value) && value >= 0 ? fmt::format("{:.6g}", value) : "null";
+}
+
+PeerRecord own_record(const AgentOptions& options) {
+  PeerRecord record{options.self, {options.generation, 0}, options.advertise, {}};
+  record.meta.name = options.config.agent.name;
+  return record;
+}
+
+}  // namespace
+
+std::string agreed_settings(const SwarmConfig& swarm, const std::string& genesis_hash_hex) {
+  return print_swarm_settings(swarm) + std::string(kGenesisKey) + genesis_hash_hex + "\n";
+}
+
+AgreedSettings parse_agreed_settings(const std::string& text) {
+  const size_t at = text.rfind(kGenesisKey);
+  if (at == std::string::npos || (at > 0 && text[at - 1] != '\n')) {
+    throw ConfigError("the swarm's settings end without the hash of its genesis; the other side is no starling "
+                      "of this version");
+  }
+  std::string hash = text.substr(at + kGenesisKey.size());
+  if (!hash.empty() && hash.back() == '\n') hash.pop_back();
+  if (hash.size() != 64 || hash.find_first_not_of("0123456789abcdef") != std::string::npos) {
+    throw ConfigError("the hash of the genesis in the swarm's settings is not 64 hexadecimal digits");
+  }
+  return {parse_swarm_settings(text.substr(0, at)), hash};
+}
+
+Agent::Agent(const AgentOptions& options, const AgentParts& parts)
+    : options_(options), parts_(parts),
+      node_(own_record(options), options.config.swarm.membership, options.config.agent.bootstrap,
+            parts.transport, parts.clock, options.rng_seed),
+      partners_(node_.membership(), parts.clock, options.rng_seed ^ 0x5061727473ull) {
+  born_ = next_status_ = next_waiting_ = parts_.clock.now();
+  if (!options_.config.has_swarm && !options_.stored_settings.empty()) {
+    settings_ = options_.stored_settings;
+    const AgreedSettings agreed = parse_agreed_settings(settings_);
+    options_.config.swarm = agreed.swarm;
+    options_.config.has_swarm = true;
+    swarm_genesis_hash_ = agreed.genesis_hash_hex;
+  }
+  if (options_.config.has_swarm) {
+    swarm_ = options_.config.swarm;
+    make_trainer();
+  } else {
+    contact_began_ = born_;
+    JoinerOptions joiner;
+    joiner.bootstrap = options_.config.agent.bootstrap;
+    contact_ = std::make_unique<Contact>(joiner, node_.membership(), parts_.clock, node_, options_.rng_seed + 1);
+    stage_ = Stage::kContacting;
+  }
+}
+
+Agent::~Agent() = default;
+
+void Agent::make_trainer() {
+  stage_ = Stage::kMakingTrainer;
+  parts_.worker.submit(
+      [this] {
+        try {
+          trainer_ = parts_.make_trainer(swarm_);
+          own_genesis_hash_ = genesis_hash(*trainer_);
+        } catch (...) {
+          start_error_ = std::current_exception();
+        }
+      },
+      [this] { trainer_made(); });
+}
+
+void Agent::trainer_made() {
+  if (start_error_) std::rethrow_exception(start_error_);
+  if (stage_ != Stage::kMakingTrainer) return;   // told to leave meanwhile
+  if (settings_.empty()) {   // this agent brings the settings
+    swarm_genesis_hash_ = own_genesis_hash_;
+    settings_ = agreed_settings(swarm_, own_genesis_hash_);
+  }
+  node_.set_settings(settings_);
+  keeper_ = parts_.make_keeper(node_.swarm_id(), settings_);
+  if (contact_ || options_.config.agent.bootstrap.empty() || swarm_.exchange.kind == ExchangeKind::kNone) {
+    enter();
+    return;
+  }
+  JoinerOptions joiner;
+  joiner.bootstrap = options_.config.agent.bootstrap;
+  joiner.settings = settings_;
+  contact_ = std::make_unique<Contact>(joiner, node_.membership(), parts_.clock, node_, options_.rng_seed + 1);
+  contact_began_ = parts_.clock.now();
+  stage_ = Stage::kContacting;
+}
+
+void Agent::contact_answered() {
+  if (trainer_) {
+    enter();
+    return;
+  }
+  settings_ = contact_->settings();
+  adopted_ = true;
+  const AgreedSettings agreed = parse_agreed_settings(settings_);
+  swarm_ = agreed.swarm;
+  swarm_genesis_hash_ = agreed.genesis_hash_hex;
+  node_.set_settings(settings_);
+  node_.membership().set_options(swarm_.membership);
+  spdlog::info("adopted the settings of swarm '{}' (id {:016x}): {} params by {}", swarm_.name, node_.swarm_id(),
+               codec_name(swarm_.exchange.codec), swarm_.model.kind);
+  make_trainer();
+}
+
+void Agent::enter() {
+  layout_ = Layout::cut({{"params", trainer_->params().count}}, swarm_.exchange.block);
+  if (swarm_.exchange.carry_momentum && trainer_->momentum().count > 0) {
+    layout_ = Layout::cut({{"params", trainer_->params().count}, {"momentum", trainer_->momentum().count}},
+                          swarm_.exchange.block);
+  }
+  ExchangeParts made = make_exchange({swarm_, options_.config.agent.name, options_.self, options_.generation, layout_,
+                                      trainer_->params().space, parts_.worker, parts_.clock, node_, partners_});
+  codec_ = std::move(made.codec);
+  host_codec_ = std::move(made.host_codec);
+  exchange_ = std::move(made.exchange);
+  stage_ = Stage::kRestoring;
+  // A checkpoint is read and checked as a whole, which takes seconds for a large model: on the worker, so that this
+  // agent answers probes meanwhile.
+  struct Found {
+    bool any = false;
+    Progress progress;
+    std::vector<BlockState> blocks;
+  };
+  auto found = std::make_shared<Found>();
+  parts_.worker.submit([this, found] { found->any = keeper_->restore(&found->progress, *trainer_, &found->blocks); },
+                       [this, found] {
+                         if (stage_ != Stage::kRestoring) return;   // told to leave meanwhile
+                         if (exchange_ && found->blocks.size() == layout_.blocks.size()) {
+                           exchange_->set_block_states(std::move(found->blocks));
+                         }
+                         restored(found->any ? &found->progress : nullptr);
+                       });
+}
+
+// Own state first (a restart), then the swarm's model if it has begun, then the genesis if we can reproduce it.
+void Agent::restored(const Progress* own) {
+  if (own) {
+    begin_rounds(*own, "resumed");
+    return;
+  }
+  // Who adopts a swarm that trains joins it, however young its records say it is; those that start one together, each
+  // with its settings, all begin from the genesis.
+  const std::vector<Member> members = node_.membership().alive();
+  const bool begun = std::any_of(members.begin(), members.end(), [this](const Member& member) {
+    const MemberMeta& meta = member.record.meta;
+    return meta.role == Role::kAgent && (meta.steps > 0 || (adopted_ && meta.phase != Phase::kJoining));
+  });
+  if (begun) {
+    begin_fetch();
+  } else if (own_genesis_hash_ == swarm_genesis_hash_) {
+    begin_rounds({}, swarm_.exchange.kind == ExchangeKind::kNone ? "alone" : "genesis");
+  } else {
+    spdlog::warn("this program does not reproduce the swarm's genesis (ours {:.8}, theirs {:.8}); waiting for a member "
+                 "that gives the model", own_genesis_hash_, swarm_genesis_hash_);
+    begin_fetch();
+  }
+}
+
+void Agent::begin_fetch() {
+  const View params = trainer_->params();   // nobody looks at them before the whole model is there
+  JoinerOptions joiner;
+  joiner.bootstrap = options_.config.agent.bootstrap;
+  fetch_ = std::make_unique<ModelFetch>(
+      joiner, params.count * sizeof(float), node_.membership(), parts_.clock, node_, parts_.worker,
+      [params](uint64_t offset_bytes, std::span<const std::byte> bytes) {
+        const size_t count = bytes.size() / sizeof(float);
+        if (!all_finite_f32(bytes.data(), count)) return false;
+        copy_from_host(bytes.data(), params.part(offset_bytes / sizeof(float), count));
+        return true;
+      },
+      options_.rng_seed + 2);
+  stage_ = Stage::kFetching;
+}
+
+void Agent::fetched() {
+  trainer_->params_changed();
+  parts_.metrics.write(fmt::format("\"event\":\"fetched\",\"bytes\":{},\"seconds\":{:.4f}",
+                                   trainer_->params().count * sizeof(float),
+                                   seconds(fetch_->transfer_time())));
+  Progress progress;
+  progress.round = fetch_->round();
+  progress.steps = fetch_->steps();
+  fetch_.reset();
+  begin_rounds(progress, "fetched");
+}
+
+void Agent::begin_rounds(const Progress& from, const char* how) {
+  RoundsOptions options;
+  options.swarm = swarm_;
+  options.checkpoint_every = options_.config.agent.checkpoint_every;
+  options.evaluate_every = options_.config.agent.evaluate_every;
+  options.on_saved = [this] { node_.donor().set_model(keeper_->model()); };
+  rounds_ = std::make_unique<Rounds>(options, *trainer_, *codec_, layout_, exchange_.get(), partners_, *keeper_,
+                                     parts_.worker, parts_.clock, parts_.metrics);
+  rounds_->start(from, std::string_view(how) == "fetched" && from.steps > 0);
+  stage_ = Stage::kRunning;
+  const double took = seconds(parts_.clock.now() - born_);
+  spdlog::info("training from step {} ({}): {} params, {}", from.steps, how, trainer_->params().count,
+               trainer_->data_summary());
+  parts_.metrics.write(fmt::format(
+      "\"event\":\"joined\",\"how\":\"{}\",\"steps\":{},\"round\":{},\"seconds\":{:.3f},\"peers\":{},\"params\":{}",
+      how, from.steps, from.round, took, node_.membership().alive().size(), trainer_->params().count));
+}
+
+void Agent::tick() {
+  if (stage_ == Stage::kGone) return;
+  parts_.worker.run_completions();
+  node_.tick(*this);
+  const TimePoint now = parts_.clock.now();
+  switch (stage_) {
+    case Stage::kContacting:
+      contact_->tick();
+      if (contact_->state() == Contact::State::kRefused) throw std::runtime_error(contact_->refusal());
+      if (contact_->state() == Contact::State::kAnswered) {
+        contact_answered();
+      } else if (trainer_ && own_genesis_hash_ == swarm_genesis_hash_ && now - contact_began_ > kContactPatience) {
+        spdlog::warn("nobody answers yet ({}); starting from the genesis, and asking on", contact_->waiting_for());
+        enter();
+      } else if (now - contact_began_ > kContactPatience) {
+        say_waiting(contact_->waiting_for());
+      }
+      break;
+    case Stage::kFetching:
+      keep_asking();
+      fetch_->tick();
+      if (fetch_->done()) {
+        fetched();
+      } else if (now - born_ > kContactPatience) {
+        say_waiting(fetch_->waiting_for());
+      }
+      break;
+    case Stage::kRunning:
+    case Stage::kParting:
+      keep_asking();
+      if (exchange_) exchange_->tick();
+      if (rounds_) rounds_->tick();
+      if (stage_ == Stage::kRunning && rounds_->ended()) part(leaving_ ? "signal" : "stop_after");
+      break;
+    case Stage::kMakingTrainer:
+    case Stage::kRestoring:
+    case Stage::kGone:
+      break;
+  }
+  if (leaving_ && stage_ != Stage::kParting && now >= leave_deadline_) part("signal");
+  if (stage_ == Stage::kParting && now >= part_deadline_) say_farewell();
+  forget_the_dead();
+  node_.membership().update_self(meta());
+  if (now >= next_status_ && stage_ != Stage::kGone) {
+    next_status_ = now + kStatusEvery;
+    report_status();
+  }
+}
+
+// Who went on without an answer still wants one: two islands of one swarm find each other so. And a registry that
+// restarted empty learns of the swarm again from its members.
+void Agent::keep_asking() {
+  if (contact_ && contact_->state() == Contact::State::kSearching) {
+    contact_->tick();
+    return;
+  }
+  const TimePoint now = parts_.clock.now();
+  if (now < next_rejoin_) return;
+  next_rejoin_ = now + kRejoinEvery;
+  const std::vector<Member> members = node_.membership().alive();
+  for (const Endpoint& seed : options_.config.agent.bootstrap) {
+    const bool known = std::any_of(members.begin(), members.end(),
+                                   [&](const Member& member) { return member.record.endpoint == seed; });
+    if (!known && seed != options_.advertise) node_.send(seed, Join{node_.membership().self(), settings_});
+  }
+}
+
+TimePoint Agent::next_deadline() const {
+  TimePoint next = std::min(node_.next_deadline(), next_status_);
+  const bool searching = contact_ && contact_->state() == Contact::State::kSearching;
+  if (searching) next = std::min(next, contact_->next_deadline());
+  if (fetch_) next = std::min(next, fetch_->next_deadline());
+  if (rounds_ && !searching) next = std::min(next, next_rejoin_);
+  if (exchange_) next = std::min(next, exchange_->next_deadline());
+  if (rounds_) next = std::min(next, rounds_->next_deadline());
+  if (stage_ == Stage::kParting) next = std::min(next, part_deadline_);
+  if (leaving_) next = std::min(next, leave_deadline_);
+  return next;
+}
+
+void Agent::leave() {
+  if (leaving_) return;
+  leaving_ = true;
+  leave_deadline_ = parts_.clock.now() + kLeavePatience;
+  if (rounds_ && stage_ == Stage::kRunning) {
+    rounds_->stop();
+  } else if (stage_ != Stage::kGone) {
+    part("signal");
+  }
+}
+
+// Finished or told to go. After stop_after we stay until nobody settles any more; after a signal only for the farewell.
+void Agent::part(const char* reason) {
+  const TimePoint now = parts_.clock.now();
+  stage_ = Stage::kParting;
+  part_deadline_ = now;
+  if (!leaving_) leave_deadline_ = now + kPartPatience;
+  if (!rounds_ || reported_finish_) return;
+  reported_finish_ = true;
+  const Rounds::Tally& tally = rounds_->tally();
+  const TransportCounters traffic = parts_.transport.counters();
+  parts_.metrics.write(fmt::format(
+      "\"event\":\"finish\",\"reason\":\"{}\",\"steps\":{},\"round\":{},\"loss\":{},\"accuracy\":{},\"distance\":{},"
+      "\"exchanges\":{{\"done\":{},\"late\":{},\"failed\":{}}},\"bytes_sent\":{},\"bytes_received\":{}",
+      reason, rounds_->progress().steps, rounds_->progress().round, number(rounds_->loss()),
+      number(rounds_->accuracy()), number(rounds_->relative_distance()), tally.done, tally.late, tally.failed,
+      traffic.bytes_sent, traffic.bytes_received));
+  spdlog::info("{} at step {}: loss {:.3f}, accuracy {:.1f} %, {} exchanges", leaving_ ? "leaving" : "finished",
+               rounds_->progress().steps, rounds_->loss(), 100 * rounds_->accuracy(), tally.done);
+}
+
+// The others may still settle and need our half of an exchange: we wait for them, but not for ever, and not after a
+// Ctrl-C. Then everyone is told, and the word gets time to reach the wire.
+void Agent::say_farewell() {
+  const TimePoint now = parts_.clock.now();
+  if (farewell_said_) {
+    stage_ = Stage::kGone;
+  } else if (leaving_ || partners_.candidate_count() == 0 || now >= leave_deadline_) {
+    node_.membership().announce_leave();
+    farewell_said_ = true;
+    part_deadline_ = now + kLastWords;
+  } else {
+    part_deadline_ = now + kLastWords / 4;
+  }
+}
+
+void Agent::on_message(const FrameHeader& header, const Message& message, const SharedBytes& payload) {
+  if (contact_) contact_->handle(header, message);
+  if (const auto* reply = std::get_if<JoinReply>(&message); reply && reply->settings == settings_) {
+    for (const PeerRecord& record : reply->members) node_.membership().add(record);
+  }
+  if (fetch_) fetch_->handle(header, message, payload);
+  if (exchange_) exchange_->handle(header.sender, header.generation, message, payload);
+}
+
+void Agent::on_member(const MemberEvent& event) {
+  const char* change = "";
+  switch (event.kind) {
+    case MemberEventKind::kJoined: change = "joined"; break;
+    case MemberEventKind::kSuspected: change = "suspected"; break;
+    case MemberEventKind::kAliveAgain: change = "alive"; break;
+    case MemberEventKind::kDied: change = "died"; break;
+    case MemberEventKind::kLeft: change = "left"; break;
+    case MemberEventKind::kRestarted: change = "restarted"; break;
+  }
+  const Member* member = node_.membership().find(event.peer);
+  std::string name = member ? member->record.meta.name : "";
+  std::erase_if(name, [](char c) { return c == '"' || c == '\\' || static_cast<unsigned char>(c) < 0x20; });
+  parts_.metrics.write(fmt::format("\"event\":\"member\",\"peer\":\"{}\",\"name\":\"{}\",\"change\":\"{}\"",
+                                   event.peer.hex(), name, change));
+  if (event.kind == MemberEventKind::kDied || event.kind == MemberEventKind::kLeft) {
+    dying_[event.peer] = parts_.clock.now() + kReapDeadAfter;
+  } else if (event.kind == MemberEventKind::kAliveAgain) {
+    dying_.erase(event.peer);
+  } else if (event.kind == MemberEventKind::kRestarted || event.kind == MemberEventKind::kJoined) {
+    dying_.erase(event.peer);
+    if (event.kind == MemberEventKind::kRestarted && exchange_) exchange_->forget(event.peer);
+  }
+}
+
+// A verdict of "dead" may be wrong: what is in doubt with a dead member is dropped only when it stays dead.
+void Agent::forget_the_dead() {
+  const TimePoint now = parts_.clock.now();
+  for (auto dead = dying_.begin(); dead != dying_.end();) {
+    if (now < dead->second) {
+      ++dead;
+      continue;
+    }
+    if (exchange_) exchange_->forget(dead->first);
+    dead = dying_.erase(dead);
+  }
+}
+
+MemberMeta Agent::meta() const {
+  MemberMeta meta;
+  meta.name = options_.config.agent.name;
+  if (!rounds_) return meta;
+  meta.phase = stage_ == Stage::kParting ? Phase::kFinished : rounds_->phase();
+  meta.round = rounds_->progress().round;
+  meta.steps = rounds_->progress().steps;
+  meta.samples = rounds_->progress().samples;
+  meta.mass = rounds_->mass();
+  meta.steps_per_s = static_cast<float>(rounds_->steps_per_s());
+  const auto finite = [](double value, float otherwise) {
+    return std::isfinite(value) ? static_cast<float>(value) : otherwise;
+  };
+  meta.loss = finite(rounds_->loss(), 0);
+  meta.accuracy = finite(rounds_->accuracy(), -1);
+  meta.distance = finite(rounds_->relative_distance(), -1);
+  return meta;
+}
+
+void Agent::report_status() {
+  if (!rounds_) return;
+  const Rounds::Tally& tally = rounds_->tally();
+  if (exchange_ && stage_ == Stage::kRunning) {
+    deadline_watch_.look(swarm_.exchange, *exchange_, tally, node_.membership(), parts_.clock.now());
+  }
+  const TransportCounters traffic = parts_.transport.counters();
+  const MemberMeta now = meta();
+  const char* phase = now.phase == Phase::kTraining ? "training" : now.phase == Phase::kSettling ? "settling"
+                      : now.phase == Phase::kFinished ? "finished" : now.phase == Phase::kSick ? "sick" : "joining";
+  const size_t peers = node_.membership().alive().size();
+  const BlockTally blocks = exchange_ ? exchange_->block_tally() : BlockTally{};
+  parts_.metrics.write(fmt::format(
+      "\"event\":\"status\",\"phase\":\"{}\",\"steps\":{},\"round\":{},\"samples\":{},\"loss\":{},\"accuracy\":{},"
+      "\"distance\":{},\"peers\":{},\"learning_rate\":{:.6g},\"steps_per_s\":{:.4g},\"exchanges\":{{\"done\":{},"
+      "\"late\":{},\"failed\":{}}},\"blocks\":{},\"bytes_sent\":{},\"bytes_received\":{}",
+      phase, now.steps, now.round, now.samples, number(now.loss), number(now.accuracy), number(now.distance), peers,
+      rounds_->learning_rate(), now.steps_per_s, tally.done, tally.late, tally.failed, print_blocks_json(blocks),
+      traffic.bytes_sent, traffic.bytes_received));
+  if (now.steps == status_steps_ && now.phase == Phase::kTraining) return;
+  status_steps_ = now.steps;
+  const bool in_rounds = swarm_.exchange.kind != ExchangeKind::kPairwise && blocks.due > 0;
+  spdlog::info("round {}: step {}, loss {:.3f}{}, {} peers, exchanges {} done {} late {} failed{}, {:.1f} MB out{}",
+               now.round, now.steps, now.loss,
+               now.accuracy >= 0 ? fmt::format(", accuracy {:.1f} %", 100 * now.accuracy) : "", peers, tally.done,
+               tally.late, tally.failed,
+               in_rounds ? fmt::format(", {:.1f} % of blocks missed", 100 * blocks.missed_part()) : "",
+               static_cast<double>(traffic.bytes_sent) / 1e6,
+               now.distance >= 0 ? fmt::format(", distance {:.2g}", now.distance) : "");
+}
+
+void Agent::say_waiting(const std::string& what) {
+  if (parts_.clock.now() < next_waiting_) return;
+  next_waiting_ = parts_.clock.now() + kWaitingEvery;
+  spdlog::warn("waiting: {}", what);
+}
+
+}  // namespace starling

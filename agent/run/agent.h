@@ -1,0 +1,122 @@
+// An agent: joins a swarm (or starts one), trains, exchanges, answers, leaves. One non-blocking tick() at a time, so
+// N of them run in one thread under the simulator. All that touches the world enters by constructor.
+//
+//   make trainer ─> contact somebody ─> [fetch the model] ─> rounds ─> leave
+//   (without settings of its own an agent contacts first: it trains only what the swarm trains)
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "agent/config/config.h"
+#include "agent/observe/metrics.h"
+#include "agent/run/deadline_watch.h"
+#include "agent/run/node.h"
+#include "agent/run/partners.h"
+#include "agent/run/rounds.h"
+#include "agent/train/trainer.h"
+#include "bootstrap/joiner.h"
+#include "gossip/exchange/exchange.h"
+#include "gossip/worker.h"
+
+namespace starling {
+
+// The agreed text: the canonical swarm settings and, last, the hash of the genesis params they produce.
+std::string agreed_settings(const SwarmConfig& swarm, const std::string& genesis_hash_hex);
+struct AgreedSettings {
+  SwarmConfig swarm;
+  std::string genesis_hash_hex;
+};
+AgreedSettings parse_agreed_settings(const std::string& text);   // foreign text: throws ConfigError
+
+struct AgentOptions {
+  Config config;
+  PeerId self;
+  uint64_t generation = 0;
+  Endpoint advertise;
+  std::string stored_settings;   // agreed text of an earlier life in the same state folder; empty: none
+  uint64_t rng_seed = 1;         // of this agent's own choices: partners, probes, back-off
+};
+
+struct AgentParts {
+  Transport& transport;
+  const Clock& clock;
+  Worker& worker;
+  MetricsFile& metrics;
+  // Worker thread. Throws std::runtime_error for a wrong start (data, device).
+  std::function<std::unique_ptr<Trainer>(const SwarmConfig&)> make_trainer;
+  // Where this agent keeps states of the swarm with this id; told the agreed text to keep beside them.
+  std::function<std::unique_ptr<StateKeeper>(uint64_t swarm_id, const std::string& settings)> make_keeper;
+};
+
+class Agent final : public Node::Handler {
+ public:
+  Agent(const AgentOptions& options, const AgentParts& parts);
+  ~Agent() override;
+
+  void tick();                       // throws std::runtime_error for a start that cannot work
+  TimePoint next_deadline() const;
+  void leave();                      // politely, from the control thread: finished() soon after
+  bool finished() const { return stage_ == Stage::kGone; }
+
+  const Rounds* rounds() const { return rounds_.get(); }   // null until training begins
+  const Exchange* exchange() const { return exchange_.get(); }   // null: trains alone, or not yet
+  const Node& node() const { return node_; }
+  Trainer* trainer() { return trainer_.get(); }
+  MemberMeta meta() const;
+
+ private:
+  enum class Stage { kMakingTrainer, kContacting, kRestoring, kFetching, kRunning, kParting, kGone };
+
+  void on_message(const FrameHeader& header, const Message& message, const SharedBytes& payload) override;
+  void on_member(const MemberEvent& event) override;
+
+  void make_trainer();
+  void trainer_made();
+  void contact_answered();
+  void enter();                      // settings, trainer and contact are there: looks for a state of its own
+  void restored(const Progress* own);   // goes on from it; null, there is none: from a donor's model or the genesis
+  void begin_fetch();
+  void keep_asking();
+  void fetched();
+  void begin_rounds(const Progress& from, const char* how);
+  void part(const char* reason);
+  void say_farewell();
+  void forget_the_dead();
+  void report_status();
+  void say_waiting(const std::string& what);
+
+  AgentOptions options_;
+  AgentParts parts_;
+  SwarmConfig swarm_;
+  std::string settings_;             // agreed text; empty: not known yet
+  std::string own_genesis_hash_, swarm_genesis_hash_;
+  Node node_;
+  Partners partners_;
+  std::unique_ptr<Contact> contact_;
+  std::unique_ptr<ModelFetch> fetch_;
+  std::unique_ptr<Trainer> trainer_;
+  std::unique_ptr<StateKeeper> keeper_;
+  std::unique_ptr<Codec> codec_, host_codec_;   // as in ExchangeParts
+  Layout layout_;
+  std::unique_ptr<Exchange> exchange_;
+  std::unique_ptr<Rounds> rounds_;
+  std::exception_ptr start_error_;
+  std::map<PeerId, TimePoint> dying_;   // dead members whose exchanges are dropped at that time
+
+  Stage stage_ = Stage::kMakingTrainer;
+  bool adopted_ = false;             // the settings are somebody else's
+  bool leaving_ = false;
+  bool reported_finish_ = false, farewell_said_ = false;
+  TimePoint born_, contact_began_, part_deadline_, leave_deadline_, next_status_, next_waiting_;
+  TimePoint next_rejoin_;
+  DeadlineWatch deadline_watch_;
+  uint64_t status_steps_ = 0;
+};
+
+}  // namespace starling

@@ -1,0 +1,42 @@
+// From the swarm's settings to the exchange that runs them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "agent/config/config.h"
+#include "agent/run/partners.h"
+#include "compression/codec.h"
+#include "compression/layout.h"
+#include "gossip/clock.h"
+#include "gossip/exchange/exchange.h"
+#include "gossip/net/outbox.h"
+#include "gossip/worker.h"
+
+namespace starling {
+
+struct ExchangeContext {
+  const SwarmConfig& swarm;
+  std::string name;              // of this agent, as topologies and groups name it
+  PeerId self;
+  uint64_t generation = 0;
+  const Layout& layout;          // outlives the exchange, as do all below
+  MemorySpace space;             // where the trainer's params are
+  Worker& worker;
+  const Clock& clock;
+  Outbox& outbox;
+  Partners& partners;            // is told the graph and the groups
+};
+
+// The exchange uses the codecs: it is the first to go.
+struct ExchangeParts {
+  std::unique_ptr<Codec> codec;
+  std::unique_ptr<Codec> host_codec;   // group: averages payloads, wherever the params are
+  std::unique_ptr<Exchange> exchange;  // null: the agent trains alone
+};
+
+// Throws std::runtime_error when the settings leave no place for this agent.
+ExchangeParts make_exchange(const ExchangeContext& context);
+
+}  // namespace starling

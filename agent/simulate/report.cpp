@@ -1,0 +1,212 @@
+#include "agent/simulate/report.h"
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <stdexcept>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "agent/observe/metrics.h"
+#include "agent/report/format.h"
+#include "agent/simulate/page.h"
+#include "gossip/net/hash.h"
+
+namespace starling {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string print_number(double value) { return std::isfinite(value) ? fmt::format("{:.9g}", value) : "nan"; }
+
+std::string print_optional(const std::optional<double>& value) { return value ? print_number(*value) : ""; }
+
+std::string print_row(const CurvePoint& point) {
+  return fmt::format("{},{},{:.6f},{},{},{},{},{},{}\n", point.series, point.agent ? std::to_string(*point.agent) : "",
+                     point.virtual_s, point.step, point.samples, point.bytes, print_number(point.score.loss),
+                     print_optional(point.score.accuracy), print_optional(point.distance));
+}
+
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+Json number(const std::optional<double>& value) { return value ? number(*value) : Json(nullptr); }
+
+struct Series {
+  std::string name;
+  std::vector<CurvePoint> points;
+  std::vector<CurvePoint> low, high;   // swarm: the best and the worst agent at each time
+};
+
+// The agents that were looked at together, as one point: their average.
+CurvePoint average(const std::vector<CurvePoint>& agents) {
+  CurvePoint all = agents[0];
+  all.agent.reset();
+  all.step = all.samples = all.bytes = 0;
+  all.score = {};
+  double loss = 0, accuracy = 0, distance = 0;
+  for (const CurvePoint& point : agents) {
+    all.step += point.step;
+    all.samples += point.samples;
+    all.bytes += point.bytes;
+    loss += point.score.loss;
+    accuracy += point.score.accuracy.value_or(0);
+    distance += point.distance.value_or(0);
+  }
+  const auto count = static_cast<double>(agents.size());
+  all.step /= agents.size();
+  all.score.loss = loss / count;
+  if (agents[0].score.accuracy) all.score.accuracy = accuracy / count;
+  if (agents[0].distance) all.distance = distance / count;
+  return all;
+}
+
+// By series, in the order of their first points; the agents of the swarm averaged, with the best and the worst.
+std::vector<Series> gather(const SimulationReport& report) {
+  std::vector<Series> all = {{"swarm", {}, {}, {}}, {"mean", {}, {}, {}}};
+  std::vector<CurvePoint> agents;
+  for (const CurvePoint& point : report.swarm.points) {
+    if (point.agent) {
+      agents.push_back(point);
+      continue;
+    }
+    const auto by_loss = [](const CurvePoint& a, const CurvePoint& b) { return a.score.loss < b.score.loss; };
+    all[0].points.push_back(average(agents));
+    all[0].points.back().samples = point.samples;   // of the swarm, for the same axes as the others
+    all[0].points.back().bytes = point.bytes;
+    all[0].low.push_back(*std::min_element(agents.begin(), agents.end(), by_loss));
+    all[0].high.push_back(*std::max_element(agents.begin(), agents.end(), by_loss));
+    all[1].points.push_back(point);
+    agents.clear();
+  }
+  for (const CurvePoint& point : report.baselines) {
+    if (all.back().name != point.series) all.push_back({point.series, {}, {}, {}});
+    all.back().points.push_back(point);
+  }
+  return all;
+}
+
+Json point_json(const CurvePoint& point) {
+  return Json::array({point.virtual_s, point.step, point.samples, point.bytes, number(point.score.loss),
+                      number(point.score.accuracy), number(point.distance)});
+}
+
+Json page_json(const SimulationReport& report) {
+  Json object = {{"title", report.title}, {"command", report.command}, {"series", Json::array()},
+                 {"events", Json::array()}, {"remarks", report.swarm.remarks}};
+  for (const Series& series : gather(report)) {
+    Json points = Json::array(), band = Json::array();
+    for (const CurvePoint& point : series.points) points.push_back(point_json(point));
+    for (size_t i = 0; i < series.low.size(); ++i) {
+      const auto accuracy = [](const CurvePoint& at) { return number(at.score.accuracy); };
+      band.push_back(Json::array({number(series.low[i].score.loss), number(series.high[i].score.loss),
+                                  accuracy(series.low[i]), accuracy(series.high[i])}));
+    }
+    object["series"].push_back({{"name", series.name}, {"points", points}, {"band", band}});
+  }
+  for (const SimEvent& event : report.swarm.events) {
+    object["events"].push_back({{"t", event.virtual_s}, {"text", event.text}});
+  }
+  return object;
+}
+
+uint64_t digest_of(const SimulationReport& report) {
+  const std::string csv = print_curve_csv(report);
+  return report.swarm.digest * 0x9e3779b97f4a7c15ull ^ xxh3_64(std::as_bytes(std::span(csv)));
+}
+
+void write_file(const std::filesystem::path& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file) {
+    throw std::runtime_error("cannot write " + path.string() + ": " + std::strerror(errno) +
+                             "; make room there, or name another folder with --out");
+  }
+}
+
+}  // namespace
+
+std::string print_curve_csv(const SimulationReport& report) {
+  std::string text = std::string(kCurveHeader) + "\n";
+  for (const CurvePoint& point : report.swarm.points) text += print_row(point);
+  for (const CurvePoint& point : report.baselines) text += print_row(point);
+  return text;
+}
+
+std::string print_simulation_json(const SimulationReport& report) {
+  Json final = Json::object();
+  for (const Series& series : gather(report)) {
+    if (series.points.empty()) continue;
+    const CurvePoint& last = series.points.back();
+    final[series.name] = {{"loss", number(last.score.loss)},       {"accuracy", number(last.score.accuracy)},
+                          {"distance", number(last.distance)},     {"virtual_s", last.virtual_s},
+                          {"steps", last.step},                    {"samples", last.samples},
+                          {"bytes", last.bytes}};
+  }
+  Json events = Json::array();
+  for (const SimEvent& event : report.swarm.events) {
+    events.push_back({{"virtual_s", event.virtual_s}, {"text", event.text}});
+  }
+  const Json object = {
+      {"digest", fmt::format("{:016x}", digest_of(report))},
+      {"virtual_s", report.swarm.virtual_s},
+      {"agents", report.agents},
+      {"finished", report.swarm.finished},
+      {"final", final},
+      {"exchanges", {{"done", report.swarm.done}, {"late", report.swarm.late}, {"failed", report.swarm.failed}}},
+      {"blocks", Json::parse(print_blocks_json(report.swarm.blocks))},
+      {"events", events},
+      {"remarks", report.swarm.remarks}};
+  return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string print_simulation_html(const SimulationReport& report) {
+  std::string data;
+  for (const char c : page_json(report).dump(-1, ' ', false, Json::error_handler_t::replace)) {
+    if (c == '<') data += "\\u003c";   // nothing in there may end the script element that carries it
+    else data += c;
+  }
+  return std::string(kSimulatePageHead) + data + std::string(kSimulatePageTail);
+}
+
+std::string print_simulation_table(const SimulationReport& report) {
+  std::string text = fmt::format("{:<18} {:>11} {:>8} {:>10} {:>10} {:>12} {:>9} {:>10}\n", "series", "virtual",
+                                 "steps", "samples", "bytes", "loss", "accuracy", "apart");
+  for (const Series& series : gather(report)) {
+    if (series.points.empty()) continue;
+    const CurvePoint& last = series.points.back();
+    text += fmt::format("{:<18} {:9.2f} s {:8} {:10} {:>10} {:>12} {:>9} {:>10}\n",
+                        series.name == "swarm" ? "swarm (average)" : series.name, last.virtual_s, last.step,
+                        last.samples, print_bytes(last.bytes),
+                        std::isfinite(last.score.loss) ? fmt::format("{:.5g}", last.score.loss) : "diverged",
+                        print_percent(last.score.accuracy),
+                        last.distance ? fmt::format("{:.3g}", *last.distance) : "-");
+  }
+  return text;
+}
+
+std::string print_blocks_line(const BlockTally& blocks) {
+  std::string due = std::to_string(blocks.due);
+  for (size_t at = due.size(); at > 3; at -= 3) due.insert(at - 3, ",");
+  std::string text = "blocks due " + due;
+  const char* before = ": ";
+  for (const auto& [fate, count] : blocks.fates()) {
+    if (count == 0) continue;
+    const double percent = 100 * static_cast<double>(count) / static_cast<double>(blocks.due);
+    text += fmt::format("{}{:.1f} % {}", before, percent, fate);
+    before = ", ";
+  }
+  return text;
+}
+
+void write_simulation(const std::string& dir, const SimulationReport& report) {
+  const std::filesystem::path place(dir);
+  write_file(place / "curve.csv", print_curve_csv(report));
+  write_file(place / "summary.json", print_simulation_json(report));
+  write_file(place / "report.html", print_simulation_html(report));
+}
+
+}  // namespace starling

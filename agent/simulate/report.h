@@ -1,0 +1,32 @@
+// What a simulation came to, in files: curve.csv, summary.json, and report.html, one file that needs nothing else.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "agent/simulate/run.h"
+
+namespace starling {
+
+struct SimulationReport {
+  std::string title;                // of the page
+  std::string command;              // agents, links and speeds, for people
+  size_t agents = 0;
+  SwarmOutcome swarm;
+  std::vector<CurvePoint> baselines;
+};
+
+inline constexpr const char* kCurveHeader = "series,agent,virtual_s,step,samples,bytes,loss,accuracy,distance";
+
+std::string print_curve_csv(const SimulationReport& report);
+std::string print_simulation_json(const SimulationReport& report);
+std::string print_simulation_html(const SimulationReport& report);
+// One line for a series, as it ended.
+std::string print_simulation_table(const SimulationReport& report);
+// "blocks due 12,000: 95.1 % counted, 3.0 % late, 1.9 % missing"
+std::string print_blocks_line(const BlockTally& blocks);
+
+// Throws std::runtime_error (a full disk).
+void write_simulation(const std::string& dir, const SimulationReport& report);
+
+}  // namespace starling

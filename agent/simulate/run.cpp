@@ -1,0 +1,258 @@
+#include "agent/simulate/run.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "agent/simulate/swarm.h"
+
+namespace starling {
+namespace {
+
+constexpr double kScoresPerRun = 20;
+constexpr size_t kSeeds = 3;          // addresses that an agent knows when it starts
+constexpr double kPatience_s = 60;    // without --seconds: so much longer than the steps need alone, times kSlack
+constexpr double kSlack = 20;
+
+struct Plan {
+  enum Kind { kKill, kJoin, kPause, kResume };
+  double at_s;
+  Kind kind;
+  size_t agent;                       // of a join: not known yet
+};
+
+std::vector<Plan> make_plans(const SimulateOptions& options) {
+  std::vector<Plan> plans;
+  for (const auto& [agent, at_s] : options.kills) plans.push_back({at_s, Plan::kKill, agent});
+  for (const double at_s : options.joins) plans.push_back({at_s, Plan::kJoin, 0});
+  for (const auto& pause : options.pauses) {
+    plans.push_back({pause.at_s, Plan::kPause, pause.agent});
+    plans.push_back({pause.at_s + pause.for_s, Plan::kResume, pause.agent});
+  }
+  std::stable_sort(plans.begin(), plans.end(), [](const Plan& a, const Plan& b) { return a.at_s < b.at_s; });
+  return plans;
+}
+
+class Run {
+ public:
+  Run(const SimulateOptions& options, const Config& config, SimTask& task,
+      const std::function<void(double)>& on_progress)
+      : options_(options), config_(config.swarm), checkpoint_every_(config.agent.checkpoint_every), task_(task),
+        on_progress_(on_progress), plans_(make_plans(options)),
+        swarm_(config_.rng_seed, config_, links(options),
+               [this](size_t agent, const SwarmConfig& swarm, const Clock& clock, std::function<void()> on_idle) {
+                 return task_.make(shards_[agent], swarm, clock, std::move(on_idle));
+               }),
+        origin_(swarm_.clock().now()) {}
+
+  SwarmOutcome run();
+
+ private:
+  static LinkOptions links(const SimulateOptions& options) {
+    LinkOptions links;
+    links.delay_min = options.latency;
+    links.delay_max = options.latency + options.jitter;
+    links.bytes_per_s = options.bytes_per_s;
+    links.loss = options.loss;
+    return links;
+  }
+  double now_s() { return seconds(swarm_.clock().now() - origin_); }
+  TimePoint at(double moment_s) const { return origin_ + from_seconds(moment_s); }
+  double limit_s() const;
+  void add_first_agents();
+  void act(const Plan& plan);
+  void join();
+  void tell(const std::string& text) { outcome_.events.push_back({now_s(), text}); }
+  void look();
+  CurvePoint look_at(size_t agent, const std::vector<double>& mean);
+  void close(bool ended);
+
+  const SimulateOptions& options_;
+  const SwarmConfig& config_;
+  const Duration checkpoint_every_;
+  SimTask& task_;
+  const std::function<void(double)>& on_progress_;
+  std::vector<Plan> plans_;
+  std::vector<size_t> shards_;        // by agent
+  size_t free_shard_ = 0;             // of the agent killed last
+  uint64_t lost_samples_ = 0;         // seen by agents that were killed
+  SwarmOutcome outcome_;
+  SimSwarm swarm_;
+  TimePoint origin_, last_look_;
+};
+
+double Run::limit_s() const {
+  if (options_.duration) return seconds(*options_.duration);
+  const double slowest = *std::max_element(options_.speeds.begin(), options_.speeds.end());
+  const double needed = static_cast<double>(config_.stop_after) * slowest * seconds(options_.compute);
+  return kSlack * needed + kPatience_s + (plans_.empty() ? 0 : plans_.back().at_s);
+}
+
+// All begin in the same instant: each asks those who ask as well, so that none finds a swarm that trains already.
+void Run::add_first_agents() {
+  for (size_t a = 0; a < options_.agents; ++a) shards_.push_back(a);
+  for (size_t a = 0; a < options_.agents; ++a) {
+    SimAgentOptions agent;
+    agent.step_time = step_time_of(options_, a);
+    agent.checkpoint_every = checkpoint_every_;
+    for (size_t other = 0; other < options_.agents && agent.bootstrap.size() < kSeeds; ++other) {
+      if (other != a) agent.bootstrap.push_back(other);
+    }
+    swarm_.add(agent);
+  }
+}
+
+SwarmOutcome Run::run() {
+  add_first_agents();
+  const double limit = limit_s();
+  const double every = seconds(options_.compute) *
+                       static_cast<double>(steps_between_scores(options_, config_.stop_after));
+  double next_look = 0;
+  auto plan = plans_.begin();
+  bool ended = false;
+  while (!ended && swarm_.clock().now() < at(limit)) {
+    for (; plan != plans_.end() && at(plan->at_s) <= swarm_.clock().now(); ++plan) act(*plan);
+    if (at(next_look) <= swarm_.clock().now()) {
+      look();
+      next_look += every;
+    }
+    double next = std::min(limit, next_look);
+    if (plan != plans_.end()) next = std::min(next, plan->at_s);
+    ended = swarm_.run_until(
+        [this] {
+          on_progress_(now_s());
+          return swarm_.ended();
+        },
+        at(next) - swarm_.clock().now());
+  }
+  for (; plan != plans_.end(); ++plan) {
+    const char* what[] = {"kill", "join", "pause", "end of the pause"};
+    outcome_.remarks.push_back(fmt::format("the {} planned for {:g} s did not happen: the swarm had ended at {:.2f} s",
+                                           what[plan->kind], plan->at_s, now_s()));
+  }
+  close(ended);
+  return std::move(outcome_);
+}
+
+void Run::act(const Plan& plan) {
+  if (plan.kind == Plan::kJoin) {
+    join();
+    return;
+  }
+  const std::string name = "agent " + std::to_string(plan.agent);
+  if (plan.agent >= swarm_.count() || !swarm_.alive(plan.agent)) {
+    outcome_.remarks.push_back(fmt::format("at {:g} s {} was not there", plan.at_s, name));
+  } else if (plan.kind == Plan::kKill) {
+    if (swarm_.training(plan.agent)) lost_samples_ += look_at(plan.agent, {}).samples;
+    swarm_.kill(plan.agent);
+    free_shard_ = shards_[plan.agent];
+    tell(name + " killed");
+  } else {
+    swarm_.pause(plan.agent, plan.kind == Plan::kPause);
+    tell(name + (plan.kind == Plan::kPause ? " paused" : " goes on"));
+  }
+}
+
+// With nothing but addresses, and the data of the agent killed last.
+void Run::join() {
+  SimAgentOptions agent;
+  agent.adopt_settings = true;
+  agent.step_time = step_time_of(options_, swarm_.count());
+  agent.checkpoint_every = checkpoint_every_;
+  for (size_t other = 0; other < swarm_.count() && agent.bootstrap.size() < kSeeds; ++other) {
+    if (swarm_.living(other)) agent.bootstrap.push_back(other);
+  }
+  shards_.push_back(free_shard_);
+  tell("agent " + std::to_string(swarm_.count()) + " joins");
+  swarm_.add(agent);
+}
+
+CurvePoint Run::look_at(size_t agent, const std::vector<double>& mean) {
+  CurvePoint point{"swarm", agent, now_s()};
+  const StepReport untaken = swarm_.trainer(agent).untaken();
+  if (swarm_.training(agent)) {
+    const Progress& progress = swarm_.agent(agent).rounds()->progress();
+    point.step = progress.steps + untaken.steps;
+    point.samples = progress.samples + untaken.samples;
+  }
+  point.bytes = swarm_.bytes_sent(agent);
+  if (!mean.empty()) point.distance = swarm_.distance_to(agent, mean);
+  return point;
+}
+
+// Every agent's own model, and their mean. Before anybody trains all hold the genesis.
+void Run::look() {
+  std::vector<size_t> agents, shards;
+  const bool at_start = swarm_.clock().now() == origin_;
+  for (size_t a = 0; a < swarm_.count(); ++a) {
+    if (!at_start && !swarm_.training(a)) continue;
+    agents.push_back(a);
+    shards.push_back(shards_[a]);
+  }
+  if (agents.empty() || last_look_ == swarm_.clock().now()) return;
+  last_look_ = swarm_.clock().now();
+  std::vector<double> mean(swarm_.params(agents[0]).count);
+  for (const size_t a : agents) {
+    const View params = swarm_.params(a);
+    for (size_t i = 0; i < params.count; ++i) mean[i] += params.data[i];
+  }
+  for (double& value : mean) value /= static_cast<double>(agents.size());
+  const std::vector<float> mean_params(mean.begin(), mean.end());
+  CurvePoint all{"mean", std::nullopt, now_s()};
+  all.samples = lost_samples_;
+  all.score = task_.score(mean_params, shards);
+  double squares = 0;
+  uint64_t steps = 0;
+  for (const size_t a : agents) {
+    CurvePoint point = look_at(a, mean);
+    const View params = swarm_.params(a);
+    point.score = at_start ? all.score : task_.score({params.data, params.count}, shards);
+    steps += point.step;
+    all.samples += point.samples;
+    squares += *point.distance * *point.distance;
+    outcome_.points.push_back(std::move(point));
+  }
+  for (size_t a = 0; a < swarm_.count(); ++a) all.bytes += swarm_.bytes_sent(a);
+  all.step = steps / agents.size();
+  all.distance = std::sqrt(squares / static_cast<double>(agents.size()));
+  outcome_.points.push_back(std::move(all));
+}
+
+void Run::close(bool ended) {
+  look();
+  outcome_.finished = ended;
+  outcome_.virtual_s = now_s();
+  outcome_.digest = swarm_.digest();
+  for (size_t a = 0; a < swarm_.count(); ++a) {
+    if (!swarm_.training(a)) continue;
+    const Rounds::Tally& tally = swarm_.agent(a).rounds()->tally();
+    outcome_.done += tally.done;
+    outcome_.late += tally.late;
+    outcome_.failed += tally.failed;
+    if (const Exchange* exchange = swarm_.agent(a).exchange()) outcome_.blocks += exchange->block_tally();
+  }
+  if (!ended && !options_.duration) {
+    outcome_.remarks.push_back(fmt::format("broken off at {:g} s: not all agents had finished by then", now_s()));
+  }
+}
+
+}  // namespace
+
+Duration step_time_of(const SimulateOptions& options, size_t agent) {
+  return from_seconds(seconds(options.compute) * options.speeds[agent % options.speeds.size()]);
+}
+
+uint64_t steps_between_scores(const SimulateOptions& options, uint64_t steps) {
+  const double step_s = std::max(seconds(options.compute), 1e-6);
+  if (options.every) return std::max<uint64_t>(1, std::llround(seconds(*options.every) / step_s));
+  if (steps > 0) return std::max<uint64_t>(1, std::llround(static_cast<double>(steps) / kScoresPerRun));
+  return std::max<uint64_t>(1, std::llround(seconds(*options.duration) / step_s / kScoresPerRun));
+}
+
+SwarmOutcome run_simulated_swarm(const SimulateOptions& options, const Config& config, SimTask& task,
+                                 const std::function<void(double virtual_s)>& on_progress) {
+  return Run(options, config, task, on_progress).run();
+}
+
+}  // namespace starling

@@ -1,0 +1,74 @@
+#include "agent/simulate/timed_trainer.h"
+
+#include "kernels/check.h"
+
+namespace starling {
+
+TimedTrainer::TimedTrainer(const Make& make, const Clock& clock, Duration step_time)
+    : clock_(clock), step_time_(step_time),
+      inner_(make([this] {
+        const std::lock_guard lock(mutex_);   // or the wake could fall between the look and the wait
+        became_idle_.notify_one();
+      })),
+      idle_at_(clock.now()) {
+  STARLING_CHECK(step_time >= Duration::zero());
+}
+
+void TimedTrainer::wait() {
+  std::unique_lock lock(mutex_);
+  while (!inner_->idle()) became_idle_.wait_for(lock, std::chrono::seconds(1));
+}
+
+View TimedTrainer::params() {
+  STARLING_CHECK(idle());
+  return inner_->params();
+}
+
+View TimedTrainer::momentum() {
+  STARLING_CHECK(idle());
+  return inner_->momentum();
+}
+
+void TimedTrainer::params_changed() {
+  STARLING_CHECK(idle());
+  inner_->params_changed();
+}
+
+void TimedTrainer::start_steps(uint32_t count, double learning_rate) {
+  STARLING_CHECK(idle());
+  inner_->start_steps(count, learning_rate);
+  wait();
+  report_ = inner_->take_steps();
+  report_.compute_time = static_cast<int64_t>(report_.steps) * step_time_;   // the real one differs from run to run
+  idle_at_ = clock_.now() + report_.compute_time;
+  taken_ = false;
+}
+
+void TimedTrainer::start_evaluation() {
+  STARLING_CHECK(idle());
+  inner_->start_evaluation();
+  wait();
+}
+
+StepReport TimedTrainer::take_steps() {
+  STARLING_CHECK(idle());
+  taken_ = true;
+  return report_;
+}
+
+std::optional<Evaluation> TimedTrainer::take_evaluation() {
+  STARLING_CHECK(idle());
+  return inner_->take_evaluation();
+}
+
+std::vector<std::byte> TimedTrainer::save_state() {
+  STARLING_CHECK(idle());
+  return inner_->save_state();
+}
+
+bool TimedTrainer::load_state(std::span<const std::byte> state) {
+  STARLING_CHECK(idle());
+  return inner_->load_state(state);
+}
+
+}  // namespace starling

@@ -1,0 +1,54 @@
+// Any trainer on virtual time: its steps are computed at once, whatever they cost, and it is busy until count *
+// step_time has passed on the clock. Evaluation takes no virtual time. So a swarm of real models replays to the byte.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+
+#include "agent/train/trainer.h"
+
+namespace starling {
+
+class TimedTrainer final : public Trainer {
+ public:
+  // Makes the trainer that does the work; it calls what it is given, from any thread, each time it becomes idle. One
+  // that works on the caller's thread need not.
+  using Make = std::function<std::unique_ptr<Trainer>(std::function<void()> on_idle)>;
+
+  // `clock` must outlive the trainer.
+  TimedTrainer(const Make& make, const Clock& clock, Duration step_time);
+
+  View params() override;
+  View momentum() override;
+  void params_changed() override;
+  void start_steps(uint32_t count, double learning_rate) override;
+  void start_evaluation() override;
+  bool idle() const override { return clock_.now() >= idle_at_; }
+  TimePoint idle_at() const override { return idle_at_; }
+  StepReport take_steps() override;
+  std::optional<Evaluation> take_evaluation() override;
+  std::vector<std::byte> save_state() override;
+  bool load_state(std::span<const std::byte> state) override;
+  uint64_t data_size() const override { return inner_->data_size(); }
+  std::string data_summary() const override { return inner_->data_summary(); }
+
+  Trainer& inner() { return *inner_; }
+  // Steps whose effect is in the params already and that nobody has taken yet: for observers.
+  StepReport untaken() const { return taken_ ? StepReport{} : report_; }
+
+ private:
+  void wait();
+
+  const Clock& clock_;
+  const Duration step_time_;
+  std::mutex mutex_;
+  std::condition_variable became_idle_;
+  std::unique_ptr<Trainer> inner_;   // after what its thread signals
+  StepReport report_;
+  bool taken_ = true;
+  TimePoint idle_at_;
+};
+
+}  // namespace starling

@@ -1,0 +1,203 @@
+#include "agent/state/checkpoint.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "agent/report/format.h"
+#include "agent/state/checkpoint_format.h"
+#include "agent/state/private_file.h"
+#include "gossip/net/hash.h"
+#include "kernels/check.h"
+
+namespace starling {
+namespace {
+
+using namespace checkpoint_format;
+namespace fs = std::filesystem;
+
+constexpr const char* kPrefix = "checkpoint-";
+constexpr const char* kSuffix = ".ckpt";
+constexpr const char* kUnfinished = ".tmp";
+
+struct Entry {
+  uint64_t number;
+  std::string path;
+};
+
+// checkpoint-00000042-step-1200.ckpt -> 42; 0 for any other name.
+uint64_t number_of(const std::string& name, const std::string& suffix) {
+  if (!name.starts_with(kPrefix) || !name.ends_with(suffix)) return 0;
+  uint64_t number = 0;
+  return std::sscanf(name.c_str() + std::strlen(kPrefix), "%18" SCNu64, &number) == 1 ? number : 0;
+}
+
+// Newest first.
+std::vector<Entry> list(const std::string& folder, const std::string& suffix) {
+  std::vector<Entry> entries;
+  std::error_code error;
+  for (auto it = fs::directory_iterator(folder, error); !error && it != fs::directory_iterator();
+       it.increment(error)) {
+    const uint64_t number = number_of(it->path().filename().string(), suffix);
+    if (number != 0) entries.push_back({number, it->path().string()});
+  }
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry& a, const Entry& b) { return a.number > b.number; });
+  return entries;
+}
+
+uint64_t file_bytes(const CheckpointContent& content) {
+  return kHeaderBytes + content.params.size_bytes() + content.momentum.size_bytes() +
+         content.trainer_state.size() + content.codec_states.size() +
+         block_count(content.params.size()) * kHashBytes + sizeof(Footer);
+}
+
+// Writes and digests in one go, in pieces that stay in the cache for both. After the first error it does
+// nothing.
+class Writer {
+ public:
+  Writer(FileOps& files, int fd) : files_(files), fd_(fd) {}
+
+  void put(std::span<const std::byte> bytes) {
+    for (size_t at = 0; at < bytes.size() && status_ >= 0; at += kTransferBlockBytes) {
+      const auto piece = bytes.subspan(at, std::min(kTransferBlockBytes, bytes.size() - at));
+      digest_.update(piece);
+      write_raw(piece);
+    }
+  }
+
+  void write_raw(std::span<const std::byte> bytes) {
+    while (!bytes.empty() && status_ >= 0) {
+      const int64_t written = files_.write(fd_, bytes.data(), bytes.size());
+      if (written <= 0) {
+        status_ = written < 0 ? static_cast<int>(written) : -EIO;
+        return;
+      }
+      bytes = bytes.subspan(static_cast<size_t>(written));
+    }
+  }
+
+  std::array<uint8_t, 32> finish_digest() { return digest_.finish(); }
+  int status() const { return status_; }  // 0 or a negative errno
+
+ private:
+  FileOps& files_;
+  int fd_;
+  int status_ = 0;
+  Blake2b256 digest_;
+};
+
+Header make_header(const CheckpointContent& content) {
+  const CheckpointMeta& meta = content.meta;
+  return {kMagic, kVersion, kHeaderBytes,
+          meta.swarm_id, meta.round, meta.steps, meta.samples, meta.generation,
+          content.params.size(), content.momentum.size(),
+          content.trainer_state.size(), content.codec_states.size(),
+          block_count(content.params.size())};
+}
+
+void write_content(Writer& writer, const CheckpointContent& content, uint64_t total_bytes) {
+  std::array<std::byte, kHeaderBytes> page{};
+  const Header header = make_header(content);
+  std::memcpy(page.data(), &header, sizeof header);
+  writer.put(page);
+  std::vector<std::array<uint8_t, kHashBytes>> hashes;
+  const std::span<const std::byte> params = std::as_bytes(content.params);
+  for (size_t at = 0; at < params.size(); at += kTransferBlockBytes) {
+    const auto block = params.subspan(at, std::min(kTransferBlockBytes, params.size() - at));
+    hashes.push_back(xxh3_128(block));
+    writer.put(block);
+  }
+  writer.put(std::as_bytes(content.momentum));
+  writer.put(content.trainer_state);
+  writer.put(content.codec_states);
+  writer.put(std::as_bytes(std::span(hashes)));
+  Footer footer{total_bytes, {}, kEndMagic};
+  writer.put(std::as_bytes(std::span(&footer.file_bytes, 1)));
+  footer.digest = writer.finish_digest();
+  writer.write_raw(std::as_bytes(std::span(&footer, 1)).subspan(offsetof(Footer, digest)));
+}
+
+std::string failed(const char* what, const std::string& path, int status) {
+  const bool is_full = status == -ENOSPC || status == -EDQUOT || status == -EFBIG;
+  return std::string(what) + " " + path + ": " + std::strerror(-status) +
+         (is_full ? "; make room, or set agent.state to a folder on another disk"
+                  : "; check the disk of agent.state");
+}
+
+}  // namespace
+
+CheckpointStore::CheckpointStore(const std::string& folder, uint32_t keep, std::unique_ptr<FileOps> files)
+    : folder_(folder), keep_(keep), files_(std::move(files)) {
+  STARLING_CHECK(keep >= 1);
+  std::error_code error;
+  fs::create_directories(folder_, error);
+  if (error || !fs::is_directory(folder_)) {
+    throw std::runtime_error("checkpoint folder " + folder_ +
+                             " cannot be used: " + (error ? error.message() : "not a folder") +
+                             "; name another one with agent.state");
+  }
+  for (const Entry& entry : list(folder_, kUnfinished)) {
+    files_->remove(entry.path);
+    next_number_ = std::max(next_number_, entry.number + 1);
+  }
+  for (const Entry& entry : list(folder_, kSuffix)) next_number_ = std::max(next_number_, entry.number + 1);
+}
+
+SaveResult CheckpointStore::save(const CheckpointContent& content) {
+  const uint64_t total_bytes = file_bytes(content);
+  const int64_t free_bytes = files_->free_bytes(folder_);
+  if (free_bytes >= 0 && static_cast<uint64_t>(free_bytes) < 2 * total_bytes) {
+    return {"", "not saved to " + folder_ + ": " + print_bytes(static_cast<uint64_t>(free_bytes)) +
+                    " free on that disk, a checkpoint of " + print_bytes(total_bytes) +
+                    " wants twice its size" + "; make room, or set agent.state to a folder on another disk"};
+  }
+  const std::string name = fmt::format("{}{:08}-step-{}", kPrefix, next_number_, content.meta.steps);
+  ++next_number_;
+  const std::string path = (fs::path(folder_) / name).string() + kSuffix;
+  std::string error = write_file(path, content, total_bytes);
+  if (error.empty()) remove_old();
+  return {error.empty() ? path : "", std::move(error)};
+}
+
+// Empty, or what failed.
+std::string CheckpointStore::write_file(const std::string& path, const CheckpointContent& content,
+                                        uint64_t total_bytes) {
+  const auto failure = replace_file(*files_, path, path + kUnfinished, [&](int fd) {
+    Writer writer(*files_, fd);
+    write_content(writer, content, total_bytes);
+    return writer.status();
+  });
+  return failure ? failed(failure->doing, failure->path, failure->status) : "";
+}
+
+void CheckpointStore::remove_old() {
+  const std::vector<Entry> entries = list(folder_, kSuffix);
+  for (size_t i = keep_; i < entries.size(); ++i) files_->remove(entries[i].path);
+}
+
+std::optional<LoadedCheckpoint> CheckpointStore::load_newest(std::optional<uint64_t> swarm_id,
+                                                             const Report& report) const {
+  for (const Entry& entry : list(folder_, kSuffix)) {
+    std::string problem;
+    std::optional<LoadedCheckpoint> loaded = read_checkpoint(entry.path, Verify::kDigest, &problem);
+    if (loaded && swarm_id && loaded->content.meta.swarm_id != *swarm_id) {
+      problem = fmt::format("of another swarm (id {:016x}, this one is {:016x})", loaded->content.meta.swarm_id,
+                            *swarm_id);
+      loaded.reset();
+    }
+    if (loaded) return loaded;
+    if (report) report(entry.path + ": " + problem);
+  }
+  return std::nullopt;
+}
+
+}  // namespace starling

@@ -1,0 +1,62 @@
+#include "agent/state/checkpoint_lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <stdexcept>
+
+#include <spdlog/spdlog.h>
+
+#include "agent/state/private_file.h"
+
+namespace starling {
+namespace {
+
+[[noreturn]] void fail(const std::string& folder, const std::string& what) {
+  throw std::runtime_error("state folder " + folder + ": " + what);
+}
+
+// Who wrote its pid into the lock file; empty if that cannot be read.
+std::string read_holder(int fd) {
+  char text[32] = {};
+  const ssize_t size = ::pread(fd, text, sizeof text - 1, 0);
+  std::string holder;
+  for (ssize_t i = 0; i < size && text[i] >= '0' && text[i] <= '9'; ++i) holder += text[i];
+  return holder;
+}
+
+}  // namespace
+
+DirectoryLock::DirectoryLock(const std::string& folder) {
+  const std::string remark = make_private_folder(folder);
+  if (!remark.empty()) spdlog::warn("{}", remark);
+  const std::string path = (std::filesystem::path(folder) / "lock").string();
+  fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd_ < 0) {
+    fail(folder, std::string("cannot write the file `lock` in it: ") + std::strerror(errno) +
+                     "; check its permissions or name another one with agent.state");
+  }
+  if (::flock(fd_, LOCK_EX | LOCK_NB) != 0) {
+    const int reason = errno;
+    const std::string holder = read_holder(fd_);
+    ::close(fd_);
+    if (reason != EWOULDBLOCK) {
+      fail(folder, std::string("cannot be locked: ") + std::strerror(reason) + "; name one on a local disk");
+    }
+    fail(folder, "another agent is using it" + (holder.empty() ? "" : " (process " + holder + ")") +
+                     "; stop that one, or give this agent a folder of its own with agent.state");
+  }
+  const std::string pid = std::to_string(::getpid()) + "\n";
+  // The pid is for people only; the lock holds without it.
+  if (::ftruncate(fd_, 0) != 0 || ::pwrite(fd_, pid.data(), pid.size(), 0) < 0) return;
+}
+
+// The file stays: removing it would let two agents lock two files of the same name.
+DirectoryLock::~DirectoryLock() { ::close(fd_); }
+
+}  // namespace starling

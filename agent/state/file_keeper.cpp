@@ -1,0 +1,72 @@
+#include "agent/state/file_keeper.h"
+
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include <spdlog/spdlog.h>
+
+#include "kernels/transfer.h"
+
+namespace starling {
+namespace {
+
+// The floats themselves where they lie in host memory, else a copy in `staging`.
+std::span<const float> on_host(ConstView view, std::vector<float>& staging) {
+  if (view.space == MemorySpace::kHost) return {view.data, view.count};
+  staging.resize(view.count);
+  copy_to_host(view, staging.data());
+  return staging;
+}
+
+void report_skipped(const std::string& skipped) {
+  spdlog::warn("checkpoint passed over, trying the one before it: {}", skipped);
+}
+
+}  // namespace
+
+FileKeeper::FileKeeper(const std::string& folder, uint64_t swarm_id, uint64_t generation, uint32_t keep)
+    : swarm_id_(swarm_id), generation_(generation), store_(folder + "/checkpoints", keep) {}
+
+std::string FileKeeper::save(const Progress& progress, Trainer& trainer, const std::vector<BlockState>& blocks) {
+  std::vector<float> params, momentum;
+  const std::vector<std::byte> state = trainer.save_state();
+  CheckpointContent content;
+  content.meta = {swarm_id_, progress.round, progress.steps, progress.samples, generation_};
+  content.params = on_host(trainer.params(), params);
+  content.momentum = on_host(trainer.momentum(), momentum);
+  content.trainer_state = state;
+  content.codec_states = std::as_bytes(std::span(blocks));
+  const SaveResult result = store_.save(content);
+  if (!result.ok()) return result.error;
+  std::string problem;
+  const auto saved = read_checkpoint(result.path, Verify::kStructure, &problem);
+  if (!saved) return "the checkpoint just written cannot be read back: " + problem;
+  model_ = make_model_file(*saved);
+  return "";
+}
+
+bool FileKeeper::restore(Progress* progress, Trainer& trainer, std::vector<BlockState>* blocks) {
+  const auto loaded = store_.load_newest(swarm_id_, report_skipped);
+  if (!loaded) return false;
+  const CheckpointContent& content = loaded->content;
+  if (content.params.size() != trainer.params().count || content.momentum.size() != trainer.momentum().count) {
+    spdlog::warn("{} holds {} params, this model has {}; starting without it", loaded->path, content.params.size(),
+                 trainer.params().count);
+    return false;
+  }
+  if (!trainer.load_state(content.trainer_state)) {
+    spdlog::warn("{} was written with another optimizer or data order; starting without it", loaded->path);
+    return false;
+  }
+  copy_from_host(content.params.data(), trainer.params());
+  copy_from_host(content.momentum.data(), trainer.momentum());
+  trainer.params_changed();
+  blocks->resize(content.codec_states.size() / sizeof(BlockState));
+  std::memcpy(blocks->data(), content.codec_states.data(), blocks->size() * sizeof(BlockState));
+  *progress = {content.meta.round, content.meta.steps, content.meta.samples};
+  model_ = make_model_file(*loaded);
+  return true;
+}
+
+}  // namespace starling

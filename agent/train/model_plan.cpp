@@ -1,0 +1,94 @@
+#include "agent/train/model_plan.h"
+
+#include <cmath>
+#include <stdexcept>
+
+#include "gossip/rng.h"
+
+namespace starling {
+namespace {
+
+constexpr uint64_t kGenesisStream = 0x47454e45534953ull;  // "GENESIS"
+constexpr int64_t kSizeMax = 1 << 20;                     // of any one side: products stay far from overflow
+constexpr int64_t kParamsMax = int64_t{1} << 36;
+
+class Planner {
+ public:
+  // A weight and its bias, both drawn as wide as the number of inputs to one output asks for.
+  void add_layer(const std::string& name, std::vector<int64_t> weight_shape) {
+    int64_t inputs = 1;
+    for (size_t i = 1; i < weight_shape.size(); ++i) inputs *= weight_shape[i];
+    const double bound = 1 / std::sqrt(static_cast<double>(inputs));
+    const int64_t outputs = weight_shape[0];
+    add(name + ".weight", std::move(weight_shape), bound);
+    add(name + ".bias", {outputs}, bound);
+  }
+
+  ModelPlan take() { return std::move(plan_); }
+
+ private:
+  void add(std::string name, std::vector<int64_t> shape, double bound) {
+    size_t count = 1;
+    for (const int64_t size : shape) {
+      if (__builtin_mul_overflow(count, static_cast<size_t>(size), &count) || count > size_t{kParamsMax}) {
+        throw std::runtime_error("swarm.model: " + name +
+                                 " would have more than 2^36 elements; use smaller sizes");
+      }
+    }
+    plan_.slots.push_back({std::move(name), std::move(shape), plan_.param_count, count, bound});
+    plan_.param_count += (count + kTensorAlignElements - 1) / kTensorAlignElements * kTensorAlignElements;
+  }
+
+  ModelPlan plan_;
+};
+
+void check_size(int64_t value, int64_t least, const std::string& key) {
+  if (value >= least && value <= kSizeMax) return;
+  throw std::runtime_error("swarm.model." + key + " is " + std::to_string(value) + "; it can be " +
+                           std::to_string(least) + " to " + std::to_string(kSizeMax));
+}
+
+}  // namespace
+
+ModelPlan plan_model(const ModelConfig& model) {
+  if (model.input.size() != 3) {
+    throw std::runtime_error("swarm.model.input has " + std::to_string(model.input.size()) +
+                             " numbers; it takes three: [channels, height, width]");
+  }
+  for (const int64_t size : model.input) check_size(size, 1, "input");
+  check_size(model.classes, 2, "classes");
+  Planner planner;
+  if (model.kind == "cnn") {
+    check_size(model.channels, 1, "channels");
+    for (size_t side : {1, 2}) check_size(model.input[side], 14, "input (height and width, for a cnn)");
+    const auto left = [](int64_t side) { return ((side - 4) / 2 - 4) / 2; };  // after both layers
+    planner.add_layer("conv1", {model.channels, model.input[0], 5, 5});
+    planner.add_layer("conv2", {2 * model.channels, model.channels, 5, 5});
+    planner.add_layer("fc",
+                      {model.classes, 2 * model.channels * left(model.input[1]) * left(model.input[2])});
+  } else if (model.kind == "mlp") {
+    int64_t width = model.input[0] * model.input[1] * model.input[2];
+    for (size_t i = 0; i < model.hidden.size(); ++i) {
+      check_size(model.hidden[i], 1, "hidden");
+      planner.add_layer("fc" + std::to_string(i + 1), {model.hidden[i], width});
+      width = model.hidden[i];
+    }
+    planner.add_layer("fc" + std::to_string(model.hidden.size() + 1), {model.classes, width});
+  } else {
+    throw std::runtime_error("swarm.model.kind is `" + model.kind + "`; a network is cnn or mlp");
+  }
+  return planner.take();
+}
+
+std::vector<float> draw_genesis(const ModelPlan& plan, uint64_t swarm_rng_seed) {
+  std::vector<float> params(plan.param_count, 0.0f);
+  Rng rng(swarm_rng_seed ^ kGenesisStream);
+  for (const ParamSlot& slot : plan.slots) {
+    for (size_t i = 0; i < slot.count; ++i) {
+      params[slot.offset + i] = static_cast<float>((2 * rng.uniform() - 1) * slot.init_bound);
+    }
+  }
+  return params;
+}
+
+}  // namespace starling

@@ -1,0 +1,186 @@
+#include "agent/train/quadratic_trainer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+#include <utility>
+
+#include "gossip/rng.h"
+#include "kernels/check.h"
+
+namespace starling {
+namespace {
+
+constexpr uint64_t kGenesisStream = 0x47454e45534953ull;  // "GENESIS"
+constexpr uint64_t kTargetStream = 0x544152474554ull;     // "TARGET"
+constexpr uint64_t kNoiseStream = 0x4e4f495345ull;        // "NOISE"
+constexpr uint64_t kStateMagic = 0x3144415551524c53ull;   // "SLRQUAD1"
+
+struct State {
+  uint64_t magic;
+  uint64_t dimension;
+  uint64_t steps;
+  double last_loss;
+};
+
+float draw_value(Rng& rng, bool integer_grid) {
+  if (integer_grid) return static_cast<float>(static_cast<int>(rng.below(17)) - 8);
+  return static_cast<float>(4 * rng.uniform() - 2);
+}
+
+// A sum of four uniforms: near enough to a normal, and without a transcendental function, so equal
+// everywhere.
+double draw_noise(Rng& rng) {
+  const double sum = rng.uniform() + rng.uniform() + rng.uniform() + rng.uniform();
+  return (sum - 2) * 1.7320508075688772;  // variance 4/12 -> 1
+}
+
+}  // namespace
+
+std::vector<float> quadratic_genesis(const QuadraticOptions& options, uint64_t swarm_rng_seed) {
+  std::vector<float> params(options.dimension, 0.0f);
+  Rng rng(swarm_rng_seed ^ kGenesisStream);
+  if (!options.zero_genesis) {
+    for (float& x : params) x = draw_value(rng, options.integer_grid);
+  }
+  return params;
+}
+
+QuadraticTrainer::QuadraticTrainer(const QuadraticOptions& options, uint64_t swarm_rng_seed,
+                                   uint64_t agent_rng_seed, const Clock& clock)
+    : options_(options),
+      agent_rng_seed_(agent_rng_seed),
+      clock_(clock),
+      params_(quadratic_genesis(options, swarm_rng_seed)),
+      idle_at_(clock.now()) {
+  STARLING_CHECK(options_.dimension > 0);
+  if (options_.momentum > 0) momentum_.assign(options_.dimension, 0.0f);
+  Rng rng(agent_rng_seed_ ^ kTargetStream);
+  target_.reserve(options_.dimension);
+  for (uint64_t i = 0; i < options_.dimension; ++i) target_.push_back(draw_value(rng, options_.integer_grid));
+}
+
+View QuadraticTrainer::params() {
+  STARLING_CHECK(idle());
+  return {params_.data(), params_.size(), MemorySpace::kHost};
+}
+
+View QuadraticTrainer::momentum() {
+  STARLING_CHECK(idle());
+  return {momentum_.data(), momentum_.size(), MemorySpace::kHost};
+}
+
+bool QuadraticTrainer::idle() const { return clock_.now() >= idle_at_; }
+
+double QuadraticTrainer::loss() const {
+  double sum = 0;
+  for (size_t i = 0; i < params_.size(); ++i) {
+    const double difference = static_cast<double>(params_[i]) - target_[i];
+    sum += difference * difference;
+  }
+  return 0.5 * sum / static_cast<double>(params_.size());
+}
+
+void QuadraticTrainer::step(double learning_rate) {
+  Rng rng(Rng(agent_rng_seed_ ^ kNoiseStream).next_u64() ^
+          steps_);  // by step: a resumed run draws the same noise
+  const float rate = static_cast<float>(learning_rate), keep = static_cast<float>(options_.momentum);
+  for (size_t i = 0; i < params_.size(); ++i) {
+    float direction = params_[i] - target_[i];
+    if (options_.gradient_noise > 0)
+      direction += static_cast<float>(options_.gradient_noise * draw_noise(rng));
+    if (!momentum_.empty()) direction = momentum_[i] = keep * momentum_[i] + direction;
+    params_[i] -= rate * direction;
+  }
+  ++steps_;
+}
+
+void QuadraticTrainer::start_steps(uint32_t count, double learning_rate) {
+  STARLING_CHECK(idle());
+  const TimePoint start = clock_.now();
+  report_ = StepReport{};
+  double loss_sum = 0;
+  for (uint32_t i = 0; i < count && report_.finite; ++i) {
+    if (learning_rate != 0) {
+      const double loss_here = loss();
+      report_.finite = std::isfinite(loss_here);
+      if (!report_.finite) break;
+      last_loss_ = loss_here;
+      step(learning_rate);
+    } else {
+      ++steps_;
+    }
+    loss_sum += last_loss_;
+    ++report_.steps;
+  }
+  report_.samples = report_.steps * options_.batch;
+  report_.mean_loss = report_.steps > 0 ? loss_sum / static_cast<double>(report_.steps) : 0;
+  idle_at_ = start + static_cast<int64_t>(report_.steps) * options_.step_time;
+  report_.compute_time = std::max(idle_at_, clock_.now()) - start;
+}
+
+void QuadraticTrainer::start_evaluation() {
+  STARLING_CHECK(idle());
+  evaluation_ = Evaluation{.accuracy = 0, .loss = loss(), .samples = 0};
+}
+
+StepReport QuadraticTrainer::take_steps() {
+  STARLING_CHECK(idle());
+  return report_;
+}
+
+std::optional<Evaluation> QuadraticTrainer::take_evaluation() {
+  STARLING_CHECK(idle());
+  return std::exchange(evaluation_, std::nullopt);
+}
+
+std::vector<std::byte> QuadraticTrainer::save_state() {
+  STARLING_CHECK(idle());
+  const State state{kStateMagic, options_.dimension, steps_, last_loss_};
+  std::vector<std::byte> bytes(sizeof state);
+  std::memcpy(bytes.data(), &state, sizeof state);
+  return bytes;
+}
+
+bool QuadraticTrainer::load_state(std::span<const std::byte> bytes) {
+  STARLING_CHECK(idle());
+  State state;
+  if (bytes.size() != sizeof state) return false;
+  std::memcpy(&state, bytes.data(), sizeof state);
+  if (state.magic != kStateMagic || state.dimension != options_.dimension ||
+      !std::isfinite(state.last_loss)) {
+    return false;
+  }
+  steps_ = state.steps;
+  last_loss_ = state.last_loss;
+  return true;
+}
+
+std::string QuadraticTrainer::data_summary() const {
+  return "a quadratic of " + std::to_string(options_.dimension) + " params";
+}
+
+std::unique_ptr<QuadraticTrainer> make_quadratic_trainer(const TrainerOptions& trainer, uint64_t agent_rng_seed,
+                                                         const Clock& clock) {
+  if (trainer.optimizer.kind != "sgd") {
+    throw std::runtime_error("the quadratic model is trained with sgd, not " + trainer.optimizer.kind +
+                             "; set swarm.optimizer.kind: sgd");
+  }
+  if (trainer.optimizer.nesterov || trainer.optimizer.weight_decay != 0) {
+    throw std::runtime_error("the quadratic model knows neither nesterov nor weight_decay; "
+                             "leave them out of swarm.optimizer");
+  }
+  if (trainer.model.dimension == 0) {
+    throw std::runtime_error("a quadratic without params; set swarm.model.dimension to at least 1");
+  }
+  QuadraticOptions options;
+  options.dimension = trainer.model.dimension;
+  options.momentum = trainer.optimizer.momentum;
+  options.gradient_noise = trainer.model.noise;
+  options.batch = trainer.batch;
+  options.step_time = from_seconds(trainer.compute_ms * 1e-3);
+  return std::make_unique<QuadraticTrainer>(options, trainer.swarm_rng_seed, agent_rng_seed, clock);
+}
+
+}  // namespace starling

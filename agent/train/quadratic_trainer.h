@@ -1,0 +1,70 @@
+// A trainer whose answer is known: each agent pulls towards a target of its own, so the swarm's optimum is
+// the mean of the targets. Computes on the caller's thread at once; a pretended step time makes it busy until
+// that has passed on the given clock, virtual or real.
+#pragma once
+
+#include <memory>
+
+#include "agent/train/options.h"
+#include "agent/train/trainer.h"
+
+namespace starling {
+
+struct QuadraticOptions {
+  uint64_t dimension = 1000;     // params; > 0
+  double momentum = 0;           // heavy ball: v = momentum * v + gradient, x -= learning_rate * v
+  double gradient_noise = 0;     // standard deviation, per element and step
+  bool integer_grid = false;     // targets and genesis are integers in [-8, 8]: sums of few of them are exact
+  bool zero_genesis = false;     // start from zeros, not from the swarm's rng seed
+  uint32_t batch = 1;            // samples counted per step
+  Duration step_time{};
+};
+
+// The swarm's first params: the same for every agent of the rng seed.
+std::vector<float> quadratic_genesis(const QuadraticOptions& options, uint64_t swarm_rng_seed);
+
+class QuadraticTrainer final : public Trainer {
+ public:
+  // The target follows from agent_rng_seed alone. `clock` must outlive the trainer.
+  QuadraticTrainer(const QuadraticOptions& options, uint64_t swarm_rng_seed, uint64_t agent_rng_seed,
+                   const Clock& clock);
+
+  View params() override;
+  View momentum() override;
+  void params_changed() override {}
+  // A learning rate of 0 leaves params and momentum alone and costs nothing; the loss reported is the last
+  // known one.
+  void start_steps(uint32_t count, double learning_rate) override;
+  void start_evaluation() override;      // of the loss: there are no samples, so Evaluation::samples is 0
+  bool idle() const override;
+  StepReport take_steps() override;
+  std::optional<Evaluation> take_evaluation() override;
+  std::vector<std::byte> save_state() override;
+  bool load_state(std::span<const std::byte> state) override;
+  uint64_t data_size() const override { return 1; }
+  std::string data_summary() const override;
+
+  TimePoint idle_at() const override { return idle_at_; }
+  std::span<const float> target() const { return target_; }
+  double loss() const;                   // 0.5 * ||params - target||^2 / dimension
+
+ private:
+  void step(double learning_rate);
+
+  const QuadraticOptions options_;
+  const uint64_t agent_rng_seed_;
+  const Clock& clock_;
+  std::vector<float> params_, momentum_, target_;
+  uint64_t steps_ = 0;                   // since the beginning: place in the noise
+  double last_loss_ = 0;
+  StepReport report_;
+  std::optional<Evaluation> evaluation_;
+  TimePoint idle_at_{};
+};
+
+// As `trainer` says: dimension, momentum, batch and compute_ms. Throws std::runtime_error on what a
+// quadratic cannot do (adamw, no params).
+std::unique_ptr<QuadraticTrainer> make_quadratic_trainer(const TrainerOptions& trainer, uint64_t agent_rng_seed,
+                                                         const Clock& clock);
+
+}  // namespace starling

@@ -1,0 +1,121 @@
+#include "agent/train/torch_optimizer.h"
+
+#include <ATen/ATen.h>
+#include <ATen/ops/_fused_adamw.h>
+#include <ATen/ops/_fused_sgd.h>
+
+#include <cmath>
+#include <cstring>
+#include <optional>
+#include <stdexcept>
+
+namespace starling {
+namespace {
+
+std::optional<at::Tensor> optional_tensor(const at::Tensor* tensor) {
+  return tensor == nullptr ? std::nullopt : std::make_optional(*tensor);
+}
+
+// v = momentum * v + (gradient + weight_decay * x);  x -= learning_rate * v   (nesterov: gradient + momentum
+// * v)
+class FlatSgd final : public TorchOptimizer {
+ public:
+  FlatSgd(const OptimizerConfig& config, const at::Tensor& params, const at::Tensor& grads)
+      : config_(config), params_{params}, grads_{grads} {
+    if (config.momentum > 0) momentum_.push_back(at::zeros_like(params));
+  }
+
+  void step(double learning_rate, const at::Tensor* skip) override {
+    at::_fused_sgd_(params_, grads_, momentum_, config_.weight_decay, config_.momentum, learning_rate,
+                    /*dampening=*/0, config_.nesterov, /*maximize=*/false, /*is_first_step=*/false,
+                    /*grad_scale=*/{}, optional_tensor(skip));
+  }
+
+  const at::Tensor* momentum() const override { return momentum_.empty() ? nullptr : momentum_.data(); }
+  std::vector<std::byte> save_state() const override { return {}; }
+  bool load_state(std::span<const std::byte> state) override { return state.empty(); }
+
+ private:
+  const OptimizerConfig config_;
+  std::vector<at::Tensor> params_, grads_, momentum_;  // one flat tensor each, or none
+};
+
+// Adam with decoupled weight decay.
+class FlatAdamW final : public TorchOptimizer {
+ public:
+  FlatAdamW(const OptimizerConfig& config, const at::Tensor& params, const at::Tensor& grads)
+      : config_(config), params_{params}, grads_{grads}, mean_{at::zeros_like(params)},
+        square_{at::zeros_like(params)}, step_{at::zeros({}, params.options())} {}
+
+  void step(double learning_rate, const at::Tensor* skip) override {
+    if (skip == nullptr) {
+      step_[0].add_(1);
+    } else {
+      step_[0].add_(1).sub_(skip->squeeze());
+    }
+    at::_fused_adamw_(params_, grads_, mean_, square_, {}, step_, learning_rate, config_.beta1, config_.beta2,
+                      config_.weight_decay, config_.epsilon, /*amsgrad=*/false, /*maximize=*/false,
+                      /*grad_scale=*/{}, optional_tensor(skip));
+  }
+
+  const at::Tensor* momentum() const override { return nullptr; }
+
+  // {step, means, squares}, all float
+  std::vector<std::byte> save_state() const override {
+    const at::Tensor all = at::cat({step_[0].view(1), mean_[0], square_[0]}).cpu();
+    std::vector<std::byte> bytes(all.nbytes());
+    std::memcpy(bytes.data(), all.const_data_ptr(), bytes.size());
+    return bytes;
+  }
+
+  bool load_state(std::span<const std::byte> state) override {
+    const int64_t n = params_[0].numel();
+    if (state.size() != static_cast<size_t>(1 + 2 * n) * sizeof(float)) return false;
+    std::vector<float> values(static_cast<size_t>(1 + 2 * n));
+    std::memcpy(values.data(), state.data(), state.size());
+    for (size_t i = 0; i < values.size(); ++i) {
+      const bool is_mean = i >= 1 && i <= static_cast<size_t>(n);
+      if (!std::isfinite(values[i]) || (!is_mean && values[i] < 0)) return false;
+    }
+    const at::Tensor all = at::from_blob(values.data(), {1 + 2 * n}, at::kFloat);
+    step_[0].copy_(all[0]);
+    mean_[0].copy_(all.narrow(0, 1, n));
+    square_[0].copy_(all.narrow(0, 1 + n, n));
+    return true;
+  }
+
+ private:
+  const OptimizerConfig config_;
+  std::vector<at::Tensor> params_, grads_, mean_, square_, step_;  // one flat tensor each; step_ is a scalar
+};
+
+void check_range(double value, double least, double below, const std::string& key) {
+  if (value >= least && value < below) return;
+  throw std::runtime_error("swarm.optimizer." + key + " is " + std::to_string(value) +
+                           "; it must be at least " + std::to_string(least) + " and below " +
+                           std::to_string(below));
+}
+
+}  // namespace
+
+std::unique_ptr<TorchOptimizer> make_torch_optimizer(const OptimizerConfig& config, const at::Tensor& params,
+                                                     const at::Tensor& grads) {
+  check_range(config.weight_decay, 0, 1e6, "weight_decay");
+  if (config.kind == "sgd") {
+    check_range(config.momentum, 0, 1, "momentum");
+    if (config.nesterov && config.momentum == 0) {
+      throw std::runtime_error(
+          "swarm.optimizer.nesterov needs a momentum; set swarm.optimizer.momentum, say to 0.9");
+    }
+    return std::make_unique<FlatSgd>(config, params, grads);
+  }
+  if (config.kind == "adamw") {
+    check_range(config.beta1, 0, 1, "beta1");
+    check_range(config.beta2, 0, 1, "beta2");
+    check_range(config.epsilon, 1e-30, 1, "epsilon");
+    return std::make_unique<FlatAdamW>(config, params, grads);
+  }
+  throw std::runtime_error("swarm.optimizer.kind is `" + config.kind + "`; it can be sgd or adamw");
+}
+
+}  // namespace starling

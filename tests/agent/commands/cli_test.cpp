@@ -1,0 +1,299 @@
+#include "agent/commands/cli.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <tuple>
+
+namespace starling {
+namespace {
+
+struct Parsed {
+  Cli cli;
+  std::string out, err;
+};
+
+Parsed parse(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "starling");
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  Parsed parsed;
+  parsed.cli = parse_cli(static_cast<int>(arguments.size()), arguments.data(), "/bin/starling");
+  std::cout.flush();
+  parsed.out = testing::internal::GetCapturedStdout();
+  parsed.err = testing::internal::GetCapturedStderr();
+  return parsed;
+}
+
+using Texts = std::vector<std::string>;
+
+TEST(Cli, AgentFlagsBecomeOverridesInTheirOrder) {
+  const Parsed p = parse({"agent", "--config", "f.yaml", "--batch", "3", "--set", "agent.batch=4", "--shard", "2/4",
+                          "--set", "swarm.model.hidden=[1, 2]", "--batch=5", "--labels", "0,1,2", "--name", ""});
+  EXPECT_EQ(p.cli.command, CommandKind::kAgent);
+  EXPECT_EQ(p.cli.config_path, "f.yaml");
+  EXPECT_EQ(p.cli.overrides, (Texts{"--batch=3", "agent.batch=4", "--shard=2/4", "swarm.model.hidden=[1, 2]",
+                                    "--batch=5", "--labels=0,1,2", "--name="}));
+  EXPECT_EQ(p.out + p.err, "");
+  const Config config = load_config("", p.cli.overrides);
+  EXPECT_EQ(config.agent.batch, 5u);
+  EXPECT_EQ(config.agent.data.shard, 1u);
+  EXPECT_EQ(config.agent.data.labels, (std::vector<int64_t>{0, 1, 2}));
+}
+
+TEST(Cli, EveryAgentFlagSetsItsKey) {
+  const Parsed p = parse({"agent", "--bootstrap", "a:1", "--data", "d", "--test-data", "t", "--sharding", "iid",
+                          "--listen", "127.0.0.1:0", "--advertise", "h:5", "--state", "s", "--device", "cpu",
+                          "--threads", "2", "--metrics", "m"});
+  const AgentConfig agent = load_config("", p.cli.overrides).agent;
+  EXPECT_EQ(agent.bootstrap, (std::vector<Endpoint>{{"a", 1}}));
+  EXPECT_EQ(agent.data.path, "d");
+  EXPECT_EQ(agent.data.test_path, "t");
+  EXPECT_EQ(agent.data.sharding, "iid");
+  EXPECT_EQ(agent.listen.port, 0);
+  EXPECT_EQ(agent.advertise, (Endpoint{"h", 5}));
+  EXPECT_EQ(agent.state, "s");
+  EXPECT_EQ(agent.device, "cpu");
+  EXPECT_EQ(agent.threads, 2u);
+  EXPECT_EQ(agent.metrics, "m");
+}
+
+TEST(Cli, BootstrapAddressesAddUp) {
+  for (const auto& arguments : std::vector<std::vector<const char*>>{
+           {"agent", "--bootstrap", "a:1,b:2", "--bootstrap", "c:3"},
+           {"agent", "--initial-peers", "a:1", "--bootstrap", "b:2", "--initial-peers", "c:3"}}) {
+    const Config config = load_config("", parse(arguments).cli.overrides);
+    EXPECT_EQ(config.agent.bootstrap, (std::vector<Endpoint>{{"a", 1}, {"b", 2}, {"c", 3}}));
+    EXPECT_FALSE(config.has_swarm);
+  }
+}
+
+TEST(Cli, ARegistryHasAFolderOfItsOwn) {
+  unsetenv("STARLING_STATE");
+  const Parsed p = parse({"bootstrap", "--listen", "0.0.0.0:7400"});
+  EXPECT_EQ(p.cli.command, CommandKind::kBootstrap);
+  EXPECT_EQ(load_config("", p.cli.overrides).agent.state, "starling-registry");
+  EXPECT_EQ(load_config("", parse({"bootstrap", "--state", "mine"}).cli.overrides).agent.state, "mine");
+  setenv("STARLING_STATE", "given", 1);
+  EXPECT_EQ(load_config("", parse({"bootstrap"}).cli.overrides).agent.state, "given");
+  unsetenv("STARLING_STATE");
+}
+
+TEST(Cli, ReadsTheSwarmCommand) {
+  const Parsed p = parse({"swarm", "--config", "f", "--out", "o", "--agents", "5", "--set", "swarm.batch=8",
+                          "--kill", "2@8", "--kill", "0@9.5", "--join", "@12", "--join", "13", "--kill", "1@step300",
+                          "--join", "@step350", "--steps", "400", "--seed", "0", "--no-baselines"});
+  ASSERT_EQ(p.cli.command, CommandKind::kSwarm) << p.err;
+  const SwarmOptions& swarm = p.cli.swarm;
+  EXPECT_EQ(swarm.program, "/bin/starling");
+  EXPECT_EQ(swarm.config_path, "f");
+  EXPECT_EQ(swarm.out, "o");
+  EXPECT_EQ(swarm.agents, 5u);
+  EXPECT_EQ(swarm.overrides, (Texts{"swarm.batch=8"}));
+  EXPECT_EQ(swarm.kills, (std::vector<std::pair<uint32_t, double>>{{2, 8}, {0, 9.5}}));
+  EXPECT_EQ(swarm.joins, (std::vector<double>{12, 13}));
+  EXPECT_EQ(swarm.kills_at_step, (std::vector<std::pair<uint32_t, uint64_t>>{{1, 300}}));
+  EXPECT_EQ(swarm.joins_at_step, (std::vector<uint64_t>{350}));
+  EXPECT_EQ(swarm.steps, 400u);
+  EXPECT_EQ(swarm.rng_seed, 0u);
+  EXPECT_FALSE(swarm.baselines);
+  const SwarmOptions plain = parse({"swarm", "--config", "f", "--out", "o"}).cli.swarm;
+  EXPECT_EQ(plain.agents, 4u);
+  EXPECT_FALSE(plain.steps.has_value() || plain.rng_seed.has_value());
+  EXPECT_TRUE(plain.baselines && plain.kills.empty() && plain.joins.empty());
+}
+
+TEST(Cli, ReadsTheSimulateCommand) {
+  const Parsed p = parse({"simulate", "--config", "f", "--out", "o", "--agents", "16", "--set", "swarm.batch=8",
+                          "--steps", "200", "--seconds", "30", "--seed", "5", "--latency", "5ms", "--jitter", "2ms",
+                          "--rate", "10mbit", "--loss", "0.01", "--compute", "40ms", "--speeds", "1,1,4", "--kill",
+                          "2@8", "--kill", "0@9.5", "--join", "@12", "--pause", "3@1+2.5", "--baseline", "allreduce",
+                          "--baseline", "serial", "--every", "0.5"});
+  ASSERT_EQ(p.cli.command, CommandKind::kSimulate) << p.err;
+  const SimulateOptions& simulate = p.cli.simulate;
+  EXPECT_EQ(simulate.config_path, "f");
+  EXPECT_EQ(simulate.out, "o");
+  EXPECT_EQ(simulate.overrides, (Texts{"swarm.batch=8"}));
+  EXPECT_EQ(simulate.agents, 16u);
+  EXPECT_EQ(simulate.steps, 200u);
+  EXPECT_EQ(simulate.rng_seed, 5u);
+  EXPECT_EQ(simulate.duration, Duration(std::chrono::seconds(30)));
+  EXPECT_EQ(simulate.every, Duration(std::chrono::milliseconds(500)));
+  EXPECT_EQ(simulate.latency, Duration(std::chrono::milliseconds(5)));
+  EXPECT_EQ(simulate.jitter, Duration(std::chrono::milliseconds(2)));
+  EXPECT_EQ(simulate.compute, Duration(std::chrono::milliseconds(40)));
+  EXPECT_EQ(simulate.bytes_per_s, 1.25e6);
+  EXPECT_EQ(simulate.loss, 0.01);
+  EXPECT_EQ(simulate.speeds, (std::vector<double>{1, 1, 4}));
+  EXPECT_EQ(simulate.kills, (std::vector<std::pair<uint32_t, double>>{{2, 8}, {0, 9.5}}));
+  EXPECT_EQ(simulate.joins, (std::vector<double>{12}));
+  ASSERT_EQ(simulate.pauses.size(), 1u);
+  EXPECT_EQ(simulate.pauses[0].agent, 3u);
+  EXPECT_EQ(simulate.pauses[0].at_s, 1);
+  EXPECT_EQ(simulate.pauses[0].for_s, 2.5);
+  EXPECT_EQ(simulate.baselines, (Texts{"allreduce", "serial"}));
+  EXPECT_EQ(parse({"simulate", "--config", "f", "--out", "o", "--rate", "unlimited"}).cli.simulate.bytes_per_s, 0);
+}
+
+TEST(Cli, RefusesWhatSimulateCannotRead) {
+  for (const auto& [flag, value, expected] : std::vector<std::tuple<const char*, const char*, const char*>>{
+           {"--rate", "100", "100mbit"}, {"--rate", "-1mbit", "100mbit"}, {"--rate", "0mbit", "unlimited"},
+           {"--latency", "10", "10ms"}, {"--jitter", "-1ms", "10ms"}, {"--compute", "fast", "10ms"},
+           {"--speeds", "1,,2", "1,1,4"}, {"--speeds", "0", "1,1,4"}, {"--speeds", "", "1,1,4"},
+           {"--loss", "1", "0.01"}, {"--loss", "nan", "0.01"}, {"--kill", "2", "2@8"}, {"--join", "@x", "@12"},
+           {"--pause", "2@8", "2@8+1.5"}, {"--pause", "2+1", "2@8+1.5"}, {"--every", "0", "0.5"},
+           {"--seconds", "0", "30"}, {"--agents", "0", "--agents"}, {"--agents", "2000", "--agents"}}) {
+    const Parsed p = parse({"simulate", "--config", "f", "--out", "o", flag, value});
+    EXPECT_EQ(p.cli.exit_status, 2) << flag << " " << value;
+    EXPECT_NE(p.err.find(expected), std::string::npos) << p.err;
+  }
+  EXPECT_EQ(parse({"simulate", "--out", "o"}).cli.exit_status, 2);
+  EXPECT_EQ(parse({"simulate", "--config", "f"}).cli.exit_status, 2);
+}
+
+TEST(Cli, ReadsInitAndCheck) {
+  const Parsed init = parse({"init", "--task", "digits", "a.yaml"});
+  EXPECT_EQ(init.cli.command, CommandKind::kInit);
+  EXPECT_EQ(init.cli.init_task, "digits");
+  EXPECT_EQ(init.cli.init_path, "a.yaml");
+  EXPECT_EQ(parse({"check", "a.yaml"}).cli.config_path, "a.yaml");
+  EXPECT_EQ(parse({"check", "--config", "a.yaml"}).cli.command, CommandKind::kCheck);
+}
+
+TEST(Cli, ReadsTheTopologyCommand) {
+  const Parsed p = parse({"topology", "--kind", "regular", "--agents", "12", "--degree=3", "--seed", "7", "--params",
+                          "1000", "--codec", "bf16", "--file", "f", "--svg", "s"});
+  ASSERT_EQ(p.cli.command, CommandKind::kTopology) << p.err;
+  const TopologyOptions& topology = p.cli.topology;
+  EXPECT_EQ(topology.kind, "regular");
+  EXPECT_EQ(topology.agents, 12u);
+  EXPECT_EQ(topology.degree, 3u);
+  EXPECT_EQ(topology.rng_seed, 7u);
+  EXPECT_EQ(topology.params, 1000u);
+  EXPECT_EQ(topology.codec, "bf16");
+  EXPECT_EQ(topology.file, "f");
+  EXPECT_EQ(topology.svg, "s");
+  const TopologyOptions plain = parse({"topology"}).cli.topology;
+  EXPECT_FALSE(plain.agents.has_value() || plain.degree.has_value());
+  EXPECT_EQ(plain.kind + plain.file + plain.svg, "");
+  EXPECT_EQ(plain.rng_seed, 1u);
+  EXPECT_EQ(plain.params, 10'000'000u);
+  EXPECT_EQ(plain.codec, "fp32");
+}
+
+TEST(Cli, PrintsHelpAndVersion) {
+  for (const auto& arguments : std::vector<std::vector<const char*>>{{}, {"--help"}}) {
+    const Parsed p = parse(arguments);
+    EXPECT_EQ(p.cli.command, CommandKind::kShown);
+    EXPECT_EQ(p.cli.exit_status, 0);
+    for (const char* name : {"init", "agent", "bootstrap", "swarm", "check", "topology"}) {
+      EXPECT_NE(p.out.find(std::string("\n  ") + name), std::string::npos) << name << "\n" << p.out;
+    }
+  }
+  EXPECT_EQ(parse({"--version"}).out, "starling 0.1.0\n");
+  const Parsed agent = parse({"agent", "--help"});
+  EXPECT_EQ(agent.cli.exit_status, 0);
+  for (const char* flag : {"--bootstrap", "--initial-peers", "--listen", "--advertise", "--data", "--shard", "--labels",
+                           "--state", "--device", "--metrics", "--set", "--print-config", "--log-level"}) {
+    EXPECT_NE(agent.out.find(flag), std::string::npos) << flag;
+  }
+}
+
+TEST(Cli, UsageErrorsSayWhatWasMeant) {
+  const std::vector<std::pair<std::vector<const char*>, std::string>> cases = {
+      {{"agnet"}, "starling: no command 'agnet'; did you mean 'agent'?\n(starling --help lists what there is)\n"},
+      {{"frobnicate"}, "starling: no command 'frobnicate'\n(starling --help lists what there is)\n"},
+      {{"agent", "--bootsrap", "a:1"},
+       "starling: 'starling agent' has no flag --bootsrap; did you mean '--bootstrap'?\n"
+       "(starling agent --help lists what there is)\n"},
+      {{"bootstrap", "--data=x"},
+       "starling: 'starling bootstrap' has no flag --data\n"
+       "(starling bootstrap --help lists what there is)\n"},
+      {{"swarm", "--config", "f", "--out", "o", "--kill", "2"},
+       "starling: --kill: expected AGENT@SECONDS such as 2@8, or AGENT@stepN (agents count from 0), found '2'\n"
+       "(starling swarm --help lists what there is)\n"},
+      {{"swarm", "--config", "f", "--out", "o", "--join", "@-1"},
+       "starling: --join: expected @SECONDS such as @12, or @stepN, found '@-1'\n"
+       "(starling swarm --help lists what there is)\n"},
+      {{"swarm", "--config", "f", "--out", "o", "--steps", "1.5"},
+       "starling: --steps: expected a whole number, 1 or more, found '1.5'\n"
+       "(starling swarm --help lists what there is)\n"},
+      {{"swarm", "--config", "f", "--out", "o", "--kill", "x@step5"},
+       "starling: --kill: expected AGENT@SECONDS such as 2@8, or AGENT@stepN (agents count from 0), found 'x@step5'\n"
+       "(starling swarm --help lists what there is)\n"},
+      {{"topology", "--agents", "few"},
+       "starling: --agents: expected a whole number, 0 or more, found 'few'\n"
+       "(starling topology --help lists what there is)\n"},
+      {{"topology", "--knid=ring"},
+       "starling: 'starling topology' has no flag --knid; did you mean '--kind'?\n"
+       "(starling topology --help lists what there is)\n"},
+      {{"swarm", "--config", "f"}, "starling: --out is required\n(starling swarm --help lists what there is)\n"},
+  };
+  for (const auto& [arguments, expected] : cases) {
+    const Parsed p = parse(arguments);
+    EXPECT_EQ(p.err, expected);
+    EXPECT_EQ(p.out, "");
+    EXPECT_EQ(p.cli.command, CommandKind::kShown) << expected;
+    EXPECT_EQ(p.cli.exit_status, 2) << expected;
+  }
+  EXPECT_EQ(parse({"agent", "--listen"}).cli.exit_status, 2);
+}
+
+TEST(Cli, LogLevelComesFromTheEnvironmentUnlessNamed) {
+  setenv("STARLING_LOG_LEVEL", "debug", 1);
+  EXPECT_EQ(parse({"agent"}).cli.log_level, "debug");
+  EXPECT_EQ(parse({"agent", "--log-level", "warn"}).cli.log_level, "warn");
+  setenv("STARLING_LOG_LEVEL", "loud", 1);
+  const std::string help = "\n(starling agent --help lists what there is)\n";
+  const std::string expected = ": expected one of debug, info, warn, error, off, found 'loud'";
+  EXPECT_EQ(parse({"agent"}).err, "starling: STARLING_LOG_LEVEL" + expected + help);
+  unsetenv("STARLING_LOG_LEVEL");
+  EXPECT_EQ(parse({"agent", "--log-level", "loud"}).err, "starling: --log-level" + expected + help);
+  EXPECT_EQ(parse({"agent"}).cli.log_level, "info");
+}
+
+TEST(InitCommand, WritesALoadableConfigOnceAndSaysWhatToTypeNext) {
+  std::string pattern = (std::filesystem::temp_directory_path() / "starling-init-XXXXXX").string();
+  ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+  const std::string path = pattern + "/swarm.yaml";
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(run_init_command("digits", path), 0);
+  const std::string out = testing::internal::GetCapturedStdout();
+  EXPECT_NE(out.find("starling bootstrap --listen 0.0.0.0:7400\n"), std::string::npos) << out;
+  EXPECT_NE(out.find("starling agent --config " + path + " --bootstrap HOST:7400 --data FOLDER\n"), std::string::npos);
+  EXPECT_NE(out.find("starling agent --bootstrap HOST:7400 --data FOLDER\n"), std::string::npos);
+
+  const Config config = load_config(path, {});
+  EXPECT_TRUE(config.has_swarm);
+  EXPECT_EQ(config.swarm.name, "digits");
+  EXPECT_TRUE(config.swarm.exchange.carry_momentum);
+  EXPECT_EQ(config.agent.listen.host, "0.0.0.0");
+  EXPECT_TRUE(config.agent.data.path.empty());
+
+  std::ofstream(path) << "mine";
+  try {
+    run_init_command("digits", path);
+    ADD_FAILURE() << "overwrote a file";
+  } catch (const std::runtime_error& error) {
+    EXPECT_EQ(std::string(error.what()), path + " is there already and is not overwritten; choose another name");
+  }
+  std::ifstream file(path);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "mine");
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(run_init_command("cifar10", pattern + "/cifar10.yaml"), 0);
+  testing::internal::GetCapturedStdout();
+  const Config photographs = load_config(pattern + "/cifar10.yaml", {});
+  EXPECT_EQ(photographs.swarm.name, "cifar10");
+  EXPECT_EQ(photographs.swarm.model.input, (std::vector<int64_t>{3, 32, 32}));
+  EXPECT_THROW(run_init_command("cifar", pattern + "/other.yaml"), std::runtime_error);
+  EXPECT_FALSE(std::filesystem::exists(pattern + "/other.yaml"));
+  EXPECT_THROW(run_init_command("digits", pattern + "/no/such.yaml"), std::runtime_error);
+  std::filesystem::remove_all(pattern);
+}
+
+}  // namespace
+}  // namespace starling

@@ -1,0 +1,687 @@
+#include "agent/config/config.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "agent/config/fields.h"
+#include "gossip/limits.h"
+#include "gossip/rng.h"
+
+namespace starling {
+namespace {
+
+using namespace std::chrono_literals;
+
+class ConfigTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (const char* name : {"STARLING_BOOTSTRAP", "STARLING_LISTEN", "STARLING_STATE"}) unsetenv(name);
+    std::string pattern = (std::filesystem::temp_directory_path() / "starling-config-XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    dir_ = pattern;
+    path_ = (dir_ / "f.yaml").string();
+  }
+  void TearDown() override { std::filesystem::remove_all(dir_); }
+
+  Config load(const std::string& text, const std::vector<std::string>& overrides = {}) {
+    std::ofstream(path_, std::ios::binary) << text;
+    return load_config(path_, overrides);
+  }
+
+  // What is said about this file, with its path left out; "" when nothing is wrong.
+  std::string error(const std::string& text, const std::vector<std::string>& overrides = {}) {
+    try {
+      load(text, overrides);
+      return "";
+    } catch (const ConfigError& error) {
+      std::string what = error.what();
+      const size_t at = what.find(path_);
+      return at == std::string::npos ? what : what.replace(at, path_.size(), "F");
+    }
+  }
+
+  std::string override_error(const std::string& text) {
+    try {
+      load_config("", {text});
+      return "";
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+  }
+
+  std::filesystem::path dir_;
+  std::string path_;
+};
+
+using Cases = std::vector<std::pair<std::string, std::string>>;
+
+TEST_F(ConfigTest, AnEmptyFileGivesTheDefaultsAndNoSwarm) {
+  for (const char* text : {"", "# nothing\n", "---\n", "swarm:\nagent:\n"}) {
+    const Config config = load(text);
+    EXPECT_FALSE(config.has_swarm) << text;
+    EXPECT_EQ(print_config(config), print_config(Config{})) << text;
+  }
+  EXPECT_TRUE(load("swarm: {}\n").has_swarm);
+  EXPECT_TRUE(load("swarm: {optimizer: {momentum: 0.5}}\n").has_swarm);
+  EXPECT_FALSE(load("agent: {batch: 3}\n").has_swarm);
+}
+
+TEST_F(ConfigTest, ReadsEveryKindOfValue) {
+  const Config c = load(R"(
+swarm:
+  name: "a b"
+  model: {kind: mlp, input: [3, 32, 32], classes: 5, hidden: []}
+  optimizer:
+    kind: adamw
+    learning_rate: 1e-3
+    nesterov: true
+  weight: data
+  settle_max: 1.5s
+  exchange: {kind: none, codec: bf16, carry: params, overlap: on, deadline_max: 2m}
+agent:
+  listen: "[::1]:0"
+  advertise: gpu-1.example.org:7500
+  bootstrap: [10.0.0.1:7400, "[fe80::1%eth0]:7400"]
+  checkpoint: {every: 0s, keep: 7}
+  data: {shard: 2/4, labels: [4, 0]}
+)");
+  EXPECT_EQ(c.swarm.name, "a b");
+  EXPECT_EQ(c.swarm.model.input, (std::vector<int64_t>{3, 32, 32}));
+  EXPECT_TRUE(c.swarm.model.hidden.empty());
+  EXPECT_EQ(c.swarm.optimizer.learning_rate, 1e-3);
+  EXPECT_TRUE(c.swarm.optimizer.nesterov);
+  EXPECT_EQ(c.swarm.settle_max, 1500ms);
+  EXPECT_EQ(c.swarm.exchange.kind, ExchangeKind::kNone);
+  EXPECT_EQ(c.swarm.exchange.codec, CodecKind::kBf16);
+  EXPECT_EQ(c.swarm.exchange.overlap, Overlap::kOn);
+  EXPECT_EQ(c.swarm.exchange.deadline_max, 2min);
+  EXPECT_EQ(c.agent.listen, (Endpoint{"::1", 0}));
+  EXPECT_EQ(c.agent.advertise, (Endpoint{"gpu-1.example.org", 7500}));
+  ASSERT_EQ(c.agent.bootstrap.size(), 2u);
+  EXPECT_EQ(c.agent.bootstrap[1].host, "fe80::1%eth0");
+  EXPECT_EQ(c.agent.checkpoint_every, 0s);
+  EXPECT_EQ(c.agent.data.shard, 1u);
+  EXPECT_EQ(c.agent.data.shard_count, 4u);
+  EXPECT_EQ(c.agent.data.labels, (std::vector<int64_t>{4, 0}));
+}
+
+TEST_F(ConfigTest, NamesUnknownKeysAndWhatWasMeant) {
+  const Cases cases = {
+      {"swarm:\n  optimizer:\n    lerning_rate: 0.1\n",
+       "F:3: unknown key 'lerning_rate' in swarm.optimizer; did you mean 'learning_rate'?"},
+      {"swarm: {\n  codec: fp32}\n", "F:2: unknown key 'codec' in swarm; did you mean 'swarm.exchange.codec'?"},
+      {"exchange: {kind: none}\n", "F:1: unknown key 'exchange'; did you mean 'swarm.exchange'?"},
+      {"agnet: {}\n", "F:1: unknown key 'agnet'; did you mean 'agent'?"},
+      {"agent:\n  checkpoint: {every: 5s, often: 3}\n",
+       "F:2: unknown key 'often' in agent.checkpoint; known keys: every, keep"},
+      {"agent:\n  batch: 1\n  batch: 2\n", "F:3: agent.batch stands here a second time; keep one of them"},
+  };
+  for (const auto& [text, expected] : cases) EXPECT_EQ(error(text), expected) << text;
+}
+
+TEST_F(ConfigTest, SaysWhatWasExpectedAndWhatWasFound) {
+  const Cases cases = {
+      {"swarm: 5\n", "F:1: swarm: expected keys with values (name: ...)"},
+      {"[1, 2]\n", "F:1: expected keys with values (swarm: ...)"},
+      {"swarm:\n  batch: many\n", "F:2: swarm.batch: expected a whole number from 1 to 1000000, found 'many'"},
+      {"swarm:\n  batch: 0\n", "F:2: swarm.batch: expected a whole number from 1 to 1000000, found '0'"},
+      {"swarm:\n  batch: 6.5\n", "F:2: swarm.batch: expected a whole number from 1 to 1000000, found '6.5'"},
+      {"swarm:\n  batch: [1]\n", "F:2: swarm.batch: expected a whole number from 1 to 1000000, found a list"},
+      {"swarm:\n  batch:\n", "F:2: swarm.batch: expected a whole number from 1 to 1000000, found nothing"},
+      {"swarm:\n  batch: {a: 1}\n",
+       "F:2: swarm.batch: expected a whole number from 1 to 1000000, found keys below it"},
+      {"swarm:\n  stop_after: -1\n", "F:2: swarm.stop_after: expected a whole number, 0 or more, found '-1'"},
+      {"swarm: {optimizer: {learning_rate: nan}}\n",
+       "F:1: swarm.optimizer.learning_rate: expected a number from 0 to 1000, found 'nan'"},
+      {"swarm: {optimizer: {learning_rate: inf}}\n",
+       "F:1: swarm.optimizer.learning_rate: expected a number from 0 to 1000, found 'inf'"},
+      {"swarm: {optimizer: {nesterov: yes}}\n",
+       "F:1: swarm.optimizer.nesterov: expected one of true, false, found 'yes'"},
+      {"swarm: {model: {kind: cmm}}\n",
+       "F:1: swarm.model.kind: expected one of cnn, mlp, quadratic, found 'cmm'; did you mean 'cnn'?"},
+      {"swarm: {model: {input: [28, 28]}}\n", "F:1: swarm.model.input: expected 3 numbers, found 2"},
+      {"swarm: {exchange: {block: 2000000}}\n",
+       "F:1: swarm.exchange.block: expected a whole number from 64 to 1048576, found '2000000'"},
+      {"swarm: {exchange: {carry: [momentum]}}\n",
+       "F:1: swarm.exchange.carry: expected [params] or [params, momentum], found [momentum]"},
+      {"agent: {evaluate_every: 5}\n",
+       "F:1: agent.evaluate_every: expected a time with its unit, found '5'; write 5s or 500ms (us, ms, s, m, h)"},
+      {"agent: {evaluate_every: 25h}\n", "F:1: agent.evaluate_every: expected a time from 0s to 24h, found '25h'"},
+      {"agent: {listen: here}\n",
+       "F:1: agent.listen: expected HOST:PORT such as 192.168.1.5:7400, found 'here'"},
+      {"agent: {listen: \"0.0.0.0:65535\"}\n",
+       "F:1: agent.listen: port 65535 leaves no next port for the bulk data; choose a smaller one"},
+      {"agent: {bootstrap: \"a:0\"}\n",
+       "F:1: agent.bootstrap: port 0 means 'any' and nobody can dial it; name the port in 'a:0'"},
+      {"agent: {data: {shard: 0/4}}\n",
+       "F:1: agent.data.shard: in '0/4': expected a whole number from 1 to 4, found '0'"},
+      {"agent: {data: {shard: 5/4}}\n",
+       "F:1: agent.data.shard: in '5/4': expected a whole number from 1 to 4, found '5'"},
+      {"agent: {data: {shard: 2}}\n",
+       "F:1: agent.data.shard: expected NUMBER/COUNT such as 2/4, the second of four, found '2'"},
+      {"agent: {name: \"a\\\"b\"}\n",
+       "F:1: agent.name: expected a name without quotes and backslashes, found 'a\"b'"},
+      {"agent: {name: \"a\\nb\"}\n",
+       "F:1: agent.name: expected one line of UTF-8 text without control characters"},
+      {"agent: {name: " + std::string(33, 'n') + "}\n", "F:1: agent.name: expected at most 32 bytes, found 33"},
+  };
+  for (const auto& [text, expected] : cases) EXPECT_EQ(error(text), expected) << text;
+}
+
+TEST_F(ConfigTest, TellsWhatDoesNotExistAndWhatToTakeInstead) {
+  const std::string topk = "'topk' has no legal delta for a pair of params: what one side leaves out the other cannot "
+                           "know; take modulo8";
+  EXPECT_EQ(error("swarm: {exchange: {codec: topk}}\n"), "F:1: swarm.exchange.codec: " + topk);
+  for (const char* name : {"sign", "dgc", "topk+ef"}) {
+    EXPECT_NE(error(std::string("swarm: {exchange: {codec: ") + name + "}}\n").find("no legal delta for a pair"),
+              std::string::npos) << name;
+  }
+  EXPECT_EQ(error("swarm: {exchange: {codec: int8}}\n"),
+            "F:1: swarm.exchange.codec: this version has no codec 'int8', only fp32, bf16, modulo8; take modulo8 "
+            "(1 byte an element, the mean stays exact)");
+  EXPECT_NE(error("swarm: {exchange: {codec: bf16+ef}}\n").find("error feedback needs updates"), std::string::npos);
+  EXPECT_EQ(error("swarm: {exchange: {codec: fp23}}\n"),
+            "F:1: swarm.exchange.codec: expected one of fp32, bf16, modulo8, found 'fp23'; did you mean 'fp32'?");
+  EXPECT_EQ(error("swarm: {exchange: {kind: ring}}\n"),
+            "F:1: swarm.exchange.kind: expected one of none, pairwise, neighborhood, group, found 'ring'");
+  EXPECT_NE(error("swarm: {exchange: {group_size: 17}}\n").find("16"), std::string::npos);
+}
+
+TEST_F(ConfigTest, RefusesWhatAveragingCannotDo) {
+  const auto refused = [this](const std::string& swarm, const std::string& why) {
+    const std::string said = error("swarm: {" + swarm + "}\n");
+    EXPECT_NE(said.find(why), std::string::npos) << swarm << ": " << said;
+  };
+  const std::string group = "exchange: {kind: group, codec: fp32, overlap: off, source: gradients";
+  refused("exchange: {kind: neighborhood}", "write codec: bf16 or fp32");
+  refused("exchange: {kind: group}", "write codec: bf16 or fp32");
+  refused("exchange: {kind: group, codec: fp32, clip: 3}", "only pairs vote on a scale");
+  refused("exchange: {kind: pairwise, source: gradients}", "in one group");
+  refused("exchange: {kind: neighborhood, codec: fp32, source: gradients}", "in one group");
+  refused(group + "}, local_steps: 2", "local_steps: 1");
+  refused(group + "}, round: 1s", "local_steps: 1");
+  refused(group + ", pairs_every: 3}", "pairs_every: 0");
+  refused("exchange: {kind: group, codec: fp32, source: gradients}", "overlap: off");
+  refused("exchange: {inject_loss: 0.1}", "belong to kind: group");
+  refused("exchange: {kind: group, codec: fp32, pairs_every: 1}", "no round to the group");
+  const std::string members = "exchange: {kind: group, codec: fp32, members: ";
+  refused("exchange: {members: [a, b]}", "only with kind: group");
+  refused(members + "[a, b], pairs_every: 3}", "pairs_every: 0");
+  refused(members + "[a]}", "2 to 16 members");
+  refused(members + "[a, b, c], group_size: 2}", "2 to 2 members");
+  refused(members + "[a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q]}", "here are 17");
+  refused(members + "[a, b, a]}", "'a' stands there twice");
+  refused(members + "[a, \"\"]}", "list of names");
+  refused("topology: {kind: file}", "needs edges");
+  refused("topology: {edges: [a b]}", "only with kind: file");
+  refused("topology: {kind: file, edges: [a b, c d]}", "in parts");
+  refused("topology: {kind: file, edges: [ab]}", "two names");
+  refused("topology: {kind: rign}", "did you mean 'ring'");
+  refused("optimizer: {schedule: cosine}", "stop_after");
+  refused("optimizer: {schedule: step}", "decay_every");
+  EXPECT_EQ(error("swarm: {" + group + "}}\n"), "");
+  EXPECT_EQ(error("swarm: {topology: {kind: file, edges: [a b, b c]}}\n"), "");
+}
+
+TEST_F(ConfigTest, RefusesNamesThatTheSwarmWillNotHave) {
+  const auto refused = [&](const std::string& settings, const std::string& what) {
+    const SwarmConfig swarm = load("swarm: {" + settings + "}\n").swarm;
+    EXPECT_NO_THROW(refuse_absent(swarm, 3));
+    try {
+      refuse_absent(swarm, 2);
+      ADD_FAILURE() << settings;
+    } catch (const ConfigError& error) {
+      EXPECT_NE(std::string(error.what()).find(what), std::string::npos) << error.what();
+    }
+  };
+  refused("topology: {kind: file, edges: [agent-0 agent-1, agent-1 agent-2]}", "edges names 'agent-2'");
+  refused("exchange: {kind: group, codec: fp32, members: [agent-0, agent-2]}", "members names 'agent-2'");
+}
+
+TEST_F(ConfigTest, RefusesCombinations) {
+  const std::string carry = "swarm: {exchange: {carry: [params, momentum]}, optimizer: ";
+  const Cases cases = {
+      {carry + "{kind: adamw}}\n",
+       "F: swarm.exchange.carry: adamw has no momentum that could ride along (its moments stay local); write carry: "
+       "[params], or take sgd"},
+      {carry + "{momentum: 0}}\n",
+       "F: swarm.exchange.carry: there is no momentum to carry while swarm.optimizer.momentum is 0; write carry: "
+       "[params], or give a momentum"},
+      {"swarm: {optimizer: {nesterov: true, momentum: 0}}\n",
+       "F: swarm.optimizer: nesterov needs a momentum; give one, or write nesterov: false"},
+      {"swarm: {exchange: {deadline_min: 2s, deadline_max: 1s}}\n",
+       "F: swarm.exchange: deadline_min (2s) is longer than deadline_max (1s)"},
+      {"swarm: {membership: {probe_interval: 100ms, probe_timeout: 200ms}}\n",
+       "F: swarm.membership: probe_timeout (200ms) is longer than probe_interval (100ms); a probe must end before the "
+       "next begins"},
+      {"swarm: {model: {input: [1, 8, 8]}}\n",
+       "F: swarm.model.input (height and width, for a cnn) is 8; it can be 14 to 1048576"},
+      {"swarm: {model: {kind: quadratic, dimension: 100000000}, exchange: {block: 64}}\n",
+       "F: swarm.exchange.block: 100000000 params in blocks of 64 are 1562501 blocks, more than 131072; larger blocks, "
+       "or a smaller model"},
+      {"swarm: {model: {classes: 5}}\nagent: {data: {labels: [1, 5]}}\n",
+       "F: agent.data.labels: label 5 is outside the model's 5 classes, 0 to 4"},
+      {"agent: {data: {labels: [1], sharding: labels}}\n",
+       "F: agent.data: 'labels' and 'sharding: labels' both choose the labels; use one of them"},
+  };
+  for (const auto& [text, expected] : cases) EXPECT_EQ(error(text), expected) << text;
+  EXPECT_EQ(error("swarm: {exchange: {carry: [params, momentum], overlap: on}}\n"), "");
+  EXPECT_EQ(error("swarm: {optimizer: {kind: adamw}}\n"), "");
+  EXPECT_EQ(error(carry + "{kind: adamw}}\n", {"swarm.exchange.kind=none"}), "");   // alone nothing rides
+}
+
+TEST_F(ConfigTest, RefusesWhatIsNoPlainYaml) {
+  const std::string alias =
+      "YAML anchors (&) and aliases (*) are not used here; write the value out, or put it in quotes";
+  const Cases cases = {
+      {"swarm:\n  name: &x y\n", "F:2: " + alias},
+      {"swarm: &x\n  name: y\n", "F:1: " + alias},
+      {"swarm:\n  <<: {name: y}\n", "F:2: YAML merge keys (<<) are not used here; write the values out"},
+      {"swarm:\n  name: !!str y\n", "F:2: YAML tags (!) are not used here; write the plain value"},
+      {"swarm:\n  [a]: 1\n", "F:2: a key must be a word; is a bracket left open?"},
+      {"agent: {}\n---\nagent: {}\n", "F:2: a second document begins here; one file is one config"},
+      {"agent: [[[[[[[[1]]]]]]]]\n", "F:1: nested more than 8 deep"},
+  };
+  for (const auto& [text, expected] : cases) EXPECT_EQ(error(text), expected) << text;
+  EXPECT_EQ(error("swarm:\n  batch: 1\n name: x\n").substr(0, 22), "F:3: this is not YAML:");
+  EXPECT_EQ(error("agent: [" + std::string(5000, ',') + "]\n").substr(0, 4), "F:1:");
+  std::string many = "agent: {data: {labels: [0";
+  for (int i = 0; i < 5000; ++i) many += ",0";
+  EXPECT_EQ(error(many + "]}}\n"), "F:1: more than 4096 values; is this the right file?");
+  EXPECT_EQ(error(std::string(300 * 1024, '#')), "F: more than 262144 bytes; is this the right file?");
+  EXPECT_EQ(error("agent: {name: \"&*\"}\n"), "");   // in quotes they are only letters
+}
+
+TEST_F(ConfigTest, AMissingFileNamesTheRemedy) {
+  const std::string missing = (dir_ / "no.yaml").string();
+  try {
+    load_config(missing, {});
+    FAIL() << "loaded a file that is not there";
+  } catch (const ConfigError& error) {
+    EXPECT_EQ(std::string(error.what()), "cannot read the config " + missing + ": No such file or directory; 'starling "
+              "init --task digits " + missing + "' makes one");
+  }
+  try {
+    load_config(dir_.string(), {});
+    FAIL() << "loaded a folder";
+  } catch (const ConfigError& error) {
+    EXPECT_EQ(std::string(error.what()), dir_.string() + " is no file that can be read");
+  }
+}
+
+TEST_F(ConfigTest, OverridesPassTheSameChecks) {
+  EXPECT_EQ(
+      override_error("swarm.optimizer.lr=1"),
+      "--set swarm.optimizer.lr=1: unknown key 'lr' in swarm.optimizer; known keys: kind, learning_rate, momentum, "
+      "nesterov, weight_decay, beta1, beta2, epsilon, schedule, warmup, decay_every, decay");
+  EXPECT_EQ(override_error("swarm.batch=x"),
+            "--set swarm.batch=x: swarm.batch: expected a whole number from 1 to 1000000, found 'x'");
+  EXPECT_EQ(override_error("swarm.model.hidden=[1"),
+            "--set swarm.model.hidden=[1: a key must be a word; is a bracket left open?");
+  EXPECT_EQ(override_error("swarm.exchange={kind: nome}"),
+            "--set swarm.exchange={kind: nome}: swarm.exchange.kind: expected one of none, pairwise, neighborhood, "
+            "group, found 'nome'; did you mean 'none'?");
+  EXPECT_EQ(override_error("swarm"), "--set swarm: expected KEY=VALUE such as swarm.exchange.codec=bf16");
+  EXPECT_EQ(override_error("swarm=1"), "--set swarm=1: swarm: expected keys with values (name: ...)");
+  EXPECT_EQ(override_error("=1").substr(0, 9), "--set =1:");
+  EXPECT_EQ(override_error("swarm..name=1").substr(0, 35), "--set swarm..name=1: unknown key ''");
+  EXPECT_EQ(override_error("--listen=here"),
+            "--listen here: agent.listen: expected HOST:PORT such as 192.168.1.5:7400, found 'here'");
+  EXPECT_EQ(override_error("--lisen=x"), "--set --lisen=x: there is no flag --lisen");
+
+  const Config config = load("swarm: {batch: 3}\nagent: {batch: 4}\n",
+                             {"swarm.batch=5", "swarm.batch=6", "--batch=7", "swarm.model.hidden=[8, 9]",
+                              "--labels=1,2", "agent.metrics=a=b", "swarm.exchange={kind: none, clip: 2}"});
+  EXPECT_EQ(config.swarm.batch, 6u);
+  EXPECT_EQ(config.agent.batch, 7u);
+  EXPECT_EQ(config.swarm.model.hidden, (std::vector<int64_t>{8, 9}));
+  EXPECT_EQ(config.agent.data.labels, (std::vector<int64_t>{1, 2}));
+  EXPECT_EQ(config.agent.metrics, "a=b");
+  EXPECT_EQ(config.swarm.exchange.clip, 2);
+}
+
+TEST_F(ConfigTest, EnvironmentStandsBetweenFileAndFlags) {
+  setenv("STARLING_BOOTSTRAP", "a:1, b:2", 1);
+  setenv("STARLING_LISTEN", "127.0.0.1:1", 1);
+  setenv("STARLING_STATE", "here", 1);
+  const Config config =
+      load("agent: {bootstrap: [c:3], listen: \"127.0.0.1:2\", state: there}\n", {"--listen=127.0.0.1:3"});
+  EXPECT_EQ(config.agent.bootstrap, (std::vector<Endpoint>{{"a", 1}, {"b", 2}}));
+  EXPECT_EQ(config.agent.listen.port, 3);
+  EXPECT_EQ(config.agent.state, "here");
+  setenv("STARLING_LISTEN", "nowhere", 1);
+  EXPECT_EQ(error("{}"), "STARLING_LISTEN=nowhere: agent.listen: expected HOST:PORT such as 192.168.1.5:7400, found "
+                         "'nowhere'");
+}
+
+TEST_F(ConfigTest, AnAgentThatJoinsAnotherMachineIsReachable) {
+  EXPECT_EQ(load_config("", {"--bootstrap=gpu-1:7400"}).agent.listen, (Endpoint{"0.0.0.0", 7400}));
+  EXPECT_EQ(load_config("", {"--bootstrap=127.0.0.1:7400"}).agent.listen.host, "127.0.0.1");
+  EXPECT_EQ(load_config("", {"--bootstrap=gpu-1:7400", "--listen=127.0.0.1:9"}).agent.listen.host, "127.0.0.1");
+}
+
+// A value other than the default for every key there is; a new key without one here fails the test.
+const std::map<std::string, std::string>& other_values() {
+  static const std::map<std::string, std::string> values = {{"swarm.name", "\"x: # \xc3\xbc\""},
+                                                            {"swarm.rng_seed", "18446744073709551615"},
+                                                            {"swarm.model.kind", "mlp"},
+                                                            {"swarm.model.input", "[3, 32, 30]"},
+                                                            {"swarm.model.classes", "7"},
+                                                            {"swarm.model.hidden", "[5, 6]"},
+                                                            {"swarm.model.channels", "3"},
+                                                            {"swarm.model.dimension", "77"},
+                                                            {"swarm.model.noise", "0.75"},
+                                                            {"swarm.optimizer.kind", "adamw"},
+                                                            {"swarm.optimizer.learning_rate", "0.1"},
+                                                            {"swarm.optimizer.momentum", "0.3"},
+                                                            {"swarm.optimizer.nesterov", "true"},
+                                                            {"swarm.optimizer.weight_decay", "1e-07"},
+                                                            {"swarm.optimizer.beta1", "0.8"},
+                                                            {"swarm.optimizer.beta2", "0.98"},
+                                                            {"swarm.optimizer.epsilon", "1e-09"},
+                                                            {"swarm.optimizer.schedule", "step"},
+                                                            {"swarm.optimizer.warmup", "11"},
+                                                            {"swarm.optimizer.decay_every", "12"},
+                                                            {"swarm.optimizer.decay", "0.5"},
+                                                            {"swarm.weight", "data"},
+                                                            {"swarm.local_steps", "9"},
+                                                            {"swarm.round", "3s"},
+                                                            {"swarm.batch", "8"},
+                                                            {"swarm.stop_after", "7"},
+                                                            {"swarm.final_distance", "0.3333333333333333"},
+                                                            {"swarm.settle_max", "90s"},
+                                                            {"swarm.exchange.kind", "none"},
+                                                            {"swarm.exchange.source", "gradients"},
+                                                            {"swarm.exchange.codec", "bf16"},
+                                                            {"swarm.exchange.carry", "[params, momentum]"},
+                                                            {"swarm.exchange.block", "4096"},
+                                                            {"swarm.exchange.overlap", "off"},
+                                                            {"swarm.exchange.deadline_min", "1500us"},
+                                                            {"swarm.exchange.deadline_max", "1500ms"},
+                                                            {"swarm.exchange.clip", "2.25"},
+                                                            {"swarm.exchange.group_size", "5"},
+                                                            {"swarm.exchange.members", "[\"a\", \"it's b\"]"},
+                                                            {"swarm.exchange.pairs_every", "6"},
+                                                            {"swarm.exchange.inject_loss", "0.25"},
+                                                            {"swarm.topology.kind", "ring"},
+                                                            {"swarm.topology.degree", "3"},
+                                                            {"swarm.topology.edges", "[\"a b\", \"b c-d\"]"},
+                                                            {"swarm.membership.probe_interval", "2s"},
+                                                            {"swarm.membership.probe_timeout", "1s"},
+                                                            {"swarm.membership.indirect_probes", "5"},
+                                                            {"swarm.membership.suspicion", "2.5"},
+                                                            {"agent.name", "\"it's\""},
+                                                            {"agent.listen", "\"[::]:7401\""},
+                                                            {"agent.advertise", "\"h:7402\""},
+                                                            {"agent.bootstrap", "[\"a:1\", \"[::1]:2\"]"},
+                                                            {"agent.state", "\"a \\\\ \\\" b\""},
+                                                            {"agent.device", "cpu"},
+                                                            {"agent.batch", "3"},
+                                                            {"agent.threads", "2"},
+                                                            {"agent.checkpoint.every", "1h"},
+                                                            {"agent.checkpoint.keep", "2"},
+                                                            {"agent.evaluate_every", "2m"},
+                                                            {"agent.metrics", "\"m\""},
+                                                            {"agent.compute_ms", "0.125"},
+                                                            {"agent.data.path", "\"p\""},
+                                                            {"agent.data.test_path", "\"t\""},
+                                                            {"agent.data.sharding", "iid"},
+                                                            {"agent.data.shard", "\"2/4\""},
+                                                            {"agent.data.alpha", "0.1"},
+                                                            {"agent.data.labels", "[0, 6]"}};
+  return values;
+}
+
+// What such a value needs beside it to be accepted.
+std::vector<std::string> companions(const std::string& path) {
+  const std::string kind = "swarm.exchange.kind=group", codec = "swarm.exchange.codec=fp32";
+  if (path == "swarm.optimizer.schedule") return {"swarm.optimizer.decay_every=5"};
+  if (path == "swarm.exchange.source") return {kind, codec, "swarm.exchange.overlap=off"};
+  if (path == "swarm.exchange.members") return {kind, codec};
+  if (path == "swarm.exchange.pairs_every" || path == "swarm.exchange.inject_loss") return {kind, codec};
+  if (path == "swarm.topology.edges") return {"swarm.topology.kind=file"};
+  return {};
+}
+
+TEST_F(ConfigTest, EveryKeyReadsPrintsAndReadsAgain) {
+  for (const ConfigField& field : config_fields()) {
+    ASSERT_TRUE(other_values().contains(field.path)) << field.path;
+    const std::string& value = other_values().at(field.path);
+    EXPECT_NE(field.print(Config{}), value) << field.path;
+    std::string text;
+    int depth = 0;
+    for (size_t at = 0, dot; (dot = field.path.find('.', at)) != std::string::npos; at = dot + 1, ++depth) {
+      text += std::string(2 * depth, ' ') + field.path.substr(at, dot - at) + ":\n";
+    }
+    text += std::string(2 * depth, ' ') + field.path.substr(field.path.rfind('.') + 1) + ": " + value + "\n";
+    const Config config = load(text, companions(field.path));
+    EXPECT_EQ(field.print(config), value) << field.path;
+    const std::string printed = print_config(config);
+    EXPECT_EQ(print_config(load(printed)), printed) << field.path;
+  }
+  EXPECT_EQ(other_values().size(), config_fields().size());
+}
+
+TEST_F(ConfigTest, SettingsReadBackAsThemselves) {
+  std::vector<std::string> all;
+  for (const auto& [path, value] : other_values()) {
+    const bool alone = path == "swarm.optimizer.schedule" || companions(path).empty();
+    if (path.starts_with("swarm.") && path != "swarm.name" && path != "swarm.exchange.kind" && alone) {
+      all.push_back(path + "=" + value);
+    }
+  }
+  all.push_back("swarm.optimizer.kind=sgd");   // momentum rides along
+  const SwarmConfig swarm = load_config("", all).swarm;
+  const std::string text = print_swarm_settings(swarm);
+  EXPECT_EQ(print_swarm_settings(parse_swarm_settings(text)), text);
+  // The bytes that members agree on do not change by accident: other bytes are another swarm.
+  EXPECT_EQ(text, R"(swarm:
+  name: "starling"
+  rng_seed: 18446744073709551615
+  model:
+    kind: mlp
+    input: [3, 32, 30]
+    classes: 7
+    hidden: [5, 6]
+    channels: 3
+    dimension: 77
+    noise: 0.75
+  optimizer:
+    kind: sgd
+    learning_rate: 0.1
+    momentum: 0.3
+    nesterov: true
+    weight_decay: 1e-07
+    beta1: 0.8
+    beta2: 0.98
+    epsilon: 1e-09
+    schedule: step
+    warmup: 11
+    decay_every: 12
+    decay: 0.5
+  weight: data
+  local_steps: 9
+  round: 3s
+  batch: 8
+  stop_after: 7
+  final_distance: 0.3333333333333333
+  settle_max: 90s
+  exchange:
+    kind: pairwise
+    source: params
+    codec: bf16
+    carry: [params, momentum]
+    block: 4096
+    overlap: off
+    deadline_min: 1500us
+    deadline_max: 1500ms
+    clip: 2.25
+    group_size: 5
+    members: []
+    pairs_every: 0
+    inject_loss: 0
+  topology:
+    kind: ring
+    degree: 3
+    edges: []
+  membership:
+    probe_interval: 2s
+    probe_timeout: 1s
+    indirect_probes: 5
+    suspicion: 2.5
+)");
+}
+
+TEST_F(ConfigTest, RandomSettingsReadBackAsThemselves) {
+  Rng rng(7);
+  for (int i = 0; i < 300; ++i) {
+    SwarmConfig swarm;
+    swarm.rng_seed = rng.next_u64();
+    swarm.optimizer.learning_rate = rng.uniform() * std::pow(10.0, -static_cast<double>(rng.next_u64() % 12));
+    swarm.final_distance = 1e-9 + rng.uniform();
+    swarm.settle_max = Duration(rng.next_u64() % 3600000000000ull);
+    swarm.exchange.deadline_min = 1ms + Duration(rng.next_u64() % 1000000000);
+    swarm.exchange.deadline_max = swarm.exchange.deadline_min + Duration(rng.next_u64() % 1000000000000ull);
+    const std::string text = print_swarm_settings(swarm);
+    const SwarmConfig back = parse_swarm_settings(text);
+    ASSERT_EQ(back.settle_max, swarm.settle_max) << text;
+    ASSERT_EQ(back.exchange.deadline_max, swarm.exchange.deadline_max) << text;
+    ASSERT_EQ(back.optimizer.learning_rate, swarm.optimizer.learning_rate) << text;
+    ASSERT_EQ(back.rng_seed, swarm.rng_seed) << text;
+  }
+}
+
+TEST_F(ConfigTest, ForeignSettingsAreTakenWholeOrRefused) {
+  const std::string good = print_swarm_settings(SwarmConfig{});
+  const auto refusal = [](const std::string& text) -> std::string {
+    try {
+      parse_swarm_settings(text);
+      return "";
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(refusal(good), "");
+  const std::string other = "the swarm's settings: not as a starling of this version writes them; use the same version "
+                            "on all machines";
+  EXPECT_EQ(refusal(good + "\n"), other);
+  EXPECT_EQ(refusal(good + "agent: {state: /etc}\n"), other);
+  EXPECT_EQ(refusal("swarm:\n  name: x\n"), other);
+  EXPECT_EQ(refusal(""), other);
+  EXPECT_EQ(refusal(good + std::string(kSettingsBytesMax, '#')), "the swarm's settings: more than 32768 bytes");
+  EXPECT_EQ(refusal(good + "\xff"), "the swarm's settings: not a text in UTF-8");
+  std::string unknown = good;
+  EXPECT_EQ(refusal(unknown.replace(unknown.find("batch"), 5, "bitch")),
+            "the swarm's settings:28: unknown key 'bitch' in swarm; did you mean 'batch'?");
+  EXPECT_NE(refusal(std::string(kSettingsBytesMax, '[')), "");
+  EXPECT_NE(refusal(std::string(kSettingsBytesMax, '{')), "");
+  std::string laughs = "a: &a [x]\n";
+  for (char c = 'b'; c < 'j'; ++c) {
+    laughs +=
+        std::string(1, c) + ": &" + c + " [*" + static_cast<char>(c - 1) + ", *" + static_cast<char>(c - 1) + "]\n";
+  }
+  EXPECT_NE(refusal(laughs).find("anchors"), std::string::npos);
+}
+
+// Whatever the bytes: a Config or a ConfigError.
+TEST_F(ConfigTest, NoTextBreaksTheReader) {
+  const std::string seeds[] = {
+      print_swarm_settings(SwarmConfig{}), print_config(Config{}),
+      "swarm: {model: {input: [1, 28, 28]}, exchange: {carry: [params]}}\nagent: {name: 'x'}\n"};
+  const std::string alphabet = "{}[],:#&*!|>'\"%@`?-\n \t.~<0a\\\xc3\xff";
+  Rng rng(11);
+  size_t loaded = 0, refused = 0;
+  for (int i = 0; i < 2000; ++i) {
+    std::string text = seeds[rng.next_u64() % 3];
+    if (i % 4 == 0) text.clear();
+    const size_t changes = 1 + rng.next_u64() % (i % 4 == 0 ? 60 : 4);
+    for (size_t c = 0; c < changes; ++c) {
+      const size_t at = rng.next_u64() % (text.size() + 1);
+      const char letter = alphabet[rng.next_u64() % alphabet.size()];
+      switch (rng.next_u64() % 3) {
+        case 0: text.insert(at, 1, letter); break;
+        case 1: if (at < text.size()) text.erase(at, 1 + rng.next_u64() % 5); break;
+        default: if (at < text.size()) text[at] = letter;
+      }
+    }
+    try {
+      (void)load(text);
+      ++loaded;
+    } catch (const ConfigError&) {
+      ++refused;
+    }
+    try {
+      (void)parse_swarm_settings(text);
+    } catch (const ConfigError&) {
+    }
+  }
+  EXPECT_GT(loaded, 50u);
+  EXPECT_GT(refused, 500u);
+}
+
+TEST_F(ConfigTest, DescribesWhatDiffers) {
+  SwarmConfig ours, theirs;
+  EXPECT_EQ(describe_difference(print_swarm_settings(ours), print_swarm_settings(theirs)), "");
+  theirs.exchange.codec = CodecKind::kFp32;
+  EXPECT_EQ(describe_difference(print_swarm_settings(ours), print_swarm_settings(theirs)),
+            "exchange.codec: modulo8 here, fp32 there");
+  theirs.batch = 9;
+  EXPECT_EQ(describe_difference(print_swarm_settings(ours), print_swarm_settings(theirs)),
+            "batch: 64 here, 9 there\nexchange.codec: modulo8 here, fp32 there");
+  EXPECT_EQ(
+      describe_difference(print_swarm_settings(ours) + "genesis: aa\n", print_swarm_settings(ours) + "genesis: bb\n"),
+      "genesis: aa here, bb there");
+  EXPECT_EQ(describe_difference("a: 1\n", ""), "a: 1 here, not set there");
+  std::string many;
+  for (int i = 0; i < 1000; ++i) many += "k" + std::to_string(i) + ": 1\n";
+  EXPECT_LT(describe_difference(many, "").size(), 500u);
+  EXPECT_NE(describe_difference(many, "").find("and 988 more"), std::string::npos);
+}
+
+TEST(Duration, ParsesAndPrints) {
+  EXPECT_EQ(parse_duration("250ms"), 250ms);
+  EXPECT_EQ(parse_duration("1.5s"), 1500ms);
+  EXPECT_EQ(parse_duration("2m"), 120s);
+  EXPECT_EQ(parse_duration("1h"), 3600s);
+  EXPECT_EQ(parse_duration("0s"), 0s);
+  EXPECT_EQ(parse_duration("7us"), 7us);
+  for (const char* text : {"", "5", "s", "-5s", "5 s", " 5s", "5S", "5min", "nans", "infs", "1e30h", "5s5"}) {
+    EXPECT_EQ(parse_duration(text), std::nullopt) << text;
+  }
+  EXPECT_EQ(print_duration(0s), "0s");
+  EXPECT_EQ(print_duration(1500ms), "1500ms");
+  EXPECT_EQ(print_duration(120s), "2m");
+  EXPECT_EQ(print_duration(Duration(1234567)), "1234.567us");
+}
+
+TEST(Configs, AllLoadAndSayWhatTheyPromise) {
+  const char* folder = std::getenv("STARLING_CONFIGS");
+  ASSERT_NE(folder, nullptr) << "the test is told where configs/ lies by STARLING_CONFIGS";
+  size_t count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".yaml") continue;
+    const Config config = load_config(entry.path().string(), {});
+    EXPECT_TRUE(config.has_swarm) << entry.path();
+    EXPECT_EQ(config.swarm.name, entry.path().stem().string());
+    const std::string text = print_swarm_settings(config.swarm);
+    EXPECT_EQ(print_swarm_settings(parse_swarm_settings(text)), text) << entry.path();
+    ++count;
+  }
+  EXPECT_GE(count, 4u);
+  const std::string root = std::string(folder) + "/";
+  const Config digits = load_config(root + "digits.yaml", {});
+  EXPECT_TRUE(digits.swarm.exchange.carry_momentum);
+  EXPECT_EQ(digits.swarm.local_steps, 1u);
+  EXPECT_EQ(digits.agent.data.sharding, "labels");
+  EXPECT_EQ(load_config(root + "cifar.yaml", {}).swarm.model.input, (std::vector<int64_t>{3, 32, 32}));
+  EXPECT_GE(load_config(root + "wan.yaml", {}).swarm.exchange.deadline_max, 60s);
+  EXPECT_EQ(load_config(root + "lan.yaml", {}).swarm.local_steps, 8u);
+}
+
+}  // namespace
+}  // namespace starling

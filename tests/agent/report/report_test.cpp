@@ -1,0 +1,194 @@
+#include "agent/report/report.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+#include <stdexcept>
+
+namespace starling {
+namespace {
+
+using Json = nlohmann::json;
+
+AgentReport make_agent(const std::string& name, const std::string& state, double accuracy) {
+  AgentReport agent;
+  agent.name = name;
+  agent.peer = name + "-id";
+  agent.state = state;
+  agent.accuracy = accuracy;
+  agent.steps = 100;
+  agent.exchanges = {90, 7, 3};
+  agent.bytes_sent = 1'500'000;
+  agent.bytes_received = 1'400'000;
+  agent.accuracies = {{0.5, 1, 0.1}, {5, 100, accuracy}};
+  return agent;
+}
+
+// Two agents with halves of four classes; the second is killed and a newcomer takes its data.
+SwarmReport make_report() {
+  SwarmReport report;
+  report.title = "Swarm";
+  report.seconds = 31.4;
+  report.agents = {make_agent("agent-0", "finished", 0.941), make_agent("agent-1", "killed", 0.5),
+                   make_agent("agent-2", "finished", 0.948)};
+  report.agents[0].classes = {0, 1};
+  report.agents[1].classes = report.agents[2].classes = {2, 3};
+  report.agents[1].shard = report.agents[2].shard = 1;
+  report.agents[1].killed_at_s = 10.25;
+  report.agents[2].newcomer = true;
+  report.agents[2].joined_at_s = 15.5;
+  report.agents[0].partners["agent-1-id"] = {20, 1, 0};
+  report.agents[0].partners["agent-2-id"] = {70, 0, 0};
+  report.alone = {0.25, std::nullopt};
+  report.central = 0.95;
+  report.distance = 0.004;
+  return report;
+}
+
+Json page_data(const SwarmReport& report) {
+  const std::string page = print_report_html(report);
+  const std::string mark = "id=\"data\">";
+  const size_t begin = page.find(mark) + mark.size();
+  return Json::parse(page.substr(begin, page.find("</script>", begin) - begin));
+}
+
+std::set<std::string> keys(const Json& object) {
+  std::set<std::string> names;
+  for (const auto& [name, value] : object.items()) names.insert(name);
+  return names;
+}
+
+std::string read_file(const std::filesystem::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+TEST(ReportJson, HasExactlyTheAgreedFields) {
+  const Json json = Json::parse(print_report_json(make_report()));
+  EXPECT_EQ(keys(json), (std::set<std::string>{"seconds", "agents", "alone", "central", "distance"}));
+  ASSERT_EQ(json["agents"].size(), 3u);
+  EXPECT_EQ(keys(json["agents"][0]),
+            (std::set<std::string>{"name", "peer", "classes", "state", "joined_at_s", "accuracy", "steps", "exchanges",
+                                   "bytes_sent", "bytes_received"}));
+  EXPECT_EQ(json["agents"][2]["joined_at_s"], 15.5);
+  EXPECT_EQ(json["agents"][1]["state"], "killed");
+  EXPECT_EQ(json["agents"][0]["exchanges"], (Json{{"done", 90}, {"late", 7}, {"failed", 3}}));
+  EXPECT_EQ(json["agents"][0]["classes"], (Json{0, 1}));
+  EXPECT_EQ(json["alone"], (Json{0.25, nullptr}));
+  EXPECT_EQ(json["central"], 0.95);
+  EXPECT_EQ(json["distance"], 0.004);
+}
+
+TEST(ReportJson, SaysNullWhereNothingIsKnown) {
+  SwarmReport report;
+  report.agents = {AgentReport{}};
+  const Json json = Json::parse(print_report_json(report));
+  EXPECT_TRUE(json["central"].is_null());
+  EXPECT_TRUE(json["distance"].is_null());
+  EXPECT_TRUE(json["agents"][0]["accuracy"].is_null());
+  EXPECT_EQ(json["alone"], Json::array());
+}
+
+TEST(ReportPage, NamesNoAddressOutsideOfItself) {
+  std::string page = print_report_html(make_report());
+  const std::string namespace_name = "http://www.w3.org/2000/svg";   // a name, never fetched
+  for (size_t at; (at = page.find(namespace_name)) != std::string::npos;) page.erase(at, namespace_name.size());
+  EXPECT_EQ(page.find("http:"), std::string::npos);
+  EXPECT_EQ(page.find("https:"), std::string::npos);
+  EXPECT_EQ(page.find("src="), std::string::npos);
+  EXPECT_EQ(page.find("@import"), std::string::npos);
+}
+
+TEST(ReportPage, ForeignTextStaysText) {
+  SwarmReport report = make_report();
+  report.agents[0].name = "</script><script>alert(1)</script>";
+  report.agents[1].failure = "<!-- \xff\xfe";   // not even UTF-8
+  EXPECT_EQ(print_report_html(report).find("<script>alert"), std::string::npos);
+  const Json data = page_data(report);
+  EXPECT_EQ(data["agents"][0]["name"], report.agents[0].name);
+}
+
+TEST(ReportPage, CountsExchangesByAgentsNotByIds) {
+  const Json data = page_data(make_report());
+  EXPECT_EQ(data["agents"][0]["partners"], (Json{0, 20, 70}));
+  EXPECT_EQ(data["agents"][1]["partners"], (Json{0, 0, 0}));
+}
+
+TEST(ReportPage, ThinsLongCurvesButKeepsTheirEnds) {
+  SwarmReport report = make_report();
+  auto& losses = report.agents[0].losses;
+  for (uint64_t i = 0; i < 10'000; ++i) losses.push_back({0.1 * static_cast<double>(i), i, 1.0 / (1.0 + i)});
+  const Json curve = page_data(report)["agents"][0]["curves"]["loss"];
+  EXPECT_LE(curve.size(), 602u);
+  EXPECT_GE(curve.size(), 500u);
+  EXPECT_EQ(curve.front()[1], 0);
+  EXPECT_EQ(curve.back()[1], 9999);
+}
+
+TEST(ReportSummary, SaysWhatHappened) {
+  EXPECT_EQ(summarize(make_report()),
+            "2 agents trained one model together for 31 s; each held only 2 of the 4 classes, and its data never left "
+            "it. agent-1 was killed at 10.2 s. agent-2 joined at 15.5 s, knowing nothing but an address and its own "
+            "data. At the end every living agent reached 94.1 % to 94.8 % accuracy. Alone, the same agents reach 25.0 "
+            "%. One process with all the data reaches 95.0 %.");
+}
+
+TEST(ReportSummary, LeavesOutWhatIsNotKnown) {
+  SwarmReport report;
+  report.seconds = 3;
+  report.agents = {make_agent("agent-0", "failed", 0.2)};
+  report.agents[0].failure = "ended with exit status 2";
+  EXPECT_EQ(summarize(report),
+            "One agent trained for 3 s. agent-0 failed: ended with exit status 2. "
+            "No living agent has measured its accuracy.");
+}
+
+TEST(ReportTable, PutsEachAgentBesideItsOwnShardAlone) {
+  SwarmReport report = make_report();
+  report.alone = {0.25, 0.31};
+  std::istringstream lines(print_closing_table(report));
+  std::string head, first, second, third;
+  std::getline(lines, head);
+  std::getline(lines, first);
+  std::getline(lines, second);
+  std::getline(lines, third);
+  EXPECT_NE(first.find("94.1 %    25.0 %    95.0 %   90/7/3"), std::string::npos) << first;
+  EXPECT_NE(second.find("31.0 %"), std::string::npos) << second;
+  EXPECT_NE(second.find("killed at 10.2 s"), std::string::npos) << second;
+  EXPECT_NE(third.find("31.0 %"), std::string::npos) << third;
+  EXPECT_NE(third.find("joined at 15.5 s"), std::string::npos) << third;
+}
+
+TEST(ReportFiles, AreWrittenWholeAndReplaceOldOnes) {
+  const std::filesystem::path dir = std::filesystem::path(testing::TempDir()) / "starling_report";
+  std::filesystem::create_directories(dir);
+  SwarmReport report = make_report();
+  write_report(dir.string(), report);
+  report.seconds = 12;
+  write_report(dir.string(), report);
+  EXPECT_EQ(read_file(dir / "report.json"), print_report_json(report));
+  EXPECT_EQ(read_file(dir / "report.html"), print_report_html(report));
+  size_t files = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(dir)) ++files;
+  EXPECT_EQ(files, 2u);
+  std::filesystem::remove_all(dir);
+}
+
+TEST(ReportFiles, SayWhichFileCouldNotBeWrittenAndWhatToDo) {
+  try {
+    write_report(testing::TempDir() + "no_such_folder", make_report());
+    FAIL() << "wrote into a folder that is not there";
+  } catch (const std::runtime_error& error) {
+    const std::string what = error.what();
+    EXPECT_NE(what.find("no_such_folder/report.json"), std::string::npos) << what;
+    EXPECT_NE(what.find("--out"), std::string::npos) << what;
+  }
+}
+
+}  // namespace
+}  // namespace starling

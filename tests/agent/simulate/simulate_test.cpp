@@ -1,0 +1,480 @@
+// Simulated swarms of quadratics, whose optimum is known, and the rivals they are compared with, whose steps and times
+// have closed forms.
+#include <gtest/gtest.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "agent/simulate/baselines.h"
+#include "agent/simulate/report.h"
+#include "agent/simulate/timed_trainer.h"
+#include "agent/train/quadratic_trainer.h"
+#include "agent/train/trainer_thread.h"
+#include "gossip/sim/virtual_network.h"
+
+namespace starling {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr size_t kDimension = 40;
+
+Config quadratic_config() {
+  Config config;
+  config.has_swarm = true;
+  config.swarm.model.kind = "quadratic";
+  config.swarm.model.dimension = kDimension;
+  config.swarm.optimizer.learning_rate = 0.1;
+  config.swarm.optimizer.momentum = 0.5;
+  config.swarm.exchange.carry_momentum = true;
+  config.swarm.exchange.overlap = Overlap::kOff;
+  config.swarm.settle_max = std::chrono::seconds(2);
+  config.swarm.stop_after = 60;
+  config.agent.checkpoint_every = milliseconds(200);
+  return config;
+}
+
+SwarmOutcome run_swarm(const SimulateOptions& options, const Config& config) {
+  spdlog::set_level(spdlog::level::off);
+  const auto task = make_quadratic_task(config, options.agents);
+  return run_simulated_swarm(options, config, *task, [](double) {});
+}
+
+std::vector<CurvePoint> run_rivals(const SimulateOptions& options, const Config& config) {
+  const auto task = make_quadratic_task(config, options.agents);
+  return run_baselines(options, config.swarm, *task, [](const std::string&, uint64_t) {});
+}
+
+std::vector<CurvePoint> of_agent(const std::vector<CurvePoint>& points, size_t agent) {
+  std::vector<CurvePoint> chosen;
+  for (const CurvePoint& point : points) {
+    if (point.agent == agent) chosen.push_back(point);
+  }
+  return chosen;
+}
+
+std::vector<CurvePoint> of_series(const std::vector<CurvePoint>& points, const std::string& series) {
+  std::vector<CurvePoint> chosen;
+  for (const CurvePoint& point : points) {
+    if (point.series == series) chosen.push_back(point);
+  }
+  return chosen;
+}
+
+// A trainer with a thread of its own, as LibTorch's has.
+class ThreadedTrainer final : public Trainer {
+ public:
+  ThreadedTrainer(std::unique_ptr<Trainer> inner, std::function<void()> on_idle)
+      : inner_(std::move(inner)), thread_(std::move(on_idle)) {}
+  View params() override { return inner_->params(); }
+  View momentum() override { return inner_->momentum(); }
+  void params_changed() override { inner_->params_changed(); }
+  void start_steps(uint32_t count, double learning_rate) override {
+    thread_.start([this, count, learning_rate] { inner_->start_steps(count, learning_rate); });
+  }
+  void start_evaluation() override { thread_.start([this] { inner_->start_evaluation(); }); }
+  bool idle() const override { return thread_.idle(); }
+  StepReport take_steps() override { return inner_->take_steps(); }
+  std::optional<Evaluation> take_evaluation() override { return inner_->take_evaluation(); }
+  std::vector<std::byte> save_state() override { return inner_->save_state(); }
+  bool load_state(std::span<const std::byte> state) override { return inner_->load_state(state); }
+  uint64_t data_size() const override { return 1; }
+  std::string data_summary() const override { return ""; }
+
+ private:
+  std::unique_ptr<Trainer> inner_;
+  TrainerThread thread_;
+};
+
+TEST(TimedTrainer, IsBusyForItsStepsAndEvaluatesInNoTime) {
+  VirtualClock clock;
+  const SwarmConfig swarm = quadratic_config().swarm;
+  for (const bool threaded : {false, true}) {
+    TimedTrainer trainer(
+        [&](std::function<void()> on_idle) -> std::unique_ptr<Trainer> {
+          std::unique_ptr<Trainer> inner = make_quadratic_trainer(trainer_options(swarm, {}), 7, clock);
+          if (!threaded) return inner;
+          return std::make_unique<ThreadedTrainer>(std::move(inner), std::move(on_idle));
+        },
+        clock, milliseconds(20));
+    const View params = trainer.params();
+    const float before = params.data[0];
+    for (int round = 0; round < 50; ++round) {
+      const TimePoint start = clock.now();
+      trainer.start_steps(3, 0.1);
+      EXPECT_FALSE(trainer.idle());
+      EXPECT_EQ(trainer.untaken().steps, 3u);
+      EXPECT_EQ(trainer.idle_at(), start + milliseconds(60));
+      clock.advance(milliseconds(59));
+      EXPECT_FALSE(trainer.idle());
+      clock.advance(milliseconds(1));
+      ASSERT_TRUE(trainer.idle());
+      const StepReport report = trainer.take_steps();
+      EXPECT_EQ(report.steps, 3u);
+      EXPECT_EQ(report.compute_time, Duration(milliseconds(60)));
+      EXPECT_EQ(trainer.untaken().steps, 0u);
+      trainer.start_evaluation();
+      EXPECT_TRUE(trainer.idle());
+      EXPECT_TRUE(trainer.take_evaluation().has_value());
+    }
+    EXPECT_NE(params.data[0], before);
+  }
+}
+
+TEST(Simulate, EightAgentsFindTheMeanOfTheirTargets) {
+  Config config = quadratic_config();
+  config.swarm.stop_after = 300;
+  config.swarm.weight = "equal";
+  config.swarm.optimizer.schedule = Schedule::kCosine;   // a constant rate leaves each agent pulling at the others
+  SimulateOptions options;
+  options.loss = 0.02;
+  options.jitter = milliseconds(3);
+  const SwarmOutcome outcome = run_swarm(options, config);
+  EXPECT_TRUE(outcome.finished);
+  EXPECT_GT(outcome.done, 100u);
+  const auto mean = of_series(outcome.points, "mean");
+  ASSERT_GT(mean.size(), 10u);
+  EXPECT_EQ(mean.front().step, 0u);
+  EXPECT_EQ(mean.front().virtual_s, 0);
+  EXPECT_GE(mean.back().step, 290u);   // the swarm's clock is a median
+  EXPECT_LT(mean.back().score.loss, 0.002 * mean.front().score.loss);
+  for (size_t a = 0; a < options.agents; ++a) {
+    const auto own = of_agent(outcome.points, a);
+    ASSERT_EQ(own.size(), mean.size());
+    EXPECT_LT(own.back().score.loss, 0.005 * mean.front().score.loss);
+    EXPECT_GT(own.back().bytes, 0u);
+  }
+  EXPECT_LT(*mean.back().distance, 0.02);
+  uint64_t bytes = 0;
+  for (size_t a = 0; a < options.agents; ++a) bytes += of_agent(outcome.points, a).back().bytes;
+  EXPECT_EQ(mean.back().bytes, bytes);
+}
+
+TEST(Simulate, TheSameOptionsGiveTheSameBytes) {
+  SimulateOptions options;
+  options.loss = 0.05;
+  options.jitter = milliseconds(5);
+  options.speeds = {1, 2};
+  options.kills = {{3, 0.4}};
+  options.joins = {0.6};
+  options.baselines = baseline_names();
+  Config config = quadratic_config();
+  std::string first;
+  uint64_t digest = 0;
+  for (int run = 0; run < 2; ++run) {
+    SimulationReport report;
+    report.swarm = run_swarm(options, config);
+    report.baselines = run_rivals(options, config);
+    if (run == 0) {
+      first = print_curve_csv(report);
+      digest = report.swarm.digest;
+    } else {
+      EXPECT_EQ(print_curve_csv(report), first);
+      EXPECT_EQ(report.swarm.digest, digest);
+    }
+  }
+  config.swarm.rng_seed = 2;
+  EXPECT_NE(run_swarm(options, config).digest, digest);
+}
+
+TEST(Simulate, KillsJoinsAndPausesHappenWhenPlanned) {
+  Config config = quadratic_config();
+  config.swarm.stop_after = 200;
+  SimulateOptions options;
+  options.agents = 6;
+  options.every = milliseconds(100);
+  options.kills = {{2, 1}};
+  options.joins = {1.5};
+  options.pauses = {{4, 0.5, 0.8}};
+  const SwarmOutcome outcome = run_swarm(options, config);
+  EXPECT_TRUE(outcome.finished);
+  EXPECT_TRUE(outcome.remarks.empty()) << outcome.remarks[0];
+  ASSERT_EQ(outcome.events.size(), 4u);
+  EXPECT_EQ(outcome.events[0].text, "agent 4 paused");
+  EXPECT_EQ(outcome.events[1].text, "agent 2 killed");
+  EXPECT_DOUBLE_EQ(outcome.events[1].virtual_s, 1.0);
+  EXPECT_EQ(outcome.events[3].text, "agent 6 joins");
+  EXPECT_NEAR(of_agent(outcome.points, 2).back().virtual_s, 0.9, 0.11);
+  const auto newcomer = of_agent(outcome.points, 6);
+  ASSERT_FALSE(newcomer.empty()) << "it never trained";
+  EXPECT_GT(newcomer.front().virtual_s, 1.5);
+  EXPECT_GT(newcomer.front().step, 10u) << "it began with the genesis, not with the swarm's model";
+  std::map<std::string, uint64_t> steps;
+  for (const CurvePoint& point : of_agent(outcome.points, 4)) {
+    if (point.virtual_s > 0.55 && point.virtual_s < 1.25) ++steps[std::to_string(point.step)];
+  }
+  EXPECT_EQ(steps.size(), 1u) << "a paused agent made steps";
+  const auto mean = of_series(outcome.points, "mean");
+  for (size_t i = 1; i < mean.size(); ++i) {
+    EXPECT_GE(mean[i].samples, mean[i - 1].samples) << "the samples of the killed agent were forgotten";
+    EXPECT_GE(mean[i].bytes, mean[i - 1].bytes);
+  }
+}
+
+TEST(Simulate, WhatCannotHappenIsSaid) {
+  SimulateOptions options;
+  options.agents = 2;
+  options.kills = {{1, 0.1}, {1, 0.2}, {0, 1000}};
+  const SwarmOutcome outcome = run_swarm(options, quadratic_config());
+  ASSERT_EQ(outcome.remarks.size(), 2u);
+  EXPECT_NE(outcome.remarks[0].find("agent 1 was not there"), std::string::npos);
+  EXPECT_NE(outcome.remarks[1].find("did not happen"), std::string::npos);
+}
+
+TEST(Simulate, ASlowAgentMakesFewerSteps) {
+  SimulateOptions options;
+  options.agents = 4;
+  options.speeds = {1, 1, 1, 4};
+  options.duration = std::chrono::seconds(3);
+  Config config = quadratic_config();
+  config.swarm.stop_after = 0;
+  const SwarmOutcome outcome = run_swarm(options, config);
+  EXPECT_FALSE(outcome.finished);
+  EXPECT_DOUBLE_EQ(outcome.virtual_s, 3);
+  const auto fast = static_cast<double>(of_agent(outcome.points, 0).back().step);
+  const auto slow = static_cast<double>(of_agent(outcome.points, 3).back().step);
+  EXPECT_GT(fast, 40);
+  EXPECT_LT(slow, 0.55 * fast);
+  EXPECT_LE(slow, 3 / 0.08 + 1);
+}
+
+// Heavy ball on the mean of the targets, in doubles.
+std::vector<double> descend(const Config& config, size_t agents, uint64_t steps) {
+  std::vector<double> target(kDimension), x, v(kDimension), losses;
+  const VirtualClock clock;
+  const auto task = make_quadratic_task(config, agents);
+  for (size_t a = 0; a < agents; ++a) {
+    const auto trainer = task->make(a, config.swarm, clock, {});
+    const auto& quadratic = dynamic_cast<const QuadraticTrainer&>(*trainer);
+    for (size_t i = 0; i < kDimension; ++i) target[i] += quadratic.target()[i] / static_cast<double>(agents);
+    if (a == 0) x.assign(trainer->params().data, trainer->params().data + kDimension);
+  }
+  for (uint64_t k = 0; k <= steps; ++k) {
+    double loss = 0;
+    for (size_t i = 0; i < kDimension; ++i) {
+      loss += 0.5 * (x[i] - target[i]) * (x[i] - target[i]) / kDimension;
+      v[i] = config.swarm.optimizer.momentum * v[i] + (x[i] - target[i]);
+      x[i] -= config.swarm.optimizer.learning_rate * v[i];
+    }
+    losses.push_back(loss);
+  }
+  return losses;
+}
+
+TEST(Baselines, AllreduceAndServerDescendOnTheMeanTarget) {
+  const Config config = quadratic_config();
+  SimulateOptions options;
+  options.every = options.compute;
+  options.baselines = {"allreduce", "parameter-server"};
+  const std::vector<double> expected = descend(config, options.agents, config.swarm.stop_after);
+  const auto points = run_rivals(options, config);
+  for (const std::string& name : options.baselines) {
+    const auto own = of_series(points, name);
+    ASSERT_EQ(own.size(), expected.size());
+    for (size_t k = 0; k < own.size(); ++k) {
+      EXPECT_EQ(own[k].step, k);
+      EXPECT_NEAR(own[k].score.loss, expected[k], 1e-4 * expected[k] + 1e-11) << name << " step " << k;
+    }
+  }
+}
+
+TEST(Baselines, OneWorkersAsgdAndSerialAreThatToo) {
+  Config config = quadratic_config();
+  SimulateOptions options;
+  options.agents = 1;
+  options.every = options.compute;
+  options.baselines = {"asgd", "serial"};
+  const std::vector<double> expected = descend(config, 1, config.swarm.stop_after);
+  for (const CurvePoint& point : run_rivals(options, config)) {
+    EXPECT_NEAR(point.score.loss, expected[point.step], 1e-4 * expected[point.step] + 1e-11)
+        << point.series << " step " << point.step;
+  }
+}
+
+TEST(Baselines, StaleGradientsStillFindTheOptimum) {
+  Config config = quadratic_config();
+  config.swarm.stop_after = 200;
+  for (const double momentum : {0.0, 0.5}) {
+    config.swarm.optimizer.momentum = momentum;
+    SimulateOptions options;
+    options.baselines = {"asgd", "local-sgd"};
+    const auto points = run_rivals(options, config);
+    for (const std::string& name : options.baselines) {
+      const auto own = of_series(points, name);
+      EXPECT_LT(own.back().score.loss, 1e-3 * own.front().score.loss) << name;
+      EXPECT_EQ(own.back().samples, 200u * options.agents * config.swarm.batch) << name;
+    }
+  }
+}
+
+TEST(Baselines, TimesAndBytesFollowTheFormulas) {
+  Config config = quadratic_config();
+  config.swarm.model.dimension = 25000;   // 100 kB
+  config.swarm.stop_after = 20;
+  SimulateOptions options;
+  options.agents = 5;
+  options.speeds = {1, 3};
+  options.jitter = milliseconds(4);       // mean latency 12 ms
+  options.bytes_per_s = 1e6;
+  options.baselines = {"allreduce", "local-sgd", "parameter-server", "serial"};
+  const auto points = run_rivals(options, config);
+  const double slowest = 0.06, latency = 0.012, payload = 0.1;   // s
+  const double ring = 2 * 4 * (latency + payload / 5);
+  const auto last = [&](const char* name) { return of_series(points, name).back(); };
+  EXPECT_NEAR(last("allreduce").virtual_s, 20 * (slowest + ring), 1e-9);
+  EXPECT_EQ(last("allreduce").bytes, 20u * 2 * 4 * 100000);
+  EXPECT_NEAR(last("parameter-server").virtual_s, 20 * (slowest + 2 * latency + 2 * 5 * payload), 1e-9);
+  EXPECT_EQ(last("parameter-server").bytes, 20u * 2 * 5 * 100000);
+  EXPECT_NEAR(last("local-sgd").virtual_s, 20 * slowest + 3 * ring, 1e-9);   // 8 + 8 + 4 steps
+  EXPECT_EQ(last("local-sgd").bytes, 3u * 2 * 4 * 100000);
+  EXPECT_NEAR(last("serial").virtual_s, 20 * 5 * 0.02, 1e-9);
+  EXPECT_EQ(last("serial").bytes, 0u);
+  config.swarm.local_steps = 10;
+  EXPECT_NEAR(of_series(run_rivals(options, config), "local-sgd").back().virtual_s, 20 * slowest + 2 * ring, 1e-9);
+
+  // One worker alone: compute, up, apply; and down again before the next.
+  options.agents = 1;
+  options.baselines = {"asgd"};
+  const CurvePoint alone = run_rivals(options, config).back();
+  EXPECT_NEAR(alone.virtual_s, 20 * (0.02 + latency + payload) + 19 * (latency + payload), 1e-9);
+  // Where the server's link is the neck, so many payloads take their time, and no more.
+  options.agents = 5;
+  options.speeds = {1};
+  const CurvePoint neck = run_rivals(options, config).back();
+  EXPECT_NEAR(neck.virtual_s, 100 * payload, 4 * (0.02 + 2 * latency + payload));
+}
+
+TEST(Baselines, AveragingGradientsNeedsSgd) {
+  Config config = quadratic_config();
+  config.swarm.optimizer.kind = "adamw";
+  SimulateOptions options;
+  const auto task = make_quadratic_task(quadratic_config(), options.agents);
+  for (const char* name : {"allreduce", "parameter-server", "asgd"}) {
+    options.baselines = {name};
+    EXPECT_THROW(run_baselines(options, config.swarm, *task, [](const std::string&, uint64_t) {}), std::runtime_error);
+  }
+}
+
+class SimulateCommand : public testing::Test {
+ protected:
+  void SetUp() override {
+    dir_ = std::filesystem::temp_directory_path() / ("starling-simulate-" + std::to_string(getpid()));
+    std::filesystem::create_directories(dir_);
+    std::ofstream(dir_ / "swarm.yaml") << "swarm:\n  model: {kind: quadratic, dimension: 10}\n"
+                                          "  settle_max: 1s\n  optimizer: {kind: sgd, learning_rate: 0.1}\n";
+    options_.config_path = (dir_ / "swarm.yaml").string();
+    options_.out = (dir_ / "out").string();
+    options_.agents = 3;
+    options_.steps = 20;
+  }
+  void TearDown() override { std::filesystem::remove_all(dir_); }
+
+  std::string failure() {
+    try {
+      run_simulate_command(options_, {});
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+    return "none";
+  }
+  std::string read(const char* name) {
+    std::ifstream file(std::filesystem::path(options_.out) / name);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  std::filesystem::path dir_;
+  SimulateOptions options_;
+};
+
+TEST_F(SimulateCommand, WritesWellFormedFiles) {
+  options_.baselines = {"none", "serial", "allreduce", "serial"};
+  options_.kills = {{2, 0.2}};
+  testing::internal::CaptureStdout();
+  ASSERT_EQ(run_simulate_command(options_, {}), 0);
+  const std::string table = testing::internal::GetCapturedStdout();
+  EXPECT_NE(table.find("allreduce"), std::string::npos) << table;
+  EXPECT_NE(table.find("agent 2 killed"), std::string::npos) << table;
+  std::istringstream csv(read("curve.csv"));
+  std::string line;
+  ASSERT_TRUE(std::getline(csv, line));
+  EXPECT_EQ(line, kCurveHeader);
+  std::map<std::string, int> rows;
+  while (std::getline(csv, line)) {
+    ASSERT_EQ(std::count(line.begin(), line.end(), ','), 8) << line;
+    std::istringstream cells(line);
+    std::string series, cell;
+    std::getline(cells, series, ',');
+    ++rows[series];
+    std::getline(cells, cell, ',');
+    EXPECT_EQ(cell.empty(), series != "swarm") << line;
+    for (int i = 0; i < 5; ++i) {
+      ASSERT_TRUE(std::getline(cells, cell, ','));
+      EXPECT_NO_THROW(static_cast<void>(std::stod(cell))) << line;
+    }
+  }
+  EXPECT_EQ(rows.size(), 4u);
+  EXPECT_EQ(rows["serial"], rows["allreduce"]);
+  EXPECT_GT(rows["swarm"], 2 * rows["mean"]);
+  const std::string json = read("summary.json"), page = read("report.html");
+  for (const char* key : {"\"digest\"", "\"virtual_s\"", "\"agents\": 3", "\"mean\"", "\"exchanges\"", "\"done\""}) {
+    EXPECT_NE(json.find(key), std::string::npos) << key;
+  }
+  EXPECT_NE(json.find("\"ignored_messages\""), std::string::npos);
+  EXPECT_EQ(table.find("blocks due"), std::string::npos) << "pairs have no blocks that are due every round";
+  EXPECT_NE(page.find("agent 2 killed"), std::string::npos);
+  for (size_t at = 0; (at = page.find("http", at)) != std::string::npos; ++at) {
+    EXPECT_EQ(page.compare(at, 18, "http://www.w3.org/"), 0) << "an outside address";   // the name of SVG
+  }
+}
+
+TEST_F(SimulateCommand, ExchangesInRoundsSayWhatBecameOfTheirBlocks) {
+  options_.overrides = {"swarm.exchange.kind=group", "swarm.exchange.codec=fp32", "swarm.exchange.inject_loss=0.2",
+                        "swarm.exchange.block=64"};
+  testing::internal::CaptureStdout();
+  ASSERT_EQ(run_simulate_command(options_, {}), 0);
+  const std::string text = testing::internal::GetCapturedStdout();
+  EXPECT_NE(text.find("\nblocks due "), std::string::npos) << text;
+  EXPECT_NE(text.find(" % injected\n"), std::string::npos) << text;
+  const BlockTally blocks{.due = 1234567, .counted = 1172839, .late = 61728};
+  EXPECT_EQ(print_blocks_line(blocks), "blocks due 1,234,567: 95.0 % counted, 5.0 % late");
+  EXPECT_EQ(print_blocks_line({}), "blocks due 0");
+}
+
+TEST_F(SimulateCommand, WrongStartsSayWhatToDo) {
+  const SimulateOptions good = options_;
+  const auto fails_with = [&](const char* part) {
+    const std::string text = failure();
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+    options_ = good;
+  };
+  options_.steps.reset();
+  fails_with("--steps");
+  options_.kills = {{3, 1}};
+  fails_with("--kill 3: the agents are 0 to 2");
+  options_.pauses = {{9, 1, 1}};
+  fails_with("--pause 9: the agents are 0 to 2");
+  options_.baselines = {"alreduce"};
+  fails_with("did you mean 'allreduce'?");
+  options_.baselines = {"zzzzzzzz"};
+  fails_with("choose one of allreduce");
+  options_.steps.reset();
+  options_.duration = std::chrono::seconds(1);
+  options_.baselines = {"serial"};
+  fails_with("--steps N");
+  options_.compute = Duration::zero();
+  fails_with("--compute");
+  options_.agents = 1024;
+  options_.joins = {1};
+  fails_with("at most 1024");
+  options_.out = (dir_ / "swarm.yaml").string();
+  fails_with("--out");
+}
+
+}  // namespace
+}  // namespace starling

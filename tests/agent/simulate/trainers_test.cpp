@@ -1,0 +1,115 @@
+// Simulated swarms of real models: the same bytes each time, every sample in one shard, and learning.
+#include <gtest/gtest.h>
+#include <spdlog/spdlog.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "agent/data/dataset.h"
+#include "agent/simulate/baselines.h"
+#include "agent/simulate/report.h"
+#include "agent/train/model_plan.h"
+#include "gossip/sim/virtual_network.h"
+
+namespace starling {
+namespace {
+
+Config small_config() {
+  Config config;
+  config.has_swarm = true;
+  config.swarm.model.kind = "mlp";
+  config.swarm.model.hidden = {16};
+  config.swarm.batch = 32;
+  config.swarm.stop_after = 30;
+  config.swarm.settle_max = std::chrono::seconds(1);
+  config.swarm.exchange.carry_momentum = true;
+  config.swarm.exchange.overlap = Overlap::kOff;
+  config.agent.data.path = "generated";
+  config.agent.data.sharding = "iid";
+  return config;
+}
+
+TEST(SimulateTrainers, RealModelsLearnAndReplayToTheByte) {
+  spdlog::set_level(spdlog::level::off);
+  const Config config = small_config();
+  SimulateOptions options;
+  options.agents = 3;
+  options.every = std::chrono::milliseconds(300);
+  options.kills = {{1, 0.3}};
+  options.joins = {0.4};
+  options.baselines = baseline_names();
+  std::string first;
+  uint64_t digest = 0;
+  for (int run = 0; run < 2; ++run) {
+    const auto task = make_torch_task(config, options.agents);
+    SimulationReport report;
+    report.swarm = run_simulated_swarm(options, config, *task, [](double) {});
+    report.baselines = run_baselines(options, config.swarm, *task, [](const std::string&, uint64_t) {});
+    if (run == 0) {
+      first = print_curve_csv(report);
+      digest = report.swarm.digest;
+    } else {
+      EXPECT_EQ(print_curve_csv(report), first);
+      EXPECT_EQ(report.swarm.digest, digest);
+    }
+    for (const CurvePoint& point : {report.swarm.points.back(), report.baselines.back()}) {
+      ASSERT_TRUE(point.score.accuracy.has_value());
+      EXPECT_GT(*point.score.accuracy, 0.5) << point.series;   // a guess is right one time in ten
+      EXPECT_LT(point.score.loss, report.swarm.points.front().score.loss);
+    }
+  }
+}
+
+TEST(SimulateTrainers, ShardsAreThoseOfASwarm) {
+  const Config config = small_config();
+  const VirtualClock clock;
+  const auto task = make_torch_task(config, 3);
+  uint64_t samples = 0;
+  for (size_t shard = 0; shard < 3; ++shard) {
+    DataConfig data = config.agent.data;
+    data.shard = static_cast<uint32_t>(shard);
+    data.shard_count = 3;
+    const auto trainer = task->make(shard, config.swarm, clock, {});
+    EXPECT_EQ(trainer->data_summary(), summarize(load_data(data, config.swarm.model, config.swarm.rng_seed).train));
+    samples += trainer->data_size();
+  }
+  EXPECT_EQ(task->make_for_all(config.swarm, clock, {})->data_size(), samples);
+}
+
+// All pixels are alike, so that any model gives one answer: right for half of the samples, whichever it is. Every
+// second sample would be of one label.
+TEST(SimulateTrainers, AModelIsJudgedOnAllLabels) {
+  std::string folder = (std::filesystem::temp_directory_path() / "starling-judge-XXXXXX").string();
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const std::string count("\0\0\x0f\xa0", 4), side("\0\0\0\1", 4);   // 4000 samples of one pixel
+  std::string labels;
+  for (int i = 0; i < 4000; ++i) labels += static_cast<char>(i % 2);
+  for (const std::string stem : {"/train", "/t10k"}) {
+    std::ofstream(folder + stem + "-images-idx3-ubyte") << std::string("\0\0\x08\3", 4) + count + side + side
+                                                        << std::string(4000, '\x7f');
+    std::ofstream(folder + stem + "-labels-idx1-ubyte") << std::string("\0\0\x08\1", 4) + count << labels;
+  }
+  Config config = small_config();
+  config.swarm.model.input = {1, 1, 1};
+  config.swarm.model.classes = 2;
+  config.agent.data.path = folder;
+  const auto task = make_torch_task(config, 1);
+  const SimScore score = task->score(draw_genesis(plan_model(config.swarm.model), 1), {0});
+  EXPECT_NEAR(score.accuracy.value(), 0.5, 0.05);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(SimulateTrainers, AnEmptyShardIsSaidWithItsRemedy) {
+  Config config = small_config();
+  config.agent.data.sharding = "labels";
+  try {
+    make_torch_task(config, 16);
+    FAIL() << "16 agents shared 10 labels";
+  } catch (const std::runtime_error& error) {
+    EXPECT_NE(std::string(error.what()).find("--set agent.data.sharding=iid"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace starling

@@ -1,0 +1,345 @@
+#include "agent/config/config.h"
+#include "agent/train/torch_trainer.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <semaphore>
+
+#include "agent/train/model_plan.h"
+#include "agent/train/torch_device.h"
+
+namespace starling {
+namespace {
+
+// A trainer on a few generated digits, on one thread: the same numbers on every run.
+class Bench {
+ public:
+  explicit Bench(SwarmConfig swarm = {}, uint32_t samples = 200, uint32_t test_samples = 100) {
+    AgentConfig agent;
+    agent.device = "cpu";
+    agent.threads = 1;
+    trainer = make_torch_trainer(trainer_options(swarm, agent), draw_digits(samples, 1, 0),
+                                 draw_digits(test_samples, 1, 1), [this] { idle_.release(); });
+  }
+
+  StepReport step(uint32_t count, double learning_rate = 0.05) {
+    trainer->start_steps(count, learning_rate);
+    idle_.acquire();
+    EXPECT_TRUE(trainer->idle());
+    return trainer->take_steps();
+  }
+  Evaluation evaluate() {
+    trainer->start_evaluation();
+    idle_.acquire();
+    return trainer->take_evaluation().value();
+  }
+  std::vector<float> params() const { return values(trainer->params()); }
+  static std::vector<float> values(View view) { return {view.data, view.data + view.count}; }
+
+ private:
+  std::counting_semaphore<> idle_{0};  // before the trainer, whose thread uses it
+
+ public:
+  std::unique_ptr<Trainer> trainer;
+};
+
+SwarmConfig small_swarm(const std::string& model, const std::string& optimizer = "sgd") {
+  SwarmConfig swarm;
+  swarm.model.kind = model;
+  swarm.model.channels = 4;
+  swarm.model.hidden = {20};
+  swarm.optimizer.kind = optimizer;
+  swarm.batch = 16;
+  return swarm;
+}
+
+TEST(TorchTrainer, StartsFromTheGenesis) {
+  for (const char* kind : {"cnn", "mlp"}) {
+    const SwarmConfig swarm = small_swarm(kind);
+    Bench bench(swarm);
+    const View params = bench.trainer->params();
+    EXPECT_EQ(params.space, MemorySpace::kHost);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(params.data) % 64, 0u);
+    EXPECT_EQ(bench.params(), draw_genesis(plan_model(swarm.model), swarm.rng_seed));
+    EXPECT_EQ(bench.trainer->momentum().count, params.count);
+  }
+}
+
+// Against central differences of the loss over the test data, which is the training data here: one step of
+// plain SGD over a batch that holds every sample once moves the params by exactly the gradient.
+TEST(TorchTrainer, TheGradientIsTheSlopeOfTheLoss) {
+  for (const char* kind : {"cnn", "mlp"}) {
+    SwarmConfig swarm = small_swarm(kind);
+    swarm.optimizer.momentum = 0;
+    swarm.batch = 10;
+    AgentConfig agent;
+    agent.device = "cpu";
+    agent.threads = 1;
+    std::binary_semaphore idle{0};
+    const auto trainer = make_torch_trainer(trainer_options(swarm, agent), draw_digits(10, 1, 0), draw_digits(10, 1, 0),
+                                            [&] { idle.release(); });
+    EXPECT_EQ(trainer->momentum().count, 0u);
+    const std::vector<float> before = Bench::values(trainer->params());
+    trainer->start_steps(1, 1);
+    idle.acquire();
+    std::vector<float> gradient = Bench::values(trainer->params());
+    for (size_t i = 0; i < before.size(); ++i) gradient[i] = before[i] - gradient[i];
+    const auto loss_at = [&](size_t slot_element, float shift) {
+      std::copy(before.begin(), before.end(), trainer->params().data);
+      trainer->params().data[slot_element] += shift;
+      trainer->params_changed();
+      trainer->start_evaluation();
+      idle.acquire();
+      return trainer->take_evaluation()->loss;
+    };
+    for (const ParamSlot& slot : plan_model(swarm.model).slots) {
+      size_t steepest = slot.offset;
+      for (size_t i = slot.offset; i < slot.offset + slot.count; ++i) {
+        if (std::abs(gradient[i]) > std::abs(gradient[steepest])) steepest = i;
+      }
+      const double slope = (loss_at(steepest, 2e-3f) - loss_at(steepest, -2e-3f)) / 4e-3;
+      EXPECT_NE(slope, 0) << slot.name;
+      EXPECT_NEAR(gradient[steepest], slope, 0.05 * std::abs(slope) + 1e-4) << slot.name;
+    }
+  }
+}
+
+TEST(TorchTrainer, LearnsGeneratedDigits) {
+  for (const char* kind : {"cnn", "mlp"}) {
+    SwarmConfig swarm = small_swarm(kind);
+    swarm.batch = 64;
+    Bench bench(swarm, kGeneratedTrainCount, 500);
+    const StepReport report = bench.step(300);
+    EXPECT_EQ(report.steps, 300u);
+    EXPECT_EQ(report.samples, 300u * 64);
+    EXPECT_TRUE(report.finite);
+    EXPECT_GT(report.compute_time.count(), 0);
+    const Evaluation evaluation = bench.evaluate();
+    EXPECT_EQ(evaluation.samples, 500u);
+    EXPECT_GT(evaluation.accuracy, 0.9) << kind;
+    EXPECT_LT(evaluation.loss, 0.5) << kind;
+  }
+}
+
+TEST(TorchTrainer, AdamWLearnsToo) {
+  SwarmConfig swarm = small_swarm("mlp", "adamw");
+  swarm.batch = 64;
+  Bench bench(swarm, kGeneratedTrainCount, 500);
+  EXPECT_EQ(bench.trainer->momentum().count, 0u);
+  bench.step(300, 0.003);
+  EXPECT_GT(bench.evaluate().accuracy, 0.9);
+}
+
+// The buffers stay where they are, and what lies between two tensors stays zero, whatever happens in between.
+// A linear model's weights move with its inputs. Grey of the mean brightness, of ink or of photographs, is zero.
+TEST(TorchTrainer, PixelsAreCenteredForInkAndForPhotographs) {
+  for (const auto& [channels, grey] : {std::pair<int64_t, uint8_t>{1, 33}, {3, 120}}) {
+    SwarmConfig swarm = small_swarm("mlp");
+    swarm.model.hidden = {};
+    swarm.model.input = {channels, 2, 2};
+    swarm.optimizer.momentum = 0;
+    AgentConfig agent;
+    agent.device = "cpu";
+    std::binary_semaphore idle{0};
+    const Dataset data{.shape = swarm.model.input, .pixels = std::vector<uint8_t>(channels * 4, grey), .labels = {0}};
+    const auto trainer = make_torch_trainer(trainer_options(swarm, agent), data, data, [&] { idle.release(); });
+    const std::vector<float> before = Bench::values(trainer->params());
+    trainer->start_steps(1, 1);
+    idle.acquire();
+    const std::vector<float> after = Bench::values(trainer->params());
+    for (int64_t i = 0; i < 10 * channels * 4; ++i) EXPECT_NEAR(after[i], before[i], 0.01) << channels;
+  }
+}
+
+TEST(TorchTrainer, TheViewsStayInPlace) {
+  for (const char* optimizer : {"sgd", "adamw"}) {
+    SwarmConfig swarm = small_swarm("cnn", optimizer);
+    swarm.optimizer.weight_decay = 0.01;
+    Bench bench(swarm);
+    const View before = bench.trainer->params();
+    bench.step(5, 0.01);
+    bench.evaluate();
+    ASSERT_TRUE(bench.trainer->load_state(bench.trainer->save_state()));
+    bench.step(5, 0.01);
+    const View after = bench.trainer->params();
+    EXPECT_EQ(before.data, after.data);
+    std::vector<bool> is_padding(after.count, true);
+    for (const ParamSlot& slot : plan_model(swarm.model).slots) {
+      std::fill_n(is_padding.begin() + static_cast<ptrdiff_t>(slot.offset), slot.count, false);
+    }
+    for (size_t i = 0; i < after.count; ++i) {
+      if (is_padding[i]) {
+        EXPECT_EQ(after.data[i], 0) << i;
+      }
+    }
+  }
+}
+
+TEST(TorchTrainer, SameSeedSameBits) {
+  Bench a(small_swarm("cnn")), b(small_swarm("cnn"));
+  a.step(7);
+  for (int i = 0; i < 7; ++i) b.step(1);
+  EXPECT_EQ(a.params(), b.params());
+  SwarmConfig other = small_swarm("cnn");
+  other.rng_seed = 2;
+  Bench c(other);
+  c.step(7);
+  EXPECT_NE(a.params(), c.params());
+}
+
+TEST(TorchTrainer, ShardsWalkThroughTheSameDataDifferently) {
+  const SwarmConfig swarm = small_swarm("mlp");
+  std::vector<std::vector<float>> results;
+  for (const uint32_t shard : {0, 1}) {
+    AgentConfig agent;
+    agent.device = "cpu";
+    agent.threads = 1;
+    agent.data.shard = shard;
+    std::binary_semaphore idle{0};
+    const auto trainer =
+        make_torch_trainer(trainer_options(swarm, agent), draw_digits(200, 1, 0), {}, [&] { idle.release(); });
+    trainer->start_steps(3, 0.05);
+    idle.acquire();
+    results.push_back(Bench::values(trainer->params()));
+  }
+  EXPECT_NE(results[0], results[1]);
+}
+
+TEST(TorchTrainer, WritingIntoTheViewsCounts) {
+  Bench a(small_swarm("mlp")), b(small_swarm("mlp"));
+  a.step(4);
+  const View from = a.trainer->params(), to = b.trainer->params();
+  std::copy_n(from.data, from.count, to.data);
+  b.trainer->params_changed();
+  EXPECT_EQ(a.evaluate().loss, b.evaluate().loss);
+}
+
+TEST(TorchTrainer, ResumesBitExactly) {
+  for (const char* optimizer : {"sgd", "adamw"}) {
+    const SwarmConfig swarm = small_swarm("cnn", optimizer);
+    Bench first(swarm), resumed(swarm);
+    first.step(17, 0.01);  // 17 x 16 of 200 samples: into the second epoch
+    ASSERT_TRUE(resumed.trainer->load_state(first.trainer->save_state()));
+    for (const auto& [from, to] : {std::pair{first.trainer->params(), resumed.trainer->params()},
+                                   std::pair{first.trainer->momentum(), resumed.trainer->momentum()}}) {
+      ASSERT_EQ(from.count, to.count);
+      std::copy_n(from.data, from.count, to.data);
+    }
+    const StepReport one = first.step(17, 0.01), two = resumed.step(17, 0.01);
+    EXPECT_EQ(one.mean_loss, two.mean_loss) << optimizer;
+    EXPECT_EQ(first.params(), resumed.params()) << optimizer;
+    EXPECT_EQ(first.trainer->save_state(), resumed.trainer->save_state()) << optimizer;
+  }
+}
+
+TEST(TorchTrainer, AStateThatDoesNotFitIsRefused) {
+  Bench sgd(small_swarm("cnn")), adamw(small_swarm("cnn", "adamw")), other_model(small_swarm("mlp")),
+      other_data(small_swarm("cnn"), 201);
+  sgd.step(3);
+  const std::vector<std::byte> before = sgd.trainer->save_state();
+  for (Bench* other : {&adamw, &other_model, &other_data}) {
+    EXPECT_FALSE(sgd.trainer->load_state(other->trainer->save_state()));
+    EXPECT_FALSE(other->trainer->load_state(before));
+  }
+  for (size_t size = 0; size < before.size(); ++size) {
+    EXPECT_FALSE(sgd.trainer->load_state(std::span(before).first(size)));
+  }
+  std::vector<std::byte> far = before;
+  far.back() = std::byte{1};  // the position in the epoch, beyond its end
+  EXPECT_FALSE(sgd.trainer->load_state(far));
+  EXPECT_EQ(sgd.trainer->save_state(), before);
+}
+
+TEST(TorchTrainer, AStepThatIsNotFiniteIsNotApplied) {
+  for (const float poison :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    Bench bench(small_swarm("mlp"));
+    bench.step(2);
+    const View params = bench.trainer->params(), momentum = bench.trainer->momentum();
+    const std::vector<float> momentum_before = Bench::values(momentum);
+    const ParamSlot last = plan_model(small_swarm("mlp").model).slots.back();
+    params.data[last.offset] = poison;
+    const std::vector<float> before = bench.params();
+    const StepReport report = bench.step(5);
+    EXPECT_FALSE(report.finite);
+    EXPECT_EQ(report.steps, 0u);
+    EXPECT_EQ(std::memcmp(params.data, before.data(), before.size() * sizeof(float)), 0);
+    EXPECT_EQ(Bench::values(momentum), momentum_before);
+  }
+}
+
+// A learning rate that blows the model up ends in a report, with finite params still in place.
+TEST(TorchTrainer, DivergenceIsReported) {
+  Bench bench(small_swarm("mlp"));
+  const StepReport report = bench.step(2000, 1e6);
+  EXPECT_FALSE(report.finite);
+  EXPECT_LT(report.steps, 2000u);
+}
+
+TEST(TorchTrainer, DescribesItsData) {
+  Bench bench(small_swarm("mlp"), 30);
+  EXPECT_EQ(bench.trainer->data_size(), 30u);
+  EXPECT_EQ(bench.trainer->data_summary(), "30 samples, labels 0 1 2 3 4 5 6 7 8 9");
+  EXPECT_FALSE(bench.trainer->take_evaluation());
+}
+
+TEST(TorchTrainer, WithoutTestDataThereIsNothingToEvaluate) {
+  Bench bench(small_swarm("mlp"), 30, 0);
+  EXPECT_EQ(bench.evaluate().samples, 0u);
+}
+
+TEST(TorchTrainer, LeavesWithoutFinishingItsSteps) {
+  std::atomic<bool> was_idle = false;
+  AgentConfig agent;
+  agent.device = "cpu";
+  agent.threads = 1;
+  auto trainer = make_torch_trainer(trainer_options(small_swarm("cnn"), agent), draw_digits(50, 1, 0), {},
+                                    [&] { was_idle = true; });
+  trainer->start_steps(4'000'000'000u, 0.01);  // months
+  trainer.reset();
+  EXPECT_TRUE(was_idle);
+}
+
+TEST(TorchTrainer, WrongStartsAreRefused) {
+  AgentConfig agent;
+  agent.device = "cpu";
+  const auto start = [&](const SwarmConfig& swarm, Dataset data) {
+    make_torch_trainer(trainer_options(swarm, agent), data, {}, {});
+  };
+  EXPECT_THROW(start({}, {}), std::runtime_error);
+  SwarmConfig swarm;
+  swarm.model.input = {1, 30, 30};
+  EXPECT_THROW(start(swarm, draw_digits(20, 1, 0)), std::runtime_error);
+  swarm = {};
+  swarm.model.classes = 5;
+  EXPECT_THROW(start(swarm, draw_digits(20, 1, 0)), std::runtime_error);
+  swarm = {};
+  swarm.batch = 0;
+  EXPECT_THROW(start(swarm, draw_digits(20, 1, 0)), std::runtime_error);
+  swarm = {};
+  swarm.optimizer.kind = "lion";
+  EXPECT_THROW(start(swarm, draw_digits(20, 1, 0)), std::runtime_error);
+  agent.device = "gpu";
+  EXPECT_THROW(start({}, draw_digits(20, 1, 0)), std::runtime_error);
+}
+
+TEST(TorchDevice, CudaIsThereOrMissedWithARemedy) {
+  try {
+    EXPECT_TRUE(TorchDevice("cuda", 1).is_cuda());
+    EXPECT_TRUE(TorchDevice("auto", 1).is_cuda());
+  } catch (const std::runtime_error& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("agent.device is cuda, but "), std::string::npos) << text;
+    EXPECT_NE(text.find("set agent.device: auto"), std::string::npos) << text;
+    EXPECT_FALSE(TorchDevice("auto", 1).is_cuda());
+  }
+  EXPECT_FALSE(TorchDevice("cpu", 1).is_cuda());
+}
+
+}  // namespace
+}  // namespace starling
