@@ -40,7 +40,7 @@ void Contact::tick() {
       now + options_.retry_min + from_seconds(rng_.uniform() * seconds(backoff_ - options_.retry_min));
 }
 
-void Contact::handle(const FrameHeader& header, const Message& message) {
+void Contact::handle(const FrameHeader& header, const BootstrapMessage& message) {
   if (state_ != State::kSearching) return;
   if (const auto* reply = std::get_if<JoinReply>(&message)) {
     met_empty_registry_ = reply->settings.empty();

@@ -28,7 +28,7 @@ std::shared_ptr<const ModelFile> Donor::find_model(uint64_t snapshot) const {
   return nullptr;
 }
 
-void Donor::handle(const FrameHeader& header, const Message& message) {
+void Donor::handle(const FrameHeader& header, const BootstrapMessage& message) {
   if (const auto* join = std::get_if<Join>(&message)) {
     answer_join(header, *join);
   } else if (const auto* request = std::get_if<ModelRequest>(&message)) {

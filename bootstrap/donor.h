@@ -29,8 +29,8 @@ class Donor {
   // The file served from now on; transfers of the one before end with ModelGone when it is replaced twice.
   void set_model(std::shared_ptr<const ModelFile> model);
 
-  // Join, ModelRequest, ModelBlockRequest; others are ignored. Replies go to the frame's reply_to.
-  void handle(const FrameHeader& header, const Message& message);
+  // Join, ModelRequest, ModelBlockRequest; answers are ignored. Replies go to the frame's reply_to.
+  void handle(const FrameHeader& header, const BootstrapMessage& message);
   const DonorCounters& counters() const;
 
  private:

@@ -38,7 +38,7 @@ class Contact {
   Contact(const JoinerOptions& options, Membership& membership, const Clock& clock, Outbox& outbox,
           uint64_t rng_seed);
   void tick();
-  void handle(const FrameHeader& header, const Message& message);  // JoinReply, JoinRefused
+  void handle(const FrameHeader& header, const BootstrapMessage& message);  // JoinReply, JoinRefused
   State state() const { return state_; }
   const std::string& settings() const { return settings_; }        // of the swarm; empty: met a registry without one
   const std::string& refusal() const { return refusal_; }          // for people: both sides' settings
@@ -73,7 +73,7 @@ class ModelFetch {
              Outbox& outbox, Worker& worker, Sink sink, uint64_t rng_seed);
   ~ModelFetch();
   void tick();
-  void handle(const FrameHeader& header, const Message& message, const SharedBytes& payload);
+  void handle(const FrameHeader& header, const BootstrapMessage& message, const SharedBytes& payload);
   bool done() const;
   uint64_t round() const;            // of the newest donor used
   uint64_t steps() const;

@@ -318,7 +318,7 @@ void ModelFetch::tick() {
   for (auto& [peer, source] : impl_->sources.in_use()) impl_->ask_blocks(peer, source);
 }
 
-void ModelFetch::handle(const FrameHeader& header, const Message& message, const SharedBytes& payload) {
+void ModelFetch::handle(const FrameHeader& header, const BootstrapMessage& message, const SharedBytes& payload) {
   if (impl_->done()) return;
   if (const auto* offer = std::get_if<ModelOffer>(&message)) {
     impl_->take_offer(header.sender, *offer);

@@ -15,7 +15,8 @@ namespace {
 // A registry has nothing to train with: what is not membership or joining is not for it.
 class Registry final : public Node::Handler {
  public:
-  void on_message(const FrameHeader&, const Message&, const SharedBytes&) override {}
+  void on_bootstrap(const FrameHeader&, const BootstrapMessage&, const SharedBytes&) override {}
+  void on_exchange(const FrameHeader&, const ExchangeMessage&, const SharedBytes&) override {}
   void on_member(const MemberEvent&) override {}
 };
 

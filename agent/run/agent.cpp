@@ -375,12 +375,15 @@ void Agent::say_farewell() {
   }
 }
 
-void Agent::on_message(const FrameHeader& header, const Message& message, const SharedBytes& payload) {
+void Agent::on_bootstrap(const FrameHeader& header, const BootstrapMessage& message, const SharedBytes& payload) {
   if (contact_) contact_->handle(header, message);
   if (const auto* reply = std::get_if<JoinReply>(&message); reply && reply->settings == settings_) {
     for (const PeerRecord& record : reply->members) node_.membership().add(record);
   }
   if (fetch_) fetch_->handle(header, message, payload);
+}
+
+void Agent::on_exchange(const FrameHeader& header, const ExchangeMessage& message, const SharedBytes& payload) {
   if (exchange_) exchange_->handle(header.sender, header.generation, message, payload);
 }
 

@@ -73,7 +73,8 @@ class Agent final : public Node::Handler {
  private:
   enum class Stage { kMakingTrainer, kContacting, kRestoring, kFetching, kRunning, kParting, kGone };
 
-  void on_message(const FrameHeader& header, const Message& message, const SharedBytes& payload) override;
+  void on_bootstrap(const FrameHeader& header, const BootstrapMessage& message, const SharedBytes& payload) override;
+  void on_exchange(const FrameHeader& header, const ExchangeMessage& message, const SharedBytes& payload) override;
   void on_member(const MemberEvent& event) override;
 
   void make_trainer();

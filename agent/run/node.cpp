@@ -17,14 +17,10 @@ namespace {
 constexpr int kFramesPerTickMax = 256;   // then timers get their turn
 constexpr Duration kRefusalLogEvery = std::chrono::seconds(5);
 
-template <typename... Kinds>
-bool is_one_of(const Message& message) {
-  return (std::holds_alternative<Kinds>(message) || ...);
-}
-
-bool is_membership(const Message& message) {
-  return is_one_of<Ping, PingAck, PingRequest, PingNack, Gossip, Sync>(message);
-}
+template <typename... Calls>
+struct Overloaded : Calls... {
+  using Calls::operator()...;
+};
 
 std::string display_name(const Membership& membership, const PeerId& id) {
   const Member* member = membership.find(id);
@@ -92,20 +88,21 @@ void Node::receive(Handler& handler, const ReceivedFrame& frame) {
     return;
   }
   if (header.sender == membership_.self().id) return;   // our own address among the seeds
-  const bool joining = is_one_of<Join, JoinReply, JoinRefused>(message);
+  const bool joining = message_is<Join, JoinReply, JoinRefused>(message);
   const bool ours = swarm_id_ != 0 && header.swarm == swarm_id_;
   if (!ours && !joining) {
     ++counters_.frames_foreign;
     return;
   }
   if (ours) membership_.heard_from(header.sender, header.generation);
-  if (is_membership(message)) {
-    membership_.handle(header.sender, message);
-  } else if (is_one_of<Join, ModelRequest, ModelBlockRequest>(message)) {
-    donor_.handle(header, message);
-  } else {
-    handler.on_message(header, message, frame.payload);
-  }
+  std::visit(Overloaded{
+      [&](const MembershipMessage& m) { membership_.handle(header.sender, m); },
+      [&](const BootstrapMessage& m) {
+        donor_.handle(header, m);
+        handler.on_bootstrap(header, m, frame.payload);
+      },
+      [&](const ExchangeMessage& m) { handler.on_exchange(header, m, frame.payload); },
+  }, message);
 }
 
 void Node::send(const PeerId& to, const Message& message, SharedBytes payload) {

@@ -24,7 +24,11 @@ class Node final : public Outbox {
   class Handler {
    public:
     virtual ~Handler() = default;
-    virtual void on_message(const FrameHeader& header, const Message& message, const SharedBytes& payload) = 0;
+    // An answer to this agent's own Join or to its requests for the model.
+    virtual void on_bootstrap(const FrameHeader& header, const BootstrapMessage& message,
+                              const SharedBytes& payload) = 0;
+    virtual void on_exchange(const FrameHeader& header, const ExchangeMessage& message,
+                             const SharedBytes& payload) = 0;
     virtual void on_member(const MemberEvent& event) = 0;
   };
 

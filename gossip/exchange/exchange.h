@@ -82,8 +82,8 @@ class Exchange {
   // What begin() began is neither decided nor given up.
   virtual bool under_way() const = 0;
 
-  // Any message; those of other exchanges are ignored. `from` and `generation` are the frame's sender.
-  virtual void handle(const PeerId& from, uint64_t generation, const Message& message,
+  // Messages of other exchanges are ignored. `from` and `generation` are the frame's sender.
+  virtual void handle(const PeerId& from, uint64_t generation, const ExchangeMessage& message,
                       const SharedBytes& payload) = 0;
   virtual void tick() = 0;
   virtual TimePoint next_deadline() const = 0;     // when tick() has something to do next

@@ -245,7 +245,7 @@ Group::~Group() = default;
 void Group::publish(std::shared_ptr<const Snapshot> snapshot) { impl_->publish(std::move(snapshot)); }
 bool Group::begin() { return impl_->begin(); }
 bool Group::under_way() const { return impl_->round && !impl_->round->ended; }
-void Group::handle(const PeerId& from, uint64_t, const Message& message, const SharedBytes& payload) {
+void Group::handle(const PeerId& from, uint64_t, const ExchangeMessage& message, const SharedBytes& payload) {
   impl_->handle(from, message, payload);
 }
 void Group::tick() { impl_->tick(); }

@@ -52,7 +52,8 @@ class Group final : public Exchange {
   void publish(std::shared_ptr<const Snapshot> snapshot) override;
   bool begin() override;
   bool under_way() const override;
-  void handle(const PeerId& from, uint64_t generation, const Message& message, const SharedBytes& payload) override;
+  void handle(const PeerId& from, uint64_t generation, const ExchangeMessage& message,
+              const SharedBytes& payload) override;
   void tick() override;
   TimePoint next_deadline() const override;
   void forget(const PeerId& peer) override;

@@ -8,7 +8,7 @@
 
 namespace starling {
 
-void Group::Impl::handle(const PeerId& from, const Message& message, const SharedBytes& payload) {
+void Group::Impl::handle(const PeerId& from, const ExchangeMessage& message, const SharedBytes& payload) {
   if (const auto* m = std::get_if<RoundBlock>(&message)) return on_block(from, *m, payload);
   if (const auto* m = std::get_if<RoundCredit>(&message)) return on_credit(from, *m);
   ignore();

@@ -148,7 +148,7 @@ struct Group::Impl {
   void retire();
 
   // group_blocks.cpp
-  void handle(const PeerId& from, const Message& message, const SharedBytes& payload);
+  void handle(const PeerId& from, const ExchangeMessage& message, const SharedBytes& payload);
   void on_block(const PeerId& from, const RoundBlock& block, const SharedBytes& payload);
   void on_credit(const PeerId& from, const RoundCredit& credit);
   void note_round(const PeerId& from, const RoundBlock& block);

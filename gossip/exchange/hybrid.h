@@ -31,7 +31,8 @@ class Hybrid final : public Exchange {
   }
   bool begin() override { return in_pairs_ ? pairs_->begin() : group_->begin(); }
   bool under_way() const override { return pairs_->under_way() || group_->under_way(); }
-  void handle(const PeerId& from, uint64_t generation, const Message& message, const SharedBytes& payload) override {
+  void handle(const PeerId& from, uint64_t generation, const ExchangeMessage& message,
+              const SharedBytes& payload) override {
     const bool of_group = std::holds_alternative<RoundBlock>(message) || std::holds_alternative<RoundCredit>(message);
     Exchange& exchange = of_group ? static_cast<Exchange&>(*group_) : *pairs_;
     exchange.handle(from, generation, message, payload);

@@ -416,7 +416,7 @@ void Neighborhood::publish(std::shared_ptr<const Snapshot> snapshot) {
 bool Neighborhood::begin() { return impl_->begin(); }
 bool Neighborhood::under_way() const { return impl_->open; }
 
-void Neighborhood::handle(const PeerId& from, uint64_t, const Message& message, const SharedBytes& payload) {
+void Neighborhood::handle(const PeerId& from, uint64_t, const ExchangeMessage& message, const SharedBytes& payload) {
   if (const auto* block = std::get_if<RoundBlock>(&message)) return impl_->on_block(from, *block, payload);
   if (const auto* credit = std::get_if<RoundCredit>(&message)) return impl_->on_credit(from, *credit);
   ++impl_->tally.ignored_messages;

@@ -179,7 +179,7 @@ bool Pairwise::Impl::same_life(const PeerId& from, uint64_t generation) {
   return known <= generation;
 }
 
-void Pairwise::Impl::handle(const PeerId& from, uint64_t generation, const Message& message,
+void Pairwise::Impl::handle(const PeerId& from, uint64_t generation, const ExchangeMessage& message,
                             const SharedBytes& payload) {
   if (from == options.self || !same_life(from, generation)) return ignore();
   if (const auto* m = std::get_if<Propose>(&message)) return on_propose(from, generation, *m);
@@ -275,7 +275,7 @@ bool Pairwise::begin() {
   return partner && impl_->propose(*partner);
 }
 bool Pairwise::under_way() const { return impl_->decider.is_open(impl_->last_counter); }
-void Pairwise::handle(const PeerId& from, uint64_t generation, const Message& message,
+void Pairwise::handle(const PeerId& from, uint64_t generation, const ExchangeMessage& message,
                       const SharedBytes& payload) {
   impl_->handle(from, generation, message, payload);
 }

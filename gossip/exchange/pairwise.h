@@ -63,7 +63,8 @@ class Pairwise final : public Exchange {
   std::optional<TimePoint> serving_until() const override;
   bool begin() override;                                             // propose() to a partner of the company's choice
   bool under_way() const override;
-  void handle(const PeerId& from, uint64_t generation, const Message& message, const SharedBytes& payload) override;
+  void handle(const PeerId& from, uint64_t generation, const ExchangeMessage& message,
+              const SharedBytes& payload) override;
   void tick() override;                       // deadlines, repeats
   TimePoint next_deadline() const override;
   void forget(const PeerId& peer) override;   // exchanges with its old life end, in doubt ones are dropped

@@ -61,7 +61,7 @@ struct Pairwise::Impl {
   PairExchange& add_exchange(const ExchangeId& xid, const PeerId& peer, double own_offer, Duration deadline);
   PairExchange* find(const ExchangeId& xid, const PeerId& from);
   bool under_way_with(const PeerId& peer) const;
-  void handle(const PeerId& from, uint64_t generation, const Message& message, const SharedBytes& payload);
+  void handle(const PeerId& from, uint64_t generation, const ExchangeMessage& message, const SharedBytes& payload);
   void tick();
   void tick_exchange(PairExchange& exchange);
   TimePoint next_deadline() const;

@@ -42,7 +42,7 @@ void Membership::tick() {
 
 TimePoint Membership::next_deadline() const { return impl_->next_deadline(); }
 
-void Membership::handle(const PeerId& from, const Message& message) { impl_->handle(from, message); }
+void Membership::handle(const PeerId& from, const MembershipMessage& message) { impl_->handle(from, message); }
 
 void Membership::heard_from(const PeerId& peer, uint64_t generation) { impl_->heard_from(peer, generation); }
 

@@ -54,8 +54,7 @@ class Membership {
   // From now on: a newcomer learns the swarm's from whom it joins.
   void set_options(const MembershipOptions& options);
 
-  // Membership messages; others are ignored.
-  void handle(const PeerId& from, const Message& message);
+  void handle(const PeerId& from, const MembershipMessage& message);
   // Any frame from a peer proves that it lives: counts as an ack for its current version.
   void heard_from(const PeerId& peer, uint64_t generation);
 

@@ -136,7 +136,7 @@ struct Membership::Impl {
   TimePoint next_deadline() const;
 
   // spread.cpp
-  void handle(const PeerId& from, const Message& message);
+  void handle(const PeerId& from, const MembershipMessage& message);
   void on_updates(const PeerId& from, const Updates& updates);
   void on_sync(const PeerId& from, const Sync& sync);
   void on_digest_entry(const PeerId& from, const DigestEntry& entry, bool reply_wanted, Sync& reply);

@@ -19,7 +19,7 @@ size_t count_of(const Updates& updates) {
   return updates.alive.size() + updates.suspect.size() + updates.left.size();
 }
 
-const Updates* updates_of(const Message& message) {
+const Updates* updates_of(const MembershipMessage& message) {
   if (const auto* ping = std::get_if<Ping>(&message)) return &ping->updates;
   if (const auto* ack = std::get_if<PingAck>(&message)) return &ack->updates;
   if (const auto* request = std::get_if<PingRequest>(&message)) return &request->updates;
@@ -33,7 +33,7 @@ DigestEntry digest_of(const Member& member) {
 
 }  // namespace
 
-void Membership::Impl::handle(const PeerId& from, const Message& message) {
+void Membership::Impl::handle(const PeerId& from, const MembershipMessage& message) {
   if (from == self.id) return;
   answers = {};
   answer_with_self = false;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -103,10 +104,46 @@ struct RoundBlock {              // + payload
 };
 struct RoundCredit { uint64_t group = 0; uint64_t round = 0; uint8_t phase = 0; uint32_t credit = 0; };
 
-using Message =
-    std::variant<Ping, PingAck, PingRequest, PingNack, Gossip, Sync, Join, JoinReply, JoinRefused, ModelRequest,
-                 ModelOffer, ModelBlockRequest, ModelBlock, ModelGone, Propose, Accept, Busy, BlockPayload, Credit,
-                 Have, Commit, Abort, CommitAck, Query, RoundBlock, RoundCredit>;
+// ---- families: one for each part of an agent that handles messages ----
+
+using MembershipMessage = std::variant<Ping, PingAck, PingRequest, PingNack, Gossip, Sync>;
+using BootstrapMessage = std::variant<Join, JoinReply, JoinRefused, ModelRequest, ModelOffer, ModelBlockRequest,
+                                      ModelBlock, ModelGone>;
+using ExchangeMessage = std::variant<Propose, Accept, Busy, BlockPayload, Credit, Have, Commit, Abort, CommitAck, Query,
+                                     RoundBlock, RoundCredit>;
+
+// Any message; each kind above and each family converts to it.
+using Message = std::variant<MembershipMessage, BootstrapMessage, ExchangeMessage>;
+
+template <typename Kind, typename Family>
+inline constexpr bool kHasKind = false;
+template <typename Kind, typename... Kinds>
+inline constexpr bool kHasKind<Kind, std::variant<Kinds...>> = (std::is_same_v<Kind, Kinds> || ...);
+
+template <typename Kind>
+using FamilyOf = std::conditional_t<
+    kHasKind<Kind, MembershipMessage>, MembershipMessage,
+    std::conditional_t<kHasKind<Kind, BootstrapMessage>, BootstrapMessage, ExchangeMessage>>;
+
+// The message, if it is of this kind; else null.
+template <typename Kind>
+const Kind* message_as(const Message& message) {
+  return std::get_if<Kind>(std::get_if<FamilyOf<Kind>>(&message));
+}
+template <typename Kind>
+Kind* message_as(Message& message) {
+  return std::get_if<Kind>(std::get_if<FamilyOf<Kind>>(&message));
+}
+template <typename... Kinds>
+bool message_is(const Message& message) {
+  return (message_as<Kinds>(message) || ...);
+}
+
+// Calls the visitor with the message itself, whatever its family and kind.
+template <typename Visitor>
+decltype(auto) visit_kind(Visitor&& visitor, const Message& message) {
+  return std::visit([&](const auto& family) { return std::visit(visitor, family); }, message);
+}
 
 // What every frame says before its message.
 struct FrameHeader {

@@ -543,9 +543,7 @@ const char* describe(DecodeStatus status) {
 }
 
 Channel channel_of(const Message& message) {
-  const bool bulk = std::holds_alternative<ModelBlock>(message) || std::holds_alternative<BlockPayload>(message) ||
-                    std::holds_alternative<RoundBlock>(message);
-  return bulk ? Channel::kBulk : Channel::kControl;
+  return message_is<ModelBlock, BlockPayload, RoundBlock>(message) ? Channel::kBulk : Channel::kControl;
 }
 
 std::vector<std::byte> encode_frame_header(const FrameHeader& header, const Message& message,
@@ -563,7 +561,7 @@ std::vector<std::byte> encode_frame_header(const FrameHeader& header, const Mess
   frame.setReplyPort(header.reply_to.port);
   frame.setPayloadBytes(static_cast<uint32_t>(payload.size()));
   frame.setPayloadChecksum(payload.empty() ? 0 : payload_checksum ? *payload_checksum : xxh3_64(payload));
-  std::visit(Put{frame.getMessage()}, message);
+  visit_kind(Put{frame.getMessage()}, message);
   if (builder.getSegmentsForOutput().size() == 1) return seal_flat(builder.getSegmentsForOutput()[0]);
   const size_t words = frame.asReader().totalSize().wordCount + 1;  // and the pointer to the root
   capnp::MallocMessageBuilder whole(static_cast<unsigned>(words));

@@ -121,6 +121,6 @@ struct Check {
 
 bool in_range(const FrameHeader& header) { return !header.sender.is_zero() && good(header.reply_to); }
 
-bool in_range(const PeerId& sender, const Message& message) { return std::visit(Check{sender}, message); }
+bool in_range(const PeerId& sender, const Message& message) { return visit_kind(Check{sender}, message); }
 
 }  // namespace starling

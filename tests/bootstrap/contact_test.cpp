@@ -81,7 +81,7 @@ TEST(Contact, ALongRefusalIsCutToWhatAFrameMayCarry) {
   Town::Node& newcomer = town.add(Town::joining());
   size_t reason_bytes = 0;
   member.spoil = [&](Message& message, SharedBytes&) {
-    if (const auto* refused = std::get_if<JoinRefused>(&message)) reason_bytes = refused->reason.size();
+    if (const auto* refused = message_as<JoinRefused>(message)) reason_bytes = refused->reason.size();
     return true;
   };
   Contact& contact = town.join(newcomer, {endpoint_of(0)}, std::string(kSettingsBytesMax, 'b'));
@@ -155,11 +155,11 @@ TEST(Donor, KeepsTheFileBeforeForTransfersInProgress) {
   donor.handle(header, ModelBlockRequest{3, 1});
   const std::vector<Sent> sent = outbox.take();
   ASSERT_EQ(sent.size(), 4u);
-  EXPECT_TRUE(std::holds_alternative<ModelGone>(sent[0].message));
-  EXPECT_TRUE(std::holds_alternative<ModelBlock>(sent[1].message));
-  EXPECT_TRUE(std::holds_alternative<ModelBlock>(sent[2].message));
+  EXPECT_TRUE(message_is<ModelGone>(sent[0].message));
+  EXPECT_TRUE(message_is<ModelBlock>(sent[1].message));
+  EXPECT_TRUE(message_is<ModelBlock>(sent[2].message));
   EXPECT_EQ(sent[2].payload.size, 3000u);
-  EXPECT_TRUE(std::holds_alternative<ModelGone>(sent[3].message)) << "no such block";
+  EXPECT_TRUE(message_is<ModelGone>(sent[3].message)) << "no such block";
   EXPECT_EQ(donor.counters().blocks_sent, 2u);
   EXPECT_EQ(donor.counters().bytes_sent, 6000u);
   EXPECT_EQ(sent[1].address, endpoint_of(5));

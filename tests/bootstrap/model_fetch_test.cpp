@@ -127,7 +127,7 @@ TEST_F(ModelFetchTest, DamagedBlocksAreNeverPlacedAndTheirDonorIsDropped) {
   const SharedBytes bad = SharedBytes::take(std::move(junk));
   size_t bad_sent = 0;
   liar.spoil = [&](Message& message, SharedBytes& payload) {
-    if (std::holds_alternative<ModelBlock>(message)) {
+    if (message_is<ModelBlock>(message)) {
       payload = bad_sent++ % 2 == 0 ? bad : SharedBytes{bad.owner, bad.data, 100};
     }
     return true;
@@ -153,7 +153,7 @@ TEST_F(ModelFetchTest, TwoDamagedBlocksAreForgiven) {
   Town::Node& donor = add_donor(1, 100);
   size_t sent = 0;
   donor.spoil = [&](Message& message, SharedBytes& payload) {
-    if (std::holds_alternative<ModelBlock>(message) && (++sent == 3 || sent == 9)) {
+    if (message_is<ModelBlock>(message) && (++sent == 3 || sent == 9)) {
       std::vector<std::byte> copy(payload.span().begin(), payload.span().end());
       copy[copy.size() / 2] ^= std::byte{16};
       payload = SharedBytes::take(std::move(copy));
@@ -187,7 +187,7 @@ TEST_F(ModelFetchTest, ADonorWhoseFilesNeverLastIsLeftForAnother) {
   Town::Node& restless = add_donor(1, 100);
   size_t gone = 0;
   restless.spoil = [&](Message& message, SharedBytes& payload) {
-    if (auto* block = std::get_if<ModelBlock>(&message)) {
+    if (auto* block = message_as<ModelBlock>(message)) {
       ++gone;
       message = ModelGone{block->snapshot};
       payload = {};
@@ -215,7 +215,7 @@ TEST_F(ModelFetchTest, AModelOfAnotherSizeIsRefusedAndNamed) {
 TEST_F(ModelFetchTest, HashesThatDoNotBelongToTheRootAreRefused) {
   Town::Node& liar = add_donor(1, 100);
   liar.spoil = [](Message& message, SharedBytes&) {
-    if (auto* offer = std::get_if<ModelOffer>(&message)) offer->hashes[4][0] ^= 1;
+    if (auto* offer = message_as<ModelOffer>(message)) offer->hashes[4][0] ^= 1;
     return true;
   };
   add_donor(2, 100);
@@ -251,7 +251,7 @@ TEST_F(ModelFetchTest, MembersWithoutAModelDoNotStandInTheWayOfOneThatHasIt) {
 TEST_F(ModelFetchTest, ASilentDonorIsReplaced) {
   Town::Node& frozen = add_donor(1, 100);
   frozen.spoil = [](Message& message, SharedBytes&) {   // answers everything but blocks
-    return !std::holds_alternative<ModelBlock>(message);
+    return !message_is<ModelBlock>(message);
   };
   town.options.donors_max = 1;
   add_donor(2, 60);
@@ -285,7 +285,7 @@ TEST_F(ModelFetchTest, LostFramesAreAskedForAgain) {
   for (uint64_t i = 1; i <= 2; ++i) {
     add_donor(i, 100).spoil = [&](Message& message, SharedBytes&) {
       const bool ours =
-          std::holds_alternative<ModelBlock>(message) || std::holds_alternative<ModelOffer>(message);
+          message_is<ModelBlock>(message) || message_is<ModelOffer>(message);
       return !ours || !rng.chance(0.2);
     };
   }

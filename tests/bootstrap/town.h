@@ -168,14 +168,14 @@ class Town {
   };
 
   void post(Node& from, const Endpoint& to, Message message, SharedBytes payload) {
-    from.joins_sent += std::holds_alternative<Join>(message);
-    from.block_requests += std::holds_alternative<ModelBlockRequest>(message);
+    from.joins_sent += message_is<Join>(message);
+    from.block_requests += message_is<ModelBlockRequest>(message);
     if (from.spoil && !from.spoil(message, payload)) return;
     FrameHeader header{.sender = from.members->self().id, .generation = 1,
                        .reply_to = from.members->self().endpoint};
     // A slow link: one block after the other.
     TimePoint due = clock.now() + std::chrono::milliseconds(1);
-    if (std::holds_alternative<ModelBlock>(message)) {
+    if (message_is<ModelBlock>(message)) {
       due = from.last_due = std::max(due, from.last_due) + from.delay;
     }
     in_flight_.push_back({due, to, header, std::move(message), std::move(payload)});
@@ -192,10 +192,13 @@ class Town {
       for (auto& node : nodes) {
         if (!node->up || node->members->self().endpoint != frame.to) continue;
         node->members->heard_from(frame.header.sender, frame.header.generation);
-        node->members->handle(frame.header.sender, frame.message);
-        node->donor->handle(frame.header, frame.message);
-        if (node->contact) node->contact->handle(frame.header, frame.message);
-        if (node->fetch) node->fetch->handle(frame.header, frame.message, frame.payload);
+        if (const auto* m = std::get_if<MembershipMessage>(&frame.message)) {
+          node->members->handle(frame.header.sender, *m);
+        } else if (const auto* joining = std::get_if<BootstrapMessage>(&frame.message)) {
+          node->donor->handle(frame.header, *joining);
+          if (node->contact) node->contact->handle(frame.header, *joining);
+          if (node->fetch) node->fetch->handle(frame.header, *joining, frame.payload);
+        }
       }
     }
   }

@@ -171,7 +171,7 @@ TYPED_TEST(ExchangeConformance, HostileMessagesAreIgnoredAndChangeNoOtherCount) 
     agent.exchange->handle(stranger, 1, block, payload);
     agent.exchange->handle(stranger, 1, RoundCredit{rng.next_u64(), rng.next_u64(), 0, rng.below(20)}, {});
     agent.exchange->handle(stranger, 1, BlockPayload{{test_peer(3), 1, rng.next_u64()}, rng.below(20), 0}, payload);
-    agent.exchange->handle(test_peer(2), 1, Ping{}, {});
+    agent.exchange->handle(test_peer(2), 1, CommitAck{{test_peer(3), 1, rng.next_u64()}}, {});   // of no exchange here
     agent.worker.run_completions();
   }
   const BlockTally after = agent.exchange->block_tally();

@@ -58,7 +58,7 @@ TEST(GroupHostile, WrongFramesAreCountedAndIgnored) {
   victim.expect_ignored(wrong(average, [](RoundBlock& b) { b.counted = 0b101; }));   // not the owner's own
   victim.expect_ignored(average, 3);                                                 // not its owner
   const uint64_t before = victim.ignored();
-  victim.swarm.deliver({test_peer(2), victim.agent.id, 1, Ping{}, {}});
+  victim.swarm.deliver({test_peer(2), victim.agent.id, 1, Query{}, {}});
   EXPECT_EQ(victim.ignored(), before + 1);
 
   victim.send(contribution);

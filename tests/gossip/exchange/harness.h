@@ -114,7 +114,7 @@ class TestNetwork {
 
  private:
   void put(Flight flight) {
-    const bool bulk = std::holds_alternative<BlockPayload>(flight.message);
+    const bool bulk = message_is<BlockPayload>(flight.message);
     const Duration low = bulk ? options.bulk_min : options.control_min;
     const Duration high = bulk ? options.bulk_max : options.control_max;
     Duration delay = low + Duration(static_cast<int64_t>(rng_.uniform() * (high - low).count()));
@@ -233,7 +233,8 @@ class TestSwarm {
   void deliver(const Flight& flight) {
     const auto it = agents.find(flight.to);
     if (it == agents.end()) return;
-    it->second->pairwise->handle(flight.from, flight.generation, flight.message, flight.payload);
+    const auto& message = std::get<ExchangeMessage>(flight.message);
+    it->second->pairwise->handle(flight.from, flight.generation, message, flight.payload);
     it->second->worker.run_completions();
   }
 
@@ -261,7 +262,7 @@ class TestSwarm {
 
 template <typename T>
 bool is(const Flight& flight) {
-  return std::holds_alternative<T>(flight.message);
+  return message_is<T>(flight.message);
 }
 
 inline ExchangeReport only_report(TestAgent& agent) {

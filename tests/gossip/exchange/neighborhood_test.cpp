@@ -107,7 +107,7 @@ TEST(Neighborhood, OneLostBlockCostsThatBlockOnly) {
   Ring swarm(3, {.params = 4, .block_elements = 1, .deadline_max = milliseconds(50)});
   for (uint8_t tag = 1; tag <= 3; ++tag) swarm.at(tag).params.assign(4, static_cast<float>(3 * tag));
   swarm.network.drop = [](const Flight& flight) {
-    const auto* block = std::get_if<RoundBlock>(&flight.message);
+    const auto* block = message_as<RoundBlock>(flight.message);
     return block && block->index == 2 && flight.from == test_peer(2) && flight.to == test_peer(1);
   };
   swarm.round();

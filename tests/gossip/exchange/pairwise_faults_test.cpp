@@ -12,7 +12,7 @@ TEST(PairwiseFaults, LostBlocksLeaveTheExchangeAndTheOthersMix) {
   Pair pair;
   pair.swarm.network.drop = [&](const Flight& flight) {
     if (!is<BlockPayload>(flight)) return false;
-    const uint32_t index = std::get<BlockPayload>(flight.message).index;
+    const uint32_t index = message_as<BlockPayload>(flight.message)->index;
     return index == (flight.from == pair.a.id ? 1u : 2u);
   };
   pair.publish();
@@ -146,7 +146,7 @@ TEST(PairwiseFaults, ForgettingAPeerEndsAllThatWaitsForIt) {
 TEST(PairwiseFaults, BlocksThatAreNotFiniteOrOfTheWrongSizeAreLeftOut) {
   Pair pair;
   pair.swarm.network.damage = [&](Flight& flight) {
-    const auto* block = std::get_if<BlockPayload>(&flight.message);
+    const auto* block = message_as<BlockPayload>(flight.message);
     if (block == nullptr || flight.from != pair.a.id) return;
     std::vector<std::byte> bad(64);
     const float nan = std::numeric_limits<float>::quiet_NaN();

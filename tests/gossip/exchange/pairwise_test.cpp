@@ -176,7 +176,7 @@ TEST(Pairwise, AFailedExchangeReturnsItsShare) {
   pair.publish();
   double offer = 0;
   pair.swarm.network.drop = [&](const Flight& flight) {
-    if (is<Propose>(flight)) offer = std::get<Propose>(flight.message).offer;
+    if (is<Propose>(flight)) offer = message_as<Propose>(flight.message)->offer;
     return true;
   };
   for (int i = 0; i < 5; ++i) {
@@ -195,7 +195,7 @@ TEST(Pairwise, AnExchangeStillOpenCountsAgainstTheNextSnapshot) {
   pair.publish();
   double offer = 0;
   pair.swarm.network.watch = [&](const Flight& flight) {
-    if (is<Propose>(flight)) offer = std::get<Propose>(flight.message).offer;
+    if (is<Propose>(flight)) offer = message_as<Propose>(flight.message)->offer;
   };
   ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
   pair.a.boundary();

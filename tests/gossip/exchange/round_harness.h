@@ -157,7 +157,8 @@ class RoundSwarm {
   void deliver(const Flight& flight) {
     const auto it = agents.find(flight.to);
     if (it == agents.end() || it->second->paused) return;
-    it->second->exchange->handle(flight.from, flight.generation, flight.message, flight.payload);
+    const auto& message = std::get<ExchangeMessage>(flight.message);
+    it->second->exchange->handle(flight.from, flight.generation, message, flight.payload);
     it->second->worker.run_completions();
   }
 
@@ -269,6 +270,6 @@ inline void expect_adds_up(const BlockTally& t) {
   EXPECT_LE(t.averages_due, t.due);
 }
 
-inline const RoundBlock* round_block(const Flight& flight) { return std::get_if<RoundBlock>(&flight.message); }
+inline const RoundBlock* round_block(const Flight& flight) { return message_as<RoundBlock>(flight.message); }
 
 }  // namespace starling::exchange_test

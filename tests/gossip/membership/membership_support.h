@@ -60,7 +60,7 @@ class RecordingOutbox final : public Outbox {
   std::vector<std::pair<PeerId, T>> take_all() {  // messages of one kind; the others are dropped
     std::vector<std::pair<PeerId, T>> found;
     for (const Sent& one : take()) {
-      if (const T* message = std::get_if<T>(&one.message)) found.emplace_back(one.to, *message);
+      if (const T* message = message_as<T>(one.message)) found.emplace_back(one.to, *message);
     }
     return found;
   }

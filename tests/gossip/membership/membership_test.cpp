@@ -45,7 +45,7 @@ class MembershipTest : public ::testing::Test {
       members->tick();
       for (const Sent& sent : outbox.take()) {
         log.push_back(sent);
-        const auto* ping = std::get_if<Ping>(&sent.message);
+        const auto* ping = message_as<Ping>(sent.message);
         if (!ping) continue;
         const bool mute =
             std::any_of(silent.begin(), silent.end(), [&](uint32_t n) { return peer_of(n) == sent.to; });
@@ -56,7 +56,7 @@ class MembershipTest : public ::testing::Test {
   template <typename T>
   size_t count_logged() const {
     return static_cast<size_t>(std::count_if(log.begin(), log.end(), [](const Sent& sent) {
-      return std::holds_alternative<T>(sent.message);
+      return message_is<T>(sent.message);
     }));
   }
 
@@ -265,7 +265,7 @@ TEST_F(MembershipTest, ASilentMemberIsSuspectedOnlyAfterHelpersFailedThenDies) {
   EXPECT_EQ(events_of(1), (Kinds{MemberEventKind::kSuspected, MemberEventKind::kDied}));
   for (uint32_t other : {2, 3, 4}) EXPECT_EQ(state(other), MemberState::kAlive);
   for (const Sent& sent : log) {
-    const auto* news = std::get_if<Gossip>(&sent.message);
+    const auto* news = message_as<Gossip>(sent.message);
     if (!news) continue;
     for (const Suspicion& suspicion : news->updates.suspect) EXPECT_EQ(suspicion.accuser, peer_of(0));
   }
@@ -341,10 +341,10 @@ TEST_F(MembershipTest, AHelperProbesAndReportsBothOutcomes) {
   log.clear();
   run_for(milliseconds(600), {1, 2, 3});
   const auto nack = std::find_if(log.begin(), log.end(), [](const Sent& sent) {
-    return std::holds_alternative<PingNack>(sent.message);
+    return message_is<PingNack>(sent.message);
   });
   ASSERT_NE(nack, log.end());
-  EXPECT_EQ(std::get<PingNack>(nack->message).sequence, 78u);
+  EXPECT_EQ(message_as<PingNack>(nack->message)->sequence, 78u);
 
   members->handle(peer_of(1), PingRequest{79, peer_of(66), {}});
   EXPECT_EQ(outbox.take_all<PingNack>().at(0).second.sequence, 79u) << "unknown target: at once";
@@ -458,8 +458,8 @@ TEST_F(MembershipTest, FramesCarryABoundedNumberOfUpdatesAndEachIsPassedOnABound
   run_for(seconds(30));
   size_t about_7 = 0;
   for (const Sent& sent : log) {
-    const auto* news = std::get_if<Gossip>(&sent.message);
-    const auto* ping = std::get_if<Ping>(&sent.message);
+    const auto* news = message_as<Gossip>(sent.message);
+    const auto* ping = message_as<Ping>(sent.message);
     if (!news && !ping) continue;
     const Updates& updates = news ? news->updates : ping->updates;
     EXPECT_LE(updates.alive.size() + updates.suspect.size() + updates.left.size(), kGossipUpdatesPerFrameMax);
@@ -523,7 +523,7 @@ TEST_F(MembershipTest, DeadMembersAndSeedsAreContactedForEver) {
   run_for(std::chrono::minutes(5), {1, 2});
   size_t to_seed = 0, to_dead = 0;
   for (const Sent& sent : log) {
-    if (!std::holds_alternative<Sync>(sent.message)) continue;
+    if (!message_is<Sync>(sent.message)) continue;
     to_seed += sent.to.is_zero() && sent.address == seed;
     to_dead += !sent.to.is_zero();
     EXPECT_FALSE(sent.address == endpoint_of(0)) << "itself is no seed";

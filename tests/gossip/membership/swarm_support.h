@@ -155,7 +155,7 @@ class VirtualSwarm {
       if (node.paused) {
         node.unread.emplace_back(frame.from, frame.message);
       } else {
-        node.members->handle(peer_of(frame.from), frame.message);
+        node.members->handle(peer_of(frame.from), std::get<MembershipMessage>(frame.message));
       }
     }
     for (auto& node : nodes_) {
@@ -165,7 +165,7 @@ class VirtualSwarm {
         EXPECT_GT(node->members->next_deadline(), clock_.now()) << "the owner would spin";
       }
       for (auto& [from, message] : std::exchange(node->unread, {})) {
-        node->members->handle(peer_of(from), message);
+        node->members->handle(peer_of(from), std::get<MembershipMessage>(message));
       }
     }
   }

@@ -80,9 +80,10 @@ inline auto fields(const FrameHeader& m) {
 
 inline bool same(const FrameHeader& a, const FrameHeader& b) { return fields(a) == fields(b); }
 inline bool same(const Message& a, const Message& b) {
-  return a.index() == b.index() && std::visit([&b]<typename T>(const T& message) {
-           return fields(message) == fields(std::get<T>(b));
-         }, a);
+  return visit_kind([&b]<typename Kind>(const Kind& message) {
+    const Kind* other = message_as<Kind>(b);
+    return other && fields(message) == fields(*other);
+  }, a);
 }
 
 inline PeerId sample_id(uint8_t n) {
