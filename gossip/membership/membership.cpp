@@ -3,26 +3,63 @@
 #include <algorithm>
 #include <utility>
 
-#include "gossip/limits.h"
-#include "gossip/membership/membership_impl.h"
+#include "gossip/membership/anti_entropy.h"
+#include "gossip/membership/context.h"
+#include "gossip/membership/dissemination.h"
+#include "gossip/membership/heal_schedule.h"
+#include "gossip/membership/health_score.h"
+#include "gossip/membership/member_rules.h"
+#include "gossip/membership/member_table.h"
+#include "gossip/membership/own_record.h"
+#include "gossip/membership/probe_order.h"
+#include "gossip/membership/prober.h"
+#include "gossip/membership/update_queue.h"
 #include "kernels/check.h"
 
 namespace starling {
+namespace {
 
-Membership::Impl::Impl(const MembershipOptions& options_in, PeerRecord self_in, const Clock& clock_in,
-                       Outbox& outbox_in, uint64_t rng_seed)
-    : options(options_in), clock(clock_in), outbox(outbox_in), rng(rng_seed), self(std::move(self_in)) {
-  STARLING_CHECK(!self.id.is_zero());
-  STARLING_CHECK(options.probe_timeout < options.probe_interval && options.probe_timeout > Duration::zero());
-  const TimePoint now = clock.now();
-  announced = now;
-  next_gossip = now;
-  heal_pause = options.heal_interval / 10;
-  next_probe = now + from_seconds(seconds(options.probe_interval) * rng.uniform());
-  next_heal = now + from_seconds(seconds(heal_pause) * rng.uniform());
-  next_sequence = rng.next_u64() >> 16;  // answers to a process before this one must not fit
-  queue.put_alive(self, true);
+// What rides on it; null: nothing does.
+const Updates* updates_of(const MembershipMessage& message) {
+  return std::visit([](const auto& kind) -> const Updates* {
+    if constexpr (requires { kind.updates; }) return &kind.updates;
+    return nullptr;
+  }, message);
 }
+
+}  // namespace
+
+// The parts, each after those that it uses.
+struct Membership::Impl {
+  Impl(const MembershipOptions& options, PeerRecord record, const Clock& clock, Outbox& outbox, uint64_t rng_seed)
+      : context{options, clock, outbox, Rng(rng_seed)}, own(context, queue, health, std::move(record)) {
+    STARLING_CHECK(options.probe_timeout < options.probe_interval && options.probe_timeout > Duration::zero());
+  }
+  bool introduced(const PeerId& from, const MembershipMessage& message);
+  void receive(const PeerId& from, const Ping& ping) { prober.on_ping(from, ping); }
+  void receive(const PeerId& from, const PingAck& ack) { prober.on_ping_ack(from, ack); }
+  void receive(const PeerId& from, const PingRequest& request) { prober.on_ping_request(from, request); }
+  void receive(const PeerId& from, const PingNack& nack) { prober.on_ping_nack(from, nack); }
+  void receive(const PeerId& from, const Sync& sync) { anti_entropy.on_sync(from, sync); }
+  void receive(const PeerId&, const Gossip&) {}   // is all news
+  TimePoint next_verdict() const { return std::min(prober.next_verdict(), table.next_suspicion_end()); }
+  void forgive_stall();
+  void announce_meta() {
+    if (own.announce_meta()) dissemination.tell_own_record();
+  }
+
+  MembershipContext context;
+  MemberTable table{context.clock};
+  UpdateQueue queue;
+  HealthScore health;
+  OwnRecord own;
+  ProbeOrder probe_order{context, table};
+  HealSchedule heal_schedule{context};
+  Dissemination dissemination{context, table, own, queue};
+  MemberRules rules{context, table, own, queue, dissemination, probe_order, heal_schedule};
+  Prober prober{context, table, own, dissemination, probe_order, health, rules};
+  AntiEntropy anti_entropy{context, table, own, rules, heal_schedule};
+};
 
 Membership::Membership(const MembershipOptions& options, PeerRecord self, const Clock& clock, Outbox& outbox,
                        uint64_t rng_seed)
@@ -30,72 +67,93 @@ Membership::Membership(const MembershipOptions& options, PeerRecord self, const 
 
 Membership::~Membership() = default;
 
+// When we ourselves were not run, every timer ran out and every answer lies unread: that says nothing about others.
+void Membership::Impl::forgive_stall() {
+  const Duration late = context.clock.now() - next_verdict();
+  if (late <= context.options.probe_interval / 2) return;
+  ++context.counters.stalls;
+  health.change(+1);
+  prober.postpone(late);
+  table.postpone_suspicions(late);
+}
+
 void Membership::tick() {
   impl_->forgive_stall();
-  impl_->advance_meta();
-  impl_->expire_relays();
-  impl_->advance_probe();
-  impl_->expire_suspicions();  // after the probe: our own confirmation may be the last one wanted
-  impl_->heal();
-  impl_->gossip();
+  impl_->announce_meta();
+  impl_->prober.tick();
+  impl_->rules.expire_suspicions();  // after the probe: our own confirmation may be the last one wanted
+  impl_->anti_entropy.tick();
+  impl_->dissemination.tick();
 }
 
-TimePoint Membership::next_deadline() const { return impl_->next_deadline(); }
+TimePoint Membership::next_deadline() const {
+  return std::min({impl_->next_verdict(), impl_->anti_entropy.next_deadline(), impl_->dissemination.next_deadline(),
+                   impl_->own.next_deadline()});
+}
 
-void Membership::handle(const PeerId& from, const MembershipMessage& message) { impl_->handle(from, message); }
+// A stranger may introduce itself with its record, and is heard from then on.
+bool Membership::Impl::introduced(const PeerId& from, const MembershipMessage& message) {
+  if (table.find(from)) return true;
+  const Updates* updates = updates_of(message);
+  const auto* sync = std::get_if<Sync>(&message);
+  const std::vector<PeerRecord>* records = updates ? &updates->alive : sync ? &sync->records : nullptr;
+  if (!records) return false;
+  for (const PeerRecord& record : *records) {
+    if (record.id == from) rules.on_alive(record, MemberRules::Source::kGossip);
+  }
+  return table.find(from) != nullptr;
+}
 
-void Membership::heard_from(const PeerId& peer, uint64_t generation) { impl_->heard_from(peer, generation); }
+void Membership::handle(const PeerId& from, const MembershipMessage& message) {
+  if (from == impl_->own.id()) return;
+  impl_->dissemination.clear_answers();
+  if (!impl_->introduced(from, message)) return;
+  if (const Updates* updates = updates_of(message)) impl_->rules.on_updates(from, *updates);
+  std::visit([&](const auto& kind) { impl_->receive(from, kind); }, message);
+  impl_->dissemination.flush_answers(from);
+}
+
+void Membership::heard_from(const PeerId& peer, uint64_t generation) {
+  MemberEntry* entry = impl_->table.find(peer);
+  if (!entry || entry->member.record.version.generation != generation) return;
+  entry->heard = impl_->context.clock.now();
+  impl_->prober.heard_from(peer);
+  if (entry->member.state == MemberState::kAlive || entry->member.state == MemberState::kLeft) return;
+  impl_->dissemination.answer_about(*entry);  // it lives and may not know what is said about it
+  impl_->dissemination.flush_answers(peer);
+}
 
 void Membership::add(const PeerRecord& record) {
-  impl_->answers = {};
-  impl_->on_alive(record, Impl::Source::kJoin);
+  impl_->dissemination.clear_answers();
+  impl_->rules.on_alive(record, MemberRules::Source::kJoin);
   // Who joins again with a version that we believe dead must hear that, or it stays dead here.
-  impl_->answer_with_self = false;
-  if (impl_->find(record.id)) impl_->flush_answers(record.id);
+  if (impl_->table.find(record.id)) impl_->dissemination.flush_answers(record.id);
+  impl_->dissemination.clear_answers();
 }
 
-void Membership::set_options(const MembershipOptions& options) { impl_->options = options; }
+void Membership::set_options(const MembershipOptions& options) { impl_->context.options = options; }
 
-void Membership::set_seeds(std::vector<Endpoint> seeds) {
-  std::erase(seeds, impl_->self.endpoint);
-  impl_->seeds = std::move(seeds);
-}
+void Membership::set_seeds(std::vector<Endpoint> seeds) { impl_->anti_entropy.set_seeds(std::move(seeds)); }
 
 void Membership::update_self(const MemberMeta& meta) {
-  if (meta == impl_->self.meta) {
-    impl_->pending_meta.reset();
-    return;
-  }
-  impl_->pending_meta = meta;
-  impl_->advance_meta();
+  impl_->own.set_meta(meta);
+  impl_->announce_meta();
 }
 
 void Membership::announce_leave() {
-  if (std::exchange(impl_->leaving, true)) return;
-  impl_->probe.reset();
-  impl_->queue.put_left(impl_->self);
-  for (const auto& [peer, entry] : impl_->table) {
+  if (!impl_->own.leave()) return;
+  impl_->prober.stop();
+  for (const auto& [peer, entry] : impl_->table.rows()) {
     if (entry.member.state > MemberState::kSuspect) continue;
-    impl_->outbox.send(peer, Gossip{Updates{.left = {impl_->self}}});
+    impl_->context.outbox.send(peer, Gossip{Updates{.left = {impl_->own.record()}}});
   }
 }
 
-const PeerRecord& Membership::self() const { return impl_->self; }
+const PeerRecord& Membership::self() const { return impl_->own.record(); }
 
 const Member* Membership::find(const PeerId& peer) const {
-  const MemberEntry* entry = impl_->find(peer);
+  const MemberEntry* entry = impl_->table.find(peer);
   return entry ? &entry->member : nullptr;
-}
-
-const std::vector<const Member*>& Membership::Impl::alive_members() {
-  if (alive_changed) {
-    alive.clear();
-    for (const auto& [peer, entry] : table) {
-      if (entry.member.state == MemberState::kAlive) alive.push_back(&entry.member);
-    }
-    alive_changed = false;
-  }
-  return alive;
 }
 
 std::vector<Member> Membership::alive() const {
@@ -105,27 +163,27 @@ std::vector<Member> Membership::alive() const {
 }
 
 void Membership::visit_alive(const std::function<void(const Member&)>& visit) const {
-  for (const Member* member : impl_->alive_members()) visit(*member);
+  for (const Member* member : impl_->table.alive()) visit(*member);
 }
 
 std::vector<Member> Membership::all() const {
   std::vector<Member> members;
-  for (const auto& [peer, entry] : impl_->table) members.push_back(entry.member);
+  for (const auto& [peer, entry] : impl_->table.rows()) members.push_back(entry.member);
   return members;
 }
 
 std::vector<PeerRecord> Membership::sample_records(size_t count_max) {
   std::vector<PeerRecord> records;
   if (count_max == 0) return records;
-  records.push_back(impl_->self);
-  for (const PeerId& peer : impl_->random_members(count_max - 1, impl_->self.id, false)) {
-    records.push_back(impl_->find(peer)->member.record);
+  records.push_back(impl_->own.record());
+  for (const PeerId& peer : impl_->table.random_members(impl_->context.rng, count_max - 1, impl_->own.id(), false)) {
+    records.push_back(impl_->table.find(peer)->member.record);
   }
   return records;
 }
 
-std::vector<MemberEvent> Membership::take_events() { return std::exchange(impl_->events, {}); }
+std::vector<MemberEvent> Membership::take_events() { return impl_->rules.take_events(); }
 
-const MembershipCounters& Membership::counters() const { return impl_->counters; }
+const MembershipCounters& Membership::counters() const { return impl_->context.counters; }
 
 }  // namespace starling

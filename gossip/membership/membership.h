@@ -1,44 +1,22 @@
-// Who is there: SWIM with Lifeguard's rules (reliability.md §1.3) over the control port. Full membership;
-// records are made by their owner alone; no gossiped Dead: every agent runs its own timer from Suspect. A
-// state machine: no sockets, no threads, time and chance by constructor.
+// Who is there: SWIM with Lifeguard's rules over the control port. Full membership; records are made by their owner
+// alone; nobody gossips that a member is dead: every agent runs its own timer from Suspect. A state machine: no
+// sockets, no threads, time and chance by constructor.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "gossip/clock.h"
+#include "gossip/membership/member.h"
 #include "gossip/membership/options.h"
 #include "gossip/net/message.h"
 #include "gossip/net/outbox.h"
 #include "gossip/peer.h"
 
 namespace starling {
-
-enum class MemberState : uint8_t { kAlive = 0, kSuspect = 1, kDead = 2, kLeft = 3 };  // on the wire
-
-struct Member {
-  PeerRecord record;
-  MemberState state = MemberState::kAlive;
-  TimePoint since;                 // of this state
-  Duration round_trip{};           // smoothed; zero: not measured
-};
-
-enum class MemberEventKind : uint8_t { kJoined, kSuspected, kAliveAgain, kDied, kLeft, kRestarted };
-struct MemberEvent {
-  MemberEventKind kind;
-  PeerId peer;
-};
-
-struct MembershipCounters {
-  uint64_t probes = 0, probes_failed = 0, refutations = 0, false_suspicions = 0, updates_refused = 0;
-  uint64_t identity_clashes = 0;   // records with our id, of a newer generation: our key was copied. Warn.
-  uint64_t table_full = 0;         // members turned away at kMembersMax, tombstones dropped at kTombstonesMax
-  uint64_t stalls = 0;             // we were not run in time: our timers said nothing about others
-};
 
 class Membership {
  public:

@@ -1,0 +1,155 @@
+#include "gossip/membership/anti_entropy.h"
+
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+
+#include "gossip/limits.h"
+
+namespace starling {
+namespace {
+
+constexpr size_t kDigestMax = kMembersMax;
+constexpr size_t kDigestBesideRecordsMax = 256;
+
+DigestEntry digest_of(const Member& member) {
+  return {member.record.id, member.record.version, static_cast<uint8_t>(member.state)};
+}
+
+}  // namespace
+
+AntiEntropy::AntiEntropy(MembershipContext& context, MemberTable& table, const OwnRecord& own, MemberRules& rules,
+                         HealSchedule& schedule)
+    : context_(context), table_(table), own_(own), rules_(rules), schedule_(schedule) {}
+
+void AntiEntropy::set_seeds(std::vector<Endpoint> seeds) {
+  std::erase(seeds, own_.record().endpoint);
+  seeds_ = std::move(seeds);
+}
+
+// Contacts one random living member always, a dead one and a seed by chance: the more of ours are dead, the likelier.
+// Alone, it asks all seeds.
+void AntiEntropy::tick() {
+  if (context_.clock.now() < schedule_.next()) return;
+  context_.counters.table_full += table_.reap_tombstones(context_.options.tombstone_life);
+  schedule_.advance();
+  if (own_.leaving()) return;
+  Rng& rng = context_.rng;
+  const double known = std::max<double>(1, static_cast<double>(table_.live_count() + table_.dead_count()));
+  const Sync sync = full_sync();
+  for (const PeerId& peer : table_.random_members(rng, 1, own_.id(), true)) context_.outbox.send(peer, sync);
+  const size_t dead = table_.dead_count();
+  if (dead > 0 && rng.chance(std::max(0.2, static_cast<double>(dead) / known))) {
+    auto skip = rng.below(static_cast<uint32_t>(dead));
+    for (const auto& [peer, entry] : table_.rows()) {
+      if (entry.member.state != MemberState::kDead || skip-- > 0) continue;
+      context_.outbox.send(peer, sync);
+      break;
+    }
+  }
+  if (seeds_.empty()) return;
+  const auto others = static_cast<uint32_t>(seeds_.size());
+  if (table_.live_count() == 0) {
+    for (const Endpoint& seed : seeds_) context_.outbox.send(seed, sync);
+  } else if (rng.chance(std::max(0.2, static_cast<double>(others) / known))) {
+    context_.outbox.send(seeds_[rng.below(others)], sync);
+  }
+}
+
+// Everything live, and the tombstones that are young enough not to come back as zombies.
+Sync AntiEntropy::full_sync() const {
+  Sync sync{.records = {own_.record()}, .reply_wanted = true};
+  sync.digest.push_back({own_.id(), own_.version(), static_cast<uint8_t>(MemberState::kAlive)});
+  const TimePoint now = context_.clock.now();
+  for (const bool live : {true, false}) {
+    for (const auto& [peer, entry] : table_.rows()) {
+      if ((entry.member.state <= MemberState::kSuspect) != live || sync.digest.size() >= kDigestMax) continue;
+      if (!live && now - entry.member.since > context_.options.tombstone_life / 2) continue;
+      sync.digest.push_back(digest_of(entry.member));
+    }
+  }
+  return sync;
+}
+
+void AntiEntropy::on_sync(const PeerId& from, const Sync& sync) {
+  for (const PeerRecord& record : sync.records) {
+    rules_.on_alive(record, record.id == from ? MemberRules::Source::kGossip : MemberRules::Source::kSync);
+  }
+  Sync reply;
+  for (const DigestEntry& entry : sync.digest) on_digest_entry(from, entry, sync.reply_wanted, reply);
+  std::vector<PeerRecord> records = newer_records(from, sync, reply);
+  send_reply(from, std::move(reply), std::move(records), sync.reply_wanted);
+}
+
+// What `from` lacks; if it wants a reply, also whom it did not name.
+std::vector<PeerRecord> AntiEntropy::newer_records(const PeerId& from, const Sync& sync, Sync& reply) {
+  std::vector<PeerRecord> records;
+  std::unordered_set<PeerId> listed;
+  for (const DigestEntry& entry : sync.digest) {
+    listed.insert(entry.id);
+    const bool ours = entry.id == own_.id();
+    const MemberEntry* held = ours ? nullptr : table_.find(entry.id);
+    // Whoever left is no news as a living record, and hearsay counts for the same version only.
+    if (!ours && (!held || held->member.state == MemberState::kLeft)) continue;
+    const PeerRecord& record = ours ? own_.record() : held->member.record;
+    if (record.version > entry.version) records.push_back(record);
+  }
+  if (!sync.reply_wanted) return records;
+  if (!listed.contains(own_.id())) records.push_back(own_.record());
+  for (const auto& [peer, entry] : table_.rows()) {
+    if (entry.member.state > MemberState::kSuspect || listed.contains(peer) || peer == from) continue;
+    records.push_back(entry.member.record);
+    if (entry.member.state == MemberState::kSuspect) reply.digest.push_back(digest_of(entry.member));
+  }
+  return records;
+}
+
+// What `from` believes of one member, against what we do. Dead counts as suspect: each member reaches its own verdict.
+void AntiEntropy::on_digest_entry(const PeerId& from, const DigestEntry& entry, bool reply_wanted, Sync& reply) {
+  const auto state = static_cast<MemberState>(entry.state);
+  if (entry.id == own_.id()) {
+    if (entry.version == own_.version() && state != MemberState::kAlive) rules_.refute();
+    return;  // newer: not ours to follow; older: the reply brings our record
+  }
+  MemberEntry* held = table_.find(entry.id);
+  if (!held) {
+    if (state <= MemberState::kSuspect) reply.digest.push_back({entry.id, Version{}, 0});
+    return;
+  }
+  Member& member = held->member;
+  if (entry.version > member.record.version) {
+    if (state != MemberState::kLeft) reply.digest.push_back(digest_of(member));
+    return;
+  }
+  if (entry.version < member.record.version) {
+    if (reply_wanted && (member.state == MemberState::kSuspect || member.state == MemberState::kDead)) {
+      reply.digest.push_back(digest_of(member));
+    }
+    return;
+  }
+  if (state == MemberState::kLeft) {
+    if (member.state != MemberState::kLeft) rules_.mark_left(*held);
+  } else if (state != MemberState::kAlive) {
+    if (member.state <= MemberState::kSuspect && entry.id != from && table_.is_live(from)) rules_.accuse(*held, from);
+  }
+  if (reply_wanted && member.state > state) reply.digest.push_back(digest_of(member));
+}
+
+// First the records, so that what the digest says about them finds its version; a large digest goes by itself, for the
+// sake of the frame's size.
+void AntiEntropy::send_reply(const PeerId& to, Sync reply, std::vector<PeerRecord> records, bool always) {
+  context_.rng.shuffle(records);
+  if (!always && reply.digest.empty() && records.empty()) return;
+  if (reply.digest.size() > kDigestMax) reply.digest.resize(kDigestMax);
+  Sync frame;
+  do {
+    const size_t count = std::min(records.size(), kSyncRecordsMax);
+    frame.records.assign(records.end() - static_cast<std::ptrdiff_t>(count), records.end());
+    records.resize(records.size() - count);
+    if (records.empty() && reply.digest.size() <= kDigestBesideRecordsMax) frame.digest = std::move(reply.digest);
+    context_.outbox.send(to, frame);
+  } while (!records.empty());
+  if (reply.digest.size() > kDigestBesideRecordsMax) context_.outbox.send(to, reply);
+}
+
+}  // namespace starling

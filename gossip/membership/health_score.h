@@ -1,0 +1,23 @@
+// How badly this agent itself seems to be run or connected: 0 is well. The worse, the longer its probe periods, so that
+// it accuses fewer others of what is its own fault (Lifeguard's local health multiplier).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace starling {
+
+inline constexpr uint32_t kHealthScoreMax = 7;
+
+class HealthScore {
+ public:
+  uint32_t value() const { return score_; }
+  void change(int delta) {
+    score_ = static_cast<uint32_t>(std::clamp(static_cast<int>(score_) + delta, 0, static_cast<int>(kHealthScoreMax)));
+  }
+
+ private:
+  uint32_t score_ = 0;
+};
+
+}  // namespace starling

@@ -1,0 +1,33 @@
+// What is known of a member, what can happen to it, and what is counted.
+#pragma once
+
+#include <cstdint>
+
+#include "gossip/clock.h"
+#include "gossip/peer.h"
+
+namespace starling {
+
+enum class MemberState : uint8_t { kAlive = 0, kSuspect = 1, kDead = 2, kLeft = 3 };  // on the wire
+
+struct Member {
+  PeerRecord record;
+  MemberState state = MemberState::kAlive;
+  TimePoint since;                 // of this state
+  Duration round_trip{};           // smoothed; zero: not measured
+};
+
+enum class MemberEventKind : uint8_t { kJoined, kSuspected, kAliveAgain, kDied, kLeft, kRestarted };
+struct MemberEvent {
+  MemberEventKind kind;
+  PeerId peer;
+};
+
+struct MembershipCounters {
+  uint64_t probes = 0, probes_failed = 0, refutations = 0, false_suspicions = 0, updates_refused = 0;
+  uint64_t identity_clashes = 0;   // records with our id, of a newer generation: our key was copied. Warn.
+  uint64_t table_full = 0;         // members turned away at kMembersMax, tombstones dropped at kTombstonesMax
+  uint64_t stalls = 0;             // we were not run in time: our timers said nothing about others
+};
+
+}  // namespace starling

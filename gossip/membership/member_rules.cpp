@@ -1,0 +1,194 @@
+#include "gossip/membership/member_rules.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "gossip/limits.h"
+#include "gossip/membership/record_check.h"
+#include "gossip/membership/suspicion.h"
+
+namespace starling {
+
+MemberRules::MemberRules(MembershipContext& context, MemberTable& table, OwnRecord& own, UpdateQueue& queue,
+                         Dissemination& dissemination, ProbeOrder& probe_order, HealSchedule& heal_schedule)
+    : context_(context), table_(table), own_(own), queue_(queue), dissemination_(dissemination),
+      probe_order_(probe_order), heal_schedule_(heal_schedule) {}
+
+std::vector<MemberEvent> MemberRules::take_events() { return std::exchange(events_, {}); }
+
+bool MemberRules::believable(const PeerRecord& record, const MemberEntry* held) {
+  const bool ok = acceptable(record, held ? &held->member.record.version : nullptr, own_.version());
+  if (!ok) ++context_.counters.updates_refused;
+  return ok;
+}
+
+void MemberRules::on_updates(const PeerId& from, const Updates& updates) {
+  for (const PeerRecord& record : updates.alive) on_alive(record, Source::kGossip);
+  for (const Suspicion& suspicion : updates.suspect) on_suspect(suspicion);
+  for (const PeerRecord& record : updates.left) on_left(record, from);
+}
+
+void MemberRules::on_alive(const PeerRecord& record, Source source) {
+  if (record.id == own_.id()) return on_own_record(record);
+  MemberEntry* entry = table_.find(record.id);
+  if (!believable(record, entry)) return;
+  if (!table_.is_live(record.id) && table_.member_count() >= kMembersMax &&
+      (!entry || record.version > entry->member.record.version)) {
+    ++context_.counters.table_full;
+    return;
+  }
+  if (!entry) {
+    if (table_.live_count() == 0) heal_schedule_.at_once();   // whom else does it know?
+    table_.add(record);
+    probe_order_.insert(record.id);
+    queue_.put_alive(record, source != Source::kSync);
+    events_.push_back({MemberEventKind::kJoined, record.id});
+    return;
+  }
+  const Version held = entry->member.record.version;
+  if (record.version > held) return on_newer(*entry, record);
+  if (entry->member.state != MemberState::kAlive || record.version < held) dissemination_.answer_about(*entry);
+}
+
+void MemberRules::on_newer(MemberEntry& entry, const PeerRecord& record) {
+  const MemberState before = entry.member.state;
+  const bool restarted = record.version.generation > entry.member.record.version.generation;
+  entry.member.record = record;
+  if (restarted) {
+    entry.round_trip = {};
+    entry.member.round_trip = Duration{};
+    entry.heard = TimePoint{};
+  }
+  if (before == MemberState::kSuspect && !restarted) ++context_.counters.false_suspicions;
+  if (before != MemberState::kAlive) table_.change_state(entry, MemberState::kAlive);
+  if (before > MemberState::kSuspect) probe_order_.insert(record.id);
+  if (restarted) {
+    entry.member.since = context_.clock.now();
+    events_.push_back({MemberEventKind::kRestarted, record.id});
+  } else if (before != MemberState::kAlive) {
+    events_.push_back({MemberEventKind::kAliveAgain, record.id});
+  }
+  if (before == MemberState::kDead) heal_schedule_.soon();   // the views differ in more than that
+  queue_.put_alive(record, restarted || before != MemberState::kAlive);
+}
+
+// Somebody passes on a record of ours.
+void MemberRules::on_own_record(const PeerRecord& record) {
+  const Version& own = own_.version();
+  if (record.version.generation > own.generation) {
+    ++context_.counters.identity_clashes;  // ours is not the only process with this key, or somebody lies
+    return;
+  }
+  if (record.version < own) return dissemination_.answer_with_own_record();
+  if (record.version == own) return;
+  // Not ours, though of our generation: forged. Overtake it, as long as that leaves room for further refutations.
+  ++context_.counters.updates_refused;
+  const uint32_t incarnation = record.version.incarnation;
+  if (incarnation > kIncarnationMax || incarnation - own.incarnation > kIncarnationJumpMax) return;
+  if (own_.overtake(incarnation)) dissemination_.answer_with_own_record();
+}
+
+void MemberRules::refute() {
+  if (own_.refute()) dissemination_.answer_with_own_record();
+}
+
+void MemberRules::on_own_suspicion(const Suspicion& suspicion) {
+  if (suspicion.version < own_.version()) {
+    dissemination_.answer_with_own_record();
+  } else if (suspicion.version > own_.version() || suspicion.accuser == own_.id()) {
+    ++context_.counters.updates_refused;  // nobody can have seen what we never announced
+  } else {
+    refute();
+  }
+}
+
+void MemberRules::on_suspect(const Suspicion& suspicion) {
+  if (suspicion.subject == own_.id()) return on_own_suspicion(suspicion);
+  if (suspicion.accuser == suspicion.subject || suspicion.accuser == own_.id()) {
+    ++context_.counters.updates_refused;
+    return;
+  }
+  MemberEntry* entry = table_.find(suspicion.subject);
+  // An accusation cannot reach beyond what the owner announced: without the record it waits until we have that.
+  if (!entry || suspicion.version > entry->member.record.version) {
+    dissemination_.ask_for({suspicion.subject, entry ? entry->member.record.version : Version{},
+                            static_cast<uint8_t>(entry ? entry->member.state : MemberState::kAlive)});
+    return;
+  }
+  if (suspicion.version < entry->member.record.version) return dissemination_.answer_about(*entry);
+  if (entry->member.state >= MemberState::kDead) return;
+  if (!table_.is_live(suspicion.accuser)) {
+    ++context_.counters.updates_refused;  // the dead accuse nobody, and neither do strangers
+    return;
+  }
+  accuse(*entry, suspicion.accuser);
+}
+
+void MemberRules::accuse(MemberEntry& entry, const PeerId& accuser) {
+  const PeerRecord& record = entry.member.record;
+  const MembershipOptions& options = context_.options;
+  if (entry.member.state == MemberState::kAlive) {
+    table_.change_state(entry, MemberState::kSuspect);
+    entry.suspicion_members = table_.member_count();
+    entry.suspicion_began = context_.clock.now();
+    events_.push_back({MemberEventKind::kSuspected, record.id});
+    probe_order_.probe_soon(record.id);
+  }
+  const uint32_t wanted = confirmations_wanted(options.suspicion, entry.suspicion_members);
+  if (entry.accusers.size() > wanted) return;
+  if (std::find(entry.accusers.begin(), entry.accusers.end(), accuser) != entry.accusers.end()) return;
+  entry.accusers.push_back(accuser);
+  const auto confirmations = static_cast<uint32_t>(entry.accusers.size() - 1);
+  const Duration lasts = suspicion_timeout(options.suspicion, options.probe_interval, entry.suspicion_members,
+                                           confirmations);
+  entry.suspicion_ends = std::max(context_.clock.now(), entry.suspicion_began + lasts);
+  queue_.put_suspect({record.id, record.version, accuser});
+}
+
+// Without signatures anybody could say that a third member left; so hearsay counts only for the very version that we
+// hold, and the subject, if it is still there, takes it back with its next version.
+void MemberRules::on_left(const PeerRecord& record, const PeerId& from) {
+  if (record.id == own_.id()) {
+    if (record.version == own_.version()) refute();
+    if (!own_.leaving() && record.version < own_.version()) dissemination_.answer_with_own_record();
+    return;
+  }
+  MemberEntry* entry = table_.find(record.id);
+  if (!entry) return;
+  const Version& held = entry->member.record.version;
+  const bool counts = record.id == from ? record.version >= held : record.version == held;
+  if (!counts || !believable(record, entry)) {
+    if (record.version < held) dissemination_.answer_about(*entry);
+    return;
+  }
+  if (record.version > held) entry->member.record = record;
+  if (entry->member.state != MemberState::kLeft) mark_left(*entry);
+}
+
+void MemberRules::mark_left(MemberEntry& entry) {
+  table_.change_state(entry, MemberState::kLeft);
+  queue_.put_left(entry.member.record);
+  events_.push_back({MemberEventKind::kLeft, entry.member.record.id});
+}
+
+void MemberRules::expire_suspicions() {
+  const TimePoint now = context_.clock.now();
+  const MembershipOptions& options = context_.options;
+  const std::vector<PeerId> due(table_.suspects().begin(), table_.suspects().end());
+  for (const PeerId& peer : due) {
+    MemberEntry& entry = *table_.find(peer);
+    if (entry.suspicion_ends > now) continue;
+    if (entry.heard != TimePoint{} && now - entry.heard < 2 * options.probe_interval) {
+      // It talks to us all the time: the accusation has not reached it. Say it ourselves, and wait once more.
+      entry.suspicion_ends = now + suspicion_timeout(options.suspicion, options.probe_interval, 1, 0);
+      dissemination_.answer_about(entry);
+      dissemination_.flush_answers(peer);
+      continue;
+    }
+    table_.change_state(entry, MemberState::kDead);
+    queue_.erase(peer);
+    events_.push_back({MemberEventKind::kDied, peer});
+  }
+}
+
+}  // namespace starling

@@ -1,0 +1,53 @@
+// What each piece of news does to the table. A member's state at one version only ever worsens (alive, suspect, dead,
+// left); only a newer version, made by its owner, betters it. Therefore the order of arrival does not matter.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "gossip/membership/context.h"
+#include "gossip/membership/dissemination.h"
+#include "gossip/membership/heal_schedule.h"
+#include "gossip/membership/member_table.h"
+#include "gossip/membership/own_record.h"
+#include "gossip/membership/probe_order.h"
+#include "gossip/membership/update_queue.h"
+#include "gossip/net/message.h"
+
+namespace starling {
+
+class MemberRules {
+ public:
+  enum class Source : uint8_t { kGossip, kSync, kJoin };
+
+  // All but the events and the counts that it makes belongs to others.
+  MemberRules(MembershipContext& context, MemberTable& table, OwnRecord& own, UpdateQueue& queue,
+              Dissemination& dissemination, ProbeOrder& probe_order, HealSchedule& heal_schedule);
+
+  void on_updates(const PeerId& from, const Updates& updates);
+  void on_alive(const PeerRecord& record, Source source);
+  void accuse(MemberEntry& entry, const PeerId& accuser);   // REQUIRES: the entry is alive or suspect
+  void mark_left(MemberEntry& entry);
+  void refute();                // what was said about this agent
+  void expire_suspicions();
+  std::vector<MemberEvent> take_events();
+
+ private:
+  bool believable(const PeerRecord& record, const MemberEntry* held);
+  void on_newer(MemberEntry& entry, const PeerRecord& record);
+  void on_own_record(const PeerRecord& record);
+  void on_suspect(const Suspicion& suspicion);
+  void on_own_suspicion(const Suspicion& suspicion);
+  void on_left(const PeerRecord& record, const PeerId& from);
+
+  MembershipContext& context_;
+  MemberTable& table_;
+  OwnRecord& own_;
+  UpdateQueue& queue_;
+  Dissemination& dissemination_;
+  ProbeOrder& probe_order_;
+  HealSchedule& heal_schedule_;
+  std::vector<MemberEvent> events_;
+};
+
+}  // namespace starling

@@ -1,0 +1,139 @@
+#include "gossip/membership/member_table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <utility>
+
+#include "gossip/limits.h"
+
+namespace starling {
+
+void RoundTrip::add(Duration sample) {
+  const double sample_s = std::max(1e-9, seconds(sample));
+  if (mean_s_ <= 0) {
+    mean_s_ = sample_s;
+    deviation_s_ = sample_s / 2;
+    return;
+  }
+  const double error_s = sample_s - mean_s_;
+  mean_s_ += error_s / 8;
+  deviation_s_ += (std::abs(error_s) - deviation_s_) / 4;
+}
+
+Duration RoundTrip::mean() const { return from_seconds(mean_s_); }
+
+Duration RoundTrip::patience(Duration timeout) const {
+  if (mean_s_ <= 0) return timeout;
+  return std::clamp(from_seconds(mean_s_ + 4 * deviation_s_), timeout * 3 / 5, timeout);
+}
+
+MemberEntry* MemberTable::find(const PeerId& peer) {
+  const auto row = rows_.find(peer);
+  return row == rows_.end() ? nullptr : &row->second;
+}
+
+bool MemberTable::is_live(const PeerId& peer) const {
+  const auto row = rows_.find(peer);
+  return row != rows_.end() && row->second.member.state <= MemberState::kSuspect;
+}
+
+const std::vector<const Member*>& MemberTable::alive() {
+  if (std::exchange(alive_changed_, false)) {
+    alive_.clear();
+    for (const auto& [peer, entry] : rows_) {
+      if (entry.member.state == MemberState::kAlive) alive_.push_back(&entry.member);
+    }
+  }
+  return alive_;
+}
+
+// Every subset, in every order, is equally likely. (Floyd 1987: no walk over all of them.)
+std::vector<PeerId> MemberTable::random_members(Rng& rng, size_t count_max, const PeerId& except,
+                                                bool with_suspects) {
+  const std::vector<const Member*>& first = alive();
+  const size_t pool = first.size() + (with_suspects ? suspects_.size() : 0);
+  const size_t wanted = std::min(count_max + 1, pool);   // one of them may be `except`
+  std::vector<size_t> places;
+  for (size_t last = pool - wanted; last < pool; ++last) {
+    const size_t place = rng.below(static_cast<uint32_t>(last + 1));
+    const bool taken = std::find(places.begin(), places.end(), place) != places.end();
+    places.push_back(taken ? last : place);
+  }
+  rng.shuffle(places);
+  std::vector<PeerId> chosen;
+  for (const size_t place : places) {
+    const PeerId& peer = place < first.size()
+                             ? first[place]->record.id
+                             : *std::next(suspects_.begin(), static_cast<std::ptrdiff_t>(place - first.size()));
+    if (peer != except && chosen.size() < count_max) chosen.push_back(peer);
+  }
+  return chosen;
+}
+
+size_t& MemberTable::count_of(MemberState state) {
+  if (state <= MemberState::kSuspect) return live_count_;
+  return state == MemberState::kDead ? dead_count_ : left_count_;
+}
+
+MemberEntry& MemberTable::add(const PeerRecord& record) {
+  MemberEntry& added = rows_[record.id];
+  added.member.record = record;
+  added.member.since = clock_.now();
+  ++live_count_;
+  alive_changed_ = true;
+  return added;
+}
+
+void MemberTable::change_state(MemberEntry& entry, MemberState state) {
+  const PeerId& id = entry.member.record.id;
+  --count_of(entry.member.state);
+  ++count_of(state);
+  if (state == MemberState::kSuspect) {
+    suspects_.insert(id);
+  } else {
+    suspects_.erase(id);
+    entry.accusers.clear();
+  }
+  entry.member.state = state;
+  entry.member.since = clock_.now();
+  alive_changed_ = true;
+}
+
+TimePoint MemberTable::next_suspicion_end() const {
+  TimePoint next = TimePoint::max();
+  for (const PeerId& peer : suspects_) next = std::min(next, rows_.at(peer).suspicion_ends);
+  return next;
+}
+
+void MemberTable::postpone_suspicions(Duration by) {
+  for (const PeerId& peer : suspects_) {
+    MemberEntry& entry = rows_.at(peer);
+    entry.suspicion_began += by;
+    entry.suspicion_ends += by;
+  }
+}
+
+size_t MemberTable::reap_tombstones(Duration life) {
+  const TimePoint now = clock_.now();
+  std::vector<std::pair<TimePoint, PeerId>> kept;
+  std::erase_if(rows_, [&](const auto& row) {
+    const Member& member = row.second.member;
+    if (member.state <= MemberState::kSuspect) return false;
+    const bool expired = now - member.since > life;
+    if (expired) --count_of(member.state);
+    if (!expired) kept.emplace_back(member.since, row.first);
+    return expired;
+  });
+  if (kept.size() <= kTombstonesMax) return 0;
+  std::sort(kept.begin(), kept.end());
+  const size_t excess = kept.size() - kTombstonesMax;
+  for (size_t i = 0; i < excess; ++i) {
+    const auto row = rows_.find(kept[i].second);
+    --count_of(row->second.member.state);
+    rows_.erase(row);
+  }
+  return excess;
+}
+
+}  // namespace starling

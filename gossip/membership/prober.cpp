@@ -1,0 +1,170 @@
+#include "gossip/membership/prober.h"
+
+#include <algorithm>
+
+namespace starling {
+namespace {
+
+constexpr size_t kRelaysMax = 256;   // probes in progress on behalf of others
+
+}  // namespace
+
+Prober::Prober(MembershipContext& context, MemberTable& table, const OwnRecord& own, Dissemination& dissemination,
+               ProbeOrder& order, HealthScore& health, MemberRules& rules)
+    : context_(context), table_(table), own_(own), dissemination_(dissemination), order_(order), health_(health),
+      rules_(rules) {
+  next_probe_ = context_.clock.now() + from_seconds(seconds(context_.options.probe_interval) * context_.rng.uniform());
+  next_sequence_ = context_.rng.next_u64() >> 16;   // answers to a process before this one must not fit
+}
+
+void Prober::tick() {
+  expire_relays();
+  const TimePoint now = context_.clock.now();
+  if (probe_ && !probe_->acked && !probe_->indirect_sent && now >= probe_->indirect_at) probe_through_helpers();
+  if (now < next_probe_) return;
+  if (probe_ && !probe_->acked) finish_probe();
+  start_probe();
+}
+
+void Prober::stop() { probe_.reset(); }
+
+TimePoint Prober::next_verdict() const {
+  TimePoint next = next_probe_;
+  if (probe_ && !probe_->acked && !probe_->indirect_sent) next = std::min(next, probe_->indirect_at);
+  for (const Relay& relay : relays_) next = std::min(next, relay.ends);
+  return next;
+}
+
+void Prober::postpone(Duration by) {
+  next_probe_ += by;
+  if (probe_) probe_->indirect_at += by;
+  for (Relay& relay : relays_) relay.ends += by;
+}
+
+void Prober::start_probe() {
+  const TimePoint now = context_.clock.now();
+  next_probe_ = now + context_.options.probe_interval * (health_.value() + 1);
+  probe_.reset();
+  if (own_.leaving()) return;
+  const std::optional<PeerId> target = order_.next();
+  if (!target) return;
+  MemberEntry& entry = *table_.find(*target);
+  probe_ = Probe{.target = *target, .version = entry.member.record.version, .sent = now};
+  probe_->sequence = next_sequence_++;
+  probe_->indirect_at = now + entry.round_trip.patience(context_.options.probe_timeout);
+  ++context_.counters.probes;
+  send_ping(entry, probe_->sequence);
+}
+
+// A lost frame is no death: another ping, and the same by way of others.
+void Prober::probe_through_helpers() {
+  probe_->indirect_sent = true;
+  if (MemberEntry* entry = table_.find(probe_->target)) send_ping(*entry, probe_->sequence);
+  probe_->helpers =
+      table_.random_members(context_.rng, context_.options.indirect_probes, probe_->target, false);
+  for (const PeerId& helper : probe_->helpers) {
+    context_.outbox.send(helper,
+                         PingRequest{probe_->sequence, probe_->target, dissemination_.piggyback(helper, true)});
+  }
+}
+
+// No answer, not even through helpers. Helpers that said nack have shown that our own frames get through.
+void Prober::finish_probe() {
+  ++context_.counters.probes_failed;
+  const int silent_helpers = static_cast<int>(probe_->helpers.size()) - static_cast<int>(probe_->nacks);
+  health_.change(probe_->helpers.empty() ? 1 : std::max(0, silent_helpers));
+  MemberEntry* entry = table_.find(probe_->target);
+  // A newer version was made after our ping was: it lives.
+  if (!entry || entry->member.record.version != probe_->version) return;
+  if (entry->member.state >= MemberState::kDead) return;
+  rules_.accuse(*entry, own_.id());
+}
+
+void Prober::probe_acked() {
+  probe_->acked = true;
+  health_.change(-1);
+}
+
+void Prober::send_ping(MemberEntry& target, uint64_t sequence) {
+  const PeerRecord& record = target.member.record;
+  Ping ping{sequence, record.id, dissemination_.piggyback(record.id, true)};
+  if (target.member.state == MemberState::kSuspect) {  // so that it can refute in its very answer
+    if (ping.updates.suspect.empty() || ping.updates.suspect.front().subject != record.id) {
+      ping.updates.suspect.insert(ping.updates.suspect.begin(), {record.id, record.version, own_.id()});
+    }
+  }
+  context_.outbox.send(record.id, ping);
+}
+
+void Prober::on_ping(const PeerId& from, const Ping& ping) {
+  if (!ping.target.is_zero() && ping.target != own_.id()) return;  // meant for who was at this address before
+  context_.outbox.send(from, PingAck{ping.sequence, dissemination_.piggyback(from, false)});
+}
+
+void Prober::on_ping_ack(const PeerId& from, const PingAck& ack) {
+  if (probe_ && ack.sequence == probe_->sequence) {
+    const bool direct = from == probe_->target;
+    // After the second ping nobody knows which of the two was answered. Whatever came from the target before proved
+    // that it lives, not how far it is.
+    MemberEntry* entry = direct && !probe_->indirect_sent && !probe_->measured ? table_.find(from) : nullptr;
+    if (entry) {
+      entry->round_trip.add(context_.clock.now() - probe_->sent);
+      entry->member.round_trip = entry->round_trip.mean();
+    }
+    probe_->measured = probe_->measured || direct;
+    const bool helped = std::find(probe_->helpers.begin(), probe_->helpers.end(), from) != probe_->helpers.end();
+    if (!probe_->acked && (direct || helped)) probe_acked();
+    if (direct || helped) return;
+  }
+  const auto relay = std::find_if(relays_.begin(), relays_.end(), [&](const Relay& r) {
+    return r.sequence == ack.sequence && r.target == from;
+  });
+  if (relay == relays_.end()) return;
+  context_.outbox.send(relay->requester,
+                       PingAck{relay->requester_sequence, dissemination_.piggyback(relay->requester, false)});
+  relays_.erase(relay);
+}
+
+void Prober::on_ping_request(const PeerId& from, const PingRequest& request) {
+  if (request.target == own_.id()) {
+    context_.outbox.send(from, PingAck{request.sequence, dissemination_.piggyback(from, false)});
+    return;
+  }
+  MemberEntry* target = table_.find(request.target);
+  if (!target || target->member.state >= MemberState::kDead || relays_.size() >= kRelaysMax) {
+    context_.outbox.send(from, PingNack{request.sequence});
+    return;
+  }
+  // The nack must reach the requester before its own period ends.
+  const Duration timeout = context_.options.probe_timeout;
+  const Duration spare = (context_.options.probe_interval - timeout) * 4 / 5;
+  const Duration patience = std::min(target->round_trip.patience(timeout), std::max(spare, timeout / 2));
+  relays_.push_back({next_sequence_++, from, request.sequence, request.target, context_.clock.now() + patience});
+  send_ping(*target, relays_.back().sequence);
+}
+
+void Prober::on_ping_nack(const PeerId& from, const PingNack& nack) {
+  if (!probe_ || probe_->acked || nack.sequence != probe_->sequence) return;
+  const auto helper = std::find(probe_->helpers.begin(), probe_->helpers.end(), from);
+  // A frame that came twice is one nack: those who said it stand behind the others.
+  const auto silent_end = probe_->helpers.end() - static_cast<std::ptrdiff_t>(probe_->nacks);
+  if (helper >= silent_end) return;
+  std::iter_swap(helper, silent_end - 1);
+  ++probe_->nacks;
+}
+
+void Prober::expire_relays() {
+  const TimePoint now = context_.clock.now();
+  std::erase_if(relays_, [&](const Relay& relay) {
+    if (relay.ends > now) return false;
+    context_.outbox.send(relay.requester, PingNack{relay.requester_sequence});
+    return true;
+  });
+}
+
+void Prober::heard_from(const PeerId& peer) {
+  // A frame taken from the network in the instant of our ping is older than it.
+  if (probe_ && !probe_->acked && probe_->target == peer && context_.clock.now() > probe_->sent) probe_acked();
+}
+
+}  // namespace starling

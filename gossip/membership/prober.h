@@ -1,0 +1,79 @@
+// Is a member there? One probe at a time: directly, then through helpers; only when both stay without an answer does
+// the prober accuse. And the other side of it: answers to probes, and probes on behalf of others.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "gossip/membership/context.h"
+#include "gossip/membership/dissemination.h"
+#include "gossip/membership/health_score.h"
+#include "gossip/membership/member_rules.h"
+#include "gossip/membership/member_table.h"
+#include "gossip/membership/own_record.h"
+#include "gossip/membership/probe_order.h"
+#include "gossip/net/message.h"
+
+namespace starling {
+
+class Prober {
+ public:
+  Prober(MembershipContext& context, MemberTable& table, const OwnRecord& own, Dissemination& dissemination,
+         ProbeOrder& order, HealthScore& health, MemberRules& rules);
+
+  void tick();
+  void stop();                         // we leave: no verdict any more
+  TimePoint next_verdict() const;      // when the next timer ends that says something about another member
+  void postpone(Duration by);
+
+  void on_ping(const PeerId& from, const Ping& ping);
+  void on_ping_ack(const PeerId& from, const PingAck& ack);
+  void on_ping_request(const PeerId& from, const PingRequest& request);
+  void on_ping_nack(const PeerId& from, const PingNack& nack);
+  void heard_from(const PeerId& peer);   // any frame, just now: counts as an ack
+
+ private:
+  // The probe in progress.
+  struct Probe {
+    PeerId target;
+    Version version;
+    uint64_t sequence = 0;
+    TimePoint sent, indirect_at;
+    std::vector<PeerId> helpers;
+    uint32_t nacks = 0;
+    bool indirect_sent = false;
+    bool acked = false;
+    bool measured = false;
+  };
+  // A probe on behalf of another member.
+  struct Relay {
+    uint64_t sequence = 0;            // ours
+    PeerId requester;
+    uint64_t requester_sequence = 0;
+    PeerId target;
+    TimePoint ends;
+  };
+
+  void start_probe();
+  void probe_through_helpers();
+  void finish_probe();
+  void probe_acked();
+  void expire_relays();
+  void send_ping(MemberEntry& target, uint64_t sequence);
+
+  MembershipContext& context_;
+  MemberTable& table_;
+  const OwnRecord& own_;
+  Dissemination& dissemination_;
+  ProbeOrder& order_;
+  HealthScore& health_;
+  MemberRules& rules_;
+  std::optional<Probe> probe_;
+  TimePoint next_probe_;
+  uint64_t next_sequence_;
+  std::vector<Relay> relays_;
+};
+
+}  // namespace starling
