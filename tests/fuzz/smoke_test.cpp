@@ -7,6 +7,7 @@
 #include "gossip/rng.h"
 #include "tests/fuzz/targets.h"
 #include "tests/gossip/net/wire_samples.h"
+#include "tests/support/seeds.h"
 
 namespace starling {
 namespace {
@@ -28,7 +29,7 @@ void change(Bytes& input, Rng& rng) {
 }
 
 void drive(void (*target)(std::span<const std::byte>), const std::vector<Bytes>& corpus, int rounds) {
-  for (uint64_t rng_seed = 1; rng_seed <= 4; ++rng_seed) {
+  for (uint64_t rng_seed = 1; rng_seed <= seed_count(4); ++rng_seed) {
     SCOPED_TRACE(rng_seed);
     Rng rng(rng_seed);
     target({});

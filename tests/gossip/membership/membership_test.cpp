@@ -9,6 +9,7 @@
 #include "gossip/limits.h"
 #include "gossip/rng.h"
 #include "tests/gossip/membership/membership_support.h"
+#include "tests/support/seeds.h"
 
 namespace starling {
 namespace {
@@ -549,7 +550,7 @@ TEST_F(MembershipTest, ADeadMemberThatReturnsHearsOfItAndComesBack) {
 
 // The same news in any order; passed on repeatedly, as gossip is.
 TEST_F(MembershipTest, AnyOrderOfTheSameNewsGivesTheSameState) {
-  for (uint64_t rng_seed = 1; rng_seed <= 300; ++rng_seed) {
+  for (uint64_t rng_seed = 1; rng_seed <= seed_count(300); ++rng_seed) {
     Rng rng(rng_seed);
     struct News { uint32_t from; Updates updates; };
     std::vector<News> news;
