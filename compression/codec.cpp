@@ -73,7 +73,7 @@ void Codec::apply_all(std::span<const CodecTerm> terms, View x) const {
   }
   for (size_t at = 0; at < x.count; at += kPiece) {
     const View part = x.part(at, std::min(kPiece, x.count - at));
-    const size_t begin = payload_bytes(at), size = payload_bytes(part.count);
+    const size_t begin = payload_bytes_max(at), size = payload_bytes_max(part.count);
     for (const CodecTerm& term : terms) {
       apply(term.coefficient, term.own.subspan(begin, size), term.peer.subspan(begin, size), part);
     }
@@ -83,13 +83,13 @@ void Codec::apply_all(std::span<const CodecTerm> terms, View x) const {
 // Piece by piece, so that the sum stays in the nearest cache.
 bool Codec::mean(Bytes own, std::span<const Bytes> peers, std::span<const float> weights, size_t element_count,
                  MutableBytes out, PairStats* stats) const {
-  STARLING_CHECK(linear() && own.size() == payload_bytes(element_count) && out.size() == own.size());
+  STARLING_CHECK(linear() && own.size() == payload_bytes_max(element_count) && out.size() == own.size());
   std::array<float, kPiece> sum;
-  const std::vector<std::byte> zeros(payload_bytes(kPiece));
+  const std::vector<std::byte> zeros(payload_bytes_max(kPiece));
   *stats = {};
   for (size_t at = 0; at < element_count; at += kPiece) {
     const size_t count = std::min(kPiece, element_count - at);
-    const size_t begin = payload_bytes(at), size = payload_bytes(count);
+    const size_t begin = payload_bytes_max(at), size = payload_bytes_max(count);
     const View x{sum.data(), count, MemorySpace::kHost};
     const Bytes own_piece = own.subspan(begin, size);
     const MutableBytes out_piece = out.subspan(begin, size);

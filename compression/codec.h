@@ -6,11 +6,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kernels/view.h"
 
@@ -33,15 +35,23 @@ std::string codec_choices(std::string_view between);   // "fp32, bf16, modulo8" 
 std::optional<CodecKind> parse_codec(std::string_view name);   // nullopt: no such codec
 std::string_view codec_name(CodecKind kind);
 
-// What one agent remembers per block between snapshots. Fixed-scale codecs ignore it.
-struct BlockState {
-  int8_t step_exponent = kUnset;   // modulo: step = 2^step_exponent
-  static constexpr int8_t kUnset = -128;
+// What a codec remembers of one block from one snapshot to the next; only that codec knows what it is.
+class CodecMemory {
+ public:
+  virtual ~CodecMemory() = default;
+  virtual std::vector<std::byte> save() const = 0;
+  [[nodiscard]] virtual bool load(Bytes saved) = 0;   // false, and nothing is changed: not what save() writes
+};
+
+// What encode() may use beside the values.
+struct EncodeContext {
+  CodecMemory* memory = nullptr;            // of make_memory(), changed by encode(); null: nothing is remembered
+  std::function<float()> section_rms{};     // rms of all the section's values: the scale of a block of zeros; or empty
 };
 
 enum class [[nodiscard]] PayloadStatus {
   kOk,
-  kWrongSize,    // not exactly payload_bytes(element_count)
+  kWrongSize,    // no encode() of so many elements writes so many bytes
   kBadHeader,    // a field outside its range
   kNonFinite,    // a NaN or an infinity, in a payload that can hold one
 };
@@ -49,14 +59,20 @@ enum class [[nodiscard]] PayloadStatus {
 // The outcome of laying a peer's payload beside one's own.
 enum class [[nodiscard]] PairStatus {
   kOk,
-  kWrapped,      // modulo: the true difference left the code range; the block leaves this exchange
-  kStepsApart,   // modulo: the two steps differ too much to compare; the block leaves this exchange
+  kLeftOut,      // the two payloads form no delta: the block leaves this exchange, and the codec learns from it
   kRefused,      // the peer's payload does not pass check(): no block of it
 };
 
 struct PairStats {
   double squared_distance = 0;  // sum over the block of (peer - own)^2, as the payloads say
   float max_abs_difference = 0;
+};
+
+// How a block went in an exchange that ended: what a codec learns from.
+struct PairVerdict {
+  PairStatus status = PairStatus::kRefused;   // kOk or kLeftOut: there is nothing to learn from other payloads
+  PairStats stats;                            // where kOk
+  Bytes own, peer;                            // their first learnable_bytes()
 };
 
 // One delta: coefficient * f(own, peer).
@@ -73,12 +89,17 @@ class Codec {
   // Payloads hold element after element, so that a mean of payloads can be made piece by piece.
   virtual bool linear() const = 0;
 
-  // Exact, fixed by the element count alone: nothing to expand, nothing to bomb.
-  virtual size_t payload_bytes(size_t element_count) const = 0;
+  // No payload of so many elements is larger. Known from the element count alone: there is nothing to bomb. Payloads of
+  // a linear codec all have exactly this size.
+  virtual size_t payload_bytes_max(size_t element_count) const = 0;
 
-  // Writes the open message of one block. REQUIRES: out.size() == payload_bytes(x.count).
-  // False if x holds a non-finite value: the agent is sick and must not share.
-  [[nodiscard]] virtual bool encode(ConstView x, const BlockState& state, MutableBytes out) const = 0;
+  // A memory for one block of so many elements; null: this codec remembers nothing.
+  virtual std::unique_ptr<CodecMemory> make_memory(size_t) const { return nullptr; }
+
+  // Writes the payload of one block and returns its size. REQUIRES: out.size() == payload_bytes_max(x.count).
+  // nullopt if x holds a non-finite value: the agent is sick and must not share.
+  [[nodiscard]] virtual std::optional<size_t> encode(ConstView x, const EncodeContext& context,
+                                                     MutableBytes out) const = 0;
 
   // Is this foreign payload well-formed and finite? Looks at nothing but its bytes.
   virtual PayloadStatus check(Bytes payload, size_t element_count) const = 0;
@@ -103,9 +124,11 @@ class Codec {
   [[nodiscard]] bool mean(Bytes own, std::span<const Bytes> peers, std::span<const float> weights,
                           size_t element_count, MutableBytes out, PairStats* stats) const;
 
-  // What the next snapshot of this block should remember, given how this pairing went. Modulo: doubles the step on
-  // kWrapped, moves towards the step the measured distance asks for on kOk; adopts the coarser one on kStepsApart.
-  virtual void learn(PairStatus status, const PairStats& stats, Bytes own, Bytes peer, BlockState* state) const = 0;
+  // How much of a payload, from its beginning, learn() reads: an exchange keeps no more for it. 0: nothing to learn.
+  virtual size_t learnable_bytes(size_t) const { return 0; }
+
+  // Changes what the next snapshot of this block remembers, given how a pairing went.
+  virtual void learn(const PairVerdict&, CodecMemory*) const {}
 };
 
 // `space` chooses the element loops: kCuda needs a build with CUDA and a GPU, else throws std::runtime_error.

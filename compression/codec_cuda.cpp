@@ -66,27 +66,32 @@ class CudaCodec final : public Codec {
 
   CodecKind kind() const override { return kind_; }
   bool linear() const override { return host_->linear(); }
-  size_t payload_bytes(size_t element_count) const override { return host_->payload_bytes(element_count); }
+  size_t payload_bytes_max(size_t element_count) const override { return host_->payload_bytes_max(element_count); }
   PayloadStatus check(Bytes payload, size_t element_count) const override {
     return host_->check(payload, element_count);
   }
   PairStatus pair(Bytes own, Bytes peer, size_t element_count, PairStats* stats) const override {
     return host_->pair(own, peer, element_count, stats);
   }
-  void learn(PairStatus status, const PairStats& stats, Bytes own, Bytes peer, BlockState* state) const override {
-    host_->learn(status, stats, own, peer, state);
+  std::unique_ptr<CodecMemory> make_memory(size_t element_count) const override {
+    return host_->make_memory(element_count);
   }
+  size_t learnable_bytes(size_t payload_bytes) const override { return host_->learnable_bytes(payload_bytes); }
+  void learn(const PairVerdict& verdict, CodecMemory* memory) const override { host_->learn(verdict, memory); }
 
-  [[nodiscard]] bool encode(ConstView x, const BlockState& state, MutableBytes out) const override {
+  [[nodiscard]] std::optional<size_t> encode(ConstView x, const EncodeContext& context,
+                                             MutableBytes out) const override {
     STARLING_CHECK(x.space == MemorySpace::kCuda);
-    STARLING_CHECK(out.size() == payload_bytes(x.count));
+    STARLING_CHECK(out.size() == payload_bytes_max(x.count));
     CudaScratch::Use use(*scratch_);
-    return kind_ == CodecKind::kModulo8 ? encode_modulo8(use, x, state, out) : encode_dense(use, x, out);
+    const bool finite =
+        kind_ == CodecKind::kModulo8 ? encode_modulo8(use, x, context, out) : encode_dense(use, x, out);
+    return finite ? std::optional(out.size()) : std::nullopt;
   }
 
   void apply(float coefficient, Bytes own, Bytes peer, View x) const override {
     STARLING_CHECK(x.space == MemorySpace::kCuda);
-    STARLING_CHECK(own.size() == payload_bytes(x.count) && peer.size() == own.size());
+    STARLING_CHECK(own.size() == payload_bytes_max(x.count) && peer.size() == own.size());
     if (x.count == 0) return;
     CudaScratch::Use use(*scratch_);
     const size_t pitch = (own.size() + Slot::kResultBytes - 1) / Slot::kResultBytes * Slot::kResultBytes;
@@ -117,7 +122,7 @@ class CudaCodec final : public Codec {
     return std::isfinite(std::bit_cast<float>(pinned.result()->max_abs_bits));
   }
 
-  bool encode_modulo8(CudaScratch::Use& use, ConstView x, const BlockState& state, MutableBytes out) const {
+  bool encode_modulo8(CudaScratch::Use& use, ConstView x, const EncodeContext& context, MutableBytes out) const {
     const Slot device = use.device(x.count);
     const Slot pinned = use.pinned(x.count);
     const auto fetch = [&](size_t payload_bytes) {
@@ -135,7 +140,7 @@ class CudaCodec final : public Codec {
       modulo_encode_cuda(x.data, x.count, exponent, device.payload(), device.result(), use.stream());
       return fetch(x.count);
     };
-    const auto header = modulo8_encode(state, measure, encode_at);
+    const auto header = modulo8_encode(context, measure, encode_at);
     if (!header) return false;
     modulo8_format::write_header(*header, out);
     if (x.count > 0) std::memcpy(out.data() + kHeaderBytes, pinned.payload(), x.count);
@@ -166,7 +171,15 @@ class CudaCodec final : public Codec {
 
 }  // namespace
 
+bool has_cuda_twin(CodecKind kind) {
+  return kind == CodecKind::kFp32 || kind == CodecKind::kBf16 || kind == CodecKind::kModulo8;
+}
+
 std::unique_ptr<Codec> make_cuda_codec(std::unique_ptr<Codec> host) {
+  if (!has_cuda_twin(host->kind())) {
+    throw std::runtime_error("codec " + std::string(codec_name(host->kind())) +
+                             " works on params in host memory only; train on the CPU, or take another codec");
+  }
   if (cuda::device_count() == 0) {
     throw std::runtime_error("codec " + std::string(codec_name(host->kind())) +
                              ": params on a GPU were asked for, but CUDA finds none; look at nvidia-smi and "

@@ -7,9 +7,12 @@
 
 namespace starling {
 
+// A codec without a twin works where params lie in host memory only.
+bool has_cuda_twin(CodecKind kind);
+
 // Encodes and applies on the GPU that is current now; checks and pairs payloads, which lie in host memory, with
 // `host`. The caller has finished what it does to the params on other streams before a call; when a call returns,
-// its work is done. Throws std::runtime_error without a usable GPU.
+// its work is done. Throws std::runtime_error without a usable GPU, or for a codec without a twin.
 std::unique_ptr<Codec> make_cuda_codec(std::unique_ptr<Codec> host);
 
 }  // namespace starling

@@ -33,12 +33,11 @@ class DenseCodec final : public Codec {
  public:
   CodecKind kind() const override { return Element::kKind; }
   bool linear() const override { return true; }
-  size_t payload_bytes(size_t element_count) const override { return element_count * Element::kBytes; }
-  [[nodiscard]] bool encode(ConstView x, const BlockState& state, MutableBytes out) const override;
+  size_t payload_bytes_max(size_t element_count) const override { return element_count * Element::kBytes; }
+  [[nodiscard]] std::optional<size_t> encode(ConstView x, const EncodeContext&, MutableBytes out) const override;
   PayloadStatus check(Bytes payload, size_t element_count) const override;
   PairStatus pair(Bytes own, Bytes peer, size_t element_count, PairStats* stats) const override;
   void apply(float coefficient, Bytes own, Bytes peer, View x) const override;
-  void learn(PairStatus status, const PairStats& stats, Bytes own, Bytes peer, BlockState* state) const override;
 };
 
 using Fp32Codec = DenseCodec<Fp32Element>;

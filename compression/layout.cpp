@@ -30,9 +30,9 @@ size_t Layout::element_count() const {
   return total;
 }
 
-size_t Layout::payload_bytes(const Codec& codec) const {
+size_t Layout::payload_bytes_max(const Codec& codec) const {
   size_t total = 0;
-  for (const Block& block : blocks) total += codec.payload_bytes(block.element_count);
+  for (const Block& block : blocks) total += codec.payload_bytes_max(block.element_count);
   return total;
 }
 

@@ -1,5 +1,5 @@
-// How the vectors an agent shares are cut into blocks. Sections lie end to end (params, then momentum where it
-// rides along); a block is a run inside one section: the unit of encoding, sending, losing and mixing.
+// How the vectors an agent shares are cut into blocks. Sections lie end to end, in the
+// order given (params first); a block is a run inside one section: the unit of encoding, sending, losing and mixing.
 // Every member derives the same layout from the settings, so block indices need no names on the wire.
 #pragma once
 
@@ -28,8 +28,8 @@ struct Layout {
   // Cuts each section into blocks of `block_elements` (the last one may be shorter). REQUIRES: block_elements > 0.
   static Layout cut(std::vector<Section> sections, size_t block_elements);
 
-  size_t element_count() const;                         // over all sections
-  size_t payload_bytes(const class Codec& codec) const;  // over all blocks
+  size_t element_count() const;                              // over all sections
+  size_t payload_bytes_max(const class Codec& codec) const;  // over all blocks
 };
 
 }  // namespace starling

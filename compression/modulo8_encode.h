@@ -7,22 +7,31 @@
 #include <optional>
 
 #include "compression/codec.h"
+#include "compression/modulo8.h"
 #include "compression/modulo8_format.h"
 #include "compression/modulo8_step.h"
 #include "kernels/modulo.h"
 
 namespace starling {
 
+// The size of a block's values. Zeros say nothing about the differences to come: the section around them does.
+inline float modulo8_scale(float max_abs, const EncodeContext& context) {
+  if (max_abs > 0 || !context.section_rms) return max_abs;
+  const float rms = context.section_rms();
+  return std::isfinite(rms) ? rms : 0;   // not finite: another block of the section refuses
+}
+
 // `measure()` gives max|x| (non-finite if any x is); `encode_at(exponent)` writes the codes and gives a
 // ModuloEncoded. nullopt if x holds a non-finite value.
 template <class Measure, class EncodeAt>
-std::optional<modulo8_format::Header> modulo8_encode(const BlockState& state, const Measure& measure,
+std::optional<modulo8_format::Header> modulo8_encode(const EncodeContext& context, const Measure& measure,
                                                      const EncodeAt& encode_at) {
-  std::optional<int> exponent = modulo8_step::remembered_exponent(state);
+  const auto* memory = static_cast<const Modulo8Memory*>(context.memory);
+  std::optional<int> exponent = memory != nullptr ? memory->exponent : std::nullopt;
   if (!exponent) {
     const float max_abs = measure();
     if (!std::isfinite(max_abs)) return std::nullopt;
-    exponent = modulo8_step::first_exponent(max_abs);
+    exponent = modulo8_step::first_exponent(modulo8_scale(max_abs, context));
   }
   ModuloEncoded encoded = encode_at(*exponent);
   const float max_abs = std::bit_cast<float>(encoded.max_abs_bits);

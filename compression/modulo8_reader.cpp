@@ -11,6 +11,8 @@ namespace starling {
 
 using modulo8_format::kHeaderBytes;
 
+constexpr int kNoExponent = -128;   // in saved memory
+
 PayloadStatus Modulo8Codec::check(Bytes payload, size_t element_count) const {
   if (payload.size() != modulo8_format::payload_bytes(element_count)) return PayloadStatus::kWrongSize;
   return modulo8_format::header_is_legal(payload) ? PayloadStatus::kOk : PayloadStatus::kBadHeader;
@@ -20,10 +22,10 @@ PairStatus Modulo8Codec::pair(Bytes own, Bytes peer, size_t element_count, PairS
   STARLING_CHECK(own.size() == modulo8_format::payload_bytes(element_count));
   if (check(peer, element_count) != PayloadStatus::kOk) return PairStatus::kRefused;
   const Modulo8Pairing pairing(own, peer);
-  if (!pairing.comparable()) return PairStatus::kStepsApart;
+  if (!pairing.comparable()) return PairStatus::kLeftOut;
   const ModuloPair sums = modulo_pair(own.data() + kHeaderBytes, pairing.own_shift, peer.data() + kHeaderBytes,
                                       pairing.peer_shift, element_count);
-  if (sums.projection != pairing.projected_difference()) return PairStatus::kWrapped;
+  if (sums.projection != pairing.projected_difference()) return PairStatus::kLeftOut;
   const double squares = static_cast<double>(sums.sum_squares);
   *stats = {.squared_distance = std::ldexp(squares, 2 * pairing.exponent),
             .max_abs_difference = std::ldexp(static_cast<float>(sums.max_abs), pairing.exponent)};
@@ -39,10 +41,26 @@ void Modulo8Codec::apply(float coefficient, Bytes own, Bytes peer, View x) const
                pairing.peer_shift, x.count, x.data);
 }
 
-void Modulo8Codec::learn(PairStatus status, const PairStats& stats, Bytes own, Bytes peer, BlockState* state) const {
-  const Modulo8Pairing pairing(own, peer);
-  state->step_exponent = modulo8_step::next_exponent(status, stats.max_abs_difference, pairing.own.exponent,
-                                                     pairing.peer.exponent, *state);
+size_t Modulo8Codec::learnable_bytes(size_t) const { return kHeaderBytes; }
+
+void Modulo8Codec::learn(const PairVerdict& verdict, CodecMemory* memory) const {
+  const Modulo8Pairing pairing(verdict.own, verdict.peer);
+  auto& exponent = static_cast<Modulo8Memory*>(memory)->exponent;
+  exponent = modulo8_step::next_exponent(verdict.status, verdict.stats.max_abs_difference, pairing.own.exponent,
+                                         pairing.peer.exponent, exponent);
+}
+
+std::vector<std::byte> Modulo8Memory::save() const {
+  return {static_cast<std::byte>(static_cast<int8_t>(exponent.value_or(kNoExponent)))};
+}
+
+bool Modulo8Memory::load(Bytes saved) {
+  if (saved.size() != 1) return false;
+  const int value = static_cast<int8_t>(saved[0]);
+  const bool legal = value >= modulo8_format::kMinExponent && value <= modulo8_format::kMaxExponent;
+  if (value != kNoExponent && !legal) return false;
+  exponent = value == kNoExponent ? std::nullopt : std::optional(value);
+  return true;
 }
 
 }  // namespace starling

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "compression/modulo8_format.h"
 
@@ -35,27 +36,19 @@ int first_exponent(float max_abs) {
   return max_abs == 0 ? kEmptyBlockExponent : clamp_exponent(ceil_log2(max_abs) - kCoverSteps);
 }
 
-std::optional<int> remembered_exponent(const BlockState& state) {
-  if (state.step_exponent == BlockState::kUnset) return std::nullopt;
-  return clamp_exponent(state.step_exponent);
-}
-
-int8_t next_exponent(PairStatus status, float max_abs_difference, int own, int peer, const BlockState& state) {
+int next_exponent(PairStatus status, float max_abs_difference, int own, int peer, std::optional<int> remembered) {
   int next = own;
-  if (status == PairStatus::kWrapped) {
-    next = std::max(own, peer) + 1;
-  } else if (status == PairStatus::kStepsApart) {
-    next = std::max(own, peer);
+  if (status != PairStatus::kOk) {   // coarser where a difference wrapped, the coarser of two that are too far apart
+    const bool wrapped = std::abs(own - peer) <= kMaxExponentGap;
+    next = std::max(own, peer) + (wrapped ? 1 : 0);
   } else if (max_abs_difference == 0) {
     next = std::max(own - 1, kSmallestRemembered);
   } else {
     next = std::max({ceil_log2(max_abs_difference) - kDistanceSteps, own - 1, kSmallestRemembered});
   }
   // Raised since this snapshot was taken, by another pairing of it: that one needs the room.
-  if (state.step_exponent != BlockState::kUnset && state.step_exponent > own) {
-    next = std::max<int>(next, state.step_exponent);
-  }
-  return static_cast<int8_t>(clamp_exponent(next));
+  if (remembered && *remembered > own) next = std::max(next, *remembered);
+  return clamp_exponent(next);
 }
 
 }  // namespace starling::modulo8_step

@@ -1,7 +1,6 @@
 // How modulo8 chooses the exponent of its step: when a snapshot is taken, and after two payloads met.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 
 #include "compression/codec.h"
@@ -14,11 +13,8 @@ int smallest_exponent(float max_abs);
 // For a block never paired before: its own values cover +-64 steps, so the differences of similar blocks fit.
 int first_exponent(float max_abs);
 
-// The exponent to encode with. It may prove too small: then take smallest_exponent of what was measured.
-// nullopt while nothing is known: measure, and take first_exponent.
-std::optional<int> remembered_exponent(const BlockState& state);
-
-// What to remember for the next snapshot. `own` and `peer` are the exponents of the two payloads.
-int8_t next_exponent(PairStatus status, float max_abs_difference, int own, int peer, const BlockState& state);
+// What to remember for the next snapshot. `own` and `peer` are the exponents of the two payloads, `remembered` what the
+// memory holds now.
+int next_exponent(PairStatus status, float max_abs_difference, int own, int peer, std::optional<int> remembered);
 
 }  // namespace starling::modulo8_step

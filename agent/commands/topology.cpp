@@ -144,7 +144,7 @@ Payload make_payload(const TopologyOptions& options) {
     throw std::runtime_error("--params " + std::to_string(options.params) + "; a model has 1 to " +
                              std::to_string(kParamsMax));
   }
-  const uint64_t bytes = make_codec(*codec, MemorySpace::kHost)->payload_bytes(options.params);
+  const uint64_t bytes = make_codec(*codec, MemorySpace::kHost)->payload_bytes_max(options.params);
   return {bytes, std::to_string(options.params) + " params as " + options.codec + ", " + print_bytes(bytes) +
                      " a model"};
 }

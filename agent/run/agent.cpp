@@ -150,14 +150,15 @@ void Agent::contact_answered() {
 }
 
 void Agent::enter() {
-  layout_ = Layout::cut({{"params", trainer_->params().count}}, swarm_.exchange.block);
-  if (swarm_.exchange.carry_momentum && trainer_->momentum().count > 0) {
-    layout_ = Layout::cut({{"params", trainer_->params().count}, {"momentum", trainer_->momentum().count}},
-                          swarm_.exchange.block);
-  }
-  ExchangeParts made = make_exchange({swarm_, options_.config.agent.name, options_.self, options_.generation, layout_,
-                                      trainer_->params().space, parts_.worker, parts_.clock, node_, partners_});
-  codec_ = std::move(made.codec);
+  std::vector<SharedSection> sections = {{"params", trainer_->params()}};
+  const View momentum = trainer_->momentum();
+  if (swarm_.exchange.carry_momentum && momentum.count > 0) sections.push_back({"momentum", momentum});
+  model_ = std::make_unique<SharedModel>(*trainer_, std::move(sections),
+                                         make_codec(swarm_.exchange.codec, trainer_->params().space),
+                                         swarm_.exchange.block);
+  ExchangeParts made = make_exchange({swarm_, options_.config.agent.name, options_.self, options_.generation,
+                                      model_->encoder(), trainer_->params().space, parts_.worker, parts_.clock, node_,
+                                      partners_});
   host_codec_ = std::move(made.host_codec);
   exchange_ = std::move(made.exchange);
   stage_ = Stage::kRestoring;
@@ -166,15 +167,16 @@ void Agent::enter() {
   struct Found {
     bool any = false;
     Progress progress;
-    std::vector<BlockState> blocks;
+    std::vector<std::byte> codec_memory;
   };
   auto found = std::make_shared<Found>();
-  parts_.worker.submit([this, found] { found->any = keeper_->restore(&found->progress, *trainer_, &found->blocks); },
+  parts_.worker.submit([this, found] {
+                         found->any = keeper_->restore(&found->progress, *trainer_, &found->codec_memory);
+                         if (!found->any || model_->encoder().load(found->codec_memory)) return;
+                         spdlog::warn("what the codec remembered is not of this layout; it begins anew");
+                       },
                        [this, found] {
                          if (stage_ != Stage::kRestoring) return;   // told to leave meanwhile
-                         if (exchange_ && found->blocks.size() == layout_.blocks.size()) {
-                           exchange_->set_block_states(std::move(found->blocks));
-                         }
                          restored(found->any ? &found->progress : nullptr);
                        });
 }
@@ -237,8 +239,8 @@ void Agent::begin_rounds(const Progress& from, const char* how) {
   options.checkpoint_every = options_.config.agent.checkpoint_every;
   options.evaluate_every = options_.config.agent.evaluate_every;
   options.on_saved = [this] { node_.donor().set_model(keeper_->model()); };
-  rounds_ = std::make_unique<Rounds>(options, *trainer_, *codec_, layout_, exchange_.get(), partners_, *keeper_,
-                                     parts_.worker, parts_.clock, parts_.metrics);
+  rounds_ = std::make_unique<Rounds>(options, *trainer_, *model_, exchange_.get(), partners_, *keeper_, parts_.worker,
+                                     parts_.clock, parts_.metrics);
   rounds_->start(from, std::string_view(how) == "fetched" && from.steps > 0);
   stage_ = Stage::kRunning;
   const double took = seconds(parts_.clock.now() - born_);

@@ -103,8 +103,8 @@ class Agent final : public Node::Handler {
   std::unique_ptr<ModelFetch> fetch_;
   std::unique_ptr<Trainer> trainer_;
   std::unique_ptr<StateKeeper> keeper_;
-  std::unique_ptr<Codec> codec_, host_codec_;   // as in ExchangeParts
-  Layout layout_;
+  std::unique_ptr<SharedModel> model_;
+  std::unique_ptr<Codec> host_codec_;   // as in ExchangeParts
   std::unique_ptr<Exchange> exchange_;
   std::unique_ptr<Rounds> rounds_;
   std::exception_ptr start_error_;

@@ -20,16 +20,16 @@ std::unique_ptr<Pairwise> make_pairwise(const ExchangeContext& context, const Co
   options.deadline_max = exchange.deadline_max;
   options.clip = exchange.clip;
   options.param_blocks = param_blocks;
-  return std::make_unique<Pairwise>(options, context.layout, codec, context.worker, context.clock, context.outbox,
-                                    &context.partners);
+  return std::make_unique<Pairwise>(options, context.encoder.layout(), codec, context.worker, context.clock,
+                                    context.outbox, &context.partners);
 }
 
 std::unique_ptr<Neighborhood> make_neighborhood(const ExchangeContext& context, const Codec& codec,
                                                 size_t param_blocks) {
   const ExchangeConfig& exchange = context.swarm.exchange;
   const NeighborhoodOptions options{context.self, exchange.deadline_min, exchange.deadline_max, param_blocks};
-  return std::make_unique<Neighborhood>(options, context.layout, codec, context.worker, context.clock, context.outbox,
-                                        context.partners);
+  return std::make_unique<Neighborhood>(options, context.encoder.layout(), codec, context.worker, context.clock,
+                                        context.outbox, context.partners);
 }
 
 std::unique_ptr<Group> make_group(const ExchangeContext& context, const Codec& host_codec, size_t param_blocks) {
@@ -41,8 +41,8 @@ std::unique_ptr<Group> make_group(const ExchangeContext& context, const Codec& h
   options.param_blocks = param_blocks;
   options.inject_loss = exchange.inject_loss;
   options.rng_seed = context.swarm.rng_seed;
-  return std::make_unique<Group>(options, context.layout, host_codec, context.worker, context.clock, context.outbox,
-                                 context.partners);
+  return std::make_unique<Group>(options, context.encoder.layout(), host_codec, context.worker, context.clock,
+                                 context.outbox, context.partners);
 }
 
 // The swarm's graph; an agent that it does not name would be an island.
@@ -70,19 +70,20 @@ void refuse_outsider(const ExchangeContext& context) {
 
 ExchangeParts make_exchange(const ExchangeContext& context) {
   const ExchangeConfig& exchange = context.swarm.exchange;
+  const Codec& codec = context.encoder.codec();
+  const Layout& layout = context.encoder.layout();
   const auto param_blocks =
-      static_cast<size_t>(std::count_if(context.layout.blocks.begin(), context.layout.blocks.end(),
+      static_cast<size_t>(std::count_if(layout.blocks.begin(), layout.blocks.end(),
                                         [](const Block& block) { return block.section == 0; }));
   if (exchange.share_gradients && context.space != MemorySpace::kHost) {
     throw std::runtime_error("swarm.exchange.source: gradients is a baseline for the CPU; start with --device cpu");
   }
   ExchangeParts parts;
-  parts.codec = make_codec(exchange.codec, context.space);
   context.partners.set_topology(topology_for(context));
   switch (exchange.kind) {
     case ExchangeKind::kNone: break;
-    case ExchangeKind::kPairwise: parts.exchange = make_pairwise(context, *parts.codec, param_blocks); break;
-    case ExchangeKind::kNeighborhood: parts.exchange = make_neighborhood(context, *parts.codec, param_blocks); break;
+    case ExchangeKind::kPairwise: parts.exchange = make_pairwise(context, codec, param_blocks); break;
+    case ExchangeKind::kNeighborhood: parts.exchange = make_neighborhood(context, codec, param_blocks); break;
     case ExchangeKind::kGroup:
       refuse_outsider(context);
       context.partners.set_groups(exchange.group_size);
@@ -90,7 +91,7 @@ ExchangeParts make_exchange(const ExchangeContext& context) {
       parts.host_codec = make_codec(exchange.codec, MemorySpace::kHost);
       auto group = make_group(context, *parts.host_codec, param_blocks);
       if (exchange.pairs_every > 0) {
-        parts.exchange = std::make_unique<Hybrid>(std::move(group), make_pairwise(context, *parts.codec, param_blocks),
+        parts.exchange = std::make_unique<Hybrid>(std::move(group), make_pairwise(context, codec, param_blocks),
                                                   exchange.pairs_every, context.partners);
       } else {
         parts.exchange = std::move(group);

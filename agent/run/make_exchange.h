@@ -7,8 +7,7 @@
 
 #include "agent/config/config.h"
 #include "agent/run/partners.h"
-#include "compression/codec.h"
-#include "compression/layout.h"
+#include "compression/encoder.h"
 #include "gossip/clock.h"
 #include "gossip/exchange/exchange.h"
 #include "gossip/net/outbox.h"
@@ -21,7 +20,7 @@ struct ExchangeContext {
   std::string name;              // of this agent, as topologies and groups name it
   PeerId self;
   uint64_t generation = 0;
-  const Layout& layout;          // outlives the exchange, as do all below
+  const Encoder& encoder;        // outlives the exchange, as do all below; of it the exchange uses codec and layout
   MemorySpace space;             // where the trainer's params are
   Worker& worker;
   const Clock& clock;
@@ -29,9 +28,8 @@ struct ExchangeContext {
   Partners& partners;            // is told the graph and the groups
 };
 
-// The exchange uses the codecs: it is the first to go.
+// The exchange uses the codec: it is the first to go.
 struct ExchangeParts {
-  std::unique_ptr<Codec> codec;
   std::unique_ptr<Codec> host_codec;   // group: averages payloads, wherever the params are
   std::unique_ptr<Exchange> exchange;  // null: the agent trains alone
 };

@@ -36,10 +36,9 @@ std::string json_number(double value) { return std::isfinite(value) ? fmt::forma
 
 }  // namespace
 
-Rounds::Rounds(const RoundsOptions& options, Trainer& trainer, const Codec& codec, const Layout& layout,
-               Exchange* exchange, Partners& partners, StateKeeper& keeper, Worker& worker, const Clock& clock,
-               MetricsFile& metrics)
-    : options_(options), trainer_(trainer), model_(trainer, codec, layout), exchange_(exchange),
+Rounds::Rounds(const RoundsOptions& options, Trainer& trainer, SharedModel& model, Exchange* exchange,
+               Partners& partners, StateKeeper& keeper, Worker& worker, const Clock& clock, MetricsFile& metrics)
+    : options_(options), trainer_(trainer), model_(model), exchange_(exchange),
       partners_(partners), keeper_(keeper), worker_(worker), clock_(clock), metrics_(metrics),
       overlap_(options.swarm.exchange.overlap == Overlap::kOn) {}
 
@@ -221,9 +220,9 @@ bool Rounds::wound_down(Duration patience) {
 }
 
 void Rounds::apply_decided_then(std::function<void()> next) {
-  auto deltas = std::make_shared<std::vector<PairDelta>>();
-  if (exchange_) *deltas = exchange_->take_decided();
-  run_job([this, deltas] { model_.apply(*deltas); }, std::move(next));
+  auto decided = std::make_shared<Decided>();
+  if (exchange_) *decided = exchange_->take_decided();
+  run_job([this, decided] { model_.apply(*decided); }, std::move(next));
 }
 
 void Rounds::finish() {
@@ -258,7 +257,7 @@ void Rounds::after_evaluation() {
 
 // Applies what was decided and takes the new snapshot, in one job; then looks for a partner.
 void Rounds::share() {
-  auto deltas = std::make_shared<std::vector<PairDelta>>(exchange_->take_decided());
+  auto decided = std::make_shared<Decided>(exchange_->take_decided());
   exchange_->retract();
   auto snapshot = std::make_shared<Snapshot>();
   snapshot->number = ++snapshot_number_;
@@ -266,9 +265,7 @@ void Rounds::share() {
   snapshot->mass = mass_;
   auto encoded = std::make_shared<SharedModel::Encoded>();
   run_job(
-      [this, deltas, snapshot, encoded, states = exchange_->block_states()] {
-        *encoded = model_.apply_and_encode(*deltas, states, snapshot.get());
-      },
+      [this, decided, snapshot, encoded] { *encoded = model_.apply_and_encode(*decided, snapshot.get()); },
       [this, snapshot, encoded] {
         if (!encoded->healthy) {
           became_sick("the params are not finite");
@@ -294,24 +291,22 @@ void Rounds::exchange_or_go_on() {
 }
 
 void Rounds::after_exchange() {
-  auto deltas = std::make_shared<std::vector<PairDelta>>(exchange_->take_decided());
-  const bool again = exchange_->retries() && attempts_this_round_ < kAttemptsPerRoundMax && !stop_asked_;
-  if (deltas->empty() && again) {
-    exchange_or_go_on();   // busy or failed: somebody else may be free
-    return;
-  }
-  const auto next = [this] {
-    if (stop_asked_) {
+  auto decided = std::make_shared<Decided>(exchange_->take_decided());
+  const bool again = decided->deltas.empty() && exchange_->retries() && attempts_this_round_ < kAttemptsPerRoundMax;
+  const auto next = [this, again] {
+    if (again && !stop_asked_) {
+      exchange_or_go_on();   // busy or failed: somebody else may be free
+    } else if (stop_asked_) {
       state_ = State::kBoundary;
     } else {
       begin_round();   // while settling a pause: no agent has the processor to itself
     }
   };
-  if (deltas->empty()) {
+  if (decided->deltas.empty() && decided->lessons.empty()) {
     next();
     return;
   }
-  run_job([this, deltas] { model_.apply(*deltas); }, next);
+  run_job([this, decided] { model_.apply(*decided); }, next);
 }
 
 void Rounds::begin_round() {
@@ -341,8 +336,7 @@ uint32_t Rounds::steps_of_round() const {
 void Rounds::save_then(std::function<void()> next) {
   auto error = std::make_shared<std::string>();
   const TimePoint began = clock_.now();
-  const auto blocks = exchange_ ? exchange_->block_states() : std::vector<BlockState>();
-  run_job([this, error, blocks, at = progress_] { *error = keeper_.save(at, trainer_, blocks); },
+  run_job([this, error, at = progress_] { *error = keeper_.save(at, trainer_, model_.encoder().save()); },
           [this, error, began, next] {
             const double ms = seconds(clock_.now() - began) * 1e3;
             if (error->empty()) {
@@ -382,10 +376,10 @@ void Rounds::became_sick(const std::string& reason) {
   struct Found {
     bool any = false;
     Progress progress;
-    std::vector<BlockState> blocks;
+    std::vector<std::byte> codec_memory;   // not used: what the codec knows of the others is newer than the checkpoint
   };
   auto found = std::make_shared<Found>();
-  run_job([this, found] { found->any = keeper_.restore(&found->progress, trainer_, &found->blocks); },
+  run_job([this, found] { found->any = keeper_.restore(&found->progress, trainer_, &found->codec_memory); },
           [this, found, reason] {
             if (!found->any) {
               throw std::runtime_error(reason + ", and there is no checkpoint to go back to; lower "

@@ -19,8 +19,6 @@
 #include "agent/state/state_keeper.h"
 #include "agent/train/schedule.h"
 #include "agent/train/trainer.h"
-#include "compression/codec.h"
-#include "compression/layout.h"
 #include "gossip/clock.h"
 #include "gossip/exchange/exchange.h"
 #include "gossip/worker.h"
@@ -36,10 +34,9 @@ struct RoundsOptions {
 
 class Rounds {
  public:
-  // `exchange` is null when the agent trains alone. Section 0 of the layout is params, section 1 (if any) momentum.
-  Rounds(const RoundsOptions& options, Trainer& trainer, const Codec& codec, const Layout& layout,
-         Exchange* exchange, Partners& partners, StateKeeper& keeper, Worker& worker, const Clock& clock,
-         MetricsFile& metrics);
+  // `exchange` is null when the agent trains alone.
+  Rounds(const RoundsOptions& options, Trainer& trainer, SharedModel& model, Exchange* exchange, Partners& partners,
+         StateKeeper& keeper, Worker& worker, const Clock& clock, MetricsFile& metrics);
 
   // A newcomer, whose model is somebody else's, begins with a short ramp of the learning rate.
   void start(const Progress& from, bool newcomer);
@@ -91,7 +88,7 @@ class Rounds {
 
   RoundsOptions options_;
   Trainer& trainer_;
-  SharedModel model_;
+  SharedModel& model_;
   Exchange* exchange_;
   Partners& partners_;
   StateKeeper& keeper_;

@@ -1,6 +1,7 @@
 #include "agent/run/shared_model.h"
 
 #include <cmath>
+#include <utility>
 
 #include "gossip/net/hash.h"
 #include "kernels/transfer.h"
@@ -10,18 +11,32 @@ namespace {
 
 constexpr uint64_t kRmsEvery = 16;   // snapshots between two looks at the params' norm
 
+Layout layout_of(const std::vector<SharedSection>& sections, size_t block_elements) {
+  std::vector<Section> lengths;
+  for (const SharedSection& section : sections) lengths.push_back({section.name, section.view.count});
+  return Layout::cut(std::move(lengths), block_elements);
+}
+
 }  // namespace
+
+SharedModel::SharedModel(Trainer& trainer, std::vector<SharedSection> sections, std::unique_ptr<Codec> codec,
+                         size_t block_elements)
+    : trainer_(trainer), sections_(std::move(sections)),
+      encoder_(std::move(codec), layout_of(sections_, block_elements)) {}
 
 // The round's one step is taken from these params: what changes is the gradient times the learning rate.
 void SharedModel::keep_base() {
-  const View params = trainer_.params();
+  const View& params = sections_[0].view;
   base_.resize(params.count);
   copy_to_host(params, base_.data());
 }
 
 View SharedModel::view_of(const Block& block) {
-  const View section = block.section == 0 ? trainer_.params() : trainer_.momentum();
-  return section.part(block.offset, block.element_count);
+  return sections_[block.section].view.part(block.offset, block.element_count);
+}
+
+void SharedModel::learn(const std::vector<BlockLesson>& lessons) {
+  for (const BlockLesson& lesson : lessons) encoder_.learn(lesson.block, lesson.verdict());
 }
 
 void SharedModel::apply_block(const std::vector<PairDelta>& deltas, size_t k, View x) {
@@ -30,39 +45,48 @@ void SharedModel::apply_block(const std::vector<PairDelta>& deltas, size_t k, Vi
     if (!(delta.blocks[k / 8] >> (k % 8) & 1)) continue;
     terms_.push_back({delta.coefficient, delta.own[k].span(), delta.peer[k].span()});
   }
-  codec_.apply_all(terms_, x);
+  encoder_.codec().apply_all(terms_, x);
 }
 
-void SharedModel::apply(const std::vector<PairDelta>& deltas) {
-  if (deltas.empty()) return;
-  for (size_t k = 0; k < layout_.blocks.size(); ++k) apply_block(deltas, k, view_of(layout_.blocks[k]));
+void SharedModel::apply(const Decided& decided) {
+  learn(decided.lessons);
+  if (decided.deltas.empty()) return;
+  const std::vector<Block>& blocks = encoder_.layout().blocks;
+  for (size_t k = 0; k < blocks.size(); ++k) apply_block(decided.deltas, k, view_of(blocks[k]));
   trainer_.params_changed();
 }
 
-bool SharedModel::encode_block(size_t k, View x, const BlockState& state, MutableBytes out) {
-  if (base_.empty()) return codec_.encode(x, state, out);
+ConstView SharedModel::what_is_shared(size_t k, View x) {
+  if (base_.empty()) return x;
   drift_.resize(x.count);
-  const float* base = base_.data() + layout_.blocks[k].offset;
+  const float* base = base_.data() + encoder_.layout().blocks[k].offset;
   for (size_t i = 0; i < x.count; ++i) drift_[i] = x.data[i] - base[i];
-  return codec_.encode({drift_.data(), x.count, MemorySpace::kHost}, state, out);
+  return {drift_.data(), x.count, MemorySpace::kHost};
 }
 
 // Block by block, so that what was just applied is encoded while it is still in the cache.
-SharedModel::Encoded SharedModel::apply_and_encode(std::vector<PairDelta>& deltas,
-                                                   const std::vector<BlockState>& states, Snapshot* snapshot) {
+SharedModel::Encoded SharedModel::apply_and_encode(Decided& decided, Snapshot* snapshot) {
+  learn(decided.lessons);
+  decided.lessons.clear();
   Encoded encoded;
-  snapshot->blocks.resize(layout_.blocks.size());
-  for (size_t k = 0; k < layout_.blocks.size(); ++k) {
-    const View x = view_of(layout_.blocks[k]);
-    apply_block(deltas, k, x);
-    for (PairDelta& delta : deltas) delta.own[k] = delta.peer[k] = {};   // memory for this block's new payload
-    const size_t size = codec_.payload_bytes(x.count);
-    const std::shared_ptr<std::byte[]> storage(new std::byte[size]);
-    encoded.healthy = encode_block(k, x, states[k], {storage.get(), size}) && encoded.healthy;
-    snapshot->blocks[k] = {storage, storage.get(), size, xxh3_64({storage.get(), size})};
+  const std::vector<Block>& blocks = encoder_.layout().blocks;
+  snapshot->blocks.resize(blocks.size());
+  std::vector<ConstView> views;
+  for (const SharedSection& section : sections_) views.push_back(section.view);
+  encoder_.begin_snapshot(std::move(views));
+  for (size_t k = 0; k < blocks.size(); ++k) {
+    const View x = view_of(blocks[k]);
+    apply_block(decided.deltas, k, x);
+    for (PairDelta& delta : decided.deltas) delta.own[k] = delta.peer[k] = {};   // memory for this block's new payload
+    const size_t size_max = encoder_.payload_bytes_max(k);
+    const std::shared_ptr<std::byte[]> storage(new std::byte[size_max]);
+    const std::optional<size_t> size = encoder_.encode(k, what_is_shared(k, x), {storage.get(), size_max});
+    encoded.healthy = encoded.healthy && size;
+    const std::span<const std::byte> payload(storage.get(), size.value_or(0));
+    snapshot->blocks[k] = {storage, payload.data(), payload.size(), xxh3_64(payload)};
   }
-  if (!deltas.empty()) trainer_.params_changed();
-  const View params = trainer_.params();
+  if (!decided.deltas.empty()) trainer_.params_changed();
+  const View params = sections_[0].view;
   if (snapshot->number % kRmsEvery == 1 && params.count > 0) {
     encoded.params_rms = std::sqrt(squared_norm(ConstView(params)) / static_cast<double>(params.count));
   }

@@ -13,8 +13,7 @@ struct SimDisk {
   bool written = false;
   Progress progress;
   std::vector<float> params, momentum;
-  std::vector<std::byte> trainer_state;
-  std::vector<BlockState> blocks;
+  std::vector<std::byte> trainer_state, codec_memory;
   std::string settings;
 };
 

@@ -3,12 +3,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "agent/train/trainer.h"
 #include "bootstrap/model_file.h"
-#include "compression/codec.h"
 
 namespace starling {
 
@@ -24,9 +24,10 @@ class StateKeeper {
  public:
   virtual ~StateKeeper() = default;
   // Called inside a worker job while the trainer is idle. An empty string, or what went wrong (nothing is lost then).
-  virtual std::string save(const Progress& progress, Trainer& trainer, const std::vector<BlockState>& blocks) = 0;
+  // `codec_memory` is Encoder::save(): opaque here.
+  virtual std::string save(const Progress& progress, Trainer& trainer, std::span<const std::byte> codec_memory) = 0;
   // Called as save() is. Puts the newest good state back into the trainer. False: there is none.
-  virtual bool restore(Progress* progress, Trainer& trainer, std::vector<BlockState>* blocks) = 0;
+  virtual bool restore(Progress* progress, Trainer& trainer, std::vector<std::byte>* codec_memory) = 0;
   // The params of the last save, to be served to newcomers; null before the first. Control thread.
   virtual std::shared_ptr<const ModelFile> model() const = 0;
 };

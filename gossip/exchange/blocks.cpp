@@ -53,7 +53,7 @@ void Pairwise::Impl::receive(PairExchange& exchange, const BlockPayload& block, 
   if (exchange.initiated) exchange.last_arrival = clock.now();
   exchange.bytes_received += payload.size;
   exchange.blocks.arrived(block.index, payload);
-  if (payload.size != payload_bytes[block.index]) {   // this may end the exchange
+  if (payload.size > payload_bytes_max[block.index]) {   // this may end the exchange
     return on_judged(exchange.xid, block.index, BlockVerdict::kRefused, {});
   }
   judge(exchange, block.index);
@@ -73,8 +73,7 @@ void Pairwise::Impl::judge(PairExchange& exchange, uint32_t index) {
     const Bytes own = job->own->blocks[index].span();
     switch (codec.pair(own, job->payload.span(), element_count, &job->stats)) {
       case PairStatus::kOk: job->verdict = BlockVerdict::kPassed; break;
-      case PairStatus::kWrapped: job->verdict = BlockVerdict::kWrapped; break;
-      case PairStatus::kStepsApart: job->verdict = BlockVerdict::kStepsApart; break;
+      case PairStatus::kLeftOut: job->verdict = BlockVerdict::kLeftOut; break;
       case PairStatus::kRefused: break;
     }
   };
@@ -87,8 +86,7 @@ void Pairwise::Impl::judge(PairExchange& exchange, uint32_t index) {
 void Pairwise::Impl::on_judged(const ExchangeId& xid, uint32_t index, BlockVerdict verdict,
                                const PairStats& stats) {
   if (verdict == BlockVerdict::kRefused) ++counters.blocks_refused;
-  if (verdict == BlockVerdict::kWrapped) ++counters.blocks_wrapped;
-  if (verdict == BlockVerdict::kStepsApart) ++counters.blocks_steps_apart;
+  if (verdict == BlockVerdict::kLeftOut) ++counters.blocks_left_out;
   const auto it = exchanges.find(xid);
   if (it == exchanges.end()) return;
   PairExchange& exchange = it->second;
@@ -121,20 +119,26 @@ bool Pairwise::Impl::pass_guard(PairExchange& exchange, const Bitmap& blocks) {
   return exchange.scale >= ClipGuard::kScaleMin;
 }
 
-// Cheap: looks at payload headers. Whatever became of the exchange: a block that wraps again and again would
-// otherwise never get the step it needs.
-void Pairwise::Impl::learn(const PairExchange& exchange) {
+// Whatever became of the exchange: a block that wraps again and again would otherwise never get the step it needs. Most
+// codecs learn from a few bytes of a payload, or from none; the rest of it is freed here.
+void Pairwise::Impl::keep_lessons(const PairExchange& exchange) {
+  const auto beginning = [&](const SharedBytes& payload) {
+    const size_t size = std::min(payload.size, codec.learnable_bytes(payload.size));
+    return size == payload.size ? payload : SharedBytes::copy_of(payload.span().first(size));
+  };
+  std::vector<BlockLesson> found;
   for (size_t i = 0; i < exchange.blocks.count(); ++i) {
-    PairStatus status = PairStatus::kOk;
-    switch (exchange.blocks.verdict(i)) {
-      case BlockVerdict::kPassed: break;
-      case BlockVerdict::kWrapped: status = PairStatus::kWrapped; break;
-      case BlockVerdict::kStepsApart: status = PairStatus::kStepsApart; break;
-      default: continue;
-    }
-    codec.learn(status, exchange.blocks.stats(i), exchange.own->blocks[i].span(),
-                exchange.blocks.payload(i).span(), &states[i]);
+    const BlockVerdict verdict = exchange.blocks.verdict(i);
+    if (verdict != BlockVerdict::kPassed && verdict != BlockVerdict::kLeftOut) continue;
+    const SharedBytes& own = exchange.own->blocks[i];
+    if (codec.learnable_bytes(own.size) == 0) continue;
+    found.push_back({static_cast<uint32_t>(i),
+                     verdict == BlockVerdict::kPassed ? PairStatus::kOk : PairStatus::kLeftOut,
+                     exchange.blocks.stats(i), beginning(own), beginning(exchange.blocks.payload(i))});
   }
+  if (found.empty()) return;
+  if (lessons.size() >= kLessonsMax) lessons.pop_front();
+  lessons.push_back(std::move(found));
 }
 
 }  // namespace starling

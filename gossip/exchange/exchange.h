@@ -91,19 +91,15 @@ class Exchange {
   // A peer was reaped or came back with a new generation.
   virtual void forget(const PeerId& peer) = 0;
 
-  // Decided and not yet handed out: the caller applies them all at its boundary, in this order.
-  virtual std::vector<PairDelta> take_decided() = 0;
+  // What ended since the last call: the deltas that were decided, which the caller applies all at its boundary and in
+  // this order, and what its encoder learns from every exchange, failed ones too.
+  virtual Decided take_decided() = 0;
   virtual std::vector<ExchangeReport> take_reports() = 0;
 
   virtual BlockTally block_tally() const = 0;
 
   // Nobody waits for this agent any more: it may leave.
   virtual bool idle() const = 0;
-
-  // Codec memory per block, learned from what came; the encoder of the next snapshot reads it. Changes on the control
-  // thread: copy it before a job that encodes.
-  virtual const std::vector<BlockState>& block_states() const = 0;
-  virtual void set_block_states(std::vector<BlockState> states) = 0;   // from a checkpoint
 
   // What own exchanges take in the middle, those that come too late included; 0: not known yet.
   virtual Duration usual_duration() const = 0;

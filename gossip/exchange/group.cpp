@@ -25,14 +25,13 @@ Group::Impl::Impl(const GroupOptions& options, const Layout& layout, const Codec
                   const Clock& clock, Outbox& outbox, Company& company)
     : options(options), layout(layout), codec(codec), worker(worker), clock(clock), outbox(outbox), company(company),
       deadlines{AdaptiveDeadline(options.deadline_min, options.deadline_max),
-                AdaptiveDeadline(options.deadline_min, options.deadline_max)},
-      states(layout.blocks.size()) {
+                AdaptiveDeadline(options.deadline_min, options.deadline_max)} {
   STARLING_CHECK(!layout.blocks.empty() && layout.blocks.size() <= kBlocksMax);
   STARLING_CHECK(options.deadline_min.count() > 0 && options.deadline_min <= options.deadline_max);
   STARLING_CHECK(codec.linear());
   for (const Block& block : layout.blocks) {
-    payload_bytes.push_back(codec.payload_bytes(block.element_count));
-    largest_payload = std::max(largest_payload, payload_bytes.back());
+    payload_bytes_max.push_back(codec.payload_bytes_max(block.element_count));
+    largest_payload = std::max(largest_payload, payload_bytes_max.back());
   }
 }
 
@@ -251,14 +250,9 @@ void Group::handle(const PeerId& from, uint64_t, const ExchangeMessage& message,
 void Group::tick() { impl_->tick(); }
 TimePoint Group::next_deadline() const { return impl_->next_deadline(); }
 void Group::forget(const PeerId& peer) { impl_->forget(peer); }
-std::vector<PairDelta> Group::take_decided() { return std::exchange(impl_->decided, {}); }
+Decided Group::take_decided() { return {std::exchange(impl_->decided, {}), {}}; }
 std::vector<ExchangeReport> Group::take_reports() { return std::exchange(impl_->reports, {}); }
 bool Group::idle() const { return !impl_->round || !impl_->round->open; }
-const std::vector<BlockState>& Group::block_states() const { return impl_->states; }
-void Group::set_block_states(std::vector<BlockState> states) {
-  STARLING_CHECK(states.size() == impl_->layout.blocks.size());
-  impl_->states = std::move(states);
-}
 BlockTally Group::block_tally() const { return impl_->tally; }
 const GroupCounters& Group::counters() const { return impl_->counters; }
 Duration Group::usual_duration() const { return std::max(impl_->deadlines[0].usual(), impl_->deadlines[1].usual()); }

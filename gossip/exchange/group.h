@@ -57,12 +57,10 @@ class Group final : public Exchange {
   void tick() override;
   TimePoint next_deadline() const override;
   void forget(const PeerId& peer) override;
-  std::vector<PairDelta> take_decided() override;
+  Decided take_decided() override;
   std::vector<ExchangeReport> take_reports() override;
   BlockTally block_tally() const override;    // of both phases
   bool idle() const override;
-  const std::vector<BlockState>& block_states() const override;
-  void set_block_states(std::vector<BlockState> states) override;
   Duration usual_duration() const override;   // of the slower phase
   bool retries() const override { return false; }
 

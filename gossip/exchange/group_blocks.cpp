@@ -56,7 +56,7 @@ void Group::Impl::note_round(const PeerId& from, const RoundBlock& block) {
 bool Group::Impl::hold_early(const Roster& roster, size_t rank, const RoundBlock& block, const SharedBytes& payload) {
   const bool contribution = block.phase == 0;
   if (roster.owner(block.index, block.round) != (contribution ? roster.self : rank)) return false;
-  if (payload.size != payload_bytes[block.index]) return false;
+  if (payload.size > payload_bytes_max[block.index]) return false;
   const uint32_t window = stream_window(largest_payload * (roster.count() - 1));
   if (block.index / roster.count() >= window) return false;   // its ordinal in the stream: not without a credit
 
@@ -112,7 +112,7 @@ void Group::Impl::receive_contribution(size_t rank, const RoundBlock& block, con
   if (round->links[rank].waited_for) --owned.waits_for;
   if (injected_loss(round->roster.members[rank], block)) {
     settle(contribution, Fate::kInjected);
-  } else if (payload.size != payload_bytes[block.index]) {
+  } else if (payload.size > payload_bytes_max[block.index]) {
     settle(contribution, Fate::kRefused);
   } else if (owned.started) {
     settle(contribution, Fate::kLate);
@@ -128,7 +128,7 @@ void Group::Impl::receive_average(size_t rank, const RoundBlock& block, const Sh
   const bool in_time = !round->ended && !round->second_over;
   if (injected_loss(round->roster.members[rank], block)) {
     settle(average, Fate::kInjected);
-  } else if (payload.size != payload_bytes[block.index]) {
+  } else if (payload.size > payload_bytes_max[block.index]) {
     settle(average, Fate::kRefused);
   } else if (!in_time) {
     settle(average, Fate::kLate);
@@ -153,7 +153,7 @@ void Group::Impl::receive_previous(size_t rank, const RoundBlock& block, const S
   deadlines[block.phase].arrived(clock.now() - previous->begun_at);
   bytes_received += payload.size;
   const bool of_use = block.phase == 0 && round->roster.owner(block.index, round->number) == round->roster.self &&
-                      payload.size == payload_bytes[block.index] && !injected_loss(from, block);
+                      payload.size <= payload_bytes_max[block.index] && !injected_loss(from, block);
   if (!of_use) return ignore();
   const Owned& owned = owned_block(block.index);
   const Fate fate = owned.from[rank].fate;

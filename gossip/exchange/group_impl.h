@@ -186,7 +186,7 @@ struct Group::Impl {
   Outbox& outbox;
   Company& company;
 
-  std::vector<size_t> payload_bytes;   // by block
+  std::vector<size_t> payload_bytes_max;   // by block
   size_t largest_payload = 1;
 
   std::shared_ptr<const Snapshot> snapshot;
@@ -198,7 +198,6 @@ struct Group::Impl {
   uint64_t bytes_sent = 0, bytes_received = 0;        // since the last report
   std::vector<PairDelta> decided;
   std::vector<ExchangeReport> reports;
-  std::vector<BlockState> states;
   GroupCounters counters;
   BlockTally tally;
   std::shared_ptr<int> alive = std::make_shared<int>(0);   // completions of a destroyed Group do nothing

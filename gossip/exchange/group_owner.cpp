@@ -41,8 +41,10 @@ void Group::Impl::start_average(Owned& owned) {
   worker.submit(std::move(run), std::move(done));
 }
 
-// Most are finite, so all are averaged at once; only if that is not finite the payloads are looked at one by one.
+// Most are finite, so all of the right size are averaged at once; only if that is not finite the payloads are looked at
+// one by one.
 void Group::Impl::run_average(const Codec& codec, uint32_t index, size_t element_count, AverageJob& job) {
+  for (AverageJob::Item& item : job.items) item.passed = item.payload.size == job.own->blocks[index].size;
   if (average(codec, index, element_count, job)) return;
   for (AverageJob::Item& item : job.items) {
     item.passed = codec.check(item.payload.span(), element_count) == PayloadStatus::kOk;

@@ -46,14 +46,16 @@ class Hybrid final : public Exchange {
     group_->forget(peer);
     pairs_->forget(peer);
   }
-  std::vector<PairDelta> take_decided() override { return joined(group_->take_decided(), pairs_->take_decided()); }
+  Decided take_decided() override {
+    Decided of_group = group_->take_decided(), of_pairs = pairs_->take_decided();
+    return {joined(std::move(of_group.deltas), std::move(of_pairs.deltas)),
+            joined(std::move(of_group.lessons), std::move(of_pairs.lessons))};
+  }
   std::vector<ExchangeReport> take_reports() override {
     return joined(group_->take_reports(), pairs_->take_reports());
   }
   BlockTally block_tally() const override { return group_->block_tally() += pairs_->block_tally(); }
   bool idle() const override { return group_->idle() && pairs_->idle(); }
-  const std::vector<BlockState>& block_states() const override { return pairs_->block_states(); }
-  void set_block_states(std::vector<BlockState> states) override { pairs_->set_block_states(std::move(states)); }
   Duration usual_duration() const override { return std::max(group_->usual_duration(), pairs_->usual_duration()); }
   bool retries() const override { return in_pairs_; }
 

@@ -57,14 +57,14 @@ struct Neighborhood::Impl {
   Impl(const NeighborhoodOptions& options, const Layout& layout, const Codec& codec, Worker& worker,
        const Clock& clock, Outbox& outbox, Company& company)
       : options(options), layout(layout), codec(codec), worker(worker), clock(clock), outbox(outbox),
-        company(company), states(layout.blocks.size()) {
+        company(company) {
     STARLING_CHECK(!layout.blocks.empty() && layout.blocks.size() <= kBlocksMax);
     STARLING_CHECK(codec.linear());
     for (const Block& block : layout.blocks) {
       all_blocks.push_back(static_cast<uint32_t>(all_blocks.size()));
-      payload_bytes.push_back(codec.payload_bytes(block.element_count));
+      payload_bytes_max.push_back(codec.payload_bytes_max(block.element_count));
     }
-    window = stream_window(*std::max_element(payload_bytes.begin(), payload_bytes.end()));
+    window = stream_window(*std::max_element(payload_bytes_max.begin(), payload_bytes_max.end()));
   }
 
   bool begin();
@@ -95,7 +95,7 @@ struct Neighborhood::Impl {
   Company& company;
 
   std::vector<uint32_t> all_blocks;
-  std::vector<size_t> payload_bytes;
+  std::vector<size_t> payload_bytes_max;
   uint32_t window = 2;
 
   std::shared_ptr<const Snapshot> snapshot;   // published
@@ -111,7 +111,6 @@ struct Neighborhood::Impl {
 
   std::vector<PairDelta> decided;
   std::vector<ExchangeReport> reports;
-  std::vector<BlockState> states;
   uint64_t rounds = 0;
   BlockTally tally;
   std::shared_ptr<int> alive = std::make_shared<int>(0);
@@ -328,7 +327,7 @@ void Neighborhood::Impl::on_block(const PeerId& from, const RoundBlock& block, c
     return;
   }
   if (block.round == feed.stream_round) grant(from, feed);
-  if (!newer || payload.size != payload_bytes[block.index]) {
+  if (!newer || payload.size > payload_bytes_max[block.index]) {
     if (!newer) ++tally.ignored_messages;
     if (newer) piece.refused = true;
     return;
@@ -445,14 +444,9 @@ void Neighborhood::forget(const PeerId& peer) {
   impl_->finish_if_due();
 }
 
-std::vector<PairDelta> Neighborhood::take_decided() { return std::exchange(impl_->decided, {}); }
+Decided Neighborhood::take_decided() { return {std::exchange(impl_->decided, {}), {}}; }
 std::vector<ExchangeReport> Neighborhood::take_reports() { return std::exchange(impl_->reports, {}); }
 bool Neighborhood::idle() const { return !impl_->open; }
-const std::vector<BlockState>& Neighborhood::block_states() const { return impl_->states; }
-void Neighborhood::set_block_states(std::vector<BlockState> states) {
-  STARLING_CHECK(states.size() == impl_->layout.blocks.size());
-  impl_->states = std::move(states);
-}
 BlockTally Neighborhood::block_tally() const { return impl_->tally; }
 uint64_t Neighborhood::round() const { return impl_->round; }
 uint64_t Neighborhood::rounds() const { return impl_->rounds; }

@@ -48,12 +48,10 @@ class Neighborhood final : public Exchange {
   void tick() override;
   TimePoint next_deadline() const override;
   void forget(const PeerId& peer) override;
-  std::vector<PairDelta> take_decided() override;
+  Decided take_decided() override;
   std::vector<ExchangeReport> take_reports() override;
   BlockTally block_tally() const override;    // counted: new since the last round, be it late; nothing is lost as late
   bool idle() const override;
-  const std::vector<BlockState>& block_states() const override;
-  void set_block_states(std::vector<BlockState> states) override;
   Duration usual_duration() const override;   // of the neighbor in the middle
   bool retries() const override { return false; }
 

@@ -1,6 +1,7 @@
 #include "gossip/exchange/pairwise.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "gossip/exchange/bitmap.h"
@@ -13,15 +14,14 @@ namespace starling {
 Pairwise::Impl::Impl(const PairwiseOptions& options, const Layout& layout, const Codec& codec, Worker& worker,
                      const Clock& clock, Outbox& outbox)
     : options(options), layout(layout), codec(codec), worker(worker), clock(clock), outbox(outbox),
-      deadline(options.deadline_min, options.deadline_max), guard(options.clip),
-      states(layout.blocks.size()) {
+      deadline(options.deadline_min, options.deadline_max), guard(options.clip) {
   STARLING_CHECK(!layout.blocks.empty() && layout.blocks.size() <= kBlocksMax);
   STARLING_CHECK(options.deadline_min.count() > 0 && options.deadline_min <= options.deadline_max);
   size_t largest = 1;
   for (const Block& block : layout.blocks) {
-    payload_bytes.push_back(codec.payload_bytes(block.element_count));
-    payload_bytes_total += payload_bytes.back();
-    largest = std::max(largest, payload_bytes.back());
+    payload_bytes_max.push_back(codec.payload_bytes_max(block.element_count));
+    payload_bytes_total += payload_bytes_max.back();
+    largest = std::max(largest, payload_bytes_max.back());
   }
   window = static_cast<uint32_t>(std::max<size_t>(2, kCreditBytes / largest));
 }
@@ -68,8 +68,7 @@ void Pairwise::Impl::report(const PairExchange& exchange, ExchangeOutcome outcom
 void Pairwise::Impl::count_blocks(const PeerBlocks& blocks, const Bitmap& mixed) {
   for (size_t i = 0; i < blocks.count(); ++i) {
     const BlockVerdict verdict = blocks.verdict(i);
-    const bool refused = verdict == BlockVerdict::kRefused || verdict == BlockVerdict::kWrapped ||
-                         verdict == BlockVerdict::kStepsApart;
+    const bool refused = verdict == BlockVerdict::kRefused || verdict == BlockVerdict::kLeftOut;
     ++tally.due;
     ++(test_bit(mixed, i) ? tally.counted : refused ? tally.refused : tally.missing);
   }
@@ -77,7 +76,7 @@ void Pairwise::Impl::count_blocks(const PeerBlocks& blocks, const Bitmap& mixed)
 
 // Decided: the delta is queued and the exchange is gone from here on.
 void Pairwise::Impl::finish_applied(PairExchange& exchange, const CommitTerms& terms) {
-  learn(exchange);
+  keep_lessons(exchange);
   const double gain = terms.scale * std::min(exchange.own_offer, exchange.peer_offer);
   const double proposer_mass = exchange.initiated ? exchange.own->mass : exchange.peer_mass;
   const double acceptor_mass = exchange.initiated ? exchange.peer_mass : exchange.own->mass;
@@ -105,7 +104,7 @@ void Pairwise::Impl::finish_applied(PairExchange& exchange, const CommitTerms& t
 
 // Over, and nothing was applied: its share can be offered again.
 void Pairwise::Impl::finish_failed(PairExchange& exchange, ExchangeOutcome outcome) {
-  learn(exchange);
+  keep_lessons(exchange);
   if (exchange.holds_share) budget.give_back(exchange.own_offer);
   if (outcome == ExchangeOutcome::kFailed) ++counters.failed;
   report(exchange, outcome, 0);
@@ -283,19 +282,18 @@ void Pairwise::tick() { impl_->tick(); }
 TimePoint Pairwise::next_deadline() const { return impl_->next_deadline(); }
 void Pairwise::forget(const PeerId& peer) { impl_->forget(peer); }
 
-std::vector<PairDelta> Pairwise::take_decided() {
+Decided Pairwise::take_decided() {
   impl_->decided_shares.clear();   // the next snapshot will contain them
-  return std::exchange(impl_->decided, {});
+  Decided taken{std::exchange(impl_->decided, {}), {}};
+  for (std::vector<BlockLesson>& of_one : std::exchange(impl_->lessons, {})) {
+    std::move(of_one.begin(), of_one.end(), std::back_inserter(taken.lessons));
+  }
+  return taken;
 }
 std::vector<ExchangeReport> Pairwise::take_reports() { return std::exchange(impl_->reports, {}); }
 bool Pairwise::in_doubt() const { return impl_->voter.in_doubt_count() > 0; }
 bool Pairwise::idle() const { return impl_->exchanges.empty() && impl_->decider.empty(); }
 
-const std::vector<BlockState>& Pairwise::block_states() const { return impl_->states; }
-void Pairwise::set_block_states(std::vector<BlockState> states) {
-  STARLING_CHECK(states.size() == impl_->layout.blocks.size());
-  impl_->states = std::move(states);
-}
 BlockTally Pairwise::block_tally() const { return impl_->tally; }
 const PairwiseCounters& Pairwise::counters() const { return impl_->counters; }
 Duration Pairwise::usual_duration() const { return impl_->deadline.usual(); }

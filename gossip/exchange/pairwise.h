@@ -42,7 +42,7 @@ struct PairwiseOptions {
 struct PairwiseCounters {
   uint64_t initiated = 0, accepted = 0, done = 0, late = 0, failed = 0, busy_sent = 0, busy_received = 0;
   uint64_t blocks_refused = 0;      // wrong size, non-finite, damaged; also in exchanges that failed
-  uint64_t blocks_wrapped = 0, blocks_steps_apart = 0;
+  uint64_t blocks_left_out = 0;     // by the codec, on both ends alike; also in exchanges that failed
 };
 
 class Pairwise final : public Exchange {
@@ -68,12 +68,10 @@ class Pairwise final : public Exchange {
   void tick() override;                       // deadlines, repeats
   TimePoint next_deadline() const override;
   void forget(const PeerId& peer) override;   // exchanges with its old life end, in doubt ones are dropped
-  std::vector<PairDelta> take_decided() override;
+  Decided take_decided() override;
   std::vector<ExchangeReport> take_reports() override;
   BlockTally block_tally() const override;    // of the exchanges that were decided; late ones are missing here
   bool idle() const override;                 // nothing open, in doubt or waiting for an ACK
-  const std::vector<BlockState>& block_states() const override;
-  void set_block_states(std::vector<BlockState> states) override;
   Duration usual_duration() const override;
   bool retries() const override { return true; }
 

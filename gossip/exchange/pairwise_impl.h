@@ -2,6 +2,7 @@
 // acceptor.cpp, blocks.cpp. Not for anybody else.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -111,9 +112,10 @@ struct Pairwise::Impl {
   void grant_credit(PairExchange& exchange);
   double distance(const PairExchange& exchange, const Bitmap& blocks) const;
   bool pass_guard(PairExchange& exchange, const Bitmap& blocks);   // sets distance and scale; false: refuse
-  void learn(const PairExchange& exchange);
+  void keep_lessons(const PairExchange& exchange);
 
   static constexpr size_t kReportsMax = 4096;     // kept for a caller that does not fetch them
+  static constexpr size_t kLessonsMax = 64;       // exchanges; the oldest go first
   static constexpr size_t kLateMax = 64;
   static constexpr size_t kWaitingMax = 16;
   static constexpr size_t kEagerBytesMax = 64 * 1024;
@@ -131,8 +133,8 @@ struct Pairwise::Impl {
   Outbox& outbox;
   Company* company = nullptr;
 
-  std::vector<size_t> payload_bytes;   // by block
-  size_t payload_bytes_total = 0;
+  std::vector<size_t> payload_bytes_max;   // by block
+  size_t payload_bytes_total = 0;      // at most
   uint32_t window = 2;                 // blocks in flight towards this agent, per exchange
 
   std::shared_ptr<const Snapshot> snapshot;
@@ -174,9 +176,9 @@ struct Pairwise::Impl {
 
   Stash stash;
   std::vector<PairDelta> decided;
+  std::deque<std::vector<BlockLesson>> lessons;   // by exchange that ended, not yet handed out
   std::vector<double> decided_shares;   // of this budget, not yet handed out
   std::vector<ExchangeReport> reports;
-  std::vector<BlockState> states;
   PairwiseCounters counters;
   BlockTally tally;
   std::shared_ptr<int> alive = std::make_shared<int>(0);   // completions of a destroyed Pairwise do nothing

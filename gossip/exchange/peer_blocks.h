@@ -12,7 +12,7 @@
 
 namespace starling {
 
-enum class BlockVerdict : uint8_t { kMissing, kJudging, kPassed, kRefused, kWrapped, kStepsApart };
+enum class BlockVerdict : uint8_t { kMissing, kJudging, kPassed, kRefused, kLeftOut };
 
 class PeerBlocks {
  public:

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "compression/layout.h"
+#include "compression/codec.h"
 #include "gossip/net/transport.h"
 
 namespace starling {
@@ -24,6 +24,21 @@ struct PairDelta {
   std::vector<SharedBytes> peer;     // likewise
   std::vector<uint8_t> blocks;       // K, a Bitmap
   float coefficient = 0;             // x += coefficient * f(own, peer)
+};
+
+// How one block went in an exchange that ended: Encoder::learn() takes it. Failed exchanges teach as well: one in which
+// every block wraps has no delta, and would fail for ever if the codec did not hear of it.
+struct BlockLesson {
+  uint32_t block = 0;
+  PairStatus status = PairStatus::kRefused;   // kOk or kLeftOut
+  PairStats stats;
+  SharedBytes own, peer;             // as much of both payloads as Codec::learnable_bytes() says
+  PairVerdict verdict() const { return {status, stats, own.span(), peer.span()}; }
+};
+
+struct Decided {
+  std::vector<PairDelta> deltas;
+  std::vector<BlockLesson> lessons;  // in the order in which their exchanges ended
 };
 
 // How an exchange ended, for the log, the deadline and the metrics.

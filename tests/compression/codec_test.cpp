@@ -58,7 +58,7 @@ TEST(Codec, WithoutAGpuTheErrorSaysWhatToDo) {
 }
 
 std::vector<std::byte> encoded(const Codec& codec, const std::vector<float>& x) {
-  std::vector<std::byte> payload(codec.payload_bytes(x.size()));
+  std::vector<std::byte> payload(codec.payload_bytes_max(x.size()));
   EXPECT_TRUE(codec.encode({x.data(), x.size(), MemorySpace::kHost}, {}, payload));
   return payload;
 }
@@ -149,7 +149,7 @@ TEST(Codec, AMeanWithAPeerThatIsNotFiniteIsRefused) {
     const auto own = encoded(*codec, normal_vector(rng, 5000, 1.0f)), good = encoded(*codec, std::vector<float>(5000));
     for (const uint32_t bits : {0x7f80'0000u, 0xff80'0000u, 0x7fc0'0000u, 0xffff'0000u}) {
       std::vector<std::byte> bad = good, out(own.size());
-      const size_t bytes = codec->payload_bytes(1), at = bytes * (rng() % 5000);
+      const size_t bytes = codec->payload_bytes_max(1), at = bytes * (rng() % 5000);
       for (size_t i = 0; i < bytes; ++i) bad[at + i] = static_cast<std::byte>(bits >> 8 * (4 - bytes + i));
       ASSERT_EQ(codec->check(bad, 5000), PayloadStatus::kNonFinite);
       PairStats stats;

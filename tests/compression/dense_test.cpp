@@ -86,16 +86,14 @@ TYPED_TEST(Dense, ADifferenceBeyondFloatLeavesTheExchange) {
   const std::vector<std::byte> high = this->payload_of({0.0f, FLT_MAX});
   const std::vector<std::byte> low = this->payload_of({0.0f, -FLT_MAX});
   PairStats stats;
-  EXPECT_EQ(this->codec_.pair(high, low, 2, &stats), PairStatus::kWrapped);
-  EXPECT_EQ(this->codec_.pair(low, high, 2, &stats), PairStatus::kWrapped);
+  EXPECT_EQ(this->codec_.pair(high, low, 2, &stats), PairStatus::kLeftOut);
+  EXPECT_EQ(this->codec_.pair(low, high, 2, &stats), PairStatus::kLeftOut);
   EXPECT_EQ(this->codec_.pair(high, this->payload_of({1.0f, 0.0f}), 2, &stats), PairStatus::kOk);
 }
 
 TYPED_TEST(Dense, LearnsNothing) {
-  BlockState state;
-  const std::vector<std::byte> payload = this->payload_of({1.0f});
-  this->codec_.learn(PairStatus::kWrapped, {}, payload, payload, &state);
-  EXPECT_EQ(state.step_exponent, BlockState::kUnset);
+  EXPECT_EQ(this->codec_.make_memory(10), nullptr);
+  EXPECT_EQ(this->codec_.learnable_bytes(1000), 0u);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "compression/modulo8.h"
 #include "compression/modulo8_format.h"
 #include "tests/kernels/inputs.h"
 
@@ -32,20 +33,29 @@ TEST(Modulo8Step, AFreshBlockCoversItsOwnValues) {
 }
 
 TEST(Modulo8Step, RemembersOnlyLegalExponents) {
-  EXPECT_EQ(remembered_exponent({}), std::nullopt);
-  EXPECT_EQ(remembered_exponent({.step_exponent = -7}), -7);
-  EXPECT_EQ(remembered_exponent({.step_exponent = 127}), 100);
-  EXPECT_EQ(remembered_exponent({.step_exponent = -127}), -100);
+  Modulo8Memory memory;
+  for (int exponent = -128; exponent <= 127; ++exponent) {
+    memory.exponent = 5;
+    const std::byte saved = static_cast<std::byte>(exponent);
+    const bool legal = exponent == -128 || (exponent >= -100 && exponent <= 100);
+    ASSERT_EQ(memory.load({&saved, 1}), legal) << exponent;
+    if (!legal) {
+      EXPECT_EQ(memory.exponent, 5);
+    } else {
+      EXPECT_EQ(memory.exponent, exponent == -128 ? std::nullopt : std::optional(exponent));
+      EXPECT_EQ(memory.save(), std::vector{saved});
+    }
+  }
+  EXPECT_FALSE(memory.load({}));
 }
 
 TEST(Modulo8Step, TroubleDoublesAndDistanceSteers) {
-  const BlockState state{.step_exponent = -8};
-  EXPECT_EQ(next_exponent(PairStatus::kWrapped, 0, -8, -6, state), -5);
-  EXPECT_EQ(next_exponent(PairStatus::kWrapped, 0, -8, -9, state), -7);
-  EXPECT_EQ(next_exponent(PairStatus::kStepsApart, 0, -8, -2, state), -2);
-  EXPECT_EQ(next_exponent(PairStatus::kStepsApart, 0, -8, -20, state), -8);
+  EXPECT_EQ(next_exponent(PairStatus::kLeftOut, 0, -8, -6, -8), -5);   // wrapped: the steps are near enough
+  EXPECT_EQ(next_exponent(PairStatus::kLeftOut, 0, -8, -9, -8), -7);
+  EXPECT_EQ(next_exponent(PairStatus::kLeftOut, 0, -8, -1, -8), -1);   // too far apart
+  EXPECT_EQ(next_exponent(PairStatus::kLeftOut, 0, -8, -20, -8), -8);
   const auto after = [&](double steps) {  // the largest difference in steps of 2^-8
-    return int{next_exponent(PairStatus::kOk, static_cast<float>(steps * 0x1p-8), -8, -8, state)};
+    return int{next_exponent(PairStatus::kOk, static_cast<float>(steps * 0x1p-8), -8, -8, -8)};
   };
   EXPECT_EQ(after(127), -6);
   EXPECT_EQ(after(33), -7);
@@ -57,16 +67,16 @@ TEST(Modulo8Step, TroubleDoublesAndDistanceSteers) {
 }
 
 TEST(Modulo8Step, NeverBelowTheFloorNorAboveTheCeiling) {
-  EXPECT_EQ(next_exponent(PairStatus::kOk, 0, -60, -60, {.step_exponent = -60}), -60);
-  EXPECT_EQ(next_exponent(PairStatus::kOk, 1e-30f, -60, -60, {.step_exponent = -60}), -60);
-  EXPECT_EQ(next_exponent(PairStatus::kWrapped, 0, 100, 100, {.step_exponent = 100}), 100);
+  EXPECT_EQ(next_exponent(PairStatus::kOk, 0, -60, -60, -60), -60);
+  EXPECT_EQ(next_exponent(PairStatus::kOk, 1e-30f, -60, -60, -60), -60);
+  EXPECT_EQ(next_exponent(PairStatus::kLeftOut, 0, 100, 100, 100), 100);
 }
 
 // One snapshot may meet two peers: the one that wrapped must not be forgotten for the one that fitted.
 TEST(Modulo8Step, ARaiseSinceTheSnapshotStays) {
-  EXPECT_EQ(next_exponent(PairStatus::kOk, 0, -8, -8, {.step_exponent = -7}), -7);
-  EXPECT_EQ(next_exponent(PairStatus::kWrapped, 0, -8, -8, {.step_exponent = -3}), -3);
-  EXPECT_EQ(next_exponent(PairStatus::kOk, 0, -8, -8, {.step_exponent = -20}), -9) << "encode had to raise it";
+  EXPECT_EQ(next_exponent(PairStatus::kOk, 0, -8, -8, -7), -7);
+  EXPECT_EQ(next_exponent(PairStatus::kLeftOut, 0, -8, -8, -3), -3);
+  EXPECT_EQ(next_exponent(PairStatus::kOk, 0, -8, -8, -20), -9) << "encode had to raise it";
 }
 
 }  // namespace

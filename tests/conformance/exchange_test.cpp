@@ -89,7 +89,9 @@ TYPED_TEST(ExchangeConformance, WhatWasTakenIsGone) {
   swarm.randomize(2);
   swarm.round();
   for (auto& [id, agent] : swarm.agents) {
-    EXPECT_TRUE(agent->exchange->take_decided().empty());
+    const Decided decided = agent->exchange->take_decided();
+    EXPECT_TRUE(decided.deltas.empty());
+    EXPECT_TRUE(decided.lessons.empty());
     EXPECT_TRUE(agent->exchange->take_reports().empty());
   }
 }

@@ -73,8 +73,9 @@ TEST(GroupHostile, BadPayloadsDoNotCount) {
   Victim victim;
   const RoundBlock contribution{.group = victim.id, .round = 1, .phase = 0, .index = 0};
   const RoundBlock average{.group = victim.id, .round = 1, .phase = 1, .index = 1, .counted = 0b11};
-  victim.send(contribution, 2, 15);
+  victim.send(contribution, 2, 15);   // judged with its block
   victim.send(average, 2, 0);
+  victim.send(contribution, 3, 17);
   EXPECT_EQ(victim.agent.exchange->block_tally().refused, 2u);
   std::vector<std::byte> infinite(16, std::byte{0xFF});
   for (RoundBlock block : {contribution, average}) {
@@ -83,7 +84,7 @@ TEST(GroupHostile, BadPayloadsDoNotCount) {
   }
   EXPECT_EQ(victim.agent.exchange->block_tally().refused, 3u);   // the other one is judged with its block
   victim.swarm.run_for(std::chrono::seconds(2));
-  EXPECT_EQ(victim.agent.exchange->block_tally().refused, 4u);
+  EXPECT_EQ(victim.agent.exchange->block_tally().refused, 5u);
   EXPECT_EQ(victim.ignored(), 0u);
   victim.agent.apply();
   for (float x : victim.agent.params) EXPECT_EQ(x, 0);

@@ -12,8 +12,7 @@
 #include <set>
 #include <vector>
 
-#include "compression/codec.h"
-#include "compression/layout.h"
+#include "compression/encoder.h"
 #include "gossip/exchange/bitmap.h"
 #include "gossip/exchange/pairwise.h"
 #include "gossip/rng.h"
@@ -132,6 +131,7 @@ class TestNetwork {
 
 struct AgentOptions {
   CodecKind codec = CodecKind::kFp32;
+  std::function<std::unique_ptr<Codec>()> make_codec{};   // instead of `codec`
   size_t params = 64;
   size_t block_elements = 16;
   double clip = 0;
@@ -143,8 +143,9 @@ class TestAgent final : public Outbox {
   TestAgent(uint8_t tag, uint64_t generation, const AgentOptions& options, const Clock& clock,
             TestNetwork& network)
       : id(test_peer(tag)), generation(generation), params(options.params),
-        layout(Layout::cut({{"params", options.params}}, options.block_elements)),
-        codec(make_codec(options.codec, MemorySpace::kHost)), network_(network) {
+        encoder(options.make_codec ? options.make_codec() : starling::make_codec(options.codec, MemorySpace::kHost),
+                Layout::cut({{"params", options.params}}, options.block_elements)),
+        network_(network) {
     const PairwiseOptions pairwise_options{.self = id, .generation = generation,
                                            .deadline_max = options.deadline_max, .clip = options.clip,
                                            .param_blocks = layout.blocks.size()};
@@ -156,27 +157,29 @@ class TestAgent final : public Outbox {
   }
   void send(const Endpoint&, const Message&, SharedBytes) override { std::abort(); }
 
-  // Applies what was decided, encodes, publishes. Returns how many deltas were applied.
+  // Applies and learns from what was decided, encodes, publishes. Returns how many deltas were applied.
   size_t boundary() {
     const size_t applied = apply();
     auto snapshot = std::make_shared<Snapshot>();
     snapshot->number = ++snapshots_;
     snapshot->round = snapshots_;
     snapshot->mass = mass;
+    encoder.begin_snapshot({{params.data(), params.size(), MemorySpace::kHost}});
     for (size_t i = 0; i < layout.blocks.size(); ++i) {
       const Block& block = layout.blocks[i];
-      std::vector<std::byte> out(codec->payload_bytes(block.element_count));
-      const ConstView x{params.data() + block.offset, block.element_count, MemorySpace::kHost};
-      if (!codec->encode(x, pairwise->block_states()[i], out)) std::abort();
-      snapshot->blocks.push_back(shared_copy(out));
+      std::vector<std::byte> out(encoder.payload_bytes_max(i));
+      const auto size = encoder.encode(i, {params.data() + block.offset, block.element_count, MemorySpace::kHost}, out);
+      if (!size) std::abort();
+      snapshot->blocks.push_back(shared_copy(Bytes(out).first(*size)));
     }
     pairwise->publish(std::move(snapshot));
     return applied;
   }
 
   size_t apply() {
-    const std::vector<PairDelta> deltas = pairwise->take_decided();
-    for (const PairDelta& delta : deltas) {
+    const Decided decided = pairwise->take_decided();
+    for (const BlockLesson& lesson : decided.lessons) encoder.learn(lesson.block, lesson.verdict());
+    for (const PairDelta& delta : decided.deltas) {
       for (size_t i = 0; i < layout.blocks.size(); ++i) {
         if (!test_bit(delta.blocks, i)) continue;
         const Block& block = layout.blocks[i];
@@ -184,15 +187,16 @@ class TestAgent final : public Outbox {
                      {params.data() + block.offset, block.element_count, MemorySpace::kHost});
       }
     }
-    return deltas.size();
+    return decided.deltas.size();
   }
 
   PeerId id;
   uint64_t generation;
   double mass = 1;
   std::vector<float> params;
-  Layout layout;
-  std::unique_ptr<Codec> codec;
+  Encoder encoder;
+  const Layout& layout = encoder.layout();
+  const Codec* codec = &encoder.codec();
   InlineWorker worker;
   std::unique_ptr<Pairwise> pairwise;
 

@@ -87,7 +87,7 @@ TEST_P(Fuzzed, NothingCrashesAndNothingIsApplied) {
     if (rng.chance(0.1)) swarm.run_for(milliseconds(rng.below(100)));
   }
   swarm.run_for(std::chrono::seconds(10));
-  EXPECT_TRUE(victim.pairwise->take_decided().empty());
+  EXPECT_TRUE(victim.pairwise->take_decided().deltas.empty());
   EXPECT_FALSE(victim.pairwise->in_doubt());
   EXPECT_TRUE(victim.pairwise->idle());
   EXPECT_EQ(swarm.network.payloads_held(), 0u);

@@ -271,15 +271,15 @@ TEST(Pairwise, ABlockThatWrapsLearnsAWiderStep) {
   uint64_t wrapped = 0;
   for (int i = 0; i < 80; ++i) {
     if (i == 20) {   // suddenly far apart: the remembered steps are far too small
-      wrapped = pair.a.pairwise->counters().blocks_wrapped;
+      wrapped = pair.a.pairwise->counters().blocks_left_out;
       for (float& x : pair.b.params) x += static_cast<float>(100 * (rng.uniform() - 0.5));
     }
     pair.publish();
     ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
     pair.swarm.run_for(milliseconds(200));
   }
-  EXPECT_GT(pair.a.pairwise->counters().blocks_wrapped, wrapped);
-  EXPECT_EQ(pair.a.pairwise->counters().blocks_wrapped, pair.b.pairwise->counters().blocks_wrapped);
+  EXPECT_GT(pair.a.pairwise->counters().blocks_left_out, wrapped);
+  EXPECT_EQ(pair.a.pairwise->counters().blocks_left_out, pair.b.pairwise->counters().blocks_left_out);
   pair.publish();
   for (size_t i = 0; i < 64; ++i) EXPECT_NEAR(pair.a.params[i], pair.b.params[i], 1e-2);
 }

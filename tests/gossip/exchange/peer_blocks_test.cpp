@@ -38,7 +38,7 @@ TEST(PeerBlocks, TellsWhatPassedAndWhatIsStillOpen) {
   EXPECT_EQ(blocks.judging_count(), 3u);
   blocks.judged(0, BlockVerdict::kPassed, {.squared_distance = 2});
   blocks.judged(1, BlockVerdict::kRefused, {});
-  blocks.judged(2, BlockVerdict::kWrapped, {});
+  blocks.judged(2, BlockVerdict::kLeftOut, {});
   EXPECT_EQ(blocks.passed(), Bitmap{0b0001});
   EXPECT_EQ(blocks.stats(0).squared_distance, 2);
   EXPECT_TRUE(blocks.all_judged(Bitmap{0b0111}));

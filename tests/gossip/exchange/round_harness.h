@@ -32,8 +32,9 @@ class RoundAgent final : public Outbox, public Company {
  public:
   RoundAgent(uint8_t tag, const RoundAgentOptions& options, const Clock& clock, TestNetwork& network)
       : id(test_peer(tag)), params(options.params),
-        layout(Layout::cut({{"params", options.params}}, options.block_elements)),
-        codec(make_codec(options.codec, MemorySpace::kHost)), compute(options.compute), network_(network),
+        encoder(make_codec(options.codec, MemorySpace::kHost),
+                Layout::cut({{"params", options.params}}, options.block_elements)),
+        compute(options.compute), network_(network),
         topology_(options.topology), rng_(tag) {
     const size_t blocks = layout.blocks.size();
     if constexpr (std::is_same_v<E, Group>) {
@@ -83,17 +84,21 @@ class RoundAgent final : public Outbox, public Company {
     auto snapshot = std::make_shared<Snapshot>();
     snapshot->number = ++snapshots_;
     snapshot->mass = mass;
-    for (const Block& block : layout.blocks) {
-      std::vector<std::byte> out(codec->payload_bytes(block.element_count));
-      const ConstView x{params.data() + block.offset, block.element_count, MemorySpace::kHost};
-      if (!codec->encode(x, {}, out)) std::abort();
+    encoder.begin_snapshot({{params.data(), params.size(), MemorySpace::kHost}});
+    for (size_t i = 0; i < layout.blocks.size(); ++i) {
+      const Block& block = layout.blocks[i];
+      std::vector<std::byte> out(encoder.payload_bytes_max(i));
+      const auto size = encoder.encode(i, {params.data() + block.offset, block.element_count, MemorySpace::kHost}, out);
+      if (size != out.size()) std::abort();
       snapshot->blocks.push_back(shared_copy(out));
       snapshot->blocks.back().checksum = xxh3_64(out);
     }
     return snapshot;
   }
   void apply() {
-    for (const PairDelta& delta : exchange->take_decided()) {
+    const Decided decided = exchange->take_decided();
+    for (const BlockLesson& lesson : decided.lessons) encoder.learn(lesson.block, lesson.verdict());
+    for (const PairDelta& delta : decided.deltas) {
       if constexpr (std::is_same_v<E, Group>) {
         EXPECT_EQ(delta.coefficient, 1);
       }
@@ -116,8 +121,9 @@ class RoundAgent final : public Outbox, public Company {
   PeerId id;
   double mass = 1;
   std::vector<float> params;
-  Layout layout;
-  std::unique_ptr<Codec> codec;
+  Encoder encoder;
+  const Layout& layout = encoder.layout();
+  const Codec* codec = &encoder.codec();
   InlineWorker worker;
   std::vector<PeerId> list;
   std::vector<ExchangeReport> reports;

@@ -1,0 +1,93 @@
+// Checkpoints of earlier versions, kept in tests/golden: each must still be read, and today's program must still write
+// the newest of them byte for byte. STARLING_WRITE_GOLDEN=1 writes that one anew.
+#include "agent/state/file_keeper.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "agent/train/quadratic_trainer.h"
+#include "compression/encoder.h"
+#include "tests/support/fake_clock.h"
+
+namespace starling {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kGolden = GOLDEN_DIR;
+const fs::path kBlockStates = kGolden / "checkpoint-v1-block-states.ckpt";   // one byte of codec state a block
+const fs::path kCodecMemory = kGolden / "checkpoint-v1-codec-memory.ckpt";   // what Encoder::save() writes
+
+class FileKeeperGolden : public testing::Test {
+ protected:
+  FileKeeperGolden() {
+    std::string name = (fs::temp_directory_path() / "starling_keeper_XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) std::abort();
+    folder_ = name;
+  }
+  ~FileKeeperGolden() override { fs::remove_all(folder_); }
+
+  static std::string read_all(const fs::path& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  // A keeper whose newest checkpoint is this file.
+  std::unique_ptr<FileKeeper> keeper_of(const fs::path& golden) {
+    std::string problem;
+    const auto loaded = read_checkpoint(golden.string(), Verify::kDigest, &problem);
+    if (!loaded) throw std::runtime_error(problem);
+    content_ = *loaded;
+    const CheckpointMeta& meta = loaded->content.meta;
+    fs::create_directories(folder_ / "checkpoints");
+    fs::copy_file(golden, folder_ / "checkpoints/checkpoint-00000001-step-3000.ckpt");
+    return std::make_unique<FileKeeper>(folder_.string(), meta.swarm_id, meta.generation, 3);
+  }
+
+  void expect_restores(FileKeeper& keeper) {
+    Progress progress;
+    std::vector<std::byte> memory;
+    ASSERT_TRUE(keeper.restore(&progress, trainer_, &memory));
+    EXPECT_EQ(progress.steps, 3000u);
+    const View params = trainer_.params();
+    EXPECT_TRUE(std::equal(params.data, params.data + params.count, content_.content.params.begin()));
+    ASSERT_TRUE(encoder_.load(memory));
+    Encoder expected(make_codec(CodecKind::kModulo8, MemorySpace::kHost), encoder_.layout());
+    std::vector<std::byte> exponents;
+    for (int exponent : {-9, -9, -10, -6, -6, -6}) exponents.push_back(static_cast<std::byte>(exponent));
+    ASSERT_TRUE(expected.load(exponents));
+    EXPECT_EQ(encoder_.save(), expected.save());
+  }
+
+  fs::path folder_;
+  FakeClock clock_;
+  QuadraticTrainer trainer_{{.dimension = 150, .momentum = 0.9, .gradient_noise = 0.1}, 1, 1, clock_};
+  Encoder encoder_{make_codec(CodecKind::kModulo8, MemorySpace::kHost),
+                   Layout::cut({{"params", 150}, {"momentum", 150}}, 64)};
+  LoadedCheckpoint content_;
+};
+
+TEST_F(FileKeeperGolden, AStateWithOneByteABlockIsRestored) { expect_restores(*keeper_of(kBlockStates)); }
+
+TEST_F(FileKeeperGolden, AStateWithCodecMemoryIsRestored) { expect_restores(*keeper_of(kCodecMemory)); }
+
+TEST_F(FileKeeperGolden, TheSameStateIsWrittenAsEver) {
+  const std::unique_ptr<FileKeeper> keeper = keeper_of(kBlockStates);
+  expect_restores(*keeper);
+  const CheckpointMeta& meta = content_.content.meta;
+  ASSERT_EQ(keeper->save({meta.round, meta.steps, meta.samples}, trainer_, encoder_.save()), "");
+  const fs::path written = folder_ / "checkpoints/checkpoint-00000002-step-3000.ckpt";
+  if (std::getenv("STARLING_WRITE_GOLDEN") != nullptr) {
+    fs::copy_file(written, kCodecMemory, fs::copy_options::overwrite_existing);
+  }
+  EXPECT_TRUE(read_all(written) == read_all(kCodecMemory)) << "this version writes other bytes";
+}
+
+}  // namespace
+}  // namespace starling
