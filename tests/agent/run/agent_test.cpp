@@ -85,7 +85,9 @@ struct Host {
   void start() {
     agent.emplace(options, AgentParts{
         *transport, clock_, worker_, metrics,
-        [this](const SwarmConfig& swarm) { return make_quadratic_trainer(swarm, options.config.agent, 1, clock_); },
+        [this](const SwarmConfig& swarm) {
+          return make_quadratic_trainer(trainer_options(swarm, options.config.agent), 1, clock_);
+        },
         [this](uint64_t, const std::string&) { return std::make_unique<FakeKeeper>(disk); }});
   }
 
