@@ -16,10 +16,10 @@ JOIN_MBIT = 100   # at least, while a swarm joins
 
 
 class Links:
-    """N nodes, each with one link of its own, all alike (tools/link_relay.cpp)."""
+    """N nodes, each with one link of its own, all alike (link_relay.cpp)."""
 
     def __init__(self, nodes, delay_ms=0.0, rate_mbit=0.0):
-        command = [str(find_program("link_relay")), "--nodes", str(nodes), "--delay-ms", str(delay_ms),
+        command = [str(find_program("experiments/link_relay")), "--nodes", str(nodes), "--delay-ms", str(delay_ms),
                    "--rate-mbit", str(rate_mbit)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, text=True)
@@ -44,7 +44,7 @@ class Links:
 
 def check_link(delay_ms, rate_mbit):
     """What an empty link of this kind measures: round_trip_ms, rate_mbit."""
-    command = [str(find_program("link_relay")), "--check", "--delay-ms", str(delay_ms), "--rate-mbit", str(rate_mbit)]
+    command = [str(find_program("experiments/link_relay")), "--check", "--delay-ms", str(delay_ms), "--rate-mbit", str(rate_mbit)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     if not done.stdout:
         raise SystemExit(done.stderr)
