@@ -44,7 +44,8 @@ class Links:
 
 def check_link(delay_ms, rate_mbit):
     """What an empty link of this kind measures: round_trip_ms, rate_mbit."""
-    command = [str(find_program("experiments/link_relay")), "--check", "--delay-ms", str(delay_ms), "--rate-mbit", str(rate_mbit)]
+    command = [str(find_program("experiments/link_relay")), "--check", "--delay-ms", str(delay_ms),
+               "--rate-mbit", str(rate_mbit)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     if not done.stdout:
         raise SystemExit(done.stderr)
