@@ -21,7 +21,7 @@ finds_what_was_planted() {
 
 all_links() {
   meson_folder "$build/odr" "-Dlibtorch=$(cat "$build/libtorch")" -Db_lto=true -Doptimization=0 -Dcuda=disabled \
-    "-Dcpp_link_args=$(IFS=,; echo "${fatal[*]}")" && ninja -C "$build/odr"
+    "-Dcpp_link_args=${fatal[*]}" && ninja -C "$build/odr"
 }
 
 report() {   # NUMBER NAME COMMAND
