@@ -75,14 +75,15 @@ TEST(GroupHostile, BadPayloadsDoNotCount) {
   const RoundBlock average{.group = victim.id, .round = 1, .phase = 1, .index = 1, .counted = 0b11};
   victim.send(contribution, 2, 15);   // judged with its block
   victim.send(average, 2, 0);
-  victim.send(contribution, 3, 17);
-  EXPECT_EQ(victim.agent.exchange->block_tally().refused, 2u);
+  EXPECT_EQ(victim.agent.exchange->block_tally().refused, 1u);
+  victim.send(contribution, 3, 17);   // too large for any payload; and the block is complete
+  EXPECT_EQ(victim.agent.exchange->block_tally().refused, 3u);
   std::vector<std::byte> infinite(16, std::byte{0xFF});
   for (RoundBlock block : {contribution, average}) {
     block.index += 3;
     victim.swarm.deliver({test_peer(2), victim.agent.id, 1, block, shared_copy(infinite)});
   }
-  EXPECT_EQ(victim.agent.exchange->block_tally().refused, 3u);   // the other one is judged with its block
+  EXPECT_EQ(victim.agent.exchange->block_tally().refused, 4u);   // the other one is judged with its block
   victim.swarm.run_for(std::chrono::seconds(2));
   EXPECT_EQ(victim.agent.exchange->block_tally().refused, 5u);
   EXPECT_EQ(victim.ignored(), 0u);
