@@ -40,7 +40,7 @@ std::unique_ptr<Trainer> make_trainer(const SwarmConfig& swarm, const AgentConfi
     std::memcpy(&own, self.bytes.data(), sizeof own);
     return make_quadratic_trainer(trainer_options(swarm, agent), own, clock);
   }
-  DatasetPair data = load_data(agent.data, swarm.model, swarm.rng_seed);
+  DatasetPair data = load_data(agent.data, swarm.model.samples(), swarm.rng_seed);
   if (data.test.count() == 0) spdlog::warn("no test data: accuracy is not measured (name a folder with --test-data)");
   metrics.write(fmt::format("\"event\":\"data\",\"labels\":{},\"samples\":{}", labels_json(data.train),
                             data.train.count()));

@@ -38,7 +38,7 @@ class TorchTask final : public SimTask {
     whole.sharding = "all";
     whole.shard = 0;
     whole.shard_count = 1;
-    DatasetPair data = load_data(whole, config.swarm.model, config.swarm.rng_seed);
+    DatasetPair data = load_data(whole, config.swarm.model.samples(), config.swarm.rng_seed);
     train_ = std::move(data.train);
     config_.agent.data.labels.clear();   // others are gone already
     for (size_t shard = 0; shard < shards; ++shard) indices_.push_back(choose(shard, shards));

@@ -9,12 +9,16 @@
 
 namespace starling {
 
-struct ModelConfig : SampleSpec {
+struct ModelConfig {
   std::string kind = "cnn";         // cnn | mlp | quadratic
+  std::vector<int64_t> input = SampleSpec().input;
+  int64_t classes = SampleSpec().classes;
   std::vector<int64_t> hidden = {128};       // mlp: widths
   int64_t channels = 8;             // cnn: of the first convolution; the second has twice as many
   uint64_t dimension = 1000;        // quadratic: number of params
   double noise = 0;                 // quadratic: standard deviation of each gradient's elements
+
+  SampleSpec samples() const { return {input, classes}; }
 };
 
 enum class Schedule { kConstant, kCosine, kStep };

@@ -11,6 +11,7 @@
 #include <map>
 #include <sstream>
 
+#include "agent/commands/commands.h"
 #include "agent/simulate/baselines.h"
 #include "agent/simulate/report.h"
 #include "agent/simulate/timed_trainer.h"

@@ -71,7 +71,8 @@ TEST(SimulateTrainers, ShardsAreThoseOfASwarm) {
     data.shard = static_cast<uint32_t>(shard);
     data.shard_count = 3;
     const auto trainer = task->make(shard, config.swarm, clock, {});
-    EXPECT_EQ(trainer->data_summary(), summarize(load_data(data, config.swarm.model, config.swarm.rng_seed).train));
+    const DatasetPair shard = load_data(data, config.swarm.model.samples(), config.swarm.rng_seed);
+    EXPECT_EQ(trainer->data_summary(), summarize(shard.train));
     samples += trainer->data_size();
   }
   EXPECT_EQ(task->make_for_all(config.swarm, clock, {})->data_size(), samples);
