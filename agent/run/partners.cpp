@@ -18,15 +18,6 @@ T median(std::vector<T> values) {
 
 }  // namespace
 
-double choose_mass(const std::string& weight, double relative_rate, uint64_t data_size, double before) {
-  if (weight == "equal") return 1;
-  if (!(relative_rate > 0)) return before;
-  const double share = weight == "data" ? std::max<double>(1, static_cast<double>(data_size)) : 1;
-  const double exact = share / relative_rate;
-  if (before > 0 && exact < before * 1.5 && before < exact * 1.5) return before;
-  return std::exp2(std::round(2 * std::log2(exact)) / 2);
-}
-
 Partners::Partners(const Membership& membership, const Clock& clock, uint64_t rng_seed)
     : membership_(membership), clock_(clock), rng_(rng_seed) {}
 

@@ -17,12 +17,6 @@
 
 namespace starling {
 
-// One number for an agent's weight in the swarm's mean (soundness §3): its model moves 1/rate as often as others, so
-// "uniform" gives 1/rate, "data" data_size/rate, and "equal" 1. The rate is relative to the swarm's median, so that one
-// whose rate is not known yet weighs what the others do. Rounded to a power of sqrt(2) so that like machines get the
-// very same mass; `before` is kept while the exact value is within a factor 1.5 of it. 0 = no mass yet.
-double choose_mass(const std::string& weight, double relative_rate, uint64_t data_size, double before);
-
 class Partners final : public Company {
  public:
   Partners(const Membership& membership, const Clock& clock, uint64_t rng_seed);

@@ -1,0 +1,31 @@
+// When a checkpoint or an evaluation is due.
+#pragma once
+
+#include "gossip/clock.h"
+
+namespace starling {
+
+class Cadence {
+ public:
+  // Zero: no evaluations; no checkpoint after the first.
+  Cadence(Duration checkpoint_every, Duration evaluate_every)
+      : checkpoint_every_(checkpoint_every), evaluate_every_(evaluate_every) {}
+
+  // Both are due from now on: a donor has something to serve from its first boundary.
+  void start(TimePoint now) { next_checkpoint_ = next_evaluation_ = now; }
+
+  bool checkpoint_due(TimePoint now) const { return now >= next_checkpoint_; }
+  bool evaluation_due(TimePoint now) const { return evaluate_every_ > Duration::zero() && now >= next_evaluation_; }
+
+  // Counted from the end of the last one, so that there are steps in between, however long it takes.
+  void checkpoint_saved(TimePoint now) {
+    next_checkpoint_ = checkpoint_every_ > Duration::zero() ? now + checkpoint_every_ : TimePoint::max();
+  }
+  void evaluated(TimePoint now) { next_evaluation_ = now + evaluate_every_; }
+
+ private:
+  Duration checkpoint_every_, evaluate_every_;
+  TimePoint next_checkpoint_ = TimePoint::max(), next_evaluation_ = TimePoint::max();
+};
+
+}  // namespace starling

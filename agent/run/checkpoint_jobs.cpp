@@ -1,0 +1,49 @@
+#include "agent/run/checkpoint_jobs.h"
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+namespace starling {
+
+void CheckpointJobs::save_then(const Progress& progress, std::function<void()> next) {
+  auto error = std::make_shared<std::string>();
+  const TimePoint began = clock_.now();
+  worker_.submit(
+      [this, error, progress] { *error = keeper_.save(progress, trainer_, model_.encoder().save()); },
+      [this, error, began, progress, next = std::move(next)] {
+        const double ms = seconds(clock_.now() - began) * 1e3;
+        if (error->empty()) {
+          on_saved_();
+        } else {
+          spdlog::error("checkpoint failed: {}; the earlier ones are untouched, training goes on", *error);
+        }
+        std::string escaped;
+        for (char c : *error) {
+          if (c == '"' || c == '\\') escaped += '\\';
+          if (static_cast<unsigned char>(c) >= 0x20) escaped += c;
+        }
+        metrics_.write(fmt::format("\"event\":\"checkpoint\",\"steps\":{},\"ms\":{:.1f}{}", progress.steps, ms,
+                                   error->empty() ? "" : ",\"error\":\"" + escaped + "\""));
+        next();
+      });
+}
+
+void CheckpointJobs::restore_then(std::function<void(const std::optional<Progress>&)> next) {
+  // The worker fills what is read on the control thread only once the job is done.
+  auto found = std::make_shared<std::optional<Progress>>();
+  worker_.submit(
+      [this, found] {
+        Progress progress;
+        std::vector<std::byte> codec_memory;   // not used: the codec knows newer things of the others
+        if (keeper_.restore(&progress, trainer_, &codec_memory)) *found = progress;
+      },
+      [found, next = std::move(next)] { next(*found); });
+}
+
+}  // namespace starling

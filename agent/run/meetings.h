@@ -1,0 +1,43 @@
+// What became of this agent's exchanges: counted, told to whom it concerns, and written down.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "agent/observe/metrics.h"
+#include "agent/run/partners.h"
+#include "agent/run/settling.h"
+#include "gossip/clock.h"
+#include "gossip/exchange/exchange.h"
+
+namespace starling {
+
+class Meetings {
+ public:
+  // An exchange that failed in silence counts against its partner if it took `deadline_min` or longer.
+  Meetings(Duration deadline_min, Partners& partners, Settling& settling, MetricsFile& metrics)
+      : deadline_min_(deadline_min), partners_(partners), settling_(settling), metrics_(metrics) {}
+
+  // `steps`: this agent's, so far. `params_rms`: of its params; 0: not known.
+  void take(const std::vector<ExchangeReport>& reports, uint64_t steps, double params_rms);
+
+  struct Tally {
+    uint64_t done = 0, late = 0, failed = 0;
+  };
+  const Tally& tally() const { return tally_; }
+  double relative_distance() const { return distance_; }   // negative: not known yet
+
+ private:
+  void count(const ExchangeReport& report);
+  void tell_partners(const ExchangeReport& report);
+  void write(const ExchangeReport& report, uint64_t steps);
+
+  Duration deadline_min_;
+  Partners& partners_;
+  Settling& settling_;
+  MetricsFile& metrics_;
+  Tally tally_;
+  double distance_ = -1;
+};
+
+}  // namespace starling

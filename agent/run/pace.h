@@ -1,0 +1,62 @@
+// How fast this agent goes, and what follows from it: its mass in the swarm's mean, whether exchanges run beside the
+// steps, and how many steps are taken at once.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "agent/config/config.h"
+#include "agent/train/trainer.h"
+#include "gossip/clock.h"
+
+namespace starling {
+
+// One number for an agent's weight in the swarm's mean: its model moves 1/rate as often as others, so
+// "uniform" gives 1/rate, "data" data_size/rate, and "equal" 1. The rate is relative to the swarm's median, so that one
+// whose rate is not known yet weighs what the others do. Rounded to a power of sqrt(2) so that like machines get the
+// very same mass; `before` is kept while the exact value is within a factor 1.5 of it. 0 = no mass yet.
+double choose_mass(const std::string& weight, double relative_rate, uint64_t data_size, double before);
+
+class Pace {
+ public:
+  Pace(const SwarmConfig& swarm, uint64_t data_size);
+
+  void start(TimePoint now);
+
+  // Steps have ended, and a boundary begins.
+  void stepped(const StepReport& report, TimePoint now);
+  // Something else took the time until now, an evaluation or a checkpoint: it is no cost of the exchange.
+  void boundary_resumed(TimePoint now) { boundary_began_ = now; }
+  // The boundary ends. Under `overlap: auto` a long one may turn overlap on: then the part of a round, of 1, that
+  // boundaries took.
+  std::optional<double> round_begins(TimePoint now);
+
+  // Rounds in time: there is some left, and each agent takes as many steps as it can. Rounds in steps: never.
+  bool round_goes_on(TimePoint now) const;
+  bool overlap() const { return overlap_; }
+  // Steps to take at once by an agent that meets nobody: some, which spares the threads their hand-over. `left`: at
+  // most so many.
+  uint32_t steps_alone(uint64_t left) const;
+
+  // Ends the window of the rate when it is long enough. True: steps_per_s() has changed, and the mass may follow it.
+  [[nodiscard]] bool measure_rate(TimePoint now);
+  double steps_per_s() const { return steps_per_s_; }   // 0: not known yet
+  void weigh(double swarm_steps_per_s);                 // the swarm's median
+  void limit_mass(double most) { mass_ = mass_ < most ? mass_ : most; }
+  double mass() const { return mass_; }
+
+ private:
+  std::string weight_;
+  uint64_t data_size_;
+  Duration round_;
+  Overlap overlap_choice_;
+  bool overlap_;
+  double steps_per_s_ = 0, mass_ = 1;
+  TimePoint boundary_began_, rate_window_began_, round_began_;
+  uint64_t rate_window_steps_ = 0;
+  uint64_t window_rounds_ = 0;                          // since overlap was looked at
+  Duration window_boundary_{}, window_compute_{};
+};
+
+}  // namespace starling

@@ -1,0 +1,48 @@
+// The phase after the last step: exchanges without steps until the models agree, then the final evaluation.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "gossip/clock.h"
+
+namespace starling {
+
+constexpr uint32_t kNearInARow = 3;   // one close partner could be luck
+
+class Settling {
+ public:
+  Settling(double final_distance, Duration settle_max) : final_distance_(final_distance), settle_max_(settle_max) {}
+
+  void begin(TimePoint now) {
+    active_ = true;
+    near_in_a_row_ = 0;
+    began_ = now;
+  }
+  void abandon() { active_ = false; }   // steps again: the params were lost
+  bool active() const { return active_; }
+
+  // An exchange that this agent began has ended, and the models were this far apart, relative to their own size.
+  void met(double relative_distance) {
+    if (active_) near_in_a_row_ = relative_distance <= final_distance_ ? near_in_a_row_ + 1 : 0;
+  }
+
+  // Of the living agents, `training` take steps, which still move the mean, and `candidates` could be exchanged with.
+  bool settled(TimePoint now, size_t training, size_t candidates) const {
+    if (now - began_ >= settle_max_) return true;
+    return training == 0 && (candidates == 0 || near_in_a_row_ >= kNearInARow);
+  }
+
+  // The evaluation of what the agent ends with, once.
+  bool final_evaluation_begun() const { return final_evaluation_begun_; }
+  void begin_final_evaluation() { final_evaluation_begun_ = true; }
+
+ private:
+  double final_distance_;
+  Duration settle_max_;
+  bool active_ = false, final_evaluation_begun_ = false;
+  uint32_t near_in_a_row_ = 0;
+  TimePoint began_;
+};
+
+}  // namespace starling

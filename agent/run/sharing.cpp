@@ -1,0 +1,93 @@
+#include "agent/run/sharing.h"
+
+#include <utility>
+
+#include "kernels/check.h"
+
+namespace starling {
+namespace {
+
+constexpr uint32_t kAttemptsMax = 3;   // a busy partner is not the end of the round
+
+}  // namespace
+
+std::optional<TimePoint> Sharing::serving_until() const {
+  return exchange_ ? exchange_->serving_until() : std::nullopt;
+}
+
+void Sharing::share(uint64_t round, double mass, bool wait, Done done) {
+  STARLING_CHECK(exchange_ && !done_);
+  wait_ = wait;
+  done_ = std::move(done);
+  auto decided = std::make_shared<Decided>(exchange_->take_decided());
+  exchange_->retract();
+  auto snapshot = std::make_shared<Snapshot>();
+  snapshot->number = ++snapshot_number_;
+  snapshot->round = round;
+  snapshot->mass = mass;
+  auto encoded = std::make_shared<SharedModel::Encoded>();
+  worker_.submit(
+      [this, decided, snapshot, encoded] { *encoded = model_.apply_and_encode(*decided, snapshot.get()); },
+      [this, snapshot, encoded] {
+        if (!encoded->healthy) {
+          finish(false);
+          return;
+        }
+        if (encoded->params_rms >= 0) params_rms_ = encoded->params_rms;
+        exchange_->publish(snapshot);
+        attempts_ = 0;
+        begin_exchange();
+      });
+}
+
+void Sharing::begin_exchange() {
+  const bool begun = attempts_ < kAttemptsMax && exchange_->begin();
+  ++attempts_;
+  waiting_ = begun && wait_;
+  if (!waiting_) finish(true);
+}
+
+void Sharing::tick() {
+  if (waiting_ && !exchange_->under_way()) exchange_ended();
+}
+
+void Sharing::exchange_ended() {
+  waiting_ = false;
+  auto decided = std::make_shared<Decided>(exchange_->take_decided());
+  // Busy or failed: somebody else may be free.
+  const bool again = decided->deltas.empty() && exchange_->retries() && attempts_ < kAttemptsMax;
+  const auto next = [this, again] {
+    if (again && retrying_) {
+      begin_exchange();
+    } else {
+      finish(true);
+    }
+  };
+  if (decided->deltas.empty() && decided->lessons.empty()) {
+    next();
+    return;
+  }
+  worker_.submit([this, decided] { model_.apply(*decided); }, next);
+}
+
+void Sharing::finish(bool healthy) { std::exchange(done_, nullptr)(healthy); }
+
+void Sharing::apply_decided_then(std::function<void()> next) {
+  auto decided = std::make_shared<Decided>();
+  if (exchange_) *decided = exchange_->take_decided();
+  worker_.submit([this, decided] { model_.apply(*decided); }, std::move(next));
+}
+
+void Sharing::publish_nothing() {
+  if (exchange_) exchange_->publish(nullptr);
+}
+
+void Sharing::drop_decided() {
+  if (exchange_) exchange_->take_decided();
+}
+
+std::vector<ExchangeReport> Sharing::take_reports() {
+  return exchange_ ? exchange_->take_reports() : std::vector<ExchangeReport>();
+}
+
+}  // namespace starling

@@ -1,0 +1,61 @@
+// The boundary's talk with the exchange: apply what was decided, encode, publish, look for a partner, and wait for it
+// where the steps do. Arithmetic goes to the worker; all calls on the control thread, while the trainer is idle.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "agent/run/shared_model.h"
+#include "gossip/clock.h"
+#include "gossip/exchange/exchange.h"
+#include "gossip/worker.h"
+
+namespace starling {
+
+class Sharing {
+ public:
+  // `exchange` is null when the agent trains alone.
+  Sharing(SharedModel& model, Exchange* exchange, Worker& worker)
+      : model_(model), exchange_(exchange), worker_(worker) {}
+
+  bool alone() const { return !exchange_; }
+
+  // An exchange of this agent's still runs beside the steps.
+  bool under_way() const { return exchange_ && exchange_->under_way(); }
+  // Until when the snapshot published last is in use by an exchange that somebody else began.
+  std::optional<TimePoint> serving_until() const;
+
+  // Applies what was decided, publishes a snapshot and begins an exchange; with `wait` it ends before `done`. Healthy
+  // is false if the params are not finite: then nothing is published. REQUIRES: !alone().
+  using Done = std::function<void(bool healthy)>;
+  void share(uint64_t round, double mass, bool wait, Done done);
+  void tick();                       // an exchange that share() waits for may have ended
+  void stop_retrying() { retrying_ = false; }
+
+  void apply_decided_then(std::function<void()> next);
+  void publish_nothing();            // takes part in nothing new
+  void drop_decided();               // it belongs to params that are thrown away
+  bool idle() const { return !exchange_ || exchange_->idle(); }   // nobody waits for this agent any more
+
+  std::vector<ExchangeReport> take_reports();
+  double params_rms() const { return params_rms_; }   // 0: not measured yet
+
+ private:
+  void begin_exchange();
+  void exchange_ended();
+  void finish(bool healthy);
+
+  SharedModel& model_;
+  Exchange* exchange_;
+  Worker& worker_;
+  bool wait_ = false, waiting_ = false, retrying_ = true;
+  uint32_t attempts_ = 0;            // with the snapshot published last
+  uint64_t snapshot_number_ = 0;
+  double params_rms_ = 0;
+  Done done_;
+};
+
+}  // namespace starling

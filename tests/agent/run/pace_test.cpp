@@ -1,0 +1,143 @@
+// Pace: the rate, the mass that follows from it, overlap, and how long a round lasts.
+#include "agent/run/pace.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+namespace starling {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr TimePoint kStart{};
+
+SwarmConfig settings(const std::string& weight = "uniform", Overlap overlap = Overlap::kAuto) {
+  SwarmConfig swarm;
+  swarm.weight = weight;
+  swarm.exchange.overlap = overlap;
+  return swarm;
+}
+
+StepReport steps(uint64_t count, Duration compute_time = {}) {
+  StepReport report;
+  report.steps = count;
+  report.compute_time = compute_time;
+  return report;
+}
+
+TEST(Pace, MeasuresTheRateOverAWindowAndSmoothsIt) {
+  Pace pace(settings(), 1000);
+  pace.start(kStart);
+  pace.stepped(steps(30), kStart + seconds(1));
+  EXPECT_FALSE(pace.measure_rate(kStart + seconds(1)));
+  EXPECT_EQ(pace.steps_per_s(), 0);
+  pace.stepped(steps(10), kStart + seconds(2));
+  EXPECT_TRUE(pace.measure_rate(kStart + seconds(2)));
+  EXPECT_DOUBLE_EQ(pace.steps_per_s(), 20);
+  pace.stepped(steps(120), kStart + seconds(4));
+  EXPECT_TRUE(pace.measure_rate(kStart + seconds(4)));
+  EXPECT_DOUBLE_EQ(pace.steps_per_s(), 40) << "the mean of 20 and 60";
+}
+
+TEST(Pace, AnAgentTwiceAsFastWeighsHalfAndNeverMoreThanItsLimit) {
+  Pace pace(settings(), 1000);
+  pace.start(kStart);
+  EXPECT_EQ(pace.mass(), 1);
+  pace.stepped(steps(400), kStart + seconds(2));
+  ASSERT_TRUE(pace.measure_rate(kStart + seconds(2)));
+  pace.weigh(100);
+  EXPECT_DOUBLE_EQ(pace.mass(), 0.5);
+  pace.limit_mass(8);
+  EXPECT_DOUBLE_EQ(pace.mass(), 0.5);
+  pace.limit_mass(0.25);
+  EXPECT_DOUBLE_EQ(pace.mass(), 0.25);
+}
+
+TEST(Pace, WeighsByItsDataFromTheStart) {
+  Pace pace(settings("data"), 1024);
+  pace.start(kStart);
+  EXPECT_DOUBLE_EQ(pace.mass(), 1024);
+}
+
+// A round of `compute` and `boundary`, `count` times.
+std::optional<double> rounds(Pace& pace, int count, Duration compute, Duration boundary) {
+  TimePoint now = kStart;
+  std::optional<double> waited;
+  for (int i = 0; i < count && !waited; ++i) {
+    now += compute;
+    pace.stepped(steps(1, compute), now);
+    now += boundary;
+    waited = pace.round_begins(now);
+  }
+  return waited;
+}
+
+TEST(Pace, OverlapsOnceBoundariesTakeMoreThanATenthOfARound) {
+  Pace shortly(settings(), 1000);
+  shortly.start(kStart);
+  EXPECT_FALSE(rounds(shortly, 100, milliseconds(95), milliseconds(5)));
+  EXPECT_FALSE(shortly.overlap());
+
+  Pace longer(settings(), 1000);
+  longer.start(kStart);
+  EXPECT_FALSE(rounds(longer, 31, milliseconds(80), milliseconds(20))) << "too few to judge";
+  const auto waited = rounds(longer, 1, milliseconds(80), milliseconds(20));
+  ASSERT_TRUE(waited);
+  EXPECT_NEAR(*waited, 0.2, 1e-9);
+  EXPECT_TRUE(longer.overlap());
+  EXPECT_FALSE(rounds(longer, 100, milliseconds(80), milliseconds(20))) << "said once";
+}
+
+TEST(Pace, WhatIsNoCostOfTheExchangeDoesNotCount) {
+  Pace pace(settings(), 1000);
+  pace.start(kStart);
+  TimePoint now = kStart;
+  for (int i = 0; i < 64; ++i) {
+    now += milliseconds(90);
+    pace.stepped(steps(1, milliseconds(90)), now);
+    now += milliseconds(500);   // an evaluation
+    pace.boundary_resumed(now);
+    EXPECT_FALSE(pace.round_begins(now));
+  }
+  EXPECT_FALSE(pace.overlap());
+}
+
+TEST(Pace, OverlapIsAsTheSettingsSayWhereTheySaySo) {
+  Pace on(settings("uniform", Overlap::kOn), 1000), off(settings("uniform", Overlap::kOff), 1000);
+  EXPECT_TRUE(on.overlap());
+  off.start(kStart);
+  EXPECT_FALSE(rounds(off, 100, milliseconds(1), milliseconds(99)));
+  EXPECT_FALSE(off.overlap());
+}
+
+TEST(Pace, ARoundInTimeGoesOnUntilItIsOver) {
+  SwarmConfig swarm = settings();
+  Pace in_steps(swarm, 1000);
+  in_steps.start(kStart);
+  EXPECT_FALSE(in_steps.round_goes_on(kStart));
+  swarm.round = seconds(10);
+  Pace in_time(swarm, 1000);
+  in_time.start(kStart);
+  EXPECT_TRUE(in_time.round_goes_on(kStart + seconds(10) - milliseconds(1)));
+  EXPECT_FALSE(in_time.round_goes_on(kStart + seconds(10)));
+  in_time.round_begins(kStart + seconds(12));
+  EXPECT_TRUE(in_time.round_goes_on(kStart + seconds(21)));
+}
+
+TEST(Pace, AnAgentAloneTakesFiftyMillisecondsOfStepsAndNoMoreThanAreLeft) {
+  Pace pace(settings(), 1000);
+  pace.start(kStart);
+  EXPECT_EQ(pace.steps_alone(1000), 1u) << "the rate is not known yet";
+  pace.stepped(steps(800), kStart + seconds(2));
+  ASSERT_TRUE(pace.measure_rate(kStart + seconds(2)));
+  EXPECT_EQ(pace.steps_alone(1000), 20u) << "50 ms at 400 a second";
+  EXPECT_EQ(pace.steps_alone(7), 7u);
+  pace.stepped(steps(80000), kStart + seconds(4));
+  ASSERT_TRUE(pace.measure_rate(kStart + seconds(4)));
+  EXPECT_EQ(pace.steps_alone(1000), 64u);
+}
+
+}  // namespace
+}  // namespace starling

@@ -1,0 +1,123 @@
+// The parts of the round machine that only watch the clock: Cadence, Settling, Recovery.
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "agent/run/cadence.h"
+#include "agent/run/recovery.h"
+#include "agent/run/settling.h"
+
+namespace starling {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr TimePoint kStart{};
+
+TEST(Cadence, BothAreDueAtTheStart) {
+  Cadence cadence(seconds(10), seconds(3));
+  EXPECT_FALSE(cadence.checkpoint_due(kStart));
+  EXPECT_FALSE(cadence.evaluation_due(kStart));
+  cadence.start(kStart);
+  EXPECT_TRUE(cadence.checkpoint_due(kStart));
+  EXPECT_TRUE(cadence.evaluation_due(kStart));
+}
+
+TEST(Cadence, CountsFromTheEndOfTheLastOne) {
+  Cadence cadence(seconds(10), seconds(3));
+  cadence.start(kStart);
+  cadence.checkpoint_saved(kStart + seconds(5));
+  cadence.evaluated(kStart + seconds(6));
+  EXPECT_FALSE(cadence.checkpoint_due(kStart + seconds(15) - milliseconds(1)));
+  EXPECT_TRUE(cadence.checkpoint_due(kStart + seconds(15)));
+  EXPECT_FALSE(cadence.evaluation_due(kStart + seconds(9) - milliseconds(1)));
+  EXPECT_TRUE(cadence.evaluation_due(kStart + seconds(9)));
+}
+
+TEST(Cadence, ZeroMeansNoEvaluationAndOneCheckpoint) {
+  Cadence cadence(Duration::zero(), Duration::zero());
+  cadence.start(kStart);
+  EXPECT_FALSE(cadence.evaluation_due(kStart + std::chrono::hours(1)));
+  EXPECT_TRUE(cadence.checkpoint_due(kStart));
+  cadence.checkpoint_saved(kStart);
+  EXPECT_FALSE(cadence.checkpoint_due(kStart + std::chrono::hours(1)));
+}
+
+TEST(Settling, EndsAfterEnoughCloseMeetingsInARow) {
+  Settling settling(0.1, seconds(10));
+  settling.begin(kStart);
+  for (double distance : {0.1, 0.05, 0.11, 0.1, 0.1}) settling.met(distance);
+  EXPECT_FALSE(settling.settled(kStart, 0, 3)) << "the third was too far: two in a row";
+  settling.met(0);
+  EXPECT_TRUE(settling.settled(kStart, 0, 3));
+  EXPECT_FALSE(settling.settled(kStart, 1, 3)) << "somebody's steps still move the mean";
+}
+
+TEST(Settling, NeedsNobodyWhereNobodyIsLeft) {
+  Settling settling(0.1, seconds(10));
+  settling.begin(kStart);
+  EXPECT_TRUE(settling.settled(kStart, 0, 0));
+  EXPECT_FALSE(settling.settled(kStart, 0, 1));
+}
+
+TEST(Settling, LastsNoLongerThanItMay) {
+  Settling settling(0.1, seconds(10));
+  settling.begin(kStart + seconds(7));
+  EXPECT_FALSE(settling.settled(kStart + seconds(17) - milliseconds(1), 2, 3));
+  EXPECT_TRUE(settling.settled(kStart + seconds(17), 2, 3));
+}
+
+TEST(Settling, CountsNoMeetingFromBeforeItBegan) {
+  Settling settling(0.1, seconds(10));
+  for (int i = 0; i < 3; ++i) settling.met(0);
+  settling.begin(kStart);
+  EXPECT_TRUE(settling.active());
+  EXPECT_FALSE(settling.settled(kStart, 0, 3));
+  settling.met(0);
+  settling.met(0);
+  settling.abandon();
+  EXPECT_FALSE(settling.active());
+  settling.begin(kStart);
+  settling.met(0);
+  EXPECT_FALSE(settling.settled(kStart, 0, 3));
+}
+
+TEST(Recovery, HalvesTheRateUntilStepsWereGoodForAWhile) {
+  Recovery recovery;
+  EXPECT_EQ(recovery.rate_scale(), 1);
+  EXPECT_TRUE(recovery.fell_sick(kStart));
+  EXPECT_EQ(recovery.rate_scale(), 0.5);
+  recovery.took_good_steps(kStart + seconds(1));
+  recovery.took_good_steps(kStart + seconds(30));
+  EXPECT_EQ(recovery.rate_scale(), 0.5);
+  recovery.took_good_steps(kStart + seconds(30) + milliseconds(1));
+  EXPECT_EQ(recovery.rate_scale(), 1);
+}
+
+TEST(Recovery, TheFirstGoodStepsEndNothingHoweverLateTheyCome) {
+  Recovery recovery;
+  EXPECT_TRUE(recovery.fell_sick(kStart));
+  recovery.took_good_steps(kStart + seconds(60));   // the restore took that long
+  EXPECT_EQ(recovery.rate_scale(), 0.5);
+  recovery.took_good_steps(kStart + seconds(61));
+  EXPECT_EQ(recovery.rate_scale(), 1);
+}
+
+TEST(Recovery, GivesUpWhenSickTooOftenInARow) {
+  Recovery recovery;
+  for (uint32_t i = 0; i < kSickInARowMax; ++i) EXPECT_TRUE(recovery.fell_sick(kStart));
+  EXPECT_EQ(recovery.rate_scale(), 0.125);
+  EXPECT_FALSE(recovery.fell_sick(kStart));
+
+  Recovery well_between;
+  for (int i = 0; i < 10; ++i) {
+    const TimePoint at = kStart + i * seconds(40);
+    EXPECT_TRUE(well_between.fell_sick(at));
+    well_between.took_good_steps(at + seconds(1));
+    well_between.took_good_steps(at + seconds(35));
+  }
+}
+
+}  // namespace
+}  // namespace starling
