@@ -160,6 +160,7 @@ class CudaCodec final : public Codec {
         return modulo_apply_cuda(pairing.factor(coefficient), device_own + kHeaderBytes, pairing.own_shift,
                                  device_peer + kHeaderBytes, pairing.peer_shift, x.count, x.data, use.stream());
       }
+      default: break;   // make_cuda_codec() refused it
     }
     STARLING_CHECK(!"a codec kind without a CUDA twin");
   }
