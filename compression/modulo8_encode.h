@@ -1,7 +1,9 @@
 // The order of work of a modulo8 encode, the same for the host's loops and the GPU's: one pass with the remembered
-// step, which also measures; a second one only where that step proved too small.
+// step, which also measures; a second one only where that step is not legal for these values. What was remembered then
+// becomes what was used: a step that others raised beyond the limit must not come back through the memory.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <optional>
@@ -26,7 +28,7 @@ inline float modulo8_scale(float max_abs, const EncodeContext& context) {
 template <class Measure, class EncodeAt>
 std::optional<modulo8_format::Header> modulo8_encode(const EncodeContext& context, const Measure& measure,
                                                      const EncodeAt& encode_at) {
-  const auto* memory = static_cast<const Modulo8Memory*>(context.memory);
+  auto* memory = static_cast<Modulo8Memory*>(context.memory);
   std::optional<int> exponent = memory != nullptr ? memory->exponent : std::nullopt;
   if (!exponent) {
     const float max_abs = measure();
@@ -36,10 +38,13 @@ std::optional<modulo8_format::Header> modulo8_encode(const EncodeContext& contex
   ModuloEncoded encoded = encode_at(*exponent);
   const float max_abs = std::bit_cast<float>(encoded.max_abs_bits);
   if (!std::isfinite(max_abs)) return std::nullopt;
-  if (const int smallest = modulo8_step::smallest_exponent(max_abs); smallest > *exponent) {
-    exponent = smallest;
-    encoded = encode_at(smallest);
+  const int legal = std::clamp(*exponent, modulo8_step::smallest_exponent(max_abs),
+                               modulo8_step::largest_exponent(modulo8_scale(max_abs, context)));
+  if (legal != *exponent) {
+    exponent = legal;
+    encoded = encode_at(legal);
   }
+  if (memory != nullptr && memory->exponent) memory->exponent = legal;
   return modulo8_format::Header{*exponent, encoded.projection};
 }
 

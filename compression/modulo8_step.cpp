@@ -12,6 +12,7 @@ namespace {
 using namespace modulo8_format;
 
 constexpr int kCoverSteps = 6;            // a fresh block spreads over +-2^6 steps
+constexpr int kRoomExponents = 3;         // above the first step: for a block that is near zero here and not there
 constexpr int kDistanceSteps = 5;         // in the long run the largest difference takes 2^5 steps, 1/4 of the range
 constexpr int kEmptyBlockExponent = -10;  // an all-zero block says nothing about the differences to come
 constexpr int kSmallestRemembered = -60;
@@ -35,6 +36,8 @@ int smallest_exponent(float max_abs) {
 int first_exponent(float max_abs) {
   return max_abs == 0 ? kEmptyBlockExponent : clamp_exponent(ceil_log2(max_abs) - kCoverSteps);
 }
+
+int largest_exponent(float max_abs) { return clamp_exponent(first_exponent(max_abs) + kRoomExponents); }
 
 int next_exponent(PairStatus status, float max_abs_difference, int own, int peer, std::optional<int> remembered) {
   int next = own;

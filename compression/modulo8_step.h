@@ -13,6 +13,10 @@ int smallest_exponent(float max_abs);
 // For a block never paired before: its own values cover +-64 steps, so the differences of similar blocks fit.
 int first_exponent(float max_abs);
 
+// The coarsest step that values of this size may be sent with: their differences may be sixteen times as large as they
+// are. Whoever claims more is not followed, or one claim would take the resolution from everybody.
+int largest_exponent(float max_abs);
+
 // What to remember for the next snapshot. `own` and `peer` are the exponents of the two payloads, `remembered` what the
 // memory holds now.
 int next_exponent(PairStatus status, float max_abs_difference, int own, int peer, std::optional<int> remembered);

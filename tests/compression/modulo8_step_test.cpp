@@ -32,6 +32,13 @@ TEST(Modulo8Step, AFreshBlockCoversItsOwnValues) {
   EXPECT_GT(first_exponent(0.0f), modulo8_format::kMinExponent);
 }
 
+TEST(Modulo8Step, TheLargestLeavesRoomForThreeExponents) {
+  EXPECT_EQ(largest_exponent(1.0f), -3);
+  EXPECT_EQ(largest_exponent(FLT_TRUE_MIN), modulo8_format::kMinExponent + 3);
+  EXPECT_EQ(largest_exponent(FLT_MAX), modulo8_format::kMaxExponent);
+  EXPECT_EQ(largest_exponent(0.0f), first_exponent(0.0f) + 3);
+}
+
 TEST(Modulo8Step, RemembersOnlyLegalExponents) {
   Modulo8Memory memory;
   for (int exponent = -128; exponent <= 127; ++exponent) {

@@ -15,9 +15,10 @@ namespace {
 using Payload = std::vector<std::byte>;
 const Modulo8Codec kCodec;
 
-Payload encode_with(const std::vector<float>& x, Modulo8Memory* memory) {
+Payload encode_with(const std::vector<float>& x, Modulo8Memory* memory, float section_rms = 0) {
   Payload payload(kCodec.payload_bytes_max(x.size()));
-  EXPECT_EQ(kCodec.encode({x.data(), x.size(), MemorySpace::kHost}, {.memory = memory}, payload), payload.size());
+  const EncodeContext context{memory, [section_rms] { return section_rms; }};
+  EXPECT_EQ(kCodec.encode({x.data(), x.size(), MemorySpace::kHost}, context, payload), payload.size());
   return payload;
 }
 
@@ -151,7 +152,7 @@ TEST(Modulo8, WholesaleWrapsAreFoundToo) {
 }
 
 TEST(Modulo8, StepsMoreThanSixApartAreNotCompared) {
-  const std::vector<float> x(5, 0.25f);
+  const std::vector<float> x(5, 16.0f);   // large enough for the coarsest of these steps
   for (int gap = -8; gap <= 8; ++gap) {
     PairStats stats;
     const Payload own = encode(x, -10), peer = encode(x, -10 + gap);
@@ -234,6 +235,60 @@ TEST(Modulo8, ASettledPairMeetsToTheLastBitAndTheStepStopsFalling) {
   EXPECT_GE(std::ldexp(1.0, pair.exponent_a + 30), largest);
   EXPECT_LE(pair.run(40, 1e-2f), 26) << "from the finest step back up, one doubling a round";
   EXPECT_EQ(pair.run(20, 1e-2f), 0);
+}
+
+TEST(Modulo8, ASettledPairMeetsAgainAfterALiarRaisedItsSteps) {
+  Drifters pair(2000);
+  ASSERT_EQ(pair.run(30, 1e-2f), 0);
+  Payload liar = encode(pair.a);
+  liar[0] = std::byte{100};
+  for (auto [x, memory] : {std::pair(&pair.a, &pair.state_a), std::pair(&pair.b, &pair.state_b)}) {
+    const Payload own = encode_with(*x, memory);
+    PairStats stats;
+    const PairStatus status = kCodec.pair(own, liar, pair.a.size(), &stats);
+    ASSERT_TRUE(steps_apart(status, own, liar));
+    kCodec.learn({status, stats, own, liar}, memory);
+    ASSERT_EQ(memory->exponent, 100);
+  }
+  EXPECT_EQ(pair.run(20, 0.0f), 0);
+  for (size_t i = 0; i < pair.a.size(); ++i) ASSERT_NEAR(pair.a[i], pair.b[i], 0x1p-19) << i;
+}
+
+TEST(Modulo8, NoStepIsMoreThanThreeAboveWhatTheValuesNeed) {
+  for (int remembered : {-50, -9, -6, -3, -2, 0, 30, 100}) {
+    Modulo8Memory memory;
+    memory.exponent = remembered;
+    const int used = exponent_of(encode_with({0.5f, -1.0f, 0.25f}, &memory));
+    EXPECT_EQ(used, std::clamp(remembered, -30, -6 + 3));
+    EXPECT_EQ(memory.exponent, used) << "what was used is remembered";
+  }
+  Modulo8Memory fresh;
+  (void)encode_with({1.0f}, &fresh);
+  EXPECT_EQ(fresh.exponent, std::nullopt) << "a block that met nobody is measured anew";
+}
+
+TEST(Modulo8, ABlockOfZerosIsMeasuredByItsSection) {
+  for (const auto& [section_rms, largest] : {std::pair(1.0f, -6 + 3), std::pair(0.0f, -10 + 3)}) {
+    Modulo8Memory memory;
+    memory.exponent = 100;
+    EXPECT_EQ(exponent_of(encode_with(std::vector<float>(9), &memory, section_rms)), largest);
+    EXPECT_EQ(memory.exponent, largest);
+  }
+}
+
+// Zero momentum, a zero bias, an adapter's second matrix: zero here, and not there.
+TEST(Modulo8, ABlockOfZerosMeetsOneThatIsNot) {
+  TestRng rng(draw_rng_seed());
+  std::vector<float> a(500), b = normal_vector(rng, 500, 2.0f);
+  Modulo8Memory memory_a, memory_b;
+  int failed = 0;
+  for (int round = 0; round < 30; ++round) {
+    const Payload own = encode_with(a, &memory_a, 1.0f), peer = encode_with(b, &memory_b, 1.0f);
+    PairStats stats;
+    failed += meet(own, peer, a, &memory_a, b, &memory_b, &stats) != PairStatus::kOk;
+  }
+  EXPECT_LE(failed, 3);
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-4);
 }
 
 TEST(Modulo8, ALargeSwarmSettlesAfterMeetingOneStranger) {

@@ -272,7 +272,7 @@ TEST(Pairwise, ABlockThatWrapsLearnsAWiderStep) {
   for (int i = 0; i < 80; ++i) {
     if (i == 20) {   // suddenly far apart: the remembered steps are far too small
       wrapped = pair.a.pairwise->counters().blocks_left_out;
-      for (float& x : pair.b.params) x += static_cast<float>(100 * (rng.uniform() - 0.5));
+      for (float& x : pair.b.params) x += static_cast<float>(10 * (rng.uniform() - 0.5));
     }
     pair.publish();
     ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
