@@ -51,7 +51,7 @@ libraries() {
     # shellcheck disable=SC2016  # dpkg-query's own variables
     dpkg-query -W -f '${Package} ${Version} ${db:Status-Status}\n' "${packages[@]}" 2>/dev/null || true
   else
-    pkg-config --list-all | sort
+    pkg-config --list-all 2>/dev/null | sort || true   # Meson says it better when pkg-config is missing
   fi
 }
 
