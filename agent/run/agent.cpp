@@ -24,6 +24,7 @@ constexpr Duration kWaitingEvery = std::chrono::seconds(3);
 constexpr Duration kReapDeadAfter = std::chrono::seconds(30);
 constexpr Duration kPartPatience = std::chrono::seconds(5);      // for the others to finish too
 constexpr Duration kLeavePatience = std::chrono::milliseconds(1500);
+constexpr uint64_t kSamplerStream = 0x5061727473ull;
 constexpr std::string_view kGenesisKey = "genesis: ";
 
 std::string hex(std::span<const uint8_t> bytes) {
@@ -74,7 +75,7 @@ Agent::Agent(const AgentOptions& options, const AgentParts& parts)
     : options_(options), parts_(parts),
       node_(own_record(options), options.config.swarm.membership, options.config.agent.bootstrap,
             parts.transport, parts.clock, options.rng_seed),
-      partners_(node_.membership(), parts.clock, options.rng_seed ^ 0x5061727473ull) {
+      swarm_clock_(node_.membership()) {
   born_ = next_status_ = next_waiting_ = parts_.clock.now();
   if (!options_.config.has_swarm && !options_.stored_settings.empty()) {
     settings_ = options_.stored_settings;
@@ -156,9 +157,11 @@ void Agent::enter() {
   model_ = std::make_unique<SharedModel>(*trainer_, std::move(sections),
                                          make_codec(swarm_.exchange.codec, trainer_->params().space),
                                          swarm_.exchange.block);
-  ExchangeParts made = make_exchange({swarm_, options_.config.agent.name, options_.self, options_.generation,
-                                      model_->encoder(), trainer_->params().space, parts_.worker, parts_.clock, node_,
-                                      partners_});
+  sampler_ = std::make_unique<PeerSampler>(peer_sampler_options(swarm_, options_.config.agent.name),
+                                           node_.membership(), swarm_clock_, parts_.clock,
+                                           options_.rng_seed ^ kSamplerStream);
+  ExchangeParts made = make_exchange({swarm_, options_.self, options_.generation, model_->encoder(),
+                                      trainer_->params().space, parts_.worker, parts_.clock, node_, *sampler_});
   host_codec_ = std::move(made.host_codec);
   exchange_ = std::move(made.exchange);
   stage_ = Stage::kRestoring;
@@ -239,8 +242,8 @@ void Agent::begin_rounds(const Progress& from, const char* how) {
   options.checkpoint_every = options_.config.agent.checkpoint_every;
   options.evaluate_every = options_.config.agent.evaluate_every;
   options.on_saved = [this] { node_.donor().set_model(keeper_->model()); };
-  rounds_ = std::make_unique<Rounds>(options, *trainer_, *model_, exchange_.get(), partners_, *keeper_, parts_.worker,
-                                     parts_.clock, parts_.metrics);
+  rounds_ = std::make_unique<Rounds>(options, *trainer_, *model_, exchange_.get(), *sampler_, swarm_clock_, *keeper_,
+                                     parts_.worker, parts_.clock, parts_.metrics);
   rounds_->start(from, std::string_view(how) == "fetched" && from.steps > 0);
   stage_ = Stage::kRunning;
   const double took = seconds(parts_.clock.now() - born_);
@@ -368,7 +371,7 @@ void Agent::say_farewell() {
   const TimePoint now = parts_.clock.now();
   if (farewell_said_) {
     stage_ = Stage::kGone;
-  } else if (leaving_ || partners_.candidate_count() == 0 || now >= leave_deadline_) {
+  } else if (leaving_ || swarm_clock_.taking_part_count() == 0 || now >= leave_deadline_) {
     node_.membership().announce_leave();
     farewell_said_ = true;
     part_deadline_ = now + kLastWords;

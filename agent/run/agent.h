@@ -17,8 +17,9 @@
 #include "agent/observe/metrics.h"
 #include "agent/run/deadline_watch.h"
 #include "agent/run/node.h"
-#include "agent/run/partners.h"
+#include "agent/run/peer_sampler.h"
 #include "agent/run/rounds.h"
+#include "agent/run/swarm_clock.h"
 #include "agent/train/trainer.h"
 #include "bootstrap/joiner.h"
 #include "gossip/exchange/exchange.h"
@@ -98,12 +99,13 @@ class Agent final : public Node::Handler {
   std::string settings_;             // agreed text; empty: not known yet
   std::string own_genesis_hash_, swarm_genesis_hash_;
   Node node_;
-  Partners partners_;
+  SwarmClock swarm_clock_;
   std::unique_ptr<Contact> contact_;
   std::unique_ptr<ModelFetch> fetch_;
   std::unique_ptr<Trainer> trainer_;
   std::unique_ptr<StateKeeper> keeper_;
   std::unique_ptr<SharedModel> model_;
+  std::unique_ptr<PeerSampler> sampler_;
   std::unique_ptr<Codec> host_codec_;   // as in ExchangeParts
   std::unique_ptr<Exchange> exchange_;
   std::unique_ptr<Rounds> rounds_;

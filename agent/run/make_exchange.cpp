@@ -21,7 +21,7 @@ std::unique_ptr<Pairwise> make_pairwise(const ExchangeContext& context, const Co
   options.clip = exchange.clip;
   options.param_blocks = param_blocks;
   return std::make_unique<Pairwise>(options, context.encoder.layout(), codec, context.worker, context.clock,
-                                    context.outbox, &context.partners);
+                                    context.outbox, &context.company);
 }
 
 std::unique_ptr<Neighborhood> make_neighborhood(const ExchangeContext& context, const Codec& codec,
@@ -29,7 +29,7 @@ std::unique_ptr<Neighborhood> make_neighborhood(const ExchangeContext& context, 
   const ExchangeConfig& exchange = context.swarm.exchange;
   const NeighborhoodOptions options{context.self, exchange.deadline_min, exchange.deadline_max, param_blocks};
   return std::make_unique<Neighborhood>(options, context.encoder.layout(), codec, context.worker, context.clock,
-                                        context.outbox, context.partners);
+                                        context.outbox, context.company);
 }
 
 std::unique_ptr<Group> make_group(const ExchangeContext& context, const Codec& host_codec, size_t param_blocks) {
@@ -42,28 +42,7 @@ std::unique_ptr<Group> make_group(const ExchangeContext& context, const Codec& h
   options.inject_loss = exchange.inject_loss;
   options.rng_seed = context.swarm.rng_seed;
   return std::make_unique<Group>(options, context.encoder.layout(), host_codec, context.worker, context.clock,
-                                 context.outbox, context.partners);
-}
-
-// The swarm's graph; an agent that it does not name would be an island.
-TopologySpec topology_for(const ExchangeContext& context) {
-  TopologySpec topology = context.swarm.topology;
-  topology.rng_seed = context.swarm.rng_seed;
-  const bool named = std::any_of(topology.edges.begin(), topology.edges.end(), [&](const auto& edge) {
-    return edge.first == context.name || edge.second == context.name;
-  });
-  if (topology.kind == TopologyKind::kFile && !named) {
-    throw std::runtime_error("no edge of swarm.topology.edges names this agent, '" + context.name +
-                             "': start it with the --name of one of them, or let the swarm take another topology");
-  }
-  return topology;
-}
-
-void refuse_outsider(const ExchangeContext& context) {
-  const std::vector<std::string>& members = context.swarm.exchange.members;
-  if (members.empty() || std::find(members.begin(), members.end(), context.name) != members.end()) return;
-  throw std::runtime_error("swarm.exchange.members does not name this agent, '" + context.name +
-                           "': start it with the --name of one of them, or let the swarm leave the list empty");
+                                 context.outbox, context.company);
 }
 
 }  // namespace
@@ -79,20 +58,16 @@ ExchangeParts make_exchange(const ExchangeContext& context) {
     throw std::runtime_error("swarm.exchange.source: gradients is a baseline for the CPU; start with --device cpu");
   }
   ExchangeParts parts;
-  context.partners.set_topology(topology_for(context));
   switch (exchange.kind) {
     case ExchangeKind::kNone: break;
     case ExchangeKind::kPairwise: parts.exchange = make_pairwise(context, codec, param_blocks); break;
     case ExchangeKind::kNeighborhood: parts.exchange = make_neighborhood(context, codec, param_blocks); break;
     case ExchangeKind::kGroup:
-      refuse_outsider(context);
-      context.partners.set_groups(exchange.group_size);
-      context.partners.set_group(exchange.members);
       parts.host_codec = make_codec(exchange.codec, MemorySpace::kHost);
       auto group = make_group(context, *parts.host_codec, param_blocks);
       if (exchange.pairs_every > 0) {
         parts.exchange = std::make_unique<Hybrid>(std::move(group), make_pairwise(context, codec, param_blocks),
-                                                  exchange.pairs_every, context.partners);
+                                                  exchange.pairs_every, context.company);
       } else {
         parts.exchange = std::move(group);
       }

@@ -3,10 +3,8 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 
 #include "agent/config/config.h"
-#include "agent/run/partners.h"
 #include "compression/encoder.h"
 #include "gossip/clock.h"
 #include "gossip/exchange/exchange.h"
@@ -17,7 +15,6 @@ namespace starling {
 
 struct ExchangeContext {
   const SwarmConfig& swarm;
-  std::string name;              // of this agent, as topologies and groups name it
   PeerId self;
   uint64_t generation = 0;
   const Encoder& encoder;        // outlives the exchange, as do all below; of it the exchange uses codec and layout
@@ -25,7 +22,7 @@ struct ExchangeContext {
   Worker& worker;
   const Clock& clock;
   Outbox& outbox;
-  Partners& partners;            // is told the graph and the groups
+  Company& company;
 };
 
 // The exchange uses the codec: it is the first to go.
@@ -34,7 +31,7 @@ struct ExchangeParts {
   std::unique_ptr<Exchange> exchange;  // null: the agent trains alone
 };
 
-// Throws std::runtime_error when the settings leave no place for this agent.
+// Throws std::runtime_error when the settings and the place of the params do not go together.
 ExchangeParts make_exchange(const ExchangeContext& context);
 
 }  // namespace starling

@@ -25,7 +25,7 @@ std::string json_number(double value) { return std::isfinite(value) ? fmt::forma
 void Meetings::take(const std::vector<ExchangeReport>& reports, uint64_t steps, double params_rms) {
   for (const ExchangeReport& report : reports) {
     count(report);
-    tell_partners(report);
+    tell_sampler(report);
     if (report.distance >= 0) {
       distance_ = params_rms > 0 ? report.distance / params_rms : report.distance;
       if (report.initiated) settling_.met(distance_);
@@ -43,17 +43,17 @@ void Meetings::count(const ExchangeReport& report) {
   }
 }
 
-void Meetings::tell_partners(const ExchangeReport& report) {
+void Meetings::tell_sampler(const ExchangeReport& report) {
   // Steps keep the attempts apart; settling has none, and would ask one that winds down again and again.
   if (report.outcome == ExchangeOutcome::kBusy && report.initiated && settling_.active()) {
-    partners_.busy(report.peer, report.free_in);
+    sampler_.busy(report.peer, report.free_in);
   }
   // Silence costs a deadline; a partner that answered and could not be mixed with this time costs nothing.
   if (report.outcome == ExchangeOutcome::kFailed && report.payload_bytes_received == 0 &&
       report.duration >= deadline_min_) {
-    partners_.failed(report.peer);
+    sampler_.failed(report.peer);
   } else if (report.outcome == ExchangeOutcome::kDone) {
-    partners_.succeeded(report.peer);
+    sampler_.succeeded(report.peer);
   }
 }
 

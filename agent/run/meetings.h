@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "agent/observe/metrics.h"
-#include "agent/run/partners.h"
+#include "agent/run/peer_sampler.h"
 #include "agent/run/settling.h"
 #include "gossip/clock.h"
 #include "gossip/exchange/exchange.h"
@@ -15,8 +15,8 @@ namespace starling {
 class Meetings {
  public:
   // An exchange that failed in silence counts against its partner if it took `deadline_min` or longer.
-  Meetings(Duration deadline_min, Partners& partners, Settling& settling, MetricsFile& metrics)
-      : deadline_min_(deadline_min), partners_(partners), settling_(settling), metrics_(metrics) {}
+  Meetings(Duration deadline_min, PeerSampler& sampler, Settling& settling, MetricsFile& metrics)
+      : deadline_min_(deadline_min), sampler_(sampler), settling_(settling), metrics_(metrics) {}
 
   // `steps`: this agent's, so far. `params_rms`: of its params; 0: not known.
   void take(const std::vector<ExchangeReport>& reports, uint64_t steps, double params_rms);
@@ -29,11 +29,11 @@ class Meetings {
 
  private:
   void count(const ExchangeReport& report);
-  void tell_partners(const ExchangeReport& report);
+  void tell_sampler(const ExchangeReport& report);
   void write(const ExchangeReport& report, uint64_t steps);
 
   Duration deadline_min_;
-  Partners& partners_;
+  PeerSampler& sampler_;
   Settling& settling_;
   MetricsFile& metrics_;
   Tally tally_;

@@ -9,6 +9,7 @@
 #include <spdlog/spdlog.h>
 
 #include "agent/train/schedule.h"
+#include "gossip/limits.h"
 #include "kernels/check.h"
 
 namespace starling {
@@ -24,11 +25,13 @@ std::string json_number(double value) { return std::isfinite(value) ? fmt::forma
 }  // namespace
 
 Rounds::Rounds(const RoundsOptions& options, Trainer& trainer, SharedModel& model, Exchange* exchange,
-               Partners& partners, StateKeeper& keeper, Worker& worker, const Clock& clock, MetricsFile& metrics)
-    : options_(options), trainer_(trainer), model_(model), partners_(partners), clock_(clock), metrics_(metrics),
+               PeerSampler& sampler, SwarmClock& swarm_clock, StateKeeper& keeper, Worker& worker, const Clock& clock,
+               MetricsFile& metrics)
+    : options_(options), trainer_(trainer), model_(model), sampler_(sampler), swarm_clock_(swarm_clock),
+      clock_(clock), metrics_(metrics),
       cadence_(options.checkpoint_every, options.evaluate_every), pace_(options.swarm, trainer.data_size()),
       settling_(options.swarm.final_distance, options.swarm.settle_max),
-      meetings_(options.swarm.exchange.deadline_min, partners, settling_, metrics), sharing_(model, exchange, worker),
+      meetings_(options.swarm.exchange.deadline_min, sampler, settling_, metrics), sharing_(model, exchange, worker),
       checkpoints_(keeper, trainer, model, worker, clock, metrics, options.on_saved) {}
 
 void Rounds::start(const Progress& from, bool newcomer) {
@@ -37,7 +40,7 @@ void Rounds::start(const Progress& from, bool newcomer) {
   first_step_ = from.steps;
   newcomer_ = newcomer;
   phase_ = Phase::kTraining;
-  partners_.set_round(progress_.round);
+  sampler_.set_round(progress_.round);
   if (options_.swarm.exchange.share_gradients) model_.keep_base();
   pace_.start(clock_.now());
   cadence_.start(clock_.now());
@@ -118,8 +121,8 @@ void Rounds::after_steps() {
   pace_.stepped(report, now);
   if (report.steps > 0) loss_ = loss_ == 0 ? report.mean_loss : 0.9 * loss_ + 0.1 * report.mean_loss;
   if (pace_.measure_rate(now)) {
-    pace_.weigh(partners_.median_rate(pace_.steps_per_s()));
-    pace_.limit_mass(kMassRatioMax * partners_.median_mass(pace_.mass()));
+    pace_.weigh(swarm_clock_.median_rate(pace_.steps_per_s()));
+    pace_.limit_mass(kMassRatioMax * swarm_clock_.median_mass(pace_.mass()));
   }
   if (!report.finite) {
     became_sick("the loss or a gradient is not finite");
@@ -139,14 +142,14 @@ void Rounds::boundary() {
   if (do_what_is_due()) return;
   const TimePoint now = clock_.now();
   const uint64_t stop_after = options_.swarm.stop_after;
-  swarm_steps_ = partners_.swarm_steps(progress_.steps);
+  swarm_steps_ = swarm_clock_.steps(progress_.steps);
   if (phase_ == Phase::kTraining && stop_after > 0 && swarm_steps_ >= stop_after) {
     phase_ = Phase::kSettling;
     settling_.begin(now);
     spdlog::info("step {}: settling: exchanges without steps until the models agree", progress_.steps);
   }
   if (phase_ == Phase::kSettling &&
-      (sharing_.alone() || settling_.settled(now, partners_.training_count(), partners_.candidate_count()))) {
+      (sharing_.alone() || settling_.settled(now, swarm_clock_.training_count(), swarm_clock_.taking_part_count()))) {
     finish();
   } else if (!pace_.overlap() && sharing_.serving_until()) {
     state_ = State::kServing;   // soon over, and its bytes become those of the next snapshot
@@ -244,7 +247,7 @@ void Rounds::begin_round() {
     spdlog::info("exchanges cost {:.0f} % of a round: they now run beside the steps", 100 * *waited);
   }
   ++progress_.round;
-  partners_.set_round(progress_.round);
+  sampler_.set_round(progress_.round);
   if (options_.swarm.exchange.share_gradients) model_.keep_base();
   const uint64_t stop_after = options_.swarm.stop_after;
   const uint64_t left = stop_after > swarm_steps_ ? stop_after - swarm_steps_ : UINT64_MAX;

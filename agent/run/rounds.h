@@ -16,10 +16,11 @@
 #include "agent/run/checkpoint_jobs.h"
 #include "agent/run/meetings.h"
 #include "agent/run/pace.h"
-#include "agent/run/partners.h"
+#include "agent/run/peer_sampler.h"
 #include "agent/run/recovery.h"
 #include "agent/run/settling.h"
 #include "agent/run/sharing.h"
+#include "agent/run/swarm_clock.h"
 #include "agent/state/state_keeper.h"
 #include "agent/train/trainer.h"
 #include "gossip/clock.h"
@@ -37,8 +38,8 @@ struct RoundsOptions {
 class Rounds {
  public:
   // `exchange` is null when the agent trains alone.
-  Rounds(const RoundsOptions& options, Trainer& trainer, SharedModel& model, Exchange* exchange, Partners& partners,
-         StateKeeper& keeper, Worker& worker, const Clock& clock, MetricsFile& metrics);
+  Rounds(const RoundsOptions& options, Trainer& trainer, SharedModel& model, Exchange* exchange, PeerSampler& sampler,
+         SwarmClock& swarm_clock, StateKeeper& keeper, Worker& worker, const Clock& clock, MetricsFile& metrics);
 
   // A newcomer, whose model is somebody else's, begins with a short ramp of the learning rate.
   void start(const Progress& from, bool newcomer);
@@ -80,7 +81,8 @@ class Rounds {
   RoundsOptions options_;
   Trainer& trainer_;
   SharedModel& model_;
-  Partners& partners_;
+  PeerSampler& sampler_;
+  SwarmClock& swarm_clock_;
   const Clock& clock_;
   MetricsFile& metrics_;
   Cadence cadence_;

@@ -1,0 +1,137 @@
+#include "agent/run/peer_sampler.h"
+
+#include <algorithm>
+#include <chrono>
+#include <stdexcept>
+
+#include "gossip/exchange/group.h"
+#include "gossip/limits.h"
+
+namespace starling {
+namespace {
+
+constexpr Duration kAvoidAfterFailure = std::chrono::seconds(1);
+
+// An agent that the graph does not name would be an island.
+void refuse_island(const TopologySpec& topology, const std::string& name) {
+  if (topology.kind != TopologyKind::kFile) return;
+  const bool named = std::any_of(topology.edges.begin(), topology.edges.end(),
+                                 [&](const auto& edge) { return edge.first == name || edge.second == name; });
+  if (named) return;
+  throw std::runtime_error("no edge of swarm.topology.edges names this agent, '" + name +
+                           "': start it with the --name of one of them, or let the swarm take another topology");
+}
+
+void refuse_outsider(const std::vector<std::string>& members, const std::string& name) {
+  if (members.empty() || std::find(members.begin(), members.end(), name) != members.end()) return;
+  throw std::runtime_error("swarm.exchange.members does not name this agent, '" + name +
+                           "': start it with the --name of one of them, or let the swarm leave the list empty");
+}
+
+}  // namespace
+
+PeerSamplerOptions peer_sampler_options(const SwarmConfig& swarm, const std::string& name) {
+  PeerSamplerOptions options;
+  options.topology = swarm.topology;
+  options.topology.rng_seed = swarm.rng_seed;
+  refuse_island(options.topology, name);
+  if (swarm.exchange.kind == ExchangeKind::kGroup) {
+    refuse_outsider(swarm.exchange.members, name);
+    options.group_size = swarm.exchange.group_size;
+    options.group_names = swarm.exchange.members;
+  }
+  return options;
+}
+
+PeerSampler::PeerSampler(const PeerSamplerOptions& options, const Membership& membership,
+                         const SwarmClock& swarm_clock, const Clock& clock, uint64_t rng_seed)
+    : options_(options), membership_(membership), swarm_clock_(swarm_clock), clock_(clock), rng_(rng_seed) {}
+
+std::vector<PeerSampler::Rank> PeerSampler::ranks(size_t* own) const {
+  const PeerRecord& self = membership_.self();
+  std::vector<Rank> all{{self.id, self.meta.name, self.meta.mass}};
+  for (const PeerRecord* agent : agents_taking_part(membership_)) {
+    all.push_back({agent->id, agent->meta.name, agent->meta.mass});
+  }
+  std::sort(all.begin(), all.end(), [](const Rank& a, const Rank& b) { return a.id < b.id; });
+  const double most = kMassRatioMax * swarm_clock_.median_mass(self.meta.mass);
+  for (Rank& rank : all) rank.mass = std::min(rank.mass, most);
+  *own = static_cast<size_t>(
+      std::find_if(all.begin(), all.end(), [&](const Rank& rank) { return rank.id == self.id; }) - all.begin());
+  return all;
+}
+
+std::optional<PeerId> PeerSampler::choose_among(const std::vector<PeerId>& peers) {
+  const TimePoint now = clock_.now();
+  std::vector<PeerId> free;
+  for (const PeerId& peer : peers) {
+    const auto avoided = avoid_until_.find(peer);
+    if (avoided == avoid_until_.end() || now >= avoided->second) free.push_back(peer);
+  }
+  if (free.empty()) return std::nullopt;
+  return free[rng_.below(static_cast<uint32_t>(free.size()))];
+}
+
+std::optional<PeerId> PeerSampler::choose() {
+  std::vector<PeerId> peers;
+  if (options_.group_size > 0) {
+    const std::vector<Participant> inside = group();
+    for (const PeerRecord* agent : agents_taking_part(membership_)) {
+      const bool own_group = std::any_of(inside.begin(), inside.end(),
+                                         [&](const Participant& one) { return one.peer == agent->id; });
+      if (!own_group) peers.push_back(agent->id);
+    }
+  } else if (options_.topology.kind == TopologyKind::kMatching) {   // whoever is free: no need to agree on the pairs
+    for (const PeerRecord* agent : agents_taking_part(membership_)) peers.push_back(agent->id);
+  } else {
+    for (const Participant& neighbor : neighbors(round_)) peers.push_back(neighbor.peer);
+  }
+  return choose_among(peers);
+}
+
+std::vector<Participant> PeerSampler::neighbors(uint64_t round) {
+  size_t own;
+  const std::vector<Rank> all = ranks(&own);
+  std::vector<std::string> names;
+  for (const Rank& rank : all) names.push_back(rank.name);
+  const Graph graph = make_graph(options_.topology, all.size(), round, names);
+  std::vector<Participant> row;
+  for (uint32_t j : graph.neighbors[own]) {
+    row.push_back({all[j].id, edge_weight(graph.degree(own), all[own].mass, graph.degree(j), all[j].mass)});
+  }
+  return row;
+}
+
+std::vector<Participant> PeerSampler::group() {
+  size_t own;
+  const std::vector<Rank> all = ranks(&own);
+  if (!options_.group_names.empty()) return named_group(all);
+  const size_t size = options_.group_size > 0 ? options_.group_size : kGroupMax;
+  const size_t groups = (all.size() + size - 1) / size;
+  const size_t mine = own * groups / all.size();
+  std::vector<Participant> members;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (i * groups / all.size() == mine) members.push_back({all[i].id, all[i].mass});
+  }
+  return members;
+}
+
+std::vector<Participant> PeerSampler::named_group(const std::vector<Rank>& all) const {
+  std::vector<std::string> free = options_.group_names;
+  std::vector<Participant> members;
+  for (const Rank& rank : all) {
+    if (std::erase(free, rank.name) > 0) members.push_back({rank.id, rank.mass});
+  }
+  return members;
+}
+
+void PeerSampler::failed(const PeerId& peer) { busy(peer, kAvoidAfterFailure); }
+
+void PeerSampler::busy(const PeerId& peer, Duration free_in) {
+  if (avoid_until_.size() > kMembersMax) avoid_until_.clear();
+  avoid_until_[peer] = clock_.now() + std::min(free_in, kAvoidAfterFailure);
+}
+
+void PeerSampler::succeeded(const PeerId& peer) { avoid_until_.erase(peer); }
+
+}  // namespace starling

@@ -1,0 +1,32 @@
+// What the living members say of the swarm as a whole: how far it is, how fast, and how heavy its models are.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "gossip/membership/membership.h"
+
+namespace starling {
+
+// Living agents that train or settle, without this one. Of the membership: to be used at once.
+std::vector<const PeerRecord*> agents_taking_part(const Membership& membership);
+
+class SwarmClock {
+ public:
+  explicit SwarmClock(const Membership& membership) : membership_(membership) {}
+
+  // Median steps over the agents taking part and this one; never runs backwards.
+  uint64_t steps(uint64_t own_steps);
+  double median_mass(double own_mass) const;
+  double median_rate(double own_steps_per_s) const;   // over those that know theirs; 0: nobody does
+
+  size_t training_count() const;                      // of the others, those still in phase training
+  size_t taking_part_count() const { return agents_taking_part(membership_).size(); }
+
+ private:
+  const Membership& membership_;
+  uint64_t steps_ = 0;
+};
+
+}  // namespace starling
