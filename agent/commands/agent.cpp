@@ -15,8 +15,8 @@
 #include "agent/process/thread_worker.h"
 #include "agent/run/agent.h"
 #include "agent/state/file_keeper.h"
-#include "agent/train/quadratic_trainer.h"
-#include "agent/train/torch_trainer.h"
+#include "agent/train/make_trainer.h"
+#include "agent/train/model_kinds.h"
 #include "gossip/net/zmq_transport.h"
 
 namespace starling {
@@ -32,20 +32,13 @@ std::string labels_json(const Dataset& data) {
   return "[" + list + "]";
 }
 
-// The one place that knows which trainer a model needs.
-std::unique_ptr<Trainer> make_trainer(const SwarmConfig& swarm, const AgentConfig& agent, const PeerId& self,
-                                      const Clock& clock, MetricsFile& metrics, std::function<void()> on_idle) {
-  if (swarm.model.kind == "quadratic") {
-    uint64_t own;   // the target is this agent's "data"
-    std::memcpy(&own, self.bytes.data(), sizeof own);
-    return make_quadratic_trainer(trainer_options(swarm, agent), own, clock);
-  }
+DatasetPair load_own_data(const SwarmConfig& swarm, const AgentConfig& agent, MetricsFile& metrics) {
+  if (!model_kind(swarm.model.kind).needs_data) return {};
   DatasetPair data = load_data(agent.data, swarm.model.samples(), swarm.rng_seed);
   if (data.test.count() == 0) spdlog::warn("no test data: accuracy is not measured (name a folder with --test-data)");
   metrics.write(fmt::format("\"event\":\"data\",\"labels\":{},\"samples\":{}", labels_json(data.train),
                             data.train.count()));
-  return make_torch_trainer(trainer_options(swarm, agent), std::move(data.train), std::move(data.test),
-                            std::move(on_idle));
+  return data;
 }
 
 void greet(const Config& config, const StatePlace& place, const Endpoint& bound, const Endpoint& advertise,
@@ -95,7 +88,12 @@ int run_agent_command(const Config& config) {
   ThreadWorker worker(wake);
   const AgentParts parts{
       transport, clock, worker, metrics,
-      [&](const SwarmConfig& swarm) { return make_trainer(swarm, config.agent, place.id(), clock, metrics, wake); },
+      [&](const SwarmConfig& swarm) {
+        uint64_t own_seed;
+        std::memcpy(&own_seed, place.id().bytes.data(), sizeof own_seed);
+        return make_trainer(trainer_options(swarm, config.agent), load_own_data(swarm, config.agent, metrics),
+                            own_seed, clock, wake);
+      },
       [&](uint64_t swarm_id, const std::string& settings) -> std::unique_ptr<StateKeeper> {
         place.store_settings(settings);
         return std::make_unique<FileKeeper>(place.folder(), swarm_id, place.generation(), config.agent.checkpoint_keep);

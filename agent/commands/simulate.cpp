@@ -13,6 +13,7 @@
 #include "agent/config/values.h"
 #include "agent/simulate/baselines.h"
 #include "agent/simulate/report.h"
+#include "agent/train/model_kinds.h"
 #include "gossip/limits.h"
 
 namespace starling {
@@ -142,8 +143,8 @@ int run_simulate_command(const SimulateOptions& asked, const SimTaskFactory& mak
                              "; name another one with --out");
   }
   const QuietLog quiet;
-  const auto task = config.swarm.model.kind == "quadratic" ? make_quadratic_task(config, options.agents)
-                                                           : make_task(config, options.agents);
+  const auto task = model_kind(config.swarm.model.kind).needs_data ? make_task(config, options.agents)
+                                                                   : make_quadratic_task(config, options.agents);
   SimulationReport report;
   report.title = "Simulated swarm \"" + config.swarm.name + "\"";
   report.command = describe(options, config);

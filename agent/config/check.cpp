@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "agent/config/fields.h"
-#include "agent/train/model_plan.h"
+#include "agent/train/model_kinds.h"
 #include "compression/codec.h"
 #include "gossip/exchange/group.h"
 #include "gossip/limits.h"
@@ -129,15 +129,14 @@ void refuse_exchange(const SwarmConfig& swarm) {
   }
 }
 
-// Sizes that make no network, or more blocks than an exchange can name.
+// Sizes that make no model, an optimizer that it knows nothing of, or more blocks than an exchange can name.
 void refuse_model(const SwarmConfig& swarm) {
-  uint64_t params = swarm.model.dimension;
-  if (swarm.model.kind != "quadratic") {
-    try {
-      params = plan_model(swarm.model).param_count;
-    } catch (const std::runtime_error& error) {
-      throw ConfigError(error.what());
-    }
+  uint64_t params = 0;
+  try {
+    params = model_kind(swarm.model.kind).param_count(swarm.model);
+    refuse_optimizer(swarm.model.kind, swarm.optimizer);
+  } catch (const std::runtime_error& error) {
+    throw ConfigError(error.what());
   }
   const uint64_t vectors = swarm.exchange.carry_momentum ? 2 : 1;
   const uint64_t blocks = vectors * (params / swarm.exchange.block + 1);

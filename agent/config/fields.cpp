@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "agent/config/values.h"
+#include "agent/train/model_kinds.h"
 #include "compression/codec.h"
 #include "gossip/exchange/group.h"
 #include "gossip/limits.h"
@@ -125,7 +126,7 @@ Shard read_shard(const ConfigTree& tree) {
 
 // A row of the table: `at` finds the value in a Config, `kind` reads and prints it.
 template <typename At, typename Kind>
-ConfigField row(const char* path, const char* flag, const char* doc, At at, Kind kind) {
+ConfigField row(const char* path, const char* flag, const std::string& doc, At at, Kind kind) {
   return {path, flag, doc,
           [at, kind](Config& config, const ConfigTree& tree) {
             using Value = std::remove_reference_t<decltype(at(config))>;
@@ -140,8 +141,8 @@ void add_model(std::vector<ConfigField>& t) {
   t.push_back(row("swarm.name", "", "for people", AT(swarm.name), NameValue{64}));
   t.push_back(row("swarm.rng_seed", "", "the first params, and who holds which data, follow from it",
                   AT(swarm.rng_seed), CountValue{0, kNoLimit}));
-  t.push_back(row("swarm.model.kind", "", "cnn | mlp | quadratic (a toy with a known answer)", AT(swarm.model.kind),
-                  WordValue{{"cnn", "mlp", "quadratic"}}));
+  t.push_back(row("swarm.model.kind", "", describe_model_kinds(), AT(swarm.model.kind),
+                  WordValue{model_kind_names()}));
   t.push_back(row("swarm.model.input", "", "channels, height, width of one sample", AT(swarm.model.input),
                   CountsValue{1, 4096, 3, 3}));
   t.push_back(row("swarm.model.classes", "", "labels are 0 to classes-1", AT(swarm.model.classes), CountValue{2, 256}));

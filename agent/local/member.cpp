@@ -5,6 +5,8 @@
 #include <chrono>
 #include <stdexcept>
 
+#include "agent/train/model_kinds.h"
+
 namespace starling {
 namespace {
 
@@ -86,7 +88,7 @@ std::vector<std::string> swarm_overrides(const SwarmOptions& options) {
 
 SwarmCommandLines::SwarmCommandLines(const SwarmOptions& options, const Config& config)
     : options_(options), config_(config), data_path_(config.agent.data.path), sharding_(config.agent.data.sharding) {
-  if (config.swarm.model.kind == "quadratic") {
+  if (!model_kind(config.swarm.model.kind).needs_data) {
     data_path_.clear();
     return;
   }

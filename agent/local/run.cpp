@@ -15,6 +15,7 @@
 #include "agent/local/member.h"
 #include "agent/local/table.h"
 #include "agent/report/report.h"
+#include "agent/train/model_kinds.h"
 
 namespace starling {
 namespace {
@@ -307,7 +308,7 @@ bool SwarmRun::any_running() const {
 // A run without an end, or one that was broken off, has nothing to be compared with.
 bool SwarmRun::comparable() const {
   if (!options_.baselines || leave_deadline_ || config_.swarm.stop_after == 0) return false;
-  return config_.swarm.model.kind != "quadratic";
+  return model_kind(config_.swarm.model.kind).needs_data;
 }
 
 AgentReport SwarmRun::make_agent_report(const SwarmMember& member, bool newcomer) const {

@@ -7,7 +7,7 @@
 #include "agent/data/dataset.h"
 #include "agent/simulate/task.h"
 #include "agent/simulate/timed_trainer.h"
-#include "agent/train/torch_trainer.h"
+#include "agent/train/make_trainer.h"
 #include "gossip/rng.h"
 #include "gossip/sim/virtual_network.h"
 #include "kernels/check.h"
@@ -45,8 +45,8 @@ class TorchTask final : public SimTask {
     judge_ = std::make_unique<TimedTrainer>(
         [&](std::function<void()> on_idle) {
           Dataset one = train_.select({0});
-          return make_torch_trainer(trainer_options(config_.swarm, config_.agent), std::move(one),
-                                    thin_out(data.test), std::move(on_idle));
+          return make_trainer(trainer_options(config_.swarm, config_.agent), {std::move(one), thin_out(data.test)}, 0,
+                              clock_, std::move(on_idle));
         },
         clock_, Duration::zero());
   }
@@ -91,8 +91,8 @@ class TorchTask final : public SimTask {
                                     std::function<void()> on_idle) {
     AgentConfig agent = config_.agent;
     agent.data.shard = static_cast<uint32_t>(shard);   // its order of samples follows from it
-    return make_torch_trainer(trainer_options(swarm, agent), std::move(data), Dataset{.shape = train_.shape},
-                              std::move(on_idle));
+    return make_trainer(trainer_options(swarm, agent), {std::move(data), Dataset{.shape = train_.shape}}, 0, clock_,
+                        std::move(on_idle));
   }
 
   Config config_;

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "agent/train/model_kinds.h"
 #include "gossip/rng.h"
 #include "kernels/check.h"
 
@@ -163,10 +164,7 @@ std::string QuadraticTrainer::data_summary() const {
 
 std::unique_ptr<QuadraticTrainer> make_quadratic_trainer(const TrainerOptions& trainer, uint64_t agent_rng_seed,
                                                          const Clock& clock) {
-  if (trainer.optimizer.kind != "sgd") {
-    throw std::runtime_error("the quadratic model is trained with sgd, not " + trainer.optimizer.kind +
-                             "; set swarm.optimizer.kind: sgd");
-  }
+  refuse_optimizer("quadratic", trainer.optimizer);
   if (trainer.optimizer.nesterov || trainer.optimizer.weight_decay != 0) {
     throw std::runtime_error("the quadratic model knows neither nesterov nor weight_decay; "
                              "leave them out of swarm.optimizer");

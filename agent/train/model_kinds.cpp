@@ -1,0 +1,55 @@
+#include "agent/train/model_kinds.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "agent/train/model_plan.h"
+#include "kernels/check.h"
+
+namespace starling {
+namespace {
+
+uint64_t planned(const ModelConfig& model) { return plan_model(model).param_count; }
+
+}  // namespace
+
+const std::vector<ModelKind>& model_kinds() {
+  static const std::vector<ModelKind> kinds = {
+      {"cnn", "", true, {"sgd", "adamw"}, planned},
+      {"mlp", "", true, {"sgd", "adamw"}, planned},
+      {"quadratic", "a toy with a known answer", false, {"sgd"},
+       [](const ModelConfig& model) -> uint64_t { return model.dimension; }},
+  };
+  return kinds;
+}
+
+const ModelKind& model_kind(std::string_view name) {
+  const std::vector<ModelKind>& kinds = model_kinds();
+  const auto found = std::find_if(kinds.begin(), kinds.end(), [&](const ModelKind& kind) { return kind.name == name; });
+  STARLING_CHECK(found != kinds.end());
+  return *found;
+}
+
+std::vector<std::string> model_kind_names() {
+  std::vector<std::string> names;
+  for (const ModelKind& kind : model_kinds()) names.emplace_back(kind.name);
+  return names;
+}
+
+std::string describe_model_kinds() {
+  std::string text;
+  for (const ModelKind& kind : model_kinds()) {
+    text += (text.empty() ? "" : " | ") + std::string(kind.name);
+    if (!kind.remark.empty()) text += " (" + std::string(kind.remark) + ")";
+  }
+  return text;
+}
+
+void refuse_optimizer(std::string_view kind, const OptimizerConfig& optimizer) {
+  const std::vector<std::string>& known = model_kind(kind).optimizers;
+  if (std::find(known.begin(), known.end(), optimizer.kind) != known.end()) return;
+  throw std::runtime_error("the " + std::string(kind) + " model is trained with " + known.front() + ", not " +
+                           optimizer.kind + "; set swarm.optimizer.kind: " + known.front());
+}
+
+}  // namespace starling

@@ -1,0 +1,45 @@
+#include "agent/train/model_kinds.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <stdexcept>
+
+#include "agent/train/model_plan.h"
+
+namespace starling {
+namespace {
+
+TEST(ModelKinds, EachIsThereOnceAndIsFoundByItsName) {
+  std::set<std::string> seen;
+  for (const std::string& name : model_kind_names()) {
+    EXPECT_TRUE(seen.insert(name).second) << name;
+    EXPECT_EQ(model_kind(name).name, name);
+    EXPECT_FALSE(model_kind(name).optimizers.empty()) << name;
+  }
+  EXPECT_EQ(seen.count("quadratic"), 1u);
+  EXPECT_EQ(describe_model_kinds(), "cnn | mlp | quadratic (a toy with a known answer)");
+}
+
+TEST(ModelKinds, KnowHowManyParamsThereWillBe) {
+  EXPECT_EQ(model_kind("quadratic").param_count({.kind = "quadratic", .dimension = 77}), 77u);
+  const ModelConfig mlp{.kind = "mlp", .hidden = {30, 20}};
+  EXPECT_EQ(model_kind("mlp").param_count(mlp), plan_model(mlp).param_count);
+  EXPECT_THROW(model_kind("cnn").param_count({.kind = "cnn", .input = {1, 8, 8}}), std::runtime_error);
+}
+
+TEST(ModelKinds, RefuseAnOptimizerThatCannotTrainThem) {
+  OptimizerConfig optimizer;
+  optimizer.kind = "adamw";
+  EXPECT_NO_THROW(refuse_optimizer("mlp", optimizer));
+  EXPECT_FALSE(model_kind("quadratic").needs_data);
+  try {
+    refuse_optimizer("quadratic", optimizer);
+    FAIL() << "adamw was taken";
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(), "the quadratic model is trained with sgd, not adamw; set swarm.optimizer.kind: sgd");
+  }
+}
+
+}  // namespace
+}  // namespace starling
