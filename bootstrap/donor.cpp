@@ -8,13 +8,6 @@
 
 namespace starling {
 
-Donor::Donor(Membership& membership, Outbox& outbox, Compare compare)
-    : membership_(membership), outbox_(outbox), compare_(std::move(compare)) {}
-
-void Donor::set_settings(std::string settings) { settings_ = std::move(settings); }
-const std::string& Donor::settings() const { return settings_; }
-const DonorCounters& Donor::counters() const { return counters_; }
-
 void Donor::set_model(std::shared_ptr<const ModelFile> model) {
   if (model_ && model && model_->snapshot() == model->snapshot()) return;
   previous_ = std::move(model_);
@@ -29,30 +22,11 @@ std::shared_ptr<const ModelFile> Donor::find_model(uint64_t snapshot) const {
 }
 
 void Donor::handle(const FrameHeader& header, const BootstrapMessage& message) {
-  if (const auto* join = std::get_if<Join>(&message)) {
-    answer_join(header, *join);
-  } else if (const auto* request = std::get_if<ModelRequest>(&message)) {
+  if (const auto* request = std::get_if<ModelRequest>(&message)) {
     offer_model(header, *request);
   } else if (const auto* block = std::get_if<ModelBlockRequest>(&message)) {
     send_block(header, *block);
   }
-}
-
-void Donor::answer_join(const FrameHeader& header, const Join& join) {
-  if (join.record.id != header.sender) return;   // nobody joins for another
-  if (settings_.empty()) {
-    settings_ = join.settings;
-  } else if (!join.settings.empty() && join.settings != settings_) {
-    ++counters_.joins_refused;
-    outbox_.send(header.reply_to,
-                 JoinRefused{compare_(settings_, join.settings).substr(0, kReasonBytesMax), settings_});
-    return;
-  }
-  ++counters_.joins;
-  // A registry without settings lets nobody in yet: a member that has none would only be asked for what it
-  // lacks.
-  if (!settings_.empty()) membership_.add(join.record);
-  outbox_.send(header.reply_to, JoinReply{settings_, membership_.sample_records(kSyncRecordsMax)});
 }
 
 void Donor::offer_model(const FrameHeader& header, const ModelRequest& request) {

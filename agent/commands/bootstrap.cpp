@@ -6,18 +6,35 @@
 #include "agent/process/host_address.h"
 #include "agent/process/signals.h"
 #include "agent/process/state_folder.h"
-#include "agent/run/node.h"
+#include "agent/run/router_log.h"
+#include "bootstrap/router.h"
 #include "gossip/net/zmq_transport.h"
 
 namespace starling {
 namespace {
 
 // A registry has nothing to train with: what is not membership or joining is not for it.
-class Registry final : public Node::Handler {
+class Registry final : public Router::Handler {
  public:
+  Registry(const RouterOptions& options, Transport& transport, const Clock& clock)
+      : router_(options, transport, clock), log_(clock) {}
+
+  Router& router() { return router_; }
+  void tick() { router_.tick(*this); }
+
   void on_bootstrap(const FrameHeader&, const BootstrapMessage&, const SharedBytes&) override {}
   void on_exchange(const FrameHeader&, const ExchangeMessage&, const SharedBytes&) override {}
-  void on_member(const MemberEvent&) override {}
+  void on_member(const MemberEvent& event) override { log_.member(router_.membership(), event); }
+  void on_settings_adopted() override {
+    spdlog::info("adopted the settings of the first agent; this registry now serves its swarm");
+  }
+  void on_frame_refused(const ReceivedFrame& frame, const char* cause) override {
+    log_.refused(frame, cause, router_.counters());
+  }
+
+ private:
+  Router router_;
+  RouterLog log_;
 };
 
 }  // namespace
@@ -33,20 +50,20 @@ int run_bootstrap_command(const Config& config) {
   PeerRecord self{place.id(), {place.generation(), 0}, advertised(config.agent, transport.local()), {}};
   self.meta.role = Role::kBootstrap;
   self.meta.name = config.agent.name.empty() ? "bootstrap" : config.agent.name;
-  Node node(self, config.swarm.membership, config.agent.bootstrap, transport, clock,
-            own_rng_seed(place.id(), place.generation()));
-  Registry registry;
+  Registry registry({self, config.swarm.membership, config.agent.bootstrap,
+                     own_rng_seed(place.id(), place.generation()), describe_difference},
+                    transport, clock);
   spdlog::info("registry {} listens on {}", place.id().short_name(), transport.local().to_string());
   spdlog::info("join with: starling agent --bootstrap {} --data FOLDER", self.endpoint.to_string());
 
   while (!signals.stop_asked()) {
-    node.tick(registry);
-    transport.wait_until(std::min(node.next_deadline(), clock.now() + std::chrono::seconds(1)));
+    registry.tick();
+    transport.wait_until(std::min(registry.router().next_deadline(), clock.now() + std::chrono::seconds(1)));
   }
-  node.membership().announce_leave();
+  registry.router().membership().announce_leave();
   const TimePoint end = clock.now() + kLastWords;
   while (clock.now() < end) {
-    node.tick(registry);
+    registry.tick();
     transport.wait_until(end);
   }
   return 0;

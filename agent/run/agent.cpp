@@ -73,13 +73,15 @@ AgreedSettings parse_agreed_settings(const std::string& text) {
 
 Agent::Agent(const AgentOptions& options, const AgentParts& parts)
     : options_(options), parts_(parts),
-      node_(own_record(options), options.config.swarm.membership, options.config.agent.bootstrap,
-            parts.transport, parts.clock, options.rng_seed),
-      swarm_clock_(node_.membership()) {
+      router_({own_record(options), options.config.swarm.membership, options.config.agent.bootstrap, options.rng_seed,
+               describe_difference},
+              parts.transport, parts.clock),
+      router_log_(parts.clock),
+      swarm_clock_(router_.membership()) {
   born_ = next_status_ = next_waiting_ = parts_.clock.now();
   if (!options_.config.has_swarm && !options_.stored_settings.empty()) {
-    settings_ = options_.stored_settings;
-    const AgreedSettings agreed = parse_agreed_settings(settings_);
+    const AgreedSettings agreed = parse_agreed_settings(options_.stored_settings);
+    router_.set_settings(options_.stored_settings);
     options_.config.swarm = agreed.swarm;
     options_.config.has_swarm = true;
     swarm_genesis_hash_ = agreed.genesis_hash_hex;
@@ -91,7 +93,7 @@ Agent::Agent(const AgentOptions& options, const AgentParts& parts)
     contact_began_ = born_;
     JoinerOptions joiner;
     joiner.bootstrap = options_.config.agent.bootstrap;
-    contact_ = std::make_unique<Contact>(joiner, node_.membership(), parts_.clock, node_, options_.rng_seed + 1);
+    contact_ = std::make_unique<Contact>(joiner, router_.membership(), parts_.clock, router_, options_.rng_seed + 1);
     stage_ = Stage::kContacting;
   }
 }
@@ -115,20 +117,19 @@ void Agent::make_trainer() {
 void Agent::trainer_made() {
   if (start_error_) std::rethrow_exception(start_error_);
   if (stage_ != Stage::kMakingTrainer) return;   // told to leave meanwhile
-  if (settings_.empty()) {   // this agent brings the settings
+  if (swarm_genesis_hash_.empty()) {   // this agent brings the settings
     swarm_genesis_hash_ = own_genesis_hash_;
-    settings_ = agreed_settings(swarm_, own_genesis_hash_);
+    router_.set_settings(agreed_settings(swarm_, own_genesis_hash_));
   }
-  node_.set_settings(settings_);
-  keeper_ = parts_.make_keeper(node_.swarm_id(), settings_);
+  keeper_ = parts_.make_keeper(router_.swarm_id(), router_.settings());
   if (contact_ || options_.config.agent.bootstrap.empty() || swarm_.exchange.kind == ExchangeKind::kNone) {
     enter();
     return;
   }
   JoinerOptions joiner;
   joiner.bootstrap = options_.config.agent.bootstrap;
-  joiner.settings = settings_;
-  contact_ = std::make_unique<Contact>(joiner, node_.membership(), parts_.clock, node_, options_.rng_seed + 1);
+  joiner.settings = router_.settings();
+  contact_ = std::make_unique<Contact>(joiner, router_.membership(), parts_.clock, router_, options_.rng_seed + 1);
   contact_began_ = parts_.clock.now();
   stage_ = Stage::kContacting;
 }
@@ -138,14 +139,13 @@ void Agent::contact_answered() {
     enter();
     return;
   }
-  settings_ = contact_->settings();
+  router_.set_settings(contact_->settings());
   adopted_ = true;
-  const AgreedSettings agreed = parse_agreed_settings(settings_);
+  const AgreedSettings agreed = parse_agreed_settings(router_.settings());
   swarm_ = agreed.swarm;
   swarm_genesis_hash_ = agreed.genesis_hash_hex;
-  node_.set_settings(settings_);
-  node_.membership().set_options(swarm_.membership);
-  spdlog::info("adopted the settings of swarm '{}' (id {:016x}): {} params by {}", swarm_.name, node_.swarm_id(),
+  router_.membership().set_options(swarm_.membership);
+  spdlog::info("adopted the settings of swarm '{}' (id {:016x}): {} params by {}", swarm_.name, router_.swarm_id(),
                codec_name(swarm_.exchange.codec), swarm_.model.kind);
   make_trainer();
 }
@@ -158,10 +158,10 @@ void Agent::enter() {
                                          make_codec(swarm_.exchange.codec, trainer_->params().space),
                                          swarm_.exchange.block);
   sampler_ = std::make_unique<PeerSampler>(peer_sampler_options(swarm_, options_.config.agent.name),
-                                           node_.membership(), swarm_clock_, parts_.clock,
+                                           router_.membership(), swarm_clock_, parts_.clock,
                                            options_.rng_seed ^ kSamplerStream);
   ExchangeParts made = make_exchange({swarm_, options_.self, options_.generation, model_->encoder(),
-                                      trainer_->params().space, parts_.worker, parts_.clock, node_, *sampler_});
+                                      trainer_->params().space, parts_.worker, parts_.clock, router_, *sampler_});
   host_codec_ = std::move(made.host_codec);
   exchange_ = std::move(made.exchange);
   stage_ = Stage::kRestoring;
@@ -192,7 +192,7 @@ void Agent::restored(const Progress* own) {
   }
   // Who adopts a swarm that trains joins it, however young its records say it is; those that start one together, each
   // with its settings, all begin from the genesis.
-  const std::vector<Member> members = node_.membership().alive();
+  const std::vector<Member> members = router_.membership().alive();
   const bool begun = std::any_of(members.begin(), members.end(), [this](const Member& member) {
     const MemberMeta& meta = member.record.meta;
     return meta.role == Role::kAgent && (meta.steps > 0 || (adopted_ && meta.phase != Phase::kJoining));
@@ -213,7 +213,7 @@ void Agent::begin_fetch() {
   JoinerOptions joiner;
   joiner.bootstrap = options_.config.agent.bootstrap;
   fetch_ = std::make_unique<ModelFetch>(
-      joiner, params.count * sizeof(float), node_.membership(), parts_.clock, node_, parts_.worker,
+      joiner, params.count * sizeof(float), router_.membership(), parts_.clock, router_, parts_.worker,
       [params](uint64_t offset_bytes, std::span<const std::byte> bytes) {
         const size_t count = bytes.size() / sizeof(float);
         if (!all_finite_f32(bytes.data(), count)) return false;
@@ -241,7 +241,7 @@ void Agent::begin_rounds(const Progress& from, const char* how) {
   options.swarm = swarm_;
   options.checkpoint_every = options_.config.agent.checkpoint_every;
   options.evaluate_every = options_.config.agent.evaluate_every;
-  options.on_saved = [this] { node_.donor().set_model(keeper_->model()); };
+  options.on_saved = [this] { router_.donor().set_model(keeper_->model()); };
   rounds_ = std::make_unique<Rounds>(options, *trainer_, *model_, exchange_.get(), *sampler_, swarm_clock_, *keeper_,
                                      parts_.worker, parts_.clock, parts_.metrics);
   rounds_->start(from, std::string_view(how) == "fetched" && from.steps > 0);
@@ -251,13 +251,13 @@ void Agent::begin_rounds(const Progress& from, const char* how) {
                trainer_->data_summary());
   parts_.metrics.write(fmt::format(
       "\"event\":\"joined\",\"how\":\"{}\",\"steps\":{},\"round\":{},\"seconds\":{:.3f},\"peers\":{},\"params\":{}",
-      how, from.steps, from.round, took, node_.membership().alive().size(), trainer_->params().count));
+      how, from.steps, from.round, took, router_.membership().alive().size(), trainer_->params().count));
 }
 
 void Agent::tick() {
   if (stage_ == Stage::kGone) return;
   parts_.worker.run_completions();
-  node_.tick(*this);
+  router_.tick(*this);
   const TimePoint now = parts_.clock.now();
   switch (stage_) {
     case Stage::kContacting:
@@ -296,7 +296,7 @@ void Agent::tick() {
   if (leaving_ && stage_ != Stage::kParting && now >= leave_deadline_) part("signal");
   if (stage_ == Stage::kParting && now >= part_deadline_) say_farewell();
   forget_the_dead();
-  node_.membership().update_self(meta());
+  router_.membership().update_self(meta());
   if (now >= next_status_ && stage_ != Stage::kGone) {
     next_status_ = now + kStatusEvery;
     report_status();
@@ -313,16 +313,17 @@ void Agent::keep_asking() {
   const TimePoint now = parts_.clock.now();
   if (now < next_rejoin_) return;
   next_rejoin_ = now + kRejoinEvery;
-  const std::vector<Member> members = node_.membership().alive();
+  const std::vector<Member> members = router_.membership().alive();
   for (const Endpoint& seed : options_.config.agent.bootstrap) {
     const bool known = std::any_of(members.begin(), members.end(),
                                    [&](const Member& member) { return member.record.endpoint == seed; });
-    if (!known && seed != options_.advertise) node_.send(seed, Join{node_.membership().self(), settings_});
+    if (known || seed == options_.advertise) continue;
+    router_.send(seed, Join{router_.membership().self(), router_.settings()});
   }
 }
 
 TimePoint Agent::next_deadline() const {
-  TimePoint next = std::min(node_.next_deadline(), next_status_);
+  TimePoint next = std::min(router_.next_deadline(), next_status_);
   const bool searching = contact_ && contact_->state() == Contact::State::kSearching;
   if (searching) next = std::min(next, contact_->next_deadline());
   if (fetch_) next = std::min(next, fetch_->next_deadline());
@@ -372,7 +373,7 @@ void Agent::say_farewell() {
   if (farewell_said_) {
     stage_ = Stage::kGone;
   } else if (leaving_ || swarm_clock_.taking_part_count() == 0 || now >= leave_deadline_) {
-    node_.membership().announce_leave();
+    router_.membership().announce_leave();
     farewell_said_ = true;
     part_deadline_ = now + kLastWords;
   } else {
@@ -382,8 +383,8 @@ void Agent::say_farewell() {
 
 void Agent::on_bootstrap(const FrameHeader& header, const BootstrapMessage& message, const SharedBytes& payload) {
   if (contact_) contact_->handle(header, message);
-  if (const auto* reply = std::get_if<JoinReply>(&message); reply && reply->settings == settings_) {
-    for (const PeerRecord& record : reply->members) node_.membership().add(record);
+  if (const auto* reply = std::get_if<JoinReply>(&message); reply && reply->settings == router_.settings()) {
+    for (const PeerRecord& record : reply->members) router_.membership().add(record);
   }
   if (fetch_) fetch_->handle(header, message, payload);
 }
@@ -392,7 +393,16 @@ void Agent::on_exchange(const FrameHeader& header, const ExchangeMessage& messag
   if (exchange_) exchange_->handle(header.sender, header.generation, message, payload);
 }
 
+// Settings come from this agent's own config or contact, not from somebody who happens to join through it: until it
+// has them the router only answers in the name of that swarm.
+void Agent::on_settings_adopted() {}
+
+void Agent::on_frame_refused(const ReceivedFrame& frame, const char* cause) {
+  router_log_.refused(frame, cause, router_.counters());
+}
+
 void Agent::on_member(const MemberEvent& event) {
+  router_log_.member(router_.membership(), event);
   const char* change = "";
   switch (event.kind) {
     case MemberEventKind::kJoined: change = "joined"; break;
@@ -402,7 +412,7 @@ void Agent::on_member(const MemberEvent& event) {
     case MemberEventKind::kLeft: change = "left"; break;
     case MemberEventKind::kRestarted: change = "restarted"; break;
   }
-  const Member* member = node_.membership().find(event.peer);
+  const Member* member = router_.membership().find(event.peer);
   std::string name = member ? member->record.meta.name : "";
   std::erase_if(name, [](char c) { return c == '"' || c == '\\' || static_cast<unsigned char>(c) < 0x20; });
   parts_.metrics.write(fmt::format("\"event\":\"member\",\"peer\":\"{}\",\"name\":\"{}\",\"change\":\"{}\"",
@@ -453,13 +463,13 @@ void Agent::report_status() {
   if (!rounds_) return;
   const Rounds::Tally& tally = rounds_->tally();
   if (exchange_ && stage_ == Stage::kRunning) {
-    deadline_watch_.look(swarm_.exchange, *exchange_, tally, node_.membership(), parts_.clock.now());
+    deadline_watch_.look(swarm_.exchange, *exchange_, tally, router_.membership(), parts_.clock.now());
   }
   const TransportCounters traffic = parts_.transport.counters();
   const MemberMeta now = meta();
   const char* phase = now.phase == Phase::kTraining ? "training" : now.phase == Phase::kSettling ? "settling"
                       : now.phase == Phase::kFinished ? "finished" : now.phase == Phase::kSick ? "sick" : "joining";
-  const size_t peers = node_.membership().alive().size();
+  const size_t peers = router_.membership().alive().size();
   const BlockTally blocks = exchange_ ? exchange_->block_tally() : BlockTally{};
   parts_.metrics.write(fmt::format(
       "\"event\":\"status\",\"phase\":\"{}\",\"steps\":{},\"round\":{},\"samples\":{},\"loss\":{},\"accuracy\":{},"

@@ -16,12 +16,13 @@
 #include "agent/config/config.h"
 #include "agent/observe/metrics.h"
 #include "agent/run/deadline_watch.h"
-#include "agent/run/node.h"
 #include "agent/run/peer_sampler.h"
 #include "agent/run/rounds.h"
+#include "agent/run/router_log.h"
 #include "agent/run/swarm_clock.h"
 #include "agent/train/trainer.h"
 #include "bootstrap/joiner.h"
+#include "bootstrap/router.h"
 #include "gossip/exchange/exchange.h"
 #include "gossip/worker.h"
 
@@ -55,7 +56,7 @@ struct AgentParts {
   std::function<std::unique_ptr<StateKeeper>(uint64_t swarm_id, const std::string& settings)> make_keeper;
 };
 
-class Agent final : public Node::Handler {
+class Agent final : public Router::Handler {
  public:
   Agent(const AgentOptions& options, const AgentParts& parts);
   ~Agent() override;
@@ -67,7 +68,7 @@ class Agent final : public Node::Handler {
 
   const Rounds* rounds() const { return rounds_.get(); }   // null until training begins
   const Exchange* exchange() const { return exchange_.get(); }   // null: trains alone, or not yet
-  const Node& node() const { return node_; }
+  const Router& router() const { return router_; }
   Trainer* trainer() { return trainer_.get(); }
   MemberMeta meta() const;
 
@@ -77,6 +78,8 @@ class Agent final : public Node::Handler {
   void on_bootstrap(const FrameHeader& header, const BootstrapMessage& message, const SharedBytes& payload) override;
   void on_exchange(const FrameHeader& header, const ExchangeMessage& message, const SharedBytes& payload) override;
   void on_member(const MemberEvent& event) override;
+  void on_settings_adopted() override;
+  void on_frame_refused(const ReceivedFrame& frame, const char* cause) override;
 
   void make_trainer();
   void trainer_made();
@@ -96,9 +99,9 @@ class Agent final : public Node::Handler {
   AgentOptions options_;
   AgentParts parts_;
   SwarmConfig swarm_;
-  std::string settings_;             // agreed text; empty: not known yet
   std::string own_genesis_hash_, swarm_genesis_hash_;
-  Node node_;
+  Router router_;                    // holds the agreed text
+  RouterLog router_log_;
   SwarmClock swarm_clock_;
   std::unique_ptr<Contact> contact_;
   std::unique_ptr<ModelFetch> fetch_;

@@ -38,6 +38,7 @@ struct ReceivedFrame {
   Channel channel = Channel::kControl;
   SharedBytes header;
   SharedBytes payload;
+  std::optional<PeerId> authenticated{};   // who sent it, proven by its key; empty on links without keys
 };
 
 // kQueued promises nothing. The others are counted as dropped.

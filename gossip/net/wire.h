@@ -26,6 +26,7 @@ enum class [[nodiscard]] DecodeStatus {
   kWrongChannel,     // a kind that does not belong on this port
   kPayloadMismatch,  // missing, unexpected, of another size, or damaged
 };
+inline constexpr size_t kDecodeStatusCount = static_cast<size_t>(DecodeStatus::kPayloadMismatch) + 1;
 const char* describe(DecodeStatus status);
 
 // The port on which this kind of message travels.

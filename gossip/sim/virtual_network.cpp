@@ -5,6 +5,7 @@
 
 #include "gossip/limits.h"
 #include "gossip/net/hash.h"
+#include "gossip/net/wire.h"
 #include "kernels/check.h"
 
 namespace starling {
@@ -106,15 +107,33 @@ void VirtualNetwork::send(const Endpoint& from, const Endpoint& to, Channel chan
   // Chance is asked the same number of times whatever happens, so that a run can be compared with its variants.
   const bool lost = rng_.chance(options.loss), doubled = rng_.chance(options.duplicate);
   const double shares[2] = {rng_.uniform(), rng_.uniform()};
+  ReceivedFrame sent{channel, SharedBytes::take(std::move(frame.header)), std::move(frame.payload)};
+  const std::vector<Duration> copies = filter(from, to, &sent);
   if (lost || is_cut(from, to) || !ports_.contains(to)) return;
-  const ReceivedFrame sent{channel, SharedBytes::take(std::move(frame.header)), std::move(frame.payload)};
-  put(from, to, options, shares[0], sent);
-  if (doubled) put(from, to, options, shares[1], sent);
+  for (const Duration more : copies) {
+    const Duration spread = options.delay_max - options.delay_min;
+    put(from, to, options.delay_min + from_seconds(shares[0] * seconds(spread)) + more, sent);
+    if (doubled) put(from, to, options.delay_min + from_seconds(shares[1] * seconds(spread)) + more, sent);
+  }
 }
 
-void VirtualNetwork::put(const Endpoint& from, const Endpoint& to, const LinkOptions& options, double delay_share,
-                         const ReceivedFrame& frame) {
-  Duration delay = options.delay_min + from_seconds(delay_share * seconds(options.delay_max - options.delay_min));
+std::vector<Duration> VirtualNetwork::filter(const Endpoint& from, const Endpoint& to, ReceivedFrame* frame) {
+  PassingFrame passing{.from = from, .to = to};
+  if (!filter_ || decode_frame(frame->channel, frame->header.span(), frame->payload.span(), &passing.header,
+                               &passing.message) != DecodeStatus::kOk) {
+    return {Duration::zero()};
+  }
+  passing.payload = frame->payload;
+  passing.payload.checksum.reset();   // of other bytes, if the filter replaces them
+  filter_(passing);
+  frame->channel = channel_of(passing.message);
+  frame->header = SharedBytes::take(encode_frame_header(passing.header, passing.message, passing.payload.span()));
+  frame->payload = std::move(passing.payload);
+  return std::move(passing.copies);
+}
+
+void VirtualNetwork::put(const Endpoint& from, const Endpoint& to, Duration delay, const ReceivedFrame& frame) {
+  const LinkOptions& options = link(from, to);
   if (options.bytes_per_s > 0) {
     TimePoint& free = link_free_[{from, to}];
     const double bytes = static_cast<double>(frame.header.size + frame.payload.size);
@@ -126,6 +145,12 @@ void VirtualNetwork::put(const Endpoint& from, const Endpoint& to, const LinkOpt
 
 TimePoint VirtualNetwork::next_event_time() const {
   return in_flight_.empty() ? TimePoint::max() : in_flight_.begin()->first.first;
+}
+
+size_t VirtualNetwork::payload_bytes_in_flight() const {
+  size_t bytes = 0;
+  for (const auto& [order, flight] : in_flight_) bytes += flight.frame.payload.size;
+  return bytes;
 }
 
 void VirtualNetwork::deliver_due() {

@@ -1,10 +1,11 @@
-// A network that never was: frames between virtual transports, with loss, doubling, delay and therefore reordering,
-// on a clock that moves only when told. Frames are the same encoded bytes as on a real network and obey the same
+// A simulated network: frames between virtual transports, with loss, doubling, delay and therefore reordering, on a
+// clock that moves only when told. Frames are the same encoded bytes as on a real network and obey the same
 // limits. The same rng seed and the same calls give the same run.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "gossip/clock.h"
+#include "gossip/net/message.h"
 #include "gossip/net/transport.h"
 #include "gossip/rng.h"
 
@@ -37,8 +39,20 @@ struct LinkOptions {
   double bytes_per_s = 0;          // 0 = no limit; frames of one link wait for each other
 };
 
+// A frame that was just sent, decoded, for a filter to judge or to change.
+struct PassingFrame {
+  Endpoint from, to;
+  FrameHeader header;
+  Message message;
+  SharedBytes payload;
+  // One copy of the frame arrives for each entry, that much later than the link alone would deliver it; none: it is lost.
+  std::vector<Duration> copies{Duration::zero()};
+};
+
 class VirtualNetwork {
  public:
+  using Filter = std::function<void(PassingFrame&)>;
+
   VirtualNetwork(VirtualClock& clock, uint64_t rng_seed, const LinkOptions& links);
   ~VirtualNetwork();
 
@@ -47,13 +61,19 @@ class VirtualNetwork {
 
   void set_default_links(const LinkOptions& links) { links_ = links; }
   void set_link(const Endpoint& from, const Endpoint& to, const LinkOptions& options);
+  // Sees every frame that decodes, before the link loses or delays it; what it changes is encoded anew, with checksums
+  // that fit. Null: none.
+  void set_filter(Filter filter) { filter_ = std::move(filter); }
   void cut(const Endpoint& a, const Endpoint& b);      // both directions, until heal
   void heal(const Endpoint& a, const Endpoint& b);
   void heal_all() { cut_.clear(); }
   void kill(const Endpoint& endpoint);                 // its transport is dead; what is on its way to it is lost
 
+  void lose_all() { in_flight_.clear(); }              // all that is on its way
+
   TimePoint next_event_time() const;                   // max: nothing is on its way
   void deliver_due();                                  // what has arrived by now
+  size_t payload_bytes_in_flight() const;
   uint64_t digest() const { return digest_; }          // of all frames delivered, in order
   uint64_t delivered() const { return delivered_; }
 
@@ -65,14 +85,15 @@ class VirtualNetwork {
   };
   using Order = std::pair<TimePoint, uint64_t>;        // time, then the order of sending
   void send(const Endpoint& from, const Endpoint& to, Channel channel, Frame frame);
-  void put(const Endpoint& from, const Endpoint& to, const LinkOptions& options, double delay_share,
-           const ReceivedFrame& frame);
+  std::vector<Duration> filter(const Endpoint& from, const Endpoint& to, ReceivedFrame* frame);
+  void put(const Endpoint& from, const Endpoint& to, Duration delay, const ReceivedFrame& frame);
   const LinkOptions& link(const Endpoint& from, const Endpoint& to) const;
   bool is_cut(const Endpoint& a, const Endpoint& b) const;
 
   VirtualClock& clock_;
   Rng rng_;
   LinkOptions links_;
+  Filter filter_;
   std::map<std::pair<Endpoint, Endpoint>, LinkOptions> special_links_;
   std::map<std::pair<Endpoint, Endpoint>, TimePoint> link_free_;
   std::set<std::pair<Endpoint, Endpoint>> cut_;

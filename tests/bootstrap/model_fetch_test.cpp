@@ -5,7 +5,7 @@
 #include <set>
 
 #include "gossip/net/hash.h"
-#include "tests/bootstrap/town.h"
+#include "tests/bootstrap/world.h"
 
 namespace starling {
 namespace {
@@ -19,31 +19,32 @@ constexpr size_t kBlocks = 21;
 
 class ModelFetchTest : public ::testing::Test {
  protected:
-  Town::Node& add_donor(uint64_t snapshot, uint64_t steps, size_t total_bytes = kModelBytes) {
+  ModelFetchTest() { world.settings = "digits"; }
+  World::Node& add_donor(uint64_t snapshot, uint64_t steps, size_t total_bytes = kModelBytes) {
     models.push_back(random_model(snapshot, steps, total_bytes));
-    Town::Node& node = town.add(Town::trained(steps));
-    node.donor->set_model(models.back());
+    World::Node& node = world.add(World::trained(steps));
+    node.donor().set_model(models.back());
     return node;
   }
   ModelFetch& begin() {
-    Town::Node& node = town.add(Town::joining());
+    World::Node& node = world.add(World::joining());
     newcomer = &node;
-    town.introduce_all();
-    return town.fetch(node, kModelBytes);
+    world.introduce_all();
+    return world.fetch(node, kModelBytes);
   }
   std::vector<int> origins() {
     std::vector<const ModelFile*> all;
     for (const auto& model : models) {
       if (model->total_bytes() == kModelBytes) all.push_back(model.get());
     }
-    return town.origins(all);
+    return world.origins(all);
   }
   bool finish(Duration limit) {
-    return town.run_until([&] { return newcomer->fetch->done(); }, limit);
+    return world.run_until([&] { return newcomer->fetch->done(); }, limit);
   }
-  Town town;
+  World world;
   std::vector<std::shared_ptr<const ModelFile>> models;
-  Town::Node* newcomer = nullptr;
+  World::Node* newcomer = nullptr;
 };
 
 TEST_F(ModelFetchTest, ComesWholeFromOneDonor) {
@@ -61,14 +62,14 @@ TEST_F(ModelFetchTest, ComesWholeFromOneDonor) {
 
 TEST_F(ModelFetchTest, ThreeDonorsOfDifferentRoundsEachGiveWholeBlocks) {
   for (uint64_t i = 1; i <= 5; ++i) add_donor(i, 1000 + i);
-  for (auto& node : town.nodes) node->delay = milliseconds(20);
+  for (auto& node : world.nodes) node->delay = milliseconds(20);
   begin();
   ASSERT_TRUE(finish(seconds(2)));
   const std::vector<int> from = origins();
   const std::set<int> used(from.begin(), from.end());
   EXPECT_EQ(used.count(-1), 0u);
   EXPECT_EQ(used.size(), 3u) << "donors_max";
-  EXPECT_EQ(town.blocks_placed, kBlocks) << "no block is placed twice";
+  EXPECT_EQ(world.blocks_placed, kBlocks) << "no block is placed twice";
 }
 
 TEST_F(ModelFetchTest, PrefersThoseWhoTrainedMost) {
@@ -81,38 +82,38 @@ TEST_F(ModelFetchTest, PrefersThoseWhoTrainedMost) {
 }
 
 TEST_F(ModelFetchTest, ADonorThatDiesCostsARetryOnly) {
-  Town::Node& dying = add_donor(1, 100);
-  Town::Node& other = add_donor(2, 100);
+  World::Node& dying = add_donor(1, 100);
+  World::Node& other = add_donor(2, 100);
   dying.delay = other.delay = milliseconds(50);
   begin();
-  ASSERT_TRUE(town.run_until([&] { return town.blocks_placed >= 6; }, seconds(2)));
+  ASSERT_TRUE(world.run_until([&] { return world.blocks_placed >= 6; }, seconds(2)));
   dying.up = false;
-  const TimePoint died = town.clock.now();
+  const TimePoint died = world.clock.now();
   ASSERT_TRUE(finish(seconds(6)));
-  EXPECT_LE(town.clock.now() - died, seconds(3)) << "one block_timeout, not the time of a death notice";
+  EXPECT_LE(world.clock.now() - died, seconds(3)) << "one block_timeout, not the time of a death notice";
   const std::vector<int> from = origins();
   EXPECT_EQ(std::count(from.begin(), from.end(), -1), 0);
   EXPECT_GE(std::count(from.begin(), from.end(), 0), 1) << "what it gave is kept";
-  EXPECT_EQ(town.blocks_placed, kBlocks);
+  EXPECT_EQ(world.blocks_placed, kBlocks);
 }
 
 TEST_F(ModelFetchTest, TheLastDonorsDeathWaitsForTheNextOne) {
-  Town::Node& dying = add_donor(1, 100);
+  World::Node& dying = add_donor(1, 100);
   dying.delay = milliseconds(50);
   ModelFetch& fetch = begin();
-  ASSERT_TRUE(town.run_until([&] { return town.blocks_placed >= 6; }, seconds(2)));
+  ASSERT_TRUE(world.run_until([&] { return world.blocks_placed >= 6; }, seconds(2)));
   dying.up = false;
-  town.run_for(seconds(30));
+  world.run_for(seconds(30));
   const double kept = fetch.progress();
   EXPECT_GE(kept, 6.0 / kBlocks);
   EXPECT_LT(kept, 1);
   const std::string text = fetch.waiting_for();
   EXPECT_NE(text.find("last trouble: " + peer_of(0).short_name()), std::string::npos) << text;
   EXPECT_NE(text.find("of 21 blocks"), std::string::npos) << text;
-  EXPECT_LE(newcomer->block_requests, 6u + 3 * town.options.blocks_in_flight) << "the dead are not bothered";
-  Town::Node& second = add_donor(2, 150);
-  newcomer->members->add(second.members->self());
-  second.members->add(newcomer->members->self());
+  EXPECT_LE(newcomer->block_requests, 6u + 3 * world.options.blocks_in_flight) << "the dead are not bothered";
+  World::Node& second = add_donor(2, 150);
+  newcomer->members().add(second.members().self());
+  second.members().add(newcomer->members().self());
   ASSERT_TRUE(finish(seconds(3)));
   const std::vector<int> from = origins();
   EXPECT_EQ(std::count(from.begin(), from.end(), -1), 0);
@@ -121,7 +122,7 @@ TEST_F(ModelFetchTest, TheLastDonorsDeathWaitsForTheNextOne) {
 }
 
 TEST_F(ModelFetchTest, DamagedBlocksAreNeverPlacedAndTheirDonorIsDropped) {
-  Town::Node& liar = add_donor(1, 100);
+  World::Node& liar = add_donor(1, 100);
   add_donor(2, 100);
   std::vector<std::byte> junk(kTransferBlockBytes, std::byte{7});
   const SharedBytes bad = SharedBytes::take(std::move(junk));
@@ -136,13 +137,13 @@ TEST_F(ModelFetchTest, DamagedBlocksAreNeverPlacedAndTheirDonorIsDropped) {
   ASSERT_TRUE(finish(seconds(5)));
   EXPECT_EQ(origins(), std::vector<int>(kBlocks, 1));
   EXPECT_GE(bad_sent, 3u);
-  EXPECT_LE(bad_sent, 3u + town.options.blocks_in_flight);
+  EXPECT_LE(bad_sent, 3u + world.options.blocks_in_flight);
   EXPECT_NE(fetch.waiting_for().find("do not match"), std::string::npos) << fetch.waiting_for();
 }
 
 TEST_F(ModelFetchTest, AModelThatCannotBeOneIsDroppedThoughItsHashesAreRight) {
-  Town::Node& sick = add_donor(1, 100);
-  sick.donor->set_model(random_model(77, 900, kModelBytes, kNoParam));
+  World::Node& sick = add_donor(1, 100);
+  sick.donor().set_model(random_model(77, 900, kModelBytes, kNoParam));
   add_donor(2, 100);
   begin();
   ASSERT_TRUE(finish(seconds(5)));
@@ -150,7 +151,7 @@ TEST_F(ModelFetchTest, AModelThatCannotBeOneIsDroppedThoughItsHashesAreRight) {
 }
 
 TEST_F(ModelFetchTest, TwoDamagedBlocksAreForgiven) {
-  Town::Node& donor = add_donor(1, 100);
+  World::Node& donor = add_donor(1, 100);
   size_t sent = 0;
   donor.spoil = [&](Message& message, SharedBytes& payload) {
     if (message_is<ModelBlock>(message) && (++sent == 3 || sent == 9)) {
@@ -167,13 +168,13 @@ TEST_F(ModelFetchTest, TwoDamagedBlocksAreForgiven) {
 }
 
 TEST_F(ModelFetchTest, ADonorThatReplacesItsFileIsAskedAnew) {
-  Town::Node& donor = add_donor(1, 100);
+  World::Node& donor = add_donor(1, 100);
   donor.delay = milliseconds(20);
   ModelFetch& fetch = begin();
-  ASSERT_TRUE(town.run_until([&] { return town.blocks_placed >= 3; }, seconds(2)));
+  ASSERT_TRUE(world.run_until([&] { return world.blocks_placed >= 3; }, seconds(2)));
   for (const uint64_t snapshot : {2u, 3u}) {   // twice: the first file is gone
     models.push_back(random_model(snapshot, 100 * snapshot, kModelBytes));
-    donor.donor->set_model(models.back());
+    donor.donor().set_model(models.back());
   }
   ASSERT_TRUE(finish(seconds(2)));
   const std::vector<int> from = origins();
@@ -184,7 +185,7 @@ TEST_F(ModelFetchTest, ADonorThatReplacesItsFileIsAskedAnew) {
 }
 
 TEST_F(ModelFetchTest, ADonorWhoseFilesNeverLastIsLeftForAnother) {
-  Town::Node& restless = add_donor(1, 100);
+  World::Node& restless = add_donor(1, 100);
   size_t gone = 0;
   restless.spoil = [&](Message& message, SharedBytes& payload) {
     if (auto* block = message_as<ModelBlock>(message)) {
@@ -194,7 +195,7 @@ TEST_F(ModelFetchTest, ADonorWhoseFilesNeverLastIsLeftForAnother) {
     }
     return true;
   };
-  town.options.donors_max = 1;
+  world.options.donors_max = 1;
   add_donor(2, 95);
   begin();
   ASSERT_TRUE(finish(seconds(20)));
@@ -204,7 +205,7 @@ TEST_F(ModelFetchTest, ADonorWhoseFilesNeverLastIsLeftForAnother) {
 TEST_F(ModelFetchTest, AModelOfAnotherSizeIsRefusedAndNamed) {
   add_donor(1, 100, kModelBytes + 4096);
   ModelFetch& fetch = begin();
-  town.run_for(seconds(10));
+  world.run_for(seconds(10));
   EXPECT_EQ(fetch.progress(), 0);
   EXPECT_NE(fetch.waiting_for().find(std::to_string(kModelBytes + 4096)), std::string::npos)
       << fetch.waiting_for();
@@ -213,7 +214,7 @@ TEST_F(ModelFetchTest, AModelOfAnotherSizeIsRefusedAndNamed) {
 }
 
 TEST_F(ModelFetchTest, HashesThatDoNotBelongToTheRootAreRefused) {
-  Town::Node& liar = add_donor(1, 100);
+  World::Node& liar = add_donor(1, 100);
   liar.spoil = [](Message& message, SharedBytes&) {
     if (auto* offer = message_as<ModelOffer>(message)) offer->hashes[4][0] ^= 1;
     return true;
@@ -222,38 +223,38 @@ TEST_F(ModelFetchTest, HashesThatDoNotBelongToTheRootAreRefused) {
   begin();
   ASSERT_TRUE(finish(seconds(5)));
   EXPECT_EQ(origins(), std::vector<int>(kBlocks, 1));
-  EXPECT_EQ(liar.donor->counters().blocks_sent, 0u);
+  EXPECT_EQ(liar.donor().counters().blocks_sent, 0u);
 }
 
 TEST_F(ModelFetchTest, WithoutDonorsItWaitsAndSaysSo) {
   ModelFetch& fetch = begin();
-  town.run_for(seconds(42));
+  world.run_for(seconds(42));
   EXPECT_FALSE(fetch.done());
   EXPECT_NE(fetch.waiting_for().find("after 42 s; none of 0 living members"), std::string::npos)
       << fetch.waiting_for();
-  Town::Node& late = add_donor(1, 100);
-  newcomer->members->add(late.members->self());
-  late.members->add(newcomer->members->self());
+  World::Node& late = add_donor(1, 100);
+  newcomer->members().add(late.members().self());
+  late.members().add(newcomer->members().self());
   EXPECT_TRUE(finish(seconds(2)));
 }
 
 TEST_F(ModelFetchTest, MembersWithoutAModelDoNotStandInTheWayOfOneThatHasIt) {
-  for (int i = 0; i < 5; ++i) town.add(Town::trained(100));
-  Town::Node& registry = town.add({.role = Role::kBootstrap, .phase = Phase::kTraining});
-  Town::Node& learner = town.add(Town::joining());
+  for (int i = 0; i < 5; ++i) world.add(World::trained(100));
+  World::Node& registry = world.add({.role = Role::kBootstrap, .phase = Phase::kTraining});
+  World::Node& learner = world.add(World::joining());
   add_donor(1, 95);
   begin();
   ASSERT_TRUE(finish(seconds(10)));
   EXPECT_EQ(origins(), std::vector<int>(kBlocks, 0));
-  EXPECT_EQ(registry.donor->counters().blocks_sent + learner.donor->counters().blocks_sent, 0u);
+  EXPECT_EQ(registry.donor().counters().blocks_sent + learner.donor().counters().blocks_sent, 0u);
 }
 
 TEST_F(ModelFetchTest, ASilentDonorIsReplaced) {
-  Town::Node& frozen = add_donor(1, 100);
+  World::Node& frozen = add_donor(1, 100);
   frozen.spoil = [](Message& message, SharedBytes&) {   // answers everything but blocks
     return !message_is<ModelBlock>(message);
   };
-  town.options.donors_max = 1;
+  world.options.donors_max = 1;
   add_donor(2, 60);
   begin();
   ASSERT_TRUE(finish(seconds(6)));
@@ -261,23 +262,23 @@ TEST_F(ModelFetchTest, ASilentDonorIsReplaced) {
 }
 
 TEST_F(ModelFetchTest, ASlowLinkIsNoDeadDonor) {
-  Town::Node& slow = add_donor(1, 100);
+  World::Node& slow = add_donor(1, 100);
   slow.delay = seconds(3);   // a block; longer than block_timeout
   begin();
   ASSERT_TRUE(finish(minutes(3)));
   EXPECT_EQ(origins(), std::vector<int>(kBlocks, 0));
-  EXPECT_LE(newcomer->block_requests, kBlocks + 2 * town.options.blocks_in_flight);
+  EXPECT_LE(newcomer->block_requests, kBlocks + 2 * world.options.blocks_in_flight);
 }
 
 TEST_F(ModelFetchTest, TheLastBlocksDoNotHangOnTheSlowest) {
-  Town::Node& slow = add_donor(1, 100);
+  World::Node& slow = add_donor(1, 100);
   slow.delay = milliseconds(1500);
   add_donor(2, 100);
   begin();
   ASSERT_TRUE(finish(seconds(4)));
   const std::vector<int> from = origins();
   EXPECT_EQ(std::count(from.begin(), from.end(), -1), 0);
-  EXPECT_EQ(town.blocks_placed, kBlocks);
+  EXPECT_EQ(world.blocks_placed, kBlocks);
 }
 
 TEST_F(ModelFetchTest, LostFramesAreAskedForAgain) {
@@ -296,17 +297,17 @@ TEST_F(ModelFetchTest, LostFramesAreAskedForAgain) {
 }
 
 TEST_F(ModelFetchTest, ADonorThatRestartsIsAskedAnew) {
-  Town::Node& donor = add_donor(1, 100, kModelBytes + 4);   // refused...
+  World::Node& donor = add_donor(1, 100, kModelBytes + 4);   // refused...
   ModelFetch& fetch = begin();
-  town.run_for(seconds(2));
+  world.run_for(seconds(2));
   EXPECT_EQ(fetch.progress(), 0);
   models.push_back(random_model(2, 100, kModelBytes));
-  donor.donor->set_model(models.back());
-  town.run_for(seconds(5));
+  donor.donor().set_model(models.back());
+  world.run_for(seconds(5));
   EXPECT_EQ(fetch.progress(), 0) << "refused for good";
-  PeerRecord restarted = donor.members->self();
+  PeerRecord restarted = donor.members().self();
   restarted.version.generation = 2;                         // ...until it is another process
-  newcomer->members->add(restarted);
+  newcomer->members().add(restarted);
   EXPECT_TRUE(finish(seconds(2)));
 }
 
@@ -327,20 +328,20 @@ class BusyWorker final : public Worker {
 
 TEST_F(ModelFetchTest, ABusyWorkerBoundsWhatIsInFlightAndMayOutliveTheFetch) {
   add_donor(1, 100, 100 * kTransferBlockBytes);
-  Town::Node& node = town.add(Town::joining());
-  town.introduce_all();
+  World::Node& node = world.add(World::joining());
+  world.introduce_all();
   BusyWorker busy;
   size_t placed = 0;
   node.fetch = std::make_unique<ModelFetch>(
-      town.options, 100 * kTransferBlockBytes, *node.members, town.clock, node, busy,
+      world.options, 100 * kTransferBlockBytes, node.members(), world.clock, node.router, busy,
       [&](uint64_t, std::span<const std::byte>) { return ++placed > 0; }, 3);
-  town.run_for(seconds(5));
+  world.run_for(seconds(5));
   EXPECT_EQ(placed, 0u);
   EXPECT_GE(busy.jobs.size(), 32u);
   EXPECT_LE(busy.jobs.size(), 40u);
   busy.run_completions();
   EXPECT_GE(placed, 32u);
-  town.run_for(seconds(1));
+  world.run_for(seconds(1));
   ASSERT_FALSE(busy.jobs.empty());
   const size_t before = placed;
   node.fetch.reset();
@@ -370,17 +371,17 @@ class LargeModel final : public ModelFile {
 };
 
 TEST_F(ModelFetchTest, ALongListOfHashesComesInPages) {
-  Town::Node& donor = town.add(Town::trained(1));
+  World::Node& donor = world.add(World::trained(1));
   const auto model = std::make_shared<LargeModel>();
-  donor.donor->set_model(model);
+  donor.donor().set_model(model);
   donor.delay = std::chrono::microseconds(100);
-  Town::Node& node = town.add(Town::joining());
-  town.introduce_all();
+  World::Node& node = world.add(World::joining());
+  world.introduce_all();
   uint64_t bytes_placed = 0;
   node.fetch = std::make_unique<ModelFetch>(
-      town.options, model->total_bytes(), *node.members, town.clock, node, town.worker,
+      world.options, model->total_bytes(), node.members(), world.clock, node.router, world.worker,
       [&](uint64_t, std::span<const std::byte> bytes) { return (bytes_placed += bytes.size()) > 0; }, 3);
-  ASSERT_TRUE(town.run_until([&] { return node.fetch->done(); }, seconds(60)));
+  ASSERT_TRUE(world.run_until([&] { return node.fetch->done(); }, seconds(60)));
   EXPECT_EQ(bytes_placed, model->total_bytes());
 }
 

@@ -87,7 +87,7 @@ TEST_P(Exchanges, LearnUnderLossThroughADeathAndABirth) {
   swarm.add(newcomer);
   swarm.run_for(seconds(20));
   ASSERT_TRUE(swarm.training(9));
-  EXPECT_EQ(swarm.agent(9).node().membership().alive().size(), 8u);
+  EXPECT_EQ(swarm.agent(9).router().membership().alive().size(), 8u);
   EXPECT_GT(swarm.agent(9).rounds()->tally().done + swarm.agent(9).rounds()->tally().late, 50u);
   // Gradients that are lost part the replicas for good, which is why they are a baseline only.
   if (!GetParam().gradients) {

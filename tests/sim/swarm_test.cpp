@@ -203,12 +203,12 @@ TEST(SimSwarm, PartitionHealsIntoOneSwarm) {
     for (size_t b = 4; b < 8; ++b) swarm.network().cut(swarm.endpoint(a), swarm.endpoint(b));
   }
   swarm.run_for(seconds(30));
-  EXPECT_EQ(swarm.agent(0).node().membership().alive().size(), 3u) << "the cut was not noticed";
+  EXPECT_EQ(swarm.agent(0).router().membership().alive().size(), 3u) << "the cut was not noticed";
   swarm.network().heal_all();
   EXPECT_TRUE(swarm.run_until(
       [&] {
         for (size_t a = 0; a < swarm.count(); ++a) {
-          if (swarm.agent(a).node().membership().alive().size() != 7) return false;
+          if (swarm.agent(a).router().membership().alive().size() != 7) return false;
         }
         return true;
       },
@@ -263,7 +263,7 @@ TEST(SimSwarm, ANewcomerProbesAtThePaceOfTheSwarm) {
   newcomer.bootstrap = {0};
   swarm.add(newcomer);
   swarm.run_for(seconds(10));
-  EXPECT_GT(swarm.agent(1).node().membership().counters().probes, 80u);
+  EXPECT_GT(swarm.agent(1).router().membership().counters().probes, 80u);
 }
 
 }  // namespace

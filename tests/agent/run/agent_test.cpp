@@ -128,7 +128,7 @@ TEST_F(AgentTest, AnswersProbesWhileItsCheckpointIsRestored) {
   }
   EXPECT_EQ(slow.disk.restores, 0);
   EXPECT_EQ(slow.agent->rounds(), nullptr);
-  const Membership& seen = other.agent->node().membership();
+  const Membership& seen = other.agent->router().membership();
   EXPECT_EQ(seen.alive().size(), 1u);
   EXPECT_GE(seen.counters().probes, 5u);
   EXPECT_EQ(seen.counters().probes_failed, 0u);

@@ -1,0 +1,144 @@
+#include "bootstrap/router.h"
+
+#include <cstring>
+#include <numeric>
+#include <span>
+#include <utility>
+#include <variant>
+
+#include "gossip/limits.h"
+#include "gossip/net/hash.h"
+#include "kernels/check.h"
+
+namespace starling {
+namespace {
+
+constexpr int kFramesPerTickMax = 256;   // then timers get their turn
+constexpr const char* kWrongSender = "its sender is not the one that its key belongs to";
+constexpr const char* kOtherSwarm = "of another swarm";
+
+template <typename... Calls>
+struct Overloaded : Calls... {
+  using Calls::operator()...;
+};
+
+}  // namespace
+
+uint64_t swarm_id_of(const std::string& settings) {
+  const auto hash = blake2b_256(std::as_bytes(std::span(settings)));
+  uint64_t id;
+  std::memcpy(&id, hash.data(), sizeof id);
+  return id ? id : 1;
+}
+
+uint64_t RouterCounters::frames_refused() const {
+  return std::accumulate(undecoded.begin(), undecoded.end(), wrong_sender + other_swarm);
+}
+
+std::vector<std::pair<const char*, uint64_t>> RouterCounters::refusals() const {
+  std::vector<std::pair<const char*, uint64_t>> causes;
+  for (size_t i = 0; i < undecoded.size(); ++i) {
+    if (undecoded[i] > 0) causes.emplace_back(describe(static_cast<DecodeStatus>(i)), undecoded[i]);
+  }
+  if (wrong_sender > 0) causes.emplace_back(kWrongSender, wrong_sender);
+  if (other_swarm > 0) causes.emplace_back(kOtherSwarm, other_swarm);
+  return causes;
+}
+
+Router::Router(const RouterOptions& options, Transport& transport, const Clock& clock)
+    : options_(options), transport_(transport),
+      membership_(options.membership, options.self, clock, *this, options.rng_seed), donor_(*this) {
+  STARLING_CHECK(options_.compare != nullptr);
+  membership_.set_seeds(options.seeds);
+}
+
+void Router::set_settings(std::string settings) {
+  settings_ = std::move(settings);
+  swarm_id_ = settings_.empty() ? 0 : swarm_id_of(settings_);
+}
+
+void Router::tick(Handler& handler) {
+  for (int i = 0; i < kFramesPerTickMax; ++i) {
+    const std::optional<ReceivedFrame> frame = transport_.poll();
+    if (!frame) break;
+    receive(handler, *frame);
+  }
+  membership_.tick();
+  for (const MemberEvent& event : membership_.take_events()) {
+    if (event.kind == MemberEventKind::kDied || event.kind == MemberEventKind::kLeft) {
+      if (const Member* member = membership_.find(event.peer)) transport_.forget(member->record.endpoint);
+    }
+    handler.on_member(event);
+  }
+}
+
+bool Router::admit(Handler& handler, const ReceivedFrame& frame, FrameHeader* header, Message* message) {
+  const DecodeStatus status = decode_frame(frame.channel, frame.header.span(), frame.payload.span(), header, message);
+  if (status != DecodeStatus::kOk) {
+    ++counters_.undecoded[static_cast<size_t>(status)];
+    handler.on_frame_refused(frame, describe(status));
+    return false;
+  }
+  if (frame.authenticated && *frame.authenticated != header->sender) {
+    ++counters_.wrong_sender;
+    handler.on_frame_refused(frame, kWrongSender);
+    return false;
+  }
+  if (header->sender == membership_.self().id) return false;   // our own address among the seeds
+  const bool ours = swarm_id_ != 0 && header->swarm == swarm_id_;
+  if (ours) membership_.heard_from(header->sender, header->generation);
+  if (ours || message_is<Join, JoinReply, JoinRefused>(*message)) return true;
+  ++counters_.other_swarm;
+  return false;
+}
+
+void Router::receive(Handler& handler, const ReceivedFrame& frame) {
+  FrameHeader header;
+  Message message;
+  if (!admit(handler, frame, &header, &message)) return;
+  std::visit(Overloaded{
+      [&](const MembershipMessage& m) { membership_.handle(header.sender, m); },
+      [&](const BootstrapMessage& m) {
+        if (const auto* join = std::get_if<Join>(&m)) return answer_join(handler, header, *join);
+        donor_.handle(header, m);
+        handler.on_bootstrap(header, m, frame.payload);
+      },
+      [&](const ExchangeMessage& m) { handler.on_exchange(header, m, frame.payload); },
+  }, message);
+}
+
+// The record is the sender's own: a Join for another does not decode.
+void Router::answer_join(Handler& handler, const FrameHeader& header, const Join& join) {
+  if (settings_.empty() && !join.settings.empty()) {
+    set_settings(join.settings);
+    handler.on_settings_adopted();
+  }
+  if (!join.settings.empty() && join.settings != settings_) {
+    ++counters_.joins_refused;
+    send(header.reply_to,
+         JoinRefused{options_.compare(settings_, join.settings).substr(0, kReasonBytesMax), settings_});
+    return;
+  }
+  ++counters_.joins;
+  // Without settings nobody is let in yet: a member that has none would only be asked for what it lacks.
+  if (!settings_.empty()) membership_.add(join.record);
+  send(header.reply_to, JoinReply{settings_, membership_.sample_records(kSyncRecordsMax)});
+}
+
+void Router::send(const PeerId& to, const Message& message, SharedBytes payload) {
+  const Member* member = membership_.find(to);
+  if (!member) {
+    ++counters_.sends_failed;
+    return;
+  }
+  send(member->record.endpoint, message, std::move(payload));
+}
+
+void Router::send(const Endpoint& to, const Message& message, SharedBytes payload) {
+  const PeerRecord& self = membership_.self();
+  const FrameHeader header{swarm_id_, self.id, self.version.generation, self.endpoint};
+  Frame frame{encode_frame_header(header, message, payload.span(), payload.checksum), std::move(payload)};
+  if (transport_.send(to, channel_of(message), std::move(frame)) != SendStatus::kQueued) ++counters_.sends_failed;
+}
+
+}  // namespace starling

@@ -1,0 +1,99 @@
+// An agent's place in its swarm; a registry has nothing else. Decodes frames and hands each message to the part that
+// handles its family, keeps the membership, answers joins and requests for the model, and holds the settings that the
+// swarm agreed on. Exchange messages, and the answers that a newcomer waits for, go to the Handler.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bootstrap/donor.h"
+#include "gossip/clock.h"
+#include "gossip/membership/membership.h"
+#include "gossip/net/outbox.h"
+#include "gossip/net/transport.h"
+#include "gossip/net/wire.h"
+
+namespace starling {
+
+struct RouterOptions {
+  PeerRecord self;
+  MembershipOptions membership;
+  std::vector<Endpoint> seeds;   // addresses to contact again and again, members or not
+  uint64_t rng_seed = 1;
+  // `compare(ours, theirs)` lists the differing lines of two settings texts; a refused newcomer is told them.
+  std::function<std::string(const std::string&, const std::string&)> compare;
+};
+
+struct RouterCounters {
+  // Frames refused, by cause.
+  std::array<uint64_t, kDecodeStatusCount> undecoded{};   // by DecodeStatus: damaged, of another version, random bytes
+  uint64_t wrong_sender = 0;      // the header names another sender than the one that the transport authenticated
+  uint64_t other_swarm = 0;       // from agents with other settings, or with none yet
+
+  uint64_t joins = 0;             // answered with the settings and the members
+  uint64_t joins_refused = 0;     // their settings differ from ours
+  uint64_t sends_failed = 0;      // unknown peer, bad address or full queue
+
+  uint64_t frames_refused() const;
+  // The causes that occurred, in words, with their counts.
+  std::vector<std::pair<const char*, uint64_t>> refusals() const;
+};
+
+class Router final : public Outbox {
+ public:
+  class Handler {
+   public:
+    virtual ~Handler() = default;
+    // Answers to this agent's own Join or to its requests for the model; requests of others may be ignored.
+    virtual void on_bootstrap(const FrameHeader& header, const BootstrapMessage& message,
+                              const SharedBytes& payload) = 0;
+    virtual void on_exchange(const FrameHeader& header, const ExchangeMessage& message,
+                             const SharedBytes& payload) = 0;
+    virtual void on_member(const MemberEvent& event) = 0;
+    virtual void on_settings_adopted() = 0;   // settings() was empty and is now the text of the first agent that joined
+    virtual void on_frame_refused(const ReceivedFrame& frame, const char* cause) = 0;   // not told of other swarms'
+  };
+
+  // The transport and the clock outlive the router.
+  Router(const RouterOptions& options, Transport& transport, const Clock& clock);
+
+  // The text that the swarm agreed on; its hash is the swarm's id on every frame. Empty: none yet; the router then
+  // adopts the text of the first agent that joins it.
+  void set_settings(std::string settings);
+  const std::string& settings() const { return settings_; }
+  uint64_t swarm_id() const { return swarm_id_; }   // 0: no settings yet
+
+  void tick(Handler& handler);            // frames in, membership, events out
+  TimePoint next_deadline() const { return membership_.next_deadline(); }
+
+  Membership& membership() { return membership_; }
+  const Membership& membership() const { return membership_; }
+  Donor& donor() { return donor_; }
+  const RouterCounters& counters() const { return counters_; }
+
+  void send(const PeerId& to, const Message& message, SharedBytes payload = {}) override;
+  void send(const Endpoint& to, const Message& message, SharedBytes payload = {}) override;
+
+ private:
+  void receive(Handler& handler, const ReceivedFrame& frame);
+  // False: counted, and the handler was told where it should know.
+  bool admit(Handler& handler, const ReceivedFrame& frame, FrameHeader* header, Message* message);
+  void answer_join(Handler& handler, const FrameHeader& header, const Join& join);
+
+  RouterOptions options_;
+  Transport& transport_;
+  std::string settings_;
+  uint64_t swarm_id_ = 0;
+  Membership membership_;
+  Donor donor_;
+  RouterCounters counters_;
+};
+
+// First 8 bytes of the BLAKE2b-256 of the settings text, never 0.
+uint64_t swarm_id_of(const std::string& settings);
+
+}  // namespace starling

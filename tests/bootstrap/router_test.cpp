@@ -1,0 +1,201 @@
+// Which frames a router lets in, where each goes, and how those it refuses are counted.
+#include "bootstrap/router.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <optional>
+#include <string>
+
+#include "gossip/limits.h"
+#include "gossip/sim/virtual_network.h"
+#include "tests/gossip/membership/membership_support.h"
+
+namespace starling {
+namespace {
+
+// Hands out what the test puts in, and keeps what is sent.
+class ScriptedTransport final : public Transport {
+ public:
+  SendStatus send(const Endpoint& to, Channel, Frame frame) override {
+    sent.emplace_back(to, std::move(frame));
+    return SendStatus::kQueued;
+  }
+  std::optional<ReceivedFrame> poll() override {
+    if (waiting.empty()) return std::nullopt;
+    ReceivedFrame frame = std::move(waiting.front());
+    waiting.pop_front();
+    return frame;
+  }
+  void wait_until(TimePoint) override {}
+  void wake() override {}
+  void forget(const Endpoint& peer) override { forgotten.push_back(peer); }
+  Endpoint local() const override { return endpoint_of(0); }
+  TransportCounters counters() const override { return {}; }
+
+  std::deque<ReceivedFrame> waiting;
+  std::vector<std::pair<Endpoint, Frame>> sent;
+  std::vector<Endpoint> forgotten;
+};
+
+class RouterTest : public ::testing::Test, public Router::Handler {
+ protected:
+  RouterTest() : router({record_of(0), {}, {}, 1, [](const std::string& ours, const std::string& theirs) {
+                           return ours + " is not " + theirs;
+                         }}, transport, clock) {}
+
+  void on_bootstrap(const FrameHeader&, const BootstrapMessage&, const SharedBytes&) override { ++bootstrap; }
+  void on_exchange(const FrameHeader&, const ExchangeMessage&, const SharedBytes& payload) override {
+    ++exchange;
+    payload_bytes += payload.size;
+  }
+  void on_member(const MemberEvent& event) override { events.push_back(event); }
+  void on_settings_adopted() override { ++adopted; }
+  void on_frame_refused(const ReceivedFrame&, const char* cause) override { refusals.emplace_back(cause); }
+
+  // A frame of peer `from`, who says that it trains `settings`.
+  ReceivedFrame frame(uint32_t from, const Message& message, const std::string& settings = "digits",
+                      size_t payload_bytes_in = 0) {
+    const SharedBytes payload = SharedBytes::take(std::vector<std::byte>(payload_bytes_in));
+    const uint64_t swarm = settings.empty() ? 0 : swarm_id_of(settings);
+    const FrameHeader header{swarm, peer_of(from), 1, endpoint_of(from)};
+    return {channel_of(message), SharedBytes::take(encode_frame_header(header, message, payload.span())), payload};
+  }
+  void receive(ReceivedFrame received) {
+    transport.waiting.push_back(std::move(received));
+    router.tick(*this);
+  }
+  template <typename Kind>
+  std::optional<Kind> last_sent() {
+    FrameHeader header;
+    Message message;
+    for (auto sent = transport.sent.rbegin(); sent != transport.sent.rend(); ++sent) {
+      const Frame& frame = sent->second;
+      EXPECT_EQ(decode_frame(channel_of(Kind{}), frame.header, frame.payload.span(), &header, &message),
+                DecodeStatus::kOk);
+      if (const Kind* kind = message_as<Kind>(message)) return *kind;
+    }
+    return std::nullopt;
+  }
+
+  VirtualClock clock;
+  ScriptedTransport transport;
+  Router router;
+  size_t bootstrap = 0, exchange = 0, adopted = 0, payload_bytes = 0;
+  std::vector<MemberEvent> events;
+  std::vector<std::string> refusals;
+};
+
+TEST_F(RouterTest, EachFamilyGoesToItsPart) {
+  router.set_settings("digits");
+  router.membership().add(record_of(1));
+  receive(frame(1, Gossip{Updates{.alive = {record_of(2)}}}));
+  ASSERT_EQ(events.size(), 2u) << "1 by add, 2 by gossip";
+  EXPECT_EQ(events[1].peer, peer_of(2));
+  receive(frame(1, JoinRefused{"reason", "settings"}));
+  receive(frame(1, ModelBlock{1, 0}, "digits", 100));
+  EXPECT_EQ(bootstrap, 2u);
+  receive(frame(1, RoundBlock{.group = 3, .mass = 1}, "digits", 64));
+  receive(frame(1, Query{{peer_of(0), 1, 1}}));
+  EXPECT_EQ(exchange, 2u);
+  EXPECT_EQ(payload_bytes, 64u);
+  receive(frame(1, ModelRequest{}));
+  EXPECT_TRUE(last_sent<ModelOffer>()) << "the donor answers by itself";
+  EXPECT_EQ(router.counters().frames_refused(), 0u);
+}
+
+TEST_F(RouterTest, FramesOfOtherSwarmsAreCountedAndOnlyJoinsPass) {
+  router.set_settings("digits");
+  receive(frame(1, Gossip{Updates{.alive = {record_of(1)}}}, "mnist"));
+  receive(frame(1, Query{{peer_of(0), 1, 1}}, "mnist"));
+  receive(frame(1, ModelRequest{}, ""));
+  EXPECT_EQ(router.counters().other_swarm, 3u);
+  EXPECT_EQ(exchange, 0u);
+  EXPECT_TRUE(transport.sent.empty());
+  EXPECT_TRUE(router.membership().all().empty());
+  EXPECT_TRUE(refusals.empty()) << "other swarms are no news";
+  receive(frame(1, Join{record_of(1), ""}, ""));
+  EXPECT_EQ(router.counters().joins, 1u);
+  EXPECT_EQ(last_sent<JoinReply>().value_or(JoinReply{}).settings, "digits");
+  EXPECT_NE(router.membership().find(peer_of(1)), nullptr);
+}
+
+TEST_F(RouterTest, WithoutSettingsNoFrameIsOfThisSwarm) {
+  receive(frame(1, Gossip{Updates{.alive = {record_of(1)}}}, ""));
+  EXPECT_EQ(router.counters().other_swarm, 1u) << "no two agents without settings are one swarm";
+  EXPECT_TRUE(router.membership().all().empty());
+}
+
+TEST_F(RouterTest, DamagedFramesAreCountedByCause) {
+  router.set_settings("digits");
+  ReceivedFrame damaged = frame(1, Gossip{});
+  std::vector<std::byte> bytes(damaged.header.span().begin(), damaged.header.span().end());
+  bytes.back() ^= std::byte{1};
+  damaged.header = SharedBytes::take(bytes);
+  receive(damaged);
+  receive(damaged);
+  ReceivedFrame misplaced = frame(1, Gossip{});
+  misplaced.channel = Channel::kBulk;
+  receive(misplaced);
+  const RouterCounters& counters = router.counters();
+  EXPECT_EQ(counters.undecoded[static_cast<size_t>(DecodeStatus::kBadChecksum)], 2u);
+  EXPECT_EQ(counters.undecoded[static_cast<size_t>(DecodeStatus::kWrongChannel)], 1u);
+  EXPECT_EQ(counters.frames_refused(), 3u);
+  EXPECT_EQ(counters.refusals().size(), 2u);
+  EXPECT_EQ(refusals, (std::vector<std::string>{describe(DecodeStatus::kBadChecksum),
+                                                describe(DecodeStatus::kBadChecksum),
+                                                describe(DecodeStatus::kWrongChannel)}));
+}
+
+TEST_F(RouterTest, ASenderThatIsNotTheAuthenticatedOneIsRefused) {
+  router.set_settings("digits");
+  ReceivedFrame forged = frame(1, Gossip{Updates{.alive = {record_of(1)}}});
+  forged.authenticated = peer_of(2);
+  receive(forged);
+  EXPECT_EQ(router.counters().wrong_sender, 1u);
+  EXPECT_EQ(refusals.size(), 1u);
+  EXPECT_TRUE(router.membership().all().empty());
+  ReceivedFrame joining = frame(1, Join{record_of(1), "digits"}, "");
+  joining.authenticated = peer_of(2);
+  receive(joining);
+  EXPECT_EQ(router.counters().wrong_sender, 2u);
+  EXPECT_EQ(router.counters().joins, 0u) << "not even a join";
+
+  forged.authenticated = peer_of(1);
+  receive(forged);
+  EXPECT_EQ(router.counters().frames_refused(), 2u);
+  EXPECT_NE(router.membership().find(peer_of(1)), nullptr);
+}
+
+TEST_F(RouterTest, AdoptsTheSettingsOfTheFirstThatJoinsAndRefusesOthers) {
+  receive(frame(1, Join{record_of(1), ""}, ""));
+  EXPECT_EQ(router.swarm_id(), 0u);
+  EXPECT_TRUE(router.membership().all().empty()) << "without settings nobody is let in";
+  receive(frame(2, Join{record_of(2), "digits"}, "digits"));
+  EXPECT_EQ(adopted, 1u);
+  EXPECT_EQ(router.settings(), "digits");
+  EXPECT_EQ(router.swarm_id(), swarm_id_of("digits"));
+  EXPECT_EQ(last_sent<JoinReply>().value_or(JoinReply{}).settings, "digits");
+  receive(frame(3, Join{record_of(3), "mnist"}, "mnist"));
+  EXPECT_EQ(last_sent<JoinRefused>().value_or(JoinRefused{}).reason, "digits is not mnist");
+  EXPECT_EQ(router.counters().joins, 2u);
+  EXPECT_EQ(router.counters().joins_refused, 1u);
+  EXPECT_EQ(adopted, 1u);
+  EXPECT_EQ(router.membership().find(peer_of(3)), nullptr);
+}
+
+TEST_F(RouterTest, ItsOwnFramesAreIgnored) {
+  router.set_settings("digits");
+  receive(frame(0, Join{record_of(0), "digits"}));
+  EXPECT_TRUE(transport.sent.empty());
+  EXPECT_EQ(router.counters().joins, 0u);
+}
+
+TEST_F(RouterTest, WhatCannotBeSentIsCounted) {
+  router.send(peer_of(7), Query{{peer_of(0), 1, 1}});
+  EXPECT_EQ(router.counters().sends_failed, 1u) << "no member, no address";
+  EXPECT_TRUE(transport.sent.empty());
+}
+
+}  // namespace
+}  // namespace starling
