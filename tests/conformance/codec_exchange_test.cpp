@@ -10,8 +10,8 @@
 namespace starling::exchange_test {
 namespace {
 
-AgentOptions sparse() {
-  AgentOptions options;
+PairAgentOptions sparse() {
+  PairAgentOptions options;
   options.make_codec = [] { return std::make_unique<SparseCodec>(); };
   return options;
 }

@@ -7,22 +7,15 @@
 #include <cmath>
 #include <limits>
 
+#include "tests/support/fake_clock.h"
+
 namespace starling {
 namespace {
-
-class ManualClock final : public Clock {
- public:
-  TimePoint now() const override { return now_; }
-  void advance(Duration by) { now_ += by; }
-
- private:
-  TimePoint now_{};
-};
 
 std::vector<float> values(View view) { return {view.data, view.data + view.count}; }
 
 TEST(QuadraticTrainer, GoesToItsTarget) {
-  ManualClock clock;
+  FakeClock clock;
   QuadraticTrainer trainer({.dimension = 50}, 1, 2, clock);
   const double loss_before = trainer.loss();
   trainer.start_steps(200, 0.1);
@@ -35,7 +28,7 @@ TEST(QuadraticTrainer, GoesToItsTarget) {
 }
 
 TEST(QuadraticTrainer, OneStepIsWhatTheFormulaSays) {
-  ManualClock clock;
+  FakeClock clock;
   QuadraticTrainer trainer({.dimension = 3, .momentum = 0.5, .batch = 4}, 1, 2, clock);
   std::vector<float> x = values(trainer.params()), v(3, 0.0f);
   for (int step = 0; step < 3; ++step) {
@@ -51,7 +44,7 @@ TEST(QuadraticTrainer, OneStepIsWhatTheFormulaSays) {
 }
 
 TEST(QuadraticTrainer, GenesisIsTheSwarmsAndTheTargetItsOwn) {
-  ManualClock clock;
+  FakeClock clock;
   QuadraticTrainer a({}, 1, 2, clock), b({}, 1, 3, clock), other_swarm({}, 2, 2, clock);
   EXPECT_EQ(values(a.params()), values(b.params()));
   EXPECT_EQ(values(a.params()), quadratic_genesis({}, 1));
@@ -61,7 +54,7 @@ TEST(QuadraticTrainer, GenesisIsTheSwarmsAndTheTargetItsOwn) {
 }
 
 TEST(QuadraticTrainer, IsBusyUntilItsStepTimeHasPassed) {
-  ManualClock clock;
+  FakeClock clock;
   QuadraticTrainer trainer({.step_time = std::chrono::milliseconds(10)}, 1, 2, clock);
   EXPECT_TRUE(trainer.idle());
   trainer.start_steps(3, 0.1);
@@ -75,7 +68,7 @@ TEST(QuadraticTrainer, IsBusyUntilItsStepTimeHasPassed) {
 }
 
 TEST(QuadraticTrainer, LearningRateZeroTouchesNothing) {
-  ManualClock clock;
+  FakeClock clock;
   QuadraticTrainer trainer({.momentum = 0.9, .step_time = std::chrono::milliseconds(1)}, 1, 2, clock);
   trainer.start_steps(5, 0.1);
   clock.advance(std::chrono::milliseconds(5));
@@ -89,7 +82,7 @@ TEST(QuadraticTrainer, LearningRateZeroTouchesNothing) {
 }
 
 TEST(QuadraticTrainer, ResumesExactly) {
-  ManualClock clock;
+  FakeClock clock;
   const QuadraticOptions options{.dimension = 20, .momentum = 0.9, .gradient_noise = 0.5};
   QuadraticTrainer trainer(options, 1, 2, clock), resumed(options, 1, 2, clock);
   trainer.start_steps(10, 0.1);
@@ -111,7 +104,7 @@ TEST(QuadraticTrainer, ResumesExactly) {
 }
 
 TEST(QuadraticTrainer, GradientNoiseHasItsDeviation) {
-  ManualClock clock;
+  FakeClock clock;
   const size_t n = 20000;
   QuadraticTrainer quiet({.dimension = n}, 1, 2, clock),
       noisy({.dimension = n, .gradient_noise = 0.5}, 1, 2, clock);
@@ -128,7 +121,7 @@ TEST(QuadraticTrainer, GradientNoiseHasItsDeviation) {
 }
 
 TEST(QuadraticTrainer, StopsBeforeAStepThatIsNotFinite) {
-  ManualClock clock;
+  FakeClock clock;
   QuadraticTrainer trainer({.dimension = 4}, 1, 2, clock);
   trainer.params().data[2] = std::numeric_limits<float>::quiet_NaN();
   const float first = trainer.params().data[0];
@@ -140,7 +133,7 @@ TEST(QuadraticTrainer, StopsBeforeAStepThatIsNotFinite) {
 }
 
 TEST(QuadraticTrainer, TheGridHoldsIntegers) {
-  ManualClock clock;
+  FakeClock clock;
   QuadraticTrainer trainer({.dimension = 500, .integer_grid = true}, 1, 2, clock);
   float lowest = 0, highest = 0;
   for (const float target : trainer.target()) {
@@ -156,7 +149,7 @@ TEST(QuadraticTrainer, TheGridHoldsIntegers) {
 }
 
 TEST(QuadraticTrainer, EvaluatesItsLossOnce) {
-  ManualClock clock;
+  FakeClock clock;
   QuadraticTrainer trainer({}, 1, 2, clock);
   EXPECT_FALSE(trainer.take_evaluation());
   trainer.start_evaluation();
@@ -168,7 +161,7 @@ TEST(QuadraticTrainer, EvaluatesItsLossOnce) {
 }
 
 TEST(QuadraticTrainer, TheConfigurationIsChecked) {
-  ManualClock clock;
+  FakeClock clock;
   SwarmConfig swarm;
   swarm.model.kind = "quadratic";
   AgentConfig agent;

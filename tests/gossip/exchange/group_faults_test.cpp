@@ -208,7 +208,7 @@ TEST(GroupFaults, WhoStoodStillAheadOfTheOthersAveragesBeforeItEnds) {
   GroupAgent& agent = swarm.at(1);
   ASSERT_TRUE(agent.boundary());
   swarm.network.clear();
-  swarm.clock.set(swarm.clock.now() + seconds(5));
+  swarm.clock.advance(seconds(5));
   agent.exchange->tick();
   agent.worker.run_completions();
   EXPECT_TRUE(agent.exchange->under_way());
@@ -291,7 +291,7 @@ TEST(GroupFaults, CompletionsOfTheDeadTouchNothing) {
   GroupAgent& agent = swarm.at(1);
   LateWorker worker;
   const GroupOptions options{.self = agent.id};
-  auto group = std::make_unique<Group>(options, agent.layout, *agent.codec, worker, swarm.clock, agent, agent);
+  auto group = std::make_unique<Group>(options, agent.layout, *agent.codec, worker, swarm.clock, agent.port, agent);
   group->publish(agent.encode());
   ASSERT_TRUE(group->begin());
   const uint64_t id = group_id(agent.group());
@@ -309,14 +309,14 @@ TEST(GroupFaults, ASlowWorkerLosesNothing) {
   GroupAgent& agent = swarm.at(1);
   LateWorker worker;
   const GroupOptions options{.self = agent.id, .deadline_max = milliseconds(50)};
-  Group group(options, agent.layout, *agent.codec, worker, swarm.clock, agent, agent);
+  Group group(options, agent.layout, *agent.codec, worker, swarm.clock, agent.port, agent);
   group.publish(agent.encode());
   ASSERT_TRUE(group.begin());
   const uint64_t id = group_id(agent.group());
   const SharedBytes payload = shared_copy(std::vector<std::byte>(16));
   group.handle(test_peer(2), 1, RoundBlock{.group = id, .round = 1, .index = 0}, payload);
   group.handle(test_peer(2), 1, RoundBlock{.group = id, .round = 1, .phase = 1, .index = 1, .counted = 3}, payload);
-  swarm.clock.set(swarm.clock.now() + seconds(1));
+  swarm.clock.advance(seconds(1));
   group.tick();
   EXPECT_TRUE(group.under_way());
   EXPECT_EQ(group.next_deadline(), TimePoint::max());   // nothing to do but to wait for the worker

@@ -1,5 +1,5 @@
-// Agents that do nothing but exchange, over a small network in virtual time that may lose, double and
-// reorder.
+// Agents that do nothing but exchange, over a virtual network that may lose, double and reorder. Every message that one
+// agent sends another is encoded and decoded.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,26 +15,23 @@
 #include "compression/encoder.h"
 #include "gossip/exchange/bitmap.h"
 #include "gossip/exchange/pairwise.h"
+#include "gossip/net/hash.h"
+#include "gossip/net/wire.h"
 #include "gossip/rng.h"
+#include "gossip/sim/virtual_network.h"
 
 namespace starling::exchange_test {
 
 using std::chrono::milliseconds;
-
-class ManualClock final : public Clock {
- public:
-  TimePoint now() const override { return now_; }
-  void set(TimePoint now) { now_ = now; }
-
- private:
-  TimePoint now_{std::chrono::seconds(1000)};
-};
 
 inline PeerId test_peer(uint8_t tag) {
   PeerId id;
   id.bytes.fill(tag);
   return id;
 }
+
+// Where the peer of that first byte is.
+inline Endpoint test_address(const PeerId& id) { return {"10.0.0." + std::to_string(id.bytes[0]), 7400}; }
 
 inline SharedBytes shared_copy(Bytes bytes) {
   auto owner = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
@@ -74,62 +71,129 @@ struct NetworkOptions {
 
 class TestNetwork {
  public:
-  TestNetwork(const Clock& clock, uint64_t rng_seed) : clock_(clock), rng_(rng_seed) {}
+  TestNetwork(VirtualClock& clock, uint64_t rng_seed) : rng_(rng_seed), network_(clock, rng_seed, {}) {
+    network_.set_filter([this](PassingFrame& frame) { pass(frame); });
+  }
 
   NetworkOptions options;
   std::function<bool(const Flight&)> drop;        // true: lost
   std::function<void(const Flight&)> watch;       // sees all that is sent
-  std::function<void(Flight&)> damage;
+  std::function<void(Flight&)> damage;            // of the message and the payload; the checksums fit again
   std::function<Duration(const Flight&)> more_delay;
 
-  void send(Flight flight) {
-    if (watch) watch(flight);
-    if (damage) damage(flight);
-    if ((drop && drop(flight)) || rng_.chance(options.loss)) return;
-    if (rng_.chance(options.doubled)) put(flight);
-    put(std::move(flight));
+  std::unique_ptr<Transport> open(const PeerId& id) { return network_.open(test_address(id)); }
+  // From somebody who is no agent here.
+  void send(const Flight& flight) {
+    const std::unique_ptr<Transport> stranger = open(flight.from);
+    EXPECT_EQ(stranger->send(test_address(flight.to), channel_of(flight.message), encode(flight)),
+              SendStatus::kQueued);
   }
-  TimePoint next_at() const { return queue_.empty() ? TimePoint::max() : queue_.begin()->first; }
-  Flight pop() {
-    Flight flight = std::move(queue_.begin()->second);
-    queue_.erase(queue_.begin());
-    in_flight_bytes -= flight.payload.size;
-    if (!flight.payload.empty()) {   // the receiver gets bytes of its own, and we see when it lets go of them
-      flight.payload = shared_copy(flight.payload.span());
-      received_.push_back(flight.payload.owner);
-    }
-    return flight;
+  static Frame encode(const Flight& flight) {
+    const FrameHeader header{1, flight.from, flight.generation, test_address(flight.from)};
+    const SharedBytes& payload = flight.payload;
+    return {encode_frame_header(header, flight.message, payload.span(), payload.checksum), payload};
   }
-  bool empty() const { return queue_.empty(); }
-  void clear() { queue_.clear(); }
+  // Whether a frame of it would get past the receiver's decoder.
+  static bool decodes(const Flight& flight) {
+    const Frame frame = encode(flight);
+    FrameHeader header;
+    Message message;
+    return decode_frame(channel_of(flight.message), frame.header, frame.payload.span(), &header, &message) ==
+           DecodeStatus::kOk;
+  }
+
+  TimePoint next_at() const { return network_.next_event_time(); }
+  void deliver_due() { network_.deliver_due(); }
+  bool empty() const { return next_at() == TimePoint::max(); }
+  void clear() { network_.lose_all(); }
 
   // Received payloads that somebody still holds.
   size_t payloads_held() {
     std::erase_if(received_, [](const auto& owner) { return owner.expired(); });
     return received_.size();
   }
+  // What the receiver works with: bytes of its own, and we see when it lets go of them.
+  SharedBytes received(const SharedBytes& payload) {
+    if (payload.empty()) return payload;
+    SharedBytes own = shared_copy(payload.span());
+    received_.push_back(own.owner);
+    return own;
+  }
 
-  size_t in_flight_bytes = 0, in_flight_bytes_max = 0;
+  size_t in_flight_bytes_max = 0;   // of payloads
 
  private:
-  void put(Flight flight) {
+  void pass(PassingFrame& frame) {
+    PeerId to;
+    to.bytes.fill(static_cast<uint8_t>(std::stoi(frame.to.host.substr(frame.to.host.rfind('.') + 1))));
+    Flight flight{frame.header.sender, to, frame.header.generation, frame.message, frame.payload};
+    frame.copies.clear();
+    if (watch) watch(flight);
+    if (damage) {
+      damage(flight);
+      frame.message = flight.message;
+      frame.payload = flight.payload;
+    }
+    if ((drop && drop(flight)) || rng_.chance(options.loss)) return;
+    if (rng_.chance(options.doubled)) frame.copies.push_back(delay(flight));
+    frame.copies.push_back(delay(flight));
+    const size_t in_flight = network_.payload_bytes_in_flight() + frame.copies.size() * flight.payload.size;
+    in_flight_bytes_max = std::max(in_flight_bytes_max, in_flight);
+  }
+  Duration delay(const Flight& flight) {
     const bool bulk = message_is<BlockPayload>(flight.message);
     const Duration low = bulk ? options.bulk_min : options.control_min;
     const Duration high = bulk ? options.bulk_max : options.control_max;
-    Duration delay = low + Duration(static_cast<int64_t>(rng_.uniform() * (high - low).count()));
-    if (more_delay) delay += more_delay(flight);
-    in_flight_bytes += flight.payload.size;
-    in_flight_bytes_max = std::max(in_flight_bytes_max, in_flight_bytes);
-    queue_.emplace(clock_.now() + delay, std::move(flight));
+    const Duration chosen = low + Duration(static_cast<int64_t>(rng_.uniform() * (high - low).count()));
+    return more_delay ? chosen + more_delay(flight) : chosen;
   }
 
-  const Clock& clock_;
   Rng rng_;
-  std::multimap<TimePoint, Flight> queue_;   // equal times keep the order of sending
+  VirtualNetwork network_;
   std::vector<std::weak_ptr<const void>> received_;
 };
 
-struct AgentOptions {
+// How one agent sends and receives.
+class TestPort final : public Outbox {
+ public:
+  TestPort(TestNetwork& network, const PeerId& id, uint64_t generation)
+      : network_(network), id_(id), generation_(generation), transport_(network.open(id)) {}
+
+  void send(const PeerId& to, const Message& message, SharedBytes payload) override {
+    EXPECT_TRUE(payload.empty() || payload.checksum || !checksums_wanted) << "made while the bytes were in the cache";
+    EXPECT_TRUE(!payload.checksum || payload.checksum == xxh3_64(payload.span()));
+    EXPECT_EQ(transport_->send(test_address(to), channel_of(message),
+                               TestNetwork::encode({id_, to, generation_, message, std::move(payload)})),
+              SendStatus::kQueued);
+  }
+  void send(const Endpoint&, const Message&, SharedBytes) override { std::abort(); }
+
+  // Calls handle(from, generation, message, payload) for each frame that has arrived.
+  template <typename Handle>
+  void receive(const Handle& handle) {
+    while (const std::optional<ReceivedFrame> frame = transport_->poll()) {
+      FrameHeader header;
+      Message message;
+      const DecodeStatus status =
+          decode_frame(frame->channel, frame->header.span(), frame->payload.span(), &header, &message);
+      ASSERT_EQ(status, DecodeStatus::kOk) << describe(status);
+      handle(header.sender, header.generation, std::get<ExchangeMessage>(message), network_.received(frame->payload));
+    }
+  }
+  void lose_arrived() {
+    while (transport_->poll()) {}
+  }
+
+  bool checksums_wanted = false;   // whether snapshots bring the checksums of their blocks along
+
+ private:
+  TestNetwork& network_;
+  PeerId id_;
+  uint64_t generation_;
+  std::unique_ptr<Transport> transport_;
+};
+
+struct PairAgentOptions {
   CodecKind codec = CodecKind::kFp32;
   std::function<std::unique_ptr<Codec>()> make_codec{};   // instead of `codec`
   size_t params = 64;
@@ -138,24 +202,27 @@ struct AgentOptions {
   Duration deadline_max = milliseconds(500);
 };
 
-class TestAgent final : public Outbox {
+class TestAgent {
  public:
-  TestAgent(uint8_t tag, uint64_t generation, const AgentOptions& options, const Clock& clock,
+  TestAgent(uint8_t tag, uint64_t generation, const PairAgentOptions& options, const Clock& clock,
             TestNetwork& network)
       : id(test_peer(tag)), generation(generation), params(options.params),
         encoder(options.make_codec ? options.make_codec() : starling::make_codec(options.codec, MemorySpace::kHost),
                 Layout::cut({{"params", options.params}}, options.block_elements)),
-        network_(network) {
+        port(network, id, generation) {
     const PairwiseOptions pairwise_options{.self = id, .generation = generation,
                                            .deadline_max = options.deadline_max, .clip = options.clip,
                                            .param_blocks = layout.blocks.size()};
-    pairwise = std::make_unique<Pairwise>(pairwise_options, layout, *codec, worker, clock, *this);
+    pairwise = std::make_unique<Pairwise>(pairwise_options, layout, *codec, worker, clock, port);
   }
 
-  void send(const PeerId& to, const Message& message, SharedBytes payload) override {
-    network_.send({id, to, generation, message, std::move(payload)});
+  void receive() {
+    port.receive([this](const PeerId& from, uint64_t their_generation, const ExchangeMessage& message,
+                        const SharedBytes& payload) {
+      pairwise->handle(from, their_generation, message, payload);
+      worker.run_completions();
+    });
   }
-  void send(const Endpoint&, const Message&, SharedBytes) override { std::abort(); }
 
   // Applies and learns from what was decided, encodes, publishes. Returns how many deltas were applied.
   size_t boundary() {
@@ -198,22 +265,23 @@ class TestAgent final : public Outbox {
   const Layout& layout = encoder.layout();
   const Codec* codec = &encoder.codec();
   InlineWorker worker;
+  TestPort port;
   std::unique_ptr<Pairwise> pairwise;
 
  private:
-  TestNetwork& network_;
   uint64_t snapshots_ = 0;
 };
 
 class TestSwarm {
  public:
-  explicit TestSwarm(const AgentOptions& options, uint64_t rng_seed = 1)
+  explicit TestSwarm(const PairAgentOptions& options, uint64_t rng_seed = 1)
       : network(clock, rng_seed), options_(options) {}
 
   TestAgent& add(uint8_t tag, uint64_t generation = 1) {
+    agents.erase(test_peer(tag));   // the life before: a restart
     auto agent = std::make_unique<TestAgent>(tag, generation, options_, clock, network);
     TestAgent& added = *agent;
-    agents[added.id] = std::move(agent);   // a restart replaces the life before
+    agents[added.id] = std::move(agent);
     return added;
   }
 
@@ -224,21 +292,25 @@ class TestSwarm {
       TimePoint next = network.next_at();
       for (auto& [id, agent] : agents) next = std::min(next, agent->pairwise->next_deadline());
       if (next > until) break;
-      clock.set(std::max(clock.now(), next));
-      while (network.next_at() <= clock.now()) deliver(network.pop());
+      clock.advance_to(std::max(clock.now(), next));
+      while (network.next_at() <= clock.now()) {
+        network.deliver_due();
+        for (auto& [id, agent] : agents) agent->receive();
+      }
       for (auto& [id, agent] : agents) {
         agent->pairwise->tick();
         agent->worker.run_completions();
       }
     }
-    clock.set(until);
+    clock.advance_to(until);
   }
 
+  // At once, and past the decoder, which would refuse some of it.
   void deliver(const Flight& flight) {
     const auto it = agents.find(flight.to);
     if (it == agents.end()) return;
     const auto& message = std::get<ExchangeMessage>(flight.message);
-    it->second->pairwise->handle(flight.from, flight.generation, message, flight.payload);
+    it->second->pairwise->handle(flight.from, flight.generation, message, network.received(flight.payload));
     it->second->worker.run_completions();
   }
 
@@ -256,12 +328,12 @@ class TestSwarm {
     return sum;
   }
 
-  ManualClock clock;
+  VirtualClock clock;
   TestNetwork network;
   std::map<PeerId, std::unique_ptr<TestAgent>> agents;
 
  private:
-  AgentOptions options_;
+  PairAgentOptions options_;
 };
 
 template <typename T>
@@ -281,7 +353,7 @@ inline void expect_all(const TestAgent& agent, float value) {
 
 // Two agents, all ones and all threes.
 struct Pair {
-  explicit Pair(const AgentOptions& options = {}, uint64_t rng_seed = 1)
+  explicit Pair(const PairAgentOptions& options = {}, uint64_t rng_seed = 1)
       : swarm(options, rng_seed), a(swarm.add(1)), b(swarm.add(2)) {
     std::fill(a.params.begin(), a.params.end(), 1.0f);
     std::fill(b.params.begin(), b.params.end(), 3.0f);

@@ -31,7 +31,7 @@ TEST(PairwiseFaults, LostBlocksLeaveTheExchangeAndTheOthersMix) {
 }
 
 TEST(PairwiseFaults, APartnerSlowerThanTheDeadlineCostsNothing) {
-  AgentOptions options;
+  PairAgentOptions options;
   options.deadline_max = milliseconds(100);
   Pair pair(options);
   pair.swarm.network.options = {.control_min = milliseconds(60), .control_max = milliseconds(60),
@@ -207,7 +207,7 @@ TEST(PairwiseFaults, CompletionsOfTheDeadTouchNothing) {
   LateWorker worker;
   const PairwiseOptions options{.self = pair.b.id, .generation = 1, .param_blocks = 4};
   auto late =
-      std::make_unique<Pairwise>(options, pair.b.layout, *pair.b.codec, worker, pair.swarm.clock, pair.b);
+      std::make_unique<Pairwise>(options, pair.b.layout, *pair.b.codec, worker, pair.swarm.clock, pair.b.port);
   pair.publish();
   auto snapshot = std::make_shared<Snapshot>();
   for (int i = 0; i < 4; ++i) snapshot->blocks.push_back(shared_copy(std::vector<std::byte>(64)));

@@ -44,7 +44,7 @@ TEST(Pairwise, BothApplyOppositeDeltasAndReport) {
 // A small model's blocks go along with the proposal; a large one's wait for the ACCEPT: one round trip more.
 TEST(Pairwise, TakesTheLatenciesItShould) {
   for (const bool small : {true, false}) {
-    AgentOptions options;
+    PairAgentOptions options;
     options.params = small ? 64 : 32 * 1024;
     options.block_elements = options.params / 4;
     Pair pair(options);
@@ -137,7 +137,7 @@ TEST(Pairwise, NoMoreThanSomeProposalsWait) {
 }
 
 TEST(Pairwise, ALargeSnapshotIsServedBeforeTheNext) {
-  AgentOptions options;
+  PairAgentOptions options;
   options.params = 2 << 20;   // 8 MiB as fp32; small ones do not matter
   options.block_elements = 1 << 18;
   options.codec = CodecKind::kFp32;
@@ -237,7 +237,7 @@ TEST(Pairwise, TheDeadlineFollowsWhatExchangesTake) {
 }
 
 TEST(Pairwise, APartnerUnusuallyFarAwayIsClippedAndOneBeyondReasonRefused) {
-  AgentOptions options;
+  PairAgentOptions options;
   options.clip = 3;
   Pair pair(options);
   const auto meet = [&](float distance) {
@@ -261,7 +261,7 @@ TEST(Pairwise, APartnerUnusuallyFarAwayIsClippedAndOneBeyondReasonRefused) {
 }
 
 TEST(Pairwise, ABlockThatWrapsLearnsAWiderStep) {
-  AgentOptions options;
+  PairAgentOptions options;
   options.codec = CodecKind::kModulo8;
   Pair pair(options);
   Rng rng(3);
@@ -285,7 +285,7 @@ TEST(Pairwise, ABlockThatWrapsLearnsAWiderStep) {
 }
 
 TEST(Pairwise, CreditsBoundWhatIsInFlight) {
-  AgentOptions options;
+  PairAgentOptions options;
   options.params = size_t{6} << 20;   // 24 MiB in 96 blocks
   options.block_elements = 64 * 1024;
   Pair pair(options);

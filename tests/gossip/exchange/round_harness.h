@@ -1,4 +1,4 @@
-// Agents that do nothing but exchange, in rounds of whatever kind, over the small virtual network of harness.h.
+// Agents that do nothing but exchange, in rounds of whatever kind, over the network of harness.h.
 #pragma once
 
 #include <cmath>
@@ -28,34 +28,39 @@ struct RoundAgentOptions {
 };
 
 template <class E>
-class RoundAgent final : public Outbox, public Company {
+class RoundAgent final : public Company {
  public:
   RoundAgent(uint8_t tag, const RoundAgentOptions& options, const Clock& clock, TestNetwork& network)
       : id(test_peer(tag)), params(options.params),
         encoder(make_codec(options.codec, MemorySpace::kHost),
                 Layout::cut({{"params", options.params}}, options.block_elements)),
-        compute(options.compute), network_(network),
+        port(network, id, 1), compute(options.compute),
         topology_(options.topology), rng_(tag) {
+    port.checksums_wanted = true;
     const size_t blocks = layout.blocks.size();
     if constexpr (std::is_same_v<E, Group>) {
       const GroupOptions own{.self = id, .deadline_min = options.deadline_min, .deadline_max = options.deadline_max,
                              .param_blocks = blocks, .inject_loss = options.inject_loss, .rng_seed = 7};
-      exchange = std::make_unique<E>(own, layout, *codec, worker, clock, *this, *this);
+      exchange = std::make_unique<E>(own, layout, *codec, worker, clock, port, *this);
     } else if constexpr (std::is_same_v<E, Neighborhood>) {
       const NeighborhoodOptions own{id, options.deadline_min, options.deadline_max, blocks};
-      exchange = std::make_unique<E>(own, layout, *codec, worker, clock, *this, *this);
+      exchange = std::make_unique<E>(own, layout, *codec, worker, clock, port, *this);
     } else {
       const PairwiseOptions own{.self = id, .generation = 1, .deadline_min = options.deadline_min,
                                 .deadline_max = options.deadline_max, .param_blocks = blocks};
-      exchange = std::make_unique<E>(own, layout, *codec, worker, clock, *this, this);
+      exchange = std::make_unique<E>(own, layout, *codec, worker, clock, port, this);
     }
   }
 
-  void send(const PeerId& to, const Message& message, SharedBytes payload) override {
-    EXPECT_TRUE(payload.empty() || payload.checksum == xxh3_64(payload.span()));
-    network_.send({id, to, 1, message, std::move(payload)});
+  void receive() {
+    if (paused) return port.lose_arrived();
+    port.receive([this](const PeerId& from, uint64_t generation, const ExchangeMessage& message,
+                        const SharedBytes& payload) {
+      EXPECT_EQ(generation, 1u);
+      exchange->handle(from, generation, message, payload);
+      worker.run_completions();
+    });
   }
-  void send(const Endpoint&, const Message&, SharedBytes) override { std::abort(); }
   std::optional<PeerId> choose() override {
     std::vector<PeerId> others = list;
     std::erase(others, id);
@@ -125,6 +130,7 @@ class RoundAgent final : public Outbox, public Company {
   const Layout& layout = encoder.layout();
   const Codec* codec = &encoder.codec();
   InlineWorker worker;
+  TestPort port;
   std::vector<PeerId> list;
   std::vector<ExchangeReport> reports;
   std::unique_ptr<E> exchange;
@@ -133,7 +139,6 @@ class RoundAgent final : public Outbox, public Company {
   std::optional<TimePoint> next_boundary;
 
  private:
-  TestNetwork& network_;
   TopologySpec topology_;
   Rng rng_;
   uint64_t snapshots_ = 0;
@@ -160,11 +165,12 @@ class RoundSwarm {
     for (const auto& [id, agent] : agents) all.push_back(id);
     for (auto& [id, agent] : agents) agent->list = all;
   }
+  // At once, and past the decoder, which would refuse some of it.
   void deliver(const Flight& flight) {
     const auto it = agents.find(flight.to);
     if (it == agents.end() || it->second->paused) return;
     const auto& message = std::get<ExchangeMessage>(flight.message);
-    it->second->exchange->handle(flight.from, flight.generation, message, flight.payload);
+    it->second->exchange->handle(flight.from, flight.generation, message, network.received(flight.payload));
     it->second->worker.run_completions();
   }
 
@@ -222,7 +228,7 @@ class RoundSwarm {
     return xxh3_64(bytes);
   }
 
-  ManualClock clock;
+  VirtualClock clock;
   TestNetwork network;
   std::map<PeerId, std::unique_ptr<Agent>> agents;
   Duration longest{};   // of all exchanges that their agent waited for
@@ -238,13 +244,16 @@ class RoundSwarm {
         if (free_ && agent->next_boundary) next = std::min(next, *agent->next_boundary);
       }
       if (next > until) break;
-      clock.set(std::max(clock.now(), next));
-      while (network.next_at() <= clock.now()) deliver(network.pop());
+      clock.advance_to(std::max(clock.now(), next));
+      while (network.next_at() <= clock.now()) {
+        network.deliver_due();
+        for (auto& [id, agent] : agents) agent->receive();
+      }
       for (auto& [id, agent] : agents) {
         if (!agent->paused) step(*agent);
       }
     }
-    if (!stop()) clock.set(until);
+    if (!stop()) clock.advance_to(until);
   }
   void step(Agent& agent) {
     agent.exchange->tick();

@@ -1,20 +1,18 @@
-// A swarm of Membership machines over a lossy network in virtual time. Control frames between two nodes may
-// be lost or delayed; nodes can be cut apart, stopped, paused and started again.
+// A swarm of routers, of which only the membership has work to do, over a lossy virtual network. Frames may be lost or
+// delayed; nodes can be cut apart, stopped, paused and started again.
 #pragma once
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <functional>
-#include <map>
 #include <memory>
-#include <queue>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "bootstrap/router.h"
 #include "gossip/rng.h"
+#include "gossip/sim/virtual_network.h"
 #include "tests/gossip/membership/membership_support.h"
 
 namespace starling {
@@ -22,20 +20,17 @@ namespace starling {
 class VirtualSwarm {
  public:
   VirtualSwarm(size_t count, double loss, uint64_t rng_seed, MembershipOptions options = {})
-      : options_(options), loss_(loss), rng_(rng_seed) {
-    for (size_t i = 0; i < count; ++i) {
-      nodes_.push_back(std::make_unique<Node>(*this, static_cast<uint32_t>(i)));
-    }
-    for (auto& node : nodes_) node->start(1);
+      : options_(options), rng_(rng_seed), network_(clock_, rng_.next_u64(), links(loss)) {
+    for (size_t i = 0; i < count; ++i) add_node();
   }
 
   // Every node starts out knowing every other.
   void introduce_all() {
-    for (auto& node : nodes_) {
-      for (auto& other : nodes_) {
-        if (node != other && other->members) node->members->add(other->members->self());
+    for (size_t i = 0; i < size(); ++i) {
+      for (size_t j = 0; j < size(); ++j) {
+        if (i != j && is_up(j)) at(i).add(at(j).self());
       }
-      node->members->take_events();
+      take_events(i);
     }
   }
 
@@ -53,22 +48,48 @@ class VirtualSwarm {
     return true;
   }
 
-  Membership& at(size_t i) { return *nodes_[i]->members; }
+  Membership& at(size_t i) { return nodes_[i]->router->membership(); }
+  std::vector<MemberEvent> take_events(size_t i) {
+    std::vector<MemberEvent> events = std::exchange(nodes_[i]->events, {});
+    for (const MemberEvent& event : at(i).take_events()) events.push_back(event);   // since its last tick
+    return events;
+  }
   size_t size() const { return nodes_.size(); }
-  bool is_up(size_t i) const { return nodes_[i]->members != nullptr; }
+  bool is_up(size_t i) const { return nodes_[i]->router != nullptr; }
   size_t add_node() {
-    nodes_.push_back(std::make_unique<Node>(*this, static_cast<uint32_t>(nodes_.size())));
-    nodes_.back()->start(1);
+    nodes_.push_back(std::make_unique<Node>());
+    restart(nodes_.size() - 1, 1);
     return nodes_.size() - 1;
   }
-  void crash(size_t i) { nodes_[i]->members.reset(); }
-  void restart(size_t i, uint64_t generation) { nodes_[i]->start(generation); }
+  void crash(size_t i) {
+    nodes_[i]->router.reset();
+    nodes_[i]->transport.reset();
+  }
+  void restart(size_t i, uint64_t generation) {
+    crash(i);
+    const auto number = static_cast<uint32_t>(i);
+    Node& node = *nodes_[i];
+    node.transport = network_.open(endpoint_of(number));
+    const RouterOptions options{record_of(number, generation), options_, {}, rng_.next_u64(),
+                                [](const std::string&, const std::string&) { return std::string(); }};
+    node.router = std::make_unique<Router>(options, *node.transport, clock_);
+    node.router->set_settings("the same for all");
+    node.events.clear();
+  }
   void pause(size_t i, bool paused) { nodes_[i]->paused = paused; }
-  void set_loss(double loss) { loss_ = loss; }
+  void set_loss(double loss) { network_.set_default_links(links(loss)); }
   // Nodes of different sides do not hear each other.
-  void cut(std::vector<int> side_of_node) { sides_ = std::move(side_of_node); }
+  void cut(const std::vector<int>& side_of_node) {
+    network_.heal_all();
+    for (uint32_t i = 0; i < side_of_node.size(); ++i) {
+      for (uint32_t j = 0; j < i; ++j) {
+        if (side_of_node[i] != side_of_node[j]) network_.cut(endpoint_of(i), endpoint_of(j));
+      }
+    }
+  }
   TimePoint now() const { return clock_.now(); }
-  uint64_t frames() const { return frames_; }
+  uint64_t frames() const { return network_.delivered(); }
+  uint64_t digest() const { return network_.digest(); }
 
   // Everybody up sees exactly everybody up, alive.
   bool all_agree() {
@@ -96,88 +117,48 @@ class VirtualSwarm {
     size_t count = 0;
     for (size_t i = 0; i < size(); ++i) {
       if (!is_up(i)) continue;
-      for (const MemberEvent& event : at(i).take_events()) count += event.kind == kind;
+      for (const MemberEvent& event : take_events(i)) count += event.kind == kind;
     }
     return count;
   }
 
  private:
-  struct Node final : Outbox {
-    Node(VirtualSwarm& swarm_in, uint32_t number_in) : swarm(swarm_in), number(number_in) {}
-    void start(uint64_t generation) {
-      members = std::make_unique<Membership>(swarm.options_, record_of(number, generation), swarm.clock_,
-                                             *this, swarm.rng_.next_u64());
-    }
-    void send(const PeerId& to, const Message& message, SharedBytes) override {
-      ASSERT_NE(members->find(to), nullptr) << "only members have an address";
-      swarm.post(number, number_of(to), message);
-    }
-    void send(const Endpoint& to, const Message& message, SharedBytes) override {
-      for (uint32_t i = 0; i < swarm.size(); ++i) {
-        if (endpoint_of(i) == to) swarm.post(number, i, message);
-      }
-    }
-    VirtualSwarm& swarm;
-    uint32_t number;
-    std::unique_ptr<Membership> members;
-    bool paused = false;
-    std::vector<std::pair<uint32_t, Message>> unread;  // while paused
-  };
-  struct InFlight {
-    TimePoint due;
-    uint64_t order;
-    uint32_t from, to;
-    Message message;
-    bool operator<(const InFlight& other) const {
-      return std::tie(due, order) > std::tie(other.due, other.order);
-    }
+  struct Node final : Router::Handler {
+    void on_bootstrap(const FrameHeader&, const BootstrapMessage&, const SharedBytes&) override {}
+    void on_exchange(const FrameHeader&, const ExchangeMessage&, const SharedBytes&) override {}
+    void on_member(const MemberEvent& event) override { events.push_back(event); }
+    void on_settings_adopted() override {}
+    void on_frame_refused(const ReceivedFrame&, const char* cause) override { ADD_FAILURE() << cause; }
+
+    std::unique_ptr<Transport> transport;
+    std::unique_ptr<Router> router;   // null: crashed
+    std::vector<MemberEvent> events;
+    bool paused = false;              // frames wait until it reads them
   };
 
+  static LinkOptions links(double loss) {
+    return {.loss = loss, .delay_min = std::chrono::milliseconds(1), .delay_max = std::chrono::milliseconds(21)};
+  }
   static uint32_t number_of(const PeerId& id) {
     return static_cast<uint32_t>(id.bytes[0]) << 8 | id.bytes[1];
   }
 
-  void post(uint32_t from, uint32_t to, const Message& message) {
-    ++frames_;
-    if (to >= size() || rng_.chance(loss_)) return;
-    if (!sides_.empty() && sides_[from] != sides_[to]) return;
-    const Duration delay = from_seconds(0.001 + 0.02 * rng_.uniform());
-    in_flight_.push({clock_.now() + delay, frames_, from, to, message});
-  }
-
   void step() {
     clock_.advance(std::chrono::milliseconds(10));
-    while (!in_flight_.empty() && in_flight_.top().due <= clock_.now()) {
-      const InFlight frame = in_flight_.top();
-      in_flight_.pop();
-      Node& node = *nodes_[frame.to];
-      if (!node.members) continue;
-      if (node.paused) {
-        node.unread.emplace_back(frame.from, frame.message);
-      } else {
-        node.members->handle(peer_of(frame.from), std::get<MembershipMessage>(frame.message));
-      }
-    }
+    network_.deliver_due();
     for (auto& node : nodes_) {
-      if (!node->members || node->paused) continue;
-      if (node->members->next_deadline() <= clock_.now()) {
-        node->members->tick();
-        EXPECT_GT(node->members->next_deadline(), clock_.now()) << "the owner would spin";
-      }
-      for (auto& [from, message] : std::exchange(node->unread, {})) {
-        node->members->handle(peer_of(from), std::get<MembershipMessage>(message));
-      }
+      if (!node->router || node->paused) continue;
+      node->router->tick(*node);
+      EXPECT_GT(node->router->next_deadline(), clock_.now()) << "the owner would spin";
+      EXPECT_EQ(node->router->counters().sends_failed, 0u) << "only members have an address";
     }
   }
 
   MembershipOptions options_;
-  double loss_;
   Rng rng_;
-  FakeClock clock_;
+  VirtualClock clock_;
+  VirtualNetwork network_;
   std::vector<std::unique_ptr<Node>> nodes_;
-  std::priority_queue<InFlight> in_flight_;
-  std::vector<int> sides_;
-  uint64_t frames_ = 0;
 };
 
 }  // namespace starling
