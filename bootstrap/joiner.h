@@ -63,7 +63,7 @@ class Contact {
 
 // 2. ModelFetch: the params of the swarm, from up to donors_max living members at once. Blocks of different donors may
 // be of different rounds: each is checked against its own donor's root, and the mixture is no farther from the mean
-// than its donors are on average (soundness §4).
+// than its donors are on average.
 class ModelFetch {
  public:
   // Called in a worker job for each block that passed its hash: copies the bytes to their place. False: no params; the

@@ -61,7 +61,7 @@ struct ModelBlockRequest { uint64_t snapshot = 0; uint32_t index = 0; };
 struct ModelBlock { uint64_t snapshot = 0; uint32_t index = 0; };  // + payload
 struct ModelGone { uint64_t snapshot = 0; };                        // the donor moved on: ask again
 
-// ---- pairwise exchange (DESIGN §4; blocks on the bulk port, all else on the control port) ----
+// ---- pairwise exchange (blocks on the bulk port, all else on the control port) ----
 
 using Bitmap = std::vector<uint8_t>;   // bit i of byte i/8, little end first; bits past the last block are zero
 

@@ -11,9 +11,9 @@
 #   part 2, the payload: raw bytes (one encoded block, or one block of a model file). Only with messages that say so.
 #
 # Integers of the prefix are little-endian. A header has at most 64 KiB, a payload at most 4 MiB.
-# There are two ports. Control carries everything but payloads; bulk (the next port) carries `blockPayload` and
-# `modelBlock` only. A message on the wrong port is refused, and so is a payload where none belongs or none where one
-# does. Nothing answers at transport level: replies are frames sent to `replyHost:replyPort`.
+# There are two ports. Control carries everything but payloads; bulk (the next port) carries `modelBlock`,
+# `blockPayload` and `roundBlock` only. A message on the wrong port is refused, and so is a payload where none belongs
+# or none where one does. Nothing answers at transport level: replies are frames sent to `replyHost:replyPort`.
 #
 # Frames may be lost, doubled or reordered between the two ports. Every message is therefore idempotent, asked for
 # again, or disposable. A refused frame is counted and otherwise ignored; it never ends a connection.

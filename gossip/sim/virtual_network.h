@@ -45,7 +45,7 @@ struct PassingFrame {
   FrameHeader header;
   Message message;
   SharedBytes payload;
-  // One copy of the frame arrives for each entry, that much later than the link alone would deliver it; none: it is lost.
+  // One copy of the frame arrives for each entry, that much later than by the link alone. Empty: it is lost.
   std::vector<Duration> copies{Duration::zero()};
 };
 
