@@ -228,10 +228,8 @@ TEST(Modulo8, ASettledPairMeetsToTheLastBitAndTheStepStopsFalling) {
   pair.run(30, 1e-2f);
   EXPECT_EQ(pair.run(80, 0.0f), 0);
   float largest = 0;
-  for (size_t i = 0; i < pair.a.size(); ++i) {
-    largest = std::max(largest, std::fabs(pair.a[i]));
-    EXPECT_NEAR(pair.a[i], pair.b[i], 2e-7 * largest);
-  }
+  for (float x : pair.a) largest = std::max(largest, std::fabs(x));
+  for (size_t i = 0; i < pair.a.size(); ++i) EXPECT_NEAR(pair.a[i], pair.b[i], 2e-7 * largest);
   EXPECT_GE(std::ldexp(1.0, pair.exponent_a + 30), largest);
   EXPECT_LE(pair.run(40, 1e-2f), 26) << "from the finest step back up, one doubling a round";
   EXPECT_EQ(pair.run(20, 1e-2f), 0);
