@@ -28,6 +28,7 @@ inline constexpr size_t kHostBytesMax = 255;
 // exchanges
 inline constexpr size_t kBlocksMax = 1 << 17;                    // a bitmap of 16 KiB
 inline constexpr size_t kInDoubtMax = 4;
+inline constexpr size_t kParkedDoubtsMax = 8;                    // doubts that last; the oldest is broken beyond that
 inline constexpr size_t kAcceptedMax = 4;                        // foreign exchanges in progress
 inline constexpr double kMassRatioMax = 8;                       // a peer's mass counts at most 8x the median
 

@@ -21,7 +21,6 @@ constexpr Duration kContactPatience = std::chrono::seconds(3);   // then an agen
 constexpr Duration kStatusEvery = std::chrono::seconds(1);
 constexpr Duration kRejoinEvery = std::chrono::seconds(5);
 constexpr Duration kWaitingEvery = std::chrono::seconds(3);
-constexpr Duration kReapDeadAfter = std::chrono::seconds(30);
 constexpr Duration kPartPatience = std::chrono::seconds(5);      // for the others to finish too
 constexpr Duration kLeavePatience = std::chrono::milliseconds(1500);
 constexpr uint64_t kSamplerStream = 0x5061727473ull;
@@ -295,7 +294,6 @@ void Agent::tick() {
   }
   if (leaving_ && stage_ != Stage::kParting && now >= leave_deadline_) part("signal");
   if (stage_ == Stage::kParting && now >= part_deadline_) say_farewell();
-  forget_the_dead();
   router_.membership().update_self(meta());
   if (now >= next_status_ && stage_ != Stage::kGone) {
     next_status_ = now + kStatusEvery;
@@ -401,8 +399,14 @@ void Agent::on_frame_refused(const ReceivedFrame& frame, const char* cause) {
   router_log_.refused(frame, cause, router_.counters());
 }
 
+// A member that died or left is not forgotten before its tombstone expires: the verdict may be wrong, and either side
+// may hold a half of an exchange that the other one has to learn of.
 void Agent::on_member(const MemberEvent& event) {
   router_log_.member(router_.membership(), event);
+  if (event.kind == MemberEventKind::kReaped) {
+    if (exchange_) exchange_->forget(event.peer, kEveryLife);
+    return;
+  }
   const char* change = "";
   switch (event.kind) {
     case MemberEventKind::kJoined: change = "joined"; break;
@@ -411,32 +415,15 @@ void Agent::on_member(const MemberEvent& event) {
     case MemberEventKind::kDied: change = "died"; break;
     case MemberEventKind::kLeft: change = "left"; break;
     case MemberEventKind::kRestarted: change = "restarted"; break;
+    case MemberEventKind::kReaped: break;
   }
   const Member* member = router_.membership().find(event.peer);
   std::string name = member ? member->record.meta.name : "";
   std::erase_if(name, [](char c) { return c == '"' || c == '\\' || static_cast<unsigned char>(c) < 0x20; });
   parts_.metrics.write(fmt::format("\"event\":\"member\",\"peer\":\"{}\",\"name\":\"{}\",\"change\":\"{}\"",
                                    event.peer.hex(), name, change));
-  if (event.kind == MemberEventKind::kDied || event.kind == MemberEventKind::kLeft) {
-    dying_[event.peer] = parts_.clock.now() + kReapDeadAfter;
-  } else if (event.kind == MemberEventKind::kAliveAgain) {
-    dying_.erase(event.peer);
-  } else if (event.kind == MemberEventKind::kRestarted || event.kind == MemberEventKind::kJoined) {
-    dying_.erase(event.peer);
-    if (event.kind == MemberEventKind::kRestarted && exchange_) exchange_->forget(event.peer);
-  }
-}
-
-// A verdict of "dead" may be wrong: what is in doubt with a dead member is dropped only when it stays dead.
-void Agent::forget_the_dead() {
-  const TimePoint now = parts_.clock.now();
-  for (auto dead = dying_.begin(); dead != dying_.end();) {
-    if (now < dead->second) {
-      ++dead;
-      continue;
-    }
-    if (exchange_) exchange_->forget(dead->first);
-    dead = dying_.erase(dead);
+  if (event.kind == MemberEventKind::kRestarted && exchange_) {
+    exchange_->forget(event.peer, member->record.version.generation);
   }
 }
 

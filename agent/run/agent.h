@@ -92,7 +92,6 @@ class Agent final : public Router::Handler {
   void begin_rounds(const Progress& from, const char* how);
   void part(const char* reason);
   void say_farewell();
-  void forget_the_dead();
   void report_status();
   void say_waiting(const std::string& what);
 
@@ -113,7 +112,6 @@ class Agent final : public Router::Handler {
   std::unique_ptr<Exchange> exchange_;
   std::unique_ptr<Rounds> rounds_;
   std::exception_ptr start_error_;
-  std::map<PeerId, TimePoint> dying_;   // dead members whose exchanges are dropped at that time
 
   Stage stage_ = Stage::kMakingTrainer;
   bool adopted_ = false;             // the settings are somebody else's

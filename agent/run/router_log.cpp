@@ -26,6 +26,7 @@ void RouterLog::member(const Membership& membership, const MemberEvent& event) c
     case MemberEventKind::kDied: spdlog::warn("{} is gone", name); break;
     case MemberEventKind::kLeft: spdlog::info("{} left", name); break;
     case MemberEventKind::kRestarted: spdlog::info("{} restarted", name); break;
+    case MemberEventKind::kReaped: break;
   }
 }
 

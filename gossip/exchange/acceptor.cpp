@@ -132,7 +132,8 @@ void Pairwise::Impl::try_vote(PairExchange& exchange) {
   exchange.vote = passed;
   exchange.voted_at = now;
   exchange.query_at = now + 2 * exchange.deadline;
-  exchange.query_backoff = std::min(exchange.deadline, kRepeatMax);
+  exchange.query_backoff = std::min(exchange.deadline, kRepeatSoon);
+  exchange.park_at = now + kParkAfter * exchange.deadline;
   exchange.credit_repeat_at = TimePoint::max();
   outbox.send(exchange.peer, Have{exchange.xid, passed, exchange.scale});
 }
@@ -142,6 +143,29 @@ void Pairwise::Impl::drop_out(PairExchange& exchange) {
   STARLING_CHECK(voter.leave(exchange.xid));
   outbox.send(exchange.peer, Busy{exchange.xid, 0});
   finish_failed(exchange, ExchangeOutcome::kFailed);
+}
+
+void Pairwise::Impl::ask_again(PairExchange& exchange) {
+  outbox.send(exchange.peer, Query{exchange.xid});
+  exchange.query_at = clock.now() + exchange.query_backoff;
+  exchange.query_backoff = std::min(2 * exchange.query_backoff, kRepeatMax);
+}
+
+// The proposer may be cut off for hours; its doubt must not keep this agent from voting on others meanwhile. Each parked
+// doubt holds two payloads, so their number has a limit.
+void Pairwise::Impl::park(PairExchange& exchange) {
+  exchange.parked = true;
+  voter.park(exchange.xid);
+  if (voter.parked_count() > kParkedDoubtsMax) {
+    PairExchange* oldest = &exchange;
+    for (auto& [xid, other] : exchanges) {
+      if (other.parked && other.park_at < oldest->park_at) oldest = &other;
+    }
+    ++counters.doubts_broken;
+    voter.break_doubt(oldest->xid);
+    finish_failed(*oldest, ExchangeOutcome::kFailed);
+  }
+  retry_votes();
 }
 
 void Pairwise::Impl::retry_votes() {

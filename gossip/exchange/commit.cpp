@@ -86,9 +86,7 @@ bool CommitDecider::waits_for_ack_from(const PeerId& peer) const {
   });
 }
 
-void CommitDecider::forget(const PeerId& acceptor) {
-  std::erase_if(records_, [&](const auto& entry) { return entry.second.acceptor == acceptor; });
-}
+void CommitDecider::forget(uint64_t counter) { records_.erase(counter); }
 
 // ---- voter ----
 
@@ -119,7 +117,26 @@ bool CommitVoter::leave(const ExchangeId& xid) { return accepted_.erase(xid) != 
 
 bool CommitVoter::vote(const ExchangeId& xid, const CommitTerms& terms) {
   if (!may_vote() || accepted_.erase(xid) == 0) return false;
-  doubts_.emplace(xid, terms);
+  doubts_.emplace(xid, Doubt{terms});
+  return true;
+}
+
+void CommitVoter::park(const ExchangeId& xid) {
+  Doubt& doubt = doubts_.at(xid);
+  if (!doubt.parked) ++parked_;
+  doubt.parked = true;
+}
+
+void CommitVoter::break_doubt(const ExchangeId& xid) {
+  const bool was_in_doubt = erase_doubt(xid);
+  STARLING_CHECK(was_in_doubt);
+}
+
+bool CommitVoter::erase_doubt(const ExchangeId& xid) {
+  const auto it = doubts_.find(xid);
+  if (it == doubts_.end()) return false;
+  parked_ -= it->second.parked ? 1 : 0;
+  doubts_.erase(it);
   return true;
 }
 
@@ -127,23 +144,28 @@ CommitVoter::OnCommit CommitVoter::on_commit(const ExchangeId& xid, const Commit
   if (accepted_.contains(xid)) return OnCommit::kIgnore;
   const auto it = doubts_.find(xid);
   if (it == doubts_.end()) return OnCommit::kAcknowledge;
-  const CommitTerms& vote = it->second;
+  const CommitTerms& vote = it->second.vote;
   const bool within = subset(decision.blocks, vote.blocks) && count_bits(decision.blocks) > 0 &&
                       decision.scale > 0 && decision.scale <= vote.scale;
   if (!within) return OnCommit::kIgnore;
-  doubts_.erase(it);
+  erase_doubt(xid);
   return OnCommit::kApply;
 }
 
 bool CommitVoter::on_abort(const ExchangeId& xid) {
   refuse(xid);
-  const size_t accepted = accepted_.erase(xid);
-  return accepted + doubts_.erase(xid) > 0;
+  const bool was_accepted = accepted_.erase(xid) != 0;
+  return erase_doubt(xid) || was_accepted;
 }
 
-void CommitVoter::forget(const PeerId& proposer) {
-  std::erase_if(accepted_, [&](const ExchangeId& xid) { return xid.proposer == proposer; });
-  std::erase_if(doubts_, [&](const auto& entry) { return entry.first.proposer == proposer; });
+void CommitVoter::forget(const PeerId& proposer, uint64_t generation) {
+  const auto over = [&](const ExchangeId& xid) { return xid.proposer == proposer && xid.generation < generation; };
+  std::erase_if(accepted_, over);
+  std::erase_if(doubts_, [&](const auto& entry) {
+    if (!over(entry.first)) return false;
+    parked_ -= entry.second.parked ? 1 : 0;
+    return true;
+  });
 }
 
 }  // namespace starling

@@ -55,8 +55,8 @@ class CommitDecider {
   bool empty() const { return records_.empty(); }
   size_t size() const { return records_.size(); }
 
-  // The acceptor is gone for good (reaped, or back as a new generation): its life's exchanges end.
-  void forget(const PeerId& acceptor);
+  // The life of the acceptor that took part is over: nobody will ask about this exchange any more.
+  void forget(uint64_t counter);
 
   auto operator<=>(const CommitDecider&) const = default;
 
@@ -73,7 +73,7 @@ class CommitDecider {
   std::map<uint64_t, Record> records_;
 };
 
-// The exchanges proposed by others. `in_doubt_max` bounds what it may have voted on and not heard of.
+// The exchanges proposed by others. `in_doubt_max` bounds the doubts that are not parked.
 class CommitVoter {
  public:
   explicit CommitVoter(size_t in_doubt_max = kInDoubtMax) : in_doubt_max_(in_doubt_max) {}
@@ -90,6 +90,13 @@ class CommitVoter {
   // From here on in doubt. False: not accepted, or already in_doubt_max in doubt; nothing changed then.
   [[nodiscard]] bool vote(const ExchangeId& xid, const CommitTerms& terms);
 
+  // The doubt lasts: it frees its place for another vote and stays a doubt. REQUIRES: in doubt.
+  void park(const ExchangeId& xid);
+
+  // Ends a doubt without the proposer's word. If the proposer committed, its half has no counterpart from here on.
+  // REQUIRES: in doubt.
+  void break_doubt(const ExchangeId& xid);
+
   // kApply: in doubt till now: apply, then acknowledge. kAcknowledge: over already (applied, or forgotten
   // with its proposer): never apply again. kIgnore: not within the vote, or not voted yet: no honest proposer
   // sends this.
@@ -99,12 +106,13 @@ class CommitVoter {
   bool on_abort(const ExchangeId& xid);   // true: it was accepted or in doubt; in any case it is over
 
   bool in_doubt(const ExchangeId& xid) const { return doubts_.contains(xid); }
-  size_t in_doubt_count() const { return doubts_.size(); }
+  size_t in_doubt_count() const { return doubts_.size(); }   // parked ones too
+  size_t parked_count() const { return parked_; }
   size_t accepted_count() const { return accepted_.size(); }
-  bool may_vote() const { return doubts_.size() < in_doubt_max_; }
+  bool may_vote() const { return doubts_.size() - parked_ < in_doubt_max_; }
 
-  // The proposer is gone for good: its doubts are dropped. What was seen of it stays known.
-  void forget(const PeerId& proposer);
+  // The proposer's lives before `generation` are over: their doubts are dropped. What was seen of it stays known.
+  void forget(const PeerId& proposer, uint64_t generation);
 
   auto operator<=>(const CommitVoter&) const = default;
 
@@ -118,10 +126,18 @@ class CommitVoter {
     auto operator<=>(const Mark&) const = default;
   };
 
+  struct Doubt {
+    CommitTerms vote;
+    bool parked = false;
+    auto operator<=>(const Doubt&) const = default;
+  };
+  bool erase_doubt(const ExchangeId& xid);
+
   size_t in_doubt_max_;
   std::vector<Mark> marks_;
   std::set<ExchangeId> accepted_;
-  std::map<ExchangeId, CommitTerms> doubts_;
+  std::map<ExchangeId, Doubt> doubts_;
+  size_t parked_ = 0;   // of doubts_
 };
 
 }  // namespace starling

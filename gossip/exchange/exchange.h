@@ -61,6 +61,8 @@ struct BlockTally {
   BlockTally& operator+=(const BlockTally& other);
 };
 
+inline constexpr uint64_t kEveryLife = UINT64_MAX;
+
 class Exchange {
  public:
   virtual ~Exchange() = default;
@@ -88,8 +90,9 @@ class Exchange {
   virtual void tick() = 0;
   virtual TimePoint next_deadline() const = 0;     // when tick() has something to do next
 
-  // A peer was reaped or came back with a new generation.
-  virtual void forget(const PeerId& peer) = 0;
+  // The peer's lives before `generation` are over for good: it came back with this one, or its tombstone expired
+  // (kEveryLife). A peer that is only dead may be cut off, and may still hold a half of an exchange.
+  virtual void forget(const PeerId& peer, uint64_t generation) = 0;
 
   // What ended since the last call: the deltas that were decided, which the caller applies all at its boundary and in
   // this order, and what its encoder learns from every exchange, failed ones too.

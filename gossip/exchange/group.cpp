@@ -249,7 +249,7 @@ void Group::handle(const PeerId& from, uint64_t, const ExchangeMessage& message,
 }
 void Group::tick() { impl_->tick(); }
 TimePoint Group::next_deadline() const { return impl_->next_deadline(); }
-void Group::forget(const PeerId& peer) { impl_->forget(peer); }
+void Group::forget(const PeerId& peer, uint64_t) { impl_->forget(peer); }
 Decided Group::take_decided() { return {std::exchange(impl_->decided, {}), {}}; }
 std::vector<ExchangeReport> Group::take_reports() { return std::exchange(impl_->reports, {}); }
 bool Group::idle() const { return !impl_->round || !impl_->round->open; }

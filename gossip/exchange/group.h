@@ -56,7 +56,7 @@ class Group final : public Exchange {
               const SharedBytes& payload) override;
   void tick() override;
   TimePoint next_deadline() const override;
-  void forget(const PeerId& peer) override;
+  void forget(const PeerId& peer, uint64_t generation) override;
   Decided take_decided() override;
   std::vector<ExchangeReport> take_reports() override;
   BlockTally block_tally() const override;    // of both phases

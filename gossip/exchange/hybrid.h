@@ -42,9 +42,9 @@ class Hybrid final : public Exchange {
     pairs_->tick();
   }
   TimePoint next_deadline() const override { return std::min(group_->next_deadline(), pairs_->next_deadline()); }
-  void forget(const PeerId& peer) override {
-    group_->forget(peer);
-    pairs_->forget(peer);
+  void forget(const PeerId& peer, uint64_t generation) override {
+    group_->forget(peer, generation);
+    pairs_->forget(peer, generation);
   }
   Decided take_decided() override {
     Decided of_group = group_->take_decided(), of_pairs = pairs_->take_decided();

@@ -438,7 +438,8 @@ TimePoint Neighborhood::next_deadline() const {
   return next;
 }
 
-void Neighborhood::forget(const PeerId& peer) {
+// Payloads stand for themselves: nothing of another life is owed or waited for.
+void Neighborhood::forget(const PeerId& peer, uint64_t) {
   impl_->feeds.erase(peer);
   impl_->out.erase(peer);
   impl_->finish_if_due();

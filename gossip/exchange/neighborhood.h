@@ -47,7 +47,7 @@ class Neighborhood final : public Exchange {
               const SharedBytes& payload) override;
   void tick() override;
   TimePoint next_deadline() const override;
-  void forget(const PeerId& peer) override;
+  void forget(const PeerId& peer, uint64_t generation) override;
   Decided take_decided() override;
   std::vector<ExchangeReport> take_reports() override;
   BlockTally block_tally() const override;    // counted: new since the last round, be it late; nothing is lost as late

@@ -125,6 +125,8 @@ void Pairwise::Impl::publish(std::shared_ptr<const Snapshot> next) {
   snapshot = nullptr;
   if (next != nullptr) {   // else nothing to share any more: exchanges under way end with the snapshots they have
     adopt(std::move(next), had_one);
+  } else {
+    repeat_sooner(std::nullopt);
   }
   for (const Waiting& one : came_meanwhile) on_propose(one.from, one.generation, one.propose);
 }
@@ -147,17 +149,24 @@ void Pairwise::Impl::adopt(std::shared_ptr<const Snapshot> next, bool had_one) {
   for (double share : decided_shares) budget.hold(share);
 }
 
-void Pairwise::Impl::forget(const PeerId& peer) {
+// An own proposal that no life has accepted yet (generation 0) ends too: it was made to the life that is over.
+void Pairwise::Impl::forget(const PeerId& peer, uint64_t generation) {
   std::vector<ExchangeId> gone;
   for (const auto& [xid, exchange] : exchanges) {
-    if (exchange.peer == peer) gone.push_back(xid);
+    if (exchange.peer == peer && exchange.peer_generation < generation) gone.push_back(xid);
   }
-  decider.forget(peer);
-  voter.forget(peer);
-  for (const ExchangeId& xid : gone) finish_failed(exchanges.at(xid), ExchangeOutcome::kFailed);
-  std::erase_if(commits, [&](const auto& entry) { return entry.second.acceptor == peer; });
+  voter.forget(peer, generation);
+  for (const ExchangeId& xid : gone) {
+    if (exchanges.at(xid).initiated) decider.forget(xid.counter);
+    finish_failed(exchanges.at(xid), ExchangeOutcome::kFailed);
+  }
+  std::erase_if(commits, [&](const auto& entry) {
+    if (entry.second.acceptor != peer || entry.second.generation >= generation) return false;
+    decider.forget(entry.first);
+    return true;
+  });
   std::erase_if(late, [&](const Late& entry) { return entry.peer == peer; });
-  std::erase_if(waiting, [&](const Waiting& one) { return one.from == peer; });
+  std::erase_if(waiting, [&](const Waiting& one) { return one.from == peer && one.generation < generation; });
   stash.forget(peer);
   retry_votes();
 }
@@ -174,13 +183,30 @@ bool Pairwise::Impl::same_life(const PeerId& from, uint64_t generation) {
   for (const auto& [counter, repeat] : commits) {
     if (repeat.acceptor == from) known = std::max(known, repeat.generation);
   }
-  if (known != 0 && known < generation) forget(from);
+  if (known != 0 && known < generation) forget(from, generation);
   return known <= generation;
+}
+
+// To a peer that did not answer COMMIT and QUERY are repeated ever more rarely. Whatever comes from it shows that it
+// can answer again. nullopt: this agent will share no more and wants all its exchanges to end.
+void Pairwise::Impl::repeat_sooner(const std::optional<PeerId>& heard_from) {
+  const TimePoint now = clock.now();
+  for (auto& [counter, repeat] : commits) {
+    if (repeat.backoff <= kRepeatSoon || repeat.acceptor != heard_from.value_or(repeat.acceptor)) continue;
+    repeat.next_at = now;
+    repeat.backoff = kRepeatSoon;
+  }
+  for (auto& [xid, exchange] : exchanges) {
+    if (exchange.query_backoff <= kRepeatSoon || exchange.peer != heard_from.value_or(exchange.peer)) continue;
+    exchange.query_at = now;
+    exchange.query_backoff = kRepeatSoon;
+  }
 }
 
 void Pairwise::Impl::handle(const PeerId& from, uint64_t generation, const ExchangeMessage& message,
                             const SharedBytes& payload) {
   if (from == options.self || !same_life(from, generation)) return ignore();
+  repeat_sooner(from);
   if (const auto* m = std::get_if<Propose>(&message)) return on_propose(from, generation, *m);
   if (const auto* m = std::get_if<Accept>(&message)) return on_accept(from, generation, *m);
   if (const auto* m = std::get_if<Busy>(&message)) return on_busy(from, *m);
@@ -197,7 +223,7 @@ void Pairwise::Impl::handle(const PeerId& from, uint64_t generation, const Excha
 // ---- time ----
 
 TimePoint Pairwise::Impl::next_event(const PairExchange& exchange) {
-  if (exchange.vote) return exchange.query_at;
+  if (exchange.vote) return exchange.parked ? exchange.query_at : std::min(exchange.query_at, exchange.park_at);
   return std::min(exchange.initiated ? exchange.deadline_at : exchange.vote_at, exchange.credit_repeat_at);
 }
 
@@ -227,9 +253,8 @@ void Pairwise::Impl::tick() {
 void Pairwise::Impl::tick_exchange(PairExchange& exchange) {
   const TimePoint now = clock.now();
   if (exchange.vote) {
-    outbox.send(exchange.peer, Query{exchange.xid});
-    exchange.query_at = now + exchange.query_backoff;
-    exchange.query_backoff = std::min(2 * exchange.query_backoff, kRepeatMax);
+    if (exchange.query_at <= now) ask_again(exchange);
+    if (!exchange.parked && exchange.park_at <= now) park(exchange);   // may end an exchange
     return;
   }
   if (exchange.credit_repeat_at <= now) {   // the last CREDIT may be lost; blocks may wait for it
@@ -280,7 +305,7 @@ void Pairwise::handle(const PeerId& from, uint64_t generation, const ExchangeMes
 }
 void Pairwise::tick() { impl_->tick(); }
 TimePoint Pairwise::next_deadline() const { return impl_->next_deadline(); }
-void Pairwise::forget(const PeerId& peer) { impl_->forget(peer); }
+void Pairwise::forget(const PeerId& peer, uint64_t generation) { impl_->forget(peer, generation); }
 
 Decided Pairwise::take_decided() {
   impl_->decided_shares.clear();   // the next snapshot will contain them

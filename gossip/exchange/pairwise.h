@@ -41,6 +41,7 @@ struct PairwiseOptions {
 
 struct PairwiseCounters {
   uint64_t initiated = 0, accepted = 0, done = 0, late = 0, failed = 0, busy_sent = 0, busy_received = 0;
+  uint64_t doubts_broken = 0;       // above kParkedDoubtsMax: their proposers' halves may have no counterpart
   uint64_t blocks_refused = 0;      // wrong size, non-finite, damaged; also in exchanges that failed
   uint64_t blocks_left_out = 0;     // by the codec, on both ends alike; also in exchanges that failed
 };
@@ -67,7 +68,7 @@ class Pairwise final : public Exchange {
               const SharedBytes& payload) override;
   void tick() override;                       // deadlines, repeats
   TimePoint next_deadline() const override;
-  void forget(const PeerId& peer) override;   // exchanges with its old life end, in doubt ones are dropped
+  void forget(const PeerId& peer, uint64_t generation) override;   // exchanges with those lives end, doubts too
   Decided take_decided() override;
   std::vector<ExchangeReport> take_reports() override;
   BlockTally block_tally() const override;    // of the exchanges that were decided; late ones are missing here

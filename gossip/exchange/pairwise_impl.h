@@ -44,7 +44,8 @@ struct PairExchange {
 
   TimePoint vote_at;                // acceptor: votes with what it has
   std::optional<Bitmap> vote;       // acceptor: in doubt
-  TimePoint voted_at;
+  TimePoint voted_at, park_at;
+  bool parked = false;              // in doubt for so long that it gave up its place
   TimePoint query_at;
   Duration query_backoff{};
 
@@ -70,7 +71,8 @@ struct Pairwise::Impl {
   void publish(std::shared_ptr<const Snapshot> snapshot);
   void adopt(std::shared_ptr<const Snapshot> next, bool had_one);
   void retract();
-  void forget(const PeerId& peer);
+  void forget(const PeerId& peer, uint64_t generation);
+  void repeat_sooner(const std::optional<PeerId>& heard_from);
   bool same_life(const PeerId& from, uint64_t generation);
   void finish_applied(PairExchange& exchange, const CommitTerms& terms);
   void finish_failed(PairExchange& exchange, ExchangeOutcome outcome);
@@ -100,6 +102,8 @@ struct Pairwise::Impl {
   void on_abort(const PeerId& from, uint64_t generation, const Abort& abort);
   void try_vote(PairExchange& exchange);
   void drop_out(PairExchange& exchange);
+  void ask_again(PairExchange& exchange);
+  void park(PairExchange& exchange);
   void retry_votes();
 
   // blocks.cpp
@@ -122,8 +126,10 @@ struct Pairwise::Impl {
   static constexpr size_t kSpareBytes = 4 << 20;  // a snapshot twice in memory is no matter below this
   static constexpr double kVoteFraction = 0.6;    // of the deadline: the vote must reach the proposer in time
   static constexpr int kCreditRepeats = 8;        // per deadline, while nothing comes
+  static constexpr int kParkAfter = 10;           // deadlines in doubt
   static constexpr Duration kRepeatMin = std::chrono::milliseconds(20);
-  static constexpr Duration kRepeatMax = std::chrono::seconds(1);
+  static constexpr Duration kRepeatSoon = std::chrono::seconds(1);   // at most, to a peer that answers
+  static constexpr Duration kRepeatMax = std::chrono::seconds(30);
 
   const PairwiseOptions options;
   const Layout& layout;

@@ -119,7 +119,7 @@ void Pairwise::Impl::try_decide(PairExchange& exchange) {
   mine.scale = exchange.scale;
   const CommitTerms* terms = decider.commit(exchange.xid.counter, mine);
   STARLING_CHECK(terms != nullptr);
-  const Duration first_repeat = std::clamp(2 * exchange.round_trip, kRepeatMin, kRepeatMax);
+  const Duration first_repeat = std::clamp(2 * exchange.round_trip, kRepeatMin, kRepeatSoon);
   commits[exchange.xid.counter] = {exchange.peer, exchange.peer_generation, now + first_repeat, first_repeat};
   if (at_deadline) {
     watch_late(exchange);

@@ -31,7 +31,7 @@ void AntiEntropy::set_seeds(std::vector<Endpoint> seeds) {
 // Alone, it asks all seeds.
 void AntiEntropy::tick() {
   if (context_.clock.now() < schedule_.next()) return;
-  context_.counters.table_full += table_.reap_tombstones(context_.options.tombstone_life);
+  rules_.reap_tombstones();
   schedule_.advance();
   if (own_.leaving()) return;
   Rng& rng = context_.rng;

@@ -17,7 +17,8 @@ struct Member {
   Duration round_trip{};           // smoothed; zero: not measured
 };
 
-enum class MemberEventKind : uint8_t { kJoined, kSuspected, kAliveAgain, kDied, kLeft, kRestarted };
+// kReaped: the tombstone of a dead member, or of one that left, expired or had to make room.
+enum class MemberEventKind : uint8_t { kJoined, kSuspected, kAliveAgain, kDied, kLeft, kRestarted, kReaped };
 struct MemberEvent {
   MemberEventKind kind;
   PeerId peer;

@@ -191,4 +191,10 @@ void MemberRules::expire_suspicions() {
   }
 }
 
+void MemberRules::reap_tombstones() {
+  const MemberTable::Reaped reaped = table_.reap_tombstones(context_.options.tombstone_life);
+  context_.counters.table_full += reaped.excess;
+  for (const PeerId& peer : reaped.peers) events_.push_back({MemberEventKind::kReaped, peer});
+}
+
 }  // namespace starling

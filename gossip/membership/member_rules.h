@@ -30,6 +30,7 @@ class MemberRules {
   void mark_left(MemberEntry& entry);
   void refute();                // what was said about this agent
   void expire_suspicions();
+  void reap_tombstones();
   std::vector<MemberEvent> take_events();
 
  private:

@@ -114,26 +114,32 @@ void MemberTable::postpone_suspicions(Duration by) {
   }
 }
 
-size_t MemberTable::reap_tombstones(Duration life) {
+MemberTable::Reaped MemberTable::reap_tombstones(Duration life) {
   const TimePoint now = clock_.now();
+  Reaped reaped;
   std::vector<std::pair<TimePoint, PeerId>> kept;
   std::erase_if(rows_, [&](const auto& row) {
     const Member& member = row.second.member;
     if (member.state <= MemberState::kSuspect) return false;
     const bool expired = now - member.since > life;
-    if (expired) --count_of(member.state);
-    if (!expired) kept.emplace_back(member.since, row.first);
-    return expired;
+    if (!expired) {
+      kept.emplace_back(member.since, row.first);
+      return false;
+    }
+    --count_of(member.state);
+    reaped.peers.push_back(row.first);
+    return true;
   });
-  if (kept.size() <= kTombstonesMax) return 0;
+  if (kept.size() <= kTombstonesMax) return reaped;
   std::sort(kept.begin(), kept.end());
-  const size_t excess = kept.size() - kTombstonesMax;
-  for (size_t i = 0; i < excess; ++i) {
+  reaped.excess = kept.size() - kTombstonesMax;
+  for (size_t i = 0; i < reaped.excess; ++i) {
     const auto row = rows_.find(kept[i].second);
     --count_of(row->second.member.state);
     rows_.erase(row);
+    reaped.peers.push_back(kept[i].second);
   }
-  return excess;
+  return reaped;
 }
 
 }  // namespace starling

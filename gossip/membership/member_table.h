@@ -58,9 +58,12 @@ class MemberTable {
   void change_state(MemberEntry& entry, MemberState state);
   TimePoint next_suspicion_end() const;         // max: nobody is suspected
   void postpone_suspicions(Duration by);
-  // Forgets who has been dead or gone for longer than `life`, and the oldest of them beyond kTombstonesMax; returns how
-  // many those were.
-  size_t reap_tombstones(Duration life);
+  // Forgets who has been dead or gone for longer than `life`, and the oldest of them beyond kTombstonesMax.
+  struct Reaped {
+    std::vector<PeerId> peers;
+    size_t excess = 0;             // of them, those beyond the limit
+  };
+  Reaped reap_tombstones(Duration life);
 
  private:
   size_t& count_of(MemberState state);

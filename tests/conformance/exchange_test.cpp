@@ -78,7 +78,7 @@ TYPED_TEST(ExchangeConformance, TheDeadAreNotWaitedFor) {
   swarm.network.drop = [](const Flight&) { return true; };
   auto& agent = swarm.at(1);
   ASSERT_TRUE(agent.boundary());
-  agent.exchange->forget(test_peer(2));
+  agent.exchange->forget(test_peer(2), kEveryLife);
   agent.exchange->tick();
   agent.worker.run_completions();
   EXPECT_FALSE(agent.exchange->under_way());
@@ -135,7 +135,7 @@ TYPED_TEST(ExchangeConformance, EveryBlockDueHasOneCause) {
     swarm.run_freely(milliseconds(250));
     if (i == 20) {
       swarm.at(5).paused = true;
-      for (uint8_t tag = 1; tag <= 4; ++tag) swarm.at(tag).exchange->forget(test_peer(5));
+      for (uint8_t tag = 1; tag <= 4; ++tag) swarm.at(tag).exchange->forget(test_peer(5), kEveryLife);
     }
     for (auto& [id, agent] : swarm.agents) expect_adds_up(agent->exchange->block_tally());
   }

@@ -171,6 +171,55 @@ TEST(SimSwarm, LossyExchangesConserveMassTimesParamsAndMomentum) {
   }
 }
 
+// Either half of an exchange may be on the wrong side of a cut when it begins: however long the cut lasts, and though
+// each side takes the other for dead, both halves are applied or neither.
+TEST(SimSwarm, CutsOfAnyLengthConserveMassTimesParams) {
+  spdlog::set_level(spdlog::level::off);
+  for (const int cut_s : {10, 60}) {
+    for (uint64_t rng_seed = 1; rng_seed <= 3; ++rng_seed) {
+      SwarmConfig config = quadratic_swarm();
+      config.optimizer.learning_rate = 0;   // only exchanges move anything
+      config.weight = "equal";
+      config.exchange.codec = CodecKind::kFp32;
+      config.local_steps = 1;
+      config.exchange.deadline_max = milliseconds(500);
+      LinkOptions links;   // so far that at any moment votes are on their way
+      links.delay_min = milliseconds(40);
+      links.delay_max = milliseconds(60);
+      QuadraticSwarm swarm(rng_seed, config, links);
+      swarm.start_at_random();
+      constexpr size_t kAgents = 10;
+      for (size_t a = 0; a < kAgents; ++a) swarm.add({.step_time = milliseconds(20)});
+      swarm.run_for(seconds(3));
+      for (size_t a = 0; a < kAgents; ++a) ASSERT_TRUE(swarm.training(a));
+      std::vector<double> expected = swarm.initial_sum(false);
+      Rng rng(rng_seed);
+      for (int i = 0; i < 10; ++i) {   // so that each exchange moves something
+        for (size_t a = 0; a < kAgents; ++a) {
+          const View params = swarm.params(a);
+          for (size_t k = 0; k < params.count; ++k) {
+            const auto moved = static_cast<float>(rng.uniform() * 2 - 1);
+            expected[k] += static_cast<double>(params.data[k] + moved) - static_cast<double>(params.data[k]);
+            params.data[k] += moved;
+          }
+        }
+        swarm.run_for(milliseconds(100));
+      }
+      for (size_t a = 0; a < kAgents / 2; ++a) {
+        for (size_t b = kAgents / 2; b < kAgents; ++b) swarm.network().cut(swarm.endpoint(a), swarm.endpoint(b));
+      }
+      swarm.run_for(seconds(cut_s));
+      EXPECT_LE(swarm.agent(0).node().membership().alive().size(), kAgents / 2) << "the cut was not noticed";
+      swarm.network().heal_all();
+      swarm.run_for(seconds(60));   // the longest pause between two repeats, twice
+      for (size_t a = 0; a < kAgents; ++a) swarm.agent(a).leave();   // applies what was decided
+      ASSERT_TRUE(swarm.run_until([&] { return swarm.ended(); }, seconds(10)));
+      const double off = rms_difference(swarm.sum_mass_params(false), expected) / rms(expected);
+      EXPECT_LT(off, 2e-6) << "cut of " << cut_s << " s, seed " << rng_seed;
+    }
+  }
+}
+
 TEST(SimSwarm, SettlesAfterStopAndFinishes) {
   spdlog::set_level(spdlog::level::off);
   SwarmConfig config = quadratic_swarm();

@@ -56,9 +56,9 @@ TEST(CommitDecider, AStrangerChangesNothing) {
   EXPECT_EQ(decider.on_have(1, peer(2), {Bitmap{1}, 1}), CommitAnswer::kNone);
   ASSERT_NE(decider.commit(1, {Bitmap{1}, 1}), nullptr);
   EXPECT_FALSE(decider.on_ack(1, peer(3)));
-  decider.forget(peer(3));
+  decider.forget(2);
   EXPECT_NE(decider.decision(1), nullptr);
-  decider.forget(peer(2));
+  decider.forget(1);
   EXPECT_TRUE(decider.empty());
 }
 
@@ -74,7 +74,7 @@ TEST(CommitVoter, NeverAcceptsWhatItHasSeenOrWhatIsOlder) {
   EXPECT_FALSE(voter.accept(xid(1, 6, 2)));
   voter.on_abort(xid(1, 6, 3));                // the ABORT overtook its PROPOSE
   EXPECT_FALSE(voter.accept(xid(1, 6, 3)));
-  voter.forget(peer(1));
+  voter.forget(peer(1), 7);
   EXPECT_FALSE(voter.accept(xid(1, 6, 3)));    // forgetting ends exchanges, not what was seen
 }
 
@@ -103,9 +103,38 @@ TEST(CommitVoter, BoundsItsDoubts) {
   EXPECT_FALSE(voter.vote(xid(1, 1, 3), {Bitmap{1}, 1}));
   EXPECT_TRUE(voter.on_abort(xid(1, 1, 1)));
   EXPECT_TRUE(voter.vote(xid(1, 1, 3), {Bitmap{1}, 1}));
-  voter.forget(peer(1));
+  voter.forget(peer(1), 1);   // this very life goes on
+  EXPECT_EQ(voter.in_doubt_count(), 2u);
+  voter.forget(peer(1), 2);
   EXPECT_EQ(voter.in_doubt_count(), 0u);
   EXPECT_EQ(voter.on_commit(xid(1, 1, 3), {Bitmap{1}, 1}), CommitVoter::OnCommit::kAcknowledge);
+}
+
+TEST(CommitVoter, AParkedDoubtFreesItsPlaceAndStaysADoubt) {
+  CommitVoter voter(1);
+  for (uint8_t tag = 1; tag <= 3; ++tag) ASSERT_TRUE(voter.accept(xid(tag, 1, 1)));
+  ASSERT_TRUE(voter.vote(xid(1, 1, 1), {Bitmap{0b11}, 1}));
+  voter.park(xid(1, 1, 1));
+  voter.park(xid(1, 1, 1));
+  EXPECT_EQ(voter.parked_count(), 1u);
+  ASSERT_TRUE(voter.vote(xid(2, 1, 1), {Bitmap{1}, 1}));
+  EXPECT_FALSE(voter.vote(xid(3, 1, 1), {Bitmap{1}, 1}));
+  EXPECT_EQ(voter.in_doubt_count(), 2u);
+  EXPECT_EQ(voter.on_commit(xid(1, 1, 1), {Bitmap{0b01}, 1}), CommitVoter::OnCommit::kApply);
+  EXPECT_EQ(voter.parked_count(), 0u);
+  EXPECT_FALSE(voter.may_vote());   // the other one never was parked
+
+  voter.park(xid(2, 1, 1));
+  voter.break_doubt(xid(2, 1, 1));
+  EXPECT_EQ(voter.parked_count(), 0u);
+  EXPECT_EQ(voter.in_doubt_count(), 0u);
+  EXPECT_EQ(voter.on_commit(xid(2, 1, 1), {Bitmap{1}, 1}), CommitVoter::OnCommit::kAcknowledge);   // never applied
+
+  ASSERT_TRUE(voter.vote(xid(3, 1, 1), {Bitmap{1}, 1}));
+  voter.park(xid(3, 1, 1));
+  voter.forget(peer(3), UINT64_MAX);
+  EXPECT_EQ(voter.parked_count(), 0u);
+  EXPECT_TRUE(voter.may_vote());
 }
 
 }  // namespace

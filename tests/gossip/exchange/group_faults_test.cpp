@@ -75,7 +75,7 @@ TEST(GroupFaults, MembersThatDieInARoundAreNotWaitedFor) {
   swarm.run_for(milliseconds(50));
   for (uint8_t tag = 1; tag <= 3; ++tag) {
     for (uint8_t dead = 1; dead <= 4; ++dead) {
-      if (dead != tag) swarm.at(tag).exchange->forget(test_peer(dead));
+      if (dead != tag) swarm.at(tag).exchange->forget(test_peer(dead), kEveryLife);
     }
     swarm.at(tag).worker.run_completions();
     EXPECT_FALSE(swarm.at(tag).exchange->under_way());
@@ -98,7 +98,7 @@ TEST(GroupFaults, TheOthersGoOnWithoutADeadMember) {
   const double rounds = static_cast<double>(swarm.at(1).exchange->counters().rounds_whole);
   for (uint8_t tag = 1; tag <= 3; ++tag) {
     swarm.at(tag).list.pop_back();   // the fourth
-    swarm.at(tag).exchange->forget(test_peer(4));
+    swarm.at(tag).exchange->forget(test_peer(4), kEveryLife);
   }
   swarm.run_freely(seconds(1));
   EXPECT_GT(static_cast<double>(swarm.at(1).exchange->counters().rounds_whole), rounds + 15);
@@ -213,8 +213,8 @@ TEST(GroupFaults, WhoStoodStillAheadOfTheOthersAveragesBeforeItEnds) {
   agent.worker.run_completions();
   EXPECT_TRUE(agent.exchange->under_way());
   EXPECT_LE(agent.exchange->next_deadline(), swarm.clock.now());
-  agent.exchange->forget(test_peer(2));
-  agent.exchange->forget(test_peer(3));
+  agent.exchange->forget(test_peer(2), kEveryLife);
+  agent.exchange->forget(test_peer(3), kEveryLife);
   agent.exchange->tick();
   agent.worker.run_completions();
   EXPECT_FALSE(agent.exchange->under_way());

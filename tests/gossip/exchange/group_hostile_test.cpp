@@ -120,7 +120,7 @@ TEST(GroupHostile, EarlyBlocksAreBounded) {
     }
   }
   EXPECT_EQ(payload.owner.use_count(), 1 + 2 * 8);   // each phase once
-  victim.exchange->forget(test_peer(2));
+  victim.exchange->forget(test_peer(2), kEveryLife);
   EXPECT_EQ(payload.owner.use_count(), 1);
 }
 
@@ -156,7 +156,7 @@ TEST_P(GroupFuzzed, NothingCrashesAndMemoryIsBounded) {
   for (int i = 0; i < 20'000; ++i) {
     swarm.deliver(hostile());
     if (rng.chance(0.02)) swarm.run_freely(milliseconds(rng.below(50)));
-    if (rng.chance(0.002)) victim.exchange->forget(test_peer(static_cast<uint8_t>(2 + rng.below(3))));
+    if (rng.chance(0.002)) victim.exchange->forget(test_peer(static_cast<uint8_t>(2 + rng.below(3))), kEveryLife);
     if (rng.chance(0.002) && victim.list.size() > 3) {
       victim.list.pop_back();
     } else if (rng.chance(0.01)) {

@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "gossip/limits.h"
 #include "tests/gossip/exchange/harness.h"
 
 namespace starling::exchange_test {
@@ -125,14 +126,117 @@ TEST(PairwiseFaults, ARestartedProposerEndsTheDoubtAndExchangesAnew) {
   expect_all(a, 4);
 }
 
+// The news of the restart comes after the first exchange with the new life: that one goes on.
+TEST(PairwiseFaults, NewsOfARestartEndsOnlyWhatTheLifeBeforeBegan) {
+  for (const bool a_decides : {true, false}) {
+    Pair pair;
+    TestAgent& decider = a_decides ? pair.a : pair.b;
+    TestAgent& voter = a_decides ? pair.b : pair.a;
+    pair.publish();
+    pair.swarm.network.drop = [](const Flight& flight) { return is<Commit>(flight); };
+    ASSERT_TRUE(decider.pairwise->propose(voter.id));
+    pair.swarm.run_for(milliseconds(100));
+    ASSERT_TRUE(voter.pairwise->in_doubt());
+    pair.a.pairwise->forget(pair.b.id, pair.b.generation);
+    pair.b.pairwise->forget(pair.a.id, pair.a.generation);
+    EXPECT_TRUE(voter.pairwise->in_doubt());
+    EXPECT_FALSE(decider.pairwise->idle());
+    pair.swarm.network.drop = nullptr;
+    pair.swarm.run_for(std::chrono::seconds(2));
+    EXPECT_TRUE(pair.swarm.all_idle());
+    EXPECT_EQ(pair.a.apply(), 1u);
+    EXPECT_EQ(pair.b.apply(), 1u);
+  }
+}
+
+// Proposers that are cut off after the vote, one more than places: after ten deadlines their doubts are parked, others
+// are voted on, and the parked ones still end with the proposers' word.
+TEST(PairwiseFaults, ADoubtThatLastsGivesUpItsPlaceAndIsDecidedAllTheSame) {
+  TestSwarm swarm({});
+  TestAgent& acceptor = swarm.add(1);
+  std::fill(acceptor.params.begin(), acceptor.params.end(), 1.0f);
+  constexpr uint8_t kProposers = kInDoubtMax + kParkedDoubtsMax;
+  for (uint8_t tag = 2; tag < 2 + kProposers; ++tag) {
+    TestAgent& proposer = swarm.add(tag);
+    std::fill(proposer.params.begin(), proposer.params.end(), static_cast<float>(tag));
+  }
+  const std::vector<double> expected = swarm.weighted_sum();
+  const PeerId from = acceptor.id;
+  swarm.network.drop = [&](const Flight& flight) { return is<Commit>(flight) || is<Query>(flight); };
+  const auto propose = [&](uint8_t tag) {
+    acceptor.boundary();
+    swarm.agents.at(test_peer(tag))->boundary();
+    ASSERT_TRUE(swarm.agents.at(test_peer(tag))->pairwise->propose(from));
+    swarm.run_for(milliseconds(600));   // past the deadline the doubt gives back its share of the snapshot
+  };
+  for (uint8_t i = 0; i <= kInDoubtMax; ++i) propose(static_cast<uint8_t>(2 + i));
+  EXPECT_EQ(acceptor.pairwise->counters().accepted, kInDoubtMax);   // the last one was too many
+  EXPECT_EQ(acceptor.pairwise->counters().busy_sent, 1u);
+  for (uint8_t i = kInDoubtMax; i < kProposers; ++i) {
+    if (i % kInDoubtMax == 0) swarm.run_for(std::chrono::seconds(6));   // ten of the longest deadlines, and more
+    propose(static_cast<uint8_t>(2 + i));
+  }
+  EXPECT_EQ(acceptor.pairwise->counters().accepted, kProposers);
+  EXPECT_EQ(acceptor.pairwise->counters().doubts_broken, 0u);
+  swarm.network.drop = nullptr;
+  swarm.run_for(std::chrono::seconds(60));
+  EXPECT_TRUE(swarm.all_idle());
+  for (auto& [id, agent] : swarm.agents) EXPECT_EQ(agent->apply(), agent.get() == &acceptor ? kProposers : 1u);
+  const std::vector<double> sum = swarm.weighted_sum();
+  for (size_t i = 0; i < sum.size(); ++i) EXPECT_NEAR(sum[i], expected[i], 1e-3);
+}
+
+// Silence for an hour costs some hundred frames, and the first sign of life ends it at once.
+TEST(PairwiseFaults, RepeatsToASilentPeerBackOffAndASignOfLifeBringsThemBack) {
+  Pair pair;
+  int commits = 0, queries = 0;
+  bool cut = false;
+  pair.swarm.network.drop = [&](const Flight& flight) {
+    commits += is<Commit>(flight);
+    queries += is<Query>(flight);
+    return cut || is<Commit>(flight);
+  };
+  pair.publish();
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(50));
+  ASSERT_TRUE(pair.b.pairwise->in_doubt());
+  cut = true;
+  pair.swarm.run_for(std::chrono::hours(1));
+  EXPECT_TRUE(pair.b.pairwise->in_doubt());
+  EXPECT_GT(commits, 100);
+  EXPECT_LT(commits, 150);
+  EXPECT_GT(queries, 100);
+  EXPECT_LT(queries, 150);
+  pair.swarm.network.drop = nullptr;
+  pair.swarm.deliver({pair.b.id, pair.a.id, 1, Credit{{pair.b.id, 1, 1}, 1}, {}});   // of some other exchange
+  pair.swarm.run_for(milliseconds(100));
+  EXPECT_TRUE(pair.swarm.all_idle());
+  EXPECT_EQ(pair.a.apply() + pair.b.apply(), 2u);
+}
+
+// Who shares no more is about to leave and asks at once, however long its partner was silent.
+TEST(PairwiseFaults, WhoStopsSharingAsksAtOnce) {
+  Pair pair;
+  bool cut = true;
+  pair.swarm.network.drop = [&](const Flight& flight) { return cut && (is<Commit>(flight) || is<Query>(flight)); };
+  pair.publish();
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(std::chrono::minutes(10));
+  ASSERT_TRUE(pair.b.pairwise->in_doubt());
+  cut = false;
+  pair.a.pairwise->publish(nullptr);
+  pair.swarm.run_for(milliseconds(100));
+  EXPECT_TRUE(pair.swarm.all_idle());
+}
+
 TEST(PairwiseFaults, ForgettingAPeerEndsAllThatWaitsForIt) {
   Pair pair;
   pair.swarm.network.drop = [&](const Flight& flight) { return is<CommitAck>(flight) || is<Commit>(flight); };
   pair.publish();
   ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
   pair.swarm.run_for(milliseconds(100));
-  pair.a.pairwise->forget(pair.b.id);
-  pair.b.pairwise->forget(pair.a.id);
+  pair.a.pairwise->forget(pair.b.id, kEveryLife);
+  pair.b.pairwise->forget(pair.a.id, kEveryLife);
   EXPECT_TRUE(pair.swarm.all_idle());
   EXPECT_FALSE(pair.b.pairwise->in_doubt());
   EXPECT_EQ(pair.a.pairwise->next_deadline(), TimePoint::max());

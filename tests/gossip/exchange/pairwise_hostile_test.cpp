@@ -82,7 +82,7 @@ TEST_P(Fuzzed, NothingCrashesAndNothingIsApplied) {
     if (rng.chance(0.03)) {
       ASSERT_EQ(victim.boundary(), 0u);
     }
-    if (rng.chance(0.005)) victim.pairwise->forget(hostile.some_peer());
+    if (rng.chance(0.005)) victim.pairwise->forget(hostile.some_peer(), kEveryLife);
     swarm.deliver(hostile.next());
     if (rng.chance(0.1)) swarm.run_for(milliseconds(rng.below(100)));
   }
@@ -122,22 +122,49 @@ TEST(Hostile, DoubtsAreBoundedPerAgent) {
     victim.boundary();
     const PeerId from = test_peer(static_cast<uint8_t>(100 + counter));
     const ExchangeId xid{from, 1, counter};
-    swarm.deliver({from, victim.id, 1, Propose{.xid = xid, .deadline_ms = 100, .credit = 4}, {}});
+    swarm.deliver({from, victim.id, 1, Propose{.xid = xid, .deadline_ms = 500, .credit = 4}, {}});
     for (uint32_t i = 0; i < 4; ++i) {
       swarm.deliver({from, victim.id, 1, BlockPayload{xid, i, 0}, shared_copy(std::vector<std::byte>(64))});
     }
-    swarm.run_for(milliseconds(150));
+    swarm.run_for(milliseconds(100));
   }
   EXPECT_TRUE(victim.pairwise->in_doubt());
   EXPECT_LE(swarm.network.payloads_held(), 4 * kInDoubtMax);
   EXPECT_EQ(victim.pairwise->counters().accepted, kInDoubtMax);
   EXPECT_EQ(victim.pairwise->counters().busy_sent, 40 - kInDoubtMax);
-  for (uint8_t i = 1; i <= 4; ++i) victim.pairwise->forget(test_peer(100 + i));
+  for (uint8_t i = 1; i <= 40; ++i) victim.pairwise->forget(test_peer(100 + i), kEveryLife);
   EXPECT_TRUE(victim.pairwise->idle());
 
   TestAgent& honest = swarm.add(2);
   honest.boundary();
   victim.boundary();
+  ASSERT_TRUE(honest.pairwise->propose(victim.id));
+  swarm.run_for(std::chrono::seconds(1));
+  EXPECT_EQ(victim.apply(), 1u);
+}
+
+// Proposers that never decide and never come back: their doubts are parked, within a bound, and what is broken beyond it
+// is counted. Others exchange on.
+TEST(Hostile, ParkedDoubtsAreBoundedAndTheOldestIsBroken) {
+  TestSwarm swarm({});
+  TestAgent& victim = swarm.add(1);
+  constexpr size_t kProposers = 20;
+  for (uint64_t counter = 1; counter <= kProposers; ++counter) {
+    victim.boundary();
+    const PeerId from = test_peer(static_cast<uint8_t>(100 + counter));
+    const ExchangeId xid{from, 1, counter};
+    swarm.deliver({from, victim.id, 1, Propose{.xid = xid, .deadline_ms = 100, .credit = 4}, {}});
+    for (uint32_t i = 0; i < 4; ++i) {
+      swarm.deliver({from, victim.id, 1, BlockPayload{xid, i, 0}, shared_copy(std::vector<std::byte>(64))});
+    }
+    swarm.run_for(std::chrono::seconds(2));
+  }
+  EXPECT_EQ(victim.pairwise->counters().accepted, kProposers);
+  EXPECT_EQ(victim.pairwise->counters().doubts_broken, kProposers - kParkedDoubtsMax);
+  EXPECT_EQ(swarm.network.payloads_held(), 0u);
+  victim.boundary();
+  TestAgent& honest = swarm.add(2);
+  honest.boundary();
   ASSERT_TRUE(honest.pairwise->propose(victim.id));
   swarm.run_for(std::chrono::seconds(1));
   EXPECT_EQ(victim.apply(), 1u);

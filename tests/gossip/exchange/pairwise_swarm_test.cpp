@@ -33,10 +33,10 @@ void train(TestSwarm& swarm, int beats, Rng& rng, const std::function<void(TestA
   }
 }
 
-// The network recovers; within seconds nothing may be left open.
+// The network recovers; within two of the longest pauses between repeats nothing may be left open.
 Totals settle(TestSwarm& swarm) {
   swarm.network.options = {};
-  swarm.run_for(std::chrono::seconds(10));
+  swarm.run_for(std::chrono::seconds(60));
   Totals totals;
   for (auto& [id, agent] : swarm.agents) {
     EXPECT_TRUE(agent->pairwise->idle());

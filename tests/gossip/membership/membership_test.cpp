@@ -431,8 +431,10 @@ TEST_F(MembershipTest, TombstonesExpireAndAreBounded) {
   add(1, 3);
   gossip(1, {.left = {record_of(1)}});
   EXPECT_EQ(members->all().size(), 3u);
+  EXPECT_EQ(events_of(1).back(), MemberEventKind::kLeft);
   run_for(std::chrono::seconds(90));
   EXPECT_EQ(members->find(peer_of(1)), nullptr);
+  EXPECT_EQ(events_of(1), std::vector{MemberEventKind::kReaped});
   for (uint32_t i = 0; i < 60; ++i) {
     for (uint32_t j = 0; j < 100; ++j) {
       const uint32_t number = 10 + i * 100 + j;
@@ -443,6 +445,7 @@ TEST_F(MembershipTest, TombstonesExpireAndAreBounded) {
   run_for(seconds(20));
   EXPECT_EQ(members->all().size(), kTombstonesMax + 2);
   EXPECT_EQ(members->counters().table_full, 6000 - kTombstonesMax);
+  EXPECT_EQ(events_of(10).back(), MemberEventKind::kReaped);   // it had to make room
 }
 
 TEST_F(MembershipTest, TheTableIsBounded) {
