@@ -12,8 +12,11 @@ class SnapshotBudget {
  public:
   static constexpr std::array<double, 3> kShares = {1, 0.5, 0.25};
 
+  // Of these shares, the first `count`. REQUIRES: count <= kShares.size().
+  explicit SnapshotBudget(size_t count = kShares.size()) : count_(count) {}
+
   double largest_free() const {   // 0: spent
-    for (size_t i = 0; i < kShares.size(); ++i) {
+    for (size_t i = 0; i < count_; ++i) {
       if (!taken_[i]) return kShares[i];
     }
     return 0;
@@ -36,6 +39,7 @@ class SnapshotBudget {
     }
   }
 
+  size_t count_;
   std::array<bool, 3> taken_{};
 };
 

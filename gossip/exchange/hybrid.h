@@ -1,9 +1,15 @@
 // Groups joined by pairs, for swarms larger than one group: each round is the group's, but every `pairs_every`th, in
-// which the snapshot goes into a pair with somebody of another group. One snapshot never serves both. Counted by the
-// group's rounds, which its members agree on: nobody waits in the group for one that is in a pair.
+// which the snapshot goes into a pair with somebody of another group. Counted by the group's rounds, which its members
+// agree on: nobody waits in the group for one that is in a pair.
+//
+// Groups count their rounds each by itself, so a proposal mostly finds its acceptor in a round of its group. The group's
+// snapshot therefore also serves one foreign proposal, at the full share. That is stable: the group's average replaces
+// the agent's own deviation, and the pair adds at most minus half of it.
 #pragma once
 
+#include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <variant>
 
@@ -26,8 +32,21 @@ class Hybrid final : public Exchange {
     in_pairs_ = snapshot != nullptr && round % (pairs_every_ - 1) == 0 && round != paired_after_ &&
                 company_.choose().has_value();
     if (in_pairs_) paired_after_ = round;
-    group_->publish(in_pairs_ ? nullptr : snapshot);
-    pairs_->publish(in_pairs_ ? snapshot : nullptr);
+    if (in_pairs_) {
+      group_->publish(nullptr);
+      pairs_->publish(std::move(snapshot));
+    } else {
+      group_->publish(snapshot);
+      pairs_->serve(std::move(snapshot));
+    }
+  }
+  void retract() override {
+    group_->retract();
+    pairs_->retract();
+  }
+  std::optional<TimePoint> serving_until() const override {
+    const std::optional<TimePoint> group = group_->serving_until(), pairs = pairs_->serving_until();
+    return group && pairs ? std::max(*group, *pairs) : group ? group : pairs;
   }
   bool begin() override { return in_pairs_ ? pairs_->begin() : group_->begin(); }
   bool under_way() const override { return pairs_->under_way() || group_->under_way(); }

@@ -118,20 +118,20 @@ void Pairwise::Impl::retract() {
   snapshot = nullptr;
 }
 
-void Pairwise::Impl::publish(std::shared_ptr<const Snapshot> next) {
+void Pairwise::Impl::publish(std::shared_ptr<const Snapshot> next, const SnapshotBudget& shares) {
   const bool had_one = snapshot != nullptr || retracted;
   retracted = false;
   const std::vector<Waiting> came_meanwhile = std::exchange(waiting, {});
   snapshot = nullptr;
   if (next != nullptr) {   // else nothing to share any more: exchanges under way end with the snapshots they have
-    adopt(std::move(next), had_one);
+    adopt(std::move(next), shares, had_one);
   } else {
     repeat_sooner(std::nullopt);
   }
   for (const Waiting& one : came_meanwhile) on_propose(one.from, one.generation, one.propose);
 }
 
-void Pairwise::Impl::adopt(std::shared_ptr<const Snapshot> next, bool had_one) {
+void Pairwise::Impl::adopt(std::shared_ptr<const Snapshot> next, const SnapshotBudget& shares, bool had_one) {
   STARLING_CHECK(next->blocks.size() == layout.blocks.size());
   STARLING_CHECK(mass_is_sane(next->mass));
   const TimePoint now = clock.now();
@@ -141,7 +141,7 @@ void Pairwise::Impl::adopt(std::shared_ptr<const Snapshot> next, bool had_one) {
 
   // What earlier snapshots promised and the new one does not contain yet still counts. Except for a doubt
   // that lasts: it moves the params once, whenever; it must not keep its share from the others.
-  budget = SnapshotBudget();
+  budget = shares;
   for (auto& [xid, exchange] : exchanges) {
     exchange.holds_share = exchange.holds_share && !(exchange.vote && now >= exchange.deadline_at);
     if (exchange.holds_share) budget.hold(exchange.own_offer);
@@ -277,7 +277,12 @@ Pairwise::Pairwise(const PairwiseOptions& options, const Layout& layout, const C
 }
 Pairwise::~Pairwise() = default;
 
-void Pairwise::publish(std::shared_ptr<const Snapshot> snapshot) { impl_->publish(std::move(snapshot)); }
+void Pairwise::publish(std::shared_ptr<const Snapshot> snapshot) {
+  impl_->publish(std::move(snapshot), SnapshotBudget());
+}
+void Pairwise::serve(std::shared_ptr<const Snapshot> snapshot) {
+  impl_->publish(std::move(snapshot), SnapshotBudget(1));
+}
 void Pairwise::retract() { impl_->retract(); }
 bool Pairwise::propose(const PeerId& peer) { return impl_->propose(peer); }
 std::optional<TimePoint> Pairwise::serving_until() const {

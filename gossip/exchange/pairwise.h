@@ -59,6 +59,9 @@ class Pairwise final : public Exchange {
   // Begins an exchange with `peer`. False: no snapshot yet, its budget is spent, or one with this peer is under way.
   bool propose(const PeerId& peer);
 
+  // Shares a snapshot that another exchange uses at full weight: for one proposal of somebody else, and none of ours.
+  void serve(std::shared_ptr<const Snapshot> snapshot);
+
   void publish(std::shared_ptr<const Snapshot> snapshot) override;   // null: proposals are answered BUSY
   void retract() override;                                           // proposals wait for the next snapshot
   std::optional<TimePoint> serving_until() const override;

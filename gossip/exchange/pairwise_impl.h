@@ -68,8 +68,8 @@ struct Pairwise::Impl {
   void tick_exchange(PairExchange& exchange);
   TimePoint next_deadline() const;
   static TimePoint next_event(const PairExchange& exchange);
-  void publish(std::shared_ptr<const Snapshot> snapshot);
-  void adopt(std::shared_ptr<const Snapshot> next, bool had_one);
+  void publish(std::shared_ptr<const Snapshot> snapshot, const SnapshotBudget& shares);
+  void adopt(std::shared_ptr<const Snapshot> next, const SnapshotBudget& shares, bool had_one);
   void retract();
   void forget(const PeerId& peer, uint64_t generation);
   void repeat_sooner(const std::optional<PeerId>& heard_from);

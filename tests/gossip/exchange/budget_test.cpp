@@ -20,6 +20,17 @@ TEST(SnapshotBudget, OffersHalvesAndIsSpentAfterThree) {
   EXPECT_EQ(budget.take(), 0);
 }
 
+TEST(SnapshotBudget, OfOneShareOffersOnlyThat) {
+  SnapshotBudget budget(1);
+  budget.hold(0.5);   // of an exchange that began on a snapshot with more
+  EXPECT_EQ(budget.take(), 1);
+  EXPECT_EQ(budget.take(), 0);
+  budget.give_back(0.5);
+  EXPECT_EQ(budget.take(), 0);
+  budget.give_back(1);
+  EXPECT_EQ(budget.take(), 1);
+}
+
 TEST(SnapshotBudget, WhatWasNotUsedComesBackLargestFirst) {
   SnapshotBudget budget;
   for (int i = 0; i < 3; ++i) budget.take();

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "gossip/exchange/group.h"
+#include "gossip/exchange/hybrid.h"
 #include "gossip/exchange/neighborhood.h"
 #include "gossip/exchange/pairwise.h"
 #include "gossip/exchange/topology.h"
@@ -24,8 +25,53 @@ struct RoundAgentOptions {
   Duration deadline_max = milliseconds(200);
   double inject_loss = 0;
   TopologySpec topology{.kind = TopologyKind::kRing};   // neighborhood
+  size_t group_size = 3;                                // hybrid: agents by id, cut into groups
+  uint64_t pairs_every = 4;
   Duration compute = milliseconds(30);   // free running: between the end of an exchange and the next boundary
 };
+
+// What an exchange is made of.
+struct ExchangeParts {
+  PeerId self;
+  const RoundAgentOptions& options;
+  const Layout& layout;
+  const Codec& codec;
+  Worker& worker;
+  const Clock& clock;
+  Outbox& outbox;
+  Company& company;
+};
+
+// One function an exchange; the rest of this file knows no kind.
+template <class E>
+std::unique_ptr<E> make_test_exchange(const ExchangeParts& parts);
+
+template <>
+inline std::unique_ptr<Pairwise> make_test_exchange<Pairwise>(const ExchangeParts& p) {
+  const PairwiseOptions own{.self = p.self, .generation = 1, .deadline_min = p.options.deadline_min,
+                            .deadline_max = p.options.deadline_max, .param_blocks = p.layout.blocks.size()};
+  return std::make_unique<Pairwise>(own, p.layout, p.codec, p.worker, p.clock, p.outbox, &p.company);
+}
+
+template <>
+inline std::unique_ptr<Neighborhood> make_test_exchange<Neighborhood>(const ExchangeParts& p) {
+  const NeighborhoodOptions own{p.self, p.options.deadline_min, p.options.deadline_max, p.layout.blocks.size()};
+  return std::make_unique<Neighborhood>(own, p.layout, p.codec, p.worker, p.clock, p.outbox, p.company);
+}
+
+template <>
+inline std::unique_ptr<Group> make_test_exchange<Group>(const ExchangeParts& p) {
+  const GroupOptions own{.self = p.self, .deadline_min = p.options.deadline_min,
+                         .deadline_max = p.options.deadline_max, .param_blocks = p.layout.blocks.size(),
+                         .inject_loss = p.options.inject_loss, .rng_seed = 7};
+  return std::make_unique<Group>(own, p.layout, p.codec, p.worker, p.clock, p.outbox, p.company);
+}
+
+template <>
+inline std::unique_ptr<Hybrid> make_test_exchange<Hybrid>(const ExchangeParts& p) {
+  return std::make_unique<Hybrid>(make_test_exchange<Group>(p), make_test_exchange<Pairwise>(p),
+                                  p.options.pairs_every, p.company);
+}
 
 template <class E>
 class RoundAgent final : public Company {
@@ -34,22 +80,11 @@ class RoundAgent final : public Company {
       : id(test_peer(tag)), params(options.params),
         encoder(make_codec(options.codec, MemorySpace::kHost),
                 Layout::cut({{"params", options.params}}, options.block_elements)),
-        port(network, id, 1), compute(options.compute),
-        topology_(options.topology), rng_(tag) {
+        port(network, id, 1),
+        exchange(make_test_exchange<E>({id, options, layout, *codec, worker, clock, port, *this})),
+        compute(options.compute), topology_(options.topology),
+        group_size_(std::is_same_v<E, Hybrid> ? options.group_size : SIZE_MAX), rng_(tag) {
     port.checksums_wanted = true;
-    const size_t blocks = layout.blocks.size();
-    if constexpr (std::is_same_v<E, Group>) {
-      const GroupOptions own{.self = id, .deadline_min = options.deadline_min, .deadline_max = options.deadline_max,
-                             .param_blocks = blocks, .inject_loss = options.inject_loss, .rng_seed = 7};
-      exchange = std::make_unique<E>(own, layout, *codec, worker, clock, port, *this);
-    } else if constexpr (std::is_same_v<E, Neighborhood>) {
-      const NeighborhoodOptions own{id, options.deadline_min, options.deadline_max, blocks};
-      exchange = std::make_unique<E>(own, layout, *codec, worker, clock, port, *this);
-    } else {
-      const PairwiseOptions own{.self = id, .generation = 1, .deadline_min = options.deadline_min,
-                                .deadline_max = options.deadline_max, .param_blocks = blocks};
-      exchange = std::make_unique<E>(own, layout, *codec, worker, clock, port, this);
-    }
   }
 
   void receive() {
@@ -63,7 +98,10 @@ class RoundAgent final : public Company {
   }
   std::optional<PeerId> choose() override {
     std::vector<PeerId> others = list;
-    std::erase(others, id);
+    const std::vector<Participant> own_group = group_size_ == SIZE_MAX ? std::vector<Participant>{{id}} : group();
+    std::erase_if(others, [&](const PeerId& other) {
+      return std::any_of(own_group.begin(), own_group.end(), [&](const auto& member) { return member.peer == other; });
+    });
     if (others.empty()) return std::nullopt;
     return others[rng_.below(static_cast<uint32_t>(others.size()))];
   }
@@ -80,8 +118,10 @@ class RoundAgent final : public Company {
   }
   std::vector<Participant> group() override {
     std::sort(list.begin(), list.end());
+    const auto own = static_cast<size_t>(std::find(list.begin(), list.end(), id) - list.begin());
+    const size_t begin = group_size_ >= list.size() ? 0 : own / group_size_ * group_size_;
     std::vector<Participant> sorted;
-    for (const PeerId& peer : list) sorted.push_back({peer, 1});
+    for (size_t i = begin; i < list.size() && i - begin < group_size_; ++i) sorted.push_back({list[i], 1});
     return sorted;
   }
 
@@ -107,6 +147,7 @@ class RoundAgent final : public Company {
       if constexpr (std::is_same_v<E, Group>) {
         EXPECT_EQ(delta.coefficient, 1);
       }
+      const std::vector<float> before = on_applied ? params : std::vector<float>();
       for (size_t i = 0; i < layout.blocks.size(); ++i) {
         EXPECT_EQ(delta.peer[i].empty(), !test_bit(delta.blocks, i));
         if (!test_bit(delta.blocks, i)) continue;
@@ -114,11 +155,14 @@ class RoundAgent final : public Company {
         codec->apply(delta.coefficient, delta.own[i].span(), delta.peer[i].span(),
                      {params.data() + block.offset, block.element_count, MemorySpace::kHost});
       }
+      if (on_applied) on_applied(delta, before);
     }
     for (const ExchangeReport& report : exchange->take_reports()) reports.push_back(report);
   }
   bool boundary() {
     apply();
+    if (local_step) local_step(*this);
+    exchange->retract();
     exchange->publish(encode());
     return exchange->begin();
   }
@@ -135,11 +179,14 @@ class RoundAgent final : public Company {
   std::vector<ExchangeReport> reports;
   std::unique_ptr<E> exchange;
   Duration compute;
+  std::function<void(RoundAgent&)> local_step;   // at each boundary
+  std::function<void(const PairDelta&, const std::vector<float>& before)> on_applied;
   bool paused = false;
   std::optional<TimePoint> next_boundary;
 
  private:
   TopologySpec topology_;
+  size_t group_size_;
   Rng rng_;
   uint64_t snapshots_ = 0;
 };

@@ -1,0 +1,169 @@
+// Groups joined by pairs: a proposal is served whatever the acceptor's group does meanwhile, and both halves are applied
+// or neither.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/gossip/exchange/round_harness.h"
+
+namespace starling::exchange_test {
+namespace {
+
+using HybridSwarm = RoundSwarm<Hybrid>;
+
+bool of_pair(const PairDelta& delta) { return delta.coefficient != 1; }   // a group's average replaces the own block
+
+// What pairs moved, by agent: the number of deltas, and the sum over all agents, element by element.
+struct PairMoves {
+  explicit PairMoves(HybridSwarm& swarm) {
+    for (auto& [id, agent] : swarm.agents) {
+      total.assign(agent->params.size(), 0);
+      agent->on_applied = [this, a = agent.get()](const PairDelta& delta, const std::vector<float>& before) {
+        if (!of_pair(delta)) return;
+        ++deltas[a->id];
+        for (size_t i = 0; i < before.size(); ++i) {
+          total[i] += a->mass * (static_cast<double>(a->params[i]) - static_cast<double>(before[i]));
+        }
+      };
+    }
+  }
+  size_t count() const {
+    size_t sum = 0;
+    for (const auto& [id, n] : deltas) sum += n;
+    return sum;
+  }
+  std::map<PeerId, size_t> deltas;
+  std::vector<double> total;
+};
+
+// Agents 1 and 2 are in a round of pairs while 3 and 4 are in a round of their group.
+TEST(Hybrid, AProposalServedFromTheGroupsSnapshotSurvivesTheNextBoundary) {
+  HybridSwarm swarm(4, {.group_size = 2, .pairs_every = 3});
+  swarm.randomize(1);
+  PairMoves moves(swarm);
+  for (int round = 0; round < 2; ++round) {
+    for (uint8_t tag : {1, 2}) ASSERT_TRUE(swarm.at(tag).boundary());
+    swarm.run_for(std::chrono::seconds(1));
+  }
+  for (uint8_t tag : {3, 4}) ASSERT_TRUE(swarm.at(tag).boundary());
+  swarm.network.drop = [](const Flight& flight) { return is<Commit>(flight); };
+  ASSERT_TRUE(swarm.at(1).boundary());
+  swarm.run_for(milliseconds(150));
+  for (uint8_t tag : {3, 4}) ASSERT_TRUE(swarm.at(tag).boundary());   // one of them is in doubt
+  swarm.run_for(milliseconds(150));
+  EXPECT_EQ(swarm.at(3).exchange->idle() + swarm.at(4).exchange->idle(), 1);
+  swarm.network.drop = nullptr;
+  swarm.run_for(std::chrono::seconds(3));
+  for (auto& [id, agent] : swarm.agents) {
+    EXPECT_TRUE(agent->exchange->idle());
+    agent->apply();
+  }
+  EXPECT_EQ(moves.deltas[test_peer(1)], 1u);
+  EXPECT_EQ(moves.deltas[test_peer(3)] + moves.deltas[test_peer(4)], 1u);
+  for (double moved : moves.total) EXPECT_NEAR(moved, 0, 1e-5);
+}
+
+// A proposal that comes while the next snapshot is being encoded waits for it.
+TEST(Hybrid, RetractLetsAProposalWaitForTheNextSnapshot) {
+  HybridSwarm swarm(4, {.group_size = 2, .pairs_every = 3});
+  PairMoves moves(swarm);
+  for (int round = 0; round < 2; ++round) {
+    for (uint8_t tag : {1, 2}) ASSERT_TRUE(swarm.at(tag).boundary());
+    swarm.run_for(std::chrono::seconds(1));
+  }
+  for (uint8_t tag : {3, 4}) ASSERT_TRUE(swarm.at(tag).boundary());
+  swarm.run_for(std::chrono::seconds(1));
+  for (uint8_t tag : {3, 4}) swarm.at(tag).exchange->retract();
+  ASSERT_TRUE(swarm.at(1).boundary());
+  swarm.run_for(milliseconds(20));
+  for (uint8_t tag : {3, 4}) swarm.at(tag).exchange->publish(swarm.at(tag).encode());
+  swarm.run_for(std::chrono::seconds(1));
+  for (auto& [id, agent] : swarm.agents) agent->apply();
+  EXPECT_EQ(moves.deltas[test_peer(1)], 1u);
+  EXPECT_EQ(moves.count(), 2u);
+}
+
+// Averages over arrivals do not conserve the sum when frames are lost; pairs must, also those that a group's snapshot
+// served.
+TEST(Hybrid, PairsConserveTheSumUnderLoss) {
+  for (uint64_t rng_seed = 1; rng_seed <= 4; ++rng_seed) {
+    HybridSwarm swarm(12, {.deadline_max = milliseconds(100), .group_size = 4, .compute = milliseconds(10)}, rng_seed);
+    swarm.network.options = {.loss = 0.2, .doubled = 0.1, .control_min = milliseconds(1),
+                             .control_max = milliseconds(15), .bulk_min = milliseconds(1),
+                             .bulk_max = milliseconds(15)};
+    swarm.randomize(rng_seed);
+    PairMoves moves(swarm);
+    Rng rng(rng_seed);
+    for (auto& [id, agent] : swarm.agents) {
+      agent->mass = 0.5 + rng.uniform();
+      agent->local_step = [&rng](auto& a) {
+        for (float& x : a.params) x += static_cast<float>(rng.uniform() - 0.5);
+      };
+    }
+    swarm.run_freely(std::chrono::seconds(20));
+    swarm.network.options = {};
+    for (auto& [id, agent] : swarm.agents) agent->exchange->publish(nullptr);
+    swarm.run_for(std::chrono::seconds(60));
+    for (auto& [id, agent] : swarm.agents) {
+      EXPECT_TRUE(agent->exchange->idle());
+      agent->apply();
+    }
+    EXPECT_GT(moves.count(), 300u);
+    EXPECT_EQ(moves.count() % 2, 0u);
+    for (double moved : moves.total) EXPECT_NEAR(moved, 0, 1e-3) << "seed " << rng_seed;
+  }
+}
+
+struct Mixing {
+  double apart = 0;   // rms of the difference of the groups' means, at the boundaries of one agent
+  uint64_t rounds = 0;
+};
+
+// Two groups that pull to different targets; the second begins `late` rounds after the first.
+Mixing mix(double late_rounds) {
+  constexpr Duration kRound = milliseconds(18);   // 10 ms of steps, two phases of 4 ms
+  HybridSwarm swarm(8, {.params = 32, .group_size = 4, .pairs_every = 8, .compute = milliseconds(10)});
+  swarm.network.options = {.control_min = milliseconds(4), .control_max = milliseconds(4), .bulk_min = milliseconds(4),
+                           .bulk_max = milliseconds(4)};
+  Mixing mixing;
+  const auto mean = [&](uint8_t first) {
+    double sum = 0;
+    for (uint8_t tag = first; tag < first + 4; ++tag) sum += static_cast<double>(swarm.at(tag).params[0]) / 4;
+    return sum;
+  };
+  for (auto& [id, agent] : swarm.agents) {
+    const bool second = id.bytes[0] > 4;
+    const float target = second ? 1.0f : -1.0f;
+    agent->next_boundary = swarm.clock.now() + (second ? from_seconds(late_rounds * seconds(kRound)) : Duration(0));
+    agent->local_step = [target](auto& a) {
+      for (float& x : a.params) x += 0.05f * (target - x);
+    };
+  }
+  swarm.run_freely(std::chrono::seconds(5));
+  size_t samples = 0;
+  const auto step = swarm.at(1).local_step;
+  swarm.at(1).local_step = [&](auto& a) {
+    mixing.apart += std::pow(mean(5) - mean(1), 2);
+    ++samples;
+    step(a);
+  };
+  swarm.run_freely(std::chrono::seconds(20));
+  mixing.apart = std::sqrt(mixing.apart / static_cast<double>(samples));
+  for (auto& [id, agent] : swarm.agents) mixing.rounds += agent->reports.size();
+  return mixing;
+}
+
+TEST(Hybrid, GroupsOutOfStepMixAsInStep) {
+  const Mixing in_step = mix(0);
+  for (const double late_rounds : {2.5, 4.0, 6.0}) {
+    const Mixing late = mix(late_rounds);
+    std::printf("%.1f rounds late: groups apart by %.3f (in step %.3f), %llu reports (%llu)\n", late_rounds, late.apart,
+                in_step.apart, static_cast<unsigned long long>(late.rounds),
+                static_cast<unsigned long long>(in_step.rounds));
+    EXPECT_LT(late.apart, 1.25 * in_step.apart) << late_rounds;
+    EXPECT_GT(static_cast<double>(late.rounds), 0.95 * static_cast<double>(in_step.rounds)) << late_rounds;
+  }
+}
+
+}  // namespace
+}  // namespace starling::exchange_test
