@@ -162,10 +162,7 @@ int run_simulate_command(const SimulateOptions& asked, const SimTaskFactory& mak
   std::printf("%s\n\n%s\n", report.command.c_str(), print_simulation_table(report).c_str());
   for (const SimEvent& event : report.swarm.events) std::printf("%8.2f s  %s\n", event.virtual_s, event.text.c_str());
   for (const std::string& remark : report.swarm.remarks) std::printf("%s\n", remark.c_str());
-  const ExchangeKind kind = config.swarm.exchange.kind;
-  if (kind == ExchangeKind::kNeighborhood || kind == ExchangeKind::kGroup) {
-    std::printf("%s\n", print_blocks_line(report.swarm.blocks).c_str());
-  }
+  if (report.swarm.in_rounds) std::printf("%s\n", print_blocks_line(report.swarm.blocks).c_str());
   const std::string closing =
       fmt::format("{} exchanges done, {} late, {} failed; report: {}\n", report.swarm.done, report.swarm.late,
                   report.swarm.failed, (fs::path(options.out) / "report.html").string());

@@ -11,8 +11,8 @@
 
 #include "agent/data/options.h"
 #include "agent/train/options.h"
-#include "compression/codec.h"
 #include "gossip/clock.h"
+#include "gossip/exchange/options.h"
 #include "gossip/exchange/topology.h"
 #include "gossip/membership/options.h"
 #include "gossip/peer.h"
@@ -20,26 +20,6 @@
 namespace starling {
 
 // ---------------------------------------------------------------- swarm
-
-enum class ExchangeKind { kNone, kPairwise, kNeighborhood, kGroup };
-enum class Overlap { kAuto, kOn, kOff };
-
-struct ExchangeConfig {
-  bool share_gradients = false;     // source: params | gradients (group only: the baseline that loss ruins)
-  ExchangeKind kind = ExchangeKind::kPairwise;  // none: train alone (the baseline)
-  CodecKind codec = CodecKind::kModulo8;
-  bool carry_momentum = false;      // carry: [params] | [params, momentum]
-  uint64_t block = 131072;          // elements in one block: the unit of sending, losing and mixing
-  Overlap overlap = Overlap::kAuto; // on: exchange while the trainer computes; auto: when it costs > 10 % of a round
-  Duration deadline_min = std::chrono::milliseconds(20);   // bounds of the adaptive deadline of one exchange
-  Duration deadline_max = std::chrono::milliseconds(500);
-  double clip = 0;                  // a partner's distance counts at most this many times the recent median; 0 = off.
-                                    // Against members one does not trust; it also keeps apart who was away for long
-  uint32_t group_size = 16;         // group: members at most; a larger swarm is cut into groups of like size
-  std::vector<std::string> members; // group: the names of those that take part; empty: everybody who lives
-  uint32_t pairs_every = 0;         // group: every so many rounds a pair exchange with somebody of another group
-  double inject_loss = 0;           // group, for experiments: this part of the blocks is dropped on receive
-};
 
 struct SwarmConfig {
   std::string name = "starling";

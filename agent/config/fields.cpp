@@ -8,7 +8,7 @@
 #include "agent/config/values.h"
 #include "agent/train/model_kinds.h"
 #include "compression/codec.h"
-#include "gossip/exchange/group.h"
+#include "gossip/exchange/options.h"
 #include "gossip/limits.h"
 
 namespace starling {

@@ -9,6 +9,7 @@
 #include <spdlog/spdlog.h>
 
 #include "agent/run/make_exchange.h"
+#include "gossip/limits.h"
 #include "gossip/net/hash.h"
 #include "kernels/cast.h"
 #include "kernels/check.h"
@@ -18,6 +19,7 @@ namespace starling {
 namespace {
 
 constexpr Duration kContactPatience = std::chrono::seconds(3);   // then an agent with a genesis begins alone
+constexpr Duration kDoubtsWarningEvery = std::chrono::minutes(1);
 constexpr Duration kStatusEvery = std::chrono::seconds(1);
 constexpr Duration kRejoinEvery = std::chrono::seconds(5);
 constexpr Duration kWaitingEvery = std::chrono::seconds(3);
@@ -449,15 +451,17 @@ MemberMeta Agent::meta() const {
 void Agent::report_status() {
   if (!rounds_) return;
   const Rounds::Tally& tally = rounds_->tally();
+  const ExchangeStatus exchange = exchange_ ? exchange_->status() : ExchangeStatus{};
   if (exchange_ && stage_ == Stage::kRunning) {
-    deadline_watch_.look(swarm_.exchange, *exchange_, tally, router_.membership(), parts_.clock.now());
+    deadline_watch_.look(swarm_.exchange.deadline_max, exchange, tally, router_.membership(), parts_.clock.now());
   }
+  warn_of_broken_doubts(exchange.doubts_broken);
   const TransportCounters traffic = parts_.transport.counters();
   const MemberMeta now = meta();
   const char* phase = now.phase == Phase::kTraining ? "training" : now.phase == Phase::kSettling ? "settling"
                       : now.phase == Phase::kFinished ? "finished" : now.phase == Phase::kSick ? "sick" : "joining";
   const size_t peers = router_.membership().alive().size();
-  const BlockTally blocks = exchange_ ? exchange_->block_tally() : BlockTally{};
+  const BlockTally& blocks = exchange.block_tally;
   parts_.metrics.write(fmt::format(
       "\"event\":\"status\",\"phase\":\"{}\",\"steps\":{},\"round\":{},\"samples\":{},\"loss\":{},\"accuracy\":{},"
       "\"distance\":{},\"peers\":{},\"learning_rate\":{:.6g},\"steps_per_s\":{:.4g},\"exchanges\":{{\"done\":{},"
@@ -467,7 +471,7 @@ void Agent::report_status() {
       traffic.bytes_sent, traffic.bytes_received));
   if (now.steps == status_steps_ && now.phase == Phase::kTraining) return;
   status_steps_ = now.steps;
-  const bool in_rounds = swarm_.exchange.kind != ExchangeKind::kPairwise && blocks.due > 0;
+  const bool in_rounds = exchange.in_rounds && blocks.due > 0;
   spdlog::info("round {}: step {}, loss {:.3f}{}, {} peers, exchanges {} done {} late {} failed{}, {:.1f} MB out{}",
                now.round, now.steps, now.loss,
                now.accuracy >= 0 ? fmt::format(", accuracy {:.1f} %", 100 * now.accuracy) : "", peers, tally.done,
@@ -475,6 +479,15 @@ void Agent::report_status() {
                in_rounds ? fmt::format(", {:.1f} % of blocks missed", 100 * blocks.missed_part()) : "",
                static_cast<double>(traffic.bytes_sent) / 1e6,
                now.distance >= 0 ? fmt::format(", distance {:.2g}", now.distance) : "");
+}
+
+void Agent::warn_of_broken_doubts(uint64_t broken) {
+  if (broken == warned_doubts_ || parts_.clock.now() < next_doubts_warning_) return;
+  next_doubts_warning_ = parts_.clock.now() + kDoubtsWarningEvery;
+  warned_doubts_ = broken;
+  spdlog::warn("{} exchanges were given up in doubt: more than {} partners fell silent before their last word; of each "
+               "such exchange one half may be missing, which moves the swarm's mean",
+               broken, kParkedDoubtsMax);
 }
 
 void Agent::say_waiting(const std::string& what) {

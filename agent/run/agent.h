@@ -94,6 +94,7 @@ class Agent final : public Router::Handler {
   void say_farewell();
   void report_status();
   void say_waiting(const std::string& what);
+  void warn_of_broken_doubts(uint64_t broken);
 
   AgentOptions options_;
   AgentParts parts_;
@@ -121,6 +122,8 @@ class Agent final : public Router::Handler {
   TimePoint next_rejoin_;
   DeadlineWatch deadline_watch_;
   uint64_t status_steps_ = 0;
+  uint64_t warned_doubts_ = 0;
+  TimePoint next_doubts_warning_;
 };
 
 }  // namespace starling

@@ -27,29 +27,23 @@ Duration median_round_trip(const Membership& membership) {
   return measured[(measured.size() - 1) / 2];
 }
 
-// The least time that an exchange takes, whatever its size: a pair goes there and back, the others send one way.
-Duration least_duration(ExchangeKind kind, Duration round_trip) {
-  return kind == ExchangeKind::kPairwise ? round_trip : round_trip / 2;
-}
-
 }  // namespace
 
-void DeadlineWatch::look(const ExchangeConfig& config, const Exchange& exchange, const Rounds::Tally& tally,
+void DeadlineWatch::look(Duration longest, const ExchangeStatus& exchange, const Rounds::Tally& tally,
                          const Membership& membership, TimePoint now) {
-  const Duration longest = config.deadline_max;
-  const Duration least = least_duration(config.kind, median_round_trip(membership));
-  const bool nothing_in_time = exchange.block_tally().counted == 0;
+  const Duration least = exchange.latencies * median_round_trip(membership) / 2;   // whatever the size
+  const bool nothing_in_time = exchange.block_tally.counted == 0;
   if (nothing_in_time && tally.done + tally.late + tally.failed >= kAttemptsMin && least > longest) {
     throw std::runtime_error("the other agents are " + print_ms(median_round_trip(membership)) + " away, there and "
                              "back, and swarm.exchange.deadline_max gives up after " + print_duration(longest) +
                              ": no exchange can end in time; start the swarm with a deadline_max of " +
                              print_ms(3 * median_round_trip(membership)) + " or more, or this agent nearer to it");
   }
-  if (exchange.usual_duration() < longest || now < next_warning_) return;
+  if (exchange.usual_duration < longest || now < next_warning_) return;
   next_warning_ = now + kWarningEvery;
   spdlog::warn("half of the exchanges take {} or longer, and swarm.exchange.deadline_max gives up after {}: most come "
                "to nothing; start the swarm with a longer one, or a smaller payload",
-               print_ms(exchange.usual_duration()), print_duration(longest));
+               print_ms(exchange.usual_duration), print_duration(longest));
 }
 
 }  // namespace starling

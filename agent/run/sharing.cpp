@@ -12,7 +12,7 @@ constexpr uint32_t kAttemptsMax = 3;   // a busy partner is not the end of the r
 }  // namespace
 
 std::optional<TimePoint> Sharing::serving_until() const {
-  return exchange_ ? exchange_->serving_until() : std::nullopt;
+  return exchange_ ? exchange_->status().serving_until : std::nullopt;
 }
 
 void Sharing::share(uint64_t round, double mass, bool wait, Done done) {
@@ -48,14 +48,14 @@ void Sharing::begin_exchange() {
 }
 
 void Sharing::tick() {
-  if (waiting_ && !exchange_->under_way()) exchange_ended();
+  if (waiting_ && !exchange_->status().under_way) exchange_ended();
 }
 
 void Sharing::exchange_ended() {
   waiting_ = false;
   auto decided = std::make_shared<Decided>(exchange_->take_decided());
   // Busy or failed: somebody else may be free.
-  const bool again = decided->deltas.empty() && exchange_->retries() && attempts_ < kAttemptsMax;
+  const bool again = decided->deltas.empty() && exchange_->status().retries && attempts_ < kAttemptsMax;
   const auto next = [this, again] {
     if (again && retrying_) {
       begin_exchange();

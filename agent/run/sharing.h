@@ -24,7 +24,7 @@ class Sharing {
   bool alone() const { return !exchange_; }
 
   // An exchange of this agent's still runs beside the steps.
-  bool under_way() const { return exchange_ && exchange_->under_way(); }
+  bool under_way() const { return exchange_ && exchange_->status().under_way; }
   // Until when the snapshot published last is in use by an exchange that somebody else began.
   std::optional<TimePoint> serving_until() const;
 
@@ -38,7 +38,7 @@ class Sharing {
   void apply_decided_then(std::function<void()> next);
   void publish_nothing();            // takes part in nothing new
   void drop_decided();               // it belongs to params that are thrown away
-  bool idle() const { return !exchange_ || exchange_->idle(); }   // nobody waits for this agent any more
+  bool idle() const { return !exchange_ || exchange_->status().idle; }   // nobody waits for this agent any more
 
   std::vector<ExchangeReport> take_reports();
   double params_rms() const { return params_rms_; }   // 0: not measured yet

@@ -230,7 +230,11 @@ void Run::close(bool ended) {
     outcome_.done += tally.done;
     outcome_.late += tally.late;
     outcome_.failed += tally.failed;
-    if (const Exchange* exchange = swarm_.agent(a).exchange()) outcome_.blocks += exchange->block_tally();
+    if (const Exchange* exchange = swarm_.agent(a).exchange()) {
+      const ExchangeStatus status = exchange->status();
+      outcome_.blocks += status.block_tally;
+      outcome_.in_rounds = status.in_rounds;
+    }
   }
   if (!ended && !options_.duration) {
     outcome_.remarks.push_back(fmt::format("broken off at {:g} s: not all agents had finished by then", now_s()));

@@ -38,6 +38,7 @@ struct SwarmOutcome {
   bool finished = false;            // every agent alive trained to stop_after
   uint64_t done = 0, late = 0, failed = 0;   // exchanges of the agents alive at the end
   BlockTally blocks;                         // of their exchanges
+  bool in_rounds = false;                    // as ExchangeStatus says
 };
 
 // What one step of an agent takes; those who join later included.

@@ -63,6 +63,21 @@ struct BlockTally {
 
 inline constexpr uint64_t kEveryLife = UINT64_MAX;
 
+// How an exchange stands, and what it is.
+struct ExchangeStatus {
+  bool under_way = false;          // what begin() began is neither decided nor given up
+  bool idle = true;                // no other agent waits for this one: it may leave
+  bool retries = false;            // begin() may be tried again at once when the last one came to nothing
+  bool in_rounds = false;          // blocks are due from several peers in each round, so some may miss it
+  int latencies = 1;               // one exchange takes at least this many one-way latencies
+  Duration usual_duration{};       // median of the own exchanges, those that came too late included; 0: not known yet
+  // An exchange that another agent began uses the snapshot until then, or should. Publishing before that keeps two large
+  // snapshots in memory. nullopt: publish at any time.
+  std::optional<TimePoint> serving_until;
+  BlockTally block_tally;
+  uint64_t doubts_broken = 0;      // exchanges given up in doubt for want of room: a half of each may be lost
+};
+
 class Exchange {
  public:
   virtual ~Exchange() = default;
@@ -70,19 +85,12 @@ class Exchange {
   // A new boundary: from now on exchanges use this snapshot. Null: share nothing until the next one.
   virtual void publish(std::shared_ptr<const Snapshot> snapshot) = 0;
 
-  // The snapshot published last is not needed any more and gives its memory to the next, which follows at once: what
-  // asks for it waits until then.
-  virtual void retract() {}
-
-  // An exchange that somebody else began uses the snapshot: until when it should have ended. Publishing before that
-  // keeps two large snapshots in memory. nullopt: publish as you like.
-  virtual std::optional<TimePoint> serving_until() const { return std::nullopt; }
+  // Releases the snapshot published last, so that its memory can be used for the next one. publish() must follow at
+  // once; proposals that come in between wait for it.
+  virtual void retract() = 0;
 
   // Begins this agent's exchange of the snapshot it published last. False: there is none, or nobody to exchange with.
   virtual bool begin() = 0;
-
-  // What begin() began is neither decided nor given up.
-  virtual bool under_way() const = 0;
 
   // Messages of other exchanges are ignored. `from` and `generation` are the frame's sender.
   virtual void handle(const PeerId& from, uint64_t generation, const ExchangeMessage& message,
@@ -99,16 +107,8 @@ class Exchange {
   virtual Decided take_decided() = 0;
   virtual std::vector<ExchangeReport> take_reports() = 0;
 
-  virtual BlockTally block_tally() const = 0;
+  virtual ExchangeStatus status() const = 0;
 
-  // Nobody waits for this agent any more: it may leave.
-  virtual bool idle() const = 0;
-
-  // What own exchanges take in the middle, those that come too late included; 0: not known yet.
-  virtual Duration usual_duration() const = 0;
-
-  // May begin() be tried again at once when the last one came to nothing? (Another partner may be free.)
-  virtual bool retries() const = 0;
 };
 
 inline BlockTally& BlockTally::operator+=(const BlockTally& other) {

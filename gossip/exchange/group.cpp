@@ -242,6 +242,7 @@ Group::Group(const GroupOptions& options, const Layout& layout, const Codec& cod
 Group::~Group() = default;
 
 void Group::publish(std::shared_ptr<const Snapshot> snapshot) { impl_->publish(std::move(snapshot)); }
+void Group::retract() { impl_->snapshot = nullptr; }   // an open round goes on with the one it began with
 bool Group::begin() { return impl_->begin(); }
 bool Group::under_way() const { return impl_->round && !impl_->round->ended; }
 void Group::handle(const PeerId& from, uint64_t, const ExchangeMessage& message, const SharedBytes& payload) {
@@ -253,9 +254,13 @@ void Group::forget(const PeerId& peer, uint64_t) { impl_->forget(peer); }
 Decided Group::take_decided() { return {std::exchange(impl_->decided, {}), {}}; }
 std::vector<ExchangeReport> Group::take_reports() { return std::exchange(impl_->reports, {}); }
 bool Group::idle() const { return !impl_->round || !impl_->round->open; }
-BlockTally Group::block_tally() const { return impl_->tally; }
+const BlockTally& Group::block_tally() const { return impl_->tally; }
 const GroupCounters& Group::counters() const { return impl_->counters; }
-Duration Group::usual_duration() const { return std::max(impl_->deadlines[0].usual(), impl_->deadlines[1].usual()); }
+ExchangeStatus Group::status() const {
+  const Duration slower_phase = std::max(impl_->deadlines[0].usual(), impl_->deadlines[1].usual());
+  return {.under_way = under_way(), .idle = idle(), .in_rounds = true, .usual_duration = slower_phase,
+          .block_tally = block_tally()};
+}
 uint64_t Group::round() const { return impl_->round ? impl_->round->number : 0; }
 
 }  // namespace starling

@@ -22,21 +22,11 @@
 
 #include "compression/layout.h"
 #include "gossip/exchange/exchange.h"
+#include "gossip/exchange/options.h"
 #include "gossip/net/outbox.h"
 #include "gossip/worker.h"
 
 namespace starling {
-
-inline constexpr size_t kGroupMax = 16;
-
-struct GroupOptions {
-  PeerId self;
-  Duration deadline_min = std::chrono::milliseconds(20);   // of each of the two phases
-  Duration deadline_max = std::chrono::milliseconds(500);
-  size_t param_blocks = 0;          // blocks [0, param_blocks) are params: only they count for the distance
-  double inject_loss = 0;           // for experiments: drops this part of the blocks on receive, by a hash of
-  uint64_t rng_seed = 0;            //   (rng_seed, round, sender, receiver, block, phase): the same for every algorithm
-};
 
 struct GroupCounters {
   uint64_t rounds = 0, rounds_whole = 0;   // whole: every block of both phases was there in time
@@ -50,8 +40,8 @@ class Group final : public Exchange {
   ~Group() override;
 
   void publish(std::shared_ptr<const Snapshot> snapshot) override;
+  void retract() override;
   bool begin() override;
-  bool under_way() const override;
   void handle(const PeerId& from, uint64_t generation, const ExchangeMessage& message,
               const SharedBytes& payload) override;
   void tick() override;
@@ -59,11 +49,11 @@ class Group final : public Exchange {
   void forget(const PeerId& peer, uint64_t generation) override;
   Decided take_decided() override;
   std::vector<ExchangeReport> take_reports() override;
-  BlockTally block_tally() const override;    // of both phases
-  bool idle() const override;
-  Duration usual_duration() const override;   // of the slower phase
-  bool retries() const override { return false; }
+  ExchangeStatus status() const override;
 
+  bool under_way() const;
+  bool idle() const;
+  const BlockTally& block_tally() const;      // of both phases
   const GroupCounters& counters() const;
   uint64_t round() const;
 

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <variant>
 
@@ -44,12 +43,7 @@ class Hybrid final : public Exchange {
     group_->retract();
     pairs_->retract();
   }
-  std::optional<TimePoint> serving_until() const override {
-    const std::optional<TimePoint> group = group_->serving_until(), pairs = pairs_->serving_until();
-    return group && pairs ? std::max(*group, *pairs) : group ? group : pairs;
-  }
   bool begin() override { return in_pairs_ ? pairs_->begin() : group_->begin(); }
-  bool under_way() const override { return pairs_->under_way() || group_->under_way(); }
   void handle(const PeerId& from, uint64_t generation, const ExchangeMessage& message,
               const SharedBytes& payload) override {
     const bool of_group = std::holds_alternative<RoundBlock>(message) || std::holds_alternative<RoundCredit>(message);
@@ -73,10 +67,22 @@ class Hybrid final : public Exchange {
   std::vector<ExchangeReport> take_reports() override {
     return joined(group_->take_reports(), pairs_->take_reports());
   }
-  BlockTally block_tally() const override { return group_->block_tally() += pairs_->block_tally(); }
-  bool idle() const override { return group_->idle() && pairs_->idle(); }
-  Duration usual_duration() const override { return std::max(group_->usual_duration(), pairs_->usual_duration()); }
-  bool retries() const override { return in_pairs_; }
+  ExchangeStatus status() const override {
+    const ExchangeStatus group = group_->status(), pairs = pairs_->status();
+    ExchangeStatus status = group;
+    status.under_way = under_way();
+    status.idle = idle();
+    status.retries = in_pairs_;
+    status.usual_duration = std::max(group.usual_duration, pairs.usual_duration);
+    status.serving_until = std::max(group.serving_until, pairs.serving_until);   // nullopt is the least
+    status.block_tally += pairs.block_tally;
+    status.doubts_broken = pairs.doubts_broken;
+    return status;
+  }
+
+  bool under_way() const { return pairs_->under_way() || group_->under_way(); }
+  bool idle() const { return group_->idle() && pairs_->idle(); }
+  BlockTally block_tally() const { return status().block_tally; }
 
  private:
   template <typename T>

@@ -412,6 +412,7 @@ void Neighborhood::publish(std::shared_ptr<const Snapshot> snapshot) {
   STARLING_CHECK(snapshot == nullptr || snapshot->blocks.size() == impl_->layout.blocks.size());
   impl_->snapshot = std::move(snapshot);
 }
+void Neighborhood::retract() { impl_->snapshot = nullptr; }   // a round goes on with the one it began with
 bool Neighborhood::begin() { return impl_->begin(); }
 bool Neighborhood::under_way() const { return impl_->open; }
 
@@ -447,12 +448,13 @@ void Neighborhood::forget(const PeerId& peer, uint64_t) {
 
 Decided Neighborhood::take_decided() { return {std::exchange(impl_->decided, {}), {}}; }
 std::vector<ExchangeReport> Neighborhood::take_reports() { return std::exchange(impl_->reports, {}); }
-bool Neighborhood::idle() const { return !impl_->open; }
-BlockTally Neighborhood::block_tally() const { return impl_->tally; }
+const BlockTally& Neighborhood::block_tally() const { return impl_->tally; }
 uint64_t Neighborhood::round() const { return impl_->round; }
 uint64_t Neighborhood::rounds() const { return impl_->rounds; }
-Duration Neighborhood::usual_duration() const {
-  return impl_->middle(Duration::zero(), [](const AdaptiveDeadline& lateness) { return lateness.usual(); });
+ExchangeStatus Neighborhood::status() const {
+  const auto usual = [](const AdaptiveDeadline& lateness) { return lateness.usual(); };
+  return {.under_way = under_way(), .idle = idle(), .in_rounds = true,
+          .usual_duration = impl_->middle(Duration::zero(), usual), .block_tally = block_tally()};
 }
 Duration Neighborhood::current_deadline() const { return impl_->deadline(); }
 

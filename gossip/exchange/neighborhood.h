@@ -19,17 +19,11 @@
 
 #include "compression/layout.h"
 #include "gossip/exchange/exchange.h"
+#include "gossip/exchange/options.h"
 #include "gossip/net/outbox.h"
 #include "gossip/worker.h"
 
 namespace starling {
-
-struct NeighborhoodOptions {
-  PeerId self;
-  Duration deadline_min = std::chrono::milliseconds(20);
-  Duration deadline_max = std::chrono::milliseconds(500);
-  size_t param_blocks = 0;          // blocks [0, param_blocks) are params: only they count for the distance
-};
 
 class Neighborhood final : public Exchange {
  public:
@@ -41,8 +35,8 @@ class Neighborhood final : public Exchange {
   ~Neighborhood() override;
 
   void publish(std::shared_ptr<const Snapshot> snapshot) override;
+  void retract() override;
   bool begin() override;
-  bool under_way() const override;
   void handle(const PeerId& from, uint64_t generation, const ExchangeMessage& message,
               const SharedBytes& payload) override;
   void tick() override;
@@ -50,11 +44,11 @@ class Neighborhood final : public Exchange {
   void forget(const PeerId& peer, uint64_t generation) override;
   Decided take_decided() override;
   std::vector<ExchangeReport> take_reports() override;
-  BlockTally block_tally() const override;    // counted: new since the last round, be it late; nothing is lost as late
-  bool idle() const override;
-  Duration usual_duration() const override;   // of the neighbor in the middle
-  bool retries() const override { return false; }
+  ExchangeStatus status() const override;
 
+  bool under_way() const;
+  bool idle() const { return !under_way(); }
+  const BlockTally& block_tally() const;      // counted: new since the last round, be it late; nothing is lost as late
   uint64_t round() const;             // by number, which may jump
   uint64_t rounds() const;            // that this agent began
   Duration current_deadline() const;   // of a round begun now

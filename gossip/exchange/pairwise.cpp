@@ -324,9 +324,13 @@ std::vector<ExchangeReport> Pairwise::take_reports() { return std::exchange(impl
 bool Pairwise::in_doubt() const { return impl_->voter.in_doubt_count() > 0; }
 bool Pairwise::idle() const { return impl_->exchanges.empty() && impl_->decider.empty(); }
 
-BlockTally Pairwise::block_tally() const { return impl_->tally; }
+const BlockTally& Pairwise::block_tally() const { return impl_->tally; }
+ExchangeStatus Pairwise::status() const {
+  return {.under_way = under_way(), .idle = idle(), .retries = true, .latencies = 2,
+          .usual_duration = impl_->deadline.usual(), .serving_until = serving_until(), .block_tally = block_tally(),
+          .doubts_broken = impl_->counters.doubts_broken};
+}
 const PairwiseCounters& Pairwise::counters() const { return impl_->counters; }
-Duration Pairwise::usual_duration() const { return impl_->deadline.usual(); }
 Duration Pairwise::current_deadline() const { return impl_->deadline.current(); }
 
 }  // namespace starling

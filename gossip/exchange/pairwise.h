@@ -24,20 +24,12 @@
 #include "compression/codec.h"
 #include "compression/layout.h"
 #include "gossip/exchange/exchange.h"
+#include "gossip/exchange/options.h"
 #include "gossip/net/outbox.h"
 #include "gossip/rng.h"
 #include "gossip/worker.h"
 
 namespace starling {
-
-struct PairwiseOptions {
-  PeerId self;
-  uint64_t generation = 0;
-  Duration deadline_min = std::chrono::milliseconds(20);
-  Duration deadline_max = std::chrono::milliseconds(500);
-  double clip = 0;                  // guard: a distance counts at most clip * median of the recent ones; 0 = off
-  size_t param_blocks = 0;          // blocks [0, param_blocks) are params: only they count for the distance
-};
 
 struct PairwiseCounters {
   uint64_t initiated = 0, accepted = 0, done = 0, late = 0, failed = 0, busy_sent = 0, busy_received = 0;
@@ -64,9 +56,7 @@ class Pairwise final : public Exchange {
 
   void publish(std::shared_ptr<const Snapshot> snapshot) override;   // null: proposals are answered BUSY
   void retract() override;                                           // proposals wait for the next snapshot
-  std::optional<TimePoint> serving_until() const override;
   bool begin() override;                                             // propose() to a partner of the company's choice
-  bool under_way() const override;
   void handle(const PeerId& from, uint64_t generation, const ExchangeMessage& message,
               const SharedBytes& payload) override;
   void tick() override;                       // deadlines, repeats
@@ -74,11 +64,12 @@ class Pairwise final : public Exchange {
   void forget(const PeerId& peer, uint64_t generation) override;   // exchanges with those lives end, doubts too
   Decided take_decided() override;
   std::vector<ExchangeReport> take_reports() override;
-  BlockTally block_tally() const override;    // of the exchanges that were decided; late ones are missing here
-  bool idle() const override;                 // nothing open, in doubt or waiting for an ACK
-  Duration usual_duration() const override;
-  bool retries() const override { return true; }
+  ExchangeStatus status() const override;
 
+  bool under_way() const;
+  bool idle() const;                          // nothing open, in doubt or waiting for an ACK
+  std::optional<TimePoint> serving_until() const;
+  const BlockTally& block_tally() const;      // of the exchanges that were decided; late ones are missing here
   bool in_doubt() const;                      // waits for somebody's decision
   const PairwiseCounters& counters() const;
   Duration current_deadline() const;          // of the next exchange this agent begins

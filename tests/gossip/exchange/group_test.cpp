@@ -284,7 +284,7 @@ TEST(Group, WithoutSnapshotOrCompanyNothingBegins) {
   for (uint8_t tag = 1; tag <= kGroupMax + 1; ++tag) agent.list.push_back(test_peer(tag));
   EXPECT_FALSE(agent.boundary());
   EXPECT_TRUE(agent.exchange->idle());
-  EXPECT_FALSE(agent.exchange->retries());
+  EXPECT_FALSE(agent.exchange->status().retries);
   agent.list.pop_back();
   EXPECT_TRUE(agent.boundary());
   EXPECT_FALSE(agent.exchange->begin());   // under way

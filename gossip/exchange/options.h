@@ -1,0 +1,67 @@
+// The options of the exchanges: what a swarm agrees on, and what each exchange is made with.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "compression/codec.h"
+#include "gossip/clock.h"
+#include "gossip/peer.h"
+
+namespace starling {
+
+enum class ExchangeKind { kNone, kPairwise, kNeighborhood, kGroup };
+enum class Overlap { kAuto, kOn, kOff };
+
+inline constexpr size_t kGroupMax = 16;   // members
+
+// Bounds of the adaptive deadline of one exchange.
+inline constexpr Duration kDeadlineMin = std::chrono::milliseconds(20);
+inline constexpr Duration kDeadlineMax = std::chrono::milliseconds(500);
+
+struct ExchangeConfig {
+  bool share_gradients = false;     // source: params | gradients (group only: the baseline that loss ruins)
+  ExchangeKind kind = ExchangeKind::kPairwise;  // none: train alone (the baseline)
+  CodecKind codec = CodecKind::kModulo8;
+  bool carry_momentum = false;      // carry: [params] | [params, momentum]
+  uint64_t block = 131072;          // elements in one block: the unit of sending, losing and mixing
+  Overlap overlap = Overlap::kAuto; // on: exchange while the trainer computes; auto: when it costs > 10 % of a round
+  Duration deadline_min = kDeadlineMin;
+  Duration deadline_max = kDeadlineMax;
+  double clip = 0;                  // a partner's distance counts at most this many times the recent median; 0 = off.
+                                    // Against members one does not trust; it also keeps apart who was away for long
+  uint32_t group_size = kGroupMax;  // group: members at most; a larger swarm is cut into groups of like size
+  std::vector<std::string> members; // group: the names of those that take part; empty: everybody who lives
+  uint32_t pairs_every = 0;         // group: every so many rounds a pair exchange with somebody of another group
+  double inject_loss = 0;           // group, for experiments: this part of the blocks is dropped on receive
+};
+
+// In all of the following, blocks [0, param_blocks) are params: only they count for the distance.
+
+struct PairwiseOptions {
+  PeerId self;
+  uint64_t generation = 0;
+  Duration deadline_min = kDeadlineMin;
+  Duration deadline_max = kDeadlineMax;
+  double clip = 0;                  // guard: a distance counts at most clip * median of the recent ones; 0 = off
+  size_t param_blocks = 0;
+};
+
+struct NeighborhoodOptions {
+  PeerId self;
+  Duration deadline_min = kDeadlineMin;
+  Duration deadline_max = kDeadlineMax;
+  size_t param_blocks = 0;
+};
+
+struct GroupOptions {
+  PeerId self;
+  Duration deadline_min = kDeadlineMin;   // of each of the two phases
+  Duration deadline_max = kDeadlineMax;
+  size_t param_blocks = 0;
+  double inject_loss = 0;           // for experiments: drops this part of the blocks on receive, by a hash of
+  uint64_t rng_seed = 0;            //   (rng_seed, round, sender, receiver, block, phase): the same for every algorithm
+};
+
+}  // namespace starling
