@@ -1,179 +1,223 @@
-// The side that is asked: accepts, votes, and then waits for the proposer's word.
+#include "gossip/exchange/acceptor.h"
+
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "gossip/exchange/bitmap.h"
-#include "gossip/exchange/pairwise_impl.h"
 #include "gossip/exchange/weight.h"
+#include "gossip/limits.h"
 #include "kernels/check.h"
 
 namespace starling {
 namespace {
+
+constexpr double kVoteFraction = 0.6;   // of the deadline: the vote must reach the proposer in time
 
 uint32_t whole_ms(Duration duration) {
   const int64_t ms = std::chrono::ceil<std::chrono::milliseconds>(duration).count();
   return static_cast<uint32_t>(std::clamp<int64_t>(ms, 0, 60'000));
 }
 
+TimePoint vote_due(const PairExchange& exchange) {
+  return exchange.started_at + from_seconds(kVoteFraction * seconds(exchange.deadline));
+}
+
 }  // namespace
 
+Acceptor::Acceptor(const PairwiseOptions& options, PairLedger& ledger, PairBlocks& blocks, const Clock& clock,
+                   Outbox& outbox)
+    : options_(options), ledger_(ledger), blocks_(blocks), clock_(clock), outbox_(outbox),
+      doubts_(voter_, ledger, clock, outbox) {}
+
+AcceptedExchange* Acceptor::find(const ExchangeId& xid, const PeerId& from) {
+  AcceptedExchange* exchange = exchanges_.find(xid, from);
+  return exchange != nullptr ? exchange : doubts_.find(xid, from);
+}
+
+// ---- proposals ----
+
+bool Acceptor::is_news(const PeerId& from, uint64_t generation, const Propose& propose) const {
+  const ExchangeId& xid = propose.xid;
+  const bool sane = xid.proposer == from && xid.generation == generation && share_is_sane(propose.offer);
+  return sane && !voter_.seen(xid);
+}
+
+void Acceptor::supersede(const PeerId& proposer) {
+  for (const ExchangeId& xid : exchanges_.with(proposer)) {
+    voter_.leave(xid);
+    fail(exchanges_.at(xid));
+  }
+}
+
 // nullopt: welcome. Else when to try again.
-std::optional<uint32_t> Pairwise::Impl::busy_for_ms(const Propose& propose) const {
-  const uint32_t soon_ms = whole_ms(deadline.current());
-  if (snapshot == nullptr || !mass_is_sane(propose.mass)) return whole_ms(options.deadline_max);
-  if (budget.largest_free() == 0) return whole_ms(published_at + publish_interval - clock.now());
-  if (voter.accepted_count() >= kAcceptedMax || !voter.may_vote()) return soon_ms;
+std::optional<Duration> Acceptor::busy_for(const Propose& propose, Duration usual) const {
+  if (ledger_.snapshot() == nullptr || !mass_is_sane(propose.mass)) return options_.deadline_max;
+  if (ledger_.spent()) return ledger_.until_next_snapshot();
+  if (voter_.accepted_count() >= kAcceptedMax || !voter_.may_vote()) return usual;
   return std::nullopt;
 }
 
-void Pairwise::Impl::on_propose(const PeerId& from, uint64_t generation, const Propose& propose) {
-  const ExchangeId& xid = propose.xid;
-  if (xid.proposer != from || xid.generation != generation || !share_is_sane(propose.offer)) return ignore();
-  if (voter.seen(xid)) return ignore();
-  if (retracted && waiting.size() < kWaitingMax) {
-    std::erase_if(waiting, [&](const Waiting& one) { return one.from == from; });
-    waiting.push_back({from, generation, propose});
-    return;
-  }
+void Acceptor::refuse(const Propose& propose, Duration free_in) {
+  voter_.refuse(propose.xid);
+  ++ledger_.counters().busy_sent;
+  outbox_.send(propose.xid.proposer, Busy{propose.xid, whole_ms(free_in)});
+}
 
-  std::vector<ExchangeId> superseded;   // whoever proposes anew has given up what it proposed before
-  ExchangeId crossing{};
-  for (const auto& [id, exchange] : exchanges) {
-    if (exchange.peer != from) continue;
-    if (exchange.initiated) crossing = id;
-    if (!exchange.initiated && !exchange.vote) superseded.push_back(id);
+void Acceptor::on_propose(const PeerId& from, const Propose& propose, Duration usual) {
+  if (const std::optional<Duration> free_in = busy_for(propose, usual)) {
+    early_.forget(from);
+    return refuse(propose, *free_in);
   }
-  for (const ExchangeId& id : superseded) {
-    voter.leave(id);
-    finish_failed(exchanges.at(id), ExchangeOutcome::kFailed);
-  }
-  if (crossing != ExchangeId{}) {   // both proposed at once: the smaller id's proposal stands
-    if (options.self < from) {
-      voter.refuse(xid);
-      ++counters.busy_sent;
-      outbox.send(from, Busy{xid, 0});
-      return;
-    }
-    give_up(exchanges.at(crossing), ExchangeOutcome::kBusy);
-  }
-  if (const std::optional<uint32_t> free_in_ms = busy_for_ms(propose)) {
-    voter.refuse(xid);
-    stash.forget(from);
-    ++counters.busy_sent;
-    outbox.send(from, Busy{xid, *free_in_ms});
-    return;
-  }
-
-  STARLING_CHECK(voter.accept(xid));
-  ++counters.accepted;
+  const bool accepted = voter_.accept(propose.xid);
+  STARLING_CHECK(accepted);
+  ++ledger_.counters().accepted;
   const Duration announced = std::chrono::milliseconds(propose.deadline_ms);
-  PairExchange& exchange = add_exchange(xid, from, budget.take(),
-                                    std::clamp(announced, options.deadline_min, options.deadline_max));
-  exchange.agreed = true;
-  exchange.peer_generation = generation;
-  exchange.peer_offer = propose.offer;
-  exchange.peer_mass = propose.mass;
-  exchange.peer_round = propose.round;
-  exchange.vote_at = exchange.started_at + from_seconds(kVoteFraction * seconds(exchange.deadline));
-  exchange.send_credit = propose.credit;
-  outbox.send(from, Accept{xid, exchange.own_offer, exchange.own->mass, exchange.own->round,
-                           exchange.blocks.credit()});
-  send_blocks(exchange);
-  for (Stash::Item& item : stash.take(xid)) on_block(from, item.block, item.payload);
+  const Duration deadline = std::clamp(announced, options_.deadline_min, options_.deadline_max);
+  const TimePoint now = clock_.now();
+  AcceptedExchange fresh{PairExchange{.xid = propose.xid, .peer = from, .own = ledger_.snapshot(),
+                                      .own_offer = ledger_.take_share(), .started_at = now,
+                                      .deadline_at = now + deadline, .deadline = deadline, .agreed = true,
+                                      .peer_generation = propose.xid.generation, .peer_offer = propose.offer,
+                                      .peer_mass = propose.mass, .peer_round = propose.round,
+                                      .blocks = blocks_.none_yet(), .send_credit = propose.credit}};
+  fresh.vote_at = vote_due(fresh);
+  AcceptedExchange& exchange = exchanges_.add(std::move(fresh));
+  outbox_.send(from, Accept{exchange.xid, exchange.own_offer, exchange.own->mass, exchange.own->round,
+                            exchange.blocks.credit()});
+  blocks_.send(exchange);
+  for (Stash::Item& item : early_.take(propose.xid)) on_block(from, item.block, item.payload);
 }
 
-void Pairwise::Impl::on_commit(const PeerId& from, const Commit& commit) {
-  if (commit.xid.proposer != from) return ignore();
-  const CommitTerms terms{commit.blocks, commit.scale};
-  switch (voter.on_commit(commit.xid, terms)) {
-    case CommitVoter::OnCommit::kIgnore:
-      return ignore();
-    case CommitVoter::OnCommit::kApply: {
-      PairExchange* exchange = find(commit.xid, from);
-      STARLING_CHECK(exchange != nullptr);
-      finish_applied(*exchange, terms);
-      break;
-    }
-    case CommitVoter::OnCommit::kAcknowledge:
-      ignore();   // a repeat: the ACK was lost or is under way
-      break;
-  }
-  outbox.send(from, CommitAck{commit.xid});
-  retry_votes();
-}
-
-void Pairwise::Impl::on_abort(const PeerId& from, uint64_t generation, const Abort& abort) {
-  const bool own = abort.xid.proposer == from && abort.xid.generation <= generation;
-  if (!own || !voter.on_abort(abort.xid)) return ignore();
-  PairExchange* exchange = find(abort.xid, from);
-  STARLING_CHECK(exchange != nullptr);
-  finish_failed(*exchange, ExchangeOutcome::kFailed);
-  retry_votes();
-}
+// ---- the vote ----
 
 // Votes when the whole payload was judged, or when the time for it has come, with what has passed.
-void Pairwise::Impl::try_vote(PairExchange& exchange) {
-  const TimePoint now = clock.now();
-  if (exchange.vote) return;
+void Acceptor::try_vote(AcceptedExchange& exchange) {
+  const TimePoint now = clock_.now();
   if (now >= exchange.deadline_at) return drop_out(exchange);
-  const TimePoint due = exchange.started_at + from_seconds(kVoteFraction * seconds(exchange.deadline));
   const bool all = exchange.blocks.all_judged();
-  if (!all && now < due) return;
+  if (!all && now < vote_due(exchange)) return;
   exchange.vote_at = exchange.deadline_at;   // where it stops waiting for what keeps it from voting below
   if (exchange.blocks.passed_count() == 0) {
     if (all || exchange.blocks.judging_count() == 0) drop_out(exchange);
     return;
   }
-  if (!voter.may_vote()) return;   // too many in doubt: again when one of them is settled
+  if (!voter_.may_vote()) return;   // too many in doubt: again when one of them is settled
 
   const Bitmap passed = exchange.blocks.passed();
-  if (!pass_guard(exchange, passed)) return drop_out(exchange);
-  STARLING_CHECK(voter.vote(exchange.xid, {passed, exchange.scale}));
+  if (!ledger_.pass_guard(exchange, passed)) return drop_out(exchange);
+  const bool voted = voter_.vote(exchange.xid, {passed, exchange.scale});
+  STARLING_CHECK(voted);
   exchange.vote = passed;
-  exchange.voted_at = now;
-  exchange.query_at = now + 2 * exchange.deadline;
-  exchange.query_backoff = std::min(exchange.deadline, kRepeatSoon);
-  exchange.park_at = now + kParkAfter * exchange.deadline;
-  exchange.credit_repeat_at = TimePoint::max();
-  outbox.send(exchange.peer, Have{exchange.xid, passed, exchange.scale});
+  outbox_.send(exchange.peer, Have{exchange.xid, passed, exchange.scale});
+  const ExchangeId xid = exchange.xid;
+  doubts_.add(std::move(exchange));
+  exchanges_.erase(xid);
+}
+
+void Acceptor::retry_votes() {
+  const auto all = exchanges_.ids([](const AcceptedExchange&) { return true; });
+  for (const ExchangeId& xid : all) try_vote(exchanges_.at(xid));
 }
 
 // Before the vote: the proposer is told so that it need not wait.
-void Pairwise::Impl::drop_out(PairExchange& exchange) {
-  STARLING_CHECK(voter.leave(exchange.xid));
-  outbox.send(exchange.peer, Busy{exchange.xid, 0});
-  finish_failed(exchange, ExchangeOutcome::kFailed);
+void Acceptor::drop_out(AcceptedExchange& exchange) {
+  const bool left = voter_.leave(exchange.xid);
+  STARLING_CHECK(left);
+  outbox_.send(exchange.peer, Busy{exchange.xid, 0});
+  fail(exchange);
 }
 
-void Pairwise::Impl::ask_again(PairExchange& exchange) {
-  outbox.send(exchange.peer, Query{exchange.xid});
-  exchange.query_at = clock.now() + exchange.query_backoff;
-  exchange.query_backoff = std::min(2 * exchange.query_backoff, kRepeatMax);
+void Acceptor::fail(const AcceptedExchange& exchange) {
+  ledger_.failed(exchange, ExchangeOutcome::kFailed);
+  exchanges_.erase(exchange.xid);
 }
 
-// The proposer may be cut off for hours; its doubt must not keep this agent from voting on others meanwhile. Each parked
-// doubt holds two payloads, so their number has a limit.
-void Pairwise::Impl::park(PairExchange& exchange) {
-  exchange.parked = true;
-  voter.park(exchange.xid);
-  if (voter.parked_count() > kParkedDoubtsMax) {
-    PairExchange* oldest = &exchange;
-    for (auto& [xid, other] : exchanges) {
-      if (other.parked && other.park_at < oldest->park_at) oldest = &other;
-    }
-    ++counters.doubts_broken;
-    voter.break_doubt(oldest->xid);
-    finish_failed(*oldest, ExchangeOutcome::kFailed);
+// ---- the proposer's word ----
+
+void Acceptor::on_commit(const PeerId& from, const Commit& commit) {
+  if (!doubts_.on_commit(from, commit)) return ledger_.ignore();
+  retry_votes();
+}
+
+void Acceptor::on_abort(const PeerId& from, uint64_t generation, const Abort& abort) {
+  const bool own = abort.xid.proposer == from && abort.xid.generation <= generation;
+  if (!own || !voter_.on_abort(abort.xid)) return ledger_.ignore();
+  if (const AcceptedExchange* exchange = exchanges_.find(abort.xid, from)) {
+    fail(*exchange);
+  } else {
+    doubts_.aborted(abort.xid);
   }
   retry_votes();
 }
 
-void Pairwise::Impl::retry_votes() {
-  std::vector<ExchangeId> waiting;
-  for (const auto& [xid, exchange] : exchanges) {
-    if (!exchange.initiated && !exchange.vote) waiting.push_back(xid);
+void Acceptor::forget(const PeerId& peer, uint64_t generation) {
+  voter_.forget(peer, generation);
+  for (const ExchangeId& xid : exchanges_.with_life_before(peer, generation)) fail(exchanges_.at(xid));
+  doubts_.forget(peer, generation);
+  early_.forget(peer);
+  retry_votes();
+}
+
+void Acceptor::hold_shares() {
+  exchanges_.hold_shares(ledger_);
+  doubts_.hold_shares();
+}
+
+// ---- blocks ----
+
+void Acceptor::on_block(const PeerId& from, const BlockPayload& block, const SharedBytes& payload) {
+  if (AcceptedExchange* exchange = find(block.xid, from)) {
+    if (!blocks_.receive(*exchange, block, payload)) ledger_.ignore();
+    return;
   }
-  for (const ExchangeId& xid : waiting) try_vote(exchanges.at(xid));
+  const bool early = block.xid.proposer == from && !voter_.seen(block.xid) && blocks_.eager();
+  const bool stashed = early && early_.add(block, payload, clock_.now() + options_.deadline_max);
+  if (!stashed) ledger_.ignore();
+}
+
+void Acceptor::on_credit(const PeerId& from, const Credit& credit) {
+  AcceptedExchange* exchange = find(credit.xid, from);
+  if (exchange == nullptr) return ledger_.ignore();
+  blocks_.grant(*exchange, credit.credit);
+}
+
+void Acceptor::on_judged(const ExchangeId& xid, const PeerId& from, uint32_t index, BlockVerdict verdict,
+                         const PairStats& stats) {
+  AcceptedExchange* exchange = find(xid, from);
+  if (exchange == nullptr) return;
+  exchange->blocks.judged(index, verdict, stats);
+  if (!exchange->vote) try_vote(*exchange);
+}
+
+// ---- time ----
+
+std::optional<TimePoint> Acceptor::busy_until() const {
+  std::optional<TimePoint> until = doubts_.busy_until();
+  for (const auto& [xid, exchange] : exchanges_) {
+    const TimePoint end = exchange.deadline_at;
+    if (end > clock_.now()) until = std::max(until.value_or(end), end);
+  }
+  return until;
+}
+
+TimePoint Acceptor::next_deadline() const {
+  TimePoint next = std::min(early_.next_expiry(), doubts_.next_deadline());
+  for (const auto& [xid, exchange] : exchanges_) {
+    next = std::min({next, exchange.vote_at, exchange.credit_repeat_at});
+  }
+  return next;
+}
+
+void Acceptor::tick() {
+  const TimePoint now = clock_.now();
+  for (auto& [xid, exchange] : exchanges_) {
+    if (exchange.credit_repeat_at <= now) blocks_.repeat_credit(exchange);
+  }
+  const auto due = exchanges_.ids([&](const AcceptedExchange& exchange) { return exchange.vote_at <= now; });
+  for (const ExchangeId& xid : due) try_vote(exchanges_.at(xid));
+  if (doubts_.tick()) retry_votes();
+  early_.expire(now);
 }
 
 }  // namespace starling

@@ -71,8 +71,8 @@ struct ExchangeStatus {
   bool in_rounds = false;          // blocks are due from several peers in each round, so some may miss it
   int latencies = 1;               // one exchange takes at least this many one-way latencies
   Duration usual_duration{};       // median of the own exchanges, those that came too late included; 0: not known yet
-  // An exchange that another agent began uses the snapshot until then, or should. Publishing before that keeps two large
-  // snapshots in memory. nullopt: publish at any time.
+  // An exchange that another agent began uses the snapshot and should end by then. Publishing before that keeps two
+  // large snapshots in memory. nullopt: publish at any time.
   std::optional<TimePoint> serving_until;
   BlockTally block_tally;
   uint64_t doubts_broken = 0;      // exchanges given up in doubt for want of room: a half of each may be lost
@@ -108,7 +108,6 @@ class Exchange {
   virtual std::vector<ExchangeReport> take_reports() = 0;
 
   virtual ExchangeStatus status() const = 0;
-
 };
 
 inline BlockTally& BlockTally::operator+=(const BlockTally& other) {

@@ -2,9 +2,9 @@
 // which the snapshot goes into a pair with somebody of another group. Counted by the group's rounds, which its members
 // agree on: nobody waits in the group for one that is in a pair.
 //
-// Groups count their rounds each by itself, so a proposal mostly finds its acceptor in a round of its group. The group's
-// snapshot therefore also serves one foreign proposal, at the full share. That is stable: the group's average replaces
-// the agent's own deviation, and the pair adds at most minus half of it.
+// Each group counts its rounds by itself, so a proposal mostly finds its acceptor in a round of its group. The snapshot
+// of that round therefore also serves one foreign proposal, at the full share. This is stable: the group's average
+// replaces the agent's own deviation, and the pair adds at most minus half of it.
 #pragma once
 
 #include <algorithm>

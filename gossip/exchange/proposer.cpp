@@ -1,42 +1,99 @@
-// The side that begins an exchange and decides it.
+#include "gossip/exchange/proposer.h"
+
 #include <algorithm>
 #include <utility>
 
 #include "gossip/exchange/bitmap.h"
-#include "gossip/exchange/pairwise_impl.h"
 #include "gossip/exchange/weight.h"
 #include "kernels/check.h"
 
 namespace starling {
 
-bool Pairwise::Impl::propose(const PeerId& peer) {
-  if (snapshot == nullptr || peer == options.self || under_way_with(peer)) return false;
-  const double offer = budget.take();
+Proposer::Proposer(const PairwiseOptions& options, PairLedger& ledger, PairBlocks& blocks, const Clock& clock,
+                   Outbox& outbox)
+    : self_(options.self), ledger_(ledger), blocks_(blocks), clock_(clock), outbox_(outbox),
+      log_(options.self, options.generation, clock, outbox), late_(options.deadline_min, options.deadline_max) {}
+
+bool Proposer::propose(const PeerId& peer) {
+  if (ledger_.snapshot() == nullptr) return false;
+  const double offer = ledger_.take_share();
   if (offer == 0) return false;
 
   // Whole milliseconds on the wire: this side waits for exactly what it announces.
-  const auto deadline_ms = std::chrono::ceil<std::chrono::milliseconds>(deadline.current());
-  const ExchangeId xid{options.self, options.generation, ++last_counter};
-  PairExchange& exchange = add_exchange(xid, peer, offer, deadline_ms);
-  exchange.initiated = true;
-  decider.open(xid.counter, peer);
-  ++counters.initiated;
-  outbox.send(peer, Propose{.xid = xid, .offer = offer, .mass = exchange.own->mass,
-                            .round = exchange.own->round,
-                            .deadline_ms = static_cast<uint32_t>(deadline_ms.count()),
-                            .credit = exchange.blocks.credit()});
-  if (payload_bytes_total <= kEagerBytesMax) {   // a small model: a refusal wastes less than a latency costs
-    exchange.send_credit = static_cast<uint32_t>(exchange.blocks.count());
-    send_blocks(exchange);
-  }
+  const auto deadline_ms = std::chrono::ceil<std::chrono::milliseconds>(deadline().current());
+  const ExchangeId xid = log_.open(peer);
+  const TimePoint now = clock_.now();
+  ProposedExchange fresh{PairExchange{.xid = xid, .peer = peer, .initiated = true, .own = ledger_.snapshot(),
+                                      .own_offer = offer, .started_at = now,
+                                      .deadline_at = now + deadline_ms, .deadline = deadline_ms,
+                                      .blocks = blocks_.none_yet()}};
+  ProposedExchange& exchange = exchanges_.add(std::move(fresh));
+  ++ledger_.counters().initiated;
+  outbox_.send(peer, Propose{.xid = xid, .offer = offer, .mass = exchange.own->mass,
+                             .round = exchange.own->round,
+                             .deadline_ms = static_cast<uint32_t>(deadline_ms.count()),
+                             .credit = exchange.blocks.credit()});
+  if (blocks_.eager()) blocks_.send_all(exchange);
   return true;
 }
 
-void Pairwise::Impl::on_accept(const PeerId& from, uint64_t generation, const Accept& accept) {
-  PairExchange* exchange = find(accept.xid, from);
-  if (exchange == nullptr || !exchange->initiated || exchange->agreed) return ignore();
+// Decides once everything the acceptor voted for was judged here too; at the deadline with what there is.
+void Proposer::try_decide(ProposedExchange& exchange) {
+  const TimePoint now = clock_.now();
+  const CommitTerms* vote = exchange.agreed ? log_.vote(exchange.xid.counter) : nullptr;
+  if (now < exchange.deadline_at && (vote == nullptr || !exchange.blocks.all_judged(vote->blocks))) return;
+
+  CommitTerms mine{exchange.blocks.passed(), 1};
+  const Bitmap both = vote != nullptr ? intersection(vote->blocks, mine.blocks) : Bitmap{};
+  if (count_bits(both) == 0 || !ledger_.pass_guard(exchange, both)) {
+    feed_deadline(exchange);
+    return give_up(exchange, ExchangeOutcome::kFailed);
+  }
+  mine.scale = exchange.scale;
+  feed_deadline(exchange);
+  ledger_.applied(exchange, log_.commit(exchange, mine));
+  exchanges_.erase(exchange.xid);
+}
+
+void Proposer::feed_deadline(const ProposedExchange& exchange) {
+  if (clock_.now() >= exchange.deadline_at) {
+    late_.watch(exchange);
+  } else {
+    late_.in_time(clock_.now() - exchange.started_at);
+  }
+}
+
+void Proposer::give_up(const PeerId& peer, ExchangeOutcome outcome) {
+  for (const ExchangeId& xid : exchanges_.with(peer)) give_up(exchanges_.at(xid), outcome);
+}
+
+void Proposer::give_up(ProposedExchange& exchange, ExchangeOutcome outcome) {
+  log_.abort(exchange);
+  fail(exchange, outcome);
+}
+
+void Proposer::fail(ProposedExchange& exchange, ExchangeOutcome outcome) {
+  ledger_.failed(exchange, outcome, exchange.free_in);
+  exchanges_.erase(exchange.xid);
+}
+
+// A proposal that no life has accepted yet (generation 0) ends too: it was made to the life that is over.
+void Proposer::forget(const PeerId& peer, uint64_t generation) {
+  for (const ExchangeId& xid : exchanges_.with_life_before(peer, generation)) {
+    log_.drop(xid.counter);
+    fail(exchanges_.at(xid), ExchangeOutcome::kFailed);
+  }
+  log_.forget(peer, generation);
+  late_.forget(peer);
+}
+
+// ---- messages ----
+
+void Proposer::on_accept(const PeerId& from, uint64_t generation, const Accept& accept) {
+  ProposedExchange* exchange = exchanges_.find(accept.xid, from);
+  if (exchange == nullptr || exchange->agreed) return ledger_.ignore();
   if (!share_is_sane(accept.offer) || !mass_is_sane(accept.mass)) {
-    ignore();
+    ledger_.ignore();
     return give_up(*exchange, ExchangeOutcome::kFailed);
   }
   exchange->agreed = true;
@@ -44,134 +101,89 @@ void Pairwise::Impl::on_accept(const PeerId& from, uint64_t generation, const Ac
   exchange->peer_offer = accept.offer;
   exchange->peer_mass = accept.mass;
   exchange->peer_round = accept.round;
-  exchange->round_trip = clock.now() - exchange->started_at;
-  exchange->send_credit = std::max(exchange->send_credit, accept.credit);
-  send_blocks(*exchange);
+  exchange->round_trip = clock_.now() - exchange->started_at;
+  blocks_.grant(*exchange, accept.credit);
   try_decide(*exchange);   // the vote may have overtaken this
 }
 
-void Pairwise::Impl::on_busy(const PeerId& from, const Busy& busy) {
-  PairExchange* exchange = find(busy.xid, from);
-  if (exchange == nullptr || !exchange->initiated) return ignore();
-  ++counters.busy_received;
+void Proposer::on_busy(const PeerId& from, const Busy& busy) {
+  ProposedExchange* exchange = exchanges_.find(busy.xid, from);
+  if (exchange == nullptr) return ledger_.ignore();
+  ++ledger_.counters().busy_received;
   exchange->free_in = std::chrono::milliseconds(busy.free_in_ms);
-  decider.abort(busy.xid.counter);   // the acceptor left before any vote: no need to tell it
-  finish_failed(*exchange, exchange->agreed ? ExchangeOutcome::kFailed : ExchangeOutcome::kBusy);
+  log_.drop(busy.xid.counter);   // the acceptor left before any vote: no need to tell it
+  fail(*exchange, exchange->agreed ? ExchangeOutcome::kFailed : ExchangeOutcome::kBusy);
 }
 
-void Pairwise::Impl::on_have(const PeerId& from, const Have& have) {
-  if (have.xid.proposer != options.self) return ignore();
-  const bool own_life = have.xid.generation == options.generation;
-  PairExchange* exchange = find(have.xid, from);
-  const bool readable = fits(have.blocks, layout.blocks.size()) && scale_is_sane(have.scale);
-  if (exchange != nullptr && !readable) return ignore();
-  const CommitTerms vote{have.blocks, have.scale};
-  const CommitAnswer what = own_life ? decider.on_have(have.xid.counter, from, vote) : CommitAnswer::kAbort;
-  if (what != CommitAnswer::kNone) {
-    for (Late& entry : late) {
-      if (entry.xid == have.xid && entry.peer == from) entry.last_arrival = clock.now();
-    }
-    return answer(from, have.xid, what);
-  }
+void Proposer::on_have(const PeerId& from, const Have& have) {
+  if (have.xid.proposer != self_) return ledger_.ignore();
+  ProposedExchange* exchange = exchanges_.find(have.xid, from);
+  const bool readable = fits(have.blocks, blocks_.count()) && scale_is_sane(have.scale);
+  if (exchange != nullptr && !readable) return ledger_.ignore();
+  if (!log_.on_have(have.xid, from, {have.blocks, have.scale})) return late_.arrived(have.xid, from, clock_.now());
   STARLING_CHECK(exchange != nullptr);
-  exchange->last_arrival = clock.now();
+  exchange->last_arrival = clock_.now();
+  exchange->vote = have.blocks;
   if (have.scale < ClipGuard::kScaleMin) return give_up(*exchange, ExchangeOutcome::kFailed);
   try_decide(*exchange);
 }
 
-void Pairwise::Impl::on_query(const PeerId& from, const Query& query) {
-  if (query.xid.proposer != options.self) return ignore();
-  const bool own_life = query.xid.generation == options.generation;
-  const CommitAnswer what = own_life ? decider.on_query(query.xid.counter, from) : CommitAnswer::kAbort;
-  PairExchange* exchange = find(query.xid, from);
-  if (exchange != nullptr) finish_failed(*exchange, ExchangeOutcome::kFailed);   // the question aborted it
-  answer(from, query.xid, what);
+void Proposer::on_query(const PeerId& from, const Query& query) {
+  if (query.xid.proposer != self_) return ledger_.ignore();
+  log_.on_query(query.xid, from);
+  ProposedExchange* exchange = exchanges_.find(query.xid, from);
+  if (exchange != nullptr) fail(*exchange, ExchangeOutcome::kFailed);   // the question aborted it
 }
 
-void Pairwise::Impl::answer(const PeerId& to, const ExchangeId& xid, CommitAnswer what) {
-  if (what == CommitAnswer::kCommit) return send_commit(xid.counter);
-  outbox.send(to, Abort{xid});
+void Proposer::on_ack(const PeerId& from, const CommitAck& ack) {
+  if (!log_.on_ack(ack.xid, from)) ledger_.ignore();
 }
 
-void Pairwise::Impl::on_ack(const PeerId& from, const CommitAck& ack) {
-  const bool own = ack.xid.proposer == options.self && ack.xid.generation == options.generation;
-  if (!own || !decider.on_ack(ack.xid.counter, from)) return ignore();
-  commits.erase(ack.xid.counter);
-}
-
-// Decides once everything the acceptor voted for was judged here too; at the deadline with what there is.
-void Pairwise::Impl::try_decide(PairExchange& exchange) {
-  const TimePoint now = clock.now();
-  const bool at_deadline = now >= exchange.deadline_at;
-  const CommitTerms* vote = exchange.agreed ? decider.vote(exchange.xid.counter) : nullptr;
-  if (!at_deadline && (vote == nullptr || !exchange.blocks.all_judged(vote->blocks))) return;
-
-  CommitTerms mine{exchange.blocks.passed(), 1};
-  const Bitmap both = vote != nullptr ? intersection(vote->blocks, mine.blocks) : Bitmap{};
-  if (count_bits(both) == 0 || !pass_guard(exchange, both)) {
-    if (at_deadline) {
-      watch_late(exchange);
-    } else {
-      deadline.arrived(now - exchange.started_at);
-    }
-    return give_up(exchange, ExchangeOutcome::kFailed);
+void Proposer::on_block(const PeerId& from, const BlockPayload& block, const SharedBytes& payload) {
+  ProposedExchange* exchange = exchanges_.find(block.xid, from);
+  if (exchange == nullptr) {
+    late_.arrived(block.xid, from, clock_.now());
+    return ledger_.ignore();
   }
-  mine.scale = exchange.scale;
-  const CommitTerms* terms = decider.commit(exchange.xid.counter, mine);
-  STARLING_CHECK(terms != nullptr);
-  const Duration first_repeat = std::clamp(2 * exchange.round_trip, kRepeatMin, kRepeatSoon);
-  commits[exchange.xid.counter] = {exchange.peer, exchange.peer_generation, now + first_repeat, first_repeat};
-  if (at_deadline) {
-    watch_late(exchange);
-  } else {
-    deadline.arrived(now - exchange.started_at);
+  const auto before = std::exchange(exchange->last_arrival, clock_.now());   // receive() may end the exchange
+  if (blocks_.receive(*exchange, block, payload)) return;
+  exchange->last_arrival = before;
+  ledger_.ignore();
+}
+
+void Proposer::on_credit(const PeerId& from, const Credit& credit) {
+  ProposedExchange* exchange = exchanges_.find(credit.xid, from);
+  if (exchange == nullptr) return ledger_.ignore();
+  blocks_.grant(*exchange, credit.credit);
+}
+
+void Proposer::on_judged(const ExchangeId& xid, const PeerId& from, uint32_t index, BlockVerdict verdict,
+                         const PairStats& stats) {
+  ProposedExchange* exchange = exchanges_.find(xid, from);
+  if (exchange == nullptr) return;
+  exchange->blocks.judged(index, verdict, stats);
+  try_decide(*exchange);
+}
+
+// ---- time ----
+
+TimePoint Proposer::next_deadline() const {
+  TimePoint next = std::min(late_.next_deadline(), log_.next_deadline());
+  for (const auto& [xid, exchange] : exchanges_) {
+    next = std::min({next, exchange.deadline_at, exchange.credit_repeat_at});
   }
-  send_commit(exchange.xid.counter);
-  finish_applied(exchange, *terms);
+  return next;
 }
 
-void Pairwise::Impl::give_up(PairExchange& exchange, ExchangeOutcome outcome) {
-  STARLING_CHECK(decider.abort(exchange.xid.counter));
-  outbox.send(exchange.peer, Abort{exchange.xid});
-  finish_failed(exchange, outcome);
-}
-
-void Pairwise::Impl::send_commit(uint64_t counter) {
-  const CommitTerms* terms = decider.decision(counter);
-  STARLING_CHECK(terms != nullptr);
-  const ExchangeId xid{options.self, options.generation, counter};
-  outbox.send(commits.at(counter).acceptor, Commit{xid, terms->blocks, terms->scale});
-}
-
-void Pairwise::Impl::tick_commits() {
-  const TimePoint now = clock.now();
-  for (auto& [counter, repeat] : commits) {
-    if (repeat.next_at > now) continue;
-    send_commit(counter);
-    repeat.backoff = std::min(2 * repeat.backoff, kRepeatMax);
-    repeat.next_at = now + repeat.backoff;
+void Proposer::tick() {
+  const TimePoint now = clock_.now();
+  for (auto& [xid, exchange] : exchanges_) {
+    if (exchange.credit_repeat_at <= now) blocks_.repeat_credit(exchange);
   }
-}
-
-// ---- what comes after the deadline ----
-
-void Pairwise::Impl::watch_late(const PairExchange& exchange) {
-  if (late.size() >= kLateMax) late.erase(late.begin());
-  late.push_back({exchange.xid, exchange.peer, exchange.started_at, exchange.deadline_at + exchange.deadline,
-                  exchange.deadline, exchange.last_arrival});
-}
-
-void Pairwise::Impl::tick_late() {
-  const TimePoint now = clock.now();
-  std::erase_if(late, [&](const Late& entry) {
-    if (entry.expires_at > now) return false;
-    if (entry.last_arrival) {
-      deadline.arrived(*entry.last_arrival - entry.started_at);
-    } else {
-      deadline.missed(entry.deadline);
-    }
-    return true;
-  });
+  const auto due = exchanges_.ids([&](const ProposedExchange& exchange) { return exchange.deadline_at <= now; });
+  for (const ExchangeId& xid : due) try_decide(exchanges_.at(xid));
+  log_.tick();
+  late_.tick(now);
 }
 
 }  // namespace starling

@@ -1,0 +1,118 @@
+#include "gossip/exchange/doubts.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "gossip/exchange/commit_log.h"
+#include "gossip/limits.h"
+
+namespace starling {
+
+void Doubts::add(AcceptedExchange exchange) {
+  const TimePoint now = clock_.now();
+  exchange.voted_at = now;
+  exchange.query_at = now + 2 * exchange.deadline;
+  exchange.query_backoff = std::min(exchange.deadline, kRepeatSoon);
+  exchange.park_at = now + kParkAfter * exchange.deadline;
+  exchanges_.add(std::move(exchange));
+}
+
+// A decision takes no longer than all before it did; a lost one may take for ever.
+std::optional<TimePoint> Doubts::busy_until() const {
+  std::optional<TimePoint> until;
+  for (const auto& [xid, exchange] : exchanges_) {
+    const TimePoint usual_end = exchange.voted_at + (exchange.voted_at - exchange.started_at);
+    const TimePoint end = std::min(usual_end, exchange.deadline_at);
+    if (end > clock_.now()) until = std::max(until.value_or(end), end);
+  }
+  return until;
+}
+
+bool Doubts::on_commit(const PeerId& from, const Commit& commit) {
+  if (commit.xid.proposer != from) return false;
+  const CommitTerms terms{commit.blocks, commit.scale};
+  const CommitVoter::OnCommit what = voter_.on_commit(commit.xid, terms);
+  if (what == CommitVoter::OnCommit::kIgnore) return false;
+  if (what == CommitVoter::OnCommit::kApply) {
+    ledger_.applied(exchanges_.at(commit.xid), terms);
+    exchanges_.erase(commit.xid);
+  } else {
+    ledger_.ignore();   // a repeat: the ACK was lost or is under way
+  }
+  outbox_.send(from, CommitAck{commit.xid});
+  return true;
+}
+
+void Doubts::fail(const ExchangeId& xid) {
+  ledger_.failed(exchanges_.at(xid), ExchangeOutcome::kFailed);
+  exchanges_.erase(xid);
+}
+
+// A doubt that lasts holds no share: it moves the params once, whenever, and must not keep its share from others.
+void Doubts::hold_shares() {
+  for (auto& [xid, exchange] : exchanges_) {
+    exchange.holds_share = exchange.holds_share && clock_.now() < exchange.deadline_at;
+  }
+  exchanges_.hold_shares(ledger_);
+}
+
+void Doubts::forget(const PeerId& proposer, uint64_t generation) {
+  for (const ExchangeId& xid : exchanges_.with_life_before(proposer, generation)) fail(xid);
+}
+
+void Doubts::ask(AcceptedExchange& exchange) {
+  outbox_.send(exchange.peer, Query{exchange.xid});
+  exchange.query_at = clock_.now() + exchange.query_backoff;
+  exchange.query_backoff = std::min(2 * exchange.query_backoff, kRepeatMax);
+}
+
+// The proposer may be cut off for hours; its doubt must not keep this agent from voting on others meanwhile. Each
+// parked doubt holds two payloads, so their number has a limit.
+void Doubts::park(AcceptedExchange& exchange) {
+  exchange.parked = true;
+  voter_.park(exchange.xid);
+  if (voter_.parked_count() > kParkedDoubtsMax) break_oldest();
+}
+
+void Doubts::break_oldest() {
+  const AcceptedExchange* oldest = nullptr;
+  for (const auto& [xid, exchange] : exchanges_) {
+    if (exchange.parked && (oldest == nullptr || exchange.park_at < oldest->park_at)) oldest = &exchange;
+  }
+  ++ledger_.counters().doubts_broken;
+  voter_.break_doubt(oldest->xid);
+  fail(ExchangeId(oldest->xid));
+}
+
+bool Doubts::tick() {
+  const TimePoint now = clock_.now();
+  for (auto& [xid, exchange] : exchanges_) {
+    if (exchange.query_at <= now) ask(exchange);
+  }
+  const auto to_park = exchanges_.ids([&](const AcceptedExchange& e) { return !e.parked && e.park_at <= now; });
+  for (const ExchangeId& xid : to_park) {
+    AcceptedExchange* exchange = find(xid, xid.proposer);   // nullptr: broken just now
+    if (exchange != nullptr) park(*exchange);
+  }
+  return !to_park.empty();
+}
+
+TimePoint Doubts::next_deadline() const {
+  TimePoint next = TimePoint::max();
+  for (const auto& [xid, exchange] : exchanges_) {
+    next = std::min({next, exchange.query_at, exchange.parked ? TimePoint::max() : exchange.park_at});
+  }
+  return next;
+}
+
+// A peer that did not answer is asked ever more rarely; whatever comes from it shows that it can answer again.
+void Doubts::repeat_sooner(const PeerId* heard_from) {
+  for (auto& [xid, exchange] : exchanges_) {
+    if (exchange.query_backoff <= kRepeatSoon || (heard_from != nullptr && exchange.peer != *heard_from)) continue;
+    exchange.query_at = clock_.now();
+    exchange.query_backoff = kRepeatSoon;
+  }
+}
+
+}  // namespace starling

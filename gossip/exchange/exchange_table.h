@@ -1,0 +1,67 @@
+// The exchanges of one role that have not ended, by id.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "gossip/exchange/pair_exchange.h"
+#include "gossip/exchange/pair_ledger.h"
+
+namespace starling {
+
+template <class Exchange>
+class ExchangeTable {
+ public:
+  Exchange& add(Exchange exchange) {
+    const ExchangeId xid = exchange.xid;
+    return rows_.emplace(xid, std::move(exchange)).first->second;
+  }
+  void erase(const ExchangeId& xid) { rows_.erase(ExchangeId(xid)); }   // xid may be the row's own
+
+  Exchange& at(const ExchangeId& xid) { return rows_.at(xid); }
+  Exchange* find(const ExchangeId& xid, const PeerId& with) {           // nullptr: none, or with somebody else
+    const auto it = rows_.find(xid);
+    return it != rows_.end() && it->second.peer == with ? &it->second : nullptr;
+  }
+  bool empty() const { return rows_.empty(); }
+  auto begin() { return rows_.begin(); }
+  auto begin() const { return rows_.begin(); }
+  auto end() { return rows_.end(); }
+  auto end() const { return rows_.end(); }
+
+  // Ids to walk over while exchanges end.
+  template <typename Wanted>
+  std::vector<ExchangeId> ids(const Wanted& wanted) const {
+    std::vector<ExchangeId> ids;
+    for (const auto& [xid, exchange] : rows_) {
+      if (wanted(exchange)) ids.push_back(xid);
+    }
+    return ids;
+  }
+  std::vector<ExchangeId> with(const PeerId& peer) const {
+    return ids([&](const Exchange& exchange) { return exchange.peer == peer; });
+  }
+  // With lives of the peer before `generation`, or with none known yet.
+  std::vector<ExchangeId> with_life_before(const PeerId& peer, uint64_t generation) const {
+    return ids([&](const Exchange& e) { return e.peer == peer && e.peer_generation < generation; });
+  }
+  uint64_t generation_of(const PeerId& peer) const {                    // 0: none, or not known
+    uint64_t known = 0;
+    for (const auto& [xid, exchange] : rows_) {
+      if (exchange.peer == peer) known = std::max(known, exchange.peer_generation);
+    }
+    return known;
+  }
+  void hold_shares(PairLedger& ledger) const {
+    for (const auto& [xid, exchange] : rows_) {
+      if (exchange.holds_share) ledger.hold_share(exchange.own_offer);
+    }
+  }
+
+ private:
+  std::map<ExchangeId, Exchange> rows_;
+};
+
+}  // namespace starling

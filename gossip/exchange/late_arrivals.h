@@ -1,0 +1,39 @@
+// How long the exchanges that this agent begins take.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "gossip/exchange/deadline.h"
+#include "gossip/exchange/pair_exchange.h"
+
+namespace starling {
+
+// Learns also from exchanges that ended by their deadline: what still comes tells how long the wait should have been.
+class LateArrivals {
+ public:
+  LateArrivals(Duration deadline_min, Duration deadline_max) : deadline_(deadline_min, deadline_max) {}
+
+  const AdaptiveDeadline& deadline() const { return deadline_; }
+  void in_time(Duration after) { deadline_.arrived(after); }
+  void watch(const ProposedExchange& exchange);   // ended by its deadline
+  void arrived(const ExchangeId& xid, const PeerId& from, TimePoint now);
+  void forget(const PeerId& peer);
+  void tick(TimePoint now);
+  TimePoint next_deadline() const;
+
+ private:
+  static constexpr size_t kLateMax = 64;
+
+  struct Late {
+    ExchangeId xid;
+    PeerId peer;
+    TimePoint started_at, expires_at;
+    Duration deadline{};
+    std::optional<TimePoint> last_arrival;
+  };
+  AdaptiveDeadline deadline_;
+  std::vector<Late> late_;
+};
+
+}  // namespace starling

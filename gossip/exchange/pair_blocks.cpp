@@ -1,0 +1,143 @@
+#include "gossip/exchange/pair_blocks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "gossip/exchange/bitmap.h"
+#include "gossip/exchange/round_stream.h"
+#include "gossip/limits.h"
+#include "kernels/check.h"
+
+namespace starling {
+
+PairBlocks::PairBlocks(const Layout& layout, const Codec& codec, Worker& worker, const Clock& clock, Outbox& outbox,
+                       OnJudged on_judged)
+    : layout_(layout), codec_(codec), worker_(worker), clock_(clock), outbox_(outbox),
+      on_judged_(std::move(on_judged)) {
+  STARLING_CHECK(!layout.blocks.empty() && layout.blocks.size() <= kBlocksMax);
+  size_t largest = 1;
+  for (const Block& block : layout.blocks) {
+    payload_bytes_max_.push_back(codec.payload_bytes_max(block.element_count));
+    payload_bytes_total_ += payload_bytes_max_.back();
+    largest = std::max(largest, payload_bytes_max_.back());
+  }
+  window_ = stream_window(largest);
+}
+
+// ---- to the peer ----
+
+void PairBlocks::send(PairExchange& exchange) {
+  if (exchange.initiated && exchange.vote) return;   // the acceptor wants no more
+  const size_t limit = std::min<size_t>(exchange.send_credit, exchange.blocks.count());
+  for (; exchange.send_next < limit; ++exchange.send_next) {
+    const uint32_t index = exchange.send_next;
+    if (exchange.vote && !test_bit(*exchange.vote, index)) continue;
+    outbox_.send(exchange.peer, BlockPayload{exchange.xid, index, 0}, exchange.own->blocks[index]);
+    exchange.bytes_sent += exchange.own->blocks[index].size;
+  }
+}
+
+void PairBlocks::send_all(PairExchange& exchange) {
+  exchange.send_credit = static_cast<uint32_t>(count());
+  send(exchange);
+}
+
+void PairBlocks::grant(PairExchange& exchange, uint32_t credit) {
+  exchange.send_credit = std::max(exchange.send_credit, credit);
+  if (exchange.agreed) send(exchange);
+}
+
+// ---- from the peer ----
+
+bool PairBlocks::receive(PairExchange& exchange, const BlockPayload& block, const SharedBytes& payload) {
+  const bool wanted = exchange.initiated || !exchange.vote;
+  const bool expected = block.stage == 0 && block.index < exchange.blocks.count() && wanted &&
+                        exchange.blocks.verdict(block.index) == BlockVerdict::kMissing;
+  if (!expected) return false;
+  exchange.bytes_received += payload.size;
+  exchange.blocks.arrived(block.index, payload);
+  if (payload.size > payload_bytes_max_[block.index]) {
+    judged(exchange.xid, exchange.peer, block.index, BlockVerdict::kRefused, {});
+    return true;
+  }
+  judge(exchange, block.index);
+  next_credit(exchange);
+  return true;
+}
+
+void PairBlocks::next_credit(PairExchange& exchange) {
+  const std::optional<uint32_t> credit = exchange.blocks.next_credit();
+  if (credit) outbox_.send(exchange.peer, Credit{exchange.xid, *credit});
+  const bool waiting = !exchange.blocks.all_judged() && exchange.blocks.count() > window_;
+  exchange.credit_repeat_at = waiting ? clock_.now() + exchange.deadline / kCreditRepeats : TimePoint::max();
+}
+
+void PairBlocks::repeat_credit(PairExchange& exchange) {
+  outbox_.send(exchange.peer, Credit{exchange.xid, exchange.blocks.credit()});
+  exchange.credit_repeat_at = clock_.now() + exchange.deadline / kCreditRepeats;
+}
+
+// The job owns all it reads: the exchange may end, and this object die, before it runs. The codec may not.
+void PairBlocks::judge(const PairExchange& exchange, uint32_t index) {
+  struct Job {
+    std::shared_ptr<const Snapshot> own;
+    SharedBytes payload;
+    BlockVerdict verdict = BlockVerdict::kRefused;
+    PairStats stats;
+  };
+  auto job = std::make_shared<Job>(Job{exchange.own, exchange.blocks.payload(index)});
+  auto run = [job, &codec = codec_, index, element_count = layout_.blocks[index].element_count] {
+    const Bytes own = job->own->blocks[index].span();
+    switch (codec.pair(own, job->payload.span(), element_count, &job->stats)) {
+      case PairStatus::kOk: job->verdict = BlockVerdict::kPassed; break;
+      case PairStatus::kLeftOut: job->verdict = BlockVerdict::kLeftOut; break;
+      case PairStatus::kRefused: break;
+    }
+  };
+  auto done = [this, job, still_here = std::weak_ptr<int>(alive_), xid = exchange.xid,
+               peer = exchange.peer, index] {
+    if (!still_here.expired()) judged(xid, peer, index, job->verdict, job->stats);
+  };
+  worker_.submit(std::move(run), std::move(done));
+}
+
+void PairBlocks::judged(const ExchangeId& xid, const PeerId& peer, uint32_t index, BlockVerdict verdict,
+                        const PairStats& stats) {
+  if (verdict == BlockVerdict::kRefused) ++counts_.refused;
+  if (verdict == BlockVerdict::kLeftOut) ++counts_.left_out;
+  on_judged_(xid, peer, index, verdict, stats);
+}
+
+double PairBlocks::distance(const PairExchange& exchange, const Bitmap& blocks, size_t param_blocks) const {
+  double sum = 0;
+  size_t elements = 0;
+  for (size_t i = 0; i < std::min(param_blocks, exchange.blocks.count()); ++i) {
+    if (!test_bit(blocks, i)) continue;
+    sum += exchange.blocks.stats(i).squared_distance;
+    elements += layout_.blocks[i].element_count;
+  }
+  return elements > 0 ? std::sqrt(sum / static_cast<double>(elements)) : -1;
+}
+
+// A block that wraps again and again would otherwise never get the step it needs. Most codecs learn from a few bytes of
+// a payload, or from none; the rest of it is freed with the exchange.
+std::vector<BlockLesson> PairBlocks::lessons(const PairExchange& exchange) const {
+  const auto beginning = [&](const SharedBytes& payload) {
+    const size_t size = std::min(payload.size, codec_.learnable_bytes(payload.size));
+    return size == payload.size ? payload : SharedBytes::copy_of(payload.span().first(size));
+  };
+  std::vector<BlockLesson> found;
+  for (size_t i = 0; i < exchange.blocks.count(); ++i) {
+    const BlockVerdict verdict = exchange.blocks.verdict(i);
+    if (verdict != BlockVerdict::kPassed && verdict != BlockVerdict::kLeftOut) continue;
+    const SharedBytes& own = exchange.own->blocks[i];
+    if (codec_.learnable_bytes(own.size) == 0) continue;
+    found.push_back({static_cast<uint32_t>(i),
+                     verdict == BlockVerdict::kPassed ? PairStatus::kOk : PairStatus::kLeftOut,
+                     exchange.blocks.stats(i), beginning(own), beginning(exchange.blocks.payload(i))});
+  }
+  return found;
+}
+
+}  // namespace starling

@@ -1,0 +1,74 @@
+// The payloads of pair exchanges: sent under credits, checked on arrival, judged by the worker.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "compression/codec.h"
+#include "compression/layout.h"
+#include "gossip/exchange/pair_exchange.h"
+#include "gossip/net/outbox.h"
+#include "gossip/worker.h"
+
+namespace starling {
+
+struct BlockCounts {
+  uint64_t refused = 0, left_out = 0;
+};
+
+class PairBlocks {
+ public:
+  // The verdict on a block of this exchange with this peer. Called from the worker's completions, or from receive().
+  using OnJudged =
+      std::function<void(const ExchangeId&, const PeerId&, uint32_t index, BlockVerdict, const PairStats&)>;
+
+  // All references must outlive the object. `codec` is used from worker jobs too.
+  PairBlocks(const Layout& layout, const Codec& codec, Worker& worker, const Clock& clock, Outbox& outbox,
+             OnJudged on_judged);
+
+  size_t count() const { return layout_.blocks.size(); }
+  size_t payload_bytes() const { return payload_bytes_total_; }   // of a snapshot, at most
+  bool eager() const { return payload_bytes_total_ <= kEagerBytesMax; }   // the proposer sends before it is accepted
+  PeerBlocks none_yet() const { return PeerBlocks(count(), window_); }
+
+  void send(PairExchange& exchange);            // what the peer's credit allows
+  void send_all(PairExchange& exchange);        // without waiting for credit
+  void grant(PairExchange& exchange, uint32_t credit);
+  void repeat_credit(PairExchange& exchange);   // the last CREDIT may be lost, and blocks may wait for it
+
+  // False: not expected, and nothing changed. Else the exchange may have ended by the time this returns.
+  [[nodiscard]] bool receive(PairExchange& exchange, const BlockPayload& block, const SharedBytes& payload);
+
+  // Rms over the elements of the first `param_blocks` blocks that are in `blocks`; negative: there are none.
+  double distance(const PairExchange& exchange, const Bitmap& blocks, size_t param_blocks) const;
+
+  // What the codec learns from an exchange that ended, however it ended, with as much of the payloads as it reads.
+  std::vector<BlockLesson> lessons(const PairExchange& exchange) const;
+
+  const BlockCounts& counts() const { return counts_; }
+
+ private:
+  void judge(const PairExchange& exchange, uint32_t index);
+  void judged(const ExchangeId& xid, const PeerId& peer, uint32_t index, BlockVerdict verdict,
+              const PairStats& stats);
+  void next_credit(PairExchange& exchange);
+
+  static constexpr size_t kEagerBytesMax = 64 * 1024;   // a refusal wastes less than a latency costs
+  static constexpr int kCreditRepeats = 8;              // per deadline, while nothing comes
+
+  const Layout& layout_;
+  const Codec& codec_;
+  Worker& worker_;
+  const Clock& clock_;
+  Outbox& outbox_;
+  OnJudged on_judged_;
+  std::vector<size_t> payload_bytes_max_;   // by block
+  size_t payload_bytes_total_ = 0;
+  uint32_t window_ = 2;                 // blocks in flight towards this agent, per exchange
+  BlockCounts counts_;
+  std::shared_ptr<int> alive_ = std::make_shared<int>(0);   // completions of a destroyed object do nothing
+};
+
+}  // namespace starling

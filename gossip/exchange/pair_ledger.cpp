@@ -1,0 +1,129 @@
+#include "gossip/exchange/pair_ledger.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "gossip/exchange/bitmap.h"
+#include "gossip/exchange/weight.h"
+#include "kernels/check.h"
+
+namespace starling {
+
+PairLedger::PairLedger(const Layout& layout, const PairBlocks& blocks, const Clock& clock, double clip,
+                       size_t param_blocks)
+    : layout_(layout), blocks_(blocks), clock_(clock), param_blocks_(param_blocks), guard_(clip) {}
+
+// ---- the snapshot ----
+
+void PairLedger::retract() {
+  retracted_ = snapshot_ != nullptr;
+  snapshot_ = nullptr;
+}
+
+void PairLedger::withdraw() {
+  retracted_ = false;
+  snapshot_ = nullptr;
+}
+
+void PairLedger::adopt(std::shared_ptr<const Snapshot> next, const SnapshotBudget& shares) {
+  STARLING_CHECK(next->blocks.size() == layout_.blocks.size());
+  STARLING_CHECK(mass_is_sane(next->mass));
+  const TimePoint now = clock_.now();
+  if (snapshot_ != nullptr || retracted_) publish_interval_ = now - published_at_;
+  published_at_ = now;
+  retracted_ = false;
+  snapshot_ = std::move(next);
+  budget_ = shares;
+  for (double share : decided_shares_) budget_.hold(share);
+}
+
+Duration PairLedger::until_next_snapshot() const { return published_at_ + publish_interval_ - clock_.now(); }
+
+// ---- the end of an exchange ----
+
+bool PairLedger::pass_guard(PairExchange& exchange, const Bitmap& blocks) {
+  exchange.distance = blocks_.distance(exchange, blocks, param_blocks_);
+  if (exchange.distance < 0) return true;   // NaN is not
+  exchange.scale = guard_.scale(exchange.distance);
+  if (!exchange.guard_fed) guard_.record(exchange.distance);
+  exchange.guard_fed = true;
+  return exchange.scale >= ClipGuard::kScaleMin;
+}
+
+void PairLedger::applied(PairExchange& exchange, const CommitTerms& terms) {
+  keep_lessons(exchange);
+  const double gain = terms.scale * std::min(exchange.own_offer, exchange.peer_offer);
+  const double proposer_mass = exchange.initiated ? exchange.own->mass : exchange.peer_mass;
+  const double acceptor_mass = exchange.initiated ? exchange.peer_mass : exchange.own->mass;
+  const PairCoefficients both = pair_coefficients(gain, proposer_mass, acceptor_mass);
+
+  exchange.scale = terms.scale;
+  exchange.distance = blocks_.distance(exchange, terms.blocks, param_blocks_);
+  count_blocks(exchange.blocks, terms.blocks);
+  const bool late_blocks = exchange.blocks.late_outside(terms.blocks);
+  PairDelta& delta = decided_.emplace_back();
+  delta.own.resize(layout_.blocks.size());
+  for (size_t i = 0; i < layout_.blocks.size(); ++i) {
+    if (test_bit(terms.blocks, i)) delta.own[i] = exchange.own->blocks[i];
+  }
+  delta.peer = exchange.blocks.take(terms.blocks);
+  delta.blocks = terms.blocks;
+  delta.coefficient = exchange.initiated ? both.proposer : both.acceptor;
+  if (exchange.holds_share) decided_shares_.push_back(exchange.own_offer);
+  report(exchange, late_blocks ? ExchangeOutcome::kLate : ExchangeOutcome::kDone,
+         static_cast<uint32_t>(count_bits(terms.blocks)), Duration::zero());
+  ++(late_blocks ? counters_.late : counters_.done);
+}
+
+void PairLedger::failed(const PairExchange& exchange, ExchangeOutcome outcome, Duration free_in) {
+  keep_lessons(exchange);
+  if (exchange.holds_share) budget_.give_back(exchange.own_offer);
+  report(exchange, outcome, 0, free_in);
+  if (outcome == ExchangeOutcome::kFailed) ++counters_.failed;
+}
+
+void PairLedger::count_blocks(const PeerBlocks& blocks, const Bitmap& mixed) {
+  for (size_t i = 0; i < blocks.count(); ++i) {
+    const BlockVerdict verdict = blocks.verdict(i);
+    const bool refused = verdict == BlockVerdict::kRefused || verdict == BlockVerdict::kLeftOut;
+    ++tally_.due;
+    ++(test_bit(mixed, i) ? tally_.counted : refused ? tally_.refused : tally_.missing);
+  }
+}
+
+void PairLedger::report(const PairExchange& exchange, ExchangeOutcome outcome, uint32_t blocks_mixed,
+                        Duration free_in) {
+  if (reports_.size() >= kReportsMax) reports_.erase(reports_.begin());
+  ExchangeReport& report = reports_.emplace_back();
+  report.peer = exchange.peer;
+  report.initiated = exchange.initiated;
+  report.outcome = outcome;
+  report.duration = clock_.now() - exchange.started_at;
+  report.blocks_mixed = blocks_mixed;
+  report.blocks_total = static_cast<uint32_t>(layout_.blocks.size());
+  report.payload_bytes_sent = exchange.bytes_sent;
+  report.payload_bytes_received = exchange.bytes_received;
+  report.distance = exchange.distance;
+  report.scale = exchange.scale;
+  report.peer_round = exchange.peer_round;
+  report.free_in = free_in;
+}
+
+void PairLedger::keep_lessons(const PairExchange& exchange) {
+  std::vector<BlockLesson> found = blocks_.lessons(exchange);
+  if (found.empty()) return;
+  if (lessons_.size() >= kLessonsMax) lessons_.pop_front();
+  lessons_.push_back(std::move(found));
+}
+
+Decided PairLedger::take_decided() {
+  decided_shares_.clear();   // the next snapshot will contain them
+  Decided taken{std::exchange(decided_, {}), {}};
+  for (std::vector<BlockLesson>& of_one : std::exchange(lessons_, {})) {
+    std::move(of_one.begin(), of_one.end(), std::back_inserter(taken.lessons));
+  }
+  return taken;
+}
+
+}  // namespace starling

@@ -1,0 +1,87 @@
+// What the exchanges of one agent share: the snapshot and how much of it was given away, the guard, and what came of
+// the exchanges that ended.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "gossip/exchange/budget.h"
+#include "gossip/exchange/commit.h"
+#include "gossip/exchange/exchange.h"
+#include "gossip/exchange/guard.h"
+#include "gossip/exchange/pair_blocks.h"
+#include "gossip/exchange/pair_exchange.h"
+
+namespace starling {
+
+struct PairwiseCounters {
+  uint64_t initiated = 0, accepted = 0, done = 0, late = 0, failed = 0, busy_sent = 0, busy_received = 0;
+  uint64_t doubts_broken = 0;       // above kParkedDoubtsMax: their proposers' halves may have no counterpart
+  uint64_t blocks_refused = 0;      // wrong size, non-finite, damaged; also in exchanges that failed
+  uint64_t blocks_left_out = 0;     // by the codec, on both ends alike; also in exchanges that failed
+};
+
+class PairLedger {
+ public:
+  // All references must outlive the object. Blocks [0, param_blocks) are params; clip: as ClipGuard has it.
+  PairLedger(const Layout& layout, const PairBlocks& blocks, const Clock& clock, double clip, size_t param_blocks);
+
+  // The snapshot.
+  const std::shared_ptr<const Snapshot>& snapshot() const { return snapshot_; }
+  bool retracted() const { return retracted_; }   // the next snapshot is being encoded
+  void retract();
+  void withdraw();                                // nothing to share any more
+  void adopt(std::shared_ptr<const Snapshot> next, const SnapshotBudget& shares);
+  Duration until_next_snapshot() const;           // as long as the last two were apart
+
+  // Shares of the snapshot. After adopt() each exchange that still holds a share of an earlier one holds it again: what
+  // was promised and is not in the new snapshot yet still counts.
+  double take_share() { return budget_.take(); }
+  bool spent() const { return budget_.largest_free() == 0; }
+  void hold_share(double share) { budget_.hold(share); }
+
+  // Sets distance and scale. False: refuse. To be asked once per exchange and set of blocks.
+  [[nodiscard]] bool pass_guard(PairExchange& exchange, const Bitmap& blocks);
+
+  // The end of an exchange: its delta is queued, or its share is free again. The caller then drops the exchange.
+  void applied(PairExchange& exchange, const CommitTerms& terms);
+  void failed(const PairExchange& exchange, ExchangeOutcome outcome, Duration free_in = Duration::zero());
+  void ignore() { ++tally_.ignored_messages; }
+
+  Decided take_decided();
+  std::vector<ExchangeReport> take_reports() { return std::exchange(reports_, {}); }
+  const BlockTally& tally() const { return tally_; }
+  PairwiseCounters& counters() { return counters_; }
+  const PairwiseCounters& counters() const { return counters_; }
+
+ private:
+  void report(const PairExchange& exchange, ExchangeOutcome outcome, uint32_t blocks_mixed, Duration free_in);
+  void count_blocks(const PeerBlocks& blocks, const Bitmap& mixed);
+  void keep_lessons(const PairExchange& exchange);
+
+  static constexpr size_t kReportsMax = 4096;   // kept for a caller that does not fetch them
+  static constexpr size_t kLessonsMax = 64;     // exchanges; the oldest go first
+
+  const Layout& layout_;
+  const PairBlocks& blocks_;
+  const Clock& clock_;
+  size_t param_blocks_;
+
+  std::shared_ptr<const Snapshot> snapshot_;
+  bool retracted_ = false;
+  TimePoint published_at_;
+  Duration publish_interval_{};
+  SnapshotBudget budget_;
+  ClipGuard guard_;
+  std::vector<PairDelta> decided_;
+  std::vector<double> decided_shares_;          // of this budget, not yet handed out
+  std::deque<std::vector<BlockLesson>> lessons_;   // by exchange that ended, not yet handed out
+  std::vector<ExchangeReport> reports_;
+  BlockTally tally_;
+  PairwiseCounters counters_;
+};
+
+}  // namespace starling
