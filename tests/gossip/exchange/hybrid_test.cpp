@@ -1,5 +1,5 @@
-// Groups joined by pairs: a proposal is served whatever the acceptor's group does meanwhile, and both halves are applied
-// or neither.
+// Groups joined by pairs: a proposal is served whatever the acceptor's group does meanwhile, and both halves are
+// applied or neither.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -143,8 +143,8 @@ TEST(Hostile, DoubtsAreBoundedPerAgent) {
   EXPECT_EQ(victim.apply(), 1u);
 }
 
-// Proposers that never decide and never come back: their doubts are parked, within a bound, and what is broken beyond it
-// is counted. Others exchange on.
+// Proposers that never decide and never come back: their doubts are parked, within a bound, and what is broken beyond
+// it is counted. Others exchange on.
 TEST(Hostile, ParkedDoubtsAreBoundedAndTheOldestIsBroken) {
   TestSwarm swarm({});
   TestAgent& victim = swarm.add(1);
