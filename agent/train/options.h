@@ -46,7 +46,7 @@ struct TrainerOptions {
   uint32_t shard = 0;               // the order of samples differs by shard
   uint32_t batch = 64;              // samples of one step
   std::string device = "auto";      // auto | cpu | cuda
-  uint32_t threads = 0;             // on the CPU; 0: LibTorch's own choice
+  uint32_t threads = 0;             // on the CPU; 0: as many as are fastest, found by trial
   double compute_ms = 0;            // quadratic: pretend one step takes this long
 };
 

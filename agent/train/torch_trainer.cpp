@@ -1,6 +1,7 @@
 #include "agent/train/torch_trainer.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
@@ -8,10 +9,12 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
 #include "agent/data/order.h"
+#include "agent/train/thread_tuner.h"
 #include "agent/train/torch_device.h"
 #include "agent/train/torch_model.h"
 #include "agent/train/torch_optimizer.h"
@@ -104,7 +107,8 @@ class TorchTrainer final : public Trainer {
   const ModelConfig model_;
   Dataset train_, test_;           // on the CPU the tensors of the device data view these bytes
   const ModelPlan plan_;
-  const TorchDevice device_;
+  TorchDevice device_;
+  std::optional<ThreadTuner> tuner_;   // of CPU threads that nobody has fixed
   at::Tensor params_, grads_;      // flat
   std::vector<at::Tensor> tensors_;  // views into params_, whose gradients are views into grads_
   std::unique_ptr<TorchOptimizer> optimizer_;
@@ -139,6 +143,7 @@ TorchTrainer::TorchTrainer(const TrainerOptions& options, Dataset train, Dataset
   if (batch_.empty())
     throw std::runtime_error("a batch of 0 samples; set agent.batch or swarm.batch to at least 1");
   device_.enter();
+  if (options.threads == 0 && !device_.is_cuda()) tuner_.emplace(static_cast<uint32_t>(at::get_num_threads()));
   std::vector<float> genesis = draw_genesis(plan_, options.swarm_rng_seed);
   const auto place = at::TensorOptions(at::kFloat).device(device_.is_cuda() ? at::kCUDA : at::kCPU);
   params_ = at::empty({static_cast<int64_t>(plan_.param_count)}, place);
@@ -203,6 +208,10 @@ void TorchTrainer::run_steps(uint32_t count, double learning_rate) {
     tally = steps_on_gpu(count, learning_rate);
   } else {
     while (tally.steps < count && tally.finite && !leaving_) step_on_cpu(learning_rate, tally);
+  }
+  if (tuner_) {
+    tuner_->took(tally.steps, clock.now() - start, clock.now());
+    device_.use_threads(tuner_->threads());
   }
   report_ = {.steps = tally.steps, .samples = tally.steps * batch_.size(),
              .mean_loss = tally.steps > 0 ? tally.loss_sum / static_cast<double>(tally.steps) : 0,

@@ -1,0 +1,45 @@
+// How many threads to compute a step with. All cores are best for an agent that has the machine to itself. Beside
+// another agent, or a compiler, they are by far the worst: the threads of a step wait for each other by spinning, so
+// each that is not being run holds up the others on the cores that it needs itself, and 70 steps a second become 2. An
+// agent cannot know what else the machine does, but it can measure: now and then it tries half or twice as many
+// threads for a few steps, and stays with what is faster. A trial is a small part of the time, and each one that fails
+// doubles the pause before the next.
+#pragma once
+
+#include <cstdint>
+
+#include "gossip/clock.h"
+
+namespace starling {
+
+class ThreadTuner {
+ public:
+  explicit ThreadTuner(uint32_t most);   // starts with so many; REQUIRES: most >= 1
+
+  uint32_t threads() const { return trial_ > 0 ? trial_ : chosen_; }   // for the next steps
+  void took(uint64_t steps, Duration duration, TimePoint now);         // what steps with threads() took
+
+ private:
+  // Steps measured together.
+  struct Window {
+    uint64_t steps = 0;
+    double seconds = 0;
+    bool full() const;
+    double seconds_per_step() const { return seconds / static_cast<double>(steps); }
+  };
+  void end_window(TimePoint now);
+  void end_trial(TimePoint now);
+  void begin_trial();
+
+  const uint32_t most_;
+  uint32_t chosen_;
+  uint32_t trial_ = 0;           // 0: none is under way
+  bool upwards_ = false;         // the next trial is of more threads
+  uint32_t windows_to_skip_ = 1;   // LibTorch's first steps also allocate
+  Window window_;
+  double usual_s_ = 0;           // a step's time with `chosen_`; 0: not measured
+  uint32_t pause_;               // before the next trial, in durations of the last one
+  TimePoint next_trial_{};
+};
+
+}  // namespace starling
