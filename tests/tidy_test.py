@@ -219,6 +219,16 @@ def banned_words(tree):
       yield path, number, f'{match[0]}: do it now, or say plainly what does not work yet'
 
 
+def citations(tree):
+  """A comment gives its reason: no line sends the reader to a page outside the repository."""
+  pages = {path.split('/')[-1] for path in tree}
+  for path, number, line in lines_of(tree, TEXT):
+    match = re.search(r'\bDES' r'IGN\b|\bsound' r'ness (§|C\d)|§ ?\d', line)
+    missing = [name for name in re.findall(r'\b[\w-]+\.md\b', line) if name not in pages]
+    if match or missing:
+      yield path, number, f'cites {match[0] if match else missing[0]}, which is not here: write the reason itself'
+
+
 def top_level(tree):
   """The root holds what it always held."""
   for entry in sorted({path.split('/')[0] for path in tree}):
@@ -274,7 +284,13 @@ RULES = {
   ],
   no_sleep: [{'tests/a_test.cpp': 'std::this_thread::sleep' '_for(1s);\n'}, {'tests/a.py': 'time.sleep' '(1)\n'}],
   banned_words: [{'agent/a.cpp': '// TO' 'DO: later\n'}],
-  top_level: [{'utils/a.h': ''}, {'notes.md': ''}],
+  citations: [
+    {'gossip/a.h': '// as sound' 'ness C1 shows\n'},
+    {'gossip/a.h': '// the seam of DES' 'IGN\n'},
+    {'agent/README.md': 'see plan' '.md\n'},
+    {'bootstrap/a.cpp': '// by the rule of § ' '3\n'},
+  ],
+  top_level: [{'utils/a.h': ''}, {'notes' '.md': ''}],
   readmes: [{'gossip/a.h': ''}, {'gossip/README.md': '\n' * (MAX_README_LINES + 1)}],
 }
 # And what none of them may report.

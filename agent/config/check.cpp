@@ -58,7 +58,7 @@ void refuse_gradients(const SwarmConfig& swarm) {
   refuse_if(exchange.pairs_every > 0, "pairs would mix params; write pairs_every: 0");
 }
 
-// soundness §7: what the exchanges in rounds cannot do soundly.
+// What the exchanges in rounds cannot average soundly.
 void refuse_averaging(const SwarmConfig& swarm) {
   const ExchangeConfig& exchange = swarm.exchange;
   const bool group = exchange.kind == ExchangeKind::kGroup;

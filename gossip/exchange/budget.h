@@ -1,6 +1,6 @@
 // What one snapshot may give away: 1 to its first exchange, 1/2 to the second, 1/4 to the third. An agent
 // that answered every proposal from one snapshot would move by a multiple of its distance to the others: a
-// swarm whose fastest is 8x its slowest diverges then (soundness C2).
+// swarm whose fastest is 8x its slowest diverges then.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // How long to wait for a partner: the usual duration of an exchange plus a margin of its spread. Every
-// arrival feeds it, late ones too; else a deadline once too short would stay so for ever (soundness C7).
+// arrival feeds it, late ones too; else a deadline once too short would stay so for ever.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The seam of the exchanges (DESIGN §4): what the round machine asks of pairwise, neighborhood and group alike.
+// The seam of the exchanges: what the round machine asks of pairwise, neighborhood and group alike.
 //
 //   boundary: take_decided() ─> apply and encode ─> publish(snapshot) ─> begin() ─> ... while under_way() ... ─> again
 //

@@ -1,4 +1,4 @@
-// The group exchange: Robust Parameter Server averaging over unreliable links (Yu et al., ICML 2019; algorithms.md §2).
+// The group exchange: Robust Parameter Server averaging over unreliable links (Yu et al., ICML 2019).
 //
 //   1 every member sends block k of its snapshot to the block's owner: number (k + round / 4) mod n of the sorted list
 //   2 the owner averages, weighted by mass, what arrived by its deadline (its own always counts) ...

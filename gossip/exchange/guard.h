@@ -1,5 +1,5 @@
 // The clip guard: a partner that is unusually far away moves us only as far as a usual one may. It bounds
-// what a broken or hostile member does in one exchange; it does not make it harmless (soundness C13).
+// what a broken or hostile member does in one exchange; it does not make it harmless.
 #pragma once
 
 #include <algorithm>

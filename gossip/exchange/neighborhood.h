@@ -1,11 +1,11 @@
-// The neighborhood exchange: D-PSGD (Lian et al., NIPS 2017; algorithms.md §1.2). In each round an agent sends its
+// The neighborhood exchange: D-PSGD (Lian et al., NIPS 2017). In each round an agent sends its
 // snapshot to all neighbors of the topology, one way, and mixes what they sent:
 //
 //   x_i += sum_j w_ij (x_j - x_i)          w: company.neighbors(round); what is missing to 1 stays with i
 //
-// Rows sum to 1 whatever is lost. A neighbor that is late counts with its last payload, block by block, for up to
-// kAgeMax rounds (soundness C8), then its weight stays with us. With one local step and overlap this is the textbook's
-// x_i <- sum_j w_ij x_j - eta g_i(x_i); without overlap the step is taken where the average lies.
+// Rows sum to 1 whatever is lost. A late neighbor counts with its last payload, block by block, for kAgeMax rounds at
+// most, or the mean would lose a straggler's data; then its weight stays with us. With one local step and overlap this
+// is the textbook's x_i <- sum_j w_ij x_j - eta g_i(x_i); without overlap the step is taken where the average lies.
 //
 // One latency and one transfer a round; deg payloads out and in, no handshake. The wait follows the arrivals, early and
 // late ones, of the neighbors that are not the slowest; who sends less often than we mix is not waited for,

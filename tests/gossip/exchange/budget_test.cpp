@@ -47,7 +47,7 @@ TEST(SnapshotBudget, HoldsWhatAnOlderSnapshotPromised) {
   EXPECT_EQ(budget.take(), 0.5);
 }
 
-// After soundness C2, with one straggler among equals; each agent proposes once per boundary and answers from its
+// With one straggler among equals; each agent proposes once per boundary and answers from its
 // last snapshot. Returns the agents' rms distance from their mean after `boundaries` boundaries of the fastest.
 double spread_after(int boundaries, bool with_budget) {
   struct Agent {

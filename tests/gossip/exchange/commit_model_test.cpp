@@ -40,7 +40,7 @@ struct Sent {
   auto operator<=>(const Sent&) const = default;
 };
 
-// What the unsafe protocols of the literature, and of soundness C1, do differently.
+// What unsafe protocols, those of the literature among them, do differently.
 enum class Variant { kSound, kQueryDoesNotAbort, kRecordsEvicted, kDoubtTimesOut, kNoHighWaterMark };
 
 struct World {
