@@ -43,20 +43,31 @@ void Contact::tick() {
 void Contact::handle(const FrameHeader& header, const BootstrapMessage& message) {
   if (state_ != State::kSearching) return;
   if (const auto* reply = std::get_if<JoinReply>(&message)) {
-    met_empty_registry_ = reply->settings.empty();
-    if (met_empty_registry_ && options_.settings.empty()) {
-      return;   // neither of us knows what to train: ask on
-    }
-    if (!options_.settings.empty() && !reply->settings.empty() && reply->settings != options_.settings) {
-      refuse(header, "it welcomes us with other settings than ours", reply->settings);
-      return;
-    }
-    settings_ = reply->settings.empty() ? options_.settings : reply->settings;
-    for (const PeerRecord& record : reply->members) membership_.add(record);
-    state_ = State::kAnswered;
+    take(header, *reply);
   } else if (const auto* refused = std::get_if<JoinRefused>(&message)) {
     refuse(header, refused->reason, refused->settings);
   }
+}
+
+void Contact::take(const FrameHeader& header, const JoinReply& reply) {
+  met_empty_registry_ = reply.settings.empty();
+  if (met_empty_registry_ && options_.settings.empty()) {
+    return;   // neither of us knows what to train: ask on
+  }
+  if (!options_.settings.empty() && !reply.settings.empty() && reply.settings != options_.settings) {
+    if (!options_.compare || !options_.compare(reply.settings, options_.settings).empty()) {
+      refuse(header, "it welcomes us with other settings than ours", reply.settings);
+      return;
+    }
+    // The same settings in other words: theirs count. Of two that begin together only one may give way.
+    const bool begins_too = !reply.members.empty() && reply.members.front().id == header.sender &&
+                            reply.members.front().meta.role == Role::kAgent &&
+                            reply.members.front().meta.phase == Phase::kJoining;
+    if (begins_too && options_.settings < reply.settings) return;
+  }
+  settings_ = reply.settings.empty() ? options_.settings : reply.settings;
+  for (const PeerRecord& record : reply.members) membership_.add(record);
+  state_ = State::kAnswered;
 }
 
 void Contact::refuse(const FrameHeader& header, const std::string& reason, const std::string& theirs) {

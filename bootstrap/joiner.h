@@ -23,7 +23,9 @@ namespace starling {
 
 struct JoinerOptions {
   std::vector<Endpoint> bootstrap;
-  std::string settings;            // own, canonical; empty: adopt
+  std::string settings;            // own; empty: adopt
+  // As Donor's: lists what differs between two texts of settings. None given: any two texts differ.
+  std::function<std::string(const std::string& ours, const std::string& theirs)> compare;
   Duration retry_min = std::chrono::milliseconds(250);
   Duration retry_max = std::chrono::seconds(5);
   Duration block_timeout = std::chrono::seconds(2);
@@ -40,12 +42,13 @@ class Contact {
   void tick();
   void handle(const FrameHeader& header, const BootstrapMessage& message);  // JoinReply, JoinRefused
   State state() const { return state_; }
-  const std::string& settings() const { return settings_; }        // of the swarm; empty: met a registry without one
+  const std::string& settings() const { return settings_; }        // of the swarm, in its members' words
   const std::string& refusal() const { return refusal_; }          // for people: both sides' settings
   std::string waiting_for() const;   // for people: what was tried, with which address, for how long
   TimePoint next_deadline() const;
 
  private:
+  void take(const FrameHeader& header, const JoinReply& reply);
   void refuse(const FrameHeader& header, const std::string& reason, const std::string& theirs);
 
   JoinerOptions options_;

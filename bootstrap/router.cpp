@@ -114,10 +114,12 @@ void Router::answer_join(Handler& handler, const FrameHeader& header, const Join
     handler.on_settings_adopted();
   }
   if (!join.settings.empty() && join.settings != settings_) {
-    ++counters_.joins_refused;
-    send(header.reply_to,
-         JoinRefused{options_.compare(settings_, join.settings).substr(0, kReasonBytesMax), settings_});
-    return;
+    const std::string difference = options_.compare(settings_, join.settings);
+    if (!difference.empty()) {
+      ++counters_.joins_refused;
+      send(header.reply_to, JoinRefused{difference.substr(0, kReasonBytesMax), settings_});
+      return;
+    }
   }
   ++counters_.joins;
   // Without settings nobody is let in yet: a member that has none would only be asked for what it lacks.

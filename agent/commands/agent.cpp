@@ -9,6 +9,7 @@
 #include <spdlog/spdlog.h>
 
 #include "agent/commands/commands.h"
+#include "agent/config/settings.h"
 #include "agent/data/dataset.h"
 #include "agent/process/signals.h"
 #include "agent/process/state_folder.h"
@@ -58,6 +59,18 @@ void keep_memory() {
   mallopt(M_TRIM_THRESHOLD, 256 << 20);
 }
 
+// The stored text, after it was read once, so that an error names the file. Empty: none.
+std::string checked_settings(const StatePlace& place) {
+  const std::string text = place.stored_settings();
+  try {
+    if (!text.empty()) (void)parse_agreed_settings(text, place.settings_path());
+  } catch (const ConfigError& error) {
+    throw ConfigError(std::string(error.what()) + "\n(An earlier run stored these settings. Move the file away, and "
+                      "this agent joins by --bootstrap or --config as if it were new.)");
+  }
+  return text;
+}
+
 struct StopFirst {
   ThreadWorker& worker;
   ~StopFirst() { worker.stop(); }
@@ -80,7 +93,7 @@ int run_agent_command(const Config& config) {
   options.self = place.id();
   options.generation = place.generation();
   options.advertise = advertised(config.agent, transport.local());
-  options.stored_settings = config.has_swarm ? "" : place.stored_settings();
+  options.stored_settings = checked_settings(place);
   options.rng_seed = own_rng_seed(place.id(), place.generation());
   greet(config, place, transport.local(), options.advertise, metrics);
 

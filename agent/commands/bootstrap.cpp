@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include "agent/commands/commands.h"
+#include "agent/config/settings.h"
 #include "agent/process/host_address.h"
 #include "agent/process/signals.h"
 #include "agent/process/state_folder.h"

@@ -79,22 +79,11 @@ Config load_config(const std::string& path, const std::vector<std::string>& over
 // What a trainer is made from, in such a swarm on such a machine.
 TrainerOptions trainer_options(const SwarmConfig& swarm, const AgentConfig& agent);
 
-// Parses the `swarm:` half as another agent printed it. The text is foreign: throws ConfigError on anything odd, and on
-// any other text than print_swarm_settings() gives for these settings.
-SwarmConfig parse_swarm_settings(const std::string& text);
-
-// Canonical YAML of the swarm half: the same settings print the same bytes. This text is what members agree on.
-std::string print_swarm_settings(const SwarmConfig& swarm);
-
 // For a swarm of agent-0 to agent-(count - 1): throws ConfigError when a graph or a group names anybody else.
 void refuse_absent(const SwarmConfig& swarm, size_t count);
 
 // Everything in effect, with comments, loadable again.
 std::string print_config(const Config& config);
-
-// Lines that differ between two canonical texts, for a refusal: "exchange.codec: modulo8 here, fp32 there". At most a
-// dozen, whatever the texts are.
-std::string describe_difference(const std::string& ours, const std::string& theirs);
 
 // "250ms", "5s", "2m", "1h". nullopt for anything else.
 std::optional<Duration> parse_duration(const std::string& text);

@@ -9,12 +9,6 @@
 #include "gossip/net/identity.h"
 
 namespace starling {
-namespace {
-
-constexpr const char* kSettingsFile = "/settings.yaml";
-
-}  // namespace
-
 StatePlace::StatePlace(const std::string& folder) : folder_(folder) {
   lock_ = std::make_unique<DirectoryLock>(folder);
   id_ = load_or_create_identity(folder).id();
@@ -24,11 +18,11 @@ StatePlace::StatePlace(const std::string& folder) : folder_(folder) {
 StatePlace::~StatePlace() = default;
 
 std::string StatePlace::stored_settings() const {
-  return read_private_file(folder_ + kSettingsFile, kSettingsBytesMax).value_or("");
+  return read_private_file(settings_path(), kSettingsBytesMax).value_or("");
 }
 
 void StatePlace::store_settings(const std::string& settings) const {
-  if (stored_settings() != settings) write_private_file(folder_ + kSettingsFile, settings, *make_file_ops());
+  if (stored_settings() != settings) write_private_file(settings_path(), settings, *make_file_ops());
 }
 
 uint64_t own_rng_seed(const PeerId& self, uint64_t generation) {

@@ -21,6 +21,7 @@ class StatePlace {
   const PeerId& id() const { return id_; }
   uint64_t generation() const { return generation_; }
 
+  std::string settings_path() const { return folder_ + "/settings.yaml"; }
   std::string stored_settings() const;                     // empty: none; throws as read_private_file says
   void store_settings(const std::string& settings) const;  // durably, or throws as write_private_file says
 

@@ -8,6 +8,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include "agent/config/settings.h"
 #include "agent/run/make_exchange.h"
 #include "gossip/limits.h"
 #include "gossip/net/hash.h"
@@ -26,7 +27,6 @@ constexpr Duration kWaitingEvery = std::chrono::seconds(3);
 constexpr Duration kPartPatience = std::chrono::seconds(5);      // for the others to finish too
 constexpr Duration kLeavePatience = std::chrono::milliseconds(1500);
 constexpr uint64_t kSamplerStream = 0x5061727473ull;
-constexpr std::string_view kGenesisKey = "genesis: ";
 
 std::string hex(std::span<const uint8_t> bytes) {
   std::string text;
@@ -54,24 +54,6 @@ PeerRecord own_record(const AgentOptions& options) {
 
 }  // namespace
 
-std::string agreed_settings(const SwarmConfig& swarm, const std::string& genesis_hash_hex) {
-  return print_swarm_settings(swarm) + std::string(kGenesisKey) + genesis_hash_hex + "\n";
-}
-
-AgreedSettings parse_agreed_settings(const std::string& text) {
-  const size_t at = text.rfind(kGenesisKey);
-  if (at == std::string::npos || (at > 0 && text[at - 1] != '\n')) {
-    throw ConfigError("the swarm's settings end without the hash of its genesis; the other side is no starling "
-                      "of this version");
-  }
-  std::string hash = text.substr(at + kGenesisKey.size());
-  if (!hash.empty() && hash.back() == '\n') hash.pop_back();
-  if (hash.size() != 64 || hash.find_first_not_of("0123456789abcdef") != std::string::npos) {
-    throw ConfigError("the hash of the genesis in the swarm's settings is not 64 hexadecimal digits");
-  }
-  return {parse_swarm_settings(text.substr(0, at)), hash};
-}
-
 Agent::Agent(const AgentOptions& options, const AgentParts& parts)
     : options_(options), parts_(parts),
       router_({own_record(options), options.config.swarm.membership, options.config.agent.bootstrap, options.rng_seed,
@@ -80,13 +62,7 @@ Agent::Agent(const AgentOptions& options, const AgentParts& parts)
       router_log_(parts.clock),
       swarm_clock_(router_.membership()) {
   born_ = next_status_ = next_waiting_ = parts_.clock.now();
-  if (!options_.config.has_swarm && !options_.stored_settings.empty()) {
-    const AgreedSettings agreed = parse_agreed_settings(options_.stored_settings);
-    router_.set_settings(options_.stored_settings);
-    options_.config.swarm = agreed.swarm;
-    options_.config.has_swarm = true;
-    swarm_genesis_hash_ = agreed.genesis_hash_hex;
-  }
+  if (!options_.stored_settings.empty()) take_stored_settings();
   if (options_.config.has_swarm) {
     swarm_ = options_.config.swarm;
     make_trainer();
@@ -100,6 +76,21 @@ Agent::Agent(const AgentOptions& options, const AgentParts& parts)
 }
 
 Agent::~Agent() = default;
+
+// A config that says the same in other words, or was printed by another version, is still of the stored swarm.
+void Agent::take_stored_settings() {
+  const AgreedSettings stored = parse_agreed_settings(options_.stored_settings);
+  if (options_.config.has_swarm && !same_settings(options_.config.swarm, stored.swarm)) {
+    spdlog::warn("the config has other settings than the swarm of this state folder, so this agent leaves that swarm:\n"
+                 "{}", describe_difference(agreed_settings(options_.config.swarm, stored.genesis_hash_hex),
+                                          options_.stored_settings));
+    return;
+  }
+  router_.set_settings(options_.stored_settings);
+  swarm_genesis_hash_ = stored.genesis_hash_hex;
+  options_.config.swarm = stored.swarm;
+  options_.config.has_swarm = true;
+}
 
 void Agent::make_trainer() {
   stage_ = Stage::kMakingTrainer;
@@ -130,6 +121,7 @@ void Agent::trainer_made() {
   JoinerOptions joiner;
   joiner.bootstrap = options_.config.agent.bootstrap;
   joiner.settings = router_.settings();
+  joiner.compare = describe_difference;
   contact_ = std::make_unique<Contact>(joiner, router_.membership(), parts_.clock, router_, options_.rng_seed + 1);
   contact_began_ = parts_.clock.now();
   stage_ = Stage::kContacting;
@@ -137,6 +129,10 @@ void Agent::trainer_made() {
 
 void Agent::contact_answered() {
   if (trainer_) {
+    if (contact_->settings() != router_.settings()) {   // the same in other words: theirs is the older text
+      router_.set_settings(contact_->settings());
+      keeper_ = parts_.make_keeper(router_.swarm_id(), router_.settings());
+    }
     enter();
     return;
   }

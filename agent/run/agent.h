@@ -28,20 +28,13 @@
 
 namespace starling {
 
-// The agreed text: the canonical swarm settings and, last, the hash of the genesis params they produce.
-std::string agreed_settings(const SwarmConfig& swarm, const std::string& genesis_hash_hex);
-struct AgreedSettings {
-  SwarmConfig swarm;
-  std::string genesis_hash_hex;
-};
-AgreedSettings parse_agreed_settings(const std::string& text);   // foreign text: throws ConfigError
-
 struct AgentOptions {
   Config config;
   PeerId self;
   uint64_t generation = 0;
   Endpoint advertise;
-  std::string stored_settings;   // agreed text of an earlier life in the same state folder; empty: none
+  std::string stored_settings;   // agreed text of an earlier life in the same state folder; empty: none. It counts
+                                 // unless the config has other settings
   uint64_t rng_seed = 1;         // of this agent's own choices: partners, probes, back-off
 };
 
@@ -81,6 +74,7 @@ class Agent final : public Router::Handler {
   void on_settings_adopted() override;
   void on_frame_refused(const ReceivedFrame& frame, const char* cause) override;
 
+  void take_stored_settings();
   void make_trainer();
   void trainer_made();
   void contact_answered();

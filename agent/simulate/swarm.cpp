@@ -102,7 +102,7 @@ void SimSwarm::start(size_t index) {
   options.self = slot.id;
   options.generation = slot.generation;
   options.advertise = slot.endpoint;
-  options.stored_settings = options.config.has_swarm ? "" : slot.disk.settings;
+  options.stored_settings = slot.disk.settings;
   options.rng_seed = rng_seed_ * 7919 + index * 101 + slot.generation;
   const AgentParts parts{
       *slot.inbox, clock_, *slot.worker, slot.metrics,

@@ -63,7 +63,7 @@ TEST(Contact, OtherSettingsAreRefusedWithBothSides) {
   World::Node& newcomer = world.add(World::joining());
   Contact& contact = world.join(newcomer, {endpoint_of(0)}, "codec: modulo8");
   ASSERT_TRUE(world.run_until([&] { return contact.state() == Contact::State::kRefused; }, seconds(1)));
-  for (const char* part : {"here: codec: bf16", "there: codec: modulo8", "10.0.0.0:7400"}) {
+  for (const char* part : {"here: codec:bf16", "there: codec:modulo8", "10.0.0.0:7400"}) {
     EXPECT_TRUE(contains(contact.refusal(), part)) << contact.refusal();
   }
   EXPECT_TRUE(contains(contact.refusal(), member.members().self().id.short_name()));
@@ -72,6 +72,35 @@ TEST(Contact, OtherSettingsAreRefusedWithBothSides) {
   const uint64_t asked = newcomer.joins_sent;
   world.run_for(seconds(20));
   EXPECT_EQ(newcomer.joins_sent, asked) << "asking again changes nothing";
+}
+
+TEST(Contact, TheSameSettingsInOtherWordsAreTheMembers) {
+  for (const Phase phase : {Phase::kTraining, Phase::kJoining}) {
+    World world;
+    World::Node& member = world.add({.phase = phase});
+    member.router.set_settings("codec:  bf16");   // the smaller text: of two that begin together it stays
+    World::Node& newcomer = world.add(World::joining());
+    Contact& contact = world.join(newcomer, {endpoint_of(0)}, "codec: bf16");
+    ASSERT_TRUE(world.run_until([&] { return contact.state() == Contact::State::kAnswered; }, seconds(1)));
+    EXPECT_EQ(contact.settings(), "codec:  bf16");
+    EXPECT_EQ(member.router.settings(), "codec:  bf16");
+    EXPECT_EQ(member.router.counters().joins_refused, 0u);
+  }
+}
+
+// Each would take the words of the other, and they would still not have the same.
+TEST(Contact, OfTwoThatBeginTogetherOneKeepsItsWords) {
+  World world;
+  const std::string texts[] = {"codec:  bf16", "codec: bf16"};
+  for (int i = 0; i < 2; ++i) world.add(World::joining()).router.set_settings(texts[i]);
+  Contact& first = world.join(*world.nodes[0], {endpoint_of(1)}, texts[0]);
+  Contact& second = world.join(*world.nodes[1], {endpoint_of(0)}, texts[1]);
+  ASSERT_TRUE(world.run_until([&] { return second.state() == Contact::State::kAnswered; }, seconds(1)));
+  EXPECT_EQ(second.settings(), texts[0]);
+  EXPECT_EQ(first.state(), Contact::State::kSearching);
+  world.nodes[1]->router.set_settings(second.settings());   // as an agent does
+  ASSERT_TRUE(world.run_until([&] { return first.state() == Contact::State::kAnswered; }, seconds(10)));
+  EXPECT_EQ(first.settings(), texts[0]);
 }
 
 TEST(Contact, ALongRefusalIsCutToWhatAFrameMayCarry) {

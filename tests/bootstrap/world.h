@@ -38,6 +38,13 @@ inline std::shared_ptr<const ModelFile> random_model(uint64_t snapshot, uint64_t
 // A block that begins with it is intact, but nothing that a model could hold.
 inline constexpr std::byte kNoParam{0xa5};
 
+// Texts that differ in blanks alone mean the same.
+inline std::string compare(std::string ours, std::string theirs) {
+  std::erase(ours, ' ');
+  std::erase(theirs, ' ');
+  return ours == theirs ? "" : "here: " + ours + " there: " + theirs;
+}
+
 class World {
  public:
   // May change or swallow (false) what a node sends.
@@ -46,11 +53,7 @@ class World {
   struct Node final : Router::Handler {
     Node(World& world, uint32_t number_in, MemberMeta meta)
         : number(number_in), transport(world.network.open(endpoint_of(number))),
-          router({own_record(number, std::move(meta)), {}, {}, 1000 + number,
-                  [](const std::string& ours, const std::string& theirs) {
-                    return "here: " + ours + " there: " + theirs;
-                  }},
-                 *transport, world.clock) {
+          router({own_record(number, std::move(meta)), {}, {}, 1000 + number, compare}, *transport, world.clock) {
       router.set_settings(world.settings);
     }
     Membership& members() { return router.membership(); }
@@ -113,6 +116,7 @@ class World {
   Contact& join(Node& node, std::vector<Endpoint> addresses, std::string own_settings = "") {
     options.bootstrap = std::move(addresses);
     options.settings = std::move(own_settings);
+    options.compare = compare;
     node.router.set_settings(options.settings);
     node.contact = std::make_unique<Contact>(options, node.members(), clock, node.router, 77);
     return *node.contact;

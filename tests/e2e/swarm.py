@@ -68,7 +68,7 @@ def die_with_parent():
 class Process:
   """One starling process with its folder."""
 
-  def __init__(self, folder, arguments, file_size_max=None):
+  def __init__(self, folder, arguments, file_size_max=None, program=PROGRAM):
     self.folder = pathlib.Path(folder)
     self.folder.mkdir(parents=True, exist_ok=True)
     self.log_path = self.folder / 'log'
@@ -83,7 +83,7 @@ class Process:
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_size_max, file_size_max))
 
     with open(self.log_path, 'ab') as log:
-      self.child = subprocess.Popen([PROGRAM] + self.arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+      self.child = subprocess.Popen([program] + self.arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                     start_new_session=True, preexec_fn=prepare)
 
   @property

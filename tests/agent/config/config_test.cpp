@@ -9,6 +9,7 @@
 #include <map>
 
 #include "agent/config/fields.h"
+#include "agent/config/settings.h"
 #include "gossip/limits.h"
 #include "gossip/rng.h"
 
@@ -567,17 +568,18 @@ TEST_F(ConfigTest, ForeignSettingsAreTakenWholeOrRefused) {
     }
   };
   EXPECT_EQ(refusal(good), "");
-  const std::string other = "the swarm's settings: not as a starling of this version writes them; use the same version "
-                            "on all machines";
-  EXPECT_EQ(refusal(good + "\n"), other);
-  EXPECT_EQ(refusal(good + "agent: {state: /etc}\n"), other);
-  EXPECT_EQ(refusal("swarm:\n  name: x\n"), other);
-  EXPECT_EQ(refusal(""), other);
+  EXPECT_EQ(refusal(good + "\n"), "");
+  EXPECT_EQ(refusal(good + "agent: {state: /etc}\n"), "the swarm's settings:55: settings of a newer Starling: this "
+                                                      "program does not know the key agent; upgrade it");
+  EXPECT_EQ(refusal("swarm:\n  name: x\n"),
+            "the swarm's settings: the key swarm.rng_seed is missing, which every Starling writes");
+  EXPECT_EQ(refusal(""), "the swarm's settings: the key swarm.name is missing, which every Starling writes");
   EXPECT_EQ(refusal(good + std::string(kSettingsBytesMax, '#')), "the swarm's settings: more than 32768 bytes");
   EXPECT_EQ(refusal(good + "\xff"), "the swarm's settings: not a text in UTF-8");
   std::string unknown = good;
   EXPECT_EQ(refusal(unknown.replace(unknown.find("batch"), 5, "bitch")),
-            "the swarm's settings:28: unknown key 'bitch' in swarm; did you mean 'batch'?");
+            "the swarm's settings:28: settings of a newer Starling: this program does not know the key swarm.bitch; "
+            "upgrade it");
   EXPECT_NE(refusal(std::string(kSettingsBytesMax, '[')), "");
   EXPECT_NE(refusal(std::string(kSettingsBytesMax, '{')), "");
   std::string laughs = "a: &a [x]\n";

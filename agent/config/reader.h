@@ -1,0 +1,30 @@
+// From YAML to the keys of a Config. `where` names the source of a text in errors. All throw ConfigError.
+#pragma once
+
+#include <functional>
+#include <set>
+#include <string>
+
+#include "agent/config/config.h"
+#include "agent/config/tree.h"
+
+namespace starling {
+
+// Under bounds of depth and size. With `has_lines` errors name the line too.
+ConfigTree parse_tree(const std::string& text, const std::string& where, bool has_lines = true);
+
+std::string at_line(const std::string& where, int line);   // "FILE:12"; without a line (0) just `where`
+
+// What an error says of a key that `section` does not have. Empty: that it is unknown, and which was meant.
+using DescribeUnknown = std::function<std::string(const std::string& section, const std::string& key)>;
+
+// Reads the value of a key, or of a section ("" is the top), into `config`, and adds the paths of the keys that were
+// read to `given`. There is such a key or section.
+void read_tree(Config& config, std::set<std::string>& given, const std::string& path, const ConfigTree& tree,
+               const std::string& where, const DescribeUnknown& unknown = {});
+
+// The same for a path that may not exist and a value that stands alone, as in an environment variable or a flag.
+void read_assignment(Config& config, std::set<std::string>& given, const std::string& path, const std::string& value,
+                     const std::string& where);
+
+}  // namespace starling

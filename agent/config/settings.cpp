@@ -1,0 +1,222 @@
+#include "agent/config/settings.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "agent/config/fields.h"
+#include "agent/config/reader.h"
+#include "gossip/limits.h"
+#include "gossip/net/text.h"
+
+namespace starling {
+namespace {
+
+constexpr std::string_view kGenesisKey = "genesis: ";
+constexpr const char* kVersionKey = "starling";
+constexpr const char* kFirstVersion = "0.1.0";   // of the keys without `since`
+constexpr size_t kDifferencesMax = 12;           // shown; a refusal travels in one frame
+constexpr size_t kKeyBytesShown = 60;
+
+// "0.3.0". nullopt: anything else.
+std::optional<std::array<uint32_t, 3>> parse_version(const std::string& text) {
+  std::array<uint32_t, 3> version{};
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (size_t i = 0; i < version.size(); ++i) {
+    if (i > 0 && (at == end || *at++ != '.')) return std::nullopt;
+    const auto [next, error] = std::from_chars(at, end, version[i]);
+    if (error != std::errc()) return std::nullopt;
+    at = next;
+  }
+  return at == end ? std::optional(version) : std::nullopt;
+}
+
+bool is_newer(const std::string& version, const std::string& than) {
+  return parse_version(version) > parse_version(than);
+}
+
+bool is_later_key(const ConfigField& field) { return !field.since.empty(); }
+
+// The newest version whose keys this program knows.
+std::string newest_known() {
+  std::string newest = kFirstVersion;
+  for (const ConfigField& field : config_fields()) {
+    if (is_later_key(field) && is_newer(field.since, newest)) newest = field.since;
+  }
+  return newest;
+}
+
+// Takes the version out of the tree of a text.
+void check_version(ConfigTree& tree, const std::string& where) {
+  const auto is_version = [](const ConfigTree& child) { return child.key == kVersionKey; };
+  const auto found = std::find_if(tree.children.begin(), tree.children.end(), is_version);
+  if (found == tree.children.end()) return;
+  const std::string needed = found->text;
+  if (!parse_version(needed)) {
+    throw ConfigError(at_line(where, found->line) + ": " + kVersionKey + ": expected a version such as 0.3.0");
+  }
+  if (is_newer(needed, newest_known())) {
+    throw ConfigError(where + ": they need Starling " + needed + " or newer, and this program knows settings up to " +
+                      newest_known() + "; upgrade it");
+  }
+  tree.children.erase(found);
+  if (std::any_of(tree.children.begin(), tree.children.end(), is_version)) {
+    throw ConfigError(where + ": " + kVersionKey + " stands there twice");
+  }
+}
+
+std::string describe_newer_key(const std::string& section, const std::string& key) {
+  const std::string path = (section.empty() ? "" : section + ".") + key.substr(0, kKeyBytesShown);
+  return "settings of a newer Starling: this program does not know the key " + path + "; upgrade it";
+}
+
+// Paths and values of a canonical text. The text may be foreign: whatever it is, this only makes lines of it.
+std::map<std::string, std::string> values_by_path(const std::string& text) {
+  std::map<std::string, std::string> values;
+  std::vector<std::string> open;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t indent = line.find_first_not_of(' ');
+    const size_t colon = line.find(':');
+    if (indent == std::string::npos || colon == std::string::npos || colon < indent) continue;
+    open.resize(std::min(open.size(), indent / 2));
+    const std::string key = line.substr(indent, colon - indent);
+    if (colon + 1 == line.size()) {
+      open.push_back(key);
+      continue;
+    }
+    std::string path;
+    for (const std::string& outer : open) path += outer + ".";
+    values[path + key] = line.substr(std::min(line.size(), colon + 2));
+  }
+  return values;
+}
+
+// Whether the values go together is not looked at yet.
+SwarmConfig read_settings(const std::string& text, const std::string& where) {
+  if (text.size() > kSettingsBytesMax) {
+    throw ConfigError(where + ": more than " + std::to_string(kSettingsBytesMax) + " bytes");
+  }
+  if (!is_plain_text(text)) throw ConfigError(where + ": not a text in UTF-8");
+  ConfigTree tree = parse_tree(text, where);
+  check_version(tree, where);
+  for (const ConfigTree& child : tree.children) {
+    if (tree.kind != ConfigTree::Kind::kMap || child.key == "swarm") continue;
+    throw ConfigError(at_line(where, child.line) + ": " + describe_newer_key("", child.key));
+  }
+  Config config;
+  std::set<std::string> given;
+  for (const ConfigField& field : config_fields()) {
+    if (is_later_key(field)) read_assignment(config, given, field.path, field.unwritten, where);
+  }
+  given.clear();
+  read_tree(config, given, "", tree, where, describe_newer_key);
+  for (const ConfigField& field : config_fields()) {
+    if (!field.path.starts_with("swarm.") || is_later_key(field) || given.contains(field.path)) continue;
+    throw ConfigError(where + ": the key " + field.path + " is missing, which every Starling writes");
+  }
+  return config.swarm;
+}
+
+AgreedSettings read_agreed(const std::string& text, const std::string& where) {
+  const size_t at = text.rfind(kGenesisKey);
+  if (at == std::string::npos || (at > 0 && text[at - 1] != '\n')) {
+    throw ConfigError(where + ": the hash of the genesis is missing at the end, which every Starling writes");
+  }
+  std::string hash = text.substr(at + kGenesisKey.size());
+  if (!hash.empty() && hash.back() == '\n') hash.pop_back();
+  if (hash.size() != 64 || hash.find_first_not_of("0123456789abcdef") != std::string::npos) {
+    throw ConfigError(where + ": the hash of the genesis at the end is not 64 hexadecimal digits");
+  }
+  return {read_settings(text.substr(0, at), where), hash};
+}
+
+SwarmConfig checked(SwarmConfig swarm, const std::string& where) {
+  Config config;
+  config.swarm = std::move(swarm);
+  refuse_combinations(config, where);
+  return config.swarm;
+}
+
+// Every key with its value, also those that the text leaves out. nullopt: the text cannot be read here.
+std::optional<std::string> meaning_of(const std::string& text) {
+  try {
+    const AgreedSettings agreed = read_agreed(text, "");
+    Config config;
+    config.swarm = agreed.swarm;
+    return print_section(config, "swarm", false) + std::string(kGenesisKey) + agreed.genesis_hash_hex + "\n";
+  } catch (const ConfigError&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::string print_swarm_settings(const SwarmConfig& swarm) {
+  Config config;
+  config.swarm = swarm;
+  std::string version = kFirstVersion;
+  const std::string keys = print_section(config, "swarm", false, [&](const ConfigField& field) {
+    if (!is_later_key(field)) return true;
+    if (field.print(config) == field.unwritten) return false;
+    if (is_newer(field.since, version)) version = field.since;
+    return true;
+  });
+  return (version == kFirstVersion ? "" : std::string(kVersionKey) + ": " + version + "\n") + keys;
+}
+
+SwarmConfig parse_swarm_settings(const std::string& text, const std::string& where) {
+  return checked(read_settings(text, where), where);
+}
+
+bool same_settings(const SwarmConfig& a, const SwarmConfig& b) {
+  Config of_a, of_b;
+  of_a.swarm = a;
+  of_b.swarm = b;
+  return print_section(of_a, "swarm", false) == print_section(of_b, "swarm", false);
+}
+
+std::string agreed_settings(const SwarmConfig& swarm, const std::string& genesis_hash_hex) {
+  return print_swarm_settings(swarm) + std::string(kGenesisKey) + genesis_hash_hex + "\n";
+}
+
+AgreedSettings parse_agreed_settings(const std::string& text, const std::string& where) {
+  AgreedSettings agreed = read_agreed(text, where);
+  agreed.swarm = checked(std::move(agreed.swarm), where);
+  return agreed;
+}
+
+std::string describe_difference(const std::string& ours, const std::string& theirs) {
+  if (ours == theirs) return "";
+  const std::optional<std::string> our_meaning = meaning_of(ours), their_meaning = meaning_of(theirs);
+  const bool readable = our_meaning && their_meaning;
+  const auto here = values_by_path(readable ? *our_meaning : ours);
+  const auto there = values_by_path(readable ? *their_meaning : theirs);
+  std::map<std::string, std::string> all = here;
+  all.insert(there.begin(), there.end());
+  const auto value_in = [](const auto& values, const std::string& path) {
+    const auto found = values.find(path);
+    return found == values.end() ? std::string("not set") : found->second;
+  };
+  std::string text;
+  size_t count = 0;
+  for (const auto& [path, unused] : all) {
+    const std::string own = value_in(here, path), other = value_in(there, path);
+    if (own == other || ++count > kDifferencesMax) continue;
+    const std::string name = path.starts_with("swarm.") ? path.substr(6) : path;
+    text += (text.empty() ? "" : "\n") + name + ": " + own + " here, " + other + " there";
+  }
+  if (count > kDifferencesMax) text += "\nand " + std::to_string(count - kDifferencesMax) + " more";
+  if (text.empty() && !readable) return "the texts differ, and this program cannot read both of them";
+  return text;
+}
+
+}  // namespace starling

@@ -1,0 +1,136 @@
+// Texts of settings that this program did not write: of version 0.1.0, in other words, of a newer Starling.
+#include "agent/config/settings.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+
+#include "agent/config/fields.h"
+
+namespace starling {
+namespace {
+
+// What an agent of version 0.1.0 stored.
+std::string golden() {
+  std::ifstream file(GOLDEN_DIR "/state-0.1.0/settings.yaml", std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string with(const std::string& from, const std::string& to) {
+  std::string text = golden();
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+std::string refusal(const std::string& text) {
+  try {
+    (void)parse_agreed_settings(text);
+    return "";
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+}
+
+// Otherwise who begins this swarm with today's program begins another one than with that of 0.1.0. A key that came
+// later needs `since` and `unwritten` in its row.
+TEST(Settings, OfTheFirstVersionArePrintedAsTheyWere) {
+  const AgreedSettings agreed = parse_agreed_settings(golden());
+  EXPECT_EQ(agreed.swarm.name, "golden");
+  EXPECT_EQ(agreed.swarm.model.dimension, 300u);
+  EXPECT_TRUE(agreed.swarm.exchange.carry_momentum);
+  EXPECT_EQ(agreed_settings(agreed.swarm, agreed.genesis_hash_hex), golden());
+}
+
+// So no default of today's program is the meaning of a text.
+TEST(Settings, MissNoKeyOfTheFirstVersion) {
+  size_t keys = 0;
+  for (const ConfigField& field : config_fields()) {
+    if (!field.path.starts_with("swarm.") || !field.since.empty()) continue;
+    const AgreedSettings agreed = parse_agreed_settings(golden());
+    Config config;
+    config.swarm = agreed.swarm;
+    const std::string rest =
+        print_section(config, "swarm", false, [&](const ConfigField& other) { return other.path != field.path; });
+    EXPECT_EQ(refusal(rest + "genesis: " + agreed.genesis_hash_hex + "\n"),
+              "the swarm's settings: the key " + field.path + " is missing, which every Starling writes");
+    ++keys;
+  }
+  EXPECT_EQ(keys, 48u);
+}
+
+TEST(Settings, InOtherWordsMeanTheSame) {
+  const std::string others[] = {
+      with("    momentum: 0.5\n", "    momentum: 5e-1   # half\n"),
+      with("  batch: 64\n  stop_after: 0\n", "  stop_after: 0\n  batch: 64\n"),
+      with("  topology:\n    kind: matching\n    degree: 4\n    edges: []\n",
+           "  topology: {edges: [], kind: matching, degree: 4}\n"),
+      with("  settle_max: 10s\n", "  settle_max: 10000ms\n"),
+      with("name: \"golden\"", "name: golden"),
+  };
+  for (const std::string& other : others) {
+    EXPECT_EQ(refusal(other), "");
+    EXPECT_EQ(describe_difference(golden(), other), "") << other;
+    EXPECT_TRUE(same_settings(parse_agreed_settings(golden()).swarm, parse_agreed_settings(other).swarm));
+  }
+  const std::string another = with("    momentum: 0.5\n", "    momentum: 6e-1   # more\n");
+  EXPECT_EQ(describe_difference(golden(), another), "optimizer.momentum: 0.5 here, 0.6 there");
+  EXPECT_FALSE(same_settings(parse_agreed_settings(golden()).swarm, parse_agreed_settings(another).swarm));
+  const std::string genesis = with("genesis: 8524fcd2", "genesis: 8524fcd3");
+  EXPECT_NE(describe_difference(golden(), genesis).find("genesis: 8524fcd2"), std::string::npos);
+}
+
+// `unwritten` is a value of the key in the words in which it is printed. Only what members agree on has it.
+TEST(Settings, EveryLaterKeyReadsItsUnwrittenValue) {
+  for (const ConfigField& field : config_fields()) {
+    EXPECT_EQ(field.since.empty(), field.unwritten.empty()) << field.path;
+    if (field.since.empty()) continue;
+    EXPECT_TRUE(field.path.starts_with("swarm.")) << field.path;
+    Config config;
+    field.read(config, scalar_tree(field.unwritten));
+    EXPECT_EQ(field.print(config), field.unwritten) << field.path;
+  }
+}
+
+// Texts that only look alike are never taken for the same.
+TEST(Settings, ThatCannotBeReadAreNotTheSame) {
+  EXPECT_NE(describe_difference("a: 1\n", "a: 1 \n"), "");
+  EXPECT_NE(describe_difference(golden(), golden() + "x"), "");
+  EXPECT_EQ(describe_difference("a: 1\n", "a: 1\n"), "");
+}
+
+TEST(Settings, OfANewerStarlingSayWhatTheyNeed) {
+  const std::string newer = with("    suspicion: 3\n", "    suspicion: 3\n    patience: 9\n");
+  EXPECT_EQ(refusal(newer), "the swarm's settings:55: settings of a newer Starling: this program does not know the key "
+                            "swarm.membership.patience; upgrade it");
+  const std::string upgrade = "the swarm's settings: they need Starling 12.3.4 or newer, and this program knows "
+                              "settings up to 0.1.0; upgrade it";
+  EXPECT_EQ(refusal("starling: 12.3.4\n" + newer), upgrade);
+  EXPECT_EQ(refusal("starling: 12.3.4\n" + golden()), upgrade);
+  EXPECT_EQ(refusal("starling: 0.1.0\n" + golden()), "");
+  EXPECT_EQ(describe_difference(golden(), newer), "membership.patience: not set here, 9 there");
+}
+
+TEST(Settings, ForeignTextsAreRefused) {
+  for (const char* version : {"1", "1.2", "1.2.x", "1.2.3.4", "-1.2.3", "99999999999.0.0", "[1, 2, 3]", "''"}) {
+    EXPECT_EQ(refusal("starling: " + std::string(version) + "\n" + golden()),
+              "the swarm's settings:1: starling: expected a version such as 0.3.0") << version;
+  }
+  EXPECT_NE(refusal("starling: 0.1.0\nstarling: 0.1.0\n" + golden()).find("twice"), std::string::npos);
+  EXPECT_NE(refusal(golden() + golden()), "");
+  EXPECT_NE(refusal(with("  batch: 64\n", "  batch: 64\n  batch: 64\n")).find("second time"), std::string::npos);
+  EXPECT_NE(refusal(with("  batch: 64\n", "  batch: 0\n")).find("from 1 to 1000000"), std::string::npos);
+  EXPECT_NE(refusal(with("  batch: 64\n", "  batch:\n")), "");
+  EXPECT_NE(refusal(with("genesis: 8524", "genesis: 852x")).find("64 hexadecimal digits"), std::string::npos);
+  EXPECT_NE(refusal(with("genesis: 8524", "origin: 8524")).find("hash of the genesis is missing"), std::string::npos);
+  try {
+    (void)parse_agreed_settings("\x01\x02", "/some/settings.yaml");
+    FAIL() << "no text at all";
+  } catch (const ConfigError& error) {
+    EXPECT_TRUE(std::string(error.what()).starts_with("/some/settings.yaml: ")) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace starling

@@ -1,0 +1,82 @@
+"""What agents agreed on outlives the program that wrote it, and the words it was written in."""
+import shutil
+
+import swarm
+
+GOLDEN = swarm.ROOT / 'tests/golden/state-0.1.0'
+GOLDEN_STEP = 150
+
+# The swarm of GOLDEN in the words of a person.
+GOLDEN_CONFIG = """
+swarm:
+  name: golden
+  rng_seed: 42
+  model: {kind: quadratic, dimension: 300}
+  optimizer: {learning_rate: 0.05, momentum: 0.5}
+  local_steps: 2
+  exchange: {kind: pairwise, codec: modulo8, carry: [params, momentum], block: 128}
+  membership: {probe_interval: 250ms, probe_timeout: 150ms, suspicion: 3}
+agent:
+  compute_ms: 10
+"""
+
+
+class Stored(swarm.Case):
+  def golden_folder(self, name):
+    folder = self.folder / name / 'state'
+    shutil.copytree(GOLDEN, folder)
+    return folder
+
+  def golden_config(self):
+    path = self.folder / 'golden.yaml'
+    path.write_text(GOLDEN_CONFIG)
+    return path
+
+  def test_a_folder_of_version_0_1_0_resumes_at_its_step(self):
+    for name, arguments in [('stored', []), ('configured', ['--config', self.golden_config()])]:
+      folder = self.golden_folder(name)
+      agent = self.agent(name, '--set', 'agent.compute_ms=10', *arguments)
+      self.assertEqual(self.joined(agent, 'resumed')['steps'], GOLDEN_STEP)
+      self.assertEqual((folder / 'settings.yaml').read_bytes(), (GOLDEN / 'settings.yaml').read_bytes())
+      self.assertEqual(self.interrupt(agent)[0], 0)
+
+  def test_a_text_in_other_words_is_kept_and_a_config_that_means_the_same_is_of_it(self):
+    folder = self.folder / 'a' / 'state'
+    folder.mkdir(parents=True)
+    text = (GOLDEN / 'settings.yaml').read_text().replace('momentum: 0.5\n', 'momentum: 5e-1   # half\n', 1)
+    (folder / 'settings.yaml').write_text(text)
+    first = self.agent('a', '--set', 'agent.compute_ms=10')
+    self.joined(first, 'genesis')
+    self.wait(lambda: first.steps() > 20, 'some steps')
+    self.assertEqual(self.interrupt(first)[0], 0)
+    saved = first.last('checkpoint')['steps']
+    again = self.agent('a', '--config', self.golden_config())
+    event = self.wait(lambda: again.last('joined', how='resumed'), 'the agent to resume')
+    self.assertEqual(event['steps'], saved)
+    self.assertEqual((folder / 'settings.yaml').read_text(), text)
+    # Who begins the swarm in words of its own is let in, and takes theirs.
+    other = self.agent('other', '--config', self.golden_config(), '--bootstrap', again.address())
+    self.joined(other, 'fetched')
+    self.wait(lambda: other.done() >= 3, 'exchanges')
+    self.assertEqual((other.state / 'settings.yaml').read_text(), text)
+
+  def test_a_config_that_means_something_else_is_of_another_swarm(self):
+    self.golden_folder('a')
+    agent = self.agent('a', '--config', self.golden_config(), '--set', 'swarm.batch=65')
+    self.joined(agent, 'genesis')
+    self.assertIn('batch: 65 here, 64 there', agent.log())
+
+  def test_a_damaged_text_is_named_with_the_remedy(self):
+    folder = self.golden_folder('a')
+    for content in [b'\xff\xfe garbage', bytes(4096), (GOLDEN / 'settings.yaml').read_bytes()[:500], b'x' * 40000]:
+      (folder / 'settings.yaml').write_bytes(content)
+      agent = self.agent('a')
+      self.assertEqual(self.wait_end(agent), 1, self.logs())
+      self.assertIn(f'{folder}/settings.yaml', agent.log())
+      self.assertIn('ove ', agent.log())   # "Move the file away", "move it away"
+      self.assertEqual((folder / 'settings.yaml').read_bytes(), content)
+      agent.log_path.unlink()
+
+
+if __name__ == '__main__':
+  swarm.main()
