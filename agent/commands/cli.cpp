@@ -103,36 +103,6 @@ std::optional<double> read_seconds(const std::string& text) {
   return seconds && *seconds >= 0 && *seconds <= 1e9 ? seconds : std::nullopt;
 }
 
-// "step300": by steps, not by time.
-std::optional<uint64_t> read_step(const std::string& text) {
-  return text.starts_with("step") ? read_number<uint64_t>(text.substr(4)) : std::nullopt;
-}
-
-void add_kill(SwarmOptions& swarm, const std::string& text) {
-  const size_t at = std::min(text.find('@'), text.size());
-  const auto agent = read_number<uint32_t>(text.substr(0, at));
-  const std::string moment = text.substr(std::min(at + 1, text.size()));
-  if (const auto step = read_step(moment); agent && step) {
-    swarm.kills_at_step.push_back({*agent, *step});
-  } else if (const auto seconds = read_seconds(moment); agent && seconds) {
-    swarm.kills.push_back({*agent, *seconds});
-  } else {
-    throw CLI::ValidationError("--kill", "expected AGENT@SECONDS such as 2@8, or AGENT@stepN (agents count from 0), "
-                               "found '" + text + "'");
-  }
-}
-
-void add_join(SwarmOptions& swarm, const std::string& text) {
-  const std::string moment = text.starts_with('@') ? text.substr(1) : text;
-  if (const auto step = read_step(moment)) {
-    swarm.joins_at_step.push_back(*step);
-  } else if (const auto seconds = read_seconds(moment)) {
-    swarm.joins.push_back(*seconds);
-  } else {
-    throw CLI::ValidationError("--join", "expected @SECONDS such as @12, or @stepN, found '" + text + "'");
-  }
-}
-
 // Into a uint64_t, or an optional one.
 template <typename Target>
 void add_count_flag(CLI::App* command, Target& target, const char* flag, uint64_t min, const char* doc) {
@@ -145,6 +115,33 @@ void add_count_flag(CLI::App* command, Target& target, const char* flag, uint64_
   }, doc)->type_name("");
 }
 
+// A flag whose value is read by `read`, each time it is met.
+template <typename Read>
+void add_read_flag(CLI::App* command, const char* flag, const char* doc, const Read& read) {
+  command->add_option_function<std::string>(flag, read, doc)->type_name("")->trigger_on_parse();
+}
+
+// An event of the scenario, each time its flag is met.
+void add_event_flag(CLI::App* command, Scenario& scenario, void (Scenario::*add)(const std::string&), const char* flag,
+                    const char* doc) {
+  add_read_flag(command, flag, doc, [&scenario, add, flag](const std::string& text) {
+    try {
+      (scenario.*add)(text);
+    } catch (const std::invalid_argument& error) {
+      throw CLI::ValidationError(flag, error.what());
+    }
+  });
+}
+
+void add_scenario_flags(CLI::App* command, Scenario& scenario) {
+  add_event_flag(command, scenario, &Scenario::add_kill, "--kill",
+                 "AGENT@SECONDS or AGENT@stepN: that agent is killed then (repeatable; agents count from 0)");
+  add_event_flag(command, scenario, &Scenario::add_join, "--join",
+                 "@SECONDS or @stepN: a newcomer joins then, with the data of the one killed last (repeatable)");
+  add_event_flag(command, scenario, &Scenario::add_pause, "--pause",
+                 "AGENT@SECONDS+SECONDS or AGENT@stepN+SECONDS: when and how long it stands still (repeatable)");
+}
+
 void add_swarm(CLI::App& app, Cli& cli) {
   CLI::App* command =
       app.add_subcommand("swarm", "a whole swarm on this machine: registry, agents, live table, report");
@@ -155,14 +152,7 @@ void add_swarm(CLI::App& app, Cli& cli) {
   command->add_option("--out", swarm.out, "folder for the report and the logs")->type_name("")->required();
   add_count_flag(command, swarm.steps, "--steps", 1, "swarm.stop_after");
   add_count_flag(command, swarm.rng_seed, "--seed", 0, "swarm.rng_seed");
-  command->add_option_function<std::string>("--kill",
-      [&swarm](const std::string& text) { add_kill(swarm, text); },
-      "AGENT@SECONDS or AGENT@stepN: SIGKILL for that agent then (repeatable; agents count from 0)")
-      ->type_name("")->trigger_on_parse();
-  command->add_option_function<std::string>("--join",
-      [&swarm](const std::string& text) { add_join(swarm, text); },
-      "@SECONDS or @stepN: a newcomer joins then, with the data of the one killed last (repeatable)")
-      ->type_name("")->trigger_on_parse();
+  add_scenario_flags(command, swarm.scenario);
   command->add_flag("!--no-baselines", swarm.baselines, "skip the agents alone and the one with all data");
   command->callback([&cli] { cli.command = CommandKind::kSwarm; });
 }
@@ -200,55 +190,6 @@ std::vector<double> read_speeds(const std::string& text) {
     from = to + 1;
   }
   return speeds;
-}
-
-// "3@1.5": an agent and a moment.
-std::optional<std::pair<uint32_t, double>> read_agent_at(const std::string& text) {
-  const size_t at = std::min(text.find('@'), text.size());
-  const auto agent = read_number<uint32_t>(text.substr(0, at));
-  const auto seconds = read_seconds(text.substr(std::min(at + 1, text.size())));
-  if (!agent || !seconds) return std::nullopt;
-  return std::pair(*agent, *seconds);
-}
-
-void add_simulated_kill(SimulateOptions& simulate, const std::string& text) {
-  const auto kill = read_agent_at(text);
-  if (!kill) {
-    throw CLI::ValidationError("--kill", "expected AGENT@SECONDS such as 2@8 (agents count from 0), found '" + text +
-                               "'");
-  }
-  simulate.kills.push_back(*kill);
-}
-
-void add_simulated_join(SimulateOptions& simulate, const std::string& text) {
-  const auto seconds = read_seconds(text.starts_with('@') ? text.substr(1) : text);
-  if (!seconds) throw CLI::ValidationError("--join", "expected @SECONDS such as @12, found '" + text + "'");
-  simulate.joins.push_back(*seconds);
-}
-
-void add_simulated_pause(SimulateOptions& simulate, const std::string& text) {
-  const size_t plus = std::min(text.find('+'), text.size());
-  const auto start = read_agent_at(text.substr(0, plus));
-  const auto seconds = read_seconds(text.substr(std::min(plus + 1, text.size())));
-  if (!start || !seconds) {
-    throw CLI::ValidationError("--pause", "expected AGENT@SECONDS+SECONDS such as 2@8+1.5, found '" + text + "'");
-  }
-  simulate.pauses.push_back({start->first, start->second, *seconds});
-}
-
-// A flag whose value is read by `read`, each time it is met.
-template <typename Read>
-void add_read_flag(CLI::App* command, const char* flag, const char* doc, const Read& read) {
-  command->add_option_function<std::string>(flag, read, doc)->type_name("")->trigger_on_parse();
-}
-
-void add_simulate_events(CLI::App* command, SimulateOptions& simulate) {
-  add_read_flag(command, "--kill", "AGENT@SECONDS: that agent is gone (repeatable; agents count from 0)",
-                [&simulate](const std::string& text) { add_simulated_kill(simulate, text); });
-  add_read_flag(command, "--join", "@SECONDS: a newcomer, with the data of the one killed last (repeatable)",
-                [&simulate](const std::string& text) { add_simulated_join(simulate, text); });
-  add_read_flag(command, "--pause", "AGENT@SECONDS+SECONDS: from when and how long it stands still (repeatable)",
-                [&simulate](const std::string& text) { add_simulated_pause(simulate, text); });
 }
 
 void add_simulate(CLI::App& app, Cli& cli) {
@@ -294,7 +235,7 @@ void add_simulate(CLI::App& app, Cli& cli) {
                 [&simulate](const std::string& text) { simulate.compute = read_duration("--compute", text); });
   add_read_flag(command, "--speeds", "1,1,4: factors on --compute by agent, repeated (4 = 4x slower)",
                 [&simulate](const std::string& text) { simulate.speeds = read_speeds(text); });
-  add_simulate_events(command, simulate);
+  add_scenario_flags(command, simulate.scenario);
   add_read_flag(command, "--baseline", "none | allreduce | local-sgd | parameter-server | asgd | serial (repeatable)",
                 [&simulate](const std::string& text) { simulate.baselines.push_back(text); });
   command->callback([&cli] { cli.command = CommandKind::kSimulate; });

@@ -44,13 +44,8 @@ class Progress {
   bool shown_ = false;
 };
 
-void check_agent(const char* flag, size_t agent, size_t count) {
-  if (agent < count) return;
-  throw std::runtime_error(fmt::format("{} {}: the agents are 0 to {}", flag, agent, count - 1));
-}
-
 void check_options(const SimulateOptions& options) {
-  const size_t count = options.agents + options.joins.size();
+  const size_t count = options.agents + options.scenario.joins();
   if (options.agents == 0) throw std::runtime_error("--agents 0: a swarm needs at least one agent");
   if (count > kMembersMax) {
     throw std::runtime_error(
@@ -61,8 +56,7 @@ void check_options(const SimulateOptions& options) {
                              "least 1us");
   }
   if (options.speeds.empty()) throw std::runtime_error("--speeds names none; leave it out, or write 1,1,4");
-  for (const auto& [agent, at_s] : options.kills) check_agent("--kill", agent, count);
-  for (const auto& pause : options.pauses) check_agent("--pause", pause.agent, count);
+  options.scenario.refuse_absent(options.agents);
 }
 
 std::vector<std::string> check_baselines(const std::vector<std::string>& words) {
@@ -89,7 +83,7 @@ Config load(const SimulateOptions& options) {
   if (options.rng_seed) overrides.push_back("swarm.rng_seed=" + std::to_string(*options.rng_seed));
   Config config = load_config(options.config_path, overrides);
   if (config.agent.batch > 0) config.swarm.batch = config.agent.batch;   // all agents are alike here
-  refuse_absent(config.swarm, options.agents + options.joins.size());
+  refuse_absent(config.swarm, options.agents + options.scenario.joins());
   if (config.swarm.stop_after > 0) return config;
   if (!options.duration) {
     throw std::runtime_error("this swarm would train for ever: swarm.stop_after is 0; say when to end with --steps N, "

@@ -1,6 +1,6 @@
 // The typed configuration. Two halves: `swarm:` is what all members agree on (a joiner adopts it from any member),
 // `agent:` is this machine's own. The options of a part stand with the part; here they are put together. yaml-cpp stays
-// inside config.cpp.
+// inside tree.cpp.
 #pragma once
 
 #include <cstdint>

@@ -72,7 +72,15 @@ void SwarmMember::kill() {
   process_.send_signal(SIGKILL);
 }
 
-void SwarmMember::interrupt() { process_.send_signal(SIGINT); }
+void SwarmMember::pause(bool paused) {
+  paused_ = paused;
+  process_.send_signal(paused ? SIGSTOP : SIGCONT);
+}
+
+void SwarmMember::interrupt() {
+  process_.send_signal(SIGINT);
+  if (paused_) pause(false);
+}
 
 void SwarmMember::give_up(const std::string& why) {
   failure_ = why;

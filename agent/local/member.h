@@ -28,7 +28,8 @@ class SwarmMember {
   // Reads new metrics and looks whether the process has ended. True if there was progress: another step, joined, ended.
   bool poll();
   void kill();       // SIGKILL: on purpose, so it is no failure
-  void interrupt();  // SIGINT: leave politely
+  void pause(bool paused);   // SIGSTOP, SIGCONT
+  void interrupt();  // SIGINT: leave politely; one that stands still goes on for it
   void give_up(const std::string& why);  // SIGKILL: counts as failed
 
   const std::string& name() const { return name_; }
@@ -53,6 +54,7 @@ class SwarmMember {
   ProcessState state_ = ProcessState::kRunning;
   std::optional<double> killed_wall_s_;
   std::string failure_;
+  bool paused_ = false;
   ChildProcess process_;   // last: it ends first
 };
 

@@ -4,8 +4,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
+
+#include "agent/config/scenario.h"
 
 namespace starling {
 
@@ -17,11 +18,8 @@ struct SwarmOptions {
   uint32_t agents = 4;          // --agents
   std::optional<uint64_t> steps;       // --steps: swarm.stop_after
   std::optional<uint64_t> rng_seed;    // --seed: swarm.rng_seed
-  std::vector<std::pair<uint32_t, double>> kills;  // --kill AGENT@SECONDS (agent index from 0), SIGKILL
-  std::vector<double> joins;    // --join @SECONDS: takes the shard of the agent killed last (or shard 0)
-  // The same by the living agents' median step, however fast the machine: --kill AGENT@stepN, --join @stepN.
-  std::vector<std::pair<uint32_t, uint64_t>> kills_at_step;
-  std::vector<uint64_t> joins_at_step;
+  Scenario scenario;            // --kill, --join, --pause: SIGKILL, a newcomer, SIGSTOP. Times count from when all
+                                // agents have joined. A newcomer takes the shard of the agent killed last (or shard 0)
   bool baselines = true;        // --no-baselines: skip the alone and central runs
 };
 

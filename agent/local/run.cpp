@@ -56,19 +56,7 @@ void prepare_folder(const fs::path& dir) {
 
 void check_options(const SwarmOptions& options) {
   if (options.agents == 0) throw std::runtime_error("--agents 0: a swarm needs at least one agent");
-  const size_t count = options.agents + options.joins.size() + options.joins_at_step.size();
-  for (const auto& [agent, step] : options.kills_at_step) {
-    if (agent < count) continue;
-    throw std::runtime_error(fmt::format("--kill {}@step{}: the agents are 0 to {}", agent, step, count - 1));
-  }
-  for (const auto& [agent, second] : options.kills) {
-    if (agent < count && second >= 0) continue;
-    throw std::runtime_error(fmt::format("--kill {}@{:g}: the agents are 0 to {}, the second counts from 0", agent,
-                                         second, count - 1));
-  }
-  for (const double second : options.joins) {
-    if (second < 0) throw std::runtime_error(fmt::format("--join @{:g}: the second counts from 0", second));
-  }
+  options.scenario.refuse_absent(options.agents);
 }
 
 std::string local_date() {
@@ -80,25 +68,11 @@ std::string local_date() {
   return text;
 }
 
-struct Plan {
-  double at_s;                     // since all first agents had joined
-  std::optional<uint64_t> at_step; // by the living agents' median step instead
-  std::optional<uint32_t> kill;    // an agent; empty: a newcomer joins
-  bool done = false;
-
-  std::string when() const { return at_step ? "step " + std::to_string(*at_step) : fmt::format("{:.1f} s", at_s); }
-};
-
 class SwarmRun {
  public:
   SwarmRun(const SwarmOptions& options, const Config& config)
-      : options_(options), config_(config), lines_(options, config), dir_(options.out), table_(clock_) {
-    for (const auto& [agent, second] : options.kills) plans_.push_back({second, std::nullopt, agent});
-    for (const auto& [agent, step] : options.kills_at_step) plans_.push_back({0, step, agent});
-    for (const double second : options.joins) plans_.push_back({second, std::nullopt, std::nullopt});
-    for (const uint64_t step : options.joins_at_step) plans_.push_back({0, step, std::nullopt});
-    std::stable_sort(plans_.begin(), plans_.end(), [](const Plan& a, const Plan& b) { return a.at_s < b.at_s; });
-  }
+      : options_(options), config_(config), lines_(options, config), dir_(options.out), table_(clock_),
+        agenda_(options.scenario) {}
 
   int run();
 
@@ -111,9 +85,9 @@ class SwarmRun {
   void tell_ends(const SwarmMember& member);
   void mark_all_joined();
   void act();
-  void act_kill(uint32_t agent);
+  void act_on(const ScenarioEvent& event);
   void act_join();
-  uint64_t median_step() const;
+  uint64_t median_step_now() const;
   void leave();
   void check_stall();
   bool any_running() const;
@@ -133,7 +107,7 @@ class SwarmRun {
   std::unique_ptr<ChildProcess> registry_;
   uint16_t registry_port_ = 0;
   SwarmMembers members_;
-  std::vector<Plan> plans_;            // by time
+  ScenarioAgenda agenda_;
   uint32_t free_shard_ = 0;            // of the agent killed last: the next newcomer takes it
   std::optional<TimePoint> all_joined_;
   double all_joined_wall_s_ = 0;
@@ -212,11 +186,8 @@ void SwarmRun::watch() {
     table_.update(members_, false);
   }
   seconds_ = wall_seconds() - started_wall_s_;
-  for (const Plan& plan : plans_) {
-    if (plan.done || leave_deadline_) continue;
-    table_.event(fmt::format("{} planned for {} did not happen: the swarm had ended at {:.1f} s",
-                             plan.kill ? "the kill" : "the join", plan.when(), since_joined()));
-  }
+  if (leave_deadline_) return;
+  for (const std::string& text : agenda_.missed(from_seconds(since_joined()))) table_.event(text);
 }
 
 void SwarmRun::poll_members() {
@@ -247,33 +218,39 @@ void SwarmRun::mark_all_joined() {
 }
 
 void SwarmRun::act() {
-  for (Plan& plan : plans_) {
-    if (plan.done || (plan.at_step ? median_step() < *plan.at_step : since_joined() < plan.at_s)) continue;
-    plan.done = true;
-    if (plan.kill) act_kill(*plan.kill);
-    else act_join();
+  for (const ScenarioEvent& event : agenda_.take_due(from_seconds(since_joined()), median_step_now())) {
+    if (event.kind == ScenarioEvent::Kind::kJoin) act_join();
+    else act_on(event);
   }
 }
 
-uint64_t SwarmRun::median_step() const {
+uint64_t SwarmRun::median_step_now() const {
   std::vector<uint64_t> steps;
   for (const auto& member : members_) {
     if (member->running()) steps.push_back(member->track().steps);
   }
-  if (steps.empty()) return 0;
-  std::sort(steps.begin(), steps.end());
-  return steps[steps.size() / 2];
+  return median_step(std::move(steps));
 }
 
-void SwarmRun::act_kill(uint32_t agent) {
-  if (agent >= members_.size() || !members_[agent]->running()) {
-    table_.event(fmt::format("{:6.1f} s  agent-{} is not running: nothing to kill", since_joined(), agent));
+void SwarmRun::act_on(const ScenarioEvent& event) {
+  const bool there = event.agent < members_.size() && members_[event.agent]->running();
+  if (!there) {
+    if (event.kind == ScenarioEvent::Kind::kResume) return;
+    const char* what = event.kind == ScenarioEvent::Kind::kKill ? "kill" : "pause";
+    table_.event(fmt::format("{:6.1f} s  agent-{} is not running: nothing to {}", since_joined(), event.agent, what));
     return;
   }
-  SwarmMember& member = *members_[agent];
-  member.kill();
-  free_shard_ = member.shard();
-  table_.event(fmt::format("{:6.1f} s  {} killed (SIGKILL)", since_joined(), member.name()));
+  SwarmMember& member = *members_[event.agent];
+  if (event.kind == ScenarioEvent::Kind::kKill) {
+    member.kill();
+    free_shard_ = member.shard();
+    table_.event(fmt::format("{:6.1f} s  {} killed (SIGKILL)", since_joined(), member.name()));
+  } else {
+    const bool paused = event.kind == ScenarioEvent::Kind::kPause;
+    member.pause(paused);
+    table_.event(fmt::format("{:6.1f} s  {} {}", since_joined(), member.name(),
+                             paused ? "stands still (SIGSTOP)" : "goes on (SIGCONT)"));
+  }
 }
 
 void SwarmRun::act_join() {

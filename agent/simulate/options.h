@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "agent/config/scenario.h"
 #include "gossip/clock.h"
 
 namespace starling {
@@ -27,13 +27,7 @@ struct SimulateOptions {
   double loss = 0;                     // --loss: of a frame
   Duration compute = std::chrono::milliseconds(20);   // --compute: one step of an agent of speed 1
   std::vector<double> speeds = {1};    // --speeds: factors on compute, repeated over the agents
-  struct Pause {
-    uint32_t agent;
-    double at_s, for_s;
-  };
-  std::vector<std::pair<uint32_t, double>> kills;      // --kill AGENT@SECONDS
-  std::vector<double> joins;                           // --join @SECONDS
-  std::vector<Pause> pauses;                           // --pause AGENT@SECONDS+SECONDS
+  Scenario scenario;                   // --kill, --join, --pause; a newcomer has the data of the agent killed last
   std::vector<std::string> baselines;                  // --baseline
 };
 

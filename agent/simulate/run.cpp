@@ -15,31 +15,12 @@ constexpr size_t kSeeds = 3;          // addresses that an agent knows when it s
 constexpr double kPatience_s = 60;    // without --seconds: so much longer than the steps need alone, times kSlack
 constexpr double kSlack = 20;
 
-struct Plan {
-  enum Kind { kKill, kJoin, kPause, kResume };
-  double at_s;
-  Kind kind;
-  size_t agent;                       // of a join: not known yet
-};
-
-std::vector<Plan> make_plans(const SimulateOptions& options) {
-  std::vector<Plan> plans;
-  for (const auto& [agent, at_s] : options.kills) plans.push_back({at_s, Plan::kKill, agent});
-  for (const double at_s : options.joins) plans.push_back({at_s, Plan::kJoin, 0});
-  for (const auto& pause : options.pauses) {
-    plans.push_back({pause.at_s, Plan::kPause, pause.agent});
-    plans.push_back({pause.at_s + pause.for_s, Plan::kResume, pause.agent});
-  }
-  std::stable_sort(plans.begin(), plans.end(), [](const Plan& a, const Plan& b) { return a.at_s < b.at_s; });
-  return plans;
-}
-
 class Run {
  public:
   Run(const SimulateOptions& options, const Config& config, SimTask& task,
       const std::function<void(double)>& on_progress)
       : options_(options), config_(config.swarm), checkpoint_every_(config.agent.checkpoint_every), task_(task),
-        on_progress_(on_progress), plans_(make_plans(options)),
+        on_progress_(on_progress), agenda_(options.scenario),
         swarm_(config_.rng_seed, config_, links(options),
                [this](size_t agent, const SwarmConfig& swarm, const Clock& clock, std::function<void()> on_idle) {
                  return task_.make(shards_[agent], swarm, clock, std::move(on_idle));
@@ -61,8 +42,10 @@ class Run {
   TimePoint at(double moment_s) const { return origin_ + from_seconds(moment_s); }
   double limit_s() const;
   void add_first_agents();
-  void act(const Plan& plan);
+  void act(const ScenarioEvent& event);
   void join();
+  uint64_t step_of(size_t agent);
+  uint64_t median_step_now();
   void tell(const std::string& text) { outcome_.events.push_back({now_s(), text}); }
   void look();
   CurvePoint look_at(size_t agent, const std::vector<double>& mean);
@@ -73,7 +56,7 @@ class Run {
   const Duration checkpoint_every_;
   SimTask& task_;
   const std::function<void(double)>& on_progress_;
-  std::vector<Plan> plans_;
+  ScenarioAgenda agenda_;
   std::vector<size_t> shards_;        // by agent
   size_t free_shard_ = 0;             // of the agent killed last
   uint64_t lost_samples_ = 0;         // seen by agents that were killed
@@ -86,7 +69,7 @@ double Run::limit_s() const {
   if (options_.duration) return seconds(*options_.duration);
   const double slowest = *std::max_element(options_.speeds.begin(), options_.speeds.end());
   const double needed = static_cast<double>(config_.stop_after) * slowest * seconds(options_.compute);
-  return kSlack * needed + kPatience_s + (plans_.empty() ? 0 : plans_.back().at_s);
+  return kSlack * needed + kPatience_s + seconds(options_.scenario.end());
 }
 
 // All begin in the same instant: each asks those who ask as well, so that none finds a swarm that trains already.
@@ -109,49 +92,59 @@ SwarmOutcome Run::run() {
   const double every = seconds(options_.compute) *
                        static_cast<double>(steps_between_scores(options_, config_.stop_after));
   double next_look = 0;
-  auto plan = plans_.begin();
   bool ended = false;
   while (!ended && swarm_.clock().now() < at(limit)) {
-    for (; plan != plans_.end() && at(plan->at_s) <= swarm_.clock().now(); ++plan) act(*plan);
+    for (const ScenarioEvent& event : agenda_.take_due(swarm_.clock().now() - origin_, median_step_now())) act(event);
     if (at(next_look) <= swarm_.clock().now()) {
       look();
       next_look += every;
     }
-    double next = std::min(limit, next_look);
-    if (plan != plans_.end()) next = std::min(next, plan->at_s);
-    ended = swarm_.run_until(
-        [this] {
+    TimePoint next = at(std::min(limit, next_look));
+    if (const auto event = agenda_.next()) next = std::min(next, origin_ + *event);
+    swarm_.run_until(
+        [&] {
           on_progress_(now_s());
-          return swarm_.ended();
+          ended = swarm_.ended();
+          return ended || (agenda_.waits_for_step() && agenda_.is_step_due(median_step_now()));
         },
-        at(next) - swarm_.clock().now());
+        next - swarm_.clock().now());
   }
-  for (; plan != plans_.end(); ++plan) {
-    const char* what[] = {"kill", "join", "pause", "end of the pause"};
-    outcome_.remarks.push_back(fmt::format("the {} planned for {:g} s did not happen: the swarm had ended at {:.2f} s",
-                                           what[plan->kind], plan->at_s, now_s()));
-  }
+  for (const std::string& text : agenda_.missed(swarm_.clock().now() - origin_)) outcome_.remarks.push_back(text);
   close(ended);
   return std::move(outcome_);
 }
 
-void Run::act(const Plan& plan) {
-  if (plan.kind == Plan::kJoin) {
+void Run::act(const ScenarioEvent& event) {
+  using Kind = ScenarioEvent::Kind;
+  if (event.kind == Kind::kJoin) {
     join();
     return;
   }
-  const std::string name = "agent " + std::to_string(plan.agent);
-  if (plan.agent >= swarm_.count() || !swarm_.alive(plan.agent)) {
-    outcome_.remarks.push_back(fmt::format("at {:g} s {} was not there", plan.at_s, name));
-  } else if (plan.kind == Plan::kKill) {
-    if (swarm_.training(plan.agent)) lost_samples_ += look_at(plan.agent, {}).samples;
-    swarm_.kill(plan.agent);
-    free_shard_ = shards_[plan.agent];
+  const std::string name = "agent " + std::to_string(event.agent);
+  if (event.agent >= swarm_.count() || !swarm_.alive(event.agent)) {
+    if (event.kind == Kind::kResume) return;
+    outcome_.remarks.push_back(fmt::format("at {:g} s {} was not there", now_s(), name));
+  } else if (event.kind == Kind::kKill) {
+    if (swarm_.training(event.agent)) lost_samples_ += look_at(event.agent, {}).samples;
+    swarm_.kill(event.agent);
+    free_shard_ = shards_[event.agent];
     tell(name + " killed");
   } else {
-    swarm_.pause(plan.agent, plan.kind == Plan::kPause);
-    tell(name + (plan.kind == Plan::kPause ? " paused" : " goes on"));
+    swarm_.pause(event.agent, event.kind == Kind::kPause);
+    tell(name + (event.kind == Kind::kPause ? " paused" : " goes on"));
   }
+}
+
+uint64_t Run::step_of(size_t agent) {
+  return swarm_.agent(agent).rounds()->progress().steps + swarm_.trainer(agent).untaken().steps;
+}
+
+uint64_t Run::median_step_now() {
+  std::vector<uint64_t> steps;
+  for (size_t a = 0; a < swarm_.count(); ++a) {
+    if (swarm_.training(a)) steps.push_back(step_of(a));
+  }
+  return median_step(std::move(steps));
 }
 
 // With nothing but addresses, and the data of the agent killed last.
@@ -173,7 +166,7 @@ CurvePoint Run::look_at(size_t agent, const std::vector<double>& mean) {
   const StepReport untaken = swarm_.trainer(agent).untaken();
   if (swarm_.training(agent)) {
     const Progress& progress = swarm_.agent(agent).rounds()->progress();
-    point.step = progress.steps + untaken.steps;
+    point.step = step_of(agent);
     point.samples = progress.samples + untaken.samples;
   }
   point.bytes = swarm_.bytes_sent(agent);

@@ -59,6 +59,21 @@ class SwarmCommand(swarm.Case):
             self.assertGreaterEqual(agent['accuracy'], 0.8, f'{agent["name"]}: {report}')
             self.assertGreater(agent['exchanges']['done'], 50)
 
+  def test_an_agent_stands_still_for_a_while(self):
+    out = self.folder / 'out'
+    config = self.quadratic()
+    process = self.start('command', 'swarm', '--config', config, '--out', out, '--agents', 3, '--steps', 400,
+                         '--pause', '1@step60+1.5', '--kill', '2@step99999', '--no-baselines')
+    self.assertEqual(self.wait_end(process, 100), 0, self.logs())
+    log = process.log()
+    paused = re.search(r'([\d.]+) s  agent-1 stands still \(SIGSTOP\)', log)
+    resumed = re.search(r'([\d.]+) s  agent-1 goes on \(SIGCONT\)', log)
+    self.assertTrue(paused and resumed, log)
+    self.assertGreaterEqual(float(resumed[1]) - float(paused[1]), 1.4)
+    self.assertIn('the kill planned for step 99999 did not happen', log)
+    report = json.loads((out / 'report.json').read_text())
+    self.assertEqual([agent['state'] for agent in report['agents']], ['finished'] * 3, log)
+
   def look_at_page(self, out):
     page = (out / 'report.html').read_text()
     outside = [address for address in re.findall(r'https?://[^"\'\s<)]+', page)

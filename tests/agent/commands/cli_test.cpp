@@ -12,6 +12,9 @@
 namespace starling {
 namespace {
 
+using Kind = ScenarioEvent::Kind;
+using namespace std::chrono_literals;
+
 struct Parsed {
   Cli cli;
   std::string out, err;
@@ -86,7 +89,8 @@ TEST(Cli, ARegistryHasAFolderOfItsOwn) {
 TEST(Cli, ReadsTheSwarmCommand) {
   const Parsed p = parse({"swarm", "--config", "f", "--out", "o", "--agents", "5", "--set", "swarm.batch=8",
                           "--kill", "2@8", "--kill", "0@9.5", "--join", "@12", "--join", "13", "--kill", "1@step300",
-                          "--join", "@step350", "--steps", "400", "--seed", "0", "--no-baselines"});
+                          "--join", "@step350", "--pause", "3@1+2.5", "--steps", "400", "--seed", "0",
+                          "--no-baselines"});
   ASSERT_EQ(p.cli.command, CommandKind::kSwarm) << p.err;
   const SwarmOptions& swarm = p.cli.swarm;
   EXPECT_EQ(swarm.program, "/bin/starling");
@@ -94,25 +98,24 @@ TEST(Cli, ReadsTheSwarmCommand) {
   EXPECT_EQ(swarm.out, "o");
   EXPECT_EQ(swarm.agents, 5u);
   EXPECT_EQ(swarm.overrides, (Texts{"swarm.batch=8"}));
-  EXPECT_EQ(swarm.kills, (std::vector<std::pair<uint32_t, double>>{{2, 8}, {0, 9.5}}));
-  EXPECT_EQ(swarm.joins, (std::vector<double>{12, 13}));
-  EXPECT_EQ(swarm.kills_at_step, (std::vector<std::pair<uint32_t, uint64_t>>{{1, 300}}));
-  EXPECT_EQ(swarm.joins_at_step, (std::vector<uint64_t>{350}));
+  EXPECT_EQ(swarm.scenario.events(), (std::vector<ScenarioEvent>{
+      {Kind::kKill, 2, 8s}, {Kind::kKill, 0, 9500ms}, {Kind::kJoin, 0, 12s}, {Kind::kJoin, 0, 13s},
+      {Kind::kKill, 1, 0s, 300}, {Kind::kJoin, 0, 0s, 350}, {Kind::kPause, 3, 1s, {}, 2500ms}}));
   EXPECT_EQ(swarm.steps, 400u);
   EXPECT_EQ(swarm.rng_seed, 0u);
   EXPECT_FALSE(swarm.baselines);
   const SwarmOptions plain = parse({"swarm", "--config", "f", "--out", "o"}).cli.swarm;
   EXPECT_EQ(plain.agents, 4u);
   EXPECT_FALSE(plain.steps.has_value() || plain.rng_seed.has_value());
-  EXPECT_TRUE(plain.baselines && plain.kills.empty() && plain.joins.empty());
+  EXPECT_TRUE(plain.baselines && plain.scenario.events().empty());
 }
 
 TEST(Cli, ReadsTheSimulateCommand) {
   const Parsed p = parse({"simulate", "--config", "f", "--out", "o", "--agents", "16", "--set", "swarm.batch=8",
                           "--steps", "200", "--seconds", "30", "--seed", "5", "--latency", "5ms", "--jitter", "2ms",
                           "--rate", "10mbit", "--loss", "0.01", "--compute", "40ms", "--speeds", "1,1,4", "--kill",
-                          "2@8", "--kill", "0@9.5", "--join", "@12", "--pause", "3@1+2.5", "--baseline", "allreduce",
-                          "--baseline", "serial", "--every", "0.5"});
+                          "2@8", "--kill", "0@9.5", "--join", "@12", "--pause", "3@1+2.5", "--kill", "1@step300",
+                          "--pause", "3@step7+1", "--baseline", "allreduce", "--baseline", "serial", "--every", "0.5"});
   ASSERT_EQ(p.cli.command, CommandKind::kSimulate) << p.err;
   const SimulateOptions& simulate = p.cli.simulate;
   EXPECT_EQ(simulate.config_path, "f");
@@ -129,12 +132,9 @@ TEST(Cli, ReadsTheSimulateCommand) {
   EXPECT_EQ(simulate.bytes_per_s, 1.25e6);
   EXPECT_EQ(simulate.loss, 0.01);
   EXPECT_EQ(simulate.speeds, (std::vector<double>{1, 1, 4}));
-  EXPECT_EQ(simulate.kills, (std::vector<std::pair<uint32_t, double>>{{2, 8}, {0, 9.5}}));
-  EXPECT_EQ(simulate.joins, (std::vector<double>{12}));
-  ASSERT_EQ(simulate.pauses.size(), 1u);
-  EXPECT_EQ(simulate.pauses[0].agent, 3u);
-  EXPECT_EQ(simulate.pauses[0].at_s, 1);
-  EXPECT_EQ(simulate.pauses[0].for_s, 2.5);
+  EXPECT_EQ(simulate.scenario.events(), (std::vector<ScenarioEvent>{
+      {Kind::kKill, 2, 8s}, {Kind::kKill, 0, 9500ms}, {Kind::kJoin, 0, 12s}, {Kind::kPause, 3, 1s, {}, 2500ms},
+      {Kind::kKill, 1, 0s, 300}, {Kind::kPause, 3, 0s, 7, 1s}}));
   EXPECT_EQ(simulate.baselines, (Texts{"allreduce", "serial"}));
   EXPECT_EQ(parse({"simulate", "--config", "f", "--out", "o", "--rate", "unlimited"}).cli.simulate.bytes_per_s, 0);
 }
@@ -219,6 +219,9 @@ TEST(Cli, UsageErrorsSayWhatWasMeant) {
       {{"swarm", "--config", "f", "--out", "o", "--join", "@-1"},
        "starling: --join: expected @SECONDS such as @12, or @stepN, found '@-1'\n"
        "(starling swarm --help lists what there is)\n"},
+      {{"swarm", "--config", "f", "--out", "o", "--pause", "1@2"},
+       "starling: --pause: expected AGENT@SECONDS+SECONDS such as 2@8+1.5, or AGENT@stepN+SECONDS (agents count from "
+       "0), found '1@2'\n(starling swarm --help lists what there is)\n"},
       {{"swarm", "--config", "f", "--out", "o", "--steps", "1.5"},
        "starling: --steps: expected a whole number, 1 or more, found '1.5'\n"
        "(starling swarm --help lists what there is)\n"},

@@ -251,6 +251,29 @@ TEST_F(SwarmMemberTest, KilledOnPurposeIsNoFailureButGivenUpIs) {
   EXPECT_EQ(stuck->failure(), "made no progress");
 }
 
+// The letter of /proc/PID/stat: T for a process that was stopped.
+char state_of(const std::string& pid) {
+  std::ifstream file("/proc/" + pid + "/stat");
+  std::string number, name, state;
+  file >> number >> name >> state;
+  return state.empty() ? '-' : state[0];
+}
+
+TEST_F(SwarmMemberTest, OneThatStandsStillGoesOnAndStillLeaves) {
+  const auto member = shell_member("trap 'exit 0' INT; echo $$; while :; do tail -f /dev/null & wait; done");
+  ASSERT_TRUE(wait_until([&] { return !log_tail(member->log_path(), 1).empty(); }));
+  const std::string pid = std::to_string(std::stoi(log_tail(member->log_path(), 1)));
+  member->pause(true);
+  ASSERT_TRUE(wait_until([&] { return state_of(pid) == 'T'; }));
+  member->pause(false);
+  ASSERT_TRUE(wait_until([&] { return state_of(pid) != 'T'; }));
+  member->pause(true);
+  ASSERT_TRUE(wait_until([&] { return state_of(pid) == 'T'; }));
+  EXPECT_FALSE(member->poll()) << "a process that stands still has not ended";
+  member->interrupt();
+  EXPECT_TRUE(wait_until([&] { member->poll(); return !member->running(); }));
+}
+
 SwarmOptions make_options() {
   SwarmOptions options;
   options.program = "/bin/starling";

@@ -162,8 +162,8 @@ TEST(Simulate, TheSameOptionsGiveTheSameBytes) {
   options.loss = 0.05;
   options.jitter = milliseconds(5);
   options.speeds = {1, 2};
-  options.kills = {{3, 0.4}};
-  options.joins = {0.6};
+  options.scenario.add_kill("3@0.4");
+  options.scenario.add_join("@0.6");
   options.baselines = baseline_names();
   Config config = quadratic_config();
   std::string first;
@@ -190,9 +190,9 @@ TEST(Simulate, KillsJoinsAndPausesHappenWhenPlanned) {
   SimulateOptions options;
   options.agents = 6;
   options.every = milliseconds(100);
-  options.kills = {{2, 1}};
-  options.joins = {1.5};
-  options.pauses = {{4, 0.5, 0.8}};
+  options.scenario.add_kill("2@1");
+  options.scenario.add_join("@1.5");
+  options.scenario.add_pause("4@0.5+0.8");
   const SwarmOutcome outcome = run_swarm(options, config);
   EXPECT_TRUE(outcome.finished);
   EXPECT_TRUE(outcome.remarks.empty()) << outcome.remarks[0];
@@ -218,10 +218,43 @@ TEST(Simulate, KillsJoinsAndPausesHappenWhenPlanned) {
   }
 }
 
+// However fast the agents are, and in the same instant in every run.
+TEST(Simulate, WhatIsPlannedForAStepHappensAtThatStep) {
+  Config config = quadratic_config();
+  config.swarm.stop_after = 200;
+  SimulateOptions options;
+  options.agents = 5;
+  options.every = milliseconds(20);
+  options.scenario.add_kill("2@step50");
+  options.scenario.add_join("@step80");
+  options.scenario.add_pause("4@step30+0.4");
+  options.scenario.add_kill("0@step100000");
+  const SwarmOutcome outcome = run_swarm(options, config);
+  EXPECT_TRUE(outcome.finished);
+  ASSERT_EQ(outcome.remarks.size(), 1u);
+  EXPECT_NE(outcome.remarks[0].find("the kill planned for step 100000 did not happen"), std::string::npos);
+  ASSERT_EQ(outcome.events.size(), 4u);
+  EXPECT_EQ(outcome.events[0].text, "agent 4 paused");
+  std::map<std::string, double> moments;
+  for (const SimEvent& event : outcome.events) moments[event.text] = event.virtual_s;
+  EXPECT_NEAR(moments["agent 4 goes on"] - moments["agent 4 paused"], 0.4, 1e-9);
+  const auto step_at = [&](double virtual_s) {   // of agent 1, which nothing befalls, when it was looked at before
+    uint64_t step = 0;
+    for (const CurvePoint& point : of_agent(outcome.points, 1)) {
+      if (point.virtual_s <= virtual_s) step = point.step;
+    }
+    return static_cast<double>(step);
+  };
+  EXPECT_NEAR(step_at(moments["agent 4 paused"]), 30, 5);
+  EXPECT_NEAR(step_at(moments["agent 2 killed"]), 50, 5);
+  EXPECT_NEAR(step_at(moments["agent 5 joins"]), 80, 5);
+  EXPECT_EQ(run_swarm(options, config).digest, outcome.digest);
+}
+
 TEST(Simulate, WhatCannotHappenIsSaid) {
   SimulateOptions options;
   options.agents = 2;
-  options.kills = {{1, 0.1}, {1, 0.2}, {0, 1000}};
+  for (const char* kill : {"1@0.1", "1@0.2", "0@1000"}) options.scenario.add_kill(kill);
   const SwarmOutcome outcome = run_swarm(options, quadratic_config());
   ASSERT_EQ(outcome.remarks.size(), 2u);
   EXPECT_NE(outcome.remarks[0].find("agent 1 was not there"), std::string::npos);
@@ -395,7 +428,7 @@ class SimulateCommand : public testing::Test {
 
 TEST_F(SimulateCommand, WritesWellFormedFiles) {
   options_.baselines = {"none", "serial", "allreduce", "serial"};
-  options_.kills = {{2, 0.2}};
+  options_.scenario.add_kill("2@0.2");
   testing::internal::CaptureStdout();
   ASSERT_EQ(run_simulate_command(options_, {}), 0);
   const std::string table = testing::internal::GetCapturedStdout();
@@ -456,10 +489,10 @@ TEST_F(SimulateCommand, WrongStartsSayWhatToDo) {
   };
   options_.steps.reset();
   fails_with("--steps");
-  options_.kills = {{3, 1}};
-  fails_with("--kill 3: the agents are 0 to 2");
-  options_.pauses = {{9, 1, 1}};
-  fails_with("--pause 9: the agents are 0 to 2");
+  options_.scenario.add_kill("3@1");
+  fails_with("--kill 3@1: the agents are 0 to 2");
+  options_.scenario.add_pause("9@1+1");
+  fails_with("--pause 9@1: the agents are 0 to 2");
   options_.baselines = {"alreduce"};
   fails_with("did you mean 'allreduce'?");
   options_.baselines = {"zzzzzzzz"};
@@ -471,7 +504,7 @@ TEST_F(SimulateCommand, WrongStartsSayWhatToDo) {
   options_.compute = Duration::zero();
   fails_with("--compute");
   options_.agents = 1024;
-  options_.joins = {1};
+  options_.scenario.add_join("@1");
   fails_with("at most 1024");
   options_.out = (dir_ / "swarm.yaml").string();
   fails_with("--out");

@@ -36,8 +36,8 @@ TEST(SimulateTrainers, RealModelsLearnAndReplayToTheByte) {
   SimulateOptions options;
   options.agents = 3;
   options.every = std::chrono::milliseconds(300);
-  options.kills = {{1, 0.3}};
-  options.joins = {0.4};
+  options.scenario.add_kill("1@0.3");
+  options.scenario.add_join("@0.4");
   options.baselines = baseline_names();
   std::string first;
   uint64_t digest = 0;

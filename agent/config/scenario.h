@@ -1,0 +1,64 @@
+// What is done to a swarm while it trains: agents are killed, join, or stand still for a while, at a time or at a step.
+// `swarm` does it to processes, `simulate` to agents on virtual time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gossip/clock.h"
+
+namespace starling {
+
+struct ScenarioEvent {
+  enum class Kind { kKill, kJoin, kPause, kResume };
+  Kind kind = Kind::kKill;
+  uint32_t agent = 0;                  // counted from 0; not of a join
+  Duration at{};                       // since the first agents began
+  std::optional<uint64_t> at_step{};   // instead of `at`: once the median step is as far
+  Duration lasts{};                    // of a pause
+  bool operator==(const ScenarioEvent&) const = default;
+};
+
+class Scenario {
+ public:
+  // From the texts of flags. Throw std::invalid_argument: what was expected, and what was found.
+  void add_kill(const std::string& text);    // "2@8", "2@step300"
+  void add_join(const std::string& text);    // "@12", "12", "@step300"
+  void add_pause(const std::string& text);   // "2@8+1.5", "2@step300+1.5"
+
+  const std::vector<ScenarioEvent>& events() const { return events_; }
+  size_t joins() const;
+  Duration end() const;                      // of the last event that has a time; zero: none has
+
+  // Throws std::runtime_error when an event names another agent than the first ones and those that join.
+  void refuse_absent(size_t first_agents) const;
+
+ private:
+  std::vector<ScenarioEvent> events_;
+};
+
+// What is still to happen. The end of a pause is an event of its own (kResume).
+class ScenarioAgenda {
+ public:
+  explicit ScenarioAgenda(const Scenario& scenario);
+
+  // Takes what is due by now, earliest first.
+  std::vector<ScenarioEvent> take_due(Duration now, uint64_t median_step);
+  std::optional<Duration> next() const;      // of the next event that has a time
+  bool is_step_due(uint64_t median_step) const;
+  bool waits_for_step() const;
+
+  // For people: what will not happen any more, as the swarm has ended.
+  std::vector<std::string> missed(Duration end) const;
+
+ private:
+  std::vector<ScenarioEvent> pending_;       // by time; those at a step first
+};
+
+// The upper median of the living agents' steps: where "at a step" is measured. 0: nobody lives.
+uint64_t median_step(std::vector<uint64_t> steps);
+
+}  // namespace starling
