@@ -24,8 +24,8 @@ struct RouterOptions {
   MembershipOptions membership;
   std::vector<Endpoint> seeds;   // addresses to contact again and again, members or not
   uint64_t rng_seed = 1;
-  // `compare(ours, theirs)` lists the differing lines of two settings texts, for the refusal; empty: they mean the same,
-  // and the newcomer is let in with our text.
+  // `compare(ours, theirs)` lists the differing lines of two settings texts, for the refusal; empty: they mean the
+  // same, and the newcomer is let in with our text.
   std::function<std::string(const std::string&, const std::string&)> compare;
 };
 
