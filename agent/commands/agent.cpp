@@ -3,14 +3,16 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <utility>
 
-#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include "agent/commands/commands.h"
 #include "agent/config/settings.h"
 #include "agent/data/dataset.h"
+#include "agent/observe/log.h"
+#include "agent/observe/metrics.h"
 #include "agent/process/signals.h"
 #include "agent/process/state_folder.h"
 #include "agent/process/thread_worker.h"
@@ -23,32 +25,32 @@
 namespace starling {
 namespace {
 
-std::string labels_json(const Dataset& data) {
+DataLoaded describe_data(const Dataset& data) {
   std::vector<bool> seen(256);
   for (uint8_t label : data.labels) seen[label] = true;
-  std::string list;
+  DataLoaded loaded;
+  loaded.samples = data.count();
   for (size_t label = 0; label < seen.size(); ++label) {
-    if (seen[label]) list += (list.empty() ? "" : ",") + std::to_string(label);
+    if (seen[label]) loaded.labels.push_back(static_cast<int64_t>(label));
   }
-  return "[" + list + "]";
+  return loaded;
 }
 
-DatasetPair load_own_data(const SwarmConfig& swarm, const AgentConfig& agent, MetricsFile& metrics) {
+// Says in `loaded` what data there is, if the model needs any.
+DatasetPair load_own_data(const SwarmConfig& swarm, const AgentConfig& agent, std::optional<DataLoaded>* loaded) {
   if (!model_kind(swarm.model.kind).needs_data) return {};
   DatasetPair data = load_data(agent.data, swarm.model.samples(), swarm.rng_seed);
   if (data.test.count() == 0) spdlog::warn("no test data: accuracy is not measured (name a folder with --test-data)");
-  metrics.write(fmt::format("\"event\":\"data\",\"labels\":{},\"samples\":{}", labels_json(data.train),
-                            data.train.count()));
+  *loaded = describe_data(data.train);
   return data;
 }
 
 void greet(const Config& config, const StatePlace& place, const Endpoint& bound, const Endpoint& advertise,
-           MetricsFile& metrics) {
+           Observer& observer) {
   const std::string name = config.agent.name.empty() ? place.id().short_name() : config.agent.name;
   spdlog::info("agent {} ({}) listens on {} and the next port", name, place.id().short_name(), bound.to_string());
   spdlog::info("others join with: starling agent --bootstrap {} --data FOLDER", advertise.to_string());
-  metrics.write(fmt::format("\"event\":\"start\",\"name\":\"{}\",\"peer\":\"{}\",\"endpoint\":\"{}\",\"generation\":{}",
-                            name, place.id().hex(), advertise.to_string(), place.generation()));
+  observer.on(Started{name, place.id().hex(), advertise.to_string(), place.generation()});
 }
 
 // Payloads of one size come and go with every exchange. Given back to the kernel and asked for again, each would cost
@@ -84,6 +86,8 @@ int run_agent_command(const Config& config) {
   const SteadyClock clock;
   const StatePlace place(config.agent.state);
   MetricsFile metrics(config.agent.metrics);
+  Log log;
+  Observers observers({&log, &metrics});
   ZmqContext context;
   ZmqTransport transport(config.agent.listen, context);
   signals.set_wake([&transport] { transport.wake(); });
@@ -95,19 +99,21 @@ int run_agent_command(const Config& config) {
   options.advertise = advertised(config.agent, transport.local());
   options.stored_settings = checked_settings(place);
   options.rng_seed = own_rng_seed(place.id(), place.generation());
-  greet(config, place, transport.local(), options.advertise, metrics);
+  greet(config, place, transport.local(), options.advertise, observers);
 
   const auto wake = [&transport] { transport.wake(); };
   ThreadWorker worker(wake);
+  std::optional<DataLoaded> loaded;   // written by the worker's make_trainer, which ends before make_keeper is called
   const AgentParts parts{
-      transport, clock, worker, metrics,
+      transport, clock, worker, observers,
       [&](const SwarmConfig& swarm) {
         uint64_t own_seed;
         std::memcpy(&own_seed, place.id().bytes.data(), sizeof own_seed);
-        return make_trainer(trainer_options(swarm, config.agent), load_own_data(swarm, config.agent, metrics),
+        return make_trainer(trainer_options(swarm, config.agent), load_own_data(swarm, config.agent, &loaded),
                             own_seed, clock, wake);
       },
       [&](uint64_t swarm_id, const std::string& settings) -> std::unique_ptr<StateKeeper> {
+        if (loaded) observers.on(*loaded);
         place.store_settings(settings);
         return std::make_unique<FileKeeper>(place.folder(), swarm_id, place.generation(), config.agent.checkpoint_keep);
       }};

@@ -1,4 +1,4 @@
-// Reads what agents write to metrics.jsonl (the lines are described in agent/observe/metrics.h), while they write it.
+// Reads what agents write to metrics.jsonl (agent/observe/README.md says what its lines hold), while they write it.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "agent/report/report.h"
+#include "agent/observe/events.h"
 
 namespace starling {
 
@@ -29,6 +29,7 @@ struct AgentTrack {
   std::optional<double> loss, accuracy, distance;
   ExchangeCounts exchanges;
   uint64_t bytes_sent = 0, bytes_received = 0;
+  AgentStatus status;               // of the last status or finish line
   std::string note;                 // the last thing worth a word: how it joined, a sickness, a failed checkpoint
   std::string finish_reason;        // empty until `finish`
   std::vector<MetricsPoint> accuracies, losses, distances, sent;

@@ -6,25 +6,12 @@
 
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <cstring>
 #include <stdexcept>
 
-#include "gossip/exchange/exchange.h"
+#include "agent/observe/event_json.h"
 
 namespace starling {
-
-std::string print_blocks_json(const BlockTally& tally) {
-  std::string text = "{\"due\":" + std::to_string(tally.due);
-  const auto add = [&](const char* name, uint64_t count) {
-    text += std::string(",\"") + name + "\":" + std::to_string(count);
-  };
-  for (const auto& [fate, count] : tally.fates()) add(fate, count);
-  add("averages_due", tally.averages_due);
-  add("averages_counted", tally.averages_counted);
-  add("ignored_messages", tally.ignored_messages);
-  return text + "}";
-}
 
 MetricsFile::MetricsFile(const std::string& path) {
   if (path.empty()) return;
@@ -42,13 +29,10 @@ MetricsFile::~MetricsFile() {
   if (fd_ >= 0) close(fd_);
 }
 
-void MetricsFile::write(const std::string& json_fields) {
+void MetricsFile::on(const Event& event) {
   if (fd_ < 0) return;
-  const double now =
-      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-  char stamp[40];
-  std::snprintf(stamp, sizeof stamp, "{\"t\":%.3f,", now);
-  const std::string line = stamp + json_fields + "}\n";
+  const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  const std::string line = print_event(now, event) + "\n";
   if (::write(fd_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) ++failed_writes_;
 }
 

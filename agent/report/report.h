@@ -8,11 +8,9 @@
 #include <string>
 #include <vector>
 
-namespace starling {
+#include "agent/report/exchange_counts.h"
 
-struct ExchangeCounts {
-  uint64_t done = 0, late = 0, failed = 0;
-};
+namespace starling {
 
 struct ReportPoint {
   double t_s = 0;       // since all first agents had joined; below 0 before that

@@ -41,9 +41,19 @@ std::string genesis_hash(Trainer& trainer) {
   return hex(blake2b_256(std::as_bytes(std::span<const float>(values))));
 }
 
-// For JSON, which knows neither infinities nor our "not measured".
-std::string number(double value) {
-  return std::isfinite(value) && value >= 0 ? fmt::format("{:.6g}", value) : "null";
+std::optional<double> measured(double value) {
+  return std::isfinite(value) && value >= 0 ? std::optional(value) : std::nullopt;
+}
+
+const char* phase_name(Phase phase) {
+  switch (phase) {
+    case Phase::kJoining: return "joining";
+    case Phase::kTraining: return "training";
+    case Phase::kSettling: return "settling";
+    case Phase::kFinished: return "finished";
+    case Phase::kSick: return "sick";
+  }
+  return "?";
 }
 
 PeerRecord own_record(const AgentOptions& options) {
@@ -223,9 +233,7 @@ void Agent::begin_fetch() {
 
 void Agent::fetched() {
   trainer_->params_changed();
-  parts_.metrics.write(fmt::format("\"event\":\"fetched\",\"bytes\":{},\"seconds\":{:.4f}",
-                                   trainer_->params().count * sizeof(float),
-                                   seconds(fetch_->transfer_time())));
+  parts_.observer.on(ModelFetched{trainer_->params().count * sizeof(float), seconds(fetch_->transfer_time())});
   Progress progress;
   progress.round = fetch_->round();
   progress.steps = fetch_->steps();
@@ -240,15 +248,14 @@ void Agent::begin_rounds(const Progress& from, const char* how) {
   options.evaluate_every = options_.config.agent.evaluate_every;
   options.on_saved = [this] { router_.donor().set_model(keeper_->model()); };
   rounds_ = std::make_unique<Rounds>(options, *trainer_, *model_, exchange_.get(), *sampler_, swarm_clock_, *keeper_,
-                                     parts_.worker, parts_.clock, parts_.metrics);
+                                     parts_.worker, parts_.clock, parts_.observer);
   rounds_->start(from, std::string_view(how) == "fetched" && from.steps > 0);
   stage_ = Stage::kRunning;
-  const double took = seconds(parts_.clock.now() - born_);
-  spdlog::info("training from step {} ({}): {} params, {}", from.steps, how, trainer_->params().count,
-               trainer_->data_summary());
-  parts_.metrics.write(fmt::format(
-      "\"event\":\"joined\",\"how\":\"{}\",\"steps\":{},\"round\":{},\"seconds\":{:.3f},\"peers\":{},\"params\":{}",
-      how, from.steps, from.round, took, router_.membership().alive().size(), trainer_->params().count));
+  Joined joined{how, from.steps, from.round, seconds(parts_.clock.now() - born_)};
+  joined.peers = router_.membership().alive().size();
+  joined.params = trainer_->params().count;
+  joined.data = trainer_->data_summary();
+  parts_.observer.on(joined);
 }
 
 void Agent::tick() {
@@ -350,16 +357,7 @@ void Agent::part(const char* reason) {
   if (!leaving_) leave_deadline_ = now + kPartPatience;
   if (!rounds_ || reported_finish_) return;
   reported_finish_ = true;
-  const Rounds::Tally& tally = rounds_->tally();
-  const TransportCounters traffic = parts_.transport.counters();
-  parts_.metrics.write(fmt::format(
-      "\"event\":\"finish\",\"reason\":\"{}\",\"steps\":{},\"round\":{},\"loss\":{},\"accuracy\":{},\"distance\":{},"
-      "\"exchanges\":{{\"done\":{},\"late\":{},\"failed\":{}}},\"bytes_sent\":{},\"bytes_received\":{}",
-      reason, rounds_->progress().steps, rounds_->progress().round, number(rounds_->loss()),
-      number(rounds_->accuracy()), number(rounds_->relative_distance()), tally.done, tally.late, tally.failed,
-      traffic.bytes_sent, traffic.bytes_received));
-  spdlog::info("{} at step {}: loss {:.3f}, accuracy {:.1f} %, {} exchanges", leaving_ ? "leaving" : "finished",
-               rounds_->progress().steps, rounds_->loss(), 100 * rounds_->accuracy(), tally.done);
+  parts_.observer.on(Finished{status(), reason});
 }
 
 // The others may still settle and need our half of an exchange: we wait for them, but not for ever, and not after a
@@ -416,10 +414,7 @@ void Agent::on_member(const MemberEvent& event) {
     case MemberEventKind::kReaped: break;
   }
   const Member* member = router_.membership().find(event.peer);
-  std::string name = member ? member->record.meta.name : "";
-  std::erase_if(name, [](char c) { return c == '"' || c == '\\' || static_cast<unsigned char>(c) < 0x20; });
-  parts_.metrics.write(fmt::format("\"event\":\"member\",\"peer\":\"{}\",\"name\":\"{}\",\"change\":\"{}\"",
-                                   event.peer.hex(), name, change));
+  parts_.observer.on(MemberChanged{event.peer.hex(), member ? member->record.meta.name : "", change});
   if (event.kind == MemberEventKind::kRestarted && exchange_) {
     exchange_->forget(event.peer, member->record.version.generation);
   }
@@ -444,37 +439,36 @@ MemberMeta Agent::meta() const {
   return meta;
 }
 
+AgentStatus Agent::status() const {
+  const MemberMeta now = meta();
+  const TransportCounters traffic = parts_.transport.counters();
+  AgentStatus status;
+  status.phase = phase_name(now.phase);
+  status.steps = now.steps;
+  status.round = now.round;
+  status.samples = now.samples;
+  status.loss = measured(rounds_->loss());
+  status.accuracy = measured(rounds_->accuracy());
+  status.distance = measured(rounds_->relative_distance());
+  status.peers = router_.membership().alive().size();
+  status.learning_rate = rounds_->learning_rate();
+  status.steps_per_s = rounds_->steps_per_s();
+  status.exchanges = rounds_->tally();
+  if (exchange_) status.blocks = exchange_->status().block_tally;
+  status.bytes_sent = traffic.bytes_sent;
+  status.bytes_received = traffic.bytes_received;
+  return status;
+}
+
 void Agent::report_status() {
   if (!rounds_) return;
-  const Rounds::Tally& tally = rounds_->tally();
   const ExchangeStatus exchange = exchange_ ? exchange_->status() : ExchangeStatus{};
   if (exchange_ && stage_ == Stage::kRunning) {
-    deadline_watch_.look(swarm_.exchange.deadline_max, exchange, tally, router_.membership(), parts_.clock.now());
+    deadline_watch_.look(swarm_.exchange.deadline_max, exchange, rounds_->tally(), router_.membership(),
+                         parts_.clock.now());
   }
   warn_of_broken_doubts(exchange.doubts_broken);
-  const TransportCounters traffic = parts_.transport.counters();
-  const MemberMeta now = meta();
-  const char* phase = now.phase == Phase::kTraining ? "training" : now.phase == Phase::kSettling ? "settling"
-                      : now.phase == Phase::kFinished ? "finished" : now.phase == Phase::kSick ? "sick" : "joining";
-  const size_t peers = router_.membership().alive().size();
-  const BlockTally& blocks = exchange.block_tally;
-  parts_.metrics.write(fmt::format(
-      "\"event\":\"status\",\"phase\":\"{}\",\"steps\":{},\"round\":{},\"samples\":{},\"loss\":{},\"accuracy\":{},"
-      "\"distance\":{},\"peers\":{},\"learning_rate\":{:.6g},\"steps_per_s\":{:.4g},\"exchanges\":{{\"done\":{},"
-      "\"late\":{},\"failed\":{}}},\"blocks\":{},\"bytes_sent\":{},\"bytes_received\":{}",
-      phase, now.steps, now.round, now.samples, number(now.loss), number(now.accuracy), number(now.distance), peers,
-      rounds_->learning_rate(), now.steps_per_s, tally.done, tally.late, tally.failed, print_blocks_json(blocks),
-      traffic.bytes_sent, traffic.bytes_received));
-  if (now.steps == status_steps_ && now.phase == Phase::kTraining) return;
-  status_steps_ = now.steps;
-  const bool in_rounds = exchange.in_rounds && blocks.due > 0;
-  spdlog::info("round {}: step {}, loss {:.3f}{}, {} peers, exchanges {} done {} late {} failed{}, {:.1f} MB out{}",
-               now.round, now.steps, now.loss,
-               now.accuracy >= 0 ? fmt::format(", accuracy {:.1f} %", 100 * now.accuracy) : "", peers, tally.done,
-               tally.late, tally.failed,
-               in_rounds ? fmt::format(", {:.1f} % of blocks missed", 100 * blocks.missed_part()) : "",
-               static_cast<double>(traffic.bytes_sent) / 1e6,
-               now.distance >= 0 ? fmt::format(", distance {:.2g}", now.distance) : "");
+  parts_.observer.on(status());
 }
 
 void Agent::warn_of_broken_doubts(uint64_t broken) {

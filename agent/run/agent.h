@@ -14,7 +14,7 @@
 #include <string>
 
 #include "agent/config/config.h"
-#include "agent/observe/metrics.h"
+#include "agent/observe/events.h"
 #include "agent/run/deadline_watch.h"
 #include "agent/run/peer_sampler.h"
 #include "agent/run/rounds.h"
@@ -42,7 +42,7 @@ struct AgentParts {
   Transport& transport;
   const Clock& clock;
   Worker& worker;
-  MetricsFile& metrics;
+  Observer& observer;
   // Worker thread. Throws std::runtime_error for a wrong start (data, device).
   std::function<std::unique_ptr<Trainer>(const SwarmConfig&)> make_trainer;
   // Where this agent keeps states of the swarm with this id; told the agreed text to keep beside them.
@@ -86,6 +86,7 @@ class Agent final : public Router::Handler {
   void begin_rounds(const Progress& from, const char* how);
   void part(const char* reason);
   void say_farewell();
+  AgentStatus status() const;        // once there are rounds
   void report_status();
   void say_waiting(const std::string& what);
   void warn_of_broken_doubts(uint64_t broken);
@@ -115,7 +116,6 @@ class Agent final : public Router::Handler {
   TimePoint born_, contact_began_, part_deadline_, leave_deadline_, next_status_, next_waiting_;
   TimePoint next_rejoin_;
   DeadlineWatch deadline_watch_;
-  uint64_t status_steps_ = 0;
   uint64_t warned_doubts_ = 0;
   TimePoint next_doubts_warning_;
 };

@@ -6,9 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
-#include <spdlog/spdlog.h>
-
 namespace starling {
 
 void CheckpointJobs::save_then(const Progress& progress, std::function<void()> next) {
@@ -18,18 +15,8 @@ void CheckpointJobs::save_then(const Progress& progress, std::function<void()> n
       [this, error, progress] { *error = keeper_.save(progress, trainer_, model_.encoder().save()); },
       [this, error, began, progress, next = std::move(next)] {
         const double ms = seconds(clock_.now() - began) * 1e3;
-        if (error->empty()) {
-          on_saved_();
-        } else {
-          spdlog::error("checkpoint failed: {}; the earlier ones are untouched, training goes on", *error);
-        }
-        std::string escaped;
-        for (char c : *error) {
-          if (c == '"' || c == '\\') escaped += '\\';
-          if (static_cast<unsigned char>(c) >= 0x20) escaped += c;
-        }
-        metrics_.write(fmt::format("\"event\":\"checkpoint\",\"steps\":{},\"ms\":{:.1f}{}", progress.steps, ms,
-                                   error->empty() ? "" : ",\"error\":\"" + escaped + "\""));
+        if (error->empty()) on_saved_();
+        observer_.on(CheckpointSaved{progress.steps, "", ms, *error});
         next();
       });
 }

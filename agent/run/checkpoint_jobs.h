@@ -4,7 +4,7 @@
 #include <functional>
 #include <optional>
 
-#include "agent/observe/metrics.h"
+#include "agent/observe/events.h"
 #include "agent/run/shared_model.h"
 #include "agent/state/state_keeper.h"
 #include "agent/train/trainer.h"
@@ -17,11 +17,11 @@ class CheckpointJobs {
  public:
   // `on_saved`: after a save that worked, when StateKeeper::model() has changed.
   CheckpointJobs(StateKeeper& keeper, Trainer& trainer, SharedModel& model, Worker& worker, const Clock& clock,
-                 MetricsFile& metrics, std::function<void()> on_saved)
-      : keeper_(keeper), trainer_(trainer), model_(model), worker_(worker), clock_(clock), metrics_(metrics),
+                 Observer& observer, std::function<void()> on_saved)
+      : keeper_(keeper), trainer_(trainer), model_(model), worker_(worker), clock_(clock), observer_(observer),
         on_saved_(std::move(on_saved)) {}
 
-  // A save that fails is written down and costs nothing else: `next` is called all the same.
+  // A save that fails is told to the observer and costs nothing else: `next` is called all the same.
   void save_then(const Progress& progress, std::function<void()> next);
 
   // Back to the newest good state. Nullopt: there is none.
@@ -33,7 +33,7 @@ class CheckpointJobs {
   SharedModel& model_;
   Worker& worker_;
   const Clock& clock_;
-  MetricsFile& metrics_;
+  Observer& observer_;
   std::function<void()> on_saved_;
 };
 

@@ -29,7 +29,7 @@ Duration median_round_trip(const Membership& membership) {
 
 }  // namespace
 
-void DeadlineWatch::look(Duration longest, const ExchangeStatus& exchange, const Rounds::Tally& tally,
+void DeadlineWatch::look(Duration longest, const ExchangeStatus& exchange, const ExchangeCounts& tally,
                          const Membership& membership, TimePoint now) {
   const Duration least = exchange.latencies * median_round_trip(membership) / 2;   // whatever the size
   const bool nothing_in_time = exchange.block_tally.counted == 0;

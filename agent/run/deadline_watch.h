@@ -15,7 +15,7 @@ class DeadlineWatch {
   // Now and then. Warns when half of the exchanges take longer than `longest`, swarm.exchange.deadline_max. Throws
   // std::runtime_error, with the remedy, when of the first exchanges not one block was there in time, and none can be:
   // what is on its way takes longer than the deadline (the median over the members measured).
-  void look(Duration longest, const ExchangeStatus& exchange, const Rounds::Tally& tally,
+  void look(Duration longest, const ExchangeStatus& exchange, const ExchangeCounts& tally,
             const Membership& membership, TimePoint now);
 
  private:

@@ -1,10 +1,5 @@
 #include "agent/run/meetings.h"
 
-#include <cmath>
-#include <string>
-
-#include <fmt/format.h>
-
 namespace starling {
 namespace {
 
@@ -18,8 +13,6 @@ const char* outcome_name(ExchangeOutcome outcome) {
   return "?";
 }
 
-std::string json_number(double value) { return std::isfinite(value) ? fmt::format("{:.6g}", value) : "null"; }
-
 }  // namespace
 
 void Meetings::take(const std::vector<ExchangeReport>& reports, uint64_t steps, double params_rms) {
@@ -30,7 +23,7 @@ void Meetings::take(const std::vector<ExchangeReport>& reports, uint64_t steps, 
       distance_ = params_rms > 0 ? report.distance / params_rms : report.distance;
       if (report.initiated) settling_.met(distance_);
     }
-    write(report, steps);
+    observe(report, steps);
   }
 }
 
@@ -57,13 +50,21 @@ void Meetings::tell_sampler(const ExchangeReport& report) {
   }
 }
 
-void Meetings::write(const ExchangeReport& report, uint64_t steps) {
-  metrics_.write(fmt::format(
-      "\"event\":\"exchange\",\"peer\":\"{}\",\"initiated\":{},\"outcome\":\"{}\",\"ms\":{:.2f},\"blocks\":{},"
-      "\"blocks_total\":{},\"bytes_out\":{},\"bytes_in\":{},\"distance\":{},\"scale\":{},\"steps\":{}",
-      report.peer.hex(), report.initiated, outcome_name(report.outcome), seconds(report.duration) * 1e3,
-      report.blocks_mixed, report.blocks_total, report.payload_bytes_sent, report.payload_bytes_received,
-      report.distance >= 0 ? json_number(distance_) : "null", json_number(report.scale), steps));
+void Meetings::observe(const ExchangeReport& report, uint64_t steps) {
+  ExchangeEnded event;
+  event.peer = report.peer.hex();
+  event.name = sampler_.name_of(report.peer);
+  event.initiated = report.initiated;
+  event.outcome = outcome_name(report.outcome);
+  event.ms = seconds(report.duration) * 1e3;
+  event.blocks = report.blocks_mixed;
+  event.blocks_total = report.blocks_total;
+  event.bytes_out = report.payload_bytes_sent;
+  event.bytes_in = report.payload_bytes_received;
+  if (report.distance >= 0) event.distance = distance_;
+  event.scale = report.scale;
+  event.steps = steps;
+  observer_.on(event);
 }
 
 }  // namespace starling

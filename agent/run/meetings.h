@@ -1,10 +1,10 @@
-// What became of this agent's exchanges: counted, told to whom it concerns, and written down.
+// What became of this agent's exchanges: counted, told to the partners' choice and to the observer.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "agent/observe/metrics.h"
+#include "agent/observe/events.h"
 #include "agent/run/peer_sampler.h"
 #include "agent/run/settling.h"
 #include "gossip/clock.h"
@@ -15,28 +15,25 @@ namespace starling {
 class Meetings {
  public:
   // An exchange that failed in silence counts against its partner if it took `deadline_min` or longer.
-  Meetings(Duration deadline_min, PeerSampler& sampler, Settling& settling, MetricsFile& metrics)
-      : deadline_min_(deadline_min), sampler_(sampler), settling_(settling), metrics_(metrics) {}
+  Meetings(Duration deadline_min, PeerSampler& sampler, Settling& settling, Observer& observer)
+      : deadline_min_(deadline_min), sampler_(sampler), settling_(settling), observer_(observer) {}
 
   // `steps`: this agent's, so far. `params_rms`: of its params; 0: not known.
   void take(const std::vector<ExchangeReport>& reports, uint64_t steps, double params_rms);
 
-  struct Tally {
-    uint64_t done = 0, late = 0, failed = 0;
-  };
-  const Tally& tally() const { return tally_; }
+  const ExchangeCounts& tally() const { return tally_; }
   double relative_distance() const { return distance_; }   // negative: not known yet
 
  private:
   void count(const ExchangeReport& report);
   void tell_sampler(const ExchangeReport& report);
-  void write(const ExchangeReport& report, uint64_t steps);
+  void observe(const ExchangeReport& report, uint64_t steps);
 
   Duration deadline_min_;
   PeerSampler& sampler_;
   Settling& settling_;
-  MetricsFile& metrics_;
-  Tally tally_;
+  Observer& observer_;
+  ExchangeCounts tally_;
   double distance_ = -1;
 };
 

@@ -47,6 +47,11 @@ PeerSampler::PeerSampler(const PeerSamplerOptions& options, const Membership& me
                          const SwarmClock& swarm_clock, const Clock& clock, uint64_t rng_seed)
     : options_(options), membership_(membership), swarm_clock_(swarm_clock), clock_(clock), rng_(rng_seed) {}
 
+std::string PeerSampler::name_of(const PeerId& peer) const {
+  const Member* member = membership_.find(peer);
+  return member ? member->record.meta.name : "";
+}
+
 std::vector<PeerSampler::Rank> PeerSampler::ranks(size_t* own) const {
   const PeerRecord& self = membership_.self();
   std::vector<Rank> all{{self.id, self.meta.name, self.meta.mass}};

@@ -46,6 +46,8 @@ class PeerSampler final : public Company {
   void busy(const PeerId& peer, Duration free_in);   // chosen no more until then, for kAvoidAfterFailure at most
   void succeeded(const PeerId& peer);
 
+  std::string name_of(const PeerId& peer) const;   // empty: not known
+
  private:
   struct Rank {
     PeerId id;

@@ -20,19 +20,17 @@ constexpr Duration kSettlePause = std::chrono::milliseconds(2);
 constexpr Duration kStopPatience = std::chrono::milliseconds(300);   // for exchanges in doubt; Ctrl-C ends in 2 s
 constexpr Duration kFinishPatience = std::chrono::seconds(2);
 
-std::string json_number(double value) { return std::isfinite(value) ? fmt::format("{:.6g}", value) : "null"; }
-
 }  // namespace
 
 Rounds::Rounds(const RoundsOptions& options, Trainer& trainer, SharedModel& model, Exchange* exchange,
                PeerSampler& sampler, SwarmClock& swarm_clock, StateKeeper& keeper, Worker& worker, const Clock& clock,
-               MetricsFile& metrics)
+               Observer& observer)
     : options_(options), trainer_(trainer), model_(model), sampler_(sampler), swarm_clock_(swarm_clock),
-      clock_(clock), metrics_(metrics),
+      clock_(clock), observer_(observer),
       cadence_(options.checkpoint_every, options.evaluate_every), pace_(options.swarm, trainer.data_size()),
       settling_(options.swarm.final_distance, options.swarm.settle_max),
-      meetings_(options.swarm.exchange.deadline_min, sampler, settling_, metrics), sharing_(model, exchange, worker),
-      checkpoints_(keeper, trainer, model, worker, clock, metrics, options.on_saved) {}
+      meetings_(options.swarm.exchange.deadline_min, sampler, settling_, observer), sharing_(model, exchange, worker),
+      checkpoints_(keeper, trainer, model, worker, clock, observer, options.on_saved) {}
 
 void Rounds::start(const Progress& from, bool newcomer) {
   STARLING_CHECK(state_ == State::kNotStarted);
@@ -189,8 +187,7 @@ void Rounds::after_evaluation() {
   const std::optional<Evaluation> evaluation = trainer_.take_evaluation();
   if (evaluation && evaluation->samples > 0) {
     accuracy_ = evaluation->accuracy;
-    metrics_.write(fmt::format("\"event\":\"evaluate\",\"steps\":{},\"accuracy\":{},\"loss\":{}", progress_.steps,
-                               json_number(evaluation->accuracy), json_number(evaluation->loss)));
+    observer_.on(Evaluated{progress_.steps, evaluation->accuracy, evaluation->loss});
   }
   pace_.boundary_resumed(clock_.now());
   cadence_.evaluated(clock_.now());
@@ -268,8 +265,7 @@ void Rounds::became_sick(const std::string& reason) {
   settling_.abandon();
   sharing_.publish_nothing();
   sharing_.drop_decided();
-  spdlog::error("step {}: {}; sharing stopped, going back to the last good state", progress_.steps, reason);
-  metrics_.write(fmt::format("\"event\":\"sick\",\"steps\":{},\"reason\":\"{}\"", progress_.steps, reason));
+  observer_.on(BecameSick{progress_.steps, reason});
   if (!recovery_.fell_sick(clock_.now())) {
     throw std::runtime_error(reason + " " + std::to_string(kSickInARowMax) +
                              " times in a row, each time after going back to the last checkpoint; lower "

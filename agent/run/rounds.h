@@ -11,7 +11,7 @@
 #include <string>
 
 #include "agent/config/config.h"
-#include "agent/observe/metrics.h"
+#include "agent/observe/events.h"
 #include "agent/run/cadence.h"
 #include "agent/run/checkpoint_jobs.h"
 #include "agent/run/meetings.h"
@@ -39,7 +39,7 @@ class Rounds {
  public:
   // `exchange` is null when the agent trains alone.
   Rounds(const RoundsOptions& options, Trainer& trainer, SharedModel& model, Exchange* exchange, PeerSampler& sampler,
-         SwarmClock& swarm_clock, StateKeeper& keeper, Worker& worker, const Clock& clock, MetricsFile& metrics);
+         SwarmClock& swarm_clock, StateKeeper& keeper, Worker& worker, const Clock& clock, Observer& observer);
 
   // A newcomer, whose model is somebody else's, begins with a short ramp of the learning rate.
   void start(const Progress& from, bool newcomer);
@@ -56,8 +56,7 @@ class Rounds {
   double steps_per_s() const { return pace_.steps_per_s(); }
   double mass() const { return pace_.mass(); }
   double learning_rate() const;
-  using Tally = Meetings::Tally;
-  const Tally& tally() const { return meetings_.tally(); }
+  const ExchangeCounts& tally() const { return meetings_.tally(); }
 
  private:
   enum class State {
@@ -84,7 +83,7 @@ class Rounds {
   PeerSampler& sampler_;
   SwarmClock& swarm_clock_;
   const Clock& clock_;
-  MetricsFile& metrics_;
+  Observer& observer_;
   Cadence cadence_;
   Pace pace_;
   Settling settling_;

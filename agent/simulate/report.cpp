@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "agent/observe/metrics.h"
+#include "agent/observe/event_json.h"
 #include "agent/report/format.h"
 #include "agent/simulate/page.h"
 #include "gossip/net/hash.h"
@@ -157,7 +157,7 @@ std::string print_simulation_json(const SimulationReport& report) {
       {"finished", report.swarm.finished},
       {"final", final},
       {"exchanges", {{"done", report.swarm.done}, {"late", report.swarm.late}, {"failed", report.swarm.failed}}},
-      {"blocks", Json::parse(print_blocks_json(report.swarm.blocks))},
+      {"blocks", print_blocks(report.swarm.blocks)},
       {"events", events},
       {"remarks", report.swarm.remarks}};
   return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -219,7 +219,7 @@ void Run::close(bool ended) {
   outcome_.digest = swarm_.digest();
   for (size_t a = 0; a < swarm_.count(); ++a) {
     if (!swarm_.training(a)) continue;
-    const Rounds::Tally& tally = swarm_.agent(a).rounds()->tally();
+    const ExchangeCounts& tally = swarm_.agent(a).rounds()->tally();
     outcome_.done += tally.done;
     outcome_.late += tally.late;
     outcome_.failed += tally.failed;

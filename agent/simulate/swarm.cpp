@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "agent/observe/log.h"
 #include "agent/simulate/keeper.h"
 #include "gossip/net/hash.h"
 #include "gossip/rng.h"
@@ -58,7 +59,7 @@ struct SimSwarm::Slot {
   uint64_t bytes_before = 0;             // sent in earlier lives
   TimePoint deadline;                    // of the agent, as of its last tick
   SimDisk disk;
-  MetricsFile metrics{""};
+  Log log;
   std::unique_ptr<Inbox> inbox;
   std::unique_ptr<InlineWorker> worker;
   TimedTrainer* trainer = nullptr;       // owned by the agent
@@ -105,7 +106,7 @@ void SimSwarm::start(size_t index) {
   options.stored_settings = slot.disk.settings;
   options.rng_seed = rng_seed_ * 7919 + index * 101 + slot.generation;
   const AgentParts parts{
-      *slot.inbox, clock_, *slot.worker, slot.metrics,
+      *slot.inbox, clock_, *slot.worker, slot.log,
       [this, &slot, index](const SwarmConfig& swarm) {
         auto trainer = std::make_unique<TimedTrainer>(
             [&](std::function<void()> on_idle) { return make_trainer_(index, swarm, clock_, std::move(on_idle)); },

@@ -139,10 +139,9 @@ TEST(SwarmPorts, FindsTwoAdjacentFreePorts) {
 
 TEST_F(SwarmMetricsTest, TakesInEveryKindOfLine) {
   AgentTrack track;
-  EXPECT_TRUE(apply_metrics_line(track, R"({"t":100,"event":"start","name":"a","peer":"ab","labels":[7,5]})"));
+  EXPECT_TRUE(apply_metrics_line(track, R"({"t":100,"event":"start","name":"a","peer":"ab"})"));
   EXPECT_EQ(track.peer, "ab");
-  EXPECT_EQ(track.labels, (std::vector<int64_t>{5, 7}));
-  EXPECT_TRUE(apply_metrics_line(track, R"({"t":100.5,"event":"data","labels":[1,2],"samples":10})"));
+  EXPECT_TRUE(apply_metrics_line(track, R"({"t":100.5,"event":"data","labels":[2,1],"samples":10})"));
   EXPECT_EQ(track.labels, (std::vector<int64_t>{1, 2}));
   EXPECT_FALSE(track.joined_wall_s);
   EXPECT_TRUE(apply_metrics_line(track, R"({"t":101,"event":"joined","how":"fetched","steps":40})"));
@@ -190,10 +189,12 @@ TEST_F(SwarmMetricsTest, OddLinesChangeNothing) {
     EXPECT_FALSE(apply_metrics_line(track, line)) << line;
   }
   EXPECT_TRUE(apply_metrics_line(track, R"({"t":1,"event":"status","steps":"many","loss":[],"exchanges":3})"));
-  EXPECT_TRUE(apply_metrics_line(track, R"({"t":1,"event":"start","peer":9,"labels":{"a":1}})"));
+  EXPECT_TRUE(apply_metrics_line(track, R"({"t":1,"event":"start","peer":9})"));
+  EXPECT_TRUE(apply_metrics_line(track, R"({"t":1,"event":"data","labels":{"a":1}})"));
   EXPECT_EQ(track.steps, 0u);
   EXPECT_TRUE(track.losses.empty());
   EXPECT_TRUE(track.peer.empty());
+  EXPECT_TRUE(track.labels.empty());
 }
 
 TEST_F(SwarmMetricsTest, FollowerWaitsForTheFileAndForWholeLines) {
@@ -339,7 +340,8 @@ TEST_F(SwarmLinesTest, OnlyTheDigitsHaveAStandIn) {
 TEST_F(SwarmMemberTest, TableHasOneLineForEachAndKeepsToItsWidth) {
   SwarmMembers members;
   members.push_back(shell_member(
-      R"(printf '{"t":1,"event":"start","peer":"ab","labels":[0,1]}\n{"t":2,"event":"joined","how":"genesis"}\n' >>"$1";
+      R"(printf '{"t":1,"event":"start","peer":"ab"}\n{"t":1,"event":"data","labels":[0,1]}\n' >>"$1";
+         printf '{"t":2,"event":"joined","how":"genesis"}\n' >>"$1";
          printf '{"t":3,"event":"evaluate","steps":8,"accuracy":0.25}\n' >> "$1"; tail -f /dev/null)"));
   ASSERT_TRUE(wait_until([&] { members[0]->poll(); return members[0]->track().steps == 8; }));
   const std::vector<std::string> table = render_table(members, 0);

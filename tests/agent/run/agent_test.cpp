@@ -9,6 +9,7 @@
 #include <mutex>
 #include <new>
 
+#include "agent/observe/metrics.h"
 #include "agent/process/thread_worker.h"
 #include "agent/train/quadratic_trainer.h"
 #include "gossip/sim/virtual_network.h"

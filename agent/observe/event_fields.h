@@ -1,0 +1,134 @@
+// The one table of all events: what each is called on a line of metrics.jsonl, and its fields by name. Writer, reader
+// and the test of the documentation (README.md here) all walk over it: a new field of an event is its member and a row.
+#pragma once
+
+#include <tuple>
+
+#include "agent/observe/events.h"
+
+namespace starling::event_fields {
+
+enum class Written { kAlways, kUnlessEmpty };
+
+template <typename Owner, typename Value>
+struct Field {
+  const char* name;
+  Value Owner::*value;
+  Written written = Written::kAlways;
+};
+
+template <typename Owner, typename Value>
+constexpr Field<Owner, Value> field(const char* name, Value Owner::*value, Written written = Written::kAlways) {
+  return {name, value, written};
+}
+
+template <typename T>
+struct Of {};
+
+// All members are counters, and each has its row.
+template <typename Counters, typename... Fields>
+constexpr std::tuple<Fields...> all_counters(Fields... fields) {
+  static_assert(sizeof(Counters) == sizeof...(Fields) * sizeof(uint64_t), "a counter has no row here");
+  return {fields...};
+}
+
+constexpr auto fields(Of<ExchangeCounts>) {
+  using T = ExchangeCounts;
+  return all_counters<T>(field("done", &T::done), field("late", &T::late), field("failed", &T::failed));
+}
+
+constexpr auto fields(Of<BlockTally>) {
+  using T = BlockTally;
+  return all_counters<T>(field("due", &T::due), field("counted", &T::counted), field("old", &T::old),
+                         field("late", &T::late), field("missing", &T::missing), field("dead", &T::dead),
+                         field("refused", &T::refused), field("injected", &T::injected),
+                         field("averages_due", &T::averages_due), field("averages_counted", &T::averages_counted),
+                         field("ignored_messages", &T::ignored_messages));
+}
+
+constexpr const char* name(Of<Started>) { return "start"; }
+constexpr auto fields(Of<Started>) {
+  using T = Started;
+  return std::tuple(field("name", &T::name), field("peer", &T::peer), field("endpoint", &T::endpoint),
+                    field("generation", &T::generation));
+}
+
+constexpr const char* name(Of<DataLoaded>) { return "data"; }
+constexpr auto fields(Of<DataLoaded>) {
+  return std::tuple(field("labels", &DataLoaded::labels), field("samples", &DataLoaded::samples));
+}
+
+constexpr const char* name(Of<Joined>) { return "joined"; }
+constexpr auto fields(Of<Joined>) {
+  using T = Joined;
+  return std::tuple(field("how", &T::how), field("steps", &T::steps), field("round", &T::round),
+                    field("seconds", &T::seconds), field("peers", &T::peers), field("params", &T::params),
+                    field("data", &T::data));
+}
+
+constexpr const char* name(Of<ModelFetched>) { return "fetched"; }
+constexpr auto fields(Of<ModelFetched>) {
+  return std::tuple(field("bytes", &ModelFetched::bytes), field("seconds", &ModelFetched::seconds));
+}
+
+constexpr const char* name(Of<ExchangeEnded>) { return "exchange"; }
+constexpr auto fields(Of<ExchangeEnded>) {
+  using T = ExchangeEnded;
+  return std::tuple(field("peer", &T::peer), field("name", &T::name), field("initiated", &T::initiated),
+                    field("outcome", &T::outcome), field("ms", &T::ms), field("blocks", &T::blocks),
+                    field("blocks_total", &T::blocks_total), field("bytes_out", &T::bytes_out),
+                    field("bytes_in", &T::bytes_in), field("distance", &T::distance), field("scale", &T::scale),
+                    field("steps", &T::steps));
+}
+
+constexpr const char* name(Of<AgentStatus>) { return "status"; }
+constexpr auto fields(Of<AgentStatus>) {
+  using T = AgentStatus;
+  return std::tuple(field("phase", &T::phase), field("steps", &T::steps), field("round", &T::round),
+                    field("samples", &T::samples), field("loss", &T::loss), field("accuracy", &T::accuracy),
+                    field("distance", &T::distance), field("peers", &T::peers),
+                    field("learning_rate", &T::learning_rate), field("steps_per_s", &T::steps_per_s),
+                    field("exchanges", &T::exchanges), field("blocks", &T::blocks),
+                    field("bytes_sent", &T::bytes_sent), field("bytes_received", &T::bytes_received));
+}
+
+constexpr const char* name(Of<Evaluated>) { return "evaluate"; }
+constexpr auto fields(Of<Evaluated>) {
+  using T = Evaluated;
+  return std::tuple(field("steps", &T::steps), field("accuracy", &T::accuracy), field("loss", &T::loss));
+}
+
+constexpr const char* name(Of<MemberChanged>) { return "member"; }
+constexpr auto fields(Of<MemberChanged>) {
+  using T = MemberChanged;
+  return std::tuple(field("peer", &T::peer), field("name", &T::name), field("change", &T::change));
+}
+
+constexpr const char* name(Of<CheckpointSaved>) { return "checkpoint"; }
+constexpr auto fields(Of<CheckpointSaved>) {
+  using T = CheckpointSaved;
+  return std::tuple(field("steps", &T::steps), field("file", &T::file, Written::kUnlessEmpty), field("ms", &T::ms),
+                    field("error", &T::error, Written::kUnlessEmpty));
+}
+
+constexpr const char* name(Of<BecameSick>) { return "sick"; }
+constexpr auto fields(Of<BecameSick>) {
+  return std::tuple(field("steps", &BecameSick::steps), field("reason", &BecameSick::reason));
+}
+
+constexpr const char* name(Of<Finished>) { return "finish"; }
+constexpr auto fields(Of<Finished>) {
+  return std::tuple_cat(std::tuple(field("reason", &Finished::reason)), fields(Of<AgentStatus>{}));
+}
+
+// Calls `use(field)` for each row of T's table, in its order.
+template <typename T, typename Use>
+constexpr void for_each_field(const Use& use) {
+  std::apply([&](const auto&... each) { (use(each), ...); }, fields(Of<T>{}));
+}
+
+// What on a line is an object of its own, with a table of its own.
+template <typename T>
+concept HasFields = requires { fields(Of<T>{}); };
+
+}  // namespace starling::event_fields

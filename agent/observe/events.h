@@ -1,0 +1,114 @@
+// What an agent tells people and programs: one struct an event. An agent only fills them in; observers print, count and
+// warn. The names that the fields have on a line of metrics.jsonl, and what reads them back, stand in event_fields.h.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "agent/report/exchange_counts.h"
+#include "gossip/exchange/exchange.h"
+
+namespace starling {
+
+// Peers are hex ids throughout. A number that was not measured is nullopt, or not finite: `null` on a line.
+
+struct Started {
+  std::string name, peer, endpoint;
+  uint64_t generation = 0;
+};
+
+struct DataLoaded {
+  std::vector<int64_t> labels;   // classes in the training data, ascending
+  uint64_t samples = 0;
+};
+
+struct Joined {
+  std::string how;               // genesis | fetched | resumed | alone
+  uint64_t steps = 0, round = 0;
+  double seconds = 0;            // since the agent's start
+  uint64_t peers = 0, params = 0;
+  std::string data;              // what the trainer says of its data
+};
+
+struct ModelFetched {
+  uint64_t bytes = 0;
+  double seconds = 0;
+};
+
+struct ExchangeEnded {
+  std::string peer, name;        // of the partner; the name is empty when it is not known any more
+  bool initiated = false;        // by this agent
+  std::string outcome;           // done | late | failed | busy
+  double ms = 0;
+  uint64_t blocks = 0, blocks_total = 0, bytes_out = 0, bytes_in = 0;
+  std::optional<double> distance;   // of the two models, relative to the size of this one
+  double scale = 1;              // below 1: the guard clipped
+  uint64_t steps = 0;
+};
+
+// About once a second. All counters count since the agent began.
+struct AgentStatus {
+  std::string phase;             // joining | training | settling | finished | sick
+  uint64_t steps = 0, round = 0, samples = 0;
+  std::optional<double> loss, accuracy, distance;
+  uint64_t peers = 0;            // living members
+  double learning_rate = 0, steps_per_s = 0;
+  ExchangeCounts exchanges;
+  BlockTally blocks;
+  uint64_t bytes_sent = 0, bytes_received = 0;
+};
+
+struct Evaluated {
+  uint64_t steps = 0;
+  std::optional<double> accuracy, loss;
+};
+
+struct MemberChanged {
+  std::string peer, name;
+  std::string change;            // joined | suspected | alive | died | left | restarted
+};
+
+struct CheckpointSaved {
+  uint64_t steps = 0;
+  std::string file;              // empty: nothing was written, or it is kept in memory
+  double ms = 0;
+  std::string error;             // empty: it is saved
+};
+
+// Sharing has stopped, and the agent goes back to its last good state.
+struct BecameSick {
+  uint64_t steps = 0;
+  std::string reason;
+};
+
+// The last event of an orderly end.
+struct Finished : AgentStatus {
+  std::string reason;            // stop_after | signal
+};
+
+using Event = std::variant<Started, DataLoaded, Joined, ModelFetched, ExchangeEnded, AgentStatus, Evaluated,
+                           MemberChanged, CheckpointSaved, BecameSick, Finished>;
+
+// Called on the control thread, and may not block it.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  virtual void on(const Event& event) = 0;
+};
+
+// Tells several, in their order. They must outlive it.
+class Observers final : public Observer {
+ public:
+  explicit Observers(std::vector<Observer*> all) : all_(std::move(all)) {}
+  void on(const Event& event) override {
+    for (Observer* one : all_) one->on(event);
+  }
+
+ private:
+  std::vector<Observer*> all_;
+};
+
+}  // namespace starling

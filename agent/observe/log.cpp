@@ -1,0 +1,43 @@
+#include "agent/observe/log.h"
+
+#include <spdlog/spdlog.h>
+
+namespace starling {
+namespace {
+
+// ", accuracy 94.2 %"; empty when it was not measured.
+std::string print_accuracy(const std::optional<double>& accuracy) {
+  return accuracy ? fmt::format(", accuracy {:.1f} %", 100 * *accuracy) : "";
+}
+
+double mega(uint64_t bytes) { return static_cast<double>(bytes) / 1e6; }
+
+}  // namespace
+
+void Log::on(const Event& event) {
+  if (const auto* status = std::get_if<AgentStatus>(&event)) {
+    print(*status);
+  } else if (const auto* joined = std::get_if<Joined>(&event)) {
+    spdlog::info("training from step {} ({}): {} params, {}", joined->steps, joined->how, joined->params, joined->data);
+  } else if (const auto* saved = std::get_if<CheckpointSaved>(&event); saved && !saved->error.empty()) {
+    spdlog::error("checkpoint failed: {}; the earlier ones are untouched, training goes on", saved->error);
+  } else if (const auto* sick = std::get_if<BecameSick>(&event)) {
+    spdlog::error("step {}: {}; sharing stopped, going back to the last good state", sick->steps, sick->reason);
+  } else if (const auto* end = std::get_if<Finished>(&event)) {
+    spdlog::info("{} at step {}: loss {:.3f}{}, {} exchanges", end->reason == "signal" ? "leaving" : "finished",
+                 end->steps, end->loss.value_or(0), print_accuracy(end->accuracy), end->exchanges.done);
+  }
+}
+
+void Log::print(const AgentStatus& status) {
+  if (status.steps == steps_printed_ && status.phase == "training") return;
+  steps_printed_ = status.steps;
+  const bool missed = status.blocks.due > status.blocks.counted + status.blocks.old;
+  spdlog::info("round {}: step {}, loss {:.3f}{}, {} peers, exchanges {} done {} late {} failed{}, {:.1f} MB out{}",
+               status.round, status.steps, status.loss.value_or(0), print_accuracy(status.accuracy), status.peers,
+               status.exchanges.done, status.exchanges.late, status.exchanges.failed,
+               missed ? fmt::format(", {:.1f} % of blocks missed", 100 * status.blocks.missed_part()) : "",
+               mega(status.bytes_sent), status.distance ? fmt::format(", distance {:.2g}", *status.distance) : "");
+}
+
+}  // namespace starling

@@ -1,0 +1,18 @@
+// The events that a person follows, as readable lines through spdlog.
+#pragma once
+
+#include "agent/observe/events.h"
+
+namespace starling {
+
+class Log final : public Observer {
+ public:
+  void on(const Event& event) override;
+
+ private:
+  void print(const AgentStatus& status);
+
+  uint64_t steps_printed_ = 0;   // of the last status line: a training agent that stands still does not repeat itself
+};
+
+}  // namespace starling
