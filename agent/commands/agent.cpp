@@ -1,131 +1,51 @@
-#include <malloc.h>
-
-#include <algorithm>
-#include <cstring>
+// starling agent: its flags, and what can be said before the agent is made.
+#include <cstdio>
+#include <filesystem>
 #include <memory>
-#include <optional>
-#include <utility>
-
-#include <spdlog/spdlog.h>
+#include <stdexcept>
 
 #include "agent/commands/commands.h"
-#include "agent/config/settings.h"
-#include "agent/data/dataset.h"
-#include "agent/observe/log.h"
-#include "agent/observe/metrics.h"
-#include "agent/process/signals.h"
-#include "agent/process/state_folder.h"
-#include "agent/process/thread_worker.h"
-#include "agent/run/agent.h"
-#include "agent/state/file_keeper.h"
-#include "agent/train/make_trainer.h"
-#include "agent/train/model_kinds.h"
-#include "gossip/net/zmq_transport.h"
+#include "agent/commands/flags.h"
 
 namespace starling {
 namespace {
 
-DataLoaded describe_data(const Dataset& data) {
-  std::vector<bool> seen(256);
-  for (uint8_t label : data.labels) seen[label] = true;
-  DataLoaded loaded;
-  loaded.samples = data.count();
-  for (size_t label = 0; label < seen.size(); ++label) {
-    if (seen[label]) loaded.labels.push_back(static_cast<int64_t>(label));
+int run_agent_command(const AgentCommand& command, const std::function<int(const Config&)>& run) {
+  const Config config = load_config(command.config_path, command.overrides);
+  if (command.print_config) {
+    std::fputs(print_config(config).c_str(), stdout);
+    return 0;
   }
-  return loaded;
-}
-
-// Says in `loaded` what data there is, if the model needs any.
-DatasetPair load_own_data(const SwarmConfig& swarm, const AgentConfig& agent, std::optional<DataLoaded>* loaded) {
-  if (!model_kind(swarm.model.kind).needs_data) return {};
-  DatasetPair data = load_data(agent.data, swarm.model.samples(), swarm.rng_seed);
-  if (data.test.count() == 0) spdlog::warn("no test data: accuracy is not measured (name a folder with --test-data)");
-  *loaded = describe_data(data.train);
-  return data;
-}
-
-void greet(const Config& config, const StatePlace& place, const Endpoint& bound, const Endpoint& advertise,
-           Observer& observer) {
-  const std::string name = config.agent.name.empty() ? place.id().short_name() : config.agent.name;
-  spdlog::info("agent {} ({}) listens on {} and the next port", name, place.id().short_name(), bound.to_string());
-  spdlog::info("others join with: starling agent --bootstrap {} --data FOLDER", advertise.to_string());
-  observer.on(Started{name, place.id().hex(), advertise.to_string(), place.generation()});
-}
-
-// Payloads of one size come and go with every exchange. Given back to the kernel and asked for again, each would cost
-// a page fault per 4 KiB; kept in the heap they cost nothing. One heap: each thread would keep a share of its own.
-void keep_memory() {
-  mallopt(M_ARENA_MAX, 1);
-  mallopt(M_MMAP_THRESHOLD, 32 << 20);
-  mallopt(M_TRIM_THRESHOLD, 256 << 20);
-}
-
-// The stored text, after it was read once, so that an error names the file. Empty: none.
-std::string checked_settings(const StatePlace& place) {
-  const std::string text = place.stored_settings();
-  try {
-    if (!text.empty()) (void)parse_agreed_settings(text, place.settings_path());
-  } catch (const ConfigError& error) {
-    throw ConfigError(std::string(error.what()) + "\n(An earlier run stored these settings. Move the file away, and "
-                      "this agent joins by --bootstrap or --config as if it were new.)");
+  // The state folder of an earlier run knows its swarm; without one somebody has to name it.
+  if (!config.has_swarm && config.agent.bootstrap.empty() && !std::filesystem::exists(config.agent.state)) {
+    throw std::runtime_error(
+        "this agent knows no swarm. Join one:  starling agent --bootstrap HOST:PORT --data FOLDER\n"
+        "or begin one:  starling agent --config FILE --data FOLDER  (starling init --task digits "
+        "FILE makes the file)");
   }
-  return text;
+  return run(config);
 }
-
-struct StopFirst {
-  ThreadWorker& worker;
-  ~StopFirst() { worker.stop(); }
-};
 
 }  // namespace
 
-int run_agent_command(const Config& config) {
-  keep_memory();
-  StopSignals signals;
-  const SteadyClock clock;
-  const StatePlace place(config.agent.state);
-  MetricsFile metrics(config.agent.metrics);
-  Log log;
-  Observers observers({&log, &metrics});
-  ZmqContext context;
-  ZmqTransport transport(config.agent.listen, context);
-  signals.set_wake([&transport] { transport.wake(); });
-
-  AgentOptions options;
-  options.config = config;
-  options.self = place.id();
-  options.generation = place.generation();
-  options.advertise = advertised(config.agent, transport.local());
-  options.stored_settings = checked_settings(place);
-  options.rng_seed = own_rng_seed(place.id(), place.generation());
-  greet(config, place, transport.local(), options.advertise, observers);
-
-  const auto wake = [&transport] { transport.wake(); };
-  ThreadWorker worker(wake);
-  std::optional<DataLoaded> loaded;   // written by the worker's make_trainer, which ends before make_keeper is called
-  const AgentParts parts{
-      transport, clock, worker, observers,
-      [&](const SwarmConfig& swarm) {
-        uint64_t own_seed;
-        std::memcpy(&own_seed, place.id().bytes.data(), sizeof own_seed);
-        return make_trainer(trainer_options(swarm, config.agent), load_own_data(swarm, config.agent, &loaded),
-                            own_seed, clock, wake);
-      },
-      [&](uint64_t swarm_id, const std::string& settings) -> std::unique_ptr<StateKeeper> {
-        if (loaded) observers.on(*loaded);
-        place.store_settings(settings);
-        return std::make_unique<FileKeeper>(place.folder(), swarm_id, place.generation(), config.agent.checkpoint_keep);
-      }};
-  auto agent = std::make_unique<Agent>(options, parts);
-  const StopFirst stop_first{worker};   // its jobs use the agent
-  while (!agent->finished()) {
-    agent->tick();
-    if (signals.stop_asked()) agent->leave();
-    if (agent->finished()) break;
-    transport.wait_until(agent->next_deadline());
+void add_agent(CLI::App& app, Cli& cli) {
+  CLI::App* command =
+      app.add_subcommand("agent", "trains here and exchanges with the swarm, until Ctrl-C or stop_after");
+  add_common_flags(command, cli);
+  add_bootstrap_flag(command, cli, "HOST:PORT of any agent or registry of the swarm (repeatable, or with commas)");
+  for (const char* flag : {"--data", "--test-data", "--sharding", "--shard", "--labels", "--listen", "--advertise",
+                           "--state", "--name", "--device", "--batch", "--threads", "--metrics"}) {
+    add_config_flag(command, cli, flag);
   }
-  return 0;
+  const auto options = std::make_shared<AgentCommand>();
+  command->add_flag("--print-config", options->print_config, "print what is in effect, and exit");
+  command->callback([&cli, options] {
+    options->config_path = cli.config_path;
+    options->overrides = cli.overrides;
+    cli.choose("agent", *options, [run = cli.engines.run_agent](const AgentCommand& chosen) {
+      return run_agent_command(chosen, run);
+    });
+  });
 }
 
 }  // namespace starling

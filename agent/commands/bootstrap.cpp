@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include "agent/commands/commands.h"
+#include "agent/commands/flags.h"
 #include "agent/config/settings.h"
 #include "agent/process/host_address.h"
 #include "agent/process/signals.h"
@@ -38,9 +39,8 @@ class Registry final : public Router::Handler {
   RouterLog log_;
 };
 
-}  // namespace
-
-int run_bootstrap_command(const Config& config) {
+// An agent without a trainer.
+int run_registry(const Config& config) {
   StopSignals signals;
   const SteadyClock clock;
   const StatePlace place(config.agent.state);
@@ -68,6 +68,25 @@ int run_bootstrap_command(const Config& config) {
     transport.wait_until(end);
   }
   return 0;
+}
+
+}  // namespace
+
+void add_bootstrap(CLI::App& app, Cli& cli) {
+  CLI::App* command = app.add_subcommand("bootstrap", "a registry: answers joins, trains nothing; may die at any time");
+  add_common_flags(command, cli);
+  add_bootstrap_flag(command, cli, "HOST:PORT of others to stay in touch with (repeatable, or with commas)");
+  for (const char* flag : {"--listen", "--advertise", "--state", "--name"}) add_config_flag(command, cli, flag);
+  command->callback([&cli] {
+    // Not an agent's folder, so that both can be started in one place.
+    const char* state = std::getenv("STARLING_STATE");
+    if (state == nullptr || *state == '\0') {
+      cli.overrides.insert(cli.overrides.begin(), "agent.state=starling-registry");
+    }
+    cli.choose("bootstrap", BootstrapCommand{cli.config_path, cli.overrides}, [](const BootstrapCommand& chosen) {
+      return run_registry(load_config(chosen.config_path, chosen.overrides));
+    });
+  });
 }
 
 }  // namespace starling

@@ -1,30 +1,47 @@
-// The command line. CLI11 stays inside cli.cpp.
+// The command line: a subcommand and its options, out of the arguments of main(). CLI11 stays in agent/commands.
 #pragma once
 
+#include <any>
+#include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "agent/commands/commands.h"
+#include "agent/config/config.h"
 
 namespace starling {
 
-// kShown: help, version or a usage error
-enum class CommandKind { kAgent, kBootstrap, kSwarm, kInit, kCheck, kTopology, kSimulate, kShown };
+class SimTask;
+// What a simulated swarm trains.
+using SimTaskFactory = std::function<std::unique_ptr<SimTask>(const Config& config, size_t shards)>;
 
-struct Cli {
-  CommandKind command = CommandKind::kShown;
-  int exit_status = 0;                  // of kShown: 2 after a usage error
-  std::string config_path;              // agent, bootstrap, swarm, simulate, check
-  std::vector<std::string> overrides;   // "a.b=c" of --set, "--flag=value" of flags, as they stood: later ones win
-  bool print_config = false;
-  std::string log_level = "info";       // --log-level, else STARLING_LOG_LEVEL
-  SwarmOptions swarm;
-  std::string init_task, init_path;
-  TopologyOptions topology;
-  SimulateOptions simulate;
+// What needs LibTorch; main() hands it in, so that all else is built and tested without.
+struct Engines {
+  std::function<int(const Config&)> run_agent;   // until it has ended; the process's exit status
+  SimTaskFactory make_task;                      // for other models than the quadratic
 };
 
-// Prints help, version and usage errors itself. `program` is the path of this binary, for starting agents with.
-Cli parse_cli(int argc, const char* const* argv, const std::string& program);
+struct Cli {
+  std::string program;                  // path of this binary, to start agents with
+  Engines engines;
+  std::string command;                  // by name; empty: help, version or a usage error was shown
+  std::any options;                     // of the command, as commands.h names them
+  std::function<int()> run;             // to the end of the command; empty where `command` is
+  int exit_status = 0;                  // without a command: 2 after a usage error
+  std::string config_path;              // agent, bootstrap, swarm, simulate, check
+  std::vector<std::string> overrides;   // "a.b=c" of --set, "--flag=value" of flags, as they stood: later ones win
+  std::string log_level = "info";       // --log-level, else STARLING_LOG_LEVEL
+
+  template <typename Options, typename Run>
+  void choose(const char* name, Options chosen, Run run_it) {
+    command = name;
+    options = chosen;
+    run = [chosen = std::move(chosen), run_it = std::move(run_it)] { return run_it(chosen); };
+  }
+};
+
+// Prints help, version and usage errors itself.
+Cli parse_cli(int argc, const char* const* argv, const std::string& program, const Engines& engines);
 
 }  // namespace starling

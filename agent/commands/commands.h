@@ -1,32 +1,65 @@
-// The subcommands, each run to its end. They throw std::runtime_error (cause and remedy) for a wrong start; main
-// catches once. The value is the process's exit status.
+// The subcommands. Each has one file that adds it to the command line and runs it to its end. They throw
+// std::runtime_error (cause and remedy) for a wrong start; main catches once. The value is the process's exit status.
 #pragma once
 
-#include <functional>
-#include <memory>
+#include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "agent/commands/cli.h"
 #include "agent/config/config.h"
 #include "agent/local/options.h"
 #include "agent/simulate/options.h"
 
+namespace CLI {
+class App;
+}
+
 namespace starling {
 
-// One agent until stop_after, Ctrl-C or for ever. Exit 0 also after SIGINT/SIGTERM (polite leave).
-int run_agent_command(const Config& config);
+void add_agent(CLI::App& app, Cli& cli);
+void add_bootstrap(CLI::App& app, Cli& cli);
+void add_swarm(CLI::App& app, Cli& cli);
+void add_simulate(CLI::App& app, Cli& cli);
+void add_init(CLI::App& app, Cli& cli);
+void add_check(CLI::App& app, Cli& cli);
+void add_topology(CLI::App& app, Cli& cli);
 
-// The registry: an agent without a trainer.
-int run_bootstrap_command(const Config& config);
+// In the order of `starling --help`.
+inline constexpr void (*kCommands[])(CLI::App&, Cli&) = {add_agent, add_bootstrap, add_swarm,   add_simulate,
+                                                         add_init,  add_check,     add_topology};
+
+// One agent until stop_after, Ctrl-C or for ever. Exit 0 also after SIGINT/SIGTERM (polite leave). In a file that needs
+// LibTorch: the others reach it through Engines.
+int run_agent_process(const Config& config);
+
+struct AgentCommand {
+  std::string config_path;
+  std::vector<std::string> overrides;
+  bool print_config = false;           // --print-config: says what is in effect, and ends
+};
+
+struct BootstrapCommand {
+  std::string config_path;
+  std::vector<std::string> overrides;
+};
 
 // Starts a registry and N agents as processes on loopback, shows one live table, kills and joins as told, runs the
 // baselines, writes DIR/report.html and DIR/report.json. Exit 1 if any agent failed.
 int run_swarm_command(const SwarmOptions& options);
 
-// init --task digits|cifar10 FILE: writes a commented config. Never overwrites.
+struct InitCommand {
+  std::string task;                    // --task: digits | cifar10
+  std::string path;
+};
+
+// Writes a commented config. Never overwrites.
 int run_init_command(const std::string& task, const std::string& path);
+
+struct CheckCommand {
+  std::string config_path;
+};
 
 struct TopologyOptions {
   std::string kind;                    // --kind; empty: "file" where there is a file, else "all"
@@ -41,10 +74,6 @@ struct TopologyOptions {
 
 // Prints what a graph costs and how fast it averages, and draws it; "all" prints a line for each kind.
 int run_topology_command(const TopologyOptions& options);
-
-class SimTask;
-// What the swarm trains, from the part of this program that has LibTorch; asked for other models than the quadratic.
-using SimTaskFactory = std::function<std::unique_ptr<SimTask>(const Config& config, size_t shards)>;
 
 // Writes DIR/curve.csv, DIR/summary.json and DIR/report.html. The same options give the same files.
 int run_simulate_command(const SimulateOptions& options, const SimTaskFactory& make_task);

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "agent/commands/commands.h"
+#include "agent/commands/flags.h"
 #include "compression/codec.h"
 
 namespace starling {
@@ -100,6 +101,16 @@ int run_init_command(const std::string& task, const std::string& path) {
   }
   std::printf(kNext, path.c_str(), path.c_str());
   return 0;
+}
+
+void add_init(CLI::App& app, Cli& cli) {
+  const auto options = std::make_shared<InitCommand>();
+  CLI::App* command = app.add_subcommand("init", "writes a commented config to start from");
+  command->add_option("--task", options->task, "digits | cifar10")->type_name("")->required();
+  command->add_option("file", options->path, "where to")->type_name("")->required();
+  command->callback([&cli, options] {
+    cli.choose("init", *options, [](const InitCommand& chosen) { return run_init_command(chosen.task, chosen.path); });
+  });
 }
 
 }  // namespace starling

@@ -1,0 +1,24 @@
+// starling check: reads a config and says what is wrong with it.
+#include <cstdio>
+
+#include "agent/commands/commands.h"
+#include "agent/commands/flags.h"
+
+namespace starling {
+namespace {
+
+int run_check_command(const CheckCommand& command) {
+  load_config(command.config_path, {});
+  std::printf("%s: ok\n", command.config_path.c_str());
+  return 0;
+}
+
+}  // namespace
+
+void add_check(CLI::App& app, Cli& cli) {
+  CLI::App* command = app.add_subcommand("check", "reads a config and says what is wrong with it");
+  command->add_option("file,--config", cli.config_path, "YAML file")->type_name("")->required();
+  command->callback([&cli] { cli.choose("check", CheckCommand{cli.config_path}, run_check_command); });
+}
+
+}  // namespace starling

@@ -1,0 +1,67 @@
+// What the flags of the subcommands have in common, around CLI11.
+#pragma once
+
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "agent/commands/cli.h"
+#include "agent/config/scenario.h"
+#include "agent/config/values.h"
+
+namespace starling {
+
+// --config, --set, --log-level.
+void add_common_flags(CLI::App* command, Cli& cli);
+
+// A flag of the table of config keys: it sets one key of the configuration, so that one check judges file, environment
+// and flags. Each occurrence counts when it is met, so that a later flag or --set wins.
+void add_config_flag(CLI::App* command, Cli& cli, const std::string& flag);
+
+// Several --bootstrap add up.
+void add_bootstrap_flag(CLI::App* command, Cli& cli, const char* doc);
+
+// --kill, --join, --pause.
+void add_scenario_flags(CLI::App* command, Scenario& scenario);
+
+// The name of a log level that the program knows. Throws CLI::ValidationError.
+std::string read_log_level(const std::string& where, const std::string& text);
+
+// A whole text as a number; nullopt if it is none.
+template <typename T>
+std::optional<T> read_number(const std::string& text) {
+  T value{};
+  const char* end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, value);
+  if (text.empty() || result.ec != std::errc() || result.ptr != end) return std::nullopt;
+  return value;
+}
+
+inline std::optional<double> read_seconds(const std::string& text) {
+  const auto seconds = read_number<double>(text);
+  return seconds && *seconds >= 0 && *seconds <= 1e9 ? seconds : std::nullopt;
+}
+
+// Into a uint64_t, or an optional one.
+template <typename Target>
+void add_count_flag(CLI::App* command, Target& target, const char* flag, uint64_t min, const char* doc) {
+  command->add_option_function<std::string>(flag, [&target, flag, min](const std::string& text) {
+    try {
+      target = CountValue{min, UINT64_MAX}.read(scalar_tree(text));
+    } catch (const std::invalid_argument& error) {
+      throw CLI::ValidationError(flag, error.what());
+    }
+  }, doc)->type_name("");
+}
+
+// A flag whose value is read by `read`, each time it is met.
+template <typename Read>
+void add_read_flag(CLI::App* command, const char* flag, const char* doc, const Read& read) {
+  command->add_option_function<std::string>(flag, read, doc)->type_name("")->trigger_on_parse();
+}
+
+}  // namespace starling
