@@ -229,6 +229,13 @@ def citations(tree):
       yield path, number, f'cites {match[0] if match else missing[0]}, which is not here: write the reason itself'
 
 
+def json_by_hand(tree):
+  """JSON is written by its library: text put together by hand breaks at the first quote, newline or NaN."""
+  for path, number, line in lines_of(tree, CODE, LAYERS):
+    if re.search(r'\\"\w+\\":', line):
+      yield path, number, 'JSON by hand: use nlohmann::json'
+
+
 def top_level(tree):
   """The root holds what it always held."""
   for entry in sorted({path.split('/')[0] for path in tree}):
@@ -290,6 +297,7 @@ RULES = {
     {'agent/README.md': 'see plan' '.md\n'},
     {'bootstrap/a.cpp': '// by the rule of § ' '3\n'},
   ],
+  json_by_hand: [{'agent/a.cpp': 'write("\\"steps\\":" + text);\n'}, {'gossip/a.h': 'f("{{\\"due\\":{}}}", due);\n'}],
   top_level: [{'utils/a.h': ''}, {'notes' '.md': ''}],
   readmes: [{'gossip/a.h': ''}, {'gossip/README.md': '\n' * (MAX_README_LINES + 1)}],
 }
