@@ -4,8 +4,8 @@
 //   2 the owner averages, weighted by mass, what arrived by its deadline (its own always counts) ...
 //   3 ... and sends the average back to all; a member that misses it keeps its own block
 // Without loss every member ends with the exact mean: this is all-reduce. A block too late for its owner's deadline
-// counts in the owner's next round, if the sender's next block is missing then and the block is still its own. Owners
-// take turns: what a member that is always late owns is averaged by nobody, and the others' models part there.
+// counts in the owner's next round, if the sender's next block is missing then and the block is still its own.
+// Ownership rotates: a block whose owner is always late is never averaged, and the models diverge in it.
 //
 // A round is 2 (n-1) streams of 1/n of the model each way. Frames carry the group (hash of the sorted list) and the
 // round; frames of other groups are counted and dropped, those of a round to come are held. Rounds agree by the median:
@@ -13,16 +13,23 @@
 // Nobody waits for a member that was seen in a later round: it sends nothing more of this one; nor for one of which
 // nothing came for a whole round, until something does. Who is ahead of most
 // puts its first deadline off for them, once a round.
-// Only codecs whose payloads can be averaged (CodecTraits::linear). A state machine, like all exchanges.
+// Only codecs whose payloads can be averaged (Codec::linear). A state machine, like all exchanges.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "compression/layout.h"
+#include "gossip/exchange/block_fate.h"
+#include "gossip/exchange/early_round_blocks.h"
 #include "gossip/exchange/exchange.h"
+#include "gossip/exchange/group_members.h"
+#include "gossip/exchange/group_round.h"
 #include "gossip/exchange/options.h"
+#include "gossip/exchange/round_numbers.h"
 #include "gossip/net/outbox.h"
 #include "gossip/worker.h"
 
@@ -37,32 +44,47 @@ class Group final : public Exchange {
   // All references must outlive the object. `codec` works on host memory and is used from worker jobs only.
   Group(const GroupOptions& options, const Layout& layout, const Codec& codec, Worker& worker, const Clock& clock,
         Outbox& outbox, Company& company);
-  ~Group() override;
 
   void publish(std::shared_ptr<const Snapshot> snapshot) override;
-  void retract() override;
+  void retract() override { snapshot_ = nullptr; }   // an open round goes on with the one it began with
   bool begin() override;
   void handle(const PeerId& from, uint64_t generation, const ExchangeMessage& message,
               const SharedBytes& payload) override;
   void tick() override;
   TimePoint next_deadline() const override;
   void forget(const PeerId& peer, uint64_t generation) override;
-  Decided take_decided() override;
-  std::vector<ExchangeReport> take_reports() override;
+  Decided take_decided() override { return {std::exchange(decided_, {}), {}}; }
+  std::vector<ExchangeReport> take_reports() override { return std::exchange(reports_, {}); }
   ExchangeStatus status() const override;
 
-  bool under_way() const;
-  bool idle() const;
-  const BlockTally& block_tally() const;      // of both phases
-  const GroupCounters& counters() const;
-  uint64_t round() const;
+  bool under_way() const { return !round_.ended(); }
+  bool idle() const { return !round_.open(); }
+  const BlockTally& block_tally() const { return fates_.tally(); }   // of both phases
+  const GroupCounters& counters() const { return counters_; }
+  uint64_t round() const { return round_.number(); }   // 0: none yet
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
-};
+  std::optional<GroupMembers> members_now() const { return group_members(company_.group(), options_.self); }
+  void on_block(const PeerId& from, const RoundBlock& block, const SharedBytes& payload);
+  void on_block_of_other_group(const PeerId& from, const RoundBlock& block, const SharedBytes& payload);
+  void on_credit(const PeerId& from, const RoundCredit& credit);
+  bool hold_early(const GroupMembers& members, size_t rank, const RoundBlock& block, const SharedBytes& payload);
+  void on_end(RoundEnd end);
 
-// First 8 bytes of the BLAKE2b-256 of the sorted ids, never 0.
-uint64_t group_id(const std::vector<Participant>& sorted);
+  static constexpr size_t kReportsMax = 4096;         // kept for a caller that does not fetch them
+  static constexpr uint64_t kRoundMax = 1ull << 62;   // no honest count of rounds gets near it, and + 1 cannot wrap
+
+  const GroupOptions options_;
+  const Layout& layout_;
+  Company& company_;
+  std::shared_ptr<const Snapshot> snapshot_;          // published
+  FateTally fates_;
+  RoundNumbers numbers_;
+  EarlyRoundBlocks early_;
+  GroupRound round_;
+  std::vector<PairDelta> decided_;
+  std::vector<ExchangeReport> reports_;
+  GroupCounters counters_;
+};
 
 }  // namespace starling

@@ -1,0 +1,62 @@
+#include "gossip/exchange/group_average.h"
+
+#include <algorithm>
+
+#include "gossip/limits.h"
+#include "gossip/net/hash.h"
+
+namespace starling {
+namespace {
+
+// own + sum of m_i / M * (v_i - own) over those that pass, in order of rank: a mean of differences loses no digits to
+// the common part.
+bool average(const Codec& codec, uint32_t index, size_t element_count, AverageJob& job) {
+  const SharedBytes& own = job.own->blocks[index];
+  std::vector<double> masses = {job.own->mass};
+  job.counted = 1u << job.self;
+  for (const AverageJob::Item& item : job.items) {
+    if (!item.passed) continue;
+    masses.push_back(item.mass);
+    job.counted |= 1u << item.rank;
+  }
+  if (masses.size() == 1) {
+    job.average = own;
+    return true;
+  }
+  // The lower median: of two, the lighter one limits the heavier.
+  std::vector<double> sorted = masses;
+  std::sort(sorted.begin(), sorted.end());
+  const double mass_max = kMassRatioMax * sorted[(sorted.size() - 1) / 2];
+  double total = 0;
+  for (double mass : masses) total += std::min(mass, mass_max);
+
+  std::vector<Bytes> peers;
+  std::vector<float> weights;
+  for (const AverageJob::Item& item : job.items) {
+    if (!item.passed) continue;
+    peers.push_back(item.payload.span());
+    weights.push_back(static_cast<float>(std::min(item.mass, mass_max) / total));
+  }
+  const std::shared_ptr<std::byte[]> storage(new std::byte[own.size]);
+  const std::span<std::byte> payload(storage.get(), own.size);
+  PairStats stats;
+  if (!codec.mean(own.span(), peers, weights, element_count, payload, &stats)) return false;
+  job.squared_distance = stats.squared_distance;
+  job.average = {storage, storage.get(), own.size, xxh3_64(payload)};
+  return true;
+}
+
+}  // namespace
+
+// Most are finite, so all of the right size are averaged at once; only if that is not finite the payloads are looked at
+// one by one.
+void run_average(const Codec& codec, uint32_t index, size_t element_count, AverageJob& job) {
+  for (AverageJob::Item& item : job.items) item.passed = item.payload.size == job.own->blocks[index].size;
+  if (average(codec, index, element_count, job)) return;
+  for (AverageJob::Item& item : job.items) {
+    item.passed = codec.check(item.payload.span(), element_count) == PayloadStatus::kOk;
+  }
+  (void)average(codec, index, element_count, job);   // else extremes that no float holds
+}
+
+}  // namespace starling

@@ -1,0 +1,32 @@
+// The arithmetic of a block's owner. Pure: runs on the worker.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "compression/codec.h"
+#include "gossip/exchange/snapshot.h"
+
+namespace starling {
+
+// Averages block `index`, weighted by mass: what came of it, and the own payload, which always counts.
+struct AverageJob {
+  struct Item {
+    size_t rank = 0;
+    double mass = 0;
+    SharedBytes payload;
+    bool late = false;       // of the round before
+    bool passed = true;      // out: is in the average
+  };
+  std::shared_ptr<const Snapshot> own;
+  size_t self = 0;           // own rank
+  std::vector<Item> items;   // by rank
+  SharedBytes average;       // out; empty: it is not finite
+  uint32_t counted = 0;      // out: the ranks that are in it, as bits
+  double squared_distance = 0;   // out: from the own block
+};
+
+void run_average(const Codec& codec, uint32_t index, size_t element_count, AverageJob& job);
+
+}  // namespace starling

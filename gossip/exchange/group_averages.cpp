@@ -1,0 +1,130 @@
+#include "gossip/exchange/group_averages.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "gossip/exchange/bitmap.h"
+#include "kernels/check.h"
+
+namespace starling {
+
+GroupAverages::GroupAverages(const Layout& layout, const Codec& codec, Worker& worker, FateTally& fates,
+                             std::function<void()> on_change)
+    : layout_(layout), codec_(codec), worker_(worker), fates_(fates), on_change_(std::move(on_change)) {}
+
+void GroupAverages::begin(const GroupMembers& members, uint64_t round, std::shared_ptr<const Snapshot> own) {
+  members_ = members;
+  round_ = round;
+  own_ = std::move(own);
+  waits_for_.assign(members.count(), true);
+  averages_.assign(layout_.blocks.size(), Average());
+  unresolved_ = layout_.blocks.size();
+  counted_ = 0;
+}
+
+void GroupAverages::retire() {
+  STARLING_CHECK(jobs_ == 0);
+  for (Average& average : averages_) {
+    if (average.fate == BlockFate::kMissing) fates_.settle_average(&average.fate, BlockFate::kMissing);
+  }
+  averages_.clear();
+  release();
+}
+
+void GroupAverages::receive(size_t rank, uint32_t index, const SharedBytes& payload, bool fits, bool injected_loss,
+                            bool in_time) {
+  Average& average = averages_[index];
+  if (!injected_loss && fits && in_time) {
+    average.fate = BlockFate::kHere;
+    average.payload = payload;
+    if (!waits_for_[rank]) ++unresolved_;   // again, until it is judged
+    return judge(index);
+  }
+  fates_.settle_average(&average.fate, injected_loss ? BlockFate::kInjected
+                                       : !fits       ? BlockFate::kRefused
+                                                     : BlockFate::kLate);
+  if (waits_for_[rank]) --unresolved_;
+  on_change_();
+}
+
+// Not among the blocks that are due.
+void GroupAverages::set_own(uint32_t index, const SharedBytes& average, double squared_distance) {
+  averages_[index] = {average.empty() ? BlockFate::kRefused : BlockFate::kCounted, squared_distance, average};
+  --unresolved_;
+}
+
+void GroupAverages::stop_waiting(size_t rank) {
+  waits_for_[rank] = false;
+  for (uint32_t index : members_.blocks_of(rank, layout_.blocks.size(), round_)) {
+    const BlockFate fate = averages_[index].fate;
+    if (fate == BlockFate::kMissing || fate == BlockFate::kDead) --unresolved_;
+  }
+}
+
+void GroupAverages::mark_dead(size_t rank) {
+  for (uint32_t index : members_.blocks_of(rank, layout_.blocks.size(), round_)) {
+    Average& average = averages_[index];
+    if (average.fate == BlockFate::kMissing) fates_.settle_average(&average.fate, BlockFate::kDead);
+  }
+}
+
+// The job owns all it reads: this object may die before it runs. The codec may not.
+void GroupAverages::judge(uint32_t index) {
+  struct Job {
+    std::shared_ptr<const Snapshot> own;
+    SharedBytes payload;
+    PairStatus status = PairStatus::kRefused;
+    PairStats stats;
+  };
+  auto job = std::make_shared<Job>(Job{own_, averages_[index].payload});
+  ++jobs_;
+  auto run = [job, &codec = codec_, index, element_count = layout_.blocks[index].element_count] {
+    job->status = codec.pair(job->own->blocks[index].span(), job->payload.span(), element_count, &job->stats);
+  };
+  auto done = [this, job, still_here = std::weak_ptr<int>(alive_), index] {
+    if (!still_here.expired()) judged(index, job->status, job->stats);
+  };
+  worker_.submit(std::move(run), std::move(done));
+}
+
+void GroupAverages::judged(uint32_t index, PairStatus status, const PairStats& stats) {
+  STARLING_CHECK(jobs_ > 0);
+  --jobs_;
+  Average& average = averages_[index];
+  const bool passed = status == PairStatus::kOk;
+  fates_.settle_average(&average.fate, passed ? BlockFate::kCounted : BlockFate::kRefused);
+  if (!passed) average.payload = {};
+  average.squared_distance = stats.squared_distance;
+  counted_ += passed;
+  --unresolved_;
+  on_change_();
+}
+
+PairDelta GroupAverages::take_delta() {
+  PairDelta delta;
+  delta.own.resize(averages_.size());
+  delta.peer.resize(averages_.size());
+  delta.blocks = make_bitmap(averages_.size());
+  delta.coefficient = 1;
+  for (size_t i = 0; i < averages_.size(); ++i) {
+    if (averages_[i].fate != BlockFate::kCounted) continue;
+    set_bit(delta.blocks, i);
+    delta.own[i] = own_->blocks[i];
+    delta.peer[i] = std::move(averages_[i].payload);
+  }
+  return delta;
+}
+
+double GroupAverages::distance(size_t param_blocks) const {
+  double sum = 0;
+  size_t elements = 0;
+  for (size_t i = 0; i < std::min(param_blocks, averages_.size()); ++i) {
+    if (averages_[i].fate != BlockFate::kCounted) continue;
+    sum += averages_[i].squared_distance;
+    elements += layout_.blocks[i].element_count;
+  }
+  return elements > 0 ? std::sqrt(sum / static_cast<double>(elements)) : -1;
+}
+
+}  // namespace starling

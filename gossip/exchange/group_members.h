@@ -1,0 +1,35 @@
+// The members of a group as one of them sees them, and who owns which block in which round.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "gossip/exchange/exchange.h"
+#include "gossip/peer.h"
+
+namespace starling {
+
+struct GroupMembers {
+  // Ownership rotates after so many rounds: otherwise a member that is always late would withhold its blocks from the
+  // group for good. So many, that most of what is late can count in the next round.
+  static constexpr uint64_t kOwnerRounds = 4;
+
+  uint64_t group = 0;
+  std::vector<PeerId> ids;       // sorted; the index is the rank
+  size_t self = 0;               // own rank
+
+  size_t count() const { return ids.size(); }
+  size_t owner(uint32_t index, uint64_t round) const { return (index + round / kOwnerRounds) % count(); }
+  std::optional<size_t> rank_of_other(const PeerId& peer) const;
+  uint32_t first_block(size_t rank, uint64_t round) const;   // the member owns this one and every count()th after it
+  std::vector<uint32_t> blocks_of(size_t rank, size_t block_count, uint64_t round) const;
+};
+
+// nullopt: `self` is not among them, or they are too few or too many.
+std::optional<GroupMembers> group_members(const std::vector<Participant>& sorted, const PeerId& self);
+
+// First 8 bytes of the BLAKE2b-256 of the sorted ids, never 0.
+uint64_t group_id(const std::vector<Participant>& sorted);
+
+}  // namespace starling

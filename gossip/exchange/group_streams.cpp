@@ -1,0 +1,105 @@
+#include "gossip/exchange/group_streams.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace starling {
+
+void GroupStreams::begin(const GroupMembers& members, uint64_t round, double mass) {
+  links_before_ = std::exchange(links_, {});
+  group_before_ = members_.group;
+  round_before_ = round_;
+  members_ = members;
+  round_ = round;
+  mass_ = mass;
+  window_ = window(members);
+  due_ = came_ = {};
+  credits_needed_ = false;
+  const std::vector<uint32_t> own_blocks = members.blocks_of(members.self, block_count_, round);
+  links_.resize(members.count());
+  for (size_t rank = 0; rank < members.count(); ++rank) {
+    if (rank == members.self) continue;
+    const std::vector<uint32_t> their_blocks = members.blocks_of(rank, block_count_, round);
+    links_[rank].in = {InStream(own_blocks, window_), InStream(their_blocks, window_)};
+    links_[rank].out = {OutStream(their_blocks, window_), OutStream(own_blocks, window_)};
+    due_[0] += own_blocks.size();
+    due_[1] += their_blocks.size();
+    credits_needed_ = credits_needed_ || std::max(own_blocks.size(), their_blocks.size()) > window_;
+  }
+}
+
+void GroupStreams::close() {
+  for (Link& link : links_) link.out = {};
+}
+
+void GroupStreams::mark_dead(size_t rank) {
+  links_[rank].dead = true;
+  links_[rank].out = {};
+}
+
+// ---- out ----
+
+void GroupStreams::give(size_t rank, uint8_t phase, uint32_t index, const SharedBytes& payload) {
+  links_[rank].out[phase].give(index, payload);
+}
+
+void GroupStreams::pump(size_t rank, uint8_t phase) {
+  RoundBlock frame{.group = members_.group, .round = round_, .phase = phase, .mass = mass_};
+  links_[rank].out[phase].pump([&](uint32_t index, const SharedBytes& payload) {
+    frame.index = index;
+    frame.counted = phase == 0 ? 0 : owner_.counted_in(index);
+    outbox_.send(members_.ids[rank], frame, payload);
+    bytes_sent_ += payload.size;
+  });
+}
+
+void GroupStreams::on_credit(size_t rank, const RoundCredit& credit) {
+  links_[rank].out[credit.phase].grant(credit.credit);
+  pump(rank, credit.phase);
+}
+
+bool GroupStreams::drained() const {
+  return std::all_of(links_.begin(), links_.end(),
+                     [](const Link& link) { return link.out[0].drained() && link.out[1].drained(); });
+}
+
+// ---- in ----
+
+bool GroupStreams::arrived(size_t rank, const RoundBlock& block, const SharedBytes& payload) {
+  if (links_[rank].dead || !links_[rank].in[block.phase].arrived(block.index)) return false;
+  ++came_[block.phase];
+  bytes_received_ += payload.size;
+  return true;
+}
+
+bool GroupStreams::arrived_late(size_t rank, const RoundBlock& block, const SharedBytes& payload) {
+  const bool known = !links_before_.empty() && group_before_ == block.group && round_before_ == block.round &&
+                     !links_[rank].dead && !links_before_[rank].dead;
+  if (!known || !links_before_[rank].in[block.phase].arrived(block.index)) return false;
+  bytes_received_ += payload.size;
+  return true;
+}
+
+void GroupStreams::credit_more(size_t rank, uint8_t phase) {
+  const std::optional<uint32_t> credit = links_[rank].in[phase].next_credit();
+  if (credit) send_credit(rank, phase, *credit);
+}
+
+void GroupStreams::send_credit(size_t rank, uint8_t phase, uint32_t credit) {
+  outbox_.send(members_.ids[rank], RoundCredit{members_.group, round_, phase, credit});
+}
+
+bool GroupStreams::repeat_credits(bool first_over) {
+  bool waiting = false;
+  for (size_t rank = 0; rank < links_.size(); ++rank) {
+    for (uint8_t phase = first_over ? 1 : 0; phase <= 1; ++phase) {
+      const InStream& in = links_[rank].in[phase];
+      if (links_[rank].dead || in.complete() || in.expected() <= window_) continue;
+      waiting = true;
+      send_credit(rank, phase, in.credit());
+    }
+  }
+  return waiting;
+}
+
+}  // namespace starling

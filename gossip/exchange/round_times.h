@@ -1,0 +1,69 @@
+// The two deadlines of a group's round: when an owner stops waiting for contributions, and a member for averages.
+#pragma once
+
+#include <algorithm>
+#include <array>
+
+#include "gossip/exchange/deadline.h"
+
+namespace starling {
+
+class RoundTimes {
+ public:
+  RoundTimes(Duration deadline_min, Duration deadline_max)
+      : deadlines_{AdaptiveDeadline(deadline_min, deadline_max), AdaptiveDeadline(deadline_min, deadline_max)} {}
+
+  void begin(TimePoint now) {
+    before_ = begun_at_;
+    begun_at_ = now;
+    first_at_ = now + deadlines_[0].current();
+    second_at_ = first_at_ + deadlines_[1].current();
+    first_over_ = second_over_ = extended_ = false;
+  }
+
+  // Every arrival teaches, late ones too; both deadlines count from the beginning of the round.
+  void arrived(uint8_t phase, TimePoint now) { deadlines_[phase].arrived(now - begun_at_); }
+  void arrived_late(uint8_t phase, TimePoint now) { deadlines_[phase].arrived(now - before_); }   // of the round before
+
+  bool first_due(TimePoint now) const { return !first_over_ && first_at_ <= now; }
+  bool second_due(TimePoint now) const { return first_over_ && !second_over_ && second_at_ <= now; }
+  void pass_first(bool nothing_came) {
+    first_over_ = true;
+    if (nothing_came) deadlines_[0].missed(first_wait());
+  }
+  void pass_second(bool nothing_came) {
+    second_over_ = true;
+    if (nothing_came) deadlines_[1].missed(second_at_ - begun_at_);
+  }
+  bool first_over() const { return first_over_; }
+  bool second_over() const { return second_over_; }
+
+  // Puts the first deadline off by as much again, once a round; and takes back what is left of that.
+  bool may_extend() const { return !extended_; }
+  void extend() {
+    extended_ = true;
+    shift(first_wait());
+  }
+  void take_back(TimePoint now) {
+    if (extended_ && !first_over_ && first_at_ > now) shift(now - first_at_);
+  }
+
+  TimePoint begun_at() const { return begun_at_; }
+  Duration first_wait() const { return first_at_ - begun_at_; }
+  Duration usual() const { return std::max(deadlines_[0].usual(), deadlines_[1].usual()); }   // of the slower phase
+  TimePoint next() const {
+    return !first_over_ ? first_at_ : !second_over_ ? second_at_ : TimePoint::max();
+  }
+
+ private:
+  void shift(Duration by) {
+    first_at_ += by;
+    second_at_ += by;
+  }
+
+  std::array<AdaptiveDeadline, 2> deadlines_;   // by phase
+  TimePoint before_, begun_at_, first_at_, second_at_;
+  bool first_over_ = false, second_over_ = false, extended_ = false;
+};
+
+}  // namespace starling
