@@ -12,9 +12,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "agent/report/fill_page.h"
 #include "agent/report/format.h"
-#include "agent/report/page.h"
-#include "agent/report/script.h"
+#include "agent/report/report_page.h"
 
 namespace starling {
 namespace {
@@ -86,16 +86,6 @@ Json page_json(const SwarmReport& report) {
     target["partners"] = partners;
   }
   return object;
-}
-
-// Names and reasons are foreign text; no byte of them may end the script element that carries them.
-std::string embed(const Json& json) {
-  std::string text;
-  for (const char c : json.dump(-1, ' ', false, Json::error_handler_t::replace)) {
-    if (c == '<') text += "\\u003c";
-    else text += c;
-  }
-  return text;
 }
 
 bool living(const AgentReport& agent) { return agent.state == "finished"; }
@@ -181,7 +171,7 @@ std::string print_report_json(const SwarmReport& report) {
 }
 
 std::string print_report_html(const SwarmReport& report) {
-  return std::string(kReportPageHead) + embed(page_json(report)) + std::string(kReportPageTail);
+  return fill_page(kReportPage, page_json(report));
 }
 
 std::string summarize(const SwarmReport& report) {

@@ -12,8 +12,9 @@
 #include <nlohmann/json.hpp>
 
 #include "agent/observe/event_json.h"
+#include "agent/report/fill_page.h"
 #include "agent/report/format.h"
-#include "agent/simulate/page.h"
+#include "agent/simulate/simulate_page.h"
 #include "gossip/net/hash.h"
 
 namespace starling {
@@ -164,12 +165,7 @@ std::string print_simulation_json(const SimulationReport& report) {
 }
 
 std::string print_simulation_html(const SimulationReport& report) {
-  std::string data;
-  for (const char c : page_json(report).dump(-1, ' ', false, Json::error_handler_t::replace)) {
-    if (c == '<') data += "\\u003c";   // nothing in there may end the script element that carries it
-    else data += c;
-  }
-  return std::string(kSimulatePageHead) + data + std::string(kSimulatePageTail);
+  return fill_page(kSimulatePage, page_json(report));
 }
 
 std::string print_simulation_table(const SimulationReport& report) {

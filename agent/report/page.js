@@ -1,56 +1,7 @@
-// The page of report.html after its data: the script that draws the charts, as SVG. No outside address.
-#pragma once
-
-#include <string_view>
-
-namespace starling {
-
-inline constexpr std::string_view kReportPageTail = R"page(</script>
-<script>
+// The report of a local swarm: charts and tables out of the data that the page holds. chart.js comes before it.
 "use strict";
-const report = JSON.parse(document.getElementById("data").textContent);
+const report = JSON.parse(byId("data").textContent);
 const agents = report.agents;
-const color = i => `var(--c${i % 8})`;
-const byId = id => document.getElementById(id);
-const percent = v => v === null || v === undefined ? "\u2013" : (100 * v).toFixed(1) + " %";
-const whole = n => n.toLocaleString("en").replace(/,/g, "\u202f");
-const seconds = s => s.toFixed(1) + " s";
-
-function bytes(n) {
-  for (const [size, unit] of [
-      [1e9, "GB"],
-      [1e6, "MB"],
-      [1e3, "kB"]
-    ])
-    if (n >= size) return (n / size).toFixed(1) + " " + unit;
-  return n + " B";
-}
-const raised = n => String(n).replace(/./g, c => c === "-" ? "\u207b" :
-  "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079" [c]);
-
-function short(v) {
-  if (v === 0) return "0";
-  if (Math.abs(v) >= 0.00099 && Math.abs(v) < 10000) return String(Number(v.toPrecision(3)));
-  const power = Math.floor(Math.log10(Math.abs(v)) + 1e-9),
-    lead = (v / 10 ** power).toPrecision(2);
-  return (lead === "1.0" ? "10" : lead + "\u00d710") + raised(power);
-}
-
-function html(parent, tag, text, className) {
-  const node = document.createElement(tag);
-  if (text !== undefined) node.textContent = text;
-  if (className) node.className = className;
-  parent.append(node);
-  return node;
-}
-
-function draw(parent, tag, attributes, text) {
-  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  if (text !== undefined) node.textContent = text;
-  parent.append(node);
-  return node;
-}
 const tip = byId("tip");
 
 function showTip(event, fill) {
@@ -72,21 +23,13 @@ function tipRow(parent, fill, name, value) {
   html(row, "b", value);
 }
 
-function ticksOf(low, high, count) {
-  const rough = (high - low) / count || 1,
-    power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map(m => m * power).find(s => s >= rough * 0.999);
-  const ticks = [];
-  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; ++i) ticks.push(i * step);
-  return ticks;
-}
 // Moves labels apart: `labels` have y, the place they would like; afterwards at, the place they get.
 function spread(labels, gap, bottom) {
   labels.sort((a, b) => a.y - b.y);
   let floor = -Infinity;
   for (const label of labels) floor = label.at = Math.max(label.y, floor + gap);
-  for (let i = labels.length - 1, roof = bottom; i >= 0; --i, roof -= gap) labels[i].at = Math.min(labels[i].at,
-    roof);
+  for (let i = labels.length - 1, roof = bottom; i >= 0; --i, roof -= gap)
+    labels[i].at = Math.min(labels[i].at, roof);
 }
 const moments = [];
 agents.forEach((agent, i) => {
@@ -107,40 +50,31 @@ function lineChart(id, options) {
   if (!all.length) { html(host, "p", "Nothing was measured."); return; }
   const roomy = width > 480,
     gutter = roomy ? options.gutter : 58;
-  const box = { left: 46, right: width - gutter, top: 30, bottom: height - 26 };
-  let [low, high] = options.domain || [0, Math.max(...all) * 1.05];
-  if (options.log)[low, high] = [10 ** Math.floor(Math.log10(Math.min(...all))), 10 ** Math.ceil(Math.log10(Math
-    .max(...all) * 1.0001))];
-  const flat = options.log ? Math.log10 : v => v;
-  const x = t => box.left + (t - tLow) / (tHigh - tLow) * (box.right - box.left);
-  const y = v => box.bottom - (flat(v) - flat(low)) / (flat(high) - flat(low)) * (box.bottom - box.top);
-  const svg = draw(host, "svg", { width, height, viewBox: `0 0 ${width} ${height}`,
-  role: "img", "aria-label": options.label });
-  const yTicks = options.log ? ticksOf(Math.log10(low), Math.log10(high), 6).filter(Number.isInteger).map(p =>
-    10 ** p) : ticksOf(low, high, 5);
-  for (const v of yTicks) {
-    draw(svg, "line", { x1: box.left, x2: box.right, y1: y(v), y2: y(v), stroke: "var(--hair)" });
-    draw(svg, "text", { x: box.left - 8, y: y(v) + 4, "text-anchor": "end" }, options.tick(v));
-  }
-  const xTicks = ticksOf(tLow, tHigh, Math.max(3, (box.right - box.left) / 90));
-  xTicks.forEach((t, i) => draw(svg, "text", { x: x(t), y: height - 6, "text-anchor": "middle" }, short(t) + (
-    i + 1 === xTicks.length ? " s" : "")));
-  draw(svg, "line", { x1: box.left, x2: box.right, y1: box.bottom, y2: box.bottom, stroke: "var(--line)" });
+  const box = { left: 62, right: width - gutter, top: 30, bottom: height - 44 };
+  const powerOf = (v, round) => 10 ** round(Math.log10(v));
+  const least = Math.min(...all), most = Math.max(...all);
+  const [low, high] = options.log ? [powerOf(least, Math.floor), powerOf(most * 1.0001, Math.ceil)] :
+    options.domain || [0, most * 1.05];
+  const x = scale(tLow, tHigh, box.left, box.right), y = scale(low, high, box.bottom, box.top, options.log);
+  const svg = draw(host, "svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img",
+    "aria-label": options.label });
+  drawFrame(svg, box,
+    { at: x, ticks: ticksOf(tLow, tHigh, Math.max(3, (box.right - box.left) / 90)), text: short,
+      title: "seconds since the first agents had joined" },
+    { at: y, ticks: options.log ? logTicksOf(low, high) : ticksOf(low, high, 5), text: options.tick,
+      title: options.axis });
   drawMoments(svg, box, x);
   const labels = options.references ? drawReferences(svg, box, y) : [];
   curves.forEach((curve, i) => {
     if (!curve.length) return;
-    const path = curve.map((p, k) => (k ? "L" : "M") + x(p[0]).toFixed(1) + " " + y(Math.min(high, p[2]))
-      .toFixed(1)).join("");
-    draw(svg, "path", { d: path, fill: "none",
-  style: `stroke:${color(i)}`, "stroke-width": 2, "stroke-linejoin": "round", "stroke-linecap": "round",
-        "stroke-dasharray": i >=
-        8 ? "5 3" : "none" });
+    const path = "M" + curve.map(p => x(p[0]).toFixed(1) + " " + y(Math.min(high, p[2])).toFixed(1)).join("L");
+    draw(svg, "path", { d: path, fill: "none", style: `stroke:${color(i)}`, "stroke-width": 2,
+      "stroke-linejoin": "round", "stroke-linecap": "round", "stroke-dasharray": dashes(i) });
     const last = curve[curve.length - 1],
       end = { x: x(last[0]), y: y(Math.min(high, last[2])) };
     if (agents[i].state === "killed") {
-      draw(svg, "path", { d: `M${end.x - 4} ${end.y - 4}l8 8m0 -8l-8 8`,
-      style: `stroke:${color(i)}`, "stroke-width": 2.5 });
+      draw(svg, "path", { d: `M${end.x - 4} ${end.y - 4}l8 8m0 -8l-8 8`, style: `stroke:${color(i)}`,
+        "stroke-width": 2.5 });
       return;
     }
     draw(svg, "circle", { cx: end.x, cy: end.y, r: 3.5, style: `fill:${color(i)}` });
@@ -179,13 +113,13 @@ function drawReferences(svg, box, y) {
     const low = Math.min(...alone),
       high = Math.max(...alone),
       same = percent(low) === percent(high);
-    labels.push({ y: y((low + high) / 2), x: box.right, text: "alone " + (same ? percent(low) : (100 * low)
-        .toFixed(0) + "\u2013" + (100 * high).toFixed(0) + " %"), fill: "var(--soft)" });
+    const range = same ? percent(low) : `${(100 * low).toFixed(0)}\u2013${(100 * high).toFixed(0)} %`;
+    labels.push({ y: y((low + high) / 2), x: box.right, text: "alone " + range, fill: "var(--soft)" });
   }
   if (report.central !== null) {
     const at = y(report.central);
-    draw(svg, "line", { x1: box.left, x2: box.right, y1: at, y2: at,
-  stroke: "var(--soft)", "stroke-width": 1.5, "stroke-dasharray": "7 5" });
+    draw(svg, "line", { x1: box.left, x2: box.right, y1: at, y2: at, stroke: "var(--soft)", "stroke-width": 1.5,
+      "stroke-dasharray": "7 5" });
     labels.push({ y: at, x: box.right, text: "one process " + percent(report.central), fill: "var(--soft)" });
   }
   return labels;
@@ -197,8 +131,8 @@ function drawEndLabels(svg, box, labels) {
     const x = box.right + 14;
     draw(svg, "path", { d: `M${label.x + 5} ${label.y}L${x - 3} ${label.at}`, fill: "none",
       style: `stroke:${label.fill}`, "stroke-width": 0.8, opacity: 0.6 });
-    draw(svg, "text", { x, y: label.at + 4, class: "halo", style: `fill:${label.fill};font-weight:550` }, label
-      .text);
+    draw(svg, "text", { x, y: label.at + 4, class: "halo", style: `fill:${label.fill};font-weight:550` },
+      label.text);
   }
 }
 
@@ -230,11 +164,10 @@ function hoverLayer(svg, box, curves, x, y, high, options) {
     });
     rows.sort((a, b) => b.p[2] - a.p[2]);
     showTip(event, tip => {
-      html(tip, "div", seconds(t) + (rows.length ? ", about step " + whole(Math.max(...rows.map(r => r
-        .p[1]))) : ""), "when");
+      const step = rows.length ? ", about step " + whole(Math.max(...rows.map(r => r.p[1]))) : "";
+      html(tip, "div", seconds(t) + step, "when");
       for (const row of rows) tipRow(tip, color(row.i), agents[row.i].name, options.format(row.p[2]));
-      if (options.references && report.central !== null) tipRow(tip, null, "one process", percent(report
-        .central));
+      if (options.references && report.central !== null) tipRow(tip, null, "one process", percent(report.central));
     });
   });
 }
@@ -248,8 +181,8 @@ function partnerMatrix() {
     cell = Math.max(26, Math.min(58, (host.clientWidth - left - 8) / n)),
     row = Math.min(cell, 44);
   const most = Math.max(1, ...agents.flatMap(a => a.partners));
-  const svg = draw(host, "svg", { width: left + n * cell + 8, height: top + n * row + 6,
-  role: "img", "aria-label": "exchanges between agents" });
+  const svg = draw(host, "svg", { width: left + n * cell + 8, height: top + n * row + 6, role: "img",
+    "aria-label": "exchanges between agents" });
   agents.forEach((from, i) => {
     const head = left + (i + 0.5) * cell;
     draw(svg, "text", n > 5 ? { transform: `translate(${head} ${top - 8}) rotate(-45)` } : { x: head,
@@ -285,8 +218,8 @@ function byteBars() {
     right = width - 112;
   host.replaceChildren();
   const most = Math.max(1, ...agents.flatMap(a => [a.bytes_sent, a.bytes_received]));
-  const svg = draw(host, "svg", { width, height: agents.length * row + 4,
-  role: "img", "aria-label": "bytes sent and received" });
+  const svg = draw(host, "svg", { width, height: agents.length * row + 4, role: "img",
+    "aria-label": "bytes sent and received" });
   agents.forEach((agent, i) => {
     const y = i * row + 4;
     draw(svg, "text", { x: left - 10, y: y + 20, "text-anchor": "end" }, agent.name);
@@ -309,10 +242,9 @@ function byteBars() {
 function fillTable() {
   const table = byId("table"),
     head = html(html(table, "thead"), "tr");
-  ["Agent", "Classes", "State", "Joined", "Steps", "Accuracy", "Alone", "Done", "Late", "Failed", "Sent",
-    "Received"
-  ]
-  .forEach((name, i) => html(head, "th", name, i < 3 ? "left" : ""));
+  const names = ["Agent", "Classes", "State", "Joined", "Steps", "Accuracy", "Alone", "Done", "Late", "Failed", "Sent",
+    "Received"];
+  names.forEach((name, i) => html(head, "th", name, i < 3 ? "left" : ""));
   const body = html(table, "tbody");
   agents.forEach((agent, i) => {
     const row = html(body, "tr"),
@@ -325,11 +257,9 @@ function fillTable() {
     html(row, "td", state, agent.state === "failed" ? "left bad" : "left").title = agent.failure;
     html(row, "td", agent.newcomer ? (agent.peer ? "at " + seconds(agent.joined_at_s) : "\u2013") :
       "at the start");
-    const values = [whole(agent.steps), percent(agent.accuracy), percent(report.alone[agent.shard]), whole(
-        agent.exchanges.done),
-      whole(agent.exchanges.late), whole(agent.exchanges.failed), bytes(agent.bytes_sent), bytes(agent
-        .bytes_received)
-    ];
+    const values = [whole(agent.steps), percent(agent.accuracy), percent(report.alone[agent.shard]),
+      whole(agent.exchanges.done), whole(agent.exchanges.late), whole(agent.exchanges.failed),
+      bytes(agent.bytes_sent), bytes(agent.bytes_received)];
     for (const value of values) html(row, "td", value);
   });
 }
@@ -340,9 +270,11 @@ function fillTiles() {
   const together = known(living.map(a => a.accuracy)),
     alone = known(report.alone),
     sum = f => agents.reduce((s, a) => s + f(a), 0);
-  const tile = (value, name) => { const box = html(byId("tiles"), "div", undefined, "tile");
+  const tile = (value, name) => {
+    const box = html(byId("tiles"), "div", undefined, "tile");
     html(box, "b", value);
-    html(box, "span", name); };
+    html(box, "span", name);
+  };
   if (together.length) tile(percent(Math.min(...together)), together.length > 1 ?
     "lowest accuracy of a living agent" : "accuracy of the living agent");
   if (report.central !== null) tile(percent(report.central), "one process with all the data");
@@ -353,30 +285,29 @@ function fillTiles() {
 }
 
 function drawAll() {
-  lineChart("accuracy", { curve: "accuracy", height: 380, gutter: 150, domain: [0, 1], references: true,
-    label: "accuracy over time", tick: v => Math.round(100 * v) + " %", format: percent });
-  lineChart("loss", { curve: "loss", height: 280, gutter: 112, label: "loss over time", tick: short,
+  lineChart("accuracy", { curve: "accuracy", height: 400, gutter: 150, domain: [0, 1], references: true,
+    label: "accuracy over time", axis: "accuracy", tick: v => Math.round(100 * v) + " %", format: percent });
+  lineChart("loss", { curve: "loss", height: 300, gutter: 112, label: "loss over time", axis: "loss", tick: short,
     format: v => v.toFixed(3) });
-  lineChart("distance", { curve: "distance", height: 280, gutter: 112, log: true, label: "distance over time",
-    tick: short, format: v => v.toPrecision(2) });
+  lineChart("distance", { curve: "distance", height: 300, gutter: 112, log: true, label: "distance over time",
+    axis: "relative distance", tick: short, format: v => v.toPrecision(2) });
   partnerMatrix();
   byteBars();
 }
 byId("made").textContent = report.made_at;
 byId("title").textContent = report.title;
 byId("summary").textContent = report.summary;
-if (report.remark) { byId("remark").textContent = report.remark;
-  byId("remark").hidden = false; }
+if (report.remark) {
+  byId("remark").textContent = report.remark;
+  byId("remark").hidden = false;
+}
 document.title = report.title + " \u2013 Starling swarm report";
 fillTiles();
 fillTable();
 drawAll();
 let drawnWidth = innerWidth;
-addEventListener("resize", () => { if (innerWidth !== drawnWidth) { drawnWidth = innerWidth;
-    drawAll(); } });
-</script>
-</body>
-</html>
-)page";
-
-}  // namespace starling
+addEventListener("resize", () => {
+  if (innerWidth === drawnWidth) return;
+  drawnWidth = innerWidth;
+  drawAll();
+});
