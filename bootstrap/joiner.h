@@ -24,7 +24,7 @@ namespace starling {
 struct JoinerOptions {
   std::vector<Endpoint> bootstrap;
   std::string settings;            // own; empty: adopt
-  // As Donor's: lists what differs between two texts of settings. None given: any two texts differ.
+  // As the router's: lists what differs between two texts of settings. None given: any two texts differ.
   std::function<std::string(const std::string& ours, const std::string& theirs)> compare;
   Duration retry_min = std::chrono::milliseconds(250);
   Duration retry_max = std::chrono::seconds(5);

@@ -5,8 +5,8 @@
 #include <fstream>
 
 #include "agent/config/settings.h"
-#include "agent/run/node.h"
 #include "agent/state/checkpoint.h"
+#include "bootstrap/router.h"
 #include "tests/agent/state/planned_file_ops.h"
 
 namespace starling {
