@@ -158,12 +158,11 @@ void Agent::contact_answered() {
 }
 
 void Agent::enter() {
-  std::vector<SharedSection> sections = {{"params", trainer_->params()}};
-  const View momentum = trainer_->momentum();
-  if (swarm_.exchange.carry_momentum && momentum.count > 0) sections.push_back({"momentum", momentum});
-  model_ = std::make_unique<SharedModel>(*trainer_, std::move(sections),
-                                         make_codec(swarm_.exchange.codec, trainer_->params().space),
-                                         swarm_.exchange.block);
+  const ExchangeConfig& exchange = swarm_.exchange;
+  model_ = std::make_unique<SharedModel>(*trainer_, shared_sections(*trainer_, exchange.carry_momentum),
+                                         make_codec(exchange.codec, trainer_->params().space), exchange.block,
+                                         exchange.share_gradients ? make_gradients_source() : make_params_source(),
+                                         nullptr);
   sampler_ = std::make_unique<PeerSampler>(peer_sampler_options(swarm_, options_.config.agent.name),
                                            router_.membership(), swarm_clock_, parts_.clock,
                                            options_.rng_seed ^ kSamplerStream);
@@ -182,7 +181,7 @@ void Agent::enter() {
   auto found = std::make_shared<Found>();
   parts_.worker.submit([this, found] {
                          found->any = keeper_->restore(&found->progress, *trainer_, &found->codec_memory);
-                         if (!found->any || model_->encoder().load(found->codec_memory)) return;
+                         if (!found->any || model_->load(found->codec_memory)) return;
                          spdlog::warn("what the codec remembered is not of this layout; it begins anew");
                        },
                        [this, found] {
@@ -254,7 +253,7 @@ void Agent::begin_rounds(const Progress& from, const char* how) {
   Joined joined{how, from.steps, from.round, seconds(parts_.clock.now() - born_)};
   joined.peers = router_.membership().alive().size();
   joined.params = trainer_->params().count;
-  joined.data = trainer_->data_summary();
+  joined.data = trainer_->data().summary;
   parts_.observer.on(joined);
 }
 

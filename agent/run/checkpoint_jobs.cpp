@@ -12,7 +12,7 @@ void CheckpointJobs::save_then(const Progress& progress, std::function<void()> n
   auto error = std::make_shared<std::string>();
   const TimePoint began = clock_.now();
   worker_.submit(
-      [this, error, progress] { *error = keeper_.save(progress, trainer_, model_.encoder().save()); },
+      [this, error, progress] { *error = keeper_.save(progress, trainer_, model_.save()); },
       [this, error, began, progress, next = std::move(next)] {
         const double ms = seconds(clock_.now() - began) * 1e3;
         if (error->empty()) on_saved_();
@@ -27,8 +27,10 @@ void CheckpointJobs::restore_then(std::function<void(const std::optional<Progres
   worker_.submit(
       [this, found] {
         Progress progress;
-        std::vector<std::byte> codec_memory;   // not used: the codec knows newer things of the others
-        if (keeper_.restore(&progress, trainer_, &codec_memory)) *found = progress;
+        std::vector<std::byte> memory;
+        if (!keeper_.restore(&progress, trainer_, &memory)) return;
+        *found = progress;
+        if (!model_.load_rule(memory)) spdlog::warn("what the local rule remembered is damaged; it goes on as it is");
       },
       [found, next = std::move(next)] { next(*found); });
 }

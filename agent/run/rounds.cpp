@@ -27,7 +27,7 @@ Rounds::Rounds(const RoundsOptions& options, Trainer& trainer, SharedModel& mode
                Observer& observer)
     : options_(options), trainer_(trainer), model_(model), sampler_(sampler), swarm_clock_(swarm_clock),
       clock_(clock), observer_(observer),
-      cadence_(options.checkpoint_every, options.evaluate_every), pace_(options.swarm, trainer.data_size()),
+      cadence_(options.checkpoint_every, options.evaluate_every), pace_(options.swarm, trainer.data().samples),
       settling_(options.swarm.final_distance, options.swarm.settle_max),
       meetings_(options.swarm.exchange.deadline_min, sampler, settling_, observer), sharing_(model, exchange, worker),
       checkpoints_(keeper, trainer, model, worker, clock, observer, options.on_saved) {}
@@ -39,7 +39,6 @@ void Rounds::start(const Progress& from, bool newcomer) {
   newcomer_ = newcomer;
   phase_ = Phase::kTraining;
   sampler_.set_round(progress_.round);
-  if (options_.swarm.exchange.share_gradients) model_.keep_base();
   pace_.start(clock_.now());
   cadence_.start(clock_.now());
   state_ = State::kBoundary;
@@ -63,7 +62,7 @@ TimePoint Rounds::next_deadline() const {
     case State::kBoundary: return clock_.now();
     case State::kPausing: return pause_until_;
     case State::kServing: return sharing_.serving_until().value_or(clock_.now());
-    case State::kStepping: return trainer_.idle_at();
+    case State::kStepping: return std::max(clock_.now(), trainer_.idle_at());
     default: return TimePoint::max();   // trainer, worker and pairwise wake the control thread themselves
   }
 }
@@ -106,8 +105,14 @@ void Rounds::pause(Duration duration) {
   state_ = State::kPausing;
 }
 
+// The first steps of a round.
+void Rounds::begin_steps(uint32_t count) {
+  state_ = State::kWorking;
+  sharing_.begin_round_then([this, count] { start_steps(count); });
+}
+
 void Rounds::start_steps(uint32_t count) {
-  trainer_.start_steps(count, learning_rate());
+  trainer_.start_steps({count, learning_rate(), model_.correction()});
   state_ = State::kStepping;
 }
 
@@ -245,10 +250,9 @@ void Rounds::begin_round() {
   }
   ++progress_.round;
   sampler_.set_round(progress_.round);
-  if (options_.swarm.exchange.share_gradients) model_.keep_base();
   const uint64_t stop_after = options_.swarm.stop_after;
   const uint64_t left = stop_after > swarm_steps_ ? stop_after - swarm_steps_ : UINT64_MAX;
-  start_steps(sharing_.alone() ? pace_.steps_alone(left) : options_.swarm.local_steps);
+  begin_steps(sharing_.alone() ? pace_.steps_alone(left) : options_.swarm.local_steps);
 }
 
 void Rounds::save_then(std::function<void()> next) {
@@ -279,8 +283,7 @@ void Rounds::became_sick(const std::string& reason) {
     }
     progress_ = *found;
     loss_ = 0;
-    if (options_.swarm.exchange.share_gradients) model_.keep_base();
-    start_steps(options_.swarm.local_steps);
+    begin_steps(options_.swarm.local_steps);
   });
 }
 

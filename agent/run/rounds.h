@@ -69,6 +69,7 @@ class Rounds {
   void after_steps();
   void after_evaluation();
   void begin_round();
+  void begin_steps(uint32_t count);
   void start_steps(uint32_t count);
   void evaluate();
   void finish();

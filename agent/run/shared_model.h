@@ -5,31 +5,32 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
+#include <span>
 #include <vector>
 
+#include "agent/run/local_rule.h"
+#include "agent/run/source.h"
 #include "agent/train/trainer.h"
 #include "compression/encoder.h"
 #include "gossip/exchange/exchange.h"
 
 namespace starling {
 
-// A vector of the trainer's that is shared; in place for the trainer's life.
-struct SharedSection {
-  std::string name;
-  View view;
-};
+// Of a trainer's sections those that are shared: mixed and averaged ones, and momentum where it is carried.
+std::vector<TrainerSection> shared_sections(Trainer& trainer, bool carry_momentum);
 
 class SharedModel {
  public:
-  // The sections are encoded in this order; the first is params.
-  SharedModel(Trainer& trainer, std::vector<SharedSection> sections, std::unique_ptr<Codec> codec,
-              size_t block_elements);
+  // The sections are encoded in this order; the first is params. `rule` may be null: none.
+  SharedModel(Trainer& trainer, std::vector<TrainerSection> sections, std::unique_ptr<Codec> codec,
+              size_t block_elements, std::unique_ptr<Source> source, std::unique_ptr<LocalRule> rule);
 
   Encoder& encoder() { return encoder_; }
 
-  // From now on what is encoded is the change since this call, not the params (source: gradients).
-  void keep_base();
+  // False: round_began() has nothing to do.
+  bool follows_rounds() const { return rule_ || source_->follows_rounds(); }
+  void round_began();                // steps follow, from what the sections hold now
+  ConstView correction() const { return rule_ ? rule_->correction() : ConstView{}; }   // of these steps
 
   // Applies the deltas and learns the lessons.
   void apply(const Decided& decided);
@@ -41,16 +42,28 @@ class SharedModel {
   // As apply(), which takes the deltas' memory block by block, and fills the snapshot's blocks.
   Encoded apply_and_encode(Decided& decided, Snapshot* snapshot);
 
+  // What a checkpoint keeps of the codec and the rule. Without a rule: what the encoder saves; else, little-endian:
+  //   0   u8 0x81, u8 version 2, u16 zero, u32 size of what the encoder saves; that; what the rule saves
+  std::vector<std::byte> save() const;
+  // False: some of it does not fit, and begins anew. What the rule saved is dropped where there is none any more; a
+  // rule that finds nothing begins anew.
+  [[nodiscard]] bool load(std::span<const std::byte> saved);
+  // The rule's part alone: the agent goes back to an earlier model, and knows newer things of the others' codecs.
+  [[nodiscard]] bool load_rule(std::span<const std::byte> saved);
+
  private:
   View view_of(const Block& block);
+  std::vector<ConstView> views() const;
   void learn(const std::vector<BlockLesson>& lessons);
   void apply_block(const std::vector<PairDelta>& deltas, size_t k, View x);
-  ConstView what_is_shared(size_t k, View x);
+  ConstView what_is_shared(const Block& block, View x);
+  void follow_rule(Decided& decided);
 
   Trainer& trainer_;
-  std::vector<SharedSection> sections_;
+  std::vector<TrainerSection> sections_;
   Encoder encoder_;
-  std::vector<float> base_, drift_;  // params at keep_base(); scratch for what changed since
+  std::unique_ptr<Source> source_;
+  std::unique_ptr<LocalRule> rule_;  // null: none
   std::vector<CodecTerm> terms_;     // of the block being applied
 };
 

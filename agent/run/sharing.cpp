@@ -72,6 +72,14 @@ void Sharing::exchange_ended() {
 
 void Sharing::finish(bool healthy) { std::exchange(done_, nullptr)(healthy); }
 
+void Sharing::begin_round_then(std::function<void()> next) {
+  if (model_.follows_rounds()) {
+    worker_.submit([this] { model_.round_began(); }, std::move(next));
+  } else {
+    next();
+  }
+}
+
 void Sharing::apply_decided_then(std::function<void()> next) {
   auto decided = std::make_shared<Decided>();
   if (exchange_) *decided = exchange_->take_decided();

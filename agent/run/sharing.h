@@ -35,6 +35,7 @@ class Sharing {
   void tick();                       // an exchange that share() waits for may have ended
   void stop_retrying() { retrying_ = false; }
 
+  void begin_round_then(std::function<void()> next);   // steps follow
   void apply_decided_then(std::function<void()> next);
   void publish_nothing();            // takes part in nothing new
   void drop_decided();               // it belongs to params that are thrown away

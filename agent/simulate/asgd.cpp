@@ -18,7 +18,7 @@ bool AsgdServer::compute(size_t worker, std::vector<float>* gradient) {
   std::copy(params_.begin(), params_.end(), params.data);
   std::fill_n(momentum.data, momentum.count, 0.0f);
   trainer.params_changed();
-  trainer.start_steps(1, 1.0);
+  trainer.start_steps({1, 1.0});
   if (!trainer.take_steps().finite) return false;
   gradient->resize(params.count);
   for (size_t i = 0; i < params.count; ++i) {   // a momentum that was zero is the gradient now

@@ -116,7 +116,7 @@ Baselines::Team Baselines::make_team() {
 
 // False: the loss is not finite any more.
 bool Baselines::step(TimedTrainer& trainer, double learning_rate) const {
-  trainer.start_steps(1, learning_rate);
+  trainer.start_steps({1, learning_rate});
   return trainer.take_steps().finite;
 }
 

@@ -19,14 +19,9 @@ void TimedTrainer::wait() {
   while (!inner_->idle()) became_idle_.wait_for(lock, std::chrono::seconds(1));
 }
 
-View TimedTrainer::params() {
+std::vector<TrainerSection> TimedTrainer::sections() {
   STARLING_CHECK(idle());
-  return inner_->params();
-}
-
-View TimedTrainer::momentum() {
-  STARLING_CHECK(idle());
-  return inner_->momentum();
+  return inner_->sections();
 }
 
 void TimedTrainer::params_changed() {
@@ -34,9 +29,9 @@ void TimedTrainer::params_changed() {
   inner_->params_changed();
 }
 
-void TimedTrainer::start_steps(uint32_t count, double learning_rate) {
+void TimedTrainer::start_steps(const LocalSteps& steps) {
   STARLING_CHECK(idle());
-  inner_->start_steps(count, learning_rate);
+  inner_->start_steps(steps);
   wait();
   report_ = inner_->take_steps();
   report_.compute_time = static_cast<int64_t>(report_.steps) * step_time_;   // the real one differs from run to run

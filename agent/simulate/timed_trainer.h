@@ -20,19 +20,16 @@ class TimedTrainer final : public Trainer {
   // `clock` must outlive the trainer.
   TimedTrainer(const Make& make, const Clock& clock, Duration step_time);
 
-  View params() override;
-  View momentum() override;
+  std::vector<TrainerSection> sections() override;
   void params_changed() override;
-  void start_steps(uint32_t count, double learning_rate) override;
+  void start_steps(const LocalSteps& steps) override;
   void start_evaluation() override;
-  bool idle() const override { return clock_.now() >= idle_at_; }
-  TimePoint idle_at() const override { return idle_at_; }
+  TimePoint idle_at() const override { return clock_.now() >= idle_at_ ? TimePoint::min() : idle_at_; }
   StepReport take_steps() override;
   std::optional<Evaluation> take_evaluation() override;
   std::vector<std::byte> save_state() override;
   bool load_state(std::span<const std::byte> state) override;
-  uint64_t data_size() const override { return inner_->data_size(); }
-  std::string data_summary() const override { return inner_->data_summary(); }
+  TrainerData data() const override { return inner_->data(); }
 
   Trainer& inner() { return *inner_; }
   // Steps whose effect is in the params already and that nobody has taken yet: for observers.

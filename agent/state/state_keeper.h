@@ -24,7 +24,7 @@ class StateKeeper {
  public:
   virtual ~StateKeeper() = default;
   // Called inside a worker job while the trainer is idle. An empty string, or what went wrong (nothing is lost then).
-  // `codec_memory` is Encoder::save(): opaque here.
+  // `codec_memory` is SharedModel::save(): opaque here.
   virtual std::string save(const Progress& progress, Trainer& trainer, std::span<const std::byte> codec_memory) = 0;
   // Called as save() is. Puts the newest good state back into the trainer. False: there is none.
   virtual bool restore(Progress* progress, Trainer& trainer, std::vector<std::byte>* codec_memory) = 0;

@@ -62,17 +62,15 @@ QuadraticTrainer::QuadraticTrainer(const QuadraticOptions& options, uint64_t swa
   for (uint64_t i = 0; i < options_.dimension; ++i) target_.push_back(draw_value(rng, options_.integer_grid));
 }
 
-View QuadraticTrainer::params() {
+std::vector<TrainerSection> QuadraticTrainer::sections() {
   STARLING_CHECK(idle());
-  return {params_.data(), params_.size(), MemorySpace::kHost};
+  const auto view_of = [](std::vector<float>& values) {
+    return View{values.data(), values.size(), MemorySpace::kHost};
+  };
+  std::vector<TrainerSection> sections = {{"params", SectionKind::kMixed, view_of(params_)}};
+  if (!momentum_.empty()) sections.push_back({"momentum", SectionKind::kLocal, view_of(momentum_)});
+  return sections;
 }
-
-View QuadraticTrainer::momentum() {
-  STARLING_CHECK(idle());
-  return {momentum_.data(), momentum_.size(), MemorySpace::kHost};
-}
-
-bool QuadraticTrainer::idle() const { return clock_.now() >= idle_at_; }
 
 double QuadraticTrainer::loss() const {
   double sum = 0;
@@ -83,32 +81,34 @@ double QuadraticTrainer::loss() const {
   return 0.5 * sum / static_cast<double>(params_.size());
 }
 
-void QuadraticTrainer::step(double learning_rate) {
+void QuadraticTrainer::step(const LocalSteps& steps) {
   Rng rng(Rng(agent_rng_seed_ ^ kNoiseStream).next_u64() ^
           steps_);  // by step: a resumed run draws the same noise
-  const float rate = static_cast<float>(learning_rate), keep = static_cast<float>(options_.momentum);
+  const float rate = static_cast<float>(steps.learning_rate), keep = static_cast<float>(options_.momentum);
   for (size_t i = 0; i < params_.size(); ++i) {
     float direction = params_[i] - target_[i];
     if (options_.gradient_noise > 0)
       direction += static_cast<float>(options_.gradient_noise * draw_noise(rng));
+    if (steps.correction.count > 0) direction += steps.correction.data[i];
     if (!momentum_.empty()) direction = momentum_[i] = keep * momentum_[i] + direction;
     params_[i] -= rate * direction;
   }
   ++steps_;
 }
 
-void QuadraticTrainer::start_steps(uint32_t count, double learning_rate) {
+void QuadraticTrainer::start_steps(const LocalSteps& steps) {
   STARLING_CHECK(idle());
+  STARLING_CHECK(steps.correction.count == 0 || steps.correction.count == params_.size());
   const TimePoint start = clock_.now();
   report_ = StepReport{};
   double loss_sum = 0;
-  for (uint32_t i = 0; i < count && report_.finite; ++i) {
-    if (learning_rate != 0) {
+  for (uint32_t i = 0; i < steps.count && report_.finite; ++i) {
+    if (steps.learning_rate != 0) {
       const double loss_here = loss();
       report_.finite = std::isfinite(loss_here);
       if (!report_.finite) break;
       last_loss_ = loss_here;
-      step(learning_rate);
+      step(steps);
     } else {
       ++steps_;
     }
@@ -158,8 +158,8 @@ bool QuadraticTrainer::load_state(std::span<const std::byte> bytes) {
   return true;
 }
 
-std::string QuadraticTrainer::data_summary() const {
-  return "a quadratic of " + std::to_string(options_.dimension) + " params";
+TrainerData QuadraticTrainer::data() const {
+  return {1, "a quadratic of " + std::to_string(options_.dimension) + " params"};
 }
 
 std::unique_ptr<QuadraticTrainer> make_quadratic_trainer(const TrainerOptions& trainer, uint64_t agent_rng_seed,

@@ -29,27 +29,24 @@ class QuadraticTrainer final : public Trainer {
   QuadraticTrainer(const QuadraticOptions& options, uint64_t swarm_rng_seed, uint64_t agent_rng_seed,
                    const Clock& clock);
 
-  View params() override;
-  View momentum() override;
+  std::vector<TrainerSection> sections() override;   // params, and momentum if it has any
   void params_changed() override {}
   // A learning rate of 0 leaves params and momentum alone and costs nothing; the loss reported is the last
   // known one.
-  void start_steps(uint32_t count, double learning_rate) override;
+  void start_steps(const LocalSteps& steps) override;
   void start_evaluation() override;      // of the loss: there are no samples, so Evaluation::samples is 0
-  bool idle() const override;
+  TimePoint idle_at() const override { return clock_.now() >= idle_at_ ? TimePoint::min() : idle_at_; }
   StepReport take_steps() override;
   std::optional<Evaluation> take_evaluation() override;
   std::vector<std::byte> save_state() override;
   bool load_state(std::span<const std::byte> state) override;
-  uint64_t data_size() const override { return 1; }
-  std::string data_summary() const override;
+  TrainerData data() const override;
 
-  TimePoint idle_at() const override { return idle_at_; }
   std::span<const float> target() const { return target_; }
   double loss() const;                   // 0.5 * ||params - target||^2 / dimension
 
  private:
-  void step(double learning_rate);
+  void step(const LocalSteps& steps);
 
   const QuadraticOptions options_;
   const uint64_t agent_rng_seed_;

@@ -79,29 +79,27 @@ class TorchTrainer final : public Trainer {
   TorchTrainer(const TrainerOptions& options, Dataset train, Dataset test, std::function<void()> on_idle);
   ~TorchTrainer() override { leaving_ = true; }  // the thread's destructor then waits for one step at most
 
-  View params() override { return view_of(&params_); }
-  View momentum() override { return view_of(optimizer_->momentum()); }
+  std::vector<TrainerSection> sections() override;
   void params_changed() override {
     STARLING_CHECK(idle());
   }  // the tensors are views: there is nothing to copy
-  void start_steps(uint32_t count, double learning_rate) override;
+  void start_steps(const LocalSteps& steps) override;
   void start_evaluation() override;
-  bool idle() const override { return thread_.idle(); }
+  TimePoint idle_at() const override { return thread_.idle() ? TimePoint::min() : TimePoint::max(); }
   StepReport take_steps() override;
   std::optional<Evaluation> take_evaluation() override;
   std::vector<std::byte> save_state() override;
   bool load_state(std::span<const std::byte> state) override;
-  uint64_t data_size() const override { return train_.count(); }
-  std::string data_summary() const override { return summarize(train_); }
+  TrainerData data() const override { return {train_.count(), summarize(train_)}; }
 
  private:
-  View view_of(const at::Tensor* flat) const;
+  View view_of(const at::Tensor& flat) const;
   DeviceData upload(Dataset& data) const;
   void run_job(const std::function<void()>& job);
-  void run_steps(uint32_t count, double learning_rate);
-  at::Tensor compute_gradient();
-  void step_on_cpu(double learning_rate, Tally& tally);
-  Tally steps_on_gpu(uint32_t count, double learning_rate);
+  void run_steps(const LocalSteps& steps);
+  at::Tensor compute_gradient(const ConstView& correction);
+  void step_on_cpu(const LocalSteps& steps, Tally& tally);
+  Tally steps_on_gpu(const LocalSteps& steps);
   Evaluation evaluate();
 
   const ModelConfig model_;
@@ -161,11 +159,18 @@ TorchTrainer::TorchTrainer(const TrainerOptions& options, Dataset train, Dataset
   device_.synchronize();
 }
 
-View TorchTrainer::view_of(const at::Tensor* flat) const {
-  STARLING_CHECK(idle());
-  if (flat == nullptr) return {};
-  return {flat->mutable_data_ptr<float>(), static_cast<size_t>(flat->numel()),
+View TorchTrainer::view_of(const at::Tensor& flat) const {
+  return {flat.mutable_data_ptr<float>(), static_cast<size_t>(flat.numel()),
           device_.is_cuda() ? MemorySpace::kCuda : MemorySpace::kHost};
+}
+
+std::vector<TrainerSection> TorchTrainer::sections() {
+  STARLING_CHECK(idle());
+  std::vector<TrainerSection> sections = {{"params", SectionKind::kMixed, view_of(params_)}};
+  if (const at::Tensor* momentum = optimizer_->momentum()) {
+    sections.push_back({"momentum", SectionKind::kLocal, view_of(*momentum)});
+  }
+  return sections;
 }
 
 DeviceData TorchTrainer::upload(Dataset& data) const {
@@ -192,22 +197,23 @@ void TorchTrainer::run_job(const std::function<void()>& job) {
   }
 }
 
-void TorchTrainer::start_steps(uint32_t count, double learning_rate) {
-  thread_.start([=, this] { run_job([=, this] { run_steps(count, learning_rate); }); });
+void TorchTrainer::start_steps(const LocalSteps& steps) {
+  STARLING_CHECK(steps.correction.count == 0 || steps.correction.count == plan_.param_count);
+  thread_.start([steps, this] { run_job([&] { run_steps(steps); }); });
 }
 
 void TorchTrainer::start_evaluation() {
   thread_.start([this] { run_job([this] { evaluation_ = evaluate(); }); });
 }
 
-void TorchTrainer::run_steps(uint32_t count, double learning_rate) {
+void TorchTrainer::run_steps(const LocalSteps& steps) {
   const SteadyClock clock;
   const TimePoint start = clock.now();
   Tally tally;
   if (device_.is_cuda()) {
-    tally = steps_on_gpu(count, learning_rate);
+    tally = steps_on_gpu(steps);
   } else {
-    while (tally.steps < count && tally.finite && !leaving_) step_on_cpu(learning_rate, tally);
+    while (tally.steps < steps.count && tally.finite && !leaving_) step_on_cpu(steps, tally);
   }
   if (tuner_) {
     tuner_->took(tally.steps, clock.now() - start, clock.now());
@@ -218,8 +224,8 @@ void TorchTrainer::run_steps(uint32_t count, double learning_rate) {
              .finite = tally.finite, .compute_time = clock.now() - start};
 }
 
-// Leaves the gradient of one batch in grads_. Returns the loss.
-at::Tensor TorchTrainer::compute_gradient() {
+// Leaves the gradient of one batch in grads_, corrected. Returns the loss.
+at::Tensor TorchTrainer::compute_gradient(const ConstView& correction) {
   order_.next(batch_);
   at::Tensor rows = at::from_blob(batch_.data(), {static_cast<int64_t>(batch_.size())}, at::kLong);
   if (device_.is_cuda()) rows = rows.to(at::kCUDA);
@@ -228,32 +234,35 @@ at::Tensor TorchTrainer::compute_gradient() {
   grads_.zero_();  // in place: a gradient that is set to none would lose its place in the flat buffer
   const at::Tensor loss = at::cross_entropy_loss(forward(model_, tensors_, images), labels);
   loss.backward();
+  if (correction.count > 0) {
+    grads_.add_(at::from_blob(const_cast<float*>(correction.data), grads_.sizes(), grads_.options()));
+  }
   return loss.detach();
 }
 
-void TorchTrainer::step_on_cpu(double learning_rate, Tally& tally) {
-  const double loss = compute_gradient().item<float>();
+void TorchTrainer::step_on_cpu(const LocalSteps& steps, Tally& tally) {
+  const double loss = compute_gradient(steps.correction).item<float>();
   const double largest =
       at::linalg_vector_norm(grads_, std::numeric_limits<double>::infinity()).item<float>();
   tally.finite = std::isfinite(loss) && std::isfinite(largest);
   if (!tally.finite) return;
-  optimizer_->step(learning_rate, nullptr);
+  optimizer_->step(steps.learning_rate, nullptr);
   tally.loss_sum += loss;
   ++tally.steps;
 }
 
 // Never waits for the GPU between two steps: the verdict "not finite" stays there and turns all later steps
 // off.
-Tally TorchTrainer::steps_on_gpu(uint32_t count, double learning_rate) {
+Tally TorchTrainer::steps_on_gpu(const LocalSteps& steps) {
   const auto place = at::TensorOptions(at::kFloat).device(at::kCUDA);
   const at::Tensor bad = at::zeros({1}, place), applied = at::zeros({1}, place),
                    loss_sum = at::zeros({1}, place);
-  for (uint32_t i = 0; i < count && !leaving_; ++i) {
-    const at::Tensor loss = compute_gradient();
+  for (uint32_t i = 0; i < steps.count && !leaving_; ++i) {
+    const at::Tensor loss = compute_gradient(steps.correction);
     const at::Tensor largest = at::linalg_vector_norm(grads_, std::numeric_limits<double>::infinity());
     bad.copy_(
         at::max(bad, at::isfinite(loss).logical_and_(at::isfinite(largest)).logical_not_().to(at::kFloat)));
-    optimizer_->step(learning_rate, &bad);
+    optimizer_->step(steps.learning_rate, &bad);
     applied.add_(1 - bad);
     loss_sum.add_(at::where(bad > 0, at::zeros_like(bad), loss));
   }

@@ -1,5 +1,6 @@
 // The training side's seam. A trainer owns the model, its optimizer and its data; it runs local steps on its own thread
-// (and CUDA stream) and is silent in between. Params and momentum lie in flat buffers that the model's tensors view.
+// (and CUDA stream) and is silent in between. Its numbers lie in flat buffers, the sections, that the model's tensors
+// view.
 #pragma once
 
 #include <cstddef>
@@ -8,12 +9,34 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gossip/clock.h"
 #include "kernels/view.h"
 
 namespace starling {
+
+// What becomes of a section where agents exchange.
+enum class SectionKind {
+  kMixed,      // params: mixed with others', as values or as changes, whichever the swarm shares
+  kAveraged,   // what steps leave behind without being a param, a running mean say: mixed always as values
+  kLocal,      // the optimizer's: stays here, unless the settings carry it
+  kFrozen,     // the same at every agent, for ever: never shared
+};
+
+struct TrainerSection {
+  std::string name;
+  SectionKind kind = SectionKind::kMixed;
+  View view;
+};
+
+struct LocalSteps {
+  uint32_t count = 1;
+  double learning_rate = 0;
+  ConstView correction;        // added to the gradient of each step, where params are; count 0: none. Stays readable
+                               // until the trainer is idle
+};
 
 struct StepReport {
   uint64_t steps = 0;
@@ -29,31 +52,45 @@ struct Evaluation {
   uint64_t samples = 0;        // 0: there is nothing to evaluate on
 };
 
+struct TrainerData {
+  uint64_t samples = 0;        // to train on, held here
+  std::string summary;         // for people: "1213 samples, labels 0 1 2"
+};
+
 class Trainer {
  public:
   virtual ~Trainer() = default;
 
-  // All but idle() REQUIRE idle(). The views stay valid and in place for the trainer's life; whoever holds the idle
-  // trainer may read and write them, and calls params_changed() after writing.
-  virtual View params() = 0;
-  virtual View momentum() = 0;   // count 0: nothing that could ride along
+  // All but idle_at() and idle() REQUIRE idle(). The first section is "params", kMixed. The views stay valid and in
+  // place for the trainer's life; whoever holds the idle trainer may read and write them, and calls params_changed()
+  // after writing.
+  virtual std::vector<TrainerSection> sections() = 0;
   virtual void params_changed() = 0;
 
-  virtual void start_steps(uint32_t count, double learning_rate) = 0;  // returns at once
+  virtual void start_steps(const LocalSteps& steps) = 0;               // returns at once
   virtual void start_evaluation() = 0;                                 // returns at once
-  virtual bool idle() const = 0;                                       // from any thread
-  // When it will be idle, where that is known beforehand; a trainer with a thread of its own wakes its owner instead.
-  virtual TimePoint idle_at() const { return TimePoint::max(); }
+  // From any thread. TimePoint::min(): it is idle. TimePoint::max(): when it will be is not known beforehand, and the
+  // trainer wakes its owner.
+  virtual TimePoint idle_at() const = 0;
   virtual StepReport take_steps() = 0;                                 // of the last start_steps
   virtual std::optional<Evaluation> take_evaluation() = 0;             // of the last start_evaluation
 
-  // Everything but params and momentum: other optimizer state, rng state, place in the data. load_state returns false
-  // and changes nothing if the bytes do not fit this trainer.
+  // Everything but the sections "params" and "momentum": other sections, other optimizer state, rng state, place in
+  // the data. load_state returns false and changes nothing if the bytes do not fit this trainer.
   virtual std::vector<std::byte> save_state() = 0;
   virtual bool load_state(std::span<const std::byte> state) = 0;
 
-  virtual uint64_t data_size() const = 0;          // training samples held here
-  virtual std::string data_summary() const = 0;    // for people: "1213 samples, labels 0 1 2"
+  virtual TrainerData data() const = 0;
+
+  bool idle() const { return idle_at() == TimePoint::min(); }
+  View section(std::string_view name) {   // count 0: there is none
+    for (const TrainerSection& one : sections()) {
+      if (one.name == name) return one.view;
+    }
+    return {};
+  }
+  View params() { return section("params"); }
+  View momentum() { return section("momentum"); }
 };
 
 }  // namespace starling

@@ -73,20 +73,18 @@ class ThreadedTrainer final : public Trainer {
  public:
   ThreadedTrainer(std::unique_ptr<Trainer> inner, std::function<void()> on_idle)
       : inner_(std::move(inner)), thread_(std::move(on_idle)) {}
-  View params() override { return inner_->params(); }
-  View momentum() override { return inner_->momentum(); }
+  std::vector<TrainerSection> sections() override { return inner_->sections(); }
   void params_changed() override { inner_->params_changed(); }
-  void start_steps(uint32_t count, double learning_rate) override {
-    thread_.start([this, count, learning_rate] { inner_->start_steps(count, learning_rate); });
+  void start_steps(const LocalSteps& steps) override {
+    thread_.start([this, steps] { inner_->start_steps(steps); });
   }
   void start_evaluation() override { thread_.start([this] { inner_->start_evaluation(); }); }
-  bool idle() const override { return thread_.idle(); }
+  TimePoint idle_at() const override { return thread_.idle() ? TimePoint::min() : TimePoint::max(); }
   StepReport take_steps() override { return inner_->take_steps(); }
   std::optional<Evaluation> take_evaluation() override { return inner_->take_evaluation(); }
   std::vector<std::byte> save_state() override { return inner_->save_state(); }
   bool load_state(std::span<const std::byte> state) override { return inner_->load_state(state); }
-  uint64_t data_size() const override { return 1; }
-  std::string data_summary() const override { return ""; }
+  TrainerData data() const override { return {1, ""}; }
 
  private:
   std::unique_ptr<Trainer> inner_;
@@ -108,7 +106,7 @@ TEST(TimedTrainer, IsBusyForItsStepsAndEvaluatesInNoTime) {
     const float before = params.data[0];
     for (int round = 0; round < 50; ++round) {
       const TimePoint start = clock.now();
-      trainer.start_steps(3, 0.1);
+      trainer.start_steps({3, 0.1});
       EXPECT_FALSE(trainer.idle());
       EXPECT_EQ(trainer.untaken().steps, 3u);
       EXPECT_EQ(trainer.idle_at(), start + milliseconds(60));

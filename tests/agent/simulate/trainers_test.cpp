@@ -72,10 +72,10 @@ TEST(SimulateTrainers, ShardsAreThoseOfASwarm) {
     data.shard_count = 3;
     const auto trainer = task->make(shard, config.swarm, clock, {});
     const DatasetPair shard = load_data(data, config.swarm.model.samples(), config.swarm.rng_seed);
-    EXPECT_EQ(trainer->data_summary(), summarize(shard.train));
-    samples += trainer->data_size();
+    EXPECT_EQ(trainer->data().summary, summarize(shard.train));
+    samples += trainer->data().samples;
   }
-  EXPECT_EQ(task->make_for_all(config.swarm, clock, {})->data_size(), samples);
+  EXPECT_EQ(task->make_for_all(config.swarm, clock, {})->data().samples, samples);
 }
 
 // All pixels are alike, so that any model gives one answer: right for half of the samples, whichever it is. Every

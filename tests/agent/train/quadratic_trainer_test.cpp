@@ -18,7 +18,7 @@ TEST(QuadraticTrainer, GoesToItsTarget) {
   FakeClock clock;
   QuadraticTrainer trainer({.dimension = 50}, 1, 2, clock);
   const double loss_before = trainer.loss();
-  trainer.start_steps(200, 0.1);
+  trainer.start_steps({200, 0.1});
   const StepReport report = trainer.take_steps();
   EXPECT_EQ(report.steps, 200u);
   EXPECT_TRUE(report.finite);
@@ -32,7 +32,7 @@ TEST(QuadraticTrainer, OneStepIsWhatTheFormulaSays) {
   QuadraticTrainer trainer({.dimension = 3, .momentum = 0.5, .batch = 4}, 1, 2, clock);
   std::vector<float> x = values(trainer.params()), v(3, 0.0f);
   for (int step = 0; step < 3; ++step) {
-    trainer.start_steps(1, 0.25);
+    trainer.start_steps({1, 0.25});
     EXPECT_EQ(trainer.take_steps().samples, 4u);
     for (size_t i = 0; i < 3; ++i) {
       v[i] = 0.5f * v[i] + (x[i] - trainer.target()[i]);
@@ -57,7 +57,7 @@ TEST(QuadraticTrainer, IsBusyUntilItsStepTimeHasPassed) {
   FakeClock clock;
   QuadraticTrainer trainer({.step_time = std::chrono::milliseconds(10)}, 1, 2, clock);
   EXPECT_TRUE(trainer.idle());
-  trainer.start_steps(3, 0.1);
+  trainer.start_steps({3, 0.1});
   EXPECT_FALSE(trainer.idle());
   EXPECT_EQ(trainer.idle_at(), clock.now() + std::chrono::milliseconds(30));
   clock.advance(std::chrono::nanoseconds(29'999'999));
@@ -70,10 +70,10 @@ TEST(QuadraticTrainer, IsBusyUntilItsStepTimeHasPassed) {
 TEST(QuadraticTrainer, LearningRateZeroTouchesNothing) {
   FakeClock clock;
   QuadraticTrainer trainer({.momentum = 0.9, .step_time = std::chrono::milliseconds(1)}, 1, 2, clock);
-  trainer.start_steps(5, 0.1);
+  trainer.start_steps({5, 0.1});
   clock.advance(std::chrono::milliseconds(5));
   const auto params = values(trainer.params()), momentum = values(trainer.momentum());
-  trainer.start_steps(7, 0);
+  trainer.start_steps({7, 0});
   EXPECT_FALSE(trainer.idle());  // it still takes its time
   clock.advance(std::chrono::milliseconds(7));
   EXPECT_EQ(trainer.take_steps().steps, 7u);
@@ -85,12 +85,12 @@ TEST(QuadraticTrainer, ResumesExactly) {
   FakeClock clock;
   const QuadraticOptions options{.dimension = 20, .momentum = 0.9, .gradient_noise = 0.5};
   QuadraticTrainer trainer(options, 1, 2, clock), resumed(options, 1, 2, clock);
-  trainer.start_steps(10, 0.1);
+  trainer.start_steps({10, 0.1});
   ASSERT_TRUE(resumed.load_state(trainer.save_state()));
   std::copy_n(trainer.params().data, 20, resumed.params().data);
   std::copy_n(trainer.momentum().data, 20, resumed.momentum().data);
-  trainer.start_steps(10, 0.1);
-  resumed.start_steps(10, 0.1);
+  trainer.start_steps({10, 0.1});
+  resumed.start_steps({10, 0.1});
   EXPECT_EQ(values(trainer.params()), values(resumed.params()));
   EXPECT_EQ(values(trainer.momentum()), values(resumed.momentum()));
   EXPECT_EQ(trainer.save_state(), resumed.save_state());
@@ -108,8 +108,8 @@ TEST(QuadraticTrainer, GradientNoiseHasItsDeviation) {
   const size_t n = 20000;
   QuadraticTrainer quiet({.dimension = n}, 1, 2, clock),
       noisy({.dimension = n, .gradient_noise = 0.5}, 1, 2, clock);
-  quiet.start_steps(1, 1);
-  noisy.start_steps(1, 1);
+  quiet.start_steps({1, 1});
+  noisy.start_steps({1, 1});
   double sum = 0, sum_squares = 0;
   for (size_t i = 0; i < n; ++i) {
     const double difference = quiet.params().data[i] - noisy.params().data[i];
@@ -125,7 +125,7 @@ TEST(QuadraticTrainer, StopsBeforeAStepThatIsNotFinite) {
   QuadraticTrainer trainer({.dimension = 4}, 1, 2, clock);
   trainer.params().data[2] = std::numeric_limits<float>::quiet_NaN();
   const float first = trainer.params().data[0];
-  trainer.start_steps(3, 0.1);
+  trainer.start_steps({3, 0.1});
   const StepReport report = trainer.take_steps();
   EXPECT_FALSE(report.finite);
   EXPECT_EQ(report.steps, 0u);
@@ -169,7 +169,7 @@ TEST(QuadraticTrainer, TheConfigurationIsChecked) {
   const auto trainer = make_quadratic_trainer(trainer_options(swarm, agent), 1, clock);
   EXPECT_EQ(trainer->params().count, 1000u);
   EXPECT_EQ(trainer->momentum().count, 1000u);
-  trainer->start_steps(2, 0.1);
+  trainer->start_steps({2, 0.1});
   EXPECT_EQ(trainer->idle_at(), clock.now() + std::chrono::milliseconds(5));
   swarm.optimizer.momentum = 0;
   EXPECT_EQ(make_quadratic_trainer(trainer_options(swarm, agent), 1, clock)->momentum().count, 0u);
@@ -180,6 +180,19 @@ TEST(QuadraticTrainer, TheConfigurationIsChecked) {
     SwarmConfig wrong = swarm;
     spoil(wrong);
     EXPECT_THROW(make_quadratic_trainer(trainer_options(wrong, agent), 1, clock), std::runtime_error);
+  }
+}
+
+TEST(QuadraticTrainer, ACorrectionIsAddedToEachGradient) {
+  FakeClock clock;
+  QuadraticTrainer plain({.dimension = 3, .momentum = 0.5}, 1, 2, clock);
+  QuadraticTrainer corrected({.dimension = 3, .momentum = 0.5}, 1, 2, clock);
+  const std::vector<float> correction = {1, -2, 0};
+  plain.start_steps({1, 0.25});
+  corrected.start_steps({1, 0.25, {correction.data(), correction.size(), MemorySpace::kHost}});
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_NEAR(corrected.momentum().data[i] - plain.momentum().data[i], correction[i], 1e-6);
+    EXPECT_NEAR(corrected.params().data[i] - plain.params().data[i], -0.25 * correction[i], 1e-6);
   }
 }
 

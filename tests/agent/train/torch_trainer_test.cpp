@@ -27,8 +27,8 @@ class Bench {
                                  draw_digits(test_samples, 1, 1), [this] { idle_.release(); });
   }
 
-  StepReport step(uint32_t count, double learning_rate = 0.05) {
-    trainer->start_steps(count, learning_rate);
+  StepReport step(uint32_t count, double learning_rate = 0.05, ConstView correction = {}) {
+    trainer->start_steps({count, learning_rate, correction});
     idle_.acquire();
     EXPECT_TRUE(trainer->idle());
     return trainer->take_steps();
@@ -85,7 +85,7 @@ TEST(TorchTrainer, TheGradientIsTheSlopeOfTheLoss) {
                                             [&] { idle.release(); });
     EXPECT_EQ(trainer->momentum().count, 0u);
     const std::vector<float> before = Bench::values(trainer->params());
-    trainer->start_steps(1, 1);
+    trainer->start_steps({1, 1});
     idle.acquire();
     std::vector<float> gradient = Bench::values(trainer->params());
     for (size_t i = 0; i < before.size(); ++i) gradient[i] = before[i] - gradient[i];
@@ -149,7 +149,7 @@ TEST(TorchTrainer, PixelsAreCenteredForInkAndForPhotographs) {
     const Dataset data{.shape = swarm.model.input, .pixels = std::vector<uint8_t>(channels * 4, grey), .labels = {0}};
     const auto trainer = make_torch_trainer(trainer_options(swarm, agent), data, data, [&] { idle.release(); });
     const std::vector<float> before = Bench::values(trainer->params());
-    trainer->start_steps(1, 1);
+    trainer->start_steps({1, 1});
     idle.acquire();
     const std::vector<float> after = Bench::values(trainer->params());
     for (int64_t i = 0; i < 10 * channels * 4; ++i) EXPECT_NEAR(after[i], before[i], 0.01) << channels;
@@ -203,7 +203,7 @@ TEST(TorchTrainer, ShardsWalkThroughTheSameDataDifferently) {
     std::binary_semaphore idle{0};
     const auto trainer =
         make_torch_trainer(trainer_options(swarm, agent), draw_digits(200, 1, 0), {}, [&] { idle.release(); });
-    trainer->start_steps(3, 0.05);
+    trainer->start_steps({3, 0.05});
     idle.acquire();
     results.push_back(Bench::values(trainer->params()));
   }
@@ -283,8 +283,8 @@ TEST(TorchTrainer, DivergenceIsReported) {
 
 TEST(TorchTrainer, DescribesItsData) {
   Bench bench(small_swarm("mlp"), 30);
-  EXPECT_EQ(bench.trainer->data_size(), 30u);
-  EXPECT_EQ(bench.trainer->data_summary(), "30 samples, labels 0 1 2 3 4 5 6 7 8 9");
+  EXPECT_EQ(bench.trainer->data().samples, 30u);
+  EXPECT_EQ(bench.trainer->data().summary, "30 samples, labels 0 1 2 3 4 5 6 7 8 9");
   EXPECT_FALSE(bench.trainer->take_evaluation());
 }
 
@@ -300,7 +300,7 @@ TEST(TorchTrainer, LeavesWithoutFinishingItsSteps) {
   agent.threads = 1;
   auto trainer = make_torch_trainer(trainer_options(small_swarm("cnn"), agent), draw_digits(50, 1, 0), {},
                                     [&] { was_idle = true; });
-  trainer->start_steps(4'000'000'000u, 0.01);  // months
+  trainer->start_steps({4'000'000'000u, 0.01});  // months
   trainer.reset();
   EXPECT_TRUE(was_idle);
 }
@@ -339,6 +339,18 @@ TEST(TorchDevice, CudaIsThereOrMissedWithARemedy) {
     EXPECT_FALSE(TorchDevice("auto", 1).is_cuda());
   }
   EXPECT_FALSE(TorchDevice("cpu", 1).is_cuda());
+}
+
+TEST(TorchTrainer, ACorrectionIsAddedToEachGradient) {
+  SwarmConfig swarm = small_swarm("mlp");
+  swarm.optimizer.momentum = 0;
+  Bench plain(swarm), corrected(swarm);
+  std::vector<float> correction(plain.params().size());
+  for (size_t i = 0; i < correction.size(); ++i) correction[i] = static_cast<float>(i % 7) - 3;
+  plain.step(1, 0.5);
+  corrected.step(1, 0.5, {correction.data(), correction.size(), MemorySpace::kHost});
+  const std::vector<float> without = plain.params(), with = corrected.params();
+  for (size_t i = 0; i < correction.size(); ++i) ASSERT_NEAR(with[i] - without[i], -0.5 * correction[i], 1e-5) << i;
 }
 
 }  // namespace

@@ -1,0 +1,34 @@
+// What an agent shares of its mixed sections: the values, or what the round's steps changed. The settings'
+// swarm.exchange.source.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "kernels/view.h"
+
+namespace starling {
+
+// One call at a time, while the trainer is idle.
+class Source {
+ public:
+  virtual ~Source() = default;
+
+  // False: round_began() does nothing, and need not be called.
+  virtual bool follows_rounds() const = 0;
+  // The steps of a round start from these sections, in the layout's order.
+  virtual void round_began(const std::vector<ConstView>& sections) = 0;
+
+  // What to encode of a block that begins at `offset` of its section and whose values are `x` now. Valid until the next
+  // call.
+  virtual ConstView shared(size_t section, size_t offset, ConstView x) = 0;
+};
+
+std::unique_ptr<Source> make_params_source();
+
+// Of steps that are taken one a round the change is the gradient, times the learning rate: the baseline that a loss of
+// messages ruins. Before the first round nothing has changed. For params in host memory.
+std::unique_ptr<Source> make_gradients_source();
+
+}  // namespace starling
