@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <stdexcept>
 #include <utility>
 
 #include <spdlog/spdlog.h>
@@ -11,35 +9,15 @@
 #include "agent/config/settings.h"
 #include "agent/run/make_exchange.h"
 #include "gossip/limits.h"
-#include "gossip/net/hash.h"
-#include "kernels/cast.h"
-#include "kernels/check.h"
-#include "kernels/transfer.h"
 
 namespace starling {
 namespace {
 
-constexpr Duration kContactPatience = std::chrono::seconds(3);   // then an agent with a genesis begins alone
 constexpr Duration kDoubtsWarningEvery = std::chrono::minutes(1);
 constexpr Duration kStatusEvery = std::chrono::seconds(1);
-constexpr Duration kRejoinEvery = std::chrono::seconds(5);
-constexpr Duration kWaitingEvery = std::chrono::seconds(3);
 constexpr Duration kPartPatience = std::chrono::seconds(5);      // for the others to finish too
 constexpr Duration kLeavePatience = std::chrono::milliseconds(1500);
 constexpr uint64_t kSamplerStream = 0x5061727473ull;
-
-std::string hex(std::span<const uint8_t> bytes) {
-  std::string text;
-  for (uint8_t byte : bytes) text += fmt::format("{:02x}", byte);
-  return text;
-}
-
-std::string genesis_hash(Trainer& trainer) {
-  const View params = trainer.params();
-  std::vector<float> values(params.count);
-  copy_to_host(params, values.data());
-  return hex(blake2b_256(std::as_bytes(std::span<const float>(values))));
-}
 
 std::optional<double> measured(double value) {
   return std::isfinite(value) && value >= 0 ? std::optional(value) : std::nullopt;
@@ -70,190 +48,41 @@ Agent::Agent(const AgentOptions& options, const AgentParts& parts)
                describe_difference},
               parts.transport, parts.clock),
       router_log_(parts.clock),
-      swarm_clock_(router_.membership()) {
-  born_ = next_status_ = next_waiting_ = parts_.clock.now();
-  if (!options_.stored_settings.empty()) take_stored_settings();
-  if (options_.config.has_swarm) {
-    swarm_ = options_.config.swarm;
-    make_trainer();
-  } else {
-    contact_began_ = born_;
-    JoinerOptions joiner;
-    joiner.bootstrap = options_.config.agent.bootstrap;
-    contact_ = std::make_unique<Contact>(joiner, router_.membership(), parts_.clock, router_, options_.rng_seed + 1);
-    stage_ = Stage::kContacting;
-  }
+      swarm_clock_(router_.membership()),
+      entry_(options, parts, router_, {[this] { prepare_exchange(); },
+                                       [this](const Progress& from, const char* how) { begin_rounds(from, how); }}) {
+  born_ = next_status_ = parts_.clock.now();
+  entry_.start();
 }
 
 Agent::~Agent() = default;
 
-// A config that says the same in other words, or was printed by another version, is still of the stored swarm.
-void Agent::take_stored_settings() {
-  const AgreedSettings stored = parse_agreed_settings(options_.stored_settings);
-  if (options_.config.has_swarm && !same_settings(options_.config.swarm, stored.swarm)) {
-    spdlog::warn("the config has other settings than the swarm of this state folder, so this agent leaves that swarm:\n"
-                 "{}", describe_difference(agreed_settings(options_.config.swarm, stored.genesis_hash_hex),
-                                          options_.stored_settings));
-    return;
-  }
-  router_.set_settings(options_.stored_settings);
-  swarm_genesis_hash_ = stored.genesis_hash_hex;
-  options_.config.swarm = stored.swarm;
-  options_.config.has_swarm = true;
-}
-
-void Agent::make_trainer() {
-  stage_ = Stage::kMakingTrainer;
-  parts_.worker.submit(
-      [this] {
-        try {
-          trainer_ = parts_.make_trainer(swarm_);
-          own_genesis_hash_ = genesis_hash(*trainer_);
-        } catch (...) {
-          start_error_ = std::current_exception();
-        }
-      },
-      [this] { trainer_made(); });
-}
-
-void Agent::trainer_made() {
-  if (start_error_) std::rethrow_exception(start_error_);
-  if (stage_ != Stage::kMakingTrainer) return;   // told to leave meanwhile
-  if (swarm_genesis_hash_.empty()) {   // this agent brings the settings
-    swarm_genesis_hash_ = own_genesis_hash_;
-    router_.set_settings(agreed_settings(swarm_, own_genesis_hash_));
-  }
-  keeper_ = parts_.make_keeper(router_.swarm_id(), router_.settings());
-  if (contact_ || options_.config.agent.bootstrap.empty() || swarm_.exchange.kind == ExchangeKind::kNone) {
-    enter();
-    return;
-  }
-  JoinerOptions joiner;
-  joiner.bootstrap = options_.config.agent.bootstrap;
-  joiner.settings = router_.settings();
-  joiner.compare = describe_difference;
-  contact_ = std::make_unique<Contact>(joiner, router_.membership(), parts_.clock, router_, options_.rng_seed + 1);
-  contact_began_ = parts_.clock.now();
-  stage_ = Stage::kContacting;
-}
-
-void Agent::contact_answered() {
-  if (trainer_) {
-    if (contact_->settings() != router_.settings()) {   // the same in other words: theirs is the older text
-      router_.set_settings(contact_->settings());
-      keeper_ = parts_.make_keeper(router_.swarm_id(), router_.settings());
-    }
-    enter();
-    return;
-  }
-  router_.set_settings(contact_->settings());
-  adopted_ = true;
-  const AgreedSettings agreed = parse_agreed_settings(router_.settings());
-  swarm_ = agreed.swarm;
-  swarm_genesis_hash_ = agreed.genesis_hash_hex;
-  router_.membership().set_options(swarm_.membership);
-  spdlog::info("adopted the settings of swarm '{}' (id {:016x}): {} params by {}", swarm_.name, router_.swarm_id(),
-               codec_name(swarm_.exchange.codec), swarm_.model.kind);
-  make_trainer();
-}
-
-void Agent::enter() {
-  const ExchangeConfig& exchange = swarm_.exchange;
-  model_ = std::make_unique<SharedModel>(*trainer_, shared_sections(*trainer_, exchange.carry_momentum),
-                                         make_codec(exchange.codec, trainer_->params().space), exchange.block,
-                                         exchange.share_gradients ? make_gradients_source() : make_params_source(),
-                                         nullptr);
-  sampler_ = std::make_unique<PeerSampler>(peer_sampler_options(swarm_, options_.config.agent.name),
+void Agent::prepare_exchange() {
+  const SwarmConfig& swarm = entry_.swarm();
+  sampler_ = std::make_unique<PeerSampler>(peer_sampler_options(swarm, options_.config.agent.name),
                                            router_.membership(), swarm_clock_, parts_.clock,
                                            options_.rng_seed ^ kSamplerStream);
-  ExchangeParts made = make_exchange({swarm_, options_.self, options_.generation, model_->encoder(),
-                                      trainer_->params().space, parts_.worker, parts_.clock, router_, *sampler_});
+  ExchangeParts made = make_exchange({swarm, options_.self, options_.generation, entry_.model()->encoder(),
+                                      entry_.trainer()->params().space, parts_.worker, parts_.clock, router_,
+                                      *sampler_});
   host_codec_ = std::move(made.host_codec);
   exchange_ = std::move(made.exchange);
-  stage_ = Stage::kRestoring;
-  // A checkpoint is read and checked as a whole, which takes seconds for a large model: on the worker, so that this
-  // agent answers probes meanwhile.
-  struct Found {
-    bool any = false;
-    Progress progress;
-    std::vector<std::byte> codec_memory;
-  };
-  auto found = std::make_shared<Found>();
-  parts_.worker.submit([this, found] {
-                         found->any = keeper_->restore(&found->progress, *trainer_, &found->codec_memory);
-                         if (!found->any || model_->load(found->codec_memory)) return;
-                         spdlog::warn("what the codec remembered is not of this layout; it begins anew");
-                       },
-                       [this, found] {
-                         if (stage_ != Stage::kRestoring) return;   // told to leave meanwhile
-                         restored(found->any ? &found->progress : nullptr);
-                       });
-}
-
-// Own state first (a restart), then the swarm's model if it has begun, then the genesis if we can reproduce it.
-void Agent::restored(const Progress* own) {
-  if (own) {
-    begin_rounds(*own, "resumed");
-    return;
-  }
-  // Who adopts a swarm that trains joins it, however young its records say it is; those that start one together, each
-  // with its settings, all begin from the genesis.
-  const std::vector<Member> members = router_.membership().alive();
-  const bool begun = std::any_of(members.begin(), members.end(), [this](const Member& member) {
-    const MemberMeta& meta = member.record.meta;
-    return meta.role == Role::kAgent && (meta.steps > 0 || (adopted_ && meta.phase != Phase::kJoining));
-  });
-  if (begun) {
-    begin_fetch();
-  } else if (own_genesis_hash_ == swarm_genesis_hash_) {
-    begin_rounds({}, swarm_.exchange.kind == ExchangeKind::kNone ? "alone" : "genesis");
-  } else {
-    spdlog::warn("this program does not reproduce the swarm's genesis (ours {:.8}, theirs {:.8}); waiting for a member "
-                 "that gives the model", own_genesis_hash_, swarm_genesis_hash_);
-    begin_fetch();
-  }
-}
-
-void Agent::begin_fetch() {
-  const View params = trainer_->params();   // nobody looks at them before the whole model is there
-  JoinerOptions joiner;
-  joiner.bootstrap = options_.config.agent.bootstrap;
-  fetch_ = std::make_unique<ModelFetch>(
-      joiner, params.count * sizeof(float), router_.membership(), parts_.clock, router_, parts_.worker,
-      [params](uint64_t offset_bytes, std::span<const std::byte> bytes) {
-        const size_t count = bytes.size() / sizeof(float);
-        if (!all_finite_f32(bytes.data(), count)) return false;
-        copy_from_host(bytes.data(), params.part(offset_bytes / sizeof(float), count));
-        return true;
-      },
-      options_.rng_seed + 2);
-  stage_ = Stage::kFetching;
-}
-
-void Agent::fetched() {
-  trainer_->params_changed();
-  parts_.observer.on(ModelFetched{trainer_->params().count * sizeof(float), seconds(fetch_->transfer_time())});
-  Progress progress;
-  progress.round = fetch_->round();
-  progress.steps = fetch_->steps();
-  fetch_.reset();
-  begin_rounds(progress, "fetched");
 }
 
 void Agent::begin_rounds(const Progress& from, const char* how) {
   RoundsOptions options;
-  options.swarm = swarm_;
+  options.swarm = entry_.swarm();
   options.checkpoint_every = options_.config.agent.checkpoint_every;
   options.evaluate_every = options_.config.agent.evaluate_every;
-  options.on_saved = [this] { router_.donor().set_model(keeper_->model()); };
-  rounds_ = std::make_unique<Rounds>(options, *trainer_, *model_, exchange_.get(), *sampler_, swarm_clock_, *keeper_,
+  options.on_saved = [this] { router_.donor().set_model(entry_.keeper()->model()); };
+  rounds_ = std::make_unique<Rounds>(options, *entry_.trainer(), *entry_.model(), exchange_.get(), *sampler_, swarm_clock_, *entry_.keeper(),
                                      parts_.worker, parts_.clock, parts_.observer);
   rounds_->start(from, std::string_view(how) == "fetched" && from.steps > 0);
   stage_ = Stage::kRunning;
   Joined joined{how, from.steps, from.round, seconds(parts_.clock.now() - born_)};
   joined.peers = router_.membership().alive().size();
-  joined.params = trainer_->params().count;
-  joined.data = trainer_->data().summary;
+  joined.params = entry_.trainer()->params().count;
+  joined.data = entry_.trainer()->data().summary;
   parts_.observer.on(joined);
 }
 
@@ -262,39 +91,11 @@ void Agent::tick() {
   parts_.worker.run_completions();
   router_.tick(*this);
   const TimePoint now = parts_.clock.now();
-  switch (stage_) {
-    case Stage::kContacting:
-      contact_->tick();
-      if (contact_->state() == Contact::State::kRefused) throw std::runtime_error(contact_->refusal());
-      if (contact_->state() == Contact::State::kAnswered) {
-        contact_answered();
-      } else if (trainer_ && own_genesis_hash_ == swarm_genesis_hash_ && now - contact_began_ > kContactPatience) {
-        spdlog::warn("nobody answers yet ({}); starting from the genesis, and asking on", contact_->waiting_for());
-        enter();
-      } else if (now - contact_began_ > kContactPatience) {
-        say_waiting(contact_->waiting_for());
-      }
-      break;
-    case Stage::kFetching:
-      keep_asking();
-      fetch_->tick();
-      if (fetch_->done()) {
-        fetched();
-      } else if (now - born_ > kContactPatience) {
-        say_waiting(fetch_->waiting_for());
-      }
-      break;
-    case Stage::kRunning:
-    case Stage::kParting:
-      keep_asking();
-      if (exchange_) exchange_->tick();
-      if (rounds_) rounds_->tick();
-      if (stage_ == Stage::kRunning && rounds_->ended()) part(leaving_ ? "signal" : "stop_after");
-      break;
-    case Stage::kMakingTrainer:
-    case Stage::kRestoring:
-    case Stage::kGone:
-      break;
+  entry_.tick();
+  if (stage_ == Stage::kRunning || stage_ == Stage::kParting) {
+    if (exchange_) exchange_->tick();
+    if (rounds_) rounds_->tick();
+    if (stage_ == Stage::kRunning && rounds_->ended()) part(leaving_ ? "signal" : "stop_after");
   }
   if (leaving_ && stage_ != Stage::kParting && now >= leave_deadline_) part("signal");
   if (stage_ == Stage::kParting && now >= part_deadline_) say_farewell();
@@ -305,31 +106,9 @@ void Agent::tick() {
   }
 }
 
-// Who went on without an answer still wants one: two islands of one swarm find each other so. And a registry that
-// restarted empty learns of the swarm again from its members.
-void Agent::keep_asking() {
-  if (contact_ && contact_->state() == Contact::State::kSearching) {
-    contact_->tick();
-    return;
-  }
-  const TimePoint now = parts_.clock.now();
-  if (now < next_rejoin_) return;
-  next_rejoin_ = now + kRejoinEvery;
-  const std::vector<Member> members = router_.membership().alive();
-  for (const Endpoint& seed : options_.config.agent.bootstrap) {
-    const bool known = std::any_of(members.begin(), members.end(),
-                                   [&](const Member& member) { return member.record.endpoint == seed; });
-    if (known || seed == options_.advertise) continue;
-    router_.send(seed, Join{router_.membership().self(), router_.settings()});
-  }
-}
-
 TimePoint Agent::next_deadline() const {
   TimePoint next = std::min(router_.next_deadline(), next_status_);
-  const bool searching = contact_ && contact_->state() == Contact::State::kSearching;
-  if (searching) next = std::min(next, contact_->next_deadline());
-  if (fetch_) next = std::min(next, fetch_->next_deadline());
-  if (rounds_ && !searching) next = std::min(next, next_rejoin_);
+  next = std::min(next, entry_.next_deadline());
   if (exchange_) next = std::min(next, exchange_->next_deadline());
   if (rounds_) next = std::min(next, rounds_->next_deadline());
   if (stage_ == Stage::kParting) next = std::min(next, part_deadline_);
@@ -352,6 +131,7 @@ void Agent::leave() {
 void Agent::part(const char* reason) {
   const TimePoint now = parts_.clock.now();
   stage_ = Stage::kParting;
+  entry_.give_up();
   part_deadline_ = now;
   if (!leaving_) leave_deadline_ = now + kPartPatience;
   if (!rounds_ || reported_finish_) return;
@@ -375,11 +155,7 @@ void Agent::say_farewell() {
 }
 
 void Agent::on_bootstrap(const FrameHeader& header, const BootstrapMessage& message, const SharedBytes& payload) {
-  if (contact_) contact_->handle(header, message);
-  if (const auto* reply = std::get_if<JoinReply>(&message); reply && reply->settings == router_.settings()) {
-    for (const PeerRecord& record : reply->members) router_.membership().add(record);
-  }
-  if (fetch_) fetch_->handle(header, message, payload);
+  entry_.handle(header, message, payload);
 }
 
 void Agent::on_exchange(const FrameHeader& header, const ExchangeMessage& message, const SharedBytes& payload) {
@@ -463,7 +239,7 @@ void Agent::report_status() {
   if (!rounds_) return;
   const ExchangeStatus exchange = exchange_ ? exchange_->status() : ExchangeStatus{};
   if (exchange_ && stage_ == Stage::kRunning) {
-    deadline_watch_.look(swarm_.exchange.deadline_max, exchange, rounds_->tally(), router_.membership(),
+    deadline_watch_.look(entry_.swarm().exchange.deadline_max, exchange, rounds_->tally(), router_.membership(),
                          parts_.clock.now());
   }
   warn_of_broken_doubts(exchange.doubts_broken);
@@ -477,12 +253,6 @@ void Agent::warn_of_broken_doubts(uint64_t broken) {
   spdlog::warn("{} exchanges were given up in doubt: more than {} partners fell silent before their last word; of each "
                "such exchange one half may be missing, which moves the swarm's mean",
                broken, kParkedDoubtsMax);
-}
-
-void Agent::say_waiting(const std::string& what) {
-  if (parts_.clock.now() < next_waiting_) return;
-  next_waiting_ = parts_.clock.now() + kWaitingEvery;
-  spdlog::warn("waiting: {}", what);
 }
 
 }  // namespace starling
