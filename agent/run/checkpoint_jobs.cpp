@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include <spdlog/spdlog.h>
+
 namespace starling {
 
 void CheckpointJobs::save_then(const Progress& progress, std::function<void()> next) {

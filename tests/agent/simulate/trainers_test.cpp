@@ -71,8 +71,8 @@ TEST(SimulateTrainers, ShardsAreThoseOfASwarm) {
     data.shard = static_cast<uint32_t>(shard);
     data.shard_count = 3;
     const auto trainer = task->make(shard, config.swarm, clock, {});
-    const DatasetPair shard = load_data(data, config.swarm.model.samples(), config.swarm.rng_seed);
-    EXPECT_EQ(trainer->data().summary, summarize(shard.train));
+    const DatasetPair own = load_data(data, config.swarm.model.samples(), config.swarm.rng_seed);
+    EXPECT_EQ(trainer->data().summary, summarize(own.train));
     samples += trainer->data().samples;
   }
   EXPECT_EQ(task->make_for_all(config.swarm, clock, {})->data().samples, samples);
