@@ -12,7 +12,7 @@
 namespace starling {
 namespace {
 
-constexpr double kVoteFraction = 0.6;   // of the deadline: the vote must reach the proposer in time
+constexpr double kVoteFraction = 0.6;   // of the deadline; the rest is for the vote to reach the proposer
 
 uint32_t whole_ms(Duration duration) {
   const int64_t ms = std::chrono::ceil<std::chrono::milliseconds>(duration).count();
@@ -50,7 +50,7 @@ void Acceptor::supersede(const PeerId& proposer) {
   }
 }
 
-// nullopt: welcome. Else when to try again.
+// nullopt: the proposal can be accepted. Otherwise how long the proposer should wait.
 std::optional<Duration> Acceptor::busy_for(const Propose& propose, Duration usual) const {
   if (ledger_.snapshot() == nullptr || !mass_is_sane(propose.mass)) return options_.deadline_max;
   if (ledger_.spent()) return ledger_.until_next_snapshot();
@@ -91,18 +91,18 @@ void Acceptor::on_propose(const PeerId& from, const Propose& propose, Duration u
 
 // ---- the vote ----
 
-// Votes when the whole payload was judged, or when the time for it has come, with what has passed.
+// Votes for the blocks that have passed, as soon as all blocks are judged or the time to vote has come.
 void Acceptor::try_vote(AcceptedExchange& exchange) {
   const TimePoint now = clock_.now();
   if (now >= exchange.deadline_at) return drop_out(exchange);
   const bool all = exchange.blocks.all_judged();
   if (!all && now < vote_due(exchange)) return;
-  exchange.vote_at = exchange.deadline_at;   // where it stops waiting for what keeps it from voting below
+  exchange.vote_at = exchange.deadline_at;   // if it cannot vote below, it drops out then
   if (exchange.blocks.passed_count() == 0) {
     if (all || exchange.blocks.judging_count() == 0) drop_out(exchange);
     return;
   }
-  if (!voter_.may_vote()) return;   // too many in doubt: again when one of them is settled
+  if (!voter_.may_vote()) return;   // too many doubts: retry_votes() follows when one of them ends
 
   const Bitmap passed = exchange.blocks.passed();
   if (!ledger_.pass_guard(exchange, passed)) return drop_out(exchange);
@@ -120,7 +120,7 @@ void Acceptor::retry_votes() {
   for (const ExchangeId& xid : all) try_vote(exchanges_.at(xid));
 }
 
-// Before the vote: the proposer is told so that it need not wait.
+// Leaves the exchange before the vote and tells the proposer, so that it does not wait.
 void Acceptor::drop_out(AcceptedExchange& exchange) {
   const bool left = voter_.leave(exchange.xid);
   STARLING_CHECK(left);
@@ -133,7 +133,7 @@ void Acceptor::fail(const AcceptedExchange& exchange) {
   exchanges_.erase(exchange.xid);
 }
 
-// ---- the proposer's word ----
+// ---- the proposer's decision ----
 
 void Acceptor::on_commit(const PeerId& from, const Commit& commit) {
   if (!doubts_.on_commit(from, commit)) return ledger_.ignore();

@@ -1,4 +1,5 @@
-// The side of pair exchanges that is asked: accepts, votes, and is then in doubt until the proposer's word comes.
+// The acceptor's side of pair exchanges: it answers proposals and votes. After its vote an exchange is in doubt until
+// the proposer's decision arrives.
 #pragma once
 
 #include <algorithm>
@@ -20,11 +21,12 @@ class Acceptor {
   // All references must outlive the object.
   Acceptor(const PairwiseOptions& options, PairLedger& ledger, PairBlocks& blocks, const Clock& clock, Outbox& outbox);
 
-  // May this PROPOSE be considered? False: malformed, or of an exchange that was seen before.
+  // False: the PROPOSE is malformed, or its exchange was seen before.
   bool is_news(const PeerId& from, uint64_t generation, const Propose& propose) const;
-  // Ends what the proposer proposed before and has given up with a new proposal.
+  // Ends the proposer's earlier exchanges that are not voted on: a new proposal shows that it has given them up.
   void supersede(const PeerId& proposer);
-  // Answers ACCEPT, or BUSY where there is no room. `usual`: how long an exchange takes. REQUIRES: it is news.
+  // Answers ACCEPT, or BUSY when no place or share is free. `usual`: the wait that BUSY announces when no place is.
+  // REQUIRES: is_news(from, generation of the sender, propose).
   void on_propose(const PeerId& from, const Propose& propose, Duration usual);
   void refuse(const Propose& propose, Duration free_in);
 
@@ -38,12 +40,12 @@ class Acceptor {
   bool empty() const { return exchanges_.empty() && doubts_.empty(); }
   bool involves(const PeerId& peer) const { return generation_of(peer) != 0; }
   bool in_doubt() const { return !doubts_.empty(); }
-  uint64_t generation_of(const PeerId& peer) const {   // of the life that takes part; 0: none
+  uint64_t generation_of(const PeerId& peer) const {   // of the peer's process that takes part; 0: none
     return std::max(exchanges_.generation_of(peer), doubts_.generation_of(peer));
   }
-  std::optional<TimePoint> busy_until() const;     // when the last exchange that is not decided should have been
+  std::optional<TimePoint> busy_until() const;     // when the last undecided exchange is expected to end
 
-  void hold_shares();                              // of the snapshot just adopted
+  void hold_shares();                              // in the budget of the snapshot just adopted
   void repeat_sooner(const PeerId* heard_from) { doubts_.repeat_sooner(heard_from); }
   void forget(const PeerId& peer, uint64_t generation);
   void tick();
@@ -53,9 +55,9 @@ class Acceptor {
   AcceptedExchange* find(const ExchangeId& xid, const PeerId& from);
   std::optional<Duration> busy_for(const Propose& propose, Duration usual) const;
   void try_vote(AcceptedExchange& exchange);
-  void retry_votes();                              // a doubt has ended: others may vote
+  void retry_votes();                              // after a doubt ended and freed a place
   void drop_out(AcceptedExchange& exchange);
-  void fail(const AcceptedExchange& exchange);     // the exchange is gone from here on
+  void fail(const AcceptedExchange& exchange);     // erases the exchange
 
   const PairwiseOptions options_;
   PairLedger& ledger_;
@@ -63,8 +65,8 @@ class Acceptor {
   const Clock& clock_;
   Outbox& outbox_;
   CommitVoter voter_;
-  ExchangeTable<AcceptedExchange> exchanges_;      // not voted on
-  Doubts doubts_;                                  // voted on
+  ExchangeTable<AcceptedExchange> exchanges_;      // accepted, not voted on
+  Doubts doubts_;                                  // voted on, not decided
   Stash early_;                                    // blocks that overtook their PROPOSE
 };
 

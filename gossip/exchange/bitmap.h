@@ -1,5 +1,4 @@
-// Sets of block indices as they travel: bit i of byte i/8, little end first; bits past the last block are
-// zero.
+// Sets of block indices in wire form: block i is bit i % 8 of byte i / 8; bits past the last block are zero.
 #pragma once
 
 #include <bit>
@@ -23,7 +22,7 @@ inline size_t count_bits(const Bitmap& bits) {
   return count;
 }
 
-// Exactly as long as `block_count` blocks need, and nothing set past the last one. For bitmaps from a peer.
+// Validates a peer's bitmap: exactly as long as `block_count` blocks need, and no bit set past the last block.
 inline bool fits(const Bitmap& bits, size_t block_count) {
   if (bits.size() != (block_count + 7) / 8) return false;
   return block_count % 8 == 0 || (bits.back() >> (block_count % 8)) == 0;
@@ -37,7 +36,7 @@ inline bool subset(const Bitmap& inner, const Bitmap& outer) {
   return true;
 }
 
-// Of different lengths: empty, as the two speak of different layouts.
+// Empty when the lengths differ, because the bitmaps then belong to different layouts.
 inline Bitmap intersection(const Bitmap& a, const Bitmap& b) {
   if (a.size() != b.size()) return {};
   Bitmap both(a.size());

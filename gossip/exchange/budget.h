@@ -1,6 +1,6 @@
-// What one snapshot may give away: 1 to its first exchange, 1/2 to the second, 1/4 to the third. An agent
-// that answered every proposal from one snapshot would move by a multiple of its distance to the others: a
-// swarm whose fastest is 8x its slowest diverges then.
+// Limits how many exchanges use one snapshot and at which weight: 1 for the first, 1/2 for the second, 1/4 for the
+// third. An agent that answered every proposal from the same snapshot at full weight would add up several deltas, each
+// computed as if it were the only one, and overshoot. A swarm whose speeds differ by a factor of 8 then diverges.
 #pragma once
 
 #include <array>
@@ -12,25 +12,25 @@ class SnapshotBudget {
  public:
   static constexpr std::array<double, 3> kShares = {1, 0.5, 0.25};
 
-  // Of these shares, the first `count`. REQUIRES: count <= kShares.size().
+  // Offers the first `count` of kShares. REQUIRES: count <= kShares.size().
   explicit SnapshotBudget(size_t count = kShares.size()) : count_(count) {}
 
-  double largest_free() const {   // 0: spent
+  double largest_free() const {   // 0: all shares are taken
     for (size_t i = 0; i < count_; ++i) {
       if (!taken_[i]) return kShares[i];
     }
     return 0;
   }
 
-  // Takes the largest share that is free; 0: spent.
+  // Takes the largest free share and returns it; 0: all shares are taken.
   double take() {
     const double share = largest_free();
     set(share, true);
     return share;
   }
 
-  void hold(double share) { set(share, true); }      // of an exchange that began on an older snapshot
-  void give_back(double share) { set(share, false); }  // it ended and nothing was applied
+  void hold(double share) { set(share, true); }        // for an exchange that began on an older snapshot
+  void give_back(double share) { set(share, false); }  // after an exchange that applied nothing
 
  private:
   void set(double share, bool taken) {

@@ -1,10 +1,11 @@
-// Both or neither: the commit of one exchange as two pure state machines. No time, no I/O, no payloads;
-// values that copy and compare, so that a test can search through every state. Pairwise adds the clock and
-// the messages.
+// The commit protocol of pair exchanges as two pure state machines: both agents apply an exchange, or neither does.
+// There is no time, I/O or payload here. Objects copy and compare, so that a test can search every reachable state.
+// CommitLog and Doubts add the clock and the messages.
 //
-// Presumed abort: the decider (the proposer) remembers open exchanges and commits that nobody has
-// acknowledged, and nothing else; whatever it does not remember was aborted. The voter (the acceptor) may
-// refuse until it votes, and after its vote only the decider's word ends its doubt: time never does.
+// Presumed abort: the decider (the proposer) remembers only open exchanges and commits that are not acknowledged. An
+// exchange it does not remember was aborted. The voter (the acceptor) may refuse until it votes. After the vote it is
+// in doubt and waits for the decider: it never decides by time, since the decider may have applied its half. The
+// exceptions, in which a half may be lost, are forget() and break_doubt().
 #pragma once
 
 #include <compare>
@@ -19,7 +20,7 @@
 
 namespace starling {
 
-// What a vote offers and a commit fixes: the blocks, and the factor on their delta (0 < scale <= 1, finite).
+// The content of a vote and of a decision: the blocks, and the factor on their delta (0 < scale <= 1, finite).
 struct CommitTerms {
   Bitmap blocks;
   double scale = 1;
@@ -28,34 +29,34 @@ struct CommitTerms {
 
 enum class CommitAnswer : uint8_t { kNone, kCommit, kAbort };
 
-// One agent's own proposals, named by their counters. A message from anyone but the exchange's acceptor is
-// answered as if the exchange were unknown, and changes nothing.
+// The proposals of one agent, named by their counters. A message from a peer other than the exchange's acceptor changes
+// nothing and is answered as if the exchange were unknown.
 class CommitDecider {
  public:
   void open(uint64_t counter, const PeerId& acceptor);   // REQUIRES: counter was never opened
 
-  // A vote. kNone: the first for an open exchange: now commit() may decide. kCommit: decided, say it again.
+  // A vote arrived. kNone: the exchange is open, and commit() may decide it. kCommit or kAbort: send that answer.
   CommitAnswer on_have(uint64_t counter, const PeerId& from, const CommitTerms& vote);
 
-  // An undecided exchange is aborted by the question: its answer and a COMMIT could overtake each other.
+  // A question arrived. It aborts an undecided exchange: "not committed" would be false once the proposer commits.
   CommitAnswer on_query(uint64_t counter, const PeerId& from);
 
-  bool on_ack(uint64_t counter, const PeerId& from);     // true: the record is dropped
+  bool on_ack(uint64_t counter, const PeerId& from);     // true: the commit was waiting for it; its record is dropped
 
-  // Decides: K = vote and `mine`, s = the smaller scale. nullptr: K is empty and the exchange aborted.
+  // Decides: the blocks both in the vote and in `mine`, at the smaller scale. nullptr: no such block; it is aborted.
   // REQUIRES: vote(counter) != nullptr. The pointer lives until the record is dropped.
   const CommitTerms* commit(uint64_t counter, const CommitTerms& mine);
 
-  bool abort(uint64_t counter);                          // true: it was open. A commit is never undone
+  bool abort(uint64_t counter);                          // false: not open; a commit is never undone
 
   bool is_open(uint64_t counter) const;
-  const CommitTerms* vote(uint64_t counter) const;       // of an open exchange; nullptr: none yet
-  const CommitTerms* decision(uint64_t counter) const;   // nullptr: not committed, or acknowledged
+  const CommitTerms* vote(uint64_t counter) const;       // of an open exchange; nullptr: no vote yet
+  const CommitTerms* decision(uint64_t counter) const;   // nullptr: not committed, or acknowledged already
   bool waits_for_ack_from(const PeerId& peer) const;
   bool empty() const { return records_.empty(); }
   size_t size() const { return records_.size(); }
 
-  // The life of the acceptor that took part is over: nobody will ask about this exchange any more.
+  // Drops the record. The acceptor's process that took part has ended, so no question about this exchange can come.
   void forget(uint64_t counter);
 
   auto operator<=>(const CommitDecider&) const = default;
@@ -73,52 +74,53 @@ class CommitDecider {
   std::map<uint64_t, Record> records_;
 };
 
-// The exchanges proposed by others. `in_doubt_max` bounds the doubts that are not parked.
+// The exchanges proposed by other agents. `in_doubt_max` bounds the doubts that are not parked.
 class CommitVoter {
  public:
   explicit CommitVoter(size_t in_doubt_max = kInDoubtMax) : in_doubt_max_(in_doubt_max) {}
 
-  // False: this exchange, or a later one of the same proposer, was seen before; a proposal that comes late or
-  // twice must never lead to a second vote.
+  // False: this exchange, or a later one of the same proposer, was seen before. A proposal that arrives late or twice
+  // must not lead to a second vote.
   [[nodiscard]] bool accept(const ExchangeId& xid);
-  bool refuse(const ExchangeId& xid);   // marks it as seen only; false as accept()
+  bool refuse(const ExchangeId& xid);   // only marks it as seen; false as for accept()
   bool seen(const ExchangeId& xid) const;
 
-  // Before the vote: leaves freely. False: not accepted, or voted on.
+  // Leaves an exchange before the vote. False: not accepted, or voted on already.
   bool leave(const ExchangeId& xid);
 
-  // From here on in doubt. False: not accepted, or already in_doubt_max in doubt; nothing changed then.
+  // Puts the exchange in doubt. False, and nothing changed: not accepted, or `in_doubt_max` are in doubt already.
   [[nodiscard]] bool vote(const ExchangeId& xid, const CommitTerms& terms);
 
-  // The doubt lasts: it frees its place for another vote and stays a doubt. REQUIRES: in doubt.
+  // Frees the place of a long doubt for another vote; the exchange stays in doubt. REQUIRES: in doubt.
   void park(const ExchangeId& xid);
 
-  // Ends a doubt without the proposer's word. If the proposer committed, its half has no counterpart from here on.
+  // Ends a doubt without a decision. If the proposer committed, its half of the exchange has no counterpart.
   // REQUIRES: in doubt.
   void break_doubt(const ExchangeId& xid);
 
-  // kApply: in doubt till now: apply, then acknowledge. kAcknowledge: over already (applied, or forgotten
-  // with its proposer): never apply again. kIgnore: not within the vote, or not voted yet: no honest proposer
-  // sends this.
+  // kApply: the exchange was in doubt; apply it, then acknowledge. kAcknowledge: it has ended before (applied,
+  // forgotten or broken); acknowledge and do not apply. kIgnore: it is not voted on, or the decision exceeds the vote;
+  // an honest proposer sends neither.
   enum class OnCommit : uint8_t { kApply, kAcknowledge, kIgnore };
   OnCommit on_commit(const ExchangeId& xid, const CommitTerms& decision);
 
-  bool on_abort(const ExchangeId& xid);   // true: it was accepted or in doubt; in any case it is over
+  bool on_abort(const ExchangeId& xid);   // true: the exchange was accepted or in doubt, and has ended
 
   bool in_doubt(const ExchangeId& xid) const { return doubts_.contains(xid); }
-  size_t in_doubt_count() const { return doubts_.size(); }   // parked ones too
+  size_t in_doubt_count() const { return doubts_.size(); }   // parked doubts included
   size_t parked_count() const { return parked_; }
   size_t accepted_count() const { return accepted_.size(); }
   bool may_vote() const { return doubts_.size() - parked_ < in_doubt_max_; }
 
-  // The proposer's lives before `generation` are over: their doubts are dropped. What was seen of it stays known.
+  // Drops the exchanges of the proposer's processes before `generation`, which have ended. The marks of what was seen
+  // of the proposer stay.
   void forget(const PeerId& proposer, uint64_t generation);
 
   auto operator<=>(const CommitVoter&) const = default;
 
  private:
-  // The latest exchange seen of a proposer. A bounded list, the least recently raised first: dropping a mark
-  // would only matter for a proposal older than thousands of other proposers' news.
+  // The latest exchange seen of a proposer. The list is bounded and drops the mark that was raised least recently. A
+  // dropped mark matters only if a proposal arrives after new proposals of thousands of other proposers.
   struct Mark {
     PeerId proposer;
     uint64_t generation = 0;
@@ -137,7 +139,7 @@ class CommitVoter {
   std::vector<Mark> marks_;
   std::set<ExchangeId> accepted_;
   std::map<ExchangeId, Doubt> doubts_;
-  size_t parked_ = 0;   // of doubts_
+  size_t parked_ = 0;   // how many of doubts_ are parked
 };
 
 }  // namespace starling

@@ -71,7 +71,7 @@ void CommitLog::send_commit(uint64_t counter) {
   outbox_.send(unacknowledged_.at(counter).acceptor, Commit{id_of(counter), terms->blocks, terms->scale});
 }
 
-// A peer that did not answer is asked ever more rarely; whatever comes from it shows that it can answer again.
+// Repeats to a silent peer become rare. Any frame from the peer shows that it can answer again, so they speed up.
 void CommitLog::repeat_sooner(const PeerId* heard_from) {
   for (auto& [counter, repeat] : unacknowledged_) {
     if (repeat.backoff <= kRepeatSoon || (heard_from != nullptr && repeat.acceptor != *heard_from)) continue;

@@ -1,5 +1,5 @@
-// The proposer's half of the commit with a clock and messages: it opens exchanges, decides them, and repeats a COMMIT
-// until the acceptor has acknowledged it.
+// The proposer's half of the commit protocol, with clock and messages: opens exchanges, decides them, and repeats a
+// COMMIT until the acceptor has acknowledged it.
 #pragma once
 
 #include <cstdint>
@@ -12,41 +12,42 @@
 
 namespace starling {
 
-// Repeats of COMMIT and QUERY: at most this rarely to a peer that answers, and to one that does not.
+// Intervals between repeats of COMMIT and QUERY. After a frame from the peer the interval is at most kRepeatSoon; it
+// doubles up to kRepeatMax while the peer is silent.
 inline constexpr Duration kRepeatSoon = std::chrono::seconds(1);
 inline constexpr Duration kRepeatMax = std::chrono::seconds(30);
 
 class CommitLog {
  public:
-  // Of this life of `self`. The references must outlive the object.
+  // `generation`: of this process of `self`. The references must outlive the object.
   CommitLog(const PeerId& self, uint64_t generation, const Clock& clock, Outbox& outbox)
       : self_(self), generation_(generation), clock_(clock), outbox_(outbox) {}
 
   bool own(const ExchangeId& xid) const { return xid == id_of(xid.counter); }
   ExchangeId id_of(uint64_t counter) const { return {self_, generation_, counter}; }
 
-  // A new exchange, open until commit() or abort().
+  // Opens a new exchange; it stays open until commit(), abort() or drop().
   ExchangeId open(const PeerId& acceptor);
   bool last_is_open() const { return decider_.is_open(last_counter_); }
   const CommitTerms* vote(uint64_t counter) const { return decider_.vote(counter); }
 
-  // Decides and tells the acceptor. REQUIRES: its vote has come, and a block of `mine` is in it.
+  // Decides and sends the decision to the acceptor. REQUIRES: the vote is here and shares a block with `mine`.
   CommitTerms commit(const ProposedExchange& exchange, const CommitTerms& mine);
-  void abort(const ProposedExchange& exchange);        // tells the acceptor. REQUIRES: open
-  void drop(uint64_t counter) { decider_.forget(counter); }   // open, and the acceptor has left it
+  void abort(const ProposedExchange& exchange);        // and tells the acceptor. REQUIRES: open
+  void drop(uint64_t counter) { decider_.forget(counter); }   // an open exchange that the acceptor has left
 
-  // From the acceptor, about exchanges that `self` proposed in any life. True: a vote on an open one. Everything else
-  // is answered here: a question about an open exchange aborts it.
+  // Messages of an acceptor about exchanges that `self` proposed, in this process or an earlier one. on_have is true
+  // for a vote on an open exchange; every other vote is answered here. A question about an open exchange aborts it.
   [[nodiscard]] bool on_have(const ExchangeId& xid, const PeerId& from, const CommitTerms& vote);
   void on_query(const ExchangeId& xid, const PeerId& from);
-  [[nodiscard]] bool on_ack(const ExchangeId& xid, const PeerId& from);   // false: nothing waited for it
+  [[nodiscard]] bool on_ack(const ExchangeId& xid, const PeerId& from);   // false: no commit waited for it
 
   bool empty() const { return decider_.empty(); }
   bool waits_for_ack_from(const PeerId& peer) const { return decider_.waits_for_ack_from(peer); }
-  uint64_t generation_of(const PeerId& peer) const;    // of the life that has to acknowledge; 0: none
-  void forget(const PeerId& peer, uint64_t generation);   // commits that its lives before this one owe an answer to
+  uint64_t generation_of(const PeerId& peer) const;    // of the peer's process that has to acknowledge; 0: none
+  void forget(const PeerId& peer, uint64_t generation);   // drops commits that wait for processes before `generation`
 
-  void repeat_sooner(const PeerId* heard_from);        // null: to everybody
+  void repeat_sooner(const PeerId* heard_from);        // repeats to this peer only; null: to all
   void tick();
   TimePoint next_deadline() const;
 

@@ -1,5 +1,5 @@
-// How long to wait for a partner: the usual duration of an exchange plus a margin of its spread. Every
-// arrival feeds it, late ones too; else a deadline once too short would stay so for ever.
+// How long to wait for a partner: the median of recent durations plus a margin in units of their spread. Late arrivals
+// are recorded too. Without them a deadline that is too short would see only the fast arrivals and never grow.
 #pragma once
 
 #include <algorithm>
@@ -12,18 +12,18 @@ namespace starling {
 class AdaptiveDeadline {
  public:
   static constexpr double kSpread = 4;               // margin in units of the deviation
-  static constexpr double kDeviationFloor = 0.1;     // of the median: a steady series still needs a margin
-  static constexpr size_t kSamplesMin = 8;           // below: the longest deadline
+  static constexpr double kDeviationFloor = 0.1;     // times the median: a steady series still needs a margin
+  static constexpr size_t kSamplesMin = 8;           // with fewer samples current() is the longest deadline
 
   // REQUIRES: 0 < min <= max.
   AdaptiveDeadline(Duration min, Duration max) : min_(min), max_(max) {}
 
   void arrived(Duration after) { seconds_.add(seconds(after)); }
 
-  // Nothing at all came: twice the deadline that was waited for.
+  // Nothing arrived within `deadline`: recorded as twice that deadline.
   void missed(Duration deadline) { seconds_.add(2 * seconds(deadline)); }
 
-  // What it takes in the middle, late ones included, however long a wait is allowed; 0: not known yet.
+  // Median of the recorded durations, late ones included, not clamped to [min, max]; 0: not known yet.
   Duration usual() const {
     return seconds_.size() < kSamplesMin ? Duration::zero() : from_seconds(seconds_.median());
   }

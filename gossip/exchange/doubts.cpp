@@ -18,7 +18,7 @@ void Doubts::add(AcceptedExchange exchange) {
   exchanges_.add(std::move(exchange));
 }
 
-// A decision takes no longer than all before it did; a lost one may take for ever.
+// The decision usually follows the vote within the time that passed before the vote. If it was lost, there is no bound.
 std::optional<TimePoint> Doubts::busy_until() const {
   std::optional<TimePoint> until;
   for (const auto& [xid, exchange] : exchanges_) {
@@ -38,7 +38,7 @@ bool Doubts::on_commit(const PeerId& from, const Commit& commit) {
     ledger_.applied(exchanges_.at(commit.xid), terms);
     exchanges_.erase(commit.xid);
   } else {
-    ledger_.ignore();   // a repeat: the ACK was lost or is under way
+    ledger_.ignore();   // a repeated COMMIT: the ACK was lost or is under way
   }
   outbox_.send(from, CommitAck{commit.xid});
   return true;
@@ -49,7 +49,7 @@ void Doubts::fail(const ExchangeId& xid) {
   exchanges_.erase(xid);
 }
 
-// A doubt that lasts holds no share: it moves the params once, whenever, and must not keep its share from others.
+// A doubt past its deadline holds no share: its delta is applied at most once, and other exchanges need the share.
 void Doubts::hold_shares() {
   for (auto& [xid, exchange] : exchanges_) {
     exchange.holds_share = exchange.holds_share && clock_.now() < exchange.deadline_at;
@@ -67,8 +67,8 @@ void Doubts::ask(AcceptedExchange& exchange) {
   exchange.query_backoff = std::min(2 * exchange.query_backoff, kRepeatMax);
 }
 
-// The proposer may be cut off for hours; its doubt must not keep this agent from voting on others meanwhile. Each
-// parked doubt holds two payloads, so their number has a limit.
+// The proposer may be cut off for hours. Its doubt must not keep this agent from voting on other exchanges meanwhile.
+// Each parked doubt holds two payloads, so their number is limited.
 void Doubts::park(AcceptedExchange& exchange) {
   exchange.parked = true;
   voter_.park(exchange.xid);
@@ -106,7 +106,7 @@ TimePoint Doubts::next_deadline() const {
   return next;
 }
 
-// A peer that did not answer is asked ever more rarely; whatever comes from it shows that it can answer again.
+// Questions to a silent peer become rare. Any frame from the peer shows that it can answer again, so they speed up.
 void Doubts::repeat_sooner(const PeerId* heard_from) {
   for (auto& [xid, exchange] : exchanges_) {
     if (exchange.query_backoff <= kRepeatSoon || (heard_from != nullptr && exchange.peer != *heard_from)) continue;

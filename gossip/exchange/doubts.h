@@ -1,5 +1,5 @@
-// The exchanges that this agent has voted on and waits for the proposer's word about. Time never decides one: a doubt
-// that lasts is asked about ever more rarely, and parked, so that it keeps no other vote waiting.
+// The exchanges in doubt: this agent has voted and waits for the proposer's decision. Time never decides one: the agent
+// asks (QUERY) at growing intervals. A long doubt is parked, so that it does not block other votes.
 #pragma once
 
 #include <cstdint>
@@ -15,24 +15,25 @@ namespace starling {
 
 class Doubts {
  public:
-  // All references must outlive the object. `voter` knows the same doubts; what ends or parks one here tells it.
+  // All references must outlive the object. `voter` holds the same doubts and is kept in step when one ends or is
+  // parked here.
   Doubts(CommitVoter& voter, PairLedger& ledger, const Clock& clock, Outbox& outbox)
       : voter_(voter), ledger_(ledger), clock_(clock), outbox_(outbox) {}
 
-  void add(AcceptedExchange exchange);                 // just voted on
+  void add(AcceptedExchange exchange);                 // REQUIRES: the voter has just voted on it
   AcceptedExchange* find(const ExchangeId& xid, const PeerId& from) { return exchanges_.find(xid, from); }
   bool empty() const { return exchanges_.empty(); }
   uint64_t generation_of(const PeerId& proposer) const { return exchanges_.generation_of(proposer); }
-  std::optional<TimePoint> busy_until() const;         // when the last of them should have been decided
+  std::optional<TimePoint> busy_until() const;         // when the last of them is expected to be decided
 
-  // The proposer's word. False: it comes from somebody else, or does not fit the vote.
+  // The proposer's decision. False: it is from another peer, or exceeds the vote.
   [[nodiscard]] bool on_commit(const PeerId& from, const Commit& commit);
-  void aborted(const ExchangeId& xid) { fail(xid); }   // the voter was told. REQUIRES: in doubt
+  void aborted(const ExchangeId& xid) { fail(xid); }   // REQUIRES: it was in doubt, and the voter has dropped it
 
-  void hold_shares();                                  // of the snapshot just adopted
-  void repeat_sooner(const PeerId* heard_from);        // null: to everybody
-  void forget(const PeerId& proposer, uint64_t generation);   // the voter was told
-  bool tick();                                         // true: there is room for another vote
+  void hold_shares();                                  // in the budget of the snapshot just adopted
+  void repeat_sooner(const PeerId* heard_from);        // repeats to this peer only; null: to all
+  void forget(const PeerId& proposer, uint64_t generation);   // REQUIRES: the voter has dropped them
+  bool tick();                                         // true: a place for another vote was freed
   TimePoint next_deadline() const;
 
  private:

@@ -1,4 +1,4 @@
-// The seam of the exchanges: what the round machine asks of pairwise, neighborhood and group alike.
+// The interface of all exchanges (pairwise, neighborhood, group) to the agent's round loop.
 //
 //   boundary: take_decided() ─> apply and encode ─> publish(snapshot) ─> begin() ─> ... while under_way() ... ─> again
 //
@@ -19,10 +19,10 @@
 
 namespace starling {
 
-// Who takes part, as far as this agent knows: what an exchange asks of the membership and the topology.
+// The peers that take part, as far as this agent knows. An exchange asks a Company for them.
 struct Participant {
   PeerId peer;
-  double weight = 0;   // neighbor: of its params in this agent's row; group: its mass
+  double weight = 0;   // neighborhood: its entry in this agent's row of the mixing matrix; group: its mass
 };
 
 class Company {
@@ -33,28 +33,28 @@ class Company {
   virtual std::vector<Participant> group() = 0;                      // this agent among them, sorted by id
 };
 
-// What became of the blocks that were due from others, each counted once and under one cause, since this agent began.
-// A block is due once its fate is final: group: when the next round begins; neighborhood: when the round's mix is made;
-// pairwise: when the exchange is decided (what failed or was busy decides on no block).
+// What became of the blocks due from other agents since this agent began; each block is counted once, under one cause.
+// A block becomes due when its fate is final. Group: when the next round begins. Neighborhood: when the round is mixed.
+// Pairwise: when the exchange is decided; failed and busy exchanges make no block due.
 struct BlockTally {
   uint64_t due = 0;                // the sum of counted, old, late, missing, dead, refused and injected
   uint64_t counted = 0;            // mixed, or averaged
-  uint64_t old = 0;                // its sender's last payload counted instead
-  uint64_t late = 0;               // came after the deadline
-  uint64_t missing = 0;            // never came, or after all was over; pairwise: not in time at both ends
-  uint64_t dead = 0;               // never came, and its sender left
+  uint64_t old = 0;                // replaced by its sender's previous payload
+  uint64_t late = 0;               // arrived after the deadline
+  uint64_t missing = 0;            // did not arrive before the count was final; pairwise: not in time at both ends
+  uint64_t dead = 0;               // did not arrive, and its sender left the swarm
   uint64_t refused = 0;            // of the wrong size, not finite, or left out by the codec
   uint64_t injected = 0;           // dropped on purpose (inject_loss)
-  uint64_t averages_due = 0;       // group: of those due, the averages that owners send back; the others are
-  uint64_t averages_counted = 0;   //   contributions to this agent's own blocks
-  uint64_t ignored_messages = 0;   // of strangers, of other rounds or exchanges, doubled, or nonsense
+  uint64_t averages_due = 0;       // group: how many of `due` are averages that owners send back; the others are
+  uint64_t averages_counted = 0;   //   contributions to this agent's own blocks. Likewise of `counted`
+  uint64_t ignored_messages = 0;   // from strangers, of other rounds or exchanges, duplicated, or malformed
 
-  // What became of the blocks due, by name; the sum is `due`.
+  // The counts by cause, with their names; they add up to `due`.
   std::array<std::pair<const char*, uint64_t>, 7> fates() const {
     return {{{"counted", counted}, {"old", old}, {"late", late}, {"missing", missing}, {"dead", dead},
              {"refused", refused}, {"injected", injected}}};
   }
-  // Of the blocks due, those in whose place nothing counted.
+  // The part of the due blocks for which neither the block nor an older payload was mixed, in [0, 1].
   double missed_part() const {
     return due == 0 ? 0 : static_cast<double>(due - counted - old) / static_cast<double>(due);
   }
@@ -63,47 +63,48 @@ struct BlockTally {
 
 inline constexpr uint64_t kEveryLife = UINT64_MAX;
 
-// How an exchange stands, and what it is.
+// The state of an exchange, and the properties that the round loop needs.
 struct ExchangeStatus {
-  bool under_way = false;          // what begin() began is neither decided nor given up
-  bool idle = true;                // no other agent waits for this one: it may leave
-  bool retries = false;            // begin() may be tried again at once when the last one came to nothing
+  bool under_way = false;          // the exchange that begin() began is neither decided nor given up
+  bool idle = true;                // no other agent waits for this one, so this agent may leave
+  bool retries = false;            // begin() may be called again at once after an exchange that failed
   bool in_rounds = false;          // blocks are due from several peers in each round, so some may miss it
   int latencies = 1;               // one exchange takes at least this many one-way latencies
-  Duration usual_duration{};       // median of the own exchanges, those that came too late included; 0: not known yet
-  // An exchange that another agent began uses the snapshot and should end by then. Publishing before that keeps two
-  // large snapshots in memory. nullopt: publish at any time.
+  Duration usual_duration{};       // median of the exchanges this agent began, late ones included; 0: not known yet
+  // When an exchange that another agent began, and that uses the snapshot, is expected to end. Publishing earlier keeps
+  // two large snapshots in memory. nullopt: publish at any time.
   std::optional<TimePoint> serving_until;
   BlockTally block_tally;
-  uint64_t doubts_broken = 0;      // exchanges given up in doubt for want of room: a half of each may be lost
+  uint64_t doubts_broken = 0;      // doubts dropped because too many were parked; the peer may have applied its half
 };
 
 class Exchange {
  public:
   virtual ~Exchange() = default;
 
-  // A new boundary: from now on exchanges use this snapshot. Null: share nothing until the next one.
+  // Called at each boundary: new exchanges use this snapshot from now on. Null: share nothing until the next call.
   virtual void publish(std::shared_ptr<const Snapshot> snapshot) = 0;
 
-  // Releases the snapshot published last, so that its memory can be used for the next one. publish() must follow at
-  // once; proposals that come in between wait for it.
+  // Releases the current snapshot so that its memory can be reused. publish() must follow at once; proposals that
+  // arrive in between are queued.
   virtual void retract() = 0;
 
-  // Begins this agent's exchange of the snapshot it published last. False: there is none, or nobody to exchange with.
+  // Begins this agent's exchange with the current snapshot. False: there is no snapshot, or no peer to exchange with.
   virtual bool begin() = 0;
 
   // Messages of other exchanges are ignored. `from` and `generation` are the frame's sender.
   virtual void handle(const PeerId& from, uint64_t generation, const ExchangeMessage& message,
                       const SharedBytes& payload) = 0;
   virtual void tick() = 0;
-  virtual TimePoint next_deadline() const = 0;     // when tick() has something to do next
+  virtual TimePoint next_deadline() const = 0;     // when tick() is next needed
 
-  // The peer's lives before `generation` are over for good: it came back with this one, or its tombstone expired
-  // (kEveryLife). A peer that is only dead may be cut off, and may still hold a half of an exchange.
+  // Drops everything that waits for the peer's processes before `generation`. They have ended for good: the peer
+  // restarted with this generation, or its tombstone expired (kEveryLife). Not for a peer that is only believed dead:
+  // it may be cut off and may have applied its half of an exchange.
   virtual void forget(const PeerId& peer, uint64_t generation) = 0;
 
-  // What ended since the last call: the deltas that were decided, which the caller applies all at its boundary and in
-  // this order, and what its encoder learns from every exchange, failed ones too.
+  // The results since the last call. The caller applies all deltas at its boundary, in this order, and hands the
+  // lessons to its encoder. Failed exchanges give lessons too.
   virtual Decided take_decided() = 0;
   virtual std::vector<ExchangeReport> take_reports() = 0;
 

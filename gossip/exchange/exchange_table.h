@@ -1,4 +1,4 @@
-// The exchanges of one role that have not ended, by id.
+// The open exchanges of one role (proposer, acceptor, or in doubt), by id.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ class ExchangeTable {
   void erase(const ExchangeId& xid) { rows_.erase(ExchangeId(xid)); }   // xid may be the row's own
 
   Exchange& at(const ExchangeId& xid) { return rows_.at(xid); }
-  Exchange* find(const ExchangeId& xid, const PeerId& with) {           // nullptr: none, or with somebody else
+  Exchange* find(const ExchangeId& xid, const PeerId& with) {           // nullptr: none, or with another peer
     const auto it = rows_.find(xid);
     return it != rows_.end() && it->second.peer == with ? &it->second : nullptr;
   }
@@ -31,7 +31,7 @@ class ExchangeTable {
   auto end() { return rows_.end(); }
   auto end() const { return rows_.end(); }
 
-  // Ids to walk over while exchanges end.
+  // The ids of the wanted exchanges. The caller may erase exchanges while it walks over them.
   template <typename Wanted>
   std::vector<ExchangeId> ids(const Wanted& wanted) const {
     std::vector<ExchangeId> ids;
@@ -43,7 +43,7 @@ class ExchangeTable {
   std::vector<ExchangeId> with(const PeerId& peer) const {
     return ids([&](const Exchange& exchange) { return exchange.peer == peer; });
   }
-  // With lives of the peer before `generation`, or with none known yet.
+  // Exchanges with processes of the peer before `generation`, or with a process not known yet.
   std::vector<ExchangeId> with_life_before(const PeerId& peer, uint64_t generation) const {
     return ids([&](const Exchange& e) { return e.peer == peer && e.peer_generation < generation; });
   }

@@ -1,5 +1,5 @@
-// The clip guard: a partner that is unusually far away moves us only as far as a usual one may. It bounds
-// what a broken or hostile member does in one exchange; it does not make it harmless.
+// The clip guard scales the delta of an unusually distant partner down to the largest usual one. It bounds the harm of
+// a broken or hostile member per exchange; it does not prevent it, because the member can meet many agents many times.
 #pragma once
 
 #include <algorithm>
@@ -11,21 +11,22 @@ namespace starling {
 
 class ClipGuard {
  public:
-  static constexpr size_t kSamplesMin = 8;     // below: off
-  static constexpr double kScaleMin = 0.1;     // below: refuse the exchange rather than starve both on crumbs
+  static constexpr size_t kSamplesMin = 8;     // with fewer samples the guard is off
+  static constexpr double kScaleMin = 0.1;     // below: refuse, since so small a delta is not worth the share it uses
 
   explicit ClipGuard(double clip) : clip_(clip) {}   // 0: off
 
-  // The factor for a partner at this rms distance; 1 when it is usual. 0 when the distance is not a number.
+  // The factor on the delta for a partner at this rms distance, in [0, 1]: 1 within the usual; 0 if it is not finite.
   double scale(double distance) const {
     if (!std::isfinite(distance)) return 0;
     if (clip_ <= 0 || distances_.size() < kSamplesMin) return 1;
     const double allowed = clip_ * distances_.median();
-    if (allowed == 0) return 1;   // agents that were all alike say nothing about what is usual
+    if (allowed == 0) return 1;   // a history of identical models tells nothing about the usual distance
     return distance <= allowed ? 1 : allowed / distance;
   }
 
-  // Each judged exchange once, refused ones too: a swarm that really moved apart becomes usual.
+  // To be called once per judged exchange, refused ones included. Otherwise a swarm that really moved apart would
+  // refuse every exchange forever.
   void record(double distance) {
     if (std::isfinite(distance)) distances_.add(distance);
   }

@@ -1,10 +1,10 @@
-// Groups joined by pairs, for swarms larger than one group: each round is the group's, but every `pairs_every`th, in
-// which the snapshot goes into a pair with somebody of another group. Counted by the group's rounds, which its members
-// agree on: nobody waits in the group for one that is in a pair.
+// Groups joined by pairs, for swarms larger than one group. Most rounds are group rounds; in every `pairs_every`th
+// round an agent exchanges with an agent of another group instead. The pair rounds follow from the group's round
+// numbers, on which its members agree, so no member waits in a group round for one that is in a pair.
 //
-// Each group counts its rounds by itself, so a proposal mostly finds its acceptor in a round of its group. The snapshot
-// of that round therefore also serves one foreign proposal, at the full share. This is stable: the group's average
-// replaces the agent's own deviation, and the pair adds at most minus half of it.
+// Groups number their rounds independently, so a proposal usually arrives while the acceptor is in a group round. The
+// snapshot of a group round therefore also serves one foreign proposal, at the full share. This is stable: the group's
+// average replaces the agent's own deviation, and the pair adds at most minus half of it.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace starling {
 
 class Hybrid final : public Exchange {
  public:
-  // REQUIRES: pairs_every > 1; company.choose() is somebody outside the group, or nobody.
+  // REQUIRES: pairs_every > 1; company.choose() returns an agent outside the group, or nullopt.
   Hybrid(std::unique_ptr<Group> group, std::unique_ptr<Pairwise> pairs, uint64_t pairs_every, Company& company)
       : group_(std::move(group)), pairs_(std::move(pairs)), pairs_every_(pairs_every), company_(company) {
     STARLING_CHECK(pairs_every_ > 1);
@@ -95,7 +95,7 @@ class Hybrid final : public Exchange {
   std::unique_ptr<Pairwise> pairs_;
   uint64_t pairs_every_;
   Company& company_;
-  uint64_t paired_after_ = 0;   // this round of the group
+  uint64_t paired_after_ = 0;   // the group's round after which the last pair round came
   bool in_pairs_ = false;
 };
 

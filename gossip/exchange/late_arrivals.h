@@ -9,14 +9,15 @@
 
 namespace starling {
 
-// Learns also from exchanges that ended by their deadline: what still comes tells how long the wait should have been.
+// Keeps the deadline of the exchanges that this agent begins. An exchange that timed out is watched for a while: its
+// late arrivals show how long the deadline should have been.
 class LateArrivals {
  public:
   LateArrivals(Duration deadline_min, Duration deadline_max) : deadline_(deadline_min, deadline_max) {}
 
   const AdaptiveDeadline& deadline() const { return deadline_; }
   void in_time(Duration after) { deadline_.arrived(after); }
-  void watch(const ProposedExchange& exchange);   // ended by its deadline
+  void watch(const ProposedExchange& exchange);   // REQUIRES: it has just timed out
   void arrived(const ExchangeId& xid, const PeerId& from, TimePoint now);
   void forget(const PeerId& peer);
   void tick(TimePoint now);

@@ -1,4 +1,4 @@
-// The options of the exchanges: what a swarm agrees on, and what each exchange is made with.
+// The options of the exchanges: ExchangeConfig is agreed by the whole swarm; the others construct one exchange each.
 #pragma once
 
 #include <cstdint>
@@ -30,14 +30,14 @@ struct ExchangeConfig {
   Duration deadline_min = kDeadlineMin;
   Duration deadline_max = kDeadlineMax;
   double clip = 0;                  // a partner's distance counts at most this many times the recent median; 0 = off.
-                                    // Against members one does not trust; it also keeps apart who was away for long
+                                    // Against untrusted members; it also clips or refuses an agent long away
   uint32_t group_size = kGroupMax;  // group: members at most; a larger swarm is cut into groups of like size
-  std::vector<std::string> members; // group: the names of those that take part; empty: everybody who lives
-  uint32_t pairs_every = 0;         // group: every so many rounds a pair exchange with somebody of another group
+  std::vector<std::string> members; // group: the names of the agents that take part; empty: all live agents
+  uint32_t pairs_every = 0;         // group: every so many rounds a pair exchange with an agent of another group
   double inject_loss = 0;           // group, for experiments: this part of the blocks is dropped on receive
 };
 
-// In all of the following, blocks [0, param_blocks) are params: only they count for the distance.
+// In the structs below, blocks [0, param_blocks) are params; only they count for the distance between two agents.
 
 struct PairwiseOptions {
   PeerId self;

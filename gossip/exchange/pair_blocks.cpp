@@ -28,7 +28,7 @@ PairBlocks::PairBlocks(const Layout& layout, const Codec& codec, Worker& worker,
 // ---- to the peer ----
 
 void PairBlocks::send(PairExchange& exchange) {
-  if (exchange.initiated && exchange.vote) return;   // the acceptor wants no more
+  if (exchange.initiated && exchange.vote) return;   // the acceptor has voted and uses no further block
   const size_t limit = std::min<size_t>(exchange.send_credit, exchange.blocks.count());
   for (; exchange.send_next < limit; ++exchange.send_next) {
     const uint32_t index = exchange.send_next;
@@ -78,7 +78,8 @@ void PairBlocks::repeat_credit(PairExchange& exchange) {
   exchange.credit_repeat_at = clock_.now() + exchange.deadline / kCreditRepeats;
 }
 
-// The job owns all it reads: the exchange may end, and this object die, before it runs. The codec may not.
+// The job owns all that it reads except the codec: the exchange may end, and this object may be destroyed, before the
+// job runs.
 void PairBlocks::judge(const PairExchange& exchange, uint32_t index) {
   struct Job {
     std::shared_ptr<const Snapshot> own;
@@ -120,8 +121,8 @@ double PairBlocks::distance(const PairExchange& exchange, const Bitmap& blocks, 
   return elements > 0 ? std::sqrt(sum / static_cast<double>(elements)) : -1;
 }
 
-// A block that wraps again and again would otherwise never get the step it needs. Most codecs learn from a few bytes of
-// a payload, or from none; the rest of it is freed with the exchange.
+// Failed exchanges give lessons too: a block that wraps every time would otherwise never get a wider step. Most codecs
+// learn from a few bytes of a payload or none; the rest is freed with the exchange.
 std::vector<BlockLesson> PairBlocks::lessons(const PairExchange& exchange) const {
   const auto beginning = [&](const SharedBytes& payload) {
     const size_t size = std::min(payload.size, codec_.learnable_bytes(payload.size));

@@ -29,22 +29,23 @@ class PairBlocks {
              OnJudged on_judged);
 
   size_t count() const { return layout_.blocks.size(); }
-  size_t payload_bytes() const { return payload_bytes_total_; }   // of a snapshot, at most
-  bool eager() const { return payload_bytes_total_ <= kEagerBytesMax; }   // the proposer sends before it is accepted
+  size_t payload_bytes() const { return payload_bytes_total_; }   // upper bound on one snapshot
+  bool eager() const { return payload_bytes_total_ <= kEagerBytesMax; }   // the proposer does not wait for ACCEPT
   PeerBlocks none_yet() const { return PeerBlocks(count(), window_); }
 
-  void send(PairExchange& exchange);            // what the peer's credit allows
-  void send_all(PairExchange& exchange);        // without waiting for credit
+  void send(PairExchange& exchange);            // the blocks that the peer's credit allows
+  void send_all(PairExchange& exchange);        // all blocks, without waiting for credit
   void grant(PairExchange& exchange, uint32_t credit);
   void repeat_credit(PairExchange& exchange);   // the last CREDIT may be lost, and blocks may wait for it
 
-  // False: not expected, and nothing changed. Else the exchange may have ended by the time this returns.
+  // False: the block was not expected, and nothing changed. True: the exchange may have ended when this returns.
   [[nodiscard]] bool receive(PairExchange& exchange, const BlockPayload& block, const SharedBytes& payload);
 
-  // Rms over the elements of the first `param_blocks` blocks that are in `blocks`; negative: there are none.
+  // Rms of (peer - own) over the elements of those of the first `param_blocks` blocks that are in `blocks`; negative:
+  // there are none.
   double distance(const PairExchange& exchange, const Bitmap& blocks, size_t param_blocks) const;
 
-  // What the codec learns from an exchange that ended, however it ended, with as much of the payloads as it reads.
+  // What the codec learns from an exchange, whether it was applied or failed. Holds only the payload bytes it reads.
   std::vector<BlockLesson> lessons(const PairExchange& exchange) const;
 
   const BlockCounts& counts() const { return counts_; }
@@ -55,7 +56,7 @@ class PairBlocks {
               const PairStats& stats);
   void next_credit(PairExchange& exchange);
 
-  static constexpr size_t kEagerBytesMax = 64 * 1024;   // a refusal wastes less than a latency costs
+  static constexpr size_t kEagerBytesMax = 64 * 1024;   // sending this much in vain costs less than one latency
   static constexpr int kCreditRepeats = 8;              // per deadline, while nothing comes
 
   const Layout& layout_;

@@ -1,5 +1,5 @@
-// One exchange of a pair, as one of its two agents sees it, until it ends: for the proposer with its decision, for the
-// acceptor with the proposer's word.
+// The state of one pair exchange at one of its two agents. It ends for the proposer when it decides, and for the
+// acceptor when the proposer's decision arrives.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ struct PairExchange {
   bool initiated = false;           // by this agent
   std::shared_ptr<const Snapshot> own;
   double own_offer = 0;
-  bool holds_share = true;          // own_offer is taken from the current snapshot's budget
+  bool holds_share = true;          // own_offer is marked as taken in the current snapshot's budget
   TimePoint started_at, deadline_at;
   Duration deadline{};
 
@@ -27,13 +27,13 @@ struct PairExchange {
   double peer_offer = 0, peer_mass = 0;
   uint64_t peer_round = 0;
 
-  PeerBlocks blocks;                // of the peer
+  PeerBlocks blocks;                // received from the peer
   uint32_t send_next = 0, send_credit = 0;
   TimePoint credit_repeat_at = TimePoint::max();
   uint64_t bytes_sent = 0, bytes_received = 0;
-  std::optional<Bitmap> vote;       // the acceptor's: no block outside it can be mixed any more
+  std::optional<Bitmap> vote;       // the acceptor's; only blocks inside it can still be mixed
 
-  double distance = -1;             // over what was voted on, then over what is mixed; negative: not known
+  double distance = -1;             // over the blocks voted on, later over the blocks mixed; negative: not known
   double scale = 1;
   bool guard_fed = false;
 };
@@ -41,14 +41,14 @@ struct PairExchange {
 struct ProposedExchange : PairExchange {
   Duration round_trip{};            // from PROPOSE to ACCEPT
   std::optional<TimePoint> last_arrival;   // of a block or the vote
-  Duration free_in{};               // as BUSY said
+  Duration free_in{};               // from the peer's BUSY
 };
 
 struct AcceptedExchange : PairExchange {
-  TimePoint vote_at;                // votes then, with what it has
-  TimePoint voted_at, park_at, query_at;   // in doubt, that is with a vote
+  TimePoint vote_at;                // votes then for the blocks that have passed
+  TimePoint voted_at, park_at, query_at;   // used once it has voted and is in doubt
   Duration query_backoff{};
-  bool parked = false;              // in doubt for so long that it gave up its place
+  bool parked = false;              // in doubt for so long that it no longer counts against the limit of doubts
 };
 
 }  // namespace starling

@@ -44,7 +44,7 @@ Duration PairLedger::until_next_snapshot() const { return published_at_ + publis
 
 bool PairLedger::pass_guard(PairExchange& exchange, const Bitmap& blocks) {
   exchange.distance = blocks_.distance(exchange, blocks, param_blocks_);
-  if (exchange.distance < 0) return true;   // NaN is not
+  if (exchange.distance < 0) return true;   // no params among the blocks; NaN does not pass here
   exchange.scale = guard_.scale(exchange.distance);
   if (!exchange.guard_fed) guard_.record(exchange.distance);
   exchange.guard_fed = true;
@@ -118,7 +118,7 @@ void PairLedger::keep_lessons(const PairExchange& exchange) {
 }
 
 Decided PairLedger::take_decided() {
-  decided_shares_.clear();   // the next snapshot will contain them
+  decided_shares_.clear();   // the next snapshot will contain these deltas
   Decided taken{std::exchange(decided_, {}), {}};
   for (std::vector<BlockLesson>& of_one : std::exchange(lessons_, {})) {
     std::move(of_one.begin(), of_one.end(), std::back_inserter(taken.lessons));

@@ -1,5 +1,5 @@
-// What the exchanges of one agent share: the snapshot and how much of it was given away, the guard, and what came of
-// the exchanges that ended.
+// The state that all pair exchanges of one agent share: the snapshot with its budget, the guard, and the results of the
+// exchanges that ended.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ namespace starling {
 
 struct PairwiseCounters {
   uint64_t initiated = 0, accepted = 0, done = 0, late = 0, failed = 0, busy_sent = 0, busy_received = 0;
-  uint64_t doubts_broken = 0;       // above kParkedDoubtsMax: their proposers' halves may have no counterpart
-  uint64_t blocks_refused = 0;      // wrong size, non-finite, damaged; also in exchanges that failed
-  uint64_t blocks_left_out = 0;     // by the codec, on both ends alike; also in exchanges that failed
+  uint64_t doubts_broken = 0;       // beyond kParkedDoubtsMax; the proposer may have applied its half
+  uint64_t blocks_refused = 0;      // wrong size, non-finite or damaged; failed exchanges included
+  uint64_t blocks_left_out = 0;     // by the codec, on both ends alike; failed exchanges included
 };
 
 class PairLedger {
@@ -33,20 +33,20 @@ class PairLedger {
   const std::shared_ptr<const Snapshot>& snapshot() const { return snapshot_; }
   bool retracted() const { return retracted_; }   // the next snapshot is being encoded
   void retract();
-  void withdraw();                                // nothing to share any more
+  void withdraw();                                // from now on there is no snapshot to share
   void adopt(std::shared_ptr<const Snapshot> next, const SnapshotBudget& shares);
-  Duration until_next_snapshot() const;           // as long as the last two were apart
+  Duration until_next_snapshot() const;           // estimated from the interval between the last two
 
-  // Shares of the snapshot. After adopt() each exchange that still holds a share of an earlier one holds it again: what
-  // was promised and is not in the new snapshot yet still counts.
+  // The budget of the snapshot. After adopt() each open exchange that took a share of an earlier snapshot must hold it
+  // again: its delta is not in the new snapshot yet, so it still counts against the budget.
   double take_share() { return budget_.take(); }
   bool spent() const { return budget_.largest_free() == 0; }
   void hold_share(double share) { budget_.hold(share); }
 
-  // Sets distance and scale. False: refuse. To be asked once per exchange and set of blocks.
+  // Sets the exchange's distance and scale. False: refuse the exchange. Call it once per exchange and set of blocks.
   [[nodiscard]] bool pass_guard(PairExchange& exchange, const Bitmap& blocks);
 
-  // The end of an exchange: its delta is queued, or its share is free again. The caller then drops the exchange.
+  // Called at the end of an exchange. applied() queues its delta; failed() frees its share. The caller then erases it.
   void applied(PairExchange& exchange, const CommitTerms& terms);
   void failed(const PairExchange& exchange, ExchangeOutcome outcome, Duration free_in = Duration::zero());
   void ignore() { ++tally_.ignored_messages; }

@@ -40,7 +40,7 @@ void Pairwise::share(std::shared_ptr<const Snapshot> next, const SnapshotBudget&
     ledger_.adopt(std::move(next), shares);
     proposer_.hold_shares();
     acceptor_.hold_shares();
-  } else {   // nothing to share any more: exchanges under way end with the snapshots they have
+  } else {   // nothing to share from now on: open exchanges go on with the snapshots they began with
     ledger_.withdraw();
     repeat_sooner(nullptr);
   }
@@ -54,8 +54,8 @@ std::optional<TimePoint> Pairwise::serving_until() const {
 
 // ---- messages ----
 
-// An exchange is with one life of the peer. The next life knows nothing of it and must not vote in it; what comes late
-// from the life before is void. False: ignore the message.
+// An exchange is with one process (generation) of the peer. A later process knows nothing of it and must not vote in
+// it; late messages of an earlier process are void. False: ignore the message.
 bool Pairwise::same_life(const PeerId& from, uint64_t generation) {
   const uint64_t known = std::max(proposer_.generation_of(from), acceptor_.generation_of(from));
   if (known != 0 && known < generation) forget(from, generation);
@@ -103,7 +103,7 @@ void Pairwise::on_propose(const PeerId& from, uint64_t generation, const Propose
     return;
   }
   acceptor_.supersede(from);
-  if (proposer_.open_with(from)) {   // both proposed at once: the smaller id's proposal stands
+  if (proposer_.open_with(from)) {   // both proposed at once: the proposal of the smaller id stands
     if (self_ < from) return acceptor_.refuse(propose, Duration::zero());
     proposer_.give_up(from, ExchangeOutcome::kBusy);
   }

@@ -1,5 +1,5 @@
-// The pairwise exchange: two agents, one commit, per block. Both apply equal and opposite deltas or neither, so
-// sum(mass * params) is conserved whatever is lost, late, doubled or reordered.
+// The pairwise exchange: two agents exchange snapshots and commit to a set of blocks. Both apply equal and opposite
+// deltas, or neither does, so sum(mass * params) is conserved when messages are lost, late, duplicated or reordered.
 //
 //   A                                   B
 //   PROPOSE{xid, offer, mass} ────────> check, choose offer; or BUSY
@@ -7,12 +7,18 @@
 //             <──────────── HAVE{blocks of A that B holds and has passed, scale}: B in doubt, cannot refuse
 //   decide K = both bitmaps, s = min
 //   COMMIT{K, s} ─────────────────────> apply later, ACK
-// Presumed abort: A keeps the commit record until ACK; asked about what it does not remember or has not decided (it
-// then aborts it) it answers ABORT. B never decides alone, however long A is silent.
+// Presumed abort: A keeps the record of a commit until the ACK. Asked (QUERY) about an exchange that it has not decided
+// yet, A aborts it. For an exchange that it does not remember, A answers ABORT. B never decides by time, however long A
+// is silent.
+//
+// A lost COMMIT is repeated until acknowledged. Until then B is in doubt: it keeps both payloads, trains on, and asks.
+// It applies its half late, but from the same bytes. The sum changes in two cases only: one of the two ends for good
+// between the halves (it restarts, or stays away until its tombstone expires), or B holds more than kParkedDoubtsMax
+// long doubts and breaks the oldest (doubts_broken counts this).
 //
 // Steps: 3 latencies + 2 transfers for the acceptor. Bytes on the wire: one payload each way + about 1 KiB.
 // A state machine: no sockets, no threads; arithmetic goes through the Worker. All calls on the control thread.
-// This class routes and ties up; read proposer.h and acceptor.h for the two sides, pair_ledger.h for what they share.
+// This class routes messages to the two sides: see proposer.h and acceptor.h, and pair_ledger.h for their shared state.
 #pragma once
 
 #include <cstdint>
@@ -35,17 +41,19 @@ namespace starling {
 
 class Pairwise final : public Exchange {
  public:
-  // All references must outlive the object. `codec` is used from worker jobs only. `company` names the partners of
-  // begin(); null where only propose() is called.
+  // All references must outlive the object. `codec` is used from worker jobs too. `company` chooses the partners for
+  // begin(); it may be null if only propose() is called.
   Pairwise(const PairwiseOptions& options, const Layout& layout, const Codec& codec, Worker& worker,
            const Clock& clock, Outbox& outbox, Company* company = nullptr);
   Pairwise(const Pairwise&) = delete;
   Pairwise& operator=(const Pairwise&) = delete;
 
-  // Begins an exchange with `peer`. False: no snapshot yet, its budget is spent, or one with this peer is under way.
+  // Begins an exchange with `peer`. False: there is no snapshot, its budget is spent, or an exchange with this peer is
+  // open already.
   bool propose(const PeerId& peer);
 
-  // Shares a snapshot that another exchange uses at full weight: for one proposal of somebody else, and none of ours.
+  // Shares a snapshot that another exchange uses at full weight. It serves one foreign proposal; this agent proposes
+  // nothing with it.
   void serve(std::shared_ptr<const Snapshot> snapshot);
 
   void publish(std::shared_ptr<const Snapshot> snapshot) override;   // null: proposals are answered BUSY
@@ -55,7 +63,7 @@ class Pairwise final : public Exchange {
               const SharedBytes& payload) override;
   void tick() override;                       // deadlines, repeats
   TimePoint next_deadline() const override;
-  void forget(const PeerId& peer, uint64_t generation) override;   // exchanges with those lives end, doubts too
+  void forget(const PeerId& peer, uint64_t generation) override;   // ends their exchanges and doubts
   Decided take_decided() override { return ledger_.take_decided(); }
   std::vector<ExchangeReport> take_reports() override { return ledger_.take_reports(); }
   ExchangeStatus status() const override;
@@ -63,13 +71,13 @@ class Pairwise final : public Exchange {
   bool under_way() const { return proposer_.under_way(); }
   bool idle() const { return proposer_.empty() && acceptor_.empty(); }   // nothing open, in doubt or unacknowledged
   std::optional<TimePoint> serving_until() const;
-  const BlockTally& block_tally() const { return ledger_.tally(); }      // of decided exchanges; late is missing here
-  bool in_doubt() const { return acceptor_.in_doubt(); }   // waits for somebody's decision
+  const BlockTally& block_tally() const { return ledger_.tally(); }      // of decided exchanges; late counts as missing
+  bool in_doubt() const { return acceptor_.in_doubt(); }   // waits for a proposer's decision
   PairwiseCounters counters() const;
-  Duration current_deadline() const { return proposer_.deadline().current(); }   // of the next own exchange
+  Duration current_deadline() const { return proposer_.deadline().current(); }   // of the next exchange begun here
 
  private:
-  // A proposal that came while the next snapshot is being encoded.
+  // A proposal that arrived while the next snapshot is being encoded.
   struct Waiting {
     PeerId from;
     uint64_t generation = 0;
@@ -84,7 +92,7 @@ class Pairwise final : public Exchange {
                  const PairStats& stats);
 
   static constexpr size_t kWaitingMax = 16;
-  static constexpr size_t kSpareBytes = 4 << 20;   // a snapshot twice in memory is no matter below this
+  static constexpr size_t kSpareBytes = 4 << 20;   // up to this size two snapshots may be in memory at once
 
   const PeerId self_;
   Company* company_;

@@ -34,7 +34,7 @@ bool PeerBlocks::late_outside(const Bitmap& kept) const {
     if (test_bit(kept, i)) continue;
     const BlockVerdict verdict = blocks_[i].verdict;
     if (verdict == BlockVerdict::kMissing || verdict == BlockVerdict::kJudging) return true;
-    if (verdict == BlockVerdict::kPassed) return true;   // here in time, but not at the other end
+    if (verdict == BlockVerdict::kPassed) return true;   // arrived here in time, but not at the peer
   }
   return false;
 }

@@ -1,5 +1,4 @@
-// One side's view of the payload that comes from the other: which blocks are here, what was found, what it
-// may send.
+// One agent's view of the payload that its peer sends: the blocks that have arrived, their verdicts, the peer's credit.
 #pragma once
 
 #include <cstdint>
@@ -29,18 +28,17 @@ class PeerBlocks {
   bool all_judged(const Bitmap& wanted) const;
   Bitmap passed() const;
 
-  // Blocks outside `kept` that were neither refused nor left out by the codec: they came too late, or not at
-  // all.
+  // True: a block outside `kept` was neither refused nor left out by the codec, so it arrived too late or not at all.
   bool late_outside(const Bitmap& kept) const;
 
   void arrived(size_t index, SharedBytes payload);   // REQUIRES: missing. Now judging
-  // REQUIRES: judging. The bytes of a refused block are freed, the others kept for learning and applying.
+  // REQUIRES: judging. Frees the bytes of a refused block; the others are kept for learning and applying.
   void judged(size_t index, BlockVerdict verdict, const PairStats& stats);
 
-  // The payloads of `kept`, empty elsewhere; the others are freed.
+  // Moves out the payloads of the blocks in `kept`, by block index, empty elsewhere; all others are freed.
   std::vector<SharedBytes> take(const Bitmap& kept);
 
-  // The sender may send blocks below this index. next_credit() raises it when half the window was used.
+  // The peer may send blocks below this index. next_credit() raises it when half of the window has been used.
   uint32_t credit() const { return credit_; }
   std::optional<uint32_t> next_credit();
 

@@ -37,7 +37,8 @@ bool Proposer::propose(const PeerId& peer) {
   return true;
 }
 
-// Decides once everything the acceptor voted for was judged here too; at the deadline with what there is.
+// Decides once all blocks of the acceptor's vote are judged here too. At the deadline it decides on the blocks that
+// have passed by then.
 void Proposer::try_decide(ProposedExchange& exchange) {
   const TimePoint now = clock_.now();
   const CommitTerms* vote = exchange.agreed ? log_.vote(exchange.xid.counter) : nullptr;
@@ -77,7 +78,7 @@ void Proposer::fail(ProposedExchange& exchange, ExchangeOutcome outcome) {
   exchanges_.erase(exchange.xid);
 }
 
-// A proposal that no life has accepted yet (generation 0) ends too: it was made to the life that is over.
+// A proposal that no process of the peer has accepted yet (generation 0) ends too: it was sent to the earlier process.
 void Proposer::forget(const PeerId& peer, uint64_t generation) {
   for (const ExchangeId& xid : exchanges_.with_life_before(peer, generation)) {
     log_.drop(xid.counter);
@@ -132,7 +133,7 @@ void Proposer::on_query(const PeerId& from, const Query& query) {
   if (query.xid.proposer != self_) return ledger_.ignore();
   log_.on_query(query.xid, from);
   ProposedExchange* exchange = exchanges_.find(query.xid, from);
-  if (exchange != nullptr) fail(*exchange, ExchangeOutcome::kFailed);   // the question aborted it
+  if (exchange != nullptr) fail(*exchange, ExchangeOutcome::kFailed);   // on_query() has aborted it in the log
 }
 
 void Proposer::on_ack(const PeerId& from, const CommitAck& ack) {

@@ -1,4 +1,4 @@
-// The side of pair exchanges that begins and decides them.
+// The proposer's side of pair exchanges: it begins and decides them.
 #pragma once
 
 #include <algorithm>
@@ -19,16 +19,16 @@ class Proposer {
   // All references must outlive the object.
   Proposer(const PairwiseOptions& options, PairLedger& ledger, PairBlocks& blocks, const Clock& clock, Outbox& outbox);
 
-  // Begins an exchange with a peer that none is under way with. False: no snapshot, or its budget is spent.
+  // Begins an exchange. REQUIRES: none with this peer is open. False: there is no snapshot, or its budget is spent.
   bool propose(const PeerId& peer);
-  bool under_way() const { return log_.last_is_open(); }   // the last one is not decided yet
+  bool under_way() const { return log_.last_is_open(); }   // the exchange begun last is not decided yet
   bool empty() const { return exchanges_.empty() && log_.empty(); }
   bool open_with(const PeerId& peer) const { return !exchanges_.with(peer).empty(); }   // not decided yet
   bool involves(const PeerId& peer) const { return open_with(peer) || log_.waits_for_ack_from(peer); }
-  uint64_t generation_of(const PeerId& peer) const {   // of the life that takes part; 0: none, or not known
+  uint64_t generation_of(const PeerId& peer) const {   // of the peer's process that takes part; 0: none, or not known
     return std::max(exchanges_.generation_of(peer), log_.generation_of(peer));
   }
-  void give_up(const PeerId& peer, ExchangeOutcome outcome);   // what is open with it
+  void give_up(const PeerId& peer, ExchangeOutcome outcome);   // all open exchanges with it
 
   void on_accept(const PeerId& from, uint64_t generation, const Accept& accept);
   void on_busy(const PeerId& from, const Busy& busy);
@@ -40,7 +40,7 @@ class Proposer {
   void on_judged(const ExchangeId& xid, const PeerId& from, uint32_t index, BlockVerdict verdict,
                  const PairStats& stats);
 
-  void hold_shares() const { exchanges_.hold_shares(ledger_); }   // of the snapshot just adopted
+  void hold_shares() const { exchanges_.hold_shares(ledger_); }   // in the budget of the snapshot just adopted
   void repeat_sooner(const PeerId* heard_from) { log_.repeat_sooner(heard_from); }
   void forget(const PeerId& peer, uint64_t generation);
   void tick();
@@ -51,8 +51,8 @@ class Proposer {
  private:
   void try_decide(ProposedExchange& exchange);
   void feed_deadline(const ProposedExchange& exchange);
-  void give_up(ProposedExchange& exchange, ExchangeOutcome outcome);   // undecided; tells the acceptor
-  void fail(ProposedExchange& exchange, ExchangeOutcome outcome);      // the exchange is gone from here on
+  void give_up(ProposedExchange& exchange, ExchangeOutcome outcome);   // tells the acceptor. REQUIRES: undecided
+  void fail(ProposedExchange& exchange, ExchangeOutcome outcome);      // erases the exchange
 
   const PeerId self_;
   PairLedger& ledger_;

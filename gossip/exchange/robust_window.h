@@ -1,4 +1,4 @@
-// The last few numbers of a series, and their median: what deadline and guard judge "usual" by.
+// The last 64 numbers of a series, with their median and spread. Deadline and guard derive from it what is usual.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ class RobustWindow {
   }
   size_t size() const { return size_; }
 
-  // REQUIRES: size() > 0. The upper one of two middle values.
+  // The upper median (of two middle values the larger one). REQUIRES: size() > 0.
   double median() const { return median_of(values_); }
 
   // Median absolute deviation from `center`. REQUIRES: size() > 0.

@@ -17,12 +17,12 @@ struct Snapshot {
   std::vector<SharedBytes> blocks;   // one payload per Layout block
 };
 
-// What one decided exchange adds to the params, block by block; applied by the worker at the next boundary.
-// Holds block by block what it needs, so that each can be freed as soon as it was applied.
+// What one decided exchange adds to the params. The worker applies it at the next boundary, block by block, and can
+// free the payloads of each block as soon as it is applied.
 struct PairDelta {
   std::vector<SharedBytes> own;      // payloads by block index; empty where not in `blocks`
   std::vector<SharedBytes> peer;     // likewise
-  std::vector<uint8_t> blocks;       // K, a Bitmap
+  std::vector<uint8_t> blocks;       // the blocks to apply, a Bitmap
   float coefficient = 0;             // x += coefficient * f(own, peer)
 };
 
@@ -46,10 +46,10 @@ enum class ExchangeOutcome : uint8_t { kDone, kLate, kFailed, kBusy };
 
 struct ExchangeReport {
   PeerId peer;
-  bool initiated = false;            // by us
+  bool initiated = false;            // by this agent
   ExchangeOutcome outcome = ExchangeOutcome::kDone;
   Duration duration{};               // from propose (or accept) to decision
-  uint32_t blocks_mixed = 0;         // |K|
+  uint32_t blocks_mixed = 0;         // blocks that the delta holds
   uint32_t blocks_total = 0;
   uint64_t payload_bytes_sent = 0;
   uint64_t payload_bytes_received = 0;

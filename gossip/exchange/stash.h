@@ -1,5 +1,5 @@
-// Blocks that overtook their PROPOSE: bulk and control are separate streams, and a small model's blocks are
-// sent along with the proposal. Held for a moment, within bounds; what is dropped only costs a later arrival.
+// Holds blocks that arrived before their PROPOSE. A small model's blocks are sent together with the proposal, and the
+// bulk and control ports are separate streams. Count, bytes and time are bounded; a dropped block counts as lost.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ class Stash {
     SharedBytes payload;
   };
 
-  // False: no room, or of an older exchange than the one held for this proposer (block.xid.proposer).
+  // False: there is no room, or the block belongs to an older exchange than the one held for this proposer.
   [[nodiscard]] bool add(const BlockPayload& block, const SharedBytes& payload, TimePoint expires_at) {
     auto it = peers_.find(block.xid.proposer);
     if (it == peers_.end()) {
@@ -41,7 +41,7 @@ class Stash {
     return true;
   }
 
-  // What is held for this exchange; nothing of its proposer is kept.
+  // Removes and returns the blocks held for this exchange. Blocks of the proposer's older exchanges are dropped.
   std::vector<Item> take(const ExchangeId& xid) {
     const auto it = peers_.find(xid.proposer);
     if (it == peers_.end()) return {};
