@@ -1,4 +1,4 @@
-// What became of each block that is due, counted once and under one cause.
+// What became of each block that is due. Each is counted once, under one cause.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@ enum class BlockFate : uint8_t { kMissing, kHere, kCounted, kOld, kLate, kRefuse
 
 class FateTally {
  public:
-  // A block whose sender's last payload counted stays kOld, whatever else comes of it.
+  // A block that its sender's previous payload replaced stays kOld, even if it arrives later.
   void settle(BlockFate* fate, BlockFate value);
-  void settle_average(BlockFate* fate, BlockFate value);   // of those that owners send back
+  void settle_average(BlockFate* fate, BlockFate value);   // for the averages that owners send back
   void ignore() { ++tally_.ignored_messages; }
 
   const BlockTally& tally() const { return tally_; }

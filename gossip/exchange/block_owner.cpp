@@ -11,7 +11,7 @@ BlockOwner::BlockOwner(const Layout& layout, const Codec& codec, Worker& worker,
     : layout_(layout), codec_(codec), worker_(worker), fates_(fates), on_averaged_(std::move(on_averaged)) {}
 
 void BlockOwner::begin(const GroupMembers& members, uint64_t round, std::shared_ptr<const Snapshot> own) {
-  const bool same_group = members_.group == members.group;   // else blocks changed owners
+  const bool same_group = members_.group == members.group;   // in another group the blocks have other owners
   std::erase_if(late_, [&](const auto& entry) { return !same_group || entry.second.round + 1 != round; });
   members_ = members;
   round_ = round;
@@ -99,7 +99,7 @@ void BlockOwner::average_if_complete(Owned& owned) {
   if (owned.waits_for == 0 && !owned.started) start_average(owned);
 }
 
-// The job owns all it reads: this object may die before it runs. The codec may not.
+// The job owns all that it reads except the codec: this object may be destroyed before the job runs.
 void BlockOwner::start_average(Owned& owned) {
   const auto ordinal = static_cast<size_t>(&owned - owned_.data());
   const auto index = static_cast<uint32_t>(ordinal * members_.count()) + members_.first_block(members_.self, round_);

@@ -1,5 +1,5 @@
-// The first phase of a group's round at one of its members: it owns some of the blocks, collects what the others
-// contribute to them, and averages each.
+// The first phase of a group's round at one member: it collects the other members' contributions to the blocks that it
+// owns, and averages each block.
 #pragma once
 
 #include <cstdint>
@@ -20,25 +20,26 @@ namespace starling {
 
 class BlockOwner {
  public:
-  // An own block was averaged; job.average is empty where that is not finite. From the worker's completions.
+  // A block of this owner was averaged; job.average is empty if it is not finite. Called from worker completions.
   using OnAveraged = std::function<void(uint32_t index, const AverageJob& job)>;
 
   // All references must outlive the object. `codec` is used from worker jobs.
   BlockOwner(const Layout& layout, const Codec& codec, Worker& worker, FateTally& fates, OnAveraged on_averaged);
 
   void begin(const GroupMembers& members, uint64_t round, std::shared_ptr<const Snapshot> own);
-  void release() { own_ = nullptr; }           // the snapshot: nobody is owed anything any more
-  void retire();                               // what is still missing now will never count
+  void release() { own_ = nullptr; }           // the snapshot, which the closed round does not need
+  void retire();                               // settles the contributions that are still missing
 
-  // A block that this agent owns, of this round, for the first time. `fits`: not larger than any payload of this block.
+  // A contribution to a block of this owner, of this round. REQUIRES: it has not arrived before. `fits`: its size is
+  // possible.
   void receive(size_t rank, const RoundBlock& block, const SharedBytes& payload, bool fits, bool injected_loss);
-  // One of the round before, for a block that this agent owns now too. False: of no use any more.
+  // A contribution of the previous round to a block that this agent still owns. False: it cannot count any more.
   [[nodiscard]] bool receive_late(size_t rank, const RoundBlock& block, const SharedBytes& payload);
 
-  void stop_waiting(size_t rank);              // if something comes all the same before the end, it counts
-  void mark_dead(size_t rank);                 // its blocks that are missing; to be followed by stop_waiting()
-  void stop_waiting_for_all();                 // averages what there is
-  void forget(const PeerId& peer);             // what it sent too late
+  void stop_waiting(size_t rank);              // a contribution that still arrives before the averaging counts
+  void mark_dead(size_t rank);                 // settles its missing contributions. stop_waiting() must follow
+  void stop_waiting_for_all();                 // averages the contributions that are here
+  void forget(const PeerId& peer);             // drops its late contributions
 
   bool waits_for(size_t rank) const { return waits_for_[rank]; }
   uint32_t counted_in(uint32_t index) const { return owned_[index / members_.count()].counted; }   // ranks, as bits
@@ -52,10 +53,10 @@ class BlockOwner {
     double mass = 0;
     SharedBytes payload;                       // while kHere and not yet with the worker
   };
-  struct Owned {                               // the i-th block that this agent owns, at i
+  struct Owned {                               // one block of this owner; they stand in ascending order
     std::vector<Contribution> from;            // by rank; the own one is not used
     size_t waits_for = 0;
-    bool started = false;                      // is being averaged, or was
+    bool started = false;                      // the averaging has begun
     uint32_t counted = 0;                      // the ranks that are in the average
   };
   struct Late {

@@ -6,9 +6,9 @@ bool EarlyRoundBlocks::hold(const GroupMembers& members, size_t rank, const Roun
                             const SharedBytes& payload, uint32_t window) {
   const bool contribution = block.phase == 0;
   if (members.owner(block.index, block.round) != (contribution ? members.self : rank)) return false;
-  if (block.index / members.count() >= window) return false;   // its ordinal in the stream: not without a credit
+  if (block.index / members.count() >= window) return false;   // its position in the stream is beyond the first credit
 
-  // One less is an older frame, much less a member that fell back.
+  // A round number one lower is an older frame that was overtaken. A much lower one is a member that fell back.
   Held& held = held_[members.ids[rank]];
   const bool fell_back = held.round > block.round + 1;
   if (held.group != block.group || held.round < block.round || fell_back) held = Held{block.group, block.round, {}};
@@ -21,7 +21,7 @@ std::vector<EarlyRoundBlocks::Item> EarlyRoundBlocks::take(const GroupMembers& m
   const auto it = held_.find(members.ids[rank]);
   if (it == held_.end()) return items;
   const bool of_this_group = it->second.group == members.group;
-  if (of_this_group && it->second.round > round) return items;   // still too early
+  if (of_this_group && it->second.round > round) return items;   // still of a future round
   if (of_this_group && it->second.round == round) {
     for (auto& [key, item] : it->second.blocks) items.push_back(std::move(item));
   }

@@ -1,5 +1,5 @@
-// Blocks of a round that this agent has not begun: of each sender one round, and of it no more than the first credit
-// allows.
+// Holds blocks of a round that this agent has not begun: one round per sender, and of it only the blocks that the first
+// credit allows.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,15 @@ class EarlyRoundBlocks {
  public:
   using Item = std::pair<RoundBlock, SharedBytes>;
 
-  // Of each sender the newest round, however far ahead: a slow member jumps there when it begins, and needs what came.
-  // A newer copy replaces an older one: a fast agent that begins the same round again says its newer word. False: no
-  // honest sender would have sent it yet. `window`: blocks of one stream ahead of its first credit.
+  // Keeps the newest round of each sender, however far ahead: a slow member jumps to that round and needs its blocks.
+  // A second copy replaces the first, since a fast agent may begin the same round again with a newer snapshot. False:
+  // not held (not for this agent, beyond the first credit, or of an older round), or a second copy. `window`: blocks of
+  // one stream that the first credit allows.
   [[nodiscard]] bool hold(const GroupMembers& members, size_t rank, const RoundBlock& block, const SharedBytes& payload,
                           uint32_t window);
 
-  // What this member sent of this round. Nothing of it that is older is kept, nor of another group.
+  // Removes and returns the blocks of this member for this round. Its blocks of earlier rounds or of other groups are
+  // dropped.
   std::vector<Item> take(const GroupMembers& members, size_t rank, uint64_t round);
 
   void keep_only(const GroupMembers& members);

@@ -22,14 +22,14 @@ void Group::publish(std::shared_ptr<const Snapshot> snapshot) {
     STARLING_CHECK(snapshot->blocks.size() == layout_.blocks.size());
     STARLING_CHECK(mass_is_sane(snapshot->mass));
   }
-  snapshot_ = std::move(snapshot);   // an open round goes on with the one it began with
+  snapshot_ = std::move(snapshot);   // an open round keeps the snapshot it began with
 }
 
 bool Group::begin() {
   if (snapshot_ == nullptr || under_way()) return false;
   const std::optional<GroupMembers> members = members_now();
   if (!members) return false;
-  // The agent's own count only to begin with: with overlap it also counts rounds without an exchange.
+  // The agent's round count is used for the first round only: with overlap it also counts rounds without an exchange.
   const uint64_t own = round() > 0 ? round() + 1 : std::clamp<uint64_t>(snapshot_->round, 1, kRoundMax);
   const uint64_t number = numbers_.next(*members, own);
   numbers_.keep_only(*members);
@@ -82,14 +82,14 @@ void Group::on_block(const PeerId& from, const RoundBlock& block, const SharedBy
   if (!held) fates_.ignore();
 }
 
-// Perhaps of the group that this agent will begin with next.
+// The block may belong to the group of this agent's next round; then it is held.
 void Group::on_block_of_other_group(const PeerId& from, const RoundBlock& block, const SharedBytes& payload) {
   const std::optional<GroupMembers> next = members_now();
   if (!next || next->group != block.group) return fates_.ignore();
   const std::optional<size_t> rank = next->rank_of_other(from);
   if (!rank || !hold_early(*next, *rank, block, payload)) return fates_.ignore();
   numbers_.note(from, block.group, block.round);
-  // The sender has begun with the new group and sends nothing more of the old one.
+  // The sender has begun a round of the new group and sends nothing more of the old one.
   const std::optional<size_t> old_rank = round() > 0 ? round_.members().rank_of_other(from) : std::nullopt;
   if (old_rank) round_.stop_waiting(*old_rank);
 }

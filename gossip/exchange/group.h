@@ -1,18 +1,21 @@
 // The group exchange: Robust Parameter Server averaging over unreliable links (Yu et al., ICML 2019).
 //
-//   1 every member sends block k of its snapshot to the block's owner: number (k + round / 4) mod n of the sorted list
-//   2 the owner averages, weighted by mass, what arrived by its deadline (its own always counts) ...
-//   3 ... and sends the average back to all; a member that misses it keeps its own block
-// Without loss every member ends with the exact mean: this is all-reduce. A block too late for its owner's deadline
-// counts in the owner's next round, if the sender's next block is missing then and the block is still its own.
-// Ownership rotates: a block whose owner is always late is never averaged, and the models diverge in it.
+//   1 every member sends block k of its snapshot to the block's owner: rank (k + round / 4) mod n of the sorted list
+//   2 the owner averages, weighted by mass, the blocks that arrived by its deadline; its own always counts
+//   3 the owner sends the average to all members; a member that misses it keeps its own block
 //
-// A round is 2 (n-1) streams of 1/n of the model each way. Frames carry the group (hash of the sorted list) and the
-// round; frames of other groups are counted and dropped, those of a round to come are held. Rounds agree by the median:
-// who is behind the median of the members' rounds jumps to it, and who is more than one ahead of all falls back.
-// Nobody waits for a member that was seen in a later round: it sends nothing more of this one; nor for one of which
-// nothing came for a whole round, until something does. Who is ahead of most
-// puts its first deadline off for them, once a round.
+// Without loss every member ends with the exact mean: this is all-reduce. A contribution that misses its owner's
+// deadline counts in the owner's next round, if the sender's next contribution is missing then and the owner still has
+// that block. Ownership rotates: a block whose owner is always late is never averaged, and the models diverge in it.
+//
+// A round has 2 (n-1) streams of 1/n of the model each way. Frames carry the group (hash of the sorted list) and the
+// round. Frames of future rounds are held; frames of other groups are counted and dropped, unless they belong to the
+// group that this agent is about to join. A member behind the median of the members' rounds jumps to it. A member more
+// than one round ahead of all others falls back.
+//
+// A round does not wait for a member that was seen in a later round, because it sends nothing more of this one, nor for
+// a member that was silent for a whole round, until it is heard again. A member ahead of most others extends its first
+// deadline once per round.
 // Only codecs whose payloads can be averaged (Codec::linear). A state machine, like all exchanges.
 #pragma once
 
@@ -36,7 +39,7 @@
 namespace starling {
 
 struct GroupCounters {
-  uint64_t rounds = 0, rounds_whole = 0;   // whole: every block of both phases was there in time
+  uint64_t rounds = 0, rounds_whole = 0;   // whole: every block of both phases arrived in time
 };
 
 class Group final : public Exchange {
@@ -46,7 +49,7 @@ class Group final : public Exchange {
         Outbox& outbox, Company& company);
 
   void publish(std::shared_ptr<const Snapshot> snapshot) override;
-  void retract() override { snapshot_ = nullptr; }   // an open round goes on with the one it began with
+  void retract() override { snapshot_ = nullptr; }   // an open round keeps the snapshot it began with
   bool begin() override;
   void handle(const PeerId& from, uint64_t generation, const ExchangeMessage& message,
               const SharedBytes& payload) override;
@@ -71,8 +74,8 @@ class Group final : public Exchange {
   bool hold_early(const GroupMembers& members, size_t rank, const RoundBlock& block, const SharedBytes& payload);
   void on_end(RoundEnd end);
 
-  static constexpr size_t kReportsMax = 4096;         // kept for a caller that does not fetch them
-  static constexpr uint64_t kRoundMax = 1ull << 62;   // no honest count of rounds gets near it, and + 1 cannot wrap
+  static constexpr size_t kReportsMax = 4096;         // the oldest go first if the caller does not fetch them
+  static constexpr uint64_t kRoundMax = 1ull << 62;   // no honest count of rounds reaches it, and + 1 cannot wrap
 
   const GroupOptions options_;
   const Layout& layout_;

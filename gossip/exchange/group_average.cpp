@@ -8,8 +8,8 @@
 namespace starling {
 namespace {
 
-// own + sum of m_i / M * (v_i - own) over those that pass, in order of rank: a mean of differences loses no digits to
-// the common part.
+// own + sum of m_i / M * (v_i - own) over the payloads that pass, in order of rank. The mean is taken over differences
+// because the common part of the values would cost digits.
 bool average(const Codec& codec, uint32_t index, size_t element_count, AverageJob& job) {
   const SharedBytes& own = job.own->blocks[index];
   std::vector<double> masses = {job.own->mass};
@@ -23,7 +23,7 @@ bool average(const Codec& codec, uint32_t index, size_t element_count, AverageJo
     job.average = own;
     return true;
   }
-  // The lower median: of two, the lighter one limits the heavier.
+  // The lower median, so that of two members the lighter one limits the heavier.
   std::vector<double> sorted = masses;
   std::sort(sorted.begin(), sorted.end());
   const double mass_max = kMassRatioMax * sorted[(sorted.size() - 1) / 2];
@@ -48,15 +48,15 @@ bool average(const Codec& codec, uint32_t index, size_t element_count, AverageJo
 
 }  // namespace
 
-// Most are finite, so all of the right size are averaged at once; only if that is not finite the payloads are looked at
-// one by one.
+// Nearly all payloads are finite, so all of the right size are averaged at once. Only if the result is not finite are
+// the payloads checked one by one.
 void run_average(const Codec& codec, uint32_t index, size_t element_count, AverageJob& job) {
   for (AverageJob::Item& item : job.items) item.passed = item.payload.size == job.own->blocks[index].size;
   if (average(codec, index, element_count, job)) return;
   for (AverageJob::Item& item : job.items) {
     item.passed = codec.check(item.payload.span(), element_count) == PayloadStatus::kOk;
   }
-  (void)average(codec, index, element_count, job);   // else extremes that no float holds
+  (void)average(codec, index, element_count, job);   // may still overflow: finite inputs of extreme size
 }
 
 }  // namespace starling

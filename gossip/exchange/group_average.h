@@ -1,4 +1,4 @@
-// The arithmetic of a block's owner. Pure: runs on the worker.
+// The arithmetic of a block's owner: a pure function that runs on the worker.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,20 @@
 
 namespace starling {
 
-// Averages block `index`, weighted by mass: what came of it, and the own payload, which always counts.
+// Averages the contributions to block `index`, weighted by mass. The owner's own payload always counts.
 struct AverageJob {
   struct Item {
     size_t rank = 0;
     double mass = 0;
     SharedBytes payload;
-    bool late = false;       // of the round before
-    bool passed = true;      // out: is in the average
+    bool late = false;       // a contribution of the previous round
+    bool passed = true;      // out: it is in the average
   };
   std::shared_ptr<const Snapshot> own;
   size_t self = 0;           // own rank
   std::vector<Item> items;   // by rank
-  SharedBytes average;       // out; empty: it is not finite
-  uint32_t counted = 0;      // out: the ranks that are in it, as bits
+  SharedBytes average;       // out; empty: the average is not finite
+  uint32_t counted = 0;      // out: the ranks in the average, as bits
   double squared_distance = 0;   // out: from the own block
 };
 

@@ -38,7 +38,7 @@ void GroupAverages::receive(size_t rank, uint32_t index, const SharedBytes& payl
   if (!injected_loss && fits && in_time) {
     average.fate = BlockFate::kHere;
     average.payload = payload;
-    if (!waits_for_[rank]) ++unresolved_;   // again, until it is judged
+    if (!waits_for_[rank]) ++unresolved_;   // it was no longer waited for, but must be judged now
     return judge(index);
   }
   fates_.settle_average(&average.fate, injected_loss ? BlockFate::kInjected
@@ -48,7 +48,7 @@ void GroupAverages::receive(size_t rank, uint32_t index, const SharedBytes& payl
   on_change_();
 }
 
-// Not among the blocks that are due.
+// The own average is not due from another member, so it is not tallied.
 void GroupAverages::set_own(uint32_t index, const SharedBytes& average, double squared_distance) {
   averages_[index] = {average.empty() ? BlockFate::kRefused : BlockFate::kCounted, squared_distance, average};
   --unresolved_;
@@ -69,7 +69,7 @@ void GroupAverages::mark_dead(size_t rank) {
   }
 }
 
-// The job owns all it reads: this object may die before it runs. The codec may not.
+// The job owns all that it reads except the codec: this object may be destroyed before the job runs.
 void GroupAverages::judge(uint32_t index) {
   struct Job {
     std::shared_ptr<const Snapshot> own;

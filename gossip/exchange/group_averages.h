@@ -1,5 +1,5 @@
-// The second phase of a group's round at one of its members: the averages that it and the other owners made, of which
-// its delta is made.
+// The second phase of a group's round at one member: collects the averages of all block owners, its own included, and
+// makes the member's delta from them.
 #pragma once
 
 #include <cstdint>
@@ -23,21 +23,21 @@ class GroupAverages {
                 std::function<void()> on_change);
 
   void begin(const GroupMembers& members, uint64_t round, std::shared_ptr<const Snapshot> own);
-  void release() { own_ = nullptr; }           // the snapshot: nobody is owed anything any more
-  void retire();                             // what is still missing now will never count
+  void release() { own_ = nullptr; }         // the snapshot, which the closed round does not need
+  void retire();                             // settles the averages that are still missing
 
-  // Of this round, from its owner, for the first time. `fits`: not larger than any payload of this block.
+  // An average of this round, from its owner. REQUIRES: it has not arrived before. `fits`: its size is possible.
   void receive(size_t rank, uint32_t index, const SharedBytes& payload, bool fits, bool injected_loss, bool in_time);
-  void set_own(uint32_t index, const SharedBytes& average, double squared_distance);   // empty: none is finite
+  void set_own(uint32_t index, const SharedBytes& average, double squared_distance);   // empty: it is not finite
 
-  void stop_waiting(size_t rank);            // if something comes all the same before the end, it counts
-  void mark_dead(size_t rank);               // its averages that are missing; to be followed by stop_waiting()
+  void stop_waiting(size_t rank);            // an average that still arrives before the end counts
+  void mark_dead(size_t rank);               // settles its missing averages. stop_waiting() must follow
 
   size_t unresolved() const { return unresolved_; }   // waited for, or with the worker
   size_t jobs() const { return jobs_; }      // with the worker
-  size_t counted() const { return counted_; }   // of others
+  size_t counted() const { return counted_; }   // averages by other owners
   PairDelta take_delta();
-  // Rms over the elements of the first `param_blocks` blocks, of those that count; negative: there are none.
+  // Rms of (average - own) over the elements of those of the first `param_blocks` blocks that count; negative: none.
   double distance(size_t param_blocks) const;
 
  private:

@@ -1,4 +1,4 @@
-// The members of a group as one of them sees them, and who owns which block in which round.
+// The members of a group as one of them sees it, and the owner of each block in each round.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 namespace starling {
 
 struct GroupMembers {
-  // Ownership rotates after so many rounds: otherwise a member that is always late would withhold its blocks from the
-  // group for good. So many, that most of what is late can count in the next round.
+  // Ownership rotates every kOwnerRounds rounds; otherwise a member that is always late would withhold its blocks from
+  // the group forever. It does not rotate every round, because a late contribution counts only while its owner stays.
   static constexpr uint64_t kOwnerRounds = 4;
 
   uint64_t group = 0;
@@ -26,7 +26,7 @@ struct GroupMembers {
   std::vector<uint32_t> blocks_of(size_t rank, size_t block_count, uint64_t round) const;
 };
 
-// nullopt: `self` is not among them, or they are too few or too many.
+// nullopt: `self` is not among them, or the group is too small or too large.
 std::optional<GroupMembers> group_members(const std::vector<Participant>& sorted, const PeerId& self);
 
 // First 8 bytes of the BLAKE2b-256 of the sorted ids, never 0.

@@ -54,7 +54,7 @@ void GroupRound::begin(const GroupMembers& members, uint64_t number, std::shared
   give_contributions(*own);
 }
 
-// Each begins with the member after itself: else all would send to the first one first.
+// Each member begins with the one after itself; otherwise all would send to the first member first.
 void GroupRound::give_contributions(const Snapshot& own) {
   for (size_t i = 1; i < members_.count(); ++i) {
     const size_t rank = (members_.self + i) % members_.count();
@@ -67,7 +67,7 @@ void GroupRound::give_contributions(const Snapshot& own) {
 
 // ---- waiting ----
 
-// Nothing more is to come from this member in this round; if something comes all the same before the end, it counts.
+// The round goes on without this member. A block of it that still arrives before the end counts.
 void GroupRound::stop_waiting(size_t rank) {
   if (!owner_.waits_for(rank)) return;
   averages_.stop_waiting(rank);
@@ -75,8 +75,8 @@ void GroupRound::stop_waiting(size_t rank) {
   try_end();
 }
 
-// A member that was seen in a later round sends nothing more of this one. Once that is the median, this agent is too
-// late itself: the sooner it is with the others again, the better.
+// A member that was seen in a later round sends nothing more of this one. If the median is later, this agent is behind
+// itself: it waits for nobody, so that it catches up.
 void GroupRound::stop_waiting_for_those_ahead() {
   const bool behind = numbers_.median(members_, number_) > number_;
   for (size_t rank = 0; rank < members_.count(); ++rank) {
@@ -85,8 +85,8 @@ void GroupRound::stop_waiting_for_those_ahead() {
   }
 }
 
-// Nothing of a whole round has come from it, and nothing of this one yet: perhaps it is dead, and the membership will
-// take seconds to be sure. Until it is heard again two deadlines a round would be too much for it.
+// A member that sent nothing in a whole round may be dead, and the membership takes seconds to be sure. Until it is
+// heard again, waiting for it would cost every member two deadlines per round.
 void GroupRound::stop_waiting_for_the_silent() {
   for (size_t rank = 0; rank < members_.count(); ++rank) {
     const uint64_t heard = numbers_.seen(members_, rank);
@@ -109,8 +109,8 @@ void GroupRound::forget(const PeerId& peer) {
 void GroupRound::tick() {
   const TimePoint now = clock_.now();
   if (open_ && times_.first_due(now)) {
-    // If every round ends by deadline, a member that is ahead stays ahead: it sees all other blocks as late though the
-    // links are fast enough. So it extends its first deadline once.
+    // If every round ends by deadline, a member that is ahead stays ahead: it sees all other blocks as late even though
+    // the links are fast enough. So it extends its first deadline once.
     if (times_.may_extend() && ahead_of_most()) {
       times_.extend();
     } else {
@@ -121,7 +121,7 @@ void GroupRound::tick() {
   if (open_ && credit_repeat_at_ <= now) repeat_credits();
 }
 
-// Most members were seen before, and not in this round yet.
+// True: the median of the members' rounds is known and earlier than this round.
 bool GroupRound::ahead_of_most() const {
   const uint64_t median = numbers_.median(members_, number_);
   return median > 0 && median < number_;
@@ -159,7 +159,7 @@ void GroupRound::receive(size_t rank, const RoundBlock& block, const SharedBytes
   const bool plausible = contribution ? block.counted == 0
                                       : block.counted >> members_.count() == 0 &&
                                             (block.counted & counted_by_owner) != 0;
-  // Of a dead member, or a block that is not for this agent, or the second time.
+  // Ignored: implausible, from a dead member, not for this agent, or a duplicate.
   if (!plausible || !streams_.arrived(rank, block, payload)) return fates_.ignore();
   times_.arrived(block.phase, clock_.now());
   const bool lost = injected_loss(rank, block);
@@ -172,7 +172,7 @@ void GroupRound::receive(size_t rank, const RoundBlock& block, const SharedBytes
   if (open_ && useful) streams_.credit_more(rank, block.phase);
 }
 
-// Feeds the deadline, and counts in this round where the sender's own block is missing.
+// A block of the previous round. It feeds the deadline, and counts in this round if the sender's new block is missing.
 void GroupRound::receive_late(size_t rank, const RoundBlock& block, const SharedBytes& payload) {
   if (!streams_.arrived_late(rank, block, payload)) return fates_.ignore();
   times_.arrived_late(block.phase, clock_.now());
@@ -244,7 +244,7 @@ void GroupRound::finish() {
   report.payload_bytes_received = streams_.take_bytes_received();
   if (report.outcome != ExchangeOutcome::kFailed) report.distance = averages_.distance(options_.param_blocks);
   report.peer_round = number_;
-  if (any) end.delta = std::move(delta);   // else the averages are the own blocks
+  if (any) end.delta = std::move(delta);   // otherwise the averages equal the own blocks
   on_end_(std::move(end));
 }
 

@@ -1,4 +1,5 @@
-// One member's round of a group at a time: what it owes the others and they owe it, and when it ends.
+// One round of a group at one member: sends and receives the blocks of both phases, and decides when the round ends.
+// The object is used for one round after the other.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +19,10 @@
 
 namespace starling {
 
-// How a round ended for this agent. Without any block of another member there is no delta.
+// How a round ended for this agent. There is no delta if no block of another member counted.
 struct RoundEnd {
   ExchangeReport report;
-  bool whole = false;              // every block of both phases was there in time
+  bool whole = false;              // every block of both phases arrived in time
   std::optional<PairDelta> delta;
 };
 
@@ -31,13 +32,13 @@ class GroupRound {
   GroupRound(const GroupOptions& options, const Layout& layout, const Codec& codec, Worker& worker, const Clock& clock,
              Outbox& outbox, const RoundNumbers& numbers, FateTally& fates, std::function<void(RoundEnd)> on_end);
 
-  // REQUIRES: the round before has ended. What is still missing of it will never count.
+  // REQUIRES: the previous round has ended. Its blocks that are still missing are settled now.
   void begin(const GroupMembers& members, uint64_t number, std::shared_ptr<const Snapshot> own);
 
   uint64_t number() const { return number_; }        // 0: none yet
   const GroupMembers& members() const { return members_; }
-  bool open() const { return open_; }                // somebody is owed something; closed, it only judges what is late
-  bool ended() const { return ended_; }              // this agent's own exchange
+  bool open() const { return open_; }                // a member may still need blocks of it; a closed round sends none
+  bool ended() const { return ended_; }              // for this agent: its delta is made
 
   bool fits(const RoundBlock& block, const SharedBytes& payload) const {
     return payload.size <= payload_bytes_max_[block.index];
@@ -46,13 +47,13 @@ class GroupRound {
 
   // From other members. REQUIRES: the indices and phases are in range.
   void receive(size_t rank, const RoundBlock& block, const SharedBytes& payload);        // of this round
-  void receive_late(size_t rank, const RoundBlock& block, const SharedBytes& payload);   // of the one before
+  void receive_late(size_t rank, const RoundBlock& block, const SharedBytes& payload);   // of the previous round
   void on_credit(size_t rank, const RoundCredit& credit);
 
-  void stop_waiting(size_t rank);        // nothing more is to come; what comes all the same before the end counts
+  void stop_waiting(size_t rank);        // a block that still arrives before the end counts
   void stop_waiting_for_those_ahead();
   void stop_waiting_for_the_silent();
-  void take_back_time();                 // the others have caught up
+  void take_back_time();                 // ends an extension of the first deadline once the others have caught up
   void forget(const PeerId& peer);
 
   void tick();
@@ -72,7 +73,7 @@ class GroupRound {
   void finish();
   void close();
 
-  static constexpr int kCreditRepeats = 8;           // per deadline, while blocks are missing
+  static constexpr int kCreditRepeats = 8;           // per first deadline, while blocks are missing
 
   const GroupOptions options_;
   const Layout& layout_;

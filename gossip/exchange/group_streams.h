@@ -1,5 +1,4 @@
-// The blocks of a group's round on their way: one stream each way to each other member in each of the two phases, under
-// credits.
+// The transfer of a group's blocks, under credits: in each of the two phases one stream each way per other member.
 #pragma once
 
 #include <array>
@@ -16,34 +15,34 @@ namespace starling {
 
 class GroupStreams {
  public:
-  // References must outlive the object. `owner` says who is counted in an average.
+  // References must outlive the object. `owner` tells which members an average counts.
   GroupStreams(size_t block_count, size_t largest_payload, const BlockOwner& owner, Outbox& outbox)
       : block_count_(block_count), largest_payload_(largest_payload), owner_(owner), outbox_(outbox) {}
 
-  // What is left of the round before only judges what comes late. `mass`: of this agent.
+  // The previous round is kept only to recognise its late blocks. `mass`: of this agent.
   void begin(const GroupMembers& members, uint64_t round, double mass);
-  void close();                                // what this agent still owes is cancelled by not being sent
+  void close();                                // drops the blocks not sent yet
 
   // All streams towards one receiver share its credit.
   uint32_t window(const GroupMembers& members) const { return stream_window(largest_payload_ * (members.count() - 1)); }
 
   void give(size_t rank, uint8_t phase, uint32_t index, const SharedBytes& payload);
-  void pump(size_t rank, uint8_t phase);       // sends what may go
+  void pump(size_t rank, uint8_t phase);       // sends the blocks that the credit allows
   void on_credit(size_t rank, const RoundCredit& credit);
-  bool drained() const;                        // nothing waits for credit
+  bool drained() const;                        // no block waits for credit
 
-  // True: expected here from this member, and the first time that it comes.
+  // True: the block is expected from this member and has not arrived before.
   [[nodiscard]] bool arrived(size_t rank, const RoundBlock& block, const SharedBytes& payload);
   [[nodiscard]] bool arrived_late(size_t rank, const RoundBlock& block, const SharedBytes& payload);   // round before
   void credit_more(size_t rank, uint8_t phase);
-  bool credits_needed() const { return credits_needed_; }   // the first ones do not cover all
-  // Says those again that blocks may wait for: the last one may be lost. False: none.
+  bool credits_needed() const { return credits_needed_; }   // the first credits do not cover all blocks
+  // Repeats the credits of incomplete streams, because the last one may be lost. False: there are none.
   bool repeat_credits(bool first_over);
 
-  void mark_dead(size_t rank);                 // neither sent to nor received from any more
+  void mark_dead(size_t rank);                 // nothing is sent to it or accepted from it any more
   bool dead(size_t rank) const { return links_[rank].dead; }
 
-  // By phase, of others: blocks of this round that are due, and that came.
+  // Blocks of this round from other members, by phase: due, and arrived.
   size_t due(uint8_t phase) const { return due_[phase]; }
   size_t came(uint8_t phase) const { return came_[phase]; }
   uint64_t take_bytes_sent() { return std::exchange(bytes_sent_, 0); }   // since the last time

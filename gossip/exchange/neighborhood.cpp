@@ -16,38 +16,38 @@ namespace starling {
 namespace {
 
 constexpr size_t kReportsMax = 4096;
-constexpr int kCreditRepeats = 8;       // per deadline, while nothing comes
-constexpr int kFirstContact = 5;        // shortest deadlines: the wait for a neighbor that never sent anything
-constexpr int kHistory = 16;            // rounds by which a neighbor is judged
+constexpr int kCreditRepeats = 8;       // per longest deadline, while nothing arrives
+constexpr int kFirstContact = 5;        // times the shortest deadline: the wait for a neighbor that never sent anything
+constexpr int kHistory = 16;            // the pace of a neighbor is taken over this many rounds
 constexpr int kHistoryMin = 4;
-constexpr double kPaceMin = 0.75;       // of these rounds; else nobody waits for it
-constexpr uint64_t kRoundMax = 1ull << 62;   // nobody gets there by counting
-constexpr uint64_t kAheadMax = 2;       // rounds; who is further ahead makes us jump at the next beginning
+constexpr double kPaceMin = 0.75;       // part of these rounds with news; a neighbor below it is not waited for
+constexpr uint64_t kRoundMax = 1ull << 62;   // no honest count of rounds reaches it
+constexpr uint64_t kAheadMax = 2;       // rounds; graphs further away than this are not computed for a sender
 
-// What one neighbor sent us last, block by block, and the stream that is coming in.
+// The last payload of one neighbor, block by block, and the stream that is arriving.
 struct Feed {
   struct Piece {
     SharedBytes payload;
     uint64_t round = 0;        // the sender's
-    bool used = false;         // was mixed once: counts again only while nothing newer comes
-    bool refused = false;      // something came since the last mix, and was no payload
-    uint64_t taken_in = 0;     // our round when it came
+    bool used = false;         // was mixed already; counts again only until something newer arrives
+    bool refused = false;      // an invalid payload arrived since the last mix
+    uint64_t taken_in = 0;     // this agent's round when it arrived
     double squared_distance = 0;
   };
   explicit Feed(size_t block_count, const AdaptiveDeadline& deadline) : pieces(block_count), lateness(deadline) {}
 
   std::vector<Piece> pieces;
-  size_t in_time = 0;          // pieces of this round or a later one; counted anew when a round begins
-  bool heard = false;          // it sent something that passed
+  size_t in_time = 0;          // pieces of the current round or a later one; recounted when a round begins
+  bool heard = false;          // it has sent a valid payload
   size_t judging = 0;
-  uint64_t stream_round = 0;   // of `in`
+  uint64_t stream_round = 0;   // the sender's round that `in` belongs to
   InStream in;
   TimePoint credit_repeat_at = TimePoint::max();
-  uint64_t wanted_in = 0;      // our last round that it was a neighbor in
+  uint64_t wanted_in = 0;      // this agent's last round in which it was a neighbor
   AdaptiveDeadline lateness;
-  uint16_t kept_pace = 0;      // the last kHistory rounds, newest in bit 0: each brought something new
+  uint16_t kept_pace = 0;      // a bit per round of the last kHistory, newest in bit 0: set if it brought a new block
   int rounds_seen = 0;
-  std::optional<TimePoint> waiting_since;   // the beginning of the first round that wanted what is not here
+  std::optional<TimePoint> waiting_since;   // when the first round began whose payload has not arrived in full
   uint64_t bytes_sent = 0, bytes_received = 0;   // since the last round ended
 };
 
@@ -105,7 +105,7 @@ struct Neighborhood::Impl {
   TimePoint began_at, deadline_at, first_contact_until;
   Duration round_deadline{};
   std::vector<Participant> neighbors;         // of the round
-  std::map<uint64_t, std::vector<Participant>> around;   // of rounds near it, for early and late blocks
+  std::map<uint64_t, std::vector<Participant>> around;   // neighbors in nearby rounds, for early and late blocks
   std::map<PeerId, OutStream> out;
   std::map<PeerId, Feed> feeds;
 
@@ -118,8 +118,8 @@ struct Neighborhood::Impl {
 
 // ---- a round ----
 
-// Rounds agree by the upper median: who is behind its neighbors jumps. Of two neighbors the one ahead counts: else a
-// row of newcomers, with one neighbor ahead only at its ends, stays hundreds of rounds behind who began before.
+// An agent behind the upper median of its neighbors' rounds jumps to it. The upper median, because on a ring a chain of
+// newcomers has an older neighbor only at its ends and would otherwise never catch up.
 uint64_t Neighborhood::Impl::next_round() const {
   std::vector<uint64_t> seen;
   for (const auto& [peer, feed] : feeds) {
@@ -130,7 +130,7 @@ uint64_t Neighborhood::Impl::next_round() const {
   return std::max({round > 0 ? round + 1 : snapshot->round, median, uint64_t{1}});
 }
 
-// The lower median over the neighbors.
+// The lower median of `of` over the neighbors; `otherwise` if there are none.
 template <typename Of>
 Duration Neighborhood::Impl::middle(Duration otherwise, const Of& of) const {
   std::vector<Duration> all;
@@ -143,7 +143,7 @@ Duration Neighborhood::Impl::middle(Duration otherwise, const Of& of) const {
   return all[(all.size() - 1) / 2];
 }
 
-// Of the neighbors' usual lateness, each with its own margin.
+// The lower median of the neighbors' adaptive deadlines.
 Duration Neighborhood::Impl::deadline() const {
   return middle(options.deadline_max, [](const AdaptiveDeadline& lateness) { return lateness.current(); });
 }
@@ -152,7 +152,7 @@ bool Neighborhood::Impl::begin() {
   if (snapshot == nullptr || open) return false;
   round = next_round();
   around.clear();
-  out.clear();   // what was not sent of the last round is cancelled
+  out.clear();   // cancels the unsent blocks of the last round
   neighbors = company.neighbors(round);
   if (neighbors.empty()) return false;   // alone, or without a partner in this round's graph
   const TimePoint now = clock.now();
@@ -167,7 +167,7 @@ bool Neighborhood::Impl::begin() {
     feed.in_time = static_cast<size_t>(std::count_if(feed.pieces.begin(), feed.pieces.end(),
                                                      [this](const Feed::Piece& piece) { return in_time(piece); }));
     if (fresh(feed)) {
-      feed.lateness.arrived(Duration::zero());   // it was here before us
+      feed.lateness.arrived(Duration::zero());   // the neighbor's payload arrived before this round began
     } else if (!feed.waiting_since) {
       feed.waiting_since = now;
     }
@@ -196,24 +196,26 @@ void Neighborhood::Impl::send_to(const PeerId& peer) {
   });
 }
 
-// Everything that we wait for is here: this round's payload, or a later one. (Waiting for whatever was not mixed yet
-// would let neighbors take turns, each computing while the other waits.)
+// True: the neighbor's payload of this round, or a later one, is here in full. Any payload that was not mixed yet would
+// not do as the condition: two neighbors would take turns, each computing while the other waits.
 bool Neighborhood::Impl::fresh(const Feed& feed) { return feed.in_time == feed.pieces.size(); }
 
 bool Neighborhood::Impl::in_time(const Feed::Piece& piece) const {
   return piece.round >= round && !piece.payload.empty();
 }
 
-// The deadline alone would let a straggler set the pace: who waits for us is late because we wait, and its lateness
-// would lengthen our wait. So who sends less often than we mix is not waited for; its last payload counts meanwhile.
+// The part of the recent rounds to which the neighbor brought something new. Agents do not wait for a neighbor of low
+// pace; its last payload counts meanwhile. The deadline alone would let a straggler set the pace: other neighbors wait
+// for this agent, so their lateness grows with its own waiting, and their lateness in turn lengthens its deadline.
 double Neighborhood::Impl::pace(const Feed& feed) {
   const int rounds = std::min(feed.rounds_seen, kHistory);
   return rounds < kHistoryMin ? 1 : static_cast<double>(std::popcount(feed.kept_pace)) / rounds;
 }
 
-// Those that keep pace have sent theirs and taken ours. When nobody keeps pace we wait for the best: an agent that runs
-// away from all its neighbors cancels payload after payload, and mixes nothing. Nobody waits for utter silence, and
-// only a moment for who was never heard: it may not know us yet, and then it loses our blocks and sends none.
+// True: every neighbor that keeps pace has sent its payload and taken this agent's. If none keeps pace, the agent waits
+// for the best of them: an agent that runs ahead of all its neighbors would cancel each of its payloads half sent.
+// It does not wait for a neighbor that has gone silent, and only briefly for one never heard from, which may not know
+// this agent yet.
 bool Neighborhood::Impl::complete() const {
   double best = 0;
   for (const Participant& neighbor : neighbors) {
@@ -225,7 +227,7 @@ bool Neighborhood::Impl::complete() const {
   return std::all_of(neighbors.begin(), neighbors.end(), [&](const Participant& neighbor) {
     const auto feed = feeds.find(neighbor.peer);
     if (feed != feeds.end() && contact_over && !feed->second.heard) return true;
-    if (feed == feeds.end() || pace(feed->second) < std::min(best, kPaceMin)) return true;   // not found: forgotten
+    if (feed == feeds.end() || pace(feed->second) < std::min(best, kPaceMin)) return true;   // no feed: forgotten
     const auto stream = out.find(neighbor.peer);
     return fresh(feed->second) && (stream == out.end() || stream->second.drained());
   });
@@ -295,11 +297,11 @@ void Neighborhood::Impl::mix(const Participant& neighbor) {
 
 // ---- messages ----
 
-// As we see the graph of that round; the sender may see another for a moment.
+// By this agent's view of the graph of that round. The sender's view may differ for a while after a join or a leave.
 bool Neighborhood::Impl::is_neighbor(const PeerId& peer, uint64_t in_round) {
   if (feeds.contains(peer)) return true;
   const bool near = in_round + kAheadMax >= round && in_round <= round + kAheadMax;
-  const uint64_t of_round = near ? in_round : round;   // it counts from elsewhere: a newcomer, or we are one
+  const uint64_t of_round = near ? in_round : round;   // far apart: one of the two is a newcomer
   auto row = around.find(of_round);
   if (row == around.end()) row = around.emplace(of_round, company.neighbors(of_round)).first;
   return std::any_of(row->second.begin(), row->second.end(),
@@ -316,14 +318,14 @@ void Neighborhood::Impl::on_block(const PeerId& from, const RoundBlock& block, c
   Feed& feed = feeds.try_emplace(from, layout.blocks.size(),
                                  AdaptiveDeadline(options.deadline_min, options.deadline_max)).first->second;
   feed.wanted_in = std::max(feed.wanted_in, round);
-  if (block.round > feed.stream_round) {   // its next round has begun; what the last one still owes is late
+  if (block.round > feed.stream_round) {   // the sender has begun a new round
     feed.stream_round = block.round;
     feed.in = InStream(all_blocks, window);
   }
   Feed::Piece& piece = feed.pieces[block.index];
   const bool newer = (piece.payload.empty() || block.round > piece.round) && feed.judging < 2 * feed.pieces.size();
   if (block.round == feed.stream_round && !feed.in.arrived(block.index)) {
-    ++tally.ignored_messages;   // doubled
+    ++tally.ignored_messages;   // a duplicate
     return;
   }
   if (block.round == feed.stream_round) grant(from, feed);
@@ -363,12 +365,12 @@ void Neighborhood::Impl::on_judged(const PeerId& from, uint64_t block_round, uin
   if (found == feeds.end()) return;
   Feed& feed = found->second;
   Feed::Piece& piece = feed.pieces[index];
-  feed.judging -= feed.judging > 0 ? 1 : 0;   // 0: forgotten and met again meanwhile
+  feed.judging -= feed.judging > 0 ? 1 : 0;   // 0: this is a new feed, made after the peer was forgotten
   if (!good) {
     piece.refused = true;
     return;
   }
-  if (!piece.payload.empty() && piece.round >= block_round) return;   // a later round's was quicker
+  if (!piece.payload.empty() && piece.round >= block_round) return;   // a later round's payload was judged first
   const bool was_in_time = in_time(piece);
   feed.heard = true;
   piece.payload = payload;
@@ -377,7 +379,7 @@ void Neighborhood::Impl::on_judged(const PeerId& from, uint64_t block_round, uin
   piece.taken_in = round;
   piece.squared_distance = squared_distance;
   if (!was_in_time && in_time(piece)) ++feed.in_time;
-  if (feed.waiting_since && fresh(feed)) {   // also when it was mixed without: so long should the wait have been
+  if (feed.waiting_since && fresh(feed)) {   // recorded for late payloads too: the wait should have been this long
     feed.lateness.arrived(clock.now() - *feed.waiting_since);
     feed.waiting_since.reset();
   }
@@ -412,7 +414,7 @@ void Neighborhood::publish(std::shared_ptr<const Snapshot> snapshot) {
   STARLING_CHECK(snapshot == nullptr || snapshot->blocks.size() == impl_->layout.blocks.size());
   impl_->snapshot = std::move(snapshot);
 }
-void Neighborhood::retract() { impl_->snapshot = nullptr; }   // a round goes on with the one it began with
+void Neighborhood::retract() { impl_->snapshot = nullptr; }   // an open round keeps the snapshot it began with
 bool Neighborhood::begin() { return impl_->begin(); }
 bool Neighborhood::under_way() const { return impl_->open; }
 
@@ -425,7 +427,7 @@ void Neighborhood::handle(const PeerId& from, uint64_t, const ExchangeMessage& m
 void Neighborhood::tick() {
   const TimePoint now = impl_->clock.now();
   for (auto& [peer, feed] : impl_->feeds) {
-    if (feed.credit_repeat_at > now) continue;   // the last credit may be lost
+    if (feed.credit_repeat_at > now) continue;   // repeated because the last credit may be lost
     impl_->outbox.send(peer, RoundCredit{0, feed.stream_round, 0, feed.in.credit()});
     feed.credit_repeat_at = now + impl_->options.deadline_max / kCreditRepeats;
   }
@@ -439,7 +441,7 @@ TimePoint Neighborhood::next_deadline() const {
   return next;
 }
 
-// Payloads stand for themselves: nothing of another life is owed or waited for.
+// The generation does not matter: a payload is complete in itself, and nothing is acknowledged.
 void Neighborhood::forget(const PeerId& peer, uint64_t) {
   impl_->feeds.erase(peer);
   impl_->out.erase(peer);

@@ -1,15 +1,16 @@
-// The neighborhood exchange: D-PSGD (Lian et al., NIPS 2017). In each round an agent sends its
-// snapshot to all neighbors of the topology, one way, and mixes what they sent:
+// The neighborhood exchange: D-PSGD (Lian et al., NIPS 2017). In each round an agent sends its snapshot to all of its
+// neighbors in the topology and mixes the snapshots that they sent:
 //
-//   x_i += sum_j w_ij (x_j - x_i)          w: company.neighbors(round); what is missing to 1 stays with i
+//   x_i += sum_j w_ij (x_j - x_i)          w: company.neighbors(round); the rest of row i is the self weight
 //
-// Rows sum to 1 whatever is lost. A late neighbor counts with its last payload, block by block, for kAgeMax rounds at
-// most, or the mean would lose a straggler's data; then its weight stays with us. With one local step and overlap this
-// is the textbook's x_i <- sum_j w_ij x_j - eta g_i(x_i); without overlap the step is taken where the average lies.
+// Each row sums to 1 whatever is lost. A late neighbor counts with its last payload, block by block, for at most
+// kAgeMax rounds; otherwise the mean would lose a straggler's data. After that its weight goes to the agent itself.
+// With one local step and overlap this is the textbook's x_i <- sum_j w_ij x_j - eta g_i(x_i). Without overlap the
+// gradient is taken at the average instead.
 //
-// One latency and one transfer a round; deg payloads out and in, no handshake. The wait follows the arrivals, early and
-// late ones, of the neighbors that are not the slowest; who sends less often than we mix is not waited for,
-// and who never sent anything only for a moment.
+// A round takes one latency and one transfer, with one payload out and in per neighbor and no handshake. The deadline
+// is the lower median of what the neighbors' arrivals need, late arrivals included. A round does not wait for a
+// neighbor that sends less often than this agent mixes, and waits only briefly for one that never sent anything.
 // Only codecs whose payloads stand for themselves (CodecTraits::linear). A state machine, like all exchanges.
 #pragma once
 
@@ -48,10 +49,10 @@ class Neighborhood final : public Exchange {
 
   bool under_way() const;
   bool idle() const { return !under_way(); }
-  const BlockTally& block_tally() const;      // counted: new since the last round, be it late; nothing is lost as late
-  uint64_t round() const;             // by number, which may jump
-  uint64_t rounds() const;            // that this agent began
-  Duration current_deadline() const;   // of a round begun now
+  const BlockTally& block_tally() const;   // a late block counts in the next round, so `late` stays 0
+  uint64_t round() const;                  // the number of the current round, which may jump
+  uint64_t rounds() const;                 // how many rounds this agent began
+  Duration current_deadline() const;       // of a round begun now
 
  private:
   struct Impl;

@@ -5,7 +5,7 @@
 
 namespace starling {
 
-// One less is an older frame that was overtaken; much less is a member that fell back.
+// A round number one lower is an older frame that was overtaken. A much lower one is a member that fell back.
 void RoundNumbers::note(const PeerId& from, uint64_t group, uint64_t round) {
   Seen& newest = seen_[from];
   if (newest.group != group || newest.round != round + 1) newest = {group, round};
@@ -30,8 +30,8 @@ uint64_t RoundNumbers::median(const GroupMembers& members, uint64_t own) const {
   return *middle;
 }
 
-// Behind the median: jumps to it. More than one ahead of all others (a faster agent, or one that counted elsewhere):
-// falls back, or nobody would ever be in a round with it.
+// An agent behind the median jumps to it. An agent more than one round ahead of all others falls back, because no
+// other member would ever be in the same round; it may be faster, or may have counted in another group.
 uint64_t RoundNumbers::next(const GroupMembers& members, uint64_t own) const {
   uint64_t newest = 0;
   for (size_t rank = 0; rank < members.count(); ++rank) {

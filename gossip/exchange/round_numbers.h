@@ -1,4 +1,4 @@
-// In which round of a group each of its members was last seen, and which number this agent's next round gets.
+// The round in which each member of a group was last seen, and the number of this agent's next round.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ class RoundNumbers {
   void keep_only(const GroupMembers& members);
   void forget(const PeerId& peer) { seen_.erase(peer); }
 
-  // The newest round that this member was seen in; 0: none of this group.
+  // The newest round in which this member was seen; 0: no round of this group.
   uint64_t seen(const GroupMembers& members, size_t rank) const;
 
-  // The upper median over the members, with `own` for this agent: of two, the other one's if that is ahead.
+  // The upper median of the members' rounds, with `own` for this agent.
   uint64_t median(const GroupMembers& members, uint64_t own) const;
 
-  // `own`, unless the others are elsewhere.
+  // The number of the next round: `own`, or the median if that is later; at most one ahead of all other members.
   uint64_t next(const GroupMembers& members, uint64_t own) const;
 
  private:

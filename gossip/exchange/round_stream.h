@@ -1,5 +1,5 @@
-// Blocks that flow one way from one agent to another within a round, under the receiver's credits. Nothing is repeated:
-// what is lost, or not sent when the round is over, stays so. Used by neighborhood and group.
+// A one-way stream of blocks from one agent to another within a round, under the receiver's credits. Blocks are never
+// repeated: a block that is lost, or not sent when the round ends, stays lost. Used by neighborhood and group.
 //
 // Credits are block indices: the sender may send blocks below the credit. Both ends begin with the same first credit,
 // so a small model needs no credit message at all.
@@ -16,7 +16,7 @@
 
 namespace starling {
 
-// How many blocks of `largest_payload` bytes may be ahead of the highest one received.
+// How many blocks of `largest_payload` bytes may be in flight beyond the highest one received.
 inline uint32_t stream_window(size_t largest_payload) {
   return static_cast<uint32_t>(std::max<size_t>(2, kCreditBytes / std::max<size_t>(1, largest_payload)));
 }
@@ -29,13 +29,13 @@ inline uint32_t first_credit(const std::vector<uint32_t>& indices, uint32_t wind
 class OutStream {
  public:
   OutStream() = default;
-  // Sends the blocks `indices` (ascending). They can be given in any order, once each.
+  // `indices`: the blocks of the stream, ascending. give() takes them in any order, each once.
   OutStream(std::vector<uint32_t> indices, uint32_t window) : credit_(first_credit(indices, window)) {}
 
   void give(uint32_t index, SharedBytes payload) { waiting_.emplace_back(index, std::move(payload)); }
   void grant(uint32_t credit) { credit_ = std::max(credit_, credit); }
 
-  // send(index, payload) for everything that may go now.
+  // Calls send(index, payload) for each given block that the credit allows, and drops it.
   template <typename Send>
   void pump(const Send& send) {
     const auto may_go = [this](const auto& item) { return item.first < credit_; };
@@ -57,7 +57,7 @@ class InStream {
   InStream(std::vector<uint32_t> indices, uint32_t window)
       : indices_(std::move(indices)), window_(window), credit_(first_credit(indices_, window)), told_(window) {}
 
-  // True: expected here, and the first time that it comes.
+  // True: the block belongs to this stream and has not arrived before.
   [[nodiscard]] bool arrived(uint32_t index) {
     const auto at = std::lower_bound(indices_.begin(), indices_.end(), index);
     if (at == indices_.end() || *at != index) return false;
@@ -73,7 +73,7 @@ class InStream {
   size_t count() const { return count_; }
   size_t expected() const { return indices_.size(); }
 
-  // A credit worth sending; nullopt: half the window is still unused.
+  // A new credit that is worth a message; nullopt: more than half of the window is still unused.
   std::optional<uint32_t> next_credit() {
     const size_t target = below_ + window_;
     const uint32_t credit = target >= indices_.size() ? UINT32_MAX : indices_[target];
@@ -82,7 +82,7 @@ class InStream {
     credit_ = credit;
     return std::min(credit_, static_cast<uint32_t>(kBlocksMax));
   }
-  // The credit that holds; to be said again when nothing comes (the last one may be lost).
+  // The current credit. To be repeated while nothing arrives, because the last message may be lost.
   uint32_t credit() const { return std::min(credit_, static_cast<uint32_t>(kBlocksMax)); }
 
  private:

@@ -21,7 +21,7 @@ class RoundTimes {
     first_over_ = second_over_ = extended_ = false;
   }
 
-  // Every arrival teaches, late ones too; both deadlines count from the beginning of the round.
+  // Every arrival feeds the deadline of its phase, late ones too. Durations count from the beginning of the round.
   void arrived(uint8_t phase, TimePoint now) { deadlines_[phase].arrived(now - begun_at_); }
   void arrived_late(uint8_t phase, TimePoint now) { deadlines_[phase].arrived(now - before_); }   // of the round before
 
@@ -38,7 +38,7 @@ class RoundTimes {
   bool first_over() const { return first_over_; }
   bool second_over() const { return second_over_; }
 
-  // Puts the first deadline off by as much again, once a round; and takes back what is left of that.
+  // extend() doubles the wait until the first deadline, once per round; take_back() ends the extended wait at `now`.
   bool may_extend() const { return !extended_; }
   void extend() {
     extended_ = true;

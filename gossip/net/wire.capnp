@@ -273,7 +273,8 @@ struct Credit {
 }
 
 struct Have {
-  # The acceptor's vote; from here on it is in doubt and cannot refuse. Repeated until decided.
+  # The acceptor's vote, sent once. From here on the acceptor is in doubt and cannot refuse; if no decision comes, it
+  # sends `query`.
   xid @0 :ExchangeId;
   blocks @1 :Data;          # bit i of byte i/8, little end first: block i arrived and passed; at most 2^14 bytes
   scale @2 :Float64;        # in [0, 1]
