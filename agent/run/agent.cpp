@@ -75,8 +75,8 @@ void Agent::begin_rounds(const Progress& from, const char* how) {
   options.checkpoint_every = options_.config.agent.checkpoint_every;
   options.evaluate_every = options_.config.agent.evaluate_every;
   options.on_saved = [this] { router_.donor().set_model(entry_.keeper()->model()); };
-  rounds_ = std::make_unique<Rounds>(options, *entry_.trainer(), *entry_.model(), exchange_.get(), *sampler_, swarm_clock_, *entry_.keeper(),
-                                     parts_.worker, parts_.clock, parts_.observer);
+  rounds_ = std::make_unique<Rounds>(options, *entry_.trainer(), *entry_.model(), exchange_.get(), *sampler_,
+                                     swarm_clock_, *entry_.keeper(), parts_.worker, parts_.clock, parts_.observer);
   rounds_->start(from, std::string_view(how) == "fetched" && from.steps > 0);
   stage_ = Stage::kRunning;
   Joined joined{how, from.steps, from.round, seconds(parts_.clock.now() - born_)};
