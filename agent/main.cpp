@@ -1,4 +1,4 @@
-// The program's door: arguments in, one subcommand run, the only catch.
+// The program's entry: parses the arguments, runs one subcommand, and reports the error that a wrong start throws.
 #include <csignal>
 #include <cstdio>
 #include <exception>

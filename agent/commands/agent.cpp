@@ -1,4 +1,4 @@
-// starling agent: its flags, and what can be said before the agent is made.
+// starling agent: its flags, and the checks that need no agent.
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -16,7 +16,7 @@ int run_agent_command(const AgentCommand& command, const std::function<int(const
     std::fputs(print_config(config).c_str(), stdout);
     return 0;
   }
-  // The state folder of an earlier run knows its swarm; without one somebody has to name it.
+  // The state folder of an earlier run holds the settings; without one, --config or --bootstrap has to give them.
   if (!config.has_swarm && config.agent.bootstrap.empty() && !std::filesystem::exists(config.agent.state)) {
     throw std::runtime_error(
         "this agent knows no swarm. Join one:  starling agent --bootstrap HOST:PORT --data FOLDER\n"

@@ -53,15 +53,15 @@ void greet(const Config& config, const StatePlace& place, const Endpoint& bound,
   observer.on(Started{name, place.id().hex(), advertise.to_string(), place.generation()});
 }
 
-// Payloads of one size come and go with every exchange. Given back to the kernel and asked for again, each would cost
-// a page fault per 4 KiB; kept in the heap they cost nothing. One heap: each thread would keep a share of its own.
+// Payloads of one size are allocated and freed with every exchange. If the heap returned them to the kernel, each would
+// cost a page fault per 4 KiB; so the heap keeps them. One arena, because otherwise each thread would keep its own.
 void keep_memory() {
   mallopt(M_ARENA_MAX, 1);
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, 256 << 20);
 }
 
-// The stored text, after it was read once, so that an error names the file. Empty: none.
+// The stored settings, parsed here once so that an error names the file. Empty: none.
 std::string checked_settings(const StatePlace& place) {
   const std::string text = place.stored_settings();
   try {

@@ -15,7 +15,7 @@
 namespace starling {
 namespace {
 
-// A registry has nothing to train with: what is not membership or joining is not for it.
+// A registry does not train, so it ignores everything but membership and joining, which its router answers.
 class Registry final : public Router::Handler {
  public:
   Registry(const RouterOptions& options, Transport& transport, const Clock& clock)
@@ -78,7 +78,7 @@ void add_bootstrap(CLI::App& app, Cli& cli) {
   add_bootstrap_flag(command, cli, "HOST:PORT of others to stay in touch with (repeatable, or with commas)");
   for (const char* flag : {"--listen", "--advertise", "--state", "--name"}) add_config_flag(command, cli, flag);
   command->callback([&cli] {
-    // Not an agent's folder, so that both can be started in one place.
+    // Not the folder of an agent, so that both can be started in the same directory.
     const char* state = std::getenv("STARLING_STATE");
     if (state == nullptr || *state == '\0') {
       cli.overrides.insert(cli.overrides.begin(), "agent.state=starling-registry");

@@ -16,7 +16,7 @@ class SimTask;
 // What a simulated swarm trains.
 using SimTaskFactory = std::function<std::unique_ptr<SimTask>(const Config& config, size_t shards)>;
 
-// What needs LibTorch; main() hands it in, so that all else is built and tested without.
+// The functions that need LibTorch. main() passes them in, so that the command line is built and tested without it.
 struct Engines {
   std::function<int(const Config&)> run_agent;   // until it has ended; the process's exit status
   SimTaskFactory make_task;                      // for other models than the quadratic

@@ -1,5 +1,5 @@
 // The subcommands. Each has one file that adds it to the command line and runs it to its end. They throw
-// std::runtime_error (cause and remedy) for a wrong start; main catches once. The value is the process's exit status.
+// std::runtime_error (cause and remedy) for a wrong start; main catches it. The value is the process's exit status.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What the flags of the subcommands have in common, around CLI11.
+// Flags that several subcommands share, and helpers around CLI11.
 #pragma once
 
 #include <charconv>

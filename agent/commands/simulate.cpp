@@ -1,4 +1,4 @@
-// starling simulate: checks, runs the swarm and what it is compared with, writes.
+// starling simulate: checks the options, runs the swarm and its baselines, writes the report.
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// One line on stderr, once a second of real time, where somebody watches.
+// One line on stderr, once a second of real time, if stderr is a terminal.
 class Progress {
  public:
   void say(const std::string& text) {
@@ -34,7 +34,7 @@ class Progress {
   ~Progress() {
     if (shown_) std::fputs("\r\x1b[K", stderr);
   }
-  bool due() { return terminal_ && ++calls_ % 64 == 0; }   // the clock costs more than most instants
+  bool due() { return terminal_ && ++calls_ % 64 == 0; }   // reading the clock costs more than most instants
 
  private:
   const SteadyClock clock_;
@@ -112,7 +112,7 @@ std::string describe(const SimulateOptions& options, const Config& config) {
   return text;
 }
 
-// A thousand agents would each tell of a thousand others.
+// No lines at level info: each of a thousand agents would log a thousand others.
 class QuietLog {
  public:
   QuietLog() {

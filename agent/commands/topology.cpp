@@ -26,7 +26,7 @@ namespace {
 constexpr uint64_t kAgentsDefault = 16;
 constexpr uint64_t kParamsMax = 1'000'000'000'000;
 
-// A graph and all that is said about it.
+// A graph and what is printed about it.
 struct Subject {
   TopologySpec spec;
   std::vector<std::string> names;   // of a file's agents; empty: ranks
@@ -93,7 +93,7 @@ void check_degree(uint64_t degree, uint64_t count) {
                            " agents; choose " + range);
 }
 
-// Names one agent in each part, so that it is plain which edge to add.
+// The error names one agent in each part, so that it is clear which edge to add.
 void check_connected(const Subject& subject) {
   if (changes_by_round(subject.spec.kind) || is_connected(subject.graph)) return;
   std::vector<uint32_t> found = {0};
@@ -156,7 +156,7 @@ std::string print_rounds(double factor, uint64_t rounds_to_exact) {
   return fmt::format("{:.{}f}", rounds, rounds < 100 ? 1 : 0);
 }
 
-// One round has a gap of its own only where it does not stand for several that are exact together.
+// "-" if only several rounds together average exactly: then the gap of one round means nothing.
 std::string print_gap(const TopologyFigures& figures) {
   return figures.rounds_to_exact > 1 ? "-" : fmt::format("{:.3g}", 1 - figures.factor);
 }
@@ -176,8 +176,8 @@ Load node_load(const std::string& who, size_t degree, const Payload& payload) {
   return {who, 2 * degree, 2 * degree * payload.bytes};
 }
 
-// The two that everybody knows, for comparison: each agent sends the server its model and gets one back; and the
-// all-reduce around a ring, which sends 2 (n - 1) pieces of 1/n.
+// Two well-known loads for comparison: a parameter server, to which each agent sends its model and gets one back, and a
+// ring all-reduce, which sends 2 (n - 1) pieces of 1/n.
 std::vector<Load> known_loads(size_t count, const Payload& payload) {
   return {{"parameter server", 2 * count, 2 * count * payload.bytes},
           {"ring all-reduce", 4 * (count - 1), 4 * (count - 1) * payload.bytes / count}};

@@ -1,4 +1,4 @@
-// What `starling topology` is made of, apart from the drawing.
+// The input and the figures of `starling topology`.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace starling {
 // A file of edges: two names a line, "#" begins a comment. Throws std::runtime_error with file and line.
 std::vector<std::pair<std::string, std::string>> read_edges(const std::string& path);
 
-// What one graph costs and gives. Of a graph that changes with the round, round 0 stands for the others, but `factor`
-// is the mean over kMeasuredRounds.
+// What one graph costs and how well it averages. If the graph changes with the round, the figures are those of round 0,
+// but `factor` is the mean over kMeasuredRounds.
 struct TopologyFigures {
   size_t degree_min = 0, degree_max = 0, edges = 0;
   std::optional<size_t> diameter;

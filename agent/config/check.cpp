@@ -12,7 +12,7 @@
 namespace starling {
 namespace {
 
-// A graph in two parts would be two swarms.
+// Refuses a graph that is not connected: its parts would be separate swarms.
 void refuse_parted(const TopologySpec& topology) {
   std::vector<std::string> names;
   for (const auto& [a, b] : topology.edges) {
@@ -58,7 +58,7 @@ void refuse_gradients(const SwarmConfig& swarm) {
   refuse_if(exchange.pairs_every > 0, "pairs would mix params; write pairs_every: 0");
 }
 
-// What the exchanges in rounds cannot average soundly.
+// Refuses what the exchanges in rounds (neighborhood and group) cannot average correctly.
 void refuse_averaging(const SwarmConfig& swarm) {
   const ExchangeConfig& exchange = swarm.exchange;
   const bool group = exchange.kind == ExchangeKind::kGroup;
@@ -129,7 +129,7 @@ void refuse_exchange(const SwarmConfig& swarm) {
   }
 }
 
-// Sizes that make no model, an optimizer that it knows nothing of, or more blocks than an exchange can name.
+// Refuses sizes that make no model, an optimizer that the model does not support, and more than kBlocksMax blocks.
 void refuse_model(const SwarmConfig& swarm) {
   uint64_t params = 0;
   try {

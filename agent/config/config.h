@@ -1,6 +1,5 @@
 // The typed configuration. Two halves: `swarm:` is what all members agree on (a joiner adopts it from any member),
-// `agent:` is this machine's own. The options of a part stand with the part; here they are put together. yaml-cpp stays
-// inside tree.cpp.
+// `agent:` is this machine's own. The options of a part are declared with that part; this file puts them together.
 #pragma once
 
 #include <cstdint>
@@ -43,8 +42,8 @@ struct SwarmConfig {
 
 struct AgentConfig {
   std::string name;                 // for people; empty: the first digits of its id
-  Endpoint listen{"127.0.0.1", 7400};  // control port; bulk is the next one; port 0: any two. Not named, and bootstrap
-                                       // is another machine: 0.0.0.0, so that the swarm can reach us
+  Endpoint listen{"127.0.0.1", 7400};  // control port; bulk is the next one; port 0: any two. Without a value, and with
+                                       // bootstrap on another machine: 0.0.0.0, so that the swarm can reach us
   std::optional<Endpoint> advertise;   // what others dial; default: listen, or this host's address if that is 0.0.0.0
   std::vector<Endpoint> bootstrap;     // any agent or registry of the swarm
   std::string state = "starling-state";  // folder: identity, checkpoints, lock
@@ -76,13 +75,13 @@ class ConfigError : public std::runtime_error {
 // Throws ConfigError: unknown key (with line and "did you mean"), wrong type, value out of range, refused combination.
 Config load_config(const std::string& path, const std::vector<std::string>& overrides);
 
-// What a trainer is made from, in such a swarm on such a machine.
+// The options of this machine's trainer in this swarm.
 TrainerOptions trainer_options(const SwarmConfig& swarm, const AgentConfig& agent);
 
-// For a swarm of agent-0 to agent-(count - 1): throws ConfigError when a graph or a group names anybody else.
+// Throws ConfigError if a graph or a group names an agent other than agent-0 to agent-(count - 1).
 void refuse_absent(const SwarmConfig& swarm, size_t count);
 
-// Everything in effect, with comments, loadable again.
+// All values in effect, with comments; loads as the same config.
 std::string print_config(const Config& config);
 
 // "250ms", "5s", "2m", "1h". nullopt for anything else.

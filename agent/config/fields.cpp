@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 constexpr uint64_t kNoLimit = std::numeric_limits<uint64_t>::max();
 constexpr size_t kPathBytesMax = 4000;
 
-// What people know from elsewhere and ask for: why not, and what instead.
+// Codecs known from the literature that Starling lacks are refused with the reason and an alternative.
 struct CodecValue {
   static CodecKind read(const ConfigTree& tree) {
     const std::string name = scalar_text(tree, "one of " + codec_choices(", "));

@@ -31,7 +31,7 @@ const std::vector<ConfigField>& config_fields();
 std::string print_section(const Config& config, const std::string& section, bool comments,
                           const std::function<bool(const ConfigField&)>& wanted = {});
 
-// What no single key shows: combinations that cannot work. Throws ConfigError that begins with `where`.
+// Refuses combinations of keys that cannot work. Throws ConfigError, whose text begins with `where`.
 void refuse_combinations(const Config& config, const std::string& where);
 
 }  // namespace starling

@@ -17,7 +17,7 @@ struct ScenarioEvent {
   Kind kind = Kind::kKill;
   uint32_t agent = 0;                  // counted from 0; not of a join
   Duration at{};                       // since the first agents began
-  std::optional<uint64_t> at_step{};   // instead of `at`: once the median step is as far
+  std::optional<uint64_t> at_step{};   // instead of `at`: when the median step reaches it
   Duration lasts{};                    // of a pause
   bool operator==(const ScenarioEvent&) const = default;
 };
@@ -33,14 +33,14 @@ class Scenario {
   size_t joins() const;
   Duration end() const;                      // of the last event that has a time; zero: none has
 
-  // Throws std::runtime_error when an event names another agent than the first ones and those that join.
+  // Throws std::runtime_error if an event names an agent that is neither among the first nor joins.
   void refuse_absent(size_t first_agents) const;
 
  private:
   std::vector<ScenarioEvent> events_;
 };
 
-// What is still to happen. The end of a pause is an event of its own (kResume).
+// The events still to come. The end of a pause is an event of its own (kResume).
 class ScenarioAgenda {
  public:
   explicit ScenarioAgenda(const Scenario& scenario);
@@ -51,14 +51,14 @@ class ScenarioAgenda {
   bool is_step_due(uint64_t median_step) const;
   bool waits_for_step() const;
 
-  // For people: what will not happen any more, as the swarm has ended.
+  // For people: the events that had not happened when the swarm ended.
   std::vector<std::string> missed(Duration end) const;
 
  private:
   std::vector<ScenarioEvent> pending_;       // by time; those at a step first
 };
 
-// The upper median of the living agents' steps: where "at a step" is measured. 0: nobody lives.
+// The upper median of the living agents' steps, by which "at a step" is measured. 0 if no agent lives.
 uint64_t median_step(std::vector<uint64_t> steps);
 
 }  // namespace starling

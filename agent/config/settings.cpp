@@ -100,7 +100,7 @@ std::map<std::string, std::string> values_by_path(const std::string& text) {
   return values;
 }
 
-// Whether the values go together is not looked at yet.
+// Does not check yet whether the values go together.
 SwarmConfig read_settings(const std::string& text, const std::string& where) {
   if (text.size() > kSettingsBytesMax) {
     throw ConfigError(where + ": more than " + std::to_string(kSettingsBytesMax) + " bytes");

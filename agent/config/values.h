@@ -77,7 +77,7 @@ struct TextValue {         // one line of UTF-8
   static std::string print(const std::string& text) { return quoted(text); }
 };
 
-struct NameValue {         // a text that may stand in quotes anywhere: no quotes or backslashes in it
+struct NameValue {         // a text without quotes or backslashes, so that it can be quoted anywhere
   size_t bytes_max;
   std::string read(const ConfigTree& tree) const;
   static std::string print(const std::string& text) { return quoted(text); }

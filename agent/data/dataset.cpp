@@ -19,7 +19,7 @@ void check_generated_fits(const SampleSpec& model) {
                            " classes; change the model, or name a folder with data in agent.data.path");
 }
 
-// The files say what format they have. With neither, the reader of IDX says what is missing.
+// The format follows from the files present. If there are none, load_idx reports what is missing.
 Dataset load_folder(const std::string& folder, DataPart part, const SampleSpec& model) {
   if (!has_cifar(folder, part)) return load_idx(folder, part, model);
   if (has_idx(folder, part)) {
@@ -44,7 +44,7 @@ Dataset load_test(const DataConfig& config, const SampleSpec& model, uint64_t rn
     check_generated_fits(model);
     return draw_digits(kGeneratedTestCount, rng_seed, 1);
   }
-  // An agent need not own test data: then it trains and leaves the measuring to others.
+  // Test data are optional: an agent without them trains but does not evaluate.
   if (config.test_path.empty() && !has_idx(folder, DataPart::kTest) && !has_cifar(folder, DataPart::kTest)) {
     return Dataset{.shape = model.input};
   }

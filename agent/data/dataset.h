@@ -33,9 +33,8 @@ struct DatasetPair {
 inline constexpr uint32_t kGeneratedTrainCount = 4000;
 inline constexpr uint32_t kGeneratedTestCount = 1000;
 
-// What `config` asks for, checked against the model. The same rng seed divides the same data alike on every
-// machine. Throws std::runtime_error: a file missing, damaged or at odds with the model; a shard that holds
-// nothing.
+// Loads what `config` names and checks it against the model. The same rng seed divides the same data alike on every
+// machine. Throws std::runtime_error: a file missing, damaged or at odds with the model; an empty shard.
 DatasetPair load_data(const DataConfig& config, const SampleSpec& model, uint64_t rng_seed);
 
 enum class DataPart { kTrain, kTest };
@@ -50,12 +49,12 @@ Dataset load_idx(const std::string& folder, DataPart part, const SampleSpec& mod
 bool has_cifar(const std::string& folder, DataPart part);
 Dataset load_cifar(const std::string& folder, DataPart part, const SampleSpec& model);
 
-// Handwriting-like digits, 28x28, as many of each. The same count, rng seed and stream give the same bytes
-// everywhere.
+// Handwriting-like digits, 28x28, equally many of each. The same count, rng seed and stream give the same bytes on
+// every machine.
 Dataset draw_digits(uint32_t count, uint64_t rng_seed, uint64_t stream);
 
-// Which samples belong to the shard that `config` names; ascending. Shards of one data set never share a
-// sample (sharding all: every shard is everything). REQUIRES: config.shard < config.shard_count. Throws
+// The samples of the shard that `config` names, ascending. Shards of one data set never share a sample (with sharding
+// all, every shard is the whole set). REQUIRES: config.shard < config.shard_count. Throws
 // std::runtime_error: unknown sharding, alpha out of range.
 std::vector<uint32_t> shard_indices(const std::vector<uint8_t>& labels, int64_t classes,
                                     const DataConfig& config, uint64_t rng_seed);

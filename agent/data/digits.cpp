@@ -49,8 +49,7 @@ float between(Rng& rng, float low, float high) {
   return low + (high - low) * static_cast<float>(rng.uniform());
 }
 
-// One handwriting of the digit: the whole glyph scaled, slanted and moved, every point moved a little on its
-// own.
+// One handwriting of the digit: the glyph is scaled, slanted and moved, and every point is moved a little as well.
 std::vector<Segment> write_digit(int digit, Rng& rng) {
   const float width = between(rng, 8, 15), height = between(rng, 15, 21);
   const float slant = between(rng, -.25f, .35f);  // pixels to the left per pixel downwards

@@ -1,6 +1,5 @@
 // IDX, the format of the MNIST family: {0, 0, type 8 = unsigned byte, number of dimensions}, one big-endian
-// u32 per dimension, then the bytes. Nothing in the file is trusted before it is compared with the file's
-// size.
+// u32 per dimension, then the bytes. No number in the file is used before it is compared with the file's size.
 #include <filesystem>
 #include <limits>
 

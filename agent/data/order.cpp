@@ -16,7 +16,7 @@ DatasetOrder::DatasetOrder(uint64_t sample_count, uint64_t rng_seed, uint64_t st
 
 void DatasetOrder::shuffle() {
   std::iota(order_.begin(), order_.end(), int64_t{0});
-  // Chained, so that neighboring seeds, streams and epochs share nothing.
+  // Chained, so that neighboring seeds, streams and epochs give unrelated orders.
   const uint64_t of_stream = Rng(rng_seed_ ^ 0x4f52444552ull).next_u64() ^ stream_;  // "ORDER"
   Rng rng(Rng(of_stream).next_u64() ^ place_.epoch);
   rng.shuffle(order_);

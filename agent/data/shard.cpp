@@ -1,5 +1,4 @@
-// Who holds which samples. Every agent computes the same division from the same rng seed and takes its own
-// part.
+// Divides samples among agents. Every agent computes the same division from the same rng seed and takes its own part.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -19,8 +18,8 @@ double draw_normal(Rng& rng) {  // Box-Muller
   return radius * std::cos(2 * 3.14159265358979323846 * rng.uniform());
 }
 
-// The logarithm of a Gamma(shape, 1) variate (Marsaglia and Tsang 2000). The logarithm, because for a small
-// shape most variates are too small for a double, and all parts of a division may not become zero.
+// The logarithm of a Gamma(shape, 1) variate (Marsaglia and Tsang 2000). The logarithm, because with a small
+// shape most variates underflow a double, and then all parts of a division could be zero.
 double draw_log_gamma(Rng& rng, double shape) {
   if (shape < 1) {
     const double uniform = 1 - rng.uniform();

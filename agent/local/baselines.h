@@ -1,4 +1,4 @@
-// What the same settings come to without a swarm: each shard alone, and one process with all the data.
+// The same settings without a swarm: each shard trained alone, and one process with all the data.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@ struct BaselineResult {
 };
 
 // Runs them as processes, at most as many at once as there are cores, each in a folder of its own under `dir`.
-// Ends early, with what is known by then, when the gate takes a signal to end.
+// Ends early, with the results known by then, if the gate receives a signal to end.
 BaselineResult run_baselines(const SwarmCommandLines& lines, uint32_t shards, const std::filesystem::path& dir,
                              Clock& clock, SignalGate& gate);
 

@@ -51,7 +51,7 @@ bool SwarmMember::poll() {
   const uint64_t steps = track_.steps;
   const bool joined_before = joined();
   const std::optional<ExitStatus> exit = process_.poll();
-  follower_.poll(track_);  // after looking at the process: once it has ended, this reads all it ever wrote
+  follower_.poll(track_);  // after the look at the process: once it has ended, this reads all its lines
   if (exit) settle(*exit);
   return exit || track_.steps != steps || joined() != joined_before;
 }
@@ -105,7 +105,7 @@ SwarmCommandLines::SwarmCommandLines(const SwarmOptions& options, const Config& 
                              "CIFAR-10 files, or to 'generated'");
   }
   if (data_path_ == "generated" || fs::is_directory(data_path_)) return;
-  // Only the digits have a stand-in of the same shape; for anyone's own data it would be a lie.
+  // Drawn digits may stand in for the digits data set only; for a user's own data the result would mislead.
   if (fs::path(data_path_).filename() != "digits") {
     throw std::runtime_error("the data folder " + data_path_ + " (agent.data.path of " + options.config_path +
                              ") does not exist; correct the path, or use 'generated'");
@@ -150,7 +150,7 @@ std::vector<std::string> SwarmCommandLines::joiner(const std::string& name, cons
       "--name", name, "--listen", "127.0.0.1:0", "--state", (dir / "state").string(),
       "--metrics", (dir / "metrics.jsonl").string()};
   append(argv, {"--threads", std::to_string(config_.agent.threads == 0 ? 1 : config_.agent.threads)});
-  // How this machine measures itself is its own affair; what the swarm agrees on it has to learn from the swarm.
+  // Keys below `agent` are passed on. Keys below `swarm` are not: a joiner has to adopt the settings from the swarm.
   append(argv, {"--set", "agent.evaluate_every=" + print_duration(config_.agent.evaluate_every)});
   for (const std::string& override : options_.overrides) {
     if (override.starts_with("agent.")) append(argv, {"--set", override});

@@ -18,7 +18,7 @@ enum class ProcessState { kRunning, kFinished, kKilled, kFailed };
 
 const char* to_string(ProcessState state);
 
-double wall_seconds();  // since 1970: what metrics lines carry
+double wall_seconds();  // since 1970, as in metrics lines
 
 class SwarmMember {
  public:
@@ -29,7 +29,7 @@ class SwarmMember {
   bool poll();
   void kill();       // SIGKILL: on purpose, so it is no failure
   void pause(bool paused);   // SIGSTOP, SIGCONT
-  void interrupt();  // SIGINT: leave politely; one that stands still goes on for it
+  void interrupt();  // SIGINT: leave politely; a paused agent is resumed for it
   void give_up(const std::string& why);  // SIGKILL: counts as failed
 
   const std::string& name() const { return name_; }
@@ -63,7 +63,7 @@ using SwarmMembers = std::vector<std::unique_ptr<SwarmMember>>;
 // The arguments of the processes, all made in one place. `options` must outlive it.
 class SwarmCommandLines {
  public:
-  // `config` is what options.config_path and the overrides come to. Throws std::runtime_error if the data is not there.
+  // `config` is the result of the options. Throws std::runtime_error if the data is not there.
   SwarmCommandLines(const SwarmOptions& options, const Config& config);
 
   // What had to be done differently from the config, for people; empty if nothing.
@@ -72,7 +72,7 @@ class SwarmCommandLines {
   std::vector<std::string> bootstrap(const std::filesystem::path& dir, uint16_t port) const;
   std::vector<std::string> agent(const std::string& name, const std::filesystem::path& dir, uint32_t shard,
                                  uint16_t bootstrap_port) const;
-  // Names nothing but an address and its own data: the settings of the swarm come from its members.
+  // Given only an address and its own data: it adopts the settings from the swarm's members.
   std::vector<std::string> joiner(const std::string& name, const std::filesystem::path& dir, uint32_t shard,
                                   uint16_t bootstrap_port) const;
   std::vector<std::string> alone(const std::string& name, const std::filesystem::path& dir, uint32_t shard) const;
@@ -89,7 +89,7 @@ class SwarmCommandLines {
   std::string remark_;
 };
 
-// The overrides that --set, --steps and --seed come to.
+// --set, --steps and --seed, as overrides of config keys.
 std::vector<std::string> swarm_overrides(const SwarmOptions& options);
 
 }  // namespace starling

@@ -13,7 +13,7 @@
 namespace starling {
 namespace {
 
-// An agent that has not measured its accuracy or distance yet may say a negative number.
+// An agent that has not measured its accuracy or distance yet may write a negative number.
 std::optional<double> measured(const std::optional<double>& value) {
   return value && *value >= 0 ? value : std::nullopt;
 }
@@ -76,7 +76,7 @@ class Applier {
     points.push_back({wall_s_, track_.steps, *value});
   }
 
-  // The totals win over what was counted from single lines.
+  // The totals replace what was counted from single lines.
   void apply_totals(const AgentStatus& status) {
     track_.status = status;
     if (!status.phase.empty()) track_.phase = status.phase;

@@ -30,14 +30,14 @@ struct AgentTrack {
   ExchangeCounts exchanges;
   uint64_t bytes_sent = 0, bytes_received = 0;
   AgentStatus status;               // of the last status or finish line
-  std::string note;                 // the last thing worth a word: how it joined, a sickness, a failed checkpoint
+  std::string note;                 // the last notable event: how it joined, a sickness, a failed checkpoint
   std::string finish_reason;        // empty until `finish`
   std::vector<MetricsPoint> accuracies, losses, distances, sent;
   std::map<std::string, ExchangeCounts> partners;  // by hex id
 };
 
 // Takes one line in. False for a line that is no event (and then nothing has changed); fields of a wrong type count as
-// missing, unknown events as nothing.
+// missing, and unknown events change nothing.
 bool apply_metrics_line(AgentTrack& track, std::string_view line);
 
 // Follows a growing file: each poll takes in the whole lines that have been added. A line without an end waits for the

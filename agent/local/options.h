@@ -1,4 +1,4 @@
-// What a swarm of processes on this machine is asked to do.
+// The options of `starling swarm`, a swarm of processes on this machine.
 #pragma once
 
 #include <cstdint>

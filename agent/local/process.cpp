@@ -54,7 +54,7 @@ bool can_bind(uint16_t port) {
   return free;
 }
 
-// Between fork and exec: only calls that are safe there, and an error goes to the parent through the pipe.
+// Between fork and exec: only async-signal-safe calls, and an error goes to the parent through the pipe.
 [[noreturn]] void become_program(char* const* argv, int log_fd, int error_fd, pid_t parent) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -82,7 +82,7 @@ SignalGate::SignalGate() {
 SignalGate::~SignalGate() {
   const sigset_t set = gate_signals();
   const timespec now{};
-  while (sigtimedwait(&set, nullptr, &now) > 0) {  // what came after the last wait must not end the program now
+  while (sigtimedwait(&set, nullptr, &now) > 0) {  // a signal since the last wait must not end the program now
   }
   pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
 }
@@ -121,7 +121,7 @@ ChildProcess::ChildProcess(const std::vector<std::string>& argv, const std::stri
   close(pipe_fds[1]);
   int error = pid_ < 0 ? fork_error : 0;
   if (pid_ > 0) {
-    setpgid(pid_, pid_);  // both sides do it: whoever comes first
+    setpgid(pid_, pid_);  // parent and child both do it, since either may run first
     if (read(pipe_fds[0], &error, sizeof error) != sizeof error) error = 0;  // closed by exec: started
   }
   close(pipe_fds[0]);

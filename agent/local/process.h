@@ -12,7 +12,7 @@
 
 namespace starling {
 
-// While one lives, SIGINT, SIGTERM and SIGHUP are not delivered but taken by wait(), so the main loop meets them at a
+// While one lives, SIGINT, SIGTERM and SIGHUP are not delivered but taken by wait(), so the main loop sees them at a
 // point of its own choosing. Restores the signal mask at its end.
 class SignalGate {
  public:
@@ -32,8 +32,8 @@ struct ExitStatus {
   std::string describe() const;  // "exit status 1", "signal 9 (Killed)"
 };
 
-// The kernel kills the child when the parent's thread that started it ends, however it ends; the destructor kills and
-// reaps what still runs.
+// The kernel kills the child when the thread that started it ends, however it ends; the destructor kills and reaps a
+// child that still runs.
 class ChildProcess {
  public:
   // argv[0] is the path of the program; stdout and stderr are appended to log_path. Throws std::runtime_error if the

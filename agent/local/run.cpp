@@ -29,7 +29,7 @@ constexpr Duration kLeaveLimit = 3s;       // after Ctrl-C, before SIGKILL
 constexpr uint32_t kRegistryAttempts = 5;
 constexpr size_t kTailLines = 12;
 
-// What an earlier run leaves in its folder; nothing else in there is touched.
+// Whether an earlier run left this entry in its folder. Nothing else there is touched.
 bool ours(const std::string& name) {
   for (const char* prefix : {"agent-", "alone-"}) {
     if (name.starts_with(prefix)) return true;
@@ -144,7 +144,7 @@ void SwarmRun::start_registry() {
   for (uint32_t attempt = 0; attempt < kRegistryAttempts; ++attempt) {
     registry_port_ = find_free_port_pair(attempt);
     registry_ = std::make_unique<ChildProcess>(lines_.bootstrap(dir, registry_port_), (dir / "log").string());
-    if (await_registry()) return;  // else someone took the port in between
+    if (await_registry()) return;  // otherwise another process took the port in between
   }
   throw std::runtime_error("the registry does not start; the end of " + (dir / "log").string() + " says:" +
                            log_tail((dir / "log").string(), kTailLines));
@@ -202,7 +202,7 @@ void SwarmRun::tell_ends(const SwarmMember& member) {
   if (member.state() != ProcessState::kFailed) return;
   const std::string message = member.name() + " " + member.failure();
   const std::string tail = "the end of " + member.log_path() + " says:" + log_tail(member.log_path(), kTailLines);
-  // Before anyone has trained it is the start that is wrong, most likely for all of them.
+  // A failure before all agents have joined means that the start is wrong, most likely for all of them.
   if (!all_joined_ && !leave_deadline_) throw std::runtime_error(message + " before it had joined; " + tail);
   table_.event(fmt::format("{:6.1f} s  ", since_joined()) + message + "; see " + member.log_path());
 }
@@ -282,7 +282,7 @@ bool SwarmRun::any_running() const {
   return std::any_of(members_.begin(), members_.end(), [](const auto& member) { return member->running(); });
 }
 
-// A run without an end, or one that was broken off, has nothing to be compared with.
+// A run without an end, or an interrupted one, has no end result to compare.
 bool SwarmRun::comparable() const {
   if (!options_.baselines || leave_deadline_ || config_.swarm.stop_after == 0) return false;
   return model_kind(config_.swarm.model.kind).needs_data;

@@ -6,7 +6,7 @@
 
 namespace starling {
 
-// `config` is what `options` come to, for all agents. The value is the process's exit status: 1 if any agent failed.
+// `config` is the result of `options`, for all agents. The value is the process's exit status: 1 if any agent failed.
 // Throws std::runtime_error for a start that cannot work.
 int run_local_swarm(const SwarmOptions& options, const Config& config);
 

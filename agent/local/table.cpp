@@ -30,7 +30,7 @@ std::string print_counts(const ExchangeCounts& counts) {
   return fmt::format("{}/{}/{}", counts.done, counts.late, counts.failed);
 }
 
-// What stands in a log or a metrics file may be anything; the table stays one line.
+// Without control characters: text of a log or a metrics file may hold any, and a row has to stay one line.
 std::string plain(std::string text) {
   for (char& c : text) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';

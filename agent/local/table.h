@@ -1,4 +1,4 @@
-// What the person at the terminal sees of a running swarm.
+// A running swarm as a table in the terminal.
 #pragma once
 
 #include <chrono>

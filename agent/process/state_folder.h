@@ -1,4 +1,4 @@
-// What every start of an agent or a registry needs: a state folder of its own, an identity, an address to give out.
+// What an agent and a registry need to start: a state folder of their own, an identity, and an address for others.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +32,8 @@ class StatePlace {
   uint64_t generation_ = 0;
 };
 
-// Seeds an agent's own choices for one life. Agents that start in the same millisecond have the same generation: the id
-// keeps their choices apart.
+// The rng seed of an agent's own choices in one life. The id is mixed in, because agents that start in the same
+// millisecond have the same generation.
 uint64_t own_rng_seed(const PeerId& self, uint64_t generation);
 
 // Where others reach us: what the config says, else where we listen, with a real address instead of "all".

@@ -52,15 +52,15 @@ void ThreadWorker::run() {
       failed = true;
       task.second = [failure = std::current_exception()] { std::rethrow_exception(failure); };
     }
-    task.first = nullptr;   // what the job holds is freed here, not on the control thread
+    task.first = nullptr;   // frees what the job holds here, not on the control thread
     bool first;
     {
       std::lock_guard lock(mutex_);
       first = done_.empty();
       done_.push_back(std::move(task.second));
     }
-    if (first) wake_();   // whoever was woken for the first takes all that have come by then
-    if (failed) return;   // the jobs behind it were submitted in the belief that this one would work
+    if (first) wake_();   // one wake-up is enough: run_completions() takes all that wait
+    if (failed) return;   // later jobs were submitted on the assumption that this one succeeds
   }
 }
 

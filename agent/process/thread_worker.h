@@ -1,5 +1,5 @@
 // The worker of a real agent: one thread, jobs in order. Completions run on the control thread, which is woken.
-// What a job throws, run_completions() throws again in the place of that job's completion; no job runs after it.
+// If a job throws, run_completions() rethrows it in place of that job's completion, and no later job runs.
 #pragma once
 
 #include <condition_variable>

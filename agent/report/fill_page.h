@@ -1,4 +1,4 @@
-// A page with its data: one file that needs nothing else.
+// Puts data into a page: the result is one self-contained file.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 namespace starling {
 
 // `page` is a page embedded by tools/lib/embed_page.py. Its script finds `data` in the element with the id "data".
-// Names and reasons in it may be anything: no byte of them ends that element.
+// Names and reasons in it are foreign text; they are escaped, so that none can end that element.
 std::string fill_page(std::string_view page, const nlohmann::ordered_json& data);
 
 }  // namespace starling

@@ -1,5 +1,4 @@
-// What a run of a local swarm came to: report.json for programs, report.html (one file that needs nothing else) for
-// people.
+// The outcome of a local swarm's run: report.json for programs, report.html (one self-contained file) for people.
 #pragma once
 
 #include <cstdint>

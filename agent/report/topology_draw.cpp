@@ -74,7 +74,7 @@ Layout lay_out(TopologyKind kind, size_t count) {
   return layout;
 }
 
-// An edge that wraps around the grid would run through the nodes between its ends: it goes in an arc beside them.
+// An edge that wraps around the grid would cross the nodes between its ends, so it is drawn as an arc beside them.
 std::string edge_path(const Layout& layout, size_t a, size_t b) {
   const Point from = layout.points[a], to = layout.points[b];
   const std::string start = fmt::format("M{:.1f} {:.1f}", from.x, from.y);

@@ -1,4 +1,4 @@
-// A graph for the eye: as an SVG file of its own, or as a small table in a terminal.
+// Draws a graph, as an SVG file or as a small matrix in the terminal.
 #pragma once
 
 #include <string>
@@ -8,14 +8,14 @@
 
 namespace starling {
 
-// Dark on white, nothing from elsewhere. A torus lies on its grid, a star has its middle, all others stand in a circle.
-// `names` by rank; empty: the ranks themselves. Where there is no room for names they are tooltips only.
+// Dark on white, self-contained. A torus is drawn on a grid, a star around its center, every other graph on a circle.
+// `names` are by rank; empty: the ranks themselves. Names that find no room become tooltips.
 std::string draw_svg(TopologyKind kind, const Graph& graph, const std::vector<std::string>& names,
                      const std::string& title);
 
 inline constexpr size_t kMatrixAgentsMax = 24;
 
-// The adjacency matrix, "#" for an edge. REQUIRES: at most kMatrixAgentsMax agents, for it is to fit a terminal.
+// The adjacency matrix, "#" for an edge. REQUIRES: at most kMatrixAgentsMax agents, so that it fits a terminal.
 std::string draw_matrix(const Graph& graph, const std::vector<std::string>& names);
 
 }  // namespace starling

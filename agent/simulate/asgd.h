@@ -1,4 +1,5 @@
-// The server of the baseline asgd: it applies each gradient as it comes, to params that have moved on since.
+// The server of the baseline asgd: it applies each gradient on arrival, to params that have changed since the gradient
+// was computed.
 #pragma once
 
 #include <vector>

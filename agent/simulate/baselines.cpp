@@ -19,7 +19,7 @@ namespace {
 
 using OnProgress = std::function<void(const std::string& name, uint64_t step)>;
 
-// Arithmetic mean of like views, left in all of them.
+// Writes the arithmetic mean of views of equal size to all of them.
 void average(const std::vector<View>& views) {
   for (size_t i = 0; i < views[0].count; ++i) {
     double sum = 0;
@@ -87,11 +87,11 @@ class Baselines {
   double slowest_s_ = 0;
   size_t param_count_ = 0;
   VirtualClock clock_;     // stands still: times are computed
-  std::map<std::pair<uint32_t, bool>, std::vector<Mark>> averaged_;   // one trajectory, several prices
+  std::map<std::pair<uint32_t, bool>, std::vector<Mark>> averaged_;   // one trajectory, timed for several baselines
 };
 
-// A second moment is not linear in the gradients and lies behind the seam: means of params are then no means of
-// gradients.
+// Averaging params equals averaging gradients only for SGD: Adam's second moment is not linear in the gradients, and
+// Trainer does not expose it.
 void Baselines::require_sgd(const std::string& name) const {
   if (swarm_.optimizer.kind == "sgd") return;
   throw std::runtime_error("--baseline " + name + " averages gradients, which needs swarm.optimizer.kind sgd, not " +
@@ -175,7 +175,7 @@ std::vector<CurvePoint> Baselines::run_allreduce(bool server) {
   return points;
 }
 
-// Momentum stays where it is, as in post-local SGD.
+// Momentum is not averaged, as in post-local SGD.
 std::vector<CurvePoint> Baselines::run_local_sgd() {
   const uint32_t period = swarm_.local_steps > 1 ? swarm_.local_steps : kLocalSgdStepsDefault;
   std::vector<CurvePoint> points;
@@ -237,7 +237,7 @@ std::vector<CurvePoint> Baselines::run_asgd() {
   return points;
 }
 
-// One model that sees all shards in random order, as many samples as all agents together: the yardstick by samples.
+// One model that sees all shards in random order, as many samples as all agents together: the reference over samples.
 std::vector<CurvePoint> Baselines::run_serial() {
   Team team;
   if (task_.has_trainer_for_all()) {
@@ -255,7 +255,7 @@ std::vector<CurvePoint> Baselines::run_serial() {
   for (uint64_t done = 0; done < swarm_.stop_after * n();) {
     if (done % team.size() == 0) rng.shuffle(order);
     TimedTrainer* next = team[order[done % team.size()]].get();
-    if (next != at) {   // the model goes to where the next batch is
+    if (next != at) {   // move the model to the trainer that holds the next batch
       copy(at->params(), next->params());
       copy(at->momentum(), next->momentum());
       next->params_changed();

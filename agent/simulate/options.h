@@ -1,4 +1,4 @@
-// What a simulated swarm is asked to do.
+// The options of `starling simulate`.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct SimulateOptions {
   std::optional<Duration> duration;    // --seconds, virtual; absent: until all have finished
   std::optional<Duration> every;       // --every: between two evaluations; absent: a twentieth of the steps
   Duration latency = std::chrono::milliseconds(10);   // --latency, of a link in one direction
-  Duration jitter{};                   // --jitter: up to so much more, uniform
+  Duration jitter{};                   // --jitter: added to the latency, uniform from 0 to this
   double bytes_per_s = 12.5e6;         // --rate, of a link; 0 = no limit
   double loss = 0;                     // --loss: of a frame
   Duration compute = std::chrono::milliseconds(20);   // --compute: one step of an agent of speed 1

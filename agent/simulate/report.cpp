@@ -41,7 +41,7 @@ struct Series {
   std::vector<CurvePoint> low, high;   // swarm: the best and the worst agent at each time
 };
 
-// The agents that were looked at together, as one point: their average.
+// The average of agents that were evaluated at the same time, as one point.
 CurvePoint average(const std::vector<CurvePoint>& agents) {
   CurvePoint all = agents[0];
   all.agent.reset();

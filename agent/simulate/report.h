@@ -1,4 +1,4 @@
-// What a simulation came to, in files: curve.csv, summary.json, and report.html, one file that needs nothing else.
+// The outcome of a simulation in files: curve.csv, summary.json, and report.html, which is self-contained.
 #pragma once
 
 #include <string>

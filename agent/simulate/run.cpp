@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kScoresPerRun = 20;
 constexpr size_t kSeeds = 3;          // addresses that an agent knows when it starts
-constexpr double kPatience_s = 60;    // without --seconds: so much longer than the steps need alone, times kSlack
+constexpr double kPatience_s = 60;    // without --seconds, the limit is kSlack times the steps' own time, plus this
 constexpr double kSlack = 20;
 
 class Run {
@@ -72,7 +72,7 @@ double Run::limit_s() const {
   return kSlack * needed + kPatience_s + seconds(options_.scenario.end());
 }
 
-// All begin in the same instant: each asks those who ask as well, so that none finds a swarm that trains already.
+// All agents start at the same instant and bootstrap from each other, so none finds a swarm already in training.
 void Run::add_first_agents() {
   for (size_t a = 0; a < options_.agents; ++a) shards_.push_back(a);
   for (size_t a = 0; a < options_.agents; ++a) {
@@ -147,7 +147,7 @@ uint64_t Run::median_step_now() {
   return median_step(std::move(steps));
 }
 
-// With nothing but addresses, and the data of the agent killed last.
+// The newcomer has only addresses, and the data of the agent killed last.
 void Run::join() {
   SimAgentOptions agent;
   agent.adopt_settings = true;
@@ -174,7 +174,7 @@ CurvePoint Run::look_at(size_t agent, const std::vector<double>& mean) {
   return point;
 }
 
-// Every agent's own model, and their mean. Before anybody trains all hold the genesis.
+// Evaluates every agent's model, and their mean. Before training begins, all agents hold the genesis.
 void Run::look() {
   std::vector<size_t> agents, shards;
   const bool at_start = swarm_.clock().now() == origin_;

@@ -1,4 +1,4 @@
-// One simulated swarm from the genesis to its end, looked at on the way.
+// One simulated swarm from the genesis to its end, evaluated on the way.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,7 @@ Duration step_time_of(const SimulateOptions& options, size_t agent);
 // Steps between two evaluations.
 uint64_t steps_between_scores(const SimulateOptions& options, uint64_t steps);
 
-// `config` is what `options` come to. `on_progress` is called often, with the virtual time.
+// `config` is the result of `options`. `on_progress` is called often, with the virtual time.
 SwarmOutcome run_simulated_swarm(const SimulateOptions& options, const Config& config, SimTask& task,
                                  const std::function<void(double virtual_s)>& on_progress);
 

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kTicksPerInstantMax = 10000;   // more means that an agent spins without time passing
 
-// A transport that can say whether a frame has come.
+// A transport that knows whether a frame has arrived.
 class Inbox final : public Transport {
  public:
   explicit Inbox(std::unique_ptr<Transport> inner) : inner_(std::move(inner)) {}

@@ -22,7 +22,7 @@ struct SimAgentOptions {
   Duration step_time = std::chrono::milliseconds(10);
   std::vector<size_t> bootstrap;      // agents to join through, also later ones; empty and not the first: agent 0
   bool adopt_settings = false;        // start without a config of its own
-  Duration checkpoint_every = std::chrono::seconds(2);   // a newcomer gets a model as old as that
+  Duration checkpoint_every = std::chrono::seconds(2);   // a newcomer gets a model up to this old
 };
 
 class SimSwarm {
@@ -35,7 +35,7 @@ class SimSwarm {
   void restart(size_t agent);         // a new generation on the old disk
   void pause(size_t agent, bool paused);   // like SIGSTOP
   void run_for(Duration duration);
-  // Until `condition`, looked at after each instant, or the deadline; whether it came true.
+  // Runs until `condition`, checked after each instant, holds, or `at_most` has passed. Returns whether it held.
   bool run_until(const std::function<bool()>& condition, Duration at_most);
   // Called when an agent begins to train, before its first step.
   void set_on_begin(std::function<void(size_t agent)> on_begin) { on_begin_ = std::move(on_begin); }
@@ -51,7 +51,7 @@ class SimSwarm {
   VirtualClock& clock() { return clock_; }
   PeerId id(size_t agent) const;
   Endpoint endpoint(size_t agent) const;
-  View params(size_t agent) const;    // whatever the trainer does; for observers, between instants
+  View params(size_t agent) const;    // also while the trainer is busy; for observers, between instants
   View momentum(size_t agent) const;
   uint64_t bytes_sent(size_t agent) const;   // in all its lives
 

@@ -49,7 +49,7 @@ class QuadraticTask final : public SimTask {
 
   const Config config_;
   std::vector<std::vector<float>> targets_;
-  std::vector<size_t> shards_;    // whose optimum is this
+  std::vector<size_t> shards_;    // the shards that optimum_ belongs to
   std::vector<double> optimum_;
 };
 

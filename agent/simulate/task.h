@@ -23,11 +23,11 @@ class SimTask {
   // For an agent that holds this shard. `on_idle`: as TimedTrainer::Make says.
   virtual std::unique_ptr<Trainer> make(size_t shard, const SwarmConfig& swarm, const Clock& clock,
                                         std::function<void()> on_idle) = 0;
-  // One that holds all shards. Where there is none, what goes through all data takes the shards' trainers in turn.
+  // A trainer that holds all shards. Without one, the serial baseline uses the shards' trainers in turn.
   virtual bool has_trainer_for_all() const = 0;
   virtual std::unique_ptr<Trainer> make_for_all(const SwarmConfig& swarm, const Clock& clock,
                                                 std::function<void()> on_idle) = 0;
-  // `shards`: which the swarm holds at that time, for a task whose optimum they make.
+  // `shards`: those that the swarm holds at that time, for a task whose optimum depends on them.
   virtual SimScore score(std::span<const float> params, const std::vector<size_t>& shards) = 0;
 };
 

@@ -7,7 +7,7 @@ namespace starling {
 TimedTrainer::TimedTrainer(const Make& make, const Clock& clock, Duration step_time)
     : clock_(clock), step_time_(step_time),
       inner_(make([this] {
-        const std::lock_guard lock(mutex_);   // or the wake could fall between the look and the wait
+        const std::lock_guard lock(mutex_);   // otherwise the wake could fall between the check and the wait
         became_idle_.notify_one();
       })),
       idle_at_(clock.now()) {

@@ -32,7 +32,7 @@ class TimedTrainer final : public Trainer {
   TrainerData data() const override { return inner_->data(); }
 
   Trainer& inner() { return *inner_; }
-  // Steps whose effect is in the params already and that nobody has taken yet: for observers.
+  // Steps already applied to params() but not yet returned by take_steps(). For observers.
   StepReport untaken() const { return taken_ ? StepReport{} : report_; }
 
  private:

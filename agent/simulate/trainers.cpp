@@ -15,11 +15,11 @@
 namespace starling {
 namespace {
 
-constexpr size_t kTestSamplesMax = 2000;   // every agent's model is judged again and again
+constexpr size_t kTestSamplesMax = 2000;   // every agent's model is evaluated many times
 constexpr uint64_t kTestStream = 0x54455354ull;   // "TEST"
 
-// Drawn at random, the same for every run: files may be sorted by label, or go through the labels in turn, of which
-// every n-th sample would meet only some.
+// A random sample, the same in every run. Every n-th sample would be biased: files may be sorted by label or cycle
+// through the labels.
 Dataset thin_out(const Dataset& data) {
   if (data.count() <= kTestSamplesMax) return data;
   std::vector<uint32_t> chosen(data.count());
@@ -40,7 +40,7 @@ class TorchTask final : public SimTask {
     whole.shard_count = 1;
     DatasetPair data = load_data(whole, config.swarm.model.samples(), config.swarm.rng_seed);
     train_ = std::move(data.train);
-    config_.agent.data.labels.clear();   // others are gone already
+    config_.agent.data.labels.clear();   // load_data has removed the others
     for (size_t shard = 0; shard < shards; ++shard) indices_.push_back(choose(shard, shards));
     judge_ = std::make_unique<TimedTrainer>(
         [&](std::function<void()> on_idle) {
@@ -86,7 +86,7 @@ class TorchTask final : public SimTask {
     return indices;
   }
 
-  // Its agents judge nothing themselves: they hold no test data.
+  // Its agents do not evaluate: they hold no test data.
   std::unique_ptr<Trainer> make_one(const SwarmConfig& swarm, size_t shard, Dataset data,
                                     std::function<void()> on_idle) {
     AgentConfig agent = config_.agent;

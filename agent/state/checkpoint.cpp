@@ -60,8 +60,7 @@ uint64_t file_bytes(const CheckpointContent& content) {
          block_count(content.params.size()) * kHashBytes + sizeof(Footer);
 }
 
-// Writes and digests in one go, in pieces that stay in the cache for both. After the first error it does
-// nothing.
+// Writes and digests in one pass, in pieces that stay in the cache for both. After the first error it does nothing.
 class Writer {
  public:
   Writer(FileOps& files, int fd) : files_(files), fd_(fd) {}

@@ -41,7 +41,7 @@ struct CheckpointContent {
 struct LoadedCheckpoint {
   CheckpointContent content;
   std::span<const std::byte> hashes;        // of the transfer blocks
-  uint64_t snapshot = 0;  // from the file's digest: another content, another number; never 0
+  uint64_t snapshot = 0;  // from the file's digest: differs where the content does; never 0
   std::string path;
   std::shared_ptr<const void> file;         // keeps the mapping that all spans point into
 };
@@ -51,8 +51,7 @@ enum class Verify { kDigest, kStructure };  // kStructure: sizes and magics only
 // Maps the file. nullopt: `problem` says what is wrong with it.
 std::optional<LoadedCheckpoint> read_checkpoint(const std::string& path, Verify verify, std::string* problem);
 
-// The params of a loaded file, as donors serve them. Keeps the file mapped for as long as anything refers to
-// it.
+// The params of a loaded file, as donors serve them. The file stays mapped while anything refers to it.
 std::shared_ptr<const ModelFile> make_model_file(const LoadedCheckpoint& checkpoint);
 
 struct [[nodiscard]] SaveResult {
@@ -61,7 +60,7 @@ struct [[nodiscard]] SaveResult {
   bool ok() const { return error.empty(); }
 };
 
-// Not thread-safe: one call at a time. Nobody else writes to the folder (DirectoryLock).
+// Not thread-safe: one call at a time. REQUIRES: no other process writes to the folder (DirectoryLock).
 class CheckpointStore {
  public:
   // Makes the folder if it is missing and removes half-written files. `keep` >= 1 files stay.

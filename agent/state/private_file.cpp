@@ -37,7 +37,7 @@ class File {
   int fd_;
 };
 
-// A name without the slashes behind it, which would lead through a symbolic link.
+// Without trailing slashes: with them, the kernel would follow a symbolic link.
 std::string trimmed(std::string folder) {
   while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
   return folder;
@@ -49,7 +49,7 @@ bool is_own_place(const std::string& folder) {
   return fs::is_empty(folder, error) && !error;
 }
 
-// What was done, for people; empty: nothing.
+// Returns what was changed, for people; empty if nothing.
 std::string close_to_others(const std::string& folder, int fd, const struct stat& info) {
   if ((info.st_mode & kOthers) == 0) return "";
   const std::string state = "the state folder " + folder;
@@ -123,7 +123,7 @@ std::optional<FileFailure> replace_file(FileOps& files, const std::string& path,
 
 void write_private_file(const std::string& path, std::string_view text, FileOps& files) {
   const std::string unfinished = path + ".tmp";
-  files.remove(unfinished);   // of a process that died while it wrote
+  files.remove(unfinished);   // left by a process that died while writing
   const auto failure = replace_file(files, path, unfinished, [&](int fd) {
     std::span<const std::byte> bytes = std::as_bytes(std::span(text));
     while (!bytes.empty()) {

@@ -1,6 +1,5 @@
-// Small files, and the folder for them, that only this user may open. A name is used for what lies there itself: a
-// symbolic link is refused, not followed, and nothing waits for the other end of a FIFO. All throw
-// std::runtime_error with cause and remedy.
+// Small files, and the folder for them, that only this user may open. A symbolic link is refused, not followed, and
+// opening a FIFO never waits for its other end. All throw std::runtime_error with cause and remedy.
 #pragma once
 
 #include <cstddef>
@@ -16,13 +15,13 @@ namespace starling {
 // The whole content; nullopt: no such file. A file of more than `bytes_max` is refused.
 std::optional<std::string> read_private_file(const std::string& path, size_t bytes_max);
 
-// Afterwards `path` holds `text`, durably and with mode 0600, or what it held before. Only one process may write
-// there at a time (DirectoryLock).
+// Replaces the content of `path` by `text`, atomically and durably, with mode 0600. Only one process may write there at
+// a time (DirectoryLock).
 void write_private_file(const std::string& path, std::string_view text, FileOps& files);
 
-// Makes the folder (0700) and those above it, or takes the one that is there. A folder that holds an identity, or
-// nothing, is closed to others, and the value says so for people; else it is empty. Any other folder keeps its mode,
-// and is refused when others may write in it: they could replace the key.
+// Creates the folder (0700) and its parents, or uses the existing one. An existing folder that is empty or holds an
+// identity is closed to other users, and the value says so for people; otherwise the value is empty. Any other folder
+// keeps its mode, and is refused if others may write to it, because they could replace the key.
 [[nodiscard]] std::string make_private_folder(const std::string& folder);
 
 // The first call that failed while a file was replaced.

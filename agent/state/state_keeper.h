@@ -19,11 +19,11 @@ struct Progress {
   uint64_t samples = 0;
 };
 
-// Where rounds put and find their states; the agent's checkpoint folder, or memory in the simulator.
+// Where rounds save and restore states: the agent's checkpoint folder, or memory in the simulator.
 class StateKeeper {
  public:
   virtual ~StateKeeper() = default;
-  // Called inside a worker job while the trainer is idle. An empty string, or what went wrong (nothing is lost then).
+  // Called inside a worker job while the trainer is idle. Empty, or what went wrong; earlier states stay.
   // `codec_memory` is SharedModel::save(): opaque here.
   virtual std::string save(const Progress& progress, Trainer& trainer, std::span<const std::byte> codec_memory) = 0;
   // Called as save() is. Puts the newest good state back into the trainer. False: there is none.

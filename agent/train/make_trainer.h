@@ -11,9 +11,9 @@
 
 namespace starling {
 
-// Takes the data over; both sets are empty for a kind that needs none, which draws from `agent_rng_seed` what this
-// agent learns. `on_idle` is called on the trainer's thread, if it has one, each time it becomes idle; may be empty.
-// `clock` must outlive the trainer. Throws std::runtime_error with cause and remedy.
+// Takes ownership of the data. Both sets are empty for a kind that needs none; it draws its target from
+// `agent_rng_seed`. `on_idle` is called on the trainer's thread, if there is one, each time it becomes idle; it may be
+// empty. `clock` must outlive the trainer. Throws std::runtime_error with cause and remedy.
 std::unique_ptr<Trainer> make_trainer(const TrainerOptions& options, DatasetPair data, uint64_t agent_rng_seed,
                                       const Clock& clock, std::function<void()> on_idle);
 

@@ -14,7 +14,7 @@ constexpr int64_t kParamsMax = int64_t{1} << 36;
 
 class Planner {
  public:
-  // A weight and its bias, both drawn as wide as the number of inputs to one output asks for.
+  // A weight and its bias, both drawn from a range that follows from the number of inputs per output.
   void add_layer(const std::string& name, std::vector<int64_t> weight_shape) {
     int64_t inputs = 1;
     for (size_t i = 1; i < weight_shape.size(); ++i) inputs *= weight_shape[i];

@@ -30,8 +30,7 @@ float draw_value(Rng& rng, bool integer_grid) {
   return static_cast<float>(4 * rng.uniform() - 2);
 }
 
-// A sum of four uniforms: near enough to a normal, and without a transcendental function, so equal
-// everywhere.
+// A sum of four uniforms: close enough to a normal, and without transcendental functions, so the same on every machine.
 double draw_noise(Rng& rng) {
   const double sum = rng.uniform() + rng.uniform() + rng.uniform() + rng.uniform();
   return (sum - 2) * 1.7320508075688772;  // variance 4/12 -> 1

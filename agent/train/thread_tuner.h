@@ -1,9 +1,9 @@
 // How many threads to compute a step with. All cores are best for an agent that has the machine to itself. Beside
-// another agent, or a compiler, they are by far the worst: the threads of a step wait for each other by spinning, so
-// each that is not being run holds up the others on the cores that it needs itself, and 70 steps a second become 2. An
-// agent cannot know what else the machine does, but it can measure: now and then it tries half or twice as many
-// threads for a few steps, and stays with what is faster. A trial is a small part of the time, and each one that fails
-// doubles the pause before the next.
+// another agent, or a compiler, they are by far the worst: the threads of a step wait for each other by spinning, and
+// the spinning threads occupy the cores that a descheduled thread needs, so 70 steps a second become 2. An agent cannot
+// know what else the machine does, but it can measure: now and then it tries half or twice as many threads for a few
+// steps, and keeps the faster number. A trial is a small part of the time, and each one that fails doubles the pause
+// before the next.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ namespace starling {
 
 class ThreadTuner {
  public:
-  explicit ThreadTuner(uint32_t most);   // starts with so many; REQUIRES: most >= 1
+  explicit ThreadTuner(uint32_t most);   // starts with that many; REQUIRES: most >= 1
 
   uint32_t threads() const { return trial_ > 0 ? trial_ : chosen_; }   // for the next steps
-  void took(uint64_t steps, Duration duration, TimePoint now);         // what steps with threads() took
+  void took(uint64_t steps, Duration duration, TimePoint now);         // says how long steps with threads() took
 
  private:
   // Steps measured together.

@@ -14,9 +14,8 @@ namespace {
 
 const c10::Device kGpu(c10::DeviceType::CUDA, 0);
 
-// Is there a driver with a GPU? Asked of the driver itself: LibTorch remembers a no for ever if it is asked
-// before its CUDA half is there, and loading that half costs 0.4 s and 360 MB. Empty: yes; else what is
-// missing.
+// Is there a driver with a GPU? Asks the driver itself, because LibTorch caches a negative answer if it is asked before
+// its CUDA half is loaded, and loading that half costs 0.4 s and 360 MB. Empty: yes; else what is missing.
 std::string ask_driver() {
   void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (driver == nullptr) return "the NVIDIA driver (libcuda.so.1) is not installed";
@@ -33,8 +32,7 @@ std::string ask_driver() {
   return "";
 }
 
-// Opens libtorch_cuda beside the libtorch_cpu that runs already, by full path: another install's would not
-// fit.
+// Opens libtorch_cuda beside the libtorch_cpu that runs already, by full path: that of another install would not fit.
 std::string load_cuda_half() {
   if (c10::impl::hasDeviceGuardImpl(c10::DeviceType::CUDA)) return "";
   void* cpu_half = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);

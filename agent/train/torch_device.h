@@ -1,5 +1,4 @@
-// Where LibTorch computes. This program links LibTorch's CPU half only; the CUDA half is opened here, at run
-// time.
+// Where LibTorch computes. The program links LibTorch's CPU half only; the CUDA half is opened here, at run time.
 #pragma once
 
 #include <cstdint>

@@ -16,8 +16,8 @@ std::optional<at::Tensor> optional_tensor(const at::Tensor* tensor) {
   return tensor == nullptr ? std::nullopt : std::make_optional(*tensor);
 }
 
-// v = momentum * v + (gradient + weight_decay * x);  x -= learning_rate * v   (nesterov: gradient + momentum
-// * v)
+// v = momentum * v + (gradient + weight_decay * x);  x -= learning_rate * v
+// (nesterov: gradient + momentum * v)
 class FlatSgd final : public TorchOptimizer {
  public:
   FlatSgd(const OptimizerConfig& config, const at::Tensor& params, const at::Tensor& grads)

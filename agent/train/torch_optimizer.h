@@ -18,11 +18,10 @@ class TorchOptimizer {
  public:
   virtual ~TorchOptimizer() = default;
 
-  // `skip` (may be null): a one-element float tensor on the device of the params; where it holds 1, nothing
-  // changes.
+  // `skip` (may be null): a one-element float tensor on the device of the params; if it holds 1, nothing changes.
   virtual void step(double learning_rate, const at::Tensor* skip) = 0;
   virtual const at::Tensor* momentum()
-      const = 0;  // flat; null: this optimizer has none that could ride along
+      const = 0;  // flat; null: this optimizer has none to share
   virtual std::vector<std::byte> save_state() const = 0;  // all but momentum(); in host memory
   // False, and nothing changed: the bytes are not this optimizer's state.
   [[nodiscard]] virtual bool load_state(std::span<const std::byte> state) = 0;

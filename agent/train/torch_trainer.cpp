@@ -251,8 +251,7 @@ void TorchTrainer::step_on_cpu(const LocalSteps& steps, Tally& tally) {
   ++tally.steps;
 }
 
-// Never waits for the GPU between two steps: the verdict "not finite" stays there and turns all later steps
-// off.
+// Never waits for the GPU between two steps: the verdict "not finite" stays on the GPU and disables all later steps.
 Tally TorchTrainer::steps_on_gpu(const LocalSteps& steps) {
   const auto place = at::TensorOptions(at::kFloat).device(at::kCUDA);
   const at::Tensor bad = at::zeros({1}, place), applied = at::zeros({1}, place),

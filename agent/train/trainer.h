@@ -1,6 +1,5 @@
 // The training side's seam. A trainer owns the model, its optimizer and its data; it runs local steps on its own thread
-// (and CUDA stream) and is silent in between. Its numbers lie in flat buffers, the sections, that the model's tensors
-// view.
+// (and CUDA stream) and does nothing in between. Its values lie in sections: flat buffers that the model's tensors view.
 #pragma once
 
 #include <cstddef>
@@ -17,12 +16,12 @@
 
 namespace starling {
 
-// What becomes of a section where agents exchange.
+// How a section takes part in exchanges.
 enum class SectionKind {
   kMixed,      // params: mixed with others', as values or as changes, whichever the swarm shares
-  kAveraged,   // what steps leave behind without being a param, a running mean say: mixed always as values
-  kLocal,      // the optimizer's: stays here, unless the settings carry it
-  kFrozen,     // the same at every agent, for ever: never shared
+  kAveraged,   // state of the model that is no param, such as a running mean: always mixed as values
+  kLocal,      // optimizer state: not shared, unless the settings carry it
+  kFrozen,     // never changes and is the same at every agent: never shared
 };
 
 struct TrainerSection {
@@ -69,8 +68,8 @@ class Trainer {
 
   virtual void start_steps(const LocalSteps& steps) = 0;               // returns at once
   virtual void start_evaluation() = 0;                                 // returns at once
-  // From any thread. TimePoint::min(): it is idle. TimePoint::max(): when it will be is not known beforehand, and the
-  // trainer wakes its owner.
+  // From any thread. TimePoint::min(): it is idle. TimePoint::max(): the end is not known beforehand, and the trainer
+  // wakes its owner.
   virtual TimePoint idle_at() const = 0;
   virtual StepReport take_steps() = 0;                                 // of the last start_steps
   virtual std::optional<Evaluation> take_evaluation() = 0;             // of the last start_evaluation
