@@ -25,7 +25,7 @@ constexpr Field<Owner, Value> field(const char* name, Value Owner::*value, Writt
 template <typename T>
 struct Of {};
 
-// All members are counters, and each has its row.
+// A table of counters only, one row for each member.
 template <typename Counters, typename... Fields>
 constexpr std::tuple<Fields...> all_counters(Fields... fields) {
   static_assert(sizeof(Counters) == sizeof...(Fields) * sizeof(uint64_t), "a counter has no row here");
@@ -127,7 +127,7 @@ constexpr void for_each_field(const Use& use) {
   std::apply([&](const auto&... each) { (use(each), ...); }, fields(Of<T>{}));
 }
 
-// What on a line is an object of its own, with a table of its own.
+// Types that are an object of their own on a line, with a table of their own.
 template <typename T>
 concept HasFields = requires { fields(Of<T>{}); };
 

@@ -17,7 +17,7 @@ using event_fields::Of;
 using Out = nlohmann::ordered_json;
 using In = nlohmann::json;
 
-// Six digits: what follows them is noise, and a line is written for each exchange.
+// Six digits: the rest is noise, and short numbers keep the file small, which grows by a line per exchange.
 Out number(double value) {
   if (!std::isfinite(value)) return nullptr;
   return std::strtod(fmt::format("{:.6g}", value).c_str(), nullptr);

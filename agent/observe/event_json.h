@@ -23,7 +23,7 @@ struct EventLine {
   std::optional<Event> event;   // nullopt: of a kind that this version does not know
 };
 
-// Foreign text. Nullopt: no event at all. Fields that are missing or have another type keep the values of `known` (in a
+// Foreign text. Nullopt: it is no event. Fields that are missing or have another type keep the values of `known` (in a
 // status or finish line), its steps (in the others), or are as in a new struct.
 std::optional<EventLine> parse_event(std::string_view line, const AgentStatus& known = {});
 

@@ -1,5 +1,5 @@
-// What an agent tells people and programs: one struct an event. An agent only fills them in; observers print, count and
-// warn. The names that the fields have on a line of metrics.jsonl, and what reads them back, stand in event_fields.h.
+// What an agent reports to people and programs: one struct per event. An agent only fills them in; observers print,
+// count and warn. event_fields.h has the names of the fields on a line of metrics.jsonl, for writer and reader.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct Joined {
   uint64_t steps = 0, round = 0;
   double seconds = 0;            // since the agent's start
   uint64_t peers = 0, params = 0;
-  std::string data;              // what the trainer says of its data
+  std::string data;              // the trainer's summary of its data
 };
 
 struct ModelFetched {
@@ -39,7 +39,7 @@ struct ModelFetched {
 };
 
 struct ExchangeEnded {
-  std::string peer, name;        // of the partner; the name is empty when it is not known any more
+  std::string peer, name;        // of the partner; the name is empty if it is no longer known
   bool initiated = false;        // by this agent
   std::string outcome;           // done | late | failed | busy
   double ms = 0;
@@ -99,7 +99,7 @@ class Observer {
   virtual void on(const Event& event) = 0;
 };
 
-// Tells several, in their order. They must outlive it.
+// Passes events to several observers, in their order. They must outlive it.
 class Observers final : public Observer {
  public:
   explicit Observers(std::vector<Observer*> all) : all_(std::move(all)) {}

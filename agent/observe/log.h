@@ -12,7 +12,7 @@ class Log final : public Observer {
  private:
   void print(const AgentStatus& status);
 
-  uint64_t steps_printed_ = 0;   // of the last status line: a training agent that stands still does not repeat itself
+  uint64_t steps_printed_ = 0;   // of the last status line: while training, a line without new steps is not repeated
 };
 
 }  // namespace starling

@@ -15,7 +15,7 @@ namespace {
 
 constexpr Duration kDoubtsWarningEvery = std::chrono::minutes(1);
 constexpr Duration kStatusEvery = std::chrono::seconds(1);
-constexpr Duration kPartPatience = std::chrono::seconds(5);      // for the others to finish too
+constexpr Duration kPartPatience = std::chrono::seconds(5);      // for the others to finish as well
 constexpr Duration kLeavePatience = std::chrono::milliseconds(1500);
 constexpr uint64_t kSamplerStream = 0x5061727473ull;
 
@@ -127,7 +127,8 @@ void Agent::leave() {
   }
 }
 
-// Finished or told to go. After stop_after we stay until nobody settles any more; after a signal only for the farewell.
+// Begins the end of this agent. After stop_after it stays until no member settles any more; after a signal, only for
+// the farewell.
 void Agent::part(const char* reason) {
   const TimePoint now = parts_.clock.now();
   stage_ = Stage::kParting;
@@ -139,8 +140,8 @@ void Agent::part(const char* reason) {
   parts_.observer.on(Finished{status(), reason});
 }
 
-// The others may still settle and need our half of an exchange: we wait for them, but not for ever, and not after a
-// Ctrl-C. Then everyone is told, and the word gets time to reach the wire.
+// Members that still settle need this agent's half of an exchange, so it waits for them, up to kPartPatience and not
+// after Ctrl-C. Then it announces its leave and waits kLastWords for the message to be sent.
 void Agent::say_farewell() {
   const TimePoint now = parts_.clock.now();
   if (farewell_said_) {
@@ -162,16 +163,16 @@ void Agent::on_exchange(const FrameHeader& header, const ExchangeMessage& messag
   if (exchange_) exchange_->handle(header.sender, header.generation, message, payload);
 }
 
-// Settings come from this agent's own config or contact, not from somebody who happens to join through it: until it
-// has them the router only answers in the name of that swarm.
+// Does nothing: without settings, the router adopts those of an agent that joins it and answers in the name of that
+// swarm. This agent takes its own from its config or its contact.
 void Agent::on_settings_adopted() {}
 
 void Agent::on_frame_refused(const ReceivedFrame& frame, const char* cause) {
   router_log_.refused(frame, cause, router_.counters());
 }
 
-// A member that died or left is not forgotten before its tombstone expires: the verdict may be wrong, and either side
-// may hold a half of an exchange that the other one has to learn of.
+// Exchanges with a member that died or left are kept until its tombstone expires: the verdict may be wrong, and either
+// side may hold a half of an exchange whose outcome the other still has to learn.
 void Agent::on_member(const MemberEvent& event) {
   router_log_.member(router_.membership(), event);
   if (event.kind == MemberEventKind::kReaped) {

@@ -24,7 +24,7 @@ void CheckpointJobs::save_then(const Progress& progress, std::function<void()> n
 }
 
 void CheckpointJobs::restore_then(std::function<void(const std::optional<Progress>&)> next) {
-  // The worker fills what is read on the control thread only once the job is done.
+  // Filled by the worker; read on the control thread after the job is done.
   auto found = std::make_shared<std::optional<Progress>>();
   worker_.submit(
       [this, found] {

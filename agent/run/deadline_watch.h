@@ -1,5 +1,5 @@
-// Is the longest deadline of an exchange long enough for the links there are? Latency is known only once an agent has
-// met others, so this looks on while it runs.
+// Is the longest deadline of an exchange long enough for the links there are? Latency is known only after an agent has
+// met others, so this is checked while it runs.
 #pragma once
 
 #include "agent/config/config.h"
@@ -12,9 +12,9 @@ namespace starling {
 
 class DeadlineWatch {
  public:
-  // Now and then. Warns when half of the exchanges take longer than `longest`, swarm.exchange.deadline_max. Throws
-  // std::runtime_error, with the remedy, when of the first exchanges not one block was there in time, and none can be:
-  // what is on its way takes longer than the deadline (the median over the members measured).
+  // To be called now and then. Warns if half of the exchanges take longer than `longest` (swarm.exchange.deadline_max).
+  // Throws std::runtime_error, with the remedy, if no block of the first exchanges arrived in time and none can: the
+  // median latency of the measured members exceeds the deadline.
   void look(Duration longest, const ExchangeStatus& exchange, const ExchangeCounts& tally,
             const Membership& membership, TimePoint now);
 

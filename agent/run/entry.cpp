@@ -62,7 +62,7 @@ void Entry::contact_somebody(const std::string& settings) {
   stage_ = Stage::kContacting;
 }
 
-// A config that says the same in other words, or was printed by another version, is still of the stored swarm.
+// The stored text counts if the config means the same, even if it is written differently or by another version.
 void Entry::take_stored_settings() {
   const AgreedSettings stored = parse_agreed_settings(options_.stored_settings);
   if (options_.config.has_swarm && !same_settings(options_.config.swarm, stored.swarm)) {
@@ -108,7 +108,7 @@ void Entry::trainer_made() {
 
 void Entry::contact_answered() {
   if (trainer_) {
-    if (contact_->settings() != router_.settings()) {   // the same in other words: theirs is the older text
+    if (contact_->settings() != router_.settings()) {   // same meaning, other text: theirs is the older one
       router_.set_settings(contact_->settings());
       keeper_ = parts_.make_keeper(router_.swarm_id(), router_.settings());
     }
@@ -153,14 +153,14 @@ void Entry::enter() {
                        });
 }
 
-// Own state first (a restart), then the swarm's model if it has begun, then the genesis if we can reproduce it.
+// Own state first (a restart), then the swarm's model if training has begun, then the genesis if we can reproduce it.
 void Entry::restored(const Progress* own) {
   if (own) {
     begin(*own, "resumed");
     return;
   }
-  // Who adopts a swarm that trains joins it, however young its records say it is; those that start one together, each
-  // with its settings, all begin from the genesis.
+  // An agent that adopted its settings joins any member that trains, even if that member's record shows no step yet.
+  // Agents that start a swarm together, each with its own config, all begin from the genesis.
   const std::vector<Member> members = router_.membership().alive();
   const bool begun = std::any_of(members.begin(), members.end(), [this](const Member& member) {
     const MemberMeta& meta = member.record.meta;
@@ -178,7 +178,7 @@ void Entry::restored(const Progress* own) {
 }
 
 void Entry::begin_fetch() {
-  const View params = trainer_->params();   // nobody looks at them before the whole model is there
+  const View params = trainer_->params();   // not used before the whole model has arrived
   JoinerOptions joiner;
   joiner.bootstrap = options_.config.agent.bootstrap;
   fetch_ = std::make_unique<ModelFetch>(
@@ -262,8 +262,8 @@ void Entry::begin(const Progress& from, const char* how) {
   hooks_.begin(from, how);
 }
 
-// Who went on without an answer still wants one: two islands of one swarm find each other so. And a registry that
-// restarted empty learns of the swarm again from its members.
+// Keep asking the bootstrap addresses after starting alone, so that two islands of one swarm merge, and so that a
+// registry that restarted empty learns of the swarm again.
 void Entry::keep_asking() {
   if (contact_ && contact_->state() == Contact::State::kSearching) {
     contact_->tick();

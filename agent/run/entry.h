@@ -1,7 +1,7 @@
-// How an agent comes into a swarm: whose settings it takes, its trainer, and the params it begins with. A state machine
-// on the control thread; the worker makes the trainer and restores checkpoints.
+// How an agent enters a swarm: whose settings it takes, its trainer, and the params it begins with. A state machine on
+// the control thread; the worker makes the trainer and restores checkpoints.
 //
-//   make trainer -> contact somebody -> own checkpoint, else a donor's model, else the genesis -> begin
+//   make trainer -> contact a member -> own checkpoint, else a donor's model, else the genesis -> begin
 //   (without settings of its own an agent contacts first: it trains only what the swarm trains)
 #pragma once
 
@@ -20,7 +20,7 @@ namespace starling {
 class Entry {
  public:
   struct Hooks {
-    std::function<void()> model_made;   // swarm(), trainer() and model() are there, and hold the genesis
+    std::function<void()> model_made;   // swarm(), trainer() and model() exist; the params are the genesis
     std::function<void(const Progress& from, const char* how)> begin;   // genesis | fetched | resumed | alone
   };
 
@@ -29,14 +29,14 @@ class Entry {
   ~Entry();
 
   void start();
-  void tick();                       // goes on asking for members after begin; throws std::runtime_error for a start
+  void tick();                       // keeps asking for members after begin; throws std::runtime_error for a start
                                      // that cannot work
   TimePoint next_deadline() const;
-  void give_up();                    // told to leave: begin() is not called any more
+  void give_up();                    // the agent leaves: begin is not called any more
   void handle(const FrameHeader& header, const BootstrapMessage& message, const SharedBytes& payload);
 
   const SwarmConfig& swarm() const { return swarm_; }
-  Trainer* trainer() { return trainer_.get(); }   // null: not made yet; so are the next two
+  Trainer* trainer() { return trainer_.get(); }   // null: not made yet; the same for the next two
   SharedModel* model() { return model_.get(); }
   StateKeeper* keeper() { return keeper_.get(); }
 
@@ -48,8 +48,8 @@ class Entry {
   void trainer_made();
   void contact_somebody(const std::string& settings);
   void contact_answered();
-  void enter();                      // settings, trainer and contact are there: looks for a state of its own
-  void restored(const Progress* own);   // goes on from it; null, there is none: from a donor's model or the genesis
+  void enter();                      // settings, trainer and contact are ready: looks for a saved state
+  void restored(const Progress* own);   // continues from it; null: from a donor's model or the genesis
   void begin_fetch();
   void fetched();
   void begin(const Progress& from, const char* how);
@@ -69,7 +69,7 @@ class Entry {
   std::unique_ptr<SharedModel> model_;
   std::exception_ptr start_error_;
   Stage stage_ = Stage::kMakingTrainer;
-  bool adopted_ = false;             // the settings are somebody else's
+  bool adopted_ = false;             // the settings came from another member
   TimePoint born_, contact_began_, next_waiting_, next_rejoin_;
 };
 

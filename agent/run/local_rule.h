@@ -1,5 +1,5 @@
-// What an agent does to its own model beside steps and exchanges: a correction of its gradients, an outer step, noise
-// before sharing. A null rule does none of it.
+// What an agent does to its own model besides steps and exchanges: correct its gradients, take an outer step, add noise
+// before sharing. Without a rule (null) it does none of these.
 #pragma once
 
 #include <cstddef>
@@ -10,20 +10,20 @@
 
 namespace starling {
 
-// One call at a time, while the trainer is idle: jobs of the worker, but for correction(). The view is always that of
+// One call at a time, while the trainer is idle: in worker jobs, except correction(). The view is always that of
 // the section "params".
 class LocalRule {
  public:
   virtual ~LocalRule() = default;
 
   virtual void round_began(ConstView params) = 0;   // the round's steps start from these
-  // Of the round that began last: added to the gradient of each of its steps; count 0: nothing. It stays in place and
-  // as it is until the next round begins. Control thread.
+  // Added to the gradient of each step of the current round; count 0: nothing. Neither moves nor changes until the next
+  // round begins. Control thread.
   virtual ConstView correction() const = 0;
-  virtual void after_mix(View params) = 0;          // what exchanges decided was just added
-  virtual void before_share(View params) = 0;       // what it leaves here is encoded
+  virtual void after_mix(View params) = 0;          // the decided deltas were just added
+  virtual void before_share(View params) = 0;       // the values left here are encoded
 
-  // Of a checkpoint. load() returns false and changes nothing if the bytes do not fit this rule.
+  // State for checkpoints. load() returns false and changes nothing if the bytes do not fit this rule.
   virtual std::vector<std::byte> save() const = 0;
   [[nodiscard]] virtual bool load(std::span<const std::byte> saved) = 0;
 };

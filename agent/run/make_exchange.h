@@ -17,7 +17,7 @@ struct ExchangeContext {
   const SwarmConfig& swarm;
   PeerId self;
   uint64_t generation = 0;
-  const Encoder& encoder;        // outlives the exchange, as do all below; of it the exchange uses codec and layout
+  const Encoder& encoder;        // the exchange uses its codec and layout. This and all below must outlive it
   MemorySpace space;             // where the trainer's params are
   Worker& worker;
   const Clock& clock;
@@ -25,7 +25,7 @@ struct ExchangeContext {
   Company& company;
 };
 
-// The exchange uses the codec: it is the first to go.
+// The exchange uses the codec, so it is destroyed first.
 struct ExchangeParts {
   std::unique_ptr<Codec> host_codec;   // group: averages payloads, wherever the params are
   std::unique_ptr<Exchange> exchange;  // null: the agent trains alone

@@ -37,11 +37,11 @@ void Meetings::count(const ExchangeReport& report) {
 }
 
 void Meetings::tell_sampler(const ExchangeReport& report) {
-  // Steps keep the attempts apart; settling has none, and would ask one that winds down again and again.
+  // While settling there are no steps between attempts, and a busy partner would be asked again and again.
   if (report.outcome == ExchangeOutcome::kBusy && report.initiated && settling_.active()) {
     sampler_.busy(report.peer, report.free_in);
   }
-  // Silence costs a deadline; a partner that answered and could not be mixed with this time costs nothing.
+  // Only silence counts as failed, because it costs a deadline; a partner that answered costs nothing.
   if (report.outcome == ExchangeOutcome::kFailed && report.payload_bytes_received == 0 &&
       report.duration >= deadline_min_) {
     sampler_.failed(report.peer);

@@ -1,4 +1,4 @@
-// What became of this agent's exchanges: counted, told to the partners' choice and to the observer.
+// How this agent's exchanges ended: counted, and reported to the peer sampler, to settling and to the observer.
 #pragma once
 
 #include <cstdint>

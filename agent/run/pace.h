@@ -1,4 +1,4 @@
-// How fast this agent goes, and what follows from it: its mass in the swarm's mean, whether exchanges run beside the
+// How fast this agent trains, and what follows from it: its mass in the swarm's mean, whether exchanges run beside the
 // steps, and how many steps are taken at once.
 #pragma once
 
@@ -13,9 +13,9 @@
 namespace starling {
 
 // One number for an agent's weight in the swarm's mean: its model moves 1/rate as often as others, so
-// "uniform" gives 1/rate, "data" data_size/rate, and "equal" 1. The rate is relative to the swarm's median, so that one
-// whose rate is not known yet weighs what the others do. Rounded to a power of sqrt(2) so that like machines get the
-// very same mass; `before` is kept while the exact value is within a factor 1.5 of it. 0 = no mass yet.
+// "uniform" gives 1/rate, "data" data_size/rate, and "equal" 1. The rate is relative to the swarm's median, so that an
+// agent of unknown rate weighs as much as the others. Rounded to a power of sqrt(2), so that equal machines get the
+// same mass; `before` is kept while the exact value is within a factor 1.5 of it. 0 = no mass yet.
 double choose_mass(const std::string& weight, double relative_rate, uint64_t data_size, double before);
 
 class Pace {
@@ -26,17 +26,16 @@ class Pace {
 
   // Steps have ended, and a boundary begins.
   void stepped(const StepReport& report, TimePoint now);
-  // Something else took the time until now, an evaluation or a checkpoint: it is no cost of the exchange.
+  // An evaluation or a checkpoint took the time until now; it does not count as cost of the exchange.
   void boundary_resumed(TimePoint now) { boundary_began_ = now; }
-  // The boundary ends. Under `overlap: auto` a long one may turn overlap on: then the part of a round, of 1, that
-  // boundaries took.
+  // The boundary ends. With `overlap: auto`, long boundaries turn overlap on: then returns the fraction of a round that
+  // they took.
   std::optional<double> round_begins(TimePoint now);
 
-  // Rounds in time: there is some left, and each agent takes as many steps as it can. Rounds in steps: never.
+  // If rounds have a duration: whether this one has time left, so that the agent takes more steps. Otherwise false.
   bool round_goes_on(TimePoint now) const;
   bool overlap() const { return overlap_; }
-  // Steps to take at once by an agent that meets nobody: some, which spares the threads their hand-over. `left`: at
-  // most so many.
+  // Without an exchange, several steps are run per call to save thread hand-overs; at most `left`.
   uint32_t steps_alone(uint64_t left) const;
 
   // Ends the window of the rate when it is long enough. True: steps_per_s() has changed, and the mass may follow it.
@@ -55,7 +54,7 @@ class Pace {
   double steps_per_s_ = 0, mass_ = 1;
   TimePoint boundary_began_, rate_window_began_, round_began_;
   uint64_t rate_window_steps_ = 0;
-  uint64_t window_rounds_ = 0;                          // since overlap was looked at
+  uint64_t window_rounds_ = 0;                          // since overlap was last decided
   Duration window_boundary_{}, window_compute_{};
 };
 

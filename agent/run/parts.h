@@ -1,4 +1,4 @@
-// What an agent is made from: all that touches the world comes in here.
+// What an agent is constructed from. Everything that touches the world is passed in here.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ struct AgentOptions {
   PeerId self;
   uint64_t generation = 0;
   Endpoint advertise;
-  std::string stored_settings;   // agreed text of an earlier life in the same state folder; empty: none. It counts
-                                 // unless the config has other settings
+  std::string stored_settings;   // agreed text of an earlier life in the same state folder; empty: none. Not used if
+                                 // the config has other settings
   uint64_t rng_seed = 1;         // of this agent's own choices: partners, probes, back-off
 };
 
@@ -34,7 +34,7 @@ struct AgentParts {
   Observer& observer;
   // Worker thread. Throws std::runtime_error for a wrong start (data, device).
   std::function<std::unique_ptr<Trainer>(const SwarmConfig&)> make_trainer;
-  // Where this agent keeps states of the swarm with this id; told the agreed text to keep beside them.
+  // Makes the keeper of this swarm's states. `settings` is the agreed text, to be stored beside them.
   std::function<std::unique_ptr<StateKeeper>(uint64_t swarm_id, const std::string& settings)> make_keeper;
 };
 

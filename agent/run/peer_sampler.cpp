@@ -12,7 +12,7 @@ namespace {
 
 constexpr Duration kAvoidAfterFailure = std::chrono::seconds(1);
 
-// An agent that the graph does not name would be an island.
+// Refuses an agent that the graph does not name: it would have no neighbor.
 void refuse_island(const TopologySpec& topology, const std::string& name) {
   if (topology.kind != TopologyKind::kFile) return;
   const bool named = std::any_of(topology.edges.begin(), topology.edges.end(),
@@ -86,7 +86,7 @@ std::optional<PeerId> PeerSampler::choose() {
                                          [&](const Participant& one) { return one.peer == agent->id; });
       if (!own_group) peers.push_back(agent->id);
     }
-  } else if (options_.topology.kind == TopologyKind::kMatching) {   // whoever is free: no need to agree on the pairs
+  } else if (options_.topology.kind == TopologyKind::kMatching) {   // any free agent will do
     for (const PeerRecord* agent : agents_taking_part(membership_)) peers.push_back(agent->id);
   } else {
     for (const Participant& neighbor : neighbors(round_)) peers.push_back(neighbor.peer);

@@ -1,4 +1,4 @@
-// Whom to exchange with next: the graph or the groups of the settings, over the agents that live now.
+// Chooses the next partner: the graph or the groups of the settings, applied to the agents that live now.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct PeerSamplerOptions {
   std::vector<std::string> group_names;   // not empty: one group, of these alone
 };
 
-// What the swarm's settings say of the agent called `name`. Throws std::runtime_error when they leave no place for it.
+// The swarm's settings as they apply to the agent called `name`. Throws std::runtime_error if they leave it no place.
 PeerSamplerOptions peer_sampler_options(const SwarmConfig& swarm, const std::string& name);
 
 class PeerSampler final : public Company {
@@ -33,17 +33,17 @@ class PeerSampler final : public Company {
 
   void set_round(uint64_t round) { round_ = round; }   // for graphs that change, and for choose()
 
-  // A random living agent that trains or settles, is joined to us and did not fail us within kAvoidAfterFailure.
-  // Where there are groups: somebody of another one.
+  // A random living agent that trains or settles, is our neighbor in the graph, and did not fail us within
+  // kAvoidAfterFailure. With groups: a member of another group.
   std::optional<PeerId> choose() override;
   // Metropolis-Hastings rows over the living, sorted by id; a mass counts at most kMassRatioMax times the median.
   std::vector<Participant> neighbors(uint64_t round) override;
   // This agent's group: the sorted living agents cut into runs of like size, or those named. Of two with the same name
-  // the smaller id counts: so that nobody makes a group larger than its list.
+  // the smaller id counts, so that a group is never larger than its list.
   std::vector<Participant> group() override;
 
   void failed(const PeerId& peer);
-  void busy(const PeerId& peer, Duration free_in);   // chosen no more until then, for kAvoidAfterFailure at most
+  void busy(const PeerId& peer, Duration free_in);   // not chosen until then, for kAvoidAfterFailure at most
   void succeeded(const PeerId& peer);
 
   std::string name_of(const PeerId& peer) const;   // empty: not known

@@ -1,5 +1,5 @@
-// Sickness, a loss, gradient or params that are not finite: how often in a row, how much slower to learn because of it,
-// and when it is over.
+// Sickness means that a loss, a gradient or params are not finite. Counts how often in a row it occurs, lowers the
+// learning rate, and decides when it is over.
 #pragma once
 
 #include <chrono>

@@ -15,7 +15,7 @@
 namespace starling {
 namespace {
 
-constexpr double kNewcomerRampSteps = 100;      // its momentum starts at zero, and its data may be news to the swarm
+constexpr double kNewcomerRampSteps = 100;      // its momentum starts at zero, and its data may be new to the swarm
 constexpr Duration kSettlePause = std::chrono::milliseconds(2);
 constexpr Duration kStopPatience = std::chrono::milliseconds(300);   // for exchanges in doubt; Ctrl-C ends in 2 s
 constexpr Duration kFinishPatience = std::chrono::seconds(2);
@@ -69,7 +69,7 @@ TimePoint Rounds::next_deadline() const {
 
 void Rounds::tick() {
   meetings_.take(sharing_.take_reports(), progress_.steps, sharing_.params_rms());
-  // A state may end within the tick that began it; every lap but the last changes the state.
+  // A state may end within the tick that began it. Every lap but the last changes the state.
   for (int laps = 0; laps < 4; ++laps) {
     const State before = state_;
     switch (state_) {
@@ -155,7 +155,7 @@ void Rounds::boundary() {
       (sharing_.alone() || settling_.settled(now, swarm_clock_.training_count(), swarm_clock_.taking_part_count()))) {
     finish();
   } else if (!pace_.overlap() && sharing_.serving_until()) {
-    state_ = State::kServing;   // soon over, and its bytes become those of the next snapshot
+    state_ = State::kServing;   // it ends soon, and the next snapshot reuses its memory
   } else if (!sharing_.alone() && !(pace_.overlap() && sharing_.under_way())) {
     share();
   } else {
@@ -203,8 +203,8 @@ void Rounds::after_evaluation() {
   }
 }
 
-// Takes part in nothing new, and waits until what is open, in doubt or unacknowledged has ended: our partners have
-// applied, or will apply, their halves. False: not yet; the boundary comes again.
+// Begins no new exchange and waits until every open, doubtful or unacknowledged one has ended, because partners have
+// applied, or will apply, their halves. False: not yet, and the boundary repeats.
 bool Rounds::wound_down(Duration patience) {
   if (!wind_down_until_) {
     sharing_.publish_nothing();
@@ -242,7 +242,7 @@ void Rounds::share() {
 
 void Rounds::begin_round() {
   if (phase_ == Phase::kSettling) {
-    pause(kSettlePause);   // no agent has the processor to itself
+    pause(kSettlePause);   // without a pause, settling agents would occupy a shared processor
     return;
   }
   if (const auto waited = pace_.round_begins(clock_.now())) {

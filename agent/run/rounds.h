@@ -41,11 +41,11 @@ class Rounds {
   Rounds(const RoundsOptions& options, Trainer& trainer, SharedModel& model, Exchange* exchange, PeerSampler& sampler,
          SwarmClock& swarm_clock, StateKeeper& keeper, Worker& worker, const Clock& clock, Observer& observer);
 
-  // A newcomer, whose model is somebody else's, begins with a short ramp of the learning rate.
+  // A newcomer, whose model comes from a donor, begins with a short ramp of the learning rate.
   void start(const Progress& from, bool newcomer);
   void tick();
   TimePoint next_deadline() const;
-  void stop();                       // after the steps at hand: checkpoint, then ended()
+  void stop();                       // after the current steps: checkpoint, then ended()
   bool ended() const { return state_ == State::kEnded; }   // stopped, or finished at stop_after
 
   Phase phase() const { return phase_; }

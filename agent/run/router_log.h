@@ -1,4 +1,4 @@
-// What a person reads of a router's events, of agents and registries alike.
+// A router's events as log lines, for agents and registries alike.
 #pragma once
 
 #include "bootstrap/router.h"

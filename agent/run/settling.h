@@ -8,7 +8,7 @@
 
 namespace starling {
 
-constexpr uint32_t kNearInARow = 3;   // one close partner could be luck
+constexpr uint32_t kNearInARow = 3;   // one close partner could be chance
 
 class Settling {
  public:
@@ -19,7 +19,7 @@ class Settling {
     near_in_a_row_ = 0;
     began_ = now;
   }
-  void abandon() { active_ = false; }   // steps again: the params were lost
+  void abandon() { active_ = false; }   // the params were lost, so the agent takes steps again
   bool active() const { return active_; }
 
   // An exchange that this agent began has ended, and the models were this far apart, relative to their own size.
@@ -27,13 +27,13 @@ class Settling {
     if (active_) near_in_a_row_ = relative_distance <= final_distance_ ? near_in_a_row_ + 1 : 0;
   }
 
-  // Of the living agents, `training` take steps, which still move the mean, and `candidates` could be exchanged with.
+  // `training`: how many living agents still take steps, which move the mean. `candidates`: how many could be partners.
   bool settled(TimePoint now, size_t training, size_t candidates) const {
     if (now - began_ >= settle_max_) return true;
     return training == 0 && (candidates == 0 || near_in_a_row_ >= kNearInARow);
   }
 
-  // The evaluation of what the agent ends with, once.
+  // The evaluation of the final model happens once.
   bool final_evaluation_begun() const { return final_evaluation_begun_; }
   void begin_final_evaluation() { final_evaluation_begun_ = true; }
 

@@ -13,7 +13,7 @@
 namespace starling {
 namespace {
 
-constexpr uint64_t kRmsEvery = 16;   // snapshots between two looks at the params' norm
+constexpr uint64_t kRmsEvery = 16;   // snapshots between two measurements of the params' norm
 
 Layout layout_of(const std::vector<TrainerSection>& sections, size_t block_elements) {
   std::vector<Section> lengths;
@@ -110,7 +110,7 @@ ConstView SharedModel::what_is_shared(const Block& block, View x) {
   return source_->shared(block.section, block.offset, x);
 }
 
-// A rule looks at the whole model between applying and encoding: then they are two passes.
+// With a rule, applying and encoding are two passes, because the rule sees the whole model in between.
 void SharedModel::follow_rule(Decided& decided) {
   apply(decided);
   decided = {};
@@ -118,7 +118,7 @@ void SharedModel::follow_rule(Decided& decided) {
   trainer_.params_changed();
 }
 
-// Block by block, so that what was just applied is encoded while it is still in the cache.
+// Block by block, so that a block is encoded while its values are still in the cache.
 SharedModel::Encoded SharedModel::apply_and_encode(Decided& decided, Snapshot* snapshot) {
   if (rule_) follow_rule(decided);
   learn(decided.lessons);
@@ -130,7 +130,7 @@ SharedModel::Encoded SharedModel::apply_and_encode(Decided& decided, Snapshot* s
   for (size_t k = 0; k < blocks.size(); ++k) {
     const View x = view_of(blocks[k]);
     apply_block(decided.deltas, k, x);
-    for (PairDelta& delta : decided.deltas) delta.own[k] = delta.peer[k] = {};   // memory for this block's new payload
+    for (PairDelta& delta : decided.deltas) delta.own[k] = delta.peer[k] = {};   // room for this block's new payload
     const size_t size_max = encoder_.payload_bytes_max(k);
     const std::shared_ptr<std::byte[]> storage(new std::byte[size_max]);
     const std::optional<size_t> size = encoder_.encode(k, what_is_shared(blocks[k], x), {storage.get(), size_max});

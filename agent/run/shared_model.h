@@ -1,6 +1,6 @@
-// What the agent shares of its trainer, in named sections cut into blocks, and the encoder that makes payloads of them.
-// Adds the deltas that exchanges decided. One call at a time, while the trainer is idle: from worker jobs only once the
-// rounds have begun, so that one thread alone changes the codec's memory.
+// The sections of the trainer that the agent shares, cut into blocks, and the encoder that turns them into payloads.
+// Applies the deltas that exchanges decided. One call at a time, while the trainer is idle. Once the rounds have begun,
+// only worker jobs call it, so that only one thread changes the codec's memory.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace starling {
 
-// Of a trainer's sections those that are shared: mixed and averaged ones, and momentum where it is carried.
+// The sections that are shared: mixed and averaged ones, and momentum if it is carried.
 std::vector<TrainerSection> shared_sections(Trainer& trainer, bool carry_momentum);
 
 class SharedModel {
@@ -29,26 +29,26 @@ class SharedModel {
 
   // False: round_began() has nothing to do.
   bool follows_rounds() const { return rule_ || source_->follows_rounds(); }
-  void round_began();                // steps follow, from what the sections hold now
+  void round_began();                // the steps of a round start from what the sections hold now
   ConstView correction() const { return rule_ ? rule_->correction() : ConstView{}; }   // of these steps
 
-  // Applies the deltas and learns the lessons.
+  // Applies the deltas, and lets the encoder learn from the verdicts.
   void apply(const Decided& decided);
 
   struct Encoded {
     bool healthy = true;       // false: something is not finite
     double params_rms = -1;    // negative: not measured this time
   };
-  // As apply(), which takes the deltas' memory block by block, and fills the snapshot's blocks.
+  // As apply(), and fills the snapshot's blocks. Frees the memory of the deltas block by block.
   Encoded apply_and_encode(Decided& decided, Snapshot* snapshot);
 
   // What a checkpoint keeps of the codec and the rule. Without a rule: what the encoder saves; else, little-endian:
   //   0   u8 0x81, u8 version 2, u16 zero, u32 size of what the encoder saves; that; what the rule saves
   std::vector<std::byte> save() const;
-  // False: some of it does not fit, and begins anew. What the rule saved is dropped where there is none any more; a
-  // rule that finds nothing begins anew.
+  // False: a part does not fit and starts fresh. A saved rule state is dropped if there is no rule now; a rule without
+  // saved state starts fresh.
   [[nodiscard]] bool load(std::span<const std::byte> saved);
-  // The rule's part alone: the agent goes back to an earlier model, and knows newer things of the others' codecs.
+  // Loads the rule's part alone, when the agent goes back to an earlier model: what the encoder remembers now is newer.
   [[nodiscard]] bool load_rule(std::span<const std::byte> saved);
 
  private:

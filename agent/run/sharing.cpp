@@ -7,7 +7,7 @@
 namespace starling {
 namespace {
 
-constexpr uint32_t kAttemptsMax = 3;   // a busy partner is not the end of the round
+constexpr uint32_t kAttemptsMax = 3;   // a busy partner does not end the round
 
 }  // namespace
 
@@ -54,7 +54,7 @@ void Sharing::tick() {
 void Sharing::exchange_ended() {
   waiting_ = false;
   auto decided = std::make_shared<Decided>(exchange_->take_decided());
-  // Busy or failed: somebody else may be free.
+  // Busy or failed: another partner may be free.
   const bool again = decided->deltas.empty() && exchange_->status().retries && attempts_ < kAttemptsMax;
   const auto next = [this, again] {
     if (again && retrying_) {

@@ -1,5 +1,6 @@
-// The boundary's talk with the exchange: apply what was decided, encode, publish, look for a partner, and wait for it
-// where the steps do. Arithmetic goes to the worker; all calls on the control thread, while the trainer is idle.
+// What a boundary does with the exchange: apply decided deltas, encode, publish, begin an exchange, and wait for its
+// end unless it runs beside the steps. Arithmetic goes to the worker; all calls on the control thread, while the
+// trainer is idle.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +24,9 @@ class Sharing {
 
   bool alone() const { return !exchange_; }
 
-  // An exchange of this agent's still runs beside the steps.
+  // An exchange that this agent began still runs beside the steps.
   bool under_way() const { return exchange_ && exchange_->status().under_way; }
-  // Until when the snapshot published last is in use by an exchange that somebody else began.
+  // Until when an exchange begun by a peer uses the snapshot published last.
   std::optional<TimePoint> serving_until() const;
 
   // Applies what was decided, publishes a snapshot and begins an exchange; with `wait` it ends before `done`. Healthy
@@ -37,9 +38,9 @@ class Sharing {
 
   void begin_round_then(std::function<void()> next);   // steps follow
   void apply_decided_then(std::function<void()> next);
-  void publish_nothing();            // takes part in nothing new
-  void drop_decided();               // it belongs to params that are thrown away
-  bool idle() const { return !exchange_ || exchange_->status().idle; }   // nobody waits for this agent any more
+  void publish_nothing();            // no new exchange begins, own or a peer's
+  void drop_decided();               // they belong to params that are discarded
+  bool idle() const { return !exchange_ || exchange_->status().idle; }   // no peer waits for this agent any more
 
   std::vector<ExchangeReport> take_reports();
   double params_rms() const { return params_rms_; }   // 0: not measured yet

@@ -1,4 +1,4 @@
-// What an agent shares of its mixed sections: the values, or what the round's steps changed. The settings'
+// What an agent shares of its mixed sections: the values, or the change made by the round's steps. Chosen by
 // swarm.exchange.source.
 #pragma once
 
@@ -20,15 +20,15 @@ class Source {
   // The steps of a round start from these sections, in the layout's order.
   virtual void round_began(const std::vector<ConstView>& sections) = 0;
 
-  // What to encode of a block that begins at `offset` of its section and whose values are `x` now. Valid until the next
+  // The values to encode for the block that begins at `offset` of its section and now holds `x`. Valid until the next
   // call.
   virtual ConstView shared(size_t section, size_t offset, ConstView x) = 0;
 };
 
 std::unique_ptr<Source> make_params_source();
 
-// Of steps that are taken one a round the change is the gradient, times the learning rate: the baseline that a loss of
-// messages ruins. Before the first round nothing has changed. For params in host memory.
+// With one step a round, the change is the gradient times the learning rate: a baseline that lost messages ruin. Before
+// the first round the change is zero. For params in host memory.
 std::unique_ptr<Source> make_gradients_source();
 
 }  // namespace starling

@@ -1,4 +1,4 @@
-// What the living members say of the swarm as a whole: how far it is, how fast, and how heavy its models are.
+// The swarm as a whole, from its living members' records: median steps, rate and mass.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace starling {
 
-// Living agents that train or settle, without this one. Of the membership: to be used at once.
+// Living agents that train or settle, without this one. The pointers are into the membership: use them at once.
 std::vector<const PeerRecord*> agents_taking_part(const Membership& membership);
 
 class SwarmClock {
@@ -19,7 +19,7 @@ class SwarmClock {
   // Median steps over the agents taking part and this one; never runs backwards.
   uint64_t steps(uint64_t own_steps);
   double median_mass(double own_mass) const;
-  double median_rate(double own_steps_per_s) const;   // over those that know theirs; 0: nobody does
+  double median_rate(double own_steps_per_s) const;   // over the agents that know theirs; 0: none does
 
   size_t training_count() const;                      // of the others, those still in phase training
   size_t taking_part_count() const { return agents_taking_part(membership_).size(); }

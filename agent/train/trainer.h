@@ -1,5 +1,5 @@
 // The training side's seam. A trainer owns the model, its optimizer and its data; it runs local steps on its own thread
-// (and CUDA stream) and does nothing in between. Its values lie in sections: flat buffers that the model's tensors view.
+// (and CUDA stream) and does nothing in between. Its values lie in sections, flat buffers under the model's tensors.
 #pragma once
 
 #include <cstddef>
