@@ -1,7 +1,6 @@
 // Flags that several subcommands share, and helpers around CLI11.
 #pragma once
 
-#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
@@ -30,21 +29,6 @@ void add_scenario_flags(CLI::App* command, Scenario& scenario);
 
 // The name of a log level that the program knows. Throws CLI::ValidationError.
 std::string read_log_level(const std::string& where, const std::string& text);
-
-// A whole text as a number; nullopt if it is none.
-template <typename T>
-std::optional<T> read_number(const std::string& text) {
-  T value{};
-  const char* end = text.data() + text.size();
-  const auto result = std::from_chars(text.data(), end, value);
-  if (text.empty() || result.ec != std::errc() || result.ptr != end) return std::nullopt;
-  return value;
-}
-
-inline std::optional<double> read_seconds(const std::string& text) {
-  const auto seconds = read_number<double>(text);
-  return seconds && *seconds >= 0 && *seconds <= 1e9 ? seconds : std::nullopt;
-}
 
 // Into a uint64_t, or an optional one.
 template <typename Target>

@@ -1,31 +1,20 @@
 #include "agent/config/scenario.h"
 
 #include <algorithm>
-#include <charconv>
 #include <stdexcept>
 
 #include <fmt/format.h>
+
+#include "agent/config/values.h"
 
 namespace starling {
 namespace {
 
 using Kind = ScenarioEvent::Kind;
 
-constexpr double kSecondsMax = 1e9;
-
-// A whole text as a number; nullopt if it is none.
-template <typename T>
-std::optional<T> read_number(const std::string& text) {
-  T value{};
-  const char* end = text.data() + text.size();
-  const auto result = std::from_chars(text.data(), end, value);
-  if (text.empty() || result.ec != std::errc() || result.ptr != end) return std::nullopt;
-  return value;
-}
-
 bool read_time(const std::string& text, Duration* time) {
-  const auto value = read_number<double>(text);
-  if (!value || !(*value >= 0 && *value <= kSecondsMax)) return false;
+  const auto value = read_seconds(text);
+  if (!value) return false;
   *time = from_seconds(*value);
   return true;
 }

@@ -36,14 +36,6 @@ std::string describe_found(const ConfigTree& tree) {
   return "nothing";
 }
 
-// The whole of `text` as a number; false if it is none.
-template <typename T>
-bool read_number(const std::string& text, T& value) {
-  const char* end = text.data() + text.size();
-  const auto result = std::from_chars(text.data(), end, value);
-  return !text.empty() && result.ec == std::errc() && result.ptr == end;
-}
-
 template <typename T>
 std::string describe_range(T min, T max) {
   if (max == std::numeric_limits<T>::max()) return "a whole number, " + std::to_string(min) + " or more";
@@ -111,10 +103,9 @@ std::string quoted(const std::string& text) {
 
 double NumberValue::read(const ConfigTree& tree) const {
   const std::string expected = "a number from " + print(min) + " to " + print(max);
-  double value = 0;
-  const bool is_number = read_number(scalar_text(tree, expected), value);
-  if (!is_number || !(value >= min && value <= max)) throw_expected(expected, tree);
-  return value == 0 ? 0 : value;   // no -0: equal settings print equal bytes
+  const auto value = read_number<double>(scalar_text(tree, expected));
+  if (!value || !(*value >= min && *value <= max)) throw_expected(expected, tree);
+  return *value == 0 ? 0 : *value;   // no -0: equal settings print equal bytes
 }
 
 std::string NumberValue::print(double value) {
@@ -125,18 +116,18 @@ std::string NumberValue::print(double value) {
 
 uint64_t CountValue::read(const ConfigTree& tree) const {
   const std::string expected = describe_range(min, max);
-  uint64_t value = 0;
-  if (!read_number(scalar_text(tree, expected), value) || value < min || value > max) throw_expected(expected, tree);
-  return value;
+  const auto value = read_number<uint64_t>(scalar_text(tree, expected));
+  if (!value || *value < min || *value > max) throw_expected(expected, tree);
+  return *value;
 }
 
 std::vector<int64_t> CountsValue::read(const ConfigTree& tree) const {
   const std::string expected = describe_range(min, max);
   std::vector<int64_t> values;
   for (const ConfigTree& item : list_items(tree, "a list of whole numbers")) {
-    int64_t value = 0;
-    if (!read_number(item.text, value) || value < min || value > max) throw_expected(expected, item);
-    values.push_back(value);
+    const auto value = read_number<int64_t>(item.text);
+    if (!value || *value < min || *value > max) throw_expected(expected, item);
+    values.push_back(*value);
   }
   if (values.size() >= least && values.size() <= most) return values;
   const std::string count = least == most ? std::to_string(least) : "at most " + std::to_string(most);

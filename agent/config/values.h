@@ -2,7 +2,9 @@
 // expected and what was found. What print() gives reads back as the same value.
 #pragma once
 
+#include <charconv>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +14,22 @@
 #include "gossip/peer.h"
 
 namespace starling {
+
+// A whole text as a number; nullopt if it is none.
+template <typename T>
+std::optional<T> read_number(const std::string& text) {
+  T value{};
+  const char* end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, value);
+  if (text.empty() || result.ec != std::errc() || result.ptr != end) return std::nullopt;
+  return value;
+}
+
+// The same from 0 to 1e9 (thirty years): what a flag may name.
+inline std::optional<double> read_seconds(const std::string& text) {
+  const auto seconds = read_number<double>(text);
+  return seconds && *seconds >= 0 && *seconds <= 1e9 ? seconds : std::nullopt;
+}
 
 // The text of a single value. Throws unless it is one.
 const std::string& scalar_text(const ConfigTree& tree, const std::string& expected);
