@@ -89,8 +89,8 @@ class Codec {
   // Payloads hold element after element, so that a mean of payloads can be made piece by piece.
   virtual bool linear() const = 0;
 
-  // No payload of so many elements is larger. Known from the element count alone: there is nothing to bomb. Payloads of
-  // a linear codec all have exactly this size.
+  // No payload of so many elements is larger. It depends on the element count alone, so a peer cannot inflate it.
+  // Payloads of a linear codec all have exactly this size.
   virtual size_t payload_bytes_max(size_t element_count) const = 0;
 
   // A memory for one block of so many elements; null: this codec remembers nothing.
@@ -124,7 +124,7 @@ class Codec {
   [[nodiscard]] bool mean(Bytes own, std::span<const Bytes> peers, std::span<const float> weights,
                           size_t element_count, MutableBytes out, PairStats* stats) const;
 
-  // How much of a payload, from its beginning, learn() reads: an exchange keeps no more for it. 0: nothing to learn.
+  // How many leading bytes of a payload learn() reads; an exchange keeps only these for it. 0: nothing to learn.
   virtual size_t learnable_bytes(size_t) const { return 0; }
 
   // Changes what the next snapshot of this block remembers, given how a pairing went.

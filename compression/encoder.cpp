@@ -12,7 +12,7 @@
 namespace starling {
 namespace {
 
-constexpr uint64_t kScaleSnapshots = 16;   // a section's rms is good for that many: measuring it reads all of it
+constexpr uint64_t kScaleSnapshots = 16;   // a section's rms is reused, because measuring it reads the section
 constexpr std::byte kMark{0x81};           // as an exponent -127, which no step ever had
 constexpr std::byte kVersion{1};
 constexpr size_t kHeaderBytes = 8;
@@ -55,7 +55,7 @@ void Encoder::begin_snapshot(std::vector<ConstView> sections) {
   ++snapshots_;
 }
 
-// While the section is all zeros, every snapshot looks again: its first values must not wait for their scale.
+// While the section is all zeros, every snapshot measures again, so that its first nonzero values get a scale at once.
 float Encoder::section_rms(size_t section) {
   SectionScale& scale = scales_[section];
   const ConstView& x = sections_[section];

@@ -1,6 +1,6 @@
 // An agent's side of the codec: the codec itself, how the shared sections are cut into blocks, and what the codec
-// remembers of each block from one snapshot to the next. Exchanges hold none of that: they say how their blocks went,
-// and the encoder learns from it before the next snapshot.
+// remembers of each block from one snapshot to the next. Exchanges hold none of that: they report how their blocks
+// went, and the encoder learns from the reports before the next snapshot.
 //
 // Not thread-safe: one call at a time. The agent calls it from worker jobs only.
 #pragma once
@@ -38,7 +38,7 @@ class Encoder {
   //   4   u32 blocks, then of each block: u32 size, that many bytes
   // load() also reads what checkpoints held before: one byte a block, the exponent of its step or -128, never 0x81.
   std::vector<std::byte> save() const;
-  // False, and nothing is changed: the bytes are of another codec or layout, or damaged. None at all are welcome.
+  // False, and nothing is changed: the bytes are of another codec or layout, or damaged. Empty bytes are valid.
   [[nodiscard]] bool load(Bytes saved);
 
  private:

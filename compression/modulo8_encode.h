@@ -1,6 +1,6 @@
 // The order of work of a modulo8 encode, the same for the host's loops and the GPU's: one pass with the remembered
-// step, which also measures; a second one only where that step is not legal for these values. What was remembered then
-// becomes what was used: a step that others raised beyond the limit must not come back through the memory.
+// step, which also measures; a second one only where that step is not legal for these values. The memory
+// then takes the step that was used, so that a step raised beyond the limit by peers does not return through it.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace starling {
 
-// The size of a block's values. Zeros say nothing about the differences to come: the section around them does.
+// The scale of a block's values. For a block of zeros it is the section's rms: the peer's block need not be zero.
 inline float modulo8_scale(float max_abs, const EncodeContext& context) {
   if (max_abs > 0 || !context.section_rms) return max_abs;
   const float rms = context.section_rms();

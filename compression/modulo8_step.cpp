@@ -14,7 +14,7 @@ using namespace modulo8_format;
 constexpr int kCoverSteps = 6;            // a fresh block spreads over +-2^6 steps
 constexpr int kRoomExponents = 3;         // above the first step: for a block that is near zero here and not there
 constexpr int kDistanceSteps = 5;         // in the long run the largest difference takes 2^5 steps, 1/4 of the range
-constexpr int kEmptyBlockExponent = -10;  // an all-zero block says nothing about the differences to come
+constexpr int kEmptyBlockExponent = -10;  // for an all-zero block, which tells nothing about later differences
 constexpr int kSmallestRemembered = -60;
 static_assert(kMaxExponentGap > kDistanceSteps, "a pair that met could part its steps too far to meet again");
 
@@ -41,7 +41,7 @@ int largest_exponent(float max_abs) { return clamp_exponent(first_exponent(max_a
 
 int next_exponent(PairStatus status, float max_abs_difference, int own, int peer, std::optional<int> remembered) {
   int next = own;
-  if (status != PairStatus::kOk) {   // coarser where a difference wrapped, the coarser of two that are too far apart
+  if (status != PairStatus::kOk) {   // coarser after a wrap; the coarser of the two if they are too far apart
     const bool wrapped = std::abs(own - peer) <= kMaxExponentGap;
     next = std::max(own, peer) + (wrapped ? 1 : 0);
   } else if (max_abs_difference == 0) {
@@ -49,7 +49,7 @@ int next_exponent(PairStatus status, float max_abs_difference, int own, int peer
   } else {
     next = std::max({ceil_log2(max_abs_difference) - kDistanceSteps, own - 1, kSmallestRemembered});
   }
-  // Raised since this snapshot was taken, by another pairing of it: that one needs the room.
+  // Another pairing of the same snapshot raised the step, because its differences need the range: keep it.
   if (remembered && *remembered > own) next = std::max(next, *remembered);
   return clamp_exponent(next);
 }

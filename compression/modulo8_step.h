@@ -13,8 +13,8 @@ int smallest_exponent(float max_abs);
 // For a block never paired before: its own values cover +-64 steps, so the differences of similar blocks fit.
 int first_exponent(float max_abs);
 
-// The coarsest step that values of this size may be sent with: their differences may be sixteen times as large as they
-// are. Whoever claims more is not followed, or one claim would take the resolution from everybody.
+// The coarsest step allowed for values of this size; differences may then be sixteen times as large as the values. A
+// peer that claims a coarser step is not followed, because one such claim would cost the whole swarm its resolution.
 int largest_exponent(float max_abs);
 
 // What to remember for the next snapshot. `own` and `peer` are the exponents of the two payloads, `remembered` what the
