@@ -21,8 +21,8 @@ inline constexpr int kMinExponent = -100;
 inline constexpr int kMaxExponent = 100;
 // Two steps farther apart are not compared. Their difference is at least the coarser one's rounding, half its step,
 // which lets the finer step fall to 2^6 below the coarser (modulo8_step.cpp), so a successful exchange never makes a
-// pair incomparable. With a smaller gap, a large swarm that met one distant agent never settles: half of it keeps following
-// the coarsest step while the rest gets finer.
+// pair incomparable. With a smaller gap, a large swarm that met one distant agent never settles: half of it keeps
+// following the coarsest step while the rest gets finer.
 inline constexpr int kMaxExponentGap = 6;
 inline constexpr int kQuantisedBits = 30;  // |q_i| <= 2^30: fits an int32 with room for the difference of two
 
