@@ -26,8 +26,8 @@ TimePoint Contact::next_deadline() const {
   return state_ == State::kSearching ? next_attempt_ : TimePoint::max();
 }
 
-// All addresses at once: the good one may be the last of the list. Full jitter keeps a crowd of newcomers
-// apart.
+// Asks all addresses at once, because the only good one may be the last of the list. Full jitter spreads the requests
+// of many newcomers over time.
 void Contact::tick() {
   const TimePoint now = clock_.now();
   if (state_ != State::kSearching || now < next_attempt_) return;
@@ -52,14 +52,15 @@ void Contact::handle(const FrameHeader& header, const BootstrapMessage& message)
 void Contact::take(const FrameHeader& header, const JoinReply& reply) {
   met_empty_registry_ = reply.settings.empty();
   if (met_empty_registry_ && options_.settings.empty()) {
-    return;   // neither of us knows what to train: ask on
+    return;   // neither side has settings yet: keep asking
   }
   if (!options_.settings.empty() && !reply.settings.empty() && reply.settings != options_.settings) {
     if (!options_.compare || !options_.compare(reply.settings, options_.settings).empty()) {
       refuse(header, "it welcomes us with other settings than ours", reply.settings);
       return;
     }
-    // The same settings in other words: theirs count. Of two that begin together only one may give way.
+    // The same settings in another text: the other side's text is adopted. Of two agents that begin together only one
+    // may adopt the other's.
     const bool begins_too = !reply.members.empty() && reply.members.front().id == header.sender &&
                             reply.members.front().meta.role == Role::kAgent &&
                             reply.members.front().meta.phase == Phase::kJoining;

@@ -1,5 +1,5 @@
-// Gives the model to newcomers, block by block, from the last checkpoint file: its params do not change while they are
-// being fetched.
+// Serves the model to newcomers, block by block, from the last checkpoint file, because its params do not change during
+// a transfer.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ class Donor {
  public:
   explicit Donor(Outbox& outbox) : outbox_(outbox) {}
 
-  // The file served from now on; transfers of the one before end with ModelGone when it is replaced twice.
+  // Sets the file to serve. Transfers of the previous file go on until the next call; then they end with ModelGone.
   void set_model(std::shared_ptr<const ModelFile> model);
 
   // ModelRequest, ModelBlockRequest; others are ignored. Replies go to the frame's reply_to.

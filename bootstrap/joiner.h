@@ -1,6 +1,6 @@
-// How a newcomer becomes a member: find anybody, learn the settings and who is there; then, when the swarm has already
-// begun, fetch the model from living donors, each block checked against that donor's own root. A donor that dies costs
-// a retry with another, not the join. Never gives up, never exits: it says what it waits for.
+// How a newcomer becomes a member. It finds any member and learns the settings and the member list. If the swarm has
+// begun training, it fetches the model from live donors and checks each block against that donor's root. If a donor
+// dies, it asks another one. A newcomer never gives up; waiting_for() says what it waits for.
 // A state machine: no sockets, no threads.
 #pragma once
 
@@ -24,7 +24,7 @@ namespace starling {
 struct JoinerOptions {
   std::vector<Endpoint> bootstrap;
   std::string settings;            // own; empty: adopt
-  // As the router's: lists what differs between two texts of settings. None given: any two texts differ.
+  // As in RouterOptions: lists the differences between two settings texts. Without it any two different texts conflict.
   std::function<std::string(const std::string& ours, const std::string& theirs)> compare;
   Duration retry_min = std::chrono::milliseconds(250);
   Duration retry_max = std::chrono::seconds(5);

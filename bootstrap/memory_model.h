@@ -1,4 +1,4 @@
-// A model that a donor serves from memory: where there is no checkpoint file to map.
+// A model that a donor serves from memory, for agents without checkpoint files.
 #pragma once
 
 #include "bootstrap/model_file.h"

@@ -12,7 +12,7 @@ namespace starling {
 namespace {
 
 constexpr Duration kSearchInterval = std::chrono::milliseconds(500);
-constexpr uint32_t kGoneMax = 8;          // a donor whose files vanish faster than one block comes
+constexpr uint32_t kGoneMax = 8;          // file changes without a block in between; then the donor is left for a while
 
 enum class BlockStage : uint8_t { kMissing, kAsked, kChecking, kPlaced };
 
@@ -45,11 +45,11 @@ struct ModelFetch::Impl {
   std::optional<TimePoint> first_asked, last_placed;
   std::vector<BlockStage> stages;
   uint32_t first_unasked = 0;
-  std::vector<std::pair<uint32_t, PeerId>> failed;   // to be asked again, and of whom rather not
+  std::vector<std::pair<uint32_t, PeerId>> failed;   // blocks to ask for again, and the donor to avoid for each
   std::set<uint32_t> asked_twice;
   size_t placed = 0, checking = 0;
   uint64_t round = 0, steps = 0;
-  // Jobs of the worker may outlive a fetch that was given up: they look here before they touch it.
+  // Worker jobs may outlive the fetch, so they check this before they touch it.
   std::shared_ptr<Impl*> alive = std::make_shared<Impl*>(this);
 
   bool done() const { return placed == stages.size(); }
@@ -89,7 +89,7 @@ void ModelFetch::Impl::ask_offer(const PeerId& peer, ModelSource& source) {
   outbox.send(peer, ModelRequest{0});
 }
 
-// What was asked of it and did not come is asked of another.
+// The blocks that this donor still owes are asked of another one.
 void ModelFetch::Impl::release(const PeerId& peer, ModelSource& source) {
   const auto asked = std::exchange(source.asked, {});
   for (const auto& [index, request] : asked) release_block(peer, index);
@@ -160,7 +160,7 @@ std::optional<uint32_t> ModelFetch::Impl::next_block(const PeerId& peer, const M
   return std::nullopt;
 }
 
-// At the end the last blocks hang on the slowest donor: who has nothing to do asks for them, too. Once each.
+// At the end only blocks of slow donors are missing. An idle donor is asked for them as well, once per block.
 std::optional<uint32_t> ModelFetch::Impl::block_of_a_slower_one(const PeerId& peer) {
   for (const auto& [other, source] : sources.in_use()) {
     if (other == peer || clock.now() - source.progress < options.block_timeout / 4) continue;

@@ -1,4 +1,4 @@
-// A model that does not move, cut into hashed blocks: what a donor serves. In practice a mapped checkpoint file.
+// The model that a donor serves: it does not change, and is divided into hashed blocks. Usually a mapped checkpoint.
 #pragma once
 
 #include <array>

@@ -99,7 +99,7 @@ bool ModelSources::count_bad_block(const PeerId& peer) {
   return ++history_[peer].bad_blocks >= kBadBlocksMax;
 }
 
-// After a silence the clock goes on: the blocks of before may still be on their way over a slow link.
+// A silence does not restart the clock: blocks asked for earlier may still arrive over a slow link.
 void ModelSources::asked_after_a_pause(const PeerId& peer) {
   History& history = history_[peer];
   if (history.silences == 0) history.busy_since = clock_.now();
@@ -112,7 +112,7 @@ void ModelSources::answered(const PeerId& peer) {
   history.silences = 0;
 }
 
-// A slow link is not a dead donor: we wait for what its blocks take, and after each silence twice as long.
+// A slow link must not look like a dead donor: the wait follows the donor's block times and doubles after each silence.
 Duration ModelSources::patience_with(const PeerId& peer) const {
   const auto found = history_.find(peer);
   if (found == history_.end()) return options_.block_timeout;

@@ -1,4 +1,4 @@
-// The donors of one ModelFetch: whom to ask next, who disappointed and for how long that counts.
+// The donors of one ModelFetch: which member to ask next, and which ones to avoid and for how long.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct ModelSource {
   TimePoint progress;                    // last answer, or the request that ended a pause
   std::map<uint32_t, uint64_t> asked;    // block -> number of the request
   uint64_t requests = 0;
-  uint32_t gone = 0;                     // files replaced under us since the last block
+  uint32_t gone = 0;                     // times the donor replaced its file since the last block
 };
 
 class ModelSources {
@@ -27,8 +27,8 @@ class ModelSources {
   ModelSources(const JoinerOptions& options, const Membership& membership, const Clock& clock,
                uint64_t rng_seed);
 
-  // Living agents that train or have trained, not in use: those near the greatest number of steps, at random
-  // among them; those that fell silent last. Far behind them nobody is asked.
+  // Live agents that train or have trained and are not in use, near the greatest number of steps, in random order.
+  // Agents that fell silent come last; agents far behind are left out.
   std::vector<PeerId> choose(size_t count_max);
 
   std::map<PeerId, ModelSource>& in_use() { return in_use_; }

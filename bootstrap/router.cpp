@@ -13,7 +13,7 @@
 namespace starling {
 namespace {
 
-constexpr int kFramesPerTickMax = 256;   // then timers get their turn
+constexpr int kFramesPerTickMax = 256;   // per tick, so that timers are not starved
 constexpr const char* kWrongSender = "its sender is not the one that its key belongs to";
 constexpr const char* kOtherSwarm = "of another swarm";
 
@@ -122,7 +122,7 @@ void Router::answer_join(Handler& handler, const FrameHeader& header, const Join
     }
   }
   ++counters_.joins;
-  // Without settings nobody is let in yet: a member that has none would only be asked for what it lacks.
+  // A router without settings adds nobody: as a member it would only be asked for settings that it lacks.
   if (!settings_.empty()) membership_.add(join.record);
   send(header.reply_to, JoinReply{settings_, membership_.sample_records(kSyncRecordsMax)});
 }

@@ -27,8 +27,8 @@ void AntiEntropy::set_seeds(std::vector<Endpoint> seeds) {
   seeds_ = std::move(seeds);
 }
 
-// Contacts one random living member always, a dead one and a seed by chance: the more of ours are dead, the likelier.
-// Alone, it asks all seeds.
+// Contacts one random live member, and by chance a dead member and a seed. The dead member is the likelier the more
+// members are dead, the seed the likelier the fewer members are known. An agent alone contacts all seeds.
 void AntiEntropy::tick() {
   if (context_.clock.now() < schedule_.next()) return;
   rules_.reap_tombstones();
@@ -56,7 +56,8 @@ void AntiEntropy::tick() {
   }
 }
 
-// Everything live, and the tombstones that are young enough not to come back as zombies.
+// All live members, and the tombstones in the first half of their life. Older ones are not sent: a receiver would keep
+// them after this agent has dropped them.
 Sync AntiEntropy::full_sync() const {
   Sync sync{.records = {own_.record()}, .reply_wanted = true};
   sync.digest.push_back({own_.id(), own_.version(), static_cast<uint8_t>(MemberState::kAlive)});
@@ -81,7 +82,7 @@ void AntiEntropy::on_sync(const PeerId& from, const Sync& sync) {
   send_reply(from, std::move(reply), std::move(records), sync.reply_wanted);
 }
 
-// What `from` lacks; if it wants a reply, also whom it did not name.
+// The records of which `from` has an older version; if it wants a reply, also those of members that it did not list.
 std::vector<PeerRecord> AntiEntropy::newer_records(const PeerId& from, const Sync& sync, Sync& reply) {
   std::vector<PeerRecord> records;
   std::unordered_set<PeerId> listed;
@@ -89,7 +90,8 @@ std::vector<PeerRecord> AntiEntropy::newer_records(const PeerId& from, const Syn
     listed.insert(entry.id);
     const bool ours = entry.id == own_.id();
     const MemberEntry* held = ours ? nullptr : table_.find(entry.id);
-    // Whoever left is no news as a living record, and hearsay counts for the same version only.
+    // The record of a member that left is not sent: it would look like a live member's, and a third party's word that
+    // a member left counts only for the same version.
     if (!ours && (!held || held->member.state == MemberState::kLeft)) continue;
     const PeerRecord& record = ours ? own_.record() : held->member.record;
     if (record.version > entry.version) records.push_back(record);
@@ -104,12 +106,13 @@ std::vector<PeerRecord> AntiEntropy::newer_records(const PeerId& from, const Syn
   return records;
 }
 
-// What `from` believes of one member, against what we do. Dead counts as suspect: each member reaches its own verdict.
+// Compares what `from` believes of one member with this agent's view. A dead state counts as an accusation only, since
+// each agent decides itself when a suspect is dead.
 void AntiEntropy::on_digest_entry(const PeerId& from, const DigestEntry& entry, bool reply_wanted, Sync& reply) {
   const auto state = static_cast<MemberState>(entry.state);
   if (entry.id == own_.id()) {
     if (entry.version == own_.version() && state != MemberState::kAlive) rules_.refute();
-    return;  // newer: not ours to follow; older: the reply brings our record
+    return;  // a newer version of the own record is not believed; for an older one the reply carries the record
   }
   MemberEntry* held = table_.find(entry.id);
   if (!held) {
@@ -135,8 +138,8 @@ void AntiEntropy::on_digest_entry(const PeerId& from, const DigestEntry& entry, 
   if (reply_wanted && member.state > state) reply.digest.push_back(digest_of(member));
 }
 
-// First the records, so that what the digest says about them finds its version; a large digest goes by itself, for the
-// sake of the frame's size.
+// Records go first, so that the digest's entries find the versions they refer to. A large digest goes in a frame of its
+// own, so that no frame exceeds its limit.
 void AntiEntropy::send_reply(const PeerId& to, Sync reply, std::vector<PeerRecord> records, bool always) {
   context_.rng.shuffle(records);
   if (!always && reply.digest.empty() && records.empty()) return;

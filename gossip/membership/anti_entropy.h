@@ -1,4 +1,5 @@
-// Comparing whole views with a few members, the dead and the seeds, for ever: what joins a swarm that was cut in two.
+// Anti-entropy: compares whole views with random members, dead members and seeds, again and again. It reunites a swarm
+// that was cut in two.
 #pragma once
 
 #include <vector>

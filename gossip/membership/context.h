@@ -1,4 +1,4 @@
-// What the parts of one membership have in common: its settings, time, chance, the way out, and what is counted.
+// Shared by the parts of one membership: options, clock, random numbers, outbox and counters.
 #pragma once
 
 #include "gossip/clock.h"

@@ -1,5 +1,5 @@
-// How news travels: on the back of every membership message, in gossip of its own while there is some, and in answers
-// to whoever was found to hold older news.
+// Spreads news: piggybacked on every membership message, in gossip messages while there is news, and in answers to
+// members that were found to hold older news.
 #pragma once
 
 #include <vector>
@@ -16,13 +16,13 @@ class Dissemination {
  public:
   Dissemination(MembershipContext& context, MemberTable& table, const OwnRecord& own, UpdateQueue& queue);
 
-  void tick();                       // gossips now and then
+  void tick();                       // sends gossip when it is due
   TimePoint next_deadline() const;   // max: there is no news
   Updates piggyback(const PeerId& to, bool with_self);
   void tell_own_record();            // at once, to random members
 
-  // Answers collect while one message is handled, and go to its sender. A member's entry is repeated only now and then,
-  // however many pass on the same old news.
+  // Answers are collected while one message is handled, and then sent to its sender. An answer about the same member is
+  // limited in rate, however many members pass on the same old news.
   void clear_answers();
   void answer_about(MemberEntry& entry);
   void answer_with_own_record() { answer_with_self_ = true; }

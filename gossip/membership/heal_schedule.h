@@ -1,5 +1,5 @@
-// When to compare views next. Newcomers, the lonely, and who has just met somebody new or back from the dead compare
-// more often at first; then the pause doubles up to the interval.
+// When to compare views next. The pause is short after the start, after meeting the first member, and after a dead
+// member came back; then it doubles up to the heal interval.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// How badly this agent itself seems to be run or connected: 0 is well. The worse, the longer its probe periods, so that
-// it accuses fewer others of what is its own fault (Lifeguard's local health multiplier).
+// Lifeguard's local health multiplier: how badly this agent itself seems to be scheduled or connected; 0 is healthy. A
+// higher score makes its probe periods longer, so that it accuses fewer members of its own faults.
 #pragma once
 
 #include <algorithm>

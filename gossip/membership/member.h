@@ -1,4 +1,4 @@
-// What is known of a member, what can happen to it, and what is counted.
+// A member as this agent knows it, the events of membership, and its counters.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +26,9 @@ struct MemberEvent {
 
 struct MembershipCounters {
   uint64_t probes = 0, probes_failed = 0, refutations = 0, false_suspicions = 0, updates_refused = 0;
-  uint64_t identity_clashes = 0;   // records with our id, of a newer generation: our key was copied. Warn.
+  uint64_t identity_clashes = 0;   // records with this agent's id and a newer generation: its key was copied
   uint64_t table_full = 0;         // members turned away at kMembersMax, tombstones dropped at kTombstonesMax
-  uint64_t stalls = 0;             // we were not run in time: our timers said nothing about others
+  uint64_t stalls = 0;             // this agent was not run in time, so its expired timers were postponed
 };
 
 }  // namespace starling

@@ -38,7 +38,7 @@ void MemberRules::on_alive(const PeerRecord& record, Source source) {
     return;
   }
   if (!entry) {
-    if (table_.live_count() == 0) heal_schedule_.at_once();   // whom else does it know?
+    if (table_.live_count() == 0) heal_schedule_.at_once();   // the first member met: ask for its whole view
     table_.add(record);
     probe_order_.insert(record.id);
     queue_.put_alive(record, source != Source::kSync);
@@ -68,20 +68,20 @@ void MemberRules::on_newer(MemberEntry& entry, const PeerRecord& record) {
   } else if (before != MemberState::kAlive) {
     events_.push_back({MemberEventKind::kAliveAgain, record.id});
   }
-  if (before == MemberState::kDead) heal_schedule_.soon();   // the views differ in more than that
+  if (before == MemberState::kDead) heal_schedule_.soon();   // the two views probably differ in more members
   queue_.put_alive(record, restarted || before != MemberState::kAlive);
 }
 
-// Somebody passes on a record of ours.
+// A member passed on a record of this agent.
 void MemberRules::on_own_record(const PeerRecord& record) {
   const Version& own = own_.version();
   if (record.version.generation > own.generation) {
-    ++context_.counters.identity_clashes;  // ours is not the only process with this key, or somebody lies
+    ++context_.counters.identity_clashes;  // another process uses this key, or the record is forged
     return;
   }
   if (record.version < own) return dissemination_.answer_with_own_record();
   if (record.version == own) return;
-  // Not ours, though of our generation: forged. Overtake it, as long as that leaves room for further refutations.
+  // A newer incarnation of this generation is forged. Overtake it, if that leaves room for further refutations.
   ++context_.counters.updates_refused;
   const uint32_t incarnation = record.version.incarnation;
   if (incarnation > kIncarnationMax || incarnation - own.incarnation > kIncarnationJumpMax) return;
@@ -96,7 +96,7 @@ void MemberRules::on_own_suspicion(const Suspicion& suspicion) {
   if (suspicion.version < own_.version()) {
     dissemination_.answer_with_own_record();
   } else if (suspicion.version > own_.version() || suspicion.accuser == own_.id()) {
-    ++context_.counters.updates_refused;  // nobody can have seen what we never announced
+    ++context_.counters.updates_refused;  // this agent never announced that version
   } else {
     refute();
   }
@@ -109,7 +109,7 @@ void MemberRules::on_suspect(const Suspicion& suspicion) {
     return;
   }
   MemberEntry* entry = table_.find(suspicion.subject);
-  // An accusation cannot reach beyond what the owner announced: without the record it waits until we have that.
+  // An accusation counts only for a version whose record is here. Otherwise the agent asks for the record first.
   if (!entry || suspicion.version > entry->member.record.version) {
     dissemination_.ask_for({suspicion.subject, entry ? entry->member.record.version : Version{},
                             static_cast<uint8_t>(entry ? entry->member.state : MemberState::kAlive)});
@@ -118,7 +118,7 @@ void MemberRules::on_suspect(const Suspicion& suspicion) {
   if (suspicion.version < entry->member.record.version) return dissemination_.answer_about(*entry);
   if (entry->member.state >= MemberState::kDead) return;
   if (!table_.is_live(suspicion.accuser)) {
-    ++context_.counters.updates_refused;  // the dead accuse nobody, and neither do strangers
+    ++context_.counters.updates_refused;  // only live members may accuse
     return;
   }
   accuse(*entry, suspicion.accuser);
@@ -145,8 +145,8 @@ void MemberRules::accuse(MemberEntry& entry, const PeerId& accuser) {
   queue_.put_suspect({record.id, record.version, accuser});
 }
 
-// Without signatures anybody could say that a third member left; so hearsay counts only for the very version that we
-// hold, and the subject, if it is still there, takes it back with its next version.
+// Records are not signed, so any member could claim that another one left. Such a claim by a third party counts only
+// for exactly the version held here. A subject that is still there refutes it with its next version.
 void MemberRules::on_left(const PeerRecord& record, const PeerId& from) {
   if (record.id == own_.id()) {
     if (record.version == own_.version()) refute();
@@ -179,7 +179,7 @@ void MemberRules::expire_suspicions() {
     MemberEntry& entry = *table_.find(peer);
     if (entry.suspicion_ends > now) continue;
     if (entry.heard != TimePoint{} && now - entry.heard < 2 * options.probe_interval) {
-      // It talks to us all the time: the accusation has not reached it. Say it ourselves, and wait once more.
+      // Frames of the suspect still arrive, so the accusation has not reached it. Tell it, and wait once more.
       entry.suspicion_ends = now + suspicion_timeout(options.suspicion, options.probe_interval, 1, 0);
       dissemination_.answer_about(entry);
       dissemination_.flush_answers(peer);

@@ -1,5 +1,5 @@
-// What each piece of news does to the table. A member's state at one version only ever worsens (alive, suspect, dead,
-// left); only a newer version, made by its owner, betters it. Therefore the order of arrival does not matter.
+// The rules by which news changes the table. At one version a member's state only gets worse (alive, suspect, dead,
+// left). Only a newer version, made by the member itself, makes it alive again. So the order of arrival is irrelevant.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class MemberRules {
  public:
   enum class Source : uint8_t { kGossip, kSync, kJoin };
 
-  // All but the events and the counts that it makes belongs to others.
+  // All references must outlive the object.
   MemberRules(MembershipContext& context, MemberTable& table, OwnRecord& own, UpdateQueue& queue,
               Dissemination& dissemination, ProbeOrder& probe_order, HealSchedule& heal_schedule);
 
@@ -28,7 +28,7 @@ class MemberRules {
   void on_alive(const PeerRecord& record, Source source);
   void accuse(MemberEntry& entry, const PeerId& accuser);   // REQUIRES: the entry is alive or suspect
   void mark_left(MemberEntry& entry);
-  void refute();                // what was said about this agent
+  void refute();                // an accusation of this agent
   void expire_suspicions();
   void reap_tombstones();
   std::vector<MemberEvent> take_events();

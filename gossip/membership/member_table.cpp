@@ -48,7 +48,7 @@ const std::vector<const Member*>& MemberTable::alive() {
   return alive_;
 }
 
-// Every subset, in every order, is equally likely. (Floyd 1987: no walk over all of them.)
+// Every subset, in every order, is equally likely. Floyd's algorithm (1987) does not walk over the whole pool.
 std::vector<PeerId> MemberTable::random_members(Rng& rng, size_t count_max, const PeerId& except,
                                                 bool with_suspects) {
   const std::vector<const Member*>& first = alive();

@@ -1,5 +1,5 @@
-// The table: what is believed of every other member. It keeps the lists and counts that follow from the states; which
-// news changes a state is decided in member_rules.h.
+// The table of all other members with their believed states, and the lists and counts derived from the states.
+// member_rules.h decides which news changes a state.
 #pragma once
 
 #include <cstddef>
@@ -18,15 +18,15 @@ class RoundTrip {
  public:
   void add(Duration sample);
   Duration mean() const;               // zero: not measured
-  // How long an answer may take: at most `timeout`, less for a near member.
+  // How long to wait for an answer: at most `timeout`, less for a member with short round trips.
   Duration patience(Duration timeout) const;
 
  private:
   double mean_s_ = 0, deviation_s_ = 0;
 };
 
-// One row of the table. The suspicion, and with it its timer, belongs to `member.record.version`: a newer version ends
-// it, so no old timer can strike a new incarnation.
+// One row of the table. A suspicion and its timer belong to `member.record.version`. A newer version ends them, so an
+// old timer cannot declare a new incarnation dead.
 struct MemberEntry {
   Member member;
   std::vector<PeerId> accusers;     // of this version; the first one began the suspicion
@@ -34,7 +34,7 @@ struct MemberEntry {
   size_t suspicion_members = 0;     // size of the swarm when it began
   RoundTrip round_trip;
   TimePoint heard;                  // last frame of this generation
-  TimePoint told;                   // when the member, or whoever spoke of it, was last told what is said about it
+  TimePoint told;                   // when this agent last answered about this member
 };
 
 class MemberTable {
@@ -51,17 +51,17 @@ class MemberTable {
   size_t live_count() const { return live_count_; }
   size_t dead_count() const { return dead_count_; }
   size_t member_count() const { return live_count_ + 1; }   // live, and this agent
-  // Up to `count_max` live members but `except`, in random order.
+  // Up to `count_max` live members without `except`, in random order.
   std::vector<PeerId> random_members(Rng& rng, size_t count_max, const PeerId& except, bool with_suspects);
 
   MemberEntry& add(const PeerRecord& record);   // alive. REQUIRES: unknown
   void change_state(MemberEntry& entry, MemberState state);
   TimePoint next_suspicion_end() const;         // max: nobody is suspected
   void postpone_suspicions(Duration by);
-  // Forgets who has been dead or gone for longer than `life`, and the oldest of them beyond kTombstonesMax.
+  // Drops the members that have been dead or gone for longer than `life`, and the oldest of them beyond kTombstonesMax.
   struct Reaped {
     std::vector<PeerId> peers;
-    size_t excess = 0;             // of them, those beyond the limit
+    size_t excess = 0;             // how many of them were beyond kTombstonesMax
   };
   Reaped reap_tombstones(Duration life);
 

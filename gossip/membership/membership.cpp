@@ -19,7 +19,7 @@
 namespace starling {
 namespace {
 
-// What rides on it; null: nothing does.
+// The updates that the message carries; null: its kind carries none.
 const Updates* updates_of(const MembershipMessage& message) {
   return std::visit([](const auto& kind) -> const Updates* {
     if constexpr (requires { kind.updates; }) return &kind.updates;
@@ -67,7 +67,8 @@ Membership::Membership(const MembershipOptions& options, PeerRecord self, const 
 
 Membership::~Membership() = default;
 
-// When we ourselves were not run, every timer ran out and every answer lies unread: that says nothing about others.
+// If this agent itself was not run for a while, all its timers have expired and the answers are still unread. That says
+// nothing about other members, so the timers are postponed.
 void Membership::Impl::forgive_stall() {
   const Duration late = context.clock.now() - next_verdict();
   if (late <= context.options.probe_interval / 2) return;
@@ -81,7 +82,7 @@ void Membership::tick() {
   impl_->forgive_stall();
   impl_->announce_meta();
   impl_->prober.tick();
-  impl_->rules.expire_suspicions();  // after the probe: our own confirmation may be the last one wanted
+  impl_->rules.expire_suspicions();  // after the probe, because its accusation may be the last confirmation
   impl_->anti_entropy.tick();
   impl_->dissemination.tick();
 }
@@ -91,7 +92,7 @@ TimePoint Membership::next_deadline() const {
                    impl_->own.next_deadline()});
 }
 
-// A stranger may introduce itself with its record, and is heard from then on.
+// A stranger may introduce itself with its record. Its later messages are handled.
 bool Membership::Impl::introduced(const PeerId& from, const MembershipMessage& message) {
   if (table.find(from)) return true;
   const Updates* updates = updates_of(message);
@@ -119,14 +120,14 @@ void Membership::heard_from(const PeerId& peer, uint64_t generation) {
   entry->heard = impl_->context.clock.now();
   impl_->prober.heard_from(peer);
   if (entry->member.state == MemberState::kAlive || entry->member.state == MemberState::kLeft) return;
-  impl_->dissemination.answer_about(*entry);  // it lives and may not know what is said about it
+  impl_->dissemination.answer_about(*entry);  // it lives, and may not know that it is suspected or believed dead
   impl_->dissemination.flush_answers(peer);
 }
 
 void Membership::add(const PeerRecord& record) {
   impl_->dissemination.clear_answers();
   impl_->rules.on_alive(record, MemberRules::Source::kJoin);
-  // Who joins again with a version that we believe dead must hear that, or it stays dead here.
+  // A member that joins again with a version believed dead must be told, so that it refutes; otherwise it stays dead.
   if (impl_->table.find(record.id)) impl_->dissemination.flush_answers(record.id);
   impl_->dissemination.clear_answers();
 }

@@ -1,6 +1,6 @@
-// Who is there: SWIM with Lifeguard's rules over the control port. Full membership; records are made by their owner
-// alone; nobody gossips that a member is dead: every agent runs its own timer from Suspect. A state machine: no
-// sockets, no threads, time and chance by constructor.
+// Membership: SWIM with Lifeguard's rules over the control port. Every agent knows all members. Only a member makes
+// versions of its own record. Death is not gossiped: every agent runs its own timer for each suspect. A state machine:
+// no sockets, no threads; clock and random seed come by constructor.
 #pragma once
 
 #include <cstddef>
@@ -29,19 +29,19 @@ class Membership {
   void tick();
   TimePoint next_deadline() const;
 
-  // From now on: a newcomer learns the swarm's from whom it joins.
+  // Replaces the options. A newcomer learns the swarm's options when it joins.
   void set_options(const MembershipOptions& options);
 
   void handle(const PeerId& from, const MembershipMessage& message);
-  // Any frame from a peer proves that it lives: counts as an ack for its current version.
+  // To be called for every frame from a peer: it proves that the peer lives, and counts as an ack of a probe.
   void heard_from(const PeerId& peer, uint64_t generation);
 
-  // From a join: theirs, or the list in a JoinReply.
+  // Adds a record from a join: the newcomer's own, or one of the list in a JoinReply.
   void add(const PeerRecord& record);
   // Addresses to contact again and again, members or not, so that islands find each other.
   void set_seeds(std::vector<Endpoint> seeds);
   void update_self(const MemberMeta& meta);     // bumps the incarnation at most once per meta_interval
-  void announce_leave();                        // tells everyone alive at once, and stops refuting
+  void announce_leave();                        // tells all live members at once; no refutations from now on
 
   const PeerRecord& self() const;
   const Member* find(const PeerId& peer) const; // nullptr: unknown. Valid until the next non-const call.

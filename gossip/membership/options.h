@@ -1,4 +1,4 @@
-// How members watch over each other.
+// The timing of failure detection and dissemination.
 #pragma once
 
 #include <chrono>
@@ -13,11 +13,11 @@ struct MembershipOptions {
   Duration probe_timeout = std::chrono::milliseconds(500);    // upper bound of the adaptive one
   uint32_t indirect_probes = 3;
   double suspicion = 4;                                       // times max(1, log10 n) * probe_interval
-  Duration heal_interval = std::chrono::seconds(10);          // contact dead members and seeds, for ever
+  Duration heal_interval = std::chrono::seconds(10);          // between contacts with dead members and seeds
   Duration tombstone_life = std::chrono::hours(24);
   Duration meta_interval = std::chrono::milliseconds(500);    // own record is re-announced at most this often
 };
 
-inline constexpr Duration kLastWords = std::chrono::milliseconds(100);   // for a farewell to reach the wire
+inline constexpr Duration kLastWords = std::chrono::milliseconds(100);   // time for the farewell to be sent
 
 }  // namespace starling

@@ -1,5 +1,5 @@
-// This agent's own record. Nobody else makes a version of it; a new one carries a changed status, or contradicts what
-// was said of the version before.
+// This agent's own record. Only this agent makes new versions of it: with a changed status, or to refute an accusation
+// of the previous version.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace starling {
 
 class OwnRecord {
  public:
-  // News of it goes into `queue`; a refutation costs health.
+  // New versions go into `queue`; a refutation worsens `health`.
   OwnRecord(MembershipContext& context, UpdateQueue& queue, HealthScore& health, PeerRecord record);
   OwnRecord(const OwnRecord&) = delete;
   OwnRecord& operator=(const OwnRecord&) = delete;
@@ -24,13 +24,13 @@ class OwnRecord {
   const Version& version() const { return record_.version; }
   bool leaving() const { return leaving_; }
 
-  void set_meta(const MemberMeta& meta);   // announced by announce_meta()
-  // Announces a status that waits and is due. True: its phase is new, which should not wait for a probe to ride on.
+  void set_meta(const MemberMeta& meta);   // announced later, by announce_meta()
+  // Announces a pending status if it is due. True: its phase is new and should be sent at once, not with a probe.
   bool announce_meta();
-  bool refute();                           // false: we leave, or have no room for another version
-  // As refute(), with a version above `incarnation`, which somebody forged.
+  bool refute();                           // false: this agent is leaving, or its incarnation has reached the limit
+  // As refute(), with an incarnation above `incarnation`, which was forged.
   bool overtake(uint32_t incarnation);
-  bool leave();                            // no new version from now on. False: left already
+  bool leave();                            // no new versions from now on. False: it has left already
   TimePoint next_deadline() const;
 
  private:

@@ -11,8 +11,8 @@ void ProbeOrder::insert(const PeerId& peer) {
   if (place < position_) ++position_;
 }
 
-// A few of us look at once, to confirm the suspicion or to let the suspect hear of it. Not all of a large swarm, or a
-// thousand pings would hit it in the same second.
+// A few members probe a suspect at once, to confirm the suspicion or to tell the suspect. Not all members do: in a
+// large swarm a thousand pings would reach it in the same second.
 void ProbeOrder::probe_soon(const PeerId& peer) {
   constexpr double kProbersMean = 8;
   if (!context_.rng.chance(kProbersMean / static_cast<double>(table_.member_count()))) return;

@@ -1,5 +1,5 @@
-// Whom to probe next: round-robin over a shuffled list, so that each member is probed once a lap and nobody can tell
-// when. A newcomer goes to a random place of the lap, a suspect to its front.
+// The order of probes: round-robin over a shuffled list, so that each member is probed once per lap at an unpredictable
+// time. A newcomer is inserted at a random place of the lap, a suspect at its front.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,9 @@ class ProbeOrder {
  public:
   ProbeOrder(MembershipContext& context, const MemberTable& table) : context_(context), table_(table) {}
 
-  void insert(const PeerId& peer);      // it has come alive
-  void probe_soon(const PeerId& peer);  // somebody suspects it
-  std::optional<PeerId> next();         // nullopt: there is nobody
+  void insert(const PeerId& peer);      // a member that has become alive
+  void probe_soon(const PeerId& peer);  // a member that has become suspect
+  std::optional<PeerId> next();         // nullopt: there is no member to probe
 
  private:
   MembershipContext& context_;

@@ -14,7 +14,7 @@ Prober::Prober(MembershipContext& context, MemberTable& table, const OwnRecord& 
     : context_(context), table_(table), own_(own), dissemination_(dissemination), order_(order), health_(health),
       rules_(rules) {
   next_probe_ = context_.clock.now() + from_seconds(seconds(context_.options.probe_interval) * context_.rng.uniform());
-  next_sequence_ = context_.rng.next_u64() >> 16;   // answers to a process before this one must not fit
+  next_sequence_ = context_.rng.next_u64() >> 16;   // random, so that answers to an earlier process do not match
 }
 
 void Prober::tick() {
@@ -56,7 +56,7 @@ void Prober::start_probe() {
   send_ping(entry, probe_->sequence);
 }
 
-// A lost frame is no death: another ping, and the same by way of others.
+// One lost frame proves nothing: sends another ping, and asks helpers to ping too.
 void Prober::probe_through_helpers() {
   probe_->indirect_sent = true;
   if (MemberEntry* entry = table_.find(probe_->target)) send_ping(*entry, probe_->sequence);
@@ -68,13 +68,14 @@ void Prober::probe_through_helpers() {
   }
 }
 
-// No answer, not even through helpers. Helpers that said nack have shown that our own frames get through.
+// There was no answer, neither directly nor through helpers. A nack shows that this agent's own frames get through, so
+// only silent helpers worsen its health score.
 void Prober::finish_probe() {
   ++context_.counters.probes_failed;
   const int silent_helpers = static_cast<int>(probe_->helpers.size()) - static_cast<int>(probe_->nacks);
   health_.change(probe_->helpers.empty() ? 1 : std::max(0, silent_helpers));
   MemberEntry* entry = table_.find(probe_->target);
-  // A newer version was made after our ping was: it lives.
+  // A version newer than the one pinged shows that the member lives.
   if (!entry || entry->member.record.version != probe_->version) return;
   if (entry->member.state >= MemberState::kDead) return;
   rules_.accuse(*entry, own_.id());
@@ -97,15 +98,15 @@ void Prober::send_ping(MemberEntry& target, uint64_t sequence) {
 }
 
 void Prober::on_ping(const PeerId& from, const Ping& ping) {
-  if (!ping.target.is_zero() && ping.target != own_.id()) return;  // meant for who was at this address before
+  if (!ping.target.is_zero() && ping.target != own_.id()) return;  // meant for an earlier agent at this address
   context_.outbox.send(from, PingAck{ping.sequence, dissemination_.piggyback(from, false)});
 }
 
 void Prober::on_ping_ack(const PeerId& from, const PingAck& ack) {
   if (probe_ && ack.sequence == probe_->sequence) {
     const bool direct = from == probe_->target;
-    // After the second ping nobody knows which of the two was answered. Whatever came from the target before proved
-    // that it lives, not how far it is.
+    // The round trip is measured only if the answer belongs to the first ping: after the second ping it is unknown
+    // which of the two was answered.
     MemberEntry* entry = direct && !probe_->indirect_sent && !probe_->measured ? table_.find(from) : nullptr;
     if (entry) {
       entry->round_trip.add(context_.clock.now() - probe_->sent);
@@ -146,7 +147,7 @@ void Prober::on_ping_request(const PeerId& from, const PingRequest& request) {
 void Prober::on_ping_nack(const PeerId& from, const PingNack& nack) {
   if (!probe_ || probe_->acked || nack.sequence != probe_->sequence) return;
   const auto helper = std::find(probe_->helpers.begin(), probe_->helpers.end(), from);
-  // A frame that came twice is one nack: those who said it stand behind the others.
+  // A duplicate frame must not count twice: helpers that have sent a nack are moved to the end of the list.
   const auto silent_end = probe_->helpers.end() - static_cast<std::ptrdiff_t>(probe_->nacks);
   if (helper >= silent_end) return;
   std::iter_swap(helper, silent_end - 1);
@@ -163,7 +164,7 @@ void Prober::expire_relays() {
 }
 
 void Prober::heard_from(const PeerId& peer) {
-  // A frame taken from the network in the instant of our ping is older than it.
+  // A frame that was read at the same instant as the ping was sent is older than the ping.
   if (probe_ && !probe_->acked && probe_->target == peer && context_.clock.now() > probe_->sent) probe_acked();
 }
 

@@ -1,5 +1,5 @@
-// Is a member there? One probe at a time: directly, then through helpers; only when both stay without an answer does
-// the prober accuse. And the other side of it: answers to probes, and probes on behalf of others.
+// Failure detection: probes one member at a time, first directly, then through helpers, and accuses it if neither is
+// answered. Also answers probes, and probes members on behalf of others.
 #pragma once
 
 #include <cstddef>
@@ -24,15 +24,15 @@ class Prober {
          ProbeOrder& order, HealthScore& health, MemberRules& rules);
 
   void tick();
-  void stop();                         // we leave: no verdict any more
-  TimePoint next_verdict() const;      // when the next timer ends that says something about another member
+  void stop();                         // this agent is leaving; it accuses nobody from now on
+  TimePoint next_verdict() const;      // when the next timer that judges another member ends
   void postpone(Duration by);
 
   void on_ping(const PeerId& from, const Ping& ping);
   void on_ping_ack(const PeerId& from, const PingAck& ack);
   void on_ping_request(const PeerId& from, const PingRequest& request);
   void on_ping_nack(const PeerId& from, const PingNack& nack);
-  void heard_from(const PeerId& peer);   // any frame, just now: counts as an ack
+  void heard_from(const PeerId& peer);   // a frame has just arrived from it: counts as an ack
 
  private:
   // The probe in progress.
@@ -49,7 +49,7 @@ class Prober {
   };
   // A probe on behalf of another member.
   struct Relay {
-    uint64_t sequence = 0;            // ours
+    uint64_t sequence = 0;            // of this agent's own ping
     PeerId requester;
     uint64_t requester_sequence = 0;
     PeerId target;

@@ -1,4 +1,4 @@
-// The sums behind the timers, as pure functions.
+// The formulas behind the timers, as pure functions. `member_count` includes this agent and the suspect.
 #pragma once
 
 #include <cstddef>
@@ -8,16 +8,15 @@
 
 namespace starling {
 
-// How many further accusers shorten a suspicion. A swarm too small to have them needs none.
-// `member_count` counts us and the suspect here and below.
+// How many further accusers shorten a suspicion. It is 0 in a swarm too small to have them.
 uint32_t confirmations_wanted(double suspicion, size_t member_count);
 
-// How long a suspicion with so many confirmations lasts from its start: from six times the minimum down to
-// it, by the logarithm of the confirmations (Lifeguard). The minimum grows with the time gossip needs.
+// How long a suspicion lasts from its start: six times the minimum without confirmations, falling to the minimum with
+// the logarithm of their number (Lifeguard). The minimum grows with the time that gossip needs.
 Duration suspicion_timeout(double suspicion, Duration probe_interval, size_t member_count,
                            uint32_t confirmations);
 
-// How often one update is passed on by each member.
+// How often each member passes on one update.
 uint32_t retransmit_count(size_t member_count);
 
 }  // namespace starling

@@ -20,7 +20,7 @@ void UpdateQueue::erase(const PeerId& subject) {
 }
 
 void UpdateQueue::put_alive(const PeerRecord& record, bool urgent) {
-  // A status change must not take the urgency from the join or the refutation that is still on its way.
+  // A status change replaces the waiting record of a join or a refutation, and must keep its urgency.
   const auto held = items_.find(record.id);
   const bool still_urgent = held != items_.end() && !held->second.rank.waits && held->second.kind == Kind::kAlive;
   put(record.id, Item{.kind = Kind::kAlive, .record = record, .rank = {.waits = !urgent && !still_urgent}});

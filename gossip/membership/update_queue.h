@@ -1,5 +1,4 @@
-// News waiting to ride on frames: at most one per subject, the latest; each passed on a bounded number of
-// times.
+// News waiting to be piggybacked on frames: the latest one per subject, each sent a bounded number of times.
 #pragma once
 
 #include <compare>
@@ -12,7 +11,7 @@ namespace starling {
 
 class UpdateQueue {
  public:
-  // Urgent: who joined, is suspected, refutes or left. The rest (status changes) waits behind.
+  // Urgent news (joined, suspected, refuted, left) goes before status changes.
   void put_alive(const PeerRecord& record, bool urgent);
   void put_suspect(const Suspicion& suspicion);
   void put_left(const PeerRecord& record);
@@ -20,13 +19,13 @@ class UpdateQueue {
   bool empty() const { return items_.empty(); }
   size_t size() const { return items_.size(); }
 
-  // Adds up to `count_max` entries, the least sent and the newest first, never about `skip`, and drops those
-  // that have now been sent `sent_max` times.
+  // Adds up to `count_max` entries: the least often sent first, of these the newest; none about `skip`. Drops entries
+  // that have been sent `sent_max` times.
   void fill(Updates& updates, size_t count_max, uint32_t sent_max, const PeerId& skip);
 
  private:
   enum class Kind : uint8_t { kAlive, kSuspect, kLeft };
-  // What goes first is least.
+  // The smallest rank is sent first.
   struct Rank {
     bool waits = true;
     uint32_t sent_count = 0;

@@ -1,5 +1,5 @@
-// Digests. BLAKE2b-256 names content for good (settings, models); XXH3 only notices damage on the way: it has no
-// key, so it proves nothing against a liar.
+// Digests. BLAKE2b-256 identifies content (settings, models). XXH3 only detects accidental damage in transit: it has no
+// key and is no protection against forgery.
 #pragma once
 
 #include <array>

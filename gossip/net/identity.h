@@ -35,8 +35,9 @@ class Identity {
 // readable by nobody else. Throws std::runtime_error with the remedy.
 Identity load_or_create_identity(const std::filesystem::path& dir);
 
-// A number above every one this folder has given out, on disk before it is returned: a restarted agent is never
-// taken for its former self. Follows the wall clock, so a lost file is made good. Throws std::runtime_error.
+// A number greater than every one returned for this folder before. It is on disk before it is returned, so a restarted
+// agent is never taken for its earlier process. It follows the wall clock, so it still grows if the file was lost.
+// Throws std::runtime_error.
 uint64_t next_generation(const std::filesystem::path& dir);
 
 }  // namespace starling

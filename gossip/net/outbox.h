@@ -1,5 +1,5 @@
-// How the state machines send: they name a peer (or, before there are members, an address) and a message; the owner
-// of the transport finds the endpoint, encodes and sends. Never blocks; what cannot be sent is lost and counted.
+// Through an Outbox a state machine sends a message to a peer, or to an address before it knows any members. The owner
+// of the transport finds the endpoint, encodes and sends. Sending never blocks; unsent frames are lost and counted.
 #pragma once
 
 #include "gossip/net/message.h"

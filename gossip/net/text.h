@@ -1,4 +1,4 @@
-// What text of strangers may reach a terminal or a log.
+// Checks of foreign text before it reaches a terminal or a log.
 #pragma once
 
 #include <string_view>

@@ -1,5 +1,4 @@
-// Plain structs to frame headers and back. wire.capnp specifies the bytes. Nothing else in the program sees Cap'n
-// Proto.
+// Converts plain structs to frame headers and back. wire.capnp specifies the bytes. No other code sees Cap'n Proto.
 #pragma once
 
 #include <cstddef>
@@ -39,8 +38,8 @@ std::vector<std::byte> encode_frame_header(const FrameHeader& header, const Mess
                                            std::span<const std::byte> payload,
                                            std::optional<uint64_t> payload_checksum = std::nullopt);
 
-// The one door for foreign bytes: on kOk both outputs are written and lie within their ranges, otherwise neither is
-// touched. Never throws. `header` need not be aligned.
+// Decodes foreign bytes; no other function does. On kOk both outputs are written and lie within their ranges; otherwise
+// neither is touched. Never throws. `header` need not be aligned.
 DecodeStatus decode_frame(Channel channel, std::span<const std::byte> header, std::span<const std::byte> payload,
                           FrameHeader* header_out, Message* message_out);
 

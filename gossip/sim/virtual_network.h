@@ -30,7 +30,7 @@ class VirtualClock final : public Clock {
   TimePoint now_{std::chrono::hours(1)};   // so that "long ago" can be represented
 };
 
-// One direction of one link, or all that have nothing else said of them.
+// The properties of one direction of one link, or of all links without their own options.
 struct LinkOptions {
   double loss = 0;                 // probability that a frame is lost
   double duplicate = 0;            // probability that it comes twice
