@@ -13,6 +13,7 @@
 #include "agent/data/dataset.h"
 #include "agent/observe/log.h"
 #include "agent/observe/metrics.h"
+#include "agent/observe/warnings.h"
 #include "agent/process/signals.h"
 #include "agent/process/state_folder.h"
 #include "agent/process/thread_worker.h"
@@ -87,7 +88,8 @@ int run_agent_process(const Config& config) {
   const StatePlace place(config.agent.state);
   MetricsFile metrics(config.agent.metrics);
   Log log;
-  Observers observers({&log, &metrics});
+  Warnings warnings(clock, &metrics, [](const std::string& text) { spdlog::warn(text); });
+  Observers observers({&log, &metrics, &warnings});
   ZmqContext context;
   ZmqTransport transport(config.agent.listen, context);
   signals.set_wake([&transport] { transport.wake(); });

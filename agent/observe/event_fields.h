@@ -46,6 +46,37 @@ constexpr auto fields(Of<BlockTally>) {
                          field("ignored_messages", &T::ignored_messages));
 }
 
+constexpr auto fields(Of<FrameTraffic>) {
+  using T = FrameTraffic;
+  return all_counters<T>(field("sent", &T::sent), field("received", &T::received), field("dropped", &T::dropped),
+                         field("sends_failed", &T::sends_failed));
+}
+
+constexpr auto fields(Of<FramesRefused>) {
+  using T = FramesRefused;
+  return all_counters<T>(field("wrong_parts", &T::wrong_parts), field("too_short", &T::too_short),
+                         field("too_long", &T::too_long), field("bad_magic", &T::bad_magic),
+                         field("wrong_version", &T::wrong_version), field("bad_checksum", &T::bad_checksum),
+                         field("malformed", &T::malformed), field("unknown_message", &T::unknown_message),
+                         field("out_of_range", &T::out_of_range), field("wrong_channel", &T::wrong_channel),
+                         field("payload_mismatch", &T::payload_mismatch), field("wrong_sender", &T::wrong_sender),
+                         field("other_swarm", &T::other_swarm));
+}
+
+constexpr auto fields(Of<JoinsAnswered>) {
+  return all_counters<JoinsAnswered>(field("accepted", &JoinsAnswered::accepted),
+                                     field("refused", &JoinsAnswered::refused));
+}
+
+constexpr auto fields(Of<MembershipCounters>) {
+  using T = MembershipCounters;
+  return all_counters<T>(field("probes", &T::probes), field("probes_failed", &T::probes_failed),
+                         field("refutations", &T::refutations), field("false_suspicions", &T::false_suspicions),
+                         field("updates_refused", &T::updates_refused),
+                         field("identity_clashes", &T::identity_clashes), field("table_full", &T::table_full),
+                         field("stalls", &T::stalls));
+}
+
 constexpr const char* name(Of<Started>) { return "start"; }
 constexpr auto fields(Of<Started>) {
   using T = Started;
@@ -89,7 +120,10 @@ constexpr auto fields(Of<AgentStatus>) {
                     field("distance", &T::distance), field("peers", &T::peers),
                     field("learning_rate", &T::learning_rate), field("steps_per_s", &T::steps_per_s),
                     field("exchanges", &T::exchanges), field("blocks", &T::blocks),
-                    field("bytes_sent", &T::bytes_sent), field("bytes_received", &T::bytes_received));
+                    field("bytes_sent", &T::bytes_sent), field("bytes_received", &T::bytes_received),
+                    field("doubts_broken", &T::doubts_broken), field("frames", &T::frames),
+                    field("frames_refused", &T::frames_refused), field("joins", &T::joins),
+                    field("membership", &T::membership), field("metrics_lines_lost", &T::metrics_lines_lost));
 }
 
 constexpr const char* name(Of<Evaluated>) { return "evaluate"; }

@@ -10,6 +10,7 @@
 
 #include "agent/report/exchange_counts.h"
 #include "gossip/exchange/exchange.h"
+#include "gossip/membership/member.h"
 
 namespace starling {
 
@@ -49,6 +50,26 @@ struct ExchangeEnded {
   uint64_t steps = 0;
 };
 
+// Frames that were not taken in, by cause, and those of other swarms.
+struct FramesRefused {
+  uint64_t wrong_parts = 0;      // by the transport: of another number of parts, or too large
+  uint64_t too_short = 0, too_long = 0, bad_magic = 0, wrong_version = 0, bad_checksum = 0, malformed = 0;
+  uint64_t unknown_message = 0, out_of_range = 0, wrong_channel = 0, payload_mismatch = 0;   // as DecodeStatus says
+  uint64_t wrong_sender = 0;     // the header names another sender than the one that the transport authenticated
+  uint64_t other_swarm = 0;      // from agents with other settings, or with none yet
+};
+
+struct FrameTraffic {
+  uint64_t sent = 0, received = 0;
+  uint64_t dropped = 0;          // queues full, links gone
+  uint64_t sends_failed = 0;     // unknown peer, bad address or full queue
+};
+
+struct JoinsAnswered {
+  uint64_t accepted = 0;
+  uint64_t refused = 0;          // their settings differ
+};
+
 // About once a second. All counters count since the agent began.
 struct AgentStatus {
   std::string phase;             // joining | training | settling | finished | sick
@@ -59,6 +80,12 @@ struct AgentStatus {
   ExchangeCounts exchanges;
   BlockTally blocks;
   uint64_t bytes_sent = 0, bytes_received = 0;
+  uint64_t doubts_broken = 0;    // exchanges given up in doubt: a half of each may be lost
+  FrameTraffic frames;
+  FramesRefused frames_refused;
+  JoinsAnswered joins;
+  MembershipCounters membership;
+  uint64_t metrics_lines_lost = 0;   // known to the metrics file alone, which fills it in
 };
 
 struct Evaluated {

@@ -32,7 +32,10 @@ MetricsFile::~MetricsFile() {
 void MetricsFile::on(const Event& event) {
   if (fd_ < 0) return;
   const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-  const std::string line = print_event(now, event) + "\n";
+  const std::string line = std::visit([&](auto told) {
+    if constexpr (requires { told.metrics_lines_lost; }) told.metrics_lines_lost = failed_writes_;
+    return print_event(now, told) + "\n";
+  }, event);
   if (::write(fd_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) ++failed_writes_;
 }
 

@@ -13,7 +13,6 @@
 namespace starling {
 namespace {
 
-constexpr Duration kDoubtsWarningEvery = std::chrono::minutes(1);
 constexpr Duration kStatusEvery = std::chrono::seconds(1);
 constexpr Duration kPartPatience = std::chrono::seconds(5);      // for the others to finish as well
 constexpr Duration kLeavePatience = std::chrono::milliseconds(1500);
@@ -21,6 +20,33 @@ constexpr uint64_t kSamplerStream = 0x5061727473ull;
 
 std::optional<double> measured(double value) {
   return std::isfinite(value) && value >= 0 ? std::optional(value) : std::nullopt;
+}
+
+void count_cause(DecodeStatus cause, uint64_t count, FramesRefused& refused) {
+  switch (cause) {
+    case DecodeStatus::kOk: break;
+    case DecodeStatus::kTooShort: refused.too_short = count; break;
+    case DecodeStatus::kTooLong: refused.too_long = count; break;
+    case DecodeStatus::kBadMagic: refused.bad_magic = count; break;
+    case DecodeStatus::kWrongVersion: refused.wrong_version = count; break;
+    case DecodeStatus::kBadChecksum: refused.bad_checksum = count; break;
+    case DecodeStatus::kMalformed: refused.malformed = count; break;
+    case DecodeStatus::kUnknownMessage: refused.unknown_message = count; break;
+    case DecodeStatus::kOutOfRange: refused.out_of_range = count; break;
+    case DecodeStatus::kWrongChannel: refused.wrong_channel = count; break;
+    case DecodeStatus::kPayloadMismatch: refused.payload_mismatch = count; break;
+  }
+}
+
+FramesRefused count_refused(const RouterCounters& router, const TransportCounters& transport) {
+  FramesRefused refused;
+  refused.wrong_parts = transport.frames_refused;
+  refused.wrong_sender = router.wrong_sender;
+  refused.other_swarm = router.other_swarm;
+  for (size_t i = 0; i < router.undecoded.size(); ++i) {
+    count_cause(static_cast<DecodeStatus>(i), router.undecoded[i], refused);
+  }
+  return refused;
 }
 
 const char* phase_name(Phase phase) {
@@ -230,9 +256,16 @@ AgentStatus Agent::status() const {
   status.learning_rate = rounds_->learning_rate();
   status.steps_per_s = rounds_->steps_per_s();
   status.exchanges = rounds_->tally();
-  if (exchange_) status.blocks = exchange_->status().block_tally;
+  const ExchangeStatus exchange = exchange_ ? exchange_->status() : ExchangeStatus{};
+  status.blocks = exchange.block_tally;
+  status.doubts_broken = exchange.doubts_broken;
+  const RouterCounters& router = router_.counters();
   status.bytes_sent = traffic.bytes_sent;
   status.bytes_received = traffic.bytes_received;
+  status.frames = {traffic.frames_sent, traffic.frames_received, traffic.frames_dropped, router.sends_failed};
+  status.frames_refused = count_refused(router, traffic);
+  status.joins = {router.joins, router.joins_refused};
+  status.membership = router_.membership().counters();
   return status;
 }
 
@@ -243,17 +276,7 @@ void Agent::report_status() {
     deadline_watch_.look(entry_.swarm().exchange.deadline_max, exchange, rounds_->tally(), router_.membership(),
                          parts_.clock.now());
   }
-  warn_of_broken_doubts(exchange.doubts_broken);
   parts_.observer.on(status());
-}
-
-void Agent::warn_of_broken_doubts(uint64_t broken) {
-  if (broken == warned_doubts_ || parts_.clock.now() < next_doubts_warning_) return;
-  next_doubts_warning_ = parts_.clock.now() + kDoubtsWarningEvery;
-  warned_doubts_ = broken;
-  spdlog::warn("{} exchanges were given up in doubt: more than {} partners fell silent before their last word; of each "
-               "such exchange one half may be missing, which moves the swarm's mean",
-               broken, kParkedDoubtsMax);
 }
 
 }  // namespace starling

@@ -52,7 +52,6 @@ class Agent final : public Router::Handler {
   void say_farewell();
   AgentStatus status() const;        // once there are rounds
   void report_status();
-  void warn_of_broken_doubts(uint64_t broken);
 
   AgentOptions options_;
   AgentParts parts_;
@@ -70,8 +69,6 @@ class Agent final : public Router::Handler {
   bool reported_finish_ = false, farewell_said_ = false;
   TimePoint born_, part_deadline_, leave_deadline_, next_status_;
   DeadlineWatch deadline_watch_;
-  uint64_t warned_doubts_ = 0;
-  TimePoint next_doubts_warning_;
 };
 
 }  // namespace starling

@@ -11,14 +11,14 @@
 namespace starling {
 
 void CheckpointJobs::save_then(const Progress& progress, std::function<void()> next) {
-  auto error = std::make_shared<std::string>();
+  auto saved = std::make_shared<SaveResult>();
   const TimePoint began = clock_.now();
   worker_.submit(
-      [this, error, progress] { *error = keeper_.save(progress, trainer_, model_.save()); },
-      [this, error, began, progress, next = std::move(next)] {
+      [this, saved, progress] { *saved = keeper_.save(progress, trainer_, model_.save()); },
+      [this, saved, began, progress, next = std::move(next)] {
         const double ms = seconds(clock_.now() - began) * 1e3;
-        if (error->empty()) on_saved_();
-        observer_.on(CheckpointSaved{progress.steps, "", ms, *error});
+        if (saved->ok()) on_saved_();
+        observer_.on(CheckpointSaved{progress.steps, saved->path, ms, saved->error});
         next();
       });
 }

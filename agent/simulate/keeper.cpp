@@ -18,7 +18,7 @@ std::shared_ptr<const ModelFile> model_of(const std::vector<float>& params, cons
 class SimKeeper final : public StateKeeper {
  public:
   explicit SimKeeper(SimDisk& disk) : disk_(disk) {}
-  std::string save(const Progress& progress, Trainer& trainer, std::span<const std::byte> codec_memory) override {
+  SaveResult save(const Progress& progress, Trainer& trainer, std::span<const std::byte> codec_memory) override {
     const View params = trainer.params(), momentum = trainer.momentum();
     disk_.progress = progress;
     disk_.params.assign(params.data, params.data + params.count);
@@ -27,7 +27,7 @@ class SimKeeper final : public StateKeeper {
     disk_.codec_memory.assign(codec_memory.begin(), codec_memory.end());
     disk_.written = true;
     model_ = model_of(disk_.params, progress);
-    return "";
+    return {};
   }
   bool restore(Progress* progress, Trainer& trainer, std::vector<std::byte>* codec_memory) override {
     if (!disk_.written || !trainer.load_state(disk_.trainer_state)) return false;

@@ -28,7 +28,7 @@ void report_skipped(const std::string& skipped) {
 FileKeeper::FileKeeper(const std::string& folder, uint64_t swarm_id, uint64_t generation, uint32_t keep)
     : swarm_id_(swarm_id), generation_(generation), store_(folder + "/checkpoints", keep) {}
 
-std::string FileKeeper::save(const Progress& progress, Trainer& trainer, std::span<const std::byte> codec_memory) {
+SaveResult FileKeeper::save(const Progress& progress, Trainer& trainer, std::span<const std::byte> codec_memory) {
   std::vector<float> params, momentum;
   const std::vector<std::byte> state = trainer.save_state();
   CheckpointContent content;
@@ -37,13 +37,13 @@ std::string FileKeeper::save(const Progress& progress, Trainer& trainer, std::sp
   content.momentum = on_host(trainer.momentum(), momentum);
   content.trainer_state = state;
   content.codec_states = codec_memory;
-  const SaveResult result = store_.save(content);
-  if (!result.ok()) return result.error;
+  SaveResult result = store_.save(content);
+  if (!result.ok()) return result;
   std::string problem;
   const auto saved = read_checkpoint(result.path, Verify::kStructure, &problem);
-  if (!saved) return "the checkpoint just written cannot be read back: " + problem;
+  if (!saved) return {"", "the checkpoint just written cannot be read back: " + problem};
   model_ = make_model_file(*saved);
-  return "";
+  return result;
 }
 
 bool FileKeeper::restore(Progress* progress, Trainer& trainer, std::vector<std::byte>* codec_memory) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/state/checkpoint.h"
 #include "agent/train/trainer.h"
 #include "bootstrap/model_file.h"
 
@@ -23,9 +24,9 @@ struct Progress {
 class StateKeeper {
  public:
   virtual ~StateKeeper() = default;
-  // Called inside a worker job while the trainer is idle. Empty, or what went wrong; earlier states stay.
+  // Called inside a worker job while the trainer is idle. When it fails, earlier states stay. No path: kept in memory.
   // `codec_memory` is SharedModel::save(): opaque here.
-  virtual std::string save(const Progress& progress, Trainer& trainer, std::span<const std::byte> codec_memory) = 0;
+  virtual SaveResult save(const Progress& progress, Trainer& trainer, std::span<const std::byte> codec_memory) = 0;
   // Called as save() is. Puts the newest good state back into the trainer. False: there is none.
   virtual bool restore(Progress* progress, Trainer& trainer, std::vector<std::byte>* codec_memory) = 0;
   // The params of the last save, to be served to newcomers; null before the first. Control thread.

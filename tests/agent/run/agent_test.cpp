@@ -50,10 +50,10 @@ class FakeKeeper final : public StateKeeper {
     int restores = 0, saves = 0;
   };
   explicit FakeKeeper(Disk& disk) : disk_(disk) {}
-  std::string save(const Progress&, Trainer&, std::span<const std::byte>) override {
+  SaveResult save(const Progress&, Trainer&, std::span<const std::byte>) override {
     if (disk_.out_of_memory) throw std::bad_alloc();
     ++disk_.saves;
-    return "";
+    return {};
   }
   bool restore(Progress* progress, Trainer&, std::vector<std::byte>*) override {
     ++disk_.restores;

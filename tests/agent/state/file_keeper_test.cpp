@@ -81,7 +81,9 @@ TEST_F(FileKeeperGolden, TheSameStateIsWrittenAsEver) {
   const std::unique_ptr<FileKeeper> keeper = keeper_of(kBlockStates);
   expect_restores(*keeper);
   const CheckpointMeta& meta = content_.content.meta;
-  ASSERT_EQ(keeper->save({meta.round, meta.steps, meta.samples}, trainer_, encoder_.save()), "");
+  const SaveResult saved = keeper->save({meta.round, meta.steps, meta.samples}, trainer_, encoder_.save());
+  ASSERT_EQ(saved.error, "");
+  EXPECT_TRUE(std::filesystem::exists(saved.path)) << saved.path;
   const fs::path written = folder_ / "checkpoints/checkpoint-00000002-step-3000.ckpt";
   if (std::getenv("STARLING_WRITE_GOLDEN") != nullptr) {
     fs::copy_file(written, kCodecMemory, fs::copy_options::overwrite_existing);

@@ -1,0 +1,104 @@
+#include "agent/observe/warnings.h"
+
+#include <utility>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "agent/observe/event_fields.h"
+#include "gossip/limits.h"
+
+namespace starling {
+namespace {
+
+constexpr Duration kEvery = std::chrono::minutes(1);
+
+// Frames of other swarms are no damage: whoever asks to join has no swarm yet.
+template <typename Use>
+void for_each_refusal(const FramesRefused& refused, const Use& use) {
+  event_fields::for_each_field<FramesRefused>([&](const auto& field) {
+    if (field.value != &FramesRefused::other_swarm) use(field.name, refused.*field.value);
+  });
+}
+
+uint64_t count_refused(const AgentStatus& status) {
+  uint64_t sum = 0;
+  for_each_refusal(status.frames_refused, [&](const char*, uint64_t count) { sum += count; });
+  return sum;
+}
+
+// "3 bad_checksum, 1 too_short"
+std::string list_refused(const AgentStatus& status) {
+  std::string text;
+  for_each_refusal(status.frames_refused, [&](const char* cause, uint64_t count) {
+    if (count > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, cause);
+  });
+  return text;
+}
+
+struct Warning {
+  uint64_t (*count)(const AgentStatus&);
+  std::string (*say)(const AgentStatus&);
+};
+
+// What limits.h and the counters promise never to keep silent about.
+constexpr std::pair<const char*, Warning> kWarnings[] = {
+    {"identity clash",
+     {[](const AgentStatus& status) { return status.membership.identity_clashes; },
+      [](const AgentStatus& status) {
+        return fmt::format("{} records came with this agent's own id and a newer generation: another process runs with "
+                           "a copy of its state folder; stop one of the two, or give it a folder of its own (--state)",
+                           status.membership.identity_clashes);
+      }}},
+    {"table full",
+     {[](const AgentStatus& status) { return status.membership.table_full; },
+      [](const AgentStatus& status) {
+        return fmt::format("{} members found no room in the member table, which holds {}: this agent does not exchange "
+                           "with them; start the newcomers as a swarm of their own",
+                           status.membership.table_full, kMembersMax);
+      }}},
+    {"metrics lost",
+     {[](const AgentStatus& status) { return status.metrics_lines_lost; },
+      [](const AgentStatus& status) {
+        return fmt::format("{} lines of metrics could not be written; make room on that disk, or name another file "
+                           "with --metrics",
+                           status.metrics_lines_lost);
+      }}},
+    {"frames refused",
+     {count_refused,
+      [](const AgentStatus& status) {
+        return fmt::format("{} frames were refused ({}); if these come from your own agents, run one version of "
+                           "starling everywhere, else keep strangers from this agent's ports",
+                           count_refused(status), list_refused(status));
+      }}},
+    {"doubts broken",
+     {[](const AgentStatus& status) { return status.doubts_broken; },
+      [](const AgentStatus& status) {
+        return fmt::format("{} exchanges were given up in doubt: more than {} partners fell silent before their last "
+                           "word; one half of each may be missing, which moves the swarm's mean; look at those agents "
+                           "and the links to them",
+                           status.doubts_broken, kParkedDoubtsMax);
+      }}},
+};
+
+}  // namespace
+
+Warnings::Warnings(const Clock& clock, const MetricsFile* metrics, Say say)
+    : clock_(clock), metrics_(metrics), say_(std::move(say)) {}
+
+void Warnings::on(const Event& event) {
+  const auto* reported = std::get_if<AgentStatus>(&event);
+  if (!reported) return;
+  AgentStatus status = *reported;
+  if (metrics_) status.metrics_lines_lost = metrics_->failed_writes();
+  const TimePoint now = clock_.now();
+  for (const auto& [name, warning] : kWarnings) {
+    Said& said = said_.try_emplace(name, Said{0, now}).first->second;
+    const uint64_t count = warning.count(status);
+    if (count <= said.count || now < said.next) continue;
+    said = {count, now + kEvery};
+    say_(warning.say(status));
+  }
+}
+
+}  // namespace starling

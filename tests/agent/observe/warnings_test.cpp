@@ -1,0 +1,134 @@
+#include "agent/observe/warnings.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "tests/support/fake_clock.h"
+
+namespace starling {
+namespace {
+
+using std::chrono::seconds;
+
+class WarningsTest : public testing::Test {
+ protected:
+  FakeClock clock_;
+  AgentStatus status_;
+  std::vector<std::string> said_;
+  Warnings warnings_{clock_, nullptr, [this](const std::string& text) { said_.push_back(text); }};
+
+  // What is said when the status is reported once a second for so long.
+  std::vector<std::string> report_for(int seconds_count) {
+    said_.clear();
+    for (int i = 0; i < seconds_count; ++i) {
+      warnings_.on(status_);
+      clock_.advance(seconds(1));
+    }
+    return said_;
+  }
+};
+
+struct Case {
+  const char* name;
+  uint64_t& (*counter)(AgentStatus&);
+  const char* remedy;
+};
+
+const Case kCases[] = {
+    {"clash", [](AgentStatus& s) -> uint64_t& { return s.membership.identity_clashes; }, "--state"},
+    {"full", [](AgentStatus& s) -> uint64_t& { return s.membership.table_full; }, "a swarm of their own"},
+    {"metrics", [](AgentStatus& s) -> uint64_t& { return s.metrics_lines_lost; }, "--metrics"},
+    {"refused", [](AgentStatus& s) -> uint64_t& { return s.frames_refused.bad_checksum; }, "one version"},
+    {"doubts", [](AgentStatus& s) -> uint64_t& { return s.doubts_broken; }, "links"},
+};
+
+TEST_F(WarningsTest, EachComesWithItsCountAndItsRemedy) {
+  for (const Case& one : kCases) {
+    status_ = {};
+    one.counter(status_) = 17;
+    Warnings fresh(clock_, nullptr, [this](const std::string& text) { said_.push_back(text); });
+    said_.clear();
+    fresh.on(status_);
+    ASSERT_EQ(said_.size(), 1u) << one.name;
+    EXPECT_EQ(said_[0].rfind("17 ", 0), 0u) << said_[0];
+    EXPECT_NE(said_[0].find(one.remedy), std::string::npos) << said_[0];
+  }
+}
+
+TEST_F(WarningsTest, EachComesOnceAMinuteAndOnlyWhileItGrows) {
+  for (const Case& one : kCases) {
+    EXPECT_TRUE(report_for(61).empty()) << one.name << ": nothing has grown";
+    one.counter(status_) += 1;
+    EXPECT_EQ(report_for(200).size(), 1u) << one.name << ": it grew once";
+    size_t count = 0;
+    for (int i = 0; i < 180; ++i) {
+      one.counter(status_) += 1;
+      count += report_for(1).size();
+    }
+    EXPECT_EQ(count, 3u) << one.name << ": it grew for three minutes";
+    report_for(61);   // the growth that was not told yet
+  }
+}
+
+TEST_F(WarningsTest, RefusalsAreListedByCauseAndStrangersAreNone) {
+  status_.frames_refused.other_swarm = 5;
+  EXPECT_TRUE(report_for(1).empty());
+  status_.frames_refused.too_short = 2;
+  status_.frames_refused.wrong_version = 3;
+  ASSERT_EQ(report_for(1).size(), 1u);
+  EXPECT_NE(said_[0].find("5 frames were refused (2 too_short, 3 wrong_version)"), std::string::npos) << said_[0];
+}
+
+TEST_F(WarningsTest, OtherEventsSayNothing) {
+  warnings_.on(Evaluated{});
+  EXPECT_TRUE(said_.empty());
+}
+
+// A file may not grow beyond 20 bytes while this lives: what a full disk does to a line.
+class FullDisk {
+ public:
+  FullDisk() {
+    EXPECT_NE(std::signal(SIGXFSZ, SIG_IGN), SIG_ERR);
+    EXPECT_EQ(getrlimit(RLIMIT_FSIZE, &before_), 0);
+    rlimit little = before_;
+    little.rlim_cur = 20;
+    EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &little), 0);
+  }
+  ~FullDisk() { EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &before_), 0); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST(WarningsOfMetrics, ALostLineIsSaidAndWrittenOnceThereIsRoom) {
+  const std::string path = testing::TempDir() + "starling_warnings_metrics.jsonl";
+  std::remove(path.c_str());
+  FakeClock clock;
+  MetricsFile metrics(path);
+  std::vector<std::string> said;
+  Warnings warnings(clock, &metrics, [&](const std::string& text) { said.push_back(text); });
+  warnings.on(AgentStatus{});
+  EXPECT_TRUE(said.empty());
+  {
+    const FullDisk full;
+    metrics.on(AgentStatus{});
+  }
+  warnings.on(AgentStatus{});
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_EQ(said[0].rfind("1 lines of metrics", 0), 0u) << said[0];
+  metrics.on(AgentStatus{});
+  std::ifstream file(path);
+  std::string text((std::istreambuf_iterator<char>(file)), {});
+  EXPECT_NE(text.find("\"metrics_lines_lost\":1}"), std::string::npos) << text;
+  std::remove(path.c_str());
+}
+
+}  // namespace
+}  // namespace starling
