@@ -179,7 +179,7 @@ void Run::look() {
   std::vector<size_t> agents, shards;
   const bool at_start = swarm_.clock().now() == origin_;
   for (size_t a = 0; a < swarm_.count(); ++a) {
-    if (!at_start && !swarm_.training(a)) continue;
+    if (at_start ? !swarm_.alive(a) : !swarm_.training(a)) continue;
     agents.push_back(a);
     shards.push_back(shards_[a]);
   }

@@ -216,6 +216,19 @@ TEST(Simulate, KillsJoinsAndPausesHappenWhenPlanned) {
   }
 }
 
+TEST(Simulate, AnAgentKilledAtTheStartIsNotLookedAt) {
+  Config config = quadratic_config();
+  config.swarm.stop_after = 20;
+  for (const uint32_t agents : {1u, 3u}) {
+    SimulateOptions options;
+    options.agents = agents;
+    options.scenario.add_kill("0@0");
+    const SwarmOutcome outcome = run_swarm(options, config);
+    EXPECT_TRUE(of_agent(outcome.points, 0).empty());
+    EXPECT_EQ(of_agent(outcome.points, 1).empty(), agents == 1);
+  }
+}
+
 // However fast the agents are, and in the same instant in every run.
 TEST(Simulate, WhatIsPlannedForAStepHappensAtThatStep) {
   Config config = quadratic_config();
