@@ -85,7 +85,7 @@ Agent::~Agent() = default;
 
 void Agent::prepare_exchange() {
   const SwarmConfig& swarm = entry_.swarm();
-  sampler_ = std::make_unique<PeerSampler>(peer_sampler_options(swarm, options_.config.agent.name),
+  sampler_ = std::make_unique<SwarmSampler>(swarm_sampler_options(swarm, options_.config.agent.name),
                                            router_.membership(), swarm_clock_, parts_.clock,
                                            options_.rng_seed ^ kSamplerStream);
   ExchangeParts made = make_exchange({swarm, options_.self, options_.generation, entry_.model()->encoder(),

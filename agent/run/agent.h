@@ -11,10 +11,10 @@
 #include "agent/run/deadline_watch.h"
 #include "agent/run/entry.h"
 #include "agent/run/parts.h"
-#include "agent/run/peer_sampler.h"
 #include "agent/run/rounds.h"
 #include "agent/run/router_log.h"
 #include "agent/run/swarm_clock.h"
+#include "agent/run/swarm_sampler.h"
 #include "bootstrap/router.h"
 #include "gossip/exchange/exchange.h"
 #include "gossip/worker.h"
@@ -59,7 +59,7 @@ class Agent final : public Router::Handler {
   RouterLog router_log_;
   SwarmClock swarm_clock_;
   Entry entry_;                      // owns trainer, model and keeper
-  std::unique_ptr<PeerSampler> sampler_;
+  std::unique_ptr<SwarmSampler> sampler_;
   std::unique_ptr<Codec> host_codec_;   // as in ExchangeParts
   std::unique_ptr<Exchange> exchange_;
   std::unique_ptr<Rounds> rounds_;

@@ -21,7 +21,7 @@ std::unique_ptr<Pairwise> make_pairwise(const ExchangeContext& context, const Co
   options.clip = exchange.clip;
   options.param_blocks = param_blocks;
   return std::make_unique<Pairwise>(options, context.encoder.layout(), codec, context.worker, context.clock,
-                                    context.outbox, &context.company);
+                                    context.outbox, &context.sampler);
 }
 
 std::unique_ptr<Neighborhood> make_neighborhood(const ExchangeContext& context, const Codec& codec,
@@ -29,7 +29,7 @@ std::unique_ptr<Neighborhood> make_neighborhood(const ExchangeContext& context, 
   const ExchangeConfig& exchange = context.swarm.exchange;
   const NeighborhoodOptions options{context.self, exchange.deadline_min, exchange.deadline_max, param_blocks};
   return std::make_unique<Neighborhood>(options, context.encoder.layout(), codec, context.worker, context.clock,
-                                        context.outbox, context.company);
+                                        context.outbox, context.sampler);
 }
 
 std::unique_ptr<Group> make_group(const ExchangeContext& context, const Codec& host_codec, size_t param_blocks) {
@@ -42,7 +42,7 @@ std::unique_ptr<Group> make_group(const ExchangeContext& context, const Codec& h
   options.inject_loss = exchange.inject_loss;
   options.rng_seed = context.swarm.rng_seed;
   return std::make_unique<Group>(options, context.encoder.layout(), host_codec, context.worker, context.clock,
-                                 context.outbox, context.company);
+                                 context.outbox, context.sampler);
 }
 
 }  // namespace
@@ -67,7 +67,7 @@ ExchangeParts make_exchange(const ExchangeContext& context) {
       auto group = make_group(context, *parts.host_codec, param_blocks);
       if (exchange.pairs_every > 0) {
         parts.exchange = std::make_unique<Hybrid>(std::move(group), make_pairwise(context, codec, param_blocks),
-                                                  exchange.pairs_every, context.company);
+                                                  exchange.pairs_every, context.sampler);
       } else {
         parts.exchange = std::move(group);
       }

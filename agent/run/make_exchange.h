@@ -22,7 +22,7 @@ struct ExchangeContext {
   Worker& worker;
   const Clock& clock;
   Outbox& outbox;
-  Company& company;
+  PeerSampler& sampler;
 };
 
 // The exchange uses the codec, so it is destroyed first.

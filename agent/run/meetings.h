@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "agent/observe/events.h"
-#include "agent/run/peer_sampler.h"
 #include "agent/run/settling.h"
+#include "agent/run/swarm_sampler.h"
 #include "gossip/clock.h"
 #include "gossip/exchange/exchange.h"
 
@@ -15,7 +15,7 @@ namespace starling {
 class Meetings {
  public:
   // An exchange that failed in silence counts against its partner if it took `deadline_min` or longer.
-  Meetings(Duration deadline_min, PeerSampler& sampler, Settling& settling, Observer& observer)
+  Meetings(Duration deadline_min, SwarmSampler& sampler, Settling& settling, Observer& observer)
       : deadline_min_(deadline_min), sampler_(sampler), settling_(settling), observer_(observer) {}
 
   // `steps`: this agent's, so far. `params_rms`: of its params; 0: not known.
@@ -30,7 +30,7 @@ class Meetings {
   void observe(const ExchangeReport& report, uint64_t steps);
 
   Duration deadline_min_;
-  PeerSampler& sampler_;
+  SwarmSampler& sampler_;
   Settling& settling_;
   Observer& observer_;
   ExchangeCounts tally_;

@@ -23,7 +23,7 @@ constexpr Duration kFinishPatience = std::chrono::seconds(2);
 }  // namespace
 
 Rounds::Rounds(const RoundsOptions& options, Trainer& trainer, SharedModel& model, Exchange* exchange,
-               PeerSampler& sampler, SwarmClock& swarm_clock, StateKeeper& keeper, Worker& worker, const Clock& clock,
+               SwarmSampler& sampler, SwarmClock& swarm_clock, StateKeeper& keeper, Worker& worker, const Clock& clock,
                Observer& observer)
     : options_(options), trainer_(trainer), model_(model), sampler_(sampler), swarm_clock_(swarm_clock),
       clock_(clock), observer_(observer),

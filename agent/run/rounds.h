@@ -16,11 +16,11 @@
 #include "agent/run/checkpoint_jobs.h"
 #include "agent/run/meetings.h"
 #include "agent/run/pace.h"
-#include "agent/run/peer_sampler.h"
 #include "agent/run/recovery.h"
 #include "agent/run/settling.h"
 #include "agent/run/sharing.h"
 #include "agent/run/swarm_clock.h"
+#include "agent/run/swarm_sampler.h"
 #include "agent/state/state_keeper.h"
 #include "agent/train/trainer.h"
 #include "gossip/clock.h"
@@ -38,7 +38,7 @@ struct RoundsOptions {
 class Rounds {
  public:
   // `exchange` is null when the agent trains alone.
-  Rounds(const RoundsOptions& options, Trainer& trainer, SharedModel& model, Exchange* exchange, PeerSampler& sampler,
+  Rounds(const RoundsOptions& options, Trainer& trainer, SharedModel& model, Exchange* exchange, SwarmSampler& sampler,
          SwarmClock& swarm_clock, StateKeeper& keeper, Worker& worker, const Clock& clock, Observer& observer);
 
   // A newcomer, whose model comes from a donor, begins with a short ramp of the learning rate.
@@ -81,7 +81,7 @@ class Rounds {
   RoundsOptions options_;
   Trainer& trainer_;
   SharedModel& model_;
-  PeerSampler& sampler_;
+  SwarmSampler& sampler_;
   SwarmClock& swarm_clock_;
   const Clock& clock_;
   Observer& observer_;

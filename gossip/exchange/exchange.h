@@ -19,15 +19,15 @@
 
 namespace starling {
 
-// The peers that take part, as far as this agent knows. An exchange asks a Company for them.
 struct Participant {
   PeerId peer;
   double weight = 0;   // neighborhood: its entry in this agent's row of the mixing matrix; group: its mass
 };
 
-class Company {
+// Whom to exchange with, as far as this agent knows. Every exchange asks a PeerSampler.
+class PeerSampler {
  public:
-  virtual ~Company() = default;
+  virtual ~PeerSampler() = default;
   virtual std::optional<PeerId> choose() = 0;                        // pairwise: a partner
   virtual std::vector<Participant> neighbors(uint64_t round) = 0;    // neighborhood: weights sum to at most 1
   virtual std::vector<Participant> group() = 0;                      // this agent among them, sorted by id

@@ -9,8 +9,8 @@
 namespace starling {
 
 Group::Group(const GroupOptions& options, const Layout& layout, const Codec& codec, Worker& worker, const Clock& clock,
-             Outbox& outbox, Company& company)
-    : options_(options), layout_(layout), company_(company),
+             Outbox& outbox, PeerSampler& sampler)
+    : options_(options), layout_(layout), sampler_(sampler),
       round_(options, layout, codec, worker, clock, outbox, numbers_, fates_,
              [this](RoundEnd end) { on_end(std::move(end)); }) {
   STARLING_CHECK(options.deadline_min.count() > 0 && options.deadline_min <= options.deadline_max);

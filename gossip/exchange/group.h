@@ -46,7 +46,7 @@ class Group final : public Exchange {
  public:
   // All references must outlive the object. `codec` works on host memory and is used from worker jobs only.
   Group(const GroupOptions& options, const Layout& layout, const Codec& codec, Worker& worker, const Clock& clock,
-        Outbox& outbox, Company& company);
+        Outbox& outbox, PeerSampler& sampler);
 
   void publish(std::shared_ptr<const Snapshot> snapshot) override;
   void retract() override { snapshot_ = nullptr; }   // an open round keeps the snapshot it began with
@@ -67,7 +67,7 @@ class Group final : public Exchange {
   uint64_t round() const { return round_.number(); }   // 0: none yet
 
  private:
-  std::optional<GroupMembers> members_now() const { return group_members(company_.group(), options_.self); }
+  std::optional<GroupMembers> members_now() const { return group_members(sampler_.group(), options_.self); }
   void on_block(const PeerId& from, const RoundBlock& block, const SharedBytes& payload);
   void on_block_of_other_group(const PeerId& from, const RoundBlock& block, const SharedBytes& payload);
   void on_credit(const PeerId& from, const RoundCredit& credit);
@@ -79,7 +79,7 @@ class Group final : public Exchange {
 
   const GroupOptions options_;
   const Layout& layout_;
-  Company& company_;
+  PeerSampler& sampler_;
   std::shared_ptr<const Snapshot> snapshot_;          // published
   FateTally fates_;
   RoundNumbers numbers_;

@@ -20,16 +20,16 @@ namespace starling {
 
 class Hybrid final : public Exchange {
  public:
-  // REQUIRES: pairs_every > 1; company.choose() returns an agent outside the group, or nullopt.
-  Hybrid(std::unique_ptr<Group> group, std::unique_ptr<Pairwise> pairs, uint64_t pairs_every, Company& company)
-      : group_(std::move(group)), pairs_(std::move(pairs)), pairs_every_(pairs_every), company_(company) {
+  // REQUIRES: pairs_every > 1; sampler.choose() returns an agent outside the group, or nullopt.
+  Hybrid(std::unique_ptr<Group> group, std::unique_ptr<Pairwise> pairs, uint64_t pairs_every, PeerSampler& sampler)
+      : group_(std::move(group)), pairs_(std::move(pairs)), pairs_every_(pairs_every), sampler_(sampler) {
     STARLING_CHECK(pairs_every_ > 1);
   }
 
   void publish(std::shared_ptr<const Snapshot> snapshot) override {
     const uint64_t round = group_->round();
     in_pairs_ = snapshot != nullptr && round % (pairs_every_ - 1) == 0 && round != paired_after_ &&
-                company_.choose().has_value();
+                sampler_.choose().has_value();
     if (in_pairs_) paired_after_ = round;
     if (in_pairs_) {
       group_->publish(nullptr);
@@ -94,7 +94,7 @@ class Hybrid final : public Exchange {
   std::unique_ptr<Group> group_;
   std::unique_ptr<Pairwise> pairs_;
   uint64_t pairs_every_;
-  Company& company_;
+  PeerSampler& sampler_;
   uint64_t paired_after_ = 0;   // the group's round after which the last pair round came
   bool in_pairs_ = false;
 };

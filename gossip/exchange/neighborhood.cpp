@@ -55,9 +55,9 @@ struct Feed {
 
 struct Neighborhood::Impl {
   Impl(const NeighborhoodOptions& options, const Layout& layout, const Codec& codec, Worker& worker,
-       const Clock& clock, Outbox& outbox, Company& company)
+       const Clock& clock, Outbox& outbox, PeerSampler& sampler)
       : options(options), layout(layout), codec(codec), worker(worker), clock(clock), outbox(outbox),
-        company(company) {
+        sampler(sampler) {
     STARLING_CHECK(!layout.blocks.empty() && layout.blocks.size() <= kBlocksMax);
     STARLING_CHECK(codec.linear());
     for (const Block& block : layout.blocks) {
@@ -92,7 +92,7 @@ struct Neighborhood::Impl {
   Worker& worker;
   const Clock& clock;
   Outbox& outbox;
-  Company& company;
+  PeerSampler& sampler;
 
   std::vector<uint32_t> all_blocks;
   std::vector<size_t> payload_bytes_max;
@@ -153,7 +153,7 @@ bool Neighborhood::Impl::begin() {
   round = next_round();
   around.clear();
   out.clear();   // cancels the unsent blocks of the last round
-  neighbors = company.neighbors(round);
+  neighbors = sampler.neighbors(round);
   if (neighbors.empty()) return false;   // alone, or without a partner in this round's graph
   const TimePoint now = clock.now();
   own = snapshot;
@@ -303,7 +303,7 @@ bool Neighborhood::Impl::is_neighbor(const PeerId& peer, uint64_t in_round) {
   const bool near = in_round + kAheadMax >= round && in_round <= round + kAheadMax;
   const uint64_t of_round = near ? in_round : round;   // far apart: one of the two is a newcomer
   auto row = around.find(of_round);
-  if (row == around.end()) row = around.emplace(of_round, company.neighbors(of_round)).first;
+  if (row == around.end()) row = around.emplace(of_round, sampler.neighbors(of_round)).first;
   return std::any_of(row->second.begin(), row->second.end(),
                      [&](const Participant& neighbor) { return neighbor.peer == peer; });
 }
@@ -406,8 +406,8 @@ void Neighborhood::Impl::on_credit(const PeerId& from, const RoundCredit& credit
 // ---- the public face ----
 
 Neighborhood::Neighborhood(const NeighborhoodOptions& options, const Layout& layout, const Codec& codec,
-                           Worker& worker, const Clock& clock, Outbox& outbox, Company& company)
-    : impl_(std::make_unique<Impl>(options, layout, codec, worker, clock, outbox, company)) {}
+                           Worker& worker, const Clock& clock, Outbox& outbox, PeerSampler& sampler)
+    : impl_(std::make_unique<Impl>(options, layout, codec, worker, clock, outbox, sampler)) {}
 Neighborhood::~Neighborhood() = default;
 
 void Neighborhood::publish(std::shared_ptr<const Snapshot> snapshot) {

@@ -1,7 +1,7 @@
 // The neighborhood exchange: D-PSGD (Lian et al., NIPS 2017). In each round an agent sends its snapshot to all of its
 // neighbors in the topology and mixes the snapshots that they sent:
 //
-//   x_i += sum_j w_ij (x_j - x_i)          w: company.neighbors(round); the rest of row i is the self weight
+//   x_i += sum_j w_ij (x_j - x_i)          w: sampler.neighbors(round); the rest of row i is the self weight
 //
 // Each row sums to 1 whatever is lost. A late neighbor counts with its last payload, block by block, for at most
 // kAgeMax rounds; otherwise the mean would lose a straggler's data. After that its weight goes to the agent itself.
@@ -32,7 +32,7 @@ class Neighborhood final : public Exchange {
 
   // All references must outlive the object. `codec` is used from worker jobs only.
   Neighborhood(const NeighborhoodOptions& options, const Layout& layout, const Codec& codec, Worker& worker,
-               const Clock& clock, Outbox& outbox, Company& company);
+               const Clock& clock, Outbox& outbox, PeerSampler& sampler);
   ~Neighborhood() override;
 
   void publish(std::shared_ptr<const Snapshot> snapshot) override;

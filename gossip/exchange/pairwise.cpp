@@ -8,8 +8,8 @@
 namespace starling {
 
 Pairwise::Pairwise(const PairwiseOptions& options, const Layout& layout, const Codec& codec, Worker& worker,
-                   const Clock& clock, Outbox& outbox, Company* company)
-    : self_(options.self), company_(company),
+                   const Clock& clock, Outbox& outbox, PeerSampler* sampler)
+    : self_(options.self), sampler_(sampler),
       blocks_(layout, codec, worker, clock, outbox,
               [this](const ExchangeId& xid, const PeerId& peer, uint32_t index, BlockVerdict verdict,
                      const PairStats& stats) { on_judged(xid, peer, index, verdict, stats); }),
@@ -24,8 +24,8 @@ bool Pairwise::propose(const PeerId& peer) {
 }
 
 bool Pairwise::begin() {
-  STARLING_CHECK(company_ != nullptr);
-  const std::optional<PeerId> partner = company_->choose();
+  STARLING_CHECK(sampler_ != nullptr);
+  const std::optional<PeerId> partner = sampler_->choose();
   return partner && propose(*partner);
 }
 

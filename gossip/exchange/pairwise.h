@@ -41,10 +41,10 @@ namespace starling {
 
 class Pairwise final : public Exchange {
  public:
-  // All references must outlive the object. `codec` is used from worker jobs too. `company` chooses the partners for
+  // All references must outlive the object. `codec` is used from worker jobs too. `sampler` chooses the partners for
   // begin(); it may be null if only propose() is called.
   Pairwise(const PairwiseOptions& options, const Layout& layout, const Codec& codec, Worker& worker,
-           const Clock& clock, Outbox& outbox, Company* company = nullptr);
+           const Clock& clock, Outbox& outbox, PeerSampler* sampler = nullptr);
   Pairwise(const Pairwise&) = delete;
   Pairwise& operator=(const Pairwise&) = delete;
 
@@ -58,7 +58,7 @@ class Pairwise final : public Exchange {
 
   void publish(std::shared_ptr<const Snapshot> snapshot) override;   // null: proposals are answered BUSY
   void retract() override { ledger_.retract(); }                     // proposals wait for the next snapshot
-  bool begin() override;                                             // propose() to a partner of the company's choice
+  bool begin() override;                                             // propose() to a partner of the sampler's choice
   void handle(const PeerId& from, uint64_t generation, const ExchangeMessage& message,
               const SharedBytes& payload) override;
   void tick() override;                       // deadlines, repeats
@@ -95,7 +95,7 @@ class Pairwise final : public Exchange {
   static constexpr size_t kSpareBytes = 4 << 20;   // up to this size two snapshots may be in memory at once
 
   const PeerId self_;
-  Company* company_;
+  PeerSampler* sampler_;
   PairBlocks blocks_;
   PairLedger ledger_;
   Proposer proposer_;

@@ -39,7 +39,7 @@ struct ExchangeParts {
   Worker& worker;
   const Clock& clock;
   Outbox& outbox;
-  Company& company;
+  PeerSampler& sampler;
 };
 
 // One function an exchange; the rest of this file knows no kind.
@@ -50,13 +50,13 @@ template <>
 inline std::unique_ptr<Pairwise> make_test_exchange<Pairwise>(const ExchangeParts& p) {
   const PairwiseOptions own{.self = p.self, .generation = 1, .deadline_min = p.options.deadline_min,
                             .deadline_max = p.options.deadline_max, .param_blocks = p.layout.blocks.size()};
-  return std::make_unique<Pairwise>(own, p.layout, p.codec, p.worker, p.clock, p.outbox, &p.company);
+  return std::make_unique<Pairwise>(own, p.layout, p.codec, p.worker, p.clock, p.outbox, &p.sampler);
 }
 
 template <>
 inline std::unique_ptr<Neighborhood> make_test_exchange<Neighborhood>(const ExchangeParts& p) {
   const NeighborhoodOptions own{p.self, p.options.deadline_min, p.options.deadline_max, p.layout.blocks.size()};
-  return std::make_unique<Neighborhood>(own, p.layout, p.codec, p.worker, p.clock, p.outbox, p.company);
+  return std::make_unique<Neighborhood>(own, p.layout, p.codec, p.worker, p.clock, p.outbox, p.sampler);
 }
 
 template <>
@@ -64,17 +64,17 @@ inline std::unique_ptr<Group> make_test_exchange<Group>(const ExchangeParts& p) 
   const GroupOptions own{.self = p.self, .deadline_min = p.options.deadline_min,
                          .deadline_max = p.options.deadline_max, .param_blocks = p.layout.blocks.size(),
                          .inject_loss = p.options.inject_loss, .rng_seed = 7};
-  return std::make_unique<Group>(own, p.layout, p.codec, p.worker, p.clock, p.outbox, p.company);
+  return std::make_unique<Group>(own, p.layout, p.codec, p.worker, p.clock, p.outbox, p.sampler);
 }
 
 template <>
 inline std::unique_ptr<Hybrid> make_test_exchange<Hybrid>(const ExchangeParts& p) {
   return std::make_unique<Hybrid>(make_test_exchange<Group>(p), make_test_exchange<Pairwise>(p),
-                                  p.options.pairs_every, p.company);
+                                  p.options.pairs_every, p.sampler);
 }
 
 template <class E>
-class RoundAgent final : public Company {
+class RoundAgent final : public PeerSampler {
  public:
   RoundAgent(uint8_t tag, const RoundAgentOptions& options, const Clock& clock, TestNetwork& network)
       : id(test_peer(tag)), params(options.params),

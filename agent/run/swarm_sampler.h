@@ -17,18 +17,18 @@
 
 namespace starling {
 
-struct PeerSamplerOptions {
+struct SwarmSamplerOptions {
   TopologySpec topology;
   uint32_t group_size = 0;                // 0: no groups
   std::vector<std::string> group_names;   // not empty: one group, of these alone
 };
 
 // The swarm's settings as they apply to the agent called `name`. Throws std::runtime_error if they leave it no place.
-PeerSamplerOptions peer_sampler_options(const SwarmConfig& swarm, const std::string& name);
+SwarmSamplerOptions swarm_sampler_options(const SwarmConfig& swarm, const std::string& name);
 
-class PeerSampler final : public Company {
+class SwarmSampler final : public PeerSampler {
  public:
-  PeerSampler(const PeerSamplerOptions& options, const Membership& membership, const SwarmClock& swarm_clock,
+  SwarmSampler(const SwarmSamplerOptions& options, const Membership& membership, const SwarmClock& swarm_clock,
               const Clock& clock, uint64_t rng_seed);
 
   void set_round(uint64_t round) { round_ = round; }   // for graphs that change, and for choose()
@@ -58,7 +58,7 @@ class PeerSampler final : public Company {
   std::vector<Participant> named_group(const std::vector<Rank>& all) const;
   std::optional<PeerId> choose_among(const std::vector<PeerId>& peers);
 
-  const PeerSamplerOptions options_;
+  const SwarmSamplerOptions options_;
   const Membership& membership_;
   const SwarmClock& swarm_clock_;
   const Clock& clock_;

@@ -1,4 +1,4 @@
-#include "agent/run/peer_sampler.h"
+#include "agent/run/swarm_sampler.h"
 
 #include <algorithm>
 #include <chrono>
@@ -30,8 +30,8 @@ void refuse_outsider(const std::vector<std::string>& members, const std::string&
 
 }  // namespace
 
-PeerSamplerOptions peer_sampler_options(const SwarmConfig& swarm, const std::string& name) {
-  PeerSamplerOptions options;
+SwarmSamplerOptions swarm_sampler_options(const SwarmConfig& swarm, const std::string& name) {
+  SwarmSamplerOptions options;
   options.topology = swarm.topology;
   options.topology.rng_seed = swarm.rng_seed;
   refuse_island(options.topology, name);
@@ -43,16 +43,16 @@ PeerSamplerOptions peer_sampler_options(const SwarmConfig& swarm, const std::str
   return options;
 }
 
-PeerSampler::PeerSampler(const PeerSamplerOptions& options, const Membership& membership,
+SwarmSampler::SwarmSampler(const SwarmSamplerOptions& options, const Membership& membership,
                          const SwarmClock& swarm_clock, const Clock& clock, uint64_t rng_seed)
     : options_(options), membership_(membership), swarm_clock_(swarm_clock), clock_(clock), rng_(rng_seed) {}
 
-std::string PeerSampler::name_of(const PeerId& peer) const {
+std::string SwarmSampler::name_of(const PeerId& peer) const {
   const Member* member = membership_.find(peer);
   return member ? member->record.meta.name : "";
 }
 
-std::vector<PeerSampler::Rank> PeerSampler::ranks(size_t* own) const {
+std::vector<SwarmSampler::Rank> SwarmSampler::ranks(size_t* own) const {
   const PeerRecord& self = membership_.self();
   std::vector<Rank> all{{self.id, self.meta.name, self.meta.mass}};
   for (const PeerRecord* agent : agents_taking_part(membership_)) {
@@ -66,7 +66,7 @@ std::vector<PeerSampler::Rank> PeerSampler::ranks(size_t* own) const {
   return all;
 }
 
-std::optional<PeerId> PeerSampler::choose_among(const std::vector<PeerId>& peers) {
+std::optional<PeerId> SwarmSampler::choose_among(const std::vector<PeerId>& peers) {
   const TimePoint now = clock_.now();
   std::vector<PeerId> free;
   for (const PeerId& peer : peers) {
@@ -77,7 +77,7 @@ std::optional<PeerId> PeerSampler::choose_among(const std::vector<PeerId>& peers
   return free[rng_.below(static_cast<uint32_t>(free.size()))];
 }
 
-std::optional<PeerId> PeerSampler::choose() {
+std::optional<PeerId> SwarmSampler::choose() {
   std::vector<PeerId> peers;
   if (options_.group_size > 0) {
     const std::vector<Participant> inside = group();
@@ -94,7 +94,7 @@ std::optional<PeerId> PeerSampler::choose() {
   return choose_among(peers);
 }
 
-std::vector<Participant> PeerSampler::neighbors(uint64_t round) {
+std::vector<Participant> SwarmSampler::neighbors(uint64_t round) {
   size_t own;
   const std::vector<Rank> all = ranks(&own);
   std::vector<std::string> names;
@@ -107,7 +107,7 @@ std::vector<Participant> PeerSampler::neighbors(uint64_t round) {
   return row;
 }
 
-std::vector<Participant> PeerSampler::group() {
+std::vector<Participant> SwarmSampler::group() {
   size_t own;
   const std::vector<Rank> all = ranks(&own);
   if (!options_.group_names.empty()) return named_group(all);
@@ -121,7 +121,7 @@ std::vector<Participant> PeerSampler::group() {
   return members;
 }
 
-std::vector<Participant> PeerSampler::named_group(const std::vector<Rank>& all) const {
+std::vector<Participant> SwarmSampler::named_group(const std::vector<Rank>& all) const {
   std::vector<std::string> free = options_.group_names;
   std::vector<Participant> members;
   for (const Rank& rank : all) {
@@ -130,13 +130,13 @@ std::vector<Participant> PeerSampler::named_group(const std::vector<Rank>& all) 
   return members;
 }
 
-void PeerSampler::failed(const PeerId& peer) { busy(peer, kAvoidAfterFailure); }
+void SwarmSampler::failed(const PeerId& peer) { busy(peer, kAvoidAfterFailure); }
 
-void PeerSampler::busy(const PeerId& peer, Duration free_in) {
+void SwarmSampler::busy(const PeerId& peer, Duration free_in) {
   if (avoid_until_.size() > kMembersMax) avoid_until_.clear();
   avoid_until_[peer] = clock_.now() + std::min(free_in, kAvoidAfterFailure);
 }
 
-void PeerSampler::succeeded(const PeerId& peer) { avoid_until_.erase(peer); }
+void SwarmSampler::succeeded(const PeerId& peer) { avoid_until_.erase(peer); }
 
 }  // namespace starling

@@ -1,5 +1,5 @@
 // Who exchanges with whom, as one agent sees it.
-#include "agent/run/peer_sampler.h"
+#include "agent/run/swarm_sampler.h"
 
 #include <gtest/gtest.h>
 
@@ -14,16 +14,16 @@
 namespace starling {
 namespace {
 
-class PeerSamplerTest : public testing::Test {
+class SwarmSamplerTest : public testing::Test {
  protected:
   // Agent `own` of 0..count-1, all known to it; ids sort by number.
-  void make(uint32_t own, uint32_t count, const PeerSamplerOptions& options = {}) {
+  void make(uint32_t own, uint32_t count, const SwarmSamplerOptions& options = {}) {
     membership_ = std::make_unique<Membership>(MembershipOptions{}, record_of(own), clock_, outbox_, 1);
     for (uint32_t other = 0; other < count; ++other) {
       if (other != own) membership_->add(record_of(other));
     }
     swarm_clock_ = std::make_unique<SwarmClock>(*membership_);
-    sampler_ = std::make_unique<PeerSampler>(options, *membership_, *swarm_clock_, clock_, 7);
+    sampler_ = std::make_unique<SwarmSampler>(options, *membership_, *swarm_clock_, clock_, 7);
   }
   void set_meta(uint32_t other, const MemberMeta& meta) {
     PeerRecord record = record_of(other, 1, ++incarnation_);
@@ -42,11 +42,11 @@ class PeerSamplerTest : public testing::Test {
   RecordingOutbox outbox_;
   std::unique_ptr<Membership> membership_;
   std::unique_ptr<SwarmClock> swarm_clock_;
-  std::unique_ptr<PeerSampler> sampler_;
+  std::unique_ptr<SwarmSampler> sampler_;
   uint32_t incarnation_ = 0;
 };
 
-TEST_F(PeerSamplerTest, WithoutATopologyAnybodyWhoTrainsMayBeChosen) {
+TEST_F(SwarmSamplerTest, WithoutATopologyAnybodyWhoTrainsMayBeChosen) {
   make(0, 6);
   set_meta(3, {.phase = Phase::kJoining});
   set_meta(4, {.phase = Phase::kFinished});
@@ -57,7 +57,7 @@ TEST_F(PeerSamplerTest, WithoutATopologyAnybodyWhoTrainsMayBeChosen) {
   EXPECT_EQ(chosen().size(), 3u);
 }
 
-TEST_F(PeerSamplerTest, ABusyAgentIsNotChosenUntilItIsFree) {
+TEST_F(SwarmSamplerTest, ABusyAgentIsNotChosenUntilItIsFree) {
   make(0, 3);
   sampler_->busy(peer_of(1), std::chrono::milliseconds(40));
   EXPECT_EQ(chosen(), (std::set<PeerId>{peer_of(2)}));
@@ -68,20 +68,20 @@ TEST_F(PeerSamplerTest, ABusyAgentIsNotChosenUntilItIsFree) {
   EXPECT_EQ(chosen().size(), 2u);
 }
 
-TEST_F(PeerSamplerTest, PairsKeepToTheTopology) {
+TEST_F(SwarmSamplerTest, PairsKeepToTheTopology) {
   make(0, 6, {.topology = {.kind = TopologyKind::kRing}});
   EXPECT_EQ(chosen(), (std::set<PeerId>{peer_of(1), peer_of(5)}));
   make(3, 6, {.topology = {.kind = TopologyKind::kStar}});
   EXPECT_EQ(chosen(), (std::set<PeerId>{peer_of(0)}));
 }
 
-TEST_F(PeerSamplerTest, ATopologyClosesOverTheLiving) {
+TEST_F(SwarmSamplerTest, ATopologyClosesOverTheLiving) {
   make(0, 6, {.topology = {.kind = TopologyKind::kRing}});
   set_meta(1, {.phase = Phase::kFinished});
   EXPECT_EQ(chosen(), (std::set<PeerId>{peer_of(2), peer_of(5)}));
 }
 
-TEST_F(PeerSamplerTest, RowsAreMetropolisHastingsAndCapTheMass) {
+TEST_F(SwarmSamplerTest, RowsAreMetropolisHastingsAndCapTheMass) {
   make(1, 4, {.topology = {.kind = TopologyKind::kStar}});   // rank 0 in the middle, of degree 3
   std::vector<Participant> row = sampler_->neighbors(0);
   ASSERT_EQ(row.size(), 1u);
@@ -93,12 +93,12 @@ TEST_F(PeerSamplerTest, RowsAreMetropolisHastingsAndCapTheMass) {
   EXPECT_DOUBLE_EQ(row[0].weight, edge_weight(1, 1, 3, 8));
 }
 
-TEST_F(PeerSamplerTest, AFileNamesAgents) {
+TEST_F(SwarmSamplerTest, AFileNamesAgents) {
   make(0, 4, {.topology = {.kind = TopologyKind::kFile, .edges = {{"a0", "a2"}, {"a2", "a3"}, {"a0", "away"}}}});
   EXPECT_EQ(chosen(), (std::set<PeerId>{peer_of(2)}));
 }
 
-TEST_F(PeerSamplerTest, ALargeSwarmIsCutIntoGroupsOfLikeSizeAndPairsJoinThem) {
+TEST_F(SwarmSamplerTest, ALargeSwarmIsCutIntoGroupsOfLikeSizeAndPairsJoinThem) {
   std::set<PeerId> seen;
   std::map<size_t, int> sizes;
   for (uint32_t own = 0; own < 20; ++own) {
@@ -117,7 +117,7 @@ TEST_F(PeerSamplerTest, ALargeSwarmIsCutIntoGroupsOfLikeSizeAndPairsJoinThem) {
   EXPECT_EQ(sizes, (std::map<size_t, int>{{6, 6}, {7, 14}}));
 }
 
-TEST_F(PeerSamplerTest, AGroupByNamesHasNobodyElse) {
+TEST_F(SwarmSamplerTest, AGroupByNamesHasNobodyElse) {
   make(2, 6, {.group_size = 16, .group_names = {"a5", "a2", "away", "a0"}});
   const auto ids = [this] {
     std::vector<PeerId> peers;
@@ -131,24 +131,24 @@ TEST_F(PeerSamplerTest, AGroupByNamesHasNobodyElse) {
   EXPECT_EQ(ids(), (std::vector<PeerId>{peer_of(2), peer_of(4), peer_of(5)}));
 }
 
-TEST(PeerSamplerOptions, AreWhatTheSettingsSay) {
+TEST(SwarmSamplerOptions, AreWhatTheSettingsSay) {
   SwarmConfig swarm;
   swarm.rng_seed = 9;
   swarm.topology = {.kind = TopologyKind::kFile, .rng_seed = 1, .edges = {{"a0", "a1"}}};
-  const PeerSamplerOptions pairs = peer_sampler_options(swarm, "a1");
+  const SwarmSamplerOptions pairs = swarm_sampler_options(swarm, "a1");
   EXPECT_EQ(pairs.topology.kind, TopologyKind::kFile);
   EXPECT_EQ(pairs.topology.rng_seed, 9u) << "graphs are drawn from the swarm's seed";
   EXPECT_EQ(pairs.group_size, 0u);
-  EXPECT_THROW(peer_sampler_options(swarm, "a2"), std::runtime_error) << "an island";
+  EXPECT_THROW(swarm_sampler_options(swarm, "a2"), std::runtime_error) << "an island";
 
   swarm.topology = {};
   swarm.exchange.group_size = 8;
   swarm.exchange.members = {"a0", "a1"};
-  EXPECT_EQ(peer_sampler_options(swarm, "a2").group_size, 0u) << "no groups are asked for";
+  EXPECT_EQ(swarm_sampler_options(swarm, "a2").group_size, 0u) << "no groups are asked for";
   swarm.exchange.kind = ExchangeKind::kGroup;
-  EXPECT_EQ(peer_sampler_options(swarm, "a0").group_size, 8u);
-  EXPECT_EQ(peer_sampler_options(swarm, "a0").group_names, swarm.exchange.members);
-  EXPECT_THROW(peer_sampler_options(swarm, "a2"), std::runtime_error) << "an outsider";
+  EXPECT_EQ(swarm_sampler_options(swarm, "a0").group_size, 8u);
+  EXPECT_EQ(swarm_sampler_options(swarm, "a0").group_names, swarm.exchange.members);
+  EXPECT_THROW(swarm_sampler_options(swarm, "a2"), std::runtime_error) << "an outsider";
 }
 
 }  // namespace
