@@ -87,9 +87,9 @@ void SharedModel::learn(const std::vector<BlockLesson>& lessons) {
   for (const BlockLesson& lesson : lessons) encoder_.learn(lesson.block, lesson.verdict());
 }
 
-void SharedModel::apply_block(const std::vector<PairDelta>& deltas, size_t k, View x) {
+void SharedModel::apply_block(const std::vector<Delta>& deltas, size_t k, View x) {
   terms_.clear();
-  for (const PairDelta& delta : deltas) {
+  for (const Delta& delta : deltas) {
     if (!(delta.blocks[k / 8] >> (k % 8) & 1)) continue;
     terms_.push_back({delta.coefficient, delta.own[k].span(), delta.peer[k].span()});
   }
@@ -130,7 +130,7 @@ SharedModel::Encoded SharedModel::apply_and_encode(Decided& decided, Snapshot* s
   for (size_t k = 0; k < blocks.size(); ++k) {
     const View x = view_of(blocks[k]);
     apply_block(decided.deltas, k, x);
-    for (PairDelta& delta : decided.deltas) delta.own[k] = delta.peer[k] = {};   // room for this block's new payload
+    for (Delta& delta : decided.deltas) delta.own[k] = delta.peer[k] = {};   // room for this block's new payload
     const size_t size_max = encoder_.payload_bytes_max(k);
     const std::shared_ptr<std::byte[]> storage(new std::byte[size_max]);
     const std::optional<size_t> size = encoder_.encode(k, what_is_shared(blocks[k], x), {storage.get(), size_max});

@@ -55,7 +55,7 @@ class SharedModel {
   View view_of(const Block& block);
   std::vector<ConstView> views() const;
   void learn(const std::vector<BlockLesson>& lessons);
-  void apply_block(const std::vector<PairDelta>& deltas, size_t k, View x);
+  void apply_block(const std::vector<Delta>& deltas, size_t k, View x);
   ConstView what_is_shared(const Block& block, View x);
   void follow_rule(Decided& decided);
 

@@ -85,7 +85,7 @@ class Group final : public Exchange {
   RoundNumbers numbers_;
   EarlyRoundBlocks early_;
   GroupRound round_;
-  std::vector<PairDelta> decided_;
+  std::vector<Delta> decided_;
   std::vector<ExchangeReport> reports_;
   GroupCounters counters_;
 };

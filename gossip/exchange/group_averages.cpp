@@ -101,8 +101,8 @@ void GroupAverages::judged(uint32_t index, PairStatus status, const PairStats& s
   on_change_();
 }
 
-PairDelta GroupAverages::take_delta() {
-  PairDelta delta;
+Delta GroupAverages::take_delta() {
+  Delta delta;
   delta.own.resize(averages_.size());
   delta.peer.resize(averages_.size());
   delta.blocks = make_bitmap(averages_.size());

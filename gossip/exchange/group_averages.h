@@ -36,7 +36,7 @@ class GroupAverages {
   size_t unresolved() const { return unresolved_; }   // waited for, or with the worker
   size_t jobs() const { return jobs_; }      // with the worker
   size_t counted() const { return counted_; }   // averages by other owners
-  PairDelta take_delta();
+  Delta take_delta();
   // Rms of (average - own) over the elements of those of the first `param_blocks` blocks that count; negative: none.
   double distance(size_t param_blocks) const;
 

@@ -233,7 +233,7 @@ void GroupRound::finish() {
   RoundEnd end;
   end.whole = owner_.counted() == streams_.due(0) && averages_.counted() == streams_.due(1);
   const bool any = owner_.counted() + averages_.counted() + owner_.late_counted() > 0;
-  PairDelta delta = averages_.take_delta();
+  Delta delta = averages_.take_delta();
   ExchangeReport& report = end.report;
   report.initiated = true;
   report.outcome = end.whole ? ExchangeOutcome::kDone : any ? ExchangeOutcome::kLate : ExchangeOutcome::kFailed;

@@ -23,7 +23,7 @@ namespace starling {
 struct RoundEnd {
   ExchangeReport report;
   bool whole = false;              // every block of both phases arrived in time
-  std::optional<PairDelta> delta;
+  std::optional<Delta> delta;
 };
 
 class GroupRound {

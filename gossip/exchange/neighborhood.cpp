@@ -109,7 +109,7 @@ struct Neighborhood::Impl {
   std::map<PeerId, OutStream> out;
   std::map<PeerId, Feed> feeds;
 
-  std::vector<PairDelta> decided;
+  std::vector<Delta> decided;
   std::vector<ExchangeReport> reports;
   uint64_t rounds = 0;
   BlockTally tally;
@@ -252,7 +252,7 @@ void Neighborhood::Impl::mix(const Participant& neighbor) {
     tally.dead += layout.blocks.size();
   } else {
     Feed& feed = found->second;
-    PairDelta delta;
+    Delta delta;
     delta.blocks = make_bitmap(layout.blocks.size());
     delta.own.resize(layout.blocks.size());
     delta.peer.resize(layout.blocks.size());

@@ -62,7 +62,7 @@ void PairLedger::applied(PairExchange& exchange, const CommitTerms& terms) {
   exchange.distance = blocks_.distance(exchange, terms.blocks, param_blocks_);
   count_blocks(exchange.blocks, terms.blocks);
   const bool late_blocks = exchange.blocks.late_outside(terms.blocks);
-  PairDelta& delta = decided_.emplace_back();
+  Delta& delta = decided_.emplace_back();
   delta.own.resize(layout_.blocks.size());
   for (size_t i = 0; i < layout_.blocks.size(); ++i) {
     if (test_bit(terms.blocks, i)) delta.own[i] = exchange.own->blocks[i];

@@ -76,7 +76,7 @@ class PairLedger {
   Duration publish_interval_{};
   SnapshotBudget budget_;
   ClipGuard guard_;
-  std::vector<PairDelta> decided_;
+  std::vector<Delta> decided_;
   std::vector<double> decided_shares_;          // of this budget, not yet handed out
   std::deque<std::vector<BlockLesson>> lessons_;   // by exchange that ended, not yet handed out
   std::vector<ExchangeReport> reports_;

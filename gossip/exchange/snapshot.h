@@ -19,7 +19,7 @@ struct Snapshot {
 
 // What one decided exchange adds to the params. The worker applies it at the next boundary, block by block, and can
 // free the payloads of each block as soon as it is applied.
-struct PairDelta {
+struct Delta {
   std::vector<SharedBytes> own;      // payloads by block index; empty where not in `blocks`
   std::vector<SharedBytes> peer;     // likewise
   std::vector<uint8_t> blocks;       // the blocks to apply, a Bitmap
@@ -37,7 +37,7 @@ struct BlockLesson {
 };
 
 struct Decided {
-  std::vector<PairDelta> deltas;
+  std::vector<Delta> deltas;
   std::vector<BlockLesson> lessons;  // in the order in which their exchanges ended
 };
 

@@ -95,7 +95,7 @@ class SharedModelTest : public testing::Test {
   }
   // Moves the first block of params, {1, 2}, by (peer - own) * coefficient.
   static Decided decided(const Floats& own, const Floats& peer, float coefficient) {
-    PairDelta delta;
+    Delta delta;
     delta.own = {SharedBytes::copy_of(std::as_bytes(std::span(own))), {}, {}};
     delta.peer = {SharedBytes::copy_of(std::as_bytes(std::span(peer))), {}, {}};
     delta.blocks = {1};

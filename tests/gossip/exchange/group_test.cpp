@@ -119,7 +119,7 @@ TEST(Group, TheOwnersOwnAverageIsTheBytesItSent) {
   for (auto& [id, agent] : swarm.agents) agent->boundary();
   swarm.run_for(milliseconds(100));
   for (auto& [id, agent] : swarm.agents) {
-    const std::vector<PairDelta> deltas = agent->exchange->take_decided().deltas;
+    const std::vector<Delta> deltas = agent->exchange->take_decided().deltas;
     ASSERT_EQ(deltas.size(), 1u);
     for (uint32_t i = 0; i < 3; ++i) {
       ASSERT_EQ(deltas[0].peer[i].size, sent[i].size);

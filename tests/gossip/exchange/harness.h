@@ -246,7 +246,7 @@ class TestAgent {
   size_t apply() {
     const Decided decided = pairwise->take_decided();
     for (const BlockLesson& lesson : decided.lessons) encoder.learn(lesson.block, lesson.verdict());
-    for (const PairDelta& delta : decided.deltas) {
+    for (const Delta& delta : decided.deltas) {
       for (size_t i = 0; i < layout.blocks.size(); ++i) {
         if (!test_bit(delta.blocks, i)) continue;
         const Block& block = layout.blocks[i];

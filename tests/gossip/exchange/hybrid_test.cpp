@@ -11,14 +11,14 @@ namespace {
 
 using HybridSwarm = RoundSwarm<Hybrid>;
 
-bool of_pair(const PairDelta& delta) { return delta.coefficient != 1; }   // a group's average replaces the own block
+bool of_pair(const Delta& delta) { return delta.coefficient != 1; }   // a group's average replaces the own block
 
 // What pairs moved, by agent: the number of deltas, and the sum over all agents, element by element.
 struct PairMoves {
   explicit PairMoves(HybridSwarm& swarm) {
     for (auto& [id, agent] : swarm.agents) {
       total.assign(agent->params.size(), 0);
-      agent->on_applied = [this, a = agent.get()](const PairDelta& delta, const std::vector<float>& before) {
+      agent->on_applied = [this, a = agent.get()](const Delta& delta, const std::vector<float>& before) {
         if (!of_pair(delta)) return;
         ++deltas[a->id];
         for (size_t i = 0; i < before.size(); ++i) {

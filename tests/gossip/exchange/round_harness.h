@@ -143,7 +143,7 @@ class RoundAgent final : public PeerSampler {
   void apply() {
     const Decided decided = exchange->take_decided();
     for (const BlockLesson& lesson : decided.lessons) encoder.learn(lesson.block, lesson.verdict());
-    for (const PairDelta& delta : decided.deltas) {
+    for (const Delta& delta : decided.deltas) {
       if constexpr (std::is_same_v<E, Group>) {
         EXPECT_EQ(delta.coefficient, 1);
       }
@@ -180,7 +180,7 @@ class RoundAgent final : public PeerSampler {
   std::unique_ptr<E> exchange;
   Duration compute;
   std::function<void(RoundAgent&)> local_step;   // at each boundary
-  std::function<void(const PairDelta&, const std::vector<float>& before)> on_applied;
+  std::function<void(const Delta&, const std::vector<float>& before)> on_applied;
   bool paused = false;
   std::optional<TimePoint> next_boundary;
 
