@@ -4,7 +4,7 @@
 #include <stdexcept>
 
 #include "gossip/exchange/group.h"
-#include "gossip/exchange/hybrid.h"
+#include "gossip/exchange/groups_with_pairs.h"
 #include "gossip/exchange/neighborhood.h"
 #include "gossip/exchange/pairwise.h"
 
@@ -66,8 +66,9 @@ ExchangeParts make_exchange(const ExchangeContext& context) {
       parts.host_codec = make_codec(exchange.codec, MemorySpace::kHost);
       auto group = make_group(context, *parts.host_codec, param_blocks);
       if (exchange.pairs_every > 0) {
-        parts.exchange = std::make_unique<Hybrid>(std::move(group), make_pairwise(context, codec, param_blocks),
-                                                  exchange.pairs_every, context.sampler);
+        auto pairs = make_pairwise(context, codec, param_blocks);
+        parts.exchange = std::make_unique<GroupsWithPairs>(std::move(group), std::move(pairs), exchange.pairs_every,
+                                                           context.sampler);
       } else {
         parts.exchange = std::move(group);
       }

@@ -118,7 +118,7 @@ INSTANTIATE_TEST_SUITE_P(
                          milliseconds(30)},
                     Case{"group", ExchangeKind::kGroup},
                     Case{"group_overlapped", ExchangeKind::kGroup, TopologyKind::kMatching, Overlap::kOn},
-                    Case{"hybrid", ExchangeKind::kGroup, TopologyKind::kMatching, Overlap::kOff, 4, 3},
+                    Case{"groups_with_pairs", ExchangeKind::kGroup, TopologyKind::kMatching, Overlap::kOff, 4, 3},
                     Case{"gradients", ExchangeKind::kGroup, TopologyKind::kMatching, Overlap::kOff, 16, 0, true}),
     [](const auto& info) { return std::string(info.param.name); });
 

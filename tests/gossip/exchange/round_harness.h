@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "gossip/exchange/group.h"
-#include "gossip/exchange/hybrid.h"
+#include "gossip/exchange/groups_with_pairs.h"
 #include "gossip/exchange/neighborhood.h"
 #include "gossip/exchange/pairwise.h"
 #include "gossip/exchange/topology.h"
@@ -25,7 +25,7 @@ struct RoundAgentOptions {
   Duration deadline_max = milliseconds(200);
   double inject_loss = 0;
   TopologySpec topology{.kind = TopologyKind::kRing};   // neighborhood
-  size_t group_size = 3;                                // hybrid: agents by id, cut into groups
+  size_t group_size = 3;                                // groups with pairs: agents by id, cut into groups
   uint64_t pairs_every = 4;
   Duration compute = milliseconds(30);   // free running: between the end of an exchange and the next boundary
 };
@@ -68,9 +68,9 @@ inline std::unique_ptr<Group> make_test_exchange<Group>(const ExchangeParts& p) 
 }
 
 template <>
-inline std::unique_ptr<Hybrid> make_test_exchange<Hybrid>(const ExchangeParts& p) {
-  return std::make_unique<Hybrid>(make_test_exchange<Group>(p), make_test_exchange<Pairwise>(p),
-                                  p.options.pairs_every, p.sampler);
+inline std::unique_ptr<GroupsWithPairs> make_test_exchange<GroupsWithPairs>(const ExchangeParts& p) {
+  return std::make_unique<GroupsWithPairs>(make_test_exchange<Group>(p), make_test_exchange<Pairwise>(p),
+                                           p.options.pairs_every, p.sampler);
 }
 
 template <class E>
@@ -83,7 +83,7 @@ class RoundAgent final : public PeerSampler {
         port(network, id, 1),
         exchange(make_test_exchange<E>({id, options, layout, *codec, worker, clock, port, *this})),
         compute(options.compute), topology_(options.topology),
-        group_size_(std::is_same_v<E, Hybrid> ? options.group_size : SIZE_MAX), rng_(tag) {
+        group_size_(std::is_same_v<E, GroupsWithPairs> ? options.group_size : SIZE_MAX), rng_(tag) {
     port.checksums_wanted = true;
   }
 

@@ -18,10 +18,11 @@
 
 namespace starling {
 
-class Hybrid final : public Exchange {
+class GroupsWithPairs final : public Exchange {
  public:
   // REQUIRES: pairs_every > 1; sampler.choose() returns an agent outside the group, or nullopt.
-  Hybrid(std::unique_ptr<Group> group, std::unique_ptr<Pairwise> pairs, uint64_t pairs_every, PeerSampler& sampler)
+  GroupsWithPairs(std::unique_ptr<Group> group, std::unique_ptr<Pairwise> pairs, uint64_t pairs_every,
+                  PeerSampler& sampler)
       : group_(std::move(group)), pairs_(std::move(pairs)), pairs_every_(pairs_every), sampler_(sampler) {
     STARLING_CHECK(pairs_every_ > 1);
   }

@@ -9,13 +9,13 @@
 namespace starling::exchange_test {
 namespace {
 
-using HybridSwarm = RoundSwarm<Hybrid>;
+using JoinedGroups = RoundSwarm<GroupsWithPairs>;
 
 bool of_pair(const Delta& delta) { return delta.coefficient != 1; }   // a group's average replaces the own block
 
 // What pairs moved, by agent: the number of deltas, and the sum over all agents, element by element.
 struct PairMoves {
-  explicit PairMoves(HybridSwarm& swarm) {
+  explicit PairMoves(JoinedGroups& swarm) {
     for (auto& [id, agent] : swarm.agents) {
       total.assign(agent->params.size(), 0);
       agent->on_applied = [this, a = agent.get()](const Delta& delta, const std::vector<float>& before) {
@@ -37,8 +37,8 @@ struct PairMoves {
 };
 
 // Agents 1 and 2 are in a round of pairs while 3 and 4 are in a round of their group.
-TEST(Hybrid, AProposalServedFromTheGroupsSnapshotSurvivesTheNextBoundary) {
-  HybridSwarm swarm(4, {.group_size = 2, .pairs_every = 3});
+TEST(GroupsWithPairs, AProposalServedFromTheGroupsSnapshotSurvivesTheNextBoundary) {
+  JoinedGroups swarm(4, {.group_size = 2, .pairs_every = 3});
   swarm.randomize(1);
   PairMoves moves(swarm);
   for (int round = 0; round < 2; ++round) {
@@ -64,8 +64,8 @@ TEST(Hybrid, AProposalServedFromTheGroupsSnapshotSurvivesTheNextBoundary) {
 }
 
 // A proposal that comes while the next snapshot is being encoded waits for it.
-TEST(Hybrid, RetractLetsAProposalWaitForTheNextSnapshot) {
-  HybridSwarm swarm(4, {.group_size = 2, .pairs_every = 3});
+TEST(GroupsWithPairs, RetractLetsAProposalWaitForTheNextSnapshot) {
+  JoinedGroups swarm(4, {.group_size = 2, .pairs_every = 3});
   PairMoves moves(swarm);
   for (int round = 0; round < 2; ++round) {
     for (uint8_t tag : {1, 2}) ASSERT_TRUE(swarm.at(tag).boundary());
@@ -85,9 +85,9 @@ TEST(Hybrid, RetractLetsAProposalWaitForTheNextSnapshot) {
 
 // Averages over arrivals do not conserve the sum when frames are lost; pairs must, also those that a group's snapshot
 // served.
-TEST(Hybrid, PairsConserveTheSumUnderLoss) {
+TEST(GroupsWithPairs, PairsConserveTheSumUnderLoss) {
   for (uint64_t rng_seed = 1; rng_seed <= 4; ++rng_seed) {
-    HybridSwarm swarm(12, {.deadline_max = milliseconds(100), .group_size = 4, .compute = milliseconds(10)}, rng_seed);
+    JoinedGroups swarm(12, {.deadline_max = milliseconds(100), .group_size = 4, .compute = milliseconds(10)}, rng_seed);
     swarm.network.options = {.loss = 0.2, .doubled = 0.1, .control_min = milliseconds(1),
                              .control_max = milliseconds(15), .bulk_min = milliseconds(1),
                              .bulk_max = milliseconds(15)};
@@ -122,7 +122,7 @@ struct Mixing {
 // Two groups that pull to different targets; the second begins `late` rounds after the first.
 Mixing mix(double late_rounds) {
   constexpr Duration kRound = milliseconds(18);   // 10 ms of steps, two phases of 4 ms
-  HybridSwarm swarm(8, {.params = 32, .group_size = 4, .pairs_every = 8, .compute = milliseconds(10)});
+  JoinedGroups swarm(8, {.params = 32, .group_size = 4, .pairs_every = 8, .compute = milliseconds(10)});
   swarm.network.options = {.control_min = milliseconds(4), .control_max = milliseconds(4), .bulk_min = milliseconds(4),
                            .bulk_max = milliseconds(4)};
   Mixing mixing;
@@ -153,7 +153,7 @@ Mixing mix(double late_rounds) {
   return mixing;
 }
 
-TEST(Hybrid, GroupsOutOfStepMixAsInStep) {
+TEST(GroupsWithPairs, GroupsOutOfStepMixAsInStep) {
   const Mixing in_step = mix(0);
   for (const double late_rounds : {2.5, 4.0, 6.0}) {
     const Mixing late = mix(late_rounds);
