@@ -189,10 +189,10 @@ std::string print_blocks_line(const BlockTally& blocks) {
   for (size_t at = due.size(); at > 3; at -= 3) due.insert(at - 3, ",");
   std::string text = "blocks due " + due;
   const char* before = ": ";
-  for (const auto& [fate, count] : blocks.fates()) {
+  for (const auto& [outcome, count] : blocks.outcomes()) {
     if (count == 0) continue;
     const double percent = 100 * static_cast<double>(count) / static_cast<double>(blocks.due);
-    text += fmt::format("{}{:.1f} % {}", before, percent, fate);
+    text += fmt::format("{}{:.1f} % {}", before, percent, outcome);
     before = ", ";
   }
   return text;

@@ -6,9 +6,9 @@
 
 namespace starling {
 
-BlockOwner::BlockOwner(const Layout& layout, const Codec& codec, Worker& worker, FateTally& fates,
+BlockOwner::BlockOwner(const Layout& layout, const Codec& codec, Worker& worker, OutcomeTally& outcomes,
                        OnAveraged on_averaged)
-    : layout_(layout), codec_(codec), worker_(worker), fates_(fates), on_averaged_(std::move(on_averaged)) {}
+    : layout_(layout), codec_(codec), worker_(worker), outcomes_(outcomes), on_averaged_(std::move(on_averaged)) {}
 
 void BlockOwner::begin(const GroupMembers& members, uint64_t round, std::shared_ptr<const Snapshot> own) {
   const bool same_group = members_.group == members.group;   // in another group the blocks have other owners
@@ -31,7 +31,8 @@ void BlockOwner::retire() {
   for (Owned& owned : owned_) {
     for (size_t rank = 0; rank < owned.from.size(); ++rank) {
       Contribution& from = owned.from[rank];
-      if (rank != members_.self && from.fate == BlockFate::kMissing) fates_.settle(&from.fate, BlockFate::kMissing);
+      const bool missing = rank != members_.self && from.outcome == BlockOutcome::kMissing;
+      if (missing) outcomes_.settle(&from.outcome, BlockOutcome::kMissing);
     }
   }
   owned_.clear();
@@ -46,14 +47,14 @@ void BlockOwner::receive(size_t rank, const RoundBlock& block, const SharedBytes
   Contribution& contribution = into.from[rank];
   if (waits_for_[rank]) --into.waits_for;
   if (injected_loss) {
-    fates_.settle(&contribution.fate, BlockFate::kInjected);
+    outcomes_.settle(&contribution.outcome, BlockOutcome::kInjected);
   } else if (!fits) {
-    fates_.settle(&contribution.fate, BlockFate::kRefused);
+    outcomes_.settle(&contribution.outcome, BlockOutcome::kRefused);
   } else if (into.started) {
-    fates_.settle(&contribution.fate, BlockFate::kLate);
+    outcomes_.settle(&contribution.outcome, BlockOutcome::kLate);
     late_[{members_.ids[rank], block.index}] = {block.round, block.mass, payload};
   } else {
-    contribution = {BlockFate::kHere, block.mass, payload};
+    contribution = {BlockOutcome::kHere, block.mass, payload};
   }
   average_if_complete(into);
 }
@@ -61,8 +62,8 @@ void BlockOwner::receive(size_t rank, const RoundBlock& block, const SharedBytes
 bool BlockOwner::receive_late(size_t rank, const RoundBlock& block, const SharedBytes& payload) {
   if (members_.owner(block.index, round_) != members_.self) return false;
   const Owned& into = owned(block.index);
-  const BlockFate fate = into.from[rank].fate;
-  if (into.started || (fate != BlockFate::kMissing && fate != BlockFate::kInjected)) return false;
+  const BlockOutcome outcome = into.from[rank].outcome;
+  if (into.started || (outcome != BlockOutcome::kMissing && outcome != BlockOutcome::kInjected)) return false;
   late_.try_emplace({members_.ids[rank], block.index}, Late{block.round, block.mass, payload});
   return true;
 }
@@ -70,8 +71,8 @@ bool BlockOwner::receive_late(size_t rank, const RoundBlock& block, const Shared
 void BlockOwner::stop_waiting(size_t rank) {
   waits_for_[rank] = false;
   for (Owned& owned : owned_) {
-    const BlockFate fate = owned.from[rank].fate;
-    if (fate == BlockFate::kMissing || fate == BlockFate::kDead) --owned.waits_for;
+    const BlockOutcome outcome = owned.from[rank].outcome;
+    if (outcome == BlockOutcome::kMissing || outcome == BlockOutcome::kDead) --owned.waits_for;
     average_if_complete(owned);
   }
 }
@@ -79,7 +80,7 @@ void BlockOwner::stop_waiting(size_t rank) {
 void BlockOwner::mark_dead(size_t rank) {
   for (Owned& owned : owned_) {
     Contribution& from = owned.from[rank];
-    if (from.fate == BlockFate::kMissing) fates_.settle(&from.fate, BlockFate::kDead);
+    if (from.outcome == BlockOutcome::kMissing) outcomes_.settle(&from.outcome, BlockOutcome::kDead);
   }
 }
 
@@ -109,10 +110,10 @@ void BlockOwner::start_average(Owned& owned) {
   job->self = members_.self;
   for (size_t rank = 0; rank < owned.from.size(); ++rank) {
     Contribution& from = owned.from[rank];
-    if (from.fate == BlockFate::kHere) {
+    if (from.outcome == BlockOutcome::kHere) {
       job->items.push_back({rank, from.mass, std::move(from.payload)});
       from.payload = {};
-    } else if (from.fate == BlockFate::kMissing || from.fate == BlockFate::kInjected) {
+    } else if (from.outcome == BlockOutcome::kMissing || from.outcome == BlockOutcome::kInjected) {
       const auto it = late_.find({members_.ids[rank], index});
       if (it == late_.end() || it->second.round >= round_) continue;
       job->items.push_back({rank, it->second.mass, std::move(it->second.payload), true});
@@ -134,10 +135,10 @@ void BlockOwner::averaged(uint32_t index, AverageJob& job) {
   Owned& into = owned(index);
   for (const AverageJob::Item& item : job.items) {
     if (!item.late) {
-      fates_.settle(&into.from[item.rank].fate, item.passed ? BlockFate::kCounted : BlockFate::kRefused);
+      outcomes_.settle(&into.from[item.rank].outcome, item.passed ? BlockOutcome::kCounted : BlockOutcome::kRefused);
       counted_ += item.passed;
     } else if (item.passed) {
-      fates_.settle(&into.from[item.rank].fate, BlockFate::kOld);
+      outcomes_.settle(&into.from[item.rank].outcome, BlockOutcome::kOld);
       ++late_counted_;
     }
   }

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "compression/layout.h"
-#include "gossip/exchange/block_fate.h"
+#include "gossip/exchange/block_outcome.h"
 #include "gossip/exchange/group_average.h"
 #include "gossip/exchange/group_members.h"
 #include "gossip/net/message.h"
@@ -24,7 +24,7 @@ class BlockOwner {
   using OnAveraged = std::function<void(uint32_t index, const AverageJob& job)>;
 
   // All references must outlive the object. `codec` is used from worker jobs.
-  BlockOwner(const Layout& layout, const Codec& codec, Worker& worker, FateTally& fates, OnAveraged on_averaged);
+  BlockOwner(const Layout& layout, const Codec& codec, Worker& worker, OutcomeTally& outcomes, OnAveraged on_averaged);
 
   void begin(const GroupMembers& members, uint64_t round, std::shared_ptr<const Snapshot> own);
   void release() { own_ = nullptr; }           // the snapshot, which the closed round does not need
@@ -49,7 +49,7 @@ class BlockOwner {
 
  private:
   struct Contribution {
-    BlockFate fate = BlockFate::kMissing;
+    BlockOutcome outcome = BlockOutcome::kMissing;
     double mass = 0;
     SharedBytes payload;                       // while kHere and not yet with the worker
   };
@@ -73,7 +73,7 @@ class BlockOwner {
   const Layout& layout_;
   const Codec& codec_;
   Worker& worker_;
-  FateTally& fates_;
+  OutcomeTally& outcomes_;
   OnAveraged on_averaged_;
   GroupMembers members_;                       // of the round
   uint64_t round_ = 0;

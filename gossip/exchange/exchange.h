@@ -34,8 +34,8 @@ class PeerSampler {
 };
 
 // What became of the blocks due from other agents since this agent began; each block is counted once, under one cause.
-// A block becomes due when its fate is final. Group: when the next round begins. Neighborhood: when the round is mixed.
-// Pairwise: when the exchange is decided; failed and busy exchanges make no block due.
+// A block becomes due when its outcome is final. Group: when the next round begins. Neighborhood: when the round is
+// mixed. Pairwise: when the exchange is decided; failed and busy exchanges make no block due.
 struct BlockTally {
   uint64_t due = 0;                // the sum of counted, old, late, missing, dead, refused and injected
   uint64_t counted = 0;            // mixed, or averaged
@@ -50,7 +50,7 @@ struct BlockTally {
   uint64_t ignored_messages = 0;   // from strangers, of other rounds or exchanges, duplicated, or malformed
 
   // The counts by cause, with their names; they add up to `due`.
-  std::array<std::pair<const char*, uint64_t>, 7> fates() const {
+  std::array<std::pair<const char*, uint64_t>, 7> outcomes() const {
     return {{{"counted", counted}, {"old", old}, {"late", late}, {"missing", missing}, {"dead", dead},
              {"refused", refused}, {"injected", injected}}};
   }

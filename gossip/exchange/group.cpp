@@ -11,7 +11,7 @@ namespace starling {
 Group::Group(const GroupOptions& options, const Layout& layout, const Codec& codec, Worker& worker, const Clock& clock,
              Outbox& outbox, PeerSampler& sampler)
     : options_(options), layout_(layout), sampler_(sampler),
-      round_(options, layout, codec, worker, clock, outbox, numbers_, fates_,
+      round_(options, layout, codec, worker, clock, outbox, numbers_, outcomes_,
              [this](RoundEnd end) { on_end(std::move(end)); }) {
   STARLING_CHECK(options.deadline_min.count() > 0 && options.deadline_min <= options.deadline_max);
   STARLING_CHECK(codec.linear());
@@ -62,32 +62,32 @@ void Group::forget(const PeerId& peer, uint64_t) {
 void Group::handle(const PeerId& from, uint64_t, const ExchangeMessage& message, const SharedBytes& payload) {
   if (const auto* m = std::get_if<RoundBlock>(&message)) return on_block(from, *m, payload);
   if (const auto* m = std::get_if<RoundCredit>(&message)) return on_credit(from, *m);
-  fates_.ignore();
+  outcomes_.ignore();
 }
 
 void Group::on_block(const PeerId& from, const RoundBlock& block, const SharedBytes& payload) {
   const bool sane = block.group != 0 && block.round <= kRoundMax && block.phase <= 1 &&
                     block.index < layout_.blocks.size() && mass_is_sane(block.mass);
-  if (!sane) return fates_.ignore();
+  if (!sane) return outcomes_.ignore();
   if (round() == 0 || block.group != round_.members().group) return on_block_of_other_group(from, block, payload);
 
   const std::optional<size_t> rank = round_.members().rank_of_other(from);
-  if (!rank) return fates_.ignore();
+  if (!rank) return outcomes_.ignore();
   numbers_.note(from, block.group, block.round);
   if (block.round > round()) round_.stop_waiting_for_those_ahead();
   round_.take_back_time();
   if (block.round == round()) return round_.receive(*rank, block, payload);
   if (block.round + 1 == round()) return round_.receive_late(*rank, block, payload);
   const bool held = block.round > round() && hold_early(round_.members(), *rank, block, payload);
-  if (!held) fates_.ignore();
+  if (!held) outcomes_.ignore();
 }
 
 // The block may belong to the group of this agent's next round; then it is held.
 void Group::on_block_of_other_group(const PeerId& from, const RoundBlock& block, const SharedBytes& payload) {
   const std::optional<GroupMembers> next = members_now();
-  if (!next || next->group != block.group) return fates_.ignore();
+  if (!next || next->group != block.group) return outcomes_.ignore();
   const std::optional<size_t> rank = next->rank_of_other(from);
-  if (!rank || !hold_early(*next, *rank, block, payload)) return fates_.ignore();
+  if (!rank || !hold_early(*next, *rank, block, payload)) return outcomes_.ignore();
   numbers_.note(from, block.group, block.round);
   // The sender has begun a round of the new group and sends nothing more of the old one.
   const std::optional<size_t> old_rank = round() > 0 ? round_.members().rank_of_other(from) : std::nullopt;
@@ -102,7 +102,7 @@ void Group::on_credit(const PeerId& from, const RoundCredit& credit) {
   const bool ours = round_.open() && credit.group == round_.members().group && credit.round == round() &&
                     credit.phase <= 1;
   const std::optional<size_t> rank = ours ? round_.members().rank_of_other(from) : std::nullopt;
-  if (!rank) return fates_.ignore();
+  if (!rank) return outcomes_.ignore();
   round_.on_credit(*rank, credit);
 }
 

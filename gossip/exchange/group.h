@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "compression/layout.h"
-#include "gossip/exchange/block_fate.h"
+#include "gossip/exchange/block_outcome.h"
 #include "gossip/exchange/early_round_blocks.h"
 #include "gossip/exchange/exchange.h"
 #include "gossip/exchange/group_members.h"
@@ -62,7 +62,7 @@ class Group final : public Exchange {
 
   bool under_way() const { return !round_.ended(); }
   bool idle() const { return !round_.open(); }
-  const BlockTally& block_tally() const { return fates_.tally(); }   // of both phases
+  const BlockTally& block_tally() const { return outcomes_.tally(); }   // of both phases
   const GroupCounters& counters() const { return counters_; }
   uint64_t round() const { return round_.number(); }   // 0: none yet
 
@@ -81,7 +81,7 @@ class Group final : public Exchange {
   const Layout& layout_;
   PeerSampler& sampler_;
   std::shared_ptr<const Snapshot> snapshot_;          // published
-  FateTally fates_;
+  OutcomeTally outcomes_;
   RoundNumbers numbers_;
   EarlyRoundBlocks early_;
   GroupRound round_;

@@ -9,9 +9,9 @@
 
 namespace starling {
 
-GroupAverages::GroupAverages(const Layout& layout, const Codec& codec, Worker& worker, FateTally& fates,
+GroupAverages::GroupAverages(const Layout& layout, const Codec& codec, Worker& worker, OutcomeTally& outcomes,
                              std::function<void()> on_change)
-    : layout_(layout), codec_(codec), worker_(worker), fates_(fates), on_change_(std::move(on_change)) {}
+    : layout_(layout), codec_(codec), worker_(worker), outcomes_(outcomes), on_change_(std::move(on_change)) {}
 
 void GroupAverages::begin(const GroupMembers& members, uint64_t round, std::shared_ptr<const Snapshot> own) {
   members_ = members;
@@ -26,7 +26,7 @@ void GroupAverages::begin(const GroupMembers& members, uint64_t round, std::shar
 void GroupAverages::retire() {
   STARLING_CHECK(jobs_ == 0);
   for (Average& average : averages_) {
-    if (average.fate == BlockFate::kMissing) fates_.settle_average(&average.fate, BlockFate::kMissing);
+    if (average.outcome == BlockOutcome::kMissing) outcomes_.settle_average(&average.outcome, BlockOutcome::kMissing);
   }
   averages_.clear();
   release();
@@ -36,36 +36,36 @@ void GroupAverages::receive(size_t rank, uint32_t index, const SharedBytes& payl
                             bool in_time) {
   Average& average = averages_[index];
   if (!injected_loss && fits && in_time) {
-    average.fate = BlockFate::kHere;
+    average.outcome = BlockOutcome::kHere;
     average.payload = payload;
     if (!waits_for_[rank]) ++unresolved_;   // it was no longer waited for, but must be judged now
     return judge(index);
   }
-  fates_.settle_average(&average.fate, injected_loss ? BlockFate::kInjected
-                                       : !fits       ? BlockFate::kRefused
-                                                     : BlockFate::kLate);
+  outcomes_.settle_average(&average.outcome, injected_loss ? BlockOutcome::kInjected
+                                             : !fits       ? BlockOutcome::kRefused
+                                                           : BlockOutcome::kLate);
   if (waits_for_[rank]) --unresolved_;
   on_change_();
 }
 
 // The own average is not due from another member, so it is not tallied.
 void GroupAverages::set_own(uint32_t index, const SharedBytes& average, double squared_distance) {
-  averages_[index] = {average.empty() ? BlockFate::kRefused : BlockFate::kCounted, squared_distance, average};
+  averages_[index] = {average.empty() ? BlockOutcome::kRefused : BlockOutcome::kCounted, squared_distance, average};
   --unresolved_;
 }
 
 void GroupAverages::stop_waiting(size_t rank) {
   waits_for_[rank] = false;
   for (uint32_t index : members_.blocks_of(rank, layout_.blocks.size(), round_)) {
-    const BlockFate fate = averages_[index].fate;
-    if (fate == BlockFate::kMissing || fate == BlockFate::kDead) --unresolved_;
+    const BlockOutcome outcome = averages_[index].outcome;
+    if (outcome == BlockOutcome::kMissing || outcome == BlockOutcome::kDead) --unresolved_;
   }
 }
 
 void GroupAverages::mark_dead(size_t rank) {
   for (uint32_t index : members_.blocks_of(rank, layout_.blocks.size(), round_)) {
     Average& average = averages_[index];
-    if (average.fate == BlockFate::kMissing) fates_.settle_average(&average.fate, BlockFate::kDead);
+    if (average.outcome == BlockOutcome::kMissing) outcomes_.settle_average(&average.outcome, BlockOutcome::kDead);
   }
 }
 
@@ -93,7 +93,7 @@ void GroupAverages::judged(uint32_t index, PairStatus status, const PairStats& s
   --jobs_;
   Average& average = averages_[index];
   const bool passed = status == PairStatus::kOk;
-  fates_.settle_average(&average.fate, passed ? BlockFate::kCounted : BlockFate::kRefused);
+  outcomes_.settle_average(&average.outcome, passed ? BlockOutcome::kCounted : BlockOutcome::kRefused);
   if (!passed) average.payload = {};
   average.squared_distance = stats.squared_distance;
   counted_ += passed;
@@ -108,7 +108,7 @@ Delta GroupAverages::take_delta() {
   delta.blocks = make_bitmap(averages_.size());
   delta.coefficient = 1;
   for (size_t i = 0; i < averages_.size(); ++i) {
-    if (averages_[i].fate != BlockFate::kCounted) continue;
+    if (averages_[i].outcome != BlockOutcome::kCounted) continue;
     set_bit(delta.blocks, i);
     delta.own[i] = own_->blocks[i];
     delta.peer[i] = std::move(averages_[i].payload);
@@ -120,7 +120,7 @@ double GroupAverages::distance(size_t param_blocks) const {
   double sum = 0;
   size_t elements = 0;
   for (size_t i = 0; i < std::min(param_blocks, averages_.size()); ++i) {
-    if (averages_[i].fate != BlockFate::kCounted) continue;
+    if (averages_[i].outcome != BlockOutcome::kCounted) continue;
     sum += averages_[i].squared_distance;
     elements += layout_.blocks[i].element_count;
   }

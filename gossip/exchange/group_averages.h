@@ -9,7 +9,7 @@
 
 #include "compression/codec.h"
 #include "compression/layout.h"
-#include "gossip/exchange/block_fate.h"
+#include "gossip/exchange/block_outcome.h"
 #include "gossip/exchange/group_members.h"
 #include "gossip/exchange/snapshot.h"
 #include "gossip/worker.h"
@@ -19,7 +19,7 @@ namespace starling {
 class GroupAverages {
  public:
   // All references must outlive the object. `codec` is used from worker jobs. `on_change`: an average was judged.
-  GroupAverages(const Layout& layout, const Codec& codec, Worker& worker, FateTally& fates,
+  GroupAverages(const Layout& layout, const Codec& codec, Worker& worker, OutcomeTally& outcomes,
                 std::function<void()> on_change);
 
   void begin(const GroupMembers& members, uint64_t round, std::shared_ptr<const Snapshot> own);
@@ -42,7 +42,7 @@ class GroupAverages {
 
  private:
   struct Average {
-    BlockFate fate = BlockFate::kMissing;
+    BlockOutcome outcome = BlockOutcome::kMissing;
     double squared_distance = 0;
     SharedBytes payload;
   };
@@ -52,7 +52,7 @@ class GroupAverages {
   const Layout& layout_;
   const Codec& codec_;
   Worker& worker_;
-  FateTally& fates_;
+  OutcomeTally& outcomes_;
   std::function<void()> on_change_;
   GroupMembers members_;                     // of the round
   uint64_t round_ = 0;

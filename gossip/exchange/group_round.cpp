@@ -23,13 +23,14 @@ std::vector<size_t> payload_bounds(const Layout& layout, const Codec& codec) {
 }  // namespace
 
 GroupRound::GroupRound(const GroupOptions& options, const Layout& layout, const Codec& codec, Worker& worker,
-                       const Clock& clock, Outbox& outbox, const RoundNumbers& numbers, FateTally& fates,
+                       const Clock& clock, Outbox& outbox, const RoundNumbers& numbers, OutcomeTally& outcomes,
                        std::function<void(RoundEnd)> on_end)
-    : options_(options), layout_(layout), clock_(clock), numbers_(numbers), fates_(fates), on_end_(std::move(on_end)),
+    : options_(options), layout_(layout), clock_(clock), numbers_(numbers), outcomes_(outcomes),
+      on_end_(std::move(on_end)),
       payload_bytes_max_(payload_bounds(layout, codec)),
-      owner_(layout, codec, worker, fates,
+      owner_(layout, codec, worker, outcomes,
              [this](uint32_t index, const AverageJob& job) { on_averaged(index, job); }),
-      averages_(layout, codec, worker, fates, [this] { try_end(); }),
+      averages_(layout, codec, worker, outcomes, [this] { try_end(); }),
       streams_(layout.blocks.size(), *std::max_element(payload_bytes_max_.begin(), payload_bytes_max_.end()), owner_,
                outbox),
       times_(options.deadline_min, options.deadline_max) {}
@@ -160,7 +161,7 @@ void GroupRound::receive(size_t rank, const RoundBlock& block, const SharedBytes
                                       : block.counted >> members_.count() == 0 &&
                                             (block.counted & counted_by_owner) != 0;
   // Ignored: implausible, from a dead member, not for this agent, or a duplicate.
-  if (!plausible || !streams_.arrived(rank, block, payload)) return fates_.ignore();
+  if (!plausible || !streams_.arrived(rank, block, payload)) return outcomes_.ignore();
   times_.arrived(block.phase, clock_.now());
   const bool lost = injected_loss(rank, block);
   if (contribution) {
@@ -174,11 +175,11 @@ void GroupRound::receive(size_t rank, const RoundBlock& block, const SharedBytes
 
 // A block of the previous round. It feeds the deadline, and counts in this round if the sender's new block is missing.
 void GroupRound::receive_late(size_t rank, const RoundBlock& block, const SharedBytes& payload) {
-  if (!streams_.arrived_late(rank, block, payload)) return fates_.ignore();
+  if (!streams_.arrived_late(rank, block, payload)) return outcomes_.ignore();
   times_.arrived_late(block.phase, clock_.now());
   const bool of_use = block.phase == 0 && fits(block, payload) && !injected_loss(rank, block) &&
                       owner_.receive_late(rank, block, payload);
-  if (!of_use) fates_.ignore();
+  if (!of_use) outcomes_.ignore();
 }
 
 void GroupRound::on_credit(size_t rank, const RoundCredit& credit) {

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "gossip/exchange/block_fate.h"
+#include "gossip/exchange/block_outcome.h"
 #include "gossip/exchange/block_owner.h"
 #include "gossip/exchange/group_averages.h"
 #include "gossip/exchange/group_members.h"
@@ -30,7 +30,7 @@ class GroupRound {
  public:
   // All references must outlive the object. `codec` is used from worker jobs.
   GroupRound(const GroupOptions& options, const Layout& layout, const Codec& codec, Worker& worker, const Clock& clock,
-             Outbox& outbox, const RoundNumbers& numbers, FateTally& fates, std::function<void(RoundEnd)> on_end);
+             Outbox& outbox, const RoundNumbers& numbers, OutcomeTally& outcomes, std::function<void(RoundEnd)> on_end);
 
   // REQUIRES: the previous round has ended. Its blocks that are still missing are settled now.
   void begin(const GroupMembers& members, uint64_t number, std::shared_ptr<const Snapshot> own);
@@ -79,7 +79,7 @@ class GroupRound {
   const Layout& layout_;
   const Clock& clock_;
   const RoundNumbers& numbers_;
-  FateTally& fates_;
+  OutcomeTally& outcomes_;
   std::function<void(RoundEnd)> on_end_;
   const std::vector<size_t> payload_bytes_max_;      // by block
   BlockOwner owner_;

@@ -8,19 +8,19 @@
 namespace starling {
 
 // Final from kCounted on.
-enum class BlockFate : uint8_t { kMissing, kHere, kCounted, kOld, kLate, kRefused, kInjected, kDead };
+enum class BlockOutcome : uint8_t { kMissing, kHere, kCounted, kOld, kLate, kRefused, kInjected, kDead };
 
-class FateTally {
+class OutcomeTally {
  public:
   // A block that its sender's previous payload replaced stays kOld, even if it arrives later.
-  void settle(BlockFate* fate, BlockFate value);
-  void settle_average(BlockFate* fate, BlockFate value);   // for the averages that owners send back
+  void settle(BlockOutcome* outcome, BlockOutcome value);
+  void settle_average(BlockOutcome* outcome, BlockOutcome value);   // for the averages that owners send back
   void ignore() { ++tally_.ignored_messages; }
 
   const BlockTally& tally() const { return tally_; }
 
  private:
-  uint64_t& count_of(BlockFate fate);
+  uint64_t& count_of(BlockOutcome outcome);
 
   BlockTally tally_;
 };
