@@ -86,7 +86,7 @@ void Acceptor::on_propose(const PeerId& from, const Propose& propose, Duration u
   outbox_.send(from, Accept{exchange.xid, exchange.own_offer, exchange.own->mass, exchange.own->round,
                             exchange.blocks.credit()});
   blocks_.send(exchange);
-  for (Stash::Item& item : early_.take(propose.xid)) on_block(from, item.block, item.payload);
+  for (EarlyPairBlocks::Item& item : early_.take(propose.xid)) on_block(from, item.block, item.payload);
 }
 
 // ---- the vote ----
@@ -172,8 +172,8 @@ void Acceptor::on_block(const PeerId& from, const BlockPayload& block, const Sha
     return;
   }
   const bool early = block.xid.proposer == from && !voter_.seen(block.xid) && blocks_.eager();
-  const bool stashed = early && early_.add(block, payload, clock_.now() + options_.deadline_max);
-  if (!stashed) ledger_.ignore();
+  const bool held = early && early_.add(block, payload, clock_.now() + options_.deadline_max);
+  if (!held) ledger_.ignore();
 }
 
 void Acceptor::on_credit(const PeerId& from, const Credit& credit) {

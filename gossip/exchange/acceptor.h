@@ -8,10 +8,10 @@
 
 #include "gossip/exchange/commit.h"
 #include "gossip/exchange/doubts.h"
+#include "gossip/exchange/early_pair_blocks.h"
 #include "gossip/exchange/options.h"
 #include "gossip/exchange/pair_blocks.h"
 #include "gossip/exchange/pair_ledger.h"
-#include "gossip/exchange/stash.h"
 #include "gossip/net/outbox.h"
 
 namespace starling {
@@ -67,7 +67,7 @@ class Acceptor {
   CommitVoter voter_;
   ExchangeTable<AcceptedExchange> exchanges_;      // accepted, not voted on
   Doubts doubts_;                                  // voted on, not decided
-  Stash early_;                                    // blocks that overtook their PROPOSE
+  EarlyPairBlocks early_;                                    // blocks that overtook their PROPOSE
 };
 
 }  // namespace starling

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "gossip/exchange/stash.h"
+#include "gossip/exchange/early_pair_blocks.h"
 
 namespace starling {
 namespace {
@@ -92,34 +92,34 @@ ExchangeId xid(uint8_t proposer, uint64_t counter) {
   return id;
 }
 
-TEST(Stash, HoldsTheNewestExchangeOfAProposer) {
+TEST(EarlyPairBlocks, HoldsTheNewestExchangeOfAProposer) {
   const TimePoint later{std::chrono::seconds(1)};
-  Stash stash;
-  EXPECT_TRUE(stash.add({xid(1, 5), 0, 0}, bytes_of(8), later));
-  EXPECT_TRUE(stash.add({xid(1, 5), 1, 0}, bytes_of(8), later));
-  EXPECT_FALSE(stash.add({xid(1, 4), 0, 0}, bytes_of(8), later));
-  EXPECT_TRUE(stash.take(xid(1, 4)).empty());     // too old to clear what is held
-  EXPECT_EQ(stash.take(xid(1, 5)).size(), 2u);
-  EXPECT_TRUE(stash.take(xid(1, 5)).empty());
-  EXPECT_TRUE(stash.add({xid(1, 5), 0, 0}, bytes_of(8), later));
-  EXPECT_TRUE(stash.add({xid(1, 6), 0, 0}, bytes_of(8), later));
-  EXPECT_EQ(stash.take(xid(1, 6)).size(), 1u);
+  EarlyPairBlocks early;
+  EXPECT_TRUE(early.add({xid(1, 5), 0, 0}, bytes_of(8), later));
+  EXPECT_TRUE(early.add({xid(1, 5), 1, 0}, bytes_of(8), later));
+  EXPECT_FALSE(early.add({xid(1, 4), 0, 0}, bytes_of(8), later));
+  EXPECT_TRUE(early.take(xid(1, 4)).empty());     // too old to clear what is held
+  EXPECT_EQ(early.take(xid(1, 5)).size(), 2u);
+  EXPECT_TRUE(early.take(xid(1, 5)).empty());
+  EXPECT_TRUE(early.add({xid(1, 5), 0, 0}, bytes_of(8), later));
+  EXPECT_TRUE(early.add({xid(1, 6), 0, 0}, bytes_of(8), later));
+  EXPECT_EQ(early.take(xid(1, 6)).size(), 1u);
 }
 
-TEST(Stash, IsBoundedAndExpires) {
+TEST(EarlyPairBlocks, IsBoundedAndExpires) {
   const TimePoint later{std::chrono::seconds(1)};
-  Stash stash;
-  EXPECT_TRUE(stash.add({xid(1, 1), 0, 0}, bytes_of(100 * 1024), later));
-  EXPECT_FALSE(stash.add({xid(1, 1), 1, 0}, bytes_of(100 * 1024), later));
-  for (uint8_t peer = 2; peer <= Stash::kPeersMax; ++peer) {
-    EXPECT_TRUE(stash.add({xid(peer, 1), 0, 0}, bytes_of(8), later));
+  EarlyPairBlocks early;
+  EXPECT_TRUE(early.add({xid(1, 1), 0, 0}, bytes_of(100 * 1024), later));
+  EXPECT_FALSE(early.add({xid(1, 1), 1, 0}, bytes_of(100 * 1024), later));
+  for (uint8_t peer = 2; peer <= EarlyPairBlocks::kPeersMax; ++peer) {
+    EXPECT_TRUE(early.add({xid(peer, 1), 0, 0}, bytes_of(8), later));
   }
-  EXPECT_FALSE(stash.add({xid(200, 1), 0, 0}, bytes_of(8), later));
-  EXPECT_EQ(stash.next_expiry(), later);
-  stash.expire(later - std::chrono::nanoseconds(1));
-  EXPECT_EQ(stash.next_expiry(), later);
-  stash.expire(later);
-  EXPECT_EQ(stash.next_expiry(), TimePoint::max());
+  EXPECT_FALSE(early.add({xid(200, 1), 0, 0}, bytes_of(8), later));
+  EXPECT_EQ(early.next_expiry(), later);
+  early.expire(later - std::chrono::nanoseconds(1));
+  EXPECT_EQ(early.next_expiry(), later);
+  early.expire(later);
+  EXPECT_EQ(early.next_expiry(), TimePoint::max());
 }
 
 }  // namespace

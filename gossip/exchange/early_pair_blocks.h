@@ -14,7 +14,7 @@
 
 namespace starling {
 
-class Stash {
+class EarlyPairBlocks {
  public:
   static constexpr size_t kBytesPerPeerMax = 128 * 1024;
   static constexpr size_t kBlocksPerPeerMax = 256;
