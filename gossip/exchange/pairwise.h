@@ -18,7 +18,8 @@
 //
 // Steps: 3 latencies + 2 transfers for the acceptor. Bytes on the wire: one payload each way + about 1 KiB.
 // A state machine: no sockets, no threads; arithmetic goes through the Worker. All calls on the control thread.
-// This class routes messages to the two sides: see proposer.h and acceptor.h, and pair_ledger.h for their shared state.
+// This class routes messages to the two sides: see pair_proposer.h and pair_acceptor.h, and pair_ledger.h for their
+// shared state.
 #pragma once
 
 #include <cstdint>
@@ -28,12 +29,12 @@
 
 #include "compression/codec.h"
 #include "compression/layout.h"
-#include "gossip/exchange/acceptor.h"
 #include "gossip/exchange/exchange.h"
 #include "gossip/exchange/options.h"
+#include "gossip/exchange/pair_acceptor.h"
 #include "gossip/exchange/pair_blocks.h"
 #include "gossip/exchange/pair_ledger.h"
-#include "gossip/exchange/proposer.h"
+#include "gossip/exchange/pair_proposer.h"
 #include "gossip/net/outbox.h"
 #include "gossip/worker.h"
 
@@ -98,8 +99,8 @@ class Pairwise final : public Exchange {
   PeerSampler* sampler_;
   PairBlocks blocks_;
   PairLedger ledger_;
-  Proposer proposer_;
-  Acceptor acceptor_;
+  PairProposer proposer_;
+  PairAcceptor acceptor_;
   std::vector<Waiting> waiting_;
 };
 

@@ -1,4 +1,4 @@
-#include "gossip/exchange/proposer.h"
+#include "gossip/exchange/pair_proposer.h"
 
 #include <algorithm>
 #include <utility>
@@ -9,12 +9,12 @@
 
 namespace starling {
 
-Proposer::Proposer(const PairwiseOptions& options, PairLedger& ledger, PairBlocks& blocks, const Clock& clock,
-                   Outbox& outbox)
+PairProposer::PairProposer(const PairwiseOptions& options, PairLedger& ledger, PairBlocks& blocks, const Clock& clock,
+                           Outbox& outbox)
     : self_(options.self), ledger_(ledger), blocks_(blocks), clock_(clock), outbox_(outbox),
       log_(options.self, options.generation, clock, outbox), late_(options.deadline_min, options.deadline_max) {}
 
-bool Proposer::propose(const PeerId& peer) {
+bool PairProposer::propose(const PeerId& peer) {
   if (ledger_.snapshot() == nullptr) return false;
   const double offer = ledger_.take_share();
   if (offer == 0) return false;
@@ -39,7 +39,7 @@ bool Proposer::propose(const PeerId& peer) {
 
 // Decides once all blocks of the acceptor's vote are judged here too. At the deadline it decides on the blocks that
 // have passed by then.
-void Proposer::try_decide(ProposedExchange& exchange) {
+void PairProposer::try_decide(ProposedExchange& exchange) {
   const TimePoint now = clock_.now();
   const CommitTerms* vote = exchange.agreed ? log_.vote(exchange.xid.counter) : nullptr;
   if (now < exchange.deadline_at && (vote == nullptr || !exchange.blocks.all_judged(vote->blocks))) return;
@@ -56,7 +56,7 @@ void Proposer::try_decide(ProposedExchange& exchange) {
   exchanges_.erase(exchange.xid);
 }
 
-void Proposer::feed_deadline(const ProposedExchange& exchange) {
+void PairProposer::feed_deadline(const ProposedExchange& exchange) {
   if (clock_.now() >= exchange.deadline_at) {
     late_.watch(exchange);
   } else {
@@ -64,22 +64,22 @@ void Proposer::feed_deadline(const ProposedExchange& exchange) {
   }
 }
 
-void Proposer::give_up(const PeerId& peer, ExchangeOutcome outcome) {
+void PairProposer::give_up(const PeerId& peer, ExchangeOutcome outcome) {
   for (const ExchangeId& xid : exchanges_.with(peer)) give_up(exchanges_.at(xid), outcome);
 }
 
-void Proposer::give_up(ProposedExchange& exchange, ExchangeOutcome outcome) {
+void PairProposer::give_up(ProposedExchange& exchange, ExchangeOutcome outcome) {
   log_.abort(exchange);
   fail(exchange, outcome);
 }
 
-void Proposer::fail(ProposedExchange& exchange, ExchangeOutcome outcome) {
+void PairProposer::fail(ProposedExchange& exchange, ExchangeOutcome outcome) {
   ledger_.failed(exchange, outcome, exchange.free_in);
   exchanges_.erase(exchange.xid);
 }
 
 // A proposal that no process of the peer has accepted yet (generation 0) ends too: it was sent to the earlier process.
-void Proposer::forget(const PeerId& peer, uint64_t generation) {
+void PairProposer::forget(const PeerId& peer, uint64_t generation) {
   for (const ExchangeId& xid : exchanges_.with_life_before(peer, generation)) {
     log_.drop(xid.counter);
     fail(exchanges_.at(xid), ExchangeOutcome::kFailed);
@@ -90,7 +90,7 @@ void Proposer::forget(const PeerId& peer, uint64_t generation) {
 
 // ---- messages ----
 
-void Proposer::on_accept(const PeerId& from, uint64_t generation, const Accept& accept) {
+void PairProposer::on_accept(const PeerId& from, uint64_t generation, const Accept& accept) {
   ProposedExchange* exchange = exchanges_.find(accept.xid, from);
   if (exchange == nullptr || exchange->agreed) return ledger_.ignore();
   if (!share_is_sane(accept.offer) || !mass_is_sane(accept.mass)) {
@@ -107,7 +107,7 @@ void Proposer::on_accept(const PeerId& from, uint64_t generation, const Accept& 
   try_decide(*exchange);   // the vote may have overtaken this
 }
 
-void Proposer::on_busy(const PeerId& from, const Busy& busy) {
+void PairProposer::on_busy(const PeerId& from, const Busy& busy) {
   ProposedExchange* exchange = exchanges_.find(busy.xid, from);
   if (exchange == nullptr) return ledger_.ignore();
   ++ledger_.counters().busy_received;
@@ -116,7 +116,7 @@ void Proposer::on_busy(const PeerId& from, const Busy& busy) {
   fail(*exchange, exchange->agreed ? ExchangeOutcome::kFailed : ExchangeOutcome::kBusy);
 }
 
-void Proposer::on_have(const PeerId& from, const Have& have) {
+void PairProposer::on_have(const PeerId& from, const Have& have) {
   if (have.xid.proposer != self_) return ledger_.ignore();
   ProposedExchange* exchange = exchanges_.find(have.xid, from);
   const bool readable = fits(have.blocks, blocks_.count()) && scale_is_sane(have.scale);
@@ -129,18 +129,18 @@ void Proposer::on_have(const PeerId& from, const Have& have) {
   try_decide(*exchange);
 }
 
-void Proposer::on_query(const PeerId& from, const Query& query) {
+void PairProposer::on_query(const PeerId& from, const Query& query) {
   if (query.xid.proposer != self_) return ledger_.ignore();
   log_.on_query(query.xid, from);
   ProposedExchange* exchange = exchanges_.find(query.xid, from);
   if (exchange != nullptr) fail(*exchange, ExchangeOutcome::kFailed);   // on_query() has aborted it in the log
 }
 
-void Proposer::on_ack(const PeerId& from, const CommitAck& ack) {
+void PairProposer::on_ack(const PeerId& from, const CommitAck& ack) {
   if (!log_.on_ack(ack.xid, from)) ledger_.ignore();
 }
 
-void Proposer::on_block(const PeerId& from, const BlockPayload& block, const SharedBytes& payload) {
+void PairProposer::on_block(const PeerId& from, const BlockPayload& block, const SharedBytes& payload) {
   ProposedExchange* exchange = exchanges_.find(block.xid, from);
   if (exchange == nullptr) {
     late_.arrived(block.xid, from, clock_.now());
@@ -152,13 +152,13 @@ void Proposer::on_block(const PeerId& from, const BlockPayload& block, const Sha
   ledger_.ignore();
 }
 
-void Proposer::on_credit(const PeerId& from, const Credit& credit) {
+void PairProposer::on_credit(const PeerId& from, const Credit& credit) {
   ProposedExchange* exchange = exchanges_.find(credit.xid, from);
   if (exchange == nullptr) return ledger_.ignore();
   blocks_.grant(*exchange, credit.credit);
 }
 
-void Proposer::on_judged(const ExchangeId& xid, const PeerId& from, uint32_t index, BlockVerdict verdict,
+void PairProposer::on_judged(const ExchangeId& xid, const PeerId& from, uint32_t index, BlockVerdict verdict,
                          const PairStats& stats) {
   ProposedExchange* exchange = exchanges_.find(xid, from);
   if (exchange == nullptr) return;
@@ -168,7 +168,7 @@ void Proposer::on_judged(const ExchangeId& xid, const PeerId& from, uint32_t ind
 
 // ---- time ----
 
-TimePoint Proposer::next_deadline() const {
+TimePoint PairProposer::next_deadline() const {
   TimePoint next = std::min(late_.next_deadline(), log_.next_deadline());
   for (const auto& [xid, exchange] : exchanges_) {
     next = std::min({next, exchange.deadline_at, exchange.credit_repeat_at});
@@ -176,7 +176,7 @@ TimePoint Proposer::next_deadline() const {
   return next;
 }
 
-void Proposer::tick() {
+void PairProposer::tick() {
   const TimePoint now = clock_.now();
   for (auto& [xid, exchange] : exchanges_) {
     if (exchange.credit_repeat_at <= now) blocks_.repeat_credit(exchange);

@@ -1,4 +1,4 @@
-#include "gossip/exchange/acceptor.h"
+#include "gossip/exchange/pair_acceptor.h"
 
 #include <algorithm>
 #include <utility>
@@ -25,25 +25,25 @@ TimePoint vote_due(const PairExchange& exchange) {
 
 }  // namespace
 
-Acceptor::Acceptor(const PairwiseOptions& options, PairLedger& ledger, PairBlocks& blocks, const Clock& clock,
-                   Outbox& outbox)
+PairAcceptor::PairAcceptor(const PairwiseOptions& options, PairLedger& ledger, PairBlocks& blocks, const Clock& clock,
+                           Outbox& outbox)
     : options_(options), ledger_(ledger), blocks_(blocks), clock_(clock), outbox_(outbox),
       doubts_(voter_, ledger, clock, outbox) {}
 
-AcceptedExchange* Acceptor::find(const ExchangeId& xid, const PeerId& from) {
+AcceptedExchange* PairAcceptor::find(const ExchangeId& xid, const PeerId& from) {
   AcceptedExchange* exchange = exchanges_.find(xid, from);
   return exchange != nullptr ? exchange : doubts_.find(xid, from);
 }
 
 // ---- proposals ----
 
-bool Acceptor::is_news(const PeerId& from, uint64_t generation, const Propose& propose) const {
+bool PairAcceptor::is_news(const PeerId& from, uint64_t generation, const Propose& propose) const {
   const ExchangeId& xid = propose.xid;
   const bool sane = xid.proposer == from && xid.generation == generation && share_is_sane(propose.offer);
   return sane && !voter_.seen(xid);
 }
 
-void Acceptor::supersede(const PeerId& proposer) {
+void PairAcceptor::supersede(const PeerId& proposer) {
   for (const ExchangeId& xid : exchanges_.with(proposer)) {
     voter_.leave(xid);
     fail(exchanges_.at(xid));
@@ -51,20 +51,20 @@ void Acceptor::supersede(const PeerId& proposer) {
 }
 
 // nullopt: the proposal can be accepted. Otherwise how long the proposer should wait.
-std::optional<Duration> Acceptor::busy_for(const Propose& propose, Duration usual) const {
+std::optional<Duration> PairAcceptor::busy_for(const Propose& propose, Duration usual) const {
   if (ledger_.snapshot() == nullptr || !mass_is_sane(propose.mass)) return options_.deadline_max;
   if (ledger_.spent()) return ledger_.until_next_snapshot();
   if (voter_.accepted_count() >= kAcceptedMax || !voter_.may_vote()) return usual;
   return std::nullopt;
 }
 
-void Acceptor::refuse(const Propose& propose, Duration free_in) {
+void PairAcceptor::refuse(const Propose& propose, Duration free_in) {
   voter_.refuse(propose.xid);
   ++ledger_.counters().busy_sent;
   outbox_.send(propose.xid.proposer, Busy{propose.xid, whole_ms(free_in)});
 }
 
-void Acceptor::on_propose(const PeerId& from, const Propose& propose, Duration usual) {
+void PairAcceptor::on_propose(const PeerId& from, const Propose& propose, Duration usual) {
   if (const std::optional<Duration> free_in = busy_for(propose, usual)) {
     early_.forget(from);
     return refuse(propose, *free_in);
@@ -92,7 +92,7 @@ void Acceptor::on_propose(const PeerId& from, const Propose& propose, Duration u
 // ---- the vote ----
 
 // Votes for the blocks that have passed, as soon as all blocks are judged or the time to vote has come.
-void Acceptor::try_vote(AcceptedExchange& exchange) {
+void PairAcceptor::try_vote(AcceptedExchange& exchange) {
   const TimePoint now = clock_.now();
   if (now >= exchange.deadline_at) return drop_out(exchange);
   const bool all = exchange.blocks.all_judged();
@@ -115,32 +115,32 @@ void Acceptor::try_vote(AcceptedExchange& exchange) {
   exchanges_.erase(xid);
 }
 
-void Acceptor::retry_votes() {
+void PairAcceptor::retry_votes() {
   const auto all = exchanges_.ids([](const AcceptedExchange&) { return true; });
   for (const ExchangeId& xid : all) try_vote(exchanges_.at(xid));
 }
 
 // Leaves the exchange before the vote and tells the proposer, so that it does not wait.
-void Acceptor::drop_out(AcceptedExchange& exchange) {
+void PairAcceptor::drop_out(AcceptedExchange& exchange) {
   const bool left = voter_.leave(exchange.xid);
   STARLING_CHECK(left);
   outbox_.send(exchange.peer, Busy{exchange.xid, 0});
   fail(exchange);
 }
 
-void Acceptor::fail(const AcceptedExchange& exchange) {
+void PairAcceptor::fail(const AcceptedExchange& exchange) {
   ledger_.failed(exchange, ExchangeOutcome::kFailed);
   exchanges_.erase(exchange.xid);
 }
 
 // ---- the proposer's decision ----
 
-void Acceptor::on_commit(const PeerId& from, const Commit& commit) {
+void PairAcceptor::on_commit(const PeerId& from, const Commit& commit) {
   if (!doubts_.on_commit(from, commit)) return ledger_.ignore();
   retry_votes();
 }
 
-void Acceptor::on_abort(const PeerId& from, uint64_t generation, const Abort& abort) {
+void PairAcceptor::on_abort(const PeerId& from, uint64_t generation, const Abort& abort) {
   const bool own = abort.xid.proposer == from && abort.xid.generation <= generation;
   if (!own || !voter_.on_abort(abort.xid)) return ledger_.ignore();
   if (const AcceptedExchange* exchange = exchanges_.find(abort.xid, from)) {
@@ -151,7 +151,7 @@ void Acceptor::on_abort(const PeerId& from, uint64_t generation, const Abort& ab
   retry_votes();
 }
 
-void Acceptor::forget(const PeerId& peer, uint64_t generation) {
+void PairAcceptor::forget(const PeerId& peer, uint64_t generation) {
   voter_.forget(peer, generation);
   for (const ExchangeId& xid : exchanges_.with_life_before(peer, generation)) fail(exchanges_.at(xid));
   doubts_.forget(peer, generation);
@@ -159,14 +159,14 @@ void Acceptor::forget(const PeerId& peer, uint64_t generation) {
   retry_votes();
 }
 
-void Acceptor::hold_shares() {
+void PairAcceptor::hold_shares() {
   exchanges_.hold_shares(ledger_);
   doubts_.hold_shares();
 }
 
 // ---- blocks ----
 
-void Acceptor::on_block(const PeerId& from, const BlockPayload& block, const SharedBytes& payload) {
+void PairAcceptor::on_block(const PeerId& from, const BlockPayload& block, const SharedBytes& payload) {
   if (AcceptedExchange* exchange = find(block.xid, from)) {
     if (!blocks_.receive(*exchange, block, payload)) ledger_.ignore();
     return;
@@ -176,13 +176,13 @@ void Acceptor::on_block(const PeerId& from, const BlockPayload& block, const Sha
   if (!held) ledger_.ignore();
 }
 
-void Acceptor::on_credit(const PeerId& from, const Credit& credit) {
+void PairAcceptor::on_credit(const PeerId& from, const Credit& credit) {
   AcceptedExchange* exchange = find(credit.xid, from);
   if (exchange == nullptr) return ledger_.ignore();
   blocks_.grant(*exchange, credit.credit);
 }
 
-void Acceptor::on_judged(const ExchangeId& xid, const PeerId& from, uint32_t index, BlockVerdict verdict,
+void PairAcceptor::on_judged(const ExchangeId& xid, const PeerId& from, uint32_t index, BlockVerdict verdict,
                          const PairStats& stats) {
   AcceptedExchange* exchange = find(xid, from);
   if (exchange == nullptr) return;
@@ -192,7 +192,7 @@ void Acceptor::on_judged(const ExchangeId& xid, const PeerId& from, uint32_t ind
 
 // ---- time ----
 
-std::optional<TimePoint> Acceptor::busy_until() const {
+std::optional<TimePoint> PairAcceptor::busy_until() const {
   std::optional<TimePoint> until = doubts_.busy_until();
   for (const auto& [xid, exchange] : exchanges_) {
     const TimePoint end = exchange.deadline_at;
@@ -201,7 +201,7 @@ std::optional<TimePoint> Acceptor::busy_until() const {
   return until;
 }
 
-TimePoint Acceptor::next_deadline() const {
+TimePoint PairAcceptor::next_deadline() const {
   TimePoint next = std::min(early_.next_expiry(), doubts_.next_deadline());
   for (const auto& [xid, exchange] : exchanges_) {
     next = std::min({next, exchange.vote_at, exchange.credit_repeat_at});
@@ -209,7 +209,7 @@ TimePoint Acceptor::next_deadline() const {
   return next;
 }
 
-void Acceptor::tick() {
+void PairAcceptor::tick() {
   const TimePoint now = clock_.now();
   for (auto& [xid, exchange] : exchanges_) {
     if (exchange.credit_repeat_at <= now) blocks_.repeat_credit(exchange);

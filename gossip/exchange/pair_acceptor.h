@@ -16,10 +16,11 @@
 
 namespace starling {
 
-class Acceptor {
+class PairAcceptor {
  public:
   // All references must outlive the object.
-  Acceptor(const PairwiseOptions& options, PairLedger& ledger, PairBlocks& blocks, const Clock& clock, Outbox& outbox);
+  PairAcceptor(const PairwiseOptions& options, PairLedger& ledger, PairBlocks& blocks, const Clock& clock,
+               Outbox& outbox);
 
   // False: the PROPOSE is malformed, or its exchange was seen before.
   bool is_news(const PeerId& from, uint64_t generation, const Propose& propose) const;
@@ -67,7 +68,7 @@ class Acceptor {
   CommitVoter voter_;
   ExchangeTable<AcceptedExchange> exchanges_;      // accepted, not voted on
   Doubts doubts_;                                  // voted on, not decided
-  EarlyPairBlocks early_;                                    // blocks that overtook their PROPOSE
+  EarlyPairBlocks early_;                          // blocks that overtook their PROPOSE
 };
 
 }  // namespace starling

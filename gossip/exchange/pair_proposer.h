@@ -7,17 +7,18 @@
 #include "gossip/exchange/commit_log.h"
 #include "gossip/exchange/exchange_table.h"
 #include "gossip/exchange/late_arrivals.h"
+#include "gossip/exchange/options.h"
 #include "gossip/exchange/pair_blocks.h"
 #include "gossip/exchange/pair_ledger.h"
-#include "gossip/exchange/options.h"
 #include "gossip/net/outbox.h"
 
 namespace starling {
 
-class Proposer {
+class PairProposer {
  public:
   // All references must outlive the object.
-  Proposer(const PairwiseOptions& options, PairLedger& ledger, PairBlocks& blocks, const Clock& clock, Outbox& outbox);
+  PairProposer(const PairwiseOptions& options, PairLedger& ledger, PairBlocks& blocks, const Clock& clock,
+               Outbox& outbox);
 
   // Begins an exchange. REQUIRES: none with this peer is open. False: there is no snapshot, or its budget is spent.
   bool propose(const PeerId& peer);
