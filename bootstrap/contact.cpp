@@ -1,8 +1,8 @@
+#include "bootstrap/contact.h"
+
 #include <algorithm>
 #include <utility>
 #include <variant>
-
-#include "bootstrap/joiner.h"
 
 namespace starling {
 namespace {
@@ -15,7 +15,7 @@ std::string list(const std::vector<Endpoint>& endpoints) {
 
 }  // namespace
 
-Contact::Contact(const JoinerOptions& options, Membership& membership, const Clock& clock, Outbox& outbox,
+Contact::Contact(const ContactOptions& options, Membership& membership, const Clock& clock, Outbox& outbox,
                  uint64_t rng_seed)
     : options_(options), membership_(membership), clock_(clock), outbox_(outbox), rng_(rng_seed),
       started_(clock.now()), next_attempt_(clock.now()), backoff_(options.retry_min) {

@@ -1,10 +1,10 @@
+#include "bootstrap/model_fetch.h"
+
 #include <algorithm>
 #include <set>
 #include <utility>
 #include <variant>
 
-#include "bootstrap/joiner.h"
-#include "bootstrap/model_sources.h"
 #include "gossip/limits.h"
 #include "gossip/net/hash.h"
 
@@ -19,7 +19,7 @@ enum class BlockStage : uint8_t { kMissing, kAsked, kChecking, kPlaced };
 }  // namespace
 
 struct ModelFetch::Impl {
-  Impl(const JoinerOptions& options_in, uint64_t total, Membership& membership_in, const Clock& clock_in,
+  Impl(const ModelFetchOptions& options_in, uint64_t total, Membership& membership_in, const Clock& clock_in,
        Outbox& outbox_in, Worker& worker_in, Sink sink_in, uint64_t rng_seed)
       : options(options_in),
         total_bytes(total),
@@ -33,7 +33,7 @@ struct ModelFetch::Impl {
         next_search(started),
         stages((total + kTransferBlockBytes - 1) / kTransferBlockBytes, BlockStage::kMissing) {}
 
-  const JoinerOptions options;
+  const ModelFetchOptions options;
   const uint64_t total_bytes;
   Membership& membership;
   const Clock& clock;
@@ -304,7 +304,7 @@ TimePoint ModelFetch::Impl::next_deadline() const {
   return next;
 }
 
-ModelFetch::ModelFetch(const JoinerOptions& options, uint64_t total_bytes_expected, Membership& membership,
+ModelFetch::ModelFetch(const ModelFetchOptions& options, uint64_t total_bytes_expected, Membership& membership,
                        const Clock& clock, Outbox& outbox, Worker& worker, Sink sink, uint64_t rng_seed)
     : impl_(std::make_unique<Impl>(options, total_bytes_expected, membership, clock, outbox, worker,
                                    std::move(sink), rng_seed)) {}

@@ -14,7 +14,7 @@ constexpr uint32_t kSilencesMax = 5;      // patience doubles up to 32 times
 
 }  // namespace
 
-ModelSources::ModelSources(const JoinerOptions& options, const Membership& membership, const Clock& clock,
+ModelSources::ModelSources(const ModelFetchOptions& options, const Membership& membership, const Clock& clock,
                            uint64_t rng_seed)
     : options_(options), membership_(membership), clock_(clock), rng_(rng_seed) {}
 

@@ -7,9 +7,18 @@
 #include <string>
 #include <vector>
 
-#include "bootstrap/joiner.h"
+#include "gossip/clock.h"
+#include "gossip/membership/membership.h"
+#include "gossip/net/message.h"
+#include "gossip/rng.h"
 
 namespace starling {
+
+struct ModelFetchOptions {
+  Duration block_timeout = std::chrono::seconds(2);
+  uint32_t blocks_in_flight = 8;   // per donor
+  uint32_t donors_max = 3;
+};
 
 // A donor in use.
 struct ModelSource {
@@ -24,7 +33,7 @@ struct ModelSource {
 
 class ModelSources {
  public:
-  ModelSources(const JoinerOptions& options, const Membership& membership, const Clock& clock,
+  ModelSources(const ModelFetchOptions& options, const Membership& membership, const Clock& clock,
                uint64_t rng_seed);
 
   // Live agents that train or have trained and are not in use, near the greatest number of steps, in random order.
@@ -62,7 +71,7 @@ class ModelSources {
   bool is_usable(const Member& member) const;
   uint32_t silences_of(const PeerId& peer) const;
 
-  const JoinerOptions& options_;
+  const ModelFetchOptions& options_;
   const Membership& membership_;
   const Clock& clock_;
   Rng rng_;

@@ -53,11 +53,11 @@ void Entry::start() {
 }
 
 void Entry::contact_somebody(const std::string& settings) {
-  JoinerOptions joiner;
-  joiner.bootstrap = options_.config.agent.bootstrap;
-  joiner.settings = settings;
-  joiner.compare = describe_difference;
-  contact_ = std::make_unique<Contact>(joiner, router_.membership(), parts_.clock, router_, options_.rng_seed + 1);
+  ContactOptions options;
+  options.bootstrap = options_.config.agent.bootstrap;
+  options.settings = settings;
+  options.compare = describe_difference;
+  contact_ = std::make_unique<Contact>(options, router_.membership(), parts_.clock, router_, options_.rng_seed + 1);
   contact_began_ = parts_.clock.now();
   stage_ = Stage::kContacting;
 }
@@ -179,10 +179,8 @@ void Entry::restored(const Progress* own) {
 
 void Entry::begin_fetch() {
   const View params = trainer_->params();   // not used before the whole model has arrived
-  JoinerOptions joiner;
-  joiner.bootstrap = options_.config.agent.bootstrap;
   fetch_ = std::make_unique<ModelFetch>(
-      joiner, params.count * sizeof(float), router_.membership(), parts_.clock, router_, parts_.worker,
+      ModelFetchOptions(), params.count * sizeof(float), router_.membership(), parts_.clock, router_, parts_.worker,
       [params](uint64_t offset_bytes, std::span<const std::byte> bytes) {
         const size_t count = bytes.size() / sizeof(float);
         if (!all_finite_f32(bytes.data(), count)) return false;

@@ -12,7 +12,8 @@
 
 #include "agent/run/parts.h"
 #include "agent/run/shared_model.h"
-#include "bootstrap/joiner.h"
+#include "bootstrap/contact.h"
+#include "bootstrap/model_fetch.h"
 #include "bootstrap/router.h"
 
 namespace starling {

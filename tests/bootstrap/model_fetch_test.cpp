@@ -110,7 +110,7 @@ TEST_F(ModelFetchTest, TheLastDonorsDeathWaitsForTheNextOne) {
   const std::string text = fetch.waiting_for();
   EXPECT_NE(text.find("last trouble: " + peer_of(0).short_name()), std::string::npos) << text;
   EXPECT_NE(text.find("of 21 blocks"), std::string::npos) << text;
-  EXPECT_LE(newcomer->block_requests, 6u + 3 * world.options.blocks_in_flight) << "the dead are not bothered";
+  EXPECT_LE(newcomer->block_requests, 6u + 3 * world.fetch_options.blocks_in_flight) << "the dead are not bothered";
   World::Node& second = add_donor(2, 150);
   newcomer->members().add(second.members().self());
   second.members().add(newcomer->members().self());
@@ -137,7 +137,7 @@ TEST_F(ModelFetchTest, DamagedBlocksAreNeverPlacedAndTheirDonorIsDropped) {
   ASSERT_TRUE(finish(seconds(5)));
   EXPECT_EQ(origins(), std::vector<int>(kBlocks, 1));
   EXPECT_GE(bad_sent, 3u);
-  EXPECT_LE(bad_sent, 3u + world.options.blocks_in_flight);
+  EXPECT_LE(bad_sent, 3u + world.fetch_options.blocks_in_flight);
   EXPECT_NE(fetch.waiting_for().find("do not match"), std::string::npos) << fetch.waiting_for();
 }
 
@@ -195,7 +195,7 @@ TEST_F(ModelFetchTest, ADonorWhoseFilesNeverLastIsLeftForAnother) {
     }
     return true;
   };
-  world.options.donors_max = 1;
+  world.fetch_options.donors_max = 1;
   add_donor(2, 95);
   begin();
   ASSERT_TRUE(finish(seconds(20)));
@@ -254,7 +254,7 @@ TEST_F(ModelFetchTest, ASilentDonorIsReplaced) {
   frozen.spoil = [](Message& message, SharedBytes&) {   // answers everything but blocks
     return !message_is<ModelBlock>(message);
   };
-  world.options.donors_max = 1;
+  world.fetch_options.donors_max = 1;
   add_donor(2, 60);
   begin();
   ASSERT_TRUE(finish(seconds(6)));
@@ -267,7 +267,7 @@ TEST_F(ModelFetchTest, ASlowLinkIsNoDeadDonor) {
   begin();
   ASSERT_TRUE(finish(minutes(3)));
   EXPECT_EQ(origins(), std::vector<int>(kBlocks, 0));
-  EXPECT_LE(newcomer->block_requests, kBlocks + 2 * world.options.blocks_in_flight);
+  EXPECT_LE(newcomer->block_requests, kBlocks + 2 * world.fetch_options.blocks_in_flight);
 }
 
 TEST_F(ModelFetchTest, TheLastBlocksDoNotHangOnTheSlowest) {
@@ -333,7 +333,7 @@ TEST_F(ModelFetchTest, ABusyWorkerBoundsWhatIsInFlightAndMayOutliveTheFetch) {
   BusyWorker busy;
   size_t placed = 0;
   node.fetch = std::make_unique<ModelFetch>(
-      world.options, 100 * kTransferBlockBytes, node.members(), world.clock, node.router, busy,
+      world.fetch_options, 100 * kTransferBlockBytes, node.members(), world.clock, node.router, busy,
       [&](uint64_t, std::span<const std::byte>) { return ++placed > 0; }, 3);
   world.run_for(seconds(5));
   EXPECT_EQ(placed, 0u);
@@ -379,7 +379,7 @@ TEST_F(ModelFetchTest, ALongListOfHashesComesInPages) {
   world.introduce_all();
   uint64_t bytes_placed = 0;
   node.fetch = std::make_unique<ModelFetch>(
-      world.options, model->total_bytes(), node.members(), world.clock, node.router, world.worker,
+      world.fetch_options, model->total_bytes(), node.members(), world.clock, node.router, world.worker,
       [&](uint64_t, std::span<const std::byte> bytes) { return (bytes_placed += bytes.size()) > 0; }, 3);
   ASSERT_TRUE(world.run_until([&] { return node.fetch->done(); }, seconds(60)));
   EXPECT_EQ(bytes_placed, model->total_bytes());

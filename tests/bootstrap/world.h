@@ -12,8 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "bootstrap/joiner.h"
+#include "bootstrap/contact.h"
 #include "bootstrap/memory_model.h"
+#include "bootstrap/model_fetch.h"
 #include "bootstrap/router.h"
 #include "gossip/limits.h"
 #include "gossip/rng.h"
@@ -114,9 +115,8 @@ class World {
   }
 
   Contact& join(Node& node, std::vector<Endpoint> addresses, std::string own_settings = "") {
-    options.bootstrap = std::move(addresses);
-    options.settings = std::move(own_settings);
-    options.compare = compare;
+    const ContactOptions options{.bootstrap = std::move(addresses), .settings = std::move(own_settings),
+                                 .compare = compare};
     node.router.set_settings(options.settings);
     node.contact = std::make_unique<Contact>(options, node.members(), clock, node.router, 77);
     return *node.contact;
@@ -125,7 +125,7 @@ class World {
   ModelFetch& fetch(Node& node, size_t total_bytes) {
     params.assign(total_bytes, std::byte{});
     node.fetch = std::make_unique<ModelFetch>(
-        options, total_bytes, node.members(), clock, node.router, worker,
+        fetch_options, total_bytes, node.members(), clock, node.router, worker,
         [this](uint64_t offset_bytes, std::span<const std::byte> bytes) {
           EXPECT_LE(offset_bytes + bytes.size(), params.size());
           if (bytes.front() == kNoParam) return false;
@@ -191,7 +191,7 @@ class World {
   VirtualClock clock;
   VirtualNetwork network{clock, 1, {.delay_min = kLinkDelay, .delay_max = kLinkDelay}};
   std::string settings;      // of nodes added from now on
-  JoinerOptions options;
+  ModelFetchOptions fetch_options;
   InlineWorker worker;
   std::vector<std::unique_ptr<Node>> nodes;
   std::vector<std::byte> params;

@@ -1,0 +1,45 @@
+// The second step of a newcomer, if the swarm has begun training: it fetches the params from up to donors_max living
+// members at once. Blocks of different donors may be of different rounds: each is checked against its own donor's root,
+// and the mixture is no farther from the mean than its donors are on average. If a donor dies, it asks another one. It
+// never gives up; waiting_for() says what it waits for. A state machine: no sockets, no threads.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "bootstrap/model_sources.h"
+#include "gossip/clock.h"
+#include "gossip/membership/membership.h"
+#include "gossip/net/message.h"
+#include "gossip/net/outbox.h"
+#include "gossip/worker.h"
+
+namespace starling {
+
+class ModelFetch {
+ public:
+  // Called in a worker job for each block that passed its hash: copies the bytes to their place. False: no params; the
+  // block then counts as a bad one of its donor. No call begins after this object's end, but one may still be running.
+  using Sink = std::function<bool(uint64_t offset_bytes, std::span<const std::byte> bytes)>;
+  ModelFetch(const ModelFetchOptions& options, uint64_t total_bytes_expected, Membership& membership, const Clock& clock,
+             Outbox& outbox, Worker& worker, Sink sink, uint64_t rng_seed);
+  ~ModelFetch();
+  void tick();
+  void handle(const FrameHeader& header, const BootstrapMessage& message, const SharedBytes& payload);
+  bool done() const;
+  uint64_t round() const;            // of the newest donor used
+  uint64_t steps() const;
+  Duration transfer_time() const;    // from the first block asked for to the last one placed, or so far
+  double progress() const;           // 0..1
+  std::string waiting_for() const;   // for people
+  TimePoint next_deadline() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace starling
