@@ -2,7 +2,7 @@
 
 #include "agent/commands/commands.h"
 #include "agent/commands/flags.h"
-#include "agent/local/member.h"
+#include "agent/local/command_lines.h"
 #include "agent/local/run.h"
 
 namespace starling {

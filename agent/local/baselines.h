@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "agent/local/member.h"
+#include "agent/local/command_lines.h"
 #include "agent/local/table.h"
 
 namespace starling {

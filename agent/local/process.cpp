@@ -1,11 +1,8 @@
 #include "agent/local/process.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,25 +30,6 @@ sigset_t gate_signals() {
   sigset_t set = ending_signals();
   sigaddset(&set, SIGCHLD);
   return set;
-}
-
-int loopback_socket() { return socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0); }
-
-sockaddr_in loopback_address(uint16_t port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  return address;
-}
-
-bool can_bind(uint16_t port) {
-  const int fd = loopback_socket();
-  if (fd < 0) return false;
-  const sockaddr_in address = loopback_address(port);
-  const bool free = bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-  close(fd);
-  return free;
 }
 
 // Between fork and exec: only async-signal-safe calls, and an error goes to the parent through the pipe.
@@ -150,26 +128,6 @@ const std::optional<ExitStatus>& ChildProcess::poll() {
   if (WIFEXITED(status)) ended.code = WEXITSTATUS(status);
   exit_ = ended;
   return exit_;
-}
-
-uint16_t find_free_port_pair(uint32_t attempt) {
-  constexpr uint32_t kFirst = 17000, kPairs = 6000;
-  const uint32_t start = static_cast<uint32_t>(getpid()) * 7 + attempt * 1000;
-  for (uint32_t i = 0; i < kPairs; ++i) {
-    const auto port = static_cast<uint16_t>(kFirst + 2 * ((start + i) % kPairs));
-    if (can_bind(port) && can_bind(static_cast<uint16_t>(port + 1))) return port;
-  }
-  throw std::runtime_error("no two adjacent free ports on 127.0.0.1 between 17000 and 29000; end what holds them "
-                           "(ss -ltn lists it)");
-}
-
-bool accepts_connections(uint16_t port) {
-  const int fd = loopback_socket();
-  if (fd < 0) return false;
-  const sockaddr_in address = loopback_address(port);
-  const bool accepted = connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-  close(fd);
-  return accepted;
 }
 
 std::string log_tail(const std::string& path, size_t lines_max) {

@@ -11,8 +11,10 @@
 #include <fmt/format.h>
 
 #include "agent/local/baselines.h"
+#include "agent/local/command_lines.h"
 #include "agent/local/distance.h"
 #include "agent/local/member.h"
+#include "agent/local/ports.h"
 #include "agent/local/table.h"
 #include "agent/report/report.h"
 #include "agent/train/model_kinds.h"

@@ -10,8 +10,10 @@
 #include <stdexcept>
 
 #include "agent/local/distance.h"
+#include "agent/local/command_lines.h"
 #include "agent/local/member.h"
 #include "agent/local/metrics_reader.h"
+#include "agent/local/ports.h"
 #include "agent/local/process.h"
 #include "agent/local/table.h"
 #include "tests/support/loopback.h"
