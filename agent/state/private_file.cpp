@@ -12,6 +12,8 @@
 
 #include <fmt/format.h>
 
+#include "gossip/net/file.h"
+
 namespace starling {
 namespace {
 
@@ -22,20 +24,6 @@ constexpr mode_t kOthers = 077, kOthersWrite = 022;
 [[noreturn]] void fail(const std::string& path, const std::string& what) {
   throw std::runtime_error(path + " " + what);
 }
-
-class File {
- public:
-  explicit File(int fd) : fd_(fd) {}
-  ~File() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  int fd() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 // Without trailing slashes: with them, the kernel would follow a symbolic link.
 std::string trimmed(std::string folder) {

@@ -18,9 +18,9 @@ DigestEntry digest_of(const Member& member) {
 
 }  // namespace
 
-AntiEntropy::AntiEntropy(MembershipContext& context, MemberTable& table, const OwnRecord& own, MemberRules& rules,
-                         HealSchedule& schedule)
-    : context_(context), table_(table), own_(own), rules_(rules), schedule_(schedule) {}
+AntiEntropy::AntiEntropy(MembershipContext& context, MemberTable& table, const OwnRecord& own, OwnNews& own_news,
+                         MemberRules& rules, HealSchedule& schedule)
+    : context_(context), table_(table), own_(own), own_news_(own_news), rules_(rules), schedule_(schedule) {}
 
 void AntiEntropy::set_seeds(std::vector<Endpoint> seeds) {
   std::erase(seeds, own_.record().endpoint);
@@ -111,7 +111,7 @@ std::vector<PeerRecord> AntiEntropy::newer_records(const PeerId& from, const Syn
 void AntiEntropy::on_digest_entry(const PeerId& from, const DigestEntry& entry, bool reply_wanted, Sync& reply) {
   const auto state = static_cast<MemberState>(entry.state);
   if (entry.id == own_.id()) {
-    if (entry.version == own_.version() && state != MemberState::kAlive) rules_.refute();
+    if (entry.version == own_.version() && state != MemberState::kAlive) own_news_.refute();
     return;  // a newer version of the own record is not believed; for an older one the reply carries the record
   }
   MemberEntry* held = table_.find(entry.id);

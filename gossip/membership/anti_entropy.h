@@ -8,6 +8,7 @@
 #include "gossip/membership/heal_schedule.h"
 #include "gossip/membership/member_rules.h"
 #include "gossip/membership/member_table.h"
+#include "gossip/membership/own_news.h"
 #include "gossip/membership/own_record.h"
 #include "gossip/net/message.h"
 
@@ -15,8 +16,8 @@ namespace starling {
 
 class AntiEntropy {
  public:
-  AntiEntropy(MembershipContext& context, MemberTable& table, const OwnRecord& own, MemberRules& rules,
-              HealSchedule& schedule);
+  AntiEntropy(MembershipContext& context, MemberTable& table, const OwnRecord& own, OwnNews& own_news,
+              MemberRules& rules, HealSchedule& schedule);
 
   void set_seeds(std::vector<Endpoint> seeds);   // contacted again and again, members or not
   void tick();
@@ -32,6 +33,7 @@ class AntiEntropy {
   MembershipContext& context_;
   MemberTable& table_;
   const OwnRecord& own_;
+  OwnNews& own_news_;
   MemberRules& rules_;
   HealSchedule& schedule_;
   std::vector<Endpoint> seeds_;

@@ -8,10 +8,22 @@
 #include "gossip/membership/suspicion.h"
 
 namespace starling {
+namespace {
 
-MemberRules::MemberRules(MembershipContext& context, MemberTable& table, OwnRecord& own, UpdateQueue& queue,
-                         Dissemination& dissemination, ProbeOrder& probe_order, HealSchedule& heal_schedule)
-    : context_(context), table_(table), own_(own), queue_(queue), dissemination_(dissemination),
+// The updates that the message carries; null: its kind carries none.
+const Updates* updates_of(const MembershipMessage& message) {
+  return std::visit([](const auto& kind) -> const Updates* {
+    if constexpr (requires { kind.updates; }) return &kind.updates;
+    return nullptr;
+  }, message);
+}
+
+}  // namespace
+
+MemberRules::MemberRules(MembershipContext& context, MemberTable& table, const OwnRecord& own, OwnNews& own_news,
+                         UpdateQueue& queue, Dissemination& dissemination, ProbeOrder& probe_order,
+                         HealSchedule& heal_schedule)
+    : context_(context), table_(table), own_(own), own_news_(own_news), queue_(queue), dissemination_(dissemination),
       probe_order_(probe_order), heal_schedule_(heal_schedule) {}
 
 std::vector<MemberEvent> MemberRules::take_events() { return std::exchange(events_, {}); }
@@ -22,6 +34,22 @@ bool MemberRules::believable(const PeerRecord& record, const MemberEntry* held) 
   return ok;
 }
 
+bool MemberRules::introduced(const PeerId& from, const MembershipMessage& message) {
+  if (table_.find(from)) return true;
+  const Updates* updates = updates_of(message);
+  const auto* sync = std::get_if<Sync>(&message);
+  const std::vector<PeerRecord>* records = updates ? &updates->alive : sync ? &sync->records : nullptr;
+  if (!records) return false;
+  for (const PeerRecord& record : *records) {
+    if (record.id == from) on_alive(record, Source::kGossip);
+  }
+  return table_.find(from) != nullptr;
+}
+
+void MemberRules::on_updates(const PeerId& from, const MembershipMessage& message) {
+  if (const Updates* updates = updates_of(message)) on_updates(from, *updates);
+}
+
 void MemberRules::on_updates(const PeerId& from, const Updates& updates) {
   for (const PeerRecord& record : updates.alive) on_alive(record, Source::kGossip);
   for (const Suspicion& suspicion : updates.suspect) on_suspect(suspicion);
@@ -29,7 +57,7 @@ void MemberRules::on_updates(const PeerId& from, const Updates& updates) {
 }
 
 void MemberRules::on_alive(const PeerRecord& record, Source source) {
-  if (record.id == own_.id()) return on_own_record(record);
+  if (record.id == own_.id()) return own_news_.on_record(record);
   MemberEntry* entry = table_.find(record.id);
   if (!believable(record, entry)) return;
   if (!table_.is_live(record.id) && table_.member_count() >= kMembersMax &&
@@ -72,38 +100,8 @@ void MemberRules::on_newer(MemberEntry& entry, const PeerRecord& record) {
   queue_.put_alive(record, restarted || before != MemberState::kAlive);
 }
 
-// A member passed on a record of this agent.
-void MemberRules::on_own_record(const PeerRecord& record) {
-  const Version& own = own_.version();
-  if (record.version.generation > own.generation) {
-    ++context_.counters.identity_clashes;  // another process uses this key, or the record is forged
-    return;
-  }
-  if (record.version < own) return dissemination_.answer_with_own_record();
-  if (record.version == own) return;
-  // A newer incarnation of this generation is forged. Overtake it, if that leaves room for further refutations.
-  ++context_.counters.updates_refused;
-  const uint32_t incarnation = record.version.incarnation;
-  if (incarnation > kIncarnationMax || incarnation - own.incarnation > kIncarnationJumpMax) return;
-  if (own_.overtake(incarnation)) dissemination_.answer_with_own_record();
-}
-
-void MemberRules::refute() {
-  if (own_.refute()) dissemination_.answer_with_own_record();
-}
-
-void MemberRules::on_own_suspicion(const Suspicion& suspicion) {
-  if (suspicion.version < own_.version()) {
-    dissemination_.answer_with_own_record();
-  } else if (suspicion.version > own_.version() || suspicion.accuser == own_.id()) {
-    ++context_.counters.updates_refused;  // this agent never announced that version
-  } else {
-    refute();
-  }
-}
-
 void MemberRules::on_suspect(const Suspicion& suspicion) {
-  if (suspicion.subject == own_.id()) return on_own_suspicion(suspicion);
+  if (suspicion.subject == own_.id()) return own_news_.on_suspicion(suspicion);
   if (suspicion.accuser == suspicion.subject || suspicion.accuser == own_.id()) {
     ++context_.counters.updates_refused;
     return;
@@ -148,11 +146,7 @@ void MemberRules::accuse(MemberEntry& entry, const PeerId& accuser) {
 // Records are not signed, so any member could claim that another one left. Such a claim by a third party counts only
 // for exactly the version held here. A subject that is still there refutes it with its next version.
 void MemberRules::on_left(const PeerRecord& record, const PeerId& from) {
-  if (record.id == own_.id()) {
-    if (record.version == own_.version()) refute();
-    if (!own_.leaving() && record.version < own_.version()) dissemination_.answer_with_own_record();
-    return;
-  }
+  if (record.id == own_.id()) return own_news_.on_left(record);
   MemberEntry* entry = table_.find(record.id);
   if (!entry) return;
   const Version& held = entry->member.record.version;

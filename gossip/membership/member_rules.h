@@ -9,6 +9,7 @@
 #include "gossip/membership/dissemination.h"
 #include "gossip/membership/heal_schedule.h"
 #include "gossip/membership/member_table.h"
+#include "gossip/membership/own_news.h"
 #include "gossip/membership/own_record.h"
 #include "gossip/membership/probe_order.h"
 #include "gossip/membership/update_queue.h"
@@ -21,29 +22,30 @@ class MemberRules {
   enum class Source : uint8_t { kGossip, kSync, kJoin };
 
   // All references must outlive the object.
-  MemberRules(MembershipContext& context, MemberTable& table, OwnRecord& own, UpdateQueue& queue,
-              Dissemination& dissemination, ProbeOrder& probe_order, HealSchedule& heal_schedule);
+  MemberRules(MembershipContext& context, MemberTable& table, const OwnRecord& own, OwnNews& own_news,
+              UpdateQueue& queue, Dissemination& dissemination, ProbeOrder& probe_order, HealSchedule& heal_schedule);
 
-  void on_updates(const PeerId& from, const Updates& updates);
+  // Whether `from` is in the table, now or after it introduced itself: a stranger's message may hold its own record.
+  bool introduced(const PeerId& from, const MembershipMessage& message);
+  void on_updates(const PeerId& from, const MembershipMessage& message);   // all news that the message carries
   void on_alive(const PeerRecord& record, Source source);
   void accuse(MemberEntry& entry, const PeerId& accuser);   // REQUIRES: the entry is alive or suspect
   void mark_left(MemberEntry& entry);
-  void refute();                // an accusation of this agent
   void expire_suspicions();
   void reap_tombstones();
   std::vector<MemberEvent> take_events();
 
  private:
+  void on_updates(const PeerId& from, const Updates& updates);
   bool believable(const PeerRecord& record, const MemberEntry* held);
   void on_newer(MemberEntry& entry, const PeerRecord& record);
-  void on_own_record(const PeerRecord& record);
   void on_suspect(const Suspicion& suspicion);
-  void on_own_suspicion(const Suspicion& suspicion);
   void on_left(const PeerRecord& record, const PeerId& from);
 
   MembershipContext& context_;
   MemberTable& table_;
-  OwnRecord& own_;
+  const OwnRecord& own_;
+  OwnNews& own_news_;
   UpdateQueue& queue_;
   Dissemination& dissemination_;
   ProbeOrder& probe_order_;

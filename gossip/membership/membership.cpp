@@ -10,6 +10,7 @@
 #include "gossip/membership/health_score.h"
 #include "gossip/membership/member_rules.h"
 #include "gossip/membership/member_table.h"
+#include "gossip/membership/own_news.h"
 #include "gossip/membership/own_record.h"
 #include "gossip/membership/probe_order.h"
 #include "gossip/membership/prober.h"
@@ -17,17 +18,6 @@
 #include "kernels/check.h"
 
 namespace starling {
-namespace {
-
-// The updates that the message carries; null: its kind carries none.
-const Updates* updates_of(const MembershipMessage& message) {
-  return std::visit([](const auto& kind) -> const Updates* {
-    if constexpr (requires { kind.updates; }) return &kind.updates;
-    return nullptr;
-  }, message);
-}
-
-}  // namespace
 
 // The parts, each after those that it uses.
 struct Membership::Impl {
@@ -35,7 +25,6 @@ struct Membership::Impl {
       : context{options, clock, outbox, Rng(rng_seed)}, own(context, queue, health, std::move(record)) {
     STARLING_CHECK(options.probe_timeout < options.probe_interval && options.probe_timeout > Duration::zero());
   }
-  bool introduced(const PeerId& from, const MembershipMessage& message);
   void receive(const PeerId& from, const Ping& ping) { prober.on_ping(from, ping); }
   void receive(const PeerId& from, const PingAck& ack) { prober.on_ping_ack(from, ack); }
   void receive(const PeerId& from, const PingRequest& request) { prober.on_ping_request(from, request); }
@@ -56,9 +45,10 @@ struct Membership::Impl {
   ProbeOrder probe_order{context, table};
   HealSchedule heal_schedule{context};
   Dissemination dissemination{context, table, own, queue};
-  MemberRules rules{context, table, own, queue, dissemination, probe_order, heal_schedule};
+  OwnNews own_news{context, own, dissemination};
+  MemberRules rules{context, table, own, own_news, queue, dissemination, probe_order, heal_schedule};
   Prober prober{context, table, own, dissemination, probe_order, health, rules};
-  AntiEntropy anti_entropy{context, table, own, rules, heal_schedule};
+  AntiEntropy anti_entropy{context, table, own, own_news, rules, heal_schedule};
 };
 
 Membership::Membership(const MembershipOptions& options, PeerRecord self, const Clock& clock, Outbox& outbox,
@@ -92,24 +82,11 @@ TimePoint Membership::next_deadline() const {
                    impl_->own.next_deadline()});
 }
 
-// A stranger may introduce itself with its record. Its later messages are handled.
-bool Membership::Impl::introduced(const PeerId& from, const MembershipMessage& message) {
-  if (table.find(from)) return true;
-  const Updates* updates = updates_of(message);
-  const auto* sync = std::get_if<Sync>(&message);
-  const std::vector<PeerRecord>* records = updates ? &updates->alive : sync ? &sync->records : nullptr;
-  if (!records) return false;
-  for (const PeerRecord& record : *records) {
-    if (record.id == from) rules.on_alive(record, MemberRules::Source::kGossip);
-  }
-  return table.find(from) != nullptr;
-}
-
 void Membership::handle(const PeerId& from, const MembershipMessage& message) {
   if (from == impl_->own.id()) return;
   impl_->dissemination.clear_answers();
-  if (!impl_->introduced(from, message)) return;
-  if (const Updates* updates = updates_of(message)) impl_->rules.on_updates(from, *updates);
+  if (!impl_->rules.introduced(from, message)) return;
+  impl_->rules.on_updates(from, message);
   std::visit([&](const auto& kind) { impl_->receive(from, kind); }, message);
   impl_->dissemination.flush_answers(from);
 }

@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "gossip/net/file.h"
 #include "gossip/net/hash.h"
 
 namespace starling {
@@ -35,21 +36,6 @@ void start_sodium() {
   const std::string cause = std::strerror(errno);
   throw std::runtime_error(what + " " + path.string() + ": " + cause + "; " + remedy);
 }
-
-class File {
- public:
-  explicit File(int fd) : fd_(fd) {}
-  ~File() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  int fd() const { return fd_; }
-  bool is_open() const { return fd_ >= 0; }
-
- private:
-  int fd_;
-};
 
 bool write_all(int fd, const void* data, size_t byte_count) {
   const char* at = static_cast<const char*>(data);

@@ -1,7 +1,6 @@
 #include "gossip/net/zmq_transport.h"
 
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +13,8 @@
 #include <zmq.hpp>
 
 #include "gossip/limits.h"
+#include "gossip/net/file_limit.h"
+#include "gossip/net/zmq_address.h"
 #include "kernels/check.h"
 
 namespace starling {
@@ -21,9 +22,6 @@ namespace {
 
 constexpr int kSocketsMax = 4096;
 constexpr size_t kLinksMax = 2 * (kMembersMax + 128);
-constexpr rlim_t kFilesWanted = 65536;
-constexpr rlim_t kFilesPerLink = 3;   // the socket's mailbox, its connection, one accepted connection
-constexpr rlim_t kFilesReserved = 128;
 constexpr int kPortPairAttempts = 64;
 constexpr int kControlStreakMax = 16;  // control frames in a row while bulk waits
 constexpr int kRefusedPerPollMax = 64;
@@ -61,43 +59,9 @@ zmq::socket_t make_socket(zmq::context_t& context, zmq::socket_type type, Channe
   return socket;
 }
 
-// "localhost" means IPv4 on both sides: ZeroMQ tries one address of a name only, and that would be ::1.
-std::string address_of(const std::string& host, uint32_t port) {
-  const std::string name = host == "localhost" ? "127.0.0.1" : host;
-  const bool v6 = name.find(':') != std::string::npos;
-  return "tcp://" + (v6 ? "[" + name + "]" : name) + ":" + (port ? std::to_string(port) : "*");
-}
-
-// Every interface means both families: names of peers may resolve to either.
-std::string listen_address_of(const Endpoint& listen, uint32_t port) {
-  const bool everywhere = listen.host == "0.0.0.0" || listen.host == "::";
-  return everywhere ? "tcp://*:" + (port ? std::to_string(port) : "*") : address_of(listen.host, port);
-}
-
 uint32_t bound_port(const zmq::socket_t& socket) {
   const std::string address = socket.get(zmq::sockopt::last_endpoint);
   return static_cast<uint32_t>(std::stoul(address.substr(address.rfind(':') + 1)));
-}
-
-[[noreturn]] void listen_failed(const Endpoint& listen, uint32_t port, const zmq::error_t& error) {
-  std::string remedy = "choose another address with --listen HOST:PORT";
-  if (error.num() == EADDRINUSE) {
-    remedy = "another program, perhaps another agent, holds that port: choose two free ones with --listen "
-             "HOST:PORT (it takes PORT and PORT+1)";
-  } else if (error.num() == EADDRNOTAVAIL || error.num() == ENODEV) {
-    remedy = "this machine has no such address: use one of its own, or 0.0.0.0 for all, with --listen HOST:PORT";
-  } else if (error.num() == EACCES) {
-    remedy = "ports below 1024 are for root: choose a higher one with --listen HOST:PORT";
-  }
-  const Endpoint failed{listen.host, static_cast<uint16_t>(port)};
-  throw std::runtime_error("cannot listen on " + failed.to_string() + ": " + error.what() + "; " + remedy);
-}
-
-size_t links_max() {
-  rlimit files{};
-  if (::getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY) return kLinksMax;
-  const rlim_t for_links = files.rlim_cur > kFilesReserved ? files.rlim_cur - kFilesReserved : 0;
-  return std::clamp<size_t>(for_links / kFilesPerLink, 8, kLinksMax);
 }
 
 // Runs on a thread of ZeroMQ's: drops the reference, no more.
@@ -138,11 +102,7 @@ struct ZmqContext::Impl {
 };
 
 ZmqContext::ZmqContext(int io_thread_count) {
-  rlimit files{};
-  if (::getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < kFilesWanted) {
-    files.rlim_cur = std::min(kFilesWanted, files.rlim_max);
-    ::setrlimit(RLIMIT_NOFILE, &files);  // if refused, there are fewer links
-  }
+  raise_file_limit();
   impl_ = std::make_unique<Impl>(io_thread_count);
 }
 
@@ -151,7 +111,7 @@ ZmqContext::~ZmqContext() = default;
 struct ZmqTransportImpl {
   using LinkKey = std::pair<Endpoint, Channel>;
 
-  explicit ZmqTransportImpl(zmq::context_t& zmq_context) : context(zmq_context), link_count_max(links_max()) {
+  explicit ZmqTransportImpl(zmq::context_t& zmq_context) : context(zmq_context), link_count_max(std::min(kLinksMax, links_within_file_limit())) {
     wake_fd = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (wake_fd < 0) {
       throw std::runtime_error("cannot make an eventfd: too many open files; raise the limit (ulimit -n)");
@@ -200,11 +160,11 @@ bool ZmqTransportImpl::try_bind(const Endpoint& listen, uint32_t port, bool last
     zmq::socket_t& router = routers[index_of(channel)];
     router = make_socket(context, zmq::socket_type::router, channel);
     try {
-      router.bind(listen_address_of(listen, port));
+      router.bind(zmq_listen_address(listen, port));
     } catch (const zmq::error_t& error) {
       const bool chosen = listen.port == 0 && channel == Channel::kBulk;
       if (chosen && !last_attempt && error.num() == EADDRINUSE) return false;
-      listen_failed(listen, port, error);
+      throw_listen_failed({listen.host, static_cast<uint16_t>(port)}, error.num(), error.what());
     }
     if (channel == Channel::kBulk) break;
     port = bound_port(router);
@@ -223,7 +183,7 @@ Link* ZmqTransportImpl::link_to(const Endpoint& to, Channel channel) {
     if (links.size() >= link_count_max) evict_oldest_link();
     try {
       Link link{make_socket(context, zmq::socket_type::dealer, channel)};
-      link.socket.connect(address_of(to.host, uint32_t{to.port} + (channel == Channel::kBulk)));
+      link.socket.connect(zmq_address(to.host, uint32_t{to.port} + (channel == Channel::kBulk)));
       found = links.emplace(key, std::move(link)).first;
     } catch (const zmq::error_t&) {
       return nullptr;

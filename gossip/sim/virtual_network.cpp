@@ -1,6 +1,5 @@
 #include "gossip/sim/virtual_network.h"
 
-#include <algorithm>
 #include <deque>
 
 #include "gossip/limits.h"
@@ -9,11 +8,6 @@
 #include "kernels/check.h"
 
 namespace starling {
-
-void VirtualClock::advance_to(TimePoint time) {
-  STARLING_CHECK(time >= now_);
-  now_ = time;
-}
 
 class VirtualNetwork::Port final : public Transport {
  public:
@@ -80,14 +74,6 @@ std::unique_ptr<Transport> VirtualNetwork::open(const Endpoint& endpoint) {
   return port;
 }
 
-void VirtualNetwork::set_link(const Endpoint& from, const Endpoint& to, const LinkOptions& options) {
-  special_links_[{from, to}] = options;
-}
-
-void VirtualNetwork::cut(const Endpoint& a, const Endpoint& b) { cut_.insert(std::minmax(a, b)); }
-void VirtualNetwork::heal(const Endpoint& a, const Endpoint& b) { cut_.erase(std::minmax(a, b)); }
-bool VirtualNetwork::is_cut(const Endpoint& a, const Endpoint& b) const { return cut_.contains(std::minmax(a, b)); }
-
 void VirtualNetwork::kill(const Endpoint& endpoint) {
   const auto port = ports_.find(endpoint);
   if (port != ports_.end()) {
@@ -97,19 +83,14 @@ void VirtualNetwork::kill(const Endpoint& endpoint) {
   std::erase_if(in_flight_, [&](const auto& flight) { return flight.second.to == endpoint; });
 }
 
-const LinkOptions& VirtualNetwork::link(const Endpoint& from, const Endpoint& to) const {
-  const auto special = special_links_.find({from, to});
-  return special == special_links_.end() ? links_ : special->second;
-}
-
 void VirtualNetwork::send(const Endpoint& from, const Endpoint& to, Channel channel, Frame frame) {
-  const LinkOptions& options = link(from, to);
+  const LinkOptions& options = links_.at(from, to);
   // Chance is asked the same number of times whatever happens, so that a run can be compared with its variants.
   const bool lost = rng_.chance(options.loss), doubled = rng_.chance(options.duplicate);
   const double shares[2] = {rng_.uniform(), rng_.uniform()};
   ReceivedFrame sent{channel, SharedBytes::take(std::move(frame.header)), std::move(frame.payload)};
   const std::vector<Duration> copies = filter(from, to, &sent);
-  if (lost || is_cut(from, to) || !ports_.contains(to)) return;
+  if (lost || links_.is_cut(from, to) || !ports_.contains(to)) return;
   for (const Duration more : copies) {
     const Duration spread = options.delay_max - options.delay_min;
     put(from, to, options.delay_min + from_seconds(shares[0] * seconds(spread)) + more, sent);
@@ -133,13 +114,7 @@ std::vector<Duration> VirtualNetwork::filter(const Endpoint& from, const Endpoin
 }
 
 void VirtualNetwork::put(const Endpoint& from, const Endpoint& to, Duration delay, const ReceivedFrame& frame) {
-  const LinkOptions& options = link(from, to);
-  if (options.bytes_per_s > 0) {
-    TimePoint& free = link_free_[{from, to}];
-    const double bytes = static_cast<double>(frame.header.size + frame.payload.size);
-    free = std::max(free, clock_.now()) + from_seconds(bytes / options.bytes_per_s);
-    delay += free - clock_.now();
-  }
+  delay += links_.occupy(from, to, frame.header.size + frame.payload.size, clock_.now());
   in_flight_.emplace(Order{clock_.now() + delay, sequence_++}, Flight{from, to, frame});
 }
 
@@ -158,7 +133,7 @@ void VirtualNetwork::deliver_due() {
     Flight flight = std::move(in_flight_.begin()->second);
     in_flight_.erase(in_flight_.begin());
     const auto port = ports_.find(flight.to);
-    if (port == ports_.end() || is_cut(flight.from, flight.to)) continue;
+    if (port == ports_.end() || links_.is_cut(flight.from, flight.to)) continue;
     digest_ = (digest_ ^ xxh3_64(flight.frame.header.span())) * 0x9e3779b97f4a7c15ull;
     digest_ = (digest_ ^ xxh3_64(flight.frame.payload.span())) * 0x9e3779b97f4a7c15ull;
     ++delivered_;

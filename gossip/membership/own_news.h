@@ -1,0 +1,30 @@
+// What others say about this agent itself: old records of it, suspicions, or that it has left. It answers with its
+// record, or makes the next version of it, which refutes them.
+#pragma once
+
+#include "gossip/membership/context.h"
+#include "gossip/membership/dissemination.h"
+#include "gossip/membership/own_record.h"
+#include "gossip/net/message.h"
+
+namespace starling {
+
+class OwnNews {
+ public:
+  // All references must outlive the object.
+  OwnNews(MembershipContext& context, OwnRecord& own, Dissemination& dissemination)
+      : context_(context), own_(own), dissemination_(dissemination) {}
+
+  // REQUIRES of all: the news is about this agent.
+  void on_record(const PeerRecord& record);
+  void on_suspicion(const Suspicion& suspicion);
+  void on_left(const PeerRecord& record);
+  void refute();
+
+ private:
+  MembershipContext& context_;
+  OwnRecord& own_;
+  Dissemination& dissemination_;
+};
+
+}  // namespace starling
