@@ -11,7 +11,7 @@
 #include "agent/simulate/timed_trainer.h"
 #include "agent/train/schedule.h"
 #include "gossip/rng.h"
-#include "gossip/sim/virtual_network.h"
+#include "gossip/sim/virtual_clock.h"
 #include "kernels/check.h"
 
 namespace starling {
@@ -188,7 +188,6 @@ std::vector<CurvePoint> Baselines::run_local_sgd() {
   return points;
 }
 
-// All gradients enter, and all params leave, through the server's one link, one after the other.
 std::vector<CurvePoint> Baselines::run_asgd() {
   require_sgd("asgd");
   const Team team = make_team();
@@ -197,38 +196,24 @@ std::vector<CurvePoint> Baselines::run_asgd() {
   AsgdServer server(workers, swarm_.optimizer);
   std::vector<std::vector<float>> gradients(n());
   std::vector<CurvePoint> points = {point("asgd", 0, 0, 0, score(server.params()))};
-  struct Event {
-    size_t worker;
-    bool arrived;   // else computed: it now waits for the server's link
-  };
-  std::map<std::pair<double, uint64_t>, Event> events;   // by time, then by order
-  uint64_t sequence = 0, applied = 0;
-  double in_free = 0, out_free = 0, time_s = 0;
+  AsgdTimeline timeline(compute_s_, link_, payload());
+  uint64_t applied = 0;
+  double time_s = 0;
   bool finite = true;
-  const auto send_params = [&](size_t worker, double start_s) {
-    finite = server.compute(worker, &gradients[worker]) && finite;
-    events[{start_s + compute_s_[worker], sequence++}] = {worker, false};
-  };
-  for (size_t a = 0; a < n(); ++a) send_params(a, 0);
+  for (size_t a = 0; a < n(); ++a) finite = server.compute(a, &gradients[a]) && finite;
   while (applied < swarm_.stop_after * n() && finite) {
-    const auto [when, event] = *events.begin();
-    events.erase(events.begin());
-    time_s = when.first;
-    if (!event.arrived) {
-      in_free = std::max(in_free, time_s) + link_.transfer_s(payload());
-      events[{in_free + link_.latency_s, sequence++}] = {event.worker, true};
-      continue;
-    }
+    const AsgdTimeline::Arrival arrival = timeline.next();
+    time_s = arrival.time_s;
     const auto agents = static_cast<double>(n());
-    server.apply(gradients[event.worker], rate(static_cast<double>(applied) / agents) / agents);
+    server.apply(gradients[arrival.worker], rate(static_cast<double>(applied) / agents) / agents);
     ++applied;
     if (applied % n() == 0) on_progress_("asgd", applied / n());
     if (applied % n() == 0 && wants_score(applied / n(), applied / n() - 1)) {
       points.push_back(point("asgd", time_s, applied / n(), 2 * payload() * static_cast<double>(applied),
                              score(server.params())));
     }
-    out_free = std::max(out_free, time_s) + link_.transfer_s(payload());
-    send_params(event.worker, out_free + link_.latency_s);
+    timeline.send_params(arrival);
+    finite = server.compute(arrival.worker, &gradients[arrival.worker]);
   }
   if (!finite) {
     points.push_back(point("asgd", time_s, applied / n(), 2 * payload() * static_cast<double>(applied),
