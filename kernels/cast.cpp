@@ -69,6 +69,15 @@ bool f32_to_bf16_loop(const float* x, size_t count, std::byte* out) {
   return bits.value() <= 0x7F7FFFFF;
 }
 
+void bf16_to_f32_loop(const std::byte* bytes, size_t count, float* out) {
+  for_each_vector<float>(count, [&](auto d, size_t i) HWY_ATTR {
+    const hn::RebindToUnsigned<decltype(d)> d32;
+    const hn::Rebind<uint16_t, decltype(d)> d16;
+    const auto upper = hn::PromoteTo(d32, load_bytes(d16, bytes + i * sizeof(uint16_t)));
+    hn::StoreU(hn::BitCast(d, hn::ShiftLeft<16>(upper)), d, out + i);
+  });
+}
+
 bool all_finite_f32_loop(const std::byte* bytes, size_t count) {
   Largest<int32_t> bits;
   for_each_vector<int32_t>(count, [&](auto d, size_t i) HWY_ATTR {
@@ -94,6 +103,7 @@ namespace starling {
 
 HWY_EXPORT(f32_to_bytes_loop);
 HWY_EXPORT(f32_to_bf16_loop);
+HWY_EXPORT(bf16_to_f32_loop);
 HWY_EXPORT(all_finite_f32_loop);
 HWY_EXPORT(all_finite_bf16_loop);
 
@@ -102,6 +112,9 @@ bool f32_to_bytes(const float* x, size_t count, std::byte* out) {
 }
 bool f32_to_bf16(const float* x, size_t count, std::byte* out) {
   return HWY_DYNAMIC_DISPATCH(f32_to_bf16_loop)(x, count, out);
+}
+void bf16_to_f32(const std::byte* bytes, size_t count, float* out) {
+  HWY_DYNAMIC_DISPATCH(bf16_to_f32_loop)(bytes, count, out);
 }
 bool all_finite_f32(const std::byte* bytes, size_t count) {
   return HWY_DYNAMIC_DISPATCH(all_finite_f32_loop)(bytes, count);

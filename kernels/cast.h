@@ -1,5 +1,6 @@
 // float vectors to payload bytes and back-checks, one pass each. Bytes are little-endian, of any alignment.
-// Shape: `count` elements. Overlap: none. Host memory; twins in kernels/cuda/cast.h. Same bits everywhere.
+// Shape: `count` elements. Overlap: none. Host memory; twins of all but bf16_to_f32 in kernels/cuda/cast.h. Same bits
+// everywhere.
 #pragma once
 
 #include <cstddef>
@@ -16,5 +17,8 @@ namespace starling {
 // Are all `count` values of these bytes finite?
 [[nodiscard]] bool all_finite_f32(const std::byte* bytes, size_t count);
 [[nodiscard]] bool all_finite_bf16(const std::byte* bytes, size_t count);
+
+// The values of bytes as f32_to_bf16 writes them.
+void bf16_to_f32(const std::byte* bytes, size_t count, float* out);
 
 }  // namespace starling

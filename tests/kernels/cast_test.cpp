@@ -46,6 +46,23 @@ TEST(Cast, Bf16RoundsEveryPrefixAtEveryBoundary) {
   });
 }
 
+TEST(Cast, EveryBf16ComesBackAsItsValue) {
+  std::vector<uint16_t> halves(0x10000);
+  std::vector<uint32_t> expected;
+  for (uint32_t half = 0; half < 0x10000; ++half) {
+    halves[half] = static_cast<uint16_t>(half);
+    expected.push_back(half << 16);
+  }
+  for_each_target([&] {
+    for (size_t first : {0, 1, 0xFFFE}) {   // at other alignments too
+      const size_t count = halves.size() - first;
+      std::vector<float> got(count);
+      bf16_to_f32(reinterpret_cast<const std::byte*>(halves.data() + first), count, got.data());
+      EXPECT_EQ(bits_of(got), std::vector<uint32_t>(expected.begin() + static_cast<ptrdiff_t>(first), expected.end()));
+    }
+  });
+}
+
 TEST(Cast, Bf16NeverTurnsAFiniteValueOrANanIntoAnInfinity) {
   for_each_target([&] {
     bool finite = false;

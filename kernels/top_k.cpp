@@ -1,0 +1,156 @@
+#include "kernels/top_k.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <functional>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/top_k.cpp"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "kernels/check.h"
+#include "kernels/lanes-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace starling {
+namespace HWY_NAMESPACE {
+
+// Appends every element whose magnitude has at least these bits, in order, and raises *largest to the largest bits
+// seen. Whole vectors are stored, so the outputs need room for one vector more than is found.
+size_t collect_loop(const float* x, size_t begin, size_t count, int32_t floor, uint32_t* indices, int32_t* magnitudes,
+                    int32_t* largest) {
+  constexpr size_t kUnroll = 4;
+  const hn::ScalableTag<float> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  const hn::RebindToUnsigned<decltype(d)> du;
+  const size_t lanes = hn::Lanes(d);
+  const auto below = hn::Set(di, floor - 1);   // integers compare by Gt alone in Highway 1.0
+  auto best = hn::Zero(di);
+  size_t found = 0, i = 0;
+  for (; i + kUnroll * lanes <= count; i += kUnroll * lanes) {
+    hn::Vec<decltype(di)> bits[kUnroll];
+    auto group = hn::Zero(di);
+    STARLING_UNROLL for (size_t v = 0; v < kUnroll; ++v) {
+      bits[v] = magnitude_bits(d, hn::LoadU(d, x + i + v * lanes));
+      group = hn::Max(group, bits[v]);
+    }
+    best = hn::Max(best, group);
+    if (hn::AllFalse(di, hn::Gt(group, below))) continue;   // most groups, where few elements are wanted
+    STARLING_UNROLL for (size_t v = 0; v < kUnroll; ++v) {
+      const auto wanted = hn::Gt(bits[v], below);
+      const auto index = hn::Iota(du, static_cast<uint32_t>(begin + i + v * lanes));
+      hn::StoreU(hn::BitCast(du, hn::Compress(hn::BitCast(di, index), wanted)), du, indices + found);
+      hn::StoreU(hn::Compress(bits[v], wanted), di, magnitudes + found);
+      found += hn::CountTrue(di, wanted);
+    }
+  }
+  int32_t most = std::max(*largest, max_lane(di, best));
+  for (; i < count; ++i) {
+    const int32_t magnitude = std::bit_cast<int32_t>(x[i]) & 0x7FFFFFFF;
+    most = std::max(most, magnitude);
+    if (magnitude < floor) continue;
+    indices[found] = static_cast<uint32_t>(begin + i);
+    magnitudes[found++] = magnitude;
+  }
+  *largest = most;
+  return found;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace starling
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace starling {
+
+HWY_EXPORT(collect_loop);
+
+namespace {
+
+constexpr int32_t kLargestFinite = 0x7F7FFFFF;
+constexpr int32_t kSmallestNonzero = 1;
+constexpr size_t kPiece = 4096;          // elements read before the candidates' memory may grow
+constexpr size_t kVectorMax = 64;        // elements; no instruction set has more of them in a vector
+constexpr size_t kUnsampledMax = 4096;   // elements; so few are cheaper to order than to sample
+constexpr size_t kSampleMax = 65536;
+
+// Draws about one element of sixteen: one at a hashed place of each stride, so that rows of a matrix do not line up.
+void draw_sample(const float* x, size_t count, std::vector<int32_t>* sample) {
+  const size_t stride = std::max<size_t>(16, (count + kSampleMax - 1) / kSampleMax);
+  sample->resize(count / stride);
+  for (size_t i = 0; i < sample->size(); ++i) {
+    const uint64_t hash = (i * 0x9E3779B97F4A7C15u) >> 32;
+    (*sample)[i] = std::bit_cast<int32_t>(x[i * stride + (hash * stride >> 32)]) & 0x7FFFFFFF;
+  }
+}
+
+// The magnitude of this rank in the sample, from the largest down.
+int32_t floor_of_rank(std::vector<int32_t>* sample, size_t rank) {
+  if (rank >= sample->size()) return kSmallestNonzero;
+  const auto place = sample->begin() + static_cast<ptrdiff_t>(rank);
+  std::nth_element(sample->begin(), place, sample->end(), std::greater<>());
+  return std::max(kSmallestNonzero, *place);
+}
+
+size_t collect(const float* x, size_t count, int32_t floor, TopKScratch* scratch, int32_t* largest) {
+  size_t found = 0;
+  for (size_t at = 0; at < count; at += kPiece) {
+    const size_t room = found + kPiece + kVectorMax;
+    if (scratch->candidates.size() < room) {
+      scratch->candidates.resize(room);
+      scratch->magnitudes.resize(room);
+    }
+    found += HWY_DYNAMIC_DISPATCH(collect_loop)(x + at, at, std::min(kPiece, count - at), floor,
+                                                scratch->candidates.data() + found, scratch->magnitudes.data() + found,
+                                                largest);
+  }
+  return found;
+}
+
+// The k largest of so many candidates, in the candidates' order.
+size_t choose(size_t found, size_t k, TopKScratch* scratch, uint32_t* indices) {
+  if (k == 0) return 0;
+  const auto magnitudes = scratch->magnitudes.begin();
+  if (found <= k) {
+    std::copy_n(scratch->candidates.begin(), found, indices);
+    return found;
+  }
+  auto& ordered = scratch->ordered;
+  ordered.assign(magnitudes, magnitudes + static_cast<ptrdiff_t>(found));
+  const auto last = ordered.begin() + static_cast<ptrdiff_t>(k) - 1;
+  std::nth_element(ordered.begin(), last, ordered.end(), std::greater<>());
+  const int32_t smallest = *last;
+  auto ties = std::count(ordered.begin(), last + 1, smallest);
+  size_t chosen = 0;
+  for (size_t i = 0; i < found; ++i) {
+    const int32_t magnitude = scratch->magnitudes[i];
+    if (magnitude < smallest || (magnitude == smallest && ties-- <= 0)) continue;
+    indices[chosen++] = scratch->candidates[i];
+  }
+  return chosen;
+}
+
+}  // namespace
+
+// One pass finds all elements above a floor that a sample puts just below the k-th largest. The sample decides only
+// how long that takes: a floor that lets through fewer than k is lowered, at last to all that are not zero.
+std::optional<size_t> top_k(const float* x, size_t count, size_t k, TopKScratch* scratch, uint32_t* indices) {
+  STARLING_CHECK(count <= UINT32_MAX);
+  scratch->sample.clear();
+  if (count > kUnsampledMax) draw_sample(x, count, &scratch->sample);
+  const double expected = static_cast<double>(k) / static_cast<double>(std::max<size_t>(count, 1)) *
+                          static_cast<double>(scratch->sample.size());
+  // Six standard deviations of how many of the k fall into a sample of independent elements.
+  size_t rank = static_cast<size_t>(expected + 6 * std::sqrt(expected)) + 8;
+  for (;; rank *= 4) {
+    const int32_t floor = floor_of_rank(&scratch->sample, rank);
+    int32_t largest = 0;
+    const size_t found = collect(x, count, floor, scratch, &largest);
+    if (largest > kLargestFinite) return std::nullopt;
+    if (found >= k || floor == kSmallestNonzero) return choose(found, k, scratch, indices);
+  }
+}
+
+}  // namespace starling
+#endif  // HWY_ONCE

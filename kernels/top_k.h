@@ -1,0 +1,24 @@
+// The k largest magnitudes of a vector, exactly. Host memory.
+// Determinism: the same indices on every instruction set; of equal magnitudes the lower index is taken first.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace starling {
+
+// Working memory of top_k(), kept by callers from one call to the next. It grows to what the inputs need: 12 bytes for
+// each of some 1.5 k elements, and for each element of the vector where most magnitudes are equal.
+struct TopKScratch {
+  std::vector<int32_t> sample, magnitudes, ordered;
+  std::vector<uint32_t> candidates;
+};
+
+// Writes the indices of the k largest |x[i]|, ascending, and returns how many: min(k, the elements that are not zero).
+// nullopt if x holds a NaN or an infinity. REQUIRES: indices has room for min(k, count); count below 2^32.
+[[nodiscard]] std::optional<size_t> top_k(const float* x, size_t count, size_t k, TopKScratch* scratch,
+                                          uint32_t* indices);
+
+}  // namespace starling
