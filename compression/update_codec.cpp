@@ -1,0 +1,72 @@
+#include "compression/update_codec.h"
+
+#include <algorithm>
+#include <array>
+
+#include "compression/update_dense.h"
+#include "compression/update_topk.h"
+#include "kernels/check.h"
+
+namespace starling {
+namespace {
+
+constexpr std::array kNames = {
+    UpdateName{UpdateKind::kFp32, "fp32", "all elements, exact"},
+    UpdateName{UpdateKind::kBf16, "bf16", "all elements, 2 bytes each"},
+    UpdateName{UpdateKind::kTopk, "topk", "the largest elements, 8 bytes each; the others wait"},
+    UpdateName{UpdateKind::kTopkBf16, "topk_bf16", "the largest elements, 6 bytes each; the others wait"},
+};
+
+}  // namespace
+
+std::span<const UpdateName> update_names() { return kNames; }
+
+std::string update_choices(std::string_view between) {
+  std::string choices;
+  for (const UpdateName& update : kNames) {
+    if (!choices.empty()) choices += between;
+    choices += update.name;
+  }
+  return choices;
+}
+
+std::optional<UpdateKind> parse_update(std::string_view name) {
+  for (const UpdateName& update : kNames) {
+    if (update.name == name) return update.kind;
+  }
+  return std::nullopt;
+}
+
+std::optional<UpdateKind> update_kind(uint8_t number) {
+  for (const UpdateName& update : kNames) {
+    if (static_cast<uint8_t>(update.kind) == number) return update.kind;
+  }
+  return std::nullopt;
+}
+
+std::string_view update_name(UpdateKind kind) {
+  for (const UpdateName& update : kNames) {
+    if (update.kind == kind) return update.name;
+  }
+  STARLING_CHECK(!"an update kind without a name");
+  return {};
+}
+
+std::unique_ptr<UpdateCodec> make_update_codec(const UpdateOptions& options) {
+  STARLING_CHECK(options.density > 0 && options.density <= 1 && options.reply >= 1);
+  switch (options.kind) {
+    case UpdateKind::kFp32: return std::make_unique<DenseUpdate<Fp32Values>>(options.kind);
+    case UpdateKind::kBf16: return std::make_unique<DenseUpdate<Bf16Values>>(options.kind);
+    case UpdateKind::kTopk: return std::make_unique<TopkUpdate<Fp32Values>>(options);
+    case UpdateKind::kTopkBf16: return std::make_unique<TopkUpdate<Bf16Values>>(options);
+  }
+  STARLING_CHECK(!"an update kind that parse_update does not know");
+  return nullptr;
+}
+
+void merge_updates(std::span<const UpdateTerm> terms, std::span<float> sum) {
+  std::fill(sum.begin(), sum.end(), 0.0f);
+  for (const UpdateTerm& term : terms) term.codec->add(term.weight, term.payload, {}, sum);
+}
+
+}  // namespace starling

@@ -1,0 +1,119 @@
+// The seam between updates and bytes, for members of one group that hold equal replicas. Each member adds what it
+// learned to an accumulator and sends part of it as a payload; the owner of a slice adds payloads up and sends the sum
+// as an entry, which all apply. What a payload left out, and what no entry counted, stays in the member's accumulator
+// and is sent later: "Sparsified SGD with Memory" (Stich, Cordonnier, Jaggi 2018, arXiv:1809.07599), algorithm 1.
+//
+// Another algebra than Codec: a payload is added, never laid beside a second one, so it need not be antisymmetric and
+// may hold few of the elements. A payload has no header: its kind and the slice travel in the message around it.
+//
+// Pure: no clock, no I/O, no threads of its own. Accumulators, sums and payloads all lie in host memory. Every number
+// that results is the same bits on every machine: float arithmetic in a fixed order, no fused multiply-add.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "compression/codec.h"
+
+namespace starling {
+
+// On the wire: never renumber. topk keeps fp32 values, topk_bf16 the same elements with bf16 values.
+enum class UpdateKind : uint8_t { kFp32 = 1, kBf16 = 2, kTopk = 3, kTopkBf16 = 4 };
+
+// Every update codec there is. Config, flags, help texts and the conformance suite are made from this list.
+struct UpdateName {
+  UpdateKind kind;
+  std::string_view name;
+  std::string_view note;   // for people, in help texts
+};
+std::span<const UpdateName> update_names();
+std::string update_choices(std::string_view between);            // "fp32, bf16, topk, topk_bf16" with ", " between
+std::optional<UpdateKind> parse_update(std::string_view name);   // nullopt: no such codec
+std::optional<UpdateKind> update_kind(uint8_t number);           // of the wire; nullopt: no such codec
+std::string_view update_name(UpdateKind kind);
+
+// What all members of a group agree on: sizes of payloads follow from it.
+struct UpdateOptions {
+  UpdateKind kind = UpdateKind::kFp32;
+  double density = 0.01;   // topk: the share of a slice's elements in a payload, above 0 and at most 1; at least one
+  uint32_t reply = 2;      // topk: an entry holds at most so many times the elements of a payload, at least 1 time
+};
+
+// Payloads of both roles have the same format; an entry may be larger.
+enum class UpdateRole { kContribution, kEntry };
+
+enum class [[nodiscard]] UpdateStatus {
+  kOk,
+  kWrongSize,    // no encode() of so many elements in this role writes so many bytes
+  kBadIndex,     // indices that do not ascend, or one beyond the slice
+  kNonFinite,    // a NaN or an infinity
+};
+
+// What encode() leaves in the accumulator once its own payload is subtracted from it.
+struct UpdateResidual {
+  float rounding = 0;    // of each element sent at most this fraction, where its magnitude is a normal float; 0: none
+  bool unsent = false;   // and all of the elements that were not sent
+};
+
+// The elements of a slice that an entry holds. Borrows the entry's bytes.
+struct UpdateSupport {
+  bool everywhere = true;
+  Bytes indices;           // else these: ascending, u32 little-endian, any alignment
+};
+
+class UpdateCodec {
+ public:
+  virtual ~UpdateCodec() = default;
+  virtual UpdateKind kind() const = 0;
+  virtual UpdateResidual residual() const = 0;
+
+  // No payload of so many elements in this role is larger. It depends on the settings alone: a peer cannot inflate it.
+  virtual size_t bytes_max(UpdateRole role, size_t element_count) const = 0;
+
+  // Writes the payload of an accumulator (or the entry of a sum of payloads) and returns its size. The values are left
+  // as they are: subtracting what was sent is a call of add(). nullopt if one is not finite: the member is sick, or the
+  // sum left the range of a float; `out` then holds nothing of use.
+  // REQUIRES: out.size() == bytes_max(role, x.size()), x.size() below 2^32.
+  [[nodiscard]] virtual std::optional<size_t> encode(UpdateRole role, std::span<const float> x,
+                                                     MutableBytes out) const = 0;
+
+  // Are these foreign bytes a payload of so many elements in this role? Looks at nothing but the bytes, all of them.
+  // What the other functions call a payload has passed it.
+  virtual UpdateStatus check(UpdateRole role, Bytes payload, size_t element_count) const = 0;
+
+  // target[i] += coefficient * value i of the payload, one rounding by each operation, for every element that is both
+  // in the payload and in `on`. The one operation of all who use payloads:
+  //   merge      sum += weight * payload, everywhere
+  //   settle     accumulator -= scale * payload, on the support of the entry that counted it
+  //   take back  accumulator += scale * payload, on the same support
+  // The elements are target.size(). The result may leave the range of a float: encode() finds that.
+  virtual void add(float coefficient, Bytes payload, const UpdateSupport& on, std::span<float> target) const = 0;
+
+  // Writes values begin to begin + out.size() - 1 of a payload, zero where it holds none.
+  virtual void decode(Bytes payload, size_t begin, std::span<float> out) const = 0;
+
+  virtual UpdateSupport support(Bytes payload) const = 0;
+
+  // The Euclidean norm, summed in double in a fixed order. Finite: the squares of all floats fit.
+  virtual double norm(Bytes payload) const = 0;
+};
+
+// REQUIRES: density and reply within their ranges.
+std::unique_ptr<UpdateCodec> make_update_codec(const UpdateOptions& options);
+
+// One payload of a merge. A group may mix kinds: at the end of a run its members send fp32.
+struct UpdateTerm {
+  const UpdateCodec* codec = nullptr;
+  float weight = 0;   // mass of the sender / mass of the whole roster, times the scale at which the owner takes it
+  Bytes payload;
+};
+
+// sum = the weighted payloads added up in the order given, from zero.
+void merge_updates(std::span<const UpdateTerm> terms, std::span<float> sum);
+
+}  // namespace starling

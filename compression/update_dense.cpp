@@ -1,0 +1,68 @@
+#include "compression/update_dense.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "kernels/check.h"
+#include "kernels/sparse_index.h"
+#include "kernels/vector_ops.h"
+
+namespace starling {
+
+template <class Values>
+std::optional<size_t> DenseUpdate<Values>::encode(UpdateRole role, std::span<const float> x, MutableBytes out) const {
+  STARLING_CHECK(out.size() == bytes_max(role, x.size()));
+  if (!Values::kWrite(x.data(), x.size(), out.data())) return std::nullopt;
+  return out.size();
+}
+
+template <class Values>
+UpdateStatus DenseUpdate<Values>::check(UpdateRole role, Bytes payload, size_t element_count) const {
+  if (payload.size() != bytes_max(role, element_count)) return UpdateStatus::kWrongSize;
+  return Values::kAllFinite(payload.data(), element_count) ? UpdateStatus::kOk : UpdateStatus::kNonFinite;
+}
+
+template <class Values>
+void DenseUpdate<Values>::add(float coefficient, Bytes payload, const UpdateSupport& on,
+                              std::span<float> target) const {
+  STARLING_CHECK(payload.size() == target.size() * Values::kBytes);
+  if (!on.everywhere) {
+    for (size_t j = 0; j < on.indices.size() / kIndexBytes; ++j) {
+      const size_t i = load_index(on.indices.data(), j);
+      STARLING_CHECK(i < target.size());
+      target[i] += coefficient * Values::read_one(payload.data() + i * Values::kBytes);
+    }
+    return;
+  }
+  std::array<float, kUpdatePiece> values;
+  for (size_t at = 0; at < target.size(); at += kUpdatePiece) {
+    const size_t count = std::min(kUpdatePiece, target.size() - at);
+    Values::read(payload.data() + at * Values::kBytes, count, values.data());
+    axpy(coefficient, values.data(), target.data() + at, count);
+  }
+}
+
+template <class Values>
+void DenseUpdate<Values>::decode(Bytes payload, size_t begin, std::span<float> out) const {
+  STARLING_CHECK((begin + out.size()) * Values::kBytes <= payload.size());
+  Values::read(payload.data() + begin * Values::kBytes, out.size(), out.data());
+}
+
+template <class Values>
+double DenseUpdate<Values>::norm(Bytes payload) const {
+  std::array<float, kUpdatePiece> values;
+  double squares = 0;
+  const size_t element_count = payload.size() / Values::kBytes;
+  for (size_t at = 0; at < element_count; at += kUpdatePiece) {
+    const size_t count = std::min(kUpdatePiece, element_count - at);
+    Values::read(payload.data() + at * Values::kBytes, count, values.data());
+    squares += squared_norm(values.data(), count);
+  }
+  return std::sqrt(squares);
+}
+
+template class DenseUpdate<Fp32Values>;
+template class DenseUpdate<Bf16Values>;
+
+}  // namespace starling

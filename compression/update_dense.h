@@ -1,0 +1,31 @@
+// The dense update codecs, fp32 and bf16: a payload holds every element of the slice, an entry too. fp32 leaves nothing
+// in the accumulator; bf16 leaves what rounding took (half to even, never to an infinity). An entry's own rounding is
+// lost, for all members alike.
+#pragma once
+
+#include "compression/update_codec.h"
+#include "compression/update_values.h"
+
+namespace starling {
+
+template <class Values>
+class DenseUpdate final : public UpdateCodec {
+ public:
+  explicit DenseUpdate(UpdateKind kind) : kind_(kind) {}
+
+  UpdateKind kind() const override { return kind_; }
+  UpdateResidual residual() const override { return {.rounding = Values::kRounding, .unsent = false}; }
+  size_t bytes_max(UpdateRole, size_t element_count) const override { return element_count * Values::kBytes; }
+  [[nodiscard]] std::optional<size_t> encode(UpdateRole role, std::span<const float> x,
+                                             MutableBytes out) const override;
+  UpdateStatus check(UpdateRole role, Bytes payload, size_t element_count) const override;
+  void add(float coefficient, Bytes payload, const UpdateSupport& on, std::span<float> target) const override;
+  void decode(Bytes payload, size_t begin, std::span<float> out) const override;
+  UpdateSupport support(Bytes) const override { return {}; }
+  double norm(Bytes payload) const override;
+
+ private:
+  UpdateKind kind_;
+};
+
+}  // namespace starling

@@ -1,0 +1,312 @@
+// What every update codec promises, whatever it sends: run on each of update_names() with densities and replies that
+// differ. References are in double or by hand, never the codec itself.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compression/update_codec.h"
+#include "tests/kernels/inputs.h"
+
+namespace starling {
+
+inline constexpr size_t kUpdateSizes[] = {0, 1, 3, 31, 33, 1023, 1025, 50001};
+
+struct UpdateCase {
+  std::string name;
+  UpdateOptions options;
+};
+
+inline std::vector<UpdateCase> every_update() {
+  std::vector<UpdateCase> cases;
+  for (const UpdateName& update : update_names()) {
+    cases.push_back({std::string(update.name), {.kind = update.kind}});
+    const bool sparse = make_update_codec({.kind = update.kind})->residual().unsent;
+    if (!sparse) continue;
+    cases.push_back({std::string(update.name) + "_tenth", {.kind = update.kind, .density = 0.1, .reply = 1}});
+    cases.push_back({std::string(update.name) + "_all", {.kind = update.kind, .density = 1.0, .reply = 3}});
+  }
+  return cases;
+}
+
+class UpdateSuite : public testing::TestWithParam<UpdateCase> {
+ protected:
+  using Payload = std::vector<std::byte>;
+
+  std::optional<Payload> try_encode(const std::vector<float>& x, UpdateRole role = UpdateRole::kContribution) const {
+    Payload out(codec_->bytes_max(role, x.size()));
+    const std::optional<size_t> bytes = codec_->encode(role, x, out);
+    if (!bytes) return std::nullopt;
+    EXPECT_LE(*bytes, out.size());
+    out.resize(std::min(*bytes, out.size()));
+    return out;
+  }
+
+  Payload encode(const std::vector<float>& x, UpdateRole role = UpdateRole::kContribution) const {
+    const std::optional<Payload> payload = try_encode(x, role);
+    EXPECT_TRUE(payload.has_value());
+    const Payload bytes = payload.value_or(Payload());
+    EXPECT_EQ(codec_->check(role, bytes, x.size()), UpdateStatus::kOk);
+    return bytes;
+  }
+
+  std::vector<float> decode(const Payload& payload, size_t count) const {
+    std::vector<float> values(count, NAN);
+    codec_->decode(payload, 0, values);
+    return values;
+  }
+
+  // Which elements a payload holds.
+  std::vector<bool> held(const Payload& payload, size_t count) const {
+    const UpdateSupport support = codec_->support(payload);
+    std::vector<bool> in(count, support.everywhere);
+    for (size_t at = 0; at < support.indices.size(); at += 4) {
+      uint32_t index = 0;
+      for (size_t byte = 0; byte < 4; ++byte) {
+        index |= std::to_integer<uint32_t>(support.indices[at + byte]) << 8 * byte;
+      }
+      in.at(index) = true;
+    }
+    return in;
+  }
+
+  void settle(float scale, const Payload& payload, const UpdateSupport& on, std::vector<float>& accumulator) const {
+    codec_->add(-scale, payload, on, accumulator);
+  }
+
+  const std::unique_ptr<UpdateCodec> codec_ = make_update_codec(GetParam().options);
+};
+
+TEST_P(UpdateSuite, LeavesInTheAccumulatorWhatItDeclares) {
+  TestRng rng(draw_rng_seed());
+  const UpdateResidual residual = codec_->residual();
+  for (size_t count : kUpdateSizes) {
+    const std::vector<float> x = normal_vector(rng, count, 1.0f);
+    const Payload payload = encode(x);
+    const std::vector<bool> sent = held(payload, count);
+    std::vector<float> left = x;
+    settle(1, payload, {}, left);
+    for (size_t i = 0; i < count; ++i) {
+      if (!sent[i]) {
+        EXPECT_TRUE(residual.unsent);
+        ASSERT_EQ(std::bit_cast<uint32_t>(left[i]), std::bit_cast<uint32_t>(x[i])) << i;
+      } else {
+        ASSERT_LE(std::fabs(left[i]), residual.rounding * std::fabs(x[i])) << i;
+      }
+    }
+    EXPECT_TRUE(residual.unsent || std::count(sent.begin(), sent.end(), false) == 0);
+  }
+}
+
+// What one codec leaves, the next payloads carry: in the end nothing is left of a drift that stopped.
+TEST_P(UpdateSuite, PayloadsInARowEmptyTheAccumulator) {
+  TestRng rng(draw_rng_seed());
+  for (size_t count : kUpdateSizes) {
+    const std::vector<float> drift = normal_vector(rng, count, 1.0f);
+    std::vector<float> accumulator = drift;
+    std::vector<double> received(count);
+    for (int round = 0; round < 400; ++round) {
+      const Payload payload = encode(accumulator);
+      const std::vector<float> values = decode(payload, count);
+      for (size_t i = 0; i < count; ++i) received[i] += values[i];
+      settle(1, payload, {}, accumulator);
+    }
+    for (size_t i = 0; i < count; ++i) {
+      ASSERT_EQ(accumulator[i], 0) << i << " of " << count;
+      ASSERT_EQ(received[i], drift[i]) << i << " of " << count;
+    }
+  }
+}
+
+// On integers float arithmetic is exact: what was settled and what is left are what there was.
+TEST_P(UpdateSuite, IntegersAreConservedExactly) {
+  TestRng rng(draw_rng_seed());
+  for (size_t count : kUpdateSizes) {
+    std::vector<float> accumulator(count);
+    std::vector<int64_t> drifts(count), counted(count);
+    for (int round = 0; round < 10; ++round) {
+      for (size_t i = 0; i < count; ++i) {
+        const int drift = static_cast<int>(rng() % 17) - 8;   // sums of ten fit the eight bits of a bf16
+        accumulator[i] += static_cast<float>(drift);
+        drifts[i] += drift;
+      }
+      const Payload payload = encode(accumulator);
+      const std::vector<float> values = decode(payload, count);
+      for (size_t i = 0; i < count; ++i) counted[i] += static_cast<int64_t>(values[i]);
+      settle(1, payload, {}, accumulator);
+      for (size_t i = 0; i < count; ++i) {
+        ASSERT_EQ(static_cast<double>(accumulator[i]), static_cast<double>(drifts[i] - counted[i])) << i;
+      }
+    }
+  }
+}
+
+TEST_P(UpdateSuite, AMergeIsTheWeightedSumInTheOrderGiven) {
+  TestRng rng(draw_rng_seed());
+  for (size_t count : kUpdateSizes) {
+    std::vector<Payload> payloads;
+    std::vector<UpdateTerm> terms;
+    for (int i = 0; i < 5; ++i) payloads.push_back(encode(normal_vector(rng, count, 1.0f)));
+    for (const Payload& payload : payloads) {
+      terms.push_back({codec_.get(), 0.1f + static_cast<float>(rng() % 100) / 100, payload});
+    }
+    std::vector<float> sum(count, NAN), expected(count);
+    std::vector<double> exact(count), size(count);
+    merge_updates(terms, sum);
+    for (size_t t = 0; t < terms.size(); ++t) {
+      const std::vector<float> values = decode(payloads[t], count);
+      for (size_t i = 0; i < count; ++i) {
+        const volatile float product = terms[t].weight * values[i];
+        expected[i] += product;
+        exact[i] += static_cast<double>(terms[t].weight) * static_cast<double>(values[i]);
+        size[i] += std::fabs(static_cast<double>(terms[t].weight) * static_cast<double>(values[i]));
+      }
+    }
+    for (size_t i = 0; i < count; ++i) {
+      ASSERT_EQ(sum[i], expected[i]) << i;
+      ASSERT_NEAR(sum[i], exact[i], 1e-6 * size[i]) << i;
+    }
+  }
+}
+
+TEST_P(UpdateSuite, SettlingTouchesTheSupportAlone) {
+  TestRng rng(draw_rng_seed());
+  for (size_t count : kUpdateSizes) {
+    const std::vector<float> x = normal_vector(rng, count, 1.0f);
+    const Payload payload = encode(x);
+    const std::vector<float> values = decode(payload, count);
+    for (const UpdateName& other : update_names()) {   // at the end of a run kinds mix
+      const auto entry_codec = make_update_codec({.kind = other.kind, .density = 0.3});
+      const std::vector<float> sum = normal_vector(rng, count, 1.0f);
+      Payload entry(entry_codec->bytes_max(UpdateRole::kEntry, count));
+      const std::optional<size_t> bytes = entry_codec->encode(UpdateRole::kEntry, sum, entry);
+      ASSERT_TRUE(bytes.has_value());
+      const Bytes foreign = Bytes(entry).first(*bytes);
+      ASSERT_EQ(entry_codec->check(UpdateRole::kEntry, foreign, count), UpdateStatus::kOk);
+      const UpdateSupport support = entry_codec->support(foreign);
+      std::vector<bool> in(count, support.everywhere);
+      std::vector<float> entry_values(count);
+      entry_codec->decode(foreign, 0, entry_values);
+      for (size_t i = 0; i < count; ++i) in[i] = in[i] || entry_values[i] != 0;
+      std::vector<float> left = x;
+      settle(0.25f, payload, support, left);
+      for (size_t i = 0; i < count; ++i) {
+        const volatile float product = -0.25f * values[i];
+        ASSERT_EQ(left[i], in[i] ? x[i] + product : x[i]) << i << " of " << count << " on " << other.name;
+      }
+    }
+  }
+}
+
+TEST_P(UpdateSuite, WhatIsTakenBackIsWhatWasSettled) {
+  TestRng rng(draw_rng_seed());
+  for (size_t count : kUpdateSizes) {
+    std::vector<float> x(count), sum(count);
+    for (float& value : x) value = static_cast<float>(static_cast<int>(rng() % 255) - 127);
+    for (float& value : sum) value = static_cast<float>(static_cast<int>(rng() % 255) - 127);
+    const Payload payload = encode(x), entry = encode(sum, UpdateRole::kEntry);
+    std::vector<float> accumulator = x;
+    settle(0.5f, payload, codec_->support(entry), accumulator);
+    codec_->add(0.5f, payload, codec_->support(entry), accumulator);
+    EXPECT_EQ(accumulator, x);
+  }
+}
+
+TEST_P(UpdateSuite, PartsDecodeAsTheWhole) {
+  TestRng rng(draw_rng_seed());
+  for (size_t count : kUpdateSizes) {
+    const Payload payload = encode(normal_vector(rng, count, 1.0f), UpdateRole::kEntry);
+    const std::vector<float> whole = decode(payload, count);
+    for (int trial = 0; trial < 30; ++trial) {
+      const size_t begin = rng() % (count + 1);
+      std::vector<float> part(rng() % (count - begin + 1), NAN);
+      codec_->decode(payload, begin, part);
+      const auto from = whole.begin() + static_cast<ptrdiff_t>(begin);
+      EXPECT_TRUE(std::equal(part.begin(), part.end(), from)) << begin << " + " << part.size() << " of " << count;
+    }
+  }
+}
+
+TEST_P(UpdateSuite, TheNormIsTheEuclideanOne) {
+  TestRng rng(draw_rng_seed());
+  for (size_t count : kUpdateSizes) {
+    const Payload payload = encode(normal_vector(rng, count, 3.0f));
+    long double squares = 0;
+    for (float value : decode(payload, count)) squares += static_cast<long double>(value) * value;
+    const auto expected = static_cast<double>(std::sqrt(squares));
+    EXPECT_NEAR(codec_->norm(payload), expected, 1e-12 * expected) << count;
+    EXPECT_TRUE(std::isfinite(codec_->norm(encode(std::vector<float>(count, FLT_MAX))))) << count;
+  }
+}
+
+TEST_P(UpdateSuite, ANonfiniteElementIsNeverEncoded) {
+  TestRng rng(draw_rng_seed());
+  for (size_t count : {size_t{1}, size_t{33}, size_t{50001}}) {
+    for (float bad : {NAN, -NAN, INFINITY, -INFINITY}) {
+      std::vector<float> x = normal_vector(rng, count, 1.0f);
+      x[rng() % count] = bad;
+      EXPECT_EQ(try_encode(x), std::nullopt) << bad << " in " << count;
+      EXPECT_EQ(try_encode(x, UpdateRole::kEntry), std::nullopt) << bad << " in " << count;
+    }
+  }
+}
+
+TEST_P(UpdateSuite, EveryFiniteAccumulatorEncodes) {
+  TestRng rng(draw_rng_seed());
+  for (size_t count : kUpdateSizes) {
+    for (UpdateRole role : {UpdateRole::kContribution, UpdateRole::kEntry}) {
+      const std::vector<float> x = hostile_vector(rng, count);
+      std::vector<float> left = x;
+      settle(1, encode(x, role), {}, left);
+      for (float value : left) ASSERT_TRUE(std::isfinite(value));
+      settle(1, encode(std::vector<float>(count), role), {}, left);
+    }
+  }
+}
+
+TEST_P(UpdateSuite, NoPayloadOfAnotherSizeThanEncodeWritesPasses) {
+  TestRng rng(draw_rng_seed());
+  for (size_t count : {size_t{0}, size_t{1}, size_t{33}, size_t{1025}}) {
+    for (UpdateRole role : {UpdateRole::kContribution, UpdateRole::kEntry}) {
+      const Payload good = encode(normal_vector(rng, count, 1.0f), role);
+      Payload longer = good;
+      longer.resize(codec_->bytes_max(role, count) + 12);
+      for (size_t size = codec_->bytes_max(role, count) + 1; size <= longer.size(); ++size) {
+        EXPECT_EQ(codec_->check(role, Bytes(longer).first(size), count), UpdateStatus::kWrongSize) << size;
+      }
+      for (size_t cut = 1; cut <= std::min<size_t>(good.size(), 3); ++cut) {
+        EXPECT_NE(codec_->check(role, Bytes(good).first(good.size() - cut), count), UpdateStatus::kOk) << cut;
+      }
+    }
+  }
+}
+
+// A flipped bit is refused, or it is a legal payload: then all that use it read and write their own elements only.
+TEST_P(UpdateSuite, AFlippedBitIsRefusedOrHarmless) {
+  TestRng rng(draw_rng_seed());
+  const size_t count = 131;
+  const Payload good = encode(normal_vector(rng, count, 1.0f));
+  size_t refused = 0;
+  for (size_t bit = 0; bit < good.size() * 8; ++bit) {
+    Payload damaged = good;
+    damaged[bit / 8] ^= static_cast<std::byte>(1 << bit % 8);
+    if (codec_->check(UpdateRole::kContribution, damaged, count) != UpdateStatus::kOk) {
+      ++refused;
+      continue;
+    }
+    for (float value : decode(damaged, count)) EXPECT_TRUE(std::isfinite(value)) << bit;
+    std::vector<float> target(count);
+    codec_->add(1, damaged, codec_->support(good), target);
+    EXPECT_TRUE(std::isfinite(codec_->norm(damaged)));
+  }
+  EXPECT_TRUE(refused > 0 || !codec_->residual().unsent);
+}
+
+inline std::string update_case_name(const testing::TestParamInfo<UpdateCase>& info) { return info.param.name; }
+
+}  // namespace starling
