@@ -51,7 +51,9 @@ class AsgdTimeline {
     size_t worker;
     bool arrived;   // else computed: it now waits for the server's link
   };
-  void compute(size_t worker, double start_s) { events_[{start_s + compute_s_[worker], sequence_++}] = {worker, false}; }
+  void compute(size_t worker, double start_s) {
+    events_[{start_s + compute_s_[worker], sequence_++}] = {worker, false};
+  }
 
   const std::vector<double> compute_s_;
   const SimLink link_;

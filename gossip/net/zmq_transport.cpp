@@ -111,7 +111,8 @@ ZmqContext::~ZmqContext() = default;
 struct ZmqTransportImpl {
   using LinkKey = std::pair<Endpoint, Channel>;
 
-  explicit ZmqTransportImpl(zmq::context_t& zmq_context) : context(zmq_context), link_count_max(std::min(kLinksMax, links_within_file_limit())) {
+  explicit ZmqTransportImpl(zmq::context_t& zmq_context)
+      : context(zmq_context), link_count_max(std::min(kLinksMax, links_within_file_limit())) {
     wake_fd = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (wake_fd < 0) {
       throw std::runtime_error("cannot make an eventfd: too many open files; raise the limit (ulimit -n)");
