@@ -86,7 +86,8 @@ class Codec {
   virtual ~Codec() = default;
   virtual CodecKind kind() const = 0;
 
-  // Payloads hold element after element, so that a mean of payloads can be made piece by piece.
+  // Payloads hold element after element, so that a mean of payloads can be made piece by piece. Each stands for itself:
+  // no step has to fit the peer's, so there is nothing to learn from a pairing, and learnable_bytes() is 0.
   virtual bool linear() const = 0;
 
   // No payload of so many elements is larger. It depends on the element count alone, so a peer cannot inflate it.

@@ -104,7 +104,8 @@ class Exchange {
   virtual void forget(const PeerId& peer, uint64_t generation) = 0;
 
   // The results since the last call. The caller applies all deltas at its boundary, in this order, and hands the
-  // lessons to its encoder. Failed exchanges give lessons too.
+  // lessons to its encoder. Failed exchanges give lessons too. Neighborhood and group give none: they take only
+  // linear codecs, which have nothing to learn from a peer's payload (Codec::linear).
   virtual Decided take_decided() = 0;
   virtual std::vector<ExchangeReport> take_reports() = 0;
 

@@ -229,6 +229,10 @@ TEST_P(CodecSuite, EveryFiniteVectorEncodesAndAgreesWithItself) {
       const std::vector<float> x = hostile_vector(rng, count);
       const Payload payload = encode(x, exponent);
       EXPECT_EQ(codec_->check(payload, count), PayloadStatus::kOk);
+      if (codec_->linear()) {   // the exchanges that average payloads give no lessons
+        EXPECT_EQ(payload.size(), codec_->payload_bytes_max(count));
+        EXPECT_EQ(codec_->learnable_bytes(payload.size()), 0u);
+      }
       PairStats stats;
       ASSERT_EQ(codec_->pair(payload, payload, count, &stats), PairStatus::kOk);
       EXPECT_EQ(stats.squared_distance, 0);
