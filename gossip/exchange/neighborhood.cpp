@@ -54,7 +54,7 @@ struct Feed {
 }  // namespace
 
 struct Neighborhood::Impl {
-  Impl(const NeighborhoodOptions& options, const Layout& layout, const Codec& codec, Worker& worker,
+  Impl(const ExchangeOptions& options, const Layout& layout, const Codec& codec, Worker& worker,
        const Clock& clock, Outbox& outbox, PeerSampler& sampler)
       : options(options), layout(layout), codec(codec), worker(worker), clock(clock), outbox(outbox),
         sampler(sampler) {
@@ -86,7 +86,7 @@ struct Neighborhood::Impl {
   Duration middle(Duration otherwise, const Of& of) const;
   Duration deadline() const;
 
-  const NeighborhoodOptions options;
+  const ExchangeOptions options;
   const Layout& layout;
   const Codec& codec;
   Worker& worker;
@@ -405,7 +405,7 @@ void Neighborhood::Impl::on_credit(const PeerId& from, const RoundCredit& credit
 
 // ---- the public face ----
 
-Neighborhood::Neighborhood(const NeighborhoodOptions& options, const Layout& layout, const Codec& codec,
+Neighborhood::Neighborhood(const ExchangeOptions& options, const Layout& layout, const Codec& codec,
                            Worker& worker, const Clock& clock, Outbox& outbox, PeerSampler& sampler)
     : impl_(std::make_unique<Impl>(options, layout, codec, worker, clock, outbox, sampler)) {}
 Neighborhood::~Neighborhood() = default;

@@ -31,7 +31,7 @@ class Neighborhood final : public Exchange {
   static constexpr uint64_t kAgeMax = 4;   // rounds
 
   // All references must outlive the object. `codec` is used from worker jobs only.
-  Neighborhood(const NeighborhoodOptions& options, const Layout& layout, const Codec& codec, Worker& worker,
+  Neighborhood(const ExchangeOptions& options, const Layout& layout, const Codec& codec, Worker& worker,
                const Clock& clock, Outbox& outbox, PeerSampler& sampler);
   ~Neighborhood() override;
 

@@ -37,29 +37,20 @@ struct ExchangeConfig {
   double inject_loss = 0;           // group, for experiments: this part of the blocks is dropped on receive
 };
 
-// In the structs below, blocks [0, param_blocks) are params; only they count for the distance between two agents.
-
-struct PairwiseOptions {
+// What every exchange needs to know of its agent; the neighborhood needs no more.
+struct ExchangeOptions {
   PeerId self;
+  Duration deadline_min = kDeadlineMin;   // of a pair exchange, a neighborhood's round, each phase of a group's round
+  Duration deadline_max = kDeadlineMax;
+  size_t param_blocks = 0;          // blocks [0, param_blocks) are params; only they count for distances
+};
+
+struct PairwiseOptions : ExchangeOptions {
   uint64_t generation = 0;
-  Duration deadline_min = kDeadlineMin;
-  Duration deadline_max = kDeadlineMax;
   double clip = 0;                  // guard: a distance counts at most clip * median of the recent ones; 0 = off
-  size_t param_blocks = 0;
 };
 
-struct NeighborhoodOptions {
-  PeerId self;
-  Duration deadline_min = kDeadlineMin;
-  Duration deadline_max = kDeadlineMax;
-  size_t param_blocks = 0;
-};
-
-struct GroupOptions {
-  PeerId self;
-  Duration deadline_min = kDeadlineMin;   // of each of the two phases
-  Duration deadline_max = kDeadlineMax;
-  size_t param_blocks = 0;
+struct GroupOptions : ExchangeOptions {
   double inject_loss = 0;           // for experiments: drops this part of the blocks on receive, by a hash of
   uint64_t rng_seed = 0;            //   (rng_seed, round, sender, receiver, block, phase): the same for every algorithm
 };

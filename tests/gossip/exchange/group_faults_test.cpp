@@ -290,7 +290,7 @@ TEST(GroupFaults, CompletionsOfTheDeadTouchNothing) {
   GroupSwarm swarm(2, {.params = 8});
   GroupAgent& agent = swarm.at(1);
   LateWorker worker;
-  const GroupOptions options{.self = agent.id};
+  const GroupOptions options{{.self = agent.id}};
   auto group = std::make_unique<Group>(options, agent.layout, *agent.codec, worker, swarm.clock, agent.port, agent);
   group->publish(agent.encode());
   ASSERT_TRUE(group->begin());
@@ -308,7 +308,7 @@ TEST(GroupFaults, ASlowWorkerLosesNothing) {
   GroupSwarm swarm(2, {.params = 8, .deadline_max = milliseconds(50)});
   GroupAgent& agent = swarm.at(1);
   LateWorker worker;
-  const GroupOptions options{.self = agent.id, .deadline_max = milliseconds(50)};
+  const GroupOptions options{{.self = agent.id, .deadline_max = milliseconds(50)}};
   Group group(options, agent.layout, *agent.codec, worker, swarm.clock, agent.port, agent);
   group.publish(agent.encode());
   ASSERT_TRUE(group.begin());

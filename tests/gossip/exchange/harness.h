@@ -210,9 +210,9 @@ class TestAgent {
         encoder(options.make_codec ? options.make_codec() : starling::make_codec(options.codec, MemorySpace::kHost),
                 Layout::cut({{"params", options.params}}, options.block_elements)),
         port(network, id, generation) {
-    const PairwiseOptions pairwise_options{.self = id, .generation = generation,
-                                           .deadline_max = options.deadline_max, .clip = options.clip,
-                                           .param_blocks = layout.blocks.size()};
+    const ExchangeOptions common{.self = id, .deadline_max = options.deadline_max,
+                                 .param_blocks = layout.blocks.size()};
+    const PairwiseOptions pairwise_options{common, generation, options.clip};
     pairwise = std::make_unique<Pairwise>(pairwise_options, layout, *codec, worker, clock, port);
   }
 

@@ -309,7 +309,7 @@ TEST(PairwiseFaults, KeepsNoPayloadOnceItIsIdle) {
 TEST(PairwiseFaults, CompletionsOfTheDeadTouchNothing) {
   Pair pair;
   LateWorker worker;
-  const PairwiseOptions options{.self = pair.b.id, .generation = 1, .param_blocks = 4};
+  const PairwiseOptions options{{.self = pair.b.id, .param_blocks = 4}, 1};
   auto late =
       std::make_unique<Pairwise>(options, pair.b.layout, *pair.b.codec, worker, pair.swarm.clock, pair.b.port);
   pair.publish();

@@ -40,6 +40,10 @@ struct ExchangeParts {
   const Clock& clock;
   Outbox& outbox;
   PeerSampler& sampler;
+
+  ExchangeOptions common() const {
+    return {self, options.deadline_min, options.deadline_max, layout.blocks.size()};
+  }
 };
 
 // One function an exchange; the rest of this file knows no kind.
@@ -48,22 +52,18 @@ std::unique_ptr<E> make_test_exchange(const ExchangeParts& parts);
 
 template <>
 inline std::unique_ptr<Pairwise> make_test_exchange<Pairwise>(const ExchangeParts& p) {
-  const PairwiseOptions own{.self = p.self, .generation = 1, .deadline_min = p.options.deadline_min,
-                            .deadline_max = p.options.deadline_max, .param_blocks = p.layout.blocks.size()};
+  const PairwiseOptions own{p.common(), 1};
   return std::make_unique<Pairwise>(own, p.layout, p.codec, p.worker, p.clock, p.outbox, &p.sampler);
 }
 
 template <>
 inline std::unique_ptr<Neighborhood> make_test_exchange<Neighborhood>(const ExchangeParts& p) {
-  const NeighborhoodOptions own{p.self, p.options.deadline_min, p.options.deadline_max, p.layout.blocks.size()};
-  return std::make_unique<Neighborhood>(own, p.layout, p.codec, p.worker, p.clock, p.outbox, p.sampler);
+  return std::make_unique<Neighborhood>(p.common(), p.layout, p.codec, p.worker, p.clock, p.outbox, p.sampler);
 }
 
 template <>
 inline std::unique_ptr<Group> make_test_exchange<Group>(const ExchangeParts& p) {
-  const GroupOptions own{.self = p.self, .deadline_min = p.options.deadline_min,
-                         .deadline_max = p.options.deadline_max, .param_blocks = p.layout.blocks.size(),
-                         .inject_loss = p.options.inject_loss, .rng_seed = 7};
+  const GroupOptions own{p.common(), p.options.inject_loss, 7};
   return std::make_unique<Group>(own, p.layout, p.codec, p.worker, p.clock, p.outbox, p.sampler);
 }
 
