@@ -4,7 +4,7 @@
 // and is sent later: "Sparsified SGD with Memory" (Stich, Cordonnier, Jaggi 2018, arXiv:1809.07599), algorithm 1.
 //
 // Another algebra than Codec: a payload is added, never laid beside a second one, so it need not be antisymmetric and
-// may hold few of the elements. A payload has no header: its kind and the slice travel in the message around it.
+// may hold few of the elements. Kind and slice of a payload travel in the message around it.
 //
 // Pure: no clock, no I/O, no threads of its own. Accumulators, sums and payloads all lie in host memory. Every number
 // that results is the same bits on every machine: float arithmetic in a fixed order, no fused multiply-add.
@@ -49,7 +49,7 @@ enum class UpdateRole { kContribution, kEntry };
 
 enum class [[nodiscard]] UpdateStatus {
   kOk,
-  kWrongSize,    // no encode() of so many elements in this role writes so many bytes
+  kWrongSize,    // no encode() of so many elements in this role writes so many bytes, or not with this header
   kBadIndex,     // indices that do not ascend, or one beyond the slice
   kNonFinite,    // a NaN or an infinity
 };

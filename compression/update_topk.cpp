@@ -16,10 +16,14 @@ namespace {
 
 template <class Values>
 struct Parts {
-  static constexpr size_t kElementBytes = kIndexBytes + Values::kBytes;
+  static constexpr size_t kHeaderBytes = 4;
+  static constexpr size_t bytes_of(size_t count) { return kHeaderBytes + count * (kIndexBytes + Values::kBytes); }
 
+  // REQUIRES: as much of the payload as its header says, at least the header.
   explicit Parts(Bytes payload)
-      : count(payload.size() / kElementBytes), indices(payload.data()), values(indices + count * kIndexBytes) {}
+      : count(load_index(payload.data(), 0)),
+        indices(payload.data() + kHeaderBytes),
+        values(indices + count * kIndexBytes) {}
 
   // Calls step(first, count, values) piece by piece for the elements begin to end - 1.
   template <class Step>
@@ -48,7 +52,7 @@ size_t TopkUpdate<Values>::elements_max(UpdateRole role, size_t element_count) c
 
 template <class Values>
 size_t TopkUpdate<Values>::bytes_max(UpdateRole role, size_t element_count) const {
-  return elements_max(role, element_count) * Parts<Values>::kElementBytes;
+  return Parts<Values>::bytes_of(elements_max(role, element_count));
 }
 
 template <class Values>
@@ -59,24 +63,27 @@ std::optional<size_t> TopkUpdate<Values>::encode(UpdateRole role, std::span<cons
   TopKScratch scratch;
   const std::optional<size_t> count = top_k(x.data(), x.size(), k, &scratch, indices.data());
   if (!count) return std::nullopt;
-  const size_t bytes = *count * Parts<Values>::kElementBytes;
-  if (*count == 0) return bytes;
-  std::memcpy(out.data(), indices.data(), *count * kIndexBytes);
+  const auto header = static_cast<uint32_t>(*count);
+  std::memcpy(out.data(), &header, sizeof header);
+  std::byte* const to_indices = out.data() + Parts<Values>::kHeaderBytes;
+  std::byte* const to_values = to_indices + *count * kIndexBytes;
+  if (*count > 0) std::memcpy(to_indices, indices.data(), *count * kIndexBytes);
   std::array<float, kUpdatePiece> values;
   for (size_t at = 0; at < *count; at += kUpdatePiece) {
     const size_t size = std::min(kUpdatePiece, *count - at);
-    gather(x.data(), out.data() + at * kIndexBytes, size, values.data());
-    std::byte* to = out.data() + *count * kIndexBytes + at * Values::kBytes;
-    STARLING_CHECK(Values::kWrite(values.data(), size, to));   // top_k() found no value that is not finite
+    gather(x.data(), to_indices + at * kIndexBytes, size, values.data());
+    // top_k() found no value that is not finite.
+    STARLING_CHECK(Values::kWrite(values.data(), size, to_values + at * Values::kBytes));
   }
-  return bytes;
+  return Parts<Values>::bytes_of(*count);
 }
 
 template <class Values>
 UpdateStatus TopkUpdate<Values>::check(UpdateRole role, Bytes payload, size_t element_count) const {
+  if (payload.size() < Parts<Values>::kHeaderBytes) return UpdateStatus::kWrongSize;
   const Parts<Values> parts(payload);
-  if (payload.size() % parts.kElementBytes != 0) return UpdateStatus::kWrongSize;
   if (parts.count > elements_max(role, element_count)) return UpdateStatus::kWrongSize;
+  if (payload.size() != parts.bytes_of(parts.count)) return UpdateStatus::kWrongSize;
   if (!indices_ascend_below(parts.indices, parts.count, element_count)) return UpdateStatus::kBadIndex;
   return Values::kAllFinite(parts.values, parts.count) ? UpdateStatus::kOk : UpdateStatus::kNonFinite;
 }
@@ -114,7 +121,8 @@ void TopkUpdate<Values>::decode(Bytes payload, size_t begin, std::span<float> ou
 
 template <class Values>
 UpdateSupport TopkUpdate<Values>::support(Bytes payload) const {
-  return {.everywhere = false, .indices = payload.first(Parts<Values>(payload).count * kIndexBytes)};
+  const size_t count = Parts<Values>(payload).count;
+  return {.everywhere = false, .indices = payload.subspan(Parts<Values>::kHeaderBytes, count * kIndexBytes)};
 }
 
 template <class Values>

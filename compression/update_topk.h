@@ -1,11 +1,12 @@
 // The topk update codecs: the k elements of largest magnitude, of equal ones those with the lower index, never zeros.
 // What was not sent stays in the accumulator and grows there until it is among the largest.
 //
-// A payload of m elements, of m >= 0 up to k (a contribution) or reply * k (an entry), where k is the density's share
-// of the slice rounded up; m follows from the size:
-//   0     u32 index, m times: ascending, below the slice's element count
-//   4 m   value, m times: fp32 or bf16, finite, in the indices' order
-// Little-endian. An entry holds the largest elements of the sum only: what members sent elsewhere returns to them,
+// A payload holds at most k elements (a contribution) or reply * k (an entry), where k is the density's share of the
+// slice rounded up. Little-endian:
+//   0         u32 m, how many: without it a payload cut short could pass, with indices read as values
+//   4         u32 index, m times: ascending, below the slice's element count
+//   4 + 4 m   value, m times: fp32 or bf16, finite, in the indices' order
+// An entry holds the largest elements of the sum only: what members sent elsewhere returns to them,
 // because they settle on the entry's support alone. So entries do not grow with the members.
 #pragma once
 

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "compression/update_codec.h"
 #include "gossip/rng.h"
 #include "tests/fuzz/targets.h"
 #include "tests/gossip/net/wire_samples.h"
@@ -54,6 +55,27 @@ TEST(FuzzSmoke, Wire) {
     corpus.push_back(seal);
   }
   drive(fuzz_wire, corpus, 20'000);
+}
+
+TEST(FuzzSmoke, Update) {
+  std::vector<Bytes> corpus;
+  Rng rng(1);
+  for (size_t kind = 0; kind < update_names().size(); ++kind) {
+    const auto codec = make_update_codec({.kind = update_names()[kind].kind, .density = 0.1});
+    for (size_t count : {size_t{0}, size_t{1}, size_t{40}, size_t{300}}) {
+      std::vector<float> x(count);
+      for (float& value : x) value = static_cast<float>(rng.below(2001)) - 1000;
+      for (UpdateRole role : {UpdateRole::kContribution, UpdateRole::kEntry}) {
+        Bytes payload(codec->bytes_max(role, count));
+        payload.resize(codec->encode(role, x, payload).value());
+        const Bytes front = {std::byte(kind), std::byte(role == UpdateRole::kEntry), std::byte(count % 256),
+                             std::byte(count / 256)};
+        payload.insert(payload.begin(), front.begin(), front.end());
+        corpus.push_back(payload);
+      }
+    }
+  }
+  drive(fuzz_update, corpus, 20'000);
 }
 
 TEST(FuzzSmoke, Endpoint) {

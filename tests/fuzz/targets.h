@@ -9,5 +9,6 @@ namespace starling {
 
 void fuzz_wire(std::span<const std::byte> input);
 void fuzz_endpoint(std::span<const std::byte> input);
+void fuzz_update(std::span<const std::byte> input);
 
 }  // namespace starling
