@@ -28,6 +28,8 @@ WALLS = [
   ('ZeroMQ', r'zmq[\w.]*\.hp*$', r'gossip/net/\w+\.cpp', 1),
   ("Cap'n Proto", r'(capnp|kj)/|.*\.capnp\.h$', r'gossip/net/\w+\.cpp', 1),
   ('libsodium', r'sodium(\.h$|/)', r'gossip/net/identity\.cpp', 1),
+  ('CLI11', r'CLI/', r'agent/commands/(cli|subcommand)\.cpp', 2),
+  ('Eigen', r'Eigen/', r'gossip/exchange/topology_measure\.cpp', 1),
   ('yaml-cpp', r'yaml-cpp/', r'agent/config/tree\.cpp', 1),
   ('LibTorch', r'(torch|ATen|c10|caffe2)/', r'agent/train/torch_\w+\.cpp', None),
   ('CUDA', r'(cuda|nv)\w*\.h$|(cub|thrust|cuda|cooperative_groups)/', r'kernels/cuda/.*|.*_cuda\.\w+', None),

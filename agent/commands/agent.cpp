@@ -29,8 +29,7 @@ int run_agent_command(const AgentCommand& command, const std::function<int(const
 }  // namespace
 
 void add_agent(CLI::App& app, Cli& cli) {
-  CLI::App* command =
-      app.add_subcommand("agent", "trains here and exchanges with the swarm, until Ctrl-C or stop_after");
+  Subcommand command(app, "agent", "trains here and exchanges with the swarm, until Ctrl-C or stop_after");
   add_common_flags(command, cli);
   add_bootstrap_flag(command, cli, "HOST:PORT of any agent or registry of the swarm (repeatable, or with commas)");
   for (const char* flag : {"--data", "--test-data", "--sharding", "--shard", "--labels", "--listen", "--advertise",
@@ -38,8 +37,8 @@ void add_agent(CLI::App& app, Cli& cli) {
     add_config_flag(command, cli, flag);
   }
   const auto options = std::make_shared<AgentCommand>();
-  command->add_flag("--print-config", options->print_config, "print what is in effect, and exit");
-  command->callback([&cli, options] {
+  command.flag("--print-config", "print what is in effect, and exit", options->print_config);
+  command.then([&cli, options] {
     options->config_path = cli.config_path;
     options->overrides = cli.overrides;
     cli.choose("agent", *options, [run = cli.engines.run_agent](const AgentCommand& chosen) {

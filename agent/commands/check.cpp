@@ -16,9 +16,10 @@ int run_check_command(const CheckCommand& command) {
 }  // namespace
 
 void add_check(CLI::App& app, Cli& cli) {
-  CLI::App* command = app.add_subcommand("check", "reads a config and says what is wrong with it");
-  command->add_option("file,--config", cli.config_path, "YAML file")->type_name("")->required();
-  command->callback([&cli] { cli.choose("check", CheckCommand{cli.config_path}, run_check_command); });
+  Subcommand command(app, "check", "reads a config and says what is wrong with it");
+  command.text("file,--config", "YAML file", cli.config_path);
+  command.require("--config");
+  command.then([&cli] { cli.choose("check", CheckCommand{cli.config_path}, run_check_command); });
 }
 
 }  // namespace starling

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
+#include <stdexcept>
+
+#include <CLI/CLI.hpp>
 
 #include "agent/commands/commands.h"
 #include "agent/commands/flags.h"
@@ -45,6 +48,14 @@ std::string describe_unknown_flag(const CLI::App& command, int argc, const char*
   return {};
 }
 
+std::string log_level_of_environment(const char* level) {
+  try {
+    return read_log_level(level);
+  } catch (const std::invalid_argument& error) {
+    throw CLI::ValidationError("STARLING_LOG_LEVEL", error.what());
+  }
+}
+
 // What is wrong, and where to look it up.
 std::string describe_usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, const char* const* argv) {
   std::string text = error.what(), help = "starling --help";
@@ -75,7 +86,7 @@ Cli parse_cli(int argc, const char* const* argv, const std::string& program, con
   try {
     if (argc < 2) throw CLI::CallForHelp();
     const char* level = std::getenv("STARLING_LOG_LEVEL");
-    if (level != nullptr && *level != '\0') cli.log_level = read_log_level("STARLING_LOG_LEVEL", level);
+    if (level != nullptr && *level != '\0') cli.log_level = log_level_of_environment(level);
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) {

@@ -1,4 +1,4 @@
-// The command line: a subcommand and its options, out of the arguments of main(). CLI11 stays in agent/commands.
+// The command line: a subcommand and its options, out of the arguments of main().
 #pragma once
 
 #include <any>

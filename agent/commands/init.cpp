@@ -105,10 +105,12 @@ int run_init_command(const std::string& task, const std::string& path) {
 
 void add_init(CLI::App& app, Cli& cli) {
   const auto options = std::make_shared<InitCommand>();
-  CLI::App* command = app.add_subcommand("init", "writes a commented config to start from");
-  command->add_option("--task", options->task, "digits | cifar10")->type_name("")->required();
-  command->add_option("file", options->path, "where to")->type_name("")->required();
-  command->callback([&cli, options] {
+  Subcommand command(app, "init", "writes a commented config to start from");
+  command.text("--task", "digits | cifar10", options->task);
+  command.text("file", "where to", options->path);
+  command.require("--task");
+  command.require("file");
+  command.then([&cli, options] {
     cli.choose("init", *options, [](const InitCommand& chosen) { return run_init_command(chosen.task, chosen.path); });
   });
 }

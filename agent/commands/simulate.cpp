@@ -124,10 +124,10 @@ class QuietLog {
   const spdlog::level::level_enum before_ = spdlog::get_level();
 };
 
-Duration read_duration(const std::string& flag, const std::string& text) {
+Duration read_duration(const std::string& text) {
   const auto duration = parse_duration(text);
   if (duration) return *duration;
-  throw CLI::ValidationError(flag, "expected a time with its unit such as 10ms (us, ms, s, m, h), found '" + text +
+  throw std::invalid_argument("expected a time with its unit such as 10ms (us, ms, s, m, h), found '" + text +
                              "'");
 }
 
@@ -140,7 +140,7 @@ double read_rate(const std::string& text) {
     const auto value = read_number<double>(text.substr(0, text.size() - 4));
     if (value && *value > 0 && *value < 1e9) return *value * bits / 8;
   }
-  throw CLI::ValidationError("--rate", "expected a rate such as 100mbit (kbit, mbit, gbit) or 'unlimited', found '" +
+  throw std::invalid_argument("expected a rate such as 100mbit (kbit, mbit, gbit) or 'unlimited', found '" +
                              text + "'");
 }
 
@@ -150,7 +150,7 @@ std::vector<double> read_speeds(const std::string& text) {
     const size_t to = std::min(text.find(',', from), text.size());
     const auto speed = read_number<double>(text.substr(from, to - from));
     if (!speed || !(*speed >= 1e-3 && *speed <= 1e3)) {
-      throw CLI::ValidationError("--speeds", "expected factors on --compute from 0.001 to 1000 with commas, such as "
+      throw std::invalid_argument("expected factors on --compute from 0.001 to 1000 with commas, such as "
                                  "1,1,4, found '" + text + "'");
     }
     speeds.push_back(*speed);
@@ -201,53 +201,53 @@ int run_simulate_command(const SimulateOptions& asked, const SimTaskFactory& mak
 }
 
 void add_simulate(CLI::App& app, Cli& cli) {
-  CLI::App* command = app.add_subcommand(
-      "simulate", "many agents in one process on virtual time and links; all-reduce and others beside them");
+  Subcommand command(
+      app, "simulate", "many agents in one process on virtual time and links; all-reduce and others beside them");
   add_common_flags(command, cli);
-  command->get_option("--config")->required();
+  command.require("--config");
   const auto options = std::make_shared<SimulateOptions>();
   SimulateOptions& simulate = *options;
-  command->add_option("--agents", simulate.agents, "how many; 8")->type_name("")->check(CLI::Range(1, 1024));
-  command->add_option("--out", simulate.out, "folder for curve.csv, summary.json and report.html")
-      ->type_name("")->required();
-  add_count_flag(command, simulate.steps, "--steps", 1, "swarm.stop_after");
-  add_count_flag(command, simulate.rng_seed, "--seed", 0, "swarm.rng_seed, and all chance of the links");
-  add_read_flag(command, "--seconds", "S of virtual time, then it ends", [&simulate](const std::string& text) {
+  add_count_flag(command, simulate.agents, "--agents", {1, 1024}, "how many; 8");
+  command.text("--out", "folder for curve.csv, summary.json and report.html", simulate.out);
+  command.require("--out");
+  add_count_flag(command, simulate.steps, "--steps", {1}, "swarm.stop_after");
+  add_count_flag(command, simulate.rng_seed, "--seed", {}, "swarm.rng_seed, and all chance of the links");
+  command.repeatable("--seconds", "S of virtual time, then it ends", [&simulate](const std::string& text) {
     const auto seconds = read_seconds(text);
     if (!seconds || *seconds == 0) {
-      throw CLI::ValidationError("--seconds", "expected seconds of virtual time such as 30, found '" + text + "'");
+      throw std::invalid_argument("expected seconds of virtual time such as 30, found '" + text + "'");
     }
     simulate.duration = from_seconds(*seconds);
   });
-  add_read_flag(command, "--every", "SECONDS of virtual time between two evaluations; a twentieth of the steps",
+  command.repeatable("--every", "SECONDS of virtual time between two evaluations; a twentieth of the steps",
                 [&simulate](const std::string& text) {
     const auto seconds = read_seconds(text);
     if (!seconds || *seconds == 0) {
-      throw CLI::ValidationError("--every", "expected seconds of virtual time such as 0.5, found '" + text + "'");
+      throw std::invalid_argument("expected seconds of virtual time such as 0.5, found '" + text + "'");
     }
     simulate.every = from_seconds(*seconds);
   });
-  add_read_flag(command, "--latency", "of every link, one way; 10ms",
-                [&simulate](const std::string& text) { simulate.latency = read_duration("--latency", text); });
-  add_read_flag(command, "--jitter", "up to so much more; 0s",
-                [&simulate](const std::string& text) { simulate.jitter = read_duration("--jitter", text); });
-  add_read_flag(command, "--rate", "of every link: 100mbit | 1gbit | unlimited",
+  command.repeatable("--latency", "of every link, one way; 10ms",
+                [&simulate](const std::string& text) { simulate.latency = read_duration(text); });
+  command.repeatable("--jitter", "up to so much more; 0s",
+                [&simulate](const std::string& text) { simulate.jitter = read_duration(text); });
+  command.repeatable("--rate", "of every link: 100mbit | 1gbit | unlimited",
                 [&simulate](const std::string& text) { simulate.bytes_per_s = read_rate(text); });
-  add_read_flag(command, "--loss", "probability that a frame is lost; 0", [&simulate](const std::string& text) {
+  command.repeatable("--loss", "probability that a frame is lost; 0", [&simulate](const std::string& text) {
     const auto loss = read_number<double>(text);
     if (!loss || !(*loss >= 0 && *loss < 1)) {
-      throw CLI::ValidationError("--loss", "expected a probability such as 0.01, found '" + text + "'");
+      throw std::invalid_argument("expected a probability such as 0.01, found '" + text + "'");
     }
     simulate.loss = *loss;
   });
-  add_read_flag(command, "--compute", "virtual time of one step; 20ms",
-                [&simulate](const std::string& text) { simulate.compute = read_duration("--compute", text); });
-  add_read_flag(command, "--speeds", "1,1,4: factors on --compute by agent, repeated (4 = 4x slower)",
+  command.repeatable("--compute", "virtual time of one step; 20ms",
+                [&simulate](const std::string& text) { simulate.compute = read_duration(text); });
+  command.repeatable("--speeds", "1,1,4: factors on --compute by agent, repeated (4 = 4x slower)",
                 [&simulate](const std::string& text) { simulate.speeds = read_speeds(text); });
   add_scenario_flags(command, simulate.scenario);
-  add_read_flag(command, "--baseline", "none | allreduce | local-sgd | parameter-server | asgd | serial (repeatable)",
+  command.repeatable("--baseline", "none | allreduce | local-sgd | parameter-server | asgd | serial (repeatable)",
                 [&simulate](const std::string& text) { simulate.baselines.push_back(text); });
-  command->callback([&cli, options] {
+  command.then([&cli, options] {
     options->config_path = cli.config_path;
     options->overrides = cli.overrides;
     cli.choose("simulate", *options, [make_task = cli.engines.make_task](const SimulateOptions& chosen) {

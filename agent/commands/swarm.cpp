@@ -14,19 +14,19 @@ int run_swarm_command(const SwarmOptions& options) {
 }
 
 void add_swarm(CLI::App& app, Cli& cli) {
-  CLI::App* command =
-      app.add_subcommand("swarm", "a whole swarm on this machine: registry, agents, live table, report");
+  Subcommand command(app, "swarm", "a whole swarm on this machine: registry, agents, live table, report");
   add_common_flags(command, cli);
-  command->get_option("--config")->required();
+  command.require("--config");
   const auto options = std::make_shared<SwarmOptions>();
   SwarmOptions& swarm = *options;
-  command->add_option("--agents", swarm.agents, "how many")->type_name("")->check(CLI::Range(1, 64));
-  command->add_option("--out", swarm.out, "folder for the report and the logs")->type_name("")->required();
-  add_count_flag(command, swarm.steps, "--steps", 1, "swarm.stop_after");
-  add_count_flag(command, swarm.rng_seed, "--seed", 0, "swarm.rng_seed");
+  add_count_flag(command, swarm.agents, "--agents", {1, 64}, "how many");
+  command.text("--out", "folder for the report and the logs", swarm.out);
+  command.require("--out");
+  add_count_flag(command, swarm.steps, "--steps", {1}, "swarm.stop_after");
+  add_count_flag(command, swarm.rng_seed, "--seed", {}, "swarm.rng_seed");
   add_scenario_flags(command, swarm.scenario);
-  command->add_flag("!--no-baselines", swarm.baselines, "skip the agents alone and the one with all data");
-  command->callback([&cli, options] {
+  command.flag("!--no-baselines", "skip the agents alone and the one with all data", swarm.baselines);
+  command.then([&cli, options] {
     options->program = cli.program;
     options->config_path = cli.config_path;
     options->overrides = cli.overrides;

@@ -339,22 +339,20 @@ int run_topology_command(const TopologyOptions& options) {
 }
 
 void add_topology(CLI::App& app, Cli& cli) {
-  CLI::App* command =
-      app.add_subcommand("topology", "what a communication graph costs, how fast it averages, and its picture");
+  Subcommand command(app, "topology", "what a communication graph costs, how fast it averages, and its picture");
   const auto options = std::make_shared<TopologyOptions>();
   TopologyOptions& topology = *options;
   std::string kinds = "all";
   for (const std::string& name : topology_names()) kinds += " | " + name;
-  command->add_option("--kind", topology.kind, kinds + "; without it all are compared")->type_name("");
-  add_count_flag(command, topology.agents, "--agents", 0, "how many; 16, or those that the file names");
-  add_count_flag(command, topology.degree, "--degree", 0, "neighbors of each agent, for --kind regular; 4");
-  add_count_flag(command, topology.rng_seed, "--seed", 0, "of the random kinds; 1");
-  add_count_flag(command, topology.params, "--params", 0, "numbers in the model; 10000000");
-  command->add_option("--codec", topology.codec, codec_choices(" | "))->type_name("");
-  command->add_option("--file", topology.file, "edges for --kind file: two names a line, # for comments")
-      ->type_name("");
-  command->add_option("--svg", topology.svg, "draws into this file, not into the terminal")->type_name("");
-  command->callback([&cli, options] { cli.choose("topology", *options, run_topology_command); });
+  command.text("--kind", kinds + "; without it all are compared", topology.kind);
+  add_count_flag(command, topology.agents, "--agents", {}, "how many; 16, or those that the file names");
+  add_count_flag(command, topology.degree, "--degree", {}, "neighbors of each agent, for --kind regular; 4");
+  add_count_flag(command, topology.rng_seed, "--seed", {}, "of the random kinds; 1");
+  add_count_flag(command, topology.params, "--params", {}, "numbers in the model; 10000000");
+  command.text("--codec", codec_choices(" | "), topology.codec);
+  command.text("--file", "edges for --kind file: two names a line, # for comments", topology.file);
+  command.text("--svg", "draws into this file, not into the terminal", topology.svg);
+  command.then([&cli, options] { cli.choose("topology", *options, run_topology_command); });
 }
 
 }  // namespace starling

@@ -51,7 +51,7 @@ struct NumberValue {
 };
 
 struct CountValue {
-  uint64_t min, max;
+  uint64_t min = 0, max = UINT64_MAX;
   uint64_t read(const ConfigTree& tree) const;
   static std::string print(uint64_t value) { return std::to_string(value); }
 };

@@ -1,0 +1,36 @@
+// One subcommand's command line. It keeps CLI11, whose headers cost seconds a file, out of the subcommands.
+#pragma once
+
+#include <functional>
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace starling {
+
+class Subcommand {
+ public:
+  // Takes the text of one value. An std::invalid_argument that it throws becomes a usage error with the option's name.
+  using Read = std::function<void(const std::string& text)>;
+
+  // `app` owns what is added here and outlives parsing; this object need not.
+  Subcommand(CLI::App& app, const char* name, const char* doc);
+
+  // `names`: "--a", "--a,--b", or "word" for a value without a dash. Given twice, `option` is a usage error;
+  // `repeatable` reads each value as it is met, so that the order among options counts.
+  void option(const std::string& names, const std::string& doc, Read read);
+  void repeatable(const std::string& names, const std::string& doc, Read read);
+  void text(const std::string& names, const std::string& doc, std::string& target);
+  // `names`: "--a" sets the target, "!--a" clears it.
+  void flag(const std::string& names, const std::string& doc, bool& target);
+
+  void require(const std::string& name);           // an option added before
+  void then(std::function<void()> parsed);         // called when this subcommand was chosen and all was read
+
+ private:
+  CLI::App* command_;
+};
+
+}  // namespace starling
