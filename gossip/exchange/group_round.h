@@ -1,30 +1,20 @@
-// One round of a group at one member: sends and receives the blocks of both phases, and decides when the round ends.
-// The object is used for one round after the other.
+// One round of a group at one member: whom it waits for and when it ends. The object is used for one round after the
+// other.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
-#include <vector>
 
 #include "gossip/exchange/block_outcome.h"
-#include "gossip/exchange/block_owner.h"
-#include "gossip/exchange/group_averages.h"
+#include "gossip/exchange/group_blocks.h"
 #include "gossip/exchange/group_members.h"
-#include "gossip/exchange/group_streams.h"
 #include "gossip/exchange/options.h"
 #include "gossip/exchange/round_numbers.h"
-#include "gossip/exchange/round_times.h"
+#include "gossip/exchange/round_wait.h"
 
 namespace starling {
-
-// How a round ended for this agent. There is no delta if no block of another member counted.
-struct RoundEnd {
-  ExchangeReport report;
-  bool whole = false;              // every block of both phases arrived in time
-  std::optional<Delta> delta;
-};
 
 class GroupRound {
  public:
@@ -40,10 +30,8 @@ class GroupRound {
   bool open() const { return open_; }                // a member may still need blocks of it; a closed round sends none
   bool ended() const { return ended_; }              // for this agent: its delta is made
 
-  bool fits(const RoundBlock& block, const SharedBytes& payload) const {
-    return payload.size <= payload_bytes_max_[block.index];
-  }
-  uint32_t window(const GroupMembers& members) const { return streams_.window(members); }
+  bool fits(const RoundBlock& block, const SharedBytes& payload) const { return blocks_.fits(block, payload); }
+  uint32_t window(const GroupMembers& members) const { return blocks_.streams().window(members); }
 
   // From other members. REQUIRES: the indices and phases are in range.
   void receive(size_t rank, const RoundBlock& block, const SharedBytes& payload);        // of this round
@@ -53,43 +41,29 @@ class GroupRound {
   void stop_waiting(size_t rank);        // a block that still arrives before the end counts
   void stop_waiting_for_those_ahead();
   void stop_waiting_for_the_silent();
-  void take_back_time();                 // ends an extension of the first deadline once the others have caught up
+  void take_back_time() { wait_.take_back_time(); }
   void forget(const PeerId& peer);
 
   void tick();
   TimePoint next_deadline() const;
-  Duration usual_duration() const { return times_.usual(); }   // of the slower phase
+  Duration usual_duration() const { return wait_.usual(); }   // of the slower phase
 
  private:
-  void give_contributions(const Snapshot& own);
-  bool injected_loss(size_t rank, const RoundBlock& block) const;
-  bool ahead_of_most() const;
-  void pass_first();
-  void pass_second();
-  void repeat_credits();
-  void on_averaged(uint32_t index, const AverageJob& job);
-  size_t jobs() const { return owner_.jobs() + averages_.jobs(); }
   void try_end();
   void finish();
   void close();
+  Duration credit_repeat() const { return wait_.first_wait() / kCreditRepeats; }
 
   static constexpr int kCreditRepeats = 8;           // per first deadline, while blocks are missing
 
-  const GroupOptions options_;
-  const Layout& layout_;
   const Clock& clock_;
-  const RoundNumbers& numbers_;
   OutcomeTally& outcomes_;
   std::function<void(RoundEnd)> on_end_;
-  const std::vector<size_t> payload_bytes_max_;      // by block
-  BlockOwner owner_;
-  GroupAverages averages_;
-  GroupStreams streams_;
-  RoundTimes times_;
+  GroupBlocks blocks_;
+  RoundWait wait_;
   GroupMembers members_;
   uint64_t number_ = 0;
   bool open_ = false, ended_ = true;
-  TimePoint credit_repeat_at_ = TimePoint::max();
 };
 
 }  // namespace starling

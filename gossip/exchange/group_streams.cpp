@@ -5,27 +5,28 @@
 
 namespace starling {
 
-void GroupStreams::begin(const GroupMembers& members, uint64_t round, double mass) {
+void GroupStreams::begin(const GroupMembers& members, uint64_t round, const BlocksOf& blocks_of, TimePoint now,
+                         Duration repeat) {
   links_before_ = std::exchange(links_, {});
   group_before_ = members_.group;
   round_before_ = round_;
   members_ = members;
   round_ = round;
-  mass_ = mass;
   window_ = window(members);
   due_ = came_ = {};
-  credits_needed_ = false;
-  const std::vector<uint32_t> own_blocks = members.blocks_of(members.self, block_count_, round);
+  bool credits_needed = false;
+  const std::vector<uint32_t> own_blocks = blocks_of(members.self);
   links_.resize(members.count());
   for (size_t rank = 0; rank < members.count(); ++rank) {
     if (rank == members.self) continue;
-    const std::vector<uint32_t> their_blocks = members.blocks_of(rank, block_count_, round);
+    const std::vector<uint32_t> their_blocks = blocks_of(rank);
     links_[rank].in = {InStream(own_blocks, window_), InStream(their_blocks, window_)};
     links_[rank].out = {OutStream(their_blocks, window_), OutStream(own_blocks, window_)};
     due_[0] += own_blocks.size();
     due_[1] += their_blocks.size();
-    credits_needed_ = credits_needed_ || std::max(own_blocks.size(), their_blocks.size()) > window_;
+    credits_needed = credits_needed || std::max(own_blocks.size(), their_blocks.size()) > window_;
   }
+  repeat_at_ = credits_needed ? now + repeat : TimePoint::max();
 }
 
 void GroupStreams::close() {
@@ -44,11 +45,8 @@ void GroupStreams::give(size_t rank, uint8_t phase, uint32_t index, const Shared
 }
 
 void GroupStreams::pump(size_t rank, uint8_t phase) {
-  RoundBlock frame{.group = members_.group, .round = round_, .phase = phase, .mass = mass_};
   links_[rank].out[phase].pump([&](uint32_t index, const SharedBytes& payload) {
-    frame.index = index;
-    frame.counted = phase == 0 ? 0 : owner_.counted_in(index);
-    outbox_.send(members_.ids[rank], frame, payload);
+    send_block_(rank, phase, index, payload);
     bytes_sent_ += payload.size;
   });
 }
@@ -65,10 +63,10 @@ bool GroupStreams::drained() const {
 
 // ---- in ----
 
-bool GroupStreams::arrived(size_t rank, const RoundBlock& block, const SharedBytes& payload) {
-  if (links_[rank].dead || !links_[rank].in[block.phase].arrived(block.index)) return false;
-  ++came_[block.phase];
-  bytes_received_ += payload.size;
+bool GroupStreams::arrived(size_t rank, uint8_t phase, uint32_t index, size_t payload_bytes) {
+  if (links_[rank].dead || !links_[rank].in[phase].arrived(index)) return false;
+  ++came_[phase];
+  bytes_received_ += payload_bytes;
   return true;
 }
 
@@ -89,7 +87,13 @@ void GroupStreams::send_credit(size_t rank, uint8_t phase, uint32_t credit) {
   outbox_.send(members_.ids[rank], RoundCredit{members_.group, round_, phase, credit});
 }
 
-bool GroupStreams::repeat_credits(bool first_over) {
+void GroupStreams::repeat_credits(TimePoint now, Duration interval, bool wanted, bool first_over) {
+  if (repeat_at_ > now) return;
+  const bool waiting = wanted && send_credits(first_over);
+  repeat_at_ = waiting ? now + std::max(interval, Duration(1)) : TimePoint::max();
+}
+
+bool GroupStreams::send_credits(bool first_over) {
   bool waiting = false;
   for (size_t rank = 0; rank < links_.size(); ++rank) {
     for (uint8_t phase = first_over ? 1 : 0; phase <= 1; ++phase) {

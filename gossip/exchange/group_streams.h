@@ -1,12 +1,13 @@
 // The transfer of a group's blocks, under credits: in each of the two phases one stream each way per other member.
+// What a block's frame says besides its payload is the caller's.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <utility>
 #include <vector>
 
-#include "gossip/exchange/block_owner.h"
 #include "gossip/exchange/group_members.h"
 #include "gossip/exchange/round_stream.h"
 #include "gossip/net/outbox.h"
@@ -15,12 +16,16 @@ namespace starling {
 
 class GroupStreams {
  public:
-  // References must outlive the object. `owner` tells which members an average counts.
-  GroupStreams(size_t block_count, size_t largest_payload, const BlockOwner& owner, Outbox& outbox)
-      : block_count_(block_count), largest_payload_(largest_payload), owner_(owner), outbox_(outbox) {}
+  using BlocksOf = std::function<std::vector<uint32_t>(size_t rank)>;   // the blocks a member owns, ascending
+  using SendBlock = std::function<void(size_t rank, uint8_t phase, uint32_t index, const SharedBytes& payload)>;
 
-  // The previous round is kept only to recognise its late blocks. `mass`: of this agent.
-  void begin(const GroupMembers& members, uint64_t round, double mass);
+  // `outbox` must outlive the object. `largest_payload` in bytes.
+  GroupStreams(size_t largest_payload, Outbox& outbox, SendBlock send_block)
+      : largest_payload_(largest_payload), outbox_(outbox), send_block_(std::move(send_block)) {}
+
+  // The previous round is kept only to recognise its late blocks. Credits are repeated from `now` + `repeat` on, if the
+  // first ones do not cover all blocks.
+  void begin(const GroupMembers& members, uint64_t round, const BlocksOf& blocks_of, TimePoint now, Duration repeat);
   void close();                                // drops the blocks not sent yet
 
   // All streams towards one receiver share its credit.
@@ -32,19 +37,20 @@ class GroupStreams {
   bool drained() const;                        // no block waits for credit
 
   // True: the block is expected from this member and has not arrived before.
-  [[nodiscard]] bool arrived(size_t rank, const RoundBlock& block, const SharedBytes& payload);
+  [[nodiscard]] bool arrived(size_t rank, uint8_t phase, uint32_t index, size_t payload_bytes);
   [[nodiscard]] bool arrived_late(size_t rank, const RoundBlock& block, const SharedBytes& payload);   // round before
   void credit_more(size_t rank, uint8_t phase);
-  bool credits_needed() const { return credits_needed_; }   // the first credits do not cover all blocks
-  // Repeats the credits of incomplete streams, because the last one may be lost. False: there are none.
-  bool repeat_credits(bool first_over);
+  // Repeats the credits of incomplete streams when they are due, because the last one may be lost, and again after
+  // `interval`. Not any more once they are not `wanted`, or nothing is missing.
+  void repeat_credits(TimePoint now, Duration interval, bool wanted, bool first_over);
+  TimePoint credits_repeat_at() const { return repeat_at_; }   // max: never
 
   void mark_dead(size_t rank);                 // nothing is sent to it or accepted from it any more
   bool dead(size_t rank) const { return links_[rank].dead; }
 
   // Blocks of this round from other members, by phase: due, and arrived.
   size_t due(uint8_t phase) const { return due_[phase]; }
-  size_t came(uint8_t phase) const { return came_[phase]; }
+  bool nothing_came(uint8_t phase) const { return due_[phase] > 0 && came_[phase] == 0; }
   uint64_t take_bytes_sent() { return std::exchange(bytes_sent_, 0); }   // since the last time
   uint64_t take_bytes_received() { return std::exchange(bytes_received_, 0); }
 
@@ -55,15 +61,15 @@ class GroupStreams {
     bool dead = false;
   };
   void send_credit(size_t rank, uint8_t phase, uint32_t credit);
+  bool send_credits(bool first_over);          // false: no stream is incomplete
 
-  size_t block_count_, largest_payload_;
-  const BlockOwner& owner_;
+  size_t largest_payload_;
   Outbox& outbox_;
+  SendBlock send_block_;
   GroupMembers members_;                       // of the round
   uint64_t round_ = 0, round_before_ = 0, group_before_ = 0;
-  double mass_ = 1;
   uint32_t window_ = 0;
-  bool credits_needed_ = false;
+  TimePoint repeat_at_ = TimePoint::max();
   std::vector<Link> links_, links_before_;     // by rank
   std::array<size_t, 2> due_{}, came_{};
   uint64_t bytes_sent_ = 0, bytes_received_ = 0;

@@ -1,0 +1,58 @@
+// Whom a member of a group waits for in a round, and for how long.
+//
+// It does not wait for a member that was seen in a later round, because that member sends nothing more of this one, nor
+// for a member that was silent for a whole round, until it is heard again. A member ahead of most others extends its
+// first deadline once per round.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "gossip/exchange/group_members.h"
+#include "gossip/exchange/round_numbers.h"
+#include "gossip/exchange/round_times.h"
+
+namespace starling {
+
+class RoundWait {
+ public:
+  // References must outlive the object.
+  RoundWait(Duration deadline_min, Duration deadline_max, const Clock& clock, const RoundNumbers& numbers)
+      : clock_(clock), numbers_(numbers), times_(deadline_min, deadline_max) {}
+
+  void begin(const GroupMembers& members, uint64_t round);
+
+  // The ranks that the round need not wait for. ahead(): all others if this agent is itself behind the median, so that
+  // it catches up.
+  std::vector<size_t> ahead() const;
+  std::vector<size_t> silent() const;
+
+  // Every arrival feeds the deadline of its phase. `late`: it belongs to the round before.
+  void arrived(uint8_t phase) { times_.arrived(phase, clock_.now()); }
+  void arrived_late(uint8_t phase) { times_.arrived_late(phase, clock_.now()); }
+  void take_back_time();                       // ends an extension once the others have caught up
+
+  // True: the deadline is over now, and the caller must pass it. first_ends() extends the deadline where that is due.
+  [[nodiscard]] bool first_ends();
+  [[nodiscard]] bool second_ends() const { return times_.second_due(clock_.now()); }
+  void pass_first(bool nothing_came) { times_.pass_first(nothing_came); }
+  void pass_second(bool nothing_came) { times_.pass_second(nothing_came); }
+  bool first_over() const { return times_.first_over(); }
+  bool second_over() const { return times_.second_over(); }
+
+  TimePoint next() const { return times_.next(); }
+  Duration elapsed() const { return clock_.now() - times_.begun_at(); }
+  Duration first_wait() const { return times_.first_wait(); }
+  Duration usual() const { return times_.usual(); }   // of the slower phase
+
+ private:
+  bool ahead_of_most() const;
+
+  const Clock& clock_;
+  const RoundNumbers& numbers_;
+  RoundTimes times_;
+  GroupMembers members_;                       // of the round
+  uint64_t round_ = 0;
+};
+
+}  // namespace starling
