@@ -67,7 +67,9 @@ class Group final : public Exchange {
   uint64_t round() const { return round_.number(); }   // 0: none yet
 
  private:
-  std::optional<GroupMembers> members_now() const { return group_members(sampler_.group(), options_.self); }
+  std::optional<GroupMembers> members_now() const {
+    return group_members(sampler_.group(), options_.self, {2, kGroupMax});
+  }
   void on_block(const PeerId& from, const RoundBlock& block, const SharedBytes& payload);
   void on_block_of_other_group(const PeerId& from, const RoundBlock& block, const SharedBytes& payload);
   void on_credit(const PeerId& from, const RoundCredit& credit);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "gossip/exchange/options.h"
 #include "gossip/net/hash.h"
 #include "kernels/check.h"
 
@@ -25,8 +24,9 @@ std::vector<uint32_t> GroupMembers::blocks_of(size_t rank, size_t block_count, u
   return indices;
 }
 
-std::optional<GroupMembers> group_members(const std::vector<Participant>& sorted, const PeerId& self) {
-  if (sorted.size() < 2 || sorted.size() > kGroupMax) return std::nullopt;
+std::optional<GroupMembers> group_members(const std::vector<Participant>& sorted, const PeerId& self,
+                                          const GroupBounds& bounds) {
+  if (sorted.size() < bounds.min || sorted.size() > bounds.max) return std::nullopt;
   GroupMembers members;
   for (const Participant& participant : sorted) {
     STARLING_CHECK(members.ids.empty() || members.ids.back() < participant.peer);

@@ -26,8 +26,14 @@ struct GroupMembers {
   std::vector<uint32_t> blocks_of(size_t rank, size_t block_count, uint64_t round) const;
 };
 
+// How many members an exchange in a group needs and bears.
+struct GroupBounds {
+  size_t min = 0, max = 0;
+};
+
 // nullopt: `self` is not among them, or the group is too small or too large.
-std::optional<GroupMembers> group_members(const std::vector<Participant>& sorted, const PeerId& self);
+std::optional<GroupMembers> group_members(const std::vector<Participant>& sorted, const PeerId& self,
+                                          const GroupBounds& bounds);
 
 // First 8 bytes of the BLAKE2b-256 of the sorted ids, never 0.
 uint64_t group_id(const std::vector<Participant>& sorted);
