@@ -32,6 +32,14 @@ inline constexpr size_t kParkedDoubtsMax = 8;                    // doubts that 
 inline constexpr size_t kAcceptedMax = 4;                        // foreign exchanges in progress
 inline constexpr double kMassRatioMax = 8;                       // a peer's mass counts at most 8x the median
 
+// updates in a group (exchange/update_group.h)
+inline constexpr size_t kUpdateMembersMax = 32;
+inline constexpr size_t kUpdateSlicesMax = 64;
+inline constexpr size_t kCountedRowsMax = 64;                    // also of members that left within a while
+inline constexpr size_t kRecentEntries = 8;                      // whose bytes are kept for those who missed them
+inline constexpr size_t kUpdatePartBytes = 1 << 20;              // a larger payload travels in parts
+inline constexpr size_t kUpdatePartsMax = 1024;                  // of one payload, or of one slice's state
+
 // joining
 inline constexpr size_t kSettingsBytesMax = 32 * 1024;
 inline constexpr size_t kTransferBlockBytes = 1 << 20;

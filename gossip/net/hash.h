@@ -10,6 +10,7 @@
 namespace starling {
 
 std::array<uint8_t, 32> blake2b_256(std::span<const std::byte> bytes);
+std::array<uint8_t, 16> blake2b_128(std::span<const std::byte> bytes);   // not the first half of the other
 
 // The same digest over bytes that arrive in pieces.
 class Blake2b256 {

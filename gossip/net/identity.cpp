@@ -217,6 +217,13 @@ std::array<uint8_t, 32> blake2b_256(std::span<const std::byte> bytes) {
   return digest;
 }
 
+std::array<uint8_t, 16> blake2b_128(std::span<const std::byte> bytes) {
+  std::array<uint8_t, 16> digest;
+  crypto_generichash(digest.data(), digest.size(), reinterpret_cast<const unsigned char*>(bytes.data()),
+                     bytes.size(), nullptr, 0);
+  return digest;
+}
+
 Blake2b256::Blake2b256() {
   crypto_generichash_init(reinterpret_cast<crypto_generichash_state*>(state_.data()), nullptr, 0, 32);
 }

@@ -104,13 +104,82 @@ struct RoundBlock {              // + payload
 };
 struct RoundCredit { uint64_t group = 0; uint64_t round = 0; uint8_t phase = 0; uint32_t credit = 0; };
 
+// ---- the log of updates of each slice (payloads on the bulk port, pulls on the control port) ----
+
+using Digest16 = std::array<uint8_t, 16>;
+
+// The last entry of a log. All zero: the log is empty.
+struct LogHead {
+  uint64_t length = 0;           // entries
+  uint64_t weight = 0;           // contributions counted in them
+  Digest16 hash{};
+  bool operator==(const LogHead&) const = default;
+};
+
+struct Contribution {            // + payload, or a part of it
+  uint64_t group = 0;            // hash of the sorted members, as in RoundBlock
+  uint64_t round = 0;
+  uint32_t slice = 0;
+  uint64_t seq = 0;              // of the sender's payloads for this slice; from 1
+  uint64_t length = 0;           // of the sender's log when it encoded the payload
+  LogHead head;                  // of the replica that the sender trained from
+  double mass = 1;
+  uint8_t codec = 0;             // UpdateKind
+  uint32_t part = 0, parts = 1;
+  Digest16 audit{};              // of the slice's params and momentum at `head`; zero: not in this round
+};
+struct CountedPayload {
+  PeerId peer;
+  uint64_t generation = 0;
+  uint64_t seq = 0;
+  float scale = 1;               // at which the owner took it
+  float norm = 0;                // of the payload, before the scale
+  bool operator==(const CountedPayload&) const = default;
+};
+struct LogEntry {                // + payload, or a part of it
+  uint64_t group = 0;
+  uint64_t round = 0;
+  uint32_t slice = 0;
+  LogHead head;                  // of the log that ends with this entry
+  Digest16 previous{};           // the hash of the entry before
+  double divisor = 1;            // mass of the whole roster
+  std::vector<CountedPayload> counted;   // ascending by peer
+  uint8_t codec = 0;
+  uint32_t part = 0, parts = 1;
+};
+// Send me what follows my head. `root` and `missing`: of the state that I am collecting; zero and empty: none.
+struct LogPull { uint32_t slice = 0; LogHead head; Digest16 root{}; Bitmap missing; };
+
+struct CountedRow {              // which payloads of one process a log counts
+  PeerId peer;
+  uint64_t generation = 0;
+  uint64_t newest = 0;           // seq
+  uint64_t window = 0;           // bit i: newest - 1 - i is counted too
+  uint64_t length = 0;           // of the log that ends with the entry that counted `newest`
+  bool operator==(const CountedRow&) const = default;
+};
+struct RecentEntry {
+  Digest16 hash{};
+  float norm = 0;                // at which it counts
+  float payload_norm = 0;        // the median norm of the payloads that it counts
+  bool operator==(const RecentEntry&) const = default;
+};
+struct SliceState {              // + payload: one block of the slice's params, then its momentum
+  uint32_t slice = 0;
+  LogHead head;
+  std::vector<CountedRow> table;         // ascending by peer
+  std::vector<RecentEntry> recent;       // the newest last
+  std::vector<Digest16> hashes;          // XXH3-128 of each block
+  uint32_t block = 0;
+};
+
 // ---- families: one for each part of an agent that handles messages ----
 
 using MembershipMessage = std::variant<Ping, PingAck, PingRequest, PingNack, Gossip, Sync>;
 using BootstrapMessage = std::variant<Join, JoinReply, JoinRefused, ModelRequest, ModelOffer, ModelBlockRequest,
                                       ModelBlock, ModelGone>;
 using ExchangeMessage = std::variant<Propose, Accept, Busy, BlockPayload, Credit, Have, Commit, Abort, CommitAck, Query,
-                                     RoundBlock, RoundCredit>;
+                                     RoundBlock, RoundCredit, Contribution, LogEntry, LogPull, SliceState>;
 
 // Any message; each kind above and each family converts to it.
 using Message = std::variant<MembershipMessage, BootstrapMessage, ExchangeMessage>;

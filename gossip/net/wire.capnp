@@ -12,8 +12,9 @@
 #
 # Integers of the prefix are little-endian. A header has at most 64 KiB, a payload at most 4 MiB.
 # There are two ports. Control carries everything but payloads; bulk (the next port) carries `modelBlock`,
-# `blockPayload` and `roundBlock` only. A message on the wrong port is refused, and so is a payload where none belongs
-# or none where one does. Nothing answers at transport level: replies are frames sent to `replyHost:replyPort`.
+# `blockPayload`, `roundBlock`, `contribution`, `logEntry` and `sliceState` only. A message on the wrong port is
+# refused, and so is a payload where none belongs or none where one does. Nothing answers at transport level: replies
+# are frames sent to `replyHost:replyPort`.
 #
 # Frames may be lost, doubled or reordered between the two ports. Every message is therefore idempotent, asked for
 # again, or disposable. A refused frame is counted and otherwise ignored; it never ends a connection.
@@ -74,6 +75,12 @@ struct Frame {
     # exchanges in rounds
     roundBlock @32 :RoundBlock;                # bulk port, with a payload
     roundCredit @33 :RoundCredit;
+
+    # the log of updates
+    contribution @34 :Contribution;            # bulk port, with a payload
+    logEntry @35 :LogEntry;                    # bulk port, with a payload
+    logPull @36 :LogPull;
+    sliceState @37 :SliceState;                # bulk port, with a payload
   }
 }
 
@@ -322,4 +329,99 @@ struct RoundCredit {
   round @1 :UInt64;
   phase @2 :UInt8;          # of the blocks
   credit @3 :UInt32;        # at most 2^17
+}
+
+# ---- the log of updates (its rules stand in exchange/update_group.h) ----
+
+struct Digest {
+  # 16 bytes of a hash, little-endian words.
+  a @0 :UInt64;
+  b @1 :UInt64;
+}
+
+struct LogHead {
+  # The last entry of the log of one slice.
+  length @0 :UInt64;        # entries so far; below 2^48
+  weight @1 :UInt64;        # contributions counted so far; refused outside [length, 32 length]
+  hash @2 :Digest;          # zero for the empty log, and only for it
+}
+
+struct Contribution {
+  # From a member to the slice's owner of the round: an update of the slice, encoded, as payload; a large one in parts
+  # of 1 MiB, the last one shorter. The same payload may be sent again in later rounds.
+  group @0 :UInt64;         # hash of the sorted members; refused if zero
+  round @1 :UInt64;
+  slice @2 :UInt32;         # below 64
+  seq @3 :UInt64;           # grows with every payload of this sender for this slice; refused if zero
+  length @4 :UInt64;        # of the sender's log when the payload was encoded; at most that of `head`
+  head @5 :LogHead;
+  mass @6 :Float64;         # as in PeerRecord
+  codec @7 :UInt8;          # 1 fp32, 2 bf16, 3 topk, 4 topk with bf16 values; others are refused
+  part @8 :UInt32;          # below `parts`
+  parts @9 :UInt32;         # 1 to 1024
+  audit @10 :Digest;        # of the slice's state at `head`; zero: not this slice's turn
+}
+
+struct CountedPayload {
+  peerA @0 :UInt64;         # the sender's id, as in Id; refused if all four are zero
+  peerB @1 :UInt64;
+  peerC @2 :UInt64;
+  peerD @3 :UInt64;
+  generation @4 :UInt64;
+  seq @5 :UInt64;           # refused if zero
+  scale @6 :Float32;        # at which the owner took it; in (0, 1]
+  norm @7 :Float32;         # of the payload, before the scale; finite, >= 0
+}
+
+struct LogEntry {
+  # From a slice's owner to all members, and to who pulls: the merged update, as payload, in parts as above. The hash
+  # in `head` is the BLAKE2b-128 of all fields but group, part and parts, and of the XXH3-128 of the payload.
+  group @0 :UInt64;
+  round @1 :UInt64;         # in which it was made
+  slice @2 :UInt32;
+  head @3 :LogHead;         # of the log that ends with it; length >= 1
+  previous @4 :Digest;      # zero for the first entry, and only for it
+  divisor @5 :Float64;      # the mass of the whole roster; as in PeerRecord
+  counted @6 :List(CountedPayload);   # 1 to 32, ascending by peer
+  codec @7 :UInt8;
+  part @8 :UInt32;
+  parts @9 :UInt32;
+}
+
+struct LogPull {
+  # To any member: send me what follows this head. The answer is logEntry frames if the head is among the last 8 of the
+  # other, else sliceState frames; a pull back if the other's head is the smaller one.
+  slice @0 :UInt32;
+  head @1 :LogHead;
+  root @2 :Digest;          # of the state that the sender is collecting; zero: none
+  missing @3 :Data;         # its missing blocks, as in Have; empty if root is zero
+}
+
+struct CountedRow {
+  # Which payloads of one process a log counts.
+  peerA @0 :UInt64;         # as in CountedPayload
+  peerB @1 :UInt64;
+  peerC @2 :UInt64;
+  peerD @3 :UInt64;
+  generation @4 :UInt64;
+  newest @5 :UInt64;        # seq; refused if zero
+  window @6 :UInt64;        # bit i: newest - 1 - i is counted too; refused where that is below 1
+  length @7 :UInt64;        # of the log when it counted `newest`; from 1 to that of the head
+}
+
+struct RecentEntry {
+  hash @0 :Digest;          # refused if zero
+  norm @1 :Float32;         # of the entry as far as it counts; finite, >= 0
+  payloadNorm @2 :Float32;  # the median norm of its payloads; finite, >= 0
+}
+
+struct SliceState {
+  # The answer to a pull from far behind: one block of the slice as fp32, params first, then the momentum where there is
+  # one, as payload. All frames of one state are alike but for `block`.
+  slice @0 :UInt32;
+  head @1 :LogHead;         # length >= 1
+  table @2 :List(CountedRow);         # 1 to 64, ascending by peer
+  recent @3 :List(RecentEntry);       # 1 to 8, the newest last: its hash is that of the head
+  hashes @4 :Data;          # 16 bytes (XXH3-128, big end first) per block; 1 to 1024 of them
+  block @5 :UInt32;         # below their number
 }

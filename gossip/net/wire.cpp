@@ -97,6 +97,51 @@ void put(wire::DigestEntry::Builder b, const DigestEntry& entry) {
   b.setState(entry.state);
 }
 
+void put(wire::Digest::Builder b, const Digest16& digest) {
+  uint64_t words[2];
+  std::memcpy(words, digest.data(), sizeof words);
+  b.setA(words[0]);
+  b.setB(words[1]);
+}
+
+void put(wire::LogHead::Builder b, const LogHead& head) {
+  b.setLength(head.length);
+  b.setWeight(head.weight);
+  put(b.initHash(), head.hash);
+}
+
+template <typename Builder>
+void put_peer(Builder b, const PeerId& id) {
+  uint64_t words[4];
+  std::memcpy(words, id.bytes.data(), sizeof words);
+  b.setPeerA(words[0]);
+  b.setPeerB(words[1]);
+  b.setPeerC(words[2]);
+  b.setPeerD(words[3]);
+}
+
+void put(wire::CountedPayload::Builder b, const CountedPayload& counted) {
+  put_peer(b, counted.peer);
+  b.setGeneration(counted.generation);
+  b.setSeq(counted.seq);
+  b.setScale(counted.scale);
+  b.setNorm(counted.norm);
+}
+
+void put(wire::CountedRow::Builder b, const CountedRow& row) {
+  put_peer(b, row.peer);
+  b.setGeneration(row.generation);
+  b.setNewest(row.newest);
+  b.setWindow(row.window);
+  b.setLength(row.length);
+}
+
+void put(wire::RecentEntry::Builder b, const RecentEntry& entry) {
+  put(b.initHash(), entry.hash);
+  b.setNorm(entry.norm);
+  b.setPayloadNorm(entry.payload_norm);
+}
+
 template <typename ListBuilder, typename T>
 void put_list(ListBuilder list, const std::vector<T>& items) {
   for (unsigned i = 0; i < items.size(); ++i) put(list[i], items[i]);
@@ -246,6 +291,49 @@ struct Put {
     b.setPhase(m.phase);
     b.setCredit(m.credit);
   }
+  void operator()(const Contribution& m) {
+    auto b = message.initContribution();
+    b.setGroup(m.group);
+    b.setRound(m.round);
+    b.setSlice(m.slice);
+    b.setSeq(m.seq);
+    b.setLength(m.length);
+    put(b.initHead(), m.head);
+    b.setMass(m.mass);
+    b.setCodec(m.codec);
+    b.setPart(m.part);
+    b.setParts(m.parts);
+    put(b.initAudit(), m.audit);
+  }
+  void operator()(const LogEntry& m) {
+    auto b = message.initLogEntry();
+    b.setGroup(m.group);
+    b.setRound(m.round);
+    b.setSlice(m.slice);
+    put(b.initHead(), m.head);
+    put(b.initPrevious(), m.previous);
+    b.setDivisor(m.divisor);
+    put_list(b.initCounted(count(m.counted.size())), m.counted);
+    b.setCodec(m.codec);
+    b.setPart(m.part);
+    b.setParts(m.parts);
+  }
+  void operator()(const LogPull& m) {
+    auto b = message.initLogPull();
+    b.setSlice(m.slice);
+    put(b.initHead(), m.head);
+    put(b.initRoot(), m.root);
+    b.setMissing(raw(m.missing));
+  }
+  void operator()(const SliceState& m) {
+    auto b = message.initSliceState();
+    b.setSlice(m.slice);
+    put(b.initHead(), m.head);
+    put_list(b.initTable(count(m.table.size())), m.table);
+    put_list(b.initRecent(count(m.recent.size())), m.recent);
+    b.setHashes(raw(m.hashes));
+    b.setBlock(m.block);
+  }
 };
 
 // ---- capnp to structs: get(reader) ----
@@ -292,6 +380,30 @@ DigestEntry get(wire::DigestEntry::Reader r) {
           r.getState()};
 }
 
+Digest16 get(wire::Digest::Reader r) {
+  const uint64_t words[2] = {r.getA(), r.getB()};
+  Digest16 digest;
+  std::memcpy(digest.data(), words, sizeof words);
+  return digest;
+}
+
+LogHead get(wire::LogHead::Reader r) { return {r.getLength(), r.getWeight(), get(r.getHash())}; }
+
+template <typename Reader>
+PeerId get_peer(Reader r) {
+  return get_words(r.getPeerA(), r.getPeerB(), r.getPeerC(), r.getPeerD());
+}
+
+CountedPayload get(wire::CountedPayload::Reader r) {
+  return {get_peer(r), r.getGeneration(), r.getSeq(), r.getScale(), r.getNorm()};
+}
+
+CountedRow get(wire::CountedRow::Reader r) {
+  return {get_peer(r), r.getGeneration(), r.getNewest(), r.getWindow(), r.getLength()};
+}
+
+RecentEntry get(wire::RecentEntry::Reader r) { return {get(r.getHash()), r.getNorm(), r.getPayloadNorm()}; }
+
 template <typename ListReader>
 auto get_list(ListReader list, size_t count_max) {
   std::vector<decltype(get(list[0]))> items;
@@ -310,6 +422,19 @@ ExchangeId get(wire::ExchangeId::Reader r) { return {get(r.getProposer()), r.get
 
 Bitmap get_bitmap(capnp::Data::Reader r) {
   return Bitmap(r.begin(), r.begin() + std::min(r.size(), kBlocksMax / 8 + 1));
+}
+
+// False: a size that no list of hashes can have.
+bool get(wire::SliceState::Reader r, SliceState* state) {
+  const capnp::Data::Reader hashes = r.getHashes();
+  if (hashes.size() % sizeof(Digest16) != 0) return false;
+  *state = {r.getSlice(), get(r.getHead()), get_list(r.getTable(), kCountedRowsMax),
+            get_list(r.getRecent(), kRecentEntries), {}, r.getBlock()};
+  state->hashes.resize(std::min(hashes.size() / sizeof(Digest16), kUpdatePartsMax + 1));
+  if (!state->hashes.empty()) {
+    std::memcpy(state->hashes.data(), hashes.begin(), state->hashes.size() * sizeof(Digest16));
+  }
+  return true;
 }
 
 // False: sizes that no offer can have.
@@ -463,6 +588,37 @@ DecodeStatus get_round(wire::Frame::Message::Reader r, Message* out) {
   }
 }
 
+DecodeStatus get_update(wire::Frame::Message::Reader r, Message* out) {
+  switch (r.which()) {
+    case wire::Frame::Message::CONTRIBUTION: {
+      const auto m = r.getContribution();
+      *out = Contribution{m.getGroup(), m.getRound(), m.getSlice(), m.getSeq(),   m.getLength(),      get(m.getHead()),
+                          m.getMass(),  m.getCodec(), m.getPart(),  m.getParts(), get(m.getAudit())};
+      return DecodeStatus::kOk;
+    }
+    case wire::Frame::Message::LOG_ENTRY: {
+      const auto m = r.getLogEntry();
+      *out = LogEntry{m.getGroup(),    m.getRound(),         m.getSlice(),
+                      get(m.getHead()), get(m.getPrevious()), m.getDivisor(),
+                      get_list(m.getCounted(), kUpdateMembersMax), m.getCodec(), m.getPart(), m.getParts()};
+      return DecodeStatus::kOk;
+    }
+    case wire::Frame::Message::LOG_PULL: {
+      const auto m = r.getLogPull();
+      *out = LogPull{m.getSlice(), get(m.getHead()), get(m.getRoot()), get_bitmap(m.getMissing())};
+      return DecodeStatus::kOk;
+    }
+    case wire::Frame::Message::SLICE_STATE: {
+      SliceState state;
+      if (!get(r.getSliceState(), &state)) return DecodeStatus::kOutOfRange;
+      *out = std::move(state);
+      return DecodeStatus::kOk;
+    }
+    default:
+      return DecodeStatus::kUnknownMessage;
+  }
+}
+
 struct PayloadSeal {
   uint32_t bytes = 0;
   uint64_t checksum = 0;
@@ -491,6 +647,7 @@ DecodeStatus get_frame(std::span<const std::byte> flat, FrameHeader* header, Pay
   if (status == DecodeStatus::kUnknownMessage) status = get_joining(frame.getMessage(), message);
   if (status == DecodeStatus::kUnknownMessage) status = get_exchange(frame.getMessage(), message);
   if (status == DecodeStatus::kUnknownMessage) status = get_round(frame.getMessage(), message);
+  if (status == DecodeStatus::kUnknownMessage) status = get_update(frame.getMessage(), message);
   return status;
 }
 
@@ -543,7 +700,8 @@ const char* describe(DecodeStatus status) {
 }
 
 Channel channel_of(const Message& message) {
-  return message_is<ModelBlock, BlockPayload, RoundBlock>(message) ? Channel::kBulk : Channel::kControl;
+  const bool bulk = message_is<ModelBlock, BlockPayload, RoundBlock, Contribution, LogEntry, SliceState>(message);
+  return bulk ? Channel::kBulk : Channel::kControl;
 }
 
 std::vector<std::byte> encode_frame_header(const FrameHeader& header, const Message& message,

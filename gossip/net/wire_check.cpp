@@ -1,5 +1,6 @@
 #include "gossip/net/wire_check.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "gossip/limits.h"
@@ -51,6 +52,42 @@ bool good_settings(const std::string& settings) {
 bool good(const ExchangeId& xid) { return !xid.proposer.is_zero(); }
 
 bool good(const Bitmap& bitmap) { return bitmap.size() <= kBlocksMax / 8; }
+
+// ---- the log of updates ----
+
+bool is_zero(const Digest16& digest) {
+  return std::all_of(digest.begin(), digest.end(), [](uint8_t byte) { return byte == 0; });
+}
+
+bool good(const LogHead& head) {
+  return head.length < kLogLengthEnd && head.weight >= head.length && head.weight <= kUpdateMembersMax * head.length &&
+         is_zero(head.hash) == (head.length == 0);
+}
+
+bool good_norm(float norm) { return std::isfinite(norm) && norm >= 0; }
+bool good_part(uint32_t part, uint32_t parts) { return part < parts && parts <= kUpdatePartsMax; }
+bool good_codec(uint8_t codec) { return codec >= 1 && codec <= kUpdateCodecMax; }
+
+template <typename Row>
+bool good_peers(const std::vector<Row>& rows, size_t count_max) {
+  if (rows.empty() || rows.size() > count_max || rows[0].peer.is_zero()) return false;
+  return std::adjacent_find(rows.begin(), rows.end(),
+                            [](const Row& a, const Row& b) { return b.peer <= a.peer; }) == rows.end();
+}
+
+bool good(const CountedPayload& counted) {
+  return counted.seq > 0 && counted.scale > 0 && counted.scale <= 1 && good_norm(counted.norm);
+}
+
+// The window's bits stand for seqs from 1 on.
+bool good(const CountedRow& row, const LogHead& head) {
+  const bool window = row.newest > 64 || (row.newest > 0 && row.window >> (row.newest - 1) == 0);
+  return window && row.length > 0 && row.length <= head.length;
+}
+
+bool good(const RecentEntry& entry) {
+  return !is_zero(entry.hash) && good_norm(entry.norm) && good_norm(entry.payload_norm);
+}
 
 struct Check {
   const PeerId& sender;
@@ -114,6 +151,29 @@ struct Check {
   }
   bool operator()(const RoundCredit& m) const {
     return (m.phase == 0 || (m.phase == 1 && m.group != 0)) && m.credit <= kBlocksMax;
+  }
+
+  bool operator()(const Contribution& m) const {
+    return m.group != 0 && m.slice < kUpdateSlicesMax && m.seq > 0 && good(m.head) && m.length <= m.head.length &&
+           good_mass(m.mass) && good_codec(m.codec) && good_part(m.part, m.parts);
+  }
+  bool operator()(const LogEntry& m) const {
+    return m.group != 0 && m.slice < kUpdateSlicesMax && good(m.head) && m.head.length > 0 &&
+           is_zero(m.previous) == (m.head.length == 1) && good_mass(m.divisor) &&
+           good_peers(m.counted, kUpdateMembersMax) && m.head.weight >= m.counted.size() &&
+           std::all_of(m.counted.begin(), m.counted.end(), [](const CountedPayload& c) { return good(c); }) &&
+           good_codec(m.codec) && good_part(m.part, m.parts);
+  }
+  bool operator()(const LogPull& m) const {
+    return m.slice < kUpdateSlicesMax && good(m.head) && m.missing.size() <= kUpdatePartsMax / 8 &&
+           is_zero(m.root) == m.missing.empty();
+  }
+  bool operator()(const SliceState& m) const {
+    return m.slice < kUpdateSlicesMax && good(m.head) && good_peers(m.table, kCountedRowsMax) &&
+           std::all_of(m.table.begin(), m.table.end(), [&](const CountedRow& row) { return good(row, m.head); }) &&
+           !m.recent.empty() && m.recent.size() <= std::min<uint64_t>(kRecentEntries, m.head.length) &&
+           std::all_of(m.recent.begin(), m.recent.end(), [](const RecentEntry& entry) { return good(entry); }) &&
+           m.recent.back().hash == m.head.hash && good_part(m.block, static_cast<uint32_t>(m.hashes.size()));
   }
 };
 

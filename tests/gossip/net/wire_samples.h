@@ -73,6 +73,26 @@ inline auto fields(const RoundBlock& m) {
   return std::tuple(a, b, c, d, e, f);
 }
 inline auto fields(const RoundCredit& m) { const auto& [a, b, c, d] = m; return std::tuple(a, b, c, d); }
+inline auto fields(const LogHead& m) { const auto& [a, b, c] = m; return std::tuple(a, b, c); }
+inline auto fields(const Contribution& m) {
+  const auto& [group, round, slice, seq, length, head, mass, codec, part, parts, audit] = m;
+  return std::tuple(group, round, slice, seq, length, fields(head), mass, codec, part, parts, audit);
+}
+inline auto fields(const CountedPayload& m) {
+  const auto& [a, b, c, d, e] = m;
+  return std::tuple(a, b, c, d, e);
+}
+inline auto fields(const LogEntry& m) {
+  const auto& [group, round, slice, head, previous, divisor, counted, codec, part, parts] = m;
+  return std::tuple(group, round, slice, fields(head), previous, divisor, all_fields(counted), codec, part, parts);
+}
+inline auto fields(const LogPull& m) { const auto& [a, b, c, d] = m; return std::tuple(a, fields(b), c, d); }
+inline auto fields(const CountedRow& m) { const auto& [a, b, c, d, e] = m; return std::tuple(a, b, c, d, e); }
+inline auto fields(const RecentEntry& m) { const auto& [a, b, c] = m; return std::tuple(a, b, c); }
+inline auto fields(const SliceState& m) {
+  const auto& [slice, head, table, recent, hashes, block] = m;
+  return std::tuple(slice, fields(head), all_fields(table), all_fields(recent), hashes, block);
+}
 inline auto fields(const FrameHeader& m) {
   const auto& [swarm, sender, generation, reply_to] = m;
   return std::tuple(swarm, sender, generation, reply_to);
@@ -115,6 +135,24 @@ inline Updates sample_updates() {
 }
 
 inline FrameHeader sample_header() { return {0x0123456789abcdef, sample_id(1), 77, {"fd00::17", 7400}}; }
+
+inline Digest16 sample_digest(uint8_t n) {
+  Digest16 digest;
+  for (size_t i = 0; i < digest.size(); ++i) digest[i] = static_cast<uint8_t>(n + 3 * i);
+  return digest;
+}
+inline LogHead sample_head() { return {1000, 7900, sample_digest(1)}; }
+
+inline LogEntry sample_entry() {
+  return {0xabcdef0123456789, 301, 63, sample_head(), sample_digest(2), 8.5,
+          {{sample_id(1), 77, 12, 1, 2.5f}, {sample_id(2), 78, 13, 0.25f, 40}}, 4, 1, 3};
+}
+
+inline SliceState sample_state() {
+  return {5, sample_head(), {{sample_id(1), 77, 12, 0x401, 1000}, {sample_id(2), 78, 900, ~0ull, 999}},
+          {{sample_digest(2), 1.5f, 3}, {sample_digest(1), 1.25f, 2}},
+          {sample_digest(7), sample_digest(8), sample_digest(9)}, 2};
+}
 
 struct Sample {
   std::string name;
@@ -159,6 +197,11 @@ inline std::vector<Sample> wire_samples() {
       {"query", Query{theirs}, {}},
       {"round_block", RoundBlock{0xabcdef0123456789, 300, 1, 17, 0.75, 0x1234}, payload},
       {"round_credit", RoundCredit{0, 301, 0, 99}, {}},
+      {"contribution", Contribution{0xabcdef0123456789, 301, 63, 12, 998, sample_head(), 0.75, 3, 2, 4,
+                                    sample_digest(3)}, payload},
+      {"log_entry", sample_entry(), payload},
+      {"log_pull", LogPull{5, sample_head(), sample_digest(4), {0xff, 0x01}}, {}},
+      {"slice_state", sample_state(), payload},
   };
 }
 

@@ -251,11 +251,83 @@ TEST(Wire, RefusesExchangesOutOfRange) {
   EXPECT_EQ(changed<RoundCredit>([](RoundCredit& m) { m.credit = kBlocksMax + 1; }), refused);
 }
 
+TEST(Wire, RefusesContributionsAndEntriesOutOfRange) {
+  const DecodeStatus refused = DecodeStatus::kOutOfRange;
+  EXPECT_EQ(changed<Contribution>([](Contribution& m) { m.group = 0; }), refused);
+  EXPECT_EQ(changed<Contribution>([](Contribution& m) { m.slice = kUpdateSlicesMax; }), refused);
+  EXPECT_EQ(changed<Contribution>([](Contribution& m) { m.seq = 0; }), refused);
+  EXPECT_EQ(changed<Contribution>([](Contribution& m) { m.length = m.head.length + 1; }), refused);
+  EXPECT_EQ(changed<Contribution>([](Contribution& m) { m.mass = kNan; }), refused);
+  for (const uint8_t codec : {0, 5}) {
+    EXPECT_EQ(changed<Contribution>([&](Contribution& m) { m.codec = codec; }), refused);
+    EXPECT_EQ(changed<LogEntry>([&](LogEntry& m) { m.codec = codec; }), refused);
+  }
+  EXPECT_EQ(changed<Contribution>([](Contribution& m) { m.part = m.parts; }), refused);
+  EXPECT_EQ(changed<Contribution>([](Contribution& m) { m.parts = kUpdatePartsMax + 1; }), refused);
+  EXPECT_EQ(changed<Contribution>([](Contribution& m) { m.head.weight = m.head.length - 1; }), refused);
+  EXPECT_EQ(changed<Contribution>([](Contribution& m) { m.head.weight = 32 * m.head.length + 1; }), refused);
+  EXPECT_EQ(changed<Contribution>([](Contribution& m) { m.head.hash = {}; }), refused) << "no log, yet entries";
+  EXPECT_EQ(changed<Contribution>([](Contribution& m) { m.length = 0; m.head = {}; }), DecodeStatus::kOk);
+  EXPECT_EQ(changed<Contribution>([](Contribution& m) { m.length = 0; m.head = {0, 0, m.head.hash}; }), refused);
+
+  EXPECT_EQ(changed<LogEntry>([](LogEntry& m) { m.head = {}; m.previous = {}; }), refused) << "an empty log";
+  EXPECT_EQ(changed<LogEntry>([](LogEntry& m) { m.previous = {}; }), refused) << "the first entry, of many";
+  EXPECT_EQ(changed<LogEntry>([](LogEntry& m) { m.head.length = 1; m.head.weight = 2; }), refused);
+  EXPECT_EQ(changed<LogEntry>([](LogEntry& m) { m.divisor = 0; }), refused);
+  EXPECT_EQ(changed<LogEntry>([](LogEntry& m) { m.counted.clear(); }), refused);
+  EXPECT_EQ(changed<LogEntry>([](LogEntry& m) { m.counted[1] = m.counted[0]; }), refused) << "counted twice";
+  EXPECT_EQ(changed<LogEntry>([](LogEntry& m) { std::swap(m.counted[0], m.counted[1]); }), refused);
+  EXPECT_EQ(changed<LogEntry>([](LogEntry& m) { m.counted[0].peer = {}; }), refused);
+  EXPECT_EQ(changed<LogEntry>([](LogEntry& m) { m.counted[0].seq = 0; }), refused);
+  EXPECT_EQ(changed<LogEntry>([](LogEntry& m) { m.counted[0].scale = 0; }), refused);
+  EXPECT_EQ(changed<LogEntry>([](LogEntry& m) { m.counted[0].scale = 1.5f; }), refused);
+  EXPECT_EQ(changed<LogEntry>([](LogEntry& m) { m.counted[0].norm = INFINITY; }), refused);
+  EXPECT_EQ(changed<LogEntry>([](LogEntry& m) {
+    m.counted.clear();
+    for (size_t i = 0; i <= kUpdateMembersMax; ++i) {
+      m.counted.push_back({sample_id(0), 1, 1, 1, 1});
+      m.counted.back().peer.bytes[0] = static_cast<uint8_t>(i);
+    }
+  }), refused);
+}
+
+TEST(Wire, RefusesPullsAndStatesOutOfRange) {
+  const DecodeStatus refused = DecodeStatus::kOutOfRange;
+  EXPECT_EQ(changed<LogPull>([](LogPull& m) { m.slice = kUpdateSlicesMax; }), refused);
+  EXPECT_EQ(changed<LogPull>([](LogPull& m) { m.root = {}; }), refused) << "blocks of no state";
+  EXPECT_EQ(changed<LogPull>([](LogPull& m) { m.missing.clear(); }), refused);
+  EXPECT_EQ(changed<LogPull>([](LogPull& m) { m.root = {}; m.missing.clear(); }), DecodeStatus::kOk);
+  EXPECT_EQ(changed<LogPull>([](LogPull& m) { m.missing.resize(kUpdatePartsMax / 8 + 1); }), refused);
+
+  EXPECT_EQ(changed<SliceState>([](SliceState& m) { m.slice = kUpdateSlicesMax; }), refused);
+  EXPECT_EQ(changed<SliceState>([](SliceState& m) { m.head = {}; }), refused);
+  EXPECT_EQ(changed<SliceState>([](SliceState& m) { m.table.clear(); }), refused);
+  EXPECT_EQ(changed<SliceState>([](SliceState& m) { std::swap(m.table[0], m.table[1]); }), refused);
+  EXPECT_EQ(changed<SliceState>([](SliceState& m) { m.table[0].newest = 0; }), refused);
+  EXPECT_EQ(changed<SliceState>([](SliceState& m) { m.table[0] = {m.table[0].peer, 1, 12, 1 << 10, 1}; }),
+            DecodeStatus::kOk);
+  EXPECT_EQ(changed<SliceState>([](SliceState& m) { m.table[0].window = 1 << 11; }), refused) << "counts seq 0";
+  EXPECT_EQ(changed<SliceState>([](SliceState& m) { m.table[0].newest = 64, m.table[0].window = ~0ull; }), refused);
+  EXPECT_EQ(changed<SliceState>([](SliceState& m) { m.table[0].length = m.head.length + 1; }), refused);
+  EXPECT_EQ(changed<SliceState>([](SliceState& m) { m.recent.clear(); }), refused);
+  EXPECT_EQ(changed<SliceState>([](SliceState& m) { m.recent.resize(9, m.recent[1]); }), refused);
+  EXPECT_EQ(changed<SliceState>([](SliceState& m) { m.recent[0].norm = kNan; }), refused);
+  EXPECT_EQ(changed<SliceState>([](SliceState& m) { m.recent[1].hash = m.recent[0].hash; }), refused);
+  EXPECT_EQ(changed<SliceState>([](SliceState& m) { m.block = 3; }), refused);
+  EXPECT_EQ(changed<SliceState>([](SliceState& m) { m.hashes.clear(); }), refused);
+  EXPECT_EQ(changed<SliceState>([](SliceState& m) { m.hashes.resize(kUpdatePartsMax + 1); }), refused);
+  EXPECT_EQ(changed<SliceState>([](SliceState& m) {
+    for (size_t i = 0; i < kCountedRowsMax; ++i) m.table.push_back(m.table[1]);
+    for (size_t i = 2; i < m.table.size(); ++i) m.table[i].peer.bytes[0] = static_cast<uint8_t>(100 + i);
+  }), refused);
+}
+
 TEST(Wire, EveryKindHasItsPort) {
   for (const Sample& s : wire_samples()) {
     FrameHeader header;
     Message message = Busy{};
-    const bool bulk = s.name == "model_block" || s.name == "block_payload" || s.name == "round_block";
+    const bool bulk = s.name == "model_block" || s.name == "block_payload" || s.name == "round_block" ||
+                      s.name == "contribution" || s.name == "log_entry" || s.name == "slice_state";
     EXPECT_EQ(channel_of(s.message) == Channel::kBulk, bulk) << s.name;
     const Channel other = bulk ? Channel::kControl : Channel::kBulk;
     EXPECT_EQ(decode_frame(other, encode(s), s.payload, &header, &message), DecodeStatus::kWrongChannel) << s.name;
