@@ -56,7 +56,8 @@ class Router final : public Outbox {
                              const SharedBytes& payload) = 0;
     virtual void on_member(const MemberEvent& event) = 0;
     virtual void on_settings_adopted() = 0;   // settings() was empty and is now the text of the first agent that joined
-    virtual void on_frame_refused(const ReceivedFrame& frame, const char* cause) = 0;   // not told of other swarms'
+    // Not told of other swarms'. RouterCounters count all, so there is nothing to do here.
+    virtual void on_frame_refused(const ReceivedFrame&, const char*) {}
   };
 
   // The transport and the clock outlive the router.
@@ -74,6 +75,7 @@ class Router final : public Outbox {
   Membership& membership() { return membership_; }
   const Membership& membership() const { return membership_; }
   Donor& donor() { return donor_; }
+  const Donor& donor() const { return donor_; }
   const RouterCounters& counters() const { return counters_; }
 
   void send(const PeerId& to, const Message& message, SharedBytes payload = {}) override;

@@ -5,38 +5,54 @@
 #include "agent/commands/commands.h"
 #include "agent/commands/flags.h"
 #include "agent/config/settings.h"
+#include "agent/observe/log.h"
+#include "agent/observe/warnings.h"
 #include "agent/process/host_address.h"
 #include "agent/process/signals.h"
 #include "agent/process/state_folder.h"
-#include "agent/run/router_log.h"
+#include "agent/run/status_report.h"
 #include "bootstrap/router.h"
 #include "gossip/net/zmq_transport.h"
 
 namespace starling {
 namespace {
 
+constexpr Duration kStatusEvery = std::chrono::seconds(1);
+
 // A registry does not train, so it ignores everything but membership and joining, which its router answers.
 class Registry final : public Router::Handler {
  public:
-  Registry(const RouterOptions& options, Transport& transport, const Clock& clock)
-      : router_(options, transport, clock), log_(clock) {}
+  Registry(const RouterOptions& options, Transport& transport, const Clock& clock, Observer& observer)
+      : router_(options, transport, clock), transport_(transport), clock_(clock), observer_(observer),
+        next_status_(clock.now()) {}
 
   Router& router() { return router_; }
-  void tick() { router_.tick(*this); }
+
+  void tick() {
+    router_.tick(*this);
+    if (clock_.now() < next_status_) return;
+    next_status_ = clock_.now() + kStatusEvery;
+    AgentStatus status = member_status(router_, transport_.counters());
+    status.phase = "registry";
+    observer_.on(status);
+  }
+  TimePoint next_deadline() const { return std::min(router_.next_deadline(), next_status_); }
 
   void on_bootstrap(const FrameHeader&, const BootstrapMessage&, const SharedBytes&) override {}
   void on_exchange(const FrameHeader&, const ExchangeMessage&, const SharedBytes&) override {}
-  void on_member(const MemberEvent& event) override { log_.member(router_.membership(), event); }
+  void on_member(const MemberEvent& event) override {
+    if (const auto changed = member_changed(router_.membership(), event)) observer_.on(*changed);
+  }
   void on_settings_adopted() override {
     spdlog::info("adopted the settings of the first agent; this registry now serves its swarm");
-  }
-  void on_frame_refused(const ReceivedFrame& frame, const char* cause) override {
-    log_.refused(frame, cause, router_.counters());
   }
 
  private:
   Router router_;
-  RouterLog log_;
+  Transport& transport_;
+  const Clock& clock_;
+  Observer& observer_;
+  TimePoint next_status_;
 };
 
 // An agent without a trainer.
@@ -51,15 +67,18 @@ int run_registry(const Config& config) {
   PeerRecord self{place.id(), {place.generation(), 0}, advertised(config.agent, transport.local()), {}};
   self.meta.role = Role::kBootstrap;
   self.meta.name = config.agent.name.empty() ? "bootstrap" : config.agent.name;
+  Log log;
+  Warnings warnings(clock, nullptr, [](const std::string& text) { spdlog::warn(text); });
+  Observers observers({&log, &warnings});
   Registry registry({self, config.swarm.membership, config.agent.bootstrap,
                      own_rng_seed(place.id(), place.generation()), describe_difference},
-                    transport, clock);
+                    transport, clock, observers);
   spdlog::info("registry {} listens on {}", place.id().short_name(), transport.local().to_string());
   spdlog::info("join with: starling agent --bootstrap {} --data FOLDER", self.endpoint.to_string());
 
   while (!signals.stop_asked()) {
     registry.tick();
-    transport.wait_until(std::min(registry.router().next_deadline(), clock.now() + std::chrono::seconds(1)));
+    transport.wait_until(registry.next_deadline());
   }
   registry.router().membership().announce_leave();
   const TimePoint end = clock.now() + kLastWords;

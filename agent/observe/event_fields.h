@@ -46,6 +46,21 @@ constexpr auto fields(Of<BlockTally>) {
                          field("ignored_messages", &T::ignored_messages));
 }
 
+constexpr auto fields(Of<PairwiseCounters>) {
+  using T = PairwiseCounters;
+  return all_counters<T>(field("initiated", &T::initiated), field("accepted", &T::accepted), field("done", &T::done),
+                         field("late", &T::late), field("failed", &T::failed), field("busy_sent", &T::busy_sent),
+                         field("busy_received", &T::busy_received), field("clipped", &T::clipped),
+                         field("guard_refused", &T::guard_refused), field("doubts_broken", &T::doubts_broken),
+                         field("blocks_refused", &T::blocks_refused),
+                         field("blocks_left_out", &T::blocks_left_out));
+}
+
+constexpr auto fields(Of<GroupCounters>) {
+  return all_counters<GroupCounters>(field("rounds", &GroupCounters::rounds),
+                                     field("rounds_whole", &GroupCounters::rounds_whole));
+}
+
 constexpr auto fields(Of<FrameTraffic>) {
   using T = FrameTraffic;
   return all_counters<T>(field("sent", &T::sent), field("received", &T::received), field("dropped", &T::dropped),
@@ -66,6 +81,10 @@ constexpr auto fields(Of<FramesRefused>) {
 constexpr auto fields(Of<JoinsAnswered>) {
   return all_counters<JoinsAnswered>(field("accepted", &JoinsAnswered::accepted),
                                      field("refused", &JoinsAnswered::refused));
+}
+
+constexpr auto fields(Of<ModelGiven>) {
+  return all_counters<ModelGiven>(field("blocks", &ModelGiven::blocks), field("bytes", &ModelGiven::bytes));
 }
 
 constexpr auto fields(Of<MembershipCounters>) {
@@ -120,10 +139,11 @@ constexpr auto fields(Of<AgentStatus>) {
                     field("distance", &T::distance), field("peers", &T::peers),
                     field("learning_rate", &T::learning_rate), field("steps_per_s", &T::steps_per_s),
                     field("exchanges", &T::exchanges), field("blocks", &T::blocks),
+                    field("pairs", &T::pairs), field("doubts_parked", &T::doubts_parked), field("group", &T::group),
                     field("bytes_sent", &T::bytes_sent), field("bytes_received", &T::bytes_received),
-                    field("doubts_broken", &T::doubts_broken), field("frames", &T::frames),
-                    field("frames_refused", &T::frames_refused), field("joins", &T::joins),
-                    field("membership", &T::membership), field("metrics_lines_lost", &T::metrics_lines_lost));
+                    field("frames", &T::frames), field("frames_refused", &T::frames_refused),
+                    field("joins", &T::joins), field("given", &T::given), field("membership", &T::membership),
+                    field("metrics_lines_lost", &T::metrics_lines_lost));
 }
 
 constexpr const char* name(Of<Evaluated>) { return "evaluate"; }

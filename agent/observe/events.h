@@ -70,20 +70,29 @@ struct JoinsAnswered {
   uint64_t refused = 0;          // their settings differ
 };
 
-// About once a second. All counters count since the agent began.
+// Blocks of the model given to newcomers.
+struct ModelGiven {
+  uint64_t blocks = 0, bytes = 0;
+};
+
+// About once a second, from the start on. All counters count since the agent began.
 struct AgentStatus {
-  std::string phase;             // joining | training | settling | finished | sick
+  std::string phase;             // joining | training | settling | finished | sick; a registry's is always "registry".
+                                 // While joining there is no model yet, so steps, round and samples are 0
   uint64_t steps = 0, round = 0, samples = 0;
   std::optional<double> loss, accuracy, distance;
   uint64_t peers = 0;            // living members
   double learning_rate = 0, steps_per_s = 0;
   ExchangeCounts exchanges;
   BlockTally blocks;
+  PairwiseCounters pairs;
+  uint64_t doubts_parked = 0;    // now: pair exchanges that have waited long for their proposer's decision
+  GroupCounters group;
   uint64_t bytes_sent = 0, bytes_received = 0;
-  uint64_t doubts_broken = 0;    // exchanges given up in doubt: a half of each may be lost
   FrameTraffic frames;
   FramesRefused frames_refused;
   JoinsAnswered joins;
+  ModelGiven given;
   MembershipCounters membership;
   uint64_t metrics_lines_lost = 0;   // known to the metrics file alone, which fills it in
 };

@@ -10,13 +10,29 @@ std::string print_accuracy(const std::optional<double>& accuracy) {
   return accuracy ? fmt::format(", accuracy {:.1f} %", 100 * *accuracy) : "";
 }
 
+// "carol (1f9a03c2)"; the id alone if it has no name.
+std::string print_member(const MemberChanged& member) {
+  const std::string id = member.peer.substr(0, 8);
+  return member.name.empty() ? id : fmt::format("{} ({})", member.name, id);
+}
+
+void print(const MemberChanged& member) {
+  const std::string who = print_member(member);
+  if (member.change == "died") spdlog::warn("{} is gone", who);
+  else if (member.change == "suspected") spdlog::info("{} does not answer; suspected", who);
+  else if (member.change == "alive") spdlog::info("{} answers again", who);
+  else spdlog::info("{} {}", who, member.change);   // joined | left | restarted
+}
+
 double mega(uint64_t bytes) { return static_cast<double>(bytes) / 1e6; }
 
 }  // namespace
 
 void Log::on(const Event& event) {
   if (const auto* status = std::get_if<AgentStatus>(&event)) {
-    print(*status);
+    print_status(*status);
+  } else if (const auto* member = std::get_if<MemberChanged>(&event)) {
+    print(*member);
   } else if (const auto* joined = std::get_if<Joined>(&event)) {
     spdlog::info("training from step {} ({}): {} params, {}", joined->steps, joined->how, joined->params, joined->data);
   } else if (const auto* saved = std::get_if<CheckpointSaved>(&event); saved && !saved->error.empty()) {
@@ -29,7 +45,9 @@ void Log::on(const Event& event) {
   }
 }
 
-void Log::print(const AgentStatus& status) {
+// An agent that joins and a registry take no steps; what the former waits for is logged where it waits.
+void Log::print_status(const AgentStatus& status) {
+  if (status.phase == "joining" || status.phase == "registry") return;
   if (status.steps == steps_printed_ && status.phase == "training") return;
   steps_printed_ = status.steps;
   const bool missed = status.blocks.due > status.blocks.counted + status.blocks.old;

@@ -10,7 +10,7 @@ class Log final : public Observer {
   void on(const Event& event) override;
 
  private:
-  void print(const AgentStatus& status);
+  void print_status(const AgentStatus& status);
 
   uint64_t steps_printed_ = 0;   // of the last status line: while training, a line without new steps is not repeated
 };

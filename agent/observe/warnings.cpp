@@ -72,12 +72,12 @@ constexpr std::pair<const char*, Warning> kWarnings[] = {
                            count_refused(status), list_refused(status));
       }}},
     {"doubts broken",
-     {[](const AgentStatus& status) { return status.doubts_broken; },
+     {[](const AgentStatus& status) { return status.pairs.doubts_broken; },
       [](const AgentStatus& status) {
         return fmt::format("{} exchanges were given up in doubt: more than {} partners fell silent before their last "
                            "word; one half of each may be missing, which moves the swarm's mean; look at those agents "
                            "and the links to them",
-                           status.doubts_broken, kParkedDoubtsMax);
+                           status.pairs.doubts_broken, kParkedDoubtsMax);
       }}},
 };
 

@@ -87,6 +87,9 @@ void Run::add_first_agents() {
 }
 
 SwarmOutcome Run::run() {
+  swarm_.set_on_warning([this](size_t agent, const std::string& text) {
+    tell("agent " + std::to_string(agent) + " warns: " + text);
+  });
   add_first_agents();
   const double limit = limit_s();
   const double every = seconds(options_.compute) *

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "agent/observe/log.h"
+#include "agent/observe/warnings.h"
 #include "agent/simulate/keeper.h"
 #include "gossip/net/hash.h"
 #include "gossip/rng.h"
@@ -60,6 +61,8 @@ struct SimSwarm::Slot {
   TimePoint deadline;                    // of the agent, as of its last tick
   SimDisk disk;
   Log log;
+  std::optional<Warnings> warnings;      // of this life
+  std::optional<Observers> observers;
   std::unique_ptr<Inbox> inbox;
   std::unique_ptr<InlineWorker> worker;
   TimedTrainer* trainer = nullptr;       // owned by the agent
@@ -105,8 +108,12 @@ void SimSwarm::start(size_t index) {
   options.advertise = slot.endpoint;
   options.stored_settings = slot.disk.settings;
   options.rng_seed = rng_seed_ * 7919 + index * 101 + slot.generation;
+  slot.warnings.emplace(clock_, nullptr, [this, index](const std::string& text) {
+    if (on_warning_) on_warning_(index, text);
+  });
+  slot.observers.emplace(std::vector<Observer*>{&slot.log, &*slot.warnings});
   const AgentParts parts{
-      *slot.inbox, clock_, *slot.worker, slot.log,
+      *slot.inbox, clock_, *slot.worker, *slot.observers,
       [this, &slot, index](const SwarmConfig& swarm) {
         auto trainer = std::make_unique<TimedTrainer>(
             [&](std::function<void()> on_idle) { return make_trainer_(index, swarm, clock_, std::move(on_idle)); },

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "agent/run/agent.h"
@@ -37,6 +38,10 @@ class SimSwarm {
   void run_for(Duration duration);
   // Runs until `condition`, checked after each instant, holds, or `at_most` has passed. Returns whether it held.
   bool run_until(const std::function<bool()>& condition, Duration at_most);
+  // Called with what an agent warns its people of (observe/warnings.h).
+  void set_on_warning(std::function<void(size_t agent, const std::string& text)> on_warning) {
+    on_warning_ = std::move(on_warning);
+  }
   // Called when an agent begins to train, before its first step.
   void set_on_begin(std::function<void(size_t agent)> on_begin) { on_begin_ = std::move(on_begin); }
 
@@ -73,6 +78,7 @@ class SimSwarm {
   uint64_t rng_seed_;
   SimTrainerFactory make_trainer_;
   std::function<void(size_t)> on_begin_;
+  std::function<void(size_t, const std::string&)> on_warning_;
   std::vector<std::unique_ptr<Slot>> slots_;
 };
 

@@ -14,6 +14,7 @@
 
 #include "compression/codec.h"
 #include "gossip/clock.h"
+#include "gossip/exchange/counters.h"
 #include "gossip/exchange/snapshot.h"
 #include "gossip/net/message.h"
 
@@ -75,7 +76,9 @@ struct ExchangeStatus {
   // two large snapshots in memory. nullopt: publish at any time.
   std::optional<TimePoint> serving_until;
   BlockTally block_tally;
-  uint64_t doubts_broken = 0;      // doubts dropped because too many were parked; the peer may have applied its half
+  PairwiseCounters pairs;
+  uint64_t doubts_parked = 0;      // now: in doubt for so long that they no longer keep this agent from voting
+  GroupCounters group;
 };
 
 class Exchange {

@@ -113,7 +113,7 @@ TimePoint Group::next_deadline() const { return round_.next_deadline(); }
 
 ExchangeStatus Group::status() const {
   return {.under_way = under_way(), .idle = idle(), .in_rounds = true, .usual_duration = round_.usual_duration(),
-          .block_tally = block_tally()};
+          .block_tally = block_tally(), .group = counters_};
 }
 
 }  // namespace starling

@@ -27,6 +27,7 @@
 
 #include "compression/layout.h"
 #include "gossip/exchange/block_outcome.h"
+#include "gossip/exchange/counters.h"
 #include "gossip/exchange/early_round_blocks.h"
 #include "gossip/exchange/exchange.h"
 #include "gossip/exchange/group_members.h"
@@ -37,10 +38,6 @@
 #include "gossip/worker.h"
 
 namespace starling {
-
-struct GroupCounters {
-  uint64_t rounds = 0, rounds_whole = 0;   // whole: every block of both phases arrived in time
-};
 
 class Group final : public Exchange {
  public:

@@ -77,7 +77,8 @@ class GroupsWithPairs final : public Exchange {
     status.usual_duration = std::max(group.usual_duration, pairs.usual_duration);
     status.serving_until = std::max(group.serving_until, pairs.serving_until);   // nullopt is the least
     status.block_tally += pairs.block_tally;
-    status.doubts_broken = pairs.doubts_broken;
+    status.pairs = pairs.pairs;
+    status.doubts_parked = pairs.doubts_parked;
     return status;
   }
 

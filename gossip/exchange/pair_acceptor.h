@@ -41,6 +41,7 @@ class PairAcceptor {
   bool empty() const { return exchanges_.empty() && doubts_.empty(); }
   bool involves(const PeerId& peer) const { return generation_of(peer) != 0; }
   bool in_doubt() const { return !doubts_.empty(); }
+  size_t parked_doubts() const { return voter_.parked_count(); }
   uint64_t generation_of(const PeerId& peer) const {   // of the peer's process that takes part; 0: none
     return std::max(exchanges_.generation_of(peer), doubts_.generation_of(peer));
   }

@@ -48,7 +48,9 @@ bool PairLedger::pass_guard(PairExchange& exchange, const Bitmap& blocks) {
   exchange.scale = guard_.scale(exchange.distance);
   if (!exchange.guard_fed) guard_.record(exchange.distance);
   exchange.guard_fed = true;
-  return exchange.scale >= ClipGuard::kScaleMin;
+  const bool passed = exchange.scale >= ClipGuard::kScaleMin;
+  if (!passed) ++counters_.guard_refused;
+  return passed;
 }
 
 void PairLedger::applied(PairExchange& exchange, const CommitTerms& terms) {
@@ -74,6 +76,7 @@ void PairLedger::applied(PairExchange& exchange, const CommitTerms& terms) {
   report(exchange, late_blocks ? ExchangeOutcome::kLate : ExchangeOutcome::kDone,
          static_cast<uint32_t>(count_bits(terms.blocks)), Duration::zero());
   ++(late_blocks ? counters_.late : counters_.done);
+  if (terms.scale < 1) ++counters_.clipped;
 }
 
 void PairLedger::failed(const PairExchange& exchange, ExchangeOutcome outcome, Duration free_in) {

@@ -10,19 +10,13 @@
 
 #include "gossip/exchange/budget.h"
 #include "gossip/exchange/commit.h"
+#include "gossip/exchange/counters.h"
 #include "gossip/exchange/exchange.h"
 #include "gossip/exchange/guard.h"
 #include "gossip/exchange/pair_blocks.h"
 #include "gossip/exchange/pair_exchange.h"
 
 namespace starling {
-
-struct PairwiseCounters {
-  uint64_t initiated = 0, accepted = 0, done = 0, late = 0, failed = 0, busy_sent = 0, busy_received = 0;
-  uint64_t doubts_broken = 0;       // beyond kParkedDoubtsMax; the proposer may have applied its half
-  uint64_t blocks_refused = 0;      // wrong size, non-finite or damaged; failed exchanges included
-  uint64_t blocks_left_out = 0;     // by the codec, on both ends alike; failed exchanges included
-};
 
 class PairLedger {
  public:

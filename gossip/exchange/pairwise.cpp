@@ -133,7 +133,7 @@ TimePoint Pairwise::next_deadline() const { return std::min(proposer_.next_deadl
 ExchangeStatus Pairwise::status() const {
   return {.under_way = under_way(), .idle = idle(), .retries = true, .latencies = 2,
           .usual_duration = proposer_.deadline().usual(), .serving_until = serving_until(),
-          .block_tally = block_tally(), .doubts_broken = ledger_.counters().doubts_broken};
+          .block_tally = block_tally(), .pairs = counters(), .doubts_parked = acceptor_.parked_doubts()};
 }
 
 PairwiseCounters Pairwise::counters() const {

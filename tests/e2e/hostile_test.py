@@ -81,7 +81,7 @@ class Hostile(swarm.Case):
   def setUp(self):
     super().setUp()
     self.rng = random.Random(7)
-    _, self.agents = self.swarm(2, self.quadratic())
+    self.registry_port, self.agents = self.swarm(2, self.quadratic())
     self.victim = self.agents[0]
     control = int(self.victim.address().rsplit(':', 1)[1])
     self.ports = (control, control + 1)
@@ -100,18 +100,26 @@ class Hostile(swarm.Case):
           push(link, self.rng.randbytes(self.rng.choice([1, 63, 1000, 100_000])))
     self.unharmed()
 
+  def push_random_frames(self, port):
+    with speak_zmtp(port) as link:
+      for size in (0, 1, 40, 255):
+        push(link, b'\x00' + bytes([size]) + self.rng.randbytes(size))
+      push(link, b'\x01\x08' + self.rng.randbytes(8) + long_frame(60_000) + self.rng.randbytes(60_000))
+      for _ in range(9):   # far more parts than a frame has
+        push(link, b'\x01\x04' + self.rng.randbytes(4))
+      push(link, b'\x00\x04' + self.rng.randbytes(4))
+      hang_up(link)
+
   def test_random_frames_behind_a_proper_handshake(self):
     for _ in range(ROUNDS):
       for port in self.ports:
-        with speak_zmtp(port) as link:
-          for size in (0, 1, 40, 255):
-            push(link, b'\x00' + bytes([size]) + self.rng.randbytes(size))
-          push(link, b'\x01\x08' + self.rng.randbytes(8) + long_frame(60_000) + self.rng.randbytes(60_000))
-          for _ in range(9):   # far more parts than a frame has
-            push(link, b'\x01\x04' + self.rng.randbytes(4))
-          push(link, b'\x00\x04' + self.rng.randbytes(4))
-          hang_up(link)
-    self.wait_log(self.victim, 'refused a frame')
+        self.push_random_frames(port)
+    self.wait_log(self.victim, 'frames were refused')
+    self.unharmed()
+
+  def test_a_registry_warns_of_random_frames_too(self):
+    self.push_random_frames(self.registry_port)
+    self.wait_log(self.bootstrap, 'frames were refused')
     self.unharmed()
 
   def test_frames_of_100_mb(self):

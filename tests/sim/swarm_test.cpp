@@ -299,6 +299,25 @@ TEST(SimSwarm, NewcomerWithoutSettingsOrMembersWaits) {
   EXPECT_TRUE(swarm.run_until([&] { return swarm.agent(1).rounds() != nullptr; }, seconds(30)));
 }
 
+TEST(SimSwarm, AgentsWarnAsTheyDoInAProcess) {
+  spdlog::set_level(spdlog::level::off);
+  QuadraticSwarm swarm(19, quadratic_swarm(), rough_links(0));
+  std::vector<std::string> warnings;
+  swarm.set_on_warning([&](size_t agent, const std::string& text) {
+    warnings.push_back(std::to_string(agent) + ": " + text);
+  });
+  swarm.add({});
+  swarm.add({});
+  swarm.run_for(seconds(2));
+  EXPECT_TRUE(warnings.empty());
+  const auto stranger = swarm.network().open({"10.9.9.9", 7400});
+  Frame nonsense{std::vector<std::byte>(100), {}};
+  EXPECT_EQ(stranger->send(swarm.endpoint(1), Channel::kControl, std::move(nonsense)), SendStatus::kQueued);
+  swarm.run_for(seconds(2));
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_EQ(warnings[0].rfind("1: 1 frames were refused", 0), 0u) << warnings[0];
+}
+
 TEST(SimSwarm, ANewcomerProbesAtThePaceOfTheSwarm) {
   spdlog::set_level(spdlog::level::off);
   SwarmConfig config = quadratic_swarm();

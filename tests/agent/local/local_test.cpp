@@ -174,6 +174,21 @@ TEST_F(SwarmMetricsTest, TakesInEveryKindOfLine) {
   EXPECT_EQ(track.losses.back().wall_s, 105);
 }
 
+TEST_F(SwarmMetricsTest, AnAgentThatJoinsHasNoStepsOfItsOwnYet) {
+  AgentTrack track;
+  const std::string joining = R"({"t":1,"event":"status","phase":"joining","steps":0,"loss":null,"bytes_sent":300})";
+  EXPECT_TRUE(apply_metrics_line(track, joining));
+  EXPECT_EQ(track.phase, "joining");
+  EXPECT_EQ(track.bytes_sent, 300u);
+  EXPECT_TRUE(track.losses.empty());
+  EXPECT_TRUE(apply_metrics_line(track, R"({"t":2,"event":"joined","how":"fetched","steps":40})"));
+  EXPECT_EQ(track.phase, "") << "it has joined, and no status has come since";
+  EXPECT_TRUE(apply_metrics_line(track, R"({"t":3,"event":"status","phase":"training","steps":50})"));
+  EXPECT_TRUE(apply_metrics_line(track, joining)) << "a restart";
+  EXPECT_EQ(track.steps, 50u);
+  EXPECT_EQ(track.phase, "joining");
+}
+
 TEST_F(SwarmMetricsTest, UnmeasuredIsNotZero) {
   AgentTrack track;
   EXPECT_TRUE(apply_metrics_line(

@@ -46,7 +46,7 @@ const Case kCases[] = {
     {"full", [](AgentStatus& s) -> uint64_t& { return s.membership.table_full; }, "a swarm of their own"},
     {"metrics", [](AgentStatus& s) -> uint64_t& { return s.metrics_lines_lost; }, "--metrics"},
     {"refused", [](AgentStatus& s) -> uint64_t& { return s.frames_refused.bad_checksum; }, "one version"},
-    {"doubts", [](AgentStatus& s) -> uint64_t& { return s.doubts_broken; }, "links"},
+    {"doubts", [](AgentStatus& s) -> uint64_t& { return s.pairs.doubts_broken; }, "links"},
 };
 
 TEST_F(WarningsTest, EachComesWithItsCountAndItsRemedy) {

@@ -8,8 +8,9 @@
 #include <deque>
 #include <mutex>
 #include <new>
+#include <string>
+#include <vector>
 
-#include "agent/observe/metrics.h"
 #include "agent/process/thread_worker.h"
 #include "agent/train/quadratic_trainer.h"
 #include "gossip/sim/virtual_network.h"
@@ -66,6 +67,17 @@ class FakeKeeper final : public StateKeeper {
   Disk& disk_;
 };
 
+// Keeps what it is told of.
+struct KeptEvents final : Observer {
+  void on(const Event& event) override {
+    if (const auto* status = std::get_if<AgentStatus>(&event)) statuses.push_back(*status);
+    if (const auto* changed = std::get_if<MemberChanged>(&event)) changes.push_back(changed->change);
+    if (const auto* finish = std::get_if<Finished>(&event)) finished.push_back(finish->reason);
+  }
+  std::vector<AgentStatus> statuses;
+  std::vector<std::string> changes, finished;
+};
+
 // One host with one agent that trains a small quadratic.
 struct Host {
   Host(VirtualClock& clock, VirtualNetwork& network, uint8_t number, Worker& worker)
@@ -85,7 +97,7 @@ struct Host {
 
   void start() {
     agent.emplace(options, AgentParts{
-        *transport, clock_, worker_, metrics,
+        *transport, clock_, worker_, events,
         [this](const SwarmConfig& swarm) {
           return make_quadratic_trainer(trainer_options(swarm, options.config.agent), 1, clock_);
         },
@@ -95,7 +107,7 @@ struct Host {
   AgentOptions options;
   PeerId self;
   FakeKeeper::Disk disk;
-  MetricsFile metrics{""};
+  KeptEvents events;
   std::unique_ptr<Transport> transport;
   Worker& worker_;
   VirtualClock& clock_;
@@ -139,6 +151,69 @@ TEST_F(AgentTest, AnswersProbesWhileItsCheckpointIsRestored) {
   slow.agent->tick();
   ASSERT_NE(slow.agent->rounds(), nullptr);
   EXPECT_EQ(slow.agent->rounds()->progress().steps, 70u);
+}
+
+TEST_F(AgentTest, ReportsFromTheFirstSecondOn) {
+  Host host(clock_, network_, 1, held_), other(clock_, network_, 2, at_once_);
+  other.options.config.agent.bootstrap = {Host::endpoint(1)};
+  host.start();
+  other.start();
+  for (int i = 0; i < 300; ++i) {   // its trainer is not made yet
+    advance();
+    host.agent->tick();
+    other.agent->tick();
+  }
+  ASSERT_EQ(host.agent->rounds(), nullptr);
+  ASSERT_GE(host.events.statuses.size(), 3u);
+  for (const AgentStatus& status : host.events.statuses) EXPECT_EQ(status.phase, "joining");
+  EXPECT_EQ(host.events.statuses.back().steps, 0u);
+  EXPECT_FALSE(host.events.statuses.back().loss);
+  EXPECT_GT(host.events.statuses.back().bytes_received, 0u);
+}
+
+TEST_F(AgentTest, ReportsWhatItsExchangesCount) {
+  InlineWorker others;
+  Host a(clock_, network_, 1, at_once_), b(clock_, network_, 2, others);
+  b.options.config.agent.bootstrap = {Host::endpoint(1)};
+  a.start();
+  b.start();
+  for (int i = 0; i < 500; ++i) {
+    advance();
+    a.agent->tick();
+    b.agent->tick();
+  }
+  const AgentStatus& status = a.events.statuses.back();
+  EXPECT_EQ(status.phase, "training");
+  EXPECT_EQ(status.peers, 1u);
+  EXPECT_GT(status.pairs.initiated + status.pairs.accepted, 10u);
+  EXPECT_EQ(status.pairs.done, status.exchanges.done);
+  EXPECT_EQ(status.joins.accepted, 1u);
+  EXPECT_EQ(a.events.changes, std::vector<std::string>{"joined"});
+}
+
+// One that is told to leave waits for nobody; one that has finished waits for those that settle, but not for ever.
+TEST_F(AgentTest, SaysFarewellOnce) {
+  for (const bool told : {true, false}) {
+    InlineWorker leavers, others;
+    Host leaver(clock_, network_, told ? 1 : 3, leavers), other(clock_, network_, told ? 2 : 4, others);
+    other.options.config.agent.bootstrap = {leaver.options.advertise};
+    if (!told) leaver.options.config.swarm.stop_after = other.options.config.swarm.stop_after = 1000;
+    leaver.start();
+    other.start();
+    int ticks = 0;
+    for (; ticks < 6000 && !leaver.agent->finished(); ++ticks) {
+      if (told && ticks == 200) leaver.agent->leave();
+      advance();
+      leaver.agent->tick();
+      other.agent->tick();
+    }
+    EXPECT_TRUE(leaver.agent->finished()) << told;
+    EXPECT_EQ(leaver.events.finished, std::vector<std::string>{told ? "signal" : "stop_after"});
+    advance();
+    other.agent->tick();
+    EXPECT_EQ(other.events.changes.back(), "left") << told;
+    EXPECT_TRUE(!told || ticks < 200 + 250) << "it was told 2.5 s ago";
+  }
 }
 
 TEST_F(AgentTest, AnAgentToldToLeaveBeforeItTrainsNeverBegins) {

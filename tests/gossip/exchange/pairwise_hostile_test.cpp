@@ -161,6 +161,7 @@ TEST(Hostile, ParkedDoubtsAreBoundedAndTheOldestIsBroken) {
   }
   EXPECT_EQ(victim.pairwise->counters().accepted, kProposers);
   EXPECT_EQ(victim.pairwise->counters().doubts_broken, kProposers - kParkedDoubtsMax);
+  EXPECT_EQ(victim.pairwise->status().doubts_parked, kParkedDoubtsMax);
   EXPECT_EQ(swarm.network.payloads_held(), 4 * kParkedDoubtsMax) << "a broken doubt lets go of its payloads";
   victim.boundary();
   TestAgent& honest = swarm.add(2);

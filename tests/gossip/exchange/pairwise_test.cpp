@@ -256,6 +256,9 @@ TEST(Pairwise, APartnerUnusuallyFarAwayIsClippedAndOneBeyondReasonRefused) {
   EXPECT_EQ(pair.a.params[0], 1.5f);
   EXPECT_EQ(pair.b.params[0], 4.5f);
   EXPECT_EQ(meet(100).outcome, ExchangeOutcome::kFailed);
+  EXPECT_EQ(pair.a.pairwise->status().pairs.clipped, 1u);
+  EXPECT_EQ(pair.b.pairwise->status().pairs.clipped, 1u);
+  EXPECT_EQ(pair.a.pairwise->status().pairs.guard_refused + pair.b.pairwise->status().pairs.guard_refused, 1u);
   EXPECT_EQ(pair.a.params[0], 0);
   EXPECT_EQ(pair.b.params[0], 100);
 }

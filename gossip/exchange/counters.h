@@ -1,0 +1,21 @@
+// What pair exchanges and groups count since this agent began.
+#pragma once
+
+#include <cstdint>
+
+namespace starling {
+
+struct PairwiseCounters {
+  uint64_t initiated = 0, accepted = 0, done = 0, late = 0, failed = 0, busy_sent = 0, busy_received = 0;
+  uint64_t clipped = 0;             // of done and late: a guard, own or the peer's, scaled the delta down
+  uint64_t guard_refused = 0;       // of failed: the peer was too far away for any scale
+  uint64_t doubts_broken = 0;       // beyond kParkedDoubtsMax; the proposer may have applied its half
+  uint64_t blocks_refused = 0;      // wrong size, non-finite or damaged; failed exchanges included
+  uint64_t blocks_left_out = 0;     // by the codec, on both ends alike; failed exchanges included
+};
+
+struct GroupCounters {
+  uint64_t rounds = 0, rounds_whole = 0;   // whole: every block of both phases arrived in time
+};
+
+}  // namespace starling
