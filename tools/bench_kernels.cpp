@@ -3,16 +3,20 @@
 //   bench_kernels [ELEMENTS [REPEATS]]
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "kernels/cast.h"
 #include "kernels/modulo.h"
+#include "kernels/outer.h"
 #include "kernels/pair.h"
+#include "kernels/top_k.h"
 #include "kernels/vector_ops.h"
 
 namespace {
@@ -108,6 +112,29 @@ struct Bench {
     row("modulo8 pair", 2, read_rate, [&] { keep(modulo_pair(own.data(), 0, peer.data(), 1, count)); });
     row("modulo8 apply", 10, copy_rate, [&] { modulo_apply(1e-6f, own.data(), 0, peer.data(), 1, count, x.data()); });
   }
+
+  // The last is how torch.topk selects on a CPU: nth_element over pairs of value and index.
+  void updates() {
+    using namespace starling;
+    std::vector<uint32_t> indices(count);
+    TopKScratch scratch;
+    const size_t percent = (count + 99) / 100, permille = (count + 999) / 1000;
+    row("top_k 1 %", 4, read_rate, [&] { keep(top_k(x.data(), count, percent, &scratch, indices.data())); });
+    row("top_k 0.1 %", 4, read_rate, [&] { keep(top_k(x.data(), count, permille, &scratch, indices.data())); });
+    std::vector<std::pair<float, int64_t>> pairs(count);
+    row("pairs nth_element 1 %", 4, read_rate, [&] {
+      for (size_t i = 0; i < count; ++i) pairs[i] = {std::fabs(x[i]), static_cast<int64_t>(i)};
+      std::nth_element(pairs.begin(), pairs.begin() + static_cast<ptrdiff_t>(percent) - 1, pairs.end(),
+                       [](const auto& a, const auto& b) { return a.first > b.first; });
+      keep(pairs[0]);
+    });
+    std::vector<float> m(count);
+    const NesterovStep step{.factor = 1, .momentum = 0.9f, .rate = 1e-6f};
+    row("axpy_is_finite", 8, read_rate, [&] { keep(axpy_is_finite(1e-6f, x.data(), y.data(), count)); });
+    row("nesterov_is_finite", 12, read_rate,
+        [&] { keep(nesterov_is_finite(step, x.data(), m.data(), y.data(), count)); });
+    row("nesterov", 20, copy_rate, [&] { nesterov(step, x.data(), m.data(), y.data(), count); });
+  }
 };
 
 }  // namespace
@@ -124,5 +151,6 @@ int main(int argc, char** argv) {
   bench.vector_ops();
   bench.dense();
   bench.modulo();
+  bench.updates();
   return 0;
 }

@@ -68,6 +68,22 @@ TEST(TopK, AreTheLargestWhereASampleMisleads) {
   expect_exact(std::vector<float>(count, 0.0f), "zeros");
 }
 
+// The worst of samples: what it sees is large, and nothing else is. Its first floor lets through too few.
+TEST(TopK, AreTheLargestWhereTheSampleSeesThemAll) {
+  TestRng rng(draw_rng_seed());
+  std::vector<float> x(50001);
+  std::iota(x.begin(), x.end(), 1.0f);
+  TopKScratch scratch;
+  ASSERT_TRUE(run_top_k(x, 1, &scratch).has_value());
+  const std::vector<int32_t> seen = scratch.sample;   // each names its place
+  ASSERT_GT(seen.size(), 1000u);
+  std::fill(x.begin(), x.end(), 1e-3f);
+  for (int32_t bits : seen) {
+    x[static_cast<size_t>(std::bit_cast<float>(bits)) - 1] = 2 + std::fabs(normal_vector(rng, 1, 1.0f)[0]);
+  }
+  expect_exact(x, "as sampled");
+}
+
 TEST(TopK, OfEqualMagnitudesTheLowerIndexIsTaken) {
   TestRng rng(draw_rng_seed());
   for (size_t count : kSizes) {
