@@ -7,6 +7,7 @@
 #include <spdlog/spdlog.h>
 
 #include "tests/sim/quadratic_swarm.h"
+#include "tests/support/seeds.h"
 
 namespace starling {
 namespace {
@@ -176,7 +177,7 @@ TEST(SimSwarm, LossyExchangesConserveMassTimesParamsAndMomentum) {
 TEST(SimSwarm, CutsOfAnyLengthConserveMassTimesParams) {
   spdlog::set_level(spdlog::level::off);
   for (const int cut_s : {10, 60}) {
-    for (uint64_t rng_seed = 1; rng_seed <= 3; ++rng_seed) {
+    for (uint64_t rng_seed = 1; rng_seed <= seed_count(3); ++rng_seed) {
       SwarmConfig config = quadratic_swarm();
       config.optimizer.learning_rate = 0;   // only exchanges move anything
       config.weight = "equal";

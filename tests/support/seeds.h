@@ -1,15 +1,19 @@
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 
 namespace starling {
 
-// How many rng seeds a random test draws: `usual`, times STARLING_SEEDS where it is set (`tools/test --long` sets it).
+// How many rng seeds a random test draws: `usual`, times STARLING_SEEDS where it is set; at least one. `tools/test
+// --long` sets it above 1, the sanitized builds, which look for bad memory and not for rare events, below.
 inline uint64_t seed_count(uint64_t usual) {
   const char* factor = std::getenv("STARLING_SEEDS");
-  return factor == nullptr ? usual : usual * std::stoull(factor);
+  if (factor == nullptr) return usual;
+  return std::max(uint64_t{1}, static_cast<uint64_t>(std::llround(static_cast<double>(usual) * std::stod(factor))));
 }
 
 }  // namespace starling

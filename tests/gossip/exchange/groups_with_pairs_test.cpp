@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "tests/gossip/exchange/round_harness.h"
+#include "tests/support/seeds.h"
 
 namespace starling::exchange_test {
 namespace {
@@ -86,7 +87,7 @@ TEST(GroupsWithPairs, RetractLetsAProposalWaitForTheNextSnapshot) {
 // Averages over arrivals do not conserve the sum when frames are lost; pairs must, also those that a group's snapshot
 // served.
 TEST(GroupsWithPairs, PairsConserveTheSumUnderLoss) {
-  for (uint64_t rng_seed = 1; rng_seed <= 4; ++rng_seed) {
+  for (uint64_t rng_seed = 1; rng_seed <= seed_count(4); ++rng_seed) {
     JoinedGroups swarm(12, {.deadline_max = milliseconds(100), .group_size = 4, .compute = milliseconds(10)}, rng_seed);
     swarm.network.options = {.loss = 0.2, .doubled = 0.1, .control_min = milliseconds(1),
                              .control_max = milliseconds(15), .bulk_min = milliseconds(1),

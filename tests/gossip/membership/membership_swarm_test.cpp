@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "tests/gossip/membership/swarm_support.h"
+#include "tests/support/seeds.h"
 
 namespace starling {
 namespace {
@@ -119,8 +120,8 @@ TEST_P(MembershipSwarmTest, AHealedSplitIsWholeWithin30Seconds) {
   const Setting setting = GetParam();
   if (setting.loss > 0.2) GTEST_SKIP() << "promised up to 10 % loss";
   double worst_s = 0;
-  for (int run = 0; run < 5; ++run) {
-    VirtualSwarm swarm(setting.nodes, setting.loss, 60 + static_cast<uint64_t>(run));
+  for (uint64_t run = 0; run < seed_count(5); ++run) {
+    VirtualSwarm swarm(setting.nodes, setting.loss, 60 + run);
     swarm.introduce_all();
     swarm.run_for(seconds(5));
     std::vector<int> sides(setting.nodes);
