@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "gossip/exchange/pair_blocks.h"
 #include "gossip/exchange/pair_exchange.h"
 #include "gossip/exchange/pair_ledger.h"
 
@@ -53,6 +54,20 @@ class ExchangeTable {
       if (exchange.peer == peer) known = std::max(known, exchange.peer_generation);
     }
     return known;
+  }
+  // When tick() is needed next: for the earliest of `due` of an exchange and the repeats of its credit.
+  TimePoint next_deadline(TimePoint Exchange::*due) const {
+    TimePoint next = TimePoint::max();
+    for (const auto& [xid, exchange] : rows_) next = std::min({next, exchange.*due, exchange.credit_repeat_at});
+    return next;
+  }
+  // Repeats the credits that are due, then calls act(exchange) for each exchange whose `due` has come: act may erase.
+  template <typename Act>
+  void tick(TimePoint now, PairBlocks& blocks, TimePoint Exchange::*due, const Act& act) {
+    for (auto& [xid, exchange] : rows_) {
+      if (exchange.credit_repeat_at <= now) blocks.repeat_credit(exchange);
+    }
+    for (const ExchangeId& xid : ids([&](const Exchange& exchange) { return exchange.*due <= now; })) act(at(xid));
   }
   void hold_shares(PairLedger& ledger) const {
     for (const auto& [xid, exchange] : rows_) {

@@ -4,7 +4,8 @@
 
 namespace starling {
 
-void LateArrivals::watch(const ProposedExchange& exchange) {
+void LateArrivals::ended(const ProposedExchange& exchange, TimePoint now) {
+  if (now < exchange.deadline_at) return deadline_.arrived(now - exchange.started_at);
   if (late_.size() >= kLateMax) late_.erase(late_.begin());
   late_.push_back({exchange.xid, exchange.peer, exchange.started_at, exchange.deadline_at + exchange.deadline,
                    exchange.deadline, exchange.last_arrival});

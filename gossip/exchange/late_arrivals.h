@@ -16,8 +16,7 @@ class LateArrivals {
   LateArrivals(Duration deadline_min, Duration deadline_max) : deadline_(deadline_min, deadline_max) {}
 
   const AdaptiveDeadline& deadline() const { return deadline_; }
-  void in_time(Duration after) { deadline_.arrived(after); }
-  void watch(const ProposedExchange& exchange);   // REQUIRES: it has just timed out
+  void ended(const ProposedExchange& exchange, TimePoint now);   // decided, or timed out
   void arrived(const ExchangeId& xid, const PeerId& from, TimePoint now);
   void forget(const PeerId& peer);
   void tick(TimePoint now);

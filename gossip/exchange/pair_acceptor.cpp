@@ -2,22 +2,14 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "gossip/exchange/bitmap.h"
-#include "gossip/exchange/weight.h"
-#include "gossip/limits.h"
 #include "kernels/check.h"
 
 namespace starling {
 namespace {
 
 constexpr double kVoteFraction = 0.6;   // of the deadline; the rest is for the vote to reach the proposer
-
-uint32_t whole_ms(Duration duration) {
-  const int64_t ms = std::chrono::ceil<std::chrono::milliseconds>(duration).count();
-  return static_cast<uint32_t>(std::clamp<int64_t>(ms, 0, 60'000));
-}
 
 TimePoint vote_due(const PairExchange& exchange) {
   return exchange.started_at + from_seconds(kVoteFraction * seconds(exchange.deadline));
@@ -37,12 +29,6 @@ AcceptedExchange* PairAcceptor::find(const ExchangeId& xid, const PeerId& from) 
 
 // ---- proposals ----
 
-bool PairAcceptor::is_news(const PeerId& from, uint64_t generation, const Propose& propose) const {
-  const ExchangeId& xid = propose.xid;
-  const bool sane = xid.proposer == from && xid.generation == generation && share_is_sane(propose.offer);
-  return sane && !voter_.seen(xid);
-}
-
 void PairAcceptor::supersede(const PeerId& proposer) {
   for (const ExchangeId& xid : exchanges_.with(proposer)) {
     voter_.leave(xid);
@@ -50,25 +36,7 @@ void PairAcceptor::supersede(const PeerId& proposer) {
   }
 }
 
-// nullopt: the proposal can be accepted. Otherwise how long the proposer should wait.
-std::optional<Duration> PairAcceptor::busy_for(const Propose& propose, Duration usual) const {
-  if (ledger_.snapshot() == nullptr || !mass_is_sane(propose.mass)) return options_.deadline_max;
-  if (ledger_.spent()) return ledger_.until_next_snapshot();
-  if (voter_.accepted_count() >= kAcceptedMax || !voter_.may_vote()) return usual;
-  return std::nullopt;
-}
-
-void PairAcceptor::refuse(const Propose& propose, Duration free_in) {
-  voter_.refuse(propose.xid);
-  ++ledger_.counters().busy_sent;
-  outbox_.send(propose.xid.proposer, Busy{propose.xid, whole_ms(free_in)});
-}
-
-void PairAcceptor::on_propose(const PeerId& from, const Propose& propose, Duration usual) {
-  if (const std::optional<Duration> free_in = busy_for(propose, usual)) {
-    early_.forget(from);
-    return refuse(propose, *free_in);
-  }
+void PairAcceptor::accept(const PeerId& from, const Propose& propose) {
   const bool accepted = voter_.accept(propose.xid);
   STARLING_CHECK(accepted);
   ++ledger_.counters().accepted;
@@ -86,7 +54,6 @@ void PairAcceptor::on_propose(const PeerId& from, const Propose& propose, Durati
   outbox_.send(from, Accept{exchange.xid, exchange.own_offer, exchange.own->mass, exchange.own->round,
                             exchange.blocks.credit()});
   blocks_.send(exchange);
-  for (EarlyPairBlocks::Item& item : early_.take(propose.xid)) on_block(from, item.block, item.payload);
 }
 
 // ---- the vote ----
@@ -116,8 +83,9 @@ void PairAcceptor::try_vote(AcceptedExchange& exchange) {
 }
 
 void PairAcceptor::retry_votes() {
-  const auto all = exchanges_.ids([](const AcceptedExchange&) { return true; });
-  for (const ExchangeId& xid : all) try_vote(exchanges_.at(xid));
+  for (const ExchangeId& xid : exchanges_.ids([](const AcceptedExchange&) { return true; })) {
+    try_vote(exchanges_.at(xid));
+  }
 }
 
 // Leaves the exchange before the vote and tells the proposer, so that it does not wait.
@@ -155,25 +123,16 @@ void PairAcceptor::forget(const PeerId& peer, uint64_t generation) {
   voter_.forget(peer, generation);
   for (const ExchangeId& xid : exchanges_.with_life_before(peer, generation)) fail(exchanges_.at(xid));
   doubts_.forget(peer, generation);
-  early_.forget(peer);
   retry_votes();
-}
-
-void PairAcceptor::hold_shares() {
-  exchanges_.hold_shares(ledger_);
-  doubts_.hold_shares();
 }
 
 // ---- blocks ----
 
-void PairAcceptor::on_block(const PeerId& from, const BlockPayload& block, const SharedBytes& payload) {
-  if (AcceptedExchange* exchange = find(block.xid, from)) {
-    if (!blocks_.receive(*exchange, block, payload)) ledger_.ignore();
-    return;
-  }
-  const bool early = block.xid.proposer == from && !voter_.seen(block.xid) && blocks_.eager();
-  const bool held = early && early_.add(block, payload, clock_.now() + options_.deadline_max);
-  if (!held) ledger_.ignore();
+bool PairAcceptor::on_block(const PeerId& from, const BlockPayload& block, const SharedBytes& payload) {
+  AcceptedExchange* exchange = find(block.xid, from);
+  if (exchange == nullptr) return false;
+  if (!blocks_.receive(*exchange, block, payload)) ledger_.ignore();
+  return true;
 }
 
 void PairAcceptor::on_credit(const PeerId& from, const Credit& credit) {
@@ -202,22 +161,13 @@ std::optional<TimePoint> PairAcceptor::busy_until() const {
 }
 
 TimePoint PairAcceptor::next_deadline() const {
-  TimePoint next = std::min(early_.next_expiry(), doubts_.next_deadline());
-  for (const auto& [xid, exchange] : exchanges_) {
-    next = std::min({next, exchange.vote_at, exchange.credit_repeat_at});
-  }
-  return next;
+  return std::min(exchanges_.next_deadline(&AcceptedExchange::vote_at), doubts_.next_deadline());
 }
 
 void PairAcceptor::tick() {
-  const TimePoint now = clock_.now();
-  for (auto& [xid, exchange] : exchanges_) {
-    if (exchange.credit_repeat_at <= now) blocks_.repeat_credit(exchange);
-  }
-  const auto due = exchanges_.ids([&](const AcceptedExchange& exchange) { return exchange.vote_at <= now; });
-  for (const ExchangeId& xid : due) try_vote(exchanges_.at(xid));
+  exchanges_.tick(clock_.now(), blocks_, &AcceptedExchange::vote_at,
+                  [this](AcceptedExchange& exchange) { try_vote(exchange); });
   if (doubts_.tick()) retry_votes();
-  early_.expire(now);
 }
 
 }  // namespace starling

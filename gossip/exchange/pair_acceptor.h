@@ -1,5 +1,5 @@
-// The acceptor's side of pair exchanges: it answers proposals and votes. After its vote an exchange is in doubt until
-// the proposer's decision arrives.
+// The acceptor's side of pair exchanges: it votes on what it accepted. After its vote an exchange is in doubt until the
+// proposer's decision arrives.
 #pragma once
 
 #include <algorithm>
@@ -8,10 +8,10 @@
 
 #include "gossip/exchange/commit.h"
 #include "gossip/exchange/doubts.h"
-#include "gossip/exchange/early_pair_blocks.h"
 #include "gossip/exchange/options.h"
 #include "gossip/exchange/pair_blocks.h"
 #include "gossip/exchange/pair_ledger.h"
+#include "gossip/limits.h"
 #include "gossip/net/outbox.h"
 
 namespace starling {
@@ -22,18 +22,19 @@ class PairAcceptor {
   PairAcceptor(const PairwiseOptions& options, PairLedger& ledger, PairBlocks& blocks, const Clock& clock,
                Outbox& outbox);
 
-  // False: the PROPOSE is malformed, or its exchange was seen before.
-  bool is_news(const PeerId& from, uint64_t generation, const Propose& propose) const;
+  bool seen(const ExchangeId& xid) const { return voter_.seen(xid); }   // accepted or refused before
+  bool full() const { return voter_.accepted_count() >= kAcceptedMax || !voter_.may_vote(); }
   // Ends the proposer's earlier exchanges that are not voted on: a new proposal shows that it has given them up.
   void supersede(const PeerId& proposer);
-  // Answers ACCEPT, or BUSY when no place or share is free. `usual`: the wait that BUSY announces when no place is.
-  // REQUIRES: is_news(from, generation of the sender, propose).
-  void on_propose(const PeerId& from, const Propose& propose, Duration usual);
-  void refuse(const Propose& propose, Duration free_in);
+  // Answers ACCEPT and takes a share. REQUIRES: the exchange was not seen, is from this peer, and has a place; a share
+  // is free.
+  void accept(const PeerId& from, const Propose& propose);
+  void refuse(const ExchangeId& xid) { voter_.refuse(xid); }   // the caller answers BUSY. REQUIRES: not seen
 
   void on_commit(const PeerId& from, const Commit& commit);
   void on_abort(const PeerId& from, uint64_t generation, const Abort& abort);
-  void on_block(const PeerId& from, const BlockPayload& block, const SharedBytes& payload);
+  // False: the exchange is not open here, so the block may have overtaken its PROPOSE.
+  [[nodiscard]] bool on_block(const PeerId& from, const BlockPayload& block, const SharedBytes& payload);
   void on_credit(const PeerId& from, const Credit& credit);
   void on_judged(const ExchangeId& xid, const PeerId& from, uint32_t index, BlockVerdict verdict,
                  const PairStats& stats);
@@ -47,7 +48,10 @@ class PairAcceptor {
   }
   std::optional<TimePoint> busy_until() const;     // when the last undecided exchange is expected to end
 
-  void hold_shares();                              // in the budget of the snapshot just adopted
+  void hold_shares() {                             // in the budget of the snapshot just adopted
+    exchanges_.hold_shares(ledger_);
+    doubts_.hold_shares();
+  }
   void repeat_sooner(const PeerId* heard_from) { doubts_.repeat_sooner(heard_from); }
   void forget(const PeerId& peer, uint64_t generation);
   void tick();
@@ -55,7 +59,6 @@ class PairAcceptor {
 
  private:
   AcceptedExchange* find(const ExchangeId& xid, const PeerId& from);
-  std::optional<Duration> busy_for(const Propose& propose, Duration usual) const;
   void try_vote(AcceptedExchange& exchange);
   void retry_votes();                              // after a doubt ended and freed a place
   void drop_out(AcceptedExchange& exchange);
@@ -69,7 +72,6 @@ class PairAcceptor {
   CommitVoter voter_;
   ExchangeTable<AcceptedExchange> exchanges_;      // accepted, not voted on
   Doubts doubts_;                                  // voted on, not decided
-  EarlyPairBlocks early_;                          // blocks that overtook their PROPOSE
 };
 
 }  // namespace starling

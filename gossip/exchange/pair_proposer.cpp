@@ -47,21 +47,13 @@ void PairProposer::try_decide(ProposedExchange& exchange) {
   CommitTerms mine{exchange.blocks.passed(), 1};
   const Bitmap both = vote != nullptr ? intersection(vote->blocks, mine.blocks) : Bitmap{};
   if (count_bits(both) == 0 || !ledger_.pass_guard(exchange, both)) {
-    feed_deadline(exchange);
+    late_.ended(exchange, clock_.now());
     return give_up(exchange, ExchangeOutcome::kFailed);
   }
   mine.scale = exchange.scale;
-  feed_deadline(exchange);
+  late_.ended(exchange, clock_.now());
   ledger_.applied(exchange, log_.commit(exchange, mine));
   exchanges_.erase(exchange.xid);
-}
-
-void PairProposer::feed_deadline(const ProposedExchange& exchange) {
-  if (clock_.now() >= exchange.deadline_at) {
-    late_.watch(exchange);
-  } else {
-    late_.in_time(clock_.now() - exchange.started_at);
-  }
 }
 
 void PairProposer::give_up(const PeerId& peer, ExchangeOutcome outcome) {
@@ -169,22 +161,15 @@ void PairProposer::on_judged(const ExchangeId& xid, const PeerId& from, uint32_t
 // ---- time ----
 
 TimePoint PairProposer::next_deadline() const {
-  TimePoint next = std::min(late_.next_deadline(), log_.next_deadline());
-  for (const auto& [xid, exchange] : exchanges_) {
-    next = std::min({next, exchange.deadline_at, exchange.credit_repeat_at});
-  }
-  return next;
+  return std::min({exchanges_.next_deadline(&ProposedExchange::deadline_at), late_.next_deadline(),
+                   log_.next_deadline()});
 }
 
 void PairProposer::tick() {
-  const TimePoint now = clock_.now();
-  for (auto& [xid, exchange] : exchanges_) {
-    if (exchange.credit_repeat_at <= now) blocks_.repeat_credit(exchange);
-  }
-  const auto due = exchanges_.ids([&](const ProposedExchange& exchange) { return exchange.deadline_at <= now; });
-  for (const ExchangeId& xid : due) try_decide(exchanges_.at(xid));
+  exchanges_.tick(clock_.now(), blocks_, &ProposedExchange::deadline_at,
+                  [this](ProposedExchange& exchange) { try_decide(exchange); });
   log_.tick();
-  late_.tick(now);
+  late_.tick(clock_.now());
 }
 
 }  // namespace starling

@@ -51,7 +51,6 @@ class PairProposer {
 
  private:
   void try_decide(ProposedExchange& exchange);
-  void feed_deadline(const ProposedExchange& exchange);
   void give_up(ProposedExchange& exchange, ExchangeOutcome outcome);   // tells the acceptor. REQUIRES: undecided
   void fail(ProposedExchange& exchange, ExchangeOutcome outcome);      // erases the exchange
 

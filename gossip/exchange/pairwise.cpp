@@ -14,7 +14,8 @@ Pairwise::Pairwise(const PairwiseOptions& options, const Layout& layout, const C
               [this](const ExchangeId& xid, const PeerId& peer, uint32_t index, BlockVerdict verdict,
                      const PairStats& stats) { on_judged(xid, peer, index, verdict, stats); }),
       ledger_(layout, blocks_, clock, options.clip, options.param_blocks),
-      proposer_(options, ledger_, blocks_, clock, outbox), acceptor_(options, ledger_, blocks_, clock, outbox) {
+      proposer_(options, ledger_, blocks_, clock, outbox), acceptor_(options, ledger_, blocks_, clock, outbox),
+      admission_(options, ledger_, blocks_, proposer_, acceptor_, clock, outbox) {
   STARLING_CHECK(options.deadline_min.count() > 0 && options.deadline_min <= options.deadline_max);
 }
 
@@ -35,7 +36,6 @@ void Pairwise::publish(std::shared_ptr<const Snapshot> snapshot) { share(std::mo
 void Pairwise::serve(std::shared_ptr<const Snapshot> snapshot) { share(std::move(snapshot), SnapshotBudget(1)); }
 
 void Pairwise::share(std::shared_ptr<const Snapshot> next, const SnapshotBudget& shares) {
-  const std::vector<Waiting> came_meanwhile = std::exchange(waiting_, {});
   if (next != nullptr) {
     ledger_.adopt(std::move(next), shares);
     proposer_.hold_shares();
@@ -44,7 +44,7 @@ void Pairwise::share(std::shared_ptr<const Snapshot> next, const SnapshotBudget&
     ledger_.withdraw();
     repeat_sooner(nullptr);
   }
-  for (const Waiting& one : came_meanwhile) on_propose(one.from, one.generation, one.propose);
+  admission_.answer_waiting();
 }
 
 std::optional<TimePoint> Pairwise::serving_until() const {
@@ -64,7 +64,7 @@ bool Pairwise::same_life(const PeerId& from, uint64_t generation) {
 
 void Pairwise::forget(const PeerId& peer, uint64_t generation) {
   proposer_.forget(peer, generation);
-  std::erase_if(waiting_, [&](const Waiting& one) { return one.from == peer && one.generation < generation; });
+  admission_.forget(peer, generation);
   acceptor_.forget(peer, generation);
 }
 
@@ -78,7 +78,7 @@ void Pairwise::handle(const PeerId& from, uint64_t generation, const ExchangeMes
   if (from == self_ || !same_life(from, generation)) return ledger_.ignore();
   repeat_sooner(&from);
   const auto ours = [this](const ExchangeId& xid) { return xid.proposer == self_; };
-  if (const auto* m = std::get_if<Propose>(&message)) return on_propose(from, generation, *m);
+  if (const auto* m = std::get_if<Propose>(&message)) return admission_.on_propose(from, generation, *m);
   if (const auto* m = std::get_if<Accept>(&message)) return proposer_.on_accept(from, generation, *m);
   if (const auto* m = std::get_if<Busy>(&message)) return proposer_.on_busy(from, *m);
   if (const auto* m = std::get_if<Have>(&message)) return proposer_.on_have(from, *m);
@@ -87,27 +87,12 @@ void Pairwise::handle(const PeerId& from, uint64_t generation, const ExchangeMes
   if (const auto* m = std::get_if<Commit>(&message)) return acceptor_.on_commit(from, *m);
   if (const auto* m = std::get_if<Abort>(&message)) return acceptor_.on_abort(from, generation, *m);
   if (const auto* m = std::get_if<BlockPayload>(&message)) {
-    return ours(m->xid) ? proposer_.on_block(from, *m, payload) : acceptor_.on_block(from, *m, payload);
+    return ours(m->xid) ? proposer_.on_block(from, *m, payload) : admission_.on_block(from, *m, payload);
   }
   if (const auto* m = std::get_if<Credit>(&message)) {
     return ours(m->xid) ? proposer_.on_credit(from, *m) : acceptor_.on_credit(from, *m);
   }
   ledger_.ignore();
-}
-
-void Pairwise::on_propose(const PeerId& from, uint64_t generation, const Propose& propose) {
-  if (!acceptor_.is_news(from, generation, propose)) return ledger_.ignore();
-  if (ledger_.retracted() && waiting_.size() < kWaitingMax) {
-    std::erase_if(waiting_, [&](const Waiting& one) { return one.from == from; });
-    waiting_.push_back({from, generation, propose});
-    return;
-  }
-  acceptor_.supersede(from);
-  if (proposer_.open_with(from)) {   // both proposed at once: the proposal of the smaller id stands
-    if (self_ < from) return acceptor_.refuse(propose, Duration::zero());
-    proposer_.give_up(from, ExchangeOutcome::kBusy);
-  }
-  acceptor_.on_propose(from, propose, current_deadline());
 }
 
 void Pairwise::on_judged(const ExchangeId& xid, const PeerId& peer, uint32_t index, BlockVerdict verdict,
@@ -124,9 +109,12 @@ void Pairwise::on_judged(const ExchangeId& xid, const PeerId& peer, uint32_t ind
 void Pairwise::tick() {
   proposer_.tick();
   acceptor_.tick();
+  admission_.tick();
 }
 
-TimePoint Pairwise::next_deadline() const { return std::min(proposer_.next_deadline(), acceptor_.next_deadline()); }
+TimePoint Pairwise::next_deadline() const {
+  return std::min({proposer_.next_deadline(), acceptor_.next_deadline(), admission_.next_deadline()});
+}
 
 // ---- counts ----
 

@@ -18,8 +18,8 @@
 //
 // Steps: 3 latencies + 2 transfers for the acceptor. Bytes on the wire: one payload each way + about 1 KiB.
 // A state machine: no sockets, no threads; arithmetic goes through the Worker. All calls on the control thread.
-// This class routes messages to the two sides: see pair_proposer.h and pair_acceptor.h, and pair_ledger.h for their
-// shared state.
+// This class routes messages to the two sides: see pair_proposer.h, pair_acceptor.h and, for foreign proposals,
+// pair_admission.h; pair_ledger.h is their shared state.
 #pragma once
 
 #include <cstdint>
@@ -32,6 +32,7 @@
 #include "gossip/exchange/exchange.h"
 #include "gossip/exchange/options.h"
 #include "gossip/exchange/pair_acceptor.h"
+#include "gossip/exchange/pair_admission.h"
 #include "gossip/exchange/pair_blocks.h"
 #include "gossip/exchange/pair_ledger.h"
 #include "gossip/exchange/pair_proposer.h"
@@ -78,21 +79,12 @@ class Pairwise final : public Exchange {
   Duration current_deadline() const { return proposer_.deadline().current(); }   // of the next exchange begun here
 
  private:
-  // A proposal that arrived while the next snapshot is being encoded.
-  struct Waiting {
-    PeerId from;
-    uint64_t generation = 0;
-    Propose propose;
-  };
-
   void share(std::shared_ptr<const Snapshot> next, const SnapshotBudget& shares);
   void repeat_sooner(const PeerId* heard_from);
   bool same_life(const PeerId& from, uint64_t generation);
-  void on_propose(const PeerId& from, uint64_t generation, const Propose& propose);
   void on_judged(const ExchangeId& xid, const PeerId& peer, uint32_t index, BlockVerdict verdict,
                  const PairStats& stats);
 
-  static constexpr size_t kWaitingMax = 16;
   static constexpr size_t kSpareBytes = 4 << 20;   // up to this size two snapshots may be in memory at once
 
   const PeerId self_;
@@ -101,7 +93,7 @@ class Pairwise final : public Exchange {
   PairLedger ledger_;
   PairProposer proposer_;
   PairAcceptor acceptor_;
-  std::vector<Waiting> waiting_;
+  PairAdmission admission_;
 };
 
 }  // namespace starling

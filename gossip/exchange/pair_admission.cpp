@@ -1,0 +1,79 @@
+#include "gossip/exchange/pair_admission.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "gossip/exchange/weight.h"
+
+namespace starling {
+namespace {
+
+uint32_t whole_ms(Duration duration) {
+  const int64_t ms = std::chrono::ceil<std::chrono::milliseconds>(duration).count();
+  return static_cast<uint32_t>(std::clamp<int64_t>(ms, 0, 60'000));
+}
+
+}  // namespace
+
+// False: the PROPOSE is malformed, or its exchange was seen before.
+bool PairAdmission::is_news(const PeerId& from, uint64_t generation, const Propose& propose) const {
+  const ExchangeId& xid = propose.xid;
+  const bool sane = xid.proposer == from && xid.generation == generation && share_is_sane(propose.offer);
+  return sane && !acceptor_.seen(xid);
+}
+
+void PairAdmission::on_propose(const PeerId& from, uint64_t generation, const Propose& propose) {
+  if (!is_news(from, generation, propose)) return ledger_.ignore();
+  if (ledger_.retracted() && waiting_.size() < kWaitingMax) {
+    std::erase_if(waiting_, [&](const Waiting& one) { return one.from == from; });
+    waiting_.push_back({from, generation, propose});
+    return;
+  }
+  acceptor_.supersede(from);
+  if (proposer_.open_with(from)) {   // both proposed at once: the proposal of the smaller id stands
+    if (options_.self < from) return refuse(propose, Duration::zero());
+    proposer_.give_up(from, ExchangeOutcome::kBusy);
+  }
+  answer(from, propose);
+}
+
+void PairAdmission::answer_waiting() {
+  for (const Waiting& one : std::exchange(waiting_, {})) on_propose(one.from, one.generation, one.propose);
+}
+
+void PairAdmission::answer(const PeerId& from, const Propose& propose) {
+  if (const std::optional<Duration> free_in = busy_for(propose)) {
+    early_.forget(from);
+    return refuse(propose, *free_in);
+  }
+  acceptor_.accept(from, propose);
+  for (EarlyPairBlocks::Item& item : early_.take(propose.xid)) on_block(from, item.block, item.payload);
+}
+
+// nullopt: the proposal can be accepted. Otherwise how long the proposer should wait.
+std::optional<Duration> PairAdmission::busy_for(const Propose& propose) const {
+  if (ledger_.snapshot() == nullptr || !mass_is_sane(propose.mass)) return options_.deadline_max;
+  if (ledger_.spent()) return ledger_.until_next_snapshot();
+  if (acceptor_.full()) return proposer_.deadline().current();
+  return std::nullopt;
+}
+
+void PairAdmission::refuse(const Propose& propose, Duration free_in) {
+  acceptor_.refuse(propose.xid);
+  ++ledger_.counters().busy_sent;
+  outbox_.send(propose.xid.proposer, Busy{propose.xid, whole_ms(free_in)});
+}
+
+void PairAdmission::on_block(const PeerId& from, const BlockPayload& block, const SharedBytes& payload) {
+  if (acceptor_.on_block(from, block, payload)) return;
+  const bool early = block.xid.proposer == from && !acceptor_.seen(block.xid) && blocks_.eager();
+  const bool held = early && early_.add(block, payload, clock_.now() + options_.deadline_max);
+  if (!held) ledger_.ignore();
+}
+
+void PairAdmission::forget(const PeerId& peer, uint64_t generation) {
+  std::erase_if(waiting_, [&](const Waiting& one) { return one.from == peer && one.generation < generation; });
+  early_.forget(peer);
+}
+
+}  // namespace starling
