@@ -11,15 +11,20 @@
 // A round takes one latency and one transfer, with one payload out and in per neighbor and no handshake. The deadline
 // is the lower median of what the neighbors' arrivals need, late arrivals included. A round does not wait for a
 // neighbor that sends less often than this agent mixes, and waits only briefly for one that never sent anything.
-// Only codecs whose payloads stand for themselves (CodecTraits::linear). A state machine, like all exchanges.
+// Only codecs whose payloads stand for themselves (Codec::linear). A state machine, like all exchanges.
+// neighbor_round.h decides how long a round waits; neighbor_link.h holds what is known of one neighbor.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "compression/layout.h"
+#include "gossip/exchange/block_outcome.h"
 #include "gossip/exchange/exchange.h"
+#include "gossip/exchange/neighbor_link.h"
+#include "gossip/exchange/neighbor_round.h"
 #include "gossip/exchange/options.h"
 #include "gossip/net/outbox.h"
 #include "gossip/worker.h"
@@ -28,35 +33,55 @@ namespace starling {
 
 class Neighborhood final : public Exchange {
  public:
-  static constexpr uint64_t kAgeMax = 4;   // rounds
+  static constexpr uint64_t kAgeMax = NeighborLink::kAgeMax;   // rounds
 
-  // All references must outlive the object. `codec` is used from worker jobs only.
+  // All references must outlive the object. `codec` is used from worker jobs too.
   Neighborhood(const ExchangeOptions& options, const Layout& layout, const Codec& codec, Worker& worker,
                const Clock& clock, Outbox& outbox, PeerSampler& sampler);
-  ~Neighborhood() override;
 
   void publish(std::shared_ptr<const Snapshot> snapshot) override;
-  void retract() override;
+  void retract() override { snapshot_ = nullptr; }   // an open round keeps the snapshot it began with
   bool begin() override;
   void handle(const PeerId& from, uint64_t generation, const ExchangeMessage& message,
               const SharedBytes& payload) override;
   void tick() override;
   TimePoint next_deadline() const override;
   void forget(const PeerId& peer, uint64_t generation) override;
-  Decided take_decided() override;
-  std::vector<ExchangeReport> take_reports() override;
+  Decided take_decided() override { return {std::exchange(decided_, {}), {}}; }
+  std::vector<ExchangeReport> take_reports() override { return std::exchange(reports_, {}); }
   ExchangeStatus status() const override;
 
-  bool under_way() const;
+  bool under_way() const { return round_.open(); }
   bool idle() const { return !under_way(); }
-  const BlockTally& block_tally() const;   // a late block counts in the next round, so `late` stays 0
-  uint64_t round() const;                  // the number of the current round, which may jump
-  uint64_t rounds() const;                 // how many rounds this agent began
-  Duration current_deadline() const;       // of a round begun now
+  const BlockTally& block_tally() const { return outcomes_.tally(); }   // `late` is 0: it counts in the next round
+  uint64_t round() const { return round_.number(); }   // of the current round; it may jump
+  uint64_t rounds() const { return rounds_; }          // how many rounds this agent began
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  void send_to(const PeerId& peer, NeighborLink& link);
+  void finish_if_due();
+  void mix(const Participant& neighbor);
+  void mix(NeighborLink& link, double weight, ExchangeReport& report);
+  BlockOutcome settle(BlockOutcome value);
+  void on_block(const PeerId& from, const RoundBlock& block, const SharedBytes& payload);
+  void on_credit(const PeerId& from, const RoundCredit& credit);
+  void judge(const PeerId& from, const RoundBlock& block, const SharedBytes& payload);
+  void on_judged(const PeerId& from, const NeighborLink::Judged& judged);
+
+  const ExchangeOptions options_;
+  const Layout& layout_;
+  const Codec& codec_;
+  Worker& worker_;
+  const Clock& clock_;
+  Outbox& outbox_;
+  NeighborRound round_;
+  std::shared_ptr<const Snapshot> snapshot_;   // published
+  std::shared_ptr<const Snapshot> own_;        // of the round
+  std::vector<Delta> decided_;
+  std::vector<ExchangeReport> reports_;
+  uint64_t rounds_ = 0;
+  OutcomeTally outcomes_;
+  std::shared_ptr<int> alive_ = std::make_shared<int>(0);   // completions of a destroyed object do nothing
 };
 
 }  // namespace starling
