@@ -1,6 +1,7 @@
 #include "kernels/top_k.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <functional>
@@ -74,10 +75,11 @@ constexpr size_t kPiece = 4096;          // elements read before the candidates'
 constexpr size_t kVectorMax = 64;        // elements; no instruction set has more of them in a vector
 constexpr size_t kUnsampledMax = 4096;   // elements; so few are cheaper to order than to sample
 constexpr size_t kSampleMax = 65536;
+constexpr int kBinBits = 11;             // 8 KiB of counters fit the nearest cache
 
-// Draws about one element of sixteen: one at a hashed place of each stride, so that rows of a matrix do not line up.
+// Draws one element of at least 64, each at a hashed place of its stride, so that rows of a matrix do not line up.
 void draw_sample(const float* x, size_t count, std::vector<int32_t>* sample) {
-  const size_t stride = std::max<size_t>(16, (count + kSampleMax - 1) / kSampleMax);
+  const size_t stride = std::max<size_t>(64, (count + kSampleMax - 1) / kSampleMax);
   sample->resize(count / stride);
   for (size_t i = 0; i < sample->size(); ++i) {
     const uint64_t hash = (i * 0x9E3779B97F4A7C15u) >> 32;
@@ -85,12 +87,24 @@ void draw_sample(const float* x, size_t count, std::vector<int32_t>* sample) {
   }
 }
 
-// The magnitude of this rank in the sample, from the largest down.
-int32_t floor_of_rank(std::vector<int32_t>* sample, size_t rank) {
-  if (rank >= sample->size()) return kSmallestNonzero;
-  const auto place = sample->begin() + static_cast<ptrdiff_t>(rank);
-  std::nth_element(sample->begin(), place, sample->end(), std::greater<>());
-  return std::max(kSmallestNonzero, *place);
+// The k-th largest, k >= 1. A histogram finds the few it may be: nth_element over all is slow, because no processor
+// predicts its branches.
+int32_t kth_largest(const int32_t* values, size_t count, size_t k, std::vector<int32_t>* near) {
+  const auto [low, high] = std::minmax_element(values, values + count);
+  const int32_t smallest = *low;
+  const auto width = static_cast<int>(std::bit_width(static_cast<uint32_t>(*high - smallest)));
+  const int shift = std::max(0, width - kBinBits);
+  std::array<uint32_t, 1 << kBinBits> bins{};
+  for (size_t i = 0; i < count; ++i) ++bins[static_cast<size_t>((values[i] - smallest) >> shift)];
+  size_t bin = bins.size() - 1;
+  for (; bins[bin] < k; --bin) k -= bins[bin];
+  near->clear();
+  for (size_t i = 0; i < count; ++i) {
+    if (static_cast<size_t>((values[i] - smallest) >> shift) == bin) near->push_back(values[i]);
+  }
+  const auto place = near->begin() + static_cast<ptrdiff_t>(k) - 1;
+  std::nth_element(near->begin(), place, near->end(), std::greater<>());
+  return *place;
 }
 
 size_t collect(const float* x, size_t count, int32_t floor, TopKScratch* scratch, int32_t* largest) {
@@ -110,25 +124,23 @@ size_t collect(const float* x, size_t count, int32_t floor, TopKScratch* scratch
 
 // The k largest of so many candidates, in the candidates' order.
 size_t choose(size_t found, size_t k, TopKScratch* scratch, uint32_t* indices) {
-  if (k == 0) return 0;
-  const auto magnitudes = scratch->magnitudes.begin();
   if (found <= k) {
     std::copy_n(scratch->candidates.begin(), found, indices);
     return found;
   }
-  auto& ordered = scratch->ordered;
-  ordered.assign(magnitudes, magnitudes + static_cast<ptrdiff_t>(found));
-  const auto last = ordered.begin() + static_cast<ptrdiff_t>(k) - 1;
-  std::nth_element(ordered.begin(), last, ordered.end(), std::greater<>());
-  const int32_t smallest = *last;
-  auto ties = std::count(ordered.begin(), last + 1, smallest);
+  if (k == 0) return 0;
+  const int32_t* const magnitudes = scratch->magnitudes.data();
+  const int32_t smallest = kth_largest(magnitudes, found, k, &scratch->near);
+  const auto larger = std::count_if(magnitudes, magnitudes + found, [&](int32_t bits) { return bits > smallest; });
+  size_t ties = k - static_cast<size_t>(larger);
   size_t chosen = 0;
-  for (size_t i = 0; i < found; ++i) {
-    const int32_t magnitude = scratch->magnitudes[i];
-    if (magnitude < smallest || (magnitude == smallest && ties-- <= 0)) continue;
-    indices[chosen++] = scratch->candidates[i];
+  for (size_t i = 0; chosen < k; ++i) {   // without a branch for each: they cannot be predicted
+    const bool tie = magnitudes[i] == smallest;
+    indices[chosen] = scratch->candidates[i];
+    chosen += (magnitudes[i] > smallest) | (tie & (ties > 0));
+    ties -= tie & (ties > 0);
   }
-  return chosen;
+  return k;
 }
 
 }  // namespace
@@ -144,7 +156,11 @@ std::optional<size_t> top_k(const float* x, size_t count, size_t k, TopKScratch*
   // Six standard deviations of how many of the k fall into a sample of independent elements.
   size_t rank = static_cast<size_t>(expected + 6 * std::sqrt(expected)) + 8;
   for (;; rank *= 4) {
-    const int32_t floor = floor_of_rank(&scratch->sample, rank);
+    const std::vector<int32_t>& sample = scratch->sample;
+    const bool sampled = rank < sample.size();
+    const int32_t floor =
+        sampled ? std::max(kSmallestNonzero, kth_largest(sample.data(), sample.size(), rank + 1, &scratch->near))
+                : kSmallestNonzero;
     int32_t largest = 0;
     const size_t found = collect(x, count, floor, scratch, &largest);
     if (largest > kLargestFinite) return std::nullopt;

@@ -9,10 +9,10 @@
 
 namespace starling {
 
-// Working memory of top_k(), kept by callers from one call to the next. It grows to what the inputs need: 12 bytes for
-// each of some 1.5 k elements, and for each element of the vector where most magnitudes are equal.
+// Working memory of top_k(), kept by callers from one call to the next. It grows to what the inputs need: 8 bytes for
+// each of some 2 k elements; 12 bytes for each element of the vector where most magnitudes are equal.
 struct TopKScratch {
-  std::vector<int32_t> sample, magnitudes, ordered;
+  std::vector<int32_t> sample, magnitudes, near;
   std::vector<uint32_t> candidates;
 };
 

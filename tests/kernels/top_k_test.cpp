@@ -76,7 +76,7 @@ TEST(TopK, AreTheLargestWhereTheSampleSeesThemAll) {
   TopKScratch scratch;
   ASSERT_TRUE(run_top_k(x, 1, &scratch).has_value());
   const std::vector<int32_t> seen = scratch.sample;   // each names its place
-  ASSERT_GT(seen.size(), 1000u);
+  ASSERT_GT(seen.size(), 600u);   // more than the 501 wanted below
   std::fill(x.begin(), x.end(), 1e-3f);
   for (int32_t bits : seen) {
     x[static_cast<size_t>(std::bit_cast<float>(bits)) - 1] = 2 + std::fabs(normal_vector(rng, 1, 1.0f)[0]);
