@@ -30,6 +30,8 @@ TimePoint Contact::next_deadline() const {
 // of many newcomers over time.
 void Contact::tick() {
   const TimePoint now = clock_.now();
+  if (state_ != State::kSearching) return;
+  if (refused_ && now - *refused_ > kRefusalPatience) state_ = State::kRefused;
   if (state_ != State::kSearching || now < next_attempt_) return;
   ++attempts_;
   for (const Endpoint& address : options_.bootstrap) {
@@ -56,7 +58,7 @@ void Contact::take(const FrameHeader& header, const JoinReply& reply) {
   }
   if (!options_.settings.empty() && !reply.settings.empty() && reply.settings != options_.settings) {
     if (!options_.compare || !options_.compare(reply.settings, options_.settings).empty()) {
-      refuse(header, "it welcomes us with other settings than ours", reply.settings);
+      refuse(header, "it welcomes this agent with other settings", reply.settings);
       return;
     }
     // The same settings in another text: the other side's text is adopted. Of two agents that begin together only one
@@ -66,24 +68,45 @@ void Contact::take(const FrameHeader& header, const JoinReply& reply) {
                             reply.members.front().meta.phase == Phase::kJoining;
     if (begins_too && options_.settings < reply.settings) return;
   }
+  if (options_.settings.empty() && options_.problem_of) {
+    const std::string problem = options_.problem_of(reply.settings);
+    if (!problem.empty()) return pass_over(header, "has settings that this program cannot use: " + problem);
+  }
   settings_ = reply.settings.empty() ? options_.settings : reply.settings;
   for (const PeerRecord& record : reply.members) membership_.add(record);
   state_ = State::kAnswered;
 }
 
+// The other side lists the differences from its own point of view, so they are listed anew, with this agent as "here".
 void Contact::refuse(const FrameHeader& header, const std::string& reason, const std::string& theirs) {
-  const std::string address = header.reply_to.to_string();
-  state_ = State::kRefused;
-  refusal_ = address + " (peer " + header.sender.short_name() +
-             ") belongs to another swarm and did not let us in.\n" + reason + "\n(here: " + address +
-             "; there: this agent.) Start without --config to adopt that swarm's "
-             "settings, or give the address of a member of yours.\nIts settings:\n" +
-             theirs + "\nOurs:\n" + options_.settings;
+  const std::string difference = options_.compare ? options_.compare(options_.settings, theirs) : "";
+  pass_over(header, difference.empty() ? "belongs to another swarm; it says: " + reason
+                                       : "belongs to another swarm (here: this agent; there: that swarm):\n" +
+                                             difference);
+}
+
+void Contact::pass_over(const FrameHeader& header, const std::string& why) {
+  if (refusals_.size() >= options_.bootstrap.size()) return;
+  refusals_[header.sender] = header.reply_to.to_string() + " (peer " + header.sender.short_name() + ") " + why;
+  if (!refused_) refused_ = clock_.now();
+  if (refusals_.size() >= options_.bootstrap.size()) state_ = State::kRefused;
+}
+
+std::string Contact::refusal() const {
+  std::string text;
+  for (const auto& [peer, why] : refusals_) text += why + "\n";
+  if (options_.settings.empty()) return text + "Give the address of another member with --bootstrap";
+  return text + "To join that swarm, start without --config and with a new folder (--state). To join your own, give "
+                "the address of one of its members with --bootstrap";
 }
 
 std::string Contact::waiting_for() const {
   const auto waited = std::chrono::duration_cast<std::chrono::seconds>(clock_.now() - started_).count();
   if (options_.bootstrap.empty()) return "no address to join through; give one with --bootstrap HOST:PORT";
+  if (refused_by_some()) {
+    return "some of " + list(options_.bootstrap) + " cannot be joined, the others do not answer (" +
+           std::to_string(waited) + " s): " + refusals_.begin()->second;
+  }
   if (met_empty_registry_) {
     return "the registry at " + list(options_.bootstrap) + " answers, but has met no swarm yet (" +
            std::to_string(waited) + " s); start one agent with --config, or give this one a config";

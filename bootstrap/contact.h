@@ -1,9 +1,12 @@
 // The first step of a newcomer: it sends Join to every bootstrap address until a member answers with the settings and
-// the member list. It never gives up; waiting_for() says what it waits for. A state machine: no sockets, no threads.
+// the member list. Where nobody answers it asks for ever, and waiting_for() says so. It is refused once every address
+// refused it, or one did and no other welcomed it within kRefusalPatience. A state machine: no sockets, no threads.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,11 +18,15 @@
 
 namespace starling {
 
+inline constexpr Duration kRefusalPatience = std::chrono::seconds(5);
+
 struct ContactOptions {
   std::vector<Endpoint> bootstrap;
   std::string settings;            // own; empty: adopt
   // As in RouterOptions: lists the differences between two settings texts. Without it any two different texts conflict.
   std::function<std::string(const std::string& ours, const std::string& theirs)> compare;
+  // What is wrong with a settings text that would be adopted; empty: nothing. Without it any text is adopted.
+  std::function<std::string(const std::string& settings)> problem_of;
   Duration retry_min = std::chrono::milliseconds(250);
   Duration retry_max = std::chrono::seconds(5);
 };
@@ -33,13 +40,15 @@ class Contact {
   void handle(const FrameHeader& header, const BootstrapMessage& message);  // JoinReply, JoinRefused
   State state() const { return state_; }
   const std::string& settings() const { return settings_; }        // of the swarm, in its members' words
-  const std::string& refusal() const { return refusal_; }          // for people: both sides' settings
+  bool refused_by_some() const { return !refusals_.empty(); }
+  std::string refusal() const;       // for people: who refused, in what the settings differ, and the remedy
   std::string waiting_for() const;   // for people: what was tried, with which address, for how long
   TimePoint next_deadline() const;
 
  private:
   void take(const FrameHeader& header, const JoinReply& reply);
   void refuse(const FrameHeader& header, const std::string& reason, const std::string& theirs);
+  void pass_over(const FrameHeader& header, const std::string& why);
 
   ContactOptions options_;
   Membership& membership_;
@@ -47,7 +56,9 @@ class Contact {
   Outbox& outbox_;
   Rng rng_;
   State state_ = State::kSearching;
-  std::string settings_, refusal_;
+  std::string settings_;
+  std::map<PeerId, std::string> refusals_;   // whom this agent cannot join, and why
+  std::optional<TimePoint> refused_;         // first
   TimePoint started_, next_attempt_;
   Duration backoff_;
   uint32_t attempts_ = 0;

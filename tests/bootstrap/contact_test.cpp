@@ -63,7 +63,7 @@ TEST(Contact, OtherSettingsAreRefusedWithBothSides) {
   World::Node& newcomer = world.add(World::joining());
   Contact& contact = world.join(newcomer, {endpoint_of(0)}, "codec: modulo8");
   ASSERT_TRUE(world.run_until([&] { return contact.state() == Contact::State::kRefused; }, seconds(1)));
-  for (const char* part : {"here: codec:bf16", "there: codec:modulo8", "10.0.0.0:7400"}) {
+  for (const char* part : {"here: codec:modulo8", "there: codec:bf16", "10.0.0.0:7400"}) {
     EXPECT_TRUE(contains(contact.refusal(), part)) << contact.refusal();
   }
   EXPECT_TRUE(contains(contact.refusal(), member.members().self().id.short_name()));
@@ -72,6 +72,53 @@ TEST(Contact, OtherSettingsAreRefusedWithBothSides) {
   const uint64_t asked = newcomer.joins_sent;
   world.run_for(seconds(20));
   EXPECT_EQ(newcomer.joins_sent, asked) << "asking again changes nothing";
+}
+
+// One address of another swarm ends nothing while another may still answer.
+TEST(Contact, AnAddressOfAnotherSwarmIsPassedOver) {
+  World world;
+  world.add().router.set_settings("codec: bf16");
+  world.add().router.set_settings("codec: modulo8");
+  world.network.cut(endpoint_of(1), endpoint_of(2));   // answers later than the other swarm
+  World::Node& newcomer = world.add(World::joining());
+  Contact& contact = world.join(newcomer, {endpoint_of(0), endpoint_of(1)}, "codec: modulo8");
+  ASSERT_TRUE(world.run_until([&] { return contact.refused_by_some(); }, seconds(2)));
+  EXPECT_EQ(contact.state(), Contact::State::kSearching);
+  EXPECT_TRUE(contains(contact.waiting_for(), "there: codec:bf16")) << contact.waiting_for();
+  world.network.heal_all();
+  ASSERT_TRUE(world.run_until([&] { return contact.state() != Contact::State::kSearching; }, seconds(4)));
+  EXPECT_EQ(contact.state(), Contact::State::kAnswered);
+  EXPECT_EQ(contact.settings(), "codec: modulo8");
+
+  World::Node& other = world.add(World::joining());
+  Contact& refused = world.join(other, {endpoint_of(0), endpoint_of(200)}, "codec: modulo8");
+  ASSERT_TRUE(world.run_until([&] { return refused.state() == Contact::State::kRefused; }, seconds(8)));
+}
+
+TEST(Contact, SettingsThatCannotBeReadArePassedOver) {
+  World world;
+  world.add().router.set_settings("newer");
+  world.add().router.set_settings("readable");
+  world.network.cut(endpoint_of(1), endpoint_of(2));
+  ContactOptions options{.bootstrap = {endpoint_of(0), endpoint_of(1)}};
+  options.problem_of = [](const std::string& text) { return text == "newer" ? "a key of the future" : ""; };
+  World::Node& newcomer = world.add(World::joining());
+  const auto join = [&] {
+    newcomer.contact = std::make_unique<Contact>(options, newcomer.members(), world.clock, newcomer.router, 77);
+  };
+  join();
+  ASSERT_TRUE(world.run_until([&] { return newcomer.contact->refused_by_some(); }, seconds(2)));
+  EXPECT_TRUE(contains(newcomer.contact->waiting_for(), "a key of the future"));
+  world.network.heal_all();
+  ASSERT_TRUE(world.run_until([&] { return newcomer.contact->state() == Contact::State::kAnswered; }, seconds(4)));
+  EXPECT_EQ(newcomer.contact->settings(), "readable");
+
+  options.bootstrap = {endpoint_of(0)};   // nobody is left
+  join();
+  ASSERT_TRUE(world.run_until([&] { return newcomer.contact->state() == Contact::State::kRefused; }, seconds(2)));
+  for (const char* part : {"a key of the future", "10.0.0.0:7400", "--bootstrap"}) {
+    EXPECT_TRUE(contains(newcomer.contact->refusal(), part)) << newcomer.contact->refusal();
+  }
 }
 
 TEST(Contact, TheSameSettingsInOtherWordsAreTheMembers) {
