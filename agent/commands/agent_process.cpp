@@ -18,9 +18,11 @@
 #include "agent/process/state_folder.h"
 #include "agent/process/thread_worker.h"
 #include "agent/run/agent.h"
+#include "agent/state/checkpoint.h"
 #include "agent/state/file_keeper.h"
 #include "agent/train/make_trainer.h"
 #include "agent/train/model_kinds.h"
+#include "bootstrap/router.h"
 #include "gossip/net/zmq_transport.h"
 
 namespace starling {
@@ -50,7 +52,6 @@ void greet(const Config& config, const StatePlace& place, const Endpoint& bound,
            Observer& observer) {
   const std::string name = config.agent.name.empty() ? place.id().short_name() : config.agent.name;
   spdlog::info("agent {} ({}) listens on {} and the next port", name, place.id().short_name(), bound.to_string());
-  spdlog::info("others join with: starling agent --bootstrap {} --data FOLDER", advertise.to_string());
   observer.on(Started{name, place.id().hex(), advertise.to_string(), place.generation()});
 }
 
@@ -65,11 +66,18 @@ void keep_memory() {
 // The stored settings, parsed here once so that an error names the file. Empty: none.
 std::string checked_settings(const StatePlace& place) {
   const std::string text = place.stored_settings();
+  if (text.empty()) return text;
   try {
-    if (!text.empty()) (void)parse_agreed_settings(text, place.settings_path());
+    (void)parse_agreed_settings(text, place.settings_path());
   } catch (const ConfigError& error) {
-    throw ConfigError(std::string(error.what()) + "\n(An earlier run stored these settings. Move the file away, and "
-                      "this agent joins by --bootstrap or --config as if it were new.)");
+    throw ConfigError(std::string(error.what()) + "\n(An earlier run stored these settings. Copy the file from another "
+                      "agent of that swarm, or move it away: this agent then joins by --bootstrap or --config as if "
+                      "it were new.)");
+  }
+  if (holds_only_other_swarms(place.folder() + "/checkpoints", swarm_id_of(text))) {
+    throw std::runtime_error("the checkpoints in " + place.folder() + "/checkpoints are not of the swarm that " +
+                             place.settings_path() + " describes: the file was edited or exchanged. Put the old one "
+                             "back, or name a new folder with --state");
   }
   return text;
 }
@@ -101,10 +109,10 @@ int run_agent_process(const Config& config) {
   options.advertise = advertised(config.agent, transport.local());
   options.stored_settings = checked_settings(place);
   options.rng_seed = own_rng_seed(place.id(), place.generation());
-  greet(config, place, transport.local(), options.advertise, observers);
 
   const auto wake = [&transport] { transport.wake(); };
   ThreadWorker worker(wake);
+  bool invited = false;
   std::optional<DataLoaded> loaded;   // written by the worker's make_trainer, which ends before make_keeper is called
   const AgentParts parts{
       transport, clock, worker, observers,
@@ -116,11 +124,16 @@ int run_agent_process(const Config& config) {
       },
       [&](uint64_t swarm_id, const std::string& settings) -> std::unique_ptr<StateKeeper> {
         if (loaded) observers.on(*loaded);
+        if (!std::exchange(invited, true)) {
+          spdlog::info("others join with: starling agent --bootstrap {} --data FOLDER", options.advertise.to_string());
+        }
         place.store_settings(settings);
         return std::make_unique<FileKeeper>(place.folder(), swarm_id, place.generation(), config.agent.checkpoint_keep);
       }};
-  auto agent = std::make_unique<Agent>(options, parts);
+  std::unique_ptr<Agent> agent;
   const StopFirst stop_first{worker};   // its jobs use the agent
+  agent = std::make_unique<Agent>(options, parts);   // refuses a config of another swarm than the folder's
+  greet(config, place, transport.local(), options.advertise, observers);
   while (!agent->finished()) {
     agent->tick();
     if (signals.stop_asked()) agent->leave();

@@ -1,6 +1,8 @@
 #include "agent/process/state_folder.h"
 
+#include <optional>
 #include <span>
+#include <stdexcept>
 
 #include "agent/process/host_address.h"
 #include "agent/state/private_file.h"
@@ -18,7 +20,13 @@ StatePlace::StatePlace(const std::string& folder) : folder_(folder) {
 StatePlace::~StatePlace() = default;
 
 std::string StatePlace::stored_settings() const {
-  return read_private_file(settings_path(), kSettingsBytesMax).value_or("");
+  const std::optional<std::string> text = read_private_file(settings_path(), kSettingsBytesMax);
+  if (text && text->empty()) {
+    throw std::runtime_error(settings_path() + " is empty, but it held the settings of this folder's swarm; a full "
+                             "disk or an interrupted copy may have cut it off. Copy the file from another agent of "
+                             "that swarm, or name another folder with --state");
+  }
+  return text.value_or("");
 }
 
 void StatePlace::store_settings(const std::string& settings) const {

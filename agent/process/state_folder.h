@@ -22,7 +22,8 @@ class StatePlace {
   uint64_t generation() const { return generation_; }
 
   std::string settings_path() const { return folder_ + "/settings.yaml"; }
-  std::string stored_settings() const;                     // empty: none; throws as read_private_file says
+  // Empty: there is no such file. Throws if it is empty, and as read_private_file says.
+  std::string stored_settings() const;
   void store_settings(const std::string& settings) const;  // durably, or throws as write_private_file says
 
  private:

@@ -27,6 +27,16 @@ std::string hex(std::span<const uint8_t> bytes) {
   return text;
 }
 
+// Of a text that a member answered with; empty: none.
+std::string settings_problem(const std::string& text) {
+  try {
+    (void)parse_agreed_settings(text);
+    return "";
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+}
+
 std::string genesis_hash(Trainer& trainer) {
   const View params = trainer.params();
   std::vector<float> values(params.count);
@@ -57,6 +67,7 @@ void Entry::contact_somebody(const std::string& settings) {
   options.bootstrap = options_.config.agent.bootstrap;
   options.settings = settings;
   options.compare = describe_difference;
+  options.problem_of = settings_problem;
   contact_ = std::make_unique<Contact>(options, router_.membership(), parts_.clock, router_, options_.rng_seed + 1);
   contact_began_ = parts_.clock.now();
   stage_ = Stage::kContacting;
@@ -66,10 +77,12 @@ void Entry::contact_somebody(const std::string& settings) {
 void Entry::take_stored_settings() {
   const AgreedSettings stored = parse_agreed_settings(options_.stored_settings);
   if (options_.config.has_swarm && !same_settings(options_.config.swarm, stored.swarm)) {
-    spdlog::warn("the config has other settings than the swarm of this state folder, so this agent leaves that swarm:\n"
-                 "{}", describe_difference(agreed_settings(options_.config.swarm, stored.genesis_hash_hex),
-                                          options_.stored_settings));
-    return;
+    throw std::runtime_error(fmt::format(
+        "the state folder {} belongs to another swarm than the config:\n{}\n(Here: the config; there: the folder.) "
+        "Nothing was changed. To go on with that swarm, undo the changes or start without --config. To begin another "
+        "swarm, name a new folder with --state.", options_.config.agent.state,
+        describe_difference(agreed_settings(options_.config.swarm, stored.genesis_hash_hex),
+                            options_.stored_settings)));
   }
   router_.set_settings(options_.stored_settings);
   swarm_genesis_hash_ = stored.genesis_hash_hex;
@@ -98,7 +111,6 @@ void Entry::trainer_made() {
     swarm_genesis_hash_ = own_genesis_hash_;
     router_.set_settings(agreed_settings(swarm_, own_genesis_hash_));
   }
-  keeper_ = parts_.make_keeper(router_.swarm_id(), router_.settings());
   if (contact_ || options_.config.agent.bootstrap.empty() || swarm_.exchange.kind == ExchangeKind::kNone) {
     enter();
     return;
@@ -110,7 +122,6 @@ void Entry::contact_answered() {
   if (trainer_) {
     if (contact_->settings() != router_.settings()) {   // same meaning, other text: theirs is the older one
       router_.set_settings(contact_->settings());
-      keeper_ = parts_.make_keeper(router_.swarm_id(), router_.settings());
     }
     enter();
     return;
@@ -127,6 +138,7 @@ void Entry::contact_answered() {
 }
 
 void Entry::enter() {
+  keeper_ = parts_.make_keeper(router_.swarm_id(), router_.settings());   // not before the swarm has let this agent in
   const ExchangeConfig& exchange = swarm_.exchange;
   model_ = std::make_unique<SharedModel>(*trainer_, shared_sections(*trainer_, exchange.carry_momentum),
                                          make_codec(exchange.codec, trainer_->params().space), exchange.block,
@@ -170,9 +182,13 @@ void Entry::restored(const Progress* own) {
     begin_fetch();
   } else if (own_genesis_hash_ == swarm_genesis_hash_) {
     begin({}, swarm_.exchange.kind == ExchangeKind::kNone ? "alone" : "genesis");
+  } else if (options_.config.agent.bootstrap.empty()) {
+    throw std::runtime_error(other_genesis() + ". Nobody can give it the model either, as no address is known. If the "
+                             "settings in " + options_.config.agent.state + " were edited, undo that; else join "
+                             "members of the swarm with --bootstrap HOST:PORT, or begin another swarm with a new "
+                             "folder (--state)");
   } else {
-    spdlog::warn("this program does not reproduce the swarm's genesis (ours {:.8}, theirs {:.8}); waiting for a member "
-                 "that gives the model", own_genesis_hash_, swarm_genesis_hash_);
+    spdlog::warn("{}; waiting for a member that gives the model", other_genesis());
     begin_fetch();
   }
 }
@@ -209,7 +225,8 @@ void Entry::tick() {
       if (contact_->state() == Contact::State::kRefused) throw std::runtime_error(contact_->refusal());
       if (contact_->state() == Contact::State::kAnswered) {
         contact_answered();
-      } else if (trainer_ && own_genesis_hash_ == swarm_genesis_hash_ && now - contact_began_ > kContactPatience) {
+      } else if (trainer_ && other_genesis().empty() && !contact_->refused_by_some() &&
+                 now - contact_began_ > kContactPatience) {
         spdlog::warn("nobody answers yet ({}); starting from the genesis, and asking on", contact_->waiting_for());
         enter();
       } else if (now - contact_began_ > kContactPatience) {
@@ -279,10 +296,19 @@ void Entry::keep_asking() {
   }
 }
 
+// Empty: this agent can begin alone, or has no trainer yet.
+std::string Entry::other_genesis() const {
+  if (own_genesis_hash_ == swarm_genesis_hash_ || own_genesis_hash_.empty()) return "";
+  return fmt::format("from the swarm's settings this program makes the genesis {:.8}, but they name {:.8}: they were "
+                     "edited, or come from a build or machine that computes otherwise. This agent cannot begin alone",
+                     own_genesis_hash_, swarm_genesis_hash_);
+}
+
 void Entry::say_waiting(const std::string& what) {
   if (parts_.clock.now() < next_waiting_) return;
   next_waiting_ = parts_.clock.now() + kWaitingEvery;
-  spdlog::warn("waiting: {}", what);
+  const std::string genesis = other_genesis();
+  spdlog::warn("waiting: {}{}{}", what, genesis.empty() ? "" : "; ", genesis);
 }
 
 }  // namespace starling

@@ -55,6 +55,7 @@ class Entry {
   void fetched();
   void begin(const Progress& from, const char* how);
   void keep_asking();
+  std::string other_genesis() const;   // for people: why this agent cannot make the genesis itself
   void say_waiting(const std::string& what);
 
   AgentOptions options_;

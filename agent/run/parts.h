@@ -22,8 +22,8 @@ struct AgentOptions {
   PeerId self;
   uint64_t generation = 0;
   Endpoint advertise;
-  std::string stored_settings;   // agreed text of an earlier life in the same state folder; empty: none. Not used if
-                                 // the config has other settings
+  std::string stored_settings;   // agreed text of an earlier life in the same state folder; empty: none. With a config
+                                 // that means something else, construction throws
   uint64_t rng_seed = 1;         // of this agent's own choices: partners, probes, back-off
 };
 

@@ -1,5 +1,7 @@
 #include "agent/state/checkpoint.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cinttypes>
@@ -7,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <stdexcept>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -125,6 +128,13 @@ void write_content(Writer& writer, const CheckpointContent& content, uint64_t to
   writer.write_raw(std::as_bytes(std::span(&footer, 1)).subspan(offsetof(Footer, digest)));
 }
 
+// nullopt: the file is damaged.
+std::optional<uint64_t> swarm_id_in(const std::string& path) {
+  std::string problem;
+  const std::optional<LoadedCheckpoint> found = read_checkpoint(path, Verify::kStructure, &problem);
+  return found ? std::optional(found->content.meta.swarm_id) : std::nullopt;
+}
+
 std::string failed(const char* what, const std::string& path, int status) {
   const bool is_full = status == -ENOSPC || status == -EDQUOT || status == -EFBIG;
   return std::string(what) + " " + path + ": " + std::strerror(-status) +
@@ -138,7 +148,10 @@ CheckpointStore::CheckpointStore(const std::string& folder, uint32_t keep, std::
     : folder_(folder), keep_(keep), files_(std::move(files)) {
   STARLING_CHECK(keep >= 1);
   std::error_code error;
-  fs::create_directories(folder_, error);
+  const fs::path parent = fs::path(folder_).parent_path();
+  if (!parent.empty()) fs::create_directories(parent, error);
+  // The model is its owner's alone. A folder that exists keeps its mode.
+  if (!error && ::mkdir(folder_.c_str(), 0700) != 0 && errno != EEXIST) error.assign(errno, std::generic_category());
   if (error || !fs::is_directory(folder_)) {
     throw std::runtime_error("checkpoint folder " + folder_ +
                              " cannot be used: " + (error ? error.message() : "not a folder") +
@@ -163,7 +176,7 @@ SaveResult CheckpointStore::save(const CheckpointContent& content) {
   ++next_number_;
   const std::string path = (fs::path(folder_) / name).string() + kSuffix;
   std::string error = write_file(path, content, total_bytes);
-  if (error.empty()) remove_old();
+  if (error.empty()) remove_old(content.meta.swarm_id);
   return {error.empty() ? path : "", std::move(error)};
 }
 
@@ -178,9 +191,24 @@ std::string CheckpointStore::write_file(const std::string& path, const Checkpoin
   return failure ? failed(failure->doing, failure->path, failure->status) : "";
 }
 
-void CheckpointStore::remove_old() {
-  const std::vector<Entry> entries = list(folder_, kSuffix);
-  for (size_t i = keep_; i < entries.size(); ++i) files_->remove(entries[i].path);
+// What another swarm left in the folder may be the only copy of its model, so it stays.
+void CheckpointStore::remove_old(uint64_t swarm_id) {
+  uint32_t kept = 0;
+  for (const Entry& entry : list(folder_, kSuffix)) {
+    const std::optional<uint64_t> owner = swarm_id_in(entry.path);
+    if (owner && *owner != swarm_id) continue;
+    if (++kept > keep_) files_->remove(entry.path);
+  }
+}
+
+bool holds_only_other_swarms(const std::string& folder, uint64_t swarm_id) {
+  bool others = false;
+  for (const Entry& entry : list(folder, kSuffix)) {
+    const std::optional<uint64_t> owner = swarm_id_in(entry.path);
+    if (owner == swarm_id) return false;
+    others = others || owner;
+  }
+  return others;
 }
 
 std::optional<LoadedCheckpoint> CheckpointStore::load_newest(std::optional<uint64_t> swarm_id,

@@ -63,7 +63,8 @@ struct [[nodiscard]] SaveResult {
 // Not thread-safe: one call at a time. REQUIRES: no other process writes to the folder (DirectoryLock).
 class CheckpointStore {
  public:
-  // Makes the folder if it is missing and removes half-written files. `keep` >= 1 files stay.
+  // Makes the folder (0700) if it is missing and removes half-written files. `keep` >= 1 files of a swarm stay, and all
+  // of other swarms.
   // Throws std::runtime_error if the folder cannot be used.
   CheckpointStore(const std::string& folder, uint32_t keep, std::unique_ptr<FileOps> files = make_file_ops());
 
@@ -77,12 +78,15 @@ class CheckpointStore {
 
  private:
   std::string write_file(const std::string& path, const CheckpointContent& content, uint64_t total_bytes);
-  void remove_old();
+  void remove_old(uint64_t swarm_id);
 
   std::string folder_;
   uint32_t keep_;
   std::unique_ptr<FileOps> files_;
   uint64_t next_number_ = 1;  // grows with every attempt: the newest file has the largest
 };
+
+// Whether there are checkpoints in the folder, but none of this swarm. Damaged files do not count.
+bool holds_only_other_swarms(const std::string& folder, uint64_t swarm_id);
 
 }  // namespace starling

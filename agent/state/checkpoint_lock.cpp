@@ -37,6 +37,9 @@ DirectoryLock::DirectoryLock(const std::string& folder) {
   if (!remark.empty()) spdlog::warn("{}", remark);
   const std::string path = (std::filesystem::path(folder) / "lock").string();
   fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd_ < 0 && errno == ELOOP) {
+    fail(folder, "the file `lock` in it is a symbolic link, which is not followed; remove it");
+  }
   if (fd_ < 0) {
     fail(folder, std::string("cannot write the file `lock` in it: ") + std::strerror(errno) +
                      "; check its permissions or name another one with agent.state");

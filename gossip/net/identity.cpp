@@ -130,6 +130,10 @@ uint64_t read_generation(const std::filesystem::path& path) {
   const File file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (!file.is_open()) {
     if (errno == ENOENT) return 0;
+    if (errno == ELOOP) {
+      throw std::runtime_error(path.string() + " is a symbolic link, which is not followed; remove it: the clock gives "
+                               "a new number");
+    }
     fail("cannot open", path, "make it readable for this user");
   }
   char text[32];

@@ -60,11 +60,47 @@ class Stored(swarm.Case):
     self.wait(lambda: other.done() >= 3, 'exchanges')
     self.assertEqual((other.state / 'settings.yaml').read_text(), text)
 
+  def refused(self, folder, arguments, *texts):
+    """The agent ends with these texts before it began, and leaves settings and checkpoints as they are."""
+    def kept():
+      paths = [folder / 'settings.yaml', *(folder / 'checkpoints').glob('*')]
+      return {path: path.read_bytes() for path in paths}
+    before = kept()
+    agent = self.agent('a', '--set', 'agent.compute_ms=10', *arguments)
+    self.assertEqual(self.wait_end(agent), 1, self.logs())
+    for text in texts:
+      self.assertIn(text, agent.log())
+    self.assertEqual(agent.events(), [])
+    self.assertNotIn('others join with', agent.log())
+    self.assertEqual(kept(), before)
+    agent.log_path.write_text('')
+
   def test_a_config_that_means_something_else_is_of_another_swarm(self):
-    self.golden_folder('a')
-    agent = self.agent('a', '--config', self.golden_config(), '--set', 'swarm.batch=65')
-    self.joined(agent, 'genesis')
-    self.assertIn('batch: 65 here, 64 there', agent.log())
+    folder = self.golden_folder('a')
+    self.refused(folder, ['--config', self.golden_config(), '--set', 'swarm.batch=65'],
+                 'batch: 65 here, 64 there', str(folder), '--state')
+    other = self.agent('other', '--config', self.golden_config(), '--set', 'swarm.batch=65')
+    self.joined(other, 'genesis')   # the remedy: a folder of its own
+
+  def test_settings_that_were_edited_are_refused(self):
+    folder = self.golden_folder('a')
+    path = folder / 'settings.yaml'
+    text = path.read_text()
+    path.write_text(text.replace('batch: 64', 'batch: 65', 1))
+    self.refused(folder, [], str(path), 'edited', '--state')
+    shutil.rmtree(folder / 'checkpoints')
+    path.write_text(text.replace('rng_seed: 42', 'rng_seed: 43', 1))
+    agent = self.agent('a', '--set', 'agent.compute_ms=10')
+    self.assertEqual(self.wait_end(agent), 1, self.logs())
+    genesis = text.split('genesis: ')[1][:8]
+    for part in ['genesis', genesis, 'edited', '--bootstrap', '--state']:
+      self.assertIn(part, agent.log())
+
+  def test_empty_settings_are_refused(self):
+    folder = self.golden_folder('a')
+    (folder / 'settings.yaml').write_bytes(b'')
+    for arguments in [[], ['--config', self.golden_config()]]:
+      self.refused(folder, arguments, f'{folder}/settings.yaml is empty', '--state')
 
   def test_a_damaged_text_is_named_with_the_remedy(self):
     folder = self.golden_folder('a')

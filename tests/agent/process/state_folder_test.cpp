@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <stdexcept>
 #include <string>
 
@@ -52,6 +53,37 @@ TEST(StateFolder, SettingsFollowNoLink) {
   place.store_settings("new");
   EXPECT_EQ(place.stored_settings(), "new");
   EXPECT_EQ(fs::file_size(other), 8u);
+}
+
+std::string error_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(StateFolder, EmptySettingsAreRefusedAndStay) {
+  const Folder folder;
+  const StatePlace place(folder.path() + "/state");
+  std::ofstream(place.settings_path()).flush();
+  EXPECT_NE(error_of([&] { (void)place.stored_settings(); }).find("settings.yaml is empty"), std::string::npos);
+  EXPECT_THROW(place.store_settings("new"), std::runtime_error);
+  EXPECT_EQ(fs::file_size(place.settings_path()), 0u);
+}
+
+TEST(StateFolder, LinksInItAreNamed) {
+  for (const char* name : {"lock", "generation"}) {
+    const Folder folder;
+    const std::string state = folder.path() + "/state", link = state + "/" + name;
+    fs::create_directory(state);
+    fs::create_symlink(folder.path() + "/other", link);
+    const std::string error = error_of([&] { const StatePlace place(state); });
+    EXPECT_NE(error.find("symbolic link"), std::string::npos) << error;
+    EXPECT_NE(error.find(name), std::string::npos) << error;
+    EXPECT_FALSE(fs::exists(folder.path() + "/other"));
+  }
 }
 
 // With the wait that it forbids this test would not end; the alarm ends the program then.

@@ -161,6 +161,30 @@ TEST(Checkpoint, RefusesTheStateOfAnotherSwarm) {
   EXPECT_FALSE(store.load_newest(9, {}));
 }
 
+TEST(Checkpoint, RemovesNothingOfAnotherSwarm) {
+  const Folder folder;
+  CheckpointStore store(folder.path() + "/checkpoints", 2);
+  State other = make_state(1, 10);
+  other.meta.swarm_id = 8;
+  std::vector<std::string> others;
+  for (int i = 0; i < 2; ++i) others.push_back(store.save(other.content()).path);
+  EXPECT_FALSE(holds_only_other_swarms(folder.path() + "/checkpoints", 8));
+  EXPECT_TRUE(holds_only_other_swarms(folder.path() + "/checkpoints", 7));
+  for (uint64_t i = 1; i <= 4; ++i) ASSERT_TRUE(store.save(make_state(i, 10).content()).ok());
+  EXPECT_FALSE(holds_only_other_swarms(folder.path() + "/checkpoints", 7));
+  for (const std::string& path : others) EXPECT_TRUE(fs::exists(path)) << path;
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path() + "/checkpoints"), {}), 4);
+}
+
+TEST(Checkpoint, ItsFolderIsTheOwnersAlone) {
+  const Folder folder;
+  const CheckpointStore store(folder.path() + "/state/checkpoints", 1);
+  struct stat info;
+  ASSERT_EQ(::stat((folder.path() + "/state/checkpoints").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0700u);
+  EXPECT_FALSE(holds_only_other_swarms(folder.path() + "/nowhere", 7));
+}
+
 TEST(Checkpoint, FallsBackFromDamagedFilesAndSaysSo) {
   const Folder folder;
   CheckpointStore store(folder.path(), 3);
