@@ -1,0 +1,46 @@
+#include "gossip/exchange/sent_payloads.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "gossip/exchange/counted_table.h"
+
+namespace starling {
+
+SentPayload* SentPayloads::find(uint64_t seq) { return const_cast<SentPayload*>(std::as_const(*this).find(seq)); }
+
+const SentPayload* SentPayloads::find(uint64_t seq) const {
+  const auto at = std::find_if(sent_.begin(), sent_.end(), [&](const SentPayload& sent) { return sent.seq == seq; });
+  return at == sent_.end() ? nullptr : &*at;
+}
+
+std::vector<const SentPayload*> SentPayloads::live(const CountedTable& table, const PeerId& self, uint64_t generation,
+                                                   uint64_t length) const {
+  std::vector<const SentPayload*> live;
+  for (const SentPayload& sent : sent_) {
+    const bool may = table.may_count(self, generation, sent.seq) && !CountedTable::too_old(sent.length, length);
+    if (may && !sent.settled) live.push_back(&sent);
+  }
+  return live;
+}
+
+const SentPayload& SentPayloads::add(uint64_t length, uint8_t codec, SharedBytes bytes) {
+  sent_.push_back({++newest_seq_, length, codec, std::move(bytes)});
+  return sent_.back();
+}
+
+// A void payload can count in another log only, which took it within kEntriesToCount entries of its encoding; a member
+// hears of that log within as many more, or takes over its whole state.
+void SentPayloads::prune(const CountedTable& table, const PeerId& self, uint64_t generation, uint64_t length) {
+  uint64_t newest_settled = 0;
+  for (const SentPayload& sent : sent_) {
+    if (sent.settled) newest_settled = std::max(newest_settled, sent.seq);
+  }
+  std::erase_if(sent_, [&](const SentPayload& sent) {
+    if (sent.settled) return sent.seq < newest_settled;
+    const bool is_void = !table.may_count(self, generation, sent.seq) || CountedTable::too_old(sent.length, length);
+    return is_void && CountedTable::too_old(sent.length + CountedTable::kEntriesToCount, length);
+  });
+}
+
+}  // namespace starling

@@ -1,0 +1,52 @@
+// The payloads of one slice that a member handed in and still holds: those that may yet count, the void ones for a
+// while, because another log may count them, and the newest counted one, because another log may lack it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "gossip/net/transport.h"
+
+namespace starling {
+
+class CountedTable;
+struct PeerId;
+
+struct SentPayload {
+  // How much of it was taken out of the accumulator: coefficient * payload, on the support of the entry.
+  struct Settled {
+    float coefficient = 1;
+    uint8_t entry_codec = 0;     // 0: everywhere
+    SharedBytes entry{};
+  };
+  uint64_t seq = 0;
+  uint64_t length = 0;           // of the log when it was encoded
+  uint8_t codec = 0;             // UpdateKind
+  SharedBytes bytes{};
+  std::optional<Settled> settled{};
+};
+
+class SentPayloads {
+ public:
+  static constexpr size_t kLiveMax = 2;
+
+  std::vector<SentPayload>& all() { return sent_; }   // ascending by seq
+  const std::vector<SentPayload>& all() const { return sent_; }
+  SentPayload* find(uint64_t seq);                    // null: not held
+  const SentPayload* find(uint64_t seq) const;
+
+  // Those that the log may yet count.
+  std::vector<const SentPayload*> live(const CountedTable& table, const PeerId& self, uint64_t generation,
+                                       uint64_t length) const;
+
+  const SentPayload& add(uint64_t length, uint8_t codec, SharedBytes bytes);   // under the next seq
+  void prune(const CountedTable& table, const PeerId& self, uint64_t generation, uint64_t length);
+  void clear() { sent_.clear(); }
+
+ private:
+  std::vector<SentPayload> sent_;
+  uint64_t newest_seq_ = 0;
+};
+
+}  // namespace starling

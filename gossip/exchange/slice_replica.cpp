@@ -1,0 +1,148 @@
+#include "gossip/exchange/slice_replica.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "kernels/check.h"
+
+namespace starling {
+namespace {
+
+constexpr UpdateSupport kEverywhere{};
+
+}  // namespace
+
+const UpdateCodec* UpdateCodecs::of(uint8_t kind) const {
+  if (static_cast<uint8_t>(running->kind()) == kind) return running;
+  return static_cast<uint8_t>(exact->kind()) == kind ? exact : nullptr;
+}
+
+SliceReplica::SliceReplica(const PeerId& self, uint64_t generation, const SliceMemory& memory, const OuterRule& rule,
+                           const UpdateCodecs& codecs)
+    : self_(self), generation_(generation), memory_(memory), rule_(rule), codecs_(codecs) {
+  STARLING_CHECK(memory.accumulator.size() == size());
+  STARLING_CHECK(memory.momentum.size() == (rule.has_momentum() ? size() : 0));
+}
+
+bool SliceReplica::add_drift(std::span<const float> x) {
+  STARLING_CHECK(x.size() == size());
+  if (!std::all_of(x.begin(), x.end(), [](float value) { return std::isfinite(value); })) return false;
+  for (size_t i = 0; i < x.size(); ++i) memory_.accumulator[i] += x[i] - memory_.params[i];
+  return true;
+}
+
+// ---- the log moves on ----
+
+// An entry that would carry R out of a float's range counts at factor 0: all who hold this log judge alike.
+void SliceReplica::apply(const LoggedEntry& logged) {
+  const LogEntry& entry = logged.entry;
+  STARLING_CHECK(entry.previous == head_.hash);
+  const UpdateCodec* codec = codecs_.of(entry.codec);
+  const bool taken = apply_entry(rule_, *codec, logged.factor, logged.payload.span(), memory_.params, memory_.momentum);
+  const float factor = taken ? logged.factor : 0;
+  for (const CountedPayload& counted : entry.counted) {
+    table_.count(counted, entry.head.length);
+    if (counted.peer != self_ || counted.generation != generation_) continue;
+    SentPayload* payload = sent_.find(counted.seq);
+    if (payload == nullptr) {
+      ++tally_.lost_payloads;
+    } else if (!payload->settled) {
+      settle(*payload, counted.scale * factor, codec, logged.payload);
+    }
+  }
+  head_ = entry.head;
+  recent_.push_back(logged.recent);
+  if (recent_.size() > kRecentEntries) recent_.erase(recent_.begin());
+  sent_.prune(table_, self_, generation_, head_.length);
+}
+
+void SliceReplica::settle(SentPayload& payload, float coefficient, const UpdateCodec* entry_codec,
+                          const SharedBytes& entry) {
+  const UpdateSupport on = entry_codec == nullptr ? kEverywhere : entry_codec->support(entry.span());
+  codecs_.of(payload.codec)->add(-coefficient, payload.bytes.span(), on, memory_.accumulator);
+  payload.settled = SentPayload::Settled{coefficient, 0, {}};
+  if (on.everywhere) return;
+  payload.settled->entry_codec = static_cast<uint8_t>(entry_codec->kind());
+  payload.settled->entry = entry;
+}
+
+void SliceReplica::unsettle(SentPayload& payload) {
+  const SentPayload::Settled& settled = *payload.settled;
+  const UpdateSupport on =
+      settled.entry_codec == 0 ? kEverywhere : codecs_.of(settled.entry_codec)->support(settled.entry.span());
+  codecs_.of(payload.codec)->add(settled.coefficient, payload.bytes.span(), on, memory_.accumulator);
+  payload.settled.reset();
+}
+
+// ---- another log ----
+
+// Whether the held log counts a payload of ours that the other lacks and whose bytes are gone. Then both logs went on
+// apart for long: a member that was only behind never sees it, since the other log counts all that its own does.
+bool SliceReplica::lacks_what_is_gone(const CountedTable& theirs) const {
+  const CountedRow* ours = table_.row(self_);
+  if (ours == nullptr || ours->generation != generation_) return false;
+  const uint64_t oldest = ours->newest > 64 ? ours->newest - 64 : 1;
+  for (uint64_t seq = oldest; seq <= ours->newest; ++seq) {
+    if (table_.counting(self_, generation_, seq) != Counting::kCounted) continue;
+    if (theirs.counting(self_, generation_, seq) == Counting::kNot && sent_.find(seq) == nullptr) return true;
+  }
+  return false;
+}
+
+void SliceReplica::adopt(const SliceState& state, std::span<const float> params, std::span<const float> momentum) {
+  STARLING_CHECK(params.size() == size() && momentum.size() == memory_.momentum.size());
+  const CountedTable theirs(state.table);
+  const bool long_split = lacks_what_is_gone(theirs);
+  bool short_split = false;
+  if (long_split) {
+    for (size_t i = 0; i < size(); ++i) memory_.accumulator[i] += memory_.params[i] - params[i];
+  }
+  std::vector<SentPayload>& sent = sent_.all();
+  // Settled as their log settles: what only ours counts lies in our R, which a long split made drift.
+  std::erase_if(sent, [&](const SentPayload& payload) {
+    return long_split && payload.settled && theirs.counting(self_, generation_, payload.seq) == Counting::kNot;
+  });
+  for (SentPayload& payload : sent) {
+    const Counting counting = theirs.counting(self_, generation_, payload.seq);
+    if (!payload.settled && counting == Counting::kCounted) {
+      ++tally_.settled_blind;
+      settle(payload, 1, nullptr, {});
+    } else if (payload.settled && counting == Counting::kNot) {
+      short_split = true;
+      unsettle(payload);
+    }
+  }
+  tally_.long_splits += long_split;
+  tally_.short_splits += short_split;
+  std::copy(params.begin(), params.end(), memory_.params.begin());
+  std::copy(momentum.begin(), momentum.end(), memory_.momentum.begin());
+  head_ = state.head;
+  table_ = theirs;
+  recent_ = state.recent;
+  sent_.prune(table_, self_, generation_, head_.length);
+}
+
+// ---- own work ----
+
+std::optional<SentPayload> SliceReplica::hand_in(const UpdateCodec& codec, std::span<float> scratch) {
+  const std::vector<const SentPayload*> live = sent_.live(table_, self_, generation_, head_.length);
+  if (live.size() >= SentPayloads::kLiveMax) return *live.back();
+  const std::span<float> rest = scratch.first(size());
+  std::copy(memory_.accumulator.begin(), memory_.accumulator.end(), rest.begin());
+  for (const SentPayload* payload : live) {
+    codecs_.of(payload->codec)->add(-1, payload->bytes.span(), kEverywhere, rest);
+  }
+  std::vector<std::byte> bytes(codec.bytes_max(UpdateRole::kContribution, size()));
+  const std::optional<size_t> written = codec.encode(UpdateRole::kContribution, rest, bytes);
+  if (!written) return std::nullopt;
+  bytes.resize(*written);
+  return sent_.add(head_.length, static_cast<uint8_t>(codec.kind()), SharedBytes::take(std::move(bytes)));
+}
+
+void SliceReplica::drop_own_work() {
+  std::fill(memory_.accumulator.begin(), memory_.accumulator.end(), 0.0f);
+  sent_.clear();
+}
+
+}  // namespace starling

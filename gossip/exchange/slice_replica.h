@@ -1,0 +1,91 @@
+// One member's copy of one slice: the params R that its log makes, and the member's own accumulator.
+//
+// Always:  accumulator = own drifts - own payloads that the held log counts (+ one correction for each long split)
+//
+// What was handed in is settled by the table of the log held, never by replies. So it stays true when entries are lost,
+// late, or taken over with a whole state.
+//
+// Plain arithmetic over spans that the caller keeps: no messages, no time. Used from worker jobs, one at a time.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "compression/outer_rule.h"
+#include "compression/update_codec.h"
+#include "gossip/exchange/counted_table.h"
+#include "gossip/exchange/sent_payloads.h"
+#include "gossip/exchange/update_log.h"
+
+namespace starling {
+
+// Host memory of one slice; `momentum` is empty if the outer rule has none. Must outlive its users.
+struct SliceMemory {
+  std::span<float> params, momentum, accumulator;
+};
+
+// The codecs that payloads may have: that of the settings, and fp32 for the end of a run.
+struct UpdateCodecs {
+  const UpdateCodec* running = nullptr;
+  const UpdateCodec* exact = nullptr;
+  const UpdateCodec* of(uint8_t kind) const;   // null: neither
+};
+
+// What the replica cannot keep exact. All zero in a swarm without splits whose members hear of every eighth entry.
+struct ReplicaTally {
+  uint64_t short_splits = 0;     // another log took over, and what only the old one counted was taken back
+  uint64_t long_splits = 0;      // the difference of both logs became drift
+  uint64_t settled_blind = 0;    // counted by an entry that this member never saw: settled in full
+  uint64_t lost_payloads = 0;    // counted, but not held any more
+};
+
+class SliceReplica {
+ public:
+  // Begins with an empty log: `params` are the genesis.
+  SliceReplica(const PeerId& self, uint64_t generation, const SliceMemory& memory, const OuterRule& rule,
+               const UpdateCodecs& codecs);
+
+  size_t size() const { return memory_.params.size(); }
+  const LogHead& head() const { return head_; }
+  const CountedTable& table() const { return table_; }
+  const std::vector<RecentEntry>& recent() const { return recent_; }   // as the log had it at `head`
+  const SliceMemory& memory() const { return memory_; }
+  const SentPayloads& sent() const { return sent_; }
+  const ReplicaTally& tally() const { return tally_; }
+
+  // accumulator += x - R. False, and nothing is changed: x is not finite.
+  [[nodiscard]] bool add_drift(std::span<const float> x);
+
+  // The next entry of the log. REQUIRES: the log took it, and its payload passed UpdateCodec::check().
+  void apply(const LoggedEntry& logged);
+
+  // Another log takes over: `params` and `momentum` are its replica. REQUIRES: they have this slice's sizes.
+  void adopt(const SliceState& state, std::span<const float> params, std::span<const float> momentum);
+
+  // The payload to hand in now: a new one while fewer than SentPayloads::kLiveMax wait, else the newest again. nullopt:
+  // the accumulator is not finite. `scratch`: at least size() floats.
+  std::optional<SentPayload> hand_in(const UpdateCodec& codec, std::span<float> scratch);
+
+  // A sick member drops its own work and keeps the log.
+  void drop_own_work();
+
+ private:
+  void settle(SentPayload& payload, float coefficient, const UpdateCodec* entry_codec, const SharedBytes& entry);
+  void unsettle(SentPayload& payload);
+  bool lacks_what_is_gone(const CountedTable& theirs) const;
+
+  const PeerId self_;
+  const uint64_t generation_;
+  const SliceMemory memory_;
+  const OuterRule rule_;
+  const UpdateCodecs codecs_;
+  LogHead head_;
+  CountedTable table_;
+  std::vector<RecentEntry> recent_;
+  SentPayloads sent_;
+  ReplicaTally tally_;
+};
+
+}  // namespace starling

@@ -1,0 +1,387 @@
+// The log of one slice and one member's replica of it, without any network: what counts, what is settled, what is taken
+// back. All values are small integers, so every float sum is exact.
+#include "gossip/exchange/update_log.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "gossip/exchange/slice_replica.h"
+#include "gossip/net/hash.h"
+#include "gossip/rng.h"
+#include "tests/support/seeds.h"
+
+namespace starling {
+namespace {
+
+PeerId peer(uint8_t tag) {
+  PeerId id;
+  id.bytes.fill(tag);
+  return id;
+}
+
+// ---- the counted table ----
+
+TEST(CountedTable, RemembersWhatItCountsAndWhatItNeverCan) {
+  CountedTable table;
+  EXPECT_EQ(table.counting(peer(1), 5, 1), Counting::kNot);
+  table.count({peer(1), 5, 3}, 1);
+  table.count({peer(1), 5, 4}, 2);
+  table.count({peer(1), 5, 7}, 3);
+  for (const uint64_t seq : {3, 4, 7}) EXPECT_EQ(table.counting(peer(1), 5, seq), Counting::kCounted) << seq;
+  for (const uint64_t seq : {1, 2, 5, 6, 8}) EXPECT_EQ(table.counting(peer(1), 5, seq), Counting::kNot) << seq;
+  EXPECT_FALSE(table.may_count(peer(1), 5, 6)) << "older than the newest";
+  EXPECT_FALSE(table.may_count(peer(1), 5, 7)) << "twice";
+  EXPECT_TRUE(table.may_count(peer(1), 5, 8));
+  EXPECT_FALSE(table.may_count(peer(1), 4, 9)) << "of a process that was replaced";
+  table.count({peer(1), 6, 1}, 4);
+  EXPECT_EQ(table.counting(peer(1), 5, 7), Counting::kUnknown);
+  EXPECT_EQ(table.rows().size(), 1u);
+  EXPECT_FALSE(CountedTable::too_old(10, 18));
+  EXPECT_TRUE(CountedTable::too_old(10, 19));
+}
+
+TEST(CountedTable, AgreesWithASetOfSeqs) {
+  for (uint64_t seed = 0; seed < seed_count(50); ++seed) {
+    Rng rng(seed);
+    CountedTable table;
+    std::set<uint64_t> counted;
+    uint64_t newest = 0;
+    for (int i = 0; i < 200; ++i) {
+      newest += 1 + rng.below(rng.chance(0.05) ? 100 : 4);
+      table.count({peer(1), 1, newest}, static_cast<uint64_t>(i + 1));
+      counted.insert(newest);
+      for (uint64_t seq = newest > 80 ? newest - 80 : 1; seq <= newest + 2; ++seq) {
+        const Counting expected = seq + 64 < newest       ? Counting::kUnknown
+                                  : counted.contains(seq) ? Counting::kCounted
+                                                          : Counting::kNot;
+        ASSERT_EQ(table.counting(peer(1), 1, seq), expected) << seq << " of " << newest << ", seed " << seed;
+      }
+    }
+  }
+}
+
+TEST(CountedTable, DropsTheRowThatCountedNothingForLongest) {
+  CountedTable table;
+  for (size_t i = 0; i < kCountedRowsMax; ++i) table.count({peer(static_cast<uint8_t>(i + 1)), 1, 1}, i + 1);
+  table.count({peer(1), 1, 2}, 100);
+  table.count({peer(200), 1, 1}, 101);
+  EXPECT_EQ(table.rows().size(), kCountedRowsMax);
+  EXPECT_EQ(table.row(peer(2)), nullptr);
+  EXPECT_NE(table.row(peer(1)), nullptr);
+  EXPECT_NE(table.row(peer(200)), nullptr);
+}
+
+// ---- the log ----
+
+struct Made {
+  LogEntry entry;
+  SharedBytes payload;
+  double norm = 1;
+};
+
+Made make_entry(const LogHead& after, std::vector<CountedPayload> counted, std::span<const float> values,
+                const UpdateCodec& codec, uint64_t round = 1) {
+  std::vector<std::byte> bytes(codec.bytes_max(UpdateRole::kEntry, values.size()));
+  const std::optional<size_t> size = codec.encode(UpdateRole::kEntry, values, bytes);
+  bytes.resize(size.value());
+  Made made;
+  made.norm = codec.norm(bytes);
+  made.payload = SharedBytes::take(std::move(bytes));
+  made.entry = {1, round, 0, {after.length + 1, after.weight + counted.size(), {}}, after.hash, 1,
+                std::move(counted), static_cast<uint8_t>(codec.kind())};
+  made.entry.head.hash = entry_hash(made.entry, xxh3_128(made.payload.span()));
+  return made;
+}
+
+LogStatus append(UpdateLog& log, const Made& made) {
+  return log.append(made.entry, made.payload, xxh3_128(made.payload.span()), made.norm);
+}
+
+struct Codecs {
+  std::unique_ptr<UpdateCodec> exact = make_update_codec({});
+  std::unique_ptr<UpdateCodec> topk = make_update_codec({.kind = UpdateKind::kTopk, .density = 0.25, .reply = 1});
+};
+
+TEST(UpdateLog, TakesOnlyWhatFollowsAndHoldsItsHash) {
+  const Codecs codecs;
+  const std::vector<float> values = {1, 2, 3, 4};
+  UpdateLog log(1e9f);
+  const Made first = make_entry(log.head(), {{peer(1), 1, 1, 1, 1}, {peer(2), 1, 1, 1, 1}}, values, *codecs.exact);
+  Made bad = first;
+  bad.payload = make_entry(log.head(), {{peer(1), 1, 1, 1, 1}}, std::vector<float>{9, 9, 9, 9}, *codecs.exact).payload;
+  EXPECT_EQ(append(log, bad), LogStatus::kWrongHash) << "other bytes";
+  bad = first;
+  bad.entry.counted[0].scale = 0.5f;
+  EXPECT_EQ(append(log, bad), LogStatus::kWrongHash) << "another header";
+  bad = first;
+  bad.entry.head.weight = 31;
+  EXPECT_EQ(append(log, bad), LogStatus::kWrongWeight);
+  EXPECT_EQ(log.head(), LogHead{}) << "touched";
+  EXPECT_EQ(append(log, first), LogStatus::kOk);
+  EXPECT_EQ(append(log, first), LogStatus::kNotNext) << "again";
+  EXPECT_EQ(append(log, make_entry(log.head(), {{peer(1), 1, 1, 1, 1}}, values, *codecs.exact)),
+            LogStatus::kCountedTwice);
+  EXPECT_EQ(append(log, make_entry(log.head(), {{peer(1), 1, 2, 1, 1}}, values, *codecs.exact)), LogStatus::kOk);
+  EXPECT_EQ(log.head().length, 2u);
+  EXPECT_EQ(log.head().weight, 3u);
+}
+
+TEST(UpdateLog, GivesTheLastEightEntriesToWhoMissedThem) {
+  const Codecs codecs;
+  UpdateLog log(1e9f);
+  std::vector<LogHead> heads = {log.head()};
+  for (uint64_t i = 1; i <= 12; ++i) {
+    ASSERT_EQ(append(log, make_entry(log.head(), {{peer(1), 1, i, 1, 1}}, std::vector<float>{1}, *codecs.exact)),
+              LogStatus::kOk);
+    heads.push_back(log.head());
+  }
+  for (size_t i = 0; i < heads.size(); ++i) {
+    const auto after = log.after(heads[i]);
+    ASSERT_EQ(after.has_value(), i >= 4 && i < 12) << i;
+    if (after) {
+      EXPECT_EQ(after->size(), 12 - i);
+    }
+    EXPECT_EQ(log.has_recent(heads[i].hash), i >= 5) << i;
+  }
+}
+
+TEST(UpdateLog, TheHeavierHeadIsGreaterThenTheHash) {
+  const LogHead light{9, 10, {9}}, heavy{5, 11, {1}}, heavy_too{5, 11, {2}};
+  EXPECT_TRUE(greater(heavy, light));
+  EXPECT_TRUE(greater(heavy_too, heavy));
+  EXPECT_FALSE(greater(heavy, heavy));
+}
+
+// A lying owner has four rounds in a row; the median of the entries before stays honest. An honest jump is at its full
+// size once half of the last entries have it.
+TEST(UpdateLog, AnEntryCountsAtMostThreeTimesTheMedianOfThoseBefore) {
+  const Codecs codecs;
+  UpdateLog log(8);
+  uint64_t seq = 0;
+  const auto next = [&](float value) {
+    const Made made = make_entry(log.head(), {{peer(1), 1, ++seq, 1, 1}}, std::vector<float>{value}, *codecs.exact);
+    EXPECT_EQ(append(log, made), LogStatus::kOk);
+    return log.newest().factor;
+  };
+  EXPECT_EQ(next(16), 0.5f) << "the bound of the settings, for the first ones";
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(next(2), 1);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(next(2048), 6 / 2048.0f);
+  EXPECT_EQ(next(6), 1);
+  EXPECT_EQ(next(2048), 18 / 2048.0f) << "half of the last eight are large now, and the median is the lower one: 6";
+  int limited = 0;
+  while (next(2048) < 1) ASSERT_LT(++limited, 8);
+}
+
+// ---- the replica ----
+
+constexpr size_t kElements = 8;
+
+struct Member {
+  Member(uint8_t tag, const UpdateCodecs& codecs, const OuterRule& rule = {})
+      : id(peer(tag)), momentum(rule.has_momentum() ? kElements : 0),
+        replica(id, 1, {params, momentum, accumulator}, rule, codecs) {}
+
+  void train(Rng& rng) {
+    std::vector<float> x = params;
+    for (size_t i = 0; i < x.size(); ++i) {
+      const float step = static_cast<float>(rng.below(9)) - 4;
+      x[i] += step;
+      drifts[i] += step;
+    }
+    ASSERT_TRUE(replica.add_drift(x));
+  }
+  const SentPayload hand_in(const UpdateCodec& codec) {
+    std::vector<float> scratch(kElements);
+    const SentPayload sent = replica.hand_in(codec, scratch).value();
+    handed_in[sent.seq].resize(kElements);
+    codec.decode(sent.bytes.span(), 0, handed_in[sent.seq]);
+    return sent;
+  }
+  SliceState state() const {
+    return {0, replica.head(), replica.table().rows(), {{replica.head().hash, 1, 1}}, {}, 0};
+  }
+
+  PeerId id;
+  std::vector<float> params = std::vector<float>(kElements, 0), momentum;
+  std::vector<float> accumulator = std::vector<float>(kElements, 0), drifts = std::vector<float>(kElements, 0);
+  std::map<uint64_t, std::vector<float>> handed_in;
+  SliceReplica replica;
+};
+
+// accumulator = own drifts - own payloads that the held log counts, on the entries' supports.
+void expect_conserved(const Member& member, const std::map<uint64_t, std::vector<float>>& counted) {
+  std::vector<float> expected = member.drifts;
+  for (const auto& [seq, values] : counted) {
+    for (size_t i = 0; i < kElements; ++i) expected[i] -= values[i];
+  }
+  EXPECT_EQ(member.accumulator, expected);
+}
+
+TEST(SliceReplica, ATopKEntrySettlesOnItsSupportOnly) {
+  const Codecs codecs;
+  Member member(1, {codecs.topk.get(), codecs.exact.get()});
+  UpdateLog log(1e9f);
+  ASSERT_TRUE(member.replica.add_drift(std::vector<float>{9, 0, 0, 5, 0, 1, 0, 0}));
+  const SentPayload sent = member.hand_in(*codecs.topk);   // 9 and 5, of 8 elements at density 1/4
+  // The owner's entry keeps elements 0 and 6.
+  const Made made = make_entry(log.head(), {{member.id, 1, sent.seq, 1, 1}},
+                               std::vector<float>{4.5f, 0, 0, 0, 0, 0, 7, 0}, *codecs.topk);
+  ASSERT_EQ(append(log, made), LogStatus::kOk);
+  member.replica.apply(log.newest());
+  EXPECT_EQ(member.accumulator, (std::vector<float>{0, 0, 0, 5, 0, 1, 0, 0}));
+  EXPECT_EQ(member.params, (std::vector<float>{4.5f, 0, 0, 0, 0, 0, 7, 0}));
+
+  // A log that lacks the entry takes over: 9 comes back, and nothing else does.
+  Member other(2, {codecs.topk.get(), codecs.exact.get()});
+  UpdateLog rival(1e9f);
+  ASSERT_EQ(append(rival, make_entry(rival.head(), {{peer(2), 1, 1, 1, 1}, {peer(3), 1, 1, 1, 1}},
+                                     std::vector<float>(kElements, 0), *codecs.topk)), LogStatus::kOk);
+  other.replica.apply(rival.newest());
+  member.replica.adopt(other.state(), other.params, {});
+  EXPECT_EQ(member.accumulator, (std::vector<float>{9, 0, 0, 5, 0, 1, 0, 0}));
+  EXPECT_EQ(member.params, other.params);
+  EXPECT_EQ(member.replica.tally().short_splits, 1u);
+  EXPECT_EQ(member.replica.tally().long_splits, 0u);
+}
+
+TEST(SliceReplica, HandsInTwoPayloadsAtMostAndNothingTwice) {
+  const Codecs codecs;
+  Member member(1, {codecs.exact.get(), codecs.exact.get()});
+  Rng rng(1);
+  member.train(rng);
+  EXPECT_EQ(member.hand_in(*codecs.exact).seq, 1u);
+  member.train(rng);
+  EXPECT_EQ(member.hand_in(*codecs.exact).seq, 2u);
+  member.train(rng);
+  EXPECT_EQ(member.hand_in(*codecs.exact).seq, 2u) << "two wait: the newest goes again";
+  std::vector<float> sum(kElements);
+  for (const auto& [seq, values] : member.handed_in) {
+    for (size_t i = 0; i < kElements; ++i) sum[i] += values[i];
+  }
+  EXPECT_NE(sum, member.drifts);
+
+  // The second counts, so the first is void, and its content is handed in again.
+  UpdateLog log(1e9f);
+  ASSERT_EQ(append(log, make_entry(log.head(), {{member.id, 1, 2, 1, 1}}, std::vector<float>(kElements, 1),
+                                   *codecs.exact)), LogStatus::kOk);
+  member.replica.apply(log.newest());
+  expect_conserved(member, {{2, member.handed_in[2]}});
+  EXPECT_EQ(member.hand_in(*codecs.exact).seq, 3u);
+  std::vector<float> rest = member.drifts;
+  for (size_t i = 0; i < kElements; ++i) rest[i] -= member.handed_in[2][i];
+  EXPECT_EQ(member.handed_in[3], rest);
+}
+
+// Two logs go on apart, for one entry (short) or for many (long); then the lighter side takes over the other's state.
+TEST(SliceReplica, TheLighterSideOfASplitKeepsItsWork) {
+  for (const uint64_t apart : {1, 5, 100}) {
+    const Codecs codecs;
+    const UpdateCodecs both{codecs.exact.get(), codecs.exact.get()};
+    Member heavy(1, both), light(2, both);
+    UpdateLog common(1e9f);
+    Rng rng(apart);
+    const auto step = [&](Member& member, UpdateLog& log, uint64_t round) {
+      member.train(rng);
+      const SentPayload sent = member.hand_in(*codecs.exact);
+      ASSERT_EQ(append(log, make_entry(log.head(), {{member.id, 1, sent.seq, 1, 1}}, member.handed_in[sent.seq],
+                                       *codecs.exact, round)), LogStatus::kOk);
+    };
+    step(heavy, common, 1);
+    heavy.replica.apply(common.newest());
+    light.replica.apply(common.newest());
+    UpdateLog left = common, right = common;
+    for (uint64_t i = 0; i < apart; ++i) {
+      step(heavy, left, i + 2);
+      heavy.replica.apply(left.newest());
+      step(light, right, i + 2);
+      light.replica.apply(right.newest());
+    }
+    const std::vector<float> before = light.params;
+    light.train(rng);
+    light.replica.adopt(heavy.state(), heavy.params, {});
+    EXPECT_EQ(light.params, heavy.params);
+    EXPECT_EQ(light.replica.tally().short_splits, apart == 1 ? 1u : 0u);
+    EXPECT_EQ(light.replica.tally().long_splits, apart == 1 ? 0u : 1u);
+    // Short: the payload is back. Long: what its own log had made of all drifts but the last step is drift again.
+    std::vector<float> expected = light.drifts;
+    if (apart > 1) {
+      for (size_t i = 0; i < kElements; ++i) {
+        for (const auto& [seq, values] : light.handed_in) expected[i] -= values[i];
+        expected[i] += before[i] - heavy.params[i];
+      }
+    }
+    EXPECT_EQ(light.accumulator, expected) << apart;
+  }
+}
+
+TEST(SliceReplica, WhoWasOnlyBehindSendsNobodysProgressBack) {
+  const Codecs codecs;
+  const UpdateCodecs both{codecs.exact.get(), codecs.exact.get()};
+  for (const uint64_t behind : {9, 60, 200}) {
+    Member ahead(1, both), slow(2, both);
+    UpdateLog log(1e9f);
+    Rng rng(behind);
+    slow.train(rng);
+    const SentPayload early = slow.hand_in(*codecs.exact);
+    for (uint64_t i = 0; i < behind; ++i) {
+      ahead.train(rng);
+      const SentPayload sent = ahead.hand_in(*codecs.exact);
+      std::vector<CountedPayload> counted = {{ahead.id, 1, sent.seq, 1, 1}};
+      if (i == 1) counted.push_back({slow.id, 1, early.seq, 1, 1});
+      ASSERT_EQ(append(log, make_entry(log.head(), counted, std::vector<float>(kElements, 1), *codecs.exact)),
+                LogStatus::kOk);
+      ahead.replica.apply(log.newest());
+      if (i == 0) slow.replica.apply(log.newest());
+    }
+    slow.train(rng);
+    slow.replica.adopt(ahead.state(), ahead.params, {});
+    expect_conserved(slow, {{1, slow.handed_in[1]}});
+    EXPECT_EQ(slow.replica.tally().long_splits + slow.replica.tally().short_splits, 0u);
+    EXPECT_EQ(slow.replica.tally().settled_blind, 1u);
+  }
+}
+
+TEST(SliceReplica, AnEntryBeyondAFloatsRangeCountsForNothingAtAnyMember) {
+  const Codecs codecs;
+  Member member(1, {codecs.exact.get(), codecs.exact.get()}, {.momentum = 0.9f, .rate = 0.7f});
+  UpdateLog log(1e38f);
+  Rng rng(3);
+  member.train(rng);
+  const SentPayload sent = member.hand_in(*codecs.exact);
+  std::fill(member.params.begin(), member.params.end(), 3e38f);
+  const Made made = make_entry(log.head(), {{member.id, 1, sent.seq, 1, 1}}, std::vector<float>(kElements, 3e38f),
+                               *codecs.exact);
+  ASSERT_EQ(append(log, made), LogStatus::kOk);
+  member.replica.apply({made.entry, made.payload, 1, log.recent().back()});
+  EXPECT_EQ(member.params, std::vector<float>(kElements, 3e38f));
+  EXPECT_EQ(member.accumulator, member.drifts);
+  EXPECT_EQ(member.replica.head(), log.head());
+}
+
+TEST(SliceReplica, ASickMemberDropsItsOwnWorkAndKeepsTheLog) {
+  const Codecs codecs;
+  Member member(1, {codecs.exact.get(), codecs.exact.get()});
+  Rng rng(4);
+  member.train(rng);
+  const SentPayload sent = member.hand_in(*codecs.exact);
+  EXPECT_FALSE(member.replica.add_drift(std::vector<float>(kElements, NAN)));
+  EXPECT_EQ(member.accumulator, member.drifts);
+  member.replica.drop_own_work();
+  EXPECT_EQ(member.accumulator, std::vector<float>(kElements, 0));
+  // An owner may still count what it had handed in: nothing of it is there to be settled.
+  UpdateLog log(1e9f);
+  ASSERT_EQ(append(log, make_entry(log.head(), {{member.id, 1, sent.seq, 1, 1}}, std::vector<float>(kElements, 1),
+                                   *codecs.exact)), LogStatus::kOk);
+  member.replica.apply(log.newest());
+  EXPECT_EQ(member.accumulator, std::vector<float>(kElements, 0));
+  EXPECT_EQ(member.replica.tally().lost_payloads, 1u);
+  std::vector<float> scratch(kElements);
+  EXPECT_EQ(member.hand_in(*codecs.exact).seq, 2u);
+}
+
+}  // namespace
+}  // namespace starling
