@@ -1,0 +1,306 @@
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "gossip/limits.h"
+#include "gossip/net/wire_convert.h"
+
+namespace starling {
+namespace {
+
+PeerId get_words(uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
+  const uint64_t words[4] = {a, b, c, d};
+  PeerId id;
+  std::memcpy(id.bytes.data(), words, sizeof words);
+  return id;
+}
+
+PeerId get(wire::Id::Reader r) { return get_words(r.getA(), r.getB(), r.getC(), r.getD()); }
+
+std::string get(capnp::Text::Reader r, size_t bytes_max) { return get_text(r, bytes_max); }
+
+PeerRecord get(wire::PeerRecord::Reader r) {
+  PeerRecord record;
+  record.id = get(r.getId());
+  record.version = {r.getGeneration(), r.getIncarnation()};
+  record.endpoint = {get(r.getHost(), kHostBytesMax), r.getPort()};
+  record.meta.role = static_cast<Role>(r.getRole());
+  record.meta.phase = static_cast<Phase>(r.getPhase());
+  record.meta.round = r.getRound();
+  record.meta.steps = r.getSteps();
+  record.meta.samples = r.getSamples();
+  record.meta.mass = r.getMass();
+  record.meta.steps_per_s = r.getStepsPerS();
+  record.meta.loss = r.getLoss();
+  record.meta.accuracy = r.getAccuracy();
+  record.meta.distance = r.getDistance();
+  record.meta.name = get(r.getName(), kNameBytesMax);
+  return record;
+}
+
+Suspicion get(wire::Suspicion::Reader r) {
+  return {get(r.getSubject()), {r.getGeneration(), r.getIncarnation()}, get(r.getAccuser())};
+}
+
+DigestEntry get(wire::DigestEntry::Reader r) {
+  return {get_words(r.getIdA(), r.getIdB(), r.getIdC(), r.getIdD()), {r.getGeneration(), r.getIncarnation()},
+          r.getState()};
+}
+
+Digest16 get(wire::Digest::Reader r) {
+  const uint64_t words[2] = {r.getA(), r.getB()};
+  Digest16 digest;
+  std::memcpy(digest.data(), words, sizeof words);
+  return digest;
+}
+
+LogHead get(wire::LogHead::Reader r) { return {r.getLength(), r.getWeight(), get(r.getHash())}; }
+
+template <typename Reader>
+PeerId get_peer(Reader r) {
+  return get_words(r.getPeerA(), r.getPeerB(), r.getPeerC(), r.getPeerD());
+}
+
+CountedPayload get(wire::CountedPayload::Reader r) {
+  return {get_peer(r), r.getGeneration(), r.getSeq(), r.getScale(), r.getNorm()};
+}
+
+CountedRow get(wire::CountedRow::Reader r) {
+  return {get_peer(r), r.getGeneration(), r.getNewest(), r.getWindow(), r.getLength()};
+}
+
+RecentEntry get(wire::RecentEntry::Reader r) { return {get(r.getHash()), r.getNorm(), r.getPayloadNorm()}; }
+
+template <typename ListReader>
+auto get_list(ListReader list, size_t count_max) {
+  std::vector<decltype(get(list[0]))> items;
+  const unsigned count = static_cast<unsigned>(std::min<size_t>(list.size(), count_max + 1));
+  items.reserve(count);
+  for (unsigned i = 0; i < count; ++i) items.push_back(get(list[i]));
+  return items;
+}
+
+Updates get(wire::Updates::Reader r) {
+  return {get_list(r.getAlive(), kGossipUpdatesPerFrameMax), get_list(r.getSuspect(), kGossipUpdatesPerFrameMax),
+          get_list(r.getLeft(), kGossipUpdatesPerFrameMax)};
+}
+
+ExchangeId get(wire::ExchangeId::Reader r) { return {get(r.getProposer()), r.getGeneration(), r.getCounter()}; }
+
+Bitmap get_bitmap(capnp::Data::Reader r) {
+  return Bitmap(r.begin(), r.begin() + std::min(r.size(), kBlocksMax / 8 + 1));
+}
+
+// False: a size that no list of hashes can have.
+bool get(wire::SliceState::Reader r, SliceState* state) {
+  const capnp::Data::Reader hashes = r.getHashes();
+  if (hashes.size() % sizeof(Digest16) != 0) return false;
+  *state = {r.getSlice(), get(r.getHead()), get_list(r.getTable(), kCountedRowsMax),
+            get_list(r.getRecent(), kRecentEntries), {}, r.getBlock()};
+  state->hashes.resize(std::min(hashes.size() / sizeof(Digest16), kUpdatePartsMax + 1));
+  if (!state->hashes.empty()) {
+    std::memcpy(state->hashes.data(), hashes.begin(), state->hashes.size() * sizeof(Digest16));
+  }
+  return true;
+}
+
+// False: sizes that no offer can have.
+bool get(wire::ModelOffer::Reader r, ModelOffer* offer) {
+  const capnp::Data::Reader root = r.getRoot(), hashes = r.getHashes();
+  if (root.size() != offer->root.size() || hashes.size() % 16 != 0) return false;
+  offer->snapshot = r.getSnapshot();
+  offer->round = r.getRound();
+  offer->steps = r.getSteps();
+  offer->total_bytes = r.getTotalBytes();
+  offer->block_bytes = r.getBlockBytes();
+  std::copy(root.begin(), root.end(), offer->root.begin());
+  offer->first_hash = r.getFirstHash();
+  offer->hashes.resize(std::min(hashes.size() / 16, kTransferHashesPerFrame + 1));
+  if (!offer->hashes.empty()) std::memcpy(offer->hashes.data(), hashes.begin(), offer->hashes.size() * 16);
+  return true;
+}
+
+DecodeStatus get_membership(wire::Frame::Message::Reader r, Message* out) {
+  switch (r.which()) {
+    case wire::Frame::Message::PING: {
+      const auto m = r.getPing();
+      *out = Ping{m.getSequence(), get(m.getTarget()), get(m.getUpdates())};
+      return DecodeStatus::kOk;
+    }
+    case wire::Frame::Message::PING_ACK:
+      *out = PingAck{r.getPingAck().getSequence(), get(r.getPingAck().getUpdates())};
+      return DecodeStatus::kOk;
+    case wire::Frame::Message::PING_REQUEST: {
+      const auto m = r.getPingRequest();
+      *out = PingRequest{m.getSequence(), get(m.getTarget()), get(m.getUpdates())};
+      return DecodeStatus::kOk;
+    }
+    case wire::Frame::Message::PING_NACK:
+      *out = PingNack{r.getPingNack().getSequence()};
+      return DecodeStatus::kOk;
+    case wire::Frame::Message::GOSSIP:
+      *out = Gossip{get(r.getGossip().getUpdates())};
+      return DecodeStatus::kOk;
+    case wire::Frame::Message::SYNC: {
+      const auto m = r.getSync();
+      *out = Sync{get_list(m.getDigest(), kMembersMax), get_list(m.getRecords(), kSyncRecordsMax),
+                  m.getReplyWanted()};
+      return DecodeStatus::kOk;
+    }
+    default:
+      return DecodeStatus::kUnknownMessage;
+  }
+}
+
+DecodeStatus get_joining(wire::Frame::Message::Reader r, Message* out) {
+  switch (r.which()) {
+    case wire::Frame::Message::JOIN:
+      *out = Join{get(r.getJoin().getRecord()), get(r.getJoin().getSettings(), kSettingsBytesMax)};
+      return DecodeStatus::kOk;
+    case wire::Frame::Message::JOIN_REPLY: {
+      const auto m = r.getJoinReply();
+      *out = JoinReply{get(m.getSettings(), kSettingsBytesMax), get_list(m.getMembers(), kSyncRecordsMax)};
+      return DecodeStatus::kOk;
+    }
+    case wire::Frame::Message::JOIN_REFUSED: {
+      const auto m = r.getJoinRefused();
+      *out = JoinRefused{get(m.getReason(), kReasonBytesMax), get(m.getSettings(), kSettingsBytesMax)};
+      return DecodeStatus::kOk;
+    }
+    case wire::Frame::Message::MODEL_REQUEST:
+      *out = ModelRequest{r.getModelRequest().getFirstHash()};
+      return DecodeStatus::kOk;
+    case wire::Frame::Message::MODEL_OFFER: {
+      ModelOffer offer;
+      if (!get(r.getModelOffer(), &offer)) return DecodeStatus::kOutOfRange;
+      *out = std::move(offer);
+      return DecodeStatus::kOk;
+    }
+    case wire::Frame::Message::MODEL_BLOCK_REQUEST:
+      *out = ModelBlockRequest{r.getModelBlockRequest().getSnapshot(), r.getModelBlockRequest().getIndex()};
+      return DecodeStatus::kOk;
+    case wire::Frame::Message::MODEL_BLOCK:
+      *out = ModelBlock{r.getModelBlock().getSnapshot(), r.getModelBlock().getIndex()};
+      return DecodeStatus::kOk;
+    case wire::Frame::Message::MODEL_GONE:
+      *out = ModelGone{r.getModelGone().getSnapshot()};
+      return DecodeStatus::kOk;
+    default:
+      return DecodeStatus::kUnknownMessage;
+  }
+}
+
+DecodeStatus get_exchange(wire::Frame::Message::Reader r, Message* out) {
+  switch (r.which()) {
+    case wire::Frame::Message::PROPOSE: {
+      const auto m = r.getPropose();
+      *out = Propose{get(m.getXid()), m.getOffer(),      m.getMass(),
+                     m.getRound(),    m.getDeadlineMs(), m.getCredit()};
+      return DecodeStatus::kOk;
+    }
+    case wire::Frame::Message::ACCEPT: {
+      const auto m = r.getAccept();
+      *out = Accept{get(m.getXid()), m.getOffer(), m.getMass(), m.getRound(), m.getCredit()};
+      return DecodeStatus::kOk;
+    }
+    case wire::Frame::Message::BUSY:
+      *out = Busy{get(r.getBusy().getXid()), r.getBusy().getFreeInMs()};
+      return DecodeStatus::kOk;
+    case wire::Frame::Message::BLOCK_PAYLOAD: {
+      const auto m = r.getBlockPayload();
+      *out = BlockPayload{get(m.getXid()), m.getIndex(), m.getStage()};
+      return DecodeStatus::kOk;
+    }
+    case wire::Frame::Message::CREDIT:
+      *out = Credit{get(r.getCredit().getXid()), r.getCredit().getCredit()};
+      return DecodeStatus::kOk;
+    case wire::Frame::Message::HAVE: {
+      const auto m = r.getHave();
+      *out = Have{get(m.getXid()), get_bitmap(m.getBlocks()), m.getScale()};
+      return DecodeStatus::kOk;
+    }
+    case wire::Frame::Message::COMMIT: {
+      const auto m = r.getCommit();
+      *out = Commit{get(m.getXid()), get_bitmap(m.getBlocks()), m.getScale()};
+      return DecodeStatus::kOk;
+    }
+    case wire::Frame::Message::ABORT:
+      *out = Abort{get(r.getAbort().getXid())};
+      return DecodeStatus::kOk;
+    case wire::Frame::Message::COMMIT_ACK:
+      *out = CommitAck{get(r.getCommitAck().getXid())};
+      return DecodeStatus::kOk;
+    case wire::Frame::Message::QUERY:
+      *out = Query{get(r.getQuery().getXid())};
+      return DecodeStatus::kOk;
+    default:
+      return DecodeStatus::kUnknownMessage;
+  }
+}
+
+DecodeStatus get_round(wire::Frame::Message::Reader r, Message* out) {
+  switch (r.which()) {
+    case wire::Frame::Message::ROUND_BLOCK: {
+      const auto m = r.getRoundBlock();
+      *out = RoundBlock{m.getGroup(), m.getRound(), m.getPhase(), m.getIndex(), m.getMass(), m.getCounted()};
+      return DecodeStatus::kOk;
+    }
+    case wire::Frame::Message::ROUND_CREDIT: {
+      const auto m = r.getRoundCredit();
+      *out = RoundCredit{m.getGroup(), m.getRound(), m.getPhase(), m.getCredit()};
+      return DecodeStatus::kOk;
+    }
+    default:
+      return DecodeStatus::kUnknownMessage;
+  }
+}
+
+DecodeStatus get_update(wire::Frame::Message::Reader r, Message* out) {
+  switch (r.which()) {
+    case wire::Frame::Message::CONTRIBUTION: {
+      const auto m = r.getContribution();
+      *out = Contribution{m.getGroup(), m.getRound(), m.getSlice(), m.getSeq(),   m.getLength(),      get(m.getHead()),
+                          m.getMass(),  m.getCodec(), m.getPart(),  m.getParts(), get(m.getAudit())};
+      return DecodeStatus::kOk;
+    }
+    case wire::Frame::Message::LOG_ENTRY: {
+      const auto m = r.getLogEntry();
+      *out = LogEntry{m.getGroup(),    m.getRound(),         m.getSlice(),
+                      get(m.getHead()), get(m.getPrevious()), m.getDivisor(),
+                      get_list(m.getCounted(), kUpdateMembersMax), m.getCodec(), m.getPart(), m.getParts()};
+      return DecodeStatus::kOk;
+    }
+    case wire::Frame::Message::LOG_PULL: {
+      const auto m = r.getLogPull();
+      *out = LogPull{m.getSlice(), get(m.getHead()), get(m.getRoot()), get_bitmap(m.getMissing())};
+      return DecodeStatus::kOk;
+    }
+    case wire::Frame::Message::SLICE_STATE: {
+      SliceState state;
+      if (!get(r.getSliceState(), &state)) return DecodeStatus::kOutOfRange;
+      *out = std::move(state);
+      return DecodeStatus::kOk;
+    }
+    default:
+      return DecodeStatus::kUnknownMessage;
+  }
+}
+
+}  // namespace
+
+PeerId get_id(wire::Id::Reader reader) { return get(reader); }
+
+std::string get_text(capnp::Text::Reader reader, size_t bytes_max) {
+  return std::string(reader.begin(), std::min(reader.size(), bytes_max + 1));
+}
+
+DecodeStatus get_message(wire::Frame::Message::Reader reader, Message* out) {
+  for (const auto get_family : {get_membership, get_joining, get_exchange, get_round, get_update}) {
+    const DecodeStatus status = get_family(reader, out);
+    if (status != DecodeStatus::kUnknownMessage) return status;
+  }
+  return DecodeStatus::kUnknownMessage;
+}
+
+}  // namespace starling

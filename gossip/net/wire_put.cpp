@@ -1,0 +1,315 @@
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "gossip/net/wire_convert.h"
+
+namespace starling {
+namespace {
+
+void put(wire::Id::Builder b, const PeerId& id) { put_id(b, id); }
+
+template <typename Bytes>
+capnp::Data::Reader raw(const Bytes& bytes) {
+  return capnp::Data::Reader(reinterpret_cast<const uint8_t*>(std::data(bytes)),
+                             std::size(bytes) * sizeof(*std::data(bytes)));
+}
+
+float finite_or(float value, float otherwise) { return std::isfinite(value) ? value : otherwise; }
+
+void put(wire::PeerRecord::Builder b, const PeerRecord& record) {
+  put(b.initId(), record.id);
+  b.setGeneration(record.version.generation);
+  b.setIncarnation(record.version.incarnation);
+  b.setHost(text_of(record.endpoint.host));
+  b.setPort(record.endpoint.port);
+  const MemberMeta& meta = record.meta;
+  b.setRole(static_cast<uint8_t>(meta.role));
+  b.setPhase(static_cast<uint8_t>(meta.phase));
+  b.setRound(meta.round);
+  b.setSteps(meta.steps);
+  b.setSamples(meta.samples);
+  b.setMass(meta.mass);
+  // A model that went wrong must not cost its agent the membership: its numbers stay sendable.
+  b.setStepsPerS(finite_or(meta.steps_per_s, 0));
+  b.setLoss(finite_or(meta.loss, std::numeric_limits<float>::max()));
+  b.setAccuracy(finite_or(meta.accuracy, -1));
+  b.setDistance(finite_or(meta.distance, -1));
+  b.setName(text_of(meta.name));
+}
+
+void put(wire::Suspicion::Builder b, const Suspicion& suspicion) {
+  put(b.initSubject(), suspicion.subject);
+  b.setGeneration(suspicion.version.generation);
+  b.setIncarnation(suspicion.version.incarnation);
+  put(b.initAccuser(), suspicion.accuser);
+}
+
+void put(wire::DigestEntry::Builder b, const DigestEntry& entry) {
+  uint64_t words[4];
+  std::memcpy(words, entry.id.bytes.data(), sizeof words);
+  b.setIdA(words[0]);
+  b.setIdB(words[1]);
+  b.setIdC(words[2]);
+  b.setIdD(words[3]);
+  b.setGeneration(entry.version.generation);
+  b.setIncarnation(entry.version.incarnation);
+  b.setState(entry.state);
+}
+
+void put(wire::Digest::Builder b, const Digest16& digest) {
+  uint64_t words[2];
+  std::memcpy(words, digest.data(), sizeof words);
+  b.setA(words[0]);
+  b.setB(words[1]);
+}
+
+void put(wire::LogHead::Builder b, const LogHead& head) {
+  b.setLength(head.length);
+  b.setWeight(head.weight);
+  put(b.initHash(), head.hash);
+}
+
+template <typename Builder>
+void put_peer(Builder b, const PeerId& id) {
+  uint64_t words[4];
+  std::memcpy(words, id.bytes.data(), sizeof words);
+  b.setPeerA(words[0]);
+  b.setPeerB(words[1]);
+  b.setPeerC(words[2]);
+  b.setPeerD(words[3]);
+}
+
+void put(wire::CountedPayload::Builder b, const CountedPayload& counted) {
+  put_peer(b, counted.peer);
+  b.setGeneration(counted.generation);
+  b.setSeq(counted.seq);
+  b.setScale(counted.scale);
+  b.setNorm(counted.norm);
+}
+
+void put(wire::CountedRow::Builder b, const CountedRow& row) {
+  put_peer(b, row.peer);
+  b.setGeneration(row.generation);
+  b.setNewest(row.newest);
+  b.setWindow(row.window);
+  b.setLength(row.length);
+}
+
+void put(wire::RecentEntry::Builder b, const RecentEntry& entry) {
+  put(b.initHash(), entry.hash);
+  b.setNorm(entry.norm);
+  b.setPayloadNorm(entry.payload_norm);
+}
+
+template <typename ListBuilder, typename T>
+void put_list(ListBuilder list, const std::vector<T>& items) {
+  for (unsigned i = 0; i < items.size(); ++i) put(list[i], items[i]);
+}
+
+unsigned count(size_t n) { return static_cast<unsigned>(n); }
+
+void put(wire::Updates::Builder b, const Updates& updates) {
+  if (!updates.alive.empty()) put_list(b.initAlive(count(updates.alive.size())), updates.alive);
+  if (!updates.suspect.empty()) put_list(b.initSuspect(count(updates.suspect.size())), updates.suspect);
+  if (!updates.left.empty()) put_list(b.initLeft(count(updates.left.size())), updates.left);
+}
+
+void put(wire::ExchangeId::Builder b, const ExchangeId& xid) {
+  put(b.initProposer(), xid.proposer);
+  b.setGeneration(xid.generation);
+  b.setCounter(xid.counter);
+}
+
+struct Put {
+  wire::Frame::Message::Builder message;
+
+  void operator()(const Ping& m) {
+    auto b = message.initPing();
+    b.setSequence(m.sequence);
+    put(b.initTarget(), m.target);
+    put(b.initUpdates(), m.updates);
+  }
+  void operator()(const PingAck& m) {
+    auto b = message.initPingAck();
+    b.setSequence(m.sequence);
+    put(b.initUpdates(), m.updates);
+  }
+  void operator()(const PingRequest& m) {
+    auto b = message.initPingRequest();
+    b.setSequence(m.sequence);
+    put(b.initTarget(), m.target);
+    put(b.initUpdates(), m.updates);
+  }
+  void operator()(const PingNack& m) { message.initPingNack().setSequence(m.sequence); }
+  void operator()(const Gossip& m) { put(message.initGossip().initUpdates(), m.updates); }
+  void operator()(const Sync& m) {
+    auto b = message.initSync();
+    put_list(b.initDigest(count(m.digest.size())), m.digest);
+    put_list(b.initRecords(count(m.records.size())), m.records);
+    b.setReplyWanted(m.reply_wanted);
+  }
+  void operator()(const Join& m) {
+    auto b = message.initJoin();
+    put(b.initRecord(), m.record);
+    b.setSettings(text_of(m.settings));
+  }
+  void operator()(const JoinReply& m) {
+    auto b = message.initJoinReply();
+    b.setSettings(text_of(m.settings));
+    put_list(b.initMembers(count(m.members.size())), m.members);
+  }
+  void operator()(const JoinRefused& m) {
+    auto b = message.initJoinRefused();
+    b.setReason(text_of(m.reason));
+    b.setSettings(text_of(m.settings));
+  }
+  void operator()(const ModelRequest& m) { message.initModelRequest().setFirstHash(m.first_hash); }
+  void operator()(const ModelOffer& m) {
+    auto b = message.initModelOffer();
+    b.setSnapshot(m.snapshot);
+    b.setRound(m.round);
+    b.setSteps(m.steps);
+    b.setTotalBytes(m.total_bytes);
+    b.setBlockBytes(m.block_bytes);
+    b.setRoot(raw(m.root));
+    b.setFirstHash(m.first_hash);
+    b.setHashes(raw(m.hashes));
+  }
+  void operator()(const ModelBlockRequest& m) {
+    auto b = message.initModelBlockRequest();
+    b.setSnapshot(m.snapshot);
+    b.setIndex(m.index);
+  }
+  void operator()(const ModelBlock& m) {
+    auto b = message.initModelBlock();
+    b.setSnapshot(m.snapshot);
+    b.setIndex(m.index);
+  }
+  void operator()(const ModelGone& m) { message.initModelGone().setSnapshot(m.snapshot); }
+  void operator()(const Propose& m) {
+    auto b = message.initPropose();
+    put(b.initXid(), m.xid);
+    b.setOffer(m.offer);
+    b.setMass(m.mass);
+    b.setRound(m.round);
+    b.setDeadlineMs(m.deadline_ms);
+    b.setCredit(m.credit);
+  }
+  void operator()(const Accept& m) {
+    auto b = message.initAccept();
+    put(b.initXid(), m.xid);
+    b.setOffer(m.offer);
+    b.setMass(m.mass);
+    b.setRound(m.round);
+    b.setCredit(m.credit);
+  }
+  void operator()(const Busy& m) {
+    auto b = message.initBusy();
+    put(b.initXid(), m.xid);
+    b.setFreeInMs(m.free_in_ms);
+  }
+  void operator()(const BlockPayload& m) {
+    auto b = message.initBlockPayload();
+    put(b.initXid(), m.xid);
+    b.setIndex(m.index);
+    b.setStage(m.stage);
+  }
+  void operator()(const Credit& m) {
+    auto b = message.initCredit();
+    put(b.initXid(), m.xid);
+    b.setCredit(m.credit);
+  }
+  void operator()(const Have& m) {
+    auto b = message.initHave();
+    put(b.initXid(), m.xid);
+    b.setBlocks(raw(m.blocks));
+    b.setScale(m.scale);
+  }
+  void operator()(const Commit& m) {
+    auto b = message.initCommit();
+    put(b.initXid(), m.xid);
+    b.setBlocks(raw(m.blocks));
+    b.setScale(m.scale);
+  }
+  void operator()(const Abort& m) { put(message.initAbort().initXid(), m.xid); }
+  void operator()(const CommitAck& m) { put(message.initCommitAck().initXid(), m.xid); }
+  void operator()(const Query& m) { put(message.initQuery().initXid(), m.xid); }
+  void operator()(const RoundBlock& m) {
+    auto b = message.initRoundBlock();
+    b.setGroup(m.group);
+    b.setRound(m.round);
+    b.setPhase(m.phase);
+    b.setIndex(m.index);
+    b.setMass(m.mass);
+    b.setCounted(m.counted);
+  }
+  void operator()(const RoundCredit& m) {
+    auto b = message.initRoundCredit();
+    b.setGroup(m.group);
+    b.setRound(m.round);
+    b.setPhase(m.phase);
+    b.setCredit(m.credit);
+  }
+  void operator()(const Contribution& m) {
+    auto b = message.initContribution();
+    b.setGroup(m.group);
+    b.setRound(m.round);
+    b.setSlice(m.slice);
+    b.setSeq(m.seq);
+    b.setLength(m.length);
+    put(b.initHead(), m.head);
+    b.setMass(m.mass);
+    b.setCodec(m.codec);
+    b.setPart(m.part);
+    b.setParts(m.parts);
+    put(b.initAudit(), m.audit);
+  }
+  void operator()(const LogEntry& m) {
+    auto b = message.initLogEntry();
+    b.setGroup(m.group);
+    b.setRound(m.round);
+    b.setSlice(m.slice);
+    put(b.initHead(), m.head);
+    put(b.initPrevious(), m.previous);
+    b.setDivisor(m.divisor);
+    put_list(b.initCounted(count(m.counted.size())), m.counted);
+    b.setCodec(m.codec);
+    b.setPart(m.part);
+    b.setParts(m.parts);
+  }
+  void operator()(const LogPull& m) {
+    auto b = message.initLogPull();
+    b.setSlice(m.slice);
+    put(b.initHead(), m.head);
+    put(b.initRoot(), m.root);
+    b.setMissing(raw(m.missing));
+  }
+  void operator()(const SliceState& m) {
+    auto b = message.initSliceState();
+    b.setSlice(m.slice);
+    put(b.initHead(), m.head);
+    put_list(b.initTable(count(m.table.size())), m.table);
+    put_list(b.initRecent(count(m.recent.size())), m.recent);
+    b.setHashes(raw(m.hashes));
+    b.setBlock(m.block);
+  }
+};
+
+}  // namespace
+
+void put_id(wire::Id::Builder b, const PeerId& id) {
+  uint64_t words[4];
+  std::memcpy(words, id.bytes.data(), sizeof words);
+  b.setA(words[0]);
+  b.setB(words[1]);
+  b.setC(words[2]);
+  b.setD(words[3]);
+}
+
+capnp::Text::Reader text_of(const std::string& text) { return capnp::Text::Reader(text.c_str(), text.size()); }
+
+void put_message(wire::Frame::Message::Builder builder, const Message& message) { visit_kind(Put{builder}, message); }
+
+}  // namespace starling
