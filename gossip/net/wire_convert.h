@@ -1,5 +1,5 @@
-// Conversion between the decoded messages and Cap'n Proto's builders and readers, for wire.cpp. Nothing is judged here but
-// what no struct could hold; wire_check.h judges the rest.
+// Conversion between the decoded messages and Cap'n Proto's builders and readers, for wire.cpp. Nothing is judged here
+// but what no struct could hold; wire_check.h judges the rest.
 #pragma once
 
 #include <capnp/message.h>
