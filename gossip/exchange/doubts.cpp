@@ -49,12 +49,12 @@ void Doubts::fail(const ExchangeId& xid) {
   exchanges_.erase(xid);
 }
 
-// A doubt past its deadline holds no share: its delta is applied at most once, and other exchanges need the share.
-void Doubts::hold_shares() {
+// A doubt past its deadline holds no offer: its delta is applied at most once, and other exchanges need the offer.
+void Doubts::hold_offers() {
   for (auto& [xid, exchange] : exchanges_) {
-    exchange.holds_share = exchange.holds_share && clock_.now() < exchange.deadline_at;
+    exchange.holds_offer = exchange.holds_offer && clock_.now() < exchange.deadline_at;
   }
-  exchanges_.hold_shares(ledger_);
+  exchanges_.hold_offers(ledger_);
 }
 
 void Doubts::forget(const PeerId& proposer, uint64_t generation) {

@@ -30,7 +30,7 @@ class Doubts {
   [[nodiscard]] bool on_commit(const PeerId& from, const Commit& commit);
   void aborted(const ExchangeId& xid) { fail(xid); }   // REQUIRES: it was in doubt, and the voter has dropped it
 
-  void hold_shares();                                  // in the budget of the snapshot just adopted
+  void hold_offers();                                  // in the budget of the snapshot just adopted
   void repeat_sooner(const PeerId* heard_from);        // repeats to this peer only; null: to all
   void forget(const PeerId& proposer, uint64_t generation);   // REQUIRES: the voter has dropped them
   bool tick();                                         // true: a place for another vote was freed

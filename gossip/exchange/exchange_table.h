@@ -69,9 +69,9 @@ class ExchangeTable {
     }
     for (const ExchangeId& xid : ids([&](const Exchange& exchange) { return exchange.*due <= now; })) act(at(xid));
   }
-  void hold_shares(PairLedger& ledger) const {
+  void hold_offers(PairLedger& ledger) const {
     for (const auto& [xid, exchange] : rows_) {
-      if (exchange.holds_share) ledger.hold_share(exchange.own_offer);
+      if (exchange.holds_offer) ledger.hold_offer(exchange.own_offer);
     }
   }
 

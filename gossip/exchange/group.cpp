@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "gossip/exchange/weight.h"
+#include "gossip/exchange/coefficients.h"
 #include "kernels/check.h"
 
 namespace starling {

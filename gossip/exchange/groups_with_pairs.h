@@ -3,7 +3,7 @@
 // numbers, on which its members agree, so no member waits in a group round for one that is in a pair.
 //
 // Groups number their rounds independently, so a proposal usually arrives while the acceptor is in a group round. The
-// snapshot of a group round therefore also serves one foreign proposal, at the full share. This is stable: the group's
+// snapshot of a group round therefore also serves one foreign proposal, at the full offer. This is stable: the group's
 // average replaces the agent's own deviation, and the pair adds at most minus half of it.
 #pragma once
 

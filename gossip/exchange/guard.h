@@ -12,7 +12,7 @@ namespace starling {
 class ClipGuard {
  public:
   static constexpr size_t kSamplesMin = 8;     // with fewer samples the guard is off
-  static constexpr double kScaleMin = 0.1;     // below: refuse, since so small a delta is not worth the share it uses
+  static constexpr double kScaleMin = 0.1;     // below: refuse, since so small a delta is not worth the offer it uses
 
   explicit ClipGuard(double clip) : clip_(clip) {}   // 0: off
 

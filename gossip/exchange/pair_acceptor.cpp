@@ -44,7 +44,7 @@ void PairAcceptor::accept(const PeerId& from, const Propose& propose) {
   const Duration deadline = std::clamp(announced, options_.deadline_min, options_.deadline_max);
   const TimePoint now = clock_.now();
   AcceptedExchange fresh{PairExchange{.xid = propose.xid, .peer = from, .own = ledger_.snapshot(),
-                                      .own_offer = ledger_.take_share(), .started_at = now,
+                                      .own_offer = ledger_.take_offer(), .started_at = now,
                                       .deadline_at = now + deadline, .deadline = deadline, .agreed = true,
                                       .peer_generation = propose.xid.generation, .peer_offer = propose.offer,
                                       .peer_mass = propose.mass, .peer_round = propose.round,

@@ -26,8 +26,8 @@ class PairAcceptor {
   bool full() const { return voter_.accepted_count() >= kAcceptedMax || !voter_.may_vote(); }
   // Ends the proposer's earlier exchanges that are not voted on: a new proposal shows that it has given them up.
   void supersede(const PeerId& proposer);
-  // Answers ACCEPT and takes a share. REQUIRES: the exchange was not seen, is from this peer, and has a place; a share
-  // is free.
+  // Answers ACCEPT and takes an offer. REQUIRES: the exchange is from this peer and not seen; a place and an offer are
+  // free.
   void accept(const PeerId& from, const Propose& propose);
   void refuse(const ExchangeId& xid) { voter_.refuse(xid); }   // the caller answers BUSY. REQUIRES: not seen
 
@@ -48,9 +48,9 @@ class PairAcceptor {
   }
   std::optional<TimePoint> busy_until() const;     // when the last undecided exchange is expected to end
 
-  void hold_shares() {                             // in the budget of the snapshot just adopted
-    exchanges_.hold_shares(ledger_);
-    doubts_.hold_shares();
+  void hold_offers() {                             // in the budget of the snapshot just adopted
+    exchanges_.hold_offers(ledger_);
+    doubts_.hold_offers();
   }
   void repeat_sooner(const PeerId* heard_from) { doubts_.repeat_sooner(heard_from); }
   void forget(const PeerId& peer, uint64_t generation);

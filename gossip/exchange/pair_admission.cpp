@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "gossip/exchange/weight.h"
+#include "gossip/exchange/coefficients.h"
 
 namespace starling {
 namespace {
@@ -18,7 +18,7 @@ uint32_t whole_ms(Duration duration) {
 // False: the PROPOSE is malformed, or its exchange was seen before.
 bool PairAdmission::is_news(const PeerId& from, uint64_t generation, const Propose& propose) const {
   const ExchangeId& xid = propose.xid;
-  const bool sane = xid.proposer == from && xid.generation == generation && share_is_sane(propose.offer);
+  const bool sane = xid.proposer == from && xid.generation == generation && offer_is_sane(propose.offer);
   return sane && !acceptor_.seen(xid);
 }
 

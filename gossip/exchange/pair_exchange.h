@@ -18,7 +18,7 @@ struct PairExchange {
   bool initiated = false;           // by this agent
   std::shared_ptr<const Snapshot> own;
   double own_offer = 0;
-  bool holds_share = true;          // own_offer is marked as taken in the current snapshot's budget
+  bool holds_offer = true;          // own_offer is marked as taken in the current snapshot's budget
   TimePoint started_at, deadline_at;
   Duration deadline{};
 

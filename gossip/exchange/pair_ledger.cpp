@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "gossip/exchange/bitmap.h"
-#include "gossip/exchange/weight.h"
+#include "gossip/exchange/coefficients.h"
 #include "kernels/check.h"
 
 namespace starling {
@@ -26,7 +26,7 @@ void PairLedger::withdraw() {
   snapshot_ = nullptr;
 }
 
-void PairLedger::adopt(std::shared_ptr<const Snapshot> next, const SnapshotBudget& shares) {
+void PairLedger::adopt(std::shared_ptr<const Snapshot> next, const SnapshotBudget& budget) {
   STARLING_CHECK(next->blocks.size() == layout_.blocks.size());
   STARLING_CHECK(mass_is_sane(next->mass));
   const TimePoint now = clock_.now();
@@ -34,8 +34,8 @@ void PairLedger::adopt(std::shared_ptr<const Snapshot> next, const SnapshotBudge
   published_at_ = now;
   retracted_ = false;
   snapshot_ = std::move(next);
-  budget_ = shares;
-  for (double share : decided_shares_) budget_.hold(share);
+  budget_ = budget;
+  for (double offer : decided_offers_) budget_.hold(offer);
 }
 
 Duration PairLedger::until_next_snapshot() const { return published_at_ + publish_interval_ - clock_.now(); }
@@ -55,10 +55,10 @@ bool PairLedger::pass_guard(PairExchange& exchange, const Bitmap& blocks) {
 
 void PairLedger::applied(PairExchange& exchange, const CommitTerms& terms) {
   keep_lessons(exchange);
-  const double gain = terms.scale * std::min(exchange.own_offer, exchange.peer_offer);
+  const double offer = terms.scale * std::min(exchange.own_offer, exchange.peer_offer);
   const double proposer_mass = exchange.initiated ? exchange.own->mass : exchange.peer_mass;
   const double acceptor_mass = exchange.initiated ? exchange.peer_mass : exchange.own->mass;
-  const PairCoefficients both = pair_coefficients(gain, proposer_mass, acceptor_mass);
+  const PairCoefficients both = pair_coefficients(offer, proposer_mass, acceptor_mass);
 
   exchange.scale = terms.scale;
   exchange.distance = blocks_.distance(exchange, terms.blocks, param_blocks_);
@@ -72,7 +72,7 @@ void PairLedger::applied(PairExchange& exchange, const CommitTerms& terms) {
   delta.peer = exchange.blocks.take(terms.blocks);
   delta.blocks = terms.blocks;
   delta.coefficient = exchange.initiated ? both.proposer : both.acceptor;
-  if (exchange.holds_share) decided_shares_.push_back(exchange.own_offer);
+  if (exchange.holds_offer) decided_offers_.push_back(exchange.own_offer);
   report(exchange, late_blocks ? ExchangeOutcome::kLate : ExchangeOutcome::kDone,
          static_cast<uint32_t>(count_bits(terms.blocks)), Duration::zero());
   ++(late_blocks ? counters_.late : counters_.done);
@@ -81,7 +81,7 @@ void PairLedger::applied(PairExchange& exchange, const CommitTerms& terms) {
 
 void PairLedger::failed(const PairExchange& exchange, ExchangeOutcome outcome, Duration free_in) {
   keep_lessons(exchange);
-  if (exchange.holds_share) budget_.give_back(exchange.own_offer);
+  if (exchange.holds_offer) budget_.give_back(exchange.own_offer);
   report(exchange, outcome, 0, free_in);
   if (outcome == ExchangeOutcome::kFailed) ++counters_.failed;
 }
@@ -121,7 +121,7 @@ void PairLedger::keep_lessons(const PairExchange& exchange) {
 }
 
 Decided PairLedger::take_decided() {
-  decided_shares_.clear();   // the next snapshot will contain these deltas
+  decided_offers_.clear();   // the next snapshot will contain these deltas
   Decided taken{std::exchange(decided_, {}), {}};
   for (std::vector<BlockLesson>& of_one : std::exchange(lessons_, {})) {
     std::move(of_one.begin(), of_one.end(), std::back_inserter(taken.lessons));

@@ -28,19 +28,19 @@ class PairLedger {
   bool retracted() const { return retracted_; }   // the next snapshot is being encoded
   void retract();
   void withdraw();                                // from now on there is no snapshot to share
-  void adopt(std::shared_ptr<const Snapshot> next, const SnapshotBudget& shares);
+  void adopt(std::shared_ptr<const Snapshot> next, const SnapshotBudget& budget);
   Duration until_next_snapshot() const;           // estimated from the interval between the last two
 
-  // The budget of the snapshot. After adopt() each open exchange that took a share of an earlier snapshot must hold it
+  // The budget of the snapshot. After adopt() each open exchange that took an offer of an earlier snapshot must hold it
   // again: its delta is not in the new snapshot yet, so it still counts against the budget.
-  double take_share() { return budget_.take(); }
+  double take_offer() { return budget_.take(); }
   bool spent() const { return budget_.largest_free() == 0; }
-  void hold_share(double share) { budget_.hold(share); }
+  void hold_offer(double offer) { budget_.hold(offer); }
 
   // Sets the exchange's distance and scale. False: refuse the exchange. Call it once per exchange and set of blocks.
   [[nodiscard]] bool pass_guard(PairExchange& exchange, const Bitmap& blocks);
 
-  // Called at the end of an exchange. applied() queues its delta; failed() frees its share. The caller then erases it.
+  // Called at the end of an exchange. applied() queues its delta; failed() frees its offer. The caller then erases it.
   void applied(PairExchange& exchange, const CommitTerms& terms);
   void failed(const PairExchange& exchange, ExchangeOutcome outcome, Duration free_in = Duration::zero());
   void ignore() { ++tally_.ignored_messages; }
@@ -71,7 +71,7 @@ class PairLedger {
   SnapshotBudget budget_;
   ClipGuard guard_;
   std::vector<Delta> decided_;
-  std::vector<double> decided_shares_;          // of this budget, not yet handed out
+  std::vector<double> decided_offers_;          // of this budget, not yet handed out
   std::deque<std::vector<BlockLesson>> lessons_;   // by exchange that ended, not yet handed out
   std::vector<ExchangeReport> reports_;
   BlockTally tally_;

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "gossip/exchange/bitmap.h"
-#include "gossip/exchange/weight.h"
+#include "gossip/exchange/coefficients.h"
 #include "kernels/check.h"
 
 namespace starling {
@@ -16,7 +16,7 @@ PairProposer::PairProposer(const PairwiseOptions& options, PairLedger& ledger, P
 
 bool PairProposer::propose(const PeerId& peer) {
   if (ledger_.snapshot() == nullptr) return false;
-  const double offer = ledger_.take_share();
+  const double offer = ledger_.take_offer();
   if (offer == 0) return false;
 
   // Whole milliseconds on the wire: this side waits for exactly what it announces.
@@ -85,7 +85,7 @@ void PairProposer::forget(const PeerId& peer, uint64_t generation) {
 void PairProposer::on_accept(const PeerId& from, uint64_t generation, const Accept& accept) {
   ProposedExchange* exchange = exchanges_.find(accept.xid, from);
   if (exchange == nullptr || exchange->agreed) return ledger_.ignore();
-  if (!share_is_sane(accept.offer) || !mass_is_sane(accept.mass)) {
+  if (!offer_is_sane(accept.offer) || !mass_is_sane(accept.mass)) {
     ledger_.ignore();
     return give_up(*exchange, ExchangeOutcome::kFailed);
   }

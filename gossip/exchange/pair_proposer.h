@@ -41,7 +41,7 @@ class PairProposer {
   void on_judged(const ExchangeId& xid, const PeerId& from, uint32_t index, BlockVerdict verdict,
                  const PairStats& stats);
 
-  void hold_shares() const { exchanges_.hold_shares(ledger_); }   // in the budget of the snapshot just adopted
+  void hold_offers() const { exchanges_.hold_offers(ledger_); }   // in the budget of the snapshot just adopted
   void repeat_sooner(const PeerId* heard_from) { log_.repeat_sooner(heard_from); }
   void forget(const PeerId& peer, uint64_t generation);
   void tick();

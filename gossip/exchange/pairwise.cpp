@@ -35,11 +35,11 @@ bool Pairwise::begin() {
 void Pairwise::publish(std::shared_ptr<const Snapshot> snapshot) { share(std::move(snapshot), SnapshotBudget()); }
 void Pairwise::serve(std::shared_ptr<const Snapshot> snapshot) { share(std::move(snapshot), SnapshotBudget(1)); }
 
-void Pairwise::share(std::shared_ptr<const Snapshot> next, const SnapshotBudget& shares) {
+void Pairwise::share(std::shared_ptr<const Snapshot> next, const SnapshotBudget& budget) {
   if (next != nullptr) {
-    ledger_.adopt(std::move(next), shares);
-    proposer_.hold_shares();
-    acceptor_.hold_shares();
+    ledger_.adopt(std::move(next), budget);
+    proposer_.hold_offers();
+    acceptor_.hold_offers();
   } else {   // nothing to share from now on: open exchanges go on with the snapshots they began with
     ledger_.withdraw();
     repeat_sooner(nullptr);

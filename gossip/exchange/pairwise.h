@@ -79,7 +79,7 @@ class Pairwise final : public Exchange {
   Duration current_deadline() const { return proposer_.deadline().current(); }   // of the next exchange begun here
 
  private:
-  void share(std::shared_ptr<const Snapshot> next, const SnapshotBudget& shares);
+  void share(std::shared_ptr<const Snapshot> next, const SnapshotBudget& budget);
   void repeat_sooner(const PeerId* heard_from);
   bool same_life(const PeerId& from, uint64_t generation);
   void on_judged(const ExchangeId& xid, const PeerId& peer, uint32_t index, BlockVerdict verdict,

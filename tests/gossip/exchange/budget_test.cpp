@@ -68,14 +68,14 @@ double spread_after(int boundaries, bool with_budget) {
       a.budget = SnapshotBudget();
       const uint32_t other = (static_cast<uint32_t>(i) + 1 + rng.below(kAgents - 1)) % kAgents;
       Agent& b = agents[other];
-      double share = 1;
+      double offer = 1;
       if (with_budget) {
-        share = std::min(a.budget.largest_free(), b.budget.largest_free());
-        if (share == 0) continue;
+        offer = std::min(a.budget.largest_free(), b.budget.largest_free());
+        if (offer == 0) continue;
         a.budget.take();
         b.budget.take();
       }
-      const double delta = share / 2 * (b.snapshot - a.snapshot);
+      const double delta = offer / 2 * (b.snapshot - a.snapshot);
       a.pending += delta;
       b.pending -= delta;
     }

@@ -272,7 +272,7 @@ TEST(Group, InjectedLossIsCountedAndNotWaitedFor) {
   EXPECT_LT(swarm.spread(), before / 1000);
 }
 
-TEST(Group, WithoutSnapshotOrCompanyNothingBegins) {
+TEST(Group, WithoutSnapshotOrMembersNothingBegins) {
   GroupSwarm swarm(2, {});
   GroupAgent& agent = swarm.at(1);
   EXPECT_FALSE(agent.exchange->begin());   // no snapshot

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "gossip/exchange/weight.h"
+#include "gossip/exchange/coefficients.h"
 
 namespace starling {
 namespace {
@@ -53,7 +53,7 @@ TEST(ClipGuard, AllAlikeSaysNothingAboutTheFirstDifference) {
 
 TEST(PairCoefficients, MassesDivideTheDifferenceAndTheSumStays) {
   struct Case {
-    double gain, proposer_mass, acceptor_mass, proposer, acceptor;
+    double offer, proposer_mass, acceptor_mass, proposer, acceptor;
   };
   const Case cases[] = {
       {1, 1, 1, 0.5, 0.5},     {0.25, 1, 1, 0.125, 0.125},  {1, 1, 3, 0.75, 0.25},
@@ -61,7 +61,7 @@ TEST(PairCoefficients, MassesDivideTheDifferenceAndTheSumStays) {
       {1, 8e6, 1, 1e-6 / 9, 8.0 / 9},
   };
   for (const Case& c : cases) {
-    const PairCoefficients both = pair_coefficients(c.gain, c.proposer_mass, c.acceptor_mass);
+    const PairCoefficients both = pair_coefficients(c.offer, c.proposer_mass, c.acceptor_mass);
     EXPECT_NEAR(both.proposer, c.proposer, 1e-6 * c.proposer);
     EXPECT_NEAR(both.acceptor, c.acceptor, 1e-6 * c.acceptor);
     const double proposer_moves = c.proposer_mass * static_cast<double>(both.proposer);
@@ -70,9 +70,9 @@ TEST(PairCoefficients, MassesDivideTheDifferenceAndTheSumStays) {
 }
 
 TEST(PairCoefficients, PowerOfTwoMassesConserveToTheLastBit) {
-  for (double gain : {1.0, 0.5, 0.3, 0.9}) {
+  for (double offer : {1.0, 0.5, 0.3, 0.9}) {
     for (double mass : {0.125, 0.5, 1.0, 2.0, 4.0, 64.0}) {
-      const PairCoefficients both = pair_coefficients(gain, 1, mass);
+      const PairCoefficients both = pair_coefficients(offer, 1, mass);
       EXPECT_EQ(static_cast<double>(both.proposer), mass * static_cast<double>(both.acceptor));
     }
   }

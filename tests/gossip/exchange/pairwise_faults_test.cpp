@@ -121,7 +121,7 @@ TEST(PairwiseFaults, ARestartedProposerEndsTheDoubtAndExchangesAnew) {
   EXPECT_TRUE(pair.swarm.all_idle());
   EXPECT_EQ(pair.b.apply(), 1u);
   EXPECT_EQ(a.apply(), 1u);
-  // The old life's share is free again: the new exchange ran at full weight.
+  // The old life's offer is free again: the new exchange ran at full weight.
   expect_all(pair.b, 4);
   expect_all(a, 4);
 }
@@ -167,7 +167,7 @@ TEST(PairwiseFaults, ADoubtThatLastsGivesUpItsPlaceAndIsDecidedAllTheSame) {
     acceptor.boundary();
     swarm.agents.at(test_peer(tag))->boundary();
     ASSERT_TRUE(swarm.agents.at(test_peer(tag))->pairwise->propose(from));
-    swarm.run_for(milliseconds(600));   // past the deadline the doubt gives back its share of the snapshot
+    swarm.run_for(milliseconds(600));   // past the deadline the doubt gives back its offer
   };
   for (uint8_t i = 0; i <= kInDoubtMax; ++i) propose(static_cast<uint8_t>(2 + i));
   EXPECT_EQ(acceptor.pairwise->counters().accepted, kInDoubtMax);   // the last one was too many
