@@ -1,37 +1,29 @@
 // The round machine: local steps, boundary, exchange, and again; then the settling phase; checkpoints and evaluations
-// in between. A state machine on the control thread: arithmetic goes to the worker, steps to the trainer.
+// in between. A state machine on the control thread: arithmetic goes to the worker, steps to the trainer. Each of its
+// parts has a file of its own.
 //
 //   without overlap:  steps -> [apply what was decided, encode] -> exchange -> [apply] -> steps
 //   with overlap:     steps -> [apply what was decided, encode] -> steps, the exchange beside them
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 
 #include "agent/config/config.h"
-#include "agent/observe/events.h"
-#include "agent/run/cadence.h"
-#include "agent/run/checkpoint_jobs.h"
+#include "agent/run/boundary_jobs.h"
+#include "agent/run/ending.h"
 #include "agent/run/meetings.h"
-#include "agent/run/pace.h"
-#include "agent/run/recovery.h"
-#include "agent/run/settling.h"
 #include "agent/run/sharing.h"
-#include "agent/run/swarm_clock.h"
-#include "agent/run/swarm_sampler.h"
-#include "agent/state/state_keeper.h"
-#include "agent/train/trainer.h"
-#include "gossip/clock.h"
-#include "gossip/worker.h"
+#include "agent/run/sickness.h"
+#include "agent/run/stepping.h"
 
 namespace starling {
 
 struct RoundsOptions {
   SwarmConfig swarm;
-  Duration checkpoint_every{};
-  Duration evaluate_every{};
+  Duration checkpoint_every{}, evaluate_every{};
   std::function<void()> on_saved;    // control thread, after a save that worked: StateKeeper::model() has changed
 };
 
@@ -48,59 +40,41 @@ class Rounds {
   void stop();                       // after the current steps: checkpoint, then ended()
   bool ended() const { return state_ == State::kEnded; }   // stopped, or finished at stop_after
 
-  Phase phase() const { return phase_; }
-  const Progress& progress() const { return progress_; }
-  double loss() const { return loss_; }
-  double accuracy() const { return accuracy_; }
+  Phase phase() const { return ending_.finished() ? Phase::kFinished : phase_; }
+  const Progress& progress() const { return steps_.progress(); }
+  double accuracy() const { return jobs_.accuracy(); }
   double relative_distance() const { return meetings_.relative_distance(); }   // negative: not known yet
-  double steps_per_s() const { return pace_.steps_per_s(); }
-  double mass() const { return pace_.mass(); }
-  double learning_rate() const;
+  double mass() const { return steps_.pace().mass(); }
+  const Stepping& steps() const { return steps_; }
   const ExchangeCounts& tally() const { return meetings_.tally(); }
 
  private:
-  enum class State {
-    kNotStarted, kStepping, kEvaluating, kWorking, kSharing, kServing, kPausing, kBoundary, kEnded
-  };
-
-  void boundary();
-  bool do_what_is_due();
-  void share();
+  // kWorking: a job is under way, and calls back when it has ended.
+  enum class State { kNotStarted, kStepping, kWorking, kServing, kPausing, kBoundary, kEnded };
   void after_steps();
-  void after_evaluation();
+  void boundary();
+  void share();
   void begin_round();
   void begin_steps(uint32_t count);
   void start_steps(uint32_t count);
-  void evaluate();
-  void finish();
-  bool wound_down(Duration patience);
-  void save_then(std::function<void()> next);
+  void end(Ending::Reason reason);
   void became_sick(const std::string& reason);
-  void pause(Duration duration);
+  void pause();
 
-  RoundsOptions options_;
-  Trainer& trainer_;
-  SharedModel& model_;
+  static constexpr Duration kPause = std::chrono::milliseconds(2);   // settling agents leave others the processor
+  const uint32_t local_steps_;
   SwarmSampler& sampler_;
-  SwarmClock& swarm_clock_;
   const Clock& clock_;
-  Observer& observer_;
-  Cadence cadence_;
-  Pace pace_;
-  Settling settling_;
-  Recovery recovery_;
-  Meetings meetings_;
+  Stepping steps_;
   Sharing sharing_;
-  CheckpointJobs checkpoints_;
+  BoundaryJobs jobs_;
+  Ending ending_;
+  Meetings meetings_;
+  Sickness sickness_;
 
   State state_ = State::kNotStarted;
   Phase phase_ = Phase::kJoining;
-  Progress progress_;
   bool stop_asked_ = false;
-  uint64_t first_step_ = 0, swarm_steps_ = 0;
-  bool newcomer_ = false;
-  double loss_ = 0, accuracy_ = -1;
-  std::optional<TimePoint> wind_down_until_;
   TimePoint pause_until_;
 };
 

@@ -33,14 +33,10 @@ class Settling {
     return training == 0 && (candidates == 0 || near_in_a_row_ >= kNearInARow);
   }
 
-  // The evaluation of the final model happens once.
-  bool final_evaluation_begun() const { return final_evaluation_begun_; }
-  void begin_final_evaluation() { final_evaluation_begun_ = true; }
-
  private:
   double final_distance_;
   Duration settle_max_;
-  bool active_ = false, final_evaluation_begun_ = false;
+  bool active_ = false;
   uint32_t near_in_a_row_ = 0;
   TimePoint began_;
 };

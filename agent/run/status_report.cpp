@@ -53,11 +53,11 @@ void report_rounds(const Rounds& rounds, AgentStatus& status) {
   status.steps = rounds.progress().steps;
   status.round = rounds.progress().round;
   status.samples = rounds.progress().samples;
-  status.loss = measured(rounds.loss());
+  status.loss = measured(rounds.steps().loss());
   status.accuracy = measured(rounds.accuracy());
   status.distance = measured(rounds.relative_distance());
-  status.learning_rate = rounds.learning_rate();
-  status.steps_per_s = rounds.steps_per_s();
+  status.learning_rate = rounds.steps().learning_rate();
+  status.steps_per_s = rounds.steps().pace().steps_per_s();
   status.exchanges = rounds.tally();
 }
 
@@ -115,8 +115,8 @@ MemberMeta agent_meta(const std::string& name, Phase phase, const Rounds* rounds
   meta.steps = rounds->progress().steps;
   meta.samples = rounds->progress().samples;
   meta.mass = rounds->mass();
-  meta.steps_per_s = static_cast<float>(rounds->steps_per_s());
-  meta.loss = finite(rounds->loss(), 0);
+  meta.steps_per_s = static_cast<float>(rounds->steps().pace().steps_per_s());
+  meta.loss = finite(rounds->steps().loss(), 0);
   meta.accuracy = finite(rounds->accuracy(), -1);
   meta.distance = finite(rounds->relative_distance(), -1);
   return meta;

@@ -1,0 +1,53 @@
+#include "agent/run/boundary_jobs.h"
+
+#include <optional>
+#include <utility>
+
+#include "kernels/check.h"
+
+namespace starling {
+
+bool BoundaryJobs::begin_due(bool training, const Progress& progress, Next next) {
+  const TimePoint now = clock_.now();
+  if (training && cadence_.evaluation_due(now)) {
+    evaluate_then(progress.steps, std::move(next));
+    return true;
+  }
+  if (!cadence_.checkpoint_due(now)) return false;
+  save_then(progress, [this, next = std::move(next)] {
+    cadence_.checkpoint_saved(clock_.now());
+    next();
+  });
+  return true;
+}
+
+void BoundaryJobs::evaluate_then(uint64_t steps, Next next) {
+  STARLING_CHECK(!after_evaluation_);
+  after_evaluation_ = std::move(next);
+  steps_ = steps;
+  trainer_.start_evaluation();
+}
+
+void BoundaryJobs::tick() {
+  if (after_evaluation_ && trainer_.idle()) evaluated();
+}
+
+void BoundaryJobs::evaluated() {
+  const std::optional<Evaluation> evaluation = trainer_.take_evaluation();
+  if (evaluation && evaluation->samples > 0) {
+    accuracy_ = evaluation->accuracy;
+    observer_.on(Evaluated{steps_, evaluation->accuracy, evaluation->loss});
+  }
+  pace_.boundary_resumed(clock_.now());
+  cadence_.evaluated(clock_.now());
+  std::exchange(after_evaluation_, nullptr)();
+}
+
+void BoundaryJobs::save_then(const Progress& progress, Next next) {
+  checkpoints_.save_then(progress, [this, next = std::move(next)] {
+    pace_.boundary_resumed(clock_.now());
+    next();
+  });
+}
+
+}  // namespace starling

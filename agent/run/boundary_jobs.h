@@ -1,0 +1,53 @@
+// What an agent does at a boundary besides exchanging: it evaluates its model and saves it, when they are due.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <utility>
+
+#include "agent/observe/events.h"
+#include "agent/run/cadence.h"
+#include "agent/run/checkpoint_jobs.h"
+#include "agent/run/pace.h"
+#include "agent/train/trainer.h"
+#include "gossip/clock.h"
+
+namespace starling {
+
+class BoundaryJobs {
+ public:
+  using Next = std::function<void()>;
+
+  // All references outlive the object. `pace` is told of the time that the jobs took: exchanges did not cost it.
+  BoundaryJobs(const Cadence& cadence, CheckpointJobs checkpoints, Trainer& trainer, Pace& pace, const Clock& clock,
+               Observer& observer)
+      : cadence_(cadence), checkpoints_(std::move(checkpoints)), trainer_(trainer), pace_(pace), clock_(clock),
+        observer_(observer) {}
+
+  void start() { cadence_.start(clock_.now()); }
+
+  // All REQUIRE that the trainer is idle and none of these jobs runs.
+  // Begins the job that is due, and calls `next` after it. False: none is. `training`: evaluations are due too.
+  [[nodiscard]] bool begin_due(bool training, const Progress& progress, Next next);
+  void evaluate_then(uint64_t steps, Next next);
+  void save_then(const Progress& progress, Next next);
+
+  CheckpointJobs& checkpoints() { return checkpoints_; }
+  void tick();                       // an evaluation may have ended
+  double accuracy() const { return accuracy_; }   // of the last evaluation, of 1; negative: there was none
+
+ private:
+  void evaluated();
+
+  Cadence cadence_;
+  CheckpointJobs checkpoints_;
+  Trainer& trainer_;
+  Pace& pace_;
+  const Clock& clock_;
+  Observer& observer_;
+  Next after_evaluation_;            // null: none runs
+  uint64_t steps_ = 0;               // of the model being evaluated
+  double accuracy_ = -1;
+};
+
+}  // namespace starling

@@ -1,0 +1,57 @@
+#include "agent/run/stepping.h"
+
+#include <algorithm>
+
+#include "agent/train/schedule.h"
+#include "gossip/limits.h"
+
+namespace starling {
+namespace {
+
+constexpr double kNewcomerRampSteps = 100;   // its momentum starts at zero, and its data may be new to the swarm
+
+}  // namespace
+
+Stepping::Stepping(const SwarmConfig& swarm, Trainer& trainer, const SharedModel& model, SwarmClock& swarm_clock,
+                   const Clock& clock)
+    : trainer_(trainer), model_(model), swarm_clock_(swarm_clock), clock_(clock), optimizer_(swarm.optimizer),
+      stop_after_(swarm.stop_after), pace_(swarm, trainer.data().samples) {}
+
+void Stepping::start(const Progress& from, bool newcomer) {
+  progress_ = from;
+  first_step_ = from.steps;
+  newcomer_ = newcomer;
+  pace_.start(clock_.now());
+}
+
+void Stepping::go_back(const Progress& to) {
+  progress_ = to;
+  loss_ = 0;
+}
+
+void Stepping::begin(uint32_t count) { trainer_.start_steps({count, learning_rate(), model_.correction()}); }
+
+TimePoint Stepping::end() const { return std::max(clock_.now(), trainer_.idle_at()); }
+
+bool Stepping::take() {
+  const StepReport report = trainer_.take_steps();
+  const TimePoint now = clock_.now();
+  progress_.steps += report.steps;
+  progress_.samples += report.samples;
+  pace_.stepped(report, now);
+  if (report.steps > 0) loss_ = loss_ == 0 ? report.mean_loss : 0.9 * loss_ + 0.1 * report.mean_loss;
+  if (pace_.measure_rate(now)) {
+    pace_.weigh(swarm_clock_.median_rate(pace_.steps_per_s()));
+    pace_.limit_mass(kMassRatioMax * swarm_clock_.median_mass(pace_.mass()));
+  }
+  if (report.finite) recovery_.took_good_steps(now);
+  return report.finite;
+}
+
+double Stepping::learning_rate() const {
+  const double ramp = static_cast<double>(progress_.steps - first_step_ + 1) / kNewcomerRampSteps;
+  const double scheduled = schedule_factor(optimizer_, swarm_steps_, stop_after_);
+  return optimizer_.learning_rate * scheduled * recovery_.rate_scale() * (newcomer_ ? std::min(1.0, ramp) : 1);
+}
+
+}  // namespace starling

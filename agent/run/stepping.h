@@ -1,0 +1,61 @@
+// The local steps between two boundaries: their learning rate, what they report, and how far this agent has come.
+#pragma once
+
+#include <cstdint>
+
+#include "agent/config/config.h"
+#include "agent/run/pace.h"
+#include "agent/run/recovery.h"
+#include "agent/run/shared_model.h"
+#include "agent/run/swarm_clock.h"
+#include "agent/state/state_keeper.h"
+#include "agent/train/trainer.h"
+#include "gossip/clock.h"
+
+namespace starling {
+
+class Stepping {
+ public:
+  // All references outlive the object.
+  Stepping(const SwarmConfig& swarm, Trainer& trainer, const SharedModel& model, SwarmClock& swarm_clock,
+           const Clock& clock);
+
+  // A newcomer, whose model comes from a donor, begins with a short ramp of the learning rate.
+  void start(const Progress& from, bool newcomer);
+  void go_back(const Progress& to);  // the trainer holds an earlier model again
+  void next_round() { ++progress_.round; }
+
+  void begin(uint32_t count);        // returns at once. REQUIRES: the trainer is idle
+  bool ended() const { return trainer_.idle(); }
+  TimePoint end() const;             // not before now; TimePoint::max(): the trainer wakes the control thread
+  [[nodiscard]] bool take();         // takes what they report. False: the loss or a gradient was not finite
+
+  // How far the swarm has come. To be called at each boundary, because the schedule follows it.
+  void look_at_swarm() { swarm_steps_ = swarm_clock_.steps(progress_.steps); }
+  bool all_taken() const { return stop_after_ > 0 && swarm_steps_ >= stop_after_; }
+  uint64_t left() const { return stop_after_ > swarm_steps_ ? stop_after_ - swarm_steps_ : UINT64_MAX; }
+
+  Pace& pace() { return pace_; }
+  const Pace& pace() const { return pace_; }
+  Recovery& recovery() { return recovery_; }
+  const Progress& progress() const { return progress_; }
+  double loss() const { return loss_; }   // smoothed; 0: not known yet
+  double learning_rate() const;
+
+ private:
+  Trainer& trainer_;
+  const SharedModel& model_;
+  SwarmClock& swarm_clock_;
+  const Clock& clock_;
+  const OptimizerConfig optimizer_;
+  const uint64_t stop_after_;
+  Pace pace_;
+  Recovery recovery_;
+
+  Progress progress_;
+  uint64_t first_step_ = 0, swarm_steps_ = 0;
+  bool newcomer_ = false;
+  double loss_ = 0;
+};
+
+}  // namespace starling

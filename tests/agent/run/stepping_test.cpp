@@ -1,0 +1,121 @@
+// The parts of the round machine that own steps, the jobs of a boundary, and the way back after a sickness.
+#include "agent/run/stepping.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "agent/run/boundary_jobs.h"
+#include "agent/run/sickness.h"
+#include "agent/train/quadratic_trainer.h"
+#include "tests/agent/run/lone_agent.h"
+
+namespace starling {
+namespace {
+
+using std::chrono::seconds;
+
+class RoundParts : public testing::Test, protected LoneAgent {};
+
+TEST_F(RoundParts, ANewcomersLearningRateRampsUp) {
+  Stepping grown = make_stepping(), newcomer = make_stepping();
+  grown.start({.steps = 500}, false);
+  newcomer.start({.steps = 500}, true);
+  EXPECT_DOUBLE_EQ(newcomer.learning_rate(), grown.learning_rate() / 100);
+  for (int i = 0; i < 49; ++i) take_steps(newcomer, 1);
+  EXPECT_DOUBLE_EQ(newcomer.learning_rate(), grown.learning_rate() / 2);
+  take_steps(newcomer, 1000);
+  EXPECT_EQ(newcomer.learning_rate(), grown.learning_rate());
+}
+
+TEST_F(RoundParts, StepsAreCountedUntilTheSwarmHasTakenAll) {
+  swarm_.stop_after = 30;
+  Stepping steps = make_stepping();
+  steps.start({}, false);
+  EXPECT_EQ(steps.loss(), 0);
+  EXPECT_TRUE(take_steps(steps, 20));
+  EXPECT_GT(steps.loss(), 0);
+  steps.look_at_swarm();
+  EXPECT_EQ(steps.left(), 10u);
+  EXPECT_FALSE(steps.all_taken());
+  EXPECT_TRUE(take_steps(steps, 10));
+  steps.look_at_swarm();
+  EXPECT_TRUE(steps.all_taken());
+  EXPECT_EQ(steps.progress().steps, 30u);
+  steps.go_back({.round = 2, .steps = 16});
+  EXPECT_EQ(steps.progress().steps, 16u);
+  EXPECT_EQ(steps.loss(), 0) << "that of the discarded model";
+}
+
+TEST_F(RoundParts, WithoutAnEndStepsAreNeverAllTaken) {
+  Stepping steps = make_stepping();
+  steps.start({.steps = 1000000}, false);
+  steps.look_at_swarm();
+  EXPECT_FALSE(steps.all_taken());
+  EXPECT_EQ(steps.left(), UINT64_MAX);
+}
+
+TEST_F(RoundParts, StepsThatAreNotFiniteAreSaid) {
+  swarm_.optimizer.learning_rate = 1e30;
+  Stepping steps = make_stepping();
+  steps.start({}, false);
+  EXPECT_FALSE(take_steps(steps, 100));
+}
+
+TEST_F(RoundParts, EvaluatesAndSavesWhatIsDue) {
+  Pace pace(swarm_, 1);
+  BoundaryJobs jobs({seconds(10), seconds(3)}, make_checkpoints(), *trainer_, pace, clock_, events_);
+  const Progress progress{.steps = 7};
+  int done = 0;
+  const auto next = [&] { ++done; };
+  EXPECT_FALSE(jobs.begin_due(true, progress, next)) << "not started";
+  jobs.start();
+  ASSERT_TRUE(jobs.begin_due(true, progress, next)) << "the evaluation";
+  jobs.tick();
+  EXPECT_EQ(done, 1);
+  ASSERT_TRUE(jobs.begin_due(true, progress, next)) << "the checkpoint";
+  worker_.run_completions();
+  EXPECT_EQ(done, 2);
+  EXPECT_EQ(saved_, std::vector<uint64_t>{7});
+  EXPECT_FALSE(jobs.begin_due(true, progress, next));
+  clock_.advance(seconds(4));
+  EXPECT_FALSE(jobs.begin_due(false, progress, next)) << "evaluations are for training";
+  EXPECT_TRUE(jobs.begin_due(true, progress, next));
+}
+
+TEST_F(RoundParts, SicknessGoesBackToTheLastGoodStateAFewTimes) {
+  Recovery recovery;
+  Sharing sharing(model_, nullptr, worker_);
+  CheckpointJobs checkpoints = make_checkpoints();
+  Sickness sickness(recovery, sharing, checkpoints, clock_, events_);
+  std::optional<Progress> back_at;
+  stored_ = Progress{.steps = 40};
+  for (uint32_t i = 0; i < kSickInARowMax; ++i) {
+    back_at.reset();
+    sickness.go_back_then("NaN", 55, [&](const Progress& to) { back_at = to; });
+    worker_.run_completions();
+    ASSERT_TRUE(back_at);
+    EXPECT_EQ(back_at->steps, 40u);
+  }
+  EXPECT_THROW(sickness.go_back_then("NaN", 55, [](const Progress&) {}), std::runtime_error);
+}
+
+TEST_F(RoundParts, WithoutACheckpointASicknessIsTheEnd) {
+  Recovery recovery;
+  Sharing sharing(model_, nullptr, worker_);
+  CheckpointJobs checkpoints = make_checkpoints();
+  Sickness sickness(recovery, sharing, checkpoints, clock_, events_);
+  sickness.go_back_then("NaN", 55, [](const Progress&) { ADD_FAILURE(); });
+  try {
+    worker_.run_completions();
+    ADD_FAILURE();
+  } catch (const std::runtime_error& error) {
+    EXPECT_NE(std::string(error.what()).find("no checkpoint"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace starling
