@@ -91,7 +91,10 @@ void Sharing::publish_nothing() {
 }
 
 void Sharing::drop_decided() {
-  if (exchange_) exchange_->take_decided();
+  if (!exchange_) return;
+  auto decided = std::make_shared<Decided>(exchange_->take_decided());
+  decided->deltas.clear();
+  if (!decided->lessons.empty()) worker_.submit([this, decided] { model_.apply(*decided); }, [] {});
 }
 
 std::vector<ExchangeReport> Sharing::take_reports() {

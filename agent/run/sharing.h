@@ -39,7 +39,9 @@ class Sharing {
   void begin_round_then(std::function<void()> next);   // steps follow
   void apply_decided_then(std::function<void()> next);
   void publish_nothing();            // no new exchange begins, own or a peer's
-  void drop_decided();               // they belong to params that are discarded
+  // Applies nothing of what was decided, because it belongs to params that are discarded. What it teaches the codec is
+  // kept: partners learn the same, and their next payloads rely on it.
+  void drop_decided();
   bool idle() const { return !exchange_ || exchange_->status().idle; }   // no peer waits for this agent any more
 
   std::vector<ExchangeReport> take_reports();

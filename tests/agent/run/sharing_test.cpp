@@ -1,0 +1,88 @@
+// What an agent that discards its params takes along from its exchanges.
+#include "agent/run/sharing.h"
+
+#include <gtest/gtest.h>
+
+#include "agent/train/quadratic_trainer.h"
+#include "tests/gossip/exchange/harness.h"
+
+namespace starling {
+namespace {
+
+using exchange_test::PairAgentOptions;
+using exchange_test::TestAgent;
+using exchange_test::TestSwarm;
+using std::chrono::milliseconds;
+
+PairAgentOptions modulo8() {
+  PairAgentOptions options;
+  options.codec = CodecKind::kModulo8;
+  return options;
+}
+
+TrainerOptions dimension(uint64_t params) {
+  TrainerOptions options;
+  options.model.dimension = params;
+  return options;
+}
+
+// An agent's shared model over the pair exchange of `a`, and a partner that is only an exchange.
+class SharingTest : public testing::Test {
+ protected:
+  SharingTest() {
+    Rng rng(5);
+    const View x = params();
+    for (size_t i = 0; i < x.count; ++i) x.data[i] = partner_.params[i] = static_cast<float>(rng.uniform() - 0.5);
+  }
+
+  View params() { return trainer_->params(); }
+  void meet() {
+    Decided decided = agent_.pairwise->take_decided();
+    auto snapshot = std::make_shared<Snapshot>();
+    snapshot->number = snapshot->round = ++snapshots_;
+    ASSERT_TRUE(model_.apply_and_encode(decided, snapshot.get()).healthy);
+    agent_.pairwise->publish(std::move(snapshot));
+    partner_.boundary();
+    ASSERT_TRUE(agent_.pairwise->propose(partner_.id));
+    swarm_.run_for(milliseconds(200));
+  }
+
+  TestSwarm swarm_{modulo8()};
+  TestAgent& agent_ = swarm_.add(1);
+  TestAgent& partner_ = swarm_.add(2);
+  std::unique_ptr<QuadraticTrainer> trainer_ = make_quadratic_trainer(dimension(64), 1, swarm_.clock);
+  SharedModel model_{*trainer_, shared_sections(*trainer_, false), make_codec(CodecKind::kModulo8, MemorySpace::kHost),
+                     16, make_params_source(), nullptr};
+  InlineWorker worker_;
+  Sharing sharing_{model_, agent_.pairwise.get(), worker_};
+  uint64_t snapshots_ = 0;
+};
+
+TEST_F(SharingTest, DroppedDeltasChangeNoParams) {
+  partner_.params[3] += 0.01f;
+  meet();
+  const std::vector<float> before(params().data, params().data + params().count);
+  sharing_.drop_decided();
+  worker_.run_completions();
+  EXPECT_EQ(std::vector<float>(params().data, params().data + params().count), before);
+  EXPECT_GT(partner_.apply(), 0u) << "the exchange was decided: there was a delta to drop";
+  EXPECT_TRUE(agent_.pairwise->take_decided().deltas.empty());
+}
+
+// Both sides of an exchange learn wider steps from blocks that wrap. One that learns nothing from it stays too narrow,
+// and the blocks wrap in its next exchange as well.
+TEST_F(SharingTest, TheCodecLearnsFromExchangesWhoseDeltasAreDropped) {
+  for (int i = 0; i < 20; ++i) meet();
+  sharing_.drop_decided();
+  worker_.run_completions();
+  for (size_t i = 0; i < partner_.params.size(); ++i) partner_.params[i] += i % 2 ? 5.0f : -5.0f;
+  const std::vector<std::byte> narrow = model_.save();
+  meet();
+  ASSERT_GT(agent_.pairwise->counters().blocks_left_out, 0u) << "nothing wrapped, so there is nothing to learn";
+  sharing_.drop_decided();
+  worker_.run_completions();
+  EXPECT_NE(model_.save(), narrow);
+}
+
+}  // namespace
+}  // namespace starling
