@@ -70,6 +70,36 @@ ModelSource& ModelSources::use(const PeerId& peer) {
   return source;
 }
 
+std::vector<PeerId> ModelSources::departed() const {
+  std::vector<PeerId> departed;
+  for (const auto& [peer, source] : in_use_) {
+    const Member* member = membership_.find(peer);
+    const bool here = member != nullptr && member->state < MemberState::kDead &&
+                      member->record.version.generation == source.generation;
+    if (!here) departed.push_back(peer);
+  }
+  return departed;
+}
+
+TimePoint ModelSources::due(const PeerId& peer, const ModelSource& source) const {
+  const bool owes = !source.ready || !source.asked.empty();
+  return owes ? source.progress + patience_with(peer) : TimePoint::max();
+}
+
+std::vector<PeerId> ModelSources::overdue() const {
+  std::vector<PeerId> overdue;
+  for (const auto& [peer, source] : in_use_) {
+    if (clock_.now() >= due(peer, source)) overdue.push_back(peer);
+  }
+  return overdue;
+}
+
+TimePoint ModelSources::next_overdue() const {
+  TimePoint next = TimePoint::max();
+  for (const auto& [peer, source] : in_use_) next = std::min(next, due(peer, source));
+  return next;
+}
+
 void ModelSources::stop(const PeerId& peer, const std::string& why) {
   last_trouble_ = describe(peer) + " " + why;
   in_use_.erase(peer);

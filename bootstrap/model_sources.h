@@ -45,6 +45,11 @@ class ModelSources {
   ModelSource* find(const PeerId& peer);
   ModelSource& use(const PeerId& peer);
 
+  // Of those in use: who died, left or restarted, and who owes an answer for too long.
+  std::vector<PeerId> departed() const;
+  std::vector<PeerId> overdue() const;
+  TimePoint next_overdue() const;
+
   // The reasons to stop with one; each ends its use. The last text is for people.
   void refuse(const PeerId& peer, const std::string& why);          // for good, until it restarts
   void fell_silent(const PeerId& peer);                             // longer each time
@@ -70,6 +75,7 @@ class ModelSources {
   void stop(const PeerId& peer, const std::string& why);
   bool is_usable(const Member& member) const;
   uint32_t silences_of(const PeerId& peer) const;
+  TimePoint due(const PeerId& peer, const ModelSource& source) const;   // of the answer that it owes; max: none
 
   const ModelFetchOptions& options_;
   const Membership& membership_;
