@@ -197,7 +197,11 @@ int run_simulate_command(const SimulateOptions& asked, const SimTaskFactory& mak
       fmt::format("{} exchanges done, {} late, {} failed; report: {}\n", report.swarm.done, report.swarm.late,
                   report.swarm.failed, (fs::path(options.out) / "report.html").string());
   std::fputs(closing.c_str(), stdout);
-  return 0;
+  if (report.swarm.alive > 0) return 0;
+  std::fflush(stdout);
+  std::fprintf(stderr, "starling: every agent was killed before the end, so this swarm has no final model; leave one "
+               "alive, or let newcomers join (--join)\n");
+  return 1;
 }
 
 void add_simulate(CLI::App& app, Cli& cli) {

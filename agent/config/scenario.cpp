@@ -12,6 +12,8 @@ namespace {
 
 using Kind = ScenarioEvent::Kind;
 
+constexpr Duration kPauseMax = std::chrono::hours(24);
+
 bool read_time(const std::string& text, Duration* time) {
   const auto value = read_seconds(text);
   if (!value) return false;
@@ -73,6 +75,10 @@ void Scenario::add_pause(const std::string& text) {
   if (!read_agent_at(text.substr(0, plus), &event) ||
       !read_time(text.substr(std::min(plus + 1, text.size())), &event.lasts)) {
     throw_expected("AGENT@SECONDS+SECONDS such as 2@8+1.5, or AGENT@stepN+SECONDS (agents count from 0)", text);
+  }
+  if (event.lasts > kPauseMax) {
+    throw std::invalid_argument("a pause lasts at most a day (86400 s), found '" + text +
+                                "'; to take an agent out for good, kill it");
   }
   events_.push_back(event);
 }

@@ -55,7 +55,10 @@ void SwarmMember::settle(const ExitStatus& exit) {
     state_ = killed_wall_s_ ? ProcessState::kKilled : ProcessState::kFailed;
     return;
   }
-  state_ = exit.ok() && !track_.finish_reason.empty() ? ProcessState::kFinished : ProcessState::kFailed;
+  // An agent that has not begun to train reports no end, and one whose program is still being loaded ends by the signal.
+  const bool cut_short = interrupted_ && !joined() && (exit.ok() || (exit.signal == SIGINT && track_.peer.empty()));
+  const bool finished = cut_short || (exit.ok() && !track_.finish_reason.empty());
+  state_ = finished ? ProcessState::kFinished : ProcessState::kFailed;
   if (state_ == ProcessState::kFinished) return;
   failure_ = "ended with " + exit.describe();
   if (exit.ok()) failure_ += ", without a word that it had finished";
@@ -72,6 +75,7 @@ void SwarmMember::pause(bool paused) {
 }
 
 void SwarmMember::interrupt() {
+  interrupted_ = true;
   process_.send_signal(SIGINT);
   if (paused_) pause(false);
 }

@@ -27,13 +27,14 @@ class SwarmMember {
   bool poll();
   void kill();       // SIGKILL: on purpose, so it is no failure
   void pause(bool paused);   // SIGSTOP, SIGCONT
-  void interrupt();  // SIGINT: leave politely; a paused agent is resumed for it
+  void interrupt();  // SIGINT: leave politely, however far it is; a paused agent is resumed for it
   void give_up(const std::string& why);  // SIGKILL: counts as failed
 
   const std::string& name() const { return name_; }
   uint32_t shard() const { return shard_; }
   ProcessState state() const { return state_; }
   bool running() const { return state_ == ProcessState::kRunning; }
+  bool paused() const { return paused_; }
   bool joined() const { return track_.joined_wall_s.has_value(); }
   const AgentTrack& track() const { return track_; }
   const std::string& failure() const { return failure_; }          // why it failed, for people; else empty
@@ -52,7 +53,7 @@ class SwarmMember {
   ProcessState state_ = ProcessState::kRunning;
   std::optional<double> killed_wall_s_;
   std::string failure_;
-  bool paused_ = false;
+  bool paused_ = false, interrupted_ = false;
   ChildProcess process_;   // last: it ends first
 };
 

@@ -47,7 +47,10 @@ void prepare_folder(const fs::path& dir) {
                              "; name another one with --out");
   }
   if (fs::is_empty(dir)) return;
-  if (!fs::exists(dir / "report.json") && !fs::exists(dir / "agent-0")) {
+  // A run that was interrupted early left the registry alone.
+  const bool earlier = fs::exists(dir / "report.json") || fs::exists(dir / "agent-0") ||
+                       fs::exists(dir / "bootstrap" / "log");
+  if (!earlier) {
     throw std::runtime_error("the folder " + dir.string() + " holds other things than an earlier swarm; name an empty "
                              "or a new one with --out");
   }
@@ -79,8 +82,9 @@ class SwarmRun {
   int run();
 
  private:
-  void start_registry();
-  bool await_registry();
+  bool start_registry();               // false: interrupted before it listens
+  enum class Listening { kYes, kNo, kInterrupted };
+  Listening await_registry();
   void start_agents();
   void watch();
   void poll_members();
@@ -89,10 +93,12 @@ class SwarmRun {
   void act();
   void act_on(const ScenarioEvent& event);
   void act_join();
+  void end_pauses_with_the_run();
   uint64_t median_step_now() const;
   void leave();
   void check_stall();
   bool any_running() const;
+  bool any_finished() const;
   bool comparable() const;
   double since_joined() const { return all_joined_ ? seconds(clock_.now() - *all_joined_) : 0; }
   SwarmReport make_report() const;
@@ -122,7 +128,10 @@ class SwarmRun {
 int SwarmRun::run() {
   prepare_folder(dir_);
   if (!lines_.remark().empty()) table_.event(lines_.remark());
-  start_registry();
+  if (!start_registry()) {
+    std::printf("interrupted before the agents were started\n");
+    return 0;
+  }
   start_agents();
   watch();
   registry_.reset();
@@ -140,26 +149,28 @@ int SwarmRun::run() {
   return close(report);
 }
 
-void SwarmRun::start_registry() {
+bool SwarmRun::start_registry() {
   const fs::path dir = dir_ / "bootstrap";
   fs::create_directories(dir);
   for (uint32_t attempt = 0; attempt < kRegistryAttempts; ++attempt) {
     registry_port_ = find_free_port_pair(attempt);
     registry_ = std::make_unique<ChildProcess>(lines_.bootstrap(dir, registry_port_), (dir / "log").string());
-    if (await_registry()) return;  // otherwise another process took the port in between
+    const Listening listening = await_registry();
+    if (listening != Listening::kNo) return listening == Listening::kYes;
+    // Another process took the port in between.
   }
   throw std::runtime_error("the registry does not start; the end of " + (dir / "log").string() + " says:" +
                            log_tail((dir / "log").string(), kTailLines));
 }
 
-bool SwarmRun::await_registry() {
+SwarmRun::Listening SwarmRun::await_registry() {
   const TimePoint deadline = clock_.now() + kRegistryLimit;
   while (!registry_->poll()) {
-    if (accepts_connections(registry_port_)) return true;
-    if (clock_.now() > deadline) return false;
-    if (gate_.wait(20ms)) throw std::runtime_error("interrupted while the registry started");
+    if (accepts_connections(registry_port_)) return Listening::kYes;
+    if (clock_.now() > deadline) return Listening::kNo;
+    if (gate_.wait(20ms)) return Listening::kInterrupted;
   }
-  return false;
+  return Listening::kNo;
 }
 
 void SwarmRun::start_agents() {
@@ -178,6 +189,7 @@ void SwarmRun::watch() {
     poll_members();
     if (!all_joined_) mark_all_joined();
     if (all_joined_ && !leave_deadline_) act();
+    end_pauses_with_the_run();
     if (leave_deadline_ && clock_.now() > *leave_deadline_) {
       for (const auto& member : members_) {
         if (member->running()) member->give_up("did not leave within 3 s of being asked to");
@@ -226,6 +238,21 @@ void SwarmRun::act() {
   }
 }
 
+// Once the others have finished, those that stand still are all that the run waits for.
+void SwarmRun::end_pauses_with_the_run() {
+  bool finished = false;
+  for (const auto& member : members_) {
+    if (member->running() && !member->paused()) return;
+    finished = finished || member->state() == ProcessState::kFinished;
+  }
+  if (!finished) return;
+  for (const auto& member : members_) {
+    if (!member->running()) continue;
+    member->pause(false);
+    table_.event(fmt::format("{:6.1f} s  {} goes on (SIGCONT): all others have ended", since_joined(), member->name()));
+  }
+}
+
 uint64_t SwarmRun::median_step_now() const {
   std::vector<uint64_t> steps;
   for (const auto& member : members_) {
@@ -249,9 +276,10 @@ void SwarmRun::act_on(const ScenarioEvent& event) {
     table_.event(fmt::format("{:6.1f} s  {} killed (SIGKILL)", since_joined(), member.name()));
   } else {
     const bool paused = event.kind == ScenarioEvent::Kind::kPause;
+    if (!paused && !member.paused()) return;   // its pause has ended with the run
     member.pause(paused);
-    table_.event(fmt::format("{:6.1f} s  {} {}", since_joined(), member.name(),
-                             paused ? "stands still (SIGSTOP)" : "goes on (SIGCONT)"));
+    const std::string end = fmt::format("stands still (SIGSTOP) until {:.1f} s", since_joined() + seconds(event.lasts));
+    table_.event(fmt::format("{:6.1f} s  {} {}", since_joined(), member.name(), paused ? end : "goes on (SIGCONT)"));
   }
 }
 
@@ -273,6 +301,8 @@ void SwarmRun::leave() {
 }
 
 void SwarmRun::check_stall() {
+  const auto paused = [](const auto& member) { return member->running() && member->paused(); };
+  if (std::any_of(members_.begin(), members_.end(), paused)) last_progress_ = clock_.now();
   if (clock_.now() - last_progress_ < kStallLimit) return;
   for (const auto& member : members_) {
     if (member->running()) member->give_up("made no progress for 10 minutes");
@@ -284,9 +314,14 @@ bool SwarmRun::any_running() const {
   return std::any_of(members_.begin(), members_.end(), [](const auto& member) { return member->running(); });
 }
 
-// A run without an end, or an interrupted one, has no end result to compare.
+bool SwarmRun::any_finished() const {
+  return std::any_of(members_.begin(), members_.end(),
+                     [](const auto& member) { return member->state() == ProcessState::kFinished; });
+}
+
+// A run without an end, without agents left, or an interrupted one has no end result to compare.
 bool SwarmRun::comparable() const {
-  if (!options_.baselines || leave_deadline_ || config_.swarm.stop_after == 0) return false;
+  if (!options_.baselines || leave_deadline_ || config_.swarm.stop_after == 0 || !any_finished()) return false;
   return model_kind(config_.swarm.model.kind).needs_data;
 }
 
@@ -348,6 +383,11 @@ int SwarmRun::close(SwarmReport& report) {
     if (member->state() != ProcessState::kFailed) continue;
     std::fprintf(stderr, "%s %s; the end of %s says:%s\n", member->name().c_str(), member->failure().c_str(),
                  member->log_path().c_str(), log_tail(member->log_path(), kTailLines).c_str());
+    status = 1;
+  }
+  if (status == 0 && !any_finished()) {
+    std::fprintf(stderr, "starling: every agent was killed before the end, so this swarm has no final model; leave "
+                 "one alive, or let newcomers join (--join)\n");
     status = 1;
   }
   return status;

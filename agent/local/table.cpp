@@ -19,6 +19,7 @@ constexpr milliseconds kCompactInterval(2000);
 
 std::string state_word(const SwarmMember& member) {
   if (!member.running()) return to_string(member.state());
+  if (member.paused()) return "paused";
   if (member.track().peer.empty()) return "starting";
   if (!member.joined()) return "joining";
   return member.track().phase.empty() ? "joined" : member.track().phase;

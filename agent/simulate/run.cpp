@@ -126,7 +126,8 @@ void Run::act(const ScenarioEvent& event) {
   const std::string name = "agent " + std::to_string(event.agent);
   if (event.agent >= swarm_.count() || !swarm_.alive(event.agent)) {
     if (event.kind == Kind::kResume) return;
-    outcome_.remarks.push_back(fmt::format("at {:g} s {} was not there", now_s(), name));
+    outcome_.remarks.push_back(fmt::format("at {:g} s {} was not there: nothing to {}", now_s(), name,
+                                           event.kind == Kind::kKill ? "kill" : "pause"));
   } else if (event.kind == Kind::kKill) {
     if (swarm_.training(event.agent)) lost_samples_ += look_at(event.agent, {}).samples;
     swarm_.kill(event.agent);
@@ -221,6 +222,7 @@ void Run::close(bool ended) {
   outcome_.virtual_s = now_s();
   outcome_.digest = swarm_.digest();
   for (size_t a = 0; a < swarm_.count(); ++a) {
+    outcome_.alive += swarm_.alive(a);
     if (!swarm_.training(a)) continue;
     const ExchangeCounts& tally = swarm_.agent(a).rounds()->tally();
     outcome_.done += tally.done;

@@ -36,6 +36,7 @@ struct SwarmOutcome {
   uint64_t digest = 0;
   double virtual_s = 0;
   bool finished = false;            // every agent alive trained to stop_after
+  size_t alive = 0;                 // agents at the end
   uint64_t done = 0, late = 0, failed = 0;   // exchanges of the agents alive at the end
   BlockTally blocks;                         // of their exchanges
   bool in_rounds = false;                    // as ExchangeStatus says

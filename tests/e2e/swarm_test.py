@@ -74,6 +74,34 @@ class SwarmCommand(swarm.Case):
     report = json.loads((out / 'report.json').read_text())
     self.assertEqual([agent['state'] for agent in report['agents']], ['finished'] * 3, log)
 
+  def test_a_pause_ends_with_the_run(self):
+    process = self.start('command', 'swarm', '--config', self.quadratic(), '--out', self.folder / 'out', '--agents', 3,
+                         '--steps', 200, '--pause', '1@step60+3600', '--no-baselines')
+    self.assertEqual(self.wait_end(process), 0, self.logs())
+    self.assertRegex(process.log(), r'agent-1 stands still \(SIGSTOP\) until 36\d\d')
+    self.assertIn('agent-1 goes on (SIGCONT): all others have ended', process.log())
+
+  def test_a_swarm_that_was_killed_has_failed(self):
+    for command in ('swarm', 'simulate'):
+      with self.subTest(command):
+        process = self.start(command, command, '--config', self.quadratic(), '--out', self.folder / f'{command}.out',
+                             '--agents', 2, '--steps', 4000, '--kill', '0@0.5', '--kill', '0@0.7', '--kill', '1@1')
+        self.assertEqual(self.wait_end(process), 1, self.logs())
+        self.assertIn('every agent was killed', process.log())
+        self.assertIn('nothing to kill', process.log())
+
+  def test_an_interrupt_at_any_moment_of_the_start_ends_without_a_failure(self):
+    out = self.folder / 'out'
+    begun = [lambda log: (out / 'bootstrap').exists(), lambda log: (out / 'agent-0' / 'log').exists(),
+             lambda log: (out / 'agent-1' / 'log').exists() and 'listens' in (out / 'agent-1' / 'log').read_text()]
+    for number, condition in enumerate(begun):
+      with self.subTest(number):
+        process = self.start(f'command-{number}', 'swarm', '--config', CONFIG, '--out', out, '--agents', 2,
+                             '--set', 'agent.data.path=generated')
+        self.wait(lambda: condition(process.log()), 'the start')
+        self.assertEqual(self.interrupt(process)[0], 0, self.logs())
+        self.assertIn('interrupted', process.log())
+
   def look_at_page(self, out):
     page = (out / 'report.html').read_text()
     outside = [address for address in re.findall(r'https?://[^"\'\s<)]+', page)

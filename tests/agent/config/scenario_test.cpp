@@ -57,6 +57,15 @@ TEST(Scenario, SaysWhatItExpectedAndWhatItFound) {
   }
 }
 
+TEST(Scenario, RefusesAPauseWithoutAnEnd) {
+  for (const char* text : {"2@8+86401", "2@step5+1e9"}) {
+    EXPECT_EQ(error_of([&](Scenario& s) { s.add_pause(text); }),
+              "a pause lasts at most a day (86400 s), found '" + std::string(text) +
+                  "'; to take an agent out for good, kill it");
+  }
+  EXPECT_EQ(error_of([&](Scenario& s) { s.add_pause("2@8+86400"); }), "");
+}
+
 TEST(Scenario, RefusesAnAgentThatWillNeverBe) {
   const auto refusal = [](const std::function<void(Scenario&)>& add) {
     return error_of([&](Scenario& scenario) {
