@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "agent/config/config.h"
-#include "agent/simulate/baselines.h"
+#include "agent/simulate/baseline_bench.h"
 #include "agent/simulate/timed_trainer.h"
 
 namespace starling {

@@ -11,19 +11,6 @@
 
 namespace starling {
 
-inline constexpr uint32_t kLocalSgdStepsDefault = 8;   // where the swarm's own local_steps is 1
-
-struct SimLink {
-  double latency_s = 0;    // the mean, jitter included
-  double bytes_per_s = 0;  // 0: no limit
-  double transfer_s(double bytes) const { return bytes_per_s > 0 ? bytes / bytes_per_s : 0; }
-};
-
-// Ring all-reduce of that many bytes: 2 (n - 1) messages of 1/n each, one after the other.
-double allreduce_seconds(size_t agents, double bytes, const SimLink& link);
-// Every agent sends its gradient and gets the params: 2 n payloads over the server's one link.
-double server_seconds(size_t agents, double bytes, const SimLink& link);
-
 // "allreduce", ...: the words of --baseline, without "none".
 const std::vector<std::string>& baseline_names();
 

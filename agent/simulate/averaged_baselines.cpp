@@ -1,0 +1,97 @@
+#include "agent/simulate/averaged_baselines.h"
+
+#include <limits>
+
+namespace starling {
+namespace {
+
+// Writes the arithmetic mean of views of equal size to all of them.
+void average(const std::vector<View>& views) {
+  for (size_t i = 0; i < views[0].count; ++i) {
+    double sum = 0;
+    for (const View& view : views) sum += view.data[i];
+    const auto mean = static_cast<float>(sum / static_cast<double>(views.size()));
+    for (const View& view : views) view.data[i] = mean;
+  }
+}
+
+}  // namespace
+
+double allreduce_seconds(size_t agents, double bytes, const SimLink& link) {
+  const auto n = static_cast<double>(agents);
+  return 2 * (n - 1) * (link.latency_s + link.transfer_s(bytes / n));
+}
+
+double server_seconds(size_t agents, double bytes, const SimLink& link) {
+  return 2 * link.latency_s + link.transfer_s(2 * static_cast<double>(agents) * bytes);
+}
+
+// Every `period` steps all params become their mean. With period 1 and the momentum averaged too this *is* SGD on the
+// mean gradient: from equal params and momentum, one step of each is linear in its own gradient.
+const std::vector<AveragedBaselines::Mark>& AveragedBaselines::averaged(const std::string& name, uint32_t period,
+                                                                        bool with_momentum) {
+  const auto [found, fresh] = averaged_.try_emplace({period, with_momentum});
+  std::vector<Mark>& marks = found->second;
+  if (!fresh) return marks;
+  const BaselineBench::Team team = bench_.make_team();
+  std::vector<View> params, momenta;
+  for (const auto& trainer : team) {
+    params.push_back(trainer->params());
+    momenta.push_back(trainer->momentum());
+  }
+  marks.push_back({0, bench_.score(params[0])});
+  const uint64_t stop_after = bench_.swarm().stop_after;
+  for (uint64_t done = 0; done < stop_after;) {
+    const uint64_t before = done;
+    bool finite = true;
+    for (uint32_t i = 0; i < period && done < stop_after; ++i, ++done) {
+      const double rate = bench_.rate(static_cast<double>(done));
+      for (const auto& trainer : team) finite = bench_.step(*trainer, rate) && finite;
+    }
+    average(params);
+    if (with_momentum) average(momenta);
+    for (const auto& trainer : team) trainer->params_changed();
+    bench_.progress(name, done);
+    if (!finite) {
+      marks.push_back({done, {std::numeric_limits<double>::quiet_NaN(), std::nullopt}});
+      break;
+    }
+    if (bench_.wants_score(done, before)) marks.push_back({done, bench_.score(params[0])});
+  }
+  return marks;
+}
+
+std::vector<CurvePoint> AveragedBaselines::allreduce(bool server) {
+  const std::string name = server ? "parameter-server" : "allreduce";
+  bench_.require_sgd(name);
+  const std::vector<Mark>& marks = averaged(name, 1, true);
+  const size_t n = bench_.agents();
+  const auto agents = static_cast<double>(n);
+  const double payload = bench_.payload();
+  const double talk_s = (server ? server_seconds : allreduce_seconds)(n, payload, bench_.link());
+  const double sent = server ? 2 * agents * payload : 2 * (agents - 1) * payload;
+  std::vector<CurvePoint> points;
+  for (const Mark& mark : marks) {
+    const auto steps = static_cast<double>(mark.step);
+    const double time_s = steps * (bench_.slowest_compute_s() + talk_s);
+    points.push_back(bench_.point(name, time_s, mark.step, steps * sent, mark.score));
+  }
+  return points;
+}
+
+// Momentum is not averaged, as in post-local SGD.
+std::vector<CurvePoint> AveragedBaselines::local_sgd() {
+  const uint32_t own = bench_.swarm().local_steps, period = own > 1 ? own : kLocalSgdStepsDefault;
+  const std::vector<Mark>& marks = averaged("local-sgd", period, false);
+  const double payload = bench_.payload(), talk_s = allreduce_seconds(bench_.agents(), payload, bench_.link());
+  std::vector<CurvePoint> points;
+  for (const Mark& mark : marks) {
+    const auto rounds = static_cast<double>((mark.step + period - 1) / period);
+    const auto agents = static_cast<double>(bench_.agents());
+    const double time_s = static_cast<double>(mark.step) * bench_.slowest_compute_s() + rounds * talk_s;
+    points.push_back(bench_.point("local-sgd", time_s, mark.step, rounds * 2 * (agents - 1) * payload, mark.score));
+  }
+  return points;
+}
+
+}  // namespace starling
