@@ -1,7 +1,7 @@
 #include "kernels/cuda/cast.h"
 
-#include "kernels/cuda/device.h"
 #include "kernels/cuda/grid.cuh"
+#include "kernels/cuda/launch.h"
 
 namespace starling {
 namespace {
@@ -40,15 +40,13 @@ __global__ void bf16_kernel(const float* x, size_t count, uint16_t* out, uint32_
 
 void max_abs_bits_cuda(const float* x, size_t count, uint32_t* max_abs_bits, void* stream) {
   if (count == 0) return;
-  max_abs_bits_kernel<<<blocks_for(count), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(x, count, max_abs_bits);
-  check_launch("max_abs_bits");
+  launch("max_abs_bits", max_abs_bits_kernel, blocks_for(count), kThreads, 0, stream, x, count, max_abs_bits);
 }
 
 void f32_to_bf16_cuda(const float* x, size_t count, std::byte* out, uint32_t* max_abs_bits, void* stream) {
   if (count == 0) return;
-  bf16_kernel<<<blocks_for(count), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(
-      x, count, reinterpret_cast<uint16_t*>(out), max_abs_bits);
-  check_launch("f32_to_bf16");
+  launch("f32_to_bf16", bf16_kernel, blocks_for(count), kThreads, 0, stream, x, count,
+         reinterpret_cast<uint16_t*>(out), max_abs_bits);
 }
 
 }  // namespace starling

@@ -28,6 +28,15 @@ class CurrentDevice {
 
 int current_device();
 
+// How many blocks a kernel that loops over any count gets: at most `most`, and `extra` beyond what the count needs.
+// Only tests change it. REQUIRES: most > 0, extra >= 0, most + extra <= kMaxBlocks.
+inline constexpr int kMaxBlocks = 1024;  // enough to fill the largest GPUs; longer vectors loop
+struct GridLimits {
+  int most = kMaxBlocks;
+  int extra = 0;
+};
+inline GridLimits grid_limits;
+
 // A stream of its own that does not wait for the default stream.
 class Stream {
  public:

@@ -6,15 +6,22 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/cuda/device.h"
+
 namespace starling::cuda {
 
-inline constexpr int kThreads = 256;
-inline constexpr int kMaxBlocks = 1024;  // enough to fill the largest GPUs; longer vectors loop
+#ifndef STARLING_CUDA_THREADS   // tests compile the kernels for other blocks too
+#define STARLING_CUDA_THREADS 256
+#endif
+inline constexpr unsigned kThreads = STARLING_CUDA_THREADS;
+static_assert(kThreads % 32 == 0 && (kThreads & (kThreads - 1)) == 0 && kThreads > 0 && kThreads <= 1024,
+              "reductions halve the block and use whole warps");
 
 // 0 blocks is no legal launch: callers return early on count == 0.
 inline int blocks_for(size_t count) {
-  const size_t blocks = (count + kThreads - 1) / kThreads;
-  return static_cast<int>(blocks < kMaxBlocks ? blocks : kMaxBlocks);
+  if (count == 0) return 0;
+  const size_t blocks = (count + kThreads - 1) / kThreads, most = static_cast<size_t>(grid_limits.most);
+  return static_cast<int>(blocks < most ? blocks : most) + grid_limits.extra;
 }
 
 __device__ inline size_t first_index() { return size_t{blockIdx.x} * blockDim.x + threadIdx.x; }

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "kernels/cuda/device.h"
 #include "kernels/cuda/grid.cuh"
+#include "kernels/cuda/launch.h"
 #include "kernels/modulo_element.h"
 
 namespace starling {
@@ -43,18 +43,17 @@ __global__ void apply_kernel(float factor, const uint8_t* own, int own_shift, co
 void modulo_encode_cuda(const float* x, size_t count, int exponent, std::byte* codes, ModuloEncoded* result,
                         void* stream) {
   if (count == 0) return;
-  encode_kernel<<<blocks_for(count), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(
-      x, count, std::ldexp(1.0f, -exponent), reinterpret_cast<uint8_t*>(codes), result);
-  check_launch("modulo_encode");
+  launch("modulo_encode", encode_kernel, blocks_for(count), kThreads, 0, stream, x, count, std::ldexp(1.0f, -exponent),
+         reinterpret_cast<uint8_t*>(codes), result);
 }
 
 void modulo_apply_cuda(float factor, const std::byte* own, int own_shift, const std::byte* peer, int peer_shift,
                        size_t count, float* x, void* stream) {
   if (count == 0) return;
-  apply_kernel<<<blocks_for(count), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(
-      factor, reinterpret_cast<const uint8_t*>(own), own_shift, reinterpret_cast<const uint8_t*>(peer), peer_shift,
-      count, x);
-  check_launch("modulo_apply");
+  const auto* const own_codes = reinterpret_cast<const uint8_t*>(own);
+  const auto* const peer_codes = reinterpret_cast<const uint8_t*>(peer);
+  launch("modulo_apply", apply_kernel, blocks_for(count), kThreads, 0, stream, factor, own_codes, own_shift, peer_codes,
+         peer_shift, count, x);
 }
 
 }  // namespace starling

@@ -1,7 +1,7 @@
 #include "kernels/cuda/pair.h"
 
-#include "kernels/cuda/device.h"
 #include "kernels/cuda/grid.cuh"
+#include "kernels/cuda/launch.h"
 
 namespace starling {
 namespace {
@@ -20,23 +20,22 @@ __global__ void apply_kernel(float coefficient, const Stored* own, const Stored*
 }
 
 template <typename Stored>
-void launch(float coefficient, const std::byte* own, const std::byte* peer, size_t count, float* x, void* stream) {
+void apply(float coefficient, const std::byte* own, const std::byte* peer, size_t count, float* x, void* stream) {
   if (count == 0) return;
-  apply_kernel<<<blocks_for(count), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(
-      coefficient, reinterpret_cast<const Stored*>(own), reinterpret_cast<const Stored*>(peer), count, x);
-  check_launch("pair_apply");
+  launch("pair_apply", apply_kernel<Stored>, blocks_for(count), kThreads, 0, stream, coefficient,
+         reinterpret_cast<const Stored*>(own), reinterpret_cast<const Stored*>(peer), count, x);
 }
 
 }  // namespace
 
 void pair_apply_f32_cuda(float coefficient, const std::byte* own, const std::byte* peer, size_t count, float* x,
                          void* stream) {
-  launch<float>(coefficient, own, peer, count, x, stream);
+  apply<float>(coefficient, own, peer, count, x, stream);
 }
 
 void pair_apply_bf16_cuda(float coefficient, const std::byte* own, const std::byte* peer, size_t count, float* x,
                           void* stream) {
-  launch<uint16_t>(coefficient, own, peer, count, x, stream);
+  apply<uint16_t>(coefficient, own, peer, count, x, stream);
 }
 
 }  // namespace starling

@@ -1,7 +1,7 @@
 #include "kernels/cuda/vector_ops.h"
 
-#include "kernels/cuda/device.h"
 #include "kernels/cuda/grid.cuh"
+#include "kernels/cuda/launch.h"
 
 namespace starling {
 namespace {
@@ -15,9 +15,9 @@ __global__ void axpy_kernel(float a, const float* x, float* y, size_t count) {
 
 // The block's sum in thread 0, always added in the same order.
 __device__ double block_sum(double value) {
-  __shared__ double shared[kThreads];
+  SHARED_ARRAY(double, shared, kThreads);
   shared[threadIdx.x] = value;
-  for (int step = kThreads / 2; step > 0; step /= 2) {
+  for (unsigned step = kThreads / 2; step > 0; step /= 2) {
     __syncthreads();
     if (threadIdx.x < step) shared[threadIdx.x] += shared[threadIdx.x + step];
   }
@@ -50,22 +50,16 @@ __global__ void count_nonfinite_kernel(const float* x, size_t count, unsigned lo
 }
 
 void launch_square_sums(const float* x, const float* y, size_t count, double* scratch, double* result, void* stream) {
-  const auto cuda_stream = static_cast<cudaStream_t>(stream);
   const int blocks = blocks_for(count);
-  if (blocks > 0) {
-    square_sums_kernel<<<blocks, kThreads, 0, cuda_stream>>>(x, y, count, scratch);
-    check_launch("square_sums");
-  }
-  add_partials_kernel<<<1, kThreads, 0, cuda_stream>>>(scratch, blocks, result);
-  check_launch("add_partials");
+  if (blocks > 0) launch("square_sums", square_sums_kernel, blocks, kThreads, 0, stream, x, y, count, scratch);
+  launch("add_partials", add_partials_kernel, 1, kThreads, 0, stream, scratch, blocks, result);
 }
 
 }  // namespace
 
 void axpy_cuda(float a, const float* x, float* y, size_t count, void* stream) {
   if (count == 0) return;
-  axpy_kernel<<<blocks_for(count), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(a, x, y, count);
-  check_launch("axpy");
+  launch("axpy", axpy_kernel, blocks_for(count), kThreads, 0, stream, a, x, y, count);
 }
 
 void squared_norm_cuda(const float* x, size_t count, double* scratch, double* result, void* stream) {
@@ -80,9 +74,8 @@ void squared_distance_cuda(const float* x, const float* y, size_t count, double*
 void count_nonfinite_cuda(const float* x, size_t count, uint64_t* result, void* stream) {
   if (count == 0) return;
   static_assert(sizeof(uint64_t) == sizeof(unsigned long long));
-  count_nonfinite_kernel<<<blocks_for(count), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(
-      x, count, reinterpret_cast<unsigned long long*>(result));
-  check_launch("count_nonfinite");
+  launch("count_nonfinite", count_nonfinite_kernel, blocks_for(count), kThreads, 0, stream, x, count,
+         reinterpret_cast<unsigned long long*>(result));
 }
 
 }  // namespace starling
