@@ -111,10 +111,9 @@ std::string Contact::waiting_for() const {
     return "the registry at " + list(options_.bootstrap) + " answers, but has met no swarm yet (" +
            std::to_string(waited) + " s); start one agent with --config, or give this one a config";
   }
-  return "no answer from " + list(options_.bootstrap) + " after " + std::to_string(attempts_) + " tries in " +
-         std::to_string(waited) +
-         " s; is an agent or registry running there, and its port and the next one open? "
-         "Trying on";
+  return "no answer from " + list(options_.bootstrap) + " after " + std::to_string(attempts_) +
+         (attempts_ == 1 ? " try" : " tries") + " in " + std::to_string(waited) +
+         " s; is an agent or registry running there, and its port and the next one open? Trying on";
 }
 
 }  // namespace starling

@@ -42,6 +42,19 @@ void Subcommand::flag(const std::string& names, const std::string& doc, bool& ta
 
 void Subcommand::require(const std::string& name) { command_->get_option(name)->required(); }
 
-void Subcommand::then(std::function<void()> parsed) { command_->callback(std::move(parsed)); }
+void Subcommand::require_one(const std::string& a, const std::string& b) {
+  command_->get_option(a)->excludes(command_->get_option(b));
+  one_ = a;
+  other_ = b;
+}
+
+void Subcommand::then(std::function<void()> parsed) {
+  command_->callback([command = command_, one = one_, other = other_, parsed = std::move(parsed)] {
+    if (!one.empty() && command->count(one) + command->count(other) == 0) {
+      throw CLI::RequiredError(one + " (or " + other + ")");
+    }
+    parsed();
+  });
+}
 
 }  // namespace starling

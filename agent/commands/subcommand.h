@@ -27,10 +27,12 @@ class Subcommand {
   void flag(const std::string& names, const std::string& doc, bool& target);
 
   void require(const std::string& name);           // an option added before
+  void require_one(const std::string& a, const std::string& b);   // exactly one of two options added before
   void then(std::function<void()> parsed);         // called when this subcommand was chosen and all was read
 
  private:
   CLI::App* command_;
+  std::string one_, other_;   // of require_one; empty: none
 };
 
 }  // namespace starling

@@ -55,7 +55,7 @@ void SwarmMember::settle(const ExitStatus& exit) {
     state_ = killed_wall_s_ ? ProcessState::kKilled : ProcessState::kFailed;
     return;
   }
-  // An agent that has not begun to train reports no end, and one whose program is still being loaded ends by the signal.
+  // An agent that has not begun to train reports no end. One whose program is still being loaded ends by the signal.
   const bool cut_short = interrupted_ && !joined() && (exit.ok() || (exit.signal == SIGINT && track_.peer.empty()));
   const bool finished = cut_short || (exit.ok() && !track_.finish_reason.empty());
   state_ = finished ? ProcessState::kFinished : ProcessState::kFailed;

@@ -228,7 +228,9 @@ void SwarmRun::mark_all_joined() {
   }
   all_joined_ = clock_.now() - from_seconds(std::max(0.0, wall_seconds() - all_joined_wall_s_));
   table_.set_origin(*all_joined_);
-  table_.event(fmt::format("{:6.1f} s  all {} agents have joined", since_joined(), options_.agents));
+  table_.event(fmt::format("{:6.1f} s  {}", since_joined(),
+                           options_.agents == 1 ? "the agent has joined"
+                                                : fmt::format("all {} agents have joined", options_.agents)));
 }
 
 void SwarmRun::act() {

@@ -2,6 +2,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include "agent/report/format.h"
+
 namespace starling {
 namespace {
 
@@ -40,8 +42,9 @@ void Log::on(const Event& event) {
   } else if (const auto* sick = std::get_if<BecameSick>(&event)) {
     spdlog::error("step {}: {}; sharing stopped, going back to the last good state", sick->steps, sick->reason);
   } else if (const auto* end = std::get_if<Finished>(&event)) {
-    spdlog::info("{} at step {}: loss {:.3f}{}, {} exchanges", end->reason == "signal" ? "leaving" : "finished",
-                 end->steps, end->loss.value_or(0), print_accuracy(end->accuracy), end->exchanges.done);
+    spdlog::info("{} at step {}: loss {:.3f}{}, {}", end->reason == "signal" ? "leaving" : "finished",
+                 end->steps, end->loss.value_or(0), print_accuracy(end->accuracy),
+                 print_count(end->exchanges.done, "exchange"));
   }
 }
 
@@ -51,9 +54,9 @@ void Log::print_status(const AgentStatus& status) {
   if (status.steps == steps_printed_ && status.phase == "training") return;
   steps_printed_ = status.steps;
   const bool missed = status.blocks.due > status.blocks.counted + status.blocks.old;
-  spdlog::info("round {}: step {}, loss {:.3f}{}, {} peers, exchanges {} done {} late {} failed{}, {:.1f} MB out{}",
-               status.round, status.steps, status.loss.value_or(0), print_accuracy(status.accuracy), status.peers,
-               status.exchanges.done, status.exchanges.late, status.exchanges.failed,
+  spdlog::info("round {}: step {}, loss {:.3f}{}, {}, exchanges {} done {} late {} failed{}, {:.1f} MB out{}",
+               status.round, status.steps, status.loss.value_or(0), print_accuracy(status.accuracy),
+               print_count(status.peers, "peer"), status.exchanges.done, status.exchanges.late, status.exchanges.failed,
                missed ? fmt::format(", {:.1f} % of blocks missed", 100 * status.blocks.missed_part()) : "",
                mega(status.bytes_sent), status.distance ? fmt::format(", distance {:.2g}", *status.distance) : "");
 }

@@ -16,6 +16,10 @@ std::string print_bytes(uint64_t bytes) {
   return fmt::format("{:.1f} GB", count / 1e9);
 }
 
+std::string print_count(uint64_t count, const std::string& noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
 std::string print_labels(const std::vector<int64_t>& labels) {
   const bool run = labels.size() > 4 && labels.back() - labels.front() + 1 == static_cast<int64_t>(labels.size());
   if (run) return fmt::format("{}-{}", labels.front(), labels.back());

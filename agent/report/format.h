@@ -14,6 +14,9 @@ std::string print_percent(const std::optional<double>& ratio);
 // Decimal units: "999 B", "12.3 kB", "7.2 GB".
 std::string print_bytes(uint64_t bytes);
 
+// "1 peer", "2 peers", of a noun with a regular plural.
+std::string print_count(uint64_t count, const std::string& noun);
+
 // Class labels in ascending order: "0 3 7"; five or more without a gap as "0-5".
 std::string print_labels(const std::vector<int64_t>& labels);
 

@@ -106,7 +106,8 @@ std::string describe_start(const SwarmReport& report) {
     fewest = std::min(fewest, agent.classes.size());
     most = std::max(most, agent.classes.size());
   }
-  std::string text = fmt::format("{} agents trained one model together for {:.0f} s", first, report.seconds);
+  std::string text = fmt::format("{} trained one model together for {:.0f} s", print_count(first, "agent"),
+                                 report.seconds);
   if (first == 1) text = fmt::format("One agent trained for {:.0f} s", report.seconds);
   if (most == 0 || fewest == classes.size()) return text + ".";
   const std::string held = fewest == most ? fmt::format("{}", most) : fmt::format("{} to {}", fewest, most);

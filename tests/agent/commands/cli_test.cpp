@@ -165,7 +165,10 @@ TEST(Cli, ReadsInitAndCheck) {
   EXPECT_EQ(std::any_cast<InitCommand>(init.cli.options).task, "digits");
   EXPECT_EQ(std::any_cast<InitCommand>(init.cli.options).path, "a.yaml");
   EXPECT_EQ(parse({"check", "a.yaml"}).cli.config_path, "a.yaml");
-  EXPECT_EQ(parse({"check", "--config", "a.yaml"}).cli.command, "check");
+  EXPECT_EQ(parse({"check", "--config", "a.yaml"}).cli.config_path, "a.yaml");
+  EXPECT_EQ(parse({"check"}).cli.exit_status, 2);
+  EXPECT_EQ(parse({"check", "a.yaml", "--config", "b.yaml"}).cli.exit_status, 2);
+  EXPECT_EQ(parse({"check", "--help"}).out.find("REQUIRED"), std::string::npos);
 }
 
 TEST(Cli, ReadsTheTopologyCommand) {

@@ -5,6 +5,12 @@
 namespace starling {
 namespace {
 
+TEST(Format, CountsTakeThePluralButForOne) {
+  EXPECT_EQ(print_count(0, "peer"), "0 peers");
+  EXPECT_EQ(print_count(1, "peer"), "1 peer");
+  EXPECT_EQ(print_count(2, "peer"), "2 peers");
+}
+
 TEST(ReportText, NumbersForPeople) {
   EXPECT_EQ(print_percent(0.9416), "94.2 %");
   EXPECT_EQ(print_percent(std::nullopt), "-");
