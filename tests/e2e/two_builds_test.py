@@ -53,7 +53,7 @@ class TwoBuilds(swarm.Case):
       self.assertEqual(self.wait_end(agent), 1, self.logs())
       self.assertIsNone(agent.last('joined'))
     self.assertIn('they need Starling 0.2.0 or newer', (self.folder / 'adopts' / 'log').read_text())
-    self.assertIn('patience: 9', (self.folder / 'brings' / 'log').read_text())
+    self.assertIn('exchange.patience: not set here, 9 there', (self.folder / 'brings' / 'log').read_text())
     self.assertTrue(first.running())
 
 
