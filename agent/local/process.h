@@ -53,6 +53,6 @@ class ChildProcess {
 };
 
 // The last lines of a log, each indented by two spaces, for an error message; empty if there is nothing to read.
-std::string log_tail(const std::string& path, size_t lines_max);
+std::string log_tail(const std::string& path, size_t lines_max = 12);
 
 }  // namespace starling

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <ctime>
 #include <filesystem>
 #include <stdexcept>
 
@@ -12,9 +11,9 @@
 
 #include "agent/local/baselines.h"
 #include "agent/local/command_lines.h"
-#include "agent/local/distance.h"
 #include "agent/local/member.h"
-#include "agent/local/ports.h"
+#include "agent/local/registry.h"
+#include "agent/local/swarm_report.h"
 #include "agent/local/table.h"
 #include "agent/report/report.h"
 #include "agent/train/model_kinds.h"
@@ -25,11 +24,8 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-constexpr Duration kRegistryLimit = 20s;   // for a registry to listen
 constexpr Duration kStallLimit = 10min;    // without a step, a join or an end anywhere: something hangs
 constexpr Duration kLeaveLimit = 3s;       // after Ctrl-C, before SIGKILL
-constexpr uint32_t kRegistryAttempts = 5;
-constexpr size_t kTailLines = 12;
 
 // Whether an earlier run left this entry in its folder. Nothing else there is touched.
 bool ours(const std::string& name) {
@@ -64,27 +60,15 @@ void check_options(const SwarmOptions& options) {
   options.scenario.refuse_absent(options.agents);
 }
 
-std::string local_date() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  localtime_r(&now, &parts);
-  char text[64];
-  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M", &parts);
-  return text;
-}
-
 class SwarmRun {
  public:
   SwarmRun(const SwarmOptions& options, const Config& config)
       : options_(options), config_(config), lines_(options, config), dir_(options.out), table_(clock_),
-        agenda_(options.scenario) {}
+        registry_(lines_, dir_ / "bootstrap", clock_, gate_), agenda_(options.scenario) {}
 
   int run();
 
  private:
-  bool start_registry();               // false: interrupted before it listens
-  enum class Listening { kYes, kNo, kInterrupted };
-  Listening await_registry();
   void start_agents();
   void watch();
   void poll_members();
@@ -102,7 +86,6 @@ class SwarmRun {
   bool comparable() const;
   double since_joined() const { return all_joined_ ? seconds(clock_.now() - *all_joined_) : 0; }
   SwarmReport make_report() const;
-  AgentReport make_agent_report(const SwarmMember& member, bool newcomer) const;
   int close(SwarmReport& report);
 
   const SwarmOptions& options_;
@@ -112,8 +95,7 @@ class SwarmRun {
   fs::path dir_;
   SignalGate gate_;
   LiveTable table_;
-  std::unique_ptr<ChildProcess> registry_;
-  uint16_t registry_port_ = 0;
+  LocalRegistry registry_;
   SwarmMembers members_;
   ScenarioAgenda agenda_;
   uint32_t free_shard_ = 0;            // of the agent killed last: the next newcomer takes it
@@ -128,13 +110,13 @@ class SwarmRun {
 int SwarmRun::run() {
   prepare_folder(dir_);
   if (!lines_.remark().empty()) table_.event(lines_.remark());
-  if (!start_registry()) {
+  if (!registry_.start()) {
     std::printf("interrupted before the agents were started\n");
     return 0;
   }
   start_agents();
   watch();
-  registry_.reset();
+  registry_.stop();
   table_.update(members_, true);
   table_.finish();
   SwarmReport report = make_report();
@@ -149,37 +131,13 @@ int SwarmRun::run() {
   return close(report);
 }
 
-bool SwarmRun::start_registry() {
-  const fs::path dir = dir_ / "bootstrap";
-  fs::create_directories(dir);
-  for (uint32_t attempt = 0; attempt < kRegistryAttempts; ++attempt) {
-    registry_port_ = find_free_port_pair(attempt);
-    registry_ = std::make_unique<ChildProcess>(lines_.bootstrap(dir, registry_port_), (dir / "log").string());
-    const Listening listening = await_registry();
-    if (listening != Listening::kNo) return listening == Listening::kYes;
-    // Another process took the port in between.
-  }
-  throw std::runtime_error("the registry does not start; the end of " + (dir / "log").string() + " says:" +
-                           log_tail((dir / "log").string(), kTailLines));
-}
-
-SwarmRun::Listening SwarmRun::await_registry() {
-  const TimePoint deadline = clock_.now() + kRegistryLimit;
-  while (!registry_->poll()) {
-    if (accepts_connections(registry_port_)) return Listening::kYes;
-    if (clock_.now() > deadline) return Listening::kNo;
-    if (gate_.wait(20ms)) return Listening::kInterrupted;
-  }
-  return Listening::kNo;
-}
-
 void SwarmRun::start_agents() {
   started_wall_s_ = wall_seconds();
   last_progress_ = clock_.now();
   for (uint32_t i = 0; i < options_.agents; ++i) {
     const std::string name = "agent-" + std::to_string(i);
     members_.push_back(
-        std::make_unique<SwarmMember>(name, dir_ / name, i, lines_.agent(name, dir_ / name, i, registry_port_)));
+        std::make_unique<SwarmMember>(name, dir_ / name, i, lines_.agent(name, dir_ / name, i, registry_.port())));
   }
 }
 
@@ -215,7 +173,7 @@ void SwarmRun::poll_members() {
 void SwarmRun::tell_ends(const SwarmMember& member) {
   if (member.state() != ProcessState::kFailed) return;
   const std::string message = member.name() + " " + member.failure();
-  const std::string tail = "the end of " + member.log_path() + " says:" + log_tail(member.log_path(), kTailLines);
+  const std::string tail = "the end of " + member.log_path() + " says:" + log_tail(member.log_path());
   // A failure before all agents have joined means that the start is wrong, most likely for all of them.
   if (!all_joined_ && !leave_deadline_) throw std::runtime_error(message + " before it had joined; " + tail);
   table_.event(fmt::format("{:6.1f} s  ", since_joined()) + message + "; see " + member.log_path());
@@ -290,7 +248,7 @@ void SwarmRun::act_join() {
   table_.event(fmt::format("{:6.1f} s  {} joins with nothing but an address and data shard {}", since_joined(),
                            name, free_shard_ + 1));
   members_.push_back(std::make_unique<SwarmMember>(
-      name, dir_ / name, free_shard_, lines_.joiner(name, dir_ / name, free_shard_, registry_port_)));
+      name, dir_ / name, free_shard_, lines_.joiner(name, dir_ / name, free_shard_, registry_.port())));
 }
 
 void SwarmRun::leave() {
@@ -327,50 +285,12 @@ bool SwarmRun::comparable() const {
   return model_kind(config_.swarm.model.kind).needs_data;
 }
 
-AgentReport SwarmRun::make_agent_report(const SwarmMember& member, bool newcomer) const {
-  const AgentTrack& track = member.track();
-  const double origin = all_joined_ ? all_joined_wall_s_ : started_wall_s_;
-  const auto shift = [&](const std::vector<MetricsPoint>& points) {
-    std::vector<ReportPoint> shifted;
-    for (const MetricsPoint& point : points) shifted.push_back({point.wall_s - origin, point.steps, point.value});
-    return shifted;
-  };
-  AgentReport agent;
-  agent.name = member.name();
-  agent.peer = track.peer;
-  agent.classes = track.labels;
-  agent.state = to_string(member.state());
-  agent.shard = member.shard();
-  agent.newcomer = newcomer;
-  if (track.joined_wall_s) agent.joined_at_s = std::max(0.0, *track.joined_wall_s - origin);
-  if (member.killed_wall_s()) agent.killed_at_s = *member.killed_wall_s() - origin;
-  agent.accuracy = track.accuracy;
-  agent.steps = track.steps;
-  agent.exchanges = track.exchanges;
-  agent.bytes_sent = track.bytes_sent;
-  agent.bytes_received = track.bytes_received;
-  agent.failure = member.failure();
-  agent.accuracies = shift(track.accuracies);
-  agent.losses = shift(track.losses);
-  agent.distances = shift(track.distances);
-  agent.sent = shift(track.sent);
-  agent.partners = track.partners;
-  return agent;
-}
-
 SwarmReport SwarmRun::make_report() const {
-  SwarmReport report;
+  const SwarmTimes times{.origin_wall_s = all_joined_ ? all_joined_wall_s_ : started_wall_s_, .seconds = seconds_};
+  SwarmReport report = make_swarm_report(members_, options_.agents, times);
   report.title = "Swarm \"" + config_.swarm.name + "\"";
-  report.made_at = local_date();
   report.remark = lines_.remark();
   if (leave_deadline_) report.remark += (report.remark.empty() ? "" : "; ") + std::string("the run was interrupted");
-  report.seconds = seconds_;
-  std::vector<std::string> living;
-  for (size_t i = 0; i < members_.size(); ++i) {
-    report.agents.push_back(make_agent_report(*members_[i], i >= options_.agents));
-    if (members_[i]->state() == ProcessState::kFinished) living.push_back(members_[i]->state_dir());
-  }
-  report.distance = params_distance(living);
   return report;
 }
 
@@ -384,7 +304,7 @@ int SwarmRun::close(SwarmReport& report) {
   for (const auto& member : members_) {
     if (member->state() != ProcessState::kFailed) continue;
     std::fprintf(stderr, "%s %s; the end of %s says:%s\n", member->name().c_str(), member->failure().c_str(),
-                 member->log_path().c_str(), log_tail(member->log_path(), kTailLines).c_str());
+                 member->log_path().c_str(), log_tail(member->log_path()).c_str());
     status = 1;
   }
   if (status == 0 && !any_finished()) {
