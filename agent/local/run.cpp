@@ -81,8 +81,9 @@ class SwarmRun {
   uint64_t median_step_now() const;
   void leave();
   void check_stall();
-  bool any_running() const;
-  bool any_finished() const;
+  bool any(ProcessState state) const {
+    return std::any_of(members_.begin(), members_.end(), [&](const auto& member) { return member->state() == state; });
+  }
   bool comparable() const;
   double since_joined() const { return all_joined_ ? seconds(clock_.now() - *all_joined_) : 0; }
   SwarmReport make_report() const;
@@ -142,7 +143,7 @@ void SwarmRun::start_agents() {
 }
 
 void SwarmRun::watch() {
-  while (any_running()) {
+  while (any(ProcessState::kRunning)) {
     if (gate_.wait(50ms)) leave();
     poll_members();
     if (!all_joined_) mark_all_joined();
@@ -270,18 +271,9 @@ void SwarmRun::check_stall() {
   last_progress_ = clock_.now();
 }
 
-bool SwarmRun::any_running() const {
-  return std::any_of(members_.begin(), members_.end(), [](const auto& member) { return member->running(); });
-}
-
-bool SwarmRun::any_finished() const {
-  return std::any_of(members_.begin(), members_.end(),
-                     [](const auto& member) { return member->state() == ProcessState::kFinished; });
-}
-
 // A run without an end, without agents left, or an interrupted one has no end result to compare.
 bool SwarmRun::comparable() const {
-  if (!options_.baselines || leave_deadline_ || config_.swarm.stop_after == 0 || !any_finished()) return false;
+  if (!options_.baselines || leave_deadline_ || config_.swarm.stop_after == 0 || !any(ProcessState::kFinished)) return false;
   return model_kind(config_.swarm.model.kind).needs_data;
 }
 
@@ -307,7 +299,7 @@ int SwarmRun::close(SwarmReport& report) {
                  member->log_path().c_str(), log_tail(member->log_path()).c_str());
     status = 1;
   }
-  if (status == 0 && !any_finished()) {
+  if (status == 0 && !any(ProcessState::kFinished)) {
     std::fprintf(stderr, "starling: every agent was killed before the end, so this swarm has no final model; leave "
                  "one alive, or let newcomers join (--join)\n");
     status = 1;
