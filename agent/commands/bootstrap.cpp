@@ -6,11 +6,11 @@
 #include "agent/commands/flags.h"
 #include "agent/config/settings.h"
 #include "agent/observe/log.h"
+#include "agent/observe/member_report.h"
 #include "agent/observe/warnings.h"
 #include "agent/process/host_address.h"
 #include "agent/process/signals.h"
 #include "agent/process/state_folder.h"
-#include "agent/run/status_report.h"
 #include "bootstrap/router.h"
 #include "gossip/net/zmq_transport.h"
 

@@ -72,7 +72,7 @@ void refuse_averaging(const SwarmConfig& swarm) {
   if (exchange.clip > 0 && exchange.kind != ExchangeKind::kPairwise && exchange.kind != ExchangeKind::kNone) {
     throw ConfigError("swarm.exchange.clip: only pairs vote on a scale; write clip: 0, or kind: pairwise");
   }
-  if (exchange.share_gradients) refuse_gradients(swarm);
+  if (exchange.source == SourceKind::kGradients) refuse_gradients(swarm);
   refuse_members(exchange);
   if (!group && (exchange.pairs_every > 0 || exchange.inject_loss > 0)) {
     throw ConfigError("swarm.exchange: pairs_every and inject_loss belong to kind: group");

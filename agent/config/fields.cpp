@@ -213,8 +213,8 @@ void add_exchange(std::vector<ConfigField>& t) {
                   "pairwise | neighborhood (D-PSGD) | group (RPS; reliable: all-reduce) | none (train alone)",
                   AT(swarm.exchange.kind), ExchangeKindValue{}));
   t.push_back(row("swarm.exchange.source", "", "params | gradients (group only: a baseline that lost messages ruin)",
-                  AT(swarm.exchange.share_gradients),
-                  ChoiceValue<bool>{{{"params", false}, {"gradients", true}}}));
+                  AT(swarm.exchange.source),
+                  ChoiceValue<SourceKind>{{{"params", SourceKind::kParams}, {"gradients", SourceKind::kGradients}}}));
   t.push_back(row("swarm.exchange.codec", "", codec_doc(), AT(swarm.exchange.codec), CodecValue{}));
   t.push_back(row("swarm.exchange.carry", "",
                   "[params], or [params, momentum]: twice the bytes, and it learns where data differ",

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "agent/config/settings.h"
+#include "agent/observe/member_report.h"
 #include "agent/run/make_exchange.h"
 #include "agent/run/status_report.h"
 

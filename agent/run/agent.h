@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "agent/observe/deadline_watch.h"
 #include "agent/observe/events.h"
-#include "agent/run/deadline_watch.h"
 #include "agent/run/entry.h"
 #include "agent/run/farewell.h"
 #include "agent/run/parts.h"

@@ -42,7 +42,7 @@ std::unique_ptr<Group> make_group(const ExchangeContext& context, const Codec& h
 
 ExchangeParts make_exchange(const ExchangeContext& context) {
   const ExchangeConfig& exchange = context.swarm.exchange;
-  if (exchange.share_gradients && context.space != MemorySpace::kHost) {
+  if (exchange.source == SourceKind::kGradients && context.space != MemorySpace::kHost) {
     throw std::runtime_error("swarm.exchange.source: gradients is a baseline for the CPU; start with --device cpu");
   }
   ExchangeParts parts;

@@ -40,7 +40,12 @@ class GradientsSource final : public Source {
 
 }  // namespace
 
-std::unique_ptr<Source> make_params_source() { return std::make_unique<ParamsSource>(); }
-std::unique_ptr<Source> make_gradients_source() { return std::make_unique<GradientsSource>(); }
+std::unique_ptr<Source> make_source(SourceKind kind) {
+  switch (kind) {
+    case SourceKind::kParams: return std::make_unique<ParamsSource>();
+    case SourceKind::kGradients: return std::make_unique<GradientsSource>();
+  }
+  return nullptr;
+}
 
 }  // namespace starling

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "gossip/exchange/options.h"
 #include "kernels/view.h"
 
 namespace starling {
@@ -25,10 +26,8 @@ class Source {
   virtual ConstView shared(size_t section, size_t offset, ConstView x) = 0;
 };
 
-std::unique_ptr<Source> make_params_source();
-
-// With one step a round, the change is the gradient times the learning rate: a baseline that lost messages ruin. Before
-// the first round the change is zero. For params in host memory.
-std::unique_ptr<Source> make_gradients_source();
+// kGradients: with one step a round, the change is the gradient times the learning rate: a baseline that lost messages
+// ruin. Before the first round the change is zero. For params in host memory.
+std::unique_ptr<Source> make_source(SourceKind kind);
 
 }  // namespace starling

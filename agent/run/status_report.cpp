@@ -1,6 +1,9 @@
 #include "agent/run/status_report.h"
 
 #include <cmath>
+#include <optional>
+
+#include "agent/observe/member_report.h"
 
 namespace starling {
 namespace {
@@ -10,33 +13,6 @@ std::optional<double> measured(double value) {
 }
 
 float finite(double value, float otherwise) { return std::isfinite(value) ? static_cast<float>(value) : otherwise; }
-
-void count_cause(DecodeStatus cause, uint64_t count, FramesRefused& refused) {
-  switch (cause) {
-    case DecodeStatus::kOk: break;
-    case DecodeStatus::kTooShort: refused.too_short = count; break;
-    case DecodeStatus::kTooLong: refused.too_long = count; break;
-    case DecodeStatus::kBadMagic: refused.bad_magic = count; break;
-    case DecodeStatus::kWrongVersion: refused.wrong_version = count; break;
-    case DecodeStatus::kBadChecksum: refused.bad_checksum = count; break;
-    case DecodeStatus::kMalformed: refused.malformed = count; break;
-    case DecodeStatus::kUnknownMessage: refused.unknown_message = count; break;
-    case DecodeStatus::kOutOfRange: refused.out_of_range = count; break;
-    case DecodeStatus::kWrongChannel: refused.wrong_channel = count; break;
-    case DecodeStatus::kPayloadMismatch: refused.payload_mismatch = count; break;
-  }
-}
-
-FramesRefused count_refused(const RouterCounters& router, const TransportCounters& transport) {
-  FramesRefused refused;
-  refused.wrong_parts = transport.frames_refused;
-  refused.wrong_sender = router.wrong_sender;
-  refused.other_swarm = router.other_swarm;
-  for (size_t i = 0; i < router.undecoded.size(); ++i) {
-    count_cause(static_cast<DecodeStatus>(i), router.undecoded[i], refused);
-  }
-  return refused;
-}
 
 const char* phase_name(Phase phase) {
   switch (phase) {
@@ -68,34 +44,7 @@ void report_exchange(const ExchangeStatus& exchange, AgentStatus& status) {
   status.group = exchange.group;
 }
 
-const char* change_name(MemberEventKind kind) {
-  switch (kind) {
-    case MemberEventKind::kJoined: return "joined";
-    case MemberEventKind::kSuspected: return "suspected";
-    case MemberEventKind::kAliveAgain: return "alive";
-    case MemberEventKind::kDied: return "died";
-    case MemberEventKind::kLeft: return "left";
-    case MemberEventKind::kRestarted: return "restarted";
-    case MemberEventKind::kReaped: break;
-  }
-  return "";
-}
-
 }  // namespace
-
-AgentStatus member_status(const Router& router, const TransportCounters& traffic) {
-  const RouterCounters& counters = router.counters();
-  AgentStatus status;
-  status.peers = router.membership().alive().size();
-  status.bytes_sent = traffic.bytes_sent;
-  status.bytes_received = traffic.bytes_received;
-  status.frames = {traffic.frames_sent, traffic.frames_received, traffic.frames_dropped, counters.sends_failed};
-  status.frames_refused = count_refused(counters, traffic);
-  status.joins = {counters.joins, counters.joins_refused};
-  status.given = {router.donor().counters().blocks_sent, router.donor().counters().bytes_sent};
-  status.membership = router.membership().counters();
-  return status;
-}
 
 AgentStatus agent_status(Phase phase, const Rounds* rounds, const Exchange* exchange, const Router& router,
                          const TransportCounters& traffic) {
@@ -120,12 +69,6 @@ MemberMeta agent_meta(const std::string& name, Phase phase, const Rounds* rounds
   meta.accuracy = finite(rounds->accuracy(), -1);
   meta.distance = finite(rounds->relative_distance(), -1);
   return meta;
-}
-
-std::optional<MemberChanged> member_changed(const Membership& membership, const MemberEvent& event) {
-  if (event.kind == MemberEventKind::kReaped) return std::nullopt;
-  const Member* member = membership.find(event.peer);
-  return MemberChanged{event.peer.hex(), member ? member->record.meta.name : "", change_name(event.kind)};
 }
 
 }  // namespace starling

@@ -18,24 +18,24 @@ std::shared_ptr<const ModelFile> model_of(const std::vector<float>& params, cons
 class SimKeeper final : public StateKeeper {
  public:
   explicit SimKeeper(SimDisk& disk) : disk_(disk) {}
-  SaveResult save(const Progress& progress, Trainer& trainer, std::span<const std::byte> codec_memory) override {
+  SaveResult save(const Progress& progress, Trainer& trainer, std::span<const std::byte> memory) override {
     const View params = trainer.params(), momentum = trainer.momentum();
     disk_.progress = progress;
     disk_.params.assign(params.data, params.data + params.count);
     disk_.momentum.assign(momentum.data, momentum.data + momentum.count);
     disk_.trainer_state = trainer.save_state();
-    disk_.codec_memory.assign(codec_memory.begin(), codec_memory.end());
+    disk_.memory.assign(memory.begin(), memory.end());
     disk_.written = true;
     model_ = model_of(disk_.params, progress);
     return {};
   }
-  bool restore(Progress* progress, Trainer& trainer, std::vector<std::byte>* codec_memory) override {
+  bool restore(Progress* progress, Trainer& trainer, std::vector<std::byte>* memory) override {
     if (!disk_.written || !trainer.load_state(disk_.trainer_state)) return false;
     std::copy(disk_.params.begin(), disk_.params.end(), trainer.params().data);
     std::copy(disk_.momentum.begin(), disk_.momentum.end(), trainer.momentum().data);
     trainer.params_changed();
     *progress = disk_.progress;
-    *codec_memory = disk_.codec_memory;
+    *memory = disk_.memory;
     return true;
   }
   std::shared_ptr<const ModelFile> model() const override { return model_; }

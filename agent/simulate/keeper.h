@@ -13,7 +13,7 @@ struct SimDisk {
   bool written = false;
   Progress progress;
   std::vector<float> params, momentum;
-  std::vector<std::byte> trainer_state, codec_memory;
+  std::vector<std::byte> trainer_state, memory;
   std::string settings;
 };
 

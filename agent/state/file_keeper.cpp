@@ -28,7 +28,7 @@ void report_skipped(const std::string& skipped) {
 FileKeeper::FileKeeper(const std::string& folder, uint64_t swarm_id, uint64_t generation, uint32_t keep)
     : swarm_id_(swarm_id), generation_(generation), store_(folder + "/checkpoints", keep) {}
 
-SaveResult FileKeeper::save(const Progress& progress, Trainer& trainer, std::span<const std::byte> codec_memory) {
+SaveResult FileKeeper::save(const Progress& progress, Trainer& trainer, std::span<const std::byte> memory) {
   std::vector<float> params, momentum;
   const std::vector<std::byte> state = trainer.save_state();
   CheckpointContent content;
@@ -36,7 +36,7 @@ SaveResult FileKeeper::save(const Progress& progress, Trainer& trainer, std::spa
   content.params = on_host(trainer.params(), params);
   content.momentum = on_host(trainer.momentum(), momentum);
   content.trainer_state = state;
-  content.codec_states = codec_memory;
+  content.codec_states = memory;
   SaveResult result = store_.save(content);
   if (!result.ok()) return result;
   std::string problem;
@@ -46,7 +46,7 @@ SaveResult FileKeeper::save(const Progress& progress, Trainer& trainer, std::spa
   return result;
 }
 
-bool FileKeeper::restore(Progress* progress, Trainer& trainer, std::vector<std::byte>* codec_memory) {
+bool FileKeeper::restore(Progress* progress, Trainer& trainer, std::vector<std::byte>* memory) {
   const auto loaded = store_.load_newest(swarm_id_, report_skipped);
   if (!loaded) return false;
   const CheckpointContent& content = loaded->content;
@@ -62,7 +62,7 @@ bool FileKeeper::restore(Progress* progress, Trainer& trainer, std::vector<std::
   copy_from_host(content.params.data(), trainer.params());
   copy_from_host(content.momentum.data(), trainer.momentum());
   trainer.params_changed();
-  codec_memory->assign(content.codec_states.begin(), content.codec_states.end());
+  memory->assign(content.codec_states.begin(), content.codec_states.end());
   *progress = {content.meta.round, content.meta.steps, content.meta.samples};
   model_ = make_model_file(*loaded);
   return true;

@@ -14,8 +14,8 @@ class FileKeeper final : public StateKeeper {
  public:
   // Makes `folder`/checkpoints. Throws std::runtime_error if it cannot be used.
   FileKeeper(const std::string& folder, uint64_t swarm_id, uint64_t generation, uint32_t keep);
-  SaveResult save(const Progress& progress, Trainer& trainer, std::span<const std::byte> codec_memory) override;
-  bool restore(Progress* progress, Trainer& trainer, std::vector<std::byte>* codec_memory) override;
+  SaveResult save(const Progress& progress, Trainer& trainer, std::span<const std::byte> memory) override;
+  bool restore(Progress* progress, Trainer& trainer, std::vector<std::byte>* memory) override;
   std::shared_ptr<const ModelFile> model() const override { return model_; }
 
  private:

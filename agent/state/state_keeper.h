@@ -25,10 +25,10 @@ class StateKeeper {
  public:
   virtual ~StateKeeper() = default;
   // Called inside a worker job while the trainer is idle. When it fails, earlier states stay. No path: kept in memory.
-  // `codec_memory` is SharedModel::save(): opaque here.
-  virtual SaveResult save(const Progress& progress, Trainer& trainer, std::span<const std::byte> codec_memory) = 0;
+  // `memory` is SharedModel::save(): what the codec and the local rule remember, opaque here.
+  virtual SaveResult save(const Progress& progress, Trainer& trainer, std::span<const std::byte> memory) = 0;
   // Called as save() is. Puts the newest good state back into the trainer. False: there is none.
-  virtual bool restore(Progress* progress, Trainer& trainer, std::vector<std::byte>* codec_memory) = 0;
+  virtual bool restore(Progress* progress, Trainer& trainer, std::vector<std::byte>* memory) = 0;
   // The params of the last save, to be served to newcomers; null before the first. Control thread.
   virtual std::shared_ptr<const ModelFile> model() const = 0;
 };

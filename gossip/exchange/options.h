@@ -12,6 +12,8 @@
 namespace starling {
 
 enum class ExchangeKind { kNone, kPairwise, kNeighborhood, kGroup };
+// What agents share: their params, or the changes of a round (group only: a baseline that lost messages ruin).
+enum class SourceKind { kParams, kGradients };
 enum class Overlap { kAuto, kOn, kOff };
 
 inline constexpr size_t kGroupMax = 16;   // members
@@ -21,7 +23,7 @@ inline constexpr Duration kDeadlineMin = std::chrono::milliseconds(20);
 inline constexpr Duration kDeadlineMax = std::chrono::milliseconds(500);
 
 struct ExchangeConfig {
-  bool share_gradients = false;     // source: params | gradients (group only: the baseline that loss ruins)
+  SourceKind source = SourceKind::kParams;
   ExchangeKind kind = ExchangeKind::kPairwise;  // none: train alone (the baseline)
   CodecKind codec = CodecKind::kModulo8;
   bool carry_momentum = false;      // carry: [params] | [params, momentum]

@@ -39,7 +39,7 @@ SwarmConfig config_of(const Case& c) {
   swarm.exchange.deadline_max = milliseconds(100);
   swarm.exchange.group_size = c.group_size;
   swarm.exchange.pairs_every = c.pairs_every;
-  swarm.exchange.share_gradients = c.gradients;
+  swarm.exchange.source = c.gradients ? SourceKind::kGradients : SourceKind::kParams;
   swarm.topology.kind = c.topology;
   swarm.round = c.round;
   swarm.membership.probe_interval = milliseconds(500);

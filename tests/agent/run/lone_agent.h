@@ -42,7 +42,7 @@ class LoneAgent : private Outbox, private StateKeeper {
   InlineWorker worker_;
   std::unique_ptr<QuadraticTrainer> trainer_ = make_quadratic_trainer(small(), 1, clock_);
   SharedModel model_{*trainer_, shared_sections(*trainer_, false), make_codec(CodecKind::kFp32, MemorySpace::kHost),
-                     64, make_params_source(), nullptr};
+                     64, make_source(SourceKind::kParams), nullptr};
   std::optional<Progress> stored_;   // what restore() finds
   std::vector<uint64_t> saved_;      // steps
 

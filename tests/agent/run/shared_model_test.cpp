@@ -110,15 +110,15 @@ class SharedModelTest : public testing::Test {
 };
 
 TEST_F(SharedModelTest, SharesWhatTheKindsOfTheSectionsSay) {
-  SharedModel params = make(false, make_params_source());
+  SharedModel params = make(false, make_source(SourceKind::kParams));
   EXPECT_EQ(encode(params), (Floats{1, 2, 3, 10, 20}));
-  SharedModel carried = make(true, make_params_source());
+  SharedModel carried = make(true, make_source(SourceKind::kParams));
   EXPECT_EQ(encode(carried), (Floats{1, 2, 3, 10, 20, 5})) << "momentum alone of the local ones rides along";
   EXPECT_EQ(carried.encoder().layout().sections.size(), 3u);
 }
 
 TEST_F(SharedModelTest, GradientsAreWhatTheRoundChangedOfMixedSections) {
-  SharedModel model = make(false, make_gradients_source());
+  SharedModel model = make(false, make_source(SourceKind::kGradients));
   EXPECT_TRUE(model.follows_rounds());
   EXPECT_EQ(encode(model), (Floats{0, 0, 0, 10, 20})) << "before the first round nothing has changed";
   model.round_began();
@@ -130,14 +130,14 @@ TEST_F(SharedModelTest, GradientsAreWhatTheRoundChangedOfMixedSections) {
 }
 
 TEST_F(SharedModelTest, WithoutARuleThereIsNothingToFollow) {
-  SharedModel model = make(false, make_params_source());
+  SharedModel model = make(false, make_source(SourceKind::kParams));
   EXPECT_FALSE(model.follows_rounds());
   EXPECT_EQ(model.correction().count, 0u);
   EXPECT_EQ(model.save(), model.encoder().save());
 }
 
 TEST_F(SharedModelTest, ARuleIsCalledAtTheStepAndAtTheBoundary) {
-  SharedModel model = make(false, make_params_source(), counting());
+  SharedModel model = make(false, make_source(SourceKind::kParams), counting());
   ASSERT_TRUE(model.follows_rounds());
   model.round_began();
   EXPECT_EQ(seen_.at_round, (Floats{1, 2, 3}));
@@ -158,7 +158,7 @@ TEST_F(SharedModelTest, ARuleIsCalledAtTheStepAndAtTheBoundary) {
 }
 
 TEST_F(SharedModelTest, WithAndWithoutARuleTheSameIsApplied) {
-  SharedModel plain = make(false, make_params_source());
+  SharedModel plain = make(false, make_source(SourceKind::kParams));
   const Floats shared = encode(plain, decided({1, 2}, {3, 6}, 0.5f));
   EXPECT_EQ(shared, (Floats{2, 4, 3, 10, 20}));
   EXPECT_EQ(trainer_.params, (Floats{2, 4, 3}));
@@ -166,7 +166,7 @@ TEST_F(SharedModelTest, WithAndWithoutARuleTheSameIsApplied) {
 
 TEST_F(SharedModelTest, ACheckpointKeepsTheRulesStateBesideTheCodecs) {
   for (const CodecKind codec : {CodecKind::kFp32, CodecKind::kModulo8}) {
-    SharedModel with = make(false, make_params_source(), counting(), codec);
+    SharedModel with = make(false, make_source(SourceKind::kParams), counting(), codec);
     const std::vector<std::byte> saved = with.save();
     seen_.loaded.clear();
     EXPECT_TRUE(with.load(saved));
@@ -175,7 +175,7 @@ TEST_F(SharedModelTest, ACheckpointKeepsTheRulesStateBesideTheCodecs) {
     EXPECT_TRUE(with.load_rule(saved));
     EXPECT_EQ(seen_.loaded, "ok");
 
-    SharedModel without = make(false, make_params_source(), nullptr, codec);
+    SharedModel without = make(false, make_source(SourceKind::kParams), nullptr, codec);
     EXPECT_TRUE(without.load(saved)) << "a rule that is gone leaves nothing to load";
     EXPECT_EQ(without.save(), with.encoder().save());
     seen_.loaded = "not called";
@@ -185,13 +185,13 @@ TEST_F(SharedModelTest, ACheckpointKeepsTheRulesStateBesideTheCodecs) {
 }
 
 TEST_F(SharedModelTest, ReadsTheCodecsMemoryOfOlderCheckpoints) {
-  SharedModel model = make(false, make_params_source(), counting(), CodecKind::kModulo8);
+  SharedModel model = make(false, make_source(SourceKind::kParams), counting(), CodecKind::kModulo8);
   EXPECT_TRUE(model.load(std::vector<std::byte>(3, std::byte{2}))) << "one byte a block";
   EXPECT_FALSE(model.load(std::vector<std::byte>(4, std::byte{2}))) << "of another layout";
 }
 
 TEST_F(SharedModelTest, RefusesADamagedCheckpoint) {
-  SharedModel model = make(false, make_params_source(), counting(), CodecKind::kModulo8);
+  SharedModel model = make(false, make_source(SourceKind::kParams), counting(), CodecKind::kModulo8);
   std::vector<std::byte> saved = model.save();
   saved.back() = std::byte{'x'};
   EXPECT_FALSE(model.load(saved)) << "the rule's part";

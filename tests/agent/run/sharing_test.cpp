@@ -52,7 +52,7 @@ class SharingTest : public testing::Test {
   TestAgent& partner_ = swarm_.add(2);
   std::unique_ptr<QuadraticTrainer> trainer_ = make_quadratic_trainer(dimension(64), 1, swarm_.clock);
   SharedModel model_{*trainer_, shared_sections(*trainer_, false), make_codec(CodecKind::kModulo8, MemorySpace::kHost),
-                     16, make_params_source(), nullptr};
+                     16, make_source(SourceKind::kParams), nullptr};
   InlineWorker worker_;
   Sharing sharing_{model_, agent_.pairwise.get(), worker_};
   uint64_t snapshots_ = 0;

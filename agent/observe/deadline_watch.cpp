@@ -1,6 +1,7 @@
-#include "agent/run/deadline_watch.h"
+#include "agent/observe/deadline_watch.h"
 
 #include <algorithm>
+#include <chrono>
 #include <stdexcept>
 #include <vector>
 
@@ -13,7 +14,8 @@ constexpr uint64_t kAttemptsMin = 8;   // exchanges, before the verdict
 constexpr Duration kWarningEvery = std::chrono::seconds(30);
 
 std::string print_ms(Duration duration) {
-  return print_duration(std::chrono::duration_cast<std::chrono::milliseconds>(duration));
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
+  return ms % 1000 == 0 ? fmt::format("{}s", ms / 1000) : fmt::format("{}ms", ms);   // as the config writes it
 }
 
 // Zero: not measured yet.
@@ -35,7 +37,7 @@ void DeadlineWatch::look(Duration longest, const ExchangeStatus& exchange, const
   const bool nothing_in_time = exchange.block_tally.counted == 0;
   if (nothing_in_time && tally.done + tally.late + tally.failed >= kAttemptsMin && least > longest) {
     throw std::runtime_error("the other agents are " + print_ms(median_round_trip(membership)) + " away, there and "
-                             "back, and swarm.exchange.deadline_max gives up after " + print_duration(longest) +
+                             "back, and swarm.exchange.deadline_max gives up after " + print_ms(longest) +
                              ": no exchange can end in time; start the swarm with a deadline_max of " +
                              print_ms(3 * median_round_trip(membership)) + " or more, or this agent nearer to it");
   }
@@ -43,7 +45,7 @@ void DeadlineWatch::look(Duration longest, const ExchangeStatus& exchange, const
   next_warning_ = now + kWarningEvery;
   spdlog::warn("half of the exchanges take {} or longer, and swarm.exchange.deadline_max gives up after {}: most come "
                "to nothing; start the swarm with a longer one, or a smaller payload",
-               print_ms(exchange.usual_duration), print_duration(longest));
+               print_ms(exchange.usual_duration), print_ms(longest));
 }
 
 }  // namespace starling

@@ -2,8 +2,7 @@
 // met others, so this is checked while it runs.
 #pragma once
 
-#include "agent/config/config.h"
-#include "agent/run/rounds.h"
+#include "agent/report/exchange_counts.h"
 #include "gossip/clock.h"
 #include "gossip/exchange/exchange.h"
 #include "gossip/membership/membership.h"

@@ -1,0 +1,18 @@
+// What every member of a swarm can say of itself and of the others, registries too.
+#pragma once
+
+#include <optional>
+
+#include "agent/observe/events.h"
+#include "bootstrap/router.h"
+#include "gossip/net/transport.h"
+
+namespace starling {
+
+// The phase and all of training are left out.
+AgentStatus member_status(const Router& router, const TransportCounters& traffic);
+
+// Nullopt: nobody needs to be told (the tombstone of a member that is gone has expired).
+std::optional<MemberChanged> member_changed(const Membership& membership, const MemberEvent& event);
+
+}  // namespace starling

@@ -1,0 +1,46 @@
+// Which swarm this agent is in: the settings that all its members agreed on, where they came from, and whether this
+// agent can draw the swarm's first params itself. The agreed text is the router's; its hash is the swarm's id.
+#pragma once
+
+#include <string>
+
+#include "agent/config/config.h"
+#include "agent/train/trainer.h"
+#include "bootstrap/router.h"
+
+namespace starling {
+
+class AgreedSwarm {
+ public:
+  // `router` outlives the object.
+  explicit AgreedSwarm(Router& router) : router_(router) {}
+
+  // The settings of this agent's config, or `stored`: the agreed text of an earlier life in its state folder (empty:
+  // none). The stored text counts if the config means the same, even if it is written differently or by another
+  // version; throws std::runtime_error if it means another swarm. False: there are neither; they have to be adopted.
+  [[nodiscard]] bool take_own(const Config& config, const std::string& stored);
+  // The text of the members that this agent has contacted.
+  void adopt(const std::string& text);
+  // A member has the same settings in other words: its text is the older one, and names the swarm.
+  void take_words(const std::string& text) { router_.set_settings(text); }
+
+  // The trainer holds its first params. If there is no agreed text yet, this agent brings the settings.
+  void genesis_drawn(const std::string& own_hash);
+  // For people: why this agent cannot make the swarm's first params itself. Empty: it can, or has no trainer yet.
+  std::string genesis_problem() const;
+
+  const SwarmConfig& config() const { return config_; }
+  bool adopted() const { return adopted_; }   // the settings came from another member
+  bool trains_alone() const { return config_.exchange.kind == ExchangeKind::kNone; }
+
+ private:
+  Router& router_;
+  SwarmConfig config_;
+  std::string own_genesis_hash_, genesis_hash_;   // hex; empty: not known yet
+  bool adopted_ = false;
+};
+
+// Of the trainer's params, as the agreed text has it. Worker thread.
+std::string genesis_hash(Trainer& trainer);
+
+}  // namespace starling

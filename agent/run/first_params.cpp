@@ -1,0 +1,100 @@
+#include "agent/run/first_params.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include <spdlog/spdlog.h>
+
+#include "kernels/cast.h"
+#include "kernels/transfer.h"
+
+namespace starling {
+
+FirstParams::FirstParams(const AgentOptions& options, const AgentParts& parts, const AgreedSwarm& swarm,
+                         Router& router, Trainer& trainer, SharedModel& model, StateKeeper& keeper, Begin begin)
+    : options_(options), parts_(parts), swarm_(swarm), router_(router), trainer_(trainer), model_(model),
+      keeper_(keeper), begin_(std::move(begin)) {
+  restore();
+}
+
+void FirstParams::restore() {
+  struct Found {
+    bool any = false;
+    Progress progress;
+    std::vector<std::byte> memory;
+  };
+  auto found = std::make_shared<Found>();
+  parts_.worker.submit([this, found] {
+                         found->any = keeper_.restore(&found->progress, trainer_, &found->memory);
+                         if (!found->any || model_.load(found->memory)) return;
+                         spdlog::warn("what the codec remembered is not of this layout; it begins anew");
+                       },
+                       [this, found] { restored(found->any ? &found->progress : nullptr); });
+}
+
+void FirstParams::restored(const Progress* own) {
+  if (given_up_) return;
+  const std::string problem = swarm_.genesis_problem();
+  if (own) {
+    begin_(*own, "resumed");
+  } else if (swarm_trains()) {
+    begin_fetch();
+  } else if (problem.empty()) {
+    begin_({}, swarm_.trains_alone() ? "alone" : "genesis");
+  } else if (options_.config.agent.bootstrap.empty()) {
+    throw std::runtime_error(problem + ". Nobody can give it the model either, as no address is known. If the "
+                             "settings in " + options_.config.agent.state + " were edited, undo that; else join "
+                             "members of the swarm with --bootstrap HOST:PORT, or begin another swarm with a new "
+                             "folder (--state)");
+  } else {
+    spdlog::warn("{}; waiting for a member that gives the model", problem);
+    begin_fetch();
+  }
+}
+
+// An agent that adopted its settings joins any member that trains, even if that member's record shows no step yet.
+// Agents that start a swarm together, each with its own config, all begin from the genesis.
+bool FirstParams::swarm_trains() const {
+  const std::vector<Member> members = router_.membership().alive();
+  return std::any_of(members.begin(), members.end(), [this](const Member& member) {
+    const MemberMeta& meta = member.record.meta;
+    return meta.role == Role::kAgent && (meta.steps > 0 || (swarm_.adopted() && meta.phase != Phase::kJoining));
+  });
+}
+
+void FirstParams::begin_fetch() {
+  const View params = trainer_.params();   // not used before the whole model has arrived
+  fetch_ = std::make_unique<ModelFetch>(
+      ModelFetchOptions(), params.count * sizeof(float), router_.membership(), parts_.clock, router_, parts_.worker,
+      [params](uint64_t offset_bytes, std::span<const std::byte> bytes) {
+        const size_t count = bytes.size() / sizeof(float);
+        if (!all_finite_f32(bytes.data(), count)) return false;
+        copy_from_host(bytes.data(), params.part(offset_bytes / sizeof(float), count));
+        return true;
+      },
+      options_.rng_seed + 2);
+}
+
+void FirstParams::tick() {
+  if (!fetch_) return;
+  fetch_->tick();
+  if (fetch_->done()) fetched();
+}
+
+void FirstParams::handle(const FrameHeader& header, const BootstrapMessage& message, const SharedBytes& payload) {
+  if (fetch_) fetch_->handle(header, message, payload);
+}
+
+void FirstParams::fetched() {
+  trainer_.params_changed();
+  parts_.observer.on(ModelFetched{trainer_.params().count * sizeof(float), seconds(fetch_->transfer_time())});
+  const Progress progress{.round = fetch_->round(), .steps = fetch_->steps()};
+  fetch_.reset();
+  begin_(progress, "fetched");
+}
+
+}  // namespace starling

@@ -1,0 +1,55 @@
+// The params that an agent begins with: of its own checkpoint (a restart), else of living donors if the swarm has begun
+// to train, else the swarm's genesis, if this program makes the same one. Restoring runs on the worker, because reading
+// and checking a large checkpoint takes seconds.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "agent/observe/events.h"
+#include "agent/run/agreed_swarm.h"
+#include "agent/run/parts.h"
+#include "agent/run/shared_model.h"
+#include "bootstrap/model_fetch.h"
+#include "bootstrap/router.h"
+
+namespace starling {
+
+class FirstParams {
+ public:
+  // How the agent came by them: genesis | fetched | resumed | alone.
+  using Begin = std::function<void(const Progress& from, const char* how)>;
+
+  // Looks for a checkpoint at once; `begin` is called later, once. All references outlive the object.
+  FirstParams(const AgentOptions& options, const AgentParts& parts, const AgreedSwarm& swarm, Router& router,
+              Trainer& trainer, SharedModel& model, StateKeeper& keeper, Begin begin);
+
+  void tick();                       // throws std::runtime_error if the params can never come
+  void handle(const FrameHeader& header, const BootstrapMessage& message, const SharedBytes& payload);
+  void give_up() { given_up_ = true; }   // the agent leaves: nothing is begun any more
+  bool fetching() const { return fetch_ != nullptr; }
+  std::string waiting_for() const { return fetch_->waiting_for(); }   // for people. REQUIRES: fetching()
+  TimePoint next_deadline() const { return fetch_ ? fetch_->next_deadline() : TimePoint::max(); }
+
+ private:
+  void restore();
+  void restored(const Progress* own);   // null: there is no checkpoint
+  bool swarm_trains() const;
+  void begin_fetch();
+  void fetched();
+
+  const AgentOptions& options_;
+  const AgentParts& parts_;
+  const AgreedSwarm& swarm_;
+  Router& router_;
+  Trainer& trainer_;
+  SharedModel& model_;
+  StateKeeper& keeper_;
+  Begin begin_;
+  std::unique_ptr<ModelFetch> fetch_;   // null: not fetching
+  bool given_up_ = false;
+};
+
+}  // namespace starling

@@ -1,0 +1,84 @@
+// The parts of entering a swarm: whose settings, and which genesis.
+#include "agent/run/agreed_swarm.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "agent/config/settings.h"
+#include "gossip/sim/virtual_network.h"
+
+namespace starling {
+namespace {
+
+PeerRecord record(uint8_t number) {
+  PeerRecord record;
+  record.id.bytes.fill(number);
+  record.version = {1, 0};
+  record.endpoint = {"10.0.0." + std::to_string(number), 7400};
+  return record;
+}
+
+class EntryParts : public testing::Test {
+ protected:
+  EntryParts() {
+    config_.has_swarm = true;
+    config_.swarm.name = "here";
+    config_.agent.state = "/the/folder";
+  }
+
+  VirtualClock clock_;
+  VirtualNetwork network_{clock_, 1, LinkOptions{}};
+  std::unique_ptr<Transport> transport_ = network_.open(record(1).endpoint);
+  Router router_{{record(1), {}, {}, 1, describe_difference}, *transport_, clock_};
+  Config config_;
+  AgreedSwarm swarm_{router_};
+  const std::string hash_ = std::string(64, 'a');
+};
+
+TEST_F(EntryParts, OwnSettingsBecomeTheAgreedTextWithTheGenesis) {
+  ASSERT_TRUE(swarm_.take_own(config_, ""));
+  EXPECT_EQ(router_.settings(), "") << "its genesis is not drawn yet";
+  EXPECT_EQ(swarm_.genesis_problem(), "");
+  swarm_.genesis_drawn(hash_);
+  EXPECT_EQ(router_.settings(), agreed_settings(config_.swarm, hash_));
+  EXPECT_EQ(swarm_.genesis_problem(), "");
+  EXPECT_FALSE(swarm_.adopted());
+}
+
+TEST_F(EntryParts, AStoredTextIsKeptAndItsGenesisChecked) {
+  const std::string stored = "# as an earlier version wrote it\n" + agreed_settings(config_.swarm, hash_);
+  config_.has_swarm = false;
+  config_.swarm = {};
+  ASSERT_TRUE(swarm_.take_own(config_, stored));
+  swarm_.genesis_drawn(std::string(64, 'b'));
+  EXPECT_EQ(router_.settings(), stored);
+  EXPECT_EQ(swarm_.config().name, "here");
+  EXPECT_NE(swarm_.genesis_problem().find("bbbbbbbb"), std::string::npos) << swarm_.genesis_problem();
+}
+
+TEST_F(EntryParts, AFolderOfAnotherSwarmIsRefused) {
+  const std::string stored = agreed_settings(config_.swarm, hash_);
+  config_.swarm.local_steps += 1;
+  try {
+    (void)swarm_.take_own(config_, stored);
+    ADD_FAILURE();
+  } catch (const std::runtime_error& error) {
+    EXPECT_NE(std::string(error.what()).find("/the/folder"), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(EntryParts, WithoutSettingsThoseOfAMemberAreAdopted) {
+  config_.has_swarm = false;
+  EXPECT_FALSE(swarm_.take_own(config_, ""));
+  const std::string theirs = agreed_settings(config_.swarm, hash_);
+  swarm_.adopt(theirs);
+  EXPECT_TRUE(swarm_.adopted());
+  EXPECT_EQ(router_.settings(), theirs);
+  EXPECT_EQ(swarm_.config().name, "here");
+}
+
+}  // namespace
+}  // namespace starling
