@@ -273,7 +273,8 @@ void SwarmRun::check_stall() {
 
 // A run without an end, without agents left, or an interrupted one has no end result to compare.
 bool SwarmRun::comparable() const {
-  if (!options_.baselines || leave_deadline_ || config_.swarm.stop_after == 0 || !any(ProcessState::kFinished)) return false;
+  if (!options_.baselines || leave_deadline_ || config_.swarm.stop_after == 0) return false;
+  if (!any(ProcessState::kFinished)) return false;
   return model_kind(config_.swarm.model.kind).needs_data;
 }
 
