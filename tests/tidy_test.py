@@ -221,6 +221,28 @@ def banned_words(tree):
       yield path, number, f'{match[0]}: do it now, or say plainly what does not work yet'
 
 
+def emulated_kernels(tree):
+  """Every CUDA kernel runs in every test run: the emulated GPU compiles its file, and the twins' suite includes it."""
+  build = tree.get('tests/support/cuda_emulation/meson.build', '')
+  listed = re.search(r"foreach name : \[([^\]]*)\]", build)
+  emulated = re.findall(r"'(\w+)'", listed[1]) if listed else []
+  suite = tree.get('tests/kernels/cuda_twins_test.cpp', '')
+  for path in sorted(tree):
+    name = path.split('/')[-1].removesuffix('.cu')
+    if not path.endswith('.cu'):
+      continue
+    if path != f'kernels/cuda/{name}.cu':
+      yield path, 1, 'a .cu file lives in kernels/cuda/, where the emulated GPU takes it from'
+    elif name not in emulated:
+      yield path, 1, 'is not in tests/support/cuda_emulation/meson.build: nothing runs it without a GPU'
+    elif f'#include "kernels/cuda/{name}.h"' not in suite:
+      yield path, 1, 'has no test in tests/kernels/cuda_twins_test.cpp'
+
+
+EMULATED = {'tests/support/cuda_emulation/meson.build': "foreach name : ['cast',\n  'pair']\n",
+            'tests/kernels/cuda_twins_test.cpp': '#include "kernels/cuda/cast.h"\n'}
+
+
 def citations(tree):
   """A comment gives its reason: no line sends the reader to a page outside the repository."""
   pages = {path.split('/')[-1] for path in tree}
@@ -295,6 +317,11 @@ RULES = {
   ],
   no_sleep: [{'tests/a_test.cpp': 'std::this_thread::sleep' '_for(1s);\n'}, {'tests/a.py': 'time.sleep' '(1)\n'}],
   banned_words: [{'agent/a.cpp': '// TO' 'DO: later\n'}],
+  emulated_kernels: [
+    {**EMULATED, 'kernels/cuda/fold.cu': ''},
+    {**EMULATED, 'kernels/cuda/cast.cu': '', 'kernels/cuda/pair.cu': ''},
+    {**EMULATED, 'compression/cast.cu': ''},
+  ],
   citations: [
     {'gossip/a.h': '// as sound' 'ness C1 shows\n'},
     {'gossip/a.h': '// the seam of DES' 'IGN\n'},
@@ -307,6 +334,7 @@ RULES = {
 }
 # And what none of them may report.
 CLEAN = {
+  **EMULATED, 'kernels/cuda/cast.cu': '',
   'agent/README.md': 'x\n' * MAX_README_LINES,
   'agent/train/torch_model.cpp':
     '#include <torch/torch.h>\n#include "agent/train/torch_model.h"\n#include "kernels/cuda/pair.h"\n',

@@ -13,7 +13,8 @@ __global__ void axpy_kernel(float a, const float* x, float* y, size_t count) {
   for (size_t i = first_index(); i < count; i += index_stride()) y[i] = __fadd_rn(y[i], __fmul_rn(a, x[i]));
 }
 
-// The block's sum in thread 0, always added in the same order.
+// The block's sum in thread 0, always added in the same order; 0 in the others. It ends without a barrier: a kernel
+// that sums twice needs one in between.
 __device__ double block_sum(double value) {
   SHARED_ARRAY(double, shared, kThreads);
   shared[threadIdx.x] = value;
@@ -21,7 +22,7 @@ __device__ double block_sum(double value) {
     __syncthreads();
     if (threadIdx.x < step) shared[threadIdx.x] += shared[threadIdx.x + step];
   }
-  return shared[0];
+  return threadIdx.x == 0 ? shared[0] : 0;   // the others would read it while thread 0 still adds
 }
 
 // Sum of (y - x)^2, or of x^2 where y is null.

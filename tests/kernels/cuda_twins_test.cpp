@@ -1,9 +1,11 @@
-// Each CUDA twin against the host loop it mirrors, which the other tests here hold against plain definitions.
+// Each CUDA twin against the host loop it mirrors, and against a plain definition beside it. One source, two programs:
+// on a GPU, and over tests/support/cuda_emulation everywhere.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <optional>
 
 #include "kernels/cast.h"
 #include "kernels/cuda/cast.h"
@@ -13,31 +15,44 @@
 #include "kernels/cuda/vector_ops.h"
 #include "kernels/modulo.h"
 #include "kernels/pair.h"
+#include "kernels/transfer.h"
 #include "kernels/vector_ops.h"
-#include "tests/kernels/inputs.h"
+#include "tests/kernels/fills.h"
 
 namespace starling {
 namespace {
 
-constexpr size_t kTwinSizes[] = {0, 1, 3, 31, 32, 4097, 1000003};
+constexpr cuda::GridLimits kGrids[] = {
+    {},                           // as in production
+    {.most = 1}, {.most = 2}, {.most = 3},
+    {.most = 64, .extra = 5},     // more blocks than the work
+};
 
-class CudaTwins : public testing::Test {
+class CudaTwins : public testing::TestWithParam<cuda::GridLimits> {
  protected:
   void SetUp() override {
     if (cuda::device_count() == 0) GTEST_SKIP() << "no GPU here: the CUDA twins were compiled, not run";
-    stream_ = std::make_unique<cuda::Stream>();
+    cuda::grid_limits = GetParam();
+    stream_.emplace();
   }
+  void TearDown() override { cuda::grid_limits = {}; }
 
-  // A copy of `values` in device memory, at least 64 bytes of it.
+  // Device memory of exactly this size, so that a step past the end shows. What it holds is undefined.
+  template <typename T>
+  T* room(size_t count) {
+    buffers_.push_back(std::make_unique<cuda::Buffer>(cuda::BufferKind::kDevice));
+    return count == 0 ? nullptr : reinterpret_cast<T*>(buffers_.back()->reserve(count * sizeof(T)));
+  }
   template <typename T>
   T* upload(const std::vector<T>& values) {
-    const size_t bytes = values.size() * sizeof(T);
-    buffers_.push_back(std::make_unique<cuda::Buffer>(cuda::BufferKind::kDevice));
-    std::byte* to = buffers_.back()->reserve(bytes + 64);
-    cuda::zero_async(to, bytes + 64, stream());
-    cuda::copy_async(to, values.data(), bytes, stream());
+    T* const to = room<T>(values.size());
+    cuda::copy_async(to, values.data(), values.size() * sizeof(T), stream());
     stream_->wait();
-    return reinterpret_cast<T*>(to);
+    return to;
+  }
+  template <typename T>
+  T* zeroed() {
+    return upload(std::vector<T>(1));
   }
   template <typename T>
   std::vector<T> download(const T* from, size_t count) {
@@ -48,106 +63,197 @@ class CudaTwins : public testing::Test {
   }
   void* stream() { return stream_->handle(); }
 
+  // Calls check(x, y, fill) with every fill at every size; y is sometimes of the fill, sometimes plain.
+  template <typename F>
+  void with_each(F check) {
+    for (const FilledSize& input : filled_sizes()) {
+      SCOPED_TRACE(input.name);
+      const std::vector<float> x = filled_vector(rng_, input.fill, input.count);
+      check(x, filled_vector(rng_, rng_() % 3 == 0 ? input.fill : Fill::kNormal, input.count));
+      buffers_.clear();
+    }
+  }
+
   TestRng rng_{draw_rng_seed()};
-  std::unique_ptr<cuda::Stream> stream_;
+  std::optional<cuda::Stream> stream_;
   std::vector<std::unique_ptr<cuda::Buffer>> buffers_;
 };
 
-TEST_F(CudaTwins, VectorOps) {
-  for (size_t count : kTwinSizes) {
-    const std::vector<float> x = normal_vector(rng_, count, 1.0f);
-    std::vector<float> y = normal_vector(rng_, count, 1.0f);
-    float* device_x = upload(x);
-    float* device_y = upload(y);
-    double* scratch = upload(std::vector<double>(kSumScratchDoubles, NAN));
-    double* result = upload(std::vector<double>(2, NAN));
+void expect_sum(double sum, double host, long double definition) {
+  const auto exact = static_cast<double>(definition);
+  if (std::isnan(exact)) {
+    EXPECT_TRUE(std::isnan(sum) && std::isnan(host)) << sum << " " << host;
+  } else if (std::isinf(exact)) {
+    EXPECT_EQ(sum, exact);
+    EXPECT_EQ(host, exact);
+  } else {
+    EXPECT_NEAR(sum, host, 1e-12 * host);
+    EXPECT_NEAR(sum, exact, 1e-12 * exact);
+  }
+}
+
+TEST_P(CudaTwins, Sums) {
+  with_each([&](const std::vector<float>& x, const std::vector<float>& y) {
+    const size_t count = x.size();
+    double* const scratch = room<double>(kSumScratchDoubles);
+    double* const result = room<double>(2);
+    float* const device_x = upload(x);
     squared_norm_cuda(device_x, count, scratch, result, stream());
-    squared_distance_cuda(device_x, device_y, count, scratch, result + 1, stream());
+    squared_distance_cuda(device_x, upload(y), count, scratch, result + 1, stream());
     const std::vector<double> sums = download(result, 2);
-    const double norm = squared_norm(x.data(), count);
-    const double distance = squared_distance(x.data(), y.data(), count);
-    EXPECT_NEAR(sums[0], norm, 1e-12 * norm) << count;
-    EXPECT_NEAR(sums[1], distance, 1e-12 * distance) << count;
-
-    axpy_cuda(0.3f, device_x, device_y, count, stream());
-    axpy(0.3f, x.data(), y.data(), count);
-    EXPECT_EQ(bits_of(download(device_y, count)), bits_of(y)) << count;
-  }
-}
-
-TEST_F(CudaTwins, CountNonfiniteAndMaxAbs) {
-  for (size_t count : kTwinSizes) {
-    std::vector<float> x = hostile_vector(rng_, count);
-    uint32_t* largest = upload(std::vector<uint32_t>(1));
-    max_abs_bits_cuda(upload(x), count, largest, stream());
-    EXPECT_EQ(download(largest, 1)[0], std::bit_cast<uint32_t>(max_abs(x.data(), count)));
-    for (size_t i = 0; i < count; i += 1 + rng_() % 1000) x[i] = i % 2 == 0 ? NAN : INFINITY;
-    uint64_t* found = upload(std::vector<uint64_t>(1));
-    count_nonfinite_cuda(upload(x), count, found, stream());
-    EXPECT_EQ(download(found, 1)[0], count_nonfinite(x.data(), count));
-  }
-}
-
-TEST_F(CudaTwins, Bf16Cast) {
-  for (size_t count : kTwinSizes) {
-    std::vector<float> x = hostile_vector(rng_, count);
-    for (bool sick : {false, true}) {
-      if (sick && count > 0) x[rng_() % count] = std::bit_cast<float>(0x7F800001u);
-      std::vector<std::byte> expected(2 * count);
-      const bool finite = f32_to_bf16(x.data(), count, expected.data());
-      std::byte* out = upload(std::vector<std::byte>(2 * count));
-      uint32_t* largest = upload(std::vector<uint32_t>(1));
-      f32_to_bf16_cuda(upload(x), count, out, largest, stream());
-      EXPECT_EQ(download(out, 2 * count), expected) << count;
-      EXPECT_EQ(download(largest, 1)[0] <= 0x7F7FFFFFu, finite) << count;
+    long double norm = 0, distance = 0;
+    for (size_t i = 0; i < count; ++i) {
+      const float difference = y[i] - x[i];
+      norm += static_cast<long double>(x[i]) * x[i];
+      distance += static_cast<long double>(difference) * difference;
     }
-  }
+    expect_sum(sums[0], squared_norm(x.data(), count), norm);
+    expect_sum(sums[1], squared_distance(x.data(), y.data(), count), distance);
+  });
 }
 
-TEST_F(CudaTwins, PairApply) {
-  for (size_t count : kTwinSizes) {
-    const std::vector<float> a = normal_vector(rng_, count, 1.0f);
+TEST_P(CudaTwins, Axpy) {
+  with_each([&](const std::vector<float>& x, std::vector<float> y) {
+    float* const device_y = upload(y);
+    axpy_cuda(0.3f, upload(x), device_y, x.size(), stream());
+    std::vector<float> expected = y;
+    for (size_t i = 0; i < x.size(); ++i) expected[i] += 0.3f * x[i];
+    axpy(0.3f, x.data(), y.data(), x.size());
+    EXPECT_EQ(bits_but_nan(download(device_y, x.size())), bits_but_nan(y));
+    EXPECT_EQ(bits_but_nan(y), bits_but_nan(expected));
+  });
+}
+
+TEST_P(CudaTwins, CountNonfiniteAndMaxAbs) {
+  with_each([&](const std::vector<float>& x, const std::vector<float>&) {
+    float* const device_x = upload(x);
+    uint32_t* const largest = zeroed<uint32_t>();
+    uint64_t* const found = zeroed<uint64_t>();
+    max_abs_bits_cuda(device_x, x.size(), largest, stream());
+    count_nonfinite_cuda(device_x, x.size(), found, stream());
+    uint32_t magnitude = 0;
+    uint64_t nonfinite = 0;
+    for (uint32_t bits : bits_of(x)) {
+      magnitude = std::max(magnitude, bits & 0x7FFFFFFFu);
+      nonfinite += (bits & 0x7FFFFFFFu) > 0x7F7FFFFFu;
+    }
+    EXPECT_EQ(download(largest, 1)[0], magnitude);
+    EXPECT_EQ(download(found, 1)[0], nonfinite);
+    EXPECT_EQ(count_nonfinite(x.data(), x.size()), nonfinite);
+    const float host = max_abs(x.data(), x.size());
+    EXPECT_TRUE(std::isnan(host) ? magnitude > 0x7F800000u : std::bit_cast<uint32_t>(host) == magnitude);
+  });
+}
+
+float value_of_bf16(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
+
+// No other bfloat16 is nearer to x; a finite x stays finite, a NaN a NaN.
+bool rounds_to(float x, uint16_t bits) {
+  const float value = value_of_bf16(bits);
+  if (!std::isfinite(x)) return std::isnan(x) ? std::isnan(value) : value == x;
+  if (!std::isfinite(value)) return false;
+  const double error = std::fabs(double{value} - x);
+  for (int step : {-1, 1}) {
+    const float other = value_of_bf16(static_cast<uint16_t>(bits + step));
+    if (std::isfinite(other) && std::fabs(double{other} - x) < error) return false;
+  }
+  return true;
+}
+
+TEST_P(CudaTwins, Bf16Cast) {
+  with_each([&](const std::vector<float>& x, const std::vector<float>&) {
+    const size_t count = x.size();
+    std::vector<std::byte> expected(2 * count);
+    const bool finite = f32_to_bf16(x.data(), count, expected.data());
+    std::byte* const out = room<std::byte>(2 * count);
+    uint32_t* const largest = zeroed<uint32_t>();
+    f32_to_bf16_cuda(upload(x), count, out, largest, stream());
+    EXPECT_EQ(download(out, 2 * count), expected);
+    EXPECT_EQ(download(largest, 1)[0] <= 0x7F7FFFFFu, finite);
+    std::vector<uint16_t> halves(count);
+    if (count > 0) std::memcpy(halves.data(), expected.data(), 2 * count);
+    size_t wrong = 0;
+    for (size_t i = 0; i < count; ++i) wrong += !rounds_to(x[i], halves[i]);
+    EXPECT_EQ(wrong, 0u);
+  });
+}
+
+TEST_P(CudaTwins, PairApply) {
+  with_each([&](const std::vector<float>& x, const std::vector<float>& y) {
+    const size_t count = x.size();
     const std::vector<float> b = normal_vector(rng_, count, 1e-3f);
-    const std::vector<float> x = normal_vector(rng_, count, 1.0f);
     for (bool half : {false, true}) {
       std::vector<std::byte> own(count * (half ? 2 : 4)), peer(own.size());
-      ASSERT_TRUE((half ? f32_to_bf16 : f32_to_bytes)(a.data(), count, own.data()));
-      ASSERT_TRUE((half ? f32_to_bf16 : f32_to_bytes)(b.data(), count, peer.data()));
+      (void)(half ? f32_to_bf16 : f32_to_bytes)(y.data(), count, own.data());   // hostile payloads too
+      (void)(half ? f32_to_bf16 : f32_to_bytes)(b.data(), count, peer.data());
       std::vector<float> expected = x;
       (half ? pair_apply_bf16 : pair_apply_f32)(0.37f, own.data(), peer.data(), count, expected.data());
-      float* device_x = upload(x);
+      float* const device_x = upload(x);
       (half ? pair_apply_bf16_cuda : pair_apply_f32_cuda)(0.37f, upload(own), upload(peer), count, device_x, stream());
-      EXPECT_EQ(bits_of(download(device_x, count)), bits_of(expected)) << count << " " << half;
+      EXPECT_EQ(bits_but_nan(download(device_x, count)), bits_but_nan(expected)) << half;
     }
-  }
+  });
 }
 
-TEST_F(CudaTwins, Modulo) {
-  for (size_t count : kTwinSizes) {
-    const std::vector<float> x = normal_vector(rng_, count, 1.0f);
-    for (int exponent : {-29, -10, 0, 4}) {
+TEST_P(CudaTwins, ModuloEncode) {
+  with_each([&](const std::vector<float>& x, const std::vector<float>&) {
+    const size_t count = x.size();
+    float* const device_x = upload(x);
+    for (int exponent : {-29, -10, 0, 4, 100}) {
       std::vector<std::byte> codes(count);
       const ModuloEncoded expected = modulo_encode(x.data(), count, exponent, codes.data());
-      std::byte* device_codes = upload(std::vector<std::byte>(count));
-      ModuloEncoded* result = upload(std::vector<ModuloEncoded>(1));
-      modulo_encode_cuda(upload(x), count, exponent, device_codes, result, stream());
-      EXPECT_EQ(download(device_codes, count), codes) << count << " " << exponent;
-      EXPECT_EQ(download(result, 1)[0].projection, expected.projection) << count << " " << exponent;
-      EXPECT_EQ(download(result, 1)[0].max_abs_bits, expected.max_abs_bits) << count << " " << exponent;
+      std::byte* const device_codes = room<std::byte>(count);
+      ModuloEncoded* const result = zeroed<ModuloEncoded>();
+      modulo_encode_cuda(device_x, count, exponent, device_codes, result, stream());
+      const ModuloEncoded sums = download(result, 1)[0];
+      EXPECT_EQ(sums.max_abs_bits, expected.max_abs_bits) << exponent;
+      const double largest = std::ldexp(double{std::bit_cast<float>(expected.max_abs_bits)}, -exponent);
+      if (!(largest < 2147483647.0)) continue;   // codes of what is out of range are never sent
+      EXPECT_EQ(download(device_codes, count), codes) << exponent;
+      EXPECT_EQ(sums.projection, expected.projection) << exponent;
+      size_t wrong = 0;
+      for (size_t i = 0; i < count; ++i) {
+        const auto code = static_cast<uint8_t>(std::llrint(std::ldexp(double{x[i]}, -exponent)));
+        wrong += code != static_cast<uint8_t>(codes[i]);
+      }
+      EXPECT_EQ(wrong, 0u) << exponent;
     }
-    for (int shift = -3; shift <= 3; ++shift) {
+  });
+}
+
+TEST_P(CudaTwins, ModuloApply) {
+  with_each([&](const std::vector<float>& x, const std::vector<float>&) {
+    const size_t count = x.size();
+    for (int shift = -6; shift <= 6; shift += 3) {
       const std::vector<std::byte> own = random_bytes(rng_, count);
       const std::vector<std::byte> peer = random_bytes(rng_, count);
-      std::vector<float> y = x;
-      modulo_apply(0.013f, own.data(), std::max(shift, 0), peer.data(), std::max(-shift, 0), count, y.data());
-      float* device_x = upload(x);
-      modulo_apply_cuda(0.013f, upload(own), std::max(shift, 0), upload(peer), std::max(-shift, 0), count, device_x,
-                        stream());
-      EXPECT_EQ(bits_of(download(device_x, count)), bits_of(y)) << count << " " << shift;
+      const int own_shift = std::max(shift, 0), peer_shift = std::max(-shift, 0);
+      std::vector<float> expected = x;
+      modulo_apply(0.013f, own.data(), own_shift, peer.data(), peer_shift, count, expected.data());
+      float* const device_x = upload(x);
+      modulo_apply_cuda(0.013f, upload(own), own_shift, upload(peer), peer_shift, count, device_x, stream());
+      EXPECT_EQ(bits_but_nan(download(device_x, count)), bits_but_nan(expected)) << shift;
     }
-    buffers_.clear();
-  }
+  });
 }
+
+TEST_P(CudaTwins, Transfer) {
+  with_each([&](const std::vector<float>& x, const std::vector<float>& y) {
+    const View view{upload(x), x.size(), MemorySpace::kCuda};
+    std::vector<float> copied(x.size());
+    copy_to_host(view, copied.data());
+    EXPECT_EQ(bits_of(copied), bits_of(x));
+    const double host = squared_norm(x.data(), x.size());
+    const double sum = squared_norm(ConstView(view));
+    EXPECT_TRUE(std::isnan(host) ? std::isnan(sum) : sum == host || std::fabs(sum - host) <= 1e-12 * host);
+    copy_from_host(y.data(), view);
+    EXPECT_EQ(bits_of(download(view.data, view.count)), bits_of(y));
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Grids, CudaTwins, testing::ValuesIn(kGrids), [](const auto& info) {
+  return std::to_string(info.param.most) + "Blocks" + (info.param.extra > 0 ? "AndMore" : "");
+});
 
 }  // namespace
 }  // namespace starling

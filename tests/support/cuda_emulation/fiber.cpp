@@ -67,7 +67,6 @@ void restart(Fiber& fiber, void (*entry)()) {
 #ifdef EMULATION_ASAN
   __asan_unpoison_memory_region(fiber.stack, fiber.stack_bytes);
 #endif
-  fiber.sanitizer_stack = nullptr;
 #ifdef __x86_64__
   auto** top = reinterpret_cast<void**>(fiber.stack + fiber.stack_bytes);
   *--top = nullptr;   // as after a call: the stack pointer is 8 below a multiple of 16
@@ -82,11 +81,11 @@ void restart(Fiber& fiber, void (*entry)()) {
 #endif
 }
 
-void begun_fiber([[maybe_unused]] Fiber& scheduler) {
+void begun_fiber([[maybe_unused]] Fiber& own, [[maybe_unused]] Fiber& scheduler) {
 #ifdef EMULATION_ASAN
   const void* lowest = nullptr;
   size_t bytes = 0;
-  __sanitizer_finish_switch_fiber(nullptr, &lowest, &bytes);
+  __sanitizer_finish_switch_fiber(own.sanitizer_stack, &lowest, &bytes);
   if (scheduler.stack == nullptr) {
     scheduler.stack = static_cast<char*>(const_cast<void*>(lowest));
     scheduler.stack_bytes = bytes;
@@ -101,10 +100,10 @@ void adopt_thread(Fiber& fiber) {
 #endif
 }
 
-void switch_fiber([[maybe_unused]] Fiber& from, Fiber& to, [[maybe_unused]] bool last) {
+void switch_fiber([[maybe_unused]] Fiber& from, Fiber& to) {
   ++switches;
 #ifdef EMULATION_ASAN
-  __sanitizer_start_switch_fiber(last ? nullptr : &from.sanitizer_stack, to.stack, to.stack_bytes);
+  __sanitizer_start_switch_fiber(&from.sanitizer_stack, to.stack, to.stack_bytes);
 #endif
 #ifdef EMULATION_TSAN
   __tsan_switch_to_fiber(to.sanitizer_thread, __tsan_switch_to_fiber_no_sync);

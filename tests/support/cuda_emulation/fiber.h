@@ -21,7 +21,7 @@ struct Fiber {
   char* stack = nullptr;        // lowest address
   size_t stack_bytes = 0;
   void* sanitizer_thread = nullptr;   // ThreadSanitizer's name of this fiber
-  void* sanitizer_stack = nullptr;    // AddressSanitizer's copy of the locals
+  void* sanitizer_stack = nullptr;    // AddressSanitizer's copy of the locals; kept, since making one takes a mapping
 };
 
 // A stack with a guard page below it. It is never given back: fibers are kept for the next block.
@@ -30,11 +30,10 @@ void give_stack(Fiber& fiber);
 void forget(Fiber& fiber);
 // The next switch to `fiber` begins `entry` on an empty stack. `entry` calls begun_fiber() first and never returns.
 void restart(Fiber& fiber, void (*entry)());
-void begun_fiber(Fiber& scheduler);
+void begun_fiber(Fiber& own, Fiber& scheduler);
 // The calling OS thread's own stack becomes a fiber, to be switched back to.
 void adopt_thread(Fiber& fiber);
-// `last`: nobody will switch back to `from` before it is restarted.
-void switch_fiber(Fiber& from, Fiber& to, bool last = false);
+void switch_fiber(Fiber& from, Fiber& to);
 
 uint64_t fiber_switches();   // so far
 

@@ -136,12 +136,12 @@ char* take_arena(size_t bytes) {
 
 // ---- Waiting.
 void enter() {
-  begun_fiber(scheduler);
+  begun_fiber(*current, scheduler);
   acquire(&launch_token);
   grid->thread();
   release(&end_token);
   current->state = State::kDone;
-  switch_fiber(*current, scheduler, true);
+  switch_fiber(*current, scheduler);
   std::abort();
 }
 
@@ -156,7 +156,7 @@ void wait(Thread& thread) {
 [[noreturn]] void give_up(const Fault& now) {
   fault = now;
   release(&end_token);
-  switch_fiber(*current, scheduler, true);
+  switch_fiber(*current, scheduler);
   std::abort();
 }
 
