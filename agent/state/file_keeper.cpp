@@ -56,7 +56,7 @@ bool FileKeeper::restore(Progress* progress, Trainer& trainer, std::vector<std::
     return false;
   }
   if (!trainer.load_state(content.trainer_state)) {
-    spdlog::warn("{} was written with another optimizer or data order; starting without it", loaded->path);
+    spdlog::warn("{} was written with another optimizer; starting without it", loaded->path);
     return false;
   }
   copy_from_host(content.params.data(), trainer.params());

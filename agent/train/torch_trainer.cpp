@@ -317,14 +317,15 @@ bool TorchTrainer::load_state(std::span<const std::byte> state) {
   StateHead head;
   if (state.size() < sizeof head) return false;
   std::memcpy(&head, state.data(), sizeof head);
-  if (head.magic != kStateMagic || head.param_count != plan_.param_count ||
-      head.sample_count != train_.count() || head.position >= train_.count()) {
+  if (head.magic != kStateMagic || head.param_count != plan_.param_count || head.position >= head.sample_count) {
     return false;
   }
   device_.enter();
   if (!optimizer_->load_state(state.subspan(sizeof head))) return false;
   device_.synchronize();
-  STARLING_CHECK(order_.set_place({head.epoch, head.position}));
+  // A place among other samples means nothing: the epoch begins anew.
+  const bool same_data = head.sample_count == train_.count();
+  STARLING_CHECK(order_.set_place({head.epoch, same_data ? head.position : 0}));
   return true;
 }
 

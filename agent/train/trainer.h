@@ -75,7 +75,8 @@ class Trainer {
   virtual std::optional<Evaluation> take_evaluation() = 0;             // of the last start_evaluation
 
   // Everything but the sections "params" and "momentum": other sections, other optimizer state, rng state, place in
-  // the data. load_state returns false and changes nothing if the bytes do not fit this trainer.
+  // the data. load_state returns false and changes nothing if the bytes do not fit this trainer. With other data than
+  // the bytes were saved with, they fit, and the epoch begins anew.
   virtual std::vector<std::byte> save_state() = 0;
   virtual bool load_state(std::span<const std::byte> state) = 0;
 

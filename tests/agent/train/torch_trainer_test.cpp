@@ -238,11 +238,10 @@ TEST(TorchTrainer, ResumesBitExactly) {
 }
 
 TEST(TorchTrainer, AStateThatDoesNotFitIsRefused) {
-  Bench sgd(small_swarm("cnn")), adamw(small_swarm("cnn", "adamw")), other_model(small_swarm("mlp")),
-      other_data(small_swarm("cnn"), 201);
+  Bench sgd(small_swarm("cnn")), adamw(small_swarm("cnn", "adamw")), other_model(small_swarm("mlp"));
   sgd.step(3);
   const std::vector<std::byte> before = sgd.trainer->save_state();
-  for (Bench* other : {&adamw, &other_model, &other_data}) {
+  for (Bench* other : {&adamw, &other_model}) {
     EXPECT_FALSE(sgd.trainer->load_state(other->trainer->save_state()));
     EXPECT_FALSE(other->trainer->load_state(before));
   }
@@ -253,6 +252,21 @@ TEST(TorchTrainer, AStateThatDoesNotFitIsRefused) {
   far.back() = std::byte{1};  // the position in the epoch, beyond its end
   EXPECT_FALSE(sgd.trainer->load_state(far));
   EXPECT_EQ(sgd.trainer->save_state(), before);
+}
+
+// Whoever adds a file to the data folder keeps the model and the optimizer's memory; only the epoch begins anew.
+TEST(TorchTrainer, AStateOfOtherDataIsTaken) {
+  const SwarmConfig swarm = small_swarm("cnn", "adamw");
+  for (const uint32_t samples : {40u, 201u}) {   // the place is beyond the end of the 40
+    Bench first(swarm), resumed(swarm, samples), fresh(swarm, samples);
+    first.step(5);   // 5 x 16 of 200 samples
+    ASSERT_TRUE(resumed.trainer->load_state(first.trainer->save_state())) << samples;
+    EXPECT_NE(resumed.trainer->save_state(), fresh.trainer->save_state()) << "the optimizer forgot its moments";
+    const std::vector<float> params = first.params();
+    for (Bench* bench : {&resumed, &fresh}) std::copy(params.begin(), params.end(), bench->trainer->params().data);
+    resumed.step(1), fresh.step(1);
+    EXPECT_NE(resumed.params(), fresh.params()) << samples;
+  }
 }
 
 TEST(TorchTrainer, AStepThatIsNotFiniteIsNotApplied) {
