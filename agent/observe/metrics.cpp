@@ -36,7 +36,9 @@ void MetricsFile::on(const Event& event) {
     if constexpr (requires { told.metrics_lines_lost; }) told.metrics_lines_lost = failed_writes_;
     return print_event(now, told) + "\n";
   }, event);
-  if (::write(fd_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) ++failed_writes_;
+  struct stat info {};
+  const bool removed = fstat(fd_, &info) == 0 && info.st_nlink == 0;   // the kernel would take it all the same
+  if (removed || ::write(fd_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) ++failed_writes_;
 }
 
 }  // namespace starling

@@ -19,7 +19,7 @@ class MetricsFile final : public Observer {
 
   // One write per line, so a reader that follows the file never sees half a line of a living agent.
   void on(const Event& event) override;
-  uint64_t failed_writes() const { return failed_writes_; }   // a full disk loses lines, not the agent
+  uint64_t failed_writes() const { return failed_writes_; }   // lines that a full disk or a removed file lost
 
  private:
   int fd_ = -1;

@@ -60,8 +60,8 @@ constexpr std::pair<const char*, Warning> kWarnings[] = {
     {"metrics lost",
      {[](const AgentStatus& status) { return status.metrics_lines_lost; },
       [](const AgentStatus& status) {
-        return fmt::format("{} lines of metrics could not be written; make room on that disk, or name another file "
-                           "with --metrics",
+        return fmt::format("{} lines of metrics could not be written; the disk is full or the file was removed: "
+                           "make room, or start again, perhaps with another file (--metrics)",
                            status.metrics_lines_lost);
       }}},
     {"frames refused",

@@ -57,5 +57,17 @@ TEST(MetricsFile, WaitsForNoReaderOfAFifo) {
   EXPECT_NE(error_of(folder.path()), "");
 }
 
+// Lines to a removed file reach nobody.
+TEST(MetricsFile, CountsTheLinesAfterItsFileWasRemoved) {
+  const Folder folder;
+  const std::string path = folder.path() + "/metrics.jsonl";
+  MetricsFile metrics(path);
+  metrics.on(Evaluated{});
+  EXPECT_EQ(metrics.failed_writes(), 0u);
+  ASSERT_TRUE(fs::remove(path));
+  metrics.on(Evaluated{});
+  EXPECT_EQ(metrics.failed_writes(), 1u);
+}
+
 }  // namespace
 }  // namespace starling
