@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <stdexcept>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -16,6 +17,7 @@
 #include "agent/local/swarm_report.h"
 #include "agent/local/table.h"
 #include "agent/report/report.h"
+#include "agent/state/checkpoint_lock.h"
 #include "agent/train/model_kinds.h"
 
 namespace starling {
@@ -50,9 +52,17 @@ void prepare_folder(const fs::path& dir) {
     throw std::runtime_error("the folder " + dir.string() + " holds other things than an earlier swarm; name an empty "
                              "or a new one with --out");
   }
+  std::vector<fs::path> old;
   for (const auto& entry : fs::directory_iterator(dir)) {
-    if (ours(entry.path().filename().string())) fs::remove_all(entry.path());
+    if (ours(entry.path().filename().string())) old.push_back(entry.path());
   }
+  // Checked for all before any is removed: a living swarm would lose its checkpoints.
+  for (const fs::path& path : old) {
+    if (!is_locked((path / "state").string())) continue;
+    throw std::runtime_error("another swarm runs in the folder " + dir.string() + " (" + path.filename().string() +
+                             " is in use); stop it, or name another folder with --out");
+  }
+  for (const fs::path& path : old) fs::remove_all(path);
 }
 
 void check_options(const SwarmOptions& options) {

@@ -13,6 +13,7 @@
 #include <spdlog/spdlog.h>
 
 #include "agent/state/private_file.h"
+#include "gossip/net/file.h"
 
 namespace starling {
 namespace {
@@ -61,5 +62,11 @@ DirectoryLock::DirectoryLock(const std::string& folder) {
 
 // The file stays: removing it would let two agents lock two files of the same name.
 DirectoryLock::~DirectoryLock() { ::close(fd_); }
+
+bool is_locked(const std::string& folder) {
+  const std::string path = (std::filesystem::path(folder) / "lock").string();
+  const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  return file.is_open() && ::flock(file.fd(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
 
 }  // namespace starling

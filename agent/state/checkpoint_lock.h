@@ -19,4 +19,7 @@ class DirectoryLock {
   int fd_ = -1;
 };
 
+// Whether a living process holds FOLDER/lock. Waits for nothing and changes nothing there.
+bool is_locked(const std::string& folder);
+
 }  // namespace starling

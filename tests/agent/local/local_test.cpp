@@ -15,7 +15,9 @@
 #include "agent/local/metrics_reader.h"
 #include "agent/local/ports.h"
 #include "agent/local/process.h"
+#include "agent/local/run.h"
 #include "agent/local/table.h"
+#include "agent/state/checkpoint_lock.h"
 #include "tests/support/loopback.h"
 
 namespace starling {
@@ -124,6 +126,27 @@ TEST_F(SwarmProcessTest, GateTakesSignalsInsteadOfDying) {
   EXPECT_TRUE(gate_.wait(0ms));
   EXPECT_TRUE(gate_.wait(0ms));
   EXPECT_FALSE(gate_.wait(0ms));
+}
+
+TEST_F(SwarmProcessTest, TheFolderOfALivingSwarmIsNotTouched) {
+  for (const char* in_use : {"bootstrap", "agent-1", "alone-0"}) {
+    const fs::path out = dir_ / in_use;
+    fs::create_directories(out / "agent-0" / "state" / "checkpoints");
+    fs::create_directories(out / in_use);
+    const DirectoryLock lock((out / in_use / "state").string());
+    SwarmOptions options;
+    options.program = "/bin/false";
+    options.out = out.string();
+    Config config;
+    config.swarm.model.kind = "quadratic";   // needs no data
+    try {
+      run_local_swarm(options, config);
+      ADD_FAILURE() << "a second swarm began beside " << in_use;
+    } catch (const std::runtime_error& error) {
+      EXPECT_NE(std::string(error.what()).find("another swarm runs"), std::string::npos) << error.what();
+    }
+    EXPECT_TRUE(fs::exists(out / "agent-0" / "state" / "checkpoints")) << in_use;
+  }
 }
 
 TEST(SwarmPorts, FindsTwoAdjacentFreePorts) {
