@@ -51,7 +51,8 @@ DatasetPair load_own_data(const SwarmConfig& swarm, const AgentConfig& agent, st
 void greet(const Config& config, const StatePlace& place, const Endpoint& bound, const Endpoint& advertise,
            Observer& observer) {
   const std::string name = config.agent.name.empty() ? place.id().short_name() : config.agent.name;
-  spdlog::info("agent {} ({}) listens on {} and the next port", name, place.id().short_name(), bound.to_string());
+  const std::string id = config.agent.name.empty() ? "" : " (" + place.id().short_name() + ")";
+  spdlog::info("agent {}{} listens on {} and the next port", name, id, bound.to_string());
   observer.on(Started{name, place.id().hex(), advertise.to_string(), place.generation()});
 }
 

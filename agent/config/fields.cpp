@@ -292,7 +292,7 @@ void add_place(std::vector<ConfigField>& t) {
 void add_data(std::vector<ConfigField>& t) {
   t.push_back(row("agent.data.path", "--data", "folder with IDX or CIFAR-10 files, or: generated", AT(agent.data.path),
                   TextValue{kPathBytesMax}));
-  t.push_back(row("agent.data.test_path", "--test-data", "folder to evaluate on; empty: the test files in path",
+  t.push_back(row("agent.data.test_path", "--test-data", "folder to evaluate on; empty: the test files of --data",
                   AT(agent.data.test_path), TextValue{kPathBytesMax}));
   t.push_back(row("agent.data.sharding", "--sharding", "how the data are divided: all | iid | labels | dirichlet",
                   AT(agent.data.sharding), WordValue{{"all", "iid", "labels", "dirichlet"}}));

@@ -30,8 +30,8 @@ Dataset load_folder(const std::string& folder, DataPart part, const SampleSpec& 
 
 Dataset load_train(const DataConfig& config, const SampleSpec& model, uint64_t rng_seed) {
   if (config.path.empty()) {
-    throw std::runtime_error("no training data is named; set agent.data.path to a folder with IDX or CIFAR-10 "
-                             "files, or to `generated`");
+    throw std::runtime_error("no training data is named; set agent.data.path (--data of an agent) to a folder with "
+                             "IDX or CIFAR-10 files, or to `generated`");
   }
   if (config.path != "generated") return load_folder(config.path, DataPart::kTrain, model);
   check_generated_fits(model);

@@ -52,8 +52,8 @@ DirectoryLock::DirectoryLock(const std::string& folder) {
     if (reason != EWOULDBLOCK) {
       fail(folder, std::string("cannot be locked: ") + std::strerror(reason) + "; name one on a local disk");
     }
-    fail(folder, "another agent is using it" + (holder.empty() ? "" : " (process " + holder + ")") +
-                     "; stop that one, or give this agent a folder of its own with agent.state");
+    fail(folder, "another agent or registry is using it" + (holder.empty() ? "" : " (process " + holder + ")") +
+                     "; stop that one, or name another folder with --state");
   }
   const std::string pid = std::to_string(::getpid()) + "\n";
   // The pid is for people only; the lock holds without it.
