@@ -24,6 +24,7 @@ int device_count() {
 void check(int error, const char* what) {
   const auto code = static_cast<cudaError_t>(error);
   if (code == cudaSuccess) return;
+  (void)cudaGetLastError();  // CUDA keeps it there too, where the next launch would find it and be blamed
   std::string message =
       std::string(what) + " failed on the GPU: " + cudaGetErrorString(code) + " (" + cudaGetErrorName(code) + ")";
   message += code == cudaErrorMemoryAllocation ? "; free GPU memory or train with a smaller model or batch"
