@@ -112,6 +112,22 @@ TEST_P(CudaTwins, Sums) {
   });
 }
 
+// More partial sums than a block has threads; and the order of threads and blocks must not show in a single bit.
+TEST_P(CudaTwins, SumsAreTheSameBitsEachTime) {
+  const std::vector<float> x = normal_vector(rng_, 100003, 1.0f);
+  const float* const device_x = upload(x);
+  std::vector<double> sums;
+  for (int i = 0; i < 3; ++i) {
+    double* const result = room<double>(1);
+    squared_norm_cuda(device_x, x.size(), room<double>(kSumScratchDoubles), result, stream());
+    sums.push_back(download(result, 1)[0]);
+  }
+  EXPECT_EQ(std::bit_cast<uint64_t>(sums[1]), std::bit_cast<uint64_t>(sums[0]));
+  EXPECT_EQ(std::bit_cast<uint64_t>(sums[2]), std::bit_cast<uint64_t>(sums[0]));
+  const double host = squared_norm(x.data(), x.size());
+  EXPECT_NEAR(sums[0], host, 1e-12 * host);
+}
+
 TEST_P(CudaTwins, Axpy) {
   with_each([&](const std::vector<float>& x, std::vector<float> y) {
     float* const device_y = upload(y);
