@@ -34,11 +34,14 @@ void MetricsFile::on(const Event& event) {
   const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   const std::string line = std::visit([&](auto told) {
     if constexpr (requires { told.metrics_lines_lost; }) told.metrics_lines_lost = failed_writes_;
-    return print_event(now, told) + "\n";
+    return (torn_ ? "\n" : "") + print_event(now, told) + "\n";
   }, event);
   struct stat info {};
   const bool removed = fstat(fd_, &info) == 0 && info.st_nlink == 0;   // the kernel would take it all the same
-  if (removed || ::write(fd_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) ++failed_writes_;
+  const ssize_t written = removed ? -1 : ::write(fd_, line.data(), line.size());
+  const bool whole = written == static_cast<ssize_t>(line.size());
+  if (!whole) ++failed_writes_;
+  if (written > 0) torn_ = !whole;   // a full disk takes a part; the next line must not continue it
 }
 
 }  // namespace starling

@@ -24,6 +24,7 @@ class MetricsFile final : public Observer {
  private:
   int fd_ = -1;
   uint64_t failed_writes_ = 0;
+  bool torn_ = false;   // the file ends within a line
 };
 
 }  // namespace starling

@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
@@ -67,6 +69,35 @@ TEST(MetricsFile, CountsTheLinesAfterItsFileWasRemoved) {
   ASSERT_TRUE(fs::remove(path));
   metrics.on(Evaluated{});
   EXPECT_EQ(metrics.failed_writes(), 1u);
+}
+
+// A disk that fills up within a line costs that line, not also the first one after there is room again.
+TEST(MetricsFile, BeginsANewLineAfterATornOne) {
+  const Folder folder;
+  const std::string path = folder.path() + "/metrics.jsonl";
+  MetricsFile metrics(path);
+  metrics.on(Evaluated{});
+  const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit old_limit {};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old_limit), 0);
+  const rlimit limit{fs::file_size(path) + 10, old_limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+  metrics.on(Evaluated{});
+  metrics.on(Evaluated{});
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &old_limit), 0);
+  std::signal(SIGXFSZ, old_handler);
+  EXPECT_EQ(metrics.failed_writes(), 2u);
+  metrics.on(Evaluated{});
+  std::ifstream file(path);
+  std::string line;
+  size_t whole = 0, torn = 0;
+  while (std::getline(file, line)) {
+    const bool ends = line.ends_with("}");
+    EXPECT_EQ(line.find("{\"t\"", 1), std::string::npos) << line;
+    ++(ends ? whole : torn);
+  }
+  EXPECT_EQ(whole, 2u);
+  EXPECT_EQ(torn, 1u);
 }
 
 }  // namespace
