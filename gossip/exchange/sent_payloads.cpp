@@ -19,7 +19,7 @@ std::vector<const SentPayload*> SentPayloads::live(const CountedTable& table, co
   std::vector<const SentPayload*> live;
   for (const SentPayload& sent : sent_) {
     const bool may = table.may_count(self, generation, sent.seq) && !CountedTable::too_old(sent.length, length);
-    if (may && !sent.settled) live.push_back(&sent);
+    if (may && !sent.settled && !sent.retired) live.push_back(&sent);
   }
   return live;
 }

@@ -25,6 +25,7 @@ struct SentPayload {
   uint8_t codec = 0;             // UpdateKind
   SharedBytes bytes{};
   std::optional<Settled> settled{};
+  bool retired = false;          // a long split made it part of the drift; it is not handed in again
 };
 
 class SentPayloads {
@@ -43,6 +44,7 @@ class SentPayloads {
   const SentPayload& add(uint64_t length, uint8_t codec, SharedBytes bytes);   // under the next seq
   void prune(const CountedTable& table, const PeerId& self, uint64_t generation, uint64_t length);
   void clear() { sent_.clear(); }
+  uint64_t newest_seq() const { return newest_seq_; }   // 0: none was ever handed in
 
  private:
   std::vector<SentPayload> sent_;

@@ -77,15 +77,19 @@ void SliceReplica::unsettle(SentPayload& payload) {
 
 // ---- another log ----
 
-// Whether the held log counts a payload of ours that the other lacks and whose bytes are gone. Then both logs went on
-// apart for long: a member that was only behind never sees it, since the other log counts all that its own does.
-bool SliceReplica::lacks_what_is_gone(const CountedTable& theirs) const {
-  const CountedRow* ours = table_.row(self_);
-  if (ours == nullptr || ours->generation != generation_) return false;
-  const uint64_t oldest = ours->newest > 64 ? ours->newest - 64 : 1;
-  for (uint64_t seq = oldest; seq <= ours->newest; ++seq) {
-    if (table_.counting(self_, generation_, seq) != Counting::kCounted) continue;
-    if (theirs.counting(self_, generation_, seq) == Counting::kNot && sent_.find(seq) == nullptr) return true;
+// Whether one of two logs counts a payload of ours that the other lacks and whose bytes are gone. Then the logs went on
+// apart for long. A member that was only behind never sees it: the other log counts all that its own does, and what
+// only the other counts waits here.
+bool SliceReplica::differ_in_what_is_gone(const CountedTable& a, const CountedTable& b) const {
+  for (const CountedTable* table : {&a, &b}) {
+    const CountedRow* row = table->row(self_);
+    if (row == nullptr || row->generation != generation_) continue;
+    for (uint64_t seq = std::max(first_seq_, row->newest > 64 ? row->newest - 64 : 1); seq <= row->newest; ++seq) {
+      const Counting in_a = a.counting(self_, generation_, seq), in_b = b.counting(self_, generation_, seq);
+      const bool differ = (in_a == Counting::kCounted && in_b == Counting::kNot) ||
+                          (in_a == Counting::kNot && in_b == Counting::kCounted);
+      if (differ && sent_.find(seq) == nullptr) return true;
+    }
   }
   return false;
 }
@@ -93,21 +97,23 @@ bool SliceReplica::lacks_what_is_gone(const CountedTable& theirs) const {
 void SliceReplica::adopt(const SliceState& state, std::span<const float> params, std::span<const float> momentum) {
   STARLING_CHECK(params.size() == size() && momentum.size() == memory_.momentum.size());
   const CountedTable theirs(state.table);
-  const bool long_split = lacks_what_is_gone(theirs);
+  const bool long_split = differ_in_what_is_gone(table_, theirs);
   bool short_split = false;
   if (long_split) {
     for (size_t i = 0; i < size(); ++i) memory_.accumulator[i] += memory_.params[i] - params[i];
   }
   std::vector<SentPayload>& sent = sent_.all();
-  // Settled as their log settles: what only ours counts lies in our R, which a long split made drift.
-  std::erase_if(sent, [&](const SentPayload& payload) {
-    return long_split && payload.settled && theirs.counting(self_, generation_, payload.seq) == Counting::kNot;
-  });
   for (SentPayload& payload : sent) {
     const Counting counting = theirs.counting(self_, generation_, payload.seq);
-    if (!payload.settled && counting == Counting::kCounted) {
+    if (payload.retired && long_split && counting == Counting::kCounted) {
+      payload.settled = SentPayload::Settled{0, 0, {}};   // back in the log that it was retired from
+    } else if (!payload.settled && counting == Counting::kCounted) {
       ++tally_.settled_blind;
       settle(payload, 1, nullptr, {});
+    } else if (payload.settled && counting == Counting::kNot && long_split) {
+      // What only our log counts lies in our R, so it is drift now. Their log may yet count it: then it is settled.
+      payload.settled.reset();
+      payload.retired = true;
     } else if (payload.settled && counting == Counting::kNot) {
       short_split = true;
       unsettle(payload);
@@ -142,6 +148,7 @@ std::optional<SentPayload> SliceReplica::hand_in(const UpdateCodec& codec, std::
 
 void SliceReplica::drop_own_work() {
   std::fill(memory_.accumulator.begin(), memory_.accumulator.end(), 0.0f);
+  first_seq_ = sent_.newest_seq() + 1;
   sent_.clear();
 }
 

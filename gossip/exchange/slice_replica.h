@@ -74,7 +74,7 @@ class SliceReplica {
  private:
   void settle(SentPayload& payload, float coefficient, const UpdateCodec* entry_codec, const SharedBytes& entry);
   void unsettle(SentPayload& payload);
-  bool lacks_what_is_gone(const CountedTable& theirs) const;
+  bool differ_in_what_is_gone(const CountedTable& a, const CountedTable& b) const;
 
   const PeerId self_;
   const uint64_t generation_;
@@ -85,6 +85,7 @@ class SliceReplica {
   CountedTable table_;
   std::vector<RecentEntry> recent_;
   SentPayloads sent_;
+  uint64_t first_seq_ = 1;       // what was handed in before was dropped in a sickness
   ReplicaTally tally_;
 };
 

@@ -148,7 +148,13 @@ struct LogEntry {                // + payload, or a part of it
   uint32_t part = 0, parts = 1;
 };
 // Send me what follows my head. `root` and `missing`: of the state that I am collecting; zero and empty: none.
-struct LogPull { uint32_t slice = 0; LogHead head; Digest16 root{}; Bitmap missing; };
+struct LogPull {
+  uint32_t slice = 0;
+  LogHead head;
+  Digest16 root{};
+  Bitmap missing;
+  uint64_t group = 0, round = 0; // in which the sender is
+};
 
 struct CountedRow {              // which payloads of one process a log counts
   PeerId peer;

@@ -353,7 +353,7 @@ struct Contribution {
   round @1 :UInt64;
   slice @2 :UInt32;         # below 64
   seq @3 :UInt64;           # grows with every payload of this sender for this slice; refused if zero
-  length @4 :UInt64;        # of the sender's log when the payload was encoded; at most that of `head`
+  length @4 :UInt64;        # of the sender's log when the payload was encoded; below 2^48
   head @5 :LogHead;
   mass @6 :Float64;         # as in PeerRecord
   codec @7 :UInt8;          # 1 fp32, 2 bf16, 3 topk, 4 topk with bf16 values; others are refused
@@ -395,6 +395,8 @@ struct LogPull {
   head @1 :LogHead;
   root @2 :Digest;          # of the state that the sender is collecting; zero: none
   missing @3 :Data;         # its missing blocks, as in Have; empty if root is zero
+  group @4 :UInt64;         # in which the sender is: members that own nothing hear of each other's rounds by pulls
+  round @5 :UInt64;
 }
 
 struct CountedRow {

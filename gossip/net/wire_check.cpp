@@ -154,7 +154,7 @@ struct Check {
   }
 
   bool operator()(const Contribution& m) const {
-    return m.group != 0 && m.slice < kUpdateSlicesMax && m.seq > 0 && good(m.head) && m.length <= m.head.length &&
+    return m.group != 0 && m.slice < kUpdateSlicesMax && m.seq > 0 && good(m.head) && m.length < kLogLengthEnd &&
            good_mass(m.mass) && good_codec(m.codec) && good_part(m.part, m.parts);
   }
   bool operator()(const LogEntry& m) const {

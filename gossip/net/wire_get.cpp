@@ -273,7 +273,8 @@ DecodeStatus get_update(wire::Frame::Message::Reader r, Message* out) {
     }
     case wire::Frame::Message::LOG_PULL: {
       const auto m = r.getLogPull();
-      *out = LogPull{m.getSlice(), get(m.getHead()), get(m.getRoot()), get_bitmap(m.getMissing())};
+      *out = LogPull{m.getSlice(), get(m.getHead()), get(m.getRoot()), get_bitmap(m.getMissing()),
+                     m.getGroup(),  m.getRound()};
       return DecodeStatus::kOk;
     }
     case wire::Frame::Message::SLICE_STATE: {

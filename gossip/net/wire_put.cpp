@@ -285,6 +285,8 @@ struct Put {
     put(b.initHead(), m.head);
     put(b.initRoot(), m.root);
     b.setMissing(raw(m.missing));
+    b.setGroup(m.group);
+    b.setRound(m.round);
   }
   void operator()(const SliceState& m) {
     auto b = message.initSliceState();

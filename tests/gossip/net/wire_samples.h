@@ -86,7 +86,10 @@ inline auto fields(const LogEntry& m) {
   const auto& [group, round, slice, head, previous, divisor, counted, codec, part, parts] = m;
   return std::tuple(group, round, slice, fields(head), previous, divisor, all_fields(counted), codec, part, parts);
 }
-inline auto fields(const LogPull& m) { const auto& [a, b, c, d] = m; return std::tuple(a, fields(b), c, d); }
+inline auto fields(const LogPull& m) {
+  const auto& [a, b, c, d, e, f] = m;
+  return std::tuple(a, fields(b), c, d, e, f);
+}
 inline auto fields(const CountedRow& m) { const auto& [a, b, c, d, e] = m; return std::tuple(a, b, c, d, e); }
 inline auto fields(const RecentEntry& m) { const auto& [a, b, c] = m; return std::tuple(a, b, c); }
 inline auto fields(const SliceState& m) {
@@ -200,7 +203,7 @@ inline std::vector<Sample> wire_samples() {
       {"contribution", Contribution{0xabcdef0123456789, 301, 63, 12, 998, sample_head(), 0.75, 3, 2, 4,
                                     sample_digest(3)}, payload},
       {"log_entry", sample_entry(), payload},
-      {"log_pull", LogPull{5, sample_head(), sample_digest(4), {0xff, 0x01}}, {}},
+      {"log_pull", LogPull{5, sample_head(), sample_digest(4), {0xff, 0x01}, 0xabcdef0123456789, 302}, {}},
       {"slice_state", sample_state(), payload},
   };
 }

@@ -256,7 +256,7 @@ TEST(Wire, RefusesContributionsAndEntriesOutOfRange) {
   EXPECT_EQ(changed<Contribution>([](Contribution& m) { m.group = 0; }), refused);
   EXPECT_EQ(changed<Contribution>([](Contribution& m) { m.slice = kUpdateSlicesMax; }), refused);
   EXPECT_EQ(changed<Contribution>([](Contribution& m) { m.seq = 0; }), refused);
-  EXPECT_EQ(changed<Contribution>([](Contribution& m) { m.length = m.head.length + 1; }), refused);
+  EXPECT_EQ(changed<Contribution>([](Contribution& m) { m.length = 1ull << 48; }), refused);
   EXPECT_EQ(changed<Contribution>([](Contribution& m) { m.mass = kNan; }), refused);
   for (const uint8_t codec : {0, 5}) {
     EXPECT_EQ(changed<Contribution>([&](Contribution& m) { m.codec = codec; }), refused);

@@ -1,0 +1,36 @@
+// Heads of one slice that other members say they hold, greater than the own one: what this member lacks.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "gossip/exchange/update_log.h"
+#include "gossip/net/message.h"
+
+namespace starling {
+
+class UpdateClaims {
+ public:
+  // An owner makes no entry while it lacks one that others hold. One claim that nobody else shares and that brings
+  // nothing counts for so many rounds only: a liar could stop the slice for ever.
+  static constexpr uint64_t kClaimRounds = 2;
+
+  // True: the head is greater than `own`, so its holder should be asked. `round`: the own one.
+  bool hear(const PeerId& from, const LogHead& head, const LogHead& own, uint64_t round);
+
+  // Whether a head greater than `own` is known, and believed.
+  bool lacks(const LogHead& own, uint64_t round) const;
+
+  void settle(const LogHead& own);             // forgets the claims that the own log has reached
+  void forget(const PeerId& peer) { claims_.erase(peer); }
+
+ private:
+  struct Claim {
+    LogHead head;              // the last one
+    uint64_t weight = 0;       // the greatest one
+    uint64_t since = 0;        // the round of the first claim, of those that the own log has not reached
+  };
+  std::map<PeerId, Claim> claims_;
+};
+
+}  // namespace starling

@@ -1,0 +1,52 @@
+// Gives the states of slices to members that are far behind. The slice is copied when it is asked for, because it moves
+// on; the last two copies of each slice are kept, so that a receiver can ask for the blocks that it lacks.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "gossip/exchange/slice_replica.h"
+#include "gossip/exchange/update_state.h"
+#include "gossip/net/outbox.h"
+#include "gossip/worker.h"
+
+namespace starling {
+
+class UpdateDonor {
+ public:
+  static constexpr size_t kCopiesMax = 2;
+  static constexpr size_t kWaitingMax = 32;    // members that wait for one copy
+
+  // All references must outlive the object. `replicas` are read by worker jobs only.
+  UpdateDonor(const std::vector<SliceReplica>& replicas, Worker& worker, Outbox& outbox)
+      : replicas_(replicas), worker_(worker), outbox_(outbox), slices_(replicas.size()) {}
+
+  // Sends blocks of the state at `head`, the replica's, or of the copy that the receiver is collecting already: as many
+  // as one credit allows. It asks again for the rest.
+  void give(const PeerId& to, const LogPull& pull, const LogHead& head);
+
+  uint64_t bytes_sent() const { return bytes_sent_; }
+
+ private:
+  struct Slice {
+    std::deque<std::shared_ptr<const StateCopy>> copies;   // the newest first
+    std::vector<PeerId> waiting;               // for the copy that the worker makes
+    bool copying = false;
+  };
+  void copy(uint32_t slice);
+  void send(const PeerId& to, const StateCopy& copy, const Bitmap& missing);
+
+  const std::vector<SliceReplica>& replicas_;
+  Worker& worker_;
+  Outbox& outbox_;
+  std::vector<Slice> slices_;
+  uint64_t bytes_sent_ = 0;
+  std::shared_ptr<int> alive_ = std::make_shared<int>(0);   // completions of a destroyed object do nothing
+};
+
+}  // namespace starling

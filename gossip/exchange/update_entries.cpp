@@ -1,0 +1,82 @@
+#include "gossip/exchange/update_entries.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "gossip/net/hash.h"
+
+namespace starling {
+
+UpdateEntries::UpdateEntries(size_t element_count, const UpdateCodecs& codecs, Worker& worker,
+                             std::function<void()> on_checked)
+    : element_count_(element_count), codecs_(codecs), worker_(worker), on_checked_(std::move(on_checked)) {}
+
+void UpdateEntries::add(const LogEntry& entry, const SharedBytes& part, const UpdateLog& log) {
+  const uint64_t length = log.head().length;
+  if (entry.head.length <= length || entry.head.length > length + kHeldMax) return;
+  const auto [at, fresh] = items_.try_emplace(entry.head.hash, Item{entry, {}});
+  if (at->second.state != State::kAssembling) return;
+  at->second.parts.add(entry.part, entry.parts, part);
+  const bool complete = at->second.parts.complete();
+  if (complete) check(entry.head.hash);
+  if (fresh) make_room();
+}
+
+// The one that follows last makes room: those before it are needed first.
+void UpdateEntries::make_room() {
+  if (items_.size() <= kHeldMax) return;
+  items_.erase(std::max_element(items_.begin(), items_.end(), [](const auto& a, const auto& b) {
+    return a.second.entry.head.length < b.second.entry.head.length;
+  }));
+}
+
+void UpdateEntries::check(const Digest16& hash) {
+  struct Job {
+    SharedBytes payload;
+    uint8_t codec = 0;
+    bool good = false;
+    Digest16 payload_hash{};
+    double norm = 0;
+  };
+  Item& item = items_.at(hash);
+  item.state = State::kChecking;
+  auto job = std::make_shared<Job>(Job{item.parts.whole(), item.entry.codec});
+  auto run = [job, &codecs = codecs_, count = element_count_] {
+    const UpdateCodec& codec = *codecs.of(job->codec);
+    job->good = codec.check(UpdateRole::kEntry, job->payload.span(), count) == UpdateStatus::kOk;
+    if (!job->good) return;
+    job->payload_hash = xxh3_128(job->payload.span());
+    job->norm = codec.norm(job->payload.span());
+  };
+  auto done = [this, job, hash, still_here = std::weak_ptr<int>(alive_)] {
+    if (still_here.expired()) return;
+    const auto at = items_.find(hash);
+    if (at == items_.end() || at->second.state != State::kChecking) return;
+    at->second.state = job->good ? State::kChecked : State::kBad;
+    at->second.payload_hash = job->payload_hash;
+    at->second.norm = job->norm;
+    refused_ += !job->good;
+    on_checked_();
+  };
+  worker_.submit(std::move(run), std::move(done));
+}
+
+bool UpdateEntries::holds(const Digest16& hash) const {
+  const auto at = items_.find(hash);
+  return at != items_.end() && (at->second.state == State::kChecking || at->second.state == State::kChecked);
+}
+
+bool UpdateEntries::append_next(UpdateLog& log, size_t* refused) {
+  bool appended = false;
+  for (auto& [hash, item] : items_) {
+    if (item.state != State::kChecked || !log.is_next(item.entry)) continue;
+    appended = log.append(item.entry, item.parts.whole(), item.payload_hash, item.norm) == LogStatus::kOk;
+    if (appended) break;
+    item.state = State::kBad;
+    ++*refused;
+  }
+  std::erase_if(items_, [&](const auto& item) { return item.second.entry.head.length <= log.head().length; });
+  return appended;
+}
+
+}  // namespace starling

@@ -1,0 +1,57 @@
+// Entries of one slice's log that arrived, until the log takes them: put together from their parts, decoded once on the
+// worker, held until the entry before them is there.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "gossip/exchange/slice_replica.h"
+#include "gossip/exchange/update_log.h"
+#include "gossip/exchange/update_parts.h"
+#include "gossip/worker.h"
+
+namespace starling {
+
+class UpdateEntries {
+ public:
+  static constexpr size_t kHeldMax = kRecentEntries;
+
+  // All references must outlive the object. `on_checked`: an entry passed or failed; called from worker completions.
+  UpdateEntries(size_t element_count, const UpdateCodecs& codecs, Worker& worker, std::function<void()> on_checked);
+
+  // REQUIRES: the part fits (PartBuffer::fits) and the codec is known. Entries far beyond the log's head are not held.
+  void add(const LogEntry& entry, const SharedBytes& part, const UpdateLog& log);
+
+  // Appends an entry that follows the log's head, and drops those that cannot follow any more. False: there is none.
+  // *refused grows by the entries that the log refused.
+  bool append_next(UpdateLog& log, size_t* refused);
+
+  // Whether an entry with this hash is here, on its way to the log.
+  bool holds(const Digest16& hash) const;
+  uint64_t refused() const { return refused_; }        // payloads that do not decode
+
+ private:
+  enum class State { kAssembling, kChecking, kChecked, kBad };
+  struct Item {
+    LogEntry entry;
+    PartBuffer parts;
+    State state = State::kAssembling;
+    Digest16 payload_hash{};
+    double norm = 0;
+  };
+  void check(const Digest16& hash);
+  void make_room();
+
+  const size_t element_count_;
+  const UpdateCodecs& codecs_;
+  Worker& worker_;
+  std::function<void()> on_checked_;
+  std::map<Digest16, Item> items_;             // by the entry's hash
+  uint64_t refused_ = 0;
+  std::shared_ptr<int> alive_ = std::make_shared<int>(0);   // completions of a destroyed object do nothing
+};
+
+}  // namespace starling

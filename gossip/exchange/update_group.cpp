@@ -1,0 +1,198 @@
+#include "gossip/exchange/update_group.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "gossip/exchange/coefficients.h"
+#include "kernels/check.h"
+
+namespace starling {
+namespace {
+
+constexpr size_t kReportsMax = 4096;         // the oldest go first if the caller does not fetch them
+
+std::vector<uint32_t> parts_of_slices(std::span<const SliceRange> slices, const UpdateCodecs& codecs) {
+  std::vector<uint32_t> parts;
+  for (const SliceRange& slice : slices) {
+    size_t bytes = 0;
+    for (const UpdateCodec* codec : {codecs.running, codecs.exact}) {
+      for (const UpdateRole role : {UpdateRole::kContribution, UpdateRole::kEntry}) {
+        bytes = std::max(bytes, codec->bytes_max(role, slice.count));
+      }
+    }
+    parts.push_back(parts_of(bytes));
+  }
+  return parts;
+}
+
+}  // namespace
+
+UpdateGroup::UpdateGroup(const UpdateGroupOptions& options, std::span<const SliceRange> slices,
+                         const SliceMemory& memory, const UpdateCodecs& codecs, Worker& worker, const Clock& clock,
+                         Outbox& outbox, PeerSampler& sampler)
+    : options_(options), codecs_(codecs), encoder_(codecs.running), worker_(worker), sampler_(sampler),
+      replicas_(options.self, options.generation, slices, memory, options.outer, codecs_),
+      round_({options.deadline_min, options.deadline_max, parts_of_slices(slices, codecs)}, clock, outbox, numbers_),
+      owner_(options.self, codecs_, worker, slices_,
+             [this](const LogEntry& entry, const SharedBytes& payload) {
+               ++entries_made_;
+               round_.send_entry(entry, payload);
+             }),
+      messages_(options_, codecs_, replicas_, slices_, round_, numbers_, worker, clock, outbox, sampler,
+                [this](uint32_t slice) { advance(slice); }) {
+  STARLING_CHECK(options.deadline_min.count() > 0 && options.deadline_min <= options.deadline_max);
+  for (uint32_t i = 0; i < slices.size(); ++i) {
+    const size_t values = slices[i].count * (options.outer.has_momentum() ? 2 : 1);
+    const UpdateSlice::Shape shape{i, slices[i].count, values};
+    slices_.push_back(std::make_unique<UpdateSlice>(shape, options.first_norm_max, codecs_, worker,
+                                                    [this, i] { advance(i); }));
+  }
+}
+
+// ---- boundary and round ----
+
+bool UpdateGroup::begin(std::span<float> x, double mass, uint64_t agent_round, std::function<void()> trainable) {
+  const std::optional<GroupMembers> members = update_members(sampler_, options_.self);
+  if (!members || under_way()) return false;
+  STARLING_CHECK(mass_is_sane(mass));
+  boundary_ = true;
+  auto job = std::make_shared<BoundaryJob>();
+  job->x = x;
+  job->encoder = encoder_;
+  for (auto& slice : slices_) job->backlogs.push_back(slice->take_backlog());
+  auto run = [job, &replicas = replicas_] { replicas.run(*job); };
+  auto done = [this, job, members = *members, mass, agent_round, trainable = std::move(trainable),
+               still_here = std::weak_ptr<int>(alive_)] {
+    if (still_here.expired()) return;
+    boundary_ = false;
+    begin_round(members, agent_round, mass, *job);
+    trainable();
+  };
+  worker_.submit(std::move(run), std::move(done));
+  return true;
+}
+
+void UpdateGroup::begin_round(const GroupMembers& members, uint64_t agent_round, double mass, BoundaryJob& job) {
+  drained_ = job.drained;
+  sick_ = job.sick;
+  const uint64_t own = round() > 0 ? round() + 1 : std::clamp<uint64_t>(agent_round, 1, kUpdateRoundMax);
+  const uint64_t number = std::max(numbers_.next(members, own), log_round() + 1);
+  numbers_.keep_only(members);
+  std::vector<double> masses(members.count(), 1);
+  for (const Participant& participant : sampler_.group()) {
+    const auto at = std::lower_bound(members.ids.begin(), members.ids.end(), participant.peer);
+    const bool known = at != members.ids.end() && *at == participant.peer && mass_is_sane(participant.weight);
+    if (known) masses[static_cast<size_t>(at - members.ids.begin())] = participant.weight;
+  }
+  owner_.begin(members, number, std::move(masses), *encoder_);
+  round_.begin(members, number, mass, job.handed_in, job.heads);
+  messages_.begin_round(job.heads);
+  for (uint32_t i = 0; i < slices_.size(); ++i) {
+    if (!owner_.owns(i) || !job.handed_in[i]) continue;
+    const SentPayload& payload = *job.handed_in[i];
+    const Contribution message{members.group, number, i, payload.seq, payload.length, job.heads[i],
+                               mass, payload.codec};
+    (void)slices_[i]->inbox().add(options_.self, options_.generation, message, payload.bytes);
+  }
+  round_.stop_waiting_for_those_ahead();
+  round_.stop_waiting_for_the_silent();
+  for (uint32_t i = 0; i < slices_.size(); ++i) advance(i);
+}
+
+// A majority made the entries, so their rounds are a clock that all members share: who hears of few others' rounds, or
+// joined, does not fall behind it. The median over the slices: one owner cannot move it alone.
+uint64_t UpdateGroup::log_round() const {
+  std::vector<uint64_t> rounds;
+  for (const auto& slice : slices_) rounds.push_back(slice->entry_round());
+  const auto middle = rounds.begin() + static_cast<std::ptrdiff_t>((rounds.size() - 1) / 2);
+  std::nth_element(rounds.begin(), middle, rounds.end());
+  return *middle;
+}
+
+// Whatever may have happened to a slice: its owner may be able to merge now, and the round may be over.
+void UpdateGroup::advance(uint32_t slice) {
+  if (boundary_ || round_.ended()) return;
+  owner_.merge(slice, round_.wait().first_over() || all_handed_in(slice));
+  try_end();
+}
+
+bool UpdateGroup::all_handed_in(uint32_t slice) const {
+  const GroupMembers& members = round_.members();
+  for (size_t rank = 0; rank < members.count(); ++rank) {
+    if (!round_.waits_for(rank) || (rank == members.self && sick_)) continue;
+    if (!slices_[slice]->inbox().handed_in(members.ids[rank], round())) return false;
+  }
+  return true;
+}
+
+bool UpdateGroup::resolved(uint32_t slice) const {
+  if (slices_[slice]->has_entry_of(round_.members().group, round())) return true;
+  return !owner_.owns(slice) && !round_.waits_for(round_.members().owner(slice, round()));
+}
+
+void UpdateGroup::try_end() {
+  if (boundary_ || round_.ended() || owner_.jobs() > 0) return;
+  bool all = true;
+  for (uint32_t i = 0; i < slices_.size(); ++i) all = all && resolved(i);
+  if (!all && !round_.wait().second_over()) return;
+  round_.end();
+  UpdateReport report{round(), round_.wait().elapsed(), static_cast<uint32_t>(slices_.size())};
+  for (uint32_t i = 0; i < slices_.size(); ++i) {
+    if (slices_[i]->has_entry_of(round_.members().group, round())) {
+      ++report.entries;
+    } else {
+      messages_.ask_anyone(i);
+    }
+  }
+  report.payload_bytes_sent = round_.streams().take_bytes_sent();
+  report.payload_bytes_received = round_.streams().take_bytes_received();
+  report.sick = sick_;
+  if (reports_.size() >= kReportsMax) reports_.erase(reports_.begin());
+  reports_.push_back(report);
+}
+
+// ---- time, and how it stands ----
+
+void UpdateGroup::tick() {
+  messages_.tick();
+  if (boundary_ || round_.ended()) return;
+  RoundWait& wait = round_.wait();
+  if (wait.first_ends()) {
+    wait.pass_first(round_.streams().nothing_came(0));
+    for (uint32_t i = 0; i < slices_.size(); ++i) advance(i);
+  }
+  if (!round_.ended() && wait.second_ends()) {
+    wait.pass_second(round_.streams().nothing_came(1));
+    try_end();
+  }
+  round_.tick_credits();
+}
+
+TimePoint UpdateGroup::next_deadline() const { return std::min(round_.next_deadline(), messages_.next_deadline()); }
+
+void UpdateGroup::forget(const PeerId& peer) {
+  numbers_.forget(peer);
+  round_.forget(peer);
+  for (uint32_t i = 0; i < slices_.size(); ++i) {
+    slices_[i]->claims().forget(peer);
+    advance(i);
+  }
+}
+
+UpdateTally UpdateGroup::tally() const {
+  UpdateTally tally;
+  for (const auto& slice : slices_) {
+    const UpdateSliceTally own = slice->tally();
+    tally.entries_refused += own.entries_refused;
+    tally.blocks_refused += own.blocks_refused;
+    tally.states_adopted += own.states_adopted;
+  }
+  tally.entries_made = entries_made_;
+  tally.injected = messages_.tally().injected;
+  tally.ignored_messages = messages_.tally().ignored;
+  tally.payloads_refused = owner_.refused();
+  tally.pulls_sent = messages_.pulls_sent();
+  return tally;
+}
+
+}  // namespace starling

@@ -1,0 +1,106 @@
+// Updates in one group of all members: each hands in what it learned, the owner of a slice merges that into the next
+// entry of the slice's log, and all members apply the entries, so that members with one head hold the same bits.
+//
+//   boundary: begin(x) ─> drift joins the accumulators, entries are applied, x := R ─> training goes on from R
+//   round:    payloads ─> owners of the slices; their entries ─> all; queued for the next boundary
+//
+// The rules, each with what it costs when left out, stand in updates.md. In short: what no entry counts stays in its
+// sender's accumulator, so a round in which a slice has no entry costs nothing, and nobody takes over inside a round.
+// Heads are ordered by contributions counted, then by hash; who hears of a greater head pulls what it lacks: single
+// entries if it is up to eight behind, else the whole slice. A newcomer is a member that is far behind.
+//
+// A state machine: no sockets, no threads, arithmetic on the worker. All calls on the control thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "gossip/exchange/round_numbers.h"
+#include "gossip/exchange/update_messages.h"
+#include "gossip/exchange/update_options.h"
+#include "gossip/exchange/update_owner.h"
+#include "gossip/exchange/update_replicas.h"
+#include "gossip/exchange/update_round.h"
+#include "gossip/exchange/update_slice.h"
+
+namespace starling {
+
+// How a round ended.
+struct UpdateReport {
+  uint64_t round = 0;
+  Duration duration{};
+  uint32_t slices = 0, entries = 0;      // entries of this round that arrived, or were made here
+  uint64_t payload_bytes_sent = 0, payload_bytes_received = 0;   // since the report before
+  bool sick = false;                     // x was not finite: the own work was dropped
+};
+
+struct UpdateTally {
+  uint64_t entries_made = 0;
+  uint64_t payloads_refused = 0;         // handed in to this owner, that do not decode
+  uint64_t entries_refused = 0, blocks_refused = 0;
+  uint64_t states_adopted = 0;
+  uint64_t pulls_sent = 0;
+  uint64_t injected = 0;
+  uint64_t ignored_messages = 0;         // from strangers, or impossible
+};
+
+class UpdateGroup {
+ public:
+  // All references and `memory` must outlive the object; the codecs work on host memory and are used on the worker.
+  // `memory.params` is the genesis, and so are the logs: empty.
+  UpdateGroup(const UpdateGroupOptions& options, std::span<const SliceRange> slices, const SliceMemory& memory,
+              const UpdateCodecs& codecs, Worker& worker, const Clock& clock, Outbox& outbox, PeerSampler& sampler);
+
+  // A boundary, then a round. `x`: R plus the drift of the local steps; it becomes the new R and must stay where it is
+  // until `trainable` is called. False: this agent is in no group of 1 to kUpdateMembersMax members, or busy.
+  bool begin(std::span<float> x, double mass, uint64_t agent_round, std::function<void()> trainable);
+  bool under_way() const { return boundary_ || !round_.ended(); }
+
+  // From now on payloads and entries are fp32: the end of a run, when accumulators must run empty.
+  void settle() { encoder_ = codecs_.exact; }
+  // Whether every accumulator was empty at the last boundary, and nothing newer is queued.
+  bool drained() const { return drained_; }
+
+  void handle(const PeerId& from, uint64_t generation, const ExchangeMessage& message, const SharedBytes& payload) {
+    messages_.handle(from, generation, message, payload);
+  }
+  void tick();
+  TimePoint next_deadline() const;
+  void forget(const PeerId& peer);       // it restarted, or left for good
+
+  std::vector<UpdateReport> take_reports() { return std::exchange(reports_, {}); }
+  uint64_t round() const { return round_.number(); }   // 0: none yet
+  const UpdateLog& log(uint32_t slice) const { return slices_[slice]->log(); }   // entries not applied yet included
+  const UpdateReplicas& replicas() const { return replicas_; }   // REQUIRES: no boundary is under way
+  UpdateTally tally() const;
+
+ private:
+  void begin_round(const GroupMembers& members, uint64_t agent_round, double mass, BoundaryJob& job);
+  uint64_t log_round() const;
+  bool all_handed_in(uint32_t slice) const;
+  bool resolved(uint32_t slice) const;
+  void advance(uint32_t slice);
+  void try_end();
+
+  const UpdateGroupOptions options_;
+  const UpdateCodecs codecs_;
+  const UpdateCodec* encoder_;
+  Worker& worker_;
+  PeerSampler& sampler_;
+  UpdateSlices slices_;
+  UpdateReplicas replicas_;
+  RoundNumbers numbers_;
+  UpdateRound round_;
+  UpdateOwner owner_;
+  UpdateMessages messages_;
+  bool boundary_ = false, drained_ = false, sick_ = false;
+  std::vector<UpdateReport> reports_;
+  uint64_t entries_made_ = 0;
+  std::shared_ptr<int> alive_ = std::make_shared<int>(0);   // completions of a destroyed object do nothing
+};
+
+}  // namespace starling

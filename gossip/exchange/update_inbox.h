@@ -1,0 +1,49 @@
+// What members handed in for one slice, and no entry counted yet. A payload stays here until it counts, is void, or its
+// sender handed in two newer ones: that it came late costs nothing.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "gossip/exchange/group_members.h"
+#include "gossip/exchange/update_log.h"
+#include "gossip/exchange/update_parts.h"
+#include "gossip/net/message.h"
+
+namespace starling {
+
+struct HandedIn {
+  PeerId from;
+  uint64_t generation = 0;
+  Contribution message;          // without its part
+  SharedBytes payload;
+};
+
+class UpdateInbox {
+ public:
+  static constexpr size_t kPerSender = 2;
+
+  // True: the payload is complete now, and was not before. REQUIRES: the part fits (PartBuffer::fits).
+  [[nodiscard]] bool add(const PeerId& from, uint64_t generation, const Contribution& message,
+                         const SharedBytes& part);
+
+  // Whether this member has handed in a whole payload in `round` or later.
+  bool handed_in(const PeerId& from, uint64_t round) const;
+
+  // The newest payload of each of these members that the log can count.
+  std::vector<HandedIn> countable(const GroupMembers& members, const UpdateLog& log) const;
+
+  void drop_void(const UpdateLog& log);
+  void forget(const PeerId& from) { slots_.erase(from); }
+
+ private:
+  struct Item {
+    uint64_t generation = 0;
+    Contribution message;        // as it was last sent
+    PartBuffer parts;
+  };
+  std::map<PeerId, std::vector<Item>> slots_;   // ascending by (generation, seq)
+};
+
+}  // namespace starling

@@ -1,0 +1,154 @@
+#include "gossip/exchange/update_messages.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "gossip/exchange/coefficients.h"
+#include "gossip/exchange/injected_loss.h"
+#include "gossip/exchange/update_parts.h"
+
+namespace starling {
+
+UpdateMessages::UpdateMessages(const UpdateGroupOptions& options, const UpdateCodecs& codecs,
+                               const UpdateReplicas& replicas, UpdateSlices& slices, UpdateRound& round,
+                               RoundNumbers& numbers, Worker& worker, const Clock& clock, Outbox& outbox,
+                               PeerSampler& sampler, std::function<void(uint32_t slice)> advance)
+    : options_(options), codecs_(codecs), slices_(slices), round_(round), numbers_(numbers), outbox_(outbox),
+      sampler_(sampler), advance_(std::move(advance)), heads_(replicas.all().size()),
+      donor_(replicas.all(), worker, outbox),
+      pulls_(replicas.all().size(), clock, outbox, options.rng_seed) {}
+
+void UpdateMessages::begin_round(std::vector<LogHead> heads) {
+  heads_ = std::move(heads);
+  const Duration interval = std::max(options_.deadline_min, round_.wait().first_wait() / 4);
+  pulls_.begin_round(round_.members().group, round_.number(), interval);
+}
+
+void UpdateMessages::handle(const PeerId& from, uint64_t generation, const ExchangeMessage& message,
+                         const SharedBytes& payload) {
+  if (const auto* m = std::get_if<Contribution>(&message)) return on_contribution(from, generation, *m, payload);
+  if (const auto* m = std::get_if<LogEntry>(&message)) return on_entry(from, *m, payload);
+  if (const auto* m = std::get_if<LogPull>(&message)) return on_pull(from, *m);
+  if (const auto* m = std::get_if<SliceState>(&message)) return on_state(from, *m, payload);
+  if (const auto* m = std::get_if<RoundCredit>(&message)) return on_credit(from, *m);
+  ignore();
+}
+
+void UpdateMessages::on_credit(const PeerId& from, const RoundCredit& credit) {
+  const bool ours = !round_.ended() && credit.group == round_.members().group && credit.round == round_.number() &&
+                    credit.phase <= 1;
+  const std::optional<size_t> rank = ours ? round_.members().rank_of_other(from) : std::nullopt;
+  if (rank) {
+    round_.streams().on_credit(*rank, credit);
+  } else {
+    ignore();
+  }
+}
+
+// Of the group of the round, or of that of the next one.
+bool UpdateMessages::is_member(const PeerId& peer) {
+  if (round_.number() > 0 && round_.members().rank_of_other(peer)) return true;
+  const std::optional<GroupMembers> next = update_members(sampler_, options_.self);
+  if (next && next->rank_of_other(peer)) return true;
+  ignore();
+  return false;
+}
+
+bool UpdateMessages::lost(const PeerId& from, uint64_t round, uint32_t slice, uint8_t phase) {
+  if (!injected_loss(options_.inject_loss, options_.rng_seed, {round, from, options_.self, slice, phase})) return false;
+  ++tally_.injected;
+  return true;
+}
+
+void UpdateMessages::note(const PeerId& from, uint64_t group, uint64_t round) {
+  numbers_.note(from, group, round);
+  if (round_.ended() || group != round_.members().group) return;
+  if (round > round_.number()) {
+    round_.stop_waiting_for_those_ahead();
+    for (uint32_t i = 0; i < slices_.size(); ++i) advance_(i);
+  }
+  round_.wait().take_back_time();
+}
+
+void UpdateMessages::on_contribution(const PeerId& from, uint64_t generation, const Contribution& message,
+                                  const SharedBytes& part) {
+  const UpdateCodec* codec = codecs_.of(message.codec);
+  const bool sane = message.slice < slices_.size() && message.round <= kUpdateRoundMax && codec != nullptr &&
+                    mass_is_sane(message.mass);
+  if (!sane) return ignore();
+  if (!is_member(from)) return;
+  UpdateSlice& slice = *slices_[message.slice];
+  const size_t bytes_max = codec->bytes_max(UpdateRole::kContribution, slice.shape().element_count);
+  if (!PartBuffer::fits(message.part, message.parts, part.size, bytes_max)) return ignore();
+  if (lost(from, message.round, message.slice, 0)) return;
+  note(from, message.group, message.round);
+  round_.note_arrival(from, message.group, message.round, 0, message.slice, message.part, part.size);
+  hear(from, message.slice, message.head);
+  if (slice.inbox().add(from, generation, message, part)) advance_(message.slice);
+}
+
+// Only owners hear from everybody. What an entry counts shows all others who is in its round; a round far ahead is
+// believed of its sender alone. Entries that were pulled are old news.
+void UpdateMessages::note_entry(const PeerId& from, const LogEntry& entry) {
+  const GroupMembers& members = round_.members();
+  if (round_.number() == 0 || entry.group != members.group || entry.round < round_.number()) return;
+  const auto note_newer = [&](const PeerId& peer) {
+    const std::optional<size_t> rank = members.rank_of_other(peer);
+    if (rank && numbers_.seen(members, *rank) < entry.round) note(peer, entry.group, entry.round);
+  };
+  if (entry.round <= round_.number() + 1) {
+    for (const CountedPayload& payload : entry.counted) note_newer(payload.peer);
+  }
+  note_newer(from);
+}
+
+void UpdateMessages::on_entry(const PeerId& from, const LogEntry& entry, const SharedBytes& part) {
+  const UpdateCodec* codec = codecs_.of(entry.codec);
+  if (entry.slice >= slices_.size() || entry.round > kUpdateRoundMax || codec == nullptr) return ignore();
+  if (!is_member(from)) return;
+  UpdateSlice& slice = *slices_[entry.slice];
+  const size_t bytes_max = codec->bytes_max(UpdateRole::kEntry, slice.shape().element_count);
+  if (!PartBuffer::fits(entry.part, entry.parts, part.size, bytes_max)) return ignore();
+  if (lost(from, entry.round, entry.slice, 1)) return;
+  round_.note_arrival(from, entry.group, entry.round, 1, entry.slice, entry.part, part.size);
+  note_entry(from, entry);
+  if (!greater(entry.head, slice.log().head())) return;
+  const bool gap = !slice.log().is_next(entry) && !slice.expects(entry.previous);
+  slice.receive(entry, part);
+  if (gap) hear(from, entry.slice, entry.head);
+}
+
+void UpdateMessages::hear(const PeerId& from, uint32_t slice, const LogHead& head) {
+  UpdateSlice& of = *slices_[slice];
+  if (of.claims().hear(from, head, of.log().head(), round_.number())) pulls_.ask(of, from);
+}
+
+void UpdateMessages::on_pull(const PeerId& from, const LogPull& pull) {
+  if (pull.slice >= slices_.size()) return ignore();
+  if (!is_member(from)) return;
+  if (lost(from, round_.number(), pull.slice, 2)) return;
+  if (pull.round <= kUpdateRoundMax) note(from, pull.group, pull.round);
+  UpdateSlice& slice = *slices_[pull.slice];
+  if (!greater(slice.log().head(), pull.head)) return hear(from, pull.slice, pull.head);
+  std::optional<std::vector<LoggedEntry>> entries = slice.log().after(pull.head);
+  if (!entries) {
+    if (greater(heads_[pull.slice], pull.head)) donor_.give(from, pull, heads_[pull.slice]);
+    entries = slice.log().after(heads_[pull.slice]);
+  }
+  if (!entries) return;
+  for (LoggedEntry& logged : *entries) {
+    logged.entry.parts = parts_of(logged.payload.size);
+    for (uint32_t i = 0; i < logged.entry.parts; ++i) {
+      logged.entry.part = i;
+      outbox_.send(from, logged.entry, part_of(logged.payload, i));
+    }
+  }
+}
+
+void UpdateMessages::on_state(const PeerId& from, const SliceState& state, const SharedBytes& block) {
+  if (state.slice >= slices_.size()) return ignore();
+  if (!is_member(from)) return;
+  slices_[state.slice]->receive(from, state, block);
+}
+
+}  // namespace starling

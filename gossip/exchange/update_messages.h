@@ -1,0 +1,71 @@
+// What other members send about updates: checks it, hands it to the slice that it belongs to, answers pulls, and asks
+// for what this member turns out to lack. All of it is hostile until checked.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "gossip/exchange/round_numbers.h"
+#include "gossip/exchange/update_donor.h"
+#include "gossip/exchange/update_options.h"
+#include "gossip/exchange/update_pulls.h"
+#include "gossip/exchange/update_replicas.h"
+#include "gossip/exchange/update_round.h"
+#include "gossip/exchange/update_slice.h"
+
+namespace starling {
+
+struct MessageTally {
+  uint64_t injected = 0;                 // lost on purpose
+  uint64_t ignored = 0;                  // from strangers, or impossible
+};
+
+class UpdateMessages {
+ public:
+  // All references must outlive the object. `advance`: something happened to this slice.
+  UpdateMessages(const UpdateGroupOptions& options, const UpdateCodecs& codecs, const UpdateReplicas& replicas,
+                 UpdateSlices& slices, UpdateRound& round, RoundNumbers& numbers, Worker& worker, const Clock& clock,
+                 Outbox& outbox, PeerSampler& sampler, std::function<void(uint32_t slice)> advance);
+
+  // After the round began. `heads`: of the replicas.
+  void begin_round(std::vector<LogHead> heads);
+
+  void handle(const PeerId& from, uint64_t generation, const ExchangeMessage& message, const SharedBytes& payload);
+  // Asks one of the members for what follows this slice's log.
+  void ask_anyone(uint32_t slice) { pulls_.ask_anyone(*slices_[slice], round_.members()); }
+
+  void tick() { pulls_.tick(slices_); }
+  TimePoint next_deadline() const { return pulls_.next_deadline(slices_); }
+  const MessageTally& tally() const { return tally_; }
+  uint64_t pulls_sent() const { return pulls_.sent(); }
+
+ private:
+  void ignore() { ++tally_.ignored; }
+  bool is_member(const PeerId& peer);
+  bool lost(const PeerId& from, uint64_t round, uint32_t slice, uint8_t phase);
+  void on_contribution(const PeerId& from, uint64_t generation, const Contribution& message, const SharedBytes& part);
+  void on_entry(const PeerId& from, const LogEntry& entry, const SharedBytes& part);
+  void on_pull(const PeerId& from, const LogPull& pull);
+  void on_state(const PeerId& from, const SliceState& state, const SharedBytes& block);
+  void on_credit(const PeerId& from, const RoundCredit& credit);
+  void hear(const PeerId& from, uint32_t slice, const LogHead& head);
+  void note(const PeerId& from, uint64_t group, uint64_t round);
+  void note_entry(const PeerId& from, const LogEntry& entry);
+
+  const UpdateGroupOptions& options_;
+  const UpdateCodecs& codecs_;
+  UpdateSlices& slices_;
+  UpdateRound& round_;
+  RoundNumbers& numbers_;
+  Outbox& outbox_;
+  PeerSampler& sampler_;
+  std::function<void(uint32_t slice)> advance_;
+  std::vector<LogHead> heads_;           // of the replicas, after the last boundary
+  UpdateDonor donor_;
+  UpdatePulls pulls_;
+  MessageTally tally_;
+};
+
+}  // namespace starling

@@ -1,0 +1,82 @@
+#include "gossip/exchange/update_owner.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "gossip/limits.h"
+#include "kernels/check.h"
+
+namespace starling {
+
+UpdateOwner::UpdateOwner(const PeerId& self, const UpdateCodecs& codecs, Worker& worker, UpdateSlices& slices,
+                         OnMade on_made)
+    : self_(self), codecs_(codecs), worker_(worker), slices_(slices), on_made_(std::move(on_made)) {}
+
+void UpdateOwner::begin(const GroupMembers& members, uint64_t round, std::vector<double> masses,
+                        const UpdateCodec& encoder) {
+  STARLING_CHECK(masses.size() == members.count());
+  members_ = members;
+  round_ = round;
+  masses_ = std::move(masses);
+  encoder_ = &encoder;
+  made_.assign(slices_.size(), false);
+  merging_.assign(slices_.size(), false);
+}
+
+void UpdateOwner::merge(uint32_t slice, bool waited) {
+  if (!waited || made_[slice] || merging_[slice] || !owns(slice)) return;
+  const UpdateSlice& from = *slices_[slice];
+  if (from.claims().lacks(from.log().head(), round_)) return;
+  const std::shared_ptr<MergeJob> job = draft(slice);
+  if (job->items.size() < job->counted_min) return;
+  merging_[slice] = true;
+  ++jobs_;
+  auto run = [job, &codecs = codecs_, encoder = encoder_] { run_merge(codecs, *encoder, *job); };
+  auto done = [this, job, slice, round = round_, still_here = std::weak_ptr<int>(alive_)] {
+    if (!still_here.expired()) merged(slice, round, *job);
+  };
+  worker_.submit(std::move(run), std::move(done));
+}
+
+// Nobody's claimed mass counts more than kMassRatioMax times the median.
+std::shared_ptr<MergeJob> UpdateOwner::draft(uint32_t slice) const {
+  const UpdateSlice& from = *slices_[slice];
+  auto job = std::make_shared<MergeJob>();
+  job->items = slices_[slice]->inbox().countable(members_, from.log());
+  std::vector<double> masses = masses_;
+  for (const HandedIn& item : job->items) {
+    const auto rank = std::lower_bound(members_.ids.begin(), members_.ids.end(), item.from) - members_.ids.begin();
+    masses[static_cast<size_t>(rank)] = item.message.mass;
+  }
+  std::vector<double> sorted = masses;
+  std::sort(sorted.begin(), sorted.end());
+  const double mass_max = kMassRatioMax * sorted[(sorted.size() - 1) / 2];
+  double divisor = 0;
+  for (double& mass : masses) divisor += mass = std::min(mass, mass_max);
+  for (const HandedIn& item : job->items) {
+    const auto rank = std::lower_bound(members_.ids.begin(), members_.ids.end(), item.from) - members_.ids.begin();
+    job->masses.push_back(masses[static_cast<size_t>(rank)]);
+  }
+  job->draft.group = members_.group;
+  job->draft.round = round_;
+  job->draft.slice = slice;
+  job->draft.divisor = divisor;
+  job->after = from.log().head();
+  job->counted_min = members_.count() / 2 + 1;
+  job->self = self_;
+  job->payload_norm_max = from.log().payload_norm_max();
+  job->element_count = from.shape().element_count;
+  return job;
+}
+
+void UpdateOwner::merged(uint32_t slice, uint64_t round, const MergeJob& job) {
+  --jobs_;
+  refused_ += job.refused;
+  if (round != round_) return;
+  merging_[slice] = false;
+  if (!job.made || !slices_[slice]->append_own(job.entry, job.payload, job.payload_hash, job.norm)) return;
+  made_[slice] = true;
+  on_made_(job.entry, job.payload);
+}
+
+}  // namespace starling

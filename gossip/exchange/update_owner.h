@@ -1,0 +1,59 @@
+// The owner's part of a round of updates: merges what members handed in for the slices that this member owns, and
+// makes the next entry of their logs.
+//
+// An entry needs more than half of the roster, so that a member cut off, or thawed after a stop, makes no history of
+// its own; and no entry is made while a greater head is known, because it would be a second history.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "gossip/exchange/group_members.h"
+#include "gossip/exchange/update_merge.h"
+#include "gossip/exchange/update_slice.h"
+#include "gossip/worker.h"
+
+namespace starling {
+
+class UpdateOwner {
+ public:
+  // The log of an own slice took this entry. Called from worker completions.
+  using OnMade = std::function<void(const LogEntry& entry, const SharedBytes& payload)>;
+
+  // All references must outlive the object.
+  UpdateOwner(const PeerId& self, const UpdateCodecs& codecs, Worker& worker, UpdateSlices& slices, OnMade on_made);
+
+  // `masses`: by rank. `encoder` encodes the entries of this round.
+  void begin(const GroupMembers& members, uint64_t round, std::vector<double> masses, const UpdateCodec& encoder);
+
+  // Makes the entry of an own slice if it can. `waited`: nobody else is waited for. After a merge that could not be
+  // made, the next call tries again.
+  void merge(uint32_t slice, bool waited);
+
+  bool owns(uint32_t slice) const { return members_.owner(slice, round_) == members_.self; }
+  bool made(uint32_t slice) const { return made_[slice]; }
+  size_t jobs() const { return jobs_; }
+  uint64_t refused() const { return refused_; }        // payloads that do not decode
+
+ private:
+  std::shared_ptr<MergeJob> draft(uint32_t slice) const;
+  void merged(uint32_t slice, uint64_t round, const MergeJob& job);
+
+  const PeerId self_;
+  const UpdateCodecs& codecs_;
+  Worker& worker_;
+  UpdateSlices& slices_;
+  OnMade on_made_;
+  GroupMembers members_;
+  uint64_t round_ = 0;
+  std::vector<double> masses_;
+  const UpdateCodec* encoder_ = nullptr;
+  std::vector<bool> made_, merging_;
+  size_t jobs_ = 0;
+  uint64_t refused_ = 0;
+  std::shared_ptr<int> alive_ = std::make_shared<int>(0);   // completions of a destroyed object do nothing
+};
+
+}  // namespace starling

@@ -1,0 +1,58 @@
+#include "gossip/exchange/update_pulls.h"
+
+#include <algorithm>
+
+#include "gossip/exchange/bitmap.h"
+
+namespace starling {
+
+void UpdatePulls::ask(UpdateSlice& slice, const PeerId& from) {
+  if (clock_.now() >= slices_[slice.shape().number].next_at) send(slice, from);
+}
+
+void UpdatePulls::ask_anyone(UpdateSlice& slice, const GroupMembers& members) {
+  if (members.count() < 2) return;
+  const size_t step = 1 + rng_.below(static_cast<uint32_t>(members.count() - 1));
+  send(slice, members.ids[(members.self + step) % members.count()]);
+}
+
+void UpdatePulls::send(UpdateSlice& slice, const PeerId& to) {
+  const uint32_t number = slice.shape().number;
+  LogPull pull{number, slice.log().head(), {}, {}, group_, round_};
+  if (const StateCollection* state = slice.collecting()) {
+    pull.root = state->root();
+    pull.missing = state->missing();
+  }
+  slices_[number].next_at = clock_.now() + interval_;
+  ++sent_;
+  outbox_.send(to, pull);
+}
+
+void UpdatePulls::tick(UpdateSlices& slices) {
+  for (auto& slice : slices) {
+    Slice& asked = slices_[slice->shape().number];
+    const StateCollection* state = slice->collecting();
+    if (state == nullptr || asked.next_at > clock_.now()) continue;
+    const size_t missing = count_bits(state->missing());
+    asked.idle = missing == asked.missing ? asked.idle + 1 : 0;
+    asked.missing = missing;
+    if (asked.idle > kIdleMax || state->shown_by().empty()) {
+      slice->stop_collecting();
+      asked.idle = 0;
+      continue;
+    }
+    auto donor = state->shown_by().begin();
+    std::advance(donor, rng_.below(static_cast<uint32_t>(state->shown_by().size())));
+    send(*slice, *donor);
+  }
+}
+
+TimePoint UpdatePulls::next_deadline(const UpdateSlices& slices) const {
+  TimePoint next = TimePoint::max();
+  for (const auto& slice : slices) {
+    if (slice->collecting() != nullptr) next = std::min(next, slices_[slice->shape().number].next_at);
+  }
+  return next;
+}
+
+}  // namespace starling

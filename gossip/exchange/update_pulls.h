@@ -1,0 +1,56 @@
+// Asks for what this member lacks: one pull a slice at a time, not more often than the interval, until it is there.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "gossip/clock.h"
+#include "gossip/exchange/update_slice.h"
+#include "gossip/net/outbox.h"
+#include "gossip/rng.h"
+
+namespace starling {
+
+class UpdatePulls {
+ public:
+  // References must outlive the object.
+  UpdatePulls(size_t slice_count, const Clock& clock, Outbox& outbox, uint64_t rng_seed)
+      : clock_(clock), outbox_(outbox), rng_(rng_seed), slices_(slice_count) {}
+
+  // `interval`: between two pulls for one slice.
+  void begin_round(uint64_t group, uint64_t round, Duration interval) {
+    group_ = group;
+    round_ = round;
+    interval_ = interval;
+  }
+
+  // Asks `from`, unless a pull for this slice was sent within the interval.
+  void ask(UpdateSlice& slice, const PeerId& from);
+  // Asks one of the members, chosen at random, whatever was sent before. Nobody, if there are no others.
+  void ask_anyone(UpdateSlice& slice, const GroupMembers& members);
+
+  // Goes on asking for states that are under way, and gives up those that nobody completes.
+  void tick(UpdateSlices& slices);
+  TimePoint next_deadline(const UpdateSlices& slices) const;
+
+  uint64_t sent() const { return sent_; }
+
+ private:
+  static constexpr int kIdleMax = 4;           // pulls for a state without a new block
+  struct Slice {
+    TimePoint next_at = TimePoint::min();
+    size_t missing = 0;                        // blocks, at the last pull
+    int idle = 0;
+  };
+  void send(UpdateSlice& slice, const PeerId& to);
+
+  const Clock& clock_;
+  Outbox& outbox_;
+  Rng rng_;
+  uint64_t group_ = 0, round_ = 0;
+  Duration interval_ = std::chrono::milliseconds(100);
+  std::vector<Slice> slices_;
+  uint64_t sent_ = 0;
+};
+
+}  // namespace starling

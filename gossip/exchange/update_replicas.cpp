@@ -1,0 +1,95 @@
+#include "gossip/exchange/update_replicas.h"
+
+#include <algorithm>
+
+#include "gossip/limits.h"
+#include "kernels/check.h"
+
+namespace starling {
+
+std::vector<SliceRange> cut_slices(std::span<const size_t> section_sizes) {
+  size_t total = 0;
+  for (size_t size : section_sizes) total += size;
+  const size_t least = std::max(kSliceElementsMin, (total + kUpdateSlicesMax - 1) / kUpdateSlicesMax);
+  std::vector<SliceRange> slices;
+  SliceRange run;
+  const auto close = [&] {
+    slices.push_back(run);
+    run = {run.offset + run.count, 0};
+  };
+  for (size_t size : section_sizes) {
+    const size_t pieces = std::max<size_t>(1, size / (2 * least));
+    for (size_t i = 0; i < pieces; ++i) {
+      run.count += size / pieces + (i < size % pieces);
+      if (run.count >= least) close();
+    }
+  }
+  if (run.count > 0 && !slices.empty()) {
+    slices.back().count += run.count;   // too small for a slice
+  } else if (run.count > 0) {
+    close();
+  }
+  STARLING_CHECK(slices.size() <= kUpdateSlicesMax);
+  return slices;
+}
+
+UpdateReplicas::UpdateReplicas(const PeerId& self, uint64_t generation, std::span<const SliceRange> slices,
+                               const SliceMemory& memory, const OuterRule& rule, const UpdateCodecs& codecs)
+    : slices_(slices.begin(), slices.end()) {
+  size_t largest = 0, end = 0;
+  for (const SliceRange& slice : slices_) {
+    STARLING_CHECK(slice.offset == end && slice.count > 0);
+    end += slice.count;
+    largest = std::max(largest, slice.count);
+    const auto part = [&](std::span<float> all) {
+      return all.empty() ? all : all.subspan(slice.offset, slice.count);
+    };
+    const SliceMemory own{part(memory.params), part(memory.momentum), part(memory.accumulator)};
+    replicas_.emplace_back(self, generation, own, rule, codecs);
+  }
+  STARLING_CHECK(!slices_.empty() && end == memory.params.size());
+  scratch_.resize(largest);
+}
+
+void UpdateReplicas::take(const Backlog& backlog, SliceReplica& replica) {
+  if (backlog.adopted) {
+    const std::span<const float> values = backlog.adopted->values;
+    replica.adopt(backlog.adopted->header, values.first(replica.size()), values.subspan(replica.size()));
+  }
+  for (const LoggedEntry& entry : backlog.entries) replica.apply(entry);
+}
+
+void UpdateReplicas::run(BoundaryJob& job) {
+  STARLING_CHECK(job.backlogs.size() == replicas_.size());
+  for (size_t i = 0; i < replicas_.size(); ++i) {
+    job.sick = !replicas_[i].add_drift(job.x.subspan(slices_[i].offset, slices_[i].count)) || job.sick;
+  }
+  job.handed_in.resize(replicas_.size());
+  for (size_t i = 0; i < replicas_.size(); ++i) {
+    SliceReplica& replica = replicas_[i];
+    take(job.backlogs[i], replica);
+    const std::span<const float> params = replica.memory().params;
+    std::copy(params.begin(), params.end(), job.x.begin() + static_cast<std::ptrdiff_t>(slices_[i].offset));
+    if (!job.sick) job.handed_in[i] = replica.hand_in(*job.encoder, scratch_);
+    job.sick = job.sick || !job.handed_in[i];
+    job.heads.push_back(replica.head());
+    const std::span<const float> rest = replica.memory().accumulator;
+    job.drained = job.drained && std::all_of(rest.begin(), rest.end(), [](float value) { return value == 0; });
+  }
+  if (!job.sick) return;
+  for (SliceReplica& replica : replicas_) replica.drop_own_work();
+  job.handed_in.assign(replicas_.size(), std::nullopt);
+}
+
+ReplicaTally UpdateReplicas::tally() const {
+  ReplicaTally sum;
+  for (const SliceReplica& replica : replicas_) {
+    sum.short_splits += replica.tally().short_splits;
+    sum.long_splits += replica.tally().long_splits;
+    sum.settled_blind += replica.tally().settled_blind;
+    sum.lost_payloads += replica.tally().lost_payloads;
+  }
+  return sum;
+}
+
+}  // namespace starling

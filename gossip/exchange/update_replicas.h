@@ -1,0 +1,55 @@
+// All slices of one member's model, and what happens to them at a boundary. The arithmetic runs on the worker.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "gossip/exchange/slice_replica.h"
+#include "gossip/exchange/update_slice.h"
+
+namespace starling {
+
+// A slice: a run of elements of the model, the same at every member.
+struct SliceRange {
+  size_t offset = 0, count = 0;
+};
+
+// Cuts runs of whole sections, a larger section into several slices: at most kUpdateSlicesMax slices, each of at least
+// kSliceElementsMin elements where the model has as many. Follows from the section sizes alone.
+inline constexpr size_t kSliceElementsMin = 16 * 1024;
+std::vector<SliceRange> cut_slices(std::span<const size_t> section_sizes);
+
+// One boundary: the drift joins the accumulators, the replicas take what came, x becomes R, new payloads are encoded.
+struct BoundaryJob {
+  std::span<float> x;                  // in: R + drift; out: R
+  std::vector<Backlog> backlogs;       // by slice
+  const UpdateCodec* encoder = nullptr;
+
+  // out
+  bool sick = false;                   // x or an accumulator was not finite: the own work is dropped, nothing is sent
+  bool drained = true;                 // every accumulator is zero
+  std::vector<std::optional<SentPayload>> handed_in;   // by slice
+  std::vector<LogHead> heads;          // of the replicas
+};
+
+class UpdateReplicas {
+ public:
+  // `memory`: the whole model's, cut as `slices` say; `momentum` is empty without momentum. It must outlive the object.
+  UpdateReplicas(const PeerId& self, uint64_t generation, std::span<const SliceRange> slices, const SliceMemory& memory,
+                 const OuterRule& rule, const UpdateCodecs& codecs);
+
+  const std::vector<SliceReplica>& all() const { return replicas_; }
+  ReplicaTally tally() const;          // of all slices
+  void run(BoundaryJob& job);          // worker only
+
+ private:
+  void take(const Backlog& backlog, SliceReplica& replica);
+
+  std::vector<SliceRange> slices_;
+  std::vector<SliceReplica> replicas_;
+  std::vector<float> scratch_;         // as long as the largest slice
+};
+
+}  // namespace starling

@@ -1,0 +1,157 @@
+#include "gossip/exchange/update_round.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "gossip/exchange/update_parts.h"
+#include "gossip/limits.h"
+#include "kernels/check.h"
+
+namespace starling {
+
+UpdateRound::UpdateRound(const UpdateRoundOptions& options, const Clock& clock, Outbox& outbox,
+                         const RoundNumbers& numbers)
+    : options_(options), clock_(clock), outbox_(outbox),
+      wait_(options.deadline_min, options.deadline_max, clock, numbers),
+      streams_(kUpdatePartBytes, outbox, [this](size_t rank, uint8_t phase, uint32_t index, const SharedBytes& part) {
+        send(rank, phase, index, part);
+      }) {
+  uint32_t first = 0;
+  for (uint32_t parts : options.parts) {
+    first_.push_back(first);
+    first += parts;
+  }
+  first_.push_back(first);
+  STARLING_CHECK(first <= kBlocksMax);
+}
+
+void UpdateRound::begin(const GroupMembers& members, uint64_t number, double mass,
+                        const std::vector<std::optional<SentPayload>>& handed_in, const std::vector<LogHead>& heads) {
+  STARLING_CHECK(ended_);
+  members_ = members;
+  number_ = number;
+  ended_ = false;
+  waits_for_.assign(members.count(), true);
+  entries_.assign(options_.parts.size(), {});
+  contributions_.assign(options_.parts.size(), {});
+  wait_.begin(members, number);
+  streams_.begin(members, number, [this](size_t rank) { return blocks_of(rank); }, clock_.now(),
+                 wait_.first_wait() / kCreditRepeats);
+  for (uint32_t slice = 0; slice < handed_in.size(); ++slice) {
+    if (!handed_in[slice]) continue;
+    const SentPayload& payload = *handed_in[slice];
+    contributions_[slice] = {members.group, number, slice, payload.seq, payload.length, heads[slice], mass,
+                             payload.codec, 0, parts_of(payload.bytes.size), {}};
+    const size_t rank = members.owner(slice, number);
+    if (rank != members.self) give(rank, 0, slice, payload.bytes);
+  }
+  for (size_t rank = 0; rank < members.count(); ++rank) take_early(rank);
+}
+
+std::vector<uint32_t> UpdateRound::blocks_of(size_t rank) const {
+  std::vector<uint32_t> indices;
+  for (uint32_t slice = 0; slice < options_.parts.size(); ++slice) {
+    if (members_.owner(slice, number_) != rank) continue;
+    for (uint32_t i = first_[slice]; i < first_[slice + 1]; ++i) indices.push_back(i);
+  }
+  return indices;
+}
+
+// ---- out ----
+
+void UpdateRound::give(size_t rank, uint8_t phase, uint32_t slice, const SharedBytes& payload) {
+  for (uint32_t part = 0; part < parts_of(payload.size); ++part) {
+    streams_.give(rank, phase, first_[slice] + part, part_of(payload, part));
+  }
+  streams_.pump(rank, phase);
+}
+
+void UpdateRound::send(size_t rank, uint8_t phase, uint32_t index, const SharedBytes& part) {
+  const auto after = std::upper_bound(first_.begin(), first_.end(), index);
+  const auto slice = static_cast<size_t>(after - first_.begin()) - 1;
+  if (phase == 0) {
+    Contribution frame = contributions_[slice];
+    frame.part = index - first_[slice];
+    outbox_.send(members_.ids[rank], frame, part);
+  } else {
+    LogEntry frame = entries_[slice];
+    frame.part = index - first_[slice];
+    outbox_.send(members_.ids[rank], frame, part);
+  }
+}
+
+// Each member begins with the one after itself; otherwise all would send to the first member first.
+void UpdateRound::send_entry(const LogEntry& entry, const SharedBytes& payload) {
+  entries_[entry.slice] = entry;
+  entries_[entry.slice].parts = parts_of(payload.size);
+  for (size_t i = 1; i < members_.count(); ++i) {
+    const size_t rank = (members_.self + i) % members_.count();
+    if (!streams_.dead(rank)) give(rank, 1, entry.slice, payload);
+  }
+}
+
+// ---- in ----
+
+void UpdateRound::note_arrival(const PeerId& from, uint64_t group, uint64_t round, uint8_t phase, uint32_t slice,
+                               uint32_t part, size_t bytes) {
+  const uint32_t index = first_[slice] + part;
+  if (index >= first_[slice + 1]) return;
+  const std::optional<size_t> rank = number_ > 0 && group == members_.group ? members_.rank_of_other(from)
+                                                                            : std::nullopt;
+  if (rank && round == number_) return arrived(*rank, phase, index, bytes);
+  if (rank && round + 1 == number_) {
+    const RoundBlock block{.group = group, .round = round, .phase = phase, .index = index};
+    if (streams_.arrived_late(*rank, block, {nullptr, nullptr, bytes})) wait_.arrived_late(phase);
+    return;
+  }
+  if (rank && round < number_) return;
+  Early& early = early_[from];   // a round that this member has not begun
+  if (early.group != group || early.round != round) early = {group, round, {}};
+  if (early.blocks.size() < kEarlyMax) early.blocks.emplace_back(phase, index, bytes);
+}
+
+void UpdateRound::arrived(size_t rank, uint8_t phase, uint32_t index, size_t bytes) {
+  if (!streams_.arrived(rank, phase, index, bytes)) return;
+  wait_.arrived(phase);
+  if (!ended_) streams_.credit_more(rank, phase);
+}
+
+void UpdateRound::take_early(size_t rank) {
+  const auto at = early_.find(members_.ids[rank]);
+  if (at == early_.end()) return;
+  const Early& early = at->second;
+  const bool now = early.group == members_.group && early.round == number_;
+  if (early.group == members_.group && early.round > number_) return;
+  if (now) {
+    for (const auto& [phase, index, bytes] : early.blocks) arrived(rank, phase, index, bytes);
+  }
+  early_.erase(at);
+}
+
+// ---- waiting ----
+
+void UpdateRound::stop_waiting_for_those_ahead() {
+  for (size_t rank : wait_.ahead()) stop_waiting(rank);
+}
+
+void UpdateRound::stop_waiting_for_the_silent() {
+  for (size_t rank : wait_.silent()) stop_waiting(rank);
+}
+
+void UpdateRound::forget(const PeerId& peer) {
+  early_.erase(peer);
+  const std::optional<size_t> rank = number_ > 0 ? members_.rank_of_other(peer) : std::nullopt;
+  if (!rank || streams_.dead(*rank)) return;
+  streams_.mark_dead(*rank);
+  stop_waiting(*rank);
+}
+
+void UpdateRound::tick_credits() {
+  streams_.repeat_credits(clock_.now(), wait_.first_wait() / kCreditRepeats, !ended_, wait_.first_over());
+}
+
+TimePoint UpdateRound::next_deadline() const {
+  return ended_ ? TimePoint::max() : std::min(streams_.credits_repeat_at(), wait_.next());
+}
+
+}  // namespace starling

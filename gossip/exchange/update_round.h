@@ -1,0 +1,89 @@
+// One round of updates at one member: what it sends to whom, whom it waits for, and when it ends. A round decides who
+// owns a slice and when to stop waiting, never whether a payload counts.
+//
+// The parts of a slice's payload are the blocks of GroupStreams: contributions to the slice's owner, its entry back.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "gossip/exchange/group_members.h"
+#include "gossip/exchange/group_streams.h"
+#include "gossip/exchange/round_numbers.h"
+#include "gossip/exchange/round_wait.h"
+#include "gossip/exchange/sent_payloads.h"
+#include "gossip/net/outbox.h"
+
+namespace starling {
+
+struct UpdateRoundOptions {
+  Duration deadline_min{}, deadline_max{};     // of each of the two phases
+  std::vector<uint32_t> parts;                 // by slice: of its largest payload
+};
+
+class UpdateRound {
+ public:
+  // References must outlive the object.
+  UpdateRound(const UpdateRoundOptions& options, const Clock& clock, Outbox& outbox, const RoundNumbers& numbers);
+
+  // `handed_in` by slice; none from a sick member. `heads` of the replicas that the payloads were made from.
+  void begin(const GroupMembers& members, uint64_t number, double mass,
+             const std::vector<std::optional<SentPayload>>& handed_in, const std::vector<LogHead>& heads);
+  void send_entry(const LogEntry& entry, const SharedBytes& payload);
+  void end() { ended_ = true; }
+
+  uint64_t number() const { return number_; }          // 0: none yet
+  const GroupMembers& members() const { return members_; }
+  bool ended() const { return ended_; }
+  bool waits_for(size_t rank) const { return waits_for_[rank]; }
+  RoundWait& wait() { return wait_; }
+  const RoundWait& wait() const { return wait_; }
+  GroupStreams& streams() { return streams_; }
+
+  // A part of a contribution (phase 0) or of an entry (phase 1) from another member of the group, of whatever round:
+  // feeds deadlines and credits. It decides nothing.
+  void note_arrival(const PeerId& from, uint64_t group, uint64_t round, uint8_t phase, uint32_t slice, uint32_t part,
+                    size_t bytes);
+
+  void stop_waiting(size_t rank) { waits_for_[rank] = false; }
+  void stop_waiting_for_those_ahead();
+  void stop_waiting_for_the_silent();
+  void forget(const PeerId& peer);
+
+  void tick_credits();
+  TimePoint next_deadline() const;
+
+ private:
+  struct Early {
+    uint64_t group = 0, round = 0;
+    std::vector<std::tuple<uint8_t, uint32_t, size_t>> blocks;   // phase, index, bytes
+  };
+  static constexpr size_t kEarlyMax = 1024;            // blocks of one member
+  static constexpr int kCreditRepeats = 8;             // per first deadline, while blocks are missing
+
+  std::vector<uint32_t> blocks_of(size_t rank) const;
+  void give(size_t rank, uint8_t phase, uint32_t slice, const SharedBytes& payload);
+  void send(size_t rank, uint8_t phase, uint32_t index, const SharedBytes& part);
+  void take_early(size_t rank);
+  void arrived(size_t rank, uint8_t phase, uint32_t index, size_t bytes);
+
+  const UpdateRoundOptions options_;
+  std::vector<uint32_t> first_;                        // by slice: the index of its first part
+  const Clock& clock_;
+  Outbox& outbox_;
+  RoundWait wait_;
+  GroupStreams streams_;
+  GroupMembers members_;
+  uint64_t number_ = 0;
+  std::vector<Contribution> contributions_;            // by slice, without the part
+  std::vector<LogEntry> entries_;
+  std::vector<bool> waits_for_;                        // by rank
+  std::map<PeerId, Early> early_;
+  bool ended_ = true;
+};
+
+}  // namespace starling

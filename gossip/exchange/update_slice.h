@@ -1,0 +1,93 @@
+// One slice at one member, as far as messages go: the log with all entries that arrived, what is missing of it, what
+// members handed in. The replica takes what came at the next boundary, as a backlog.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "gossip/exchange/update_claims.h"
+#include "gossip/exchange/update_entries.h"
+#include "gossip/exchange/update_inbox.h"
+#include "gossip/exchange/update_log.h"
+#include "gossip/exchange/update_state.h"
+
+namespace starling {
+
+// A whole state that takes the place of what a replica holds.
+struct AdoptedState {
+  SliceState header;
+  std::vector<float> values;     // params, then momentum
+};
+
+// What the log has and the replica lacks, in this order.
+struct Backlog {
+  std::optional<AdoptedState> adopted;
+  std::vector<LoggedEntry> entries;
+};
+
+struct UpdateSliceTally {
+  uint64_t entries_refused = 0;        // that do not decode, or are not what their hash says
+  uint64_t states_adopted = 0;
+  uint64_t blocks_refused = 0;         // of states, that are not what their hash says
+};
+
+class UpdateSlice {
+ public:
+  struct Shape {
+    uint32_t number = 0;
+    size_t element_count = 0;
+    size_t value_count = 0;            // of params and momentum together
+  };
+  // All references must outlive the object. `on_change`: the log went on, or could not; from worker completions.
+  UpdateSlice(const Shape& shape, float first_norm_max, const UpdateCodecs& codecs, Worker& worker,
+              std::function<void()> on_change);
+
+  const Shape& shape() const { return shape_; }
+  const UpdateLog& log() const { return log_; }
+  UpdateInbox& inbox() { return inbox_; }
+  UpdateClaims& claims() { return claims_; }
+  const UpdateClaims& claims() const { return claims_; }
+  UpdateSliceTally tally() const;
+  // Whether the log has an entry of this round of the group, or of a later one. Rounds of other groups are no measure:
+  // members that joined may have begun to count anew.
+  uint64_t entry_round() const { return entry_round_; }   // of the newest entry; 0: this member saw none
+  bool has_entry_of(uint64_t group, uint64_t round) const { return group == entry_group_ && entry_round_ >= round; }
+
+  // An entry from another member, or a part of it. REQUIRES: the part fits and the codec is known.
+  void receive(const LogEntry& entry, const SharedBytes& part);
+  bool expects(const Digest16& entry_hash) const { return entries_.holds(entry_hash); }
+  // The own entry. False: the log went on meanwhile.
+  [[nodiscard]] bool append_own(const LogEntry& entry, const SharedBytes& payload, const Digest16& payload_hash,
+                                double norm);
+
+  // A block of a state. What is complete and greater than the log takes its place at once.
+  void receive(const PeerId& from, const SliceState& state, const SharedBytes& block);
+  // The state that is being collected; null: none.
+  const StateCollection* collecting() const { return collection_ ? &*collection_ : nullptr; }
+  void stop_collecting() { collection_.reset(); }
+
+  Backlog take_backlog() { return std::exchange(backlog_, {}); }
+
+ private:
+  void advance();
+  void queue_newest();
+
+  const Shape shape_;
+  UpdateLog log_;
+  UpdateEntries entries_;
+  UpdateInbox inbox_;
+  UpdateClaims claims_;
+  std::optional<StateCollection> collection_;
+  Backlog backlog_;
+  uint64_t entry_group_ = 0, entry_round_ = 0;   // of the newest entry
+  std::function<void()> on_change_;
+  UpdateSliceTally tally_;
+};
+
+using UpdateSlices = std::vector<std::unique_ptr<UpdateSlice>>;   // by number
+
+}  // namespace starling

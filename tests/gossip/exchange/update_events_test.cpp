@@ -1,0 +1,266 @@
+// Everything that can go wrong with a log of updates, at random, on virtual time: messages lost and late, agents
+// frozen, killed, restarted and joining, owners that die between merge and reply, cuts. The observer of
+// update_harness.h judges every agent after every boundary.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "tests/gossip/exchange/update_harness.h"
+#include "tests/support/seeds.h"
+
+namespace starling::exchange_test {
+namespace {
+
+using std::chrono::seconds;
+
+struct Events {
+  double lost = 0.1, late = 0.05;              // of all messages; late by 50 to 600 ms
+  double freezes_per_s = 0, kills_per_s = 0, restarts_per_s = 0, joins_per_s = 0;
+  double owner_dies = 0;                       // of the entries made: the owner stops between merge and reply
+  bool owner_freezes = false;                  // then it only freezes
+  double cuts_per_s = 0;                       // into two halves, for 3 s
+  size_t members_min = 2, members_max = 32;
+};
+
+struct Totals {
+  uint64_t replica_rounds = 0, entries = 0, entries_due = 0;
+  uint64_t short_splits = 0, long_splits = 0;
+  uint64_t settle_boundaries_max = 0;
+};
+
+class Chaos {
+ public:
+  Chaos(size_t n, const UpdateAgentOptions& options, const Events& events, uint64_t seed)
+      : swarm(n, options, seed), events_(events), rng_(seed * 7919 + n), next_tag_(static_cast<uint8_t>(n + 1)) {
+    swarm.network.drop = [this](const Flight& flight) { return drop(flight); };
+    swarm.network.more_delay = [this](const Flight&) {
+      return rng_.chance(events_.late) ? milliseconds(50 + rng_.below(550)) : milliseconds(0);
+    };
+  }
+
+  void run(Duration duration) {
+    const TimePoint until = swarm.clock.now() + duration;
+    swarm.wake_at = swarm.clock.now();
+    swarm.run_for(duration, [&] { step(until); });
+  }
+
+  // No more loss, events or training; the views are right at once. Then all must hold one log soon.
+  void calm_down(Totals* totals) {
+    events_ = {.lost = 0, .late = 0};
+    side_.clear();
+    changes_.clear();
+    swarm.share_views();
+    for (auto& [id, agent] : swarm.agents) {
+      agent->still = true;
+      agent->frozen_until.reset();
+    }
+    swarm.wake_at = TimePoint::max();
+    uint64_t first = 0, rounds = 0;
+    for (int i = 0; i < 1000 && !(swarm.all_heads_equal() && swarm.all_drained()); ++i) {
+      swarm.run_for(milliseconds(5));
+      uint64_t most = 0;
+      for (auto& [id, agent] : swarm.agents) most = std::max(most, agent->boundaries);
+      if (first == 0) first = most;
+      rounds = most - first;
+    }
+    EXPECT_TRUE(swarm.all_heads_equal());
+    EXPECT_TRUE(swarm.all_drained());
+    totals->settle_boundaries_max = std::max(totals->settle_boundaries_max, rounds);
+    totals->entries += swarm.entries;
+    totals->entries_due += swarm.entries_due;
+    totals->replica_rounds += swarm.entries_due;
+    for (auto& [id, agent] : swarm.agents) count(*agent, totals);
+    totals->short_splits += gone_.short_splits;
+    totals->long_splits += gone_.long_splits;
+  }
+
+  UpdateSwarm swarm;
+
+ private:
+  struct Change {                              // of somebody's view
+    TimePoint at;
+    PeerId viewer, subject;
+    double mass = 0;                           // 0: it left
+    bool restarted = false;
+  };
+  static void count(const UpdateAgent& agent, Totals* totals) {
+    const ReplicaTally tally = const_cast<UpdateAgent&>(agent).exchange().replicas().tally();
+    totals->short_splits += tally.short_splits;
+    totals->long_splits += tally.long_splits;
+  }
+
+  bool drop(const Flight& flight) {
+    if (doomed_.contains(flight.from)) return true;
+    if (side_.contains(flight.from) != side_.contains(flight.to)) return true;
+    const auto* entry = message_as<LogEntry>(flight.message);
+    if (entry != nullptr && made_.insert(entry->head.hash).second && rng_.chance(events_.owner_dies)) {
+      doomed_.insert(flight.from);
+      return true;
+    }
+    return rng_.chance(events_.lost);
+  }
+
+  void step(TimePoint until) {
+    const TimePoint now = swarm.clock.now();
+    for (const PeerId& id : std::exchange(doomed_, {})) {
+      if (!swarm.agents.contains(id)) continue;
+      if (events_.owner_freezes) {
+        freeze(*swarm.agents.at(id));
+      } else {
+        kill(id);
+      }
+    }
+    for (const Change& change : changes_) {
+      if (change.at <= now) apply(change);
+    }
+    std::erase_if(changes_, [&](const Change& change) { return change.at <= now; });
+    if (heal_at_ <= now) heal();
+    if (swarm.wake_at > now) return;
+    // Every 100 ms.
+    swarm.wake_at = now + milliseconds(100) > until ? TimePoint::max() : now + milliseconds(100);
+    const auto happens = [&](double per_s) { return rng_.chance(per_s / 10); };
+    if (happens(events_.freezes_per_s)) freeze(any());
+    if (happens(events_.kills_per_s)) kill(any().id);
+    if (happens(events_.restarts_per_s)) restart(any().id);
+    if (happens(events_.joins_per_s)) join();
+    if (happens(events_.cuts_per_s) && side_.empty()) cut();
+  }
+  UpdateAgent& any() {
+    auto at = swarm.agents.begin();
+    std::advance(at, rng_.below(static_cast<uint32_t>(swarm.agents.size())));
+    return *at->second;
+  }
+  void freeze(UpdateAgent& agent) {
+    const Duration length = milliseconds(50 + rng_.below(rng_.chance(0.2) ? 6000 : 500));
+    agent.frozen_until = swarm.clock.now() + length;
+  }
+  void tell_all(const PeerId& subject, double mass, bool restarted, Duration low, uint32_t more_ms) {
+    for (auto& [id, agent] : swarm.agents) {
+      if (id == subject) continue;
+      changes_.push_back({swarm.clock.now() + low + milliseconds(rng_.below(more_ms)), id, subject, mass, restarted});
+    }
+  }
+  void apply(const Change& change) {
+    const auto at = swarm.agents.find(change.viewer);
+    if (at == swarm.agents.end()) return;
+    if (change.mass > 0) {
+      at->second->view[change.subject] = change.mass;
+    } else {
+      at->second->view.erase(change.subject);
+    }
+    if (change.restarted || change.mass == 0) at->second->exchange().forget(change.subject);
+    at->second->complete();
+  }
+  void kill(const PeerId& id) {
+    if (swarm.agents.size() <= events_.members_min) return;
+    Totals gone;
+    count(*swarm.agents.at(id), &gone);
+    gone_.short_splits += gone.short_splits;
+    gone_.long_splits += gone.long_splits;
+    swarm.agents.erase(id);
+    side_.erase(id);
+    tell_all(id, 0, false, milliseconds(500), 1500);
+  }
+  void restart(const PeerId& id) {
+    const uint64_t generation = swarm.agents.at(id)->generation + 1;
+    const std::map<PeerId, double> view = swarm.agents.at(id)->view;
+    UpdateAgent& fresh = swarm.add(id.bytes[0], generation);
+    fresh.view = view;
+    tell_all(id, fresh.mass, true, milliseconds(10), 500);
+  }
+  void join() {
+    if (swarm.agents.size() >= events_.members_max || next_tag_ == 0) return;
+    const std::map<PeerId, double> view = any().view;
+    UpdateAgent& fresh = swarm.add(next_tag_++);
+    fresh.view.insert(view.begin(), view.end());
+    tell_all(fresh.id, fresh.mass, false, milliseconds(10), 500);
+    if (!side_.empty() && rng_.chance(0.5)) side_.insert(fresh.id);
+  }
+  void cut() {
+    std::vector<PeerId> ids;
+    for (auto& [id, agent] : swarm.agents) ids.push_back(id);
+    rng_.shuffle(ids);
+    const size_t count = 1 + rng_.below(static_cast<uint32_t>(ids.size() - 1));
+    side_ = {ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(count)};
+    heal_at_ = swarm.clock.now() + seconds(3);
+    for (const PeerId& a : ids) {
+      for (const PeerId& b : ids) {
+        if (side_.contains(a) == side_.contains(b)) continue;
+        changes_.push_back({swarm.clock.now() + milliseconds(500 + rng_.below(1000)), a, b, 0, false});
+        changes_.push_back({heal_at_ + milliseconds(rng_.below(500)), a, b, swarm.agents.at(b)->mass, false});
+      }
+    }
+  }
+  void heal() {
+    heal_at_ = TimePoint::max();
+    side_.clear();
+    // Who was killed meanwhile is dead for all.
+    std::erase_if(changes_, [&](const Change& c) { return c.mass > 0 && !swarm.agents.contains(c.subject); });
+    for (auto& [id, agent] : swarm.agents) {
+      for (auto& [other, member] : swarm.agents) {
+        if (!agent->view.contains(other)) {
+          changes_.push_back({swarm.clock.now() + milliseconds(rng_.below(500)), id, other, member->mass, false});
+        }
+      }
+    }
+  }
+
+  Events events_;
+  Rng rng_;
+  uint8_t next_tag_;
+  std::set<PeerId> doomed_, side_;
+  std::set<Digest16> made_;
+  std::vector<Change> changes_;
+  TimePoint heal_at_ = TimePoint::max();
+  Totals gone_;
+};
+
+void run_seeds(const char* name, uint64_t seeds, Duration duration, const UpdateAgentOptions& options,
+               const Events& events) {
+  Totals totals;
+  for (uint64_t seed = 1; seed <= seed_count(seeds); ++seed) {
+    for (const size_t n : {2, 3, 4, 8, 16, 32}) {
+      if (n > 8 && seed % 4 != 1) continue;    // they take most of the time
+      SCOPED_TRACE(std::string(name) + ", n = " + std::to_string(n) + ", seed = " + std::to_string(seed));
+      Chaos chaos(n, options, events, seed);
+      chaos.run(n > 8 ? duration / 4 : duration);
+      // The first deadline may be extended once.
+      EXPECT_LE(chaos.swarm.longest, 3 * options.deadline_max + milliseconds(1));
+      chaos.calm_down(&totals);
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+  std::printf("%s: %llu replica-rounds, %.1f %% with an entry, %llu short and %llu long splits, settled in %llu "
+              "boundaries\n", name, static_cast<unsigned long long>(totals.replica_rounds),
+              100.0 * static_cast<double>(totals.entries) / static_cast<double>(totals.entries_due),
+              static_cast<unsigned long long>(totals.short_splits), static_cast<unsigned long long>(totals.long_splits),
+              static_cast<unsigned long long>(totals.settle_boundaries_max));
+}
+
+TEST(UpdateEvents, LostAndLate) { run_seeds("lost and late", 2, seconds(20), {}, {}); }
+
+TEST(UpdateEvents, Freezes) { run_seeds("freezes", 2, seconds(20), {}, {.freezes_per_s = 0.5}); }
+
+TEST(UpdateEvents, KillsRestartsAndJoins) {
+  run_seeds("kills, restarts, joins", 2, seconds(20), {},
+            {.kills_per_s = 0.1, .restarts_per_s = 0.1, .joins_per_s = 0.2});
+}
+
+TEST(UpdateEvents, OwnersStopBetweenMergeAndReply) {
+  run_seeds("owners die", 2, seconds(20), {}, {.joins_per_s = 0.3, .owner_dies = 0.005});
+  run_seeds("owners freeze", 2, seconds(20), {}, {.owner_dies = 0.02, .owner_freezes = true});
+}
+
+TEST(UpdateEvents, Cuts) { run_seeds("cuts", 2, seconds(20), {}, {.cuts_per_s = 0.1}); }
+
+TEST(UpdateEvents, AllOfItWithMasses) {
+  UpdateAgentOptions options;
+  options.masses = true;
+  run_seeds("all of it", 3, seconds(20), options,
+            {.freezes_per_s = 0.3, .kills_per_s = 0.05, .restarts_per_s = 0.05, .joins_per_s = 0.15,
+             .owner_dies = 0.01, .cuts_per_s = 0.05});
+}
+
+}  // namespace
+}  // namespace starling::exchange_test

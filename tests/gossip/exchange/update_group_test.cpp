@@ -1,0 +1,234 @@
+// Updates in a group on virtual time, with known losses.
+#include "gossip/exchange/update_group.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <numeric>
+
+#include "tests/gossip/exchange/update_harness.h"
+
+namespace starling::exchange_test {
+namespace {
+
+using std::chrono::seconds;
+
+TEST(CutSlices, RunsOfWholeSectionsByTheirSizesAlone) {
+  const auto cut = [](std::vector<size_t> sizes) {
+    const std::vector<SliceRange> slices = cut_slices(sizes);
+    size_t offset = 0;
+    for (const SliceRange& slice : slices) {
+      EXPECT_EQ(slice.offset, offset);
+      EXPECT_GT(slice.count, 0u);
+      offset += slice.count;
+    }
+    EXPECT_EQ(offset, std::accumulate(sizes.begin(), sizes.end(), size_t{0}));
+    EXPECT_LE(slices.size(), kUpdateSlicesMax);
+    return slices;
+  };
+  EXPECT_EQ(cut({10, 20, 30}).size(), 1u) << "a small model is one slice";
+  EXPECT_EQ(cut({20000, 20000, 20000}).size(), 3u);
+  EXPECT_EQ(cut({50000, 128, 50000, 128}).size(), 2u);
+  EXPECT_EQ(cut({70000, 128, 70000, 128}).size(), 4u) << "two halves each";
+  EXPECT_EQ(cut({25'000'000}).size(), 32u);
+  Rng rng(1);
+  for (int i = 0; i < 300; ++i) {
+    std::vector<size_t> sizes(1 + rng.below(200));
+    for (size_t& size : sizes) size = 1 + rng.below(rng.chance(0.1) ? 3'000'000 : 5000);
+    const std::vector<SliceRange> slices = cut(sizes);
+    if (slices.size() < 2) continue;
+    for (const SliceRange& slice : slices) EXPECT_GE(slice.count, kSliceElementsMin);
+  }
+}
+
+class UpdateGroupSizes : public testing::TestWithParam<size_t> {};
+
+TEST_P(UpdateGroupSizes, WithoutLossEveryRoundIsWholeAndAllHoldTheSameBits) {
+  const size_t n = GetParam();
+  UpdateSwarm swarm(n, {});
+  swarm.run_for(seconds(3));
+  EXPECT_LE(swarm.longest, milliseconds(21)) << "two latencies";
+  EXPECT_EQ(swarm.entries, swarm.entries_due);
+  for (auto& [id, agent] : swarm.agents) {
+    EXPECT_GT(agent->boundaries, 50u);
+    EXPECT_EQ(agent->exchange().tally().ignored_messages, 0u);
+    EXPECT_EQ(agent->exchange().tally().pulls_sent, 0u);
+    EXPECT_EQ(agent->exchange().replicas().tally().short_splits, 0u);
+  }
+  EXPECT_TRUE(swarm.runs_empty());
+  swarm.run_for(milliseconds(200));   // for the last boundary
+  std::vector<double> drifts(swarm.at(1).count());
+  for (auto& [id, agent] : swarm.agents) {
+    EXPECT_TRUE(agent->exchange().drained());
+    EXPECT_EQ(agent->params, swarm.at(1).params);
+    for (size_t i = 0; i < drifts.size(); ++i) drifts[i] += agent->drifts[i] / static_cast<double>(n);
+  }
+  for (size_t i = 0; i < drifts.size(); ++i) {
+    // Each entry was rounded to integers; with 1, 2 or 4 members it was not far from one.
+    const double rounding = 0.5 * static_cast<double>(swarm.at(1).boundaries);
+    EXPECT_NEAR(static_cast<double>(swarm.at(1).params[i]), drifts[i], rounding);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, UpdateGroupSizes, testing::Values(1, 2, 3, 4, 8, 16, 32));
+
+// Both steps are known: R moves by the mean of both, weighted by mass and rounded.
+TEST(UpdateGroup, MassesAreWeights) {
+  UpdateAgentOptions options;
+  options.masses = true;
+  UpdateSwarm swarm(2, options);
+  const double first = swarm.at(1).mass, second = swarm.at(2).mass;
+  ASSERT_NE(first, second);
+  swarm.run_for(milliseconds(5));
+  const std::vector<double> a = swarm.at(1).drifts, b = swarm.at(2).drifts;
+  swarm.run_for(milliseconds(80));
+  for (auto& [id, agent] : swarm.agents) {
+    ASSERT_EQ(agent->boundaries, 2u);
+    for (size_t i = 0; i < a.size(); ++i) {
+      const double mean = (first * a[i] + second * b[i]) / (first + second);
+      EXPECT_NEAR(static_cast<double>(agent->params[i]), mean, 0.5 + 1e-6);
+    }
+  }
+}
+
+TEST(UpdateGroup, WhatAnOwnerNeverGotCountsInALaterRound) {
+  UpdateSwarm swarm(4, {});
+  swarm.network.drop = [&](const Flight& flight) {
+    const auto* message = message_as<Contribution>(flight.message);
+    return message != nullptr && flight.from == test_peer(3) && message->round % 3 == 0;
+  };
+  swarm.run_for(seconds(5));
+  EXPECT_TRUE(swarm.runs_empty());
+  for (auto& [id, agent] : swarm.agents) {
+    EXPECT_EQ(agent->exchange().replicas().tally().short_splits, 0u);
+  }
+}
+
+TEST(UpdateGroup, WhoMissesFewEntriesGetsThemAndWhoMissesManyTheState) {
+  for (const bool many : {false, true}) {
+    UpdateAgentOptions options;
+    options.outer = {.momentum = 0.5f, .rate = 0.5f};
+    IntegerUpdates integers;
+    options.codec = &integers;   // R is no integer with momentum: only the bits are judged
+    UpdateSwarm swarm(4, options);
+    swarm.run_for(seconds(1));
+    swarm.network.drop = [&](const Flight& flight) { return flight.from == test_peer(4) || flight.to == test_peer(4); };
+    swarm.run_for(many ? seconds(3) : milliseconds(250));
+    const uint64_t length = swarm.at(1).exchange().log(0).head().length;
+    EXPECT_GT(length, swarm.at(4).exchange().log(0).head().length + (many ? 8 : 0));
+    swarm.network.drop = nullptr;
+    swarm.run_for(seconds(1));
+    EXPECT_TRUE(swarm.runs_empty());
+    EXPECT_EQ(swarm.at(4).exchange().tally().states_adopted > 0, many);
+    EXPECT_EQ(swarm.at(4).exchange().replicas().tally().long_splits, 0u);
+  }
+}
+
+TEST(UpdateGroup, TwoAgainstTwoMakeNoEntryUntilTheViewsFollow) {
+  UpdateSwarm swarm(4, {});
+  swarm.run_for(seconds(2));
+  const auto left = [](const PeerId& id) { return id.bytes[0] <= 2; };
+  swarm.network.drop = [&](const Flight& flight) { return left(flight.from) != left(flight.to); };
+  swarm.run_for(milliseconds(500));
+  const size_t before = swarm.observer.count();
+  swarm.run_for(seconds(3));
+  EXPECT_EQ(swarm.observer.count(), before);
+  EXPECT_LE(swarm.longest, 3 * swarm.options().deadline_max);
+  for (auto& [id, agent] : swarm.agents) {
+    std::erase_if(agent->view, [&, &viewer = id](const auto& member) { return left(member.first) != left(viewer); });
+  }
+  swarm.run_for(seconds(1));
+  EXPECT_GT(swarm.observer.count(), before + 20);
+  swarm.network.drop = nullptr;
+  swarm.share_views();
+  EXPECT_TRUE(swarm.runs_empty());
+}
+
+// A slice of 2.3 MiB: three parts each way, more than the first credit, and blocks of the state.
+TEST(UpdateGroup, LargeSlicesTravelInParts) {
+  const std::unique_ptr<UpdateCodec> exact = make_update_codec({});
+  UpdateAgentOptions options;
+  options.codec = exact.get();
+  options.slices = 1;
+  options.elements = 600 * 1000;
+  options.compute = milliseconds(200);
+  UpdateSwarm swarm(3, options);
+  swarm.run_for(milliseconds(700));
+  swarm.network.drop = [&](const Flight& flight) { return flight.from == test_peer(3) || flight.to == test_peer(3); };
+  for (auto& [id, agent] : swarm.agents) agent->still = true;
+  swarm.run_for(seconds(4));
+  swarm.network.drop = nullptr;
+  EXPECT_TRUE(swarm.runs_empty());
+  EXPECT_GT(swarm.at(1).exchange().log(0).head().length, 9u);
+  EXPECT_GT(swarm.at(3).exchange().tally().states_adopted, 0u);
+}
+
+TEST(UpdateGroup, TopKSendsEverythingInTheEnd) {
+  const std::unique_ptr<UpdateCodec> topk = make_update_codec({.kind = UpdateKind::kTopk, .density = 0.1, .reply = 2});
+  UpdateAgentOptions options;
+  options.codec = topk.get();
+  options.elements = 40;
+  UpdateSwarm swarm(4, options);
+  swarm.network.options.loss = 0.05;
+  swarm.run_for(seconds(4));
+  swarm.network.options.loss = 0;
+  for (auto& [id, agent] : swarm.agents) agent->still = true;
+  swarm.run_for(seconds(5));
+  for (int i = 0; i < 100 && !swarm.all_heads_equal(); ++i) swarm.run_for(milliseconds(1));
+  EXPECT_TRUE(swarm.all_heads_equal());
+  for (size_t i = 0; i < swarm.at(1).count(); ++i) {
+    double sum = 0;
+    for (auto& [id, agent] : swarm.agents) sum += agent->drifts[i] - static_cast<double>(agent->accumulator[i]);
+    EXPECT_NEAR(static_cast<double>(swarm.at(1).params[i]), sum / 4, 1e-3) << i;
+  }
+}
+
+TEST(UpdateGroup, SettlingRunsTheAccumulatorsEmptyInFp32) {
+  const std::unique_ptr<UpdateCodec> topk = make_update_codec({.kind = UpdateKind::kTopk, .density = 0.1, .reply = 1});
+  UpdateAgentOptions options;
+  options.codec = topk.get();
+  options.elements = 40;
+  UpdateSwarm swarm(4, options);
+  swarm.run_for(seconds(1));
+  for (auto& [id, agent] : swarm.agents) {
+    EXPECT_FALSE(agent->exchange().drained());
+    agent->exchange().settle();
+  }
+  EXPECT_TRUE(swarm.runs_empty(milliseconds(250)));
+}
+
+TEST(UpdateGroup, ASickMemberDropsItsWorkAndGoesOnFromTheLog) {
+  UpdateSwarm swarm(3, {});
+  swarm.run_for(seconds(1));
+  UpdateAgent& sick = swarm.at(2);
+  while (sick.exchange().under_way()) swarm.run_for(milliseconds(1));
+  sick.x.assign(sick.count(), std::numeric_limits<float>::quiet_NaN());
+  ASSERT_TRUE(sick.exchange().begin(sick.x, 1, 1, [] {}));
+  sick.complete();
+  EXPECT_EQ(sick.x, sick.params);
+  EXPECT_EQ(sick.accumulator, std::vector<float>(sick.count()));
+  bool reported = false;
+  for (int i = 0; i < 300 && sick.exchange().under_way(); ++i) {
+    swarm.network.deliver_due();
+    for (auto& [id, agent] : swarm.agents) {
+      agent->receive();
+      agent->tick();
+    }
+    swarm.clock.advance(milliseconds(1));
+  }
+  for (const UpdateReport& report : sick.exchange().take_reports()) reported = reported || report.sick;
+  EXPECT_TRUE(reported);
+}
+
+TEST(UpdateGroup, AGroupOfMoreThan32IsNone) {
+  UpdateSwarm swarm(32, {});
+  UpdateAgent& agent = swarm.at(1);
+  agent.view[test_peer(33)] = 1;
+  EXPECT_FALSE(agent.boundary());
+  agent.view.erase(test_peer(33));
+  EXPECT_TRUE(agent.boundary());
+  EXPECT_FALSE(agent.exchange().begin(agent.x, 1, 1, [] {})) << "one round at a time";
+}
+
+}  // namespace
+}  // namespace starling::exchange_test

@@ -1,0 +1,367 @@
+// Agents that hand in updates in one group, over the network of harness.h, and an omniscient observer of their logs.
+// All updates are small integers: the codec rounds entries to integers and calls every payload equally large, so every
+// sum is exact and nothing is scaled.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "gossip/exchange/update_group.h"
+#include "gossip/net/hash.h"
+#include "tests/gossip/exchange/harness.h"
+
+namespace starling::exchange_test {
+
+class IntegerUpdates final : public UpdateCodec {
+ public:
+  UpdateKind kind() const override { return UpdateKind::kFp32; }
+  UpdateResidual residual() const override { return exact_->residual(); }
+  size_t bytes_max(UpdateRole role, size_t count) const override { return exact_->bytes_max(role, count); }
+  std::optional<size_t> encode(UpdateRole role, std::span<const float> x, MutableBytes out) const override {
+    if (role == UpdateRole::kContribution) return exact_->encode(role, x, out);
+    std::vector<float> rounded(x.begin(), x.end());
+    for (float& value : rounded) value = std::nearbyint(value);
+    return exact_->encode(role, rounded, out);
+  }
+  UpdateStatus check(UpdateRole role, Bytes payload, size_t count) const override {
+    return exact_->check(role, payload, count);
+  }
+  void add(float coefficient, Bytes payload, const UpdateSupport& on, std::span<float> target) const override {
+    exact_->add(coefficient, payload, on, target);
+  }
+  void decode(Bytes payload, size_t begin, std::span<float> out) const override {
+    exact_->decode(payload, begin, out);
+  }
+  UpdateSupport support(Bytes payload) const override { return exact_->support(payload); }
+  double norm(Bytes) const override { return 1; }
+
+ private:
+  std::unique_ptr<UpdateCodec> exact_ = make_update_codec({});
+};
+
+struct UpdateAgentOptions {
+  size_t slices = 2, elements = 3;           // of each slice
+  Duration deadline_min = milliseconds(20), deadline_max = milliseconds(100);
+  Duration compute = milliseconds(30);       // between the end of a round and the next boundary
+  OuterRule outer{};
+  const UpdateCodec* codec = nullptr;        // null: IntegerUpdates
+  bool masses = false;                       // of 1, 2, 4 ... by tag; else all 1
+};
+
+class UpdateAgent final : public PeerSampler {
+ public:
+  UpdateAgent(uint8_t tag, uint64_t process, const UpdateAgentOptions& options, const Clock& clock,
+              TestNetwork& network)
+      : id(test_peer(tag)), generation(process), mass(options.masses ? static_cast<double>(1 << tag % 3) : 1),
+        options_(options), params(count()), momentum(options.outer.has_momentum() ? count() : 0),
+        accumulator(count()), x(count()), drifts(count()), corrections(count()), port(network, id, process),
+        rng_(1000 * process + tag) {
+    std::vector<SliceRange> slices;
+    for (size_t i = 0; i < options.slices; ++i) slices.push_back({i * options.elements, options.elements});
+    const UpdateGroupOptions own{.self = id, .generation = process, .deadline_min = options.deadline_min,
+                                 .deadline_max = options.deadline_max, .outer = options.outer, .rng_seed = tag};
+    const UpdateCodecs codecs{&codec(), options.codec != nullptr ? exact_.get() : &codec()};
+    group_ = std::make_unique<UpdateGroup>(own, slices, SliceMemory{params, momentum, accumulator}, codecs, worker,
+                                           clock, port, *this);
+  }
+
+  const UpdateCodec& codec() const { return options_.codec != nullptr ? *options_.codec : integers_; }
+  size_t count() const { return options_.slices * options_.elements; }
+  std::span<const float> slice(std::span<const float> all, size_t i) const {
+    return all.subspan(i * options_.elements, options_.elements);
+  }
+  UpdateGroup& exchange() { return *group_; }
+  const SliceReplica& replica(size_t i) const { return group_->replicas().all()[i]; }
+
+  std::optional<PeerId> choose() override { return std::nullopt; }
+  std::vector<Participant> neighbors(uint64_t) override { return {}; }
+  std::vector<Participant> group() override {
+    std::vector<Participant> sorted;
+    for (const auto& [peer, weight] : view) sorted.push_back({peer, weight});
+    return sorted;
+  }
+
+  void receive() {
+    port.receive([this](const PeerId& from, uint64_t process, const ExchangeMessage& message,
+                        const SharedBytes& payload) {
+      group_->handle(from, process, message, payload);
+      complete();
+    });
+  }
+  void tick() {
+    group_->tick();
+    complete();
+  }
+  void complete() {
+    while (worker.has_completions()) worker.run_completions();
+  }
+  // Local steps of random integers, then a boundary. False: this agent is in no group.
+  bool boundary() {
+    x = params;
+    for (size_t i = 0; i < x.size() && !still; ++i) {
+      const float step = static_cast<float>(rng_.below(21)) - 10;
+      x[i] += step;
+      drifts[i] += static_cast<double>(step);
+    }
+    bool trainable = false;
+    const bool begun = group_->begin(x, mass, 1, [&] { trainable = true; });
+    complete();
+    EXPECT_EQ(trainable, begun);
+    if (!begun) {
+      for (size_t i = 0; i < x.size(); ++i) drifts[i] -= static_cast<double>(x[i] - params[i]);
+      return false;
+    }
+    EXPECT_EQ(x, params);
+    ++boundaries;
+    for (size_t i = 0; i < options_.slices && options_.codec == nullptr; ++i) {
+      for (const SentPayload& sent : replica(i).sent().all()) {
+        std::vector<float>& values = handed_in[{i, sent.seq}];
+        if (!values.empty()) continue;
+        values.resize(options_.elements);
+        codec().decode(sent.bytes.span(), 0, values);
+      }
+    }
+    return true;
+  }
+
+  PeerId id;
+  uint64_t generation;
+  double mass;
+  std::map<PeerId, double> view;                   // members and their masses, this agent among them
+  bool still = false;                              // no more local steps
+  uint64_t boundaries = 0;
+  std::optional<TimePoint> frozen_until, next_boundary;
+  TimePoint thawed_at{};
+
+ private:
+  UpdateAgentOptions options_;
+  IntegerUpdates integers_;
+  std::unique_ptr<UpdateCodec> exact_ = make_update_codec({});
+
+ public:
+  std::vector<float> params, momentum, accumulator, x;
+  std::vector<double> drifts, corrections;         // corrections: of long splits
+  std::map<std::pair<size_t, uint64_t>, std::vector<float>> handed_in;   // by slice and seq
+  uint64_t long_splits = 0;
+  InlineWorker worker;
+  TestPort port;
+
+ private:
+  Rng rng_;
+  std::unique_ptr<UpdateGroup> group_;
+};
+
+// Sees every entry that is made, and judges what the agents hold.
+class LogObserver {
+ public:
+  void see(const LogEntry& entry) { entries_.try_emplace(entry.head.hash, entry); }
+  size_t count() const { return entries_.size(); }
+
+  // The payloads of one process that the log with this head counts, and how often.
+  std::map<uint64_t, int> counted(const LogHead& head, const PeerId& peer, uint64_t generation) const {
+    std::map<uint64_t, int> seqs;
+    walk(head, [&](const LogEntry& entry) {
+      for (const CountedPayload& payload : entry.counted) {
+        if (payload.peer == peer && payload.generation == generation) ++seqs[payload.seq];
+      }
+    });
+    return seqs;
+  }
+  bool continues(const LogHead& longer, const LogHead& shorter) const {
+    bool found = shorter.length == 0 || longer == shorter;
+    walk(longer, [&](const LogEntry& entry) { found = found || entry.previous == shorter.hash; });
+    return found;
+  }
+
+  void see(const UpdateLog& log, LogHead* seen) {
+    if (const auto entries = log.after(*seen)) {
+      for (const LoggedEntry& logged : *entries) see(logged.entry);
+    }
+    *seen = log.head();
+  }
+
+  // After a boundary of this agent: one head, one bit pattern.
+  void judge_bits(const UpdateAgent& agent, size_t slice_count) {
+    for (size_t s = 0; s < slice_count; ++s) {
+      std::vector<std::byte> bytes;
+      for (const std::vector<float>* values : {&agent.params, &agent.momentum}) {
+        if (values->empty()) continue;
+        const auto part = std::as_bytes(agent.slice(*values, s));
+        bytes.insert(bytes.end(), part.begin(), part.end());
+      }
+      const auto [at, fresh] = bits_.try_emplace({s, agent.replica(s).head().hash}, xxh3_64(bytes));
+      ASSERT_EQ(at->second, xxh3_64(bytes)) << "two bit patterns under one head";
+    }
+  }
+  // And with IntegerUpdates: nothing is counted twice, and its accumulator is exact.
+  void judge(UpdateAgent& agent, size_t slice_count) {
+    for (size_t s = 0; s < slice_count; ++s) {
+      const SliceReplica& replica = agent.replica(s);
+      see(agent.exchange().log(static_cast<uint32_t>(s)), &seen_[{agent.id, agent.generation, s}]);
+      std::vector<double> expected(agent.slice(agent.params, s).size());
+      const size_t first = s * expected.size();
+      for (size_t i = 0; i < expected.size(); ++i) expected[i] = agent.drifts[first + i] + agent.corrections[first + i];
+      for (const auto& [seq, times] : counted(replica.head(), agent.id, agent.generation)) {
+        ASSERT_EQ(times, 1) << "counted twice";
+        const auto payload = agent.handed_in.find({s, seq});
+        ASSERT_NE(payload, agent.handed_in.end()) << "a payload that was never handed in";
+        for (size_t i = 0; i < expected.size(); ++i) expected[i] -= static_cast<double>(payload->second[i]);
+      }
+      const uint64_t splits = replica.tally().long_splits;
+      for (size_t i = 0; i < expected.size(); ++i) {
+        const double accumulator = static_cast<double>(agent.accumulator[first + i]);
+        if (splits > long_splits_[{agent.id, agent.generation, s}]) {
+          agent.corrections[first + i] += accumulator - expected[i];
+        } else {
+          ASSERT_EQ(accumulator, expected[i]) << "agent " << +agent.id.bytes[0] << ", slice " << s;
+        }
+      }
+      long_splits_[{agent.id, agent.generation, s}] = splits;
+      ASSERT_EQ(replica.tally().lost_payloads, 0u);
+    }
+  }
+
+ private:
+  template <typename Visit>
+  void walk(const LogHead& head, const Visit& visit) const {
+    Digest16 at = head.hash;
+    for (uint64_t length = head.length; length > 0; --length) {
+      const auto entry = entries_.find(at);
+      ASSERT_NE(entry, entries_.end()) << "an entry that nobody made";
+      visit(entry->second);
+      at = entry->second.previous;
+    }
+  }
+
+  std::map<Digest16, LogEntry> entries_;
+  std::map<std::pair<size_t, Digest16>, uint64_t> bits_;
+  std::map<std::tuple<PeerId, uint64_t, size_t>, uint64_t> long_splits_;
+  std::map<std::tuple<PeerId, uint64_t, size_t>, LogHead> seen_;
+};
+
+class UpdateSwarm {
+ public:
+  explicit UpdateSwarm(const UpdateAgentOptions& options, uint64_t rng_seed = 1)
+      : network(clock, rng_seed), options_(options) {
+    network.watch = [this](const Flight& flight) {
+      if (const auto* entry = message_as<LogEntry>(flight.message)) observer.see(*entry);
+    };
+  }
+  UpdateSwarm(size_t n, const UpdateAgentOptions& options, uint64_t rng_seed = 1) : UpdateSwarm(options, rng_seed) {
+    for (size_t i = 0; i < n; ++i) add(static_cast<uint8_t>(i + 1));
+    share_views();
+  }
+
+  UpdateAgent& add(uint8_t tag, uint64_t generation = 1) {
+    agents.erase(test_peer(tag));
+    auto agent = std::make_unique<UpdateAgent>(tag, generation, options_, clock, network);
+    UpdateAgent& added = *agent;
+    added.view[added.id] = added.mass;
+    added.next_boundary = clock.now();
+    agents[added.id] = std::move(agent);
+    return added;
+  }
+  UpdateAgent& at(uint8_t tag) { return *agents.at(test_peer(tag)); }
+  void share_views() {
+    for (auto& [id, agent] : agents) {
+      agent->view.clear();
+      for (auto& [other, member] : agents) agent->view[other] = member->mass;
+    }
+  }
+
+  // Everybody at its own pace: a boundary `compute` after the end of each round. `on_step` is called when something
+  // happened.
+  void run_for(Duration duration, const std::function<void()>& on_step = nullptr) {
+    const TimePoint until = clock.now() + duration;
+    for (;;) {
+      TimePoint next = std::min(network.next_at(), wake_at);
+      for (auto& [id, agent] : agents) next = std::min(next, next_of(*agent));
+      if (next > until) break;
+      clock.advance_to(std::max(clock.now(), next));
+      while (network.next_at() <= clock.now()) network.deliver_due();
+      for (auto& [id, agent] : agents) step(*agent);
+      if (on_step) on_step();
+    }
+    clock.advance_to(until);
+  }
+
+  bool all_heads_equal() const {
+    for (auto& [id, agent] : agents) {
+      for (size_t s = 0; s < options_.slices; ++s) {
+        const auto slice = static_cast<uint32_t>(s);
+        if (agent->exchange().log(slice).head() != agents.begin()->second->exchange().log(slice).head()) return false;
+      }
+    }
+    return true;
+  }
+  const UpdateAgentOptions& options() const { return options_; }
+
+  // Everybody stops training. True: soon all hold one log, and everything was handed in and counted.
+  bool runs_empty(Duration limit = std::chrono::seconds(5)) {
+    for (auto& [id, agent] : agents) agent->still = true;
+    for (const TimePoint until = clock.now() + limit; clock.now() < until;) {
+      if (all_heads_equal() && all_drained()) return true;
+      run_for(milliseconds(5));
+    }
+    return false;
+  }
+  bool all_drained() const {
+    return std::all_of(agents.begin(), agents.end(), [](const auto& entry) {
+      const std::vector<float>& rest = entry.second->accumulator;
+      return std::all_of(rest.begin(), rest.end(), [](float value) { return value == 0; });
+    });
+  }
+
+  VirtualClock clock;
+  TestNetwork network;
+  LogObserver observer;
+  std::map<PeerId, std::unique_ptr<UpdateAgent>> agents;
+  TimePoint wake_at = TimePoint::max();                // for on_step
+  Duration longest{};                                  // of the rounds of agents that were not frozen meanwhile
+  uint64_t rounds = 0, entries = 0, entries_due = 0;
+
+ private:
+  TimePoint next_of(const UpdateAgent& agent) const {
+    if (agent.frozen_until) return *agent.frozen_until;
+    const TimePoint boundary = agent.next_boundary ? *agent.next_boundary : TimePoint::max();
+    auto& group = const_cast<UpdateAgent&>(agent).exchange();
+    return std::min(boundary, group.next_deadline());
+  }
+  void step(UpdateAgent& agent) {
+    if (agent.frozen_until) {
+      if (*agent.frozen_until > clock.now()) return;
+      agent.frozen_until.reset();
+      agent.thawed_at = clock.now();
+    }
+    agent.receive();
+    agent.tick();
+    take_reports(agent);
+    if (agent.exchange().under_way()) return;
+    if (!agent.next_boundary) agent.next_boundary = clock.now() + options_.compute;
+    if (*agent.next_boundary > clock.now()) return;
+    agent.next_boundary.reset();
+    const bool begun = agent.boundary();
+    if (begun && options_.codec == nullptr) observer.judge(agent, options_.slices);
+    if (begun) observer.judge_bits(agent, options_.slices);
+    take_reports(agent);
+    if (!agent.exchange().under_way()) agent.next_boundary = clock.now() + options_.compute;
+  }
+  void take_reports(UpdateAgent& agent) {
+    for (const UpdateReport& report : agent.exchange().take_reports()) {
+      ++rounds;
+      entries += report.entries;
+      entries_due += report.slices;
+      if (clock.now() - report.duration > agent.thawed_at) longest = std::max(longest, report.duration);
+    }
+  }
+
+  UpdateAgentOptions options_;
+};
+
+}  // namespace starling::exchange_test

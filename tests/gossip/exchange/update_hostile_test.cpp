@@ -1,0 +1,143 @@
+// Members of an update group that lie, and damage that passes the checksums.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "tests/gossip/exchange/update_harness.h"
+
+namespace starling::exchange_test {
+namespace {
+
+using std::chrono::seconds;
+
+SharedBytes with_value(const SharedBytes& payload, float value) {
+  std::vector<std::byte> bytes(payload.data, payload.data + payload.size);
+  std::memcpy(bytes.data(), &value, sizeof value);
+  return SharedBytes::take(std::move(bytes));
+}
+
+// Half of all entries that agent 1 makes, and all that it is handed, come damaged.
+TEST(UpdateHostile, EntriesThatAreNotWhatTheirHashSaysAreRefused) {
+  UpdateSwarm swarm(4, {});
+  swarm.network.damage = [](Flight& flight) {
+    if (is<LogEntry>(flight) && flight.from == test_peer(1)) flight.payload = with_value(flight.payload, 1e6f);
+  };
+  swarm.run_for(seconds(3));
+  uint64_t refused = 0;
+  for (auto& [id, agent] : swarm.agents) refused += agent->exchange().tally().entries_refused;
+  EXPECT_GT(refused, 0u);
+  for (uint8_t tag = 2; tag <= 4; ++tag) {
+    for (float value : swarm.at(tag).params) EXPECT_LT(std::abs(value), 1e5f);
+  }
+  // The others go on, and agent 1 with them: its entries never became the log.
+  EXPECT_GT(swarm.at(2).exchange().log(0).head().length, 10u);
+}
+
+TEST(UpdateHostile, PayloadsThatAreNotFiniteCountNowhere) {
+  UpdateSwarm swarm(4, {});
+  swarm.network.damage = [](Flight& flight) {
+    const bool theirs = flight.from == test_peer(1);
+    if (theirs && is<Contribution>(flight)) flight.payload = with_value(flight.payload, NAN);
+    if (theirs && is<LogEntry>(flight)) flight.payload = with_value(flight.payload, INFINITY);
+  };
+  swarm.run_for(seconds(3));
+  uint64_t payloads = 0, entries = 0;
+  for (uint8_t tag = 2; tag <= 4; ++tag) {
+    const UpdateTally tally = swarm.at(tag).exchange().tally();
+    payloads += tally.payloads_refused;
+    entries += tally.entries_refused;
+    for (float value : swarm.at(tag).params) EXPECT_TRUE(std::isfinite(value));
+  }
+  EXPECT_GT(payloads, 0u);
+  EXPECT_GT(entries, 0u);
+  EXPECT_GT(swarm.at(2).exchange().log(0).head().length, 10u) << "three of four are enough";
+}
+
+TEST(UpdateHostile, AHeadThatNobodyDeliversStopsAnOwnerForTwoRoundsOnly) {
+  UpdateSwarm swarm(4, {});
+  swarm.network.damage = [](Flight& flight) {
+    auto* message = message_as<Contribution>(flight.message);
+    if (message == nullptr || flight.from != test_peer(1)) return;
+    message->head = {message->head.length + 1000, 4 * (message->head.length + 1000), {1, 2, 3}};
+  };
+  swarm.run_for(seconds(4));
+  EXPECT_GT(swarm.at(2).exchange().log(0).head().length, 30u);
+  EXPECT_GT(swarm.at(2).exchange().log(1).head().length, 30u);
+}
+
+TEST(UpdateHostile, ADamagedBlockOfAStateIsRefusedAndAskedForAgain) {
+  const std::unique_ptr<UpdateCodec> exact = make_update_codec({});
+  UpdateAgentOptions options;
+  options.codec = exact.get();
+  options.slices = 1;
+  options.elements = 300 * 1000;
+  options.compute = milliseconds(100);
+  UpdateSwarm swarm(3, options);
+  swarm.run_for(milliseconds(300));
+  swarm.network.drop = [&](const Flight& flight) { return flight.from == test_peer(3) || flight.to == test_peer(3); };
+  for (auto& [id, agent] : swarm.agents) agent->still = true;
+  swarm.run_for(seconds(2));
+  swarm.network.drop = nullptr;
+  int damaged = 0;
+  swarm.network.damage = [&](Flight& flight) {
+    if (is<SliceState>(flight) && damaged++ % 2 == 0) flight.payload = with_value(flight.payload, 7e7f);
+  };
+  EXPECT_TRUE(swarm.runs_empty());
+  EXPECT_GT(swarm.at(3).exchange().tally().blocks_refused, 0u);
+  EXPECT_GT(swarm.at(3).exchange().tally().states_adopted, 0u);
+}
+
+TEST(UpdateHostile, StrangersAndImpossibleMessagesAreCountedAndTouchNothing) {
+  UpdateSwarm swarm(2, {});
+  swarm.run_for(seconds(1));
+  UpdateAgent& agent = swarm.at(1);
+  const uint64_t before = agent.exchange().tally().ignored_messages;
+  const LogHead head = agent.exchange().log(0).head();
+  const PeerId stranger = test_peer(99), member = test_peer(2);
+  const SharedBytes twelve = SharedBytes::take(std::vector<std::byte>(12));
+  const LogHead greater_head{1000, 2000, {9}};
+  const auto send = [&](const PeerId& from, const ExchangeMessage& message, const SharedBytes& payload) {
+    agent.exchange().handle(from, 1, message, payload);
+    agent.complete();
+  };
+  send(stranger, Contribution{1, 5, 0, 1, 0, greater_head, 1, 1, 0, 1, {}}, twelve);
+  send(stranger, LogPull{0, {}, {}, {}}, {});
+  send(stranger, SliceState{0, greater_head, {}, {}, {{}}, 0}, twelve);
+  send(member, Contribution{1, 5, 7, 1, 0, {}, 1, 1, 0, 1, {}}, twelve);                 // no such slice
+  send(member, Contribution{1, 5, 0, 1, 0, {}, 1, 3, 0, 1, {}}, twelve);                 // another codec
+  send(member, Contribution{1, 5, 0, 1, 0, {}, 1, 1, 0, 1, {}}, SharedBytes::take(std::vector<std::byte>(4096)));
+  send(member, Contribution{1, 5, 0, 1, 0, {}, 1, 1, 1, 2, {}}, twelve);                 // a second part
+  send(member, RoundCredit{1, 1, 0, 1}, {});
+  send(member, Busy{}, {});
+  EXPECT_EQ(agent.exchange().tally().ignored_messages, before + 9);
+  EXPECT_EQ(agent.exchange().log(0).head(), head);
+  swarm.run_for(seconds(1));
+  EXPECT_GT(agent.exchange().log(0).head().length, head.length + 10);
+}
+
+// Member 1 hands in a million times what it should, from its ninth entry on. The others' model moves by about three
+// times an honest payload.
+TEST(UpdateHostile, APayloadCountsAtMostThreeTimesTheUsualNorm) {
+  const std::unique_ptr<UpdateCodec> exact = make_update_codec({});
+  UpdateAgentOptions options;
+  options.codec = exact.get();
+  options.elements = 100;
+  UpdateSwarm swarm(5, options);
+  swarm.run_for(seconds(1));
+  ASSERT_GT(swarm.at(2).exchange().log(0).head().length, 8u);
+  swarm.network.damage = [](Flight& flight) {
+    if (!is<Contribution>(flight) || flight.from != test_peer(1)) return;
+    flight.payload = with_value(flight.payload, 1e6f);
+  };
+  swarm.run_for(seconds(2));
+  for (uint8_t tag = 2; tag <= 5; ++tag) {
+    double squared = 0;
+    for (float value : swarm.at(tag).params) squared += std::pow(static_cast<double>(value), 2);
+    // 50 rounds of at most 3 * sqrt(200) * 6 / 5 from the liar, in one direction.
+    EXPECT_LT(std::sqrt(squared), 50 * 3 * 6 * std::sqrt(200.0) / 5 * 2);
+  }
+}
+
+}  // namespace
+}  // namespace starling::exchange_test
