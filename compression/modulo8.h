@@ -1,8 +1,7 @@
 // The modulo8 codec (modulo-quantised gossip, as in Moniqua): one byte per element. Each side writes its params as
 // multiples of its own power-of-two step, keeping the lowest 8 bits; the difference of two codes is the true difference
 // as long as that is below 128 steps. One random projection per block tells whether it was.
-// Format: compression/modulo8_format.h; how the step is chosen: compression/modulo8_step.h; why so:
-// compression/README.md.
+// Format: compression/modulo8_format.h; how the step is chosen, and why: compression/modulo8_step.h.
 #pragma once
 
 #include "compression/codec.h"
