@@ -140,7 +140,11 @@ Subject make_subject(TopologyKind kind, const TopologyOptions& options) {
 
 Payload make_payload(const TopologyOptions& options) {
   const auto codec = parse_codec(options.codec);
-  if (!codec) throw_unknown("codec", options.codec, {"fp32", "bf16", "modulo8"});
+  if (!codec) {
+    std::vector<std::string> known;
+    for (const CodecName& one : codec_names()) known.emplace_back(one.name);
+    throw_unknown("codec", options.codec, known);
+  }
   if (options.params == 0 || options.params > kParamsMax) {
     throw std::runtime_error("--params " + std::to_string(options.params) + "; a model has 1 to " +
                              std::to_string(kParamsMax));

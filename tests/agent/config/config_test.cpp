@@ -183,13 +183,15 @@ TEST_F(ConfigTest, TellsWhatDoesNotExistAndWhatToTakeInstead) {
               std::string::npos) << name;
   }
   EXPECT_EQ(error("swarm: {exchange: {codec: int8}}\n"),
-            "F:1: swarm.exchange.codec: this version has no codec 'int8', only fp32, bf16, modulo8; take modulo8 "
-            "(1 byte an element, the mean stays exact)");
+            "F:1: swarm.exchange.codec: this version has no codec 'int8', only " + codec_choices(", ") +
+                "; take modulo8 (1 byte an element, the mean stays exact)");
   EXPECT_NE(error("swarm: {exchange: {codec: bf16+ef}}\n").find("error feedback needs updates"), std::string::npos);
   EXPECT_EQ(error("swarm: {exchange: {codec: fp23}}\n"),
-            "F:1: swarm.exchange.codec: expected one of fp32, bf16, modulo8, found 'fp23'; did you mean 'fp32'?");
-  EXPECT_EQ(error("swarm: {exchange: {kind: ring}}\n"),
-            "F:1: swarm.exchange.kind: expected one of none, pairwise, neighborhood, group, found 'ring'");
+            "F:1: swarm.exchange.codec: expected one of " + codec_choices(", ") +
+                ", found 'fp23'; did you mean 'fp32'?");
+  const std::string ring = error("swarm: {exchange: {kind: ring}}\n");
+  EXPECT_TRUE(ring.starts_with("F:1: swarm.exchange.kind: expected one of none, pairwise, neighborhood")) << ring;
+  EXPECT_TRUE(ring.ends_with(", found 'ring'")) << ring;
   EXPECT_NE(error("swarm: {exchange: {group_size: 17}}\n").find("16"), std::string::npos);
 }
 

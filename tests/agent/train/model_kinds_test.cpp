@@ -18,7 +18,8 @@ TEST(ModelKinds, EachIsThereOnceAndIsFoundByItsName) {
     EXPECT_FALSE(model_kind(name).optimizers.empty()) << name;
   }
   EXPECT_EQ(seen.count("quadratic"), 1u);
-  EXPECT_EQ(describe_model_kinds(), "cnn | mlp | quadratic (a toy with a known answer)");
+  const std::string text = describe_model_kinds();
+  EXPECT_TRUE(text.starts_with("cnn | mlp | quadratic (a toy with a known answer)")) << text;
 }
 
 TEST(ModelKinds, KnowHowManyParamsThereWillBe) {
