@@ -10,6 +10,7 @@
 
 #include "agent/config/fields.h"
 #include "agent/config/settings.h"
+#include "agent/train/model_kinds.h"
 #include "gossip/limits.h"
 #include "gossip/rng.h"
 
@@ -17,6 +18,13 @@ namespace starling {
 namespace {
 
 using namespace std::chrono_literals;
+
+// "a, b, c". A list that grows with what can be named is not written out in what a test expects.
+std::string listed(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
 
 class ConfigTest : public ::testing::Test {
  protected:
@@ -144,7 +152,8 @@ TEST_F(ConfigTest, SaysWhatWasExpectedAndWhatWasFound) {
       {"swarm: {optimizer: {nesterov: yes}}\n",
        "F:1: swarm.optimizer.nesterov: expected one of true, false, found 'yes'"},
       {"swarm: {model: {kind: cmm}}\n",
-       "F:1: swarm.model.kind: expected one of cnn, mlp, quadratic, found 'cmm'; did you mean 'cnn'?"},
+       "F:1: swarm.model.kind: expected one of " + listed(model_kind_names()) +
+           ", found 'cmm'; did you mean 'cnn'?"},
       {"swarm: {model: {input: [28, 28]}}\n", "F:1: swarm.model.input: expected 3 numbers, found 2"},
       {"swarm: {exchange: {block: 2000000}}\n",
        "F:1: swarm.exchange.block: expected a whole number from 64 to 1048576, found '2000000'"},
@@ -326,9 +335,9 @@ TEST_F(ConfigTest, OverridesPassTheSameChecks) {
             "--set swarm.batch=x: swarm.batch: expected a whole number from 1 to 1000000, found 'x'");
   EXPECT_EQ(override_error("swarm.model.hidden=[1"),
             "--set swarm.model.hidden=[1: a key must be a word; is a bracket left open?");
-  EXPECT_EQ(override_error("swarm.exchange={kind: nome}"),
-            "--set swarm.exchange={kind: nome}: swarm.exchange.kind: expected one of none, pairwise, neighborhood, "
-            "group, found 'nome'; did you mean 'none'?");
+  const std::string nome = override_error("swarm.exchange={kind: nome}");
+  EXPECT_TRUE(nome.starts_with("--set swarm.exchange={kind: nome}: swarm.exchange.kind: expected one of ")) << nome;
+  EXPECT_TRUE(nome.ends_with(", found 'nome'; did you mean 'none'?")) << nome;
   EXPECT_EQ(override_error("swarm"), "--set swarm: expected KEY=VALUE such as swarm.exchange.codec=bf16");
   EXPECT_EQ(override_error("swarm=1"), "--set swarm=1: swarm: expected keys with values (name: ...)");
   EXPECT_EQ(override_error("=1").substr(0, 9), "--set =1:");
