@@ -3,13 +3,16 @@
 
   run starling ARGUMENTS...   the program
   run tests [SUITE]           the test programs (of one suite: run tests gpu), closing with `N passed, N failed`
+  run device PAGE             all that needs a GPU, tests first; a table of what came of it is written to PAGE
 """
 import importlib.util
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
+import time
 import xml.etree.ElementTree as xml
 
 BUNDLE = pathlib.Path(__file__).resolve().parent
@@ -47,7 +50,7 @@ def count_cases(report):
   return failed, skipped, passed
 
 
-def run_tests(suite):
+def run_tests(suite, must_run=False):
   env = environment()
   report = BUNDLE / 'report.xml'
   totals = [0, 0, 0]
@@ -73,6 +76,57 @@ def run_tests(suite):
     print(f'no test of suite {suite} in this bundle' if suite else 'no tests in this bundle')
     failed = 1
   print(f'{passed} passed, {failed} failed' + (f', {skipped} skipped' if skipped else ''))
+  return 1 if failed or (must_run and not passed) else 0   # tests of a GPU skip themselves where CUDA finds none
+
+
+def gpu_names():
+  """The GPUs of this machine, one a line; ends the program where there are none."""
+  if shutil.which('nvidia-smi') is None:
+    sys.exit('run: no device here: nvidia-smi is not installed, so there is no NVIDIA driver; nothing was run')
+  found = subprocess.run(['nvidia-smi', '--query-gpu=name,driver_version', '--format=csv,noheader'],
+                         capture_output=True, text=True)
+  names = found.stdout.strip()
+  if found.returncode != 0 or not names:
+    sys.exit(f'run: no device here: nvidia-smi lists none ({(names or found.stderr).strip()}); nothing was run')
+  return names
+
+
+def check_kernels(tool):
+  """The twins' tests under one of compute-sanitizer's tools; None where it is not installed."""
+  sanitizer = shutil.which('compute-sanitizer')
+  if sanitizer is None:
+    print('compute-sanitizer is not installed: not run (pip install nvidia-cuda-sanitizer-api)')
+    return None
+  programs = [line.split('\t')[2] for line in (BUNDLE / 'tests.list').read_text().splitlines()]
+  program = next((name for name in programs if name.endswith('kernels_cuda_twins_test')), None)
+  if program is None:
+    print('this bundle was built without nvcc: its tests of CUDA kernels are missing')
+    return 1
+  return subprocess.run([sanitizer, '--tool', tool, '--error-exitcode', '1', BUNDLE / 'tests' / program,
+                         '--gtest_brief=1'], env=environment(), cwd=BUNDLE, stdin=subprocess.DEVNULL).returncode
+
+
+def run_swarm():
+  command = [BUNDLE / 'starling', 'swarm', '--agents', '2', '--config', 'configs/digits.yaml', '--out', 'device_swarm',
+             '--set', 'agent.device=cuda']
+  return subprocess.run(command, env=environment(), cwd=BUNDLE, stdin=subprocess.DEVNULL).returncode
+
+
+def run_device(page):
+  names = gpu_names()
+  steps = [('tests of suite gpu', lambda: run_tests('gpu', must_run=True)), ('memcheck', lambda: check_kernels('memcheck')),
+           ('racecheck', lambda: check_kernels('racecheck')), ('two agents on the GPU learn digits', run_swarm)]
+  rows = ['# On a device', '', *names.splitlines(), '', '| step | result | seconds |', '|---|---|---|']
+  failed = 0
+  for what, step in steps:
+    print(f'== {what}', flush=True)
+    start = time.monotonic()
+    code = step()
+    failed += bool(code)
+    result = 'not run' if code is None else f'failed ({code})' if code else 'passed'
+    rows.append(f'| {what} | {result} | {time.monotonic() - start:.0f} |')
+    page.write_text('\n'.join(rows) + '\n')   # after each step: a later one may hang
+  print(page.read_text() + f'\n{page}')
   return 1 if failed else 0
 
 
@@ -81,6 +135,8 @@ def main(arguments):
     os.execve(BUNDLE / 'starling', ['starling', *arguments[1:]], environment())
   if arguments[:1] == ['tests'] and len(arguments) <= 2:
     return run_tests(arguments[1] if len(arguments) == 2 else '')
+  if arguments[:1] == ['device'] and len(arguments) == 2:
+    return run_device(pathlib.Path(arguments[1]).resolve())
   sys.exit(__doc__)
 
 
