@@ -101,7 +101,7 @@ int run_agent_process(const Config& config) {
   Observers observers({&log, &metrics, &warnings});
   ZmqContext context;
   ZmqTransport transport(config.agent.listen, context);
-  signals.set_wake([&transport] { transport.wake(); });
+  const StopSignals::WakeScope wake_on_stop(signals, [&transport] { transport.wake(); });
 
   AgentOptions options;
   options.config = config;

@@ -62,7 +62,7 @@ int run_registry(const Config& config) {
   const StatePlace place(config.agent.state);
   ZmqContext context;
   ZmqTransport transport(config.agent.listen, context);
-  signals.set_wake([&transport] { transport.wake(); });
+  const StopSignals::WakeScope wake_on_stop(signals, [&transport] { transport.wake(); });
 
   PeerRecord self{place.id(), {place.generation(), 0}, advertised(config.agent, transport.local()), {}};
   self.meta.role = Role::kBootstrap;
