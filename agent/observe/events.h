@@ -81,7 +81,7 @@ struct AgentStatus {
                                  // While joining there is no model yet, so steps, round and samples are 0
   uint64_t steps = 0, round = 0, samples = 0;
   std::optional<double> loss, accuracy, distance;
-  uint64_t peers = 0;            // living members
+  uint64_t peers = 0;            // living members that train, without this one
   double learning_rate = 0, steps_per_s = 0;
   ExchangeCounts exchanges;
   BlockTally blocks;

@@ -7,9 +7,11 @@
 namespace starling {
 namespace {
 
-// ", accuracy 94.2 %"; empty when it was not measured.
-std::string print_accuracy(const std::optional<double>& accuracy) {
-  return accuracy ? fmt::format(", accuracy {:.1f} %", 100 * *accuracy) : "";
+// ", accuracy 94.2 %", with the step that it is of where that was an earlier one; empty when it was not measured.
+std::string print_accuracy(const AgentStatus& status, uint64_t evaluated_at) {
+  if (!status.accuracy) return "";
+  const std::string of = evaluated_at < status.steps ? fmt::format(" at step {}", evaluated_at) : "";
+  return fmt::format(", accuracy {:.1f} %{}", 100 * *status.accuracy, of);
 }
 
 // "carol (1f9a03c2)"; the id alone if it has no name.
@@ -35,6 +37,8 @@ void Log::on(const Event& event) {
     print_status(*status);
   } else if (const auto* member = std::get_if<MemberChanged>(&event)) {
     print(*member);
+  } else if (const auto* evaluated = std::get_if<Evaluated>(&event)) {
+    evaluated_at_ = evaluated->steps;
   } else if (const auto* joined = std::get_if<Joined>(&event)) {
     spdlog::info("training from step {} ({}): {} params, {}", joined->steps, joined->how, joined->params, joined->data);
   } else if (const auto* saved = std::get_if<CheckpointSaved>(&event); saved && !saved->error.empty()) {
@@ -43,7 +47,7 @@ void Log::on(const Event& event) {
     spdlog::error("step {}: {}; sharing stopped, going back to the last good state", sick->steps, sick->reason);
   } else if (const auto* end = std::get_if<Finished>(&event)) {
     spdlog::info("{} at step {}: loss {:.3f}{}, {}", end->reason == "signal" ? "leaving" : "finished",
-                 end->steps, end->loss.value_or(0), print_accuracy(end->accuracy),
+                 end->steps, end->loss.value_or(0), print_accuracy(*end, evaluated_at_),
                  print_count(end->exchanges.done, "exchange"));
   }
 }
@@ -55,7 +59,7 @@ void Log::print_status(const AgentStatus& status) {
   steps_printed_ = status.steps;
   const bool missed = status.blocks.due > status.blocks.counted + status.blocks.old;
   spdlog::info("round {}: step {}, loss {:.3f}{}, {}, exchanges {} done {} late {} failed{}, {:.1f} MB out{}",
-               status.round, status.steps, status.loss.value_or(0), print_accuracy(status.accuracy),
+               status.round, status.steps, status.loss.value_or(0), print_accuracy(status, evaluated_at_),
                print_count(status.peers, "peer"), status.exchanges.done, status.exchanges.late, status.exchanges.failed,
                missed ? fmt::format(", {:.1f} % of blocks missed", 100 * status.blocks.missed_part()) : "",
                mega(status.bytes_sent), status.distance ? fmt::format(", distance {:.2g}", *status.distance) : "");

@@ -12,6 +12,7 @@ class Log final : public Observer {
  private:
   void print_status(const AgentStatus& status);
 
+  uint64_t evaluated_at_ = 0;    // step of the last evaluation
   uint64_t steps_printed_ = 0;   // of the last status line: while training, a line without new steps is not repeated
 };
 

@@ -1,5 +1,8 @@
 #include "agent/observe/member_report.h"
 
+#include <algorithm>
+#include <vector>
+
 namespace starling {
 namespace {
 
@@ -45,10 +48,17 @@ const char* change_name(MemberEventKind kind) {
 
 }  // namespace
 
+uint64_t peer_count(const Membership& membership) {
+  const std::vector<Member> members = membership.alive();
+  return static_cast<uint64_t>(std::count_if(members.begin(), members.end(), [](const Member& member) {
+    return member.record.meta.role == Role::kAgent;
+  }));
+}
+
 AgentStatus member_status(const Router& router, const TransportCounters& traffic) {
   const RouterCounters& counters = router.counters();
   AgentStatus status;
-  status.peers = router.membership().alive().size();
+  status.peers = peer_count(router.membership());
   status.bytes_sent = traffic.bytes_sent;
   status.bytes_received = traffic.bytes_received;
   status.frames = {traffic.frames_sent, traffic.frames_received, traffic.frames_dropped, counters.sends_failed};

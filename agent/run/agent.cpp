@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <spdlog/spdlog.h>
+
 #include "agent/config/settings.h"
 #include "agent/observe/member_report.h"
 #include "agent/run/make_exchange.h"
@@ -61,10 +63,14 @@ void Agent::begin_rounds(const Progress& from, const char* how) {
                                      swarm_clock_, *entry_.keeper(), parts_.worker, parts_.clock, parts_.observer);
   rounds_->start(from, std::string_view(how) == "fetched" && from.steps > 0);
   Joined joined{how, from.steps, from.round, seconds(parts_.clock.now() - born_)};
-  joined.peers = router_.membership().alive().size();
+  joined.peers = peer_count(router_.membership());
   joined.params = entry_.trainer()->params().count;
   joined.data = entry_.trainer()->data().summary;
   parts_.observer.on(joined);
+  if (options.swarm.stop_after > 0 && from.steps >= options.swarm.stop_after) {
+    spdlog::warn("{} of {} steps are taken already (swarm.stop_after): this agent agrees with its peers and ends; "
+                 "to begin anew, name a new folder with --state", from.steps, options.swarm.stop_after);
+  }
 }
 
 void Agent::tick() {

@@ -1,0 +1,54 @@
+// The lines that people read of an agent.
+#include "agent/observe/log.h"
+
+#include <memory>
+#include <sstream>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
+
+namespace starling {
+namespace {
+
+class LogTest : public testing::Test {
+ protected:
+  LogTest() {
+    const auto sink = std::make_shared<spdlog::sinks::ostream_sink_st>(text_);
+    spdlog::set_default_logger(std::make_shared<spdlog::logger>("test", sink));
+    spdlog::set_pattern("%v");
+    spdlog::set_level(spdlog::level::info);
+  }
+  ~LogTest() override { spdlog::set_default_logger(before_); }
+
+  std::string take() {
+    spdlog::default_logger()->flush();
+    const std::string text = text_.str();
+    text_.str("");
+    return text;
+  }
+
+  std::shared_ptr<spdlog::logger> before_ = spdlog::default_logger();
+  std::ostringstream text_;
+  Log log_;
+};
+
+TEST_F(LogTest, AnOlderAccuracyNamesItsStep) {
+  AgentStatus status;
+  status.phase = "training";
+  status.steps = 100;
+  log_.on(status);
+  EXPECT_EQ(take().find("accuracy"), std::string::npos) << "not measured yet";
+  log_.on(Evaluated{160, 0.147, 2.3});
+  status.steps = 160;
+  status.accuracy = 0.147;
+  log_.on(status);
+  EXPECT_NE(take().find(", accuracy 14.7 %, "), std::string::npos);
+  status.steps = 283;
+  log_.on(status);
+  EXPECT_NE(take().find(", accuracy 14.7 % at step 160, "), std::string::npos);
+}
+
+}  // namespace
+}  // namespace starling
