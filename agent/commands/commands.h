@@ -30,8 +30,8 @@ void add_topology(CLI::App& app, Cli& cli);
 inline constexpr void (*kCommands[])(CLI::App&, Cli&) = {add_agent, add_bootstrap, add_swarm,   add_simulate,
                                                          add_init,  add_check,     add_topology};
 
-// One agent until stop_after, Ctrl-C or for ever. Exit 0 also after a signal to stop (polite leave). In a file that needs
-// LibTorch: the others reach it through Engines.
+// One agent until stop_after, Ctrl-C or for ever. Exit 0 also after a signal to stop (polite leave). In a file that
+// needs LibTorch: the others reach it through Engines.
 int run_agent_process(const Config& config);
 
 struct AgentCommand {
