@@ -37,7 +37,8 @@ UpdateGroup::UpdateGroup(const UpdateGroupOptions& options, std::span<const Slic
              [this](const LogEntry& entry, const SharedBytes& payload) {
                ++entries_made_;
                round_.send_entry(entry, payload);
-             }),
+             },
+             [this](uint32_t slice, const PeerId& donor) { messages_.replace(slice, donor); }),
       messages_(options_, codecs_, replicas_, slices_, round_, numbers_, worker, clock, outbox, sampler,
                 [this](uint32_t slice) { advance(slice); }) {
   STARLING_CHECK(options.deadline_min.count() > 0 && options.deadline_min <= options.deadline_max);
@@ -59,6 +60,9 @@ bool UpdateGroup::begin(std::span<float> x, double mass, uint64_t agent_round, s
   auto job = std::make_shared<BoundaryJob>();
   job->x = x;
   job->encoder = encoder_;
+  // In turn, shifted by one each time around: else an owner might never own the slice whose turn it is.
+  const uint64_t next = round() + 1, count = slices_.size();
+  job->audited = static_cast<uint32_t>((next + next / count) % count);
   for (auto& slice : slices_) job->backlogs.push_back(slice->take_backlog());
   auto run = [job, &replicas = replicas_] { replicas.run(*job); };
   auto done = [this, job, members = *members, mass, agent_round, trainable = std::move(trainable),
@@ -85,13 +89,13 @@ void UpdateGroup::begin_round(const GroupMembers& members, uint64_t agent_round,
     if (known) masses[static_cast<size_t>(at - members.ids.begin())] = participant.weight;
   }
   owner_.begin(members, number, std::move(masses), *encoder_);
-  round_.begin(members, number, mass, job.handed_in, job.heads);
+  round_.begin(members, number, mass, job.handed_in, job.heads, job.audited, job.audit);
   messages_.begin_round(job.heads);
   for (uint32_t i = 0; i < slices_.size(); ++i) {
     if (!owner_.owns(i) || !job.handed_in[i]) continue;
     const SentPayload& payload = *job.handed_in[i];
-    const Contribution message{members.group, number, i, payload.seq, payload.length, job.heads[i],
-                               mass, payload.codec};
+    Contribution message = round_.contribution(i);
+    message.parts = 1;   // it need not travel
     (void)slices_[i]->inbox().add(options_.self, options_.generation, message, payload.bytes);
   }
   round_.stop_waiting_for_those_ahead();
@@ -188,6 +192,7 @@ UpdateTally UpdateGroup::tally() const {
     tally.states_adopted += own.states_adopted;
   }
   tally.entries_made = entries_made_;
+  tally.audits_failed = messages_.tally().audits_failed;
   tally.injected = messages_.tally().injected;
   tally.ignored_messages = messages_.tally().ignored;
   tally.payloads_refused = owner_.refused();

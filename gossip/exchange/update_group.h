@@ -43,6 +43,7 @@ struct UpdateTally {
   uint64_t payloads_refused = 0;         // handed in to this owner, that do not decode
   uint64_t entries_refused = 0, blocks_refused = 0;
   uint64_t states_adopted = 0;
+  uint64_t audits_failed = 0;            // an own replica was not what most others have under the same head
   uint64_t pulls_sent = 0;
   uint64_t injected = 0;
   uint64_t ignored_messages = 0;         // from strangers, or impossible

@@ -20,6 +20,7 @@ namespace starling {
 struct MessageTally {
   uint64_t injected = 0;                 // lost on purpose
   uint64_t ignored = 0;                  // from strangers, or impossible
+  uint64_t audits_failed = 0;            // an own replica was not what most others have under the same head
 };
 
 class UpdateMessages {
@@ -35,6 +36,13 @@ class UpdateMessages {
   void handle(const PeerId& from, uint64_t generation, const ExchangeMessage& message, const SharedBytes& payload);
   // Asks one of the members for what follows this slice's log.
   void ask_anyone(uint32_t slice) { pulls_.ask_anyone(*slices_[slice], round_.members()); }
+
+  // The own replica of the slice is wrong: asks for the donor's.
+  void replace(uint32_t slice, const PeerId& donor) {
+    slices_[slice]->distrust();
+    ++tally_.audits_failed;
+    pulls_.ask_for_state(*slices_[slice], donor);
+  }
 
   void tick() { pulls_.tick(slices_); }
   TimePoint next_deadline() const { return pulls_.next_deadline(slices_); }

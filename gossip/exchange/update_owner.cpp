@@ -1,6 +1,7 @@
 #include "gossip/exchange/update_owner.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "gossip/limits.h"
@@ -9,8 +10,9 @@
 namespace starling {
 
 UpdateOwner::UpdateOwner(const PeerId& self, const UpdateCodecs& codecs, Worker& worker, UpdateSlices& slices,
-                         OnMade on_made)
-    : self_(self), codecs_(codecs), worker_(worker), slices_(slices), on_made_(std::move(on_made)) {}
+                         OnMade on_made, OnDiffers on_differs)
+    : self_(self), codecs_(codecs), worker_(worker), slices_(slices), on_made_(std::move(on_made)),
+      on_differs_(std::move(on_differs)) {}
 
 void UpdateOwner::begin(const GroupMembers& members, uint64_t round, std::vector<double> masses,
                         const UpdateCodec& encoder) {
@@ -31,11 +33,29 @@ void UpdateOwner::merge(uint32_t slice, bool waited) {
   if (job->items.size() < job->counted_min) return;
   merging_[slice] = true;
   ++jobs_;
+  audit(slice, job->items);
   auto run = [job, &codecs = codecs_, encoder = encoder_] { run_merge(codecs, *encoder, *job); };
   auto done = [this, job, slice, round = round_, still_here = std::weak_ptr<int>(alive_)] {
     if (!still_here.expired()) merged(slice, round, *job);
   };
   worker_.submit(std::move(run), std::move(done));
+}
+
+// The chain of hashes covers the protocol; this covers memory, kernels and compilers. Every member owns every slice in
+// turn, so who differs from most finds it out itself.
+void UpdateOwner::audit(uint32_t slice, const std::vector<HandedIn>& items) const {
+  const auto own = std::find_if(items.begin(), items.end(), [&](const HandedIn& item) { return item.from == self_; });
+  if (own == items.end() || own->message.audit == Digest16{}) return;
+  std::map<Digest16, std::vector<PeerId>> holders;
+  for (const HandedIn& item : items) {
+    const bool comparable = item.message.head == own->message.head && item.message.audit != Digest16{};
+    if (comparable) holders[item.message.audit].push_back(item.from);
+  }
+  const auto most = std::max_element(holders.begin(), holders.end(), [](const auto& a, const auto& b) {
+    return a.second.size() < b.second.size();
+  });
+  const size_t agree = holders[own->message.audit].size();
+  if (most->second.size() > agree) on_differs_(slice, most->second.front());
 }
 
 // Nobody's claimed mass counts more than kMassRatioMax times the median.

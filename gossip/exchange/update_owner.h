@@ -21,9 +21,12 @@ class UpdateOwner {
  public:
   // The log of an own slice took this entry. Called from worker completions.
   using OnMade = std::function<void(const LogEntry& entry, const SharedBytes& payload)>;
+  // The own replica of a slice is not what most others have under the same head; `donor` is one of them.
+  using OnDiffers = std::function<void(uint32_t slice, const PeerId& donor)>;
 
   // All references must outlive the object.
-  UpdateOwner(const PeerId& self, const UpdateCodecs& codecs, Worker& worker, UpdateSlices& slices, OnMade on_made);
+  UpdateOwner(const PeerId& self, const UpdateCodecs& codecs, Worker& worker, UpdateSlices& slices, OnMade on_made,
+              OnDiffers on_differs);
 
   // `masses`: by rank. `encoder` encodes the entries of this round.
   void begin(const GroupMembers& members, uint64_t round, std::vector<double> masses, const UpdateCodec& encoder);
@@ -39,6 +42,7 @@ class UpdateOwner {
 
  private:
   std::shared_ptr<MergeJob> draft(uint32_t slice) const;
+  void audit(uint32_t slice, const std::vector<HandedIn>& items) const;
   void merged(uint32_t slice, uint64_t round, const MergeJob& job);
 
   const PeerId self_;
@@ -46,6 +50,7 @@ class UpdateOwner {
   Worker& worker_;
   UpdateSlices& slices_;
   OnMade on_made_;
+  OnDiffers on_differs_;
   GroupMembers members_;
   uint64_t round_ = 0;
   std::vector<double> masses_;

@@ -7,18 +7,18 @@
 namespace starling {
 
 void UpdatePulls::ask(UpdateSlice& slice, const PeerId& from) {
-  if (clock_.now() >= slices_[slice.shape().number].next_at) send(slice, from);
+  if (clock_.now() >= slices_[slice.shape().number].next_at) send(slice, from, slice.log().head());
 }
 
 void UpdatePulls::ask_anyone(UpdateSlice& slice, const GroupMembers& members) {
   if (members.count() < 2) return;
   const size_t step = 1 + rng_.below(static_cast<uint32_t>(members.count() - 1));
-  send(slice, members.ids[(members.self + step) % members.count()]);
+  send(slice, members.ids[(members.self + step) % members.count()], slice.log().head());
 }
 
-void UpdatePulls::send(UpdateSlice& slice, const PeerId& to) {
+void UpdatePulls::send(UpdateSlice& slice, const PeerId& to, const LogHead& head) {
   const uint32_t number = slice.shape().number;
-  LogPull pull{number, slice.log().head(), {}, {}, group_, round_};
+  LogPull pull{number, head, {}, {}, group_, round_};
   if (const StateCollection* state = slice.collecting()) {
     pull.root = state->root();
     pull.missing = state->missing();
@@ -43,7 +43,7 @@ void UpdatePulls::tick(UpdateSlices& slices) {
     }
     auto donor = state->shown_by().begin();
     std::advance(donor, rng_.below(static_cast<uint32_t>(state->shown_by().size())));
-    send(*slice, *donor);
+    send(*slice, *donor, slice->log().head());
   }
 }
 

@@ -26,6 +26,8 @@ class UpdatePulls {
 
   // Asks `from`, unless a pull for this slice was sent within the interval.
   void ask(UpdateSlice& slice, const PeerId& from);
+  // Asks for the whole state, whatever the log has.
+  void ask_for_state(UpdateSlice& slice, const PeerId& from) { send(slice, from, {}); }
   // Asks one of the members, chosen at random, whatever was sent before. Nobody, if there are no others.
   void ask_anyone(UpdateSlice& slice, const GroupMembers& members);
 
@@ -42,7 +44,7 @@ class UpdatePulls {
     size_t missing = 0;                        // blocks, at the last pull
     int idle = 0;
   };
-  void send(UpdateSlice& slice, const PeerId& to);
+  void send(UpdateSlice& slice, const PeerId& to, const LogHead& head);
 
   const Clock& clock_;
   Outbox& outbox_;

@@ -76,6 +76,7 @@ void UpdateReplicas::run(BoundaryJob& job) {
     const std::span<const float> rest = replica.memory().accumulator;
     job.drained = job.drained && std::all_of(rest.begin(), rest.end(), [](float value) { return value == 0; });
   }
+  if (job.heads[job.audited].length > 0) job.audit = root_of(job.audited, replicas_[job.audited]);
   if (!job.sick) return;
   for (SliceReplica& replica : replicas_) replica.drop_own_work();
   job.handed_in.assign(replicas_.size(), std::nullopt);

@@ -26,12 +26,14 @@ struct BoundaryJob {
   std::span<float> x;                  // in: R + drift; out: R
   std::vector<Backlog> backlogs;       // by slice
   const UpdateCodec* encoder = nullptr;
+  uint32_t audited = 0;                // the slice whose turn it is
 
   // out
   bool sick = false;                   // x or an accumulator was not finite: the own work is dropped, nothing is sent
   bool drained = true;                 // every accumulator is zero
   std::vector<std::optional<SentPayload>> handed_in;   // by slice
   std::vector<LogHead> heads;          // of the replicas
+  Digest16 audit{};                    // root of the audited slice
 };
 
 class UpdateReplicas {

@@ -26,7 +26,8 @@ UpdateRound::UpdateRound(const UpdateRoundOptions& options, const Clock& clock, 
 }
 
 void UpdateRound::begin(const GroupMembers& members, uint64_t number, double mass,
-                        const std::vector<std::optional<SentPayload>>& handed_in, const std::vector<LogHead>& heads) {
+                        const std::vector<std::optional<SentPayload>>& handed_in, const std::vector<LogHead>& heads,
+                        uint32_t audited, const Digest16& audit) {
   STARLING_CHECK(ended_);
   members_ = members;
   number_ = number;
@@ -41,7 +42,7 @@ void UpdateRound::begin(const GroupMembers& members, uint64_t number, double mas
     if (!handed_in[slice]) continue;
     const SentPayload& payload = *handed_in[slice];
     contributions_[slice] = {members.group, number, slice, payload.seq, payload.length, heads[slice], mass,
-                             payload.codec, 0, parts_of(payload.bytes.size), {}};
+                             payload.codec, 0, parts_of(payload.bytes.size), slice == audited ? audit : Digest16{}};
     const size_t rank = members.owner(slice, number);
     if (rank != members.self) give(rank, 0, slice, payload.bytes);
   }

@@ -32,7 +32,9 @@ class UpdateRound {
 
   // `handed_in` by slice; none from a sick member. `heads` of the replicas that the payloads were made from.
   void begin(const GroupMembers& members, uint64_t number, double mass,
-             const std::vector<std::optional<SentPayload>>& handed_in, const std::vector<LogHead>& heads);
+             const std::vector<std::optional<SentPayload>>& handed_in, const std::vector<LogHead>& heads,
+             uint32_t audited, const Digest16& audit);
+  const Contribution& contribution(uint32_t slice) const { return contributions_[slice]; }   // the own one
   void send_entry(const LogEntry& entry, const SharedBytes& payload);
   void end() { ended_ = true; }
 

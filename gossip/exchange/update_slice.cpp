@@ -50,7 +50,9 @@ void UpdateSlice::receive(const PeerId& from, const SliceState& state, const Sha
     ++tally_.blocks_refused;
     return;
   }
-  if (!greater(state.head, log_.head())) return;
+  // A state of this log repairs the replica alone: the entries after it follow again.
+  const bool repair = distrusted_ && (state.head == log_.head() || log_.after(state.head));
+  if (!repair && !greater(state.head, log_.head())) return;
   if (!collection_) {
     collection_.emplace(state, shape_.value_count);
   } else if (collection_->root() != state_root(state)) {
@@ -62,9 +64,14 @@ void UpdateSlice::receive(const PeerId& from, const SliceState& state, const Sha
     return;
   }
   if (!collection_->complete()) return;
-  log_.adopt(state);
   backlog_ = {AdoptedState{state, collection_->values()}, {}};
+  if (repair) {
+    backlog_.entries = log_.after(state.head).value_or(std::vector<LoggedEntry>());
+  } else {
+    log_.adopt(state);
+  }
   collection_.reset();
+  distrusted_ = false;
   ++tally_.states_adopted;
   inbox_.drop_void(log_);
   claims_.settle(log_.head());

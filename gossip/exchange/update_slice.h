@@ -66,6 +66,8 @@ class UpdateSlice {
 
   // A block of a state. What is complete and greater than the log takes its place at once.
   void receive(const PeerId& from, const SliceState& state, const SharedBytes& block);
+  // The replica is not what its head says: a state of the same log takes its place too.
+  void distrust() { distrusted_ = true; }
   // The state that is being collected; null: none.
   const StateCollection* collecting() const { return collection_ ? &*collection_ : nullptr; }
   void stop_collecting() { collection_.reset(); }
@@ -84,6 +86,7 @@ class UpdateSlice {
   std::optional<StateCollection> collection_;
   Backlog backlog_;
   uint64_t entry_group_ = 0, entry_round_ = 0;   // of the newest entry
+  bool distrusted_ = false;
   std::function<void()> on_change_;
   UpdateSliceTally tally_;
 };

@@ -325,6 +325,7 @@ class UpdateSwarm {
   TimePoint wake_at = TimePoint::max();                // for on_step
   Duration longest{};                                  // of the rounds of agents that were not frozen meanwhile
   uint64_t rounds = 0, entries = 0, entries_due = 0;
+  bool judge_bits = true;                              // off while a test damages a replica
 
  private:
   TimePoint next_of(const UpdateAgent& agent) const {
@@ -348,7 +349,7 @@ class UpdateSwarm {
     agent.next_boundary.reset();
     const bool begun = agent.boundary();
     if (begun && options_.codec == nullptr) observer.judge(agent, options_.slices);
-    if (begun) observer.judge_bits(agent, options_.slices);
+    if (begun && judge_bits) observer.judge_bits(agent, options_.slices);
     take_reports(agent);
     if (!agent.exchange().under_way()) agent.next_boundary = clock.now() + options_.compute;
   }

@@ -116,6 +116,29 @@ TEST(UpdateHostile, StrangersAndImpossibleMessagesAreCountedAndTouchNothing) {
   EXPECT_GT(agent.exchange().log(0).head().length, head.length + 10);
 }
 
+// A value of a replica changes by itself: the entries still chain, and the audit finds it.
+TEST(UpdateHostile, AReplicaThatIsNotWhatItsHeadSaysIsReplaced) {
+  const std::unique_ptr<UpdateCodec> exact = make_update_codec({});
+  for (const size_t slices : {1, 2, 3, 16}) {
+    UpdateAgentOptions options;
+    options.codec = exact.get();
+    options.slices = slices;
+    UpdateSwarm swarm(4, options);
+    swarm.run_for(seconds(1));
+    ASSERT_GT(swarm.at(2).exchange().log(0).head().length, kRecentEntries);
+    swarm.judge_bits = false;
+    swarm.at(2).params[0] += 64;
+    swarm.run_for(seconds(static_cast<int>(2 + slices)));
+    EXPECT_EQ(swarm.at(2).exchange().tally().audits_failed, 1u) << slices;
+    for (const uint8_t tag : {1, 3, 4}) EXPECT_EQ(swarm.at(tag).exchange().tally().audits_failed, 0u);
+    EXPECT_EQ(swarm.at(2).exchange().replicas().tally().long_splits, 0u);
+    swarm.judge_bits = true;
+    EXPECT_TRUE(swarm.runs_empty());
+    swarm.run_for(milliseconds(200));
+    for (const uint8_t tag : {1, 3, 4}) EXPECT_EQ(swarm.at(tag).params, swarm.at(2).params);
+  }
+}
+
 // Member 1 hands in a million times what it should, from its ninth entry on. The others' model moves by about three
 // times an honest payload.
 TEST(UpdateHostile, APayloadCountsAtMostThreeTimesTheUsualNorm) {
