@@ -56,6 +56,18 @@ void greet(const Config& config, const StatePlace& place, const Endpoint& bound,
   observer.on(Started{name, place.id().hex(), advertise.to_string(), place.generation()});
 }
 
+void invite(const Endpoint& advertise) {
+  const bool local = advertise.host == "localhost" || advertise.host.starts_with("127.");
+  spdlog::info("others{} join with: starling agent --bootstrap {} --data FOLDER{}", local ? " on this machine" : "",
+               advertise.to_string(), local ? "   (from elsewhere: --advertise HOST:PORT here)" : "");
+}
+
+void warn_of_unused_shard(const DataConfig& data) {
+  if (data.sharding != "all" || data.shard_count == 1) return;
+  spdlog::warn("--shard {}/{} has no effect: with agent.data.sharding 'all' this agent trains on all data; add "
+               "--sharding iid, labels or dirichlet", data.shard + 1, data.shard_count);
+}
+
 // Payloads of one size are allocated and freed with every exchange. If the heap returned them to the kernel, each would
 // cost a page fault per 4 KiB; so the heap keeps them. One arena, because otherwise each thread would keep its own.
 void keep_memory() {
@@ -92,6 +104,7 @@ struct StopFirst {
 
 int run_agent_process(const Config& config) {
   keep_memory();
+  warn_of_unused_shard(config.agent.data);
   StopSignals signals;
   const SteadyClock clock;
   const StatePlace place(config.agent.state);
@@ -126,7 +139,7 @@ int run_agent_process(const Config& config) {
       [&](uint64_t swarm_id, const std::string& settings) -> std::unique_ptr<StateKeeper> {
         if (loaded) observers.on(*loaded);
         if (!std::exchange(invited, true)) {
-          spdlog::info("others join with: starling agent --bootstrap {} --data FOLDER", options.advertise.to_string());
+          invite(options.advertise);
         }
         place.store_settings(settings);
         return std::make_unique<FileKeeper>(place.folder(), swarm_id, place.generation(), config.agent.checkpoint_keep);

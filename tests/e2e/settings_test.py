@@ -71,7 +71,7 @@ class Stored(swarm.Case):
     for text in texts:
       self.assertIn(text, agent.log())
     self.assertEqual(agent.events(), [])
-    self.assertNotIn('others join with', agent.log())
+    self.assertNotIn('join with: starling agent', agent.log())
     self.assertEqual(kept(), before)
     agent.log_path.write_text('')
 
