@@ -16,4 +16,10 @@ inline uint64_t seed_count(uint64_t usual) {
   return std::max(uint64_t{1}, static_cast<uint64_t>(std::llround(static_cast<double>(usual) * std::stod(factor))));
 }
 
+// The first of these seeds: STARLING_FIRST_SEED, so that one failure can be repeated alone; else 1.
+inline uint64_t first_seed() {
+  const char* first = std::getenv("STARLING_FIRST_SEED");
+  return first == nullptr ? 1 : std::stoull(first);
+}
+
 }  // namespace starling
