@@ -25,7 +25,8 @@ class BlockPlan {
   // `peer` itself failed to give, unless it is the only donor. nullopt: none.
   std::optional<uint32_t> next(const PeerId& peer, bool only_donor);
   void ask(uint32_t index);              // REQUIRES: it came from next() or ask_twice()
-  bool ask_twice(uint32_t index);        // false: not asked for now, or asked twice before
+  // Asks a second donor. false: the block is not on its way, or has had its second donor.
+  bool ask_twice(uint32_t index);
   void give_back(uint32_t index, const PeerId& peer);   // `peer` will not give it; no other donor is asked for it
   bool begin_check(uint32_t index);      // false: it is here already, or not needed
   void judge(uint32_t index, const PeerId& peer, bool good);   // REQUIRES: begin_check() returned true
