@@ -102,7 +102,8 @@ std::string describe(const SimulateOptions& options, const Config& config) {
       fmt::format("{} agents, {}, rng seed {}", options.agents, config.swarm.model.kind, config.swarm.rng_seed);
   text += "; links of " + print_duration(options.latency);
   if (options.jitter > Duration::zero()) text += " to " + print_duration(options.latency + options.jitter);
-  text += options.bytes_per_s > 0 ? fmt::format(" and {:g} Mbit/s", options.bytes_per_s * 8e-6) : ", no limit of rate";
+  text += options.bytes_per_s > 0 ? fmt::format(", {:g} Mbit/s an agent each way", options.bytes_per_s * 8e-6)
+                                  : ", no limit of rate";
   if (options.loss > 0) text += fmt::format(", {:g} % of the frames lost", 100 * options.loss);
   text += "; a step takes " + print_duration(options.compute);
   if (options.speeds.size() > 1) {
@@ -235,7 +236,7 @@ void add_simulate(CLI::App& app, Cli& cli) {
                 [&simulate](const std::string& text) { simulate.latency = read_duration(text); });
   command.repeatable("--jitter", "up to so much more; 0s",
                 [&simulate](const std::string& text) { simulate.jitter = read_duration(text); });
-  command.repeatable("--rate", "of every link: 100mbit | 1gbit | unlimited",
+  command.repeatable("--rate", "of an agent, up and down each: 100mbit | 1gbit | unlimited",
                 [&simulate](const std::string& text) { simulate.bytes_per_s = read_rate(text); });
   command.repeatable("--loss", "probability that a frame is lost; 0", [&simulate](const std::string& text) {
     const auto loss = read_number<double>(text);

@@ -1,5 +1,8 @@
 #include "agent/simulate/averaged_baselines.h"
 
+#include <algorithm>
+#include <bit>
+#include <cmath>
 #include <limits>
 
 namespace starling {
@@ -17,9 +20,18 @@ void average(const std::vector<View>& views) {
 
 }  // namespace
 
-double allreduce_seconds(size_t agents, double bytes, const SimLink& link) {
+double AllreduceTimes::best_s() const { return std::min({ring_s, halving_doubling_s, two_latencies_s}); }
+
+AllreduceTimes allreduce_times(size_t agents, double bytes, const SimLink& link) {
+  if (agents < 2) return {};
   const auto n = static_cast<double>(agents);
-  return 2 * (n - 1) * (link.latency_s + link.transfer_s(bytes / n));
+  const auto power = static_cast<double>(std::bit_floor(agents));
+  AllreduceTimes times;
+  times.ring_s = 2 * (n - 1) * (link.latency_s + link.transfer_s(bytes / n));
+  times.halving_doubling_s = 2 * (std::log2(power) * link.latency_s + link.transfer_s(bytes * (power - 1) / power));
+  if (power < n) times.halving_doubling_s += 2 * (link.latency_s + link.transfer_s(bytes));
+  times.two_latencies_s = 2 * (link.latency_s + link.transfer_s(bytes * (n - 1) / n));
+  return times;
 }
 
 double server_seconds(size_t agents, double bytes, const SimLink& link) {
@@ -68,7 +80,8 @@ std::vector<CurvePoint> AveragedBaselines::allreduce(bool server) {
   const size_t n = bench_.agents();
   const auto agents = static_cast<double>(n);
   const double payload = bench_.payload();
-  const double talk_s = (server ? server_seconds : allreduce_seconds)(n, payload, bench_.link());
+  const double talk_s = server ? server_seconds(n, payload, bench_.link())
+                               : allreduce_times(n, payload, bench_.link()).best_s();
   const double sent = server ? 2 * agents * payload : 2 * (agents - 1) * payload;
   std::vector<CurvePoint> points;
   for (const Mark& mark : marks) {
@@ -83,7 +96,7 @@ std::vector<CurvePoint> AveragedBaselines::allreduce(bool server) {
 std::vector<CurvePoint> AveragedBaselines::local_sgd() {
   const uint32_t own = bench_.swarm().local_steps, period = own > 1 ? own : kLocalSgdStepsDefault;
   const std::vector<Mark>& marks = averaged("local-sgd", period, false);
-  const double payload = bench_.payload(), talk_s = allreduce_seconds(bench_.agents(), payload, bench_.link());
+  const double payload = bench_.payload(), talk_s = allreduce_times(bench_.agents(), payload, bench_.link()).best_s();
   std::vector<CurvePoint> points;
   for (const Mark& mark : marks) {
     const auto rounds = static_cast<double>((mark.step + period - 1) / period);

@@ -13,9 +13,19 @@ namespace starling {
 
 inline constexpr uint32_t kLocalSgdStepsDefault = 8;   // where the swarm's own local_steps is 1
 
-// Ring all-reduce of that many bytes: 2 (n - 1) messages of 1/n each, one after the other.
-double allreduce_seconds(size_t agents, double bytes, const SimLink& link);
-// Every agent sends its gradient and gets the params: 2 n payloads over the server's one link.
+// All-reduce of that many bytes on n nodes. Patarasuk and Yuan 2009 (ring), Thakur, Rabenseifner and Gropp 2005.
+struct AllreduceTimes {
+  double ring_s = 0;               // 2 (n - 1) messages of 1/n each, one after the other
+  // 2 log2(n) messages, each half or double the one before; where n is no power of two, the nodes beyond it first hand
+  // theirs to others, and get the mean from them.
+  double halving_doubling_s = 0;
+  // Two latencies: all send the n-th parts to their owners at once, and the owners send the means to all at once.
+  double two_latencies_s = 0;
+  double best_s() const;
+};
+AllreduceTimes allreduce_times(size_t agents, double bytes, const SimLink& link);
+// Every agent sends its gradient to the server and gets the params from it: n payloads over its downlink, n over its
+// uplink.
 double server_seconds(size_t agents, double bytes, const SimLink& link);
 
 class AveragedBaselines {

@@ -15,7 +15,7 @@ namespace starling {
 
 struct SimLink {
   double latency_s = 0;    // the mean, jitter included
-  double bytes_per_s = 0;  // 0: no limit
+  double bytes_per_s = 0;  // of a node's uplink and of its downlink; 0: no limit
   double transfer_s(double bytes) const { return bytes_per_s > 0 ? bytes / bytes_per_s : 0; }
 };
 

@@ -1,7 +1,8 @@
 // What a swarm is compared with, on the same genesis, shards, optimizer, batch, number of steps and links. All of them
 // use trainers through the Trainer interface alone; none is part of an agent.
 //
-// Times are lower bounds: nothing is lost, and every link has its full rate whatever the others do.
+// Times are lower bounds: nothing is lost, a message costs its bytes and its latency alone, and a node's uplink and
+// downlink are busy without a gap while there is something to send.
 #pragma once
 
 #include <string>

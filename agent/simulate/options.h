@@ -11,7 +11,7 @@
 
 namespace starling {
 
-// A swarm in one process on virtual time and virtual links.
+// A swarm in one process on virtual time and a virtual network.
 struct SimulateOptions {
   std::string config_path;             // --config
   std::vector<std::string> overrides;  // --set
@@ -23,7 +23,7 @@ struct SimulateOptions {
   std::optional<Duration> every;       // --every: between two evaluations; absent: a twentieth of the steps
   Duration latency = std::chrono::milliseconds(10);   // --latency, of a link in one direction
   Duration jitter{};                   // --jitter: added to the latency, uniform from 0 to this
-  double bytes_per_s = 12.5e6;         // --rate, of a link; 0 = no limit
+  double bytes_per_s = 12.5e6;         // --rate, of each agent's uplink and of its downlink; 0 = no limit
   double loss = 0;                     // --loss: of a frame
   Duration compute = std::chrono::milliseconds(20);   // --compute: one step of an agent of speed 1
   std::vector<double> speeds = {1};    // --speeds: factors on compute, repeated over the agents

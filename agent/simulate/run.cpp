@@ -25,7 +25,9 @@ class Run {
                [this](size_t agent, const SwarmConfig& swarm, const Clock& clock, std::function<void()> on_idle) {
                  return task_.make(shards_[agent], swarm, clock, std::move(on_idle));
                }),
-        origin_(swarm_.clock().now()) {}
+        origin_(swarm_.clock().now()) {
+    swarm_.network().set_node_rate(options.bytes_per_s);
+  }
 
   SwarmOutcome run();
 
@@ -34,7 +36,6 @@ class Run {
     LinkOptions links;
     links.delay_min = options.latency;
     links.delay_max = options.latency + options.jitter;
-    links.bytes_per_s = options.bytes_per_s;
     links.loss = options.loss;
     return links;
   }

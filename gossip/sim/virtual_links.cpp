@@ -9,12 +9,12 @@ const LinkOptions& VirtualLinks::at(const Endpoint& from, const Endpoint& to) co
   return own == own_.end() ? others_ : own->second;
 }
 
-Duration VirtualLinks::occupy(const Endpoint& from, const Endpoint& to, size_t byte_count, TimePoint now) {
-  const double bytes_per_s = at(from, to).bytes_per_s;
-  if (bytes_per_s <= 0) return Duration::zero();
-  TimePoint& free = free_[{from, to}];
-  free = std::max(free, now) + from_seconds(static_cast<double>(byte_count) / bytes_per_s);
-  return free - now;
+TimePoint NodeLane::occupy(Channel channel, Duration length, TimePoint now) {
+  TimePoint& free = channel == Channel::kControl ? control_free_ : free_;
+  const TimePoint begin = std::max(free, now);
+  free = begin + length;
+  if (channel == Channel::kControl) free_ = std::max(free_, now) + length;
+  return begin;
 }
 
 }  // namespace starling

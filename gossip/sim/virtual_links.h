@@ -1,13 +1,14 @@
-// The links of a simulated network: their properties, which of them are cut, and how long a frame takes on each.
+// The links of a simulated network: their properties, which of them are cut, and how long a node's connection to it is
+// busy with its frames.
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "gossip/clock.h"
+#include "gossip/net/transport.h"
 #include "gossip/peer.h"
 
 namespace starling {
@@ -18,7 +19,18 @@ struct LinkOptions {
   double duplicate = 0;            // probability that it comes twice
   Duration delay_min{};            // uniform in [delay_min, delay_max]
   Duration delay_max{};
-  double bytes_per_s = 0;          // 0 = no limit; frames of one link wait for each other
+};
+
+// One direction of a node's connection to the network, its uplink or its downlink: it carries one frame after the other.
+// Control frames do not wait for bulk ones: they are small and have a TCP connection of their own. Bulk ones wait for
+// both.
+class NodeLane {
+ public:
+  // Busy for so long with a frame, as soon as such a frame finds the lane free. The value is when that begins.
+  TimePoint occupy(Channel channel, Duration length, TimePoint now);
+
+ private:
+  TimePoint control_free_{}, free_{};
 };
 
 class VirtualLinks {
@@ -34,15 +46,10 @@ class VirtualLinks {
   void heal_all() { cut_.clear(); }
   bool is_cut(const Endpoint& a, const Endpoint& b) const { return cut_.contains(std::minmax(a, b)); }
 
-  // Occupies the link with that many bytes as soon as it is free; the value is how long they take from `now` on, the
-  // wait included. Zero on a link without a rate.
-  Duration occupy(const Endpoint& from, const Endpoint& to, size_t byte_count, TimePoint now);
-
  private:
   using Link = std::pair<Endpoint, Endpoint>;
   LinkOptions others_;
   std::map<Link, LinkOptions> own_;
-  std::map<Link, TimePoint> free_;
   std::set<Link> cut_;   // the smaller endpoint first
 };
 

@@ -1,6 +1,7 @@
 #include "gossip/sim/virtual_network.h"
 
 #include <deque>
+#include <span>
 
 #include "gossip/limits.h"
 #include "gossip/net/hash.h"
@@ -90,11 +91,14 @@ void VirtualNetwork::send(const Endpoint& from, const Endpoint& to, Channel chan
   const double shares[2] = {rng_.uniform(), rng_.uniform()};
   ReceivedFrame sent{channel, SharedBytes::take(std::move(frame.header)), std::move(frame.payload)};
   const std::vector<Duration> copies = filter(from, to, &sent);
-  if (lost || links_.is_cut(from, to) || !ports_.contains(to)) return;
+  if (links_.is_cut(from, to) || !ports_.contains(to)) return;
   for (const Duration more : copies) {
-    const Duration spread = options.delay_max - options.delay_min;
-    put(from, to, options.delay_min + from_seconds(shares[0] * seconds(spread)) + more, sent);
-    if (doubled) put(from, to, options.delay_min + from_seconds(shares[1] * seconds(spread)) + more, sent);
+    for (const double share : std::span(shares).first(doubled ? 2 : 1)) {
+      const TimePoint left = leave(from, sent);
+      if (lost) continue;
+      const Duration delay = options.delay_min + from_seconds(share * seconds(options.delay_max - options.delay_min));
+      in_flight_.emplace(Order{left + delay + more, sequence_++}, Flight{from, to, sent});
+    }
   }
 }
 
@@ -113,9 +117,14 @@ std::vector<Duration> VirtualNetwork::filter(const Endpoint& from, const Endpoin
   return std::move(passing.copies);
 }
 
-void VirtualNetwork::put(const Endpoint& from, const Endpoint& to, Duration delay, const ReceivedFrame& frame) {
-  delay += links_.occupy(from, to, frame.header.size + frame.payload.size, clock_.now());
-  in_flight_.emplace(Order{clock_.now() + delay, sequence_++}, Flight{from, to, frame});
+Duration VirtualNetwork::length_of(const ReceivedFrame& frame) const {
+  if (node_bytes_per_s_ <= 0) return Duration::zero();
+  return from_seconds(static_cast<double>(frame.header.size + frame.payload.size) / node_bytes_per_s_);
+}
+
+TimePoint VirtualNetwork::leave(const Endpoint& from, const ReceivedFrame& frame) {
+  if (node_bytes_per_s_ <= 0) return clock_.now();
+  return uplinks_[from].occupy(frame.channel, length_of(frame), clock_.now());
 }
 
 TimePoint VirtualNetwork::next_event_time() const {
@@ -130,10 +139,18 @@ size_t VirtualNetwork::payload_bytes_in_flight() const {
 
 void VirtualNetwork::deliver_due() {
   while (!in_flight_.empty() && in_flight_.begin()->first.first <= clock_.now()) {
+    const TimePoint when = in_flight_.begin()->first.first;
     Flight flight = std::move(in_flight_.begin()->second);
     in_flight_.erase(in_flight_.begin());
     const auto port = ports_.find(flight.to);
     if (port == ports_.end() || links_.is_cut(flight.from, flight.to)) continue;
+    if (node_bytes_per_s_ > 0 && !flight.reached_downlink) {
+      const Duration length = length_of(flight.frame);
+      const TimePoint end = downlinks_[flight.to].occupy(flight.frame.channel, length, when) + length;
+      flight.reached_downlink = true;
+      in_flight_.emplace(Order{end, sequence_++}, std::move(flight));
+      continue;
+    }
     digest_ = (digest_ ^ xxh3_64(flight.frame.header.span())) * 0x9e3779b97f4a7c15ull;
     digest_ = (digest_ ^ xxh3_64(flight.frame.payload.span())) * 0x9e3779b97f4a7c15ull;
     ++delivered_;

@@ -1,5 +1,5 @@
-// A simulated network: frames between virtual transports, with loss, doubling, delay and therefore reordering, on a
-// clock that moves only when told. Frames are the same encoded bytes as on a real network and obey the same
+// A simulated network: frames between virtual transports, with loss, doubling, delay and therefore reordering, and with
+// a rate of each node, on a clock that moves only when told. Frames are the same encoded bytes as on a real network and obey the same
 // limits. The same rng seed and the same calls give the same run.
 #pragma once
 
@@ -41,6 +41,9 @@ class VirtualNetwork {
 
   void set_default_links(const LinkOptions& links) { links_.set_others(links); }
   void set_link(const Endpoint& from, const Endpoint& to, const LinkOptions& options) { links_.set(from, to, options); }
+  // Of every node's uplink and of its downlink, whoever the frames go to or come from; 0: no limit. A frame is received
+  // while it is sent: alone on both it takes its delay and its bytes once. A lost one was sent, but never received.
+  void set_node_rate(double bytes_per_s) { node_bytes_per_s_ = bytes_per_s; }
   // Sees every frame that decodes, before the link loses or delays it; what it changes is encoded anew, with checksums
   // that fit. Null: none.
   void set_filter(Filter filter) { filter_ = std::move(filter); }
@@ -62,16 +65,21 @@ class VirtualNetwork {
   struct Flight {
     Endpoint from, to;
     ReceivedFrame frame;
+    bool reached_downlink = false;                     // else its first byte is on the way there
   };
   using Order = std::pair<TimePoint, uint64_t>;        // time, then the order of sending
   void send(const Endpoint& from, const Endpoint& to, Channel channel, Frame frame);
   std::vector<Duration> filter(const Endpoint& from, const Endpoint& to, ReceivedFrame* frame);
-  void put(const Endpoint& from, const Endpoint& to, Duration delay, const ReceivedFrame& frame);
+  Duration length_of(const ReceivedFrame& frame) const;
+  // The value is when the frame's first byte leaves the uplink.
+  TimePoint leave(const Endpoint& from, const ReceivedFrame& frame);
 
   VirtualClock& clock_;
   Rng rng_;
   VirtualLinks links_;
   Filter filter_;
+  double node_bytes_per_s_ = 0;
+  std::map<Endpoint, NodeLane> uplinks_, downlinks_;
   std::map<Endpoint, Port*> ports_;
   std::map<Order, Flight> in_flight_;
   uint64_t sequence_ = 0, digest_ = 0, delivered_ = 0;

@@ -21,6 +21,7 @@ class Worlds {
 
 class VirtualWorld : public Worlds {
  public:
+  VirtualWorld() { network_.set_node_rate(1e9); }
   ~VirtualWorld() { transports_.clear(); }
   Transport& open() { return keep(network_.open({"10.0.0.1", next_port_ += 2})); }
   bool run_until(const std::function<bool()>& condition) {
@@ -34,7 +35,7 @@ class VirtualWorld : public Worlds {
 
  private:
   VirtualClock clock_;
-  VirtualNetwork network_{clock_, 1, {0, 0, std::chrono::milliseconds(1), std::chrono::milliseconds(9), 1e9}};
+  VirtualNetwork network_{clock_, 1, {0, 0, std::chrono::milliseconds(1), std::chrono::milliseconds(9)}};
   uint16_t next_port_ = 1000;
 };
 

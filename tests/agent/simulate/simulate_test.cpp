@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "agent/commands/commands.h"
+#include "agent/simulate/averaged_baselines.h"
 #include "agent/simulate/baselines.h"
 #include "agent/simulate/report.h"
 #include "agent/simulate/timed_trainer.h"
@@ -358,6 +359,46 @@ TEST(Baselines, StaleGradientsStillFindTheOptimum) {
   }
 }
 
+TEST(Baselines, AnAllreduceTakesTheFastestOfItsForms) {
+  const SimLink link{.latency_s = 0.01, .bytes_per_s = 1e6};
+  const AllreduceTimes eight = allreduce_times(8, 800'000, link);
+  EXPECT_NEAR(eight.ring_s, 14 * (0.01 + 0.1), 1e-12);
+  EXPECT_NEAR(eight.halving_doubling_s, 2 * (3 * 0.01 + 0.4 + 0.2 + 0.1), 1e-12);
+  EXPECT_NEAR(eight.two_latencies_s, 2 * (0.01 + 7 * 0.1), 1e-12);
+  EXPECT_EQ(eight.best_s(), eight.two_latencies_s);
+  const AllreduceTimes six = allreduce_times(6, 600'000, link);   // two of them stand aside
+  EXPECT_NEAR(six.ring_s, 10 * (0.01 + 0.1), 1e-12);
+  EXPECT_NEAR(six.halving_doubling_s, 2 * (0.01 + 0.6) + 2 * (2 * 0.01 + 0.3 + 0.15), 1e-12);
+  EXPECT_NEAR(six.two_latencies_s, 2 * (0.01 + 5 * 0.1), 1e-12);
+  const AllreduceTimes two = allreduce_times(2, 100'000, link);
+  for (const double time_s : {two.ring_s, two.halving_doubling_s, two.two_latencies_s}) EXPECT_NEAR(time_s, 0.12, 1e-12);
+  EXPECT_EQ(allreduce_times(1, 100'000, link).best_s(), 0);
+  EXPECT_EQ(allreduce_times(8, 800'000, {.latency_s = 0.01}).best_s(), 0.02);
+}
+
+// Both average all models over the same network, so neither can be faster than a node's bytes through its uplink.
+TEST(Simulate, AGroupIsNotFasterThanTheBestAllreduce) {
+  Config config = quadratic_config();
+  config.swarm.model.dimension = 25000;   // 100 kB
+  config.swarm.exchange.kind = ExchangeKind::kGroup;
+  config.swarm.exchange.codec = CodecKind::kFp32;
+  config.swarm.exchange.carry_momentum = false;
+  config.swarm.stop_after = 20;
+  SimulateOptions options;
+  options.agents = 4;
+  options.bytes_per_s = 1e6;
+  const double step = seconds(options.compute) +
+                      allreduce_times(4, 100'000, {seconds(options.latency), options.bytes_per_s}).best_s();
+  double steps_done = 0, taken = 0;
+  for (const CurvePoint& point : of_agent(run_swarm(options, config).points, 0)) {
+    if (point.step == 0 || point.step >= 20) continue;   // after the last step they settle
+    steps_done = static_cast<double>(point.step);
+    taken = point.virtual_s;
+  }
+  EXPECT_GT(steps_done, 5);
+  EXPECT_GT(taken, (steps_done - 1) * step);
+}
+
 TEST(Baselines, TimesAndBytesFollowTheFormulas) {
   Config config = quadratic_config();
   config.swarm.model.dimension = 25000;   // 100 kB
@@ -370,18 +411,18 @@ TEST(Baselines, TimesAndBytesFollowTheFormulas) {
   options.baselines = {"allreduce", "local-sgd", "parameter-server", "serial"};
   const auto points = run_rivals(options, config);
   const double slowest = 0.06, latency = 0.012, payload = 0.1;   // s
-  const double ring = 2 * 4 * (latency + payload / 5);
+  const double talk = 2 * (latency + payload * 4 / 5);   // in two latencies
   const auto last = [&](const char* name) { return of_series(points, name).back(); };
-  EXPECT_NEAR(last("allreduce").virtual_s, 20 * (slowest + ring), 1e-9);
+  EXPECT_NEAR(last("allreduce").virtual_s, 20 * (slowest + talk), 1e-9);
   EXPECT_EQ(last("allreduce").bytes, 20u * 2 * 4 * 100000);
   EXPECT_NEAR(last("parameter-server").virtual_s, 20 * (slowest + 2 * latency + 2 * 5 * payload), 1e-9);
   EXPECT_EQ(last("parameter-server").bytes, 20u * 2 * 5 * 100000);
-  EXPECT_NEAR(last("local-sgd").virtual_s, 20 * slowest + 3 * ring, 1e-9);   // 8 + 8 + 4 steps
+  EXPECT_NEAR(last("local-sgd").virtual_s, 20 * slowest + 3 * talk, 1e-9);   // 8 + 8 + 4 steps
   EXPECT_EQ(last("local-sgd").bytes, 3u * 2 * 4 * 100000);
   EXPECT_NEAR(last("serial").virtual_s, 20 * 5 * 0.02, 1e-9);
   EXPECT_EQ(last("serial").bytes, 0u);
   config.swarm.local_steps = 10;
-  EXPECT_NEAR(of_series(run_rivals(options, config), "local-sgd").back().virtual_s, 20 * slowest + 2 * ring, 1e-9);
+  EXPECT_NEAR(of_series(run_rivals(options, config), "local-sgd").back().virtual_s, 20 * slowest + 2 * talk, 1e-9);
 
   // One worker alone: compute, up, apply; and down again before the next.
   options.agents = 1;

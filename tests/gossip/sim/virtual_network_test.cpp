@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include "gossip/net/wire.h"
 
@@ -71,7 +73,7 @@ TEST(VirtualClock, MovesOnlyForward) {
 }
 
 TEST(VirtualNetwork, DelaysAreInTheirRangeAndReorder) {
-  Net net({0, 0, milliseconds(2), milliseconds(10), 0});
+  Net net({0, 0, milliseconds(2), milliseconds(10)});
   for (uint32_t i = 0; i < 500; ++i) net.send(i);
   EXPECT_FALSE(net.b->poll()) << "before its time";
   const std::vector<Arrival> arrivals = net.drain();
@@ -97,7 +99,7 @@ TEST(VirtualNetwork, WithoutDelayOrderIsKept) {
 }
 
 TEST(VirtualNetwork, LosesAndDoublesAsOftenAsTold) {
-  Net net({0.2, 0.1, {}, {}, 0});
+  Net net({0.2, 0.1, {}, {}});
   constexpr int kFrames = 10'000;
   for (uint32_t i = 0; i < kFrames; ++i) net.send(i);
   std::vector<int> copies(kFrames);
@@ -108,20 +110,94 @@ TEST(VirtualNetwork, LosesAndDoublesAsOftenAsTold) {
   EXPECT_EQ(std::count_if(copies.begin(), copies.end(), [](int n) { return n > 2; }), 0);
 }
 
-TEST(VirtualNetwork, BytesTakeTheirTime) {
-  Net net({0, 0, milliseconds(5), milliseconds(5), 1000});
-  for (uint32_t i = 0; i < 4; ++i) net.send(i, 100);  // a tenth of a second each
-  const std::vector<Arrival> arrivals = net.drain();
-  ASSERT_EQ(arrivals.size(), 4u);
-  for (uint32_t i = 0; i < 4; ++i) {
-    EXPECT_EQ(arrivals[i].number, i);
-    EXPECT_NEAR(starling::seconds(arrivals[i].after), 0.1 * (i + 1) + 0.005, 1e-6);
+// Three nodes, each with 1000 bytes a second up and as many down, 5 ms apart. Times by hand, in milliseconds.
+class NodeRate : public testing::Test {
+ protected:
+  NodeRate() { network_.set_node_rate(1000); }
+  void send(size_t from, size_t to, uint32_t number, size_t bytes, Channel channel = Channel::kControl) {
+    ASSERT_EQ(nodes_[from]->send(at(to), channel, numbered(number, bytes)), SendStatus::kQueued);
   }
+  // The numbers of the frames that still arrive, and when.
+  std::vector<std::pair<uint32_t, double>> arrivals() {
+    std::vector<std::pair<uint32_t, double>> result;
+    while (network_.next_event_time() != TimePoint::max()) {
+      clock_.advance_to(network_.next_event_time());
+      network_.deliver_due();
+      for (const auto& node : nodes_) {
+        while (const auto frame = node->poll()) {
+          uint32_t number;
+          std::memcpy(&number, frame->header.data, sizeof number);
+          result.emplace_back(number, std::round(starling::seconds(clock_.now() - start_) * 1e6) / 1e3);
+        }
+      }
+    }
+    return result;
+  }
+  static Endpoint at(size_t node) { return {"10.0.1." + std::to_string(node), 100}; }
+
+  using Times = std::vector<std::pair<uint32_t, double>>;
+  VirtualClock clock_;
+  const TimePoint start_ = clock_.now();
+  VirtualNetwork network_{clock_, 1, {.delay_min = milliseconds(5), .delay_max = milliseconds(5)}};
+  const std::unique_ptr<Transport> nodes_[3] = {network_.open(at(0)), network_.open(at(1)), network_.open(at(2))};
+};
+
+TEST_F(NodeRate, FramesOfOneNodeWaitForEachOther) {
+  for (uint32_t i = 0; i < 4; ++i) send(0, 1, i, 100);   // a tenth of a second each
+  EXPECT_EQ(arrivals(), (Times{{0, 105}, {1, 205}, {2, 305}, {3, 405}}));
+}
+
+TEST_F(NodeRate, AnUplinkIsSharedByAllThatAreSentTo) {
+  send(0, 1, 1, 100);
+  send(0, 2, 2, 100);
+  EXPECT_EQ(arrivals(), (Times{{1, 105}, {2, 205}}));
+}
+
+TEST_F(NodeRate, ADownlinkIsSharedByAllThatSend) {
+  send(0, 2, 1, 100);
+  send(1, 2, 2, 200);
+  EXPECT_EQ(arrivals(), (Times{{1, 105}, {2, 305}}));
+}
+
+TEST_F(NodeRate, BothDirectionsOfANodeAreFreeOfEachOther) {
+  send(0, 1, 1, 100);
+  send(1, 0, 2, 100);
+  EXPECT_EQ(arrivals(), (Times{{2, 105}, {1, 105}}));
+}
+
+TEST_F(NodeRate, TheDownlinkTakesWhatReachesItFirst) {
+  network_.set_link(at(0), at(2), {.delay_min = milliseconds(50), .delay_max = milliseconds(50)});
+  send(0, 2, 1, 100);   // its first byte comes after 50 ms, when the downlink has 55 ms of the other left
+  send(1, 2, 2, 100);
+  EXPECT_EQ(arrivals(), (Times{{2, 105}, {1, 205}}));
+}
+
+TEST_F(NodeRate, ControlFramesDoNotWaitForBulkOnes) {
+  send(0, 1, 1, 1000, Channel::kBulk);
+  send(0, 1, 2, 1000, Channel::kBulk);
+  send(0, 1, 3, 10);
+  send(0, 1, 4, 10);
+  send(0, 2, 5, 100, Channel::kBulk);   // leaves when 2020 bytes have left
+  EXPECT_EQ(arrivals(), (Times{{3, 15}, {4, 25}, {1, 1005}, {2, 2025}, {5, 2125}}));
+}
+
+TEST_F(NodeRate, ALostFrameWasSent) {
+  network_.set_link(at(0), at(1), {.loss = 1});
+  send(0, 1, 1, 100);
+  send(0, 2, 2, 100);
+  EXPECT_EQ(arrivals(), (Times{{2, 205}}));
+}
+
+TEST_F(NodeRate, NothingIsSentToWhoCannotBeReached) {
+  network_.cut(at(0), at(1));
+  send(0, 1, 1, 100);
+  send(0, 2, 2, 100);
+  EXPECT_EQ(arrivals(), (Times{{2, 105}}));
 }
 
 TEST(VirtualNetwork, SpecialLinksAreOneWay) {
   Net net({});
-  net.network.set_link(kA, kB, {0, 0, seconds(1), seconds(1), 0});
+  net.network.set_link(kA, kB, {0, 0, seconds(1), seconds(1)});
   net.send(1);
   ASSERT_EQ(net.b->send(kA, Channel::kBulk, numbered(2)), SendStatus::kQueued);
   net.network.deliver_due();
@@ -130,7 +206,7 @@ TEST(VirtualNetwork, SpecialLinksAreOneWay) {
 }
 
 TEST(VirtualNetwork, ACutLosesWhatIsUnderWayToo) {
-  Net net({0, 0, milliseconds(10), milliseconds(10), 0});
+  Net net({0, 0, milliseconds(10), milliseconds(10)});
   net.send(1);
   net.network.cut(kB, kA);
   net.send(2);
@@ -141,7 +217,7 @@ TEST(VirtualNetwork, ACutLosesWhatIsUnderWayToo) {
 }
 
 TEST(VirtualNetwork, TheDeadHearAndSayNothing) {
-  Net net({0, 0, milliseconds(10), milliseconds(10), 0});
+  Net net({0, 0, milliseconds(10), milliseconds(10)});
   net.send(1);
   net.clock.advance(milliseconds(10));
   net.network.deliver_due();  // waits in b's queue
@@ -160,7 +236,7 @@ TEST(VirtualNetwork, TheDeadHearAndSayNothing) {
 
 TEST(VirtualNetwork, TheSameSeedIsTheSameRun) {
   const auto run = [](uint64_t rng_seed) {
-    Net net({0.1, 0.1, milliseconds(1), milliseconds(50), 0}, rng_seed);
+    Net net({0.1, 0.1, milliseconds(1), milliseconds(50)}, rng_seed);
     for (uint32_t i = 0; i < 300; ++i) net.send(i);
     const std::vector<Arrival> arrivals = net.drain();
     EXPECT_EQ(net.network.delivered(), arrivals.size());
@@ -217,7 +293,7 @@ std::vector<Arrival> drain_requests(Net& net) {
 }
 
 TEST(VirtualNetwork, AFilterDropsDelaysDoublesAndChangesWhatItSees) {
-  Net net({0, 0, milliseconds(10), milliseconds(10), 0});
+  Net net({0, 0, milliseconds(10), milliseconds(10)});
   net.network.set_filter([](PassingFrame& frame) {
     ModelRequest& request = *message_as<ModelRequest>(frame.message);
     EXPECT_EQ(frame.from, kA);
@@ -238,7 +314,7 @@ TEST(VirtualNetwork, AFilterDropsDelaysDoublesAndChangesWhatItSees) {
 
 TEST(VirtualNetwork, AFilterThatChangesNothingChangesNoByte) {
   const auto digest = [](VirtualNetwork::Filter filter) {
-    Net net({0.1, 0.1, milliseconds(1), milliseconds(50), 0});
+    Net net({0.1, 0.1, milliseconds(1), milliseconds(50)});
     net.network.set_filter(std::move(filter));
     send_requests(net, 200);
     net.send(7);   // no frame of the protocol: passes unseen
