@@ -1,0 +1,34 @@
+// What a merge plan is made of: the parts of a model in the order in which backward finishes their gradients, the last
+// layer first. "MGS-SGD" (Shi et al., "Communication-efficient distributed deep learning with merged gradient
+// sparsification on GPUs", INFOCOM 2020) calls them layers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace starling {
+
+inline constexpr size_t kPlanSectionsMax = 1024;
+// A tensor below 4 KiB of fp32 gradient is sent with its neighbor in every plan.
+inline constexpr uint64_t kSmallSection = 1024;   // elements
+
+struct PlanSection {
+  std::string name;
+  uint64_t elements = 0;
+  double backward_s = 0;     // from the end of the section before it until this one's gradient is complete
+};
+
+// What is wrong with these sections, for people; empty: nothing. Times may be zero, not all of them.
+std::string describe_fault(const std::vector<PlanSection>& sections);
+
+// Joins each section below `elements_min` to the one that is finished next (the last one to the one before).
+// The parts of a joined section are complete when its last one is. REQUIRES: sections without a fault.
+std::vector<PlanSection> join_small(const std::vector<PlanSection>& sections, uint64_t elements_min);
+
+// At most `count_max` sections of like size, as the slices of a group: small neighbors joined, large ones cut. The
+// parts of one that is cut are complete together. REQUIRES: sections without a fault, count_max >= 1.
+std::vector<PlanSection> cut_slices(const std::vector<PlanSection>& sections, size_t count_max);
+
+}  // namespace starling

@@ -1,0 +1,118 @@
+#include "compression/plan/linear_fit.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "tests/kernels/inputs.h"
+
+namespace starling {
+namespace {
+
+TEST(LinearFit, FindsALineWithoutNoiseExactly) {
+  std::vector<FitSample<1>> samples;
+  for (int i = 0; i < 10; ++i) samples.push_back({{1000.0 * i}, 0.002 + 3e-9 * 1000 * i});
+  const auto fit = fit_line<1>(samples);
+  ASSERT_TRUE(fit);
+  EXPECT_NEAR(fit->start, 0.002, 1e-12);
+  EXPECT_NEAR(fit->slope[0], 3e-9, 1e-15);
+  EXPECT_NEAR(fit->r_squared, 1, 1e-9);
+  EXPECT_EQ(fit->used, 10u);
+  EXPECT_EQ(fit->left_out, 0u);
+}
+
+TEST(LinearFit, IsLeastSquaresByHand) {
+  // By hand: mean x 2.5, mean y 3.5, Sxy 17, Sxx 17.5, Syy 17.
+  std::vector<FitSample<1>> samples;
+  const double y[] = {1.5, 1.5, 3, 4, 5, 6};
+  for (int i = 0; i < 6; ++i) samples.push_back({{static_cast<double>(i)}, y[i]});
+  const auto fit = fit_line<1>(samples);
+  ASSERT_TRUE(fit);
+  ASSERT_EQ(fit->left_out, 0u);
+  EXPECT_NEAR(fit->slope[0], 17.0 / 17.5, 1e-9);
+  EXPECT_NEAR(fit->start, 3.5 - 2.5 * 17.0 / 17.5, 1e-9);
+  EXPECT_NEAR(fit->r_squared, 17.0 * 17.0 / 17.5 / 17.0, 1e-9);
+}
+
+// Exchanges over a link of 2 ms there and back, 30 us a message, 8 ns a byte, with 2 % noise.
+ExchangeSample draw_exchange(TestRng& rng) {
+  std::normal_distribution<double> noise(1, 0.02);
+  const double messages = static_cast<double>(2 + rng() % 60), bytes = static_cast<double>(1000 + rng() % 1'000'000);
+  return {messages, bytes, (0.002 + 30e-6 * messages + 8e-9 * bytes) * noise(rng)};
+}
+
+TEST(LinkEstimate, TellsOccupancyLatencyAndRateApart) {
+  TestRng rng(draw_rng_seed());
+  LinkEstimate estimate;
+  EXPECT_EQ(estimate.refresh(), FitNews::kTooFew);
+  for (int i = 0; i < 500; ++i) estimate.add(draw_exchange(rng));
+  ASSERT_EQ(estimate.refresh(), FitNews::kFitted);
+  EXPECT_NEAR(estimate.fit()->cost.latency_s, 0.001, 0.0001);   // one way
+  EXPECT_NEAR(estimate.fit()->cost.occupancy_s, 30e-6, 3e-6);
+  EXPECT_NEAR(estimate.fit()->cost.s_per_byte, 8e-9, 2e-10);
+  EXPECT_GT(estimate.fit()->r_squared, 0.98);
+}
+
+TEST(LinkEstimate, LeavesOutliersOut) {
+  TestRng rng(draw_rng_seed());
+  LinkEstimate estimate;
+  for (int i = 0; i < 400; ++i) {
+    ExchangeSample sample = draw_exchange(rng);
+    if (i % 5 == 0) sample.seconds += 0.2 + 0.001 * static_cast<double>(rng() % 1000);   // a retransmission, a pause
+    estimate.add(sample);
+  }
+  ASSERT_EQ(estimate.refresh(), FitNews::kFitted);
+  EXPECT_GE(estimate.fit()->left_out, 80u);
+  EXPECT_LE(estimate.fit()->left_out, 100u);
+  EXPECT_NEAR(estimate.fit()->cost.s_per_byte, 8e-9, 3e-10);
+  EXPECT_NEAR(estimate.fit()->cost.occupancy_s, 30e-6, 4e-6);
+}
+
+TEST(LinkEstimate, FollowsALinkThatChanges) {
+  TestRng rng(draw_rng_seed());
+  LinkEstimate estimate;
+  for (int i = 0; i < 600; ++i) estimate.add(draw_exchange(rng));
+  for (size_t i = 0; i < LinkEstimate::kWindow; ++i) {
+    ExchangeSample sample = draw_exchange(rng);
+    sample.seconds += 72e-9 * sample.bytes;   // ten times slower
+    estimate.add(sample);
+  }
+  ASSERT_EQ(estimate.refresh(), FitNews::kFitted);
+  EXPECT_NEAR(estimate.fit()->cost.s_per_byte, 80e-9, 2e-9);
+}
+
+TEST(LinkEstimate, KeepsTheLastFitWhenBytesSeemToCostNothing) {
+  TestRng rng(draw_rng_seed());
+  LinkEstimate estimate;
+  for (int i = 0; i < 100; ++i) estimate.add(draw_exchange(rng));
+  ASSERT_EQ(estimate.refresh(), FitNews::kFitted);
+  const double before = estimate.fit()->cost.s_per_byte;
+  for (size_t i = 0; i < LinkEstimate::kWindow; ++i) {
+    const ExchangeSample sample = draw_exchange(rng);
+    estimate.add({sample.messages, sample.bytes, 0.01 - 1e-9 * sample.bytes});
+  }
+  EXPECT_EQ(estimate.refresh(), FitNews::kNoRate);
+  EXPECT_EQ(estimate.refresh(), FitNews::kNoRateStill) << "said once";
+  EXPECT_EQ(estimate.fit()->cost.s_per_byte, before);
+  for (size_t i = 0; i < LinkEstimate::kWindow; ++i) estimate.add(draw_exchange(rng));
+  EXPECT_EQ(estimate.refresh(), FitNews::kFitted);
+}
+
+TEST(LinearFit, RefusesSamplesThatSayNothing) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  std::vector<FitSample<2>> alike, in_line, with_nan;
+  for (int i = 0; i < 20; ++i) {
+    alike.push_back({{4, 1000}, 0.001 * i});
+    in_line.push_back({{1.0 * i, 1000.0 * i}, 0.001 * i});   // messages and bytes cannot be told apart
+    with_nan.push_back({{1.0 * (i % 3), 1000.0 * i}, i == 7 ? nan : 0.001 * i});
+  }
+  EXPECT_FALSE(fit_line<2>(alike));
+  EXPECT_FALSE(fit_line<2>(in_line));
+  EXPECT_FALSE(fit_line<2>(with_nan));
+  EXPECT_FALSE(fit_line<2>(std::span<const FitSample<2>>(alike).first(5)));
+}
+
+}  // namespace
+}  // namespace starling

@@ -1,0 +1,77 @@
+#include "compression/plan/sections.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/compression/plan/models.h"
+
+namespace starling {
+namespace {
+
+std::pair<uint64_t, double> total(const std::vector<PlanSection>& sections) {
+  std::pair<uint64_t, double> sum{};
+  for (const PlanSection& section : sections) {
+    sum.first += section.elements;
+    sum.second += section.backward_s;
+  }
+  return sum;
+}
+
+TEST(PlanSections, FaultsAreNamed) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(describe_fault({}), "there are no layers");
+  EXPECT_EQ(describe_fault({{"a", 1, 0.1}, {"b", 0, 0.1}}), "layer 'b' has no params");
+  EXPECT_EQ(describe_fault({{"a", 1, -0.1}}), "layer 'a' has a backward time that is negative or no number");
+  EXPECT_EQ(describe_fault({{"a", 1, nan}}), "layer 'a' has a backward time that is negative or no number");
+  EXPECT_EQ(describe_fault({{"a", 1, 0}, {"b", 1, 0}}), "backward takes no time in any layer");
+  EXPECT_EQ(describe_fault({{"a", UINT64_MAX, 0.1}}), "the layers have more than 2^40 params");
+  EXPECT_EQ(describe_fault({{"a", 1, 1e300}}), "backward takes longer than 10^6 s");
+  EXPECT_EQ(describe_fault(std::vector<PlanSection>(1025, {"a", 1, 1})), "1025 layers; a plan takes at most 1024");
+  EXPECT_EQ(describe_fault({{"a", 1, 0}, {"b", 1, 0.1}}), "");
+}
+
+TEST(PlanSections, SmallOnesJoinTheNext) {
+  const auto joined = join_small({{"fc", 5000, 1}, {"bn", 100, 2}, {"bias", 10, 3}, {"conv", 2000, 4}, {"stem", 7, 5}},
+                                 kSmallSection);
+  ASSERT_EQ(joined.size(), 2u);
+  EXPECT_EQ(joined[0].name, "fc");
+  EXPECT_EQ(joined[1].name, "bn + stem");   // the first and the last of four
+  EXPECT_EQ(joined[1].elements, 2117u);
+  EXPECT_EQ(joined[1].backward_s, 14);
+  EXPECT_EQ(join_small({{"only", 3, 1}}, kSmallSection).size(), 1u);
+}
+
+TEST(PlanSections, JoiningAndCuttingKeepEveryElementAndTheTime) {
+  TestRng rng(draw_rng_seed());
+  for (int trial = 0; trial < 500; ++trial) {
+    const auto sections = draw_sections(rng, 1 + rng() % 300);
+    const auto joined = join_small(sections, kSmallSection);
+    const size_t count_max = 1 + rng() % 64;
+    const auto slices = cut_slices(sections, count_max);
+    for (const auto& result : {joined, slices}) {
+      ASSERT_EQ(total(result).first, total(sections).first);
+      ASSERT_NEAR(total(result).second, total(sections).second, 1e-9);
+      ASSERT_EQ(describe_fault(result), "");
+    }
+    ASSERT_LE(slices.size(), count_max);
+    if (joined.size() > 1) {
+      for (const PlanSection& one : joined) ASSERT_GE(one.elements, kSmallSection);
+    }
+  }
+}
+
+TEST(PlanSections, SlicesOfALargeLayerAreCompleteTogether) {
+  const auto slices = cut_slices({{"head", 1000, 1}, {"embedding", 1'000'000, 2}}, 8);
+  ASSERT_GE(slices.size(), 4u);
+  EXPECT_EQ(slices[0].name, "head + embedding 1/" + std::to_string(slices.size()));
+  EXPECT_EQ(slices[0].backward_s, 3);
+  for (size_t i = 1; i < slices.size(); ++i) {
+    EXPECT_EQ(slices[i].backward_s, 0);
+    EXPECT_NEAR(static_cast<double>(slices[i].elements), 1'001'000.0 / static_cast<double>(slices.size()), 1);
+  }
+}
+
+}  // namespace
+}  // namespace starling

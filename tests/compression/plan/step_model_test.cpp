@@ -1,0 +1,74 @@
+#include "compression/plan/step_model.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/compression/plan/models.h"
+
+namespace starling {
+namespace {
+
+constexpr double kBeta = 1e-8, kOccupancy = 1e-5, kLatency = 1e-3;
+
+StepOptions options_of(CostForm form, UpdateKind kind, uint32_t members) {
+  StepOptions options;
+  options.form = form;
+  options.members = members;
+  options.codec = {.kind = kind, .density = 0.01, .reply = 2};
+  options.link = {.latency_s = kLatency, .s_per_byte = kBeta, .occupancy_s = kOccupancy};
+  return options;
+}
+
+const std::vector<PlanSection> kSections = {{"c", 10'000, 0.1}, {"b", 20'000, 0.2}, {"a", 30'000, 0.3}};
+
+// topk: 4 + 8 k bytes handed in, 4 + 16 k back.
+TEST(StepModel, ABucketOfOneOwnerLoadsThatOwnersLink) {
+  const StepModel model = make_step_model(kSections, options_of(CostForm::kGroup, UpdateKind::kTopk, 4));
+  const double handed_in = 4 + 8 * 100, entry = 4 + 16 * 100;
+  // The owner: three contributions in, three entries out; the entries are more.
+  EXPECT_NEAR(model.bucket(0, 0).send_s, 6 * kOccupancy + 3 * entry * kBeta, 1e-12);
+  EXPECT_LT(handed_in, entry);
+  EXPECT_DOUBLE_EQ(model.latency_s(), 2 * kLatency);
+}
+
+TEST(StepModel, ABucketOfSeveralOwnersSharesTheBytesAndCostsAMessageForEach) {
+  const StepModel model = make_step_model(kSections, options_of(CostForm::kGroup, UpdateKind::kTopk, 4));
+  // Up from the owner of the third slice: its entries to three, its own parts of the first two slices.
+  const double up = 3 * (4 + 16 * 300) + (4 + 8 * 100) + (4 + 8 * 200);
+  EXPECT_NEAR(model.bucket(0, 2).send_s, (2 * 2 + 2 * 3) * kOccupancy + up * kBeta, 1e-12);
+  const double apart = model.bucket(0, 0).send_s + model.bucket(1, 1).send_s + model.bucket(2, 2).send_s;
+  EXPECT_LT(model.bucket(0, 2).send_s, apart);
+}
+
+TEST(StepModel, OwnersRepeatAfterAsManySlicesAsMembers) {
+  const std::vector<PlanSection> alike(5, {"layer", 10'000, 0.1});
+  const StepModel model = make_step_model(alike, options_of(CostForm::kGroup, UpdateKind::kFp32, 2));
+  const double bytes = 4 * 10'000;
+  EXPECT_NEAR(model.bucket(0, 1).send_s, 4 * kOccupancy + 2 * bytes * kBeta, 1e-12);
+  // Two slices of each owner travel in one part: no message more.
+  EXPECT_NEAR(model.bucket(0, 3).send_s, 4 * kOccupancy + 4 * bytes * kBeta, 1e-12);
+}
+
+TEST(StepModel, CollectivesCostAStartUpABucket) {
+  const StepModel sparse = make_step_model(kSections, options_of(CostForm::kCollective, UpdateKind::kTopk, 8));
+  EXPECT_NEAR(sparse.bucket(0, 1).send_s, 7 * (kLatency + (8 + 8 * 300) * kBeta), 1e-12);
+  EXPECT_EQ(sparse.latency_s(), 0);
+  const StepModel dense = make_step_model(kSections, options_of(CostForm::kCollective, UpdateKind::kFp32, 8));
+  EXPECT_NEAR(dense.bucket(0, 1).send_s, 14 * (kLatency + 4 * 30'000 / 8.0 * kBeta), 1e-12);
+}
+
+TEST(StepModel, SelectingCostsOnlyWhatSelects) {
+  StepOptions options = options_of(CostForm::kGroup, UpdateKind::kTopk, 4);
+  options.select = {.start_s = 1e-4, .s_per_element = 1e-9};
+  EXPECT_DOUBLE_EQ(make_step_model(kSections, options).bucket(1, 2).select_s, 1e-4 + 50'000 * 1e-9);
+  options.codec.kind = UpdateKind::kBf16;
+  EXPECT_EQ(make_step_model(kSections, options).bucket(1, 2).select_s, 0);
+}
+
+TEST(StepModel, RefusesTheWrongNumberOfBucketsAndNegativeTimes) {
+  EXPECT_DEATH(StepModel({1, 1}, {1, 1}, {{0, 1}, {0, 1}}, 0), "check failed");
+  EXPECT_DEATH(StepModel({1}, {1}, {{0, -1}}, 0), "check failed");
+  EXPECT_DEATH(StepModel({-1}, {1}, {{0, 1}}, 0), "check failed");
+}
+
+}  // namespace
+}  // namespace starling

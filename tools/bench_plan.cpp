@@ -1,0 +1,105 @@
+// bench_plan: how long it takes to plan the buckets of 200 layers, and how long selecting takes over the size of what
+// is selected from, with the line through it. MGS-SGD assumes that selecting from two layers together takes longer than
+// from each alone.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <vector>
+
+#include "compression/plan/linear_fit.h"
+#include "compression/plan/merge_plan.h"
+#include "gossip/rng.h"
+
+namespace starling {
+namespace {
+
+constexpr size_t kLayers = 200;
+constexpr int kRepeats = 21;
+
+template <typename F>
+double median_s(int repeats, const F& f) {
+  f();   // caches and memory of its own
+  std::vector<double> seconds;
+  for (int i = 0; i < repeats; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    f();
+    seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  std::nth_element(seconds.begin(), seconds.begin() + repeats / 2, seconds.end());
+  return seconds[static_cast<size_t>(repeats / 2)];
+}
+
+std::vector<PlanSection> draw_layers(Rng& rng) {
+  std::vector<PlanSection> layers;
+  for (size_t i = 0; i < kLayers; ++i) layers.push_back({"layer", 1024 + rng.below(500'000), 2e-3 * rng.uniform()});
+  return layers;
+}
+
+void bench_group(const char* name, CostForm form, double latency_s, double rate_bytes) {
+  Rng rng(1);
+  const std::vector<PlanSection> layers = draw_layers(rng);
+  StepOptions options;
+  options.form = form;
+  options.codec = {.kind = UpdateKind::kTopk, .density = 0.01};
+  options.link = {.latency_s = latency_s, .s_per_byte = 1 / rate_bytes, .occupancy_s = 30e-6};
+  options.select = {.start_s = 2e-6, .s_per_element = 1e-9};
+  size_t buckets = 0;
+  const double seconds = median_s(kRepeats, [&] { buckets = best_plan(make_step_model(layers, options)).ends.size(); });
+  std::printf("  %-36s %8.2f ms, %3zu buckets\n", name, 1e3 * seconds, buckets);
+}
+
+// Costs without any order: as many pairs as possible are worth keeping.
+void bench_arbitrary() {
+  Rng rng(2);
+  std::vector<double> backward_s;
+  std::vector<BucketCost> costs;
+  for (size_t i = 0; i < kLayers; ++i) backward_s.push_back(rng.uniform());
+  for (size_t i = 0; i < kLayers * (kLayers + 1) / 2; ++i) costs.push_back({rng.uniform(), rng.uniform()});
+  const StepModel model(backward_s, std::vector<uint64_t>(kLayers, 1), costs, 0);
+  size_t buckets = 0;
+  const double seconds = median_s(kRepeats, [&] { buckets = best_plan(model).ends.size(); });
+  std::printf("  %-36s %8.2f ms, %3zu buckets\n", "costs drawn at random", 1e3 * seconds, buckets);
+}
+
+void bench_selection(double density) {
+  UpdateOptions options{.kind = UpdateKind::kTopk, .density = density};
+  const auto codec = make_update_codec(options);
+  Rng rng(3);
+  std::vector<float> x(1 << 23);
+  for (float& one : x) one = static_cast<float>(rng.uniform() + rng.uniform() + rng.uniform() - 1.5);
+  std::vector<std::byte> out(codec->bytes_max(UpdateRole::kContribution, x.size()));
+  std::vector<FitSample<1>> samples;
+  std::printf("  density %g %%, ms:", 100 * density);
+  for (size_t count = 1 << 12; count <= x.size(); count *= 2) {
+    const auto part = std::span<const float>(x).first(count);
+    const auto room = std::span<std::byte>(out).first(codec->bytes_max(UpdateRole::kContribution, count));
+    const double seconds = median_s(kRepeats, [&] {
+      if (!codec->encode(UpdateRole::kContribution, part, room)) std::abort();
+    });
+    samples.push_back({{static_cast<double>(count)}, seconds});
+    std::printf(" %zu k %.3f;", count >> 10, 1e3 * seconds);
+  }
+  const auto fit = fit_line<1>(std::span<const FitSample<1>>(samples));
+  if (!fit) return std::printf(" no line\n"), void();
+  std::printf("\n    %.1f us + %.3f ns an element, R^2 %.4f (%zu of %zu sizes)\n", 1e6 * fit->start,
+              1e9 * fit->slope[0], fit->r_squared, fit->used, samples.size());
+  std::printf("    selecting from both halves together / from each alone:");
+  for (size_t i = 1; i < samples.size(); ++i) std::printf(" %.2f", samples[i].y / (2 * samples[i - 1].y));
+  std::printf("\n");
+}
+
+}  // namespace
+}  // namespace starling
+
+int main() {
+  using namespace starling;
+  std::printf("planning %zu layers, 8 members, median of %d (goal: 100 ms)\n", kLayers, kRepeats);
+  bench_group("group, 1 ms, 1 Gb/s", CostForm::kGroup, 1e-3, 125e6);
+  bench_group("group, 10 ms, 100 Mb/s", CostForm::kGroup, 1e-2, 12.5e6);
+  bench_group("collectives, .1 ms, 10 Gb/s", CostForm::kCollective, 1e-4, 1250e6);
+  bench_group("collectives, 1 ms, 1 Gb/s", CostForm::kCollective, 1e-3, 125e6);
+  bench_arbitrary();
+  std::printf("selecting and encoding (topk), median of %d\n", kRepeats);
+  bench_selection(0.01);
+  bench_selection(0.001);
+}
