@@ -3,13 +3,14 @@ import json
 import os
 import pathlib
 import signal
-import statistics
 import subprocess
+import sys
 import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 STARLING = ROOT / "build" / "starling"
+sys.path.insert(0, str(ROOT / "tools" / "lib"))
 
 
 def find_program(name):
@@ -130,21 +131,3 @@ class Swarm:
             agent.stop(signal.SIGKILL)
         self.scratch.cleanup()
 
-
-def rate(agent, field, since, until):
-    """Mean rate of a growing number of the status lines between two wall-clock times."""
-    points = []
-    for line in agent.lines("status"):
-        if since <= line["t"] <= until:
-            value = line
-            for part in field.split("."):
-                value = value[part]
-            points.append((line["t"], value))
-    if len(points) < 2:
-        raise SystemExit(f"bench: too few status lines from {agent.folder.name}")
-    (t0, v0), (t1, v1) = points[0], points[-1]
-    return (v1 - v0) / (t1 - t0)
-
-
-def spread(values):
-    return f"{statistics.median(values):.3g} ({min(values):.3g}..{max(values):.3g})"

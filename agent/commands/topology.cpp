@@ -25,6 +25,8 @@ namespace {
 
 constexpr uint64_t kAgentsDefault = 16;
 constexpr uint64_t kParamsMax = 1'000'000'000'000;
+constexpr const char* kPairsCounted =
+    "matching: in a round each agent begins one exchange and answers one on average\n";
 
 // A graph and what is printed about it.
 struct Subject {
@@ -176,8 +178,11 @@ struct Load {
   uint64_t messages, bytes;
 };
 
-Load node_load(const std::string& who, size_t degree, const Payload& payload) {
-  return {who, 2 * degree, 2 * degree * payload.bytes};
+// One model out and one in for each exchange. Of pairs an agent begins one in a round and answers one on average, but
+// the matching that stands for them here joins it to one other only.
+Load node_load(TopologyKind kind, const std::string& who, size_t degree, const Payload& payload) {
+  const uint64_t exchanges = kind == TopologyKind::kMatching ? 2 : degree;
+  return {who, 2 * exchanges, 2 * exchanges * payload.bytes};
 }
 
 // Two well-known loads for comparison: a parameter server, to which each agent sends its model and gets one back, and a
@@ -212,10 +217,11 @@ std::string print_one(const Subject& subject, const TopologyFigures& figures, co
   text += "\nBusiest node, sent and received in one round (" + payload.words + "):\n\n";
   text += fmt::format("  {:<20}{:>10}{:>12}\n", "", "messages", "bytes");
   std::vector<Load> loads = known_loads(count, payload);
-  loads.insert(loads.begin(), node_load(name, figures.degree_max, payload));
+  loads.insert(loads.begin(), node_load(subject.spec.kind, name, figures.degree_max, payload));
   for (const Load& load : loads) {
     text += fmt::format("  {:<20}{:10}{:>12}\n", load.who, load.messages, print_bytes(load.bytes));
   }
+  if (subject.spec.kind == TopologyKind::kMatching) text += std::string("\n  ") + kPairsCounted;
   return text;
 }
 
@@ -234,7 +240,7 @@ std::string print_all(const TopologyOptions& options, const Payload& payload) {
     if (kind == TopologyKind::kFile) continue;
     const Subject subject = make_subject(kind, options);
     const TopologyFigures figures = measure_topology(subject.spec, subject.graph, {});
-    const Load load = node_load(name, figures.degree_max, payload);
+    const Load load = node_load(kind, name, figures.degree_max, payload);
     text += print_row(name + (changes_by_round(kind) ? " *" : ""), print_degrees(figures),
                       std::to_string(figures.edges), figures.diameter ? std::to_string(*figures.diameter) : "-",
                       print_gap(figures), print_rounds(figures.factor, figures.rounds_to_exact),
@@ -248,7 +254,8 @@ std::string print_all(const TopologyOptions& options, const Payload& payload) {
          payload.words + ")\n\n" + text;
   text += "\nrounds per 10x: until the spread between agents is a tenth\n"
           "* new edges every round: gap and rounds per 10x are averages over " + std::to_string(kMeasuredRounds) +
-          " rounds, the rest is round 0\n";
+          " rounds, the rest is round 0\n" +
+          kPairsCounted;
   if ((count & (count - 1)) != 0) text += "  one-peer needs a power of two; here it is the random matching\n";
   return text;
 }

@@ -10,7 +10,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import bench_swarm  # noqa: E402
-from bench_swarm import STARLING, Process, Swarm, find_program, spread  # noqa: E402,F401
+from bench_swarm import ROOT, STARLING, Process, Swarm, find_program  # noqa: E402,F401
 
 JOIN_MBIT = 100   # at least, while a swarm joins
 
@@ -28,8 +28,9 @@ class Links:
             raise SystemExit(self.process.stderr.read())
         self.nodes = json.loads(line)["nodes"]
 
-    def set_rate(self, mbit):
-        self.process.stdin.write(f"rate {mbit}\n")
+    def tell(self, command):
+        """`rate all 10`, `delay 3 50`, `loss 3 0.1`, `cut 3`, `heal 3`: see link_relay.cpp."""
+        self.process.stdin.write(command + "\n")
         self.process.stdin.flush()
 
     def __enter__(self):
@@ -136,30 +137,8 @@ def gloo(links, params, seconds, algorithm="ring", **options):
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
-def exchange_ms(agent, since, until, per_round=1, initiated=None):
-    """Mean time between two finished rounds of exchange; a round ends with `per_round` exchanges."""
-    lines = [x for x in agent.lines("exchange") if since <= x["t"] <= until and x["outcome"] in ("done", "late")]
-    if initiated is not None:
-        lines = [x for x in lines if x["initiated"] == initiated]
-    ends = [x["t"] for x in lines][per_round - 1::per_round]
-    if len(ends) < 3:
-        raise SystemExit(f"experiment: too few exchanges of {agent.folder.name} in {until - since:.0f} s")
-    return 1e3 * (ends[-1] - ends[0]) / (len(ends) - 1)
-
-
-def steps_between(agent, since, until):
-    """(steps, seconds) between the first and last exchange of the window."""
-    points = [(x["t"], x["steps"]) for x in agent.lines("exchange") if since <= x["t"] <= until]
-    return points[-1][1] - points[0][1], points[-1][0] - points[0][0]
-
-
 def middle(values):
     return statistics.median(values)
-
-
-def noise(values):
-    """Half the spread of repeats of the same thing, in percent of their median: what A/A differs by."""
-    return 50 * (max(values) - min(values)) / statistics.median(values)
 
 
 def table(head, rows):

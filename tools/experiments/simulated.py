@@ -60,6 +60,3 @@ def data_name(cifar=""):
         return f"{size // CIFAR_RECORD:,} photographs (CIFAR-10)"
     return "5,000 handwritten digits (MNIST)" if DIGITS.exists() else "digits drawn by the program"
 
-
-def mean_and_half_range(values):
-    return sum(values) / len(values), (max(values) - min(values)) / 2

@@ -2,8 +2,8 @@
 import concurrent.futures
 import time
 
-from lib import (JOIN_MBIT, LinkedSwarm, Links, check_link, exchange_ms, gloo, middle, noise, steps_between,
-                 swarm_config, table, wait_exchanges)
+from counting import exchange_ms, noise, round_ms, steps_per_s
+from lib import JOIN_MBIT, LinkedSwarm, Links, check_link, gloo, middle, swarm_config, table, wait_exchanges
 
 AGENTS, PARAMS, COMPUTE_MS = 8, 235_000, 1
 MEGABYTES = 4 * PARAMS / 1e6
@@ -11,7 +11,7 @@ DELAYS_MS, RATES_MBIT = (0, 1, 5, 10), (5, 10, 100, 1000)
 THIN_MBIT = 10   # cells up to here are measured side by side
 QUICK = [(10, 1000), (0, 1000), (1, 100)]
 BASELINES = {"gloo ring": "ring", "gloo halving-doubling": "halving_doubling", "gloo bcube": "bcube"}
-OURS = {   # exchange, topology, exchanges that make a round
+OURS = {   # exchange, topology, exchanges that an agent begins in a round
     "D-PSGD ring": ({"kind": "neighborhood"}, "ring", 2),
     "D-PSGD ring, overlap": ({"kind": "neighborhood", "overlap": "on"}, "ring", 2),
     "pairwise modulo8": ({"kind": "pairwise", "codec": "modulo8"}, "matching", 1),
@@ -19,7 +19,8 @@ OURS = {   # exchange, topology, exchanges that make a round
 
 
 def ours(name, delay_ms, rate_mbit):
-    """(ms per round, ms per step): medians over the agents."""
+    """(ms per round, ms per step): medians over the agents. Beside running steps a round is one when its exchanges have
+    ended, otherwise it is a step with its exchanges."""
     exchange, topology, per_round = OURS[name]
     transfer = 2 * MEGABYTES * 8 / rate_mbit * (0.25 if exchange.get("codec") == "modulo8" else 1)
     ideal = 3e-3 * delay_ms + transfer   # seconds
@@ -28,16 +29,18 @@ def ours(name, delay_ms, rate_mbit):
                           compute_ms=COMPUTE_MS)
     with Links(AGENTS, delay_ms, max(rate_mbit, JOIN_MBIT)) as links, LinkedSwarm(config, links) as swarm:
         wait_exchanges(swarm.agents, 4, 60)
-        links.set_rate(rate_mbit)
+        links.tell(f"rate all {rate_mbit}")
         time.sleep(1)
         wait_exchanges(swarm.agents, 2 * per_round, 120)
         begin = time.time()
         time.sleep(2)
-        wait_exchanges(swarm.agents, 3 * per_round + 1, 120)
+        wait_exchanges(swarm.agents, 8 * per_round + 1, 240)   # with fewer, the window's edges would weigh too much
         end = time.time()
-        rounds = middle([exchange_ms(agent, begin, end, per_round) for agent in swarm.agents])
-        walks = [steps_between(agent, begin, end) for agent in swarm.agents]
-        return rounds, middle([1e3 * seconds / max(steps, 1) for steps, seconds in walks])
+        logs = [agent.lines() for agent in swarm.agents]
+        steps = [1e3 / max(steps_per_s(lines, begin, end), 1 / (end - begin)) for lines in logs]
+        if exchange.get("overlap") == "on":
+            return middle([exchange_ms(lines, begin, end, per_round) for lines in logs]), middle(steps)
+        return middle([round_ms(lines, begin, end) for lines in logs]), middle(steps)
 
 
 def baseline(name, delay_ms, rate_mbit):

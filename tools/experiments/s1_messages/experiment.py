@@ -4,7 +4,8 @@ import subprocess
 import time
 
 import lib
-from lib import LinkedSwarm, Links, middle, noise, swarm_config, table, wait_exchanges
+from counting import noise
+from lib import LinkedSwarm, Links, middle, swarm_config, table, wait_exchanges
 
 AGENTS, PARAMS = 8, 235_000
 MODEL_BYTES = 4 * PARAMS

@@ -1,6 +1,7 @@
 """Test loss after the same samples and steps: serial SGD, D-PSGD on a ring, all-reduce."""
+from counting import interval95, plus_minus
 from lib import table
-from simulated import CIFAR, data, data_name, mean_and_half_range, simulate, two_at_a_time
+from simulated import CIFAR, data, data_name, simulate, two_at_a_time
 
 CONFIG = """
 swarm:
@@ -48,10 +49,9 @@ def run(repeat=1, quick=False, say=print):
     rows = []
     for (rate, name), values in losses.items():
         serial = losses[rate, "serial SGD"]
-        worse, noise = mean_and_half_range([100 * (a / b - 1) for a, b in zip(values, serial)])
-        rows.append([rate, name, f"{sum(values) / len(values):.4f}", f"{worse:+.1f} % (± {noise:.1f})"])
-    serial = losses[RATES[0], "serial SGD"]
-    _, seeds_noise = mean_and_half_range(serial)
-    return (f"{data_name(CIFAR)}, {STEPS} steps of {BATCH} samples in all, rng seeds {seeds}. Noise between seeds of "
-            f"serial SGD: ± {100 * seeds_noise * len(seeds) / sum(serial):.1f} %.\n\n" +
+        worse = interval95([100 * (a / b - 1) for a, b in zip(values, serial)])
+        rows.append([rate, name, f"{sum(values) / len(values):.4f}", plus_minus(*worse)])
+    base, noise = interval95(losses[RATES[0], "serial SGD"])
+    return (f"{data_name(CIFAR)}, {STEPS} steps of {BATCH} samples in all, rng seeds {seeds}; ± is a 95 % "
+            f"interval (Student's t over the seeds). That of serial SGD's loss: ± {100 * noise / base:.1f} %.\n\n" +
             table(["rate", "", "test loss", "against serial, seed by seed"], rows))

@@ -3,40 +3,21 @@ import os
 import signal
 import time
 
-from lib import LinkedSwarm, Links, gloo, middle, noise, steps_between, swarm_config, table, wait_exchanges
+import counting
+from counting import noise
+from lib import LinkedSwarm, Links, gloo, middle, swarm_config, table, wait_exchanges
 
 AGENTS, PARAMS, COMPUTE_MS, SLOW_MS, PAUSE_S = 8, 235_000, 20, 80, 2
 DELAY_MS, RATE_MBIT = 1, 1000
-SYSTEMS = {
-    "pairwise": ({"kind": "pairwise", "codec": "modulo8", "overlap": "on"}, "matching"),
-    "neighborhood (ring)": ({"kind": "neighborhood", "overlap": "on"}, "ring"),
+SYSTEMS = {   # exchange, topology, exchanges that an agent begins in a round
+    "pairwise": ({"kind": "pairwise", "codec": "modulo8", "overlap": "on"}, "matching", 1),
+    "neighborhood (ring)": ({"kind": "neighborhood", "overlap": "on"}, "ring", 2),
 }
-
-
-def steps_per_s(agents, begin, end):
-    walks = [steps_between(agent, begin, end) for agent in agents]
-    return middle([steps / seconds for steps, seconds in walks])
-
-
-def rounds_per_s(agents, begin, end):
-    """Mixing rounds (neighborhood: one line a neighbor) or exchanges (pairwise) a second."""
-    def rate(agent):
-        return len({round(x["t"], 2) for x in agent.lines("exchange") if begin <= x["t"] <= end
-                    and x["outcome"] in ("done", "late")}) / (end - begin)
-    return middle([rate(agent) for agent in agents])
-
-
-def longest_gap_ms(agents, begin, end):
-    """Longest time that any of them went without ending a step's exchange or round."""
-    def gap(agent):
-        times = [x["t"] for x in agent.lines("exchange") if begin <= x["t"] <= end]
-        return max(b - a for a, b in zip(times, times[1:]))
-    return 1e3 * max(gap(agent) for agent in agents)
 
 
 def ours(name, seconds):
     """(equal, one slow, one paused): each (steps/s, rounds/s) of the seven others; and the gap in the pause."""
-    exchange, topology = SYSTEMS[name]
+    exchange, topology, per_round = SYSTEMS[name]
     config = swarm_config(PARAMS, {**exchange, "deadline_min": "20ms", "deadline_max": "500ms"}, topology,
                           compute_ms=COMPUTE_MS, membership={"probe_interval": "1s", "probe_timeout": "500ms"})
 
@@ -55,8 +36,10 @@ def ours(name, seconds):
             if pause:
                 os.kill(last.process.pid, signal.SIGCONT)
             time.sleep(0.2)
-            return (steps_per_s(others, begin, end), rounds_per_s(others, begin, end),
-                    longest_gap_ms(others, begin, end))
+            logs = [agent.lines() for agent in others]
+            return (middle([counting.steps_per_s(lines, begin, end) for lines in logs]),
+                    middle([1e3 / counting.exchange_ms(lines, begin, end, per_round) for lines in logs]),
+                    max(counting.longest_gap_ms(lines, begin, end) for lines in logs))
 
     return watched(COMPUTE_MS, False), watched(SLOW_MS, False), watched(COMPUTE_MS, True)
 
@@ -92,5 +75,5 @@ def run(repeat=1, quick=False, say=print):
                  f"{during:.1f}", f"{100 * during / equal:.1f} %", f"{stall:.0f}"])
     say(f"all-reduce: {rows[-1][1:]}")
     return ("Step rate of the other seven, median over them.\n\n" + table(head, rows)
-            + "\nMixing of the other seven: rounds (neighborhood) or exchanges (pairwise) per second.\n\n"
+            + "\nMixing of the other seven: rounds, or exchanges that an agent began (pairwise), a second.\n\n"
             + table(["system", "equal", "one 4x slower", "in the pause"], mixing) + "\n" + "\n".join(notes) + "\n")

@@ -1,6 +1,9 @@
 """Test loss of RPS where blocks miss a deadline, beside injected loss of the same part; and with one slow agent."""
+import statistics
+
+from counting import interval95, is_same, plus_minus
 from lib import table
-from simulated import data, data_name, late_loss, mean_and_half_range, simulate
+from simulated import data, data_name, late_loss, simulate
 
 CONFIG = """
 swarm:
@@ -16,6 +19,7 @@ agent:
 """
 STEPS, AGENTS, SLOW = 300, 16, 7
 EVALUATE_EVERY = 20   # steps, about
+SAME_PERCENT = 5      # two losses are the same when the whole 95 % interval of their difference lies within this
 INJECTED = ["--latency", "1ms"]
 LATE = ["--latency", "10ms", "--jitter", "40ms"]
 ONE_SLOW = [*LATE, "--speeds", ",".join("20" if a == SLOW else "1" for a in range(AGENTS))]
@@ -50,12 +54,12 @@ def describe(run, results, base):
     name, intended = run[:2]
     total = {key: sum(result[key] for result in results) for key in results[0]}
     due, counted = total["due"] - total["averages_due"], total["counted"] - total["averages_counted"]
-    loss, _ = mean_and_half_range([result["loss"] for result in results])
-    worse, noise = mean_and_half_range([100 * (a["loss"] / b["loss"] - 1) for a, b in zip(results, base)])
+    loss = statistics.mean(result["loss"] for result in results)
+    worse = plus_minus(*interval95([100 * (a["loss"] / b["loss"] - 1) for a, b in zip(results, base)]))
     return [name, f"{intended} %", percent(total["due"] - total["counted"], total["due"]), percent(due - counted, due),
             percent(total["averages_due"] - total["averages_counted"], total["averages_due"]),
             percent(total["old"], due),
-            f"{loss:.4f}", f"{worse:+.1f} % (± {noise:.1f})", f"{total['own'] / len(results):.3f}",
+            f"{loss:.4f}", worse, f"{total['own'] / len(results):.3f}",
             f"{total['apart'] / len(results):.2g}"]
 
 
@@ -66,14 +70,15 @@ def run(repeat=1, quick=False, say=print):
         results.append([measure(cell, seed) for seed in seeds])
         say(f"{cell[0]}, {cell[1]} %: {[round(result['loss'], 4) for result in results[-1]]}")
     rows = [describe(cell, own, results[NONE_LOST[cell[0].split(", ")[0]]]) for cell, own in zip(RUNS, results)]
-    pairs = [mean_and_half_range([100 * (a["loss"] / b["loss"] - 1) for a, b in zip(results[3 + i], results[i])])
-             for i in range(3)]
-    against = ", ".join(f"{RUNS[i][1]} %: {mean:+.1f} % (± {noise:.1f})" for i, (mean, noise) in enumerate(pairs))
-    _, noise = mean_and_half_range([result["loss"] for result in results[0]])
-    none = sum(result["loss"] for result in results[0]) / len(seeds)
-    return (f"{AGENTS} agents, {data_name()}, {STEPS} steps, rng seeds {seeds}. Noise between seeds without loss: "
-            f"± {100 * noise / none:.1f} %. Missed: of the blocks due, those that did not count in their round. Own "
-            "models: those of all agents but the slow one, each just after a step of its own.\n\n" +
+    pairs = [[100 * (a["loss"] / b["loss"] - 1) for a, b in zip(results[3 + i], results[i])] for i in range(3)]
+    against = ", ".join(f"{RUNS[i][1]} %: {plus_minus(*interval95(pair))}, "
+                        f"{'the same' if is_same(pair, SAME_PERCENT) else 'not shown to be the same'}"
+                        for i, pair in enumerate(pairs))
+    none, noise = interval95([result["loss"] for result in results[0]])
+    return (f"{AGENTS} agents, {data_name()}, {STEPS} steps, rng seeds {seeds}; ± is a 95 % interval "
+            f"(Student's t over the seeds). That of the loss without any lost: ± {100 * noise / none:.1f} %. Missed: of "
+            "the blocks due, those that did not count in their round. Own models: those of "
+            "all agents but the slow one, each just after a step of its own.\n\n" +
             table(["how", "intended", "missed", "contributions", "averages", "last payload counted, of contributions",
                    "test loss", "against none lost, seed by seed", "of own models", "models apart (rms)"], rows) +
-            f"\nLate against injected loss, seed by seed, at {against}.\n")
+            f"\nLate against injected loss, seed by seed, at {against} (margin: {SAME_PERCENT} %).\n")

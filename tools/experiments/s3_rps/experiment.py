@@ -1,6 +1,7 @@
 """Final test loss of RPS (params) and of shared gradients at several rates of lost blocks."""
+from counting import interval95, plus_minus
 from lib import table
-from simulated import CIFAR, data, data_name, mean_and_half_range, simulate, two_at_a_time
+from simulated import CIFAR, data, data_name, simulate, two_at_a_time
 
 CONFIG = """
 swarm:
@@ -46,14 +47,14 @@ def run(repeat=1, quick=False, say=print):
         say(f"{shared} at {100 * p:g} %: {losses[shared, p]}")
     rows = []
     for (shared, p), values in losses.items():
-        # Of each seed against the same seed without loss; what is left of the noise is the half range. Gradients are
-        # an alternative to params; what has a momentum is compared with itself.
+        # Of each seed against the same seed without loss. Gradients are an alternative to params; what has a momentum
+        # is compared with itself.
         reference = losses["params" if shared == "gradients" else shared, 0]
-        worse, noise = mean_and_half_range([100 * (a / b - 1) for a, b in zip(values, reference)])
-        rows.append([shared, f"{100 * p:g} %", f"{sum(values) / len(values):.4f}", f"{worse:+.1f} % (± {noise:.1f})",
+        worse = interval95([100 * (a / b - 1) for a, b in zip(values, reference)])
+        rows.append([shared, f"{100 * p:g} %", f"{sum(values) / len(values):.4f}", plus_minus(*worse),
                      f"{100 * sum(accuracy[shared, p]) / len(values):.1f} %", f"{max(apart[shared, p]):.2g}"])
-    _, seeds_noise = mean_and_half_range(losses["params", 0])
-    return (f"16 agents, {data_name(CIFAR)}, {STEPS} steps, rng seeds {seeds}. Noise between seeds without loss: "
-            f"± {100 * seeds_noise * len(seeds) / sum(losses['params', 0]):.1f} %.\n\n" +
+    base, noise = interval95(losses["params", 0])
+    return (f"16 agents, {data_name(CIFAR)}, {STEPS} steps, rng seeds {seeds}; ± is a 95 % interval (Student's t "
+            f"over the seeds). That of the loss without any lost: ± {100 * noise / base:.1f} %.\n\n" +
             table(["shared", "lost", "test loss", "against no loss, seed by seed", "accuracy", "models apart (rms)"],
                   rows))
