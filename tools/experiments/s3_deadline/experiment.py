@@ -76,8 +76,8 @@ def run(repeat=1, quick=False, say=print):
                         for i, pair in enumerate(pairs))
     none, noise = interval95([result["loss"] for result in results[0]])
     return (f"{AGENTS} agents, {data_name()}, {STEPS} steps, rng seeds {seeds}; ± is a 95 % interval "
-            f"(Student's t over the seeds). That of the loss without any lost: ± {100 * noise / none:.1f} %. Missed: of "
-            "the blocks due, those that did not count in their round. Own models: those of "
+            f"(Student's t over the seeds). That of the loss without any lost: ± {100 * noise / none:.1f} %. Missed: "
+            "of the blocks due, those that did not count in their round. Own models: those of "
             "all agents but the slow one, each just after a step of its own.\n\n" +
             table(["how", "intended", "missed", "contributions", "averages", "last payload counted, of contributions",
                    "test loss", "against none lost, seed by seed", "of own models", "models apart (rms)"], rows) +
