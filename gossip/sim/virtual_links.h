@@ -21,7 +21,8 @@ struct LinkOptions {
   Duration delay_max{};
 };
 
-// One direction of a node's connection to the network, its uplink or its downlink: it carries one frame after the other.
+// One direction of a node's connection to the network, its uplink or its downlink: it carries one frame after the
+// other.
 // Control frames do not wait for bulk ones: they are small and have a TCP connection of their own. Bulk ones wait for
 // both.
 class NodeLane {

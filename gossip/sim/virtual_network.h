@@ -1,6 +1,6 @@
 // A simulated network: frames between virtual transports, with loss, doubling, delay and therefore reordering, and with
-// a rate of each node, on a clock that moves only when told. Frames are the same encoded bytes as on a real network and obey the same
-// limits. The same rng seed and the same calls give the same run.
+// a rate of each node, on a clock that moves only when told. Frames are the same encoded bytes as on a real network and
+// obey the same limits. The same rng seed and the same calls give the same run.
 #pragma once
 
 #include <cstddef>

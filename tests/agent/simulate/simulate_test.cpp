@@ -371,7 +371,9 @@ TEST(Baselines, AnAllreduceTakesTheFastestOfItsForms) {
   EXPECT_NEAR(six.halving_doubling_s, 2 * (0.01 + 0.6) + 2 * (2 * 0.01 + 0.3 + 0.15), 1e-12);
   EXPECT_NEAR(six.two_latencies_s, 2 * (0.01 + 5 * 0.1), 1e-12);
   const AllreduceTimes two = allreduce_times(2, 100'000, link);
-  for (const double time_s : {two.ring_s, two.halving_doubling_s, two.two_latencies_s}) EXPECT_NEAR(time_s, 0.12, 1e-12);
+  for (const double time_s : {two.ring_s, two.halving_doubling_s, two.two_latencies_s}) {
+    EXPECT_NEAR(time_s, 0.12, 1e-12);
+  }
   EXPECT_EQ(allreduce_times(1, 100'000, link).best_s(), 0);
   EXPECT_EQ(allreduce_times(8, 800'000, {.latency_s = 0.01}).best_s(), 0.02);
 }
