@@ -77,15 +77,16 @@ double QuadraticTrainer::loss() const {
     const double difference = static_cast<double>(params_[i]) - target_[i];
     sum += difference * difference;
   }
-  return 0.5 * sum / static_cast<double>(params_.size());
+  return 0.5 * options_.shape.curvature * sum / static_cast<double>(params_.size());
 }
 
 void QuadraticTrainer::step(const LocalSteps& steps) {
   Rng rng(Rng(agent_rng_seed_ ^ kNoiseStream).next_u64() ^
           steps_);  // by step: a resumed run draws the same noise
   const float rate = static_cast<float>(steps.learning_rate), keep = static_cast<float>(options_.momentum);
+  const float curvature = static_cast<float>(options_.shape.curvature);
   for (size_t i = 0; i < params_.size(); ++i) {
-    float direction = params_[i] - target_[i];
+    float direction = curvature * (params_[i] - target_[i]);
     if (options_.gradient_noise > 0)
       direction += static_cast<float>(options_.gradient_noise * draw_noise(rng));
     if (steps.correction.count > 0) direction += steps.correction.data[i];
@@ -158,11 +159,11 @@ bool QuadraticTrainer::load_state(std::span<const std::byte> bytes) {
 }
 
 TrainerData QuadraticTrainer::data() const {
-  return {1, "a quadratic of " + std::to_string(options_.dimension) + " params"};
+  return {options_.shape.samples, "a quadratic of " + std::to_string(options_.dimension) + " params"};
 }
 
 std::unique_ptr<QuadraticTrainer> make_quadratic_trainer(const TrainerOptions& trainer, uint64_t agent_rng_seed,
-                                                         const Clock& clock) {
+                                                         const Clock& clock, const QuadraticShape& shape) {
   refuse_optimizer("quadratic", trainer.optimizer);
   if (trainer.optimizer.nesterov || trainer.optimizer.weight_decay != 0) {
     throw std::runtime_error("the quadratic model knows neither nesterov nor weight_decay; "
@@ -174,6 +175,7 @@ std::unique_ptr<QuadraticTrainer> make_quadratic_trainer(const TrainerOptions& t
   QuadraticOptions options;
   options.dimension = trainer.model.dimension;
   options.momentum = trainer.optimizer.momentum;
+  options.shape = shape;
   options.gradient_noise = trainer.model.noise;
   options.batch = trainer.batch;
   options.step_time = from_seconds(trainer.compute_ms * 1e-3);

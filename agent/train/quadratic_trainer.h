@@ -1,6 +1,6 @@
 // A trainer whose answer is known: each agent pulls towards a target of its own, so the swarm's optimum is
-// the mean of the targets. Computes on the caller's thread at once; a pretended step time makes it busy until
-// that has passed on the given clock, virtual or real.
+// the mean of the targets, where all pull alike. Computes on the caller's thread at once; a pretended step time makes
+// it busy until that has passed on the given clock, virtual or real.
 #pragma once
 
 #include <memory>
@@ -10,6 +10,12 @@
 
 namespace starling {
 
+// What settings do not say, and tests do.
+struct QuadraticShape {
+  double curvature = 1;          // of the loss; the swarm's optimum is the mean of the targets weighted by it
+  uint64_t samples = 1;          // how much data it says to have, for `weight: data`
+};
+
 struct QuadraticOptions {
   uint64_t dimension = 1000;     // params; > 0
   double momentum = 0;           // heavy ball: v = momentum * v + gradient, x -= learning_rate * v
@@ -18,6 +24,7 @@ struct QuadraticOptions {
   bool zero_genesis = false;     // start from zeros, not from the swarm's rng seed
   uint32_t batch = 1;            // samples counted per step
   Duration step_time{};
+  QuadraticShape shape{};
 };
 
 // The swarm's first params: the same for every agent of the rng seed.
@@ -43,7 +50,7 @@ class QuadraticTrainer final : public Trainer {
   TrainerData data() const override;
 
   std::span<const float> target() const { return target_; }
-  double loss() const;                   // 0.5 * ||params - target||^2 / dimension
+  double loss() const;                   // 0.5 * curvature * ||params - target||^2 / dimension
 
  private:
   void step(const LocalSteps& steps);
@@ -59,9 +66,9 @@ class QuadraticTrainer final : public Trainer {
   TimePoint idle_at_{};
 };
 
-// As `trainer` says: dimension, momentum, batch and compute_ms. Throws std::runtime_error on what a
-// quadratic cannot do (adamw, no params).
+// As `trainer` says: dimension, momentum, batch and compute_ms; the shape is the caller's. Throws std::runtime_error on
+// what a quadratic cannot do (adamw, no params).
 std::unique_ptr<QuadraticTrainer> make_quadratic_trainer(const TrainerOptions& trainer, uint64_t agent_rng_seed,
-                                                         const Clock& clock);
+                                                         const Clock& clock, const QuadraticShape& shape = {});
 
 }  // namespace starling

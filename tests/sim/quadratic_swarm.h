@@ -12,10 +12,14 @@ namespace starling {
 
 class QuadraticSwarm : public SimSwarm {
  public:
-  QuadraticSwarm(uint64_t rng_seed, const SwarmConfig& swarm, const LinkOptions& links)
+  // `shapes` are dealt out to the agents in turn.
+  QuadraticSwarm(uint64_t rng_seed, const SwarmConfig& swarm, const LinkOptions& links,
+                 const std::vector<QuadraticShape>& shapes = {{}})
       : SimSwarm(rng_seed, swarm, links,
-                 [rng_seed](size_t agent, const SwarmConfig& config, const Clock& now, const std::function<void()>&) {
-                   return make_quadratic_trainer(trainer_options(config, {}), rng_seed * 31 + agent, now);
+                 [rng_seed, shapes](size_t agent, const SwarmConfig& config, const Clock& now,
+                                    const std::function<void()>&) {
+                   return make_quadratic_trainer(trainer_options(config, {}), rng_seed * 31 + agent, now,
+                                                 shapes[agent % shapes.size()]);
                  }),
         rng_seed_(rng_seed) {}
 

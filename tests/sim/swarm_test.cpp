@@ -244,6 +244,33 @@ TEST(SimSwarm, SettlesAfterStopAndFinishes) {
   for (size_t a = 0; a < swarm.count(); ++a) EXPECT_EQ(swarm.agent(a).rounds()->phase(), Phase::kFinished);
 }
 
+// The steps of an agent that still trains move the mean, so whoever has settled by then would keep an older one.
+TEST(SimSwarm, NobodyFinishesWhileOneStillTrains) {
+  spdlog::set_level(spdlog::level::off);
+  SwarmConfig config = quadratic_swarm();
+  config.stop_after = 300;
+  QuadraticSwarm swarm(6, config, rough_links(0));
+  for (size_t a = 0; a < 6; ++a) {
+    SimAgentOptions options;
+    options.step_time = a == 5 ? seconds(2) : milliseconds(10);   // the others stand still for most of its step
+    swarm.add(options);
+  }
+  size_t training = 0;
+  const auto one_has_finished = [&] {
+    training = 0;
+    bool finished = false;
+    for (size_t a = 0; a < swarm.count(); ++a) {
+      const Rounds* rounds = swarm.agent(a).rounds();
+      if (rounds == nullptr) continue;
+      training += rounds->phase() == Phase::kTraining;
+      finished = finished || rounds->phase() == Phase::kFinished;
+    }
+    return finished;
+  };
+  ASSERT_TRUE(swarm.run_until(one_has_finished, seconds(60)));
+  EXPECT_EQ(training, 0u);
+}
+
 TEST(SimSwarm, PartitionHealsIntoOneSwarm) {
   spdlog::set_level(spdlog::level::off);
   QuadraticSwarm swarm(9, quadratic_swarm(), rough_links(0.01));

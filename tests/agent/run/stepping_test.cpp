@@ -65,6 +65,15 @@ TEST_F(RoundParts, StepsThatAreNotFiniteAreSaid) {
   EXPECT_FALSE(take_steps(steps, 100));
 }
 
+// The masses of the swarm's mean follow the data that the trainer says to have.
+TEST_F(RoundParts, TheMassFollowsTheTrainersData) {
+  swarm_.weight = "data";
+  trainer_ = make_quadratic_trainer(small(), 1, clock_, {.samples = 1024});
+  Stepping steps = make_stepping();
+  steps.start({}, false);
+  EXPECT_DOUBLE_EQ(steps.pace().mass(), 1024);
+}
+
 TEST_F(RoundParts, EvaluatesAndSavesWhatIsDue) {
   Pace pace(swarm_, 1);
   BoundaryJobs jobs({seconds(10), seconds(3)}, make_checkpoints(), *trainer_, pace, clock_, events_);
