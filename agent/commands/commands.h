@@ -25,10 +25,11 @@ void add_simulate(CLI::App& app, Cli& cli);
 void add_init(CLI::App& app, Cli& cli);
 void add_check(CLI::App& app, Cli& cli);
 void add_topology(CLI::App& app, Cli& cli);
+void add_plan(CLI::App& app, Cli& cli);
 
 // In the order of `starling --help`.
 inline constexpr void (*kCommands[])(CLI::App&, Cli&) = {add_agent, add_bootstrap, add_swarm,   add_simulate,
-                                                         add_init,  add_check,     add_topology};
+                                                         add_init,  add_check,     add_topology, add_plan};
 
 // One agent until stop_after, Ctrl-C or for ever. Exit 0 also after a signal to stop (polite leave). In a file that
 // needs LibTorch: the others reach it through Engines.
@@ -74,6 +75,25 @@ struct TopologyOptions {
 
 // Prints what a graph costs and how fast it averages, and draws it; "all" prints a line for each kind.
 int run_topology_command(const TopologyOptions& options);
+
+struct PlanOptions {
+  std::string config_path;             // --config: the model, where --layers names none
+  std::vector<std::string> overrides;  // --set
+  std::string layers;                  // --layers: a table of layers
+  std::optional<Duration> backward;    // --backward: of a step; absent: what the table says
+  Duration latency = std::chrono::milliseconds(1);   // --link, one way
+  double bytes_per_s = 125e6;          // --link, of each direction of an agent's link; 0 = no limit
+  uint64_t agents = 8;                 // --agents
+  std::string codec = "topk";          // --codec
+  double density = 0.01;               // --density
+  std::string form = "group";          // --form: group | collectives
+  Duration occupancy = std::chrono::microseconds(30);   // --occupancy: of a processor, by one message
+  std::string svg;                     // --svg FILE: draws there too
+  bool json = false;                   // --json: figures for programs instead of text
+};
+
+// Prints which layers' gradients are best sent together, beside naive plans, and when what is computed and sent.
+int run_plan_command(const PlanOptions& options);
 
 // Writes DIR/curve.csv, DIR/summary.json and DIR/report.html. The same options give the same files.
 int run_simulate_command(const SimulateOptions& options, const SimTaskFactory& make_task);

@@ -27,6 +27,12 @@ void add_scenario_flags(Subcommand& command, Scenario& scenario);
 // The name of a log level that the program knows. Throws std::invalid_argument.
 std::string read_log_level(const std::string& text);
 
+// "10ms". Throws std::invalid_argument, as read_rate() does.
+Duration read_duration(const std::string& text);
+
+// Bytes a second from "100mbit"; 0 = "unlimited".
+double read_rate(const std::string& text);
+
 // Into a uint64_t, or an optional one.
 template <typename Target>
 void add_count_flag(Subcommand& command, Target& target, const char* flag, const CountValue& value, const char* doc) {

@@ -125,26 +125,6 @@ class QuietLog {
   const spdlog::level::level_enum before_ = spdlog::get_level();
 };
 
-Duration read_duration(const std::string& text) {
-  const auto duration = parse_duration(text);
-  if (duration) return *duration;
-  throw std::invalid_argument("expected a time with its unit such as 10ms (us, ms, s, m, h), found '" + text +
-                             "'");
-}
-
-// Bytes a second from "100mbit"; 0 = no limit.
-double read_rate(const std::string& text) {
-  if (text == "unlimited") return 0;
-  constexpr std::pair<const char*, double> kUnits[] = {{"kbit", 1e3}, {"mbit", 1e6}, {"gbit", 1e9}};
-  for (const auto& [unit, bits] : kUnits) {
-    if (!text.ends_with(unit)) continue;
-    const auto value = read_number<double>(text.substr(0, text.size() - 4));
-    if (value && *value > 0 && *value < 1e9) return *value * bits / 8;
-  }
-  throw std::invalid_argument("expected a rate such as 100mbit (kbit, mbit, gbit) or 'unlimited', found '" +
-                             text + "'");
-}
-
 std::vector<double> read_speeds(const std::string& text) {
   std::vector<double> speeds;
   for (size_t from = 0; from <= text.size();) {

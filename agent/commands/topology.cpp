@@ -15,6 +15,7 @@
 #include "agent/commands/flags.h"
 #include "agent/config/values.h"
 #include "agent/report/format.h"
+#include "agent/report/svg.h"
 #include "agent/report/topology_draw.h"
 #include "compression/codec.h"
 #include "gossip/limits.h"
@@ -260,16 +261,6 @@ std::string print_all(const TopologyOptions& options, const Payload& payload) {
   return text;
 }
 
-void write_svg(const std::string& path, const std::string& svg) {
-  std::ofstream file(path, std::ios::binary);
-  file << svg;
-  file.close();
-  if (!file) {
-    throw std::runtime_error("cannot write " + path + ": " + std::strerror(errno) +
-                             "; make room or choose another place");
-  }
-}
-
 void check_options(const TopologyOptions& options, const std::string& kind) {
   if (!options.file.empty() && kind != "file") {
     throw std::runtime_error("--file is for --kind file, not for " + kind + "; leave one of them out");
@@ -338,7 +329,7 @@ int run_topology_command(const TopologyOptions& options) {
   if (!options.svg.empty()) {
     const std::string title = word + ", " + std::to_string(subject.graph.count()) + " agents" +
                               (changes_by_round(*kind) ? ", round 0" : "");
-    write_svg(options.svg, draw_svg(*kind, subject.graph, subject.names, title));
+    write_drawing(options.svg, draw_svg(*kind, subject.graph, subject.names, title));
     text += "\ndrawn in " + options.svg + "\n";
   } else if (subject.graph.count() <= kMatrixAgentsMax) {
     text += "\n" + draw_matrix(subject.graph, subject.names);

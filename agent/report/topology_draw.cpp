@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/report/svg.h"
 #include "kernels/check.h"
 
 namespace starling {
@@ -22,17 +23,6 @@ struct Point {
 
 std::string name_of(const std::vector<std::string>& names, size_t rank) {
   return rank < names.size() ? names[rank] : std::to_string(rank);
-}
-
-std::string escaped(const std::string& text) {
-  std::string result;
-  for (char c : text) {
-    if (c == '&') result += "&amp;";
-    else if (c == '<') result += "&lt;";
-    else if (c == '>') result += "&gt;";
-    else result += c;
-  }
-  return result;
 }
 
 // Rank `place` of `count`, clockwise from the top.

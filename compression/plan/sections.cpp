@@ -10,6 +10,7 @@ namespace {
 
 constexpr uint64_t kElementsMax = uint64_t{1} << 40;   // sums of a whole plan stay exact in a double
 constexpr double kSecondsMax = 1e6;
+constexpr uint64_t kSlice = 16384;   // elements: smaller parts of a layer are not worth a message
 
 void join(PlanSection& section, const PlanSection& next) {
   const size_t more = section.name.find(" + ");   // a name stays short, however many are joined
@@ -75,7 +76,7 @@ std::vector<PlanSection> cut_slices(const std::vector<PlanSection>& sections, si
   // Joined sections have at least `least` elements each, so there are at most total / least of them, and cutting adds
   // at most total / most. The sizes grow until both together keep to the limit.
   for (uint64_t least = std::max<uint64_t>(1, total / (4 * count_max));; least += (least + 3) / 4) {
-    const uint64_t most = std::max<uint64_t>(2 * least, (total + count_max - 1) / count_max);
+    const uint64_t most = std::max({2 * least, (total + count_max - 1) / count_max, kSlice});
     std::vector<PlanSection> slices;
     for (const PlanSection& section : join_small(sections, least)) append_cut(slices, section, most);
     if (slices.size() <= count_max) return slices;

@@ -44,6 +44,9 @@ class GroupLoad {
   std::vector<bool> owns_;
 };
 
+// Of each member: sent and taken, in each step of the ring.
+double collective_messages(uint32_t members, bool is_dense) { return (is_dense ? 4.0 : 2.0) * (members - 1); }
+
 double collective_send_s(const StepOptions& options, bool is_dense, double contribution_bytes) {
   const double steps = options.members - 1;
   const LinkCost& link = options.link;
@@ -90,10 +93,11 @@ StepModel make_step_model(std::span<const PlanSection> sections, const StepOptio
       if (!is_dense) cost.select_s = options.select.start_s + options.select.s_per_element * element_sum;
       if (options.form == CostForm::kGroup) {
         load.add(last, bytes[last]);
-        cost.send_s = options.link.occupancy_s * load.busiest_messages() +
-                      options.link.s_per_byte * load.busiest_bytes();
+        cost.messages = load.busiest_messages();
+        cost.send_s = options.link.occupancy_s * cost.messages + options.link.s_per_byte * load.busiest_bytes();
       } else {
         contribution_bytes += bytes[last].contribution;
+        cost.messages = collective_messages(options.members, is_dense);
         cost.send_s = collective_send_s(options, is_dense, contribution_bytes);
       }
       buckets.push_back(cost);

@@ -18,6 +18,7 @@ namespace starling {
 struct BucketCost {
   double select_s = 0;
   double send_s = 0;
+  double messages = 0;       // that the busiest member sends or takes
 };
 
 class StepModel {

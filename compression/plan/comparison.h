@@ -1,0 +1,35 @@
+// The best plan beside the plans that one would make without it, and beside gradients that are sent whole.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compression/plan/merge_plan.h"
+
+namespace starling {
+
+struct PlanRow {
+  std::string name;
+  MergePlan plan;
+  StepTimes times;
+  double select_s = 0;         // of all buckets
+  double messages = 0;         // that the busiest member sends or takes in a step
+};
+
+struct PlanComparison {
+  std::vector<PlanSection> sections;   // that are merged: slices of a group, else layers
+  PlanRow best;
+  PlanRow per_section, one_bucket;     // the naive ones
+  PlanRow by_bytes, greedy;            // DDP's buckets; MGS-SGD's greedy
+  PlanRow dense;                       // the best plan for fp32 gradients
+
+  const PlanRow& better_naive() const {
+    return per_section.times.end_s < one_bucket.times.end_s ? per_section : one_bucket;
+  }
+  bool dense_is_faster() const { return dense.times.end_s <= best.times.end_s; }
+};
+
+// `layers` in the order of backward. A group has at most `slices_max` slices. REQUIRES: layers without a fault.
+PlanComparison compare_plans(const std::vector<PlanSection>& layers, const StepOptions& options, size_t slices_max);
+
+}  // namespace starling

@@ -1,0 +1,176 @@
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+
+#include <nlohmann/json.hpp>
+
+#include "agent/commands/commands.h"
+
+namespace starling {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::string configs() { return std::getenv("STARLING_CONFIGS"); }
+
+class PlanCommand : public testing::Test {
+ protected:
+  PlanCommand() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "starling-plan-XXXXXX").string();
+    EXPECT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  ~PlanCommand() override { std::filesystem::remove_all(folder_); }
+
+  PlanOptions table(const std::string& text) {
+    std::ofstream(folder_ + "/table.yaml") << text;
+    return {.layers = folder_ + "/table.yaml"};
+  }
+
+  std::string folder_;
+};
+
+std::string run(const PlanOptions& options) {
+  testing::internal::CaptureStdout();
+  try {
+    EXPECT_EQ(run_plan_command(options), 0);
+  } catch (const std::exception& error) {
+    ADD_FAILURE() << error.what();
+  }
+  return testing::internal::GetCapturedStdout();
+}
+
+std::string refusal(const PlanOptions& options) {
+  testing::internal::CaptureStdout();
+  std::string what = "accepted";
+  try {
+    run_plan_command(options);
+  } catch (const std::runtime_error& error) {
+    what = error.what();
+  }
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
+  return what;
+}
+
+nlohmann::json figures(PlanOptions options) {
+  options.json = true;
+  return nlohmann::json::parse(run(options));
+}
+
+// Two layers of a million params, 8 agents, 1 ms, 1 Gb/s. Selecting takes 5 us + .45 ms; an all-gather takes
+// 7 (1 ms + 80 kB / 125 MB/s) = 11.48 ms; the first is sent while the second is computed. Together they take
+// 7 (1 ms + 160 kB / 125 MB/s) = 15.96 ms. Dense, an all-reduce of one takes 14 (1 ms + .5 MB / 125 MB/s) = 70 ms.
+TEST_F(PlanCommand, ShowsAPlanThatCanBeCheckedByHand) {
+  PlanOptions options = table("model: two\nforward: 10ms\nlayers:\n  a: [1000000, 20ms]\n  b: [1000000, 20ms]\n");
+  options.form = "collectives";
+  EXPECT_EQ(run(options), R"(two: 2.00 M params in 2 layers; topk, density 1 %
+8 agents, links of 1ms and 1000 Mbit/s; each bucket is one collective call, and they run one after the other
+forward 10.0 ms, backward 40.0 ms a step
+
+plan             buckets  messages     select  exposed sending       step    over best
+best                   2        28    0.91 ms          11.5 ms    62.4 ms        0.0 %
+greedy                 2        28    0.91 ms          11.5 ms    62.4 ms        0.0 %
+per layer              2        28    0.91 ms          11.5 ms    62.4 ms        0.0 %
+25 MB buckets          2        28    0.91 ms          11.5 ms    62.4 ms        0.0 %
+one bucket             1        14    0.91 ms          16.0 ms    66.9 ms        7.2 %
+dense                  2        56    0.00 ms           120 ms     170 ms      172.5 %
+
+The best plan takes 0.0 % less time a step than the better naive one (per layer), with 28 messages instead of 28.
+Whole fp32 gradients would take 170 ms a step, 2.7 times as long.
+
+The best plan:
+bucket  layers                                     params   complete   selected  sent from         to
+     1  b                                          1.00 M    20.0 ms    20.5 ms    20.5 ms    31.9 ms
+     2  a                                          1.00 M    40.5 ms    40.9 ms    40.9 ms    52.4 ms
+
+From the begin of backward to 56.9 ms; digits are buckets:
+best, ends at 52.4 ms
+  backward |==============================================                  |
+  select   |                      11                     22                 |
+  send     |                       1111111111111          2222222222222     |
+per layer, ends at 52.4 ms
+  backward |==============================================                  |
+  select   |                      11                     22                 |
+  send     |                       1111111111111          2222222222222     |
+one bucket, ends at 56.9 ms
+  backward |==============================================                  |
+  select   |                                             11                 |
+  send     |                                              111111111111111111|
+)");
+}
+
+TEST_F(PlanCommand, SaysWhereDenseIsFaster) {
+  PlanOptions options = table("layers:\n  a: [10000000, 5ms]\n");
+  options.bytes_per_s = 0;
+  options.occupancy = 0us;
+  const std::string verdict = "\nDense is faster here: whole fp32 gradients take 9.50 ms a step, topk, density 1 %";
+  EXPECT_NE(run(options).find(verdict), std::string::npos) << run(options);
+  options.bytes_per_s = 12.5e6;
+  EXPECT_EQ(run(options).find("Dense is faster"), std::string::npos);
+}
+
+TEST_F(PlanCommand, PlansEveryTableThatComesWithIt) {
+  for (const char* name : {"vgg16", "resnet50", "inception4", "lstm"}) {
+    for (const char* form : {"group", "collectives"}) {
+      const auto all = figures({.layers = configs() + "/layers/" + name + ".yaml", .form = form});
+      const double best_s = all["plans"]["best"]["step_s"];
+      EXPECT_GT(best_s, double(all["forward_s"]) + double(all["backward_s"]));
+      for (const auto& [other, plan] : all["plans"].items()) {
+        if (other == "dense") continue;
+        EXPECT_LE(best_s, plan["step_s"]) << name << " " << form << " " << other;
+        EXPECT_EQ(plan["ends"].back(), all["sections"]) << other;
+      }
+    }
+  }
+}
+
+TEST_F(PlanCommand, PlansABuiltInModelOfAConfig) {
+  const std::string text = run({.config_path = configs() + "/digits.yaml", .backward = 10ms});
+  EXPECT_TRUE(text.starts_with("cnn: 5994 params in ")) << text;
+  EXPECT_EQ(refusal({.config_path = configs() + "/digits.yaml"}),
+            "nothing says how long backward takes; add --backward 10ms");
+  EXPECT_NE(refusal({.config_path = configs() + "/digits.yaml", .overrides = {"swarm.local_steps=4"}, .backward = 10ms})
+                .find("swarm.local_steps is 4: gradients are sent in every step"), std::string::npos);
+}
+
+TEST_F(PlanCommand, RefusesWithARemedy) {
+  const PlanOptions fine = table("layers:\n  a: [10, 5ms]\n");
+  const auto with = [&](auto change) {
+    PlanOptions options = fine;
+    change(options);
+    return refusal(options);
+  };
+  EXPECT_TRUE(run(fine).starts_with("model: 10 params in 1 slice; topk")) << "one small layer is a plan";
+  EXPECT_EQ(with([](auto& o) { o.density = 0; }),
+            "--density 0; it is the share of elements that are sent, above 0 and at most 1");
+  EXPECT_EQ(with([](auto& o) { o.density = 1.5; }),
+            "--density 1.5; it is the share of elements that are sent, above 0 and at most 1");
+  EXPECT_EQ(with([](auto& o) { o.agents = 1; }), "--agents 1; a group has 2 to 32");
+  EXPECT_EQ(with([](auto& o) { o.agents = 33; }), "--agents 33; a group has 2 to 32");
+  EXPECT_EQ(with([](auto& o) { o.form = "ring"; }), "--form 'ring'; it is group or collectives");
+  EXPECT_TRUE(with([](auto& o) { o.codec = "zip"; }).starts_with("there is no codec 'zip'; choose one of fp32, "));
+  EXPECT_EQ(refusal({}), "a plan needs layers: --config FILE for a built-in model, or --layers FILE with a table as in "
+                         "configs/layers");
+  EXPECT_NE(with([](auto& o) { o.svg = "/nowhere/x.svg"; }).find("cannot write /nowhere/x.svg"), std::string::npos);
+}
+
+TEST_F(PlanCommand, DrawsAllPlans) {
+  PlanOptions options = table("model: a&b\nlayers:\n  a<b: [10000, 5ms]\n  emb: [90000000, 1ms]\n");
+  options.svg = folder_ + "/plan.svg";
+  EXPECT_NE(run(options).find("\ndrawn in " + options.svg + "\n"), std::string::npos);
+  std::ifstream file(options.svg);
+  const std::string svg(std::istreambuf_iterator<char>(file), {});
+  EXPECT_TRUE(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
+  for (const char* part : {"<title>a&amp;b: ", ">best</text>", ">greedy</text>", ">per slice</text>", ">dense</text>",
+                           "a&lt;b"}) {
+    EXPECT_NE(svg.find(part), std::string::npos) << part;
+  }
+  for (const char* part : {"nan", "inf", "a<b", "=\"-"}) EXPECT_EQ(svg.find(part), std::string::npos) << part;
+}
+
+}  // namespace
+}  // namespace starling
