@@ -226,7 +226,7 @@ def emulated_kernels(tree):
   build = tree.get('tests/support/cuda_emulation/meson.build', '')
   listed = re.search(r"foreach name : \[([^\]]*)\]", build)
   emulated = re.findall(r"'(\w+)'", listed[1]) if listed else []
-  suite = tree.get('tests/kernels/cuda_twins_test.cpp', '')
+  suite = ''.join(tree.get(f'tests/kernels/cuda_{name}twins_test.cpp', '') for name in ('', 'update_'))
   for path in sorted(tree):
     name = path.split('/')[-1].removesuffix('.cu')
     if not path.endswith('.cu'):
@@ -236,7 +236,7 @@ def emulated_kernels(tree):
     elif name not in emulated:
       yield path, 1, 'is not in tests/support/cuda_emulation/meson.build: nothing runs it without a GPU'
     elif f'#include "kernels/cuda/{name}.h"' not in suite:
-      yield path, 1, 'has no test in tests/kernels/cuda_twins_test.cpp'
+      yield path, 1, 'has no test in tests/kernels/cuda_twins_test.cpp or cuda_update_twins_test.cpp'
 
 
 EMULATED = {'tests/support/cuda_emulation/meson.build': "foreach name : ['cast',\n  'pair']\n",

@@ -36,6 +36,10 @@ __global__ void bf16_kernel(const float* x, size_t count, uint16_t* out, uint32_
   if (first_in_warp()) atomicMax(max_abs_bits, largest);
 }
 
+__global__ void bf16_to_f32_kernel(const uint16_t* halves, size_t count, float* out) {
+  for (size_t i = first_index(); i < count; i += index_stride()) out[i] = __uint_as_float(uint32_t{halves[i]} << 16);
+}
+
 }  // namespace
 
 void max_abs_bits_cuda(const float* x, size_t count, uint32_t* max_abs_bits, void* stream) {
@@ -47,6 +51,12 @@ void f32_to_bf16_cuda(const float* x, size_t count, std::byte* out, uint32_t* ma
   if (count == 0) return;
   launch("f32_to_bf16", bf16_kernel, blocks_for(count), kThreads, 0, stream, x, count,
          reinterpret_cast<uint16_t*>(out), max_abs_bits);
+}
+
+void bf16_to_f32_cuda(const std::byte* bytes, size_t count, float* out, void* stream) {
+  if (count == 0) return;
+  launch("bf16_to_f32", bf16_to_f32_kernel, blocks_for(count), kThreads, 0, stream,
+         reinterpret_cast<const uint16_t*>(bytes), count, out);
 }
 
 }  // namespace starling

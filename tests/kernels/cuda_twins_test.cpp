@@ -1,15 +1,11 @@
-// Each CUDA twin against the host loop it mirrors, and against a plain definition beside it. One source, two programs:
-// on a GPU, and over tests/support/cuda_emulation everywhere.
+// The twins of what params and their payloads go through, each against the host loop and a plain definition beside it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
-#include <optional>
 
 #include "kernels/cast.h"
 #include "kernels/cuda/cast.h"
-#include "kernels/cuda/device.h"
 #include "kernels/cuda/modulo.h"
 #include "kernels/cuda/pair.h"
 #include "kernels/cuda/vector_ops.h"
@@ -17,67 +13,10 @@
 #include "kernels/pair.h"
 #include "kernels/transfer.h"
 #include "kernels/vector_ops.h"
-#include "tests/kernels/fills.h"
+#include "tests/kernels/cuda_twins.h"
 
 namespace starling {
 namespace {
-
-constexpr cuda::GridLimits kGrids[] = {
-    {},                           // as in production
-    {.most = 1}, {.most = 2}, {.most = 3},
-    {.most = 64, .extra = 5},     // more blocks than the work
-};
-
-class CudaTwins : public testing::TestWithParam<cuda::GridLimits> {
- protected:
-  void SetUp() override {
-    if (cuda::device_count() == 0) GTEST_SKIP() << "no GPU here: the CUDA twins were compiled, not run";
-    cuda::grid_limits = GetParam();
-    stream_.emplace();
-  }
-  void TearDown() override { cuda::grid_limits = {}; }
-
-  // Device memory of exactly this size, so that a step past the end shows. What it holds is undefined.
-  template <typename T>
-  T* room(size_t count) {
-    buffers_.push_back(std::make_unique<cuda::Buffer>(cuda::BufferKind::kDevice));
-    return count == 0 ? nullptr : reinterpret_cast<T*>(buffers_.back()->reserve(count * sizeof(T)));
-  }
-  template <typename T>
-  T* upload(const std::vector<T>& values) {
-    T* const to = room<T>(values.size());
-    cuda::copy_async(to, values.data(), values.size() * sizeof(T), stream());
-    stream_->wait();
-    return to;
-  }
-  template <typename T>
-  T* zeroed() {
-    return upload(std::vector<T>(1));
-  }
-  template <typename T>
-  std::vector<T> download(const T* from, size_t count) {
-    std::vector<T> values(count);
-    cuda::copy_async(values.data(), from, count * sizeof(T), stream());
-    stream_->wait();
-    return values;
-  }
-  void* stream() { return stream_->handle(); }
-
-  // Calls check(x, y, fill) with every fill at every size; y is sometimes of the fill, sometimes plain.
-  template <typename F>
-  void with_each(F check) {
-    for (const FilledSize& input : filled_sizes()) {
-      SCOPED_TRACE(input.name);
-      const std::vector<float> x = filled_vector(rng_, input.fill, input.count);
-      check(x, filled_vector(rng_, rng_() % 3 == 0 ? input.fill : Fill::kNormal, input.count));
-      buffers_.clear();
-    }
-  }
-
-  TestRng rng_{draw_rng_seed()};
-  std::optional<cuda::Stream> stream_;
-  std::vector<std::unique_ptr<cuda::Buffer>> buffers_;
-};
 
 void expect_sum(double sum, double host, long double definition) {
   const auto exact = static_cast<double>(definition);
@@ -191,6 +130,14 @@ TEST_P(CudaTwins, Bf16Cast) {
     size_t wrong = 0;
     for (size_t i = 0; i < count; ++i) wrong += !rounds_to(x[i], halves[i]);
     EXPECT_EQ(wrong, 0u);
+    float* const back = room<float>(count);
+    bf16_to_f32_cuda(out, count, back, stream());
+    std::vector<float> host(count);
+    bf16_to_f32(expected.data(), count, host.data());
+    const std::vector<float> values = download(back, count);
+    EXPECT_EQ(bits_of(values), bits_of(host));
+    for (size_t i = 0; i < count; ++i) wrong += std::bit_cast<uint32_t>(values[i]) != uint32_t{halves[i]} << 16;
+    EXPECT_EQ(wrong, 0u);
   });
 }
 
@@ -267,9 +214,7 @@ TEST_P(CudaTwins, Transfer) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Grids, CudaTwins, testing::ValuesIn(kGrids), [](const auto& info) {
-  return std::to_string(info.param.most) + "Blocks" + (info.param.extra > 0 ? "AndMore" : "");
-});
+INSTANTIATE_TEST_SUITE_P(Grids, CudaTwins, testing::ValuesIn(kHostileGrids), grid_name);
 
 }  // namespace
 }  // namespace starling

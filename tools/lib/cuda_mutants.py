@@ -5,11 +5,13 @@ The suite, PROGRAM:TEST, must notice the mistake in at least one build. What sta
 AXPY = 'i += index_stride()) y[i] = '
 HALVES = 'threadIdx.x % 32 < 16 ? 0x0000FFFFu : 0xFFFF0000u'
 V, C, M, P = (f'kernels/cuda/{name}.cu' for name in ('vector_ops', 'cast', 'modulo', 'pair'))
+K, S, O = (f'kernels/cuda/{name}.cu' for name in ('top_k', 'sparse', 'outer'))
 GRID = 'kernels/cuda/grid.cuh'
 CODEC = 'compression/codec_cuda.cpp'
 TRANSFER = 'kernels/transfer.cpp'
 SUMS, AXPYS, COUNTS, BF16 = 'twins:Sums', 'twins:Axpy', 'twins:CountNonfiniteAndMaxAbs', 'twins:Bf16Cast'
 ENCODE, APPLY, PAIR, VIEWS = 'twins:ModuloEncode', 'twins:ModuloApply', 'twins:PairApply', 'twins:Transfer'
+TOPK, SPARSE, FINITE, NESTEROV = 'twins:TopK/3Blocks', 'twins:GatherAndScatter', 'twins:AxpyIsFinite', 'twins:Nesterov'
 
 MUTANTS = [
   # Barriers and shared memory.
@@ -79,6 +81,71 @@ MUTANTS = [
   ('pair: fused', P, '__fadd_rn(x[i], __fmul_rn(coefficient, difference))', 'std::fma(coefficient, difference, x[i])',
    PAIR),
   ('pair: sides swapped', P, '(value_of(peer[i]), value_of(own[i]))', '(value_of(own[i]), value_of(peer[i]))', PAIR),
+  # Top-k: the digits.
+  ('top_k: no barrier after the bins are cleared', K, 'own[bin] = 0;\n  __syncthreads();', 'own[bin] = 0;', TOPK),
+  ('top_k: no barrier after the count', K, '  }\n  __syncthreads();\n  for (unsigned bin', '  }\n  for (unsigned bin',
+   TOPK),
+  ('top_k: bins of the block added plainly', K,
+   'atomicAdd(&own[(magnitude >> digit.shift) & ((1u << digit.bits) - 1u)], 1u);',
+   '++own[(magnitude >> digit.shift) & ((1u << digit.bits) - 1u)];', TOPK),
+  ('top_k: bins of the grid added plainly', K, 'atomicAdd(&bins[bin], own[bin]);', 'bins[bin] += own[bin];', TOPK),
+  ('top_k: zeros are counted', K, 'magnitude == 0 || ', '', TOPK),
+  ('top_k: digits, one less', K, 'i < count; i += index_stride()', 'i + 1 < count; i += index_stride()', TOPK),
+  ('top_k: digits, one more', K, 'i < count; i += index_stride()', 'i <= count; i += index_stride()', TOPK),
+  ('top_k: bins not cleared for the next digit', K, '    bins[top - b] = 0;\n', '', TOPK),
+  ('top_k: no barrier in the block sum', K, '  __syncthreads();\n  T before', '  T before', TOPK),
+  ('top_k: block sum counts its own warp', K, 'if (warp < threadIdx.x / 32)', 'if (warp <= threadIdx.x / 32)', TOPK),
+  ('top_k: warp sum of lanes that are not there', K, 'if (lane_of() >= step) upto', 'upto', TOPK),
+  ('top_k: warp sum ends at 8', K, 'step < 32; step *= 2', 'step < 16; step *= 2', TOPK),
+  ('top_k: lane 30 hands in the warp sum', K, 'if (lane_of() == 31)', 'if (lane_of() == 30)', TOPK),
+  ('top_k: finite flag not initialized', K, '  if (threadIdx.x == 0) nonfinite[0] = 0;\n', '', TOPK),
+  ('top_k: finite flag read without a barrier', K, '  __syncthreads();\n  const uint32_t wanted',
+   '  const uint32_t wanted', TOPK),
+  ('top_k: finite flag written plainly', K, 'atomicMax(&nonfinite[0], 1u);', 'nonfinite[0] = 1u;', TOPK),
+  ('top_k: infinities are numbers', K, 'top - b >= kNonFiniteDigit', 'top - b > kNonFiniteDigit', TOPK),
+  ('top_k: state read while it is written', K, '!first ? before.wanted', '!first ? state->wanted', TOPK),
+  ('top_k: a digit too low', K, 'above + counts[b] >= wanted', 'above + counts[b] > wanted', TOPK),
+  ('top_k: those above the digit wanted twice', K, 'state->wanted = wanted - above;', 'state->wanted = wanted;', TOPK),
+  # Top-k: counting and writing.
+  ('top_k: segments overlap', K, 'return min(warp * segment, count);', 'return min(warp * (segment - 32), count);',
+   TOPK),
+  ('top_k: ties counted as larger', K, 'larger += magnitude > threshold;', 'larger += magnitude >= threshold;', TOPK),
+  ('top_k: ties not summed', K, '  equal = warp_sum(equal);\n', '', TOPK),
+  ('top_k: every lane writes the count', K, 'if (first_in_warp()) warps[warp] = pair_of', 'warps[warp] = pair_of',
+   TOPK),
+  ('top_k: the last warps not added up', K, '(warp_count + kThreads - 1) / kThreads', 'warp_count / kThreads', TOPK),
+  ('top_k: warps of a thread not added up', K, '    before += here;\n', '', TOPK),
+  ('top_k: ties without end', K, '(equal && equal_rank < chosen.wanted)', 'equal', TOPK),
+  ('top_k: a lane counts itself', K, '(1u << lane_of()) - 1u', '(2u << lane_of()) - 1u', TOPK),
+  ('top_k: ballot of those concerned', K, '__ballot_sync(0xFFFFFFFFu, equal)', '__ballot_sync(either, equal)', TOPK),
+  ('top_k: writes, one more', K, 'i < end ? magnitude_bits', 'i <= end ? magnitude_bits', TOPK),
+  ('top_k: writes, one less', K, 'i < end ? magnitude_bits', 'i + 1 < end ? magnitude_bits', TOPK),
+  ('top_k: larger ones of earlier lanes forgotten', K, 'larger_before + __popc(either & ~equals & below)',
+   'larger_before', TOPK),
+  ('top_k: scratch not cleared', K, '  zero_async(scratch, kHeadBytes, stream);\n', '', TOPK),
+  ('top_k: nothing found is not said', K, 'return zero_async(found, sizeof *found, stream);', 'return;', TOPK),
+  ('top_k: rows rounded down', K, '(count + size_t{32} * warp_count - 1)', '(count + size_t{31} * warp_count - 1)',
+   TOPK),
+  # Updates.
+  ('gather: one more', S, 'j < count; j += index_stride()) out[j]', 'j <= count; j += index_stride()) out[j]', SPARSE),
+  ('gather: one less', S, 'j < count; j += index_stride()) out[j]', 'j + 1 < count; j += index_stride()) out[j]',
+   SPARSE),
+  ('scatter: base ignored', S, 'out[indices[j] - base]', 'out[indices[j]]', SPARSE),
+  ('scatter: one less', S, 'j < count; j += index_stride()) out[indices',
+   'j + 1 < count; j += index_stride()) out[indices', SPARSE),
+  ('scatter_axpy: fused', S, '__fadd_rn(*at, __fmul_rn(a, values[j]))', 'std::fma(a, values[j], *at)', SPARSE),
+  ('scatter_axpy: one more', S, 'j < count; j += index_stride()) {', 'j <= count; j += index_stride()) {', SPARSE),
+  ('axpy_is_finite: sides swapped', O, '__fadd_rn(y[i], __fmul_rn(a, x[i]))', '__fadd_rn(x[i], __fmul_rn(a, y[i]))',
+   FINITE),
+  ('nesterov_is_finite: momentum not looked at', O, 'max(magnitude_bits(stepped.m), magnitude_bits(stepped.r))',
+   'magnitude_bits(stepped.r)', NESTEROV),
+  ('nesterov: fused', O, '__fadd_rn(r, __fmul_rn(step.rate, ahead))', 'std::fma(step.rate, ahead, r)', NESTEROV),
+  ('nesterov: not ahead', O, '__fadd_rn(value, __fmul_rn(step.momentum, next))',
+   '__fadd_rn(value, __fmul_rn(step.momentum, m))', NESTEROV),
+  ('nesterov: momentum not kept', O, '    m[i] = stepped.m;\n', '', NESTEROV),
+  ('bf16 back: one less', C, 'i < count; i += index_stride()) out[i]', 'i + 1 < count; i += index_stride()) out[i]',
+   BF16),
+  ('bf16 back: one more', C, 'i < count; i += index_stride()) out[i]', 'i <= count; i += index_stride()) out[i]', BF16),
   # The host's half.
   ('codec: apply does not wait', CODEC, 'pitch, x);\n    use.wait();', 'pitch, x);', 'codec:*'),
   ('codec: dense encode does not wait', CODEC, '    use.wait();\n    if (!out', '    if (!out', 'codec:*'),

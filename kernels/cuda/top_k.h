@@ -1,0 +1,24 @@
+// CUDA twin of kernels/top_k.h. All pointers are device pointers; `stream` is a cudaStream_t; the call returns once the
+// work is put on it and allocates nothing. Same indices as the host's, and nothing depends on a sample: x is read five
+// times, whatever it holds.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cuda/device.h"
+
+namespace starling {
+
+inline constexpr uint32_t kTopKNotFinite = 0xFFFFFFFFu;
+
+// What a call needs beside its output; contents do not matter. Aligned to 8 bytes.
+inline constexpr size_t kTopKScratchBytes = 16384 + size_t{cuda::kMaxBlocks} * 32 * 8;
+
+// Writes the indices of the k largest |x[i]|, ascending, of equal ones the lower, and *found: how many they are,
+// min(k, the elements that are not zero); kTopKNotFinite, and no indices, if x holds a NaN or an infinity.
+// REQUIRES: indices has room for min(k, count); count below 2^32.
+void top_k_cuda(const float* x, size_t count, size_t k, std::byte* scratch, uint32_t* indices, uint32_t* found,
+                void* stream);
+
+}  // namespace starling
