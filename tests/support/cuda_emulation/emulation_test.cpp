@@ -269,16 +269,18 @@ void copy_shared_kernel(unsigned* out) {
   SHARED_ARRAY(unsigned, values, 32);
   if (threadIdx.x != 3) values[threadIdx.x] = 1;
   __syncthreads();
-  out[threadIdx.x] = values[threadIdx.x];
+  out[blockIdx.x * 32 + threadIdx.x] = values[threadIdx.x];
   values[threadIdx.x] = 7;   // the next block must not find it
 }
 
 TEST_F(Emulation, FreshMemoryIsPoisoned) {
-  unsigned* const out = room<unsigned>(32);
-  EXPECT_EQ(read(out, 32), std::vector<unsigned>(32, kAll));
+  unsigned* const out = room<unsigned>(96);
+  EXPECT_EQ(read(out, 96), std::vector<unsigned>(96, kAll));
   run(copy_shared_kernel, 3, 32, out);
-  EXPECT_EQ(read(out, 32)[3], kAll);
-  EXPECT_EQ(read(out, 32)[4], 1u);
+  for (size_t block = 0; block < 3; ++block) {
+    EXPECT_EQ(read(out, 96)[32 * block + 3], kAll);
+    EXPECT_EQ(read(out, 96)[32 * block + 4], 1u);
+  }
 }
 
 // ---- What is wrong.
@@ -547,6 +549,28 @@ TEST_F(EmulationDeathTest, SharedMemoryWithoutABarrier) {
 TEST_F(EmulationDeathTest, AShuffleOrdersNoMemory) {
   unsigned* const out = room<unsigned>(32);
   expect_race([&] { (void)fault_of(shuffle_is_no_barrier_kernel, 1, 32, out); });
+}
+void blocks_race_kernel(unsigned* at) {
+  for (int i = 0; i < 3; ++i) __syncthreads();
+  if (threadIdx.x == 0) *at += 1;
+}
+TEST_F(EmulationDeathTest, BlocksThatWriteOnePlaceBehindTheirBarriers) {
+  for (unsigned blocks : {2u, 3u, 7u}) {
+    unsigned* const data = zeros<unsigned>(1);
+    expect_race([&] { (void)fault_of(blocks_race_kernel, blocks, 64, data); });
+  }
+}
+void blocks_apart_kernel(unsigned* at) {
+  SHARED_ARRAY(unsigned, values, 64);
+  values[threadIdx.x] = threadIdx.x;
+  __syncthreads();
+  at[blockIdx.x * 64 + threadIdx.x] = values[63 - threadIdx.x];
+  atomicAdd(at + gridDim.x * 64, 1u);
+}
+TEST_F(Emulation, BlocksThatKeepApartRaceNot) {
+  unsigned* const data = zeros<unsigned>(5 * 64 + 1);
+  EXPECT_EQ(fault_of(blocks_apart_kernel, 5, 64, data), "");
+  EXPECT_EQ(fault_of(blocks_apart_kernel, 5, 64, data), "") << "the next launch comes after";
 }
 TEST_F(Emulation, SyncwarpOrdersMemory) {
   unsigned* const out = room<unsigned>(32);
