@@ -13,6 +13,7 @@
 #include "compression/codec_cuda.h"
 #endif
 #include "kernels/check.h"
+#include "kernels/device_failure.h"
 
 namespace starling {
 namespace {
@@ -110,9 +111,9 @@ std::unique_ptr<Codec> make_codec(CodecKind kind, MemorySpace space) {
 #ifdef STARLING_CUDA
   return make_cuda_codec(std::move(host));
 #else
-  throw std::runtime_error("codec " + std::string(codec_name(kind)) +
-                           ": params on a GPU need a build with CUDA, and this one has none; build with "
-                           "-Dcuda=enabled (nvcc needed), or train on the CPU");
+  throw DeviceFailure("codec " + std::string(codec_name(kind)) +
+                      ": params on a GPU need a build with CUDA, and this one has none; build with "
+                      "-Dcuda=enabled (nvcc needed), or train on the CPU");
 #endif
 }
 

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstring>
 #include <mutex>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -16,6 +15,7 @@
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/modulo.h"
 #include "kernels/cuda/pair.h"
+#include "kernels/device_failure.h"
 
 namespace starling {
 namespace {
@@ -178,13 +178,12 @@ bool has_cuda_twin(CodecKind kind) {
 
 std::unique_ptr<Codec> make_cuda_codec(std::unique_ptr<Codec> host) {
   if (!has_cuda_twin(host->kind())) {
-    throw std::runtime_error("codec " + std::string(codec_name(host->kind())) +
-                             " works on params in host memory only; train on the CPU, or take another codec");
+    throw DeviceFailure("codec " + std::string(codec_name(host->kind())) +
+                        " works on params in host memory only; train on the CPU, or take another codec");
   }
-  if (cuda::device_count() == 0) {
-    throw std::runtime_error("codec " + std::string(codec_name(host->kind())) +
-                             ": params on a GPU were asked for, but CUDA finds none; look at nvidia-smi and "
-                             "CUDA_VISIBLE_DEVICES, or train on the CPU");
+  if (const std::string missing = cuda::why_no_device(); !missing.empty()) {
+    throw DeviceFailure("codec " + std::string(codec_name(host->kind())) +
+                        ": params on a GPU were asked for, but " + missing + ", or train on the CPU");
   }
   return std::make_unique<CudaCodec>(std::move(host));
 }

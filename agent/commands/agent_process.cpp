@@ -14,6 +14,7 @@
 #include "agent/observe/log.h"
 #include "agent/observe/metrics.h"
 #include "agent/observe/warnings.h"
+#include "agent/process/device_fallback.h"
 #include "agent/process/signals.h"
 #include "agent/process/state_folder.h"
 #include "agent/process/thread_worker.h"
@@ -95,16 +96,35 @@ std::string checked_settings(const StatePlace& place) {
   return text;
 }
 
+void run_to_the_end(Agent& agent, const StopSignals& signals, Transport& transport) {
+  while (!agent.finished()) {
+    agent.tick();
+    if (signals.stop_asked()) agent.leave();
+    if (agent.finished()) break;
+    transport.wait_until(agent.next_deadline());
+  }
+}
+
+// For an agent whose tick() threw: the others see it leave, not die.
+void say_farewell(Agent& agent, Transport& transport) {
+  try {
+    agent.abandon();
+    while (!agent.finished()) {
+      agent.tick();
+      transport.wait_until(agent.next_deadline());
+    }
+  } catch (const std::exception& error) {
+    spdlog::warn("and the others could not be told that this agent leaves: {}", error.what());
+  }
+}
+
 struct StopFirst {
   ThreadWorker& worker;
   ~StopFirst() { worker.stop(); }
 };
 
-}  // namespace
-
-int run_agent_process(const Config& config) {
-  keep_memory();
-  warn_of_unused_shard(config.agent.data);
+// One life of an agent, on the device that the config names.
+int run_agent_once(const Config& config) {
   StopSignals signals;
   const SteadyClock clock;
   const StatePlace place(config.agent.state);
@@ -148,13 +168,25 @@ int run_agent_process(const Config& config) {
   const StopFirst stop_first{worker};   // its jobs use the agent
   agent = std::make_unique<Agent>(options, parts);   // refuses a config of another swarm than the folder's
   greet(config, place, transport.local(), options.advertise, observers);
-  while (!agent->finished()) {
-    agent->tick();
-    if (signals.stop_asked()) agent->leave();
-    if (agent->finished()) break;
-    transport.wait_until(agent->next_deadline());
+  try {
+    run_to_the_end(*agent, signals, transport);
+  } catch (...) {
+    if (agent->rounds() != nullptr) {
+      spdlog::warn("this agent leaves, as below; started again with --state {} it goes on from its last checkpoint",
+                   place.folder());
+    }
+    say_farewell(*agent, transport);
+    throw;
   }
   return 0;
+}
+
+}  // namespace
+
+int run_agent_process(const Config& config) {
+  keep_memory();
+  warn_of_unused_shard(config.agent.data);
+  return run_on_gpu_or_cpu(config, run_agent_once);
 }
 
 }  // namespace starling

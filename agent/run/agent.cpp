@@ -75,6 +75,11 @@ void Agent::begin_rounds(const Progress& from, const char* how) {
 
 void Agent::tick() {
   if (finished()) return;
+  if (abandoned_) {
+    router_.tick(*this);
+    farewell_.tick();
+    return;
+  }
   parts_.worker.run_completions();
   router_.tick(*this);
   const TimePoint now = parts_.clock.now();
@@ -93,6 +98,7 @@ void Agent::tick() {
 }
 
 TimePoint Agent::next_deadline() const {
+  if (abandoned_) return std::min(router_.next_deadline(), farewell_.next_deadline());
   TimePoint next = std::min(router_.next_deadline(), next_status_);
   next = std::min(next, entry_.next_deadline());
   if (exchange_) next = std::min(next, exchange_->next_deadline());
@@ -114,6 +120,12 @@ void Agent::leave() {
   }
 }
 
+void Agent::abandon() {
+  abandoned_ = true;
+  entry_.give_up();
+  farewell_.begin(Duration::zero());
+}
+
 // Begins the end of this agent. After stop_after it stays until no member settles any more; after a signal, only for
 // the farewell.
 void Agent::part(const char* reason) {
@@ -123,11 +135,11 @@ void Agent::part(const char* reason) {
 }
 
 void Agent::on_bootstrap(const FrameHeader& header, const BootstrapMessage& message, const SharedBytes& payload) {
-  entry_.handle(header, message, payload);
+  if (!abandoned_) entry_.handle(header, message, payload);
 }
 
 void Agent::on_exchange(const FrameHeader& header, const ExchangeMessage& message, const SharedBytes& payload) {
-  if (exchange_) exchange_->handle(header.sender, header.generation, message, payload);
+  if (exchange_ && !abandoned_) exchange_->handle(header.sender, header.generation, message, payload);
 }
 
 // Does nothing: without settings, the router adopts those of an agent that joins it and answers in the name of that

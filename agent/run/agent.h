@@ -29,6 +29,9 @@ class Agent final : public Router::Handler {
   void tick();                       // throws std::runtime_error for a start that cannot work
   TimePoint next_deadline() const;
   void leave();                      // politely, from the control thread: finished() soon after
+  // After tick() threw, of a GPU that was lost, say: nothing is trained or exchanged any more. The agent only says that
+  // it leaves, so that nobody takes it for dead; finished() soon after.
+  void abandon();
   bool finished() const { return farewell_.gone(); }
 
   const Rounds* rounds() const { return rounds_.get(); }   // null until training begins
@@ -63,6 +66,7 @@ class Agent final : public Router::Handler {
   Farewell farewell_;
 
   bool leaving_ = false;             // told to, by leave()
+  bool abandoned_ = false;           // by abandon()
   TimePoint born_, leave_deadline_, next_status_;
   DeadlineWatch deadline_watch_;
 };

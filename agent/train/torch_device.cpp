@@ -1,6 +1,7 @@
 #include "agent/train/torch_device.h"
 
 #include <ATen/Parallel.h>
+#include <c10/util/Exception.h>
 #include <c10/core/Stream.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <dlfcn.h>
@@ -14,6 +15,25 @@ namespace {
 
 const c10::Device kGpu(c10::DeviceType::CUDA, 0);
 
+std::string dotted(int cuda_version) {
+  return std::to_string(cuda_version / 1000) + "." + std::to_string(cuda_version % 1000 / 10);
+}
+
+// The number that a function of CUDA writes; 0: there is no such function.
+int version_from(void* library, const char* function) {
+  const auto ask = reinterpret_cast<int (*)(int*)>(dlsym(library, function));
+  int version = 0;
+  return ask != nullptr && ask(&version) == 0 ? version : 0;
+}
+
+// In the driver's own words where it has any.
+std::string driver_error(void* driver, int error) {
+  const auto describe = reinterpret_cast<int (*)(int, const char**)>(dlsym(driver, "cuGetErrorString"));
+  const char* text = nullptr;
+  if (describe == nullptr || describe(error, &text) != 0 || text == nullptr) return "error " + std::to_string(error);
+  return "error " + std::to_string(error) + ", " + text;
+}
+
 // Is there a driver with a GPU? Asks the driver itself, because LibTorch caches a negative answer if it is asked before
 // its CUDA half is loaded, and loading that half costs 0.4 s and 360 MB. Empty: yes; else what is missing.
 std::string ask_driver() {
@@ -25,7 +45,7 @@ std::string ask_driver() {
   const auto get_count = reinterpret_cast<Count>(dlsym(driver, "cuDeviceGetCount"));
   if (init == nullptr || get_count == nullptr) return "libcuda.so.1 is not an NVIDIA driver";
   if (const int error = init(0); error != 0) {
-    return "the NVIDIA driver finds no usable GPU (cuInit: error " + std::to_string(error) + ")";
+    return "the NVIDIA driver finds no usable GPU (cuInit: " + driver_error(driver, error) + "; see nvidia-smi)";
   }
   int count = 0;
   if (get_count(&count) != 0 || count == 0) return "the NVIDIA driver finds no GPU";
@@ -49,11 +69,33 @@ std::string load_cuda_half() {
     return std::string("LibTorch's CUDA half does not load: ") + dlerror();
   }
   if (!c10::impl::hasDeviceGuardImpl(c10::DeviceType::CUDA)) return path.string() + " holds no CUDA device";
-  if (c10::impl::VirtualGuardImpl(c10::DeviceType::CUDA).deviceCount() == 0) return "LibTorch sees no GPU";
-  return "";
+  if (c10::impl::VirtualGuardImpl(c10::DeviceType::CUDA).deviceCount() > 0) return "";
+  void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  return why_torch_sees_none(driver == nullptr ? 0 : version_from(driver, "cuDriverGetVersion"),
+                             version_from(RTLD_DEFAULT, "cudaRuntimeGetVersion"));
 }
 
 }  // namespace
+
+std::string why_torch_sees_none(int driver_version, int torch_version) {
+  // Within one major version a driver runs what was built with a later minor one.
+  if (driver_version == 0 || torch_version == 0 || driver_version / 1000 >= torch_version / 1000) {
+    return "LibTorch sees no GPU (see nvidia-smi and CUDA_VISIBLE_DEVICES)";
+  }
+  return "the NVIDIA driver is too old: it goes up to CUDA " + dotted(driver_version) + ", and this LibTorch needs " +
+         dotted(torch_version);
+}
+
+void rethrow_torch_error(const c10::Error& error) {
+  const std::string text = std::string("LibTorch failed: ") + error.what_without_backtrace();
+  if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) {
+    throw DeviceFailure(text + "; lower agent.batch, free GPU memory, or set agent.device: cpu");
+  }
+  if (dynamic_cast<const c10::AcceleratorError*>(&error) != nullptr) {
+    throw DeviceFailure(text + "; look at nvidia-smi and the driver's log, or set agent.device: cpu");
+  }
+  throw std::runtime_error(text);
+}
 
 TorchDevice::TorchDevice(const std::string& name, uint32_t threads) : threads_(threads) {
   if (name != "auto" && name != "cpu" && name != "cuda") {

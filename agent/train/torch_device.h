@@ -4,6 +4,12 @@
 #include <cstdint>
 #include <string>
 
+#include "kernels/device_failure.h"
+
+namespace c10 {
+class Error;
+}
+
 namespace starling {
 
 class TorchDevice {
@@ -23,5 +29,13 @@ class TorchDevice {
   uint32_t threads_ = 0;
   int64_t stream_id_ = 0;    // our own stream of GPU 0
 };
+
+// What LibTorch threw while it computed on a GPU: an error of the device itself or of its memory, with the remedy.
+// Rethrows any other as std::runtime_error.
+[[noreturn]] void rethrow_torch_error(const c10::Error& error);
+
+// Why LibTorch finds no GPU where the driver has one. CUDA's numbers for what the driver goes up to and what LibTorch
+// was built with (12040 is 12.4); 0: not known.
+std::string why_torch_sees_none(int driver_version, int torch_version);
 
 }  // namespace starling

@@ -186,14 +186,14 @@ DeviceData TorchTrainer::upload(Dataset& data) const {
   return uploaded;
 }
 
-// On the trainer thread.
+// On the trainer thread, or on whichever holds the idle trainer.
 void TorchTrainer::run_job(const std::function<void()>& job) {
   try {
     device_.enter();
     job();
     device_.synchronize();  // an idle trainer's params do not change any more
   } catch (const c10::Error& error) {
-    throw std::runtime_error(std::string("LibTorch failed: ") + error.what_without_backtrace());
+    rethrow_torch_error(error);
   }
 }
 
@@ -302,8 +302,8 @@ std::optional<Evaluation> TorchTrainer::take_evaluation() {
 
 std::vector<std::byte> TorchTrainer::save_state() {
   STARLING_CHECK(idle());
-  device_.enter();
-  const std::vector<std::byte> optimizer_state = optimizer_->save_state();
+  std::vector<std::byte> optimizer_state;
+  run_job([&] { optimizer_state = optimizer_->save_state(); });
   const DatasetOrder::Place place = order_.place();
   const StateHead head{kStateMagic, plan_.param_count, train_.count(), place.epoch, place.position};
   std::vector<std::byte> state(sizeof head + optimizer_state.size());
@@ -320,9 +320,9 @@ bool TorchTrainer::load_state(std::span<const std::byte> state) {
   if (head.magic != kStateMagic || head.param_count != plan_.param_count || head.position >= head.sample_count) {
     return false;
   }
-  device_.enter();
-  if (!optimizer_->load_state(state.subspan(sizeof head))) return false;
-  device_.synchronize();
+  bool loaded = false;
+  run_job([&] { loaded = optimizer_->load_state(state.subspan(sizeof head)); });
+  if (!loaded) return false;
   // A place among other samples means nothing: the epoch begins anew.
   const bool same_data = head.sample_count == train_.count();
   STARLING_CHECK(order_.set_place({head.epoch, same_data ? head.position : 0}));
@@ -333,7 +333,11 @@ bool TorchTrainer::load_state(std::span<const std::byte> state) {
 
 std::unique_ptr<Trainer> make_torch_trainer(const TrainerOptions& options, Dataset train, Dataset test,
                                             std::function<void()> on_idle) {
-  return std::make_unique<TorchTrainer>(options, std::move(train), std::move(test), std::move(on_idle));
+  try {
+    return std::make_unique<TorchTrainer>(options, std::move(train), std::move(test), std::move(on_idle));
+  } catch (const c10::Error& error) {
+    rethrow_torch_error(error);
+  }
 }
 
 }  // namespace starling

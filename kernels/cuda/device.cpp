@@ -2,23 +2,40 @@
 
 #include <cuda_runtime_api.h>
 
-#include <stdexcept>
 #include <string>
+
+#include "kernels/device_failure.h"
 
 namespace starling::cuda {
 namespace {
 
 cudaStream_t stream_of(void* stream) { return static_cast<cudaStream_t>(stream); }
 
+cudaError_t count_devices(int* count) {
+  const cudaError_t error = cudaGetDeviceCount(count);
+  if (error != cudaSuccess) (void)cudaGetLastError();  // it is our answer; leave no trace of it for the next check
+  return error;
+}
+
 }  // namespace
 
 int device_count() {
   int count = 0;
-  if (cudaGetDeviceCount(&count) != cudaSuccess) {
-    (void)cudaGetLastError();  // the failure is our answer; leave no trace of it for the next check
-    return 0;
+  return count_devices(&count) == cudaSuccess ? count : 0;
+}
+
+std::string why_no_device() {
+  int count = 0;
+  const cudaError_t error = count_devices(&count);
+  if (error == cudaErrorInsufficientDriver) {
+    return "the NVIDIA driver is missing or too old for this program; update it";
   }
-  return count;
+  if (error == cudaErrorNoDevice || (error == cudaSuccess && count == 0)) {
+    return "CUDA finds none; look at nvidia-smi and CUDA_VISIBLE_DEVICES";
+  }
+  if (error == cudaSuccess) return "";
+  return std::string("CUDA says ") + cudaGetErrorString(error) + " (" + cudaGetErrorName(error) +
+         "); look at nvidia-smi and the driver's log";
 }
 
 void check(int error, const char* what) {
@@ -29,7 +46,7 @@ void check(int error, const char* what) {
       std::string(what) + " failed on the GPU: " + cudaGetErrorString(code) + " (" + cudaGetErrorName(code) + ")";
   message += code == cudaErrorMemoryAllocation ? "; free GPU memory or train with a smaller model or batch"
                                                : "; look at nvidia-smi and the driver's log, or run on the CPU";
-  throw std::runtime_error(message);
+  throw DeviceFailure(message);
 }
 
 void check_launch(const char* kernel) { check(cudaGetLastError(), kernel); }

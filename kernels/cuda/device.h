@@ -1,13 +1,15 @@
-// What owns memory and streams on the GPU, without a CUDA header in sight. Any CUDA failure throws
-// std::runtime_error with what was tried and what CUDA said: nothing on this side can go on after one.
+// What owns memory and streams on the GPU, without a CUDA header in sight. Any CUDA failure throws DeviceFailure with
+// what was tried and what CUDA said: nothing on this side can go on after one.
 #pragma once
 
 #include <cstddef>
+#include <string>
 
 namespace starling::cuda {
 
 // GPUs this process can use; 0 on any error (no driver, none visible).
 int device_count();
+std::string why_no_device();   // and what to do; empty: there is one
 
 // Throws if `error` (a cudaError_t) is not success; `what` says what was tried.
 void check(int error, const char* what);

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "compression/codec.h"
 #include "emulation.h"
 #include "kernels/cuda/device.h"
+#include "kernels/device_failure.h"
 #include "tests/kernels/inputs.h"
 
 namespace starling {
@@ -48,7 +48,7 @@ class CodecFaults : public testing::TestWithParam<CodecKind> {
   static std::string thrown(F call) {
     try {
       call();
-    } catch (const std::runtime_error& error) {
+    } catch (const DeviceFailure& error) {
       return error.what();
     }
     return "";
@@ -66,7 +66,9 @@ TEST_P(CodecFaults, NoDeviceAndAnOldDriverAreRefusedWithARemedy) {
   emulation::reset({.devices = 0});
   EXPECT_SAYS(thrown([&] { make(); }), "CUDA finds none; look at nvidia-smi and CUDA_VISIBLE_DEVICES");
   emulation::reset({.driver = cudaErrorInsufficientDriver});
-  EXPECT_SAYS(thrown([&] { make(); }), "CUDA finds none");
+  EXPECT_SAYS(thrown([&] { make(); }), "the NVIDIA driver is missing or too old for this program; update it");
+  emulation::reset({.driver = cudaErrorLaunchFailure});
+  EXPECT_SAYS(thrown([&] { make(); }), "(cudaErrorLaunchFailure); look at nvidia-smi and the driver's log");
   EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "the next check would blame somebody else";
 }
 

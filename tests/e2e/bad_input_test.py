@@ -1,9 +1,11 @@
 """Wrong starts: each ends with what is wrong, where, and what to do about it, or waits and says so. Nothing is lost."""
 import http.server
+import os
 import re
 import socket
 import struct
 import threading
+import unittest.mock
 
 import swarm
 
@@ -166,6 +168,38 @@ agent: {threads: 1, data: {path: %s}}
 
   def test_label_outside_the_classes(self):
     self.refused(self.data((0, 1, 2, 3, 0, 1)), 'label 3', 'swarm.model.classes')
+
+
+class WrongDevice(swarm.Case):
+  """A driver that finds no GPU, in the place of whatever this machine has."""
+
+  CONFIG = """
+swarm:
+  model: {kind: mlp, hidden: [4]}
+  stop_after: 5
+  exchange: {kind: none}
+agent: {threads: 1, data: {path: generated}}
+"""
+
+  def run_on(self, device):
+    config = self.folder / 'device.yaml'
+    config.write_text(self.CONFIG)
+    driver = {'LD_LIBRARY_PATH': os.environ['STARLING_FAKE_DRIVER_FOLDER'], 'STARLING_FAKE_DRIVER': 'init 100'}
+    with unittest.mock.patch.dict(os.environ, driver):
+      agent = self.agent('agent', '--config', config, '--device', device)
+    return agent, self.wait_end(agent, 30)
+
+  def test_cuda_is_missed_with_the_remedy(self):
+    agent, status = self.run_on('cuda')
+    self.assertEqual(status, 1, self.logs())
+    for text in ('agent.device is cuda', 'finds no usable GPU', 'error 100', 'set agent.device: auto'):
+      self.assertIn(text, agent.log())
+    self.assertIsNone(agent.last('joined'))
+
+  def test_auto_takes_the_cpu(self):
+    agent, status = self.run_on('auto')
+    self.assertEqual(status, 0, self.logs())
+    self.assertEqual(agent.last('finish')['steps'], 5)
 
 
 class Sick(swarm.Case):

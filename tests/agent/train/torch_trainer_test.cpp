@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <c10/util/Exception.h>
+
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -340,6 +343,61 @@ TEST(TorchTrainer, WrongStartsAreRefused) {
   EXPECT_THROW(start(swarm, draw_digits(20, 1, 0)), std::runtime_error);
   agent.device = "gpu";
   EXPECT_THROW(start({}, draw_digits(20, 1, 0)), std::runtime_error);
+}
+
+// What the device is to blame for may be tried on the CPU; what the program is to blame for may not.
+TEST(TorchDevice, ItsErrorsAreToldFromOthersAndCarryARemedy) {
+  const auto text_of = [](const c10::Error& error) -> std::string {
+    try {
+      rethrow_torch_error(error);
+    } catch (const DeviceFailure& failure) {
+      return failure.what();
+    }
+  };
+  const c10::SourceLocation here{__func__, __FILE__, __LINE__};
+  const std::string full = text_of(c10::OutOfMemoryError(here, "CUDA out of memory. Tried to allocate 2.00 GiB"));
+  EXPECT_EQ(full, "LibTorch failed: CUDA out of memory. Tried to allocate 2.00 GiB; lower agent.batch, free GPU "
+                  "memory, or set agent.device: cpu");
+  const std::string lost = text_of(c10::AcceleratorError(here, 719, "CUDA error: unspecified launch failure"));
+  EXPECT_NE(lost.find("unspecified launch failure; look at nvidia-smi"), std::string::npos) << lost;
+  try {
+    rethrow_torch_error(c10::ValueError(here, "a shape"));
+  } catch (const DeviceFailure&) {
+    ADD_FAILURE() << "a wrong shape is no failure of the device";
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(), "LibTorch failed: a shape");
+  }
+}
+
+TEST(TorchDevice, ADriverTooOldIsNamedWithBothVersions) {
+  EXPECT_EQ(why_torch_sees_none(11040, 13000),
+            "the NVIDIA driver is too old: it goes up to CUDA 11.4, and this LibTorch needs 13.0");
+  for (const auto& [driver, torch] : {std::pair{13000, 13010}, {13000, 12080}, {0, 13000}, {12080, 0}}) {
+    EXPECT_EQ(why_torch_sees_none(driver, torch), "LibTorch sees no GPU (see nvidia-smi and CUDA_VISIBLE_DEVICES)");
+  }
+}
+
+// A library in the driver's place (tests/support/fake_driver.cpp), which says what the variable tells it to.
+TEST(TorchDevice, WhatTheDriverSaysIsSaidAndAutoTakesTheCpu) {
+  if (std::getenv("STARLING_FAKE_DRIVER") == nullptr) GTEST_SKIP() << "the driver of this machine is asked instead";
+  const auto missing = [] {
+    EXPECT_FALSE(TorchDevice("auto", 1).is_cuda());
+    try {
+      TorchDevice("cuda", 1);
+    } catch (const std::runtime_error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  setenv("STARLING_FAKE_DRIVER", "init 100", 1);
+  EXPECT_EQ(missing(), "agent.device is cuda, but the NVIDIA driver finds no usable GPU (cuInit: error 100, no "
+                       "CUDA-capable device; see nvidia-smi); install what is missing, or set agent.device: auto");
+  setenv("STARLING_FAKE_DRIVER", "init 999", 1);
+  EXPECT_NE(missing().find("(cuInit: error 999; see nvidia-smi)"), std::string::npos) << missing();
+  setenv("STARLING_FAKE_DRIVER", "devices 0", 1);
+  EXPECT_NE(missing().find("the NVIDIA driver finds no GPU"), std::string::npos) << missing();
+  setenv("STARLING_FAKE_DRIVER", "devices 1", 1);   // and LibTorch finds none, or has no CUDA half
+  EXPECT_NE(missing().find("LibTorch"), std::string::npos) << missing();
 }
 
 TEST(TorchDevice, CudaIsThereOrMissedWithARemedy) {

@@ -1,0 +1,248 @@
+// Two agents of one swarm, the params of one on the emulated GPU, the other's on the CPU; and what becomes of them when
+// the GPU is lost or full. All is the agent's own but the trainer, which stands where LibTorch's does.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/run/agent.h"
+#include "agent/state/file_keeper.h"
+#include "agent/train/quadratic_trainer.h"
+#include "emulation.h"
+#include "gossip/sim/virtual_network.h"
+#include "gossip/worker.h"
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/vector_ops.h"
+#include "kernels/device_failure.h"
+#include "kernels/transfer.h"
+#include "tests/agent/state/planned_file_ops.h"
+
+namespace starling {
+namespace {
+
+constexpr uint64_t kDimension = 600;   // a few blocks
+
+// A quadratic like QuadraticTrainer's, with params and steps on the GPU: x += rate * (target - x).
+class GpuTrainer final : public Trainer {
+ public:
+  GpuTrainer(const TrainerOptions& options, float target) {
+    write(params_, quadratic_genesis({.dimension = kDimension}, options.swarm_rng_seed));
+    write(target_, std::vector<float>(kDimension, target));
+  }
+
+  std::vector<TrainerSection> sections() override { return {{"params", SectionKind::kMixed, view(params_)}}; }
+  void params_changed() override {}
+  void start_steps(const LocalSteps& steps) override {
+    report_ = {.steps = steps.count, .samples = steps.count};
+    failure_ = nullptr;
+    try {
+      const auto rate = static_cast<float>(steps.learning_rate);
+      for (uint32_t i = 0; i < steps.count; ++i) {
+        axpy_cuda(-rate, view(params_).data, view(params_).data, kDimension, stream_.handle());
+        axpy_cuda(rate, view(target_).data, view(params_).data, kDimension, stream_.handle());
+      }
+      stream_.wait();
+    } catch (...) {
+      failure_ = std::current_exception();   // LibTorch's trainer fails on its thread, and says so in take_steps() too
+    }
+  }
+  void start_evaluation() override {}
+  TimePoint idle_at() const override { return TimePoint::min(); }
+  StepReport take_steps() override {
+    if (failure_) std::rethrow_exception(failure_);
+    return report_;
+  }
+  std::optional<Evaluation> take_evaluation() override { return Evaluation{}; }
+  std::vector<std::byte> save_state() override { return {}; }
+  bool load_state(std::span<const std::byte> state) override { return state.empty(); }
+  TrainerData data() const override { return {1, "a quadratic on the GPU"}; }
+
+ private:
+  static View view(cuda::Buffer& buffer) {
+    return {reinterpret_cast<float*>(buffer.reserve(kDimension * sizeof(float))), kDimension, MemorySpace::kCuda};
+  }
+  void write(cuda::Buffer& to, const std::vector<float>& values) { copy_from_host(values.data(), view(to)); }
+
+  cuda::Stream stream_;
+  cuda::Buffer params_{cuda::BufferKind::kDevice}, target_{cuda::BufferKind::kDevice};
+  StepReport report_;
+  std::exception_ptr failure_;
+};
+
+struct KeptEvents final : Observer {
+  void on(const Event& event) override {
+    if (const auto* changed = std::get_if<MemberChanged>(&event)) changes.push_back(changed->change);
+    if (const auto* entered = std::get_if<Joined>(&event)) joined = *entered;
+    if (const auto* saved = std::get_if<CheckpointSaved>(&event)) saved_steps = saved->steps;
+  }
+  std::vector<std::string> changes;
+  std::optional<Joined> joined;
+  uint64_t saved_steps = 0;
+};
+
+// One life of an agent. Its folder outlives it.
+struct Host {
+  Host(VirtualClock& on_clock, VirtualNetwork& network, uint8_t number, uint64_t generation, MemorySpace space,
+       const Folder& folder)
+      : transport(network.open({"10.0.0." + std::to_string(number), 7400})),
+        clock(on_clock) {
+    AgentOptions options;
+    options.self.bytes.fill(number);
+    options.generation = generation;
+    options.advertise = transport->local();
+    options.rng_seed = number + 10 * generation;
+    options.config.has_swarm = true;
+    SwarmConfig& swarm = options.config.swarm;
+    swarm.model.kind = "quadratic";
+    swarm.model.dimension = kDimension;
+    swarm.optimizer.momentum = 0;
+    swarm.optimizer.learning_rate = 0.01;
+    swarm.exchange.codec = CodecKind::kModulo8;
+    swarm.exchange.block = 256;
+    options.config.agent.evaluate_every = Duration::zero();
+    options.config.agent.checkpoint_every = std::chrono::seconds(1);
+    options.config.agent.bootstrap = {{"10.0.0.1", 7400}};
+    if (number == 1) options.config.agent.bootstrap = {};
+    agent.emplace(options, AgentParts{
+        *transport, clock, worker, events,
+        [this, space, options](const SwarmConfig& agreed) -> std::unique_ptr<Trainer> {
+          const TrainerOptions trainer = trainer_options(agreed, options.config.agent);
+          if (space == MemorySpace::kHost) return make_quadratic_trainer(trainer, 1, clock);
+          return std::make_unique<GpuTrainer>(trainer, 1.0f);
+        },
+        [&folder, generation](uint64_t swarm_id, const std::string&) {
+          return std::make_unique<FileKeeper>(folder.path(), swarm_id, generation, 3);
+        }});
+  }
+  uint64_t steps() const { return agent->rounds() == nullptr ? 0 : agent->rounds()->progress().steps; }
+  std::vector<float> params() {
+    const View view = agent->trainer()->params();
+    std::vector<float> values(view.count);
+    copy_to_host(view, values.data());
+    return values;
+  }
+
+  KeptEvents events;
+  InlineWorker worker;
+  std::unique_ptr<Transport> transport;
+  VirtualClock& clock;
+  std::optional<Agent> agent;   // last: uses all else
+};
+
+class GpuAgent : public testing::Test {
+ protected:
+  GpuAgent() { emulation::reset(); }
+  ~GpuAgent() override { emulation::reset(); }
+
+  // On the CPU, with the address that the other one asks.
+  Host& cpu() {
+    if (!cpu_) cpu_.emplace(clock_, network_, 1, 1, MemorySpace::kHost, cpu_folder_);
+    return *cpu_;
+  }
+  std::unique_ptr<Host> make_gpu(uint64_t generation) {
+    return std::make_unique<Host>(clock_, network_, 2, generation, MemorySpace::kCuda, gpu_folder_);
+  }
+  // Both for so many hundredths of a second. What the one with the GPU throws is kept in failure_, and it is abandoned.
+  void run(Host* gpu, int ticks) {
+    for (int i = 0; i < ticks; ++i) {
+      clock_.advance(std::chrono::milliseconds(10));
+      network_.deliver_due();
+      cpu().agent->tick();
+      if (gpu == nullptr || gpu->agent->finished()) continue;
+      try {
+        gpu->agent->tick();
+      } catch (const DeviceFailure& failure) {
+        ASSERT_EQ(failure_, "") << "an abandoned agent touches the GPU no more";
+        failure_ = failure.what();
+        gpu->agent->abandon();
+      }
+    }
+  }
+  static double distance(Host& a, Host& b) {
+    const std::vector<float> x = a.params(), y = b.params();
+    double sum = 0;
+    for (size_t i = 0; i < x.size(); ++i) sum += (double{x[i]} - y[i]) * (double{x[i]} - y[i]);
+    return std::sqrt(sum / static_cast<double>(x.size()));
+  }
+  // After the GPU failed: a leave to the other one, which trains on; and the next life goes on from the checkpoint.
+  void expect_nothing_lost(std::unique_ptr<Host> failed) {
+    EXPECT_TRUE(failed->agent->finished());
+    ASSERT_FALSE(cpu().events.changes.empty());
+    EXPECT_EQ(cpu().events.changes.back(), "left");
+    const uint64_t saved = failed->events.saved_steps;
+    failed.reset();
+    EXPECT_EQ(emulation::memory_in_use(), 0u);
+    const uint64_t before = cpu().steps();
+    run(nullptr, 100);
+    EXPECT_GT(cpu().steps(), before);
+    emulation::reset();
+    failure_.clear();
+    const std::unique_ptr<Host> next = make_gpu(2);
+    run(next.get(), 300);
+    EXPECT_EQ(failure_, "");
+    ASSERT_TRUE(next->events.joined.has_value());
+    EXPECT_GE(next->events.joined->steps, saved);
+    EXPECT_GT(next->steps(), next->events.joined->steps);
+    EXPECT_EQ(cpu().events.changes.back(), "restarted");
+  }
+
+  VirtualClock clock_;
+  VirtualNetwork network_{clock_, 1, LinkOptions{}};
+  Folder cpu_folder_, gpu_folder_;
+  std::optional<Host> cpu_;
+  std::string failure_;
+};
+
+#define EXPECT_SAYS(text, part) EXPECT_NE(std::string(text).find(part), std::string::npos) << (text)
+
+TEST_F(GpuAgent, ExchangesWithOneOnTheCpu) {
+  const std::unique_ptr<Host> gpu = make_gpu(1);
+  run(gpu.get(), 500);
+  EXPECT_EQ(failure_, "");
+  EXPECT_GT(gpu->steps(), 100u);
+  ASSERT_NE(gpu->agent->exchange(), nullptr);
+  EXPECT_GT(gpu->agent->exchange()->status().pairs.initiated + gpu->agent->exchange()->status().pairs.accepted, 20u);
+  EXPECT_GT(gpu->events.saved_steps, 0u);
+  // Their targets lie some 1.4 apart.
+  EXPECT_LT(distance(*gpu, cpu()), 0.3);
+}
+
+// After so many pieces of work: in a step, an encode, an apply, a checkpoint.
+class LostGpu : public GpuAgent, public testing::WithParamInterface<int> {};
+
+TEST_P(LostGpu, EndsItsAgentWithALeave) {
+  std::unique_ptr<Host> gpu = make_gpu(1);
+  run(gpu.get(), 300);
+  ASSERT_GT(gpu->events.saved_steps, 0u);
+  emulation::machine.work_until_loss = GetParam();
+  run(gpu.get(), 100);
+  EXPECT_SAYS(failure_, "the GPU has fallen off the bus");
+  EXPECT_SAYS(failure_, "look at nvidia-smi and the driver's log, or run on the CPU");
+  expect_nothing_lost(std::move(gpu));
+}
+
+INSTANTIATE_TEST_SUITE_P(After, LostGpu, testing::Values(0, 1, 2, 3, 5, 13, 34));
+
+TEST_F(GpuAgent, AFullGpuEndsItsAgentWithALeave) {
+  std::unique_ptr<Host> gpu = make_gpu(1);
+  while (gpu->events.saved_steps == 0 && failure_.empty()) run(gpu.get(), 1);
+  emulation::machine.memory_bytes = emulation::memory_in_use();   // somebody else took the rest
+  run(gpu.get(), 300);
+  EXPECT_SAYS(failure_, "allocating device memory failed on the GPU");
+  EXPECT_SAYS(failure_, "free GPU memory or train with a smaller model or batch");
+  expect_nothing_lost(std::move(gpu));
+}
+
+TEST_F(GpuAgent, AGpuFullFromTheStartIsSaidBeforeItJoins) {
+  emulation::reset({.memory_bytes = kDimension * sizeof(float)});
+  std::unique_ptr<Host> gpu = make_gpu(1);
+  run(gpu.get(), 100);
+  EXPECT_SAYS(failure_, "free GPU memory or train with a smaller model or batch");
+  EXPECT_FALSE(gpu->events.joined.has_value());
+  EXPECT_TRUE(gpu->agent->finished());
+}
+
+}  // namespace
+}  // namespace starling
