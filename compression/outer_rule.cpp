@@ -13,10 +13,11 @@ namespace {
 // Decodes the entry piece by piece and calls step(begin, count, values) until one returns false.
 template <class Step>
 bool each_piece(const UpdateCodec& codec, Bytes entry, size_t element_count, const Step& step) {
+  const UpdateSupport support = codec.support(entry);
   std::array<float, kUpdatePiece> values;
   for (size_t at = 0; at < element_count; at += kUpdatePiece) {
     const size_t count = std::min(kUpdatePiece, element_count - at);
-    codec.decode(entry, at, std::span(values).first(count));
+    codec.decode_part(entry, support, at, std::span(values).first(count));
     if (!step(at, count, values.data())) return false;
   }
   return true;

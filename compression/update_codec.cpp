@@ -4,6 +4,7 @@
 #include <array>
 
 #include "compression/update_dense.h"
+#include "compression/update_levels.h"
 #include "compression/update_topk.h"
 #include "kernels/check.h"
 
@@ -15,6 +16,12 @@ constexpr std::array kNames = {
     UpdateName{UpdateKind::kBf16, "bf16", "all elements, 2 bytes each"},
     UpdateName{UpdateKind::kTopk, "topk", "the largest elements, 8 bytes each; the others wait"},
     UpdateName{UpdateKind::kTopkBf16, "topk_bf16", "the largest elements, 6 bytes each; the others wait"},
+    UpdateName{UpdateKind::kInt8, "int8", "all elements, 8 bits each and a scale for 512"},
+    UpdateName{UpdateKind::kInt4, "int4", "all elements, 4 bits each and a scale for 128"},
+    UpdateName{UpdateKind::kSign, "sign", "1 bit each; the majority decides"},
+    UpdateName{UpdateKind::kSignEf, "sign_ef", "1 bit each and a scale for 512; what that leaves out waits"},
+    UpdateName{UpdateKind::kTernary, "ternary", "2 bits each and a scale for 512: TernGrad"},
+    UpdateName{UpdateKind::kQsgd, "qsgd", "2 to 8 bits each and a norm for 512"},
 };
 
 }  // namespace
@@ -54,17 +61,24 @@ std::string_view update_name(UpdateKind kind) {
 
 std::unique_ptr<UpdateCodec> make_update_codec(const UpdateOptions& options) {
   STARLING_CHECK(options.density > 0 && options.density <= 1 && options.reply >= 1);
+  STARLING_CHECK(options.levels >= 1 && options.levels <= 127);
   switch (options.kind) {
     case UpdateKind::kFp32: return std::make_unique<DenseUpdate<Fp32Values>>(options.kind);
     case UpdateKind::kBf16: return std::make_unique<DenseUpdate<Bf16Values>>(options.kind);
     case UpdateKind::kTopk: return std::make_unique<TopkUpdate<Fp32Values>>(options);
     case UpdateKind::kTopkBf16: return std::make_unique<TopkUpdate<Bf16Values>>(options);
+    case UpdateKind::kInt8:
+    case UpdateKind::kInt4:
+    case UpdateKind::kSign:
+    case UpdateKind::kSignEf:
+    case UpdateKind::kTernary:
+    case UpdateKind::kQsgd: return make_level_update(options);
   }
   STARLING_CHECK(!"an update kind that parse_update does not know");
   return nullptr;
 }
 
-void merge_updates(std::span<const UpdateTerm> terms, std::span<float> sum) {
+void UpdateCodec::merge(std::span<const UpdateTerm> terms, std::span<float> sum) const {
   std::fill(sum.begin(), sum.end(), 0.0f);
   for (const UpdateTerm& term : terms) term.codec->add(term.weight, term.payload, {}, sum);
 }

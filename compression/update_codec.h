@@ -6,8 +6,9 @@
 // Another algebra than Codec: a payload is added, never laid beside a second one, so it need not be antisymmetric and
 // may hold few of the elements. Kind and slice of a payload travel in the message around it.
 //
-// Pure: no clock, no I/O, no threads of its own. Accumulators, sums and payloads all lie in host memory. Every number
-// that results is the same bits on every machine: float arithmetic in a fixed order, no fused multiply-add.
+// Pure: no clock, no I/O, no threads of its own, and chance from the caller's seed alone. Accumulators, sums and
+// payloads all lie in host memory. Every number that results is the same bits on every machine: float arithmetic in a
+// fixed order, no fused multiply-add.
 #pragma once
 
 #include <cstddef>
@@ -17,13 +18,16 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "compression/codec.h"
 
 namespace starling {
 
 // On the wire: never renumber. topk keeps fp32 values, topk_bf16 the same elements with bf16 values.
-enum class UpdateKind : uint8_t { kFp32 = 1, kBf16 = 2, kTopk = 3, kTopkBf16 = 4 };
+enum class UpdateKind : uint8_t {
+  kFp32 = 1, kBf16 = 2, kTopk = 3, kTopkBf16 = 4, kInt8 = 5, kInt4 = 6, kSign = 7, kSignEf = 8, kTernary = 9, kQsgd = 10
+};
 
 // Every update codec there is. Config, flags, help texts and the conformance suite are made from this list.
 struct UpdateName {
@@ -42,6 +46,7 @@ struct UpdateOptions {
   UpdateKind kind = UpdateKind::kFp32;
   double density = 0.01;   // topk: the share of a slice's elements in a payload, above 0 and at most 1; at least one
   uint32_t reply = 2;      // topk: an entry holds at most so many times the elements of a payload, at least 1 time
+  uint32_t levels = 7;     // qsgd: of each sign, 1 to 127
 };
 
 // Payloads of both roles have the same format; an entry may be larger.
@@ -51,19 +56,37 @@ enum class [[nodiscard]] UpdateStatus {
   kOk,
   kWrongSize,    // no encode() of so many elements in this role writes so many bytes, or not with this header
   kBadIndex,     // indices that do not ascend, or one beyond the slice
-  kNonFinite,    // a NaN or an infinity
+  kBadLevel,     // a code that stands for no level, or bits where no element is
+  kNonFinite,    // a NaN or an infinity, or a scale that is one, negative, or so large that values would be one
 };
 
 // What encode() leaves in the accumulator once its own payload is subtracted from it.
 struct UpdateResidual {
-  float rounding = 0;    // of each element sent at most this fraction, where its magnitude is a normal float; 0: none
-  bool unsent = false;   // and all of the elements that were not sent
+  float rounding = 0;             // of each element sent at most this fraction, where its magnitude is a normal float
+  float rounding_of_largest = 0;  // and this fraction of the slice's largest magnitude
+  bool unsent = false;            // and all of the elements that were not sent
+  // Its expected sum of squares is at most this fraction of the vector's. Below 1 what is kept stays bounded (a
+  // contraction: Stich and Karimireddy 2020, arXiv:1909.05350, definition 3).
+  double energy = 0;
+  // Nothing is kept: the payload takes the place of what was encoded, because the rounding averages out over payloads
+  // but is too large to be sent later, or because the payload does not stand for the vector's magnitudes (a vote).
+  bool dropped = false;
+  bool unbiased = false;          // the expectation of the decoded payload over rng_seed is the vector
 };
 
-// The elements of a slice that an entry holds. Borrows the entry's bytes.
+// The elements of a slice that an entry holds.
 struct UpdateSupport {
   bool everywhere = true;
-  Bytes indices;           // else these: ascending, u32 little-endian, any alignment
+  std::vector<uint32_t> indices;   // else these, ascending
+};
+
+class UpdateCodec;
+
+// One payload of a merge. A group may mix kinds: at the end of a run its members send fp32.
+struct UpdateTerm {
+  const UpdateCodec* codec = nullptr;
+  float weight = 0;   // mass of the sender / mass of the whole roster, times the scale at which the owner takes it
+  Bytes payload;
 };
 
 class UpdateCodec {
@@ -77,9 +100,10 @@ class UpdateCodec {
 
   // Writes the payload of an accumulator (or the entry of a sum of payloads) and returns its size. The values are left
   // as they are: subtracting what was sent is a call of add(). nullopt if one is not finite: the member is sick, or the
-  // sum left the range of a float; `out` then holds nothing of use.
+  // sum left the range of a float; `out` then holds nothing of use. Chance comes from rng_seed, where a codec rounds or
+  // chooses by it: another one for each payload.
   // REQUIRES: out.size() == bytes_max(role, x.size()), x.size() below 2^32.
-  [[nodiscard]] virtual std::optional<size_t> encode(UpdateRole role, std::span<const float> x,
+  [[nodiscard]] virtual std::optional<size_t> encode(UpdateRole role, std::span<const float> x, uint64_t rng_seed,
                                                      MutableBytes out) const = 0;
 
   // Are these foreign bytes a payload of so many elements in this role? Looks at nothing but the bytes, all of them.
@@ -94,26 +118,21 @@ class UpdateCodec {
   // The elements are target.size(). The result may leave the range of a float: encode() finds that.
   virtual void add(float coefficient, Bytes payload, const UpdateSupport& on, std::span<float> target) const = 0;
 
-  // Writes values begin to begin + out.size() - 1 of a payload, zero where it holds none.
-  virtual void decode(Bytes payload, size_t begin, std::span<float> out) const = 0;
+  // Writes values begin to begin + out.size() - 1 of a payload, zero where it holds none. `support`: the payload's own.
+  virtual void decode_part(Bytes payload, const UpdateSupport& support, size_t begin, std::span<float> out) const = 0;
+  void decode(Bytes payload, std::span<float> out) const { decode_part(payload, support(payload), 0, out); }
 
   virtual UpdateSupport support(Bytes payload) const = 0;
 
   // The Euclidean norm, summed in double in a fixed order. Finite: the squares of all floats fit.
   virtual double norm(Bytes payload) const = 0;
+
+  // sum = what an entry of this codec is encoded from: the weighted payloads added up in the order given, from zero. A
+  // vote counts them otherwise.
+  virtual void merge(std::span<const UpdateTerm> terms, std::span<float> sum) const;
 };
 
-// REQUIRES: density and reply within their ranges.
+// REQUIRES: density, reply and levels within their ranges.
 std::unique_ptr<UpdateCodec> make_update_codec(const UpdateOptions& options);
-
-// One payload of a merge. A group may mix kinds: at the end of a run its members send fp32.
-struct UpdateTerm {
-  const UpdateCodec* codec = nullptr;
-  float weight = 0;   // mass of the sender / mass of the whole roster, times the scale at which the owner takes it
-  Bytes payload;
-};
-
-// sum = the weighted payloads added up in the order given, from zero.
-void merge_updates(std::span<const UpdateTerm> terms, std::span<float> sum);
 
 }  // namespace starling

@@ -5,13 +5,13 @@
 #include <cmath>
 
 #include "kernels/check.h"
-#include "kernels/sparse_index.h"
 #include "kernels/vector_ops.h"
 
 namespace starling {
 
 template <class Values>
-std::optional<size_t> DenseUpdate<Values>::encode(UpdateRole role, std::span<const float> x, MutableBytes out) const {
+std::optional<size_t> DenseUpdate<Values>::encode(UpdateRole role, std::span<const float> x, uint64_t,
+                                                 MutableBytes out) const {
   STARLING_CHECK(out.size() == bytes_max(role, x.size()));
   if (!Values::kWrite(x.data(), x.size(), out.data())) return std::nullopt;
   return out.size();
@@ -28,8 +28,7 @@ void DenseUpdate<Values>::add(float coefficient, Bytes payload, const UpdateSupp
                               std::span<float> target) const {
   STARLING_CHECK(payload.size() == target.size() * Values::kBytes);
   if (!on.everywhere) {
-    for (size_t j = 0; j < on.indices.size() / kIndexBytes; ++j) {
-      const size_t i = load_index(on.indices.data(), j);
+    for (const uint32_t i : on.indices) {
       STARLING_CHECK(i < target.size());
       target[i] += coefficient * Values::read_one(payload.data() + i * Values::kBytes);
     }
@@ -44,7 +43,7 @@ void DenseUpdate<Values>::add(float coefficient, Bytes payload, const UpdateSupp
 }
 
 template <class Values>
-void DenseUpdate<Values>::decode(Bytes payload, size_t begin, std::span<float> out) const {
+void DenseUpdate<Values>::decode_part(Bytes payload, const UpdateSupport&, size_t begin, std::span<float> out) const {
   STARLING_CHECK((begin + out.size()) * Values::kBytes <= payload.size());
   Values::read(payload.data() + begin * Values::kBytes, out.size(), out.data());
 }

@@ -14,13 +14,14 @@ class DenseUpdate final : public UpdateCodec {
   explicit DenseUpdate(UpdateKind kind) : kind_(kind) {}
 
   UpdateKind kind() const override { return kind_; }
-  UpdateResidual residual() const override { return {.rounding = Values::kRounding, .unsent = false}; }
+  UpdateResidual residual() const override { return {.rounding = Values::kRounding, .energy = Values::kRounding}; }
   size_t bytes_max(UpdateRole, size_t element_count) const override { return element_count * Values::kBytes; }
-  [[nodiscard]] std::optional<size_t> encode(UpdateRole role, std::span<const float> x,
+  [[nodiscard]] std::optional<size_t> encode(UpdateRole role, std::span<const float> x, uint64_t rng_seed,
                                              MutableBytes out) const override;
   UpdateStatus check(UpdateRole role, Bytes payload, size_t element_count) const override;
   void add(float coefficient, Bytes payload, const UpdateSupport& on, std::span<float> target) const override;
-  void decode(Bytes payload, size_t begin, std::span<float> out) const override;
+  void decode_part(Bytes payload, const UpdateSupport& support, size_t begin,
+                   std::span<float> out) const override;
   UpdateSupport support(Bytes) const override { return {}; }
   double norm(Bytes payload) const override;
 

@@ -56,7 +56,8 @@ size_t TopkUpdate<Values>::bytes_max(UpdateRole role, size_t element_count) cons
 }
 
 template <class Values>
-std::optional<size_t> TopkUpdate<Values>::encode(UpdateRole role, std::span<const float> x, MutableBytes out) const {
+std::optional<size_t> TopkUpdate<Values>::encode(UpdateRole role, std::span<const float> x, uint64_t,
+                                                 MutableBytes out) const {
   STARLING_CHECK(out.size() == bytes_max(role, x.size()));
   const size_t k = elements_max(role, x.size());
   std::vector<uint32_t> indices(k);
@@ -99,9 +100,8 @@ void TopkUpdate<Values>::add(float coefficient, Bytes payload, const UpdateSuppo
     });
     return;
   }
-  const size_t wanted = on.indices.size() / kIndexBytes;
-  for (size_t own = 0, entry = 0; own < parts.count && entry < wanted;) {   // both ascend
-    const uint32_t i = load_index(parts.indices, own), other = load_index(on.indices.data(), entry);
+  for (size_t own = 0, entry = 0; own < parts.count && entry < on.indices.size();) {   // both ascend
+    const uint32_t i = load_index(parts.indices, own), other = on.indices[entry];
     if (i == other) target[i] += coefficient * Values::read_one(parts.values + own * Values::kBytes);
     own += i <= other;
     entry += other <= i;
@@ -109,7 +109,7 @@ void TopkUpdate<Values>::add(float coefficient, Bytes payload, const UpdateSuppo
 }
 
 template <class Values>
-void TopkUpdate<Values>::decode(Bytes payload, size_t begin, std::span<float> out) const {
+void TopkUpdate<Values>::decode_part(Bytes payload, const UpdateSupport&, size_t begin, std::span<float> out) const {
   const Parts<Values> parts(payload);
   std::fill(out.begin(), out.end(), 0.0f);
   const size_t from = indices_below(parts.indices, parts.count, begin);
@@ -121,8 +121,10 @@ void TopkUpdate<Values>::decode(Bytes payload, size_t begin, std::span<float> ou
 
 template <class Values>
 UpdateSupport TopkUpdate<Values>::support(Bytes payload) const {
-  const size_t count = Parts<Values>(payload).count;
-  return {.everywhere = false, .indices = payload.subspan(Parts<Values>::kHeaderBytes, count * kIndexBytes)};
+  const Parts<Values> parts(payload);
+  UpdateSupport support{.everywhere = false, .indices = std::vector<uint32_t>(parts.count)};
+  if (parts.count > 0) std::memcpy(support.indices.data(), parts.indices, parts.count * kIndexBytes);
+  return support;
 }
 
 template <class Values>

@@ -21,13 +21,16 @@ class TopkUpdate final : public UpdateCodec {
   explicit TopkUpdate(const UpdateOptions& options) : options_(options) {}
 
   UpdateKind kind() const override { return options_.kind; }
-  UpdateResidual residual() const override { return {.rounding = Values::kRounding, .unsent = true}; }
+  UpdateResidual residual() const override {
+    return {.rounding = Values::kRounding, .unsent = true, .energy = 1 - options_.density * (1 - Values::kRounding)};
+  }
   size_t bytes_max(UpdateRole role, size_t element_count) const override;
-  [[nodiscard]] std::optional<size_t> encode(UpdateRole role, std::span<const float> x,
+  [[nodiscard]] std::optional<size_t> encode(UpdateRole role, std::span<const float> x, uint64_t rng_seed,
                                              MutableBytes out) const override;
   UpdateStatus check(UpdateRole role, Bytes payload, size_t element_count) const override;
   void add(float coefficient, Bytes payload, const UpdateSupport& on, std::span<float> target) const override;
-  void decode(Bytes payload, size_t begin, std::span<float> out) const override;
+  void decode_part(Bytes payload, const UpdateSupport& support, size_t begin,
+                   std::span<float> out) const override;
   UpdateSupport support(Bytes payload) const override;
   double norm(Bytes payload) const override;
 

@@ -110,8 +110,8 @@ HWY_INLINE hn::Vec<hn::RebindToSigned<DF>> magnitude_bits(DF, hn::Vec<DF> v) {
   return hn::And(hn::BitCast(di, v), hn::Set(di, 0x7FFFFFFF));
 }
 
-// Sixteen running sums of squares in double. Element i always goes to sum i mod 16 and the sixteen are added in
-// order, so the result is the same bits on every vector width.
+// Sixteen running sums in double, of squares or of magnitudes. Element i always goes to sum i mod 16 and the sixteen
+// are added in order, so the result is the same bits on every vector width.
 class SquareSums {
  public:
   static constexpr size_t kGroup = 16;
@@ -125,6 +125,9 @@ class SquareSums {
   HWY_INLINE void add(size_t step, hn::Vec<Narrow> v) {
     const hn::Vec<Wide> wide = hn::PromoteTo(Wide(), v);
     sums_[step] = hn::Add(sums_[step], hn::Mul(wide, wide));
+  }
+  HWY_INLINE void add_magnitude(size_t step, hn::Vec<Narrow> v) {
+    sums_[step] = hn::Add(sums_[step], hn::PromoteTo(Wide(), hn::Abs(v)));
   }
   HWY_INLINE double total() const {
     double lanes[kGroup];

@@ -2,6 +2,8 @@
 //
 // Always:  accumulator = own drifts - own payloads that the held log counts (+ one correction for each long split)
 //
+// With a codec whose residual is dropped, a payload takes the place of the drifts that it was encoded from.
+//
 // What was handed in is settled by the table of the log held, never by replies. So it stays true when entries are lost,
 // late, or taken over with a whole state.
 //

@@ -13,7 +13,7 @@ using Payload = std::vector<std::byte>;
 
 Payload entry_of(const UpdateCodec& codec, const std::vector<float>& x) {
   Payload out(codec.bytes_max(UpdateRole::kEntry, x.size()));
-  const std::optional<size_t> bytes = codec.encode(UpdateRole::kEntry, x, out);
+  const std::optional<size_t> bytes = codec.encode(UpdateRole::kEntry, x, 1, out);
   EXPECT_TRUE(bytes.has_value());
   out.resize(bytes.value_or(0));
   return out;
@@ -30,7 +30,7 @@ TEST_P(OuterRuleOf, PlainAddsTheEntryOnce) {
     const std::vector<float> before = normal_vector(rng, count, 1.0f);
     const Payload entry = entry_of(*codec_, normal_vector(rng, count, 1.0f));
     std::vector<float> values(count), params = before, scaled = before;
-    codec_->decode(entry, 0, values);
+    codec_->decode(entry, values);
     EXPECT_TRUE(apply_entry({}, *codec_, 1, entry, params, {}));
     EXPECT_TRUE(apply_entry({.rate = 0.5f}, *codec_, 0.25f, entry, scaled, {}));
     for (size_t i = 0; i < count; ++i) {
@@ -51,7 +51,7 @@ TEST_P(OuterRuleOf, NesterovFollowsTheFormula) {
   for (int step = 0; step < 10; ++step) {
     const float factor = step % 3 == 0 ? 0.5f : 1.0f;
     const Payload entry = entry_of(*codec_, normal_vector(rng, count, 1.0f));
-    codec_->decode(entry, 0, values);
+    codec_->decode(entry, values);
     ASSERT_TRUE(apply_entry(rule, *codec_, factor, entry, params, momentum));
     for (size_t i = 0; i < count; ++i) {
       const double v = static_cast<double>(factor) * static_cast<double>(values[i]);

@@ -26,6 +26,11 @@ inline std::vector<UpdateCase> every_update() {
   std::vector<UpdateCase> cases;
   for (const UpdateName& update : update_names()) {
     cases.push_back({std::string(update.name), {.kind = update.kind}});
+    if (update.kind == UpdateKind::kQsgd) {
+      for (const uint32_t levels : {1u, 127u}) {
+        cases.push_back({"qsgd_" + std::to_string(levels), {.kind = update.kind, .levels = levels}});
+      }
+    }
     const bool sparse = make_update_codec({.kind = update.kind})->residual().unsent;
     if (!sparse) continue;
     cases.push_back({std::string(update.name) + "_tenth", {.kind = update.kind, .density = 0.1, .reply = 1}});
@@ -38,17 +43,22 @@ class UpdateSuite : public testing::TestWithParam<UpdateCase> {
  protected:
   using Payload = std::vector<std::byte>;
 
-  std::optional<Payload> try_encode(const std::vector<float>& x, UpdateRole role = UpdateRole::kContribution) const {
+  // What is left is on the elements not sent, and rounding of those that were: sums of integers stay exact.
+  bool exact() const { return !codec_->residual().dropped && codec_->residual().rounding_of_largest == 0; }
+
+  std::optional<Payload> try_encode(const std::vector<float>& x, UpdateRole role = UpdateRole::kContribution,
+                                    uint64_t rng_seed = 1) const {
     Payload out(codec_->bytes_max(role, x.size()));
-    const std::optional<size_t> bytes = codec_->encode(role, x, out);
+    const std::optional<size_t> bytes = codec_->encode(role, x, rng_seed, out);
     if (!bytes) return std::nullopt;
     EXPECT_LE(*bytes, out.size());
     out.resize(std::min(*bytes, out.size()));
     return out;
   }
 
-  Payload encode(const std::vector<float>& x, UpdateRole role = UpdateRole::kContribution) const {
-    const std::optional<Payload> payload = try_encode(x, role);
+  Payload encode(const std::vector<float>& x, UpdateRole role = UpdateRole::kContribution,
+                 uint64_t rng_seed = 1) const {
+    const std::optional<Payload> payload = try_encode(x, role, rng_seed);
     EXPECT_TRUE(payload.has_value());
     const Payload bytes = payload.value_or(Payload());
     EXPECT_EQ(codec_->check(role, bytes, x.size()), UpdateStatus::kOk);
@@ -57,7 +67,7 @@ class UpdateSuite : public testing::TestWithParam<UpdateCase> {
 
   std::vector<float> decode(const Payload& payload, size_t count) const {
     std::vector<float> values(count, NAN);
-    codec_->decode(payload, 0, values);
+    codec_->decode(payload, values);
     return values;
   }
 
@@ -65,13 +75,7 @@ class UpdateSuite : public testing::TestWithParam<UpdateCase> {
   std::vector<bool> held(const Payload& payload, size_t count) const {
     const UpdateSupport support = codec_->support(payload);
     std::vector<bool> in(count, support.everywhere);
-    for (size_t at = 0; at < support.indices.size(); at += 4) {
-      uint32_t index = 0;
-      for (size_t byte = 0; byte < 4; ++byte) {
-        index |= std::to_integer<uint32_t>(support.indices[at + byte]) << 8 * byte;
-      }
-      in.at(index) = true;
-    }
+    for (const uint32_t index : support.indices) in.at(index) = true;
     return in;
   }
 
@@ -85,8 +89,11 @@ class UpdateSuite : public testing::TestWithParam<UpdateCase> {
 TEST_P(UpdateSuite, LeavesInTheAccumulatorWhatItDeclares) {
   TestRng rng(draw_rng_seed());
   const UpdateResidual residual = codec_->residual();
+  if (residual.dropped) return;   // nothing
   for (size_t count : kUpdateSizes) {
     const std::vector<float> x = normal_vector(rng, count, 1.0f);
+    float largest = 0;
+    for (const float value : x) largest = std::max(largest, std::fabs(value));
     const Payload payload = encode(x);
     const std::vector<bool> sent = held(payload, count);
     std::vector<float> left = x;
@@ -96,35 +103,92 @@ TEST_P(UpdateSuite, LeavesInTheAccumulatorWhatItDeclares) {
         EXPECT_TRUE(residual.unsent);
         ASSERT_EQ(std::bit_cast<uint32_t>(left[i]), std::bit_cast<uint32_t>(x[i])) << i;
       } else {
-        ASSERT_LE(std::fabs(left[i]), residual.rounding * std::fabs(x[i])) << i;
+        const float bound = residual.rounding * std::fabs(x[i]) + residual.rounding_of_largest * largest;
+        ASSERT_LE(std::fabs(left[i]), bound) << i;
       }
     }
     EXPECT_TRUE(residual.unsent || std::count(sent.begin(), sent.end(), false) == 0);
   }
 }
 
-// What one codec leaves, the next payloads carry: in the end nothing is left of a drift that stopped.
+// The vectors on which a codec leaves most differ: noise, one large element among small ones, all alike.
+TEST_P(UpdateSuite, LeavesNoMoreEnergyThanItDeclares) {
+  TestRng rng(draw_rng_seed());
+  const UpdateResidual residual = codec_->residual();
+  if (residual.dropped) return;
+  ASSERT_LT(residual.energy, 1);
+  for (const size_t count : {size_t{130}, size_t{5000}}) {
+    std::vector<float> spike(count, 0.5f);
+    spike[rng() % count] = 7;
+    for (const std::vector<float>& x : {normal_vector(rng, count, 1.0f), spike, std::vector<float>(count, -3.0f)}) {
+      double left = 0, all = 0;
+      constexpr int kTrials = 40;
+      for (int trial = 0; trial < kTrials; ++trial) {
+        const std::vector<float> values = decode(encode(x, UpdateRole::kContribution, rng()), count);
+        for (size_t i = 0; i < count; ++i) {
+          left += std::pow(static_cast<double>(x[i]) - static_cast<double>(values[i]), 2);
+          all += std::pow(static_cast<double>(x[i]), 2);
+        }
+      }
+      EXPECT_LE(left, residual.energy * all) << count;
+    }
+  }
+}
+
+TEST_P(UpdateSuite, TheExpectationIsTheVectorWhereThatIsSaid) {
+  if (!codec_->residual().unbiased) return;
+  TestRng rng(draw_rng_seed());
+  constexpr size_t kCount = 100, kTrials = 4000;   // of one block
+  for (const float spread : {0.0f, 2.0f}) {        // of magnitudes
+    std::vector<float> x = normal_vector(rng, kCount, 1.0f);
+    for (float& value : x) value *= std::exp(spread * value);
+    std::vector<double> off(kCount);
+    double step = INFINITY;   // the smallest value that is not zero
+    for (size_t trial = 0; trial < kTrials; ++trial) {
+      const std::vector<float> values = decode(encode(x, UpdateRole::kContribution, rng()), kCount);
+      for (size_t i = 0; i < kCount; ++i) {
+        off[i] += static_cast<double>(values[i]) - static_cast<double>(x[i]);
+        if (values[i] != 0) step = std::min(step, static_cast<double>(std::fabs(values[i])));
+      }
+    }
+    for (size_t i = 0; i < kCount; ++i) {
+      // The variance of a rounding to the step below or above is at most step * |x|; seven standard deviations.
+      const double variance = std::min(step * std::fabs(static_cast<double>(x[i])), step * step / 4);
+      ASSERT_LE(std::fabs(off[i]), 7 * std::sqrt(kTrials * variance) + 10 * step) << i << ", " << x[i];
+    }
+  }
+}
+
+// What one codec leaves, the next payloads carry: in the end nothing, or hardly anything, is left of a drift.
 TEST_P(UpdateSuite, PayloadsInARowEmptyTheAccumulator) {
+  if (codec_->residual().dropped) return;
   TestRng rng(draw_rng_seed());
   for (size_t count : kUpdateSizes) {
     const std::vector<float> drift = normal_vector(rng, count, 1.0f);
     std::vector<float> accumulator = drift;
     std::vector<double> received(count);
     for (int round = 0; round < 400; ++round) {
-      const Payload payload = encode(accumulator);
+      const Payload payload = encode(accumulator, UpdateRole::kContribution, rng());
       const std::vector<float> values = decode(payload, count);
       for (size_t i = 0; i < count; ++i) received[i] += values[i];
       settle(1, payload, {}, accumulator);
     }
+    double left = 0, all = 0;
     for (size_t i = 0; i < count; ++i) {
-      ASSERT_EQ(accumulator[i], 0) << i << " of " << count;
-      ASSERT_EQ(received[i], drift[i]) << i << " of " << count;
+      left += std::pow(static_cast<double>(accumulator[i]), 2);
+      all += std::pow(static_cast<double>(drift[i]), 2);
+    }
+    EXPECT_LE(left, exact() ? 0 : 0.01 * all) << count;
+    for (size_t i = 0; i < count; ++i) {
+      const double sent_and_left = received[i] + static_cast<double>(accumulator[i]);
+      ASSERT_NEAR(sent_and_left, drift[i], exact() ? 0 : 1e-4) << i << " of " << count;
     }
   }
 }
 
 // On integers float arithmetic is exact: what was settled and what is left are what there was.
 TEST_P(UpdateSuite, IntegersAreConservedExactly) {
+  if (!exact()) return;
   TestRng rng(draw_rng_seed());
   for (size_t count : kUpdateSizes) {
     std::vector<float> accumulator(count);
@@ -149,6 +213,7 @@ TEST_P(UpdateSuite, IntegersAreConservedExactly) {
 // Members with drifts of their own, an owner's merge, and settling on what the entry kept: the replica and what waits
 // in the accumulators are together what all have learned.
 TEST_P(UpdateSuite, ReplicaAndAccumulatorsHoldAllDrifts) {
+  if (!exact()) return;   // entries are rounded too
   TestRng rng(draw_rng_seed());
   constexpr size_t kMembers = 8;   // their weight 1/8 is exact
   for (size_t count : kUpdateSizes) {
@@ -167,7 +232,7 @@ TEST_P(UpdateSuite, ReplicaAndAccumulatorsHoldAllDrifts) {
       }
       for (const Payload& payload : payloads) terms.push_back({codec_.get(), 1.0f / kMembers, payload});
       std::vector<float> sum(count);
-      merge_updates(terms, sum);
+      codec_->merge(terms, sum);
       const Payload entry = encode(sum, UpdateRole::kEntry);
       const std::vector<float> values = decode(entry, count);
       for (size_t i = 0; i < count; ++i) entries[i] += values[i];
@@ -182,6 +247,7 @@ TEST_P(UpdateSuite, ReplicaAndAccumulatorsHoldAllDrifts) {
 }
 
 TEST_P(UpdateSuite, AMergeIsTheWeightedSumInTheOrderGiven) {
+  if (codec_->kind() == UpdateKind::kSign) return;   // a vote: update_levels_test.cpp
   TestRng rng(draw_rng_seed());
   for (size_t count : kUpdateSizes) {
     std::vector<Payload> payloads;
@@ -192,7 +258,7 @@ TEST_P(UpdateSuite, AMergeIsTheWeightedSumInTheOrderGiven) {
     }
     std::vector<float> sum(count, NAN), expected(count);
     std::vector<double> exact(count), size(count);
-    merge_updates(terms, sum);
+    codec_->merge(terms, sum);
     for (size_t t = 0; t < terms.size(); ++t) {
       const std::vector<float> values = decode(payloads[t], count);
       for (size_t i = 0; i < count; ++i) {
@@ -219,14 +285,14 @@ TEST_P(UpdateSuite, SettlingTouchesTheSupportAlone) {
       const auto entry_codec = make_update_codec({.kind = other.kind, .density = 0.3});
       const std::vector<float> sum = normal_vector(rng, count, 1.0f);
       Payload entry(entry_codec->bytes_max(UpdateRole::kEntry, count));
-      const std::optional<size_t> bytes = entry_codec->encode(UpdateRole::kEntry, sum, entry);
+      const std::optional<size_t> bytes = entry_codec->encode(UpdateRole::kEntry, sum, rng(), entry);
       ASSERT_TRUE(bytes.has_value());
       const Bytes foreign = Bytes(entry).first(*bytes);
       ASSERT_EQ(entry_codec->check(UpdateRole::kEntry, foreign, count), UpdateStatus::kOk);
       const UpdateSupport support = entry_codec->support(foreign);
       std::vector<bool> in(count, support.everywhere);
       std::vector<float> entry_values(count);
-      entry_codec->decode(foreign, 0, entry_values);
+      entry_codec->decode(foreign, entry_values);
       for (size_t i = 0; i < count; ++i) in[i] = in[i] || entry_values[i] != 0;
       std::vector<float> left = x;
       settle(0.25f, payload, support, left);
@@ -248,7 +314,7 @@ TEST_P(UpdateSuite, WhatIsTakenBackIsWhatWasSettled) {
     std::vector<float> accumulator = x;
     settle(0.5f, payload, codec_->support(entry), accumulator);
     codec_->add(0.5f, payload, codec_->support(entry), accumulator);
-    EXPECT_EQ(accumulator, x);
+    for (size_t i = 0; i < count; ++i) ASSERT_NEAR(accumulator[i], x[i], exact() ? 0 : 1e-4) << i;
   }
 }
 
@@ -260,7 +326,7 @@ TEST_P(UpdateSuite, PartsDecodeAsTheWhole) {
     for (int trial = 0; trial < 30; ++trial) {
       const size_t begin = rng() % (count + 1);
       std::vector<float> part(rng() % (count - begin + 1), NAN);
-      codec_->decode(payload, begin, part);
+      codec_->decode_part(payload, codec_->support(payload), begin, part);
       const auto from = whole.begin() + static_cast<ptrdiff_t>(begin);
       EXPECT_TRUE(std::equal(part.begin(), part.end(), from)) << begin << " + " << part.size() << " of " << count;
     }

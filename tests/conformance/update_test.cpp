@@ -21,7 +21,7 @@ TEST_P(UpdateOnEveryTarget, SamePayloadSameSumSameReplica) {
       const Payload payload = encode(x), entry = encode(y, UpdateRole::kEntry);
       const UpdateTerm terms[] = {{codec_.get(), 0.37f, payload}, {codec_.get(), 0.11f, entry}};
       std::vector<float> sum(count), left = x, params = x, momentum = y;
-      merge_updates(terms, sum);
+      codec_->merge(terms, sum);
       settle(0.3f, payload, codec_->support(entry), left);
       EXPECT_TRUE(apply_entry(nesterov, *codec_, 0.9f, entry, params, momentum));
       return std::tuple(payload, entry, bits_of(sum), bits_of(left), bits_of(params), bits_of(momentum),

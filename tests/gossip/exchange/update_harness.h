@@ -23,11 +23,12 @@ class IntegerUpdates final : public UpdateCodec {
   UpdateKind kind() const override { return UpdateKind::kFp32; }
   UpdateResidual residual() const override { return exact_->residual(); }
   size_t bytes_max(UpdateRole role, size_t count) const override { return exact_->bytes_max(role, count); }
-  std::optional<size_t> encode(UpdateRole role, std::span<const float> x, MutableBytes out) const override {
-    if (role == UpdateRole::kContribution) return exact_->encode(role, x, out);
+  std::optional<size_t> encode(UpdateRole role, std::span<const float> x, uint64_t rng_seed,
+                               MutableBytes out) const override {
+    if (role == UpdateRole::kContribution) return exact_->encode(role, x, rng_seed, out);
     std::vector<float> rounded(x.begin(), x.end());
     for (float& value : rounded) value = std::nearbyint(value);
-    return exact_->encode(role, rounded, out);
+    return exact_->encode(role, rounded, rng_seed, out);
   }
   UpdateStatus check(UpdateRole role, Bytes payload, size_t count) const override {
     return exact_->check(role, payload, count);
@@ -35,8 +36,8 @@ class IntegerUpdates final : public UpdateCodec {
   void add(float coefficient, Bytes payload, const UpdateSupport& on, std::span<float> target) const override {
     exact_->add(coefficient, payload, on, target);
   }
-  void decode(Bytes payload, size_t begin, std::span<float> out) const override {
-    exact_->decode(payload, begin, out);
+  void decode_part(Bytes payload, const UpdateSupport& on, size_t begin, std::span<float> out) const override {
+    exact_->decode_part(payload, on, begin, out);
   }
   UpdateSupport support(Bytes payload) const override { return exact_->support(payload); }
   double norm(Bytes) const override { return 1; }
@@ -124,7 +125,7 @@ class UpdateAgent final : public PeerSampler {
         std::vector<float>& values = handed_in[{i, sent.seq}];
         if (!values.empty()) continue;
         values.resize(options_.elements);
-        codec().decode(sent.bytes.span(), 0, values);
+        codec().decode(sent.bytes.span(), values);
       }
     }
     return true;

@@ -86,7 +86,7 @@ struct Made {
 Made make_entry(const LogHead& after, std::vector<CountedPayload> counted, std::span<const float> values,
                 const UpdateCodec& codec, uint64_t round = 1) {
   std::vector<std::byte> bytes(codec.bytes_max(UpdateRole::kEntry, values.size()));
-  const std::optional<size_t> size = codec.encode(UpdateRole::kEntry, values, bytes);
+  const std::optional<size_t> size = codec.encode(UpdateRole::kEntry, values, 1, bytes);
   bytes.resize(size.value());
   Made made;
   made.norm = codec.norm(bytes);
@@ -198,7 +198,7 @@ struct Member {
     std::vector<float> scratch(kElements);
     const SentPayload sent = replica.hand_in(codec, scratch).value();
     handed_in[sent.seq].resize(kElements);
-    codec.decode(sent.bytes.span(), 0, handed_in[sent.seq]);
+    codec.decode(sent.bytes.span(), handed_in[sent.seq]);
     return sent;
   }
   SliceState state() const {
@@ -246,6 +246,23 @@ TEST(SliceReplica, ATopKEntrySettlesOnItsSupportOnly) {
   EXPECT_EQ(member.params, other.params);
   EXPECT_EQ(member.replica.tally().short_splits, 1u);
   EXPECT_EQ(member.replica.tally().long_splits, 0u);
+}
+
+TEST(SliceReplica, WhereNothingIsKeptThePayloadTakesThePlaceOfTheDrift) {
+  const auto qsgd = make_update_codec({.kind = UpdateKind::kQsgd, .levels = 1}), exact = make_update_codec({});
+  Member member(1, {qsgd.get(), exact.get()});
+  UpdateLog log(1e9f);
+  ASSERT_TRUE(member.replica.add_drift(std::vector<float>{3, 0, 0, 4, 0, 0, 0, 0}));   // norm 5: each is 0 or 5
+  const SentPayload first = member.hand_in(*qsgd);
+  EXPECT_EQ(member.accumulator, member.handed_in[first.seq]);
+  // A second one waits beside it, of what came since.
+  ASSERT_TRUE(member.replica.add_drift(std::vector<float>{0, 0, 2, 0, 0, 0, 0, 0}));
+  const SentPayload second = member.hand_in(*qsgd);
+  EXPECT_EQ(member.handed_in[second.seq], (std::vector<float>{0, 0, 2, 0, 0, 0, 0, 0}));
+  ASSERT_EQ(append(log, make_entry(log.head(), {{member.id, 1, second.seq, 1, 1}}, std::vector<float>(kElements, 0),
+                                   *qsgd)), LogStatus::kOk);
+  member.replica.apply(log.newest());
+  EXPECT_EQ(member.accumulator, member.handed_in[first.seq]);
 }
 
 TEST(SliceReplica, HandsInTwoPayloadsAtMostAndNothingTwice) {

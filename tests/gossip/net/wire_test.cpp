@@ -258,7 +258,7 @@ TEST(Wire, RefusesContributionsAndEntriesOutOfRange) {
   EXPECT_EQ(changed<Contribution>([](Contribution& m) { m.seq = 0; }), refused);
   EXPECT_EQ(changed<Contribution>([](Contribution& m) { m.length = 1ull << 48; }), refused);
   EXPECT_EQ(changed<Contribution>([](Contribution& m) { m.mass = kNan; }), refused);
-  for (const uint8_t codec : {0, 5}) {
+  for (const uint8_t codec : {0, kUpdateCodecMax + 1}) {
     EXPECT_EQ(changed<Contribution>([&](Contribution& m) { m.codec = codec; }), refused);
     EXPECT_EQ(changed<LogEntry>([&](LogEntry& m) { m.codec = codec; }), refused);
   }

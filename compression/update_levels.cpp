@@ -1,0 +1,233 @@
+#include "compression/update_levels.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "compression/update_values.h"
+#include "kernels/check.h"
+#include "kernels/vector_ops.h"
+
+namespace starling {
+namespace {
+
+constexpr size_t kHeaderBytes = 8, kScaleBytes = 4;
+constexpr float kUpdateScaleMin = 0x1p-100f;   // below it 1 / scale and the levels' products would not be exact enough
+constexpr double kClipSigmas = 2.5;            // TernGrad's choice for all its networks
+
+uint32_t load_u32(const std::byte* from) {
+  uint32_t value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+
+float load_scale(const std::byte* scales, size_t block) {
+  float scale;
+  std::memcpy(&scale, scales + block * kScaleBytes, sizeof scale);
+  return scale;
+}
+
+uint32_t tag_of(const LevelFormat& format) {
+  return static_cast<uint32_t>(format.codes.bits) | static_cast<uint32_t>(format.codes.levels) << 8;
+}
+
+// nullopt: an element is not finite.
+std::optional<float> scale_of(const LevelFormat& format, std::span<const float> x) {
+  const float largest = max_abs(x.data(), x.size());
+  if (!std::isfinite(largest)) return std::nullopt;
+  const auto count = static_cast<double>(x.size());
+  double scale = 0;
+  switch (format.scale) {
+    case LevelFormat::Scale::kLargest: scale = static_cast<double>(largest); break;
+    case LevelFormat::Scale::kNorm: scale = std::sqrt(squared_norm(x.data(), x.size())); break;
+    case LevelFormat::Scale::kMean: scale = sum_abs(x.data(), x.size()) / count; break;
+    case LevelFormat::Scale::kClipped:
+      scale = std::min(static_cast<double>(largest),
+                       kClipSigmas * std::sqrt(squared_norm(x.data(), x.size()) / count));
+      break;
+  }
+  scale /= format.codes.levels;
+  const float clamped = static_cast<float>(std::min(scale, static_cast<double>(kUpdateScaleMax)));
+  return clamped < kUpdateScaleMin ? 0.0f : clamped;
+}
+
+}  // namespace
+
+// Where the parts of a payload lie.
+struct LevelUpdate::Parts {
+  Parts(const LevelFormat& chosen, const std::byte* bytes, size_t element_count)
+      : format(chosen), count(element_count), block(chosen.block == 0 ? std::max<size_t>(count, 1) : chosen.block),
+        blocks((count + block - 1) / block), scales(bytes + kHeaderBytes), codes(scales + blocks * kScaleBytes) {}
+
+  size_t bytes() const {
+    const size_t whole = count / block;
+    return kHeaderBytes + blocks * kScaleBytes + whole * format.codes.bytes(block) + format.codes.bytes(count % block);
+  }
+  size_t length(size_t b) const { return std::min(block, count - b * block); }
+  const std::byte* codes_of(size_t b) const { return codes + b * format.codes.bytes(block); }
+  float value(size_t i) const {
+    const auto level = static_cast<float>(level_of(format.codes, codes_of(i / block), i % block));
+    return load_scale(scales, i / block) * level;
+  }
+
+  const LevelFormat& format;
+  size_t count, block, blocks;
+  const std::byte* scales;
+  const std::byte* codes;
+};
+
+LevelUpdate::Parts LevelUpdate::parts_of(Bytes payload) const {
+  const bool entry = load_u32(payload.data()) == tag_of(entry_);
+  return {entry ? entry_ : contribution_, payload.data(), load_u32(payload.data() + 4)};
+}
+
+size_t LevelUpdate::bytes_max(UpdateRole role, size_t element_count) const {
+  return Parts(role == UpdateRole::kEntry ? entry_ : contribution_, nullptr, element_count).bytes();
+}
+
+std::optional<size_t> LevelUpdate::encode(UpdateRole role, std::span<const float> x, uint64_t rng_seed,
+                                          MutableBytes out) const {
+  STARLING_CHECK(out.size() == bytes_max(role, x.size()));
+  const LevelFormat& format = role == UpdateRole::kEntry ? entry_ : contribution_;
+  const uint32_t header[] = {tag_of(format), static_cast<uint32_t>(x.size())};
+  std::memcpy(out.data(), header, sizeof header);
+  const Parts parts(format, out.data(), x.size());
+  std::byte* const codes = out.data() + kHeaderBytes + parts.blocks * kScaleBytes;
+  for (size_t b = 0; b < parts.blocks; ++b) {
+    const std::span<const float> block = x.subspan(b * parts.block, parts.length(b));
+    const std::optional<float> scale = scale_of(format, block);
+    if (!scale) return std::nullopt;
+    std::memcpy(out.data() + kHeaderBytes + b * kScaleBytes, &*scale, kScaleBytes);
+    levels_encode(format.codes, block.data(), block.size(), *scale > 0 ? 1 / *scale : 0, rng_seed, b * parts.block,
+                  codes + b * format.codes.bytes(parts.block));
+  }
+  return out.size();
+}
+
+UpdateStatus LevelUpdate::check(UpdateRole role, Bytes payload, size_t element_count) const {
+  if (payload.size() != bytes_max(role, element_count)) return UpdateStatus::kWrongSize;
+  const LevelFormat& format = role == UpdateRole::kEntry ? entry_ : contribution_;
+  if (load_u32(payload.data()) != tag_of(format) || load_u32(payload.data() + 4) != element_count) {
+    return UpdateStatus::kWrongSize;
+  }
+  const Parts parts(format, payload.data(), element_count);
+  for (size_t b = 0; b < parts.blocks; ++b) {
+    const float scale = load_scale(parts.scales, b);
+    if (!(scale <= kUpdateScaleMax) || std::signbit(scale)) return UpdateStatus::kNonFinite;   // a NaN too
+    if (!levels_valid(format.codes, parts.codes_of(b), parts.length(b))) return UpdateStatus::kBadLevel;
+  }
+  return UpdateStatus::kOk;
+}
+
+void LevelUpdate::add(float coefficient, Bytes payload, const UpdateSupport& on, std::span<float> target) const {
+  const Parts parts = parts_of(payload);
+  STARLING_CHECK(parts.count == target.size());
+  if (!on.everywhere) {
+    for (const uint32_t i : on.indices) {
+      STARLING_CHECK(i < target.size());
+      target[i] += coefficient * parts.value(i);
+    }
+    return;
+  }
+  for (size_t b = 0; b < parts.blocks; ++b) {
+    levels_axpy(parts.format.codes, coefficient, parts.codes_of(b), parts.length(b), load_scale(parts.scales, b),
+                target.data() + b * parts.block);
+  }
+}
+
+void LevelUpdate::decode_part(Bytes payload, const UpdateSupport&, size_t begin, std::span<float> out) const {
+  const Parts parts = parts_of(payload);
+  STARLING_CHECK(begin + out.size() <= parts.count);
+  const size_t group = parts.format.codes.group_elements();
+  for (size_t at = 0; at < out.size();) {
+    const size_t i = begin + at, b = i / parts.block, in_block = i % parts.block;
+    const size_t left = std::min(out.size() - at, parts.length(b) - in_block);
+    if (in_block % group != 0) {   // element by element up to the next group
+      out[at++] = parts.value(i);
+      continue;
+    }
+    // Whole groups, or all that is left of the block: the loops read codes by the group.
+    const bool to_end = left == parts.length(b) - in_block;
+    const size_t count = to_end ? left : left / group * group;
+    if (count == 0) {
+      out[at++] = parts.value(i);
+      continue;
+    }
+    levels_decode(parts.format.codes, parts.codes_of(b) + in_block / group * 64, count, load_scale(parts.scales, b),
+                  out.data() + at);
+    at += count;
+  }
+}
+
+double LevelUpdate::norm(Bytes payload) const {
+  const Parts parts = parts_of(payload);
+  std::array<float, kUpdatePiece> values;
+  double squares = 0;
+  for (size_t at = 0; at < parts.count; at += kUpdatePiece) {
+    const std::span<float> piece = std::span(values).first(std::min(kUpdatePiece, parts.count - at));
+    decode_part(payload, {}, at, piece);
+    squares += squared_norm(piece.data(), piece.size());
+  }
+  return std::sqrt(squares);
+}
+
+// Each payload of signs counts once, whatever its scale and its weight; elements of other payloads by their sign.
+void SignVote::merge(std::span<const UpdateTerm> terms, std::span<float> sum) const {
+  std::fill(sum.begin(), sum.end(), 0.0f);
+  std::vector<float> steps;
+  std::vector<float> values;
+  for (const UpdateTerm& term : terms) {
+    if (term.codec->kind() == kind()) {
+      const Parts parts = parts_of(term.payload);
+      if (parts.blocks == 0) continue;
+      steps.push_back(load_scale(parts.scales, 0));
+      levels_axpy(parts.format.codes, 1, parts.codes, parts.count, 1, sum.data());
+      continue;
+    }
+    values.resize(sum.size());
+    term.codec->decode(term.payload, values);
+    for (size_t i = 0; i < sum.size(); ++i) sum[i] += static_cast<float>((values[i] > 0) - (values[i] < 0));
+  }
+  if (steps.empty()) return std::fill(sum.begin(), sum.end(), 0.0f);
+  const auto middle = steps.begin() + static_cast<ptrdiff_t>((steps.size() - 1) / 2);
+  std::nth_element(steps.begin(), middle, steps.end());
+  for (float& votes : sum) votes = *middle * static_cast<float>((votes > 0) - (votes < 0));
+}
+
+std::unique_ptr<UpdateCodec> make_level_update(const UpdateOptions& options) {
+  using Scale = LevelFormat::Scale;
+  const LevelFormat int8{{8, 127}, 512, Scale::kLargest}, int4{{4, 7}, 128, Scale::kLargest};
+  // Of n elements within L levels of the largest, each leaves at most a quarter of a squared level.
+  const auto energy = [](const LevelFormat& format) {
+    return static_cast<double>(format.block) / (4.0 * format.codes.levels * format.codes.levels);
+  };
+  switch (options.kind) {
+    case UpdateKind::kInt8:
+      return std::make_unique<LevelUpdate>(
+          options.kind, int8, int8,
+          UpdateResidual{.rounding_of_largest = 1 / 127.0f, .energy = energy(int8), .unbiased = true});
+    case UpdateKind::kInt4:
+      return std::make_unique<LevelUpdate>(
+          options.kind, int4, int4,
+          UpdateResidual{.rounding_of_largest = 1 / 7.0f, .energy = energy(int4), .unbiased = true});
+    case UpdateKind::kTernary:
+      return std::make_unique<LevelUpdate>(options.kind, LevelFormat{{2, 1}, 512, Scale::kClipped}, int8,
+                                           UpdateResidual{.dropped = true});
+    case UpdateKind::kQsgd: {
+      const int levels = static_cast<int>(options.levels);
+      const LevelFormat qsgd{{levels > 7 ? 8 : levels > 1 ? 4 : 2, levels}, 512, Scale::kNorm};
+      return std::make_unique<LevelUpdate>(options.kind, qsgd, int8, UpdateResidual{.dropped = true, .unbiased = true});
+    }
+    case UpdateKind::kSignEf:
+      return std::make_unique<LevelUpdate>(options.kind, LevelFormat{{1, 1}, 512, Scale::kMean}, int8,
+                                           UpdateResidual{.rounding_of_largest = 1, .energy = 1 - 1 / 512.0});
+    default: break;
+  }
+  STARLING_CHECK(options.kind == UpdateKind::kSign);
+  return std::make_unique<SignVote>(options.kind, LevelFormat{{1, 1}, 0, Scale::kMean},
+                                    LevelFormat{{1, 1}, 0, Scale::kLargest}, UpdateResidual{.dropped = true});
+}
+
+}  // namespace starling

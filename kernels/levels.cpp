@@ -1,0 +1,232 @@
+#include "kernels/levels.h"
+
+#include <cstring>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/levels.cpp"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "kernels/check.h"
+#include "kernels/lanes-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace starling {
+namespace HWY_NAMESPACE {
+
+// Each loop runs over whole vectors of bytes, then byte by byte; kBits says how many elements a byte holds.
+template <int kBits>
+struct Groups {
+  static constexpr size_t kBytes = 64;
+  static constexpr size_t kSlots = 8 / kBits;
+  static constexpr size_t kElements = kBytes * kSlots;
+
+  // Calls step(d, at, byte, slots) with a vector's first element, its first byte, and how many of the slots are there.
+  template <class Step>
+  static HWY_INLINE void each(size_t count, const Step& step) {
+    const hn::ScalableTag<float> d;
+    const hn::CappedTag<float, 1> d1;
+    const size_t whole = count / kElements;
+    for (size_t group = 0; group < whole; ++group) {
+      for (size_t j = 0; j < kBytes; j += hn::Lanes(d)) step(d, group * kElements + j, group * kBytes + j, kSlots);
+    }
+    const size_t rest = count % kElements;
+    for (size_t j = 0; j < HWY_MIN(rest, kBytes); ++j) {
+      step(d1, whole * kElements + j, whole * kBytes + j, (rest - j + kBytes - 1) / kBytes);
+    }
+  }
+};
+
+// Wellons' lowbias32: every bit of the counter changes every bit of the result with nearly even odds.
+template <class DU>
+HWY_INLINE hn::Vec<DU> hash(DU du, hn::Vec<DU> v) {
+  v = hn::Mul(hn::Xor(v, hn::ShiftRight<16>(v)), hn::Set(du, 0x7FEB352Du));
+  v = hn::Mul(hn::Xor(v, hn::ShiftRight<15>(v)), hn::Set(du, 0x846CA68Bu));
+  return hn::Xor(v, hn::ShiftRight<16>(v));
+}
+
+template <class DU>
+HWY_INLINE hn::Vec<DU> random_at(DU du, uint32_t key, size_t position) {
+  return hash(du, hn::Iota(du, key + static_cast<uint32_t>(position)));
+}
+
+template <class D>
+HWY_INLINE hn::Vec<hn::RebindToSigned<D>> sign_code(D d, hn::Vec<D> x, uint32_t key, size_t position) {
+  const hn::RebindToSigned<D> di;
+  const hn::RebindToUnsigned<D> du;
+  const auto bits = hn::BitCast(di, x);
+  const auto positive = hn::Add(hn::BitCast(di, hn::ShiftRight<31>(hn::BitCast(du, bits))), hn::Set(di, -1));
+  const auto code = hn::And(positive, hn::Set(di, 1));
+  const auto zero = hn::Eq(x, hn::Zero(d));
+  if (hn::AllFalse(d, zero)) return code;
+  const auto chance = hn::BitCast(di, hn::ShiftRight<31>(random_at(du, key, position)));
+  return hn::IfThenElse(hn::RebindMask(di, zero), chance, code);
+}
+
+template <class D>
+HWY_INLINE hn::Vec<hn::RebindToSigned<D>> level_code(D d, hn::Vec<D> x, float inverse, int levels, uint32_t key,
+                                                     size_t position) {
+  const hn::RebindToSigned<D> di;
+  const hn::RebindToUnsigned<D> du;
+  const auto chance = hn::BitCast(di, hn::ShiftRight<8>(random_at(du, key, position)));   // 24 bits: exact as a float
+  const auto share = hn::Mul(hn::ConvertTo(d, chance), hn::Set(d, 0x1p-24f));
+  const auto most = hn::Set(d, static_cast<float>(levels));
+  const auto scaled = hn::Mul(x, hn::Set(d, inverse));
+  const auto level = hn::Floor(hn::Add(hn::Max(hn::Min(scaled, most), hn::Neg(most)), share));
+  return hn::ConvertTo(di, hn::Add(hn::Min(level, most), most));
+}
+
+template <int kBits>
+void encode_loop(int levels, const float* x, size_t count, float inverse, uint32_t key, size_t first, std::byte* out) {
+  Groups<kBits>::each(count, [&](auto d, size_t at, size_t byte, size_t slots) HWY_ATTR {
+    const hn::RebindToSigned<decltype(d)> di;
+    const hn::Rebind<uint8_t, decltype(d)> d8;
+    auto packed = hn::Zero(di);
+    for (size_t slot = 0; slot < slots; ++slot) {
+      const size_t i = at + slot * Groups<kBits>::kBytes;
+      const auto v = hn::LoadU(d, x + i);
+      const size_t position = first + i;
+      const auto code = kBits == 1 ? sign_code(d, v, key, position) : level_code(d, v, inverse, levels, key, position);
+      packed = hn::Or(packed, hn::ShiftLeftSame(code, static_cast<int>(slot) * kBits));
+    }
+    store_bytes(hn::DemoteTo(d8, packed), d8, out + byte);
+  });
+}
+
+// Calls use(d, i, levels of the elements from i on) for every slot.
+template <int kBits, class Use>
+HWY_INLINE void each_level(int levels, const std::byte* bytes, size_t count, const Use& use) {
+  Groups<kBits>::each(count, [&](auto d, size_t at, size_t byte, size_t slots) HWY_ATTR {
+    const hn::RebindToSigned<decltype(d)> di;
+    const hn::Rebind<uint8_t, decltype(d)> d8;
+    const auto packed = hn::PromoteTo(di, load_bytes(d8, bytes + byte));
+    for (size_t slot = 0; slot < slots; ++slot) {
+      auto code = hn::ShiftRightSame(packed, static_cast<int>(slot) * kBits);
+      code = hn::And(code, hn::Set(di, (1 << kBits) - 1));
+      const auto level = kBits == 1 ? hn::Sub(hn::Add(code, code), hn::Set(di, 1)) : hn::Sub(code, hn::Set(di, levels));
+      use(d, at + slot * Groups<kBits>::kBytes, hn::ConvertTo(d, level));
+    }
+  });
+}
+
+template <int kBits>
+void decode_loop(int levels, const std::byte* bytes, size_t count, float scale, float* out) {
+  each_level<kBits>(levels, bytes, count, [&](auto d, size_t i, auto level) HWY_ATTR {
+    hn::StoreU(hn::Mul(hn::Set(d, scale), level), d, out + i);
+  });
+}
+
+template <int kBits>
+void axpy_loop(int levels, float a, const std::byte* bytes, size_t count, float scale, float* y) {
+  each_level<kBits>(levels, bytes, count, [&](auto d, size_t i, auto level) HWY_ATTR {
+    const auto value = hn::Mul(hn::Set(d, scale), level);
+    hn::StoreU(hn::Add(hn::LoadU(d, y + i), hn::Mul(hn::Set(d, a), value)), d, y + i);
+  });
+}
+
+template <int kBits>
+bool valid_loop(int levels, const std::byte* bytes, size_t count) {
+  bool good = true;
+  Groups<kBits>::each(count, [&](auto d, size_t, size_t byte, size_t slots) HWY_ATTR {
+    const hn::RebindToSigned<decltype(d)> di;
+    const hn::Rebind<uint8_t, decltype(d)> d8;
+    const auto packed = hn::PromoteTo(di, load_bytes(d8, bytes + byte));
+    auto largest = hn::Zero(di);
+    for (size_t slot = 0; slot < slots; ++slot) {
+      const auto code = hn::ShiftRightSame(packed, static_cast<int>(slot) * kBits);
+      largest = hn::Max(largest, hn::And(code, hn::Set(di, (1 << kBits) - 1)));
+    }
+    const auto absent = hn::ShiftRightSame(packed, static_cast<int>(slots) * kBits);
+    const auto wrong = hn::Or(hn::Gt(largest, hn::Set(di, 2 * levels)), hn::Gt(absent, hn::Zero(di)));
+    good &= hn::AllFalse(di, wrong);
+  });
+  return good;
+}
+
+// The loop for so many bits, as a plain function of the instruction set that is chosen at run time.
+void levels_encode_any(const LevelCodes& codes, const float* x, size_t count, float inverse, uint32_t key, size_t first,
+                       std::byte* out) {
+  switch (codes.bits) {
+    case 1: return encode_loop<1>(codes.levels, x, count, inverse, key, first, out);
+    case 2: return encode_loop<2>(codes.levels, x, count, inverse, key, first, out);
+    case 4: return encode_loop<4>(codes.levels, x, count, inverse, key, first, out);
+    default: return encode_loop<8>(codes.levels, x, count, inverse, key, first, out);
+  }
+}
+
+void levels_decode_any(const LevelCodes& codes, const std::byte* bytes, size_t count, float scale, float* out) {
+  switch (codes.bits) {
+    case 1: return decode_loop<1>(codes.levels, bytes, count, scale, out);
+    case 2: return decode_loop<2>(codes.levels, bytes, count, scale, out);
+    case 4: return decode_loop<4>(codes.levels, bytes, count, scale, out);
+    default: return decode_loop<8>(codes.levels, bytes, count, scale, out);
+  }
+}
+
+void levels_axpy_any(const LevelCodes& codes, float a, const std::byte* bytes, size_t count, float scale, float* y) {
+  switch (codes.bits) {
+    case 1: return axpy_loop<1>(codes.levels, a, bytes, count, scale, y);
+    case 2: return axpy_loop<2>(codes.levels, a, bytes, count, scale, y);
+    case 4: return axpy_loop<4>(codes.levels, a, bytes, count, scale, y);
+    default: return axpy_loop<8>(codes.levels, a, bytes, count, scale, y);
+  }
+}
+
+bool levels_valid_any(const LevelCodes& codes, const std::byte* bytes, size_t count) {
+  switch (codes.bits) {
+    case 1: return valid_loop<1>(codes.levels, bytes, count);
+    case 2: return valid_loop<2>(codes.levels, bytes, count);
+    case 4: return valid_loop<4>(codes.levels, bytes, count);
+    default: return valid_loop<8>(codes.levels, bytes, count);
+  }
+}
+
+double sum_abs_loop(const float* x, size_t count) {
+  SquareSums sums;
+  const SquareSums::Narrow d;
+  float tail[SquareSums::kGroup] = {};
+  for (size_t i = 0; i < count; i += SquareSums::kGroup) {
+    const float* from = x + i;
+    if (count - i < SquareSums::kGroup) {
+      std::memcpy(tail, from, (count - i) * sizeof(float));
+      from = tail;
+    }
+    STARLING_UNROLL for (size_t v = 0; v < SquareSums::kSteps; ++v) {
+      sums.add_magnitude(v, hn::LoadU(d, from + v * SquareSums::kStep));
+    }
+  }
+  return sums.total();
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace starling
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace starling {
+
+HWY_EXPORT(levels_encode_any);
+HWY_EXPORT(levels_decode_any);
+HWY_EXPORT(levels_axpy_any);
+HWY_EXPORT(levels_valid_any);
+HWY_EXPORT(sum_abs_loop);
+
+void levels_encode(const LevelCodes& codes, const float* x, size_t count, float inverse, uint64_t rng_seed,
+                   size_t first, std::byte* out) {
+  STARLING_CHECK(2 * codes.levels < 1 << codes.bits || codes.bits == 1);
+  const uint64_t mixed = (rng_seed ^ rng_seed >> 32) * 0x9E3779B97F4A7C15u;
+  HWY_DYNAMIC_DISPATCH(levels_encode_any)
+  (codes, x, count, inverse, static_cast<uint32_t>(mixed >> 32), first, out);
+}
+void levels_decode(const LevelCodes& codes, const std::byte* bytes, size_t count, float scale, float* out) {
+  HWY_DYNAMIC_DISPATCH(levels_decode_any)(codes, bytes, count, scale, out);
+}
+void levels_axpy(const LevelCodes& codes, float a, const std::byte* bytes, size_t count, float scale, float* y) {
+  HWY_DYNAMIC_DISPATCH(levels_axpy_any)(codes, a, bytes, count, scale, y);
+}
+bool levels_valid(const LevelCodes& codes, const std::byte* bytes, size_t count) {
+  return HWY_DYNAMIC_DISPATCH(levels_valid_any)(codes, bytes, count);
+}
+double sum_abs(const float* x, size_t count) { return HWY_DYNAMIC_DISPATCH(sum_abs_loop)(x, count); }
+
+}  // namespace starling
+#endif  // HWY_ONCE

@@ -1,0 +1,56 @@
+// Floats as codes of a few bits: with scale s and L levels an element is one of s * {-L, ..., L}, or with one bit one
+// of s * {-1, 1}. Rounding is stochastic: x / s goes to the whole number below or above, each with the probability that
+// makes the expectation x / s (QSGD, Alistarh et al. 2017, arXiv:1610.02132, equation 3, without its norm).
+//
+// Codes lie in groups of 64 bytes. Bits 0 to bits - 1 of byte j hold element j of the group, the next ones element
+// 64 + j, and so on, so that a vector of bytes meets neighboring floats. A last group that is not full has only the
+// bytes that hold elements; the bits of absent elements are zero.
+//   2, 4, 8 bits   code = L + level, at most 2 L
+//   1 bit          1: positive
+// Host memory, any alignment. Same bits on every instruction set: float multiply, add and floor, integer hashes.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace starling {
+
+struct LevelCodes {
+  int bits = 8;      // 1, 2, 4 or 8
+  int levels = 127;  // L, 2 L < 2^bits; with one bit 1
+
+  size_t group_elements() const { return 512 / static_cast<size_t>(bits); }
+  size_t bytes(size_t count) const {
+    const size_t group = group_elements();
+    return count / group * 64 + std::min<size_t>(count % group, 64);
+  }
+};
+
+// Element i of the codes, as a multiple of the scale.
+inline int level_of(const LevelCodes& codes, const std::byte* bytes, size_t i) {
+  const size_t group = codes.group_elements(), in_group = i % group;
+  const auto byte = std::to_integer<unsigned>(bytes[i / group * 64 + in_group % 64]);
+  const auto shift = static_cast<unsigned>(codes.bits) * static_cast<unsigned>(in_group / 64);
+  const int code = static_cast<int>(byte >> shift & ((1u << codes.bits) - 1));
+  return codes.bits == 1 ? 2 * code - 1 : code - codes.levels;
+}
+
+// Writes the codes of x[i] * inverse, clamped to the levels. With one bit the sign, of a zero at random. `first` counts
+// the elements before x[0] for the random numbers: one seed and one position give one number. REQUIRES: x is finite.
+void levels_encode(const LevelCodes& codes, const float* x, size_t count, float inverse, uint64_t rng_seed,
+                   size_t first, std::byte* out);
+
+// Whether levels_encode() may have written these bytes: no code above 2 L, and zero bits where no element is.
+bool levels_valid(const LevelCodes& codes, const std::byte* bytes, size_t count);
+
+// out[i] = scale * level of element i.
+void levels_decode(const LevelCodes& codes, const std::byte* bytes, size_t count, float scale, float* out);
+
+// y[i] += a * (scale * level of element i), rounded by each operation.
+void levels_axpy(const LevelCodes& codes, float a, const std::byte* bytes, size_t count, float scale, float* y);
+
+// The sum of |x[i]| in double, in a fixed order.
+double sum_abs(const float* x, size_t count);
+
+}  // namespace starling
