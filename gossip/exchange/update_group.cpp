@@ -80,7 +80,7 @@ void UpdateGroup::begin_round(const GroupMembers& members, uint64_t agent_round,
   drained_ = job.drained;
   sick_ = job.sick;
   const uint64_t own = round() > 0 ? round() + 1 : std::clamp<uint64_t>(agent_round, 1, kUpdateRoundMax);
-  const uint64_t number = std::max(numbers_.next(members, own), log_round() + 1);
+  const uint64_t number = std::max(std::min(numbers_.next(members, own), newest_round(members, own)), log_round() + 1);
   numbers_.keep_only(members);
   std::vector<double> masses(members.count(), 1);
   for (const Participant& participant : sampler_.group()) {
@@ -111,6 +111,16 @@ uint64_t UpdateGroup::log_round() const {
   const auto middle = rounds.begin() + static_cast<std::ptrdiff_t>((rounds.size() - 1) / 2);
   std::nth_element(rounds.begin(), middle, rounds.end());
   return *middle;
+}
+
+// The newest number that the next round may have. Members that are ahead of the others together, because those joined
+// or restarted, would stay ahead: each is at most one round ahead of the other, and none waits for those behind. What
+// they hand in goes to owners of later rounds, and is void when these rounds come. An entry that came since the last
+// boundary shows that a majority goes on, and in which round. Without one there is no limit, so that owners rotate.
+uint64_t UpdateGroup::newest_round(const GroupMembers& members, uint64_t own) {
+  uint64_t newest = 0;
+  for (auto& slice : slices_) newest = std::max(newest, slice->take_newest_round());
+  return newest == 0 ? kUpdateRoundMax : std::max(newest, numbers_.median(members, own - 1)) + 1;
 }
 
 // Whatever may have happened to a slice: its owner may be able to merge now, and the round may be over.

@@ -4,10 +4,10 @@
 //   boundary: begin(x) ─> drift joins the accumulators, entries are applied, x := R ─> training goes on from R
 //   round:    payloads ─> owners of the slices; their entries ─> all; queued for the next boundary
 //
-// The rules, each with what it costs when left out, stand in updates.md. In short: what no entry counts stays in its
-// sender's accumulator, so a round in which a slice has no entry costs nothing, and nobody takes over inside a round.
-// Heads are ordered by contributions counted, then by hash; who hears of a greater head pulls what it lacks: single
-// entries if it is up to eight behind, else the whole slice. A newcomer is a member that is far behind.
+// The rules, each with what it costs when left out, stand in gossip/exchange/updates.md. In short: what no entry counts
+// stays in its sender's accumulator, so a round in which a slice has no entry costs nothing, and nobody takes over
+// inside a round. Heads are ordered by contributions counted, then by hash; who hears of a greater head pulls what it
+// lacks: single entries if it is up to eight behind, else the whole slice. A newcomer is a member that is far behind.
 //
 // A state machine: no sockets, no threads, arithmetic on the worker. All calls on the control thread.
 #pragma once
@@ -82,6 +82,7 @@ class UpdateGroup {
  private:
   void begin_round(const GroupMembers& members, uint64_t agent_round, double mass, BoundaryJob& job);
   uint64_t log_round() const;
+  uint64_t newest_round(const GroupMembers& members, uint64_t own);
   bool all_handed_in(uint32_t slice) const;
   bool resolved(uint32_t slice) const;
   void advance(uint32_t slice);

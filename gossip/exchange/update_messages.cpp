@@ -34,15 +34,14 @@ void UpdateMessages::handle(const PeerId& from, uint64_t generation, const Excha
   ignore();
 }
 
+// A credit of any round tells the round of its sender; one of this round may grant blocks too.
 void UpdateMessages::on_credit(const PeerId& from, const RoundCredit& credit) {
-  const bool ours = !round_.ended() && credit.group == round_.members().group && credit.round == round_.number() &&
-                    credit.phase <= 1;
-  const std::optional<size_t> rank = ours ? round_.members().rank_of_other(from) : std::nullopt;
-  if (rank) {
-    round_.streams().on_credit(*rank, credit);
-  } else {
-    ignore();
-  }
+  if (credit.group == 0 || credit.round > kUpdateRoundMax || credit.phase > 1) return ignore();
+  if (!is_member(from)) return;
+  note(from, credit.group, credit.round);
+  if (round_.ended() || credit.group != round_.members().group || credit.round != round_.number()) return;
+  const std::optional<size_t> rank = round_.members().rank_of_other(from);
+  if (rank) round_.streams().on_credit(*rank, credit);
 }
 
 // Of the group of the round, or of that of the next one.
@@ -87,19 +86,12 @@ void UpdateMessages::on_contribution(const PeerId& from, uint64_t generation, co
   if (slice.inbox().add(from, generation, message, part)) advance_(message.slice);
 }
 
-// Only owners hear from everybody. What an entry counts shows all others who is in its round; a round far ahead is
-// believed of its sender alone. Entries that were pulled are old news.
+// A round far ahead is believed of its sender alone. Entries that were pulled are old news.
 void UpdateMessages::note_entry(const PeerId& from, const LogEntry& entry) {
   const GroupMembers& members = round_.members();
   if (round_.number() == 0 || entry.group != members.group || entry.round < round_.number()) return;
-  const auto note_newer = [&](const PeerId& peer) {
-    const std::optional<size_t> rank = members.rank_of_other(peer);
-    if (rank && numbers_.seen(members, *rank) < entry.round) note(peer, entry.group, entry.round);
-  };
-  if (entry.round <= round_.number() + 1) {
-    for (const CountedPayload& payload : entry.counted) note_newer(payload.peer);
-  }
-  note_newer(from);
+  const std::optional<size_t> rank = members.rank_of_other(from);
+  if (rank && numbers_.seen(members, *rank) < entry.round) note(from, entry.group, entry.round);
 }
 
 void UpdateMessages::on_entry(const PeerId& from, const LogEntry& entry, const SharedBytes& part) {

@@ -46,6 +46,7 @@ void UpdateRound::begin(const GroupMembers& members, uint64_t number, double mas
     const size_t rank = members.owner(slice, number);
     if (rank != members.self) give(rank, 0, slice, payload.bytes);
   }
+  announce();
   for (size_t rank = 0; rank < members.count(); ++rank) take_early(rank);
 }
 
@@ -59,6 +60,18 @@ std::vector<uint32_t> UpdateRound::blocks_of(size_t rank) const {
 }
 
 // ---- out ----
+
+// Contributions tell the owners which round this member is in; a credit of 0 tells it to all others.
+void UpdateRound::announce() {
+  std::vector<bool> told(members_.count(), false);
+  told[members_.self] = true;
+  for (uint32_t slice = 0; slice < contributions_.size(); ++slice) {
+    if (contributions_[slice].round == number_) told[members_.owner(slice, number_)] = true;
+  }
+  for (size_t rank = 0; rank < told.size(); ++rank) {
+    if (!told[rank]) outbox_.send(members_.ids[rank], RoundCredit{members_.group, number_, 0, 0});
+  }
+}
 
 void UpdateRound::give(size_t rank, uint8_t phase, uint32_t slice, const SharedBytes& payload) {
   for (uint32_t part = 0; part < parts_of(payload.size); ++part) {

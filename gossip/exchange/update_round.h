@@ -68,6 +68,7 @@ class UpdateRound {
   static constexpr int kCreditRepeats = 8;             // per first deadline, while blocks are missing
 
   std::vector<uint32_t> blocks_of(size_t rank) const;
+  void announce();
   void give(size_t rank, uint8_t phase, uint32_t slice, const SharedBytes& payload);
   void send(size_t rank, uint8_t phase, uint32_t index, const SharedBytes& part);
   void take_early(size_t rank);

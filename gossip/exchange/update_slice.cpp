@@ -41,6 +41,7 @@ void UpdateSlice::queue_newest() {
   backlog_.entries.push_back(newest);
   entry_group_ = newest.entry.group;
   entry_round_ = newest.entry.round;
+  newest_round_ = std::max(newest_round_, entry_round_);
   inbox_.drop_void(log_);
   claims_.settle(log_.head());
 }

@@ -72,6 +72,8 @@ class UpdateSlice {
   const StateCollection* collecting() const { return collection_ ? &*collection_ : nullptr; }
   void stop_collecting() { collection_.reset(); }
 
+  // The newest round of the entries that the log took since the last call; 0: none.
+  uint64_t take_newest_round() { return std::exchange(newest_round_, 0); }
   Backlog take_backlog() { return std::exchange(backlog_, {}); }
 
  private:
@@ -86,6 +88,7 @@ class UpdateSlice {
   std::optional<StateCollection> collection_;
   Backlog backlog_;
   uint64_t entry_group_ = 0, entry_round_ = 0;   // of the newest entry
+  uint64_t newest_round_ = 0;
   bool distrusted_ = false;
   std::function<void()> on_change_;
   UpdateSliceTally tally_;

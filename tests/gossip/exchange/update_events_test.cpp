@@ -26,8 +26,16 @@ struct Events {
 struct Totals {
   uint64_t replica_rounds = 0, entries = 0, entries_due = 0;
   uint64_t short_splits = 0, long_splits = 0, lost_payloads = 0;
-  uint64_t settle_boundaries_max = 0;
+  // How many runs needed so many boundaries, from the moment at which all were in rounds of one roster, nothing was
+  // lost any more and nobody trained, until all held one log, and until all that was handed in was counted.
+  std::map<uint64_t, int> equal_after, empty_after;
 };
+
+std::string print(const std::map<uint64_t, int>& runs) {
+  std::string text;
+  for (const auto& [boundaries, count] : runs) text += " " + std::to_string(boundaries) + ":" + std::to_string(count);
+  return text;
+}
 
 class Chaos {
  public:
@@ -56,17 +64,26 @@ class Chaos {
       agent->frozen_until.reset();
     }
     swarm.wake_at = TimePoint::max();
-    uint64_t first = 0, rounds = 0;
-    for (int i = 0; i < 1000 && !(swarm.all_heads_equal() && swarm.all_drained()); ++i) {
-      swarm.run_for(milliseconds(5));
+    std::map<PeerId, uint64_t> before;         // boundaries at the moment from which all are in rounds of one roster
+    const auto boundaries = [&] {
       uint64_t most = 0;
-      for (auto& [id, agent] : swarm.agents) most = std::max(most, agent->boundaries);
-      if (first == 0) first = most;
-      rounds = most - first;
+      for (auto& [id, agent] : swarm.agents) most = std::max(most, agent->boundaries - before[id]);
+      return most;
+    };
+    const TimePoint until = swarm.clock.now() + seconds(10);
+    bool equal = false;
+    for (; swarm.clock.now() < until; swarm.run_for(milliseconds(1))) {
+      if (before.empty()) {
+        if (!swarm.one_roster()) continue;
+        for (auto& [id, agent] : swarm.agents) before[id] = agent->boundaries;
+      }
+      if (!swarm.all_heads_equal()) continue;
+      if (!std::exchange(equal, true)) ++totals->equal_after[boundaries()];
+      if (swarm.all_drained()) break;
     }
+    ++totals->empty_after[boundaries()];
     EXPECT_TRUE(swarm.all_heads_equal());
     EXPECT_TRUE(swarm.all_drained());
-    totals->settle_boundaries_max = std::max(totals->settle_boundaries_max, rounds);
     totals->entries += swarm.entries;
     totals->entries_due += swarm.entries_due;
     totals->replica_rounds += swarm.entries_due;
@@ -126,7 +143,7 @@ class Chaos {
     if (happens(events_.kills_per_s)) kill(any().id);
     if (happens(events_.restarts_per_s)) restart(any().id);
     if (happens(events_.joins_per_s)) join();
-    if (happens(events_.cuts_per_s) && side_.empty()) cut();
+    if (happens(events_.cuts_per_s) && side_.empty() && swarm.agents.size() > 1) cut();
   }
   UpdateAgent& any() {
     auto at = swarm.agents.begin();
@@ -224,7 +241,7 @@ void run_seeds(const char* name, uint64_t seeds, Duration duration, const Update
   Totals totals;
   const uint64_t first = first_seed();
   for (uint64_t seed = first; seed < first + seed_count(seeds); ++seed) {
-    for (const size_t n : {2, 3, 4, 8, 16, 32}) {
+    for (const size_t n : {1, 2, 3, 4, 8, 16, 32}) {
       if (n > 8 && seed % 4 != 1) continue;    // they take most of the time
       SCOPED_TRACE(std::string(name) + ", n = " + std::to_string(n) + ", seed = " + std::to_string(seed));
       Chaos chaos(n, options, events, seed);
@@ -238,12 +255,16 @@ void run_seeds(const char* name, uint64_t seeds, Duration duration, const Update
   // Only what is under way when a cut begins may count on both sides.
   EXPECT_LE(totals.lost_payloads, events.cuts_per_s > 0 ? totals.replica_rounds / 1000 : 0);
   std::printf("%s: %llu replica-rounds, %.1f %% with an entry, %llu short and %llu long splits, %llu counted twice at "
-              "a cut, settled in %llu boundaries\n",
+              "a cut\n",
               name, static_cast<unsigned long long>(totals.replica_rounds),
               100.0 * static_cast<double>(totals.entries) / static_cast<double>(totals.entries_due),
               static_cast<unsigned long long>(totals.short_splits), static_cast<unsigned long long>(totals.long_splits),
-              static_cast<unsigned long long>(totals.lost_payloads),
-              static_cast<unsigned long long>(totals.settle_boundaries_max));
+              static_cast<unsigned long long>(totals.lost_payloads));
+  std::printf("  boundaries:runs until all logs are equal%s; until all is counted%s\n",
+              print(totals.equal_after).c_str(), print(totals.empty_after).c_str());
+  // Two boundaries are the aim. A rare run needs more: entries that were late by 600 ms, or views that parted.
+  EXPECT_LE(totals.equal_after.rbegin()->first, 10u);
+  EXPECT_LE(totals.empty_after.rbegin()->first, 20u);
 }
 
 TEST(UpdateEvents, LostAndLate) { run_seeds("lost and late", 2, seconds(20), {}, {}); }

@@ -104,6 +104,38 @@ TEST(UpdateGroup, WhatAnOwnerNeverGotCountsInALaterRound) {
   }
 }
 
+// Two members count far ahead of five that joined. Each of the two is at most one round ahead of the other.
+TEST(UpdateGroup, WhatMembersAheadOfAMajorityHandInIsCounted) {
+  for (uint64_t ahead = 1000; ahead < 1028; ahead += 4) {   // all owners
+    SCOPED_TRACE(ahead);
+    UpdateSwarm swarm(7, {});
+    for (auto& [id, agent] : swarm.agents) agent->first_round = id.bytes[0] <= 2 ? ahead : 1;
+    swarm.run_for(milliseconds(500));
+    EXPECT_TRUE(swarm.runs_empty(seconds(1)));
+  }
+}
+
+// Nobody hears what an agent alone makes: it takes a log over, and continues it before its next boundary.
+TEST(UpdateGroup, WhoIsAloneContinuesALogThatItTookOver) {
+  UpdateSwarm swarm(3, {});
+  swarm.run_for(seconds(1));
+  const auto alone = [](const PeerId& id) { return id == test_peer(3); };
+  swarm.network.drop = [&](const Flight& flight) { return alone(flight.from) || alone(flight.to); };
+  UpdateAgent& agent = swarm.at(3);
+  agent.view = {{agent.id, agent.mass}};
+  for (const uint8_t tag : {1, 2}) swarm.at(tag).view.erase(agent.id);
+  swarm.run_for(seconds(2));
+  swarm.share_views();
+  swarm.network.drop = nullptr;
+  const uint64_t before = agent.exchange().tally().states_adopted;
+  while (agent.exchange().tally().states_adopted == before) swarm.run_for(milliseconds(1));
+  agent.view = {{agent.id, agent.mass}};
+  swarm.run_for(seconds(1));
+  swarm.share_views();
+  EXPECT_TRUE(swarm.runs_empty());
+  EXPECT_GT(agent.exchange().replicas().tally().long_splits, 0u);
+}
+
 TEST(UpdateGroup, WhoMissesFewEntriesGetsThemAndWhoMissesManyTheState) {
   for (const bool many : {false, true}) {
     UpdateAgentOptions options;

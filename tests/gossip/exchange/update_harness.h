@@ -111,7 +111,7 @@ class UpdateAgent final : public PeerSampler {
       drifts[i] += static_cast<double>(step);
     }
     bool trainable = false;
-    const bool begun = group_->begin(x, mass, 1, [&] { trainable = true; });
+    const bool begun = group_->begin(x, mass, first_round, [&] { trainable = true; });
     complete();
     EXPECT_EQ(trainable, begun);
     if (!begun) {
@@ -120,6 +120,7 @@ class UpdateAgent final : public PeerSampler {
     }
     EXPECT_EQ(x, params);
     ++boundaries;
+    roster = view;
     for (size_t i = 0; i < options_.slices && options_.codec == nullptr; ++i) {
       for (const SentPayload& sent : replica(i).sent().all()) {
         std::vector<float>& values = handed_in[{i, sent.seq}];
@@ -135,7 +136,9 @@ class UpdateAgent final : public PeerSampler {
   uint64_t generation;
   double mass;
   std::map<PeerId, double> view;                   // members and their masses, this agent among them
+  std::map<PeerId, double> roster;                 // the view at the last boundary
   bool still = false;                              // no more local steps
+  uint64_t first_round = 1;
   uint64_t boundaries = 0;
   std::optional<TimePoint> frozen_until, next_boundary;
   TimePoint thawed_at{};
@@ -179,11 +182,13 @@ class LogObserver {
     return found;
   }
 
-  void see(const UpdateLog& log, LogHead* seen) {
-    if (const auto entries = log.after(*seen)) {
-      for (const LoggedEntry& logged : *entries) see(logged.entry);
+  // Of an agent that is alone nothing is sent, so its log is read: what it still holds, whatever came before.
+  void see(const UpdateLog& log) {
+    std::vector<LogHead> befores(1);
+    for (const RecentEntry& entry : log.recent()) befores.push_back({0, 0, entry.hash});
+    for (const LogHead& before : befores) {
+      for (const LoggedEntry& logged : log.after(before).value_or(std::vector<LoggedEntry>())) see(logged.entry);
     }
-    *seen = log.head();
   }
 
   // After a boundary of this agent: one head, one bit pattern.
@@ -203,7 +208,7 @@ class LogObserver {
   void judge(UpdateAgent& agent, size_t slice_count) {
     for (size_t s = 0; s < slice_count; ++s) {
       const SliceReplica& replica = agent.replica(s);
-      see(agent.exchange().log(static_cast<uint32_t>(s)), &seen_[{agent.id, agent.generation, s}]);
+      see(agent.exchange().log(static_cast<uint32_t>(s)));
       std::vector<double> expected(agent.slice(agent.params, s).size());
       const size_t first = s * expected.size();
       for (size_t i = 0; i < expected.size(); ++i) expected[i] = agent.drifts[first + i] + agent.corrections[first + i];
@@ -242,7 +247,6 @@ class LogObserver {
   std::map<Digest16, LogEntry> entries_;
   std::map<std::pair<size_t, Digest16>, uint64_t> bits_;
   std::map<std::tuple<PeerId, uint64_t, size_t>, uint64_t> inexact_;
-  std::map<std::tuple<PeerId, uint64_t, size_t>, LogHead> seen_;
 };
 
 class UpdateSwarm {
@@ -299,6 +303,13 @@ class UpdateSwarm {
       }
     }
     return true;
+  }
+  // Whether all agents are in rounds of all agents.
+  bool one_roster() const {
+    return std::all_of(agents.begin(), agents.end(), [&](const auto& entry) {
+      const auto same = [](const auto& a, const auto& b) { return a.first == b.first; };
+      return std::equal(entry.second->roster.begin(), entry.second->roster.end(), agents.begin(), agents.end(), same);
+    });
   }
   const UpdateAgentOptions& options() const { return options_; }
 

@@ -108,7 +108,7 @@ TEST(UpdateHostile, StrangersAndImpossibleMessagesAreCountedAndTouchNothing) {
   send(member, Contribution{1, 5, 0, 1, 0, {}, 1, 3, 0, 1, {}}, twelve);                 // another codec
   send(member, Contribution{1, 5, 0, 1, 0, {}, 1, 1, 0, 1, {}}, SharedBytes::take(std::vector<std::byte>(4096)));
   send(member, Contribution{1, 5, 0, 1, 0, {}, 1, 1, 1, 2, {}}, twelve);                 // a second part
-  send(member, RoundCredit{1, 1, 0, 1}, {});
+  send(member, RoundCredit{0, 1, 0, 1}, {});                                              // of a neighborhood
   send(member, Busy{}, {});
   EXPECT_EQ(agent.exchange().tally().ignored_messages, before + 9);
   EXPECT_EQ(agent.exchange().log(0).head(), head);
