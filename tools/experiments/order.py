@@ -65,6 +65,6 @@ def objections(root, name):
         return found
     expected, measured = changes(root, f"{folder}/expected.md")[0], measured_in(root, f"{folder}/result.md")
     ancestor = subprocess.run(["git", "-C", str(root), "merge-base", "--is-ancestor", expected, measured])
-    if expected == measured or ancestor.returncode != 0:
+    if ancestor.returncode != 0:   # that they are two commits was asked above
         return [f"{name}: expected.md ({expected[:10]}) did not come before the result ({measured[:10]})"]
     return []
