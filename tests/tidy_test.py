@@ -10,9 +10,9 @@ import sys
 
 LAYERS = ['kernels', 'compression', 'gossip', 'bootstrap', 'agent']   # lowest first
 # Rooms of agent/, lowest first; main.cpp stands above them all. Two engines never know each other.
-ROOMS = ['report', 'observe', 'data', 'train', 'state', 'config', 'run', 'process', 'attach', 'local', 'simulate',
-         'commands']
-STRANGERS = {('simulate', 'local'), ('simulate', 'process'), ('local', 'run')}
+ROOMS = ['report', 'observe', 'data', 'train', 'state', 'config', 'share', 'run', 'process',
+         'attach', 'local', 'simulate', 'commands']
+STRANGERS = {('simulate', 'local'), ('simulate', 'process'), ('local', 'run'), ('local', 'share')}
 ROOM_SHARE_MAX = 0.2
 FOLDERS = LAYERS + ['configs', 'tests', 'tools']
 TOP_FILES = {'meson.build', 'meson_options.txt', 'README.md', 'LICENSE'}

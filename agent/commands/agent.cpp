@@ -12,6 +12,7 @@ namespace {
 
 int run_agent_command(const AgentCommand& command, const std::function<int(const Config&)>& run) {
   const Config config = load_config(command.config_path, command.overrides);
+  refuse_unrepaired(config.swarm);
   if (command.print_config) {
     std::fputs(print_config(config).c_str(), stdout);
     return 0;

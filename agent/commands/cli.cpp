@@ -13,7 +13,7 @@
 namespace starling {
 namespace {
 
-constexpr const char* kVersion = "starling 0.1.0";
+constexpr const char* kVersion = "starling 0.2.0";
 
 std::string suggest(const std::string& wrong, const std::vector<std::string>& words) {
   const std::string nearest = nearest_word(wrong, words);

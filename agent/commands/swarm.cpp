@@ -10,6 +10,7 @@ namespace starling {
 int run_swarm_command(const SwarmOptions& options) {
   const Config config = load_config(options.config_path, swarm_overrides(options));
   refuse_absent(config.swarm, options.agents + options.scenario.joins());
+  refuse_unrepaired(config.swarm);
   return run_local_swarm(options, config);
 }
 

@@ -33,7 +33,12 @@ void refuse_members(const ExchangeConfig& exchange) {
   const std::string count = std::to_string(exchange.members.size());
   if (exchange.kind != ExchangeKind::kGroup) throw ConfigError(where + "read only with kind: group");
   if (exchange.pairs_every > 0) throw ConfigError(where + "one group, and no other to pair with; write pairs_every: 0");
-  if (exchange.members.size() < 2 || exchange.members.size() > exchange.group_size) {
+  if (shares_updates(exchange) && exchange.members.size() > kUpdateMembersMax) {
+    throw ConfigError(where + "at most " + std::to_string(kUpdateMembersMax) + " members can share updates, here are " +
+                      count + "; name fewer");
+  }
+  const bool fits = shares_updates(exchange) || exchange.members.size() <= exchange.group_size;
+  if (exchange.members.size() < 2 || !fits) {
     throw ConfigError(where + "a group has 2 to " + std::to_string(exchange.group_size) + " members (group_size; at "
                       "most " + std::to_string(kGroupMax) + "), here are " + count + "; name fewer, or none and the "
                       "swarm is cut into groups");
@@ -42,6 +47,36 @@ void refuse_members(const ExchangeConfig& exchange) {
   std::sort(names.begin(), names.end());
   const auto twice = std::adjacent_find(names.begin(), names.end());
   if (twice != names.end()) throw ConfigError(where + "'" + *twice + "' stands there twice");
+}
+
+// What the log of updates (gossip/exchange/updates.md) cannot carry.
+void refuse_updates(const SwarmConfig& swarm) {
+  const ExchangeConfig& exchange = swarm.exchange;
+  const auto refuse_if = [](bool unsound, const std::string& why) {
+    if (unsound) throw ConfigError("swarm.exchange.source: updates: " + why);
+  };
+  const bool grouped = exchange.kind == ExchangeKind::kGroup || exchange.kind == ExchangeKind::kNone;
+  refuse_if(!grouped, "updates hold replicas together only where all apply the same bytes: in one group; write kind: "
+                      "group");
+  refuse_if(exchange.carry_momentum, "an optimizer's momentum stays with its agent, which has steps of its own; write "
+                                     "carry: [params]");
+  refuse_if(exchange.pairs_every > 0, "pairs would mix params; write pairs_every: 0");
+}
+
+void refuse_outer(const ExchangeConfig& exchange) {
+  constexpr double kOverlapMomentumMax = 0.5;   // no experiment has shown that more is stable
+  const bool steps = exchange.outer_momentum > 0 || exchange.outer_rate != 1;
+  if (steps && !shares_updates(exchange) && exchange.kind != ExchangeKind::kNone) {
+    throw ConfigError("swarm.exchange.outer: only merged updates are steps of an outer rule; write kind: group and "
+                      "source: updates, or leave it out");
+  }
+  if (exchange.update.kind != UpdateKind::kFp32 && !shares_updates(exchange) && exchange.kind != ExchangeKind::kNone) {
+    throw ConfigError("swarm.exchange.update.codec: read only with kind: group and source: updates or gradients");
+  }
+  if (exchange.outer_momentum > kOverlapMomentumMax && exchange.overlap != Overlap::kOff) {
+    throw ConfigError("swarm.exchange.outer.momentum: above 0.5 it is not known to be stable where entries come a "
+                      "round late; write overlap: off");
+  }
 }
 
 void refuse_gradients(const SwarmConfig& swarm) {
@@ -56,6 +91,9 @@ void refuse_gradients(const SwarmConfig& swarm) {
   refuse_if(exchange.overlap != Overlap::kOff, "a gradient is of the params it was taken at; write overlap: off");
   refuse_if(exchange.carry_momentum, "the momentum of shared gradients is the same everywhere; write carry: [params]");
   refuse_if(exchange.pairs_every > 0, "pairs would mix params; write pairs_every: 0");
+  refuse_if(exchange.repair && swarm.optimizer.kind == "adamw",
+            "adamw divides by moments of each agent's own gradients, so their mean is no gradient; write source: "
+            "updates, or optimizer.kind: sgd");
 }
 
 // Refuses what the exchanges in rounds (neighborhood and group) cannot average correctly.
@@ -64,7 +102,7 @@ void refuse_averaging(const SwarmConfig& swarm) {
   const bool group = exchange.kind == ExchangeKind::kGroup;
   const std::string kind = group ? "group" : "neighborhood";
   const bool averages = group || exchange.kind == ExchangeKind::kNeighborhood;
-  if (averages && !make_codec(exchange.codec, MemorySpace::kHost)->linear()) {
+  if (averages && !shares_updates(exchange) && !make_codec(exchange.codec, MemorySpace::kHost)->linear()) {
     throw ConfigError("swarm.exchange.codec: " + std::string(codec_name(exchange.codec)) +
                       " says only how two models differ, and " + kind + " averages what "
                       "stands for itself; write codec: bf16 or fp32, or kind: pairwise");
@@ -73,6 +111,8 @@ void refuse_averaging(const SwarmConfig& swarm) {
     throw ConfigError("swarm.exchange.clip: only pairs vote on a scale; write clip: 0, or kind: pairwise");
   }
   if (exchange.source == SourceKind::kGradients) refuse_gradients(swarm);
+  if (exchange.source == SourceKind::kUpdates) refuse_updates(swarm);
+  refuse_outer(exchange);
   refuse_members(exchange);
   if (!group && (exchange.pairs_every > 0 || exchange.inject_loss > 0)) {
     throw ConfigError("swarm.exchange: pairs_every and inject_loss belong to kind: group");
@@ -176,6 +216,18 @@ void refuse_absent(const SwarmConfig& swarm, size_t count) {
     refuse_if_absent("swarm.topology.edges", b);
   }
   for (const std::string& name : swarm.exchange.members) refuse_if_absent("swarm.exchange.members", name);
+  if (shares_updates(swarm.exchange) && count > kUpdateMembersMax) {
+    throw ConfigError("swarm.exchange.source: at most " + std::to_string(kUpdateMembersMax) + " agents can share "
+                      "updates, and here are " + std::to_string(count) + "; start fewer, or write source: params and "
+                      "kind: pairwise");
+  }
+}
+
+void refuse_unrepaired(const SwarmConfig& swarm) {
+  const ExchangeConfig& exchange = swarm.exchange;
+  if (exchange.source != SourceKind::kGradients || exchange.repair) return;
+  throw ConfigError("swarm.exchange.repair: off leaves models apart for good after one lost message: an experiment for "
+                    "'starling simulate'; leave it out");
 }
 
 void refuse_combinations(const Config& config, const std::string& where) {

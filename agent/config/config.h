@@ -78,8 +78,12 @@ Config load_config(const std::string& path, const std::vector<std::string>& over
 // The options of this machine's trainer in this swarm.
 TrainerOptions trainer_options(const SwarmConfig& swarm, const AgentConfig& agent);
 
-// Throws ConfigError if a graph or a group names an agent other than agent-0 to agent-(count - 1).
+// Throws ConfigError if a graph or a group names an agent other than agent-0 to agent-(count - 1), or if so many agents
+// cannot share what the swarm shares.
 void refuse_absent(const SwarmConfig& swarm, size_t count);
+
+// Throws ConfigError for settings that are only for simulations.
+void refuse_unrepaired(const SwarmConfig& swarm);
 
 // All values in effect, with comments; loads as the same config.
 std::string print_config(const Config& config);

@@ -8,6 +8,7 @@
 #include "agent/config/values.h"
 #include "agent/train/model_kinds.h"
 #include "compression/codec.h"
+#include "compression/update_codec.h"
 #include "gossip/exchange/options.h"
 #include "gossip/limits.h"
 
@@ -31,7 +32,7 @@ struct CodecValue {
     if (is_one_of({"topk", "sign", "dgc"})) {
       throw std::invalid_argument("'" + name +
                                   "' has no legal delta for a pair of params: what one side leaves out the "
-                                  "other cannot know; take modulo8");
+                                  "other cannot know; take modulo8, or source: updates with update.codec");
     }
     if (name.ends_with("+ef")) {
       throw std::invalid_argument("'" + name + "': error feedback needs updates, and a pair shares params, which are "
@@ -48,6 +49,15 @@ struct CodecValue {
     return CodecKind::kModulo8;
   }
   static std::string print(CodecKind kind) { return std::string(codec_name(kind)); }
+};
+
+struct UpdateKindValue {
+  static UpdateKind read(const ConfigTree& tree) {
+    std::vector<std::string> words;
+    for (const UpdateName& update : update_names()) words.emplace_back(update.name);
+    return *parse_update(WordValue{words}.read(tree));
+  }
+  static std::string print(UpdateKind kind) { return std::string(update_name(kind)); }
 };
 
 struct ExchangeKindValue {
@@ -197,6 +207,35 @@ void add_training(std::vector<ConfigField>& t) {
   t.push_back(row("swarm.settle_max", "", "but no longer than this", AT(swarm.settle_max), TimeValue{0s, 1h}));
 }
 
+// The key came with this version; until then Starling did `unwritten`.
+ConfigField since(const char* version, const char* unwritten, ConfigField field) {
+  field.since = version;
+  field.unwritten = unwritten;
+  return field;
+}
+
+std::string update_doc() {
+  std::string text = "of updates: ";
+  for (const UpdateName& update : update_names()) {
+    text += (text.ends_with(": ") ? "" : " | ") + std::string(update.name) + ": " + std::string(update.note);
+  }
+  return text;
+}
+
+// Read only for gradients: beside another source it prints what it was before there was the key.
+ConfigField repair_row() {
+  const auto repaired = [](const Config& config) {
+    const ExchangeConfig& exchange = config.swarm.exchange;
+    return exchange.source == SourceKind::kGradients && exchange.repair;
+  };
+  ConfigField field = row("swarm.exchange.repair", "",
+                          "gradients: on, or for experiments in simulate off: what is lost is lost",
+                          [](auto& config) -> auto& { return config.swarm.exchange.repair; },
+                          ChoiceValue<bool>{{{"on", true}, {"off", false}}});
+  field.print = [repaired](const Config& config) { return std::string(repaired(config) ? "on" : "off"); };
+  return since("0.2.0", "off", field);
+}
+
 const char* codec_doc() {
   static const std::string doc = [] {
     std::string text;
@@ -212,9 +251,13 @@ void add_exchange(std::vector<ConfigField>& t) {
   t.push_back(row("swarm.exchange.kind", "",
                   "pairwise | neighborhood (D-PSGD) | group (RPS; reliable: all-reduce) | none (train alone)",
                   AT(swarm.exchange.kind), ExchangeKindValue{}));
-  t.push_back(row("swarm.exchange.source", "", "params | gradients (group only: a baseline that lost messages ruin)",
+  t.push_back(row("swarm.exchange.source", "",
+                  "params | updates (group: what a round changed; all hold equal models) | gradients (likewise, one "
+                  "step a round)",
                   AT(swarm.exchange.source),
-                  ChoiceValue<SourceKind>{{{"params", SourceKind::kParams}, {"gradients", SourceKind::kGradients}}}));
+                  ChoiceValue<SourceKind>{{{"params", SourceKind::kParams},
+                                           {"updates", SourceKind::kUpdates},
+                                           {"gradients", SourceKind::kGradients}}}));
   t.push_back(row("swarm.exchange.codec", "", codec_doc(), AT(swarm.exchange.codec), CodecValue{}));
   t.push_back(row("swarm.exchange.carry", "",
                   "[params], or [params, momentum]: twice the bytes, and it learns where data differ",
@@ -241,6 +284,30 @@ void add_exchange(std::vector<ConfigField>& t) {
                   CountValue{0, 1000000}));
   t.push_back(row("swarm.exchange.inject_loss", "", "group, for experiments: part of the blocks dropped on receive",
                   AT(swarm.exchange.inject_loss), NumberValue{0, 0.99}));
+}
+
+void add_updates(std::vector<ConfigField>& t) {
+  t.push_back(since("0.2.0", "fp32", row("swarm.exchange.update.codec", "", update_doc(),
+                                         AT(swarm.exchange.update.kind), UpdateKindValue{})));
+  t.push_back(since("0.2.0", "0.01", row("swarm.exchange.update.density", "",
+                                         "topk: the part of a slice's elements that an update holds",
+                                         AT(swarm.exchange.update.density), NumberValue{1e-6, 1})));
+  t.push_back(since("0.2.0", "2", row("swarm.exchange.update.reply", "",
+                                      "topk: what comes back holds at most so many times the elements of an update",
+                                      AT(swarm.exchange.update.reply), CountValue{1, kUpdateMembersMax})));
+  t.push_back(since("0.2.0", "1e+30", row("swarm.exchange.update.first_norm_max", "",
+                                          "of the first merged updates, while there are none to compare with; larger "
+                                          "ones are scaled down to it",
+                                          AT(swarm.exchange.update_first_norm_max), NumberValue{1e-30, 1e30})));
+  t.push_back(since("0.2.0", "0", row("swarm.exchange.outer.momentum", "",
+                                      "updates: Nesterov's, over rounds; DiLoCo: 0.9, with local_steps: 50",
+                                      AT(swarm.exchange.outer_momentum), NumberValue{0, 0.9999})));
+  t.push_back(since("0.2.0", "1", row("swarm.exchange.outer.rate", "", "updates: of a merged update; DiLoCo: 0.7",
+                                      AT(swarm.exchange.outer_rate), NumberValue{1e-6, 100})));
+  t.push_back(repair_row());
+}
+
+void add_peers(std::vector<ConfigField>& t) {
   t.push_back(row("swarm.topology.kind", "",
                   "who is joined to whom: matching (anybody) | ring | torus | exponential | regular | star | full | "
                   "one-peer | file",
@@ -321,6 +388,8 @@ const std::vector<ConfigField>& config_fields() {
     add_model(table);
     add_training(table);
     add_exchange(table);
+    add_updates(table);
+    add_peers(table);
     add_place(table);
     add_data(table);
     return table;

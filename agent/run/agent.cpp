@@ -7,8 +7,10 @@
 
 #include "agent/config/settings.h"
 #include "agent/observe/member_report.h"
-#include "agent/run/make_exchange.h"
+#include "agent/share/delta_sharing.h"
+#include "agent/share/make_exchange.h"
 #include "agent/run/status_report.h"
+#include "agent/share/update_sharing.h"
 
 namespace starling {
 namespace {
@@ -46,11 +48,27 @@ void Agent::prepare_exchange() {
   sampler_ = std::make_unique<SwarmSampler>(swarm_sampler_options(swarm, options_.config.agent.name),
                                            router_.membership(), swarm_clock_, parts_.clock,
                                            options_.rng_seed ^ kSamplerStream);
+  if (entry_.updates()) return;      // their exchange begins from the restored replica
   ExchangeParts made = make_exchange({swarm, options_.self, options_.generation, entry_.model()->encoder(),
                                       entry_.trainer()->params().space, parts_.worker, parts_.clock, router_,
                                       *sampler_});
   host_codec_ = std::move(made.host_codec);
   exchange_ = std::move(made.exchange);
+  machine_ = exchange_.get();
+}
+
+void Agent::make_sharing() {
+  UpdateModel* const updates = entry_.updates();
+  if (!updates) {
+    sharing_ = std::make_unique<DeltaSharing>(*entry_.model(), exchange_.get(), parts_.worker);
+    return;
+  }
+  updates->replica_to_trainer();
+  updates_ = make_update_exchange({entry_.swarm(), options_.self, options_.generation, *updates, parts_.worker,
+                                   parts_.clock, router_, *sampler_});
+  machine_ = updates_.get();
+  sharing_ = std::make_unique<UpdateSharing>(*updates, *updates_, *sampler_, options_.self, parts_.worker,
+                                             parts_.clock);
 }
 
 void Agent::begin_rounds(const Progress& from, const char* how) {
@@ -59,8 +77,9 @@ void Agent::begin_rounds(const Progress& from, const char* how) {
   options.checkpoint_every = options_.config.agent.checkpoint_every;
   options.evaluate_every = options_.config.agent.evaluate_every;
   options.on_saved = [this] { router_.donor().set_model(entry_.keeper()->model()); };
-  rounds_ = std::make_unique<Rounds>(options, *entry_.trainer(), *entry_.model(), exchange_.get(), *sampler_,
-                                     swarm_clock_, *entry_.keeper(), parts_.worker, parts_.clock, parts_.observer);
+  make_sharing();
+  rounds_ = std::make_unique<Rounds>(options, *entry_.trainer(), entry_.memory(), *sharing_, *sampler_, swarm_clock_,
+                                     *entry_.keeper(), parts_.worker, parts_.clock, parts_.observer);
   rounds_->start(from, std::string_view(how) == "fetched" && from.steps > 0);
   Joined joined{how, from.steps, from.round, seconds(parts_.clock.now() - born_)};
   joined.peers = peer_count(router_.membership());
@@ -84,7 +103,7 @@ void Agent::tick() {
   router_.tick(*this);
   const TimePoint now = parts_.clock.now();
   entry_.tick();
-  if (exchange_ && rounds_) exchange_->tick();
+  if (machine_ && rounds_) machine_->tick();
   if (rounds_) rounds_->tick();
   if (rounds_ && rounds_->ended() && !farewell_.begun()) part(leaving_ ? "signal" : "stop_after");
   if (leaving_ && !farewell_.begun() && now >= leave_deadline_) part("signal");
@@ -101,7 +120,7 @@ TimePoint Agent::next_deadline() const {
   if (abandoned_) return std::min(router_.next_deadline(), farewell_.next_deadline());
   TimePoint next = std::min(router_.next_deadline(), next_status_);
   next = std::min(next, entry_.next_deadline());
-  if (exchange_) next = std::min(next, exchange_->next_deadline());
+  if (machine_) next = std::min(next, machine_->next_deadline());
   if (rounds_) next = std::min(next, rounds_->next_deadline());
   if (leaving_ && !farewell_.begun()) next = std::min(next, leave_deadline_);
   return std::min(next, farewell_.next_deadline());
@@ -139,7 +158,7 @@ void Agent::on_bootstrap(const FrameHeader& header, const BootstrapMessage& mess
 }
 
 void Agent::on_exchange(const FrameHeader& header, const ExchangeMessage& message, const SharedBytes& payload) {
-  if (exchange_ && !abandoned_) exchange_->handle(header.sender, header.generation, message, payload);
+  if (machine_ && !abandoned_) machine_->handle(header.sender, header.generation, message, payload);
 }
 
 // Does nothing: without settings, the router adopts those of an agent that joins it and answers in the name of that
@@ -150,11 +169,11 @@ void Agent::on_settings_adopted() {}
 // side may hold a half of an exchange whose outcome the other still has to learn.
 void Agent::on_member(const MemberEvent& event) {
   if (const auto changed = member_changed(router_.membership(), event)) parts_.observer.on(*changed);
-  if (!exchange_) return;
+  if (!machine_) return;
   if (event.kind == MemberEventKind::kReaped) {
-    exchange_->forget(event.peer, kEveryLife);
+    machine_->forget(event.peer, kEveryLife);
   } else if (event.kind == MemberEventKind::kRestarted) {
-    exchange_->forget(event.peer, router_.membership().find(event.peer)->record.version.generation);
+    machine_->forget(event.peer, router_.membership().find(event.peer)->record.version.generation);
   }
 }
 
@@ -166,12 +185,12 @@ Phase Agent::phase() const {
 MemberMeta Agent::meta() const { return agent_meta(options_.config.agent.name, phase(), rounds_.get()); }
 
 AgentStatus Agent::status() const {
-  return agent_status(phase(), rounds_.get(), exchange_.get(), router_, parts_.transport.counters());
+  return agent_status(phase(), rounds_.get(), machine_, router_, parts_.transport.counters());
 }
 
 void Agent::watch_deadline() {
-  if (!rounds_ || !exchange_ || farewell_.begun()) return;
-  deadline_watch_.look(entry_.swarm().exchange.deadline_max, exchange_->status(), rounds_->tally(),
+  if (!rounds_ || !machine_ || farewell_.begun()) return;
+  deadline_watch_.look(entry_.swarm().exchange.deadline_max, machine_->status(), rounds_->tally(),
                        router_.membership(), parts_.clock.now());
 }
 

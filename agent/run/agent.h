@@ -13,10 +13,12 @@
 #include "agent/run/farewell.h"
 #include "agent/run/parts.h"
 #include "agent/run/rounds.h"
+#include "agent/share/sharing.h"
 #include "agent/run/swarm_clock.h"
 #include "agent/run/swarm_sampler.h"
 #include "bootstrap/router.h"
 #include "gossip/exchange/exchange.h"
+#include "gossip/exchange/update_exchange.h"
 #include "gossip/worker.h"
 
 namespace starling {
@@ -35,7 +37,8 @@ class Agent final : public Router::Handler {
   bool finished() const { return farewell_.gone(); }
 
   const Rounds* rounds() const { return rounds_.get(); }   // null until training begins
-  const Exchange* exchange() const { return exchange_.get(); }   // null: trains alone, or not yet
+  const ExchangeMachine* exchange() const { return machine_; }   // null: trains alone, or not yet
+  const UpdateGroup* updates() const { return updates_ ? &updates_->group() : nullptr; }   // null: none, or not yet
   const Router& router() const { return router_; }
   Trainer* trainer() { return entry_.trainer(); }
   MemberMeta meta() const;
@@ -48,6 +51,7 @@ class Agent final : public Router::Handler {
   void on_settings_adopted() override;
 
   void prepare_exchange();           // the model is there
+  void make_sharing();               // and holds the params to begin with
   void begin_rounds(const Progress& from, const char* how);
   void part(const char* reason);
   void watch_deadline();
@@ -62,6 +66,9 @@ class Agent final : public Router::Handler {
   std::unique_ptr<SwarmSampler> sampler_;
   std::unique_ptr<Codec> host_codec_;   // as in ExchangeParts
   std::unique_ptr<Exchange> exchange_;
+  std::unique_ptr<UpdateExchange> updates_;
+  ExchangeMachine* machine_ = nullptr;   // the one of both that there is; null: none yet, or the agent trains alone
+  std::unique_ptr<Sharing> sharing_;
   std::unique_ptr<Rounds> rounds_;
   Farewell farewell_;
 

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "agent/observe/events.h"
-#include "agent/run/shared_model.h"
+#include "agent/share/model_memory.h"
 #include "agent/state/state_keeper.h"
 #include "agent/train/trainer.h"
 #include "gossip/clock.h"
@@ -16,7 +16,7 @@ namespace starling {
 class CheckpointJobs {
  public:
   // `on_saved`: after a save that worked, when StateKeeper::model() has changed.
-  CheckpointJobs(StateKeeper& keeper, Trainer& trainer, SharedModel& model, Worker& worker, const Clock& clock,
+  CheckpointJobs(StateKeeper& keeper, Trainer& trainer, ModelMemory& model, Worker& worker, const Clock& clock,
                  Observer& observer, std::function<void()> on_saved)
       : keeper_(keeper), trainer_(trainer), model_(model), worker_(worker), clock_(clock), observer_(observer),
         on_saved_(std::move(on_saved)) {}
@@ -30,7 +30,7 @@ class CheckpointJobs {
  private:
   StateKeeper& keeper_;
   Trainer& trainer_;
-  SharedModel& model_;
+  ModelMemory& model_;
   Worker& worker_;
   const Clock& clock_;
   Observer& observer_;

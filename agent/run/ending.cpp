@@ -12,6 +12,10 @@ constexpr Duration kFinishPatience = std::chrono::seconds(2);
 }  // namespace
 
 bool Ending::settled() const {
+  if (sharing_.holds_replica()) {
+    const bool agreed = swarm_clock_.training_count() == 0 && sharing_.agreed(swarm_clock_.taking_part_count());
+    return agreed || settling_.overdue(clock_.now());
+  }
   return sharing_.alone() ||
          settling_.settled(clock_.now(), swarm_clock_.training_count(), swarm_clock_.taking_part_count());
 }

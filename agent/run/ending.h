@@ -9,7 +9,7 @@
 #include "agent/config/config.h"
 #include "agent/run/boundary_jobs.h"
 #include "agent/run/settling.h"
-#include "agent/run/sharing.h"
+#include "agent/share/sharing.h"
 #include "agent/run/swarm_clock.h"
 #include "gossip/clock.h"
 

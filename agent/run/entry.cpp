@@ -7,7 +7,7 @@
 #include <spdlog/spdlog.h>
 
 #include "agent/config/settings.h"
-#include "agent/run/source.h"
+#include "agent/share/source.h"
 
 namespace starling {
 namespace {
@@ -113,12 +113,16 @@ void Entry::contact_answered() {
 void Entry::enter() {
   keeper_ = parts_.make_keeper(router_.swarm_id(), router_.settings());   // not before the swarm has let this agent in
   const ExchangeConfig& exchange = swarm().exchange;
-  model_ = std::make_unique<SharedModel>(*trainer_, shared_sections(*trainer_, exchange.carry_momentum),
-                                         make_codec(exchange.codec, trainer_->params().space), exchange.block,
-                                         make_source(exchange.source), nullptr);
+  if (shares_updates(exchange)) {
+    updates_ = std::make_unique<UpdateModel>(*trainer_, exchange);
+  } else {
+    model_ = std::make_unique<SharedModel>(*trainer_, shared_sections(*trainer_, exchange.carry_momentum),
+                                           make_codec(exchange.codec, trainer_->params().space), exchange.block,
+                                           make_source(exchange.source), nullptr);
+  }
   hooks_.model_made();
   stage_ = Stage::kChoosingParams;
-  first_ = std::make_unique<FirstParams>(options_, parts_, swarm_, router_, *trainer_, *model_, *keeper_,
+  first_ = std::make_unique<FirstParams>(options_, parts_, swarm_, router_, *trainer_, memory(), *keeper_,
                                          [this](const Progress& from, const char* how) { begin(from, how); });
 }
 

@@ -14,7 +14,8 @@
 #include "agent/run/agreed_swarm.h"
 #include "agent/run/first_params.h"
 #include "agent/run/parts.h"
-#include "agent/run/shared_model.h"
+#include "agent/share/shared_model.h"
+#include "agent/share/update_model.h"
 #include "bootstrap/router.h"
 #include "bootstrap/seed_calls.h"
 
@@ -39,7 +40,9 @@ class Entry {
 
   const SwarmConfig& swarm() const { return swarm_.config(); }
   Trainer* trainer() { return trainer_.get(); }   // null: not made yet; the same for the next two
-  SharedModel* model() { return model_.get(); }
+  SharedModel* model() { return model_.get(); }       // null also in a swarm that shares updates
+  UpdateModel* updates() { return updates_.get(); }   // null also in all others
+  ModelMemory& memory() { return model_ ? static_cast<ModelMemory&>(*model_) : *updates_; }   // REQUIRES: one is made
   StateKeeper* keeper() { return keeper_.get(); }
 
  private:
@@ -64,6 +67,7 @@ class Entry {
   std::unique_ptr<Trainer> trainer_;
   std::unique_ptr<StateKeeper> keeper_;
   std::unique_ptr<SharedModel> model_;
+  std::unique_ptr<UpdateModel> updates_;
   std::unique_ptr<FirstParams> first_;
   Stage stage_ = Stage::kMakingTrainer;
   TimePoint born_;

@@ -9,13 +9,14 @@
 
 #include <spdlog/spdlog.h>
 
+#include "agent/run/swarm_clock.h"
 #include "kernels/cast.h"
 #include "kernels/transfer.h"
 
 namespace starling {
 
 FirstParams::FirstParams(const AgentOptions& options, const AgentParts& parts, const AgreedSwarm& swarm,
-                         Router& router, Trainer& trainer, SharedModel& model, StateKeeper& keeper, Begin begin)
+                         Router& router, Trainer& trainer, ModelMemory& model, StateKeeper& keeper, Begin begin)
     : options_(options), parts_(parts), swarm_(swarm), router_(router), trainer_(trainer), model_(model),
       keeper_(keeper), begin_(std::move(begin)) {
   restore();
@@ -41,6 +42,8 @@ void FirstParams::restored(const Progress* own) {
   const std::string problem = swarm_.genesis_problem();
   if (own) {
     begin_(*own, "resumed");
+  } else if (swarm_trains() && model_.begins_from_genesis() && problem.empty()) {
+    begin_(median_progress(), "fetched");
   } else if (swarm_trains()) {
     begin_fetch();
   } else if (problem.empty()) {
@@ -64,6 +67,19 @@ bool FirstParams::swarm_trains() const {
     const MemberMeta& meta = member.record.meta;
     return meta.role == Role::kAgent && (meta.steps > 0 || (swarm_.adopted() && meta.phase != Phase::kJoining));
   });
+}
+
+Progress FirstParams::median_progress() const {
+  std::vector<Progress> all;
+  for (const PeerRecord* agent : agents_taking_part(router_.membership())) {
+    all.push_back({.round = agent->meta.round, .steps = agent->meta.steps});
+  }
+  if (all.empty()) return {};
+  const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
+  std::nth_element(all.begin(), middle, all.end(), [](const Progress& a, const Progress& b) {
+    return std::pair(a.steps, a.round) < std::pair(b.steps, b.round);
+  });
+  return *middle;
 }
 
 void FirstParams::begin_fetch() {
@@ -91,6 +107,7 @@ void FirstParams::handle(const FrameHeader& header, const BootstrapMessage& mess
 
 void FirstParams::fetched() {
   trainer_.params_changed();
+  model_.params_fetched();
   parts_.observer.on(ModelFetched{trainer_.params().count * sizeof(float), seconds(fetch_->transfer_time())});
   const Progress progress{.round = fetch_->round(), .steps = fetch_->steps()};
   fetch_.reset();

@@ -11,7 +11,7 @@
 #include "agent/observe/events.h"
 #include "agent/run/agreed_swarm.h"
 #include "agent/run/parts.h"
-#include "agent/run/shared_model.h"
+#include "agent/share/model_memory.h"
 #include "bootstrap/model_fetch.h"
 #include "bootstrap/router.h"
 
@@ -24,7 +24,7 @@ class FirstParams {
 
   // Looks for a checkpoint at once; `begin` is called later, once. All references outlive the object.
   FirstParams(const AgentOptions& options, const AgentParts& parts, const AgreedSwarm& swarm, Router& router,
-              Trainer& trainer, SharedModel& model, StateKeeper& keeper, Begin begin);
+              Trainer& trainer, ModelMemory& model, StateKeeper& keeper, Begin begin);
 
   void tick();                       // throws std::runtime_error if the params can never come
   void handle(const FrameHeader& header, const BootstrapMessage& message, const SharedBytes& payload);
@@ -37,6 +37,7 @@ class FirstParams {
   void restore();
   void restored(const Progress* own);   // null: there is no checkpoint
   bool swarm_trains() const;
+  Progress median_progress() const;  // of the members that train
   void begin_fetch();
   void fetched();
 
@@ -45,7 +46,7 @@ class FirstParams {
   const AgreedSwarm& swarm_;
   Router& router_;
   Trainer& trainer_;
-  SharedModel& model_;
+  ModelMemory& model_;
   StateKeeper& keeper_;
   Begin begin_;
   std::unique_ptr<ModelFetch> fetch_;   // null: not fetching

@@ -6,11 +6,11 @@
 
 namespace starling {
 
-Rounds::Rounds(const RoundsOptions& options, Trainer& trainer, SharedModel& model, Exchange* exchange,
+Rounds::Rounds(const RoundsOptions& options, Trainer& trainer, ModelMemory& model, Sharing& sharing,
                SwarmSampler& sampler, SwarmClock& swarm_clock, StateKeeper& keeper, Worker& worker, const Clock& clock,
                Observer& observer)
     : local_steps_(options.swarm.local_steps), sampler_(sampler), clock_(clock),
-      steps_(options.swarm, trainer, model, swarm_clock, clock), sharing_(model, exchange, worker),
+      steps_(options.swarm, trainer, model, swarm_clock, clock), sharing_(sharing),
       jobs_({options.checkpoint_every, options.evaluate_every},
             {keeper, trainer, model, worker, clock, observer, options.on_saved}, trainer, steps_.pace(), clock,
             observer),
@@ -104,7 +104,8 @@ void Rounds::after_steps() {
 // The trainer is idle and no job of ours is running: what is due comes first, then the exchange.
 void Rounds::boundary() {
   if (stop_asked_) return end(Ending::Reason::kStopped);
-  if (jobs_.begin_due(phase_ == Phase::kTraining, progress(), [this] { state_ = State::kBoundary; })) {
+  const bool jobs_first = !sharing_.holds_replica();
+  if (jobs_first && jobs_.begin_due(phase_ == Phase::kTraining, progress(), [this] { state_ = State::kBoundary; })) {
     state_ = State::kWorking;
     return;
   }
@@ -112,6 +113,7 @@ void Rounds::boundary() {
   if (phase_ == Phase::kTraining && steps_.all_taken()) {
     phase_ = Phase::kSettling;
     ending_.begin_settling();
+    sharing_.settle();
     spdlog::info("step {}: settling: exchanges without steps until the models agree", progress().steps);
   }
   const bool overlap = steps_.pace().overlap();
@@ -129,19 +131,22 @@ void Rounds::boundary() {
 void Rounds::share() {
   state_ = State::kWorking;
   const bool wait = phase_ == Phase::kSettling || !steps_.pace().overlap();
-  sharing_.share(progress().round, mass(), wait, [this](bool healthy) {
-    if (!healthy) {
-      became_sick("the params are not finite");
-    } else if (stop_asked_) {
-      state_ = State::kBoundary;
-    } else {
-      begin_round();
-    }
-  });
+  sharing_.share(progress().round, mass(), wait, [this](bool healthy) { shared(healthy); });
+}
+
+void Rounds::shared(bool healthy) {
+  const bool training = phase_ == Phase::kTraining;
+  if (!healthy) {
+    became_sick("the params are not finite");
+  } else if (stop_asked_) {
+    state_ = State::kBoundary;
+  } else if (!sharing_.holds_replica() || !jobs_.begin_due(training, progress(), [this] { begin_round(); })) {
+    begin_round();
+  }
 }
 
 void Rounds::begin_round() {
-  if (phase_ == Phase::kSettling) return pause();
+  if (phase_ == Phase::kSettling || sharing_.catching_up()) return pause();
   if (const auto waited = steps_.pace().round_begins(clock_.now())) {
     spdlog::info("exchanges cost {:.0f} % of a round: they now run beside the steps", 100 * *waited);
   }
@@ -161,7 +166,7 @@ void Rounds::became_sick(const std::string& reason) {
   ending_.settling().abandon();
   state_ = State::kWorking;
   sickness_.go_back_then(reason, progress().steps, [this](const Progress& to) {
-    steps_.go_back(to);
+    steps_.go_back(sharing_.holds_replica() ? progress() : to);
     begin_steps(local_steps_);
   });
 }

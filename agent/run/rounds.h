@@ -4,6 +4,7 @@
 //
 //   without overlap:  steps -> [apply what was decided, encode] -> exchange -> [apply] -> steps
 //   with overlap:     steps -> [apply what was decided, encode] -> steps, the exchange beside them
+//   updates:          after the exchange the params are the swarm's replica, and are saved and evaluated then
 #pragma once
 
 #include <chrono>
@@ -15,7 +16,7 @@
 #include "agent/run/boundary_jobs.h"
 #include "agent/run/ending.h"
 #include "agent/run/meetings.h"
-#include "agent/run/sharing.h"
+#include "agent/share/sharing.h"
 #include "agent/run/sickness.h"
 #include "agent/run/stepping.h"
 
@@ -29,8 +30,8 @@ struct RoundsOptions {
 
 class Rounds {
  public:
-  // `exchange` is null when the agent trains alone.
-  Rounds(const RoundsOptions& options, Trainer& trainer, SharedModel& model, Exchange* exchange, SwarmSampler& sampler,
+  // All references must outlive the object.
+  Rounds(const RoundsOptions& options, Trainer& trainer, ModelMemory& model, Sharing& sharing, SwarmSampler& sampler,
          SwarmClock& swarm_clock, StateKeeper& keeper, Worker& worker, const Clock& clock, Observer& observer);
 
   // A newcomer, whose model comes from a donor, begins with a short ramp of the learning rate.
@@ -54,6 +55,7 @@ class Rounds {
   void after_steps();
   void boundary();
   void share();
+  void shared(bool healthy);
   void begin_round();
   void begin_steps(uint32_t count);
   void start_steps(uint32_t count);
@@ -66,7 +68,7 @@ class Rounds {
   SwarmSampler& sampler_;
   const Clock& clock_;
   Stepping steps_;
-  Sharing sharing_;
+  Sharing& sharing_;
   BoundaryJobs jobs_;
   Ending ending_;
   Meetings meetings_;

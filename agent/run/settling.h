@@ -27,9 +27,11 @@ class Settling {
     if (active_) near_in_a_row_ = relative_distance <= final_distance_ ? near_in_a_row_ + 1 : 0;
   }
 
+  bool overdue(TimePoint now) const { return now - began_ >= settle_max_; }
+
   // `training`: how many living agents still take steps, which move the mean. `candidates`: how many could be partners.
   bool settled(TimePoint now, size_t training, size_t candidates) const {
-    if (now - began_ >= settle_max_) return true;
+    if (overdue(now)) return true;
     return training == 0 && (candidates == 0 || near_in_a_row_ >= kNearInARow);
   }
 

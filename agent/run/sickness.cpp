@@ -21,11 +21,15 @@ void Sickness::go_back_then(const std::string& reason, uint64_t steps, std::func
     throw std::runtime_error(fmt::format("{} {} times in a row, each time after going back to the last checkpoint; {}",
                                          reason, kSickInARowMax, kRemedy));
   }
-  checkpoints_.restore_then([reason, next = std::move(next)](const std::optional<Progress>& found) {
+  checkpoints_.restore_then([this, reason, next = std::move(next)](const std::optional<Progress>& found) {
     if (!found) {
       throw std::runtime_error(fmt::format("{}, and there is no checkpoint to go back to; {}", reason, kRemedy));
     }
-    next(*found);
+    if (sharing_.holds_replica()) {   // it is good, and newer; the optimizer's state was not
+      sharing_.apply_decided_then([next, to = *found] { next(to); });
+    } else {
+      next(*found);
+    }
   });
 }
 

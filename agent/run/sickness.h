@@ -9,7 +9,7 @@
 #include "agent/observe/events.h"
 #include "agent/run/checkpoint_jobs.h"
 #include "agent/run/recovery.h"
-#include "agent/run/sharing.h"
+#include "agent/share/sharing.h"
 #include "gossip/clock.h"
 
 namespace starling {

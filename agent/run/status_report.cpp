@@ -46,7 +46,7 @@ void report_exchange(const ExchangeStatus& exchange, AgentStatus& status) {
 
 }  // namespace
 
-AgentStatus agent_status(Phase phase, const Rounds* rounds, const Exchange* exchange, const Router& router,
+AgentStatus agent_status(Phase phase, const Rounds* rounds, const ExchangeMachine* exchange, const Router& router,
                          const TransportCounters& traffic) {
   AgentStatus status = member_status(router, traffic);
   status.phase = phase_name(phase);

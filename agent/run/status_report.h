@@ -12,7 +12,7 @@
 namespace starling {
 
 // `rounds` is null before training begins, `exchange` also when the agent trains alone.
-AgentStatus agent_status(Phase phase, const Rounds* rounds, const Exchange* exchange, const Router& router,
+AgentStatus agent_status(Phase phase, const Rounds* rounds, const ExchangeMachine* exchange, const Router& router,
                          const TransportCounters& traffic);
 MemberMeta agent_meta(const std::string& name, Phase phase, const Rounds* rounds);
 

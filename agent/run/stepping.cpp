@@ -12,7 +12,7 @@ constexpr double kNewcomerRampSteps = 100;   // its momentum starts at zero, and
 
 }  // namespace
 
-Stepping::Stepping(const SwarmConfig& swarm, Trainer& trainer, const SharedModel& model, SwarmClock& swarm_clock,
+Stepping::Stepping(const SwarmConfig& swarm, Trainer& trainer, const ModelMemory& model, SwarmClock& swarm_clock,
                    const Clock& clock)
     : trainer_(trainer), model_(model), swarm_clock_(swarm_clock), clock_(clock), optimizer_(swarm.optimizer),
       stop_after_(swarm.stop_after), pace_(swarm, trainer.data().samples) {}

@@ -6,7 +6,7 @@
 #include "agent/config/config.h"
 #include "agent/run/pace.h"
 #include "agent/run/recovery.h"
-#include "agent/run/shared_model.h"
+#include "agent/share/model_memory.h"
 #include "agent/run/swarm_clock.h"
 #include "agent/state/state_keeper.h"
 #include "agent/train/trainer.h"
@@ -17,7 +17,7 @@ namespace starling {
 class Stepping {
  public:
   // All references outlive the object.
-  Stepping(const SwarmConfig& swarm, Trainer& trainer, const SharedModel& model, SwarmClock& swarm_clock,
+  Stepping(const SwarmConfig& swarm, Trainer& trainer, const ModelMemory& model, SwarmClock& swarm_clock,
            const Clock& clock);
 
   // A newcomer, whose model comes from a donor, begins with a short ramp of the learning rate.
@@ -44,7 +44,7 @@ class Stepping {
 
  private:
   Trainer& trainer_;
-  const SharedModel& model_;
+  const ModelMemory& model_;
   SwarmClock& swarm_clock_;
   const Clock& clock_;
   const OptimizerConfig optimizer_;

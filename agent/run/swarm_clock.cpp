@@ -15,12 +15,16 @@ T median(std::vector<T> values) {
 
 }  // namespace
 
+bool takes_part(const MemberMeta& meta) {
+  return meta.role == Role::kAgent && (meta.phase == Phase::kTraining || meta.phase == Phase::kSettling);
+}
+
+bool has_finished(const MemberMeta& meta) { return meta.role == Role::kAgent && meta.phase == Phase::kFinished; }
+
 std::vector<const PeerRecord*> agents_taking_part(const Membership& membership) {
   std::vector<const PeerRecord*> agents;
   membership.visit_alive([&](const Member& member) {
-    const MemberMeta& meta = member.record.meta;
-    const bool takes_part = meta.phase == Phase::kTraining || meta.phase == Phase::kSettling;
-    if (meta.role == Role::kAgent && takes_part) agents.push_back(&member.record);
+    if (takes_part(member.record.meta)) agents.push_back(&member.record);
   });
   return agents;
 }

@@ -39,6 +39,7 @@ SwarmSamplerOptions swarm_sampler_options(const SwarmConfig& swarm, const std::s
     refuse_outsider(swarm.exchange.members, name);
     options.group_size = swarm.exchange.group_size;
     options.group_names = swarm.exchange.members;
+    if (shares_updates(swarm.exchange)) options.oldest = kUpdateMembersMax;
   }
   return options;
 }
@@ -54,10 +55,12 @@ std::string SwarmSampler::name_of(const PeerId& peer) const {
 
 std::vector<SwarmSampler::Rank> SwarmSampler::ranks(size_t* own) const {
   const PeerRecord& self = membership_.self();
-  std::vector<Rank> all{{self.id, self.meta.name, self.meta.mass}};
-  for (const PeerRecord* agent : agents_taking_part(membership_)) {
-    all.push_back({agent->id, agent->meta.name, agent->meta.mass});
-  }
+  std::vector<Rank> all{{self.id, self.meta.name, self.meta.mass, self.version.generation}};
+  membership_.visit_alive([&](const Member& member) {
+    const PeerRecord& agent = member.record;
+    const bool counts = takes_part(agent.meta) || (options_.oldest > 0 && has_finished(agent.meta));
+    if (counts) all.push_back({agent.id, agent.meta.name, agent.meta.mass, agent.version.generation});
+  });
   std::sort(all.begin(), all.end(), [](const Rank& a, const Rank& b) { return a.id < b.id; });
   const double most = kMassRatioMax * swarm_clock_.median_mass(self.meta.mass);
   for (Rank& rank : all) rank.mass = std::min(rank.mass, most);
@@ -110,6 +113,11 @@ std::vector<Participant> SwarmSampler::neighbors(uint64_t round) {
 std::vector<Participant> SwarmSampler::group() {
   size_t own;
   const std::vector<Rank> all = ranks(&own);
+  if (options_.oldest > 0) {
+    std::vector<Participant> members;
+    for (const Rank& rank : oldest(all)) members.push_back({rank.id, rank.mass});
+    return members;
+  }
   if (!options_.group_names.empty()) return named_group(all);
   const size_t size = options_.group_size > 0 ? options_.group_size : kGroupMax;
   const size_t groups = (all.size() + size - 1) / size;
@@ -119,6 +127,19 @@ std::vector<Participant> SwarmSampler::group() {
     if (i * groups / all.size() == mine) members.push_back({all[i].id, all[i].mass});
   }
   return members;
+}
+
+// A member that began earlier never leaves the group because another came.
+std::vector<SwarmSampler::Rank> SwarmSampler::oldest(std::vector<Rank> all) const {
+  std::vector<std::string> free = options_.group_names;
+  if (!free.empty()) std::erase_if(all, [&](const Rank& rank) { return std::erase(free, rank.name) == 0; });
+  if (all.size() <= options_.oldest) return all;
+  std::sort(all.begin(), all.end(), [](const Rank& a, const Rank& b) {
+    return std::pair(a.generation, a.id) < std::pair(b.generation, b.id);
+  });
+  all.resize(options_.oldest);
+  std::sort(all.begin(), all.end(), [](const Rank& a, const Rank& b) { return a.id < b.id; });
+  return all;
 }
 
 std::vector<Participant> SwarmSampler::named_group(const std::vector<Rank>& all) const {

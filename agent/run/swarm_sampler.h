@@ -21,6 +21,7 @@ struct SwarmSamplerOptions {
   TopologySpec topology;
   uint32_t group_size = 0;                // 0: no groups
   std::vector<std::string> group_names;   // not empty: one group, of these alone
+  uint32_t oldest = 0;                    // not 0: one group, of at most so many agents that began first
 };
 
 // The swarm's settings as they apply to the agent called `name`. Throws std::runtime_error if they leave it no place.
@@ -38,7 +39,8 @@ class SwarmSampler final : public PeerSampler {
   std::optional<PeerId> choose() override;
   // Metropolis-Hastings rows over the living, sorted by id; a mass counts at most kMassRatioMax times the median.
   std::vector<Participant> neighbors(uint64_t round) override;
-  // This agent's group: the sorted living agents cut into runs of like size, or those named. Of two with the same name
+  // This agent's group. With `oldest` also those who have finished: they give what they hold until they leave. Else the
+  // sorted living agents cut into runs of like size, or those named. Of two with the same name
   // the smaller id counts, so that a group is never larger than its list.
   std::vector<Participant> group() override;
 
@@ -53,8 +55,10 @@ class SwarmSampler final : public PeerSampler {
     PeerId id;
     std::string name;
     double mass = 1;
+    uint64_t generation = 0;
   };
   std::vector<Rank> ranks(size_t* own) const;   // living agents and ourselves, sorted by id
+  std::vector<Rank> oldest(std::vector<Rank> all) const;
   std::vector<Participant> named_group(const std::vector<Rank>& all) const;
   std::optional<PeerId> choose_among(const std::vector<PeerId>& peers);
 

@@ -229,7 +229,7 @@ void Run::close(bool ended) {
     outcome_.done += tally.done;
     outcome_.late += tally.late;
     outcome_.failed += tally.failed;
-    if (const Exchange* exchange = swarm_.agent(a).exchange()) {
+    if (const ExchangeMachine* exchange = swarm_.agent(a).exchange()) {
       const ExchangeStatus status = exchange->status();
       outcome_.blocks += status.block_tally;
       outcome_.in_rounds = status.in_rounds;

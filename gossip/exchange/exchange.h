@@ -81,19 +81,10 @@ struct ExchangeStatus {
   GroupCounters group;
 };
 
-class Exchange {
+// What the agent drives by messages and time, whatever it exchanges: params (Exchange) or updates (UpdateGroup).
+class ExchangeMachine {
  public:
-  virtual ~Exchange() = default;
-
-  // Called at each boundary: new exchanges use this snapshot from now on. Null: share nothing until the next call.
-  virtual void publish(std::shared_ptr<const Snapshot> snapshot) = 0;
-
-  // Releases the current snapshot so that its memory can be reused. publish() must follow at once; proposals that
-  // arrive in between are queued.
-  virtual void retract() = 0;
-
-  // Begins this agent's exchange with the current snapshot. False: there is no snapshot, or no peer to exchange with.
-  virtual bool begin() = 0;
+  virtual ~ExchangeMachine() = default;
 
   // Messages of other exchanges are ignored. `from` and `generation` are the frame's sender.
   virtual void handle(const PeerId& from, uint64_t generation, const ExchangeMessage& message,
@@ -106,13 +97,26 @@ class Exchange {
   // it may be cut off and may have applied its half of an exchange.
   virtual void forget(const PeerId& peer, uint64_t generation) = 0;
 
+  virtual std::vector<ExchangeReport> take_reports() = 0;   // since the last call
+  virtual ExchangeStatus status() const = 0;
+};
+
+class Exchange : public ExchangeMachine {
+ public:
+  // Called at each boundary: new exchanges use this snapshot from now on. Null: share nothing until the next call.
+  virtual void publish(std::shared_ptr<const Snapshot> snapshot) = 0;
+
+  // Releases the current snapshot so that its memory can be reused. publish() must follow at once; proposals that
+  // arrive in between are queued.
+  virtual void retract() = 0;
+
+  // Begins this agent's exchange with the current snapshot. False: there is no snapshot, or no peer to exchange with.
+  virtual bool begin() = 0;
+
   // The results since the last call. The caller applies all deltas at its boundary, in this order, and hands the
   // lessons to its encoder. Failed exchanges give lessons too. Neighborhood and group give none: they take only
   // linear codecs, which have nothing to learn from a peer's payload (Codec::linear).
   virtual Decided take_decided() = 0;
-  virtual std::vector<ExchangeReport> take_reports() = 0;
-
-  virtual ExchangeStatus status() const = 0;
 };
 
 inline BlockTally& BlockTally::operator+=(const BlockTally& other) {

@@ -6,14 +6,15 @@
 #include <vector>
 
 #include "compression/codec.h"
+#include "compression/update_codec.h"
 #include "gossip/clock.h"
 #include "gossip/peer.h"
 
 namespace starling {
 
 enum class ExchangeKind { kNone, kPairwise, kNeighborhood, kGroup };
-// What agents share: their params, or the changes of a round (group only: a baseline that lost messages ruin).
-enum class SourceKind { kParams, kGradients };
+// What agents share: their params, or the changes of a round, by the log of updates; gradients: of a round of one step.
+enum class SourceKind { kParams, kUpdates, kGradients };
 enum class Overlap { kAuto, kOn, kOff };
 
 inline constexpr size_t kGroupMax = 16;   // members
@@ -37,7 +38,20 @@ struct ExchangeConfig {
   std::vector<std::string> members; // group: the names of the agents that take part; empty: all live agents
   uint32_t pairs_every = 0;         // group: every so many rounds a pair exchange with an agent of another group
   double inject_loss = 0;           // group, for experiments: this part of the blocks is dropped on receive
+  UpdateOptions update;             // updates: how they become bytes
+  double update_first_norm_max = 1e30;   // updates: what the first entries of a log count at most, while no median of
+                                    // entries says what is usual
+  double outer_momentum = 0;        // updates: what a replica does with an entry (outer_rule.h); DiLoCo: 0.9 and 0.7
+  double outer_rate = 1;
+  bool repair = true;               // gradients: by the log of updates; false, for experiments: their mean, and what is
+                                    // lost is lost
 };
+
+// The log of updates (updates.md) rather than an exchange of params.
+inline bool shares_updates(const ExchangeConfig& exchange) {
+  if (exchange.kind != ExchangeKind::kGroup) return false;
+  return exchange.source == SourceKind::kUpdates || (exchange.source == SourceKind::kGradients && exchange.repair);
+}
 
 // What every exchange needs to know of its agent; the neighborhood needs no more.
 struct ExchangeOptions {

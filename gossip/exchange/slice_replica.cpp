@@ -38,6 +38,12 @@ SliceReplica::SliceReplica(const PeerId& self, uint64_t generation, const SliceM
   STARLING_CHECK(memory.momentum.size() == (rule.has_momentum() ? size() : 0));
 }
 
+void SliceReplica::restore(const SliceState& state) {
+  head_ = state.head;
+  table_ = CountedTable(state.table);
+  recent_ = state.recent;
+}
+
 bool SliceReplica::add_drift(std::span<const float> x) {
   STARLING_CHECK(x.size() == size());
   if (!std::all_of(x.begin(), x.end(), [](float value) { return std::isfinite(value); })) return false;
@@ -47,12 +53,14 @@ bool SliceReplica::add_drift(std::span<const float> x) {
 
 // ---- the log moves on ----
 
-// An entry that would carry R out of a float's range counts at factor 0: all who hold this log judge alike.
+// An entry that would carry R out of a float's range counts at factor 0: all who hold this log judge alike. An entry
+// of zeros is no step of the outer rule: momentum would go on moving R after the last steps of a run.
 void SliceReplica::apply(const LoggedEntry& logged) {
   const LogEntry& entry = logged.entry;
   STARLING_CHECK(entry.previous == head_.hash);
   const UpdateCodec* codec = codecs_.of(entry.codec);
-  const bool taken = apply_entry(rule_, *codec, logged.factor, logged.payload.span(), memory_.params, memory_.momentum);
+  const bool taken = logged.recent.norm == 0 ||
+                     apply_entry(rule_, *codec, logged.factor, logged.payload.span(), memory_.params, memory_.momentum);
   const float factor = taken ? logged.factor : 0;
   for (const CountedPayload& counted : entry.counted) {
     table_.count(counted, entry.head.length);

@@ -49,6 +49,9 @@ class SliceReplica {
   SliceReplica(const PeerId& self, uint64_t generation, const SliceMemory& memory, const OuterRule& rule,
                const UpdateCodecs& codecs);
 
+  // The memory holds the replica of this log, saved by an earlier process. Before anything else.
+  void restore(const SliceState& state);
+
   size_t size() const { return memory_.params.size(); }
   const LogHead& head() const { return head_; }
   const CountedTable& table() const { return table_; }

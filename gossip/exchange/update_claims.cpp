@@ -23,6 +23,15 @@ bool UpdateClaims::lacks(const LogHead& own, uint64_t round) const {
   return false;
 }
 
+uint64_t UpdateClaims::behind(const LogHead& own) const {
+  uint64_t most = 0;
+  for (const auto& [peer, claim] : claims_) {
+    const bool longer = greater(claim.head, own) && claim.head.length > own.length;
+    if (longer) most = std::max(most, claim.head.length - own.length);
+  }
+  return most;
+}
+
 void UpdateClaims::settle(const LogHead& own) {
   std::erase_if(claims_, [&](const auto& claim) {
     return own.weight >= claim.second.weight && !greater(claim.second.head, own);

@@ -21,6 +21,9 @@ class UpdateClaims {
   // Whether a head greater than `own` is known, and believed.
   bool lacks(const LogHead& own, uint64_t round) const;
 
+  // How many entries the own log is shorter than the longest greater one.
+  uint64_t behind(const LogHead& own) const;
+
   void settle(const LogHead& own);             // forgets the claims that the own log has reached
   void forget(const PeerId& peer) { claims_.erase(peer); }
 

@@ -52,18 +52,24 @@ UpdateGroup::UpdateGroup(const UpdateGroupOptions& options, std::span<const Slic
 
 // ---- boundary and round ----
 
+std::shared_ptr<BoundaryJob> UpdateGroup::make_job(std::span<float> x) {
+  boundary_ = true;
+  auto job = std::make_shared<BoundaryJob>();
+  job->x = x;
+  job->sick = std::exchange(drop_, false);
+  for (auto& slice : slices_) job->backlogs.push_back(slice->take_backlog());
+  return job;
+}
+
 bool UpdateGroup::begin(std::span<float> x, double mass, uint64_t agent_round, std::function<void()> trainable) {
   const std::optional<GroupMembers> members = update_members(sampler_, options_.self);
   if (!members || under_way()) return false;
   STARLING_CHECK(mass_is_sane(mass));
-  boundary_ = true;
-  auto job = std::make_shared<BoundaryJob>();
-  job->x = x;
+  const std::shared_ptr<BoundaryJob> job = make_job(x);
   job->encoder = encoder_;
   // In turn, shifted by one each time around: else an owner might never own the slice whose turn it is.
   const uint64_t next = round() + 1, count = slices_.size();
   job->audited = static_cast<uint32_t>((next + next / count) % count);
-  for (auto& slice : slices_) job->backlogs.push_back(slice->take_backlog());
   auto run = [job, &replicas = replicas_] { replicas.run(*job); };
   auto done = [this, job, members = *members, mass, agent_round, trainable = std::move(trainable),
                still_here = std::weak_ptr<int>(alive_)] {
@@ -74,6 +80,34 @@ bool UpdateGroup::begin(std::span<float> x, double mass, uint64_t agent_round, s
   };
   worker_.submit(std::move(run), std::move(done));
   return true;
+}
+
+void UpdateGroup::catch_up(std::span<float> x, std::function<void()> trainable) {
+  STARLING_CHECK(!boundary_);
+  const std::shared_ptr<BoundaryJob> job = make_job(x);
+  job->hands_in = false;
+  auto run = [job, &replicas = replicas_] { replicas.run(*job); };
+  auto done = [this, job, trainable = std::move(trainable), still_here = std::weak_ptr<int>(alive_)] {
+    if (still_here.expired()) return;
+    boundary_ = false;
+    drained_ = job->drained;
+    sick_ = sick_ || job->sick;
+    messages_.replicas_moved(std::move(job->heads));
+    for (uint32_t i = 0; i < slices_.size(); ++i) advance(i);
+    trainable();
+  };
+  worker_.submit(std::move(run), std::move(done));
+}
+
+void UpdateGroup::restore(std::span<const SliceState> states) {
+  STARLING_CHECK(states.size() == slices_.size() && round() == 0);
+  replicas_.restore(states);
+  std::vector<LogHead> heads;
+  for (size_t i = 0; i < states.size(); ++i) {
+    slices_[i]->restore(states[i]);
+    heads.push_back(states[i].head);
+  }
+  messages_.replicas_moved(std::move(heads));
 }
 
 void UpdateGroup::begin_round(const GroupMembers& members, uint64_t agent_round, double mass, BoundaryJob& job) {
@@ -166,6 +200,28 @@ void UpdateGroup::try_end() {
 }
 
 // ---- time, and how it stands ----
+
+bool UpdateGroup::has_news() const {
+  return drop_ || std::any_of(slices_.begin(), slices_.end(), [](const auto& slice) { return slice->has_backlog(); });
+}
+
+bool UpdateGroup::agreed() const {
+  constexpr size_t kQuietEntries = 2;
+  const size_t members = round_.members().count();
+  return drained_ && !has_news() && std::all_of(slices_.begin(), slices_.end(), [&](const auto& slice) {
+    return slice->log().quiet_entries(members) >= kQuietEntries;
+  });
+}
+
+uint64_t UpdateGroup::behind() const {
+  uint64_t most = 0;
+  for (const auto& slice : slices_) most = std::max(most, slice->claims().behind(slice->log().head()));
+  return most;
+}
+
+bool UpdateGroup::heard() const {
+  return std::all_of(slices_.begin(), slices_.end(), [](const auto& slice) { return slice->entry_round() > 0; });
+}
 
 void UpdateGroup::tick() {
   messages_.tick();

@@ -61,10 +61,28 @@ class UpdateGroup {
   bool begin(std::span<float> x, double mass, uint64_t agent_round, std::function<void()> trainable);
   bool under_way() const { return boundary_ || !round_.ended(); }
 
+  // A boundary without a round: applies what came and hands in nothing. `x` and `trainable` as for begin(). After a
+  // round that training waited for, so that it goes on from that round's entries. REQUIRES: no boundary is under way.
+  void catch_up(std::span<float> x, std::function<void()> trainable);
+  bool has_news() const;                 // catch_up() would move the replica
+  // This member is sick: its next boundary drops its own work and makes x the replica.
+  void drop_own_work() { drop_ = true; }
+
+  bool sick() const { return sick_; }    // the last boundary dropped the own work
+
+  // An earlier process of this member saved these states, and the memory holds their replicas. Before anything else.
+  void restore(std::span<const SliceState> states);
+
   // From now on payloads and entries are fp32: the end of a run, when accumulators must run empty.
   void settle() { encoder_ = codecs_.exact; }
-  // Whether every accumulator was empty at the last boundary, and nothing newer is queued.
-  bool drained() const { return drained_; }
+  bool drained() const { return drained_; }   // every accumulator was empty at the last boundary
+  // Whether all members of the roster hold this replica and have handed in everything: the last two entries of every
+  // slice count all of them, with nothing. (A payload that is still under way was encoded before the first of the two.)
+  bool agreed() const;
+  // How many entries the own log of the slice that is farthest behind lacks, as others claim.
+  uint64_t behind() const;
+  // Whether every slice got an entry since this process began.
+  bool heard() const;
 
   void handle(const PeerId& from, uint64_t generation, const ExchangeMessage& message, const SharedBytes& payload) {
     messages_.handle(from, generation, message, payload);
@@ -80,6 +98,7 @@ class UpdateGroup {
   UpdateTally tally() const;
 
  private:
+  std::shared_ptr<BoundaryJob> make_job(std::span<float> x);
   void begin_round(const GroupMembers& members, uint64_t agent_round, double mass, BoundaryJob& job);
   uint64_t log_round() const;
   uint64_t newest_round(const GroupMembers& members, uint64_t own);
@@ -99,7 +118,8 @@ class UpdateGroup {
   UpdateRound round_;
   UpdateOwner owner_;
   UpdateMessages messages_;
-  bool boundary_ = false, drained_ = false, sick_ = false;
+  bool boundary_ = false, drained_ = false;
+  bool sick_ = false, drop_ = false;     // at the last boundary; at the next one
   std::vector<UpdateReport> reports_;
   uint64_t entries_made_ = 0;
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);   // completions of a destroyed object do nothing

@@ -120,6 +120,15 @@ std::optional<std::vector<LoggedEntry>> UpdateLog::after(const LogHead& head) co
   return std::vector<LoggedEntry>(first, entries_.end());
 }
 
+size_t UpdateLog::quiet_entries(size_t members) const {
+  const auto loud = std::find_if(entries_.rbegin(), entries_.rend(), [&](const LoggedEntry& logged) {
+    const std::vector<CountedPayload>& counted = logged.entry.counted;
+    return counted.size() != members ||
+           std::any_of(counted.begin(), counted.end(), [](const CountedPayload& one) { return one.norm != 0; });
+  });
+  return static_cast<size_t>(loud - entries_.rbegin());
+}
+
 bool UpdateLog::has_recent(const Digest16& hash) const {
   return std::any_of(recent_.begin(), recent_.end(), [&](const RecentEntry& entry) { return entry.hash == hash; });
 }

@@ -44,6 +44,9 @@ class UpdateLog {
 
   explicit UpdateLog(float first_norm_max) : first_norm_max_(first_norm_max) {}
 
+  // How many of the newest entries in a row count a payload of each of so many members, all of them zero.
+  size_t quiet_entries(size_t members) const;
+
   const LogHead& head() const { return head_; }
   const CountedTable& table() const { return table_; }
   const std::vector<RecentEntry>& recent() const { return recent_; }   // the newest last

@@ -32,6 +32,8 @@ class UpdateMessages {
 
   // After the round began. `heads`: of the replicas.
   void begin_round(std::vector<LogHead> heads);
+  // The replicas moved on to these heads.
+  void replicas_moved(std::vector<LogHead> heads) { heads_ = std::move(heads); }
 
   void handle(const PeerId& from, uint64_t generation, const ExchangeMessage& message, const SharedBytes& payload);
   // Asks one of the members for what follows this slice's log.

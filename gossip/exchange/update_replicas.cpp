@@ -51,6 +51,11 @@ UpdateReplicas::UpdateReplicas(const PeerId& self, uint64_t generation, std::spa
   scratch_.resize(largest);
 }
 
+void UpdateReplicas::restore(std::span<const SliceState> states) {
+  STARLING_CHECK(states.size() == replicas_.size());
+  for (size_t i = 0; i < states.size(); ++i) replicas_[i].restore(states[i]);
+}
+
 void UpdateReplicas::take(const Backlog& backlog, SliceReplica& replica) {
   if (backlog.adopted) {
     const std::span<const float> values = backlog.adopted->values;
@@ -70,13 +75,15 @@ void UpdateReplicas::run(BoundaryJob& job) {
     take(job.backlogs[i], replica);
     const std::span<const float> params = replica.memory().params;
     std::copy(params.begin(), params.end(), job.x.begin() + static_cast<std::ptrdiff_t>(slices_[i].offset));
-    if (!job.sick) job.handed_in[i] = replica.hand_in(*job.encoder, scratch_);
-    job.sick = job.sick || !job.handed_in[i];
+    if (!job.sick && job.hands_in) {
+      job.handed_in[i] = replica.hand_in(*job.encoder, scratch_);
+      job.sick = !job.handed_in[i];
+    }
     job.heads.push_back(replica.head());
     const std::span<const float> rest = replica.memory().accumulator;
     job.drained = job.drained && std::all_of(rest.begin(), rest.end(), [](float value) { return value == 0; });
   }
-  if (job.heads[job.audited].length > 0) job.audit = root_of(job.audited, replicas_[job.audited]);
+  if (job.hands_in && job.heads[job.audited].length > 0) job.audit = root_of(job.audited, replicas_[job.audited]);
   if (!job.sick) return;
   for (SliceReplica& replica : replicas_) replica.drop_own_work();
   job.handed_in.assign(replicas_.size(), std::nullopt);

@@ -25,11 +25,13 @@ std::vector<SliceRange> cut_slices(std::span<const size_t> section_sizes);
 struct BoundaryJob {
   std::span<float> x;                  // in: R + drift; out: R
   std::vector<Backlog> backlogs;       // by slice
+  bool hands_in = true;                // else nothing is encoded
   const UpdateCodec* encoder = nullptr;
   uint32_t audited = 0;                // the slice whose turn it is
 
   // out
-  bool sick = false;                   // x or an accumulator was not finite: the own work is dropped, nothing is sent
+  // In: the member knows that it is sick. x or an accumulator was not finite: the own work is dropped, nothing is sent.
+  bool sick = false;
   bool drained = true;                 // every accumulator is zero
   std::vector<std::optional<SentPayload>> handed_in;   // by slice
   std::vector<LogHead> heads;          // of the replicas
@@ -42,6 +44,8 @@ class UpdateReplicas {
   UpdateReplicas(const PeerId& self, uint64_t generation, std::span<const SliceRange> slices, const SliceMemory& memory,
                  const OuterRule& rule, const UpdateCodecs& codecs);
 
+  // The memory holds the replicas of these logs. Before anything else.
+  void restore(std::span<const SliceState> states);
   const std::vector<SliceReplica>& all() const { return replicas_; }
   ReplicaTally tally() const;          // of all slices
   void run(BoundaryJob& job);          // worker only

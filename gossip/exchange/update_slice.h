@@ -45,6 +45,8 @@ class UpdateSlice {
   // All references must outlive the object. `on_change`: the log went on, or could not; from worker completions.
   UpdateSlice(const Shape& shape, float first_norm_max, const UpdateCodecs& codecs, Worker& worker,
               std::function<void()> on_change);
+  // The replica holds this state: the log goes on from there. Before anything is received.
+  void restore(const SliceState& state) { log_.adopt(state); }
 
   const Shape& shape() const { return shape_; }
   const UpdateLog& log() const { return log_; }
@@ -74,6 +76,7 @@ class UpdateSlice {
 
   // The newest round of the entries that the log took since the last call; 0: none.
   uint64_t take_newest_round() { return std::exchange(newest_round_, 0); }
+  bool has_backlog() const { return backlog_.adopted || !backlog_.entries.empty(); }
   Backlog take_backlog() { return std::exchange(backlog_, {}); }
 
  private:

@@ -52,7 +52,7 @@ class TwoBuilds(swarm.Case):
       agent = self.agent(name, '--bootstrap', first.address(), *arguments, **BUILDS['today'])
       self.assertEqual(self.wait_end(agent), 1, self.logs())
       self.assertIsNone(agent.last('joined'))
-    self.assertIn('they need Starling 0.2.0 or newer', (self.folder / 'adopts' / 'log').read_text())
+    self.assertIn('they need Starling 0.8.0 or newer', (self.folder / 'adopts' / 'log').read_text())
     self.assertIn('exchange.patience: not set here, 9 there', (self.folder / 'brings' / 'log').read_text())
     self.assertTrue(first.running())
 

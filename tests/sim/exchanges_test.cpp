@@ -22,8 +22,9 @@ struct Case {
   Overlap overlap = Overlap::kOff;
   uint32_t group_size = 16;
   uint32_t pairs_every = 0;
-  bool gradients = false;
+  bool gradients = false;      // without repair
   Duration round{};
+  bool updates = false;
 };
 
 SwarmConfig config_of(const Case& c) {
@@ -40,7 +41,8 @@ SwarmConfig config_of(const Case& c) {
   swarm.exchange.deadline_max = milliseconds(100);
   swarm.exchange.group_size = c.group_size;
   swarm.exchange.pairs_every = c.pairs_every;
-  swarm.exchange.source = c.gradients ? SourceKind::kGradients : SourceKind::kParams;
+  swarm.exchange.source = c.gradients ? SourceKind::kGradients : c.updates ? SourceKind::kUpdates : SourceKind::kParams;
+  swarm.exchange.repair = false;
   swarm.topology.kind = c.topology;
   swarm.round = c.round;
   swarm.membership.probe_interval = milliseconds(500);
@@ -163,7 +165,10 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"group", ExchangeKind::kGroup},
                     Case{"group_overlapped", ExchangeKind::kGroup, TopologyKind::kMatching, Overlap::kOn},
                     Case{"groups_with_pairs", ExchangeKind::kGroup, TopologyKind::kMatching, Overlap::kOff, 4, 3},
-                    Case{"gradients", ExchangeKind::kGroup, TopologyKind::kMatching, Overlap::kOff, 16, 0, true}),
+                    Case{"gradients", ExchangeKind::kGroup, TopologyKind::kMatching, Overlap::kOff, 16, 0, true},
+                    Case{.name = "updates", .kind = ExchangeKind::kGroup, .updates = true},
+                    Case{.name = "updates_overlapped", .kind = ExchangeKind::kGroup, .overlap = Overlap::kOn,
+                         .updates = true}),
     [](const auto& info) { return std::string(info.param.name); });
 
 // No agent is special: whichever of five are gone, the others go on and meet. In pairs nobody waits for the dead; a

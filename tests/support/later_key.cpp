@@ -1,4 +1,4 @@
-// The table of a later Starling: every key of today and one that came with version 0.2.0. A program that is linked with
+// The table of a later Starling: every key of today and one that came with version 0.8.0. A program that is linked with
 // this file has it instead of its own, and is that later Starling. With LATER_DEFAULT_CHANGED there is a second key,
 // whose default is no longer what Starling did before there was the key.
 #define config_fields fields_of_today
@@ -25,10 +25,10 @@ const std::vector<ConfigField>& config_fields() {
     const auto place = std::find_if(table.begin(), table.end(), [](const ConfigField& field) {
       return field.path.starts_with("swarm.topology.");   // what comes behind swarm.exchange
     });
-    table.insert(place, later_row("swarm.exchange.patience", "0.2.0", "8",
+    table.insert(place, later_row("swarm.exchange.patience", "0.8.0", "8",
                                   [](auto& config) -> auto& { return config.swarm.model.channels; }));
 #ifdef LATER_DEFAULT_CHANGED
-    table.push_back(later_row("swarm.later.number", "0.3.0", "7",
+    table.push_back(later_row("swarm.later.number", "0.9.0", "7",
                               [](auto& config) -> auto& { return config.swarm.topology.rng_seed; }));
 #endif
     return table;

@@ -201,7 +201,7 @@ TEST(Cli, PrintsHelpAndVersion) {
       EXPECT_NE(p.out.find(std::string("\n  ") + name), std::string::npos) << name << "\n" << p.out;
     }
   }
-  EXPECT_EQ(parse({"--version"}).out, "starling 0.1.0\n");
+  EXPECT_EQ(parse({"--version"}).out, "starling 0.2.0\n");
   const Parsed agent = parse({"agent", "--help"});
   EXPECT_EQ(agent.cli.exit_status, 0);
   for (const char* flag : {"--bootstrap", "--initial-peers", "--listen", "--advertise", "--data", "--shard", "--labels",

@@ -185,7 +185,7 @@ TEST_F(ConfigTest, SaysWhatWasExpectedAndWhatWasFound) {
 
 TEST_F(ConfigTest, TellsWhatDoesNotExistAndWhatToTakeInstead) {
   const std::string topk = "'topk' has no legal delta for a pair of params: what one side leaves out the other cannot "
-                           "know; take modulo8";
+                           "know; take modulo8, or source: updates with update.codec";
   EXPECT_EQ(error("swarm: {exchange: {codec: topk}}\n"), "F:1: swarm.exchange.codec: " + topk);
   for (const char* name : {"sign", "dgc", "topk+ef"}) {
     EXPECT_NE(error(std::string("swarm: {exchange: {codec: ") + name + "}}\n").find("no legal delta for a pair"),
@@ -219,6 +219,7 @@ TEST_F(ConfigTest, RefusesWhatAveragingCannotDo) {
   refused(group + "}, round: 1s", "local_steps: 1");
   refused(group + ", pairs_every: 3}", "pairs_every: 0");
   refused("exchange: {kind: group, codec: fp32, source: gradients}", "overlap: off");
+  refused("optimizer: {kind: adamw}, " + group + "}", "their mean is no gradient");
   refused("exchange: {inject_loss: 0.1}", "belong to kind: group");
   refused("exchange: {kind: group, codec: fp32, pairs_every: 1}", "no round to the group");
   const std::string members = "exchange: {kind: group, codec: fp32, members: ";
@@ -238,6 +239,38 @@ TEST_F(ConfigTest, RefusesWhatAveragingCannotDo) {
   refused("optimizer: {schedule: step}", "decay_every");
   EXPECT_EQ(error("swarm: {" + group + "}}\n"), "");
   EXPECT_EQ(error("swarm: {topology: {kind: file, edges: [a b, b c]}}\n"), "");
+}
+
+TEST_F(ConfigTest, RefusesWhatTheLogOfUpdatesCannotCarry) {
+  const auto refused = [this](const std::string& swarm, const std::string& why) {
+    const std::string said = error("swarm: {" + swarm + "}\n");
+    EXPECT_NE(said.find(why), std::string::npos) << swarm << ": " << said;
+  };
+  const std::string updates = "exchange: {kind: group, source: updates";
+  refused("exchange: {source: updates}", "write kind: group");
+  refused("exchange: {kind: neighborhood, codec: fp32, source: updates}", "write kind: group");
+  refused(updates + ", carry: [params, momentum]}", "carry: [params]");
+  refused(updates + ", pairs_every: 3}", "pairs_every: 0");
+  refused(updates + ", clip: 3}", "only pairs vote on a scale");
+  refused(updates + ", outer: {momentum: 0.9}}", "write overlap: off");
+  refused(updates + ", update: {codec: topq}}", "expected one of " + update_choices(", "));
+  refused(updates + ", update: {density: 0}}", "density");
+  refused("exchange: {outer: {momentum: 0.9}, overlap: off}", "source: updates");
+  refused("exchange: {update: {codec: topk}}", "source: updates");
+  std::string names;
+  for (int i = 0; i < 33; ++i) names += (i > 0 ? ", a" : "a") + std::to_string(i);
+  refused(updates + ", members: [" + names + "]}", "at most 32 members");
+  EXPECT_EQ(error("swarm: {" + updates + ", outer: {momentum: 0.5}, update: {codec: topk}}, local_steps: 50}\n"), "");
+  EXPECT_EQ(error("swarm: {" + updates + ", outer: {momentum: 0.9, rate: 0.7}, overlap: off}}\n"), "");
+  EXPECT_EQ(error("swarm: {optimizer: {kind: adamw}, " + updates + "}}\n"), "");
+
+  const SwarmConfig swarm = load("swarm: {" + updates + "}}\n").swarm;
+  EXPECT_NO_THROW(refuse_absent(swarm, 32));
+  EXPECT_THROW(refuse_absent(swarm, 33), ConfigError);
+  const std::string unrepaired =
+      "swarm: {exchange: {kind: group, codec: fp32, overlap: off, source: gradients, repair: ";
+  EXPECT_NO_THROW(refuse_unrepaired(load(unrepaired + "on}}\n").swarm));
+  EXPECT_THROW(refuse_unrepaired(load(unrepaired + "off}}\n").swarm), ConfigError);
 }
 
 TEST_F(ConfigTest, RefusesNamesThatTheSwarmWillNotHave) {
@@ -378,7 +411,20 @@ TEST_F(ConfigTest, AnAgentThatJoinsAnotherMachineIsReachable) {
 }
 
 // A value other than the default for every key there is; a new key without one here fails the test.
-const std::map<std::string, std::string>& other_values() {
+const std::map<std::string, std::string>& other_values_of_updates() {
+  static const std::map<std::string, std::string> values = {
+      {"swarm.exchange.update.codec", "topk"},
+      {"swarm.exchange.update.density", "0.05"},
+      {"swarm.exchange.update.reply", "3"},
+      {"swarm.exchange.update.first_norm_max", "8"},
+      {"swarm.exchange.outer.momentum", "0.75"},
+      {"swarm.exchange.outer.rate", "0.7"},
+      {"swarm.exchange.repair", "on"},
+  };
+  return values;
+}
+
+const std::map<std::string, std::string>& other_values_of_the_rest() {
   static const std::map<std::string, std::string> values = {{"swarm.name", "\"x: # \xc3\xbc\""},
                                                             {"swarm.rng_seed", "18446744073709551615"},
                                                             {"swarm.model.kind", "mlp"},
@@ -449,12 +495,26 @@ const std::map<std::string, std::string>& other_values() {
   return values;
 }
 
+const std::map<std::string, std::string>& other_values() {
+  static const std::map<std::string, std::string> values = [] {
+    std::map<std::string, std::string> all = other_values_of_the_rest();
+    all.insert(other_values_of_updates().begin(), other_values_of_updates().end());
+    return all;
+  }();
+  return values;
+}
+
 // What such a value needs beside it to be accepted.
 std::vector<std::string> companions(const std::string& path) {
   const std::string kind = "swarm.exchange.kind=group", codec = "swarm.exchange.codec=fp32";
   if (path == "swarm.optimizer.schedule") return {"swarm.optimizer.decay_every=5"};
   if (path == "swarm.exchange.source") return {kind, codec, "swarm.exchange.overlap=off"};
   if (path == "swarm.exchange.members") return {kind, codec};
+  const bool of_updates = path.starts_with("swarm.exchange.update.") || path.starts_with("swarm.exchange.outer.");
+  if (of_updates) return {kind, "swarm.exchange.source=updates", "swarm.exchange.overlap=off"};
+  if (path == "swarm.exchange.repair") {
+    return {kind, codec, "swarm.exchange.source=gradients", "swarm.exchange.overlap=off"};
+  }
   if (path == "swarm.exchange.pairs_every" || path == "swarm.exchange.inject_loss") return {kind, codec};
   if (path == "swarm.topology.edges") return {"swarm.topology.kind=file"};
   return {};

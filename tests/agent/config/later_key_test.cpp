@@ -54,20 +54,20 @@ TEST(LaterKey, WithAnotherValueStandsInTheTextWithTheVersionThatKnowsIt) {
   swarm.topology.rng_seed = 7;
   swarm.model.channels = 9;   // where swarm.exchange.patience is kept
   const std::string text = print_swarm_settings(swarm);
-  EXPECT_TRUE(text.starts_with("starling: 0.2.0\nswarm:\n")) << text;
+  EXPECT_TRUE(text.starts_with("starling: 0.8.0\nswarm:\n")) << text;
   EXPECT_NE(text.find("\n    inject_loss: 0\n    patience: 9\n  topology:\n"), std::string::npos) << text;
   EXPECT_EQ(parse_swarm_settings(text).model.channels, 9);
   EXPECT_EQ(print_swarm_settings(parse_swarm_settings(text)), text);
   // Whoever begins a swarm by today's default says so, for programs whose default is another.
   const std::string by_default = print_swarm_settings(SwarmConfig{});
-  EXPECT_TRUE(by_default.starts_with("starling: 0.3.0\nswarm:\n")) << by_default;
+  EXPECT_TRUE(by_default.starts_with("starling: 0.9.0\nswarm:\n")) << by_default;
   EXPECT_NE(by_default.find("\n  later:\n    number: 1\n"), std::string::npos) << by_default;
 }
 
 TEST(LaterKey, TheNewestVersionKnownIsThatOfTheNewestKey) {
-  EXPECT_EQ(error_of("starling: 0.3.0\n" + golden()), "");
-  EXPECT_EQ(error_of("starling: 0.3.1\n" + golden()),
-            "the swarm's settings: they need Starling 0.3.1 or newer, and this program knows settings up to 0.3.0; "
+  EXPECT_EQ(error_of("starling: 0.9.0\n" + golden()), "");
+  EXPECT_EQ(error_of("starling: 0.9.1\n" + golden()),
+            "the swarm's settings: they need Starling 0.9.1 or newer, and this program knows settings up to 0.9.0; "
             "upgrade it");
 }
 

@@ -60,6 +60,28 @@ TEST(Settings, MissNoKeyOfTheFirstVersion) {
   EXPECT_EQ(keys, 48u);
 }
 
+// Until 0.2.0 gradients were shared without repair, which old texts mean to this day.
+TEST(Settings, OldGradientsStayUnrepaired) {
+  std::string text = with("    source: params\n", "    source: gradients\n");
+  for (const auto& [from, to] : {std::pair("kind: pairwise", "kind: group"), {"codec: modulo8", "codec: fp32"},
+                                 {"carry: [params, momentum]", "carry: [params]"}, {"overlap: auto", "overlap: off"},
+                                 {"local_steps: 2", "local_steps: 1"}}) {
+    const size_t at = text.find(from);
+    if (at != std::string::npos) text.replace(at, std::string(from).size(), to);
+  }
+  const AgreedSettings agreed = parse_agreed_settings(text);
+  EXPECT_FALSE(agreed.swarm.exchange.repair);
+  EXPECT_FALSE(shares_updates(agreed.swarm.exchange));
+  EXPECT_EQ(agreed_settings(agreed.swarm, agreed.genesis_hash_hex), text);
+
+  SwarmConfig repaired = agreed.swarm;
+  repaired.exchange.repair = true;
+  const std::string later = print_swarm_settings(repaired);
+  EXPECT_TRUE(later.starts_with("starling: 0.2.0\n")) << later;
+  EXPECT_NE(later.find("\n    repair: on\n"), std::string::npos) << later;
+  EXPECT_TRUE(shares_updates(parse_swarm_settings(later).exchange));
+}
+
 TEST(Settings, InOtherWordsMeanTheSame) {
   const std::string others[] = {
       with("    momentum: 0.5\n", "    momentum: 5e-1   # half\n"),
@@ -105,7 +127,7 @@ TEST(Settings, OfANewerStarlingSayWhatTheyNeed) {
   EXPECT_EQ(refusal(newer), "the swarm's settings:55: settings of a newer Starling: this program does not know the key "
                             "swarm.membership.patience; upgrade it");
   const std::string upgrade = "the swarm's settings: they need Starling 12.3.4 or newer, and this program knows "
-                              "settings up to 0.1.0; upgrade it";
+                              "settings up to 0.2.0; upgrade it";
   EXPECT_EQ(refusal("starling: 12.3.4\n" + newer), upgrade);
   EXPECT_EQ(refusal("starling: 12.3.4\n" + golden()), upgrade);
   EXPECT_EQ(refusal("starling: 0.1.0\n" + golden()), "");

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "agent/run/checkpoint_jobs.h"
+#include "agent/share/shared_model.h"
 #include "agent/run/stepping.h"
 #include "agent/train/quadratic_trainer.h"
 #include "gossip/membership/membership.h"

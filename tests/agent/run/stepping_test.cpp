@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "agent/run/boundary_jobs.h"
+#include "agent/share/delta_sharing.h"
 #include "agent/run/sickness.h"
 #include "agent/train/quadratic_trainer.h"
 #include "tests/agent/run/lone_agent.h"
@@ -97,7 +98,7 @@ TEST_F(RoundParts, EvaluatesAndSavesWhatIsDue) {
 
 TEST_F(RoundParts, SicknessGoesBackToTheLastGoodStateAFewTimes) {
   Recovery recovery;
-  Sharing sharing(model_, nullptr, worker_);
+  DeltaSharing sharing(model_, nullptr, worker_);
   CheckpointJobs checkpoints = make_checkpoints();
   Sickness sickness(recovery, sharing, checkpoints, clock_, events_);
   std::optional<Progress> back_at;
@@ -114,7 +115,7 @@ TEST_F(RoundParts, SicknessGoesBackToTheLastGoodStateAFewTimes) {
 
 TEST_F(RoundParts, WithoutACheckpointASicknessIsTheEnd) {
   Recovery recovery;
-  Sharing sharing(model_, nullptr, worker_);
+  DeltaSharing sharing(model_, nullptr, worker_);
   CheckpointJobs checkpoints = make_checkpoints();
   Sickness sickness(recovery, sharing, checkpoints, clock_, events_);
   sickness.go_back_then("NaN", 55, [](const Progress&) { ADD_FAILURE(); });

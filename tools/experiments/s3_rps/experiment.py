@@ -19,7 +19,8 @@ agent:
 ON_CIFAR = {"swarm__model__input": "[3, 32, 32]", "swarm__optimizer__schedule": "cosine"}
 STEPS, SETTINGS = (1200, ON_CIFAR) if CIFAR else (300, {})
 MOMENTUM = {"swarm__optimizer__momentum": 0.9, "swarm__optimizer__learning_rate": 0.01}
-SHARED = {"params": {}, "gradients": {"swarm__exchange__source": "gradients"}, "params, own momentum": MOMENTUM,
+SHARED = {"params": {}, "params, own momentum": MOMENTUM,
+          "gradients": {"swarm__exchange__source": "gradients", "swarm__exchange__repair": "off"},
           "params and momentum": {**MOMENTUM, "swarm__exchange__carry": "[params, momentum]"}}
 RUNS = ([("params", p) for p in (0, 0.01, 0.05, 0.1, 0.2, 0.4)] + [("gradients", p) for p in (0, 0.01, 0.05)] +
         [(shared, p) for shared in ("params, own momentum", "params and momentum") for p in (0, 0.4)])

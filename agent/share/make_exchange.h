@@ -5,9 +5,11 @@
 #include <memory>
 
 #include "agent/config/config.h"
+#include "agent/share/update_model.h"
 #include "compression/encoder.h"
 #include "gossip/clock.h"
 #include "gossip/exchange/exchange.h"
+#include "gossip/exchange/update_exchange.h"
 #include "gossip/net/outbox.h"
 #include "gossip/worker.h"
 
@@ -33,5 +35,19 @@ struct ExchangeParts {
 
 // Throws std::runtime_error when the settings and the place of the params do not go together.
 ExchangeParts make_exchange(const ExchangeContext& context);
+
+struct UpdateContext {
+  const SwarmConfig& swarm;
+  PeerId self;
+  uint64_t generation = 0;
+  UpdateModel& model;            // with the replica that the agent begins with. This and all below must outlive the
+  Worker& worker;                //   exchange
+  const Clock& clock;
+  Outbox& outbox;
+  PeerSampler& sampler;
+};
+
+// Of a swarm that shares updates. The model's save() asks it where the logs stand.
+std::unique_ptr<UpdateExchange> make_update_exchange(const UpdateContext& context);
 
 }  // namespace starling

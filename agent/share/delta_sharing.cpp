@@ -1,4 +1,4 @@
-#include "agent/run/sharing.h"
+#include "agent/share/delta_sharing.h"
 
 #include <utility>
 
@@ -11,11 +11,7 @@ constexpr uint32_t kAttemptsMax = 3;   // a busy partner does not end the round
 
 }  // namespace
 
-std::optional<TimePoint> Sharing::serving_until() const {
-  return exchange_ ? exchange_->status().serving_until : std::nullopt;
-}
-
-void Sharing::share(uint64_t round, double mass, bool wait, Done done) {
+void DeltaSharing::share(uint64_t round, double mass, bool wait, Done done) {
   STARLING_CHECK(exchange_ && !done_);
   wait_ = wait;
   done_ = std::move(done);
@@ -40,18 +36,18 @@ void Sharing::share(uint64_t round, double mass, bool wait, Done done) {
       });
 }
 
-void Sharing::begin_exchange() {
+void DeltaSharing::begin_exchange() {
   const bool begun = attempts_ < kAttemptsMax && exchange_->begin();
   ++attempts_;
   waiting_ = begun && wait_;
   if (!waiting_) finish(true);
 }
 
-void Sharing::tick() {
+void DeltaSharing::tick() {
   if (waiting_ && !exchange_->status().under_way) exchange_ended();
 }
 
-void Sharing::exchange_ended() {
+void DeltaSharing::exchange_ended() {
   waiting_ = false;
   auto decided = std::make_shared<Decided>(exchange_->take_decided());
   // Busy or failed: another partner may be free.
@@ -70,9 +66,9 @@ void Sharing::exchange_ended() {
   worker_.submit([this, decided] { model_.apply(*decided); }, next);
 }
 
-void Sharing::finish(bool healthy) { std::exchange(done_, nullptr)(healthy); }
+void DeltaSharing::finish(bool healthy) { std::exchange(done_, nullptr)(healthy); }
 
-void Sharing::begin_round_then(std::function<void()> next) {
+void DeltaSharing::begin_round_then(Next next) {
   if (model_.follows_rounds()) {
     worker_.submit([this] { model_.round_began(); }, std::move(next));
   } else {
@@ -80,25 +76,21 @@ void Sharing::begin_round_then(std::function<void()> next) {
   }
 }
 
-void Sharing::apply_decided_then(std::function<void()> next) {
+void DeltaSharing::apply_decided_then(Next next) {
   auto decided = std::make_shared<Decided>();
   if (exchange_) *decided = exchange_->take_decided();
   worker_.submit([this, decided] { model_.apply(*decided); }, std::move(next));
 }
 
-void Sharing::publish_nothing() {
+void DeltaSharing::publish_nothing() {
   if (exchange_) exchange_->publish(nullptr);
 }
 
-void Sharing::drop_decided() {
+void DeltaSharing::drop_decided() {
   if (!exchange_) return;
   auto decided = std::make_shared<Decided>(exchange_->take_decided());
   decided->deltas.clear();
   if (!decided->lessons.empty()) worker_.submit([this, decided] { model_.apply(*decided); }, [] {});
-}
-
-std::vector<ExchangeReport> Sharing::take_reports() {
-  return exchange_ ? exchange_->take_reports() : std::vector<ExchangeReport>();
 }
 
 }  // namespace starling

@@ -1,5 +1,5 @@
 // What an agent that discards its params takes along from its exchanges.
-#include "agent/run/sharing.h"
+#include "agent/share/delta_sharing.h"
 
 #include <gtest/gtest.h>
 
@@ -54,7 +54,7 @@ class SharingTest : public testing::Test {
   SharedModel model_{*trainer_, shared_sections(*trainer_, false), make_codec(CodecKind::kModulo8, MemorySpace::kHost),
                      16, make_source(SourceKind::kParams), nullptr};
   InlineWorker worker_;
-  Sharing sharing_{model_, agent_.pairwise.get(), worker_};
+  DeltaSharing sharing_{model_, agent_.pairwise.get(), worker_};
   uint64_t snapshots_ = 0;
 };
 

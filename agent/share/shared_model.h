@@ -8,8 +8,9 @@
 #include <span>
 #include <vector>
 
-#include "agent/run/local_rule.h"
-#include "agent/run/source.h"
+#include "agent/share/local_rule.h"
+#include "agent/share/model_memory.h"
+#include "agent/share/source.h"
 #include "agent/train/trainer.h"
 #include "compression/encoder.h"
 #include "gossip/exchange/exchange.h"
@@ -19,7 +20,7 @@ namespace starling {
 // The sections that are shared: mixed and averaged ones, and momentum if it is carried.
 std::vector<TrainerSection> shared_sections(Trainer& trainer, bool carry_momentum);
 
-class SharedModel {
+class SharedModel final : public ModelMemory {
  public:
   // The sections are encoded in this order; the first is params. `rule` may be null: none.
   SharedModel(Trainer& trainer, std::vector<TrainerSection> sections, std::unique_ptr<Codec> codec,
@@ -30,7 +31,7 @@ class SharedModel {
   // False: round_began() has nothing to do.
   bool follows_rounds() const { return rule_ || source_->follows_rounds(); }
   void round_began();                // the steps of a round start from what the sections hold now
-  ConstView correction() const { return rule_ ? rule_->correction() : ConstView{}; }   // of these steps
+  ConstView correction() const override { return rule_ ? rule_->correction() : ConstView{}; }   // of these steps
 
   // Applies the deltas, and lets the encoder learn from the verdicts.
   void apply(const Decided& decided);
@@ -44,12 +45,12 @@ class SharedModel {
 
   // What a checkpoint keeps of the codec and the rule. Without a rule: what the encoder saves; else, little-endian:
   //   0   u8 0x81, u8 version 2, u16 zero, u32 size of what the encoder saves; that; what the rule saves
-  std::vector<std::byte> save() const;
+  std::vector<std::byte> save() const override;
   // False: a part does not fit and starts fresh. A saved rule state is dropped if there is no rule now; a rule without
   // saved state starts fresh.
-  [[nodiscard]] bool load(std::span<const std::byte> saved);
+  [[nodiscard]] bool load(std::span<const std::byte> saved) override;
   // Loads the rule's part alone, when the agent goes back to an earlier model: what the encoder remembers now is newer.
-  [[nodiscard]] bool load_rule(std::span<const std::byte> saved);
+  [[nodiscard]] bool load_rule(std::span<const std::byte> saved) override;
 
  private:
   View view_of(const Block& block);

@@ -1,5 +1,5 @@
 // What is shared of a trainer's sections, what a source makes of it, and when a local rule is called.
-#include "agent/run/shared_model.h"
+#include "agent/share/shared_model.h"
 
 #include <gtest/gtest.h>
 

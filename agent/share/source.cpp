@@ -1,4 +1,4 @@
-#include "agent/run/source.h"
+#include "agent/share/source.h"
 
 #include "kernels/check.h"
 #include "kernels/transfer.h"
@@ -44,6 +44,7 @@ std::unique_ptr<Source> make_source(SourceKind kind) {
   switch (kind) {
     case SourceKind::kParams: return std::make_unique<ParamsSource>();
     case SourceKind::kGradients: return std::make_unique<GradientsSource>();
+    case SourceKind::kUpdates: break;   // UpdateSharing
   }
   return nullptr;
 }

@@ -1,4 +1,4 @@
-#include "agent/run/make_exchange.h"
+#include "agent/share/make_exchange.h"
 
 #include <algorithm>
 #include <stdexcept>
@@ -63,6 +63,25 @@ ExchangeParts make_exchange(const ExchangeContext& context) {
       break;
   }
   return parts;
+}
+
+std::unique_ptr<UpdateExchange> make_update_exchange(const UpdateContext& context) {
+  const ExchangeConfig& exchange = context.swarm.exchange;
+  UpdateGroupOptions options;
+  options.self = context.self;
+  options.generation = context.generation;
+  options.deadline_min = exchange.deadline_min;
+  options.deadline_max = exchange.deadline_max;
+  options.outer = context.model.outer();
+  options.first_norm_max = static_cast<float>(exchange.update_first_norm_max);
+  options.inject_loss = exchange.inject_loss;
+  options.rng_seed = context.swarm.rng_seed;
+  auto made = std::make_unique<UpdateExchange>(options, context.model.slices(), context.model.memory(),
+                                               context.model.codecs(), context.worker, context.clock, context.outbox,
+                                               context.sampler);
+  if (!context.model.restored().empty()) made->group().restore(context.model.restored());
+  context.model.follow(made->group().replicas());
+  return made;
 }
 
 }  // namespace starling

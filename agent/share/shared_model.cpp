@@ -1,4 +1,4 @@
-#include "agent/run/shared_model.h"
+#include "agent/share/shared_model.h"
 
 #include <array>
 #include <bit>

@@ -1,0 +1,64 @@
+// What a boundary does with what the swarm shares: take what came, hand in the own, begin an exchange, and wait for its
+// end unless it runs beside the steps. DeltaSharing does it for exchanges of params, UpdateSharing for the log of
+// updates. Arithmetic goes to the worker; all calls on the control thread, while the trainer is idle.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "gossip/exchange/exchange.h"
+
+namespace starling {
+
+class Sharing {
+ public:
+  using Next = std::function<void()>;
+  // Healthy is false if the params were not finite: then nothing of them was shared.
+  using Done = std::function<void(bool healthy)>;
+  virtual ~Sharing() = default;
+
+  bool alone() const { return !machine_; }
+  // An exchange that this agent began still runs beside the steps.
+  bool under_way() const { return machine_ && machine_->status().under_way; }
+  bool idle() const { return !machine_ || machine_->status().idle; }   // no peer waits for this agent any more
+  // Until when an exchange begun by a peer uses the snapshot published last.
+  std::optional<TimePoint> serving_until() const {
+    return machine_ ? machine_->status().serving_until : std::nullopt;
+  }
+  std::vector<ExchangeReport> take_reports() {
+    return machine_ ? machine_->take_reports() : std::vector<ExchangeReport>();
+  }
+  double params_rms() const { return params_rms_; }   // 0: not measured yet
+  // After share() the params are the swarm's replica: what is saved, evaluated and exported.
+  bool holds_replica() const { return holds_replica_; }
+
+  // Takes what was decided, shares the own and begins an exchange; with `wait` it ends before `done`.
+  // REQUIRES: !alone().
+  virtual void share(uint64_t round, double mass, bool wait, Done done) = 0;
+  virtual void tick() = 0;           // an exchange that share() waits for may have ended
+  virtual void stop_retrying() {}
+
+  virtual void begin_round_then(Next next) { next(); }   // steps follow
+  virtual void apply_decided_then(Next next) = 0;        // takes what was decided, and shares nothing
+  virtual void publish_nothing() {}  // no new exchange begins, own or a peer's
+  // The params are discarded, and what belongs to them.
+  virtual void drop_decided() = 0;
+
+  // Of updates. Steps would be lost, because this agent's replica is still old.
+  virtual bool catching_up() const { return false; }
+  virtual void settle() {}           // no steps follow: what was held back is handed in
+  // Settling, and all members hold one replica and held nothing back. `others`: members that train or settle.
+  virtual bool agreed(size_t) const { return false; }
+
+ protected:
+  Sharing(ExchangeMachine* machine, bool holds_replica) : machine_(machine), holds_replica_(holds_replica) {}
+  double params_rms_ = 0;
+
+ private:
+  ExchangeMachine* machine_;         // null: the agent trains alone
+  const bool holds_replica_;
+};
+
+}  // namespace starling

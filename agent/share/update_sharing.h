@@ -1,0 +1,53 @@
+// Sharing updates: at a boundary the drift of the steps joins the accumulators, entries that came are applied, and the
+// params become the replica R. Training that waited for the round goes on from that round's entries.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "agent/share/sharing.h"
+#include "agent/share/update_model.h"
+#include "gossip/clock.h"
+#include "gossip/exchange/update_exchange.h"
+#include "gossip/worker.h"
+
+namespace starling {
+
+class UpdateSharing final : public Sharing {
+ public:
+  // Takes steps only after it caught up with the others' logs. All references outlive the object.
+  UpdateSharing(UpdateModel& model, UpdateExchange& exchange, PeerSampler& sampler, const PeerId& self, Worker& worker,
+                const Clock& clock);
+
+  // Throws std::runtime_error if there has been no place for this agent for a while: the group is full.
+  void share(uint64_t round, double mass, bool wait, Done done) override;
+  void tick() override;
+  void apply_decided_then(Next next) override;
+  void drop_decided() override { group_.drop_own_work(); }
+
+  bool catching_up() const override { return catching_up_; }
+  void settle() override { group_.settle(); }
+  bool agreed(size_t others) const override;
+
+ private:
+  void shared(bool waits);
+  void round_ended();
+  void look_at_progress();
+  void finish();
+  void refuse_outsider();
+
+  UpdateModel& model_;
+  UpdateGroup& group_;
+  PeerSampler& sampler_;
+  const PeerId self_;
+  Worker& worker_;
+  const Clock& clock_;
+  bool waiting_ = false, catching_up_ = true;
+  TimePoint began_;
+  std::optional<TimePoint> outside_since_;
+  uint64_t log_length_ = 0;          // of all slices, at the end of the last round
+  uint32_t silent_rounds_ = 0;       // without any entry
+  Done done_;
+};
+
+}  // namespace starling

@@ -1,0 +1,79 @@
+// UpdateGroup as the agent drives it: its rounds as reports of exchanges, its slices as blocks.
+#pragma once
+
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "gossip/exchange/exchange.h"
+#include "gossip/exchange/update_group.h"
+
+namespace starling {
+
+class UpdateExchange final : public ExchangeMachine {
+ public:
+  // As UpdateGroup's constructor.
+  UpdateExchange(const UpdateGroupOptions& options, std::span<const SliceRange> slices, const SliceMemory& memory,
+                 const UpdateCodecs& codecs, Worker& worker, const Clock& clock, Outbox& outbox, PeerSampler& sampler)
+      : group_(options, slices, memory, codecs, worker, clock, outbox, sampler) {}
+
+  UpdateGroup& group() { return group_; }
+  const UpdateGroup& group() const { return group_; }
+
+  void handle(const PeerId& from, uint64_t generation, const ExchangeMessage& message,
+              const SharedBytes& payload) override {
+    group_.handle(from, generation, message, payload);
+  }
+  void tick() override {
+    group_.tick();
+    for (const UpdateReport& report : group_.take_reports()) note(report);
+  }
+  TimePoint next_deadline() const override { return group_.next_deadline(); }
+  // Its payloads may count all the same: the log tells processes apart.
+  void forget(const PeerId& peer, uint64_t) override { group_.forget(peer); }
+  std::vector<ExchangeReport> take_reports() override { return std::exchange(reports_, {}); }
+  ExchangeStatus status() const override;
+
+ private:
+  void note(const UpdateReport& update);
+
+  UpdateGroup group_;
+  std::vector<ExchangeReport> reports_;
+  BlockTally blocks_;              // a slice is due in each round, and counted if it got an entry
+  GroupCounters rounds_;
+};
+
+inline void UpdateExchange::note(const UpdateReport& update) {
+  ExchangeReport report;
+  report.initiated = true;
+  const bool whole = update.entries == update.slices;
+  const ExchangeOutcome not_whole = update.entries > 0 ? ExchangeOutcome::kLate : ExchangeOutcome::kFailed;
+  report.outcome = whole ? ExchangeOutcome::kDone : not_whole;
+  report.duration = update.duration;
+  report.blocks_mixed = update.entries;
+  report.blocks_total = update.slices;
+  report.payload_bytes_sent = update.payload_bytes_sent;
+  report.payload_bytes_received = update.payload_bytes_received;
+  report.peer_round = update.round;
+  reports_.push_back(report);
+  blocks_.due += update.slices;
+  blocks_.counted += update.entries;
+  blocks_.missing += update.slices - update.entries;
+  ++rounds_.rounds;
+  rounds_.rounds_whole += whole;
+}
+
+inline ExchangeStatus UpdateExchange::status() const {
+  ExchangeStatus status;
+  status.under_way = group_.under_way();
+  status.idle = !status.under_way;
+  status.in_rounds = true;
+  status.latencies = 2;
+  const UpdateTally tally = group_.tally();
+  status.block_tally = blocks_;
+  status.block_tally.ignored_messages = tally.ignored_messages;
+  status.group = rounds_;
+  return status;
+}
+
+}  // namespace starling

@@ -1,0 +1,166 @@
+// Whole agents that share updates: at the end of a run all hold one model, to the bit, whatever was lost on the way.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include <gtest/gtest.h>
+#include <spdlog/spdlog.h>
+
+#include "tests/sim/quadratic_swarm.h"
+
+namespace starling {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+SwarmConfig updates_swarm() {
+  SwarmConfig swarm;
+  swarm.model.kind = "quadratic";
+  swarm.model.dimension = 256;
+  swarm.optimizer.learning_rate = 0.05;
+  swarm.optimizer.momentum = 0;
+  swarm.weight = "equal";
+  swarm.exchange.kind = ExchangeKind::kGroup;
+  swarm.exchange.source = SourceKind::kUpdates;
+  swarm.exchange.overlap = Overlap::kOff;
+  swarm.exchange.deadline_max = milliseconds(100);
+  swarm.membership.probe_interval = milliseconds(500);
+  swarm.membership.probe_timeout = milliseconds(300);
+  swarm.stop_after = 300;
+  return swarm;
+}
+
+LinkOptions links(double loss) { return {.loss = loss, .delay_min = milliseconds(1), .delay_max = milliseconds(4)}; }
+
+bool same_params(QuadraticSwarm& swarm) {
+  const View first = swarm.params(0);
+  for (size_t a = 1; a < swarm.count(); ++a) {
+    const View params = swarm.params(a);
+    if (swarm.alive(a) && std::memcmp(params.data, first.data, first.count * sizeof(float)) != 0) return false;
+  }
+  return true;
+}
+
+// Of agent 0's model to the mean of the targets of all who live, in their rms.
+double error(QuadraticSwarm& swarm) {
+  const View params = swarm.params(0);
+  double squares = 0, scale = 0, agents = 0;
+  std::vector<double> target(params.count);
+  for (size_t a = 0; a < swarm.count(); ++a) {
+    if (!swarm.training(a)) continue;
+    agents += 1;
+    for (size_t i = 0; i < params.count; ++i) target[i] += static_cast<double>(swarm.quadratic(a).target()[i]);
+  }
+  for (size_t i = 0; i < params.count; ++i) {
+    squares += std::pow(static_cast<double>(params.data[i]) - target[i] / agents, 2);
+    scale += std::pow(target[i] / agents, 2);
+  }
+  return std::sqrt(squares / scale);
+}
+
+struct Case {
+  const char* name;
+  UpdateKind codec = UpdateKind::kFp32;
+  double loss = 0;
+  uint32_t local_steps = 1;
+  double outer_momentum = 0, outer_rate = 1;
+  bool gradients = false;
+  Overlap overlap = Overlap::kOff;
+};
+
+class Updates : public testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override { spdlog::set_level(spdlog::level::off); }
+  static SwarmConfig config() {
+    const Case& c = GetParam();
+    SwarmConfig swarm = updates_swarm();
+    swarm.local_steps = c.local_steps;
+    swarm.exchange.source = c.gradients ? SourceKind::kGradients : SourceKind::kUpdates;
+    swarm.exchange.update = {.kind = c.codec, .density = 0.1};
+    swarm.exchange.outer_momentum = c.outer_momentum;
+    swarm.exchange.outer_rate = c.outer_rate;
+    swarm.exchange.overlap = c.overlap;
+    return swarm;
+  }
+};
+
+TEST_P(Updates, EndWithOneModelThatLearned) {
+  QuadraticSwarm swarm(3, config(), links(GetParam().loss));
+  for (size_t a = 0; a < 5; ++a) swarm.add({});
+  ASSERT_TRUE(swarm.run_until([&] { return swarm.ended(); }, seconds(120)));
+  EXPECT_TRUE(same_params(swarm));
+  EXPECT_LT(error(swarm), 0.25);
+  for (size_t a = 0; a < 5; ++a) {
+    const UpdateGroup& group = *swarm.agent(a).updates();
+    EXPECT_TRUE(group.drained()) << "agent " << a << " ended with updates of its own";
+    EXPECT_EQ(group.log(0).head(), swarm.agent(0).updates()->log(0).head()) << "agent " << a;
+    EXPECT_EQ(group.replicas().tally().long_splits, 0u) << "agent " << a;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, Updates,
+    testing::Values(Case{"fp32"}, Case{.name = "lossy", .loss = 0.05}, Case{"topk", UpdateKind::kTopk, 0.05},
+                    Case{"bf16", UpdateKind::kBf16, 0.05}, Case{"topk_bf16", UpdateKind::kTopkBf16, 0.05},
+                    Case{"diloco", UpdateKind::kFp32, 0.05, 20, 0.5, 0.7},
+                    Case{.name = "gradients", .loss = 0.05, .gradients = true},
+                    Case{.name = "overlapped", .loss = 0.05, .overlap = Overlap::kOn}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST(UpdatesInASwarm, AnAgentAloneTrainsToTheEnd) {
+  spdlog::set_level(spdlog::level::off);
+  QuadraticSwarm swarm(4, updates_swarm(), links(0));
+  swarm.add({});
+  ASSERT_TRUE(swarm.run_until([&] { return swarm.ended(); }, seconds(60)));
+  EXPECT_LT(error(swarm), 0.2);
+}
+
+// The newcomer gets every slice from members, and hands in no steps that it took before.
+TEST(UpdatesInASwarm, ANewcomerCatchesUpBeforeItsFirstStep) {
+  spdlog::set_level(spdlog::level::off);
+  SwarmConfig config = updates_swarm();
+  config.stop_after = 600;
+  QuadraticSwarm swarm(5, config, links(0.02));
+  for (size_t a = 0; a < 3; ++a) swarm.add({});
+  swarm.run_for(seconds(4));
+  const uint64_t before = swarm.agent(0).updates()->log(0).head().length;
+  ASSERT_GT(before, 50u);
+  SimAgentOptions newcomer;
+  newcomer.adopt_settings = true;
+  newcomer.bootstrap = {1};
+  swarm.add(newcomer);
+  ASSERT_TRUE(swarm.run_until([&] { return swarm.training(3) && swarm.trainer(3).untaken().steps > 0; }, seconds(20)));
+  EXPECT_GE(swarm.agent(3).updates()->log(0).head().length, before);
+  ASSERT_TRUE(swarm.run_until([&] { return swarm.ended(); }, seconds(60)));
+  EXPECT_TRUE(same_params(swarm));
+  EXPECT_LT(error(swarm), 0.2);
+}
+
+// The swarm's model outlives all its processes, and a member that was away catches up.
+TEST(UpdatesInASwarm, RestartedAgentsGoOnFromTheirCheckpoints) {
+  spdlog::set_level(spdlog::level::off);
+  SwarmConfig config = updates_swarm();
+  config.stop_after = 900;
+  config.exchange.outer_momentum = 0.4;
+  QuadraticSwarm swarm(6, config, links(0.02));
+  for (size_t a = 0; a < 4; ++a) swarm.add({});
+  swarm.run_for(seconds(5));
+  swarm.restart(2);
+  swarm.run_for(seconds(3));
+  ASSERT_TRUE(swarm.training(2));
+  EXPECT_GT(swarm.agent(2).updates()->log(0).head().length, 100u);
+  const uint64_t before = swarm.agent(0).updates()->log(0).head().length;
+  for (size_t a = 0; a < 4; ++a) swarm.kill(a);
+  swarm.run_for(seconds(2));
+  for (size_t a = 0; a < 4; ++a) swarm.restart(a);
+  ASSERT_TRUE(swarm.run_until([&] { return swarm.training(0); }, seconds(5)));
+  swarm.run_for(milliseconds(500));
+  EXPECT_GT(swarm.agent(0).updates()->log(0).head().length, before / 2) << "the log began anew";
+  ASSERT_TRUE(swarm.run_until([&] { return swarm.ended(); }, seconds(120)));
+  EXPECT_TRUE(same_params(swarm));
+  EXPECT_LT(error(swarm), 0.2);
+}
+
+}  // namespace
+}  // namespace starling
