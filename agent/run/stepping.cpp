@@ -15,7 +15,7 @@ constexpr double kNewcomerRampSteps = 100;   // its momentum starts at zero, and
 Stepping::Stepping(const SwarmConfig& swarm, Trainer& trainer, const ModelMemory& model, SwarmClock& swarm_clock,
                    const Clock& clock)
     : trainer_(trainer), model_(model), swarm_clock_(swarm_clock), clock_(clock), optimizer_(swarm.optimizer),
-      stop_after_(swarm.stop_after), pace_(swarm, trainer.data().samples) {}
+      stop_after_(swarm.stop_after), in_step_(shares_updates(swarm.exchange)), pace_(swarm, trainer.data().samples) {}
 
 void Stepping::start(const Progress& from, bool newcomer) {
   progress_ = from;
@@ -27,6 +27,15 @@ void Stepping::start(const Progress& from, bool newcomer) {
 void Stepping::go_back(const Progress& to) {
   progress_ = to;
   loss_ = 0;
+}
+
+// Records of others are old by a while. Members in step end with the same round all the same, or as soon as one has
+// ended: who took more rounds than the others would move the replica towards its own data.
+void Stepping::look_at_swarm() {
+  swarm_steps_ = swarm_clock_.steps(progress_.steps);
+  if (!in_step_) return;
+  swarm_steps_ = std::max(swarm_steps_, progress_.steps);
+  if (stop_after_ > 0 && swarm_clock_.some_ended()) swarm_steps_ = std::max(swarm_steps_, stop_after_);
 }
 
 void Stepping::begin(uint32_t count) { trainer_.start_steps({count, learning_rate(), model_.correction()}); }

@@ -31,7 +31,7 @@ class Stepping {
   [[nodiscard]] bool take();         // takes what they report. False: the loss or a gradient was not finite
 
   // How far the swarm has come. To be called at each boundary, because the schedule follows it.
-  void look_at_swarm() { swarm_steps_ = swarm_clock_.steps(progress_.steps); }
+  void look_at_swarm();
   bool all_taken() const { return stop_after_ > 0 && swarm_steps_ >= stop_after_; }
   uint64_t left() const { return stop_after_ > swarm_steps_ ? stop_after_ - swarm_steps_ : UINT64_MAX; }
 
@@ -49,6 +49,7 @@ class Stepping {
   const Clock& clock_;
   const OptimizerConfig optimizer_;
   const uint64_t stop_after_;
+  const bool in_step_;               // all members take the steps of a round before any takes those of the next
   Pace pace_;
   Recovery recovery_;
 

@@ -51,6 +51,15 @@ double SwarmClock::median_rate(double own_steps_per_s) const {
   return rates.empty() ? 0 : median(std::move(rates));
 }
 
+bool SwarmClock::some_ended() const {
+  bool some = false;
+  membership_.visit_alive([&](const Member& member) {
+    const MemberMeta& meta = member.record.meta;
+    some = some || has_finished(meta) || (meta.role == Role::kAgent && meta.phase == Phase::kSettling);
+  });
+  return some;
+}
+
 size_t SwarmClock::training_count() const {
   const std::vector<const PeerRecord*> agents = agents_taking_part(membership_);
   return static_cast<size_t>(std::count_if(agents.begin(), agents.end(), [](const PeerRecord* agent) {

@@ -53,14 +53,15 @@ bool SliceReplica::add_drift(std::span<const float> x) {
 
 // ---- the log moves on ----
 
-// An entry that would carry R out of a float's range counts at factor 0: all who hold this log judge alike. An entry
-// of zeros is no step of the outer rule: momentum would go on moving R after the last steps of a run.
+// An entry that would carry R out of a float's range counts at factor 0: all who hold this log judge alike. What
+// comes late at the end of a run is no step of momentum, which would move R by it again for each of those entries.
 void SliceReplica::apply(const LoggedEntry& logged) {
   const LogEntry& entry = logged.entry;
   STARLING_CHECK(entry.previous == head_.hash);
   const UpdateCodec* codec = codecs_.of(entry.codec);
-  const bool taken = logged.recent.norm == 0 ||
-                     apply_entry(rule_, *codec, logged.factor, logged.payload.span(), memory_.params, memory_.momentum);
+  const OuterRule rule = logged.quiet ? OuterRule{0, rule_.rate} : rule_;
+  const std::span<float> momentum = logged.quiet ? std::span<float>() : memory_.momentum;
+  const bool taken = apply_entry(rule, *codec, logged.factor, logged.payload.span(), memory_.params, momentum);
   const float factor = taken ? logged.factor : 0;
   for (const CountedPayload& counted : entry.counted) {
     table_.count(counted, entry.head.length);
@@ -170,6 +171,13 @@ std::optional<SentPayload> SliceReplica::hand_in(const UpdateCodec& codec, std::
     codec.add(1, bytes, kEverywhere, memory_.accumulator);
   }
   return sent_.add(head_.length, static_cast<uint8_t>(codec.kind()), SharedBytes::take(std::move(bytes)));
+}
+
+void SliceReplica::keep_only_sent() {
+  std::fill(memory_.accumulator.begin(), memory_.accumulator.end(), 0.0f);
+  for (const SentPayload* payload : sent_.live(table_, self_, generation_, head_.length)) {
+    codecs_.of(payload->codec)->add(1, payload->bytes.span(), kEverywhere, memory_.accumulator);
+  }
 }
 
 void SliceReplica::drop_own_work() {

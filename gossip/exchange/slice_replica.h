@@ -73,6 +73,9 @@ class SliceReplica {
   // the accumulator is not finite. `scratch`: at least size() floats.
   std::optional<SentPayload> hand_in(const UpdateCodec& codec, std::span<float> scratch);
 
+  // Drops what was never handed in.
+  void keep_only_sent();
+
   // A sick member drops its own work and keeps the log.
   void drop_own_work();
 

@@ -30,7 +30,7 @@ std::vector<uint32_t> parts_of_slices(std::span<const SliceRange> slices, const 
 UpdateGroup::UpdateGroup(const UpdateGroupOptions& options, std::span<const SliceRange> slices,
                          const SliceMemory& memory, const UpdateCodecs& codecs, Worker& worker, const Clock& clock,
                          Outbox& outbox, PeerSampler& sampler)
-    : options_(options), codecs_(codecs), encoder_(codecs.running), worker_(worker), sampler_(sampler),
+    : options_(options), codecs_(codecs), worker_(worker), sampler_(sampler),
       replicas_(options.self, options.generation, slices, memory, options.outer, codecs_),
       round_({options.deadline_min, options.deadline_max, parts_of_slices(slices, codecs)}, clock, outbox, numbers_),
       owner_(options.self, codecs_, worker, slices_,
@@ -61,12 +61,22 @@ std::shared_ptr<BoundaryJob> UpdateGroup::make_job(std::span<float> x) {
   return job;
 }
 
+// Small: after a round or two nothing is left of it. Top-k in fp32 has no need: zeros are short in it.
+void UpdateGroup::choose_encoder(BoundaryJob& job) {
+  constexpr double kSmallEnergy = 0.1;
+  const UpdateResidual rest = codecs_.running->residual();
+  const bool at_end = settling_ && last_drift_taken_;
+  last_drift_taken_ = settling_;
+  job.keeps_only_sent = at_end && rest.energy > kSmallEnergy;
+  job.encoder = at_end && !rest.unsent ? codecs_.exact : codecs_.running;
+}
+
 bool UpdateGroup::begin(std::span<float> x, double mass, uint64_t agent_round, std::function<void()> trainable) {
   const std::optional<GroupMembers> members = update_members(sampler_, options_.self);
   if (!members || under_way()) return false;
   STARLING_CHECK(mass_is_sane(mass));
   const std::shared_ptr<BoundaryJob> job = make_job(x);
-  job->encoder = encoder_;
+  choose_encoder(*job);
   // In turn, shifted by one each time around: else an owner might never own the slice whose turn it is.
   const uint64_t next = round() + 1, count = slices_.size();
   job->audited = static_cast<uint32_t>((next + next / count) % count);
@@ -122,7 +132,7 @@ void UpdateGroup::begin_round(const GroupMembers& members, uint64_t agent_round,
     const bool known = at != members.ids.end() && *at == participant.peer && mass_is_sane(participant.weight);
     if (known) masses[static_cast<size_t>(at - members.ids.begin())] = participant.weight;
   }
-  owner_.begin(members, number, std::move(masses), *encoder_);
+  owner_.begin(members, number, std::move(masses), *job.encoder);
   round_.begin(members, number, mass, job.handed_in, job.heads, job.audited, job.audit);
   messages_.begin_round(job.heads);
   for (uint32_t i = 0; i < slices_.size(); ++i) {
@@ -206,10 +216,8 @@ bool UpdateGroup::has_news() const {
 }
 
 bool UpdateGroup::agreed() const {
-  constexpr size_t kQuietEntries = 2;
-  const size_t members = round_.members().count();
   return drained_ && !has_news() && std::all_of(slices_.begin(), slices_.end(), [&](const auto& slice) {
-    return slice->log().quiet_entries(members) >= kQuietEntries;
+    return slice->log().counts_nothing_of(round_.members().ids);
   });
 }
 

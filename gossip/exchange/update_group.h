@@ -73,11 +73,13 @@ class UpdateGroup {
   // An earlier process of this member saved these states, and the memory holds their replicas. Before anything else.
   void restore(std::span<const SliceState> states);
 
-  // From now on payloads and entries are fp32: the end of a run, when accumulators must run empty.
-  void settle() { encoder_ = codecs_.exact; }
+  // No steps follow: the accumulators run empty. The next boundary is as before. Later ones hand in what is left, in
+  // fp32, if the codec holds back little. What top-k or signs hold back is the sum of many rounds, which ruins the
+  // model when it is added at once, so it is dropped.
+  void settle() { settling_ = true; }
   bool drained() const { return drained_; }   // every accumulator was empty at the last boundary
-  // Whether all members of the roster hold this replica and have handed in everything: the last two entries of every
-  // slice count all of them, with nothing. (A payload that is still under way was encoded before the first of the two.)
+  // Whether all members of the roster hold this replica and have handed in everything: the last entries of every slice
+  // count each of them twice, with nothing. (A payload still under way was encoded before the first of the two.)
   bool agreed() const;
   // How many entries the own log of the slice that is farthest behind lacks, as others claim.
   uint64_t behind() const;
@@ -99,6 +101,7 @@ class UpdateGroup {
 
  private:
   std::shared_ptr<BoundaryJob> make_job(std::span<float> x);
+  void choose_encoder(BoundaryJob& job);
   void begin_round(const GroupMembers& members, uint64_t agent_round, double mass, BoundaryJob& job);
   uint64_t log_round() const;
   uint64_t newest_round(const GroupMembers& members, uint64_t own);
@@ -109,7 +112,6 @@ class UpdateGroup {
 
   const UpdateGroupOptions options_;
   const UpdateCodecs codecs_;
-  const UpdateCodec* encoder_;
   Worker& worker_;
   PeerSampler& sampler_;
   UpdateSlices slices_;
@@ -120,6 +122,7 @@ class UpdateGroup {
   UpdateMessages messages_;
   bool boundary_ = false, drained_ = false;
   bool sick_ = false, drop_ = false;     // at the last boundary; at the next one
+  bool settling_ = false, last_drift_taken_ = false;
   std::vector<UpdateReport> reports_;
   uint64_t entries_made_ = 0;
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);   // completions of a destroyed object do nothing

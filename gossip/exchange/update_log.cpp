@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <map>
 
 #include "gossip/net/hash.h"
 #include "kernels/check.h"
@@ -20,9 +21,15 @@ float median(const std::vector<RecentEntry>& recent, Part part) {
   return *middle;
 }
 
-float payload_median(const std::vector<CountedPayload>& counted) {
+bool is_zero(const CountedPayload& payload) { return payload.norm == 0; }
+
+// Of the payloads that are not zero: who has nothing to hand in says nothing about what is usual. `otherwise`: all are.
+float payload_median(const std::vector<CountedPayload>& counted, float otherwise) {
   std::vector<float> norms;
-  for (const CountedPayload& payload : counted) norms.push_back(payload.norm);
+  for (const CountedPayload& payload : counted) {
+    if (!is_zero(payload)) norms.push_back(payload.norm);
+  }
+  if (norms.empty()) return otherwise;
   const auto middle = norms.begin() + static_cast<std::ptrdiff_t>((norms.size() - 1) / 2);
   std::nth_element(norms.begin(), middle, norms.end());
   return *middle;
@@ -95,8 +102,13 @@ LogStatus UpdateLog::append(const LogEntry& entry, SharedBytes payload, const Di
   // The norms before any limit: after an honest jump the median follows within half of the entries.
   const double norm_max = std::numeric_limits<float>::max();
   const auto measured = static_cast<float>(std::min(norm, norm_max));
-  const RecentEntry recent{entry.head.hash, measured, payload_median(entry.counted)};
-  LoggedEntry logged{entry, std::move(payload), factor(norm), recent};
+  const bool zero = measured == 0;
+  const auto zeros = std::count_if(entry.counted.begin(), entry.counted.end(), is_zero);
+  const bool quiet = 2 * static_cast<size_t>(zeros) > entry.counted.size();
+  const RecentEntry before = recent_.empty() ? RecentEntry() : recent_.back();
+  const RecentEntry recent{entry.head.hash, zero ? before.norm : measured,
+                           payload_median(entry.counted, before.payload_norm)};
+  LoggedEntry logged{entry, std::move(payload), factor(norm), recent, quiet};
   for (const CountedPayload& counted : entry.counted) table_.count(counted, entry.head.length);
   head_ = entry.head;
   recent_.push_back(recent);
@@ -120,13 +132,15 @@ std::optional<std::vector<LoggedEntry>> UpdateLog::after(const LogHead& head) co
   return std::vector<LoggedEntry>(first, entries_.end());
 }
 
-size_t UpdateLog::quiet_entries(size_t members) const {
-  const auto loud = std::find_if(entries_.rbegin(), entries_.rend(), [&](const LoggedEntry& logged) {
-    const std::vector<CountedPayload>& counted = logged.entry.counted;
-    return counted.size() != members ||
-           std::any_of(counted.begin(), counted.end(), [](const CountedPayload& one) { return one.norm != 0; });
-  });
-  return static_cast<size_t>(loud - entries_.rbegin());
+bool UpdateLog::counts_nothing_of(const std::vector<PeerId>& members) const {
+  constexpr size_t kTimes = 2;
+  std::map<PeerId, size_t> times;
+  for (auto logged = entries_.rbegin(); logged != entries_.rend(); ++logged) {
+    const std::vector<CountedPayload>& counted = logged->entry.counted;
+    if (!std::all_of(counted.begin(), counted.end(), is_zero)) break;
+    for (const CountedPayload& payload : counted) ++times[payload.peer];
+  }
+  return std::all_of(members.begin(), members.end(), [&](const PeerId& member) { return times[member] >= kTimes; });
 }
 
 bool UpdateLog::has_recent(const Digest16& hash) const {

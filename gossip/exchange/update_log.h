@@ -26,6 +26,7 @@ struct LoggedEntry {
   SharedBytes payload;
   float factor = 1;              // at which it counts: below 1 if it is far larger than the entries before it
   RecentEntry recent;            // what later entries are measured by
+  bool quiet = false;            // most of the payloads that it counts are zero: a run ends
 };
 
 enum class [[nodiscard]] LogStatus {
@@ -44,8 +45,8 @@ class UpdateLog {
 
   explicit UpdateLog(float first_norm_max) : first_norm_max_(first_norm_max) {}
 
-  // How many of the newest entries in a row count a payload of each of so many members, all of them zero.
-  size_t quiet_entries(size_t members) const;
+  // Whether the newest entries count only payloads of zeros, and each of these members twice or more.
+  bool counts_nothing_of(const std::vector<PeerId>& members) const;
 
   const LogHead& head() const { return head_; }
   const CountedTable& table() const { return table_; }

@@ -75,6 +75,7 @@ void UpdateReplicas::run(BoundaryJob& job) {
     take(job.backlogs[i], replica);
     const std::span<const float> params = replica.memory().params;
     std::copy(params.begin(), params.end(), job.x.begin() + static_cast<std::ptrdiff_t>(slices_[i].offset));
+    if (job.keeps_only_sent) replica.keep_only_sent();
     if (!job.sick && job.hands_in) {
       job.handed_in[i] = replica.hand_in(*job.encoder, scratch_);
       job.sick = !job.handed_in[i];

@@ -26,6 +26,7 @@ struct BoundaryJob {
   std::span<float> x;                  // in: R + drift; out: R
   std::vector<Backlog> backlogs;       // by slice
   bool hands_in = true;                // else nothing is encoded
+  bool keeps_only_sent = false;        // what was never handed in is dropped
   const UpdateCodec* encoder = nullptr;
   uint32_t audited = 0;                // the slice whose turn it is
 

@@ -166,8 +166,8 @@ struct CountedRow {              // which payloads of one process a log counts
 };
 struct RecentEntry {
   Digest16 hash{};
-  float norm = 0;                // at which it counts
-  float payload_norm = 0;        // the median norm of the payloads that it counts
+  float norm = 0;                // before any limit; of an entry of zeros that of the one before it
+  float payload_norm = 0;        // the median of the payloads that it counts and that are not zero; likewise
   bool operator==(const RecentEntry&) const = default;
 };
 struct SliceState {              // + payload: one block of the slice's params, then its momentum

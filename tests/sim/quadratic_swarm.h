@@ -27,6 +27,13 @@ class QuadraticSwarm : public SimSwarm {
     return dynamic_cast<const QuadraticTrainer&>(trainer(agent).inner());
   }
 
+  bool all_settle() {
+    for (size_t a = 0; a < count(); ++a) {
+      if (!training(a) || agent(a).rounds()->phase() != Phase::kSettling) return false;
+    }
+    return true;
+  }
+
   // Every agent begins with params and momentum of its own: for conservation, never for training.
   void start_at_random() {
     set_on_begin([this](size_t agent) {

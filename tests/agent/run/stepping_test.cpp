@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "agent/run/boundary_jobs.h"
-#include "agent/share/delta_sharing.h"
 #include "agent/run/sickness.h"
+#include "agent/share/delta_sharing.h"
 #include "agent/train/quadratic_trainer.h"
 #include "tests/agent/run/lone_agent.h"
 

@@ -250,7 +250,7 @@ TEST_P(UpdateGroupOf, LossesPartNoReplicasAndTheLogFollowsTheDrifts) {
 INSTANTIATE_TEST_SUITE_P(All, UpdateGroupOf, testing::ValuesIn(update_names().begin(), update_names().end()),
                          [](const auto& info) { return std::string(info.param.name); });
 
-TEST(UpdateGroup, SettlingRunsTheAccumulatorsEmptyInFp32) {
+TEST(UpdateGroup, SettlingRunsTheAccumulatorsEmpty) {
   const std::unique_ptr<UpdateCodec> topk = make_update_codec({.kind = UpdateKind::kTopk, .density = 0.1, .reply = 1});
   UpdateAgentOptions options;
   options.codec = topk.get();

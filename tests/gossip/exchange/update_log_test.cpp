@@ -176,6 +176,32 @@ TEST(UpdateLog, AnEntryCountsAtMostThreeTimesTheMedianOfThoseBefore) {
   while (next(2048) < 1) ASSERT_LT(++limited, 8);
 }
 
+// Who has nothing to hand in any more would else make what comes late count at a fraction of itself.
+TEST(UpdateLog, ZerosSayNothingAboutWhatIsUsual) {
+  const Codecs codecs;
+  UpdateLog log(1e9f);
+  uint64_t seq = 0;
+  const auto next = [&](std::vector<float> norms, float value) {
+    std::vector<CountedPayload> counted;
+    for (const float norm : norms) {
+      counted.push_back({peer(static_cast<uint8_t>(counted.size() + 1)), 1, ++seq, 1, norm});
+    }
+    EXPECT_EQ(append(log, make_entry(log.head(), counted, std::vector<float>{value}, *codecs.exact)), LogStatus::kOk);
+  };
+  for (int i = 0; i < 8; ++i) next({2, 2, 2}, 2);
+  for (int i = 0; i < 8; ++i) next({0, 0, 0}, 0);
+  EXPECT_EQ(log.payload_norm_max(), 6);
+  EXPECT_TRUE(log.counts_nothing_of({peer(1), peer(2), peer(3)}));
+  EXPECT_FALSE(log.counts_nothing_of({peer(1), peer(4)}));
+  next({0, 5, 0}, 5);
+  EXPECT_EQ(log.newest().factor, 1);
+  EXPECT_FALSE(log.counts_nothing_of({peer(1)}));
+  next({0, 0, 0}, 0);
+  EXPECT_FALSE(log.counts_nothing_of({peer(1)})) << "counted once since";
+  next({0, 0, 0}, 0);
+  EXPECT_TRUE(log.counts_nothing_of({peer(1), peer(2), peer(3)}));
+}
+
 // ---- the replica ----
 
 constexpr size_t kElements = 8;
@@ -263,6 +289,45 @@ TEST(SliceReplica, WhereNothingIsKeptThePayloadTakesThePlaceOfTheDrift) {
                                    *qsgd)), LogStatus::kOk);
   member.replica.apply(log.newest());
   EXPECT_EQ(member.accumulator, member.handed_in[first.seq]);
+}
+
+TEST(SliceReplica, AQuietEntryIsNoStepOfMomentum) {
+  const Codecs codecs;
+  Member member(1, {codecs.exact.get(), codecs.exact.get()}, {.momentum = 0.5f, .rate = 0.5f});
+  UpdateLog log(1e9f);
+  uint64_t seq = 0;
+  const auto apply = [&](std::vector<float> norms, float value) {
+    std::vector<CountedPayload> counted;
+    for (const float norm : norms) {
+      counted.push_back({peer(static_cast<uint8_t>(counted.size() + 2)), 1, ++seq, 1, norm});
+    }
+    const std::vector<float> values(kElements, value);
+    ASSERT_EQ(append(log, make_entry(log.head(), counted, values, *codecs.exact)), LogStatus::kOk);
+    member.replica.apply(log.newest());
+  };
+  apply({1, 1, 0}, 8);                 // m = 8, R = (8 + 4) / 2
+  EXPECT_EQ(member.params[0], 6);
+  EXPECT_EQ(member.momentum[0], 8);
+  apply({0, 0, 0}, 0);
+  EXPECT_EQ(member.params[0], 6);
+  apply({0, 1, 0}, 2);
+  EXPECT_EQ(member.params[0], 7);
+  EXPECT_EQ(member.momentum[0], 8);
+}
+
+TEST(SliceReplica, KeepsOfItsWorkOnlyWhatItHandedIn) {
+  const Codecs codecs;
+  Member member(1, {codecs.topk.get(), codecs.exact.get()});
+  ASSERT_TRUE(member.replica.add_drift(std::vector<float>{9, 0, 0, 5, 0, 1, 0, 0}));
+  const SentPayload sent = member.hand_in(*codecs.topk);
+  member.replica.keep_only_sent();
+  EXPECT_EQ(member.accumulator, (std::vector<float>{9, 0, 0, 5, 0, 0, 0, 0}));
+  UpdateLog log(1e9f);
+  ASSERT_EQ(append(log, make_entry(log.head(), {{member.id, 1, sent.seq, 1, 1}},
+                                   std::vector<float>{4, 0, 0, 2, 0, 0, 0, 0}, *codecs.topk)), LogStatus::kOk);
+  member.replica.apply(log.newest());
+  member.replica.keep_only_sent();
+  EXPECT_EQ(member.accumulator, std::vector<float>(kElements));
 }
 
 TEST(SliceReplica, HandsInTwoPayloadsAtMostAndNothingTwice) {
