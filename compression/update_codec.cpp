@@ -5,6 +5,7 @@
 
 #include "compression/update_dense.h"
 #include "compression/update_levels.h"
+#include "compression/update_randk.h"
 #include "compression/update_topk.h"
 #include "kernels/check.h"
 
@@ -14,8 +15,12 @@ namespace {
 constexpr std::array kNames = {
     UpdateName{UpdateKind::kFp32, "fp32", "all elements, exact"},
     UpdateName{UpdateKind::kBf16, "bf16", "all elements, 2 bytes each"},
-    UpdateName{UpdateKind::kTopk, "topk", "the largest elements, 8 bytes each; the others wait"},
-    UpdateName{UpdateKind::kTopkBf16, "topk_bf16", "the largest elements, 6 bytes each; the others wait"},
+    UpdateName{UpdateKind::kTopk, "topk", "the largest elements, 5 to 8 bytes each; the others wait"},
+    UpdateName{UpdateKind::kTopkBf16, "topk_bf16", "the largest elements, 3 to 6 bytes each; the others wait"},
+    UpdateName{UpdateKind::kTopkInt8, "topk_int8", "the largest elements, 2 to 5 bytes each; the others wait"},
+    UpdateName{UpdateKind::kRandk, "randk", "some elements by chance, 4 bytes each; the others wait"},
+    UpdateName{UpdateKind::kRandkBf16, "randk_bf16", "some elements by chance, 2 bytes each; the others wait"},
+    UpdateName{UpdateKind::kRandkInt8, "randk_int8", "some elements by chance, 1 byte each; the others wait"},
     UpdateName{UpdateKind::kInt8, "int8", "all elements, 8 bits each and a scale for 512"},
     UpdateName{UpdateKind::kInt4, "int4", "all elements, 4 bits each and a scale for 128"},
     UpdateName{UpdateKind::kSign, "sign", "1 bit each; the majority decides"},
@@ -65,8 +70,12 @@ std::unique_ptr<UpdateCodec> make_update_codec(const UpdateOptions& options) {
   switch (options.kind) {
     case UpdateKind::kFp32: return std::make_unique<DenseUpdate<Fp32Values>>(options.kind);
     case UpdateKind::kBf16: return std::make_unique<DenseUpdate<Bf16Values>>(options.kind);
-    case UpdateKind::kTopk: return std::make_unique<TopkUpdate<Fp32Values>>(options);
-    case UpdateKind::kTopkBf16: return std::make_unique<TopkUpdate<Bf16Values>>(options);
+    case UpdateKind::kTopk: return std::make_unique<TopkUpdate<PlainValues<Fp32Values>>>(options);
+    case UpdateKind::kTopkBf16: return std::make_unique<TopkUpdate<PlainValues<Bf16Values>>>(options);
+    case UpdateKind::kTopkInt8: return std::make_unique<TopkUpdate<Int8Values>>(options);
+    case UpdateKind::kRandk: return std::make_unique<RandkUpdate<PlainValues<Fp32Values>>>(options);
+    case UpdateKind::kRandkBf16: return std::make_unique<RandkUpdate<PlainValues<Bf16Values>>>(options);
+    case UpdateKind::kRandkInt8: return std::make_unique<RandkUpdate<Int8Values>>(options);
     case UpdateKind::kInt8:
     case UpdateKind::kInt4:
     case UpdateKind::kSign:

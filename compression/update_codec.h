@@ -24,9 +24,10 @@
 
 namespace starling {
 
-// On the wire: never renumber. topk keeps fp32 values, topk_bf16 the same elements with bf16 values.
+// On the wire: never renumber. topk and randk have fp32 values, topk_bf16 the same elements with bf16 values.
 enum class UpdateKind : uint8_t {
-  kFp32 = 1, kBf16 = 2, kTopk = 3, kTopkBf16 = 4, kInt8 = 5, kInt4 = 6, kSign = 7, kSignEf = 8, kTernary = 9, kQsgd = 10
+  kFp32 = 1, kBf16 = 2, kTopk = 3, kTopkBf16 = 4, kInt8 = 5, kInt4 = 6, kSign = 7, kSignEf = 8, kTernary = 9,
+  kQsgd = 10, kTopkInt8 = 11, kRandk = 12, kRandkBf16 = 13, kRandkInt8 = 14
 };
 
 // Every update codec there is. Config, flags, help texts and the conformance suite are made from this list.
@@ -44,7 +45,7 @@ std::string_view update_name(UpdateKind kind);
 // What all members of a group agree on: sizes of payloads follow from it.
 struct UpdateOptions {
   UpdateKind kind = UpdateKind::kFp32;
-  double density = 0.01;   // topk: the share of a slice's elements in a payload, above 0 and at most 1; at least one
+  double density = 0.01;   // topk, randk: a payload's share of a slice's elements, above 0, at most 1; one at least
   uint32_t reply = 2;      // topk: an entry holds at most so many times the elements of a payload, at least 1 time
   uint32_t levels = 7;     // qsgd: of each sign, 1 to 127
 };
@@ -71,7 +72,13 @@ struct UpdateResidual {
   // Nothing is kept: the payload takes the place of what was encoded, because the rounding averages out over payloads
   // but is too large to be sent later, or because the payload does not stand for the vector's magnitudes (a vote).
   bool dropped = false;
-  bool unbiased = false;          // the expectation of the decoded payload over rng_seed is the vector
+  bool unbiased = false;          // the expectation of the decoded payload over seeds is the vector
+};
+
+// For what a codec rounds or chooses by chance.
+struct UpdateSeeds {
+  uint64_t own = 1;      // another one for each payload of each member
+  uint64_t common = 1;   // of the log that the payload follows: all members that hold it have the same
 };
 
 // The elements of a slice that an entry holds.
@@ -100,11 +107,10 @@ class UpdateCodec {
 
   // Writes the payload of an accumulator (or the entry of a sum of payloads) and returns its size. The values are left
   // as they are: subtracting what was sent is a call of add(). nullopt if one is not finite: the member is sick, or the
-  // sum left the range of a float; `out` then holds nothing of use. Chance comes from rng_seed, where a codec rounds or
-  // chooses by it: another one for each payload.
+  // sum left the range of a float; `out` then holds nothing of use. Chance comes from the seeds alone.
   // REQUIRES: out.size() == bytes_max(role, x.size()), x.size() below 2^32.
-  [[nodiscard]] virtual std::optional<size_t> encode(UpdateRole role, std::span<const float> x, uint64_t rng_seed,
-                                                     MutableBytes out) const = 0;
+  [[nodiscard]] virtual std::optional<size_t> encode(UpdateRole role, std::span<const float> x,
+                                                     const UpdateSeeds& seeds, MutableBytes out) const = 0;
 
   // Are these foreign bytes a payload of so many elements in this role? Looks at nothing but the bytes, all of them.
   // What the other functions call a payload has passed it.

@@ -10,7 +10,7 @@
 namespace starling {
 
 template <class Values>
-std::optional<size_t> DenseUpdate<Values>::encode(UpdateRole role, std::span<const float> x, uint64_t,
+std::optional<size_t> DenseUpdate<Values>::encode(UpdateRole role, std::span<const float> x, const UpdateSeeds&,
                                                  MutableBytes out) const {
   STARLING_CHECK(out.size() == bytes_max(role, x.size()));
   if (!Values::kWrite(x.data(), x.size(), out.data())) return std::nullopt;

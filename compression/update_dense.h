@@ -16,7 +16,7 @@ class DenseUpdate final : public UpdateCodec {
   UpdateKind kind() const override { return kind_; }
   UpdateResidual residual() const override { return {.rounding = Values::kRounding, .energy = Values::kRounding}; }
   size_t bytes_max(UpdateRole, size_t element_count) const override { return element_count * Values::kBytes; }
-  [[nodiscard]] std::optional<size_t> encode(UpdateRole role, std::span<const float> x, uint64_t rng_seed,
+  [[nodiscard]] std::optional<size_t> encode(UpdateRole role, std::span<const float> x, const UpdateSeeds& seeds,
                                              MutableBytes out) const override;
   UpdateStatus check(UpdateRole role, Bytes payload, size_t element_count) const override;
   void add(float coefficient, Bytes payload, const UpdateSupport& on, std::span<float> target) const override;

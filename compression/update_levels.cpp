@@ -14,7 +14,6 @@ namespace starling {
 namespace {
 
 constexpr size_t kHeaderBytes = 8, kScaleBytes = 4;
-constexpr float kUpdateScaleMin = 0x1p-100f;   // below it 1 / scale and the levels' products would not be exact enough
 constexpr double kClipSigmas = 2.5;            // TernGrad's choice for all its networks
 
 uint32_t load_u32(const std::byte* from) {
@@ -87,7 +86,7 @@ size_t LevelUpdate::bytes_max(UpdateRole role, size_t element_count) const {
   return Parts(role == UpdateRole::kEntry ? entry_ : contribution_, nullptr, element_count).bytes();
 }
 
-std::optional<size_t> LevelUpdate::encode(UpdateRole role, std::span<const float> x, uint64_t rng_seed,
+std::optional<size_t> LevelUpdate::encode(UpdateRole role, std::span<const float> x, const UpdateSeeds& seeds,
                                           MutableBytes out) const {
   STARLING_CHECK(out.size() == bytes_max(role, x.size()));
   const LevelFormat& format = role == UpdateRole::kEntry ? entry_ : contribution_;
@@ -100,7 +99,7 @@ std::optional<size_t> LevelUpdate::encode(UpdateRole role, std::span<const float
     const std::optional<float> scale = scale_of(format, block);
     if (!scale) return std::nullopt;
     std::memcpy(out.data() + kHeaderBytes + b * kScaleBytes, &*scale, kScaleBytes);
-    levels_encode(format.codes, block.data(), block.size(), *scale > 0 ? 1 / *scale : 0, rng_seed, b * parts.block,
+    levels_encode(format.codes, block.data(), block.size(), *scale > 0 ? 1 / *scale : 0, seeds.own, b * parts.block,
                   codes + b * format.codes.bytes(parts.block));
   }
   return out.size();

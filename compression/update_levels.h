@@ -16,15 +16,14 @@
 //   8              fp32 scale, for each block: finite, from 0 to kUpdateScaleMax
 //   8 + 4 blocks   codes of each block, each beginning at a byte of its own (kernels/levels.h)
 // A scale beyond the maximum is clamped when it is written, so the levels are too: no decoded value leaves the range of
-// a float. A scale too small to be divided by is 0.
+// a float. A scale below kUpdateScaleMin is 0.
 #pragma once
 
 #include "compression/update_codec.h"
+#include "compression/update_values.h"
 #include "kernels/levels.h"
 
 namespace starling {
-
-inline constexpr float kUpdateScaleMax = 0x1p120f;   // 127 times it is a float
 
 struct LevelFormat {
   enum class Scale { kLargest, kClipped, kNorm, kMean };
@@ -43,7 +42,7 @@ class LevelUpdate : public UpdateCodec {
   UpdateKind kind() const override { return kind_; }
   UpdateResidual residual() const override { return residual_; }
   size_t bytes_max(UpdateRole role, size_t element_count) const override;
-  [[nodiscard]] std::optional<size_t> encode(UpdateRole role, std::span<const float> x, uint64_t rng_seed,
+  [[nodiscard]] std::optional<size_t> encode(UpdateRole role, std::span<const float> x, const UpdateSeeds& seeds,
                                              MutableBytes out) const override;
   UpdateStatus check(UpdateRole role, Bytes payload, size_t element_count) const override;
   void add(float coefficient, Bytes payload, const UpdateSupport& on, std::span<float> target) const override;

@@ -14,14 +14,13 @@ namespace {
 
 const UpdateSupport kEverywhere{};
 
-// Another one for each payload of each member.
-uint64_t rng_seed_of(const PeerId& self, uint64_t generation, uint64_t seq, const LogHead& head) {
+UpdateSeeds seeds_of(const PeerId& self, uint64_t generation, uint64_t seq, const LogHead& head) {
   std::array<uint8_t, sizeof self.bytes + sizeof head.hash + 2 * sizeof(uint64_t)> fields;
   uint8_t* at = std::copy(self.bytes.begin(), self.bytes.end(), fields.data());
   at = std::copy(head.hash.begin(), head.hash.end(), at);
   std::memcpy(at, &generation, sizeof generation);
   std::memcpy(at + sizeof generation, &seq, sizeof seq);
-  return xxh3_64(std::as_bytes(std::span(fields)));
+  return {.own = xxh3_64(std::as_bytes(std::span(fields))), .common = xxh3_64(std::as_bytes(std::span(head.hash)))};
 }
 
 }  // namespace
@@ -162,8 +161,8 @@ std::optional<SentPayload> SliceReplica::hand_in(const UpdateCodec& codec, std::
     codecs_.of(payload->codec)->add(-1, payload->bytes.span(), kEverywhere, rest);
   }
   std::vector<std::byte> bytes(codec.bytes_max(UpdateRole::kContribution, size()));
-  const uint64_t rng_seed = rng_seed_of(self_, generation_, sent_.newest_seq(), head_);
-  const std::optional<size_t> written = codec.encode(UpdateRole::kContribution, rest, rng_seed, bytes);
+  const UpdateSeeds seeds = seeds_of(self_, generation_, sent_.newest_seq(), head_);
+  const std::optional<size_t> written = codec.encode(UpdateRole::kContribution, rest, seeds, bytes);
   if (!written) return std::nullopt;
   bytes.resize(*written);
   if (codec.residual().dropped) {

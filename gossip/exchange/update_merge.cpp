@@ -45,9 +45,10 @@ void run_merge(const UpdateCodecs& codecs, const UpdateCodec& encoder, MergeJob&
   if (!own || terms.size() < job.counted_min) return;
   std::vector<float> sum(job.element_count);
   encoder.merge(terms, sum);
-  const uint64_t rng_seed = xxh3_64(std::as_bytes(std::span(job.after.hash))) + job.draft.slice;
+  const uint64_t common = xxh3_64(std::as_bytes(std::span(job.after.hash)));
+  const UpdateSeeds seeds{.own = common + 1 + job.draft.slice, .common = common};
   std::vector<std::byte> bytes(encoder.bytes_max(UpdateRole::kEntry, job.element_count));
-  const std::optional<size_t> size = encoder.encode(UpdateRole::kEntry, sum, rng_seed, bytes);
+  const std::optional<size_t> size = encoder.encode(UpdateRole::kEntry, sum, seeds, bytes);
   if (!size) return;
   bytes.resize(*size);
   job.norm = encoder.norm(bytes);

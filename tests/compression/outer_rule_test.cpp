@@ -13,7 +13,7 @@ using Payload = std::vector<std::byte>;
 
 Payload entry_of(const UpdateCodec& codec, const std::vector<float>& x) {
   Payload out(codec.bytes_max(UpdateRole::kEntry, x.size()));
-  const std::optional<size_t> bytes = codec.encode(UpdateRole::kEntry, x, 1, out);
+  const std::optional<size_t> bytes = codec.encode(UpdateRole::kEntry, x, {}, out);
   EXPECT_TRUE(bytes.has_value());
   out.resize(bytes.value_or(0));
   return out;

@@ -21,7 +21,7 @@ constexpr UpdateKind kKinds[] = {UpdateKind::kInt8, UpdateKind::kInt4,    Update
 
 Payload encode(const UpdateCodec& codec, UpdateRole role, const std::vector<float>& x, uint64_t rng_seed = 1) {
   Payload out(codec.bytes_max(role, x.size()));
-  EXPECT_EQ(codec.encode(role, x, rng_seed, out), out.size());
+  EXPECT_EQ(codec.encode(role, x, {.own = rng_seed}, out), out.size());
   return out;
 }
 

@@ -15,7 +15,7 @@
 
 namespace starling {
 
-inline constexpr size_t kUpdateSizes[] = {0, 1, 3, 31, 33, 1023, 1025, 50001};
+inline constexpr size_t kUpdateSizes[] = {0, 1, 3, 31, 33, 1023, 1025, 5001, 66001};
 
 struct UpdateCase {
   std::string name;
@@ -46,10 +46,13 @@ class UpdateSuite : public testing::TestWithParam<UpdateCase> {
   // What is left is on the elements not sent, and rounding of those that were: sums of integers stay exact.
   bool exact() const { return !codec_->residual().dropped && codec_->residual().rounding_of_largest == 0; }
 
+  // Which elements are sent is chance.
+  bool by_chance() const { return std::string(update_name(codec_->kind())).starts_with("randk"); }
+
   std::optional<Payload> try_encode(const std::vector<float>& x, UpdateRole role = UpdateRole::kContribution,
                                     uint64_t rng_seed = 1) const {
     Payload out(codec_->bytes_max(role, x.size()));
-    const std::optional<size_t> bytes = codec_->encode(role, x, rng_seed, out);
+    const std::optional<size_t> bytes = codec_->encode(role, x, {.own = rng_seed, .common = rng_seed}, out);
     if (!bytes) return std::nullopt;
     EXPECT_LE(*bytes, out.size());
     out.resize(std::min(*bytes, out.size()));
@@ -130,7 +133,7 @@ TEST_P(UpdateSuite, LeavesNoMoreEnergyThanItDeclares) {
           all += std::pow(static_cast<double>(x[i]), 2);
         }
       }
-      EXPECT_LE(left, residual.energy * all) << count;
+      EXPECT_LE(left, residual.energy * all * (by_chance() ? 1.03 : 1)) << count;
     }
   }
 }
@@ -178,7 +181,7 @@ TEST_P(UpdateSuite, PayloadsInARowEmptyTheAccumulator) {
       left += std::pow(static_cast<double>(accumulator[i]), 2);
       all += std::pow(static_cast<double>(drift[i]), 2);
     }
-    EXPECT_LE(left, exact() ? 0 : 0.01 * all) << count;
+    EXPECT_LE(left, by_chance() ? 0.1 * all : exact() ? 0 : 0.01 * all) << count;
     for (size_t i = 0; i < count; ++i) {
       const double sent_and_left = received[i] + static_cast<double>(accumulator[i]);
       ASSERT_NEAR(sent_and_left, drift[i], exact() ? 0 : 1e-4) << i << " of " << count;
@@ -282,10 +285,11 @@ TEST_P(UpdateSuite, SettlingTouchesTheSupportAlone) {
     const Payload payload = encode(x);
     const std::vector<float> values = decode(payload, count);
     for (const UpdateName& other : update_names()) {   // at the end of a run kinds mix
+      if (count > 10'000 && other.kind != codec_->kind()) continue;
       const auto entry_codec = make_update_codec({.kind = other.kind, .density = 0.3});
       const std::vector<float> sum = normal_vector(rng, count, 1.0f);
       Payload entry(entry_codec->bytes_max(UpdateRole::kEntry, count));
-      const std::optional<size_t> bytes = entry_codec->encode(UpdateRole::kEntry, sum, rng(), entry);
+      const std::optional<size_t> bytes = entry_codec->encode(UpdateRole::kEntry, sum, {.own = rng()}, entry);
       ASSERT_TRUE(bytes.has_value());
       const Bytes foreign = Bytes(entry).first(*bytes);
       ASSERT_EQ(entry_codec->check(UpdateRole::kEntry, foreign, count), UpdateStatus::kOk);
@@ -293,7 +297,8 @@ TEST_P(UpdateSuite, SettlingTouchesTheSupportAlone) {
       std::vector<bool> in(count, support.everywhere);
       std::vector<float> entry_values(count);
       entry_codec->decode(foreign, entry_values);
-      for (size_t i = 0; i < count; ++i) in[i] = in[i] || entry_values[i] != 0;
+      for (const uint32_t index : support.indices) in.at(index) = true;
+      for (size_t i = 0; i < count; ++i) ASSERT_TRUE(in[i] || entry_values[i] == 0) << i << " of " << other.name;
       std::vector<float> left = x;
       settle(0.25f, payload, support, left);
       for (size_t i = 0; i < count; ++i) {

@@ -67,7 +67,7 @@ TEST(FuzzSmoke, Update) {
       for (float& value : x) value = static_cast<float>(rng.below(2001)) - 1000;
       for (UpdateRole role : {UpdateRole::kContribution, UpdateRole::kEntry}) {
         Bytes payload(codec->bytes_max(role, count));
-        payload.resize(codec->encode(role, x, 1, payload).value());
+        payload.resize(codec->encode(role, x, {}, payload).value());
         const Bytes front = {std::byte(kind), std::byte(role == UpdateRole::kEntry), std::byte(count % 256),
                              std::byte(count / 256)};
         payload.insert(payload.begin(), front.begin(), front.end());

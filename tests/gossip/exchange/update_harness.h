@@ -23,12 +23,12 @@ class IntegerUpdates final : public UpdateCodec {
   UpdateKind kind() const override { return UpdateKind::kFp32; }
   UpdateResidual residual() const override { return exact_->residual(); }
   size_t bytes_max(UpdateRole role, size_t count) const override { return exact_->bytes_max(role, count); }
-  std::optional<size_t> encode(UpdateRole role, std::span<const float> x, uint64_t rng_seed,
+  std::optional<size_t> encode(UpdateRole role, std::span<const float> x, const UpdateSeeds& seeds,
                                MutableBytes out) const override {
-    if (role == UpdateRole::kContribution) return exact_->encode(role, x, rng_seed, out);
+    if (role == UpdateRole::kContribution) return exact_->encode(role, x, seeds, out);
     std::vector<float> rounded(x.begin(), x.end());
     for (float& value : rounded) value = std::nearbyint(value);
-    return exact_->encode(role, rounded, rng_seed, out);
+    return exact_->encode(role, rounded, seeds, out);
   }
   UpdateStatus check(UpdateRole role, Bytes payload, size_t count) const override {
     return exact_->check(role, payload, count);

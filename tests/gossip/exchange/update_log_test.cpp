@@ -86,7 +86,7 @@ struct Made {
 Made make_entry(const LogHead& after, std::vector<CountedPayload> counted, std::span<const float> values,
                 const UpdateCodec& codec, uint64_t round = 1) {
   std::vector<std::byte> bytes(codec.bytes_max(UpdateRole::kEntry, values.size()));
-  const std::optional<size_t> size = codec.encode(UpdateRole::kEntry, values, 1, bytes);
+  const std::optional<size_t> size = codec.encode(UpdateRole::kEntry, values, {}, bytes);
   bytes.resize(size.value());
   Made made;
   made.norm = codec.norm(bytes);

@@ -1,0 +1,92 @@
+// A payload of some elements of a slice: which ones, and their values. What was not sent stays in the accumulator.
+//
+// Little-endian:
+//   0    u32 m, how many, and in its two upper bits how the indices lie:
+//          0   m times u32, ascending, from byte 4 on
+//          1   u32 bits, u32 unary bytes, then both streams of kernels/rice.h: from kRiceElementsMin elements on
+//          2   u32 seed, u32 elements of the slice: element seeded_index(seed, j) of each j-th part of the slice
+//   then the values in the indices' order, as update_values.h has them
+// Without m a payload cut short could pass, with indices read as values.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "compression/update_codec.h"
+#include "compression/update_values.h"
+#include "kernels/sparse.h"
+#include "kernels/sparse_index.h"
+
+namespace starling {
+
+enum class SparseIndices : uint32_t { kPlain = 0, kRice = 1, kSeeded = 2 };
+
+inline constexpr size_t kRiceElementsMin = 65536;   // smaller slices have payloads of a few hundred bytes
+
+// One element of each of `count` nearly equal runs that make up a slice, chosen by the seed: each element of a run is
+// as likely, and every member that knows the seed chooses the same ones. REQUIRES: count <= element_count.
+std::vector<uint32_t> seeded_indices(uint32_t seed, size_t count, size_t element_count);
+
+// Where the parts of a payload lie.
+class SparseParts {
+ public:
+  // REQUIRES: the payload passed check_indices().
+  explicit SparseParts(Bytes payload);
+
+  size_t count() const { return count_; }
+  const std::byte* values() const { return values_; }
+  // u32 each, ascending; of this object or of the payload.
+  const std::byte* indices() const {
+    return own_.empty() ? plain_ : reinterpret_cast<const std::byte*>(own_.data());
+  }
+  UpdateSupport support() const;
+
+  // Are the indices those of at most count_max elements of a slice, written as kind says? `rest`: bytes of the values.
+  static UpdateStatus check_indices(Bytes payload, SparseIndices kind, size_t count_max, size_t element_count,
+                                    size_t* count, size_t* rest);
+
+ private:
+  size_t count_ = 0;
+  const std::byte* plain_ = nullptr;
+  std::vector<uint32_t> own_;
+  const std::byte* values_ = nullptr;
+};
+
+// Explicit indices lie as kPlain or kRice, by the size of the slice.
+SparseIndices explicit_indices(size_t element_count);
+// Of the header and the indices, at most. count_max: by which Rice's bits are chosen.
+size_t sparse_index_bytes_max(SparseIndices kind, size_t count_max, size_t element_count);
+// Writes header and indices and returns their bytes.
+size_t write_sparse_indices(SparseIndices kind, std::span<const uint32_t> indices, size_t count_max,
+                            size_t element_count, uint32_t seed, std::byte* out);
+
+// What topk and randk share: everything but the choice of elements.
+template <class Values>
+class SparseUpdate : public UpdateCodec {
+ public:
+  explicit SparseUpdate(const UpdateOptions& options) : options_(options) {}
+
+  UpdateKind kind() const override { return options_.kind; }
+  size_t bytes_max(UpdateRole role, size_t element_count) const override;
+  [[nodiscard]] std::optional<size_t> encode(UpdateRole role, std::span<const float> x, const UpdateSeeds& seeds,
+                                             MutableBytes out) const override;
+  UpdateStatus check(UpdateRole role, Bytes payload, size_t element_count) const override;
+  void add(float coefficient, Bytes payload, const UpdateSupport& on, std::span<float> target) const override;
+  void decode_part(Bytes payload, const UpdateSupport& support, size_t begin, std::span<float> out) const override;
+  UpdateSupport support(Bytes payload) const override { return SparseParts(payload).support(); }
+  double norm(Bytes payload) const override;
+
+ protected:
+  // How many elements a payload holds at most.
+  virtual size_t elements_max(UpdateRole role, size_t element_count) const = 0;
+  virtual SparseIndices indices_of(size_t element_count) const = 0;
+  // Ascending; nullopt: x is not finite.
+  virtual std::optional<std::vector<uint32_t>> choose(std::span<const float> x, size_t count,
+                                                      const UpdateSeeds& seeds) const = 0;
+  size_t share(size_t element_count) const;   // of the density, rounded up
+  const UpdateOptions options_;
+};
+
+}  // namespace starling

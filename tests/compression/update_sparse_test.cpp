@@ -1,0 +1,143 @@
+// What the conformance suite cannot know of topk with coded indices and of randk: bytes, damage, and the choice.
+#include "compression/update_sparse.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "tests/kernels/inputs.h"
+
+namespace starling {
+namespace {
+
+using Payload = std::vector<std::byte>;
+constexpr UpdateRole kContribution = UpdateRole::kContribution, kEntry = UpdateRole::kEntry;
+constexpr size_t kLarge = 200'000;
+
+Payload encode(const UpdateCodec& codec, UpdateRole role, const std::vector<float>& x, const UpdateSeeds& seeds = {}) {
+  Payload out(codec.bytes_max(role, x.size()));
+  const std::optional<size_t> bytes = codec.encode(role, x, seeds, out);
+  EXPECT_TRUE(bytes.has_value());
+  out.resize(bytes.value_or(0));
+  EXPECT_EQ(codec.check(role, out, x.size()), UpdateStatus::kOk);
+  return out;
+}
+
+void set_word(Payload& payload, size_t i, uint32_t value) { std::memcpy(payload.data() + 4 * i, &value, sizeof value); }
+uint32_t word(const Payload& payload, size_t i) {
+  uint32_t value;
+  std::memcpy(&value, payload.data() + 4 * i, sizeof value);
+  return value;
+}
+
+TEST(UpdateSparse, LargeSlicesHaveCodedIndicesAndTheSameElements) {
+  TestRng rng(draw_rng_seed());
+  const std::vector<float> x = normal_vector(rng, kLarge, 1.0f);
+  const auto codec = make_update_codec({.kind = UpdateKind::kTopk});
+  const Payload payload = encode(*codec, kContribution, x);
+  // 2000 elements at 1 %: 4 bytes of value and some 8.1 bits of index each.
+  EXPECT_NEAR(static_cast<double>(payload.size()), 12 + 2000 * (4 + 8.11 / 8), 60);
+  const UpdateSupport support = codec->support(payload);
+  ASSERT_EQ(support.indices.size(), 2000u);
+  std::vector<float> magnitudes;
+  for (const float value : x) magnitudes.push_back(std::fabs(value));
+  std::nth_element(magnitudes.begin(), magnitudes.begin() + 1999, magnitudes.end(), std::greater<>());
+  std::vector<float> values(kLarge);
+  codec->decode(payload, values);
+  for (size_t i = 0; i < kLarge; ++i) ASSERT_EQ(values[i], std::fabs(x[i]) >= magnitudes[1999] ? x[i] : 0) << i;
+}
+
+TEST(UpdateSparse, BitsOfAnElementSentAreThoseOfTheReadme) {
+  TestRng rng(draw_rng_seed());
+  const std::vector<float> x = normal_vector(rng, kLarge, 1.0f);
+  const auto bits = [&](UpdateKind kind) {
+    return 8 * static_cast<double>(encode(*make_update_codec({.kind = kind}), kContribution, x).size()) / 2000;
+  };
+  EXPECT_NEAR(bits(UpdateKind::kTopk), 40.1, 0.3);
+  EXPECT_NEAR(bits(UpdateKind::kTopkBf16), 24.1, 0.3);
+  EXPECT_NEAR(bits(UpdateKind::kTopkInt8), 16.2, 0.3);
+  EXPECT_NEAR(bits(UpdateKind::kRandk), 32, 0.1);
+  EXPECT_NEAR(bits(UpdateKind::kRandkBf16), 16, 0.1);
+  EXPECT_NEAR(bits(UpdateKind::kRandkInt8), 8, 0.15);
+}
+
+TEST(UpdateSparse, DamagedCodedPayloadsAreRefusedOrLegal) {
+  TestRng rng(draw_rng_seed());
+  for (const UpdateKind kind : {UpdateKind::kTopk, UpdateKind::kTopkInt8, UpdateKind::kRandkInt8}) {
+    const auto codec = make_update_codec({.kind = kind, .density = 0.001});
+    const Payload good = encode(*codec, kContribution, normal_vector(rng, kLarge, 1.0f));
+    for (size_t size = 0; size < good.size(); ++size) {
+      const UpdateStatus status = codec->check(kContribution, Bytes(good).first(size), kLarge);
+      EXPECT_EQ(status, UpdateStatus::kWrongSize) << update_name(kind) << ", " << size;
+    }
+    std::vector<float> target(kLarge);
+    for (size_t bit = 0; bit < 8 * good.size(); ++bit) {
+      Payload damaged = good;
+      damaged[bit / 8] ^= static_cast<std::byte>(1 << bit % 8);
+      if (codec->check(kContribution, damaged, kLarge) != UpdateStatus::kOk) continue;
+      codec->add(1e-30f, damaged, {}, target);
+      ASSERT_TRUE(std::isfinite(codec->norm(damaged))) << bit;
+    }
+    for (const uint32_t wrong : {0u, 1u, 7u, 31u, 32u, 200u, 0xFFFFFFFFu}) {   // bits of Rice; elements of randk
+      Payload damaged = good;
+      const size_t at = kind == UpdateKind::kRandkInt8 ? 2 : 1;
+      if (word(damaged, at) == wrong) continue;
+      set_word(damaged, at, wrong);
+      EXPECT_EQ(codec->check(kContribution, damaged, kLarge), UpdateStatus::kWrongSize) << wrong;
+    }
+    for (const uint32_t count : {0u, 1u, 199u, 201u, (1u << 30) - 1}) {
+      Payload damaged = good;
+      set_word(damaged, 0, (word(good, 0) & 3u << 30) | count);
+      EXPECT_NE(codec->check(kContribution, damaged, kLarge), UpdateStatus::kOk) << count;
+    }
+  }
+}
+
+TEST(UpdateSparse, Int8ScalesThatAreNoneAreRefused) {
+  const auto codec = make_update_codec({.kind = UpdateKind::kRandkInt8, .density = 1});
+  const Payload good = encode(*codec, kContribution, std::vector<float>(700, 1.0f));
+  for (const float bad : {NAN, INFINITY, 1e38f, -1.0f}) {
+    Payload damaged = good;
+    std::memcpy(damaged.data() + 16, &bad, sizeof bad);   // of the second block
+    EXPECT_EQ(codec->check(kContribution, damaged, 700), UpdateStatus::kNonFinite) << bad;
+  }
+  Payload damaged = good;
+  damaged.back() = std::byte{255};
+  EXPECT_EQ(codec->check(kContribution, damaged, 700), UpdateStatus::kNonFinite);
+}
+
+TEST(UpdateSparse, OneSeedIsOneChoiceAtAllMembers) {
+  TestRng rng(draw_rng_seed());
+  const auto codec = make_update_codec({.kind = UpdateKind::kRandk, .density = 0.1});
+  const std::vector<float> x = normal_vector(rng, 5000, 1.0f), y = normal_vector(rng, 5000, 1.0f);
+  const Payload a = encode(*codec, kContribution, x, {1, 77}), b = encode(*codec, kContribution, y, {2, 77});
+  const Payload entry = encode(*codec, kEntry, x, {3, 77}), other = encode(*codec, kContribution, x, {1, 78});
+  EXPECT_EQ(codec->support(a).indices, codec->support(b).indices);
+  EXPECT_EQ(codec->support(a).indices, codec->support(entry).indices);
+  EXPECT_NE(codec->support(a).indices, codec->support(other).indices);
+}
+
+TEST(UpdateSparse, EachElementIsChosenAsOftenAsItsShare) {
+  for (const auto& [count, elements] : {std::pair<size_t, size_t>{1, 7}, {3, 10}, {10, 10}, {25, 333}}) {
+    std::vector<int> chosen(elements);
+    constexpr uint32_t kTrials = 40'000;
+    for (uint32_t seed = 0; seed < kTrials; ++seed) {
+      const std::vector<uint32_t> indices = seeded_indices(seed, count, elements);
+      ASSERT_TRUE(std::is_sorted(indices.begin(), indices.end()) && indices.back() < elements);
+      ASSERT_EQ(std::adjacent_find(indices.begin(), indices.end()), indices.end());
+      for (const uint32_t i : indices) ++chosen[i];
+    }
+    for (size_t j = 0; j < count; ++j) {
+      const size_t begin = j * elements / count, end = (j + 1) * elements / count;
+      const double share = 1 / static_cast<double>(end - begin);
+      for (size_t i = begin; i < end; ++i) {
+        EXPECT_NEAR(chosen[i], kTrials * share, 6 * std::sqrt(kTrials * share * (1 - share)) + 1e-9) << i;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace starling
