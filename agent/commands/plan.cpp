@@ -19,8 +19,6 @@
 namespace starling {
 namespace {
 
-// Of one pass of top-k over a bucket on one core, measured by tools/bench_plan.
-constexpr SelectCost kSelect{.start_s = 5e-6, .s_per_element = 0.45e-9};
 constexpr size_t kColumns = 64;
 
 double seconds_of(Duration duration) { return std::chrono::duration<double>(duration).count(); }
@@ -77,7 +75,7 @@ StepOptions step_options(const PlanOptions& options) {
   step.link = {.latency_s = seconds_of(options.latency),
                .s_per_byte = options.bytes_per_s > 0 ? 1 / options.bytes_per_s : 0,
                .occupancy_s = seconds_of(options.occupancy)};
-  step.select = kSelect;
+  step.select = kHostTopk;
   return step;
 }
 

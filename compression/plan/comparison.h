@@ -13,7 +13,7 @@ struct PlanRow {
   MergePlan plan;
   StepTimes times;
   double select_s = 0;         // of all buckets
-  double messages = 0;         // that the busiest member sends or takes in a step
+  double messages = 0;         // that each member sends or takes in a step
 };
 
 struct PlanComparison {

@@ -22,6 +22,11 @@ Ends after_bucket(const StepModel& model, const Ends& before, size_t first, size
   return after;
 }
 
+// The end of a step whose last bucket begins with `first`.
+double end_s(const StepModel& model, const Ends& ends, size_t first) {
+  return ends.send_s + model.bucket(first, model.count() - 1).tail_s + model.latency_s();
+}
+
 // One way to have done all sections before some section.
 struct State {
   Ends ends;
@@ -44,13 +49,13 @@ void keep_best(std::vector<State>& states) {
 
 // Merges neighbors as long as the step ends no later: fewer messages for the same time.
 void merge_idle_cuts(const StepModel& model, MergePlan& plan) {
-  const double end_s = step_end_s(model, plan);
+  const double before_s = step_end_s(model, plan);
   for (bool merged = true; merged;) {
     merged = false;
     for (size_t cut = 0; cut + 1 < plan.ends.size();) {
       MergePlan fewer = plan;
       fewer.ends.erase(fewer.ends.begin() + static_cast<std::ptrdiff_t>(cut));
-      if (step_end_s(model, fewer) <= end_s) {
+      if (step_end_s(model, fewer) <= before_s) {
         plan = fewer;
         merged = true;
       } else {
@@ -86,7 +91,7 @@ StepTimes step_times(const StepModel& model, const MergePlan& plan) {
     first = end;
   }
   times.compute_end_s = ends.compute_s;
-  times.end_s = ends.send_s + model.latency_s();
+  times.end_s = end_s(model, ends, times.buckets.back().first);
   return times;
 }
 
@@ -95,9 +100,9 @@ double step_end_s(const StepModel& model, const MergePlan& plan) {
   uint32_t first = 0;
   for (const uint32_t end : plan.ends) {
     ends = after_bucket(model, ends, first, end - 1);
-    first = end;
+    if (end < model.count()) first = end;
   }
-  return ends.send_s + model.latency_s();
+  return end_s(model, ends, first);
 }
 
 MergePlan best_plan(const StepModel& model) {
@@ -110,11 +115,12 @@ MergePlan best_plan(const StepModel& model) {
         done[end].push_back({after_bucket(model, done[first][state].ends, first, end - 1), first, state});
       }
     }
-    keep_best(done[end]);
+    if (end < count) keep_best(done[end]);   // of whole plans the tails count too
   }
-  // Sending ends after computing, so the last state of the row, which sends least long, ends first.
   MergePlan plan;
-  const State* at = &done[count].back();
+  const State* at = &*std::min_element(done[count].begin(), done[count].end(), [&](const State& a, const State& b) {
+    return end_s(model, a.ends, a.from) < end_s(model, b.ends, b.from);
+  });
   for (auto end = static_cast<uint32_t>(count); end > 0;) {
     plan.ends.push_back(end);
     end = at->from;

@@ -15,7 +15,7 @@ struct MergePlan {
   bool operator==(const MergePlan&) const = default;
 };
 
-// Seconds since backward began.
+// Seconds since backward began. After the last bucket's send_end_s come its tail and the latency.
 struct BucketTimes {
   uint32_t first = 0, last = 0;    // sections
   double select_begin_s = 0, select_end_s = 0;
@@ -25,7 +25,7 @@ struct BucketTimes {
 struct StepTimes {
   std::vector<BucketTimes> buckets;
   double compute_end_s = 0;        // backward and selection
-  double end_s = 0;                // the last bucket was sent, and the latency has passed
+  double end_s = 0;                // all is there
 };
 
 // Is this a plan for so many sections?
@@ -36,8 +36,8 @@ StepTimes step_times(const StepModel& model, const MergePlan& plan);
 double step_end_s(const StepModel& model, const MergePlan& plan);
 
 // The plan that ends first, of all 2^(n - 1). Exact, whatever the costs: a dynamic program over sections that keeps,
-// for each number of sections done, every pair (compute end, send end) that no other pair undercuts in both; a later
-// bucket ends no earlier when either is greater. Of equally fast plans it gives one in which each cut gains something.
+// for each number of sections done, every pair (compute end, send end) that no other undercuts in both; a later bucket
+// ends no earlier when either is greater. Of equally fast plans it gives one in which each cut gains something.
 // It takes O(n^2) steps times the pairs kept, which are few.
 MergePlan best_plan(const StepModel& model);
 

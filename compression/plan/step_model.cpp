@@ -15,33 +15,49 @@ struct PayloadBytes {
 
 bool is_cost(double value) { return std::isfinite(value) && value >= 0; }
 
-// Bytes on the two directions of each member's link, and who owns part of a bucket, while the bucket grows by slices.
+// What a bucket costs a group, while it grows slice by slice.
 class GroupLoad {
  public:
-  explicit GroupLoad(uint32_t members) : members_(members), up_(members), down_(members), owns_(members) {}
+  explicit GroupLoad(const StepOptions& options)
+      : link_(options.link), members_(options.members), owned_(options.members) {}
 
   void add(size_t slice, const PayloadBytes& bytes) {
-    const size_t owner = slice % members_;
-    const double others = members_ - 1;
-    for (size_t member = 0; member < members_; ++member) {
-      up_[member] += member == owner ? others * bytes.entry : bytes.contribution;
-      down_[member] += member == owner ? others * bytes.contribution : bytes.entry;
+    PayloadBytes& owner = owned_[slice % members_];
+    if (owner.contribution == 0) ++owners_;
+    for (PayloadBytes* sum : {&owner, &all_}) {
+      sum->contribution += bytes.contribution;
+      sum->entry += bytes.entry;
     }
-    if (!owns_[owner]) ++owners_;
-    owns_[owner] = true;
   }
 
-  double busiest_bytes() const {
-    return std::max(*std::max_element(up_.begin(), up_.end()), *std::max_element(down_.begin(), down_.end()));
+  BucketCost cost() const {
+    const double others = members_ - 1;
+    // Each owner takes a part of every other member, and sends each the entry: 2 messages that both ends handle.
+    const double messages = 4 * others * owners_ / members_;
+    const double bytes = others / members_ * (all_.contribution + all_.entry);
+    BucketCost cost{.send_s = link_.occupancy_s * messages + link_.s_per_byte * bytes, .messages = messages};
+    // Alone on the links: first the parts, then the entries, each on the link that has most of them.
+    const double alone_s = link_.occupancy_s * (2 * (owners_ - 1) + 2 * others) +
+                           link_.s_per_byte * (busiest(&PayloadBytes::contribution) + busiest(&PayloadBytes::entry));
+    cost.tail_s = std::max(0.0, alone_s - cost.send_s);
+    return cost;
   }
-  // Of an owner, who has most: its parts to the other owners and their entries back; a part of each other member and
-  // the entry to it.
-  double busiest_messages() const { return 2.0 * (owners_ - 1) + 2.0 * (members_ - 1); }
 
  private:
-  uint32_t members_, owners_ = 0;
-  std::vector<double> up_, down_;
-  std::vector<bool> owns_;
+  // An owner's link carries what it owns to or from every other member; any link, one copy of what others own.
+  double busiest(double PayloadBytes::*what) const {
+    double most = 0;
+    for (const PayloadBytes& owned : owned_) {
+      most = std::max({most, (members_ - 1) * owned.*what, all_.*what - owned.*what});
+    }
+    return most;
+  }
+
+  const LinkCost& link_;
+  const uint32_t members_;
+  double owners_ = 0;               // that the bucket touches
+  std::vector<PayloadBytes> owned_; // by owner
+  PayloadBytes all_;
 };
 
 // Of each member: sent and taken, in each step of the ring.
@@ -62,7 +78,9 @@ StepModel::StepModel(std::vector<double> backward_s, std::vector<uint64_t> eleme
   STARLING_CHECK(!elements_.empty() && backward_s.size() == count());
   STARLING_CHECK(buckets_.size() == count() * (count() + 1) / 2);
   STARLING_CHECK(is_cost(latency_s));
-  for (const BucketCost& bucket : buckets_) STARLING_CHECK(is_cost(bucket.select_s) && is_cost(bucket.send_s));
+  for (const BucketCost& bucket : buckets_) {
+    STARLING_CHECK(is_cost(bucket.select_s) && is_cost(bucket.send_s) && is_cost(bucket.tail_s));
+  }
   ready_s_.push_back(0);
   for (const double one : backward_s) {
     STARLING_CHECK(is_cost(one));
@@ -85,21 +103,20 @@ StepModel make_step_model(std::span<const PlanSection> sections, const StepOptio
   }
   std::vector<BucketCost> buckets;
   for (size_t first = 0; first < sections.size(); ++first) {
-    GroupLoad load(options.members);
+    GroupLoad load(options);
     double element_sum = 0, contribution_bytes = 0;
     for (size_t last = first; last < sections.size(); ++last) {
       element_sum += static_cast<double>(elements[last]);
       BucketCost cost;
-      if (!is_dense) cost.select_s = options.select.start_s + options.select.s_per_element * element_sum;
       if (options.form == CostForm::kGroup) {
         load.add(last, bytes[last]);
-        cost.messages = load.busiest_messages();
-        cost.send_s = options.link.occupancy_s * cost.messages + options.link.s_per_byte * load.busiest_bytes();
+        cost = load.cost();
       } else {
         contribution_bytes += bytes[last].contribution;
         cost.messages = collective_messages(options.members, is_dense);
         cost.send_s = collective_send_s(options, is_dense, contribution_bytes);
       }
+      if (!is_dense) cost.select_s = options.select.start_s + options.select.s_per_element * element_sum;
       buckets.push_back(cost);
     }
   }

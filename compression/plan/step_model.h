@@ -17,8 +17,9 @@ namespace starling {
 
 struct BucketCost {
   double select_s = 0;
-  double send_s = 0;
-  double messages = 0;       // that the busiest member sends or takes
+  double send_s = 0;         // until the next bucket can be sent
+  double tail_s = 0;         // and from then until all of it is there: counts for the last bucket, others hide it
+  double messages = 0;       // that each member sends or takes
 };
 
 class StepModel {
@@ -36,7 +37,7 @@ class StepModel {
   double backward_s(size_t first, size_t last) const { return ready_s_[last + 1] - ready_s_[first]; }
   double backward_s() const { return ready_s_.back(); }
   uint64_t elements(size_t section) const { return elements_[section]; }
-  double latency_s() const { return latency_s_; }   // once, after the last bucket was sent
+  double latency_s() const { return latency_s_; }   // once, after all else
 
  private:
   std::vector<double> ready_s_;     // when section i - 1 is complete, if nothing is selected; 0 first
@@ -47,9 +48,11 @@ class StepModel {
 
 // How buckets reach the others.
 enum class CostForm {
-  // Our streams. Each section is a slice with an owner, dealt in turn. A bucket costs each message that its busiest
-  // member sends or takes (one part to each owner that the bucket touches, the entries back), and the bytes on the link
-  // that it loads most. Messages are under way together, so the latency there and back is paid once.
+  // Our streams. Each section is a slice with an owner, dealt in turn. A bucket costs messages (a part to each owner
+  // that it touches, the entries back) and bytes on each link. Buckets follow each other on the links without waiting
+  // for the replies, and owners of neighboring slices differ, so a bucket takes its even share of every processor and
+  // link. It is there when the busiest owner has all parts and has sent its entries. Messages are under way together,
+  // so the latency there and back is paid once.
   kGroup,
   // As MGS-SGD assumes: each bucket is one collective call, and they run one after the other. Sparse: a ring
   // all-gather, (n - 1) (latency + bytes / rate). Dense: a ring all-reduce, 2 (n - 1) (latency + bytes / (n rate)).
@@ -67,6 +70,9 @@ struct SelectCost {
   double start_s = 0;
   double s_per_element = 0;
 };
+
+// topk on one core of a server, within what tools/bench_plan measures there.
+inline constexpr SelectCost kHostTopk{.start_s = 5e-6, .s_per_element = 0.45e-9};
 
 struct StepOptions {
   CostForm form = CostForm::kGroup;

@@ -15,7 +15,7 @@ TEST(PlanComparison, BestIsNeverOverAnyOther) {
     for (const PlanRow& row : {all.per_section, all.one_bucket, all.by_bytes, all.greedy, all.better_naive()}) {
       ASSERT_LE(all.best.times.end_s, row.times.end_s) << "trial " << trial << ", " << row.name;
     }
-    ASSERT_LE(all.best.messages, all.per_section.messages) << "trial " << trial;
+    ASSERT_LE(all.best.messages, all.per_section.messages * (1 + 1e-12)) << "trial " << trial;   // sums round
   }
 }
 

@@ -37,6 +37,7 @@ double end_by_hand(const StepModel& model, const MergePlan& plan) {
     compute_s += model.bucket(first, end - 1).select_s;
     if (link_free_s < compute_s) link_free_s = compute_s;
     link_free_s += model.bucket(first, end - 1).send_s;
+    if (end == model.count()) link_free_s += model.bucket(first, end - 1).tail_s;
     first = end;
   }
   return link_free_s + model.latency_s();
@@ -116,7 +117,8 @@ TEST(MergePlan, TimesAddUp) {
       before_s = bucket.send_end_s;
     }
     ASSERT_EQ(times.buckets.back().last, count - 1);
-    ASSERT_EQ(times.end_s, times.buckets.back().send_end_s + model.latency_s());
+    const double tail_s = model.bucket(times.buckets.back().first, count - 1).tail_s;
+    ASSERT_EQ(times.end_s, before_s + tail_s + model.latency_s());
   }
 }
 
@@ -148,6 +150,16 @@ TEST(MergePlan, KeepsWhatComputesLessAndSendsLater) {
   EXPECT_EQ(step_end_s(model, {{1, 2, 3}}), 1 + 3 + 1 + 3 + 4 + 1);
   EXPECT_EQ(step_end_s(model, {{2, 3}}), 2 + 2 + 4 + 1);
   EXPECT_EQ(best_plan(model), (MergePlan{{2, 3}}));
+}
+
+// Nothing hides the end of the last bucket, though the link would be free.
+TEST(MergePlan, TheLastBucketsTailCounts) {
+  std::vector<BucketCost> buckets;
+  for (const double tail_s : {7.0, 1.5, 5.0, 0.0, 9.0, 1.0}) buckets.push_back({0, 0.5, tail_s});
+  const StepModel model({1, 1, 1}, {1, 1, 1}, buckets, 0);
+  EXPECT_EQ(best_plan(model), (MergePlan{{2, 3}}));
+  EXPECT_EQ(step_end_s(model, {{3}}), 3 + 0.5 + 5);
+  EXPECT_EQ(step_end_s(model, {{2, 3}}), 3 + 0.5 + 1);
 }
 
 TEST(MergePlan, OneSectionHasOnePlan) {

@@ -12,6 +12,7 @@ namespace starling {
 inline StepModel arbitrary_model(TestRng& rng, size_t count) {
   const auto draw = [&rng](double scale) { return scale * static_cast<double>(rng() % 1000) / 1000; };
   const double select = rng() % 2 == 0 ? 0 : draw(4), send = draw(8);
+  const double tail = rng() % 2 == 0 ? 0 : draw(8);
   std::vector<double> backward_s;
   std::vector<uint64_t> elements;
   std::vector<BucketCost> buckets;
@@ -19,7 +20,7 @@ inline StepModel arbitrary_model(TestRng& rng, size_t count) {
     backward_s.push_back(rng() % 4 == 0 ? 0 : draw(1));
     elements.push_back(1 + rng() % 100000);
   }
-  for (size_t i = 0; i < count * (count + 1) / 2; ++i) buckets.push_back({draw(select), draw(send)});
+  for (size_t i = 0; i < count * (count + 1) / 2; ++i) buckets.push_back({draw(select), draw(send), draw(tail)});
   return StepModel(std::move(backward_s), std::move(elements), std::move(buckets), draw(1));
 }
 

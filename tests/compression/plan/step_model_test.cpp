@@ -21,22 +21,25 @@ StepOptions options_of(CostForm form, UpdateKind kind, uint32_t members) {
 const std::vector<PlanSection> kSections = {{"c", 10'000, 0.1}, {"b", 20'000, 0.2}, {"a", 30'000, 0.3}};
 
 // topk: 4 + 8 k bytes handed in, 4 + 16 k back.
-TEST(StepModel, ABucketOfOneOwnerLoadsThatOwnersLink) {
+TEST(StepModel, ABucketOfOneOwnerTakesItsShareAndEndsWithThatOwner) {
   const StepModel model = make_step_model(kSections, options_of(CostForm::kGroup, UpdateKind::kTopk, 4));
   const double handed_in = 4 + 8 * 100, entry = 4 + 16 * 100;
-  // The owner: three contributions in, three entries out; the entries are more.
-  EXPECT_NEAR(model.bucket(0, 0).send_s, 6 * kOccupancy + 3 * entry * kBeta, 1e-12);
-  EXPECT_LT(handed_in, entry);
+  const BucketCost& cost = model.bucket(0, 0);
+  // Three parts go in and three entries out, each sent by one and taken by another of four members.
+  EXPECT_DOUBLE_EQ(cost.messages, 3);
+  EXPECT_NEAR(cost.send_s, 3 * kOccupancy + 0.75 * (handed_in + entry) * kBeta, 1e-15);
+  // Its owner takes three parts, then sends three entries.
+  EXPECT_NEAR(cost.send_s + cost.tail_s, 6 * kOccupancy + 3 * (handed_in + entry) * kBeta, 1e-15);
   EXPECT_DOUBLE_EQ(model.latency_s(), 2 * kLatency);
 }
 
-TEST(StepModel, ABucketOfSeveralOwnersSharesTheBytesAndCostsAMessageForEach) {
+TEST(StepModel, ABucketOfSeveralOwnersEndsWithTheLargest) {
   const StepModel model = make_step_model(kSections, options_of(CostForm::kGroup, UpdateKind::kTopk, 4));
-  // Up from the owner of the third slice: its entries to three, its own parts of the first two slices.
-  const double up = 3 * (4 + 16 * 300) + (4 + 8 * 100) + (4 + 8 * 200);
-  EXPECT_NEAR(model.bucket(0, 2).send_s, (2 * 2 + 2 * 3) * kOccupancy + up * kBeta, 1e-12);
-  const double apart = model.bucket(0, 0).send_s + model.bucket(1, 1).send_s + model.bucket(2, 2).send_s;
-  EXPECT_LT(model.bucket(0, 2).send_s, apart);
+  const BucketCost& cost = model.bucket(0, 2);
+  EXPECT_DOUBLE_EQ(cost.messages, 9);
+  EXPECT_NEAR(cost.send_s, 9 * kOccupancy + 0.75 * (3 * 4 + 8 * 600 + 3 * 4 + 16 * 600) * kBeta, 1e-15);
+  const double largest = 3 * (4 + 8 * 300) + 3 * (4 + 16 * 300);
+  EXPECT_NEAR(cost.send_s + cost.tail_s, (2 * 2 + 2 * 3) * kOccupancy + largest * kBeta, 1e-15);
 }
 
 TEST(StepModel, OwnersRepeatAfterAsManySlicesAsMembers) {
@@ -44,8 +47,9 @@ TEST(StepModel, OwnersRepeatAfterAsManySlicesAsMembers) {
   const StepModel model = make_step_model(alike, options_of(CostForm::kGroup, UpdateKind::kFp32, 2));
   const double bytes = 4 * 10'000;
   EXPECT_NEAR(model.bucket(0, 1).send_s, 4 * kOccupancy + 2 * bytes * kBeta, 1e-12);
-  // Two slices of each owner travel in one part: no message more.
+  // Two slices of each owner travel in one part: no message more. Both links are full all the time: no tail.
   EXPECT_NEAR(model.bucket(0, 3).send_s, 4 * kOccupancy + 4 * bytes * kBeta, 1e-12);
+  EXPECT_NEAR(model.bucket(0, 3).tail_s, 0, 1e-12);
 }
 
 TEST(StepModel, CollectivesCostAStartUpABucket) {
