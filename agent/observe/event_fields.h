@@ -61,6 +61,15 @@ constexpr auto fields(Of<GroupCounters>) {
                                      field("rounds_whole", &GroupCounters::rounds_whole));
 }
 
+constexpr auto fields(Of<UpdateCounters>) {
+  using T = UpdateCounters;
+  return all_counters<T>(field("entries", &T::entries), field("payloads", &T::payloads), field("behind", &T::behind),
+                         field("made", &T::made), field("short_splits", &T::short_splits),
+                         field("long_splits", &T::long_splits), field("states_adopted", &T::states_adopted),
+                         field("audits_failed", &T::audits_failed), field("payloads_refused", &T::payloads_refused),
+                         field("pulls", &T::pulls));
+}
+
 constexpr auto fields(Of<FrameTraffic>) {
   using T = FrameTraffic;
   return all_counters<T>(field("sent", &T::sent), field("received", &T::received), field("dropped", &T::dropped),
@@ -140,6 +149,8 @@ constexpr auto fields(Of<AgentStatus>) {
                     field("learning_rate", &T::learning_rate), field("steps_per_s", &T::steps_per_s),
                     field("exchanges", &T::exchanges), field("blocks", &T::blocks),
                     field("pairs", &T::pairs), field("doubts_parked", &T::doubts_parked), field("group", &T::group),
+                    field("updates", &T::updates), field("log_heads", &T::log_heads, Written::kUnlessEmpty),
+                    field("held_back", &T::held_back),
                     field("bytes_sent", &T::bytes_sent), field("bytes_received", &T::bytes_received),
                     field("frames", &T::frames), field("frames_refused", &T::frames_refused),
                     field("joins", &T::joins), field("given", &T::given), field("membership", &T::membership),

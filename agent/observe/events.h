@@ -88,6 +88,9 @@ struct AgentStatus {
   PairwiseCounters pairs;
   uint64_t doubts_parked = 0;    // now: pair exchanges that have waited long for their proposer's decision
   GroupCounters group;
+  UpdateCounters updates;
+  std::string log_heads;         // of updates: equal at members that hold equal logs, so equal models
+  std::optional<double> held_back;   // of updates: the norm of what was learned here and no entry counts yet
   uint64_t bytes_sent = 0, bytes_received = 0;
   FrameTraffic frames;
   FramesRefused frames_refused;

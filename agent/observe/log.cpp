@@ -28,6 +28,16 @@ void print(const MemberChanged& member) {
   else spdlog::info("{} {}", who, member.change);   // joined | left | restarted
 }
 
+// ", 120 entries, 2 behind, 0.31 held back, log 1f9a03c2"
+std::string print_updates(const AgentStatus& status) {
+  const UpdateCounters& updates = status.updates;
+  const uint64_t splits = updates.short_splits + updates.long_splits;
+  return fmt::format(", {} entries{}{}, {:.2g} held back, log {}", updates.entries,
+                     updates.behind > 0 ? fmt::format(", {} behind", updates.behind) : "",
+                     splits > 0 ? fmt::format(", {} splits", splits) : "", status.held_back.value_or(0),
+                     status.log_heads.substr(0, 8));
+}
+
 double mega(uint64_t bytes) { return static_cast<double>(bytes) / 1e6; }
 
 }  // namespace
@@ -58,11 +68,13 @@ void Log::print_status(const AgentStatus& status) {
   if (status.steps == steps_printed_ && status.phase == "training") return;
   steps_printed_ = status.steps;
   const bool missed = status.blocks.due > status.blocks.counted + status.blocks.old;
-  spdlog::info("round {}: step {}, loss {:.3f}{}, {}, exchanges {} done {} late {} failed{}, {:.1f} MB out{}",
+  const std::string log = status.log_heads.empty() ? "" : print_updates(status);
+  spdlog::info("round {}: step {}, loss {:.3f}{}, {}, exchanges {} done {} late {} failed{}, {:.1f} MB out{}{}",
                status.round, status.steps, status.loss.value_or(0), print_accuracy(status, evaluated_at_),
                print_count(status.peers, "peer"), status.exchanges.done, status.exchanges.late, status.exchanges.failed,
                missed ? fmt::format(", {:.1f} % of blocks missed", 100 * status.blocks.missed_part()) : "",
-               mega(status.bytes_sent), status.distance ? fmt::format(", distance {:.2g}", *status.distance) : "");
+               mega(status.bytes_sent), status.distance ? fmt::format(", distance {:.2g}", *status.distance) : "",
+               log);
 }
 
 }  // namespace starling

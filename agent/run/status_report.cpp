@@ -42,6 +42,9 @@ void report_exchange(const ExchangeStatus& exchange, AgentStatus& status) {
   status.pairs = exchange.pairs;
   status.doubts_parked = exchange.doubts_parked;
   status.group = exchange.group;
+  status.updates = exchange.updates;
+  status.log_heads = exchange.log_heads;
+  if (!exchange.log_heads.empty()) status.held_back = measured(exchange.held_back);
 }
 
 }  // namespace

@@ -18,4 +18,16 @@ struct GroupCounters {
   uint64_t rounds = 0, rounds_whole = 0;   // whole: every block of both phases arrived in time
 };
 
+// The log of updates.
+struct UpdateCounters {
+  uint64_t entries = 0, payloads = 0;   // in the own logs, over all slices: how long they are, and what they count
+  uint64_t behind = 0;              // entries that the log farthest behind lacks, as others claim
+  uint64_t made = 0;                // entries, as owner
+  uint64_t short_splits = 0;        // another log took over, and what only the old one counted was taken back
+  uint64_t long_splits = 0;         // likewise, and the difference of both became drift
+  uint64_t states_adopted = 0;      // slices taken over as a whole
+  uint64_t audits_failed = 0;       // slices that were not what most others have under the same head
+  uint64_t payloads_refused = 0, pulls = 0;
+};
+
 }  // namespace starling

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -79,6 +80,9 @@ struct ExchangeStatus {
   PairwiseCounters pairs;
   uint64_t doubts_parked = 0;      // now: in doubt for so long that they no longer keep this agent from voting
   GroupCounters group;
+  UpdateCounters updates;
+  std::string log_heads;           // updates: equal at members whose logs are equal; else empty
+  double held_back = 0;            // updates: the norm of what was learned here and no entry counted yet
 };
 
 // What the agent drives by messages and time, whatever it exchanges: params (Exchange) or updates (UpdateGroup).

@@ -7,6 +7,7 @@
 
 #include "gossip/exchange/exchange.h"
 #include "gossip/exchange/update_group.h"
+#include "gossip/net/hash.h"
 
 namespace starling {
 
@@ -73,6 +74,28 @@ inline ExchangeStatus UpdateExchange::status() const {
   status.block_tally = blocks_;
   status.block_tally.ignored_messages = tally.ignored_messages;
   status.group = rounds_;
+  status.updates.behind = group_.behind();
+  status.updates.made = tally.entries_made;
+  status.updates.short_splits = group_.splits().short_splits;
+  status.updates.long_splits = group_.splits().long_splits;
+  status.updates.states_adopted = tally.states_adopted;
+  status.updates.audits_failed = tally.audits_failed;
+  status.updates.payloads_refused = tally.payloads_refused;
+  status.updates.pulls = tally.pulls_sent;
+  std::vector<std::byte> hashes;
+  for (uint32_t i = 0; i < group_.slice_count(); ++i) {
+    const LogHead& head = group_.log(i).head();
+    status.updates.entries += head.length;
+    status.updates.payloads += head.weight;
+    const auto hash = std::as_bytes(std::span(head.hash));
+    hashes.insert(hashes.end(), hash.begin(), hash.end());
+  }
+  constexpr size_t kHeadsBytes = 8;
+  const Digest16 digest = blake2b_128(hashes);
+  for (size_t i = 0; i < kHeadsBytes; ++i) {
+    for (const int shift : {4, 0}) status.log_heads += "0123456789abcdef"[digest[i] >> shift & 15];
+  }
+  status.held_back = group_.held_back();
   return status;
 }
 

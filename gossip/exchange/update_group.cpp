@@ -1,6 +1,7 @@
 #include "gossip/exchange/update_group.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "gossip/exchange/coefficients.h"
@@ -84,12 +85,19 @@ bool UpdateGroup::begin(std::span<float> x, double mass, uint64_t agent_round, s
   auto done = [this, job, members = *members, mass, agent_round, trainable = std::move(trainable),
                still_here = std::weak_ptr<int>(alive_)] {
     if (still_here.expired()) return;
-    boundary_ = false;
+    end_boundary(*job);
     begin_round(members, agent_round, mass, *job);
     trainable();
   };
   worker_.submit(std::move(run), std::move(done));
   return true;
+}
+
+void UpdateGroup::end_boundary(const BoundaryJob& job) {
+  boundary_ = false;
+  drained_ = job.rest == 0;
+  held_back_ = std::sqrt(job.rest);
+  splits_ = job.splits;
 }
 
 void UpdateGroup::catch_up(std::span<float> x, std::function<void()> trainable) {
@@ -99,8 +107,7 @@ void UpdateGroup::catch_up(std::span<float> x, std::function<void()> trainable) 
   auto run = [job, &replicas = replicas_] { replicas.run(*job); };
   auto done = [this, job, trainable = std::move(trainable), still_here = std::weak_ptr<int>(alive_)] {
     if (still_here.expired()) return;
-    boundary_ = false;
-    drained_ = job->drained;
+    end_boundary(*job);
     sick_ = sick_ || job->sick;
     messages_.replicas_moved(std::move(job->heads));
     for (uint32_t i = 0; i < slices_.size(); ++i) advance(i);
@@ -121,7 +128,6 @@ void UpdateGroup::restore(std::span<const SliceState> states) {
 }
 
 void UpdateGroup::begin_round(const GroupMembers& members, uint64_t agent_round, double mass, BoundaryJob& job) {
-  drained_ = job.drained;
   sick_ = job.sick;
   const uint64_t own = round() > 0 ? round() + 1 : std::clamp<uint64_t>(agent_round, 1, kUpdateRoundMax);
   const uint64_t number = std::max(std::min(numbers_.next(members, own), newest_round(members, own)), log_round() + 1);

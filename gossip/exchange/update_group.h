@@ -98,10 +98,14 @@ class UpdateGroup {
   const UpdateLog& log(uint32_t slice) const { return slices_[slice]->log(); }   // entries not applied yet included
   const UpdateReplicas& replicas() const { return replicas_; }   // REQUIRES: no boundary is under way
   UpdateTally tally() const;
+  uint32_t slice_count() const { return static_cast<uint32_t>(slices_.size()); }
+  const ReplicaTally& splits() const { return splits_; }   // as of the last boundary, like the next
+  double held_back() const { return held_back_; }          // the norm of all accumulators
 
  private:
   std::shared_ptr<BoundaryJob> make_job(std::span<float> x);
   void choose_encoder(BoundaryJob& job);
+  void end_boundary(const BoundaryJob& job);
   void begin_round(const GroupMembers& members, uint64_t agent_round, double mass, BoundaryJob& job);
   uint64_t log_round() const;
   uint64_t newest_round(const GroupMembers& members, uint64_t own);
@@ -123,6 +127,8 @@ class UpdateGroup {
   bool boundary_ = false, drained_ = false;
   bool sick_ = false, drop_ = false;     // at the last boundary; at the next one
   bool settling_ = false, last_drift_taken_ = false;
+  ReplicaTally splits_;
+  double held_back_ = 0;
   std::vector<UpdateReport> reports_;
   uint64_t entries_made_ = 0;
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);   // completions of a destroyed object do nothing

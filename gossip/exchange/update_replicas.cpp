@@ -4,6 +4,7 @@
 
 #include "gossip/limits.h"
 #include "kernels/check.h"
+#include "kernels/transfer.h"
 
 namespace starling {
 
@@ -82,10 +83,12 @@ void UpdateReplicas::run(BoundaryJob& job) {
     }
     job.heads.push_back(replica.head());
     const std::span<const float> rest = replica.memory().accumulator;
-    job.drained = job.drained && std::all_of(rest.begin(), rest.end(), [](float value) { return value == 0; });
+    job.rest += squared_norm(ConstView{rest.data(), rest.size(), MemorySpace::kHost});
   }
   if (job.hands_in && job.heads[job.audited].length > 0) job.audit = root_of(job.audited, replicas_[job.audited]);
+  job.splits = tally();
   if (!job.sick) return;
+  job.rest = 0;
   for (SliceReplica& replica : replicas_) replica.drop_own_work();
   job.handed_in.assign(replicas_.size(), std::nullopt);
 }

@@ -33,7 +33,8 @@ struct BoundaryJob {
   // out
   // In: the member knows that it is sick. x or an accumulator was not finite: the own work is dropped, nothing is sent.
   bool sick = false;
-  bool drained = true;                 // every accumulator is zero
+  double rest = 0;                     // the sum of the squares of all accumulators
+  ReplicaTally splits;                 // of all slices, so far
   std::vector<std::optional<SentPayload>> handed_in;   // by slice
   std::vector<LogHead> heads;          // of the replicas
   Digest16 audit{};                    // root of the audited slice

@@ -97,6 +97,11 @@ TEST_P(Updates, EndWithOneModelThatLearned) {
     EXPECT_TRUE(group.drained()) << "agent " << a << " ended with updates of its own";
     EXPECT_EQ(group.log(0).head(), swarm.agent(0).updates()->log(0).head()) << "agent " << a;
     EXPECT_EQ(group.replicas().tally().long_splits, 0u) << "agent " << a;
+    const ExchangeStatus status = swarm.agent(a).exchange()->status();
+    EXPECT_EQ(status.log_heads, swarm.agent(0).exchange()->status().log_heads);
+    EXPECT_EQ(status.held_back, 0);
+    EXPECT_EQ(status.updates.behind, 0u);
+    EXPECT_EQ(status.updates.entries, group.log(0).head().length) << "of one slice";
   }
 }
 
