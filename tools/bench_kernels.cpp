@@ -9,13 +9,16 @@
 #include <cstdlib>
 #include <cstring>
 #include <random>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "kernels/cast.h"
+#include "kernels/levels.h"
 #include "kernels/modulo.h"
 #include "kernels/outer.h"
 #include "kernels/pair.h"
+#include "kernels/rice.h"
 #include "kernels/top_k.h"
 #include "kernels/vector_ops.h"
 
@@ -113,6 +116,86 @@ struct Bench {
     row("modulo8 apply", 10, copy_rate, [&] { modulo_apply(1e-6f, own.data(), 0, peer.data(), 1, count, x.data()); });
   }
 
+  // A block at a time, as the update codecs call these loops: the scale of a block, then its codes.
+  void levels() {
+    using namespace starling;
+    struct Row {
+      const char* name;
+      LevelCodes codes;
+      size_t block;
+    };
+    for (const Row& format : {Row{"int8", {8, 127}, 512}, Row{"int4", {4, 7}, 128}, Row{"ternary", {2, 1}, 512},
+                              Row{"sign", {1, 1}, 512}}) {
+      const LevelCodes& codes = format.codes;
+      const size_t blocks = count / format.block, bytes = codes.bytes(format.block);
+      const double each = codes.bits / 8.0;
+      std::vector<float> scales(blocks, 1.0f);
+      const auto name = [&](const char* what) { return std::string(format.name) + " " + what; };
+      row(name("encode").c_str(), 4 + each, copy_rate, [&] {
+        for (size_t b = 0; b < blocks; ++b) {
+          const float* const from = x.data() + b * format.block;
+          const double size = codes.bits > 2 ? static_cast<double>(max_abs(from, format.block)) / codes.levels
+                              : codes.bits == 2 ? 2.5 * std::sqrt(squared_norm(from, format.block) / 512)
+                                                : sum_abs(from, format.block) / 512;
+          scales[b] = static_cast<float>(size);
+          levels_encode(codes, from, format.block, 1 / scales[b], 1, b * format.block, own.data() + b * bytes);
+        }
+      });
+      row(name("check").c_str(), each, read_rate,
+          [&] { keep(levels_valid(codes, own.data(), blocks * format.block)); });
+      row(name("merge").c_str(), 8 + each, copy_rate, [&] {
+        for (size_t b = 0; b < blocks; ++b) {
+          levels_axpy(codes, 1e-6f, own.data() + b * bytes, format.block, scales[b], y.data() + b * format.block);
+        }
+      });
+      std::vector<float> decoded(count);
+      row(name("decode, axpy").c_str(), 8 + each, copy_rate, [&] {
+        for (size_t b = 0; b < blocks; ++b) {
+          levels_decode(codes, own.data() + b * bytes, format.block, scales[b], decoded.data() + b * format.block);
+        }
+        axpy(1e-6f, decoded.data(), y.data(), blocks * format.block);
+      });
+    }
+  }
+
+  // 1 % of the elements at random, against the loop that reads bit by bit. Per index, not per element.
+  void rice() {
+    using namespace starling;
+    std::vector<uint32_t> indices;
+    std::mt19937 rng(2);
+    std::geometric_distribution<uint32_t> gap(0.01);
+    for (uint64_t i = gap(rng); i < count; i += 1 + gap(rng)) indices.push_back(static_cast<uint32_t>(i));
+    const size_t chosen = indices.size();
+    const unsigned bits = rice_bits(chosen, count);
+    std::vector<std::byte> coded(rice_bytes_max(chosen, count, bits));
+    size_t unary = 0;
+    std::vector<uint32_t> read(chosen);
+    const auto each = [&](const char* name, const auto& body) {
+      body();
+      const double seconds = best_seconds(repeats, body);
+      std::printf("%-22s %6.2f ns an index, %.2f bits\n", name, 1e9 * seconds / static_cast<double>(chosen),
+                  8.0 * static_cast<double>(rice_low_bytes(chosen, bits) + unary) / static_cast<double>(chosen));
+    };
+    each("rice encode 1 %", [&] { unary = rice_encode(indices.data(), chosen, bits, coded.data()); });
+    each("rice decode 1 %", [&] { keep(rice_decode(coded.data(), unary, chosen, bits, count, read.data())); });
+    const std::byte* const ones = coded.data() + rice_low_bytes(chosen, bits);
+    const auto bit_of = [](const std::byte* stream, size_t i) {
+      return std::to_integer<uint32_t>(stream[i / 8]) >> i % 8 & 1;
+    };
+    each("the same bit by bit", [&] {
+      size_t low = 0, at = 0;
+      uint32_t next = 0;
+      for (size_t j = 0; j < chosen; ++j) {
+        uint32_t rest = 0, value = 0;
+        while (bit_of(ones, at++) == 0) ++rest;
+        for (unsigned b = 0; b < bits; ++b) value |= bit_of(coded.data(), low++) << b;
+        read[j] = next + (rest << bits | value);
+        next = read[j] + 1;
+      }
+      keep(read[0]);
+    });
+  }
+
   // The last is how torch.topk selects on a CPU: nth_element over pairs of value and index.
   void updates() {
     using namespace starling;
@@ -152,5 +235,7 @@ int main(int argc, char** argv) {
   bench.dense();
   bench.modulo();
   bench.updates();
+  bench.levels();
+  bench.rice();
   return 0;
 }
