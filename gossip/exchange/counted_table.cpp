@@ -40,6 +40,17 @@ bool CountedTable::may_count(const PeerId& peer, uint64_t generation, uint64_t s
   return generation == found->generation && seq > found->newest;
 }
 
+bool CountedTable::counts_all_of(const CountedTable& other) const {
+  for (const CountedRow& row : other.rows_) {
+    if (counting(row.peer, row.generation, row.newest) == Counting::kNot) return false;
+    for (uint64_t bit = 0; bit < kWindowBits && bit + 1 < row.newest; ++bit) {
+      if ((row.window >> bit & 1) == 0) continue;
+      if (counting(row.peer, row.generation, row.newest - 1 - bit) == Counting::kNot) return false;
+    }
+  }
+  return true;
+}
+
 void CountedTable::count(const CountedPayload& payload, uint64_t length) {
   STARLING_CHECK(may_count(payload.peer, payload.generation, payload.seq));
   const auto at = lower(rows_, payload.peer);

@@ -31,6 +31,9 @@ class CountedTable {
   bool may_count(const PeerId& peer, uint64_t generation, uint64_t seq) const;
   static bool too_old(uint64_t encoded_at, uint64_t length) { return length > encoded_at + kEntriesToCount; }
 
+  // Whether this table counts every payload that the other does, as far as it can be known.
+  bool counts_all_of(const CountedTable& other) const;
+
   // `length`: of the log that ends with the entry. REQUIRES: may_count(). Beyond kCountedRowsMax the row goes that
   // counted nothing for longest.
   void count(const CountedPayload& payload, uint64_t length);

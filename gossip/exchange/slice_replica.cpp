@@ -100,25 +100,36 @@ void SliceReplica::unsettle(SentPayload& payload) {
 
 // Whether one of two logs counts a payload of ours that the other lacks and whose bytes are gone. Then the logs went on
 // apart for long. A member that was only behind never sees it: the other log counts all that its own does, and what
-// only the other counts waits here.
-bool SliceReplica::differ_in_what_is_gone(const CountedTable& a, const CountedTable& b) const {
-  for (const CountedTable* table : {&a, &b}) {
+// only the other counts waits here. `parted`: the other log does not continue this one; if the tables then share
+// nothing of what is gone, they parted before all that they remember.
+bool SliceReplica::differ_in_what_is_gone(const CountedTable& theirs, bool parted) const {
+  bool share = false, older = false;
+  for (const CountedTable* table : {&table_, &theirs}) {
     const CountedRow* row = table->row(self_);
     if (row == nullptr || row->generation != generation_) continue;
+    older = older || row->newest > first_seq_ + 64;
     for (uint64_t seq = std::max(first_seq_, row->newest > 64 ? row->newest - 64 : 1); seq <= row->newest; ++seq) {
-      const Counting in_a = a.counting(self_, generation_, seq), in_b = b.counting(self_, generation_, seq);
-      const bool differ = (in_a == Counting::kCounted && in_b == Counting::kNot) ||
-                          (in_a == Counting::kNot && in_b == Counting::kCounted);
-      if (differ && sent_.find(seq) == nullptr) return true;
+      if (sent_.find(seq) != nullptr) continue;
+      const Counting here = table_.counting(self_, generation_, seq), there = theirs.counting(self_, generation_, seq);
+      if (here == Counting::kUnknown || there == Counting::kUnknown) continue;
+      if (here != there) return true;
+      share = share || here == Counting::kCounted;
     }
   }
-  return false;
+  return parted && older && !share;
+}
+
+// Only a log of at most kRecentEntries more tells whether it continues this one.
+bool SliceReplica::parted(const SliceState& state) const {
+  if (head_.length == 0 || state.head.length >= head_.length + kRecentEntries) return false;
+  return std::none_of(state.recent.begin(), state.recent.end(),
+                      [&](const RecentEntry& entry) { return entry.hash == head_.hash; });
 }
 
 void SliceReplica::adopt(const SliceState& state, std::span<const float> params, std::span<const float> momentum) {
   STARLING_CHECK(params.size() == size() && momentum.size() == memory_.momentum.size());
   const CountedTable theirs(state.table);
-  const bool long_split = differ_in_what_is_gone(table_, theirs);
+  const bool long_split = differ_in_what_is_gone(theirs, parted(state));
   bool short_split = false;
   if (long_split) {
     for (size_t i = 0; i < size(); ++i) memory_.accumulator[i] += memory_.params[i] - params[i];

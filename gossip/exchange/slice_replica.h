@@ -82,7 +82,8 @@ class SliceReplica {
  private:
   void settle(SentPayload& payload, float coefficient, const UpdateCodec* entry_codec, const SharedBytes& entry);
   void unsettle(SentPayload& payload);
-  bool differ_in_what_is_gone(const CountedTable& a, const CountedTable& b) const;
+  bool differ_in_what_is_gone(const CountedTable& theirs, bool parted) const;
+  bool parted(const SliceState& state) const;
 
   const PeerId self_;
   const uint64_t generation_;

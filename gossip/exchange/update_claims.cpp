@@ -32,6 +32,12 @@ uint64_t UpdateClaims::behind(const LogHead& own) const {
   return most;
 }
 
+void UpdateClaims::add_holders(const LogHead& head, std::set<PeerId>* members) const {
+  for (const auto& [peer, claim] : claims_) {
+    if (claim.head == head) members->insert(peer);
+  }
+}
+
 void UpdateClaims::settle(const LogHead& own) {
   std::erase_if(claims_, [&](const auto& claim) {
     return own.weight >= claim.second.weight && !greater(claim.second.head, own);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 
 #include "gossip/exchange/update_log.h"
 #include "gossip/net/message.h"
@@ -23,7 +24,7 @@ class UpdateClaims {
 
   // How many entries the own log is shorter than the longest greater one.
   uint64_t behind(const LogHead& own) const;
-
+  void add_holders(const LogHead& head, std::set<PeerId>* members) const;   // whose last claim is this head
   void settle(const LogHead& own);             // forgets the claims that the own log has reached
   void forget(const PeerId& peer) { claims_.erase(peer); }
 

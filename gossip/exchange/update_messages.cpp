@@ -8,6 +8,11 @@
 #include "gossip/exchange/update_parts.h"
 
 namespace starling {
+namespace {
+
+constexpr size_t kWitnessedFrom = 4;   // members of a roster, from which two must show a split
+
+}  // namespace
 
 UpdateMessages::UpdateMessages(const UpdateGroupOptions& options, const UpdateCodecs& codecs,
                                const UpdateReplicas& replicas, UpdateSlices& slices, UpdateRound& round,
@@ -21,7 +26,8 @@ UpdateMessages::UpdateMessages(const UpdateGroupOptions& options, const UpdateCo
 void UpdateMessages::begin_round(std::vector<LogHead> heads) {
   heads_ = std::move(heads);
   const Duration interval = std::max(options_.deadline_min, round_.wait().first_wait() / 4);
-  pulls_.begin_round(round_.members().group, round_.number(), interval);
+  pulls_.begin_round(round_.members(), round_.number(), interval);
+  for (auto& slice : slices_) slice->begin_round(round_.members().count() >= kWitnessedFrom ? 2 : 1);
 }
 
 void UpdateMessages::handle(const PeerId& from, uint64_t generation, const ExchangeMessage& message,
@@ -110,8 +116,16 @@ void UpdateMessages::on_entry(const PeerId& from, const LogEntry& entry, const S
   if (gap) hear(from, entry.slice, entry.head);
 }
 
+// In the round of most members: this one may have been stopped.
+bool UpdateMessages::believes(const PeerId& from, UpdateSlice& slice, const LogHead& head) const {
+  const GroupMembers& members = round_.members();
+  if (round_.number() == 0) return true;
+  return slice.believes(from, head, members, std::max(round_.number(), numbers_.median(members, round_.number())));
+}
+
 void UpdateMessages::hear(const PeerId& from, uint32_t slice, const LogHead& head) {
   UpdateSlice& of = *slices_[slice];
+  if (!believes(from, of, head)) return ignore();
   if (of.claims().hear(from, head, of.log().head(), round_.number())) pulls_.ask(of, from);
 }
 
@@ -140,6 +154,7 @@ void UpdateMessages::on_pull(const PeerId& from, const LogPull& pull) {
 void UpdateMessages::on_state(const PeerId& from, const SliceState& state, const SharedBytes& block) {
   if (state.slice >= slices_.size()) return ignore();
   if (!is_member(from)) return;
+  if (!believes(from, *slices_[state.slice], state.head)) return ignore();
   slices_[state.slice]->receive(from, state, block);
 }
 

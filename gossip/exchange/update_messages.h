@@ -37,7 +37,7 @@ class UpdateMessages {
 
   void handle(const PeerId& from, uint64_t generation, const ExchangeMessage& message, const SharedBytes& payload);
   // Asks one of the members for what follows this slice's log.
-  void ask_anyone(uint32_t slice) { pulls_.ask_anyone(*slices_[slice], round_.members()); }
+  void ask_anyone(uint32_t slice) { pulls_.ask_anyone(*slices_[slice]); }
 
   // The own replica of the slice is wrong: asks for the donor's.
   void replace(uint32_t slice, const PeerId& donor) {
@@ -60,6 +60,7 @@ class UpdateMessages {
   void on_pull(const PeerId& from, const LogPull& pull);
   void on_state(const PeerId& from, const SliceState& state, const SharedBytes& block);
   void on_credit(const PeerId& from, const RoundCredit& credit);
+  bool believes(const PeerId& from, UpdateSlice& slice, const LogHead& head) const;
   void hear(const PeerId& from, uint32_t slice, const LogHead& head);
   void note(const PeerId& from, uint64_t group, uint64_t round);
   void note_entry(const PeerId& from, const LogEntry& entry);

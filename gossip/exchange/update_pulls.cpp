@@ -10,18 +10,19 @@ void UpdatePulls::ask(UpdateSlice& slice, const PeerId& from) {
   if (clock_.now() >= slices_[slice.shape().number].next_at) send(slice, from, slice.log().head());
 }
 
-void UpdatePulls::ask_anyone(UpdateSlice& slice, const GroupMembers& members) {
-  if (members.count() < 2) return;
-  const size_t step = 1 + rng_.below(static_cast<uint32_t>(members.count() - 1));
-  send(slice, members.ids[(members.self + step) % members.count()], slice.log().head());
+void UpdatePulls::ask_anyone(UpdateSlice& slice) {
+  if (members_.count() < 2) return;
+  const size_t step = 1 + rng_.below(static_cast<uint32_t>(members_.count() - 1));
+  send(slice, members_.ids[(members_.self + step) % members_.count()], slice.log().head());
 }
 
 void UpdatePulls::send(UpdateSlice& slice, const PeerId& to, const LogHead& head) {
   const uint32_t number = slice.shape().number;
-  LogPull pull{number, head, {}, {}, group_, round_};
+  LogPull pull{number, head, {}, {}, members_.group, round_};
   if (const StateCollection* state = slice.collecting()) {
     pull.root = state->root();
     pull.missing = state->missing();
+    if (state->complete()) set_bit(pull.missing, 0);   // whoever sends any block shows the state
   }
   slices_[number].next_at = clock_.now() + interval_;
   ++sent_;
@@ -39,6 +40,10 @@ void UpdatePulls::tick(UpdateSlices& slices) {
     if (asked.idle > kIdleMax || state->shown_by().empty()) {
       slice->stop_collecting();
       asked.idle = 0;
+      continue;
+    }
+    if (state->complete()) {
+      ask_anyone(*slice);
       continue;
     }
     auto donor = state->shown_by().begin();

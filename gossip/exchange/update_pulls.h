@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gossip/clock.h"
+#include "gossip/exchange/group_members.h"
 #include "gossip/exchange/update_slice.h"
 #include "gossip/net/outbox.h"
 #include "gossip/rng.h"
@@ -18,8 +19,8 @@ class UpdatePulls {
       : clock_(clock), outbox_(outbox), rng_(rng_seed), slices_(slice_count) {}
 
   // `interval`: between two pulls for one slice.
-  void begin_round(uint64_t group, uint64_t round, Duration interval) {
-    group_ = group;
+  void begin_round(const GroupMembers& members, uint64_t round, Duration interval) {
+    members_ = members;
     round_ = round;
     interval_ = interval;
   }
@@ -29,9 +30,9 @@ class UpdatePulls {
   // Asks for the whole state, whatever the log has.
   void ask_for_state(UpdateSlice& slice, const PeerId& from) { send(slice, from, {}); }
   // Asks one of the members, chosen at random, whatever was sent before. Nobody, if there are no others.
-  void ask_anyone(UpdateSlice& slice, const GroupMembers& members);
+  void ask_anyone(UpdateSlice& slice);
 
-  // Goes on asking for states that are under way, and gives up those that nobody completes.
+  // Goes on asking for states that are under way, and for others who show them; gives up what nobody completes.
   void tick(UpdateSlices& slices);
   TimePoint next_deadline(const UpdateSlices& slices) const;
 
@@ -49,7 +50,8 @@ class UpdatePulls {
   const Clock& clock_;
   Outbox& outbox_;
   Rng rng_;
-  uint64_t group_ = 0, round_ = 0;
+  GroupMembers members_;
+  uint64_t round_ = 0;
   Duration interval_ = std::chrono::milliseconds(100);
   std::vector<Slice> slices_;
   uint64_t sent_ = 0;

@@ -1,6 +1,7 @@
 #include "gossip/exchange/update_slice.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace starling {
@@ -9,6 +10,15 @@ UpdateSlice::UpdateSlice(const Shape& shape, float first_norm_max, const UpdateC
                          std::function<void()> on_change)
     : shape_(shape), log_(first_norm_max), entries_(shape.element_count, codecs, worker, [this] { advance(); }),
       on_change_(std::move(on_change)) {}
+
+bool UpdateSlice::believes(const PeerId& from, const LogHead& head, const GroupMembers& members, uint64_t round) {
+  if (entry_group_ != members.group || round < entry_round_) return true;
+  const LogHead& own = log_.head();
+  const uint64_t entries = round - entry_round_ + kRecentEntries;
+  if (head.length <= own.length + entries && head.weight <= own.weight + entries * members.count()) return true;
+  claim_more_.insert(from);
+  return claim_more_.size() >= witnesses_;
+}
 
 UpdateSliceTally UpdateSlice::tally() const {
   UpdateSliceTally tally = tally_;
@@ -41,6 +51,7 @@ void UpdateSlice::queue_newest() {
   backlog_.entries.push_back(newest);
   entry_group_ = newest.entry.group;
   entry_round_ = newest.entry.round;
+  moved_ = true;
   newest_round_ = std::max(newest_round_, entry_round_);
   inbox_.drop_void(log_);
   claims_.settle(log_.head());
@@ -51,28 +62,58 @@ void UpdateSlice::receive(const PeerId& from, const SliceState& state, const Sha
     ++tally_.blocks_refused;
     return;
   }
-  // A state of this log repairs the replica alone: the entries after it follow again.
-  const bool repair = distrusted_ && (state.head == log_.head() || log_.after(state.head));
-  if (!repair && !greater(state.head, log_.head())) return;
-  if (!collection_) {
-    collection_.emplace(state, shape_.value_count);
-  } else if (collection_->root() != state_root(state)) {
-    // Of a second state nothing is kept: the first one is under way, and this donor holds it or one that continues it.
-    return;
-  }
-  if (!collection_->add(from, state.block, block)) {
+  if (!repairs(state) && !greater(state.head, log_.head())) return;
+  if (!collection_) collection_.emplace(state, shape_.value_count);
+  if (collection_->root() != state_root(state)) {
+    // Of a second state nothing is kept: the first one is under way. But it may show that first one.
+    const Digest16& first = collection_->header().head.hash;
+    const auto is_first = [&](const RecentEntry& entry) { return entry.hash == first; };
+    if (std::any_of(state.recent.begin(), state.recent.end(), is_first)) collection_->also_shown_by(from);
+  } else if (!collection_->add(from, state.block, block)) {
     ++tally_.blocks_refused;
     return;
   }
+  if (!repairs(collection_->header()) && !greater(collection_->header().head, log_.head())) return collection_.reset();
   if (!collection_->complete()) return;
+  if (believed(*collection_)) {
+    adopt();
+  } else {
+    doubted_ = true;
+  }
+}
+
+// A state of this log repairs the replica alone: the entries after it follow again.
+bool UpdateSlice::repairs(const SliceState& state) const {
+  return distrusted_ && (state.head == log_.head() || log_.after(state.head));
+}
+
+void UpdateSlice::begin_round(size_t witnesses) {
+  witnesses_ = witnesses;
+  if (moved_) stalled_ = 0;
+  stalled_ += doubted_ && !moved_;
+  moved_ = doubted_ = false;
+}
+
+// One liar must not replace what a majority made. Who claims the same head shows it too.
+bool UpdateSlice::believed(const StateCollection& collected) const {
+  const SliceState& state = collected.header();
+  if (repairs(state) || CountedTable(state.table).counts_all_of(log_.table())) return true;
+  std::set<PeerId> members = collected.shown_by();
+  claims_.add_holders(state.head, &members);
+  return members.size() >= witnesses_ || stalled_ >= kStalledRounds;
+}
+
+void UpdateSlice::adopt() {
+  const SliceState state = collection_->header();
   backlog_ = {AdoptedState{state, collection_->values()}, {}};
-  if (repair) {
+  if (repairs(state)) {
     backlog_.entries = log_.after(state.head).value_or(std::vector<LoggedEntry>());
   } else {
     log_.adopt(state);
   }
   collection_.reset();
   distrusted_ = false;
+  claim_more_.clear();
   ++tally_.states_adopted;
   inbox_.drop_void(log_);
   claims_.settle(log_.head());

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -59,6 +60,11 @@ class UpdateSlice {
   uint64_t entry_round() const { return entry_round_; }   // of the newest entry; 0: this member saw none
   bool has_entry_of(uint64_t group, uint64_t round) const { return group == entry_group_ && entry_round_ >= round; }
 
+  // Whether to believe that there is a log with this head in `round`. Since the newest entry here, if it is of the same
+  // roster, each round made one entry at most, which counts each member once; members may be eight rounds ahead. More
+  // than that is a lie or a log that was made apart, and as many must claim it as must show a split.
+  bool believes(const PeerId& from, const LogHead& head, const GroupMembers& members, uint64_t round);
+
   // An entry from another member, or a part of it. REQUIRES: the part fits and the codec is known.
   void receive(const LogEntry& entry, const SharedBytes& part);
   bool expects(const Digest16& entry_hash) const { return entries_.holds(entry_hash); }
@@ -66,8 +72,12 @@ class UpdateSlice {
   [[nodiscard]] bool append_own(const LogEntry& entry, const SharedBytes& payload, const Digest16& payload_hash,
                                 double norm);
 
-  // A block of a state. What is complete and greater than the log takes its place at once.
+  // A block of a state. What is complete, greater than the log and shown by enough members takes its place at once.
   void receive(const PeerId& from, const SliceState& state, const SharedBytes& block);
+  // A round begins. `witnesses`: how many members must show a state that lacks what the own log counts: a split. One is
+  // enough for a state that only continues the log, and for any that came in kStalledRounds while the log had no entry:
+  // perhaps each member was alone, and nobody else will ever show it.
+  void begin_round(size_t witnesses);
   // The replica is not what its head says: a state of the same log takes its place too.
   void distrust() { distrusted_ = true; }
   // The state that is being collected; null: none.
@@ -82,6 +92,9 @@ class UpdateSlice {
  private:
   void advance();
   void queue_newest();
+  bool repairs(const SliceState& state) const;
+  bool believed(const StateCollection& collected) const;
+  void adopt();
 
   const Shape shape_;
   UpdateLog log_;
@@ -92,6 +105,11 @@ class UpdateSlice {
   Backlog backlog_;
   uint64_t entry_group_ = 0, entry_round_ = 0;   // of the newest entry
   uint64_t newest_round_ = 0;
+  static constexpr int kStalledRounds = 2 * GroupMembers::kOwnerRounds;   // longer than one owner's turn
+  size_t witnesses_ = 1;
+  std::set<PeerId> claim_more_;  // than is possible, since a state was adopted
+  bool moved_ = false, doubted_ = false;   // since the round began: the log went on; a split came that one shows
+  int stalled_ = 0;              // rounds with such a split, and without an entry
   bool distrusted_ = false;
   std::function<void()> on_change_;
   UpdateSliceTally tally_;

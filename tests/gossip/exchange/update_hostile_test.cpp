@@ -66,6 +66,62 @@ TEST(UpdateHostile, AHeadThatNobodyDeliversStopsAnOwnerForTwoRoundsOnly) {
   EXPECT_GT(swarm.at(2).exchange().log(1).head().length, 30u);
 }
 
+// Since an agent last took an entry, each round can have made one more.
+TEST(UpdateHostile, AHeadOfMoreEntriesThanThereWereRoundsIsRefused) {
+  for (const bool weight : {false, true}) {
+    UpdateSwarm swarm(4, {});
+    swarm.run_for(seconds(1));
+    swarm.network.damage = [&](Flight& flight) {
+      auto* message = message_as<Contribution>(flight.message);
+      if (message == nullptr || flight.from != test_peer(1)) return;
+      const uint64_t length = message->head.length + (weight ? 0 : 20);
+      message->head = {length, message->head.weight + 80, {1, 2, 3}};
+    };
+    const uint64_t length = swarm.at(2).exchange().log(0).head().length;
+    swarm.run_for(seconds(2));
+    EXPECT_GT(swarm.at(2).exchange().log(0).head().length, length + 30) << "no owner stopped for it";
+    for (const uint8_t tag : {2, 3, 4}) {
+      EXPECT_GT(swarm.at(tag).exchange().tally().ignored_messages, 0u);
+      EXPECT_EQ(swarm.at(tag).exchange().tally().pulls_sent, 0u);
+    }
+  }
+}
+
+// Most of five make a few entries among themselves, then none. The others' own log becomes heavier.
+TEST(UpdateHostile, OfFourOrMoreTwoMustShowASplitBeforeAnyoneMovesToIt) {
+  for (const int shown_by : {1, 2}) {
+    UpdateSwarm swarm(5, {});
+    swarm.run_for(seconds(1));
+    const auto apart = [&](const PeerId& id) { return id.bytes[0] > 5 - shown_by; };
+    swarm.network.drop = [&](const Flight& flight) { return apart(flight.from) != apart(flight.to); };
+    for (auto& [id, agent] : swarm.agents) {
+      std::erase_if(agent->view, [&, side = apart(id)](const auto& member) { return apart(member.first) != side; });
+    }
+    swarm.run_for(milliseconds(200));
+    swarm.network.drop = [&](const Flight& flight) { return !apart(flight.from) || !apart(flight.to); };
+    swarm.run_for(seconds(10));
+    const LogHead split = swarm.at(5).exchange().log(0).head();
+    ASSERT_TRUE(greater(split, swarm.at(1).exchange().log(0).head()));
+    swarm.network.drop = nullptr;
+    swarm.share_views();
+    swarm.run_for(seconds(3));
+    EXPECT_EQ(swarm.observer.continues(swarm.at(1).exchange().log(0).head(), split), shown_by == 2);
+    EXPECT_TRUE(swarm.runs_empty(seconds(20)));   // the most outgrow the one
+  }
+}
+
+// Nobody's log is shown by two, and two claims or more stop every owner.
+TEST(UpdateHostile, MembersThatWereAllAloneFindOneLogAllTheSame) {
+  UpdateSwarm swarm(5, {});
+  swarm.run_for(seconds(1));
+  swarm.network.drop = [](const Flight&) { return true; };
+  for (auto& [id, agent] : swarm.agents) agent->view = {{id, agent->mass}};
+  swarm.run_for(seconds(3));
+  swarm.network.drop = nullptr;
+  swarm.share_views();
+  EXPECT_TRUE(swarm.runs_empty(seconds(10)));
+}
+
 TEST(UpdateHostile, ADamagedBlockOfAStateIsRefusedAndAskedForAgain) {
   const std::unique_ptr<UpdateCodec> exact = make_update_codec({});
   UpdateAgentOptions options;
