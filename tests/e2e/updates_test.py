@@ -1,0 +1,77 @@
+"""Agents that share updates: whoever is killed or stands still, entries go on, and all hold one model again soon."""
+import signal
+
+import swarm
+
+DEADLINE_S = 0.5      # of swarm.QUADRATIC; each of the two phases of a round
+ROUND_S = 1.3         # local steps, and a round on loopback; a status a second sees every length of the log
+SLACK_S = 1.0         # of a busy machine
+AGREE_S = 10
+SETTINGS = ['swarm.exchange.kind=group', 'swarm.exchange.source=updates', 'swarm.exchange.overlap=off',
+            'swarm.local_steps=120']
+
+
+class Updates(swarm.Case):
+  def grouped(self, count, *settings):
+    flags = [word for setting in [*SETTINGS, *settings] for word in ('--set', setting)]
+    return self.swarm(count, self.quadratic(), *flags)
+
+  def now(self, agents):
+    return max(agent.events('status')[-1]['t'] for agent in agents)
+
+  def all_agree(self, agents, since):
+    """Whether each said after that moment, of a log as long as one of the first agent's, that it is the same log."""
+    first, *others = [{event['updates']['entries']: event['log_heads'] for event in agent.events('status')
+                       if event['t'] > since and 'log_heads' in event} for agent in agents]
+    return all(any(first.get(length) == heads for length, heads in log.items()) for log in others)
+
+  def longest_gap(self, agent, since):
+    times = [event['t'] for event in agent.events('exchange') if event['t'] > since and event['blocks'] > 0]
+    return max((later - earlier for earlier, later in zip(times, times[1:])), default=float('inf'))
+
+  def agree_soon(self, agents, what):
+    since = self.now(agents)
+    self.wait(lambda: self.all_agree(agents, since), what, AGREE_S)
+
+  def test_entries_go_on_when_one_is_killed_and_it_catches_up(self):
+    port, agents = self.grouped(4)
+    self.agree_soon(agents, 'one log')
+    killed, others = agents[3], agents[:3]
+    began = self.now(agents)
+    killed.kill()
+    swarm.pause(5)
+    for agent in others:
+      self.assertLess(self.longest_gap(agent, began), ROUND_S + 2 * DEADLINE_S + SLACK_S, agent.name + self.logs())
+    self.agree_soon(others, 'one log of those who live')
+    before = others[0].last('status')['updates']['entries']
+    again = self.agent('d', '--bootstrap', f'127.0.0.1:{port}', '--set', 'agent.compute_ms=10')
+    self.wait(lambda: len(again.events('joined')) == 2, 'the killed one to join again')
+    self.assertEqual(again.last('joined')['how'], 'resumed')
+    self.agree_soon([*others, again], 'one log with the one that came back')
+    self.assertGreater(again.last('status')['updates']['entries'], before)
+    self.assertEqual(again.last('status')['updates']['long_splits'], 0)
+
+  def test_entries_go_on_when_one_stands_still(self):
+    _, agents = self.grouped(4)
+    self.agree_soon(agents, 'one log')
+    frozen, others = agents[3], agents[:3]
+    began = self.now(agents)
+    frozen.send(signal.SIGSTOP)
+    swarm.pause(10)
+    for agent in others:
+      self.assertLess(self.longest_gap(agent, began), ROUND_S + 2 * DEADLINE_S + SLACK_S, agent.name + self.logs())
+    frozen.send(signal.SIGCONT)
+    self.agree_soon(agents, 'one log with the thawed one')
+    self.assert_all_run(agents)
+
+  def test_all_end_with_one_model(self):
+    _, agents = self.grouped(3, 'swarm.stop_after=500', 'swarm.local_steps=20', 'swarm.exchange.update.codec=topk')
+    for agent in agents:
+      self.wait(lambda: agent.last('finish'), f'{agent.name} to finish')
+      self.assertEqual(agent.last('finish')['reason'], 'stop_after')
+    self.assertEqual(len({agent.last('finish')['log_heads'] for agent in agents}), 1, self.logs())
+    self.assertEqual({agent.last('finish')['held_back'] for agent in agents}, {0.0})
+
+
+if __name__ == '__main__':
+  swarm.main()
