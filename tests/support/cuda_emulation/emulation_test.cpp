@@ -380,7 +380,7 @@ TEST_F(Emulation, WorkRunsWhenSomebodyWaits) {
   EXPECT_EQ(host, 9u);
 }
 
-TEST_F(Emulation, FreeingAndEndingAStreamWaitToo) {
+TEST_F(Emulation, FreeingWaitsAndEndingAStreamDoesNot) {
   unsigned host = 5;
   cudaStream_t other = nullptr;
   ASSERT_EQ(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking), cudaSuccess);
@@ -388,12 +388,17 @@ TEST_F(Emulation, FreeingAndEndingAStreamWaitToo) {
   emulation::launch("store", store_kernel, 1, 1, 0, other, data, 9u);
   ASSERT_EQ(cudaMemcpyAsync(&host, data, 4, cudaMemcpyDefault, other), cudaSuccess);
   ASSERT_EQ(cudaStreamDestroy(other), cudaSuccess);
+  EXPECT_NE(host, 9u) << "to destroy is not to wait";
+  const auto wait_for_all = [] {
+    void* more = nullptr;
+    ASSERT_EQ(cudaMalloc(&more, 4), cudaSuccess);
+    ASSERT_EQ(cudaFree(more), cudaSuccess);
+  };
+  wait_for_all();
   EXPECT_EQ(host, 9u);
   ASSERT_EQ(cudaMemsetAsync(data, 0, 4, stream_), cudaSuccess);
   ASSERT_EQ(cudaMemcpyAsync(&host, data, 4, cudaMemcpyDefault, stream_), cudaSuccess);
-  void* more = nullptr;
-  ASSERT_EQ(cudaMalloc(&more, 4), cudaSuccess);
-  ASSERT_EQ(cudaFree(more), cudaSuccess);
+  wait_for_all();
   EXPECT_EQ(host, 0u);
 }
 

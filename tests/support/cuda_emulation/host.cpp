@@ -25,6 +25,7 @@ struct Stream {
   int device;
   std::deque<std::function<std::string()>> work;   // each returns what went wrong
   bool busy = false;                               // amid a piece of work: it waits for another stream
+  bool destroyed = false;                          // by its owner; goes when its work is done
 };
 // One cudaEventRecord(): reached when the stream has done what was on it before.
 struct Mark {
@@ -114,6 +115,15 @@ cudaError_t drain(Stream& stream) {
 cudaError_t drain_all() {
   for (size_t i = 0; i < streams.size(); ++i) (void)drain(*streams[i]);
   return fault;
+}
+
+// Not from within a piece of work.
+void forget_destroyed() {
+  std::erase_if(streams, [](Stream* stream) {
+    const bool gone = stream->destroyed && stream->work.empty();
+    if (gone) delete stream;
+    return gone;
+  });
 }
 
 cudaError_t reach(const std::shared_ptr<Mark>& mark) {
@@ -238,15 +248,15 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   std::lock_guard lock(mutex);
   if (fault != cudaSuccess) return remember(fault);
   if (flags != cudaStreamNonBlocking) return remember(cudaErrorInvalidValue);
+  forget_destroyed();
   streams.push_back(*stream = new Stream{.device = current_device, .work = {}});
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   std::lock_guard lock(mutex);
-  const cudaError_t error = drain(*stream);   // its work is still done, as on hardware
-  std::erase(streams, stream);
-  delete stream;
-  return remember(error);
+  stream->destroyed = true;   // its work is still done, as on hardware, but nobody has waited for it
+  forget_destroyed();
+  return remember(fault);
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   std::lock_guard lock(mutex);
