@@ -32,10 +32,11 @@ int run_agent_command(const AgentCommand& command, const std::function<int(const
 void add_agent(CLI::App& app, Cli& cli) {
   Subcommand command(app, "agent", "trains here and exchanges with the swarm, until Ctrl-C or stop_after");
   add_common_flags(command, cli);
-  add_bootstrap_flag(command, cli, "HOST:PORT of any agent or registry of the swarm (repeatable, or with commas)");
-  for (const char* flag : {"--data", "--test-data", "--sharding", "--shard", "--labels", "--listen", "--advertise",
-                           "--state", "--name", "--device", "--batch", "--threads", "--metrics"}) {
-    add_config_flag(command, cli, flag);
+  add_bootstrap_flag(command, cli, "of any agent or registry of the swarm (repeatable, or with commas)");
+  for (const char* usage : {"--data FOLDER", "--test-data FOLDER", "--sharding KIND", "--shard I/N", "--labels LABELS",
+                            "--listen HOST:PORT", "--advertise HOST:PORT", "--state FOLDER", "--name NAME",
+                            "--device DEVICE", "--batch N", "--threads N", "--metrics FILE"}) {
+    add_config_flag(command, cli, usage);
   }
   const auto options = std::make_shared<AgentCommand>();
   command.flag("--print-config", "print what is in effect, and exit", options->print_config);

@@ -94,8 +94,10 @@ int run_registry(const Config& config) {
 void add_bootstrap(CLI::App& app, Cli& cli) {
   Subcommand command(app, "bootstrap", "a registry: answers joins, trains nothing; may die at any time");
   add_common_flags(command, cli);
-  add_bootstrap_flag(command, cli, "HOST:PORT of others to stay in touch with (repeatable, or with commas)");
-  for (const char* flag : {"--listen", "--advertise", "--state", "--name"}) add_config_flag(command, cli, flag);
+  add_bootstrap_flag(command, cli, "of others to stay in touch with (repeatable, or with commas)");
+  for (const char* usage : {"--listen HOST:PORT", "--advertise HOST:PORT", "--state FOLDER", "--name NAME"}) {
+    add_config_flag(command, cli, usage);
+  }
   command.then([&cli] {
     // Not the folder of an agent, so that both can be started in the same directory.
     const char* state = std::getenv("STARLING_STATE");

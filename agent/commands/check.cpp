@@ -18,7 +18,7 @@ int run_check_command(const CheckCommand& command) {
 void add_check(CLI::App& app, Cli& cli) {
   Subcommand command(app, "check", "reads a config and says what is wrong with it");
   command.text("file", "YAML file", cli.config_path);
-  command.text("--config", "the same as `file`", cli.config_path);
+  command.text("--config FILE", "the same as `file`", cli.config_path);
   command.require_one("file", "--config");
   command.then([&cli] { cli.choose("check", CheckCommand{cli.config_path}, run_check_command); });
 }

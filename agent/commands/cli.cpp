@@ -85,6 +85,8 @@ Cli parse_cli(int argc, const char* const* argv, const std::string& program, con
              "  starling agent --bootstrap HOST:PORT --data FOLDER     on every further machine");
   try {
     if (argc < 2) throw CLI::CallForHelp();
+    // CLI11 would answer `starling report --help` with the general help, as if there were such a command.
+    if (argv[1][0] != '-' && find_command(app, argv[1]) == nullptr) throw CLI::ExtrasError({argv[1]});
     const char* level = std::getenv("STARLING_LOG_LEVEL");
     if (level != nullptr && *level != '\0') cli.log_level = log_level_of_environment(level);
     app.parse(argc, argv);

@@ -6,40 +6,39 @@
 
 namespace starling {
 
-void add_config_flag(Subcommand& command, Cli& cli, const std::string& flag) {
+void add_config_flag(Subcommand& command, Cli& cli, const std::string& usage) {
+  const std::string flag = usage.substr(0, usage.find(' ')), value = usage.substr(usage.find(' ') + 1);
   std::string doc;
   for (const ConfigField& field : config_fields()) {
     if (field.flag == flag) doc = field.doc;
   }
-  command.repeatable(flag, doc,
+  if (doc.starts_with(value)) doc = doc.substr(doc.find(' ') + 1);   // the usage names it
+  command.repeatable(usage, doc,
                      [&cli, flag](const std::string& value) { cli.overrides.push_back(flag + "=" + value); });
 }
 
 void add_bootstrap_flag(Subcommand& command, Cli& cli, const char* doc) {
   const auto all = std::make_shared<std::string>();
-  command.repeatable("--bootstrap,--initial-peers", doc, [&cli, all](const std::string& value) {
+  command.repeatable("--bootstrap,--initial-peers HOST:PORT", doc, [&cli, all](const std::string& value) {
     *all += (all->empty() ? "" : ",") + value;
     cli.overrides.push_back("--bootstrap=" + *all);
   });
 }
 
 void add_common_flags(Subcommand& command, Cli& cli) {
-  command.text("--config", "YAML file; starling init makes one", cli.config_path);
-  command.repeatable("--set", "KEY=VALUE: any key of the config, such as swarm.exchange.codec=bf16 (repeatable)",
+  command.text("--config FILE", "YAML file; starling init makes one", cli.config_path);
+  command.repeatable("--set KEY=VALUE", "any key of the config, such as swarm.exchange.codec=bf16 (repeatable)",
                      [&cli](const std::string& text) { cli.overrides.push_back(text); });
-  command.option("--log-level", "debug | info | warn | error | off (or STARLING_LOG_LEVEL)",
+  command.option("--log-level LEVEL", "debug | info | warn | error | off (or STARLING_LOG_LEVEL)",
                  [&cli](const std::string& text) { cli.log_level = read_log_level(text); });
 }
 
 void add_scenario_flags(Subcommand& command, Scenario& scenario) {
-  command.repeatable("--kill",
-                     "AGENT@SECONDS or AGENT@stepN: that agent is killed then (repeatable; agents count from 0)",
+  command.repeatable("--kill AGENT@TIME", "that agent is killed then, 2@8 or 2@step40 (repeatable; agents from 0)",
                      [&scenario](const std::string& text) { scenario.add_kill(text); });
-  command.repeatable("--join",
-                     "@SECONDS or @stepN: a newcomer joins then, with the data of the one killed last (repeatable)",
+  command.repeatable("--join @TIME", "a newcomer joins then, with the data of the one killed last (repeatable)",
                      [&scenario](const std::string& text) { scenario.add_join(text); });
-  command.repeatable("--pause",
-                     "AGENT@SECONDS+SECONDS or AGENT@stepN+SECONDS: when and how long it stands still (repeatable)",
+  command.repeatable("--pause AGENT@TIME+S", "when, and for how many seconds, it stands still, 2@8+1.5 (repeatable)",
                      [&scenario](const std::string& text) { scenario.add_pause(text); });
 }
 

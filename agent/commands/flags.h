@@ -14,9 +14,10 @@ namespace starling {
 // --config, --set, --log-level.
 void add_common_flags(Subcommand& command, Cli& cli);
 
-// A flag of the table of config keys: it sets one key of the configuration, so that one check judges file, environment
-// and flags. Each occurrence counts when it is met, so that a later flag or --set wins.
-void add_config_flag(Subcommand& command, Cli& cli, const std::string& flag);
+// A flag of the table of config keys, with the name of its value ("--listen HOST:PORT"): it sets one key of the
+// configuration, so that one check judges file, environment and flags. Each occurrence counts when it is met, so that a
+// later flag or --set wins.
+void add_config_flag(Subcommand& command, Cli& cli, const std::string& usage);
 
 // Several --bootstrap add up.
 void add_bootstrap_flag(Subcommand& command, Cli& cli, const char* doc);
@@ -36,7 +37,8 @@ double read_rate(const std::string& text);
 // Into a uint64_t, or an optional one.
 template <typename Target>
 void add_count_flag(Subcommand& command, Target& target, const char* flag, const CountValue& value, const char* doc) {
-  command.option(flag, doc, [&target, value](const std::string& text) { target = value.read(scalar_tree(text)); });
+  command.option(std::string(flag) + " N", doc,
+                 [&target, value](const std::string& text) { target = value.read(scalar_tree(text)); });
 }
 
 }  // namespace starling

@@ -106,7 +106,7 @@ int run_init_command(const std::string& task, const std::string& path) {
 void add_init(CLI::App& app, Cli& cli) {
   const auto options = std::make_shared<InitCommand>();
   Subcommand command(app, "init", "writes a commented config to start from");
-  command.text("--task", "digits | cifar10", options->task);
+  command.text("--task TASK", "digits | cifar10", options->task);
   command.text("file", "where to", options->path);
   command.require("--task");
   command.require("file");

@@ -209,10 +209,11 @@ void add_plan(CLI::App& app, Cli& cli) {
   const auto options = std::make_shared<PlanOptions>();
   PlanOptions& plan = *options;
   add_common_flags(command, cli);
-  command.text("--layers", "a table of layers, as in configs/layers; else the config's model", plan.layers);
-  command.option("--backward", "how long backward of a step takes; else what the table says",
+  command.text("--layers FILE", "a table of layers, as in configs/layers; else the config's model", plan.layers);
+  command.option("--backward TIME", "how long backward of a step takes; else what the table says",
                  [&plan](const std::string& text) { plan.backward = read_duration(text); });
-  command.option("--link", "of every agent: latency one way, and rate; 1ms,1gbit", [&plan](const std::string& text) {
+  command.option("--link TIME,RATE", "of every agent: latency one way, and rate; 1ms,1gbit",
+                 [&plan](const std::string& text) {
     const size_t comma = text.find(',');
     if (comma == std::string::npos) {
       throw std::invalid_argument("expected LATENCY,RATE such as 10ms,1gbit, found '" + text + "'");
@@ -221,14 +222,15 @@ void add_plan(CLI::App& app, Cli& cli) {
     plan.bytes_per_s = read_rate(text.substr(comma + 1));
   });
   add_count_flag(command, plan.agents, "--agents", {}, "how many; 8");
-  command.text("--codec", update_choices(" | ") + "; topk", plan.codec);
-  command.option("--density", "topk: the share of elements that are sent; 0.01", [&plan](const std::string& text) {
+  command.text("--codec CODEC", update_choices(" | ") + "; topk", plan.codec);
+  command.option("--density PART", "topk: the share of elements that are sent; 0.01", [&plan](const std::string& text) {
     plan.density = NumberValue{-1e9, 1e9}.read(scalar_tree(text));
   });
-  command.text("--form", "group (our streams) | collectives (one call a bucket, as MGS-SGD assumes); group", plan.form);
-  command.option("--occupancy", "of a processor, by one message sent or taken; 30us",
+  command.text("--form FORM", "group (our streams) | collectives (one call a bucket, as MGS-SGD assumes); group",
+               plan.form);
+  command.option("--occupancy TIME", "of a processor, by one message sent or taken; 30us",
                  [&plan](const std::string& text) { plan.occupancy = read_duration(text); });
-  command.text("--svg", "draws all plans into this file", plan.svg);
+  command.text("--svg FILE", "draws all plans into this file", plan.svg);
   command.flag("--json", "figures for programs, not for people", plan.json);
   command.then([&cli, options] {
     options->config_path = cli.config_path;

@@ -193,18 +193,18 @@ void add_simulate(CLI::App& app, Cli& cli) {
   const auto options = std::make_shared<SimulateOptions>();
   SimulateOptions& simulate = *options;
   add_count_flag(command, simulate.agents, "--agents", {1, 1024}, "how many; 8");
-  command.text("--out", "folder for curve.csv, summary.json and report.html", simulate.out);
+  command.text("--out FOLDER", "for curve.csv, summary.json and report.html", simulate.out);
   command.require("--out");
   add_count_flag(command, simulate.steps, "--steps", {1}, "swarm.stop_after");
   add_count_flag(command, simulate.rng_seed, "--seed", {}, "swarm.rng_seed, and all chance of the links");
-  command.repeatable("--seconds", "S of virtual time, then it ends", [&simulate](const std::string& text) {
+  command.repeatable("--seconds S", "of virtual time, then it ends", [&simulate](const std::string& text) {
     const auto seconds = read_seconds(text);
     if (!seconds || *seconds == 0) {
       throw std::invalid_argument("expected seconds of virtual time such as 30, found '" + text + "'");
     }
     simulate.duration = from_seconds(*seconds);
   });
-  command.repeatable("--every", "SECONDS of virtual time between two evaluations; a twentieth of the steps",
+  command.repeatable("--every S", "seconds of virtual time between two evaluations; a twentieth of the steps",
                 [&simulate](const std::string& text) {
     const auto seconds = read_seconds(text);
     if (!seconds || *seconds == 0) {
@@ -212,25 +212,25 @@ void add_simulate(CLI::App& app, Cli& cli) {
     }
     simulate.every = from_seconds(*seconds);
   });
-  command.repeatable("--latency", "of every link, one way; 10ms",
+  command.repeatable("--latency TIME", "of every link, one way; 10ms",
                 [&simulate](const std::string& text) { simulate.latency = read_duration(text); });
-  command.repeatable("--jitter", "up to so much more; 0s",
+  command.repeatable("--jitter TIME", "up to so much more; 0s",
                 [&simulate](const std::string& text) { simulate.jitter = read_duration(text); });
-  command.repeatable("--rate", "of an agent, up and down each: 100mbit | 1gbit | unlimited",
+  command.repeatable("--rate RATE", "of an agent, up and down each: 100mbit | 1gbit | unlimited",
                 [&simulate](const std::string& text) { simulate.bytes_per_s = read_rate(text); });
-  command.repeatable("--loss", "probability that a frame is lost; 0", [&simulate](const std::string& text) {
+  command.repeatable("--loss PART", "probability that a frame is lost; 0", [&simulate](const std::string& text) {
     const auto loss = read_number<double>(text);
     if (!loss || !(*loss >= 0 && *loss < 1)) {
       throw std::invalid_argument("expected a probability such as 0.01, found '" + text + "'");
     }
     simulate.loss = *loss;
   });
-  command.repeatable("--compute", "virtual time of one step; 20ms",
+  command.repeatable("--compute TIME", "virtual time of one step; 20ms",
                 [&simulate](const std::string& text) { simulate.compute = read_duration(text); });
-  command.repeatable("--speeds", "1,1,4: factors on --compute by agent, repeated (4 = 4x slower)",
+  command.repeatable("--speeds LIST", "1,1,4: factors on --compute by agent, over again (4 = 4x slower)",
                 [&simulate](const std::string& text) { simulate.speeds = read_speeds(text); });
   add_scenario_flags(command, simulate.scenario);
-  command.repeatable("--baseline", "none | allreduce | local-sgd | parameter-server | asgd | serial (repeatable)",
+  command.repeatable("--baseline NAME", "none | allreduce | local-sgd | parameter-server | asgd | serial (repeatable)",
                 [&simulate](const std::string& text) { simulate.baselines.push_back(text); });
   command.then([&cli, options] {
     options->config_path = cli.config_path;

@@ -8,7 +8,9 @@
 namespace starling {
 namespace {
 
-CLI::Option* add_option(CLI::App& command, const std::string& names, const std::string& doc, Subcommand::Read read) {
+CLI::Option* add_option(CLI::App& command, const std::string& usage, const std::string& doc, Subcommand::Read read) {
+  const size_t gap = usage.find(' ');
+  const std::string names = usage.substr(0, gap), value = gap == std::string::npos ? "" : usage.substr(gap + 1);
   const std::string name = names.substr(0, names.find(','));
   const auto checked = [name, read = std::move(read)](const std::string& text) {
     try {
@@ -17,27 +19,28 @@ CLI::Option* add_option(CLI::App& command, const std::string& names, const std::
       throw CLI::ValidationError(name, error.what());
     }
   };
-  return command.add_option_function<std::string>(names, checked, doc)->type_name("");
+  return command.add_option_function<std::string>(names, checked, doc)->type_name(value);
 }
 
 }  // namespace
 
 Subcommand::Subcommand(CLI::App& app, const char* name, const char* doc) : command_(app.add_subcommand(name, doc)) {}
 
-void Subcommand::option(const std::string& names, const std::string& doc, Read read) {
-  add_option(*command_, names, doc, std::move(read));
+void Subcommand::option(const std::string& usage, const std::string& doc, Read read) {
+  add_option(*command_, usage, doc, std::move(read));
 }
 
-void Subcommand::repeatable(const std::string& names, const std::string& doc, Read read) {
-  add_option(*command_, names, doc, std::move(read))->trigger_on_parse();
+void Subcommand::repeatable(const std::string& usage, const std::string& doc, Read read) {
+  add_option(*command_, usage, doc, std::move(read))->trigger_on_parse();
 }
 
-void Subcommand::text(const std::string& names, const std::string& doc, std::string& target) {
-  add_option(*command_, names, doc, [&target](const std::string& text) { target = text; });
+void Subcommand::text(const std::string& usage, const std::string& doc, std::string& target) {
+  add_option(*command_, usage, doc, [&target](const std::string& text) { target = text; });
 }
 
-void Subcommand::flag(const std::string& names, const std::string& doc, bool& target) {
-  command_->add_flag(names, target, doc);
+void Subcommand::flag(const std::string& name, const std::string& doc, bool& target) {
+  const bool value = !name.starts_with('!');
+  command_->add_flag_callback(value ? name : name.substr(1), [&target, value] { target = value; }, doc);
 }
 
 void Subcommand::require(const std::string& name) { command_->get_option(name)->required(); }

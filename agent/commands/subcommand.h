@@ -18,13 +18,13 @@ class Subcommand {
   // `app` owns what is added here and outlives parsing; this object need not.
   Subcommand(CLI::App& app, const char* name, const char* doc);
 
-  // `names`: "--a", "--a,--b", or "word" for a value without a dash. Given twice, `option` is a usage error;
-  // `repeatable` reads each value as it is met, so that the order among options counts.
-  void option(const std::string& names, const std::string& doc, Read read);
-  void repeatable(const std::string& names, const std::string& doc, Read read);
-  void text(const std::string& names, const std::string& doc, std::string& target);
-  // `names`: "--a" sets the target, "!--a" clears it.
-  void flag(const std::string& names, const std::string& doc, bool& target);
+  // `usage`: "--a VALUE", "--a,--b VALUE", or "word" for a value without a dash; the help shows it so. Given twice,
+  // `option` is a usage error; `repeatable` reads each value as it is met, so that the order among options counts.
+  void option(const std::string& usage, const std::string& doc, Read read);
+  void repeatable(const std::string& usage, const std::string& doc, Read read);
+  void text(const std::string& usage, const std::string& doc, std::string& target);
+  // `name`: "--a" sets the target, "!--a" clears it.
+  void flag(const std::string& name, const std::string& doc, bool& target);
 
   void require(const std::string& name);           // an option added before
   void require_one(const std::string& a, const std::string& b);   // exactly one of two options added before

@@ -21,7 +21,7 @@ void add_swarm(CLI::App& app, Cli& cli) {
   const auto options = std::make_shared<SwarmOptions>();
   SwarmOptions& swarm = *options;
   add_count_flag(command, swarm.agents, "--agents", {1, 64}, "how many");
-  command.text("--out", "folder for the report and the logs", swarm.out);
+  command.text("--out FOLDER", "for the report and the logs", swarm.out);
   command.require("--out");
   add_count_flag(command, swarm.steps, "--steps", {1}, "swarm.stop_after");
   add_count_flag(command, swarm.rng_seed, "--seed", {}, "swarm.rng_seed");

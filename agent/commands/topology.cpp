@@ -346,14 +346,14 @@ void add_topology(CLI::App& app, Cli& cli) {
   TopologyOptions& topology = *options;
   std::string kinds = "all";
   for (const std::string& name : topology_names()) kinds += " | " + name;
-  command.text("--kind", kinds + "; without it all are compared", topology.kind);
+  command.text("--kind KIND", kinds + "; without it all are compared", topology.kind);
   add_count_flag(command, topology.agents, "--agents", {}, "how many; 16, or those that the file names");
   add_count_flag(command, topology.degree, "--degree", {}, "neighbors of each agent, for --kind regular; 4");
   add_count_flag(command, topology.rng_seed, "--seed", {}, "of the random kinds; 1");
   add_count_flag(command, topology.params, "--params", {}, "numbers in the model; 10000000");
-  command.text("--codec", codec_choices(" | "), topology.codec);
-  command.text("--file", "edges for --kind file: two names a line, # for comments", topology.file);
-  command.text("--svg", "draws into this file, not into the terminal", topology.svg);
+  command.text("--codec CODEC", codec_choices(" | "), topology.codec);
+  command.text("--file FILE", "edges for --kind file: two names a line, # for comments", topology.file);
+  command.text("--svg FILE", "draws into this file, not into the terminal", topology.svg);
   command.then([&cli, options] { cli.choose("topology", *options, run_topology_command); });
 }
 

@@ -62,7 +62,14 @@ class Reader {
   Reader(Config& config, std::set<std::string>& given, const std::string& where, const DescribeUnknown& unknown)
       : config_(config), given_(given), where_(where), unknown_(unknown) {}
 
-  // REQUIRES: `path` names a field or a section; "" = the top.
+  // REQUIRES: `path` names a field or a section; "" = the top. Mistakes are gathered, so that nobody meets them one by
+  // one.
+  void read_all(const std::string& path, const ConfigTree& tree) {
+    read(path, tree);
+    if (!mistakes_.empty()) throw ConfigError(mistakes_);
+  }
+
+ private:
   void read(const std::string& path, const ConfigTree& tree) {
     if (const ConfigField* field = find_field(path)) {
       read_field(*field, tree);
@@ -70,49 +77,55 @@ class Reader {
     }
     if (tree.kind == ConfigTree::Kind::kNothing) return;   // a section whose keys are all commented out
     if (tree.kind != ConfigTree::Kind::kMap) {
-      fail(tree, (path.empty() ? "" : path + ": ") + "expected keys with values (" + keys_of(path).front() + ": ...)");
+      note(tree, (path.empty() ? "" : path + ": ") + "expected keys with values (" + keys_of(path).front() + ": ...)");
+      return;
     }
     if (path == "swarm") config_.has_swarm = true;
     const std::vector<std::string> keys = keys_of(path);
     std::set<std::string> seen;
     for (const ConfigTree& child : tree.children) {
-      if (std::find(keys.begin(), keys.end(), child.key) == keys.end()) refuse_unknown(path, child);
       const std::string inner = join_path(path, child.key);
-      if (!seen.insert(child.key).second) fail(child, inner + " stands here a second time; keep one of them");
-      read(inner, child);
+      if (std::find(keys.begin(), keys.end(), child.key) == keys.end()) {
+        note(child, unknown_ ? unknown_(path, child.key) : describe_unknown(path, child.key));
+      } else if (!seen.insert(child.key).second) {
+        note(child, inner + " stands here a second time; keep one of them");
+      } else {
+        read(inner, child);
+      }
     }
-  }
-
- private:
-  [[noreturn]] void refuse_unknown(const std::string& section, const ConfigTree& child) const {
-    fail(child, unknown_ ? unknown_(section, child.key) : describe_unknown(section, child.key));
   }
 
   void read_field(const ConfigField& field, const ConfigTree& tree) {
     try {
       field.read(config_, tree);
     } catch (const std::invalid_argument& error) {
-      fail(tree, field.path + ": " + error.what());
+      note(tree, field.path + ": " + error.what());
+      return;
     }
     if (field.path.starts_with("swarm.")) config_.has_swarm = true;
     given_.insert(field.path);
   }
 
-  [[noreturn]] void fail(const ConfigTree& tree, const std::string& what) const {
-    throw ConfigError(at_line(where_, tree.line) + ": " + what);
+  void note(const ConfigTree& tree, const std::string& what) {
+    if (++count_ > kMistakesMax) return;
+    mistakes_ += (mistakes_.empty() ? "" : "\n") + at_line(where_, tree.line) + ": " + what;
   }
+
+  static constexpr size_t kMistakesMax = 20;   // a file of another kind has thousands
 
   Config& config_;
   std::set<std::string>& given_;
   const std::string& where_;
   const DescribeUnknown& unknown_;
+  std::string mistakes_;   // a line each
+  size_t count_ = 0;
 };
 
 }  // namespace
 
 void read_tree(Config& config, std::set<std::string>& given, const std::string& path, const ConfigTree& tree,
                const std::string& where, const DescribeUnknown& unknown) {
-  Reader(config, given, where, unknown).read(path, tree);
+  Reader(config, given, where, unknown).read_all(path, tree);
 }
 
 void read_assignment(Config& config, std::set<std::string>& given, const std::string& path, const std::string& value,

@@ -19,7 +19,7 @@ std::string at_line(const std::string& where, int line);   // "FILE:12"; without
 using DescribeUnknown = std::function<std::string(const std::string& section, const std::string& key)>;
 
 // Reads the value of a key, or of a section ("" is the top), into `config`, and adds the paths of the keys that were
-// read to `given`. REQUIRES: the key or section exists.
+// read to `given`. The error holds all that is wrong, a line each. REQUIRES: the key or section exists.
 void read_tree(Config& config, std::set<std::string>& given, const std::string& path, const ConfigTree& tree,
                const std::string& where, const DescribeUnknown& unknown = {});
 

@@ -192,7 +192,15 @@ std::string TimeValue::print(Duration duration) { return print_duration(duration
 Endpoint AddressValue::read(const ConfigTree& tree) const {
   const std::string expected = "HOST:PORT such as 192.168.1.5:7400";
   const auto endpoint = Endpoint::parse(scalar_text(tree, expected));
-  if (!endpoint) throw_expected(expected, tree);
+  if (!endpoint) {
+    const size_t colon = tree.text.rfind(':');
+    const auto port = read_number<uint64_t>(colon == std::string::npos ? "" : tree.text.substr(colon + 1));
+    if (port && *port > 65535) {
+      throw std::invalid_argument("there is no port " + std::to_string(*port) + ", they end at 65535; choose another " +
+                                  "in '" + tree.text + "'");
+    }
+    throw_expected(expected, tree);
+  }
   if (endpoint->port == 0 && !any_port) {
     throw std::invalid_argument("port 0 means 'any' and nobody can dial it; name the port in '" + tree.text + "'");
   }

@@ -40,6 +40,13 @@ function draw(parent, tag, attributes, text) {
   return node;
 }
 
+// In pixels, of a label beside a curve.
+const pen = document.createElement("canvas").getContext("2d");
+function textWidth(text) {
+  pen.font = "600 12px " + getComputedStyle(document.body).fontFamily;
+  return pen.measureText(text).width;
+}
+
 // Round numbers from low to high, about `count` of them.
 function ticksOf(low, high, count) {
   const rough = (high - low) / count || 1, power = 10 ** Math.floor(Math.log10(rough));
@@ -71,6 +78,6 @@ function drawFrame(svg, box, across, up) {
     draw(svg, "text", { x: across.at(v), y: box.bottom + 18, "text-anchor": "middle" }, across.text(v));
   draw(svg, "line", { x1: box.left, x2: box.right, y1: box.bottom, y2: box.bottom, stroke: "var(--line)" });
   draw(svg, "text", { x: (box.left + box.right) / 2, y: box.bottom + 36, "text-anchor": "middle" }, across.title);
-  draw(svg, "text", { transform: `translate(${box.left - 42} ${(box.top + box.bottom) / 2}) rotate(-90)`,
+  draw(svg, "text", { transform: `translate(${box.left - 52} ${(box.top + box.bottom) / 2}) rotate(-90)`,
     "text-anchor": "middle" }, up.title);
 }

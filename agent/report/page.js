@@ -40,16 +40,22 @@ const times = agents.flatMap(a => Object.values(a.curves).flatMap(c => c.map(p =
 const tLow = Math.min(0, ...times),
   tHigh = Math.max(1, ...times);
 
+const LABELS_MAX = 16;   // beside the curves: more would cover each other
+
 function lineChart(id, options) {
   const host = byId(id),
-    width = Math.max(280, host.clientWidth),
+    width = Math.max(230, host.clientWidth),
     height = options.height;
   const curves = agents.map(a => a.curves[options.curve].filter(p => !options.log || p[2] > 0));
   const all = curves.flatMap(c => c.map(p => p[2]));
   host.replaceChildren();
   if (!all.length) { html(host, "p", "Nothing was measured."); return; }
   const roomy = width > 480,
-    gutter = roomy ? options.gutter : 58;
+    ends = curves.flatMap((c, i) => c.length && agents[i].state !== "killed" ?
+      [agents[i].name + (roomy ? " " + options.format(c[c.length - 1][2]) : "")] : []),
+    named = options.references ? referenceNames(roomy) : [],
+    beside = ends.length + named.length <= LABELS_MAX ? [...ends, ...named] : [],
+    gutter = 20 + Math.max(0, ...beside.map(textWidth));
   const box = { left: 62, right: width - gutter, top: 30, bottom: height - 44 };
   const powerOf = (v, round) => 10 ** round(Math.log10(v));
   const least = Math.min(...all), most = Math.max(...all);
@@ -64,7 +70,7 @@ function lineChart(id, options) {
     { at: y, ticks: options.log ? logTicksOf(low, high) : ticksOf(low, high, 5), text: options.tick,
       title: options.axis });
   drawMoments(svg, box, x);
-  const labels = options.references ? drawReferences(svg, box, y) : [];
+  const labels = options.references ? drawReferences(svg, box, y, roomy) : [];
   curves.forEach((curve, i) => {
     if (!curve.length) return;
     const path = "M" + curve.map(p => x(p[0]).toFixed(1) + " " + y(Math.min(high, p[2])).toFixed(1)).join("L");
@@ -81,13 +87,13 @@ function lineChart(id, options) {
     labels.push({ y: end.y, x: end.x, text: agents[i].name + (roomy ? " " + options.format(last[2]) : ""),
       fill: color(i) });
   });
-  if (labels.length <= 16) drawEndLabels(svg, box, labels);
+  if (labels.length <= LABELS_MAX) drawEndLabels(svg, box, labels);
   hoverLayer(svg, box, curves, x, y, high, options);
 }
 
 function drawMoments(svg, box, x) {
   const sorted = moments.map(m => ({ ...m, at: x(m.t) })).sort((a, b) => a.at - b.at), room = 98;
-  let taken = box.left - 40; // up to here the line of labels is full
+  let taken = box.left - 4; // up to here the line of labels is full
   sorted.forEach((moment, k) => {
     const next = k + 1 < sorted.length ? sorted[k + 1].at : box.right + 60;
     moment.left = next - moment.at < room && moment.at - room > taken;
@@ -104,23 +110,32 @@ function drawMoments(svg, box, x) {
   }
 }
 
-function drawReferences(svg, box, y) {
+const aloneName = (alone, roomy) => {
+  const low = Math.min(...alone), high = Math.max(...alone), same = percent(low) === percent(high);
+  return !roomy ? "alone" : "alone " +
+    (same ? percent(low) : `${(100 * low).toFixed(0)}\u2013${(100 * high).toFixed(0)} %`);
+};
+const centralName = roomy => "one process" + (roomy ? " " + percent(report.central) : "");
+
+function referenceNames(roomy) {
+  const alone = report.alone.filter(v => v !== null);
+  return [...(alone.length ? [aloneName(alone, roomy)] : []), ...(report.central !== null ? [centralName(roomy)] : [])];
+}
+
+function drawReferences(svg, box, y, roomy) {
   const labels = [],
     alone = report.alone.filter(v => v !== null);
   for (const v of alone) draw(svg, "line", { x1: box.left, x2: box.right, y1: y(v), y2: y(v),
     stroke: "var(--faint)", "stroke-width": 1.5, "stroke-dasharray": "1.5 4", "stroke-linecap": "round" });
   if (alone.length) {
-    const low = Math.min(...alone),
-      high = Math.max(...alone),
-      same = percent(low) === percent(high);
-    const range = same ? percent(low) : `${(100 * low).toFixed(0)}\u2013${(100 * high).toFixed(0)} %`;
-    labels.push({ y: y((low + high) / 2), x: box.right, text: "alone " + range, fill: "var(--soft)" });
+    const between = (Math.min(...alone) + Math.max(...alone)) / 2;
+    labels.push({ y: y(between), x: box.right, text: aloneName(alone, roomy), fill: "var(--soft)" });
   }
   if (report.central !== null) {
     const at = y(report.central);
     draw(svg, "line", { x1: box.left, x2: box.right, y1: at, y2: at, stroke: "var(--soft)", "stroke-width": 1.5,
       "stroke-dasharray": "7 5" });
-    labels.push({ y: at, x: box.right, text: "one process " + percent(report.central), fill: "var(--soft)" });
+    labels.push({ y: at, x: box.right, text: centralName(roomy), fill: "var(--soft)" });
   }
   return labels;
 }
@@ -177,15 +192,16 @@ function partnerMatrix() {
     n = agents.length;
   host.replaceChildren();
   const left = 76,
-    top = n > 5 ? 62 : 26,
     cell = Math.max(26, Math.min(58, (host.clientWidth - left - 8) / n)),
+    slanted = cell < Math.max(...agents.map(a => textWidth(a.name))),
+    top = slanted ? 62 : 26,
     row = Math.min(cell, 44);
   const most = Math.max(1, ...agents.flatMap(a => a.partners));
   const svg = draw(host, "svg", { width: left + n * cell + 8, height: top + n * row + 6, role: "img",
     "aria-label": "exchanges between agents" });
   agents.forEach((from, i) => {
     const head = left + (i + 0.5) * cell;
-    draw(svg, "text", n > 5 ? { transform: `translate(${head} ${top - 8}) rotate(-45)` } : { x: head,
+    draw(svg, "text", slanted ? { transform: `translate(${head} ${top - 8}) rotate(-45)` } : { x: head,
       y: top - 9, "text-anchor": "middle" }, from.name);
     draw(svg, "text", { x: left - 10, y: top + (i + 0.5) * row + 4, "text-anchor": "end" }, from.name);
     agents.forEach((to, k) => {
@@ -285,12 +301,12 @@ function fillTiles() {
 }
 
 function drawAll() {
-  lineChart("accuracy", { curve: "accuracy", height: 400, gutter: 150, domain: [0, 1], references: true,
+  lineChart("accuracy", { curve: "accuracy", height: 400, domain: [0, 1], references: true,
     label: "accuracy over time", axis: "accuracy", tick: v => Math.round(100 * v) + " %", format: percent });
-  lineChart("loss", { curve: "loss", height: 300, gutter: 112, label: "loss over time", axis: "loss", tick: short,
+  lineChart("loss", { curve: "loss", height: 300, label: "loss over time", axis: "loss", tick: short,
     format: v => v.toFixed(3) });
-  lineChart("distance", { curve: "distance", height: 300, gutter: 112, log: true, label: "distance over time",
-    axis: "relative distance", tick: short, format: v => v.toPrecision(2) });
+  lineChart("distance", { curve: "distance", height: 300, log: true, label: "distance over time",
+    axis: "relative distance", tick: short, format: v => short(Number(v.toPrecision(2))) });
   partnerMatrix();
   byteBars();
 }

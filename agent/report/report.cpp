@@ -98,17 +98,19 @@ std::string print_range(std::vector<double> values) {
 }
 
 std::string describe_start(const SwarmReport& report) {
-  size_t first = 0, fewest = SIZE_MAX, most = 0;
+  size_t first = 0, joined = 0, fewest = SIZE_MAX, most = 0;
   std::set<int64_t> classes;
   for (const AgentReport& agent : report.agents) {
     first += agent.newcomer ? 0 : 1;
+    joined += agent.newcomer && !agent.peer.empty() ? 1 : 0;
     classes.insert(agent.classes.begin(), agent.classes.end());
     fewest = std::min(fewest, agent.classes.size());
     most = std::max(most, agent.classes.size());
   }
-  std::string text = fmt::format("{} trained one model together for {:.0f} s", print_count(first, "agent"),
+  const std::string later = joined > 0 ? fmt::format(" and {} that joined later", joined) : "";
+  std::string text = fmt::format("{}{} trained one model together for {:.0f} s", print_count(first, "agent"), later,
                                  report.seconds);
-  if (first == 1) text = fmt::format("One agent trained for {:.0f} s", report.seconds);
+  if (first + joined == 1) text = fmt::format("One agent trained for {:.0f} s", report.seconds);
   if (most == 0 || fewest == classes.size()) return text + ".";
   const std::string held = fewest == most ? fmt::format("{}", most) : fmt::format("{} to {}", fewest, most);
   return text +
@@ -195,7 +197,9 @@ std::string print_closing_table(const SwarmReport& report) {
                         print_percent(agent.accuracy), print_percent(alone), print_percent(report.central), counts,
                         print_bytes(agent.bytes_sent), note);
   }
-  return text;
+  return text + "(alone: the same agent without the others; central: one process with all the data; exchanges done: "
+                "all that was\ndue was mixed; late: some of it came too late, the rest was mixed; failed: nothing "
+                "was)\n";
 }
 
 void write_report(const std::string& dir, const SwarmReport& report) {

@@ -21,7 +21,7 @@ function drawChart(host, chart) {
   const section = html(host, "section");
   html(section, "h2", chart.title);
   if (chart.about) html(section, "p", chart.about);
-  const width = Math.max(280, section.clientWidth - 42), height = 300;
+  const width = Math.max(230, section.clientWidth - 42), height = 300;
   const box = { left: 62, right: width - 12, top: 30, bottom: height - 44 };
   const high = chart.log ? Math.max(...values) * 1.05 : 1;
   const low = chart.log ? Math.max(Math.min(...values), high / 1e8) : 0;

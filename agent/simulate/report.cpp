@@ -181,7 +181,8 @@ std::string print_simulation_table(const SimulationReport& report) {
                         print_percent(last.score.accuracy),
                         last.distance ? fmt::format("{:.3g}", *last.distance) : "-");
   }
-  return text;
+  return text + "(steps of one agent: baselines take exactly as many as asked for, the swarm stops when the median of "
+                "its agents has\nthem, as far as each has heard)\n";
 }
 
 std::string print_blocks_line(const BlockTally& blocks) {

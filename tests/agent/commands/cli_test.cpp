@@ -208,12 +208,22 @@ TEST(Cli, PrintsHelpAndVersion) {
                            "--state", "--device", "--metrics", "--set", "--print-config", "--log-level"}) {
     EXPECT_NE(agent.out.find(flag), std::string::npos) << flag;
   }
+  for (const char* usage : {"--config FILE ", "--set KEY=VALUE ", "--bootstrap,--initial-peers HOST:PORT\n",
+                            "--listen HOST:PORT ", "--shard I/N ", "--threads N "}) {
+    EXPECT_NE(agent.out.find(std::string("\n  ") + usage), std::string::npos) << usage << agent.out;
+  }
+  EXPECT_EQ(agent.out.find("HOST:PORT; "), std::string::npos) << "said twice\n" << agent.out;
+  const std::string swarm = parse({"swarm", "--help"}).out;
+  EXPECT_NE(swarm.find("\n  --no-baselines "), std::string::npos) << swarm;
+  EXPECT_EQ(swarm.find("{false}"), std::string::npos) << swarm;
+  EXPECT_NE(swarm.find("\n  --out FOLDER REQUIRED "), std::string::npos) << swarm;
 }
 
 TEST(Cli, UsageErrorsSayWhatWasMeant) {
   const std::vector<std::pair<std::vector<const char*>, std::string>> cases = {
       {{"agnet"}, "starling: no command 'agnet'; did you mean 'agent'?\n(starling --help lists what there is)\n"},
       {{"frobnicate"}, "starling: no command 'frobnicate'\n(starling --help lists what there is)\n"},
+      {{"report", "--help"}, "starling: no command 'report'\n(starling --help lists what there is)\n"},
       {{"agent", "--bootsrap", "a:1"},
        "starling: 'starling agent' has no flag --bootsrap; did you mean '--bootstrap'?\n"
        "(starling agent --help lists what there is)\n"},

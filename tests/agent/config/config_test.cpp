@@ -49,8 +49,8 @@ class ConfigTest : public ::testing::Test {
       return "";
     } catch (const ConfigError& error) {
       std::string what = error.what();
-      const size_t at = what.find(path_);
-      return at == std::string::npos ? what : what.replace(at, path_.size(), "F");
+      for (size_t at; (at = what.find(path_)) != std::string::npos;) what.replace(at, path_.size(), "F");
+      return what;
     }
   }
 
@@ -166,6 +166,8 @@ TEST_F(ConfigTest, SaysWhatWasExpectedAndWhatWasFound) {
        "F:1: agent.listen: expected HOST:PORT such as 192.168.1.5:7400, found 'here'"},
       {"agent: {listen: \"0.0.0.0:65535\"}\n",
        "F:1: agent.listen: port 65535 leaves no next port for the bulk data; choose a smaller one"},
+      {"agent: {listen: \"0.0.0.0:70000\"}\n",
+       "F:1: agent.listen: there is no port 70000, they end at 65535; choose another in '0.0.0.0:70000'"},
       {"agent: {bootstrap: \"a:0\"}\n",
        "F:1: agent.bootstrap: port 0 means 'any' and nobody can dial it; name the port in 'a:0'"},
       {"agent: {data: {shard: 0/4}}\n",
@@ -357,6 +359,22 @@ TEST_F(ConfigTest, AMissingFileNamesTheRemedy) {
   } catch (const ConfigError& error) {
     EXPECT_EQ(std::string(error.what()), dir_.string() + " is no file that can be read");
   }
+}
+
+TEST_F(ConfigTest, AllMistakesAreSaidAtOnce) {
+  EXPECT_EQ(error("swarm:\n  optimizer: {learning_rat: 3, momentum: x}\n  batch: -1\nagent: {nope: 1}\n"),
+            "F:2: unknown key 'learning_rat' in swarm.optimizer; did you mean 'learning_rate'?\n"
+            "F:2: swarm.optimizer.momentum: expected a number from 0 to 0.9999, found 'x'\n"
+            "F:3: swarm.batch: expected a whole number from 1 to 1000000, found '-1'\n"
+            "F:4: unknown key 'nope' in agent; did you mean 'name'?");
+  EXPECT_EQ(error("swarm: {batch: 0}\n", {"swarm.batch=x", "--listen=here"}),
+            "F:1: swarm.batch: expected a whole number from 1 to 1000000, found '0'\n"
+            "--set swarm.batch=x: swarm.batch: expected a whole number from 1 to 1000000, found 'x'\n"
+            "--listen here: agent.listen: expected HOST:PORT such as 192.168.1.5:7400, found 'here'");
+  std::string many = "swarm: {";
+  for (int i = 0; i < 1000; ++i) many += "k" + std::to_string(i) + ": 1, ";
+  const std::string said = error(many + "}\n");
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 19) << "a file of another kind";
 }
 
 TEST_F(ConfigTest, OverridesPassTheSameChecks) {

@@ -132,10 +132,10 @@ TEST(ReportPage, ThinsLongCurvesButKeepsTheirEnds) {
 
 TEST(ReportSummary, SaysWhatHappened) {
   EXPECT_EQ(summarize(make_report()),
-            "2 agents trained one model together for 31 s; each held only 2 of the 4 classes, and its data never left "
-            "it. agent-1 was killed at 10.2 s. agent-2 joined at 15.5 s, knowing nothing but an address and its own "
-            "data. At the end every living agent reached 94.1 % to 94.8 % accuracy. Alone, the same agents reach 25.0 "
-            "%. One process with all the data reaches 95.0 %.");
+            "2 agents and 1 that joined later trained one model together for 31 s; each held only 2 of the 4 classes, "
+            "and its data never left it. agent-1 was killed at 10.2 s. agent-2 joined at 15.5 s, knowing nothing but "
+            "an address and its own data. At the end every living agent reached 94.1 % to 94.8 % accuracy. Alone, the "
+            "same agents reach 25.0 %. One process with all the data reaches 95.0 %.");
 }
 
 TEST(ReportSummary, LeavesOutWhatIsNotKnown) {
@@ -162,6 +162,9 @@ TEST(ReportTable, PutsEachAgentBesideItsOwnShardAlone) {
   EXPECT_NE(second.find("killed at 10.2 s"), std::string::npos) << second;
   EXPECT_NE(third.find("31.0 %"), std::string::npos) << third;
   EXPECT_NE(third.find("joined at 15.5 s"), std::string::npos) << third;
+  std::string explained;
+  std::getline(lines, explained);
+  EXPECT_NE(explained.find("exchanges done: all that was"), std::string::npos) << explained;
 }
 
 TEST(ReportFiles, AreWrittenWholeAndReplaceOldOnes) {
