@@ -11,11 +11,7 @@ SETTINGS = ['swarm.exchange.kind=group', 'swarm.exchange.source=updates', 'swarm
             'swarm.local_steps=120']
 
 
-class Updates(swarm.Case):
-  def grouped(self, count, *settings):
-    flags = [word for setting in [*SETTINGS, *settings] for word in ('--set', setting)]
-    return self.swarm(count, self.quadratic(), *flags)
-
+class Agreeing(swarm.Case):
   def now(self, agents):
     return max(agent.events('status')[-1]['t'] for agent in agents)
 
@@ -32,6 +28,12 @@ class Updates(swarm.Case):
   def agree_soon(self, agents, what):
     since = self.now(agents)
     self.wait(lambda: self.all_agree(agents, since), what, AGREE_S)
+
+
+class Updates(Agreeing):
+  def grouped(self, count, *settings):
+    flags = [word for setting in [*SETTINGS, *settings] for word in ('--set', setting)]
+    return self.swarm(count, self.quadratic(), *flags)
 
   def test_entries_go_on_when_one_is_killed_and_it_catches_up(self):
     port, agents = self.grouped(4)

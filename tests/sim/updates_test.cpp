@@ -155,6 +155,38 @@ TEST(UpdatesInASwarm, AnAgentAloneTrainsToTheEnd) {
   EXPECT_LT(error(swarm), 0.2);
 }
 
+// No side has more than half of the roster, so no entry is made until the views follow. Then each goes on alone, and
+// after the heal one log remains, with the work of both.
+TEST(UpdatesInASwarm, TwoAgainstTwoMeetInOneLogAfterTheHeal) {
+  spdlog::set_level(spdlog::level::off);
+  SwarmConfig config = updates_swarm();
+  config.stop_after = 0;
+  QuadraticSwarm swarm(8, config, links(0));
+  for (size_t a = 0; a < 4; ++a) swarm.add({});
+  swarm.run_for(seconds(4));
+  const auto length = [&](size_t a) { return swarm.agent(a).updates()->log(0).head().length; };
+  const auto head = [&](size_t a) { return swarm.agent(a).updates()->log(0).head(); };
+  for (const size_t a : {0, 1}) {
+    for (const size_t b : {2, 3}) swarm.network().cut(swarm.endpoint(a), swarm.endpoint(b));
+  }
+  swarm.run_for(milliseconds(300));
+  const uint64_t at_cut = length(0);
+  swarm.run_for(milliseconds(300));
+  EXPECT_EQ(length(0), at_cut) << "half of the roster made an entry";
+  swarm.run_for(seconds(30));
+  EXPECT_GT(length(0), at_cut + 100);
+  EXPECT_GT(length(2), at_cut + 100);
+  EXPECT_NE(head(0), head(2));
+  swarm.network().heal_all();
+  ASSERT_TRUE(swarm.run_until([&] { return head(0) == head(1) && head(1) == head(2) && head(2) == head(3); },
+                              seconds(10)));
+  swarm.run_for(seconds(5));
+  uint64_t long_splits = 0;
+  for (size_t a = 0; a < 4; ++a) long_splits += swarm.agent(a).updates()->splits().long_splits;
+  EXPECT_EQ(long_splits, 2u) << "one side moved to the log of the other";
+  EXPECT_LT(error(swarm), 0.3);
+}
+
 // The newcomer gets every slice from members, and hands in no steps that it took before.
 TEST(UpdatesInASwarm, ANewcomerCatchesUpBeforeItsFirstStep) {
   spdlog::set_level(spdlog::level::off);
