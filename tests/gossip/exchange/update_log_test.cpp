@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <memory>
@@ -174,6 +175,39 @@ TEST(UpdateLog, AnEntryCountsAtMostThreeTimesTheMedianOfThoseBefore) {
   EXPECT_EQ(next(2048), 18 / 2048.0f) << "half of the last eight are large now, and the median is the lower one: 6";
   int limited = 0;
   while (next(2048) < 1) ASSERT_LT(++limited, 8);
+}
+
+// The owner limits payloads first, so its entries grow late: both medians must follow.
+TEST(UpdateLog, AnHonestJumpByAThousandCountsInFullAfterTenRounds) {
+  const Codecs codecs;
+  UpdateLog log(1e9f);
+  uint64_t seq = 0;
+  const auto next = [&](float norm) {
+    const float scale = log.payload_norm_max() ? std::min(1.0f, *log.payload_norm_max() / norm) : 1;
+    const std::vector<float> merged = {scale * norm};
+    EXPECT_EQ(append(log, make_entry(log.head(), {{peer(1), 1, ++seq, scale, norm}}, merged, *codecs.exact)),
+              LogStatus::kOk);
+    return scale * log.newest().factor;
+  };
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(next(1), 1);
+  for (int i = 0; i < 10; ++i) EXPECT_LT(next(1000), 1);
+  EXPECT_EQ(next(1000), 1);
+}
+
+// One of eight owners, for four rounds in each 32: its entries fill half of what the next are measured by.
+TEST(UpdateLog, ALyingOwnersEntriesCountAtThreeTimesTheUsualAndHonestOnesInFull) {
+  const Codecs codecs;
+  for (const float lie : {1e6f, 1e3f, 10.0f}) {
+    UpdateLog log(1e9f);
+    uint64_t seq = 0;
+    for (int round = 0; round < 320; ++round) {
+      const bool lies = round / 4 % 8 == 7;
+      const Made made = make_entry(log.head(), {{peer(1), 1, ++seq, 1, 1}}, std::vector<float>{lies ? lie : 1.0f},
+                                   *codecs.exact);
+      ASSERT_EQ(append(log, made), LogStatus::kOk);
+      ASSERT_NEAR(log.newest().factor, lies ? 3 / lie : 1, 1e-6) << round;
+    }
+  }
 }
 
 // Who has nothing to hand in any more would else make what comes late count at a fraction of itself.
