@@ -76,7 +76,7 @@ void bench_selection(double density) {
     const auto part = std::span<const float>(x).first(count);
     const auto room = std::span<std::byte>(out).first(codec->bytes_max(UpdateRole::kContribution, count));
     const double seconds = median_cpu_s([&] {
-      if (!codec->encode(UpdateRole::kContribution, part, room)) std::abort();
+      if (!codec->encode(UpdateRole::kContribution, part, UpdateSeeds{}, room)) std::abort();
     });
     samples.push_back({{static_cast<double>(count)}, seconds});
     std::printf(" %zu k %.3f;", count >> 10, 1e3 * seconds);

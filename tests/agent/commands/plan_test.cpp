@@ -61,45 +61,46 @@ nlohmann::json figures(PlanOptions options) {
   return nlohmann::json::parse(run(options));
 }
 
-// Two layers of a million params, 8 agents, 1 ms, 1 Gb/s. Selecting takes 5 us + .45 ms; an all-gather takes
-// 7 (1 ms + 80 kB / 125 MB/s) = 11.48 ms; the first is sent while the second is computed. Together they take
-// 7 (1 ms + 160 kB / 125 MB/s) = 15.96 ms. Dense, an all-reduce of one takes 14 (1 ms + .5 MB / 125 MB/s) = 70 ms.
+// Two layers of 50,000 params, 8 agents, 1 ms, 10 Mb/s. Selecting takes 5 us + .02 ms; an all-gather takes
+// 7 (1 ms + 4 kB / 1.25 MB/s) = 29.4 ms; the second waits for the first. Together they take
+// 7 (1 ms + 8 kB / 1.25 MB/s) = 51.8 ms. Dense, all-reduces take 14 (1 ms + 25 kB / 1.25 MB/s) = 294 ms each.
 TEST_F(PlanCommand, ShowsAPlanThatCanBeCheckedByHand) {
-  PlanOptions options = table("model: two\nforward: 10ms\nlayers:\n  a: [1000000, 20ms]\n  b: [1000000, 20ms]\n");
+  PlanOptions options = table("model: two\nforward: 10ms\nlayers:\n  a: [50000, 20ms]\n  b: [50000, 20ms]\n");
   options.form = "collectives";
-  EXPECT_EQ(run(options), R"(two: 2.00 M params in 2 layers; topk, density 1 %
-8 agents, links of 1ms and 1000 Mbit/s; each bucket is one collective call, and they run one after the other
+  options.bytes_per_s = 1.25e6;
+  EXPECT_EQ(run(options), R"(two: 0.10 M params in 2 layers; topk, density 1 %
+8 agents, links of 1ms and 10 Mbit/s; each bucket is one collective call, and they run one after the other
 forward 10.0 ms, backward 40.0 ms a step
 
 plan             buckets  messages     select  exposed sending       step    over best
-best                   2        28    0.91 ms          11.5 ms    62.4 ms        0.0 %
-greedy                 2        28    0.91 ms          11.5 ms    62.4 ms        0.0 %
-per layer              2        28    0.91 ms          11.5 ms    62.4 ms        0.0 %
-25 MB buckets          2        28    0.91 ms          11.5 ms    62.4 ms        0.0 %
-one bucket             1        14    0.91 ms          16.0 ms    66.9 ms        7.2 %
-dense                  2        56    0.00 ms           120 ms     170 ms      172.5 %
+best                   2        28    0.06 ms          38.8 ms    88.9 ms        0.0 %
+greedy                 2        28    0.06 ms          38.8 ms    88.9 ms        0.0 %
+per layer              2        28    0.06 ms          38.8 ms    88.9 ms        0.0 %
+25 MB buckets          1        14    0.05 ms          51.8 ms     102 ms       14.7 %
+one bucket             1        14    0.05 ms          51.8 ms     102 ms       14.7 %
+dense                  2        56    0.00 ms           568 ms     618 ms      595.4 %
 
 The best plan takes 0.0 % less time a step than the better naive one (per layer), with 28 messages instead of 28.
-Whole fp32 gradients would take 170 ms a step, 2.7 times as long.
+Whole fp32 gradients would take 618 ms a step, 7.0 times as long.
 
 The best plan:
 bucket  layers                                     params   complete   selected  sent from         to
-     1  b                                          1.00 M    20.0 ms    20.5 ms    20.5 ms    31.9 ms
-     2  a                                          1.00 M    40.5 ms    40.9 ms    40.9 ms    52.4 ms
+     1  b                                          0.05 M    20.0 ms    20.0 ms    20.0 ms    49.4 ms
+     2  a                                          0.05 M    40.0 ms    40.1 ms    49.4 ms    78.9 ms
 
-From the begin of backward to 56.9 ms; digits are buckets:
-best, ends at 52.4 ms
-  backward |==============================================                  |
-  select   |                      11                     22                 |
-  send     |                       1111111111111          2222222222222     |
-per layer, ends at 52.4 ms
-  backward |==============================================                  |
-  select   |                      11                     22                 |
-  send     |                       1111111111111          2222222222222     |
-one bucket, ends at 56.9 ms
-  backward |==============================================                  |
-  select   |                                             11                 |
-  send     |                                              111111111111111111|
+From the begin of backward to 91.9 ms; digits are buckets:
+best, ends at 78.9 ms
+  backward |============================                                    |
+  select   |             1             2                                    |
+  send     |             111111111111111111111222222222222222222222         |
+per layer, ends at 78.9 ms
+  backward |============================                                    |
+  select   |             1             2                                    |
+  send     |             111111111111111111111222222222222222222222         |
+one bucket, ends at 91.9 ms
+  backward |============================                                    |
+  select   |                           1                                    |
+  send     |                           1111111111111111111111111111111111111|
 )");
 }
 

@@ -20,26 +20,35 @@ StepOptions options_of(CostForm form, UpdateKind kind, uint32_t members) {
 
 const std::vector<PlanSection> kSections = {{"c", 10'000, 0.1}, {"b", 20'000, 0.2}, {"a", 30'000, 0.3}};
 
-// topk: 4 + 8 k bytes handed in, 4 + 16 k back.
+double topk_bytes(UpdateRole role, size_t elements) {
+  const UpdateOptions options{.kind = UpdateKind::kTopk, .density = 0.01, .reply = 2};
+  return static_cast<double>(make_update_codec(options)->bytes_max(role, elements));
+}
+
 TEST(StepModel, ABucketOfOneOwnerTakesItsShareAndEndsWithThatOwner) {
   const StepModel model = make_step_model(kSections, options_of(CostForm::kGroup, UpdateKind::kTopk, 4));
-  const double handed_in = 4 + 8 * 100, entry = 4 + 16 * 100;
+  const double bytes = topk_bytes(UpdateRole::kContribution, 10'000) + topk_bytes(UpdateRole::kEntry, 10'000);
   const BucketCost& cost = model.bucket(0, 0);
   // Three parts go in and three entries out, each sent by one and taken by another of four members.
   EXPECT_DOUBLE_EQ(cost.messages, 3);
-  EXPECT_NEAR(cost.send_s, 3 * kOccupancy + 0.75 * (handed_in + entry) * kBeta, 1e-15);
+  EXPECT_NEAR(cost.send_s, 3 * kOccupancy + 0.75 * bytes * kBeta, 1e-15);
   // Its owner takes three parts, then sends three entries.
-  EXPECT_NEAR(cost.send_s + cost.tail_s, 6 * kOccupancy + 3 * (handed_in + entry) * kBeta, 1e-15);
+  EXPECT_NEAR(cost.send_s + cost.tail_s, 6 * kOccupancy + 3 * bytes * kBeta, 1e-15);
   EXPECT_DOUBLE_EQ(model.latency_s(), 2 * kLatency);
 }
 
 TEST(StepModel, ABucketOfSeveralOwnersEndsWithTheLargest) {
   const StepModel model = make_step_model(kSections, options_of(CostForm::kGroup, UpdateKind::kTopk, 4));
   const BucketCost& cost = model.bucket(0, 2);
+  double all = 0, largest = 0;
+  for (const PlanSection& section : kSections) {
+    largest = topk_bytes(UpdateRole::kContribution, section.elements) +
+              topk_bytes(UpdateRole::kEntry, section.elements);
+    all += largest;   // the last section is the largest
+  }
   EXPECT_DOUBLE_EQ(cost.messages, 9);
-  EXPECT_NEAR(cost.send_s, 9 * kOccupancy + 0.75 * (3 * 4 + 8 * 600 + 3 * 4 + 16 * 600) * kBeta, 1e-15);
-  const double largest = 3 * (4 + 8 * 300) + 3 * (4 + 16 * 300);
-  EXPECT_NEAR(cost.send_s + cost.tail_s, (2 * 2 + 2 * 3) * kOccupancy + largest * kBeta, 1e-15);
+  EXPECT_NEAR(cost.send_s, 9 * kOccupancy + 0.75 * all * kBeta, 1e-15);
+  EXPECT_NEAR(cost.send_s + cost.tail_s, (2 * 2 + 2 * 3) * kOccupancy + 3 * largest * kBeta, 1e-15);
 }
 
 TEST(StepModel, OwnersRepeatAfterAsManySlicesAsMembers) {
@@ -54,7 +63,8 @@ TEST(StepModel, OwnersRepeatAfterAsManySlicesAsMembers) {
 
 TEST(StepModel, CollectivesCostAStartUpABucket) {
   const StepModel sparse = make_step_model(kSections, options_of(CostForm::kCollective, UpdateKind::kTopk, 8));
-  EXPECT_NEAR(sparse.bucket(0, 1).send_s, 7 * (kLatency + (8 + 8 * 300) * kBeta), 1e-12);
+  const double bytes = topk_bytes(UpdateRole::kContribution, 10'000) + topk_bytes(UpdateRole::kContribution, 20'000);
+  EXPECT_NEAR(sparse.bucket(0, 1).send_s, 7 * (kLatency + bytes * kBeta), 1e-12);
   EXPECT_EQ(sparse.latency_s(), 0);
   const StepModel dense = make_step_model(kSections, options_of(CostForm::kCollective, UpdateKind::kFp32, 8));
   EXPECT_NEAR(dense.bucket(0, 1).send_s, 14 * (kLatency + 4 * 30'000 / 8.0 * kBeta), 1e-12);
