@@ -63,6 +63,14 @@ void refuse_updates(const SwarmConfig& swarm) {
   refuse_if(exchange.pairs_every > 0, "pairs would mix params; write pairs_every: 0");
 }
 
+// A vote counts heads: what a member's mass would say is lost in it.
+void refuse_vote(const SwarmConfig& swarm) {
+  const ExchangeConfig& exchange = swarm.exchange;
+  if (!shares_updates(exchange) || exchange.update.kind != UpdateKind::kSign || swarm.weight == "equal") return;
+  throw ConfigError("swarm.exchange.update.codec: sign: a vote counts every member once, and weight: " + swarm.weight +
+                    " would not; write weight: equal, or codec: sign_ef");
+}
+
 void refuse_outer(const ExchangeConfig& exchange) {
   constexpr double kOverlapMomentumMax = 0.5;   // no experiment has shown that more is stable
   const bool steps = exchange.outer_momentum > 0 || exchange.outer_rate != 1;
@@ -112,6 +120,7 @@ void refuse_averaging(const SwarmConfig& swarm) {
   }
   if (exchange.source == SourceKind::kGradients) refuse_gradients(swarm);
   if (exchange.source == SourceKind::kUpdates) refuse_updates(swarm);
+  refuse_vote(swarm);
   refuse_outer(exchange);
   refuse_members(exchange);
   if (!group && (exchange.pairs_every > 0 || exchange.inject_loss > 0)) {

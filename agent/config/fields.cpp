@@ -290,7 +290,7 @@ void add_updates(std::vector<ConfigField>& t) {
   t.push_back(since("0.2.0", "fp32", row("swarm.exchange.update.codec", "", update_doc(),
                                          AT(swarm.exchange.update.kind), UpdateKindValue{})));
   t.push_back(since("0.2.0", "0.01", row("swarm.exchange.update.density", "",
-                                         "topk: the part of a slice's elements that an update holds",
+                                         "topk, randk: the part of a slice's elements that an update holds",
                                          AT(swarm.exchange.update.density), NumberValue{1e-6, 1})));
   t.push_back(since("0.2.0", "2", row("swarm.exchange.update.reply", "",
                                       "topk: what comes back holds at most so many times the elements of an update",

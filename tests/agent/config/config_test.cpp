@@ -257,6 +257,9 @@ TEST_F(ConfigTest, RefusesWhatTheLogOfUpdatesCannotCarry) {
   refused(updates + ", outer: {momentum: 0.9}}", "write overlap: off");
   refused(updates + ", update: {codec: topq}}", "expected one of " + update_choices(", "));
   refused(updates + ", update: {density: 0}}", "density");
+  refused(updates + ", update: {codec: sign}}", "write weight: equal");
+  refused(updates + ", update: {codec: sign}}, weight: data", "write weight: equal");
+  EXPECT_EQ(error("swarm: {" + updates + ", update: {codec: sign}}, weight: equal}\n"), "");
   refused("exchange: {outer: {momentum: 0.9}, overlap: off}", "source: updates");
   refused("exchange: {update: {codec: topk}}", "source: updates");
   std::string names;
