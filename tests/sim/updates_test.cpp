@@ -143,6 +143,11 @@ TEST(UpdatesInASwarm, MembersEndWithTheSameRound) {
   config.stop_after = 500;
   QuadraticSwarm swarm(9, config, links(0));
   for (size_t a = 0; a < 8; ++a) swarm.add({.step_time = milliseconds(2)});
+  swarm.run_for(milliseconds(800));
+  for (size_t a = 1; a < 8; ++a) {
+    EXPECT_EQ(swarm.agent(a).updates()->log(0).head(), swarm.agent(0).updates()->log(0).head())
+        << "agent " << a << " still has the log that it began alone";
+  }
   ASSERT_TRUE(swarm.run_until([&] { return swarm.ended(); }, seconds(120)));
   for (size_t a = 0; a < 8; ++a) EXPECT_EQ(swarm.agent(a).rounds()->progress().steps, 500u) << "agent " << a;
 }
