@@ -137,9 +137,11 @@ std::optional<uint64_t> swarm_id_in(const std::string& path) {
 
 std::string failed(const char* what, const std::string& path, int status) {
   const bool is_full = status == -ENOSPC || status == -EDQUOT || status == -EFBIG;
+  const bool too_many_files = status == -EMFILE || status == -ENFILE;
   return std::string(what) + " " + path + ": " + std::strerror(-status) +
-         (is_full ? "; make room, or set agent.state to a folder on another disk"
-                  : "; check the disk of agent.state");
+         (is_full          ? "; make room, or set agent.state to a folder on another disk"
+          : too_many_files ? "; too many links are open: raise the limit (ulimit -n), or keep strangers from the ports"
+                           : "; check the disk of agent.state");
 }
 
 }  // namespace
@@ -212,7 +214,7 @@ bool holds_only_other_swarms(const std::string& folder, uint64_t swarm_id) {
 }
 
 std::optional<LoadedCheckpoint> CheckpointStore::load_newest(std::optional<uint64_t> swarm_id,
-                                                             const Report& report) const {
+                                                             const Report& report, size_t* damaged) const {
   for (const Entry& entry : list(folder_, kSuffix)) {
     std::string problem;
     std::optional<LoadedCheckpoint> loaded = read_checkpoint(entry.path, Verify::kDigest, &problem);
@@ -220,6 +222,8 @@ std::optional<LoadedCheckpoint> CheckpointStore::load_newest(std::optional<uint6
       problem = fmt::format("of another swarm (id {:016x}, this one is {:016x})", loaded->content.meta.swarm_id,
                             *swarm_id);
       loaded.reset();
+    } else if (!loaded && damaged) {
+      ++*damaged;
     }
     if (loaded) return loaded;
     if (report) report(entry.path + ": " + problem);

@@ -71,10 +71,14 @@ class CheckpointStore {
   // Durable when it returns ok: written beside, synced, renamed. Copies nothing.
   SaveResult save(const CheckpointContent& content);
 
+  const std::string& folder() const { return folder_; }
+
   // The newest file that is whole and of this swarm (nullopt: of any swarm). `report` hears about every file
   // passed over: "PATH: why".
   using Report = std::function<void(const std::string& skipped)>;
-  std::optional<LoadedCheckpoint> load_newest(std::optional<uint64_t> swarm_id, const Report& report) const;
+  // `damaged`, where given: how many files were passed over that are not another swarm's.
+  std::optional<LoadedCheckpoint> load_newest(std::optional<uint64_t> swarm_id, const Report& report,
+                                              size_t* damaged = nullptr) const;
 
  private:
   std::string write_file(const std::string& path, const CheckpointContent& content, uint64_t total_bytes);

@@ -2,8 +2,10 @@
 
 #include <cstring>
 #include <span>
+#include <stdexcept>
 #include <vector>
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include "kernels/transfer.h"
@@ -47,7 +49,15 @@ SaveResult FileKeeper::save(const Progress& progress, Trainer& trainer, std::spa
 }
 
 bool FileKeeper::restore(Progress* progress, Trainer& trainer, std::vector<std::byte>* memory) {
-  const auto loaded = store_.load_newest(swarm_id_, report_skipped);
+  size_t damaged = 0;
+  const auto loaded = store_.load_newest(swarm_id_, report_skipped, &damaged);
+  // Beginning anew would remove the damaged files as the oldest, and with them what might be saved of the model.
+  if (!loaded && damaged > 0 && !model_) {
+    throw std::runtime_error(fmt::format(
+        "none of the checkpoints in {} can be read ({} damaged, named above). Nothing was changed. Put good copies "
+        "back, or move that folder away: this agent then fetches the model from a member, or begins anew",
+        store_.folder(), damaged));
+  }
   if (!loaded) return false;
   const CheckpointContent& content = loaded->content;
   if (content.params.size() != trainer.params().count || content.momentum.size() != trainer.momentum().count) {

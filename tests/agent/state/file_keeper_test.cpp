@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <stdexcept>
 
 #include "agent/train/quadratic_trainer.h"
 #include "compression/encoder.h"
@@ -76,6 +77,24 @@ class FileKeeperGolden : public testing::Test {
 TEST_F(FileKeeperGolden, AStateWithOneByteABlockIsRestored) { expect_restores(*keeper_of(kBlockStates)); }
 
 TEST_F(FileKeeperGolden, AStateWithCodecMemoryIsRestored) { expect_restores(*keeper_of(kCodecMemory)); }
+
+// Going on without them would begin anew, and remove them later as the oldest.
+TEST_F(FileKeeperGolden, WhereAllAreDamagedNothingBeginsAnewAndAllStay) {
+  auto keeper = keeper_of(kCodecMemory);
+  const fs::path only = folder_ / "checkpoints/checkpoint-00000001-step-3000.ckpt";
+  fs::resize_file(only, fs::file_size(only) - 1);
+  Progress progress;
+  std::vector<std::byte> memory;
+  try {
+    (void)keeper->restore(&progress, trainer_, &memory);
+    ADD_FAILURE() << "it begins anew";
+  } catch (const std::runtime_error& error) {
+    EXPECT_NE(std::string(error.what()).find((folder_ / "checkpoints").string()), std::string::npos) << error.what();
+  }
+  EXPECT_TRUE(fs::exists(only));
+  fs::remove(only);
+  EXPECT_FALSE(keeper->restore(&progress, trainer_, &memory)) << "without any file it is a start like the first";
+}
 
 TEST_F(FileKeeperGolden, TheSameStateIsWrittenAsEver) {
   const std::unique_ptr<FileKeeper> keeper = keeper_of(kBlockStates);
