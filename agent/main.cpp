@@ -18,7 +18,7 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   try {
     spdlog::set_default_logger(spdlog::stderr_color_mt("starling"));
-    spdlog::set_pattern("%H:%M:%S.%e %^%l%$ %v");
+    spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %v");
     std::error_code error;
     const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
     const Cli cli = parse_cli(argc, argv, error ? argv[0] : program.string(), {run_agent_process, make_torch_task});

@@ -51,14 +51,18 @@ void Log::on(const Event& event) {
     evaluated_at_ = evaluated->steps;
   } else if (const auto* joined = std::get_if<Joined>(&event)) {
     spdlog::info("training from step {} ({}): {} params, {}", joined->steps, joined->how, joined->params, joined->data);
-  } else if (const auto* saved = std::get_if<CheckpointSaved>(&event); saved && !saved->error.empty()) {
+  } else if (const auto* saved = std::get_if<CheckpointSaved>(&event)) {
+    if (saved->error.empty()) {
+      saved_ = saved->file;
+      return;
+    }
     spdlog::error("checkpoint failed: {}; the earlier ones are untouched, training goes on", saved->error);
   } else if (const auto* sick = std::get_if<BecameSick>(&event)) {
     spdlog::error("step {}: {}; sharing stopped, going back to the last good state", sick->steps, sick->reason);
   } else if (const auto* end = std::get_if<Finished>(&event)) {
-    spdlog::info("{} at step {}: loss {:.3f}{}, {}", end->reason == "signal" ? "leaving" : "finished",
+    spdlog::info("{} at step {}: loss {:.3f}{}, {}{}", end->reason == "signal" ? "leaving" : "finished",
                  end->steps, end->loss.value_or(0), print_accuracy(*end, evaluated_at_),
-                 print_count(end->exchanges.done, "exchange"));
+                 print_count(end->exchanges.done, "exchange"), saved_.empty() ? "" : "; the model is in " + saved_);
   }
 }
 

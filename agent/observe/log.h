@@ -1,6 +1,8 @@
 // The events that a person follows, as readable lines through spdlog.
 #pragma once
 
+#include <string>
+
 #include "agent/observe/events.h"
 
 namespace starling {
@@ -12,6 +14,7 @@ class Log final : public Observer {
  private:
   void print_status(const AgentStatus& status);
 
+  std::string saved_;            // the last checkpoint; empty: none
   uint64_t evaluated_at_ = 0;    // step of the last evaluation
   uint64_t steps_printed_ = 0;   // of the last status line: while training, a line without new steps is not repeated
 };

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <stdexcept>
 
@@ -13,7 +14,7 @@
 
 namespace starling {
 
-MetricsFile::MetricsFile(const std::string& path) {
+MetricsFile::MetricsFile(const std::string& path, uint64_t bytes_max) : path_(path), bytes_max_(bytes_max) {
   if (path.empty()) return;
   fd_ = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
   struct stat info {};
@@ -29,8 +30,21 @@ MetricsFile::~MetricsFile() {
   if (fd_ >= 0) close(fd_);
 }
 
+// The file before the last one is dropped. Where the name cannot be given away, the file grows on.
+void MetricsFile::rotate() {
+  struct stat info {};
+  if (fstat(fd_, &info) != 0 || static_cast<uint64_t>(info.st_size) < bytes_max_ || info.st_nlink == 0) return;
+  if (std::rename(path_.c_str(), (path_ + ".1").c_str()) != 0) return;
+  const int fd = open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_EXCL | O_CLOEXEC, 0600);
+  if (fd < 0) return;
+  close(fd_);
+  fd_ = fd;
+  torn_ = false;
+}
+
 void MetricsFile::on(const Event& event) {
   if (fd_ < 0) return;
+  rotate();
   const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   const std::string line = std::visit([&](auto told) {
     if constexpr (requires { told.metrics_lines_lost; }) told.metrics_lines_lost = failed_writes_;

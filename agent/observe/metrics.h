@@ -8,11 +8,14 @@
 
 namespace starling {
 
+inline constexpr uint64_t kMetricsBytesMax = 1ull << 30;   // two files: two days at 40 exchanges a second
+
 class MetricsFile final : public Observer {
  public:
   // Appends to `path`, a regular file (made with mode 0600); an empty path writes nothing. Throws std::runtime_error
   // for anything else: a symbolic link is not followed, and a FIFO not waited for.
-  explicit MetricsFile(const std::string& path);
+  // A file of `bytes_max` becomes PATH.1, in the place of the one before, and a new one is begun.
+  explicit MetricsFile(const std::string& path, uint64_t bytes_max = kMetricsBytesMax);
   ~MetricsFile() override;
   MetricsFile(const MetricsFile&) = delete;
   MetricsFile& operator=(const MetricsFile&) = delete;
@@ -22,6 +25,10 @@ class MetricsFile final : public Observer {
   uint64_t failed_writes() const { return failed_writes_; }   // lines that a full disk or a removed file lost
 
  private:
+  void rotate();
+
+  const std::string path_;
+  const uint64_t bytes_max_;
   int fd_ = -1;
   uint64_t failed_writes_ = 0;
   bool torn_ = false;   // the file ends within a line

@@ -48,6 +48,24 @@ TEST(MetricsFile, FollowsNoLink) {
   EXPECT_FALSE(fs::exists(folder.path() + "/new"));
 }
 
+TEST(MetricsFile, IsBounded) {
+  const Folder folder;
+  const std::string path = folder.path() + "/metrics.jsonl";
+  MetricsFile metrics(path, 1000);
+  for (uint64_t i = 0; i < 200; ++i) metrics.on(BecameSick{i, "because"});
+  for (const char* end : {"", ".1"}) {
+    EXPECT_GE(fs::file_size(path + end), 1u) << end;
+    EXPECT_LE(fs::file_size(path + end), 1200u) << end;
+  }
+  std::ifstream before(path + ".1"), after(path);
+  std::string last, first;
+  for (std::string line; std::getline(before, line);) last = line;
+  std::getline(after, first);
+  const auto steps = [](const std::string& line) { return std::stoul(line.substr(line.find("steps\":") + 7)); };
+  EXPECT_EQ(steps(first), steps(last) + 1) << "no line is lost between the two";
+  EXPECT_EQ(metrics.failed_writes(), 0u);
+}
+
 // With the wait that it forbids this test would not end; the alarm ends the program then.
 TEST(MetricsFile, WaitsForNoReaderOfAFifo) {
   const Folder folder;
