@@ -87,6 +87,9 @@ struct Pending {
 // One DEALER, connected to one port of one peer, and what it could not take yet.
 struct Link {
   zmq::socket_t socket;
+  Endpoint to;
+  Channel channel = Channel::kControl;
+  std::string connected;             // the address in ZeroMQ's words; empty: the host's name is being looked up
   std::deque<Pending> pending;
   size_t pending_bytes = 0;
   uint64_t last_used = 0;
@@ -111,18 +114,24 @@ ZmqContext::~ZmqContext() = default;
 struct ZmqTransportImpl {
   using LinkKey = std::pair<Endpoint, Channel>;
 
-  explicit ZmqTransportImpl(zmq::context_t& zmq_context)
+  ZmqTransportImpl(zmq::context_t& zmq_context, NameCache::LookUp look_up)
       : context(zmq_context), link_count_max(std::min(kLinksMax, links_within_file_limit())) {
     wake_fd = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (wake_fd < 0) {
       throw std::runtime_error("cannot make an eventfd: too many open files; raise the limit (ulimit -n)");
     }
+    names.emplace([this] { wake(); }, std::move(look_up));
   }
-  ~ZmqTransportImpl() { ::close(wake_fd); }
+  ~ZmqTransportImpl() {
+    names.reset();                   // it wakes
+    ::close(wake_fd);
+  }
 
   void bind(const Endpoint& listen);
   bool try_bind(const Endpoint& listen, uint32_t port, bool last_attempt);
+  void wake() const;
   Link* link_to(const Endpoint& to, Channel channel);
+  bool connect(Link& link);
   void evict_oldest_link();
   void close_link(std::map<LinkKey, Link>::iterator link);
   bool send_now(Link& link, const Frame& frame);
@@ -142,6 +151,7 @@ struct ZmqTransportImpl {
   int control_streak = 0;
   TransportCounters counters;
   SteadyClock clock;
+  std::optional<NameCache> names;
 };
 
 void ZmqTransportImpl::bind(const Endpoint& listen) {
@@ -183,8 +193,8 @@ Link* ZmqTransportImpl::link_to(const Endpoint& to, Channel channel) {
   if (found == links.end()) {
     if (links.size() >= link_count_max) evict_oldest_link();
     try {
-      Link link{make_socket(context, zmq::socket_type::dealer, channel)};
-      link.socket.connect(zmq_address(to.host, uint32_t{to.port} + (channel == Channel::kBulk)));
+      Link link{.socket = make_socket(context, zmq::socket_type::dealer, channel), .to = to, .channel = channel};
+      if (!connect(link)) return nullptr;
       found = links.emplace(key, std::move(link)).first;
     } catch (const zmq::error_t&) {
       return nullptr;
@@ -192,6 +202,24 @@ Link* ZmqTransportImpl::link_to(const Endpoint& to, Channel channel) {
   }
   found->second.last_used = ++use_count;
   return &found->second;
+}
+
+// Where the host is a name whose number is not known yet, or is another one by now, it is looked up elsewhere; the
+// link's frames wait meanwhile as they do for one that is not up. False: the address means nothing to ZeroMQ.
+bool ZmqTransportImpl::connect(Link& link) {
+  const std::string host = link.to.host == "localhost" ? "127.0.0.1" : link.to.host;
+  const std::optional<std::string> number = names->find(host);
+  if (!number) return true;
+  const std::string address = zmq_address(*number, uint32_t{link.to.port} + (link.channel == Channel::kBulk));
+  if (address == link.connected) return true;
+  try {
+    if (!link.connected.empty()) link.socket.disconnect(std::exchange(link.connected, {}));
+    link.socket.connect(address);
+  } catch (const zmq::error_t&) {
+    return false;
+  }
+  link.connected = address;
+  return true;
 }
 
 void ZmqTransportImpl::evict_oldest_link() {
@@ -232,10 +260,12 @@ bool ZmqTransportImpl::send_now(Link& link, const Frame& frame) {
 }
 
 void ZmqTransportImpl::flush(Link& link) {
+  if (link.connected.empty()) (void)connect(link);
   while (!link.pending.empty()) {
     const Pending& first = link.pending.front();
     if (clock.now() >= first.expires) {
       ++counters.frames_dropped;
+      (void)connect(link);   // nobody is there: perhaps the name has moved
     } else if (!send_now(link, first.frame)) {
       return;
     }
@@ -280,6 +310,12 @@ std::optional<ReceivedFrame> ZmqTransportImpl::receive(Channel channel, bool* re
   return frame;
 }
 
+void ZmqTransportImpl::wake() const {
+  const uint64_t one = 1;
+  // A full counter (EAGAIN) has woken it already.
+  if (::write(wake_fd, &one, sizeof one) < 0) STARLING_CHECK(errno == EAGAIN || errno == EINTR);
+}
+
 // The result of zmq_poll: frames and wakes only; -1 when a signal came.
 int ZmqTransportImpl::wait_for_events(int timeout_ms) {
   std::vector<zmq_pollitem_t> items = {{routers[0].handle(), 0, ZMQ_POLLIN, 0},
@@ -292,8 +328,8 @@ int ZmqTransportImpl::wait_for_events(int timeout_ms) {
   return (items[0].revents != 0) + (items[1].revents != 0) + (items[2].revents != 0);
 }
 
-ZmqTransport::ZmqTransport(const Endpoint& listen, ZmqContext& context)
-    : impl_(std::make_unique<ZmqTransportImpl>(context.impl_->context)) {
+ZmqTransport::ZmqTransport(const Endpoint& listen, ZmqContext& context, NameCache::LookUp look_up)
+    : impl_(std::make_unique<ZmqTransportImpl>(context.impl_->context, std::move(look_up))) {
   impl_->bind(listen);
 }
 
@@ -361,11 +397,7 @@ void ZmqTransport::wait_until(TimePoint deadline) {
   }
 }
 
-void ZmqTransport::wake() {
-  const uint64_t one = 1;
-  // A full counter (EAGAIN) has woken it already.
-  if (::write(impl_->wake_fd, &one, sizeof one) < 0) STARLING_CHECK(errno == EAGAIN || errno == EINTR);
-}
+void ZmqTransport::wake() { impl_->wake(); }
 
 void ZmqTransport::forget(const Endpoint& peer) {
   for (const Channel channel : {Channel::kControl, Channel::kBulk}) {

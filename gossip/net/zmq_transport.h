@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "gossip/net/name_cache.h"
 #include "gossip/net/transport.h"
 
 namespace starling {
@@ -29,7 +30,8 @@ class ZmqTransport final : public Transport {
  public:
   // Binds both ports; port 0 takes any two free neighbors. Host "0.0.0.0" or "::": every interface. Throws
   // std::runtime_error with the address and the remedy.
-  ZmqTransport(const Endpoint& listen, ZmqContext& context);
+  // `look_up` turns names of hosts into numbers; ZeroMQ itself would wait for the name server on its only threads.
+  ZmqTransport(const Endpoint& listen, ZmqContext& context, NameCache::LookUp look_up = NameCache::system_look_up);
   ~ZmqTransport() override;  // what has not reached the kernel by then is lost
   ZmqTransport(const ZmqTransport&) = delete;
   ZmqTransport& operator=(const ZmqTransport&) = delete;

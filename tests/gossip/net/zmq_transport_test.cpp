@@ -5,7 +5,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <functional>
+#include <future>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -238,6 +240,39 @@ TEST_F(ZmqTransportTest, BulkIsHeardThroughAStreamOfControl) {
     }
     return bulk;
   }));
+}
+
+// A name server that never answers occupies the thread that asks it, and ZeroMQ has two for everything.
+TEST_F(ZmqTransportTest, NamesThatNobodyResolvesStopNoOtherFrame) {
+  std::promise<void> end;
+  const std::shared_future<void> ended = end.get_future().share();
+  const auto b = open();
+  {
+    ZmqTransport a({"127.0.0.1", 0}, context_, [ended](const std::string&) -> std::optional<std::string> {
+      ended.wait();
+      return std::nullopt;
+    });
+    for (int i = 0; i < 8; ++i) {
+      EXPECT_EQ(a.send({"silent" + std::to_string(i) + ".example", 9}, Channel::kControl, frame(10)),
+                SendStatus::kQueued);
+    }
+    EXPECT_EQ(a.send(b->local(), Channel::kControl, frame(10)), SendStatus::kQueued);
+    EXPECT_TRUE(run_until(a, *b, [&] { return b->poll().has_value(); }));
+  }
+  end.set_value();
+}
+
+TEST_F(ZmqTransportTest, AFrameWaitsForTheNameOfItsHost) {
+  const auto b = open();
+  std::atomic<bool> known = false;
+  ZmqTransport a({"127.0.0.1", 0}, context_, [&](const std::string& name) -> std::optional<std::string> {
+    EXPECT_EQ(name, "b.example");
+    known = true;
+    return "127.0.0.1";
+  });
+  EXPECT_EQ(a.send({"b.example", b->local().port}, Channel::kControl, frame(10)), SendStatus::kQueued);
+  EXPECT_TRUE(run_until(a, *b, [&] { return b->poll().has_value(); }));
+  EXPECT_TRUE(known);
 }
 
 }  // namespace
