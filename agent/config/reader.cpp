@@ -139,8 +139,10 @@ void read_assignment(Config& config, std::set<std::string>& given, const std::st
     }
     section = join_path(section, key);
   }
-  // Lists and maps are YAML; all else is taken as it stands, so that nothing needs quotes.
-  const bool is_yaml = value.starts_with('[') || value.starts_with('{');
+  // Lists and maps are YAML; all else is taken as it stands, so that nothing needs quotes. "[::1]:7400" is no list.
+  const size_t closed = value.find(']');
+  const bool is_address = value.starts_with('[') && closed + 1 < value.size() && value[closed + 1] == ':';
+  const bool is_yaml = (value.starts_with('[') && !is_address) || value.starts_with('{');
   read_tree(config, given, path, is_yaml ? parse_tree(value, where, false) : scalar_tree(value), where);
 }
 

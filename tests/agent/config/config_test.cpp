@@ -431,6 +431,17 @@ TEST_F(ConfigTest, AnAgentThatJoinsAnotherMachineIsReachable) {
   EXPECT_EQ(load_config("", {"--bootstrap=gpu-1:7400", "--listen=127.0.0.1:9"}).agent.listen.host, "127.0.0.1");
 }
 
+// Nothing needs quotes, also not the address that an agent prints for others to join it.
+TEST_F(ConfigTest, FlagsTakeIpV6Addresses) {
+  const Config c = load_config("", {"--listen=[::1]:7400", "--advertise=[fe80::1%eth0]:7402",
+                                    "--bootstrap=[::1]:7404,h:1,[::2]:2"});
+  EXPECT_EQ(c.agent.listen, (Endpoint{"::1", 7400}));
+  EXPECT_EQ(*c.agent.advertise, (Endpoint{"fe80::1%eth0", 7402}));
+  EXPECT_EQ(c.agent.bootstrap, (std::vector<Endpoint>{{"::1", 7404}, {"h", 1}, {"::2", 2}}));
+  EXPECT_EQ(load_config("", {"agent.bootstrap=[::3]:3"}).agent.bootstrap, (std::vector<Endpoint>{{"::3", 3}}));
+  EXPECT_EQ(load_config("", {"agent.bootstrap=[a:1, b:2]"}).agent.bootstrap.size(), 2u);
+}
+
 // A value other than the default for every key there is; a new key without one here fails the test.
 const std::map<std::string, std::string>& other_values_of_updates() {
   static const std::map<std::string, std::string> values = {
