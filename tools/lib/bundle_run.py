@@ -199,15 +199,17 @@ def run_mixed(limit, devices=('cpu', 'cuda')):
     start = ['--config', BUNDLE / 'configs/digits.yaml', '--listen', f'127.0.0.1:{port}']
     join = ['--bootstrap', f'127.0.0.1:{port}', '--listen', '127.0.0.1:0']
     command = [BUNDLE / 'starling', 'agent', *(join if number else start), '--data', BUNDLE / 'data/digits',
-               '--device', device, '--sharding', 'labels', '--shard', f'{number}/{len(devices)}',
+               '--device', device, '--sharding', 'labels', '--shard', f'{number + 1}/{len(devices)}',
                '--state', own / 'state', '--metrics', own / 'metrics.jsonl']
     with open(own / 'log', 'w') as log:
       agents.append(subprocess.Popen(command, env=environment(), cwd=BUNDLE, stdin=subprocess.DEVNULL, stdout=log,
                                      stderr=log))
   try:
-    codes = [agent.wait(timeout=max(0.1, end - time.monotonic())) for agent in agents]
-  except subprocess.TimeoutExpired:
-    raise Failed(f'stopped after {limit:.0f} s; see {folder}')
+    while any(agent.poll() is None for agent in agents) and not any(agent.returncode for agent in agents):
+      if time.monotonic() > end:
+        raise Failed(f'stopped after {limit:.0f} s; see {folder}')
+      time.sleep(0.1)
+    codes = [agent.returncode for agent in agents]   # None: it would have waited for one that failed
   finally:
     for agent in agents:
       agent.kill()
