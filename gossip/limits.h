@@ -7,7 +7,7 @@
 
 namespace starling {
 
-inline constexpr uint32_t kProtocolVersion = 1;
+inline constexpr uint32_t kProtocolVersion = 2;
 
 // frames
 inline constexpr size_t kControlFrameBytesMax = 64 * 1024;

@@ -45,7 +45,7 @@ constexpr const char* kRest = R"(  batch: 64
 
 constexpr const char* kAfterCodec = R"(
     carry: [params, momentum]
-    overlap: auto                     # exchange beside the steps when it costs over 10 % of a round
+    overlap: auto                     # pairs take turns: the newest state, whole; on: beside the steps, in shares
     deadline_max: 2s                  # no exchange takes longer; slow links need more
   membership: {probe_interval: 1s, probe_timeout: 500ms}
   stop_after: 2000                    # steps on the swarm's clock; 0: until Ctrl-C

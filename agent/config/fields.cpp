@@ -265,7 +265,7 @@ void add_exchange(std::vector<ConfigField>& t) {
   t.push_back(row("swarm.exchange.block", "", "elements in the unit of sending, losing and mixing",
                   AT(swarm.exchange.block), CountValue{64, 1048576}));
   t.push_back(row("swarm.exchange.overlap", "",
-                  "exchange beside the steps: auto (when it costs over 10 % of a round) | on | off",
+                  "exchange beside the steps: auto (when it costs over 10 % of a round; pairs: never) | on | off",
                   AT(swarm.exchange.overlap),
                   ChoiceValue<Overlap>{{{"auto", Overlap::kAuto}, {"on", Overlap::kOn}, {"off", Overlap::kOff}}}));
   t.push_back(row("swarm.exchange.deadline_min", "", "bounds of the deadline, which follows what is measured",

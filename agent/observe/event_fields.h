@@ -51,7 +51,9 @@ constexpr auto fields(Of<PairwiseCounters>) {
   return all_counters<T>(field("initiated", &T::initiated), field("accepted", &T::accepted), field("done", &T::done),
                          field("late", &T::late), field("failed", &T::failed), field("busy_sent", &T::busy_sent),
                          field("busy_received", &T::busy_received), field("clipped", &T::clipped),
-                         field("guard_refused", &T::guard_refused), field("doubts_broken", &T::doubts_broken),
+                         field("guard_refused", &T::guard_refused), field("crossed", &T::crossed),
+                         field("queued", &T::queued), field("expired", &T::expired),
+                         field("taken_back", &T::taken_back), field("doubts_broken", &T::doubts_broken),
                          field("blocks_refused", &T::blocks_refused),
                          field("blocks_left_out", &T::blocks_left_out));
 }

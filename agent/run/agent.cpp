@@ -60,7 +60,7 @@ void Agent::prepare_exchange() {
 void Agent::make_sharing() {
   UpdateModel* const updates = entry_.updates();
   if (!updates) {
-    sharing_ = std::make_unique<DeltaSharing>(*entry_.model(), exchange_.get(), parts_.worker);
+    sharing_ = std::make_unique<DeltaSharing>(*entry_.model(), exchange_.get(), parts_.worker, parts_.clock);
     return;
   }
   updates->replica_to_trainer();

@@ -13,6 +13,12 @@ constexpr Duration kRateWindow = std::chrono::seconds(2);
 constexpr Duration kStepsAlone = std::chrono::milliseconds(50);
 constexpr double kStepsAloneMax = 64;
 
+// Pairs go by turns unless the settings say `on`: the overlapped exchange does not learn where data differ.
+Overlap choose_overlap(const ExchangeConfig& exchange) {
+  const bool pairs = exchange.kind == ExchangeKind::kPairwise;
+  return pairs && exchange.overlap == Overlap::kAuto ? Overlap::kOff : exchange.overlap;
+}
+
 }  // namespace
 
 double choose_mass(const std::string& weight, double relative_rate, uint64_t data_size, double before) {
@@ -25,7 +31,8 @@ double choose_mass(const std::string& weight, double relative_rate, uint64_t dat
 }
 
 Pace::Pace(const SwarmConfig& swarm, uint64_t data_size)
-    : weight_(swarm.weight), data_size_(data_size), round_(swarm.round), overlap_choice_(swarm.exchange.overlap),
+    : weight_(swarm.weight), data_size_(data_size), round_(swarm.round),
+      overlap_choice_(choose_overlap(swarm.exchange)),
       overlap_(swarm.exchange.overlap == Overlap::kOn) {}
 
 void Pace::start(TimePoint now) {
@@ -36,6 +43,7 @@ void Pace::start(TimePoint now) {
 void Pace::stepped(const StepReport& report, TimePoint now) {
   rate_window_steps_ += report.steps;
   window_compute_ += report.compute_time;
+  if (report.steps > 0) step_time_ = (now - round_began_) / static_cast<int64_t>(report.steps);
   boundary_began_ = now;
 }
 
@@ -50,6 +58,8 @@ std::optional<double> Pace::round_begins(TimePoint now) {
   overlap_ = true;
   return waiting / (waiting + computing);
 }
+
+Duration Pace::expected(uint32_t steps) const { return round_ > Duration::zero() ? round_ : steps * step_time_; }
 
 bool Pace::round_goes_on(TimePoint now) const { return round_ > Duration::zero() && now - round_began_ < round_; }
 

@@ -32,6 +32,8 @@ class Pace {
   // they took.
   std::optional<double> round_begins(TimePoint now);
 
+  Duration expected(uint32_t steps) const;      // how long so many take, as the last did; 0: not known
+
   // If rounds have a duration: whether this one has time left, so that the agent takes more steps. Otherwise false.
   bool round_goes_on(TimePoint now) const;
   bool overlap() const { return overlap_; }
@@ -52,6 +54,7 @@ class Pace {
   Overlap overlap_choice_;
   bool overlap_;
   double steps_per_s_ = 0, mass_ = 1;
+  Duration step_time_{};                                // of the last round
   TimePoint boundary_began_, rate_window_began_, round_began_;
   uint64_t rate_window_steps_ = 0;
   uint64_t window_rounds_ = 0;                          // since overlap was last decided

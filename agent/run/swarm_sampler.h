@@ -34,9 +34,11 @@ class SwarmSampler final : public PeerSampler {
 
   void set_round(uint64_t round) { round_ = round; }   // for graphs that change, and for choose()
 
-  // A random living agent that trains or settles, is our neighbor in the graph, and did not fail us within
-  // kAvoidAfterFailure. With groups: a member of another group.
-  std::optional<PeerId> choose() override;
+  // Of the living agents that train or settle, are our neighbors in the graph, and did not fail us within
+  // kAvoidAfterFailure: the one met longest ago, among equals a random one. With groups: a member of another group.
+  std::optional<PeerId> choose(const std::vector<PeerId>& except) override;
+  void met(const PeerId& peer) override;
+  uint64_t last_met(const PeerId& peer) const override;
   // Metropolis-Hastings rows over the living, sorted by id; a mass counts at most kMassRatioMax times the median.
   std::vector<Participant> neighbors(uint64_t round) override;
   // This agent's group. With `oldest` also those who have finished: they give what they hold until they leave. Else the
@@ -61,6 +63,7 @@ class SwarmSampler final : public PeerSampler {
   std::vector<Rank> oldest(std::vector<Rank> all) const;
   std::vector<Participant> named_group(const std::vector<Rank>& all) const;
   std::optional<PeerId> choose_among(const std::vector<PeerId>& peers);
+  uint64_t place(const PeerId& peer, size_t peers);
 
   const SwarmSamplerOptions options_;
   const Membership& membership_;
@@ -69,6 +72,8 @@ class SwarmSampler final : public PeerSampler {
   Rng rng_;
   std::unordered_map<PeerId, TimePoint> avoid_until_;
   uint64_t round_ = 0;
+  std::unordered_map<PeerId, uint64_t> last_met_;   // in meetings_
+  uint64_t meetings_ = 0;
 };
 
 }  // namespace starling

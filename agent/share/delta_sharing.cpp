@@ -8,6 +8,7 @@ namespace starling {
 namespace {
 
 constexpr uint32_t kAttemptsMax = 3;   // a busy partner does not end the round
+constexpr uint64_t kTurns = 1;         // pairs by turns: exchanges between two rounds' steps, whoever began them
 
 }  // namespace
 
@@ -15,24 +16,35 @@ void DeltaSharing::share(uint64_t round, double mass, bool wait, Done done) {
   STARLING_CHECK(exchange_ && !done_);
   wait_ = wait;
   done_ = std::move(done);
-  auto decided = std::make_shared<Decided>(exchange_->take_decided());
+  round_ = round;
+  mass_ = mass;
+  attempts_ = 0;
+  const ExchangeStatus status = exchange_->status();
+  if (!status.by_turns) return encode_then(std::nullopt, [this] { begin_exchange(); });
+  exchange_->retract();
+  waiting_ = status.under_way;   // a peer's exchange, which used the payload before
+  if (!waiting_) take_turns();
+}
+
+void DeltaSharing::encode_then(std::optional<Duration> next_in, std::function<void()> next) {
+  const std::shared_ptr<Decided> decided = take_decided();
   exchange_->retract();
   auto snapshot = std::make_shared<Snapshot>();
   snapshot->number = ++snapshot_number_;
-  snapshot->round = round;
-  snapshot->mass = mass;
+  snapshot->round = round_;
+  snapshot->mass = mass_;
   auto encoded = std::make_shared<SharedModel::Encoded>();
   worker_.submit(
       [this, decided, snapshot, encoded] { *encoded = model_.apply_and_encode(*decided, snapshot.get()); },
-      [this, snapshot, encoded] {
+      [this, snapshot, encoded, next_in, next = std::move(next)] {
         if (!encoded->healthy) {
           finish(false);
           return;
         }
         if (encoded->params_rms >= 0) params_rms_ = encoded->params_rms;
+        if (next_in) snapshot->next_at = clock_.now() + *next_in;
         exchange_->publish(snapshot);
-        attempts_ = 0;
-        begin_exchange();
+        next();
       });
 }
 
@@ -44,26 +56,65 @@ void DeltaSharing::begin_exchange() {
 }
 
 void DeltaSharing::tick() {
-  if (waiting_ && !exchange_->status().under_way) exchange_ended();
+  if (!waiting_) return;
+  const ExchangeStatus status = exchange_->status();
+  if (status.under_way) return;
+  waiting_ = false;
+  if (status.by_turns) {
+    take_turns();
+  } else {
+    exchange_ended();
+  }
 }
 
 void DeltaSharing::exchange_ended() {
-  waiting_ = false;
-  auto decided = std::make_shared<Decided>(exchange_->take_decided());
+  const std::shared_ptr<Decided> decided = take_decided();
   // Busy or failed: another partner may be free.
   const bool again = decided->deltas.empty() && exchange_->status().retries && attempts_ < kAttemptsMax;
-  const auto next = [this, again] {
+  apply_then(decided, [this, again] {
     if (again && retrying_) {
       begin_exchange();
     } else {
       finish(true);
     }
-  };
+  });
+}
+
+void DeltaSharing::take_turns() {
+  const ExchangeStatus status = exchange_->status();
+  const bool enough = status.turns - turns_before_ >= kTurns || attempts_ >= kTurns + kAttemptsMax - 1;
+  if (enough || !retrying_) return end_turns();
+  if (!status.fresh) return encode_then(std::nullopt, [this] { take_turns(); });
+  ++attempts_;
+  waiting_ = exchange_->begin();
+  if (!waiting_) return end_turns();
+  tick();   // a peer that waited may be served already
+}
+
+// The state moves from now on, so whoever asks waits. Steps that take too long to wait for leave a payload behind.
+void DeltaSharing::end_turns() {
+  exchange_->retract();
+  const ExchangeStatus status = exchange_->status();
+  turns_before_ = status.turns;
+  if (steps_ > status.wait_max && retrying_) return encode_then(steps_, [this] { finish(true); });
+  apply_then(take_decided(), [this] { finish(true); });
+}
+
+void DeltaSharing::apply_then(std::shared_ptr<Decided> decided, std::function<void()> next) {
   if (decided->deltas.empty() && decided->lessons.empty()) {
     next();
     return;
   }
-  worker_.submit([this, decided] { model_.apply(*decided); }, next);
+  worker_.submit([this, decided] { model_.apply(*decided); }, std::move(next));
+}
+
+// A delta that undoes one of params since discarded has nothing to undo.
+std::shared_ptr<Decided> DeltaSharing::take_decided() {
+  auto decided = std::make_shared<Decided>(exchange_->take_decided());
+  std::erase_if(decided->deltas, [this](const Delta& delta) {
+    return delta.taken_back != 0 && delta.taken_back <= discarded_number_;
+  });
+  return decided;
 }
 
 void DeltaSharing::finish(bool healthy) { std::exchange(done_, nullptr)(healthy); }
@@ -78,7 +129,7 @@ void DeltaSharing::begin_round_then(Next next) {
 
 void DeltaSharing::apply_decided_then(Next next) {
   auto decided = std::make_shared<Decided>();
-  if (exchange_) *decided = exchange_->take_decided();
+  if (exchange_) decided = take_decided();
   worker_.submit([this, decided] { model_.apply(*decided); }, std::move(next));
 }
 
@@ -88,6 +139,7 @@ void DeltaSharing::publish_nothing() {
 
 void DeltaSharing::drop_decided() {
   if (!exchange_) return;
+  discarded_number_ = snapshot_number_;
   auto decided = std::make_shared<Decided>(exchange_->take_decided());
   decided->deltas.clear();
   if (!decided->lessons.empty()) worker_.submit([this, decided] { model_.apply(*decided); }, [] {});

@@ -1,11 +1,14 @@
-// Sharing params: applies decided deltas, encodes, publishes a snapshot, begins an exchange.
+// Sharing params: applies decided deltas, encodes, publishes a snapshot, begins an exchange. Pairs by turns: as many
+// exchanges as a round is to have, each from a newly encoded state; those that peers began count too.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "agent/share/shared_model.h"
 #include "agent/share/sharing.h"
+#include "gossip/clock.h"
 #include "gossip/worker.h"
 
 namespace starling {
@@ -13,10 +16,11 @@ namespace starling {
 class DeltaSharing final : public Sharing {
  public:
   // `exchange` is null when the agent trains alone. All references outlive the object.
-  DeltaSharing(SharedModel& model, Exchange* exchange, Worker& worker)
-      : Sharing(exchange, false), model_(model), exchange_(exchange), worker_(worker) {}
+  DeltaSharing(SharedModel& model, Exchange* exchange, Worker& worker, const Clock& clock)
+      : Sharing(exchange, false), model_(model), exchange_(exchange), worker_(worker), clock_(clock) {}
 
   void share(uint64_t round, double mass, bool wait, Done done) override;
+  void expect_steps(Duration duration) override { steps_ = duration; }
   void tick() override;
   void stop_retrying() override { retrying_ = false; }
 
@@ -28,16 +32,26 @@ class DeltaSharing final : public Sharing {
   void drop_decided() override;
 
  private:
+  void encode_then(std::optional<Duration> next_in, Next next);
   void begin_exchange();
   void exchange_ended();
+  void take_turns();
+  void end_turns();
+  void apply_then(std::shared_ptr<Decided> decided, Next next);
+  std::shared_ptr<Decided> take_decided();
   void finish(bool healthy);
 
   SharedModel& model_;
   Exchange* exchange_;
   Worker& worker_;
+  const Clock& clock_;
   bool wait_ = false, waiting_ = false, retrying_ = true;
   uint32_t attempts_ = 0;            // with the snapshot published last
-  uint64_t snapshot_number_ = 0;
+  uint64_t snapshot_number_ = 0, round_ = 0;
+  double mass_ = 1;
+  Duration steps_{};                 // expected
+  uint64_t turns_before_ = 0;        // exchanges by turns when the last boundary ended
+  uint64_t discarded_number_ = 0;    // deltas of snapshots up to this one went with the params that were discarded
   Done done_;
 };
 

@@ -7,6 +7,7 @@
 #include "gossip/exchange/group.h"
 #include "gossip/exchange/groups_with_pairs.h"
 #include "gossip/exchange/neighborhood.h"
+#include "gossip/exchange/pair_turns.h"
 #include "gossip/exchange/pairwise.h"
 
 namespace starling {
@@ -20,10 +21,17 @@ ExchangeOptions common_options(const ExchangeContext& context) {
   return {context.self, exchange.deadline_min, exchange.deadline_max, static_cast<size_t>(params)};
 }
 
-std::unique_ptr<Pairwise> make_pairwise(const ExchangeContext& context) {
+template <class Pairs>
+std::unique_ptr<Pairs> make_pairs(const ExchangeContext& context) {
   const PairwiseOptions options{common_options(context), context.generation, context.swarm.exchange.clip};
-  return std::make_unique<Pairwise>(options, context.encoder.layout(), context.encoder.codec(), context.worker,
-                                    context.clock, context.outbox, &context.sampler);
+  return std::make_unique<Pairs>(options, context.encoder.layout(), context.encoder.codec(), context.worker,
+                                 context.clock, context.outbox, &context.sampler);
+}
+
+// Turns keep the trainer waiting, so they do not go with `overlap: on`.
+std::unique_ptr<Exchange> make_pairwise(const ExchangeContext& context) {
+  if (context.swarm.exchange.overlap == Overlap::kOn) return make_pairs<Pairwise>(context);
+  return make_pairs<PairTurns>(context);
 }
 
 std::unique_ptr<Neighborhood> make_neighborhood(const ExchangeContext& context) {
@@ -54,7 +62,7 @@ ExchangeParts make_exchange(const ExchangeContext& context) {
       parts.host_codec = make_codec(exchange.codec, MemorySpace::kHost);
       auto group = make_group(context, *parts.host_codec);
       if (exchange.pairs_every > 0) {
-        auto pairs = make_pairwise(context);
+        auto pairs = make_pairs<Pairwise>(context);
         parts.exchange = std::make_unique<GroupsWithPairs>(std::move(group), std::move(pairs), exchange.pairs_every,
                                                            context.sampler);
       } else {

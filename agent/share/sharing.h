@@ -37,6 +37,7 @@ class Sharing {
   // Takes what was decided, shares the own and begins an exchange; with `wait` it ends before `done`.
   // REQUIRES: !alone().
   virtual void share(uint64_t round, double mass, bool wait, Done done) = 0;
+  virtual void expect_steps(Duration) {}   // how long the steps after the next share() will take; 0: none follow
   virtual void tick() = 0;           // an exchange that share() waits for may have ended
   virtual void stop_retrying() {}
 

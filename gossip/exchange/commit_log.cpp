@@ -49,6 +49,12 @@ bool CommitLog::on_ack(const ExchangeId& xid, const PeerId& from) {
   return true;
 }
 
+std::vector<PeerId> CommitLog::unacknowledged_by() const {
+  std::vector<PeerId> peers;
+  for (const auto& [counter, repeat] : unacknowledged_) peers.push_back(repeat.acceptor);
+  return peers;
+}
+
 uint64_t CommitLog::generation_of(const PeerId& peer) const {
   uint64_t known = 0;
   for (const auto& [counter, repeat] : unacknowledged_) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <vector>
 
 #include "gossip/clock.h"
 #include "gossip/exchange/commit.h"
@@ -43,6 +44,7 @@ class CommitLog {
   [[nodiscard]] bool on_ack(const ExchangeId& xid, const PeerId& from);   // false: no commit waited for it
 
   bool empty() const { return decider_.empty(); }
+  std::vector<PeerId> unacknowledged_by() const;       // acceptors of commits that wait for their ACK
   bool waits_for_ack_from(const PeerId& peer) const { return decider_.waits_for_ack_from(peer); }
   uint64_t generation_of(const PeerId& peer) const;    // of the peer's process that has to acknowledge; 0: none
   void forget(const PeerId& peer, uint64_t generation);   // drops commits that wait for processes before `generation`

@@ -9,6 +9,9 @@ struct PairwiseCounters {
   uint64_t initiated = 0, accepted = 0, done = 0, late = 0, failed = 0, busy_sent = 0, busy_received = 0;
   uint64_t clipped = 0;             // of done and late: a guard, own or the peer's, scaled the delta down
   uint64_t guard_refused = 0;       // of failed: the peer was too far away for any scale
+  uint64_t crossed = 0;             // by turns: two proposals that became one exchange
+  uint64_t queued = 0, expired = 0; // by turns: foreign proposals that waited for a turn; those of them in vain
+  uint64_t taken_back = 0;          // by turns: deltas applied at the vote and undone, since the decision was another
   uint64_t doubts_broken = 0;       // beyond kParkedDoubtsMax; the proposer may have applied its half
   uint64_t blocks_refused = 0;      // wrong size, non-finite or damaged; failed exchanges included
   uint64_t blocks_left_out = 0;     // by the codec, on both ends alike; failed exchanges included

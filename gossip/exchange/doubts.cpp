@@ -35,6 +35,7 @@ bool Doubts::on_commit(const PeerId& from, const Commit& commit) {
   const CommitVoter::OnCommit what = voter_.on_commit(commit.xid, terms);
   if (what == CommitVoter::OnCommit::kIgnore) return false;
   if (what == CommitVoter::OnCommit::kApply) {
+    ledger_.answered_after(clock_.now() - exchanges_.at(commit.xid).voted_at);
     ledger_.applied(exchanges_.at(commit.xid), terms);
     exchanges_.erase(commit.xid);
   } else {

@@ -23,6 +23,8 @@ class Doubts {
   void add(AcceptedExchange exchange);                 // REQUIRES: the voter has just voted on it
   AcceptedExchange* find(const ExchangeId& xid, const PeerId& from) { return exchanges_.find(xid, from); }
   bool empty() const { return exchanges_.empty(); }
+  auto begin() const { return exchanges_.begin(); }
+  auto end() const { return exchanges_.end(); }
   uint64_t generation_of(const PeerId& proposer) const { return exchanges_.generation_of(proposer); }
   std::optional<TimePoint> busy_until() const;         // when the last of them is expected to be decided
 

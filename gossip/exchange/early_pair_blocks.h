@@ -20,6 +20,9 @@ class EarlyPairBlocks {
   static constexpr size_t kBlocksPerPeerMax = 256;
   static constexpr size_t kPeersMax = 64;
 
+  explicit EarlyPairBlocks(size_t bytes_per_peer_max = kBytesPerPeerMax, size_t bytes_max = SIZE_MAX)
+      : bytes_per_peer_max_(bytes_per_peer_max), bytes_max_(bytes_max) {}
+
   struct Item {
     BlockPayload block;
     SharedBytes payload;
@@ -34,7 +37,8 @@ class EarlyPairBlocks {
     }
     Held& held = it->second;
     if (held.xid < block.xid) held = Held{block.xid, expires_at, 0, {}};
-    const bool room = held.bytes + payload.size <= kBytesPerPeerMax && held.items.size() < kBlocksPerPeerMax;
+    const bool room = held.bytes + payload.size <= bytes_per_peer_max_ &&
+                      bytes() + payload.size <= bytes_max_ && held.items.size() < kBlocksPerPeerMax;
     if (held.xid != block.xid || !room) return false;
     held.bytes += payload.size;
     held.items.push_back({block, payload});
@@ -62,6 +66,14 @@ class EarlyPairBlocks {
   }
 
  private:
+  size_t bytes() const {
+    size_t sum = 0;
+    for (const auto& [peer, held] : peers_) sum += held.bytes;
+    return sum;
+  }
+
+  const size_t bytes_per_peer_max_, bytes_max_;
+
   struct Held {
     ExchangeId xid;
     TimePoint expires_at;

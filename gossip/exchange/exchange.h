@@ -30,7 +30,10 @@ struct Participant {
 class PeerSampler {
  public:
   virtual ~PeerSampler() = default;
-  virtual std::optional<PeerId> choose() = 0;                        // pairwise: a partner
+  virtual std::optional<PeerId> choose(const std::vector<PeerId>& except) = 0;   // pairs: a partner, none of these
+  // Pairs by turns: an exchange with the peer counts from now on, or an attempt at one came to nothing.
+  virtual void met(const PeerId& peer) = 0;
+  virtual uint64_t last_met(const PeerId& peer) const = 0;           // grows with every meeting; 0: never
   virtual std::vector<Participant> neighbors(uint64_t round) = 0;    // neighborhood: weights sum to at most 1
   virtual std::vector<Participant> group() = 0;                      // this agent among them, sorted by id
 };
@@ -72,6 +75,11 @@ struct ExchangeStatus {
   bool retries = false;            // begin() may be called again at once after an exchange that failed
   bool in_rounds = false;          // blocks are due from several peers in each round, so some may miss it
   int latencies = 1;               // one exchange takes at least this many one-way latencies
+  // Pairs by turns. The payload published last serves one exchange; `fresh` says that none has used it yet. `turns`
+  // counts the exchanges that this agent has applied, whoever began them; `waiting`: proposals that wait for a turn.
+  bool by_turns = false, fresh = false;
+  uint64_t turns = 0, waiting = 0;
+  Duration wait_max{};             // by turns: others cannot wait for steps that take longer than this
   Duration usual_duration{};       // median of the exchanges this agent began, late ones included; 0: not known yet
   // When an exchange that another agent began, and that uses the snapshot, is expected to end. Publishing earlier keeps
   // two large snapshots in memory. nullopt: publish at any time.

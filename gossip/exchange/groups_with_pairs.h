@@ -20,7 +20,7 @@ namespace starling {
 
 class GroupsWithPairs final : public Exchange {
  public:
-  // REQUIRES: pairs_every > 1; sampler.choose() returns an agent outside the group, or nullopt.
+  // REQUIRES: pairs_every > 1; sampler.choose({}) returns an agent outside the group, or nullopt.
   GroupsWithPairs(std::unique_ptr<Group> group, std::unique_ptr<Pairwise> pairs, uint64_t pairs_every,
                   PeerSampler& sampler)
       : group_(std::move(group)), pairs_(std::move(pairs)), pairs_every_(pairs_every), sampler_(sampler) {
@@ -30,7 +30,7 @@ class GroupsWithPairs final : public Exchange {
   void publish(std::shared_ptr<const Snapshot> snapshot) override {
     const uint64_t round = group_->round();
     in_pairs_ = snapshot != nullptr && round % (pairs_every_ - 1) == 0 && round != paired_after_ &&
-                sampler_.choose().has_value();
+                sampler_.choose({}).has_value();
     if (in_pairs_) paired_after_ = round;
     if (in_pairs_) {
       group_->publish(nullptr);

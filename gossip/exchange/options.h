@@ -64,6 +64,7 @@ struct ExchangeOptions {
 struct PairwiseOptions : ExchangeOptions {
   uint64_t generation = 0;
   double clip = 0;                  // guard: a distance counts at most clip * median of the recent ones; 0 = off
+  bool by_turns = false;            // one payload serves one exchange and counts whole (PairTurns); else shares of it
 };
 
 struct GroupOptions : ExchangeOptions {

@@ -9,6 +9,7 @@
 namespace starling {
 namespace {
 
+constexpr size_t kEarlyBytesMax = 4 << 20;   // a delta applied at the vote holds two payloads while in doubt
 constexpr double kVoteFraction = 0.6;   // of the deadline; the rest is for the vote to reach the proposer
 
 TimePoint vote_due(const PairExchange& exchange) {
@@ -37,23 +38,67 @@ void PairAcceptor::supersede(const PeerId& proposer) {
 }
 
 void PairAcceptor::accept(const PeerId& from, const Propose& propose) {
+  accept(from, propose, {ledger_.snapshot(), std::chrono::milliseconds(propose.deadline_ms), false});
+}
+
+void PairAcceptor::accept(const PeerId& from, const Propose& propose, const Turn& turn) {
   const bool accepted = voter_.accept(propose.xid);
   STARLING_CHECK(accepted);
   ++ledger_.counters().accepted;
-  const Duration announced = std::chrono::milliseconds(propose.deadline_ms);
-  const Duration deadline = std::clamp(announced, options_.deadline_min, options_.deadline_max);
+  const Duration deadline = std::clamp(turn.left, options_.deadline_min, options_.deadline_max);
   const TimePoint now = clock_.now();
-  AcceptedExchange fresh{PairExchange{.xid = propose.xid, .peer = from, .own = ledger_.snapshot(),
+  AcceptedExchange fresh{PairExchange{.xid = propose.xid, .peer = from, .own = turn.own,
                                       .own_offer = ledger_.take_offer(), .started_at = now,
                                       .deadline_at = now + deadline, .deadline = deadline, .agreed = true,
                                       .peer_generation = propose.xid.generation, .peer_offer = propose.offer,
                                       .peer_mass = propose.mass, .peer_round = propose.round,
+                                      .peer_payload = propose.payload,
                                       .blocks = blocks_.none_yet(), .send_credit = propose.credit}};
   fresh.vote_at = vote_due(fresh);
   AcceptedExchange& exchange = exchanges_.add(std::move(fresh));
-  outbox_.send(from, Accept{exchange.xid, exchange.own_offer, exchange.own->mass, exchange.own->round,
-                            exchange.blocks.credit()});
+  exchange.withheld = turn.sent;
+  if (turn.sent) exchange.send_next = static_cast<uint32_t>(blocks_.count());
+  send_accept(exchange);
   blocks_.send(exchange);
+}
+
+void PairAcceptor::send_accept(const AcceptedExchange& exchange) {
+  outbox_.send(exchange.peer, Accept{exchange.xid, exchange.own_offer, exchange.own->mass, exchange.own->round,
+                                     exchange.blocks.credit(), exchange.own->number});
+}
+
+bool PairAcceptor::answer_again(const ExchangeId& xid, const PeerId& from) {
+  AcceptedExchange* exchange = find(xid, from);
+  if (exchange == nullptr) return false;
+  send_accept(*exchange);
+  if (std::exchange(exchange->withheld, false)) {   // it does not see the crossing, or blocks were lost
+    exchange->send_next = 0;
+    blocks_.send(*exchange);
+  }
+  if (exchange->vote) outbox_.send(from, Have{xid, *exchange->vote, exchange->scale});
+  return true;
+}
+
+// By turns, a vote whose delta is not applied yet waits for the decision, but not beyond the deadline.
+bool PairAcceptor::waits_for_word(const AcceptedExchange& exchange) const {
+  return ledger_.by_turns() && exchange.early_coefficient == 0 && clock_.now() < exchange.deadline_at;
+}
+
+bool PairAcceptor::in_turn() const { return !exchanges_.empty() || free_at() != TimePoint::max(); }
+
+TimePoint PairAcceptor::free_at() const {
+  TimePoint at = TimePoint::max();
+  for (const auto& [xid, exchange] : doubts_) {
+    if (waits_for_word(exchange)) at = std::min(at, exchange.deadline_at);
+  }
+  return at;
+}
+
+std::vector<PeerId> PairAcceptor::peers() const {
+  std::vector<PeerId> peers;
+  for (const auto& [xid, exchange] : exchanges_) peers.push_back(exchange.peer);
+  for (const auto& [xid, exchange] : doubts_) peers.push_back(exchange.peer);
+  return peers;
 }
 
 // ---- the vote ----
@@ -77,6 +122,7 @@ void PairAcceptor::try_vote(AcceptedExchange& exchange) {
   STARLING_CHECK(voted);
   exchange.vote = passed;
   outbox_.send(exchange.peer, Have{exchange.xid, passed, exchange.scale});
+  if (ledger_.by_turns() && blocks_.payload_bytes() <= kEarlyBytesMax) ledger_.apply_early(exchange, passed);
   const ExchangeId xid = exchange.xid;
   doubts_.add(std::move(exchange));
   exchanges_.erase(xid);
@@ -96,7 +142,7 @@ void PairAcceptor::drop_out(AcceptedExchange& exchange) {
   fail(exchange);
 }
 
-void PairAcceptor::fail(const AcceptedExchange& exchange) {
+void PairAcceptor::fail(AcceptedExchange& exchange) {
   ledger_.failed(exchange, ExchangeOutcome::kFailed);
   exchanges_.erase(exchange.xid);
 }
@@ -111,7 +157,7 @@ void PairAcceptor::on_commit(const PeerId& from, const Commit& commit) {
 void PairAcceptor::on_abort(const PeerId& from, uint64_t generation, const Abort& abort) {
   const bool own = abort.xid.proposer == from && abort.xid.generation <= generation;
   if (!own || !voter_.on_abort(abort.xid)) return ledger_.ignore();
-  if (const AcceptedExchange* exchange = exchanges_.find(abort.xid, from)) {
+  if (AcceptedExchange* exchange = exchanges_.find(abort.xid, from)) {
     fail(*exchange);
   } else {
     doubts_.aborted(abort.xid);

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <vector>
 
 #include "gossip/exchange/commit.h"
 #include "gossip/exchange/doubts.h"
@@ -29,6 +31,17 @@ class PairAcceptor {
   // Answers ACCEPT and takes an offer. REQUIRES: the exchange is from this peer and not seen; a place and an offer are
   // free.
   void accept(const PeerId& from, const Propose& propose);
+  // By turns: with this payload, for so long. `sent`: the proposer has this agent's blocks, or they are on their way.
+  struct Turn {
+    std::shared_ptr<const Snapshot> own;
+    Duration left{};
+    bool sent = false;
+  };
+  void accept(const PeerId& from, const Propose& propose, const Turn& turn);
+  bool answer_again(const ExchangeId& xid, const PeerId& from);   // ACCEPT, the vote, and blocks
+                                                                  // withheld. False: not open here
+  bool in_turn() const;            // an exchange here keeps this agent from any other
+  TimePoint free_at() const;       // when time alone ends that; max: it does not
   void refuse(const ExchangeId& xid) { voter_.refuse(xid); }   // the caller answers BUSY. REQUIRES: not seen
 
   void on_commit(const PeerId& from, const Commit& commit);
@@ -42,6 +55,7 @@ class PairAcceptor {
   bool empty() const { return exchanges_.empty() && doubts_.empty(); }
   bool involves(const PeerId& peer) const { return generation_of(peer) != 0; }
   bool in_doubt() const { return !doubts_.empty(); }
+  std::vector<PeerId> peers() const;   // of all exchanges here
   size_t parked_doubts() const { return voter_.parked_count(); }
   uint64_t generation_of(const PeerId& peer) const {   // of the peer's process that takes part; 0: none
     return std::max(exchanges_.generation_of(peer), doubts_.generation_of(peer));
@@ -60,9 +74,11 @@ class PairAcceptor {
  private:
   AcceptedExchange* find(const ExchangeId& xid, const PeerId& from);
   void try_vote(AcceptedExchange& exchange);
+  bool waits_for_word(const AcceptedExchange& exchange) const;
+  void send_accept(const AcceptedExchange& exchange);
   void retry_votes();                              // after a doubt ended and freed a place
   void drop_out(AcceptedExchange& exchange);
-  void fail(const AcceptedExchange& exchange);     // erases the exchange
+  void fail(AcceptedExchange& exchange);           // erases the exchange
 
   const PairwiseOptions options_;
   PairLedger& ledger_;

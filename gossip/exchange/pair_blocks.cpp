@@ -12,9 +12,9 @@
 namespace starling {
 
 PairBlocks::PairBlocks(const Layout& layout, const Codec& codec, Worker& worker, const Clock& clock, Outbox& outbox,
-                       OnJudged on_judged)
+                       OnJudged on_judged, size_t eager_bytes_max)
     : layout_(layout), codec_(codec), worker_(worker), clock_(clock), outbox_(outbox),
-      on_judged_(std::move(on_judged)) {
+      on_judged_(std::move(on_judged)), eager_bytes_max_(eager_bytes_max) {
   STARLING_CHECK(!layout.blocks.empty() && layout.blocks.size() <= kBlocksMax);
   size_t largest = 1;
   for (const Block& block : layout.blocks) {

@@ -24,13 +24,16 @@ class PairBlocks {
   using OnJudged =
       std::function<void(const ExchangeId&, const PeerId&, uint32_t index, BlockVerdict, const PairStats&)>;
 
-  // All references must outlive the object. `codec` is used from worker jobs too.
+  // All references must outlive the object. `codec` is used from worker jobs too. A payload of at most
+  // `eager_bytes_max` goes with the proposal, without waiting for ACCEPT.
   PairBlocks(const Layout& layout, const Codec& codec, Worker& worker, const Clock& clock, Outbox& outbox,
-             OnJudged on_judged);
+             OnJudged on_judged, size_t eager_bytes_max = kEagerBytesMax);
+
+  static constexpr size_t kEagerBytesMax = 64 * 1024;   // sending this much in vain costs less than one latency
 
   size_t count() const { return layout_.blocks.size(); }
   size_t payload_bytes() const { return payload_bytes_total_; }   // upper bound on one snapshot
-  bool eager() const { return payload_bytes_total_ <= kEagerBytesMax; }   // the proposer does not wait for ACCEPT
+  bool eager() const { return payload_bytes_total_ <= eager_bytes_max_; }
   PeerBlocks none_yet() const { return PeerBlocks(count(), window_); }
 
   void send(PairExchange& exchange);            // the blocks that the peer's credit allows
@@ -56,7 +59,6 @@ class PairBlocks {
               const PairStats& stats);
   void next_credit(PairExchange& exchange);
 
-  static constexpr size_t kEagerBytesMax = 64 * 1024;   // sending this much in vain costs less than one latency
   static constexpr int kCreditRepeats = 8;              // per deadline, while nothing comes
 
   const Layout& layout_;
@@ -67,6 +69,7 @@ class PairBlocks {
   OnJudged on_judged_;
   std::vector<size_t> payload_bytes_max_;   // by block
   size_t payload_bytes_total_ = 0;
+  const size_t eager_bytes_max_;
   uint32_t window_ = 2;                 // blocks in flight towards this agent, per exchange
   BlockCounts counts_;
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);   // completions of a destroyed object do nothing

@@ -25,7 +25,7 @@ struct PairExchange {
   bool agreed = false;              // ACCEPT was sent or received: the next four are known
   uint64_t peer_generation = 0;     // 0: not known yet
   double peer_offer = 0, peer_mass = 0;
-  uint64_t peer_round = 0;
+  uint64_t peer_round = 0, peer_payload = 0;
 
   PeerBlocks blocks;                // received from the peer
   uint32_t send_next = 0, send_credit = 0;
@@ -36,18 +36,28 @@ struct PairExchange {
   double distance = -1;             // over the blocks voted on, later over the blocks mixed; negative: not known
   double scale = 1;
   bool guard_fed = false;
+
+  // By turns: the delta that was queued before the decision, and is taken back if the decision differs.
+  float early_coefficient = 0;      // 0: none
+  Bitmap early_blocks;
 };
 
 struct ProposedExchange : PairExchange {
   Duration round_trip{};            // from PROPOSE to ACCEPT
   std::optional<TimePoint> last_arrival;   // of a block or the vote
   Duration free_in{};               // from the peer's BUSY
+
+  // By turns.
+  std::optional<ExchangeId> crossed;       // the peer's proposal that crossed this one: its blocks serve this exchange
+  std::optional<TimePoint> first_sign;     // the acceptor has begun its turn
+  TimePoint ask_again_at = TimePoint::max();   // PROPOSE, or the answer to it, may be lost
 };
 
 struct AcceptedExchange : PairExchange {
   TimePoint vote_at;                // votes then for the blocks that have passed
   TimePoint voted_at, park_at, query_at;   // used once it has voted and is in doubt
   Duration query_backoff{};
+  bool withheld = false;            // by turns: the proposer should have this agent's blocks, and gets them if it asks
   bool parked = false;              // in doubt for so long that it no longer counts against the limit of doubts
 };
 

@@ -10,18 +10,20 @@
 
 namespace starling {
 
-PairLedger::PairLedger(const Layout& layout, const PairBlocks& blocks, const Clock& clock, double clip,
-                       size_t param_blocks)
-    : layout_(layout), blocks_(blocks), clock_(clock), param_blocks_(param_blocks), guard_(clip) {}
+PairLedger::PairLedger(const PairwiseOptions& options, const Layout& layout, const PairBlocks& blocks,
+                       const Clock& clock)
+    : layout_(layout), blocks_(blocks), clock_(clock), param_blocks_(options.param_blocks),
+      by_turns_(options.by_turns), guard_(options.clip) {}
 
 // ---- the snapshot ----
 
 void PairLedger::retract() {
-  retracted_ = snapshot_ != nullptr;
+  retracted_ = snapshot_ != nullptr || (by_turns_ && retracted_);
   snapshot_ = nullptr;
 }
 
 void PairLedger::withdraw() {
+  next_at_.reset();
   retracted_ = false;
   snapshot_ = nullptr;
 }
@@ -32,10 +34,15 @@ void PairLedger::adopt(std::shared_ptr<const Snapshot> next, const SnapshotBudge
   const TimePoint now = clock_.now();
   if (snapshot_ != nullptr || retracted_) publish_interval_ = now - published_at_;
   published_at_ = now;
+  next_at_ = next->next_at;
   retracted_ = false;
   snapshot_ = std::move(next);
   budget_ = budget;
   for (double offer : decided_offers_) budget_.hold(offer);
+}
+
+std::optional<TimePoint> PairLedger::next_at() const {
+  return next_at_ && *next_at_ > clock_.now() ? next_at_ : std::nullopt;
 }
 
 Duration PairLedger::until_next_snapshot() const { return published_at_ + publish_interval_ - clock_.now(); }
@@ -53,25 +60,64 @@ bool PairLedger::pass_guard(PairExchange& exchange, const Bitmap& blocks) {
   return passed;
 }
 
-void PairLedger::applied(PairExchange& exchange, const CommitTerms& terms) {
-  keep_lessons(exchange);
-  const double offer = terms.scale * std::min(exchange.own_offer, exchange.peer_offer);
+float PairLedger::coefficient(const PairExchange& exchange, double scale) const {
+  const double offer = scale * std::min(exchange.own_offer, exchange.peer_offer);
   const double proposer_mass = exchange.initiated ? exchange.own->mass : exchange.peer_mass;
   const double acceptor_mass = exchange.initiated ? exchange.peer_mass : exchange.own->mass;
   const PairCoefficients both = pair_coefficients(offer, proposer_mass, acceptor_mass);
+  return exchange.initiated ? both.proposer : both.acceptor;
+}
 
+// `keep`: the exchange may need the payloads again.
+void PairLedger::queue(PairExchange& exchange, const Bitmap& blocks, float coefficient, bool keep) {
+  Delta& delta = decided_.emplace_back();
+  delta.own.resize(layout_.blocks.size());
+  delta.peer.resize(layout_.blocks.size());
+  for (size_t i = 0; i < layout_.blocks.size(); ++i) {
+    if (!test_bit(blocks, i)) continue;
+    delta.own[i] = exchange.own->blocks[i];
+    if (keep) delta.peer[i] = exchange.blocks.payload(i);
+  }
+  if (!keep) delta.peer = exchange.blocks.take(blocks);
+  delta.blocks = blocks;
+  delta.coefficient = coefficient;
+}
+
+void PairLedger::state_moved() {
+  if (by_turns_) retract();
+}
+
+void PairLedger::apply_early(PairExchange& exchange, const Bitmap& blocks) {
+  exchange.early_coefficient = coefficient(exchange, exchange.scale);
+  exchange.early_blocks = blocks;
+  queue(exchange, blocks, exchange.early_coefficient, true);
+  if (on_met) on_met(exchange.peer, true);
+  state_moved();
+}
+
+void PairLedger::take_back(PairExchange& exchange) {
+  queue(exchange, exchange.early_blocks, -exchange.early_coefficient, true);
+  decided_.back().taken_back = exchange.own->number;
+  exchange.early_coefficient = 0;
+  ++counters_.taken_back;
+  state_moved();
+}
+
+void PairLedger::applied(PairExchange& exchange, const CommitTerms& terms) {
+  keep_lessons(exchange);
+  const float decided = coefficient(exchange, terms.scale);
+  const bool early = exchange.early_coefficient != 0;
+  const bool as_decided = exchange.early_blocks == terms.blocks && exchange.early_coefficient == decided;
   exchange.scale = terms.scale;
   exchange.distance = blocks_.distance(exchange, terms.blocks, param_blocks_);
   count_blocks(exchange.blocks, terms.blocks);
   const bool late_blocks = exchange.blocks.late_outside(terms.blocks);
-  Delta& delta = decided_.emplace_back();
-  delta.own.resize(layout_.blocks.size());
-  for (size_t i = 0; i < layout_.blocks.size(); ++i) {
-    if (test_bit(terms.blocks, i)) delta.own[i] = exchange.own->blocks[i];
+  if (early && !as_decided) take_back(exchange);
+  if (!early || !as_decided) {
+    queue(exchange, terms.blocks, decided, false);
+    state_moved();
   }
-  delta.peer = exchange.blocks.take(terms.blocks);
-  delta.blocks = terms.blocks;
-  delta.coefficient = exchange.initiated ? both.proposer : both.acceptor;
+  if (!early && on_met) on_met(exchange.peer, true);
   if (exchange.holds_offer) decided_offers_.push_back(exchange.own_offer);
   report(exchange, late_blocks ? ExchangeOutcome::kLate : ExchangeOutcome::kDone,
          static_cast<uint32_t>(count_bits(terms.blocks)), Duration::zero());
@@ -79,11 +125,22 @@ void PairLedger::applied(PairExchange& exchange, const CommitTerms& terms) {
   if (terms.scale < 1) ++counters_.clipped;
 }
 
-void PairLedger::failed(const PairExchange& exchange, ExchangeOutcome outcome, Duration free_in) {
+void PairLedger::failed(PairExchange& exchange, ExchangeOutcome outcome, Duration free_in) {
   keep_lessons(exchange);
+  if (exchange.early_coefficient != 0) {
+    take_back(exchange);
+  } else if (exchange.initiated && on_met) {
+    on_met(exchange.peer, false);
+  }
   if (exchange.holds_offer) budget_.give_back(exchange.own_offer);
   report(exchange, outcome, 0, free_in);
   if (outcome == ExchangeOutcome::kFailed) ++counters_.failed;
+}
+
+// Many answers include a wait for the other's turn, so the shortest counts. It rises slowly: the link may have changed.
+void PairLedger::answered_after(Duration duration) {
+  const bool first = round_trip_ == Duration::zero();
+  round_trip_ = first ? duration : std::min(duration, round_trip_ + round_trip_ / 16);
 }
 
 void PairLedger::count_blocks(const PeerBlocks& blocks, const Bitmap& mixed) {

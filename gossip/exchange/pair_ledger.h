@@ -1,10 +1,15 @@
 // The state that all pair exchanges of one agent share: the snapshot with its budget, the guard, and the results of the
 // exchanges that ended.
+//
+// By turns there is no budget. Once a delta is queued, the snapshot is no longer the newest state, so it is withdrawn
+// until the caller has applied the delta and adopted the next one.
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -13,6 +18,7 @@
 #include "gossip/exchange/counters.h"
 #include "gossip/exchange/exchange.h"
 #include "gossip/exchange/guard.h"
+#include "gossip/exchange/options.h"
 #include "gossip/exchange/pair_blocks.h"
 #include "gossip/exchange/pair_exchange.h"
 
@@ -20,8 +26,12 @@ namespace starling {
 
 class PairLedger {
  public:
-  // All references must outlive the object. Blocks [0, param_blocks) are params; clip: as ClipGuard has it.
-  PairLedger(const Layout& layout, const PairBlocks& blocks, const Clock& clock, double clip, size_t param_blocks);
+  // All references must outlive the object.
+  PairLedger(const PairwiseOptions& options, const Layout& layout, const PairBlocks& blocks, const Clock& clock);
+
+  bool by_turns() const { return by_turns_; }
+  // By turns: a delta with this peer was queued (mixed), or an exchange begun here came to nothing. May be null.
+  std::function<void(const PeerId&, bool mixed)> on_met;
 
   // The snapshot.
   const std::shared_ptr<const Snapshot>& snapshot() const { return snapshot_; }
@@ -29,20 +39,28 @@ class PairLedger {
   void retract();
   void withdraw();                                // from now on there is no snapshot to share
   void adopt(std::shared_ptr<const Snapshot> next, const SnapshotBudget& budget);
+  std::optional<TimePoint> next_at() const;       // Snapshot::next_at of the one adopted last, while it lies ahead
   Duration until_next_snapshot() const;           // estimated from the interval between the last two
 
   // The budget of the snapshot. After adopt() each open exchange that took an offer of an earlier snapshot must hold it
   // again: its delta is not in the new snapshot yet, so it still counts against the budget.
-  double take_offer() { return budget_.take(); }
+  double take_offer() { return by_turns_ ? 1 : budget_.take(); }
   bool spent() const { return budget_.largest_free() == 0; }
   void hold_offer(double offer) { budget_.hold(offer); }
 
   // Sets the exchange's distance and scale. False: refuse the exchange. Call it once per exchange and set of blocks.
   [[nodiscard]] bool pass_guard(PairExchange& exchange, const Bitmap& blocks);
 
+  // By turns, before the decision: queues the delta over these blocks. applied() and failed() take it back where the
+  // decision is another. REQUIRES: pass_guard() for these blocks; no delta of this exchange is queued.
+  void apply_early(PairExchange& exchange, const Bitmap& blocks);
+
   // Called at the end of an exchange. applied() queues its delta; failed() frees its offer. The caller then erases it.
   void applied(PairExchange& exchange, const CommitTerms& terms);
-  void failed(const PairExchange& exchange, ExchangeOutcome outcome, Duration free_in = Duration::zero());
+  void failed(PairExchange& exchange, ExchangeOutcome outcome, Duration free_in = Duration::zero());
+  // From a PROPOSE or a vote to its answer. round_trip(): the shortest of the last ones; 0: not known yet.
+  void answered_after(Duration duration);
+  Duration round_trip() const { return round_trip_; }
   void ignore() { ++tally_.ignored_messages; }
 
   Decided take_decided();
@@ -52,6 +70,10 @@ class PairLedger {
   const PairwiseCounters& counters() const { return counters_; }
 
  private:
+  float coefficient(const PairExchange& exchange, double scale) const;
+  void queue(PairExchange& exchange, const Bitmap& blocks, float coefficient, bool keep);
+  void take_back(PairExchange& exchange);
+  void state_moved();
   void report(const PairExchange& exchange, ExchangeOutcome outcome, uint32_t blocks_mixed, Duration free_in);
   void count_blocks(const PeerBlocks& blocks, const Bitmap& mixed);
   void keep_lessons(const PairExchange& exchange);
@@ -62,11 +84,13 @@ class PairLedger {
   const Layout& layout_;
   const PairBlocks& blocks_;
   const Clock& clock_;
-  size_t param_blocks_;
+  const size_t param_blocks_;
+  const bool by_turns_;
 
   std::shared_ptr<const Snapshot> snapshot_;
   bool retracted_ = false;
   TimePoint published_at_;
+  std::optional<TimePoint> next_at_;
   Duration publish_interval_{};
   SnapshotBudget budget_;
   ClipGuard guard_;
@@ -74,6 +98,7 @@ class PairLedger {
   std::vector<double> decided_offers_;          // of this budget, not yet handed out
   std::deque<std::vector<BlockLesson>> lessons_;   // by exchange that ended, not yet handed out
   std::vector<ExchangeReport> reports_;
+  Duration round_trip_{};
   BlockTally tally_;
   PairwiseCounters counters_;
 };

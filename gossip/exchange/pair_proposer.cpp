@@ -8,11 +8,19 @@
 #include "kernels/check.h"
 
 namespace starling {
+namespace {
+
+constexpr int kWaitForTurn = 3;   // deadlines
+constexpr Duration kAskAgainUnknown = std::chrono::milliseconds(100);   // while the usual duration is not known
+constexpr Duration kAskAgainMin = std::chrono::milliseconds(5);
+
+}  // namespace
 
 PairProposer::PairProposer(const PairwiseOptions& options, PairLedger& ledger, PairBlocks& blocks, const Clock& clock,
                            Outbox& outbox)
     : self_(options.self), ledger_(ledger), blocks_(blocks), clock_(clock), outbox_(outbox),
-      log_(options.self, options.generation, clock, outbox), late_(options.deadline_min, options.deadline_max) {}
+      deadline_max_(options.deadline_max), log_(options.self, options.generation, clock, outbox),
+      late_(options.deadline_min, options.deadline_max), turn_(options.deadline_min, options.deadline_max) {}
 
 bool PairProposer::propose(const PeerId& peer) {
   if (ledger_.snapshot() == nullptr) return false;
@@ -20,7 +28,7 @@ bool PairProposer::propose(const PeerId& peer) {
   if (offer == 0) return false;
 
   // Whole milliseconds on the wire: this side waits for exactly what it announces.
-  const auto deadline_ms = std::chrono::ceil<std::chrono::milliseconds>(deadline().current());
+  const auto deadline_ms = std::chrono::ceil<std::chrono::milliseconds>(patience());
   const ExchangeId xid = log_.open(peer);
   const TimePoint now = clock_.now();
   ProposedExchange fresh{PairExchange{.xid = xid, .peer = peer, .initiated = true, .own = ledger_.snapshot(),
@@ -29,12 +37,18 @@ bool PairProposer::propose(const PeerId& peer) {
                                       .blocks = blocks_.none_yet()}};
   ProposedExchange& exchange = exchanges_.add(std::move(fresh));
   ++ledger_.counters().initiated;
-  outbox_.send(peer, Propose{.xid = xid, .offer = offer, .mass = exchange.own->mass,
-                             .round = exchange.own->round,
-                             .deadline_ms = static_cast<uint32_t>(deadline_ms.count()),
-                             .credit = exchange.blocks.credit()});
+  send_proposal(exchange, deadline_ms);
+  if (ledger_.by_turns()) exchange.ask_again_at = now + 3 * ask_again_after() / 2;
   if (blocks_.eager()) blocks_.send_all(exchange);
   return true;
+}
+
+void PairProposer::send_proposal(const ProposedExchange& exchange, Duration deadline) {
+  const auto deadline_ms = std::chrono::ceil<std::chrono::milliseconds>(deadline).count();
+  outbox_.send(exchange.peer, Propose{.xid = exchange.xid, .offer = exchange.own_offer, .mass = exchange.own->mass,
+                                      .round = exchange.own->round,
+                                      .deadline_ms = static_cast<uint32_t>(std::max<int64_t>(1, deadline_ms)),
+                                      .credit = exchange.blocks.credit(), .payload = exchange.own->number});
 }
 
 // Decides once all blocks of the acceptor's vote are judged here too. At the deadline it decides on the blocks that
@@ -46,12 +60,12 @@ void PairProposer::try_decide(ProposedExchange& exchange) {
 
   CommitTerms mine{exchange.blocks.passed(), 1};
   const Bitmap both = vote != nullptr ? intersection(vote->blocks, mine.blocks) : Bitmap{};
-  if (count_bits(both) == 0 || !ledger_.pass_guard(exchange, both)) {
-    late_.ended(exchange, clock_.now());
+  if (count_bits(both) == 0 || !pass_guard(exchange, both)) {
+    ended_in_time(exchange);
     return give_up(exchange, ExchangeOutcome::kFailed);
   }
   mine.scale = exchange.scale;
-  late_.ended(exchange, clock_.now());
+  ended_in_time(exchange);
   ledger_.applied(exchange, log_.commit(exchange, mine));
   exchanges_.erase(exchange.xid);
 }
@@ -80,11 +94,120 @@ void PairProposer::forget(const PeerId& peer, uint64_t generation) {
   late_.forget(peer);
 }
 
+// ---- by turns ----
+
+// A turn may have to be waited for, so a proposal waits longer than an exchange takes.
+Duration PairProposer::patience() const {
+  if (!ledger_.by_turns()) return deadline().current();
+  return std::min(kWaitForTurn * deadline().current(), deadline_max_);
+}
+
+// An early delta holds for the blocks and the scale it was made with.
+bool PairProposer::pass_guard(ProposedExchange& exchange, const Bitmap& blocks) {
+  if (exchange.early_coefficient != 0 && exchange.early_blocks == blocks) return true;
+  return ledger_.pass_guard(exchange, blocks);
+}
+
+// From the first sign on, the exchange takes what exchanges take, without waiting.
+void PairProposer::sign(ProposedExchange& exchange) {
+  if (!ledger_.by_turns() || exchange.first_sign) return;
+  exchange.first_sign = clock_.now();
+  exchange.deadline_at = clock_.now() + turn_deadline();
+}
+
+// Feeds the deadlines: of the whole exchange, and of the turn alone.
+void PairProposer::ended_in_time(const ProposedExchange& exchange) {
+  const TimePoint now = clock_.now();
+  const bool in_time = now < exchange.deadline_at;
+  if (!exchange.first_sign) return late_.ended(exchange, now);
+  if (in_time) turn_.arrived(now - *exchange.first_sign);
+  if (!in_time) turn_.missed(turn_deadline() / 2);
+  if (in_time) late_.ended(exchange, now);
+}
+
+std::vector<PeerId> PairProposer::peers() const {
+  std::vector<PeerId> peers = log_.unacknowledged_by();
+  for (const auto& [xid, exchange] : exchanges_) peers.push_back(exchange.peer);
+  return peers;
+}
+
+ProposedExchange* PairProposer::asking() {
+  for (auto& [xid, exchange] : exchanges_) {
+    if (exchange.early_coefficient == 0) return &exchange;
+  }
+  return nullptr;
+}
+
+bool PairProposer::is_asking() const {
+  return std::any_of(exchanges_.begin(), exchanges_.end(),
+                     [](const auto& row) { return row.second.early_coefficient == 0; });
+}
+
+void PairProposer::cross(ProposedExchange& exchange, uint64_t generation, const Propose& propose) {
+  STARLING_CHECK(!exchange.agreed && !exchange.crossed);
+  exchange.crossed = propose.xid;
+  exchange.peer_generation = generation;
+  exchange.peer_offer = propose.offer;
+  exchange.peer_mass = propose.mass;
+  exchange.peer_round = propose.round;
+  exchange.peer_payload = propose.payload;
+  ++ledger_.counters().crossed;
+}
+
+std::shared_ptr<const Snapshot> PairProposer::yield(ProposedExchange& exchange) {
+  std::shared_ptr<const Snapshot> payload = exchange.own;
+  log_.drop(exchange.xid.counter);
+  ++ledger_.counters().crossed;
+  exchanges_.erase(exchange.xid);
+  return payload;
+}
+
+ProposedExchange* PairProposer::crossed_by(const ExchangeId& xid, const PeerId& from) {
+  for (auto& [own, exchange] : exchanges_) {
+    if (exchange.crossed == xid && exchange.peer == from) return &exchange;
+  }
+  return nullptr;
+}
+
+bool PairProposer::on_crossed_block(const PeerId& from, const BlockPayload& block, const SharedBytes& payload) {
+  ProposedExchange* exchange = crossed_by(block.xid, from);
+  if (exchange == nullptr) return false;
+  if (!blocks_.receive(*exchange, block, payload)) ledger_.ignore();
+  return true;
+}
+
+// All that the peer sent with its own proposal has passed, and it will accept this one with those very blocks. Applied
+// at once, so that both are free after one latency; taken back if the peer decides otherwise.
+void PairProposer::try_apply_early(ProposedExchange& exchange) {
+  if (!exchange.crossed || exchange.early_coefficient != 0 || !exchange.blocks.all_judged()) return;
+  const Bitmap passed = exchange.blocks.passed();
+  if (count_bits(passed) == 0 || !ledger_.pass_guard(exchange, passed)) return;
+  ledger_.apply_early(exchange, passed);
+}
+
+Duration PairProposer::ask_again_after() const {
+  const Duration usual = late_.deadline().usual();
+  return usual == Duration::zero() ? kAskAgainUnknown : std::max(usual, kAskAgainMin);
+}
+
+void PairProposer::ask_again(ProposedExchange& exchange) {
+  const TimePoint now = clock_.now();
+  exchange.ask_again_at = now + ask_again_after();
+  send_proposal(exchange, exchange.deadline_at - now);
+}
+
 // ---- messages ----
 
 void PairProposer::on_accept(const PeerId& from, uint64_t generation, const Accept& accept) {
   ProposedExchange* exchange = exchanges_.find(accept.xid, from);
+  if (exchange == nullptr && ledger_.by_turns() && accept.xid.proposer == self_) {
+    return log_.on_query(accept.xid, from);   // it waited too long, or the proposal was given up in a crossing
+  }
   if (exchange == nullptr || exchange->agreed) return ledger_.ignore();
+  const bool moved_on = accept.payload != exchange->peer_payload || accept.mass != exchange->peer_mass;
+  if (exchange->crossed && moved_on) {   // the blocks that crossed are not what the acceptor serves
+    return give_up(*exchange, ExchangeOutcome::kFailed);
+  }
   if (!offer_is_sane(accept.offer) || !mass_is_sane(accept.mass)) {
     ledger_.ignore();
     return give_up(*exchange, ExchangeOutcome::kFailed);
@@ -94,7 +217,10 @@ void PairProposer::on_accept(const PeerId& from, uint64_t generation, const Acce
   exchange->peer_offer = accept.offer;
   exchange->peer_mass = accept.mass;
   exchange->peer_round = accept.round;
+  exchange->peer_payload = accept.payload;
+  sign(*exchange);
   exchange->round_trip = clock_.now() - exchange->started_at;
+  ledger_.answered_after(exchange->round_trip);
   blocks_.grant(*exchange, accept.credit);
   try_decide(*exchange);   // the vote may have overtaken this
 }
@@ -117,6 +243,7 @@ void PairProposer::on_have(const PeerId& from, const Have& have) {
   STARLING_CHECK(exchange != nullptr);
   exchange->last_arrival = clock_.now();
   exchange->vote = have.blocks;
+  sign(*exchange);
   if (have.scale < ClipGuard::kScaleMin) return give_up(*exchange, ExchangeOutcome::kFailed);
   try_decide(*exchange);
 }
@@ -155,6 +282,7 @@ void PairProposer::on_judged(const ExchangeId& xid, const PeerId& from, uint32_t
   ProposedExchange* exchange = exchanges_.find(xid, from);
   if (exchange == nullptr) return;
   exchange->blocks.judged(index, verdict, stats);
+  try_apply_early(*exchange);
   try_decide(*exchange);
 }
 
@@ -162,10 +290,14 @@ void PairProposer::on_judged(const ExchangeId& xid, const PeerId& from, uint32_t
 
 TimePoint PairProposer::next_deadline() const {
   return std::min({exchanges_.next_deadline(&ProposedExchange::deadline_at), late_.next_deadline(),
-                   log_.next_deadline()});
+                   exchanges_.next_deadline(&ProposedExchange::ask_again_at), log_.next_deadline()});
 }
 
 void PairProposer::tick() {
+  const auto due = [this](const ProposedExchange& exchange) {
+    return exchange.ask_again_at <= clock_.now();
+  };
+  for (const ExchangeId& xid : exchanges_.ids(due)) ask_again(exchanges_.at(xid));
   exchanges_.tick(clock_.now(), blocks_, &ProposedExchange::deadline_at,
                   [this](ProposedExchange& exchange) { try_decide(exchange); });
   log_.tick();

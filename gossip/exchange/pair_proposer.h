@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "gossip/exchange/commit_log.h"
 #include "gossip/exchange/exchange_table.h"
@@ -41,16 +43,37 @@ class PairProposer {
   void on_judged(const ExchangeId& xid, const PeerId& from, uint32_t index, BlockVerdict verdict,
                  const PairStats& stats);
 
+  // By turns. The exchange that keeps this agent from any other: open, and its delta not applied early. nullptr: none.
+  ProposedExchange* asking();
+  bool is_asking() const;
+  std::vector<PeerId> peers() const;   // of all open exchanges and unacknowledged commits
+  // The peer's proposal crossed this one, which stands. The peer accepts it with the payload that came with its own
+  // proposal, so those blocks are taken for this exchange. REQUIRES: not agreed, not crossed yet.
+  void cross(ProposedExchange& exchange, uint64_t generation, const Propose& propose);
+  // The peer's proposal crossed this one, which does not stand. Ends it and returns the payload that was sent with it.
+  std::shared_ptr<const Snapshot> yield(ProposedExchange& exchange);
+  ProposedExchange* crossed_by(const ExchangeId& xid, const PeerId& from);   // nullptr: none
+  bool on_crossed_block(const PeerId& from, const BlockPayload& block, const SharedBytes& payload);   // false: of none
+  void ask_again(ProposedExchange& exchange);
+
   void hold_offers() const { exchanges_.hold_offers(ledger_); }   // in the budget of the snapshot just adopted
   void repeat_sooner(const PeerId* heard_from) { log_.repeat_sooner(heard_from); }
   void forget(const PeerId& peer, uint64_t generation);
   void tick();
   TimePoint next_deadline() const;
 
+  Duration turn_deadline() const { return std::min(2 * turn_.current(), deadline_max_); }   // from the first sign on
   const AdaptiveDeadline& deadline() const { return late_.deadline(); }
 
  private:
   void try_decide(ProposedExchange& exchange);
+  void try_apply_early(ProposedExchange& exchange);
+  void send_proposal(const ProposedExchange& exchange, Duration deadline);
+  void sign(ProposedExchange& exchange);
+  void ended_in_time(const ProposedExchange& exchange);
+  bool pass_guard(ProposedExchange& exchange, const Bitmap& blocks);
+  Duration patience() const;
+  Duration ask_again_after() const;
   void give_up(ProposedExchange& exchange, ExchangeOutcome outcome);   // tells the acceptor. REQUIRES: undecided
   void fail(ProposedExchange& exchange, ExchangeOutcome outcome);      // erases the exchange
 
@@ -59,8 +82,10 @@ class PairProposer {
   PairBlocks& blocks_;
   const Clock& clock_;
   Outbox& outbox_;
+  const Duration deadline_max_;
   CommitLog log_;
   LateArrivals late_;
+  AdaptiveDeadline turn_;            // by turns: from the first sign to the decision
   ExchangeTable<ProposedExchange> exchanges_;
 };
 

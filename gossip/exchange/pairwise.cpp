@@ -13,7 +13,7 @@ Pairwise::Pairwise(const PairwiseOptions& options, const Layout& layout, const C
       blocks_(layout, codec, worker, clock, outbox,
               [this](const ExchangeId& xid, const PeerId& peer, uint32_t index, BlockVerdict verdict,
                      const PairStats& stats) { on_judged(xid, peer, index, verdict, stats); }),
-      ledger_(layout, blocks_, clock, options.clip, options.param_blocks),
+      ledger_(options, layout, blocks_, clock),
       proposer_(options, ledger_, blocks_, clock, outbox), acceptor_(options, ledger_, blocks_, clock, outbox),
       admission_(options, ledger_, blocks_, proposer_, acceptor_, clock, outbox) {
   STARLING_CHECK(options.deadline_min.count() > 0 && options.deadline_min <= options.deadline_max);
@@ -26,7 +26,9 @@ bool Pairwise::propose(const PeerId& peer) {
 
 bool Pairwise::begin() {
   STARLING_CHECK(sampler_ != nullptr);
-  const std::optional<PeerId> partner = sampler_->choose();
+  std::vector<PeerId> engaged = proposer_.peers();
+  for (const PeerId& peer : acceptor_.peers()) engaged.push_back(peer);
+  const std::optional<PeerId> partner = sampler_->choose(engaged);
   return partner && propose(*partner);
 }
 

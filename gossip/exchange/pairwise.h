@@ -60,7 +60,7 @@ class Pairwise final : public Exchange {
 
   void publish(std::shared_ptr<const Snapshot> snapshot) override;   // null: proposals are answered BUSY
   void retract() override { ledger_.retract(); }                     // proposals wait for the next snapshot
-  bool begin() override;                                             // propose() to a partner of the sampler's choice
+  bool begin() override;                                             // propose() to one with whom nothing is open
   void handle(const PeerId& from, uint64_t generation, const ExchangeMessage& message,
               const SharedBytes& payload) override;
   void tick() override;                       // deadlines, repeats

@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "compression/codec.h"
+#include "gossip/clock.h"
 #include "gossip/net/transport.h"
 
 namespace starling {
@@ -15,6 +17,7 @@ struct Snapshot {
   uint64_t round = 0;
   double mass = 1;
   std::vector<SharedBytes> blocks;   // one payload per Layout block
+  std::optional<TimePoint> next_at;  // pairs by turns: steps follow, and this is about when they end
 };
 
 // What one decided exchange adds to the params. The worker applies it at the next boundary, block by block, and can
@@ -24,6 +27,7 @@ struct Delta {
   std::vector<SharedBytes> peer;     // likewise
   std::vector<uint8_t> blocks;       // the blocks to apply, a Bitmap
   float coefficient = 0;             // x += coefficient * f(own, peer)
+  uint64_t taken_back = 0;           // undoes a delta queued earlier, whose own snapshot has this number; 0: no
 };
 
 // How one block went in an exchange that ended: Encoder::learn() takes it. Failed exchanges teach as well: one in which

@@ -81,8 +81,15 @@ struct Propose {
   uint64_t round = 0;
   uint32_t deadline_ms = 0;  // the proposer aborts this long after sending
   uint32_t credit = 0;       // the acceptor may send blocks below this index
+  uint64_t payload = 0;      // number of the snapshot that the proposer's blocks are from
 };
-struct Accept { ExchangeId xid; double offer = 1; double mass = 1; uint64_t round = 0; uint32_t credit = 0; };
+struct Accept {
+  ExchangeId xid;
+  double offer = 1, mass = 1;
+  uint64_t round = 0;
+  uint32_t credit = 0;
+  uint64_t payload = 0;      // of the acceptor's blocks
+};
 struct Busy { ExchangeId xid; uint32_t free_in_ms = 0; };  // a refusal before any vote; costs nothing
 struct BlockPayload { ExchangeId xid; uint32_t index = 0; uint8_t stage = 0; };  // + payload; stage 0 = open
 struct Credit { ExchangeId xid; uint32_t credit = 0; };

@@ -1,10 +1,10 @@
-# The protocol, version 1. This file is its specification; wire.h converts, wire_check.h holds the ranges.
+# The protocol, version 2. This file is its specification; wire.h converts, wire_check.h holds the ranges.
 #
 # A frame is one or two ZeroMQ message parts, sent by a DEALER to the ROUTER of the receiver:
 #
 #   part 1, the header: a prefix of 16 bytes, then one Cap'n Proto message (flat array, one segment, not packed)
 #             0  u32  magic "STRL"
-#             4  u16  protocol version: 1. Another one is refused as such, before anything else is read.
+#             4  u16  protocol version: 2. Another one is refused as such, before anything else is read.
 #             6  u16  flags: 0. Others are refused.
 #             8  u64  XXH3-64 of all bytes from 16 on: one flipped bit anywhere in the header is noticed.
 #            16       the message; its root is `Frame`
@@ -249,6 +249,7 @@ struct Propose {
   round @3 :UInt64;
   deadlineMs @4 :UInt32;    # the proposer aborts this long after sending; 1 to 3 600 000
   credit @5 :UInt32;        # the acceptor may send blocks below this index; at most 2^17
+  payload @6 :UInt64;       # number of the snapshot that the proposer's blocks are from; 0 from older senders
 }
 
 struct Accept {
@@ -258,6 +259,8 @@ struct Accept {
   mass @2 :Float64;
   round @3 :UInt64;
   credit @4 :UInt32;        # the proposer may send blocks below this index
+  payload @5 :UInt64;       # of the acceptor's blocks. When two proposals cross, the blocks that came with the one
+                            # given up serve the other, and this says whether they still stand
 }
 
 struct Busy {

@@ -196,12 +196,13 @@ DecodeStatus get_exchange(wire::Frame::Message::Reader r, Message* out) {
     case wire::Frame::Message::PROPOSE: {
       const auto m = r.getPropose();
       *out = Propose{get(m.getXid()), m.getOffer(),      m.getMass(),
-                     m.getRound(),    m.getDeadlineMs(), m.getCredit()};
+                     m.getRound(),    m.getDeadlineMs(), m.getCredit(), m.getPayload()};
       return DecodeStatus::kOk;
     }
     case wire::Frame::Message::ACCEPT: {
       const auto m = r.getAccept();
-      *out = Accept{get(m.getXid()), m.getOffer(), m.getMass(), m.getRound(), m.getCredit()};
+      *out = Accept{get(m.getXid()), m.getOffer(), m.getMass(), m.getRound(), m.getCredit(),
+                    m.getPayload()};
       return DecodeStatus::kOk;
     }
     case wire::Frame::Message::BUSY:

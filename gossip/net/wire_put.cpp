@@ -196,6 +196,7 @@ struct Put {
     b.setRound(m.round);
     b.setDeadlineMs(m.deadline_ms);
     b.setCredit(m.credit);
+    b.setPayload(m.payload);
   }
   void operator()(const Accept& m) {
     auto b = message.initAccept();
@@ -204,6 +205,7 @@ struct Put {
     b.setMass(m.mass);
     b.setRound(m.round);
     b.setCredit(m.credit);
+    b.setPayload(m.payload);
   }
   void operator()(const Busy& m) {
     auto b = message.initBusy();

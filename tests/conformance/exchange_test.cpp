@@ -13,7 +13,7 @@ class ExchangeConformance : public testing::Test {
  protected:
   using Swarm = RoundSwarm<E>;
 };
-using Exchanges = testing::Types<Pairwise, Neighborhood, Group, GroupsWithPairs>;
+using Exchanges = testing::Types<Pairwise, PairTurns, Neighborhood, Group, GroupsWithPairs>;
 TYPED_TEST_SUITE(ExchangeConformance, Exchanges);
 
 double mean_of(auto& swarm) {

@@ -15,6 +15,7 @@ constexpr TimePoint kStart{};
 
 SwarmConfig settings(const std::string& weight = "uniform", Overlap overlap = Overlap::kAuto) {
   SwarmConfig swarm;
+  swarm.exchange.kind = ExchangeKind::kGroup;
   swarm.weight = weight;
   swarm.exchange.overlap = overlap;
   return swarm;
@@ -102,6 +103,30 @@ TEST(Pace, WhatIsNoCostOfTheExchangeDoesNotCount) {
     EXPECT_FALSE(pace.round_begins(now));
   }
   EXPECT_FALSE(pace.overlap());
+}
+
+// They go by turns, which is what learns where agents hold different data.
+TEST(Pace, PairsOverlapOnlyWhereTheSettingsSaySo) {
+  for (const Overlap overlap : {Overlap::kAuto, Overlap::kOff, Overlap::kOn}) {
+    SwarmConfig swarm = settings("uniform", overlap);
+    swarm.exchange.kind = ExchangeKind::kPairwise;
+    Pace pace(swarm, 1000);
+    pace.start(kStart);
+    EXPECT_FALSE(rounds(pace, 100, milliseconds(20), milliseconds(80)));
+    EXPECT_EQ(pace.overlap(), overlap == Overlap::kOn);
+  }
+}
+
+TEST(Pace, ExpectsOfTheNextStepsWhatTheLastOnesTook) {
+  Pace pace(settings(), 1000);
+  pace.start(kStart);
+  EXPECT_EQ(pace.expected(8), Duration::zero());
+  pace.stepped(steps(4), kStart + milliseconds(200));
+  EXPECT_EQ(pace.expected(8), milliseconds(400));
+
+  SwarmConfig swarm = settings();
+  swarm.round = seconds(10);
+  EXPECT_EQ(Pace(swarm, 1000).expected(8), seconds(10));
 }
 
 TEST(Pace, OverlapIsAsTheSettingsSayWhereTheySaySo) {

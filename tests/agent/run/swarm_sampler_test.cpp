@@ -33,7 +33,7 @@ class SwarmSamplerTest : public testing::Test {
   std::set<PeerId> chosen(int draws = 200) {
     std::set<PeerId> seen;
     for (int i = 0; i < draws; ++i) {
-      if (const auto peer = sampler_->choose()) seen.insert(*peer);
+      if (const auto peer = sampler_->choose({})) seen.insert(*peer);
     }
     return seen;
   }

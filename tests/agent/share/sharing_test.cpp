@@ -54,7 +54,7 @@ class SharingTest : public testing::Test {
   SharedModel model_{*trainer_, shared_sections(*trainer_, false), make_codec(CodecKind::kModulo8, MemorySpace::kHost),
                      16, make_source(SourceKind::kParams), nullptr};
   InlineWorker worker_;
-  DeltaSharing sharing_{model_, agent_.pairwise.get(), worker_};
+  DeltaSharing sharing_{model_, agent_.pairwise.get(), worker_, swarm_.clock};
   uint64_t snapshots_ = 0;
 };
 

@@ -14,6 +14,7 @@
 
 #include "compression/encoder.h"
 #include "gossip/exchange/bitmap.h"
+#include "gossip/exchange/pair_turns.h"
 #include "gossip/exchange/pairwise.h"
 #include "gossip/net/hash.h"
 #include "gossip/net/wire.h"
@@ -202,9 +203,11 @@ struct PairAgentOptions {
   Duration deadline_max = milliseconds(500);
 };
 
-class TestAgent {
+// E: Pairwise or PairTurns.
+template <class E>
+class TestAgentOf {
  public:
-  TestAgent(uint8_t tag, uint64_t generation, const PairAgentOptions& options, const Clock& clock,
+  TestAgentOf(uint8_t tag, uint64_t generation, const PairAgentOptions& options, const Clock& clock,
             TestNetwork& network)
       : id(test_peer(tag)), generation(generation), params(options.params),
         encoder(options.make_codec ? options.make_codec() : starling::make_codec(options.codec, MemorySpace::kHost),
@@ -213,7 +216,7 @@ class TestAgent {
     const ExchangeOptions common{.self = id, .deadline_max = options.deadline_max,
                                  .param_blocks = layout.blocks.size()};
     const PairwiseOptions pairwise_options{common, generation, options.clip};
-    pairwise = std::make_unique<Pairwise>(pairwise_options, layout, *codec, worker, clock, port);
+    pairwise = std::make_unique<E>(pairwise_options, layout, *codec, worker, clock, port);
   }
 
   void receive() {
@@ -225,12 +228,13 @@ class TestAgent {
   }
 
   // Applies and learns from what was decided, encodes, publishes. Returns how many deltas were applied.
-  size_t boundary() {
+  size_t boundary(std::optional<TimePoint> next_at = std::nullopt) {
     const size_t applied = apply();
     auto snapshot = std::make_shared<Snapshot>();
     snapshot->number = ++snapshots_;
     snapshot->round = snapshots_;
     snapshot->mass = mass;
+    snapshot->next_at = next_at;
     encoder.begin_snapshot({{params.data(), params.size(), MemorySpace::kHost}});
     for (size_t i = 0; i < layout.blocks.size(); ++i) {
       const Block& block = layout.blocks[i];
@@ -241,6 +245,25 @@ class TestAgent {
     }
     pairwise->publish(std::move(snapshot));
     return applied;
+  }
+
+  // By turns an idle agent publishes anew once its payload is spent, and serves who waits. Not while it steps.
+  void pump() {
+    if constexpr (std::is_same_v<E, PairTurns>) {
+      while (!stepping && snapshots_ > 0 && !pairwise->under_way()) {
+        if (pairwise->fresh() && !pairwise->serve()) return;
+        if (!pairwise->fresh()) boundary();
+        worker.run_completions();
+      }
+    }
+  }
+  void begin_steps() {
+    stepping = true;
+    pairwise->retract();
+  }
+  void end_steps() {
+    stepping = false;
+    boundary();
   }
 
   size_t apply() {
@@ -266,21 +289,26 @@ class TestAgent {
   const Codec* codec = &encoder.codec();
   InlineWorker worker;
   TestPort port;
-  std::unique_ptr<Pairwise> pairwise;
+  std::unique_ptr<E> pairwise;
+  bool stepping = false;
 
  private:
   uint64_t snapshots_ = 0;
 };
 
-class TestSwarm {
+using TestAgent = TestAgentOf<Pairwise>;
+
+template <class E>
+class TestSwarmOf {
  public:
-  explicit TestSwarm(const PairAgentOptions& options, uint64_t rng_seed = 1)
+  using Agent = TestAgentOf<E>;
+  explicit TestSwarmOf(const PairAgentOptions& options, uint64_t rng_seed = 1)
       : network(clock, rng_seed), options_(options) {}
 
-  TestAgent& add(uint8_t tag, uint64_t generation = 1) {
+  Agent& add(uint8_t tag, uint64_t generation = 1) {
     agents.erase(test_peer(tag));   // the life before: a restart
-    auto agent = std::make_unique<TestAgent>(tag, generation, options_, clock, network);
-    TestAgent& added = *agent;
+    auto agent = std::make_unique<Agent>(tag, generation, options_, clock, network);
+    Agent& added = *agent;
     agents[added.id] = std::move(agent);
     return added;
   }
@@ -300,6 +328,7 @@ class TestSwarm {
       for (auto& [id, agent] : agents) {
         agent->pairwise->tick();
         agent->worker.run_completions();
+        agent->pump();
       }
     }
     clock.advance_to(until);
@@ -330,30 +359,33 @@ class TestSwarm {
 
   VirtualClock clock;
   TestNetwork network;
-  std::map<PeerId, std::unique_ptr<TestAgent>> agents;
+  std::map<PeerId, std::unique_ptr<Agent>> agents;
 
  private:
   PairAgentOptions options_;
 };
+
+using TestSwarm = TestSwarmOf<Pairwise>;
 
 template <typename T>
 bool is(const Flight& flight) {
   return message_is<T>(flight.message);
 }
 
-inline ExchangeReport only_report(TestAgent& agent) {
+inline ExchangeReport only_report(auto& agent) {
   const std::vector<ExchangeReport> reports = agent.pairwise->take_reports();
   EXPECT_EQ(reports.size(), 1u);
   return reports.empty() ? ExchangeReport{} : reports[0];
 }
 
-inline void expect_all(const TestAgent& agent, float value) {
+inline void expect_all(const auto& agent, float value) {
   for (float x : agent.params) ASSERT_EQ(x, value);
 }
 
 // Two agents, all ones and all threes.
-struct Pair {
-  explicit Pair(const PairAgentOptions& options = {}, uint64_t rng_seed = 1)
+template <class E>
+struct PairOf {
+  explicit PairOf(const PairAgentOptions& options = {}, uint64_t rng_seed = 1)
       : swarm(options, rng_seed), a(swarm.add(1)), b(swarm.add(2)) {
     std::fill(a.params.begin(), a.params.end(), 1.0f);
     std::fill(b.params.begin(), b.params.end(), 3.0f);
@@ -362,9 +394,10 @@ struct Pair {
     a.boundary();
     b.boundary();
   }
-  TestSwarm swarm;
-  TestAgent& a;
-  TestAgent& b;
+  TestSwarmOf<E> swarm;
+  TestAgentOf<E>& a;
+  TestAgentOf<E>& b;
 };
+using Pair = PairOf<Pairwise>;
 
 }  // namespace starling::exchange_test

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <type_traits>
 
 #include "tests/gossip/exchange/harness.h"
 
@@ -16,25 +17,35 @@ struct Totals {
   uint64_t applied = 0, failed = 0, late = 0;
 };
 
-// Agent k has a boundary every k-th beat of 25 ms and then proposes to somebody. `step` is its local step.
-void train(TestSwarm& swarm, int beats, Rng& rng, const std::function<void(TestAgent&)>& step) {
-  std::vector<TestAgent*> agents;
+// Agent k has a boundary every k-th beat of 25 ms and then proposes to somebody. `step` is its local step. By turns it
+// takes none while an exchange is under way; what else there is to an agent by turns, TestAgent::pump() does.
+template <class E>
+void train(TestSwarmOf<E>& swarm, int beats, Rng& rng,
+           const std::function<void(std::type_identity_t<TestAgentOf<E>>&)>& step) {
+  std::vector<TestAgentOf<E>*> agents;
   for (auto& [id, agent] : swarm.agents) agents.push_back(agent.get());
   for (int beat = 1; beat <= beats; ++beat) {
     for (size_t k = 0; k < agents.size(); ++k) {
       if (beat % static_cast<int>(k % 8 + 1) != 0) continue;
+      if constexpr (std::is_same_v<E, PairTurns>) {
+        if (agents[k]->pairwise->under_way()) continue;   // its trainer waits
+      }
+      agents[k]->stepping = false;
       agents[k]->apply();
       if (step) step(*agents[k]);
       agents[k]->boundary();
-      TestAgent& other = *agents[rng.below(static_cast<uint32_t>(agents.size()))];
+      TestAgentOf<E>& other = *agents[rng.below(static_cast<uint32_t>(agents.size()))];
       if (&other != agents[k] && !agents[k]->pairwise->under_way()) agents[k]->pairwise->propose(other.id);
+      if constexpr (std::is_same_v<E, PairTurns>) {
+        if (!agents[k]->pairwise->under_way() && rng.chance(0.5)) agents[k]->begin_steps();
+      }
     }
     swarm.run_for(milliseconds(25));
   }
 }
 
 // The network recovers; within two of the longest pauses between repeats nothing may be left open.
-Totals settle(TestSwarm& swarm) {
+Totals settle(auto& swarm) {
   swarm.network.options = {};
   swarm.run_for(std::chrono::seconds(60));
   Totals totals;
@@ -53,7 +64,7 @@ Totals settle(TestSwarm& swarm) {
   return totals;
 }
 
-double distance_rms(const TestSwarm& swarm) {
+double distance_rms(const auto& swarm) {
   const std::vector<double> sum = swarm.weighted_sum();
   double mass = 0, squares = 0;
   for (const auto& [id, agent] : swarm.agents) mass += agent->mass;
@@ -66,15 +77,14 @@ double distance_rms(const TestSwarm& swarm) {
   return std::sqrt(squares / static_cast<double>(sum.size() * swarm.agents.size()));
 }
 
-class LossySwarm : public testing::TestWithParam<uint64_t> {};
-
 // On a grid every sum is exact in double: conservation to the last bit, local steps included. Equal masses,
 // and shares that are powers of two: the deltas stay on the grid.
-TEST_P(LossySwarm, ConservesTheSumExactlyOnAGrid) {
+template <class E>
+void conserve_on_a_grid(uint64_t seed) {
   PairAgentOptions options;
   options.codec = CodecKind::kModulo8;
-  TestSwarm swarm(options, GetParam());
-  Rng rng(GetParam() + 100);
+  TestSwarmOf<E> swarm(options, seed);
+  Rng rng(seed + 100);
   const auto whole = [&](int range) {
     return static_cast<float>(static_cast<int>(rng.below(static_cast<uint32_t>(2 * range + 1))) - range);
   };
@@ -83,7 +93,7 @@ TEST_P(LossySwarm, ConservesTheSumExactlyOnAGrid) {
   }
   std::vector<double> expected = swarm.weighted_sum();
   swarm.network.options = kBadNetwork;
-  train(swarm, 1200, rng, [&](TestAgent& agent) {
+  train(swarm, 1200, rng, [&](TestAgentOf<E>& agent) {
     for (size_t i = 0; i < agent.params.size(); ++i) {   // keeps them apart, and the steps on the grid coarse
       const float move = std::abs(agent.params[i]) < 32 ? whole(1) / 4 : 0;
       agent.params[i] += move;
@@ -97,11 +107,12 @@ TEST_P(LossySwarm, ConservesTheSumExactlyOnAGrid) {
   EXPECT_EQ(swarm.weighted_sum(), expected);
 }
 
-TEST_P(LossySwarm, ConservesRandomFloatsOfDifferentMassesToRounding) {
-  TestSwarm swarm({}, GetParam());
-  Rng rng(GetParam() + 200);
+template <class E>
+void conserve_random_floats(uint64_t seed) {
+  TestSwarmOf<E> swarm({}, seed);
+  Rng rng(seed + 200);
   for (uint8_t tag = 1; tag <= 8; ++tag) {
-    TestAgent& agent = swarm.add(tag);
+    TestAgentOf<E>& agent = swarm.add(tag);
     agent.mass = 0.25 + 3 * rng.uniform();
     for (float& x : agent.params) x = static_cast<float>(2 * rng.uniform() - 1);
   }
@@ -124,9 +135,10 @@ TEST_P(LossySwarm, ConservesRandomFloatsOfDifferentMassesToRounding) {
 }
 
 // Agents cut off in the middle of everything wait, decide nothing alone, and finish when the link is back.
-TEST_P(LossySwarm, NobodyStaysInDoubtOnceALongCutIsOver) {
-  TestSwarm swarm({}, GetParam());
-  Rng rng(GetParam() + 300);
+template <class E>
+void end_all_doubts(uint64_t seed) {
+  TestSwarmOf<E> swarm({}, seed);
+  Rng rng(seed + 300);
   for (uint8_t tag = 1; tag <= 6; ++tag) {
     for (float& x : swarm.add(tag).params) x = static_cast<float>(rng.below(64));
   }
@@ -149,9 +161,10 @@ TEST_P(LossySwarm, NobodyStaysInDoubtOnceALongCutIsOver) {
 }
 
 // A member that replays, under its own name, all it could have overheard moves nobody else's exchange.
-TEST_P(LossySwarm, AnEavesdropperWhoRepliesDisturbsNobody) {
-  TestSwarm swarm({}, GetParam());
-  Rng rng(GetParam() + 400);
+template <class E>
+void withstand_an_eavesdropper(uint64_t seed) {
+  TestSwarmOf<E> swarm({}, seed);
+  Rng rng(seed + 400);
   for (uint8_t tag = 1; tag <= 4; ++tag) {
     for (float& x : swarm.add(tag).params) x = static_cast<float>(rng.below(64));
   }
@@ -184,13 +197,27 @@ TEST_P(LossySwarm, AnEavesdropperWhoRepliesDisturbsNobody) {
   for (size_t i = 0; i < sum.size(); ++i) EXPECT_NEAR(sum[i], expected[i], 1e-3);
 }
 
+class LossySwarm : public testing::TestWithParam<uint64_t> {};
+class LossyTurns : public testing::TestWithParam<uint64_t> {};
+
+TEST_P(LossySwarm, ConservesTheSumExactlyOnAGrid) { conserve_on_a_grid<Pairwise>(GetParam()); }
+TEST_P(LossyTurns, ConservesTheSumExactlyOnAGrid) { conserve_on_a_grid<PairTurns>(GetParam()); }
+TEST_P(LossySwarm, ConservesRandomFloatsOfDifferentMassesToRounding) { conserve_random_floats<Pairwise>(GetParam()); }
+TEST_P(LossyTurns, ConservesRandomFloatsOfDifferentMassesToRounding) { conserve_random_floats<PairTurns>(GetParam()); }
+TEST_P(LossySwarm, NobodyStaysInDoubtOnceALongCutIsOver) { end_all_doubts<Pairwise>(GetParam()); }
+TEST_P(LossyTurns, NobodyStaysInDoubtOnceALongCutIsOver) { end_all_doubts<PairTurns>(GetParam()); }
+TEST_P(LossySwarm, AnEavesdropperWhoRepliesDisturbsNobody) { withstand_an_eavesdropper<Pairwise>(GetParam()); }
+TEST_P(LossyTurns, AnEavesdropperWhoRepliesDisturbsNobody) { withstand_an_eavesdropper<PairTurns>(GetParam()); }
+
 INSTANTIATE_TEST_SUITE_P(Seeds, LossySwarm, testing::Values(1, 2, 3, 4));
+INSTANTIATE_TEST_SUITE_P(Seeds, LossyTurns, testing::Values(1, 2, 3, 4));
 
 // The same seed, the same run: nothing depends on addresses, hashes or the wall clock.
-TEST(Swarm, IsDeterministic) {
+template <class E>
+void repeat_a_run() {
   std::vector<std::vector<double>> results;
   for (int run = 0; run < 2; ++run) {
-    TestSwarm swarm({}, 5);
+    TestSwarmOf<E> swarm({}, 5);
     Rng rng(6);
     for (uint8_t tag = 1; tag <= 8; ++tag) {
       for (float& x : swarm.add(tag).params) x = static_cast<float>(rng.uniform());
@@ -203,6 +230,8 @@ TEST(Swarm, IsDeterministic) {
   }
   EXPECT_EQ(results[0], results[1]);
 }
+TEST(Swarm, IsDeterministic) { repeat_a_run<Pairwise>(); }
+TEST(Swarm, ByTurnsIsDeterministic) { repeat_a_run<PairTurns>(); }
 
 }  // namespace
 }  // namespace starling::exchange_test

@@ -57,6 +57,12 @@ inline std::unique_ptr<Pairwise> make_test_exchange<Pairwise>(const ExchangePart
 }
 
 template <>
+inline std::unique_ptr<PairTurns> make_test_exchange<PairTurns>(const ExchangeParts& p) {
+  const PairwiseOptions own{p.common(), 1};
+  return std::make_unique<PairTurns>(own, p.layout, p.codec, p.worker, p.clock, p.outbox, &p.sampler);
+}
+
+template <>
 inline std::unique_ptr<Neighborhood> make_test_exchange<Neighborhood>(const ExchangeParts& p) {
   return std::make_unique<Neighborhood>(p.common(), p.layout, p.codec, p.worker, p.clock, p.outbox, p.sampler);
 }
@@ -96,14 +102,22 @@ class RoundAgent final : public PeerSampler {
       worker.run_completions();
     });
   }
-  std::optional<PeerId> choose() override {
+  std::optional<PeerId> choose(const std::vector<PeerId>& except) override {
     std::vector<PeerId> others = list;
+    std::erase_if(others, [&](const PeerId& one) {
+      return std::find(except.begin(), except.end(), one) != except.end();
+    });
     const std::vector<Participant> own_group = group_size_ == SIZE_MAX ? std::vector<Participant>{{id}} : group();
     std::erase_if(others, [&](const PeerId& other) {
       return std::any_of(own_group.begin(), own_group.end(), [&](const auto& member) { return member.peer == other; });
     });
     if (others.empty()) return std::nullopt;
     return others[rng_.below(static_cast<uint32_t>(others.size()))];
+  }
+  void met(const PeerId& peer) override { last_met_[peer] = ++meetings_; }
+  uint64_t last_met(const PeerId& peer) const override {
+    const auto known = last_met_.find(peer);
+    return known == last_met_.end() ? 0 : known->second;
   }
   std::vector<Participant> neighbors(uint64_t round) override {
     std::sort(list.begin(), list.end());
@@ -185,6 +199,8 @@ class RoundAgent final : public PeerSampler {
   std::optional<TimePoint> next_boundary;
 
  private:
+  std::map<PeerId, uint64_t> last_met_;
+  uint64_t meetings_ = 0;
   TopologySpec topology_;
   size_t group_size_;
   Rng rng_;
@@ -288,7 +304,8 @@ class RoundSwarm {
       for (auto& [id, agent] : agents) {
         if (agent->paused) continue;
         next = std::min(next, agent->exchange->next_deadline());
-        if (free_ && agent->next_boundary) next = std::min(next, *agent->next_boundary);
+        const bool waits = !agent->next_boundary || agent->exchange->under_way();
+        if (free_ && !waits) next = std::min(next, *agent->next_boundary);
       }
       if (next > until) break;
       clock.advance_to(std::max(clock.now(), next));

@@ -80,7 +80,9 @@ class UpdateAgent final : public PeerSampler {
   UpdateGroup& exchange() { return *group_; }
   const SliceReplica& replica(size_t i) const { return group_->replicas().all()[i]; }
 
-  std::optional<PeerId> choose() override { return std::nullopt; }
+  std::optional<PeerId> choose(const std::vector<PeerId>&) override { return std::nullopt; }
+  void met(const PeerId&) override {}
+  uint64_t last_met(const PeerId&) const override { return 0; }
   std::vector<Participant> neighbors(uint64_t) override { return {}; }
   std::vector<Participant> group() override {
     std::vector<Participant> sorted;

@@ -1,4 +1,4 @@
-// The bytes of protocol version 1, kept in tests/golden: what an older agent sent must still be read, and what this one
+// The bytes of protocol version 2, kept in tests/golden: what an older agent sent must still be read, and what this one
 // sends must still be what the older one reads. STARLING_WRITE_GOLDEN=1 writes them anew, which is right only together
 // with a new protocol version.
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path file_of(const Sample& sample) { return fs::path(GOLDEN_DIR) / (sample.name + "-v1.bin"); }
+fs::path file_of(const Sample& sample) { return fs::path(GOLDEN_DIR) / (sample.name + "-v2.bin"); }
 
 // u32 size of the header, the header, the payload.
 std::string to_file(const Sample& sample) {
@@ -61,7 +61,7 @@ TEST(Golden, EveryFileHasItsSample) {
   for (const Sample& sample : wire_samples()) known.push_back(file_of(sample).filename());
   size_t files = 0;
   for (const auto& entry : fs::directory_iterator(GOLDEN_DIR)) {
-    if (!entry.path().filename().string().ends_with("-v1.bin")) continue;
+    if (!entry.path().filename().string().ends_with("-v2.bin")) continue;
     ++files;
     EXPECT_NE(std::find(known.begin(), known.end(), entry.path().filename()), known.end()) << entry.path();
   }

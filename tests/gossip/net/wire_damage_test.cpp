@@ -74,7 +74,7 @@ TEST(WireDamage, TheEnvelopeNamesTheCause) {
     return decode(sample, header, {});
   };
   EXPECT_EQ(status_with(0, std::byte{'X'}), DecodeStatus::kBadMagic);
-  EXPECT_EQ(status_with(4, std::byte{2}), DecodeStatus::kWrongVersion);
+  EXPECT_EQ(status_with(4, std::byte{3}), DecodeStatus::kWrongVersion);
   EXPECT_EQ(status_with(6, std::byte{1}), DecodeStatus::kMalformed);
   EXPECT_EQ(status_with(8, good[8] ^ std::byte{1}), DecodeStatus::kBadChecksum);
   EXPECT_EQ(decode(sample, std::span(good).first(31), {}), DecodeStatus::kTooShort);

@@ -1,0 +1,94 @@
+// Pairs by turns: the pair exchange of pairwise.h (same messages, same commit), in which every exchange counts whole
+// and uses the newest state. It keeps a trainer waiting, so it has no overlap with steps; Pairwise is for that.
+//
+//   boundary: encode ─> publish ─> begin() ─> ... while under_way() ... ─> apply, encode, publish ─> begin() ...
+//   steps follow: retract(), or publish() with the time of their end
+//
+// The rules, and why each is there:
+// - One payload serves one exchange. Once a delta is queued, the payload is not the newest state any more, and this
+//   agent shares nothing until it has applied the delta and published again. Several exchanges of one old snapshot at
+//   full weight overshoot, and diverge where speeds differ by a factor of 8; at weights 1, 1/2, 1/4 they mix a quarter
+//   of the difference, and agents with different data do not learn.
+// - One open exchange, in either role. Who proposes meanwhile, or while the agent steps, waits (turn_admission.h).
+// - Two proposals that cross become one exchange. As two, they would swap the models instead of mixing them. The blocks
+//   that came with the one given up serve the other, so both sides apply after one latency. ACCEPT names its payload:
+//   an acceptor that has encoded anew since is refused, because its blocks are not those that crossed.
+// - The acceptor applies at its vote, the winner of a crossing when all blocks have passed. If the decision is another,
+//   the delta is taken back from the same bytes. Without this the acceptor is bound two latencies longer.
+// - An agent whose steps take longer than others can wait publishes once more before them (Snapshot::next_at). That
+//   payload serves one proposal during the steps; who asks after that is told BUSY and when.
+// - The partner is the one met longest ago. A failed or refused attempt counts as met.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "compression/codec.h"
+#include "compression/layout.h"
+#include "gossip/exchange/exchange.h"
+#include "gossip/exchange/options.h"
+#include "gossip/exchange/pair_acceptor.h"
+#include "gossip/exchange/pair_blocks.h"
+#include "gossip/exchange/pair_ledger.h"
+#include "gossip/exchange/pair_proposer.h"
+#include "gossip/exchange/turn_admission.h"
+#include "gossip/net/outbox.h"
+#include "gossip/worker.h"
+
+namespace starling {
+
+class PairTurns final : public Exchange {
+ public:
+  // All references must outlive the object. `codec` is used from worker jobs too. `sampler` chooses the partners for
+  // begin(); it may be null if only propose() is called.
+  PairTurns(const PairwiseOptions& options, const Layout& layout, const Codec& codec, Worker& worker,
+            const Clock& clock, Outbox& outbox, PeerSampler* sampler = nullptr);
+  PairTurns(const PairTurns&) = delete;
+  PairTurns& operator=(const PairTurns&) = delete;
+
+  // Begins an exchange with `peer`. False: an exchange is open, the payload is spent, or somebody waits.
+  bool propose(const PeerId& peer);
+  // Begins the exchange of one that waits. False: as above, or nobody waits.
+  bool serve();
+
+  void publish(std::shared_ptr<const Snapshot> snapshot) override;   // null: who waits and who asks is told BUSY
+  void retract() override { ledger_.retract(); }                     // the state moves: who asks waits
+  bool begin() override;                                             // the next turn: serve(), else propose()
+  void handle(const PeerId& from, uint64_t generation, const ExchangeMessage& message,
+              const SharedBytes& payload) override;
+  void tick() override;
+  TimePoint next_deadline() const override;
+  void forget(const PeerId& peer, uint64_t generation) override;
+  Decided take_decided() override { return ledger_.take_decided(); }
+  std::vector<ExchangeReport> take_reports() override { return ledger_.take_reports(); }
+  ExchangeStatus status() const override;
+
+  bool under_way() const { return proposer_.is_asking() || acceptor_.in_turn(); }
+  bool fresh() const { return ledger_.snapshot() != nullptr; }
+  bool idle() const { return proposer_.empty() && acceptor_.empty(); }   // nothing open, in doubt or unacknowledged
+  bool in_doubt() const { return acceptor_.in_doubt(); }
+  size_t waiting() const { return admission_.waiting(); }
+  const BlockTally& block_tally() const { return ledger_.tally(); }
+  PairwiseCounters counters() const;
+  Duration current_deadline() const { return proposer_.deadline().current(); }
+
+ private:
+  Duration wait_max() const;
+  bool free() const { return fresh() && !under_way(); }
+  bool same_life(const PeerId& from, uint64_t generation);
+  void on_judged(const ExchangeId& xid, const PeerId& peer, uint32_t index, BlockVerdict verdict,
+                 const PairStats& stats);
+
+  const PeerId self_;
+  PeerSampler* sampler_;
+  PairBlocks blocks_;
+  PairLedger ledger_;
+  PairProposer proposer_;
+  PairAcceptor acceptor_;
+  TurnAdmission admission_;
+  const Duration wait_max_;          // for another's steps, whatever the link
+  uint64_t turns_ = 0;
+};
+
+}  // namespace starling

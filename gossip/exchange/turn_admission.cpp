@@ -1,0 +1,162 @@
+#include "gossip/exchange/turn_admission.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "gossip/exchange/coefficients.h"
+
+namespace starling {
+namespace {
+
+uint32_t whole_ms(Duration duration) {
+  const int64_t ms = std::chrono::ceil<std::chrono::milliseconds>(duration).count();
+  return static_cast<uint32_t>(std::clamp<int64_t>(ms, 0, 60'000));
+}
+
+}  // namespace
+
+bool TurnAdmission::free() const {
+  return ledger_.snapshot() != nullptr && !proposer_.is_asking() && !acceptor_.in_turn();
+}
+
+bool TurnAdmission::is_sane(const PeerId& from, uint64_t generation, const Propose& propose) const {
+  const ExchangeId& xid = propose.xid;
+  return xid.proposer == from && xid.generation == generation && offer_is_sane(propose.offer) &&
+         mass_is_sane(propose.mass);
+}
+
+void TurnAdmission::on_propose(const PeerId& from, uint64_t generation, const Propose& propose) {
+  if (!is_sane(from, generation, propose)) return ledger_.ignore();
+  if (acceptor_.seen(propose.xid)) return ask_again(from, propose);
+  const auto same = [&](const Waiting& one) { return one.propose.xid == propose.xid; };
+  if (std::any_of(waiting_.begin(), waiting_.end(), same)) return;   // asked again: it keeps its place
+  std::erase_if(waiting_, [&](const Waiting& one) { return one.from == from; });
+  acceptor_.supersede(from);
+  if (ledger_.snapshot() == nullptr && !ledger_.retracted()) return refuse(propose, options_.deadline_max);
+  if (!crossing(from, generation, propose)) admit(from, generation, propose);
+}
+
+// The answer, or the proposal that crossed this one, may be lost.
+void TurnAdmission::ask_again(const PeerId& from, const Propose& propose) {
+  if (acceptor_.answer_again(propose.xid, from)) return;
+  if (ProposedExchange* own = proposer_.crossed_by(propose.xid, from)) return proposer_.ask_again(*own);
+  outbox_.send(from, Busy{propose.xid, 0});
+}
+
+// Both ends see both proposals and say the same. Always the smaller id's would give it up to half more exchanges.
+bool TurnAdmission::own_stands(const ExchangeId& own, const ExchangeId& other) const {
+  const bool smaller = own.proposer < other.proposer;
+  return (own.counter + other.counter) % 2 == 0 ? smaller : !smaller;
+}
+
+// Two proposals that cross become one exchange. True: this was one of them, and is dealt with.
+bool TurnAdmission::crossing(const PeerId& from, uint64_t generation, const Propose& propose) {
+  ProposedExchange* own = proposer_.asking();
+  if (own == nullptr || own->peer != from) return false;
+  if (own->crossed) {   // the peer has given up the proposal that crossed this one
+    proposer_.give_up(from, ExchangeOutcome::kFailed);
+    return false;
+  }
+  if (own->agreed) {   // sent before the peer accepted ours, and given up since
+    refuse(propose, Duration::zero());
+    return true;
+  }
+  if (own_stands(own->xid, propose.xid)) {
+    acceptor_.refuse(propose.xid);
+    std::vector<EarlyPairBlocks::Item> items = early_.take(propose.xid);
+    proposer_.cross(*own, generation, propose);
+    for (EarlyPairBlocks::Item& item : items) (void)proposer_.on_crossed_block(from, item.block, item.payload);
+    return true;
+  }
+  const bool sent = blocks_.eager();
+  begin_turn(from, propose, {proposer_.yield(*own), std::chrono::milliseconds(propose.deadline_ms), sent});
+  return true;
+}
+
+void TurnAdmission::admit(const PeerId& from, uint64_t generation, const Propose& propose) {
+  const Duration left = std::chrono::milliseconds(propose.deadline_ms);
+  if (free()) {
+    if (acceptor_.full()) return refuse(propose, proposer_.deadline().current());
+    return begin_turn(from, propose, {ledger_.snapshot(), left, false});
+  }
+  const ProposedExchange* own = proposer_.asking();
+  const bool ring = own != nullptr && !own->agreed && options_.self < from;
+  if (ring || waiting_.size() >= kWaitingMax) return refuse(propose, Duration::zero());
+  if (const auto next_at = ledger_.next_at()) return refuse(propose, *next_at - clock_.now());
+  ++ledger_.counters().queued;
+  waiting_.push_back({from, generation, propose, clock_.now() + left});
+}
+
+bool TurnAdmission::serve_next() {
+  const auto earlier = [this](const Waiting& a, const Waiting& b) {
+    return sampler_ != nullptr && sampler_->last_met(a.from) < sampler_->last_met(b.from);
+  };
+  while (!waiting_.empty()) {
+    const auto next = std::min_element(waiting_.begin(), waiting_.end(), earlier);
+    const Waiting one = *next;
+    waiting_.erase(next);
+    if (acceptor_.full()) {
+      refuse(one.propose, proposer_.deadline().current());
+      continue;
+    }
+    begin_turn(one.from, one.propose, {ledger_.snapshot(), one.expires_at - clock_.now(), false});
+    return true;
+  }
+  return false;
+}
+
+// The proposer waits for a turn as long as it said, and for the exchange from its first sign on.
+void TurnAdmission::begin_turn(const PeerId& from, const Propose& propose, PairAcceptor::Turn turn) {
+  turn.left = std::max(turn.left, proposer_.turn_deadline());
+  acceptor_.accept(from, propose, turn);
+  for (EarlyPairBlocks::Item& item : early_.take(propose.xid)) on_block(from, item.block, item.payload);
+}
+
+void TurnAdmission::refuse_waiting() {
+  for (const Waiting& one : std::exchange(waiting_, {})) refuse(one.propose, options_.deadline_max);
+}
+
+void TurnAdmission::refuse(const Propose& propose, Duration free_in) {
+  acceptor_.refuse(propose.xid);
+  (void)early_.take(propose.xid);
+  ++ledger_.counters().busy_sent;
+  outbox_.send(propose.xid.proposer, Busy{propose.xid, whole_ms(free_in)});
+}
+
+void TurnAdmission::on_block(const PeerId& from, const BlockPayload& block, const SharedBytes& payload) {
+  if (proposer_.on_crossed_block(from, block, payload) || acceptor_.on_block(from, block, payload)) return;
+  const bool early = block.xid.proposer == from && !acceptor_.seen(block.xid) && blocks_.eager();
+  const bool held = early && early_.add(block, payload, clock_.now() + options_.deadline_max);
+  if (!held) ledger_.ignore();
+}
+
+bool TurnAdmission::on_abort(const PeerId& from, const Abort& abort) {
+  const size_t left = std::erase_if(waiting_, [&](const Waiting& one) {
+    return one.from == from && one.propose.xid == abort.xid;
+  });
+  if (left > 0) (void)early_.take(abort.xid);
+  return left > 0;
+}
+
+void TurnAdmission::forget(const PeerId& peer, uint64_t generation) {
+  std::erase_if(waiting_, [&](const Waiting& one) { return one.from == peer && one.generation < generation; });
+  early_.forget(peer);
+}
+
+void TurnAdmission::tick() {
+  const TimePoint now = clock_.now();
+  early_.expire(now);
+  ledger_.counters().expired += std::erase_if(waiting_, [&](const Waiting& one) {
+    if (one.expires_at > now) return false;
+    acceptor_.refuse(one.propose.xid);
+    return true;
+  });
+}
+
+TimePoint TurnAdmission::next_deadline() const {
+  TimePoint next = early_.next_expiry();
+  for (const Waiting& one : waiting_) next = std::min(next, one.expires_at);
+  return next;
+}
+
+}  // namespace starling

@@ -1,0 +1,78 @@
+// Answers the proposals of other agents by turns: a proposal is accepted when this agent is free and its payload is the
+// newest state. Otherwise it waits for that, or is answered BUSY. Blocks that overtake their PROPOSE, or come with one
+// that waits, are held for it.
+//
+// No ring of agents can wait for each other. An agent whose own proposal is not answered lets another wait only if the
+// other's id is smaller, so every edge of waiting leads from a smaller id to a larger one.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "gossip/exchange/early_pair_blocks.h"
+#include "gossip/exchange/exchange.h"
+#include "gossip/exchange/options.h"
+#include "gossip/exchange/pair_acceptor.h"
+#include "gossip/exchange/pair_blocks.h"
+#include "gossip/exchange/pair_ledger.h"
+#include "gossip/exchange/pair_proposer.h"
+#include "gossip/net/outbox.h"
+
+namespace starling {
+
+class TurnAdmission {
+ public:
+  static constexpr size_t kEagerBytesMax = 2 << 20;    // a payload up to this size goes with its proposal
+  static constexpr size_t kEarlyBytesMax = 16 * kEagerBytesMax;   // held for all proposals that wait
+  static constexpr size_t kWaitingMax = 16;
+
+  // All references must outlive the object; `sampler` may be null.
+  TurnAdmission(const PairwiseOptions& options, PairLedger& ledger, const PairBlocks& blocks, PairProposer& proposer,
+                PairAcceptor& acceptor, const Clock& clock, Outbox& outbox, PeerSampler* sampler)
+      : options_(options), ledger_(ledger), blocks_(blocks), proposer_(proposer), acceptor_(acceptor), clock_(clock),
+        outbox_(outbox), sampler_(sampler) {}
+
+  // `from` and `generation` are the sender's.
+  void on_propose(const PeerId& from, uint64_t generation, const Propose& propose);
+  void on_block(const PeerId& from, const BlockPayload& block, const SharedBytes& payload);   // of a foreign proposal
+  bool on_abort(const PeerId& from, const Abort& abort);   // true: of one that waited, and is gone
+
+  // Begins the exchange of the one that waits and was mixed with longest ago. False: nobody waits.
+  // REQUIRES: free, and a payload to offer.
+  bool serve_next();
+  void refuse_waiting();                           // this agent shares nothing until further notice
+  size_t waiting() const { return waiting_.size(); }
+
+  void forget(const PeerId& peer, uint64_t generation);
+  void tick();
+  TimePoint next_deadline() const;
+
+ private:
+  struct Waiting {
+    PeerId from;
+    uint64_t generation = 0;
+    Propose propose;
+    TimePoint expires_at;                          // its proposer gives up then
+  };
+  bool free() const;
+  bool is_sane(const PeerId& from, uint64_t generation, const Propose& propose) const;
+  void ask_again(const PeerId& from, const Propose& propose);
+  bool crossing(const PeerId& from, uint64_t generation, const Propose& propose);
+  void admit(const PeerId& from, uint64_t generation, const Propose& propose);
+  void begin_turn(const PeerId& from, const Propose& propose, PairAcceptor::Turn turn);
+  void refuse(const Propose& propose, Duration free_in);
+  bool own_stands(const ExchangeId& own, const ExchangeId& other) const;
+
+  const PairwiseOptions options_;
+  PairLedger& ledger_;
+  const PairBlocks& blocks_;
+  PairProposer& proposer_;
+  PairAcceptor& acceptor_;
+  const Clock& clock_;
+  Outbox& outbox_;
+  PeerSampler* sampler_;
+  std::vector<Waiting> waiting_;
+  EarlyPairBlocks early_{kEagerBytesMax, kEarlyBytesMax};
+};
+
+}  // namespace starling

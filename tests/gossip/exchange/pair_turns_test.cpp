@@ -1,0 +1,390 @@
+// Pairs by turns: what waits, what crosses, what is applied early and taken back, and what a lost message costs.
+#include "gossip/exchange/pair_turns.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/gossip/exchange/harness.h"
+
+namespace starling::exchange_test {
+namespace {
+
+using Turns = PairOf<PairTurns>;
+using TurnAgent = TestAgentOf<PairTurns>;
+using TurnSwarm = TestSwarmOf<PairTurns>;
+
+// One exchange moves both to the middle: the gain is 1, whoever began it.
+TEST(PairTurns, AnExchangeCountsWhole) {
+  Turns pair;
+  pair.publish();
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(200));
+  expect_all(pair.a, 2);
+  expect_all(pair.b, 2);
+  EXPECT_TRUE(pair.swarm.all_idle());
+  EXPECT_EQ(pair.a.pairwise->status().turns, 1u);
+  EXPECT_EQ(pair.b.pairwise->status().turns, 1u);
+}
+
+// C asks B after B has mixed with A: it gets what B is by then, not the payload that A had. From one old payload of B
+// it would be at 5, and the sum off by nothing, but A and C would both have taken what B was.
+TEST(PairTurns, EachExchangeUsesTheNewestState) {
+  Turns pair;
+  TurnAgent& c = pair.swarm.add(3);
+  std::fill(c.params.begin(), c.params.end(), 6.0f);
+  pair.publish();
+  c.boundary();
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  ASSERT_TRUE(c.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(400));
+  expect_all(pair.a, 2);
+  expect_all(pair.b, 4);
+  expect_all(c, 4);
+}
+
+TEST(PairTurns, AProposalWaitsForTheEndOfAStep) {
+  Turns pair;
+  pair.publish();
+  pair.b.begin_steps();
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(150));
+  EXPECT_EQ(pair.b.pairwise->waiting(), 1u);
+  EXPECT_TRUE(pair.a.pairwise->under_way());
+  std::fill(pair.b.params.begin(), pair.b.params.end(), 5.0f);
+  pair.b.end_steps();
+  pair.swarm.run_for(milliseconds(150));
+  expect_all(pair.a, 3);
+  expect_all(pair.b, 3);
+}
+
+// The steps take too long to wait for. One is served with what was published before them, the next is told until when.
+TEST(PairTurns, APayloadLeftBehindServesOneDuringTheSteps) {
+  Turns pair;
+  TurnAgent& c = pair.swarm.add(3);
+  std::fill(c.params.begin(), c.params.end(), 9.0f);
+  c.boundary();
+  pair.a.boundary();
+  pair.b.boundary(pair.swarm.clock.now() + milliseconds(300));
+  pair.b.stepping = true;
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(100));
+  expect_all(pair.a, 2);
+  expect_all(pair.b, 3);
+  ASSERT_TRUE(c.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(40));
+  const ExchangeReport report = only_report(c);
+  EXPECT_EQ(report.outcome, ExchangeOutcome::kBusy);
+  EXPECT_EQ(report.free_in, milliseconds(190));
+  pair.b.end_steps();
+  expect_all(pair.b, 2);
+}
+
+TEST(PairTurns, OneExchangeIsOpenInEitherRole) {
+  Turns pair;
+  TurnAgent& c = pair.swarm.add(3);
+  pair.publish();
+  c.boundary();
+  pair.swarm.network.drop = [](const Flight& flight) { return is<BlockPayload>(flight); };
+  ASSERT_TRUE(c.pairwise->propose(pair.b.id));
+  EXPECT_FALSE(c.pairwise->propose(pair.a.id));
+  pair.swarm.run_for(milliseconds(20));
+  EXPECT_TRUE(pair.b.pairwise->under_way());
+  EXPECT_FALSE(pair.b.pairwise->propose(pair.a.id)) << "it is in its turn with another";
+}
+
+TEST(PairTurns, SharingNothingTellsThoseWhoWait) {
+  Turns pair;
+  pair.publish();
+  pair.b.begin_steps();
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(50));
+  pair.b.pairwise->publish(nullptr);
+  pair.swarm.run_for(milliseconds(20));
+  EXPECT_FALSE(pair.a.pairwise->under_way());
+  EXPECT_EQ(only_report(pair.a).outcome, ExchangeOutcome::kBusy);
+}
+
+TEST(PairTurns, WhoGivesUpLeavesTheQueue) {
+  Turns pair;
+  pair.publish();
+  pair.b.begin_steps();
+  pair.swarm.network.drop = [](const Flight& flight) { return is<Abort>(flight); };
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(600));   // the longest deadline is 500 ms
+  EXPECT_FALSE(pair.a.pairwise->under_way());
+  EXPECT_EQ(pair.b.pairwise->waiting(), 0u);
+  EXPECT_EQ(pair.b.pairwise->counters().expired, 1u);
+}
+
+// ---- crossing ----
+
+// Both at once: after one latency both are in the middle and free. As two exchanges they would swap their models.
+TEST(PairTurns, ProposalsThatCrossBecomeOneExchangeAfterOneLatency) {
+  for (int before = 0; before < 2; ++before) {   // with either's proposal standing
+    Turns pair;
+    pair.publish();
+    if (before) {   // an odd number of earlier proposals of one side
+      pair.swarm.network.drop = [](const Flight&) { return true; };
+      ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+      pair.swarm.run_for(milliseconds(600));
+      pair.swarm.network.drop = nullptr;
+      pair.a.pairwise->take_reports();
+    }
+    ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+    ASSERT_TRUE(pair.b.pairwise->propose(pair.a.id));
+    pair.swarm.run_for(milliseconds(12));
+    EXPECT_FALSE(pair.a.pairwise->under_way());
+    EXPECT_FALSE(pair.b.pairwise->under_way());
+    pair.swarm.run_for(milliseconds(200));
+    expect_all(pair.a, 2);
+    expect_all(pair.b, 2);
+    EXPECT_TRUE(pair.swarm.all_idle());
+    EXPECT_EQ(pair.a.pairwise->counters().crossed + pair.b.pairwise->counters().crossed, 2u);
+    EXPECT_EQ(pair.a.pairwise->counters().done + pair.b.pairwise->counters().done, 2u);
+  }
+}
+
+// The one whose proposal is given up moves on before it hears of the other's. Its ACCEPT then names another payload
+// than the one that crossed, so what was applied with that one is taken back.
+TEST(PairTurns, ACrossingIsTakenBackWhenTheOtherHasMovedOn) {
+  Turns pair;
+  pair.publish();
+  bool lose = true;
+  pair.swarm.network.drop = [&](const Flight& flight) {
+    return lose && is<Propose>(flight) && flight.from == pair.a.id;
+  };
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  ASSERT_TRUE(pair.b.pairwise->propose(pair.a.id));   // 1 and 1: the smaller id's stands
+  pair.swarm.run_for(milliseconds(15));
+  expect_all(pair.a, 2);
+  lose = false;
+  pair.swarm.deliver({pair.a.id, pair.b.id, 1, Busy{{pair.b.id, 1, 1}, 0}, {}});
+  pair.b.begin_steps();
+  std::fill(pair.b.params.begin(), pair.b.params.end(), 7.0f);
+  pair.b.end_steps();
+  const std::vector<double> sum = {1.0 + 7.0};
+  pair.swarm.run_for(milliseconds(1000));
+  EXPECT_EQ(pair.a.pairwise->counters().taken_back, 1u);
+  EXPECT_TRUE(pair.swarm.all_idle());
+  EXPECT_EQ(pair.swarm.weighted_sum(), std::vector<double>(64, sum[0]));
+}
+
+// The winner's proposal is lost, and comes again before the other has given up.
+TEST(PairTurns, ALostProposalThatCrossedIsAskedAgain) {
+  Turns pair;
+  pair.publish();
+  int lost = 0;
+  pair.swarm.network.drop = [&](const Flight& flight) {
+    return is<Propose>(flight) && flight.from == pair.a.id && lost++ == 0;
+  };
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  ASSERT_TRUE(pair.b.pairwise->propose(pair.a.id));
+  pair.swarm.run_for(milliseconds(180));
+  EXPECT_FALSE(pair.b.pairwise->under_way());
+  pair.swarm.run_for(milliseconds(200));
+  expect_all(pair.a, 2);
+  expect_all(pair.b, 2);
+  EXPECT_EQ(pair.a.pairwise->counters().taken_back, 0u);
+}
+
+// Invented or damaged: of a crossing, only the payload that crossed is accepted.
+TEST(PairTurns, AnAcceptThatNamesAnotherPayloadEndsACrossing) {
+  for (const uint64_t payload : {uint64_t{0}, uint64_t{77}}) {
+    Turns pair;
+    pair.publish();
+    pair.swarm.network.damage = [&](Flight& flight) {
+      if (Accept* accept = std::get_if<Accept>(&std::get<ExchangeMessage>(flight.message))) accept->payload = payload;
+    };
+    ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+    ASSERT_TRUE(pair.b.pairwise->propose(pair.a.id));
+    pair.swarm.run_for(milliseconds(1000));
+    expect_all(pair.a, 1);
+    expect_all(pair.b, 3);
+    EXPECT_TRUE(pair.swarm.all_idle());
+  }
+}
+
+// A proposal that was given up may still be on its way. Who accepts it is told at once, not left in its turn.
+TEST(PairTurns, WhoAcceptsAProposalThatWasGivenUpIsTold) {
+  Turns pair;
+  pair.publish();
+  const Propose given_up{.xid = {pair.a.id, 1, 7}, .deadline_ms = 500, .credit = 4};
+  pair.swarm.deliver({pair.a.id, pair.b.id, 1, given_up, {}});
+  EXPECT_TRUE(pair.b.pairwise->under_way());
+  pair.swarm.run_for(milliseconds(20));
+  EXPECT_FALSE(pair.b.pairwise->under_way());
+  EXPECT_TRUE(pair.swarm.all_idle());
+}
+
+// The proposer has voted for the other's exchange already, and the answer is on its way: only one side sees a crossing.
+TEST(PairTurns, ACrossingThatOneSideSeesGetsItsBlocksWhenAsked) {
+  Turns pair;
+  pair.publish();
+  pair.swarm.network.more_delay = [&](const Flight& flight) {   // of B, its proposal overtakes what it sent before
+    return flight.from == pair.b.id && !is<Propose>(flight) && !is<BlockPayload>(flight) ? milliseconds(100)
+                                                                                         : milliseconds(0);
+  };
+  ASSERT_TRUE(pair.b.pairwise->propose(pair.a.id));   // counter 1, given up below
+  pair.swarm.network.clear();
+  pair.swarm.run_for(milliseconds(600));
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(12));   // B has voted and applied
+  expect_all(pair.b, 2);
+  ASSERT_TRUE(pair.b.pairwise->propose(pair.a.id));
+  pair.swarm.run_for(milliseconds(400));
+  EXPECT_FALSE(pair.a.pairwise->under_way());
+  EXPECT_FALSE(pair.b.pairwise->under_way());
+  pair.swarm.run_for(std::chrono::seconds(3));
+  EXPECT_TRUE(pair.swarm.all_idle());
+  EXPECT_EQ(pair.swarm.weighted_sum(), std::vector<double>(64, 4.0));
+}
+
+// ---- early, and back ----
+
+TEST(PairTurns, TheAcceptorAppliesAtItsVoteAndIsFree) {
+  Turns pair;
+  pair.publish();
+  pair.swarm.network.drop = [](const Flight& flight) { return is<Have>(flight) || is<Query>(flight); };
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(30));
+  expect_all(pair.b, 2);
+  EXPECT_FALSE(pair.b.pairwise->under_way());
+  EXPECT_TRUE(pair.b.pairwise->in_doubt());
+}
+
+TEST(PairTurns, WhatIsAbortedIsTakenBackFromTheSameBytes) {
+  Turns pair;
+  pair.publish();
+  pair.swarm.network.drop = [](const Flight& flight) { return is<Have>(flight); };
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(2000));
+  expect_all(pair.a, 1);
+  expect_all(pair.b, 3);
+  EXPECT_EQ(pair.b.pairwise->counters().taken_back, 1u);
+  EXPECT_TRUE(pair.swarm.all_idle());
+  EXPECT_EQ(pair.swarm.network.payloads_held(), 0u);
+}
+
+// The acceptor votes for all blocks; the proposer lacks one: it commits to the others, and both apply those.
+TEST(PairTurns, ASmallerDecisionReplacesWhatWasAppliedEarly) {
+  Turns pair;
+  pair.publish();
+  pair.swarm.network.drop = [&](const Flight& flight) {
+    return is<BlockPayload>(flight) && flight.from == pair.b.id && message_as<BlockPayload>(flight.message)->index == 1;
+  };
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(2000));
+  for (TurnAgent* agent : {&pair.a, &pair.b}) {
+    EXPECT_EQ(agent->params[0], 2);
+    EXPECT_EQ(agent->params[16], agent == &pair.a ? 1 : 3);
+  }
+  EXPECT_EQ(pair.b.pairwise->counters().taken_back, 1u);
+}
+
+TEST(PairTurns, ARestartOfTheProposerTakesBackWhatItNeverDecided) {
+  Turns pair;
+  pair.publish();
+  pair.swarm.network.drop = [](const Flight& flight) { return is<Have>(flight); };
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(30));
+  expect_all(pair.b, 2);
+  pair.b.pairwise->forget(pair.a.id, 2);
+  pair.b.apply();
+  expect_all(pair.b, 3);
+}
+
+// ---- what a lost message costs ----
+
+template <typename Lost>
+void expect_one_repeat() {
+  Turns pair;
+  for (int i = 0; i < 10; ++i) {   // the usual duration is known
+    pair.publish();
+    ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+    pair.swarm.run_for(milliseconds(300));
+  }
+  std::fill(pair.a.params.begin(), pair.a.params.end(), 1.0f);
+  std::fill(pair.b.params.begin(), pair.b.params.end(), 3.0f);
+  pair.publish();
+  pair.a.pairwise->take_reports();
+  int lost = 0;
+  pair.swarm.network.drop = [&](const Flight& flight) { return is<Lost>(flight) && lost++ == 0; };
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(300));
+  EXPECT_EQ(lost > 0, true);
+  expect_all(pair.a, 2);
+  expect_all(pair.b, 2);
+  EXPECT_EQ(pair.a.pairwise->counters().failed, 0u);
+  EXPECT_TRUE(pair.swarm.all_idle());
+}
+TEST(PairTurns, ALostProposeCostsOneRepeat) { expect_one_repeat<Propose>(); }
+TEST(PairTurns, ALostAcceptCostsOneRepeat) { expect_one_repeat<Accept>(); }
+TEST(PairTurns, ALostVoteCostsOneRepeat) { expect_one_repeat<Have>(); }
+TEST(PairTurns, ALostCommitCostsOneRepeat) { expect_one_repeat<Commit>(); }
+
+TEST(PairTurns, NobodyWaitsForAFrozenPartnerBeyondTheDeadline) {
+  Turns pair;
+  pair.publish();
+  pair.swarm.network.drop = [&](const Flight& flight) { return flight.from == pair.b.id; };
+  const TimePoint began = pair.swarm.clock.now();
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  while (pair.a.pairwise->under_way()) pair.swarm.run_for(milliseconds(1));
+  EXPECT_LE(pair.swarm.clock.now() - began, milliseconds(501));
+}
+
+// ---- many ----
+
+// Random proposals among agents that step now and then: no ring of agents waits for itself.
+TEST(PairTurns, NoRingOfWaiting) {
+  for (uint64_t seed = 1; seed <= 14; ++seed) {
+    const size_t count = 2 + seed;
+    TurnSwarm swarm({.deadline_max = std::chrono::seconds(100)}, seed);
+    swarm.network.options = {.control_min = milliseconds(1), .control_max = milliseconds(20),
+                             .bulk_min = milliseconds(1), .bulk_max = milliseconds(20)};
+    Rng rng(seed);
+    std::vector<TurnAgent*> agents;
+    for (uint8_t tag = 1; tag <= count; ++tag) agents.push_back(&swarm.add(tag));
+    for (TurnAgent* agent : agents) agent->boundary();
+    uint64_t begun = 0;
+    for (int beat = 0; beat < 200; ++beat) {
+      for (TurnAgent* agent : agents) {
+        if (agent->pairwise->under_way()) continue;
+        if (agent->stepping) agent->end_steps();
+        agent->pump();
+        begun += agent->pairwise->propose(agents[rng.below(static_cast<uint32_t>(count))]->id);
+        if (!agent->pairwise->under_way() && rng.chance(0.3)) agent->begin_steps();
+      }
+      swarm.run_for(milliseconds(7));
+    }
+    EXPECT_GT(begun, 60u);
+    for (TurnAgent* agent : agents) {
+      if (agent->stepping) agent->end_steps();
+      agent->pump();
+    }
+    swarm.run_for(std::chrono::seconds(20));   // far below the deadline: only turns end the waiting
+    for (TurnAgent* agent : agents) {
+      EXPECT_FALSE(agent->pairwise->under_way()) << "seed " << seed;
+      EXPECT_EQ(agent->pairwise->waiting(), 0u);
+    }
+    EXPECT_TRUE(swarm.all_idle());
+  }
+}
+
+TEST(PairTurns, TheQueueIsBounded) {
+  Turns pair;
+  pair.publish();
+  pair.b.begin_steps();
+  for (uint64_t i = 0; i < 10'000; ++i) {
+    PeerId from = test_peer(9);
+    std::memcpy(from.bytes.data(), &i, sizeof i);
+    from.bytes[20] = 200;
+    const Propose propose{.xid = {from, 1, 1}, .deadline_ms = 500, .credit = 4};
+    pair.b.pairwise->handle(from, 1, propose, {});
+  }
+  EXPECT_EQ(pair.b.pairwise->waiting(), TurnAdmission::kWaitingMax);
+  EXPECT_EQ(pair.b.pairwise->counters().busy_sent, 10'000 - TurnAdmission::kWaitingMax);
+}
+
+}  // namespace
+}  // namespace starling::exchange_test
