@@ -1,0 +1,78 @@
+"""What s4_topk and s4_diloco share: accuracy of agents that share updates, at several rates of lost messages, against
+dense averaging without loss. Every way has the learning rate that is best for itself, chosen on seeds of its own."""
+import os
+
+from counting import interval95, plus_minus
+from lib import table
+from simulated import data, data_name, simulate, two_at_a_time
+
+MNIST = os.environ.get("STARLING_MNIST", "")   # a folder with 8,500 and 1,500 digits in IDX files
+CONFIG = """
+swarm:
+  name: updates
+  model: {kind: mlp, hidden: [64]}
+  optimizer: {kind: sgd, learning_rate: 0.1, momentum: 0}
+  batch: 16
+  weight: equal
+  exchange: {kind: group, codec: fp32, overlap: off, deadline_min: 50ms, deadline_max: 500ms}
+agent:
+  data: {sharding: labels}
+  threads: 1
+  checkpoint: {every: 60s}
+"""
+AGENTS, LOSSES = 8, (0, 0.01, 0.1)
+TRIAL_SEEDS, SEEDS = (101, 102, 103), tuple(range(1, 9))
+FLAGS = ["--latency", "1ms", "--rate", "unlimited", "--compute", "20ms", "--every", "100000"]
+
+
+def keys(settings):
+    return {key.replace(".", "__"): value for key, value in settings.items()}
+
+
+def accuracy(case):
+    """In percent, the mean over the agents' own models."""
+    steps, settings, rate, lost, seed = case
+    summary, _ = simulate(CONFIG, AGENTS, [*FLAGS, "--steps", steps, "--seed", seed], agent__data__path=data(MNIST),
+                          swarm__exchange__inject_loss=lost, swarm__optimizer__learning_rate=rate, **keys(settings))
+    return 100 * summary["final"]["mean"]["accuracy"]
+
+
+def mean(values):
+    return sum(values) / len(values)
+
+
+def compare(ways, steps, rates, quick, say):
+    """`ways`: name -> (settings, margin in points or None); the first is the reference. Markdown."""
+    trials = [(name, rate, seed) for name in ways for rate in rates for seed in TRIAL_SEEDS[:1 if quick else None]]
+    found = dict(zip(trials, two_at_a_time(
+        accuracy, [(steps, ways[name][0], rate, 0, seed) for name, rate, seed in trials])))
+    best, tried = {}, []
+    for name in ways:
+        means = {rate: mean([value for (way, one, _), value in found.items() if (way, one) == (name, rate)])
+                 for rate in rates}
+        best[name] = max(means, key=means.get)
+        tried.append([name, *(f"{means[rate]:.1f}" + (" *" if rate == best[name] else "") for rate in rates)])
+        say(f"{name}: {means}")
+    seeds = SEEDS[:2] if quick else SEEDS
+    reference = next(iter(ways))
+    cases = [(name, lost, seed) for name in ways for lost in (LOSSES if name != reference else (0,)) for seed in seeds]
+    results = dict(zip(cases, two_at_a_time(
+        accuracy, [(steps, ways[name][0], best[name], lost, seed) for name, lost, seed in cases])))
+    rows = []
+    for name, (_, margin) in ways.items():
+        for lost in (LOSSES if name != reference else (0,)):
+            values = [results[name, lost, seed] for seed in seeds]
+            gaps = [results[name, lost, seed] - results[reference, 0, seed] for seed in seeds]
+            middle, half = interval95(gaps)
+            held = "" if margin is None else ("yes" if max(abs(middle - half), abs(middle + half)) <= margin else "no")
+            rows.append([name, f"{best[name]:g}", f"{100 * lost:g} %", f"{mean(values):.2f} %",
+                         "" if name == reference else f"{middle:+.2f} ± {half:.2f}",
+                         "" if margin is None else f"{margin:g}", held])
+            say(f"{name}, {lost}: {values}")
+    return (f"{AGENTS} agents, {data_name(MNIST)} by label, {steps} steps, mlp of 64, batch 16, SGD; accuracy on the "
+            f"test digits, mean over the agents' own models. The rate of each was chosen without loss on seeds "
+            f"{TRIAL_SEEDS} (* the best):\n\n" +
+            table(["way", *(f"rate {rate:g}" for rate in rates)], tried) +
+            f"\n\nSeeds {seeds}, paired; ± is a 95 % interval (Student's t over the seeds).\n\n" +
+            table(["way", "rate", "lost", "accuracy", "points against " + reference, "margin", "interval within it"],
+                  rows))
