@@ -1,6 +1,7 @@
 """What s4_topk and s4_diloco share: accuracy of agents that share updates, at several rates of lost messages, against
 dense averaging without loss. Every way has the learning rate that is best for itself, chosen on seeds of its own."""
 import os
+import pathlib
 
 from counting import interval95, plus_minus
 from lib import table
@@ -37,6 +38,13 @@ def accuracy(case):
     return 100 * summary["final"]["mean"]["accuracy"]
 
 
+def digits():
+    """What is trained on; MNIST's files hold 28 x 28 bytes a digit."""
+    if not MNIST:
+        return data_name()
+    return f"{(pathlib.Path(MNIST) / 'train-images-idx3-ubyte').stat().st_size // 784:,} handwritten digits (MNIST)"
+
+
 def mean(values):
     return sum(values) / len(values)
 
@@ -69,7 +77,7 @@ def compare(ways, steps, rates, quick, say):
                          "" if name == reference else f"{middle:+.2f} ± {half:.2f}",
                          "" if margin is None else f"{margin:g}", held])
             say(f"{name}, {lost}: {values}")
-    return (f"{AGENTS} agents, {data_name(MNIST)} by label, {steps} steps, mlp of 64, batch 16, SGD; accuracy on the "
+    return (f"{AGENTS} agents, {digits()} by label, {steps} steps, mlp of 64, batch 16, SGD; accuracy on the "
             f"test digits, mean over the agents' own models. The rate of each was chosen without loss on seeds "
             f"{TRIAL_SEEDS} (* the best):\n\n" +
             table(["way", *(f"rate {rate:g}" for rate in rates)], tried) +
