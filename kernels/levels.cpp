@@ -8,6 +8,7 @@
 #include "hwy/highway.h"
 #include "kernels/check.h"
 #include "kernels/lanes-inl.h"
+#include "kernels/level_chance.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace starling {
@@ -36,11 +37,11 @@ struct Groups {
   }
 };
 
-// Wellons' lowbias32: every bit of the counter changes every bit of the result with nearly even odds.
+// level_hash() in every lane.
 template <class DU>
 HWY_INLINE hn::Vec<DU> hash(DU du, hn::Vec<DU> v) {
-  v = hn::Mul(hn::Xor(v, hn::ShiftRight<16>(v)), hn::Set(du, 0x7FEB352Du));
-  v = hn::Mul(hn::Xor(v, hn::ShiftRight<15>(v)), hn::Set(du, 0x846CA68Bu));
+  v = hn::Mul(hn::Xor(v, hn::ShiftRight<16>(v)), hn::Set(du, kLevelHashFirst));
+  v = hn::Mul(hn::Xor(v, hn::ShiftRight<15>(v)), hn::Set(du, kLevelHashSecond));
   return hn::Xor(v, hn::ShiftRight<16>(v));
 }
 
@@ -213,9 +214,7 @@ HWY_EXPORT(sum_abs_loop);
 void levels_encode(const LevelCodes& codes, const float* x, size_t count, float inverse, uint64_t rng_seed,
                    size_t first, std::byte* out) {
   STARLING_CHECK(2 * codes.levels < 1 << codes.bits || codes.bits == 1);
-  const uint64_t mixed = (rng_seed ^ rng_seed >> 32) * 0x9E3779B97F4A7C15u;
-  HWY_DYNAMIC_DISPATCH(levels_encode_any)
-  (codes, x, count, inverse, static_cast<uint32_t>(mixed >> 32), first, out);
+  HWY_DYNAMIC_DISPATCH(levels_encode_any)(codes, x, count, inverse, level_key(rng_seed), first, out);
 }
 void levels_decode(const LevelCodes& codes, const std::byte* bytes, size_t count, float scale, float* out) {
   HWY_DYNAMIC_DISPATCH(levels_decode_any)(codes, bytes, count, scale, out);

@@ -20,8 +20,8 @@ struct LevelCodes {
   int bits = 8;      // 1, 2, 4 or 8
   int levels = 127;  // L, 2 L < 2^bits; with one bit 1
 
-  size_t group_elements() const { return 512 / static_cast<size_t>(bits); }
-  size_t bytes(size_t count) const {
+  constexpr size_t group_elements() const { return 512 / static_cast<size_t>(bits); }
+  constexpr size_t bytes(size_t count) const {
     const size_t group = group_elements();
     return count / group * 64 + std::min<size_t>(count % group, 64);
   }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "kernels/cast.h"
+#include "kernels/count_sketch.h"
 #include "kernels/levels.h"
 #include "kernels/modulo.h"
 #include "kernels/outer.h"
@@ -196,6 +197,15 @@ struct Bench {
     });
   }
 
+  // A table of a 20th of the elements; bench_sketch has the same beside LibTorch.
+  void sketch() {
+    using namespace starling;
+    const SketchShape shape{5, static_cast<uint32_t>(std::max(count / 100, kSketchBlock)), 1};
+    std::vector<float> table(shape.cells());
+    row("sketch add, 5 rows", 4, read_rate, [&] { sketch_add(shape, x.data(), count, table.data()); });
+    row("sketch estimate", 4, copy_rate, [&] { sketch_estimate(shape, table.data(), 0, count, y.data()); });
+  }
+
   // The last is how torch.topk selects on a CPU: nth_element over pairs of value and index.
   void updates() {
     using namespace starling;
@@ -235,6 +245,7 @@ int main(int argc, char** argv) {
   bench.dense();
   bench.modulo();
   bench.updates();
+  bench.sketch();
   bench.levels();
   bench.rice();
   return 0;

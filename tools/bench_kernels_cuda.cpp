@@ -1,6 +1,7 @@
 // Each CUDA twin on device memory, in GB/s of the bytes it must move and as a share of a copy within the device in the
-// same run; exact top-k beside torch.topk; and how much of an exchange is hidden behind compute on another stream.
-//   bench_kernels_cuda [ELEMENTS [REPEATS [TORCH_TOPK_MS]]]
+// same run; exact top-k and the count sketch beside torch, whose times the caller brings; and how much of an exchange
+// is hidden behind compute on another stream.
+//   bench_kernels_cuda [ELEMENTS [REPEATS [TORCH_TOPK_MS TORCH_SKETCH_MS TORCH_UNSKETCH_MS]]]
 // A row that has a goal ends with `met` or `missed`. Over the emulated GPU the times are those of one CPU core.
 #include <algorithm>
 #include <chrono>
@@ -13,10 +14,13 @@
 #include <vector>
 
 #include "kernels/cuda/cast.h"
+#include "kernels/cuda/count_sketch.h"
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/levels.h"
 #include "kernels/cuda/modulo.h"
 #include "kernels/cuda/outer.h"
 #include "kernels/cuda/pair.h"
+#include "kernels/cuda/rice.h"
 #include "kernels/cuda/sparse.h"
 #include "kernels/cuda/top_k.h"
 #include "kernels/cuda/vector_ops.h"
@@ -27,6 +31,7 @@ using namespace starling;
 
 constexpr double kStreamingGoal = 0.85;   // of the copy's GB/s
 constexpr double kTopKGoal = 4;           // times as fast as torch.topk
+constexpr double kSketchGoal = 20;        // times as fast as csvec's operations in torch
 constexpr double kOverlapGoal = 0.90;     // of the shorter of exchange and compute
 constexpr int kCalls = 10;                // before one wait, so that launches cost what they do in use
 
@@ -116,23 +121,64 @@ struct DeviceBench {
     row("nesterov", 20, [&] { nesterov_cuda(step, x, momentum, y, count, on); });
   }
 
-  // One percent. The goal needs the other side's time: 0 if nobody measured it.
+  // Scales add 1 % at most to the bytes, and are not counted.
+  void levels() const {
+    void* const on = stream.handle();
+    const auto* const scales = reinterpret_cast<const float*>(peer);
+    const BlockedLevels int8{{8, 127}, 512}, int4{{4, 7}, 128}, ternary{{2, 1}, 512}, sign{{1, 1}, 512};
+    row("block sums", 4, [&] { block_sums_cuda(x, count, 512, reinterpret_cast<BlockSums*>(own), on); });
+    row("sign encode", 4.125, [&] { levels_encode_cuda(sign, x, count, scales, 1, own, on); });
+    row("ternary encode", 4.25, [&] { levels_encode_cuda(ternary, x, count, scales, 1, own, on); });
+    row("int4 encode", 4.5, [&] { levels_encode_cuda(int4, x, count, scales, 1, own, on); });
+    row("int8 encode", 5, [&] { levels_encode_cuda(int8, x, count, scales, 1, own, on); });
+    row("int8 decode", 5, [&] { levels_decode_cuda(int8, own, count, scales, y, on); });
+    row("int8 axpy", 9, [&] { levels_axpy_cuda(int8, 1e-6f, own, count, scales, x, on); });
+  }
+
+  // The goal needs the other side's time: 0 if nobody measured it.
+  template <class Body>
+  void beside_torch(const char* name, double torch_ms, double goal, const Body& body) const {
+    const double passed = seconds(kCalls, body);
+    std::printf("%-20s %9.4f ms %9.1f M elem/s", name, 1e3 * passed, static_cast<double>(count) / passed / 1e6);
+    if (torch_ms <= 0) {
+      std::printf("   torch not run\n");
+    } else {
+      const double times = torch_ms / (1e3 * passed);
+      std::printf("   torch %.4f ms, %.1f times as long  %s\n", torch_ms, times, times >= goal ? "met" : "missed");
+    }
+  }
+
+  // One percent.
   void top_k(double torch_ms) const {
     const size_t k = (count + 99) / 100;
     auto* const indices = reinterpret_cast<uint32_t*>(own);
-    const double passed = seconds(kCalls, [&] { top_k_cuda(x, count, k, scratch, indices, result, stream.handle()); });
-    std::printf("%-20s %zu of %zu %9.4f ms %9.1f M elem/s", "top_k 1 %", k, count, 1e3 * passed,
-                static_cast<double>(count) / passed / 1e6);
-    if (torch_ms <= 0) {
-      std::printf("   torch.topk not run\n");
-    } else {
-      const double times = torch_ms / (1e3 * passed);
-      std::printf("   torch.topk %.4f ms, %.1f times as long  %s\n", torch_ms, times,
-                  times >= kTopKGoal ? "met" : "missed");
-    }
+    beside_torch("top_k 1 %", torch_ms, kTopKGoal,
+                 [&] { top_k_cuda(x, count, k, scratch, indices, result, stream.handle()); });
     const double gathered = seconds(kCalls, [&] { gather_cuda(x, own, k, y, stream.handle()); });
     const double added = seconds(kCalls, [&] { scatter_axpy_cuda(1e-6f, own, y, k, x, stream.handle()); });
     std::printf("%-20s %9.4f ms, scatter_axpy %9.4f ms\n", "gather", 1e3 * gathered, 1e3 * added);
+    const double coded = seconds(kCalls, [&] {
+      rice_encode_cuda(indices, k, rice_bits(k, count), count, scratch, peer, reinterpret_cast<uint64_t*>(result),
+                       stream.handle());
+    });
+    std::printf("%-20s %9.4f ms %9.1f M indices/s\n", "rice encode", 1e3 * coded,
+                static_cast<double>(k) / coded / 1e6);
+  }
+
+  // Five rows, together a 20th of the elements; then one percent of these is found.
+  void sketch(double torch_add_ms, double torch_find_ms) const {
+    const SketchShape shape{5, static_cast<uint32_t>(std::max(count / 100, kSketchBlock)), 1};
+    cuda::Buffer table_buffer(cuda::BufferKind::kDevice), lists_buffer(cuda::BufferKind::kDevice);
+    auto* const table = reinterpret_cast<float*>(table_buffer.reserve(shape.cells() * sizeof(float)));
+    std::byte* const lists = lists_buffer.reserve(sketch_scratch_bytes(shape, count));
+    cuda::zero_async(table, shape.cells() * sizeof(float), stream.handle());
+    beside_torch("sketch add", torch_add_ms, kSketchGoal,
+                 [&] { sketch_add_cuda(shape, x, count, lists, table, stream.handle()); });
+    auto* const indices = reinterpret_cast<uint32_t*>(own);
+    beside_torch("sketch find 1 %", torch_find_ms, kSketchGoal, [&] {
+      sketch_estimate_cuda(shape, table, 0, count, y, stream.handle());
+      top_k_cuda(y, count, (count + 99) / 100, scratch, indices, result, stream.handle());
+    });
   }
 
   // As bf16 exchanges do: encode, payload out, two payloads in, apply.
@@ -166,9 +212,10 @@ struct DeviceBench {
 int main(int argc, char** argv) {
   const long long count = argc > 1 ? std::atoll(argv[1]) : 64 << 20;   // far beyond any cache
   const int repeats = argc > 2 ? std::atoi(argv[2]) : 7;
-  const double torch_ms = argc > 3 ? std::atof(argv[3]) : 0;
-  if (argc > 4 || count < 16 || repeats < 1) {
-    std::fprintf(stderr, "usage: bench_kernels_cuda [ELEMENTS (at least 16) [REPEATS [TORCH_TOPK_MS]]]\n");
+  const auto torch_ms = [&](int i) { return argc > i ? std::atof(argv[i]) : 0; };
+  if (argc > 6 || count < 16 || repeats < 1) {
+    std::fprintf(stderr, "usage: bench_kernels_cuda [ELEMENTS (at least 16) [REPEATS [TORCH_TOPK_MS TORCH_SKETCH_MS "
+                         "TORCH_UNSKETCH_MS]]]\n");
     return 2;
   }
   if (const std::string missing = cuda::why_no_device(); !missing.empty()) {
@@ -178,7 +225,9 @@ int main(int argc, char** argv) {
   DeviceBench bench(static_cast<size_t>(count), repeats);
   bench.ceiling();
   bench.streaming();
-  bench.top_k(torch_ms);
+  bench.levels();
+  bench.top_k(torch_ms(3));
+  bench.sketch(torch_ms(4), torch_ms(5));
   bench.overlap();
   return 0;
 }

@@ -1,8 +1,7 @@
 #include "kernels/cuda/top_k.h"
 
 #include "kernels/check.h"
-#include "kernels/cuda/grid.cuh"
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/scan.cuh"
 
 // A radix select: the magnitude of the k-th largest is found digit by digit, from its highest bits down, by counting
 // how often each digit stands behind those found before. Then each warp counts what it will write of a segment of its
@@ -12,7 +11,6 @@ namespace {
 using namespace cuda;
 
 constexpr unsigned kBins = 2048;
-constexpr unsigned kWarps = kThreads / 32;
 constexpr unsigned kOwnBins = kBins / kThreads;
 static_assert(kBins % kThreads == 0, "each thread owns as many bins as any other");
 constexpr uint32_t kNonFiniteDigit = 0x7F800000u >> 20;   // of the first digit
@@ -37,29 +35,7 @@ __device__ inline Pair pair_of(uint32_t larger, uint32_t equal) { return Pair{eq
 __device__ inline uint32_t larger_of(Pair pair) { return static_cast<uint32_t>(pair); }
 __device__ inline uint32_t equal_of(Pair pair) { return static_cast<uint32_t>(pair >> 32); }
 
-static_assert(kBins * sizeof(uint32_t) + sizeof(State) <= 16384 && kWarps <= 32, "kTopKScratchBytes");
-
-__device__ inline uint32_t lane_of() { return threadIdx.x % 32; }
-
-// The sum over the threads before this one; *total: over all of the block. Begins and ends without a barrier.
-template <typename T>
-__device__ T block_sum_before(T value, T* total) {
-  SHARED_ARRAY(T, sums, kWarps);
-  T upto = value;
-  for (unsigned step = 1; step < 32; step *= 2) {
-    const T other = __shfl_up_sync(0xFFFFFFFFu, upto, step);
-    if (lane_of() >= step) upto += other;
-  }
-  if (lane_of() == 31) sums[threadIdx.x / 32] = upto;
-  __syncthreads();
-  T before = upto - value;
-  *total = 0;
-  for (unsigned warp = 0; warp < kWarps; ++warp) {
-    if (warp < threadIdx.x / 32) before += sums[warp];
-    *total += sums[warp];
-  }
-  return before;
-}
+static_assert(kBins * sizeof(uint32_t) + sizeof(State) <= 16384, "kTopKScratchBytes");
 
 // Zeros are never taken, and not counted.
 __global__ void count_digits_kernel(const float* x, size_t count, Digit digit, const State* state, uint32_t* bins) {
@@ -110,16 +86,12 @@ __global__ void choose_digit_kernel(Digit digit, bool first, uint32_t k, uint32_
   }
 }
 
-// Where a warp begins in x; the next one begins where it ends.
-__device__ inline size_t segment_begin(size_t warp, size_t segment, size_t count) { return min(warp * segment, count); }
-__device__ inline size_t warp_of_grid() { return first_index() / 32; }
-
-__global__ void count_chosen_kernel(const float* x, size_t count, size_t segment, const State* state, Pair* warps) {
+__global__ void count_chosen_kernel(const float* x, Segments segments, const State* state, Pair* warps) {
   const uint32_t threshold = state->threshold;
   const size_t warp = warp_of_grid();
-  const size_t end = segment_begin(warp + 1, segment, count);
+  const size_t end = segment_begin(segments, warp + 1);
   uint32_t larger = 0, equal = 0;
-  for (size_t i = segment_begin(warp, segment, count) + lane_of(); i < end; i += 32) {
+  for (size_t i = segment_begin(segments, warp) + lane_of(); i < end; i += 32) {
     const uint32_t magnitude = magnitude_bits(x[i]);
     larger += magnitude > threshold;
     equal += magnitude == threshold;
@@ -129,30 +101,21 @@ __global__ void count_chosen_kernel(const float* x, size_t count, size_t segment
   if (first_in_warp()) warps[warp] = pair_of(larger, equal);
 }
 
-// One block. Each thread takes warps that lie side by side.
+// One block.
 __global__ void add_up_warps_kernel(Pair* warps, unsigned warp_count, const State* state, uint32_t* found) {
-  const unsigned share = (warp_count + kThreads - 1) / kThreads;
-  const unsigned begin = min(threadIdx.x * share, warp_count), end = min(begin + share, warp_count);
-  Pair own = 0, total = 0;
-  for (unsigned warp = begin; warp < end; ++warp) own += warps[warp];
-  Pair before = block_sum_before(own, &total);
-  for (unsigned warp = begin; warp < end; ++warp) {
-    const Pair here = warps[warp];
-    warps[warp] = before;
-    before += here;
-  }
+  add_up_warps(warps, warp_count);
   if (threadIdx.x == 0) *found = state->found;
 }
 
-__global__ void write_chosen_kernel(const float* x, size_t count, size_t segment, const State* state,
-                                    const Pair* warps, uint32_t* indices) {
+__global__ void write_chosen_kernel(const float* x, Segments segments, const State* state, const Pair* warps,
+                                    uint32_t* indices) {
   const State chosen = *state;
   if (chosen.chosen == 0) return;
   const size_t warp = warp_of_grid();
-  const size_t end = segment_begin(warp + 1, segment, count);
+  const size_t end = segment_begin(segments, warp + 1);
   const uint32_t below = (1u << lane_of()) - 1u;   // the lanes before this one
   uint32_t larger_before = larger_of(warps[warp]), equal_before = equal_of(warps[warp]);
-  for (size_t base = segment_begin(warp, segment, count); base < end; base += 32 * kLoads) {
+  for (size_t base = segment_begin(segments, warp); base < end; base += 32 * kLoads) {
     uint32_t magnitudes[kLoads];
     for (uint32_t load = 0; load < kLoads; ++load) {
       const size_t i = base + 32 * load + lane_of();
@@ -185,19 +148,17 @@ void top_k_cuda(const float* x, size_t count, size_t k, std::byte* scratch, uint
   auto* const state = reinterpret_cast<State*>(bins + kBins);
   auto* const warps = reinterpret_cast<Pair*>(scratch + kHeadBytes);
   const auto most = static_cast<uint32_t>(k < count ? k : count);
-  const int blocks = blocks_for(count);
-  const unsigned warp_count = static_cast<unsigned>(blocks) * kWarps;
-  const size_t rows = (count + size_t{32} * warp_count - 1) / (size_t{32} * warp_count);
-  const size_t segment = 32 * rows;
+  const Segments segments(count);
   zero_async(scratch, kHeadBytes, stream);
   for (const Digit& digit : kDigits) {
-    launch("top_k_count_digits", count_digits_kernel, blocks, kThreads, 0, stream, x, count, digit, state, bins);
+    launch("top_k_count_digits", count_digits_kernel, segments.blocks, kThreads, 0, stream, x, count, digit, state,
+           bins);
     launch("top_k_choose_digit", choose_digit_kernel, 1, kThreads, 0, stream, digit, &digit == kDigits, most, bins,
            state);
   }
-  launch("top_k_count_chosen", count_chosen_kernel, blocks, kThreads, 0, stream, x, count, segment, state, warps);
-  launch("top_k_add_up_warps", add_up_warps_kernel, 1, kThreads, 0, stream, warps, warp_count, state, found);
-  launch("top_k_write_chosen", write_chosen_kernel, blocks, kThreads, 0, stream, x, count, segment, state, warps,
+  launch("top_k_count_chosen", count_chosen_kernel, segments.blocks, kThreads, 0, stream, x, segments, state, warps);
+  launch("top_k_add_up_warps", add_up_warps_kernel, 1, kThreads, 0, stream, warps, segments.warps, state, found);
+  launch("top_k_write_chosen", write_chosen_kernel, segments.blocks, kThreads, 0, stream, x, segments, state, warps,
          indices);
 }
 

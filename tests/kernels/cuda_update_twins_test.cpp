@@ -6,6 +6,8 @@
 #include <numeric>
 #include <utility>
 
+#include "kernels/count_sketch.h"
+#include "kernels/cuda/count_sketch.h"
 #include "kernels/cuda/outer.h"
 #include "kernels/cuda/sparse.h"
 #include "kernels/cuda/top_k.h"
@@ -164,6 +166,43 @@ TEST_P(CudaUpdateTwins, Nesterov) {
     EXPECT_EQ(bits_but_nan(m), bits_but_nan(expected_m));
     EXPECT_EQ(bits_but_nan(r), bits_but_nan(expected_r));
   });
+}
+
+// One span, one and a piece, several; columns.
+constexpr std::pair<uint32_t, uint32_t> kSketches[] = {{1, 256}, {3, 257}, {5, 600}, {3, 1024}};
+
+TEST_P(CudaUpdateTwins, SketchAdd) {
+  with_each([&](const std::vector<float>& x, const std::vector<float>&) {
+    for (const auto& [rows, columns] : kSketches) {
+      const SketchShape shape{rows, columns, rng_()};
+      std::vector<float> table = normal_vector(rng_, shape.cells(), 1.0f);
+      float* const device_table = upload(table);
+      std::byte* const scratch = room<std::byte>(sketch_scratch_bytes(shape, x.size()));
+      sketch_add_cuda(shape, upload(x), x.size(), scratch, device_table, stream());
+      sketch_add(shape, x.data(), x.size(), table.data());
+      EXPECT_EQ(bits_but_nan(download(device_table, table.size())), bits_but_nan(table)) << rows << " x " << columns;
+    }
+  });
+}
+
+// From far on, too, where the hash is of other blocks; and of a table of zeros, whose signs differ.
+TEST_P(CudaUpdateTwins, SketchEstimate) {
+  for (const auto& [rows, columns] : kSketches) {
+    const SketchShape shape{rows, columns, rng_()};
+    for (const Fill fill : {Fill::kNormal, Fill::kZero, Fill::kEqual, Fill::kDenormal, Fill::kLargest}) {
+      const std::vector<float> table = filled_vector(rng_, fill, shape.cells());
+      const float* const device_table = upload(table);
+      for (const size_t first : {size_t{0}, 40 * kSketchBlock}) {
+        for (const size_t count : {0, 1, 3, 255, 257, 1025}) {
+          float* const out = room<float>(count);
+          sketch_estimate_cuda(shape, device_table, first, count, out, stream());
+          std::vector<float> expected(count);
+          sketch_estimate(shape, table.data(), first, count, expected.data());
+          EXPECT_EQ(bits_of(download(out, count)), bits_of(expected)) << rows << " x " << columns;
+        }
+      }
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Grids, CudaUpdateTwins, testing::ValuesIn(kHostileGrids), grid_name);

@@ -199,14 +199,23 @@ uint64_t folded(const Thread& of) {
   return result;
 }
 
+// Whether every lane of the mask waits at this operation. Each lane that comes asks, so the first missing one ends it.
+bool all_at_warp_op(const Thread& last) {
+  const auto first = static_cast<size_t>(last.number / 32 * 32);
+  for (size_t i = 0; i < 32; ++i) {
+    if (!(last.mask >> i & 1)) continue;
+    const Thread& peer = *threads[first + i];
+    if (peer.state != State::kAtWarpOp || peer.mask != last.mask || peer.op != last.op ||
+        peer.site.line != last.site.line) {
+      return false;
+    }
+  }
+  return true;
+}
+
 // Serves a warp operation once every lane of its mask has come to it.
 void complete_warp_op(const Thread& last) {
-  bool all_there = true;
-  each_lane(last, [&](size_t, const Thread& peer) {
-    all_there = all_there && peer.state == State::kAtWarpOp && peer.mask == last.mask && peer.op == last.op &&
-                peer.site.line == last.site.line;
-  });
-  if (!all_there) return;
+  if (!all_at_warp_op(last)) return;
   const uint64_t fold = folded(last);
   const auto first = static_cast<size_t>(last.number / 32 * 32);
   each_lane(last, [&](size_t, Thread& peer) {

@@ -1,0 +1,27 @@
+// Where kernels/count_sketch.h puts a block in a row: shared by the host's loops and the GPU's, so that they cannot
+// differ.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/count_sketch.h"
+
+namespace starling {
+
+inline constexpr size_t kSketchRowsMax = 5;
+
+struct SketchPlace {
+  size_t offset = 0;   // the column of the block's first element
+  uint32_t flip = 0;   // of the sign bits
+};
+
+constexpr SketchPlace sketch_place(const SketchShape& shape, size_t row, size_t block) {
+  uint64_t hash = shape.seed + (uint64_t{block} * kSketchRowsMax + row + 1) * 0x9E3779B97F4A7C15u;   // SplitMix64
+  hash = (hash ^ hash >> 30) * 0xBF58476D1CE4E5B9u;
+  hash = (hash ^ hash >> 27) * 0x94D049BB133111EBu;
+  hash ^= hash >> 31;
+  return {static_cast<size_t>((hash >> 32) * shape.columns >> 32), static_cast<uint32_t>(hash & 1) << 31};
+}
+
+}  // namespace starling
