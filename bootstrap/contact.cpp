@@ -4,63 +4,68 @@
 #include <utility>
 #include <variant>
 
+#include <fmt/format.h>
+
+#include "bootstrap/router.h"
+
 namespace starling {
-namespace {
-
-std::string list(const std::vector<Endpoint>& endpoints) {
-  std::string text;
-  for (const Endpoint& endpoint : endpoints) text += (text.empty() ? "" : ", ") + endpoint.to_string();
-  return text;
-}
-
-}  // namespace
 
 Contact::Contact(const ContactOptions& options, Membership& membership, const Clock& clock, Outbox& outbox,
                  uint64_t rng_seed)
-    : options_(options), membership_(membership), clock_(clock), outbox_(outbox), rng_(rng_seed),
-      started_(clock.now()), next_attempt_(clock.now()), backoff_(options.retry_min) {
-  std::erase(options_.bootstrap, membership_.self().endpoint);   // asking ourselves answers nothing
-}
+    : options_(options), membership_(membership), clock_(clock), rng_(rng_seed),
+      asked_(options.bootstrap, membership.self().endpoint, outbox, rng_.next_u64()), started_(clock.now()),
+      next_attempt_(clock.now()), backoff_(options.retry_min) {}
 
 TimePoint Contact::next_deadline() const {
-  return state_ == State::kSearching ? next_attempt_ : TimePoint::max();
+  if (state_ != State::kSearching) return TimePoint::max();
+  return refused_ ? std::min(next_attempt_, *refused_ + kRefusalPatience) : next_attempt_;
 }
 
-// Asks all addresses at once, because the only good one may be the last of the list. Full jitter spreads the requests
-// of many newcomers over time.
+// Asks all addresses at once, because the only good one may be the last of the list; also those that refused, because
+// a registry may have met this agent's swarm by now. Full jitter spreads the requests of many newcomers over time.
 void Contact::tick() {
   const TimePoint now = clock_.now();
   if (state_ != State::kSearching) return;
-  if (refused_ && now - *refused_ > kRefusalPatience) state_ = State::kRefused;
+  if (refused_ && now - *refused_ >= kRefusalPatience) state_ = State::kRefused;
   if (state_ != State::kSearching || now < next_attempt_) return;
   ++attempts_;
-  for (const Endpoint& address : options_.bootstrap) {
-    outbox_.send(address, Join{membership_.self(), options_.settings});
-  }
+  for (size_t i = 0; i < asked_.count(); ++i) asked_.ask(i, membership_.self(), options_.settings);
   backoff_ = std::min(2 * backoff_, options_.retry_max);
   next_attempt_ =
       now + options_.retry_min + from_seconds(rng_.uniform() * seconds(backoff_ - options_.retry_min));
 }
 
 void Contact::handle(const FrameHeader& header, const BootstrapMessage& message) {
-  if (state_ != State::kSearching) return;
+  if (state_ != State::kSearching || asked_.show_cookie(message, membership_.self(), options_.settings)) return;
+  const std::optional<size_t> asked = asked_.answered(message);
+  if (!asked) return;
   if (const auto* reply = std::get_if<JoinReply>(&message)) {
-    take(header, *reply);
+    take(*asked, header, *reply);
   } else if (const auto* refused = std::get_if<JoinRefused>(&message)) {
-    refuse(header, refused->reason, refused->settings);
+    pass_over(*asked, header.sender, refusal_text(options_, refused->reason, refused->settings));
   }
 }
 
-void Contact::take(const FrameHeader& header, const JoinReply& reply) {
-  met_empty_registry_ = reply.settings.empty();
-  if (met_empty_registry_ && options_.settings.empty()) {
-    return;   // neither side has settings yet: keep asking
+// Empty: the reply's settings can be this agent's.
+std::string Contact::why_not(const JoinReply& reply) const {
+  if (!options_.settings.empty()) {
+    if (reply.settings.empty() || reply.settings == options_.settings) return "";
+    const bool same = options_.compare && options_.compare(options_.settings, reply.settings).empty();
+    return same ? "" : refusal_text(options_, "it welcomes this agent with other settings", reply.settings);
   }
+  if (options_.wanted != 0 && swarm_id_of(reply.settings) != options_.wanted) {
+    return "belongs to another swarm than the one that --swarm names";
+  }
+  const std::string problem = options_.problem_of ? options_.problem_of(reply.settings) : "";
+  return problem.empty() ? "" : "has settings that this program cannot use: " + problem;
+}
+
+void Contact::take(size_t asked, const FrameHeader& header, const JoinReply& reply) {
+  met_empty_registry_ = reply.settings.empty();
+  if (met_empty_registry_ && options_.settings.empty()) return;   // neither side has settings yet: keep asking
+  const std::string why = why_not(reply);
+  if (!why.empty()) return pass_over(asked, header.sender, why);
   if (!options_.settings.empty() && !reply.settings.empty() && reply.settings != options_.settings) {
-    if (!options_.compare || !options_.compare(reply.settings, options_.settings).empty()) {
-      refuse(header, "it welcomes this agent with other settings", reply.settings);
-      return;
-    }
     // The same settings in another text: the other side's text is adopted. Of two agents that begin together only one
     // may adopt the other's.
     const bool begins_too = !reply.members.empty() && reply.members.front().id == header.sender &&
@@ -68,52 +73,55 @@ void Contact::take(const FrameHeader& header, const JoinReply& reply) {
                             reply.members.front().meta.phase == Phase::kJoining;
     if (begins_too && options_.settings < reply.settings) return;
   }
-  if (options_.settings.empty() && options_.problem_of) {
-    const std::string problem = options_.problem_of(reply.settings);
-    if (!problem.empty()) return pass_over(header, "has settings that this program cannot use: " + problem);
-  }
   settings_ = reply.settings.empty() ? options_.settings : reply.settings;
   for (const PeerRecord& record : reply.members) membership_.add(record);
+  membership_.prove(header.sender, header.generation);
   state_ = State::kAnswered;
 }
 
-// The other side lists the differences from its own point of view, so they are listed anew, with this agent as "here".
-void Contact::refuse(const FrameHeader& header, const std::string& reason, const std::string& theirs) {
-  const std::string difference = options_.compare ? options_.compare(options_.settings, theirs) : "";
-  pass_over(header, difference.empty() ? "belongs to another swarm; it says: " + reason
-                                       : "belongs to another swarm (here: this agent; there: that swarm):\n" +
-                                             difference);
-}
-
-void Contact::pass_over(const FrameHeader& header, const std::string& why) {
-  if (refusals_.size() >= options_.bootstrap.size()) return;
-  refusals_[header.sender] = header.reply_to.to_string() + " (peer " + header.sender.short_name() + ") " + why;
+void Contact::pass_over(size_t asked, const PeerId& peer, const std::string& why) {
+  refusals_[asked] = asked_.address(asked).to_string() + " (peer " + peer.short_name() + ") " + why;
   if (!refused_) refused_ = clock_.now();
-  if (refusals_.size() >= options_.bootstrap.size()) state_ = State::kRefused;
 }
 
 std::string Contact::refusal() const {
   std::string text;
-  for (const auto& [peer, why] : refusals_) text += why + "\n";
-  if (options_.settings.empty()) return text + "Give the address of another member with --bootstrap";
-  return text + "To join that swarm, start without --config and with a new folder (--state). To join your own, give "
-                "the address of one of its members with --bootstrap";
+  for (const auto& [asked, why] : refusals_) text += why + "\n";
+  return text + refusal_remedy(options_.settings);
 }
 
 std::string Contact::waiting_for() const {
   const auto waited = std::chrono::duration_cast<std::chrono::seconds>(clock_.now() - started_).count();
-  if (options_.bootstrap.empty()) return "no address to join through; give one with --bootstrap HOST:PORT";
+  if (asked_.count() == 0) return "no address to join through; give one with --bootstrap HOST:PORT";
   if (refused_by_some()) {
-    return "some of " + list(options_.bootstrap) + " cannot be joined, the others do not answer (" +
+    const bool all = refusals_.size() == asked_.count();
+    return (all ? asked_.list() + " cannot be joined (" : "some of " + asked_.list() +
+                  " cannot be joined, the others do not answer (") +
            std::to_string(waited) + " s): " + refusals_.begin()->second;
   }
   if (met_empty_registry_) {
-    return "the registry at " + list(options_.bootstrap) + " answers, but has met no swarm yet (" +
+    return "the registry at " + asked_.list() + " answers, but has met no swarm yet (" +
            std::to_string(waited) + " s); start one agent with --config, or give this one a config";
   }
-  return "no answer from " + list(options_.bootstrap) + " after " + std::to_string(attempts_) +
+  return "no answer from " + asked_.list() + " after " + std::to_string(attempts_) +
          (attempts_ == 1 ? " try" : " tries") + " in " + std::to_string(waited) +
-         " s; is an agent or registry running there, and its port and the next one open? Trying on";
+         " s; is an agent or registry running there, with its port and the next one open, and can it reach this "
+         "agent at " + membership_.self().endpoint.to_string() + " (--advertise)? Trying on";
+}
+
+// The other side lists the differences from its own point of view, so they are listed anew, with this agent as "here".
+std::string refusal_text(const ContactOptions& options, const std::string& reason, const std::string& theirs) {
+  const bool both = !options.settings.empty() && !theirs.empty();
+  const std::string difference = both && options.compare ? options.compare(options.settings, theirs) : "";
+  if (difference.empty()) return "does not let this agent in; it says: " + reason;
+  return "belongs to another swarm (here: this agent; there: that swarm):\n" + difference;
+}
+
+std::string refusal_remedy(const std::string& settings) {
+  if (settings.empty()) return "Give the address of another member with --bootstrap, or name the swarm with --swarm ID";
+  return fmt::format("To join that swarm, start without --config and with a new folder (--state). To join your own, "
+                     "give the address of one of its members with --bootstrap. To begin your own at a registry, beside "
+                     "another one of that name, add --swarm {:016x}", swarm_id_of(settings));
 }
 
 }  // namespace starling

@@ -1,6 +1,6 @@
 // The first step of a newcomer: it sends Join to every bootstrap address until a member answers with the settings and
-// the member list. Where nobody answers it asks for ever, and waiting_for() says so. It is refused once every address
-// refused it, or one did and no other welcomed it within kRefusalPatience. A state machine: no sockets, no threads.
+// the member list. Where nobody answers it asks for ever, and waiting_for() says so. It is refused once everybody that
+// answered refused it and kRefusalPatience has passed. A state machine: no sockets, no threads.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "bootstrap/asked_addresses.h"
 #include "gossip/clock.h"
 #include "gossip/membership/membership.h"
 #include "gossip/net/message.h"
@@ -18,11 +19,12 @@
 
 namespace starling {
 
-inline constexpr Duration kRefusalPatience = std::chrono::seconds(5);
+inline constexpr Duration kRefusalPatience = std::chrono::seconds(10);   // others may still answer
 
 struct ContactOptions {
   std::vector<Endpoint> bootstrap;
   std::string settings;            // own; empty: adopt
+  uint64_t wanted = 0;             // only the settings with this hash are adopted; 0: any
   // As in RouterOptions: lists the differences between two settings texts. Without it any two different texts conflict.
   std::function<std::string(const std::string& ours, const std::string& theirs)> compare;
   // What is wrong with a settings text that would be adopted; empty: nothing. Without it any text is adopted.
@@ -46,23 +48,30 @@ class Contact {
   TimePoint next_deadline() const;
 
  private:
-  void take(const FrameHeader& header, const JoinReply& reply);
-  void refuse(const FrameHeader& header, const std::string& reason, const std::string& theirs);
-  void pass_over(const FrameHeader& header, const std::string& why);
+  void take(size_t asked, const FrameHeader& header, const JoinReply& reply);
+  void pass_over(size_t asked, const PeerId& peer, const std::string& why);
+  std::string why_not(const JoinReply& reply) const;
 
   ContactOptions options_;
   Membership& membership_;
   const Clock& clock_;
-  Outbox& outbox_;
   Rng rng_;
+  AskedAddresses asked_;
   State state_ = State::kSearching;
   std::string settings_;
-  std::map<PeerId, std::string> refusals_;   // whom this agent cannot join, and why
+  std::map<size_t, std::string> refusals_;   // by index of the address: why this agent cannot join there
   std::optional<TimePoint> refused_;         // first
   TimePoint started_, next_attempt_;
   Duration backoff_;
   uint32_t attempts_ = 0;
   bool met_empty_registry_ = false;
 };
+
+// For people: why the other side at an address refused. `reason`: in its words.
+std::string refusal_text(const ContactOptions& options, const std::string& reason, const std::string& theirs);
+
+// What to do when every address belongs to another swarm.
+// `settings`: the own ones; empty: none.
+std::string refusal_remedy(const std::string& settings);
 
 }  // namespace starling

@@ -1,12 +1,36 @@
 #include "bootstrap/donor.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 #include <variant>
 
 #include "gossip/limits.h"
 
 namespace starling {
+namespace {
+
+constexpr uint64_t kStepsBehindMin = 100;                     // and a tenth of all: much older
+constexpr Duration kNewerPatience = std::chrono::seconds(30);   // then an old model is better than none
+
+}  // namespace
+
+bool Donor::too_old() const {
+  return model_ && model_->steps() + std::max(kStepsBehindMin, steps_ / 10) < steps_;
+}
+
+bool Donor::wants_newer(TimePoint now) {
+  if (!too_old()) {
+    waits_since_.reset();
+    gives_any_ = false;
+  } else if (asked_ && !waits_since_) {
+    waits_since_ = now;
+  }
+  asked_ = false;
+  if (!waits_since_) return false;
+  gives_any_ = now - *waits_since_ >= kNewerPatience;
+  return true;
+}
 
 void Donor::set_model(std::shared_ptr<const ModelFile> model) {
   if (model_ && model && model_->snapshot() == model->snapshot()) return;
@@ -31,7 +55,9 @@ void Donor::handle(const FrameHeader& header, const BootstrapMessage& message) {
 
 void Donor::offer_model(const FrameHeader& header, const ModelRequest& request) {
   ModelOffer offer;
-  if (model_) {
+  const bool old = too_old();
+  asked_ = asked_ || old;
+  if (model_ && (!old || gives_any_)) {
     offer.snapshot = model_->snapshot();
     offer.round = model_->round();
     offer.steps = model_->steps();

@@ -2,9 +2,12 @@
 // a transfer.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "bootstrap/model_file.h"
+#include "gossip/clock.h"
 #include "gossip/net/message.h"
 #include "gossip/net/outbox.h"
 
@@ -18,6 +21,11 @@ class Donor {
  public:
   explicit Donor(Outbox& outbox) : outbox_(outbox) {}
 
+  // How far this agent is. A model that is much older is not given while a newer one may come.
+  void set_steps(uint64_t steps) { steps_ = steps; }
+  // A newcomer asked for a model that is much older than set_steps(): to be asked for at each tick, and saved soon.
+  bool wants_newer(TimePoint now);
+
   // Sets the file to serve. Transfers of the previous file go on until the next call; then they end with ModelGone.
   void set_model(std::shared_ptr<const ModelFile> model);
 
@@ -28,9 +36,14 @@ class Donor {
  private:
   void offer_model(const FrameHeader& header, const ModelRequest& request);
   void send_block(const FrameHeader& header, const ModelBlockRequest& request);
+  bool too_old() const;
   std::shared_ptr<const ModelFile> find_model(uint64_t snapshot) const;
   Outbox& outbox_;
   std::shared_ptr<const ModelFile> model_, previous_;
+  uint64_t steps_ = 0;
+  bool asked_ = false;                           // for a model that is too old
+  std::optional<TimePoint> waits_since_;         // for a newer one
+  bool gives_any_ = false;                       // none came in time
   DonorCounters counters_;
 };
 

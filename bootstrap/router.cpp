@@ -8,12 +8,15 @@
 
 #include "gossip/limits.h"
 #include "gossip/net/hash.h"
+#include "gossip/net/text.h"
+#include "gossip/rng.h"
 #include "kernels/check.h"
 
 namespace starling {
 namespace {
 
 constexpr int kFramesPerTickMax = 256;   // per tick, so that timers are not starved
+constexpr uint64_t kGateStream = 0x4a6f696e47617465ull;
 constexpr const char* kWrongSender = "its sender is not the one that its key belongs to";
 constexpr const char* kOtherSwarm = "of another swarm";
 
@@ -35,6 +38,17 @@ uint64_t RouterCounters::frames_refused() const {
   return std::accumulate(undecoded.begin(), undecoded.end(), wrong_sender + other_swarm);
 }
 
+void RouterCounters::add(const RouterCounters& other) {
+  for (size_t i = 0; i < undecoded.size(); ++i) undecoded[i] += other.undecoded[i];
+  wrong_sender += other.wrong_sender;
+  other_swarm += other.other_swarm;
+  joins += other.joins;
+  joins_unproven += other.joins_unproven;
+  joins_dropped += other.joins_dropped;
+  joins_refused += other.joins_refused;
+  sends_failed += other.sends_failed;
+}
+
 std::vector<std::pair<const char*, uint64_t>> RouterCounters::refusals() const {
   std::vector<std::pair<const char*, uint64_t>> causes;
   for (size_t i = 0; i < undecoded.size(); ++i) {
@@ -47,7 +61,8 @@ std::vector<std::pair<const char*, uint64_t>> RouterCounters::refusals() const {
 
 Router::Router(const RouterOptions& options, Transport& transport, const Clock& clock)
     : options_(options), transport_(transport),
-      membership_(options.membership, options.self, clock, *this, options.rng_seed), donor_(*this) {
+      membership_(options.membership, options.self, clock, *this, options.rng_seed), donor_(*this),
+      gate_(options.join_secret ? options.join_secret : Rng(options.rng_seed ^ kGateStream).next_u64(), clock) {
   STARLING_CHECK(options_.compare != nullptr);
   membership_.set_seeds(options.seeds);
 }
@@ -87,7 +102,7 @@ bool Router::admit(Handler& handler, const ReceivedFrame& frame, FrameHeader* he
   if (header->sender == membership_.self().id) return false;   // our own address among the seeds
   const bool ours = swarm_id_ != 0 && header->swarm == swarm_id_;
   if (ours) membership_.heard_from(header->sender, header->generation);
-  if (ours || message_is<Join, JoinReply, JoinRefused>(*message)) return true;
+  if (ours || message_is<Join, JoinReply, JoinRefused, JoinCookie>(*message)) return true;
   ++counters_.other_swarm;
   return false;
 }
@@ -99,7 +114,7 @@ void Router::receive(Handler& handler, const ReceivedFrame& frame) {
   std::visit(Overloaded{
       [&](const MembershipMessage& m) { membership_.handle(header.sender, m); },
       [&](const BootstrapMessage& m) {
-        if (const auto* join = std::get_if<Join>(&m)) return answer_join(handler, header, *join);
+        if (const auto* join = std::get_if<Join>(&m)) return answer_join(header, *join, frame.source);
         donor_.handle(header, m);
         handler.on_bootstrap(header, m, frame.payload);
       },
@@ -108,23 +123,38 @@ void Router::receive(Handler& handler, const ReceivedFrame& frame) {
 }
 
 // The record is the sender's own: a Join for another does not decode.
-void Router::answer_join(Handler& handler, const FrameHeader& header, const Join& join) {
-  if (settings_.empty() && !join.settings.empty()) {
-    set_settings(join.settings);
-    handler.on_settings_adopted();
+void Router::answer_join(const FrameHeader& header, const Join& join, const std::string& source) {
+  const Member* member = membership_.find(join.record.id);
+  const bool known = member && member->state <= MemberState::kSuspect &&
+                     member->record.version.generation == join.record.version.generation;
+  const JoinGate::Verdict verdict = gate_.judge(source, join, known);
+  if (verdict == JoinGate::Verdict::kTooMany) {
+    ++counters_.joins_dropped;
+    return;
   }
-  if (!join.settings.empty() && join.settings != settings_) {
-    const std::string difference = options_.compare(settings_, join.settings);
-    if (!difference.empty()) {
-      ++counters_.joins_refused;
-      send(header.reply_to, JoinRefused{difference.substr(0, kReasonBytesMax), settings_});
-      return;
-    }
+  if (verdict == JoinGate::Verdict::kShowCookie) {
+    ++counters_.joins_unproven;
+    send(join.record.endpoint, JoinCookie{gate_.cookie(join.record), join.nonce});
+    return;
+  }
+  std::string refusal;
+  if (!settings_.empty() && !join.settings.empty() && join.settings != settings_) {
+    refusal = options_.compare(settings_, join.settings);
+  } else if (!settings_.empty() && join.settings.empty() && header.swarm != 0 && header.swarm != swarm_id_) {
+    refusal = "here is another swarm than the one that is wanted";
+  }
+  if (!refusal.empty()) {
+    ++counters_.joins_refused;
+    send(header.reply_to, JoinRefused{plain_prefix(refusal, kReasonBytesMax), settings_, join.nonce});
+    return;
   }
   ++counters_.joins;
   // A router without settings adds nobody: as a member it would only be asked for settings that it lacks.
-  if (!settings_.empty()) membership_.add(join.record);
-  send(header.reply_to, JoinReply{settings_, membership_.sample_records(kSyncRecordsMax)});
+  if (!settings_.empty()) {
+    membership_.add(join.record);
+    membership_.prove(join.record.id, join.record.version.generation);
+  }
+  send(header.reply_to, JoinReply{settings_, membership_.sample_records(kSyncRecordsMax), note_, join.nonce});
 }
 
 void Router::send(const PeerId& to, const Message& message, SharedBytes payload) {
@@ -138,7 +168,8 @@ void Router::send(const PeerId& to, const Message& message, SharedBytes payload)
 
 void Router::send(const Endpoint& to, const Message& message, SharedBytes payload) {
   const PeerRecord& self = membership_.self();
-  const FrameHeader header{swarm_id_, self.id, self.version.generation, self.endpoint};
+  const uint64_t swarm = message_is<Join>(message) ? wanted_ : swarm_id_;
+  const FrameHeader header{swarm, self.id, self.version.generation, self.endpoint};
   Frame frame{encode_frame_header(header, message, payload.span(), payload.checksum), std::move(payload)};
   if (transport_.send(to, channel_of(message), std::move(frame)) != SendStatus::kQueued) ++counters_.sends_failed;
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bootstrap/donor.h"
+#include "bootstrap/join_gate.h"
 #include "gossip/clock.h"
 #include "gossip/membership/membership.h"
 #include "gossip/net/outbox.h"
@@ -23,10 +24,11 @@ struct RouterOptions {
   PeerRecord self;
   MembershipOptions membership;
   std::vector<Endpoint> seeds;   // addresses to contact again and again, members or not
-  uint64_t rng_seed = 1;
+  uint64_t rng_seed = 1;         // nobody else may guess it
   // `compare(ours, theirs)` lists the differing lines of two settings texts, for the refusal; empty: they mean the
   // same, and the newcomer is let in with our text.
   std::function<std::string(const std::string&, const std::string&)> compare;
+  uint64_t join_secret = 0;      // of its JoinGate; routers behind one address share it. 0: from the rng seed
 };
 
 struct RouterCounters {
@@ -36,10 +38,13 @@ struct RouterCounters {
   uint64_t other_swarm = 0;       // from agents with other settings, or with none yet
 
   uint64_t joins = 0;             // answered with the settings and the members
+  uint64_t joins_unproven = 0;    // answered with a cookie
+  uint64_t joins_dropped = 0;     // one source address sent too many
   uint64_t joins_refused = 0;     // their settings differ from ours
   uint64_t sends_failed = 0;      // unknown peer, bad address or full queue
 
   uint64_t frames_refused() const;
+  void add(const RouterCounters& other);
   // The causes that occurred, in words, with their counts.
   std::vector<std::pair<const char*, uint64_t>> refusals() const;
 };
@@ -55,7 +60,6 @@ class Router final : public Outbox {
     virtual void on_exchange(const FrameHeader& header, const ExchangeMessage& message,
                              const SharedBytes& payload) = 0;
     virtual void on_member(const MemberEvent& event) = 0;
-    virtual void on_settings_adopted() = 0;   // settings() was empty and is now the text of the first agent that joined
     // Not told of other swarms'. RouterCounters count all, so there is nothing to do here.
     virtual void on_frame_refused(const ReceivedFrame&, const char*) {}
   };
@@ -64,8 +68,12 @@ class Router final : public Outbox {
   Router(const RouterOptions& options, Transport& transport, const Clock& clock);
 
   // The text that the swarm agreed on; its hash is the swarm's id on every frame. Empty: none yet; the router then
-  // adopts the text of the first agent that joins it.
+  // lets nobody in.
   void set_settings(std::string settings);
+  // For people: stands in the answers to newcomers.
+  void set_note(std::string note) { note_ = std::move(note); }
+  // The swarm that this agent's Joins name; 0: none.
+  void want_swarm(uint64_t swarm_id) { wanted_ = swarm_id; }
   const std::string& settings() const { return settings_; }
   uint64_t swarm_id() const { return swarm_id_; }   // 0: no settings yet
 
@@ -85,14 +93,16 @@ class Router final : public Outbox {
   void receive(Handler& handler, const ReceivedFrame& frame);
   // False: counted, and the handler was told where it should know.
   bool admit(Handler& handler, const ReceivedFrame& frame, FrameHeader* header, Message* message);
-  void answer_join(Handler& handler, const FrameHeader& header, const Join& join);
+  void answer_join(const FrameHeader& header, const Join& join, const std::string& source);
 
   RouterOptions options_;
   Transport& transport_;
   std::string settings_;
-  uint64_t swarm_id_ = 0;
+  std::string note_;
+  uint64_t swarm_id_ = 0, wanted_ = 0;
   Membership membership_;
   Donor donor_;
+  JoinGate gate_;
   RouterCounters counters_;
 };
 

@@ -3,14 +3,19 @@
 #include <algorithm>
 #include <chrono>
 #include <variant>
-#include <vector>
 
 namespace starling {
 namespace {
 
 constexpr Duration kCallEvery = std::chrono::seconds(5);
+constexpr Duration kAnswerPatience = std::chrono::seconds(15);   // several calls
 
 }  // namespace
+
+SeedCalls::SeedCalls(ContactOptions options, const Endpoint& own, Router& router, const Clock& clock,
+                     uint64_t rng_seed)
+    : options_(std::move(options)), router_(router), clock_(clock), rng_seed_(rng_seed),
+      asked_(options_.bootstrap, own, router, rng_seed + 1), addresses_(asked_.count()) {}
 
 void SeedCalls::begin(const std::string& settings) {
   options_.settings = settings;
@@ -20,9 +25,34 @@ void SeedCalls::begin(const std::string& settings) {
 
 void SeedCalls::handle(const FrameHeader& header, const BootstrapMessage& message) {
   if (contact_) contact_->handle(header, message);
-  const auto* reply = std::get_if<JoinReply>(&message);
-  if (!reply || reply->settings != router_.settings()) return;
-  for (const PeerRecord& record : reply->members) router_.membership().add(record);
+  if (asked_.show_cookie(message, router_.membership().self(), router_.settings())) return;
+  if (const std::optional<size_t> asked = asked_.answered(message)) hear(addresses_[*asked], header, message);
+}
+
+void SeedCalls::hear(Address& address, const FrameHeader& header, const BootstrapMessage& message) {
+  address.answered = clock_.now();
+  address.refusal.clear();
+  address.note.clear();
+  const std::string who = header.reply_to.to_string() + " (peer " + header.sender.short_name() + ") ";
+  ContactOptions own = options_;
+  own.settings = router_.settings();
+  if (const auto* refused = std::get_if<JoinRefused>(&message)) {
+    address.refusal = who + refusal_text(own, refused->reason, refused->settings);
+  } else if (const auto* reply = std::get_if<JoinReply>(&message)) {
+    if (!reply->note.empty()) address.note = who + reply->note;
+    if (reply->settings == router_.settings()) {
+      for (const PeerRecord& record : reply->members) router_.membership().add(record);
+      router_.membership().prove(header.sender, header.generation);
+    } else if (!reply->settings.empty()) {
+      address.refusal =
+          who + refusal_text(own, "its settings mean the same in other words, so it is another swarm", reply->settings);
+    }
+  }
+  if (address.refusal.empty()) {
+    address.refused.reset();
+  } else if (!address.refused) {
+    address.refused = address.answered;
+  }
 }
 
 void SeedCalls::tick() {
@@ -30,25 +60,64 @@ void SeedCalls::tick() {
 }
 
 void SeedCalls::call_again() {
-  if (searching()) {
-    contact_->tick();
-    return;
-  }
+  if (searching()) contact_->tick();
   const TimePoint now = clock_.now();
   if (now < next_call_) return;
   next_call_ = now + kCallEvery;
+  if (!first_call_) first_call_ = now;
   const std::vector<Member> members = router_.membership().alive();
-  for (const Endpoint& seed : options_.bootstrap) {
-    const bool known = std::any_of(members.begin(), members.end(),
-                                   [&](const Member& member) { return member.record.endpoint == seed; });
-    if (known || seed == own_) continue;
-    router_.send(seed, Join{router_.membership().self(), router_.settings()});
+  for (size_t i = 0; i < asked_.count(); ++i) {
+    const bool known = std::any_of(members.begin(), members.end(), [&](const Member& member) {
+      return member.record.endpoint == asked_.address(i) && member.record.meta.role == Role::kAgent;
+    });
+    if (known) {
+      addresses_[i] = {.answered = now};
+    } else {
+      asked_.ask(i, router_.membership().self(), router_.settings());
+    }
   }
 }
 
 TimePoint SeedCalls::next_deadline(bool calls_again) const {
   if (searching()) return contact_->next_deadline();
   return calls_again ? next_call_ : TimePoint::max();
+}
+
+bool SeedCalls::alone() const {
+  bool any = false;
+  router_.membership().visit_alive([&](const Member& member) { any |= member.record.meta.role == Role::kAgent; });
+  return !any;
+}
+
+std::string SeedCalls::no_answer() const {
+  if (!first_call_ || clock_.now() - *first_call_ < kAnswerPatience || asked_.count() == 0) return "";
+  for (const Address& address : addresses_) {
+    if (address.answered && clock_.now() - *address.answered < kAnswerPatience) return "";
+  }
+  return "this agent trains alone: " + asked_.list() + " do not answer. Either nobody runs there, or the answers do "
+         "not reach this agent: they are sent to " + router_.membership().self().endpoint.to_string() + " and the next "
+         "port, which must be open and reachable from there. Name another address of this machine with --advertise "
+         "HOST:PORT; behind a router that hides it, no one can reach it";
+}
+
+std::string SeedCalls::trouble() const {
+  std::string text;
+  for (const Address& address : addresses_) {
+    if (!address.refusal.empty()) text += address.refusal + "\n";
+  }
+  if (!text.empty()) return text + refusal_remedy(router_.settings());
+  if (!alone()) return "";
+  for (const Address& address : addresses_) text += address.note;
+  return text.empty() ? no_answer() : "this agent trains alone: " + text;
+}
+
+bool SeedCalls::refused() const {
+  std::optional<TimePoint> first;
+  for (const Address& address : addresses_) {
+    if (address.answered && !address.refused) return false;
+    if (address.refused && (!first || *address.refused < *first)) first = address.refused;
+  }
+  return first && clock_.now() - *first >= kRefusalPatience;
 }
 
 }  // namespace starling

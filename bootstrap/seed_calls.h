@@ -1,12 +1,16 @@
 // An agent's calls to its bootstrap addresses: first until a member answers with the settings, then again and again, so
-// that two islands of one swarm merge, and so that a registry that restarted empty learns of the swarm again.
+// that two islands of one swarm merge, and so that a registry that restarted empty learns of the swarm again. Says what
+// is wrong with those addresses for as long as it is.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "bootstrap/asked_addresses.h"
 #include "bootstrap/contact.h"
 #include "bootstrap/router.h"
 #include "gossip/clock.h"
@@ -15,10 +19,9 @@ namespace starling {
 
 class SeedCalls {
  public:
-  // `options` of the first contact, whose settings begin() names. `own`: where this agent listens; not called. The
-  // references outlive the object.
-  SeedCalls(ContactOptions options, const Endpoint& own, Router& router, const Clock& clock, uint64_t rng_seed)
-      : options_(std::move(options)), own_(own), router_(router), clock_(clock), rng_seed_(rng_seed) {}
+  // `options` of the first contact, whose settings begin() names. `own`: where this agent listens; not called.
+  // `rng_seed`: nobody else may guess it. The references outlive the object.
+  SeedCalls(ContactOptions options, const Endpoint& own, Router& router, const Clock& clock, uint64_t rng_seed);
 
   bool none() const { return options_.bootstrap.empty(); }
   // `settings`: the text that this agent brings; empty: it adopts what it is answered.
@@ -31,16 +34,31 @@ class SeedCalls {
   void call_again();                 // to be called at every tick once this agent knows its swarm
   TimePoint next_deadline(bool calls_again) const;
 
+  // For people, since call_again(): which addresses serve another swarm, with both sides' settings; what a registry
+  // serves beside this swarm; or that nobody answers, while no other member lives. With the remedy. Empty: all is well.
+  std::string trouble() const;
+  // Whoever answered has refused this agent, the first kRefusalPatience ago.
+  bool refused() const;
+
  private:
+  struct Address {
+    std::string refusal, note;       // the last answer's; empty: none
+    std::optional<TimePoint> answered, refused;   // last; first since the last welcome
+  };
   bool searching() const { return contact_ && contact_->state() == Contact::State::kSearching; }
+  void hear(Address& address, const FrameHeader& header, const BootstrapMessage& message);
+  bool alone() const;                // no other agent lives
+  std::string no_answer() const;
 
   ContactOptions options_;
-  const Endpoint own_;
   Router& router_;
   const Clock& clock_;
   const uint64_t rng_seed_;
+  AskedAddresses asked_;
+  std::vector<Address> addresses_;   // of the same index
   std::unique_ptr<Contact> contact_;
   TimePoint began_, next_call_;
+  std::optional<TimePoint> first_call_;   // by call_again()
 };
 
 }  // namespace starling

@@ -17,6 +17,10 @@ inline constexpr size_t kPendingBytesPerPeerMax = 32 * 1024 * 1024;  // queued b
 inline constexpr size_t kPendingFramesPerPeerMax = 512;
 inline constexpr size_t kCreditBytes = 8 * 1024 * 1024;          // blocks in flight towards one receiver
 
+// links that others open: so many for each member, and for those that are none
+inline constexpr size_t kLinksPerMemberMax = 4;
+inline constexpr size_t kStrangerLinksMax = 128;
+
 // membership
 inline constexpr size_t kMembersMax = 1024;
 inline constexpr size_t kTombstonesMax = 4 * kMembersMax;
@@ -31,6 +35,7 @@ inline constexpr size_t kInDoubtMax = 4;
 inline constexpr size_t kParkedDoubtsMax = 8;                    // doubts that last; the oldest is broken beyond that
 inline constexpr size_t kAcceptedMax = 4;                        // foreign exchanges in progress
 inline constexpr double kMassRatioMax = 8;                       // a peer's mass counts at most 8x the median
+inline constexpr double kRateRatioMax = 64;                      // a peer's rate counts at most 64x the own one
 
 // updates in a group (exchange/update_group.h)
 inline constexpr size_t kUpdateMembersMax = 32;
@@ -45,5 +50,11 @@ inline constexpr size_t kSettingsBytesMax = 32 * 1024;
 inline constexpr size_t kTransferBlockBytes = 1 << 20;
 inline constexpr size_t kTransferHashesPerFrame = 2048;
 inline constexpr size_t kReasonBytesMax = 4 * 1024;
+inline constexpr size_t kRegistrySwarmsMax = 64;                 // of one registry
+inline constexpr double kJoinsPerSecond = 32;                    // of one source address, known or not
+inline constexpr double kJoinsAtOnce = 256;
+inline constexpr double kNewcomersPerSecond = 8;                 // let in, of one source address
+inline constexpr double kNewcomersAtOnce = 16;
+inline constexpr size_t kJoinSourcesMax = 1024;                  // whose joins are counted; the others share one count
 
 }  // namespace starling

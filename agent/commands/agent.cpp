@@ -34,8 +34,8 @@ void add_agent(CLI::App& app, Cli& cli) {
   add_common_flags(command, cli);
   add_bootstrap_flag(command, cli, "of any agent or registry of the swarm (repeatable, or with commas)");
   for (const char* usage : {"--data FOLDER", "--test-data FOLDER", "--sharding KIND", "--shard I/N", "--labels LABELS",
-                            "--listen HOST:PORT", "--advertise HOST:PORT", "--state FOLDER", "--name NAME",
-                            "--device DEVICE", "--batch N", "--threads N", "--metrics FILE"}) {
+                            "--listen HOST:PORT", "--advertise HOST:PORT", "--swarm ID", "--state FOLDER",
+                            "--name NAME", "--device DEVICE", "--batch N", "--threads N", "--metrics FILE"}) {
     add_config_flag(command, cli, usage);
   }
   const auto options = std::make_shared<AgentCommand>();

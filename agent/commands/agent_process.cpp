@@ -1,6 +1,7 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -96,9 +97,10 @@ std::string checked_settings(const StatePlace& place) {
   return text;
 }
 
-void run_to_the_end(Agent& agent, const StopSignals& signals, Transport& transport) {
+void run_to_the_end(Agent& agent, const StopSignals& signals, ZmqTransport& transport) {
   while (!agent.finished()) {
     agent.tick();
+    transport.expect_members(agent.router().membership().alive_count());
     if (signals.stop_asked()) agent.leave();
     if (agent.finished()) break;
     transport.wait_until(agent.next_deadline());
@@ -142,7 +144,7 @@ int run_agent_once(const Config& config) {
   options.generation = place.generation();
   options.advertise = advertised(config.agent, transport.local());
   options.stored_settings = checked_settings(place);
-  options.rng_seed = own_rng_seed(place.id(), place.generation());
+  options.rng_seed = own_rng_seed(place.id(), place.generation()) ^ unguessable_seed();
 
   const auto wake = [&transport] { transport.wake(); };
   ThreadWorker worker(wake);
@@ -177,6 +179,11 @@ int run_agent_once(const Config& config) {
     }
     say_farewell(*agent, transport);
     throw;
+  }
+  if (!agent->rounds() && worker.busy()) {
+    // It draws data or makes the model for seconds, and cannot be interrupted; there is nothing to save yet.
+    spdlog::default_logger()->flush();
+    std::_Exit(0);
   }
   return 0;
 }

@@ -11,7 +11,7 @@
 #include "agent/process/host_address.h"
 #include "agent/process/signals.h"
 #include "agent/process/state_folder.h"
-#include "bootstrap/router.h"
+#include "bootstrap/registry.h"
 #include "gossip/net/zmq_transport.h"
 
 namespace starling {
@@ -19,43 +19,40 @@ namespace {
 
 constexpr Duration kStatusEvery = std::chrono::seconds(1);
 
-// A registry does not train, so it ignores everything but membership and joining, which its router answers.
-class Registry final : public Router::Handler {
+SettingsRead read_settings(const std::string& text) {
+  try {
+    const AgreedSettings agreed = parse_agreed_settings(text);
+    return {"", agreed.swarm.name, agreed.swarm.membership};
+  } catch (const ConfigError& error) {
+    return {error.what(), "", {}};
+  }
+}
+
+// Tells the observers what the registry does, as an agent would.
+class RegistryLog final : public Registry::Listener {
  public:
-  Registry(const RouterOptions& options, Transport& transport, const Clock& clock, Observer& observer)
-      : router_(options, transport, clock), transport_(transport), clock_(clock), observer_(observer),
-        next_status_(clock.now()) {}
-
-  Router& router() { return router_; }
-
-  void tick() {
-    router_.tick(*this);
-    if (clock_.now() < next_status_) return;
-    next_status_ = clock_.now() + kStatusEvery;
-    AgentStatus status = member_status(router_, transport_.counters());
-    status.phase = "registry";
-    observer_.on(status);
+  explicit RegistryLog(Observer& observer) : observer_(observer) {}
+  void on_swarm(const std::string& name, uint64_t id) override {
+    spdlog::info("serves swarm '{}' (id {:016x}) from now on, at the word of an agent that joined", name, id);
   }
-  TimePoint next_deadline() const { return std::min(router_.next_deadline(), next_status_); }
-
-  void on_bootstrap(const FrameHeader&, const BootstrapMessage&, const SharedBytes&) override {}
-  void on_exchange(const FrameHeader&, const ExchangeMessage&, const SharedBytes&) override {}
-  void on_member(const MemberEvent& event) override {
-    if (const auto changed = member_changed(router_.membership(), event)) observer_.on(*changed);
-  }
-  void on_settings_adopted() override {
-    spdlog::info("adopted the settings of the first agent; this registry now serves its swarm");
+  void on_member(const Membership& membership, const MemberEvent& event) override {
+    if (const auto changed = member_changed(membership, event)) observer_.on(*changed);
   }
 
  private:
-  Router router_;
-  Transport& transport_;
-  const Clock& clock_;
   Observer& observer_;
-  TimePoint next_status_;
 };
 
-// An agent without a trainer.
+AgentStatus registry_status(const Registry& registry, const TransportCounters& traffic) {
+  AgentStatus status = traffic_status(registry.counters(), traffic);
+  registry.visit([&](const Router& router) {
+    status.peers += peer_count(router.membership());
+    status.membership.add(router.membership().counters());
+  });
+  status.phase = "registry";
+  return status;
+}
+
 int run_registry(const Config& config) {
   StopSignals signals;
   const SteadyClock clock;
@@ -70,20 +67,30 @@ int run_registry(const Config& config) {
   Log log;
   Warnings warnings(clock, nullptr, [](const std::string& text) { spdlog::warn(text); });
   Observers observers({&log, &warnings});
-  Registry registry({self, config.swarm.membership, config.agent.bootstrap,
-                     own_rng_seed(place.id(), place.generation()), describe_difference},
-                    transport, clock, observers);
+  RegistryLog listener(observers);
+  Registry registry({self, config.agent.bootstrap,
+                     own_rng_seed(place.id(), place.generation()) ^ unguessable_seed(), config.agent.swarm_id,
+                     describe_difference, read_settings},
+                    transport, clock);
   spdlog::info("registry {} listens on {}", place.id().short_name(), transport.local().to_string());
   spdlog::info("join with: starling agent --bootstrap {} --data FOLDER", self.endpoint.to_string());
 
+  TimePoint next_status = clock.now();
   while (!signals.stop_asked()) {
-    registry.tick();
-    transport.wait_until(registry.next_deadline());
+    registry.tick(listener);
+    size_t members = 0;
+    registry.visit([&](const Router& router) { members += router.membership().alive_count(); });
+    transport.expect_members(members);
+    if (clock.now() >= next_status) {
+      next_status = clock.now() + kStatusEvery;
+      observers.on(registry_status(registry, transport.counters()));
+    }
+    transport.wait_until(std::min(registry.next_deadline(), next_status));
   }
-  registry.router().membership().announce_leave();
+  registry.announce_leave();
   const TimePoint end = clock.now() + kLastWords;
   while (clock.now() < end) {
-    registry.tick();
+    registry.tick(listener);
     transport.wait_until(end);
   }
   return 0;
@@ -95,7 +102,8 @@ void add_bootstrap(CLI::App& app, Cli& cli) {
   Subcommand command(app, "bootstrap", "a registry: answers joins, trains nothing; may die at any time");
   add_common_flags(command, cli);
   add_bootstrap_flag(command, cli, "of others to stay in touch with (repeatable, or with commas)");
-  for (const char* usage : {"--listen HOST:PORT", "--advertise HOST:PORT", "--state FOLDER", "--name NAME"}) {
+  for (const char* usage : {"--listen HOST:PORT", "--advertise HOST:PORT", "--swarm ID", "--state FOLDER",
+                            "--name NAME"}) {
     add_config_flag(command, cli, usage);
   }
   command.then([&cli] {

@@ -46,6 +46,7 @@ struct AgentConfig {
                                        // bootstrap on another machine: 0.0.0.0, so that the swarm can reach us
   std::optional<Endpoint> advertise;   // what others dial; default: listen, or this host's address if that is 0.0.0.0
   std::vector<Endpoint> bootstrap;     // any agent or registry of the swarm
+  uint64_t swarm_id = 0;               // the swarm to join; of a registry, the only one to serve; 0: any
   std::string state = "starling-state";  // folder: identity, checkpoints, lock
   std::string device = "auto";      // auto | cpu | cuda
   uint32_t batch = 0;               // 0: the swarm's

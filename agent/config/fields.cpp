@@ -339,6 +339,8 @@ void add_place(std::vector<ConfigField>& t) {
                }});
   t.push_back(row("agent.bootstrap", "--bootstrap", "HOST:PORT of any agent or registry of the swarm, or several",
                   AT(agent.bootstrap), AddressesValue{}));
+  t.push_back(row("agent.swarm", "--swarm", "ID of the swarm to join, or the only one of a registry; empty: any",
+                  AT(agent.swarm_id), SwarmIdValue{}));
   t.push_back(row("agent.state", "--state", "folder for the identity and the checkpoints", AT(agent.state),
                   TextValue{kPathBytesMax}));
   t.push_back(

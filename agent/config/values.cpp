@@ -121,6 +121,25 @@ uint64_t CountValue::read(const ConfigTree& tree) const {
   return *value;
 }
 
+uint64_t SwarmIdValue::read(const ConfigTree& tree) {
+  const std::string expected = "the 16 hexadecimal digits that its agents print as the swarm's id";
+  const std::string text = tree.kind == ConfigTree::Kind::kNothing ? "" : scalar_text(tree, expected);
+  if (text.empty()) return 0;
+  uint64_t id = 0;
+  const auto end = std::from_chars(text.data(), text.data() + text.size(), id, 16);
+  if (text.size() != 16 || end.ec != std::errc() || end.ptr != text.data() + text.size() || id == 0) {
+    throw_expected(expected, tree);
+  }
+  return id;
+}
+
+std::string SwarmIdValue::print(uint64_t id) {
+  if (id == 0) return quoted("");
+  std::string digits(16, '0');
+  for (size_t i = 16; i-- > 0; id >>= 4) digits[i] = "0123456789abcdef"[id & 15];
+  return quoted(digits);
+}
+
 std::vector<int64_t> CountsValue::read(const ConfigTree& tree) const {
   const std::string expected = describe_range(min, max);
   std::vector<int64_t> values;

@@ -63,6 +63,12 @@ struct CountsValue {
   static std::string print(const std::vector<int64_t>& values);
 };
 
+// 16 hexadecimal digits as the agents print them; empty: 0.
+struct SwarmIdValue {
+  static uint64_t read(const ConfigTree& tree);
+  static std::string print(uint64_t id);
+};
+
 struct WordValue {
   std::vector<std::string> words;
   std::string read(const ConfigTree& tree) const;

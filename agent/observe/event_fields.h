@@ -72,6 +72,10 @@ constexpr auto fields(Of<UpdateCounters>) {
                          field("pulls", &T::pulls));
 }
 
+constexpr auto fields(Of<LinkCounters>) {
+  return all_counters<LinkCounters>(field("open", &LinkCounters::open), field("refused", &LinkCounters::refused));
+}
+
 constexpr auto fields(Of<FrameTraffic>) {
   using T = FrameTraffic;
   return all_counters<T>(field("sent", &T::sent), field("received", &T::received), field("dropped", &T::dropped),
@@ -154,7 +158,8 @@ constexpr auto fields(Of<AgentStatus>) {
                     field("updates", &T::updates), field("log_heads", &T::log_heads, Written::kUnlessEmpty),
                     field("held_back", &T::held_back),
                     field("bytes_sent", &T::bytes_sent), field("bytes_received", &T::bytes_received),
-                    field("frames", &T::frames), field("frames_refused", &T::frames_refused),
+                    field("links", &T::links), field("frames", &T::frames),
+                    field("frames_refused", &T::frames_refused),
                     field("joins", &T::joins), field("given", &T::given), field("membership", &T::membership),
                     field("metrics_lines_lost", &T::metrics_lines_lost));
 }

@@ -92,6 +92,7 @@ struct AgentStatus {
   std::string log_heads;         // of updates: equal at members that hold equal logs, so equal models
   std::optional<double> held_back;   // of updates: the norm of what was learned here and no entry counts yet
   uint64_t bytes_sent = 0, bytes_received = 0;
+  LinkCounters links;
   FrameTraffic frames;
   FramesRefused frames_refused;
   JoinsAnswered joins;

@@ -55,15 +55,20 @@ uint64_t peer_count(const Membership& membership) {
   }));
 }
 
-AgentStatus member_status(const Router& router, const TransportCounters& traffic) {
-  const RouterCounters& counters = router.counters();
+AgentStatus traffic_status(const RouterCounters& counters, const TransportCounters& traffic) {
   AgentStatus status;
-  status.peers = peer_count(router.membership());
   status.bytes_sent = traffic.bytes_sent;
   status.bytes_received = traffic.bytes_received;
+  status.links = traffic.links;
   status.frames = {traffic.frames_sent, traffic.frames_received, traffic.frames_dropped, counters.sends_failed};
   status.frames_refused = count_refused(counters, traffic);
   status.joins = {counters.joins, counters.joins_refused};
+  return status;
+}
+
+AgentStatus member_status(const Router& router, const TransportCounters& traffic) {
+  AgentStatus status = traffic_status(router.counters(), traffic);
+  status.peers = peer_count(router.membership());
   status.given = {router.donor().counters().blocks_sent, router.donor().counters().bytes_sent};
   status.membership = router.membership().counters();
   return status;

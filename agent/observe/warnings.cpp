@@ -71,6 +71,21 @@ constexpr std::pair<const char*, Warning> kWarnings[] = {
                            "starling everywhere, else keep strangers from this agent's ports",
                            count_refused(status), list_refused(status));
       }}},
+    {"links refused",
+     {[](const AgentStatus& status) { return status.links.refused; },
+      [](const AgentStatus& status) {
+        return fmt::format("{} links to this agent were turned away, because {} are open already: all that it allows "
+                           "for a swarm of this size, or half as many from one host; keep strangers from its ports, or "
+                           "raise the limit of open files (ulimit -n)", status.links.refused, status.links.open);
+      }}},
+    {"joins refused",
+     {[](const AgentStatus& status) { return status.joins.refused; },
+      [](const AgentStatus& status) {
+        return fmt::format("{} times an agent was not let in, because its settings are not those of this swarm; it was "
+                           "told in what they differ. If it is yours, start it without --config, so that it adopts "
+                           "these, and with a folder of its own (--state)",
+                           status.joins.refused);
+      }}},
     {"doubts broken",
      {[](const AgentStatus& status) { return status.pairs.doubts_broken; },
       [](const AgentStatus& status) {

@@ -1,6 +1,7 @@
 #include "agent/process/state_folder.h"
 
 #include <optional>
+#include <random>
 #include <span>
 #include <stdexcept>
 
@@ -35,6 +36,11 @@ void StatePlace::store_settings(const std::string& settings) const {
 
 uint64_t own_rng_seed(const PeerId& self, uint64_t generation) {
   return xxh3_64(std::as_bytes(std::span(self.bytes))) ^ generation;
+}
+
+uint64_t unguessable_seed() {
+  std::random_device device;
+  return uint64_t{device()} << 32 | device();
 }
 
 Endpoint advertised(const AgentConfig& config, const Endpoint& bound) {

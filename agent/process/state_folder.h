@@ -37,6 +37,9 @@ class StatePlace {
 // millisecond have the same generation.
 uint64_t own_rng_seed(const PeerId& self, uint64_t generation);
 
+// Of the numbers that nobody else may guess: those that an answer has to repeat. From the system.
+uint64_t unguessable_seed();
+
 // Where others reach us: what the config says, else where we listen, with a real address instead of "all".
 Endpoint advertised(const AgentConfig& config, const Endpoint& bound);
 

@@ -18,6 +18,11 @@ void ThreadWorker::stop() {
   thread_.join();
 }
 
+bool ThreadWorker::busy() const {
+  std::lock_guard lock(mutex_);
+  return running_ || !waiting_.empty();
+}
+
 void ThreadWorker::submit(std::function<void()> job, std::function<void()> done) {
   {
     std::lock_guard lock(mutex_);
@@ -44,6 +49,7 @@ void ThreadWorker::run() {
       if (stopping_) return;
       task = std::move(waiting_.front());
       waiting_.pop_front();
+      running_ = true;
     }
     bool failed = false;
     try {
@@ -57,6 +63,7 @@ void ThreadWorker::run() {
     {
       std::lock_guard lock(mutex_);
       first = done_.empty();
+      running_ = false;
       done_.push_back(std::move(task.second));
     }
     if (first) wake_();   // one wake-up is enough: run_completions() takes all that wait

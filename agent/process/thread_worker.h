@@ -19,6 +19,7 @@ class ThreadWorker final : public Worker {
   // `wake` is called from the worker thread when completions wait; it must be safe from any thread.
   explicit ThreadWorker(std::function<void()> wake);
   ~ThreadWorker() override;
+  bool busy() const;          // a job runs or waits
   void stop();                // finishes the job at hand, drops the others; nothing runs afterwards
 
   void submit(std::function<void()> job, std::function<void()> done) override;
@@ -29,11 +30,11 @@ class ThreadWorker final : public Worker {
   void run();
 
   std::function<void()> wake_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable ready_;
   std::deque<Task> waiting_;
   std::vector<std::function<void()>> done_;
-  bool stopping_ = false;
+  bool stopping_ = false, running_ = false;
   std::thread thread_;   // last: starts when all else is there
 };
 

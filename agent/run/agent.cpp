@@ -33,10 +33,12 @@ Agent::Agent(const AgentOptions& options, const AgentParts& parts)
       router_({own_record(options), options.config.swarm.membership, options.config.agent.bootstrap, options.rng_seed,
                describe_difference},
               parts.transport, parts.clock),
-      swarm_clock_(router_.membership()),
+      swarm_clock_(router_.membership(), parts.clock),
       entry_(options, parts, router_, {[this] { prepare_exchange(); },
-                                       [this](const Progress& from, const char* how) { begin_rounds(from, how); }}),
+                                       [this](const Progress& from, const char* how) { begin_rounds(from, how); },
+                                       [this] { return rounds_ && rounds_->tally().done > 0; }}),
       farewell_(router_.membership(), swarm_clock_, parts.clock) {
+  router_.want_swarm(options.config.agent.swarm_id);
   born_ = next_status_ = parts_.clock.now();
   entry_.start();
 }
@@ -80,7 +82,7 @@ void Agent::begin_rounds(const Progress& from, const char* how) {
   make_sharing();
   rounds_ = std::make_unique<Rounds>(options, *entry_.trainer(), entry_.memory(), *sharing_, *sampler_, swarm_clock_,
                                      *entry_.keeper(), parts_.worker, parts_.clock, parts_.observer);
-  rounds_->start(from, std::string_view(how) == "fetched" && from.steps > 0);
+  rounds_->start(from, std::string_view(how) == "fetched");
   Joined joined{how, from.steps, from.round, seconds(parts_.clock.now() - born_)};
   joined.peers = peer_count(router_.membership());
   joined.params = entry_.trainer()->params().count;
@@ -105,6 +107,10 @@ void Agent::tick() {
   entry_.tick();
   if (machine_ && rounds_) machine_->tick();
   if (rounds_) rounds_->tick();
+  if (rounds_) {
+    router_.donor().set_steps(rounds_->progress().steps);
+    if (router_.donor().wants_newer(now)) rounds_->save_soon();
+  }
   if (rounds_ && rounds_->ended() && !farewell_.begun()) part(leaving_ ? "signal" : "stop_after");
   if (leaving_ && !farewell_.begun() && now >= leave_deadline_) part("signal");
   farewell_.tick();
@@ -160,10 +166,6 @@ void Agent::on_bootstrap(const FrameHeader& header, const BootstrapMessage& mess
 void Agent::on_exchange(const FrameHeader& header, const ExchangeMessage& message, const SharedBytes& payload) {
   if (machine_ && !abandoned_) machine_->handle(header.sender, header.generation, message, payload);
 }
-
-// Does nothing: without settings, the router adopts those of an agent that joins it and answers in the name of that
-// swarm. This agent takes its own from its config or its contact.
-void Agent::on_settings_adopted() {}
 
 // Exchanges with a member that died or left are kept until its tombstone expires: the verdict may be wrong, and either
 // side may hold a half of an exchange whose outcome the other still has to learn.

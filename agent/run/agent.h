@@ -48,7 +48,6 @@ class Agent final : public Router::Handler {
   void on_bootstrap(const FrameHeader& header, const BootstrapMessage& message, const SharedBytes& payload) override;
   void on_exchange(const FrameHeader& header, const ExchangeMessage& message, const SharedBytes& payload) override;
   void on_member(const MemberEvent& event) override;
-  void on_settings_adopted() override;
 
   void prepare_exchange();           // the model is there
   void make_sharing();               // and holds the params to begin with

@@ -32,6 +32,8 @@ class BoundaryJobs {
   void evaluate_then(uint64_t steps, Next next);
   void save_then(const Progress& progress, Next next);
 
+  void save_soon() { cadence_.save_soon(clock_.now()); }   // at the next boundary
+
   CheckpointJobs& checkpoints() { return checkpoints_; }
   void tick();                       // an evaluation may have ended
   double accuracy() const { return accuracy_; }   // of the last evaluation, of 1; negative: there was none

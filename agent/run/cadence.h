@@ -1,6 +1,8 @@
 // When a checkpoint or an evaluation is due.
 #pragma once
 
+#include <algorithm>
+
 #include "gossip/clock.h"
 
 namespace starling {
@@ -16,6 +18,8 @@ class Cadence {
 
   bool checkpoint_due(TimePoint now) const { return now >= next_checkpoint_; }
   bool evaluation_due(TimePoint now) const { return evaluate_every_ > Duration::zero() && now >= next_evaluation_; }
+
+  void save_soon(TimePoint now) { next_checkpoint_ = std::min(next_checkpoint_, now); }
 
   // Counted from the end of the last one, so that there are steps in between, however long it takes.
   void checkpoint_saved(TimePoint now) {

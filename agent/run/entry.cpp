@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include "agent/config/settings.h"
@@ -27,9 +28,17 @@ std::string settings_problem(const std::string& text) {
 ContactOptions contact_options(const AgentConfig& agent) {
   ContactOptions options;
   options.bootstrap = agent.bootstrap;
+  options.wanted = agent.swarm_id;
   options.compare = describe_difference;
   options.problem_of = settings_problem;
   return options;
+}
+
+void check_swarm_named(uint64_t named, uint64_t own) {
+  if (named == 0 || named == own) return;
+  throw std::runtime_error(fmt::format("--swarm names {:016x}, but the settings of this agent are those of {:016x}: to "
+                                       "join the one that is named, start without --config and with a new folder "
+                                       "(--state)", named, own));
 }
 
 }  // namespace
@@ -37,7 +46,7 @@ ContactOptions contact_options(const AgentConfig& agent) {
 Entry::Entry(const AgentOptions& options, const AgentParts& parts, Router& router, Hooks hooks)
     : options_(options), parts_(parts), router_(router), hooks_(std::move(hooks)), swarm_(router),
       seeds_(contact_options(options.config.agent), options.advertise, router, parts.clock, options.rng_seed + 1),
-      notice_(parts.clock) {}
+      notice_(parts.clock), trouble_(parts.clock) {}
 
 void Entry::start() {
   born_ = parts_.clock.now();
@@ -77,6 +86,7 @@ void Entry::make_trainer() {
 
 void Entry::trainer_made(const std::string& genesis) {
   swarm_.genesis_drawn(genesis);
+  check_swarm_named(options_.config.agent.swarm_id, router_.swarm_id());
   if (seeds_.contact() || seeds_.none() || swarm_.trains_alone()) {
     enter();
   } else {
@@ -89,9 +99,11 @@ void Entry::look_at_contact() {
   if (contact.state() == Contact::State::kRefused) throw std::runtime_error(contact.refusal());
   if (contact.state() == Contact::State::kAnswered) {
     contact_answered();
+  } else if (contact.refused_by_some()) {
+    say_waiting(contact.waiting_for());
   } else if (seeds_.lasted() <= kContactPatience) {
     return;
-  } else if (trainer_ && swarm_.genesis_problem().empty() && !contact.refused_by_some()) {
+  } else if (trainer_ && swarm_.genesis_problem().empty()) {
     spdlog::warn("nobody answers yet ({}); starting from the genesis, and asking on", contact.waiting_for());
     enter();
   } else {
@@ -144,12 +156,25 @@ void Entry::tick() {
       if (first_->fetching() && parts_.clock.now() - born_ > kContactPatience) say_waiting(first_->waiting_for());
       break;
     case Stage::kEntered:
+      seeds_.call_again();
+      look_at_seeds();
+      break;
     case Stage::kGivenUp:
       seeds_.call_again();
       break;
     case Stage::kMakingTrainer:
       break;
   }
+}
+
+// Two agents that began alone, each with a config of its own, find out only now that they are two swarms.
+void Entry::look_at_seeds() {
+  const std::string trouble = seeds_.trouble();
+  if (trouble.empty() || swarm_.trains_alone()) return;
+  if (seeds_.refused() && !hooks_.exchanged()) {
+    throw std::runtime_error("this agent has trained alone so far, and nobody lets it in:\n" + trouble);
+  }
+  trouble_.say(trouble);
 }
 
 void Entry::give_up() {

@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "agent/observe/trouble_notice.h"
 #include "agent/observe/waiting_notice.h"
 #include "agent/run/agreed_swarm.h"
 #include "agent/run/first_params.h"
@@ -26,6 +27,7 @@ class Entry {
   struct Hooks {
     std::function<void()> model_made;   // swarm(), trainer() and model() exist; the params are the genesis
     FirstParams::Begin begin;
+    std::function<bool()> exchanged;    // this agent has exchanged with somebody
   };
 
   // `router` outlives the entry. Nothing happens before start().
@@ -56,6 +58,7 @@ class Entry {
   void enter();                      // settings, trainer and contact are ready
   void begin(const Progress& from, const char* how);
   void say_waiting(const std::string& what);
+  void look_at_seeds();              // once this agent trains
 
   const AgentOptions options_;
   const AgentParts parts_;
@@ -64,6 +67,7 @@ class Entry {
   AgreedSwarm swarm_;
   SeedCalls seeds_;
   WaitingNotice notice_;
+  TroubleNotice trouble_;
   std::unique_ptr<Trainer> trainer_;
   std::unique_ptr<StateKeeper> keeper_;
   std::unique_ptr<SharedModel> model_;

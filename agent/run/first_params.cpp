@@ -1,6 +1,7 @@
 #include "agent/run/first_params.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <span>
 #include <stdexcept>
@@ -14,6 +15,11 @@
 #include "kernels/transfer.h"
 
 namespace starling {
+namespace {
+
+constexpr Duration kDesertedPatience = std::chrono::seconds(10);   // another one may be about to join
+
+}  // namespace
 
 FirstParams::FirstParams(const AgentOptions& options, const AgentParts& parts, const AgreedSwarm& swarm,
                          Router& router, Trainer& trainer, ModelMemory& model, StateKeeper& keeper, Begin begin)
@@ -95,9 +101,26 @@ void FirstParams::begin_fetch() {
       options_.rng_seed + 2);
 }
 
+// A swarm whose members have all left has ended. One whose members died may come back.
+void FirstParams::look_for_donors() {
+  bool left = false, others = false;
+  for (const Member& member : router_.membership().all()) {
+    if (member.record.meta.role != Role::kAgent || member.record.meta.phase == Phase::kJoining) continue;
+    (member.state == MemberState::kLeft ? left : others) = true;
+  }
+  if (!left || others) return deserted_.reset();
+  const TimePoint now = parts_.clock.now();
+  if (!deserted_) deserted_ = now;
+  if (now - *deserted_ < kDesertedPatience) return;
+  throw std::runtime_error("the swarm has ended: its last member left before it could give this agent the model (" +
+                           fetch_->waiting_for() + "). Its model is in the checkpoints of those members; start one of "
+                           "them again to go on");
+}
+
 void FirstParams::tick() {
   if (!fetch_) return;
   fetch_->tick();
+  if (!fetch_->done()) look_for_donors();
   if (fetch_->done()) fetched();
 }
 

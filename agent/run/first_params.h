@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "agent/observe/events.h"
@@ -38,6 +39,7 @@ class FirstParams {
   void restored(const Progress* own);   // null: there is no checkpoint
   bool swarm_trains() const;
   Progress median_progress() const;  // of the members that train
+  void look_for_donors();
   void begin_fetch();
   void fetched();
 
@@ -51,6 +53,7 @@ class FirstParams {
   Begin begin_;
   std::unique_ptr<ModelFetch> fetch_;   // null: not fetching
   bool given_up_ = false;
+  std::optional<TimePoint> deserted_;   // since when all members that could give the model have left
 };
 
 }  // namespace starling

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cmath>
 
+#include "gossip/limits.h"
+
 namespace starling {
 namespace {
 
@@ -25,7 +27,7 @@ double choose_mass(const std::string& weight, double relative_rate, uint64_t dat
   if (weight == "equal") return 1;
   if (!(relative_rate > 0)) return before;
   const double share = weight == "data" ? std::max<double>(1, static_cast<double>(data_size)) : 1;
-  const double exact = share / relative_rate;
+  const double exact = share / std::clamp(relative_rate, 1 / kRateRatioMax, kRateRatioMax);
   if (before > 0 && exact < before * 1.5 && before < exact * 1.5) return before;
   return std::exp2(std::round(2 * std::log2(exact)) / 2);
 }

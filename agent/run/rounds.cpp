@@ -121,12 +121,16 @@ void Rounds::boundary() {
     end(Ending::Reason::kFinished);
   } else if (!overlap && sharing_.serving_until()) {
     state_ = State::kServing;   // it ends soon, and the next snapshot reuses its memory
-  } else if (!sharing_.alone() && !(overlap && sharing_.under_way())) {
+  } else if (!sharing_.alone() && !(overlap && sharing_.under_way()) && !nothing_to_share()) {
     share();
   } else {
     begin_round();
   }
 }
+
+// Every replica is the genesis still. Entries of no updates, made before the members see each other, would begin
+// several logs, and to settle which of them holds would cost rounds of real updates.
+bool Rounds::nothing_to_share() const { return sharing_.holds_replica() && steps_.swarm_begins(); }
 
 void Rounds::share() {
   state_ = State::kWorking;
@@ -147,7 +151,7 @@ void Rounds::shared(bool healthy) {
 }
 
 void Rounds::begin_round() {
-  if (phase_ == Phase::kSettling || sharing_.catching_up()) return pause();
+  if (phase_ == Phase::kSettling || (sharing_.catching_up() && !nothing_to_share())) return pause();
   if (const auto waited = steps_.pace().round_begins(clock_.now())) {
     spdlog::info("exchanges cost {:.0f} % of a round: they now run beside the steps", 100 * *waited);
   }

@@ -41,6 +41,8 @@ class Rounds {
   void stop();                       // after the current steps: checkpoint, then ended()
   bool ended() const { return state_ == State::kEnded; }   // stopped, or finished at stop_after
 
+  void save_soon() { jobs_.save_soon(); }   // a newcomer needs a newer model than the last one saved
+
   Phase phase() const { return ending_.finished() ? Phase::kFinished : phase_; }
   const Progress& progress() const { return steps_.progress(); }
   double accuracy() const { return jobs_.accuracy(); }
@@ -57,6 +59,7 @@ class Rounds {
   void share();
   void shared(bool healthy);
   void begin_round();
+  bool nothing_to_share() const;
   void begin_steps(uint32_t count);
   void start_steps(uint32_t count);
   void end(Ending::Reason reason);

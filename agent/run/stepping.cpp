@@ -32,7 +32,7 @@ void Stepping::go_back(const Progress& to) {
 // Records of others are old by a while. Members in step end with the same round all the same, or as soon as one has
 // ended: who took more rounds than the others would move the replica towards its own data.
 void Stepping::look_at_swarm() {
-  swarm_steps_ = swarm_clock_.steps(progress_.steps);
+  swarm_steps_ = swarm_clock_.steps(progress_.steps, pace_.steps_per_s());
   if (!in_step_) return;
   swarm_steps_ = std::max(swarm_steps_, progress_.steps);
   if (stop_after_ > 0 && swarm_clock_.some_ended()) swarm_steps_ = std::max(swarm_steps_, stop_after_);

@@ -32,6 +32,8 @@ class Stepping {
 
   // How far the swarm has come. To be called at each boundary, because the schedule follows it.
   void look_at_swarm();
+  // Neither this agent nor the swarm has taken a step, as far as it has heard.
+  bool swarm_begins() const { return progress_.steps == 0 && swarm_steps_ == 0; }
   bool all_taken() const { return stop_after_ > 0 && swarm_steps_ >= stop_after_; }
   uint64_t left() const { return stop_after_ > swarm_steps_ ? stop_after_ - swarm_steps_ : UINT64_MAX; }
 

@@ -1,16 +1,39 @@
 #include "agent/run/swarm_clock.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
+
+#include "gossip/limits.h"
 
 namespace starling {
 namespace {
 
+constexpr double kProgressMax = 4;                            // of a member, in units of the own or the median one
+constexpr Duration kRateWindow = std::chrono::seconds(5);     // a forged record is refuted sooner
+constexpr Duration kFounding = std::chrono::seconds(10);      // who is met so early is no newer than this agent
+constexpr Duration kKnownAfter = std::chrono::minutes(1);
+constexpr Duration kForgottenAfter = std::chrono::minutes(1);   // unseen; it may only have been suspected
+
+// The lower one of two: with one other member, that one alone must not decide.
 template <typename T>
 T median(std::vector<T> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
+}
+
+double within_ratio(double claimed, double own) {
+  return own > 0 ? std::clamp(claimed, own / kRateRatioMax, own * kRateRatioMax) : claimed;
+}
+
+template <typename Use>
+void visit_proven(const Membership& membership, const Use& use) {
+  membership.visit_alive([&](const Member& member) {
+    const MemberMeta& meta = member.record.meta;
+    const bool takes_part = meta.phase == Phase::kTraining || meta.phase == Phase::kSettling;
+    if (member.proven && meta.role == Role::kAgent && takes_part) use(member.record);
+  });
 }
 
 }  // namespace
@@ -29,25 +52,67 @@ std::vector<const PeerRecord*> agents_taking_part(const Membership& membership) 
   return agents;
 }
 
-uint64_t SwarmClock::steps(uint64_t own_steps) {
+SwarmClock::Claim& SwarmClock::look_at(const PeerRecord& agent) {
+  Claim& claim = claims_[agent.id];
+  if (claim.generation != agent.version.generation) {
+    const double first = std::min(static_cast<double>(agent.meta.steps), static_cast<double>(steps_));
+    claim = {.generation = agent.version.generation, .first = clock_.now(), .counted = first};
+  }
+  claim.last = clock_.now();
+  return claim;
+}
+
+double SwarmClock::progress_ratio(double own_steps_per_s) const {
+  if (!(own_steps_per_s > 0)) return 1;
+  std::vector<double> rates{own_steps_per_s};
+  for (const auto& [peer, claim] : claims_) {
+    const bool known = claim.first <= began_ + kFounding || clock_.now() - claim.first >= kKnownAfter;
+    if (known && claim.rate > 0) rates.push_back(claim.rate);
+  }
+  return std::clamp(median(std::move(rates)) / own_steps_per_s, 1.0, kRateRatioMax);
+}
+
+uint64_t SwarmClock::steps(uint64_t own_steps, double own_steps_per_s) {
+  const TimePoint now = clock_.now();
+  if (!std::exchange(begun_, true)) {
+    began_ = window_began_ = now;
+    steps_ = own_steps_ = own_steps;   // the first claims count at most as this agent's start
+  }
+  const bool new_window = now - window_began_ >= kRateWindow;
+  if (new_window) window_began_ = now;
+  const double progress = own_steps > own_steps_ ? static_cast<double>(own_steps - own_steps_) : 0;
+  const double most = kProgressMax * progress_ratio(own_steps_per_s) * progress;
+  own_steps_ = own_steps;
+
   std::vector<uint64_t> steps{own_steps};
-  for (const PeerRecord* agent : agents_taking_part(membership_)) steps.push_back(agent->meta.steps);
+  visit_proven(membership_, [&](const PeerRecord& agent) {
+    Claim& claim = look_at(agent);
+    const auto rate = static_cast<double>(agent.meta.steps_per_s);
+    claim.least_rate = claim.least_rate == 0 ? rate : std::min(claim.least_rate, rate);
+    if (new_window) claim.rate = std::exchange(claim.least_rate, 0);
+    claim.counted = std::min(static_cast<double>(agent.meta.steps), claim.counted + most);
+    steps.push_back(static_cast<uint64_t>(claim.counted));
+  });
+  std::erase_if(claims_, [&](const auto& claim) { return now - claim.second.last > kForgottenAfter; });
   steps_ = std::max(steps_, median(std::move(steps)));
   return steps_;
 }
 
 double SwarmClock::median_mass(double own_mass) const {
   std::vector<double> masses{own_mass};
-  for (const PeerRecord* agent : agents_taking_part(membership_)) masses.push_back(agent->meta.mass);
+  visit_proven(membership_, [&](const PeerRecord& agent) {
+    masses.push_back(within_ratio(agent.meta.mass, own_mass));
+  });
   return median(std::move(masses));
 }
 
 double SwarmClock::median_rate(double own_steps_per_s) const {
   std::vector<double> rates;
   if (own_steps_per_s > 0) rates.push_back(own_steps_per_s);
-  for (const PeerRecord* agent : agents_taking_part(membership_)) {
-    if (agent->meta.steps_per_s > 0) rates.push_back(static_cast<double>(agent->meta.steps_per_s));
-  }
+  visit_proven(membership_, [&](const PeerRecord& agent) {
+    const auto claimed = static_cast<double>(agent.meta.steps_per_s);
+    if (claimed > 0) rates.push_back(within_ratio(claimed, own_steps_per_s));
+  });
   return rates.empty() ? 0 : median(std::move(rates));
 }
 

@@ -1,10 +1,14 @@
-// The swarm as a whole, from its living members' records: median steps, rate and mass.
+// The swarm as a whole, from its living members' records: median steps, rate and mass. Records are claims. So only
+// members count that answered this agent with a random number of its own, each claim is bounded by what this agent
+// knows itself, and of an even number the lower middle one counts.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <vector>
 
+#include "gossip/clock.h"
 #include "gossip/membership/membership.h"
 
 namespace starling {
@@ -17,10 +21,12 @@ std::vector<const PeerRecord*> agents_taking_part(const Membership& membership);
 
 class SwarmClock {
  public:
-  explicit SwarmClock(const Membership& membership) : membership_(membership) {}
+  SwarmClock(const Membership& membership, const Clock& clock) : membership_(membership), clock_(clock) {}
 
-  // Median steps over the agents taking part and this one; never runs backwards.
-  uint64_t steps(uint64_t own_steps);
+  // Median steps over this agent and the proven ones that take part; never runs backwards. What a member claims first
+  // counts at most as the clock; from then on it counts at most as four times this agent's own progress, or the
+  // progress of the median member that is known for long. Alone, or with a slower one: the slower one's.
+  uint64_t steps(uint64_t own_steps, double own_steps_per_s);
   double median_mass(double own_mass) const;
   double median_rate(double own_steps_per_s) const;   // over the agents that know theirs; 0: none does
 
@@ -29,8 +35,23 @@ class SwarmClock {
   size_t taking_part_count() const { return agents_taking_part(membership_).size(); }
 
  private:
+  // What this agent makes of one process of a member.
+  struct Claim {
+    uint64_t generation = 0;
+    TimePoint first;                 // seen
+    double counted = 0;              // steps
+    double rate = 0, least_rate = 0; // steps a second: the least of the last window, and of this one so far
+    TimePoint last;                  // seen
+  };
+  Claim& look_at(const PeerRecord& agent);
+  double progress_ratio(double own_steps_per_s) const;   // of a member's progress that counts, to the own one
+
   const Membership& membership_;
-  uint64_t steps_ = 0;
+  const Clock& clock_;
+  std::map<PeerId, Claim> claims_;
+  TimePoint began_, window_began_;
+  bool begun_ = false;
+  uint64_t steps_ = 0, own_steps_ = 0;
 };
 
 }  // namespace starling

@@ -18,6 +18,7 @@
 #include "agent/report/format.h"
 #include "agent/state/checkpoint_format.h"
 #include "agent/state/private_file.h"
+#include "agent/state/spare_descriptors.h"
 #include "gossip/net/hash.h"
 #include "kernels/check.h"
 
@@ -47,8 +48,13 @@ uint64_t number_of(const std::string& name, const std::string& suffix) {
 std::vector<Entry> list(const std::string& folder, const std::string& suffix) {
   std::vector<Entry> entries;
   std::error_code error;
-  for (auto it = fs::directory_iterator(folder, error); !error && it != fs::directory_iterator();
-       it.increment(error)) {
+  fs::directory_iterator it;
+  (void)open_with_spare([&] {
+    it = fs::directory_iterator(folder, error);
+    errno = error.value();
+    return error ? -1 : 0;
+  });
+  for (; !error && it != fs::directory_iterator(); it.increment(error)) {
     const uint64_t number = number_of(it->path().filename().string(), suffix);
     if (number != 0) entries.push_back({number, it->path().string()});
   }

@@ -9,6 +9,7 @@
 
 #include "agent/state/checkpoint.h"
 #include "agent/state/checkpoint_format.h"
+#include "agent/state/spare_descriptors.h"
 #include "gossip/net/hash.h"
 #include "kernels/check.h"
 
@@ -32,7 +33,8 @@ class MappedFile {
 };
 
 std::shared_ptr<const MappedFile> map_file(const std::string& path, std::string* problem) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  const int fd =
+      open_with_spare([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); });
   if (fd < 0) {
     *problem = std::string("cannot be opened: ") + std::strerror(errno);
     return nullptr;

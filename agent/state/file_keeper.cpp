@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "agent/state/spare_descriptors.h"
 #include "kernels/transfer.h"
 
 namespace starling {
@@ -28,7 +29,9 @@ void report_skipped(const std::string& skipped) {
 }  // namespace
 
 FileKeeper::FileKeeper(const std::string& folder, uint64_t swarm_id, uint64_t generation, uint32_t keep)
-    : swarm_id_(swarm_id), generation_(generation), store_(folder + "/checkpoints", keep) {}
+    : swarm_id_(swarm_id), generation_(generation), store_(folder + "/checkpoints", keep) {
+  keep_spare_descriptors();
+}
 
 SaveResult FileKeeper::save(const Progress& progress, Trainer& trainer, std::span<const std::byte> memory) {
   std::vector<float> params, momentum;
@@ -40,6 +43,7 @@ SaveResult FileKeeper::save(const Progress& progress, Trainer& trainer, std::spa
   content.trainer_state = state;
   content.codec_states = memory;
   SaveResult result = store_.save(content);
+  keep_spare_descriptors();
   if (!result.ok()) return result;
   std::string problem;
   const auto saved = read_checkpoint(result.path, Verify::kStructure, &problem);

@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <limits>
 
+#include "agent/state/spare_descriptors.h"
+
 namespace starling {
 namespace {
 
@@ -17,7 +19,8 @@ int status_of(int result) { return result < 0 ? -errno : result; }
 class DiskFileOps final : public FileOps {
  public:
   int open_new(const std::string& path) override {
-    return status_of(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+    return status_of(open_with_spare(
+        [&] { return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600); }));
   }
 
   int64_t write(int fd, const std::byte* data, size_t size) override {
@@ -36,7 +39,7 @@ class DiskFileOps final : public FileOps {
   int remove(const std::string& path) override { return status_of(::unlink(path.c_str())); }
 
   int sync_folder(const std::string& folder) override {
-    const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int fd = open_with_spare([&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
     if (fd < 0) return -errno;
     const int result = status_of(::fsync(fd));
     ::close(fd);

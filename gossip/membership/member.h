@@ -15,6 +15,7 @@ struct Member {
   MemberState state = MemberState::kAlive;
   TimePoint since;                 // of this state
   Duration round_trip{};           // smoothed; zero: not measured
+  bool proven = false;             // this process answered with a random number that this agent had sent to it
 };
 
 // kReaped: the tombstone of a dead member, or of one that left, expired or had to make room.
@@ -29,6 +30,17 @@ struct MembershipCounters {
   uint64_t identity_clashes = 0;   // records with this agent's id and a newer generation: its key was copied
   uint64_t table_full = 0;         // members turned away at kMembersMax, tombstones dropped at kTombstonesMax
   uint64_t stalls = 0;             // this agent was not run in time, so its expired timers were postponed
+
+  void add(const MembershipCounters& other) {
+    probes += other.probes;
+    probes_failed += other.probes_failed;
+    refutations += other.refutations;
+    false_suspicions += other.false_suspicions;
+    updates_refused += other.updates_refused;
+    identity_clashes += other.identity_clashes;
+    table_full += other.table_full;
+    stalls += other.stalls;
+  }
 };
 
 }  // namespace starling

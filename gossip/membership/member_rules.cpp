@@ -24,12 +24,29 @@ MemberRules::MemberRules(MembershipContext& context, MemberTable& table, const O
                          UpdateQueue& queue, Dissemination& dissemination, ProbeOrder& probe_order,
                          HealSchedule& heal_schedule)
     : context_(context), table_(table), own_(own), own_news_(own_news), queue_(queue), dissemination_(dissemination),
-      probe_order_(probe_order), heal_schedule_(heal_schedule) {}
+      probe_order_(probe_order), heal_schedule_(heal_schedule), began_(context.clock.now()) {}
 
 std::vector<MemberEvent> MemberRules::take_events() { return std::exchange(events_, {}); }
 
+// A generation is the wall clock of a process's start. A machine whose clock is wrong, or was once, must not lock
+// itself or others out. So the later of two clocks counts: the own one, which began at the own generation, and the
+// median member's.
+uint64_t MemberRules::newest_generation() const {
+  const auto lasted = std::chrono::duration_cast<std::chrono::milliseconds>(context_.clock.now() - began_).count();
+  std::vector<uint64_t> generations;
+  for (const auto& [peer, entry] : table_.rows()) {
+    if (entry.member.state <= MemberState::kSuspect) generations.push_back(entry.member.record.version.generation);
+  }
+  const uint64_t own = own_.version().generation + static_cast<uint64_t>(std::max<int64_t>(0, lasted));
+  if (generations.empty()) return UINT64_MAX - kGenerationAheadMax;   // nobody to compare with, and nobody to lose
+  const auto middle = generations.begin() + static_cast<std::ptrdiff_t>((generations.size() - 1) / 2);
+  std::nth_element(generations.begin(), middle, generations.end());
+  return std::max(own, *middle);
+}
+
 bool MemberRules::believable(const PeerRecord& record, const MemberEntry* held) {
-  const bool ok = acceptable(record, held ? &held->member.record.version : nullptr, own_.version());
+  const bool newer = !held || record.version.generation > held->member.record.version.generation;
+  const bool ok = acceptable(record, held ? &held->member.record.version : nullptr, newer ? newest_generation() : 0);
   if (!ok) ++context_.counters.updates_refused;
   return ok;
 }
@@ -85,6 +102,7 @@ void MemberRules::on_newer(MemberEntry& entry, const PeerRecord& record) {
   if (restarted) {
     entry.round_trip = {};
     entry.member.round_trip = Duration{};
+    entry.member.proven = false;
     entry.heard = TimePoint{};
   }
   if (before == MemberState::kSuspect && !restarted) ++context_.counters.false_suspicions;

@@ -38,6 +38,7 @@ class MemberRules {
  private:
   void on_updates(const PeerId& from, const Updates& updates);
   bool believable(const PeerRecord& record, const MemberEntry* held);
+  uint64_t newest_generation() const;
   void on_newer(MemberEntry& entry, const PeerRecord& record);
   void on_suspect(const Suspicion& suspicion);
   void on_left(const PeerRecord& record, const PeerId& from);
@@ -50,6 +51,7 @@ class MemberRules {
   Dissemination& dissemination_;
   ProbeOrder& probe_order_;
   HealSchedule& heal_schedule_;
+  const TimePoint began_;
   std::vector<MemberEvent> events_;
 };
 

@@ -101,6 +101,11 @@ void Membership::heard_from(const PeerId& peer, uint64_t generation) {
   impl_->dissemination.flush_answers(peer);
 }
 
+void Membership::prove(const PeerId& peer, uint64_t generation) {
+  MemberEntry* entry = impl_->table.find(peer);
+  if (entry && entry->member.record.version.generation == generation) entry->member.proven = true;
+}
+
 void Membership::add(const PeerRecord& record) {
   impl_->dissemination.clear_answers();
   impl_->rules.on_alive(record, MemberRules::Source::kJoin);
@@ -138,6 +143,12 @@ std::vector<Member> Membership::alive() const {
   std::vector<Member> members;
   visit_alive([&](const Member& member) { members.push_back(member); });
   return members;
+}
+
+size_t Membership::alive_count() const {
+  size_t count = 0;
+  visit_alive([&](const Member&) { ++count; });
+  return count;
 }
 
 void Membership::visit_alive(const std::function<void(const Member&)>& visit) const {

@@ -36,6 +36,9 @@ class Membership {
   // To be called for every frame from a peer: it proves that the peer lives, and counts as an ack of a probe.
   void heard_from(const PeerId& peer, uint64_t generation);
 
+  // This process of the peer answered with a random number that it can only have from here.
+  void prove(const PeerId& peer, uint64_t generation);
+
   // Adds a record from a join: the newcomer's own, or one of the list in a JoinReply.
   void add(const PeerRecord& record);
   // Addresses to contact again and again, members or not, so that islands find each other.
@@ -46,6 +49,7 @@ class Membership {
   const PeerRecord& self() const;
   const Member* find(const PeerId& peer) const; // nullptr: unknown. Valid until the next non-const call.
   std::vector<Member> alive() const;  // without self, ordered by id; kSuspect ones are not among them
+  size_t alive_count() const;
   void visit_alive(const std::function<void(const Member&)>& visit) const;   // the same, without copies
   std::vector<Member> all() const;              // without self, tombstones included, ordered by id
   // For a JoinReply: self first, then random living ones.

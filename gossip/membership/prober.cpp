@@ -14,7 +14,6 @@ Prober::Prober(MembershipContext& context, MemberTable& table, const OwnRecord& 
     : context_(context), table_(table), own_(own), dissemination_(dissemination), order_(order), health_(health),
       rules_(rules) {
   next_probe_ = context_.clock.now() + from_seconds(seconds(context_.options.probe_interval) * context_.rng.uniform());
-  next_sequence_ = context_.rng.next_u64() >> 16;   // random, so that answers to an earlier process do not match
 }
 
 void Prober::tick() {
@@ -50,7 +49,7 @@ void Prober::start_probe() {
   if (!target) return;
   MemberEntry& entry = *table_.find(*target);
   probe_ = Probe{.target = *target, .version = entry.member.record.version, .sent = now};
-  probe_->sequence = next_sequence_++;
+  probe_->sequence = context_.rng.next_u64();   // random: an answer that repeats it proves that the ping arrived
   probe_->indirect_at = now + entry.round_trip.patience(context_.options.probe_timeout);
   ++context_.counters.probes;
   send_ping(entry, probe_->sequence);
@@ -105,6 +104,10 @@ void Prober::on_ping(const PeerId& from, const Ping& ping) {
 void Prober::on_ping_ack(const PeerId& from, const PingAck& ack) {
   if (probe_ && ack.sequence == probe_->sequence) {
     const bool direct = from == probe_->target;
+    MemberEntry* answered = direct ? table_.find(from) : nullptr;
+    if (answered && answered->member.record.version.generation == probe_->version.generation) {
+      answered->member.proven = true;
+    }
     // The round trip is measured only if the answer belongs to the first ping: after the second ping it is unknown
     // which of the two was answered.
     MemberEntry* entry = direct && !probe_->indirect_sent && !probe_->measured ? table_.find(from) : nullptr;
@@ -121,6 +124,7 @@ void Prober::on_ping_ack(const PeerId& from, const PingAck& ack) {
     return r.sequence == ack.sequence && r.target == from;
   });
   if (relay == relays_.end()) return;
+  if (MemberEntry* proven = table_.find(from)) proven->member.proven = true;
   context_.outbox.send(relay->requester,
                        PingAck{relay->requester_sequence, dissemination_.piggyback(relay->requester, false)});
   relays_.erase(relay);
@@ -140,7 +144,7 @@ void Prober::on_ping_request(const PeerId& from, const PingRequest& request) {
   const Duration timeout = context_.options.probe_timeout;
   const Duration spare = (context_.options.probe_interval - timeout) * 4 / 5;
   const Duration patience = std::min(target->round_trip.patience(timeout), std::max(spare, timeout / 2));
-  relays_.push_back({next_sequence_++, from, request.sequence, request.target, context_.clock.now() + patience});
+  relays_.push_back({context_.rng.next_u64(), from, request.sequence, request.target, context_.clock.now() + patience});
   send_ping(*target, relays_.back().sequence);
 }
 

@@ -72,7 +72,6 @@ class Prober {
   MemberRules& rules_;
   std::optional<Probe> probe_;
   TimePoint next_probe_;
-  uint64_t next_sequence_;
   std::vector<Relay> relays_;
 };
 

@@ -7,7 +7,7 @@
 
 namespace starling {
 
-bool acceptable(const PeerRecord& record, const Version* held, const Version& own) {
+bool acceptable(const PeerRecord& record, const Version* held, uint64_t newest_generation) {
   if (record.id.is_zero() || record.endpoint.port == 0 || !Endpoint::is_valid_host(record.endpoint.host)) return false;
   const MemberMeta& meta = record.meta;
   if (meta.name.size() > kNameBytesMax || !std::isfinite(meta.mass) || meta.mass <= 0) return false;
@@ -17,8 +17,8 @@ bool acceptable(const PeerRecord& record, const Version* held, const Version& ow
       version.incarnation - held->incarnation > kIncarnationJumpMax) {
     return false;
   }
-  const uint64_t known = std::max(own.generation, held ? held->generation : 0);
-  return version.generation <= known || version.generation - known <= kGenerationJumpMax;
+  if (held && version.generation == held->generation) return true;
+  return version.generation <= newest_generation || version.generation - newest_generation <= kGenerationAheadMax;
 }
 
 }  // namespace starling

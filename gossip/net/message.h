@@ -39,12 +39,20 @@ struct Sync { std::vector<DigestEntry> digest; std::vector<PeerRecord> records; 
 // ---- bootstrap (control port; the blocks on the bulk port) ----
 
 // The newcomer's record, and the settings it was started with (empty: it adopts the swarm's).
-struct Join { PeerRecord record; std::string settings; };
+struct Join {
+  PeerRecord record;
+  std::string settings;
+  uint64_t nonce = 0;               // the answer repeats it
+  uint64_t cookie = 0;              // of the last JoinCookie; 0: none yet
+};
+struct JoinCookie { uint64_t cookie = 0; uint64_t nonce = 0; };   // not yet: join again with the cookie
 struct JoinReply {
   std::string settings;             // empty: a bootstrap that has met no swarm yet
   std::vector<PeerRecord> members;  // <= kSyncRecordsMax, the replier among them
+  std::string note;                 // for people: what else the registry serves; may be empty
+  uint64_t nonce = 0;
 };
-struct JoinRefused { std::string reason; std::string settings; };  // both sides' differences, for people
+struct JoinRefused { std::string reason; std::string settings; uint64_t nonce = 0; };   // the reason is for people
 
 struct ModelRequest { uint32_t first_hash = 0; };   // what do you have? hashes from this block on
 struct ModelOffer {
@@ -98,6 +106,7 @@ struct Commit { ExchangeId xid; Bitmap blocks; double scale = 1; };  // the deci
 struct Abort { ExchangeId xid; };
 struct CommitAck { ExchangeId xid; };
 struct Query { ExchangeId xid; };                                   // in doubt for long: what became of it?
+struct Missing { ExchangeId xid; Bitmap blocks; };                  // of the receiver's: send them again
 
 // ---- exchanges in rounds: neighborhood and group (blocks on the bulk port, credits on the control port) ----
 
@@ -186,13 +195,28 @@ struct SliceState {              // + payload: one block of the slice's params, 
   uint32_t block = 0;
 };
 
+struct SketchTable {             // + payload, or a part of it; to the slice's owner
+  uint64_t group = 0;
+  uint64_t round = 0;
+  uint32_t slice = 0;
+  double mass = 1;               // of the sender
+  uint32_t part = 0, parts = 1;
+};
+struct SketchRequest {           // + payload, or a part of it: elements that the owner asks for
+  uint64_t group = 0;
+  uint64_t round = 0;
+  uint32_t slice = 0;
+  uint32_t part = 0, parts = 1;
+};
+
 // ---- families: one for each part of an agent that handles messages ----
 
 using MembershipMessage = std::variant<Ping, PingAck, PingRequest, PingNack, Gossip, Sync>;
 using BootstrapMessage = std::variant<Join, JoinReply, JoinRefused, ModelRequest, ModelOffer, ModelBlockRequest,
-                                      ModelBlock, ModelGone>;
+                                      ModelBlock, ModelGone, JoinCookie>;
 using ExchangeMessage = std::variant<Propose, Accept, Busy, BlockPayload, Credit, Have, Commit, Abort, CommitAck, Query,
-                                     RoundBlock, RoundCredit, Contribution, LogEntry, LogPull, SliceState>;
+                                     Missing, RoundBlock, RoundCredit, Contribution, LogEntry, LogPull, SliceState,
+                                     SketchTable, SketchRequest>;
 
 // Any message; each kind above and each family converts to it.
 using Message = std::variant<MembershipMessage, BootstrapMessage, ExchangeMessage>;
@@ -229,7 +253,7 @@ decltype(auto) visit_kind(Visitor&& visitor, const Message& message) {
 
 // What every frame says before its message.
 struct FrameHeader {
-  uint64_t swarm = 0;        // first 8 bytes of the settings hash; 0 from a newcomer that has none yet
+  uint64_t swarm = 0;        // first 8 bytes of the settings hash, or 0; in a Join: the swarm that it names, or 0
   PeerId sender;
   uint64_t generation = 0;
   Endpoint reply_to;         // the sender's advertised control port

@@ -48,4 +48,10 @@ bool is_safe(std::string_view text, bool lines) {
 bool is_one_line(std::string_view text) { return is_safe(text, false); }
 bool is_plain_text(std::string_view text) { return is_safe(text, true); }
 
+std::string plain_prefix(std::string_view text, size_t bytes_max) {
+  size_t end = text.size() < bytes_max ? text.size() : bytes_max;
+  while (end > 0 && end < text.size() && (static_cast<uint8_t>(text[end]) & 0xc0) == 0x80) --end;
+  return std::string(text.substr(0, end));
+}
+
 }  // namespace starling

@@ -1,6 +1,8 @@
 // Checks of foreign text before it reaches a terminal or a log.
 #pragma once
 
+#include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace starling {
@@ -9,5 +11,7 @@ namespace starling {
 bool is_one_line(std::string_view text);
 // The same, with line feeds and tabs.
 bool is_plain_text(std::string_view text);
+// As many whole characters of well-formed UTF-8 as `bytes_max` hold.
+std::string plain_prefix(std::string_view text, size_t bytes_max);
 
 }  // namespace starling

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "gossip/clock.h"
@@ -39,15 +40,23 @@ struct ReceivedFrame {
   SharedBytes header;
   SharedBytes payload;
   std::optional<PeerId> authenticated{};   // who sent it, proven by its key; empty on links without keys
+  std::string source{};                    // the host that sent it, as the connection has it; empty: not known
 };
 
 // kQueued promises nothing. The others are counted as dropped.
 enum class [[nodiscard]] SendStatus { kQueued, kQueueFull, kBadAddress, kTooLarge };
 
+// Links that others opened to this process.
+struct LinkCounters {
+  uint64_t open = 0;             // now
+  uint64_t refused = 0;          // at the bound; whoever was turned away tries again
+};
+
 struct TransportCounters {
   uint64_t frames_sent = 0, frames_received = 0, bytes_sent = 0, bytes_received = 0;
   uint64_t frames_refused = 0;   // wrong number of parts or too large
   uint64_t frames_dropped = 0;   // queues full, links gone
+  LinkCounters links;
 };
 
 class Transport {

@@ -31,7 +31,8 @@ $Cxx.namespace("starling::wire");
 
 struct Frame {
   # What every frame says before its message.
-  swarm @0 :UInt64;            # first 8 bytes of the settings hash; 0 from a newcomer that has no settings yet
+  swarm @0 :UInt64;            # first 8 bytes of the settings hash; 0 from a newcomer without settings. In a Join
+                               # the swarm that the newcomer names, or 0
   sender @1 :Id;               # refused if zero
   generation @2 :UInt64;       # of the sender's process; grows with every start
   replyHost @3 :Text;          # where the sender's control port can be reached: a name, IPv4 or IPv6 without brackets,
@@ -81,6 +82,14 @@ struct Frame {
     logEntry @35 :LogEntry;                    # bulk port, with a payload
     logPull @36 :LogPull;
     sliceState @37 :SliceState;                # bulk port, with a payload
+    sketchTable @40 :SketchTable;              # bulk port, with a payload
+    sketchRequest @41 :SketchRequest;          # bulk port, with a payload
+
+    # joining
+    joinCookie @38 :JoinCookie;
+
+    # the pairwise exchange by turns
+    missing @39 :Missing;
   }
 }
 
@@ -184,18 +193,31 @@ struct Join {
   # From a newcomer to any agent or bootstrap; repeated until answered.
   record @0 :PeerRecord;    # its own; refused if it is not the sender's
   settings @1 :Text;        # what it was started with; empty: it adopts the swarm's. UTF-8, lines, at most 32 KiB.
+  nonce @2 :UInt64;         # random, another for each address asked. Only an answer that repeats it counts.
+  cookie @3 :UInt64;        # of the last joinCookie from there; 0: none yet
+}
+
+struct JoinCookie {
+  # Join again with this number, which proves that the sender of a Join can be reached where its record says. Goes
+  # there, depends on the record and the minute, and leaves nothing to remember.
+  cookie @0 :UInt64;        # refused if zero
+  nonce @1 :UInt64;         # of the Join
 }
 
 struct JoinReply {
   # Welcome.
   settings @0 :Text;              # the swarm's; empty from a bootstrap that has met no swarm yet. As above.
   members @1 :List(PeerRecord);   # at most 64, the replier among them
+  note @2 :Text;                  # for people, from a registry: the swarms of the same name that it serves beside this
+                                  # one, and in what their settings differ. UTF-8, lines, at most 4 KiB.
+  nonce @3 :UInt64;               # of the Join
 }
 
 struct JoinRefused {
-  # The settings differ. For people: both sides' differences, and what the swarm has.
+  # No: the settings differ, or a registry serves no such swarm. For people: why, and what the swarm has.
   reason @0 :Text;          # UTF-8, lines, at most 4 KiB
-  settings @1 :Text;        # the swarm's
+  settings @1 :Text;        # the swarm's; empty: the registry serves none that could be meant
+  nonce @2 :UInt64;         # of the Join
 }
 
 struct ModelRequest {
@@ -311,6 +333,13 @@ struct CommitAck {
 struct Query {
   # From an acceptor long in doubt: what became of it?
   xid @0 :ExchangeId;
+}
+
+struct Missing {
+  # Both ways: these blocks of yours have not come. Sent once for an exchange, when the other's blocks have stopped
+  # coming, and answered once.
+  xid @0 :ExchangeId;
+  blocks @1 :Data;          # as in Have
 }
 
 # ---- exchanges in rounds (their rules stand in exchange/neighborhood.h and exchange/group.h) ----
@@ -429,4 +458,25 @@ struct SliceState {
   recent @3 :List(RecentEntry);       # 1 to 8, the newest last: its hash is that of the head
   hashes @4 :Data;          # 16 bytes (XXH3-128, big end first) per block; 1 to 1024 of them
   block @5 :UInt32;         # below their number
+}
+
+struct SketchTable {
+  # With the codec sketch, from a member to the slice's owner of the round, before its contribution: a count sketch of
+  # what it has to hand in, as payload, in parts as a contribution's. It chooses elements, and counts for nothing else.
+  group @0 :UInt64;         # as in Contribution, like the next two
+  round @1 :UInt64;
+  slice @2 :UInt32;
+  mass @3 :Float64;         # as in PeerRecord
+  part @4 :UInt32;
+  parts @5 :UInt32;
+}
+
+struct SketchRequest {
+  # From the slice's owner of the round to all members: the indices of the elements that their contributions are to
+  # hold, as payload. Contributions follow, of who is in that round and has not handed in yet.
+  group @0 :UInt64;
+  round @1 :UInt64;
+  slice @2 :UInt32;
+  part @3 :UInt32;
+  parts @4 :UInt32;
 }

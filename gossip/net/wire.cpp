@@ -115,7 +115,8 @@ const char* describe(DecodeStatus status) {
 }
 
 Channel channel_of(const Message& message) {
-  const bool bulk = message_is<ModelBlock, BlockPayload, RoundBlock, Contribution, LogEntry, SliceState>(message);
+  const bool bulk = message_is<ModelBlock, BlockPayload, RoundBlock, Contribution, LogEntry, SliceState, SketchTable,
+                               SketchRequest>(message);
   return bulk ? Channel::kBulk : Channel::kControl;
 }
 

@@ -45,6 +45,8 @@ bool good(const Updates& updates) {
   return good(updates.alive) && good(updates.left);
 }
 
+bool good_reason(const std::string& reason) { return reason.size() <= kReasonBytesMax && is_plain_text(reason); }
+
 bool good_settings(const std::string& settings) {
   return settings.size() <= kSettingsBytesMax && is_plain_text(settings);
 }
@@ -108,11 +110,12 @@ struct Check {
   bool operator()(const Join& m) const {
     return good(m.record) && m.record.id == sender && good_settings(m.settings);
   }
+  bool operator()(const JoinCookie& m) const { return m.cookie != 0; }
   bool operator()(const JoinReply& m) const {
-    return good_settings(m.settings) && m.members.size() <= kSyncRecordsMax && good(m.members);
+    return good_settings(m.settings) && m.members.size() <= kSyncRecordsMax && good(m.members) && good_reason(m.note);
   }
   bool operator()(const JoinRefused& m) const {
-    return m.reason.size() <= kReasonBytesMax && is_plain_text(m.reason) && good_settings(m.settings);
+    return good_reason(m.reason) && good_settings(m.settings);
   }
   bool operator()(const ModelRequest& m) const { return m.first_hash < kTransferBlocksMax; }
   bool operator()(const ModelOffer& m) const {
@@ -145,6 +148,7 @@ struct Check {
   bool operator()(const Abort& m) const { return good(m.xid); }
   bool operator()(const CommitAck& m) const { return good(m.xid); }
   bool operator()(const Query& m) const { return good(m.xid); }
+  bool operator()(const Missing& m) const { return good(m.xid) && good(m.blocks); }
   bool operator()(const RoundBlock& m) const {
     const bool average = m.phase == 1 && m.group != 0 && m.counted != 0;
     return (average || (m.phase == 0 && m.counted == 0)) && m.index < kBlocksMax && good_mass(m.mass);
@@ -163,6 +167,12 @@ struct Check {
            good_peers(m.counted, kUpdateMembersMax) && m.head.weight >= m.counted.size() &&
            std::all_of(m.counted.begin(), m.counted.end(), [](const CountedPayload& c) { return good(c); }) &&
            good_codec(m.codec) && good_part(m.part, m.parts);
+  }
+  bool operator()(const SketchTable& m) const {
+    return m.group != 0 && m.slice < kUpdateSlicesMax && good_mass(m.mass) && good_part(m.part, m.parts);
+  }
+  bool operator()(const SketchRequest& m) const {
+    return m.group != 0 && m.slice < kUpdateSlicesMax && good_part(m.part, m.parts);
   }
   bool operator()(const LogPull& m) const {
     return m.slice < kUpdateSlicesMax && good(m.head) && m.missing.size() <= kUpdatePartsMax / 8 &&

@@ -155,17 +155,23 @@ DecodeStatus get_membership(wire::Frame::Message::Reader r, Message* out) {
 
 DecodeStatus get_joining(wire::Frame::Message::Reader r, Message* out) {
   switch (r.which()) {
-    case wire::Frame::Message::JOIN:
-      *out = Join{get(r.getJoin().getRecord()), get(r.getJoin().getSettings(), kSettingsBytesMax)};
+    case wire::Frame::Message::JOIN: {
+      const auto m = r.getJoin();
+      *out = Join{get(m.getRecord()), get(m.getSettings(), kSettingsBytesMax), m.getNonce(), m.getCookie()};
+      return DecodeStatus::kOk;
+    }
+    case wire::Frame::Message::JOIN_COOKIE:
+      *out = JoinCookie{r.getJoinCookie().getCookie(), r.getJoinCookie().getNonce()};
       return DecodeStatus::kOk;
     case wire::Frame::Message::JOIN_REPLY: {
       const auto m = r.getJoinReply();
-      *out = JoinReply{get(m.getSettings(), kSettingsBytesMax), get_list(m.getMembers(), kSyncRecordsMax)};
+      *out = JoinReply{get(m.getSettings(), kSettingsBytesMax), get_list(m.getMembers(), kSyncRecordsMax),
+                       get(m.getNote(), kReasonBytesMax), m.getNonce()};
       return DecodeStatus::kOk;
     }
     case wire::Frame::Message::JOIN_REFUSED: {
       const auto m = r.getJoinRefused();
-      *out = JoinRefused{get(m.getReason(), kReasonBytesMax), get(m.getSettings(), kSettingsBytesMax)};
+      *out = JoinRefused{get(m.getReason(), kReasonBytesMax), get(m.getSettings(), kSettingsBytesMax), m.getNonce()};
       return DecodeStatus::kOk;
     }
     case wire::Frame::Message::MODEL_REQUEST:
@@ -235,6 +241,9 @@ DecodeStatus get_exchange(wire::Frame::Message::Reader r, Message* out) {
     case wire::Frame::Message::QUERY:
       *out = Query{get(r.getQuery().getXid())};
       return DecodeStatus::kOk;
+    case wire::Frame::Message::MISSING:
+      *out = Missing{get(r.getMissing().getXid()), get_bitmap(r.getMissing().getBlocks())};
+      return DecodeStatus::kOk;
     default:
       return DecodeStatus::kUnknownMessage;
   }
@@ -282,6 +291,16 @@ DecodeStatus get_update(wire::Frame::Message::Reader r, Message* out) {
       SliceState state;
       if (!get(r.getSliceState(), &state)) return DecodeStatus::kOutOfRange;
       *out = std::move(state);
+      return DecodeStatus::kOk;
+    }
+    case wire::Frame::Message::SKETCH_TABLE: {
+      const auto m = r.getSketchTable();
+      *out = SketchTable{m.getGroup(), m.getRound(), m.getSlice(), m.getMass(), m.getPart(), m.getParts()};
+      return DecodeStatus::kOk;
+    }
+    case wire::Frame::Message::SKETCH_REQUEST: {
+      const auto m = r.getSketchRequest();
+      *out = SketchRequest{m.getGroup(), m.getRound(), m.getSlice(), m.getPart(), m.getParts()};
       return DecodeStatus::kOk;
     }
     default:

@@ -154,16 +154,26 @@ struct Put {
     auto b = message.initJoin();
     put(b.initRecord(), m.record);
     b.setSettings(text_of(m.settings));
+    b.setNonce(m.nonce);
+    b.setCookie(m.cookie);
+  }
+  void operator()(const JoinCookie& m) {
+    auto b = message.initJoinCookie();
+    b.setCookie(m.cookie);
+    b.setNonce(m.nonce);
   }
   void operator()(const JoinReply& m) {
     auto b = message.initJoinReply();
     b.setSettings(text_of(m.settings));
     put_list(b.initMembers(count(m.members.size())), m.members);
+    b.setNote(text_of(m.note));
+    b.setNonce(m.nonce);
   }
   void operator()(const JoinRefused& m) {
     auto b = message.initJoinRefused();
     b.setReason(text_of(m.reason));
     b.setSettings(text_of(m.settings));
+    b.setNonce(m.nonce);
   }
   void operator()(const ModelRequest& m) { message.initModelRequest().setFirstHash(m.first_hash); }
   void operator()(const ModelOffer& m) {
@@ -238,6 +248,11 @@ struct Put {
   void operator()(const Abort& m) { put(message.initAbort().initXid(), m.xid); }
   void operator()(const CommitAck& m) { put(message.initCommitAck().initXid(), m.xid); }
   void operator()(const Query& m) { put(message.initQuery().initXid(), m.xid); }
+  void operator()(const Missing& m) {
+    auto b = message.initMissing();
+    put(b.initXid(), m.xid);
+    b.setBlocks(raw(m.blocks));
+  }
   void operator()(const RoundBlock& m) {
     auto b = message.initRoundBlock();
     b.setGroup(m.group);
@@ -278,6 +293,23 @@ struct Put {
     b.setDivisor(m.divisor);
     put_list(b.initCounted(count(m.counted.size())), m.counted);
     b.setCodec(m.codec);
+    b.setPart(m.part);
+    b.setParts(m.parts);
+  }
+  void operator()(const SketchTable& m) {
+    auto b = message.initSketchTable();
+    b.setGroup(m.group);
+    b.setRound(m.round);
+    b.setSlice(m.slice);
+    b.setMass(m.mass);
+    b.setPart(m.part);
+    b.setParts(m.parts);
+  }
+  void operator()(const SketchRequest& m) {
+    auto b = message.initSketchRequest();
+    b.setGroup(m.group);
+    b.setRound(m.round);
+    b.setSlice(m.slice);
     b.setPart(m.part);
     b.setParts(m.parts);
   }

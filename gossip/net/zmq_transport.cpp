@@ -14,6 +14,7 @@
 
 #include "gossip/limits.h"
 #include "gossip/net/file_limit.h"
+#include "gossip/net/link_gate.h"
 #include "gossip/net/zmq_address.h"
 #include "kernels/check.h"
 
@@ -100,8 +101,9 @@ size_t bytes_of(const Frame& frame) { return frame.header.size() + frame.payload
 }  // namespace
 
 struct ZmqContext::Impl {
-  explicit Impl(int io_thread_count) : context(io_thread_count, kSocketsMax) {}
+  explicit Impl(int io_thread_count) : context(io_thread_count, kSocketsMax), gate(context.handle()) {}
   zmq::context_t context;
+  LinkGate gate;
 };
 
 ZmqContext::ZmqContext(int io_thread_count) {
@@ -114,8 +116,9 @@ ZmqContext::~ZmqContext() = default;
 struct ZmqTransportImpl {
   using LinkKey = std::pair<Endpoint, Channel>;
 
-  ZmqTransportImpl(zmq::context_t& zmq_context, NameCache::LookUp look_up)
-      : context(zmq_context), link_count_max(std::min(kLinksMax, links_within_file_limit())) {
+  ZmqTransportImpl(zmq::context_t& zmq_context, LinkGate& link_gate, NameCache::LookUp look_up)
+      : context(zmq_context), gate(link_gate), link_group(gate.new_group()),
+        link_count_max(std::min(kLinksMax, links_within_file_limit())) {
     wake_fd = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (wake_fd < 0) {
       throw std::runtime_error("cannot make an eventfd: too many open files; raise the limit (ulimit -n)");
@@ -125,6 +128,7 @@ struct ZmqTransportImpl {
   ~ZmqTransportImpl() {
     names.reset();                   // it wakes
     ::close(wake_fd);
+    gate.remove(link_group);
   }
 
   void bind(const Endpoint& listen);
@@ -141,6 +145,8 @@ struct ZmqTransportImpl {
   int wait_for_events(int timeout_ms);
 
   zmq::context_t& context;
+  LinkGate& gate;
+  const uint64_t link_group;
   zmq::socket_t routers[2];
   Endpoint local;
   int wake_fd = -1;
@@ -170,6 +176,7 @@ bool ZmqTransportImpl::try_bind(const Endpoint& listen, uint32_t port, bool last
   for (const Channel channel : {Channel::kControl, Channel::kBulk}) {
     zmq::socket_t& router = routers[index_of(channel)];
     router = make_socket(context, zmq::socket_type::router, channel);
+    gate.guard(link_group, router.handle());
     try {
       router.bind(zmq_listen_address(listen, port));
     } catch (const zmq::error_t& error) {
@@ -305,7 +312,9 @@ std::optional<ReceivedFrame> ZmqTransportImpl::receive(Channel channel, bool* re
   }
   ++counters.frames_received;
   counters.bytes_received += parts[0].size() + parts[1].size();
-  ReceivedFrame frame{channel, shared(std::move(parts[0])), {}};
+  const char* source = zmq_msg_gets(parts[0].handle(), "Peer-Address");
+  ReceivedFrame frame{.channel = channel, .source = source ? source : ""};
+  frame.header = shared(std::move(parts[0]));
   if (part_count == 2) frame.payload = shared(std::move(parts[1]));
   return frame;
 }
@@ -329,7 +338,7 @@ int ZmqTransportImpl::wait_for_events(int timeout_ms) {
 }
 
 ZmqTransport::ZmqTransport(const Endpoint& listen, ZmqContext& context, NameCache::LookUp look_up)
-    : impl_(std::make_unique<ZmqTransportImpl>(context.impl_->context, std::move(look_up))) {
+    : impl_(std::make_unique<ZmqTransportImpl>(context.impl_->context, context.impl_->gate, std::move(look_up))) {
   impl_->bind(listen);
 }
 
@@ -408,6 +417,15 @@ void ZmqTransport::forget(const Endpoint& peer) {
 
 Endpoint ZmqTransport::local() const { return impl_->local; }
 
-TransportCounters ZmqTransport::counters() const { return impl_->counters; }
+TransportCounters ZmqTransport::counters() const {
+  TransportCounters counters = impl_->counters;
+  counters.links = impl_->gate.counters(impl_->link_group);
+  return counters;
+}
+
+void ZmqTransport::expect_members(size_t count) {
+  const size_t most = kLinksPerMemberMax * count + kStrangerLinksMax;
+  impl_->gate.set_most(impl_->link_group, std::min(most, links_within_file_limit()));
+}
 
 }  // namespace starling

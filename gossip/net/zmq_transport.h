@@ -36,6 +36,9 @@ class ZmqTransport final : public Transport {
   ZmqTransport(const ZmqTransport&) = delete;
   ZmqTransport& operator=(const ZmqTransport&) = delete;
 
+  // Bounds the links that others open, by the members that there are. Those that are open stay.
+  void expect_members(size_t count);
+
   SendStatus send(const Endpoint& to, Channel channel, Frame frame) override;
   std::optional<ReceivedFrame> poll() override;
   void wait_until(TimePoint deadline) override;

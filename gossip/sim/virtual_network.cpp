@@ -90,6 +90,7 @@ void VirtualNetwork::send(const Endpoint& from, const Endpoint& to, Channel chan
   const bool lost = rng_.chance(options.loss), doubled = rng_.chance(options.duplicate);
   const double shares[2] = {rng_.uniform(), rng_.uniform()};
   ReceivedFrame sent{channel, SharedBytes::take(std::move(frame.header)), std::move(frame.payload)};
+  sent.source = from.host;
   const std::vector<Duration> copies = filter(from, to, &sent);
   if (links_.is_cut(from, to) || !ports_.contains(to)) return;
   for (const Duration more : copies) {

@@ -35,39 +35,18 @@ TEST(Contact, AnyMemberLetsANewcomerIn) {
   }
 }
 
-TEST(Contact, AnEmptyRegistryAdoptsTheFirstSettings) {
-  World world;
-  World::Node& registry = world.add({.role = Role::kBootstrap});
-  World::Node& blank = world.add(World::joining());
-  Contact& waiting = world.join(blank, {endpoint_of(0)});
-  world.run_for(seconds(10));
-  EXPECT_EQ(waiting.state(), Contact::State::kSearching);
-  EXPECT_TRUE(contains(waiting.waiting_for(), "no swarm yet")) << waiting.waiting_for();
-  EXPECT_TRUE(contains(waiting.waiting_for(), endpoint_of(0).to_string()));
-  EXPECT_TRUE(contains(waiting.waiting_for(), "10 s"));
-
-  World::Node& founder = world.add(World::joining());
-  Contact& first = world.join(founder, {endpoint_of(0)}, "digits");
-  ASSERT_TRUE(world.run_until([&] { return first.state() == Contact::State::kAnswered; }, seconds(1)));
-  EXPECT_EQ(first.settings(), "digits");
-  EXPECT_EQ(registry.router.settings(), "digits");
-  ASSERT_TRUE(world.run_until([&] { return waiting.state() == Contact::State::kAnswered; }, seconds(10)));
-  EXPECT_EQ(waiting.settings(), "digits");
-  EXPECT_EQ(blank.members().alive().size(), 2u);
-}
-
 TEST(Contact, OtherSettingsAreRefusedWithBothSides) {
   World world;
   World::Node& member = world.add();
   member.router.set_settings("codec: bf16");
   World::Node& newcomer = world.add(World::joining());
   Contact& contact = world.join(newcomer, {endpoint_of(0)}, "codec: modulo8");
-  ASSERT_TRUE(world.run_until([&] { return contact.state() == Contact::State::kRefused; }, seconds(1)));
+  ASSERT_TRUE(world.run_until([&] { return contact.state() == Contact::State::kRefused; }, seconds(12)));
   for (const char* part : {"here: codec:modulo8", "there: codec:bf16", "10.0.0.0:7400"}) {
     EXPECT_TRUE(contains(contact.refusal(), part)) << contact.refusal();
   }
   EXPECT_TRUE(contains(contact.refusal(), member.members().self().id.short_name()));
-  EXPECT_EQ(member.router.counters().joins_refused, 1u);
+  EXPECT_GE(member.router.counters().joins_refused, 1u);
   EXPECT_EQ(member.members().find(peer_of(1)), nullptr);
   const uint64_t asked = newcomer.joins_sent;
   world.run_for(seconds(20));
@@ -92,7 +71,7 @@ TEST(Contact, AnAddressOfAnotherSwarmIsPassedOver) {
 
   World::Node& other = world.add(World::joining());
   Contact& refused = world.join(other, {endpoint_of(0), endpoint_of(200)}, "codec: modulo8");
-  ASSERT_TRUE(world.run_until([&] { return refused.state() == Contact::State::kRefused; }, seconds(8)));
+  ASSERT_TRUE(world.run_until([&] { return refused.state() == Contact::State::kRefused; }, seconds(12)));
 }
 
 TEST(Contact, SettingsThatCannotBeReadArePassedOver) {
@@ -104,6 +83,7 @@ TEST(Contact, SettingsThatCannotBeReadArePassedOver) {
   options.problem_of = [](const std::string& text) { return text == "newer" ? "a key of the future" : ""; };
   World::Node& newcomer = world.add(World::joining());
   const auto join = [&] {
+    newcomer.router.set_settings("");
     newcomer.contact = std::make_unique<Contact>(options, newcomer.members(), world.clock, newcomer.router, 77);
   };
   join();
@@ -115,7 +95,7 @@ TEST(Contact, SettingsThatCannotBeReadArePassedOver) {
 
   options.bootstrap = {endpoint_of(0)};   // nobody is left
   join();
-  ASSERT_TRUE(world.run_until([&] { return newcomer.contact->state() == Contact::State::kRefused; }, seconds(2)));
+  ASSERT_TRUE(world.run_until([&] { return newcomer.contact->state() == Contact::State::kRefused; }, seconds(12)));
   for (const char* part : {"a key of the future", "10.0.0.0:7400", "--bootstrap"}) {
     EXPECT_TRUE(contains(newcomer.contact->refusal(), part)) << newcomer.contact->refusal();
   }
@@ -160,7 +140,7 @@ TEST(Contact, ALongRefusalIsCutToWhatAFrameMayCarry) {
     return true;
   };
   Contact& contact = world.join(newcomer, {endpoint_of(0)}, std::string(kSettingsBytesMax, 'b'));
-  ASSERT_TRUE(world.run_until([&] { return contact.state() == Contact::State::kRefused; }, seconds(1)));
+  ASSERT_TRUE(world.run_until([&] { return contact.state() == Contact::State::kRefused; }, seconds(12)));
   EXPECT_EQ(reason_bytes, kReasonBytesMax);
 }
 
@@ -180,6 +160,39 @@ TEST(Contact, ASeedThatAppearsLateIsFound) {
   EXPECT_GE(newcomer.joins_sent, 2u * 15);   // both addresses, at least every 5 s
   EXPECT_LE(newcomer.joins_sent, 2u * 60);
   seed.up = true;
+  EXPECT_TRUE(world.run_until([&] { return contact.state() == Contact::State::kAnswered; }, seconds(6)));
+}
+
+// Anybody can send an answer. Only one that repeats the number of a Join comes from an address that was asked.
+TEST(Contact, AnswersOfThoseThatWereNotAskedCountForNothing) {
+  World world;
+  World::Node& newcomer = world.add(World::joining());
+  Contact& contact = world.join(newcomer, {endpoint_of(200)}, "digits");
+  const FrameHeader header{0, peer_of(99), 1, endpoint_of(99)};
+  for (const uint64_t nonce : {0u, 1u}) {
+    world.post(header, JoinRefused{"go away", "x", nonce}, newcomer);
+    world.post(header, JoinReply{"digits", {record_of(99)}, "", nonce}, newcomer);
+    world.post(header, JoinCookie{1, nonce}, newcomer);
+    world.run_for(seconds(15));
+  }
+  EXPECT_EQ(contact.state(), Contact::State::kSearching);
+  EXPECT_FALSE(contact.refused_by_some());
+  EXPECT_TRUE(newcomer.members().all().empty());
+}
+
+// One address that refuses, or answers nonsense, ends nothing before others have had their time.
+TEST(Contact, ARefusalWaitsForTheOthers) {
+  World world;
+  world.add().router.set_settings("codec: bf16");
+  World::Node& late = world.add();
+  late.router.set_settings("codec: modulo8");
+  late.up = false;
+  World::Node& newcomer = world.add(World::joining());
+  Contact& contact = world.join(newcomer, {endpoint_of(0), endpoint_of(1)}, "codec: modulo8");
+  world.run_for(seconds(4));
+  EXPECT_TRUE(contact.refused_by_some());
+  EXPECT_EQ(contact.state(), Contact::State::kSearching);
+  late.up = true;
   EXPECT_TRUE(world.run_until([&] { return contact.state() == Contact::State::kAnswered; }, seconds(6)));
 }
 
@@ -210,13 +223,50 @@ TEST(Donor, AMemberThatRestartedJoinsAgain) {
   World::Node& member = world.add();
   member.router.set_settings("digits");
   for (const uint64_t generation : {1u, 2u}) {
-    world.post({.sender = peer_of(5), .generation = generation, .reply_to = endpoint_of(5)},
-               Join{record_of(5, generation), "digits"}, member);
-    world.run_for(milliseconds(2));
+    world.post_join({.sender = peer_of(5), .generation = generation, .reply_to = endpoint_of(5)},
+                    Join{record_of(5, generation), "digits"}, member);
   }
   ASSERT_EQ(member.events.size(), 2u);
   EXPECT_EQ(member.events[0].kind, MemberEventKind::kJoined);
   EXPECT_EQ(member.events[1].kind, MemberEventKind::kRestarted);
+}
+
+// A checkpoint of long ago would set a newcomer back, and at its full mass the others with it.
+TEST(Donor, GivesNoModelMuchOlderThanItsSteps) {
+  World world;
+  World::Node& member = world.add();
+  Donor& donor = member.donor();
+  uint64_t offered_bytes = 0;
+  member.spoil = [&](Message& message, SharedBytes&) {
+    if (const auto* offer = message_as<ModelOffer>(message)) offered_bytes = offer->total_bytes;
+    return true;
+  };
+  member.router.set_settings("digits");
+  const FrameHeader asks{swarm_id_of("digits"), peer_of(5), 1, {"10.9.9.9", 7400}};
+  const auto ask = [&] {
+    offered_bytes = 0;
+    world.post(asks, ModelRequest{}, member);
+    world.run_for(milliseconds(10));
+    return offered_bytes > 0;
+  };
+  donor.set_model(random_model(1, 1000, 3000));
+  donor.set_steps(1050);
+  EXPECT_TRUE(ask());
+  EXPECT_FALSE(donor.wants_newer(world.clock.now()));
+  donor.set_steps(2000);
+  EXPECT_FALSE(donor.wants_newer(world.clock.now())) << "nobody asks for it";
+  EXPECT_FALSE(ask());
+  EXPECT_TRUE(donor.wants_newer(world.clock.now()));
+  donor.set_model(random_model(2, 2000, 3000));
+  EXPECT_FALSE(donor.wants_newer(world.clock.now()));
+  EXPECT_TRUE(ask());
+
+  donor.set_steps(5000);
+  EXPECT_FALSE(ask());
+  EXPECT_TRUE(donor.wants_newer(world.clock.now()));
+  world.run_for(seconds(40));
+  EXPECT_TRUE(donor.wants_newer(world.clock.now()));
+  EXPECT_TRUE(ask()) << "where none can be saved, an old one is better than none";
 }
 
 TEST(Donor, KeepsTheFileBeforeForTransfersInProgress) {

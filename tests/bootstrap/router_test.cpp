@@ -10,6 +10,7 @@
 #include "gossip/limits.h"
 #include "gossip/sim/virtual_network.h"
 #include "tests/gossip/membership/membership_support.h"
+#include "tests/gossip/net/wire_samples.h"
 
 namespace starling {
 namespace {
@@ -50,7 +51,6 @@ class RouterTest : public ::testing::Test, public Router::Handler {
     payload_bytes += payload.size;
   }
   void on_member(const MemberEvent& event) override { events.push_back(event); }
-  void on_settings_adopted() override { ++adopted; }
   void on_frame_refused(const ReceivedFrame&, const char* cause) override { refusals.emplace_back(cause); }
 
   // A frame of peer `from`, who says that it trains `settings`.
@@ -64,6 +64,13 @@ class RouterTest : public ::testing::Test, public Router::Handler {
   void receive(ReceivedFrame received) {
     transport.waiting.push_back(std::move(received));
     router.tick(*this);
+  }
+  // A Join, and again with the cookie that the first one is answered with.
+  void receive_join(Join join, const std::string& settings) {
+    const uint32_t from = join.record.id.bytes[1];
+    receive(frame(from, join, settings));
+    join.cookie = last_sent<JoinCookie>().value_or(JoinCookie{}).cookie;
+    receive(frame(from, join, settings));
   }
   template <typename Kind>
   std::optional<Kind> last_sent() {
@@ -81,7 +88,7 @@ class RouterTest : public ::testing::Test, public Router::Handler {
   VirtualClock clock;
   ScriptedTransport transport;
   Router router;
-  size_t bootstrap = 0, exchange = 0, adopted = 0, payload_bytes = 0;
+  size_t bootstrap = 0, exchange = 0, payload_bytes = 0;
   std::vector<MemberEvent> events;
   std::vector<std::string> refusals;
 };
@@ -110,11 +117,14 @@ TEST_F(RouterTest, FramesOfOtherSwarmsAreCountedAndOnlyJoinsPass) {
   receive(frame(1, Query{{peer_of(0), 1, 1}}, "mnist"));
   receive(frame(1, ModelRequest{}, ""));
   EXPECT_EQ(router.counters().other_swarm, 3u);
+  receive(frame(1, sample_state(), "mnist", 64));
+  receive(frame(1, sample_entry(), "mnist", 64));
+  EXPECT_EQ(router.counters().other_swarm, 5u);
   EXPECT_EQ(exchange, 0u);
   EXPECT_TRUE(transport.sent.empty());
   EXPECT_TRUE(router.membership().all().empty());
   EXPECT_TRUE(refusals.empty()) << "other swarms are no news";
-  receive(frame(1, Join{record_of(1), ""}, ""));
+  receive_join(Join{record_of(1), ""}, "");
   EXPECT_EQ(router.counters().joins, 1u);
   EXPECT_EQ(last_sent<JoinReply>().value_or(JoinReply{}).settings, "digits");
   EXPECT_NE(router.membership().find(peer_of(1)), nullptr);
@@ -167,21 +177,29 @@ TEST_F(RouterTest, ASenderThatIsNotTheAuthenticatedOneIsRefused) {
   EXPECT_NE(router.membership().find(peer_of(1)), nullptr);
 }
 
-TEST_F(RouterTest, AdoptsTheSettingsOfTheFirstThatJoinsAndRefusesOthers) {
-  receive(frame(1, Join{record_of(1), ""}, ""));
-  EXPECT_EQ(router.swarm_id(), 0u);
-  EXPECT_TRUE(router.membership().all().empty()) << "without settings nobody is let in";
-  receive(frame(2, Join{record_of(2), "digits"}, "digits"));
-  EXPECT_EQ(adopted, 1u);
-  EXPECT_EQ(router.settings(), "digits");
-  EXPECT_EQ(router.swarm_id(), swarm_id_of("digits"));
-  EXPECT_EQ(last_sent<JoinReply>().value_or(JoinReply{}).settings, "digits");
-  receive(frame(3, Join{record_of(3), "mnist"}, "mnist"));
-  EXPECT_EQ(last_sent<JoinRefused>().value_or(JoinRefused{}).reason, "digits is not mnist");
-  EXPECT_EQ(router.counters().joins, 2u);
+TEST_F(RouterTest, WithoutSettingsItAdoptsNobodysAndWithThemItRefusesOthers) {
+  for (const char* settings : {"", "digits"}) {
+    receive_join(Join{record_of(1), settings, 9}, settings);
+    EXPECT_EQ(router.swarm_id(), 0u) << "whoever comes first decides nothing";
+    EXPECT_TRUE(router.membership().all().empty()) << "without settings nobody is let in";
+    EXPECT_EQ(last_sent<JoinReply>().value_or(JoinReply{}).nonce, 9u);
+  }
+  router.set_settings("digits");
+  receive_join(Join{record_of(3), "mnist", 10}, "mnist");
+  const JoinRefused refused = last_sent<JoinRefused>().value_or(JoinRefused{});
+  EXPECT_EQ(refused.reason, "digits is not mnist");
+  EXPECT_EQ(refused.nonce, 10u);
   EXPECT_EQ(router.counters().joins_refused, 1u);
-  EXPECT_EQ(adopted, 1u);
   EXPECT_EQ(router.membership().find(peer_of(3)), nullptr);
+}
+
+TEST_F(RouterTest, ANewcomerThatWantsAnotherSwarmIsRefused) {
+  router.set_settings("digits");
+  receive_join(Join{record_of(1), "", 1}, "mnist");   // the header names the swarm
+  EXPECT_EQ(router.counters().joins_refused, 1u);
+  EXPECT_EQ(router.membership().find(peer_of(1)), nullptr);
+  receive_join(Join{record_of(1), "", 1}, "digits");
+  EXPECT_EQ(router.counters().joins, 1u);
 }
 
 TEST_F(RouterTest, ItsOwnFramesAreIgnored) {

@@ -35,7 +35,6 @@ struct Caller final : Router::Handler {
   }
   void on_exchange(const FrameHeader&, const ExchangeMessage&, const SharedBytes&) override {}
   void on_member(const MemberEvent&) override {}
-  void on_settings_adopted() override {}
 
   std::unique_ptr<Transport> transport;
   Router router;
@@ -82,6 +81,78 @@ TEST(SeedCalls, SeedsAreCalledUntilTheyAreMembers) {
   EXPECT_EQ(joins_to_other, 0) << "it is a member";
   EXPECT_GE(joins_to_silent, 3);
   EXPECT_EQ(joins_to_self, 0);
+}
+
+class SeedTrouble : public testing::Test {
+ protected:
+  SeedTrouble() {
+    own_.router.set_settings("mine");
+    ContactOptions options;
+    options.bootstrap = {record(2).endpoint};
+    options.compare = same_only;
+    calls_ = std::make_unique<SeedCalls>(options, record(1).endpoint, own_.router, clock_, 1);
+    own_.calls = calls_.get();
+  }
+  void run_for(Duration time) {
+    for (const TimePoint end = clock_.now() + time; clock_.now() < end;) {
+      clock_.advance(milliseconds(10));
+      network_.deliver_due();
+      own_.router.tick(own_);
+      other_.router.tick(other_);
+      calls_->call_again();
+    }
+  }
+  bool says(const std::string& part) const { return calls_->trouble().find(part) != std::string::npos; }
+
+  VirtualClock clock_;
+  VirtualNetwork network_{clock_, 1, LinkOptions{}};
+  Caller own_{1, clock_, network_}, other_{2, clock_, network_};
+  std::unique_ptr<SeedCalls> calls_;
+};
+
+TEST_F(SeedTrouble, ASeedOfAnotherSwarmIsNamedWithTheRemedyUntilItIsNone) {
+  other_.router.set_settings("theirs");
+  run_for(std::chrono::seconds(1));
+  for (const char* part : {"10.0.0.2:7400", "another swarm", "differ", "--bootstrap", "--state"}) {
+    EXPECT_TRUE(says(part)) << part << " in: " << calls_->trouble();
+  }
+  EXPECT_FALSE(calls_->refused()) << "others may answer yet";
+  run_for(std::chrono::seconds(12));
+  EXPECT_TRUE(calls_->refused());
+  other_.router.set_settings("mine");
+  run_for(std::chrono::seconds(6));
+  EXPECT_EQ(calls_->trouble(), "");
+  EXPECT_FALSE(calls_->refused());
+}
+
+// Frames go out, and nothing comes back: another address has to be advertised.
+TEST_F(SeedTrouble, NobodyWhoReachesUsBackIsSaid) {
+  other_.router.set_settings("mine");
+  LinkOptions silent;
+  silent.loss = 1;
+  network_.set_link(record(2).endpoint, record(1).endpoint, silent);
+  run_for(std::chrono::seconds(10));
+  EXPECT_EQ(calls_->trouble(), "");
+  run_for(std::chrono::seconds(10));
+  for (const char* part : {"10.0.0.2:7400", "10.0.0.1:7400", "--advertise"}) {
+    EXPECT_TRUE(says(part)) << part << " in: " << calls_->trouble();
+  }
+  EXPECT_FALSE(calls_->refused());
+  network_.set_link(record(2).endpoint, record(1).endpoint, LinkOptions{});
+  run_for(std::chrono::seconds(10));
+  EXPECT_EQ(calls_->trouble(), "");
+}
+
+TEST_F(SeedTrouble, ANoteOfARegistryIsPassedOnWhileThisAgentIsAlone) {
+  other_.router.set_settings("mine");
+  other_.router.set_note("serves another swarm 'mine' beside this one");
+  other_.router.membership().update_self({.role = Role::kBootstrap});
+  run_for(std::chrono::seconds(8));
+  EXPECT_TRUE(says("serves another swarm")) << calls_->trouble();
+  PeerRecord peer = record(3);
+  peer.meta.phase = Phase::kTraining;
+  own_.router.membership().add(peer);
+  EXPECT_EQ(calls_->trouble(), "");
 }
 
 }  // namespace

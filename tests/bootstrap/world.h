@@ -70,7 +70,6 @@ class World {
     }
     void on_exchange(const FrameHeader&, const ExchangeMessage&, const SharedBytes&) override {}
     void on_member(const MemberEvent& event) override { events.push_back(event); }
-    void on_settings_adopted() override {}
     void on_frame_refused(const ReceivedFrame&, const char* cause) override {
       if (!refusals_expected) ADD_FAILURE() << cause;
     }
@@ -144,10 +143,20 @@ class World {
     EXPECT_EQ(stranger->send(endpoint_of(to.number), channel_of(message), std::move(frame)), SendStatus::kQueued);
   }
 
+  // As post(), and again with the cookie that the first Join is answered with.
+  void post_join(const FrameHeader& header, Join join, const Node& to) {
+    post(header, join, to);
+    run_for(3 * kLinkDelay);
+    join.cookie = last_cookie;
+    post(header, join, to);
+    run_for(3 * kLinkDelay);
+  }
+
   void step() {
     clock.advance(kLinkDelay);
     network.deliver_due();
     worker.run_completions();
+    each_step();
     for (auto& node : nodes) {
       if (!node->up) {
         while (node->transport->poll()) {}   // lost
@@ -196,11 +205,14 @@ class World {
   std::vector<std::unique_ptr<Node>> nodes;
   std::vector<std::byte> params;
   size_t blocks_placed = 0;
+  uint64_t last_cookie = 0;   // that any node sent
+  std::function<void()> each_step = [] {};
 
  private:
   static constexpr Duration kLinkDelay = std::chrono::milliseconds(1);
 
   void pass(PassingFrame& frame) {
+    if (const auto* asks = message_as<JoinCookie>(frame.message)) last_cookie = asks->cookie;
     const auto at = std::find_if(nodes.begin(), nodes.end(),
                                  [&](const auto& node) { return endpoint_of(node->number) == frame.from; });
     if (at == nodes.end()) return;

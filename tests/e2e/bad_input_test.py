@@ -117,6 +117,17 @@ class OtherSwarm(swarm.Case):
       self.assertIsNone(other.last('joined'))
     self.assert_all_run(agents)
 
+  def test_the_swarm_that_is_named_is_the_one(self):
+    port, agents = self.swarm(2, self.quadratic())
+    other = ['--config', self.quadratic('other.yaml', codec='fp32'), '--bootstrap', f'127.0.0.1:{port}']
+    mistaken = self.agent('mistaken', *other, '--swarm', '0123456789abcdef')
+    self.assertEqual(self.wait_end(mistaken, 20), 1, self.logs())
+    own = re.search(r'names 0123456789abcdef, but the settings of this agent are those of (\w{16})', mistaken.log())
+    self.assertIsNotNone(own, self.logs())
+    second = self.agent('second', *other, '--swarm', own.group(1))
+    self.joined(second, 'genesis')
+    self.assert_all_run(agents + [second])
+
 
 class WrongData(swarm.Case):
   """The digits folder of an agent, made whole here and then spoiled in one place."""

@@ -1,6 +1,8 @@
 """The registry is needed by nobody who is in: it dies, agents go on and take in newcomers; it returns with an empty
 memory and takes in newcomers again."""
+import re
 import shutil
+import socket
 
 import swarm
 
@@ -38,6 +40,38 @@ class Bootstrap(swarm.Case):
     second = self.joiner('b', f'127.0.0.1:{port}')
     self.joined(second, 'fetched')
     self.wait(lambda: first.done() >= 3 and second.done() >= 3, 'exchanges between the two')
+
+
+class PrintedCommand(swarm.Case):
+  """What an agent and a registry print for others is run as it stands."""
+
+  def command_of(self, process):
+    self.wait_log(process, 'join with: ')
+    words = re.search(r'join with: starling (agent .*? FOLDER)', process.log()).group(1).split()
+    return [str(self.folder) if word == 'FOLDER' else word for word in words[1:]]
+
+  def run_on(self, host):
+    with socket.socket(socket.AF_INET6 if ':' in host else socket.AF_INET) as probe:
+      try:
+        probe.bind((host.strip('[]'), 0))
+      except OSError:
+        self.skipTest(f'this machine has no {host}')
+    listen = ['--listen', f'{host}:0']
+    registry = self.start('registry', 'bootstrap', *listen, '--state', self.folder / 'registry' / 'state')
+    at_registry = self.command_of(registry)
+    first = self.agent('first', '--config', self.quadratic(), *listen, *at_registry[:2])
+    self.joined(first, 'genesis')
+    for name, command in ('through_agent', self.command_of(first)), ('through_registry', at_registry):
+      newcomer = self.agent(name, *command, *listen, '--set', 'agent.compute_ms=10')
+      self.joined(newcomer)
+      self.assertIn(host, newcomer.address())
+      self.wait(lambda: newcomer.done() >= 3, 'exchanges')
+
+  def test_by_ipv4(self):
+    self.run_on('127.0.0.1')
+
+  def test_by_ipv6(self):
+    self.run_on('[::1]')
 
 
 if __name__ == '__main__':

@@ -141,6 +141,23 @@ class Hostile(swarm.Case):
     for link in links:
       link.close()
 
+  def test_a_thousand_idle_links_of_one_host_keep_nobody_out(self):
+    links = []
+    for _ in range(500):
+      for port in self.ports:
+        link = socket.create_connection(('127.0.0.1', port), timeout=5, source_address=('127.0.0.2', 0))
+        push(link, greeting() + ready())
+        links.append(link)
+    self.wait_log(self.victim, 'links to this agent were turned away')
+    newcomer = self.joiner('newcomer', self.victim.address())
+    self.joined(newcomer, 'fetched')
+    self.wait(lambda: newcomer.done() >= 3, 'exchanges of the newcomer')
+    self.wait(lambda: self.victim.last('status')['links']['open'] < 100, 'the links above the bound to be closed')
+    self.agents.append(newcomer)
+    self.unharmed()
+    for link in links:
+      link.close()
+
 
 if __name__ == '__main__':
   swarm.main()

@@ -61,6 +61,19 @@ class Leave(swarm.Case):
     self.assertIn(str(agents[0].state), second.log())
     self.assert_all_run(agents)
 
+  def test_an_interrupt_at_any_moment_of_the_start(self):
+    config = self.quadratic()
+    for number, begun in enumerate(['', 'state', 'state/identity.key', 'state/generation', 'state/settings.yaml',
+                                    'state/checkpoints']):
+      agent = self.agent(f'early{number}', '--config', config)
+      self.wait(lambda: (agent.folder / begun).exists(), f'the folder to hold {begun}')
+      status, seconds = self.interrupt(agent)
+      self.assertIn(status, (0, -signal.SIGINT) if number == 0 else (0,), self.logs())
+      self.assertLess(seconds, 10)
+      again = self.agent(f'early{number}', '--config', config)
+      self.joined(again)
+      again.kill()
+
   def test_a_registry_leaves_on_interrupt(self):
     registry = self.registry('bootstrap', swarm.free_port_pair())
     self.wait_log(registry, 'listens on')

@@ -138,6 +138,18 @@ class Links(unittest.TestCase):
     self.send(0, 1)
     self.assertEqual(self.receive(1, 1)[0], 1)
 
+  def test_two_sides_hear_nothing_of_each_other(self):
+    self.tell('side 1 1', 'side 2 1')
+    self.send(0, 1)
+    self.send(2, 0)
+    self.send(1, 2)
+    self.assertEqual(self.receive(2, 1)[0], 1)
+    self.assertEqual(self.receive(1, 1, wait=0.5)[0], 0)
+    self.assertEqual(self.receive(0, 1, wait=0.1)[0], 0)
+    self.tell('side all 0')
+    self.send(0, 1)
+    self.assertEqual(self.receive(1, 1)[0], 1)
+
   def test_commands_for_all_and_in_pieces(self):
     self.tell('delay all 60')
     self.assertGreaterEqual(self.trip_ms(0, 2), 60)

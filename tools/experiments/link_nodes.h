@@ -22,6 +22,7 @@ static_assert(sizeof(VirtioHeader) == 10);
 struct Link {
   double delay_ms = 0, rate_mbit = 0, loss = 0;   // one way; 0: no limit; part of the packets
   bool cut = false;                               // nothing comes or goes, and nobody is told
+  int side = 0;                                   // nothing comes from, or goes to, nodes of another side
 
   // Whether large packets may stay whole on it, as on a network card that segments: cheaper by far, but a loss would
   // take them whole, and on a thin link one would hold the others up for long.

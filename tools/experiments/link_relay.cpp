@@ -10,7 +10,7 @@
 // Prints one line of JSON when the links are up: `nsenter --net=NAMESPACE PROGRAM` runs on a node. Lines on its
 // standard input change links while they are in use (NODE: 0 to N - 1, or `all`):
 //
-//   rate NODE MBIT | delay NODE MS | loss NODE PART | cut NODE | heal NODE
+//   rate NODE MBIT | delay NODE MS | loss NODE PART | side NODE 0|1 | cut NODE | heal NODE
 //
 // Between two nodes the longer delay and the higher loss of both counts. A cut link drops all that comes, goes or is on
 // its way, without a word to anybody. Ends, and takes the namespaces with it, on SIGINT, SIGTERM or the end of its

@@ -52,11 +52,15 @@ std::optional<Link> changed(Link link, const std::string& what, const std::strin
     link.delay_ms = number;
   } else if (what == "loss" && number <= kLossMax) {
     link.loss = number;
+  } else if (what == "side" && (number == 0 || number == 1)) {
+    link.side = static_cast<int>(number);
   } else {
     return std::nullopt;
   }
   return link;
 }
+
+bool apart(const Link& a, const Link& b) { return a.cut || b.cut || a.side != b.side; }
 
 }  // namespace
 
@@ -104,8 +108,8 @@ void Relay::obey(const std::string& line) {
   words >> what >> who >> value >> more;
   const auto node = node_number(who, nodes_.size());
   if (!more.empty() || (!node && who != "all") || !changed({}, what, value)) {
-    std::fprintf(stderr, "link_relay: do not understand '%s'; write rate|delay|loss NODE|all VALUE or "
-                 "cut|heal NODE|all, NODE 0 to %zu\n", line.c_str(), nodes_.size() - 1);
+    std::fprintf(stderr, "link_relay: do not understand '%s'; write rate|delay|loss NODE|all VALUE, "
+                 "side NODE|all 0|1 or cut|heal NODE|all, NODE 0 to %zu\n", line.c_str(), nodes_.size() - 1);
     return;
   }
   for (size_t i = node.value_or(0); i <= node.value_or(nodes_.size() - 1); ++i) {
@@ -133,7 +137,7 @@ void Relay::send_off(int from, int to, std::string_view bytes) {
   Node& node = nodes_[static_cast<size_t>(from)];
   const Link &own = node.link, &other = nodes_[static_cast<size_t>(to)].link;
   const double loss = std::max(own.loss, other.loss);
-  if (own.cut || other.cut || (loss > 0 && draw() < loss)) {
+  if (apart(own, other) || (loss > 0 && draw() < loss)) {
     ++node.dropped_lost;
     return;
   }
@@ -157,7 +161,7 @@ void Relay::send_off(int from, int to, std::string_view bytes) {
 void Relay::arrive(Packet packet) {
   Node& to = nodes_[static_cast<size_t>(packet.to)];
   Node& from = nodes_[static_cast<size_t>(packet.from)];
-  if (to.link.cut || from.link.cut) {   // since it was sent
+  if (apart(to.link, from.link)) {   // since it was sent
     ++from.dropped_lost;
     return;
   }

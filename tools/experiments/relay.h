@@ -16,7 +16,7 @@ class Relay {
 
   // Until `signals` has something to read, or `commands` ends. Commands, a line each, change one node's link or those
   // of all; what is not understood is said on stderr and changes nothing:
-  //   rate NODE|all MBIT, delay NODE|all MS, loss NODE|all PART, cut NODE|all, heal NODE|all
+  //   rate NODE|all MBIT, delay NODE|all MS, loss NODE|all PART, side NODE|all 0|1, cut NODE|all, heal NODE|all
   void run(int signals, int commands);
 
  private:

@@ -46,6 +46,8 @@ const Case kCases[] = {
     {"full", [](AgentStatus& s) -> uint64_t& { return s.membership.table_full; }, "a swarm of their own"},
     {"metrics", [](AgentStatus& s) -> uint64_t& { return s.metrics_lines_lost; }, "--metrics"},
     {"refused", [](AgentStatus& s) -> uint64_t& { return s.frames_refused.bad_checksum; }, "one version"},
+    {"links", [](AgentStatus& s) -> uint64_t& { return s.links.refused; }, "ulimit -n"},
+    {"joins", [](AgentStatus& s) -> uint64_t& { return s.joins.refused; }, "without --config"},
     {"doubts", [](AgentStatus& s) -> uint64_t& { return s.pairs.doubts_broken; }, "links"},
 };
 

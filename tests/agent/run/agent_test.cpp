@@ -191,6 +191,79 @@ TEST_F(AgentTest, ReportsWhatItsExchangesCount) {
   EXPECT_EQ(a.events.changes, std::vector<std::string>{"joined"});
 }
 
+// Its seed is down, so it begins alone; what comes up there later is another swarm.
+TEST_F(AgentTest, OneThatNeverExchangedEndsWhenItsSeedTurnsOutToBeOfAnotherSwarm) {
+  for (const bool with_a_peer : {false, true}) {
+    const auto first = static_cast<uint8_t>(with_a_peer ? 11 : 1);
+    InlineWorker workers[3];
+    Host agent(clock_, network_, first, workers[0]), seed(clock_, network_, first + 1, workers[1]),
+        peer(clock_, network_, first + 2, workers[2]);
+    agent.options.config.agent.bootstrap = {seed.options.advertise};
+    seed.options.config.swarm.optimizer.learning_rate *= 2;
+    peer.options.config.agent.bootstrap = {agent.options.advertise};
+    network_.cut(agent.options.advertise, peer.options.advertise);   // so that both begin from the genesis
+    agent.start();
+    if (with_a_peer) peer.start();
+    std::string error;
+    const auto run = [&](int ticks) {
+      for (int i = 0; i < ticks && error.empty(); ++i) {
+        advance();
+        for (Host* host : {&agent, &seed, &peer}) {
+          if (!host->agent) continue;
+          try {
+            host->agent->tick();
+          } catch (const std::runtime_error& thrown) {
+            ASSERT_EQ(host, &agent);
+            error = thrown.what();
+          }
+        }
+      }
+    };
+    run(500);
+    ASSERT_NE(agent.agent->rounds(), nullptr);
+    network_.heal_all();
+    run(500);
+    seed.start();
+    run(3000);
+    if (with_a_peer) {
+      EXPECT_EQ(error, "") << "it has a swarm of its own";
+      continue;
+    }
+    for (const char* part : {"learning_rate", "here", "there", "--bootstrap", "trained alone"}) {
+      EXPECT_NE(error.find(part), std::string::npos) << part << " in: " << error;
+    }
+  }
+}
+
+// It adopted the settings and waits for the model, which the only member never gives: that one leaves.
+TEST_F(AgentTest, ANewcomerWhoseLastDonorLeavesEndsWithTheReason) {
+  InlineWorker members, newcomers;
+  Host member(clock_, network_, 1, members), newcomer(clock_, network_, 2, newcomers);
+  newcomer.options.config.agent.bootstrap = {member.options.advertise};
+  newcomer.options.config.has_swarm = false;
+  member.start();
+  std::string error;
+  const auto run = [&](int ticks) {
+    for (int i = 0; i < ticks && error.empty(); ++i) {
+      advance();
+      member.agent->tick();
+      try {
+        if (newcomer.agent) newcomer.agent->tick();
+      } catch (const std::runtime_error& thrown) {
+        error = thrown.what();
+      }
+    }
+  };
+  run(300);
+  newcomer.start();
+  run(500);
+  EXPECT_EQ(error, "");
+  EXPECT_EQ(newcomer.agent->rounds(), nullptr);
+  member.agent->leave();
+  run(5000);
+  EXPECT_NE(error.find("the swarm has ended"), std::string::npos) << error;
+}
+
 // One that is told to leave waits for nobody; one that has finished waits for those that settle, but not for ever.
 TEST_F(AgentTest, SaysFarewellOnce) {
   for (const bool told : {true, false}) {

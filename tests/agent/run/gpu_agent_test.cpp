@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/process/device_fallback.h"
 #include "agent/run/agent.h"
 #include "agent/state/file_keeper.h"
 #include "agent/train/quadratic_trainer.h"
@@ -24,10 +25,12 @@ namespace {
 
 constexpr uint64_t kDimension = 600;   // a few blocks
 
-// A quadratic like QuadraticTrainer's, with params and steps on the GPU: x += rate * (target - x).
+// A quadratic like QuadraticTrainer's, with params and steps on the GPU: x += rate * (target - x). What a checkpoint
+// keeps of the one can be read by the other.
 class GpuTrainer final : public Trainer {
  public:
-  GpuTrainer(const TrainerOptions& options, float target) {
+  GpuTrainer(const TrainerOptions& options, float target, Clock& clock)
+      : on_cpu_(make_quadratic_trainer(options, 1, clock)) {
     write(params_, quadratic_genesis({.dimension = kDimension}, options.swarm_rng_seed));
     write(target_, std::vector<float>(kDimension, target));
   }
@@ -55,8 +58,8 @@ class GpuTrainer final : public Trainer {
     return report_;
   }
   std::optional<Evaluation> take_evaluation() override { return Evaluation{}; }
-  std::vector<std::byte> save_state() override { return {}; }
-  bool load_state(std::span<const std::byte> state) override { return state.empty(); }
+  std::vector<std::byte> save_state() override { return on_cpu_->save_state(); }
+  bool load_state(std::span<const std::byte> state) override { return on_cpu_->load_state(state); }
   TrainerData data() const override { return {1, "a quadratic on the GPU"}; }
 
  private:
@@ -65,6 +68,7 @@ class GpuTrainer final : public Trainer {
   }
   void write(cuda::Buffer& to, const std::vector<float>& values) { copy_from_host(values.data(), view(to)); }
 
+  std::unique_ptr<Trainer> on_cpu_;   // never steps
   cuda::Stream stream_;
   cuda::Buffer params_{cuda::BufferKind::kDevice}, target_{cuda::BufferKind::kDevice};
   StepReport report_;
@@ -110,7 +114,7 @@ struct Host {
         [this, space, options](const SwarmConfig& agreed) -> std::unique_ptr<Trainer> {
           const TrainerOptions trainer = trainer_options(agreed, options.config.agent);
           if (space == MemorySpace::kHost) return make_quadratic_trainer(trainer, 1, clock);
-          return std::make_unique<GpuTrainer>(trainer, 1.0f);
+          return std::make_unique<GpuTrainer>(trainer, 1.0f, clock);
         },
         [&folder, generation](uint64_t swarm_id, const std::string&) {
           return std::make_unique<FileKeeper>(folder.path(), swarm_id, generation, 3);
@@ -224,6 +228,33 @@ TEST_P(LostGpu, EndsItsAgentWithALeave) {
 }
 
 INSTANTIATE_TEST_SUITE_P(After, LostGpu, testing::Values(0, 1, 2, 3, 5, 13, 34));
+
+// With `device: auto` the same process begins again on the CPU, and nothing is lost but the steps since the checkpoint.
+TEST_P(LostGpu, WithAutoItsAgentGoesOnOnTheCpu) {
+  Config config;
+  config.agent.device = "auto";
+  uint64_t saved = 0;
+  const int code = run_on_gpu_or_cpu(config, [&](const Config& now) {
+    if (now.agent.device == "auto") {
+      const std::unique_ptr<Host> gpu = make_gpu(1);
+      run(gpu.get(), 300);
+      saved = gpu->events.saved_steps;
+      emulation::machine.work_until_loss = GetParam();
+      run(gpu.get(), 100);
+      throw DeviceFailure(failure_);
+    }
+    Host cpu_life(clock_, network_, 2, 2, MemorySpace::kHost, gpu_folder_);
+    run(&cpu_life, 300);
+    EXPECT_TRUE(cpu_life.events.joined && cpu_life.events.joined->steps >= saved);
+    EXPECT_GT(cpu_life.steps(), saved);
+    return 7;
+  });
+  EXPECT_EQ(code, 7);
+  EXPECT_GT(saved, 0u);
+  EXPECT_SAYS(failure_, "the GPU has fallen off the bus");
+  EXPECT_EQ(emulation::memory_in_use(), 0u) << "the first life let all go";
+  EXPECT_EQ(cpu().events.changes.back(), "restarted");
+}
 
 TEST_F(GpuAgent, AFullGpuEndsItsAgentWithALeave) {
   std::unique_ptr<Host> gpu = make_gpu(1);

@@ -68,7 +68,7 @@ class LoneAgent : private Outbox, private StateKeeper {
   }
 
   Membership membership_{{}, record(), clock_, *this, 1};
-  SwarmClock swarm_clock_{membership_};
+  SwarmClock swarm_clock_{membership_, clock_};
 };
 
 }  // namespace starling

@@ -2,10 +2,13 @@
 // the newest of them byte for byte. STARLING_WRITE_GOLDEN=1 writes that one anew.
 #include "agent/state/file_keeper.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -108,6 +111,28 @@ TEST_F(FileKeeperGolden, TheSameStateIsWrittenAsEver) {
     fs::copy_file(written, kCodecMemory, fs::copy_options::overwrite_existing);
   }
   EXPECT_TRUE(read_all(written) == read_all(kCodecMemory)) << "this version writes other bytes";
+}
+
+// Many links are open, of strangers perhaps.
+TEST_F(FileKeeperGolden, AStateIsSavedWhereNoDescriptorIsLeft) {
+  const auto keeper = keeper_of(kCodecMemory);
+  expect_restores(*keeper);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit few = before;
+  few.rlim_cur = 256;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  std::vector<int> taken;
+  const auto take_all = [&] {
+    for (int fd; (fd = ::open("/dev/null", O_RDONLY)) >= 0;) taken.push_back(fd);
+  };
+  for (int save = 0; save < 3; ++save) {
+    take_all();
+    EXPECT_EQ(errno, EMFILE);
+    EXPECT_EQ(keeper->save({1, static_cast<uint64_t>(save), 1}, trainer_, encoder_.save()).error, "");
+  }
+  for (const int fd : taken) ::close(fd);
+  EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 }  // namespace

@@ -171,8 +171,28 @@ TEST_F(MembershipTest, RecordsThatNobodyCouldOutbidAreRefused) {
   EXPECT_EQ(members->find(peer_of(1))->record.version, (Version{1, 0}));
   EXPECT_EQ(members->find(peer_of(8)), nullptr);
   EXPECT_EQ(members->counters().updates_refused, 4u);
-  gossip(2, {.alive = {record_of(1, 1'700'000'000'000, 0)}});  // a clock in milliseconds is fine
-  EXPECT_EQ(members->find(peer_of(1))->record.version.generation, 1'700'000'000'000u);
+}
+
+// A generation is the wall clock of a start. One that lies days ahead would lock its owner out until then.
+TEST_F(MembershipTest, AGenerationMoreThanADayAheadIsRefused) {
+  constexpr uint64_t kNow = 1'700'000'000'000, kHour = 3'600'000;
+  restart({}, kNow);
+  for (uint32_t i = 1; i <= 3; ++i) members->add(record_of(i, kNow + i));
+  gossip(2, {.alive = {record_of(1, kNow + 1'000'000'000'000, 0)}});
+  gossip(2, {.alive = {record_of(1, kNow + 25 * kHour, 0)}});
+  EXPECT_EQ(members->counters().updates_refused, 2u);
+  gossip(2, {.alive = {record_of(1, kNow + 23 * kHour, 0)}});
+  EXPECT_EQ(members->find(peer_of(1))->record.version.generation, kNow + 23 * kHour);
+  clock.advance(std::chrono::hours(2));
+  gossip(2, {.alive = {record_of(1, kNow + 25 * kHour, 0)}});   // two hours later it is a start of tomorrow
+  EXPECT_EQ(members->find(peer_of(1))->record.version.generation, kNow + 25 * kHour);
+}
+
+// Its own clock says 1970: it must still meet the others.
+TEST_F(MembershipTest, AWrongOwnClockRefusesNobody) {
+  restart({}, 1);
+  for (uint32_t i = 1; i <= 3; ++i) members->add(record_of(i, 1'700'000'000'000 + i));
+  EXPECT_EQ(members->alive().size(), 3u);
 }
 
 TEST_F(MembershipTest, MalformedRecordsAreRefused) {

@@ -127,7 +127,6 @@ class VirtualSwarm {
     void on_bootstrap(const FrameHeader&, const BootstrapMessage&, const SharedBytes&) override {}
     void on_exchange(const FrameHeader&, const ExchangeMessage&, const SharedBytes&) override {}
     void on_member(const MemberEvent& event) override { events.push_back(event); }
-    void on_settings_adopted() override {}
     void on_frame_refused(const ReceivedFrame&, const char* cause) override { ADD_FAILURE() << cause; }
 
     std::unique_ptr<Transport> transport;

@@ -44,9 +44,10 @@ inline auto fields(const Sync& m) {
   const auto& [digest, records, reply_wanted] = m;
   return std::tuple(all_fields(digest), all_fields(records), reply_wanted);
 }
-inline auto fields(const Join& m) { const auto& [a, b] = m; return std::tuple(fields(a), b); }
-inline auto fields(const JoinReply& m) { const auto& [a, b] = m; return std::tuple(a, all_fields(b)); }
-inline auto fields(const JoinRefused& m) { const auto& [a, b] = m; return std::tuple(a, b); }
+inline auto fields(const Join& m) { const auto& [a, b, c, d] = m; return std::tuple(fields(a), b, c, d); }
+inline auto fields(const JoinCookie& m) { const auto& [a, b] = m; return std::tuple(a, b); }
+inline auto fields(const JoinReply& m) { const auto& [a, b, c, d] = m; return std::tuple(a, all_fields(b), c, d); }
+inline auto fields(const JoinRefused& m) { const auto& [a, b, c] = m; return std::tuple(a, b, c); }
 inline auto fields(const ModelRequest& m) { const auto& [a] = m; return std::tuple(a); }
 inline auto fields(const ModelOffer& m) {
   const auto& [a, b, c, d, e, f, g, h] = m;
@@ -71,6 +72,7 @@ inline auto fields(const Commit& m) { const auto& [a, b, c] = m; return std::tup
 inline auto fields(const Abort& m) { const auto& [a] = m; return std::tuple(a); }
 inline auto fields(const CommitAck& m) { const auto& [a] = m; return std::tuple(a); }
 inline auto fields(const Query& m) { const auto& [a] = m; return std::tuple(a); }
+inline auto fields(const Missing& m) { const auto& [a, b] = m; return std::tuple(a, b); }
 inline auto fields(const RoundBlock& m) {
   const auto& [a, b, c, d, e, f] = m;
   return std::tuple(a, b, c, d, e, f);
@@ -99,6 +101,11 @@ inline auto fields(const SliceState& m) {
   const auto& [slice, head, table, recent, hashes, block] = m;
   return std::tuple(slice, fields(head), all_fields(table), all_fields(recent), hashes, block);
 }
+inline auto fields(const SketchTable& m) {
+  const auto& [a, b, c, d, e, f] = m;
+  return std::tuple(a, b, c, d, e, f);
+}
+inline auto fields(const SketchRequest& m) { const auto& [a, b, c, d, e] = m; return std::tuple(a, b, c, d, e); }
 inline auto fields(const FrameHeader& m) {
   const auto& [swarm, sender, generation, reply_to] = m;
   return std::tuple(swarm, sender, generation, reply_to);
@@ -183,14 +190,15 @@ inline std::vector<Sample> wire_samples() {
       {"ping_nack", PingNack{12}, {}},
       {"gossip", Gossip{sample_updates()}, {}},
       {"sync", sync, {}},
-      {"join", Join{sample_record(1), settings}, {}},
-      {"join_reply", JoinReply{settings, {sample_record(2), sample_record(3)}}, {}},
-      {"join_refused", JoinRefused{"codec: yours is fp32,\n\tours is modulo8\n", settings}, {}},
+      {"join", Join{sample_record(1), settings, 71, 74}, {}},
+      {"join_reply", JoinReply{settings, {sample_record(2), sample_record(3)}, "beside it: another\n", 72}, {}},
+      {"join_refused", JoinRefused{"codec: yours is fp32,\n\tours is modulo8\n", settings, 73}, {}},
       {"model_request", ModelRequest{2048}, {}},
       {"model_offer", offer, {}},
       {"model_block_request", ModelBlockRequest{42, 3}, {}},
       {"model_block", ModelBlock{42, 3}, payload},
       {"model_gone", ModelGone{42}, {}},
+      {"join_cookie", JoinCookie{75, 76}, {}},
       {"propose", Propose{ours, 0.5, 1.5, 10, 250, 64, 31}, {}},
       {"accept", Accept{theirs, 0.25, 2.5, 12, 65, 32}, {}},
       {"busy", Busy{theirs, 120}, {}},
@@ -201,6 +209,7 @@ inline std::vector<Sample> wire_samples() {
       {"abort", Abort{theirs}, {}},
       {"commit_ack", CommitAck{theirs}, {}},
       {"query", Query{theirs}, {}},
+      {"missing", Missing{theirs, {0x06, 0x10}}, {}},
       {"round_block", RoundBlock{0xabcdef0123456789, 300, 1, 17, 0.75, 0x1234}, payload},
       {"round_credit", RoundCredit{0, 301, 0, 99}, {}},
       {"contribution", Contribution{0xabcdef0123456789, 301, 63, 12, 998, sample_head(), 0.75, 3, 2, 4,
@@ -208,6 +217,8 @@ inline std::vector<Sample> wire_samples() {
       {"log_entry", sample_entry(), payload},
       {"log_pull", LogPull{5, sample_head(), sample_digest(4), {0xff, 0x01}, 0xabcdef0123456789, 302}, {}},
       {"slice_state", sample_state(), payload},
+      {"sketch_table", SketchTable{0xabcdef0123456789, 301, 63, 0.75, 2, 4}, payload},
+      {"sketch_request", SketchRequest{0xabcdef0123456789, 302, 5, 1, 3}, payload},
   };
 }
 

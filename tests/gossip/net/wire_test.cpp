@@ -176,6 +176,7 @@ TEST(Wire, RefusesTooManyAndTooLong) {
     m.hashes.resize(kTransferHashesPerFrame + 1);
   }), refused);
   EXPECT_EQ(changed<Have>([](Have& m) { m.blocks.resize(kBlocksMax / 8 + 1); }), refused);
+  EXPECT_EQ(changed<Missing>([](Missing& m) { m.blocks.resize(kBlocksMax / 8 + 1); }), refused);
   EXPECT_EQ(changed<Commit>([](Commit& m) { m.blocks.resize(kBlocksMax / 8 + 1); }), refused);
   EXPECT_EQ(changed<JoinReply>([](JoinReply& m) { m.settings = std::string(kControlFrameBytesMax, 's'); }),
             DecodeStatus::kTooLong);
@@ -197,6 +198,8 @@ TEST(Wire, RefusesJoiningOutOfRange) {
   const DecodeStatus refused = DecodeStatus::kOutOfRange;
   EXPECT_EQ(changed<JoinReply>([](JoinReply& m) { m.settings = "a\x1b"; }), refused);
   EXPECT_EQ(changed<JoinReply>([](JoinReply& m) { m.members[1].id = {}; }), refused);
+  EXPECT_EQ(changed<JoinReply>([](JoinReply& m) { m.note = "\x1b[2J"; }), refused);
+  EXPECT_EQ(changed<JoinReply>([](JoinReply& m) { m.note = std::string(kReasonBytesMax + 1, 'n'); }), refused);
   EXPECT_EQ(changed<JoinRefused>([](JoinRefused& m) { m.reason = "\xff"; }), refused);
   EXPECT_EQ(changed<ModelRequest>([](ModelRequest& m) { m.first_hash = kTransferBlocksMax; }), refused);
   EXPECT_EQ(changed<ModelBlockRequest>([](ModelBlockRequest& m) { m.index = kTransferBlocksMax; }), refused);
@@ -241,6 +244,7 @@ TEST(Wire, RefusesExchangesOutOfRange) {
   EXPECT_EQ(changed<Abort>([](Abort& m) { m.xid.proposer = {}; }), refused);
   EXPECT_EQ(changed<CommitAck>([](CommitAck& m) { m.xid.proposer = {}; }), refused);
   EXPECT_EQ(changed<Query>([](Query& m) { m.xid.proposer = {}; }), refused);
+  EXPECT_EQ(changed<Missing>([](Missing& m) { m.xid.proposer = {}; }), refused);
   EXPECT_EQ(changed<RoundBlock>([](RoundBlock& m) { m.phase = 2; }), refused);
   EXPECT_EQ(changed<RoundBlock>([](RoundBlock& m) { m.phase = 0; }), refused) << "nothing to count in one's own";
   EXPECT_EQ(changed<RoundBlock>([](RoundBlock& m) { m.counted = 0; }), refused) << "an average of nobody";
@@ -291,6 +295,18 @@ TEST(Wire, RefusesContributionsAndEntriesOutOfRange) {
   }), refused);
 }
 
+TEST(Wire, RefusesTablesAndRequestsOutOfRange) {
+  const DecodeStatus refused = DecodeStatus::kOutOfRange;
+  EXPECT_EQ(changed<SketchTable>([](SketchTable& m) { m.group = 0; }), refused);
+  EXPECT_EQ(changed<SketchTable>([](SketchTable& m) { m.slice = kUpdateSlicesMax; }), refused);
+  EXPECT_EQ(changed<SketchTable>([](SketchTable& m) { m.mass = kNan; }), refused);
+  EXPECT_EQ(changed<SketchTable>([](SketchTable& m) { m.part = m.parts; }), refused);
+  EXPECT_EQ(changed<SketchTable>([](SketchTable& m) { m.parts = kUpdatePartsMax + 1; }), refused);
+  EXPECT_EQ(changed<SketchRequest>([](SketchRequest& m) { m.group = 0; }), refused);
+  EXPECT_EQ(changed<SketchRequest>([](SketchRequest& m) { m.slice = kUpdateSlicesMax; }), refused);
+  EXPECT_EQ(changed<SketchRequest>([](SketchRequest& m) { m.part = m.parts; }), refused);
+}
+
 TEST(Wire, RefusesPullsAndStatesOutOfRange) {
   const DecodeStatus refused = DecodeStatus::kOutOfRange;
   EXPECT_EQ(changed<LogPull>([](LogPull& m) { m.slice = kUpdateSlicesMax; }), refused);
@@ -327,7 +343,8 @@ TEST(Wire, EveryKindHasItsPort) {
     FrameHeader header;
     Message message = Busy{};
     const bool bulk = s.name == "model_block" || s.name == "block_payload" || s.name == "round_block" ||
-                      s.name == "contribution" || s.name == "log_entry" || s.name == "slice_state";
+                      s.name == "contribution" || s.name == "log_entry" || s.name == "slice_state" ||
+                      s.name == "sketch_table" || s.name == "sketch_request";
     EXPECT_EQ(channel_of(s.message) == Channel::kBulk, bulk) << s.name;
     const Channel other = bulk ? Channel::kControl : Channel::kBulk;
     EXPECT_EQ(decode_frame(other, encode(s), s.payload, &header, &message), DecodeStatus::kWrongChannel) << s.name;

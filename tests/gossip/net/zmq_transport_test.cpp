@@ -2,6 +2,7 @@
 #include "gossip/net/zmq_transport.h"
 
 #include <gtest/gtest.h>
+#include <arpa/inet.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -273,6 +274,64 @@ TEST_F(ZmqTransportTest, AFrameWaitsForTheNameOfItsHost) {
   EXPECT_EQ(a.send({"b.example", b->local().port}, Channel::kControl, frame(10)), SendStatus::kQueued);
   EXPECT_TRUE(run_until(a, *b, [&] { return b->poll().has_value(); }));
   EXPECT_TRUE(known);
+}
+
+// A link of a stranger that speaks ZeroMQ and nothing else.
+class IdleLink {
+ public:
+  IdleLink(const Endpoint& to, const std::string& from) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in own = loopback(0);
+    inet_pton(AF_INET, from.c_str(), &own.sin_addr);
+    const sockaddr_in address = loopback(to.port);
+    if (bind(fd_, reinterpret_cast<const sockaddr*>(&own), sizeof own) != 0 ||
+        connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+      throw std::runtime_error("no link to be had");
+    }
+    std::string greeting(64, '\0');
+    greeting.replace(0, 11, std::string("\xff\0\0\0\0\0\0\0\x01\x7f\x03", 11));
+    greeting.replace(12, 4, "NULL");
+    const std::string ready("\x04\x1c\x05READY\x0bSocket-Type\0\0\0\x06" "DEALER", 30);
+    for (const std::string& bytes : {greeting, ready}) {
+      if (write(fd_, bytes.data(), bytes.size()) < 0) throw std::runtime_error("the link was closed at once");
+    }
+  }
+  ~IdleLink() { close(fd_); }
+  IdleLink(const IdleLink&) = delete;
+  IdleLink& operator=(const IdleLink&) = delete;
+
+ private:
+  int fd_;
+};
+
+TEST_F(ZmqTransportTest, LinksOfOthersAreBoundedAndThoseThatAreOpenStay) {
+  const auto a = open(), b = open();
+  b->expect_members(1);
+  const size_t most = kStrangerLinksMax + kLinksPerMemberMax;
+  const auto arrives = [&](ZmqTransport& from) {
+    (void)from.send(b->local(), Channel::kControl, frame(50));
+    return run_until(from, *b, [&] { return b->poll().has_value(); });
+  };
+  const auto open_becomes = [&](size_t count) {
+    return run_until(*a, *b, [&] { return b->counters().links.open == count; });
+  };
+  ASSERT_TRUE(arrives(*a));
+  ASSERT_TRUE(open_becomes(1));
+
+  std::vector<std::unique_ptr<IdleLink>> strangers;
+  for (size_t i = 0; i < most; ++i) strangers.push_back(std::make_unique<IdleLink>(b->local(), "127.0.0.2"));
+  EXPECT_TRUE(run_until(*a, *b, [&] { return b->counters().links.refused == most / 2; }));
+  EXPECT_TRUE(open_becomes(1 + most / 2)) << "one host leaves room for the others";
+  const auto newcomer = open();
+  EXPECT_TRUE(arrives(*newcomer)) << "from another host";
+
+  for (size_t i = 0; i < most; ++i) strangers.push_back(std::make_unique<IdleLink>(b->local(), "127.0.0.3"));
+  EXPECT_TRUE(open_becomes(most));
+  EXPECT_TRUE(arrives(*a)) << "its link was open before";
+
+  strangers.clear();
+  EXPECT_TRUE(open_becomes(2)) << "links count while they are open";
+  const auto late = open();
+  EXPECT_TRUE(arrives(*late));
 }
 
 }  // namespace

@@ -1,0 +1,40 @@
+// The addresses that an agent asks to let it in. Each Join carries a random number of its own address, so an answer
+// counts only if it comes from an address that was asked, under whatever name or port the other side answers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gossip/net/message.h"
+#include "gossip/net/outbox.h"
+#include "gossip/rng.h"
+
+namespace starling {
+
+class AskedAddresses {
+ public:
+  // `own`: where this agent listens; it is never asked. `rng_seed`: nobody else may guess it.
+  AskedAddresses(std::vector<Endpoint> addresses, const Endpoint& own, Outbox& outbox, uint64_t rng_seed);
+
+  size_t count() const { return addresses_.size(); }
+  const Endpoint& address(size_t index) const { return addresses_[index]; }
+  void ask(size_t index, const PeerRecord& self, const std::string& settings);
+  // A JoinCookie from an address that was asked: asks there again with it. False: it is another message.
+  bool show_cookie(const BootstrapMessage& message, const PeerRecord& self, const std::string& settings);
+  // Which address was asked for this JoinReply or JoinRefused; nullopt: none, or it is another message.
+  std::optional<size_t> answered(const BootstrapMessage& message) const;
+  std::string list() const;          // for people: "a:1, b:2"
+
+ private:
+  std::optional<size_t> index_of(uint64_t nonce) const;
+
+  std::vector<Endpoint> addresses_;
+  std::vector<uint64_t> nonces_, cookies_;   // of the same index; 0: not asked yet, none
+  Outbox& outbox_;
+  Rng rng_;
+};
+
+}  // namespace starling

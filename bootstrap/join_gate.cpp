@@ -1,0 +1,64 @@
+#include "bootstrap/join_gate.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <span>
+
+#include "gossip/limits.h"
+#include "gossip/net/hash.h"
+
+namespace starling {
+
+bool TokenBucket::take(TimePoint now, double per_second, double most) {
+  if (at_ != TimePoint{}) spent_ = std::max(0.0, spent_ - per_second * seconds(now - at_));
+  at_ = now;
+  if (spent_ + 1 > most) return false;
+  spent_ += 1;
+  return true;
+}
+
+JoinGate::Verdict JoinGate::judge(const std::string& host, const Join& join, bool known) {
+  const TimePoint now = clock_.now();
+  Source& from = source(host);
+  from.last = now;
+  if (!from.joins.take(now, kJoinsPerSecond, kJoinsAtOnce)) return Verdict::kTooMany;
+  const uint64_t current = minute();
+  const bool shown = join.cookie == cookie(join.record, current) || join.cookie == cookie(join.record, current - 1);
+  if (!shown) return Verdict::kShowCookie;
+  if (!known && !from.newcomers.take(now, kNewcomersPerSecond, kNewcomersAtOnce)) return Verdict::kTooMany;
+  return Verdict::kOpen;
+}
+
+uint64_t JoinGate::minute() const {
+  return 1 + static_cast<uint64_t>(
+                 std::chrono::duration_cast<std::chrono::minutes>(clock_.now().time_since_epoch()).count());
+}
+
+uint64_t JoinGate::cookie(const PeerRecord& record, uint64_t minute) const {
+  std::array<uint64_t, 4> numbers{secret_, record.version.generation, record.endpoint.port, minute};
+  Blake2b256 hash;
+  hash.update(std::as_bytes(std::span(numbers)));
+  hash.update(std::as_bytes(std::span(record.id.bytes)));
+  hash.update(std::as_bytes(std::span(record.endpoint.host)));
+  const auto digest = hash.finish();
+  uint64_t result;
+  std::memcpy(&result, digest.data(), sizeof result);
+  return result ? result : 1;
+}
+
+// Where too many hosts ask, the one that asked longest ago is forgotten, unless it is still within a second: then all
+// new ones share one count.
+JoinGate::Source& JoinGate::source(const std::string& host) {
+  const auto found = sources_.find(host);
+  if (found != sources_.end()) return found->second;
+  if (sources_.size() < kJoinSourcesMax) return sources_[host];
+  const auto oldest = std::min_element(sources_.begin(), sources_.end(), [](const auto& a, const auto& b) {
+    return a.second.last < b.second.last;
+  });
+  if (clock_.now() - oldest->second.last < std::chrono::seconds(1)) return sources_[""];
+  sources_.erase(oldest);
+  return sources_[host];
+}
+
+}  // namespace starling

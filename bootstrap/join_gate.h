@@ -1,0 +1,51 @@
+// Lets newcomers in without remembering those that only ask. The answer to a Join is a cookie, sent where the record
+// says; the newcomer joins again with it. So a Join with forged addresses costs a hash, and nothing is kept. Joins are
+// limited for each source address: one host that floods costs the others nothing.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "gossip/clock.h"
+#include "gossip/net/message.h"
+
+namespace starling {
+
+// Holds up to `most` tokens, and gains `per_second`.
+class TokenBucket {
+ public:
+  bool take(TimePoint now, double per_second, double most);
+
+ private:
+  double spent_ = 0;                 // of `most`
+  TimePoint at_{};
+};
+
+class JoinGate {
+ public:
+  // `secret`: nobody else may guess it.
+  JoinGate(uint64_t secret, const Clock& clock) : secret_(secret), clock_(clock) {}
+
+  enum class Verdict { kOpen, kShowCookie, kTooMany };
+  // `source`: the host that sent the Join; `known`: its record is that of a living member.
+  Verdict judge(const std::string& source, const Join& join, bool known);
+  uint64_t cookie(const PeerRecord& record) const { return cookie(record, minute()); }   // never 0
+
+ private:
+  struct Source {
+    TokenBucket joins, newcomers;
+    TimePoint last{};
+  };
+  uint64_t minute() const;
+  uint64_t cookie(const PeerRecord& record, uint64_t minute) const;
+  Source& source(const std::string& host);
+
+  const uint64_t secret_;
+  const Clock& clock_;
+  std::map<std::string, Source> sources_;
+};
+
+}  // namespace starling

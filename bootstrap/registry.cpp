@@ -1,0 +1,287 @@
+#include "bootstrap/registry.h"
+
+#include <algorithm>
+#include <deque>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "gossip/net/text.h"
+#include "gossip/rng.h"
+#include "kernels/check.h"
+
+namespace starling {
+namespace {
+
+constexpr int kFramesPerTickMax = 256;
+constexpr Duration kEmptyLife = std::chrono::minutes(1);   // of a swarm without members, where others want its place
+
+// What a swarm's router reads: the frames that the registry has found to be of that swarm.
+class Inbox final : public Transport {
+ public:
+  explicit Inbox(Transport& shared) : shared_(shared) {}
+  SendStatus send(const Endpoint& to, Channel channel, Frame frame) override {
+    return shared_.send(to, channel, std::move(frame));
+  }
+  std::optional<ReceivedFrame> poll() override {
+    if (frames.empty()) return std::nullopt;
+    ReceivedFrame frame = std::move(frames.front());
+    frames.pop_front();
+    return frame;
+  }
+  void wait_until(TimePoint deadline) override { shared_.wait_until(deadline); }
+  void wake() override { shared_.wake(); }
+  void forget(const Endpoint& peer) override { shared_.forget(peer); }
+  Endpoint local() const override { return shared_.local(); }
+  TransportCounters counters() const override { return shared_.counters(); }
+
+  std::deque<ReceivedFrame> frames;
+
+ private:
+  Transport& shared_;
+};
+
+class Forward final : public Router::Handler {
+ public:
+  Forward(Registry::Listener& listener, const Router& router) : listener_(listener), router_(router) {}
+  void on_bootstrap(const FrameHeader&, const BootstrapMessage&, const SharedBytes&) override {}
+  void on_exchange(const FrameHeader&, const ExchangeMessage&, const SharedBytes&) override {}
+  void on_member(const MemberEvent& event) override { listener_.on_member(router_.membership(), event); }
+
+ private:
+  Registry::Listener& listener_;
+  const Router& router_;
+};
+
+}  // namespace
+
+struct Registry::Swarm {
+  Swarm(const RouterOptions& options, std::string name_in, const std::string& settings, Transport& transport,
+        const Clock& clock)
+      : name(std::move(name_in)), inbox(transport), router(options, inbox, clock), seen(clock.now()) {
+    router.set_settings(settings);
+  }
+  const std::string name;
+  Inbox inbox;
+  Router router;
+  TimePoint seen;                    // when it had a member last
+  uint64_t namesake = 0;             // the swarm that its note is about; 0: no note
+};
+
+Registry::Registry(RegistryOptions options, Transport& transport, const Clock& clock)
+    : options_(std::move(options)), transport_(transport), clock_(clock),
+      join_secret_(Rng(options_.rng_seed).next_u64()), gate_(join_secret_, clock), rng_seed_(options_.rng_seed) {
+  STARLING_CHECK(options_.compare != nullptr && options_.read != nullptr);
+}
+
+Registry::~Registry() = default;
+
+void Registry::tick(Listener& listener) {
+  for (int i = 0; i < kFramesPerTickMax; ++i) {
+    std::optional<ReceivedFrame> frame = transport_.poll();
+    if (!frame) break;
+    receive(listener, std::move(*frame));
+  }
+  for (const auto& [id, swarm] : swarms_) {
+    Forward handler(listener, swarm->router);
+    swarm->router.tick(handler);
+    if (swarm->router.membership().alive_count() > 0) swarm->seen = clock_.now();
+  }
+}
+
+TimePoint Registry::next_deadline() const {
+  TimePoint next = TimePoint::max();
+  for (const auto& [id, swarm] : swarms_) next = std::min(next, swarm->router.next_deadline());
+  return next;
+}
+
+void Registry::announce_leave() {
+  for (const auto& [id, swarm] : swarms_) swarm->router.membership().announce_leave();
+}
+
+const Router* Registry::find(uint64_t swarm_id) const {
+  const auto found = swarms_.find(swarm_id);
+  return found == swarms_.end() ? nullptr : &found->second->router;
+}
+
+void Registry::visit(const std::function<void(const Router&)>& use) const {
+  for (const auto& [id, swarm] : swarms_) use(swarm->router);
+}
+
+RouterCounters Registry::counters() const {
+  RouterCounters sum = strangers_;
+  visit([&](const Router& router) { sum.add(router.counters()); });
+  return sum;
+}
+
+// The swarm's router decodes the frame again: a registry sees few frames, and one way in is one set of checks.
+void Registry::receive(Listener& listener, ReceivedFrame frame) {
+  FrameHeader header;
+  Message message;
+  const DecodeStatus status =
+      decode_frame(frame.channel, frame.header.span(), frame.payload.span(), &header, &message);
+  if (status != DecodeStatus::kOk) {
+    ++strangers_.undecoded[static_cast<size_t>(status)];
+  } else if (frame.authenticated && *frame.authenticated != header.sender) {
+    ++strangers_.wrong_sender;
+  } else if (header.sender != options_.self.id) {
+    Swarm* swarm = swarm_of(listener, header, message, frame.source);
+    if (swarm) swarm->inbox.frames.push_back(std::move(frame));
+  }
+}
+
+// Null: of none; counted, and a Join is answered.
+Registry::Swarm* Registry::swarm_of(Listener& listener, const FrameHeader& header, const Message& message,
+                                    const std::string& source) {
+  if (const auto* join = message_as<Join>(message)) return swarm_to_join(listener, header, *join, source);
+  const auto found = swarms_.find(header.swarm);
+  if (found != swarms_.end()) return found->second.get();
+  ++strangers_.other_swarm;
+  return nullptr;
+}
+
+// As Router::answer_join: nobody is read, served or refused before it has shown that it can be reached.
+bool Registry::let_in(const Join& join, const std::string& source) {
+  const JoinGate::Verdict verdict = gate_.judge(source, join, true);
+  if (verdict == JoinGate::Verdict::kOpen) return true;
+  if (verdict == JoinGate::Verdict::kTooMany) {
+    ++strangers_.joins_dropped;
+  } else {
+    ++strangers_.joins_unproven;
+    answer(join.record.endpoint, JoinCookie{gate_.cookie(join.record), join.nonce});
+  }
+  return false;
+}
+
+Registry::Swarm* Registry::swarm_to_join(Listener& listener, const FrameHeader& header, const Join& join,
+                                         const std::string& source) {
+  const uint64_t wanted = join.settings.empty() ? header.swarm : swarm_id_of(join.settings);
+  const auto found = swarms_.find(wanted);
+  if (found != swarms_.end()) return found->second.get();   // its router has a gate of its own
+  if (join.settings.empty() && wanted == 0 && swarms_.size() == 1) return swarms_.begin()->second.get();
+  if (!let_in(join, source)) return nullptr;
+  if (join.settings.empty()) {
+    if (swarms_.empty()) {
+      answer(header.reply_to, JoinReply{"", {options_.self}, "", join.nonce});   // nothing to serve yet
+    } else {
+      refuse(header, join, list_swarms());
+    }
+    return nullptr;
+  }
+  const SettingsRead read = options_.read(join.settings);
+  if (!read.problem.empty()) {
+    refuse(header, join, "this registry cannot use the settings: " + read.problem);
+    return nullptr;
+  }
+  for (const auto& [id, swarm] : swarms_) {   // the same in other words: the first text stays
+    if (swarm->name == read.name && options_.compare(swarm->router.settings(), join.settings).empty()) {
+      return swarm.get();
+    }
+  }
+  if (const Swarm* meant = swarm_meant(header, join, read)) {
+    refuse(header, join, options_.compare(meant->router.settings(), join.settings), meant->router.settings());
+    return nullptr;
+  }
+  if (options_.only != 0 && wanted != options_.only) {
+    const Router* router = find(options_.only);
+    refuse(header, join, router ? options_.compare(router->settings(), join.settings)
+                                : fmt::format("this registry serves the swarm {:016x} alone", options_.only),
+           router ? router->settings() : "");
+    return nullptr;
+  }
+  if (!make_room()) {
+    refuse(header, join, fmt::format("this registry serves {} swarms, which is all it can", swarms_.size()));
+    return nullptr;
+  }
+  return begin(listener, join.settings, read);
+}
+
+Registry::Swarm* Registry::begin(Listener& listener, const std::string& settings, const SettingsRead& read) {
+  const uint64_t id = swarm_id_of(settings);
+  const RouterOptions options{options_.self, read.membership, options_.seeds, ++rng_seed_, options_.compare,
+                              join_secret_};
+  Swarm* namesake = largest_of(read.name);
+  const auto added = swarms_.emplace(id, std::make_unique<Swarm>(options, read.name, settings, transport_, clock_));
+  note_namesake(*added.first->second, namesake);
+  listener.on_swarm(read.name, id);
+  return added.first->second.get();
+}
+
+// The swarm that has been without members for longest leaves, if that is long enough.
+bool Registry::make_room() {
+  if (swarms_.size() < kRegistrySwarmsMax) return true;
+  const auto oldest = std::min_element(swarms_.begin(), swarms_.end(), [](const auto& a, const auto& b) {
+    return a.second->seen < b.second->seen;
+  });
+  if (clock_.now() - oldest->second->seen < kEmptyLife) return false;
+  for (const auto& [id, swarm] : swarms_) {
+    if (swarm->namesake != oldest->first) continue;
+    swarm->namesake = 0;
+    swarm->router.set_note("");
+  }
+  swarms_.erase(oldest);
+  return true;
+}
+
+// Null: none of that name is served.
+Registry::Swarm* Registry::largest_of(const std::string& name) const {
+  Swarm* largest = nullptr;
+  size_t most = 0;
+  for (const auto& [id, swarm] : swarms_) {
+    const size_t members = swarm->router.membership().alive_count();
+    if (swarm->name != name || (largest && members <= most)) continue;
+    largest = swarm.get();
+    most = members;
+  }
+  return largest;
+}
+
+// The swarm that a newcomer means to join, with an error in its config: the one of that name. Null: it names its own by
+// id, it trains already, or nobody of that name lives.
+const Registry::Swarm* Registry::swarm_meant(const FrameHeader& header, const Join& join,
+                                             const SettingsRead& read) const {
+  const bool begins = join.record.meta.phase == Phase::kJoining && header.swarm != swarm_id_of(join.settings);
+  const Swarm* largest = begins ? largest_of(read.name) : nullptr;
+  return largest && largest->router.membership().alive_count() > 0 ? largest : nullptr;
+}
+
+// Two swarms of one name may still be a mistake in one of the two configs: newcomers to either are told of the other.
+void Registry::note_namesake(Swarm& added, Swarm* largest) {
+  if (!largest) return;
+  const auto note = [this](Swarm& swarm, const Router& other) {
+    swarm.namesake = other.swarm_id();
+    const std::string text = fmt::format(
+        "serves another swarm '{}' (id {:016x}) beside this one. In what they differ (here: this swarm; there: the "
+        "other one):\n{}\nTo join the other one, start without --config and with a new folder (--state), with --swarm "
+        "{:016x}", swarm.name, other.swarm_id(), options_.compare(swarm.router.settings(), other.settings()),
+        other.swarm_id());
+    swarm.router.set_note(plain_prefix(text, kReasonBytesMax));
+  };
+  note(added, largest->router);
+  if (largest->namesake == 0) note(*largest, added.router);
+}
+
+void Registry::answer(const Endpoint& to, const Message& message) {
+  const FrameHeader own{0, options_.self.id, options_.self.version.generation, options_.self.endpoint};
+  if (transport_.send(to, channel_of(message), {encode_frame_header(own, message, {}), {}}) !=
+      SendStatus::kQueued) {
+    ++strangers_.sends_failed;
+  }
+}
+
+void Registry::refuse(const FrameHeader& header, const Join& join, const std::string& why,
+                      const std::string& settings) {
+  ++strangers_.joins_refused;
+  answer(header.reply_to, JoinRefused{plain_prefix(why, kReasonBytesMax), settings, join.nonce});
+}
+
+std::string Registry::list_swarms() const {
+  std::string text = "this registry serves these swarms; name one with --swarm ID:\n";
+  for (const auto& [id, swarm] : swarms_) {
+    text += fmt::format("  {:016x}  '{}', {} members\n", id, swarm->name, swarm->router.membership().alive_count());
+  }
+  return text;
+}
+
+}  // namespace starling

@@ -1,0 +1,84 @@
+// A registry: brings the members of any number of swarms together, each by the id of its settings. It has one router
+// for each swarm, and knows a swarm from the first agent that joins with its settings. It checks a text before it
+// serves it, keeps nothing on disk, and may be restricted to one swarm.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "bootstrap/router.h"
+#include "gossip/clock.h"
+#include "gossip/limits.h"
+#include "gossip/membership/options.h"
+#include "gossip/net/transport.h"
+
+namespace starling {
+
+// What a registry has to know of a settings text.
+struct SettingsRead {
+  std::string problem;               // why nobody can use the text; empty: it is good, and the rest is filled in
+  std::string name;                  // of the swarm, for people
+  MembershipOptions membership;
+};
+
+struct RegistryOptions {
+  PeerRecord self;
+  std::vector<Endpoint> seeds;       // as in RouterOptions
+  uint64_t rng_seed = 1;
+  uint64_t only = 0;                 // the id of the one swarm to serve; 0: any
+  std::function<std::string(const std::string&, const std::string&)> compare;   // as in RouterOptions
+  std::function<SettingsRead(const std::string&)> read;
+};
+
+class Registry {
+ public:
+  class Listener {
+   public:
+    virtual ~Listener() = default;
+    virtual void on_swarm(const std::string& name, uint64_t id) = 0;   // serves it from now on
+    virtual void on_member(const Membership& membership, const MemberEvent& event) = 0;
+  };
+
+  // The transport and the clock outlive the registry.
+  Registry(RegistryOptions options, Transport& transport, const Clock& clock);
+  ~Registry();
+
+  void tick(Listener& listener);
+  TimePoint next_deadline() const;
+  void announce_leave();             // in all swarms
+
+  size_t swarm_count() const { return swarms_.size(); }
+  const Router* find(uint64_t swarm_id) const;   // null: not served
+  void visit(const std::function<void(const Router&)>& use) const;
+  RouterCounters counters() const;   // of all swarms, and of frames that belong to none
+
+ private:
+  struct Swarm;
+
+  void receive(Listener& listener, ReceivedFrame frame);
+  Swarm* swarm_of(Listener& listener, const FrameHeader& header, const Message& message, const std::string& source);
+  Swarm* swarm_to_join(Listener& listener, const FrameHeader& header, const Join& join, const std::string& source);
+  const Swarm* swarm_meant(const FrameHeader& header, const Join& join, const SettingsRead& read) const;
+  bool let_in(const Join& join, const std::string& source);
+  Swarm* begin(Listener& listener, const std::string& settings, const SettingsRead& read);
+  bool make_room();
+  Swarm* largest_of(const std::string& name) const;
+  void note_namesake(Swarm& added, Swarm* largest);
+  void answer(const Endpoint& to, const Message& message);
+  void refuse(const FrameHeader& header, const Join& join, const std::string& why, const std::string& settings = "");
+  std::string list_swarms() const;
+
+  RegistryOptions options_;
+  Transport& transport_;
+  const Clock& clock_;
+  std::map<uint64_t, std::unique_ptr<Swarm>> swarms_;   // by id
+  const uint64_t join_secret_;
+  JoinGate gate_;
+  RouterCounters strangers_;
+  uint64_t rng_seed_;
+};
+
+}  // namespace starling

@@ -1,0 +1,300 @@
+#include "gossip/net/link_gate.h"
+
+#include <netdb.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "gossip/clock.h"
+#include "gossip/limits.h"
+#include "kernels/check.h"
+
+namespace starling {
+namespace {
+
+constexpr int kEvents = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_MONITOR_STOPPED;
+constexpr Duration kLately = std::chrono::seconds(4);   // longer than a handshake may take (zmq_transport.cpp)
+constexpr int kAgeEveryMs = 500;
+constexpr const char* kLetIn = "200";
+constexpr const char* kLater = "300";   // its owner tries again; with 400 and 500 it never would
+
+struct Event {
+  uint16_t kind = 0;
+  int32_t value = 0;                 // the connection's file descriptor
+};
+
+// All parts of the next message; empty: there is none.
+std::vector<std::string> receive(void* socket) {
+  std::vector<std::string> parts;
+  for (bool more = true; more;) {
+    zmq_msg_t part;
+    zmq_msg_init(&part);
+    if (zmq_msg_recv(&part, socket, ZMQ_DONTWAIT) < 0) return {};
+    parts.emplace_back(static_cast<const char*>(zmq_msg_data(&part)), zmq_msg_size(&part));
+    more = zmq_msg_more(&part) != 0;
+    zmq_msg_close(&part);
+  }
+  return parts;
+}
+
+std::optional<Event> receive_event(void* monitor) {
+  const std::vector<std::string> parts = receive(monitor);
+  if (parts.empty() || parts[0].size() < sizeof(uint16_t) + sizeof(int32_t)) return std::nullopt;
+  Event event;
+  std::memcpy(&event.kind, parts[0].data(), sizeof event.kind);
+  std::memcpy(&event.value, parts[0].data() + sizeof event.kind, sizeof event.value);
+  return event;
+}
+
+// In ZeroMQ's words; empty: the connection is gone already.
+std::string source_of(int connection) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  char host[NI_MAXHOST];
+  if (::getpeername(connection, reinterpret_cast<sockaddr*>(&address), &size) != 0) return "";
+  const bool ok = ::getnameinfo(reinterpret_cast<const sockaddr*>(&address), size, host, sizeof host, nullptr, 0,
+                                NI_NUMERICHOST) == 0;
+  return ok ? host : "";
+}
+
+// A link may be open and yet turned away: ZeroMQ closes it at the time limit of its handshake, and until then nothing
+// tells it from another of its host. So what counts is who was let in lately, and every link that is older than that.
+struct Count {
+  size_t old = 0, lately = 0;
+  size_t sum() const { return old + lately; }
+};
+
+struct Group {
+  size_t most = kStrangerLinksMax;
+  uint64_t refused = 0;
+  Count all;
+  std::map<std::string, Count> by_source;
+  std::deque<std::pair<TimePoint, std::string>> let_in;   // lately
+
+  bool takes(const std::string& source, TimePoint now) {
+    age(now);
+    const auto found = by_source.find(source);
+    const size_t own = found == by_source.end() ? 0 : found->second.sum();
+    if (all.sum() >= most || own >= std::max<size_t>(1, most / 2)) return false;
+    let_in.emplace_back(now, source);
+    add(&Count::lately, source, 1);
+    return true;
+  }
+  void add(size_t Count::* kind, const std::string& source, int change) {
+    Count& own = by_source[source];
+    for (Count* count : {&all, &own}) count->*kind += static_cast<size_t>(change);
+    if (own.sum() == 0) by_source.erase(source);
+  }
+  void age(TimePoint now) {
+    for (; !let_in.empty() && now - let_in.front().first >= kLately; let_in.pop_front()) {
+      add(&Count::lately, std::string(let_in.front().second), -1);
+    }
+  }
+};
+
+struct Link {
+  std::string source;
+  uint64_t number = 0;
+  bool old = false;
+};
+
+struct Monitor {
+  void* socket = nullptr;
+  uint64_t group = 0;
+  std::map<int, Link> links;         // that are open, by file descriptor
+  struct Young {
+    TimePoint accepted;
+    int connection = 0;
+    uint64_t number = 0;
+  };
+  std::deque<Young> young;
+
+  void age(Group* group, TimePoint now) {
+    for (; !young.empty() && now - young.front().accepted >= kLately; young.pop_front()) {
+      const auto found = links.find(young.front().connection);
+      if (found == links.end() || found->second.number != young.front().number) continue;   // closed meanwhile
+      found->second.old = true;
+      if (group) group->add(&Count::old, found->second.source, 1);
+    }
+  }
+  void closed(Group* group, const Link& link) const {
+    if (group && link.old) group->add(&Count::old, link.source, -1);
+  }
+};
+
+}  // namespace
+
+struct LinkGate::Impl {
+  void run();
+  bool tick();                       // false: ended
+  bool take_events(Monitor& monitor, TimePoint now);
+  void judge_all(TimePoint now);
+  std::string judge(const std::string& domain, const std::string& source, TimePoint now);
+
+  void* context = nullptr;
+  void* questions = nullptr;         // the thread's
+  int wake_fd = -1;
+  std::vector<Monitor> monitors;     // the thread's
+  uint64_t next_link = 0;            // the thread's
+  bool ages = false;                 // the thread's: some links do
+  SteadyClock clock;
+  mutable std::mutex mutex;          // for all below
+  std::vector<Monitor> added;
+  std::map<uint64_t, Group> groups;
+  uint64_t next_group = 1, next_monitor = 1;
+  bool ended = false;
+  std::thread thread;
+};
+
+LinkGate::LinkGate(void* zmq_context) : impl_(std::make_unique<Impl>()) {
+  impl_->context = zmq_context;
+  impl_->wake_fd = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  impl_->questions = zmq_socket(zmq_context, ZMQ_REP);
+  if (impl_->wake_fd < 0 || !impl_->questions) {
+    throw std::runtime_error("cannot make a socket: too many open files; raise the limit (ulimit -n)");
+  }
+  STARLING_CHECK(zmq_bind(impl_->questions, "inproc://zeromq.zap.01") == 0);
+  impl_->thread = std::thread([impl = impl_.get()] { impl->run(); });
+}
+
+LinkGate::~LinkGate() {
+  {
+    const std::lock_guard lock(impl_->mutex);
+    impl_->ended = true;
+  }
+  (void)eventfd_write(impl_->wake_fd, 1);
+  impl_->thread.join();
+  ::close(impl_->wake_fd);
+}
+
+uint64_t LinkGate::new_group() {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->groups.try_emplace(impl_->next_group);
+  return impl_->next_group++;
+}
+
+void LinkGate::guard(uint64_t group, void* zmq_router) {
+  const std::string domain = std::to_string(group);
+  STARLING_CHECK(zmq_setsockopt(zmq_router, ZMQ_ZAP_DOMAIN, domain.data(), domain.size()) == 0);
+  {
+    const std::lock_guard lock(impl_->mutex);
+    const std::string address = "inproc://links." + std::to_string(impl_->next_monitor++);
+    Monitor monitor{.socket = zmq_socket(impl_->context, ZMQ_PAIR), .group = group};
+    const int unlimited = 0;         // ZeroMQ's threads would wait for room
+    if (!monitor.socket || zmq_socket_monitor(zmq_router, address.c_str(), kEvents) != 0 ||
+        zmq_setsockopt(monitor.socket, ZMQ_RCVHWM, &unlimited, sizeof unlimited) != 0 ||
+        zmq_connect(monitor.socket, address.c_str()) != 0) {
+      throw std::runtime_error("cannot watch a port's links: too many open files; raise the limit (ulimit -n)");
+    }
+    impl_->added.push_back(std::move(monitor));
+  }
+  (void)eventfd_write(impl_->wake_fd, 1);
+}
+
+void LinkGate::set_most(uint64_t group, size_t most) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->groups.at(group).most = most;
+}
+
+LinkCounters LinkGate::counters(uint64_t group) const {
+  const std::lock_guard lock(impl_->mutex);
+  const Group& found = impl_->groups.at(group);
+  return {found.all.sum(), found.refused};
+}
+
+void LinkGate::remove(uint64_t group) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->groups.erase(group);
+}
+
+void LinkGate::Impl::run() {
+  while (tick()) {
+  }
+  for (const Monitor& monitor : monitors) zmq_close(monitor.socket);
+  zmq_close(questions);
+}
+
+bool LinkGate::Impl::tick() {
+  std::vector<zmq_pollitem_t> items = {{nullptr, wake_fd, ZMQ_POLLIN, 0}, {questions, 0, ZMQ_POLLIN, 0}};
+  for (const Monitor& monitor : monitors) items.push_back({monitor.socket, 0, ZMQ_POLLIN, 0});
+  (void)zmq_poll(items.data(), static_cast<int>(items.size()), ages ? kAgeEveryMs : -1);   // -1: a signal came
+  eventfd_t wakes;
+  (void)eventfd_read(wake_fd, &wakes);
+  const TimePoint now = clock.now();
+  const std::lock_guard lock(mutex);
+  std::move(added.begin(), added.end(), std::back_inserter(monitors));
+  added.clear();
+  std::erase_if(monitors, [this, now](Monitor& monitor) {
+    const bool goes_on = take_events(monitor, now);
+    if (!goes_on) zmq_close(monitor.socket);
+    return !goes_on;
+  });
+  judge_all(now);
+  ages = std::any_of(monitors.begin(), monitors.end(), [](const Monitor& monitor) { return !monitor.young.empty(); });
+  for (auto& [number, group] : groups) {
+    group.age(now);
+    ages = ages || !group.let_in.empty();
+  }
+  return !ended;
+}
+
+// False: its socket is closed, and with it all links.
+bool LinkGate::Impl::take_events(Monitor& monitor, TimePoint now) {
+  const auto found = groups.find(monitor.group);
+  Group* group = found == groups.end() ? nullptr : &found->second;
+  while (const std::optional<Event> event = receive_event(monitor.socket)) {
+    if (event->kind == ZMQ_EVENT_ACCEPTED) {
+      monitor.links[event->value] = {source_of(event->value), ++next_link};
+      monitor.young.push_back({now, event->value, next_link});
+    } else if (event->kind == ZMQ_EVENT_DISCONNECTED) {
+      const auto link = monitor.links.extract(event->value);
+      if (link) monitor.closed(group, link.mapped());
+    } else if (event->kind == ZMQ_EVENT_MONITOR_STOPPED) {
+      for (const auto& [connection, link] : monitor.links) monitor.closed(group, link);
+      return false;
+    }
+  }
+  monitor.age(group, now);
+  return true;
+}
+
+// A question: version, its number, the domain, the source address, and what is of no use here.
+void LinkGate::Impl::judge_all(TimePoint now) {
+  while (true) {
+    const std::vector<std::string> question = receive(questions);
+    if (question.empty()) return;
+    const bool whole = question.size() >= 4;
+    const std::string parts[] = {"1.0", whole ? question[1] : "", whole ? judge(question[2], question[3], now) : kLater,
+                                 "", "", ""};
+    for (size_t i = 0; i < std::size(parts); ++i) {
+      const int more = i + 1 < std::size(parts) ? ZMQ_SNDMORE : 0;
+      (void)zmq_send(questions, parts[i].data(), parts[i].size(), more);   // to a thread of this process
+    }
+  }
+}
+
+std::string LinkGate::Impl::judge(const std::string& domain, const std::string& source, TimePoint now) {
+  const auto found = groups.find(std::strtoull(domain.c_str(), nullptr, 10));
+  if (found == groups.end()) return kLater;
+  if (found->second.takes(source, now)) return kLetIn;
+  ++found->second.refused;
+  return kLater;
+}
+
+}  // namespace starling

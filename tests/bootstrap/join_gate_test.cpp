@@ -1,0 +1,73 @@
+// Who is let in, and what a flood of joins costs.
+#include "bootstrap/join_gate.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "gossip/limits.h"
+#include "tests/gossip/membership/membership_support.h"
+
+namespace starling {
+namespace {
+
+class JoinGateTest : public testing::Test {
+ protected:
+  JoinGate::Verdict judge(const std::string& host, uint32_t number, bool cookie, bool known = false) {
+    Join join{record_of(number), "", 1, 0};
+    if (cookie) join.cookie = gate_.cookie(join.record);
+    return gate_.judge(host, join, known);
+  }
+  using Verdict = JoinGate::Verdict;
+
+  FakeClock clock_;
+  JoinGate gate_{1, clock_};
+};
+
+TEST_F(JoinGateTest, ACookieOpensForItsRecordAndForMinutesOnly) {
+  EXPECT_EQ(judge("h", 1, false), Verdict::kShowCookie);
+  EXPECT_EQ(judge("h", 1, true), Verdict::kOpen);
+  Join join{record_of(1), "", 1, gate_.cookie(record_of(1))};
+  EXPECT_EQ(gate_.judge("h", join, false), Verdict::kOpen);
+  for (const auto change : {+[](PeerRecord& r) { r.id = peer_of(2); }, +[](PeerRecord& r) { ++r.version.generation; },
+                            +[](PeerRecord& r) { r.endpoint.host = "10.0.0.9"; },
+                            +[](PeerRecord& r) { ++r.endpoint.port; }}) {
+    Join other = join;
+    change(other.record);
+    EXPECT_EQ(gate_.judge("h", other, false), Verdict::kShowCookie);
+  }
+  clock_.advance(std::chrono::seconds(59));
+  EXPECT_EQ(gate_.judge("h", join, false), Verdict::kOpen);
+  clock_.advance(std::chrono::minutes(2));
+  EXPECT_EQ(gate_.judge("h", join, false), Verdict::kShowCookie);
+  JoinGate other(2, clock_);
+  EXPECT_NE(other.cookie(record_of(1)), gate_.cookie(record_of(1)));
+}
+
+TEST_F(JoinGateTest, OneHostThatFloodsCostsTheOthersNothing) {
+  uint32_t open = 0, cookies = 0;
+  for (uint32_t i = 0; i < 20'000; ++i) {
+    const Verdict verdict = judge("evil", i, i % 2 == 1);
+    open += verdict == Verdict::kOpen;
+    cookies += verdict == Verdict::kShowCookie;
+    clock_.advance(std::chrono::microseconds(250));   // five seconds in all
+  }
+  EXPECT_LE(open, kNewcomersAtOnce + 5 * kNewcomersPerSecond + 1);
+  EXPECT_LE(open + cookies, kJoinsAtOnce + 5 * kJoinsPerSecond + 1);
+  EXPECT_EQ(judge("honest", 30'000, true), Verdict::kOpen);
+}
+
+// Members ask again every few seconds; that spends none of the places of newcomers.
+TEST_F(JoinGateTest, KnownMembersSpendNoPlacesOfNewcomers) {
+  for (uint32_t i = 0; i < 100; ++i) EXPECT_EQ(judge("h", 1, true, true), Verdict::kOpen);
+  EXPECT_EQ(judge("h", 2, true), Verdict::kOpen);
+}
+
+TEST_F(JoinGateTest, SourcesAreBounded) {
+  for (uint32_t i = 0; i < 3 * kJoinSourcesMax; ++i) (void)judge("host" + std::to_string(i), i, false);
+  clock_.advance(std::chrono::seconds(2));
+  EXPECT_EQ(judge("honest", 1, true), Verdict::kOpen);
+}
+
+}  // namespace
+}  // namespace starling

@@ -1,0 +1,197 @@
+// One registry, any number of swarms: whom it brings together, what it checks, and that nobody decides by coming first.
+#include "bootstrap/registry.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/bootstrap/world.h"
+
+namespace starling {
+namespace {
+
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+// The name is what stands before the colon; a text without one cannot be used.
+SettingsRead read(const std::string& text) {
+  const size_t colon = text.find(':');
+  if (colon == std::string::npos) return {"no colon", "", {}};
+  return {"", text.substr(0, colon), {}};
+}
+
+constexpr uint32_t kRegistry = 300;
+
+class RegistryTest : public ::testing::Test, public Registry::Listener {
+ protected:
+  RegistryTest() { start(0); }
+  void start(uint64_t only) {
+    registry.reset();
+    transport.reset();
+    transport = world.network.open(endpoint_of(kRegistry));
+    PeerRecord self = record_of(kRegistry);
+    self.meta.role = Role::kBootstrap;
+    registry = std::make_unique<Registry>(RegistryOptions{self, {}, 5, only, compare, read}, *transport, world.clock);
+    world.each_step = [this] { registry->tick(*this); };
+  }
+  Contact& join(const std::string& settings, uint64_t wanted = 0) {
+    World::Node& node = world.add(World::joining());
+    node.router.want_swarm(wanted);
+    Contact& contact = world.join(node, {endpoint_of(kRegistry)}, settings);
+    world.run_for(seconds(3));
+    return contact;
+  }
+  World::Node& newest() { return *world.nodes.back(); }
+
+  void on_swarm(const std::string& name, uint64_t) override { begun.push_back(name); }
+  void on_member(const Membership&, const MemberEvent&) override {}
+
+  World world;
+  std::unique_ptr<Transport> transport;
+  std::unique_ptr<Registry> registry;
+  std::vector<std::string> begun;
+};
+
+TEST_F(RegistryTest, SwarmsAreKeptApartByTheirId) {
+  const std::string texts[] = {"digits: 1", "mnist: 1", "digits: 2"};
+  std::vector<std::vector<World::Node*>> swarms(3);
+  for (int round = 0; round < 2; ++round) {
+    for (size_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(join(texts[i], swarm_id_of(texts[i])).state(), Contact::State::kAnswered);
+      EXPECT_EQ(newest().contact->settings(), texts[i]);
+      swarms[i].push_back(&newest());
+    }
+  }
+  EXPECT_EQ(registry->swarm_count(), 3u);
+  EXPECT_EQ(begun, (std::vector<std::string>{"digits", "mnist", "digits"}));
+  world.run_for(seconds(5));
+  for (size_t i = 0; i < 3; ++i) {
+    for (World::Node* node : swarms[i]) EXPECT_EQ(node->members().alive().size(), 2u) << "the other one, the registry";
+    EXPECT_EQ(registry->find(swarm_id_of(texts[i]))->membership().alive().size(), 2u);
+  }
+}
+
+TEST_F(RegistryTest, ANewcomerWithoutSettingsGetsTheOnlySwarmOrTheOneThatItNames) {
+  join("digits: 1");
+  EXPECT_EQ(join("").settings(), "digits: 1");
+  join("mnist: 1");
+  Contact& unsure = join("");
+  EXPECT_EQ(unsure.state(), Contact::State::kSearching);
+  for (const char* part : {"'digits', 2 members", "'mnist', 1 members", "--swarm"}) {
+    EXPECT_TRUE(contains(unsure.waiting_for(), part)) << unsure.waiting_for();
+  }
+  EXPECT_EQ(join("", swarm_id_of("mnist: 1")).settings(), "mnist: 1");
+}
+
+TEST_F(RegistryTest, WithoutASwarmNewcomersWait) {
+  Contact& waiting = join("");
+  EXPECT_EQ(waiting.state(), Contact::State::kSearching);
+  EXPECT_TRUE(contains(waiting.waiting_for(), "no swarm yet")) << waiting.waiting_for();
+  EXPECT_TRUE(contains(waiting.waiting_for(), endpoint_of(kRegistry).to_string()));
+  join("digits: 1");
+  EXPECT_TRUE(world.run_until([&] { return waiting.state() == Contact::State::kAnswered; }, seconds(10)));
+}
+
+// Whoever comes first with a text that nobody can use would take the registry from its swarm.
+TEST_F(RegistryTest, SettingsThatCannotBeReadAreNotAdopted) {
+  Contact& poisoned = join("poisoned");
+  EXPECT_EQ(registry->swarm_count(), 0u);
+  EXPECT_TRUE(contains(poisoned.waiting_for(), "no colon")) << poisoned.waiting_for();
+  EXPECT_EQ(join("digits: 1").state(), Contact::State::kAnswered);
+}
+
+TEST_F(RegistryTest, APinnedRegistryServesOneSwarm) {
+  start(swarm_id_of("digits: 1"));
+  Contact& early = join("mnist: 1");
+  EXPECT_EQ(registry->swarm_count(), 0u) << "it came first, and decides nothing";
+  EXPECT_TRUE(contains(early.waiting_for(), "alone")) << early.waiting_for();
+  EXPECT_EQ(join("digits: 1").state(), Contact::State::kAnswered);
+  Contact& other = join("mnist: 2");
+  EXPECT_TRUE(contains(other.waiting_for(), "here: mnist:2 there: digits:1")) << other.waiting_for();
+  EXPECT_EQ(join("").settings(), "digits: 1");
+  EXPECT_EQ(registry->swarm_count(), 1u);
+}
+
+TEST_F(RegistryTest, TheSameSettingsInOtherWordsAreOneSwarm) {
+  join("digits: 1");
+  EXPECT_EQ(join("digits:  1").settings(), "digits: 1");
+  EXPECT_EQ(registry->swarm_count(), 1u);
+}
+
+// A typing error in a config must not make a swarm of one.
+TEST_F(RegistryTest, OtherSettingsUnderANameThatIsServedAreRefusedWithBothSides) {
+  join("digits: 1");
+  Contact& mistyped = join("digits: 2");
+  EXPECT_EQ(mistyped.state(), Contact::State::kSearching) << "others might still answer";
+  EXPECT_TRUE(contains(mistyped.waiting_for(), "here: digits:2 there: digits:1")) << mistyped.waiting_for();
+  EXPECT_EQ(registry->swarm_count(), 1u);
+  EXPECT_TRUE(world.run_until([&] { return mistyped.state() == Contact::State::kRefused; }, seconds(10)));
+  EXPECT_TRUE(contains(mistyped.refusal(), fmt::format("--swarm {:016x}", swarm_id_of("digits: 2"))));
+  EXPECT_EQ(join("digits: 2", 7).state(), Contact::State::kSearching) << "it names another one";
+  EXPECT_EQ(join("digits: 2", swarm_id_of("digits: 2")).state(), Contact::State::kAnswered);
+  EXPECT_EQ(registry->swarm_count(), 2u);
+}
+
+// A registry that restarted empty may hear of another swarm of that name first.
+TEST_F(RegistryTest, ASwarmThatTrainsAlreadyIsServedBesideItsNamesake) {
+  join("digits: 1");
+  World::Node& trains = world.add(World::trained(1000));
+  Contact& contact = world.join(trains, {endpoint_of(kRegistry)}, "digits: 2");
+  world.run_for(seconds(3));
+  EXPECT_EQ(contact.state(), Contact::State::kAnswered);
+  EXPECT_EQ(registry->swarm_count(), 2u);
+  EXPECT_EQ(join("digits: 2").state(), Contact::State::kAnswered);
+}
+
+TEST_F(RegistryTest, ANameWithoutMembersIsFree) {
+  join("digits: 1");
+  newest().up = false;
+  world.run_for(minutes(3));
+  EXPECT_EQ(join("digits: 2").state(), Contact::State::kAnswered);
+}
+
+// A typing error in a config makes a swarm of one; both sides hear in what they differ.
+TEST_F(RegistryTest, SwarmsOfOneNameAreToldOfEachOther) {
+  std::vector<std::string> notes;
+  world.network.set_filter([&](PassingFrame& frame) {
+    if (const auto* reply = message_as<JoinReply>(frame.message)) notes.push_back(reply->note);
+  });
+  join("digits: 1");
+  ASSERT_FALSE(notes.empty());
+  EXPECT_EQ(notes.back(), "");
+  join("digits: 2", swarm_id_of("digits: 2"));
+  EXPECT_TRUE(contains(notes.back(), "here: digits:2 there: digits:1")) << notes.back();
+  join("digits: 1");
+  EXPECT_TRUE(contains(notes.back(), "here: digits:1 there: digits:2")) << notes.back();
+}
+
+TEST_F(RegistryTest, ItsSwarmsAreBoundedAndTheEmptyOnesMakeRoom) {
+  const auto ask = [&](const std::string& settings, uint32_t number) {
+    const FrameHeader header{swarm_id_of(settings), peer_of(number), 1,
+                             {"10.9." + std::to_string(number >> 8) + "." + std::to_string(number & 255), 7400}};
+    const std::unique_ptr<Transport> stranger = world.network.open(header.reply_to);
+    PeerRecord record = record_of(number);
+    record.endpoint = header.reply_to;
+    world.last_cookie = 0;
+    for (int i = 0; i < 2; ++i) {   // again with the cookie that the first one is answered with
+      const Message message = Join{record, settings, 1, world.last_cookie};
+      Frame frame{encode_frame_header(header, message, {}), {}};
+      EXPECT_EQ(stranger->send(endpoint_of(kRegistry), Channel::kControl, std::move(frame)), SendStatus::kQueued);
+      world.run_for(std::chrono::milliseconds(20));
+    }
+  };
+  for (uint32_t i = 0; i < 2 * kRegistrySwarmsMax; ++i) ask("s" + std::to_string(i) + ": 1", 400 + i);
+  EXPECT_EQ(registry->swarm_count(), kRegistrySwarmsMax);
+  EXPECT_EQ(registry->counters().joins_refused, kRegistrySwarmsMax);
+  world.run_for(minutes(3));   // the strangers answer no probe, and die
+  EXPECT_EQ(join("digits: 1").state(), Contact::State::kAnswered);
+  EXPECT_EQ(registry->swarm_count(), kRegistrySwarmsMax);
+}
+
+}  // namespace
+}  // namespace starling
