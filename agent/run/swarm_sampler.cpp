@@ -78,30 +78,27 @@ std::optional<PeerId> SwarmSampler::choose_among(const std::vector<PeerId>& peer
   }
   if (free.empty()) return std::nullopt;
   uint64_t longest_ago = UINT64_MAX;
-  for (const PeerId& peer : free) longest_ago = std::min(longest_ago, place(peer, free.size()));
+  for (const PeerId& peer : free) longest_ago = std::min(longest_ago, last_met(peer));
   std::erase_if(free, [&](const PeerId& peer) { return last_met(peer) > longest_ago; });
   return free[rng_.below(static_cast<uint32_t>(free.size()))];
 }
 
 // A newcomer counts as met at a random one of the last meetings. As one never met, it would be asked by all at once.
-uint64_t SwarmSampler::place(const PeerId& peer, size_t peers) {
+uint64_t SwarmSampler::last_met(const PeerId& peer) {
   const auto known = last_met_.find(peer);
-  if (known != last_met_.end() || meetings_ == 0) return last_met(peer);
-  const uint64_t ago = rng_.below(static_cast<uint32_t>(peers));
-  return last_met_[peer] = meetings_ > ago ? meetings_ - ago : 0;
+  if (known != last_met_.end()) return known->second;
+  if (meetings_ == 0) return 0;
+  const uint64_t ago = rng_.below(static_cast<uint32_t>(std::max<size_t>(1, candidates())));
+  met_at(peer, meetings_ > ago ? meetings_ - ago : 0);
+  return last_met_[peer];
 }
 
-void SwarmSampler::met(const PeerId& peer) {
+void SwarmSampler::met_at(const PeerId& peer, uint64_t meeting) {
   if (last_met_.size() > kMembersMax) last_met_.clear();
-  last_met_[peer] = ++meetings_;
+  last_met_[peer] = meeting;
 }
 
-uint64_t SwarmSampler::last_met(const PeerId& peer) const {
-  const auto known = last_met_.find(peer);
-  return known == last_met_.end() ? 0 : known->second;
-}
-
-std::optional<PeerId> SwarmSampler::choose(const std::vector<PeerId>& except) {
+std::vector<PeerId> SwarmSampler::possible_partners() {
   std::vector<PeerId> peers;
   if (options_.group_size > 0) {
     const std::vector<Participant> inside = group();
@@ -115,6 +112,11 @@ std::optional<PeerId> SwarmSampler::choose(const std::vector<PeerId>& except) {
   } else {
     for (const Participant& neighbor : neighbors(round_)) peers.push_back(neighbor.peer);
   }
+  return peers;
+}
+
+std::optional<PeerId> SwarmSampler::choose(const std::vector<PeerId>& except) {
+  std::vector<PeerId> peers = possible_partners();
   std::erase_if(peers, [&](const PeerId& peer) {
     return std::find(except.begin(), except.end(), peer) != except.end();
   });

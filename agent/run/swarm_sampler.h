@@ -37,8 +37,9 @@ class SwarmSampler final : public PeerSampler {
   // Of the living agents that train or settle, are our neighbors in the graph, and did not fail us within
   // kAvoidAfterFailure: the one met longest ago, among equals a random one. With groups: a member of another group.
   std::optional<PeerId> choose(const std::vector<PeerId>& except) override;
-  void met(const PeerId& peer) override;
-  uint64_t last_met(const PeerId& peer) const override;
+  void met(const PeerId& peer) override { met_at(peer, ++meetings_); }
+  uint64_t last_met(const PeerId& peer) override;
+  size_t candidates() override { return possible_partners().size(); }
   // Metropolis-Hastings rows over the living, sorted by id; a mass counts at most kMassRatioMax times the median.
   std::vector<Participant> neighbors(uint64_t round) override;
   // This agent's group. With `oldest` also those who have finished: they give what they hold until they leave. Else the
@@ -62,8 +63,9 @@ class SwarmSampler final : public PeerSampler {
   std::vector<Rank> ranks(size_t* own) const;   // living agents and ourselves, sorted by id
   std::vector<Rank> oldest(std::vector<Rank> all) const;
   std::vector<Participant> named_group(const std::vector<Rank>& all) const;
+  void met_at(const PeerId& peer, uint64_t meeting);
+  std::vector<PeerId> possible_partners();
   std::optional<PeerId> choose_among(const std::vector<PeerId>& peers);
-  uint64_t place(const PeerId& peer, size_t peers);
 
   const SwarmSamplerOptions options_;
   const Membership& membership_;

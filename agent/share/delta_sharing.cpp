@@ -19,6 +19,7 @@ void DeltaSharing::share(uint64_t round, double mass, bool wait, Done done) {
   round_ = round;
   mass_ = mass;
   attempts_ = 0;
+  ++boundary_;
   const ExchangeStatus status = exchange_->status();
   if (!status.by_turns) return encode_then(std::nullopt, [this] { begin_exchange(); });
   exchange_->retract();
@@ -32,6 +33,7 @@ void DeltaSharing::encode_then(std::optional<Duration> next_in, std::function<vo
   auto snapshot = std::make_shared<Snapshot>();
   snapshot->number = ++snapshot_number_;
   snapshot->round = round_;
+  snapshot->boundary = boundary_;
   snapshot->mass = mass_;
   auto encoded = std::make_shared<SharedModel::Encoded>();
   worker_.submit(

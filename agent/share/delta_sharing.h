@@ -47,7 +47,7 @@ class DeltaSharing final : public Sharing {
   const Clock& clock_;
   bool wait_ = false, waiting_ = false, retrying_ = true;
   uint32_t attempts_ = 0;            // with the snapshot published last
-  uint64_t snapshot_number_ = 0, round_ = 0;
+  uint64_t snapshot_number_ = 0, round_ = 0, boundary_ = 0;
   double mass_ = 1;
   Duration steps_{};                 // expected
   uint64_t turns_before_ = 0;        // exchanges by turns when the last boundary ended

@@ -45,7 +45,8 @@ bool Doubts::on_commit(const PeerId& from, const Commit& commit) {
   return true;
 }
 
-void Doubts::fail(const ExchangeId& xid) {
+void Doubts::fail(const ExchangeId& xid, bool undecided) {
+  exchanges_.at(xid).undecided = undecided;
   ledger_.failed(exchanges_.at(xid), ExchangeOutcome::kFailed);
   exchanges_.erase(xid);
 }
@@ -59,13 +60,22 @@ void Doubts::hold_offers() {
 }
 
 void Doubts::forget(const PeerId& proposer, uint64_t generation) {
-  for (const ExchangeId& xid : exchanges_.with_life_before(proposer, generation)) fail(xid);
+  for (const ExchangeId& xid : exchanges_.with_life_before(proposer, generation)) fail(xid, false);
 }
 
 void Doubts::ask(AcceptedExchange& exchange) {
   outbox_.send(exchange.peer, Query{exchange.xid});
   exchange.query_at = clock_.now() + exchange.query_backoff;
   exchange.query_backoff = std::min(2 * exchange.query_backoff, kRepeatMax);
+}
+
+bool Doubts::overdue_with(const PeerId& proposer) const {
+  size_t open = 0;
+  for (const auto& [xid, exchange] : exchanges_) {
+    if (exchange.peer != proposer) continue;
+    if (clock_.now() >= exchange.deadline_at || ++open >= kOpenPerPeerMax) return true;
+  }
+  return false;
 }
 
 // The proposer may be cut off for hours. Its doubt must not keep this agent from voting on other exchanges meanwhile.
@@ -83,7 +93,7 @@ void Doubts::break_oldest() {
   }
   ++ledger_.counters().doubts_broken;
   voter_.break_doubt(oldest->xid);
-  fail(ExchangeId(oldest->xid));
+  fail(ExchangeId(oldest->xid), true);
 }
 
 bool Doubts::tick() {

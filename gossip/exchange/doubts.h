@@ -26,11 +26,12 @@ class Doubts {
   auto begin() const { return exchanges_.begin(); }
   auto end() const { return exchanges_.end(); }
   uint64_t generation_of(const PeerId& proposer) const { return exchanges_.generation_of(proposer); }
+  bool overdue_with(const PeerId& proposer) const;     // a decision is late, or several are open
   std::optional<TimePoint> busy_until() const;         // when the last of them is expected to be decided
 
   // The proposer's decision. False: it is from another peer, or exceeds the vote.
   [[nodiscard]] bool on_commit(const PeerId& from, const Commit& commit);
-  void aborted(const ExchangeId& xid) { fail(xid); }   // REQUIRES: it was in doubt, and the voter has dropped it
+  void aborted(const ExchangeId& xid) { fail(xid, true); }   // REQUIRES: it was in doubt, and the voter has dropped it
 
   void hold_offers();                                  // in the budget of the snapshot just adopted
   void repeat_sooner(const PeerId* heard_from);        // repeats to this peer only; null: to all
@@ -42,9 +43,10 @@ class Doubts {
   void ask(AcceptedExchange& exchange);
   void park(AcceptedExchange& exchange);
   void break_oldest();
-  void fail(const ExchangeId& xid);
+  void fail(const ExchangeId& xid, bool undecided);
 
   static constexpr int kParkAfter = 10;                // deadlines
+  static constexpr size_t kOpenPerPeerMax = 2;         // a COMMIT may still be on its way when the next PROPOSE comes
 
   CommitVoter& voter_;
   PairLedger& ledger_;

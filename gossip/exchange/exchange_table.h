@@ -58,14 +58,18 @@ class ExchangeTable {
   // When tick() is needed next: for the earliest of `due` of an exchange and the repeats of its credit.
   TimePoint next_deadline(TimePoint Exchange::*due) const {
     TimePoint next = TimePoint::max();
-    for (const auto& [xid, exchange] : rows_) next = std::min({next, exchange.*due, exchange.credit_repeat_at});
+    for (const auto& [xid, exchange] : rows_) {
+      next = std::min({next, exchange.*due, exchange.credit_repeat_at, exchange.ask_missing_at});
+    }
     return next;
   }
-  // Repeats the credits that are due, then calls act(exchange) for each exchange whose `due` has come: act may erase.
+  // Repeats the credits and asks for the missing blocks that are due, then calls act(exchange) for each exchange whose
+  // `due` has come: act may erase.
   template <typename Act>
   void tick(TimePoint now, PairBlocks& blocks, TimePoint Exchange::*due, const Act& act) {
     for (auto& [xid, exchange] : rows_) {
       if (exchange.credit_repeat_at <= now) blocks.repeat_credit(exchange);
+      if (exchange.ask_missing_at <= now) blocks.ask_missing(exchange);
     }
     for (const ExchangeId& xid : ids([&](const Exchange& exchange) { return exchange.*due <= now; })) act(at(xid));
   }

@@ -33,6 +33,7 @@ AcceptedExchange* PairAcceptor::find(const ExchangeId& xid, const PeerId& from) 
 void PairAcceptor::supersede(const PeerId& proposer) {
   for (const ExchangeId& xid : exchanges_.with(proposer)) {
     voter_.leave(xid);
+    exchanges_.at(xid).undecided = true;
     fail(exchanges_.at(xid));
   }
 }
@@ -60,6 +61,7 @@ void PairAcceptor::accept(const PeerId& from, const Propose& propose, const Turn
   if (turn.sent) exchange.send_next = static_cast<uint32_t>(blocks_.count());
   send_accept(exchange);
   blocks_.send(exchange);
+  if (ledger_.by_turns()) blocks_.watch(exchange);
 }
 
 void PairAcceptor::send_accept(const AcceptedExchange& exchange) {
@@ -106,13 +108,17 @@ std::vector<PeerId> PairAcceptor::peers() const {
 // Votes for the blocks that have passed, as soon as all blocks are judged or the time to vote has come.
 void PairAcceptor::try_vote(AcceptedExchange& exchange) {
   const TimePoint now = clock_.now();
-  if (now >= exchange.deadline_at) return drop_out(exchange);
   const bool all = exchange.blocks.all_judged();
+  if (now >= exchange.deadline_at) {
+    exchange.undecided = !all;
+    return drop_out(exchange);
+  }
   if (!all && now < vote_due(exchange)) return;
   exchange.vote_at = exchange.deadline_at;   // if it cannot vote below, it drops out then
   if (exchange.blocks.passed_count() == 0) {
-    if (all || exchange.blocks.judging_count() == 0) drop_out(exchange);
-    return;
+    if (!all && exchange.blocks.judging_count() > 0) return;
+    exchange.undecided = !all;
+    return drop_out(exchange);
   }
   if (!voter_.may_vote()) return;   // too many doubts: retry_votes() follows when one of them ends
 
@@ -158,6 +164,7 @@ void PairAcceptor::on_abort(const PeerId& from, uint64_t generation, const Abort
   const bool own = abort.xid.proposer == from && abort.xid.generation <= generation;
   if (!own || !voter_.on_abort(abort.xid)) return ledger_.ignore();
   if (AcceptedExchange* exchange = exchanges_.find(abort.xid, from)) {
+    exchange->undecided = true;
     fail(*exchange);
   } else {
     doubts_.aborted(abort.xid);
@@ -185,6 +192,12 @@ void PairAcceptor::on_credit(const PeerId& from, const Credit& credit) {
   AcceptedExchange* exchange = find(credit.xid, from);
   if (exchange == nullptr) return ledger_.ignore();
   blocks_.grant(*exchange, credit.credit);
+}
+
+void PairAcceptor::on_missing(const PeerId& from, const Missing& missing) {
+  AcceptedExchange* exchange = find(missing.xid, from);
+  if (exchange == nullptr || !blocks_.send_missing(*exchange, missing.blocks)) return ledger_.ignore();
+  exchange->withheld = false;
 }
 
 void PairAcceptor::on_judged(const ExchangeId& xid, const PeerId& from, uint32_t index, BlockVerdict verdict,

@@ -49,12 +49,14 @@ class PairAcceptor {
   // False: the exchange is not open here, so the block may have overtaken its PROPOSE.
   [[nodiscard]] bool on_block(const PeerId& from, const BlockPayload& block, const SharedBytes& payload);
   void on_credit(const PeerId& from, const Credit& credit);
+  void on_missing(const PeerId& from, const Missing& missing);
   void on_judged(const ExchangeId& xid, const PeerId& from, uint32_t index, BlockVerdict verdict,
                  const PairStats& stats);
 
   bool empty() const { return exchanges_.empty() && doubts_.empty(); }
   bool involves(const PeerId& peer) const { return generation_of(peer) != 0; }
   bool in_doubt() const { return !doubts_.empty(); }
+  bool overdue_with(const PeerId& proposer) const { return doubts_.overdue_with(proposer); }
   std::vector<PeerId> peers() const;   // of all exchanges here
   size_t parked_doubts() const { return voter_.parked_count(); }
   uint64_t generation_of(const PeerId& peer) const {   // of the peer's process that takes part; 0: none

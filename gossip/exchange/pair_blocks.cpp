@@ -48,7 +48,51 @@ void PairBlocks::grant(PairExchange& exchange, uint32_t credit) {
   if (exchange.agreed) send(exchange);
 }
 
+bool PairBlocks::send_missing(PairExchange& exchange, const Bitmap& blocks) {
+  const bool of_use = !(exchange.initiated && exchange.vote);   // after its vote the acceptor uses no further block
+  if (exchange.sent_missing || !of_use || !fits(blocks, count())) return false;
+  exchange.sent_missing = true;
+  for (uint32_t index = 0; index < exchange.send_next; ++index) {
+    if (!test_bit(blocks, index)) continue;
+    outbox_.send(exchange.peer, BlockPayload{exchange.xid, index, 0}, exchange.own->blocks[index]);
+    exchange.bytes_sent += exchange.own->blocks[index].size;
+  }
+  return true;
+}
+
 // ---- from the peer ----
+
+Duration PairBlocks::usual_gap(const PairExchange& exchange) const {
+  const RobustWindow& gaps = gaps_[exchange.initiated];
+  return gaps.size() == 0 ? kGapUnknown : std::max(from_seconds(gaps.median()), kGapMin);
+}
+
+void PairBlocks::watch(PairExchange& exchange) {
+  exchange.last_block_at = clock_.now();
+  exchange.ask_missing_at = clock_.now() + 2 * usual_gap(exchange);
+}
+
+// The longest gap of a stream is what its kind makes usual: blocks that wait for credit come in bursts.
+void PairBlocks::came(PairExchange& exchange) {
+  if (!exchange.last_block_at) return;
+  const TimePoint now = clock_.now();
+  exchange.longest_gap = std::max(exchange.longest_gap, now - *exchange.last_block_at);
+  exchange.last_block_at = now;
+  const bool all = exchange.blocks.missing_count() == 0;
+  if (all && !exchange.asked_missing) gaps_[exchange.initiated].add(seconds(exchange.longest_gap));
+  exchange.ask_missing_at = all || exchange.asked_missing ? TimePoint::max() : now + 2 * usual_gap(exchange);
+}
+
+void PairBlocks::ask_missing(PairExchange& exchange) {
+  exchange.ask_missing_at = TimePoint::max();
+  exchange.asked_missing = true;
+  Bitmap missing = make_bitmap(count());
+  for (size_t i = 0; i < count(); ++i) {
+    const bool wanted = !(exchange.initiated && exchange.vote) || test_bit(*exchange.vote, i);
+    if (wanted && exchange.blocks.verdict(i) == BlockVerdict::kMissing) set_bit(missing, i);
+  }
+  if (count_bits(missing) > 0) outbox_.send(exchange.peer, Missing{exchange.xid, std::move(missing)});
+}
 
 bool PairBlocks::receive(PairExchange& exchange, const BlockPayload& block, const SharedBytes& payload) {
   const bool wanted = exchange.initiated || !exchange.vote;
@@ -57,6 +101,7 @@ bool PairBlocks::receive(PairExchange& exchange, const BlockPayload& block, cons
   if (!expected) return false;
   exchange.bytes_received += payload.size;
   exchange.blocks.arrived(block.index, payload);
+  came(exchange);
   if (payload.size > payload_bytes_max_[block.index]) {
     judged(exchange.xid, exchange.peer, block.index, BlockVerdict::kRefused, {});
     return true;

@@ -9,6 +9,7 @@
 #include "compression/codec.h"
 #include "compression/layout.h"
 #include "gossip/exchange/pair_exchange.h"
+#include "gossip/exchange/robust_window.h"
 #include "gossip/net/outbox.h"
 #include "gossip/worker.h"
 
@@ -41,6 +42,12 @@ class PairBlocks {
   void grant(PairExchange& exchange, uint32_t credit);
   void repeat_credit(PairExchange& exchange);   // the last CREDIT may be lost, and blocks may wait for it
 
+  // Lost blocks. watch(): the peer's blocks may come from now on. When they have stopped coming for twice the usual gap
+  // (ask_missing_at), ask_missing() asks once for those that lack. send_missing() answers that, once. False: ignore it.
+  void watch(PairExchange& exchange);
+  void ask_missing(PairExchange& exchange);
+  [[nodiscard]] bool send_missing(PairExchange& exchange, const Bitmap& blocks);
+
   // False: the block was not expected, and nothing changed. True: the exchange may have ended when this returns.
   [[nodiscard]] bool receive(PairExchange& exchange, const BlockPayload& block, const SharedBytes& payload);
 
@@ -58,7 +65,10 @@ class PairBlocks {
   void judged(const ExchangeId& xid, const PeerId& peer, uint32_t index, BlockVerdict verdict,
               const PairStats& stats);
   void next_credit(PairExchange& exchange);
+  Duration usual_gap(const PairExchange& exchange) const;
+  void came(PairExchange& exchange);
 
+  static constexpr Duration kGapUnknown = std::chrono::milliseconds(50), kGapMin = std::chrono::milliseconds(5);
   static constexpr int kCreditRepeats = 8;              // per deadline, while nothing comes
 
   const Layout& layout_;
@@ -68,6 +78,7 @@ class PairBlocks {
   Outbox& outbox_;
   OnJudged on_judged_;
   std::vector<size_t> payload_bytes_max_;   // by block
+  RobustWindow gaps_[2];                    // s: of streams to this agent as acceptor, as proposer
   size_t payload_bytes_total_ = 0;
   const size_t eager_bytes_max_;
   uint32_t window_ = 2;                 // blocks in flight towards this agent, per exchange

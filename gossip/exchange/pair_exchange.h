@@ -40,6 +40,12 @@ struct PairExchange {
   // By turns: the delta that was queued before the decision, and is taken back if the decision differs.
   float early_coefficient = 0;      // 0: none
   Bitmap early_blocks;
+  // Of the peer's stream of blocks, while it is watched. It began when the exchange was agreed.
+  std::optional<TimePoint> last_block_at;
+  Duration longest_gap{};
+  TimePoint ask_missing_at = TimePoint::max();
+  bool asked_missing = false, sent_missing = false;   // once each
+  bool undecided = false;           // it ends because the peer let its time run out, or gave it up
 };
 
 struct ProposedExchange : PairExchange {

@@ -35,6 +35,7 @@ void PairLedger::adopt(std::shared_ptr<const Snapshot> next, const SnapshotBudge
   if (snapshot_ != nullptr || retracted_) publish_interval_ = now - published_at_;
   published_at_ = now;
   next_at_ = next->next_at;
+  boundary_ = next->boundary;
   retracted_ = false;
   snapshot_ = std::move(next);
   budget_ = budget;
@@ -118,6 +119,7 @@ void PairLedger::applied(PairExchange& exchange, const CommitTerms& terms) {
     state_moved();
   }
   if (!early && on_met) on_met(exchange.peer, true);
+  if (on_ended) on_ended(exchange, true);
   if (exchange.holds_offer) decided_offers_.push_back(exchange.own_offer);
   report(exchange, late_blocks ? ExchangeOutcome::kLate : ExchangeOutcome::kDone,
          static_cast<uint32_t>(count_bits(terms.blocks)), Duration::zero());
@@ -129,9 +131,10 @@ void PairLedger::failed(PairExchange& exchange, ExchangeOutcome outcome, Duratio
   keep_lessons(exchange);
   if (exchange.early_coefficient != 0) {
     take_back(exchange);
-  } else if (exchange.initiated && on_met) {
+  } else if ((exchange.initiated || exchange.undecided) && on_met) {
     on_met(exchange.peer, false);
   }
+  if (exchange.undecided && on_ended) on_ended(exchange, false);
   if (exchange.holds_offer) budget_.give_back(exchange.own_offer);
   report(exchange, outcome, 0, free_in);
   if (outcome == ExchangeOutcome::kFailed) ++counters_.failed;

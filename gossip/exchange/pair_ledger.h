@@ -30,8 +30,10 @@ class PairLedger {
   PairLedger(const PairwiseOptions& options, const Layout& layout, const PairBlocks& blocks, const Clock& clock);
 
   bool by_turns() const { return by_turns_; }
-  // By turns: a delta with this peer was queued (mixed), or an exchange begun here came to nothing. May be null.
+  // By turns: a delta with this peer was queued (mixed), or an exchange came to nothing. May be null.
   std::function<void(const PeerId&, bool mixed)> on_met;
+  // By turns: an exchange was decided, or ended undecided by the peer's doing. May be null.
+  std::function<void(const PairExchange&, bool decided)> on_ended;
 
   // The snapshot.
   const std::shared_ptr<const Snapshot>& snapshot() const { return snapshot_; }
@@ -39,6 +41,7 @@ class PairLedger {
   void retract();
   void withdraw();                                // from now on there is no snapshot to share
   void adopt(std::shared_ptr<const Snapshot> next, const SnapshotBudget& budget);
+  uint64_t boundary() const { return boundary_; }  // of the snapshot adopted last
   std::optional<TimePoint> next_at() const;       // Snapshot::next_at of the one adopted last, while it lies ahead
   Duration until_next_snapshot() const;           // estimated from the interval between the last two
 
@@ -91,6 +94,7 @@ class PairLedger {
   bool retracted_ = false;
   TimePoint published_at_;
   std::optional<TimePoint> next_at_;
+  uint64_t boundary_ = 0;
   Duration publish_interval_{};
   SnapshotBudget budget_;
   ClipGuard guard_;

@@ -62,6 +62,7 @@ void PairProposer::try_decide(ProposedExchange& exchange) {
   const Bitmap both = vote != nullptr ? intersection(vote->blocks, mine.blocks) : Bitmap{};
   if (count_bits(both) == 0 || !pass_guard(exchange, both)) {
     ended_in_time(exchange);
+    exchange.undecided = now >= exchange.deadline_at;
     return give_up(exchange, ExchangeOutcome::kFailed);
   }
   mine.scale = exchange.scale;
@@ -151,6 +152,7 @@ void PairProposer::cross(ProposedExchange& exchange, uint64_t generation, const 
   exchange.peer_mass = propose.mass;
   exchange.peer_round = propose.round;
   exchange.peer_payload = propose.payload;
+  blocks_.watch(exchange);
   ++ledger_.counters().crossed;
 }
 
@@ -219,6 +221,7 @@ void PairProposer::on_accept(const PeerId& from, uint64_t generation, const Acce
   exchange->peer_round = accept.round;
   exchange->peer_payload = accept.payload;
   sign(*exchange);
+  if (ledger_.by_turns() && !exchange->last_block_at) blocks_.watch(*exchange);
   exchange->round_trip = clock_.now() - exchange->started_at;
   ledger_.answered_after(exchange->round_trip);
   blocks_.grant(*exchange, accept.credit);
@@ -275,6 +278,11 @@ void PairProposer::on_credit(const PeerId& from, const Credit& credit) {
   ProposedExchange* exchange = exchanges_.find(credit.xid, from);
   if (exchange == nullptr) return ledger_.ignore();
   blocks_.grant(*exchange, credit.credit);
+}
+
+void PairProposer::on_missing(const PeerId& from, const Missing& missing) {
+  ProposedExchange* exchange = exchanges_.find(missing.xid, from);
+  if (exchange == nullptr || !blocks_.send_missing(*exchange, missing.blocks)) ledger_.ignore();
 }
 
 void PairProposer::on_judged(const ExchangeId& xid, const PeerId& from, uint32_t index, BlockVerdict verdict,

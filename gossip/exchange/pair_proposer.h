@@ -40,6 +40,7 @@ class PairProposer {
   void on_ack(const PeerId& from, const CommitAck& ack);
   void on_block(const PeerId& from, const BlockPayload& block, const SharedBytes& payload);
   void on_credit(const PeerId& from, const Credit& credit);
+  void on_missing(const PeerId& from, const Missing& missing);
   void on_judged(const ExchangeId& xid, const PeerId& from, uint32_t index, BlockVerdict verdict,
                  const PairStats& stats);
 
@@ -63,6 +64,7 @@ class PairProposer {
   TimePoint next_deadline() const;
 
   Duration turn_deadline() const { return std::min(2 * turn_.current(), deadline_max_); }   // from the first sign on
+  Duration patience() const;   // how long a proposal waits, the turn included
   const AdaptiveDeadline& deadline() const { return late_.deadline(); }
 
  private:
@@ -72,7 +74,6 @@ class PairProposer {
   void sign(ProposedExchange& exchange);
   void ended_in_time(const ProposedExchange& exchange);
   bool pass_guard(ProposedExchange& exchange, const Bitmap& blocks);
-  Duration patience() const;
   Duration ask_again_after() const;
   void give_up(ProposedExchange& exchange, ExchangeOutcome outcome);   // tells the acceptor. REQUIRES: undecided
   void fail(ProposedExchange& exchange, ExchangeOutcome outcome);      // erases the exchange

@@ -18,6 +18,8 @@
 // - An agent whose steps take longer than others can wait publishes once more before them (Snapshot::next_at). That
 //   payload serves one proposal during the steps; who asks after that is told BUSY and when.
 // - The partner is the one met longest ago. A failed or refused attempt counts as met.
+// - A peer takes no more than its share of turns, and less if it lets them end undecided (turn_shares.h).
+// - Whoever lacks a block of the other asks for it once (MISSING).
 #pragma once
 
 #include <cstdint>
@@ -32,6 +34,7 @@
 #include "gossip/exchange/pair_blocks.h"
 #include "gossip/exchange/pair_ledger.h"
 #include "gossip/exchange/pair_proposer.h"
+#include "gossip/exchange/pair_routes.h"
 #include "gossip/exchange/turn_admission.h"
 #include "gossip/net/outbox.h"
 #include "gossip/worker.h"
@@ -56,10 +59,12 @@ class PairTurns final : public Exchange {
   void retract() override { ledger_.retract(); }                     // the state moves: who asks waits
   bool begin() override;                                             // the next turn: serve(), else propose()
   void handle(const PeerId& from, uint64_t generation, const ExchangeMessage& message,
-              const SharedBytes& payload) override;
-  void tick() override;
+              const SharedBytes& payload) override {
+    routes_.handle(from, generation, message, payload);
+  }
+  void tick() override { routes_.tick(); }
   TimePoint next_deadline() const override;
-  void forget(const PeerId& peer, uint64_t generation) override;
+  void forget(const PeerId& peer, uint64_t generation) override { routes_.forget(peer, generation); }
   Decided take_decided() override { return ledger_.take_decided(); }
   std::vector<ExchangeReport> take_reports() override { return ledger_.take_reports(); }
   ExchangeStatus status() const override;
@@ -76,9 +81,6 @@ class PairTurns final : public Exchange {
  private:
   Duration wait_max() const;
   bool free() const { return fresh() && !under_way(); }
-  bool same_life(const PeerId& from, uint64_t generation);
-  void on_judged(const ExchangeId& xid, const PeerId& peer, uint32_t index, BlockVerdict verdict,
-                 const PairStats& stats);
 
   const PeerId self_;
   PeerSampler* sampler_;
@@ -87,6 +89,7 @@ class PairTurns final : public Exchange {
   PairProposer proposer_;
   PairAcceptor acceptor_;
   TurnAdmission admission_;
+  PairRoutes<TurnAdmission> routes_;
   const Duration wait_max_;          // for another's steps, whatever the link
   uint64_t turns_ = 0;
 };

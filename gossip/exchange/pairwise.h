@@ -18,8 +18,8 @@
 //
 // Steps: 3 latencies + 2 transfers for the acceptor. Bytes on the wire: one payload each way + about 1 KiB.
 // A state machine: no sockets, no threads; arithmetic goes through the Worker. All calls on the control thread.
-// This class routes messages to the two sides: see pair_proposer.h, pair_acceptor.h and, for foreign proposals,
-// pair_admission.h; pair_ledger.h is their shared state.
+// Its parts: pair_proposer.h, pair_acceptor.h and, for foreign proposals, pair_admission.h; pair_routes.h brings each
+// message to the one that it concerns, pair_ledger.h is their shared state.
 #pragma once
 
 #include <cstdint>
@@ -36,6 +36,7 @@
 #include "gossip/exchange/pair_blocks.h"
 #include "gossip/exchange/pair_ledger.h"
 #include "gossip/exchange/pair_proposer.h"
+#include "gossip/exchange/pair_routes.h"
 #include "gossip/net/outbox.h"
 #include "gossip/worker.h"
 
@@ -62,10 +63,13 @@ class Pairwise final : public Exchange {
   void retract() override { ledger_.retract(); }                     // proposals wait for the next snapshot
   bool begin() override;                                             // propose() to one with whom nothing is open
   void handle(const PeerId& from, uint64_t generation, const ExchangeMessage& message,
-              const SharedBytes& payload) override;
-  void tick() override;                       // deadlines, repeats
-  TimePoint next_deadline() const override;
-  void forget(const PeerId& peer, uint64_t generation) override;   // ends their exchanges and doubts
+              const SharedBytes& payload) override {
+    routes_.handle(from, generation, message, payload);
+  }
+  void tick() override { routes_.tick(); }   // deadlines, repeats
+  TimePoint next_deadline() const override { return routes_.next_deadline(); }
+  // Ends their exchanges and doubts.
+  void forget(const PeerId& peer, uint64_t generation) override { routes_.forget(peer, generation); }
   Decided take_decided() override { return ledger_.take_decided(); }
   std::vector<ExchangeReport> take_reports() override { return ledger_.take_reports(); }
   ExchangeStatus status() const override;
@@ -80,10 +84,6 @@ class Pairwise final : public Exchange {
 
  private:
   void share(std::shared_ptr<const Snapshot> next, const SnapshotBudget& budget);
-  void repeat_sooner(const PeerId* heard_from);
-  bool same_life(const PeerId& from, uint64_t generation);
-  void on_judged(const ExchangeId& xid, const PeerId& peer, uint32_t index, BlockVerdict verdict,
-                 const PairStats& stats);
 
   static constexpr size_t kSpareBytes = 4 << 20;   // up to this size two snapshots may be in memory at once
 
@@ -94,6 +94,7 @@ class Pairwise final : public Exchange {
   PairProposer proposer_;
   PairAcceptor acceptor_;
   PairAdmission admission_;
+  PairRoutes<PairAdmission> routes_;
 };
 
 }  // namespace starling

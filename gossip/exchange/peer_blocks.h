@@ -24,6 +24,7 @@ class PeerBlocks {
   const PairStats& stats(size_t index) const { return blocks_[index].stats; }
   size_t passed_count() const { return passed_; }
   size_t judging_count() const { return judging_; }
+  size_t missing_count() const { return blocks_.size() - judging_ - judged_; }
   bool all_judged() const { return judged_ == blocks_.size(); }
   bool all_judged(const Bitmap& wanted) const;
   Bitmap passed() const;

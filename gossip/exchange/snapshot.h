@@ -15,6 +15,7 @@ namespace starling {
 struct Snapshot {
   uint64_t number = 0;               // grows by one per boundary
   uint64_t round = 0;
+  uint64_t boundary = 0;             // counts the boundaries of this agent; several snapshots may have the same
   double mass = 1;
   std::vector<SharedBytes> blocks;   // one payload per Layout block
   std::optional<TimePoint> next_at;  // pairs by turns: steps follow, and this is about when they end

@@ -33,8 +33,34 @@ void TurnAdmission::on_propose(const PeerId& from, uint64_t generation, const Pr
   std::erase_if(waiting_, [&](const Waiting& one) { return one.from == from; });
   acceptor_.supersede(from);
   if (ledger_.snapshot() == nullptr && !ledger_.retracted()) return refuse(propose, options_.deadline_max);
-  if (!crossing(from, generation, propose)) admit(from, generation, propose);
+  if (crossing(from, generation, propose)) return;
+  if (const auto barred = barred_for(from)) return refuse(propose, *barred);
+  admit(from, generation, propose);
 }
+
+// ---- one peer's share ----
+
+void TurnAdmission::ended(const PairExchange& exchange, bool decided) {
+  if (decided) return shares_.decided(exchange.peer, exchange.initiated);
+  shares_.undecided(exchange.peer, exchange.initiated, exchange.agreed, clock_.now(), options_.deadline_max);
+}
+
+// Who keeps this agent in doubt, or let turns end undecided, is told to come back later. nullopt: it may be served.
+std::optional<Duration> TurnAdmission::barred_for(const PeerId& from) const {
+  if (acceptor_.overdue_with(from)) return proposer_.turn_deadline();
+  const Duration left = shares_.not_served_until(from) - clock_.now();
+  return left > Duration::zero() ? std::optional(left) : std::nullopt;
+}
+
+bool TurnAdmission::had_its_share(const PeerId& from, uint64_t boundary) const {
+  return sampler_ != nullptr && !shares_.may_be_served(from, boundary, sampler_->candidates());
+}
+
+void TurnAdmission::count_served(const PeerId& from, uint64_t boundary) {
+  if (sampler_ != nullptr) shares_.served(from, boundary, sampler_->candidates());
+}
+
+// ---- turns ----
 
 // The answer, or the proposal that crossed this one, may be lost.
 void TurnAdmission::ask_again(const PeerId& from, const Propose& propose) {
@@ -74,9 +100,12 @@ bool TurnAdmission::crossing(const PeerId& from, uint64_t generation, const Prop
 }
 
 void TurnAdmission::admit(const PeerId& from, uint64_t generation, const Propose& propose) {
-  const Duration left = std::chrono::milliseconds(propose.deadline_ms);
+  const Duration left = std::min<Duration>(std::chrono::milliseconds(propose.deadline_ms), options_.deadline_max);
+  const uint64_t boundary = ledger_.boundary() + (free() ? 0 : 1);
+  if (had_its_share(from, boundary)) return refuse(propose, Duration::zero());
   if (free()) {
     if (acceptor_.full()) return refuse(propose, proposer_.deadline().current());
+    count_served(from, boundary);
     return begin_turn(from, propose, {ledger_.snapshot(), left, false});
   }
   const ProposedExchange* own = proposer_.asking();
@@ -95,10 +124,15 @@ bool TurnAdmission::serve_next() {
     const auto next = std::min_element(waiting_.begin(), waiting_.end(), earlier);
     const Waiting one = *next;
     waiting_.erase(next);
-    if (acceptor_.full()) {
+    if (acceptor_.seen(one.propose.xid)) {   // its proposer has aborted a later one
+      (void)early_.take(one.propose.xid);
+      continue;
+    }
+    if (acceptor_.full() || had_its_share(one.from, ledger_.boundary())) {
       refuse(one.propose, proposer_.deadline().current());
       continue;
     }
+    count_served(one.from, ledger_.boundary());
     begin_turn(one.from, one.propose, {ledger_.snapshot(), one.expires_at - clock_.now(), false});
     return true;
   }
@@ -107,7 +141,7 @@ bool TurnAdmission::serve_next() {
 
 // The proposer waits for a turn as long as it said, and for the exchange from its first sign on.
 void TurnAdmission::begin_turn(const PeerId& from, const Propose& propose, PairAcceptor::Turn turn) {
-  turn.left = std::max(turn.left, proposer_.turn_deadline());
+  turn.left = proposer_.turn_deadline();
   acceptor_.accept(from, propose, turn);
   for (EarlyPairBlocks::Item& item : early_.take(propose.xid)) on_block(from, item.block, item.payload);
 }

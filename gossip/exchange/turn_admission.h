@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "gossip/exchange/early_pair_blocks.h"
@@ -16,6 +17,7 @@
 #include "gossip/exchange/pair_blocks.h"
 #include "gossip/exchange/pair_ledger.h"
 #include "gossip/exchange/pair_proposer.h"
+#include "gossip/exchange/turn_shares.h"
 #include "gossip/net/outbox.h"
 
 namespace starling {
@@ -43,6 +45,10 @@ class TurnAdmission {
   void refuse_waiting();                           // this agent shares nothing until further notice
   size_t waiting() const { return waiting_.size(); }
 
+  void ended(const PairExchange& exchange, bool decided);   // PairLedger::on_ended
+  // Whom this agent should not ask now.
+  void add_not_asked(std::vector<PeerId>& peers) const { shares_.add_not_asked(clock_.now(), peers); }
+
   void forget(const PeerId& peer, uint64_t generation);
   void tick();
   TimePoint next_deadline() const;
@@ -57,6 +63,9 @@ class TurnAdmission {
   bool free() const;
   bool is_sane(const PeerId& from, uint64_t generation, const Propose& propose) const;
   void ask_again(const PeerId& from, const Propose& propose);
+  std::optional<Duration> barred_for(const PeerId& from) const;
+  bool had_its_share(const PeerId& from, uint64_t boundary) const;
+  void count_served(const PeerId& from, uint64_t boundary);
   bool crossing(const PeerId& from, uint64_t generation, const Propose& propose);
   void admit(const PeerId& from, uint64_t generation, const Propose& propose);
   void begin_turn(const PeerId& from, const Propose& propose, PairAcceptor::Turn turn);
@@ -72,6 +81,7 @@ class TurnAdmission {
   Outbox& outbox_;
   PeerSampler* sampler_;
   std::vector<Waiting> waiting_;
+  TurnShares shares_;
   EarlyPairBlocks early_{kEagerBytesMax, kEarlyBytesMax};
 };
 

@@ -22,7 +22,7 @@ class SwarmSamplerTest : public testing::Test {
     for (uint32_t other = 0; other < count; ++other) {
       if (other != own) membership_->add(record_of(other));
     }
-    swarm_clock_ = std::make_unique<SwarmClock>(*membership_);
+    swarm_clock_ = std::make_unique<SwarmClock>(*membership_, clock_);
     sampler_ = std::make_unique<SwarmSampler>(options, *membership_, *swarm_clock_, clock_, 7);
   }
   void set_meta(uint32_t other, const MemberMeta& meta) {

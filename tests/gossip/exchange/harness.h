@@ -81,6 +81,7 @@ class TestNetwork {
   std::function<void(const Flight&)> watch;       // sees all that is sent
   std::function<void(Flight&)> damage;            // of the message and the payload; the checksums fit again
   std::function<Duration(const Flight&)> more_delay;
+  bool frames_may_be_bad = false;                  // from a liar: they are dropped on arrival
 
   std::unique_ptr<Transport> open(const PeerId& id) { return network_.open(test_address(id)); }
   // From somebody who is no agent here.
@@ -177,6 +178,7 @@ class TestPort final : public Outbox {
       Message message;
       const DecodeStatus status =
           decode_frame(frame->channel, frame->header.span(), frame->payload.span(), &header, &message);
+      if (network_.frames_may_be_bad && status != DecodeStatus::kOk) continue;   // as the router does
       ASSERT_EQ(status, DecodeStatus::kOk) << describe(status);
       handle(header.sender, header.generation, std::get<ExchangeMessage>(message), network_.received(frame->payload));
     }
@@ -201,6 +203,7 @@ struct PairAgentOptions {
   size_t block_elements = 16;
   double clip = 0;
   Duration deadline_max = milliseconds(500);
+  PeerSampler* sampler = nullptr;                         // of all agents
 };
 
 // E: Pairwise or PairTurns.
@@ -216,7 +219,7 @@ class TestAgentOf {
     const ExchangeOptions common{.self = id, .deadline_max = options.deadline_max,
                                  .param_blocks = layout.blocks.size()};
     const PairwiseOptions pairwise_options{common, generation, options.clip};
-    pairwise = std::make_unique<E>(pairwise_options, layout, *codec, worker, clock, port);
+    pairwise = std::make_unique<E>(pairwise_options, layout, *codec, worker, clock, port, options.sampler);
   }
 
   void receive() {
@@ -232,7 +235,7 @@ class TestAgentOf {
     const size_t applied = apply();
     auto snapshot = std::make_shared<Snapshot>();
     snapshot->number = ++snapshots_;
-    snapshot->round = snapshots_;
+    snapshot->round = snapshot->boundary = snapshots_;
     snapshot->mass = mass;
     snapshot->next_at = next_at;
     encoder.begin_snapshot({{params.data(), params.size(), MemorySpace::kHost}});

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "tests/gossip/exchange/harness.h"
 
@@ -117,6 +118,17 @@ TEST(PairTurns, WhoGivesUpLeavesTheQueue) {
   EXPECT_EQ(pair.b.pairwise->counters().expired, 1u);
 }
 
+TEST(PairTurns, AnAbortTakesAProposalOutOfTheQueue) {
+  Turns pair;
+  pair.publish();
+  pair.b.begin_steps();
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(50));
+  EXPECT_EQ(pair.b.pairwise->waiting(), 1u);
+  pair.swarm.deliver({pair.a.id, pair.b.id, 1, Abort{{pair.a.id, 1, 1}}, {}});
+  EXPECT_EQ(pair.b.pairwise->waiting(), 0u);
+}
+
 // ---- crossing ----
 
 // Both at once: after one latency both are in the middle and free. As two exchanges they would swap their models.
@@ -124,6 +136,10 @@ TEST(PairTurns, ProposalsThatCrossBecomeOneExchangeAfterOneLatency) {
   for (int before = 0; before < 2; ++before) {   // with either's proposal standing
     Turns pair;
     pair.publish();
+    std::set<PeerId> deciders;
+    pair.swarm.network.watch = [&](const Flight& flight) {
+      if (is<Commit>(flight)) deciders.insert(flight.from);
+    };
     if (before) {   // an odd number of earlier proposals of one side
       pair.swarm.network.drop = [](const Flight&) { return true; };
       ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
@@ -141,6 +157,7 @@ TEST(PairTurns, ProposalsThatCrossBecomeOneExchangeAfterOneLatency) {
     expect_all(pair.b, 2);
     EXPECT_TRUE(pair.swarm.all_idle());
     EXPECT_EQ(pair.a.pairwise->counters().crossed + pair.b.pairwise->counters().crossed, 2u);
+    EXPECT_EQ(deciders, std::set<PeerId>{before ? pair.b.id : pair.a.id}) << "neither id always wins";
     EXPECT_EQ(pair.a.pairwise->counters().done + pair.b.pairwise->counters().done, 2u);
   }
 }
@@ -294,6 +311,19 @@ TEST(PairTurns, ARestartOfTheProposerTakesBackWhatItNeverDecided) {
   expect_all(pair.b, 3);
 }
 
+// A decision stands: an ABORT that follows it changes nothing.
+TEST(PairTurns, AnAbortAfterTheCommitChangesNothing) {
+  Turns pair;
+  pair.publish();
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(100));
+  pair.swarm.deliver({pair.a.id, pair.b.id, 1, Abort{{pair.a.id, 1, 1}}, {}});
+  pair.swarm.run_for(milliseconds(100));
+  expect_all(pair.a, 2);
+  expect_all(pair.b, 2);
+  EXPECT_EQ(pair.b.pairwise->counters().taken_back, 0u);
+}
+
 // ---- what a lost message costs ----
 
 template <typename Lost>
@@ -322,6 +352,62 @@ TEST(PairTurns, ALostProposeCostsOneRepeat) { expect_one_repeat<Propose>(); }
 TEST(PairTurns, ALostAcceptCostsOneRepeat) { expect_one_repeat<Accept>(); }
 TEST(PairTurns, ALostVoteCostsOneRepeat) { expect_one_repeat<Have>(); }
 TEST(PairTurns, ALostCommitCostsOneRepeat) { expect_one_repeat<Commit>(); }
+TEST(PairTurns, ALostBlockCostsOneRepeat) { expect_one_repeat<BlockPayload>(); }
+
+// Of the acceptor's stream likewise, and of the last block, which no other follows.
+TEST(PairTurns, WhoeverLacksABlockAsksForIt) {
+  for (const bool of_proposer : {true, false}) {
+    Turns pair;
+    pair.publish();
+    int lost = 0, asked = 0;
+    pair.swarm.network.drop = [&](const Flight& flight) {
+      const BlockPayload* block = message_as<BlockPayload>(flight.message);
+      return block != nullptr && block->index == 3 && (flight.from == pair.a.id) == of_proposer && lost++ == 0;
+    };
+    pair.swarm.network.watch = [&](const Flight& flight) { asked += is<Missing>(flight); };
+    ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+    pair.swarm.run_for(milliseconds(300));
+    expect_all(pair.a, 2);
+    expect_all(pair.b, 2);
+    EXPECT_EQ(asked, 1);
+    EXPECT_EQ(pair.b.pairwise->counters().taken_back, 0u);
+  }
+}
+
+// A block that never comes is asked for once. The others count.
+TEST(PairTurns, ABlockThatStaysLostIsAskedForOnce) {
+  Turns pair;
+  pair.publish();
+  int asked = 0;
+  pair.swarm.network.drop = [&](const Flight& flight) {
+    return is<BlockPayload>(flight) && message_as<BlockPayload>(flight.message)->index == 1;
+  };
+  pair.swarm.network.watch = [&](const Flight& flight) { asked += is<Missing>(flight); };
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(2000));
+  EXPECT_EQ(pair.a.params[0], 2);
+  EXPECT_EQ(pair.a.params[16], 1);
+  EXPECT_EQ(pair.b.params[16], 3);
+  EXPECT_EQ(asked, 2) << "each of the two";
+}
+
+// Who asks again and again is answered once: a small message must not draw megabytes without end.
+TEST(PairTurns, BlocksAreSentAgainOnce) {
+  Turns pair;
+  pair.publish();
+  int sent = 0;
+  pair.swarm.network.drop = [&](const Flight& flight) { return is<Have>(flight); };
+  pair.swarm.network.watch = [&](const Flight& flight) {
+    sent += is<BlockPayload>(flight) && flight.from == pair.a.id;
+  };
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  for (int i = 0; i < 20; ++i) {
+    pair.swarm.run_for(milliseconds(5));
+    pair.swarm.deliver({pair.b.id, pair.a.id, 1, Missing{{pair.a.id, 1, 1}, {0x0F}}, {}});
+    pair.swarm.deliver({pair.b.id, pair.a.id, 1, Missing{{pair.a.id, 1, 1}, {0xFF, 0xFF}}, {}});
+  }
+  EXPECT_EQ(sent, 4 + 4);
+}
 
 TEST(PairTurns, NobodyWaitsForAFrozenPartnerBeyondTheDeadline) {
   Turns pair;
@@ -331,6 +417,25 @@ TEST(PairTurns, NobodyWaitsForAFrozenPartnerBeyondTheDeadline) {
   ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
   while (pair.a.pairwise->under_way()) pair.swarm.run_for(milliseconds(1));
   EXPECT_LE(pair.swarm.clock.now() - began, milliseconds(501));
+}
+
+// A large model's payloads are not kept while in doubt: its acceptor waits for the decision, but not for ever.
+TEST(PairTurns, TheAcceptorOfALargeModelWaitsForTheWordUntilItsDeadline) {
+  constexpr size_t kParams = 1'200'000;   // 4.8 MB
+  PairOf<PairTurns> pair({.params = kParams, .block_elements = kParams / 4});
+  pair.publish();
+  pair.swarm.network.drop = [&](const Flight& flight) { return is<Commit>(flight); };
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(60));
+  ASSERT_TRUE(pair.b.pairwise->in_doubt());
+  EXPECT_EQ(pair.b.params[0], 3) << "not applied early";
+  EXPECT_TRUE(pair.b.pairwise->under_way());
+  pair.swarm.run_for(milliseconds(500));
+  EXPECT_FALSE(pair.b.pairwise->under_way());
+  EXPECT_TRUE(pair.b.pairwise->in_doubt());
+  pair.swarm.network.drop = nullptr;
+  pair.swarm.run_for(std::chrono::seconds(5));
+  EXPECT_EQ(pair.b.params[0], 2);
 }
 
 // ---- many ----
@@ -369,6 +474,32 @@ TEST(PairTurns, NoRingOfWaiting) {
     }
     EXPECT_TRUE(swarm.all_idle());
   }
+}
+
+// The proposer waits no longer than the longest deadline, so its place in the queue lasts no longer either.
+TEST(PairTurns, ADeadlineOfAnHourKeepsNoPlaceInTheQueue) {
+  Turns pair;
+  pair.publish();
+  pair.b.begin_steps();
+  const Propose propose{.xid = {test_peer(9), 1, 1}, .deadline_ms = 3'600'000, .credit = 4};
+  pair.swarm.deliver({test_peer(9), pair.b.id, 1, propose, {}});
+  EXPECT_EQ(pair.b.pairwise->waiting(), 1u);
+  pair.swarm.run_for(milliseconds(501));
+  EXPECT_EQ(pair.b.pairwise->waiting(), 0u);
+}
+
+// What repeats a proposal for ever keeps its first place and its first deadline.
+TEST(PairTurns, AProposalRepeatedForEverLeavesTheQueueAllTheSame) {
+  Turns pair;
+  pair.publish();
+  pair.b.begin_steps();
+  const Propose propose{.xid = {test_peer(9), 1, 1}, .deadline_ms = 400, .credit = 4};
+  for (int i = 0; i < 60; ++i) {
+    pair.swarm.deliver({test_peer(9), pair.b.id, 1, propose, {}});
+    pair.swarm.run_for(milliseconds(10));
+  }
+  EXPECT_EQ(pair.b.pairwise->waiting(), 0u);
+  EXPECT_EQ(pair.b.pairwise->counters().expired, 1u);
 }
 
 TEST(PairTurns, TheQueueIsBounded) {

@@ -115,7 +115,8 @@ class RoundAgent final : public PeerSampler {
     return others[rng_.below(static_cast<uint32_t>(others.size()))];
   }
   void met(const PeerId& peer) override { last_met_[peer] = ++meetings_; }
-  uint64_t last_met(const PeerId& peer) const override {
+  size_t candidates() override { return list.empty() ? 0 : list.size() - 1; }
+  uint64_t last_met(const PeerId& peer) override {
     const auto known = last_met_.find(peer);
     return known == last_met_.end() ? 0 : known->second;
   }

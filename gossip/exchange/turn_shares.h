@@ -1,0 +1,97 @@
+// One peer's share of this agent's turns. Of n agents, its proposals are served once in n - 1 boundaries on average, or
+// once in n where they are more than four, so that one that proposes without end leaves turns to the others. Honest
+// peers come about half as often, since this agent proposes too; but of a few, one may always be the proposer. Two may
+// follow each other: peers come now a little earlier and now a little later. A turn that ends undecided is not counted.
+//
+// Turns that it lets end undecided cost it 2^j deadlines, in which it is neither served nor asked. j counts such turns
+// since the last one that was decided, beyond three and beyond what the median of the other peers has: frames that a
+// network loses are nobody's fault, and with 30 % of them lost honest peers would soon bar each other. Its proposals
+// and ours count apart: else a peer that never votes would clear itself by its own proposals. Of a proposal of ours
+// that it never answered, it is only not asked: its queue may be long.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "gossip/clock.h"
+#include "gossip/limits.h"
+#include "gossip/peer.h"
+
+namespace starling {
+
+class TurnShares {
+ public:
+  static constexpr uint64_t kBoundariesMax = 16;
+  static constexpr size_t kFew = 4;
+  static constexpr uint32_t kFree = 3, kDoublingsMax = 8;
+
+  // Whether a proposal of the peer may be served at this boundary. `candidates`: how many peers there are to exchange
+  // with; 0: not known, and any may be served.
+  bool may_be_served(const PeerId& peer, uint64_t boundary, size_t candidates) const {
+    const auto it = peers_.find(peer);
+    return it == peers_.end() || boundary + every(candidates) >= it->second.paid_until;
+  }
+  // REQUIRES: may_be_served().
+  void served(const PeerId& peer, uint64_t boundary, size_t candidates) {
+    One& one = of(peer);
+    one.paid_before = one.paid_until;
+    one.paid_until = std::max(one.paid_until, boundary) + every(candidates);
+  }
+
+  // `initiated`: by this agent. `began`: the peer answered, so that it was a turn.
+  void undecided(const PeerId& peer, bool initiated, bool began, TimePoint now, Duration deadline) {
+    One& one = of(peer);
+    if (!initiated) one.paid_until = std::min(one.paid_until, one.paid_before);
+    const uint32_t in_a_row = ++one.in_a_row[initiated], free = kFree + usual(peer, initiated);
+    if (in_a_row <= free) return;
+    const TimePoint until = now + (uint32_t{1} << std::min(in_a_row - free - 1, kDoublingsMax)) * deadline;
+    one.not_asked_until = std::max(one.not_asked_until, until);
+    if (began) one.not_served_until = std::max(one.not_served_until, until);
+  }
+  void decided(const PeerId& peer, bool initiated) {
+    const auto it = peers_.find(peer);
+    if (it != peers_.end()) it->second.in_a_row[initiated] = 0;
+  }
+  TimePoint not_served_until(const PeerId& peer) const {   // in the past: it may be served
+    const auto it = peers_.find(peer);
+    return it == peers_.end() ? TimePoint{} : it->second.not_served_until;
+  }
+  void add_not_asked(TimePoint now, std::vector<PeerId>& peers) const {
+    for (const auto& [peer, one] : peers_) {
+      if (one.not_asked_until > now) peers.push_back(peer);
+    }
+  }
+
+ private:
+  struct One {
+    uint64_t paid_until = 0;       // boundary: the turns that were served are the peer's share up to it
+    uint64_t paid_before = 0;      // without the last of them
+    uint32_t in_a_row[2]{};        // undecided turns: of its proposals, of ours
+    TimePoint not_served_until{}, not_asked_until{};
+  };
+  static uint64_t every(size_t candidates) {
+    return candidates < kFew ? candidates : std::min<uint64_t>(candidates + 1, kBoundariesMax);
+  }
+  // The lower median over the other peers that ever let one end undecided.
+  uint32_t usual(const PeerId& peer, bool initiated) const {
+    std::vector<uint32_t> others;
+    for (const auto& [other, one] : peers_) {
+      if (other != peer) others.push_back(one.in_a_row[initiated]);
+    }
+    if (others.empty()) return 0;
+    const auto middle = others.begin() + static_cast<std::ptrdiff_t>((others.size() - 1) / 2);
+    std::nth_element(others.begin(), middle, others.end());
+    return *middle;
+  }
+  One& of(const PeerId& peer) {
+    if (peers_.size() >= kMembersMax && !peers_.contains(peer)) peers_.clear();
+    return peers_[peer];
+  }
+
+  std::map<PeerId, One> peers_;
+};
+
+}  // namespace starling

@@ -1,0 +1,223 @@
+// What one peer may take of another's turns.
+#include "gossip/exchange/turn_shares.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/gossip/exchange/harness.h"
+
+namespace starling::exchange_test {
+namespace {
+
+using Turns = PairOf<PairTurns>;
+using TurnAgent = TestAgentOf<PairTurns>;
+
+TEST(TurnShares, OneInAFewBoundariesAndTwoMayFollowEachOther) {
+  for (const auto& [candidates, every] : {std::pair(1, 1), {2, 2}, {3, 3}, {4, 5}, {7, 8}, {200, 16}}) {
+    TurnShares shares;
+    int served = 0;
+    for (uint64_t boundary = 100; boundary < 340; ++boundary) {
+      for (int again = 0; again < 5; ++again) {
+        if (!shares.may_be_served(test_peer(1), boundary, static_cast<size_t>(candidates))) continue;
+        shares.served(test_peer(1), boundary, static_cast<size_t>(candidates));
+        ++served;
+      }
+    }
+    EXPECT_EQ(served, 240 / every + 1) << candidates;
+    EXPECT_TRUE(shares.may_be_served(test_peer(2), 340, 7));
+  }
+}
+
+// Among four, an honest peer comes every third boundary, now one earlier and now one later.
+TEST(TurnShares, WhoComesUnevenlyKeepsItsShare) {
+  TurnShares shares;
+  for (const uint64_t boundary : {10, 12, 16, 18, 22, 24}) {
+    EXPECT_TRUE(shares.may_be_served(test_peer(1), boundary, 3)) << boundary;
+    shares.served(test_peer(1), boundary, 3);
+  }
+}
+
+// Some in a row are free: any network loses frames.
+void lose_the_free_ones(TurnShares& shares, const PeerId& peer, bool initiated, TimePoint now) {
+  for (uint32_t i = 0; i < TurnShares::kFree; ++i) shares.undecided(peer, initiated, true, now, milliseconds(100));
+}
+
+TEST(TurnShares, AnUndecidedTurnCostsTwiceAsMuchEachTime) {
+  TurnShares shares;
+  TimePoint now{std::chrono::hours(1)};
+  const auto not_asked = [&] {
+    std::vector<PeerId> peers;
+    shares.add_not_asked(now, peers);
+    return !peers.empty();
+  };
+  lose_the_free_ones(shares, test_peer(1), false, now);
+  EXPECT_FALSE(not_asked());
+  EXPECT_LE(shares.not_served_until(test_peer(1)), now);
+  for (int j = 0; j <= 12; ++j) {
+    const Duration lasts = (1 << std::min(j, 8)) * milliseconds(100);
+    shares.undecided(test_peer(1), false, true, now, milliseconds(100));
+    EXPECT_EQ(shares.not_served_until(test_peer(1)) - now, lasts);
+    EXPECT_TRUE(not_asked());
+    now += lasts;
+    EXPECT_FALSE(not_asked());
+  }
+  for (const bool ours : {true, false}) {   // only what it let end itself is forgiven by the next
+    shares.decided(test_peer(1), ours);
+    if (!ours) lose_the_free_ones(shares, test_peer(1), false, now);
+    shares.undecided(test_peer(1), false, true, now, milliseconds(100));
+    EXPECT_EQ(shares.not_served_until(test_peer(1)) - now, ours ? milliseconds(25'600) : milliseconds(100));
+    now += std::chrono::hours(1);
+  }
+}
+
+// What all peers let end, the network does. The one that lets more of them end than most is barred.
+TEST(TurnShares, WhatTheMedianOfTheOthersLosesIsFree) {
+  TurnShares shares;
+  const TimePoint now{std::chrono::hours(1)};
+  for (uint8_t tag = 1; tag <= 5; ++tag) {
+    for (int i = 0; i < 3; ++i) shares.undecided(test_peer(tag), true, true, now, milliseconds(100));
+  }
+  for (uint32_t i = 0; i < TurnShares::kFree; ++i) {
+    shares.undecided(test_peer(5), true, true, now, milliseconds(100));
+  }
+  EXPECT_LE(shares.not_served_until(test_peer(5)), now);   // the median of the others has three
+  shares.undecided(test_peer(5), true, true, now, milliseconds(100));
+  EXPECT_EQ(shares.not_served_until(test_peer(5)), now + milliseconds(100));
+}
+
+// It may have a long queue, or be in its steps: that is no reason to let its own proposals wait.
+TEST(TurnShares, WhoDoesNotAnswerIsNotAskedButServed) {
+  TurnShares shares;
+  const TimePoint now{std::chrono::hours(1)};
+  lose_the_free_ones(shares, test_peer(1), true, now);
+  shares.undecided(test_peer(1), true, false, now, milliseconds(100));
+  EXPECT_LE(shares.not_served_until(test_peer(1)), now);
+  std::vector<PeerId> peers;
+  shares.add_not_asked(now, peers);
+  EXPECT_EQ(peers, std::vector<PeerId>{test_peer(1)});
+}
+
+TEST(TurnShares, RemembersABoundedNumberOfPeers) {
+  TurnShares shares;
+  PeerId id = test_peer(1);
+  for (uint64_t i = 0; i < 3 * kMembersMax; ++i) {
+    std::memcpy(id.bytes.data(), &i, sizeof i);
+    shares.undecided(id, true, true, TimePoint{}, std::chrono::hours(1));
+  }
+  std::vector<PeerId> barred;
+  shares.add_not_asked(TimePoint{}, barred);
+  EXPECT_LE(barred.size(), kMembersMax);
+}
+
+class ByList final : public PeerSampler {
+ public:
+  std::vector<PeerId> longest_ago_first;
+  std::vector<PeerId> met_now;
+
+  std::optional<PeerId> choose(const std::vector<PeerId>&) override { return std::nullopt; }
+  void met(const PeerId& peer) override { met_now.push_back(peer); }
+  uint64_t last_met(const PeerId& peer) override {
+    const auto at = std::find(longest_ago_first.begin(), longest_ago_first.end(), peer);
+    return static_cast<uint64_t>(at - longest_ago_first.begin());
+  }
+  size_t candidates() override { return 2; }
+  std::vector<Participant> neighbors(uint64_t) override { return {}; }
+  std::vector<Participant> group() override { return {}; }
+};
+
+// Of those that wait, the one met longest ago is served first, whoever came first.
+TEST(TurnShares, TheOneMetLongestAgoIsServedFirst) {
+  for (const bool a_first : {true, false}) {
+    ByList sampler;
+    TestSwarmOf<PairTurns> swarm({.sampler = &sampler});
+    TurnAgent& a = swarm.add(1);
+    TurnAgent& b = swarm.add(2);
+    TurnAgent& c = swarm.add(3);
+    for (TurnAgent* agent : {&a, &b, &c}) agent->boundary();
+    c.begin_steps();
+    ASSERT_TRUE(a.pairwise->propose(c.id));
+    swarm.run_for(milliseconds(5));
+    ASSERT_TRUE(b.pairwise->propose(c.id));
+    swarm.run_for(milliseconds(25));
+    ASSERT_EQ(c.pairwise->waiting(), 2u);
+    sampler.longest_ago_first = a_first ? std::vector{a.id, b.id} : std::vector{b.id, a.id};
+    sampler.met_now.clear();
+    c.end_steps();
+    ASSERT_TRUE(c.pairwise->serve());
+    c.worker.run_completions();
+    EXPECT_EQ(sampler.met_now, std::vector<PeerId>{a_first ? a.id : b.id}) << "it applies at its vote";
+  }
+}
+
+// A refused or failed attempt counts as met: else the next draw would ask the same agent.
+TEST(TurnShares, WhatCameToNothingCountsAsMet) {
+  ByList sampler;
+  TestSwarmOf<PairTurns> swarm({.sampler = &sampler});
+  TurnAgent& a = swarm.add(1);
+  TurnAgent& b = swarm.add(2);
+  a.boundary();
+  ASSERT_TRUE(a.pairwise->propose(b.id));   // it shares nothing yet: BUSY
+  swarm.run_for(milliseconds(50));
+  EXPECT_EQ(sampler.met_now, std::vector<PeerId>{b.id});
+}
+
+// Its blocks never come: the turn ends at the deadline, and the next proposals are told to come back later.
+TEST(TurnShares, WhoLetsATurnEndIsToldBusy) {
+  Turns pair;
+  pair.publish();
+  pair.swarm.network.drop = [](const Flight& flight) { return is<BlockPayload>(flight); };
+  for (uint32_t i = 0; i <= TurnShares::kFree; ++i) {
+    ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+    while (pair.a.pairwise->under_way() || pair.b.pairwise->under_way()) pair.swarm.run_for(milliseconds(5));
+    pair.publish();
+  }
+  pair.swarm.network.drop = nullptr;
+  pair.a.pairwise->take_reports();
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(25));
+  const ExchangeReport report = only_report(pair.a);
+  EXPECT_EQ(report.outcome, ExchangeOutcome::kBusy);
+  EXPECT_GT(report.free_in, milliseconds(100));
+  EXPECT_LE(report.free_in, milliseconds(500));
+  pair.swarm.run_for(milliseconds(500));
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(100));
+  expect_all(pair.a, 2);
+}
+
+// An ABORT ends all that its sender proposed before, also what still waits for its turn.
+TEST(TurnShares, WhatWaitsIsNotServedAfterALaterOneWasAborted) {
+  Turns pair;
+  pair.publish();
+  pair.b.begin_steps();
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(30));
+  ASSERT_EQ(pair.b.pairwise->waiting(), 1u);
+  pair.swarm.deliver({.from = pair.a.id, .to = pair.b.id, .generation = 1,
+                      .message = Abort{{pair.a.id, 1, 1'000'000}}});
+  pair.b.end_steps();
+  EXPECT_FALSE(pair.b.pairwise->serve());
+  EXPECT_EQ(pair.b.pairwise->waiting(), 0u);
+}
+
+// A decision that does not come keeps an exchange in doubt. Nobody may open more and more of them.
+TEST(TurnShares, WhoNeverCommitsHasTwoOpenDoubts) {
+  Turns pair;
+  pair.publish();
+  pair.swarm.network.drop = [](const Flight& flight) { return is<Commit>(flight); };
+  for (int i = 0; i < 100; ++i) {
+    (void)pair.a.pairwise->propose(pair.b.id);
+    pair.swarm.run_for(milliseconds(45));
+    pair.a.pump();
+  }
+  EXPECT_LE(pair.b.pairwise->counters().accepted, 2u);
+  EXPECT_GT(pair.b.pairwise->counters().busy_sent, 50u);
+  pair.swarm.network.drop = nullptr;
+  pair.swarm.run_for(std::chrono::seconds(60));
+  EXPECT_TRUE(pair.swarm.all_idle()) << "what was decided arrives in the end";
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(200));
+  EXPECT_GE(pair.b.pairwise->counters().accepted, 3u);
+}
+
+}  // namespace
+}  // namespace starling::exchange_test
