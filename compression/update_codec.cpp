@@ -4,8 +4,10 @@
 #include <array>
 
 #include "compression/update_dense.h"
+#include "compression/update_dgc.h"
 #include "compression/update_levels.h"
 #include "compression/update_randk.h"
+#include "compression/update_sketch.h"
 #include "compression/update_topk.h"
 #include "kernels/check.h"
 
@@ -26,6 +28,8 @@ constexpr std::array kNames = {
     UpdateName{UpdateKind::kSign, "sign", "1 bit each; the majority decides"},
     UpdateName{UpdateKind::kSignEf, "sign_ef", "1 bit each and a scale for 512; what that leaves out waits"},
     UpdateName{UpdateKind::kTernary, "ternary", "2 bits each and a scale for 512: TernGrad"},
+    UpdateName{UpdateKind::kDgc, "dgc", "topk with momentum that is cleared where something was sent: DGC"},
+    UpdateName{UpdateKind::kSketch, "sketch", "the largest of all members' sum, found by tables: SKETCHED-SGD"},
     UpdateName{UpdateKind::kQsgd, "qsgd", "2 to 8 bits each and a norm for 512"},
 };
 
@@ -67,6 +71,8 @@ std::string_view update_name(UpdateKind kind) {
 std::unique_ptr<UpdateCodec> make_update_codec(const UpdateOptions& options) {
   STARLING_CHECK(options.density > 0 && options.density <= 1 && options.reply >= 1);
   STARLING_CHECK(options.levels >= 1 && options.levels <= 127);
+  STARLING_CHECK(options.table > 0 && options.table <= 1 && options.candidates >= 1);
+  STARLING_CHECK(options.momentum >= 0 && options.momentum < 1 && options.clip >= 0);
   switch (options.kind) {
     case UpdateKind::kFp32: return std::make_unique<DenseUpdate<Fp32Values>>(options.kind);
     case UpdateKind::kBf16: return std::make_unique<DenseUpdate<Bf16Values>>(options.kind);
@@ -76,6 +82,8 @@ std::unique_ptr<UpdateCodec> make_update_codec(const UpdateOptions& options) {
     case UpdateKind::kRandk: return std::make_unique<RandkUpdate<PlainValues<Fp32Values>>>(options);
     case UpdateKind::kRandkBf16: return std::make_unique<RandkUpdate<PlainValues<Bf16Values>>>(options);
     case UpdateKind::kRandkInt8: return std::make_unique<RandkUpdate<Int8Values>>(options);
+    case UpdateKind::kDgc: return std::make_unique<DgcUpdate>(options);
+    case UpdateKind::kSketch: return std::make_unique<SketchUpdate>(options);
     case UpdateKind::kInt8:
     case UpdateKind::kInt4:
     case UpdateKind::kSign:

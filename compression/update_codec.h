@@ -27,7 +27,8 @@ namespace starling {
 // On the wire: never renumber. topk and randk have fp32 values, topk_bf16 the same elements with bf16 values.
 enum class UpdateKind : uint8_t {
   kFp32 = 1, kBf16 = 2, kTopk = 3, kTopkBf16 = 4, kInt8 = 5, kInt4 = 6, kSign = 7, kSignEf = 8, kTernary = 9,
-  kQsgd = 10, kTopkInt8 = 11, kRandk = 12, kRandkBf16 = 13, kRandkInt8 = 14
+  kQsgd = 10, kTopkInt8 = 11, kRandk = 12, kRandkBf16 = 13, kRandkInt8 = 14, kSketch = 15,
+  kDgc = 16
 };
 
 // Every update codec there is. Config, flags, help texts and the conformance suite are made from this list.
@@ -45,9 +46,15 @@ std::string_view update_name(UpdateKind kind);
 // What all members of a group agree on: sizes of payloads follow from it.
 struct UpdateOptions {
   UpdateKind kind = UpdateKind::kFp32;
-  double density = 0.01;   // topk, randk: a payload's share of a slice's elements, above 0, at most 1; one at least
+  double density = 0.01;   // topk, randk: a payload's share of a slice's elements, above 0, at most 1; one at least;
+                           // sketch: an entry's
   uint32_t reply = 2;      // topk: an entry holds at most so many times the elements of a payload, at least 1 time
   uint32_t levels = 7;     // qsgd: of each sign, 1 to 127
+  double table = 0.2;      // sketch: a table's cells, as a share of the slice's elements; above 0, at most 1
+  uint32_t candidates = 4; // sketch: a payload holds at most so many times the elements of an entry, at least 1 time
+  double momentum = 0.9;   // dgc: of the velocity, at least 0 and below 1
+  double clip = 0;         // dgc: a drift counts at most so long, over the root of the number of members; 0: no limit
+  uint32_t warmup = 0;     // dgc: so many entries of a log are denser; 0: none
 };
 
 // Payloads of both roles have the same format; an entry may be larger.
@@ -75,10 +82,12 @@ struct UpdateResidual {
   bool unbiased = false;          // the expectation of the decoded payload over seeds is the vector
 };
 
-// For what a codec rounds or chooses by chance.
+// What a codec rounds and chooses by, beside the values.
 struct UpdateSeeds {
   uint64_t own = 1;      // another one for each payload of each member
   uint64_t common = 1;   // of the log that the payload follows: all members that hold it have the same
+  uint64_t entries = 0;  // of that log; dgc: how dense a payload is
+  std::span<const uint32_t> requested{};   // sketch: by the slice's owner, ascending; empty: the codec's own choice
 };
 
 // The elements of a slice that an entry holds.
@@ -87,7 +96,16 @@ struct UpdateSupport {
   std::vector<uint32_t> indices;   // else these, ascending
 };
 
+// Momentum that belongs to the codec: u = momentum * u + drift goes into the accumulator in place of the drift, and u
+// is 0 again where an entry counted what was sent.
+struct UpdateVelocity {
+  bool used = false;
+  float momentum = 0;
+  float clip = 0;        // see UpdateOptions
+};
+
 class UpdateCodec;
+class SketchTables;
 
 // One payload of a merge. A group may mix kinds: at the end of a run its members send fp32.
 struct UpdateTerm {
@@ -136,9 +154,14 @@ class UpdateCodec {
   // sum = what an entry of this codec is encoded from: the weighted payloads added up in the order given, from zero. A
   // vote counts them otherwise.
   virtual void merge(std::span<const UpdateTerm> terms, std::span<float> sum) const;
+
+  virtual UpdateVelocity velocity() const { return {}; }
+
+  // With what owners choose the elements of payloads (update_sketch.h); null: each member chooses its own.
+  virtual const SketchTables* tables() const { return nullptr; }
 };
 
-// REQUIRES: density, reply and levels within their ranges.
+// REQUIRES: all options within their ranges.
 std::unique_ptr<UpdateCodec> make_update_codec(const UpdateOptions& options);
 
 }  // namespace starling

@@ -15,10 +15,10 @@ UpdateResidual RandkUpdate<Values>::residual() const {
 }
 
 template <class Values>
-std::optional<std::vector<uint32_t>> RandkUpdate<Values>::choose(std::span<const float> x, size_t count,
+std::optional<std::vector<uint32_t>> RandkUpdate<Values>::choose(UpdateRole role, std::span<const float> x,
                                                                  const UpdateSeeds& seeds) const {
   if (count_nonfinite(x.data(), x.size()) > 0) return std::nullopt;
-  return seeded_indices(static_cast<uint32_t>(seeds.common), count, x.size());
+  return seeded_indices(static_cast<uint32_t>(seeds.common), elements_max(role, x.size()), x.size());
 }
 
 template class RandkUpdate<PlainValues<Fp32Values>>;

@@ -6,6 +6,7 @@
 
 #include "kernels/check.h"
 #include "kernels/rice.h"
+#include "kernels/top_k.h"
 
 namespace starling {
 namespace {
@@ -125,9 +126,18 @@ UpdateStatus SparseParts::check_indices(Bytes payload, SparseIndices kind, size_
 
 // ---- the codec ----
 
+std::optional<std::vector<uint32_t>> largest_elements(std::span<const float> x, size_t count) {
+  std::vector<uint32_t> indices(count);
+  TopKScratch scratch;
+  const std::optional<size_t> found = top_k(x.data(), x.size(), count, &scratch, indices.data());
+  if (!found) return std::nullopt;
+  indices.resize(*found);
+  return indices;
+}
+
 template <class Values>
-size_t SparseUpdate<Values>::share(size_t element_count) const {
-  const auto wanted = static_cast<size_t>(std::ceil(options_.density * static_cast<double>(element_count)));
+size_t SparseUpdate<Values>::share(double density, size_t element_count) {
+  const auto wanted = static_cast<size_t>(std::ceil(density * static_cast<double>(element_count)));
   return std::min({wanted, element_count, size_t{kCountMask}});
 }
 
@@ -141,11 +151,11 @@ template <class Values>
 std::optional<size_t> SparseUpdate<Values>::encode(UpdateRole role, std::span<const float> x, const UpdateSeeds& seeds,
                                                    MutableBytes out) const {
   STARLING_CHECK(out.size() == bytes_max(role, x.size()));
-  const size_t count_max = elements_max(role, x.size());
-  const std::optional<std::vector<uint32_t>> indices = choose(x, count_max, seeds);
+  const std::optional<std::vector<uint32_t>> indices = choose(role, x, seeds);
   if (!indices) return std::nullopt;
   const size_t count = indices->size();
-  const size_t front = write_sparse_indices(indices_of(x.size()), *indices, count_max, x.size(),
+  STARLING_CHECK(count <= elements_max(role, x.size()));
+  const size_t front = write_sparse_indices(indices_of(x.size()), *indices, coded_for(role, x.size(), count), x.size(),
                                             static_cast<uint32_t>(seeds.common), out.data());
   const auto* bytes = reinterpret_cast<const std::byte*>(indices->data());
   std::array<float, kUpdatePiece> values;
@@ -162,7 +172,8 @@ template <class Values>
 UpdateStatus SparseUpdate<Values>::check(UpdateRole role, Bytes payload, size_t element_count) const {
   if (payload.size() > bytes_max(role, element_count)) return UpdateStatus::kWrongSize;
   size_t count = 0, rest = 0;
-  const size_t count_max = elements_max(role, element_count);
+  const size_t claimed = payload.size() < kHeaderBytes ? 0 : word(payload, 0) & kCountMask;
+  const size_t count_max = coded_for(role, element_count, claimed);
   const UpdateStatus status =
       SparseParts::check_indices(payload, indices_of(element_count), count_max, element_count, &count, &rest);
   // Sizes first: a payload of another size has other bytes where its indices would be.

@@ -62,7 +62,10 @@ size_t sparse_index_bytes_max(SparseIndices kind, size_t count_max, size_t eleme
 size_t write_sparse_indices(SparseIndices kind, std::span<const uint32_t> indices, size_t count_max,
                             size_t element_count, uint32_t seed, std::byte* out);
 
-// What topk and randk share: everything but the choice of elements.
+// The `count` elements of largest magnitude, ascending; fewer if the others are zero. nullopt: x is not finite.
+std::optional<std::vector<uint32_t>> largest_elements(std::span<const float> x, size_t count);
+
+// What topk, randk, dgc and sketch share: everything but the choice of elements.
 template <class Values>
 class SparseUpdate : public UpdateCodec {
  public:
@@ -81,11 +84,16 @@ class SparseUpdate : public UpdateCodec {
  protected:
   // How many elements a payload holds at most.
   virtual size_t elements_max(UpdateRole role, size_t element_count) const = 0;
+  // For how many elements the indices of a payload of `count` are coded, at least `count`.
+  virtual size_t coded_for(UpdateRole role, size_t element_count, [[maybe_unused]] size_t count) const {
+    return elements_max(role, element_count);
+  }
   virtual SparseIndices indices_of(size_t element_count) const = 0;
-  // Ascending; nullopt: x is not finite.
-  virtual std::optional<std::vector<uint32_t>> choose(std::span<const float> x, size_t count,
+  // Ascending, at most elements_max(); nullopt: x is not finite.
+  virtual std::optional<std::vector<uint32_t>> choose(UpdateRole role, std::span<const float> x,
                                                       const UpdateSeeds& seeds) const = 0;
-  size_t share(size_t element_count) const;   // of the density, rounded up
+  static size_t share(double density, size_t element_count);   // rounded up
+  size_t share(size_t element_count) const { return share(options_.density, element_count); }
   const UpdateOptions options_;
 };
 

@@ -1,7 +1,5 @@
 #include "compression/update_topk.h"
 
-#include "kernels/top_k.h"
-
 namespace starling {
 
 template <class Values>
@@ -19,14 +17,9 @@ size_t TopkUpdate<Values>::elements_max(UpdateRole role, size_t element_count) c
 }
 
 template <class Values>
-std::optional<std::vector<uint32_t>> TopkUpdate<Values>::choose(std::span<const float> x, size_t count,
+std::optional<std::vector<uint32_t>> TopkUpdate<Values>::choose(UpdateRole role, std::span<const float> x,
                                                                 const UpdateSeeds&) const {
-  std::vector<uint32_t> indices(count);
-  TopKScratch scratch;
-  const std::optional<size_t> found = top_k(x.data(), x.size(), count, &scratch, indices.data());
-  if (!found) return std::nullopt;
-  indices.resize(*found);
-  return indices;
+  return largest_elements(x, elements_max(role, x.size()));
 }
 
 template class TopkUpdate<PlainValues<Fp32Values>>;

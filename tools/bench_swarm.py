@@ -21,14 +21,14 @@ def find_program(name):
 
 
 def config_text(dimension, codec, kind="pairwise", overlap="on", learning_rate=0, local_steps=1, model="quadratic",
-                deadlines="deadline_min: 2s, deadline_max: 5s", topology="matching"):
+                deadlines="deadline_min: 2s, deadline_max: 5s", topology="matching", source="params"):
     return f"""
 swarm:
   name: bench
   model: {{kind: {model}, dimension: {dimension}}}
   optimizer: {{kind: sgd, learning_rate: {learning_rate}, momentum: 0}}
   local_steps: {local_steps}
-  exchange: {{kind: {kind}, codec: {codec}, carry: [params], overlap: {overlap}, {deadlines}}}
+  exchange: {{kind: {kind}, source: {source}, codec: {codec}, carry: [params], overlap: {overlap}, {deadlines}}}
   topology: {{kind: {topology}}}
   membership: {{probe_interval: 500ms, probe_timeout: 300ms}}
 agent:

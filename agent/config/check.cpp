@@ -71,6 +71,19 @@ void refuse_vote(const SwarmConfig& swarm) {
                     " would not; write weight: equal, or codec: sign_ef");
 }
 
+// dgc's momentum is the codec's: a second one would be of the first.
+void refuse_dgc(const SwarmConfig& swarm) {
+  const ExchangeConfig& exchange = swarm.exchange;
+  if (!shares_updates(exchange) || exchange.update.kind != UpdateKind::kDgc) return;
+  const auto refuse_if = [](bool unsound, const std::string& why) {
+    if (unsound) throw ConfigError("swarm.exchange.update.codec: dgc: " + why);
+  };
+  refuse_if(swarm.optimizer.kind != "sgd", "its momentum is of gradients, and " + swarm.optimizer.kind + " has moments "
+                                           "of its own; write optimizer.kind: sgd, or codec: topk");
+  refuse_if(swarm.optimizer.momentum > 0, "it brings the momentum (update.momentum); write optimizer.momentum: 0");
+  refuse_if(exchange.outer_momentum > 0, "it brings the momentum (update.momentum); write outer.momentum: 0");
+}
+
 void refuse_outer(const ExchangeConfig& exchange) {
   constexpr double kOverlapMomentumMax = 0.5;   // no experiment has shown that more is stable
   const bool steps = exchange.outer_momentum > 0 || exchange.outer_rate != 1;
@@ -121,6 +134,7 @@ void refuse_averaging(const SwarmConfig& swarm) {
   if (exchange.source == SourceKind::kGradients) refuse_gradients(swarm);
   if (exchange.source == SourceKind::kUpdates) refuse_updates(swarm);
   refuse_vote(swarm);
+  refuse_dgc(swarm);
   refuse_outer(exchange);
   refuse_members(exchange);
   if (!group && (exchange.pairs_every > 0 || exchange.inject_loss > 0)) {

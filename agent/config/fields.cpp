@@ -290,11 +290,32 @@ void add_updates(std::vector<ConfigField>& t) {
   t.push_back(since("0.2.0", "fp32", row("swarm.exchange.update.codec", "", update_doc(),
                                          AT(swarm.exchange.update.kind), UpdateKindValue{})));
   t.push_back(since("0.2.0", "0.01", row("swarm.exchange.update.density", "",
-                                         "topk, randk: the part of a slice's elements that an update holds",
+                                         "topk, randk: the part of a slice's elements that an update holds; sketch: "
+                                         "that comes back",
                                          AT(swarm.exchange.update.density), NumberValue{1e-6, 1})));
   t.push_back(since("0.2.0", "2", row("swarm.exchange.update.reply", "",
                                       "topk: what comes back holds at most so many times the elements of an update",
                                       AT(swarm.exchange.update.reply), CountValue{1, kUpdateMembersMax})));
+  t.push_back(since("0.2.0", "0.2", row("swarm.exchange.update.table", "",
+                                        "sketch: a table's cells, of a byte each, as a part of the slice's elements",
+                                        AT(swarm.exchange.update.table), NumberValue{1e-6, 1})));
+  t.push_back(since("0.2.0", "4", row("swarm.exchange.update.candidates", "",
+                                      "sketch: an update holds at most so many times the elements that come back",
+                                      AT(swarm.exchange.update.candidates), CountValue{1, 64})));
+  t.push_back(since("0.2.0", "0.9", row("swarm.exchange.update.momentum", "",
+                                        "dgc: of what a member keeps, cleared where something was sent",
+                                        AT(swarm.exchange.update.momentum), NumberValue{0, 0.9999})));
+  t.push_back(since("0.2.0", "0", row("swarm.exchange.update.clip", "",
+                                      "dgc: what a round changed is at most so long, over the root of the number of "
+                                      "members; 0: no limit",
+                                      AT(swarm.exchange.update.clip), NumberValue{0, 1e6})));
+  t.push_back(since("0.2.0", "0", row("swarm.exchange.update.warmup", "",
+                                      "dgc: over so many rounds the density falls from 1/4",
+                                      AT(swarm.exchange.update.warmup), CountValue{0, 1000000})));
+  t.push_back(since("0.2.0", "0", row("swarm.exchange.update.slices", "",
+                                      "a model is cut into at most so many logs; 0: 64, and 4 with sketch, which finds "
+                                      "more of the energy in few large ones",
+                                      AT(swarm.exchange.update_slices), CountValue{0, kUpdateSlicesMax})));
   t.push_back(since("0.2.0", "1e+30", row("swarm.exchange.update.first_norm_max", "",
                                           "of the first merged updates, while there are none to compare with; larger "
                                           "ones are scaled down to it",

@@ -81,3 +81,24 @@ function drawFrame(svg, box, across, up) {
   draw(svg, "text", { transform: `translate(${box.left - 52} ${(box.top + box.bottom) / 2}) rotate(-90)`,
     "text-anchor": "middle" }, up.title);
 }
+
+// Logs of updates as a table: {name, fill: a color or nothing, log: as print_log() says}. Agents that all have one log
+// need no reading; others are marked.
+function fillLogs(logs) {
+  if (!logs.length) return;
+  const head = html(html(byId("log-table"), "thead"), "tr"), body = html(byId("log-table"), "tbody");
+  ["Agent", "Log", "Entries", "Behind", "Splits", "States", "Held back", "Sent a round", "Received a round"].forEach(
+    (name, i) => html(head, "th", name, i < 2 ? "left" : ""));
+  const count = id => logs.filter(a => a.log.head === id).length;
+  const most = logs.map(a => a.log.head).reduce((a, b) => count(b) > count(a) ? b : a);
+  for (const { name, fill, log } of logs) {
+    const row = html(body, "tr"), first = html(row, "td", undefined, "left");
+    if (fill) html(first, "i", undefined, "dot").style.background = fill;
+    first.append(name);
+    html(row, "td", log.head.slice(0, 8), log.head === most ? "left" : "left bad");
+    const values = [whole(log.entries), whole(log.behind), whole(log.splits), whole(log.states), short(log.held_back),
+      bytes(log.sent_a_round), bytes(log.received_a_round)];
+    for (const value of values) html(row, "td", value);
+  }
+  byId("log").hidden = false;
+}

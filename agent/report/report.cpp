@@ -71,6 +71,7 @@ Json page_json(const SwarmReport& report) {
     const AgentReport& agent = report.agents[i];
     Json& target = object["agents"][i];
     target["shard"] = agent.shard;
+    if (agent.log) target["log"] = print_log(*agent.log);
     target["newcomer"] = agent.newcomer;
     target["killed_at_s"] = optional_number(agent.killed_at_s);
     target["failure"] = agent.failure;

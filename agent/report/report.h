@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "agent/report/exchange_counts.h"
+#include "agent/report/log_report.h"
 
 namespace starling {
 
@@ -33,6 +34,7 @@ struct AgentReport {
   std::string failure;                 // why it failed
   std::vector<ReportPoint> accuracies, losses, distances, sent;
   std::map<std::string, ExchangeCounts> partners;  // by hex id
+  std::optional<LogReport> log;        // of a swarm that shares updates
 };
 
 struct SwarmReport {

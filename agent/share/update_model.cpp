@@ -124,9 +124,10 @@ UpdateModel::UpdateModel(Trainer& trainer, const ExchangeConfig& exchange)
                              "shares updates cannot do; write swarm.exchange.source: params");
   }
   const std::array sizes = {params_.count};
-  slices_ = cut_slices(sizes);
+  slices_ = cut_slices(sizes, slices_max(exchange));
   replica_.resize(params_.count);
   accumulator_.resize(params_.count);
+  if (running_->velocity().used) velocity_.resize(params_.count);
   if (outer_.has_momentum()) momentum_.resize(params_.count);
   if (!on_host_) staged_.resize(params_.count);
   adopt_params();

@@ -25,7 +25,7 @@ class UpdateModel final : public ModelMemory {
   UpdateModel(Trainer& trainer, const ExchangeConfig& exchange);
 
   const std::vector<SliceRange>& slices() const { return slices_; }
-  SliceMemory memory() { return {replica_, momentum_, accumulator_}; }
+  SliceMemory memory() { return {replica_, momentum_, accumulator_, velocity_}; }
   UpdateCodecs codecs() const { return {running_.get(), exact_.get()}; }
   const OuterRule& outer() const { return outer_; }
 
@@ -60,7 +60,7 @@ class UpdateModel final : public ModelMemory {
   const OuterRule outer_;
   std::unique_ptr<UpdateCodec> running_, exact_;
   std::vector<SliceRange> slices_;
-  std::vector<float> replica_, momentum_, accumulator_, staged_;
+  std::vector<float> replica_, momentum_, accumulator_, velocity_, staged_;
   std::vector<SliceState> restored_;
   const UpdateReplicas* replicas_ = nullptr;
 };

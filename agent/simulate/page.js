@@ -108,5 +108,6 @@ axes.forEach(([name], i) => choice(byId("axes"), "radio", name, i === 0, () => {
 data.series.forEach((series, i) => choice(byId("legend"), "checkbox", nameOf(series), true,
   checked => { hidden[checked ? "delete" : "add"](i); }, color(i)));
 fillTable();
+fillLogs(data.logs.map((log, i) => ({ name: "agent " + i, log })).filter(a => a.log));
 drawAll();
 addEventListener("resize", drawAll);

@@ -96,7 +96,7 @@ Json point_json(const CurvePoint& point) {
 
 Json page_json(const SimulationReport& report) {
   Json object = {{"title", report.title}, {"command", report.command}, {"series", Json::array()},
-                 {"events", Json::array()}, {"remarks", report.swarm.remarks}};
+                 {"events", Json::array()}, {"logs", Json::array()}, {"remarks", report.swarm.remarks}};
   for (const Series& series : gather(report)) {
     Json points = Json::array(), band = Json::array();
     for (const CurvePoint& point : series.points) points.push_back(point_json(point));
@@ -107,6 +107,7 @@ Json page_json(const SimulationReport& report) {
     }
     object["series"].push_back({{"name", series.name}, {"points", points}, {"band", band}});
   }
+  for (const auto& log : report.swarm.logs) object["logs"].push_back(log ? Json(print_log(*log)) : Json(nullptr));
   for (const SimEvent& event : report.swarm.events) {
     object["events"].push_back({{"t", event.virtual_s}, {"text", event.text}});
   }

@@ -50,6 +50,7 @@ class Run {
   void tell(const std::string& text) { outcome_.events.push_back({now_s(), text}); }
   void look();
   CurvePoint look_at(size_t agent, const std::vector<double>& mean);
+  std::optional<LogReport> log_of(size_t agent);
   void close(bool ended);
 
   const SimulateOptions& options_;
@@ -217,6 +218,14 @@ void Run::look() {
   outcome_.points.push_back(std::move(all));
 }
 
+std::optional<LogReport> Run::log_of(size_t agent) {
+  if (!swarm_.training(agent) || swarm_.agent(agent).exchange() == nullptr) return std::nullopt;
+  const ExchangeStatus status = swarm_.agent(agent).exchange()->status();
+  if (status.log_heads.empty()) return std::nullopt;
+  return LogReport{status.log_heads,    status.updates,           status.held_back,
+                   status.group.rounds, swarm_.bytes_sent(agent), swarm_.bytes_received(agent)};
+}
+
 void Run::close(bool ended) {
   look();
   outcome_.finished = ended;
@@ -224,6 +233,7 @@ void Run::close(bool ended) {
   outcome_.digest = swarm_.digest();
   for (size_t a = 0; a < swarm_.count(); ++a) {
     outcome_.alive += swarm_.alive(a);
+    outcome_.logs.push_back(log_of(a));
     if (!swarm_.training(a)) continue;
     const ExchangeCounts& tally = swarm_.agent(a).rounds()->tally();
     outcome_.done += tally.done;

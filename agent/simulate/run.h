@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/report/log_report.h"
 #include "agent/simulate/options.h"
 #include "agent/simulate/task.h"
 #include "gossip/exchange/exchange.h"
@@ -40,6 +41,7 @@ struct SwarmOutcome {
   uint64_t done = 0, late = 0, failed = 0;   // exchanges of the agents alive at the end
   BlockTally blocks;                         // of their exchanges
   bool in_rounds = false;                    // as ExchangeStatus says
+  std::vector<std::optional<LogReport>> logs;   // by agent, of a swarm that shares updates; nullopt: not there any more
 };
 
 // What one step of an agent takes; those who join later included.

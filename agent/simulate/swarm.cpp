@@ -169,6 +169,9 @@ PeerId SimSwarm::id(size_t index) const { return slots_[index]->id; }
 Endpoint SimSwarm::endpoint(size_t index) const { return slots_[index]->endpoint; }
 View SimSwarm::params(size_t index) const { return slots_[index]->params; }
 View SimSwarm::momentum(size_t index) const { return slots_[index]->momentum; }
+uint64_t SimSwarm::bytes_received(size_t index) const {
+  return slots_[index]->inbox ? slots_[index]->inbox->counters().bytes_received : 0;
+}
 uint64_t SimSwarm::bytes_sent(size_t index) const {
   const Slot& slot = *slots_[index];
   return slot.bytes_before + (slot.inbox ? slot.inbox->counters().bytes_sent : 0);

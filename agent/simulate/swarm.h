@@ -59,6 +59,7 @@ class SimSwarm {
   View params(size_t agent) const;    // also while the trainer is busy; for observers, between instants
   View momentum(size_t agent) const;
   uint64_t bytes_sent(size_t agent) const;   // in all its lives
+  uint64_t bytes_received(size_t agent) const;   // in this life
 
   std::vector<double> mean_params() const;          // over agents that train or have finished
   double distance_to(size_t agent, const std::vector<double>& point) const;   // rms over params

@@ -12,7 +12,7 @@ GroupRound::GroupRound(const GroupOptions& options, const Layout& layout, const 
                        std::function<void(RoundEnd)> on_end)
     : clock_(clock), outcomes_(outcomes), on_end_(std::move(on_end)),
       blocks_(options, layout, codec, worker, outcomes, outbox, [this] { try_end(); }),
-      wait_(options.deadline_min, options.deadline_max, clock, numbers) {}
+      wait_(options.deadline_min, options.deadline_max, 3 * options.deadline_max, clock, numbers) {}
 
 void GroupRound::begin(const GroupMembers& members, uint64_t number, std::shared_ptr<const Snapshot> own) {
   STARLING_CHECK(ended_);

@@ -8,6 +8,7 @@
 #include "compression/codec.h"
 #include "compression/update_codec.h"
 #include "gossip/clock.h"
+#include "gossip/limits.h"
 #include "gossip/peer.h"
 
 namespace starling {
@@ -39,6 +40,7 @@ struct ExchangeConfig {
   uint32_t pairs_every = 0;         // group: every so many rounds a pair exchange with an agent of another group
   double inject_loss = 0;           // group, for experiments: this part of the blocks is dropped on receive
   UpdateOptions update;             // updates: how they become bytes
+  uint32_t update_slices = 0;       // updates: logs at most; 0: as slices_max() says
   double update_first_norm_max = 1e30;   // updates: what the first entries of a log count at most, while no median of
                                     // entries says what is usual
   double outer_momentum = 0;        // updates: what a replica does with an entry (outer_rule.h); DiLoCo: 0.9 and 0.7
@@ -51,6 +53,13 @@ struct ExchangeConfig {
 inline bool shares_updates(const ExchangeConfig& exchange) {
   if (exchange.kind != ExchangeKind::kGroup) return false;
   return exchange.source == SourceKind::kUpdates || (exchange.source == SourceKind::kGradients && exchange.repair);
+}
+
+// Tables of few large slices show more of the largest elements than as many bytes of many small ones.
+inline size_t slices_max(const ExchangeConfig& exchange) {
+  constexpr size_t kSketchSlices = 4;
+  if (exchange.update_slices > 0) return exchange.update_slices;
+  return exchange.update.kind == UpdateKind::kSketch ? kSketchSlices : kUpdateSlicesMax;
 }
 
 // What every exchange needs to know of its agent; the neighborhood needs no more.

@@ -10,8 +10,10 @@ namespace starling {
 
 class RoundTimes {
  public:
-  RoundTimes(Duration deadline_min, Duration deadline_max)
-      : deadlines_{AdaptiveDeadline(deadline_min, deadline_max), AdaptiveDeadline(deadline_min, deadline_max)} {}
+  // `round_max`: a round is never extended beyond it.
+  RoundTimes(Duration deadline_min, Duration deadline_max, Duration round_max)
+      : deadlines_{AdaptiveDeadline(deadline_min, deadline_max), AdaptiveDeadline(deadline_min, deadline_max)},
+        round_max_(round_max) {}
 
   void begin(TimePoint now) {
     before_ = begun_at_;
@@ -38,11 +40,12 @@ class RoundTimes {
   bool first_over() const { return first_over_; }
   bool second_over() const { return second_over_; }
 
-  // extend() doubles the wait until the first deadline, once per round; take_back() ends the extended wait at `now`.
+  // extend() doubles the wait until the first deadline, as far as the round may last, once per round; take_back() ends
+  // the extended wait at `now`.
   bool may_extend() const { return !extended_; }
   void extend() {
     extended_ = true;
-    shift(first_wait());
+    shift(std::min(first_wait(), std::max(Duration::zero(), begun_at_ + round_max_ - second_at_)));
   }
   void take_back(TimePoint now) {
     if (extended_ && !first_over_ && first_at_ > now) shift(now - first_at_);
@@ -51,6 +54,8 @@ class RoundTimes {
   TimePoint begun_at() const { return begun_at_; }
   Duration first_wait() const { return first_at_ - begun_at_; }
   Duration usual() const { return std::max(deadlines_[0].usual(), deadlines_[1].usual()); }   // of the slower phase
+  // When what comes in the second phase has usually come. Earlier than its deadline, which begins with the first one.
+  TimePoint overdue_at() const { return begun_at_ + deadlines_[1].current(); }
   TimePoint next() const {
     return !first_over_ ? first_at_ : !second_over_ ? second_at_ : TimePoint::max();
   }
@@ -62,6 +67,7 @@ class RoundTimes {
   }
 
   std::array<AdaptiveDeadline, 2> deadlines_;   // by phase
+  Duration round_max_;
   TimePoint before_, begun_at_, first_at_, second_at_;
   bool first_over_ = false, second_over_ = false, extended_ = false;
 };

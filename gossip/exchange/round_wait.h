@@ -17,8 +17,9 @@ namespace starling {
 class RoundWait {
  public:
   // References must outlive the object.
-  RoundWait(Duration deadline_min, Duration deadline_max, const Clock& clock, const RoundNumbers& numbers)
-      : clock_(clock), numbers_(numbers), times_(deadline_min, deadline_max) {}
+  RoundWait(Duration deadline_min, Duration deadline_max, Duration round_max, const Clock& clock,
+            const RoundNumbers& numbers)
+      : clock_(clock), numbers_(numbers), times_(deadline_min, deadline_max, round_max) {}
 
   void begin(const GroupMembers& members, uint64_t round);
 
@@ -41,6 +42,7 @@ class RoundWait {
   bool second_over() const { return times_.second_over(); }
 
   TimePoint next() const { return times_.next(); }
+  TimePoint overdue_at() const { return times_.overdue_at(); }   // of what comes in the second phase
   Duration elapsed() const { return clock_.now() - times_.begun_at(); }
   Duration first_wait() const { return times_.first_wait(); }
   Duration usual() const { return times_.usual(); }   // of the slower phase

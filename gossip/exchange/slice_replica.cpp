@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "compression/update_sketch.h"
 #include "gossip/net/hash.h"
 #include "kernels/check.h"
 
@@ -20,7 +21,8 @@ UpdateSeeds seeds_of(const PeerId& self, uint64_t generation, uint64_t seq, cons
   at = std::copy(head.hash.begin(), head.hash.end(), at);
   std::memcpy(at, &generation, sizeof generation);
   std::memcpy(at + sizeof generation, &seq, sizeof seq);
-  return {.own = xxh3_64(std::as_bytes(std::span(fields))), .common = xxh3_64(std::as_bytes(std::span(head.hash)))};
+  return {.own = xxh3_64(std::as_bytes(std::span(fields))), .common = xxh3_64(std::as_bytes(std::span(head.hash))),
+          .entries = head.length};
 }
 
 }  // namespace
@@ -35,6 +37,7 @@ SliceReplica::SliceReplica(const PeerId& self, uint64_t generation, const SliceM
     : self_(self), generation_(generation), memory_(memory), rule_(rule), codecs_(codecs) {
   STARLING_CHECK(memory.accumulator.size() == size());
   STARLING_CHECK(memory.momentum.size() == (rule.has_momentum() ? size() : 0));
+  STARLING_CHECK(memory.velocity.size() == (codecs.running->velocity().used ? size() : 0));
 }
 
 void SliceReplica::restore(const SliceState& state) {
@@ -43,10 +46,23 @@ void SliceReplica::restore(const SliceState& state) {
   recent_ = state.recent;
 }
 
-bool SliceReplica::add_drift(std::span<const float> x) {
+bool SliceReplica::add_drift(std::span<const float> x, bool round, float scale) {
   STARLING_CHECK(x.size() == size());
   if (!std::all_of(x.begin(), x.end(), [](float value) { return std::isfinite(value); })) return false;
-  for (size_t i = 0; i < x.size(); ++i) memory_.accumulator[i] += x[i] - memory_.params[i];
+  const std::span<float> velocity = memory_.velocity;
+  const float momentum = codecs_.running->velocity().momentum;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const float drift = scale * (x[i] - memory_.params[i]);
+    if (velocity.empty()) {
+      memory_.accumulator[i] += drift;
+    } else if (round) {
+      velocity[i] = momentum * velocity[i] + drift;
+      memory_.accumulator[i] += velocity[i];
+    } else {
+      velocity[i] += drift;
+      memory_.accumulator[i] += drift;
+    }
+  }
   return true;
 }
 
@@ -82,10 +98,25 @@ void SliceReplica::settle(SentPayload& payload, float coefficient, const UpdateC
                           const SharedBytes& entry) {
   const UpdateSupport on = entry_codec == nullptr ? kEverywhere : entry_codec->support(entry.span());
   codecs_.of(payload.codec)->add(-coefficient, payload.bytes.span(), on, memory_.accumulator);
+  if (!memory_.velocity.empty() && coefficient > 0) mask(payload, on);
   payload.settled = SentPayload::Settled{coefficient, 0, {}};
   if (on.everywhere) return;
   payload.settled->entry_codec = static_cast<uint8_t>(entry_codec->kind());
   payload.settled->entry = entry;
+}
+
+// What was sent goes on by itself no longer: it would arrive stale (momentum factor masking).
+void SliceReplica::mask(const SentPayload& payload, const UpdateSupport& on) {
+  const UpdateSupport sent = codecs_.of(payload.codec)->support(payload.bytes.span());
+  if (sent.everywhere && on.everywhere) {
+    std::fill(memory_.velocity.begin(), memory_.velocity.end(), 0.0f);
+    return;
+  }
+  const std::vector<uint32_t>& fewer = sent.everywhere ? on.indices : sent.indices;
+  for (const uint32_t i : fewer) {
+    const bool both = sent.everywhere || on.everywhere || std::binary_search(on.indices.begin(), on.indices.end(), i);
+    if (both) memory_.velocity[i] = 0;
+  }
 }
 
 void SliceReplica::unsettle(SentPayload& payload) {
@@ -163,21 +194,38 @@ void SliceReplica::adopt(const SliceState& state, std::span<const float> params,
 
 // ---- own work ----
 
-std::optional<SentPayload> SliceReplica::hand_in(const UpdateCodec& codec, std::span<float> scratch) {
-  const std::vector<const SentPayload*> live = sent_.live(table_, self_, generation_, head_.length);
-  if (live.size() >= SentPayloads::kLiveMax) return *live.back();
+bool SliceReplica::hands_in_new() const {
+  return sent_.live(table_, self_, generation_, head_.length).size() < SentPayloads::kLiveMax;
+}
+
+// What is in no payload that may yet count.
+std::span<const float> SliceReplica::rest(std::span<float> scratch) const {
   const std::span<float> rest = scratch.first(size());
   std::copy(memory_.accumulator.begin(), memory_.accumulator.end(), rest.begin());
-  for (const SentPayload* payload : live) {
+  for (const SentPayload* payload : sent_.live(table_, self_, generation_, head_.length)) {
     codecs_.of(payload->codec)->add(-1, payload->bytes.span(), kEverywhere, rest);
   }
-  std::vector<std::byte> bytes(codec.bytes_max(UpdateRole::kContribution, size()));
+  return rest;
+}
+
+SharedBytes SliceReplica::table(const SketchTables& tables, std::span<float> scratch) const {
+  std::vector<std::byte> bytes(tables.bytes(size()));
   const UpdateSeeds seeds = seeds_of(self_, generation_, sent_.newest_seq(), head_);
-  const std::optional<size_t> written = codec.encode(UpdateRole::kContribution, rest, seeds, bytes);
+  return tables.encode(rest(scratch), seeds, bytes) ? SharedBytes::take(std::move(bytes)) : SharedBytes();
+}
+
+std::optional<SentPayload> SliceReplica::hand_in(const UpdateCodec& codec, std::span<float> scratch,
+                                                 std::span<const uint32_t> requested) {
+  if (!hands_in_new()) return *sent_.live(table_, self_, generation_, head_.length).back();
+  const std::span<const float> values = rest(scratch);
+  std::vector<std::byte> bytes(codec.bytes_max(UpdateRole::kContribution, size()));
+  UpdateSeeds seeds = seeds_of(self_, generation_, sent_.newest_seq(), head_);
+  seeds.requested = requested;
+  const std::optional<size_t> written = codec.encode(UpdateRole::kContribution, values, seeds, bytes);
   if (!written) return std::nullopt;
   bytes.resize(*written);
   if (codec.residual().dropped) {
-    for (size_t i = 0; i < size(); ++i) memory_.accumulator[i] -= rest[i];
+    for (size_t i = 0; i < size(); ++i) memory_.accumulator[i] -= values[i];
     codec.add(1, bytes, kEverywhere, memory_.accumulator);
   }
   return sent_.add(head_.length, static_cast<uint8_t>(codec.kind()), SharedBytes::take(std::move(bytes)));
@@ -185,6 +233,7 @@ std::optional<SentPayload> SliceReplica::hand_in(const UpdateCodec& codec, std::
 
 void SliceReplica::keep_only_sent() {
   std::fill(memory_.accumulator.begin(), memory_.accumulator.end(), 0.0f);
+  std::fill(memory_.velocity.begin(), memory_.velocity.end(), 0.0f);
   for (const SentPayload* payload : sent_.live(table_, self_, generation_, head_.length)) {
     codecs_.of(payload->codec)->add(1, payload->bytes.span(), kEverywhere, memory_.accumulator);
   }
@@ -192,6 +241,7 @@ void SliceReplica::keep_only_sent() {
 
 void SliceReplica::drop_own_work() {
   std::fill(memory_.accumulator.begin(), memory_.accumulator.end(), 0.0f);
+  std::fill(memory_.velocity.begin(), memory_.velocity.end(), 0.0f);
   first_seq_ = sent_.newest_seq() + 1;
   sent_.clear();
 }

@@ -2,6 +2,8 @@
 //
 // Always:  accumulator = own drifts - own payloads that the held log counts (+ one correction for each long split)
 //
+// With a codec that has a velocity, a drift stands for the velocity that it became part of.
+//
 // With a codec whose residual is dropped, a payload takes the place of the drifts that it was encoded from.
 //
 // What was handed in is settled by the table of the log held, never by replies. So it stays true when entries are lost,
@@ -23,9 +25,10 @@
 
 namespace starling {
 
-// Host memory of one slice; `momentum` is empty if the outer rule has none. Must outlive its users.
+// Host memory of one slice; `momentum` is empty if the outer rule has none, `velocity` if the codec has none. Must
+// outlive its users.
 struct SliceMemory {
-  std::span<float> params, momentum, accumulator;
+  std::span<float> params, momentum, accumulator, velocity{};
 };
 
 // The codecs that payloads may have: that of the settings, and fp32 for the end of a run.
@@ -60,8 +63,9 @@ class SliceReplica {
   const SentPayloads& sent() const { return sent_; }
   const ReplicaTally& tally() const { return tally_; }
 
-  // accumulator += x - R. False, and nothing is changed: x is not finite.
-  [[nodiscard]] bool add_drift(std::span<const float> x);
+  // accumulator += scale * (x - R), by way of the velocity where there is one. `round`: a round begins, and the
+  // velocity of the one before goes on. False, and nothing is changed: x is not finite.
+  [[nodiscard]] bool add_drift(std::span<const float> x, bool round = true, float scale = 1);
 
   // The next entry of the log. REQUIRES: the log took it, and its payload passed UpdateCodec::check().
   void apply(const LoggedEntry& logged);
@@ -70,8 +74,13 @@ class SliceReplica {
   void adopt(const SliceState& state, std::span<const float> params, std::span<const float> momentum);
 
   // The payload to hand in now: a new one while fewer than SentPayloads::kLiveMax wait, else the newest again. nullopt:
-  // the accumulator is not finite. `scratch`: at least size() floats.
-  std::optional<SentPayload> hand_in(const UpdateCodec& codec, std::span<float> scratch);
+  // the accumulator is not finite. `scratch`: at least size() floats. `requested`: UpdateSeeds.
+  std::optional<SentPayload> hand_in(const UpdateCodec& codec, std::span<float> scratch,
+                                     std::span<const uint32_t> requested = {});
+  // Whether hand_in() makes a new payload.
+  bool hands_in_new() const;
+  // The table of what a new payload would hand in. Empty: the accumulator is not finite.
+  SharedBytes table(const SketchTables& tables, std::span<float> scratch) const;
 
   // Drops what was never handed in.
   void keep_only_sent();
@@ -80,7 +89,9 @@ class SliceReplica {
   void drop_own_work();
 
  private:
+  std::span<const float> rest(std::span<float> scratch) const;
   void settle(SentPayload& payload, float coefficient, const UpdateCodec* entry_codec, const SharedBytes& entry);
+  void mask(const SentPayload& payload, const UpdateSupport& on);
   void unsettle(SentPayload& payload);
   bool differ_in_what_is_gone(const CountedTable& theirs, bool parted) const;
   bool parted(const SliceState& state) const;

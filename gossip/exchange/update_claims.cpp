@@ -9,18 +9,29 @@ bool UpdateClaims::hear(const PeerId& from, const LogHead& head, const LogHead& 
   const bool more = greater(head, own);
   if (!more && !claims_.contains(from)) return false;
   Claim& claim = claims_.try_emplace(from, Claim{head, 0, round}).first->second;
+  claim.doubted = claim.doubted && claim.head == head;
   claim.head = head;
   claim.weight = std::max(claim.weight, head.weight);
   return more;
 }
 
+void UpdateClaims::doubt(const LogHead& head) {
+  for (auto& [peer, claim] : claims_) claim.doubted = claim.doubted || claim.head == head;
+}
+
 bool UpdateClaims::lacks(const LogHead& own, uint64_t round) const {
-  size_t old = 0;
+  size_t weak = 0;
   for (const auto& [peer, claim] : claims_) {
     if (!greater(claim.head, own)) continue;
-    if (round <= claim.since + kClaimRounds || ++old >= 2) return true;
+    const bool is_weak = claim.doubted || round > claim.since + kClaimRounds;
+    if (!is_weak || ++weak >= 2) return true;
   }
   return false;
+}
+
+bool UpdateClaims::lacks_of(const PeerId& peer, const LogHead& own) const {
+  const auto at = claims_.find(peer);
+  return at != claims_.end() && greater(at->second.head, own);
 }
 
 uint64_t UpdateClaims::behind(const LogHead& own) const {

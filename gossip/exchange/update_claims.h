@@ -19,8 +19,14 @@ class UpdateClaims {
   // True: the head is greater than `own`, so its holder should be asked. `round`: the own one.
   bool hear(const PeerId& from, const LogHead& head, const LogHead& own, uint64_t round);
 
+  // The log with this head is here and is a split that too few members show: who claims it alone stops no owner. The
+  // own log outgrows it, and its holder moves.
+  void doubt(const LogHead& head);
+
   // Whether a head greater than `own` is known, and believed.
   bool lacks(const LogHead& own, uint64_t round) const;
+
+  bool lacks_of(const PeerId& peer, const LogHead& own) const;   // whether this member claims a greater head
 
   // How many entries the own log is shorter than the longest greater one.
   uint64_t behind(const LogHead& own) const;
@@ -33,6 +39,7 @@ class UpdateClaims {
     LogHead head;              // the last one
     uint64_t weight = 0;       // the greatest one
     uint64_t since = 0;        // the round of the first claim, of those that the own log has not reached
+    bool doubted = false;
   };
   std::map<PeerId, Claim> claims_;
 };

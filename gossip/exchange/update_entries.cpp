@@ -61,9 +61,14 @@ void UpdateEntries::check(const Digest16& hash) {
   worker_.submit(std::move(run), std::move(done));
 }
 
-bool UpdateEntries::holds(const Digest16& hash) const {
-  const auto at = items_.find(hash);
-  return at != items_.end() && (at->second.state == State::kChecking || at->second.state == State::kChecked);
+bool UpdateEntries::connects(const Digest16& hash, const UpdateLog& log) const {
+  auto at = items_.find(hash);
+  for (size_t i = 0; i < items_.size(); ++i) {
+    if (at == items_.end() || at->second.state == State::kAssembling || at->second.state == State::kBad) return false;
+    if (log.is_next(at->second.entry)) return true;
+    at = items_.find(at->second.entry.previous);
+  }
+  return false;
 }
 
 bool UpdateEntries::append_next(UpdateLog& log, size_t* refused) {

@@ -29,8 +29,8 @@ class UpdateEntries {
   // *refused grows by the entries that the log refused.
   bool append_next(UpdateLog& log, size_t* refused);
 
-  // Whether an entry with this hash is here, on its way to the log.
-  bool holds(const Digest16& hash) const;
+  // Whether the entry with this hash is here, and all those between it and the log's head.
+  bool connects(const Digest16& hash, const UpdateLog& log) const;
   uint64_t refused() const { return refused_; }        // payloads that do not decode
 
  private:

@@ -10,6 +10,7 @@
 namespace starling {
 namespace {
 
+constexpr int kAsksADeadline = 4;            // for an entry that is overdue
 constexpr size_t kReportsMax = 4096;         // the oldest go first if the caller does not fetch them
 
 std::vector<uint32_t> parts_of_slices(std::span<const SliceRange> slices, const UpdateCodecs& codecs) {
@@ -31,7 +32,7 @@ std::vector<uint32_t> parts_of_slices(std::span<const SliceRange> slices, const 
 UpdateGroup::UpdateGroup(const UpdateGroupOptions& options, std::span<const SliceRange> slices,
                          const SliceMemory& memory, const UpdateCodecs& codecs, Worker& worker, const Clock& clock,
                          Outbox& outbox, PeerSampler& sampler)
-    : options_(options), codecs_(codecs), worker_(worker), sampler_(sampler),
+    : options_(options), codecs_(codecs), worker_(worker), clock_(clock), sampler_(sampler),
       replicas_(options.self, options.generation, slices, memory, options.outer, codecs_),
       round_({options.deadline_min, options.deadline_max, parts_of_slices(slices, codecs)}, clock, outbox, numbers_),
       owner_(options.self, codecs_, worker, slices_,
@@ -39,8 +40,11 @@ UpdateGroup::UpdateGroup(const UpdateGroupOptions& options, std::span<const Slic
                ++entries_made_;
                round_.send_entry(entry, payload);
              },
-             [this](uint32_t slice, const PeerId& donor) { messages_.replace(slice, donor); }),
-      messages_(options_, codecs_, replicas_, slices_, round_, numbers_, worker, clock, outbox, sampler,
+             [this](uint32_t slice, const PeerId& donor) { messages_.replace(slice, donor); },
+             [this](uint32_t slice, const PeerId& donor) { messages_.yield(slice, donor); }),
+      tables_(codecs.running->tables(), options.self, slices_, worker, clock, outbox,
+              [this](uint32_t slice, const std::vector<uint32_t>& requested) { answer(slice, requested); }),
+      messages_(options_, codecs_, replicas_, slices_, round_, tables_, numbers_, worker, clock, outbox, sampler,
                 [this](uint32_t slice) { advance(slice); }) {
   STARLING_CHECK(options.deadline_min.count() > 0 && options.deadline_min <= options.deadline_max);
   for (uint32_t i = 0; i < slices.size(); ++i) {
@@ -70,6 +74,7 @@ void UpdateGroup::choose_encoder(BoundaryJob& job) {
   last_drift_taken_ = settling_;
   job.keeps_only_sent = at_end && rest.energy > kSmallEnergy;
   job.encoder = at_end && !rest.unsent ? codecs_.exact : codecs_.running;
+  job.tables = at_end ? nullptr : job.encoder->tables();
 }
 
 bool UpdateGroup::begin(std::span<float> x, double mass, uint64_t agent_round, std::function<void()> trainable) {
@@ -78,6 +83,7 @@ bool UpdateGroup::begin(std::span<float> x, double mass, uint64_t agent_round, s
   STARLING_CHECK(mass_is_sane(mass));
   const std::shared_ptr<BoundaryJob> job = make_job(x);
   choose_encoder(*job);
+  job->members = members->count();
   // In turn, shifted by one each time around: else an owner might never own the slice whose turn it is.
   const uint64_t next = round() + 1, count = slices_.size();
   job->audited = static_cast<uint32_t>((next + next / count) % count);
@@ -138,19 +144,44 @@ void UpdateGroup::begin_round(const GroupMembers& members, uint64_t agent_round,
     const bool known = at != members.ids.end() && *at == participant.peer && mass_is_sane(participant.weight);
     if (known) masses[static_cast<size_t>(at - members.ids.begin())] = participant.weight;
   }
+  encoder_ = job.encoder;
   owner_.begin(members, number, std::move(masses), *job.encoder);
   round_.begin(members, number, mass, job.handed_in, job.heads, job.audited, job.audit);
   messages_.begin_round(job.heads);
+  ask_at_ = round_.wait().overdue_at();
   for (uint32_t i = 0; i < slices_.size(); ++i) {
-    if (!owner_.owns(i) || !job.handed_in[i]) continue;
-    const SentPayload& payload = *job.handed_in[i];
-    Contribution message = round_.contribution(i);
-    message.parts = 1;   // it need not travel
-    (void)slices_[i]->inbox().add(options_.self, options_.generation, message, payload.bytes);
+    if (owner_.owns(i) && job.handed_in[i]) take_own(i, *job.handed_in[i]);
   }
+  tables_.begin(members, number, mass, round_.wait().first_wait() / 2, job.own_tables);
   round_.stop_waiting_for_those_ahead();
   round_.stop_waiting_for_the_silent();
   for (uint32_t i = 0; i < slices_.size(); ++i) advance(i);
+}
+
+void UpdateGroup::take_own(uint32_t slice, const SentPayload& payload) {
+  Contribution message = round_.contribution(slice);
+  message.parts = 1;   // it need not travel
+  (void)slices_[slice]->inbox().add(options_.self, options_.generation, message, payload.bytes);
+}
+
+// The owner of the slice asks for these elements. Who handed in an older payload again at the boundary stays with it.
+void UpdateGroup::answer(uint32_t slice, const std::vector<uint32_t>& requested) {
+  if (boundary_ || round_.ended() || sick_ || round_.contribution(slice).round == round()) return;
+  struct Job {
+    std::vector<uint32_t> requested;
+    std::optional<SentPayload> payload;
+  };
+  auto job = std::make_shared<Job>(Job{requested, std::nullopt});
+  auto run = [job, slice, &replicas = replicas_, encoder = encoder_] {
+    job->payload = replicas.hand_in(slice, *encoder, job->requested);
+  };
+  auto done = [this, job, slice, number = round(), still_here = std::weak_ptr<int>(alive_)] {
+    if (still_here.expired() || !job->payload || boundary_ || round_.ended() || round() != number) return;
+    round_.hand_in(slice, *job->payload);
+    if (owner_.owns(slice)) take_own(slice, *job->payload);
+    advance(slice);
+  };
+  worker_.submit(std::move(run), std::move(done));
 }
 
 // A majority made the entries, so their rounds are a clock that all members share: who hears of few others' rounds, or
@@ -176,8 +207,20 @@ uint64_t UpdateGroup::newest_round(const GroupMembers& members, uint64_t own) {
 // Whatever may have happened to a slice: its owner may be able to merge now, and the round may be over.
 void UpdateGroup::advance(uint32_t slice) {
   if (boundary_ || round_.ended()) return;
+  if (tables_.may_ask(slice)) tables_.ask_if_due(slice, all_tables(slice));
   owner_.merge(slice, round_.wait().first_over() || all_handed_in(slice));
   try_end();
+}
+
+// Who has handed in sends no table.
+bool UpdateGroup::all_tables(uint32_t slice) const {
+  const GroupMembers& members = round_.members();
+  for (size_t rank = 0; rank < members.count(); ++rank) {
+    if (!round_.waits_for(rank) || (rank == members.self && sick_)) continue;
+    const PeerId& peer = members.ids[rank];
+    if (!tables_.has_table(slice, peer) && !slices_[slice]->inbox().handed_in(peer, round())) return false;
+  }
+  return true;
 }
 
 bool UpdateGroup::all_handed_in(uint32_t slice) const {
@@ -200,6 +243,7 @@ void UpdateGroup::try_end() {
   for (uint32_t i = 0; i < slices_.size(); ++i) all = all && resolved(i);
   if (!all && !round_.wait().second_over()) return;
   round_.end();
+  tables_.end();
   UpdateReport report{round(), round_.wait().elapsed(), static_cast<uint32_t>(slices_.size())};
   for (uint32_t i = 0; i < slices_.size(); ++i) {
     if (slices_[i]->has_entry_of(round_.members().group, round())) {
@@ -208,14 +252,23 @@ void UpdateGroup::try_end() {
       messages_.ask_anyone(i);
     }
   }
-  report.payload_bytes_sent = round_.streams().take_bytes_sent();
-  report.payload_bytes_received = round_.streams().take_bytes_received();
+  report.payload_bytes_sent = round_.streams().take_bytes_sent() + tables_.take_bytes_sent();
+  report.payload_bytes_received = round_.streams().take_bytes_received() + tables_.take_bytes_received();
   report.sick = sick_;
   if (reports_.size() >= kReportsMax) reports_.erase(reports_.begin());
   reports_.push_back(report);
 }
 
 // ---- time, and how it stands ----
+
+// Someone else has the entry that was lost on its way here. Without it this member would go on from an old replica, and
+// be late at the next boundary by all that it waited.
+void UpdateGroup::ask_for_overdue() {
+  ask_at_ = clock_.now() + std::max(options_.deadline_min, round_.wait().first_wait() / kAsksADeadline);
+  for (uint32_t i = 0; i < slices_.size(); ++i) {
+    if (!owner_.owns(i) && !slices_[i]->has_entry_of(round_.members().group, round())) messages_.ask_anyone(i);
+  }
+}
 
 bool UpdateGroup::has_news() const {
   return drop_ || std::any_of(slices_.begin(), slices_.end(), [](const auto& slice) { return slice->has_backlog(); });
@@ -240,11 +293,15 @@ bool UpdateGroup::heard() const {
 void UpdateGroup::tick() {
   messages_.tick();
   if (boundary_ || round_.ended()) return;
+  if (tables_.wait_ends()) {
+    for (uint32_t i = 0; i < slices_.size(); ++i) advance(i);
+  }
   RoundWait& wait = round_.wait();
   if (wait.first_ends()) {
     wait.pass_first(round_.streams().nothing_came(0));
     for (uint32_t i = 0; i < slices_.size(); ++i) advance(i);
   }
+  if (!round_.ended() && ask_at_ <= clock_.now()) ask_for_overdue();
   if (!round_.ended() && wait.second_ends()) {
     wait.pass_second(round_.streams().nothing_came(1));
     try_end();
@@ -252,7 +309,10 @@ void UpdateGroup::tick() {
   round_.tick_credits();
 }
 
-TimePoint UpdateGroup::next_deadline() const { return std::min(round_.next_deadline(), messages_.next_deadline()); }
+TimePoint UpdateGroup::next_deadline() const {
+  const TimePoint ask_at = round_.ended() ? TimePoint::max() : ask_at_;
+  return std::min({round_.next_deadline(), tables_.next_deadline(), messages_.next_deadline(), ask_at});
+}
 
 void UpdateGroup::forget(const PeerId& peer) {
   numbers_.forget(peer);
@@ -275,7 +335,7 @@ UpdateTally UpdateGroup::tally() const {
   tally.audits_failed = messages_.tally().audits_failed;
   tally.injected = messages_.tally().injected;
   tally.ignored_messages = messages_.tally().ignored;
-  tally.payloads_refused = owner_.refused();
+  tally.payloads_refused = owner_.refused() + tables_.refused();
   tally.pulls_sent = messages_.pulls_sent();
   return tally;
 }

@@ -26,6 +26,7 @@
 #include "gossip/exchange/update_replicas.h"
 #include "gossip/exchange/update_round.h"
 #include "gossip/exchange/update_slice.h"
+#include "gossip/exchange/update_tables.h"
 
 namespace starling {
 
@@ -109,26 +110,34 @@ class UpdateGroup {
   void begin_round(const GroupMembers& members, uint64_t agent_round, double mass, BoundaryJob& job);
   uint64_t log_round() const;
   uint64_t newest_round(const GroupMembers& members, uint64_t own);
+  void answer(uint32_t slice, const std::vector<uint32_t>& requested);
+  void take_own(uint32_t slice, const SentPayload& payload);
+  bool all_tables(uint32_t slice) const;
   bool all_handed_in(uint32_t slice) const;
   bool resolved(uint32_t slice) const;
   void advance(uint32_t slice);
   void try_end();
+  void ask_for_overdue();
 
   const UpdateGroupOptions options_;
   const UpdateCodecs codecs_;
   Worker& worker_;
+  const Clock& clock_;
   PeerSampler& sampler_;
   UpdateSlices slices_;
   UpdateReplicas replicas_;
   RoundNumbers numbers_;
   UpdateRound round_;
   UpdateOwner owner_;
+  UpdateTables tables_;
   UpdateMessages messages_;
+  const UpdateCodec* encoder_ = nullptr;   // of this round
   bool boundary_ = false, drained_ = false;
   bool sick_ = false, drop_ = false;     // at the last boundary; at the next one
   bool settling_ = false, last_drift_taken_ = false;
   ReplicaTally splits_;
   double held_back_ = 0;
+  TimePoint ask_at_ = TimePoint::max();
   std::vector<UpdateReport> reports_;
   uint64_t entries_made_ = 0;
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);   // completions of a destroyed object do nothing

@@ -70,6 +70,8 @@ class UpdateLog {
   std::optional<std::vector<LoggedEntry>> after(const LogHead& head) const;
   // Whether the entry with this hash is the head or one of the kRecentEntries before it.
   bool has_recent(const Digest16& hash) const;
+  // Whether a log with this head, which is not greater, is of another log, or far behind this one.
+  bool is_apart(const LogHead& head) const { return head.length > 0 && !has_recent(head.hash); }
 
  private:
   float factor(double norm) const;

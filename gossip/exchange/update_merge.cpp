@@ -9,16 +9,30 @@
 namespace starling {
 namespace {
 
-// How each payload counts, or nullopt: it does not decode.
-std::optional<CountedPayload> judge(const UpdateCodecs& codecs, const MergeJob& job, const HandedIn& item) {
+constexpr size_t kUsualMin = 3;   // payloads: of two, either may be the liar's
+
+// The norm of a payload, or nullopt: it does not decode.
+std::optional<double> norm_of(const UpdateCodecs& codecs, const MergeJob& job, const HandedIn& item) {
   const UpdateCodec* codec = codecs.of(item.message.codec);
   const Bytes payload = item.payload.span();
-  if (codec == nullptr ||
-      codec->check(UpdateRole::kContribution, payload, job.element_count) != UpdateStatus::kOk) {
-    return std::nullopt;
+  const bool good = codec != nullptr &&
+                    codec->check(UpdateRole::kContribution, payload, job.element_count) == UpdateStatus::kOk;
+  return good ? std::optional(codec->norm(payload)) : std::nullopt;
+}
+
+// At which norm payloads count at most. While the log is too short to say what is usual, these payloads do.
+double norm_limit(const MergeJob& job, const std::vector<std::optional<double>>& norms) {
+  if (job.payload_norm_max) return static_cast<double>(*job.payload_norm_max);
+  std::vector<double> sorted;
+  for (const std::optional<double>& norm : norms) {
+    if (norm && *norm > 0) sorted.push_back(*norm);
   }
-  const double norm = codec->norm(payload);
-  const double norm_max = job.payload_norm_max ? static_cast<double>(*job.payload_norm_max) : norm;
+  if (sorted.size() < kUsualMin) return 0;
+  std::sort(sorted.begin(), sorted.end());
+  return static_cast<double>(UpdateLog::kNormRatioMax) * sorted[(sorted.size() - 1) / 2];
+}
+
+CountedPayload judge(const HandedIn& item, double norm, double norm_max) {
   const float scale = norm > norm_max && norm_max > 0 ? static_cast<float>(norm_max / norm) : 1;
   return CountedPayload{item.from, item.generation, item.message.seq, scale,
                         static_cast<float>(std::min(norm, static_cast<double>(std::numeric_limits<float>::max())))};
@@ -29,24 +43,27 @@ std::optional<CountedPayload> judge(const UpdateCodecs& codecs, const MergeJob& 
 void run_merge(const UpdateCodecs& codecs, const UpdateCodec& encoder, MergeJob& job) {
   job.entry = job.draft;
   std::vector<UpdateTerm> terms;
+  std::vector<std::optional<double>> norms;
+  for (const HandedIn& item : job.items) norms.push_back(norm_of(codecs, job, item));
+  const double norm_max = norm_limit(job, norms);
   bool own = false;
   for (size_t i = 0; i < job.items.size(); ++i) {
     const HandedIn& item = job.items[i];
-    const std::optional<CountedPayload> counted = judge(codecs, job, item);
-    if (!counted || !(counted->scale > 0)) {
+    if (!norms[i] || !(judge(item, *norms[i], norm_max).scale > 0)) {
       ++job.refused;
       continue;
     }
+    const CountedPayload counted = judge(item, *norms[i], norm_max);
     own = own || item.from == job.self;
-    const double weight = job.masses[i] / job.draft.divisor * static_cast<double>(counted->scale);
+    const double weight = job.masses[i] / job.draft.divisor * static_cast<double>(counted.scale);
     terms.push_back({codecs.of(item.message.codec), static_cast<float>(weight), item.payload.span()});
-    job.entry.counted.push_back(*counted);
+    job.entry.counted.push_back(counted);
   }
   if (!own || terms.size() < job.counted_min) return;
   std::vector<float> sum(job.element_count);
   encoder.merge(terms, sum);
   const uint64_t common = xxh3_64(std::as_bytes(std::span(job.after.hash)));
-  const UpdateSeeds seeds{.own = common + 1 + job.draft.slice, .common = common};
+  const UpdateSeeds seeds{.own = common + 1 + job.draft.slice, .common = common, .entries = job.after.length};
   std::vector<std::byte> bytes(encoder.bytes_max(UpdateRole::kEntry, job.element_count));
   const std::optional<size_t> size = encoder.encode(UpdateRole::kEntry, sum, seeds, bytes);
   if (!size) return;

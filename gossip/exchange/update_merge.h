@@ -18,7 +18,7 @@ struct MergeJob {
   LogHead after;                         // the log that it continues
   size_t counted_min = 0;                // more than half of the roster
   PeerId self;                           // must be counted
-  std::optional<float> payload_norm_max; // a payload counts at most at this norm
+  std::optional<float> payload_norm_max; // a payload counts at most at this norm; nullopt: the log is short
   size_t element_count = 0;
 
   // out

@@ -16,10 +16,10 @@ constexpr size_t kWitnessedFrom = 4;   // members of a roster, from which two mu
 
 UpdateMessages::UpdateMessages(const UpdateGroupOptions& options, const UpdateCodecs& codecs,
                                const UpdateReplicas& replicas, UpdateSlices& slices, UpdateRound& round,
-                               RoundNumbers& numbers, Worker& worker, const Clock& clock, Outbox& outbox,
-                               PeerSampler& sampler, std::function<void(uint32_t slice)> advance)
-    : options_(options), codecs_(codecs), slices_(slices), round_(round), numbers_(numbers), outbox_(outbox),
-      sampler_(sampler), advance_(std::move(advance)), heads_(replicas.all().size()),
+                               UpdateTables& tables, RoundNumbers& numbers, Worker& worker, const Clock& clock,
+                               Outbox& outbox, PeerSampler& sampler, std::function<void(uint32_t slice)> advance)
+    : options_(options), codecs_(codecs), slices_(slices), round_(round), tables_(tables), numbers_(numbers),
+      outbox_(outbox), sampler_(sampler), advance_(std::move(advance)), heads_(replicas.all().size()),
       donor_(replicas.all(), worker, outbox),
       pulls_(replicas.all().size(), clock, outbox, options.rng_seed) {}
 
@@ -37,6 +37,8 @@ void UpdateMessages::handle(const PeerId& from, uint64_t generation, const Excha
   if (const auto* m = std::get_if<LogPull>(&message)) return on_pull(from, *m);
   if (const auto* m = std::get_if<SliceState>(&message)) return on_state(from, *m, payload);
   if (const auto* m = std::get_if<RoundCredit>(&message)) return on_credit(from, *m);
+  if (const auto* m = std::get_if<SketchTable>(&message)) return on_tables(from, *m, 3, payload);
+  if (const auto* m = std::get_if<SketchRequest>(&message)) return on_tables(from, *m, 4, payload);
   ignore();
 }
 
@@ -92,6 +94,17 @@ void UpdateMessages::on_contribution(const PeerId& from, uint64_t generation, co
   if (slice.inbox().add(from, generation, message, part)) advance_(message.slice);
 }
 
+// A table or a request. `phase`: for injected losses.
+template <class Message>
+void UpdateMessages::on_tables(const PeerId& from, const Message& message, uint8_t phase, const SharedBytes& part) {
+  if (message.slice >= slices_.size() || message.round > kUpdateRoundMax) return ignore();
+  if (!is_member(from)) return;
+  if (lost(from, message.round, message.slice, phase)) return;
+  note(from, message.group, message.round);
+  tables_.receive(from, message, part);
+  advance_(message.slice);
+}
+
 // A round far ahead is believed of its sender alone. Entries that were pulled are old news.
 void UpdateMessages::note_entry(const PeerId& from, const LogEntry& entry) {
   const GroupMembers& members = round_.members();
@@ -110,10 +123,20 @@ void UpdateMessages::on_entry(const PeerId& from, const LogEntry& entry, const S
   if (lost(from, entry.round, entry.slice, 1)) return;
   round_.note_arrival(from, entry.group, entry.round, 1, entry.slice, entry.part, part.size);
   note_entry(from, entry);
-  if (!greater(entry.head, slice.log().head())) return;
+  if (!greater(entry.head, slice.log().head())) {
+    if (goes_on_without(slice, entry)) slice.yield();
+    return hear(from, entry.slice, entry.head);
+  }
   const bool gap = !slice.log().is_next(entry) && !slice.expects(entry.previous);
   slice.receive(entry, part);
   if (gap) hear(from, entry.slice, entry.head);
+}
+
+// Whether most members make another log that parted from the own one some entries ago.
+bool UpdateMessages::goes_on_without(const UpdateSlice& slice, const LogEntry& entry) const {
+  const GroupMembers& members = round_.members();
+  const bool most = entry.group == members.group && 2 * entry.counted.size() > members.count();
+  return most && slice.log().is_apart(entry.head) && !slice.log().has_recent(entry.previous);
 }
 
 // In the round of most members: this one may have been stopped.
@@ -126,7 +149,9 @@ bool UpdateMessages::believes(const PeerId& from, UpdateSlice& slice, const LogH
 void UpdateMessages::hear(const PeerId& from, uint32_t slice, const LogHead& head) {
   UpdateSlice& of = *slices_[slice];
   if (!believes(from, of, head)) return ignore();
-  if (of.claims().hear(from, head, of.log().head(), round_.number())) pulls_.ask(of, from);
+  if (of.claims().hear(from, head, of.log().head(), round_.number())) return pulls_.ask(of, from);
+  // Its holder hears of the own log by the pull, or this member moves to the other one.
+  if (!greater(head, of.log().head()) && of.log().is_apart(head)) pulls_.ask(of, from);
 }
 
 void UpdateMessages::on_pull(const PeerId& from, const LogPull& pull) {
@@ -155,7 +180,8 @@ void UpdateMessages::on_state(const PeerId& from, const SliceState& state, const
   if (state.slice >= slices_.size()) return ignore();
   if (!is_member(from)) return;
   if (!believes(from, *slices_[state.slice], state.head)) return ignore();
-  slices_[state.slice]->receive(from, state, block);
+  UpdateSlice& slice = *slices_[state.slice];
+  if (slice.receive(from, state, block)) pulls_.ask_for_witnesses(slice);
 }
 
 }  // namespace starling

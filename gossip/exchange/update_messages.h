@@ -14,6 +14,7 @@
 #include "gossip/exchange/update_replicas.h"
 #include "gossip/exchange/update_round.h"
 #include "gossip/exchange/update_slice.h"
+#include "gossip/exchange/update_tables.h"
 
 namespace starling {
 
@@ -27,8 +28,8 @@ class UpdateMessages {
  public:
   // All references must outlive the object. `advance`: something happened to this slice.
   UpdateMessages(const UpdateGroupOptions& options, const UpdateCodecs& codecs, const UpdateReplicas& replicas,
-                 UpdateSlices& slices, UpdateRound& round, RoundNumbers& numbers, Worker& worker, const Clock& clock,
-                 Outbox& outbox, PeerSampler& sampler, std::function<void(uint32_t slice)> advance);
+                 UpdateSlices& slices, UpdateRound& round, UpdateTables& tables, RoundNumbers& numbers, Worker& worker,
+                 const Clock& clock, Outbox& outbox, PeerSampler& sampler, std::function<void(uint32_t slice)> advance);
 
   // After the round began. `heads`: of the replicas.
   void begin_round(std::vector<LogHead> heads);
@@ -46,6 +47,12 @@ class UpdateMessages {
     pulls_.ask_for_state(*slices_[slice], donor);
   }
 
+  // Most members hold another log of the slice than this one; `donor` is one of them.
+  void yield(uint32_t slice, const PeerId& donor) {
+    slices_[slice]->yield();
+    pulls_.ask(*slices_[slice], donor);
+  }
+
   void tick() { pulls_.tick(slices_); }
   TimePoint next_deadline() const { return pulls_.next_deadline(slices_); }
   const MessageTally& tally() const { return tally_; }
@@ -56,10 +63,13 @@ class UpdateMessages {
   bool is_member(const PeerId& peer);
   bool lost(const PeerId& from, uint64_t round, uint32_t slice, uint8_t phase);
   void on_contribution(const PeerId& from, uint64_t generation, const Contribution& message, const SharedBytes& part);
+  template <class Message>
+  void on_tables(const PeerId& from, const Message& message, uint8_t phase, const SharedBytes& part);
   void on_entry(const PeerId& from, const LogEntry& entry, const SharedBytes& part);
   void on_pull(const PeerId& from, const LogPull& pull);
   void on_state(const PeerId& from, const SliceState& state, const SharedBytes& block);
   void on_credit(const PeerId& from, const RoundCredit& credit);
+  bool goes_on_without(const UpdateSlice& slice, const LogEntry& entry) const;
   bool believes(const PeerId& from, UpdateSlice& slice, const LogHead& head) const;
   void hear(const PeerId& from, uint32_t slice, const LogHead& head);
   void note(const PeerId& from, uint64_t group, uint64_t round);
@@ -69,6 +79,7 @@ class UpdateMessages {
   const UpdateCodecs& codecs_;
   UpdateSlices& slices_;
   UpdateRound& round_;
+  UpdateTables& tables_;
   RoundNumbers& numbers_;
   Outbox& outbox_;
   PeerSampler& sampler_;

@@ -10,9 +10,9 @@
 namespace starling {
 
 UpdateOwner::UpdateOwner(const PeerId& self, const UpdateCodecs& codecs, Worker& worker, UpdateSlices& slices,
-                         OnMade on_made, OnDiffers on_differs)
+                         OnMade on_made, OnDiffers on_differs, OnApart on_apart)
     : self_(self), codecs_(codecs), worker_(worker), slices_(slices), on_made_(std::move(on_made)),
-      on_differs_(std::move(on_differs)) {}
+      on_differs_(std::move(on_differs)), on_apart_(std::move(on_apart)) {}
 
 void UpdateOwner::begin(const GroupMembers& members, uint64_t round, std::vector<double> masses,
                         const UpdateCodec& encoder) {
@@ -30,7 +30,7 @@ void UpdateOwner::merge(uint32_t slice, bool waited) {
   const UpdateSlice& from = *slices_[slice];
   if (from.claims().lacks(from.log().head(), round_)) return;
   const std::shared_ptr<MergeJob> job = draft(slice);
-  if (job->items.size() < job->counted_min) return;
+  if (job->items.size() < job->counted_min || is_apart(slice, job->items)) return;
   merging_[slice] = true;
   ++jobs_;
   audit(slice, job->items);
@@ -39,6 +39,20 @@ void UpdateOwner::merge(uint32_t slice, bool waited) {
     if (!still_here.expired()) merged(slice, round, *job);
   };
   worker_.submit(std::move(run), std::move(done));
+}
+
+// An owner whose own log nobody shares would continue it for the whole of its turn, and nobody would follow.
+bool UpdateOwner::is_apart(uint32_t slice, const std::vector<HandedIn>& items) const {
+  size_t apart = 0;
+  const PeerId* donor = nullptr;
+  for (const HandedIn& item : items) {
+    if (!slices_[slice]->log().is_apart(item.message.head)) continue;
+    ++apart;
+    donor = &item.from;
+  }
+  const bool most = 2 * apart > members_.count();
+  if (most) on_apart_(slice, *donor);
+  return most;
 }
 
 // The chain of hashes covers the protocol; this covers memory, kernels and compilers. Every member owns every slice in

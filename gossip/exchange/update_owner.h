@@ -24,9 +24,12 @@ class UpdateOwner {
   // The own replica of a slice is not what most others have under the same head; `donor` is one of them.
   using OnDiffers = std::function<void(uint32_t slice, const PeerId& donor)>;
 
+  // Most members hold another log of the slice than this owner; `donor` is one of them.
+  using OnApart = std::function<void(uint32_t slice, const PeerId& donor)>;
+
   // All references must outlive the object.
   UpdateOwner(const PeerId& self, const UpdateCodecs& codecs, Worker& worker, UpdateSlices& slices, OnMade on_made,
-              OnDiffers on_differs);
+              OnDiffers on_differs, OnApart on_apart);
 
   // `masses`: by rank. `encoder` encodes the entries of this round.
   void begin(const GroupMembers& members, uint64_t round, std::vector<double> masses, const UpdateCodec& encoder);
@@ -43,6 +46,7 @@ class UpdateOwner {
  private:
   std::shared_ptr<MergeJob> draft(uint32_t slice) const;
   void audit(uint32_t slice, const std::vector<HandedIn>& items) const;
+  bool is_apart(uint32_t slice, const std::vector<HandedIn>& items) const;
   void merged(uint32_t slice, uint64_t round, const MergeJob& job);
 
   const PeerId self_;
@@ -51,6 +55,7 @@ class UpdateOwner {
   UpdateSlices& slices_;
   OnMade on_made_;
   OnDiffers on_differs_;
+  OnApart on_apart_;
   GroupMembers members_;
   uint64_t round_ = 0;
   std::vector<double> masses_;

@@ -1,19 +1,35 @@
 #include "gossip/exchange/update_pulls.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "gossip/exchange/bitmap.h"
 
 namespace starling {
 
 void UpdatePulls::ask(UpdateSlice& slice, const PeerId& from) {
-  if (clock_.now() >= slices_[slice.shape().number].next_at) send(slice, from, slice.log().head());
+  Asked& asked = slices_[slice.shape().number];
+  if (clock_.now() < asked.next_at) {
+    asked.waiting = from;
+  } else {
+    send(slice, from, slice.asks_after());
+  }
 }
 
 void UpdatePulls::ask_anyone(UpdateSlice& slice) {
   if (members_.count() < 2) return;
   const size_t step = 1 + rng_.below(static_cast<uint32_t>(members_.count() - 1));
-  send(slice, members_.ids[(members_.self + step) % members_.count()], slice.log().head());
+  send(slice, members_.ids[(members_.self + step) % members_.count()], slice.asks_after());
+}
+
+void UpdatePulls::ask_for_witnesses(UpdateSlice& slice) {
+  std::vector<PeerId> others;
+  const std::set<PeerId>& shown_by = slice.collecting()->shown_by();
+  for (size_t rank = 0; rank < members_.count(); ++rank) {
+    if (rank != members_.self && !shown_by.contains(members_.ids[rank])) others.push_back(members_.ids[rank]);
+  }
+  rng_.shuffle(others);
+  for (size_t i = 0; i < std::min(others.size(), kWitnessesAsked); ++i) send(slice, others[i], slice.asks_after());
 }
 
 void UpdatePulls::send(UpdateSlice& slice, const PeerId& to, const LogHead& head) {
@@ -31,31 +47,39 @@ void UpdatePulls::send(UpdateSlice& slice, const PeerId& to, const LogHead& head
 
 void UpdatePulls::tick(UpdateSlices& slices) {
   for (auto& slice : slices) {
-    Slice& asked = slices_[slice->shape().number];
-    const StateCollection* state = slice->collecting();
-    if (state == nullptr || asked.next_at > clock_.now()) continue;
-    const size_t missing = count_bits(state->missing());
-    asked.idle = missing == asked.missing ? asked.idle + 1 : 0;
-    asked.missing = missing;
-    if (asked.idle > kIdleMax || state->shown_by().empty()) {
-      slice->stop_collecting();
-      asked.idle = 0;
-      continue;
+    Asked& asked = slices_[slice->shape().number];
+    if (asked.next_at > clock_.now()) continue;
+    const std::optional<PeerId> waiting = std::exchange(asked.waiting, std::nullopt);
+    if (slice->collecting() != nullptr) {
+      go_on(*slice, asked);
+    } else if (waiting && slice->claims().lacks_of(*waiting, slice->log().head())) {
+      send(*slice, *waiting, slice->asks_after());
     }
-    if (state->complete()) {
-      ask_anyone(*slice);
-      continue;
-    }
-    auto donor = state->shown_by().begin();
-    std::advance(donor, rng_.below(static_cast<uint32_t>(state->shown_by().size())));
-    send(*slice, *donor, slice->log().head());
+  }
+}
+
+void UpdatePulls::go_on(UpdateSlice& slice, Asked& asked) {
+  const StateCollection& state = *slice.collecting();
+  const size_t missing = count_bits(state.missing());
+  asked.idle = missing == asked.missing ? asked.idle + 1 : 0;
+  asked.missing = missing;
+  if (asked.idle > kIdleMax || state.shown_by().empty()) {
+    slice.stop_collecting();
+    asked.idle = 0;
+  } else if (state.complete()) {
+    ask_for_witnesses(slice);
+  } else {
+    auto donor = state.shown_by().begin();
+    std::advance(donor, rng_.below(static_cast<uint32_t>(state.shown_by().size())));
+    send(slice, *donor, slice.asks_after());
   }
 }
 
 TimePoint UpdatePulls::next_deadline(const UpdateSlices& slices) const {
   TimePoint next = TimePoint::max();
   for (const auto& slice : slices) {
-    if (slice->collecting() != nullptr) next = std::min(next, slices_[slice->shape().number].next_at);
+    const Asked& asked = slices_[slice->shape().number];
+    if (slice->collecting() != nullptr || asked.waiting) next = std::min(next, asked.next_at);
   }
   return next;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "gossip/clock.h"
@@ -25,12 +26,15 @@ class UpdatePulls {
     interval_ = interval;
   }
 
-  // Asks `from`, unless a pull for this slice was sent within the interval.
+  // Asks `from`; if a pull for this slice was sent within the interval, after it.
   void ask(UpdateSlice& slice, const PeerId& from);
   // Asks for the whole state, whatever the log has.
   void ask_for_state(UpdateSlice& slice, const PeerId& from) { send(slice, from, {}); }
   // Asks one of the members, chosen at random, whatever was sent before. Nobody, if there are no others.
   void ask_anyone(UpdateSlice& slice);
+
+  // Asks some of those who have not shown the state that is complete.
+  void ask_for_witnesses(UpdateSlice& slice);
 
   // Goes on asking for states that are under way, and for others who show them; gives up what nobody completes.
   void tick(UpdateSlices& slices);
@@ -40,12 +44,15 @@ class UpdatePulls {
 
  private:
   static constexpr int kIdleMax = 4;           // pulls for a state without a new block
-  struct Slice {
+  static constexpr size_t kWitnessesAsked = 3;  // at a time: each answers with a block
+  struct Asked {
     TimePoint next_at = TimePoint::min();
+    std::optional<PeerId> waiting;             // to be asked then
     size_t missing = 0;                        // blocks, at the last pull
     int idle = 0;
   };
   void send(UpdateSlice& slice, const PeerId& to, const LogHead& head);
+  void go_on(UpdateSlice& slice, Asked& asked);
 
   const Clock& clock_;
   Outbox& outbox_;
@@ -53,7 +60,7 @@ class UpdatePulls {
   GroupMembers members_;
   uint64_t round_ = 0;
   Duration interval_ = std::chrono::milliseconds(100);
-  std::vector<Slice> slices_;
+  std::vector<Asked> slices_;
   uint64_t sent_ = 0;
 };
 

@@ -1,17 +1,19 @@
 #include "gossip/exchange/update_replicas.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "gossip/limits.h"
 #include "kernels/check.h"
 #include "kernels/transfer.h"
+#include "kernels/vector_ops.h"
 
 namespace starling {
 
-std::vector<SliceRange> cut_slices(std::span<const size_t> section_sizes) {
+std::vector<SliceRange> cut_slices(std::span<const size_t> section_sizes, size_t slices_max) {
   size_t total = 0;
   for (size_t size : section_sizes) total += size;
-  const size_t least = std::max(kSliceElementsMin, (total + kUpdateSlicesMax - 1) / kUpdateSlicesMax);
+  const size_t least = std::max(kSliceElementsMin, (total + slices_max - 1) / slices_max);
   std::vector<SliceRange> slices;
   SliceRange run;
   const auto close = [&] {
@@ -30,13 +32,13 @@ std::vector<SliceRange> cut_slices(std::span<const size_t> section_sizes) {
   } else if (run.count > 0) {
     close();
   }
-  STARLING_CHECK(slices.size() <= kUpdateSlicesMax);
+  STARLING_CHECK(slices.size() <= slices_max);
   return slices;
 }
 
 UpdateReplicas::UpdateReplicas(const PeerId& self, uint64_t generation, std::span<const SliceRange> slices,
                                const SliceMemory& memory, const OuterRule& rule, const UpdateCodecs& codecs)
-    : slices_(slices.begin(), slices.end()) {
+    : slices_(slices.begin(), slices.end()), velocity_(codecs.running->velocity()) {
   size_t largest = 0, end = 0;
   for (const SliceRange& slice : slices_) {
     STARLING_CHECK(slice.offset == end && slice.count > 0);
@@ -45,7 +47,8 @@ UpdateReplicas::UpdateReplicas(const PeerId& self, uint64_t generation, std::spa
     const auto part = [&](std::span<float> all) {
       return all.empty() ? all : all.subspan(slice.offset, slice.count);
     };
-    const SliceMemory own{part(memory.params), part(memory.momentum), part(memory.accumulator)};
+    const SliceMemory own{part(memory.params), part(memory.momentum), part(memory.accumulator),
+                          part(memory.velocity)};
     replicas_.emplace_back(self, generation, own, rule, codecs);
   }
   STARLING_CHECK(!slices_.empty() && end == memory.params.size());
@@ -65,22 +68,46 @@ void UpdateReplicas::take(const Backlog& backlog, SliceReplica& replica) {
   for (const LoggedEntry& entry : backlog.entries) replica.apply(entry);
 }
 
+// At what scale the drift of the whole model counts.
+float UpdateReplicas::clipped(const BoundaryJob& job) const {
+  if (!(velocity_.clip > 0)) return 1;
+  double squares = 0;
+  for (size_t i = 0; i < replicas_.size(); ++i) {
+    const std::span<const float> params = replicas_[i].memory().params;
+    squares += squared_distance(params.data(), job.x.data() + slices_[i].offset, params.size());
+  }
+  const double most = static_cast<double>(velocity_.clip) / std::sqrt(static_cast<double>(job.members));
+  const double norm = std::sqrt(squares);
+  return std::isfinite(norm) && norm > most ? static_cast<float>(most / norm) : 1;
+}
+
+// False: the accumulator is not finite.
+bool UpdateReplicas::hand_in(BoundaryJob& job, size_t slice) {
+  SliceReplica& replica = replicas_[slice];
+  if (job.tables != nullptr && replica.hands_in_new()) {
+    job.own_tables[slice] = replica.table(*job.tables, scratch_);
+    return !job.own_tables[slice].empty();
+  }
+  job.handed_in[slice] = replica.hand_in(*job.encoder, scratch_);
+  return job.handed_in[slice].has_value();
+}
+
 void UpdateReplicas::run(BoundaryJob& job) {
   STARLING_CHECK(job.backlogs.size() == replicas_.size());
+  const float scale = clipped(job);
   for (size_t i = 0; i < replicas_.size(); ++i) {
-    job.sick = !replicas_[i].add_drift(job.x.subspan(slices_[i].offset, slices_[i].count)) || job.sick;
+    const std::span<const float> x = job.x.subspan(slices_[i].offset, slices_[i].count);
+    job.sick = !replicas_[i].add_drift(x, job.hands_in, scale) || job.sick;
   }
   job.handed_in.resize(replicas_.size());
+  job.own_tables.resize(replicas_.size());
   for (size_t i = 0; i < replicas_.size(); ++i) {
     SliceReplica& replica = replicas_[i];
     take(job.backlogs[i], replica);
     const std::span<const float> params = replica.memory().params;
     std::copy(params.begin(), params.end(), job.x.begin() + static_cast<std::ptrdiff_t>(slices_[i].offset));
     if (job.keeps_only_sent) replica.keep_only_sent();
-    if (!job.sick && job.hands_in) {
-      job.handed_in[i] = replica.hand_in(*job.encoder, scratch_);
-      job.sick = !job.handed_in[i];
-    }
+    if (!job.sick && job.hands_in) job.sick = !hand_in(job, i);
     job.heads.push_back(replica.head());
     const std::span<const float> rest = replica.memory().accumulator;
     job.rest += squared_norm(ConstView{rest.data(), rest.size(), MemorySpace::kHost});
@@ -91,6 +118,7 @@ void UpdateReplicas::run(BoundaryJob& job) {
   job.rest = 0;
   for (SliceReplica& replica : replicas_) replica.drop_own_work();
   job.handed_in.assign(replicas_.size(), std::nullopt);
+  job.own_tables.assign(replicas_.size(), {});
 }
 
 ReplicaTally UpdateReplicas::tally() const {

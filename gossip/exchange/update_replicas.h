@@ -16,18 +16,20 @@ struct SliceRange {
   size_t offset = 0, count = 0;
 };
 
-// Cuts runs of whole sections, a larger section into several slices: at most kUpdateSlicesMax slices, each of at least
-// kSliceElementsMin elements where the model has as many. Follows from the section sizes alone.
+// Cuts runs of whole sections, a larger section into several slices: at most slices_max slices, each of at least
+// kSliceElementsMin elements where the model has as many. Follows from the section sizes and slices_max alone.
 inline constexpr size_t kSliceElementsMin = 16 * 1024;
-std::vector<SliceRange> cut_slices(std::span<const size_t> section_sizes);
+std::vector<SliceRange> cut_slices(std::span<const size_t> section_sizes, size_t slices_max = kUpdateSlicesMax);
 
 // One boundary: the drift joins the accumulators, the replicas take what came, x becomes R, new payloads are encoded.
 struct BoundaryJob {
   std::span<float> x;                  // in: R + drift; out: R
   std::vector<Backlog> backlogs;       // by slice
-  bool hands_in = true;                // else nothing is encoded
+  bool hands_in = true;                // a round begins; else nothing is encoded
+  size_t members = 1;                  // of the round
   bool keeps_only_sent = false;        // what was never handed in is dropped
   const UpdateCodec* encoder = nullptr;
+  const SketchTables* tables = nullptr;   // a new payload waits for the owner's request, and its table comes first
   uint32_t audited = 0;                // the slice whose turn it is
 
   // out
@@ -36,6 +38,7 @@ struct BoundaryJob {
   double rest = 0;                     // the sum of the squares of all accumulators
   ReplicaTally splits;                 // of all slices, so far
   std::vector<std::optional<SentPayload>> handed_in;   // by slice
+  std::vector<SharedBytes> own_tables;                 // by slice; empty where something is handed in at once
   std::vector<LogHead> heads;          // of the replicas
   Digest16 audit{};                    // root of the audited slice
 };
@@ -51,11 +54,18 @@ class UpdateReplicas {
   const std::vector<SliceReplica>& all() const { return replicas_; }
   ReplicaTally tally() const;          // of all slices
   void run(BoundaryJob& job);          // worker only
+  // Worker only. The payload that the slice's owner asked for.
+  std::optional<SentPayload> hand_in(uint32_t slice, const UpdateCodec& codec, std::span<const uint32_t> requested) {
+    return replicas_[slice].hand_in(codec, scratch_, requested);
+  }
 
  private:
+  float clipped(const BoundaryJob& job) const;
   void take(const Backlog& backlog, SliceReplica& replica);
+  bool hand_in(BoundaryJob& job, size_t slice);
 
   std::vector<SliceRange> slices_;
+  const UpdateVelocity velocity_;
   std::vector<SliceReplica> replicas_;
   std::vector<float> scratch_;         // as long as the largest slice
 };

@@ -12,7 +12,7 @@ namespace starling {
 UpdateRound::UpdateRound(const UpdateRoundOptions& options, const Clock& clock, Outbox& outbox,
                          const RoundNumbers& numbers)
     : options_(options), clock_(clock), outbox_(outbox),
-      wait_(options.deadline_min, options.deadline_max, clock, numbers),
+      wait_(options.deadline_min, options.deadline_max, 2 * options.deadline_max, clock, numbers),
       streams_(kUpdatePartBytes, outbox, [this](size_t rank, uint8_t phase, uint32_t index, const SharedBytes& part) {
         send(rank, phase, index, part);
       }) {
@@ -31,6 +31,10 @@ void UpdateRound::begin(const GroupMembers& members, uint64_t number, double mas
   STARLING_CHECK(ended_);
   members_ = members;
   number_ = number;
+  mass_ = mass;
+  heads_ = heads;
+  audited_ = audited;
+  audit_ = audit;
   ended_ = false;
   waits_for_.assign(members.count(), true);
   entries_.assign(options_.parts.size(), {});
@@ -39,15 +43,17 @@ void UpdateRound::begin(const GroupMembers& members, uint64_t number, double mas
   streams_.begin(members, number, [this](size_t rank) { return blocks_of(rank); }, clock_.now(),
                  wait_.first_wait() / kCreditRepeats);
   for (uint32_t slice = 0; slice < handed_in.size(); ++slice) {
-    if (!handed_in[slice]) continue;
-    const SentPayload& payload = *handed_in[slice];
-    contributions_[slice] = {members.group, number, slice, payload.seq, payload.length, heads[slice], mass,
-                             payload.codec, 0, parts_of(payload.bytes.size), slice == audited ? audit : Digest16{}};
-    const size_t rank = members.owner(slice, number);
-    if (rank != members.self) give(rank, 0, slice, payload.bytes);
+    if (handed_in[slice]) hand_in(slice, *handed_in[slice]);
   }
   announce();
   for (size_t rank = 0; rank < members.count(); ++rank) take_early(rank);
+}
+
+void UpdateRound::hand_in(uint32_t slice, const SentPayload& payload) {
+  contributions_[slice] = {members_.group, number_, slice, payload.seq, payload.length, heads_[slice], mass_,
+                           payload.codec, 0, parts_of(payload.bytes.size), slice == audited_ ? audit_ : Digest16{}};
+  const size_t rank = members_.owner(slice, number_);
+  if (rank != members_.self) give(rank, 0, slice, payload.bytes);
 }
 
 std::vector<uint32_t> UpdateRound::blocks_of(size_t rank) const {

@@ -34,6 +34,8 @@ class UpdateRound {
   void begin(const GroupMembers& members, uint64_t number, double mass,
              const std::vector<std::optional<SentPayload>>& handed_in, const std::vector<LogHead>& heads,
              uint32_t audited, const Digest16& audit);
+  // In the middle of the round: the slice's owner asked for it.
+  void hand_in(uint32_t slice, const SentPayload& payload);
   const Contribution& contribution(uint32_t slice) const { return contributions_[slice]; }   // the own one
   void send_entry(const LogEntry& entry, const SharedBytes& payload);
   void end() { ended_ = true; }
@@ -82,6 +84,10 @@ class UpdateRound {
   GroupStreams streams_;
   GroupMembers members_;
   uint64_t number_ = 0;
+  double mass_ = 1;
+  std::vector<LogHead> heads_;                         // of the replicas
+  uint32_t audited_ = 0;
+  Digest16 audit_{};
   std::vector<Contribution> contributions_;            // by slice, without the part
   std::vector<LogEntry> entries_;
   std::vector<bool> waits_for_;                        // by rank

@@ -5,6 +5,15 @@
 #include <utility>
 
 namespace starling {
+namespace {
+
+// Whether the log of this state has the entry with this hash, as far as it remembers.
+bool shows(const SliceState& state, const Digest16& hash) {
+  return state.head.hash == hash || std::any_of(state.recent.begin(), state.recent.end(),
+                                                [&](const RecentEntry& entry) { return entry.hash == hash; });
+}
+
+}  // namespace
 
 UpdateSlice::UpdateSlice(const Shape& shape, float first_norm_max, const UpdateCodecs& codecs, Worker& worker,
                          std::function<void()> on_change)
@@ -57,29 +66,53 @@ void UpdateSlice::queue_newest() {
   claims_.settle(log_.head());
 }
 
-void UpdateSlice::receive(const PeerId& from, const SliceState& state, const SharedBytes& block) {
+bool UpdateSlice::receive(const PeerId& from, const SliceState& state, const SharedBytes& block) {
   if (!StateCollection::fits(state, shape_.value_count)) {
     ++tally_.blocks_refused;
-    return;
+    return false;
   }
-  if (!repairs(state) && !greater(state.head, log_.head())) return;
-  if (!collection_) collection_.emplace(state, shape_.value_count);
+  if (!wanted(state)) return false;
+  if (!collection_ || outshown(from, state)) collect(state);
+  const bool before = collection_->complete();
   if (collection_->root() != state_root(state)) {
     // Of a second state nothing is kept: the first one is under way. But it may show that first one.
-    const Digest16& first = collection_->header().head.hash;
-    const auto is_first = [&](const RecentEntry& entry) { return entry.hash == first; };
-    if (std::any_of(state.recent.begin(), state.recent.end(), is_first)) collection_->also_shown_by(from);
+    if (shows(state, collection_->header().head.hash)) collection_->also_shown_by(from);
   } else if (!collection_->add(from, state.block, block)) {
     ++tally_.blocks_refused;
-    return;
+    return false;
   }
-  if (!repairs(collection_->header()) && !greater(collection_->header().head, log_.head())) return collection_.reset();
-  if (!collection_->complete()) return;
+  if (!wanted(collection_->header())) {
+    collection_.reset();
+    return false;
+  }
+  if (!collection_->complete()) return false;
   if (believed(*collection_)) {
     adopt();
-  } else {
-    doubted_ = true;
+    return false;
   }
+  doubted_ = true;
+  claims_.doubt(collection_->header().head);
+  on_change_();
+  return !before;
+}
+
+void UpdateSlice::collect(const SliceState& state) {
+  collection_.emplace(state, shape_.value_count);
+  for (const auto& [peer, head] : shown_) {
+    if (head == state.head.hash) collection_->also_shown_by(peer);
+  }
+  shown_.clear();
+}
+
+// Whether another state is here that `from` alone does not show, while somebody else has shown this one, or one that it
+// continues. A liar, or who holds a log that nobody shares, would keep the place for long.
+bool UpdateSlice::outshown(const PeerId& from, const SliceState& state) {
+  if (!collection_->complete() || collection_->shown_by().size() > 1) return false;
+  if (shows(state, collection_->header().head.hash)) return false;
+  shown_[from] = state.head.hash;
+  return std::any_of(shown_.begin(), shown_.end(), [&](const auto& other) {
+    return other.first != from && shows(state, other.second);
+  });
 }
 
 // A state of this log repairs the replica alone: the entries after it follow again.
@@ -87,8 +120,14 @@ bool UpdateSlice::repairs(const SliceState& state) const {
   return distrusted_ && (state.head == log_.head() || log_.after(state.head));
 }
 
+bool UpdateSlice::wanted(const SliceState& state) const {
+  if (repairs(state) || greater(state.head, log_.head())) return true;
+  return yields_ && !log_.table().counts_all_of(CountedTable(state.table));
+}
+
 void UpdateSlice::begin_round(size_t witnesses) {
   witnesses_ = witnesses;
+  yields_ = false;
   if (moved_) stalled_ = 0;
   stalled_ += doubted_ && !moved_;
   moved_ = doubted_ = false;
@@ -114,7 +153,8 @@ void UpdateSlice::adopt() {
     log_.adopt(state);
   }
   collection_.reset();
-  distrusted_ = false;
+  shown_.clear();
+  distrusted_ = yields_ = false;
   claim_more_.clear();
   ++tally_.states_adopted;
   inbox_.drop_void(log_);

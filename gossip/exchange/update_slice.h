@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -67,19 +68,26 @@ class UpdateSlice {
 
   // An entry from another member, or a part of it. REQUIRES: the part fits and the codec is known.
   void receive(const LogEntry& entry, const SharedBytes& part);
-  bool expects(const Digest16& entry_hash) const { return entries_.holds(entry_hash); }
+  // Whether this entry is here and follows the log, or those do that are here before it.
+  bool expects(const Digest16& entry_hash) const { return entries_.connects(entry_hash, log_); }
   // The own entry. False: the log went on meanwhile.
   [[nodiscard]] bool append_own(const LogEntry& entry, const SharedBytes& payload, const Digest16& payload_hash,
                                 double norm);
 
   // A block of a state. What is complete, greater than the log and shown by enough members takes its place at once.
-  void receive(const PeerId& from, const SliceState& state, const SharedBytes& block);
+  // True: it is complete now, and too few show it.
+  [[nodiscard]] bool receive(const PeerId& from, const SliceState& state, const SharedBytes& block);
   // A round begins. `witnesses`: how many members must show a state that lacks what the own log counts: a split. One is
   // enough for a state that only continues the log, and for any that came in kStalledRounds while the log had no entry:
   // perhaps each member was alone, and nobody else will ever show it.
   void begin_round(size_t witnesses);
   // The replica is not what its head says: a state of the same log takes its place too.
   void distrust() { distrusted_ = true; }
+  // Most members hold another log, and too few the own one to make the others move to it, though it is the heavier one:
+  // until the round ends this member moves to any log that as many show as must show a split.
+  void yield() { yields_ = witnesses_ > 1; }
+  // What to ask others for: that which follows this head.
+  LogHead asks_after() const { return distrusted_ || yields_ ? LogHead() : log_.head(); }
   // The state that is being collected; null: none.
   const StateCollection* collecting() const { return collection_ ? &*collection_ : nullptr; }
   void stop_collecting() { collection_.reset(); }
@@ -93,6 +101,9 @@ class UpdateSlice {
   void advance();
   void queue_newest();
   bool repairs(const SliceState& state) const;
+  bool wanted(const SliceState& state) const;
+  void collect(const SliceState& state);
+  bool outshown(const PeerId& from, const SliceState& state);
   bool believed(const StateCollection& collected) const;
   void adopt();
 
@@ -102,6 +113,7 @@ class UpdateSlice {
   UpdateInbox inbox_;
   UpdateClaims claims_;
   std::optional<StateCollection> collection_;
+  std::map<PeerId, Digest16> shown_;   // the heads of states that came while another one was complete
   Backlog backlog_;
   uint64_t entry_group_ = 0, entry_round_ = 0;   // of the newest entry
   uint64_t newest_round_ = 0;
@@ -110,7 +122,7 @@ class UpdateSlice {
   std::set<PeerId> claim_more_;  // than is possible, since a state was adopted
   bool moved_ = false, doubted_ = false;   // since the round began: the log went on; a split came that one shows
   int stalled_ = 0;              // rounds with such a split, and without an entry
-  bool distrusted_ = false;
+  bool distrusted_ = false, yields_ = false;
   std::function<void()> on_change_;
   UpdateSliceTally tally_;
 };

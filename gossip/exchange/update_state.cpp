@@ -1,6 +1,7 @@
 #include "gossip/exchange/update_state.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "gossip/exchange/bitmap.h"
@@ -23,6 +24,12 @@ void put(std::vector<std::byte>& bytes, const T& value) {
 
 SliceState header_of(uint32_t slice, const SliceReplica& replica) {
   return {slice, replica.head(), replica.table().rows(), replica.recent(), {}, 0};
+}
+
+bool finite(const SharedBytes& block) {
+  std::vector<float> values(block.size / sizeof(float));
+  std::memcpy(values.data(), block.data, block.size);
+  return std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
 }
 
 // Params and momentum as one run of bytes, block by block.
@@ -86,7 +93,7 @@ StateCollection::StateCollection(const SliceState& header, size_t value_count)
 
 bool StateCollection::add(const PeerId& from, uint32_t block, const SharedBytes& bytes) {
   if (bytes.size != block_bytes(values_.size(), block)) return false;
-  if (xxh3_128(bytes.span()) != header_.hashes[block]) return false;
+  if (xxh3_128(bytes.span()) != header_.hashes[block] || !finite(bytes)) return false;
   shown_by_.insert(from);
   if (blocks_[block]) return true;
   std::memcpy(reinterpret_cast<std::byte*>(values_.data()) + block * kUpdatePartBytes, bytes.data, bytes.size);

@@ -41,7 +41,8 @@ class StateCollection {
 
   const SliceState& header() const { return header_; }
   const Digest16& root() const { return root_; }
-  // False: the block is not what the header says. REQUIRES: a header of the same root.
+  // False: the block is not what the header says, or holds a value that no replica can hold. REQUIRES: a header of the
+  // same root.
   [[nodiscard]] bool add(const PeerId& from, uint32_t block, const SharedBytes& bytes);
   bool complete() const { return here_ == header_.hashes.size(); }
   Bitmap missing() const;

@@ -66,6 +66,16 @@ class Updates(Agreeing):
     self.agree_soon(agents, 'one log with the thawed one')
     self.assert_all_run(agents)
 
+  def test_members_have_one_codec(self):
+    port, agents = self.grouped(2)
+    settings = [*SETTINGS, 'swarm.exchange.update.codec=topk']
+    other = self.agent('other', '--config', self.quadratic(), '--bootstrap', f'127.0.0.1:{port}',
+                       *[word for setting in settings for word in ('--set', setting)])
+    self.assertEqual(self.wait_end(other, 20), 1, self.logs())
+    self.assertIn('exchange.update.codec: ', other.log())
+    self.assertIsNone(other.last('joined'))
+    self.assert_all_run(agents)
+
   def test_all_end_with_one_model(self):
     _, agents = self.grouped(3, 'swarm.stop_after=500', 'swarm.local_steps=20', 'swarm.exchange.update.codec=topk')
     for agent in agents:

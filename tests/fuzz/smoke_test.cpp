@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "compression/update_codec.h"
+#include "compression/update_sketch.h"
 #include "gossip/rng.h"
 #include "tests/fuzz/targets.h"
 #include "tests/gossip/net/wire_samples.h"
@@ -57,6 +57,39 @@ TEST(FuzzSmoke, Wire) {
   drive(fuzz_wire, corpus, 20'000);
 }
 
+// The samples, and both as the log of the target expects them, with and without seals.
+std::vector<Bytes> log_corpus(const Message& as_sampled, const Message& as_expected, const Bytes& payload) {
+  std::vector<Bytes> corpus;
+  for (const Message& message : {as_sampled, as_expected}) {
+    const Bytes header = encode({"", message, payload});
+    for (uint8_t seal = 0; seal < 8; ++seal) {
+      const size_t size = header.size() - 24;
+      Bytes input = {std::byte{seal}, std::byte(size % 256), std::byte(size / 256)};
+      input.insert(input.end(), header.begin() + 24, header.end());
+      input.insert(input.end(), payload.begin(), payload.end());
+      corpus.push_back(input);
+    }
+  }
+  return corpus;
+}
+
+Bytes three_floats(UpdateRole role) {
+  const auto exact = make_update_codec({});
+  Bytes payload(exact->bytes_max(role, 3));
+  payload.resize(exact->encode(role, std::vector<float>{1, -2, 3}, {}, payload).value());
+  return payload;
+}
+
+TEST(FuzzSmoke, Entry) {
+  LogEntry entry = sample_entry();
+  entry.codec = static_cast<uint8_t>(UpdateKind::kFp32);
+  drive(fuzz_entry, log_corpus(sample_entry(), entry, three_floats(UpdateRole::kEntry)), 20'000);
+}
+
+TEST(FuzzSmoke, State) {
+  drive(fuzz_state, log_corpus(sample_state(), sample_state(), three_floats(UpdateRole::kContribution)), 20'000);
+}
+
 TEST(FuzzSmoke, Update) {
   std::vector<Bytes> corpus;
   Rng rng(1);
@@ -72,6 +105,17 @@ TEST(FuzzSmoke, Update) {
                              std::byte(count / 256)};
         payload.insert(payload.begin(), front.begin(), front.end());
         corpus.push_back(payload);
+      }
+      if (codec->tables() == nullptr) continue;
+      Bytes table(codec->tables()->bytes(count));
+      ASSERT_TRUE(codec->tables()->encode(x, {}, table));
+      const SketchTerm terms[] = {{1, table}};
+      Bytes request = codec->tables()->request(terms, count, 1);
+      for (Bytes* bytes : {&table, &request}) {
+        const Bytes front = {std::byte(kind), std::byte(bytes == &table ? 2 : 3), std::byte(count % 256),
+                             std::byte(count / 256)};
+        bytes->insert(bytes->begin(), front.begin(), front.end());
+        corpus.push_back(*bytes);
       }
     }
   }

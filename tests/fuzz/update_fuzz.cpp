@@ -5,11 +5,35 @@
 #include <vector>
 
 #include "compression/outer_rule.h"
-#include "compression/update_codec.h"
+#include "compression/update_sketch.h"
 #include "kernels/check.h"
 #include "tests/fuzz/targets.h"
 
 namespace starling {
+namespace {
+
+// What comes before payloads: a member's table, or an owner's request.
+void fuzz_tables(const UpdateCodec& codec, bool table, size_t count, Bytes bytes) {
+  const SketchTables& tables = *codec.tables();
+  std::vector<uint32_t> requested;
+  if (table) {
+    const uint64_t seed = SketchTables::seed(bytes).value_or(0);
+    if (tables.check(bytes, count, seed) != UpdateStatus::kOk) return;
+    const SketchTerm terms[] = {{0.5f, bytes}, {0.5f, bytes}};
+    const std::vector<std::byte> request = tables.request(terms, count, seed);
+    STARLING_CHECK(tables.check_request(request, count) == UpdateStatus::kOk);
+    requested = SketchTables::requested(request);
+  } else if (tables.check_request(bytes, count) == UpdateStatus::kOk) {
+    requested = SketchTables::requested(bytes);
+  }
+  std::vector<std::byte> payload(codec.bytes_max(UpdateRole::kContribution, count));
+  const std::vector<float> ones(count, 1.0f);
+  payload.resize(codec.encode(UpdateRole::kContribution, ones, {.requested = requested}, payload).value());
+  STARLING_CHECK(codec.check(UpdateRole::kContribution, payload, count) == UpdateStatus::kOk);
+  STARLING_CHECK(requested.empty() || codec.support(payload).indices == requested);
+}
+
+}  // namespace
 
 void fuzz_update(std::span<const std::byte> input) {
   if (input.size() < 4) return;
@@ -19,6 +43,7 @@ void fuzz_update(std::span<const std::byte> input) {
   const size_t count = (byte(2) | byte(3) << 8) % 5000;
   const Bytes payload = input.subspan(4);
   const auto codec = make_update_codec({.kind = kind, .density = 0.1});
+  if (codec->tables() != nullptr && byte(1) % 4 >= 2) return fuzz_tables(*codec, byte(1) % 4 == 2, count, payload);
   if (codec->check(role, payload, count) != UpdateStatus::kOk) return;
   STARLING_CHECK(payload.size() <= codec->bytes_max(role, count));
   STARLING_CHECK(std::isfinite(codec->norm(payload)));

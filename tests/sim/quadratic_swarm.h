@@ -10,6 +10,24 @@
 
 namespace starling {
 
+// What all of these swarms are set to; the rest is the defaults or a test's own.
+inline SwarmConfig quadratic_settings(uint64_t dimension, float learning_rate, float momentum) {
+  SwarmConfig swarm;
+  swarm.model.kind = "quadratic";
+  swarm.model.dimension = dimension;
+  swarm.optimizer.learning_rate = learning_rate;
+  swarm.optimizer.momentum = momentum;
+  swarm.exchange.overlap = Overlap::kOff;
+  swarm.exchange.deadline_max = std::chrono::milliseconds(100);
+  swarm.membership.probe_interval = std::chrono::milliseconds(500);
+  swarm.membership.probe_timeout = std::chrono::milliseconds(300);
+  return swarm;
+}
+
+inline LinkOptions near_links(double loss) {
+  return {.loss = loss, .delay_min = std::chrono::milliseconds(1), .delay_max = std::chrono::milliseconds(4)};
+}
+
 class QuadraticSwarm : public SimSwarm {
  public:
   // `shapes` are dealt out to the agents in turn.
@@ -32,6 +50,21 @@ class QuadraticSwarm : public SimSwarm {
       if (!training(a) || agent(a).rounds()->phase() != Phase::kSettling) return false;
     }
     return true;
+  }
+
+  // Of the agents that train: the optimum of the swarm where all pull alike.
+  std::vector<double> mean_target() {
+    std::vector<double> mean;
+    double agents = 0;
+    for (size_t a = 0; a < count(); ++a) {
+      if (!training(a)) continue;
+      const auto target = quadratic(a).target();
+      mean.resize(target.size());
+      for (size_t i = 0; i < target.size(); ++i) mean[i] += static_cast<double>(target[i]);
+      agents += 1;
+    }
+    for (double& value : mean) value /= agents;
+    return mean;
   }
 
   // Every agent begins with params and momentum of its own: for conservation, never for training.

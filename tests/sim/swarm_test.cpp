@@ -16,17 +16,10 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 SwarmConfig quadratic_swarm() {
-  SwarmConfig swarm;
-  swarm.model.kind = "quadratic";
-  swarm.model.dimension = 512;
-  swarm.optimizer.learning_rate = 0.02;
-  swarm.optimizer.momentum = 0.5;
+  SwarmConfig swarm = quadratic_settings(512, 0.02f, 0.5f);
   swarm.exchange.carry_momentum = true;
   swarm.exchange.block = 128;
-  swarm.exchange.overlap = Overlap::kOff;
   swarm.exchange.deadline_max = milliseconds(150);
-  swarm.membership.probe_interval = milliseconds(500);
-  swarm.membership.probe_timeout = milliseconds(300);
   return swarm;
 }
 
@@ -43,21 +36,6 @@ LinkOptions rough_links(double loss) {
   links.delay_min = milliseconds(1);
   links.delay_max = milliseconds(20);
   return links;
-}
-
-// All agents' targets are drawn around zero: the swarm's optimum is their mean, weighted by mass * rate.
-std::vector<double> mean_target(QuadraticSwarm& swarm) {
-  std::vector<double> mean;
-  double agents = 0;
-  for (size_t a = 0; a < swarm.count(); ++a) {
-    if (!swarm.living(a)) continue;
-    const auto target = swarm.quadratic(a).target();
-    mean.resize(target.size());
-    for (size_t i = 0; i < target.size(); ++i) mean[i] += target[i];
-    agents += 1;
-  }
-  for (double& value : mean) value /= agents;
-  return mean;
 }
 
 double rms(const std::vector<double>& v) {
@@ -107,7 +85,7 @@ TEST(SimSwarm, RoughLifeLearnsAndReplaysToTheByte) {
       ASSERT_NE(swarm.agent(a).rounds(), nullptr) << "agent " << a << " never began to train";
       EXPECT_GT(swarm.agent(a).rounds()->tally().done, 15u) << "agent " << a;
     }
-    const std::vector<double> optimum = mean_target(swarm);
+    const std::vector<double> optimum = swarm.mean_target();
     const double spread = rms(optimum), off = rms_difference(swarm.mean_params(), optimum);
     std::printf("mean of the agents is %.3f of the optimum's rms away from it, the worst agent %.3f\n", off / spread,
                 swarm.worst_distance_to(optimum) / spread);
@@ -307,7 +285,7 @@ TEST(SimSwarm, RestartKeepsItsPlaceAndTheOthersGoOn) {
   swarm.run_for(seconds(10));
   for (size_t a = 0; a < swarm.count(); ++a) {   // agent 2 counts from its restart, half the time
     const ExchangeCounts& tally = swarm.agent(a).rounds()->tally();
-    EXPECT_GT(tally.done + tally.late, a == 2 ? 50u : 100u) << tally.done << ' ' << tally.late << ' ' << tally.failed;
+    EXPECT_GT(tally.done, a == 2 ? 50u : 100u) << tally.done << ' ' << tally.late << ' ' << tally.failed;
   }
 }
 

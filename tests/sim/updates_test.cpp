@@ -1,5 +1,6 @@
 // Whole agents that share updates: at the end of a run all hold one model, to the bit, whatever was lost on the way.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -15,23 +16,13 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 SwarmConfig updates_swarm() {
-  SwarmConfig swarm;
-  swarm.model.kind = "quadratic";
-  swarm.model.dimension = 256;
-  swarm.optimizer.learning_rate = 0.05;
-  swarm.optimizer.momentum = 0;
+  SwarmConfig swarm = quadratic_settings(256, 0.05f, 0);
   swarm.weight = "equal";
   swarm.exchange.kind = ExchangeKind::kGroup;
   swarm.exchange.source = SourceKind::kUpdates;
-  swarm.exchange.overlap = Overlap::kOff;
-  swarm.exchange.deadline_max = milliseconds(100);
-  swarm.membership.probe_interval = milliseconds(500);
-  swarm.membership.probe_timeout = milliseconds(300);
   swarm.stop_after = 300;
   return swarm;
 }
-
-LinkOptions links(double loss) { return {.loss = loss, .delay_min = milliseconds(1), .delay_max = milliseconds(4)}; }
 
 bool same_params(QuadraticSwarm& swarm) {
   const View first = swarm.params(0);
@@ -45,16 +36,11 @@ bool same_params(QuadraticSwarm& swarm) {
 // Of agent 0's model to the mean of the targets of all who live, in their rms.
 double error(QuadraticSwarm& swarm) {
   const View params = swarm.params(0);
-  double squares = 0, scale = 0, agents = 0;
-  std::vector<double> target(params.count);
-  for (size_t a = 0; a < swarm.count(); ++a) {
-    if (!swarm.training(a)) continue;
-    agents += 1;
-    for (size_t i = 0; i < params.count; ++i) target[i] += static_cast<double>(swarm.quadratic(a).target()[i]);
-  }
+  const std::vector<double> target = swarm.mean_target();
+  double squares = 0, scale = 0;
   for (size_t i = 0; i < params.count; ++i) {
-    squares += std::pow(static_cast<double>(params.data[i]) - target[i] / agents, 2);
-    scale += std::pow(target[i] / agents, 2);
+    squares += std::pow(static_cast<double>(params.data[i]) - target[i], 2);
+    scale += std::pow(target[i], 2);
   }
   return std::sqrt(squares / scale);
 }
@@ -87,7 +73,7 @@ class Updates : public testing::TestWithParam<Case> {
 };
 
 TEST_P(Updates, EndWithOneModelThatLearned) {
-  QuadraticSwarm swarm(3, config(), links(GetParam().loss));
+  QuadraticSwarm swarm(3, config(), near_links(GetParam().loss));
   for (size_t a = 0; a < 5; ++a) swarm.add({});
   ASSERT_TRUE(swarm.run_until([&] { return swarm.ended(); }, seconds(120)));
   EXPECT_TRUE(same_params(swarm));
@@ -107,8 +93,10 @@ TEST_P(Updates, EndWithOneModelThatLearned) {
 
 INSTANTIATE_TEST_SUITE_P(
     Kinds, Updates,
-    testing::Values(Case{"fp32"}, Case{.name = "lossy", .loss = 0.05}, Case{"topk", UpdateKind::kTopk, 0.05},
-                    Case{"bf16", UpdateKind::kBf16, 0.05}, Case{"topk_bf16", UpdateKind::kTopkBf16, 0.05},
+    testing::Values(Case{"fp32"}, Case{.name = "lossy", .loss = 0.05},
+                    Case{.name = "topk", .codec = UpdateKind::kTopk, .loss = 0.05, .error_max = 0.3},
+                    Case{.name = "topk_bf16", .codec = UpdateKind::kTopkBf16, .loss = 0.05, .error_max = 0.3},
+                    Case{"bf16", UpdateKind::kBf16, 0.05},
                     Case{"diloco", UpdateKind::kFp32, 0, 20, 0.5, 0.7},
                     // Of 15 rounds the last ones lack somebody, and every agent's own optimum is far from that of all.
                     Case{.name = "diloco_lossy", .loss = 0.05, .local_steps = 20, .outer_momentum = 0.5,
@@ -124,7 +112,7 @@ TEST(UpdatesInASwarm, EveryCodecEndsWithOneModel) {
     SwarmConfig config = updates_swarm();
     config.stop_after = 100;
     config.exchange.update.kind = update.kind;
-    QuadraticSwarm swarm(7, config, links(0.02));
+    QuadraticSwarm swarm(7, config, near_links(0.02));
     for (size_t a = 0; a < 4; ++a) swarm.add({});
     ASSERT_TRUE(swarm.run_until([&] { return swarm.all_settle(); }, seconds(120))) << update.name;
     const double before = error(swarm);
@@ -141,7 +129,7 @@ TEST(UpdatesInASwarm, MembersEndWithTheSameRound) {
   SwarmConfig config = updates_swarm();
   config.local_steps = 50;
   config.stop_after = 500;
-  QuadraticSwarm swarm(9, config, links(0));
+  QuadraticSwarm swarm(9, config, near_links(0));
   for (size_t a = 0; a < 8; ++a) swarm.add({.step_time = milliseconds(2)});
   swarm.run_for(milliseconds(800));
   for (size_t a = 1; a < 8; ++a) {
@@ -152,9 +140,48 @@ TEST(UpdatesInASwarm, MembersEndWithTheSameRound) {
   for (size_t a = 0; a < 8; ++a) EXPECT_EQ(swarm.agent(a).rounds()->progress().steps, 500u) << "agent " << a;
 }
 
+// Local steps of quadratics have a closed form, so the model is known: DiLoCo (arXiv:2311.08105, algorithm 1) without a
+// network. Nothing is lost, so no round may be, from the first one on.
+TEST(UpdatesInASwarm, WithoutLossASwarmIsDiLoCo) {
+  spdlog::set_level(spdlog::level::off);
+  constexpr size_t kAgents = 8, kRounds = 10, kSteps = 50;
+  constexpr double kRate = 0.01, kMomentum = 0.9, kOuterRate = 0.7;
+  constexpr std::array kCurvatures = {1.0, 0.5, 3.0};
+  SwarmConfig config = updates_swarm();
+  config.optimizer.learning_rate = kRate;
+  config.local_steps = kSteps;
+  config.stop_after = kRounds * kSteps;
+  config.exchange.outer_momentum = kMomentum;
+  config.exchange.outer_rate = kOuterRate;
+  const LinkOptions links{.delay_min = milliseconds(1), .delay_max = milliseconds(1)};   // all begin at one moment
+  QuadraticSwarm swarm(11, config, links, {{kCurvatures[0]}, {kCurvatures[1]}, {kCurvatures[2]}});
+  for (size_t a = 0; a < kAgents; ++a) swarm.add({.step_time = milliseconds(2)});
+  ASSERT_TRUE(swarm.run_until([&] { return swarm.ended(); }, seconds(120)));
+  for (size_t a = 0; a < kAgents; ++a) {
+    const UpdateCounters counters = swarm.agent(a).exchange()->status().updates;
+    EXPECT_EQ(counters.payloads, kAgents * counters.entries) << "agent " << a;
+    EXPECT_EQ(swarm.agent(a).rounds()->tally().failed, 0u) << "agent " << a;
+  }
+  const std::vector<float> genesis = quadratic_genesis({.dimension = config.model.dimension}, config.rng_seed);
+  const View params = swarm.params(0);
+  for (size_t i = 0; i < params.count; ++i) {
+    double r = static_cast<double>(genesis[i]), m = 0;
+    for (size_t round = 0; round < kRounds; ++round) {
+      double mean = 0;
+      for (size_t a = 0; a < kAgents; ++a) {
+        const double shrunk = std::pow(1 - kRate * kCurvatures[a % kCurvatures.size()], kSteps);
+        mean += (shrunk - 1) * (r - static_cast<double>(swarm.quadratic(a).target()[i])) / kAgents;
+      }
+      m = kMomentum * m + mean;
+      r += kOuterRate * (mean + kMomentum * m);
+    }
+    ASSERT_NEAR(static_cast<double>(params.data[i]), r, 1e-5) << "element " << i;
+  }
+}
+
 TEST(UpdatesInASwarm, AnAgentAloneTrainsToTheEnd) {
   spdlog::set_level(spdlog::level::off);
-  QuadraticSwarm swarm(4, updates_swarm(), links(0));
+  QuadraticSwarm swarm(4, updates_swarm(), near_links(0));
   swarm.add({});
   ASSERT_TRUE(swarm.run_until([&] { return swarm.ended(); }, seconds(60)));
   EXPECT_LT(error(swarm), 0.2);
@@ -166,7 +193,7 @@ TEST(UpdatesInASwarm, TwoAgainstTwoMeetInOneLogAfterTheHeal) {
   spdlog::set_level(spdlog::level::off);
   SwarmConfig config = updates_swarm();
   config.stop_after = 0;
-  QuadraticSwarm swarm(8, config, links(0));
+  QuadraticSwarm swarm(8, config, near_links(0));
   for (size_t a = 0; a < 4; ++a) swarm.add({});
   swarm.run_for(seconds(4));
   const auto length = [&](size_t a) { return swarm.agent(a).updates()->log(0).head().length; };
@@ -194,7 +221,7 @@ TEST(UpdatesInASwarm, TwoAgainstTwoMeetInOneLogAfterTheHeal) {
 
 TEST(UpdatesInASwarm, TheThirtyThirdLeavesWithTheRemedy) {
   spdlog::set_level(spdlog::level::off);
-  QuadraticSwarm swarm(10, updates_swarm(), links(0));
+  QuadraticSwarm swarm(10, updates_swarm(), near_links(0));
   for (size_t a = 0; a < 32; ++a) swarm.add({});
   swarm.run_for(seconds(2));
   SimAgentOptions newcomer;
@@ -218,7 +245,7 @@ TEST(UpdatesInASwarm, ANewcomerCatchesUpBeforeItsFirstStep) {
   spdlog::set_level(spdlog::level::off);
   SwarmConfig config = updates_swarm();
   config.stop_after = 600;
-  QuadraticSwarm swarm(5, config, links(0.02));
+  QuadraticSwarm swarm(5, config, near_links(0.02));
   for (size_t a = 0; a < 3; ++a) swarm.add({});
   swarm.run_for(seconds(4));
   const uint64_t before = swarm.agent(0).updates()->log(0).head().length;
@@ -240,7 +267,7 @@ TEST(UpdatesInASwarm, RestartedAgentsGoOnFromTheirCheckpoints) {
   SwarmConfig config = updates_swarm();
   config.stop_after = 900;
   config.exchange.outer_momentum = 0.4;
-  QuadraticSwarm swarm(6, config, links(0.02));
+  QuadraticSwarm swarm(6, config, near_links(0.02));
   for (size_t a = 0; a < 4; ++a) swarm.add({});
   swarm.run_for(seconds(5));
   swarm.restart(2);

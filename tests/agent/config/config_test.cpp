@@ -260,6 +260,11 @@ TEST_F(ConfigTest, RefusesWhatTheLogOfUpdatesCannotCarry) {
   refused(updates + ", update: {codec: sign}}", "write weight: equal");
   refused(updates + ", update: {codec: sign}}, weight: data", "write weight: equal");
   EXPECT_EQ(error("swarm: {" + updates + ", update: {codec: sign}}, weight: equal}\n"), "");
+  refused("optimizer: {momentum: 0.9}, " + updates + ", update: {codec: dgc}}", "optimizer.momentum: 0");
+  refused("optimizer: {kind: adamw}, " + updates + ", update: {codec: dgc}}", "optimizer.kind: sgd");
+  refused("optimizer: {momentum: 0}, " + updates + ", outer: {momentum: 0.5}, update: {codec: dgc}}",
+          "outer.momentum: 0");
+  EXPECT_EQ(error("swarm: {optimizer: {momentum: 0}, " + updates + ", update: {codec: dgc}}}\n"), "");
   refused("exchange: {outer: {momentum: 0.9}, overlap: off}", "source: updates");
   refused("exchange: {update: {codec: topk}}", "source: updates");
   std::string names;
@@ -448,6 +453,12 @@ const std::map<std::string, std::string>& other_values_of_updates() {
       {"swarm.exchange.update.codec", "topk"},
       {"swarm.exchange.update.density", "0.05"},
       {"swarm.exchange.update.reply", "3"},
+      {"swarm.exchange.update.table", "0.1"},
+      {"swarm.exchange.update.candidates", "2"},
+      {"swarm.exchange.update.momentum", "0.5"},
+      {"swarm.exchange.update.clip", "4"},
+      {"swarm.exchange.update.warmup", "100"},
+      {"swarm.exchange.update.slices", "8"},
       {"swarm.exchange.update.first_norm_max", "8"},
       {"swarm.exchange.outer.momentum", "0.75"},
       {"swarm.exchange.outer.rate", "0.7"},

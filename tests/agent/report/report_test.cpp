@@ -113,6 +113,18 @@ TEST(ReportPage, ForeignTextStaysText) {
   EXPECT_EQ(data["agents"][0]["name"], report.agents[0].name);
 }
 
+TEST(ReportPage, ShowsHowLogsOfUpdatesStood) {
+  SwarmReport report = make_report();
+  EXPECT_FALSE(page_data(report)["agents"][0].contains("log")) << "a swarm that shares params has none";
+  const UpdateCounters counters{.entries = 30, .behind = 2, .short_splits = 1, .long_splits = 3, .states_adopted = 4};
+  report.agents[0].log = {"1f9a03c2", counters, 0.25, 10, 5000, 7000};
+  EXPECT_EQ(page_data(report)["agents"][0]["log"],
+            (Json{{"head", "1f9a03c2"}, {"entries", 30}, {"behind", 2}, {"splits", 4}, {"states", 4},
+                  {"held_back", 0.25}, {"sent_a_round", 500}, {"received_a_round", 700}}));
+  report.agents[0].log->rounds = 0;
+  EXPECT_EQ(page_data(report)["agents"][0]["log"]["sent_a_round"], 5000);
+}
+
 TEST(ReportPage, CountsExchangesByAgentsNotByIds) {
   const Json data = page_data(make_report());
   EXPECT_EQ(data["agents"][0]["partners"], (Json{0, 20, 70}));

@@ -10,8 +10,11 @@ namespace starling {
 namespace {
 
 using exchange_test::PairAgentOptions;
+using exchange_test::Flight;
 using exchange_test::TestAgent;
+using exchange_test::TestAgentOf;
 using exchange_test::TestSwarm;
+using exchange_test::TestSwarmOf;
 using std::chrono::milliseconds;
 
 PairAgentOptions modulo8() {
@@ -82,6 +85,55 @@ TEST_F(SharingTest, TheCodecLearnsFromExchangesWhoseDeltasAreDropped) {
   sharing_.drop_decided();
   worker_.run_completions();
   EXPECT_NE(model_.save(), narrow);
+}
+
+class NobodyToAsk final : public PeerSampler {
+ public:
+  std::optional<PeerId> choose(const std::vector<PeerId>&) override { return std::nullopt; }
+  void met(const PeerId&) override {}
+  uint64_t last_met(const PeerId&) override { return 0; }
+  size_t candidates() override { return 0; }
+  std::vector<Participant> neighbors(uint64_t) override { return {}; }
+  std::vector<Participant> group() override { return {}; }
+};
+
+// Pairs by turns apply a delta at the vote, and take it back if the decision is another. An agent that went back to an
+// earlier state meanwhile holds neither: taking back would move its params, and the swarm's sum.
+TEST(TurnSharing, WhatWentWithDiscardedParamsIsNotTakenBack) {
+  for (const bool sick : {false, true}) {
+    NobodyToAsk nobody;
+    TestSwarmOf<PairTurns> swarm({.sampler = &nobody});
+    TestAgentOf<PairTurns>& agent = swarm.add(1);
+    TestAgentOf<PairTurns>& partner = swarm.add(2);
+    std::unique_ptr<QuadraticTrainer> trainer = make_quadratic_trainer(dimension(64), 1, swarm.clock);
+    SharedModel model(*trainer, shared_sections(*trainer, false), make_codec(CodecKind::kFp32, MemorySpace::kHost), 16,
+                      make_source(SourceKind::kParams), nullptr);
+    DeltaSharing sharing(model, agent.pairwise.get(), agent.worker, swarm.clock);
+    const View x = trainer->params();
+    std::fill(x.data, x.data + x.count, 1.0f);
+    partner.params.assign(64, 3);
+    partner.boundary();
+    sharing.expect_steps(std::chrono::seconds(1));   // a payload is left behind for whoever asks meanwhile
+    bool shared = false;
+    sharing.share(1, 1, true, [&](bool) { shared = true; });
+    while (!shared) agent.worker.run_completions();
+    swarm.network.drop = [](const Flight& flight) { return exchange_test::is<Have>(flight); };
+    ASSERT_TRUE(partner.pairwise->propose(agent.id));
+    swarm.run_for(milliseconds(30));
+    ASSERT_TRUE(agent.pairwise->in_doubt());
+    if (sick) {
+      sharing.drop_decided();
+    } else {
+      sharing.apply_decided_then([] {});
+      agent.worker.run_completions();
+      EXPECT_EQ(x.data[0], 2);
+    }
+    swarm.run_for(std::chrono::seconds(2));
+    EXPECT_EQ(agent.pairwise->counters().taken_back, 1u);
+    sharing.apply_decided_then([] {});
+    agent.worker.run_completions();
+    EXPECT_EQ(x.data[0], 1);
+  }
 }
 
 }  // namespace

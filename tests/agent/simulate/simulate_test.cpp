@@ -527,6 +527,18 @@ TEST_F(SimulateCommand, WritesWellFormedFiles) {
   }
 }
 
+TEST_F(SimulateCommand, TheReportShowsTheLogsOfUpdates) {
+  options_.overrides = {"swarm.exchange.kind=group", "swarm.exchange.source=updates"};
+  ASSERT_EQ(run_simulate_command(options_, {}), 0);
+  const std::string page = read("report.html");
+  const size_t at = page.find("\"logs\":[{\"head\":\"");
+  ASSERT_NE(at, std::string::npos);
+  EXPECT_EQ(page.find("\"entries\":0,", at), std::string::npos);
+  options_.overrides = {"swarm.exchange.kind=group", "swarm.exchange.codec=fp32"};
+  ASSERT_EQ(run_simulate_command(options_, {}), 0);
+  EXPECT_NE(read("report.html").find("\"logs\":[null"), std::string::npos);
+}
+
 TEST_F(SimulateCommand, ExchangesInRoundsSayWhatBecameOfTheirBlocks) {
   options_.overrides = {"swarm.exchange.kind=group", "swarm.exchange.codec=fp32", "swarm.exchange.inject_loss=0.2",
                         "swarm.exchange.block=64"};

@@ -5,6 +5,8 @@
 
 #include <limits>
 #include <numeric>
+#include <set>
+#include <utility>
 
 #include "tests/gossip/exchange/update_harness.h"
 
@@ -31,6 +33,10 @@ TEST(CutSlices, RunsOfWholeSectionsByTheirSizesAlone) {
   EXPECT_EQ(cut({50000, 128, 50000, 128}).size(), 2u);
   EXPECT_EQ(cut({70000, 128, 70000, 128}).size(), 4u) << "two halves each";
   EXPECT_EQ(cut({25'000'000}).size(), 32u);
+  for (const size_t most : {1, 2, 4, 8}) {
+    EXPECT_EQ(cut_slices(std::vector<size_t>{25'000'000}, most).size(), std::max<size_t>(1, most / 2)) << "two each";
+    EXPECT_LE(cut_slices(std::vector<size_t>{9'000'000, 3, 700'000, 20'000}, most).size(), most);
+  }
   Rng rng(1);
   for (int i = 0; i < 300; ++i) {
     std::vector<size_t> sizes(1 + rng.below(200));
@@ -156,6 +162,21 @@ TEST(UpdateGroup, WhoMissesFewEntriesGetsThemAndWhoMissesManyTheState) {
   }
 }
 
+// Every fifth entry is lost on its way to one member. It asks another one, and ends the round with all others.
+TEST(UpdateGroup, AnEntryThatIsLostIsAskedForWithinTheRound) {
+  UpdateSwarm swarm(4, {.deadline_min = milliseconds(40), .compute = milliseconds(100)});
+  std::set<std::pair<uint32_t, uint64_t>> lost;
+  swarm.network.drop = [&](const Flight& flight) {
+    const auto* entry = message_as<LogEntry>(flight.message);
+    return entry != nullptr && flight.to == test_peer(3) && entry->round % 5 == 0 &&
+           lost.emplace(entry->slice, entry->round).second;
+  };
+  swarm.run_for(seconds(5));
+  EXPECT_GT(lost.size(), 10u);
+  EXPECT_EQ(swarm.entries, swarm.entries_due);
+  EXPECT_LT(swarm.longest, milliseconds(150)) << "two deadlines are 200";
+}
+
 TEST(UpdateGroup, TwoAgainstTwoMakeNoEntryUntilTheViewsFollow) {
   UpdateSwarm swarm(4, {});
   swarm.run_for(seconds(2));
@@ -165,7 +186,7 @@ TEST(UpdateGroup, TwoAgainstTwoMakeNoEntryUntilTheViewsFollow) {
   const size_t before = swarm.observer.count();
   swarm.run_for(seconds(3));
   EXPECT_EQ(swarm.observer.count(), before);
-  EXPECT_LE(swarm.longest, 3 * swarm.options().deadline_max);
+  EXPECT_LE(swarm.longest, 2 * swarm.options().deadline_max);
   for (auto& [id, agent] : swarm.agents) {
     std::erase_if(agent->view, [&, &viewer = id](const auto& member) { return left(member.first) != left(viewer); });
   }
@@ -174,6 +195,24 @@ TEST(UpdateGroup, TwoAgainstTwoMakeNoEntryUntilTheViewsFollow) {
   swarm.network.drop = nullptr;
   swarm.share_views();
   EXPECT_TRUE(swarm.runs_empty());
+}
+
+// Member 4 misses an entry, and the answers to its questions. The entry after the next tells it again that one is
+// missing.
+TEST(UpdateGroup, AnEntryThatIsStillMissingIsAskedForWithEveryLaterOne) {
+  UpdateAgentOptions options;
+  options.slices = 1;
+  UpdateSwarm swarm(4, options);
+  swarm.run_for(seconds(1));
+  const auto newest = [&] { return swarm.at(1).exchange().log(0).head().length; };
+  const uint64_t missed = newest() + 1;
+  swarm.network.drop = [&](const Flight& flight) {
+    const auto* entry = message_as<LogEntry>(flight.message);
+    return entry != nullptr && flight.to == test_peer(4) && entry->head.length == missed && newest() < missed + 2;
+  };
+  while (newest() < missed + 2) swarm.run_for(milliseconds(1));
+  swarm.run_for(milliseconds(32));   // the entry, a pull, its answer
+  EXPECT_GE(swarm.at(4).exchange().log(0).head().length, missed + 2);
 }
 
 // A slice of 2.3 MiB: three parts each way, more than the first credit, and blocks of the state.
@@ -243,8 +282,10 @@ TEST_P(UpdateGroupOf, LossesPartNoReplicasAndTheLogFollowsTheDrifts) {
     of_params += value * value;
   }
   const double cosine = dot / std::sqrt(of_drifts * of_params);
-  // These drifts are noise, the hardest case: what rounding drops does not come back.
-  EXPECT_GT(cosine, residual.dropped ? 0.5 : 0.97) << dot << ", " << of_drifts << ", " << of_params;
+  // These drifts are noise, the hardest case: what rounding drops does not come back. A velocity carries each drift on
+  // until its element is counted, sooner here and later there.
+  const bool carried_on = residual.dropped || codec->velocity().used;
+  EXPECT_GT(cosine, carried_on ? 0.5 : 0.97) << dot << ", " << of_drifts << ", " << of_params;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, UpdateGroupOf, testing::ValuesIn(update_names().begin(), update_names().end()),

@@ -10,7 +10,7 @@
 #include <memory>
 #include <set>
 
-#include "gossip/exchange/slice_replica.h"
+#include "gossip/exchange/update_replicas.h"
 #include "gossip/net/hash.h"
 #include "gossip/rng.h"
 #include "tests/support/seeds.h"
@@ -243,7 +243,8 @@ constexpr size_t kElements = 8;
 struct Member {
   Member(uint8_t tag, const UpdateCodecs& codecs, const OuterRule& rule = {})
       : id(peer(tag)), momentum(rule.has_momentum() ? kElements : 0),
-        replica(id, 1, {params, momentum, accumulator}, rule, codecs) {}
+        velocity(codecs.running->velocity().used ? kElements : 0),
+        replica(id, 1, {params, momentum, accumulator, velocity}, rule, codecs) {}
 
   void train(Rng& rng) {
     std::vector<float> x = params;
@@ -266,7 +267,7 @@ struct Member {
   }
 
   PeerId id;
-  std::vector<float> params = std::vector<float>(kElements, 0), momentum;
+  std::vector<float> params = std::vector<float>(kElements, 0), momentum, velocity;
   std::vector<float> accumulator = std::vector<float>(kElements, 0), drifts = std::vector<float>(kElements, 0);
   std::map<uint64_t, std::vector<float>> handed_in;
   SliceReplica replica;
@@ -306,6 +307,53 @@ TEST(SliceReplica, ATopKEntrySettlesOnItsSupportOnly) {
   EXPECT_EQ(member.params, other.params);
   EXPECT_EQ(member.replica.tally().short_splits, 1u);
   EXPECT_EQ(member.replica.tally().long_splits, 0u);
+}
+
+TEST(SliceReplica, AVelocityGoesOnUntilItsElementIsCounted) {
+  const auto dgc = make_update_codec({.kind = UpdateKind::kDgc, .density = 0.25, .momentum = 0.5});
+  const auto exact = make_update_codec({});
+  Member member(1, {dgc.get(), exact.get()});
+  UpdateLog log(1e9f);
+  const std::vector<float> x = {8, 0, 0, 4, 0, 2, 0, 0};
+  ASSERT_TRUE(member.replica.add_drift(x));
+  EXPECT_EQ(member.accumulator, x);
+  ASSERT_TRUE(member.replica.add_drift(member.params));   // no drift: the velocity alone
+  EXPECT_EQ(member.velocity, (std::vector<float>{4, 0, 0, 2, 0, 1, 0, 0}));
+  EXPECT_EQ(member.accumulator, (std::vector<float>{12, 0, 0, 6, 0, 3, 0, 0}));
+  const SentPayload sent = member.hand_in(*dgc);           // 12 and 6
+  ASSERT_EQ(append(log, make_entry(log.head(), {{member.id, 1, sent.seq, 1, 1}},
+                                   std::vector<float>{12, 0, 0, 0, 0, 0, 7, 0}, *dgc)), LogStatus::kOk);
+  member.replica.apply(log.newest());
+  EXPECT_EQ(member.velocity, (std::vector<float>{0, 0, 0, 2, 0, 1, 0, 0})) << "the entry holds element 0 alone of both";
+  EXPECT_EQ(member.accumulator, (std::vector<float>{0, 0, 0, 6, 0, 3, 0, 0}));
+  // A boundary in the middle of a round takes the drift, and moves no velocity.
+  std::vector<float> between = member.params;
+  between[3] += 1;
+  ASSERT_TRUE(member.replica.add_drift(between, false));
+  EXPECT_EQ(member.velocity, (std::vector<float>{0, 0, 0, 3, 0, 1, 0, 0}));
+  EXPECT_EQ(member.accumulator, (std::vector<float>{0, 0, 0, 7, 0, 3, 0, 0}));
+  member.replica.keep_only_sent();
+  EXPECT_EQ(member.velocity, std::vector<float>(kElements)) << "no steps follow";
+}
+
+TEST(UpdateReplicas, ADriftLongerThanItsMembersShareOfTheClipIsShortened) {
+  const auto dgc = make_update_codec({.kind = UpdateKind::kDgc, .density = 1, .momentum = 0, .clip = 10});
+  const auto exact = make_update_codec({});
+  std::vector<float> params(4), accumulator(4), velocity(4);
+  const std::vector<SliceRange> slices = {{0, 2}, {2, 2}};
+  UpdateReplicas replicas(peer(1), 1, slices, {params, {}, accumulator, velocity}, {}, {dgc.get(), exact.get()});
+  for (const auto& [members, scale] : {std::pair(1, 1.0f), std::pair(4, 0.5f)}) {   // 10, and 10 / sqrt(4)
+    std::vector<float> x = {6, 0, 0, 8};
+    std::fill(accumulator.begin(), accumulator.end(), 0.0f);
+    BoundaryJob job;
+    job.x = x;
+    job.backlogs.resize(2);
+    job.hands_in = false;
+    job.members = static_cast<size_t>(members);
+    replicas.run(job);
+    EXPECT_EQ(accumulator, (std::vector<float>{6 * scale, 0, 0, 8 * scale})) << members;
+    EXPECT_EQ(x, params);
+  }
 }
 
 TEST(SliceReplica, WhereNothingIsKeptThePayloadTakesThePlaceOfTheDrift) {

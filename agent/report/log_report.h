@@ -1,0 +1,24 @@
+// How one agent's logs of updates stood at the end, for the pages of a swarm that shares updates.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "gossip/exchange/counters.h"
+
+namespace starling {
+
+struct LogReport {
+  std::string head;                    // hex; equal at agents whose logs, and so models, are equal
+  UpdateCounters counters;
+  double held_back = 0;                // norm of what the agent learned and no entry counts
+  uint64_t rounds = 0;
+  uint64_t bytes_sent = 0, bytes_received = 0;   // all traffic of the agent, joining included
+};
+
+// {"head","entries","behind","splits","states","held_back","sent_a_round","received_a_round"}
+nlohmann::ordered_json print_log(const LogReport& log);
+
+}  // namespace starling

@@ -1,0 +1,158 @@
+// One slice at one member: whom it asks, which states it believes, and what others send that it refuses.
+#include "gossip/exchange/update_slice.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "gossip/exchange/update_pulls.h"
+#include "gossip/net/hash.h"
+#include "gossip/sim/virtual_network.h"
+
+namespace starling {
+namespace {
+
+using std::chrono::milliseconds;
+
+PeerId peer(uint8_t tag) {
+  PeerId id;
+  id.bytes.fill(tag);
+  return id;
+}
+
+class Sent final : public Outbox {
+ public:
+  void send(const PeerId& to, const Message& message, SharedBytes) override {
+    pulls.emplace_back(to, std::get<LogPull>(std::get<ExchangeMessage>(message)));
+  }
+  void send(const Endpoint&, const Message&, SharedBytes) override { std::abort(); }
+  std::vector<std::pair<PeerId, LogPull>> pulls;
+};
+
+// A log that counts four payloads of each of two members, and states that others show.
+class UpdateSliceTest : public testing::Test {
+ protected:
+  UpdateSliceTest() {
+    slice.restore(state({4, 8, {4}}, {}));
+    slice.begin_round(2);
+  }
+
+  // Of the log with this head, after these entries.
+  SliceState state(const LogHead& head, std::vector<Digest16> before, bool split = false) {
+    SliceState made{0, head, {{peer(1), 1, 4, 7, head.length}, {peer(2), 1, 4, 7, head.length}}, {}, {}, 0};
+    if (split) made.table[0].newest = 3, made.table[1].newest = 5;
+    for (const Digest16& hash : before) made.recent.push_back({hash, 1, 1});
+    if (head.length > 0) made.recent.push_back({head.hash, 1, 1});
+    made.hashes = {xxh3_128(block.span())};
+    return made;
+  }
+  // Of a log that lacks a payload that the own one counts, and counts one that the own one lacks.
+  SliceState split(uint64_t weight, uint8_t hash, std::vector<Digest16> before = {}) {
+    return state({5, weight, {hash}}, std::move(before), true);
+  }
+
+  std::unique_ptr<UpdateCodec> exact = make_update_codec({});
+  const UpdateCodecs codecs{exact.get(), exact.get()};
+  const SharedBytes block = SharedBytes::take(std::vector<std::byte>(sizeof(float)));
+  InlineWorker worker;
+  int changes = 0;
+  UpdateSlice slice{{0, 1, 1}, 1e30f, codecs, worker, [this] { ++changes; }};
+};
+
+TEST_F(UpdateSliceTest, OneMembersClaimStopsNoOwnerOnceItIsKnownToBeASplit) {
+  UpdateClaims& claims = slice.claims();
+  const LogHead own = slice.log().head();
+  const SliceState other = split(9, 9);
+  EXPECT_TRUE(claims.hear(peer(3), other.head, own, 1));
+  EXPECT_TRUE(claims.lacks(own, 1));
+  EXPECT_TRUE(slice.receive(peer(3), other, block)) << "complete, and one shows it";
+  EXPECT_EQ(changes, 1) << "the owner may merge now";
+  EXPECT_FALSE(claims.lacks(own, 1));
+  EXPECT_TRUE(claims.hear(peer(4), {6, 10, {10}}, own, 1));
+  EXPECT_TRUE(claims.lacks(own, 1)) << "another head";
+  claims.doubt({6, 10, {10}});
+  EXPECT_TRUE(claims.lacks(own, 1)) << "two members";
+}
+
+TEST_F(UpdateSliceTest, AStateThatTwoShowTakesThePlaceOfOneThatOneShows) {
+  EXPECT_TRUE(slice.receive(peer(3), split(9, 9), block));
+  EXPECT_FALSE(slice.receive(peer(4), split(10, 10), block));
+  EXPECT_FALSE(slice.receive(peer(4), split(10, 10), block)) << "the same member again";
+  ASSERT_EQ(slice.collecting()->header().head.weight, 9u);
+  EXPECT_TRUE(slice.receive(peer(5), split(11, 11, {{10}}), block)) << "it continues what another one showed";
+  ASSERT_EQ(slice.collecting()->header().head.weight, 11u);
+  EXPECT_FALSE(slice.receive(peer(4), split(12, 12, {{10}, {11}}), block));
+  EXPECT_EQ(slice.log().head().weight, 11u) << "two show it";
+}
+
+TEST_F(UpdateSliceTest, ALighterLogTakesItsPlaceOnlyIfMostGoOnWithoutItAndTwoShowIt) {
+  const SliceState lighter = split(7, 9);
+  EXPECT_FALSE(slice.receive(peer(3), lighter, block));
+  EXPECT_EQ(slice.collecting(), nullptr);
+  slice.yield();
+  EXPECT_EQ(slice.asks_after(), LogHead());
+  EXPECT_FALSE(slice.receive(peer(4), state({3, 6, {3}}, {}), block)) << "only behind";
+  EXPECT_EQ(slice.collecting(), nullptr);
+  EXPECT_TRUE(slice.receive(peer(3), lighter, block));
+  EXPECT_EQ(slice.log().head().weight, 8u) << "one may lie";
+  EXPECT_FALSE(slice.receive(peer(4), lighter, block));
+  EXPECT_EQ(slice.log().head().weight, 7u);
+  slice.begin_round(2);
+  EXPECT_EQ(slice.asks_after(), slice.log().head());
+}
+
+TEST_F(UpdateSliceTest, WhoWasHeardTooSoonAfterAPullIsAskedLater) {
+  VirtualClock clock;
+  Sent sent;
+  UpdatePulls pulls(1, clock, sent, 1);
+  pulls.begin_round({1, {peer(1), peer(2), peer(3)}, 0}, 1, milliseconds(25));
+  UpdateSlices slices;
+  slices.push_back(std::make_unique<UpdateSlice>(UpdateSlice::Shape{0, 1, 1}, 1e30f, codecs, worker, [] {}));
+  UpdateSlice& of = *slices[0];
+  pulls.ask(of, peer(2));
+  ASSERT_EQ(sent.pulls.size(), 1u);
+  EXPECT_EQ(pulls.next_deadline(slices), TimePoint::max());
+  EXPECT_TRUE(of.claims().hear(peer(3), {1, 2, {1}}, of.log().head(), 1));
+  pulls.ask(of, peer(3));
+  EXPECT_EQ(sent.pulls.size(), 1u);
+  ASSERT_EQ(pulls.next_deadline(slices), clock.now() + milliseconds(25));
+  clock.advance(milliseconds(25));
+  pulls.tick(slices);
+  ASSERT_EQ(sent.pulls.size(), 2u);
+  EXPECT_EQ(sent.pulls[1].first, peer(3));
+  pulls.ask(of, peer(2));   // who claims nothing that is lacking
+  clock.advance(milliseconds(25));
+  pulls.tick(slices);
+  EXPECT_EQ(sent.pulls.size(), 2u);
+}
+
+TEST_F(UpdateSliceTest, AStateOfAnotherModelAndABlockThatIsDamagedOrNotFiniteAreRefused) {
+  SliceState larger = split(9, 9);
+  larger.hashes.resize(2);
+  EXPECT_FALSE(slice.receive(peer(3), larger, block));
+  EXPECT_EQ(slice.tally().blocks_refused, 1u);
+  EXPECT_EQ(slice.collecting(), nullptr);
+  SliceState other = split(9, 9);
+  other.hashes[0][0] ^= 1;
+  EXPECT_FALSE(slice.receive(peer(3), other, block));
+  slice.stop_collecting();
+  EXPECT_FALSE(slice.receive(peer(3), split(9, 9), SharedBytes::take(std::vector<std::byte>(8))));
+  EXPECT_FALSE(slice.receive(peer(3), split(9, 9), SharedBytes::take(std::vector<std::byte>(3))));
+  EXPECT_EQ(slice.tally().blocks_refused, 4u);
+  slice.stop_collecting();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const auto bytes = std::as_bytes(std::span(&nan, 1));
+  const SharedBytes not_finite = SharedBytes::take({bytes.begin(), bytes.end()});
+  other.hashes[0] = xxh3_128(not_finite.span());
+  for (const uint8_t tag : {3, 4}) EXPECT_FALSE(slice.receive(peer(tag), other, not_finite));
+  EXPECT_EQ(slice.tally().blocks_refused, 6u);
+  EXPECT_FALSE(slice.has_backlog());
+  EXPECT_EQ(slice.log().head().weight, 8u);
+}
+
+}  // namespace
+}  // namespace starling
