@@ -1,177 +1,36 @@
-"""One-line mistakes in C++ and Python: (name, file, what stands there, what it becomes, suite).
+"""Reads a list of mistakes, a text of paragraphs apart by empty lines:
 
-The suite, PROGRAM or PROGRAM:TEST, must notice the mistake; a program that ends in .py runs as it is, after its target.
-What stands there must be in the file once: a line that was rewritten needs its mistake anew.
+    NAME
+    FILE SUITE           the suite is PROGRAM or PROGRAM:TEST
+    -what stands there   its lines, or a part of one; it must be in the file once
+    +what it becomes     nothing where there is no such line
+
+A last line that is `-` alone stands for the end of the line before it. Lines that begin with # are headings; what comes
+before the first paragraph of this form says what the list is. A line of code that was rewritten needs its mistake anew.
 """
-E, M, N, A = 'gossip/exchange/', 'gossip/membership/', 'gossip/sim/', 'agent/'
-PARTS, MODEL, PAIRS = (f'gossip/gossip_{name}_test' for name in ('exchange_parts', 'commit_model', 'pairwise'))
-GROUP, RING = 'gossip/gossip_group_test', 'gossip/gossip_neighborhood_test'
-RULES, SWARM, MEMBERS = 'gossip/gossip_membership_test', 'gossip/gossip_membership_swarm_test', M + 'member_rules.cpp'
-TOPOLOGY, NETWORK = 'gossip/gossip_topology_test', 'gossip/gossip_virtual_network_test'
-MODULO, STEP = 'compression/compression_modulo8_test', 'compression/compression_modulo8_step_test'
-FETCH, CONTACT, ROUTER = (f'bootstrap/bootstrap_{name}_test' for name in ('model_fetch', 'contact', 'router'))
-STATE, SIM = 'agent/agent_state_checkpoint_test', 'sim/sim_swarm_test'
-PACE, CLOCK, ROUNDS, STEPS = (f'agent/agent_run_{name}_test'
-                              for name in ('pace', 'swarm_clock', 'rounds_parts', 'stepping'))
-SIMULATE, COUNTING, LINKS = 'agent/agent_simulate_simulate_test', 'tools/counting_test.py', 'tools/links_test.py'
-ORDERING = 'tools/order_test.py'
-COUNT, RELAY = 'tools/lib/counting.py', 'tools/experiments/relay.cpp'
+import pathlib
+from typing import NamedTuple
 
-MUTANTS = [
-  # Pairs: factors, commit, guard, offers.
-  ('pair: divided by the other mass', E + 'coefficients.h', 'static_cast<float>(w / acceptor_mass)}',
-   'static_cast<float>(w / proposer_mass)}', PAIRS),
-  ('pair: mass ratio without a limit', E + 'coefficients.h', 'std::min(proposer_mass, kMassRatioMax * acceptor_mass)',
-   'proposer_mass', PAIRS),
-  ('pair: an offer above 1 is sane', E + 'coefficients.h', 'offer > 0 && offer <= 1', 'offer > 0', PAIRS),
-  ('pair kernel: sign', 'kernels/pair.cpp', 'hn::Add(hn::LoadU(d, x), hn::Mul(factor, difference))',
-   'hn::Sub(hn::LoadU(d, x), hn::Mul(factor, difference))', 'kernels/kernels_pair_test'),
-  ('pair kernel: tail left out', 'kernels/pair.cpp', '  for (; i < count; ++i) {\n', '  for (; i < 0; ++i) {\n',
-   'kernels/kernels_pair_test'),
-  ('vote: an ended exchange accepted again', E + 'commit.cpp', 'return xid.counter <= mark.counter;',
-   'return xid.counter < mark.counter;', PARTS),
-  ('commit: QUERY answered and kept open', E + 'commit.cpp',
-   '  records_.erase(counter);\n  return CommitAnswer::kAbort;', '  return CommitAnswer::kAbort;', MODEL),
-  ('commit: the larger scale', E + 'commit.cpp', 'terms.scale = std::min(terms.scale, mine.scale);',
-   'terms.scale = std::max(terms.scale, mine.scale);', PARTS),
-  ('commit: a repeated vote replaces the first', E + 'commit.cpp',
-   '  if (record->state == State::kOpen) {\n    record->state = State::kVoted;',
-   '  if (record->state != State::kCommitted) {\n    record->state = State::kVoted;', PARTS),
-  ('vote: a COMMIT above the voted scale applied', E + 'commit.cpp', ' && decision.scale <= vote.scale;', ';', PARTS),
-  ('vote: a COMMIT of other blocks applied', E + 'commit.cpp', 'subset(decision.blocks, vote.blocks) && ', '', PARTS),
-  ('commit: an ACK from anybody', E + 'commit.cpp', '&& it->second.acceptor == from ?', '&& from == from ?', PARTS),
-  ('guard: never clips', E + 'guard.h', 'return distance <= allowed ? 1 : allowed / distance;', 'return 1;', PARTS),
-  ('guard: an infinite distance passes', E + 'guard.h', 'if (!std::isfinite(distance)) return 0;', '', PARTS),
-  ('offers: the second counts whole', E + 'budget.h', 'kOffers = {1, 0.5, 0.25}', 'kOffers = {1, 1, 0.25}', PARTS),
-  ('offers: that of a failed exchange not given back', E + 'pair_ledger.cpp',
-   'if (exchange.holds_offer) budget_.give_back(exchange.own_offer);', '', PAIRS),
-  ('deadline: one that was missed counts once', E + 'deadline.h', 'seconds_.add(2 * seconds(deadline))',
-   'seconds_.add(seconds(deadline))', PARTS),
-  # Groups and neighborhoods.
-  ('group: the owner\'s mass left out of the total', E + 'group_average.cpp',
-   'for (double mass : masses) total += std::min(mass, mass_max);',
-   'for (size_t i = 1; i < masses.size(); ++i) total += std::min(masses[i], mass_max);', GROUP),
-  ('group: a mass without a limit', E + 'group_average.cpp',
-   'static_cast<float>(std::min(item.mass, mass_max) / total)',
-   'static_cast<float>(item.mass / total)', GROUP),
-  ('group: a payload of any size', E + 'group_average.cpp',
-   'item.passed = item.payload.size == job.own->blocks[index].size;', 'item.passed = true;', GROUP),
-  ('ring: a payload of any age', E + 'neighbor_link.cpp', '|| piece.taken_in + kAgeMax < round)', ')', RING),
-  ('ring: an older round judged later', E + 'neighbor_link.cpp',
-   '  if (!piece.payload.empty() && piece.peer_round >= judged.peer_round) return false;', '  ', RING),
-  ('loss: half of what is asked', E + 'injected_loss.cpp', '* 0x1.0p-53 < loss;', '* 0x1.0p-53 < 0.5 * loss;', GROUP),
-  ('topology: Metropolis without the minimum', E + 'topology.cpp',
-   'return std::min(share_i, share_j * mass_j / mass_i);',
-   'return share_i;', TOPOLOGY),
-  ('topology: rounds per tenfold by the natural logarithm', E + 'topology_measure.cpp', 'return std::log(10.0) / -std',
-   'return 1 / -std', TOPOLOGY),
-  # Codec.
-  ('modulo8: a wrap does not show', 'compression/modulo8_reader.cpp',
-   '  if (sums.projection != pairing.projected_difference()) return PairStatus::kLeftOut;\n', '', MODULO),
-  ('modulo8: shift of the wrong side', 'compression/modulo8_pairing.h', 'own_shift(own.exponent - exponent)',
-   'own_shift(peer.exponent - exponent)', MODULO),
-  ('modulo8: the tie is not zero', 'kernels/modulo.cpp',
-   'return hn::IfThenZeroElse(hn::Eq(wrapped, hn::Set(d, hn::TFromD<D>{-128})), wrapped);', 'return wrapped;',
-   'kernels/kernels_modulo_test'),
-  ('modulo8: a step raised elsewhere is forgotten', 'compression/modulo8_step.cpp',
-   'if (remembered && *remembered > own) next', 'if (false) next', STEP),
-  ('modulo8: no step coarser after a wrap', 'compression/modulo8_step.cpp', '(wrapped ? 1 : 0)', '0', STEP),
-  # Wire, membership, joining.
-  ('wire: the payload\'s checksum not compared', 'gossip/net/wire.cpp',
-   '  if (checksum != seal.checksum) return DecodeStatus::kPayloadMismatch;\n', '', 'gossip/gossip_wire_damage_test'),
-  ('membership: a confirmation begins the suspicion anew', MEMBERS,
-   'std::max(context_.clock.now(), entry.suspicion_began + lasts)', 'context_.clock.now() + lasts', RULES),
-  ('membership: one accuser counts twice', MEMBERS,
-   '  if (std::find(entry.accusers.begin(), entry.accusers.end(), accuser) != entry.accusers.end()) return;\n', '',
-   RULES),
-  ('membership: strangers may accuse', MEMBERS, 'if (!table_.is_live(suspicion.accuser)) {', 'if (false) {', RULES),
-  ('membership: an accusation is not refuted', M + 'own_news.cpp', '  } else {\n    refute();\n  }', '  }', RULES),
-  ('membership: any claim that another left', MEMBERS,
-   'record.id == from ? record.version >= held : record.version == held;', 'record.version >= held;', RULES),
-  ('join: blocks of another hash', 'bootstrap/model_fetch.cpp',
-   ' && xxh3_128(payload.span()) == expected;', ';', FETCH),
-  ('join: own settings kept over the answer', 'bootstrap/contact.cpp',
-   'settings_ = reply.settings.empty() ? options_.settings : reply.settings;', 'settings_ = options_.settings;',
-   CONTACT),
-  ('router: frames of another swarm', 'bootstrap/router.cpp', 'swarm_id_ != 0 && header->swarm == swarm_id_;',
-   'swarm_id_ != 0;', ROUTER),
-  ('network: twice the rate', N + 'virtual_network.cpp',
-   'frame.payload.size) / node_bytes_per_s_);', 'frame.payload.size) / (2 * node_bytes_per_s_));', NETWORK),
-  ('network: no queue', N + 'virtual_links.cpp', 'free = begin + length;', 'free = now;', NETWORK),
-  ('network: half the loss', N + 'virtual_network.cpp', 'lost = rng_.chance(options.loss)',
-   'lost = rng_.chance(0.5 * options.loss)', NETWORK),
-  # The agent.
-  ('state: not synced', A + 'state/private_file.cpp', 'status = files.sync(fd);', 'status = 0;', STATE),
-  ('state: folder not synced', A + 'state/private_file.cpp',
-   'status = files.sync_folder(folder.empty() ? "." : folder);', 'status = 0;', STATE),
-  ('state: digest not compared', A + 'state/checkpoint_reader.cpp', 'verify == Verify::kDigest &&', 'false &&', STATE),
-  ('state: one checkpoint too few kept', A + 'state/checkpoint.cpp', 'if (++kept > keep_)', 'if (++kept >= keep_)',
-   STATE),
-  ('state: what another swarm left is removed', A + 'state/checkpoint.cpp',
-   'if (owner && *owner != swarm_id) continue;', '', STATE),
-  ('mass: the rate itself', A + 'run/pace.cpp', 'const double exact = share / relative_rate;',
-   'const double exact = share * relative_rate;', PACE),
-  ('mass: the data\'s size ignored', A + 'run/pace.cpp', 'weight == "data" ? std::max', 'false ? std::max', PACE),
-  ('mass: the trainer\'s data ignored', A + 'run/stepping.cpp', 'pace_(swarm, trainer.data().samples)',
-   'pace_(swarm, 1)', STEPS),
-  ('pace: a rate is not smoothed', A + 'run/pace.cpp', '0.5 * (steps_per_s_ + rate)', 'rate', PACE),
-  ('settling: ends while others train', A + 'run/settling.h', 'return training == 0 && (', 'return (', ROUNDS),
-  ('ending: nobody is seen to train', A + 'run/ending.cpp', 'swarm_clock_.training_count(),', '0,', SIM),
-  ('settling: a far partner does not count', A + 'run/settling.h', 'near_in_a_row_ + 1 : 0;',
-   'near_in_a_row_ + 1 : near_in_a_row_;', ROUNDS),
-  ('adopter: own membership settings', A + 'run/agreed_swarm.cpp',
-   '  router_.membership().set_options(config_.membership);\n', '', SIM),
-  ('swarm clock: the fastest agent', A + 'run/swarm_clock.cpp', 'steps_ = std::max(steps_, median(std::move(steps)));',
-   'steps_ = std::max(steps_, *std::max_element(steps.begin(), steps.end()));', CLOCK),
-  ('swarm clock: own steps', A + 'run/swarm_clock.cpp',
-   'for (const PeerRecord* agent : agents_taking_part(membership_)) steps.push_back(agent->meta.steps);', '', CLOCK),
-  ('swarm clock: runs backwards', A + 'run/swarm_clock.cpp', 'steps_ = std::max(steps_, median(std::move(steps)));',
-   'steps_ = median(std::move(steps));', CLOCK),
-  ('sampler: a busy agent is asked again at once', A + 'run/swarm_sampler.cpp',
-   'avoid_until_[peer] = clock_.now() + std::min(free_in, kAvoidAfterFailure);', '',
-   'agent/agent_run_swarm_sampler_test'),
-  ('sampler: a group too many', A + 'run/swarm_sampler.cpp', '(all.size() + size - 1) / size;',
-   'all.size() / size + 1;', 'agent/agent_run_swarm_sampler_test'),
-  ('recovery: the rate is not lowered', A + 'run/recovery.h', 'rate_scale_ *= 0.5;', '', ROUNDS),
-  ('schedule: cosine of the whole run', A + 'train/schedule.cpp', 'static_cast<double>(stop_after) - warmup)',
-   'static_cast<double>(stop_after))', CLOCK),
-  ('newcomer: no ramp', A + 'run/stepping.cpp', '(newcomer_ ? std::min(1.0, ramp) : 1)', '1', STEPS),
-  ('shards: overlap', A + 'data/shard.cpp', 'n * (shard + 1) / parts)', 'n * (shard + 1) / parts + 1)',
-   'agent/agent_data_shard_test'),
-  ('warnings: frames of other swarms are damage', A + 'observe/warnings.cpp',
-   'if (field.value != &FramesRefused::other_swarm) use', 'use', 'agent/agent_observe_warnings_test'),
-  ('topology: a pair\'s exchange counted once', A + 'commands/topology.cpp', '== TopologyKind::kMatching ? 2 : degree;',
-   '== TopologyKind::kMatching ? 1 : degree;', 'agent/agent_commands_topology_test'),
-  ('simulate: all-reduce at half its price', A + 'simulate/averaged_baselines.cpp', 'times.ring_s = 2 * (n - 1)',
-   'times.ring_s = (n - 1)', SIMULATE),
-  ('simulate: ASGD at twice the rate', A + 'simulate/asgd.cpp', 'rate = static_cast<float>(learning_rate)',
-   'rate = static_cast<float>(2 * learning_rate)', SIMULATE),
-  # The tools.
-  ('count: both ends of a pair', COUNT, ' and x["initiated"]\n', '\n', COUNTING),
-  ('count: what failed', COUNT, '("done", "late")', '("done", "late", "failed")', COUNTING),
-  ('count: between the first and the last step', COUNT,
-   'return (steps_at(lines, until) - steps_at(lines, since)) / (until - since)',
-   'found = [x for x in lines if since <= x["t"] <= until]\n'
-   '    return (found[-1]["steps"] - found[0]["steps"]) / (found[-1]["t"] - found[0]["t"])', COUNTING),
-  ('count: no gap at the beginning', COUNT, 'times = [since, *(', 'times = [*(', COUNTING),
-  ('count: no gap at the end', COUNT, '<= until), until]', '<= until)]', COUNTING),
-  ('count: rounds of one step', COUNT, 'return 1e3 * local_steps / rate', 'return 1e3 / rate', COUNTING),
-  ('count: a count that stopped goes on growing', COUNT, '    return points[-1][1]\n',
-   '    return points[-1][1] * time / points[-1][0]\n', COUNTING),
-  ('count: an interval of one deviation', COUNT, 'return mean, t * statistics', 'return mean, statistics', COUNTING),
-  ('count: no degree of freedom lost', COUNT, 'STUDENT_T[min(len(values) - 1, len(STUDENT_T)) - 1]',
-   'STUDENT_T[min(len(values) - 1, len(STUDENT_T) - 1)]', COUNTING),
-  ('count: the same without a margin for noise', COUNT, 'abs(mean) + half <= margin', 'abs(mean) <= margin', COUNTING),
-  ('order: one commit for both', 'tools/experiments/order.py', 'if files != [path]:', 'if False:', ORDERING),
-  ('order: an expectation that follows', 'tools/experiments/order.py', 'if ancestor.returncode != 0:', 'if False:',
-   ORDERING),
-  ('order: a result by an unnamed program', 'tools/experiments/order.py',
-   'return [] if name in MEASURED_BEFORE_THE_RULE else', 'return [] if True else', ORDERING),
-  ('relay: a cut lets through what flies', RELAY, 'if (to.link.cut || from.link.cut) {', 'if (false) {', LINKS),
-  ('relay: a cut one way', RELAY, 'if (own.cut || other.cut || ', 'if (own.cut || ', LINKS),
-  ('relay: a command changes all nodes', RELAY, 'for (size_t i = node.value_or(0);', 'for (size_t i = 0;', LINKS),
-  ('relay: packets in the order of sending', RELAY, 'node.flying.insert(place, ',
-   'node.flying.insert(node.flying.end(), ', LINKS),
-  ('relay: one command a read', RELAY, '    unread_.erase(0, end + 1);\n', '    unread_.clear();\n', LINKS),
-  ('relay: no rate', RELAY, 'std::max(node.uplink_free, now()) + own.on_wire(on_wire)', 'now()', LINKS),
-]
+
+class Mutant(NamedTuple):
+  name: str
+  path: str
+  old: str
+  new: str
+  suite: str
+
+
+def read(name):
+  """The mistakes of the list with this name beside this file."""
+  text = (pathlib.Path(__file__).parent / name).read_text()
+  found = []
+  for paragraph in text.split('\n\n')[1:]:
+    what, *lines = paragraph.strip('\n').split('\n')
+    if what.startswith('#'):
+      continue
+    path, suite = lines.pop(0).split()
+    sides = {sign: '\n'.join(line[1:] for line in lines if line[:1] == sign) for sign in '-+'}
+    if not sides['-'] or any(line[:1] not in sides for line in lines):
+      raise ValueError(f'{name}: `{what}` has a line that begins with neither - nor +, or nothing to replace')
+    found.append(Mutant(what, path, sides['-'], sides['+'], suite))
+  return found
