@@ -129,5 +129,32 @@ TEST(UpdateLiars, OneOfEightCostsAtMostFivePercentOfTheLoss) {
   }
 }
 
+// The limits follow an honest change: who learns a thousand times faster from one round on (a new learning rate) counts
+// in full ten rounds later, and nothing of the rounds between is lost.
+TEST(UpdateLiars, AnHonestJumpByAThousandIsAtFullSizeWithinTenRounds) {
+  constexpr uint64_t kJump = 40;   // rounds
+  const std::unique_ptr<UpdateCodec> exact = make_update_codec({});
+  UpdateAgentOptions options;
+  options.slices = 1;
+  options.elements = kElements;
+  options.codec = exact.get();
+  UpdateSwarm swarm(options);
+  std::vector<double> replica_at;   // by boundary of the first agent: one element of R
+  for (uint8_t tag = 1; tag <= kAgents; ++tag) {
+    UpdateAgent& agent = swarm.add(tag);
+    agent.local_steps = [&agent, &replica_at, tag](std::span<float> x) {
+      if (tag == 1) replica_at.push_back(static_cast<double>(x[0]));
+      for (float& value : x) value += agent.boundaries < kJump ? 0x1p-10f : 1.0f;
+    };
+  }
+  swarm.share_views();
+  swarm.run_for(milliseconds(80 * 50));
+  ASSERT_GT(replica_at.size(), kJump + 22);
+  const auto moved = [&](uint64_t from, uint64_t to) { return replica_at[to] - replica_at[from]; };
+  EXPECT_LT(moved(kJump, kJump + 4), 2) << "no jump that the limits noticed";
+  for (uint64_t round = kJump + 11; round < kJump + 20; ++round) EXPECT_GE(moved(round, round + 1), 1) << round - kJump;
+  EXPECT_GE(moved(kJump, kJump + 20), 18);
+}
+
 }  // namespace
 }  // namespace starling
