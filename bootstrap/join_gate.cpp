@@ -30,6 +30,12 @@ JoinGate::Verdict JoinGate::judge(const std::string& host, const Join& join, boo
   return Verdict::kOpen;
 }
 
+bool JoinGate::may_answer(const std::string& host) {
+  Source& from = source(host);
+  from.last = clock_.now();
+  return from.answers.take(from.last, kJoinsPerSecond, kJoinsAtOnce);
+}
+
 uint64_t JoinGate::minute() const {
   return 1 + static_cast<uint64_t>(
                  std::chrono::duration_cast<std::chrono::minutes>(clock_.now().time_since_epoch()).count());

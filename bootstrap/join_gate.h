@@ -32,11 +32,13 @@ class JoinGate {
   enum class Verdict { kOpen, kShowCookie, kTooMany };
   // `source`: the host that sent the Join; `known`: its record is that of a living member.
   Verdict judge(const std::string& source, const Join& join, bool known);
+  // Whether to answer a proposal of one that is no member; at most as often as Joins.
+  bool may_answer(const std::string& source);
   uint64_t cookie(const PeerRecord& record) const { return cookie(record, minute()); }   // never 0
 
  private:
   struct Source {
-    TokenBucket joins, newcomers;
+    TokenBucket joins, newcomers, answers;
     TimePoint last{};
   };
   uint64_t minute() const;

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "gossip/limits.h"
+#include "gossip/membership/taking_part.h"
 #include "gossip/net/hash.h"
 #include "gossip/net/text.h"
 #include "gossip/rng.h"
@@ -46,6 +47,7 @@ void RouterCounters::add(const RouterCounters& other) {
   joins_unproven += other.joins_unproven;
   joins_dropped += other.joins_dropped;
   joins_refused += other.joins_refused;
+  proposals_refused += other.proposals_refused;
   sends_failed += other.sends_failed;
 }
 
@@ -118,8 +120,30 @@ void Router::receive(Handler& handler, const ReceivedFrame& frame) {
         donor_.handle(header, m);
         handler.on_bootstrap(header, m, frame.payload);
       },
-      [&](const ExchangeMessage& m) { handler.on_exchange(header, m, frame.payload); },
+      [&](const ExchangeMessage& m) {
+        if (may_exchange(header, m, frame.source)) handler.on_exchange(header, m, frame.payload);
+      },
   }, message);
+}
+
+// Proposals are of living members that train or settle, and blocks of pairs of members: a vote for anybody else could
+// wait for ever. Records lag, so one that is refused may be a newcomer: it is told at once, and asked for its record.
+// What else concerns an exchange passes, since it may settle one that its sender was a member for.
+bool Router::may_exchange(const FrameHeader& header, const ExchangeMessage& message, const std::string& source) {
+  const auto* propose = std::get_if<Propose>(&message);
+  if (!propose && !std::holds_alternative<BlockPayload>(message)) return true;
+  const Member* member = membership_.find(header.sender);
+  const bool lives = member && member->state <= MemberState::kSuspect &&
+                     member->record.version.generation == header.generation;
+  if (!propose) return lives;
+  if (lives && member->state == MemberState::kAlive && takes_part(member->record.meta)) return true;
+  ++counters_.proposals_refused;
+  if (!gate_.may_answer(source)) return false;
+  DigestEntry held{.id = header.sender};
+  if (member) held = {header.sender, member->record.version, static_cast<uint8_t>(member->state)};
+  send(header.reply_to, Busy{propose->xid, 0});
+  send(header.reply_to, Sync{.digest = {held}});
+  return false;
 }
 
 // The record is the sender's own: a Join for another does not decode.

@@ -41,6 +41,7 @@ struct RouterCounters {
   uint64_t joins_unproven = 0;    // answered with a cookie
   uint64_t joins_dropped = 0;     // one source address sent too many
   uint64_t joins_refused = 0;     // their settings differ from ours
+  uint64_t proposals_refused = 0; // of those that are no member, or take no part
   uint64_t sends_failed = 0;      // unknown peer, bad address or full queue
 
   uint64_t frames_refused() const;
@@ -94,6 +95,7 @@ class Router final : public Outbox {
   // False: counted, and the handler was told where it should know.
   bool admit(Handler& handler, const ReceivedFrame& frame, FrameHeader* header, Message* message);
   void answer_join(const FrameHeader& header, const Join& join, const std::string& source);
+  bool may_exchange(const FrameHeader& header, const ExchangeMessage& message, const std::string& source);
 
   RouterOptions options_;
   Transport& transport_;

@@ -30,17 +30,11 @@ double within_ratio(double claimed, double own) {
 template <typename Use>
 void visit_proven(const Membership& membership, const Use& use) {
   membership.visit_alive([&](const Member& member) {
-    const MemberMeta& meta = member.record.meta;
-    const bool takes_part = meta.phase == Phase::kTraining || meta.phase == Phase::kSettling;
-    if (member.proven && meta.role == Role::kAgent && takes_part) use(member.record);
+    if (member.proven && takes_part(member.record.meta)) use(member.record);
   });
 }
 
 }  // namespace
-
-bool takes_part(const MemberMeta& meta) {
-  return meta.role == Role::kAgent && (meta.phase == Phase::kTraining || meta.phase == Phase::kSettling);
-}
 
 bool has_finished(const MemberMeta& meta) { return meta.role == Role::kAgent && meta.phase == Phase::kFinished; }
 

@@ -10,10 +10,10 @@
 
 #include "gossip/clock.h"
 #include "gossip/membership/membership.h"
+#include "gossip/membership/taking_part.h"
 
 namespace starling {
 
-bool takes_part(const MemberMeta& meta);       // an agent that trains or settles
 bool has_finished(const MemberMeta& meta);     // an agent that has, and stays for the others
 
 // Living agents that train or settle, without this one. The pointers are into the membership: use them at once.

@@ -202,6 +202,77 @@ TEST_F(RouterTest, ANewcomerThatWantsAnotherSwarmIsRefused) {
   EXPECT_EQ(router.counters().joins, 1u);
 }
 
+Message proposal_of(uint32_t peer) { return Propose{.xid = {peer_of(peer), 1, 1}, .deadline_ms = 500}; }
+
+PeerRecord record_in(uint32_t peer, Phase phase) {
+  PeerRecord record = record_of(peer);
+  record.meta.phase = phase;
+  return record;
+}
+
+// Silence would cost an honest newcomer a deadline: its record may not have come yet.
+TEST_F(RouterTest, AProposalOfAStrangerIsAnsweredBusyAndItsRecordAskedFor) {
+  router.set_settings("digits");
+  receive(frame(1, proposal_of(1)));
+  EXPECT_EQ(exchange, 0u);
+  EXPECT_EQ(router.counters().proposals_refused, 1u);
+  EXPECT_EQ(last_sent<Busy>().value_or(Busy{}).xid.proposer, peer_of(1));
+  const Sync asked = last_sent<Sync>().value_or(Sync{});
+  ASSERT_EQ(asked.digest.size(), 1u);
+  EXPECT_EQ(asked.digest[0].id, peer_of(1));
+  for (const auto& [to, sent] : transport.sent) EXPECT_EQ(to, endpoint_of(1));
+
+  receive(frame(1, Sync{.records = {record_in(1, Phase::kTraining)}}));   // its answer
+  receive(frame(1, proposal_of(1)));
+  EXPECT_EQ(exchange, 1u);
+}
+
+TEST_F(RouterTest, OnlyMembersThatTrainOrSettleMayPropose) {
+  router.set_settings("digits");
+  for (const Phase phase : {Phase::kJoining, Phase::kTraining, Phase::kSettling, Phase::kFinished, Phase::kSick}) {
+    const auto peer = static_cast<uint32_t>(10 + static_cast<int>(phase));
+    router.membership().add(record_in(peer, phase));
+    const size_t before = exchange;
+    receive(frame(peer, proposal_of(peer)));
+    EXPECT_EQ(exchange - before, phase == Phase::kTraining || phase == Phase::kSettling) << static_cast<int>(phase);
+  }
+  PeerRecord registry = record_in(20, Phase::kTraining);
+  registry.meta.role = Role::kBootstrap;
+  router.membership().add(registry);
+  PeerRecord earlier = record_in(21, Phase::kTraining);   // and then it restarted
+  earlier.version.generation = 0;
+  router.membership().add(earlier);
+  PeerRecord left = record_in(22, Phase::kTraining);
+  router.membership().add(left);
+  receive(frame(22, Gossip{Updates{.left = {left}}}));
+  const size_t before = exchange;
+  for (const uint32_t peer : {20u, 21u, 22u}) receive(frame(peer, proposal_of(peer)));
+  EXPECT_EQ(exchange, before);
+}
+
+TEST_F(RouterTest, BlocksOfStrangersAreDroppedAndTheRestOfTheirMessagesPasses) {
+  router.set_settings("digits");
+  receive(frame(1, BlockPayload{{peer_of(1), 1, 1}, 0, 0}, "digits", 64));
+  EXPECT_EQ(exchange, 0u) << "they would wait for a proposal";
+  receive(frame(1, Commit{.xid = {peer_of(1), 1, 1}, .blocks = {1}}));
+  receive(frame(1, Query{{peer_of(0), 1, 1}}));
+  EXPECT_EQ(exchange, 2u) << "they may settle what it began as a member";
+  router.membership().add(record_in(1, Phase::kJoining));
+  receive(frame(1, BlockPayload{{peer_of(1), 1, 1}, 0, 0}, "digits", 64));
+  EXPECT_EQ(exchange, 3u);
+}
+
+TEST_F(RouterTest, AFloodOfProposalsIsAnsweredSoManyTimesASecond) {
+  router.set_settings("digits");
+  for (int i = 0; i < 5000; ++i) receive(frame(1, proposal_of(1)));
+  const auto busy = static_cast<double>(transport.sent.size()) / 2;   // each with a Sync
+  EXPECT_EQ(busy, kJoinsAtOnce);
+  ReceivedFrame other = frame(2, proposal_of(2));
+  other.source = "10.1.1.1";
+  receive(std::move(other));
+  EXPECT_EQ(last_sent<Busy>().value_or(Busy{}).xid.proposer, peer_of(2)) << "another host's count is its own";
+}
+
 TEST_F(RouterTest, ItsOwnFramesAreIgnored) {
   router.set_settings("digits");
   receive(frame(0, Join{record_of(0), "digits"}));

@@ -1,0 +1,143 @@
+// Whole agents and a stranger that speaks their protocol and never finishes what it begins.
+#include <gtest/gtest.h>
+#include <spdlog/spdlog.h>
+
+#include <cstdio>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "tests/sim/quadratic_swarm.h"
+#include "tools/attack/stranger.h"
+
+namespace starling {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr size_t kAgents = 4, kElements = 512, kBlock = 128;
+constexpr Duration kTurn = milliseconds(10);
+
+SwarmConfig swarm_settings(Overlap overlap) {
+  SwarmConfig swarm = quadratic_settings(kElements, 0.02f, 0);
+  swarm.local_steps = 1;
+  swarm.exchange.codec = CodecKind::kFp32;
+  swarm.exchange.block = kBlock;
+  swarm.exchange.overlap = overlap;
+  swarm.exchange.deadline_max = milliseconds(500);
+  return swarm;
+}
+
+// Four agents that train, and how many exchanges they decide with each other.
+class Besieged {
+ public:
+  Besieged(uint64_t rng_seed, Overlap overlap)
+      : swarm(rng_seed, swarm_settings(overlap), {.delay_min = milliseconds(1), .delay_max = milliseconds(4)}),
+        transport_(swarm.network().open({"10.9.9.9", 7400})), stranger(*transport_, swarm.clock(), 5000, rng_seed) {
+    spdlog::set_level(spdlog::level::off);
+    for (size_t a = 0; a < kAgents; ++a) swarm.add({.step_time = milliseconds(40)});
+    swarm.network().set_filter([this](PassingFrame& frame) {
+      const Commit* commit = message_as<Commit>(frame.message);
+      if (commit != nullptr && honest(frame.from) && honest(frame.to)) decided_.insert(commit->xid);
+    });
+    const auto all_train = [this] {
+      for (size_t a = 0; a < kAgents; ++a) {
+        if (!swarm.training(a)) return false;
+      }
+      return true;
+    };
+    EXPECT_TRUE(swarm.run_until(all_train, seconds(20)));
+    run_for(seconds(5), [] {});
+    while (stranger.swarm_id() == 0) {
+      stranger.join(look_, swarm.endpoint(0), 0, Phase::kJoining);
+      run_for(milliseconds(100), [] {});
+    }
+  }
+
+  // Returns the exchanges between agents meanwhile. `act` is called every kTurn.
+  template <typename Act>
+  size_t run_for(Duration duration, const Act& act) {
+    decided_.clear();
+    for (TimePoint end = swarm.clock().now() + duration; swarm.clock().now() < end;) {
+      act();
+      swarm.run_for(kTurn);
+      stranger.tick();
+    }
+    return decided_.size();
+  }
+
+  // Every 300 ms each id proposes to each agent, with blocks that pass. It never decides.
+  size_t leave_votes_undecided(Duration duration, const std::vector<PeerId>& ids) {
+    const std::vector<float> zeros(kBlock);
+    const std::vector<SharedBytes> blocks(kElements / kBlock, SharedBytes::copy_of(std::as_bytes(std::span(zeros))));
+    TimePoint next = swarm.clock().now();
+    return run_for(duration, [&] {
+      if (swarm.clock().now() < next) return;
+      next += milliseconds(300);
+      for (const auto& [peer, member] : stranger.members()) {
+        for (const PeerId& id : ids) stranger.propose(member, id, blocks);
+      }
+    });
+  }
+
+  QuadraticSwarm swarm;
+
+ private:
+  bool honest(const Endpoint& endpoint) const { return endpoint != transport_->local(); }
+
+  std::unique_ptr<Transport> transport_;
+
+ public:
+  Stranger stranger;
+
+ private:
+  const PeerId look_ = stranger.new_id();
+  std::set<ExchangeId> decided_;
+};
+
+struct UndecidedCase {
+  const char* name;
+  Overlap overlap;
+  size_t ids;
+  bool joined;
+};
+
+class UndecidedVotes : public testing::TestWithParam<UndecidedCase> {};
+
+// A swarm of four stopped until its restart.
+TEST_P(UndecidedVotes, CostHardlyAnyExchange) {
+  const UndecidedCase& c = GetParam();
+  constexpr uint64_t kSeeds = 3;
+  size_t during = 0, after = 0, during_alone = 0, after_alone = 0;
+  for (uint64_t rng_seed = 1; rng_seed <= kSeeds; ++rng_seed) {
+    Besieged alone(rng_seed, c.overlap);
+    during_alone += alone.run_for(seconds(10), [] {});
+    alone.run_for(seconds(5), [] {});
+    after_alone += alone.run_for(seconds(10), [] {});
+
+    Besieged besieged(rng_seed, c.overlap);
+    const std::vector<PeerId> ids = besieged.stranger.new_ids(c.ids);
+    if (c.joined) {
+      for (size_t a = 0; a < kAgents; ++a) {
+        for (const PeerId& id : ids) besieged.stranger.join(id, besieged.swarm.endpoint(a));
+      }
+    }
+    during += besieged.leave_votes_undecided(seconds(10), ids);
+    besieged.run_for(seconds(5), [] {});
+    after += besieged.run_for(seconds(10), [] {});
+  }
+  std::printf("%zu exchanges during the attack (alone %zu), %zu from 5 s after it (alone %zu)\n", during, during_alone,
+              after, after_alone);
+  EXPECT_GT(during_alone, 1000u);
+  EXPECT_GE(static_cast<double>(during), 0.95 * static_cast<double>(during_alone));
+  EXPECT_GE(static_cast<double>(after), 0.99 * static_cast<double>(after_alone));
+}
+
+INSTANTIATE_TEST_SUITE_P(Strangers, UndecidedVotes,
+                         testing::Values(UndecidedCase{"turns_never_joined", Overlap::kOff, 8, false},
+                                         UndecidedCase{"beside_never_joined", Overlap::kOn, 8, false}),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace starling
