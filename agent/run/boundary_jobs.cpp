@@ -25,6 +25,7 @@ void BoundaryJobs::evaluate_then(uint64_t steps, Next next) {
   STARLING_CHECK(!after_evaluation_);
   after_evaluation_ = std::move(next);
   steps_ = steps;
+  began_ = clock_.now();
   trainer_.start_evaluation();
 }
 
@@ -38,14 +39,15 @@ void BoundaryJobs::evaluated() {
     accuracy_ = evaluation->accuracy;
     observer_.on(Evaluated{steps_, evaluation->accuracy, evaluation->loss});
   }
-  pace_.boundary_resumed(clock_.now());
+  pace_.job_took(clock_.now() - began_);
   cadence_.evaluated(clock_.now());
   std::exchange(after_evaluation_, nullptr)();
 }
 
 void BoundaryJobs::save_then(const Progress& progress, Next next) {
+  began_ = clock_.now();
   checkpoints_.save_then(progress, [this, next = std::move(next)] {
-    pace_.boundary_resumed(clock_.now());
+    pace_.job_took(clock_.now() - began_);
     next();
   });
 }

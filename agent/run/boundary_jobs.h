@@ -49,6 +49,7 @@ class BoundaryJobs {
   Observer& observer_;
   Next after_evaluation_;            // null: none runs
   uint64_t steps_ = 0;               // of the model being evaluated
+  TimePoint began_;                  // the job that runs
   double accuracy_ = -1;
 };
 

@@ -26,8 +26,8 @@ class Pace {
 
   // Steps have ended, and a boundary begins.
   void stepped(const StepReport& report, TimePoint now);
-  // An evaluation or a checkpoint took the time until now; it does not count as cost of the exchange.
-  void boundary_resumed(TimePoint now) { boundary_began_ = now; }
+  // Of the boundary, an evaluation or a checkpoint took so long; it does not count as cost of the exchange.
+  void job_took(Duration duration) { boundary_began_ += duration; }
   // The boundary ends. With `overlap: auto`, long boundaries turn overlap on: then returns the fraction of a round that
   // they took.
   std::optional<double> round_begins(TimePoint now);

@@ -101,14 +101,9 @@ void Rounds::after_steps() {
   }
 }
 
-// The trainer is idle and no job of ours is running: what is due comes first, then the exchange.
+// The trainer is idle and no job of ours is running: the exchange comes first, then what is due.
 void Rounds::boundary() {
   if (stop_asked_) return end(Ending::Reason::kStopped);
-  const bool jobs_first = !sharing_.holds_replica();
-  if (jobs_first && jobs_.begin_due(phase_ == Phase::kTraining, progress(), [this] { state_ = State::kBoundary; })) {
-    state_ = State::kWorking;
-    return;
-  }
   steps_.look_at_swarm();
   if (phase_ == Phase::kTraining && steps_.all_taken()) {
     phase_ = Phase::kSettling;
@@ -140,17 +135,20 @@ void Rounds::share() {
 }
 
 void Rounds::shared(bool healthy) {
-  const bool training = phase_ == Phase::kTraining;
-  if (!healthy) {
-    became_sick("the params are not finite");
-  } else if (stop_asked_) {
-    state_ = State::kBoundary;
-  } else if (!sharing_.holds_replica() || !jobs_.begin_due(training, progress(), [this] { begin_round(); })) {
-    begin_round();
-  }
+  if (!healthy) return became_sick("the params are not finite");
+  begin_round();
 }
 
+// What is evaluated and saved, and handed out from there, is the model after the exchange.
 void Rounds::begin_round() {
+  if (stop_asked_) {
+    state_ = State::kBoundary;
+    return;
+  }
+  if (jobs_.begin_due(phase_ == Phase::kTraining, progress(), [this] { begin_round(); })) {
+    state_ = State::kWorking;
+    return;
+  }
   if (phase_ == Phase::kSettling || (sharing_.catching_up() && !nothing_to_share())) return pause();
   if (const auto waited = steps_.pace().round_begins(clock_.now())) {
     spdlog::info("exchanges cost {:.0f} % of a round: they now run beside the steps", 100 * *waited);

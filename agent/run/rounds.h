@@ -2,9 +2,8 @@
 // in between. A state machine on the control thread: arithmetic goes to the worker, steps to the trainer. Each of its
 // parts has a file of its own.
 //
-//   without overlap:  steps -> [apply what was decided, encode] -> exchange -> [apply] -> steps
-//   with overlap:     steps -> [apply what was decided, encode] -> steps, the exchange beside them
-//   updates:          after the exchange the params are the swarm's replica, and are saved and evaluated then
+//   without overlap:  steps -> [apply what was decided, encode] -> exchange -> [apply] -> evaluate, save -> steps
+//   with overlap:     steps -> [apply what was decided, encode] -> evaluate, save -> steps, the exchange beside them
 #pragma once
 
 #include <chrono>

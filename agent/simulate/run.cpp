@@ -49,7 +49,8 @@ class Run {
   uint64_t median_step_now();
   void tell(const std::string& text) { outcome_.events.push_back({now_s(), text}); }
   void look();
-  CurvePoint look_at(size_t agent, const std::vector<double>& mean);
+  CurvePoint look_at(size_t agent);
+  View model_of(size_t agent);
   std::optional<LogReport> log_of(size_t agent);
   void close(bool ended);
 
@@ -131,7 +132,7 @@ void Run::act(const ScenarioEvent& event) {
     outcome_.remarks.push_back(fmt::format("at {:g} s {} was not there: nothing to {}", now_s(), name,
                                            event.kind == Kind::kKill ? "kill" : "pause"));
   } else if (event.kind == Kind::kKill) {
-    if (swarm_.training(event.agent)) lost_samples_ += look_at(event.agent, {}).samples;
+    if (swarm_.training(event.agent)) lost_samples_ += look_at(event.agent).samples;
     swarm_.kill(event.agent);
     free_shard_ = shards_[event.agent];
     tell(name + " killed");
@@ -167,7 +168,13 @@ void Run::join() {
   swarm_.add(agent);
 }
 
-CurvePoint Run::look_at(size_t agent, const std::vector<double>& mean) {
+// As the agent itself evaluates and hands it out: after the exchange, before the steps that follow.
+View Run::model_of(size_t agent) {
+  const bool steps = swarm_.training(agent) && swarm_.agent(agent).rounds()->phase() == Phase::kTraining;
+  return steps ? swarm_.trainer(agent).evaluated_params() : swarm_.params(agent);
+}
+
+CurvePoint Run::look_at(size_t agent) {
   CurvePoint point{"swarm", agent, now_s()};
   const StepReport untaken = swarm_.trainer(agent).untaken();
   if (swarm_.training(agent)) {
@@ -176,7 +183,6 @@ CurvePoint Run::look_at(size_t agent, const std::vector<double>& mean) {
     point.samples = progress.samples + untaken.samples;
   }
   point.bytes = swarm_.bytes_sent(agent);
-  if (!mean.empty()) point.distance = swarm_.distance_to(agent, mean);
   return point;
 }
 
@@ -193,7 +199,7 @@ void Run::look() {
   last_look_ = swarm_.clock().now();
   std::vector<double> mean(swarm_.params(agents[0]).count);
   for (const size_t a : agents) {
-    const View params = swarm_.params(a);
+    const View params = model_of(a);
     for (size_t i = 0; i < params.count; ++i) mean[i] += params.data[i];
   }
   for (double& value : mean) value /= static_cast<double>(agents.size());
@@ -204,8 +210,9 @@ void Run::look() {
   double squares = 0;
   uint64_t steps = 0;
   for (const size_t a : agents) {
-    CurvePoint point = look_at(a, mean);
-    const View params = swarm_.params(a);
+    CurvePoint point = look_at(a);
+    const View params = model_of(a);
+    point.distance = rms_distance(params, mean);
     point.score = at_start ? all.score : task_.score({params.data, params.count}, shards);
     steps += point.step;
     all.samples += point.samples;

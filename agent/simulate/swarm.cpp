@@ -245,11 +245,14 @@ std::vector<double> SimSwarm::mean_params() const {
   return mean;
 }
 
-double SimSwarm::distance_to(size_t index, const std::vector<double>& point) const {
-  const View params = slots_[index]->params;
+double rms_distance(ConstView params, const std::vector<double>& point) {
   double squares = 0;
   for (size_t i = 0; i < params.count; ++i) squares += (params.data[i] - point[i]) * (params.data[i] - point[i]);
   return std::sqrt(squares / static_cast<double>(params.count));
+}
+
+double SimSwarm::distance_to(size_t index, const std::vector<double>& point) const {
+  return rms_distance(slots_[index]->params, point);
 }
 
 double SimSwarm::worst_distance_to(const std::vector<double>& point) const {

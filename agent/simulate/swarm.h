@@ -83,6 +83,8 @@ class SimSwarm {
   std::vector<std::unique_ptr<Slot>> slots_;
 };
 
+double rms_distance(ConstView params, const std::vector<double>& point);
+
 // Where agent `index` of a simulated swarm listens.
 Endpoint sim_endpoint(size_t index);
 

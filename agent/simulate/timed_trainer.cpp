@@ -31,6 +31,8 @@ void TimedTrainer::params_changed() {
 
 void TimedTrainer::start_steps(const LocalSteps& steps) {
   STARLING_CHECK(idle());
+  const View before = params();
+  evaluated_.assign(before.data, before.data + before.count);
   inner_->start_steps(steps);
   wait();
   report_ = inner_->take_steps();

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "agent/train/trainer.h"
 
@@ -34,6 +35,8 @@ class TimedTrainer final : public Trainer {
   Trainer& inner() { return *inner_; }
   // Steps already applied to params() but not yet returned by take_steps(). For observers.
   StepReport untaken() const { return taken_ ? StepReport{} : report_; }
+  // The params that the last steps began with, so the model as its agent evaluates it; params() before any steps.
+  View evaluated_params() { return evaluated_.empty() ? params() : View{evaluated_.data(), evaluated_.size()}; }
 
  private:
   void wait();
@@ -44,6 +47,7 @@ class TimedTrainer final : public Trainer {
   std::condition_variable became_idle_;
   std::unique_ptr<Trainer> inner_;   // after what its thread signals
   StepReport report_;
+  std::vector<float> evaluated_;
   bool taken_ = true;
   TimePoint idle_at_;
 };

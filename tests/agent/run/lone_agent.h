@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "agent/run/checkpoint_jobs.h"
+#include "agent/run/rounds.h"
 #include "agent/share/shared_model.h"
 #include "agent/run/stepping.h"
 #include "agent/train/quadratic_trainer.h"
@@ -22,6 +23,11 @@ class LoneAgent : private Outbox, private StateKeeper {
 
   Stepping make_stepping() { return Stepping(swarm_, *trainer_, model_, swarm_clock_, clock_); }
   CheckpointJobs make_checkpoints() { return {*this, *trainer_, model_, worker_, clock_, events_, [] {}}; }
+  // Saves at every boundary.
+  Rounds make_rounds(Sharing& sharing) {
+    const RoundsOptions options{swarm_, std::chrono::nanoseconds(1), Duration::zero(), [] {}};
+    return Rounds(options, *trainer_, model_, sharing, sampler_, swarm_clock_, *this, worker_, clock_, events_);
+  }
   bool take_steps(Stepping& steps, uint32_t count) {
     steps.begin(count);
     return steps.take();
@@ -46,13 +52,15 @@ class LoneAgent : private Outbox, private StateKeeper {
                      64, make_source(SourceKind::kParams), nullptr};
   std::optional<Progress> stored_;   // what restore() finds
   std::vector<uint64_t> saved_;      // steps
+  std::vector<float> saved_params_;  // the first of each save
 
  private:
   void send(const PeerId&, const Message&, SharedBytes) override {}
   void send(const Endpoint&, const Message&, SharedBytes) override {}
 
-  SaveResult save(const Progress& progress, Trainer&, std::span<const std::byte>) override {
+  SaveResult save(const Progress& progress, Trainer& trainer, std::span<const std::byte>) override {
     saved_.push_back(progress.steps);
+    saved_params_.push_back(trainer.params().data[0]);
     return {};
   }
   bool restore(Progress* progress, Trainer&, std::vector<std::byte>*) override {
@@ -69,6 +77,7 @@ class LoneAgent : private Outbox, private StateKeeper {
 
   Membership membership_{{}, record(), clock_, *this, 1};
   SwarmClock swarm_clock_{membership_, clock_};
+  SwarmSampler sampler_{{}, membership_, swarm_clock_, clock_, 1};
 };
 
 }  // namespace starling

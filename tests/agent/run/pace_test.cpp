@@ -98,11 +98,13 @@ TEST(Pace, WhatIsNoCostOfTheExchangeDoesNotCount) {
   for (int i = 0; i < 64; ++i) {
     now += milliseconds(90);
     pace.stepped(steps(1, milliseconds(90)), now);
-    now += milliseconds(500);   // an evaluation
-    pace.boundary_resumed(now);
+    now += milliseconds(505);   // the exchange, and an evaluation
+    pace.job_took(milliseconds(500));
     EXPECT_FALSE(pace.round_begins(now));
   }
   EXPECT_FALSE(pace.overlap());
+  EXPECT_FALSE(rounds(pace, 32, milliseconds(90), milliseconds(5)));
+  EXPECT_TRUE(rounds(pace, 64, milliseconds(90), milliseconds(20))) << "the exchange counts";
 }
 
 // They go by turns, which is what learns where agents hold different data.

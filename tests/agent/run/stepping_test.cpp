@@ -96,6 +96,47 @@ TEST_F(RoundParts, EvaluatesAndSavesWhatIsDue) {
   EXPECT_TRUE(jobs.begin_due(true, progress, next));
 }
 
+// Shares by moving all params far away: nobody can take them for what the steps left.
+class MixesToAThousand final : public Sharing {
+ public:
+  explicit MixesToAThousand(View params) : Sharing(&nobody_, false), params_(params) {}
+  void share(uint64_t, double, bool, Done done) override {
+    std::fill(params_.data, params_.data + params_.count, 1000.0f);
+    done(true);
+  }
+  void tick() override {}
+  void apply_decided_then(Next next) override { next(); }
+  void drop_decided() override {}
+
+ private:
+  struct Nobody final : ExchangeMachine {
+    void handle(const PeerId&, uint64_t, const ExchangeMessage&, const SharedBytes&) override {}
+    void tick() override {}
+    TimePoint next_deadline() const override { return TimePoint::max(); }
+    void forget(const PeerId&, uint64_t) override {}
+    std::vector<ExchangeReport> take_reports() override { return {}; }
+    ExchangeStatus status() const override { return {}; }
+  };
+  Nobody nobody_;
+  View params_;
+};
+
+// Steps on its own data alone make it worse for the others' data: what newcomers are handed, and
+// what is evaluated by the same jobs, is the model after the exchange.
+TEST_F(RoundParts, WhatIsSavedIsTheModelAfterTheExchange) {
+  swarm_.exchange.overlap = Overlap::kOff;
+  MixesToAThousand sharing(trainer_->params());
+  Rounds rounds = make_rounds(sharing);
+  rounds.start({}, false);
+  for (int i = 0; i < 20; ++i) {
+    rounds.tick();
+    worker_.run_completions();
+    clock_.advance(seconds(1));
+  }
+  ASSERT_GE(saved_params_.size(), 3u);
+  for (const float first : saved_params_) EXPECT_EQ(first, 1000);
+}
+
 TEST_F(RoundParts, SicknessGoesBackToTheLastGoodStateAFewTimes) {
   Recovery recovery;
   DeltaSharing sharing(model_, nullptr, worker_, clock_);

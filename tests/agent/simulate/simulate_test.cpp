@@ -106,9 +106,12 @@ TEST(TimedTrainer, IsBusyForItsStepsAndEvaluatesInNoTime) {
         clock, milliseconds(20));
     const View params = trainer.params();
     const float before = params.data[0];
+    EXPECT_EQ(trainer.evaluated_params().data[0], before);
     for (int round = 0; round < 50; ++round) {
       const TimePoint start = clock.now();
+      const float mixed = params.data[0];
       trainer.start_steps({3, 0.1});
+      EXPECT_EQ(trainer.evaluated_params().data[0], mixed) << "also while it steps, and until the next exchange";
       EXPECT_FALSE(trainer.idle());
       EXPECT_EQ(trainer.untaken().steps, 3u);
       EXPECT_EQ(trainer.idle_at(), start + milliseconds(60));
