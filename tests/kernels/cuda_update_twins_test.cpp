@@ -187,21 +187,22 @@ TEST_P(CudaUpdateTwins, SketchAdd) {
 
 // From far on, too, where the hash is of other blocks; and of a table of zeros, whose signs differ.
 TEST_P(CudaUpdateTwins, SketchEstimate) {
-  for (const auto& [rows, columns] : kSketches) {
-    const SketchShape shape{rows, columns, rng_()};
-    for (const Fill fill : {Fill::kNormal, Fill::kZero, Fill::kEqual, Fill::kDenormal, Fill::kLargest}) {
+  for (const auto& [count, fill, name] : filled_sizes()) {
+    SCOPED_TRACE(name);
+    if (fill == Fill::kNan || fill == Fill::kInfinity) continue;   // tables are finite
+    for (const auto& [rows, columns] : kSketches) {
+      const SketchShape shape{rows, columns, rng_()};
       const std::vector<float> table = filled_vector(rng_, fill, shape.cells());
       const float* const device_table = upload(table);
       for (const size_t first : {size_t{0}, 40 * kSketchBlock}) {
-        for (const size_t count : {0, 1, 3, 255, 257, 1025}) {
-          float* const out = room<float>(count);
-          sketch_estimate_cuda(shape, device_table, first, count, out, stream());
-          std::vector<float> expected(count);
-          sketch_estimate(shape, table.data(), first, count, expected.data());
-          EXPECT_EQ(bits_of(download(out, count)), bits_of(expected)) << rows << " x " << columns;
-        }
+        float* const out = room<float>(count);
+        sketch_estimate_cuda(shape, device_table, first, count, out, stream());
+        std::vector<float> expected(count);
+        sketch_estimate(shape, table.data(), first, count, expected.data());
+        EXPECT_EQ(bits_of(download(out, count)), bits_of(expected)) << rows << " x " << columns;
       }
     }
+    buffers_.clear();
   }
 }
 

@@ -5,7 +5,9 @@
 
 #include <cmath>
 #include <numeric>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cuda_runtime.h"
@@ -97,9 +99,12 @@ TEST_F(Emulation, TheSeedDrawsTheOrderOfThreadsAndBlocks) {
   EXPECT_EQ(order_of(1), first);
   EXPECT_NE(order_of(2), first);
   std::vector<unsigned> sorted = first;
-  EXPECT_FALSE(std::is_sorted(first.begin(), first.end()));
+  EXPECT_FALSE(std::is_sorted(first.begin(), first.begin() + 32)) << "the threads of a block";
   std::sort(sorted.begin(), sorted.end());
   for (unsigned i = 0; i < 96; ++i) EXPECT_EQ(sorted[i], i / 32 * 1024 + i % 32);
+  std::set<unsigned> first_blocks;
+  for (uint64_t seed = 0; seed < 20; ++seed) first_blocks.insert(order_of(seed)[0] / 1024);
+  EXPECT_EQ(first_blocks.size(), 3u);
 }
 
 void reverse_kernel(float* x) {
@@ -281,6 +286,10 @@ TEST_F(Emulation, FreshMemoryIsPoisoned) {
     EXPECT_EQ(read(out, 96)[32 * block + 3], kAll);
     EXPECT_EQ(read(out, 96)[32 * block + 4], 1u);
   }
+  void* pinned = nullptr;
+  ASSERT_EQ(cudaMallocHost(&pinned, 8), cudaSuccess);
+  EXPECT_EQ(*static_cast<const uint64_t*>(pinned), ~uint64_t{0});
+  EXPECT_EQ(cudaFreeHost(pinned), cudaSuccess);
 }
 
 // ---- What is wrong.
@@ -576,6 +585,15 @@ TEST_F(Emulation, BlocksThatKeepApartRaceNot) {
   unsigned* const data = zeros<unsigned>(5 * 64 + 1);
   EXPECT_EQ(fault_of(blocks_apart_kernel, 5, 64, data), "");
   EXPECT_EQ(fault_of(blocks_apart_kernel, 5, 64, data), "") << "the next launch comes after";
+}
+void write_and_get_stuck_kernel(unsigned* at) {
+  at[threadIdx.x] = 1;
+  if (threadIdx.x < 32) __syncthreads();
+}
+TEST_F(Emulation, WhatFollowsAFaultComesAfter) {
+  unsigned* const data = room<unsigned>(64);
+  EXPECT_SAYS(fault_of(write_and_get_stuck_kernel, 1, 64, data), "have ended");
+  for (unsigned i = 0; i < 64; ++i) EXPECT_EQ(std::exchange(data[i], 2u), 1u);
 }
 TEST_F(Emulation, SyncwarpOrdersMemory) {
   unsigned* const out = room<unsigned>(32);

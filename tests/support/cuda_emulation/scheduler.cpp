@@ -27,6 +27,7 @@ enum class State : uint8_t { kFresh, kReady, kAtBarrier, kAtWarpOp, kDone };
 
 struct Thread : Fiber {
   int number = 0;   // within its block
+  uint3 index{};    // the same as threadIdx
   State state = State::kFresh;
   Site site;        // of the wait
   Vote vote{};
@@ -48,6 +49,8 @@ const Launch* grid = nullptr;
 Fiber scheduler;
 std::vector<Thread*>& pool = *new std::vector<Thread*>;   // never given back; reachable, so no leak to report
 std::vector<Thread*> threads;                             // of the running block, by number
+const std::vector<int>* order = nullptr;                  // in which the running block's threads take turns
+size_t turn = 0;                                          // of this round: how many were passed
 Thread* current = nullptr;
 std::string failure;
 
@@ -143,29 +146,57 @@ char* take_arena(size_t bytes) {
 }
 
 // ---- Waiting.
+void enter();
+
+// Who goes on in this round after the threads that had their turn; null: nobody.
+Thread* next_thread() {
+  while (turn < order->size()) {
+    Thread& thread = *threads[static_cast<size_t>((*order)[turn++])];
+    if (thread.state == State::kFresh || thread.state == State::kReady) return &thread;
+  }
+  return nullptr;
+}
+
+void go_on_with(Fiber& from, Thread& thread) {
+  if (thread.state == State::kFresh) restart(thread, &enter);
+  thread.state = State::kReady;
+  current = &thread;
+  threadIdx = thread.index;
+  switch_fiber(from, thread);
+}
+
+// Leaves this thread to the next one, or to the scheduler at the end of a round.
+void wait(Thread& thread) {
+  if (Thread* const next = next_thread()) go_on_with(thread, *next);
+  else switch_fiber(thread, scheduler);
+}
+
 void enter() {
   begun_fiber(*current, scheduler);
   acquire(&launch_token);
   grid->thread();
   release(&end_token);
   current->state = State::kDone;
-  switch_fiber(*current, scheduler);
+  wait(*current);
   std::abort();
-}
-
-// Back to the scheduler until it is this thread's turn. Should the grid be given up meanwhile, what the thread did
-// so far still comes before what follows the launch.
-void wait(Thread& thread) {
-  release(&end_token);
-  switch_fiber(thread, scheduler);
 }
 
 // Gives the grid up from inside a kernel: its fibers are left where they stand.
 [[noreturn]] void give_up(const Fault& now) {
   fault = now;
-  release(&end_token);
   switch_fiber(*current, scheduler);
   std::abort();
+}
+
+// A thread of a grid that was given up: what it did so far still comes before what follows the launch. (To release at
+// each wait would be most of ThreadSanitizer's time.)
+void end_here([[maybe_unused]] Thread& thread) {
+#ifdef EMULATION_TSAN
+  __tsan_switch_to_fiber(thread.sanitizer_thread, __tsan_switch_to_fiber_no_sync);
+  release(&end_token);
+  __tsan_switch_to_fiber(scheduler.sanitizer_thread, __tsan_switch_to_fiber_no_sync);
+#endif
+  forget(thread);
 }
 
 uint32_t lanes_of(const Thread& thread) {
@@ -182,6 +213,7 @@ void each_lane(const Thread& of, F visit) {
 }
 
 uint64_t folded(const Thread& of) {
+  if (of.op == WarpOp::kShuffle || of.op == WarpOp::kSync) return 0;
   uint64_t result = of.op == WarpOp::kAnd || of.op == WarpOp::kMin ? ~uint64_t{0} : 0;
   each_lane(of, [&](size_t lane, const Thread& peer) {
     switch (of.op) {
@@ -279,43 +311,33 @@ void grow_pool(size_t count) {
   }
 }
 
-void begin_block(const std::vector<int>& order) {
+void begin_block() {
   fiber_set = (fiber_set + 1) % kFiberSets;
   shared_array_count = 0;
 #ifndef EMULATION_TSAN
   arena_used = 0;   // else each block has memory of its own: blocks of one launch must not seem to race
 #endif
   dynamic_array = grid->dynamic_bytes == 0 ? nullptr : take_arena(grid->dynamic_bytes);
-  for (size_t i = 0; i < order.size(); ++i) {   // any stack may carry any thread
-    Thread& thread = *pool[fiber_set * order.size() + i];
-    thread.number = order[i];
+  for (size_t i = 0; i < order->size(); ++i) {   // any stack may carry any thread
+    Thread& thread = *pool[fiber_set * order->size() + i];
+    thread.number = (*order)[i];
+    const auto number = static_cast<unsigned>(thread.number);
+    const dim3& block = grid->block;
+    thread.index = {number % block.x, number / block.x % block.y, number / (block.x * block.y)};
     thread.state = State::kFresh;
     threads[static_cast<size_t>(thread.number)] = &thread;
   }
 }
 
-void run_thread(Thread& thread) {
-  if (thread.state == State::kFresh) restart(thread, &enter);
-  thread.state = State::kReady;
-  current = &thread;
-  const auto number = static_cast<unsigned>(thread.number);
-  const dim3& block = grid->block;
-  threadIdx = {number % block.x, number / block.x % block.y, number / (block.x * block.y)};
-  switch_fiber(scheduler, thread);
-}
-
-void run_block(const std::vector<int>& order) {
-  begin_block(order);
+void run_block() {
+  begin_block();
   while (failure.empty()) {
-    bool ran = false;
-    for (int number : order) {
-      Thread& thread = *threads[static_cast<size_t>(number)];
-      if (thread.state != State::kFresh && thread.state != State::kReady) continue;
-      ran = true;
-      run_thread(thread);
+    turn = 0;
+    if (Thread* const first = next_thread()) {   // each hands on to the next, the last one back
+      go_on_with(scheduler, *first);
       if (fault.misuse != Misuse::kNone) return fail(*fault.thread, words(fault));
+      continue;
     }
-    if (ran) continue;
     const auto all = [](State state) {
       return std::all_of(threads.begin(), threads.end(), [state](const Thread* t) { return t->state == state; });
     };
@@ -337,8 +359,9 @@ std::string run_grid(const Launch& launch, std::mt19937_64& rng) {
   grow_pool(kFiberSets * launch.block.count());
   threads.assign(launch.block.count(), nullptr);
   arena_used = 0;
-  std::vector<int> order(launch.block.count());
-  std::iota(order.begin(), order.end(), 0);
+  std::vector<int> numbers(launch.block.count());
+  std::iota(numbers.begin(), numbers.end(), 0);
+  order = &numbers;
   std::vector<size_t> blocks(launch.grid.count());
   std::iota(blocks.begin(), blocks.end(), size_t{0});
   std::shuffle(blocks.begin(), blocks.end(), rng);
@@ -347,14 +370,14 @@ std::string run_grid(const Launch& launch, std::mt19937_64& rng) {
     const size_t x = launch.grid.x, y = launch.grid.y;
     blockIdx = {static_cast<unsigned>(block % x), static_cast<unsigned>(block / x % y),
                 static_cast<unsigned>(block / (x * y))};
-    std::shuffle(order.begin(), order.end(), rng);
-    run_block(order);
+    std::shuffle(numbers.begin(), numbers.end(), rng);
+    run_block();
     if (!failure.empty()) break;
   }
-  acquire(&end_token);
   if (!failure.empty()) {
-    for (Thread* thread : threads) forget(*thread);
+    for (Thread* thread : threads) end_here(*thread);
   }
+  acquire(&end_token);
   return failure;
 }
 
