@@ -51,11 +51,15 @@ std::map<const char*, Allocation> allocations;
 size_t bytes_in_use = 0;
 cudaError_t fault = cudaSuccess;        // of the device: stays, as on hardware, until reset()
 std::string fault_text;
-thread_local int current_device = 0;
-thread_local cudaError_t last_error = cudaSuccess;
+// Aligned together: a program whose thread-local data crosses a page does not start where mold 1.10 linked it.
+struct alignas(8) OfThread {
+  int device = 0;
+  cudaError_t last_error = cudaSuccess;
+};
+thread_local OfThread own;
 
 cudaError_t remember(cudaError_t error) {
-  if (error != cudaSuccess) last_error = error;
+  if (error != cudaSuccess) own.last_error = error;
   return error;
 }
 
@@ -142,7 +146,7 @@ bool fits(const void* data, size_t bytes) {
 
 cudaError_t put(cudaStream_t stream, std::function<std::string()> work) {
   if (fault != cudaSuccess) return remember(fault);
-  if (stream == nullptr || stream->device != current_device) return remember(cudaErrorInvalidResourceHandle);
+  if (stream == nullptr || stream->device != own.device) return remember(cudaErrorInvalidResourceHandle);
   stream->work.push_back(std::move(work));
   return cudaSuccess;
 }
@@ -174,8 +178,8 @@ bool launchable(const Launch& launch) {
 void reset(const Machine& now) {
   std::lock_guard lock(mutex);
   machine = now;
-  fault = last_error = cudaSuccess;
-  current_device = 0;
+  fault = own.last_error = cudaSuccess;
+  own.device = 0;
   for (Stream* stream : streams) stream->work.clear();
 }
 
@@ -211,17 +215,17 @@ cudaError_t cudaGetDeviceCount(int* count) {
   return remember(machine.devices == 0 ? cudaErrorNoDevice : cudaSuccess);
 }
 cudaError_t cudaGetDevice(int* device) {
-  *device = current_device;
+  *device = own.device;
   return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int device) {
   if (device < 0 || device >= machine.devices) return remember(cudaErrorInvalidDevice);
-  current_device = device;
+  own.device = device;
   return cudaSuccess;
 }
 cudaError_t cudaGetLastError() {
   std::lock_guard lock(mutex);
-  const cudaError_t error = std::exchange(last_error, cudaSuccess);
+  const cudaError_t error = std::exchange(own.last_error, cudaSuccess);
   return error != cudaSuccess ? error : fault;
 }
 
@@ -249,7 +253,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   if (fault != cudaSuccess) return remember(fault);
   if (flags != cudaStreamNonBlocking) return remember(cudaErrorInvalidValue);
   forget_destroyed();
-  streams.push_back(*stream = new Stream{.device = current_device, .work = {}});
+  streams.push_back(*stream = new Stream{.device = own.device, .work = {}});
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
