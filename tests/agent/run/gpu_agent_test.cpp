@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,6 +25,10 @@ namespace starling {
 namespace {
 
 constexpr uint64_t kDimension = 600;   // a few blocks
+
+ExchangeConfig by_pairs(CodecKind codec, Overlap overlap = Overlap::kAuto) {
+  return {.codec = codec, .block = 256, .overlap = overlap};
+}
 
 // A quadratic like QuadraticTrainer's, with params and steps on the GPU: x += rate * (target - x). What a checkpoint
 // keeps of the one can be read by the other.
@@ -89,7 +94,7 @@ struct KeptEvents final : Observer {
 // One life of an agent. Its folder outlives it.
 struct Host {
   Host(VirtualClock& on_clock, VirtualNetwork& network, uint8_t number, uint64_t generation, MemorySpace space,
-       const Folder& folder)
+       const Folder& folder, const ExchangeConfig& exchange = by_pairs(CodecKind::kModulo8))
       : transport(network.open({"10.0.0." + std::to_string(number), 7400})),
         clock(on_clock) {
     AgentOptions options;
@@ -103,8 +108,7 @@ struct Host {
     swarm.model.dimension = kDimension;
     swarm.optimizer.momentum = 0;
     swarm.optimizer.learning_rate = 0.01;
-    swarm.exchange.codec = CodecKind::kModulo8;
-    swarm.exchange.block = 256;
+    swarm.exchange = exchange;
     options.config.agent.evaluate_every = Duration::zero();
     options.config.agent.checkpoint_every = std::chrono::seconds(1);
     options.config.agent.bootstrap = {{"10.0.0.1", 7400}};
@@ -142,11 +146,11 @@ class GpuAgent : public testing::Test {
 
   // On the CPU, with the address that the other one asks.
   Host& cpu() {
-    if (!cpu_) cpu_.emplace(clock_, network_, 1, 1, MemorySpace::kHost, cpu_folder_);
+    if (!cpu_) cpu_.emplace(clock_, network_, 1, 1, MemorySpace::kHost, cpu_folder_, exchange_);
     return *cpu_;
   }
   std::unique_ptr<Host> make_gpu(uint64_t generation) {
-    return std::make_unique<Host>(clock_, network_, 2, generation, MemorySpace::kCuda, gpu_folder_);
+    return std::make_unique<Host>(clock_, network_, 2, generation, MemorySpace::kCuda, gpu_folder_, exchange_);
   }
   // Both for so many hundredths of a second. What the one with the GPU throws is kept in failure_, and it is abandoned.
   void run(Host* gpu, int ticks) {
@@ -192,6 +196,7 @@ class GpuAgent : public testing::Test {
     EXPECT_EQ(cpu().events.changes.back(), "restarted");
   }
 
+  ExchangeConfig exchange_ = by_pairs(CodecKind::kModulo8);
   VirtualClock clock_;
   VirtualNetwork network_{clock_, 1, LinkOptions{}};
   Folder cpu_folder_, gpu_folder_;
@@ -201,16 +206,62 @@ class GpuAgent : public testing::Test {
 
 #define EXPECT_SAYS(text, part) EXPECT_NE(std::string(text).find(part), std::string::npos) << (text)
 
-TEST_F(GpuAgent, ExchangesWithOneOnTheCpu) {
-  const std::unique_ptr<Host> gpu = make_gpu(1);
+// Every way of sharing, as a few exchanges of the settings; by name.
+struct Way {
+  std::string name;
+  ExchangeConfig exchange;
+};
+
+ExchangeConfig in_a_group(SourceKind source, UpdateOptions update = {}) {
+  return {.source = source, .kind = ExchangeKind::kGroup, .codec = CodecKind::kFp32, .block = 256, .update = update};
+}
+
+std::vector<Way> ways() {
+  ExchangeConfig diloco = in_a_group(SourceKind::kUpdates);
+  diloco.outer_momentum = 0.5;
+  diloco.outer_rate = 0.7;
+  return {{"pairs_fp32", by_pairs(CodecKind::kFp32)},
+          {"pairs_bf16", by_pairs(CodecKind::kBf16)},
+          {"pairs_modulo8", by_pairs(CodecKind::kModulo8)},
+          {"pairs_beside_steps", by_pairs(CodecKind::kModulo8, Overlap::kOn)},
+          {"group", in_a_group(SourceKind::kParams)},
+          {"neighborhood", {.kind = ExchangeKind::kNeighborhood, .codec = CodecKind::kFp32, .block = 256}},
+          {"gradients", in_a_group(SourceKind::kGradients, {.kind = UpdateKind::kTopk})},
+          {"updates", in_a_group(SourceKind::kUpdates)},
+          {"outer_momentum", diloco}};
+}
+
+class GpuAgentShares : public GpuAgent, public testing::WithParamInterface<Way> {};
+
+TEST_P(GpuAgentShares, WithOneOnTheCpu) {
+  exchange_ = GetParam().exchange;
+  std::unique_ptr<Host> gpu = make_gpu(1);
   run(gpu.get(), 500);
   EXPECT_EQ(failure_, "");
   EXPECT_GT(gpu->steps(), 100u);
   ASSERT_NE(gpu->agent->exchange(), nullptr);
-  EXPECT_GT(gpu->agent->exchange()->status().pairs.initiated + gpu->agent->exchange()->status().pairs.accepted, 20u);
+  const ExchangeStatus& status = gpu->agent->exchange()->status();
+  EXPECT_GT(status.block_tally.counted + status.updates.entries, 20u);
   EXPECT_GT(gpu->events.saved_steps, 0u);
-  // Their targets lie some 1.4 apart.
+  // Their targets lie some 1.4 apart, and the one on the CPU is 0 in the mean.
   EXPECT_LT(distance(*gpu, cpu()), 0.3);
+  const std::vector<float> agreed = cpu().params();
+  EXPECT_GT(std::accumulate(agreed.begin(), agreed.end(), 0.0) / kDimension, 0.25) << "what the GPU learned counts too";
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, GpuAgentShares, testing::ValuesIn(ways()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST_F(GpuAgent, MeanGradientsAreRefusedWithARemedy) {
+  exchange_ = in_a_group(SourceKind::kGradients);
+  exchange_.repair = false;
+  const std::unique_ptr<Host> gpu = make_gpu(1);
+  try {
+    run(gpu.get(), 100);
+    ADD_FAILURE() << "nothing was said";
+  } catch (const std::runtime_error& error) {
+    EXPECT_SAYS(error.what(), "start with --device cpu");
+  }
 }
 
 // After so many pieces of work: in a step, an encode, an apply, a checkpoint.
