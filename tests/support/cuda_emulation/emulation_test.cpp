@@ -188,6 +188,19 @@ TEST_F(Emulation, Shuffles) {
   }
 }
 
+void repeated_shuffle_kernel(unsigned* out) {
+  unsigned sum = 0;
+  for (unsigned i = 1; i < 5; ++i) sum += __shfl_xor_sync(kAll, threadIdx.x * i, 1);
+  out[threadIdx.x] = sum;
+}
+
+TEST_F(Emulation, EachRoundOfALoopWaitsForItsOwnShuffle) {
+  unsigned* const out = room<unsigned>(32);
+  run(repeated_shuffle_kernel, 1, 32, out);
+  const auto got = read(out, 32);
+  for (unsigned i = 0; i < 32; ++i) EXPECT_EQ(got[i], 10 * (i ^ 1));
+}
+
 void folds_kernel(unsigned* out) {
   const unsigned own = threadIdx.x;
   const unsigned half = own < 16 ? 0x0000FFFFu : 0xFFFF0000u;
@@ -516,8 +529,11 @@ TEST_F(EmulationDeathTest, OneElementPastASharedArray) {
   EXPECT_DEATH(fault_of(step_past_shared_kernel, 1, 32, out), "AddressSanitizer");
 }
 TEST_F(EmulationDeathTest, TheHostReadsADevicePointer) {
-  const volatile float* const data = room<float>(32);
-  EXPECT_DEATH((void)data[0], "AddressSanitizer");
+  float* const data = room<float>(32);
+  EXPECT_DEATH((void)*static_cast<volatile float*>(data), "AddressSanitizer");
+  ASSERT_EQ(cudaMemsetAsync(data, 0, 128, stream_), cudaSuccess);
+  ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+  EXPECT_DEATH((void)*static_cast<volatile float*>(data), "AddressSanitizer") << "the GPU's own use ended";
 }
 #endif
 
