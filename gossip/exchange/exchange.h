@@ -83,7 +83,8 @@ struct ExchangeStatus {
   Duration wait_max{};             // by turns: others cannot wait for steps that take longer than this
   Duration usual_duration{};       // median of the exchanges this agent began, late ones included; 0: not known yet
   // When an exchange that another agent began, and that uses the snapshot, is expected to end. Publishing earlier keeps
-  // two large snapshots in memory. nullopt: publish at any time.
+  // two large snapshots in memory. Of updates: until when others may take what this agent still has for them; the next
+  // round drops it. nullopt: publish, or begin, at any time.
   std::optional<TimePoint> serving_until;
   BlockTally block_tally;
   PairwiseCounters pairs;

@@ -57,8 +57,10 @@ void GroupStreams::on_credit(size_t rank, const RoundCredit& credit) {
 }
 
 bool GroupStreams::drained() const {
-  return std::all_of(links_.begin(), links_.end(),
-                     [](const Link& link) { return link.out[0].drained() && link.out[1].drained(); });
+  for (size_t rank = 0; rank < links_.size(); ++rank) {
+    if (!drained(rank)) return false;
+  }
+  return true;
 }
 
 // ---- in ----
@@ -97,10 +99,10 @@ bool GroupStreams::send_credits(bool first_over) {
   bool waiting = false;
   for (size_t rank = 0; rank < links_.size(); ++rank) {
     for (uint8_t phase = first_over ? 1 : 0; phase <= 1; ++phase) {
-      const InStream& in = links_[rank].in[phase];
+      InStream& in = links_[rank].in[phase];
       if (links_[rank].dead || in.complete() || in.expected() <= window_) continue;
       waiting = true;
-      send_credit(rank, phase, in.credit());
+      send_credit(rank, phase, in.credit_again());
     }
   }
   return waiting;

@@ -35,6 +35,7 @@ class GroupStreams {
   void pump(size_t rank, uint8_t phase);       // sends the blocks that the credit allows
   void on_credit(size_t rank, const RoundCredit& credit);
   bool drained() const;                        // no block waits for credit
+  bool drained(size_t rank) const { return links_[rank].out[0].drained() && links_[rank].out[1].drained(); }
 
   // True: the block is expected from this member and has not arrived before.
   [[nodiscard]] bool arrived(size_t rank, uint8_t phase, uint32_t index, size_t payload_bytes);

@@ -84,13 +84,23 @@ class InStream {
   }
   // The current credit. To be repeated while nothing arrives, because the last message may be lost.
   uint32_t credit() const { return std::min(credit_, static_cast<uint32_t>(kBlocksMax)); }
+  // The same. Where no block came since the call before, those under way are lost too, and a window beyond them is
+  // granted: else no block would come again.
+  uint32_t credit_again() {
+    if (count_ == count_before_ && credit_ != UINT32_MAX) {
+      below_ = std::min(indices_.size(), told_);
+      (void)next_credit();
+    }
+    count_before_ = count_;
+    return credit();
+  }
 
  private:
   std::vector<uint32_t> indices_;
   uint32_t window_ = 1, credit_ = 0;
   size_t told_ = 0;                     // the ordinal that credit_ stands for
   std::vector<bool> here_;
-  size_t count_ = 0, below_ = 0;
+  size_t count_ = 0, below_ = 0, count_before_ = SIZE_MAX;
 };
 
 }  // namespace starling

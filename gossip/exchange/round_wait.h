@@ -42,6 +42,7 @@ class RoundWait {
   bool second_over() const { return times_.second_over(); }
 
   TimePoint next() const { return times_.next(); }
+  TimePoint second_at() const { return times_.second_at(); }   // the last deadline
   TimePoint overdue_at() const { return times_.overdue_at(); }   // of what comes in the second phase
   Duration elapsed() const { return clock_.now() - times_.begun_at(); }
   Duration first_wait() const { return times_.first_wait(); }

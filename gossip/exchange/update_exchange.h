@@ -67,7 +67,8 @@ inline void UpdateExchange::note(const UpdateReport& update) {
 inline ExchangeStatus UpdateExchange::status() const {
   ExchangeStatus status;
   status.under_way = group_.under_way();
-  status.idle = !status.under_way;
+  status.serving_until = group_.serving_until();
+  status.idle = !status.under_way && !status.serving_until;
   status.in_rounds = true;
   status.latencies = 2;
   const UpdateTally tally = group_.tally();

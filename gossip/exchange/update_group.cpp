@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include "gossip/exchange/coefficients.h"
@@ -232,9 +233,22 @@ bool UpdateGroup::all_handed_in(uint32_t slice) const {
   return true;
 }
 
+// Most of the roster have gone on, so this owner will make no entry. It catches up with them.
+bool UpdateGroup::too_few_are_left(uint32_t slice) const {
+  const GroupMembers& members = round_.members();
+  std::set<PeerId> left;
+  for (size_t rank = 0; rank < members.count(); ++rank) {
+    if (!round_.has_gone_on(rank)) left.insert(members.ids[rank]);
+  }
+  if (left.size() == members.count()) return false;
+  for (const HandedIn& item : slices_[slice]->inbox().countable(members, slices_[slice]->log())) left.insert(item.from);
+  return 2 * left.size() <= members.count();
+}
+
 bool UpdateGroup::resolved(uint32_t slice) const {
   if (slices_[slice]->has_entry_of(round_.members().group, round())) return true;
-  return !owner_.owns(slice) && !round_.waits_for(round_.members().owner(slice, round()));
+  if (owner_.owns(slice)) return too_few_are_left(slice);
+  return !round_.waits_for(round_.members().owner(slice, round()));
 }
 
 void UpdateGroup::try_end() {

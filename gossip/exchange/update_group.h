@@ -61,6 +61,8 @@ class UpdateGroup {
   // until `trainable` is called. False: this agent is in no group of 1 to kUpdateMembersMax members, or busy.
   bool begin(std::span<float> x, double mass, uint64_t agent_round, std::function<void()> trainable);
   bool under_way() const { return boundary_ || !round_.ended(); }
+  // Others still take what this member has for them of the round that ended here. begin() drops it.
+  std::optional<TimePoint> serving_until() const { return boundary_ ? std::nullopt : round_.serving_until(); }
 
   // A boundary without a round: applies what came and hands in nothing. `x` and `trainable` as for begin(). After a
   // round that training waited for, so that it goes on from that round's entries. REQUIRES: no boundary is under way.
@@ -114,6 +116,7 @@ class UpdateGroup {
   void take_own(uint32_t slice, const SentPayload& payload);
   bool all_tables(uint32_t slice) const;
   bool all_handed_in(uint32_t slice) const;
+  bool too_few_are_left(uint32_t slice) const;
   bool resolved(uint32_t slice) const;
   void advance(uint32_t slice);
   void try_end();

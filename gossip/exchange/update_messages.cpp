@@ -47,7 +47,8 @@ void UpdateMessages::on_credit(const PeerId& from, const RoundCredit& credit) {
   if (credit.group == 0 || credit.round > kUpdateRoundMax || credit.phase > 1) return ignore();
   if (!is_member(from)) return;
   note(from, credit.group, credit.round);
-  if (round_.ended() || credit.group != round_.members().group || credit.round != round_.number()) return;
+  // After the own end too: another member may still lack entries that were made here.
+  if (credit.group != round_.members().group || credit.round != round_.number()) return;
   const std::optional<size_t> rank = round_.members().rank_of_other(from);
   if (rank) round_.streams().on_credit(*rank, credit);
 }
@@ -69,12 +70,23 @@ bool UpdateMessages::lost(const PeerId& from, uint64_t round, uint32_t slice, ui
 
 void UpdateMessages::note(const PeerId& from, uint64_t group, uint64_t round) {
   numbers_.note(from, group, round);
-  if (round_.ended() || group != round_.members().group) return;
+  if (round_.ended()) return;
+  if (group != round_.members().group) return note_next_group(from, group);
   if (round > round_.number()) {
     round_.stop_waiting_for_those_ahead();
     for (uint32_t i = 0; i < slices_.size(); ++i) advance_(i);
   }
   round_.wait().take_back_time();
+}
+
+// A member that is in a round of the next roster sends nothing more of this one.
+void UpdateMessages::note_next_group(const PeerId& from, uint64_t group) {
+  const std::optional<size_t> rank = round_.members().rank_of_other(from);
+  if (!rank || round_.has_gone_on(*rank)) return;
+  const std::optional<GroupMembers> next = update_members(sampler_, options_.self);
+  if (!next || next->group != group) return;
+  round_.went_on(*rank);
+  for (uint32_t i = 0; i < slices_.size(); ++i) advance_(i);
 }
 
 void UpdateMessages::on_contribution(const PeerId& from, uint64_t generation, const Contribution& message,

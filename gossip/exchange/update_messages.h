@@ -73,6 +73,7 @@ class UpdateMessages {
   bool believes(const PeerId& from, UpdateSlice& slice, const LogHead& head) const;
   void hear(const PeerId& from, uint32_t slice, const LogHead& head);
   void note(const PeerId& from, uint64_t group, uint64_t round);
+  void note_next_group(const PeerId& from, uint64_t group);
   void note_entry(const PeerId& from, const LogEntry& entry);
 
   const UpdateGroupOptions& options_;

@@ -37,6 +37,7 @@ void UpdateRound::begin(const GroupMembers& members, uint64_t number, double mas
   audit_ = audit;
   ended_ = false;
   waits_for_.assign(members.count(), true);
+  went_on_.assign(members.count(), false);
   entries_.assign(options_.parts.size(), {});
   contributions_.assign(options_.parts.size(), {});
   wait_.begin(members, number);
@@ -110,6 +111,15 @@ void UpdateRound::send_entry(const LogEntry& entry, const SharedBytes& payload) 
   }
 }
 
+// Who is waited for no longer is ahead, or silent, and may never give credit.
+std::optional<TimePoint> UpdateRound::serving_until() const {
+  if (!ended_ || number_ == 0 || wait_.second_at() <= clock_.now()) return std::nullopt;
+  for (size_t rank = 0; rank < members_.count(); ++rank) {
+    if (rank != members_.self && waits_for_[rank] && !streams_.drained(rank)) return wait_.second_at();
+  }
+  return std::nullopt;
+}
+
 // ---- in ----
 
 void UpdateRound::note_arrival(const PeerId& from, uint64_t group, uint64_t round, uint8_t phase, uint32_t slice,
@@ -151,7 +161,7 @@ void UpdateRound::take_early(size_t rank) {
 // ---- waiting ----
 
 void UpdateRound::stop_waiting_for_those_ahead() {
-  for (size_t rank : wait_.ahead()) stop_waiting(rank);
+  for (size_t rank : wait_.ahead()) went_on(rank);
 }
 
 void UpdateRound::stop_waiting_for_the_silent() {

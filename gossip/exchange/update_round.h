@@ -44,6 +44,8 @@ class UpdateRound {
   const GroupMembers& members() const { return members_; }
   bool ended() const { return ended_; }
   bool waits_for(size_t rank) const { return waits_for_[rank]; }
+  // The round has ended here, and another member has given no credit yet for all that it is to get. Until when it may.
+  std::optional<TimePoint> serving_until() const;
   RoundWait& wait() { return wait_; }
   const RoundWait& wait() const { return wait_; }
   GroupStreams& streams() { return streams_; }
@@ -54,6 +56,12 @@ class UpdateRound {
                     size_t bytes);
 
   void stop_waiting(size_t rank) { waits_for_[rank] = false; }
+  // This member is in a later round, or in one of another roster: it sends nothing more of this one.
+  void went_on(size_t rank) {
+    went_on_[rank] = true;
+    stop_waiting(rank);
+  }
+  bool has_gone_on(size_t rank) const { return went_on_[rank]; }
   void stop_waiting_for_those_ahead();
   void stop_waiting_for_the_silent();
   void forget(const PeerId& peer);
@@ -90,7 +98,7 @@ class UpdateRound {
   Digest16 audit_{};
   std::vector<Contribution> contributions_;            // by slice, without the part
   std::vector<LogEntry> entries_;
-  std::vector<bool> waits_for_;                        // by rank
+  std::vector<bool> waits_for_, went_on_;              // by rank
   std::map<PeerId, Early> early_;
   bool ended_ = true;
 };

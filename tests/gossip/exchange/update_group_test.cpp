@@ -234,6 +234,65 @@ TEST(UpdateGroup, LargeSlicesTravelInParts) {
   EXPECT_GT(swarm.at(3).exchange().tally().states_adopted, 0u);
 }
 
+UpdateAgentOptions in_twelve_parts(const UpdateCodec& exact) {
+  UpdateAgentOptions options;
+  options.codec = &exact;
+  options.slices = 4;
+  options.elements = 600 * 1000;
+  options.deadline_min = milliseconds(300);
+  options.deadline_max = seconds(1);
+  options.compute = milliseconds(100);
+  return options;
+}
+
+// The others end first, and then send the rest as its credits come.
+TEST(UpdateGroup, WhoIsSlowGetsTheEntriesFromOwnersWhoseRoundHasEnded) {
+  const std::unique_ptr<UpdateCodec> exact = make_update_codec({});
+  UpdateSwarm swarm(4, in_twelve_parts(*exact));
+  swarm.network.more_delay = [&](const Flight& flight) {
+    const auto* credit = message_as<RoundCredit>(flight.message);
+    const bool slow = credit != nullptr && credit->phase == 1 && flight.from == test_peer(3);
+    return slow ? milliseconds(30) : milliseconds(0);
+  };
+  size_t served = 0;
+  swarm.run_for(seconds(1), [&] {
+    const bool waits = swarm.at(3).exchange().under_way();
+    for (const uint8_t tag : {1, 2, 4}) served += waits && swarm.at(tag).exchange().serving_until().has_value();
+  });
+  EXPECT_GT(served, 10u) << "they begin no round until it has all";
+  EXPECT_EQ(swarm.entries, swarm.entries_due);
+  EXPECT_GT(swarm.entries, 60u);
+  for (auto& [id, agent] : swarm.agents) EXPECT_EQ(agent->exchange().tally().pulls_sent, 0u);
+}
+
+// All blocks that the first credit allowed are lost on one way. Without another credit none would follow.
+TEST(UpdateGroup, AStreamWhoseFirstPartsAreLostGoesOn) {
+  const std::unique_ptr<UpdateCodec> exact = make_update_codec({});
+  UpdateSwarm swarm(4, in_twelve_parts(*exact));
+  size_t sent = 0, lost = 0;
+  swarm.network.drop = [&](const Flight& flight) {
+    const auto* message = message_as<Contribution>(flight.message);
+    if (message == nullptr || flight.from != test_peer(3) || flight.to != test_peer(1)) return false;
+    lost += message->part < 2;
+    sent += message->part == 2;
+    return message->part < 2;
+  };
+  swarm.run_for(seconds(2));
+  EXPECT_GT(lost, 2u);
+  EXPECT_GE(sent, lost / 2 - 1) << "the last one may be under way";
+}
+
+// Members 1 to 3 have seen all four, member 4 has not: it does not wait for those who went on without its roster.
+TEST(UpdateGroup, WhoBeganWithAnOldRosterFollowsThoseWhoWentOn) {
+  UpdateSwarm swarm(4, {});
+  UpdateAgent& late = swarm.at(4);
+  late.view = {{test_peer(3), 1}, {late.id, 1}};
+  swarm.run_for(milliseconds(2));
+  swarm.share_views();
+  swarm.run_for(seconds(1));
+  EXPECT_LT(swarm.longest, swarm.options().deadline_max);
+}
+
 TEST(UpdateGroup, TopKSendsEverythingInTheEnd) {
   const std::unique_ptr<UpdateCodec> topk = make_update_codec({.kind = UpdateKind::kTopk, .density = 0.1, .reply = 2});
   UpdateAgentOptions options;
