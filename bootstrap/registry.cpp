@@ -123,6 +123,9 @@ void Registry::receive(Listener& listener, ReceivedFrame frame) {
       decode_frame(frame.channel, frame.header.span(), frame.payload.span(), &header, &message);
   if (status != DecodeStatus::kOk) {
     ++strangers_.undecoded[static_cast<size_t>(status)];
+    if (status == DecodeStatus::kWrongVersion) {
+      strangers_.joins_refused += refuse_other_version(frame, options_.self, gate_, transport_);
+    }
   } else if (frame.authenticated && *frame.authenticated != header.sender) {
     ++strangers_.wrong_sender;
   } else if (header.sender != options_.self.id) {

@@ -9,6 +9,7 @@
 #include "gossip/limits.h"
 #include "gossip/membership/taking_part.h"
 #include "gossip/net/hash.h"
+#include "gossip/net/other_version.h"
 #include "gossip/net/text.h"
 #include "gossip/rng.h"
 #include "kernels/check.h"
@@ -37,6 +38,14 @@ uint64_t swarm_id_of(const std::string& settings) {
 
 uint64_t RouterCounters::frames_refused() const {
   return std::accumulate(undecoded.begin(), undecoded.end(), wrong_sender + other_swarm);
+}
+
+bool refuse_other_version(const ReceivedFrame& frame, const PeerRecord& self, JoinGate& gate, Transport& transport) {
+  const auto join = frame.channel == Channel::kControl ? decode_other_version(frame.header.span()) : std::nullopt;
+  if (!join || !gate.may_answer(frame.source)) return false;
+  const FrameHeader header{0, self.id, self.version.generation, self.endpoint};
+  return transport.send(join->reply_to, Channel::kControl, {encode_version_refusal(header, *join), {}}) ==
+         SendStatus::kQueued;
 }
 
 void RouterCounters::add(const RouterCounters& other) {
@@ -94,6 +103,9 @@ bool Router::admit(Handler& handler, const ReceivedFrame& frame, FrameHeader* he
   if (status != DecodeStatus::kOk) {
     ++counters_.undecoded[static_cast<size_t>(status)];
     handler.on_frame_refused(frame, describe(status));
+    if (status == DecodeStatus::kWrongVersion) {
+      counters_.joins_refused += refuse_other_version(frame, membership_.self(), gate_, transport_);
+    }
     return false;
   }
   if (frame.authenticated && *frame.authenticated != header->sender) {

@@ -50,6 +50,10 @@ struct RouterCounters {
   std::vector<std::pair<const char*, uint64_t>> refusals() const;
 };
 
+// Answers a Join of another version of the protocol, whose sender would ask for ever otherwise. False: the frame is no
+// such Join, or its source has had enough answers.
+bool refuse_other_version(const ReceivedFrame& frame, const PeerRecord& self, JoinGate& gate, Transport& transport);
+
 class Router final : public Outbox {
  public:
   class Handler {

@@ -5,10 +5,12 @@
 
 #include <bit>
 #include <cstring>
+#include <string>
 #include <utility>
 
 #include "gossip/limits.h"
 #include "gossip/net/hash.h"
+#include "gossip/net/other_version.h"
 #include "gossip/net/wire_check.h"
 #include "gossip/net/wire_convert.h"
 #include "kernels/check.h"
@@ -61,13 +63,13 @@ DecodeStatus get_frame(std::span<const std::byte> flat, FrameHeader* header, Pay
 }
 
 // The envelope: everything that can be judged without capnp.
-DecodeStatus check_prefix(std::span<const std::byte> header) {
+DecodeStatus check_prefix(std::span<const std::byte> header, uint16_t version) {
   if (header.size() < kHeaderBytesMin) return DecodeStatus::kTooShort;
   if (header.size() > kControlFrameBytesMax) return DecodeStatus::kTooLong;
   Prefix prefix;
   std::memcpy(&prefix, header.data(), sizeof prefix);
   if (prefix.magic != kMagic) return DecodeStatus::kBadMagic;
-  if (prefix.version != kProtocolVersion) return DecodeStatus::kWrongVersion;
+  if (prefix.version != version) return DecodeStatus::kWrongVersion;
   if (prefix.flags != 0) return DecodeStatus::kMalformed;
   const std::span<const std::byte> flat = header.subspan(sizeof prefix);
   if (xxh3_64(flat) != prefix.checksum) return DecodeStatus::kBadChecksum;
@@ -79,7 +81,7 @@ DecodeStatus check_prefix(std::span<const std::byte> header) {
 
 bool carries_payload(const Message& message) { return channel_of(message) == Channel::kBulk; }
 
-std::vector<std::byte> seal_flat(kj::ArrayPtr<const capnp::word> segment) {
+std::vector<std::byte> seal_flat(kj::ArrayPtr<const capnp::word> segment, uint16_t version) {
   const uint32_t table[2] = {0, static_cast<uint32_t>(segment.size())};
   const auto append = [](std::vector<std::byte>& bytes, const auto& part) {
     const auto raw = std::as_bytes(std::span(part));
@@ -90,9 +92,32 @@ std::vector<std::byte> seal_flat(kj::ArrayPtr<const capnp::word> segment) {
   bytes.resize(sizeof(Prefix));
   append(bytes, table);
   append(bytes, segment);
-  const Prefix prefix{kMagic, kProtocolVersion, 0, xxh3_64(std::span(bytes).subspan(sizeof prefix))};
+  const Prefix prefix{kMagic, version, 0, xxh3_64(std::span(bytes).subspan(sizeof prefix))};
   std::memcpy(bytes.data(), &prefix, sizeof prefix);
   return bytes;
+}
+
+std::vector<std::byte> encode_version(uint16_t version, const FrameHeader& header, const Message& message,
+                                      std::span<const std::byte> payload, std::optional<uint64_t> payload_checksum) {
+  STARLING_CHECK(carries_payload(message) == !payload.empty());
+  STARLING_CHECK(payload.size() <= kPayloadBytesMax);
+  capnp::word scratch[kFirstSegmentWords] = {};
+  capnp::MallocMessageBuilder builder(kj::arrayPtr(scratch, kFirstSegmentWords));
+  wire::Frame::Builder frame = builder.initRoot<wire::Frame>();
+  frame.setSwarm(header.swarm);
+  put_id(frame.initSender(), header.sender);
+  frame.setGeneration(header.generation);
+  frame.setReplyHost(text_of(header.reply_to.host));
+  frame.setReplyPort(header.reply_to.port);
+  frame.setPayloadBytes(static_cast<uint32_t>(payload.size()));
+  frame.setPayloadChecksum(payload.empty() ? 0 : payload_checksum ? *payload_checksum : xxh3_64(payload));
+  put_message(frame.getMessage(), message);
+  if (builder.getSegmentsForOutput().size() == 1) return seal_flat(builder.getSegmentsForOutput()[0], version);
+  const size_t words = frame.asReader().totalSize().wordCount + 1;  // and the pointer to the root
+  capnp::MallocMessageBuilder whole(static_cast<unsigned>(words));
+  whole.setRoot(frame.asReader());
+  STARLING_CHECK(whole.getSegmentsForOutput().size() == 1);
+  return seal_flat(whole.getSegmentsForOutput()[0], version);
 }
 
 }  // namespace
@@ -123,25 +148,7 @@ Channel channel_of(const Message& message) {
 std::vector<std::byte> encode_frame_header(const FrameHeader& header, const Message& message,
                                            std::span<const std::byte> payload,
                                            std::optional<uint64_t> payload_checksum) {
-  STARLING_CHECK(carries_payload(message) == !payload.empty());
-  STARLING_CHECK(payload.size() <= kPayloadBytesMax);
-  capnp::word scratch[kFirstSegmentWords] = {};
-  capnp::MallocMessageBuilder builder(kj::arrayPtr(scratch, kFirstSegmentWords));
-  wire::Frame::Builder frame = builder.initRoot<wire::Frame>();
-  frame.setSwarm(header.swarm);
-  put_id(frame.initSender(), header.sender);
-  frame.setGeneration(header.generation);
-  frame.setReplyHost(text_of(header.reply_to.host));
-  frame.setReplyPort(header.reply_to.port);
-  frame.setPayloadBytes(static_cast<uint32_t>(payload.size()));
-  frame.setPayloadChecksum(payload.empty() ? 0 : payload_checksum ? *payload_checksum : xxh3_64(payload));
-  put_message(frame.getMessage(), message);
-  if (builder.getSegmentsForOutput().size() == 1) return seal_flat(builder.getSegmentsForOutput()[0]);
-  const size_t words = frame.asReader().totalSize().wordCount + 1;  // and the pointer to the root
-  capnp::MallocMessageBuilder whole(static_cast<unsigned>(words));
-  whole.setRoot(frame.asReader());
-  STARLING_CHECK(whole.getSegmentsForOutput().size() == 1);
-  return seal_flat(whole.getSegmentsForOutput()[0]);
+  return encode_version(kProtocolVersion, header, message, payload, payload_checksum);
 }
 
 DecodeStatus decode_frame(Channel channel, std::span<const std::byte> header, std::span<const std::byte> payload,
@@ -151,7 +158,7 @@ DecodeStatus decode_frame(Channel channel, std::span<const std::byte> header, st
   PayloadSeal seal;
   Message message;
   try {
-    DecodeStatus status = check_prefix(header);
+    DecodeStatus status = check_prefix(header, kProtocolVersion);
     if (status != DecodeStatus::kOk) return status;
     status = get_frame(header.subspan(sizeof(Prefix)), &decoded, &seal, &message);
     if (status != DecodeStatus::kOk) return status;
@@ -168,6 +175,33 @@ DecodeStatus decode_frame(Channel channel, std::span<const std::byte> header, st
   *header_out = std::move(decoded);
   *message_out = std::move(message);
   return DecodeStatus::kOk;
+}
+
+std::optional<OtherVersionJoin> decode_other_version(std::span<const std::byte> header) {
+  if (header.size() < kHeaderBytesMin) return std::nullopt;
+  Prefix prefix;
+  std::memcpy(&prefix, header.data(), sizeof prefix);
+  if (prefix.version == kProtocolVersion || check_prefix(header, prefix.version) != DecodeStatus::kOk) {
+    return std::nullopt;
+  }
+  try {
+    FrameHeader decoded;
+    PayloadSeal seal;
+    Message message;
+    if (get_frame(header.subspan(sizeof prefix), &decoded, &seal, &message) != DecodeStatus::kOk) return std::nullopt;
+    const Join* join = message_as<Join>(message);
+    if (join == nullptr || !in_range(decoded) || !in_range(decoded.sender, message)) return std::nullopt;
+    return OtherVersionJoin{prefix.version, decoded.reply_to, join->nonce};
+  } catch (...) {
+    return std::nullopt;
+  }
+}
+
+std::vector<std::byte> encode_version_refusal(const FrameHeader& header, const OtherVersionJoin& join) {
+  const std::string reason = "this program speaks version " + std::to_string(kProtocolVersion) +
+                             " of the protocol and yours version " + std::to_string(join.version) + ": update the " +
+                             (join.version < kProtocolVersion ? "newcomer's" : "swarm's") + " program";
+  return encode_version(join.version, header, JoinRefused{reason, "", join.nonce}, {}, std::nullopt);
 }
 
 }  // namespace starling

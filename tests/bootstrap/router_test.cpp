@@ -193,6 +193,57 @@ TEST_F(RouterTest, WithoutSettingsItAdoptsNobodysAndWithThemItRefusesOthers) {
   EXPECT_EQ(router.membership().find(peer_of(3)), nullptr);
 }
 
+// Of another version: as frames of this one, with another number in the prefix.
+Frame of_version(uint16_t version, Frame frame) {
+  std::memcpy(frame.header.data() + 4, &version, sizeof version);
+  return frame;
+}
+
+// Silence would let it ask for ever. The answer is of the asker's version, so that its program reads it.
+TEST_F(RouterTest, ANewcomerOfAnotherVersionHearsWhichAndWhatToDo) {
+  router.set_settings("digits");
+  for (const uint16_t version : {uint16_t{kProtocolVersion - 1}, uint16_t{kProtocolVersion + 1}}) {
+    transport.sent.clear();
+    ReceivedFrame asked = frame(1, Join{record_of(1), "", 77}, "");
+    Frame other = of_version(version, {{asked.header.span().begin(), asked.header.span().end()}, {}});
+    asked.header = SharedBytes::take(std::move(other.header));
+    receive(std::move(asked));
+    ASSERT_EQ(transport.sent.size(), 1u);
+    EXPECT_EQ(transport.sent[0].first, endpoint_of(1));
+    uint16_t answered;
+    std::memcpy(&answered, transport.sent[0].second.header.data() + 4, sizeof answered);
+    EXPECT_EQ(answered, version);
+    transport.sent[0].second = of_version(kProtocolVersion, std::move(transport.sent[0].second));
+    const auto refused = last_sent<JoinRefused>();
+    ASSERT_TRUE(refused);
+    EXPECT_EQ(refused->nonce, 77u);
+    const bool older = version < kProtocolVersion;
+    EXPECT_EQ(refused->reason, "this program speaks version " + std::to_string(kProtocolVersion) +
+                                   " of the protocol and yours version " + std::to_string(version) + ": update the " +
+                                   (older ? "newcomer's" : "swarm's") + " program");
+  }
+  EXPECT_EQ(router.counters().joins_refused, 2u);
+  EXPECT_TRUE(router.membership().all().empty());
+}
+
+TEST_F(RouterTest, OfAnotherVersionOnlyJoinsAreAnsweredAndSoManyASecond) {
+  router.set_settings("digits");
+  const auto receive_older = [&](const Message& message) {
+    ReceivedFrame asked = frame(1, message, "");
+    Frame other = of_version(1, {{asked.header.span().begin(), asked.header.span().end()}, {}});
+    asked.header = SharedBytes::take(std::move(other.header));
+    asked.source = "10.0.0.9";
+    receive(std::move(asked));
+  };
+  receive_older(Gossip{Updates{.alive = {record_of(2)}}});
+  receive_older(JoinReply{"digits", {}, "", 77});
+  receive_older(JoinRefused{"no", "", 77});
+  EXPECT_TRUE(transport.sent.empty()) << "an answer to an answer would never end";
+  for (int i = 0; i < 1000; ++i) receive_older(Join{record_of(1), "", 77});
+  EXPECT_GT(transport.sent.size(), 0u);
+  EXPECT_LE(transport.sent.size(), 256u);
+}
+
 TEST_F(RouterTest, ANewcomerThatWantsAnotherSwarmIsRefused) {
   router.set_settings("digits");
   receive_join(Join{record_of(1), "", 1}, "mnist");   // the header names the swarm
