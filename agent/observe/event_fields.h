@@ -53,7 +53,8 @@ constexpr auto fields(Of<PairwiseCounters>) {
                          field("busy_received", &T::busy_received), field("clipped", &T::clipped),
                          field("guard_refused", &T::guard_refused), field("crossed", &T::crossed),
                          field("queued", &T::queued), field("expired", &T::expired),
-                         field("taken_back", &T::taken_back), field("doubts_broken", &T::doubts_broken),
+                         field("over_share", &T::over_share), field("taken_back", &T::taken_back),
+                         field("doubts_broken", &T::doubts_broken),
                          field("blocks_refused", &T::blocks_refused),
                          field("blocks_left_out", &T::blocks_left_out));
 }

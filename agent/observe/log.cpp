@@ -38,6 +38,16 @@ std::string print_updates(const AgentStatus& status) {
                      status.log_heads.substr(0, 8));
 }
 
+// " (1.0 a step; 12 waited here, 3 times others were busy, 0 taken back)"; empty without pairs.
+std::string print_pairs(const AgentStatus& status) {
+  const PairwiseCounters& pairs = status.pairs;
+  const uint64_t decided = pairs.done + pairs.late;
+  if (decided == 0 || status.steps == 0) return "";
+  return fmt::format(" ({:.1f} a step; {} waited here, {} times others were busy, {} taken back)",
+                     static_cast<double>(decided) / static_cast<double>(status.steps), pairs.queued,
+                     pairs.busy_received, pairs.taken_back);
+}
+
 double mega(uint64_t bytes) { return static_cast<double>(bytes) / 1e6; }
 
 }  // namespace
@@ -73,9 +83,10 @@ void Log::print_status(const AgentStatus& status) {
   steps_printed_ = status.steps;
   const bool missed = status.blocks.due > status.blocks.counted + status.blocks.old;
   const std::string log = status.log_heads.empty() ? "" : print_updates(status);
-  spdlog::info("round {}: step {}, loss {:.3f}{}, {}, exchanges {} done {} late {} failed{}, {:.1f} MB out{}{}",
+  spdlog::info("round {}: step {}, loss {:.3f}{}, {}, exchanges {} done {} late {} failed{}{}, {:.1f} MB out{}{}",
                status.round, status.steps, status.loss.value_or(0), print_accuracy(status, evaluated_at_),
                print_count(status.peers, "peer"), status.exchanges.done, status.exchanges.late, status.exchanges.failed,
+               print_pairs(status),
                missed ? fmt::format(", {:.1f} % of blocks missed", 100 * status.blocks.missed_part()) : "",
                mega(status.bytes_sent), status.distance ? fmt::format(", distance {:.2g}", *status.distance) : "",
                log);

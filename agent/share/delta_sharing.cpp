@@ -1,5 +1,6 @@
 #include "agent/share/delta_sharing.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "kernels/check.h"
@@ -8,7 +9,10 @@ namespace starling {
 namespace {
 
 constexpr uint32_t kAttemptsMax = 3;   // a busy partner does not end the round
-constexpr uint64_t kTurns = 1;         // pairs by turns: exchanges between two rounds' steps, whoever began them
+// Pairs by turns: exchanges between two rounds' steps, whoever began them. Serving who waits costs no time, since
+// their blocks are here: so up to kTurnsMax, of which kTurnsAhead count for the next steps. Before those this agent
+// need not propose.
+constexpr uint64_t kTurns = 1, kTurnsMax = 3, kTurnsAhead = 1;
 
 }  // namespace
 
@@ -84,7 +88,9 @@ void DeltaSharing::exchange_ended() {
 
 void DeltaSharing::take_turns() {
   const ExchangeStatus status = exchange_->status();
-  const bool enough = status.turns - turns_before_ >= kTurns || attempts_ >= kTurns + kAttemptsMax - 1;
+  const uint64_t made = status.turns - turns_before_;
+  const bool none_waits = status.waiting == 0 || made >= kTurnsMax;
+  const bool enough = made >= kTurns ? none_waits : attempts_ >= kTurns + kAttemptsMax - 1;
   if (enough || !retrying_) return end_turns();
   if (!status.fresh) return encode_then(std::nullopt, [this] { take_turns(); });
   ++attempts_;
@@ -97,7 +103,8 @@ void DeltaSharing::take_turns() {
 void DeltaSharing::end_turns() {
   exchange_->retract();
   const ExchangeStatus status = exchange_->status();
-  turns_before_ = status.turns;
+  const uint64_t spent = std::min(turns_before_ + kTurns, status.turns);
+  turns_before_ = std::max(spent, status.turns - std::min(status.turns, kTurnsAhead));
   if (steps_ > status.wait_max && retrying_) return encode_then(steps_, [this] { finish(true); });
   apply_then(take_decided(), [this] { finish(true); });
 }

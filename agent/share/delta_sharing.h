@@ -50,7 +50,7 @@ class DeltaSharing final : public Sharing {
   uint64_t snapshot_number_ = 0, round_ = 0, boundary_ = 0;
   double mass_ = 1;
   Duration steps_{};                 // expected
-  uint64_t turns_before_ = 0;        // exchanges by turns when the last boundary ended
+  uint64_t turns_before_ = 0;        // exchanges by turns that count for the steps taken already
   uint64_t discarded_number_ = 0;    // deltas of snapshots up to this one went with the params that were discarded
   Done done_;
 };

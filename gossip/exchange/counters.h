@@ -11,6 +11,7 @@ struct PairwiseCounters {
   uint64_t guard_refused = 0;       // of failed: the peer was too far away for any scale
   uint64_t crossed = 0;             // by turns: two proposals that became one exchange
   uint64_t queued = 0, expired = 0; // by turns: foreign proposals that waited for a turn; those of them in vain
+  uint64_t over_share = 0;          // by turns, of busy_sent: the peer had had its share of this agent's turns
   uint64_t taken_back = 0;          // by turns: deltas applied at the vote and undone, since the decision was another
   uint64_t doubts_broken = 0;       // beyond kParkedDoubtsMax; the proposer may have applied its half
   uint64_t blocks_refused = 0;      // wrong size, non-finite or damaged; failed exchanges included

@@ -1,6 +1,7 @@
 #include "gossip/exchange/pair_proposer.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "gossip/exchange/bitmap.h"
@@ -130,6 +131,13 @@ std::vector<PeerId> PairProposer::peers() const {
   std::vector<PeerId> peers = log_.unacknowledged_by();
   for (const auto& [xid, exchange] : exchanges_) peers.push_back(exchange.peer);
   return peers;
+}
+
+void PairProposer::add_owing(std::vector<PeerId>& peers) const {
+  std::map<PeerId, size_t> commits;
+  for (const PeerId& peer : log_.unacknowledged_by()) {
+    if (++commits[peer] == kUnacknowledgedMax) peers.push_back(peer);
+  }
 }
 
 ProposedExchange* PairProposer::asking() {

@@ -48,6 +48,9 @@ class PairProposer {
   ProposedExchange* asking();
   bool is_asking() const;
   std::vector<PeerId> peers() const;   // of all open exchanges and unacknowledged commits
+  // Peers that did not acknowledge so many commits that no more are to be kept and repeated to them.
+  static constexpr size_t kUnacknowledgedMax = 16;
+  void add_owing(std::vector<PeerId>& peers) const;
   // The peer's proposal crossed this one, which stands. The peer accepts it with the payload that came with its own
   // proposal, so those blocks are taken for this exchange. REQUIRES: not agreed, not crossed yet.
   void cross(ProposedExchange& exchange, uint64_t generation, const Propose& propose);

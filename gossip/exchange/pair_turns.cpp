@@ -55,6 +55,7 @@ bool PairTurns::begin() {
   // Whose earlier exchange is not settled yet is asked only if there is nobody else.
   std::vector<PeerId> not_asked;
   admission_.add_not_asked(not_asked);
+  proposer_.add_owing(not_asked);
   std::vector<PeerId> unsettled = not_asked;
   for (const PeerId& peer : proposer_.peers()) unsettled.push_back(peer);
   for (const PeerId& peer : acceptor_.peers()) unsettled.push_back(peer);
@@ -84,7 +85,7 @@ Duration PairTurns::wait_max() const {
 
 ExchangeStatus PairTurns::status() const {
   return {.under_way = under_way(), .idle = idle(), .retries = true, .latencies = 1, .by_turns = true,
-          .fresh = fresh(), .turns = turns_, .waiting = waiting(), .wait_max = wait_max(),
+          .fresh = fresh(), .turns = turns_, .waiting = admission_.may_be_served(), .wait_max = wait_max(),
           .usual_duration = proposer_.deadline().usual(),
           .block_tally = block_tally(), .pairs = counters(), .doubts_parked = acceptor_.parked_doubts()};
 }

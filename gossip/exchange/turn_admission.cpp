@@ -1,6 +1,7 @@
 #include "gossip/exchange/turn_admission.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "gossip/exchange/coefficients.h"
@@ -41,7 +42,11 @@ void TurnAdmission::on_propose(const PeerId& from, uint64_t generation, const Pr
 // ---- one peer's share ----
 
 void TurnAdmission::ended(const PairExchange& exchange, bool decided) {
-  if (decided) return shares_.decided(exchange.peer, exchange.initiated);
+  if (decided) {
+    shares_.decided(exchange.peer, exchange.initiated);
+    if (exchange.initiated) count_met(exchange.peer);
+    return;
+  }
   shares_.undecided(exchange.peer, exchange.initiated, exchange.agreed, clock_.now(), options_.deadline_max);
 }
 
@@ -58,6 +63,10 @@ bool TurnAdmission::had_its_share(const PeerId& from, uint64_t boundary) const {
 
 void TurnAdmission::count_served(const PeerId& from, uint64_t boundary) {
   if (sampler_ != nullptr) shares_.served(from, boundary, sampler_->candidates());
+}
+
+void TurnAdmission::count_met(const PeerId& peer) {
+  if (sampler_ != nullptr) shares_.met(peer, ledger_.boundary(), sampler_->candidates());
 }
 
 // ---- turns ----
@@ -94,6 +103,7 @@ bool TurnAdmission::crossing(const PeerId& from, uint64_t generation, const Prop
     for (EarlyPairBlocks::Item& item : items) (void)proposer_.on_crossed_block(from, item.block, item.payload);
     return true;
   }
+  count_met(from);
   const bool sent = blocks_.eager();
   begin_turn(from, propose, {proposer_.yield(*own), std::chrono::milliseconds(propose.deadline_ms), sent});
   return true;
@@ -102,18 +112,35 @@ bool TurnAdmission::crossing(const PeerId& from, uint64_t generation, const Prop
 void TurnAdmission::admit(const PeerId& from, uint64_t generation, const Propose& propose) {
   const Duration left = std::min<Duration>(std::chrono::milliseconds(propose.deadline_ms), options_.deadline_max);
   const uint64_t boundary = ledger_.boundary() + (free() ? 0 : 1);
-  if (had_its_share(from, boundary)) return refuse(propose, Duration::zero());
+  if (had_its_share(from, boundary)) return refuse_over_share(propose, Duration::zero());
   if (free()) {
     if (acceptor_.full()) return refuse(propose, proposer_.deadline().current());
     count_served(from, boundary);
     return begin_turn(from, propose, {ledger_.snapshot(), left, false});
   }
-  const ProposedExchange* own = proposer_.asking();
-  const bool ring = own != nullptr && !own->agreed && options_.self < from;
+  const TimePoint ring_at = own_answer_due();
+  const bool ring = closes_ring(from) && ring_at <= clock_.now();
   if (ring || waiting_.size() >= kWaitingMax) return refuse(propose, Duration::zero());
   if (const auto next_at = ledger_.next_at()) return refuse(propose, *next_at - clock_.now());
   ++ledger_.counters().queued;
-  waiting_.push_back({from, generation, propose, clock_.now() + left});
+  waiting_.push_back({from, generation, propose, clock_.now() + left, ring_at});
+}
+
+bool TurnAdmission::closes_ring(const PeerId& from) const {
+  const ProposedExchange* own = proposer_.asking();
+  return own != nullptr && !own->agreed && options_.self < from;
+}
+
+// When an agent that is free would have answered the own proposal; in the past while none is open.
+TimePoint TurnAdmission::own_answer_due() const {
+  const ProposedExchange* own = proposer_.asking();
+  const Duration round_trip = ledger_.round_trip();
+  return own == nullptr ? TimePoint{} : own->started_at + round_trip + round_trip / 8;
+}
+
+size_t TurnAdmission::may_be_served() const {
+  const auto may = [this](const Waiting& one) { return !had_its_share(one.from, ledger_.boundary()); };
+  return static_cast<size_t>(std::count_if(waiting_.begin(), waiting_.end(), may));
 }
 
 bool TurnAdmission::serve_next() {
@@ -128,7 +155,11 @@ bool TurnAdmission::serve_next() {
       (void)early_.take(one.propose.xid);
       continue;
     }
-    if (acceptor_.full() || had_its_share(one.from, ledger_.boundary())) {
+    if (had_its_share(one.from, ledger_.boundary())) {
+      refuse_over_share(one.propose, proposer_.deadline().current());
+      continue;
+    }
+    if (acceptor_.full()) {
       refuse(one.propose, proposer_.deadline().current());
       continue;
     }
@@ -155,6 +186,11 @@ void TurnAdmission::refuse(const Propose& propose, Duration free_in) {
   (void)early_.take(propose.xid);
   ++ledger_.counters().busy_sent;
   outbox_.send(propose.xid.proposer, Busy{propose.xid, whole_ms(free_in)});
+}
+
+void TurnAdmission::refuse_over_share(const Propose& propose, Duration free_in) {
+  ++ledger_.counters().over_share;
+  refuse(propose, free_in);
 }
 
 void TurnAdmission::on_block(const PeerId& from, const BlockPayload& block, const SharedBytes& payload) {
@@ -185,11 +221,23 @@ void TurnAdmission::tick() {
     acceptor_.refuse(one.propose.xid);
     return true;
   });
+  refuse_rings();
+}
+
+// One that was let wait while the own proposal might have been answered any moment waits on only if it was.
+void TurnAdmission::refuse_rings() {
+  const auto may_close = [this](const Waiting& one) { return one.ring_at <= clock_.now() && closes_ring(one.from); };
+  const auto rings = std::stable_partition(waiting_.begin(), waiting_.end(), std::not_fn(may_close));
+  const std::vector<Waiting> refused(rings, waiting_.end());
+  waiting_.erase(rings, waiting_.end());
+  for (const Waiting& one : refused) refuse(one.propose, Duration::zero());
 }
 
 TimePoint TurnAdmission::next_deadline() const {
   TimePoint next = early_.next_expiry();
-  for (const Waiting& one : waiting_) next = std::min(next, one.expires_at);
+  for (const Waiting& one : waiting_) {
+    next = std::min(next, closes_ring(one.from) ? std::min(one.expires_at, one.ring_at) : one.expires_at);
+  }
   return next;
 }
 

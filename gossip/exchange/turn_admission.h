@@ -2,8 +2,9 @@
 // newest state. Otherwise it waits for that, or is answered BUSY. Blocks that overtake their PROPOSE, or come with one
 // that waits, are held for it.
 //
-// No ring of agents can wait for each other. An agent whose own proposal is not answered lets another wait only if the
-// other's id is smaller, so every edge of waiting leads from a smaller id to a larger one.
+// No ring of agents can wait for each other. An agent whose own proposal is not answered lets another wait if the
+// other's id is smaller, so every edge of waiting that lasts leads from a smaller id to a larger one. A larger one
+// waits while an answer may be on its way: whoever is free answers within one round trip.
 #pragma once
 
 #include <cstdint>
@@ -44,6 +45,7 @@ class TurnAdmission {
   bool serve_next();
   void refuse_waiting();                           // this agent shares nothing until further notice
   size_t waiting() const { return waiting_.size(); }
+  size_t may_be_served() const;                    // of those that wait
 
   void ended(const PairExchange& exchange, bool decided);   // PairLedger::on_ended
   // Whom this agent should not ask now.
@@ -59,17 +61,23 @@ class TurnAdmission {
     uint64_t generation = 0;
     Propose propose;
     TimePoint expires_at;                          // its proposer gives up then
+    TimePoint ring_at;                             // from then on it may close a ring, if its id is the larger
   };
   bool free() const;
   bool is_sane(const PeerId& from, uint64_t generation, const Propose& propose) const;
   void ask_again(const PeerId& from, const Propose& propose);
   std::optional<Duration> barred_for(const PeerId& from) const;
   bool had_its_share(const PeerId& from, uint64_t boundary) const;
+  bool closes_ring(const PeerId& from) const;
+  TimePoint own_answer_due() const;
+  void refuse_rings();
+  void count_met(const PeerId& peer);
   void count_served(const PeerId& from, uint64_t boundary);
   bool crossing(const PeerId& from, uint64_t generation, const Propose& propose);
   void admit(const PeerId& from, uint64_t generation, const Propose& propose);
   void begin_turn(const PeerId& from, const Propose& propose, PairAcceptor::Turn turn);
   void refuse(const Propose& propose, Duration free_in);
+  void refuse_over_share(const Propose& propose, Duration free_in);
   bool own_stands(const ExchangeId& own, const ExchangeId& other) const;
 
   const PairwiseOptions options_;

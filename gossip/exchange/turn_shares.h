@@ -1,7 +1,8 @@
-// One peer's share of this agent's turns. Of n agents, its proposals are served once in n - 1 boundaries on average, or
-// once in n where they are more than four, so that one that proposes without end leaves turns to the others. Honest
-// peers come about half as often, since this agent proposes too; but of a few, one may always be the proposer. Two may
-// follow each other: peers come now a little earlier and now a little later. A turn that ends undecided is not counted.
+// One peer's share of this agent's turns. Of n agents, n above four, its proposals are served while it takes part in at
+// most one exchange in n - 2 boundaries on average, whoever began it; so one that proposes without end leaves turns to
+// the others. Honest peers take part in one in n - 1. Among up to four, where one may always be the proposer, its proposals
+// alone count, and are served once in n - 1 boundaries. Two may follow each other, or three of many: peers come now
+// earlier and now later. A turn that ends undecided is not counted.
 //
 // Turns that it lets end undecided cost it 2^j deadlines, in which it is neither served nor asked. j counts such turns
 // since the last one that was decided, beyond three and beyond what the median of the other peers has: frames that a
@@ -32,13 +33,17 @@ class TurnShares {
   // with; 0: not known, and any may be served.
   bool may_be_served(const PeerId& peer, uint64_t boundary, size_t candidates) const {
     const auto it = peers_.find(peer);
-    return it == peers_.end() || boundary + every(candidates) >= it->second.paid_until;
+    return it == peers_.end() || boundary + in_advance(candidates) >= it->second.paid_until;
   }
-  // REQUIRES: may_be_served().
   void served(const PeerId& peer, uint64_t boundary, size_t candidates) {
     One& one = of(peer);
     one.paid_before = one.paid_until;
     one.paid_until = std::max(one.paid_until, boundary) + every(candidates);
+  }
+
+  // An exchange with it that is none of its proposals in turn.
+  void met(const PeerId& peer, uint64_t boundary, size_t candidates) {
+    if (candidates >= kFew) served(peer, boundary, candidates);
   }
 
   // `initiated`: by this agent. `began`: the peer answered, so that it was a turn.
@@ -73,8 +78,9 @@ class TurnShares {
     TimePoint not_served_until{}, not_asked_until{};
   };
   static uint64_t every(size_t candidates) {
-    return candidates < kFew ? candidates : std::min<uint64_t>(candidates + 1, kBoundariesMax);
+    return candidates < kFew ? candidates : std::min<uint64_t>(candidates - 1, kBoundariesMax);
   }
+  static uint64_t in_advance(size_t candidates) { return (candidates < kFew ? 1 : 2) * every(candidates); }
   // The lower median over the other peers that ever let one end undecided.
   uint32_t usual(const PeerId& peer, bool initiated) const {
     std::vector<uint32_t> others;

@@ -222,6 +222,33 @@ TEST(PairTurns, AnAcceptThatNamesAnotherPayloadEndsACrossing) {
   }
 }
 
+// The other proposes anew before it has answered the proposal that crossed its first one. If the first was applied
+// already, the second waits for the next payload; else it takes the first one's place. No payload counts twice.
+TEST(PairTurns, ASecondCrossingSharesNothingTwice) {
+  for (const bool applied : {true, false}) {
+    Turns pair;
+    pair.publish();
+    bool lose = true;
+    pair.swarm.network.drop = [&](const Flight& flight) {
+      return lose && (flight.from == pair.a.id || (!applied && is<BlockPayload>(flight)));
+    };
+    ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+    ASSERT_TRUE(pair.b.pairwise->propose(pair.a.id));   // 1 and 1: the smaller id's stands
+    pair.swarm.run_for(milliseconds(15));
+    expect_all(pair.a, applied ? 2 : 1);
+    for (uint64_t counter = 2; counter <= 4; ++counter) {
+      pair.swarm.deliver({pair.b.id, pair.a.id, 1,
+                          Propose{.xid = {pair.b.id, 1, counter}, .deadline_ms = 500, .credit = 4, .payload = 7}, {}});
+    }
+    EXPECT_LE(pair.a.pairwise->waiting(), 1u) << "the last one alone";
+    lose = false;
+    pair.swarm.run_for(std::chrono::seconds(3));
+    EXPECT_FALSE(pair.a.pairwise->under_way());
+    EXPECT_TRUE(pair.swarm.all_idle());
+    EXPECT_EQ(pair.swarm.weighted_sum(), std::vector<double>(64, 4.0));
+  }
+}
+
 // A proposal that was given up may still be on its way. Who accepts it is told at once, not left in its turn.
 TEST(PairTurns, WhoAcceptsAProposalThatWasGivenUpIsTold) {
   Turns pair;
@@ -436,6 +463,36 @@ TEST(PairTurns, TheAcceptorOfALargeModelWaitsForTheWordUntilItsDeadline) {
   pair.swarm.network.drop = nullptr;
   pair.swarm.run_for(std::chrono::seconds(5));
   EXPECT_EQ(pair.b.params[0], 2);
+}
+
+// An answer to A's own proposal may be on its way, so the larger id that asks A waits instead of hearing BUSY at once.
+// If B does not answer, it might be waiting for somebody who waits for C: then C is told.
+TEST(PairTurns, WhoMayCloseARingWaitsForOneRoundTrip) {
+  for (const bool b_steps : {false, true}) {
+    Turns pair;
+    TurnAgent& c = pair.swarm.add(3);
+    pair.publish();
+    ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));   // now the round trip is known: 20 ms
+    pair.swarm.run_for(milliseconds(200));
+    pair.publish();
+    c.boundary();
+    std::fill(c.params.begin(), c.params.end(), 6.0f);
+    c.boundary();
+    if (b_steps) pair.b.begin_steps();
+    ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+    ASSERT_TRUE(c.pairwise->propose(pair.a.id));
+    pair.swarm.run_for(milliseconds(15));
+    EXPECT_EQ(pair.a.pairwise->waiting(), 1u);
+    pair.swarm.run_for(milliseconds(20));
+    if (b_steps) {
+      EXPECT_EQ(pair.a.pairwise->waiting(), 0u);
+      EXPECT_EQ(only_report(c).outcome, ExchangeOutcome::kBusy);
+    } else {
+      pair.swarm.run_for(milliseconds(100));
+      expect_all(pair.a, 4);
+      expect_all(c, 4);
+    }
+  }
 }
 
 // ---- many ----

@@ -143,6 +143,7 @@ class RoundAgent final : public PeerSampler {
   std::shared_ptr<Snapshot> encode() {
     auto snapshot = std::make_shared<Snapshot>();
     snapshot->number = ++snapshots_;
+    snapshot->boundary = snapshots_;   // one each
     snapshot->mass = mass;
     encoder.begin_snapshot({{params.data(), params.size(), MemorySpace::kHost}});
     for (size_t i = 0; i < layout.blocks.size(); ++i) {

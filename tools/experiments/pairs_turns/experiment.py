@@ -19,7 +19,7 @@ GOALS = (0.93, 0.95)
 TURNS, SHARES, GROUP = "by turns", "in shares", "group"
 EXCHANGES = {TURNS: {}, SHARES: {"swarm__exchange__overlap": "on"},
              GROUP: {"swarm__exchange__kind": "group", "swarm__exchange__codec": "bf16",
-                     "swarm__exchange__block": 23552}}
+                     "swarm__exchange__block": 23552, "swarm__exchange__overlap": "off"}}
 # agents, data, part of the frames lost, seconds, what is compared
 CELLS = [(4, "labels", 0, 12, (TURNS, GROUP)), (2, "labels", 0, 8, (TURNS, GROUP)), (4, "iid", 0, 8, (TURNS, SHARES)),
          (3, "labels", 0, 10, (TURNS, GROUP)), (4, "labels", 0.1, 12, (TURNS, GROUP)),
