@@ -1,8 +1,8 @@
 // One peer's share of this agent's turns. Of n agents, n above four, its proposals are served while it takes part in at
 // most one exchange in n - 2 boundaries on average, whoever began it; so one that proposes without end leaves turns to
-// the others. Honest peers take part in one in n - 1. Among up to four, where one may always be the proposer, its proposals
-// alone count, and are served once in n - 1 boundaries. Two may follow each other, or three of many: peers come now
-// earlier and now later. A turn that ends undecided is not counted.
+// the others. Honest peers take part in one in n - 1. Among up to four, where one may always be the proposer, its
+// proposals alone count, and are served once in n - 1 boundaries. Two may follow each other, or three of many: peers
+// come now earlier and now later. A turn that ends undecided is not counted.
 //
 // Turns that it lets end undecided cost it 2^j deadlines, in which it is neither served nor asked. j counts such turns
 // since the last one that was decided, beyond three and beyond what the median of the other peers has: frames that a
