@@ -95,6 +95,11 @@ std::unique_ptr<UpdateCodec> make_update_codec(const UpdateOptions& options) {
   return nullptr;
 }
 
+std::optional<double> UpdateCodec::checked_norm(UpdateRole role, Bytes payload, size_t element_count) const {
+  if (check(role, payload, element_count) != UpdateStatus::kOk) return std::nullopt;
+  return norm(payload);
+}
+
 void UpdateCodec::merge(std::span<const UpdateTerm> terms, std::span<float> sum) const {
   std::fill(sum.begin(), sum.end(), 0.0f);
   for (const UpdateTerm& term : terms) term.codec->add(term.weight, term.payload, {}, sum);

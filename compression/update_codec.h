@@ -151,6 +151,9 @@ class UpdateCodec {
   // The Euclidean norm, summed in double in a fixed order. Finite: the squares of all floats fit.
   virtual double norm(Bytes payload) const = 0;
 
+  // The norm of foreign bytes; nullopt: they do not pass check(). One pass where a norm tells whether all are finite.
+  virtual std::optional<double> checked_norm(UpdateRole role, Bytes payload, size_t element_count) const;
+
   // sum = what an entry of this codec is encoded from: the weighted payloads added up in the order given, from zero. A
   // vote counts them otherwise.
   virtual void merge(std::span<const UpdateTerm> terms, std::span<float> sum) const;

@@ -61,6 +61,31 @@ double DenseUpdate<Values>::norm(Bytes payload) const {
   return std::sqrt(squares);
 }
 
+template <class Values>
+std::optional<double> DenseUpdate<Values>::checked_norm(UpdateRole role, Bytes payload, size_t element_count) const {
+  if (payload.size() != bytes_max(role, element_count)) return std::nullopt;
+  const double found = norm(payload);
+  return std::isfinite(found) ? std::optional(found) : std::nullopt;
+}
+
+// Piece by piece, so that the sum stays in the nearest cache while all payloads are added to it.
+template <class Values>
+void DenseUpdate<Values>::merge(std::span<const UpdateTerm> terms, std::span<float> sum) const {
+  const auto is_dense = [](const UpdateTerm& term) {
+    return term.codec->kind() == UpdateKind::kFp32 || term.codec->kind() == UpdateKind::kBf16;
+  };
+  if (!std::all_of(terms.begin(), terms.end(), is_dense)) return UpdateCodec::merge(terms, sum);
+  std::array<float, kUpdatePiece> values;
+  for (size_t at = 0; at < sum.size(); at += kUpdatePiece) {
+    const std::span<float> piece = sum.subspan(at, std::min(kUpdatePiece, sum.size() - at));
+    std::fill(piece.begin(), piece.end(), 0.0f);
+    for (const UpdateTerm& term : terms) {
+      term.codec->decode_part(term.payload, {}, at, std::span(values).first(piece.size()));
+      axpy(term.weight, values.data(), piece.data(), piece.size());
+    }
+  }
+}
+
 template class DenseUpdate<Fp32Values>;
 template class DenseUpdate<Bf16Values>;
 

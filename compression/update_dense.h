@@ -24,6 +24,8 @@ class DenseUpdate final : public UpdateCodec {
                    std::span<float> out) const override;
   UpdateSupport support(Bytes) const override { return {}; }
   double norm(Bytes payload) const override;
+  std::optional<double> checked_norm(UpdateRole role, Bytes payload, size_t element_count) const override;
+  void merge(std::span<const UpdateTerm> terms, std::span<float> sum) const override;
 
  private:
   UpdateKind kind_;

@@ -30,7 +30,8 @@ void UpdateSharing::share(uint64_t round, double mass, bool wait, Done done) {
   const bool waits = wait || catching_up_;
   worker_.submit([this] { model_.fill_x(); },
                  [this, round, mass, waits] {
-                   const bool begun = group_.begin(model_.x(), mass, round, [this, waits] { shared(waits); });
+                   const bool begun =
+                       group_.begin(model_.x(), mass, round, [this, waits] { shared(waits); }, !waits);
                    if (!begun) finish();   // the drift stays in the params until the next boundary
                  });
 }

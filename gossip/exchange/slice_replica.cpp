@@ -8,7 +8,9 @@
 
 #include "compression/update_sketch.h"
 #include "gossip/net/hash.h"
+#include "kernels/cast.h"
 #include "kernels/check.h"
+#include "kernels/pair.h"
 
 namespace starling {
 namespace {
@@ -48,14 +50,18 @@ void SliceReplica::restore(const SliceState& state) {
 
 bool SliceReplica::add_drift(std::span<const float> x, bool round, float scale) {
   STARLING_CHECK(x.size() == size());
-  if (!std::all_of(x.begin(), x.end(), [](float value) { return std::isfinite(value); })) return false;
+  const std::span<const std::byte> bytes = std::as_bytes(x);
+  if (!all_finite_f32(bytes.data(), x.size())) return false;
   const std::span<float> velocity = memory_.velocity;
+  if (velocity.empty()) {
+    const std::span<const std::byte> params = std::as_bytes(memory_.params);
+    pair_apply_f32(scale, params.data(), bytes.data(), x.size(), memory_.accumulator.data());
+    return true;
+  }
   const float momentum = codecs_.running->velocity().momentum;
   for (size_t i = 0; i < x.size(); ++i) {
     const float drift = scale * (x[i] - memory_.params[i]);
-    if (velocity.empty()) {
-      memory_.accumulator[i] += drift;
-    } else if (round) {
+    if (round) {
       velocity[i] = momentum * velocity[i] + drift;
       memory_.accumulator[i] += velocity[i];
     } else {
@@ -200,9 +206,11 @@ bool SliceReplica::hands_in_new() const {
 
 // What is in no payload that may yet count.
 std::span<const float> SliceReplica::rest(std::span<float> scratch) const {
+  const std::vector<const SentPayload*> live = sent_.live(table_, self_, generation_, head_.length);
+  if (live.empty()) return memory_.accumulator;
   const std::span<float> rest = scratch.first(size());
   std::copy(memory_.accumulator.begin(), memory_.accumulator.end(), rest.begin());
-  for (const SentPayload* payload : sent_.live(table_, self_, generation_, head_.length)) {
+  for (const SentPayload* payload : live) {
     codecs_.of(payload->codec)->add(-1, payload->bytes.span(), kEverywhere, rest);
   }
   return rest;
@@ -218,17 +226,17 @@ std::optional<SentPayload> SliceReplica::hand_in(const UpdateCodec& codec, std::
                                                  std::span<const uint32_t> requested) {
   if (!hands_in_new()) return *sent_.live(table_, self_, generation_, head_.length).back();
   const std::span<const float> values = rest(scratch);
-  std::vector<std::byte> bytes(codec.bytes_max(UpdateRole::kContribution, size()));
+  const UnsetBytes bytes(codec.bytes_max(UpdateRole::kContribution, size()));
   UpdateSeeds seeds = seeds_of(self_, generation_, sent_.newest_seq(), head_);
   seeds.requested = requested;
-  const std::optional<size_t> written = codec.encode(UpdateRole::kContribution, values, seeds, bytes);
+  const std::optional<size_t> written = codec.encode(UpdateRole::kContribution, values, seeds, bytes.span());
   if (!written) return std::nullopt;
-  bytes.resize(*written);
+  const SharedBytes payload = bytes.first(*written);
   if (codec.residual().dropped) {
     for (size_t i = 0; i < size(); ++i) memory_.accumulator[i] -= values[i];
-    codec.add(1, bytes, kEverywhere, memory_.accumulator);
+    codec.add(1, payload.span(), kEverywhere, memory_.accumulator);
   }
-  return sent_.add(head_.length, static_cast<uint8_t>(codec.kind()), SharedBytes::take(std::move(bytes)));
+  return sent_.add(head_.length, static_cast<uint8_t>(codec.kind()), payload);
 }
 
 void SliceReplica::keep_only_sent() {

@@ -43,10 +43,11 @@ void UpdateEntries::check(const Digest16& hash) {
   auto job = std::make_shared<Job>(Job{item.parts.whole(), item.entry.codec});
   auto run = [job, &codecs = codecs_, count = element_count_] {
     const UpdateCodec& codec = *codecs.of(job->codec);
-    job->good = codec.check(UpdateRole::kEntry, job->payload.span(), count) == UpdateStatus::kOk;
+    const std::optional<double> norm = codec.checked_norm(UpdateRole::kEntry, job->payload.span(), count);
+    job->good = norm.has_value();
     if (!job->good) return;
+    job->norm = *norm;
     job->payload_hash = xxh3_128(job->payload.span());
-    job->norm = codec.norm(job->payload.span());
   };
   auto done = [this, job, hash, still_here = std::weak_ptr<int>(alive_)] {
     if (still_here.expired()) return;
@@ -69,6 +70,11 @@ bool UpdateEntries::connects(const Digest16& hash, const UpdateLog& log) const {
     at = items_.find(at->second.entry.previous);
   }
   return false;
+}
+
+bool UpdateEntries::checking() const {
+  return std::any_of(items_.begin(), items_.end(),
+                     [](const auto& item) { return item.second.state == State::kChecking; });
 }
 
 bool UpdateEntries::append_next(UpdateLog& log, size_t* refused) {

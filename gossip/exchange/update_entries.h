@@ -31,6 +31,7 @@ class UpdateEntries {
 
   // Whether the entry with this hash is here, and all those between it and the log's head.
   bool connects(const Digest16& hash, const UpdateLog& log) const;
+  bool checking() const;                               // an entry is here whole, and the worker still looks at it
   uint64_t refused() const { return refused_; }        // payloads that do not decode
 
  private:

@@ -78,12 +78,14 @@ void UpdateGroup::choose_encoder(BoundaryJob& job) {
   job.tables = at_end ? nullptr : job.encoder->tables();
 }
 
-bool UpdateGroup::begin(std::span<float> x, double mass, uint64_t agent_round, std::function<void()> trainable) {
+bool UpdateGroup::begin(std::span<float> x, double mass, uint64_t agent_round, std::function<void()> trainable,
+                        bool makes_x) {
   const std::optional<GroupMembers> members = update_members(sampler_, options_.self);
   if (!members || under_way()) return false;
   STARLING_CHECK(mass_is_sane(mass));
   const std::shared_ptr<BoundaryJob> job = make_job(x);
   choose_encoder(*job);
+  job->makes_x = makes_x;
   job->members = members->count();
   // In turn, shifted by one each time around: else an owner might never own the slice whose turn it is.
   const uint64_t next = round() + 1, count = slices_.size();
@@ -102,9 +104,10 @@ bool UpdateGroup::begin(std::span<float> x, double mass, uint64_t agent_round, s
 
 void UpdateGroup::end_boundary(const BoundaryJob& job) {
   boundary_ = false;
+  splits_ = job.splits;
+  if (!job.makes_x) return;
   drained_ = job.rest == 0;
   held_back_ = std::sqrt(job.rest);
-  splits_ = job.splits;
 }
 
 void UpdateGroup::catch_up(std::span<float> x, std::function<void()> trainable) {
@@ -248,7 +251,7 @@ bool UpdateGroup::too_few_are_left(uint32_t slice) const {
 bool UpdateGroup::resolved(uint32_t slice) const {
   if (slices_[slice]->has_entry_of(round_.members().group, round())) return true;
   if (owner_.owns(slice)) return too_few_are_left(slice);
-  return !round_.waits_for(round_.members().owner(slice, round()));
+  return !round_.waits_for(round_.members().owner(slice, round())) && !slices_[slice]->checking();
 }
 
 void UpdateGroup::try_end() {

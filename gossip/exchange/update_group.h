@@ -59,7 +59,9 @@ class UpdateGroup {
 
   // A boundary, then a round. `x`: R plus the drift of the local steps; it becomes the new R and must stay where it is
   // until `trainable` is called. False: this agent is in no group of 1 to kUpdateMembersMax members, or busy.
-  bool begin(std::span<float> x, double mass, uint64_t agent_round, std::function<void()> trainable);
+  // Not `makes_x`: nobody trains until catch_up(), so x is left to it.
+  bool begin(std::span<float> x, double mass, uint64_t agent_round, std::function<void()> trainable,
+             bool makes_x = true);
   bool under_way() const { return boundary_ || !round_.ended(); }
   // Others still take what this member has for them of the round that ended here. begin() drops it.
   std::optional<TimePoint> serving_until() const { return boundary_ ? std::nullopt : round_.serving_until(); }

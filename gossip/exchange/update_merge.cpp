@@ -15,9 +15,8 @@ constexpr size_t kUsualMin = 3;   // payloads: of two, either may be the liar's
 std::optional<double> norm_of(const UpdateCodecs& codecs, const MergeJob& job, const HandedIn& item) {
   const UpdateCodec* codec = codecs.of(item.message.codec);
   const Bytes payload = item.payload.span();
-  const bool good = codec != nullptr &&
-                    codec->check(UpdateRole::kContribution, payload, job.element_count) == UpdateStatus::kOk;
-  return good ? std::optional(codec->norm(payload)) : std::nullopt;
+  if (codec == nullptr) return std::nullopt;
+  return codec->checked_norm(UpdateRole::kContribution, payload, job.element_count);
 }
 
 // At which norm payloads count at most. While the log is too short to say what is usual, these payloads do.
@@ -64,13 +63,12 @@ void run_merge(const UpdateCodecs& codecs, const UpdateCodec& encoder, MergeJob&
   encoder.merge(terms, sum);
   const uint64_t common = xxh3_64(std::as_bytes(std::span(job.after.hash)));
   const UpdateSeeds seeds{.own = common + 1 + job.draft.slice, .common = common, .entries = job.after.length};
-  std::vector<std::byte> bytes(encoder.bytes_max(UpdateRole::kEntry, job.element_count));
-  const std::optional<size_t> size = encoder.encode(UpdateRole::kEntry, sum, seeds, bytes);
+  const UnsetBytes bytes(encoder.bytes_max(UpdateRole::kEntry, job.element_count));
+  const std::optional<size_t> size = encoder.encode(UpdateRole::kEntry, sum, seeds, bytes.span());
   if (!size) return;
-  bytes.resize(*size);
-  job.norm = encoder.norm(bytes);
-  job.payload_hash = xxh3_128(bytes);
-  job.payload = SharedBytes::take(std::move(bytes));
+  job.payload = bytes.first(*size);
+  job.norm = encoder.norm(job.payload.span());
+  job.payload_hash = xxh3_128(job.payload.span());
   job.entry.codec = static_cast<uint8_t>(encoder.kind());
   job.entry.previous = job.after.hash;
   job.entry.head.length = job.after.length + 1;

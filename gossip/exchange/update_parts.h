@@ -23,7 +23,7 @@ inline SharedBytes part_of(const SharedBytes& payload, uint32_t part) {
   return {payload.owner, payload.data + begin, std::min(kUpdatePartBytes, payload.size - begin)};
 }
 
-// Puts the parts of one payload together.
+// Puts the parts of one payload together, each as it comes, so that what it came in is free again.
 class PartBuffer {
  public:
   // `bytes_max`: of the whole payload.
@@ -34,27 +34,25 @@ class PartBuffer {
 
   // REQUIRES: it fits. Parts that are here, or of another count, are ignored.
   void add(uint32_t part, uint32_t parts, const SharedBytes& bytes) {
-    if (parts_.empty()) parts_.resize(parts);
-    if (parts_.size() != parts || !parts_[part].empty()) return;
-    parts_[part] = bytes;
-    if (++here_ == parts) whole_ = join();
+    if (here_.empty()) here_.resize(parts);
+    if (here_.size() != parts || here_[part]) return;
+    here_[part] = true;
+    if (parts == 1) {
+      whole_ = bytes;
+      return;
+    }
+    if (!buffer_) buffer_.emplace(parts * kUpdatePartBytes);
+    std::memcpy(buffer_->span().data() + part * kUpdatePartBytes, bytes.data, bytes.size);
+    bytes_ += bytes.size;
+    if (++count_ == parts) whole_ = buffer_->first(bytes_);
   }
   bool complete() const { return whole_.has_value(); }
   const SharedBytes& whole() const { return *whole_; }   // REQUIRES: complete
 
  private:
-  SharedBytes join() {
-    if (parts_.size() == 1) return std::exchange(parts_[0], {});
-    std::vector<std::byte> bytes;
-    for (SharedBytes& part : parts_) {
-      bytes.insert(bytes.end(), part.data, part.data + part.size);
-      part = {};
-    }
-    return SharedBytes::take(std::move(bytes));
-  }
-
-  std::vector<SharedBytes> parts_;
-  size_t here_ = 0;
+  std::vector<bool> here_;
+  std::optional<UnsetBytes> buffer_;   // of several parts
+  size_t count_ = 0, bytes_ = 0;
   std::optional<SharedBytes> whole_;
 };
 

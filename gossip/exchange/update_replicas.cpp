@@ -92,26 +92,26 @@ bool UpdateReplicas::hand_in(BoundaryJob& job, size_t slice) {
   return job.handed_in[slice].has_value();
 }
 
+// Slice by slice, so that its values stay in the cache.
 void UpdateReplicas::run(BoundaryJob& job) {
   STARLING_CHECK(job.backlogs.size() == replicas_.size());
-  const float scale = clipped(job);
-  for (size_t i = 0; i < replicas_.size(); ++i) {
-    const std::span<const float> x = job.x.subspan(slices_[i].offset, slices_[i].count);
-    job.sick = !replicas_[i].add_drift(x, job.hands_in, scale) || job.sick;
-  }
+  const float scale = drift_taken_ ? 1 : clipped(job);
   job.handed_in.resize(replicas_.size());
   job.own_tables.resize(replicas_.size());
   for (size_t i = 0; i < replicas_.size(); ++i) {
     SliceReplica& replica = replicas_[i];
+    const std::span<float> x = job.x.subspan(slices_[i].offset, slices_[i].count);
+    if (!drift_taken_) job.sick = !replica.add_drift(x, job.hands_in, scale) || job.sick;
     take(job.backlogs[i], replica);
     const std::span<const float> params = replica.memory().params;
-    std::copy(params.begin(), params.end(), job.x.begin() + static_cast<std::ptrdiff_t>(slices_[i].offset));
+    if (job.makes_x) std::copy(params.begin(), params.end(), x.begin());
     if (job.keeps_only_sent) replica.keep_only_sent();
     if (!job.sick && job.hands_in) job.sick = !hand_in(job, i);
     job.heads.push_back(replica.head());
     const std::span<const float> rest = replica.memory().accumulator;
-    job.rest += squared_norm(ConstView{rest.data(), rest.size(), MemorySpace::kHost});
+    if (job.makes_x) job.rest += squared_norm(ConstView{rest.data(), rest.size(), MemorySpace::kHost});
   }
+  drift_taken_ = !job.makes_x;
   if (job.hands_in && job.heads[job.audited].length > 0) job.audit = root_of(job.audited, replicas_[job.audited]);
   job.splits = tally();
   if (!job.sick) return;

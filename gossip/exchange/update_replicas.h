@@ -26,6 +26,7 @@ struct BoundaryJob {
   std::span<float> x;                  // in: R + drift; out: R
   std::vector<Backlog> backlogs;       // by slice
   bool hands_in = true;                // a round begins; else nothing is encoded
+  bool makes_x = true;                 // false: x is left as it is, for the next boundary to make it R
   size_t members = 1;                  // of the round
   bool keeps_only_sent = false;        // what was never handed in is dropped
   const UpdateCodec* encoder = nullptr;
@@ -35,7 +36,7 @@ struct BoundaryJob {
   // out
   // In: the member knows that it is sick. x or an accumulator was not finite: the own work is dropped, nothing is sent.
   bool sick = false;
-  double rest = 0;                     // the sum of the squares of all accumulators
+  double rest = 0;                     // the sum of the squares of all accumulators, if makes_x
   ReplicaTally splits;                 // of all slices, so far
   std::vector<std::optional<SentPayload>> handed_in;   // by slice
   std::vector<SharedBytes> own_tables;                 // by slice; empty where something is handed in at once
@@ -68,6 +69,7 @@ class UpdateReplicas {
   const UpdateVelocity velocity_;
   std::vector<SliceReplica> replicas_;
   std::vector<float> scratch_;         // as long as the largest slice
+  bool drift_taken_ = false;           // x is not R yet, but its drift is in the accumulators
 };
 
 }  // namespace starling

@@ -5,9 +5,19 @@
 
 #include "gossip/exchange/update_parts.h"
 #include "gossip/limits.h"
+#include "gossip/net/hash.h"
 #include "kernels/check.h"
 
 namespace starling {
+namespace {
+
+std::vector<SharedBytes> cut(const SharedBytes& payload) {
+  std::vector<SharedBytes> parts;
+  for (uint32_t part = 0; part < parts_of(payload.size); ++part) parts.push_back(part_of(payload, part));
+  return parts;
+}
+
+}  // namespace
 
 UpdateRound::UpdateRound(const UpdateRoundOptions& options, const Clock& clock, Outbox& outbox,
                          const RoundNumbers& numbers)
@@ -54,7 +64,7 @@ void UpdateRound::hand_in(uint32_t slice, const SentPayload& payload) {
   contributions_[slice] = {members_.group, number_, slice, payload.seq, payload.length, heads_[slice], mass_,
                            payload.codec, 0, parts_of(payload.bytes.size), slice == audited_ ? audit_ : Digest16{}};
   const size_t rank = members_.owner(slice, number_);
-  if (rank != members_.self) give(rank, 0, slice, payload.bytes);
+  if (rank != members_.self) give(rank, 0, slice, cut(payload.bytes));
 }
 
 std::vector<uint32_t> UpdateRound::blocks_of(size_t rank) const {
@@ -80,10 +90,8 @@ void UpdateRound::announce() {
   }
 }
 
-void UpdateRound::give(size_t rank, uint8_t phase, uint32_t slice, const SharedBytes& payload) {
-  for (uint32_t part = 0; part < parts_of(payload.size); ++part) {
-    streams_.give(rank, phase, first_[slice] + part, part_of(payload, part));
-  }
+void UpdateRound::give(size_t rank, uint8_t phase, uint32_t slice, const std::vector<SharedBytes>& parts) {
+  for (uint32_t part = 0; part < parts.size(); ++part) streams_.give(rank, phase, first_[slice] + part, parts[part]);
   streams_.pump(rank, phase);
 }
 
@@ -105,9 +113,11 @@ void UpdateRound::send(size_t rank, uint8_t phase, uint32_t index, const SharedB
 void UpdateRound::send_entry(const LogEntry& entry, const SharedBytes& payload) {
   entries_[entry.slice] = entry;
   entries_[entry.slice].parts = parts_of(payload.size);
+  std::vector<SharedBytes> parts = cut(payload);
+  for (SharedBytes& part : parts) part.checksum = xxh3_64(part.span());   // once for all members
   for (size_t i = 1; i < members_.count(); ++i) {
     const size_t rank = (members_.self + i) % members_.count();
-    if (!streams_.dead(rank)) give(rank, 1, entry.slice, payload);
+    if (!streams_.dead(rank)) give(rank, 1, entry.slice, parts);
   }
 }
 

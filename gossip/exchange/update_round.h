@@ -79,7 +79,7 @@ class UpdateRound {
 
   std::vector<uint32_t> blocks_of(size_t rank) const;
   void announce();
-  void give(size_t rank, uint8_t phase, uint32_t slice, const SharedBytes& payload);
+  void give(size_t rank, uint8_t phase, uint32_t slice, const std::vector<SharedBytes>& parts);
   void send(size_t rank, uint8_t phase, uint32_t index, const SharedBytes& part);
   void take_early(size_t rank);
   void arrived(size_t rank, uint8_t phase, uint32_t index, size_t bytes);

@@ -70,6 +70,7 @@ class UpdateSlice {
   void receive(const LogEntry& entry, const SharedBytes& part);
   // Whether this entry is here and follows the log, or those do that are here before it.
   bool expects(const Digest16& entry_hash) const { return entries_.connects(entry_hash, log_); }
+  bool checking() const { return entries_.checking(); }   // an entry came that the log may take in a moment
   // The own entry. False: the log went on meanwhile.
   [[nodiscard]] bool append_own(const LogEntry& entry, const SharedBytes& payload, const Digest16& payload_hash,
                                 double norm);

@@ -29,6 +29,18 @@ struct SharedBytes {
   static SharedBytes take(std::vector<std::byte> bytes);
 };
 
+// Bytes that are about to be written, which is cheaper than to zero them first.
+class UnsetBytes {
+ public:
+  explicit UnsetBytes(size_t size) : bytes_(new std::byte[size]), size_(size) {}
+  std::span<std::byte> span() const { return {bytes_.get(), size_}; }
+  SharedBytes first(size_t size) const { return {bytes_, bytes_.get(), size}; }   // once they are written
+
+ private:
+  std::shared_ptr<std::byte[]> bytes_;
+  size_t size_;
+};
+
 struct Frame {
   std::vector<std::byte> header;  // encoded by wire.h
   SharedBytes payload;            // may be empty: then the frame has one part

@@ -265,6 +265,18 @@ TEST(UpdateGroup, WhoIsSlowGetsTheEntriesFromOwnersWhoseRoundHasEnded) {
   for (auto& [id, agent] : swarm.agents) EXPECT_EQ(agent->exchange().tally().pulls_sent, 0u);
 }
 
+// The worker of member 2 is slow: it still looks at entries when their owner is in the next round.
+TEST(UpdateGroup, AnEntryThatIsHereIsWaitedForThoughItsOwnerWentOn) {
+  UpdateSwarm swarm(4, {.compute = milliseconds(1)});
+  swarm.run_for(seconds(1));
+  const size_t before = swarm.entries_due - swarm.entries;
+  swarm.run_for(seconds(2), [&] {
+    const auto ms = std::chrono::duration_cast<milliseconds>(swarm.clock.now().time_since_epoch()).count();
+    swarm.at(2).worker_holds = ms % 7 < 4;
+  });
+  EXPECT_EQ(swarm.entries_due - swarm.entries, before);
+}
+
 // All blocks that the first credit allowed are lost on one way. Without another credit none would follow.
 TEST(UpdateGroup, AStreamWhoseFirstPartsAreLostGoesOn) {
   const std::unique_ptr<UpdateCodec> exact = make_update_codec({});

@@ -105,12 +105,12 @@ class UpdateAgent final : public PeerSampler {
     port.receive([this](const PeerId& from, uint64_t process, const ExchangeMessage& message,
                         const SharedBytes& payload) {
       group_->handle(from, process, message, payload);
-      complete();
+      if (!worker_holds) complete();
     });
   }
   void tick() {
     group_->tick();
-    complete();
+    if (!worker_holds) complete();
   }
   void complete() {
     while (worker.has_completions()) worker.run_completions();
@@ -152,6 +152,7 @@ class UpdateAgent final : public PeerSampler {
   std::map<PeerId, double> view;                   // members and their masses, this agent among them
   std::map<PeerId, double> roster;                 // the view at the last boundary
   bool still = false;                              // no more local steps
+  bool worker_holds = false;                       // what jobs found is told later, but for boundaries
   std::function<void(std::span<float> x)> local_steps;   // empty: random integers
   uint64_t first_round = 1;
   uint64_t boundaries = 0;

@@ -356,6 +356,26 @@ TEST(UpdateReplicas, ADriftLongerThanItsMembersShareOfTheClipIsShortened) {
   }
 }
 
+// Its drift is taken once; the next boundary, without steps between the two, makes x the replica.
+TEST(UpdateReplicas, ABoundaryThatLeavesXTakesItsDriftOnce) {
+  const auto exact = make_update_codec({});
+  std::vector<float> params(4, 1.0f), accumulator(4), x = {3, 1, 1, -1};
+  UpdateReplicas replicas(peer(1), 1, std::vector<SliceRange>{{0, 2}, {2, 2}}, {params, {}, accumulator}, {},
+                          {exact.get(), exact.get()});
+  const std::vector<float> before = x;
+  for (const bool makes_x : {false, true}) {
+    BoundaryJob job;
+    job.x = x;
+    job.backlogs.resize(2);
+    job.hands_in = false;
+    job.makes_x = makes_x;
+    replicas.run(job);
+    EXPECT_EQ(accumulator, (std::vector<float>{2, 0, 0, -2}));
+    EXPECT_EQ(x, makes_x ? params : before);
+    EXPECT_EQ(job.rest, makes_x ? 8 : 0);
+  }
+}
+
 TEST(SliceReplica, WhereNothingIsKeptThePayloadTakesThePlaceOfTheDrift) {
   const auto qsgd = make_update_codec({.kind = UpdateKind::kQsgd, .levels = 1}), exact = make_update_codec({});
   Member member(1, {qsgd.get(), exact.get()});
