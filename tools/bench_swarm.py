@@ -85,6 +85,17 @@ class Process:
                 return int(line.split()[1]) * 1024
         raise SystemExit("bench: no VmHWM in /proc")
 
+    def processor_ms(self):
+        """Processor time so far, by kind of thread: control, worker (any other of ours), network (ZeroMQ's)."""
+        spent = {"control": 0, "worker": 0, "network": 0}
+        for task in (pathlib.Path("/proc") / str(self.process.pid) / "task").iterdir():
+            name, fields = (task / "stat").read_text().rsplit(")", 1)
+            others = "network" if "(ZMQ" in name else "worker"
+            kind = "control" if int(task.name) == self.process.pid else others
+            ticks = sum(int(field) for field in fields.split()[11:13])   # user, system
+            spent[kind] += 1e3 * ticks / os.sysconf("SC_CLK_TCK")
+        return spent
+
     def stop(self, how=signal.SIGINT):
         if self.process.poll() is None:
             self.process.send_signal(how)
