@@ -78,11 +78,31 @@ bool Doubts::overdue_with(const PeerId& proposer) const {
   return false;
 }
 
+bool Doubts::votes_again(const PeerId& proposer) {
+  if (!overdue_with(proposer)) return false;
+  for (const auto& [xid, exchange] : exchanges_) {
+    if (exchange.peer == proposer) outbox_.send(proposer, Have{xid, *exchange.vote, exchange.scale});
+  }
+  return true;
+}
+
+bool Doubts::park_overdue(const std::function<bool(const PeerId&)>& counts) {
+  AcceptedExchange* oldest = nullptr;
+  for (auto& [xid, exchange] : exchanges_) {
+    if (exchange.parked || clock_.now() < exchange.deadline_at || !counts(exchange.peer)) continue;
+    if (oldest == nullptr || exchange.park_at < oldest->park_at) oldest = &exchange;
+  }
+  if (oldest == nullptr) return false;
+  park(*oldest);
+  return true;
+}
+
 // The proposer may be cut off for hours. Its doubt must not keep this agent from voting on other exchanges meanwhile.
 // Each parked doubt holds two payloads, so their number is limited.
 void Doubts::park(AcceptedExchange& exchange) {
   exchange.parked = true;
   voter_.park(exchange.xid);
+  ledger_.in_vain(exchange);
   if (voter_.parked_count() > kParkedDoubtsMax) break_oldest();
 }
 

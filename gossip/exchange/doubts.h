@@ -2,7 +2,9 @@
 // asks (QUERY) at growing intervals. A long doubt is parked, so that it does not block other votes.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 #include "gossip/exchange/commit.h"
@@ -26,7 +28,18 @@ class Doubts {
   auto begin() const { return exchanges_.begin(); }
   auto end() const { return exchanges_.end(); }
   uint64_t generation_of(const PeerId& proposer) const { return exchanges_.generation_of(proposer); }
+  // Whether one of a peer that counts is open: in doubt and not parked.
+  template <typename Counts>
+  bool open_with(const Counts& counts) const {
+    return std::any_of(exchanges_.begin(), exchanges_.end(), [&](const auto& row) {
+      return !row.second.parked && counts(row.second.peer);
+    });
+  }
+  // Parks the oldest whose decision is late, of the peers that count: its place is needed. False: there is none.
+  bool park_overdue(const std::function<bool(const PeerId&)>& counts);
   bool overdue_with(const PeerId& proposer) const;     // a decision is late, or several are open
+  // Votes again where a decision is late, or several are open. False: neither is so.
+  bool votes_again(const PeerId& proposer);
   std::optional<TimePoint> busy_until() const;         // when the last of them is expected to be decided
 
   // The proposer's decision. False: it is from another peer, or exceeds the vote.

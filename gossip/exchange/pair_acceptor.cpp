@@ -30,16 +30,22 @@ AcceptedExchange* PairAcceptor::find(const ExchangeId& xid, const PeerId& from) 
 
 // ---- proposals ----
 
+bool PairAcceptor::has_room(const std::function<bool(const PeerId&)>& counts) {
+  const bool open = std::any_of(exchanges_.begin(), exchanges_.end(),
+                                [&](const auto& row) { return counts(row.second.peer); });
+  if (open || voter_.accepted_count() >= kAcceptedMax) return false;
+  while (doubts_.open_with(counts)) {
+    if (!doubts_.park_overdue(counts)) return false;
+  }
+  return voter_.may_vote() || doubts_.park_overdue([](const PeerId&) { return true; });
+}
+
 void PairAcceptor::supersede(const PeerId& proposer) {
   for (const ExchangeId& xid : exchanges_.with(proposer)) {
     voter_.leave(xid);
     exchanges_.at(xid).undecided = true;
     fail(exchanges_.at(xid));
   }
-}
-
-void PairAcceptor::accept(const PeerId& from, const Propose& propose) {
-  accept(from, propose, {ledger_.snapshot(), std::chrono::milliseconds(propose.deadline_ms), false});
 }
 
 void PairAcceptor::accept(const PeerId& from, const Propose& propose, const Turn& turn) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -26,12 +27,13 @@ class PairAcceptor {
 
   bool seen(const ExchangeId& xid) const { return voter_.seen(xid); }   // accepted or refused before
   bool full() const { return voter_.accepted_count() >= kAcceptedMax || !voter_.may_vote(); }
+  // Whether there is a place for one more exchange: one for all the peers that count together, of a few in all. Doubts
+  // whose decision is late make room: they are parked.
+  bool has_room(const std::function<bool(const PeerId&)>& counts);
   // Ends the proposer's earlier exchanges that are not voted on: a new proposal shows that it has given them up.
   void supersede(const PeerId& proposer);
-  // Answers ACCEPT and takes an offer. REQUIRES: the exchange is from this peer and not seen; a place and an offer are
-  // free.
-  void accept(const PeerId& from, const Propose& propose);
-  // By turns: with this payload, for so long. `sent`: the proposer has this agent's blocks, or they are on their way.
+  // Answers ACCEPT with this payload and takes an offer, for so long. `sent`: the proposer has this agent's blocks, or
+  // they are on their way. REQUIRES: the exchange is from this peer and not seen; a place and an offer are free.
   struct Turn {
     std::shared_ptr<const Snapshot> own;
     Duration left{};
@@ -57,6 +59,8 @@ class PairAcceptor {
   bool involves(const PeerId& peer) const { return generation_of(peer) != 0; }
   bool in_doubt() const { return !doubts_.empty(); }
   bool overdue_with(const PeerId& proposer) const { return doubts_.overdue_with(proposer); }
+  // The peer proposes while its decision on earlier ones is late, so it has decided or lacks the vote. False: not late.
+  bool votes_again(const PeerId& proposer) { return doubts_.votes_again(proposer); }
   std::vector<PeerId> peers() const;   // of all exchanges here
   size_t parked_doubts() const { return voter_.parked_count(); }
   uint64_t generation_of(const PeerId& peer) const {   // of the peer's process that takes part; 0: none

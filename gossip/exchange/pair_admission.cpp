@@ -42,20 +42,33 @@ void PairAdmission::answer_waiting() {
 }
 
 void PairAdmission::answer(const PeerId& from, const Propose& propose) {
-  if (const std::optional<Duration> free_in = busy_for(propose)) {
+  if (const std::optional<Duration> free_in = busy_for(from, propose)) {
     early_.forget(from);
     return refuse(propose, *free_in);
   }
-  acceptor_.accept(from, propose);
+  Duration left = std::chrono::milliseconds(propose.deadline_ms);
+  if (strangers_.doubtful(from)) left = std::min(left, proposer_.deadline().current());   // it may lie
+  acceptor_.accept(from, propose, {ledger_.snapshot(), left, false});
   for (EarlyPairBlocks::Item& item : early_.take(propose.xid)) on_block(from, item.block, item.payload);
 }
 
 // nullopt: the proposal can be accepted. Otherwise how long the proposer should wait.
-std::optional<Duration> PairAdmission::busy_for(const Propose& propose) const {
+std::optional<Duration> PairAdmission::busy_for(const PeerId& from, const Propose& propose) {
   if (ledger_.snapshot() == nullptr || !mass_is_sane(propose.mass)) return options_.deadline_max;
   if (ledger_.spent()) return ledger_.until_next_snapshot();
-  if (acceptor_.full()) return proposer_.deadline().current();
-  return std::nullopt;
+  if (acceptor_.votes_again(from)) return Duration::zero();
+  const Duration barred = strangers_.not_served_until(from) - clock_.now();
+  if (barred > Duration::zero()) return barred;
+  const bool room = acceptor_.has_room([&](const PeerId& peer) { return strangers_.both_doubtful(peer, from); });
+  return room ? std::nullopt : std::optional(proposer_.deadline().current());
+}
+
+// Beside the steps a failed exchange costs no time. So a peer that once decided one is not barred for what a network
+// may have lost.
+void PairAdmission::ended(const PairExchange& exchange, bool decided) {
+  if (decided) return strangers_.decided(exchange.peer, exchange.initiated);
+  if (strangers_.known(exchange.peer)) return;
+  strangers_.undecided(exchange.initiated, exchange.agreed, clock_.now(), options_.deadline_max);
 }
 
 void PairAdmission::refuse(const Propose& propose, Duration free_in) {

@@ -12,6 +12,7 @@
 #include "gossip/exchange/pair_blocks.h"
 #include "gossip/exchange/pair_ledger.h"
 #include "gossip/exchange/pair_proposer.h"
+#include "gossip/exchange/strangers.h"
 #include "gossip/net/outbox.h"
 
 namespace starling {
@@ -28,6 +29,9 @@ class PairAdmission {
   void on_propose(const PeerId& from, uint64_t generation, const Propose& propose);
   void on_block(const PeerId& from, const BlockPayload& block, const SharedBytes& payload);   // of a foreign proposal
 
+  void ended(const PairExchange& exchange, bool decided);   // PairLedger::on_ended
+  bool may_be_asked(const PeerId& peer) const { return strangers_.not_asked_until(peer) <= clock_.now(); }
+
   void answer_waiting();                           // REQUIRES: a snapshot was adopted, or withdrawn
   void forget(const PeerId& peer, uint64_t generation);
   void tick() { early_.expire(clock_.now()); }
@@ -40,7 +44,7 @@ class PairAdmission {
     Propose propose;
   };
   bool is_news(const PeerId& from, uint64_t generation, const Propose& propose) const;
-  std::optional<Duration> busy_for(const Propose& propose) const;
+  std::optional<Duration> busy_for(const PeerId& from, const Propose& propose);
   void refuse(const Propose& propose, Duration free_in);
   void answer(const PeerId& from, const Propose& propose);
 
@@ -54,6 +58,7 @@ class PairAdmission {
   const Clock& clock_;
   Outbox& outbox_;
   std::vector<Waiting> waiting_;
+  Strangers strangers_;
   EarlyPairBlocks early_;
 };
 

@@ -46,6 +46,7 @@ struct PairExchange {
   TimePoint ask_missing_at = TimePoint::max();
   bool asked_missing = false, sent_missing = false;   // once each
   bool undecided = false;           // it ends because the peer let its time run out, or gave it up
+  bool in_vain = false;             // that counts against the peer
 };
 
 struct ProposedExchange : PairExchange {

@@ -134,10 +134,14 @@ void PairLedger::failed(PairExchange& exchange, ExchangeOutcome outcome, Duratio
   } else if ((exchange.initiated || exchange.undecided) && on_met) {
     on_met(exchange.peer, false);
   }
-  if (exchange.undecided && on_ended) on_ended(exchange, false);
+  if (exchange.undecided) in_vain(exchange);
   if (exchange.holds_offer) budget_.give_back(exchange.own_offer);
   report(exchange, outcome, 0, free_in);
   if (outcome == ExchangeOutcome::kFailed) ++counters_.failed;
+}
+
+void PairLedger::in_vain(PairExchange& exchange) {
+  if (!std::exchange(exchange.in_vain, true) && on_ended) on_ended(exchange, false);
 }
 
 // Many answers include a wait for the other's turn, so the shortest counts. It rises slowly: the link may have changed.

@@ -32,7 +32,7 @@ class PairLedger {
   bool by_turns() const { return by_turns_; }
   // By turns: a delta with this peer was queued (mixed), or an exchange came to nothing. May be null.
   std::function<void(const PeerId&, bool mixed)> on_met;
-  // By turns: an exchange was decided, or ended undecided by the peer's doing. May be null.
+  // An exchange was decided, or came to nothing by the peer's doing. May be null.
   std::function<void(const PairExchange&, bool decided)> on_ended;
 
   // The snapshot.
@@ -61,6 +61,7 @@ class PairLedger {
   // Called at the end of an exchange. applied() queues its delta; failed() frees its offer. The caller then erases it.
   void applied(PairExchange& exchange, const CommitTerms& terms);
   void failed(PairExchange& exchange, ExchangeOutcome outcome, Duration free_in = Duration::zero());
+  void in_vain(PairExchange& exchange);   // counts once against the peer, even if the decision comes late
   // From a PROPOSE or a vote to its answer. round_trip(): the shortest of the last ones; 0: not known yet.
   void answered_after(Duration duration);
   Duration round_trip() const { return round_trip_; }

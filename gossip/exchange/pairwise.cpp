@@ -18,6 +18,7 @@ Pairwise::Pairwise(const PairwiseOptions& options, const Layout& layout, const C
       admission_(options, ledger_, blocks_, proposer_, acceptor_, clock, outbox),
       routes_(self_, ledger_, proposer_, acceptor_, admission_) {
   STARLING_CHECK(options.deadline_min.count() > 0 && options.deadline_min <= options.deadline_max);
+  ledger_.on_ended = [this](const PairExchange& exchange, bool decided) { admission_.ended(exchange, decided); };
 }
 
 bool Pairwise::propose(const PeerId& peer) {
@@ -29,8 +30,11 @@ bool Pairwise::begin() {
   STARLING_CHECK(sampler_ != nullptr);
   std::vector<PeerId> engaged = proposer_.peers();
   for (const PeerId& peer : acceptor_.peers()) engaged.push_back(peer);
-  const std::optional<PeerId> partner = sampler_->choose(engaged);
-  return partner && propose(*partner);
+  for (;;) {
+    const std::optional<PeerId> partner = sampler_->choose(engaged);
+    if (!partner || admission_.may_be_asked(*partner)) return partner && propose(*partner);
+    engaged.push_back(*partner);
+  }
 }
 
 // ---- boundary ----

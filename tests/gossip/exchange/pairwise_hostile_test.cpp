@@ -81,7 +81,7 @@ void withstand_anything(uint64_t rng_seed) {
   victim.boundary();
   Hostile<E> hostile(rng_seed, victim);
   Rng rng(rng_seed + 1000);
-  for (int i = 0; i < 30'000; ++i) {
+  for (int i = 0; i < 90'000; ++i) {   // who lets exchanges end undecided is refused for a while
     if (rng.chance(0.01)) (void)victim.pairwise->propose(hostile.some_peer());
     if (rng.chance(0.03)) {
       ASSERT_EQ(victim.boundary(), 0u);
@@ -98,7 +98,7 @@ void withstand_anything(uint64_t rng_seed) {
 
   // The fuzz reached the depths it is meant for.
   const PairwiseCounters& counters = victim.pairwise->counters();
-  const uint64_t less = std::is_same_v<E, PairTurns> ? 2 : 1;   // by turns, who lets turns end is refused for a while
+  const uint64_t less = std::is_same_v<E, PairTurns> ? 2 : 1;
   EXPECT_GT(counters.accepted, 50u / less);
   EXPECT_GT(counters.initiated, 50u);
   EXPECT_GT(counters.blocks_refused, 20u / less);
@@ -138,12 +138,15 @@ TEST(Hostile, DoubtsAreBoundedPerAgent) {
     swarm.run_for(milliseconds(100));
   }
   EXPECT_TRUE(victim.pairwise->in_doubt());
-  EXPECT_LE(swarm.network.payloads_held(), 4 * kInDoubtMax);
-  EXPECT_EQ(victim.pairwise->counters().accepted, kInDoubtMax);
-  EXPECT_EQ(victim.pairwise->counters().busy_sent, 40 - kInDoubtMax);
+  EXPECT_LE(swarm.network.payloads_held(), 4 * (kInDoubtMax + kParkedDoubtsMax));
+  const uint64_t accepted = victim.pairwise->counters().accepted;
+  EXPECT_LE(accepted, kInDoubtMax + kParkedDoubtsMax);
+  EXPECT_EQ(victim.pairwise->counters().busy_sent, 40 - accepted);
+  EXPECT_EQ(victim.pairwise->counters().doubts_broken, 0u);
   for (uint8_t i = 1; i <= 40; ++i) victim.pairwise->forget(test_peer(100 + i), kEveryLife);
   EXPECT_TRUE(victim.pairwise->idle());
 
+  swarm.run_for(std::chrono::seconds(8));   // then those are served again that never decided anything here
   TestAgent& honest = swarm.add(2);
   honest.boundary();
   victim.boundary();
@@ -166,7 +169,7 @@ TEST(Hostile, ParkedDoubtsAreBoundedAndTheOldestIsBroken) {
     for (uint32_t i = 0; i < 4; ++i) {
       swarm.deliver({from, victim.id, 1, BlockPayload{xid, i, 0}, shared_copy(std::vector<std::byte>(64))});
     }
-    swarm.run_for(std::chrono::seconds(2));
+    swarm.run_for(std::chrono::seconds(10));
   }
   EXPECT_EQ(victim.pairwise->counters().accepted, kProposers);
   EXPECT_EQ(victim.pairwise->counters().doubts_broken, kProposers - kParkedDoubtsMax);
