@@ -45,6 +45,7 @@ class GpuTrainer final : public Trainer {
   void start_steps(const LocalSteps& steps) override {
     report_ = {.steps = steps.count, .samples = steps.count};
     failure_ = nullptr;
+    if (loses_gpu_) emulation::machine.work_until_loss = 0;
     try {
       const auto rate = static_cast<float>(steps.learning_rate);
       for (uint32_t i = 0; i < steps.count; ++i) {
@@ -67,6 +68,8 @@ class GpuTrainer final : public Trainer {
   bool load_state(std::span<const std::byte> state) override { return on_cpu_->load_state(state); }
   TrainerData data() const override { return {1, "a quadratic on the GPU"}; }
 
+  void lose_gpu_in_the_next_step() { loses_gpu_ = true; }
+
  private:
   static View view(cuda::Buffer& buffer) {
     return {reinterpret_cast<float*>(buffer.reserve(kDimension * sizeof(float))), kDimension, MemorySpace::kCuda};
@@ -78,6 +81,7 @@ class GpuTrainer final : public Trainer {
   cuda::Buffer params_{cuda::BufferKind::kDevice}, target_{cuda::BufferKind::kDevice};
   StepReport report_;
   std::exception_ptr failure_;
+  bool loses_gpu_ = false;
 };
 
 struct KeptEvents final : Observer {
@@ -264,7 +268,17 @@ TEST_F(GpuAgent, MeanGradientsAreRefusedWithARemedy) {
   }
 }
 
-// After so many pieces of work: in a step, an encode, an apply, a checkpoint.
+TEST_F(GpuAgent, LostInAStepItEndsItsAgentWithALeave) {
+  std::unique_ptr<Host> gpu = make_gpu(1);
+  run(gpu.get(), 300);
+  ASSERT_GT(gpu->events.saved_steps, 0u);
+  static_cast<GpuTrainer*>(gpu->agent->trainer())->lose_gpu_in_the_next_step();
+  run(gpu.get(), 100);
+  EXPECT_SAYS(failure_, "the GPU has fallen off the bus");
+  expect_nothing_lost(std::move(gpu));
+}
+
+// After so many pieces of work, in an encode or an apply.
 class LostGpu : public GpuAgent, public testing::WithParamInterface<int> {};
 
 TEST_P(LostGpu, EndsItsAgentWithALeave) {
