@@ -16,7 +16,8 @@ class Log final : public Observer {
 
   std::string saved_;            // the last checkpoint; empty: none
   uint64_t evaluated_at_ = 0;    // step of the last evaluation
-  uint64_t steps_printed_ = 0;   // of the last status line: while training, a line without new steps is not repeated
+  // Of the last status line. While training, a line without new steps is not repeated.
+  uint64_t steps_printed_ = 0, exchanges_printed_ = 0;
 };
 
 }  // namespace starling

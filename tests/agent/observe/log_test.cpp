@@ -50,5 +50,22 @@ TEST_F(LogTest, AnOlderAccuracyNamesItsStep) {
   EXPECT_NE(take().find(", accuracy 14.7 % at step 160, "), std::string::npos);
 }
 
+// Not those of the whole run, in which an agent that joined late has taken no part.
+TEST_F(LogTest, ExchangesAStepAreOfTheStepsSinceTheLastLine) {
+  log_.on(Joined{.how = "from peers", .steps = 5000});
+  take();
+  AgentStatus status;
+  status.phase = "training";
+  status.steps = 5100;
+  status.pairs.done = 90;
+  status.pairs.late = 10;
+  log_.on(status);
+  EXPECT_NE(take().find(" (1.0 a step; "), std::string::npos);
+  status.steps = 5200;
+  status.pairs.done = 140;
+  log_.on(status);
+  EXPECT_NE(take().find(" (0.5 a step; "), std::string::npos);
+}
+
 }  // namespace
 }  // namespace starling
