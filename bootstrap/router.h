@@ -40,7 +40,7 @@ struct RouterCounters {
   uint64_t joins = 0;             // answered with the settings and the members
   uint64_t joins_unproven = 0;    // answered with a cookie
   uint64_t joins_dropped = 0;     // one source address sent too many
-  uint64_t joins_refused = 0;     // their settings differ from ours
+  uint64_t joins_refused = 0;     // their settings or their version differ from ours
   uint64_t proposals_refused = 0; // of those that are no member, or take no part
   uint64_t sends_failed = 0;      // unknown peer, bad address or full queue
 

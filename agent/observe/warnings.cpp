@@ -81,9 +81,9 @@ constexpr std::pair<const char*, Warning> kWarnings[] = {
     {"joins refused",
      {[](const AgentStatus& status) { return status.joins.refused; },
       [](const AgentStatus& status) {
-        return fmt::format("{} times an agent was not let in, because its settings are not those of this swarm; it was "
-                           "told in what they differ. If it is yours, start it without --config, so that it adopts "
-                           "these, and with a folder of its own (--state)",
+        return fmt::format("{} times an agent was not let in, because its settings or its version are not those of "
+                           "this swarm; it was told in what they differ. If it is yours, start it without --config, so "
+                           "that it adopts these, and with a folder of its own (--state), or update the older program",
                            status.joins.refused);
       }}},
     {"doubts broken",
