@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "gossip/limits.h"
@@ -28,7 +27,8 @@ class PartBuffer {
  public:
   // `bytes_max`: of the whole payload.
   static bool fits(uint32_t part, uint32_t parts, size_t part_bytes, size_t bytes_max) {
-    if (part >= parts || part_bytes == 0 || part * kUpdatePartBytes + part_bytes > bytes_max) return false;
+    if (part >= parts || parts > parts_of(bytes_max)) return false;
+    if (part_bytes == 0 || part * kUpdatePartBytes + part_bytes > bytes_max) return false;
     return part + 1 == parts ? part_bytes <= kUpdatePartBytes : part_bytes == kUpdatePartBytes;
   }
 

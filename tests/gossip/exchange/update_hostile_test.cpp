@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "gossip/exchange/update_parts.h"
 #include "tests/gossip/exchange/update_harness.h"
 
 namespace starling::exchange_test {
@@ -217,6 +218,15 @@ TEST(UpdateHostile, APayloadCountsAtMostThreeTimesTheUsualNorm) {
     // 50 rounds of at most 3 * sqrt(200) * 6 / 5 from the liar, in one direction.
     EXPECT_LT(std::sqrt(squared), 50 * 3 * 6 * std::sqrt(200.0) / 5 * 2);
   }
+}
+
+// The buffer for all parts is taken when the first one comes.
+TEST(UpdateHostile, NoPayloadHasMorePartsThanItsSizeAllows) {
+  const size_t bytes_max = 3 * kUpdatePartBytes;
+  EXPECT_TRUE(PartBuffer::fits(0, 3, kUpdatePartBytes, bytes_max));
+  EXPECT_TRUE(PartBuffer::fits(2, 3, kUpdatePartBytes, bytes_max));
+  EXPECT_FALSE(PartBuffer::fits(0, 4, kUpdatePartBytes, bytes_max));
+  EXPECT_FALSE(PartBuffer::fits(0, 1'000'000, kUpdatePartBytes, bytes_max));
 }
 
 }  // namespace
