@@ -51,7 +51,7 @@ class UpdateSuite : public testing::TestWithParam<UpdateCase> {
 
   std::optional<Payload> try_encode(const std::vector<float>& x, UpdateRole role = UpdateRole::kContribution,
                                     uint64_t rng_seed = 1) const {
-    Payload out(codec_->bytes_max(role, x.size()));
+    Payload out(codec_->bytes_max(role, x.size()), std::byte{0xa5});   // callers do not clear theirs
     const std::optional<size_t> bytes = codec_->encode(role, x, {.own = rng_seed, .common = rng_seed}, out);
     if (!bytes) return std::nullopt;
     EXPECT_LE(*bytes, out.size());
@@ -384,7 +384,9 @@ TEST_P(UpdateSuite, NoPayloadOfAnotherSizeThanEncodeWritesPasses) {
       longer.resize(codec_->bytes_max(role, count) + 12);
       for (size_t size = 0; size <= longer.size(); ++size) {
         const UpdateStatus expected = size == good.size() ? UpdateStatus::kOk : UpdateStatus::kWrongSize;
-        EXPECT_EQ(codec_->check(role, Bytes(longer).first(size), count), expected) << size << " for " << count;
+        const Bytes bytes = Bytes(longer).first(size);
+        EXPECT_EQ(codec_->check(role, bytes, count), expected) << size << " for " << count;
+        EXPECT_EQ(codec_->checked_norm(role, bytes, count).has_value(), size == good.size()) << size;
       }
     }
   }
@@ -399,10 +401,14 @@ TEST_P(UpdateSuite, AFlippedBitIsRefusedOrHarmless) {
   for (size_t bit = 0; bit < good.size() * 8; ++bit) {
     Payload damaged = good;
     damaged[bit / 8] ^= static_cast<std::byte>(1 << bit % 8);
-    if (codec_->check(UpdateRole::kContribution, damaged, count) != UpdateStatus::kOk) {
+    const bool legal = codec_->check(UpdateRole::kContribution, damaged, count) == UpdateStatus::kOk;
+    const std::optional<double> norm = codec_->checked_norm(UpdateRole::kContribution, damaged, count);
+    EXPECT_EQ(norm.has_value(), legal) << bit;
+    if (!legal) {
       ++refused;
       continue;
     }
+    EXPECT_EQ(norm, codec_->norm(damaged)) << bit;
     for (float value : decode(damaged, count)) EXPECT_TRUE(std::isfinite(value)) << bit;
     std::vector<float> target(count);
     codec_->add(1, damaged, codec_->support(good), target);
