@@ -37,8 +37,8 @@ void DenseUpdate<Values>::add(float coefficient, Bytes payload, const UpdateSupp
   std::array<float, kUpdatePiece> values;
   for (size_t at = 0; at < target.size(); at += kUpdatePiece) {
     const size_t count = std::min(kUpdatePiece, target.size() - at);
-    Values::read(payload.data() + at * Values::kBytes, count, values.data());
-    axpy(coefficient, values.data(), target.data() + at, count);
+    const float* const x = Values::view(payload.data() + at * Values::kBytes, count, values.data());
+    axpy(coefficient, x, target.data() + at, count);
   }
 }
 
@@ -55,8 +55,7 @@ double DenseUpdate<Values>::norm(Bytes payload) const {
   const size_t element_count = payload.size() / Values::kBytes;
   for (size_t at = 0; at < element_count; at += kUpdatePiece) {
     const size_t count = std::min(kUpdatePiece, element_count - at);
-    Values::read(payload.data() + at * Values::kBytes, count, values.data());
-    squares += squared_norm(values.data(), count);
+    squares += squared_norm(Values::view(payload.data() + at * Values::kBytes, count, values.data()), count);
   }
   return std::sqrt(squares);
 }

@@ -30,6 +30,12 @@ struct Fp32Values {
   static void read(const std::byte* bytes, size_t count, float* out) {
     if (count > 0) std::memcpy(out, bytes, count * kBytes);
   }
+  // The values where they lie, if a float may lie there; else a copy of them in `buffer`.
+  static const float* view(const std::byte* bytes, size_t count, float* buffer) {
+    if (reinterpret_cast<uintptr_t>(bytes) % alignof(float) == 0) return reinterpret_cast<const float*>(bytes);
+    read(bytes, count, buffer);
+    return buffer;
+  }
   static float read_one(const std::byte* bytes) {
     float value;
     std::memcpy(&value, bytes, sizeof value);
@@ -45,6 +51,10 @@ struct Bf16Values {
   static constexpr auto kAllFinite = all_finite_bf16;
 
   static void read(const std::byte* bytes, size_t count, float* out) { bf16_to_f32(bytes, count, out); }
+  static const float* view(const std::byte* bytes, size_t count, float* buffer) {
+    read(bytes, count, buffer);
+    return buffer;
+  }
   static float read_one(const std::byte* bytes) {
     uint16_t upper;
     std::memcpy(&upper, bytes, sizeof upper);

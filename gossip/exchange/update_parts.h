@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gossip/limits.h"
+#include "gossip/net/hash.h"
 #include "gossip/net/transport.h"
 
 namespace starling {
@@ -20,6 +21,12 @@ inline SharedBytes part_of(const SharedBytes& payload, uint32_t part) {
   if (payload.size <= kUpdatePartBytes) return payload;
   const size_t begin = part * kUpdatePartBytes;
   return {payload.owner, payload.data + begin, std::min(kUpdatePartBytes, payload.size - begin)};
+}
+
+// Of a payload that is one part: its frames need no other pass over it, and it is in the cache now.
+inline SharedBytes with_checksum(SharedBytes payload) {
+  if (payload.size <= kUpdatePartBytes) payload.checksum = xxh3_64(payload.span());
+  return payload;
 }
 
 // Puts the parts of one payload together, each as it comes, so that what it came in is free again.

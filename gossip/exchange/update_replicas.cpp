@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gossip/exchange/update_parts.h"
 #include "gossip/limits.h"
 #include "kernels/check.h"
 #include "kernels/transfer.h"
@@ -21,7 +22,8 @@ std::vector<SliceRange> cut_slices(std::span<const size_t> section_sizes, size_t
     run = {run.offset + run.count, 0};
   };
   for (size_t size : section_sizes) {
-    const size_t pieces = std::max<size_t>(1, size / (2 * least));
+    const size_t of_one_part = std::min<size_t>(size / least, parts_of(size * sizeof(float)));
+    const size_t pieces = std::max({size_t{1}, size / (2 * least), of_one_part});
     for (size_t i = 0; i < pieces; ++i) {
       run.count += size / pieces + (i < size % pieces);
       if (run.count >= least) close();

@@ -17,7 +17,9 @@ struct SliceRange {
 };
 
 // Cuts runs of whole sections, a larger section into several slices: at most slices_max slices, each of at least
-// kSliceElementsMin elements where the model has as many. Follows from the section sizes and slices_max alone.
+// kSliceElementsMin elements where the model has as many, and of one part (update_parts.h) in fp32 where slices_max
+// allows it: a payload of several parts is put together in one more pass. Follows from the section sizes and slices_max
+// alone.
 inline constexpr size_t kSliceElementsMin = 16 * 1024;
 std::vector<SliceRange> cut_slices(std::span<const size_t> section_sizes, size_t slices_max = kUpdateSlicesMax);
 

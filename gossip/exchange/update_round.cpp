@@ -114,7 +114,9 @@ void UpdateRound::send_entry(const LogEntry& entry, const SharedBytes& payload) 
   entries_[entry.slice] = entry;
   entries_[entry.slice].parts = parts_of(payload.size);
   std::vector<SharedBytes> parts = cut(payload);
-  for (SharedBytes& part : parts) part.checksum = xxh3_64(part.span());   // once for all members
+  for (SharedBytes& part : parts) {
+    if (!part.checksum) part.checksum = xxh3_64(part.span());   // once for all members
+  }
   for (size_t i = 1; i < members_.count(); ++i) {
     const size_t rank = (members_.self + i) % members_.count();
     if (!streams_.dead(rank)) give(rank, 1, entry.slice, parts);

@@ -32,9 +32,10 @@ TEST(CutSlices, RunsOfWholeSectionsByTheirSizesAlone) {
   EXPECT_EQ(cut({20000, 20000, 20000}).size(), 3u);
   EXPECT_EQ(cut({50000, 128, 50000, 128}).size(), 2u);
   EXPECT_EQ(cut({70000, 128, 70000, 128}).size(), 4u) << "two halves each";
-  EXPECT_EQ(cut({25'000'000}).size(), 32u);
+  EXPECT_EQ(cut({25'000'000}).size(), 64u);
+  for (const SliceRange& slice : cut({10'000'000})) EXPECT_EQ(parts_of(slice.count * sizeof(float)), 1u);
   for (const size_t most : {1, 2, 4, 8}) {
-    EXPECT_EQ(cut_slices(std::vector<size_t>{25'000'000}, most).size(), std::max<size_t>(1, most / 2)) << "two each";
+    EXPECT_EQ(cut_slices(std::vector<size_t>{25'000'000}, most).size(), most);
     EXPECT_LE(cut_slices(std::vector<size_t>{9'000'000, 3, 700'000, 20'000}, most).size(), most);
   }
   Rng rng(1);
