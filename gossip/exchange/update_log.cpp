@@ -115,7 +115,16 @@ LogStatus UpdateLog::append(const LogEntry& entry, SharedBytes payload, const Di
   if (recent_.size() > kRecentEntries) recent_.erase(recent_.begin());
   entries_.push_back(std::move(logged));
   if (entries_.size() > kRecentEntries) entries_.pop_front();
+  drop_old_payloads();
   return LogStatus::kOk;
+}
+
+void UpdateLog::drop_old_payloads() {
+  size_t count = 0, bytes = 0;
+  for (auto logged = entries_.rbegin(); logged != entries_.rend(); ++logged) {
+    bytes += logged->payload.size;
+    if (++count > kPayloadsMin && bytes > payload_bytes_max_) logged->payload = {};
+  }
 }
 
 void UpdateLog::adopt(const SliceState& state) {
@@ -128,7 +137,7 @@ void UpdateLog::adopt(const SliceState& state) {
 std::optional<std::vector<LoggedEntry>> UpdateLog::after(const LogHead& head) const {
   const auto follows = [&](const LoggedEntry& logged) { return logged.entry.previous == head.hash; };
   const auto first = std::find_if(entries_.begin(), entries_.end(), follows);
-  if (first == entries_.end()) return std::nullopt;
+  if (first == entries_.end() || first->payload.empty()) return std::nullopt;   // those after it have theirs
   return std::vector<LoggedEntry>(first, entries_.end());
 }
 

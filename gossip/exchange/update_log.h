@@ -42,8 +42,13 @@ class UpdateLog {
   // An entry counts at most at kNormRatioMax times the median norm of the entries before it. The first kRecentEntries
   // have no such median: they count at most at `first_norm_max`.
   static constexpr float kNormRatioMax = 3;
+  // The payloads of so many entries are kept however large they are: nearly all who miss entries miss one.
+  static constexpr size_t kPayloadsMin = 2;
 
-  explicit UpdateLog(float first_norm_max) : first_norm_max_(first_norm_max) {}
+  // `payload_bytes_max`: those of older entries are dropped beyond it. The size of the slice's whole state, because who
+  // misses entries of more bytes is better served with the state.
+  UpdateLog(float first_norm_max, size_t payload_bytes_max)
+      : first_norm_max_(first_norm_max), payload_bytes_max_(payload_bytes_max) {}
 
   // Whether the newest entries count only payloads of zeros, and each of these members twice or more.
   bool counts_nothing_of(const std::vector<PeerId>& members) const;
@@ -66,7 +71,8 @@ class UpdateLog {
   // Another log takes the place of this one.
   void adopt(const SliceState& state);
 
-  // The entries after that head, oldest first. nullopt: it is not among the last kRecentEntries.
+  // The entries after that head, oldest first. nullopt: it is not among the last kRecentEntries, or one of the payloads
+  // was dropped.
   std::optional<std::vector<LoggedEntry>> after(const LogHead& head) const;
   // Whether the entry with this hash is the head or one of the kRecentEntries before it.
   bool has_recent(const Digest16& hash) const;
@@ -75,12 +81,14 @@ class UpdateLog {
 
  private:
   float factor(double norm) const;
+  void drop_old_payloads();
 
   const float first_norm_max_;
+  const size_t payload_bytes_max_;
   LogHead head_;
   CountedTable table_;
   std::vector<RecentEntry> recent_;
-  std::deque<LoggedEntry> entries_;            // at most kRecentEntries
+  std::deque<LoggedEntry> entries_;            // at most kRecentEntries; the older ones perhaps without payload
 };
 
 }  // namespace starling

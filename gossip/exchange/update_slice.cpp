@@ -17,8 +17,8 @@ bool shows(const SliceState& state, const Digest16& hash) {
 
 UpdateSlice::UpdateSlice(const Shape& shape, float first_norm_max, const UpdateCodecs& codecs, Worker& worker,
                          std::function<void()> on_change)
-    : shape_(shape), log_(first_norm_max), entries_(shape.element_count, codecs, worker, [this] { advance(); }),
-      on_change_(std::move(on_change)) {}
+    : shape_(shape), log_(first_norm_max, shape.value_count * sizeof(float)),
+      entries_(shape.element_count, codecs, worker, [this] { advance(); }), on_change_(std::move(on_change)) {}
 
 bool UpdateSlice::believes(const PeerId& from, const LogHead& head, const GroupMembers& members, uint64_t round) {
   if (entry_group_ != members.group || round < entry_round_) return true;

@@ -78,6 +78,8 @@ TEST(CountedTable, DropsTheRowThatCountedNothingForLongest) {
 
 // ---- the log ----
 
+constexpr size_t kAllPayloads = SIZE_MAX;
+
 struct Made {
   LogEntry entry;
   SharedBytes payload;
@@ -110,7 +112,7 @@ struct Codecs {
 TEST(UpdateLog, TakesOnlyWhatFollowsAndHoldsItsHash) {
   const Codecs codecs;
   const std::vector<float> values = {1, 2, 3, 4};
-  UpdateLog log(1e9f);
+  UpdateLog log(1e9f, kAllPayloads);
   const Made first = make_entry(log.head(), {{peer(1), 1, 1, 1, 1}, {peer(2), 1, 1, 1, 1}}, values, *codecs.exact);
   Made bad = first;
   bad.payload = make_entry(log.head(), {{peer(1), 1, 1, 1, 1}}, std::vector<float>{9, 9, 9, 9}, *codecs.exact).payload;
@@ -133,7 +135,7 @@ TEST(UpdateLog, TakesOnlyWhatFollowsAndHoldsItsHash) {
 
 TEST(UpdateLog, GivesTheLastEightEntriesToWhoMissedThem) {
   const Codecs codecs;
-  UpdateLog log(1e9f);
+  UpdateLog log(1e9f, kAllPayloads);
   std::vector<LogHead> heads = {log.head()};
   for (uint64_t i = 1; i <= 12; ++i) {
     ASSERT_EQ(append(log, make_entry(log.head(), {{peer(1), 1, i, 1, 1}}, std::vector<float>{1}, *codecs.exact)),
@@ -150,6 +152,34 @@ TEST(UpdateLog, GivesTheLastEightEntriesToWhoMissedThem) {
   }
 }
 
+// Eight entries of fp32 would be eight models. Who misses more of them than a state is large gets the state.
+TEST(UpdateLog, KeepsNoMorePayloadsThanAStateIsLargeAndTwoAtLeast) {
+  const Codecs codecs;
+  const auto held_by = [&](const UpdateCodec& codec, size_t count, size_t bytes_max) {
+    UpdateLog log(1e9f, bytes_max);
+    std::vector<LogHead> heads = {log.head()};
+    for (uint64_t seq = 1; seq <= kRecentEntries + 2; ++seq) {
+      const std::vector<float> values(count, static_cast<float>(seq));
+      EXPECT_EQ(append(log, make_entry(log.head(), {{peer(1), 1, seq, 1, 1}}, values, codec)), LogStatus::kOk);
+      heads.push_back(log.head());
+    }
+    EXPECT_EQ(log.recent().size(), kRecentEntries) << "what entries are measured by stays";
+    size_t given = 0;
+    for (size_t back = 1; back < heads.size(); ++back) {
+      const auto entries = log.after(heads[heads.size() - 1 - back]);
+      if (!entries) continue;
+      EXPECT_EQ(given + 1, back) << "a gap";
+      given = entries->size();
+      for (const LoggedEntry& entry : *entries) EXPECT_FALSE(entry.payload.empty());
+    }
+    return given;
+  };
+  constexpr size_t kCount = 1000, kState = 4 * kCount;
+  EXPECT_EQ(held_by(*codecs.exact, kCount, kState), UpdateLog::kPayloadsMin) << "params alone";
+  EXPECT_EQ(held_by(*codecs.exact, kCount, 3 * kState), 3u);
+  EXPECT_EQ(held_by(*codecs.topk, kCount, 100 * kState), kRecentEntries) << "all of them are smaller than a state";
+}
+
 TEST(UpdateLog, TheHeavierHeadIsGreaterThenTheHash) {
   const LogHead light{9, 10, {9}}, heavy{5, 11, {1}}, heavy_too{5, 11, {2}};
   EXPECT_TRUE(greater(heavy, light));
@@ -161,7 +191,7 @@ TEST(UpdateLog, TheHeavierHeadIsGreaterThenTheHash) {
 // size once half of the last entries have it.
 TEST(UpdateLog, AnEntryCountsAtMostThreeTimesTheMedianOfThoseBefore) {
   const Codecs codecs;
-  UpdateLog log(8);
+  UpdateLog log(8, kAllPayloads);
   uint64_t seq = 0;
   const auto next = [&](float value) {
     const Made made = make_entry(log.head(), {{peer(1), 1, ++seq, 1, 1}}, std::vector<float>{value}, *codecs.exact);
@@ -180,7 +210,7 @@ TEST(UpdateLog, AnEntryCountsAtMostThreeTimesTheMedianOfThoseBefore) {
 // The owner limits payloads first, so its entries grow late: both medians must follow.
 TEST(UpdateLog, AnHonestJumpByAThousandCountsInFullAfterTenRounds) {
   const Codecs codecs;
-  UpdateLog log(1e9f);
+  UpdateLog log(1e9f, kAllPayloads);
   uint64_t seq = 0;
   const auto next = [&](float norm) {
     const float scale = log.payload_norm_max() ? std::min(1.0f, *log.payload_norm_max() / norm) : 1;
@@ -198,7 +228,7 @@ TEST(UpdateLog, AnHonestJumpByAThousandCountsInFullAfterTenRounds) {
 TEST(UpdateLog, ALyingOwnersEntriesCountAtThreeTimesTheUsualAndHonestOnesInFull) {
   const Codecs codecs;
   for (const float lie : {1e6f, 1e3f, 10.0f}) {
-    UpdateLog log(1e9f);
+    UpdateLog log(1e9f, kAllPayloads);
     uint64_t seq = 0;
     for (int round = 0; round < 320; ++round) {
       const bool lies = round / 4 % 8 == 7;
@@ -213,7 +243,7 @@ TEST(UpdateLog, ALyingOwnersEntriesCountAtThreeTimesTheUsualAndHonestOnesInFull)
 // Who has nothing to hand in any more would else make what comes late count at a fraction of itself.
 TEST(UpdateLog, ZerosSayNothingAboutWhatIsUsual) {
   const Codecs codecs;
-  UpdateLog log(1e9f);
+  UpdateLog log(1e9f, kAllPayloads);
   uint64_t seq = 0;
   const auto next = [&](std::vector<float> norms, float value) {
     std::vector<CountedPayload> counted;
@@ -285,7 +315,7 @@ void expect_conserved(const Member& member, const std::map<uint64_t, std::vector
 TEST(SliceReplica, ATopKEntrySettlesOnItsSupportOnly) {
   const Codecs codecs;
   Member member(1, {codecs.topk.get(), codecs.exact.get()});
-  UpdateLog log(1e9f);
+  UpdateLog log(1e9f, kAllPayloads);
   ASSERT_TRUE(member.replica.add_drift(std::vector<float>{9, 0, 0, 5, 0, 1, 0, 0}));
   const SentPayload sent = member.hand_in(*codecs.topk);   // 9 and 5, of 8 elements at density 1/4
   // The owner's entry keeps elements 0 and 6.
@@ -298,7 +328,7 @@ TEST(SliceReplica, ATopKEntrySettlesOnItsSupportOnly) {
 
   // A log that lacks the entry takes over: 9 comes back, and nothing else does.
   Member other(2, {codecs.topk.get(), codecs.exact.get()});
-  UpdateLog rival(1e9f);
+  UpdateLog rival(1e9f, kAllPayloads);
   ASSERT_EQ(append(rival, make_entry(rival.head(), {{peer(2), 1, 1, 1, 1}, {peer(3), 1, 1, 1, 1}},
                                      std::vector<float>(kElements, 0), *codecs.topk)), LogStatus::kOk);
   other.replica.apply(rival.newest());
@@ -313,7 +343,7 @@ TEST(SliceReplica, AVelocityGoesOnUntilItsElementIsCounted) {
   const auto dgc = make_update_codec({.kind = UpdateKind::kDgc, .density = 0.25, .momentum = 0.5});
   const auto exact = make_update_codec({});
   Member member(1, {dgc.get(), exact.get()});
-  UpdateLog log(1e9f);
+  UpdateLog log(1e9f, kAllPayloads);
   const std::vector<float> x = {8, 0, 0, 4, 0, 2, 0, 0};
   ASSERT_TRUE(member.replica.add_drift(x));
   EXPECT_EQ(member.accumulator, x);
@@ -379,7 +409,7 @@ TEST(UpdateReplicas, ABoundaryThatLeavesXTakesItsDriftOnce) {
 TEST(SliceReplica, WhereNothingIsKeptThePayloadTakesThePlaceOfTheDrift) {
   const auto qsgd = make_update_codec({.kind = UpdateKind::kQsgd, .levels = 1}), exact = make_update_codec({});
   Member member(1, {qsgd.get(), exact.get()});
-  UpdateLog log(1e9f);
+  UpdateLog log(1e9f, kAllPayloads);
   ASSERT_TRUE(member.replica.add_drift(std::vector<float>{3, 0, 0, 4, 0, 0, 0, 0}));   // norm 5: each is 0 or 5
   const SentPayload first = member.hand_in(*qsgd);
   EXPECT_EQ(member.accumulator, member.handed_in[first.seq]);
@@ -396,7 +426,7 @@ TEST(SliceReplica, WhereNothingIsKeptThePayloadTakesThePlaceOfTheDrift) {
 TEST(SliceReplica, AQuietEntryIsNoStepOfMomentum) {
   const Codecs codecs;
   Member member(1, {codecs.exact.get(), codecs.exact.get()}, {.momentum = 0.5f, .rate = 0.5f});
-  UpdateLog log(1e9f);
+  UpdateLog log(1e9f, kAllPayloads);
   uint64_t seq = 0;
   const auto apply = [&](std::vector<float> norms, float value) {
     std::vector<CountedPayload> counted;
@@ -424,7 +454,7 @@ TEST(SliceReplica, KeepsOfItsWorkOnlyWhatItHandedIn) {
   const SentPayload sent = member.hand_in(*codecs.topk);
   member.replica.keep_only_sent();
   EXPECT_EQ(member.accumulator, (std::vector<float>{9, 0, 0, 5, 0, 0, 0, 0}));
-  UpdateLog log(1e9f);
+  UpdateLog log(1e9f, kAllPayloads);
   ASSERT_EQ(append(log, make_entry(log.head(), {{member.id, 1, sent.seq, 1, 1}},
                                    std::vector<float>{4, 0, 0, 2, 0, 0, 0, 0}, *codecs.topk)), LogStatus::kOk);
   member.replica.apply(log.newest());
@@ -449,7 +479,7 @@ TEST(SliceReplica, HandsInTwoPayloadsAtMostAndNothingTwice) {
   EXPECT_NE(sum, member.drifts);
 
   // The second counts, so the first is void, and its content is handed in again.
-  UpdateLog log(1e9f);
+  UpdateLog log(1e9f, kAllPayloads);
   ASSERT_EQ(append(log, make_entry(log.head(), {{member.id, 1, 2, 1, 1}}, std::vector<float>(kElements, 1),
                                    *codecs.exact)), LogStatus::kOk);
   member.replica.apply(log.newest());
@@ -466,7 +496,7 @@ TEST(SliceReplica, TheLighterSideOfASplitKeepsItsWork) {
     const Codecs codecs;
     const UpdateCodecs both{codecs.exact.get(), codecs.exact.get()};
     Member heavy(1, both), light(2, both);
-    UpdateLog common(1e9f);
+    UpdateLog common(1e9f, kAllPayloads);
     Rng rng(apart);
     const auto step = [&](Member& member, UpdateLog& log, uint64_t round) {
       member.train(rng);
@@ -507,7 +537,7 @@ TEST(SliceReplica, WhoWasOnlyBehindSendsNobodysProgressBack) {
   const UpdateCodecs both{codecs.exact.get(), codecs.exact.get()};
   for (const uint64_t behind : {9, 60, 200}) {
     Member ahead(1, both), slow(2, both);
-    UpdateLog log(1e9f);
+    UpdateLog log(1e9f, kAllPayloads);
     Rng rng(behind);
     slow.train(rng);
     const SentPayload early = slow.hand_in(*codecs.exact);
@@ -532,7 +562,7 @@ TEST(SliceReplica, WhoWasOnlyBehindSendsNobodysProgressBack) {
 TEST(SliceReplica, AnEntryBeyondAFloatsRangeCountsForNothingAtAnyMember) {
   const Codecs codecs;
   Member member(1, {codecs.exact.get(), codecs.exact.get()}, {.momentum = 0.9f, .rate = 0.7f});
-  UpdateLog log(1e38f);
+  UpdateLog log(1e38f, kAllPayloads);
   Rng rng(3);
   member.train(rng);
   const SentPayload sent = member.hand_in(*codecs.exact);
@@ -557,7 +587,7 @@ TEST(SliceReplica, ASickMemberDropsItsOwnWorkAndKeepsTheLog) {
   member.replica.drop_own_work();
   EXPECT_EQ(member.accumulator, std::vector<float>(kElements, 0));
   // An owner may still count what it had handed in: nothing of it is there to be settled.
-  UpdateLog log(1e9f);
+  UpdateLog log(1e9f, kAllPayloads);
   ASSERT_EQ(append(log, make_entry(log.head(), {{member.id, 1, sent.seq, 1, 1}}, std::vector<float>(kElements, 1),
                                    *codecs.exact)), LogStatus::kOk);
   member.replica.apply(log.newest());
