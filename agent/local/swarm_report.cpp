@@ -48,7 +48,8 @@ AgentReport make_agent_report(const SwarmMember& member, bool newcomer, double o
   agent.partners = track.partners;
   if (!track.status.log_heads.empty()) {
     agent.log = {track.status.log_heads, track.status.updates, track.status.held_back.value_or(0),
-                 track.status.group.rounds, track.bytes_sent, track.bytes_received};
+                 track.status.group.rounds, track.bytes_sent, track.bytes_received,
+                 track.status.step};
   }
   return agent;
 }

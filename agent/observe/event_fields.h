@@ -112,6 +112,13 @@ constexpr auto fields(Of<MembershipCounters>) {
                          field("stalls", &T::stalls));
 }
 
+constexpr auto fields(Of<StepBreakdown>) {
+  using T = StepBreakdown;
+  return std::tuple(field("forward_ms", &T::forward_ms), field("backward_ms", &T::backward_ms),
+                    field("other_ms", &T::other_ms), field("encode_ms", &T::encode_ms),
+                    field("exposed_ms", &T::exposed_ms));
+}
+
 constexpr const char* name(Of<Started>) { return "start"; }
 constexpr auto fields(Of<Started>) {
   using T = Started;
@@ -154,6 +161,7 @@ constexpr auto fields(Of<AgentStatus>) {
                     field("samples", &T::samples), field("loss", &T::loss), field("accuracy", &T::accuracy),
                     field("distance", &T::distance), field("peers", &T::peers),
                     field("learning_rate", &T::learning_rate), field("steps_per_s", &T::steps_per_s),
+                    field("step", &T::step),
                     field("exchanges", &T::exchanges), field("blocks", &T::blocks),
                     field("pairs", &T::pairs), field("doubts_parked", &T::doubts_parked), field("group", &T::group),
                     field("updates", &T::updates), field("log_heads", &T::log_heads, Written::kUnlessEmpty),

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "agent/report/exchange_counts.h"
+#include "agent/report/step_breakdown.h"
 #include "gossip/exchange/exchange.h"
 #include "gossip/membership/member.h"
 
@@ -83,6 +84,7 @@ struct AgentStatus {
   std::optional<double> loss, accuracy, distance;
   uint64_t peers = 0;            // living members that train, without this one
   double learning_rate = 0, steps_per_s = 0;
+  StepBreakdown step;            // of the window that steps_per_s is of
   ExchangeCounts exchanges;
   BlockTally blocks;
   PairwiseCounters pairs;

@@ -1,12 +1,22 @@
 #include "agent/report/log_report.h"
 
 #include <algorithm>
+#include <optional>
 
 #include <nlohmann/json.hpp>
 
 namespace starling {
 
+namespace {
+
+nlohmann::ordered_json number(const std::optional<double>& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
+}
+
+}  // namespace
+
 nlohmann::ordered_json print_log(const LogReport& log) {
+  const StepBreakdown& step = log.step;
   const uint64_t rounds = std::max<uint64_t>(1, log.rounds);
   return {{"head", log.head},
           {"entries", log.counters.entries},
@@ -15,7 +25,10 @@ nlohmann::ordered_json print_log(const LogReport& log) {
           {"states", log.counters.states_adopted},
           {"held_back", log.held_back},
           {"sent_a_round", log.bytes_sent / rounds},
-          {"received_a_round", log.bytes_received / rounds}};
+          {"received_a_round", log.bytes_received / rounds},
+          {"step_ms",
+           {number(step.forward_ms), number(step.backward_ms), number(step.other_ms), number(step.encode_ms),
+            number(step.exposed_ms)}}};
 }
 
 }  // namespace starling

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "agent/report/step_breakdown.h"
 #include "gossip/exchange/counters.h"
 
 namespace starling {
@@ -16,9 +17,11 @@ struct LogReport {
   double held_back = 0;                // norm of what the agent learned and no entry counts
   uint64_t rounds = 0;
   uint64_t bytes_sent = 0, bytes_received = 0;   // all traffic of the agent, joining included
+  StepBreakdown step{};                // of its last seconds
 };
 
-// {"head","entries","behind","splits","states","held_back","sent_a_round","received_a_round"}
+// {"head","entries","behind","splits","states","held_back","sent_a_round","received_a_round",
+// "step_ms": of forward, backward, other, encode, exposed; null where it was not measured}
 nlohmann::ordered_json print_log(const LogReport& log);
 
 }  // namespace starling

@@ -45,12 +45,14 @@ void Pace::start(TimePoint now) {
 void Pace::stepped(const StepReport& report, TimePoint now) {
   rate_window_steps_ += report.steps;
   window_compute_ += report.compute_time;
+  times_.stepped(report);
   if (report.steps > 0) step_time_ = (now - round_began_) / static_cast<int64_t>(report.steps);
   boundary_began_ = now;
 }
 
 std::optional<double> Pace::round_begins(TimePoint now) {
   window_boundary_ += now - boundary_began_;
+  times_.stood_still(now - boundary_began_);
   round_began_ = now;
   if (overlap_choice_ != Overlap::kAuto || ++window_rounds_ < kOverlapWindowRounds) return std::nullopt;
   const double waiting = seconds(window_boundary_), computing = seconds(window_compute_);
@@ -77,6 +79,7 @@ bool Pace::measure_rate(TimePoint now) {
   steps_per_s_ = steps_per_s_ == 0 ? rate : 0.5 * (steps_per_s_ + rate);
   rate_window_began_ = now;
   rate_window_steps_ = 0;
+  times_.end_window();
   return true;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "agent/config/config.h"
+#include "agent/run/step_parts.h"
 #include "agent/train/trainer.h"
 #include "gossip/clock.h"
 
@@ -43,6 +44,8 @@ class Pace {
   // Ends the window of the rate when it is long enough. True: steps_per_s() has changed, and the mass may follow it.
   [[nodiscard]] bool measure_rate(TimePoint now);
   double steps_per_s() const { return steps_per_s_; }   // 0: not known yet
+  StepParts& times() { return times_; }                 // of the same windows
+  const StepParts& times() const { return times_; }
   void weigh(double swarm_steps_per_s);                 // the swarm's median
   void limit_mass(double most) { mass_ = mass_ < most ? mass_ : most; }
   double mass() const { return mass_; }
@@ -59,6 +62,7 @@ class Pace {
   uint64_t rate_window_steps_ = 0;
   uint64_t window_rounds_ = 0;                          // since overlap was last decided
   Duration window_boundary_{}, window_compute_{};
+  StepParts times_;
 };
 
 }  // namespace starling

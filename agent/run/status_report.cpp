@@ -34,6 +34,7 @@ void report_rounds(const Rounds& rounds, AgentStatus& status) {
   status.distance = measured(rounds.relative_distance());
   status.learning_rate = rounds.steps().learning_rate();
   status.steps_per_s = rounds.steps().pace().steps_per_s();
+  status.step = rounds.steps().pace().times().mean();
   status.exchanges = rounds.tally();
 }
 

@@ -40,9 +40,15 @@ void DeltaSharing::encode_then(std::optional<Duration> next_in, std::function<vo
   snapshot->boundary = boundary_;
   snapshot->mass = mass_;
   auto encoded = std::make_shared<SharedModel::Encoded>();
+  auto took = std::make_shared<Duration>();
   worker_.submit(
-      [this, decided, snapshot, encoded] { *encoded = model_.apply_and_encode(*decided, snapshot.get()); },
-      [this, snapshot, encoded, next_in, next = std::move(next)] {
+      [this, decided, snapshot, encoded, took] {
+        const TimePoint began = clock_.now();
+        *encoded = model_.apply_and_encode(*decided, snapshot.get());
+        *took = clock_.now() - began;
+      },
+      [this, snapshot, encoded, took, next_in, next = std::move(next)] {
+        encode_time_ += *took;
         if (!encoded->healthy) {
           finish(false);
           return;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "gossip/exchange/exchange.h"
@@ -31,6 +32,8 @@ class Sharing {
     return machine_ ? machine_->take_reports() : std::vector<ExchangeReport>();
   }
   double params_rms() const { return params_rms_; }   // 0: not measured yet
+  // What the worker took to choose and code what was shared, since the last call.
+  Duration take_encode_time() { return std::exchange(encode_time_, Duration::zero()); }
   // After share() the params are the swarm's replica: what is saved, evaluated and exported.
   bool holds_replica() const { return holds_replica_; }
 
@@ -56,6 +59,7 @@ class Sharing {
  protected:
   Sharing(ExchangeMachine* machine, bool holds_replica) : machine_(machine), holds_replica_(holds_replica) {}
   double params_rms_ = 0;
+  Duration encode_time_{};
 
  private:
   ExchangeMachine* machine_;         // null: the agent trains alone

@@ -37,6 +37,7 @@ void UpdateSharing::share(uint64_t round, double mass, bool wait, Done done) {
 }
 
 void UpdateSharing::shared(bool waits) {
+  encode_time_ += group_.take_encode_time();
   if (waits) {
     waiting_ = true;
   } else {

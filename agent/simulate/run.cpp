@@ -230,7 +230,8 @@ std::optional<LogReport> Run::log_of(size_t agent) {
   const ExchangeStatus status = swarm_.agent(agent).exchange()->status();
   if (status.log_heads.empty()) return std::nullopt;
   return LogReport{status.log_heads,    status.updates,           status.held_back,
-                   status.group.rounds, swarm_.bytes_sent(agent), swarm_.bytes_received(agent)};
+                   status.group.rounds, swarm_.bytes_sent(agent), swarm_.bytes_received(agent),
+                   swarm_.agent(agent).rounds()->steps().pace().times().mean()};
 }
 
 void Run::close(bool ended) {

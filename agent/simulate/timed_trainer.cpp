@@ -37,6 +37,8 @@ void TimedTrainer::start_steps(const LocalSteps& steps) {
   wait();
   report_ = inner_->take_steps();
   report_.compute_time = static_cast<int64_t>(report_.steps) * step_time_;   // the real one differs from run to run
+  report_.forward_time = report_.compute_time / kForwardPart;
+  report_.backward_time = report_.compute_time - report_.forward_time;
   idle_at_ = clock_.now() + report_.compute_time;
   taken_ = false;
 }

@@ -14,6 +14,8 @@ namespace starling {
 
 class TimedTrainer final : public Trainer {
  public:
+  static constexpr int kForwardPart = 3;   // forward takes a third of a step, backward the rest
+
   // Makes the trainer that does the work; it calls what it is given, from any thread, each time it becomes idle. One
   // that works on the caller's thread need not.
   using Make = std::function<std::unique_ptr<Trainer>(std::function<void()> on_idle)>;

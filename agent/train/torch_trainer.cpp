@@ -58,6 +58,7 @@ struct Tally {
   uint64_t steps = 0;
   double loss_sum = 0;
   bool finite = true;
+  Duration forward{}, backward{};   // on the CPU alone: the calls of a GPU return before it has computed
 };
 
 void check_fits(const Dataset& data, const ModelConfig& model, const std::string& which) {
@@ -97,7 +98,7 @@ class TorchTrainer final : public Trainer {
   DeviceData upload(Dataset& data) const;
   void run_job(const std::function<void()>& job);
   void run_steps(const LocalSteps& steps);
-  at::Tensor compute_gradient(const ConstView& correction);
+  at::Tensor compute_gradient(const ConstView& correction, Tally& tally);
   void step_on_cpu(const LocalSteps& steps, Tally& tally);
   Tally steps_on_gpu(const LocalSteps& steps);
   Evaluation evaluate();
@@ -221,19 +222,27 @@ void TorchTrainer::run_steps(const LocalSteps& steps) {
   }
   report_ = {.steps = tally.steps, .samples = tally.steps * batch_.size(),
              .mean_loss = tally.steps > 0 ? tally.loss_sum / static_cast<double>(tally.steps) : 0,
-             .finite = tally.finite, .compute_time = clock.now() - start};
+             .finite = tally.finite, .compute_time = clock.now() - start, .forward_time = tally.forward,
+             .backward_time = tally.backward};
 }
 
 // Leaves the gradient of one batch in grads_, corrected. Returns the loss.
-at::Tensor TorchTrainer::compute_gradient(const ConstView& correction) {
+at::Tensor TorchTrainer::compute_gradient(const ConstView& correction, Tally& tally) {
+  const SteadyClock clock;
   order_.next(batch_);
   at::Tensor rows = at::from_blob(batch_.data(), {static_cast<int64_t>(batch_.size())}, at::kLong);
   if (device_.is_cuda()) rows = rows.to(at::kCUDA);
   const at::Tensor images = train_data_.floats(train_data_.images.index_select(0, rows));
   const at::Tensor labels = train_data_.labels.index_select(0, rows);
   grads_.zero_();  // in place: a gradient that is set to none would lose its place in the flat buffer
+  const TimePoint began = clock.now();
   const at::Tensor loss = at::cross_entropy_loss(forward(model_, tensors_, images), labels);
+  const TimePoint half = clock.now();
   loss.backward();
+  if (!device_.is_cuda()) {
+    tally.forward += half - began;
+    tally.backward += clock.now() - half;
+  }
   if (correction.count > 0) {
     grads_.add_(at::from_blob(const_cast<float*>(correction.data), grads_.sizes(), grads_.options()));
   }
@@ -241,7 +250,7 @@ at::Tensor TorchTrainer::compute_gradient(const ConstView& correction) {
 }
 
 void TorchTrainer::step_on_cpu(const LocalSteps& steps, Tally& tally) {
-  const double loss = compute_gradient(steps.correction).item<float>();
+  const double loss = compute_gradient(steps.correction, tally).item<float>();
   const double largest =
       at::linalg_vector_norm(grads_, std::numeric_limits<double>::infinity()).item<float>();
   tally.finite = std::isfinite(loss) && std::isfinite(largest);
@@ -254,10 +263,11 @@ void TorchTrainer::step_on_cpu(const LocalSteps& steps, Tally& tally) {
 // Never waits for the GPU between two steps: the verdict "not finite" stays on the GPU and disables all later steps.
 Tally TorchTrainer::steps_on_gpu(const LocalSteps& steps) {
   const auto place = at::TensorOptions(at::kFloat).device(at::kCUDA);
+  Tally tally;
   const at::Tensor bad = at::zeros({1}, place), applied = at::zeros({1}, place),
                    loss_sum = at::zeros({1}, place);
   for (uint32_t i = 0; i < steps.count && !leaving_; ++i) {
-    const at::Tensor loss = compute_gradient(steps.correction);
+    const at::Tensor loss = compute_gradient(steps.correction, tally);
     const at::Tensor largest = at::linalg_vector_norm(grads_, std::numeric_limits<double>::infinity());
     bad.copy_(
         at::max(bad, at::isfinite(loss).logical_and_(at::isfinite(largest)).logical_not_().to(at::kFloat)));
@@ -267,7 +277,10 @@ Tally TorchTrainer::steps_on_gpu(const LocalSteps& steps) {
   }
   const at::Tensor results = at::cat({bad, applied, loss_sum}).cpu();
   const float* values = results.const_data_ptr<float>();
-  return {.steps = static_cast<uint64_t>(values[1]), .loss_sum = values[2], .finite = values[0] == 0};
+  tally.steps = static_cast<uint64_t>(values[1]);
+  tally.loss_sum = values[2];
+  tally.finite = values[0] == 0;
+  return tally;
 }
 
 Evaluation TorchTrainer::evaluate() {

@@ -43,6 +43,7 @@ struct StepReport {
   double mean_loss = 0;        // over these steps
   bool finite = true;          // false: loss or gradient was NaN or infinite; the remaining steps were not run
   Duration compute_time{};
+  Duration forward_time{}, backward_time{};   // of compute_time; zero: not measured, as on a GPU
 };
 
 struct Evaluation {

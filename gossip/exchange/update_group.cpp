@@ -90,11 +90,16 @@ bool UpdateGroup::begin(std::span<float> x, double mass, uint64_t agent_round, s
   // In turn, shifted by one each time around: else an owner might never own the slice whose turn it is.
   const uint64_t next = round() + 1, count = slices_.size();
   job->audited = static_cast<uint32_t>((next + next / count) % count);
-  auto run = [job, &replicas = replicas_] { replicas.run(*job); };
+  auto run = [job, &replicas = replicas_, &clock = clock_] {
+    const TimePoint began = clock.now();
+    replicas.run(*job);
+    job->took = clock.now() - began;
+  };
   auto done = [this, job, members = *members, mass, agent_round, trainable = std::move(trainable),
                still_here = std::weak_ptr<int>(alive_)] {
     if (still_here.expired()) return;
     end_boundary(*job);
+    encode_time_ += job->took;
     begin_round(members, agent_round, mass, *job);
     trainable();
   };

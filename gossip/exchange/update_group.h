@@ -17,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "gossip/exchange/round_numbers.h"
@@ -106,6 +107,8 @@ class UpdateGroup {
   uint32_t slice_count() const { return static_cast<uint32_t>(slices_.size()); }
   const ReplicaTally& splits() const { return splits_; }   // as of the last boundary, like the next
   double held_back() const { return held_back_; }          // the norm of all accumulators
+  // What the worker took for boundaries that hand in, since the last call.
+  Duration take_encode_time() { return std::exchange(encode_time_, Duration::zero()); }
 
  private:
   std::shared_ptr<BoundaryJob> make_job(std::span<float> x);
@@ -142,6 +145,7 @@ class UpdateGroup {
   bool settling_ = false, last_drift_taken_ = false;
   ReplicaTally splits_;
   double held_back_ = 0;
+  Duration encode_time_{};
   TimePoint ask_at_ = TimePoint::max();
   std::vector<UpdateReport> reports_;
   uint64_t entries_made_ = 0;

@@ -44,6 +44,7 @@ struct BoundaryJob {
   std::vector<SharedBytes> own_tables;                 // by slice; empty where something is handed in at once
   std::vector<LogHead> heads;          // of the replicas
   Digest16 audit{};                    // root of the audited slice
+  Duration took{};                     // by the clock of who ran it
 };
 
 class UpdateReplicas {

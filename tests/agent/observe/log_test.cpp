@@ -67,5 +67,21 @@ TEST_F(LogTest, ExchangesAStepAreOfTheStepsSinceTheLastLine) {
   EXPECT_NE(take().find(" (0.5 a step; "), std::string::npos);
 }
 
+TEST_F(LogTest, SaysWhatAStepConsistsOfWhereItIsMeasured) {
+  AgentStatus status;
+  status.phase = "training";
+  status.steps = 100;
+  log_.on(status);
+  EXPECT_EQ(take().find("exposed"), std::string::npos);
+  status.steps = 101;
+  status.step.exposed_ms = 2.5;
+  log_.on(status);
+  EXPECT_NE(take().find(", 2.5 ms a step exposed"), std::string::npos);
+  status.steps = 102;
+  status.step = {.forward_ms = 3.1, .backward_ms = 6, .other_ms = 0.4, .encode_ms = 1, .exposed_ms = 2.5};
+  log_.on(status);
+  EXPECT_NE(take().find(", step 3.1 forward + 6.0 backward + 0.4 other + 2.5 ms exposed"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace starling

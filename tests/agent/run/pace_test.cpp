@@ -42,6 +42,36 @@ TEST(Pace, MeasuresTheRateOverAWindowAndSmoothsIt) {
   EXPECT_DOUBLE_EQ(pace.steps_per_s(), 40) << "the mean of 20 and 60";
 }
 
+// 4 steps of 100 ms in two rounds; the trainer then stands still for 30 and 50 ms, 20 of which are an evaluation.
+TEST(Pace, SaysWhatAStepConsistsOf) {
+  Pace pace(settings(), 1000);
+  pace.start(kStart);
+  EXPECT_FALSE(pace.times().mean().exposed_ms) << "not measured yet";
+  StepReport report = steps(2, milliseconds(200));
+  report.forward_time = milliseconds(60);
+  report.backward_time = milliseconds(130);
+  pace.stepped(report, kStart + milliseconds(200));
+  pace.times().encoded(milliseconds(6));
+  (void)pace.round_begins(kStart + milliseconds(230));
+  pace.stepped(report, kStart + milliseconds(430));
+  pace.job_took(milliseconds(20));
+  (void)pace.round_begins(kStart + milliseconds(480));
+  EXPECT_FALSE(pace.times().mean().exposed_ms) << "the window is not over";
+  ASSERT_TRUE(pace.measure_rate(kStart + seconds(2)));
+  const StepBreakdown mean = pace.times().mean();
+  EXPECT_DOUBLE_EQ(mean.forward_ms.value(), 30);
+  EXPECT_DOUBLE_EQ(mean.backward_ms.value(), 65);
+  EXPECT_DOUBLE_EQ(mean.other_ms.value(), 5);
+  EXPECT_DOUBLE_EQ(mean.encode_ms.value(), 1.5);
+  EXPECT_DOUBLE_EQ(mean.exposed_ms.value(), 15);
+  ASSERT_TRUE(pace.measure_rate(kStart + seconds(4)));
+  EXPECT_DOUBLE_EQ(pace.times().mean().exposed_ms.value(), 15) << "no steps: what was known stays";
+  pace.stepped(steps(1, milliseconds(9)), kStart + seconds(6));
+  ASSERT_TRUE(pace.measure_rate(kStart + seconds(6)));
+  EXPECT_FALSE(pace.times().mean().backward_ms) << "this trainer does not say";
+  EXPECT_FALSE(pace.times().mean().encode_ms);
+}
+
 TEST(Pace, AnAgentTwiceAsFastWeighsHalfAndNeverMoreThanItsLimit) {
   Pace pace(settings(), 1000);
   pace.start(kStart);

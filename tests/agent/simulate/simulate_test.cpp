@@ -122,6 +122,8 @@ TEST(TimedTrainer, IsBusyForItsStepsAndEvaluatesInNoTime) {
       const StepReport report = trainer.take_steps();
       EXPECT_EQ(report.steps, 3u);
       EXPECT_EQ(report.compute_time, Duration(milliseconds(60)));
+      EXPECT_EQ(report.forward_time, Duration(milliseconds(20)));
+      EXPECT_EQ(report.backward_time, Duration(milliseconds(40)));
       EXPECT_EQ(trainer.untaken().steps, 0u);
       trainer.start_evaluation();
       EXPECT_TRUE(trainer.idle());

@@ -121,7 +121,9 @@ TEST(TorchTrainer, LearnsGeneratedDigits) {
     EXPECT_EQ(report.steps, 300u);
     EXPECT_EQ(report.samples, 300u * 64);
     EXPECT_TRUE(report.finite);
-    EXPECT_GT(report.compute_time.count(), 0);
+    EXPECT_GT(report.forward_time.count(), 0);
+    EXPECT_GT(report.backward_time.count(), 0);
+    EXPECT_LE(report.forward_time + report.backward_time, report.compute_time);
     const Evaluation evaluation = bench.evaluate();
     EXPECT_EQ(evaluation.samples, 500u);
     EXPECT_GT(evaluation.accuracy, 0.9) << kind;

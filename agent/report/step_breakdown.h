@@ -1,0 +1,17 @@
+// What the local steps of one agent consist of, on average over its last seconds.
+#pragma once
+
+#include <optional>
+
+namespace starling {
+
+// Milliseconds a step; nullopt: not measured. forward + backward + other + exposed is the time of a step, but for
+// evaluations and checkpoints.
+struct StepBreakdown {
+  std::optional<double> forward_ms, backward_ms;   // not measured on a GPU
+  std::optional<double> other_ms;                  // of computing: reading samples, the optimizer
+  std::optional<double> encode_ms;                 // of the worker: choosing and coding what is sent, exposed or not
+  std::optional<double> exposed_ms;                // the trainer stood still: exchange, and arithmetic at the boundary
+};
+
+}  // namespace starling

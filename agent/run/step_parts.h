@@ -1,0 +1,28 @@
+// What steps take, part by part: sums of a window, and what they were on average.
+#pragma once
+
+#include "agent/report/step_breakdown.h"
+#include "agent/train/trainer.h"
+#include "gossip/clock.h"
+
+namespace starling {
+
+class StepParts {
+ public:
+  void stepped(const StepReport& report);
+  void encoded(Duration of_worker) { sum_.encode += of_worker; }
+  void stood_still(Duration duration) { sum_.exposed += duration; }   // the trainer, at a boundary
+  // A window without steps says nothing: the one before it stays.
+  void end_window();
+  const StepBreakdown& mean() const { return mean_; }
+
+ private:
+  struct Sum {
+    uint64_t steps = 0;
+    Duration compute{}, forward{}, backward{}, encode{}, exposed{};
+  };
+  Sum sum_;
+  StepBreakdown mean_;
+};
+
+}  // namespace starling
