@@ -88,7 +88,7 @@ uint64_t SwarmSampler::last_met(const PeerId& peer) {
   const auto known = last_met_.find(peer);
   if (known != last_met_.end()) return known->second;
   if (meetings_ == 0) return 0;
-  const uint64_t ago = rng_.below(static_cast<uint32_t>(std::max<size_t>(1, candidates())));
+  const uint64_t ago = rng_.below(static_cast<uint32_t>(std::max<size_t>(1, candidates().size())));
   met_at(peer, meetings_ > ago ? meetings_ - ago : 0);
   return last_met_[peer];
 }
@@ -98,7 +98,7 @@ void SwarmSampler::met_at(const PeerId& peer, uint64_t meeting) {
   last_met_[peer] = meeting;
 }
 
-std::vector<PeerId> SwarmSampler::possible_partners() {
+std::vector<PeerId> SwarmSampler::candidates() {
   std::vector<PeerId> peers;
   if (options_.group_size > 0) {
     const std::vector<Participant> inside = group();
@@ -116,7 +116,7 @@ std::vector<PeerId> SwarmSampler::possible_partners() {
 }
 
 std::optional<PeerId> SwarmSampler::choose(const std::vector<PeerId>& except) {
-  std::vector<PeerId> peers = possible_partners();
+  std::vector<PeerId> peers = candidates();
   std::erase_if(peers, [&](const PeerId& peer) {
     return std::find(except.begin(), except.end(), peer) != except.end();
   });

@@ -39,7 +39,7 @@ class SwarmSampler final : public PeerSampler {
   std::optional<PeerId> choose(const std::vector<PeerId>& except) override;
   void met(const PeerId& peer) override { met_at(peer, ++meetings_); }
   uint64_t last_met(const PeerId& peer) override;
-  size_t candidates() override { return possible_partners().size(); }
+  std::vector<PeerId> candidates() override;
   // Metropolis-Hastings rows over the living, sorted by id; a mass counts at most kMassRatioMax times the median.
   std::vector<Participant> neighbors(uint64_t round) override;
   // This agent's group. With `oldest` also those who have finished: they give what they hold until they leave. Else the
@@ -64,7 +64,6 @@ class SwarmSampler final : public PeerSampler {
   std::vector<Rank> oldest(std::vector<Rank> all) const;
   std::vector<Participant> named_group(const std::vector<Rank>& all) const;
   void met_at(const PeerId& peer, uint64_t meeting);
-  std::vector<PeerId> possible_partners();
   std::optional<PeerId> choose_among(const std::vector<PeerId>& peers);
 
   const SwarmSamplerOptions options_;

@@ -34,7 +34,7 @@ class PeerSampler {
   // Pairs by turns: an exchange with the peer counts from now on, or an attempt at one came to nothing.
   virtual void met(const PeerId& peer) = 0;
   virtual uint64_t last_met(const PeerId& peer) = 0;    // grows with every meeting. A newcomer: a random late one
-  virtual size_t candidates() = 0;                      // how many choose() would choose from, were all free
+  virtual std::vector<PeerId> candidates() = 0;         // whom choose() would choose from, were all free
   virtual std::vector<Participant> neighbors(uint64_t round) = 0;    // neighborhood: weights sum to at most 1
   virtual std::vector<Participant> group() = 0;                      // this agent among them, sorted by id
 };

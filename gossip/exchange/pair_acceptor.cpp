@@ -12,6 +12,11 @@ namespace {
 constexpr size_t kEarlyBytesMax = 4 << 20;   // a delta applied at the vote holds two payloads while in doubt
 constexpr double kVoteFraction = 0.6;   // of the deadline; the rest is for the vote to reach the proposer
 
+uint32_t whole_ms(Duration duration) {
+  const int64_t ms = std::chrono::ceil<std::chrono::milliseconds>(duration).count();
+  return static_cast<uint32_t>(std::clamp<int64_t>(ms, 0, 60'000));
+}
+
 TimePoint vote_due(const PairExchange& exchange) {
   return exchange.started_at + from_seconds(kVoteFraction * seconds(exchange.deadline));
 }
@@ -46,6 +51,12 @@ void PairAcceptor::supersede(const PeerId& proposer) {
     exchanges_.at(xid).undecided = true;
     fail(exchanges_.at(xid));
   }
+}
+
+void PairAcceptor::refuse(const ExchangeId& xid, Duration free_in) {
+  refuse(xid);
+  ++ledger_.counters().busy_sent;
+  outbox_.send(xid.proposer, Busy{xid, whole_ms(free_in)});
 }
 
 void PairAcceptor::accept(const PeerId& from, const Propose& propose, const Turn& turn) {

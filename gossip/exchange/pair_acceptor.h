@@ -44,7 +44,9 @@ class PairAcceptor {
                                                                   // withheld. False: not open here
   bool in_turn() const;            // an exchange here keeps this agent from any other
   TimePoint free_at() const;       // when time alone ends that; max: it does not
-  void refuse(const ExchangeId& xid) { voter_.refuse(xid); }   // the caller answers BUSY. REQUIRES: not seen
+  // REQUIRES of both: not seen.
+  void refuse(const ExchangeId& xid) { voter_.refuse(xid); }   // without an answer
+  void refuse(const ExchangeId& xid, Duration free_in);        // answers BUSY: free again after that
 
   void on_commit(const PeerId& from, const Commit& commit);
   void on_abort(const PeerId& from, uint64_t generation, const Abort& abort);

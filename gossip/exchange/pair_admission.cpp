@@ -6,14 +6,6 @@
 #include "gossip/exchange/coefficients.h"
 
 namespace starling {
-namespace {
-
-uint32_t whole_ms(Duration duration) {
-  const int64_t ms = std::chrono::ceil<std::chrono::milliseconds>(duration).count();
-  return static_cast<uint32_t>(std::clamp<int64_t>(ms, 0, 60'000));
-}
-
-}  // namespace
 
 // False: the PROPOSE is malformed, or its exchange was seen before.
 bool PairAdmission::is_news(const PeerId& from, uint64_t generation, const Propose& propose) const {
@@ -31,7 +23,7 @@ void PairAdmission::on_propose(const PeerId& from, uint64_t generation, const Pr
   }
   acceptor_.supersede(from);
   if (proposer_.open_with(from)) {   // both proposed at once: the proposal of the smaller id stands
-    if (options_.self < from) return refuse(propose, Duration::zero());
+    if (options_.self < from) return acceptor_.refuse(propose.xid, Duration::zero());
     proposer_.give_up(from, ExchangeOutcome::kBusy);
   }
   answer(from, propose);
@@ -44,7 +36,7 @@ void PairAdmission::answer_waiting() {
 void PairAdmission::answer(const PeerId& from, const Propose& propose) {
   if (const std::optional<Duration> free_in = busy_for(from, propose)) {
     early_.forget(from);
-    return refuse(propose, *free_in);
+    return acceptor_.refuse(propose.xid, *free_in);
   }
   Duration left = std::chrono::milliseconds(propose.deadline_ms);
   if (strangers_.doubtful(from)) left = std::min(left, proposer_.deadline().current());   // it may lie
@@ -68,13 +60,7 @@ std::optional<Duration> PairAdmission::busy_for(const PeerId& from, const Propos
 void PairAdmission::ended(const PairExchange& exchange, bool decided) {
   if (decided) return strangers_.decided(exchange.peer, exchange.initiated);
   if (strangers_.known(exchange.peer)) return;
-  strangers_.undecided(exchange.initiated, exchange.agreed, clock_.now(), options_.deadline_max);
-}
-
-void PairAdmission::refuse(const Propose& propose, Duration free_in) {
-  acceptor_.refuse(propose.xid);
-  ++ledger_.counters().busy_sent;
-  outbox_.send(propose.xid.proposer, Busy{propose.xid, whole_ms(free_in)});
+  strangers_.undecided(exchange.peer, exchange.initiated, exchange.agreed, clock_.now(), options_.deadline_max);
 }
 
 void PairAdmission::on_block(const PeerId& from, const BlockPayload& block, const SharedBytes& payload) {

@@ -13,7 +13,6 @@
 #include "gossip/exchange/pair_ledger.h"
 #include "gossip/exchange/pair_proposer.h"
 #include "gossip/exchange/strangers.h"
-#include "gossip/net/outbox.h"
 
 namespace starling {
 
@@ -21,9 +20,8 @@ class PairAdmission {
  public:
   // All references must outlive the object.
   PairAdmission(const PairwiseOptions& options, PairLedger& ledger, const PairBlocks& blocks, PairProposer& proposer,
-                PairAcceptor& acceptor, const Clock& clock, Outbox& outbox)
-      : options_(options), ledger_(ledger), blocks_(blocks), proposer_(proposer), acceptor_(acceptor), clock_(clock),
-        outbox_(outbox) {}
+                PairAcceptor& acceptor, const Clock& clock)
+      : options_(options), ledger_(ledger), blocks_(blocks), proposer_(proposer), acceptor_(acceptor), clock_(clock) {}
 
   // `from` and `generation` are the sender's.
   void on_propose(const PeerId& from, uint64_t generation, const Propose& propose);
@@ -45,7 +43,6 @@ class PairAdmission {
   };
   bool is_news(const PeerId& from, uint64_t generation, const Propose& propose) const;
   std::optional<Duration> busy_for(const PeerId& from, const Propose& propose);
-  void refuse(const Propose& propose, Duration free_in);
   void answer(const PeerId& from, const Propose& propose);
 
   static constexpr size_t kWaitingMax = 16;
@@ -56,7 +53,6 @@ class PairAdmission {
   PairProposer& proposer_;
   PairAcceptor& acceptor_;
   const Clock& clock_;
-  Outbox& outbox_;
   std::vector<Waiting> waiting_;
   Strangers strangers_;
   EarlyPairBlocks early_;

@@ -23,13 +23,13 @@ PairProposer::PairProposer(const PairwiseOptions& options, PairLedger& ledger, P
       deadline_max_(options.deadline_max), log_(options.self, options.generation, clock, outbox),
       late_(options.deadline_min, options.deadline_max), turn_(options.deadline_min, options.deadline_max) {}
 
-bool PairProposer::propose(const PeerId& peer) {
+bool PairProposer::propose(const PeerId& peer, Duration patience) {
   if (ledger_.snapshot() == nullptr) return false;
   const double offer = ledger_.take_offer();
   if (offer == 0) return false;
 
   // Whole milliseconds on the wire: this side waits for exactly what it announces.
-  const auto deadline_ms = std::chrono::ceil<std::chrono::milliseconds>(patience());
+  const auto deadline_ms = std::chrono::ceil<std::chrono::milliseconds>(patience);
   const ExchangeId xid = log_.open(peer);
   const TimePoint now = clock_.now();
   ProposedExchange fresh{PairExchange{.xid = xid, .peer = peer, .initiated = true, .own = ledger_.snapshot(),

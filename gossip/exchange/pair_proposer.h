@@ -23,7 +23,8 @@ class PairProposer {
                Outbox& outbox);
 
   // Begins an exchange. REQUIRES: none with this peer is open. False: there is no snapshot, or its budget is spent.
-  bool propose(const PeerId& peer);
+  bool propose(const PeerId& peer) { return propose(peer, patience()); }
+  bool propose(const PeerId& peer, Duration patience);
   bool under_way() const { return log_.last_is_open(); }   // the exchange begun last is not decided yet
   bool empty() const { return exchanges_.empty() && log_.empty(); }
   bool open_with(const PeerId& peer) const { return !exchanges_.with(peer).empty(); }   // not decided yet

@@ -33,7 +33,7 @@ PairTurns::PairTurns(const PairwiseOptions& options, const Layout& layout, const
       wait_max_(std::min(options.deadline_max / 2, kWaitMax)) {
   STARLING_CHECK(options.deadline_min.count() > 0 && options.deadline_min <= options.deadline_max);
   ledger_.on_met = [this](const PeerId& peer, bool mixed) {
-    if (mixed) ++turns_;
+    if (mixed && !admission_.suspects(peer)) ++turns_;
     if (sampler_ != nullptr) sampler_->met(peer);
   };
   ledger_.on_ended = [this](const PairExchange& exchange, bool decided) { admission_.ended(exchange, decided); };
@@ -43,7 +43,7 @@ PairTurns::PairTurns(const PairwiseOptions& options, const Layout& layout, const
 
 // Who waits is served first: with an own proposal open, a larger id in the queue could close a ring.
 bool PairTurns::propose(const PeerId& peer) {
-  return peer != self_ && free() && waiting() == 0 && proposer_.propose(peer);
+  return peer != self_ && free() && waiting() == 0 && proposer_.propose(peer, admission_.patience_with(peer));
 }
 
 bool PairTurns::serve() { return free() && admission_.serve_next(); }
@@ -53,8 +53,7 @@ bool PairTurns::begin() {
   if (!free()) return false;
   if (admission_.serve_next()) return true;
   // Whose earlier exchange is not settled yet is asked only if there is nobody else.
-  std::vector<PeerId> not_asked;
-  admission_.add_not_asked(not_asked);
+  std::vector<PeerId> not_asked = admission_.not_asked();
   proposer_.add_owing(not_asked);
   std::vector<PeerId> unsettled = not_asked;
   for (const PeerId& peer : proposer_.peers()) unsettled.push_back(peer);

@@ -15,7 +15,7 @@ Pairwise::Pairwise(const PairwiseOptions& options, const Layout& layout, const C
                      const PairStats& stats) { routes_.on_judged(xid, peer, index, verdict, stats); }),
       ledger_(options, layout, blocks_, clock),
       proposer_(options, ledger_, blocks_, clock, outbox), acceptor_(options, ledger_, blocks_, clock, outbox),
-      admission_(options, ledger_, blocks_, proposer_, acceptor_, clock, outbox),
+      admission_(options, ledger_, blocks_, proposer_, acceptor_, clock),
       routes_(self_, ledger_, proposer_, acceptor_, admission_) {
   STARLING_CHECK(options.deadline_min.count() > 0 && options.deadline_min <= options.deadline_max);
   ledger_.on_ended = [this](const PairExchange& exchange, bool decided) { admission_.ended(exchange, decided); };
@@ -28,13 +28,13 @@ bool Pairwise::propose(const PeerId& peer) {
 
 bool Pairwise::begin() {
   STARLING_CHECK(sampler_ != nullptr);
-  std::vector<PeerId> engaged = proposer_.peers();
-  for (const PeerId& peer : acceptor_.peers()) engaged.push_back(peer);
-  for (;;) {
-    const std::optional<PeerId> partner = sampler_->choose(engaged);
-    if (!partner || admission_.may_be_asked(*partner)) return partner && propose(*partner);
-    engaged.push_back(*partner);
+  std::vector<PeerId> not_asked = proposer_.peers();
+  for (const PeerId& peer : acceptor_.peers()) not_asked.push_back(peer);
+  for (const PeerId& peer : sampler_->candidates()) {
+    if (!admission_.may_be_asked(peer)) not_asked.push_back(peer);
   }
+  const std::optional<PeerId> partner = sampler_->choose(not_asked);
+  return partner && propose(*partner);
 }
 
 // ---- boundary ----

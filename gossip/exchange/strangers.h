@@ -1,7 +1,8 @@
 // Peers that never decided an exchange with this agent, beside those that did. Ids cost nothing, so what one of them
 // may take of this agent is all that they may take together, once others are known. Those that let exchanges end
-// undecided bar them all, for 2^j deadlines and at most sixteen: there may be newcomers among them. While nobody is
-// known three such exchanges are free, since any network loses frames; later one.
+// undecided bar them all, for 2^j deadlines and at most sixteen. While nobody is known three such exchanges are free,
+// since any network loses frames; later one. There may be newcomers among them: beside others, who let none end itself
+// is served one deadline later, but not asked, since that costs the most.
 #pragma once
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <set>
 
 #include "gossip/clock.h"
+#include "gossip/exchange/undecided.h"
 #include "gossip/limits.h"
 #include "gossip/peer.h"
 
@@ -21,30 +23,38 @@ class Strangers {
   bool known(const PeerId& peer) const { return known_.contains(peer); }
   bool doubtful(const PeerId& peer) const { return !known(peer) && !known_.empty(); }
   bool both_doubtful(const PeerId& a, const PeerId& b) const { return doubtful(a) && doubtful(b); }
+  // Others are known, and some of these let exchanges end undecided since the last of them became known.
+  bool suspicious() const { return !known_.empty() && undecided_.any(); }
+  bool suspected(const PeerId& peer) const { return suspicious() && !known(peer); }
 
   void decided(const PeerId& peer, bool initiated) {
     if (known(peer)) return;
-    in_a_row_[initiated] = 0;
+    undecided_.decided(initiated);
     if (known_.size() >= kMembersMax) known_.clear();
     known_.insert(peer);
   }
-  // `initiated`: by this agent. `began`: the peer answered. REQUIRES: not known.
-  void undecided(bool initiated, bool began, TimePoint now, Duration deadline) {
-    const uint32_t in_a_row = ++in_a_row_[initiated], free = known_.empty() ? kFree : kFreeBesideOthers;
-    if (in_a_row <= free) return;
-    const uint32_t doublings = std::min(in_a_row - free - (known_.empty() ? 1 : 0), kDoublingsMax);
-    const TimePoint until = now + (uint32_t{1} << doublings) * deadline;
-    not_asked_until_ = std::max(not_asked_until_, until);
-    if (began) not_served_until_ = std::max(not_served_until_, until);
+  // As Undecided::add. REQUIRES: not known.
+  void undecided(const PeerId& peer, bool initiated, bool began, TimePoint now, Duration deadline) {
+    if (blamed_.size() >= kMembersMax) blamed_.clear();
+    blamed_.insert(peer);
+    if (began) others_not_served_until_ = now + deadline;
+    undecided_.add(initiated, began, known_.empty() ? kFree : kFreeBesideOthers, kDoublingsMax, now, deadline);
   }
   // In the past: it may be served, or asked.
-  TimePoint not_served_until(const PeerId& peer) const { return known(peer) ? TimePoint{} : not_served_until_; }
-  TimePoint not_asked_until(const PeerId& peer) const { return known(peer) ? TimePoint{} : not_asked_until_; }
+  TimePoint not_served_until(const PeerId& peer) const {
+    if (known(peer)) return TimePoint{};
+    const TimePoint until = undecided_.not_served_until();
+    return known_.empty() || blamed_.contains(peer) ? until : std::min(until, others_not_served_until_);
+  }
+  TimePoint not_asked_until(const PeerId& peer) const {
+    return known(peer) ? TimePoint{} : undecided_.not_asked_until();
+  }
 
  private:
   std::set<PeerId> known_;
-  uint32_t in_a_row_[2]{};         // undecided exchanges of theirs, of ours
-  TimePoint not_served_until_{}, not_asked_until_{};
+  std::set<PeerId> blamed_;                // let one end undecided
+  TimePoint others_not_served_until_{};
+  Undecided undecided_;
 };
 
 }  // namespace starling

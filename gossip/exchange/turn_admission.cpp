@@ -7,14 +7,6 @@
 #include "gossip/exchange/coefficients.h"
 
 namespace starling {
-namespace {
-
-uint32_t whole_ms(Duration duration) {
-  const int64_t ms = std::chrono::ceil<std::chrono::milliseconds>(duration).count();
-  return static_cast<uint32_t>(std::clamp<int64_t>(ms, 0, 60'000));
-}
-
-}  // namespace
 
 bool TurnAdmission::free() const {
   return ledger_.snapshot() != nullptr && !proposer_.is_asking() && !acceptor_.in_turn();
@@ -58,15 +50,35 @@ std::optional<Duration> TurnAdmission::barred_for(const PeerId& from) const {
 }
 
 bool TurnAdmission::had_its_share(const PeerId& from, uint64_t boundary) const {
-  return sampler_ != nullptr && !shares_.may_be_served(from, boundary, sampler_->candidates());
+  return sampler_ != nullptr && !shares_.may_be_served(from, boundary, candidates());
 }
 
 void TurnAdmission::count_served(const PeerId& from, uint64_t boundary) {
-  if (sampler_ != nullptr) shares_.served(from, boundary, sampler_->candidates());
+  if (sampler_ != nullptr) shares_.served(from, boundary, candidates());
 }
 
 void TurnAdmission::count_met(const PeerId& peer) {
-  if (sampler_ != nullptr) shares_.met(peer, ledger_.boundary(), sampler_->candidates());
+  if (sampler_ != nullptr) shares_.met(peer, ledger_.boundary(), candidates());
+}
+
+// ---- strangers ----
+
+// Those whose shares are reckoned with: of strangers that are suspected, none.
+size_t TurnAdmission::candidates() const {
+  const std::vector<PeerId> all = sampler_->candidates();
+  const auto counts = [this](const PeerId& peer) { return !suspects(peer); };
+  return static_cast<size_t>(std::count_if(all.begin(), all.end(), counts));
+}
+
+std::vector<PeerId> TurnAdmission::not_asked() const {
+  std::vector<PeerId> peers = sampler_->candidates();
+  std::erase_if(peers, [this](const PeerId& peer) { return shares_.not_asked_until(peer) <= clock_.now(); });
+  return peers;
+}
+
+// A stranger that is suspected may never answer.
+Duration TurnAdmission::patience_with(const PeerId& peer) const {
+  return suspects(peer) ? proposer_.deadline().current() : proposer_.patience();
 }
 
 // ---- turns ----
@@ -182,10 +194,8 @@ void TurnAdmission::refuse_waiting() {
 }
 
 void TurnAdmission::refuse(const Propose& propose, Duration free_in) {
-  acceptor_.refuse(propose.xid);
   (void)early_.take(propose.xid);
-  ++ledger_.counters().busy_sent;
-  outbox_.send(propose.xid.proposer, Busy{propose.xid, whole_ms(free_in)});
+  acceptor_.refuse(propose.xid, free_in);
 }
 
 void TurnAdmission::refuse_over_share(const Propose& propose, Duration free_in) {

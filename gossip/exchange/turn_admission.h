@@ -48,8 +48,9 @@ class TurnAdmission {
   size_t may_be_served() const;                    // of those that wait
 
   void ended(const PairExchange& exchange, bool decided);   // PairLedger::on_ended
-  // Whom this agent should not ask now.
-  void add_not_asked(std::vector<PeerId>& peers) const { shares_.add_not_asked(clock_.now(), peers); }
+  std::vector<PeerId> not_asked() const;           // whom this agent should not ask now. REQUIRES: a sampler
+  bool suspects(const PeerId& peer) const { return shares_.strangers().suspected(peer); }   // it may never decide
+  Duration patience_with(const PeerId& peer) const;   // how long a proposal to it may wait
 
   void forget(const PeerId& peer, uint64_t generation);
   void tick();
@@ -68,6 +69,7 @@ class TurnAdmission {
   void ask_again(const PeerId& from, const Propose& propose);
   std::optional<Duration> barred_for(const PeerId& from) const;
   bool had_its_share(const PeerId& from, uint64_t boundary) const;
+  size_t candidates() const;
   bool closes_ring(const PeerId& from) const;
   TimePoint own_answer_due() const;
   void refuse_rings();

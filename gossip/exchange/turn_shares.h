@@ -5,10 +5,11 @@
 // come now earlier and now later. A turn that ends undecided is not counted.
 //
 // Turns that it lets end undecided cost it 2^j deadlines, in which it is neither served nor asked. j counts such turns
-// since the last one that was decided, beyond three and beyond what the median of the other peers has: frames that a
-// network loses are nobody's fault, and with 30 % of them lost honest peers would soon bar each other. Its proposals
-// and ours count apart: else a peer that never votes would clear itself by its own proposals. Of a proposal of ours
-// that it never answered, it is only not asked: its queue may be long.
+// since the last one that was decided, beyond three and beyond what the median of the other peers has (at most three):
+// frames that a network loses are nobody's fault, and with 30 % of them lost honest peers would soon bar each other.
+//
+// Peers of which no turn was ever decided count as one for this, once others are known (strangers.h). While they are
+// suspected, the caller reckons the shares of the others without them: many ids would make each share small.
 #pragma once
 
 #include <algorithm>
@@ -18,6 +19,8 @@
 #include <vector>
 
 #include "gossip/clock.h"
+#include "gossip/exchange/strangers.h"
+#include "gossip/exchange/undecided.h"
 #include "gossip/limits.h"
 #include "gossip/peer.h"
 
@@ -27,7 +30,9 @@ class TurnShares {
  public:
   static constexpr uint64_t kBoundariesMax = 16;
   static constexpr size_t kFew = 4;
-  static constexpr uint32_t kFree = 3, kDoublingsMax = 8;
+  static constexpr uint32_t kFree = 3, kUsualMax = 3, kDoublingsMax = 8;
+
+  const Strangers& strangers() const { return strangers_; }
 
   // Whether a proposal of the peer may be served at this boundary. `candidates`: how many peers there are to exchange
   // with; 0: not known, and any may be served.
@@ -46,51 +51,50 @@ class TurnShares {
     if (candidates >= kFew) served(peer, boundary, candidates);
   }
 
-  // `initiated`: by this agent. `began`: the peer answered, so that it was a turn.
+  // As Undecided::add.
   void undecided(const PeerId& peer, bool initiated, bool began, TimePoint now, Duration deadline) {
     One& one = of(peer);
     if (!initiated) one.paid_until = std::min(one.paid_until, one.paid_before);
-    const uint32_t in_a_row = ++one.in_a_row[initiated], free = kFree + usual(peer, initiated);
-    if (in_a_row <= free) return;
-    const TimePoint until = now + (uint32_t{1} << std::min(in_a_row - free - 1, kDoublingsMax)) * deadline;
-    one.not_asked_until = std::max(one.not_asked_until, until);
-    if (began) one.not_served_until = std::max(one.not_served_until, until);
+    if (strangers_.doubtful(peer)) return strangers_.undecided(peer, initiated, began, now, deadline);
+    one.undecided.add(initiated, began, kFree + usual(peer, initiated), kDoublingsMax, now, deadline);
   }
   void decided(const PeerId& peer, bool initiated) {
+    strangers_.decided(peer, initiated);
     const auto it = peers_.find(peer);
-    if (it != peers_.end()) it->second.in_a_row[initiated] = 0;
+    if (it != peers_.end()) it->second.undecided.decided(initiated);
   }
-  TimePoint not_served_until(const PeerId& peer) const {   // in the past: it may be served
+  // In the past: it may be served, or asked.
+  TimePoint not_served_until(const PeerId& peer) const {
+    if (strangers_.doubtful(peer)) return strangers_.not_served_until(peer);
     const auto it = peers_.find(peer);
-    return it == peers_.end() ? TimePoint{} : it->second.not_served_until;
+    return it == peers_.end() ? TimePoint{} : it->second.undecided.not_served_until();
   }
-  void add_not_asked(TimePoint now, std::vector<PeerId>& peers) const {
-    for (const auto& [peer, one] : peers_) {
-      if (one.not_asked_until > now) peers.push_back(peer);
-    }
+  TimePoint not_asked_until(const PeerId& peer) const {
+    if (strangers_.doubtful(peer)) return strangers_.not_asked_until(peer);
+    const auto it = peers_.find(peer);
+    return it == peers_.end() ? TimePoint{} : it->second.undecided.not_asked_until();
   }
 
  private:
   struct One {
     uint64_t paid_until = 0;       // boundary: the turns that were served are the peer's share up to it
     uint64_t paid_before = 0;      // without the last of them
-    uint32_t in_a_row[2]{};        // undecided turns: of its proposals, of ours
-    TimePoint not_served_until{}, not_asked_until{};
+    Undecided undecided;
   };
   static uint64_t every(size_t candidates) {
     return candidates < kFew ? candidates : std::min<uint64_t>(candidates - 1, kBoundariesMax);
   }
   static uint64_t in_advance(size_t candidates) { return (candidates < kFew ? 1 : 2) * every(candidates); }
-  // The lower median over the other peers that ever let one end undecided.
+  // The lower median over the other peers that ever let one end undecided, bounded: they may be many, and lie.
   uint32_t usual(const PeerId& peer, bool initiated) const {
     std::vector<uint32_t> others;
     for (const auto& [other, one] : peers_) {
-      if (other != peer) others.push_back(one.in_a_row[initiated]);
+      if (other != peer) others.push_back(one.undecided.in_a_row(initiated));
     }
     if (others.empty()) return 0;
     const auto middle = others.begin() + static_cast<std::ptrdiff_t>((others.size() - 1) / 2);
     std::nth_element(others.begin(), middle, others.end());
-    return *middle;
+    return std::min(*middle, kUsualMax);
   }
   One& of(const PeerId& peer) {
     if (peers_.size() >= kMembersMax && !peers_.contains(peer)) peers_.clear();
@@ -98,6 +102,7 @@ class TurnShares {
   }
 
   std::map<PeerId, One> peers_;
+  Strangers strangers_;
 };
 
 }  // namespace starling

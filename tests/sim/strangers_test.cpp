@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -39,7 +40,9 @@ class Besieged {
     for (size_t a = 0; a < kAgents; ++a) swarm.add({.step_time = milliseconds(40)});
     swarm.network().set_filter([this](PassingFrame& frame) {
       const Commit* commit = message_as<Commit>(frame.message);
-      if (commit != nullptr && honest(frame.from) && honest(frame.to)) decided_.insert(commit->xid);
+      if (commit == nullptr || !honest(frame.from) || !honest(frame.to)) return;
+      decided_.insert(commit->xid);
+      if (newcomer_ && (frame.from == *newcomer_ || frame.to == *newcomer_)) newcomers_.insert(commit->xid);
     });
     const auto all_train = [this] {
       for (size_t a = 0; a < kAgents; ++a) {
@@ -53,6 +56,21 @@ class Besieged {
       stranger.join(look_, swarm.endpoint(0), 0, Phase::kJoining);
       run_for(milliseconds(100), [] {});
     }
+  }
+
+  // A fifth agent.
+  void add_newcomer() {
+    swarm.add({.step_time = milliseconds(40)});
+    newcomer_ = swarm.endpoint(kAgents);
+  }
+  size_t newcomers_exchanges() const { return newcomers_.size(); }
+
+  std::vector<PeerId> joined_ids(size_t count) {
+    const std::vector<PeerId> ids = stranger.new_ids(count);
+    for (size_t a = 0; a < kAgents; ++a) {
+      for (const PeerId& id : ids) stranger.join(id, swarm.endpoint(a));
+    }
+    return ids;
   }
 
   // Returns the exchanges between agents meanwhile. `act` is called every kTurn.
@@ -93,7 +111,8 @@ class Besieged {
 
  private:
   const PeerId look_ = stranger.new_id();
-  std::set<ExchangeId> decided_;
+  std::set<ExchangeId> decided_, newcomers_;
+  std::optional<Endpoint> newcomer_;
 };
 
 struct UndecidedCase {
@@ -117,12 +136,7 @@ TEST_P(UndecidedVotes, CostHardlyAnyExchange) {
     after_alone += alone.run_for(seconds(10), [] {});
 
     Besieged besieged(rng_seed, c.overlap);
-    const std::vector<PeerId> ids = besieged.stranger.new_ids(c.ids);
-    if (c.joined) {
-      for (size_t a = 0; a < kAgents; ++a) {
-        for (const PeerId& id : ids) besieged.stranger.join(id, besieged.swarm.endpoint(a));
-      }
-    }
+    const std::vector<PeerId> ids = c.joined ? besieged.joined_ids(c.ids) : besieged.stranger.new_ids(c.ids);
     during += besieged.leave_votes_undecided(seconds(10), ids);
     besieged.run_for(seconds(5), [] {});
     after += besieged.run_for(seconds(10), [] {});
@@ -134,8 +148,25 @@ TEST_P(UndecidedVotes, CostHardlyAnyExchange) {
   EXPECT_GE(static_cast<double>(after), 0.97 * static_cast<double>(after_alone));
 }
 
+// After a while each of the strangers has let an exchange end, so who has not is served before them.
+TEST(Strangers, DoNotKeepAnHonestNewcomerOut) {
+  size_t exchanges = 0;
+  for (uint64_t rng_seed = 1; rng_seed <= 8; ++rng_seed) {
+    Besieged besieged(rng_seed, Overlap::kOff);
+    const std::vector<PeerId> ids = besieged.joined_ids(24);
+    besieged.leave_votes_undecided(seconds(20), ids);
+    besieged.add_newcomer();
+    besieged.leave_votes_undecided(seconds(8), ids);
+    exchanges += besieged.newcomers_exchanges();
+  }
+  std::printf("%zu exchanges of the newcomers\n", exchanges);
+  EXPECT_GE(exchanges, 150u) << "about 1480 without strangers, with them 630";
+}
+
 INSTANTIATE_TEST_SUITE_P(Strangers, UndecidedVotes,
                          testing::Values(UndecidedCase{"turns_never_joined", Overlap::kOff, 8, false},
+                                         UndecidedCase{"turns_joined", Overlap::kOff, 8, true},
+                                         UndecidedCase{"turns_many_joined", Overlap::kOff, 24, true},
                                          UndecidedCase{"beside_never_joined", Overlap::kOn, 8, false},
                                          UndecidedCase{"beside_joined", Overlap::kOn, 8, true},
                                          UndecidedCase{"beside_many_joined", Overlap::kOn, 24, true}),

@@ -92,7 +92,7 @@ class NobodyToAsk final : public PeerSampler {
   std::optional<PeerId> choose(const std::vector<PeerId>&) override { return std::nullopt; }
   void met(const PeerId&) override {}
   uint64_t last_met(const PeerId&) override { return 0; }
-  size_t candidates() override { return 0; }
+  std::vector<PeerId> candidates() override { return {}; }
   std::vector<Participant> neighbors(uint64_t) override { return {}; }
   std::vector<Participant> group() override { return {}; }
 };

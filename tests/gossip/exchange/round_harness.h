@@ -115,7 +115,11 @@ class RoundAgent final : public PeerSampler {
     return others[rng_.below(static_cast<uint32_t>(others.size()))];
   }
   void met(const PeerId& peer) override { last_met_[peer] = ++meetings_; }
-  size_t candidates() override { return list.empty() ? 0 : list.size() - 1; }
+  std::vector<PeerId> candidates() override {
+    std::vector<PeerId> others = list;
+    std::erase(others, id);
+    return others;
+  }
   uint64_t last_met(const PeerId& peer) override {
     const auto known = last_met_.find(peer);
     return known == last_met_.end() ? 0 : known->second;

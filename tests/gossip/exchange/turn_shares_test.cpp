@@ -54,11 +54,7 @@ void lose_the_free_ones(TurnShares& shares, const PeerId& peer, bool initiated, 
 TEST(TurnShares, AnUndecidedTurnCostsTwiceAsMuchEachTime) {
   TurnShares shares;
   TimePoint now{std::chrono::hours(1)};
-  const auto not_asked = [&] {
-    std::vector<PeerId> peers;
-    shares.add_not_asked(now, peers);
-    return !peers.empty();
-  };
+  const auto not_asked = [&] { return shares.not_asked_until(test_peer(1)) > now; };
   lose_the_free_ones(shares, test_peer(1), false, now);
   EXPECT_FALSE(not_asked());
   EXPECT_LE(shares.not_served_until(test_peer(1)), now);
@@ -94,6 +90,78 @@ TEST(TurnShares, WhatTheMedianOfTheOthersLosesIsFree) {
   EXPECT_EQ(shares.not_served_until(test_peer(5)), now + milliseconds(100));
 }
 
+// A crowd that lets many turns end makes none of them free for one more.
+TEST(TurnShares, WhatTheOthersLoseIsFreeUpToThree) {
+  TurnShares shares;
+  const TimePoint now{std::chrono::hours(1)};
+  for (uint8_t tag = 1; tag <= 5; ++tag) {
+    for (int i = 0; i < 20; ++i) shares.undecided(test_peer(tag), true, true, now, milliseconds(100));
+  }
+  for (uint32_t i = 0; i < TurnShares::kFree + TurnShares::kUsualMax; ++i) {
+    shares.undecided(test_peer(6), true, true, now, milliseconds(100));
+  }
+  EXPECT_LE(shares.not_served_until(test_peer(6)), now);
+  shares.undecided(test_peer(6), true, true, now, milliseconds(100));
+  EXPECT_EQ(shares.not_served_until(test_peer(6)), now + milliseconds(100));
+}
+
+// Ids cost nothing: of those that never decided a turn, what one lets end bars all.
+TEST(TurnShares, StrangersAreBarredAsOne) {
+  TurnShares shares;
+  const TimePoint now{std::chrono::hours(1)};
+  shares.decided(test_peer(1), false);
+  shares.undecided(test_peer(2), false, true, now, milliseconds(100));
+  EXPECT_LE(shares.not_asked_until(test_peer(3)), now) << "one is free";
+  EXPECT_TRUE(shares.strangers().suspected(test_peer(3)));
+  for (uint8_t tag = 3; tag <= 8; ++tag) shares.undecided(test_peer(tag), false, true, now, milliseconds(100));
+  EXPECT_EQ(shares.not_asked_until(test_peer(9)), now + milliseconds(1600));
+  EXPECT_EQ(shares.not_served_until(test_peer(2)), now + milliseconds(1600)) << "at most sixteen";
+  EXPECT_LE(shares.not_served_until(test_peer(1)), now);
+  EXPECT_FALSE(shares.strangers().suspected(test_peer(1)));
+}
+
+// Its turns are its own from then on, and the rest begin anew.
+TEST(TurnShares, WhoDecidesIsNoStrangerAnyMore) {
+  TurnShares shares;
+  const TimePoint now{std::chrono::hours(1)};
+  shares.decided(test_peer(1), false);
+  for (int i = 0; i < 4; ++i) shares.undecided(test_peer(2), false, true, now, milliseconds(100));
+  shares.decided(test_peer(3), false);
+  EXPECT_LE(shares.not_served_until(test_peer(3)), now);
+  EXPECT_FALSE(shares.strangers().suspicious());
+  lose_the_free_ones(shares, test_peer(3), false, now);
+  EXPECT_LE(shares.not_served_until(test_peer(3)), now);
+  shares.undecided(test_peer(3), false, true, now, milliseconds(100));
+  EXPECT_EQ(shares.not_served_until(test_peer(3)), now + milliseconds(100));
+  EXPECT_FALSE(shares.strangers().suspicious());
+}
+
+// Else the newcomers among many strangers would hardly ever be served.
+TEST(Strangers, WhoLetNoneEndIsServedADeadlineLater) {
+  Strangers strangers;
+  const TimePoint now{std::chrono::hours(1)};
+  strangers.decided(test_peer(1), true);
+  for (int i = 0; i < 6; ++i) strangers.undecided(test_peer(2), false, true, now, milliseconds(100));
+  EXPECT_EQ(strangers.not_served_until(test_peer(2)), now + milliseconds(1600));
+  EXPECT_EQ(strangers.not_served_until(test_peer(3)), now + milliseconds(100));
+  EXPECT_EQ(strangers.not_asked_until(test_peer(3)), now + milliseconds(1600)) << "who never answers costs a deadline";
+  EXPECT_LE(strangers.not_served_until(test_peer(1)), now);
+}
+
+TEST(Strangers, AreBoundedInNumber) {
+  Strangers strangers;
+  const auto id_of = [](uint64_t i) {
+    PeerId id = test_peer(1);
+    std::memcpy(id.bytes.data(), &i, sizeof i);
+    return id;
+  };
+  for (uint64_t i = 0; i < 3 * kMembersMax; ++i) strangers.decided(id_of(i), true);
+  size_t known = 0;
+  for (uint64_t i = 0; i < 3 * kMembersMax; ++i) known += strangers.known(id_of(i));
+  EXPECT_GT(known, 0u);
+  EXPECT_LE(known, kMembersMax);
+}
+
 // It may have a long queue, or be in its steps: that is no reason to let its own proposals wait.
 TEST(TurnShares, WhoDoesNotAnswerIsNotAskedButServed) {
   TurnShares shares;
@@ -101,21 +169,25 @@ TEST(TurnShares, WhoDoesNotAnswerIsNotAskedButServed) {
   lose_the_free_ones(shares, test_peer(1), true, now);
   shares.undecided(test_peer(1), true, false, now, milliseconds(100));
   EXPECT_LE(shares.not_served_until(test_peer(1)), now);
-  std::vector<PeerId> peers;
-  shares.add_not_asked(now, peers);
-  EXPECT_EQ(peers, std::vector<PeerId>{test_peer(1)});
+  EXPECT_GT(shares.not_asked_until(test_peer(1)), now);
 }
 
 TEST(TurnShares, RemembersABoundedNumberOfPeers) {
   TurnShares shares;
-  PeerId id = test_peer(1);
-  for (uint64_t i = 0; i < 3 * kMembersMax; ++i) {
+  const auto id_of = [](uint64_t i) {
+    PeerId id = test_peer(1);
     std::memcpy(id.bytes.data(), &i, sizeof i);
-    shares.undecided(id, true, true, TimePoint{}, std::chrono::hours(1));
+    return id;
+  };
+  for (uint64_t i = 0; i < 3 * kMembersMax; ++i) {
+    for (uint32_t j = 0; j <= TurnShares::kFree + TurnShares::kUsualMax; ++j) {
+      shares.undecided(id_of(i), true, true, TimePoint{}, std::chrono::hours(1));
+    }
   }
-  std::vector<PeerId> barred;
-  shares.add_not_asked(TimePoint{}, barred);
-  EXPECT_LE(barred.size(), kMembersMax);
+  size_t barred = 0;
+  for (uint64_t i = 0; i < 3 * kMembersMax; ++i) barred += shares.not_asked_until(id_of(i)) > TimePoint{};
+  EXPECT_GT(barred, 0u);
+  EXPECT_LE(barred, kMembersMax);
 }
 
 class ByList final : public PeerSampler {
@@ -129,7 +201,7 @@ class ByList final : public PeerSampler {
     const auto at = std::find(longest_ago_first.begin(), longest_ago_first.end(), peer);
     return static_cast<uint64_t>(at - longest_ago_first.begin());
   }
-  size_t candidates() override { return 2; }
+  std::vector<PeerId> candidates() override { return {test_peer(2), test_peer(3)}; }
   std::vector<Participant> neighbors(uint64_t) override { return {}; }
   std::vector<Participant> group() override { return {}; }
 };
@@ -239,7 +311,7 @@ TEST(TurnShares, WhoNeverAcknowledgesIsAskedNoMore) {
     }
     void met(const PeerId&) override {}
     uint64_t last_met(const PeerId&) override { return 0; }
-    size_t candidates() override { return 1; }
+    std::vector<PeerId> candidates() override { return {test_peer(2)}; }
     std::vector<Participant> neighbors(uint64_t) override { return {}; }
     std::vector<Participant> group() override { return {}; }
   } sampler;
