@@ -117,6 +117,21 @@ void refuse_gradients(const SwarmConfig& swarm) {
             "updates, or optimizer.kind: sgd");
 }
 
+// With more than one step a round no gradient is ready before the last step.
+void refuse_pipeline(const ExchangeConfig& exchange) {
+  if (!exchange.update_pipeline) return;
+  const auto refuse_if = [](bool unsound, const std::string& why) {
+    if (unsound) throw ConfigError("swarm.exchange.update.pipeline: on: " + why);
+  };
+  refuse_if(exchange.source != SourceKind::kGradients || !shares_updates(exchange),
+            "only the gradient of a round's one step is ready piece by piece; write source: gradients and "
+            "local_steps: 1, or pipeline: off");
+  refuse_if(exchange.update.kind == UpdateKind::kSketch,
+            "codec sketch asks for elements when the round has begun; write codec: topk, or pipeline: off");
+  refuse_if(exchange.update.kind == UpdateKind::kDgc && exchange.update.clip > 0,
+            "update.clip needs the norm of the whole gradient; write clip: 0, or pipeline: off");
+}
+
 // Refuses what the exchanges in rounds (neighborhood and group) cannot average correctly.
 void refuse_averaging(const SwarmConfig& swarm) {
   const ExchangeConfig& exchange = swarm.exchange;
@@ -136,6 +151,7 @@ void refuse_averaging(const SwarmConfig& swarm) {
   refuse_vote(swarm);
   refuse_dgc(swarm);
   refuse_outer(exchange);
+  refuse_pipeline(exchange);
   refuse_members(exchange);
   if (!group && (exchange.pairs_every > 0 || exchange.inject_loss > 0)) {
     throw ConfigError("swarm.exchange: pairs_every and inject_loss belong to kind: group");

@@ -316,6 +316,11 @@ void add_updates(std::vector<ConfigField>& t) {
                                       "a model is cut into at most so many logs; 0: 64, and 4 with sketch, which finds "
                                       "more of the energy in few large ones",
                                       AT(swarm.exchange.update_slices), CountValue{0, kUpdateSlicesMax})));
+  t.push_back(since("0.2.0", "off", row("swarm.exchange.update.pipeline", "",
+                                        "gradients: on: a slice is sent while backward still computes earlier layers "
+                                        "(on the CPU) | off: when the step has ended",
+                                        AT(swarm.exchange.update_pipeline),
+                                        ChoiceValue<bool>{{{"on", true}, {"off", false}}})));
   t.push_back(since("0.2.0", "1e+30", row("swarm.exchange.update.first_norm_max", "",
                                           "of the first merged updates, while there are none to compare with; larger "
                                           "ones are scaled down to it",

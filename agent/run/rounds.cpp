@@ -1,5 +1,7 @@
 #include "agent/run/rounds.h"
 
+#include <algorithm>
+
 #include <spdlog/spdlog.h>
 
 #include "kernels/check.h"
@@ -38,7 +40,8 @@ TimePoint Rounds::next_deadline() const {
     case State::kBoundary: return clock_.now();
     case State::kPausing: return pause_until_;
     case State::kServing: return sharing_.serving_until().value_or(clock_.now());
-    case State::kStepping: return steps_.end();
+    case State::kStepping:
+      return sends_early() ? std::min(steps_.end(), std::max(clock_.now(), sharing_.next_final())) : steps_.end();
     default: return TimePoint::max();   // trainer, worker and exchange wake the control thread themselves
   }
 }
@@ -50,7 +53,11 @@ void Rounds::tick() {
     const State before = state_;
     switch (state_) {
       case State::kStepping:
-        if (steps_.ended()) after_steps();
+        if (steps_.ended()) {
+          after_steps();
+        } else if (sends_early()) {
+          sharing_.send_final(progress().round, mass());
+        }
         break;
       case State::kWorking:
         jobs_.tick();
@@ -84,7 +91,7 @@ void Rounds::begin_steps(uint32_t count) {
 }
 
 void Rounds::start_steps(uint32_t count) {
-  steps_.begin(count);
+  steps_.begin(count, sharing_.begin_steps());
   state_ = State::kStepping;
 }
 
@@ -126,6 +133,9 @@ void Rounds::boundary() {
 // Every replica is the genesis still. Entries of no updates, made before the members see each other, would begin
 // several logs, and to settle which of them holds would cost rounds of real updates.
 bool Rounds::nothing_to_share() const { return sharing_.holds_replica() && steps_.swarm_begins(); }
+
+// As at a boundary: while a run ends, or has nothing to share yet, nothing is sent before it either.
+bool Rounds::sends_early() const { return phase_ == Phase::kTraining && !stop_asked_ && !nothing_to_share(); }
 
 void Rounds::share() {
   state_ = State::kWorking;

@@ -59,6 +59,7 @@ class Rounds {
   void shared(bool healthy);
   void begin_round();
   bool nothing_to_share() const;
+  bool sends_early() const;
   void begin_steps(uint32_t count);
   void start_steps(uint32_t count);
   void end(Ending::Reason reason);

@@ -1,6 +1,7 @@
 #include "agent/run/stepping.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "agent/train/schedule.h"
 #include "gossip/limits.h"
@@ -38,7 +39,9 @@ void Stepping::look_at_swarm() {
   if (stop_after_ > 0 && swarm_clock_.some_ended()) swarm_steps_ = std::max(swarm_steps_, stop_after_);
 }
 
-void Stepping::begin(uint32_t count) { trainer_.start_steps({count, learning_rate(), model_.correction()}); }
+void Stepping::begin(uint32_t count, std::function<void(const FinalPart&)> on_final) {
+  trainer_.start_steps({count, learning_rate(), model_.correction(), std::move(on_final)});
+}
 
 TimePoint Stepping::end() const { return std::max(clock_.now(), trainer_.idle_at()); }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "agent/config/config.h"
 #include "agent/run/pace.h"
@@ -25,7 +26,8 @@ class Stepping {
   void go_back(const Progress& to);  // the trainer holds an earlier model again
   void next_round() { ++progress_.round; }
 
-  void begin(uint32_t count);        // returns at once. REQUIRES: the trainer is idle
+  // Returns at once. `on_final`: as LocalSteps says. REQUIRES: the trainer is idle.
+  void begin(uint32_t count, std::function<void(const FinalPart&)> on_final = {});
   bool ended() const { return trainer_.idle(); }
   TimePoint end() const;             // not before now; TimePoint::max(): the trainer wakes the control thread
   [[nodiscard]] bool take();         // takes what they report. False: the loss or a gradient was not finite

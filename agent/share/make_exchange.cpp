@@ -82,6 +82,7 @@ std::unique_ptr<UpdateExchange> make_update_exchange(const UpdateContext& contex
   options.deadline_max = exchange.deadline_max;
   options.outer = context.model.outer();
   options.first_norm_max = static_cast<float>(exchange.update_first_norm_max);
+  options.last_first = exchange.update_pipeline;
   options.inject_loss = exchange.inject_loss;
   options.rng_seed = context.swarm.rng_seed;
   auto made = std::make_unique<UpdateExchange>(options, context.model.slices(), context.model.memory(),

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/train/trainer.h"
 #include "gossip/exchange/exchange.h"
 
 namespace starling {
@@ -45,6 +46,10 @@ class Sharing {
   virtual void stop_retrying() {}
 
   virtual void begin_round_then(Next next) { next(); }   // steps follow
+  // Sending while backward goes on. What the steps that begin now shall tell; empty: nothing.
+  virtual std::function<void(const FinalPart&)> begin_steps() { return {}; }
+  virtual void send_final(uint64_t, double) {}           // round and mass, as share(). The steps still go on
+  virtual TimePoint next_final() const { return TimePoint::max(); }   // when send_final() has more, as far as known
   virtual void apply_decided_then(Next next) = 0;        // takes what was decided, and shares nothing
   virtual void publish_nothing() {}  // no new exchange begins, own or a peer's
   // The params are discarded, and what belongs to them.

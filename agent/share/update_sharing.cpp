@@ -19,9 +19,11 @@ constexpr uint32_t kSilentRounds = 3;
 }  // namespace
 
 UpdateSharing::UpdateSharing(UpdateModel& model, UpdateExchange& exchange, PeerSampler& sampler, const PeerId& self,
-                             Worker& worker, const Clock& clock)
+                             Worker& worker, const Clock& clock, bool pipeline)
     : Sharing(&exchange, true), model_(model), group_(exchange.group()), sampler_(sampler), self_(self),
-      worker_(worker), clock_(clock), began_(clock.now()) {}
+      worker_(worker), clock_(clock), began_(clock.now()) {
+  if (pipeline) final_ = std::make_unique<FinalSlices>(model.slices());
+}
 
 void UpdateSharing::share(uint64_t round, double mass, bool wait, Done done) {
   STARLING_CHECK(!done_);
@@ -34,6 +36,26 @@ void UpdateSharing::share(uint64_t round, double mass, bool wait, Done done) {
                        group_.begin(model_.x(), mass, round, [this, waits] { shared(waits); }, !waits);
                    if (!begun) finish();   // the drift stays in the params until the next boundary
                  });
+}
+
+std::function<void(const FinalPart&)> UpdateSharing::begin_steps() {
+  if (!final_) return {};
+  final_->begin_step();
+  return [this](const FinalPart& part) { final_->add(part); };
+}
+
+// What becomes final while the worker still codes goes together next: the busier it is, the larger the buckets.
+void UpdateSharing::send_final(uint64_t round, double mass) {
+  if (!final_ || sending_ || !group_.may_hand_in()) return;
+  const std::vector<uint32_t> slices = final_->take(clock_.now());
+  if (slices.empty()) return;
+  const size_t elements = model_.memory().params.size();
+  sending_ = group_.hand_in(slices, {final_->params(), elements}, mass, round, [this] { sending_ = false; });
+}
+
+// The worker's end wakes this thread.
+TimePoint UpdateSharing::next_final() const {
+  return final_ && !sending_ && group_.may_hand_in() ? final_->next() : TimePoint::max();
 }
 
 void UpdateSharing::shared(bool waits) {

@@ -3,8 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 
+#include "agent/share/final_slices.h"
 #include "agent/share/sharing.h"
 #include "agent/share/update_model.h"
 #include "gossip/clock.h"
@@ -15,13 +18,18 @@ namespace starling {
 
 class UpdateSharing final : public Sharing {
  public:
-  // Takes steps only after it caught up with the others' logs. All references outlive the object.
+  // Takes steps only after it caught up with the others' logs. With `pipeline` what is final is sent while backward
+  // goes on. All references outlive the object.
   UpdateSharing(UpdateModel& model, UpdateExchange& exchange, PeerSampler& sampler, const PeerId& self, Worker& worker,
-                const Clock& clock);
+                const Clock& clock, bool pipeline);
 
   // Throws std::runtime_error if there has been no place for this agent for a while: the group is full.
   void share(uint64_t round, double mass, bool wait, Done done) override;
   void tick() override;
+  std::function<void(const FinalPart&)> begin_steps() override;
+  void send_final(uint64_t round, double mass) override;
+  TimePoint next_final() const override;
+  void publish_nothing() override { group_.abandon(); }
   void apply_decided_then(Next next) override;
   void drop_decided() override { group_.drop_own_work(); }
 
@@ -48,6 +56,8 @@ class UpdateSharing final : public Sharing {
   uint64_t log_length_ = 0;          // of all slices, at the end of the last round
   uint32_t silent_rounds_ = 0;       // without any entry
   Done done_;
+  std::unique_ptr<FinalSlices> final_;   // null: nothing is sent before the boundary
+  bool sending_ = false;             // the worker has slices that were final before
 };
 
 }  // namespace starling

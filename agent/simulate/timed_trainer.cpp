@@ -33,7 +33,10 @@ void TimedTrainer::start_steps(const LocalSteps& steps) {
   STARLING_CHECK(idle());
   const View before = params();
   evaluated_.assign(before.data, before.data + before.count);
-  inner_->start_steps(steps);
+  std::vector<FinalPart> parts;
+  LocalSteps inner = steps;
+  if (steps.on_final) inner.on_final = [&parts](const FinalPart& part) { parts.push_back(part); };
+  inner_->start_steps(inner);
   wait();
   report_ = inner_->take_steps();
   report_.compute_time = static_cast<int64_t>(report_.steps) * step_time_;   // the real one differs from run to run
@@ -41,6 +44,19 @@ void TimedTrainer::start_steps(const LocalSteps& steps) {
   report_.backward_time = report_.compute_time - report_.forward_time;
   idle_at_ = clock_.now() + report_.compute_time;
   taken_ = false;
+  if (report_.finite) tell_final(steps, parts, before.count);
+}
+
+// The inner trainer computes its parts in this order. Each is as much of backward as it is of the params.
+void TimedTrainer::tell_final(const LocalSteps& steps, const std::vector<FinalPart>& parts, size_t elements) {
+  const TimePoint half = clock_.now() + report_.forward_time;
+  size_t done = 0;
+  for (FinalPart part : parts) {
+    done += part.count;
+    part.at = half + from_seconds(seconds(report_.backward_time) * static_cast<double>(done) /
+                                  static_cast<double>(elements));
+    steps.on_final(part);
+  }
 }
 
 void TimedTrainer::start_evaluation() {

@@ -42,6 +42,7 @@ class TimedTrainer final : public Trainer {
 
  private:
   void wait();
+  void tell_final(const LocalSteps& steps, const std::vector<FinalPart>& parts, size_t elements);
 
   const Clock& clock_;
   const Duration step_time_;

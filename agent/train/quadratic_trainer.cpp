@@ -96,6 +96,15 @@ void QuadraticTrainer::step(const LocalSteps& steps) {
   ++steps_;
 }
 
+// It computes at once, so the params are already what the step makes of them.
+void QuadraticTrainer::tell_final(const LocalSteps& steps) {
+  for (size_t end = params_.size(); end > 0;) {
+    const size_t count = (end - 1) % kFinalElements + 1;
+    end -= count;
+    steps.on_final({end, count, params_.data(), clock_.now()});
+  }
+}
+
 void QuadraticTrainer::start_steps(const LocalSteps& steps) {
   STARLING_CHECK(idle());
   STARLING_CHECK(steps.correction.count == 0 || steps.correction.count == params_.size());
@@ -115,6 +124,7 @@ void QuadraticTrainer::start_steps(const LocalSteps& steps) {
     loss_sum += last_loss_;
     ++report_.steps;
   }
+  if (steps.on_final && report_.finite) tell_final(steps);
   report_.samples = report_.steps * options_.batch;
   report_.mean_loss = report_.steps > 0 ? loss_sum / static_cast<double>(report_.steps) : 0;
   idle_at_ = start + static_cast<int64_t>(report_.steps) * options_.step_time;

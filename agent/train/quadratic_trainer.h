@@ -53,7 +53,10 @@ class QuadraticTrainer final : public Trainer {
   double loss() const;                   // 0.5 * curvature * ||params - target||^2 / dimension
 
  private:
+  static constexpr size_t kFinalElements = 4096;   // it tells of runs of so many, the last one first
+
   void step(const LocalSteps& steps);
+  void tell_final(const LocalSteps& steps);
 
   const QuadraticOptions options_;
   const uint64_t agent_rng_seed_;

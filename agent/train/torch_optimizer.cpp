@@ -9,6 +9,8 @@
 #include <optional>
 #include <stdexcept>
 
+#include "kernels/check.h"
+
 namespace starling {
 namespace {
 
@@ -29,6 +31,18 @@ class FlatSgd final : public TorchOptimizer {
     at::_fused_sgd_(params_, grads_, momentum_, config_.weight_decay, config_.momentum, learning_rate,
                     /*dampening=*/0, config_.nesterov, /*maximize=*/false, /*is_first_step=*/false,
                     /*grad_scale=*/{}, optional_tensor(skip));
+  }
+
+  bool steps_in_parts() const override { return true; }
+  void step_part(double learning_rate, size_t offset, size_t count, const at::Tensor& next) override {
+    const auto part = [&](const at::Tensor& all) {
+      return all.narrow(0, static_cast<int64_t>(offset), static_cast<int64_t>(count));
+    };
+    std::vector<at::Tensor> params{part(next)}, grads{part(grads_[0])}, momentum;
+    params[0].copy_(part(params_[0]));
+    if (!momentum_.empty()) momentum.push_back(part(momentum_[0]));
+    at::_fused_sgd_(params, grads, momentum, config_.weight_decay, config_.momentum, learning_rate, /*dampening=*/0,
+                    config_.nesterov, /*maximize=*/false, /*is_first_step=*/false);
   }
 
   const at::Tensor* momentum() const override { return momentum_.empty() ? nullptr : momentum_.data(); }
@@ -97,6 +111,10 @@ void check_range(double value, double least, double below, const std::string& ke
 }
 
 }  // namespace
+
+void TorchOptimizer::step_part(double, size_t, size_t, const at::Tensor&) {
+  STARLING_CHECK(steps_in_parts());
+}
 
 std::unique_ptr<TorchOptimizer> make_torch_optimizer(const OptimizerConfig& config, const at::Tensor& params,
                                                      const at::Tensor& grads) {

@@ -20,6 +20,10 @@ class TorchOptimizer {
 
   // `skip` (may be null): a one-element float tensor on the device of the params; if it holds 1, nothing changes.
   virtual void step(double learning_rate, const at::Tensor* skip) = 0;
+  // The same step for elements [offset, offset + count) alone, but the params stay as they are: `next`, as long as all
+  // params, takes what they become. REQUIRES: steps_in_parts().
+  virtual bool steps_in_parts() const { return false; }
+  virtual void step_part(double learning_rate, size_t offset, size_t count, const at::Tensor& next);
   virtual const at::Tensor* momentum()
       const = 0;  // flat; null: this optimizer has none to share
   virtual std::vector<std::byte> save_state() const = 0;  // all but momentum(); in host memory

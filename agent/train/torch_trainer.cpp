@@ -15,6 +15,7 @@
 
 #include "agent/data/order.h"
 #include "agent/train/thread_tuner.h"
+#include "agent/train/torch_backward.h"
 #include "agent/train/torch_device.h"
 #include "agent/train/torch_model.h"
 #include "agent/train/torch_optimizer.h"
@@ -61,6 +62,11 @@ struct Tally {
   Duration forward{}, backward{};   // on the CPU alone: the calls of a GPU return before it has computed
 };
 
+// The padding behind a tensor is part of it.
+size_t part_end(const ModelPlan& plan, size_t tensor) {
+  return tensor + 1 < plan.slots.size() ? plan.slots[tensor + 1].offset : plan.param_count;
+}
+
 void check_fits(const Dataset& data, const ModelConfig& model, const std::string& which) {
   if (data.count() > 0 && data.shape != model.input) {
     throw std::runtime_error("the " + which +
@@ -100,6 +106,9 @@ class TorchTrainer final : public Trainer {
   void run_steps(const LocalSteps& steps);
   at::Tensor compute_gradient(const ConstView& correction, Tally& tally);
   void step_on_cpu(const LocalSteps& steps, Tally& tally);
+  void told_final(size_t tensor);
+  bool step_part(size_t tensor);
+  void end_parts();
   Tally steps_on_gpu(const LocalSteps& steps);
   Evaluation evaluate();
 
@@ -114,6 +123,15 @@ class TorchTrainer final : public Trainer {
   DeviceData train_data_, test_data_;
   DatasetOrder order_;
   std::vector<int64_t> batch_;     // indices of the samples of one step
+  // Of a step that tells what is final: backward still reads the params, so what they become stands in next_.
+  struct Parts {
+    const LocalSteps* steps = nullptr;   // null: this step tells nothing
+    std::vector<bool> stepped;           // by tensor
+    bool finite = true;
+  };
+  Parts parts_;
+  at::Tensor next_;                // flat; made for the first such step
+  std::function<void(size_t)> on_final_ = [this](size_t tensor) { told_final(tensor); };
   StepReport report_;
   std::optional<Evaluation> evaluation_;
   std::atomic<bool> leaving_ = false;
@@ -155,6 +173,7 @@ TorchTrainer::TorchTrainer(const TrainerOptions& options, Dataset train, Dataset
     tensors_[i].mutable_grad() = grad_views[i];
   }
   optimizer_ = make_torch_optimizer(options.optimizer, params_, grads_);
+  if (!device_.is_cuda()) tell_when_final(tensors_, on_final_);
   train_data_ = upload(train_);
   test_data_ = upload(test_);
   device_.synchronize();
@@ -199,6 +218,7 @@ void TorchTrainer::run_job(const std::function<void()>& job) {
 }
 
 void TorchTrainer::start_steps(const LocalSteps& steps) {
+  STARLING_CHECK(!steps.on_final || (steps.count == 1 && steps.correction.count == 0));
   STARLING_CHECK(steps.correction.count == 0 || steps.correction.count == plan_.param_count);
   thread_.start([steps, this] { run_job([&] { run_steps(steps); }); });
 }
@@ -249,13 +269,56 @@ at::Tensor TorchTrainer::compute_gradient(const ConstView& correction, Tally& ta
   return loss.detach();
 }
 
+bool all_finite(const at::Tensor& values) {
+  return std::isfinite(at::linalg_vector_norm(values, std::numeric_limits<double>::infinity()).item<float>());
+}
+
+// In the middle of backward, on its thread.
+void TorchTrainer::told_final(size_t tensor) {
+  if (parts_.steps == nullptr || !step_part(tensor)) return;
+  const SteadyClock clock;
+  const size_t begin = plan_.slots[tensor].offset;
+  parts_.steps->on_final({begin, part_end(plan_, tensor) - begin, next_.const_data_ptr<float>(), clock.now()});
+  thread_.wake_owner();
+}
+
+// False: nothing may be told of it. A gradient that is not finite ends the step as one that was not taken, but for the
+// momentum of what was told before.
+bool TorchTrainer::step_part(size_t tensor) {
+  const size_t begin = plan_.slots[tensor].offset, count = part_end(plan_, tensor) - begin;
+  const at::Tensor part = grads_.narrow(0, static_cast<int64_t>(begin), static_cast<int64_t>(count));
+  parts_.finite = parts_.finite && all_finite(part);
+  if (!parts_.finite) return false;
+  optimizer_->step_part(parts_.steps->learning_rate, begin, count, next_);
+  parts_.stepped[tensor] = true;
+  return true;
+}
+
+// What backward did not reach has a gradient of zero, and momentum and decay all the same.
+void TorchTrainer::end_parts() {
+  for (size_t i = 0; i < tensors_.size() && parts_.finite; ++i) {
+    if (!parts_.stepped[i]) (void)step_part(i);
+  }
+  if (parts_.finite) params_.copy_(next_);
+}
+
 void TorchTrainer::step_on_cpu(const LocalSteps& steps, Tally& tally) {
+  const bool in_parts = steps.on_final && optimizer_->steps_in_parts();
+  if (in_parts) {
+    if (!next_.defined()) next_ = at::empty_like(params_);
+    parts_ = {&steps, std::vector<bool>(tensors_.size()), true};
+  }
   const double loss = compute_gradient(steps.correction, tally).item<float>();
-  const double largest =
-      at::linalg_vector_norm(grads_, std::numeric_limits<double>::infinity()).item<float>();
-  tally.finite = std::isfinite(loss) && std::isfinite(largest);
+  if (in_parts) {
+    parts_.finite = parts_.finite && std::isfinite(loss);
+    end_parts();
+    parts_.steps = nullptr;
+    tally.finite = parts_.finite;
+  } else {
+    tally.finite = std::isfinite(loss) && all_finite(grads_);
+    if (tally.finite) optimizer_->step(steps.learning_rate, nullptr);
+  }
   if (!tally.finite) return;
-  optimizer_->step(steps.learning_rate, nullptr);
   tally.loss_sum += loss;
   ++tally.steps;
 }

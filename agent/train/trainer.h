@@ -30,11 +30,24 @@ struct TrainerSection {
   View view;
 };
 
+// A run of params whose gradient is final while backward still computes others. The params themselves stay as they are
+// until the step has ended: backward still reads them.
+struct FinalPart {
+  size_t offset = 0, count = 0;    // in elements
+  const float* params = nullptr;   // all of them, in host memory: [offset, offset + count) are as the step will leave
+                                   // them. They stay so until the trainer's next steps
+  TimePoint at{};                  // since when; a trainer on virtual time may say it beforehand
+};
+
 struct LocalSteps {
   uint32_t count = 1;
   double learning_rate = 0;
   ConstView correction;        // added to the gradient of each step, where params are; count 0: none. Stays readable
                                // until the trainer is idle
+  // Of one step without correction: told of each part as it becomes final, on the trainer's thread, which then wakes
+  // the trainer's owner. No part is told twice; what backward never reaches, or is not finite, is not told. A trainer
+  // that cannot say (on a GPU, or with AdamW) tells of none. Empty: not wanted.
+  std::function<void(const FinalPart&)> on_final{};
 };
 
 struct StepReport {

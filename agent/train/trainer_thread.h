@@ -20,6 +20,7 @@ class TrainerThread {
 
   void start(std::function<void()> job);   // REQUIRES: idle()
   bool idle() const { return idle_.load(std::memory_order_acquire); }
+  void wake_owner() { if (on_idle_) on_idle_(); }   // from a job: there is something to look at before its end
   void rethrow_failure();                  // throws what the last job threw, once. REQUIRES: idle()
 
  private:

@@ -17,6 +17,10 @@ class RoundTimes {
 
   void begin(TimePoint now) {
     before_ = begun_at_;
+    begin_again(now);
+  }
+  // The same round: waiting begins only now.
+  void begin_again(TimePoint now) {
     begun_at_ = now;
     first_at_ = now + deadlines_[0].current();
     second_at_ = first_at_ + deadlines_[1].current();

@@ -22,6 +22,7 @@ class RoundWait {
       : clock_(clock), numbers_(numbers), times_(deadline_min, deadline_max, round_max) {}
 
   void begin(const GroupMembers& members, uint64_t round);
+  void begin_again() { times_.begin_again(clock_.now()); }   // the same round: nobody was waited for before
 
   // The ranks that the round need not wait for. ahead(): all others if this agent is itself behind the median, so that
   // it catches up.
@@ -30,6 +31,7 @@ class RoundWait {
 
   // Every arrival feeds the deadline of its phase. `late`: it belongs to the round before.
   void arrived(uint8_t phase) { times_.arrived(phase, clock_.now()); }
+  void arrived_at_once(uint8_t phase) { times_.arrived(phase, times_.begun_at()); }   // before begin_again()
   void arrived_late(uint8_t phase) { times_.arrived_late(phase, clock_.now()); }
   void take_back_time();                       // ends an extension once the others have caught up
 

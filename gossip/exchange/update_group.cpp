@@ -35,7 +35,8 @@ UpdateGroup::UpdateGroup(const UpdateGroupOptions& options, std::span<const Slic
                          Outbox& outbox, PeerSampler& sampler)
     : options_(options), codecs_(codecs), worker_(worker), clock_(clock), sampler_(sampler),
       replicas_(options.self, options.generation, slices, memory, options.outer, codecs_),
-      round_({options.deadline_min, options.deadline_max, parts_of_slices(slices, codecs)}, clock, outbox, numbers_),
+      round_({options.deadline_min, options.deadline_max, parts_of_slices(slices, codecs), options.last_first}, clock,
+             outbox, numbers_),
       owner_(options.self, codecs_, worker, slices_,
              [this](const LogEntry& entry, const SharedBytes& payload) {
                ++entries_made_;
@@ -80,16 +81,16 @@ void UpdateGroup::choose_encoder(BoundaryJob& job) {
 
 bool UpdateGroup::begin(std::span<float> x, double mass, uint64_t agent_round, std::function<void()> trainable,
                         bool makes_x) {
-  const std::optional<GroupMembers> members = update_members(sampler_, options_.self);
-  if (!members || under_way()) return false;
-  STARLING_CHECK(mass_is_sane(mass));
+  const bool open = round_.open();
+  const std::optional<GroupMembers> members = open ? round_.members() : update_members(sampler_, options_.self);
+  if (!members || (under_way() && !open)) return false;
+  STARLING_CHECK(mass_is_sane(mass) && !boundary_);
   const std::shared_ptr<BoundaryJob> job = make_job(x);
   choose_encoder(*job);
   job->makes_x = makes_x;
   job->members = members->count();
-  // In turn, shifted by one each time around: else an owner might never own the slice whose turn it is.
-  const uint64_t next = round() + 1, count = slices_.size();
-  job->audited = static_cast<uint32_t>((next + next / count) % count);
+  job->handed_in_before = early_;
+  job->audited = open ? round_.audited() : next_audited();
   auto run = [job, &replicas = replicas_, &clock = clock_] {
     const TimePoint began = clock.now();
     replicas.run(*job);
@@ -100,12 +101,104 @@ bool UpdateGroup::begin(std::span<float> x, double mass, uint64_t agent_round, s
     if (still_here.expired()) return;
     end_boundary(*job);
     encode_time_ += job->took;
-    begin_round(members, agent_round, mass, *job);
+    if (round_.open()) {
+      close_round(*job);
+    } else {
+      begin_round(members, agent_round, mass, *job);
+    }
     trainable();
   };
   worker_.submit(std::move(run), std::move(done));
   return true;
 }
+
+// In turn, shifted by one each time around: else an owner might never own the slice whose turn it is.
+uint32_t UpdateGroup::next_audited() const {
+  const uint64_t next = round() + 1, count = slices_.size();
+  return static_cast<uint32_t>((next + next / count) % count);
+}
+
+// ---- before the boundary ----
+
+bool UpdateGroup::may_hand_in() const {
+  const bool at_once = codecs_.running->tables() == nullptr && !(codecs_.running->velocity().clip > 0);
+  if (!at_once || boundary_ || settling_ || drop_) return false;
+  return round_.open() || (round_.ended() && !round_.serving_until());
+}
+
+bool UpdateGroup::open_round(double mass, uint64_t agent_round) {
+  const std::optional<GroupMembers> members = update_members(sampler_, options_.self);
+  if (!members) return false;
+  STARLING_CHECK(mass_is_sane(mass));
+  BoundaryJob nothing;
+  nothing.encoder = codecs_.running;
+  nothing.audited = next_audited();
+  nothing.handed_in.resize(slices_.size());
+  for (const SliceReplica& replica : replicas_.all()) nothing.heads.push_back(replica.head());
+  early_.assign(slices_.size(), false);
+  begin_round(*members, agent_round, mass, nothing, true);
+  return true;
+}
+
+bool UpdateGroup::hand_in(std::span<const uint32_t> slices, std::span<const float> x, double mass,
+                          uint64_t agent_round, std::function<void()> sent) {
+  if (!may_hand_in() || (!round_.open() && !open_round(mass, agent_round))) return false;
+  auto job = std::make_shared<EarlyJob>();
+  job->x = x;
+  job->slices.assign(slices.begin(), slices.end());
+  job->encoder = encoder_;
+  job->audited = round_.audited();
+  for (const uint32_t slice : slices) {
+    STARLING_CHECK(!early_[slice]);
+    early_[slice] = true;
+  }
+  auto run = [job, &replicas = replicas_, &clock = clock_] {
+    const TimePoint began = clock.now();
+    replicas.run_early(*job);
+    job->took = clock.now() - began;
+  };
+  auto done = [this, job, number = round(), sent = std::move(sent), still_here = std::weak_ptr<int>(alive_)] {
+    if (still_here.expired()) return;
+    handed_in(*job, number);
+    sent();
+  };
+  worker_.submit(std::move(run), std::move(done));
+  return true;
+}
+
+void UpdateGroup::handed_in(const EarlyJob& job, uint64_t number) {
+  encode_time_ += job.took;
+  if (job.handed_in.size() < job.slices.size()) drop_ = true;   // this boundary finds it too, or else the next one
+  if (!round_.open() || round() != number) return;
+  if (job.audit) round_.set_audit(*job.audit);
+  for (size_t i = 0; i < job.handed_in.size(); ++i) {
+    round_.hand_in(job.slices[i], *job.handed_in[i]);
+    if (owner_.owns(job.slices[i])) take_own(job.slices[i], *job.handed_in[i]);
+    advance(job.slices[i]);
+  }
+}
+
+void UpdateGroup::close_round(const BoundaryJob& job) {
+  sick_ = job.sick;
+  early_.clear();
+  round_.close(job.handed_in, job.heads, job.audit);
+  messages_.replicas_moved(job.heads);
+  ask_at_ = round_.wait().overdue_at();
+  for (uint32_t i = 0; i < slices_.size(); ++i) {
+    if (owner_.owns(i) && job.handed_in[i]) take_own(i, *job.handed_in[i]);
+  }
+  round_.stop_waiting_for_those_ahead();
+  round_.stop_waiting_for_the_silent();
+  for (uint32_t i = 0; i < slices_.size(); ++i) advance(i);
+}
+
+void UpdateGroup::abandon() {
+  if (!round_.open()) return;
+  round_.end();
+  early_.clear();
+}
+
+// ---- the boundary ----
 
 void UpdateGroup::end_boundary(const BoundaryJob& job) {
   boundary_ = false;
@@ -142,7 +235,8 @@ void UpdateGroup::restore(std::span<const SliceState> states) {
   messages_.replicas_moved(std::move(heads));
 }
 
-void UpdateGroup::begin_round(const GroupMembers& members, uint64_t agent_round, double mass, BoundaryJob& job) {
+void UpdateGroup::begin_round(const GroupMembers& members, uint64_t agent_round, double mass, const BoundaryJob& job,
+                              bool open) {
   sick_ = job.sick;
   const uint64_t own = round() > 0 ? round() + 1 : std::clamp<uint64_t>(agent_round, 1, kUpdateRoundMax);
   const uint64_t number = std::max(std::min(numbers_.next(members, own), newest_round(members, own)), log_round() + 1);
@@ -155,7 +249,7 @@ void UpdateGroup::begin_round(const GroupMembers& members, uint64_t agent_round,
   }
   encoder_ = job.encoder;
   owner_.begin(members, number, std::move(masses), *job.encoder);
-  round_.begin(members, number, mass, job.handed_in, job.heads, job.audited, job.audit);
+  round_.begin(members, number, mass, job.handed_in, job.heads, job.audited, job.audit, open);
   messages_.begin_round(job.heads);
   ask_at_ = round_.wait().overdue_at();
   for (uint32_t i = 0; i < slices_.size(); ++i) {
@@ -260,7 +354,7 @@ bool UpdateGroup::resolved(uint32_t slice) const {
 }
 
 void UpdateGroup::try_end() {
-  if (boundary_ || round_.ended() || owner_.jobs() > 0) return;
+  if (boundary_ || round_.ended() || round_.open() || owner_.jobs() > 0) return;
   bool all = true;
   for (uint32_t i = 0; i < slices_.size(); ++i) all = all && resolved(i);
   if (!all && !round_.wait().second_over()) return;
@@ -315,6 +409,7 @@ bool UpdateGroup::heard() const {
 void UpdateGroup::tick() {
   messages_.tick();
   if (boundary_ || round_.ended()) return;
+  if (round_.open()) return round_.tick_credits();
   if (tables_.wait_ends()) {
     for (uint32_t i = 0; i < slices_.size(); ++i) advance(i);
   }
@@ -332,7 +427,8 @@ void UpdateGroup::tick() {
 }
 
 TimePoint UpdateGroup::next_deadline() const {
-  const TimePoint ask_at = round_.ended() ? TimePoint::max() : ask_at_;
+  if (boundary_) return messages_.next_deadline();   // its end wakes this member
+  const TimePoint ask_at = round_.ended() || round_.open() ? TimePoint::max() : ask_at_;
   return std::min({round_.next_deadline(), tables_.next_deadline(), messages_.next_deadline(), ask_at});
 }
 

@@ -3,6 +3,8 @@
 //
 //   boundary: begin(x) ─> drift joins the accumulators, entries are applied, x := R ─> training goes on from R
 //   round:    payloads ─> owners of the slices; their entries ─> all; queued for the next boundary
+//   or:       open(), hand_in() slice by slice while backward goes on, begin() with what is left: the same round, whose
+//             deadlines begin with begin()
 //
 // The rules, each with what it costs when left out, stand in gossip/exchange/updates.md. In short: what no entry counts
 // stays in its sender's accumulator, so a round in which a slice has no entry costs nothing, and nobody takes over
@@ -63,6 +65,17 @@ class UpdateGroup {
   // Not `makes_x`: nobody trains until catch_up(), so x is left to it.
   bool begin(std::span<float> x, double mass, uint64_t agent_round, std::function<void()> trainable,
              bool makes_x = true);
+  // Before the steps have ended: hands in slices whose drift is known, so that they travel meanwhile. Once a step and
+  // slice, and begin() follows, or abandon(). Entries are applied no earlier than there. `x` as for begin(), of these
+  // slices; it must stay where it is until begin() has called `trainable`. `sent` is called when others may follow.
+  // False: not now, and the slices are left for a later call or for begin(): the round before still goes on, there is
+  // no group, a run ends, or this codec needs to know all slices at once (sketch; dgc with a clip).
+  bool hand_in(std::span<const uint32_t> slices, std::span<const float> x, double mass, uint64_t agent_round,
+               std::function<void()> sent);
+  bool may_hand_in() const;
+  // No begin() follows. What was handed in may count all the same.
+  void abandon();
+
   bool under_way() const { return boundary_ || !round_.ended(); }
   // Others still take what this member has for them of the round that ended here. begin() drops it.
   std::optional<TimePoint> serving_until() const { return boundary_ ? std::nullopt : round_.serving_until(); }
@@ -112,9 +125,14 @@ class UpdateGroup {
 
  private:
   std::shared_ptr<BoundaryJob> make_job(std::span<float> x);
+  uint32_t next_audited() const;
+  bool open_round(double mass, uint64_t agent_round);
+  void close_round(const BoundaryJob& job);
+  void handed_in(const EarlyJob& job, uint64_t number);
   void choose_encoder(BoundaryJob& job);
   void end_boundary(const BoundaryJob& job);
-  void begin_round(const GroupMembers& members, uint64_t agent_round, double mass, BoundaryJob& job);
+  void begin_round(const GroupMembers& members, uint64_t agent_round, double mass, const BoundaryJob& job,
+                   bool open = false);
   uint64_t log_round() const;
   uint64_t newest_round(const GroupMembers& members, uint64_t own);
   void answer(uint32_t slice, const std::vector<uint32_t>& requested);
@@ -140,6 +158,7 @@ class UpdateGroup {
   UpdateTables tables_;
   UpdateMessages messages_;
   const UpdateCodec* encoder_ = nullptr;   // of this round
+  std::vector<bool> early_;              // by slice: handed in before the boundary, or about to be; empty: none
   bool boundary_ = false, drained_ = false;
   bool sick_ = false, drop_ = false;     // at the last boundary; at the next one
   bool settling_ = false, last_drift_taken_ = false;

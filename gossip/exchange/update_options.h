@@ -19,6 +19,8 @@ struct UpdateGroupOptions {
   Duration deadline_min{}, deadline_max{};
   OuterRule outer;
   float first_norm_max = 1e30f;          // an entry's norm, while there are no eight entries to compare it with
+  bool last_first = false;               // slices are handed in from the last one to the first, as backward ends; the
+                                         //   same at all members, whose credits follow that order
   double inject_loss = 0;                // for experiments: this part of contributions, entries and pulls is lost on
   uint64_t rng_seed = 0;                 //   receive, by a hash of (rng_seed, round, sender, receiver, slice, kind)
 };

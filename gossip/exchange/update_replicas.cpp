@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "gossip/exchange/update_parts.h"
 #include "gossip/limits.h"
@@ -55,6 +56,7 @@ UpdateReplicas::UpdateReplicas(const PeerId& self, uint64_t generation, std::spa
   }
   STARLING_CHECK(!slices_.empty() && end == memory.params.size());
   scratch_.resize(largest);
+  drift_taken_.resize(slices_.size());
 }
 
 void UpdateReplicas::restore(std::span<const SliceState> states) {
@@ -97,23 +99,24 @@ bool UpdateReplicas::hand_in(BoundaryJob& job, size_t slice) {
 // Slice by slice, so that its values stay in the cache.
 void UpdateReplicas::run(BoundaryJob& job) {
   STARLING_CHECK(job.backlogs.size() == replicas_.size());
-  const float scale = drift_taken_ ? 1 : clipped(job);
+  const float scale = drift_taken_[0] ? 1 : clipped(job);
   job.handed_in.resize(replicas_.size());
   job.own_tables.resize(replicas_.size());
   for (size_t i = 0; i < replicas_.size(); ++i) {
     SliceReplica& replica = replicas_[i];
     const std::span<float> x = job.x.subspan(slices_[i].offset, slices_[i].count);
-    if (!drift_taken_) job.sick = !replica.add_drift(x, job.hands_in, scale) || job.sick;
+    if (!drift_taken_[i]) job.sick = !replica.add_drift(x, job.hands_in, scale) || job.sick;
     take(job.backlogs[i], replica);
     const std::span<const float> params = replica.memory().params;
     if (job.makes_x) std::copy(params.begin(), params.end(), x.begin());
     if (job.keeps_only_sent) replica.keep_only_sent();
-    if (!job.sick && job.hands_in) job.sick = !hand_in(job, i);
+    const bool before = !job.handed_in_before.empty() && job.handed_in_before[i];
+    if (!job.sick && job.hands_in && !before) job.sick = !hand_in(job, i);
     job.heads.push_back(replica.head());
     const std::span<const float> rest = replica.memory().accumulator;
     if (job.makes_x) job.rest += squared_norm(ConstView{rest.data(), rest.size(), MemorySpace::kHost});
   }
-  drift_taken_ = !job.makes_x;
+  drift_taken_.assign(replicas_.size(), !job.makes_x);
   if (job.hands_in && job.heads[job.audited].length > 0) job.audit = root_of(job.audited, replicas_[job.audited]);
   job.splits = tally();
   if (!job.sick) return;
@@ -121,6 +124,21 @@ void UpdateReplicas::run(BoundaryJob& job) {
   for (SliceReplica& replica : replicas_) replica.drop_own_work();
   job.handed_in.assign(replicas_.size(), std::nullopt);
   job.own_tables.assign(replicas_.size(), {});
+}
+
+void UpdateReplicas::run_early(EarlyJob& job) {
+  STARLING_CHECK(!(velocity_.clip > 0));   // the drift of the whole model has a norm only when all of it is known
+  for (const uint32_t slice : job.slices) {
+    SliceReplica& replica = replicas_[slice];
+    const SliceRange& range = slices_[slice];
+    STARLING_CHECK(!drift_taken_[slice]);
+    if (!replica.add_drift(job.x.subspan(range.offset, range.count), true, 1)) return;
+    drift_taken_[slice] = true;
+    std::optional<SentPayload> payload = replica.hand_in(*job.encoder, scratch_);
+    if (!payload) return;
+    job.handed_in.push_back(std::move(payload));
+    if (slice == job.audited && replica.head().length > 0) job.audit = root_of(slice, replica);
+  }
 }
 
 ReplicaTally UpdateReplicas::tally() const {

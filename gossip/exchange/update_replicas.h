@@ -28,6 +28,7 @@ struct BoundaryJob {
   std::span<float> x;                  // in: R + drift; out: R
   std::vector<Backlog> backlogs;       // by slice
   bool hands_in = true;                // a round begins; else nothing is encoded
+  std::vector<bool> handed_in_before;  // by slice: while the steps went on; empty: none
   bool makes_x = true;                 // false: x is left as it is, for the next boundary to make it R
   size_t members = 1;                  // of the round
   bool keeps_only_sent = false;        // what was never handed in is dropped
@@ -47,6 +48,19 @@ struct BoundaryJob {
   Duration took{};                     // by the clock of who ran it
 };
 
+// A part of a boundary that comes before it: the drift of some slices is known while steps still go on.
+struct EarlyJob {
+  std::span<const float> x;            // of the whole model: R + drift, for these slices
+  std::vector<uint32_t> slices;
+  const UpdateCodec* encoder = nullptr;
+  uint32_t audited = 0;
+
+  // out
+  std::vector<std::optional<SentPayload>> handed_in;   // as `slices`; fewer: the next one is not finite
+  std::optional<Digest16> audit;       // root of the audited slice, if it is among them
+  Duration took{};                     // by the clock of who ran it
+};
+
 class UpdateReplicas {
  public:
   // `memory`: the whole model's, cut as `slices` say; `momentum` is empty without momentum. It must outlive the object.
@@ -58,6 +72,7 @@ class UpdateReplicas {
   const std::vector<SliceReplica>& all() const { return replicas_; }
   ReplicaTally tally() const;          // of all slices
   void run(BoundaryJob& job);          // worker only
+  void run_early(EarlyJob& job);       // worker only; no entry is applied
   // Worker only. The payload that the slice's owner asked for.
   std::optional<SentPayload> hand_in(uint32_t slice, const UpdateCodec& codec, std::span<const uint32_t> requested) {
     return replicas_[slice].hand_in(codec, scratch_, requested);
@@ -72,7 +87,7 @@ class UpdateReplicas {
   const UpdateVelocity velocity_;
   std::vector<SliceReplica> replicas_;
   std::vector<float> scratch_;         // as long as the largest slice
-  bool drift_taken_ = false;           // x is not R yet, but its drift is in the accumulators
+  std::vector<bool> drift_taken_;      // by slice: x is not R yet, but its drift is in the accumulator
 };
 
 }  // namespace starling

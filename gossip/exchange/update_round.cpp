@@ -27,9 +27,9 @@ UpdateRound::UpdateRound(const UpdateRoundOptions& options, const Clock& clock, 
         send(rank, phase, index, part);
       }) {
   uint32_t first = 0;
-  for (uint32_t parts : options.parts) {
+  for (uint32_t i = 0; i < options.parts.size(); ++i) {
     first_.push_back(first);
-    first += parts;
+    first += options.parts[place(i)];
   }
   first_.push_back(first);
   STARLING_CHECK(first <= kBlocksMax);
@@ -37,7 +37,7 @@ UpdateRound::UpdateRound(const UpdateRoundOptions& options, const Clock& clock, 
 
 void UpdateRound::begin(const GroupMembers& members, uint64_t number, double mass,
                         const std::vector<std::optional<SentPayload>>& handed_in, const std::vector<LogHead>& heads,
-                        uint32_t audited, const Digest16& audit) {
+                        uint32_t audited, const Digest16& audit, bool open) {
   STARLING_CHECK(ended_);
   members_ = members;
   number_ = number;
@@ -46,6 +46,7 @@ void UpdateRound::begin(const GroupMembers& members, uint64_t number, double mas
   audited_ = audited;
   audit_ = audit;
   ended_ = false;
+  open_ = open;
   waits_for_.assign(members.count(), true);
   went_on_.assign(members.count(), false);
   entries_.assign(options_.parts.size(), {});
@@ -56,8 +57,22 @@ void UpdateRound::begin(const GroupMembers& members, uint64_t number, double mas
   for (uint32_t slice = 0; slice < handed_in.size(); ++slice) {
     if (handed_in[slice]) hand_in(slice, *handed_in[slice]);
   }
-  announce();
+  if (!open) announce();
   for (size_t rank = 0; rank < members.count(); ++rank) take_early(rank);
+}
+
+void UpdateRound::close(const std::vector<std::optional<SentPayload>>& handed_in, const std::vector<LogHead>& heads,
+                        const Digest16& audit) {
+  STARLING_CHECK(open_);
+  open_ = false;
+  heads_ = heads;
+  audit_ = audit;
+  wait_.begin_again();
+  for (uint32_t i = 0; i < handed_in.size(); ++i) {
+    const uint32_t slice = place(i);
+    if (handed_in[slice]) hand_in(slice, *handed_in[slice]);
+  }
+  announce();
 }
 
 void UpdateRound::hand_in(uint32_t slice, const SentPayload& payload) {
@@ -69,9 +84,9 @@ void UpdateRound::hand_in(uint32_t slice, const SentPayload& payload) {
 
 std::vector<uint32_t> UpdateRound::blocks_of(size_t rank) const {
   std::vector<uint32_t> indices;
-  for (uint32_t slice = 0; slice < options_.parts.size(); ++slice) {
-    if (members_.owner(slice, number_) != rank) continue;
-    for (uint32_t i = first_[slice]; i < first_[slice + 1]; ++i) indices.push_back(i);
+  for (uint32_t at = 0; at < options_.parts.size(); ++at) {
+    if (members_.owner(place(at), number_) != rank) continue;
+    for (uint32_t i = first_[at]; i < first_[at + 1]; ++i) indices.push_back(i);
   }
   return indices;
 }
@@ -91,20 +106,20 @@ void UpdateRound::announce() {
 }
 
 void UpdateRound::give(size_t rank, uint8_t phase, uint32_t slice, const std::vector<SharedBytes>& parts) {
-  for (uint32_t part = 0; part < parts.size(); ++part) streams_.give(rank, phase, first_[slice] + part, parts[part]);
+  for (uint32_t part = 0; part < parts.size(); ++part) streams_.give(rank, phase, first_of(slice) + part, parts[part]);
   streams_.pump(rank, phase);
 }
 
 void UpdateRound::send(size_t rank, uint8_t phase, uint32_t index, const SharedBytes& part) {
   const auto after = std::upper_bound(first_.begin(), first_.end(), index);
-  const auto slice = static_cast<size_t>(after - first_.begin()) - 1;
+  const uint32_t slice = place(static_cast<uint32_t>(after - first_.begin()) - 1);
   if (phase == 0) {
     Contribution frame = contributions_[slice];
-    frame.part = index - first_[slice];
+    frame.part = index - first_of(slice);
     outbox_.send(members_.ids[rank], frame, part);
   } else {
     LogEntry frame = entries_[slice];
-    frame.part = index - first_[slice];
+    frame.part = index - first_of(slice);
     outbox_.send(members_.ids[rank], frame, part);
   }
 }
@@ -136,8 +151,8 @@ std::optional<TimePoint> UpdateRound::serving_until() const {
 
 void UpdateRound::note_arrival(const PeerId& from, uint64_t group, uint64_t round, uint8_t phase, uint32_t slice,
                                uint32_t part, size_t bytes) {
-  const uint32_t index = first_[slice] + part;
-  if (index >= first_[slice + 1]) return;
+  const uint32_t index = first_of(slice) + part;
+  if (index >= first_[place(slice) + 1]) return;
   const std::optional<size_t> rank = number_ > 0 && group == members_.group ? members_.rank_of_other(from)
                                                                             : std::nullopt;
   if (rank && round == number_) return arrived(*rank, phase, index, bytes);
@@ -154,7 +169,11 @@ void UpdateRound::note_arrival(const PeerId& from, uint64_t group, uint64_t roun
 
 void UpdateRound::arrived(size_t rank, uint8_t phase, uint32_t index, size_t bytes) {
   if (!streams_.arrived(rank, phase, index, bytes)) return;
-  wait_.arrived(phase);
+  if (open_) {
+    wait_.arrived_at_once(phase);
+  } else {
+    wait_.arrived(phase);
+  }
   if (!ended_) streams_.credit_more(rank, phase);
 }
 
@@ -193,7 +212,8 @@ void UpdateRound::tick_credits() {
 }
 
 TimePoint UpdateRound::next_deadline() const {
-  return ended_ ? TimePoint::max() : std::min(streams_.credits_repeat_at(), wait_.next());
+  if (ended_) return TimePoint::max();
+  return open_ ? streams_.credits_repeat_at() : std::min(streams_.credits_repeat_at(), wait_.next());
 }
 
 }  // namespace starling

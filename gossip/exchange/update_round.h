@@ -23,6 +23,7 @@ namespace starling {
 struct UpdateRoundOptions {
   Duration deadline_min{}, deadline_max{};     // of each of the two phases
   std::vector<uint32_t> parts;                 // by slice: of its largest payload
+  bool last_first = false;                     // the last slice is handed in first, so credits begin with it
 };
 
 class UpdateRound {
@@ -30,15 +31,25 @@ class UpdateRound {
   // References must outlive the object.
   UpdateRound(const UpdateRoundOptions& options, const Clock& clock, Outbox& outbox, const RoundNumbers& numbers);
 
-  // `handed_in` by slice; none from a sick member. `heads` of the replicas that the payloads were made from.
+  // `handed_in` by slice; none from a sick member. `heads` of the replicas that the payloads were made from. With
+  // `open` slices are handed in one by one until close(), and nobody is waited for before that.
   void begin(const GroupMembers& members, uint64_t number, double mass,
              const std::vector<std::optional<SentPayload>>& handed_in, const std::vector<LogHead>& heads,
-             uint32_t audited, const Digest16& audit);
-  // In the middle of the round: the slice's owner asked for it.
+             uint32_t audited, const Digest16& audit, bool open = false);
+  // What is left of an open round.
+  void close(const std::vector<std::optional<SentPayload>>& handed_in, const std::vector<LogHead>& heads,
+             const Digest16& audit);
+  bool open() const { return open_; }
+  uint32_t audited() const { return audited_; }
+  void set_audit(const Digest16& audit) { audit_ = audit; }
+  // In the middle of the round: it is open, or the slice's owner asked for it.
   void hand_in(uint32_t slice, const SentPayload& payload);
   const Contribution& contribution(uint32_t slice) const { return contributions_[slice]; }   // the own one
   void send_entry(const LogEntry& entry, const SharedBytes& payload);
-  void end() { ended_ = true; }
+  void end() {
+    ended_ = true;
+    open_ = false;
+  }
 
   uint64_t number() const { return number_; }          // 0: none yet
   const GroupMembers& members() const { return members_; }
@@ -77,6 +88,11 @@ class UpdateRound {
   static constexpr size_t kEarlyMax = 1024;            // blocks of one member
   static constexpr int kCreditRepeats = 8;             // per first deadline, while blocks are missing
 
+  // Among all slices in the order in which they are handed in; its own inverse.
+  uint32_t place(uint32_t slice) const {
+    return options_.last_first ? static_cast<uint32_t>(options_.parts.size()) - 1 - slice : slice;
+  }
+  uint32_t first_of(uint32_t slice) const { return first_[place(slice)]; }
   std::vector<uint32_t> blocks_of(size_t rank) const;
   void announce();
   void give(size_t rank, uint8_t phase, uint32_t slice, const std::vector<SharedBytes>& parts);
@@ -85,7 +101,7 @@ class UpdateRound {
   void arrived(size_t rank, uint8_t phase, uint32_t index, size_t bytes);
 
   const UpdateRoundOptions options_;
-  std::vector<uint32_t> first_;                        // by slice: the index of its first part
+  std::vector<uint32_t> first_;                        // by place() of a slice: the index of its first part; the end
   const Clock& clock_;
   Outbox& outbox_;
   RoundWait wait_;
@@ -100,7 +116,7 @@ class UpdateRound {
   std::vector<LogEntry> entries_;
   std::vector<bool> waits_for_, went_on_;              // by rank
   std::map<PeerId, Early> early_;
-  bool ended_ = true;
+  bool ended_ = true, open_ = false;
 };
 
 }  // namespace starling

@@ -179,6 +179,96 @@ TEST(UpdatesInASwarm, WithoutLossASwarmIsDiLoCo) {
   }
 }
 
+// Four slices, each final in turn during backward.
+SwarmConfig gradients_swarm(bool pipeline) {
+  SwarmConfig config = updates_swarm();
+  config.model.dimension = 8 * 16384;
+  config.exchange.source = SourceKind::kGradients;
+  config.exchange.update_pipeline = pipeline;
+  config.exchange.update = {.kind = UpdateKind::kTopk, .density = 0.1};
+  config.stop_after = 40;
+  return config;
+}
+
+// How many rounds an agent opened before their step's end.
+size_t count_rounds_opened_early(QuadraticSwarm& swarm, size_t agent, Duration at_most) {
+  size_t opened = 0;
+  bool before = false;
+  (void)swarm.run_until([&] {
+    const bool early = swarm.training(agent) && !swarm.trainer(agent).idle() && swarm.agent(agent).updates() &&
+                       swarm.agent(agent).updates()->under_way();
+    opened += early && !before;
+    before = early;
+    return swarm.ended();
+  }, at_most);
+  return opened;
+}
+
+TEST(UpdatesInASwarm, SentDuringBackwardTheyEndWithTheSameBits) {
+  spdlog::set_level(spdlog::level::off);
+  std::vector<float> whole;
+  for (const bool pipeline : {false, true}) {
+    const LinkOptions links{.delay_min = milliseconds(1), .delay_max = milliseconds(1)};
+    QuadraticSwarm swarm(5, gradients_swarm(pipeline), links);
+    for (size_t a = 0; a < 4; ++a) swarm.add({});
+    const size_t opened = count_rounds_opened_early(swarm, 2, seconds(120));
+    ASSERT_TRUE(swarm.ended());
+    if (pipeline) {
+      EXPECT_EQ(opened, 39u) << "all but the first, before which nothing is known of the others";
+    } else {
+      EXPECT_EQ(opened, 0u);
+    }
+    ASSERT_TRUE(same_params(swarm));
+    const View params = swarm.params(0);
+    const std::vector<float> all(params.data, params.data + params.count);
+    if (whole.empty()) whole = all;
+    EXPECT_EQ(all, whole);
+  }
+}
+
+// Sixteen slices of four owners: what the links need for all but the last ones lies beside backward. With one slice an
+// owner nothing is gained: the last slice's owner takes alone for it what all together take for all.
+TEST(UpdatesInASwarm, SendingDuringBackwardShortensRounds) {
+  spdlog::set_level(spdlog::level::off);
+  Duration took[2];
+  for (const bool pipeline : {false, true}) {
+    SwarmConfig config = gradients_swarm(pipeline);
+    config.model.dimension = 32 * 16384;
+    config.exchange.update = {};
+    config.exchange.deadline_max = seconds(1);
+    QuadraticSwarm swarm(5, config, {.delay_min = milliseconds(1), .delay_max = milliseconds(1)});
+    swarm.network().set_node_rate(20e6);
+    for (size_t a = 0; a < 4; ++a) swarm.add({.step_time = milliseconds(150)});
+    ASSERT_TRUE(swarm.run_until([&] { return swarm.training(3) && swarm.agent(0).rounds()->progress().steps >= 5; },
+                                seconds(60)));
+    const TimePoint began = swarm.clock().now();
+    ASSERT_TRUE(swarm.run_until([&] { return swarm.agent(0).rounds()->progress().steps >= 15; }, seconds(60)));
+    took[pipeline] = swarm.clock().now() - began;
+  }
+  EXPECT_LT(starling::seconds(took[1]), 0.75 * starling::seconds(took[0]));
+}
+
+TEST(UpdatesInASwarm, WhoIsKilledInTheMiddleOfBackwardHoldsNobodyUp) {
+  spdlog::set_level(spdlog::level::off);
+  SwarmConfig config = gradients_swarm(true);
+  config.stop_after = 150;
+  QuadraticSwarm swarm(7, config, near_links(0.01));
+  for (size_t a = 0; a < 5; ++a) swarm.add({});
+  const auto sends = [&](size_t a) {
+    return swarm.training(a) && !swarm.trainer(a).idle() && swarm.agent(a).updates()->under_way();
+  };
+  ASSERT_TRUE(
+      swarm.run_until([&] { return sends(2) && swarm.agent(2).rounds()->progress().steps >= 20; }, seconds(60)));
+  swarm.kill(2);
+  const TimePoint killed = swarm.clock().now();
+  const uint64_t steps = swarm.agent(0).rounds()->progress().steps;
+  ASSERT_TRUE(swarm.run_until([&] { return swarm.agent(0).rounds()->progress().steps >= steps + 10; }, seconds(60)));
+  EXPECT_LT(starling::seconds(swarm.clock().now() - killed), 3.0);
+  ASSERT_TRUE(swarm.run_until([&] { return swarm.ended(); }, seconds(120)));
+  EXPECT_TRUE(same_params(swarm));
+  EXPECT_LT(error(swarm), 0.3);
+}
+
 TEST(UpdatesInASwarm, AnAgentAloneTrainsToTheEnd) {
   spdlog::set_level(spdlog::level::off);
   QuadraticSwarm swarm(4, updates_swarm(), near_links(0));

@@ -239,6 +239,13 @@ TEST_F(ConfigTest, RefusesWhatAveragingCannotDo) {
   refused("topology: {kind: rign}", "did you mean 'ring'");
   refused("optimizer: {schedule: cosine}", "stop_after");
   refused("optimizer: {schedule: step}", "decay_every");
+  refused("exchange: {kind: group, source: updates, update: {pipeline: on}}", "source: gradients");
+  refused("exchange: {update: {pipeline: on}}", "source: gradients");
+  refused(group + ", update: {pipeline: on}}, local_steps: 2", "local_steps: 1");
+  refused(group + ", repair: off, update: {pipeline: on}}", "source: gradients");
+  refused(group + ", update: {pipeline: on, codec: sketch}}", "pipeline: off");
+  refused("optimizer: {momentum: 0}, " + group + ", update: {pipeline: on, codec: dgc, clip: 2}}", "clip: 0");
+  EXPECT_EQ(error("swarm: {optimizer: {momentum: 0}, " + group + ", update: {pipeline: on, codec: dgc}}}\n"), "");
   EXPECT_EQ(error("swarm: {" + group + "}}\n"), "");
   EXPECT_EQ(error("swarm: {topology: {kind: file, edges: [a b, b c]}}\n"), "");
 }
@@ -459,6 +466,7 @@ const std::map<std::string, std::string>& other_values_of_updates() {
       {"swarm.exchange.update.clip", "4"},
       {"swarm.exchange.update.warmup", "100"},
       {"swarm.exchange.update.slices", "8"},
+      {"swarm.exchange.update.pipeline", "on"},
       {"swarm.exchange.update.first_norm_max", "8"},
       {"swarm.exchange.outer.momentum", "0.75"},
       {"swarm.exchange.outer.rate", "0.7"},
@@ -553,11 +561,11 @@ std::vector<std::string> companions(const std::string& path) {
   if (path == "swarm.optimizer.schedule") return {"swarm.optimizer.decay_every=5"};
   if (path == "swarm.exchange.source") return {kind, codec, "swarm.exchange.overlap=off"};
   if (path == "swarm.exchange.members") return {kind, codec};
-  const bool of_updates = path.starts_with("swarm.exchange.update.") || path.starts_with("swarm.exchange.outer.");
-  if (of_updates) return {kind, "swarm.exchange.source=updates", "swarm.exchange.overlap=off"};
-  if (path == "swarm.exchange.repair") {
+  if (path == "swarm.exchange.update.pipeline" || path == "swarm.exchange.repair") {
     return {kind, codec, "swarm.exchange.source=gradients", "swarm.exchange.overlap=off"};
   }
+  const bool of_updates = path.starts_with("swarm.exchange.update.") || path.starts_with("swarm.exchange.outer.");
+  if (of_updates) return {kind, "swarm.exchange.source=updates", "swarm.exchange.overlap=off"};
   if (path == "swarm.exchange.pairs_every" || path == "swarm.exchange.inject_loss") return {kind, codec};
   if (path == "swarm.topology.edges") return {"swarm.topology.kind=file"};
   return {};

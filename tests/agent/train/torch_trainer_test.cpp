@@ -36,6 +36,13 @@ class Bench {
     EXPECT_TRUE(trainer->idle());
     return trainer->take_steps();
   }
+  // One step that tells what is final; its owner is woken for each part, and at the end.
+  StepReport step_in_parts(const std::function<void(const FinalPart&)>& on_final, double learning_rate = 0.05) {
+    trainer->start_steps({1, learning_rate, {}, on_final});
+    while (!trainer->idle()) idle_.acquire();
+    while (idle_.try_acquire_for(std::chrono::milliseconds(0))) {}
+    return trainer->take_steps();
+  }
   Evaluation evaluate() {
     trainer->start_evaluation();
     idle_.acquire();
@@ -110,6 +117,60 @@ TEST(TorchTrainer, TheGradientIsTheSlopeOfTheLoss) {
       EXPECT_NEAR(gradient[steepest], slope, 0.05 * std::abs(slope) + 1e-4) << slot.name;
     }
   }
+}
+
+// Backward still reads the params while parts are told: they change only when the step has ended, and then by what the
+// step as a whole would have changed them, to the bit.
+TEST(TorchTrainer, AStepThatTellsItsPartsIsTheSameStep) {
+  for (const char* kind : {"cnn", "mlp"}) {
+    SwarmConfig swarm = small_swarm(kind);
+    swarm.optimizer.momentum = 0.9;
+    swarm.optimizer.nesterov = true;
+    swarm.optimizer.weight_decay = 1e-3f;
+    const ModelPlan plan = plan_model(swarm.model);
+    Bench whole(swarm), parts(swarm);
+    const View params = parts.trainer->params();
+    for (int step = 0; step < 10; ++step) {
+      const StepReport expected = whole.step(1);
+      const std::vector<float> before = parts.params();
+      std::vector<size_t> order;
+      std::vector<float> told(plan.param_count, -1e9f);
+      const StepReport report = parts.step_in_parts([&](const FinalPart& part) {
+        EXPECT_EQ(std::memcmp(params.data, before.data(), before.size() * sizeof(float)), 0) << "backward reads them";
+        order.push_back(part.offset);
+        std::copy_n(part.params + part.offset, part.count, told.begin() + static_cast<std::ptrdiff_t>(part.offset));
+      });
+      EXPECT_EQ(report.mean_loss, expected.mean_loss);
+      ASSERT_EQ(parts.params(), whole.params()) << kind << ", step " << step;
+      ASSERT_EQ(Bench::values(parts.trainer->momentum()), Bench::values(whole.trainer->momentum()));
+      EXPECT_EQ(told, parts.params()) << "every part is told as the step leaves it";
+      EXPECT_EQ(order.size(), plan.slots.size()) << "each once";
+      EXPECT_GE(order.front(), plan.slots[plan.slots.size() - 2].offset) << "the last layer is final first";
+      EXPECT_LE(order.back(), plan.slots[1].offset) << "and the first one last";
+    }
+  }
+}
+
+TEST(TorchTrainer, AStepThatIsNotFiniteTellsNoPartThatIsNot) {
+  Bench bench(small_swarm("mlp"));
+  const View params = bench.trainer->params();
+  params.data[0] = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> before = bench.params();
+  const StepReport report = bench.step_in_parts([&](const FinalPart& part) {
+    for (size_t i = 0; i < part.count; ++i) EXPECT_TRUE(std::isfinite(part.params[part.offset + i]));
+  });
+  EXPECT_FALSE(report.finite);
+  EXPECT_EQ(report.steps, 0u);
+  EXPECT_EQ(std::memcmp(params.data, before.data(), before.size() * sizeof(float)), 0);
+}
+
+TEST(TorchTrainer, AdamWStepsAsAWholeAndTellsNothing) {
+  Bench whole(small_swarm("mlp", "adamw")), parts(small_swarm("mlp", "adamw"));
+  for (int step = 0; step < 3; ++step) {
+    whole.step(1);
+    parts.step_in_parts([](const FinalPart&) { ADD_FAILURE() << "a part was told"; });
+  }
+  EXPECT_EQ(parts.params(), whole.params());
 }
 
 TEST(TorchTrainer, LearnsGeneratedDigits) {

@@ -63,6 +63,7 @@ struct UpdateAgentOptions {
   OuterRule outer{};
   const UpdateCodec* codec = nullptr;        // null: IntegerUpdates
   bool masses = false;                       // of 1, 2, 4 ... by tag; else all 1
+  bool last_first = false;                   // the last slice is handed in first
 };
 
 class UpdateAgent final : public PeerSampler {
@@ -76,7 +77,8 @@ class UpdateAgent final : public PeerSampler {
     std::vector<SliceRange> slices;
     for (size_t i = 0; i < options.slices; ++i) slices.push_back({i * options.elements, options.elements});
     const UpdateGroupOptions own{.self = id, .generation = process, .deadline_min = options.deadline_min,
-                                 .deadline_max = options.deadline_max, .outer = options.outer, .rng_seed = tag};
+                                 .deadline_max = options.deadline_max, .outer = options.outer,
+                                 .last_first = options.last_first, .rng_seed = tag};
     const UpdateCodecs codecs{&codec(), options.codec != nullptr ? exact_.get() : &codec()};
     const SliceMemory memory{params, momentum, accumulator, velocity};
     group_ = std::make_unique<UpdateGroup>(own, slices, memory, codecs, worker, clock, port, *this);

@@ -1,0 +1,355 @@
+// Slices handed in one by one while steps still go on: the same payloads, entries and replicas as at a boundary.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <memory>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "tests/gossip/exchange/update_harness.h"
+
+namespace starling::exchange_test {
+namespace {
+
+constexpr size_t kAgents = 4, kSlices = 6, kElements = 50;
+
+const UpdateCodec& sparse() {
+  static const std::unique_ptr<UpdateCodec> codec = make_update_codec({.kind = UpdateKind::kTopk, .density = 0.2});
+  return *codec;
+}
+
+UpdateAgentOptions sparse_slices() {
+  return {.slices = kSlices, .elements = kElements, .codec = &sparse(), .last_first = true};
+}
+
+// One contribution as it left its sender.
+struct Sent {
+  uint32_t slice = 0;
+  uint64_t round = 0, seq = 0, bytes_hash = 0;
+  TimePoint at;
+  auto key() const { return std::tuple(round, slice, seq, bytes_hash); }
+};
+
+// Members in lockstep: each round they take one step, whose backward ends with the last slice first, a millisecond a
+// slice. What is final is handed in at once if `pipeline`, and what is left at the boundary.
+class Lockstep {
+ public:
+  explicit Lockstep(bool pipeline, const UpdateAgentOptions& options = sparse_slices(), uint64_t rng_seed = 1)
+      : swarm(kAgents, options, rng_seed), pipeline_(pipeline) {
+    swarm.network.watch = [this](const Flight& flight) {
+      const auto* message = message_as<Contribution>(flight.message);
+      if (message == nullptr) return;
+      sent[flight.from].push_back({message->slice, message->round, message->seq, xxh3_64(flight.payload.span()),
+                                   swarm.clock.now()});
+    };
+  }
+
+  // What each member's step changes.
+  void step() {
+    for (auto& [id, agent] : swarm.agents) {
+      agent->x = agent->params;
+      for (float& value : agent->x) value += static_cast<float>(rng_.below(2001)) / 1000 - 1;
+    }
+  }
+  // Backward, from the last slice to slice `until`.
+  void backward(size_t until = 0) {
+    for (size_t slice = kSlices; slice-- > until;) {
+      pass(milliseconds(1));
+      for (auto& [id, agent] : swarm.agents) {
+        if (pipeline_ && !stopped.contains(id)) hand_in(*agent, static_cast<uint32_t>(slice));
+      }
+    }
+  }
+  void hand_in(UpdateAgent& agent, uint32_t slice) {
+    bool told = false;
+    const std::vector<uint32_t> slices{slice};
+    accepted += agent.exchange().hand_in(slices, agent.x, 1, 1, [&] { told = true; });
+    agent.complete();
+    told_all = told_all && told;
+  }
+  void boundary() {
+    for (auto& [id, agent] : swarm.agents) {
+      if (stopped.contains(id) || slow.contains(id)) continue;
+      EXPECT_TRUE(agent->exchange().begin(agent->x, 1, 1, [] {}, false));
+      agent->complete();
+    }
+  }
+  // Until all rounds have ended; then all take what came.
+  void end_round() {
+    const TimePoint until = swarm.clock.now() + milliseconds(500);
+    while (swarm.clock.now() < until && any_under_way()) pass(milliseconds(1));
+    for (auto& [id, agent] : swarm.agents) {
+      if (stopped.contains(id) || slow.contains(id)) continue;
+      ASSERT_FALSE(agent->exchange().under_way());
+      agent->exchange().catch_up(agent->x, [] {});
+      agent->complete();
+      EXPECT_EQ(agent->x, agent->params);
+      swarm.observer.judge_bits(*agent, kSlices);
+    }
+  }
+  void round() {
+    step();
+    backward();
+    boundary();
+    end_round();
+  }
+  void pass(Duration duration) {
+    for (const TimePoint until = swarm.clock.now() + duration; swarm.clock.now() < until;) {
+      swarm.clock.advance_to(swarm.clock.now() + std::chrono::microseconds(250));
+      while (swarm.network.next_at() <= swarm.clock.now()) swarm.network.deliver_due();
+      for (auto& [id, agent] : swarm.agents) {
+        if (stopped.contains(id)) {
+          agent->port.lose_arrived();
+          continue;
+        }
+        agent->receive();
+        agent->tick();
+      }
+    }
+  }
+  bool any_under_way() const {
+    for (const auto& [id, agent] : swarm.agents) {
+      if (!stopped.contains(id) && !slow.contains(id) && agent->exchange().under_way()) return true;
+    }
+    return false;
+  }
+  std::vector<float> params(uint8_t tag) { return swarm.at(tag).params; }
+
+  UpdateSwarm swarm;
+  std::map<PeerId, std::vector<Sent>> sent;
+  std::set<PeerId> stopped, slow;   // slow: still in backward
+  size_t accepted = 0;
+  bool told_all = true;
+
+ private:
+  const bool pipeline_;
+  Rng rng_{7};
+};
+
+TEST(UpdatePipeline, EndsWithTheBitsThatABoundaryAloneEndsWith) {
+  Lockstep whole(false), pipelined(true);
+  for (int round = 0; round < 30; ++round) {
+    whole.round();
+    pipelined.round();
+    for (uint8_t tag = 1; tag <= kAgents; ++tag) {
+      ASSERT_EQ(pipelined.params(tag), whole.params(tag)) << "round " << round << ", member " << int{tag};
+      ASSERT_EQ(pipelined.swarm.at(tag).accumulator, whole.swarm.at(tag).accumulator);
+    }
+  }
+  EXPECT_EQ(pipelined.accepted, 30 * kAgents * kSlices);
+  EXPECT_TRUE(pipelined.told_all);
+  for (uint32_t s = 0; s < kSlices; ++s) EXPECT_EQ(pipelined.swarm.at(1).exchange().log(s).head().length, 30u);
+  EXPECT_NE(pipelined.params(1), std::vector<float>(kSlices * kElements)) << "nothing was learned";
+}
+
+TEST(UpdatePipeline, SendsWhileBackwardGoesOn) {
+  Lockstep pipelined(true);
+  pipelined.step();
+  pipelined.backward(1);
+  std::map<uint32_t, int> slices;
+  for (const auto& [id, sent] : pipelined.sent) {
+    for (const Sent& one : sent) ++slices[one.slice];
+  }
+  // One of the members owns each of them, and sends nothing.
+  EXPECT_EQ(slices, (std::map<uint32_t, int>{{1, 3}, {2, 3}, {3, 3}, {4, 3}, {5, 3}}));
+  pipelined.pass(milliseconds(300));   // far longer than any deadline
+  EXPECT_TRUE(pipelined.any_under_way()) << "a round cannot end before its boundary";
+  EXPECT_EQ(pipelined.swarm.at(2).exchange().log(5).head().length, 1u) << "its entry came meanwhile";
+  EXPECT_EQ(pipelined.swarm.at(2).exchange().log(0).head().length, 0u);
+  EXPECT_EQ(pipelined.params(2), std::vector<float>(kSlices * kElements)) << "and is applied at the step's end only";
+  pipelined.boundary();
+  pipelined.end_round();
+  for (uint8_t tag = 1; tag <= kAgents; ++tag) {
+    EXPECT_NE(pipelined.params(tag), std::vector<float>(kSlices * kElements));
+    const std::vector<UpdateReport> reports = pipelined.swarm.at(tag).exchange().take_reports();
+    ASSERT_EQ(reports.size(), 1u);
+    EXPECT_EQ(reports[0].entries, kSlices);
+    EXPECT_LT(reports[0].duration, milliseconds(100)) << "waiting began at the boundary";
+  }
+}
+
+// Delays differ from seed to seed, so entries and the others' payloads come in another order.
+TEST(UpdatePipeline, SendsTheSamePayloadsInTheSameOrderWhateverArrivesWhen) {
+  std::map<PeerId, std::vector<std::tuple<uint64_t, uint32_t, uint64_t, uint64_t>>> first;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    Lockstep pipelined(true, sparse_slices(), seed);
+    pipelined.swarm.network.options.control_min = milliseconds(1);
+    pipelined.swarm.network.options.control_max = milliseconds(9);
+    for (int round = 0; round < 8; ++round) pipelined.round();
+    for (auto& [id, sent] : pipelined.sent) {
+      auto& keys = first[id];
+      const size_t known = keys.size();
+      size_t i = 0;
+      for (const Sent& one : sent) {
+        if (seed == 1) keys.push_back(one.key());
+        else ASSERT_TRUE(i < known && one.key() == keys[i]) << "seed " << seed << ", payload " << i;
+        ++i;
+      }
+      ASSERT_EQ(i, keys.size());
+      for (size_t k = 1; k < keys.size(); ++k) {
+        const bool next_round = std::get<0>(keys[k]) > std::get<0>(keys[k - 1]);
+        EXPECT_TRUE(next_round || std::get<1>(keys[k]) < std::get<1>(keys[k - 1])) << "the last slice goes first";
+      }
+    }
+  }
+}
+
+TEST(UpdatePipeline, TheBoundaryClosesWhatBackwardNeverReached) {
+  Lockstep pipelined(true);
+  for (int round = 0; round < 5; ++round) {
+    pipelined.step();
+    pipelined.backward(round % 2 == 0 ? 4 : 0);   // of some slices no layer says that it has ended
+    pipelined.boundary();
+    pipelined.end_round();
+  }
+  for (uint32_t s = 0; s < kSlices; ++s) EXPECT_EQ(pipelined.swarm.at(1).exchange().log(s).head().length, 5u);
+}
+
+TEST(UpdatePipeline, AMemberThatStopsInBackwardHoldsNobodyUp) {
+  Lockstep pipelined(true);
+  for (int round = 0; round < 3; ++round) pipelined.round();
+  pipelined.step();
+  pipelined.backward(3);
+  const PeerId dead = test_peer(2);
+  pipelined.stopped.insert(dead);
+  for (size_t slice = 3; slice-- > 0;) {
+    for (auto& [id, agent] : pipelined.swarm.agents) {
+      if (id != dead) pipelined.hand_in(*agent, static_cast<uint32_t>(slice));
+    }
+  }
+  const TimePoint began = pipelined.swarm.clock.now();
+  pipelined.boundary();
+  pipelined.end_round();
+  EXPECT_LE(pipelined.swarm.clock.now() - began, milliseconds(200)) << "two deadlines";
+  for (auto& [id, agent] : pipelined.swarm.agents) {
+    agent->view.erase(dead);
+    if (id != dead) agent->exchange().forget(dead);
+  }
+  for (int round = 0; round < 5; ++round) pipelined.round();
+  for (uint32_t s = 0; s < kSlices; ++s) EXPECT_GE(pipelined.swarm.at(1).exchange().log(s).head().length, 8u) << s;
+}
+
+// The others make all entries without it: they have a majority.
+TEST(UpdatePipeline, WhoComputesLongestStillHandsInTheRest) {
+  Lockstep pipelined(true);
+  pipelined.step();
+  pipelined.backward(3);
+  UpdateAgent& slow = pipelined.swarm.at(4);
+  pipelined.slow.insert(slow.id);
+  for (uint8_t tag = 1; tag < 4; ++tag) {
+    for (uint32_t slice : {2u, 1u, 0u}) pipelined.hand_in(pipelined.swarm.at(tag), slice);
+  }
+  pipelined.boundary();
+  pipelined.end_round();
+  for (uint32_t s = 0; s < kSlices; ++s) EXPECT_EQ(slow.exchange().log(s).head().length, 1u) << "slice " << s;
+  EXPECT_TRUE(slow.exchange().under_way()) << "it ended without its own boundary";
+  EXPECT_EQ(slow.params, std::vector<float>(kSlices * kElements));
+  pipelined.slow.clear();
+  EXPECT_TRUE(slow.exchange().begin(slow.x, 1, 1, [] {}, false));
+  slow.complete();
+  pipelined.end_round();
+  for (int round = 0; round < 3; ++round) pipelined.round();
+  EXPECT_TRUE(pipelined.swarm.all_heads_equal());
+  for (size_t s = 0; s < kSlices; ++s) {
+    EXPECT_GE(slow.exchange().log(static_cast<uint32_t>(s)).table().row(slow.id)->newest, 3u) << "slice " << s;
+  }
+}
+
+// Steps of multiples of 4 on four members of one mass: every sum is exact.
+TEST(UpdatePipeline, WhatIsAbandonedCountsOnceAllTheSame) {
+  const auto exact = make_update_codec({});
+  Lockstep pipelined(true, {.slices = kSlices, .elements = kElements, .codec = exact.get()});
+  UpdateSwarm& swarm = pipelined.swarm;
+  pipelined.step();
+  std::vector<float> expected(kSlices * kElements);
+  for (auto& [id, agent] : swarm.agents) {
+    for (size_t i = 0; i < agent->x.size(); ++i) {
+      agent->x[i] = static_cast<float>(4 * id.bytes[0]) + static_cast<float>(4 * (i % 7));
+      expected[i] += agent->x[i] / 4;
+    }
+  }
+  pipelined.backward(2);
+  for (auto& [id, agent] : swarm.agents) agent->exchange().abandon();
+  EXPECT_FALSE(pipelined.any_under_way());
+  for (auto& [id, agent] : swarm.agents) {
+    agent->exchange().catch_up(agent->x, [] {});
+    agent->complete();
+    EXPECT_EQ(agent->x, agent->params);
+    for (size_t s = 0; s < kSlices; ++s) {
+      EXPECT_EQ(agent->replica(s).sent().newest_seq(), s >= 2 ? 1u : 0u) << "handed in before it was abandoned";
+    }
+  }
+  for (int round = 0; round < 8 && (round == 0 || !swarm.all_drained()); ++round) {
+    for (auto& [id, agent] : swarm.agents) agent->x = agent->params;
+    pipelined.boundary();
+    pipelined.end_round();
+  }
+  EXPECT_TRUE(swarm.all_heads_equal());
+  EXPECT_TRUE(swarm.all_drained());
+  for (uint8_t tag = 1; tag <= kAgents; ++tag) EXPECT_EQ(pipelined.params(tag), expected);
+  pipelined.step();   // and a later boundary hands in every slice again
+  pipelined.boundary();
+  pipelined.end_round();
+  for (size_t s = 0; s < kSlices; ++s) {
+    EXPECT_FALSE(std::all_of(expected.begin(), expected.end(), [&](const float& value) {
+      const size_t i = static_cast<size_t>(&value - expected.data());
+      return i / kElements != s || pipelined.params(1)[i] == value;
+    })) << "slice " << s << " did not move";
+  }
+}
+
+// Credits of large slices cover two parts at first: were they those of slice 1, slice 5 of the same owner would wait
+// until backward has ended.
+TEST(UpdatePipeline, CreditsBeginWithTheSliceThatIsHandedInFirst) {
+  const auto exact = make_update_codec({});
+  const size_t elements = kUpdatePartBytes / sizeof(float) + 1000;   // two parts
+  Lockstep pipelined(true, {.slices = kSlices, .elements = elements, .codec = exact.get(), .last_first = true});
+  pipelined.step();
+  pipelined.backward(5);
+  for (const auto& [id, sent] : pipelined.sent) {
+    EXPECT_EQ(sent.size(), 2u);
+    for (const Sent& one : sent) EXPECT_EQ(one.slice, 5u);
+  }
+  EXPECT_EQ(pipelined.sent.size(), kAgents - 1) << "the owner sends nothing";
+}
+
+TEST(UpdatePipeline, ASliceThatIsNotFiniteMakesItsMemberSickAndNoOther) {
+  Lockstep pipelined(true);
+  for (int round = 0; round < 3; ++round) pipelined.round();
+  pipelined.step();
+  UpdateAgent& sick = pipelined.swarm.at(3);
+  sick.x[2 * kElements] = std::numeric_limits<float>::infinity();
+  pipelined.backward();
+  pipelined.boundary();
+  EXPECT_TRUE(sick.exchange().sick());
+  pipelined.end_round();
+  for (uint8_t tag = 1; tag <= kAgents; ++tag) {
+    for (const float value : pipelined.params(tag)) ASSERT_TRUE(std::isfinite(value));
+    EXPECT_EQ(pipelined.swarm.at(tag).exchange().sick(), tag == 3);
+  }
+  for (int round = 0; round < 3; ++round) pipelined.round();
+  EXPECT_FALSE(sick.exchange().sick());
+  EXPECT_TRUE(pipelined.swarm.all_heads_equal());
+}
+
+// The codec chooses elements by tables, or scales by the norm of the whole drift.
+TEST(UpdatePipeline, WaitsForTheBoundaryWhereAllSlicesAreNeededAtOnce) {
+  for (const UpdateOptions& options : {UpdateOptions{.kind = UpdateKind::kSketch, .density = 0.2},
+                                       UpdateOptions{.kind = UpdateKind::kDgc, .density = 0.2, .clip = 1}}) {
+    const auto codec = make_update_codec(options);
+    Lockstep pipelined(true, {.slices = kSlices, .elements = kElements, .codec = codec.get()});
+    pipelined.step();
+    pipelined.backward();
+    EXPECT_EQ(pipelined.accepted, 0u);
+    EXPECT_TRUE(pipelined.sent.empty());
+    pipelined.boundary();
+    pipelined.end_round();
+  }
+}
+
+}  // namespace
+}  // namespace starling::exchange_test
