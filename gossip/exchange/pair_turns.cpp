@@ -34,6 +34,7 @@ PairTurns::PairTurns(const PairwiseOptions& options, const Layout& layout, const
   STARLING_CHECK(options.deadline_min.count() > 0 && options.deadline_min <= options.deadline_max);
   ledger_.on_met = [this](const PeerId& peer, bool mixed) {
     if (mixed && !admission_.suspects(peer)) ++turns_;
+    if (!mixed) admission_.refused(peer);
     if (sampler_ != nullptr) sampler_->met(peer);
   };
   ledger_.on_ended = [this](const PairExchange& exchange, bool decided) { admission_.ended(exchange, decided); };

@@ -18,7 +18,7 @@ namespace starling {
 
 class Strangers {
  public:
-  static constexpr uint32_t kFree = 3, kFreeBesideOthers = 1, kDoublingsMax = 4;
+  static constexpr uint32_t kFree = 3, kFreeBesideOthers = 1, kDoublingsMax = 4, kRefusedFree = 8;
 
   bool known(const PeerId& peer) const { return known_.contains(peer); }
   bool doubtful(const PeerId& peer) const { return !known(peer) && !known_.empty(); }
@@ -30,6 +30,7 @@ class Strangers {
   void decided(const PeerId& peer, bool initiated) {
     if (known(peer)) return;
     undecided_.decided(initiated);
+    refused_in_a_row_ = 0;
     if (known_.size() >= kMembersMax) known_.clear();
     known_.insert(peer);
   }
@@ -39,6 +40,10 @@ class Strangers {
     blamed_.insert(peer);
     if (began) others_not_served_until_ = now + deadline;
     undecided_.add(initiated, began, known_.empty() ? kFree : kFreeBesideOthers, kDoublingsMax, now, deadline);
+  }
+  // A proposal of ours to the peer came to nothing, perhaps by BUSY. That is no fault, but many in a row are in vain.
+  void refused(const PeerId& peer, TimePoint now, Duration deadline) {
+    if (doubtful(peer) && ++refused_in_a_row_ > kRefusedFree) undecided(peer, true, false, now, deadline);
   }
   // In the past: it may be served, or asked.
   TimePoint not_served_until(const PeerId& peer) const {
@@ -55,6 +60,7 @@ class Strangers {
   std::set<PeerId> blamed_;                // let one end undecided
   TimePoint others_not_served_until_{};
   Undecided undecided_;
+  uint32_t refused_in_a_row_ = 0;
 };
 
 }  // namespace starling

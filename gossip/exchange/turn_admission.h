@@ -48,6 +48,7 @@ class TurnAdmission {
   size_t may_be_served() const;                    // of those that wait
 
   void ended(const PairExchange& exchange, bool decided);   // PairLedger::on_ended
+  void refused(const PeerId& peer) { shares_.refused(peer, clock_.now(), options_.deadline_max); }
   std::vector<PeerId> not_asked() const;           // whom this agent should not ask now. REQUIRES: a sampler
   bool suspects(const PeerId& peer) const { return shares_.strangers().suspected(peer); }   // it may never decide
   Duration patience_with(const PeerId& peer) const;   // how long a proposal to it may wait

@@ -63,6 +63,8 @@ class TurnShares {
     const auto it = peers_.find(peer);
     if (it != peers_.end()) it->second.undecided.decided(initiated);
   }
+  // Strangers::refused.
+  void refused(const PeerId& peer, TimePoint now, Duration deadline) { strangers_.refused(peer, now, deadline); }
   // In the past: it may be served, or asked.
   TimePoint not_served_until(const PeerId& peer) const {
     if (strangers_.doubtful(peer)) return strangers_.not_served_until(peer);

@@ -148,6 +148,24 @@ TEST_P(UndecidedVotes, CostHardlyAnyExchange) {
   EXPECT_GE(static_cast<double>(after), 0.97 * static_cast<double>(after_alone));
 }
 
+// Who refuses every proposal costs an attempt each time.
+TEST(Strangers, MaySayBusyToEverything) {
+  size_t alone = 0, besieged = 0;
+  for (uint64_t rng_seed = 1; rng_seed <= 3; ++rng_seed) {
+    alone += Besieged(rng_seed, Overlap::kOff).run_for(seconds(10), [] {});
+    Besieged one(rng_seed, Overlap::kOff);
+    const std::vector<PeerId> ids = one.joined_ids(24);
+    one.stranger.on_frame = [&](const FrameHeader& header, const Message& message) {
+      const auto* propose = message_as<Propose>(message);
+      if (propose == nullptr) return;
+      for (const PeerId& id : ids) one.stranger.send(header.reply_to, id, Busy{propose->xid, 0});
+    };
+    besieged += one.run_for(seconds(10), [] {});
+  }
+  std::printf("%zu exchanges beside strangers that are always busy (alone %zu)\n", besieged, alone);
+  EXPECT_GE(static_cast<double>(besieged), 0.9 * static_cast<double>(alone));
+}
+
 // After a while each of the strangers has let an exchange end, so who has not is served before them.
 TEST(Strangers, DoNotKeepAnHonestNewcomerOut) {
   size_t exchanges = 0;

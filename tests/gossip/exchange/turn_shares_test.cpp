@@ -148,6 +148,28 @@ TEST(Strangers, WhoLetNoneEndIsServedADeadlineLater) {
   EXPECT_LE(strangers.not_served_until(test_peer(1)), now);
 }
 
+// BUSY is no fault, but nine in a row are in vain, of whomever they came.
+TEST(Strangers, WhoRefuseManyInARowAreNotAsked) {
+  Strangers strangers;
+  const TimePoint now{std::chrono::hours(1)};
+  strangers.decided(test_peer(1), true);
+  const auto refuse = [&](uint32_t times) {
+    for (uint32_t i = 0; i < times; ++i) {
+      strangers.refused(test_peer(static_cast<uint8_t>(2 + i)), now, milliseconds(100));
+      strangers.refused(test_peer(1), now, milliseconds(100));
+    }
+  };
+  refuse(Strangers::kRefusedFree + Strangers::kFreeBesideOthers);
+  EXPECT_LE(strangers.not_asked_until(test_peer(30)), now);
+  refuse(1);
+  EXPECT_EQ(strangers.not_asked_until(test_peer(30)), now + milliseconds(100));
+  EXPECT_LE(strangers.not_served_until(test_peer(30)), now);
+  EXPECT_LE(strangers.not_asked_until(test_peer(1)), now);
+  strangers.decided(test_peer(31), false);
+  refuse(Strangers::kRefusedFree);
+  EXPECT_EQ(strangers.not_asked_until(test_peer(30)), now + milliseconds(100)) << "they begin anew";
+}
+
 TEST(Strangers, AreBoundedInNumber) {
   Strangers strangers;
   const auto id_of = [](uint64_t i) {
