@@ -1,6 +1,7 @@
 // The dense update codecs, fp32 and bf16: a payload holds every element of the slice, an entry too. fp32 leaves nothing
 // in the accumulator; bf16 leaves what rounding took (half to even, never to an infinity). An entry's own rounding is
-// lost, for all members alike.
+// lost, for all members alike. Zeros alone are one zero byte: at the end of a run members hand in nothing, for as many
+// rounds as it takes until all have heard it of all.
 #pragma once
 
 #include "compression/update_codec.h"

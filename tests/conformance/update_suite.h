@@ -382,11 +382,38 @@ TEST_P(UpdateSuite, NoPayloadOfAnotherSizeThanEncodeWritesPasses) {
       const Payload good = encode(normal_vector(rng, count, 1.0f), role);
       Payload longer = good;
       longer.resize(codec_->bytes_max(role, count) + 12);
+      if (exact() && !codec_->residual().unsent) longer[0] |= std::byte{1};   // a zero byte alone is a payload of zeros
       for (size_t size = 0; size <= longer.size(); ++size) {
         const UpdateStatus expected = size == good.size() ? UpdateStatus::kOk : UpdateStatus::kWrongSize;
         const Bytes bytes = Bytes(longer).first(size);
         EXPECT_EQ(codec_->check(role, bytes, count), expected) << size << " for " << count;
         EXPECT_EQ(codec_->checked_norm(role, bytes, count).has_value(), size == good.size()) << size;
+      }
+    }
+  }
+}
+
+// At the end of a run members hand in nothing, and owners answer with nothing, again and again until all have heard all.
+TEST_P(UpdateSuite, NothingIsOneByteOfADensePayload) {
+  if (!exact() || codec_->residual().unsent) return;
+  for (const size_t count : {size_t{1}, size_t{33}, size_t{5001}, size_t{66001}}) {
+    for (const UpdateRole role : {UpdateRole::kContribution, UpdateRole::kEntry}) {
+      for (const float zero : {0.0f, -0.0f}) {
+        const Payload nothing = encode(std::vector<float>(count, zero), role);
+        EXPECT_EQ(nothing.size(), 1u) << count;
+        EXPECT_EQ(codec_->norm(nothing), 0);
+        EXPECT_EQ(codec_->checked_norm(role, nothing, count), 0.0);
+        for (const float value : decode(nothing, count)) ASSERT_EQ(value, 0);
+        std::vector<float> target(count, 3.0f);
+        settle(1, nothing, codec_->support(nothing), target);
+        EXPECT_EQ(target, std::vector<float>(count, 3.0f));
+        const Payload some = encode(std::vector<float>(count, 2.0f), role);
+        std::vector<float> sum(count);
+        const std::vector<UpdateTerm> terms = {{codec_.get(), 0.5f, nothing}, {codec_.get(), 0.5f, some}};
+        codec_->merge(terms, sum);
+        std::vector<float> half = decode(some, count);
+        for (float& value : half) value *= 0.5f;
+        EXPECT_EQ(sum, half) << "of nothing and something";
       }
     }
   }
