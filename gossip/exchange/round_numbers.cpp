@@ -15,6 +15,11 @@ void RoundNumbers::keep_only(const GroupMembers& members) {
   std::erase_if(seen_, [&](const auto& entry) { return !members.rank_of_other(entry.first); });
 }
 
+uint64_t RoundNumbers::group_of(const PeerId& peer) const {
+  const auto it = seen_.find(peer);
+  return it != seen_.end() ? it->second.group : 0;
+}
+
 uint64_t RoundNumbers::seen(const GroupMembers& members, size_t rank) const {
   const auto it = seen_.find(members.ids[rank]);
   return it != seen_.end() && it->second.group == members.group ? it->second.round : 0;

@@ -14,6 +14,9 @@ class RoundNumbers {
   void keep_only(const GroupMembers& members);
   void forget(const PeerId& peer) { seen_.erase(peer); }
 
+  // The group that this peer was last seen in; 0: it was not seen.
+  uint64_t group_of(const PeerId& peer) const;
+
   // The newest round in which this member was seen; 0: no round of this group.
   uint64_t seen(const GroupMembers& members, size_t rank) const;
 

@@ -9,6 +9,7 @@ namespace starling {
 
 void UpdateDonor::give(const PeerId& to, const LogPull& pull, const LogHead& head) {
   Slice& slice = slices_[pull.slice];
+  slice.asked_at = clock_.now();
   for (const auto& copy : slice.copies) {
     if (copy->root == pull.root && fits(pull.missing, copy->blocks.size())) return send(to, *copy, pull.missing);
   }
@@ -16,6 +17,22 @@ void UpdateDonor::give(const PeerId& to, const LogPull& pull, const LogHead& hea
   if (slice.waiting.size() >= kWaitingMax) return;
   if (std::find(slice.waiting.begin(), slice.waiting.end(), to) == slice.waiting.end()) slice.waiting.push_back(to);
   if (!slice.copying) copy(pull.slice);
+}
+
+void UpdateDonor::drop_old_copies() {
+  for (Slice& slice : slices_) {
+    if (clock_.now() - slice.asked_at >= kCopyLife) slice.copies.clear();
+  }
+}
+
+size_t UpdateDonor::bytes() const {
+  size_t bytes = 0;
+  for (const Slice& slice : slices_) {
+    for (const auto& copy : slice.copies) {
+      for (const SharedBytes& block : copy->blocks) bytes += block.size;
+    }
+  }
+  return bytes;
 }
 
 void UpdateDonor::copy(uint32_t number) {

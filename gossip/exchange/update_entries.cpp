@@ -72,6 +72,12 @@ bool UpdateEntries::connects(const Digest16& hash, const UpdateLog& log) const {
   return false;
 }
 
+size_t UpdateEntries::bytes(HeldBytes& held) const {
+  size_t bytes = 0;
+  for (const auto& [hash, item] : items_) bytes += held.add(item.parts.held());
+  return bytes;
+}
+
 bool UpdateEntries::checking() const {
   return std::any_of(items_.begin(), items_.end(),
                      [](const auto& item) { return item.second.state == State::kChecking; });

@@ -10,6 +10,7 @@
 
 #include "gossip/exchange/slice_replica.h"
 #include "gossip/exchange/update_log.h"
+#include "gossip/exchange/update_memory.h"
 #include "gossip/exchange/update_parts.h"
 #include "gossip/worker.h"
 
@@ -31,6 +32,7 @@ class UpdateEntries {
 
   // Whether the entry with this hash is here, and all those between it and the log's head.
   bool connects(const Digest16& hash, const UpdateLog& log) const;
+  size_t bytes(HeldBytes& held) const;                 // that it holds, and `held` has not seen
   bool checking() const;                               // an entry is here whole, and the worker still looks at it
   uint64_t refused() const { return refused_; }        // payloads that do not decode
 

@@ -347,9 +347,22 @@ bool UpdateGroup::too_few_are_left(uint32_t slice) const {
   return 2 * left.size() <= members.count();
 }
 
+// Whether more may come that makes an own slice's entry possible. Who joined hands in what it made from the genesis,
+// which is void in a long log. As owner it cannot count itself, which an entry must; to the other of two members it is
+// one too few. Nor can a sick owner. All go on to the next round, which begins from that log.
+bool UpdateGroup::can_make_entry(uint32_t slice) const {
+  if (sick_) return false;
+  if (round_.contribution(slice).round != round()) return true;   // its table comes first
+  const UpdateInbox& inbox = slices_[slice]->inbox();
+  const UpdateLog& log = slices_[slice]->log();
+  if (!inbox.can_count(options_.self, log)) return false;
+  const GroupMembers& members = round_.members();
+  return !all_handed_in(slice) || 2 * inbox.countable(members, log).size() > members.count();
+}
+
 bool UpdateGroup::resolved(uint32_t slice) const {
   if (slices_[slice]->has_entry_of(round_.members().group, round())) return true;
-  if (owner_.owns(slice)) return too_few_are_left(slice);
+  if (owner_.owns(slice)) return too_few_are_left(slice) || !can_make_entry(slice);
   return !round_.waits_for(round_.members().owner(slice, round())) && !slices_[slice]->checking();
 }
 
@@ -439,6 +452,21 @@ void UpdateGroup::forget(const PeerId& peer) {
     slices_[i]->claims().forget(peer);
     advance(i);
   }
+}
+
+UpdateMemory UpdateGroup::memory() const {
+  STARLING_CHECK(!boundary_);
+  UpdateMemory memory;
+  HeldBytes held;
+  for (const SliceReplica& replica : replicas_.all()) {
+    for (const SentPayload& sent : replica.sent().all()) {
+      memory.sent += held.add(sent.bytes);
+      if (sent.settled) memory.sent += held.add(sent.settled->entry);
+    }
+  }
+  for (const auto& slice : slices_) slice->add_memory(held, &memory);
+  memory.states += messages_.bytes_for_others();
+  return memory;
 }
 
 UpdateTally UpdateGroup::tally() const {

@@ -117,6 +117,7 @@ class UpdateGroup {
   const UpdateLog& log(uint32_t slice) const { return slices_[slice]->log(); }   // entries not applied yet included
   const UpdateReplicas& replicas() const { return replicas_; }   // REQUIRES: no boundary is under way
   UpdateTally tally() const;
+  UpdateMemory memory() const;           // now. REQUIRES: no boundary is under way
   uint32_t slice_count() const { return static_cast<uint32_t>(slices_.size()); }
   const ReplicaTally& splits() const { return splits_; }   // as of the last boundary, like the next
   double held_back() const { return held_back_; }          // the norm of all accumulators
@@ -140,6 +141,7 @@ class UpdateGroup {
   bool all_tables(uint32_t slice) const;
   bool all_handed_in(uint32_t slice) const;
   bool too_few_are_left(uint32_t slice) const;
+  bool can_make_entry(uint32_t slice) const;
   bool resolved(uint32_t slice) const;
   void advance(uint32_t slice);
   void try_end();

@@ -40,6 +40,13 @@ bool UpdateInbox::handed_in(const PeerId& from, uint64_t round) const {
          });
 }
 
+bool UpdateInbox::can_count(const PeerId& from, const UpdateLog& log) const {
+  const auto at = slots_.find(from);
+  return at != slots_.end() && std::any_of(at->second.begin(), at->second.end(), [&](const Item& item) {
+           return item.parts.complete() && may_count(log, from, item.generation, item.message);
+         });
+}
+
 std::vector<HandedIn> UpdateInbox::countable(const GroupMembers& members, const UpdateLog& log) const {
   std::vector<HandedIn> newest;
   for (const PeerId& id : members.ids) {
@@ -51,6 +58,14 @@ std::vector<HandedIn> UpdateInbox::countable(const GroupMembers& members, const 
     if (item != slot->second.rend()) newest.push_back({id, item->generation, item->message, item->parts.whole()});
   }
   return newest;
+}
+
+size_t UpdateInbox::bytes(HeldBytes& held) const {
+  size_t bytes = 0;
+  for (const auto& [from, items] : slots_) {
+    for (const Item& item : items) bytes += held.add(item.parts.held());
+  }
+  return bytes;
 }
 
 void UpdateInbox::drop_void(const UpdateLog& log) {

@@ -8,6 +8,7 @@
 
 #include "gossip/exchange/group_members.h"
 #include "gossip/exchange/update_log.h"
+#include "gossip/exchange/update_memory.h"
 #include "gossip/exchange/update_parts.h"
 #include "gossip/net/message.h"
 
@@ -31,11 +32,15 @@ class UpdateInbox {
   // Whether this member has handed in a whole payload in `round` or later.
   bool handed_in(const PeerId& from, uint64_t round) const;
 
+  // Whether the log can count a payload of this member.
+  bool can_count(const PeerId& from, const UpdateLog& log) const;
+
   // The newest payload of each of these members that the log can count.
   std::vector<HandedIn> countable(const GroupMembers& members, const UpdateLog& log) const;
 
+  size_t bytes(HeldBytes& held) const;   // that it holds, and `held` has not seen
+
   void drop_void(const UpdateLog& log);
-  void forget(const PeerId& from) { slots_.erase(from); }
 
  private:
   struct Item {

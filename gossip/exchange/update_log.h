@@ -71,6 +71,8 @@ class UpdateLog {
   // Another log takes the place of this one.
   void adopt(const SliceState& state);
 
+  const std::deque<LoggedEntry>& entries() const { return entries_; }   // the newest last; older ones without payload
+
   // The entries after that head, oldest first. nullopt: it is not among the last kRecentEntries, or one of the payloads
   // was dropped.
   std::optional<std::vector<LoggedEntry>> after(const LogHead& head) const;

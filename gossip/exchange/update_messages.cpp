@@ -20,13 +20,14 @@ UpdateMessages::UpdateMessages(const UpdateGroupOptions& options, const UpdateCo
                                Outbox& outbox, PeerSampler& sampler, std::function<void(uint32_t slice)> advance)
     : options_(options), codecs_(codecs), slices_(slices), round_(round), tables_(tables), numbers_(numbers),
       outbox_(outbox), sampler_(sampler), advance_(std::move(advance)), heads_(replicas.all().size()),
-      donor_(replicas.all(), worker, outbox),
+      donor_(replicas.all(), worker, clock, outbox),
       pulls_(replicas.all().size(), clock, outbox, options.rng_seed) {}
 
 void UpdateMessages::begin_round(std::vector<LogHead> heads) {
   heads_ = std::move(heads);
   const Duration interval = std::max(options_.deadline_min, round_.wait().first_wait() / 4);
   pulls_.begin_round(round_.members(), round_.number(), interval);
+  donor_.drop_old_copies();
   for (auto& slice : slices_) slice->begin_round(round_.members().count() >= kWitnessedFrom ? 2 : 1);
 }
 
@@ -71,7 +72,7 @@ bool UpdateMessages::lost(const PeerId& from, uint64_t round, uint32_t slice, ui
 void UpdateMessages::note(const PeerId& from, uint64_t group, uint64_t round) {
   numbers_.note(from, group, round);
   if (round_.ended()) return;
-  if (group != round_.members().group) return note_next_group(from, group);
+  if (group != round_.members().group) return look_at_rosters();
   if (round > round_.number()) {
     round_.stop_waiting_for_those_ahead();
     for (uint32_t i = 0; i < slices_.size(); ++i) advance_(i);
@@ -79,14 +80,27 @@ void UpdateMessages::note(const PeerId& from, uint64_t group, uint64_t round) {
   round_.wait().take_back_time();
 }
 
-// A member that is in a round of the next roster sends nothing more of this one.
-void UpdateMessages::note_next_group(const PeerId& from, uint64_t group) {
-  const std::optional<size_t> rank = round_.members().rank_of_other(from);
-  if (!rank || round_.has_gone_on(*rank)) return;
-  const std::optional<GroupMembers> next = update_members(sampler_, options_.self);
-  if (!next || next->group != group) return;
-  round_.went_on(*rank);
-  for (uint32_t i = 0; i < slices_.size(); ++i) advance_(i);
+// A member that is in a round of the next roster sends nothing more of this one. Its message may have come before this
+// member saw that roster, or before this round began.
+void UpdateMessages::look_at_rosters() {
+  const GroupMembers& members = round_.members();
+  std::optional<GroupMembers> next;
+  bool changed = false;
+  for (size_t rank = 0; rank < members.count(); ++rank) {
+    const uint64_t group = numbers_.group_of(members.ids[rank]);
+    if (rank == members.self || group == 0 || group == members.group || round_.has_gone_on(rank)) continue;
+    if (!next) next = update_members(sampler_, options_.self);
+    if (!next) return;
+    if (next->group != group) continue;
+    round_.went_on(rank);
+    changed = true;
+  }
+  for (uint32_t i = 0; i < slices_.size() && changed; ++i) advance_(i);
+}
+
+void UpdateMessages::tick() {
+  pulls_.tick(slices_);
+  if (!round_.ended()) look_at_rosters();
 }
 
 void UpdateMessages::on_contribution(const PeerId& from, uint64_t generation, const Contribution& message,

@@ -53,10 +53,11 @@ class UpdateMessages {
     pulls_.ask(*slices_[slice], donor);
   }
 
-  void tick() { pulls_.tick(slices_); }
+  void tick();
   TimePoint next_deadline() const { return pulls_.next_deadline(slices_); }
   const MessageTally& tally() const { return tally_; }
   uint64_t pulls_sent() const { return pulls_.sent(); }
+  size_t bytes_for_others() const { return donor_.bytes(); }   // of the states that they asked for
 
  private:
   void ignore() { ++tally_.ignored; }
@@ -73,7 +74,7 @@ class UpdateMessages {
   bool believes(const PeerId& from, UpdateSlice& slice, const LogHead& head) const;
   void hear(const PeerId& from, uint32_t slice, const LogHead& head);
   void note(const PeerId& from, uint64_t group, uint64_t round);
-  void note_next_group(const PeerId& from, uint64_t group);
+  void look_at_rosters();
   void note_entry(const PeerId& from, const LogEntry& entry);
 
   const UpdateGroupOptions& options_;

@@ -55,6 +55,10 @@ class PartBuffer {
   }
   bool complete() const { return whole_.has_value(); }
   const SharedBytes& whole() const { return *whole_; }   // REQUIRES: complete
+  SharedBytes held() const {   // all that it keeps, written or not
+    if (buffer_) return buffer_->first(here_.size() * kUpdatePartBytes);
+    return whole_.value_or(SharedBytes());
+  }
 
  private:
   std::vector<bool> here_;

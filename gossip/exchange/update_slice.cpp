@@ -29,6 +29,15 @@ bool UpdateSlice::believes(const PeerId& from, const LogHead& head, const GroupM
   return claim_more_.size() >= witnesses_;
 }
 
+void UpdateSlice::add_memory(HeldBytes& held, UpdateMemory* memory) const {
+  for (const LoggedEntry& logged : log_.entries()) memory->entries += held.add(logged.payload);
+  for (const LoggedEntry& logged : backlog_.entries) memory->entries += held.add(logged.payload);
+  memory->handed_in += inbox_.bytes(held);
+  memory->arriving += entries_.bytes(held);
+  if (collection_) memory->states += collection_->values().size() * sizeof(float);
+  if (backlog_.adopted) memory->states += backlog_.adopted->values.size() * sizeof(float);
+}
+
 UpdateSliceTally UpdateSlice::tally() const {
   UpdateSliceTally tally = tally_;
   tally.entries_refused += entries_.refused();

@@ -15,6 +15,7 @@
 #include "gossip/exchange/update_entries.h"
 #include "gossip/exchange/update_inbox.h"
 #include "gossip/exchange/update_log.h"
+#include "gossip/exchange/update_memory.h"
 #include "gossip/exchange/update_state.h"
 
 namespace starling {
@@ -92,6 +93,9 @@ class UpdateSlice {
   // The state that is being collected; null: none.
   const StateCollection* collecting() const { return collection_ ? &*collection_ : nullptr; }
   void stop_collecting() { collection_.reset(); }
+
+  // Adds what it holds, and `held` has not seen.
+  void add_memory(HeldBytes& held, UpdateMemory* memory) const;
 
   // The newest round of the entries that the log took since the last call; 0: none.
   uint64_t take_newest_round() { return std::exchange(newest_round_, 0); }

@@ -393,7 +393,7 @@ TEST_P(UpdateSuite, NoPayloadOfAnotherSizeThanEncodeWritesPasses) {
   }
 }
 
-// At the end of a run members hand in nothing, and owners answer with nothing, again and again until all have heard all.
+// At the end of a run members hand in nothing, and owners answer with nothing, until all have heard it of all.
 TEST_P(UpdateSuite, NothingIsOneByteOfADensePayload) {
   if (!exact() || codec_->residual().unsent) return;
   for (const size_t count : {size_t{1}, size_t{33}, size_t{5001}, size_t{66001}}) {

@@ -94,8 +94,9 @@ TEST_P(Updates, EndWithOneModelThatLearned) {
 INSTANTIATE_TEST_SUITE_P(
     Kinds, Updates,
     testing::Values(Case{"fp32"}, Case{.name = "lossy", .loss = 0.05},
-                    Case{.name = "topk", .codec = UpdateKind::kTopk, .loss = 0.05, .error_max = 0.3},
-                    Case{.name = "topk_bf16", .codec = UpdateKind::kTopkBf16, .loss = 0.05, .error_max = 0.3},
+                    // Of 200 seeds: .233 +- .020 and .235 +- .021, at most .30; this is 5.5 standard deviations beyond.
+                    Case{.name = "topk", .codec = UpdateKind::kTopk, .loss = 0.05, .error_max = 0.36},
+                    Case{.name = "topk_bf16", .codec = UpdateKind::kTopkBf16, .loss = 0.05, .error_max = 0.36},
                     Case{"bf16", UpdateKind::kBf16, 0.05},
                     Case{"diloco", UpdateKind::kFp32, 0, 20, 0.5, 0.7},
                     // Of 15 rounds the last ones lack somebody, and every agent's own optimum is far from that of all.
@@ -121,6 +122,33 @@ TEST(UpdatesInASwarm, EveryCodecEndsWithOneModel) {
     EXPECT_LT(swarm.clock().now() - settling, seconds(5)) << update.name;
     EXPECT_TRUE(same_params(swarm)) << update.name;
     EXPECT_LT(error(swarm), 1.2 * before + 0.05) << update.name;
+  }
+}
+
+// Members hand in nothing, and owners answer with nothing, until each has heard it of all twice. Of a tenth of the
+// messages lost that takes several rounds, in which no model may travel.
+TEST(UpdatesInASwarm, TheEndOfARunSendsNoModelsOfZeros) {
+  spdlog::set_level(spdlog::level::off);
+  SwarmConfig config = updates_swarm();
+  config.model.dimension = 1 << 17;
+  config.stop_after = 10;
+  constexpr size_t kAgents = 4;
+  const auto model = static_cast<double>(config.model.dimension * sizeof(float));
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    QuadraticSwarm swarm(seed, config, near_links(0.1));
+    for (size_t a = 0; a < kAgents; ++a) swarm.add({});
+    const auto sent = [&] {
+      uint64_t bytes = 0;
+      for (size_t a = 0; a < kAgents; ++a) bytes += swarm.bytes_sent(a);
+      return static_cast<double>(bytes) / kAgents / model;
+    };
+    ASSERT_TRUE(swarm.run_until([&] { return swarm.all_settle(); }, seconds(120)));
+    const double before = sent();
+    const uint64_t length = swarm.agent(0).updates()->log(0).head().length;
+    ASSERT_TRUE(swarm.run_until([&] { return swarm.ended(); }, seconds(120)));
+    const uint64_t entries = swarm.agent(0).updates()->log(0).head().length - length;
+    EXPECT_GE(entries, 2u);
+    EXPECT_LT(sent() - before, 3) << "models, seed " << seed << ", " << entries << " entries";
   }
 }
 
@@ -267,6 +295,41 @@ TEST(UpdatesInASwarm, WhoIsKilledInTheMiddleOfBackwardHoldsNobodyUp) {
   ASSERT_TRUE(swarm.run_until([&] { return swarm.ended(); }, seconds(120)));
   EXPECT_TRUE(same_params(swarm));
   EXPECT_LT(error(swarm), 0.3);
+}
+
+// People start agents by hand. What they made alone, and whom they see first, must not cost rounds that wait for
+// deadlines. An owner that counted what a member ahead handed in waits for one now and then: 1 of these 32 starts.
+TEST(UpdatesInASwarm, MembersThatJoinAtAnyTimeAreSoonInOneRound) {
+  spdlog::set_level(spdlog::level::off);
+  SwarmConfig config = updates_swarm();
+  config.stop_after = 1'000'000;
+  config.exchange.deadline_min = seconds(2);
+  config.exchange.deadline_max = seconds(5);
+  constexpr size_t kAgents = 4;
+  int slow = 0;
+  for (const Duration between : {milliseconds(0), milliseconds(30), milliseconds(300), milliseconds(1000)}) {
+    for (uint64_t seed = 1; seed <= 8; ++seed) {
+      QuadraticSwarm swarm(seed, config, near_links(0));
+      for (size_t a = 0; a < kAgents; ++a) {
+        swarm.add({.step_time = milliseconds(20)});
+        swarm.run_for(between);
+      }
+      const auto in_one_round = [&] {
+        for (size_t a = 0; a < kAgents; ++a) {
+          if (!swarm.training(a) || swarm.agent(a).exchange()->status().group.rounds_whole < 3) return false;
+          const std::deque<LoggedEntry>& entries = swarm.agent(a).updates()->log(0).entries();
+          if (entries.empty() || entries.back().entry.counted.size() < kAgents) return false;
+        }
+        return true;
+      };
+      const TimePoint begin = swarm.clock().now();
+      EXPECT_TRUE(swarm.run_until(in_one_round, seconds(60)));
+      const Duration took = swarm.clock().now() - begin;
+      slow += took >= config.exchange.deadline_min;
+      EXPECT_LT(took, 2 * config.exchange.deadline_max) << "seed " << seed;
+    }
+  }
+  EXPECT_LE(slow, 6);
 }
 
 TEST(UpdatesInASwarm, AnAgentAloneTrainsToTheEnd) {

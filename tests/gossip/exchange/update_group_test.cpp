@@ -165,6 +165,33 @@ TEST(UpdateGroup, WhoMissesFewEntriesGetsThemAndWhoMissesManyTheState) {
   }
 }
 
+// Of what a member keeps, in models of fp32: counted, because allocators and networks keep memory of their own.
+TEST(UpdateGroup, KeepsFewModelsBesideItsReplicaAndAccumulator) {
+  const std::unique_ptr<UpdateCodec> exact = make_update_codec({});
+  for (const double loss : {0.0, 0.1}) {
+    UpdateAgentOptions options{.slices = 8, .elements = 500};
+    options.codec = exact.get();
+    UpdateSwarm swarm(4, options);
+    swarm.network.options.loss = loss;
+    size_t entries = 0, sent = 0, total = 0;
+    const auto look = [&] {
+      for (auto& [id, agent] : swarm.agents) {
+        const UpdateMemory now = agent->exchange().memory();
+        entries = std::max(entries, now.entries);
+        sent = std::max(sent, now.sent);
+        total = std::max(total, now.total());
+      }
+    };
+    swarm.run_for(seconds(3), look);
+    const auto models = [&](size_t bytes) { return static_cast<double>(bytes) / static_cast<double>(4 * 8 * 500); };
+    EXPECT_GT(models(total), 3) << "nothing was counted";
+    EXPECT_GT(swarm.at(1).exchange().log(0).head().length, kRecentEntries);
+    EXPECT_LE(models(entries), loss > 0 ? 3 : 2) << "two entries, and under loss perhaps one that waits for a boundary";
+    EXPECT_LE(models(sent), loss > 0 ? 7 : 2) << "the last two; under loss those too that another log may count";
+    EXPECT_LE(models(total), loss > 0 ? 10 : 4.5);
+  }
+}
+
 // Every fifth entry is lost on its way to one member. It asks another one, and ends the round with all others.
 TEST(UpdateGroup, AnEntryThatIsLostIsAskedForWithinTheRound) {
   UpdateSwarm swarm(4, {.deadline_min = milliseconds(40), .compute = milliseconds(100)});
