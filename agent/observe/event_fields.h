@@ -96,7 +96,8 @@ constexpr auto fields(Of<FramesRefused>) {
 
 constexpr auto fields(Of<JoinsAnswered>) {
   return all_counters<JoinsAnswered>(field("accepted", &JoinsAnswered::accepted),
-                                     field("refused", &JoinsAnswered::refused));
+                                     field("refused", &JoinsAnswered::refused),
+                                     field("dropped", &JoinsAnswered::dropped));
 }
 
 constexpr auto fields(Of<ModelGiven>) {
@@ -169,7 +170,8 @@ constexpr auto fields(Of<AgentStatus>) {
                     field("bytes_sent", &T::bytes_sent), field("bytes_received", &T::bytes_received),
                     field("links", &T::links), field("frames", &T::frames),
                     field("frames_refused", &T::frames_refused),
-                    field("joins", &T::joins), field("given", &T::given), field("membership", &T::membership),
+                    field("joins", &T::joins), field("proposals_refused", &T::proposals_refused),
+                    field("given", &T::given), field("membership", &T::membership),
                     field("metrics_lines_lost", &T::metrics_lines_lost));
 }
 

@@ -69,6 +69,7 @@ struct FrameTraffic {
 struct JoinsAnswered {
   uint64_t accepted = 0;
   uint64_t refused = 0;          // their settings differ
+  uint64_t dropped = 0;          // one source address sent too many
 };
 
 // Blocks of the model given to newcomers.
@@ -98,6 +99,7 @@ struct AgentStatus {
   FrameTraffic frames;
   FramesRefused frames_refused;
   JoinsAnswered joins;
+  uint64_t proposals_refused = 0;   // to exchange: of those that are no member, or take no part
   ModelGiven given;
   MembershipCounters membership;
   uint64_t metrics_lines_lost = 0;   // known to the metrics file alone, which fills it in

@@ -12,7 +12,7 @@ namespace starling {
 // The living members that train, without this one: a registry is no peer to exchange with.
 uint64_t peer_count(const Membership& membership);
 
-// Frames, bytes and joins. All else is left out.
+// Frames, bytes, joins and proposals refused. All else is left out.
 AgentStatus traffic_status(const RouterCounters& counters, const TransportCounters& traffic);
 
 // The phase and all of training are left out.
