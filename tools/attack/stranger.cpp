@@ -107,8 +107,11 @@ void Stranger::send(const Endpoint& to, const PeerId& as, const Message& message
 
 void Stranger::send(const Endpoint& to, const FrameHeader& header, const Message& message,
                     const SharedBytes& payload) {
-  Frame frame{encode_frame_header(header, message, payload.span(), payload.checksum), payload};
-  if (transport_.send(to, channel_of(message), std::move(frame)) == SendStatus::kQueued) ++frames_sent_;
+  send(to, channel_of(message), Frame{encode_frame_header(header, message, payload.span(), payload.checksum), payload});
+}
+
+void Stranger::send(const Endpoint& to, Channel channel, Frame frame) {
+  if (transport_.send(sink_.value_or(to), channel, std::move(frame)) == SendStatus::kQueued) ++frames_sent_;
 }
 
 ExchangeId Stranger::propose(const PeerRecord& to, const PeerId& as, const std::vector<SharedBytes>& blocks,

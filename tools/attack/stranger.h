@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,10 +39,15 @@ class Stranger {
   // The others as JoinReplies and gossip have named them, without its own ids.
   const std::map<PeerId, PeerRecord>& members() const { return members_; }
 
+  // From now on all frames go there, whoever they are meant for: what the attack costs its own machine.
+  void divert_to(const Endpoint& sink) { sink_ = sink; }
+
   PeerRecord record(const PeerId& id, uint64_t steps = 0, Phase phase = Phase::kTraining) const;
   void send(const Endpoint& to, const PeerId& as, const Message& message, const SharedBytes& payload = {});
   // With a header of its own choice.
   void send(const Endpoint& to, const FrameHeader& header, const Message& message, const SharedBytes& payload = {});
+
+  void send(const Endpoint& to, Channel channel, Frame frame);   // whatever its bytes are
 
   // Proposes to the member under this id, and sends these blocks with it. Nothing follows: if the member votes, it
   // waits for a decision.
@@ -64,6 +70,7 @@ class Stranger {
   const Clock& clock_;
   const uint64_t generation_;
   Rng rng_;
+  std::optional<Endpoint> sink_;
   std::string settings_;
   uint64_t swarm_id_ = 0, exchanges_ = 0, frames_sent_ = 0;
   std::map<PeerId, PeerRecord> members_;
