@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -168,6 +170,39 @@ TEST_F(RegistryTest, SwarmsOfOneNameAreToldOfEachOther) {
   EXPECT_TRUE(contains(notes.back(), "here: digits:2 there: digits:1")) << notes.back();
   join("digits: 1");
   EXPECT_TRUE(contains(notes.back(), "here: digits:1 there: digits:2")) << notes.back();
+}
+
+// Silence would let it ask for ever. Its program reads the answer, which is of its own version.
+TEST_F(RegistryTest, ANewcomerOfAnotherVersionHearsWhichAndWhatToDo) {
+  join("digits: 1");
+  const auto version_at = [](std::vector<std::byte>& header) { return header.data() + 4; };
+  for (const uint16_t version : {uint16_t{kProtocolVersion - 1}, uint16_t{kProtocolVersion + 1}}) {
+    const FrameHeader header{0, peer_of(400), 1, endpoint_of(400)};
+    const std::unique_ptr<Transport> stranger = world.network.open(header.reply_to);
+    std::vector<std::byte> asked = encode_frame_header(header, Join{record_of(400), "", 77}, {});
+    std::memcpy(version_at(asked), &version, sizeof version);
+    EXPECT_EQ(stranger->send(endpoint_of(kRegistry), Channel::kControl, {asked, {}}), SendStatus::kQueued);
+    world.run_for(std::chrono::milliseconds(20));
+    const std::optional<ReceivedFrame> answer = stranger->poll();
+    ASSERT_TRUE(answer) << "version " << version;
+    std::vector<std::byte> bytes(answer->header.span().begin(), answer->header.span().end());
+    EXPECT_EQ(std::memcmp(version_at(bytes), &version, sizeof version), 0);
+    std::memcpy(version_at(bytes), &kProtocolVersion, sizeof kProtocolVersion);
+    FrameHeader from;
+    Message message;
+    ASSERT_EQ(decode_frame(Channel::kControl, bytes, {}, &from, &message), DecodeStatus::kOk);
+    EXPECT_EQ(from.sender, peer_of(kRegistry));
+    const auto* refused = message_as<JoinRefused>(message);
+    ASSERT_NE(refused, nullptr);
+    EXPECT_EQ(refused->nonce, 77u);
+    const std::string whose = version < kProtocolVersion ? "newcomer's" : "swarm's";
+    EXPECT_TRUE(contains(refused->reason, "update the " + whose + " program")) << refused->reason;
+    EXPECT_TRUE(contains(refused->reason, fmt::format("speaks version {}", kProtocolVersion))) << refused->reason;
+    EXPECT_TRUE(contains(refused->reason, fmt::format("yours version {}", version))) << refused->reason;
+  }
+  EXPECT_EQ(registry->counters().joins_refused, 2u);
+  EXPECT_EQ(registry->counters().undecoded[static_cast<size_t>(DecodeStatus::kWrongVersion)], 2u);
+  EXPECT_EQ(registry->swarm_count(), 1u);
 }
 
 TEST_F(RegistryTest, ItsSwarmsAreBoundedAndTheEmptyOnesMakeRoom) {
