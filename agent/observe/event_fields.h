@@ -51,8 +51,12 @@ constexpr auto fields(Of<PairwiseCounters>) {
   return all_counters<T>(field("initiated", &T::initiated), field("accepted", &T::accepted), field("done", &T::done),
                          field("late", &T::late), field("failed", &T::failed), field("busy_sent", &T::busy_sent),
                          field("busy_received", &T::busy_received), field("clipped", &T::clipped),
-                         field("guard_refused", &T::guard_refused), field("crossed", &T::crossed),
-                         field("queued", &T::queued), field("expired", &T::expired),
+                         field("guard_refused", &T::guard_refused), field("gain_permille", &T::gain_permille),
+                         field("unanswered", &T::unanswered), field("undecided", &T::undecided),
+                         field("crossed", &T::crossed), field("queued", &T::queued), field("expired", &T::expired),
+                         field("queued_turn", &T::queued_turn), field("queued_asking", &T::queued_asking),
+                         field("rings", &T::rings), field("asking_us", &T::asking_us), field("own_us", &T::own_us),
+                         field("serving_us", &T::serving_us),
                          field("over_share", &T::over_share), field("taken_back", &T::taken_back),
                          field("doubts_broken", &T::doubts_broken),
                          field("blocks_refused", &T::blocks_refused),
@@ -158,7 +162,8 @@ constexpr auto fields(Of<ExchangeEnded>) {
 constexpr const char* name(Of<AgentStatus>) { return "status"; }
 constexpr auto fields(Of<AgentStatus>) {
   using T = AgentStatus;
-  return std::tuple(field("phase", &T::phase), field("steps", &T::steps), field("round", &T::round),
+  return std::tuple(field("phase", &T::phase), field("steps", &T::steps), field("steps_taken", &T::steps_taken),
+                    field("round", &T::round),
                     field("samples", &T::samples), field("loss", &T::loss), field("accuracy", &T::accuracy),
                     field("distance", &T::distance), field("peers", &T::peers),
                     field("learning_rate", &T::learning_rate), field("steps_per_s", &T::steps_per_s),

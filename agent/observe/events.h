@@ -82,6 +82,7 @@ struct AgentStatus {
   std::string phase;             // joining | training | settling | finished | sick; a registry's is always "registry".
                                  // While joining there is no model yet, so steps, round and samples are 0
   uint64_t steps = 0, round = 0, samples = 0;
+  uint64_t steps_taken = 0;      // since the agent began: `steps` has those of its checkpoint or of its donor too
   std::optional<double> loss, accuracy, distance;
   uint64_t peers = 0;            // living members that train, without this one
   double learning_rate = 0, steps_per_s = 0;

@@ -1,11 +1,12 @@
 #include "agent/observe/log.h"
 
-#include <algorithm>
 #include <utility>
 
 #include <spdlog/spdlog.h>
 
+#include "agent/observe/event_fields.h"
 #include "agent/report/format.h"
+#include "agent/report/pair_report.h"
 
 namespace starling {
 namespace {
@@ -41,14 +42,13 @@ std::string print_updates(const AgentStatus& status) {
                      status.log_heads.substr(0, 8));
 }
 
-uint64_t decided(const PairwiseCounters& pairs) { return pairs.done + pairs.late; }
-
-// " (1.0 a step; 12 waited here, 3 times others were busy, 0 taken back)", the first of `steps`; empty without pairs.
-std::string print_pairs(const PairwiseCounters& pairs, uint64_t exchanges, uint64_t steps) {
-  if (decided(pairs) == 0) return "";
-  return fmt::format(" ({:.1f} a step; {} waited here, {} times others were busy, {} taken back)",
-                     static_cast<double>(exchanges) / static_cast<double>(std::max<uint64_t>(steps, 1)), pairs.queued,
-                     pairs.busy_received, pairs.taken_back);
+// What was counted after `before`.
+PairReport since(const PairReport& before, const PairReport& now) {
+  PairReport lately{"", {}, now.steps - before.steps};
+  event_fields::for_each_field<PairwiseCounters>([&](const auto& field) {
+    lately.counters.*field.value = now.counters.*field.value - before.counters.*field.value;
+  });
+  return lately;
 }
 
 // ", step 3.1 forward + 6.0 backward + 0.4 other + 2.5 ms exposed"; empty where nothing was measured.
@@ -71,7 +71,6 @@ void Log::on(const Event& event) {
   } else if (const auto* evaluated = std::get_if<Evaluated>(&event)) {
     evaluated_at_ = evaluated->steps;
   } else if (const auto* joined = std::get_if<Joined>(&event)) {
-    steps_printed_ = joined->steps;   // those before are not its own
     spdlog::info("training from step {} ({}): {} params, {}", joined->steps, joined->how, joined->params, joined->data);
   } else if (const auto* saved = std::get_if<CheckpointSaved>(&event)) {
     if (saved->error.empty()) {
@@ -92,15 +91,15 @@ void Log::on(const Event& event) {
 void Log::print_status(const AgentStatus& status) {
   if (status.phase == "joining" || status.phase == "registry") return;
   if (status.steps == steps_printed_ && status.phase == "training") return;
-  // After it went back to an earlier state the steps are fewer.
-  const uint64_t steps = status.steps - std::min(status.steps, std::exchange(steps_printed_, status.steps));
-  const uint64_t exchanges = decided(status.pairs) - std::exchange(exchanges_printed_, decided(status.pairs));
+  steps_printed_ = status.steps;
+  const PairReport pairs{"", status.pairs, status.steps_taken};
+  const PairReport before = std::exchange(pairs_printed_, pairs);
   const bool missed = status.blocks.due > status.blocks.counted + status.blocks.old;
   const std::string log = status.log_heads.empty() ? "" : print_updates(status);
   spdlog::info("round {}: step {}, loss {:.3f}{}, {}, exchanges {} done {} late {} failed{}{}, {:.1f} MB out{}{}{}",
                status.round, status.steps, status.loss.value_or(0), print_accuracy(status, evaluated_at_),
                print_count(status.peers, "peer"), status.exchanges.done, status.exchanges.late, status.exchanges.failed,
-               print_pairs(status.pairs, exchanges, steps),
+               pairs.any() ? " (" + print_pairs_line(since(before, pairs), status.pairs) + ")" : "",
                missed ? fmt::format(", {:.1f} % of blocks missed", 100 * status.blocks.missed_part()) : "",
                mega(status.bytes_sent), status.distance ? fmt::format(", distance {:.2g}", *status.distance) : "",
                log, print_step(status.step));

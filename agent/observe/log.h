@@ -4,6 +4,7 @@
 #include <string>
 
 #include "agent/observe/events.h"
+#include "agent/report/pair_report.h"
 
 namespace starling {
 
@@ -17,7 +18,8 @@ class Log final : public Observer {
   std::string saved_;            // the last checkpoint; empty: none
   uint64_t evaluated_at_ = 0;    // step of the last evaluation
   // Of the last status line. While training, a line without new steps is not repeated.
-  uint64_t steps_printed_ = 0, exchanges_printed_ = 0;
+  uint64_t steps_printed_ = 0;
+  PairReport pairs_printed_;
 };
 
 }  // namespace starling

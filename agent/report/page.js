@@ -320,6 +320,7 @@ if (report.remark) {
 document.title = report.title + " \u2013 Starling swarm report";
 fillTiles();
 fillTable();
+fillPairs(agents.map((agent, i) => ({ name: agent.name, fill: color(i), pairs: agent.pairs })).filter(a => a.pairs));
 fillLogs(agents.map((agent, i) => ({ name: agent.name, fill: color(i), log: agent.log })).filter(a => a.log));
 drawAll();
 let drawnWidth = innerWidth;

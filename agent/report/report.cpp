@@ -36,7 +36,8 @@ Json agent_json(const AgentReport& agent) {
           {"exchanges",
            {{"done", agent.exchanges.done}, {"late", agent.exchanges.late}, {"failed", agent.exchanges.failed}}},
           {"bytes_sent", agent.bytes_sent},
-          {"bytes_received", agent.bytes_received}};
+          {"bytes_received", agent.bytes_received},
+          {"pairs", agent.pairs ? print_pairs(*agent.pairs) : Json(nullptr)}};
 }
 
 Json report_object(const SwarmReport& report) {
@@ -198,9 +199,13 @@ std::string print_closing_table(const SwarmReport& report) {
                         print_percent(agent.accuracy), print_percent(alone), print_percent(report.central), counts,
                         print_bytes(agent.bytes_sent), note);
   }
+  std::vector<PairReport> pairs;
+  for (const AgentReport& agent : report.agents) {
+    if (agent.pairs) pairs.push_back(*agent.pairs);
+  }
   return text + "(alone: the same agent without the others; central: one process with all the data; exchanges done: "
                 "all that was\ndue was mixed; late: some of it came too late, the rest was mixed; failed: nothing "
-                "was)\n";
+                "was)\n" + print_pairs_table(pairs);
 }
 
 void write_report(const std::string& dir, const SwarmReport& report) {

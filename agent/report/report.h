@@ -9,6 +9,7 @@
 
 #include "agent/report/exchange_counts.h"
 #include "agent/report/log_report.h"
+#include "agent/report/pair_report.h"
 
 namespace starling {
 
@@ -35,6 +36,7 @@ struct AgentReport {
   std::vector<ReportPoint> accuracies, losses, distances, sent;
   std::map<std::string, ExchangeCounts> partners;  // by hex id
   std::optional<LogReport> log;        // of a swarm that shares updates
+  std::optional<PairReport> pairs;     // of an agent that took part in pair exchanges
 };
 
 struct SwarmReport {

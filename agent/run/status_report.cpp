@@ -27,6 +27,7 @@ const char* phase_name(Phase phase) {
 
 void report_rounds(const Rounds& rounds, AgentStatus& status) {
   status.steps = rounds.progress().steps;
+  status.steps_taken = rounds.steps().taken();
   status.round = rounds.progress().round;
   status.samples = rounds.progress().samples;
   status.loss = measured(rounds.steps().loss());

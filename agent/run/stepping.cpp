@@ -49,6 +49,7 @@ bool Stepping::take() {
   const StepReport report = trainer_.take_steps();
   const TimePoint now = clock_.now();
   progress_.steps += report.steps;
+  taken_ += report.steps;
   progress_.samples += report.samples;
   pace_.stepped(report, now);
   if (report.steps > 0) loss_ = loss_ == 0 ? report.mean_loss : 0.9 * loss_ + 0.1 * report.mean_loss;

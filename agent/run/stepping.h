@@ -43,6 +43,7 @@ class Stepping {
   const Pace& pace() const { return pace_; }
   Recovery& recovery() { return recovery_; }
   const Progress& progress() const { return progress_; }
+  uint64_t taken() const { return taken_; }   // steps of this trainer since start(), those before a step back too
   double loss() const { return loss_; }   // smoothed; 0: not known yet
   double learning_rate() const;
 
@@ -58,7 +59,7 @@ class Stepping {
   Recovery recovery_;
 
   Progress progress_;
-  uint64_t first_step_ = 0, swarm_steps_ = 0;
+  uint64_t first_step_ = 0, swarm_steps_ = 0, taken_ = 0;
   bool newcomer_ = false;
   double loss_ = 0;
 };

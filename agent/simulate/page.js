@@ -108,6 +108,7 @@ axes.forEach(([name], i) => choice(byId("axes"), "radio", name, i === 0, () => {
 data.series.forEach((series, i) => choice(byId("legend"), "checkbox", nameOf(series), true,
   checked => { hidden[checked ? "delete" : "add"](i); }, color(i)));
 fillTable();
+fillPairs(data.pairs.map((pairs, i) => ({ name: "agent " + i, pairs })).filter(a => a.pairs));
 fillLogs(data.logs.map((log, i) => ({ name: "agent " + i, log })).filter(a => a.log));
 drawAll();
 addEventListener("resize", drawAll);

@@ -94,6 +94,12 @@ Json point_json(const CurvePoint& point) {
                       number(point.score.accuracy), number(point.distance)});
 }
 
+Json pairs_json(const SimulationReport& report) {
+  Json all = Json::array();
+  for (const auto& pairs : report.swarm.pairs) all.push_back(pairs ? Json(print_pairs(*pairs)) : Json(nullptr));
+  return all;
+}
+
 Json page_json(const SimulationReport& report) {
   Json object = {{"title", report.title}, {"command", report.command}, {"series", Json::array()},
                  {"events", Json::array()}, {"logs", Json::array()}, {"remarks", report.swarm.remarks}};
@@ -108,6 +114,7 @@ Json page_json(const SimulationReport& report) {
     object["series"].push_back({{"name", series.name}, {"points", points}, {"band", band}});
   }
   for (const auto& log : report.swarm.logs) object["logs"].push_back(log ? Json(print_log(*log)) : Json(nullptr));
+  object["pairs"] = pairs_json(report);
   for (const SimEvent& event : report.swarm.events) {
     object["events"].push_back({{"t", event.virtual_s}, {"text", event.text}});
   }
@@ -127,6 +134,15 @@ void write_file(const std::filesystem::path& path, const std::string& text) {
     throw std::runtime_error("cannot write " + path.string() + ": " + std::strerror(errno) +
                              "; make room there, or name another folder with --out");
   }
+}
+
+std::string pairs_table(const SimulationReport& report) {
+  std::vector<PairReport> agents;
+  for (const auto& pairs : report.swarm.pairs) {
+    if (pairs) agents.push_back(*pairs);
+  }
+  const std::string table = print_pairs_table(agents);
+  return table.empty() ? "" : "\n" + table;
 }
 
 }  // namespace
@@ -160,6 +176,7 @@ std::string print_simulation_json(const SimulationReport& report) {
       {"final", final},
       {"exchanges", {{"done", report.swarm.done}, {"late", report.swarm.late}, {"failed", report.swarm.failed}}},
       {"blocks", print_blocks(report.swarm.blocks)},
+      {"pairs", pairs_json(report)},
       {"events", events},
       {"remarks", report.swarm.remarks}};
   return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -183,7 +200,7 @@ std::string print_simulation_table(const SimulationReport& report) {
                         last.distance ? fmt::format("{:.3g}", *last.distance) : "-");
   }
   return text + "(steps of one agent: baselines take exactly as many as asked for, the swarm stops when the median of "
-                "its agents has\nthem, as far as each has heard)\n";
+                "its agents has\nthem, as far as each has heard)\n" + pairs_table(report);
 }
 
 std::string print_blocks_line(const BlockTally& blocks) {

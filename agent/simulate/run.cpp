@@ -52,6 +52,7 @@ class Run {
   CurvePoint look_at(size_t agent);
   View model_of(size_t agent);
   std::optional<LogReport> log_of(size_t agent);
+  std::optional<PairReport> pairs_of(size_t agent);
   void close(bool ended);
 
   const SimulateOptions& options_;
@@ -234,6 +235,13 @@ std::optional<LogReport> Run::log_of(size_t agent) {
                    swarm_.agent(agent).rounds()->steps().pace().times().mean()};
 }
 
+std::optional<PairReport> Run::pairs_of(size_t agent) {
+  if (!swarm_.training(agent) || swarm_.agent(agent).exchange() == nullptr) return std::nullopt;
+  const PairReport pairs{fmt::format("agent {}", agent), swarm_.agent(agent).exchange()->status().pairs,
+                         swarm_.agent(agent).rounds()->steps().taken()};
+  return pairs.any() ? std::optional(pairs) : std::nullopt;
+}
+
 void Run::close(bool ended) {
   look();
   outcome_.finished = ended;
@@ -242,6 +250,7 @@ void Run::close(bool ended) {
   for (size_t a = 0; a < swarm_.count(); ++a) {
     outcome_.alive += swarm_.alive(a);
     outcome_.logs.push_back(log_of(a));
+    outcome_.pairs.push_back(pairs_of(a));
     if (!swarm_.training(a)) continue;
     const ExchangeCounts& tally = swarm_.agent(a).rounds()->tally();
     outcome_.done += tally.done;

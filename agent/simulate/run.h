@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "agent/report/log_report.h"
+#include "agent/report/pair_report.h"
 #include "agent/simulate/options.h"
 #include "agent/simulate/task.h"
 #include "gossip/exchange/exchange.h"
@@ -42,6 +43,7 @@ struct SwarmOutcome {
   BlockTally blocks;                         // of their exchanges
   bool in_rounds = false;                    // as ExchangeStatus says
   std::vector<std::optional<LogReport>> logs;   // by agent, of a swarm that shares updates; nullopt: not there any more
+  std::vector<std::optional<PairReport>> pairs; // by agent, of those that took part in pair exchanges
 };
 
 // What one step of an agent takes; those who join later included.

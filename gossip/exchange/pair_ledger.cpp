@@ -1,6 +1,7 @@
 #include "gossip/exchange/pair_ledger.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <utility>
 
@@ -124,6 +125,8 @@ void PairLedger::applied(PairExchange& exchange, const CommitTerms& terms) {
   report(exchange, late_blocks ? ExchangeOutcome::kLate : ExchangeOutcome::kDone,
          static_cast<uint32_t>(count_bits(terms.blocks)), Duration::zero());
   ++(late_blocks ? counters_.late : counters_.done);
+  const double gain = terms.scale * std::min(exchange.own_offer, exchange.peer_offer);
+  counters_.gain_permille += static_cast<uint64_t>(std::lround(1000 * gain));
   if (terms.scale < 1) ++counters_.clipped;
 }
 
@@ -137,7 +140,9 @@ void PairLedger::failed(PairExchange& exchange, ExchangeOutcome outcome, Duratio
   if (exchange.undecided) in_vain(exchange);
   if (exchange.holds_offer) budget_.give_back(exchange.own_offer);
   report(exchange, outcome, 0, free_in);
-  if (outcome == ExchangeOutcome::kFailed) ++counters_.failed;
+  if (outcome != ExchangeOutcome::kFailed) return;
+  ++counters_.failed;
+  if (exchange.undecided) ++(exchange.agreed ? counters_.undecided : counters_.unanswered);
 }
 
 void PairLedger::in_vain(PairExchange& exchange) {

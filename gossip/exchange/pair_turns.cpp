@@ -24,13 +24,16 @@ PairTurns::PairTurns(const PairwiseOptions& options, const Layout& layout, const
     : self_(options.self), sampler_(sampler),
       blocks_(layout, codec, worker, clock, outbox,
               [this](const ExchangeId& xid, const PeerId& peer, uint32_t index, BlockVerdict verdict,
-                     const PairStats& stats) { routes_.on_judged(xid, peer, index, verdict, stats); },
+                     const PairStats& stats) {
+                routes_.on_judged(xid, peer, index, verdict, stats);
+                times_.is(part());
+              },
               TurnAdmission::kEagerBytesMax),
       ledger_(by_turns(options), layout, blocks_, clock), proposer_(options, ledger_, blocks_, clock, outbox),
       acceptor_(options, ledger_, blocks_, clock, outbox),
       admission_(options, ledger_, blocks_, proposer_, acceptor_, clock, outbox, sampler),
       routes_(self_, ledger_, proposer_, acceptor_, admission_),
-      wait_max_(std::min(options.deadline_max / 2, kWaitMax)) {
+      wait_max_(std::min(options.deadline_max / 2, kWaitMax)), times_(clock) {
   STARLING_CHECK(options.deadline_min.count() > 0 && options.deadline_min <= options.deadline_max);
   ledger_.on_met = [this](const PeerId& peer, bool mixed) {
     if (mixed && !admission_.suspects(peer)) ++turns_;
@@ -44,13 +47,26 @@ PairTurns::PairTurns(const PairwiseOptions& options, const Layout& layout, const
 
 // Who waits is served first: with an own proposal open, a larger id in the queue could close a ring.
 bool PairTurns::propose(const PeerId& peer) {
-  return peer != self_ && free() && waiting() == 0 && proposer_.propose(peer, admission_.patience_with(peer));
+  const bool begun = peer != self_ && free() && waiting() == 0 &&
+                     proposer_.propose(peer, admission_.patience_with(peer));
+  times_.is(part());
+  return begun;
 }
 
-bool PairTurns::serve() { return free() && admission_.serve_next(); }
+bool PairTurns::serve() {
+  const bool begun = free() && admission_.serve_next();
+  times_.is(part());
+  return begun;
+}
 
 bool PairTurns::begin() {
   STARLING_CHECK(sampler_ != nullptr);
+  const bool begun = next_turn();
+  times_.is(part());
+  return begun;
+}
+
+bool PairTurns::next_turn() {
   if (!free()) return false;
   if (admission_.serve_next()) return true;
   // Whose earlier exchange is not settled yet is asked only if there is nobody else.
@@ -65,10 +81,14 @@ bool PairTurns::begin() {
 }
 
 void PairTurns::publish(std::shared_ptr<const Snapshot> snapshot) {
-  if (snapshot != nullptr) return ledger_.adopt(std::move(snapshot), SnapshotBudget(1));
-  ledger_.withdraw();
-  routes_.repeat_sooner(nullptr);
-  admission_.refuse_waiting();
+  if (snapshot != nullptr) {
+    ledger_.adopt(std::move(snapshot), SnapshotBudget(1));
+  } else {
+    ledger_.withdraw();
+    routes_.repeat_sooner(nullptr);
+    admission_.refuse_waiting();
+  }
+  times_.is(part());
 }
 
 // ---- time ----
@@ -83,6 +103,14 @@ Duration PairTurns::wait_max() const {
 
 // ---- counts ----
 
+// A payload left behind is served during the steps, which costs no time.
+TurnTimes::Part PairTurns::part() {
+  if (const ProposedExchange* own = proposer_.asking()) {
+    return own->agreed || own->crossed ? TurnTimes::Part::kOwn : TurnTimes::Part::kAsking;
+  }
+  return acceptor_.in_turn() && !ledger_.next_at() ? TurnTimes::Part::kServing : TurnTimes::Part::kNone;
+}
+
 ExchangeStatus PairTurns::status() const {
   return {.under_way = under_way(), .idle = idle(), .retries = true, .latencies = 1, .by_turns = true,
           .fresh = fresh(), .turns = turns_, .waiting = admission_.may_be_served(), .wait_max = wait_max(),
@@ -94,6 +122,9 @@ PairwiseCounters PairTurns::counters() const {
   PairwiseCounters counters = ledger_.counters();
   counters.blocks_refused = blocks_.counts().refused;
   counters.blocks_left_out = blocks_.counts().left_out;
+  counters.asking_us = times_.us(TurnTimes::Part::kAsking);
+  counters.own_us = times_.us(TurnTimes::Part::kOwn);
+  counters.serving_us = times_.us(TurnTimes::Part::kServing);
   return counters;
 }
 

@@ -36,6 +36,7 @@
 #include "gossip/exchange/pair_proposer.h"
 #include "gossip/exchange/pair_routes.h"
 #include "gossip/exchange/turn_admission.h"
+#include "gossip/exchange/turn_times.h"
 #include "gossip/net/outbox.h"
 #include "gossip/worker.h"
 
@@ -61,10 +62,17 @@ class PairTurns final : public Exchange {
   void handle(const PeerId& from, uint64_t generation, const ExchangeMessage& message,
               const SharedBytes& payload) override {
     routes_.handle(from, generation, message, payload);
+    times_.is(part());
   }
-  void tick() override { routes_.tick(); }
+  void tick() override {
+    routes_.tick();
+    times_.is(part());
+  }
   TimePoint next_deadline() const override;
-  void forget(const PeerId& peer, uint64_t generation) override { routes_.forget(peer, generation); }
+  void forget(const PeerId& peer, uint64_t generation) override {
+    routes_.forget(peer, generation);
+    times_.is(part());
+  }
   Decided take_decided() override { return ledger_.take_decided(); }
   std::vector<ExchangeReport> take_reports() override { return ledger_.take_reports(); }
   ExchangeStatus status() const override;
@@ -81,6 +89,8 @@ class PairTurns final : public Exchange {
  private:
   Duration wait_max() const;
   bool free() const { return fresh() && !under_way(); }
+  bool next_turn();
+  TurnTimes::Part part();
 
   const PeerId self_;
   PeerSampler* sampler_;
@@ -92,6 +102,7 @@ class PairTurns final : public Exchange {
   PairRoutes<TurnAdmission> routes_;
   const Duration wait_max_;          // for another's steps, whatever the link
   uint64_t turns_ = 0;
+  TurnTimes times_;
 };
 
 }  // namespace starling

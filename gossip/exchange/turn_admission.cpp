@@ -132,10 +132,19 @@ void TurnAdmission::admit(const PeerId& from, uint64_t generation, const Propose
   }
   const TimePoint ring_at = own_answer_due();
   const bool ring = closes_ring(from) && ring_at <= clock_.now();
+  if (ring) ++ledger_.counters().rings;
   if (ring || waiting_.size() >= kWaitingMax) return refuse(propose, Duration::zero());
   if (const auto next_at = ledger_.next_at()) return refuse(propose, *next_at - clock_.now());
-  ++ledger_.counters().queued;
+  count_queued();
   waiting_.push_back({from, generation, propose, clock_.now() + left, ring_at});
+}
+
+void TurnAdmission::count_queued() {
+  const ProposedExchange* own = proposer_.asking();
+  PairwiseCounters& counters = ledger_.counters();
+  ++counters.queued;
+  counters.queued_turn += acceptor_.in_turn() || (own != nullptr && own->agreed);
+  counters.queued_asking += own != nullptr && !own->agreed;
 }
 
 bool TurnAdmission::closes_ring(const PeerId& from) const {
@@ -240,6 +249,7 @@ void TurnAdmission::refuse_rings() {
   const auto rings = std::stable_partition(waiting_.begin(), waiting_.end(), std::not_fn(may_close));
   const std::vector<Waiting> refused(rings, waiting_.end());
   waiting_.erase(rings, waiting_.end());
+  ledger_.counters().rings += refused.size();
   for (const Waiting& one : refused) refuse(one.propose, Duration::zero());
 }
 

@@ -74,6 +74,7 @@ class TurnAdmission {
   bool closes_ring(const PeerId& from) const;
   TimePoint own_answer_due() const;
   void refuse_rings();
+  void count_queued();
   void count_met(const PeerId& peer);
   void count_served(const PeerId& from, uint64_t boundary);
   bool crossing(const PeerId& from, uint64_t generation, const Propose& propose);

@@ -52,19 +52,33 @@ TEST_F(LogTest, AnOlderAccuracyNamesItsStep) {
 
 // Not those of the whole run, in which an agent that joined late has taken no part.
 TEST_F(LogTest, ExchangesAStepAreOfTheStepsSinceTheLastLine) {
-  log_.on(Joined{.how = "from peers", .steps = 5000});
-  take();
   AgentStatus status;
   status.phase = "training";
+  status.steps = 5000;
+  log_.on(status);
+  EXPECT_EQ(take().find("a step"), std::string::npos) << "a group has none";
   status.steps = 5100;
-  status.pairs.done = 90;
-  status.pairs.late = 10;
+  status.steps_taken = 100;
+  status.pairs = {.initiated = 60, .accepted = 60, .done = 90, .late = 20, .busy_received = 4};
+  status.pairs.gain_permille = 99'000;
+  status.pairs.queued = 12;
+  status.pairs.unanswered = 5;
+  status.pairs.taken_back = 3;
   log_.on(status);
-  EXPECT_NE(take().find(" (1.0 a step; "), std::string::npos);
-  status.steps = 5200;
+  const std::string beside_steps = take();   // nobody waits there
+  EXPECT_NE(beside_steps.find(" (1.1 a step at gain 0.90; 12 waited here, 4 times others were busy, 5 unanswered, 3 "
+                              "taken back)"), std::string::npos) << beside_steps;
+  status.steps = 5000;   // it went back
+  status.steps_taken = 200;
   status.pairs.done = 140;
+  status.pairs.gain_permille += 50'000;
+  status.pairs.asking_us = 3'000'000;
+  status.pairs.own_us = 800'000;
+  status.pairs.serving_us = 200'000;
   log_.on(status);
-  EXPECT_NE(take().find(" (0.5 a step; "), std::string::npos);
+  const std::string later = take();
+  EXPECT_NE(later.find(" (0.5 a step at gain 1.00, ms a step 30 asking 8 own 2 serving; 12 waited"),
+            std::string::npos) << later;
 }
 
 TEST_F(LogTest, SaysWhatAStepConsistsOfWhereItIsMeasured) {

@@ -74,7 +74,7 @@ TEST(ReportJson, HasExactlyTheAgreedFields) {
   ASSERT_EQ(json["agents"].size(), 3u);
   EXPECT_EQ(keys(json["agents"][0]),
             (std::set<std::string>{"name", "peer", "classes", "state", "joined_at_s", "accuracy", "steps", "exchanges",
-                                   "bytes_sent", "bytes_received"}));
+                                   "bytes_sent", "bytes_received", "pairs"}));
   EXPECT_EQ(json["agents"][2]["joined_at_s"], 15.5);
   EXPECT_EQ(json["agents"][1]["state"], "killed");
   EXPECT_EQ(json["agents"][0]["exchanges"], (Json{{"done", 90}, {"late", 7}, {"failed", 3}}));
@@ -178,6 +178,45 @@ TEST(ReportTable, PutsEachAgentBesideItsOwnShardAlone) {
   std::string explained;
   std::getline(lines, explained);
   EXPECT_NE(explained.find("exchanges done: all that was"), std::string::npos) << explained;
+}
+
+PairReport make_pairs(const std::string& name) {
+  PairwiseCounters of;
+  of.initiated = 70, of.accepted = 50, of.done = 99, of.late = 1, of.gain_permille = 95'000;
+  of.queued = 30, of.queued_turn = 9, of.queued_asking = 4, of.expired = 2, of.rings = 6, of.over_share = 7;
+  of.busy_sent = 15, of.busy_received = 11, of.unanswered = 5, of.undecided = 3, of.crossed = 21, of.taken_back = 8;
+  of.asking_us = 1'500'000, of.own_us = 600'000, of.serving_us = 350'000;
+  return {name, of, 50};
+}
+
+// Every figure stands in its own place: none can stand for another.
+TEST(PairTable, HasOneLineForAnAgentThatTookPart) {
+  EXPECT_EQ(print_pairs_table({{"a", {}, 50}}), "");
+  std::istringstream lines(print_pairs_table({make_pairs("alice"), {"bob", {}, 50}, {"carol", {.initiated = 1}, 0}}));
+  std::string head, alice, carol, explained;
+  std::getline(lines, head);
+  std::getline(lines, alice);
+  std::getline(lines, carol);
+  std::getline(lines, explained);
+  EXPECT_EQ(alice, "alice        2.00  0.95         30/12/7             17/9/4          11/6/7                   5/3"
+                   "          8");
+  EXPECT_NE(carol.find("carol           -     -           -/-/-"), std::string::npos) << carol;
+  EXPECT_NE(explained.find("exchanges a step, whoever began them"), std::string::npos) << explained;
+}
+
+TEST(PairTable, StandsBelowTheClosingTableAndOnThePages) {
+  SwarmReport report = make_report();
+  EXPECT_EQ(print_closing_table(report).find("taken back"), std::string::npos);
+  report.agents[0].pairs = make_pairs(report.agents[0].name);
+  EXPECT_NE(print_closing_table(report).find("30/12/7"), std::string::npos);
+  const auto agents = nlohmann::json::parse(print_report_json(report))["agents"];
+  EXPECT_TRUE(agents[1]["pairs"].is_null());
+  EXPECT_EQ(agents[0]["pairs"], nlohmann::json::parse(R"({
+      "a_step": 2.0, "gain": 0.95, "ms_a_step": {"asking": 30.0, "own": 12.0, "serving": 7.0},
+      "waited_here": {"steps": 17, "turn": 9, "asking": 4, "in_vain": 2},
+      "refused": {"there": 11, "here": 15, "rings": 6, "over_share": 7},
+      "unanswered": 5, "undecided": 3, "crossed": 21, "taken_back": 8})"));
+  EXPECT_NE(print_report_html(report).find("\"taken_back\":8"), std::string::npos);
 }
 
 TEST(ReportFiles, AreWrittenWholeAndReplaceOldOnes) {

@@ -1,6 +1,7 @@
 // Simulated swarms of quadratics, whose optimum is known, and the rivals they are compared with, whose steps and times
 // have closed forms.
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
@@ -525,6 +526,12 @@ TEST_F(SimulateCommand, WritesWellFormedFiles) {
     EXPECT_NE(json.find(key), std::string::npos) << key;
   }
   EXPECT_NE(json.find("\"ignored_messages\""), std::string::npos);
+  const auto pairs = nlohmann::json::parse(json)["pairs"];
+  ASSERT_EQ(pairs.size(), 3u);
+  EXPECT_GT(pairs[0]["a_step"], 0.3);
+  EXPECT_GT(pairs[0]["ms_a_step"]["asking"], 0);
+  EXPECT_NE(table.find("\npairs "), std::string::npos);
+  EXPECT_NE(page.find("\"pairs\":[{\"a_step\":"), std::string::npos);
   EXPECT_EQ(table.find("blocks due"), std::string::npos) << "pairs have no blocks that are due every round";
   EXPECT_NE(page.find("agent 2 killed"), std::string::npos);
   for (size_t at = 0; (at = page.find("http", at)) != std::string::npos; ++at) {

@@ -20,6 +20,7 @@
 #include "gossip/net/wire.h"
 #include "gossip/rng.h"
 #include "gossip/sim/virtual_network.h"
+#include "kernels/check.h"
 
 namespace starling::exchange_test {
 
@@ -323,6 +324,8 @@ class TestSwarmOf {
       TimePoint next = network.next_at();
       for (auto& [id, agent] : agents) next = std::min(next, agent->pairwise->next_deadline());
       if (next > until) break;
+      laps_ = next > clock.now() ? 0 : laps_ + 1;
+      STARLING_CHECK(laps_ < kLapsMax);   // a deadline has passed, and tick() does nothing about it
       clock.advance_to(std::max(clock.now(), next));
       while (network.next_at() <= clock.now()) {
         network.deliver_due();
@@ -365,7 +368,10 @@ class TestSwarmOf {
   std::map<PeerId, std::unique_ptr<Agent>> agents;
 
  private:
+  static constexpr size_t kLapsMax = 10'000;   // at one moment
+
   PairAgentOptions options_;
+  size_t laps_ = 0;
 };
 
 using TestSwarm = TestSwarmOf<Pairwise>;

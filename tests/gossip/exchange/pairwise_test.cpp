@@ -165,6 +165,7 @@ TEST(Pairwise, ASnapshotServesThreeExchangesWithHalvingShares) {
   swarm.run_for(milliseconds(400));
   EXPECT_EQ(center.pairwise->counters().accepted, 3u);
   EXPECT_EQ(center.pairwise->counters().busy_sent, 1u);
+  EXPECT_EQ(center.pairwise->counters().gain_permille, 1000u + 500 + 250);
   EXPECT_FALSE(center.pairwise->propose(test_peer(1)));   // spent for its own proposals too
   center.boundary();
   expect_all(center, 4 + 2 + 1);
@@ -258,6 +259,8 @@ TEST(Pairwise, APartnerUnusuallyFarAwayIsClippedAndOneBeyondReasonRefused) {
   EXPECT_EQ(meet(100).outcome, ExchangeOutcome::kFailed);
   EXPECT_EQ(pair.a.pairwise->status().pairs.clipped, 1u);
   EXPECT_EQ(pair.b.pairwise->status().pairs.clipped, 1u);
+  EXPECT_EQ(pair.a.pairwise->status().pairs.gain_permille, 10 * 1000u + 500);
+  EXPECT_EQ(pair.b.pairwise->status().pairs.gain_permille, 10 * 1000u + 500);
   EXPECT_EQ(pair.a.pairwise->status().pairs.guard_refused + pair.b.pairwise->status().pairs.guard_refused, 1u);
   EXPECT_EQ(pair.a.params[0], 0);
   EXPECT_EQ(pair.b.params[0], 100);
