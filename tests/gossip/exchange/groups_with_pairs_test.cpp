@@ -64,6 +64,32 @@ TEST(GroupsWithPairs, AProposalServedFromTheGroupsSnapshotSurvivesTheNextBoundar
   for (double moved : moves.total) EXPECT_NEAR(moved, 0, 1e-5);
 }
 
+// The group's average replaces this agent's deviation, so a pair may take the snapshot whole. A second one must not.
+TEST(GroupsWithPairs, AGroupsSnapshotServesOneForeignProposalWholeAndTellsTheNextWhen) {
+  JoinedGroups swarm(4, {.group_size = 2, .pairs_every = 3});
+  std::vector<double> offers;
+  std::vector<Duration> busy;
+  swarm.network.watch = [&](const Flight& flight) {
+    const Accept* accept = message_as<Accept>(flight.message);
+    const Busy* told = message_as<Busy>(flight.message);
+    if (accept != nullptr) offers.push_back(accept->offer);
+    if (told != nullptr) busy.push_back(milliseconds(told->free_in_ms));
+    EXPECT_FALSE(is<Propose>(flight)) << "not in rounds of the group";
+  };
+  for (int round = 0; round < 2; ++round) {
+    for (uint8_t tag : {3, 4}) ASSERT_TRUE(swarm.at(tag).boundary());
+    for (uint8_t other : {9, 8}) {
+      const Propose propose{.xid = {test_peer(other), 1, round + 1u}, .deadline_ms = 500, .credit = 4};
+      swarm.deliver({test_peer(other), test_peer(3), 1, propose, {}});
+      swarm.run_for(milliseconds(20));
+    }
+    swarm.run_for(milliseconds(60));   // the blocks of the strangers never come
+  }
+  EXPECT_EQ(offers, (std::vector<double>{1, 1}));
+  ASSERT_EQ(busy.size(), 2u);
+  EXPECT_EQ(busy.back(), milliseconds(80)) << "rounds take 100 ms, and 20 have passed";
+}
+
 // A proposal that comes while the next snapshot is being encoded waits for it.
 TEST(GroupsWithPairs, RetractLetsAProposalWaitForTheNextSnapshot) {
   JoinedGroups swarm(4, {.group_size = 2, .pairs_every = 3});
@@ -117,6 +143,7 @@ TEST(GroupsWithPairs, PairsConserveTheSumUnderLoss) {
 
 struct Mixing {
   double apart = 0;   // rms of the difference of the groups' means, at the boundaries of one agent
+  double gain = 0;    // mean over the pair exchanges
   uint64_t rounds = 0;
 };
 
@@ -150,7 +177,14 @@ Mixing mix(double late_rounds) {
   };
   swarm.run_freely(std::chrono::seconds(20));
   mixing.apart = std::sqrt(mixing.apart / static_cast<double>(samples));
-  for (auto& [id, agent] : swarm.agents) mixing.rounds += agent->reports.size();
+  PairwiseCounters pairs;
+  for (auto& [id, agent] : swarm.agents) {
+    mixing.rounds += agent->reports.size();
+    const PairwiseCounters own = agent->exchange->status().pairs;
+    pairs.done += own.done + own.late;
+    pairs.gain_permille += own.gain_permille;
+  }
+  mixing.gain = static_cast<double>(pairs.gain_permille) / (1000 * static_cast<double>(pairs.done));
   return mixing;
 }
 
@@ -158,9 +192,10 @@ TEST(GroupsWithPairs, GroupsOutOfStepMixAsInStep) {
   const Mixing in_step = mix(0);
   for (const double late_rounds : {2.5, 4.0, 6.0}) {
     const Mixing late = mix(late_rounds);
-    std::printf("%.1f rounds late: groups apart by %.3f (in step %.3f), %llu reports (%llu)\n", late_rounds, late.apart,
-                in_step.apart, static_cast<unsigned long long>(late.rounds),
-                static_cast<unsigned long long>(in_step.rounds));
+    std::printf("%.1f rounds late: groups apart by %.3f (in step %.3f), gain %.2f (%.2f), %llu reports (%llu)\n",
+                late_rounds, late.apart, in_step.apart, late.gain, in_step.gain,
+                static_cast<unsigned long long>(late.rounds), static_cast<unsigned long long>(in_step.rounds));
+    EXPECT_EQ(late.gain, 1) << "no round of pairs meets one of the others";
     EXPECT_LT(late.apart, 1.25 * in_step.apart) << late_rounds;
     EXPECT_GT(static_cast<double>(late.rounds), 0.95 * static_cast<double>(in_step.rounds)) << late_rounds;
   }
