@@ -14,10 +14,16 @@ class SnapshotBudget {
 
   // Offers the first `count` of kOffers. REQUIRES: count <= kOffers.size().
   explicit SnapshotBudget(size_t count = kOffers.size()) : count_(count) {}
+  // Offers 1 so many times: for snapshots that the caller knows to be fresh enough. REQUIRES: as above.
+  static SnapshotBudget whole(size_t count) {
+    SnapshotBudget budget(count);
+    budget.offers_.fill(1);
+    return budget;
+  }
 
   double largest_free() const {   // 0: all offers are taken
     for (size_t i = 0; i < count_; ++i) {
-      if (!taken_[i]) return kOffers[i];
+      if (!taken_[i]) return offers_[i];
     }
     return 0;
   }
@@ -34,12 +40,16 @@ class SnapshotBudget {
 
  private:
   void set(double offer, bool taken) {
-    for (size_t i = 0; i < kOffers.size(); ++i) {
-      if (kOffers[i] == offer) taken_[i] = taken;
+    for (size_t k = 0; k < offers_.size(); ++k) {
+      const size_t i = taken ? k : offers_.size() - 1 - k;
+      if (offers_[i] != offer || taken_[i] == taken) continue;
+      taken_[i] = taken;
+      return;
     }
   }
 
   size_t count_;
+  std::array<double, 3> offers_ = kOffers;
   std::array<bool, 3> taken_{};
 };
 

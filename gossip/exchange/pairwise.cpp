@@ -40,7 +40,9 @@ bool Pairwise::begin() {
 // ---- boundary ----
 
 void Pairwise::publish(std::shared_ptr<const Snapshot> snapshot) { share(std::move(snapshot), SnapshotBudget()); }
-void Pairwise::serve(std::shared_ptr<const Snapshot> snapshot) { share(std::move(snapshot), SnapshotBudget(1)); }
+void Pairwise::serve(std::shared_ptr<const Snapshot> snapshot, size_t exchanges) {
+  share(std::move(snapshot), SnapshotBudget::whole(exchanges));
+}
 
 void Pairwise::share(std::shared_ptr<const Snapshot> next, const SnapshotBudget& budget) {
   if (next != nullptr) {

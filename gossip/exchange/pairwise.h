@@ -55,9 +55,8 @@ class Pairwise final : public Exchange {
   // open already.
   bool propose(const PeerId& peer);
 
-  // Shares a snapshot that another exchange uses at full weight. It serves one foreign proposal; this agent proposes
-  // nothing with it.
-  void serve(std::shared_ptr<const Snapshot> snapshot);
+  // For groups joined by pairs: shares a snapshot for so many exchanges at full weight, whoever begins them.
+  void serve(std::shared_ptr<const Snapshot> snapshot, size_t exchanges);
 
   void publish(std::shared_ptr<const Snapshot> snapshot) override;   // null: proposals are answered BUSY
   void retract() override { ledger_.retract(); }                     // proposals wait for the next snapshot

@@ -31,6 +31,20 @@ TEST(SnapshotBudget, OfOneShareOffersOnlyThat) {
   EXPECT_EQ(budget.take(), 1);
 }
 
+TEST(SnapshotBudget, OfWholeOffersEachIsTakenAndGivenBackAlone) {
+  SnapshotBudget budget = SnapshotBudget::whole(2);
+  EXPECT_EQ(budget.take(), 1);
+  EXPECT_EQ(budget.take(), 1);
+  EXPECT_EQ(budget.take(), 0);
+  budget.give_back(1);
+  EXPECT_EQ(budget.take(), 1);
+  EXPECT_EQ(budget.take(), 0);
+  SnapshotBudget next = SnapshotBudget::whole(2);
+  next.hold(1);
+  EXPECT_EQ(next.take(), 1);
+  EXPECT_EQ(next.take(), 0);
+}
+
 TEST(SnapshotBudget, WhatWasNotUsedComesBackLargestFirst) {
   SnapshotBudget budget;
   for (int i = 0; i < 3; ++i) budget.take();
