@@ -71,7 +71,8 @@ void PairAcceptor::accept(const PeerId& from, const Propose& propose, const Turn
                                       .peer_generation = propose.xid.generation, .peer_offer = propose.offer,
                                       .peer_mass = propose.mass, .peer_round = propose.round,
                                       .peer_payload = propose.payload,
-                                      .blocks = blocks_.none_yet(), .send_credit = propose.credit}};
+                                      .blocks = blocks_.none_yet(), .send_credit = propose.credit,
+                                      .repeat_after = ledger_.repeat_after()}};
   fresh.vote_at = vote_due(fresh);
   AcceptedExchange& exchange = exchanges_.add(std::move(fresh));
   exchange.withheld = turn.sent;

@@ -50,8 +50,8 @@ void PairBlocks::grant(PairExchange& exchange, uint32_t credit) {
 
 bool PairBlocks::send_missing(PairExchange& exchange, const Bitmap& blocks) {
   const bool of_use = !(exchange.initiated && exchange.vote);   // after its vote the acceptor uses no further block
-  if (exchange.sent_missing || !of_use || !fits(blocks, count())) return false;
-  exchange.sent_missing = true;
+  if (exchange.sent_missing == kMissingMax || !of_use || !fits(blocks, count())) return false;
+  ++exchange.sent_missing;
   for (uint32_t index = 0; index < exchange.send_next; ++index) {
     if (!test_bit(blocks, index)) continue;
     outbox_.send(exchange.peer, BlockPayload{exchange.xid, index, 0}, exchange.own->blocks[index]);
@@ -79,13 +79,14 @@ void PairBlocks::came(PairExchange& exchange) {
   exchange.longest_gap = std::max(exchange.longest_gap, now - *exchange.last_block_at);
   exchange.last_block_at = now;
   const bool all = exchange.blocks.missing_count() == 0;
-  if (all && !exchange.asked_missing) gaps_[exchange.initiated].add(seconds(exchange.longest_gap));
-  exchange.ask_missing_at = all || exchange.asked_missing ? TimePoint::max() : now + 2 * usual_gap(exchange);
+  if (all && exchange.asked_missing == 0) gaps_[exchange.initiated].add(seconds(exchange.longest_gap));
+  if (all) exchange.ask_missing_at = TimePoint::max();
+  if (!all && exchange.asked_missing == 0) exchange.ask_missing_at = now + 2 * usual_gap(exchange);
 }
 
 void PairBlocks::ask_missing(PairExchange& exchange) {
-  exchange.ask_missing_at = TimePoint::max();
-  exchange.asked_missing = true;
+  const bool again = ++exchange.asked_missing < kMissingMax;
+  exchange.ask_missing_at = again ? clock_.now() + exchange.repeat_after : TimePoint::max();
   Bitmap missing = make_bitmap(count());
   for (size_t i = 0; i < count(); ++i) {
     const bool wanted = !(exchange.initiated && exchange.vote) || test_bit(*exchange.vote, i);

@@ -43,7 +43,8 @@ class PairBlocks {
   void repeat_credit(PairExchange& exchange);   // the last CREDIT may be lost, and blocks may wait for it
 
   // Lost blocks. watch(): the peer's blocks may come from now on. When they have stopped coming for twice the usual gap
-  // (ask_missing_at), ask_missing() asks once for those that lack. send_missing() answers that, once. False: ignore it.
+  // (ask_missing_at), ask_missing() asks for those that lack, and again after a round trip, kMissingMax times in all.
+  // send_missing() answers as often. False: ignore it.
   void watch(PairExchange& exchange);
   void ask_missing(PairExchange& exchange);
   [[nodiscard]] bool send_missing(PairExchange& exchange, const Bitmap& blocks);
@@ -69,6 +70,7 @@ class PairBlocks {
   void came(PairExchange& exchange);
 
   static constexpr Duration kGapUnknown = std::chrono::milliseconds(50), kGapMin = std::chrono::milliseconds(5);
+  static constexpr uint32_t kMissingMax = 3;
   static constexpr int kCreditRepeats = 8;              // per deadline, while nothing comes
 
   const Layout& layout_;

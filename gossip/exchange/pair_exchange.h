@@ -44,7 +44,8 @@ struct PairExchange {
   std::optional<TimePoint> last_block_at;
   Duration longest_gap{};
   TimePoint ask_missing_at = TimePoint::max();
-  bool asked_missing = false, sent_missing = false;   // once each
+  Duration repeat_after{};          // of a question for missing blocks
+  uint32_t asked_missing = 0, sent_missing = 0;       // how often
   bool undecided = false;           // it ends because the peer let its time run out, or gave it up
   bool in_vain = false;             // that counts against the peer
 };

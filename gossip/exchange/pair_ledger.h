@@ -5,6 +5,7 @@
 // until the caller has applied the delta and adopted the next one.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -65,6 +66,10 @@ class PairLedger {
   // From a PROPOSE or a vote to its answer. round_trip(): the shortest of the last ones; 0: not known yet.
   void answered_after(Duration duration);
   Duration round_trip() const { return round_trip_; }
+  // When a message that is answered at once, and a little later at the worst, was lost.
+  Duration repeat_after() const {
+    return round_trip_ == Duration::zero() ? kRepeatUnknown : std::max(round_trip_ + round_trip_ / 4, kRepeatMin);
+  }
   void ignore() { ++tally_.ignored_messages; }
 
   Decided take_decided();
@@ -84,6 +89,7 @@ class PairLedger {
 
   static constexpr size_t kReportsMax = 4096;   // kept for a caller that does not fetch them
   static constexpr size_t kLessonsMax = 64;     // exchanges; the oldest go first
+  static constexpr Duration kRepeatUnknown = std::chrono::milliseconds(125), kRepeatMin = std::chrono::milliseconds(20);
 
   const Layout& layout_;
   const PairBlocks& blocks_;

@@ -12,8 +12,6 @@ namespace starling {
 namespace {
 
 constexpr int kWaitForTurn = 3;   // deadlines
-constexpr Duration kAskAgainUnknown = std::chrono::milliseconds(100);   // while the usual duration is not known
-constexpr Duration kAskAgainMin = std::chrono::milliseconds(5);
 
 }  // namespace
 
@@ -35,11 +33,11 @@ bool PairProposer::propose(const PeerId& peer, Duration patience) {
   ProposedExchange fresh{PairExchange{.xid = xid, .peer = peer, .initiated = true, .own = ledger_.snapshot(),
                                       .own_offer = offer, .started_at = now,
                                       .deadline_at = now + deadline_ms, .deadline = deadline_ms,
-                                      .blocks = blocks_.none_yet()}};
+                                      .blocks = blocks_.none_yet(), .repeat_after = ledger_.repeat_after()}};
   ProposedExchange& exchange = exchanges_.add(std::move(fresh));
   ++ledger_.counters().initiated;
   send_proposal(exchange, deadline_ms);
-  if (ledger_.by_turns()) exchange.ask_again_at = now + 3 * ask_again_after() / 2;
+  if (ledger_.by_turns()) exchange.ask_again_at = now + ledger_.repeat_after();
   if (blocks_.eager()) blocks_.send_all(exchange);
   return true;
 }
@@ -195,14 +193,9 @@ void PairProposer::try_apply_early(ProposedExchange& exchange) {
   ledger_.apply_early(exchange, passed);
 }
 
-Duration PairProposer::ask_again_after() const {
-  const Duration usual = late_.deadline().usual();
-  return usual == Duration::zero() ? kAskAgainUnknown : std::max(usual, kAskAgainMin);
-}
-
 void PairProposer::ask_again(ProposedExchange& exchange) {
   const TimePoint now = clock_.now();
-  exchange.ask_again_at = now + ask_again_after();
+  exchange.ask_again_at = now + ledger_.repeat_after();
   send_proposal(exchange, exchange.deadline_at - now);
 }
 

@@ -51,6 +51,7 @@ class PairProposer {
   std::vector<PeerId> peers() const;   // of all open exchanges and unacknowledged commits
   // Peers that did not acknowledge so many commits that no more are to be kept and repeated to them.
   static constexpr size_t kUnacknowledgedMax = 16;
+  static constexpr int kRepeats = 2;
   void add_owing(std::vector<PeerId>& peers) const;
   // The peer's proposal crossed this one, which stands. The peer accepts it with the payload that came with its own
   // proposal, so those blocks are taken for this exchange. REQUIRES: not agreed, not crossed yet.
@@ -67,7 +68,10 @@ class PairProposer {
   void tick();
   TimePoint next_deadline() const;
 
-  Duration turn_deadline() const { return std::min(2 * turn_.current(), deadline_max_); }   // from the first sign on
+  // From the first sign on: what turns take, and time to ask for what was lost.
+  Duration turn_deadline() const {
+    return std::min(2 * turn_.current() + kRepeats * ledger_.repeat_after(), deadline_max_);
+  }
   Duration patience() const;   // how long a proposal waits, the turn included
   const AdaptiveDeadline& deadline() const { return late_.deadline(); }
 
@@ -78,7 +82,6 @@ class PairProposer {
   void sign(ProposedExchange& exchange);
   void ended_in_time(const ProposedExchange& exchange);
   bool pass_guard(ProposedExchange& exchange, const Bitmap& blocks);
-  Duration ask_again_after() const;
   void give_up(ProposedExchange& exchange, ExchangeOutcome outcome);   // tells the acceptor. REQUIRES: undecided
   void fail(ProposedExchange& exchange, ExchangeOutcome outcome);      // erases the exchange
 

@@ -19,7 +19,7 @@
 //   payload serves one proposal during the steps; who asks after that is told BUSY and when.
 // - The partner is the one met longest ago. A failed or refused attempt counts as met.
 // - A peer takes no more than its share of turns, and less if it lets them end undecided (turn_shares.h).
-// - Whoever lacks a block of the other asks for it once (MISSING).
+// - Whoever lacks a block of the other asks for it (MISSING), and a turn has time for that.
 #pragma once
 
 #include <cstdint>

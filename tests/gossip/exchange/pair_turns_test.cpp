@@ -428,8 +428,77 @@ TEST(PairTurns, WhoeverLacksABlockAsksForIt) {
   }
 }
 
-// A block that never comes is asked for once. The others count.
-TEST(PairTurns, ABlockThatStaysLostIsAskedForOnce) {
+// How long exchanges take with all the waiting says nothing about how long an answer may take.
+TEST(PairTurns, ALostProposeIsRepeatedAfterARoundTrip) {
+  Turns pair;
+  for (int i = 0; i < 10; ++i) {   // they take 220 ms, 200 of which are B's steps
+    pair.publish();
+    if (i > 0) pair.b.begin_steps();
+    ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+    pair.swarm.run_for(milliseconds(200));
+    if (i > 0) pair.b.end_steps();
+    pair.swarm.run_for(milliseconds(300));
+  }
+  std::fill(pair.a.params.begin(), pair.a.params.end(), 1.0f);
+  std::fill(pair.b.params.begin(), pair.b.params.end(), 3.0f);
+  pair.publish();
+  int lost = 0;
+  pair.swarm.network.drop = [&](const Flight& flight) { return is<Propose>(flight) && lost++ == 0; };
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(80));   // a round trip was 20 ms, and is taken for at most 20 * (17/16)^10 = 37
+  expect_all(pair.a, 2);
+  EXPECT_EQ(pair.a.pairwise->counters().failed, 0u);
+}
+
+// A turn usually takes no time, since the blocks are here. Where some are lost it takes a round trip more.
+TEST(PairTurns, ATurnHasTimeForARepeatOnALongLink) {
+  Turns pair;
+  pair.swarm.network.options = {.control_min = milliseconds(50), .control_max = milliseconds(50),
+                                .bulk_min = milliseconds(50), .bulk_max = milliseconds(50)};
+  for (int i = 0; i < 10; ++i) {
+    pair.publish();
+    ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+    pair.swarm.run_for(milliseconds(600));
+  }
+  std::fill(pair.a.params.begin(), pair.a.params.end(), 1.0f);
+  std::fill(pair.b.params.begin(), pair.b.params.end(), 3.0f);
+  for (const bool of_proposer : {true, false}) {
+    pair.publish();
+    int lost = 0;
+    pair.swarm.network.drop = [&](const Flight& flight) {
+      return is<BlockPayload>(flight) && (flight.from == pair.a.id) == of_proposer && lost++ == 0;
+    };
+    ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+    pair.swarm.run_for(milliseconds(600));
+    expect_all(pair.a, 2);
+    expect_all(pair.b, 2);
+    std::fill(pair.a.params.begin(), pair.a.params.end(), 1.0f);
+    std::fill(pair.b.params.begin(), pair.b.params.end(), 3.0f);
+  }
+  EXPECT_EQ(pair.a.pairwise->counters().late + pair.a.pairwise->counters().failed, 0u);
+}
+
+// The question, or what answers it, may be lost as well.
+TEST(PairTurns, WhatIsLostAgainIsAskedForAgain) {
+  for (const bool question : {true, false}) {
+    Turns pair;
+    pair.publish();
+    int blocks = 0, questions = 0;
+    pair.swarm.network.drop = [&](const Flight& flight) {
+      if (is<Missing>(flight)) return question && questions++ == 0;
+      const BlockPayload* block = message_as<BlockPayload>(flight.message);
+      return block != nullptr && block->index == 3 && flight.from == pair.a.id && blocks++ < (question ? 1 : 2);
+    };
+    ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+    pair.swarm.run_for(milliseconds(300));
+    expect_all(pair.a, 2);
+    expect_all(pair.b, 2);
+    EXPECT_EQ(pair.b.pairwise->counters().taken_back, 0u);
+  }
+}
+
+// A block that never comes is asked for a few times. The others count.
+TEST(PairTurns, ABlockThatStaysLostIsAskedForAFewTimes) {
   Turns pair;
   pair.publish();
   int asked = 0;
@@ -442,11 +511,12 @@ TEST(PairTurns, ABlockThatStaysLostIsAskedForOnce) {
   EXPECT_EQ(pair.a.params[0], 2);
   EXPECT_EQ(pair.a.params[16], 1);
   EXPECT_EQ(pair.b.params[16], 3);
-  EXPECT_EQ(asked, 2) << "each of the two";
+  EXPECT_GE(asked, 2) << "each of the two";
+  EXPECT_LE(asked, 6);
 }
 
-// Who asks again and again is answered once: a small message must not draw megabytes without end.
-TEST(PairTurns, BlocksAreSentAgainOnce) {
+// Who asks again and again is answered three times: a small message must not draw megabytes without end.
+TEST(PairTurns, BlocksAreSentAgainAFewTimes) {
   Turns pair;
   pair.publish();
   int sent = 0;
@@ -460,7 +530,7 @@ TEST(PairTurns, BlocksAreSentAgainOnce) {
     pair.swarm.deliver({pair.b.id, pair.a.id, 1, Missing{{pair.a.id, 1, 1}, {0x0F}}, {}});
     pair.swarm.deliver({pair.b.id, pair.a.id, 1, Missing{{pair.a.id, 1, 1}, {0xFF, 0xFF}}, {}});
   }
-  EXPECT_EQ(sent, 4 + 4);
+  EXPECT_EQ(sent, 4 + 3 * 4);
 }
 
 TEST(PairTurns, NobodyWaitsForAFrozenPartnerBeyondTheDeadline) {

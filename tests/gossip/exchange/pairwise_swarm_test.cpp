@@ -103,7 +103,7 @@ void conserve_on_a_grid(uint64_t seed) {
   const Totals totals = settle(swarm);
   EXPECT_GT(totals.applied, 100u);
   EXPECT_GT(totals.late, 10u);
-  EXPECT_GT(totals.failed, 100u);
+  EXPECT_GT(totals.failed, 20u);   // by turns most of what is lost is repeated in time
   EXPECT_EQ(swarm.weighted_sum(), expected);
 }
 
