@@ -30,8 +30,8 @@ nlohmann::ordered_json print_pairs(const PairReport& pairs);
 // One line for an agent that took part in pair exchanges; empty if none did.
 std::string print_pairs_table(const std::vector<PairReport>& agents);
 
-// "1.0 a step at gain 1.00, ms a step 30 asking 8 own 3 serving; 12 waited here, ...": a part of a line of the log. Rates
-// are of `lately`, counts of `all`.
+// "1.0 a step at gain 1.00, ms a step 30 asking 8 own 3 serving; 12 waited here, ...": a part of a line of the log.
+// Rates are of `lately`, counts of `all`.
 std::string print_pairs_line(const PairReport& lately, const PairwiseCounters& all);
 
 }  // namespace starling

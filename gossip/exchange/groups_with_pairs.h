@@ -5,8 +5,8 @@
 // Groups number their rounds independently, so a proposal usually arrives while the acceptor is in a group round. The
 // snapshot of a group round therefore also serves one foreign proposal, at the full offer. This is stable: the group's
 // average replaces the agent's own deviation, and the pair adds at most minus half of it. In a pair round there is no
-// average, so the snapshot serves two exchanges at the full offer, of which one may be the own: groups in step propose all
-// at once, and a snapshot that served one alone would refuse nearly everybody.
+// average, so the snapshot serves two exchanges at the full offer, of which one may be the own: groups in step propose
+// all at once, and a snapshot that served one alone would refuse nearly everybody.
 #pragma once
 
 #include <algorithm>

@@ -173,8 +173,8 @@ struct Mixing {
   uint64_t rounds = 0;
 };
 
-// Two groups that pull to different targets, -1 and 1; the second begins `late` rounds after the first and takes so many
-// times as long to compute.
+// Two groups that pull to different targets, -1 and 1; the second begins `late` rounds after the first and takes so
+// many times as long to compute.
 Mixing mix(double late_rounds, int slower = 1) {
   constexpr Duration kRound = milliseconds(18);   // 10 ms of steps, two phases of 4 ms
   JoinedGroups swarm(8, {.params = 32, .group_size = 4, .pairs_every = 8, .compute = milliseconds(10)});
