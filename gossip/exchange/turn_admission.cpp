@@ -193,7 +193,7 @@ bool TurnAdmission::serve_next() {
 
 // The proposer waits for a turn as long as it said, and for the exchange from its first sign on.
 void TurnAdmission::begin_turn(const PeerId& from, const Propose& propose, PairAcceptor::Turn turn) {
-  turn.left = proposer_.turn_deadline();
+  turn.left = proposer_.turn_deadline() / (suspects(from) ? 2 : 1);   // a suspect may mean to let it end
   acceptor_.accept(from, propose, turn);
   for (EarlyPairBlocks::Item& item : early_.take(propose.xid)) on_block(from, item.block, item.payload);
 }
