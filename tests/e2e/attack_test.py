@@ -2,11 +2,10 @@
 
 Each attack has a swarm of its own. Exchanges are counted while the stranger works against a sink, which costs the
 machine as much, and then while it works against the swarm. STARLING_STRANGER names the stranger's program,
-STARLING_ATTACKS the attacks (all), STARLING_SEEDS how many times each.
+STARLING_ATTACKS the attacks (all), STARLING_ATTACK_SEEDS how many times each.
 """
 import os
 import subprocess
-import unittest
 
 import swarm
 
@@ -88,7 +87,7 @@ class Besieged(swarm.Case):
 
 def add_cases():
   wanted = os.environ.get('STARLING_ATTACKS', '').split()
-  seeds = int(os.environ.get('STARLING_SEEDS', '1'))
+  seeds = int(os.environ.get('STARLING_ATTACK_SEEDS', '1'))
   for attack in wanted or all_attacks():
     def case(self, attack=attack):
       for seed in range(1, seeds + 1):
