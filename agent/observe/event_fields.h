@@ -74,7 +74,7 @@ constexpr auto fields(Of<UpdateCounters>) {
                          field("made", &T::made), field("short_splits", &T::short_splits),
                          field("long_splits", &T::long_splits), field("states_adopted", &T::states_adopted),
                          field("audits_failed", &T::audits_failed), field("payloads_refused", &T::payloads_refused),
-                         field("pulls", &T::pulls));
+                         field("pulls", &T::pulls), field("early", &T::early));
 }
 
 constexpr auto fields(Of<LinkCounters>) {

@@ -41,6 +41,7 @@ struct UpdateCounters {
   uint64_t states_adopted = 0;      // slices taken over as a whole
   uint64_t audits_failed = 0;       // slices that were not what most others have under the same head
   uint64_t payloads_refused = 0, pulls = 0;
+  uint64_t early = 0;            // payloads that were handed in while backward still went on
 };
 
 }  // namespace starling

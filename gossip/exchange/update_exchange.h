@@ -83,6 +83,7 @@ inline ExchangeStatus UpdateExchange::status() const {
   status.updates.audits_failed = tally.audits_failed;
   status.updates.payloads_refused = tally.payloads_refused;
   status.updates.pulls = tally.pulls_sent;
+  status.updates.early = tally.handed_in_early;
   std::vector<std::byte> hashes;
   for (uint32_t i = 0; i < group_.slice_count(); ++i) {
     const LogHead& head = group_.log(i).head();

@@ -173,6 +173,7 @@ void UpdateGroup::handed_in(const EarlyJob& job, uint64_t number) {
   if (job.audit) round_.set_audit(*job.audit);
   for (size_t i = 0; i < job.handed_in.size(); ++i) {
     round_.hand_in(job.slices[i], *job.handed_in[i]);
+    ++handed_in_early_;
     if (owner_.owns(job.slices[i])) take_own(job.slices[i], *job.handed_in[i]);
     advance(job.slices[i]);
   }
@@ -478,6 +479,7 @@ UpdateTally UpdateGroup::tally() const {
     tally.states_adopted += own.states_adopted;
   }
   tally.entries_made = entries_made_;
+  tally.handed_in_early = handed_in_early_;
   tally.audits_failed = messages_.tally().audits_failed;
   tally.injected = messages_.tally().injected;
   tally.ignored_messages = messages_.tally().ignored;

@@ -49,6 +49,7 @@ struct UpdateTally {
   uint64_t states_adopted = 0;
   uint64_t audits_failed = 0;            // an own replica was not what most others have under the same head
   uint64_t pulls_sent = 0;
+  uint64_t handed_in_early = 0;          // payloads, before the boundary
   uint64_t injected = 0;
   uint64_t ignored_messages = 0;         // from strangers, or impossible
 };
@@ -169,7 +170,7 @@ class UpdateGroup {
   Duration encode_time_{};
   TimePoint ask_at_ = TimePoint::max();
   std::vector<UpdateReport> reports_;
-  uint64_t entries_made_ = 0;
+  uint64_t entries_made_ = 0, handed_in_early_ = 0;
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);   // completions of a destroyed object do nothing
 };
 

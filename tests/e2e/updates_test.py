@@ -1,4 +1,6 @@
 """Agents that share updates: whoever is killed or stands still, entries go on, and all hold one model again soon."""
+import os
+import pathlib
 import signal
 
 import swarm
@@ -83,6 +85,21 @@ class Updates(Agreeing):
       self.assertEqual(agent.last('finish')['reason'], 'stop_after')
     self.assertEqual(len({agent.last('finish')['log_heads'] for agent in agents}), 1, self.logs())
     self.assertEqual({agent.last('finish')['held_back'] for agent in agents}, {0.0})
+
+  # Real gradients, so that hooks tell of real layers. Where the kill falls within a step is chance.
+  def test_who_is_killed_while_it_sends_during_backward_holds_nobody_up(self):
+    root = pathlib.Path(os.environ['STARLING_ROOT'])
+    settings = ['swarm.model.hidden=[256, 128]', 'swarm.stop_after=250', 'agent.data.path=generated', 'agent.threads=1']
+    flags = [word for setting in settings for word in ('--set', setting)]
+    _, agents = self.swarm(4, root / 'configs/gradients.yaml', *flags)
+    killed, others = agents[3], agents[:3]
+    self.wait(lambda: killed.steps() >= 20, 'steps of all')
+    killed.kill()
+    for agent in others:
+      self.wait(lambda: agent.last('finish'), f'{agent.name} to finish')
+      self.assertEqual(agent.last('finish')['reason'], 'stop_after')
+      self.assertGreater(agent.last('finish')['updates']['early'], agent.last('finish')['steps'])
+    self.assertEqual(len({agent.last('finish')['log_heads'] for agent in others}), 1, self.logs())
 
 
 if __name__ == '__main__':

@@ -141,6 +141,8 @@ TEST(UpdatePipeline, EndsWithTheBitsThatABoundaryAloneEndsWith) {
     }
   }
   EXPECT_EQ(pipelined.accepted, 30 * kAgents * kSlices);
+  EXPECT_EQ(pipelined.swarm.at(1).exchange().tally().handed_in_early, 30 * kSlices);
+  EXPECT_EQ(whole.swarm.at(1).exchange().tally().handed_in_early, 0u);
   EXPECT_TRUE(pipelined.told_all);
   for (uint32_t s = 0; s < kSlices; ++s) EXPECT_EQ(pipelined.swarm.at(1).exchange().log(s).head().length, 30u);
   EXPECT_NE(pipelined.params(1), std::vector<float>(kSlices * kElements)) << "nothing was learned";
