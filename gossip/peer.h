@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace starling {
 
@@ -56,6 +57,8 @@ struct MemberMeta {
   float accuracy = -1;     // of 1; negative: not measured
   float distance = -1;     // rms distance to the last partner's params over rms params; negative: not measured
   std::string name;        // for people, <= 32 bytes, printable; never an identity
+  // Of its params (kernels/projection.h), kProjectionBuckets finite numbers; empty: not measured, or of older programs.
+  std::vector<float> projection{};
   bool operator==(const MemberMeta&) const = default;
 };
 

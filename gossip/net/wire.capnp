@@ -121,6 +121,7 @@ struct PeerRecord {
   accuracy @13 :Float32;    # finite, at most 1; negative: not measured
   distance @14 :Float32;    # finite; rms distance to the last partner's params over rms params; negative: not measured
   name @15 :Text;           # for people: UTF-8 without control characters, at most 32 bytes; never an identity
+  projection @16 :List(Float32);  # of its params onto 16 fixed random directions; finite. Empty: not measured
 }
 
 struct Suspicion {

@@ -5,6 +5,7 @@
 
 #include "gossip/limits.h"
 #include "gossip/net/text.h"
+#include "kernels/projection.h"
 
 namespace starling {
 namespace {
@@ -22,6 +23,10 @@ bool good(const MemberMeta& meta) {
   if (!good_mass(meta.mass)) return false;
   if (!std::isfinite(meta.steps_per_s) || meta.steps_per_s < 0 || !std::isfinite(meta.loss)) return false;
   if (!std::isfinite(meta.accuracy) || meta.accuracy > 1 || !std::isfinite(meta.distance)) return false;
+  if (!meta.projection.empty() && meta.projection.size() != kProjectionBuckets) return false;
+  for (const float value : meta.projection) {
+    if (!std::isfinite(value)) return false;
+  }
   return meta.name.size() <= kNameBytesMax && is_one_line(meta.name);
 }
 

@@ -5,6 +5,7 @@
 
 #include "gossip/limits.h"
 #include "gossip/net/wire_convert.h"
+#include "kernels/projection.h"
 
 namespace starling {
 namespace {
@@ -36,6 +37,10 @@ PeerRecord get(wire::PeerRecord::Reader r) {
   record.meta.accuracy = r.getAccuracy();
   record.meta.distance = r.getDistance();
   record.meta.name = get(r.getName(), kNameBytesMax);
+  const auto projection = r.getProjection();
+  for (unsigned i = 0; i < projection.size() && i <= kProjectionBuckets; ++i) {
+    record.meta.projection.push_back(projection[i]);
+  }
   return record;
 }
 

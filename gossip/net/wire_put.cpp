@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -37,6 +38,11 @@ void put(wire::PeerRecord::Builder b, const PeerRecord& record) {
   b.setAccuracy(finite_or(meta.accuracy, -1));
   b.setDistance(finite_or(meta.distance, -1));
   b.setName(text_of(meta.name));
+  const bool finite = std::all_of(meta.projection.begin(), meta.projection.end(),
+                                  [](float value) { return std::isfinite(value); });
+  if (!finite || meta.projection.empty()) return;
+  auto projection = b.initProjection(static_cast<unsigned>(meta.projection.size()));
+  for (unsigned i = 0; i < projection.size(); ++i) projection.set(i, meta.projection[i]);
 }
 
 void put(wire::Suspicion::Builder b, const Suspicion& suspicion) {

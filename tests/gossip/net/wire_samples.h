@@ -9,13 +9,14 @@
 #include "gossip/limits.h"
 #include "gossip/net/message.h"
 #include "gossip/net/wire.h"
+#include "kernels/projection.h"
 
 namespace starling {
 
 // Structured bindings: a new field that is not compared here does not compile.
 inline auto fields(const MemberMeta& m) {
-  const auto& [role, phase, round, steps, samples, mass, rate, loss, accuracy, distance, name] = m;
-  return std::tuple(role, phase, round, steps, samples, mass, rate, loss, accuracy, distance, name);
+  const auto& [role, phase, round, steps, samples, mass, rate, loss, accuracy, distance, name, projection] = m;
+  return std::tuple(role, phase, round, steps, samples, mass, rate, loss, accuracy, distance, name, projection);
 }
 inline auto fields(const PeerRecord& m) {
   const auto& [id, version, endpoint, meta] = m;
@@ -138,6 +139,11 @@ inline PeerRecord sample_record(uint8_t n) {
   meta.accuracy = 0.75f;
   meta.distance = 0.0625f;
   meta.name = "peer " + std::to_string(n);
+  if (n % 2 == 0) {
+    for (size_t i = 0; i < kProjectionBuckets; ++i) {
+      meta.projection.push_back(static_cast<float>(n) - 0.25f * static_cast<float>(i));
+    }
+  }
   return {sample_id(n), {0x1234567890ull + n, 7u + n}, {"10.0.0." + std::to_string(n), 7400}, meta};
 }
 

@@ -130,6 +130,8 @@ TEST(Wire, RefusesRecordsOutOfRange) {
       {"mass huge", [](PeerRecord& r) { r.meta.mass = kMassMax * 2; }},
       {"rate", [](PeerRecord& r) { r.meta.steps_per_s = -1; }},
       {"accuracy", [](PeerRecord& r) { r.meta.accuracy = 1.5f; }},
+      {"projection short", [](PeerRecord& r) { r.meta.projection.resize(kProjectionBuckets - 1); }},
+      {"projection long", [](PeerRecord& r) { r.meta.projection.resize(kProjectionBuckets + 1); }},
       {"long name", [](PeerRecord& r) { r.meta.name = std::string(kNameBytesMax + 1, 'n'); }},
       {"name with escape", [](PeerRecord& r) { r.meta.name = "\x1b[2J"; }},
       {"name with line feed", [](PeerRecord& r) { r.meta.name = "a\nb"; }},
@@ -145,6 +147,7 @@ TEST(Wire, NumbersOfABrokenModelStaySendable) {
   join.record.meta.steps_per_s = kInfinityF;
   join.record.meta.accuracy = kNanF;
   join.record.meta.distance = -kInfinityF;
+  join.record.meta.projection.assign(kProjectionBuckets, kNanF);
   FrameHeader header;
   Message message;
   ASSERT_EQ(decode_frame(Channel::kControl, encode_frame_header(sample_header(), join, {}), {}, &header, &message),
@@ -154,6 +157,7 @@ TEST(Wire, NumbersOfABrokenModelStaySendable) {
   EXPECT_EQ(meta.steps_per_s, 0);
   EXPECT_EQ(meta.accuracy, -1);
   EXPECT_EQ(meta.distance, -1);
+  EXPECT_TRUE(meta.projection.empty());
 }
 
 TEST(Wire, RefusesTooManyAndTooLong) {
