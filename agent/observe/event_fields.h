@@ -165,9 +165,9 @@ constexpr auto fields(Of<AgentStatus>) {
   return std::tuple(field("phase", &T::phase), field("steps", &T::steps), field("steps_taken", &T::steps_taken),
                     field("round", &T::round),
                     field("samples", &T::samples), field("loss", &T::loss), field("accuracy", &T::accuracy),
-                    field("distance", &T::distance), field("peers", &T::peers),
-                    field("learning_rate", &T::learning_rate), field("steps_per_s", &T::steps_per_s),
-                    field("step", &T::step),
+                    field("distance", &T::distance), field("swarm_distance", &T::swarm_distance),
+                    field("peers", &T::peers), field("learning_rate", &T::learning_rate),
+                    field("steps_per_s", &T::steps_per_s), field("step", &T::step),
                     field("exchanges", &T::exchanges), field("blocks", &T::blocks),
                     field("pairs", &T::pairs), field("doubts_parked", &T::doubts_parked), field("group", &T::group),
                     field("updates", &T::updates), field("log_heads", &T::log_heads, Written::kUnlessEmpty),
@@ -206,7 +206,8 @@ constexpr auto fields(Of<BecameSick>) {
 
 constexpr const char* name(Of<Finished>) { return "finish"; }
 constexpr auto fields(Of<Finished>) {
-  return std::tuple_cat(std::tuple(field("reason", &Finished::reason)), fields(Of<AgentStatus>{}));
+  return std::tuple_cat(std::tuple(field("reason", &Finished::reason), field("settled", &Finished::settled)),
+                        fields(Of<AgentStatus>{}));
 }
 
 // Calls `use(field)` for each row of T's table, in its order.

@@ -33,6 +33,7 @@ Out print_value(const T& value) {
 }
 Out print_value(double value) { return number(value); }
 Out print_value(const std::optional<double>& value) { return value ? number(*value) : Out(nullptr); }
+Out print_value(const std::optional<bool>& value) { return value ? Out(*value) : Out(nullptr); }
 
 template <typename T>
 void append_fields(Out& line, const T& object) {
@@ -66,6 +67,9 @@ void read_value(const In& json, double& value) {
 }
 void read_value(const In& json, std::optional<double>& value) {
   if (json.is_number() && std::isfinite(json.get<double>())) value = json.get<double>();
+}
+void read_value(const In& json, std::optional<bool>& value) {
+  if (json.is_boolean()) value = json.get<bool>();
 }
 void read_value(const In& json, std::vector<int64_t>& value) {
   if (!json.is_array()) return;

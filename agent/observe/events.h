@@ -84,6 +84,7 @@ struct AgentStatus {
   uint64_t steps = 0, round = 0, samples = 0;
   uint64_t steps_taken = 0;      // since the agent began: `steps` has those of its checkpoint or of its donor too
   std::optional<double> loss, accuracy, distance;
+  std::optional<double> swarm_distance;   // estimate: from this model to the mean of all, in rms, over its own rms
   uint64_t peers = 0;            // living members that train, without this one
   double learning_rate = 0, steps_per_s = 0;
   StepBreakdown step;            // of the window that steps_per_s is of
@@ -132,6 +133,7 @@ struct BecameSick {
 // The last event of an orderly end.
 struct Finished : AgentStatus {
   std::string reason;            // stop_after | signal
+  std::optional<bool> settled;   // the models agreed at the end; nullopt: it was not asked, or there was nobody
 };
 
 using Event = std::variant<Started, DataLoaded, Joined, ModelFetched, ExchangeEnded, AgentStatus, Evaluated,

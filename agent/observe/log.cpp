@@ -81,9 +81,13 @@ void Log::on(const Event& event) {
   } else if (const auto* sick = std::get_if<BecameSick>(&event)) {
     spdlog::error("step {}: {}; sharing stopped, going back to the last good state", sick->steps, sick->reason);
   } else if (const auto* end = std::get_if<Finished>(&event)) {
-    spdlog::info("{} at step {}: loss {:.3f}{}, {}{}", end->reason == "signal" ? "leaving" : "finished",
+    const char* agreed = ", all models agree";
+    if (!end->settled.value_or(true)) agreed = ", the models do not agree";
+    if (!end->settled) agreed = "";
+    spdlog::info("{} at step {}: loss {:.3f}{}, {}{}{}", end->reason == "signal" ? "leaving" : "finished",
                  end->steps, end->loss.value_or(0), print_accuracy(*end, evaluated_at_),
-                 print_count(end->exchanges.done, "exchange"), saved_.empty() ? "" : "; the model is in " + saved_);
+                 print_count(end->exchanges.done, "exchange"), agreed,
+                 saved_.empty() ? "" : "; the model is in " + saved_);
   }
 }
 

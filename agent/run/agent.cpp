@@ -80,8 +80,9 @@ void Agent::begin_rounds(const Progress& from, const char* how) {
   options.evaluate_every = options_.config.agent.evaluate_every;
   options.on_saved = [this] { router_.donor().set_model(entry_.keeper()->model()); };
   make_sharing();
-  rounds_ = std::make_unique<Rounds>(options, *entry_.trainer(), entry_.memory(), *sharing_, *sampler_, swarm_clock_,
-                                     *entry_.keeper(), parts_.worker, parts_.clock, parts_.observer);
+  rounds_ = std::make_unique<Rounds>(options, *entry_.trainer(), entry_.memory(), *sharing_, *sampler_,
+                                     router_.membership(), swarm_clock_, *entry_.keeper(), parts_.worker, parts_.clock,
+                                     parts_.observer);
   rounds_->start(from, std::string_view(how) == "fetched");
   Joined joined{how, from.steps, from.round, seconds(parts_.clock.now() - born_)};
   joined.peers = peer_count(router_.membership());
@@ -156,7 +157,7 @@ void Agent::abandon() {
 void Agent::part(const char* reason) {
   entry_.give_up();
   farewell_.begin(leaving_ ? Duration::zero() : kPartPatience);
-  if (rounds_) parts_.observer.on(Finished{status(), reason});
+  if (rounds_) parts_.observer.on(Finished{status(), reason, rounds_->settled()});
 }
 
 void Agent::on_bootstrap(const FrameHeader& header, const BootstrapMessage& message, const SharedBytes& payload) {

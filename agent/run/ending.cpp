@@ -3,6 +3,10 @@
 #include <chrono>
 #include <utility>
 
+#include <spdlog/spdlog.h>
+
+#include "agent/report/format.h"
+
 namespace starling {
 namespace {
 
@@ -11,13 +15,42 @@ constexpr Duration kFinishPatience = std::chrono::seconds(2);
 
 }  // namespace
 
-bool Ending::settled() const {
-  if (sharing_.holds_replica()) {
-    const bool agreed = swarm_clock_.training_count() == 0 && sharing_.agreed(swarm_clock_.taking_part_count());
-    return agreed || settling_.overdue(clock_.now());
+void Ending::begin_settling() {
+  settling_.begin(clock_.now());
+  settled_.reset();
+}
+
+std::optional<Agreement> Ending::agreement() const {
+  if (!sharing_.projection() || sharing_.params_rms() <= 0) return std::nullopt;
+  return look_at_agreement(membership_, *sharing_.projection(), sharing_.params_rms());
+}
+
+bool Ending::agreed() const {
+  if (swarm_clock_.training_count() > 0) return false;   // their steps move the mean
+  if (sharing_.holds_replica()) return sharing_.agreed(swarm_clock_.taking_part_count());
+  const std::optional<Agreement> now = agreement();
+  return now && settling_.agreed(*now);
+}
+
+bool Ending::settling_ended() {
+  const size_t others = swarm_clock_.ended_count() + swarm_clock_.training_count();
+  if (sharing_.alone() || (others == 0 && !sharing_.holds_replica())) return true;
+  if (!agreed() && !settling_.overdue(clock_.now(), others)) return false;
+  settled_ = agreed();
+  if (!*settled_) spdlog::warn("the models do not agree: {}", print_disagreement());
+  return true;
+}
+
+std::string Ending::print_disagreement() const {
+  if (const size_t training = swarm_clock_.training_count()) {
+    return print_count(training, "member") + " had not ended its steps when swarm.settle_max was over";
   }
-  return sharing_.alone() ||
-         settling_.settled(clock_.now(), swarm_clock_.training_count(), swarm_clock_.taking_part_count());
+  if (sharing_.holds_replica()) return "not all members hold one log after swarm.settle_max";
+  const std::optional<Agreement> now = agreement();
+  if (!now) return "this agent could not measure its own after swarm.settle_max";
+  if (now->unknown > 0) return fmt::format("{} told nothing of its model (of {})", now->farthest_name, now->unknown);
+  return fmt::format("after swarm.settle_max, {} is {:.2g} times their rms away from this one; allow more time, or "
+                     "look at that agent and the links to it", now->farthest_name, now->farthest.value_or(0));
 }
 
 bool Ending::exchanges_ended(Duration patience) {

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 
 #include "agent/config/config.h"
 #include "agent/run/boundary_jobs.h"
@@ -12,6 +13,7 @@
 #include "agent/share/sharing.h"
 #include "agent/run/swarm_clock.h"
 #include "gossip/clock.h"
+#include "gossip/membership/membership.h"
 
 namespace starling {
 
@@ -20,14 +22,17 @@ class Ending {
   enum class Reason { kStopped, kFinished };
 
   // All references outlive the object.
-  Ending(const SwarmConfig& swarm, Sharing& sharing, BoundaryJobs& jobs, const SwarmClock& swarm_clock,
-         const Clock& clock)
-      : settling_(swarm.final_distance, swarm.settle_max), sharing_(sharing), jobs_(jobs), swarm_clock_(swarm_clock),
-        clock_(clock) {}
+  Ending(const SwarmConfig& swarm, Sharing& sharing, BoundaryJobs& jobs, const Membership& membership,
+         const SwarmClock& swarm_clock, const Clock& clock)
+      : settling_(swarm.final_distance, swarm.settle_max), sharing_(sharing), jobs_(jobs), membership_(membership),
+        swarm_clock_(swarm_clock), clock_(clock) {}
 
-  void begin_settling() { settling_.begin(clock_.now()); }
-  bool settled() const;
+  void begin_settling();
+  bool settling_ended();             // the models agree, or it took too long
+  // Nullopt: settling has not ended, or there was nobody to agree with.
+  std::optional<bool> settled() const { return settled_; }
   Settling& settling() { return settling_; }
+  std::optional<Agreement> agreement() const;   // nullopt: the own params are not measured yet
 
   // False: exchanges are still open; ask again soon. True: the last jobs have begun, and `ended` is called after them.
   // `progress` is read when the model is saved. REQUIRES: the trainer is idle.
@@ -36,13 +41,17 @@ class Ending {
 
  private:
   bool exchanges_ended(Duration patience);
+  bool agreed() const;
+  std::string print_disagreement() const;
 
   Settling settling_;
   Sharing& sharing_;
   BoundaryJobs& jobs_;
+  const Membership& membership_;
   const SwarmClock& swarm_clock_;
   const Clock& clock_;
   std::optional<TimePoint> patience_until_;
+  std::optional<bool> settled_;
   bool finished_ = false;
 };
 

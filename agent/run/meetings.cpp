@@ -21,7 +21,6 @@ void Meetings::take(const std::vector<ExchangeReport>& reports, uint64_t steps, 
     tell_sampler(report);
     if (report.distance >= 0) {
       distance_ = params_rms > 0 ? report.distance / params_rms : report.distance;
-      if (report.initiated) settling_.met(distance_);
     }
     observe(report, steps);
   }

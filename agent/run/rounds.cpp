@@ -9,14 +9,14 @@
 namespace starling {
 
 Rounds::Rounds(const RoundsOptions& options, Trainer& trainer, ModelMemory& model, Sharing& sharing,
-               SwarmSampler& sampler, SwarmClock& swarm_clock, StateKeeper& keeper, Worker& worker, const Clock& clock,
-               Observer& observer)
+               SwarmSampler& sampler, const Membership& membership, SwarmClock& swarm_clock, StateKeeper& keeper,
+               Worker& worker, const Clock& clock, Observer& observer)
     : local_steps_(options.swarm.local_steps), sampler_(sampler), clock_(clock),
       steps_(options.swarm, trainer, model, swarm_clock, clock), sharing_(sharing),
       jobs_({options.checkpoint_every, options.evaluate_every},
             {keeper, trainer, model, worker, clock, observer, options.on_saved}, trainer, steps_.pace(), clock,
             observer),
-      ending_(options.swarm, sharing_, jobs_, swarm_clock, clock),
+      ending_(options.swarm, sharing_, jobs_, membership, swarm_clock, clock),
       meetings_(options.swarm.exchange.deadline_min, sampler, ending_.settling(), observer),
       sickness_(steps_.recovery(), sharing_, jobs_.checkpoints(), clock, observer) {}
 
@@ -116,10 +116,11 @@ void Rounds::boundary() {
     phase_ = Phase::kSettling;
     ending_.begin_settling();
     sharing_.settle();
+    sampler_.settle(true);
     spdlog::info("step {}: settling: exchanges without steps until the models agree", progress().steps);
   }
   const bool overlap = steps_.pace().overlap();
-  if (phase_ == Phase::kSettling && ending_.settled()) {
+  if (phase_ == Phase::kSettling && ending_.settling_ended()) {
     end(Ending::Reason::kFinished);
   } else if (!overlap && sharing_.serving_until()) {
     state_ = State::kServing;   // it ends soon, and the next snapshot reuses its memory
@@ -178,6 +179,7 @@ void Rounds::end(Ending::Reason reason) {
 void Rounds::became_sick(const std::string& reason) {
   phase_ = Phase::kSick;
   ending_.settling().abandon();
+  sampler_.settle(false);
   state_ = State::kWorking;
   sickness_.go_back_then(reason, progress().steps, [this](const Progress& to) {
     steps_.go_back(sharing_.holds_replica() ? progress() : to);

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "agent/config/config.h"
@@ -31,7 +32,8 @@ class Rounds {
  public:
   // All references must outlive the object.
   Rounds(const RoundsOptions& options, Trainer& trainer, ModelMemory& model, Sharing& sharing, SwarmSampler& sampler,
-         SwarmClock& swarm_clock, StateKeeper& keeper, Worker& worker, const Clock& clock, Observer& observer);
+         const Membership& membership, SwarmClock& swarm_clock, StateKeeper& keeper, Worker& worker, const Clock& clock,
+         Observer& observer);
 
   // A newcomer, whose model comes from a donor, begins with a short ramp of the learning rate.
   void start(const Progress& from, bool newcomer);
@@ -46,6 +48,9 @@ class Rounds {
   const Progress& progress() const { return steps_.progress(); }
   double accuracy() const { return jobs_.accuracy(); }
   double relative_distance() const { return meetings_.relative_distance(); }   // negative: not known yet
+  std::optional<bool> settled() const { return ending_.settled(); }   // nullopt: not known yet
+  std::optional<Agreement> agreement() const { return ending_.agreement(); }
+  const std::optional<Projection>& projection() const { return sharing_.projection(); }
   double mass() const { return steps_.pace().mass(); }
   const Stepping& steps() const { return steps_; }
   const ExchangeCounts& tally() const { return meetings_.tally(); }

@@ -33,6 +33,7 @@ void report_rounds(const Rounds& rounds, AgentStatus& status) {
   status.loss = measured(rounds.steps().loss());
   status.accuracy = measured(rounds.accuracy());
   status.distance = measured(rounds.relative_distance());
+  if (const auto agreement = rounds.agreement()) status.swarm_distance = agreement->to_mean;
   status.learning_rate = rounds.steps().learning_rate();
   status.steps_per_s = rounds.steps().pace().steps_per_s();
   status.step = rounds.steps().pace().times().mean();
@@ -73,6 +74,7 @@ MemberMeta agent_meta(const std::string& name, Phase phase, const Rounds* rounds
   meta.loss = finite(rounds->steps().loss(), 0);
   meta.accuracy = finite(rounds->accuracy(), -1);
   meta.distance = finite(rounds->relative_distance(), -1);
+  if (const auto& projection = rounds->projection()) meta.projection.assign(projection->begin(), projection->end());
   return meta;
 }
 

@@ -36,7 +36,7 @@ void Stepping::look_at_swarm() {
   swarm_steps_ = swarm_clock_.steps(progress_.steps, pace_.steps_per_s());
   if (!in_step_) return;
   swarm_steps_ = std::max(swarm_steps_, progress_.steps);
-  if (stop_after_ > 0 && swarm_clock_.some_ended()) swarm_steps_ = std::max(swarm_steps_, stop_after_);
+  if (stop_after_ > 0 && swarm_clock_.ended_count() > 0) swarm_steps_ = std::max(swarm_steps_, stop_after_);
 }
 
 void Stepping::begin(uint32_t count, std::function<void(const FinalPart&)> on_final) {

@@ -110,13 +110,13 @@ double SwarmClock::median_rate(double own_steps_per_s) const {
   return rates.empty() ? 0 : median(std::move(rates));
 }
 
-bool SwarmClock::some_ended() const {
-  bool some = false;
+size_t SwarmClock::ended_count() const {
+  size_t count = 0;
   membership_.visit_alive([&](const Member& member) {
     const MemberMeta& meta = member.record.meta;
-    some = some || has_finished(meta) || (meta.role == Role::kAgent && meta.phase == Phase::kSettling);
+    count += has_finished(meta) || (meta.role == Role::kAgent && meta.phase == Phase::kSettling);
   });
-  return some;
+  return count;
 }
 
 size_t SwarmClock::training_count() const {

@@ -98,6 +98,11 @@ void SwarmSampler::met_at(const PeerId& peer, uint64_t meeting) {
   last_met_[peer] = meeting;
 }
 
+bool SwarmSampler::anyone() const {
+  if (options_.topology.kind == TopologyKind::kMatching) return true;
+  return settling_ && options_.topology.kind != TopologyKind::kFile && swarm_clock_.training_count() == 0;
+}
+
 std::vector<PeerId> SwarmSampler::candidates() {
   std::vector<PeerId> peers;
   if (options_.group_size > 0) {
@@ -107,7 +112,7 @@ std::vector<PeerId> SwarmSampler::candidates() {
                                          [&](const Participant& one) { return one.peer == agent->id; });
       if (!own_group) peers.push_back(agent->id);
     }
-  } else if (options_.topology.kind == TopologyKind::kMatching) {   // any free agent will do
+  } else if (anyone()) {
     for (const PeerRecord* agent : agents_taking_part(membership_)) peers.push_back(agent->id);
   } else {
     for (const Participant& neighbor : neighbors(round_)) peers.push_back(neighbor.peer);

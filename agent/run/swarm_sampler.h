@@ -34,6 +34,10 @@ class SwarmSampler final : public PeerSampler {
 
   void set_round(uint64_t round) { round_ = round; }   // for graphs that change, and for choose()
 
+  // While this agent settles and nobody trains, pairs draw anyone: one model is found sooner than along a graph. Named
+  // edges stay, since they may be the only links.
+  void settle(bool settling) { settling_ = settling; }
+
   // Of the living agents that train or settle, are our neighbors in the graph, and did not fail us within
   // kAvoidAfterFailure: the one met longest ago, among equals a random one. With groups: a member of another group.
   std::optional<PeerId> choose(const std::vector<PeerId>& except) override;
@@ -63,6 +67,7 @@ class SwarmSampler final : public PeerSampler {
   std::vector<Rank> ranks(size_t* own) const;   // living agents and ourselves, sorted by id
   std::vector<Rank> oldest(std::vector<Rank> all) const;
   std::vector<Participant> named_group(const std::vector<Rank>& all) const;
+  bool anyone() const;
   void met_at(const PeerId& peer, uint64_t meeting);
   std::optional<PeerId> choose_among(const std::vector<PeerId>& peers);
 
@@ -73,6 +78,7 @@ class SwarmSampler final : public PeerSampler {
   Rng rng_;
   std::unordered_map<PeerId, TimePoint> avoid_until_;
   uint64_t round_ = 0;
+  bool settling_ = false;
   std::unordered_map<PeerId, uint64_t> last_met_;   // in meetings_
   uint64_t meetings_ = 0;
 };

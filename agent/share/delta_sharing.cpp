@@ -1,6 +1,7 @@
 #include "agent/share/delta_sharing.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "kernels/check.h"
@@ -14,7 +15,16 @@ constexpr uint32_t kAttemptsMax = 3;   // a busy partner does not end the round
 // need not propose.
 constexpr uint64_t kTurns = 1, kTurnsMax = 3, kTurnsAhead = 1;
 
+constexpr Duration kMeasureEvery = std::chrono::seconds(3), kMeasureSettling = std::chrono::milliseconds(100);
+
 }  // namespace
+
+// What was measured before the last steps says nothing of where this agent settles.
+void DeltaSharing::settle() {
+  settling_ = true;
+  projection_.reset();
+  next_measure_ = TimePoint::min();
+}
 
 void DeltaSharing::share(uint64_t round, double mass, bool wait, Done done) {
   STARLING_CHECK(exchange_ && !done_);
@@ -41,10 +51,12 @@ void DeltaSharing::encode_then(std::optional<Duration> next_in, std::function<vo
   snapshot->mass = mass_;
   auto encoded = std::make_shared<SharedModel::Encoded>();
   auto took = std::make_shared<Duration>();
+  const bool measure = clock_.now() >= next_measure_;
+  if (measure) next_measure_ = clock_.now() + (settling_ ? kMeasureSettling : kMeasureEvery);
   worker_.submit(
-      [this, decided, snapshot, encoded, took] {
+      [this, decided, snapshot, encoded, took, measure] {
         const TimePoint began = clock_.now();
-        *encoded = model_.apply_and_encode(*decided, snapshot.get());
+        *encoded = model_.apply_and_encode(*decided, snapshot.get(), measure);
         *took = clock_.now() - began;
       },
       [this, snapshot, encoded, took, next_in, next = std::move(next)] {
@@ -54,6 +66,7 @@ void DeltaSharing::encode_then(std::optional<Duration> next_in, std::function<vo
           return;
         }
         if (encoded->params_rms >= 0) params_rms_ = encoded->params_rms;
+        if (encoded->projection) projection_ = encoded->projection;
         if (next_in) snapshot->next_at = clock_.now() + *next_in;
         exchange_->publish(snapshot);
         next();
@@ -155,6 +168,7 @@ void DeltaSharing::publish_nothing() {
 void DeltaSharing::drop_decided() {
   if (!exchange_) return;
   discarded_number_ = snapshot_number_;
+  settling_ = false;
   auto decided = std::make_shared<Decided>(exchange_->take_decided());
   decided->deltas.clear();
   if (!decided->lessons.empty()) worker_.submit([this, decided] { model_.apply(*decided); }, [] {});

@@ -22,6 +22,7 @@ class DeltaSharing final : public Sharing {
   void share(uint64_t round, double mass, bool wait, Done done) override;
   void expect_steps(Duration duration) override { steps_ = duration; }
   void tick() override;
+  void settle() override;
   void stop_retrying() override { retrying_ = false; }
 
   void begin_round_then(Next next) override;
@@ -51,6 +52,8 @@ class DeltaSharing final : public Sharing {
   double mass_ = 1;
   Duration steps_{};                 // expected
   uint64_t turns_before_ = 0;        // exchanges by turns that count for the steps taken already
+  bool settling_ = false;
+  TimePoint next_measure_ = TimePoint::min();   // of the params' size and projection
   uint64_t discarded_number_ = 0;    // deltas of snapshots up to this one went with the params that were discarded
   Done done_;
 };

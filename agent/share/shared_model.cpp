@@ -13,8 +13,6 @@
 namespace starling {
 namespace {
 
-constexpr uint64_t kRmsEvery = 16;   // snapshots between two measurements of the params' norm
-
 Layout layout_of(const std::vector<TrainerSection>& sections, size_t block_elements) {
   std::vector<Section> lengths;
   for (const TrainerSection& section : sections) lengths.push_back({section.name, section.view.count});
@@ -119,7 +117,7 @@ void SharedModel::follow_rule(Decided& decided) {
 }
 
 // Block by block, so that a block is encoded while its values are still in the cache.
-SharedModel::Encoded SharedModel::apply_and_encode(Decided& decided, Snapshot* snapshot) {
+SharedModel::Encoded SharedModel::apply_and_encode(Decided& decided, Snapshot* snapshot, bool measure) {
   if (rule_) follow_rule(decided);
   learn(decided.lessons);
   decided.lessons.clear();
@@ -140,8 +138,9 @@ SharedModel::Encoded SharedModel::apply_and_encode(Decided& decided, Snapshot* s
   }
   if (!decided.deltas.empty()) trainer_.params_changed();
   const View params = sections_[0].view;
-  if (snapshot->number % kRmsEvery == 1 && params.count > 0) {
+  if (measure && encoded.healthy && params.count > 0) {
     encoded.params_rms = std::sqrt(squared_norm(ConstView(params)) / static_cast<double>(params.count));
+    encoded.projection = project(params);
   }
   return encoded;
 }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "agent/train/trainer.h"
 #include "compression/encoder.h"
 #include "gossip/exchange/exchange.h"
+#include "kernels/projection.h"
 
 namespace starling {
 
@@ -38,10 +40,12 @@ class SharedModel final : public ModelMemory {
 
   struct Encoded {
     bool healthy = true;       // false: something is not finite
-    double params_rms = -1;    // negative: not measured this time
+    double params_rms = -1;    // negative: not measured
+    std::optional<Projection> projection;   // of the params; nullopt: not measured, or not finite
   };
-  // As apply(), and fills the snapshot's blocks. Frees the memory of the deltas block by block.
-  Encoded apply_and_encode(Decided& decided, Snapshot* snapshot);
+  // As apply(), and fills the snapshot's blocks. Frees the memory of the deltas block by block. `measure`: the params,
+  // in two passes more.
+  Encoded apply_and_encode(Decided& decided, Snapshot* snapshot, bool measure);
 
   // What a checkpoint keeps of the codec and the rule. Without a rule: what the encoder saves; else, little-endian:
   //   0   u8 0x81, u8 version 2, u16 zero, u32 size of what the encoder saves; that; what the rule saves

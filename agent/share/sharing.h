@@ -11,6 +11,7 @@
 
 #include "agent/train/trainer.h"
 #include "gossip/exchange/exchange.h"
+#include "kernels/projection.h"
 
 namespace starling {
 
@@ -32,9 +33,11 @@ class Sharing {
   std::vector<ExchangeReport> take_reports() {
     return machine_ ? machine_->take_reports() : std::vector<ExchangeReport>();
   }
+  // Measured every few seconds; while settling, every tenth of one, and only since that began.
   double params_rms() const { return params_rms_; }   // 0: not measured yet
   // What the worker took to choose and code what was shared, since the last call.
   Duration take_encode_time() { return std::exchange(encode_time_, Duration::zero()); }
+  const std::optional<Projection>& projection() const { return projection_; }   // of the params
   // After share() the params are the swarm's replica: what is saved, evaluated and exported.
   bool holds_replica() const { return holds_replica_; }
 
@@ -57,7 +60,7 @@ class Sharing {
 
   // Of updates. Steps would be lost, because this agent's replica is still old.
   virtual bool catching_up() const { return false; }
-  virtual void settle() {}           // no steps follow: what was held back is handed in
+  virtual void settle() {}           // no steps follow: what was held back is handed in, and models are compared
   // Settling, and all members hold one replica and held nothing back. `others`: members that train or settle.
   virtual bool agreed(size_t) const { return false; }
 
@@ -65,6 +68,7 @@ class Sharing {
   Sharing(ExchangeMachine* machine, bool holds_replica) : machine_(machine), holds_replica_(holds_replica) {}
   double params_rms_ = 0;
   Duration encode_time_{};
+  std::optional<Projection> projection_;
 
  private:
   ExchangeMachine* machine_;         // null: the agent trains alone

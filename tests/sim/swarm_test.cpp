@@ -218,7 +218,7 @@ TEST(SimSwarm, SettlesAfterStopAndFinishes) {
       },
       seconds(60)));
   const double params = rms(swarm.mean_params());
-  EXPECT_LT(swarm.worst_distance_to(swarm.mean_params()), 3 * config.final_distance * params);
+  EXPECT_LT(swarm.worst_distance_to(swarm.mean_params()), config.final_distance * params);
   for (size_t a = 0; a < swarm.count(); ++a) EXPECT_EQ(swarm.agent(a).rounds()->phase(), Phase::kFinished);
 }
 

@@ -27,6 +27,7 @@ class Filler {
   void fill(double& value) { value = 0.5 + static_cast<double>(++count_); }
   void fill(std::optional<double>& value) { value = 0.25 + static_cast<double>(++count_); }
   void fill(bool& value) { value = ++count_ > 0; }
+  void fill(std::optional<bool>& value) { value = ++count_ > 0; }
   void fill(std::string& value) { value = "text " + std::to_string(++count_); }
   void fill(std::vector<int64_t>& value) { value = {-1, static_cast<int64_t>(++count_)}; }
   template <HasFields T>
@@ -158,7 +159,7 @@ std::map<std::string, std::string> documented_lists() {
 
 TEST(EventTable, TheReadmeListsEveryFieldOfEveryEvent) {
   std::map<std::string, std::string> wanted = lists_of(static_cast<const Event*>(nullptr));
-  wanted["finish"] = "reason, and all of status";
+  wanted["finish"] = "reason, settled, and all of status";
   EXPECT_EQ(documented_lists(), wanted);
 }
 

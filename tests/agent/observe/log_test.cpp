@@ -50,6 +50,19 @@ TEST_F(LogTest, AnOlderAccuracyNamesItsStep) {
   EXPECT_NE(take().find(", accuracy 14.7 % at step 160, "), std::string::npos);
 }
 
+TEST_F(LogTest, TheEndSaysWhetherTheModelsAgree) {
+  Finished end;
+  end.reason = "stop_after";
+  log_.on(end);
+  EXPECT_EQ(take().find("agree"), std::string::npos) << "there was nobody";
+  end.settled = true;
+  log_.on(end);
+  EXPECT_NE(take().find(", all models agree"), std::string::npos);
+  end.settled = false;
+  log_.on(end);
+  EXPECT_NE(take().find(", the models do not agree"), std::string::npos);
+}
+
 // Not those of the whole run, in which an agent that joined late has taken no part.
 TEST_F(LogTest, ExchangesAStepAreOfTheStepsSinceTheLastLine) {
   AgentStatus status;

@@ -26,7 +26,8 @@ class LoneAgent : private Outbox, private StateKeeper {
   // Saves at every boundary.
   Rounds make_rounds(Sharing& sharing) {
     const RoundsOptions options{swarm_, std::chrono::nanoseconds(1), Duration::zero(), [] {}};
-    return Rounds(options, *trainer_, model_, sharing, sampler_, swarm_clock_, *this, worker_, clock_, events_);
+    return Rounds(options, *trainer_, model_, sharing, sampler_, membership_, swarm_clock_, *this, worker_, clock_,
+                  events_);
   }
   bool take_steps(Stepping& steps, uint32_t count) {
     steps.begin(count);

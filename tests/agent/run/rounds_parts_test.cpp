@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cmath>
 
 #include "agent/run/cadence.h"
 #include "agent/run/recovery.h"
@@ -44,43 +45,25 @@ TEST(Cadence, ZeroMeansNoEvaluationAndOneCheckpoint) {
   EXPECT_FALSE(cadence.checkpoint_due(kStart + std::chrono::hours(1)));
 }
 
-TEST(Settling, EndsAfterEnoughCloseMeetingsInARow) {
+TEST(Settling, AgreesWhenTheFarthestIsWithinTheBall) {
   Settling settling(0.1, seconds(10));
   settling.begin(kStart);
-  for (double distance : {0.1, 0.05, 0.11, 0.1, 0.1}) settling.met(distance);
-  EXPECT_FALSE(settling.settled(kStart, 0, 3)) << "the third was too far: two in a row";
-  settling.met(0);
-  EXPECT_TRUE(settling.settled(kStart, 0, 3));
-  EXPECT_FALSE(settling.settled(kStart, 1, 3)) << "somebody's steps still move the mean";
-}
-
-TEST(Settling, NeedsNobodyWhereNobodyIsLeft) {
-  Settling settling(0.1, seconds(10));
-  settling.begin(kStart);
-  EXPECT_TRUE(settling.settled(kStart, 0, 0));
-  EXPECT_FALSE(settling.settled(kStart, 0, 1));
+  EXPECT_TRUE(settling.active());
+  EXPECT_TRUE(settling.agreed({.members = 3, .farthest = 0.075}));
+  EXPECT_FALSE(settling.agreed({.members = 3, .farthest = 0.076}));
+  EXPECT_FALSE(settling.agreed({.members = 3, .farthest = NAN}));
+  EXPECT_FALSE(settling.agreed({.members = 3, .unknown = 1, .farthest = 0.01})) << "one said nothing of its model";
+  settling.abandon();
+  EXPECT_FALSE(settling.active());
 }
 
 TEST(Settling, LastsNoLongerThanItMay) {
   Settling settling(0.1, seconds(10));
   settling.begin(kStart + seconds(7));
-  EXPECT_FALSE(settling.settled(kStart + seconds(17) - milliseconds(1), 2, 3));
-  EXPECT_TRUE(settling.settled(kStart + seconds(17), 2, 3));
-}
-
-TEST(Settling, CountsNoMeetingFromBeforeItBegan) {
-  Settling settling(0.1, seconds(10));
-  for (int i = 0; i < 3; ++i) settling.met(0);
-  settling.begin(kStart);
-  EXPECT_TRUE(settling.active());
-  EXPECT_FALSE(settling.settled(kStart, 0, 3));
-  settling.met(0);
-  settling.met(0);
-  settling.abandon();
-  EXPECT_FALSE(settling.active());
-  settling.begin(kStart);
-  settling.met(0);
-  EXPECT_FALSE(settling.settled(kStart, 0, 3));
+  EXPECT_FALSE(settling.overdue(kStart + seconds(17) - milliseconds(1), 0));
+  EXPECT_TRUE(settling.overdue(kStart + seconds(17), 0));
+  EXPECT_FALSE(settling.overdue(kStart + seconds(19) - milliseconds(1), 100)) << "news of many takes longer";
+  EXPECT_TRUE(settling.overdue(kStart + seconds(19), 100));
 }
 
 TEST(Recovery, HalvesTheRateUntilStepsWereGoodForAWhile) {

@@ -75,6 +75,25 @@ TEST_F(SwarmSamplerTest, PairsKeepToTheTopology) {
   EXPECT_EQ(chosen(), (std::set<PeerId>{peer_of(0)}));
 }
 
+TEST_F(SwarmSamplerTest, WhileAllSettleAnybodyMayBeChosenButAcrossNamedEdges) {
+  MemberMeta settles{.phase = Phase::kSettling};
+  make(0, 5, {.topology = {.kind = TopologyKind::kRing}});
+  for (uint32_t other = 1; other < 4; ++other) set_meta(other, settles);
+  sampler_->settle(true);
+  EXPECT_EQ(chosen().size(), 2u) << "one trains, so the graph holds";
+  set_meta(4, settles);
+  EXPECT_EQ(chosen().size(), 4u);
+  sampler_->settle(false);
+  EXPECT_EQ(chosen().size(), 2u);
+  make(0, 3, {.topology = {.kind = TopologyKind::kFile, .edges = {{"a", "b"}}}});
+  settles.name = "b";
+  set_meta(1, settles);
+  settles.name = "c";
+  set_meta(2, settles);
+  sampler_->settle(true);
+  EXPECT_LE(chosen().size(), 1u) << "edges may be the only links";
+}
+
 TEST_F(SwarmSamplerTest, ATopologyClosesOverTheLiving) {
   make(0, 6, {.topology = {.kind = TopologyKind::kRing}});
   set_meta(1, {.phase = Phase::kFinished});

@@ -84,7 +84,7 @@ class SharedModelTest : public testing::Test {
   // What the next snapshot holds; fp32 payloads are the values.
   Floats encode(SharedModel& model, Decided decided = {}) {
     Snapshot snapshot;
-    EXPECT_TRUE(model.apply_and_encode(decided, &snapshot).healthy);
+    EXPECT_TRUE(model.apply_and_encode(decided, &snapshot, true).healthy);
     Floats all;
     for (const SharedBytes& block : snapshot.blocks) {
       Floats values(block.size / sizeof(float));

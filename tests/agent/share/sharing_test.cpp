@@ -43,7 +43,7 @@ class SharingTest : public testing::Test {
     Decided decided = agent_.pairwise->take_decided();
     auto snapshot = std::make_shared<Snapshot>();
     snapshot->number = snapshot->round = ++snapshots_;
-    ASSERT_TRUE(model_.apply_and_encode(decided, snapshot.get()).healthy);
+    ASSERT_TRUE(model_.apply_and_encode(decided, snapshot.get(), false).healthy);
     agent_.pairwise->publish(std::move(snapshot));
     partner_.boundary();
     ASSERT_TRUE(agent_.pairwise->propose(partner_.id));
@@ -134,6 +134,37 @@ TEST(TurnSharing, WhatWentWithDiscardedParamsIsNotTakenBack) {
     agent.worker.run_completions();
     EXPECT_EQ(x.data[0], 1);
   }
+}
+
+// The steps before settling moved the params: what was measured then would place this agent where it is no more.
+TEST(TurnSharing, OnlyWhatIsMeasuredSinceSettlingBeganCounts) {
+  NobodyToAsk nobody;
+  TestSwarmOf<PairTurns> swarm({.sampler = &nobody});
+  TestAgentOf<PairTurns>& agent = swarm.add(1);
+  std::unique_ptr<QuadraticTrainer> trainer = make_quadratic_trainer(dimension(64), 1, swarm.clock);
+  SharedModel model(*trainer, shared_sections(*trainer, false), make_codec(CodecKind::kFp32, MemorySpace::kHost), 16,
+                    make_source(SourceKind::kParams), nullptr);
+  DeltaSharing sharing(model, agent.pairwise.get(), agent.worker, swarm.clock);
+  const auto share = [&] {
+    bool shared = false;
+    sharing.share(1, 1, true, [&](bool) { shared = true; });
+    while (!shared) agent.worker.run_completions();
+  };
+  const View x = trainer->params();
+  std::fill(x.data, x.data + x.count, 2.0f);
+  EXPECT_FALSE(sharing.projection().has_value());
+  share();
+  EXPECT_EQ(sharing.params_rms(), 2);
+  EXPECT_EQ(sharing.projection(), project(x));
+  const Projection before = *sharing.projection();
+  std::fill(x.data, x.data + x.count, 3.0f);
+  share();
+  EXPECT_EQ(sharing.projection(), before) << "not at every boundary";
+  sharing.settle();
+  EXPECT_FALSE(sharing.projection().has_value());
+  share();
+  EXPECT_EQ(sharing.params_rms(), 3);
+  EXPECT_EQ(sharing.projection(), project(x));
 }
 
 }  // namespace

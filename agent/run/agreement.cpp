@@ -1,0 +1,48 @@
+#include "agent/run/agreement.h"
+
+#include <algorithm>
+
+#include "agent/run/swarm_clock.h"
+
+namespace starling {
+namespace {
+
+std::string print_name(const PeerRecord& agent) {
+  return agent.meta.name.empty() ? agent.id.short_name() : agent.meta.name;
+}
+
+}  // namespace
+
+Agreement look_at_agreement(const Membership& membership, const Projection& own, double own_rms) {
+  Agreement found;
+  std::string without;
+  Projection sum = own;
+  size_t known = 1;
+  membership.visit_alive([&](const Member& member) {
+    const MemberMeta& meta = member.record.meta;
+    if (!takes_part(meta) && !has_finished(meta)) return;
+    ++found.members;
+    if (meta.projection.size() != kProjectionBuckets) {
+      ++found.unknown;
+      without = print_name(member.record);
+      return;
+    }
+    Projection theirs;
+    std::copy(meta.projection.begin(), meta.projection.end(), theirs.begin());
+    for (size_t b = 0; b < kProjectionBuckets; ++b) sum[b] += theirs[b];
+    ++known;
+    const double distance = projected_distance(own, theirs) / own_rms;
+    if (found.farthest && distance <= *found.farthest) return;
+    found.farthest = distance;
+    found.farthest_name = print_name(member.record);
+  });
+  if (known == 1) {
+    found.farthest_name = without;
+    return found;
+  }
+  for (float& value : sum) value /= static_cast<float>(known);
+  found.to_mean = projected_distance(own, sum) / own_rms;
+  return found;
+}
+
+}  // namespace starling

@@ -1,0 +1,25 @@
+// How far apart the swarm's models are, as their projections in the members' records tell (kernels/projection.h).
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "gossip/membership/membership.h"
+#include "kernels/projection.h"
+
+namespace starling {
+
+struct Agreement {
+  size_t members = 0;             // others that train, settle or have finished
+  size_t unknown = 0;             // of those, whose record has no projection
+  // Rms distances over this agent's rms params. nullopt: nobody's projection is known.
+  std::optional<double> to_mean;  // from this model to the mean of all models, this one's too
+  std::optional<double> farthest; // of another's model from this one
+  std::string farthest_name;      // of whose it is; else of one without a projection; its id where it has no name
+};
+
+// `own_rms` > 0.
+Agreement look_at_agreement(const Membership& membership, const Projection& own, double own_rms);
+
+}  // namespace starling
