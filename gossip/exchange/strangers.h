@@ -23,7 +23,8 @@ class Strangers {
   bool known(const PeerId& peer) const { return known_.contains(peer); }
   bool doubtful(const PeerId& peer) const { return !known(peer) && !known_.empty(); }
   bool both_doubtful(const PeerId& a, const PeerId& b) const { return doubtful(a) && doubtful(b); }
-  // Others are known, and some of these let exchanges end undecided since the last of them became known.
+  // Others are known, and some of these let exchanges end undecided, ours or theirs, since the last of them became
+  // known by one of that kind.
   bool suspicious() const { return !known_.empty() && undecided_.any(); }
   bool suspected(const PeerId& peer) const { return suspicious() && !known(peer); }
 
@@ -41,9 +42,11 @@ class Strangers {
     if (began) others_not_served_until_ = now + deadline;
     undecided_.add(initiated, began, known_.empty() ? kFree : kFreeBesideOthers, kDoublingsMax, now, deadline);
   }
-  // A proposal of ours to the peer came to nothing, perhaps by BUSY. That is no fault, but many in a row are in vain.
+  // An exchange with the peer came to nothing, perhaps by BUSY. That is no fault, so the peer is not blamed, but many
+  // in a row are in vain: none of them is asked for a while.
   void refused(const PeerId& peer, TimePoint now, Duration deadline) {
-    if (doubtful(peer) && ++refused_in_a_row_ > kRefusedFree) undecided(peer, true, false, now, deadline);
+    if (!doubtful(peer) || ++refused_in_a_row_ <= kRefusedFree) return;
+    undecided_.add(true, false, kFreeBesideOthers, kDoublingsMax, now, deadline);
   }
   // In the past: it may be served, or asked.
   TimePoint not_served_until(const PeerId& peer) const {

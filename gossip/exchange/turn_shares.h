@@ -87,11 +87,11 @@ class TurnShares {
     return candidates < kFew ? candidates : std::min<uint64_t>(candidates - 1, kBoundariesMax);
   }
   static uint64_t in_advance(size_t candidates) { return (candidates < kFew ? 1 : 2) * every(candidates); }
-  // The lower median over the other peers that ever let one end undecided, bounded: they may be many, and lie.
+  // The lower median over the other peers, strangers apart, bounded: they may be many, and lie.
   uint32_t usual(const PeerId& peer, bool initiated) const {
     std::vector<uint32_t> others;
     for (const auto& [other, one] : peers_) {
-      if (other != peer) others.push_back(one.undecided.in_a_row(initiated));
+      if (other != peer && !strangers_.doubtful(other)) others.push_back(one.undecided.in_a_row(initiated));
     }
     if (others.empty()) return 0;
     const auto middle = others.begin() + static_cast<std::ptrdiff_t>((others.size() - 1) / 2);

@@ -357,5 +357,18 @@ TEST(TurnShares, WhoNeverAcknowledgesIsAskedNoMore) {
   EXPECT_TRUE(a.pairwise->begin());
 }
 
+// Honest agents say BUSY, too. So who did while strangers were suspected is served as soon as any newcomer.
+TEST(Strangers, BusyIsNoBlame) {
+  const TimePoint now = TimePoint{} + std::chrono::seconds(100);
+  const Duration deadline = std::chrono::seconds(1);
+  Strangers strangers;
+  strangers.decided(test_peer(1), true);
+  for (int i = 0; i < 20; ++i) strangers.refused(test_peer(2), now, deadline);
+  EXPECT_GT(strangers.not_asked_until(test_peer(2)), now);
+  for (int i = 0; i < 4; ++i) strangers.undecided(test_peer(3), false, true, now, deadline);
+  EXPECT_GT(strangers.not_served_until(test_peer(3)), now + deadline);
+  EXPECT_EQ(strangers.not_served_until(test_peer(2)), now + deadline);
+}
+
 }  // namespace
 }  // namespace starling::exchange_test
