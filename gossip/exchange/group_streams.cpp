@@ -72,6 +72,10 @@ bool GroupStreams::arrived(size_t rank, uint8_t phase, uint32_t index, size_t pa
   return true;
 }
 
+void GroupStreams::pass(size_t rank, uint8_t phase, uint32_t index) {
+  if (links_[rank].in[phase].arrived(index)) ++came_[phase];
+}
+
 bool GroupStreams::arrived_late(size_t rank, const RoundBlock& block, const SharedBytes& payload) {
   const bool known = !links_before_.empty() && group_before_ == block.group && round_before_ == block.round &&
                      !links_[rank].dead && !links_before_[rank].dead;

@@ -39,6 +39,7 @@ class GroupStreams {
 
   // True: the block is expected from this member and has not arrived before.
   [[nodiscard]] bool arrived(size_t rank, uint8_t phase, uint32_t index, size_t payload_bytes);
+  void pass(size_t rank, uint8_t phase, uint32_t index);   // the block does not exist in this round
   [[nodiscard]] bool arrived_late(size_t rank, const RoundBlock& block, const SharedBytes& payload);   // round before
   void credit_more(size_t rank, uint8_t phase);
   // Repeats the credits of incomplete streams when they are due, because the last one may be lost, and again after

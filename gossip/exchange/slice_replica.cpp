@@ -232,7 +232,7 @@ std::optional<SentPayload> SliceReplica::hand_in(const UpdateCodec& codec, std::
   seeds.requested = requested;
   const std::optional<size_t> written = codec.encode(UpdateRole::kContribution, values, seeds, bytes.span());
   if (!written) return std::nullopt;
-  const SharedBytes payload = with_checksum(bytes.first(*written));
+  const SharedBytes payload = with_checksum(written_of(bytes, *written));
   if (codec.residual().dropped) {
     for (size_t i = 0; i < size(); ++i) memory_.accumulator[i] -= values[i];
     codec.add(1, payload.span(), kEverywhere, memory_.accumulator);

@@ -66,7 +66,7 @@ void run_merge(const UpdateCodecs& codecs, const UpdateCodec& encoder, MergeJob&
   const UnsetBytes bytes(encoder.bytes_max(UpdateRole::kEntry, job.element_count));
   const std::optional<size_t> size = encoder.encode(UpdateRole::kEntry, sum, seeds, bytes.span());
   if (!size) return;
-  job.payload = with_checksum(bytes.first(*size));
+  job.payload = with_checksum(written_of(bytes, *size));
   job.norm = encoder.norm(job.payload.span());
   job.payload_hash = xxh3_128(job.payload.span());
   job.entry.codec = static_cast<uint8_t>(encoder.kind());

@@ -115,7 +115,8 @@ void UpdateMessages::on_contribution(const PeerId& from, uint64_t generation, co
   if (!PartBuffer::fits(message.part, message.parts, part.size, bytes_max)) return ignore();
   if (lost(from, message.round, message.slice, 0)) return;
   note(from, message.group, message.round);
-  round_.note_arrival(from, message.group, message.round, 0, message.slice, message.part, part.size);
+  round_.note_arrival(from, message.group, message.round, 0, message.slice, message.part, message.parts,
+                      part.size);
   hear(from, message.slice, message.head);
   if (slice.inbox().add(from, generation, message, part)) advance_(message.slice);
 }
@@ -147,7 +148,7 @@ void UpdateMessages::on_entry(const PeerId& from, const LogEntry& entry, const S
   const size_t bytes_max = codec->bytes_max(UpdateRole::kEntry, slice.shape().element_count);
   if (!PartBuffer::fits(entry.part, entry.parts, part.size, bytes_max)) return ignore();
   if (lost(from, entry.round, entry.slice, 1)) return;
-  round_.note_arrival(from, entry.group, entry.round, 1, entry.slice, entry.part, part.size);
+  round_.note_arrival(from, entry.group, entry.round, 1, entry.slice, entry.part, entry.parts, part.size);
   note_entry(from, entry);
   if (!greater(entry.head, slice.log().head())) {
     if (goes_on_without(slice, entry)) slice.yield();

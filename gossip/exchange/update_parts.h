@@ -29,6 +29,11 @@ inline SharedBytes with_checksum(SharedBytes payload) {
   return payload;
 }
 
+// What was written of a buffer. One that stayed mostly empty is let go: logs keep payloads for several rounds.
+inline SharedBytes written_of(const UnsetBytes& bytes, size_t size) {
+  return size < bytes.span().size() / 2 ? SharedBytes::copy_of(bytes.span().first(size)) : bytes.first(size);
+}
+
 // Puts the parts of one payload together, each as it comes, so that what it came in is free again.
 class PartBuffer {
  public:

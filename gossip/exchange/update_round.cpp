@@ -150,12 +150,13 @@ std::optional<TimePoint> UpdateRound::serving_until() const {
 // ---- in ----
 
 void UpdateRound::note_arrival(const PeerId& from, uint64_t group, uint64_t round, uint8_t phase, uint32_t slice,
-                               uint32_t part, size_t bytes) {
+                               uint32_t part, uint32_t parts, size_t bytes) {
   const uint32_t index = first_of(slice) + part;
+  const Arrival arrival{phase, index, first_of(slice) + parts, first_[place(slice) + 1], bytes};
   if (index >= first_[place(slice) + 1]) return;
   const std::optional<size_t> rank = number_ > 0 && group == members_.group ? members_.rank_of_other(from)
                                                                             : std::nullopt;
-  if (rank && round == number_) return arrived(*rank, phase, index, bytes);
+  if (rank && round == number_) return arrived(*rank, arrival);
   if (rank && round + 1 == number_) {
     const RoundBlock block{.group = group, .round = round, .phase = phase, .index = index};
     if (streams_.arrived_late(*rank, block, {nullptr, nullptr, bytes})) wait_.arrived_late(phase);
@@ -164,17 +165,20 @@ void UpdateRound::note_arrival(const PeerId& from, uint64_t group, uint64_t roun
   if (rank && round < number_) return;
   Early& early = early_[from];   // a round that this member has not begun
   if (early.group != group || early.round != round) early = {group, round, {}};
-  if (early.blocks.size() < kEarlyMax) early.blocks.emplace_back(phase, index, bytes);
+  if (early.blocks.size() < kEarlyMax) early.blocks.push_back(arrival);
 }
 
-void UpdateRound::arrived(size_t rank, uint8_t phase, uint32_t index, size_t bytes) {
-  if (!streams_.arrived(rank, phase, index, bytes)) return;
+// Credits are for places, so those that stay empty are passed as if their parts had come: else the credits would end
+// before the slices after it.
+void UpdateRound::arrived(size_t rank, const Arrival& part) {
+  if (!streams_.arrived(rank, part.phase, part.index, part.bytes)) return;
+  for (uint32_t none = part.none_from; none < part.none_to; ++none) streams_.pass(rank, part.phase, none);
   if (open_) {
-    wait_.arrived_at_once(phase);
+    wait_.arrived_at_once(part.phase);
   } else {
-    wait_.arrived(phase);
+    wait_.arrived(part.phase);
   }
-  if (!ended_) streams_.credit_more(rank, phase);
+  if (!ended_) streams_.credit_more(rank, part.phase);
 }
 
 void UpdateRound::take_early(size_t rank) {
@@ -184,7 +188,7 @@ void UpdateRound::take_early(size_t rank) {
   const bool now = early.group == members_.group && early.round == number_;
   if (early.group == members_.group && early.round > number_) return;
   if (now) {
-    for (const auto& [phase, index, bytes] : early.blocks) arrived(rank, phase, index, bytes);
+    for (const Arrival& part : early.blocks) arrived(rank, part);
   }
   early_.erase(at);
 }

@@ -62,9 +62,9 @@ class UpdateRound {
   GroupStreams& streams() { return streams_; }
 
   // A part of a contribution (phase 0) or of an entry (phase 1) from another member of the group, of whatever round:
-  // feeds deadlines and credits. It decides nothing.
+  // feeds deadlines and credits. It decides nothing. `parts`: of its payload; the stream has places for those of fp32.
   void note_arrival(const PeerId& from, uint64_t group, uint64_t round, uint8_t phase, uint32_t slice, uint32_t part,
-                    size_t bytes);
+                    uint32_t parts, size_t bytes);
 
   void stop_waiting(size_t rank) { waits_for_[rank] = false; }
   // This member is in a later round, or in one of another roster: it sends nothing more of this one.
@@ -81,9 +81,15 @@ class UpdateRound {
   TimePoint next_deadline() const;
 
  private:
+  struct Arrival {
+    uint8_t phase;
+    uint32_t index;
+    uint32_t none_from, none_to;       // places in the stream of parts that this payload does not have
+    size_t bytes;
+  };
   struct Early {
     uint64_t group = 0, round = 0;
-    std::vector<std::tuple<uint8_t, uint32_t, size_t>> blocks;   // phase, index, bytes
+    std::vector<Arrival> blocks;
   };
   static constexpr size_t kEarlyMax = 1024;            // blocks of one member
   static constexpr int kCreditRepeats = 8;             // per first deadline, while blocks are missing
@@ -98,7 +104,7 @@ class UpdateRound {
   void give(size_t rank, uint8_t phase, uint32_t slice, const std::vector<SharedBytes>& parts);
   void send(size_t rank, uint8_t phase, uint32_t index, const SharedBytes& part);
   void take_early(size_t rank);
-  void arrived(size_t rank, uint8_t phase, uint32_t index, size_t bytes);
+  void arrived(size_t rank, const Arrival& part);
 
   const UpdateRoundOptions options_;
   std::vector<uint32_t> first_;                        // by place() of a slice: the index of its first part; the end

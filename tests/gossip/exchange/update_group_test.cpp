@@ -48,6 +48,18 @@ TEST(CutSlices, RunsOfWholeSectionsByTheirSizesAlone) {
   }
 }
 
+// A slice of three parts of fp32 has three places in a stream, and a payload of the largest elements fills one. Credits
+// are for places.
+TEST(UpdateGroup, SmallPayloadsOfLargeSlicesKeepTheCreditsMoving) {
+  const auto topk = make_update_codec({.kind = UpdateKind::kTopk, .density = 0.0001});
+  UpdateSwarm swarm(4, {.slices = 8, .elements = 530'000, .codec = topk.get()});
+  ASSERT_EQ(parts_of(530'000 * sizeof(float)), 3u);
+  swarm.run_for(milliseconds(400));
+  EXPECT_GT(swarm.entries, 100u);
+  EXPECT_EQ(swarm.entries, swarm.entries_due);
+  EXPECT_LE(swarm.longest, milliseconds(41)) << "two latencies, and two for a credit";
+}
+
 class UpdateGroupSizes : public testing::TestWithParam<size_t> {};
 
 TEST_P(UpdateGroupSizes, WithoutLossEveryRoundIsWholeAndAllHoldTheSameBits) {
