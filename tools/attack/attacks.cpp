@@ -90,13 +90,13 @@ void send_garbage(Siege& siege) {
 
 // ---- answers ----
 
+// Only the id that was asked can answer, and the frame does not name it: all do.
 void accept_only(Siege& siege, const FrameHeader& header, const Message& message) {
   const auto* propose = message_as<Propose>(message);
   if (propose == nullptr) return;
-  siege.stranger.send(header.reply_to, siege.next_id(), Accept{.xid = propose->xid, .credit = 1});
+  for (const PeerId& id : siege.ids) siege.stranger.send(header.reply_to, id, Accept{.xid = propose->xid, .credit = 1});
 }
 
-// Only the id that was asked can say BUSY, and the frame does not name it: all do.
 void say_busy(Siege& siege, const FrameHeader& header, const Message& message) {
   const auto* propose = message_as<Propose>(message);
   if (propose == nullptr) return;
