@@ -204,7 +204,8 @@ void add_training(std::vector<ConfigField>& t) {
   t.push_back(row("swarm.final_distance", "",
                   "settle at the end until models differ by less than this part of their rms", AT(swarm.final_distance),
                   NumberValue{1e-9, 10}));
-  t.push_back(row("swarm.settle_max", "", "but no longer than this", AT(swarm.settle_max), TimeValue{0s, 1h}));
+  t.push_back(row("swarm.settle_max", "", "but no longer than this, and 20 ms more a member",
+                  AT(swarm.settle_max), TimeValue{0s, 1h}));
 }
 
 // The key came with this version; until then Starling did `unwritten`.

@@ -1,6 +1,7 @@
 #include "agent/run/agreement.h"
 
 #include <algorithm>
+#include <array>
 
 #include "agent/run/swarm_clock.h"
 
@@ -16,7 +17,8 @@ std::string print_name(const PeerRecord& agent) {
 Agreement look_at_agreement(const Membership& membership, const Projection& own, double own_rms) {
   Agreement found;
   std::string without;
-  Projection sum = own;
+  std::array<double, kProjectionBuckets> sum{};
+  std::copy(own.begin(), own.end(), sum.begin());
   size_t known = 1;
   membership.visit_alive([&](const Member& member) {
     const MemberMeta& meta = member.record.meta;
@@ -29,7 +31,7 @@ Agreement look_at_agreement(const Membership& membership, const Projection& own,
     }
     Projection theirs;
     std::copy(meta.projection.begin(), meta.projection.end(), theirs.begin());
-    for (size_t b = 0; b < kProjectionBuckets; ++b) sum[b] += theirs[b];
+    for (size_t b = 0; b < kProjectionBuckets; ++b) sum[b] += static_cast<double>(theirs[b]);
     ++known;
     const double distance = projected_distance(own, theirs) / own_rms;
     if (found.farthest && distance <= *found.farthest) return;
@@ -40,8 +42,9 @@ Agreement look_at_agreement(const Membership& membership, const Projection& own,
     found.farthest_name = without;
     return found;
   }
-  for (float& value : sum) value /= static_cast<float>(known);
-  found.to_mean = projected_distance(own, sum) / own_rms;
+  Projection mean;
+  for (size_t b = 0; b < kProjectionBuckets; ++b) mean[b] = static_cast<float>(sum[b] / static_cast<double>(known));
+  found.to_mean = projected_distance(own, mean) / own_rms;
   return found;
 }
 

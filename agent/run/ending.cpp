@@ -17,7 +17,9 @@ constexpr Duration kFinishPatience = std::chrono::seconds(2);
 
 void Ending::begin_settling() {
   settling_.begin(clock_.now());
+  settling_over_ = false;
   settled_.reset();
+  patience_until_.reset();
 }
 
 std::optional<Agreement> Ending::agreement() const {
@@ -26,23 +28,26 @@ std::optional<Agreement> Ending::agreement() const {
 }
 
 bool Ending::agreed() const {
-  if (swarm_clock_.training_count() > 0) return false;   // their steps move the mean
+  if (swarm_clock_.to_train_count() > 0) return false;   // their steps move the mean
   if (sharing_.holds_replica()) return sharing_.agreed(swarm_clock_.taking_part_count());
   const std::optional<Agreement> now = agreement();
   return now && settling_.agreed(*now);
 }
 
 bool Ending::settling_ended() {
-  const size_t others = swarm_clock_.ended_count() + swarm_clock_.training_count();
-  if (sharing_.alone() || (others == 0 && !sharing_.holds_replica())) return true;
-  if (!agreed() && !settling_.overdue(clock_.now(), others)) return false;
+  if (settling_over_) return true;
+  const size_t others = swarm_clock_.ended_count() + swarm_clock_.to_train_count();
+  const bool lone = sharing_.alone() || (others == 0 && !sharing_.holds_replica());
+  if (!lone && !agreed() && !settling_.overdue(clock_.now(), others)) return false;
+  settling_over_ = true;
+  if (lone || others == 0) return true;
   settled_ = agreed();
   if (!*settled_) spdlog::warn("the models do not agree: {}", print_disagreement());
   return true;
 }
 
 std::string Ending::print_disagreement() const {
-  if (const size_t training = swarm_clock_.training_count()) {
+  if (const size_t training = swarm_clock_.to_train_count()) {
     return print_count(training, "member") + " had not ended its steps when swarm.settle_max was over";
   }
   if (sharing_.holds_replica()) return "not all members hold one log after swarm.settle_max";

@@ -51,6 +51,7 @@ class Ending {
   const SwarmClock& swarm_clock_;
   const Clock& clock_;
   std::optional<TimePoint> patience_until_;
+  bool settling_over_ = false;       // for good: exchanges that are still open may take a while to end
   std::optional<bool> settled_;
   bool finished_ = false;
 };

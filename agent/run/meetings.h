@@ -1,4 +1,4 @@
-// How this agent's exchanges ended: counted, and reported to the peer sampler, to settling and to the observer.
+// How this agent's exchanges ended: counted, and reported to the peer sampler and to the observer.
 #pragma once
 
 #include <cstdint>

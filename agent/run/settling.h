@@ -1,8 +1,9 @@
 // The phase after the last step: exchanges without steps until the models agree, then the final evaluation.
 //
-// An agent ends when every other model lies within kBall of the final distance of its own, as the records tell. They
-// may be old: exchanges without steps leave no model outside a ball that holds all. By an estimate from 16 buckets, .75
-// of a distance ends once in a thousand times too early at 1.5 times the distance.
+// An agent ends when every other model lies within kBall of the final distance of its own, as the records tell. Records
+// may be old: exchanges without steps leave no model outside a ball that held all at one moment. Those of different
+// moments can deceive, where one far model has met another in between; that was not seen to matter in simulation. By an
+// estimate from 16 buckets, .75 of a distance ends once in a thousand times too early at 1.5 times the distance.
 #pragma once
 
 #include <chrono>

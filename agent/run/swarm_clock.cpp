@@ -119,6 +119,15 @@ size_t SwarmClock::ended_count() const {
   return count;
 }
 
+size_t SwarmClock::to_train_count() const {
+  size_t count = 0;
+  membership_.visit_alive([&](const Member& member) {
+    const MemberMeta& meta = member.record.meta;
+    count += meta.role == Role::kAgent && (meta.phase == Phase::kTraining || meta.phase == Phase::kSick);
+  });
+  return count;
+}
+
 size_t SwarmClock::training_count() const {
   const std::vector<const PeerRecord*> agents = agents_taking_part(membership_);
   return static_cast<size_t>(std::count_if(agents.begin(), agents.end(), [](const PeerRecord* agent) {

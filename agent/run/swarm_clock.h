@@ -31,6 +31,7 @@ class SwarmClock {
   double median_rate(double own_steps_per_s) const;   // over the agents that know theirs; 0: none does
 
   size_t training_count() const;                      // of the others, those still in phase training
+  size_t to_train_count() const;                      // of the others, those that train, or are sick and will again
   size_t ended_count() const;                         // of the others, those that settle or have finished
   size_t taking_part_count() const { return agents_taking_part(membership_).size(); }
 

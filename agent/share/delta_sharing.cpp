@@ -52,15 +52,18 @@ void DeltaSharing::encode_then(std::optional<Duration> next_in, std::function<vo
   auto encoded = std::make_shared<SharedModel::Encoded>();
   auto took = std::make_shared<Duration>();
   const bool measure = clock_.now() >= next_measure_;
-  if (measure) next_measure_ = clock_.now() + (settling_ ? kMeasureSettling : kMeasureEvery);
   worker_.submit(
       [this, decided, snapshot, encoded, took, measure] {
         const TimePoint began = clock_.now();
         *encoded = model_.apply_and_encode(*decided, snapshot.get(), measure);
         *took = clock_.now() - began;
       },
-      [this, snapshot, encoded, took, next_in, next = std::move(next)] {
+      [this, snapshot, encoded, took, measure, next_in, next = std::move(next)] {
         encode_time_ += *took;
+        if (measure) {   // two of its passes; of a large model they may not take much of the agent's time
+          const Duration every = settling_ ? kMeasureSettling : kMeasureEvery;
+          next_measure_ = clock_.now() + std::max(every, (settling_ ? 5 : 100) * *took);
+        }
         if (!encoded->healthy) {
           finish(false);
           return;

@@ -23,7 +23,10 @@ void OwnRecord::set_meta(const MemberMeta& meta) {
 
 bool OwnRecord::announce_meta() {
   if (!pending_meta_ || leaving_ || record_.version.incarnation >= kIncarnationMax) return false;
-  const bool new_phase = pending_meta_->phase != record_.meta.phase;
+  // While settling, others wait for the first projection.
+  const bool first_projection = pending_meta_->phase == Phase::kSettling && record_.meta.projection.empty() &&
+                                !pending_meta_->projection.empty();
+  const bool new_phase = pending_meta_->phase != record_.meta.phase || first_projection;
   if (!new_phase && context_.clock.now() < announced_ + context_.options.meta_interval) return false;
   announce(false);
   return new_phase;

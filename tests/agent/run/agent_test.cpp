@@ -284,7 +284,8 @@ TEST_F(AgentTest, SaysFarewellOnce) {
     EXPECT_EQ(leaver.events.finished, std::vector<std::string>{told ? "signal" : "stop_after"});
     advance();
     other.agent->tick();
-    EXPECT_EQ(other.events.changes.back(), "left") << told;
+    // Who has agreed at the same moment may be gone before it hears of it.
+    EXPECT_TRUE((!told && other.agent->finished()) || other.events.changes.back() == "left") << told;
     EXPECT_TRUE(!told || ticks < 200 + 250) << "it was told 2.5 s ago";
   }
 }

@@ -146,5 +146,15 @@ TEST(Schedule, FollowsTheSwarmsClock) {
   EXPECT_DOUBLE_EQ(schedule_factor(optimizer, 350, 0), 0.125);
 }
 
+TEST_F(SwarmClockTest, WhoIsSickWillTrainAgain) {
+  set_meta(1, {.phase = Phase::kSick});
+  set_meta(2, {.phase = Phase::kSettling});
+  set_meta(3, {.phase = Phase::kFinished});
+  set_meta(4, {.phase = Phase::kTraining});
+  set_meta(5, {.phase = Phase::kJoining});
+  EXPECT_EQ(swarm_clock_.to_train_count(), 2u);
+  EXPECT_EQ(swarm_clock_.ended_count(), 2u);
+}
+
 }  // namespace
 }  // namespace starling
