@@ -35,14 +35,14 @@ bool Ending::agreed() const {
 }
 
 bool Ending::settling_ended() {
-  if (settling_over_) return true;
+  if (settling_over_ && !sharing_.holds_replica()) return true;   // a log may still grow by an entry of others
   const size_t others = swarm_clock_.ended_count() + swarm_clock_.to_train_count();
   const bool lone = sharing_.alone() || (others == 0 && !sharing_.holds_replica());
   if (!lone && !agreed() && !settling_.overdue(clock_.now(), others)) return false;
-  settling_over_ = true;
+  const bool before = std::exchange(settling_over_, true);
   if (lone || others == 0) return true;
   settled_ = agreed();
-  if (!*settled_) spdlog::warn("the models do not agree: {}", print_disagreement());
+  if (!*settled_ && !before) spdlog::warn("the models do not agree: {}", print_disagreement());
   return true;
 }
 
