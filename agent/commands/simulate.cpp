@@ -85,6 +85,7 @@ Config load(const SimulateOptions& options) {
   Config config = load_config(options.config_path, overrides);
   if (config.agent.batch > 0) config.swarm.batch = config.agent.batch;   // all agents are alike here
   refuse_absent(config.swarm, options.agents + options.scenario.joins());
+  refuse_baselines(options.baselines, config.swarm);
   if (config.swarm.stop_after > 0) return config;
   if (!options.duration) {
     throw std::runtime_error("this swarm would train for ever: swarm.stop_after is 0; say when to end with --steps N, "
@@ -230,7 +231,9 @@ void add_simulate(CLI::App& app, Cli& cli) {
   command.repeatable("--speeds LIST", "1,1,4: factors on --compute by agent, over again (4 = 4x slower)",
                 [&simulate](const std::string& text) { simulate.speeds = read_speeds(text); });
   add_scenario_flags(command, simulate.scenario);
-  command.repeatable("--baseline NAME", "none | allreduce | local-sgd | parameter-server | asgd | serial (repeatable)",
+  std::string baselines = "none";
+  for (const std::string& name : baseline_names()) baselines += " | " + name;
+  command.repeatable("--baseline NAME", baselines + " (repeatable)",
                 [&simulate](const std::string& text) { simulate.baselines.push_back(text); });
   command.then([&cli, options] {
     options->config_path = cli.config_path;

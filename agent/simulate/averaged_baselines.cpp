@@ -4,6 +4,10 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <utility>
+
+#include "agent/train/model_plan.h"
+#include "compression/plan/merge_plan.h"
 
 namespace starling {
 namespace {
@@ -32,6 +36,39 @@ AllreduceTimes allreduce_times(size_t agents, double bytes, const SimLink& link)
   if (power < n) times.halving_doubling_s += 2 * (link.latency_s + link.transfer_s(bytes));
   times.two_latencies_s = 2 * (link.latency_s + link.transfer_s(bytes * (n - 1) / n));
   return times;
+}
+
+std::vector<ReadyGradient> ready_gradients(const ModelConfig& model, double backward_s) {
+  std::vector<ReadyGradient> gradients;
+  if (model.kind == "quadratic") return {{model.dimension, backward_s}};
+  const ModelPlan plan = plan_model(model);
+  for (const ParamSlot& slot : plan.slots) gradients.push_back({slot.count, 0});
+  std::reverse(gradients.begin(), gradients.end());
+  double elements = 0;
+  for (const ReadyGradient& gradient : gradients) elements += static_cast<double>(gradient.elements);
+  for (ReadyGradient& gradient : gradients) {
+    gradient.backward_s = backward_s * static_cast<double>(gradient.elements) / elements;
+  }
+  return gradients;
+}
+
+double bucketed_seconds(const std::vector<ReadyGradient>& gradients, size_t agents, const SimLink& link) {
+  std::vector<double> backward_s;
+  std::vector<uint64_t> elements;
+  std::vector<BucketCost> buckets;
+  for (size_t first = 0; first < gradients.size(); ++first) {
+    backward_s.push_back(gradients[first].backward_s);
+    elements.push_back(gradients[first].elements);
+    double bytes = 0;
+    for (size_t last = first; last < gradients.size(); ++last) {
+      bytes += 4.0 * static_cast<double>(gradients[last].elements);
+      buckets.push_back({.send_s = allreduce_times(agents, bytes, link).best_s()});
+    }
+  }
+  const StepModel model(std::move(backward_s), std::move(elements), std::move(buckets), 0);
+  double best_s = std::numeric_limits<double>::infinity();
+  for (const uint64_t bytes : kBucketBytes) best_s = std::min(best_s, step_end_s(model, plan_by_bytes(model, bytes)));
+  return best_s;
 }
 
 double server_seconds(size_t agents, double bytes, const SimLink& link) {
@@ -73,23 +110,36 @@ const std::vector<AveragedBaselines::Mark>& AveragedBaselines::averaged(const st
   return marks;
 }
 
-std::vector<CurvePoint> AveragedBaselines::allreduce(bool server) {
-  const std::string name = server ? "parameter-server" : "allreduce";
-  bench_.require_sgd(name);
-  const std::vector<Mark>& marks = averaged(name, 1, true);
-  const size_t n = bench_.agents();
-  const auto agents = static_cast<double>(n);
-  const double payload = bench_.payload();
-  const double talk_s = server ? server_seconds(n, payload, bench_.link())
-                               : allreduce_times(n, payload, bench_.link()).best_s();
-  const double sent = server ? 2 * agents * payload : 2 * (agents - 1) * payload;
+std::vector<CurvePoint> AveragedBaselines::timed(const std::string& name, double step_s, double step_bytes) {
   std::vector<CurvePoint> points;
-  for (const Mark& mark : marks) {
+  for (const Mark& mark : averaged(name, 1, true)) {
     const auto steps = static_cast<double>(mark.step);
-    const double time_s = steps * (bench_.slowest_compute_s() + talk_s);
-    points.push_back(bench_.point(name, time_s, mark.step, steps * sent, mark.score));
+    points.push_back(bench_.point(name, steps * step_s, mark.step, steps * step_bytes, mark.score));
   }
   return points;
+}
+
+std::vector<CurvePoint> AveragedBaselines::allreduce() {
+  const auto others = static_cast<double>(bench_.agents() - 1);
+  averaged("allreduce", 1, true);   // payload() is known then
+  const double talk_s = allreduce_times(bench_.agents(), bench_.payload(), bench_.link()).best_s();
+  return timed("allreduce", bench_.slowest_compute_s() + talk_s, 2 * others * bench_.payload());
+}
+
+std::vector<CurvePoint> AveragedBaselines::allreduce_buckets() {
+  const auto others = static_cast<double>(bench_.agents() - 1);
+  averaged("allreduce-buckets", 1, true);
+  const double forward_s = bench_.slowest_compute_s() / TimedTrainer::kForwardPart;
+  const auto gradients = ready_gradients(bench_.swarm().model, bench_.slowest_compute_s() - forward_s);
+  const double rest_s = bucketed_seconds(gradients, bench_.agents(), bench_.link());
+  return timed("allreduce-buckets", forward_s + rest_s, 2 * others * bench_.payload());
+}
+
+std::vector<CurvePoint> AveragedBaselines::parameter_server() {
+  const auto agents = static_cast<double>(bench_.agents());
+  averaged("parameter-server", 1, true);
+  const double talk_s = server_seconds(bench_.agents(), bench_.payload(), bench_.link());
+  return timed("parameter-server", bench_.slowest_compute_s() + talk_s, 2 * agents * bench_.payload());
 }
 
 // Momentum is not averaged, as in post-local SGD.

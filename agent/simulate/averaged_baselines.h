@@ -1,4 +1,5 @@
-// The baselines in which all models become their mean after every few steps: all-reduce, a parameter server, local SGD.
+// The baselines in which all models become their mean after every few steps: all-reduce, also in buckets, a parameter
+// server, local SGD.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +25,19 @@ struct AllreduceTimes {
   double best_s() const;
 };
 AllreduceTimes allreduce_times(size_t agents, double bytes, const SimLink& link);
+// A tensor's gradient, in the order in which backward has them: the last layer's first.
+struct ReadyGradient {
+  uint64_t elements = 0;
+  double backward_s = 0;    // since the one before was there
+};
+// The parts of a built-in model; each takes as much of backward as it is of the params, as TimedTrainer says.
+std::vector<ReadyGradient> ready_gradients(const ModelConfig& model, double backward_s);
+// Seconds from the begin of backward until all gradients are averaged, with buckets that PyTorch's
+// DistributedDataParallel would fill: a bucket is averaged, by the best form, once its last gradient is there and the
+// bucket before is done. The best of kBucketBytes. REQUIRES: a gradient at least.
+inline constexpr uint64_t kBucketBytes[] = {100'000, 1'000'000, 25'000'000};
+double bucketed_seconds(const std::vector<ReadyGradient>& gradients, size_t agents, const SimLink& link);
+
 // Every agent sends its gradient to the server and gets the params from it: n payloads over its downlink, n over its
 // uplink.
 double server_seconds(size_t agents, double bytes, const SimLink& link);
@@ -32,7 +46,9 @@ class AveragedBaselines {
  public:
   explicit AveragedBaselines(BaselineBench& bench) : bench_(bench) {}
 
-  std::vector<CurvePoint> allreduce(bool server);   // server: timed as a parameter server
+  std::vector<CurvePoint> allreduce();
+  std::vector<CurvePoint> allreduce_buckets();
+  std::vector<CurvePoint> parameter_server();
   std::vector<CurvePoint> local_sgd();
 
  private:
@@ -40,6 +56,8 @@ class AveragedBaselines {
     uint64_t step;
     SimScore score;
   };
+  // Of averaging gradients: all three take the same steps.
+  std::vector<CurvePoint> timed(const std::string& name, double step_s, double step_bytes);
   const std::vector<Mark>& averaged(const std::string& name, uint32_t period, bool with_momentum);
 
   BaselineBench& bench_;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <stdexcept>
 
 #include "agent/train/schedule.h"
 
@@ -28,14 +27,6 @@ double BaselineBench::rate(double step) const {
 
 bool BaselineBench::wants_score(uint64_t step, uint64_t before) const {
   return step / every_ != before / every_ || step == swarm_.stop_after;
-}
-
-// Averaging params equals averaging gradients only for SGD: Adam's second moment is not linear in the gradients, and
-// Trainer does not expose it.
-void BaselineBench::require_sgd(const std::string& name) const {
-  if (swarm_.optimizer.kind == "sgd") return;
-  throw std::runtime_error("--baseline " + name + " averages gradients, which needs swarm.optimizer.kind sgd, not " +
-                           swarm_.optimizer.kind + "; compare with local-sgd or serial");
 }
 
 std::unique_ptr<TimedTrainer> BaselineBench::wrap(const TimedTrainer::Make& make) {

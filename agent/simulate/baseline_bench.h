@@ -37,7 +37,6 @@ class BaselineBench {
   double payload() const { return 4.0 * static_cast<double>(param_count_); }
   double rate(double step) const;
 
-  void require_sgd(const std::string& name) const;   // throws std::runtime_error
   Team make_team();                                  // a trainer for each agent
   Team make_single();                                // one with all data, or else the team
   bool step(TimedTrainer& trainer, double learning_rate) const;   // false: the loss is not finite any more

@@ -3,23 +3,32 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <stdexcept>
+#include <string_view>
 
 #include "agent/simulate/asgd.h"
 #include "agent/simulate/averaged_baselines.h"
+#include "agent/simulate/gradient_steps.h"
+#include "agent/simulate/power_sgd.h"
 #include "gossip/rng.h"
 #include "kernels/check.h"
 
 namespace starling {
 namespace {
 
+constexpr std::string_view kPowerSgd = "powersgd-";   // and its rank
+
 void copy(const View& from, const View& to) { std::copy(from.data, from.data + from.count, to.data); }
 
-std::vector<CurvePoint> run_asgd(BaselineBench& bench) {
-  bench.require_sgd("asgd");
-  const BaselineBench::Team team = bench.make_team();
+std::vector<TimedTrainer*> workers_of(const BaselineBench::Team& team) {
   std::vector<TimedTrainer*> workers;
   for (const auto& trainer : team) workers.push_back(trainer.get());
-  AsgdServer server(workers, bench.swarm().optimizer);
+  return workers;
+}
+
+std::vector<CurvePoint> run_asgd(BaselineBench& bench) {
+  const BaselineBench::Team team = bench.make_team();
+  GradientSteps server(workers_of(team), bench.swarm().optimizer);
   const size_t n = bench.agents();
   std::vector<std::vector<float>> gradients(n);
   std::vector<CurvePoint> points = {bench.point("asgd", 0, 0, 0, bench.score(server.params()))};
@@ -44,6 +53,38 @@ std::vector<CurvePoint> run_asgd(BaselineBench& bench) {
     finite = server.compute(arrival.worker, &gradients[arrival.worker]);
   }
   if (!finite) mark({std::numeric_limits<double>::quiet_NaN(), std::nullopt});
+  return points;
+}
+
+// Its momentum, the swarm's, lies behind the compression, as in the paper's algorithm 2.
+std::vector<CurvePoint> run_power_sgd(BaselineBench& bench, const std::string& name, uint32_t rank) {
+  const std::vector<GradientMatrix> matrices = gradient_matrices(bench.swarm().model);
+  const BaselineBench::Team team = bench.make_team();
+  const size_t n = bench.agents();
+  GradientSteps steps(workers_of(team), bench.swarm().optimizer);
+  PowerSgd power(matrices, steps.params().count, n, rank, bench.swarm().rng_seed);
+  const double step_s = bench.slowest_compute_s() + allreduce_times(n, power.first_bytes(), bench.link()).best_s() +
+                        allreduce_times(n, power.second_bytes(), bench.link()).best_s();
+  const double step_bytes = 2 * static_cast<double>(n - 1) * (power.first_bytes() + power.second_bytes());
+  std::vector<CurvePoint> points;
+  const auto mark = [&](uint64_t step, const SimScore& score) {
+    const auto so_many = static_cast<double>(step);
+    points.push_back(bench.point(name, so_many * step_s, step, so_many * step_bytes, score));
+  };
+  mark(0, bench.score(steps.params()));
+  std::vector<std::vector<float>> gradients(n);
+  for (uint64_t done = 0; done < bench.swarm().stop_after;) {
+    bool finite = true;
+    for (size_t a = 0; a < n; ++a) finite = steps.compute(a, &gradients[a]) && finite;
+    if (!finite) {
+      mark(done, {std::numeric_limits<double>::quiet_NaN(), std::nullopt});
+      break;
+    }
+    steps.apply(power.reduce(gradients), bench.rate(static_cast<double>(done)));
+    ++done;
+    bench.progress(name, done);
+    if (bench.wants_score(done, done - 1)) mark(done, bench.score(steps.params()));
+  }
   return points;
 }
 
@@ -83,20 +124,40 @@ std::vector<CurvePoint> run_serial(BaselineBench& bench) {
 }  // namespace
 
 const std::vector<std::string>& baseline_names() {
-  static const std::vector<std::string> names = {"allreduce", "local-sgd", "parameter-server", "asgd", "serial"};
+  static const std::vector<std::string> names = {"allreduce",  "allreduce-buckets", "powersgd-1",
+                                                 "powersgd-2", "powersgd-4",        "local-sgd",
+                                                 "parameter-server", "asgd",        "serial"};
   return names;
+}
+
+// Averaging params equals averaging gradients only for SGD: Adam's second moment is not linear in the gradients, and
+// Trainer does not expose it.
+void refuse_baselines(const std::vector<std::string>& names, const SwarmConfig& swarm) {
+  for (const std::string& name : names) {
+    const bool any_optimizer = name == "local-sgd" || name == "serial";
+    if (!any_optimizer && swarm.optimizer.kind != "sgd") {
+      throw std::runtime_error("--baseline " + name + " averages gradients, which needs swarm.optimizer.kind sgd, "
+                               "not " + swarm.optimizer.kind + "; compare with local-sgd or serial");
+    }
+    if (name.starts_with(kPowerSgd)) (void)gradient_matrices(swarm.model);
+  }
 }
 
 std::vector<CurvePoint> run_baselines(const SimulateOptions& options, const SwarmConfig& swarm, SimTask& task,
                                       const BaselineBench::OnProgress& on_progress) {
   STARLING_CHECK(swarm.stop_after > 0);
+  refuse_baselines(options.baselines, swarm);
   BaselineBench bench(options, swarm, task, on_progress);
   AveragedBaselines averaged(bench);
   const auto run = [&](const std::string& name) {
-    if (name == "allreduce") return averaged.allreduce(false);
-    if (name == "parameter-server") return averaged.allreduce(true);
+    if (name == "allreduce") return averaged.allreduce();
+    if (name == "allreduce-buckets") return averaged.allreduce_buckets();
+    if (name == "parameter-server") return averaged.parameter_server();
     if (name == "local-sgd") return averaged.local_sgd();
     if (name == "asgd") return run_asgd(bench);
+    if (name.starts_with(kPowerSgd)) {
+      return run_power_sgd(bench, name, static_cast<uint32_t>(std::stoul(name.substr(kPowerSgd.size()))));
+    }
     STARLING_CHECK(name == "serial");
     return run_serial(bench);
   };

@@ -171,6 +171,7 @@ TEST(Simulate, TheSameOptionsGiveTheSameBytes) {
   options.scenario.add_kill("3@0.4");
   options.scenario.add_join("@0.6");
   options.baselines = baseline_names();
+  std::erase_if(options.baselines, [](const std::string& name) { return name.starts_with("powersgd"); });   // no matrix
   Config config = quadratic_config();
   std::string first;
   uint64_t digest = 0;
@@ -422,13 +423,15 @@ TEST(Baselines, TimesAndBytesFollowTheFormulas) {
   options.speeds = {1, 3};
   options.jitter = milliseconds(4);       // mean latency 12 ms
   options.bytes_per_s = 1e6;
-  options.baselines = {"allreduce", "local-sgd", "parameter-server", "serial"};
+  options.baselines = {"allreduce", "allreduce-buckets", "local-sgd", "parameter-server", "serial"};
   const auto points = run_rivals(options, config);
   const double slowest = 0.06, latency = 0.012, payload = 0.1;   // s
   const double talk = 2 * (latency + payload * 4 / 5);   // in two latencies
   const auto last = [&](const char* name) { return of_series(points, name).back(); };
   EXPECT_NEAR(last("allreduce").virtual_s, 20 * (slowest + talk), 1e-9);
   EXPECT_EQ(last("allreduce").bytes, 20u * 2 * 4 * 100000);
+  EXPECT_NEAR(last("allreduce-buckets").virtual_s, 20 * (slowest + talk), 1e-9);   // one vector: nothing to overlap
+  EXPECT_EQ(last("allreduce-buckets").bytes, 20u * 2 * 4 * 100000);
   EXPECT_NEAR(last("parameter-server").virtual_s, 20 * (slowest + 2 * latency + 2 * 5 * payload), 1e-9);
   EXPECT_EQ(last("parameter-server").bytes, 20u * 2 * 5 * 100000);
   EXPECT_NEAR(last("local-sgd").virtual_s, 20 * slowest + 3 * talk, 1e-9);   // 8 + 8 + 4 steps
@@ -455,9 +458,14 @@ TEST(Baselines, AveragingGradientsNeedsSgd) {
   config.swarm.optimizer.kind = "adamw";
   SimulateOptions options;
   const auto task = make_quadratic_task(quadratic_config(), options.agents);
-  for (const char* name : {"allreduce", "parameter-server", "asgd"}) {
+  for (const char* name : {"allreduce", "allreduce-buckets", "powersgd-2", "parameter-server", "asgd"}) {
     options.baselines = {name};
-    EXPECT_THROW(run_baselines(options, config.swarm, *task, [](const std::string&, uint64_t) {}), std::runtime_error);
+    try {
+      run_baselines(options, config.swarm, *task, [](const std::string&, uint64_t) {});
+      ADD_FAILURE() << name;
+    } catch (const std::runtime_error& error) {
+      EXPECT_NE(std::string(error.what()).find("needs swarm.optimizer.kind sgd"), std::string::npos) << error.what();
+    }
   }
 }
 
@@ -579,6 +587,10 @@ TEST_F(SimulateCommand, WrongStartsSayWhatToDo) {
   fails_with("--pause 9@1: the agents are 0 to 2");
   options_.baselines = {"alreduce"};
   fails_with("did you mean 'allreduce'?");
+  options_.baselines = {"powersgd-3"};
+  fails_with("did you mean 'powersgd-");
+  options_.baselines = {"powersgd-2"};
+  fails_with("model quadratic has none; compare with allreduce");
   options_.baselines = {"zzzzzzzz"};
   fails_with("choose one of allreduce");
   options_.steps.reset();

@@ -2,9 +2,12 @@
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include "agent/data/dataset.h"
 #include "agent/simulate/baselines.h"
@@ -59,6 +62,37 @@ TEST(SimulateTrainers, RealModelsLearnAndReplayToTheByte) {
       EXPECT_LT(point.score.loss, report.swarm.points.front().score.loss);
     }
   }
+}
+
+// With a hidden layer of 2 no matrix has a greater rank, so PowerSGD of rank 2 is all-reduce.
+TEST(SimulateTrainers, PowerSgdOfFullRankIsAllreduce) {
+  spdlog::set_level(spdlog::level::off);
+  Config config = small_config();
+  config.swarm.model.hidden = {2};
+  SimulateOptions options;
+  options.agents = 3;
+  options.bytes_per_s = 1e5;
+  options.baselines = {"allreduce", "powersgd-2", "powersgd-1"};
+  const auto task = make_torch_task(config, options.agents);
+  std::map<std::string, std::vector<CurvePoint>> curves;
+  for (CurvePoint& point : run_baselines(options, config.swarm, *task, [](const std::string&, uint64_t) {})) {
+    curves[point.series].push_back(std::move(point));
+  }
+  const auto& dense = curves["allreduce"];
+  ASSERT_GT(dense.size(), 5u);
+  ASSERT_EQ(curves["powersgd-2"].size(), dense.size());
+  double apart = 0;
+  for (size_t i = 0; i < dense.size(); ++i) {
+    EXPECT_NEAR(curves["powersgd-2"][i].score.loss, dense[i].score.loss, 1e-3) << i;
+    apart = std::max(apart, std::abs(curves["powersgd-1"][i].score.loss - dense[i].score.loss));
+  }
+  EXPECT_GT(apart, 5e-3);
+  EXPECT_LT(curves["powersgd-1"].back().score.loss, dense[0].score.loss - 0.05);
+  // 1,632 elements, padding included; matrices of 2 x 784 and 10 x 2.
+  const double first = 4 * (1632 - 1588 + 2 * (2 + 10)), second = 4 * 2 * (784 + 2);
+  const double step_s = 0.02 + 4 * 0.01 + 2 * (first + second) * 2 / 3 / 1e5;
+  EXPECT_NEAR(curves["powersgd-2"].back().virtual_s, 30 * step_s, 1e-9);
+  EXPECT_EQ(curves["powersgd-2"].back().bytes, static_cast<uint64_t>(30 * 2 * 2 * (first + second)));
 }
 
 TEST(SimulateTrainers, ShardsAreThoseOfASwarm) {

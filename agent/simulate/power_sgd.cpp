@@ -1,0 +1,126 @@
+#include "agent/simulate/power_sgd.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+
+#include "agent/train/model_plan.h"
+#include "kernels/check.h"
+
+namespace starling {
+namespace {
+
+constexpr double kDependent = 1e-9;   // of a column's length: what is left of it after those before is rounding
+
+// Gram-Schmidt on the columns of a matrix with so many columns, row by row. A column that depends on those before it
+// becomes zero.
+void orthonormalize(std::vector<double>& p, size_t columns) {
+  const auto dot = [&](size_t a, size_t b) {
+    double sum = 0;
+    for (size_t row = 0; row < p.size(); row += columns) sum += p[row + a] * p[row + b];
+    return sum;
+  };
+  for (size_t column = 0; column < columns; ++column) {
+    const double whole = std::sqrt(dot(column, column));
+    for (size_t before = 0; before < column; ++before) {
+      const double share = dot(before, column);
+      for (size_t row = 0; row < p.size(); row += columns) p[row + column] -= share * p[row + before];
+    }
+    const double left = std::sqrt(dot(column, column)), factor = left > kDependent * whole ? 1 / left : 0;
+    for (size_t row = 0; row < p.size(); row += columns) p[row + column] *= factor;
+  }
+}
+
+}  // namespace
+
+std::vector<GradientMatrix> gradient_matrices(const ModelConfig& model) {
+  std::vector<GradientMatrix> matrices;
+  if (model.kind != "quadratic") {
+    for (const ParamSlot& slot : plan_model(model).slots) {
+      if (slot.shape.size() < 2) continue;
+      const auto rows = static_cast<size_t>(slot.shape[0]);
+      matrices.push_back({slot.offset, rows, slot.count / rows});
+    }
+  }
+  if (matrices.empty()) {
+    throw std::runtime_error("--baseline powersgd-N compresses the matrices of a network, and model " + model.kind +
+                             " has none; compare with allreduce, or train mlp or cnn");
+  }
+  return matrices;
+}
+
+PowerSgd::PowerSgd(std::vector<GradientMatrix> matrices, size_t elements, size_t workers, uint32_t rank,
+                   uint64_t rng_seed)
+    : rng_(rng_seed ^ 0x504f574552ull), in_matrix_(elements), errors_(workers, std::vector<double>(elements)),
+      first_(elements) {   // "POWER"
+  STARLING_CHECK(workers >= 1 && rank >= 1);
+  for (const GradientMatrix& matrix : matrices) {
+    const size_t count = matrix.rows * matrix.columns;
+    STARLING_CHECK(matrix.offset + count <= elements);
+    Factor factor{matrix, std::min({size_t{rank}, matrix.rows, matrix.columns}), {}};
+    for (size_t i = 0; i < matrix.columns * factor.rank; ++i) factor.q.push_back(draw());
+    first_ = first_ - count + matrix.rows * factor.rank;
+    second_ += matrix.columns * factor.rank;
+    std::fill_n(in_matrix_.begin() + static_cast<std::ptrdiff_t>(matrix.offset), count, true);
+    factors_.push_back(std::move(factor));
+  }
+}
+
+// Nearly normal, and without functions that differ between machines.
+double PowerSgd::draw() {
+  double sum = -6;
+  for (int i = 0; i < 12; ++i) sum += rng_.uniform();
+  return sum;
+}
+
+// M -> P Q^T in place, of the workers' mean: the mean of products with one Q is the product with the mean.
+void PowerSgd::approximate(Factor& factor, std::vector<double>& mean) {
+  const auto [offset, rows, columns] = factor.matrix;
+  const size_t rank = factor.rank;
+  double* const m = mean.data() + offset;
+  std::vector<double> p(rows * rank), q(columns * rank);
+  for (size_t row = 0; row < rows; ++row) {
+    for (size_t column = 0; column < columns; ++column) {
+      for (size_t k = 0; k < rank; ++k) p[row * rank + k] += m[row * columns + column] * factor.q[column * rank + k];
+    }
+  }
+  orthonormalize(p, rank);
+  for (size_t row = 0; row < rows; ++row) {
+    for (size_t column = 0; column < columns; ++column) {
+      for (size_t k = 0; k < rank; ++k) q[column * rank + k] += m[row * columns + column] * p[row * rank + k];
+    }
+  }
+  for (size_t row = 0; row < rows; ++row) {
+    for (size_t column = 0; column < columns; ++column) {
+      double value = 0;
+      for (size_t k = 0; k < rank; ++k) value += p[row * rank + k] * q[column * rank + k];
+      m[row * columns + column] = value;
+    }
+  }
+  factor.q = std::move(q);
+  for (size_t k = 0; k < rank; ++k) {   // a column of zeros would stay one in all steps to come
+    bool zero = true;
+    for (size_t column = 0; column < columns && zero; ++column) zero = factor.q[column * rank + k] == 0;
+    for (size_t column = 0; column < columns && zero; ++column) factor.q[column * rank + k] = draw();
+  }
+}
+
+std::vector<float> PowerSgd::reduce(const std::vector<std::vector<float>>& gradients) {
+  STARLING_CHECK(gradients.size() == errors_.size());
+  std::vector<double> mean(in_matrix_.size());
+  for (size_t w = 0; w < errors_.size(); ++w) {
+    STARLING_CHECK(gradients[w].size() == mean.size());
+    for (size_t i = 0; i < mean.size(); ++i) {
+      errors_[w][i] += gradients[w][i];
+      mean[i] += errors_[w][i] / static_cast<double>(errors_.size());
+    }
+  }
+  for (Factor& factor : factors_) approximate(factor, mean);
+  for (std::vector<double>& error : errors_) {
+    for (size_t i = 0; i < mean.size(); ++i) error[i] = in_matrix_[i] ? error[i] - mean[i] : 0;
+  }
+  return {mean.begin(), mean.end()};
+}
+
+}  // namespace starling
