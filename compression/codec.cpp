@@ -21,6 +21,7 @@ namespace {
 constexpr std::array kNames = {
     CodecName{CodecKind::kFp32, "fp32", "exact"},
     CodecName{CodecKind::kBf16, "bf16", "2 bytes an element"},
+    CodecName{CodecKind::kFp16, "fp16", "2 bytes an element, finer than bf16 from 6e-5 to 65504, coarser outside"},
     CodecName{CodecKind::kModulo8, "modulo8", "1 byte an element, the mean stays exact (pairs only)"},
 };
 
@@ -30,6 +31,7 @@ std::unique_ptr<Codec> make_host_codec(CodecKind kind) {
   switch (kind) {
     case CodecKind::kFp32: return std::make_unique<Fp32Codec>();
     case CodecKind::kBf16: return std::make_unique<Bf16Codec>();
+    case CodecKind::kFp16: return std::make_unique<Fp16Codec>();
     case CodecKind::kModulo8: return std::make_unique<Modulo8Codec>();
   }
   STARLING_CHECK(!"a codec kind that parse_codec does not know");

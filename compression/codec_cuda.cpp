@@ -109,8 +109,9 @@ class CudaCodec final : public Codec {
     const Slot device = use.device(out.size());
     const Slot pinned = use.pinned(out.size());
     cuda::zero_async(device.result(), Slot::kResultBytes, use.stream());
-    if (kind_ == CodecKind::kBf16) {
-      f32_to_bf16_cuda(x.data, x.count, device.payload(), &device.result()->max_abs_bits, use.stream());
+    if (kind_ != CodecKind::kFp32) {
+      const auto cast = kind_ == CodecKind::kBf16 ? f32_to_bf16_cuda : f32_to_fp16_cuda;
+      cast(x.data, x.count, device.payload(), &device.result()->max_abs_bits, use.stream());
       cuda::copy_async(pinned.base, device.base, Slot::kResultBytes + out.size(), use.stream());
     } else {
       max_abs_bits_cuda(x.data, x.count, &device.result()->max_abs_bits, use.stream());
@@ -154,6 +155,8 @@ class CudaCodec final : public Codec {
         return pair_apply_f32_cuda(coefficient, device_own, device_peer, x.count, x.data, use.stream());
       case CodecKind::kBf16:
         return pair_apply_bf16_cuda(coefficient, device_own, device_peer, x.count, x.data, use.stream());
+      case CodecKind::kFp16:
+        return pair_apply_fp16_cuda(coefficient, device_own, device_peer, x.count, x.data, use.stream());
       case CodecKind::kModulo8: {
         const Modulo8Pairing pairing(own, peer);
         STARLING_CHECK(pairing.comparable());
@@ -173,7 +176,8 @@ class CudaCodec final : public Codec {
 }  // namespace
 
 bool has_cuda_twin(CodecKind kind) {
-  return kind == CodecKind::kFp32 || kind == CodecKind::kBf16 || kind == CodecKind::kModulo8;
+  return kind == CodecKind::kFp32 || kind == CodecKind::kBf16 || kind == CodecKind::kFp16 ||
+         kind == CodecKind::kModulo8;
 }
 
 std::unique_ptr<Codec> make_cuda_codec(std::unique_ptr<Codec> host) {

@@ -41,5 +41,6 @@ void DenseCodec<Element>::apply(float coefficient, Bytes own, Bytes peer, View x
 
 template class DenseCodec<Fp32Element>;
 template class DenseCodec<Bf16Element>;
+template class DenseCodec<Fp16Element>;
 
 }  // namespace starling

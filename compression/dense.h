@@ -1,6 +1,8 @@
-// The dense codecs, fp32 and bf16: every value in a fixed number of bytes. f(own, peer) = peer - own of the values as
-// the payloads hold them. fp32 is exact; bf16 rounds half to even. A difference too large for a float leaves its block
-// out of the exchange. They remember nothing. Format: compression/dense_format.h.
+// The dense codecs, fp32, bf16 and fp16: every value in a fixed number of bytes. f(own, peer) = peer - own of the
+// values as the payloads hold them. fp32 is exact; bf16 and fp16 round half to even. A difference too large for a float
+// leaves its block out of the exchange. They remember nothing. Format: compression/dense_format.h.
+// A value beyond 65504 is sent as 65504 by fp16: what it has more stays with its agent, as deltas are increments. The
+// sum stays exact and nobody becomes infinite, but two agents that both are beyond it do not meet there.
 #pragma once
 
 #include "compression/codec.h"
@@ -28,6 +30,15 @@ struct Bf16Element {
   static constexpr auto kPairApply = pair_apply_bf16;
 };
 
+struct Fp16Element {
+  static constexpr CodecKind kKind = CodecKind::kFp16;
+  static constexpr size_t kBytes = dense_format::kFp16Bytes;
+  static constexpr auto kEncode = f32_to_fp16;
+  static constexpr auto kAllFinite = all_finite_fp16;
+  static constexpr auto kPairSums = pair_sums_fp16;
+  static constexpr auto kPairApply = pair_apply_fp16;
+};
+
 template <class Element>
 class DenseCodec final : public Codec {
  public:
@@ -42,5 +53,6 @@ class DenseCodec final : public Codec {
 
 using Fp32Codec = DenseCodec<Fp32Element>;
 using Bf16Codec = DenseCodec<Bf16Element>;
+using Fp16Codec = DenseCodec<Fp16Element>;
 
 }  // namespace starling

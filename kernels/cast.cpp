@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/fp16_element.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cast.cpp"
 #include "hwy/foreach_target.h"
@@ -69,6 +71,31 @@ bool f32_to_bf16_loop(const float* x, size_t count, std::byte* out) {
   return bits.value() <= 0x7F7FFFFF;
 }
 
+// Below 2^-14 the last bit of a binary16 stands for 2^-24, as it does in a float of [1/2, 1): adding 1/2 rounds.
+bool f32_to_fp16_loop(const float* x, size_t count, std::byte* out) {
+  Largest<int32_t> bits;
+  for_each_vector<float>(count, [&](auto d, size_t i) HWY_ATTR {
+    const hn::RebindToSigned<decltype(d)> di;
+    const hn::Rebind<uint16_t, decltype(d)> d16;
+    const auto v = hn::LoadU(d, x + i);
+    const auto magnitude = magnitude_bits(d, v);
+    bits.see(di, magnitude);
+    const auto shifted = hn::BitCast(di, hn::Add(hn::BitCast(d, magnitude), hn::Set(d, 0.5f)));
+    const auto denormal = hn::Sub(shifted, hn::Set(di, 0x3F000000));
+    const auto odd = hn::And(hn::ShiftRight<13>(magnitude), hn::Set(di, 1));
+    const auto rebiased = hn::Sub(magnitude, hn::Set(di, int32_t{kFp16Rebias} - 0xFFF));
+    const auto normal = hn::Min(hn::ShiftRight<13>(hn::Add(rebiased, odd)), hn::Set(di, int32_t{kFp16Largest}));
+    const auto finite = hn::IfThenElse(hn::Lt(magnitude, hn::Set(di, int32_t{kFp16Normal})), denormal, normal);
+    const auto infinity = hn::Set(di, 0x7F800000);
+    const auto quiet = hn::IfThenElseZero(hn::Gt(magnitude, infinity), hn::Set(di, 0x200));
+    const auto other = hn::Or(hn::Set(di, int32_t{kFp16Infinity}), quiet);
+    const auto value = hn::IfThenElse(hn::Lt(magnitude, infinity), finite, other);
+    const auto sign = hn::And(hn::ShiftRight<16>(hn::BitCast(di, v)), hn::Set(di, 0x8000));
+    store_bytes(hn::DemoteTo(d16, hn::Or(value, sign)), d16, out + i * sizeof(uint16_t));
+  });
+  return bits.value() <= 0x7F7FFFFF;
+}
+
 void bf16_to_f32_loop(const std::byte* bytes, size_t count, float* out) {
   for_each_vector<float>(count, [&](auto d, size_t i) HWY_ATTR {
     const hn::RebindToUnsigned<decltype(d)> d32;
@@ -86,13 +113,16 @@ bool all_finite_f32_loop(const std::byte* bytes, size_t count) {
   return bits.value() <= 0x7F7FFFFF;
 }
 
-bool all_finite_bf16_loop(const std::byte* bytes, size_t count) {
+HWY_INLINE int16_t largest_of_halves(const std::byte* bytes, size_t count) {
   Largest<int16_t> bits;
   for_each_vector<int16_t>(count, [&](auto d, size_t i) HWY_ATTR {
     bits.see(d, hn::And(load_bytes(d, bytes + i * sizeof(int16_t)), hn::Set(d, int16_t{0x7FFF})));
   });
-  return bits.value() <= 0x7F7F;
+  return bits.value();
 }
+
+bool all_finite_bf16_loop(const std::byte* bytes, size_t count) { return largest_of_halves(bytes, count) <= 0x7F7F; }
+bool all_finite_fp16_loop(const std::byte* bytes, size_t count) { return largest_of_halves(bytes, count) <= 0x7BFF; }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace starling
@@ -103,15 +133,20 @@ namespace starling {
 
 HWY_EXPORT(f32_to_bytes_loop);
 HWY_EXPORT(f32_to_bf16_loop);
+HWY_EXPORT(f32_to_fp16_loop);
 HWY_EXPORT(bf16_to_f32_loop);
 HWY_EXPORT(all_finite_f32_loop);
 HWY_EXPORT(all_finite_bf16_loop);
+HWY_EXPORT(all_finite_fp16_loop);
 
 bool f32_to_bytes(const float* x, size_t count, std::byte* out) {
   return HWY_DYNAMIC_DISPATCH(f32_to_bytes_loop)(x, count, out);
 }
 bool f32_to_bf16(const float* x, size_t count, std::byte* out) {
   return HWY_DYNAMIC_DISPATCH(f32_to_bf16_loop)(x, count, out);
+}
+bool f32_to_fp16(const float* x, size_t count, std::byte* out) {
+  return HWY_DYNAMIC_DISPATCH(f32_to_fp16_loop)(x, count, out);
 }
 void bf16_to_f32(const std::byte* bytes, size_t count, float* out) {
   HWY_DYNAMIC_DISPATCH(bf16_to_f32_loop)(bytes, count, out);
@@ -121,6 +156,9 @@ bool all_finite_f32(const std::byte* bytes, size_t count) {
 }
 bool all_finite_bf16(const std::byte* bytes, size_t count) {
   return HWY_DYNAMIC_DISPATCH(all_finite_bf16_loop)(bytes, count);
+}
+bool all_finite_fp16(const std::byte* bytes, size_t count) {
+  return HWY_DYNAMIC_DISPATCH(all_finite_fp16_loop)(bytes, count);
 }
 
 }  // namespace starling

@@ -33,6 +33,16 @@ struct Bf16Values {
   }
 };
 
+struct Fp16Values {
+  static constexpr size_t kBytes = 2;
+  template <class D>
+  static HWY_INLINE hn::Vec<D> load(D d, const std::byte* from) {
+    const hn::RebindToSigned<D> d32;
+    const hn::Rebind<uint16_t, D> d16;
+    return widen_fp16(d, hn::PromoteTo(d32, load_bytes(d16, from)));
+  }
+};
+
 template <class Values>
 HWY_INLINE PairSums sums(const std::byte* own, const std::byte* peer, size_t count) {
   constexpr size_t kGroup = SquareSums::kGroup;
@@ -86,11 +96,17 @@ PairSums sums_f32(const std::byte* own, const std::byte* peer, size_t count) {
 PairSums sums_bf16(const std::byte* own, const std::byte* peer, size_t count) {
   return sums<Bf16Values>(own, peer, count);
 }
+PairSums sums_fp16(const std::byte* own, const std::byte* peer, size_t count) {
+  return sums<Fp16Values>(own, peer, count);
+}
 void apply_f32(float coefficient, const std::byte* own, const std::byte* peer, size_t count, float* x) {
   apply<F32Values>(coefficient, own, peer, count, x);
 }
 void apply_bf16(float coefficient, const std::byte* own, const std::byte* peer, size_t count, float* x) {
   apply<Bf16Values>(coefficient, own, peer, count, x);
+}
+void apply_fp16(float coefficient, const std::byte* own, const std::byte* peer, size_t count, float* x) {
+  apply<Fp16Values>(coefficient, own, peer, count, x);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -102,8 +118,10 @@ namespace starling {
 
 HWY_EXPORT(sums_f32);
 HWY_EXPORT(sums_bf16);
+HWY_EXPORT(sums_fp16);
 HWY_EXPORT(apply_f32);
 HWY_EXPORT(apply_bf16);
+HWY_EXPORT(apply_fp16);
 
 PairSums pair_sums_f32(const std::byte* own, const std::byte* peer, size_t count) {
   return HWY_DYNAMIC_DISPATCH(sums_f32)(own, peer, count);
@@ -111,11 +129,17 @@ PairSums pair_sums_f32(const std::byte* own, const std::byte* peer, size_t count
 PairSums pair_sums_bf16(const std::byte* own, const std::byte* peer, size_t count) {
   return HWY_DYNAMIC_DISPATCH(sums_bf16)(own, peer, count);
 }
+PairSums pair_sums_fp16(const std::byte* own, const std::byte* peer, size_t count) {
+  return HWY_DYNAMIC_DISPATCH(sums_fp16)(own, peer, count);
+}
 void pair_apply_f32(float coefficient, const std::byte* own, const std::byte* peer, size_t count, float* x) {
   HWY_DYNAMIC_DISPATCH(apply_f32)(coefficient, own, peer, count, x);
 }
 void pair_apply_bf16(float coefficient, const std::byte* own, const std::byte* peer, size_t count, float* x) {
   HWY_DYNAMIC_DISPATCH(apply_bf16)(coefficient, own, peer, count, x);
+}
+void pair_apply_fp16(float coefficient, const std::byte* own, const std::byte* peer, size_t count, float* x) {
+  HWY_DYNAMIC_DISPATCH(apply_fp16)(coefficient, own, peer, count, x);
 }
 
 }  // namespace starling

@@ -15,8 +15,10 @@ struct PairSums {
 
 PairSums pair_sums_f32(const std::byte* own, const std::byte* peer, size_t count);
 PairSums pair_sums_bf16(const std::byte* own, const std::byte* peer, size_t count);
+PairSums pair_sums_fp16(const std::byte* own, const std::byte* peer, size_t count);
 
 void pair_apply_f32(float coefficient, const std::byte* own, const std::byte* peer, size_t count, float* x);
 void pair_apply_bf16(float coefficient, const std::byte* own, const std::byte* peer, size_t count, float* x);
+void pair_apply_fp16(float coefficient, const std::byte* own, const std::byte* peer, size_t count, float* x);
 
 }  // namespace starling

@@ -107,6 +107,11 @@ struct Bench {
     row("bf16 check", 2, read_rate, [&] { keep(all_finite_bf16(peer.data(), count)); });
     row("bf16 pair", 4, read_rate, [&] { keep(pair_sums_bf16(own.data(), peer.data(), count)); });
     row("bf16 apply", 12, copy_rate, [&] { pair_apply_bf16(1e-6f, own.data(), peer.data(), count, x.data()); });
+    row("fp16 encode", 6, copy_rate, [&] { keep(f32_to_fp16(x.data(), count, own.data())); });
+    keep(f32_to_fp16(y.data(), count, peer.data()));
+    row("fp16 check", 2, read_rate, [&] { keep(all_finite_fp16(peer.data(), count)); });
+    row("fp16 pair", 4, read_rate, [&] { keep(pair_sums_fp16(own.data(), peer.data(), count)); });
+    row("fp16 apply", 12, copy_rate, [&] { pair_apply_fp16(1e-6f, own.data(), peer.data(), count, x.data()); });
   }
 
   void modulo() {

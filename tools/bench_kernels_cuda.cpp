@@ -112,6 +112,8 @@ struct DeviceBench {
     row("bf16 encode", 6, [&] { f32_to_bf16_cuda(x, count, own, result, on); });
     row("bf16 decode", 6, [&] { bf16_to_f32_cuda(own, count, y, on); });
     row("bf16 apply", 12, [&] { pair_apply_bf16_cuda(1e-6f, own, peer, count, y, on); });
+    row("fp16 encode", 6, [&] { f32_to_fp16_cuda(x, count, own, result, on); });
+    row("fp16 apply", 12, [&] { pair_apply_fp16_cuda(1e-6f, own, peer, count, y, on); });
     row("modulo8 encode", 5, [&] {
       modulo_encode_cuda(x, count, -10, own, reinterpret_cast<ModuloEncoded*>(result), on);
     });

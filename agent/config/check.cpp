@@ -141,7 +141,7 @@ void refuse_averaging(const SwarmConfig& swarm) {
   if (averages && !shares_updates(exchange) && !make_codec(exchange.codec, MemorySpace::kHost)->linear()) {
     throw ConfigError("swarm.exchange.codec: " + std::string(codec_name(exchange.codec)) +
                       " says only how two models differ, and " + kind + " averages what "
-                      "stands for itself; write codec: bf16 or fp32, or kind: pairwise");
+                      "stands for itself; write codec: bf16, fp16 or fp32, or kind: pairwise");
   }
   if (exchange.clip > 0 && exchange.kind != ExchangeKind::kPairwise && exchange.kind != ExchangeKind::kNone) {
     throw ConfigError("swarm.exchange.clip: only pairs vote on a scale; write clip: 0, or kind: pairwise");

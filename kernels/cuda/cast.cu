@@ -2,6 +2,7 @@
 
 #include "kernels/cuda/grid.cuh"
 #include "kernels/cuda/launch.h"
+#include "kernels/fp16_element.h"
 
 namespace starling {
 namespace {
@@ -25,12 +26,20 @@ __device__ uint16_t bf16_of(float value) {
   return static_cast<uint16_t>((magnitude >> 16) | quiet | sign);
 }
 
-__global__ void bf16_kernel(const float* x, size_t count, uint16_t* out, uint32_t* max_abs_bits) {
+struct ToBf16 {
+  __device__ static uint16_t of(float value) { return bf16_of(value); }
+};
+struct ToFp16 {
+  __device__ static uint16_t of(float value) { return fp16_of(__float_as_uint(value)); }
+};
+
+template <typename To>
+__global__ void half_kernel(const float* x, size_t count, uint16_t* out, uint32_t* max_abs_bits) {
   uint32_t largest = 0;
   for (size_t i = first_index(); i < count; i += index_stride()) {
     const float value = x[i];
     largest = max(largest, magnitude_bits(value));
-    out[i] = bf16_of(value);
+    out[i] = To::of(value);
   }
   largest = warp_max(largest);
   if (first_in_warp()) atomicMax(max_abs_bits, largest);
@@ -49,7 +58,13 @@ void max_abs_bits_cuda(const float* x, size_t count, uint32_t* max_abs_bits, voi
 
 void f32_to_bf16_cuda(const float* x, size_t count, std::byte* out, uint32_t* max_abs_bits, void* stream) {
   if (count == 0) return;
-  launch("f32_to_bf16", bf16_kernel, blocks_for(count), kThreads, 0, stream, x, count,
+  launch("f32_to_bf16", half_kernel<ToBf16>, blocks_for(count), kThreads, 0, stream, x, count,
+         reinterpret_cast<uint16_t*>(out), max_abs_bits);
+}
+
+void f32_to_fp16_cuda(const float* x, size_t count, std::byte* out, uint32_t* max_abs_bits, void* stream) {
+  if (count == 0) return;
+  launch("f32_to_fp16", half_kernel<ToFp16>, blocks_for(count), kThreads, 0, stream, x, count,
          reinterpret_cast<uint16_t*>(out), max_abs_bits);
 }
 

@@ -14,7 +14,10 @@ void max_abs_bits_cuda(const float* x, size_t count, uint32_t* max_abs_bits, voi
 // The same, and writes count bfloat16. REQUIRES: `out` aligned to 2 bytes.
 void f32_to_bf16_cuda(const float* x, size_t count, std::byte* out, uint32_t* max_abs_bits, void* stream);
 
-// And back. REQUIRES: `bytes` aligned to 2 bytes.
+// Or count binary16, as f32_to_fp16 does. REQUIRES: as above.
+void f32_to_fp16_cuda(const float* x, size_t count, std::byte* out, uint32_t* max_abs_bits, void* stream);
+
+// bfloat16 and back. REQUIRES: `bytes` aligned to 2 bytes.
 void bf16_to_f32_cuda(const std::byte* bytes, size_t count, float* out, void* stream);
 
 }  // namespace starling

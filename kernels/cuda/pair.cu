@@ -2,13 +2,17 @@
 
 #include "kernels/cuda/grid.cuh"
 #include "kernels/cuda/launch.h"
+#include "kernels/fp16_element.h"
 
 namespace starling {
 namespace {
 using namespace cuda;
 
 __device__ float value_of(float stored) { return stored; }
-__device__ float value_of(uint16_t stored) { return __uint_as_float(uint32_t{stored} << 16); }
+enum class Bf16 : uint16_t {};
+enum class Fp16 : uint16_t {};
+__device__ float value_of(Bf16 stored) { return __uint_as_float(static_cast<uint32_t>(stored) << 16); }
+__device__ float value_of(Fp16 stored) { return __uint_as_float(fp16_to_float_bits(static_cast<uint16_t>(stored))); }
 
 // The _rn intrinsics are never fused, whatever the compiler was told.
 template <typename Stored>
@@ -35,7 +39,12 @@ void pair_apply_f32_cuda(float coefficient, const std::byte* own, const std::byt
 
 void pair_apply_bf16_cuda(float coefficient, const std::byte* own, const std::byte* peer, size_t count, float* x,
                           void* stream) {
-  apply<uint16_t>(coefficient, own, peer, count, x, stream);
+  apply<Bf16>(coefficient, own, peer, count, x, stream);
+}
+
+void pair_apply_fp16_cuda(float coefficient, const std::byte* own, const std::byte* peer, size_t count, float* x,
+                          void* stream) {
+  apply<Fp16>(coefficient, own, peer, count, x, stream);
 }
 
 }  // namespace starling

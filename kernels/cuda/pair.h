@@ -10,5 +10,7 @@ void pair_apply_f32_cuda(float coefficient, const std::byte* own, const std::byt
                          void* stream);
 void pair_apply_bf16_cuda(float coefficient, const std::byte* own, const std::byte* peer, size_t count, float* x,
                           void* stream);
+void pair_apply_fp16_cuda(float coefficient, const std::byte* own, const std::byte* peer, size_t count, float* x,
+                          void* stream);
 
 }  // namespace starling

@@ -22,15 +22,16 @@ TEST(Codec, NamesGoBothWays) {
     EXPECT_EQ(codec_name(kind), name);
     EXPECT_FALSE(note.empty());
   }
-  EXPECT_TRUE(codec_choices(", ").starts_with("fp32, bf16, modulo8")) << codec_choices(", ");
+  EXPECT_TRUE(codec_choices(", ").starts_with("fp32, bf16, fp16, modulo8")) << codec_choices(", ");
   EXPECT_EQ(parse_codec("modulo8"), CodecKind::kModulo8);
-  for (const char* other : {"", "fp16", "FP32", "modulo8 ", "modulo"}) EXPECT_EQ(parse_codec(other), std::nullopt);
+  for (const char* other : {"", "fp8", "FP32", "modulo8 ", "modulo"}) EXPECT_EQ(parse_codec(other), std::nullopt);
 }
 
 TEST(Codec, NumbersOnTheWireNeverChange) {
   EXPECT_EQ(static_cast<int>(CodecKind::kFp32), 1);
   EXPECT_EQ(static_cast<int>(CodecKind::kBf16), 2);
   EXPECT_EQ(static_cast<int>(CodecKind::kModulo8), 3);
+  EXPECT_EQ(static_cast<int>(CodecKind::kFp16), 4);
 }
 
 TEST(Codec, MakesWhatWasAskedFor) {
@@ -94,7 +95,7 @@ TEST(Codec, TermsTogetherGiveWhatOneAfterTheOtherGives) {
 // To the bit what applying one difference after the other gives, and near a float64 reference.
 TEST(Codec, AMeanIsOwnPlusWeightedDifferences) {
   TestRng rng(draw_rng_seed());
-  for (CodecKind kind : {CodecKind::kFp32, CodecKind::kBf16}) {
+  for (CodecKind kind : {CodecKind::kFp32, CodecKind::kBf16, CodecKind::kFp16}) {
     const auto codec = make_codec(kind, MemorySpace::kHost);
     for (size_t count : kTestSizes) {
       std::vector<std::vector<std::byte>> payloads;
@@ -144,7 +145,7 @@ TEST(Codec, AMeanThatNoFloatHoldsIsRefused) {
 
 TEST(Codec, AMeanWithAPeerThatIsNotFiniteIsRefused) {
   TestRng rng(draw_rng_seed());
-  for (CodecKind kind : {CodecKind::kFp32, CodecKind::kBf16}) {
+  for (CodecKind kind : {CodecKind::kFp32, CodecKind::kBf16, CodecKind::kFp16}) {
     const auto codec = make_codec(kind, MemorySpace::kHost);
     const auto own = encoded(*codec, normal_vector(rng, 5000, 1.0f)), good = encoded(*codec, std::vector<float>(5000));
     for (const uint32_t bits : {0x7f80'0000u, 0xff80'0000u, 0x7fc0'0000u, 0xffff'0000u}) {

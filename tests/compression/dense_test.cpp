@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "kernels/fp16_element.h"
 #include "tests/kernels/inputs.h"
 
 namespace starling {
@@ -13,6 +14,7 @@ template <class Element>
 class Dense : public testing::Test {
  protected:
   static constexpr size_t kBytes = Element::kBytes;
+  static constexpr bool kIsFp16 = Element::kKind == CodecKind::kFp16;
 
   std::vector<std::byte> payload_of(const std::vector<float>& x) {
     std::vector<std::byte> payload(x.size() * kBytes);
@@ -26,10 +28,11 @@ class Dense : public testing::Test {
     for (size_t byte = 0; byte < kBytes; ++byte) {
       bits |= std::to_integer<uint32_t>(payload[i * kBytes + byte]) << 8 * (byte + 4 - kBytes);
     }
-    return std::bit_cast<float>(bits);
+    return std::bit_cast<float>(kIsFp16 ? fp16_to_float_bits(static_cast<uint16_t>(bits >> 16)) : bits);
   }
 
   void put_bits(std::vector<std::byte>& payload, size_t i, uint32_t bits) {
+    if (kIsFp16) bits = uint32_t{fp16_of(bits)} << 16;
     for (size_t byte = 0; byte < kBytes; ++byte) {
       payload[i * kBytes + byte] = static_cast<std::byte>(bits >> 8 * (byte + 4 - kBytes));
     }
@@ -42,7 +45,7 @@ struct ElementName {
   template <class Element>
   static std::string GetName(int) { return std::string(codec_name(Element::kKind)); }
 };
-using Elements = testing::Types<Fp32Element, Bf16Element>;
+using Elements = testing::Types<Fp32Element, Bf16Element, Fp16Element>;
 TYPED_TEST_SUITE(Dense, Elements, ElementName);
 
 TYPED_TEST(Dense, PayloadIsLittleEndianValuesInOrder) {
@@ -86,9 +89,34 @@ TYPED_TEST(Dense, ADifferenceBeyondFloatLeavesTheExchange) {
   const std::vector<std::byte> high = this->payload_of({0.0f, FLT_MAX});
   const std::vector<std::byte> low = this->payload_of({0.0f, -FLT_MAX});
   PairStats stats;
+  if (TestFixture::kIsFp16) {   // no two of its values are so far apart
+    EXPECT_EQ(this->codec_.pair(high, low, 2, &stats), PairStatus::kOk);
+    EXPECT_EQ(stats.max_abs_difference, 131008);
+    return;
+  }
   EXPECT_EQ(this->codec_.pair(high, low, 2, &stats), PairStatus::kLeftOut);
   EXPECT_EQ(this->codec_.pair(low, high, 2, &stats), PairStatus::kLeftOut);
   EXPECT_EQ(this->codec_.pair(high, this->payload_of({1.0f, 0.0f}), 2, &stats), PairStatus::kOk);
+}
+
+// Beyond 65504 two agents do not meet, but nobody becomes infinite and not a bit of the sum is lost.
+TEST(DenseFp16, WhatIsTooLargeKeepsItsExcessAndTheSumStays) {
+  const Fp16Codec codec;
+  std::vector<float> a = {262144, -1048576, 100000, 3}, b = {65504, 524288, 1024, 1};
+  const double sums[] = {262144.0 + 65504, -1048576.0 + 524288, 100000.0 + 1024, 4};
+  for (int round = 0; round < 50; ++round) {
+    std::vector<std::byte> own(8), peer(8);
+    ASSERT_TRUE(codec.encode({a.data(), 4, MemorySpace::kHost}, {}, own));
+    ASSERT_TRUE(codec.encode({b.data(), 4, MemorySpace::kHost}, {}, peer));
+    PairStats stats;
+    ASSERT_EQ(codec.pair(own, peer, 4, &stats), PairStatus::kOk);
+    codec.apply(0.5f, own, peer, {a.data(), 4, MemorySpace::kHost});
+    codec.apply(0.5f, peer, own, {b.data(), 4, MemorySpace::kHost});
+    for (size_t i = 0; i < 4; ++i) ASSERT_EQ(double{a[i]} + b[i], sums[i]) << i;
+  }
+  EXPECT_EQ(a[0], 262144) << "both beyond it: no difference";
+  EXPECT_NEAR(a[2], b[2], 32) << "the mean is within it, where its steps are 32";
+  EXPECT_EQ(a[3], 2);
 }
 
 TYPED_TEST(Dense, LearnsNothing) {

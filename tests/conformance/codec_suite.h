@@ -104,6 +104,7 @@ class CodecSuite : public testing::TestWithParam<CodecCase> {
     switch (codec_->kind()) {
       case CodecKind::kFp32: return 6e-8 * (std::fabs(double{a}) + std::fabs(double{b}));
       case CodecKind::kBf16: return 0x1p-8 * (std::fabs(double{a}) + std::fabs(double{b}));
+      case CodecKind::kFp16: return 0x1p-11 * (std::fabs(double{a}) + std::fabs(double{b})) + 0x1p-24;
       case CodecKind::kModulo8:
         return 0.5001 * (std::ldexp(1.0, static_cast<int8_t>(own[0])) + std::ldexp(1.0, static_cast<int8_t>(peer[0])));
       default: return std::fabs(double{a}) + std::fabs(double{b});   // what a codec may drop at most

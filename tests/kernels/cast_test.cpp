@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "kernels/fp16_element.h"
 #include "tests/kernels/inputs.h"
 #include "tests/kernels/targets.h"
 
@@ -43,6 +44,78 @@ TEST(Cast, Bf16RoundsEveryPrefixAtEveryBoundary) {
     bool finite = false;
     EXPECT_EQ(to_bf16(x, &finite), expected);
     EXPECT_TRUE(finite);
+  });
+}
+
+double value_of_fp16(uint16_t half) {
+  const int exponent = half >> 10 & 31, mantissa = half & 0x3FF;
+  const double sign = half >> 15 != 0 ? -1 : 1;
+  if (exponent == 31) return mantissa != 0 ? NAN : sign * INFINITY;
+  return sign * (exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(mantissa + 1024, exponent - 25));
+}
+
+// By search among the neighbours in doubles; the even one of two that are equally near.
+uint16_t nearest_fp16(float value) {
+  const double magnitude = std::fabs(double{value});
+  uint16_t low = 0, high = 0x7BFF;   // finite ones order like their numbers
+  while (high - low > 1) {
+    const auto middle = static_cast<uint16_t>((low + high) / 2);
+    (value_of_fp16(middle) <= magnitude ? low : high) = middle;
+  }
+  const double low_gap = magnitude - value_of_fp16(low), high_gap = value_of_fp16(high) - magnitude;
+  const bool upper = low_gap > high_gap || (low_gap == high_gap && low % 2 == 1);
+  return static_cast<uint16_t>((upper ? high : low) | (std::signbit(value) ? 0x8000 : 0));
+}
+
+std::vector<uint16_t> to_fp16(const std::vector<float>& x, bool* finite) {
+  std::vector<uint16_t> out(x.size());
+  *finite = f32_to_fp16(x.data(), x.size(), reinterpret_cast<std::byte*>(out.data()));
+  return out;
+}
+
+// A binary16 keeps 10 of a float's 23 bits: the boundaries are at bits 12 and 13, and at every bit of a denormal.
+TEST(Cast, Fp16RoundsEveryPrefixAtEveryBoundary) {
+  std::vector<float> x;
+  for (uint32_t prefix = 0; prefix < 0x10000; ++prefix) {
+    for (uint32_t low : {0x0000u, 0x0001u, 0x0FFFu, 0x1000u, 0x1001u, 0x2000u, 0x3000u, 0x7FFFu, 0x8000u, 0xFFFFu}) {
+      const float value = std::bit_cast<float>(prefix << 16 | low);
+      if (std::isfinite(value)) x.push_back(value);
+    }
+  }
+  std::vector<uint16_t> expected, element;
+  for (float value : x) {
+    expected.push_back(nearest_fp16(value));
+    element.push_back(fp16_of(std::bit_cast<uint32_t>(value)));
+  }
+  EXPECT_EQ(element, expected);
+  for_each_target([&] {
+    bool finite = false;
+    EXPECT_EQ(to_fp16(x, &finite), expected);
+    EXPECT_TRUE(finite);
+  });
+}
+
+TEST(Cast, EveryFp16StandsForItsValue) {
+  for (uint32_t half = 0; half < 0x10000; ++half) {
+    const float value = std::bit_cast<float>(fp16_to_float_bits(static_cast<uint16_t>(half)));
+    const double expected = value_of_fp16(static_cast<uint16_t>(half));
+    ASSERT_TRUE(std::isnan(expected) ? std::isnan(value) : double{value} == expected) << half;
+    ASSERT_EQ(std::signbit(value), half >= 0x8000u) << half;
+  }
+}
+
+TEST(Cast, Fp16NeverTurnsAFiniteValueOrANanIntoAnInfinity) {
+  for_each_target([&] {
+    bool finite = false;
+    const std::vector<uint16_t> big = to_fp16({FLT_MAX, -FLT_MAX, 65504, 65519.996f, 65520, -1e5f}, &finite);
+    EXPECT_EQ(big, (std::vector<uint16_t>{0x7BFF, 0xFBFF, 0x7BFF, 0x7BFF, 0x7BFF, 0xFBFF}));
+    EXPECT_TRUE(finite);
+    for (uint32_t low : {1u, 0x0FFFu, 0x2000u, 0xFFFFu, 0x400000u, 0x7FFFFFu}) {
+      EXPECT_TRUE(std::isnan(value_of_fp16(to_fp16({std::bit_cast<float>(0x7F800000u | low)}, &finite)[0]))) << low;
+      EXPECT_FALSE(finite);
+    }
+    EXPECT_EQ(to_fp16({-INFINITY}, &finite)[0], 0xFC00);
+    EXPECT_FALSE(finite);
   });
 }
 
@@ -90,11 +163,15 @@ TEST(Cast, ANonfiniteValueIsSeenAtEveryPlace) {
         EXPECT_TRUE(all_finite_f32(out.data(), count));
         EXPECT_TRUE(f32_to_bf16(x.data(), count, out.data()));
         EXPECT_TRUE(all_finite_bf16(out.data(), count));
+        EXPECT_TRUE(f32_to_fp16(x.data(), count, out.data()));
+        EXPECT_TRUE(all_finite_fp16(out.data(), count));
         x[at] = at % 2 == 0 ? NAN : -INFINITY;
         EXPECT_FALSE(f32_to_bytes(x.data(), count, out.data()));
         EXPECT_FALSE(all_finite_f32(out.data(), count));
         EXPECT_FALSE(f32_to_bf16(x.data(), count, out.data()));
         EXPECT_FALSE(all_finite_bf16(out.data(), count));
+        EXPECT_FALSE(f32_to_fp16(x.data(), count, out.data()));
+        EXPECT_FALSE(all_finite_fp16(out.data(), count));
       }
     });
   }

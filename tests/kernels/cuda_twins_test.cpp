@@ -141,19 +141,43 @@ TEST_P(CudaTwins, Bf16Cast) {
   });
 }
 
+TEST_P(CudaTwins, Fp16Cast) {
+  with_each([&](const std::vector<float>& x, const std::vector<float>&) {
+    const size_t count = x.size();
+    std::vector<std::byte> expected(2 * count);
+    const bool finite = f32_to_fp16(x.data(), count, expected.data());
+    std::byte* const out = room<std::byte>(2 * count);
+    uint32_t* const largest = zeroed<uint32_t>();
+    f32_to_fp16_cuda(upload(x), count, out, largest, stream());
+    EXPECT_EQ(download(out, 2 * count), expected);
+    EXPECT_EQ(download(largest, 1)[0] <= 0x7F7FFFFFu, finite);
+  });
+}
+
+struct PairLoops {
+  const char* name;
+  size_t value_bytes;
+  bool (*write)(const float*, size_t, std::byte*);
+  void (*apply)(float, const std::byte*, const std::byte*, size_t, float*);
+  void (*twin)(float, const std::byte*, const std::byte*, size_t, float*, void*);
+};
+constexpr PairLoops kPairLoops[] = {{"f32", 4, f32_to_bytes, pair_apply_f32, pair_apply_f32_cuda},
+                                    {"bf16", 2, f32_to_bf16, pair_apply_bf16, pair_apply_bf16_cuda},
+                                    {"fp16", 2, f32_to_fp16, pair_apply_fp16, pair_apply_fp16_cuda}};
+
 TEST_P(CudaTwins, PairApply) {
   with_each([&](const std::vector<float>& x, const std::vector<float>& y) {
     const size_t count = x.size();
     const std::vector<float> b = normal_vector(rng_, count, 1e-3f);
-    for (bool half : {false, true}) {
-      std::vector<std::byte> own(count * (half ? 2 : 4)), peer(own.size());
-      (void)(half ? f32_to_bf16 : f32_to_bytes)(y.data(), count, own.data());   // hostile payloads too
-      (void)(half ? f32_to_bf16 : f32_to_bytes)(b.data(), count, peer.data());
+    for (const PairLoops& loops : kPairLoops) {
+      std::vector<std::byte> own(count * loops.value_bytes), peer(own.size());
+      (void)loops.write(y.data(), count, own.data());   // hostile payloads too
+      (void)loops.write(b.data(), count, peer.data());
       std::vector<float> expected = x;
-      (half ? pair_apply_bf16 : pair_apply_f32)(0.37f, own.data(), peer.data(), count, expected.data());
+      loops.apply(0.37f, own.data(), peer.data(), count, expected.data());
       float* const device_x = upload(x);
-      (half ? pair_apply_bf16_cuda : pair_apply_f32_cuda)(0.37f, upload(own), upload(peer), count, device_x, stream());
-      EXPECT_EQ(bits_but_nan(download(device_x, count)), bits_but_nan(expected)) << half;
+      loops.twin(0.37f, upload(own), upload(peer), count, device_x, stream());
+      EXPECT_EQ(bits_but_nan(download(device_x, count)), bits_but_nan(expected)) << loops.name;
     }
   });
 }

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "kernels/cast.h"
+#include "kernels/fp16_element.h"
 #include "tests/kernels/inputs.h"
 #include "tests/kernels/targets.h"
 
@@ -23,22 +24,24 @@ struct Format {
 constexpr Format kFormats[] = {
     {"f32", 4, f32_to_bytes, pair_sums_f32, pair_apply_f32},
     {"bf16", 2, f32_to_bf16, pair_sums_bf16, pair_apply_bf16},
+    {"fp16", 2, f32_to_fp16, pair_sums_fp16, pair_apply_fp16},
 };
 
 // Three bytes off any alignment, with a guard behind.
 struct Payload {
   std::vector<std::byte> bytes;
   size_t value_bytes;
+  bool is_fp16;
 
   Payload(const Format& format, const std::vector<float>& x)
-      : bytes(x.size() * format.bytes + 3), value_bytes(format.bytes) {
+      : bytes(x.size() * format.bytes + 3), value_bytes(format.bytes), is_fp16(format.write == f32_to_fp16) {
     EXPECT_TRUE(format.write(x.data(), x.size(), bytes.data() + 3));
   }
   const std::byte* data() const { return bytes.data() + 3; }
   float value(size_t i) const {
     uint32_t stored = 0;
     std::memcpy(reinterpret_cast<char*>(&stored) + (4 - value_bytes), data() + i * value_bytes, value_bytes);
-    return std::bit_cast<float>(stored);
+    return std::bit_cast<float>(is_fp16 ? fp16_to_float_bits(static_cast<uint16_t>(stored >> 16)) : stored);
   }
 };
 
@@ -95,8 +98,27 @@ TEST(Pair, SumsMatchAWiderSumAndDoNotDependOnOrderOrTarget) {
   }
 }
 
+// Every pair of neighbours, so that each binary16 is read on every target: denormals, both zeros, what is not finite.
+TEST(Pair, EveryFp16IsReadAsItsValue) {
+  std::vector<uint16_t> own(0x10000), peer(0x10000);
+  std::vector<float> expected(0x10000);
+  for (uint32_t half = 0; half < 0x10000; ++half) {
+    peer[half] = static_cast<uint16_t>(half);
+    expected[half] = 0.0f + std::bit_cast<float>(fp16_to_float_bits(peer[half]));
+  }
+  for_each_target([&] {
+    std::vector<float> x(0x10000);
+    pair_apply_fp16(1, reinterpret_cast<const std::byte*>(own.data()), reinterpret_cast<const std::byte*>(peer.data()),
+                    x.size(), x.data());
+    for (size_t i = 0; i < x.size(); ++i) {
+      ASSERT_TRUE(std::isnan(expected[i]) ? std::isnan(x[i]) : x[i] == expected[i]) << i;
+    }
+  });
+}
+
 TEST(Pair, ADifferenceBeyondFloatShowsInTheMaximum) {
   for (const Format& format : kFormats) {
+    if (format.write == f32_to_fp16) continue;   // its largest are 65504 and -65504
     for (size_t at : {size_t{0}, size_t{16}, size_t{20}}) {
       std::vector<float> a(21, 1.0f), b(21, 1.0f);
       a[at] = FLT_MAX;

@@ -99,7 +99,7 @@ TEST(SimSwarm, RoughLifeLearnsAndReplaysToTheByte) {
 
 TEST(SimSwarm, LossyExchangesConserveMassTimesParamsAndMomentum) {
   spdlog::set_level(spdlog::level::off);
-  for (const CodecKind codec : {CodecKind::kModulo8, CodecKind::kFp32, CodecKind::kBf16}) {
+  for (const CodecKind codec : {CodecKind::kModulo8, CodecKind::kFp32, CodecKind::kBf16, CodecKind::kFp16}) {
     SwarmConfig config = quadratic_swarm();
     config.optimizer.learning_rate = 0;   // only exchanges move anything
     config.weight = "equal";

@@ -212,8 +212,8 @@ TEST_F(ConfigTest, RefusesWhatAveragingCannotDo) {
     EXPECT_NE(said.find(why), std::string::npos) << swarm << ": " << said;
   };
   const std::string group = "exchange: {kind: group, codec: fp32, overlap: off, source: gradients";
-  refused("exchange: {kind: neighborhood}", "write codec: bf16 or fp32");
-  refused("exchange: {kind: group}", "write codec: bf16 or fp32");
+  refused("exchange: {kind: neighborhood}", "write codec: bf16, fp16 or fp32");
+  refused("exchange: {kind: group}", "write codec: bf16, fp16 or fp32");
   refused("exchange: {kind: group, codec: fp32, clip: 3}", "only pairs vote on a scale");
   refused("exchange: {kind: pairwise, source: gradients}", "in one group");
   refused("exchange: {kind: neighborhood, codec: fp32, source: gradients}", "in one group");

@@ -226,6 +226,7 @@ std::vector<Way> ways() {
   diloco.outer_rate = 0.7;
   return {{"pairs_fp32", by_pairs(CodecKind::kFp32)},
           {"pairs_bf16", by_pairs(CodecKind::kBf16)},
+          {"pairs_fp16", by_pairs(CodecKind::kFp16)},
           {"pairs_modulo8", by_pairs(CodecKind::kModulo8)},
           {"pairs_beside_steps", by_pairs(CodecKind::kModulo8, Overlap::kOn)},
           {"group", in_a_group(SourceKind::kParams)},
