@@ -41,6 +41,9 @@ class GroupStreams {
   [[nodiscard]] bool arrived(size_t rank, uint8_t phase, uint32_t index, size_t payload_bytes);
   void pass(size_t rank, uint8_t phase, uint32_t index);   // the block does not exist in this round
   [[nodiscard]] bool arrived_late(size_t rank, const RoundBlock& block, const SharedBytes& payload);   // round before
+  // Whether all that this member is to send has come, of this round or of the one before.
+  bool complete(size_t rank, uint8_t phase) const { return links_[rank].in[phase].complete(); }
+  bool complete_before(size_t rank, uint8_t phase) const { return links_before_[rank].in[phase].complete(); }
   void credit_more(size_t rank, uint8_t phase);
   // Repeats the credits of incomplete streams when they are due, because the last one may be lost, and again after
   // `interval`. Not any more once they are not `wanted`, or nothing is missing.

@@ -30,6 +30,7 @@ class RoundTimes {
   // Every arrival feeds the deadline of its phase, late ones too. Durations count from the beginning of the round.
   void arrived(uint8_t phase, TimePoint now) { deadlines_[phase].arrived(now - begun_at_); }
   void arrived_late(uint8_t phase, TimePoint now) { deadlines_[phase].arrived(now - before_); }   // of the round before
+  void waited(uint8_t phase, Duration duration) { deadlines_[phase].arrived(duration); }
 
   bool first_due(TimePoint now) const { return !first_over_ && first_at_ <= now; }
   bool second_due(TimePoint now) const { return first_over_ && !second_over_ && second_at_ <= now; }
@@ -56,6 +57,7 @@ class RoundTimes {
   }
 
   TimePoint begun_at() const { return begun_at_; }
+  TimePoint before_begun_at() const { return before_; }   // the round before
   TimePoint second_at() const { return second_at_; }
   Duration first_wait() const { return first_at_ - begun_at_; }
   Duration usual() const { return std::max(deadlines_[0].usual(), deadlines_[1].usual()); }   // of the slower phase

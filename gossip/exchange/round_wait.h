@@ -31,7 +31,7 @@ class RoundWait {
 
   // Every arrival feeds the deadline of its phase. `late`: it belongs to the round before.
   void arrived(uint8_t phase) { times_.arrived(phase, clock_.now()); }
-  void arrived_at_once(uint8_t phase) { times_.arrived(phase, times_.begun_at()); }   // before begin_again()
+  void waited(uint8_t phase, Duration duration) { times_.waited(phase, duration); }   // for one member, in all
   void arrived_late(uint8_t phase) { times_.arrived_late(phase, clock_.now()); }
   void take_back_time();                       // ends an extension once the others have caught up
 
@@ -47,6 +47,7 @@ class RoundWait {
   TimePoint second_at() const { return times_.second_at(); }   // the last deadline
   TimePoint overdue_at() const { return times_.overdue_at(); }   // of what comes in the second phase
   Duration elapsed() const { return clock_.now() - times_.begun_at(); }
+  Duration elapsed_before() const { return clock_.now() - times_.before_begun_at(); }   // since the round before began
   Duration first_wait() const { return times_.first_wait(); }
   Duration usual() const { return times_.usual(); }   // of the slower phase
 

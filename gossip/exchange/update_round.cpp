@@ -52,6 +52,7 @@ void UpdateRound::begin(const GroupMembers& members, uint64_t number, double mas
   entries_.assign(options_.parts.size(), {});
   contributions_.assign(options_.parts.size(), {});
   wait_.begin(members, number);
+  waits_.begin(members.count(), [this](uint8_t phase, Duration after) { wait_.waited(phase, after); });
   streams_.begin(members, number, [this](size_t rank) { return blocks_of(rank); }, clock_.now(),
                  wait_.first_wait() / kCreditRepeats);
   for (uint32_t slice = 0; slice < handed_in.size(); ++slice) {
@@ -157,11 +158,7 @@ void UpdateRound::note_arrival(const PeerId& from, uint64_t group, uint64_t roun
   const std::optional<size_t> rank = number_ > 0 && group == members_.group ? members_.rank_of_other(from)
                                                                             : std::nullopt;
   if (rank && round == number_) return arrived(*rank, arrival);
-  if (rank && round + 1 == number_) {
-    const RoundBlock block{.group = group, .round = round, .phase = phase, .index = index};
-    if (streams_.arrived_late(*rank, block, {nullptr, nullptr, bytes})) wait_.arrived_late(phase);
-    return;
-  }
+  if (rank && round + 1 == number_) return arrived_late(*rank, group, round, arrival);
   if (rank && round < number_) return;
   Early& early = early_[from];   // a round that this member has not begun
   if (early.group != group || early.round != round) early = {group, round, {}};
@@ -173,12 +170,18 @@ void UpdateRound::note_arrival(const PeerId& from, uint64_t group, uint64_t roun
 void UpdateRound::arrived(size_t rank, const Arrival& part) {
   if (!streams_.arrived(rank, part.phase, part.index, part.bytes)) return;
   for (uint32_t none = part.none_from; none < part.none_to; ++none) streams_.pass(rank, part.phase, none);
-  if (open_) {
-    wait_.arrived_at_once(part.phase);
-  } else {
-    wait_.arrived(part.phase);
-  }
+  const Duration after = open_ ? Duration::zero() : wait_.elapsed();
+  const bool last = !options_.last_first || streams_.complete(rank, part.phase);
+  if (waits_.came(rank, part.phase, after, last)) wait_.waited(part.phase, after);
   if (!ended_) streams_.credit_more(rank, part.phase);
+}
+
+void UpdateRound::arrived_late(size_t rank, uint64_t group, uint64_t round, const Arrival& part) {
+  const RoundBlock block{.group = group, .round = round, .phase = part.phase, .index = part.index};
+  if (!streams_.arrived_late(rank, block, {nullptr, nullptr, part.bytes})) return;
+  const Duration after = wait_.elapsed_before();
+  const bool last = !options_.last_first || streams_.complete_before(rank, part.phase);
+  if (waits_.came_late(rank, part.phase, after, last)) wait_.waited(part.phase, after);
 }
 
 void UpdateRound::take_early(size_t rank) {

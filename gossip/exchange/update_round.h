@@ -13,6 +13,7 @@
 
 #include "gossip/exchange/group_members.h"
 #include "gossip/exchange/group_streams.h"
+#include "gossip/exchange/member_waits.h"
 #include "gossip/exchange/round_numbers.h"
 #include "gossip/exchange/round_wait.h"
 #include "gossip/exchange/sent_payloads.h"
@@ -23,7 +24,8 @@ namespace starling {
 struct UpdateRoundOptions {
   Duration deadline_min{}, deadline_max{};     // of each of the two phases
   std::vector<uint32_t> parts;                 // by slice: of its largest payload
-  bool last_first = false;                     // the last slice is handed in first, so credits begin with it
+  bool last_first = false;                     // slices are handed in while steps go on, the last one first: credits
+                                               //   begin with it, and waits count by member (member_waits.h)
 };
 
 class UpdateRound {
@@ -105,6 +107,7 @@ class UpdateRound {
   void send(size_t rank, uint8_t phase, uint32_t index, const SharedBytes& part);
   void take_early(size_t rank);
   void arrived(size_t rank, const Arrival& part);
+  void arrived_late(size_t rank, uint64_t group, uint64_t round, const Arrival& part);
 
   const UpdateRoundOptions options_;
   std::vector<uint32_t> first_;                        // by place() of a slice: the index of its first part; the end
@@ -112,6 +115,7 @@ class UpdateRound {
   Outbox& outbox_;
   RoundWait wait_;
   GroupStreams streams_;
+  MemberWaits waits_;
   GroupMembers members_;
   uint64_t number_ = 0;
   double mass_ = 1;

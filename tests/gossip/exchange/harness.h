@@ -107,6 +107,7 @@ class TestNetwork {
 
   TimePoint next_at() const { return network_.next_event_time(); }
   void deliver_due() { network_.deliver_due(); }
+  void set_node_rate(double bytes_per_s) { network_.set_node_rate(bytes_per_s); }
   bool empty() const { return next_at() == TimePoint::max(); }
   void clear() { network_.lose_all(); }
 

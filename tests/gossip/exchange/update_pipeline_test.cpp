@@ -57,8 +57,8 @@ class Lockstep {
   }
   // Backward, from the last slice to slice `until`.
   void backward(size_t until = 0) {
-    for (size_t slice = kSlices; slice-- > until;) {
-      pass(milliseconds(1));
+    for (size_t slice = swarm.options().slices; slice-- > until;) {
+      pass(slice_time);
       for (auto& [id, agent] : swarm.agents) {
         if (pipeline_ && !stopped.contains(id)) hand_in(*agent, static_cast<uint32_t>(slice));
       }
@@ -88,7 +88,7 @@ class Lockstep {
       agent->exchange().catch_up(agent->x, [] {});
       agent->complete();
       EXPECT_EQ(agent->x, agent->params);
-      swarm.observer.judge_bits(*agent, kSlices);
+      swarm.observer.judge_bits(*agent, swarm.options().slices);
     }
   }
   void round() {
@@ -124,6 +124,7 @@ class Lockstep {
   std::set<PeerId> stopped, slow;   // slow: still in backward
   size_t accepted = 0;
   bool told_all = true;
+  Duration slice_time = milliseconds(1);   // of backward
 
  private:
   const bool pipeline_;
@@ -233,6 +234,29 @@ TEST(UpdatePipeline, AMemberThatStopsInBackwardHoldsNobodyUp) {
   }
   for (int round = 0; round < 5; ++round) pipelined.round();
   for (uint32_t s = 0; s < kSlices; ++s) EXPECT_GE(pipelined.swarm.at(1).exchange().log(s).head().length, 8u) << s;
+}
+
+// Links as slow as backward: two thirds of all parts come before the boundary, the last ones 70 ms after it. Counted
+// one by one, as waits of 0 s, the former would shorten both deadlines to the least: a tenth of the entries came late.
+TEST(UpdatePipeline, PartsThatComeBeforeTheBoundaryDoNotShortenTheDeadlines) {
+  constexpr size_t kMany = 24, kLarge = 625, kLeft = 6;
+  const auto exact = make_update_codec({});
+  Lockstep pipelined(true, {.slices = kMany, .elements = kLarge, .deadline_min = milliseconds(5),
+                            .deadline_max = milliseconds(400), .codec = exact.get(), .last_first = true});
+  pipelined.slice_time = milliseconds(5);
+  pipelined.swarm.network.set_node_rate(1e6);
+  size_t entries = 0;
+  for (int round = 0; round < 30; ++round) {
+    pipelined.step();
+    pipelined.backward(kLeft);
+    const TimePoint boundary = pipelined.swarm.clock.now();
+    pipelined.boundary();
+    pipelined.end_round();
+    EXPECT_GT(pipelined.swarm.clock.now() - boundary, milliseconds(40)) << "the links were no limit";
+    for (const UpdateReport& report : pipelined.swarm.at(1).exchange().take_reports()) entries += report.entries;
+  }
+  EXPECT_EQ(entries, 30 * kMany);
+  EXPECT_LE(pipelined.swarm.at(1).exchange().tally().pulls_sent, kMany);
 }
 
 // The others make all entries without it: they have a majority.
