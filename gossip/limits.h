@@ -43,6 +43,7 @@ inline constexpr size_t kUpdateSlicesMax = 64;
 inline constexpr size_t kCountedRowsMax = 64;                    // also of members that left within a while
 inline constexpr size_t kRecentEntries = 8;                      // whose bytes are kept for those who missed them
 inline constexpr size_t kUpdatePartBytes = 1 << 20;              // a larger payload travels in parts
+inline constexpr size_t kUpdatePlanBytesMax = 128;
 inline constexpr size_t kUpdatePartsMax = 1024;                  // of one payload, or of one slice's state
 
 // joining

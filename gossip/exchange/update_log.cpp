@@ -76,6 +76,7 @@ Digest16 entry_hash(const LogEntry& entry, const Digest16& payload_hash) {
     fields.put(payload.norm);
   }
   fields.put(entry.codec);
+  for (const uint8_t byte : entry.plan) fields.put(byte);
   fields.put(payload_hash);
   return fields.hash();
 }

@@ -162,6 +162,12 @@ struct LogEntry {                // + payload, or a part of it
   std::vector<CountedPayload> counted;   // ascending by peer
   uint8_t codec = 0;
   uint32_t part = 0, parts = 1;
+  std::vector<uint8_t> plan{};   // of slice 0: an encoded UpdatePlan, or empty
+};
+struct UpdateBundle {            // + their payloads, one after the other
+  std::vector<Contribution> contributions;
+  std::vector<LogEntry> entries;
+  std::vector<uint32_t> sizes;   // of the payloads: of the contributions, then of the entries
 };
 // Send me what follows my head. `root` and `missing`: of the state that I am collecting; zero and empty: none.
 struct LogPull {
@@ -216,7 +222,7 @@ using BootstrapMessage = std::variant<Join, JoinReply, JoinRefused, ModelRequest
                                       ModelBlock, ModelGone, JoinCookie>;
 using ExchangeMessage = std::variant<Propose, Accept, Busy, BlockPayload, Credit, Have, Commit, Abort, CommitAck, Query,
                                      Missing, RoundBlock, RoundCredit, Contribution, LogEntry, LogPull, SliceState,
-                                     SketchTable, SketchRequest>;
+                                     SketchTable, SketchRequest, UpdateBundle>;
 
 // Any message; each kind above and each family converts to it.
 using Message = std::variant<MembershipMessage, BootstrapMessage, ExchangeMessage>;

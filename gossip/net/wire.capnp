@@ -84,6 +84,7 @@ struct Frame {
     sliceState @37 :SliceState;                # bulk port, with a payload
     sketchTable @40 :SketchTable;              # bulk port, with a payload
     sketchRequest @41 :SketchRequest;          # bulk port, with a payload
+    updateBundle @42 :UpdateBundle;            # bulk port, with a payload
 
     # joining
     joinCookie @38 :JoinCookie;
@@ -419,6 +420,16 @@ struct LogEntry {
   codec @7 :UInt8;
   part @8 :UInt32;
   parts @9 :UInt32;
+  plan @10 :Data;           # slice 0 only: which slices are sent together (gossip/exchange/update_plan.h); at most 128
+                            # bytes. In the hash unless it is empty. A plan that is no good is ignored, not its entry
+}
+
+struct UpdateBundle {
+  # Several contributions to one owner, or several entries from it, of slices that a plan joins. Each counts as if it
+  # had come in a frame of its own. The payload is theirs, one after the other; each is one part.
+  contributions @0 :List(Contribution);
+  entries @1 :List(LogEntry);         # 2 to 64 of both together
+  sizes @2 :List(UInt32);             # of their payloads, in this order; refused unless they add up to part 2
 }
 
 struct LogPull {

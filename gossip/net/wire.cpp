@@ -79,6 +79,13 @@ DecodeStatus check_prefix(std::span<const std::byte> header, uint16_t version) {
   return one_segment ? DecodeStatus::kOk : DecodeStatus::kMalformed;
 }
 
+// Whether the parts of a bundle are the payload.
+bool divides(const UpdateBundle& bundle, size_t payload_bytes) {
+  uint64_t sum = 0;
+  for (const uint32_t size : bundle.sizes) sum += size;
+  return sum == payload_bytes;
+}
+
 bool carries_payload(const Message& message) { return channel_of(message) == Channel::kBulk; }
 
 std::vector<std::byte> seal_flat(kj::ArrayPtr<const capnp::word> segment, uint16_t version) {
@@ -141,7 +148,7 @@ const char* describe(DecodeStatus status) {
 
 Channel channel_of(const Message& message) {
   const bool bulk = message_is<ModelBlock, BlockPayload, RoundBlock, Contribution, LogEntry, SliceState, SketchTable,
-                               SketchRequest>(message);
+                               SketchRequest, UpdateBundle>(message);
   return bulk ? Channel::kBulk : Channel::kControl;
 }
 
@@ -170,6 +177,8 @@ DecodeStatus decode_frame(Channel channel, std::span<const std::byte> header, st
   if (carries_payload(message) == payload.empty() || seal.bytes != payload.size()) {
     return DecodeStatus::kPayloadMismatch;
   }
+  const auto* bundle = message_as<UpdateBundle>(message);
+  if (bundle != nullptr && !divides(*bundle, payload.size())) return DecodeStatus::kPayloadMismatch;
   const uint64_t checksum = payload.empty() ? 0 : xxh3_64(payload);
   if (checksum != seal.checksum) return DecodeStatus::kPayloadMismatch;
   *header_out = std::move(decoded);

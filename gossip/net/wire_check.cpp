@@ -171,7 +171,16 @@ struct Check {
            is_zero(m.previous) == (m.head.length == 1) && good_mass(m.divisor) &&
            good_peers(m.counted, kUpdateMembersMax) && m.head.weight >= m.counted.size() &&
            std::all_of(m.counted.begin(), m.counted.end(), [](const CountedPayload& c) { return good(c); }) &&
-           good_codec(m.codec) && good_part(m.part, m.parts);
+           good_codec(m.codec) && good_part(m.part, m.parts) && m.plan.size() <= kUpdatePlanBytesMax &&
+           (m.slice == 0 || m.plan.empty());
+  }
+  bool operator()(const UpdateBundle& m) const {
+    const size_t count = m.contributions.size() + m.entries.size();
+    const auto good_item = [this](const auto& item) { return (*this)(item) && item.parts == 1; };
+    return count >= 2 && count <= kUpdateSlicesMax && m.sizes.size() == count &&
+           std::all_of(m.contributions.begin(), m.contributions.end(), good_item) &&
+           std::all_of(m.entries.begin(), m.entries.end(), good_item) &&
+           std::all_of(m.sizes.begin(), m.sizes.end(), [](uint32_t size) { return size <= kUpdatePartBytes; });
   }
   bool operator()(const SketchTable& m) const {
     return m.group != 0 && m.slice < kUpdateSlicesMax && good_mass(m.mass) && good_part(m.part, m.parts);

@@ -75,7 +75,15 @@ CountedRow get(wire::CountedRow::Reader r) {
   return {get_peer(r), r.getGeneration(), r.getNewest(), r.getWindow(), r.getLength()};
 }
 
+Contribution get(wire::Contribution::Reader r) {
+  return {r.getGroup(), r.getRound(), r.getSlice(), r.getSeq(),   r.getLength(),      get(r.getHead()),
+          r.getMass(),  r.getCodec(), r.getPart(),  r.getParts(), get(r.getAudit())};
+}
+
 RecentEntry get(wire::RecentEntry::Reader r) { return {get(r.getHash()), r.getNorm(), r.getPayloadNorm()}; }
+
+uint32_t get(uint32_t number) { return number; }
+LogEntry get(wire::LogEntry::Reader r);
 
 template <typename ListReader>
 auto get_list(ListReader list, size_t count_max) {
@@ -84,6 +92,19 @@ auto get_list(ListReader list, size_t count_max) {
   items.reserve(count);
   for (unsigned i = 0; i < count; ++i) items.push_back(get(list[i]));
   return items;
+}
+
+LogEntry get(wire::LogEntry::Reader r) {
+  const capnp::Data::Reader plan = r.getPlan();
+  return {r.getGroup(),     r.getRound(),         r.getSlice(),
+          get(r.getHead()), get(r.getPrevious()), r.getDivisor(),
+          get_list(r.getCounted(), kUpdateMembersMax), r.getCodec(), r.getPart(), r.getParts(),
+          {plan.begin(), plan.begin() + std::min(plan.size(), kUpdatePlanBytesMax + 1)}};
+}
+
+UpdateBundle get(wire::UpdateBundle::Reader r) {
+  return {get_list(r.getContributions(), kUpdateSlicesMax), get_list(r.getEntries(), kUpdateSlicesMax),
+          get_list(r.getSizes(), kUpdateSlicesMax)};
 }
 
 Updates get(wire::Updates::Reader r) {
@@ -273,19 +294,15 @@ DecodeStatus get_round(wire::Frame::Message::Reader r, Message* out) {
 
 DecodeStatus get_update(wire::Frame::Message::Reader r, Message* out) {
   switch (r.which()) {
-    case wire::Frame::Message::CONTRIBUTION: {
-      const auto m = r.getContribution();
-      *out = Contribution{m.getGroup(), m.getRound(), m.getSlice(), m.getSeq(),   m.getLength(),      get(m.getHead()),
-                          m.getMass(),  m.getCodec(), m.getPart(),  m.getParts(), get(m.getAudit())};
+    case wire::Frame::Message::CONTRIBUTION:
+      *out = get(r.getContribution());
       return DecodeStatus::kOk;
-    }
-    case wire::Frame::Message::LOG_ENTRY: {
-      const auto m = r.getLogEntry();
-      *out = LogEntry{m.getGroup(),    m.getRound(),         m.getSlice(),
-                      get(m.getHead()), get(m.getPrevious()), m.getDivisor(),
-                      get_list(m.getCounted(), kUpdateMembersMax), m.getCodec(), m.getPart(), m.getParts()};
+    case wire::Frame::Message::LOG_ENTRY:
+      *out = get(r.getLogEntry());
       return DecodeStatus::kOk;
-    }
+    case wire::Frame::Message::UPDATE_BUNDLE:
+      *out = get(r.getUpdateBundle());
+      return DecodeStatus::kOk;
     case wire::Frame::Message::LOG_PULL: {
       const auto m = r.getLogPull();
       *out = LogPull{m.getSlice(), get(m.getHead()), get(m.getRoot()), get_bitmap(m.getMissing()),

@@ -109,12 +109,43 @@ void put(wire::RecentEntry::Builder b, const RecentEntry& entry) {
   b.setPayloadNorm(entry.payload_norm);
 }
 
+void put(wire::Contribution::Builder b, const Contribution& m);
+void put(wire::LogEntry::Builder b, const LogEntry& m);
+
 template <typename ListBuilder, typename T>
 void put_list(ListBuilder list, const std::vector<T>& items) {
   for (unsigned i = 0; i < items.size(); ++i) put(list[i], items[i]);
 }
 
 unsigned count(size_t n) { return static_cast<unsigned>(n); }
+
+void put(wire::Contribution::Builder b, const Contribution& m) {
+  b.setGroup(m.group);
+  b.setRound(m.round);
+  b.setSlice(m.slice);
+  b.setSeq(m.seq);
+  b.setLength(m.length);
+  put(b.initHead(), m.head);
+  b.setMass(m.mass);
+  b.setCodec(m.codec);
+  b.setPart(m.part);
+  b.setParts(m.parts);
+  put(b.initAudit(), m.audit);
+}
+
+void put(wire::LogEntry::Builder b, const LogEntry& m) {
+  b.setGroup(m.group);
+  b.setRound(m.round);
+  b.setSlice(m.slice);
+  put(b.initHead(), m.head);
+  put(b.initPrevious(), m.previous);
+  b.setDivisor(m.divisor);
+  put_list(b.initCounted(count(m.counted.size())), m.counted);
+  b.setCodec(m.codec);
+  b.setPart(m.part);
+  b.setParts(m.parts);
+  if (!m.plan.empty()) b.setPlan(raw(m.plan));
+}
 
 void put(wire::Updates::Builder b, const Updates& updates) {
   if (!updates.alive.empty()) put_list(b.initAlive(count(updates.alive.size())), updates.alive);
@@ -275,32 +306,14 @@ struct Put {
     b.setPhase(m.phase);
     b.setCredit(m.credit);
   }
-  void operator()(const Contribution& m) {
-    auto b = message.initContribution();
-    b.setGroup(m.group);
-    b.setRound(m.round);
-    b.setSlice(m.slice);
-    b.setSeq(m.seq);
-    b.setLength(m.length);
-    put(b.initHead(), m.head);
-    b.setMass(m.mass);
-    b.setCodec(m.codec);
-    b.setPart(m.part);
-    b.setParts(m.parts);
-    put(b.initAudit(), m.audit);
-  }
-  void operator()(const LogEntry& m) {
-    auto b = message.initLogEntry();
-    b.setGroup(m.group);
-    b.setRound(m.round);
-    b.setSlice(m.slice);
-    put(b.initHead(), m.head);
-    put(b.initPrevious(), m.previous);
-    b.setDivisor(m.divisor);
-    put_list(b.initCounted(count(m.counted.size())), m.counted);
-    b.setCodec(m.codec);
-    b.setPart(m.part);
-    b.setParts(m.parts);
+  void operator()(const Contribution& m) { put(message.initContribution(), m); }
+  void operator()(const LogEntry& m) { put(message.initLogEntry(), m); }
+  void operator()(const UpdateBundle& m) {
+    auto b = message.initUpdateBundle();
+    put_list(b.initContributions(count(m.contributions.size())), m.contributions);
+    put_list(b.initEntries(count(m.entries.size())), m.entries);
+    auto sizes = b.initSizes(count(m.sizes.size()));
+    for (uint32_t i = 0; i < m.sizes.size(); ++i) sizes.set(i, m.sizes[i]);
   }
   void operator()(const SketchTable& m) {
     auto b = message.initSketchTable();

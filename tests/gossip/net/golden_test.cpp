@@ -72,6 +72,18 @@ TEST(Golden, RecordsWithoutAProjectionAreRead) {
   EXPECT_TRUE(same(message, expected));
 }
 
+// Of a program from before entries of the log had a plan.
+TEST(Golden, EntriesWithoutAPlanAreRead) {
+  FrameHeader header;
+  Message message;
+  const std::string golden = read_file(fs::path(GOLDEN_DIR) / "log_entry-without-plan.bin");
+  ASSERT_NO_FATAL_FAILURE(expect_decodes(golden, Channel::kBulk, &header, &message));
+  LogEntry expected = sample_entry();
+  expected.slice = 63;
+  expected.plan.clear();
+  EXPECT_TRUE(same(message, Message(expected)));
+}
+
 TEST(Golden, EveryFileHasItsSample) {
   std::vector<fs::path> known;
   for (const Sample& sample : wire_samples()) known.push_back(file_of(sample).filename());

@@ -89,8 +89,13 @@ inline auto fields(const CountedPayload& m) {
   return std::tuple(a, b, c, d, e);
 }
 inline auto fields(const LogEntry& m) {
-  const auto& [group, round, slice, head, previous, divisor, counted, codec, part, parts] = m;
-  return std::tuple(group, round, slice, fields(head), previous, divisor, all_fields(counted), codec, part, parts);
+  const auto& [group, round, slice, head, previous, divisor, counted, codec, part, parts, plan] = m;
+  return std::tuple(group, round, slice, fields(head), previous, divisor, all_fields(counted), codec, part, parts,
+                    plan);
+}
+inline auto fields(const UpdateBundle& m) {
+  const auto& [contributions, entries, sizes] = m;
+  return std::tuple(all_fields(contributions), all_fields(entries), sizes);
 }
 inline auto fields(const LogPull& m) {
   const auto& [a, b, c, d, e, f] = m;
@@ -163,8 +168,18 @@ inline Digest16 sample_digest(uint8_t n) {
 inline LogHead sample_head() { return {1000, 7900, sample_digest(1)}; }
 
 inline LogEntry sample_entry() {
-  return {0xabcdef0123456789, 301, 63, sample_head(), sample_digest(2), 8.5,
-          {{sample_id(1), 77, 12, 1, 2.5f}, {sample_id(2), 78, 13, 0.25f, 40}}, 4, 1, 3};
+  return {0xabcdef0123456789, 301, 0, sample_head(), sample_digest(2), 8.5,
+          {{sample_id(1), 77, 12, 1, 2.5f}, {sample_id(2), 78, 13, 0.25f, 40}}, 4, 1, 3, {7, 8, 9}};
+}
+
+inline UpdateBundle sample_bundle() {
+  const Contribution one{0xabcdef0123456789, 301, 62, 12, 998, sample_head(), 0.75, 3, 0, 1, sample_digest(3)};
+  Contribution other = one;
+  other.slice = 58;
+  LogEntry entry = sample_entry();
+  entry.part = 0;
+  entry.parts = 1;
+  return {{one, other}, {entry}, {50, 20, 30}};
 }
 
 inline SliceState sample_state() {
@@ -225,6 +240,7 @@ inline std::vector<Sample> wire_samples() {
       {"slice_state", sample_state(), payload},
       {"sketch_table", SketchTable{0xabcdef0123456789, 301, 63, 0.75, 2, 4}, payload},
       {"sketch_request", SketchRequest{0xabcdef0123456789, 302, 5, 1, 3}, payload},
+      {"update_bundle", sample_bundle(), payload},
   };
 }
 

@@ -297,6 +297,34 @@ TEST(Wire, RefusesContributionsAndEntriesOutOfRange) {
       m.counted.back().peer.bytes[0] = static_cast<uint8_t>(i);
     }
   }), refused);
+  EXPECT_EQ(changed<LogEntry>([](LogEntry& m) { m.plan.resize(kUpdatePlanBytesMax); }), DecodeStatus::kOk);
+  EXPECT_EQ(changed<LogEntry>([](LogEntry& m) { m.plan.resize(kUpdatePlanBytesMax + 1); }), refused);
+  EXPECT_EQ(changed<LogEntry>([](LogEntry& m) { m.slice = 1; }), refused) << "a plan beside slice 0";
+}
+
+TEST(Wire, RefusesBundlesThatAreNoBundles) {
+  const DecodeStatus refused = DecodeStatus::kOutOfRange;
+  const auto of = [](const std::function<void(UpdateBundle&)>& change) {
+    UpdateBundle message = sample<UpdateBundle>();
+    change(message);
+    return decode(sample_header(), message, std::vector<std::byte>(100));
+  };
+  EXPECT_EQ(of([](UpdateBundle&) {}), DecodeStatus::kOk);
+  EXPECT_EQ(of([](UpdateBundle& m) { m.contributions[1].seq = 0; }), refused);
+  EXPECT_EQ(of([](UpdateBundle& m) { m.entries[0].divisor = kNan; }), refused);
+  EXPECT_EQ(of([](UpdateBundle& m) { m.contributions[0].parts = 2; }), refused) << "a part alone";
+  EXPECT_EQ(of([](UpdateBundle& m) { m.sizes.pop_back(); }), refused);
+  EXPECT_EQ(of([](UpdateBundle& m) { m.sizes.push_back(0); }), refused);
+  EXPECT_EQ(of([](UpdateBundle& m) { m.sizes[0] = kUpdatePartBytes + 1; }), refused);
+  EXPECT_EQ(of([](UpdateBundle& m) { ++m.sizes[0]; }), DecodeStatus::kPayloadMismatch);
+  EXPECT_EQ(of([](UpdateBundle& m) { --m.sizes[2]; }), DecodeStatus::kPayloadMismatch);
+  EXPECT_EQ(of([](UpdateBundle& m) { m = {{m.contributions[0]}, {}, {100}}; }), refused) << "one";
+  EXPECT_EQ(of([](UpdateBundle& m) {
+    m.entries.clear();
+    m.contributions.resize(kUpdateSlicesMax + 1, m.contributions[0]);
+    m.sizes.assign(m.contributions.size(), 0);
+    m.sizes[0] = 100;
+  }), refused);
 }
 
 TEST(Wire, RefusesTablesAndRequestsOutOfRange) {
@@ -348,7 +376,7 @@ TEST(Wire, EveryKindHasItsPort) {
     Message message = Busy{};
     const bool bulk = s.name == "model_block" || s.name == "block_payload" || s.name == "round_block" ||
                       s.name == "contribution" || s.name == "log_entry" || s.name == "slice_state" ||
-                      s.name == "sketch_table" || s.name == "sketch_request";
+                      s.name == "sketch_table" || s.name == "sketch_request" || s.name == "update_bundle";
     EXPECT_EQ(channel_of(s.message) == Channel::kBulk, bulk) << s.name;
     const Channel other = bulk ? Channel::kControl : Channel::kBulk;
     EXPECT_EQ(decode_frame(other, encode(s), s.payload, &header, &message), DecodeStatus::kWrongChannel) << s.name;
