@@ -38,8 +38,12 @@ struct CodecValue {
       throw std::invalid_argument("'" + name + "': error feedback needs updates, and a pair shares params, which are "
                                   "the memory of what was not sent; take modulo8");
     }
-    if (is_one_of(
-            {"int8", "int4", "modulo4", "fp16", "ternary", "qsgd", "randk", "sketch", "powergossip", "fragments"})) {
+    if (parse_update(plain)) {
+      throw std::invalid_argument("'" + name + "' is a codec of updates, and a pair shares params; take modulo8 (1 "
+                                  "byte an element, the mean stays exact), or write kind: group, source: updates and "
+                                  "update.codec: " + plain);
+    }
+    if (is_one_of({"modulo4", "fp16", "powergossip", "fragments"})) {
       throw std::invalid_argument("this version has no codec '" + name + "', only " + codec_choices(", ") +
                                   "; take modulo8 (1 byte an element, the mean stays exact)");
     }
@@ -297,6 +301,9 @@ void add_updates(std::vector<ConfigField>& t) {
   t.push_back(since("0.2.0", "2", row("swarm.exchange.update.reply", "",
                                       "topk: what comes back holds at most so many times the elements of an update",
                                       AT(swarm.exchange.update.reply), CountValue{1, kUpdateMembersMax})));
+  t.push_back(since("0.2.0", "7", row("swarm.exchange.update.levels", "",
+                                      "qsgd: of each sign: 1 takes 2 bits an element, to 7 takes 4, to 127 takes 8",
+                                      AT(swarm.exchange.update.levels), CountValue{1, 127})));
   t.push_back(since("0.2.0", "0.2", row("swarm.exchange.update.table", "",
                                         "sketch: a table's cells, of a byte each, as a part of the slice's elements",
                                         AT(swarm.exchange.update.table), NumberValue{1e-6, 1})));

@@ -193,8 +193,14 @@ TEST_F(ConfigTest, TellsWhatDoesNotExistAndWhatToTakeInstead) {
     EXPECT_NE(error(std::string("swarm: {exchange: {codec: ") + name + "}}\n").find("no legal delta for a pair"),
               std::string::npos) << name;
   }
-  EXPECT_EQ(error("swarm: {exchange: {codec: int8}}\n"),
-            "F:1: swarm.exchange.codec: this version has no codec 'int8', only " + codec_choices(", ") +
+  for (const char* name : {"int8", "int4", "ternary", "qsgd", "randk", "sketch"}) {
+    EXPECT_EQ(error(std::string("swarm: {exchange: {codec: ") + name + "}}\n"),
+              std::string("F:1: swarm.exchange.codec: '") + name + "' is a codec of updates, and a pair shares params; "
+              "take modulo8 (1 byte an element, the mean stays exact), or write kind: group, source: updates and "
+              "update.codec: " + name);
+  }
+  EXPECT_EQ(error("swarm: {exchange: {codec: powergossip}}\n"),
+            "F:1: swarm.exchange.codec: this version has no codec 'powergossip', only " + codec_choices(", ") +
                 "; take modulo8 (1 byte an element, the mean stays exact)");
   EXPECT_NE(error("swarm: {exchange: {codec: bf16+ef}}\n").find("error feedback needs updates"), std::string::npos);
   EXPECT_EQ(error("swarm: {exchange: {codec: fp23}}\n"),
@@ -215,8 +221,8 @@ TEST_F(ConfigTest, RefusesWhatAveragingCannotDo) {
   refused("exchange: {kind: neighborhood}", "write codec: bf16, fp16 or fp32");
   refused("exchange: {kind: group}", "write codec: bf16, fp16 or fp32");
   refused("exchange: {kind: group, codec: fp32, clip: 3}", "only pairs vote on a scale");
-  refused("exchange: {kind: pairwise, source: gradients}", "in one group");
-  refused("exchange: {kind: neighborhood, codec: fp32, source: gradients}", "in one group");
+  refused("exchange: {kind: pairwise, source: gradients}", "in one group; write kind: group");
+  refused("exchange: {kind: neighborhood, codec: fp32, source: gradients}", "in one group; write kind: group");
   refused(group + "}, local_steps: 2", "local_steps: 1");
   refused(group + "}, round: 1s", "local_steps: 1");
   refused(group + ", pairs_every: 3}", "pairs_every: 0");
@@ -272,6 +278,11 @@ TEST_F(ConfigTest, RefusesWhatTheLogOfUpdatesCannotCarry) {
   refused("optimizer: {momentum: 0}, " + updates + ", outer: {momentum: 0.5}, update: {codec: dgc}}",
           "outer.momentum: 0");
   EXPECT_EQ(error("swarm: {optimizer: {momentum: 0}, " + updates + ", update: {codec: dgc}}}\n"), "");
+  refused(updates + ", update: {codec: sketch, density: 0.3}}", "fewer candidates, or codec: bf16");
+  EXPECT_EQ(error("swarm: {" + updates + ", update: {codec: sketch, density: 0.25}}}\n"), "");
+  EXPECT_EQ(error("swarm: {" + updates + ", update: {codec: topk, density: 0.3}}}\n"), "");
+  refused(updates + ", update: {codec: qsgd, levels: 128}}", "levels");
+  EXPECT_EQ(load("swarm: {" + updates + ", update: {codec: qsgd, levels: 3}}}\n").swarm.exchange.update.levels, 3u);
   refused("exchange: {outer: {momentum: 0.9}, overlap: off}", "source: updates");
   refused("exchange: {update: {codec: topk}}", "source: updates");
   std::string names;
@@ -284,6 +295,15 @@ TEST_F(ConfigTest, RefusesWhatTheLogOfUpdatesCannotCarry) {
   const SwarmConfig swarm = load("swarm: {" + updates + "}}\n").swarm;
   EXPECT_NO_THROW(refuse_absent(swarm, 32));
   EXPECT_THROW(refuse_absent(swarm, 33), ConfigError);
+  const SwarmConfig named = load("swarm: {" + updates + ", members: [agent-0, agent-1]}}\n").swarm;
+  EXPECT_NO_THROW(refuse_absent(named, 2));
+  try {
+    refuse_absent(named, 3);
+    ADD_FAILURE() << "the third would hold another model";
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("names 2 of 3 agents"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("leave members out, or write source: params"), std::string::npos);
+  }
   const std::string unrepaired =
       "swarm: {exchange: {kind: group, codec: fp32, overlap: off, source: gradients, repair: ";
   EXPECT_NO_THROW(refuse_unrepaired(load(unrepaired + "on}}\n").swarm));
@@ -460,6 +480,7 @@ const std::map<std::string, std::string>& other_values_of_updates() {
       {"swarm.exchange.update.codec", "topk"},
       {"swarm.exchange.update.density", "0.05"},
       {"swarm.exchange.update.reply", "3"},
+      {"swarm.exchange.update.levels", "15"},
       {"swarm.exchange.update.table", "0.1"},
       {"swarm.exchange.update.candidates", "2"},
       {"swarm.exchange.update.momentum", "0.5"},

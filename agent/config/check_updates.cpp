@@ -1,0 +1,116 @@
+#include "agent/config/check_updates.h"
+
+#include <string>
+
+#include "agent/config/fields.h"
+#include "gossip/exchange/options.h"
+
+namespace starling {
+namespace {
+
+// What the log of updates (gossip/exchange/updates.md) cannot carry.
+void refuse_updates(const SwarmConfig& swarm) {
+  const ExchangeConfig& exchange = swarm.exchange;
+  const auto refuse_if = [](bool unsound, const std::string& why) {
+    if (unsound) throw ConfigError("swarm.exchange.source: updates: " + why);
+  };
+  const bool grouped = exchange.kind == ExchangeKind::kGroup || exchange.kind == ExchangeKind::kNone;
+  refuse_if(!grouped, "updates hold replicas together only where all apply the same bytes: in one group; write kind: "
+                      "group");
+  refuse_if(exchange.carry_momentum, "an optimizer's momentum stays with its agent, which has steps of its own; write "
+                                     "carry: [params]");
+  refuse_if(exchange.pairs_every > 0, "pairs would mix params; write pairs_every: 0");
+}
+
+// A vote counts heads: what a member's mass would say is lost in it.
+void refuse_vote(const SwarmConfig& swarm) {
+  const ExchangeConfig& exchange = swarm.exchange;
+  if (!shares_updates(exchange) || exchange.update.kind != UpdateKind::kSign || swarm.weight == "equal") return;
+  throw ConfigError("swarm.exchange.update.codec: sign: a vote counts every member once, and weight: " + swarm.weight +
+                    " would not; write weight: equal, or codec: sign_ef");
+}
+
+// dgc's momentum is the codec's: a second one would be of the first.
+void refuse_dgc(const SwarmConfig& swarm) {
+  const ExchangeConfig& exchange = swarm.exchange;
+  if (!shares_updates(exchange) || exchange.update.kind != UpdateKind::kDgc) return;
+  const auto refuse_if = [](bool unsound, const std::string& why) {
+    if (unsound) throw ConfigError("swarm.exchange.update.codec: dgc: " + why);
+  };
+  refuse_if(swarm.optimizer.kind != "sgd", "its momentum is of gradients, and " + swarm.optimizer.kind + " has moments "
+                                           "of its own; write optimizer.kind: sgd, or codec: topk");
+  refuse_if(swarm.optimizer.momentum > 0, "it brings the momentum (update.momentum); write optimizer.momentum: 0");
+  refuse_if(exchange.outer_momentum > 0, "it brings the momentum (update.momentum); write outer.momentum: 0");
+}
+
+// The owner asks for what its tables say is large; with more candidates than elements it would ask for all of them.
+void refuse_sketch(const ExchangeConfig& exchange) {
+  if (!shares_updates(exchange) || exchange.update.kind != UpdateKind::kSketch) return;
+  if (exchange.update.density * exchange.update.candidates <= 1) return;
+  throw ConfigError("swarm.exchange.update.candidates: " + std::to_string(exchange.update.candidates) +
+                    " times the elements of an entry are more than a slice has, so the tables would choose nothing; "
+                    "write a smaller density or fewer candidates, or codec: bf16");
+}
+
+void refuse_outer(const ExchangeConfig& exchange) {
+  constexpr double kOverlapMomentumMax = 0.5;   // no experiment has shown that more is stable
+  const bool steps = exchange.outer_momentum > 0 || exchange.outer_rate != 1;
+  if (steps && !shares_updates(exchange) && exchange.kind != ExchangeKind::kNone) {
+    throw ConfigError("swarm.exchange.outer: only merged updates are steps of an outer rule; write kind: group and "
+                      "source: updates, or leave it out");
+  }
+  if (exchange.update.kind != UpdateKind::kFp32 && !shares_updates(exchange) && exchange.kind != ExchangeKind::kNone) {
+    throw ConfigError("swarm.exchange.update.codec: read only with kind: group and source: updates or gradients");
+  }
+  if (exchange.outer_momentum > kOverlapMomentumMax && exchange.overlap != Overlap::kOff) {
+    throw ConfigError("swarm.exchange.outer.momentum: above 0.5 it is not known to be stable where entries come a "
+                      "round late; write overlap: off");
+  }
+}
+
+void refuse_gradients(const SwarmConfig& swarm) {
+  const ExchangeConfig& exchange = swarm.exchange;
+  const auto refuse_if = [](bool unsound, const std::string& why) {
+    if (unsound) throw ConfigError("swarm.exchange.source: gradients: " + why);
+  };
+  refuse_if(exchange.kind != ExchangeKind::kGroup,
+            "gradients hold replicas together only where all apply the same bytes: in one group; write kind: group, "
+            "or source: params");
+  refuse_if(swarm.local_steps != 1 || swarm.round > Duration::zero(),
+            "a gradient is of one step; write local_steps: 1");
+  refuse_if(exchange.overlap != Overlap::kOff, "a gradient is of the params it was taken at; write overlap: off");
+  refuse_if(exchange.carry_momentum, "the momentum of shared gradients is the same everywhere; write carry: [params]");
+  refuse_if(exchange.pairs_every > 0, "pairs would mix params; write pairs_every: 0");
+  refuse_if(exchange.repair && swarm.optimizer.kind == "adamw",
+            "adamw divides by moments of each agent's own gradients, so their mean is no gradient; write source: "
+            "updates, or optimizer.kind: sgd");
+}
+
+// With more than one step a round no gradient is ready before the last step.
+void refuse_pipeline(const ExchangeConfig& exchange) {
+  if (!exchange.update_pipeline) return;
+  const auto refuse_if = [](bool unsound, const std::string& why) {
+    if (unsound) throw ConfigError("swarm.exchange.update.pipeline: on: " + why);
+  };
+  refuse_if(exchange.source != SourceKind::kGradients || !shares_updates(exchange),
+            "only the gradient of a round's one step is ready piece by piece; write source: gradients and "
+            "local_steps: 1, or pipeline: off");
+  refuse_if(exchange.update.kind == UpdateKind::kSketch,
+            "codec sketch asks for elements when the round has begun; write codec: topk, or pipeline: off");
+  refuse_if(exchange.update.kind == UpdateKind::kDgc && exchange.update.clip > 0,
+            "update.clip needs the norm of the whole gradient; write clip: 0, or pipeline: off");
+}
+
+}  // namespace
+
+void refuse_unmergeable(const SwarmConfig& swarm) {
+  if (swarm.exchange.source == SourceKind::kGradients) refuse_gradients(swarm);
+  if (swarm.exchange.source == SourceKind::kUpdates) refuse_updates(swarm);
+  refuse_vote(swarm);
+  refuse_dgc(swarm);
+  refuse_sketch(swarm.exchange);
+  refuse_outer(swarm.exchange);
+  refuse_pipeline(swarm.exchange);
+}
+
+}  // namespace starling
