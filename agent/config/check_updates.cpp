@@ -88,6 +88,10 @@ void refuse_gradients(const SwarmConfig& swarm) {
 
 // With more than one step a round no gradient is ready before the last step.
 void refuse_pipeline(const ExchangeConfig& exchange) {
+  if (exchange.update_merge && !exchange.update_pipeline) {
+    throw ConfigError("swarm.exchange.update.merge: auto: slices that are all sent when the step has ended need no "
+                      "plan; write pipeline: on, or merge: off");
+  }
   if (!exchange.update_pipeline) return;
   const auto refuse_if = [](bool unsound, const std::string& why) {
     if (unsound) throw ConfigError("swarm.exchange.update.pipeline: on: " + why);

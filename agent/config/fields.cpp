@@ -329,6 +329,11 @@ void add_updates(std::vector<ConfigField>& t) {
                                         "(on the CPU) | off: when the step has ended",
                                         AT(swarm.exchange.update_pipeline),
                                         ChoiceValue<bool>{{{"on", true}, {"off", false}}})));
+  t.push_back(since("0.2.0", "off", row("swarm.exchange.update.merge", "",
+                                        "with pipeline: on: auto: slices are sent together where that is measured to "
+                                        "be faster by 5 % | off: each slice alone",
+                                        AT(swarm.exchange.update_merge),
+                                        ChoiceValue<bool>{{{"auto", true}, {"off", false}}})));
   t.push_back(since("0.2.0", "1e+30", row("swarm.exchange.update.first_norm_max", "",
                                           "of the first merged updates, while there are none to compare with; larger "
                                           "ones are scaled down to it",

@@ -74,7 +74,9 @@ constexpr auto fields(Of<UpdateCounters>) {
                          field("made", &T::made), field("short_splits", &T::short_splits),
                          field("long_splits", &T::long_splits), field("states_adopted", &T::states_adopted),
                          field("audits_failed", &T::audits_failed), field("payloads_refused", &T::payloads_refused),
-                         field("pulls", &T::pulls), field("early", &T::early));
+                         field("pulls", &T::pulls), field("early", &T::early),
+                         field("buckets", &T::buckets), field("plan_since", &T::plan_since),
+                         field("plans_refused", &T::plans_refused), field("frames_saved", &T::frames_saved));
 }
 
 constexpr auto fields(Of<LinkCounters>) {

@@ -36,9 +36,11 @@ void print(const MemberChanged& member) {
 std::string print_updates(const AgentStatus& status) {
   const UpdateCounters& updates = status.updates;
   const uint64_t splits = updates.short_splits + updates.long_splits;
-  return fmt::format(", {} entries{}{}, {:.2g} held back, log {}", updates.entries,
+  const std::string plan =
+      updates.buckets > 0 ? fmt::format(", {} buckets since round {}", updates.buckets, updates.plan_since) : "";
+  return fmt::format(", {} entries{}{}{}, {:.2g} held back, log {}", updates.entries,
                      updates.behind > 0 ? fmt::format(", {} behind", updates.behind) : "",
-                     splits > 0 ? fmt::format(", {} splits", splits) : "", status.held_back.value_or(0),
+                     splits > 0 ? fmt::format(", {} splits", splits) : "", plan, status.held_back.value_or(0),
                      status.log_heads.substr(0, 8));
 }
 

@@ -87,7 +87,7 @@ function drawFrame(svg, box, across, up) {
 function fillLogs(logs) {
   if (!logs.length) return;
   const head = html(html(byId("log-table"), "thead"), "tr"), body = html(byId("log-table"), "tbody");
-  ["Agent", "Log", "Entries", "Behind", "Splits", "States", "Held back", "Sent a round", "Received a round",
+  ["Agent", "Log", "Entries", "Behind", "Splits", "States", "Held back", "Buckets", "Sent a round", "Received a round",
     "Forward", "Backward", "Other", "Encode", "Exposed"].forEach(
     (name, i) => html(head, "th", name, i < 2 ? "left" : ""));
   const count = id => logs.filter(a => a.log.head === id).length;
@@ -98,7 +98,8 @@ function fillLogs(logs) {
     first.append(name);
     html(row, "td", log.head.slice(0, 8), log.head === most ? "left" : "left bad");
     const values = [whole(log.entries), whole(log.behind), whole(log.splits), whole(log.states), short(log.held_back),
-      bytes(log.sent_a_round), bytes(log.received_a_round),
+      log.buckets ? `${log.buckets} since ${log.plan_since}` : "\u2013", bytes(log.sent_a_round),
+      bytes(log.received_a_round),
       ...log.step_ms.map(ms => ms === null ? "\u2013" : `${ms.toFixed(1)} ms`)];
     for (const value of values) html(row, "td", value);
   }

@@ -24,6 +24,8 @@ nlohmann::ordered_json print_log(const LogReport& log) {
           {"splits", log.counters.short_splits + log.counters.long_splits},
           {"states", log.counters.states_adopted},
           {"held_back", log.held_back},
+          {"buckets", log.counters.buckets},
+          {"plan_since", log.counters.plan_since},
           {"sent_a_round", log.bytes_sent / rounds},
           {"received_a_round", log.bytes_received / rounds},
           {"step_ms",

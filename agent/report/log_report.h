@@ -20,7 +20,7 @@ struct LogReport {
   StepBreakdown step{};                // of its last seconds
 };
 
-// {"head","entries","behind","splits","states","held_back","sent_a_round","received_a_round",
+// {"head","entries","behind","splits","states","held_back","buckets","plan_since","sent_a_round","received_a_round",
 // "step_ms": of forward, backward, other, encode, exposed; null where it was not measured}
 nlohmann::ordered_json print_log(const LogReport& log);
 

@@ -1,15 +1,20 @@
 #include "agent/share/final_slices.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "kernels/check.h"
 
 namespace starling {
 
-void FinalSlices::begin_step() {
+void FinalSlices::begin_step(std::vector<uint32_t> buckets) {
+  STARLING_CHECK(buckets.size() == slices_.size());
   const std::lock_guard lock(mutex_);
+  buckets_ = std::move(buckets);
   final_elements_.assign(slices_.size(), 0);
-  at_.assign(slices_.size(), TimePoint::min());
+  left_.assign(buckets_.back() + 1, 0);
+  for (const uint32_t bucket : buckets_) ++left_[bucket];
+  at_.assign(left_.size(), TimePoint::min());
   ready_.clear();
   params_ = nullptr;
 }
@@ -24,21 +29,29 @@ void FinalSlices::add(const FinalPart& part) {
     const auto slice = static_cast<size_t>(at - slices_.begin());
     final_elements_[slice] += std::min(end, at->offset + at->count) - std::max(part.offset, at->offset);
     STARLING_CHECK(final_elements_[slice] <= at->count);   // a part was told twice
-    at_[slice] = std::max(at_[slice], part.at);
-    if (final_elements_[slice] < at->count) continue;
-    const Ready ready{static_cast<uint32_t>(slice), at_[slice]};
-    const auto later = [](TimePoint time, const Ready& other) { return time < other.at; };
-    ready_.insert(std::upper_bound(ready_.begin(), ready_.end(), ready.at, later), ready);
+    TimePoint& bucket_at = at_[buckets_[slice]];
+    bucket_at = std::max(bucket_at, part.at);
+    if (final_elements_[slice] == at->count) slice_is_final(slice);
   }
+}
+
+void FinalSlices::slice_is_final(size_t slice) {
+  const uint32_t bucket = buckets_[slice];
+  if (--left_[bucket] > 0) return;
+  const Ready ready{bucket, at_[bucket]};
+  const auto later = [](TimePoint time, const Ready& other) { return time < other.at; };
+  ready_.insert(std::upper_bound(ready_.begin(), ready_.end(), ready.at, later), ready);
 }
 
 std::vector<uint32_t> FinalSlices::take(TimePoint now) {
   const std::lock_guard lock(mutex_);
   std::vector<uint32_t> taken;
-  for (const Ready& ready : ready_) {
-    if (ready.at <= now) taken.push_back(ready.slice);
+  while (!ready_.empty() && ready_.front().at <= now) {
+    for (auto slice = static_cast<uint32_t>(slices_.size()); slice-- > 0;) {
+      if (buckets_[slice] == ready_.front().bucket) taken.push_back(slice);
+    }
+    ready_.erase(ready_.begin());
   }
-  ready_.erase(ready_.begin(), ready_.begin() + static_cast<std::ptrdiff_t>(taken.size()));
   return taken;
 }
 

@@ -1,5 +1,5 @@
 // Which slices of the params are final while a step's backward still goes on. The trainer tells of parts, from a thread
-// of its own; the control thread takes slices.
+// of its own; the control thread takes slices, bucket by bucket.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,12 @@ class FinalSlices {
  public:
   explicit FinalSlices(std::span<const SliceRange> slices) : slices_(slices.begin(), slices.end()) {}
 
-  void begin_step();                        // while the trainer is idle
+  // While the trainer is idle. `buckets`: of the slices, ascending from 0; those of one are taken together.
+  void begin_step(std::vector<uint32_t> buckets);
   void add(const FinalPart& part);          // from any thread
 
-  // Those all of whose elements are final, in the order in which they became so. Each is taken once a step.
+  // Those of buckets all of whose elements are final, in the order in which buckets became so; of one bucket the last
+  // slice first. Each is taken once a step.
   std::vector<uint32_t> take(TimePoint now);
   // When take() has more, if parts that were told of become final later; TimePoint::max(): not known.
   TimePoint next() const;
@@ -28,13 +30,16 @@ class FinalSlices {
 
  private:
   struct Ready {
-    uint32_t slice;
+    uint32_t bucket;
     TimePoint at;
   };
+  void slice_is_final(size_t slice);
   const std::vector<SliceRange> slices_;
   mutable std::mutex mutex_;                // guards all below
+  std::vector<uint32_t> buckets_;           // by slice
   std::vector<size_t> final_elements_;      // by slice
-  std::vector<TimePoint> at_;               // by slice: the latest of its parts
+  std::vector<size_t> left_;                // by bucket: slices that are not final
+  std::vector<TimePoint> at_;               // by bucket: the latest of its parts
   std::vector<Ready> ready_;                // not taken yet, by time
   const float* params_ = nullptr;
 };

@@ -83,6 +83,7 @@ std::unique_ptr<UpdateExchange> make_update_exchange(const UpdateContext& contex
   options.outer = context.model.outer();
   options.first_norm_max = static_cast<float>(exchange.update_first_norm_max);
   options.last_first = exchange.update_pipeline;
+  options.merge = exchange.update_merge;
   options.inject_loss = exchange.inject_loss;
   options.rng_seed = context.swarm.rng_seed;
   auto made = std::make_unique<UpdateExchange>(options, context.model.slices(), context.model.memory(),

@@ -40,7 +40,7 @@ void UpdateSharing::share(uint64_t round, double mass, bool wait, Done done) {
 
 std::function<void(const FinalPart&)> UpdateSharing::begin_steps() {
   if (!final_) return {};
-  final_->begin_step();
+  final_->begin_step(group_.buckets());
   return [this](const FinalPart& part) { final_->add(part); };
 }
 

@@ -42,6 +42,7 @@ struct ExchangeConfig {
   UpdateOptions update;             // updates: how they become bytes
   uint32_t update_slices = 0;       // updates: logs at most; 0: as slices_max() says
   bool update_pipeline = false;     // gradients: a slice is sent as soon as backward has ended with it
+  bool update_merge = false;        // with update_pipeline: slices are sent together as the log's plan says
   double update_first_norm_max = 1e30;   // updates: what the first entries of a log count at most, while no median of
                                     // entries says what is usual
   double outer_momentum = 0;        // updates: what a replica does with an entry (outer_rule.h); DiLoCo: 0.9 and 0.7

@@ -84,6 +84,10 @@ inline ExchangeStatus UpdateExchange::status() const {
   status.updates.payloads_refused = tally.payloads_refused;
   status.updates.pulls = tally.pulls_sent;
   status.updates.early = tally.handed_in_early;
+  status.updates.buckets = group_.plans().newest().ends.size();
+  status.updates.plan_since = group_.plans().newest().since;
+  status.updates.plans_refused = group_.plans().refused();
+  status.updates.frames_saved = group_.frames_saved();
   std::vector<std::byte> hashes;
   for (uint32_t i = 0; i < group_.slice_count(); ++i) {
     const LogHead& head = group_.log(i).head();

@@ -28,6 +28,12 @@ std::vector<uint32_t> parts_of_slices(std::span<const SliceRange> slices, const 
   return parts;
 }
 
+std::vector<size_t> sizes_of(std::span<const SliceRange> slices) {
+  std::vector<size_t> sizes;
+  for (const SliceRange& slice : slices) sizes.push_back(slice.count);
+  return sizes;
+}
+
 }  // namespace
 
 UpdateGroup::UpdateGroup(const UpdateGroupOptions& options, std::span<const SliceRange> slices,
@@ -35,13 +41,15 @@ UpdateGroup::UpdateGroup(const UpdateGroupOptions& options, std::span<const Slic
                          Outbox& outbox, PeerSampler& sampler)
     : options_(options), codecs_(codecs), worker_(worker), clock_(clock), sampler_(sampler),
       replicas_(options.self, options.generation, slices, memory, options.outer, codecs_),
+      plans_(options.merge, sizes_of(slices)),
       round_({options.deadline_min, options.deadline_max, parts_of_slices(slices, codecs), options.last_first}, clock,
              outbox, numbers_),
       owner_(options.self, codecs_, worker, slices_,
              [this](const LogEntry& entry, const SharedBytes& payload) {
                ++entries_made_;
-               round_.send_entry(entry, payload);
+               round_.entry_made(entry, payload);
              },
+             [this] { round_.send_made([this](uint32_t slice) { return owner_.merging(slice); }); },
              [this](uint32_t slice, const PeerId& donor) { messages_.replace(slice, donor); },
              [this](uint32_t slice, const PeerId& donor) { messages_.yield(slice, donor); }),
       tables_(codecs.running->tables(), options.self, slices_, worker, clock, outbox,
@@ -171,12 +179,14 @@ void UpdateGroup::handed_in(const EarlyJob& job, uint64_t number) {
   if (job.handed_in.size() < job.slices.size()) drop_ = true;   // this boundary finds it too, or else the next one
   if (!round_.open() || round() != number) return;
   if (job.audit) round_.set_audit(*job.audit);
+  round_.hold();
   for (size_t i = 0; i < job.handed_in.size(); ++i) {
     round_.hand_in(job.slices[i], *job.handed_in[i]);
     ++handed_in_early_;
     if (owner_.owns(job.slices[i])) take_own(job.slices[i], *job.handed_in[i]);
     advance(job.slices[i]);
   }
+  round_.release();
 }
 
 void UpdateGroup::close_round(const BoundaryJob& job) {
@@ -249,7 +259,8 @@ void UpdateGroup::begin_round(const GroupMembers& members, uint64_t agent_round,
     if (known) masses[static_cast<size_t>(at - members.ids.begin())] = participant.weight;
   }
   encoder_ = job.encoder;
-  owner_.begin(members, number, std::move(masses), *job.encoder);
+  owner_.begin(members, number, std::move(masses), *job.encoder, plans_.say(number));
+  round_.set_buckets(plans_.on() ? plans_.bucket_of_slices(number) : std::vector<uint32_t>());
   round_.begin(members, number, mass, job.handed_in, job.heads, job.audited, job.audit, open);
   messages_.begin_round(job.heads);
   ask_at_ = round_.wait().overdue_at();
@@ -310,10 +321,18 @@ uint64_t UpdateGroup::newest_round(const GroupMembers& members, uint64_t own) {
 
 // Whatever may have happened to a slice: its owner may be able to merge now, and the round may be over.
 void UpdateGroup::advance(uint32_t slice) {
+  if (slice == 0) look_at_plan();
   if (boundary_ || round_.ended()) return;
   if (tables_.may_ask(slice)) tables_.ask_if_due(slice, all_tables(slice));
   owner_.merge(slice, round_.wait().first_over() || all_handed_in(slice));
   try_end();
+}
+
+void UpdateGroup::look_at_plan() {
+  const UpdateLog& log = slices_[0]->log();
+  if (log.entries().empty() || log.head().hash == plan_seen_) return;
+  plan_seen_ = log.head().hash;
+  plans_.take(log.newest().entry.plan, log.newest().entry.round);
 }
 
 // Who has handed in sends no table.

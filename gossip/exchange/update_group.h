@@ -26,6 +26,7 @@
 #include "gossip/exchange/update_messages.h"
 #include "gossip/exchange/update_options.h"
 #include "gossip/exchange/update_owner.h"
+#include "gossip/exchange/update_plan.h"
 #include "gossip/exchange/update_replicas.h"
 #include "gossip/exchange/update_round.h"
 #include "gossip/exchange/update_slice.h"
@@ -76,6 +77,13 @@ class UpdateGroup {
   bool may_hand_in() const;
   // No begin() follows. What was handed in may count all the same.
   void abandon();
+
+  // Which slices are selected and sent together, as the log says. propose() is heard when this member next makes slice
+  // 0's entry. buckets(): by slice, of the open round, or else of the next one.
+  UpdatePlans& plans() { return plans_; }
+  const UpdatePlans& plans() const { return plans_; }
+  std::vector<uint32_t> buckets() const { return plans_.bucket_of_slices(round() + !round_.open()); }
+  uint64_t frames_saved() const { return round_.frames_saved(); }
 
   bool under_way() const { return boundary_ || !round_.ended(); }
   // Others still take what this member has for them of the round that ended here. begin() drops it.
@@ -145,6 +153,7 @@ class UpdateGroup {
   bool can_make_entry(uint32_t slice) const;
   bool resolved(uint32_t slice) const;
   void advance(uint32_t slice);
+  void look_at_plan();
   void try_end();
   void ask_for_overdue();
 
@@ -155,6 +164,8 @@ class UpdateGroup {
   PeerSampler& sampler_;
   UpdateSlices slices_;
   UpdateReplicas replicas_;
+  UpdatePlans plans_;
+  Digest16 plan_seen_{};                 // slice 0's entry whose plan was looked at last
   RoundNumbers numbers_;
   UpdateRound round_;
   UpdateOwner owner_;

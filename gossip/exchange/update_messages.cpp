@@ -5,6 +5,7 @@
 
 #include "gossip/exchange/coefficients.h"
 #include "gossip/exchange/injected_loss.h"
+#include "gossip/exchange/update_bundles.h"
 #include "gossip/exchange/update_parts.h"
 
 namespace starling {
@@ -38,6 +39,7 @@ void UpdateMessages::handle(const PeerId& from, uint64_t generation, const Excha
   if (const auto* m = std::get_if<LogPull>(&message)) return on_pull(from, *m);
   if (const auto* m = std::get_if<SliceState>(&message)) return on_state(from, *m, payload);
   if (const auto* m = std::get_if<RoundCredit>(&message)) return on_credit(from, *m);
+  if (const auto* m = std::get_if<UpdateBundle>(&message)) return on_bundle(from, generation, *m, payload);
   if (const auto* m = std::get_if<SketchTable>(&message)) return on_tables(from, *m, 3, payload);
   if (const auto* m = std::get_if<SketchRequest>(&message)) return on_tables(from, *m, 4, payload);
   ignore();
@@ -119,6 +121,17 @@ void UpdateMessages::on_contribution(const PeerId& from, uint64_t generation, co
                       part.size);
   hear(from, message.slice, message.head);
   if (slice.inbox().add(from, generation, message, part)) advance_(message.slice);
+}
+
+void UpdateMessages::on_bundle(const PeerId& from, uint64_t generation, const UpdateBundle& bundle,
+                               const SharedBytes& payload) {
+  if (!is_member(from)) return;   // before its payload is copied
+  const std::vector<SharedBytes> payloads = payloads_of(bundle, payload);
+  size_t i = 0;
+  for (const Contribution& contribution : bundle.contributions) {
+    on_contribution(from, generation, contribution, payloads[i++]);
+  }
+  for (const LogEntry& entry : bundle.entries) on_entry(from, entry, payloads[i++]);
 }
 
 // A table or a request. `phase`: for injected losses.

@@ -64,6 +64,7 @@ class UpdateMessages {
   bool is_member(const PeerId& peer);
   bool lost(const PeerId& from, uint64_t round, uint32_t slice, uint8_t phase);
   void on_contribution(const PeerId& from, uint64_t generation, const Contribution& message, const SharedBytes& part);
+  void on_bundle(const PeerId& from, uint64_t generation, const UpdateBundle& bundle, const SharedBytes& payload);
   template <class Message>
   void on_tables(const PeerId& from, const Message& message, uint8_t phase, const SharedBytes& part);
   void on_entry(const PeerId& from, const LogEntry& entry, const SharedBytes& part);

@@ -21,6 +21,7 @@ struct UpdateGroupOptions {
   float first_norm_max = 1e30f;          // an entry's norm, while there are no eight entries to compare it with
   bool last_first = false;               // slices are handed in from the last one to the first, as backward ends; the
                                          //   same at all members, whose credits follow that order
+  bool merge = false;                    // slices that the log's plan joins travel together (update_plan.h)
   double inject_loss = 0;                // for experiments: this part of contributions, entries and pulls is lost on
   uint64_t rng_seed = 0;                 //   receive, by a hash of (rng_seed, round, sender, receiver, slice, kind)
 };

@@ -10,17 +10,18 @@
 namespace starling {
 
 UpdateOwner::UpdateOwner(const PeerId& self, const UpdateCodecs& codecs, Worker& worker, UpdateSlices& slices,
-                         OnMade on_made, OnDiffers on_differs, OnApart on_apart)
+                         OnMade on_made, OnEnded on_ended, OnDiffers on_differs, OnApart on_apart)
     : self_(self), codecs_(codecs), worker_(worker), slices_(slices), on_made_(std::move(on_made)),
-      on_differs_(std::move(on_differs)), on_apart_(std::move(on_apart)) {}
+      on_ended_(std::move(on_ended)), on_differs_(std::move(on_differs)), on_apart_(std::move(on_apart)) {}
 
 void UpdateOwner::begin(const GroupMembers& members, uint64_t round, std::vector<double> masses,
-                        const UpdateCodec& encoder) {
+                        const UpdateCodec& encoder, std::vector<uint8_t> plan) {
   STARLING_CHECK(masses.size() == members.count());
   members_ = members;
   round_ = round;
   masses_ = std::move(masses);
   encoder_ = &encoder;
+  plan_ = std::move(plan);
   made_.assign(slices_.size(), false);
   merging_.assign(slices_.size(), false);
 }
@@ -94,6 +95,7 @@ std::shared_ptr<MergeJob> UpdateOwner::draft(uint32_t slice) const {
   job->draft.group = members_.group;
   job->draft.round = round_;
   job->draft.slice = slice;
+  if (slice == 0) job->draft.plan = plan_;
   job->draft.divisor = divisor;
   job->after = from.log().head();
   job->counted_min = members_.count() / 2 + 1;
@@ -108,9 +110,11 @@ void UpdateOwner::merged(uint32_t slice, uint64_t round, const MergeJob& job) {
   refused_ += job.refused;
   if (round != round_) return;
   merging_[slice] = false;
-  if (!job.made || !slices_[slice]->append_own(job.entry, job.payload, job.payload_hash, job.norm)) return;
-  made_[slice] = true;
-  on_made_(job.entry, job.payload);
+  if (job.made && slices_[slice]->append_own(job.entry, job.payload, job.payload_hash, job.norm)) {
+    made_[slice] = true;
+    on_made_(job.entry, job.payload);
+  }
+  on_ended_();
 }
 
 }  // namespace starling

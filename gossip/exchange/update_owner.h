@@ -24,15 +24,19 @@ class UpdateOwner {
   // The own replica of a slice is not what most others have under the same head; `donor` is one of them.
   using OnDiffers = std::function<void(uint32_t slice, const PeerId& donor)>;
 
+  // A merge has ended, whatever came of it.
+  using OnEnded = std::function<void()>;
+
   // Most members hold another log of the slice than this owner; `donor` is one of them.
   using OnApart = std::function<void(uint32_t slice, const PeerId& donor)>;
 
   // All references must outlive the object.
   UpdateOwner(const PeerId& self, const UpdateCodecs& codecs, Worker& worker, UpdateSlices& slices, OnMade on_made,
-              OnDiffers on_differs, OnApart on_apart);
+              OnEnded on_ended, OnDiffers on_differs, OnApart on_apart);
 
-  // `masses`: by rank. `encoder` encodes the entries of this round.
-  void begin(const GroupMembers& members, uint64_t round, std::vector<double> masses, const UpdateCodec& encoder);
+  // `masses`: by rank. `encoder` encodes the entries of this round, and slice 0's says `plan`.
+  void begin(const GroupMembers& members, uint64_t round, std::vector<double> masses, const UpdateCodec& encoder,
+             std::vector<uint8_t> plan);
 
   // Makes the entry of an own slice if it can. `waited`: nobody else is waited for. After a merge that could not be
   // made, the next call tries again.
@@ -40,6 +44,7 @@ class UpdateOwner {
 
   bool owns(uint32_t slice) const { return members_.owner(slice, round_) == members_.self; }
   bool made(uint32_t slice) const { return made_[slice]; }
+  bool merging(uint32_t slice) const { return merging_[slice]; }   // now
   size_t jobs() const { return jobs_; }
   uint64_t refused() const { return refused_; }        // payloads that do not decode
 
@@ -54,12 +59,14 @@ class UpdateOwner {
   Worker& worker_;
   UpdateSlices& slices_;
   OnMade on_made_;
+  OnEnded on_ended_;
   OnDiffers on_differs_;
   OnApart on_apart_;
   GroupMembers members_;
   uint64_t round_ = 0;
   std::vector<double> masses_;
   const UpdateCodec* encoder_ = nullptr;
+  std::vector<uint8_t> plan_;
   std::vector<bool> made_, merging_;
   size_t jobs_ = 0;
   uint64_t refused_ = 0;

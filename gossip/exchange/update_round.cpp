@@ -1,6 +1,7 @@
 #include "gossip/exchange/update_round.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "gossip/exchange/update_parts.h"
@@ -25,7 +26,8 @@ UpdateRound::UpdateRound(const UpdateRoundOptions& options, const Clock& clock, 
       wait_(options.deadline_min, options.deadline_max, 2 * options.deadline_max, clock, numbers),
       streams_(kUpdatePartBytes, outbox, [this](size_t rank, uint8_t phase, uint32_t index, const SharedBytes& part) {
         send(rank, phase, index, part);
-      }) {
+      }),
+      bundles_(outbox) {
   uint32_t first = 0;
   for (uint32_t i = 0; i < options.parts.size(); ++i) {
     first_.push_back(first);
@@ -55,9 +57,12 @@ void UpdateRound::begin(const GroupMembers& members, uint64_t number, double mas
   waits_.begin(members.count(), [this](uint8_t phase, Duration after) { wait_.waited(phase, after); });
   streams_.begin(members, number, [this](size_t rank) { return blocks_of(rank); }, clock_.now(),
                  wait_.first_wait() / kCreditRepeats);
+  made_.clear();
+  hold();
   for (uint32_t slice = 0; slice < handed_in.size(); ++slice) {
     if (handed_in[slice]) hand_in(slice, *handed_in[slice]);
   }
+  release();
   if (!open) announce();
   for (size_t rank = 0; rank < members.count(); ++rank) take_early(rank);
 }
@@ -69,10 +74,12 @@ void UpdateRound::close(const std::vector<std::optional<SentPayload>>& handed_in
   heads_ = heads;
   audit_ = audit;
   wait_.begin_again();
+  hold();
   for (uint32_t i = 0; i < handed_in.size(); ++i) {
     const uint32_t slice = place(i);
     if (handed_in[slice]) hand_in(slice, *handed_in[slice]);
   }
+  release();
   announce();
 }
 
@@ -117,12 +124,37 @@ void UpdateRound::send(size_t rank, uint8_t phase, uint32_t index, const SharedB
   if (phase == 0) {
     Contribution frame = contributions_[slice];
     frame.part = index - first_of(slice);
-    outbox_.send(members_.ids[rank], frame, part);
+    send(rank, frame, part);
   } else {
     LogEntry frame = entries_[slice];
     frame.part = index - first_of(slice);
-    outbox_.send(members_.ids[rank], frame, part);
+    send(rank, frame, part);
   }
+}
+
+template <class UpdateMessage>
+void UpdateRound::send(size_t rank, const UpdateMessage& frame, const SharedBytes& part) {
+  if (bundles_.holds() && frame.parts == 1) return bundles_.add(members_.ids[rank], buckets_[frame.slice], frame, part);
+  outbox_.send(members_.ids[rank], frame, part);
+}
+
+void UpdateRound::entry_made(const LogEntry& entry, const SharedBytes& payload) {
+  if (buckets_.empty()) return send_entry(entry, payload);
+  made_.emplace_back(entry, payload);
+}
+
+void UpdateRound::send_made(const std::function<bool(uint32_t slice)>& is_being_merged) {
+  if (made_.empty()) return;
+  std::set<uint32_t> waiting;   // buckets
+  for (uint32_t slice = 0; slice < buckets_.size(); ++slice) {
+    if (is_being_merged(slice)) waiting.insert(buckets_[slice]);
+  }
+  hold();
+  for (const auto& [entry, payload] : made_) {
+    if (!waiting.contains(buckets_[entry.slice])) send_entry(entry, payload);
+  }
+  release();
+  std::erase_if(made_, [&](const auto& made) { return !waiting.contains(buckets_[made.first.slice]); });
 }
 
 // Each member begins with the one after itself; otherwise all would send to the first member first.

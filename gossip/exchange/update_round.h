@@ -17,6 +17,7 @@
 #include "gossip/exchange/round_numbers.h"
 #include "gossip/exchange/round_wait.h"
 #include "gossip/exchange/sent_payloads.h"
+#include "gossip/exchange/update_bundles.h"
 #include "gossip/net/outbox.h"
 
 namespace starling {
@@ -33,6 +34,11 @@ class UpdateRound {
   // References must outlive the object.
   UpdateRound(const UpdateRoundOptions& options, const Clock& clock, Outbox& outbox, const RoundNumbers& numbers);
 
+  // Of the rounds that begin from now on, by slice; empty: each slice travels alone. All parts of one bucket that are
+  // handed in together travel together, and so do its entries.
+  void set_buckets(std::vector<uint32_t> buckets) { buckets_ = std::move(buckets); }
+  uint64_t frames_saved() const { return bundles_.saved(); }
+
   // `handed_in` by slice; none from a sick member. `heads` of the replicas that the payloads were made from. With
   // `open` slices are handed in one by one until close(), and nobody is waited for before that.
   void begin(const GroupMembers& members, uint64_t number, double mass,
@@ -46,8 +52,16 @@ class UpdateRound {
   void set_audit(const Digest16& audit) { audit_ = audit; }
   // In the middle of the round: it is open, or the slice's owner asked for it.
   void hand_in(uint32_t slice, const SentPayload& payload);
+  // Between these two, parts of one bucket wait for each other.
+  void hold() {
+    if (!buckets_.empty()) bundles_.hold();
+  }
+  void release() { bundles_.release(); }
   const Contribution& contribution(uint32_t slice) const { return contributions_[slice]; }   // the own one
-  void send_entry(const LogEntry& entry, const SharedBytes& payload);
+  // An own entry. It waits for send_made() where its slice is in a bucket with others.
+  void entry_made(const LogEntry& entry, const SharedBytes& payload);
+  // Sends those of buckets none of whose slices is being merged.
+  void send_made(const std::function<bool(uint32_t slice)>& is_being_merged);
   void end() {
     ended_ = true;
     open_ = false;
@@ -104,7 +118,10 @@ class UpdateRound {
   std::vector<uint32_t> blocks_of(size_t rank) const;
   void announce();
   void give(size_t rank, uint8_t phase, uint32_t slice, const std::vector<SharedBytes>& parts);
+  void send_entry(const LogEntry& entry, const SharedBytes& payload);
   void send(size_t rank, uint8_t phase, uint32_t index, const SharedBytes& part);
+  template <class UpdateMessage>
+  void send(size_t rank, const UpdateMessage& frame, const SharedBytes& part);
   void take_early(size_t rank);
   void arrived(size_t rank, const Arrival& part);
   void arrived_late(size_t rank, uint64_t group, uint64_t round, const Arrival& part);
@@ -116,6 +133,9 @@ class UpdateRound {
   RoundWait wait_;
   GroupStreams streams_;
   MemberWaits waits_;
+  std::vector<uint32_t> buckets_;                      // by slice; empty: each alone
+  UpdateBundles bundles_;
+  std::vector<std::pair<LogEntry, SharedBytes>> made_; // own entries that wait for others of their bucket
   GroupMembers members_;
   uint64_t number_ = 0;
   double mass_ = 1;

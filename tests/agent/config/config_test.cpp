@@ -249,6 +249,7 @@ TEST_F(ConfigTest, RefusesWhatAveragingCannotDo) {
   refused("exchange: {update: {pipeline: on}}", "source: gradients");
   refused(group + ", update: {pipeline: on}}, local_steps: 2", "local_steps: 1");
   refused(group + ", repair: off, update: {pipeline: on}}", "source: gradients");
+  refused(group + ", update: {merge: auto}}", "pipeline: on");
   refused(group + ", update: {pipeline: on, codec: sketch}}", "pipeline: off");
   refused("optimizer: {momentum: 0}, " + group + ", update: {pipeline: on, codec: dgc, clip: 2}}", "clip: 0");
   EXPECT_EQ(error("swarm: {optimizer: {momentum: 0}, " + group + ", update: {pipeline: on, codec: dgc}}}\n"), "");
@@ -488,6 +489,7 @@ const std::map<std::string, std::string>& other_values_of_updates() {
       {"swarm.exchange.update.warmup", "100"},
       {"swarm.exchange.update.slices", "8"},
       {"swarm.exchange.update.pipeline", "on"},
+      {"swarm.exchange.update.merge", "auto"},
       {"swarm.exchange.update.first_norm_max", "8"},
       {"swarm.exchange.outer.momentum", "0.75"},
       {"swarm.exchange.outer.rate", "0.7"},
@@ -582,6 +584,10 @@ std::vector<std::string> companions(const std::string& path) {
   if (path == "swarm.optimizer.schedule") return {"swarm.optimizer.decay_every=5"};
   if (path == "swarm.exchange.source") return {kind, codec, "swarm.exchange.overlap=off"};
   if (path == "swarm.exchange.members") return {kind, codec};
+  if (path == "swarm.exchange.update.merge") {
+    return {kind, codec, "swarm.exchange.source=gradients", "swarm.exchange.overlap=off",
+            "swarm.exchange.update.pipeline=on"};
+  }
   if (path == "swarm.exchange.update.pipeline" || path == "swarm.exchange.repair") {
     return {kind, codec, "swarm.exchange.source=gradients", "swarm.exchange.overlap=off"};
   }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <numeric>
 #include <thread>
 #include <vector>
 
@@ -14,12 +15,13 @@ using std::chrono::milliseconds;
 using Slices = std::vector<uint32_t>;
 
 const std::vector<SliceRange> kThree = {{0, 10}, {10, 20}, {30, 5}};
+const Slices kAlone = {0, 1, 2};
 const float kParams[35] = {};
 const TimePoint kNow = TimePoint(std::chrono::seconds(100));
 
 TEST(FinalSlices, ASliceIsFinalWithTheLastOfItsParts) {
   FinalSlices slices(kThree);
-  slices.begin_step();
+  slices.begin_step(kAlone);
   EXPECT_EQ(slices.take(kNow), Slices{});
   slices.add({25, 10, kParams, kNow});   // all of the last slice, and the end of the one before
   EXPECT_EQ(slices.take(kNow), Slices{2});
@@ -28,7 +30,7 @@ TEST(FinalSlices, ASliceIsFinalWithTheLastOfItsParts) {
   slices.add({12, 13, kParams, kNow});
   EXPECT_EQ(slices.take(kNow), (Slices{0, 1})) << "in the order in which they became final";
   EXPECT_EQ(slices.take(kNow), Slices{}) << "each once";
-  slices.begin_step();
+  slices.begin_step(kAlone);
   EXPECT_EQ(slices.take(kNow), Slices{});
   slices.add({0, 35, kParams, kNow});
   EXPECT_EQ(slices.take(kNow), (Slices{0, 1, 2})) << "another step";
@@ -36,7 +38,7 @@ TEST(FinalSlices, ASliceIsFinalWithTheLastOfItsParts) {
 
 TEST(FinalSlices, WhatIsToldBeforehandIsTakenWhenItsTimeHasCome) {
   FinalSlices slices(kThree);
-  slices.begin_step();
+  slices.begin_step(kAlone);
   EXPECT_EQ(slices.next(), TimePoint::max());
   slices.add({30, 5, kParams, kNow + milliseconds(2)});
   slices.add({10, 10, kParams, kNow + milliseconds(9)});
@@ -49,9 +51,25 @@ TEST(FinalSlices, WhatIsToldBeforehandIsTakenWhenItsTimeHasCome) {
   EXPECT_EQ(slices.take(kNow + milliseconds(9)), Slices{1});
 }
 
+TEST(FinalSlices, ABucketIsTakenWithTheLastOfItsSlices) {
+  FinalSlices slices(kThree);
+  slices.begin_step({0, 1, 1});
+  slices.add({30, 5, kParams, kNow});
+  EXPECT_EQ(slices.take(kNow), Slices{}) << "its other slice is not final";
+  slices.add({10, 20, kParams, kNow + milliseconds(3)});
+  slices.add({0, 10, kParams, kNow + milliseconds(2)});
+  EXPECT_EQ(slices.next(), kNow + milliseconds(2));
+  EXPECT_EQ(slices.take(kNow + milliseconds(9)), (Slices{0, 2, 1})) << "within a bucket the last one first";
+  slices.begin_step({0, 0, 0});
+  slices.add({0, 34, kParams, kNow});
+  EXPECT_EQ(slices.take(kNow), Slices{});
+  slices.add({34, 1, kParams, kNow});
+  EXPECT_EQ(slices.take(kNow), (Slices{2, 1, 0})) << "another plan, another step";
+}
+
 TEST(FinalSlices, APartThatIsToldTwiceIsABug) {
   FinalSlices slices(kThree);
-  slices.begin_step();
+  slices.begin_step(kAlone);
   slices.add({0, 10, kParams, kNow});
   EXPECT_DEATH(slices.add({5, 1, kParams, kNow}), "final_elements_");
 }
@@ -61,7 +79,9 @@ TEST(FinalSlices, TakesWhileAnotherThreadTells) {
   std::vector<SliceRange> ranges;
   for (size_t i = 0; i < 64; ++i) ranges.push_back({8 * i, 8});
   FinalSlices slices(ranges);
-  slices.begin_step();
+  Slices buckets(64);
+  std::iota(buckets.begin(), buckets.end(), 0);
+  slices.begin_step(buckets);
   std::thread trainer([&] {
     for (size_t end = 64 * 8; end > 0; end -= 4) slices.add({end - 4, 4, kParams, kNow});
   });

@@ -64,6 +64,7 @@ struct UpdateAgentOptions {
   const UpdateCodec* codec = nullptr;        // null: IntegerUpdates
   bool masses = false;                       // of 1, 2, 4 ... by tag; else all 1
   bool last_first = false;                   // the last slice is handed in first
+  bool merge = false;                        // plans are taken
 };
 
 class UpdateAgent final : public PeerSampler {
@@ -78,7 +79,7 @@ class UpdateAgent final : public PeerSampler {
     for (size_t i = 0; i < options.slices; ++i) slices.push_back({i * options.elements, options.elements});
     const UpdateGroupOptions own{.self = id, .generation = process, .deadline_min = options.deadline_min,
                                  .deadline_max = options.deadline_max, .outer = options.outer,
-                                 .last_first = options.last_first, .rng_seed = tag};
+                                 .last_first = options.last_first, .merge = options.merge, .rng_seed = tag};
     const UpdateCodecs codecs{&codec(), options.codec != nullptr ? exact_.get() : &codec()};
     const SliceMemory memory{params, momentum, accumulator, velocity};
     group_ = std::make_unique<UpdateGroup>(own, slices, memory, codecs, worker, clock, port, *this);
@@ -287,6 +288,9 @@ class UpdateSwarm {
       : network(clock, rng_seed), options_(options) {
     network.watch = [this](const Flight& flight) {
       if (const auto* entry = message_as<LogEntry>(flight.message)) observer.see(*entry);
+      if (const auto* bundle = message_as<UpdateBundle>(flight.message)) {
+        for (const LogEntry& entry : bundle->entries) observer.see(entry);
+      }
     };
   }
   UpdateSwarm(size_t n, const UpdateAgentOptions& options, uint64_t rng_seed = 1) : UpdateSwarm(options, rng_seed) {

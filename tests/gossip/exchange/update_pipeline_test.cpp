@@ -5,131 +5,13 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <memory>
-#include <set>
 #include <tuple>
 #include <vector>
 
-#include "tests/gossip/exchange/update_harness.h"
+#include "tests/gossip/exchange/lockstep.h"
 
 namespace starling::exchange_test {
 namespace {
-
-constexpr size_t kAgents = 4, kSlices = 6, kElements = 50;
-
-const UpdateCodec& sparse() {
-  static const std::unique_ptr<UpdateCodec> codec = make_update_codec({.kind = UpdateKind::kTopk, .density = 0.2});
-  return *codec;
-}
-
-UpdateAgentOptions sparse_slices() {
-  return {.slices = kSlices, .elements = kElements, .codec = &sparse(), .last_first = true};
-}
-
-// One contribution as it left its sender.
-struct Sent {
-  uint32_t slice = 0;
-  uint64_t round = 0, seq = 0, bytes_hash = 0;
-  TimePoint at;
-  auto key() const { return std::tuple(round, slice, seq, bytes_hash); }
-};
-
-// Members in lockstep: each round they take one step, whose backward ends with the last slice first, a millisecond a
-// slice. What is final is handed in at once if `pipeline`, and what is left at the boundary.
-class Lockstep {
- public:
-  explicit Lockstep(bool pipeline, const UpdateAgentOptions& options = sparse_slices(), uint64_t rng_seed = 1)
-      : swarm(kAgents, options, rng_seed), pipeline_(pipeline) {
-    swarm.network.watch = [this](const Flight& flight) {
-      const auto* message = message_as<Contribution>(flight.message);
-      if (message == nullptr) return;
-      sent[flight.from].push_back({message->slice, message->round, message->seq, xxh3_64(flight.payload.span()),
-                                   swarm.clock.now()});
-    };
-  }
-
-  // What each member's step changes.
-  void step() {
-    for (auto& [id, agent] : swarm.agents) {
-      agent->x = agent->params;
-      for (float& value : agent->x) value += static_cast<float>(rng_.below(2001)) / 1000 - 1;
-    }
-  }
-  // Backward, from the last slice to slice `until`.
-  void backward(size_t until = 0) {
-    for (size_t slice = swarm.options().slices; slice-- > until;) {
-      pass(slice_time);
-      for (auto& [id, agent] : swarm.agents) {
-        if (pipeline_ && !stopped.contains(id)) hand_in(*agent, static_cast<uint32_t>(slice));
-      }
-    }
-  }
-  void hand_in(UpdateAgent& agent, uint32_t slice) {
-    bool told = false;
-    const std::vector<uint32_t> slices{slice};
-    accepted += agent.exchange().hand_in(slices, agent.x, 1, 1, [&] { told = true; });
-    agent.complete();
-    told_all = told_all && told;
-  }
-  void boundary() {
-    for (auto& [id, agent] : swarm.agents) {
-      if (stopped.contains(id) || slow.contains(id)) continue;
-      EXPECT_TRUE(agent->exchange().begin(agent->x, 1, 1, [] {}, false));
-      agent->complete();
-    }
-  }
-  // Until all rounds have ended; then all take what came.
-  void end_round() {
-    const TimePoint until = swarm.clock.now() + milliseconds(500);
-    while (swarm.clock.now() < until && any_under_way()) pass(milliseconds(1));
-    for (auto& [id, agent] : swarm.agents) {
-      if (stopped.contains(id) || slow.contains(id)) continue;
-      ASSERT_FALSE(agent->exchange().under_way());
-      agent->exchange().catch_up(agent->x, [] {});
-      agent->complete();
-      EXPECT_EQ(agent->x, agent->params);
-      swarm.observer.judge_bits(*agent, swarm.options().slices);
-    }
-  }
-  void round() {
-    step();
-    backward();
-    boundary();
-    end_round();
-  }
-  void pass(Duration duration) {
-    for (const TimePoint until = swarm.clock.now() + duration; swarm.clock.now() < until;) {
-      swarm.clock.advance_to(swarm.clock.now() + std::chrono::microseconds(250));
-      while (swarm.network.next_at() <= swarm.clock.now()) swarm.network.deliver_due();
-      for (auto& [id, agent] : swarm.agents) {
-        if (stopped.contains(id)) {
-          agent->port.lose_arrived();
-          continue;
-        }
-        agent->receive();
-        agent->tick();
-      }
-    }
-  }
-  bool any_under_way() const {
-    for (const auto& [id, agent] : swarm.agents) {
-      if (!stopped.contains(id) && !slow.contains(id) && agent->exchange().under_way()) return true;
-    }
-    return false;
-  }
-  std::vector<float> params(uint8_t tag) { return swarm.at(tag).params; }
-
-  UpdateSwarm swarm;
-  std::map<PeerId, std::vector<Sent>> sent;
-  std::set<PeerId> stopped, slow;   // slow: still in backward
-  size_t accepted = 0;
-  bool told_all = true;
-  Duration slice_time = milliseconds(1);   // of backward
-
- private:
-  const bool pipeline_;
-  Rng rng_{7};
-};
 
 TEST(UpdatePipeline, EndsWithTheBitsThatABoundaryAloneEndsWith) {
   Lockstep whole(false), pipelined(true);

@@ -1,0 +1,73 @@
+// Merge plans: which slices are selected, coded and sent together. Whoever owns slice 0 may propose one; it travels as
+// bytes in the entries of slice 0's log, and nobody computes it again, because no two members measure the same.
+//
+// A plan decides nothing else. Logs, owners, accumulators and entries are those of each slice, so members with different
+// plans lose a frame that could have been shared, and nothing more.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gossip/limits.h"
+
+namespace starling {
+
+struct UpdatePlan {
+  std::vector<uint32_t> ends;   // bucket i: the slices from ends[i - 1] (0 for the first) to ends[i] - 1
+  uint64_t since = 0;           // the first round that it holds in
+  bool operator==(const UpdatePlan&) const = default;
+};
+
+// Little-endian: u8 version 1, u8 count of buckets, u64 model, u64 since, u8 each of the ends, u32 XXH3-64 of all before.
+std::vector<uint8_t> encode_plan(const UpdatePlan& plan, uint64_t model);
+// What is wrong with the bytes, for people; empty: `plan` is theirs, else it is left as it was.
+std::string decode_plan(std::span<const uint8_t> bytes, uint64_t model, size_t slice_count, UpdatePlan* plan);
+
+// What one member knows of plans. With `on` false it takes none.
+class UpdatePlans {
+ public:
+  static constexpr uint64_t kAhead = 8;      // rounds from a proposal until it holds: all members hear of it before
+  static constexpr uint64_t kBetween = 200;  // rounds from one plan to the next
+
+  // `slice_sizes` in elements: plans for others are refused.
+  UpdatePlans(bool on, std::span<const size_t> slice_sizes);
+
+  bool on() const { return on_; }
+  // What slice 0's entry of this round says; empty: nothing. A plan that is no good is counted, and the last good one
+  // stays.
+  void take(std::span<const uint8_t> bytes, uint64_t round);
+  // Of this round; each slice alone until a plan is known. A newcomer learns the plan with the first entry of slice 0
+  // that it takes, because every one repeats it.
+  const std::vector<uint32_t>& ends(uint64_t round) const;
+  std::vector<uint32_t> bucket_of_slices(uint64_t round) const;
+
+  // The next entry of slice 0 that this member makes shall say this plan, if it may then: kBetween after the last one.
+  // REQUIRES: ascending ends, the last one the number of slices.
+  void propose(std::vector<uint32_t> ends) { proposed_ = std::move(ends); }
+  bool may_change(uint64_t round) const { return newest_.ends.empty() || round >= said_at_ + kBetween; }
+  // What the own entry of slice 0 in this round says.
+  std::vector<uint8_t> say(uint64_t round);
+
+  const UpdatePlan& newest() const { return newest_; }   // without ends: none is known
+  uint64_t refused() const { return refused_; }
+  const std::string& last_fault() const { return fault_; }   // of the last plan refused; empty: none
+
+ private:
+  std::string judge(std::span<const uint8_t> bytes, uint64_t round, UpdatePlan* plan) const;
+
+  const bool on_;
+  const size_t slice_count_;
+  uint64_t model_ = 0;                       // a hash of the slices' sizes
+  UpdatePlan newest_, before_;               // before_: holds until newest_.since
+  std::vector<uint8_t> bytes_;               // of newest_
+  uint64_t said_at_ = 0;                     // the round in which newest_ was proposed
+  std::vector<uint32_t> alone_;              // the plan of who knows none
+  std::vector<uint32_t> proposed_;
+  uint64_t refused_ = 0;
+  std::string fault_;
+};
+
+}  // namespace starling

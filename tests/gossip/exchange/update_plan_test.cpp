@@ -1,0 +1,167 @@
+// Merge plans: their bytes, who takes which, and that they change which frames there are and nothing else.
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "gossip/exchange/update_plan.h"
+#include "tests/gossip/exchange/lockstep.h"
+
+namespace starling::exchange_test {
+namespace {
+
+using Ends = std::vector<uint32_t>;
+const std::vector<size_t> kSizes(kSlices, kElements);
+
+std::vector<uint8_t> bytes_of(const Ends& ends, uint64_t round = 1, const std::vector<size_t>& sizes = kSizes) {
+  UpdatePlans plans(true, sizes);
+  plans.propose(ends);
+  return plans.say(round);
+}
+
+Ends each_alone() {
+  Ends ends(kSlices);
+  std::iota(ends.begin(), ends.end(), 1);
+  return ends;
+}
+
+TEST(UpdatePlan, HoldsEightRoundsAfterItWasSaid) {
+  UpdatePlans plans(true, kSizes);
+  EXPECT_EQ(plans.ends(5), each_alone());
+  plans.take(bytes_of({2, 6}, 20), 20);
+  EXPECT_EQ(plans.ends(27), each_alone());
+  EXPECT_EQ(plans.ends(28), (Ends{2, 6}));
+  EXPECT_EQ(plans.bucket_of_slices(28), (Ends{0, 0, 1, 1, 1, 1}));
+  EXPECT_EQ(plans.say(30), bytes_of({2, 6}, 20)) << "every entry of slice 0 repeats it";
+  plans.take({}, 31);
+  EXPECT_EQ(plans.ends(31), (Ends{2, 6})) << "an owner that knows none takes it from nobody";
+  EXPECT_EQ(plans.refused(), 0u);
+}
+
+TEST(UpdatePlan, ChangesOnceInTwoHundredRounds) {
+  UpdatePlans plans(true, kSizes);
+  plans.take(bytes_of({2, 6}, 20), 20);
+  plans.propose({3, 6});
+  EXPECT_EQ(plans.say(219), bytes_of({2, 6}, 20)) << "not yet";
+  plans.take(bytes_of({3, 6}, 219), 219);
+  EXPECT_EQ(plans.ends(300), (Ends{2, 6}));
+  EXPECT_EQ(plans.refused(), 1u);
+  EXPECT_NE(plans.last_fault().find("less than 200 rounds"), std::string::npos);
+  EXPECT_EQ(plans.say(220), bytes_of({3, 6}, 220));
+  plans.take(plans.say(220), 220);
+  EXPECT_EQ(plans.ends(227), (Ends{2, 6})) << "the one before holds until then";
+  EXPECT_EQ(plans.ends(228), (Ends{3, 6}));
+}
+
+TEST(UpdatePlan, WhoJoinsTakesThePlanAndTheNextOneWhenTheOthersDo) {
+  UpdatePlans plans(true, kSizes);
+  plans.take(bytes_of({2, 6}, 20), 219);
+  EXPECT_EQ(plans.ends(219), (Ends{2, 6}));
+  plans.take(bytes_of({3, 6}, 220), 220);
+  EXPECT_EQ(plans.ends(228), (Ends{3, 6}));
+}
+
+// Each one is refused by its name, counted, and the last good plan stays.
+TEST(UpdatePlan, RefusesWhatIsNoPlanAndKeepsTheLastGoodOne) {
+  UpdatePlans plans(true, kSizes);
+  plans.take(bytes_of({2, 6}, 20), 20);
+  uint64_t refused = 0;
+  const auto refuses = [&](const std::vector<uint8_t>& bytes, const std::string& why, uint64_t round = 1000) {
+    plans.take(bytes, round);
+    EXPECT_EQ(plans.refused(), ++refused) << why;
+    EXPECT_NE(plans.last_fault().find(why), std::string::npos) << plans.last_fault();
+    EXPECT_EQ(plans.ends(1000), (Ends{2, 6}));
+  };
+  const std::vector<uint8_t> good = bytes_of({3, 6}, 990);
+  for (size_t size = 1; size < good.size(); ++size) refuses({good.begin(), good.begin() + size}, "of a wrong size");
+  for (size_t bit = 0; bit < 8 * good.size(); ++bit) {
+    std::vector<uint8_t> flipped = good;
+    flipped[bit / 8] ^= static_cast<uint8_t>(1 << bit % 8);
+    refuses(flipped, bit / 8 == 1 ? "of a wrong size" : "damaged");
+  }
+  refuses(bytes_of({3, 6}, 990, {50, 50, 50, 50, 50, 51}), "for another model");
+  const uint64_t model = [] {
+    uint64_t value = 0;
+    const std::vector<uint8_t> bytes = bytes_of({6});
+    std::memcpy(&value, bytes.data() + 2, sizeof value);
+    return value;
+  }();
+  for (const Ends& ends : {Ends{}, Ends{3}, Ends{3, 3, 6}, Ends{4, 3, 6}, Ends{0, 6}, Ends{3, 6, 7}, Ends{6, 6}}) {
+    refuses(encode_plan({ends, 990}, model), "overlap or leave slices out");
+  }
+  refuses(encode_plan({{3, 6}, 1009}, model), "too far ahead");
+  plans.take(good, 1000);
+  EXPECT_EQ(plans.ends(1000), (Ends{3, 6}));
+  UpdatePlans off(false, kSizes);
+  off.take(good, 1000);
+  EXPECT_EQ(off.ends(1000), each_alone());
+  EXPECT_EQ(off.refused(), 1u);
+}
+
+UpdateAgentOptions merging() {
+  UpdateAgentOptions options = sparse_slices();
+  options.merge = true;
+  return options;
+}
+
+// Six slices in two buckets, four owners.
+TEST(UpdatePlan, BucketsTravelInFewerFramesAndEndWithTheSameBits) {
+  Lockstep whole(false), merged(true, merging());
+  for (auto& [id, agent] : merged.swarm.agents) agent->exchange().plans().propose({1, kSlices});
+  size_t before = 0, after = 0;
+  for (int round = 1; round <= 24; ++round) {
+    merged.frames = 0;
+    whole.round();
+    merged.round();
+    (round < 9 ? before : after) += merged.frames;
+    for (uint8_t tag = 1; tag <= kAgents; ++tag) {
+      ASSERT_EQ(merged.params(tag), whole.params(tag)) << "round " << round << ", member " << int{tag};
+      ASSERT_EQ(merged.swarm.at(tag).accumulator, whole.swarm.at(tag).accumulator);
+      EXPECT_EQ(merged.swarm.at(tag).exchange().plans().ends(merged.swarm.at(tag).exchange().round()),
+                round < 9 ? each_alone() : (Ends{1, kSlices}));
+    }
+  }
+  // Alone: each of six slices to its owner from three others, and back. In buckets the five late slices have four
+  // owners, one of whom has two of them; the sixth one is alone.
+  EXPECT_EQ(before, 8u * 2 * 3 * kSlices);
+  EXPECT_EQ(after, 16u * 2 * 3 * 5);
+  EXPECT_EQ(merged.swarm.at(1).exchange().plans().refused(), 0u);
+}
+
+TEST(UpdatePlan, TwoPlansAtOnceCostFramesAndNoSum) {
+  Lockstep whole(false), mixed(true, merging());
+  for (uint8_t tag = 1; tag <= kAgents; ++tag) {
+    mixed.swarm.at(tag).exchange().plans().take(tag % 2 == 0 ? bytes_of({1, kSlices}) : bytes_of({5, kSlices}), 1);
+  }
+  for (int round = 1; round <= 24; ++round) {
+    whole.round();
+    mixed.round();
+    for (uint8_t tag = 1; tag <= kAgents; ++tag) {
+      ASSERT_EQ(mixed.params(tag), whole.params(tag)) << "round " << round << ", member " << int{tag};
+      ASSERT_EQ(mixed.swarm.at(tag).accumulator, whole.swarm.at(tag).accumulator);
+    }
+  }
+  for (uint8_t tag = 1; tag <= kAgents; ++tag) {
+    const UpdatePlans& plans = mixed.swarm.at(tag).exchange().plans();
+    EXPECT_EQ(plans.ends(20), (tag % 2 == 0 ? Ends{1, kSlices} : Ends{5, kSlices}));
+    EXPECT_GT(plans.refused(), 0u) << "each hears the others' plan";
+    EXPECT_GT(mixed.swarm.at(tag).exchange().frames_saved(), 0u);
+  }
+}
+
+TEST(UpdatePlan, WhoRestartsLearnsThePlanFromTheLog) {
+  Lockstep merged(true, merging());
+  for (auto& [id, agent] : merged.swarm.agents) agent->exchange().plans().propose({3, kSlices});
+  for (int round = 1; round <= 12; ++round) merged.round();
+  UpdateAgent& again = merged.swarm.add(4, 2);
+  merged.swarm.share_views();
+  for (uint8_t tag = 1; tag < 4; ++tag) merged.swarm.at(tag).exchange().forget(again.id);
+  EXPECT_TRUE(again.exchange().plans().newest().ends.empty());
+  for (int round = 1; round <= 6; ++round) merged.round();
+  EXPECT_EQ(again.exchange().plans().ends(again.exchange().round()), (Ends{3, kSlices}));
+  EXPECT_TRUE(merged.swarm.all_heads_equal());
+}
+
+}  // namespace
+}  // namespace starling::exchange_test
