@@ -12,6 +12,7 @@ void FinalSlices::begin_step(std::vector<uint32_t> buckets) {
   const std::lock_guard lock(mutex_);
   buckets_ = std::move(buckets);
   final_elements_.assign(slices_.size(), 0);
+  slice_at_.assign(slices_.size(), TimePoint::min());
   left_.assign(buckets_.back() + 1, 0);
   for (const uint32_t bucket : buckets_) ++left_[bucket];
   at_.assign(left_.size(), TimePoint::min());
@@ -29,6 +30,7 @@ void FinalSlices::add(const FinalPart& part) {
     const auto slice = static_cast<size_t>(at - slices_.begin());
     final_elements_[slice] += std::min(end, at->offset + at->count) - std::max(part.offset, at->offset);
     STARLING_CHECK(final_elements_[slice] <= at->count);   // a part was told twice
+    slice_at_[slice] = std::max(slice_at_[slice], part.at);
     TimePoint& bucket_at = at_[buckets_[slice]];
     bucket_at = std::max(bucket_at, part.at);
     if (final_elements_[slice] == at->count) slice_is_final(slice);
@@ -53,6 +55,15 @@ std::vector<uint32_t> FinalSlices::take(TimePoint now) {
     ready_.erase(ready_.begin());
   }
   return taken;
+}
+
+std::vector<TimePoint> FinalSlices::final_at() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<TimePoint> at = slice_at_;
+  for (size_t slice = 0; slice < at.size(); ++slice) {
+    if (final_elements_[slice] < slices_[slice].count) at[slice] = TimePoint::min();
+  }
+  return at;
 }
 
 TimePoint FinalSlices::next() const {

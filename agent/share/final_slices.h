@@ -26,6 +26,8 @@ class FinalSlices {
   std::vector<uint32_t> take(TimePoint now);
   // When take() has more, if parts that were told of become final later; TimePoint::max(): not known.
   TimePoint next() const;
+  // When backward ended with each slice in this step, as its parts said; TimePoint::min(): not with all of it.
+  std::vector<TimePoint> final_at() const;
   const float* params() const;              // of the step's end, as its parts said. REQUIRES: take() returned some
 
  private:
@@ -38,6 +40,7 @@ class FinalSlices {
   mutable std::mutex mutex_;                // guards all below
   std::vector<uint32_t> buckets_;           // by slice
   std::vector<size_t> final_elements_;      // by slice
+  std::vector<TimePoint> slice_at_;         // by slice: the latest of its parts
   std::vector<size_t> left_;                // by bucket: slices that are not final
   std::vector<TimePoint> at_;               // by bucket: the latest of its parts
   std::vector<Ready> ready_;                // not taken yet, by time

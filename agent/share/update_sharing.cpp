@@ -19,10 +19,11 @@ constexpr uint32_t kSilentRounds = 3;
 }  // namespace
 
 UpdateSharing::UpdateSharing(UpdateModel& model, UpdateExchange& exchange, PeerSampler& sampler, const PeerId& self,
-                             Worker& worker, const Clock& clock, bool pipeline)
+                             Worker& worker, const Clock& clock, const ExchangeConfig& settings)
     : Sharing(&exchange, true), model_(model), group_(exchange.group()), sampler_(sampler), self_(self),
       worker_(worker), clock_(clock), began_(clock.now()) {
-  if (pipeline) final_ = std::make_unique<FinalSlices>(model.slices());
+  if (settings.update_pipeline) final_ = std::make_unique<FinalSlices>(model.slices());
+  if (settings.update_merge) planner_ = std::make_unique<PlanMaker>(model.slices(), settings.update);
 }
 
 void UpdateSharing::share(uint64_t round, double mass, bool wait, Done done) {
@@ -30,6 +31,7 @@ void UpdateSharing::share(uint64_t round, double mass, bool wait, Done done) {
   done_ = std::move(done);
   refuse_outsider();
   const bool waits = wait || catching_up_;
+  if (planner_ && planned_) look_at_step();
   worker_.submit([this] { model_.fill_x(); },
                  [this, round, mass, waits] {
                    const bool begun =
@@ -40,6 +42,12 @@ void UpdateSharing::share(uint64_t round, double mass, bool wait, Done done) {
 
 std::function<void(const FinalPart&)> UpdateSharing::begin_steps() {
   if (!final_) return {};
+  planned_ = planner_ != nullptr && !catching_up_;
+  if (planned_) {
+    planner_->begin_round();
+    group_.plans().try_out(planner_->trial_ends());
+    step_began_ = clock_.now();
+  }
   final_->begin_step(group_.buckets());
   return [this](const FinalPart& part) { final_->add(part); };
 }
@@ -47,7 +55,8 @@ std::function<void(const FinalPart&)> UpdateSharing::begin_steps() {
 // What becomes final while the worker still codes goes together next: the busier it is, the larger the buckets.
 void UpdateSharing::send_final(uint64_t round, double mass) {
   if (!final_ || sending_ || !group_.may_hand_in()) return;
-  const std::vector<uint32_t> slices = final_->take(clock_.now());
+  std::vector<uint32_t> slices = final_->take(clock_.now());
+  if (planned_) std::erase_if(slices, [&](uint32_t slice) { return slice < planner_->held_back(); });
   if (slices.empty()) return;
   const size_t elements = model_.memory().params.size();
   sending_ = group_.hand_in(slices, {final_->params(), elements}, mass, round, [this] { sending_ = false; });
@@ -71,7 +80,36 @@ void UpdateSharing::tick() {
   if (!waiting_ || group_.under_way()) return;
   waiting_ = false;
   look_at_progress();
+  if (std::exchange(planned_, false)) think();
   group_.catch_up(model_.x(), [this] { worker_.submit([this] { model_.show_x(); }, [this] { finish(); }); });
+}
+
+void UpdateSharing::look_at_step() {
+  std::vector<Duration> final_after;
+  for (const TimePoint at : final_->final_at()) {
+    if (at == TimePoint::min()) return;   // backward did not reach all of the model
+    final_after.push_back(at - step_began_);
+  }
+  planner_->add_step(final_after);
+}
+
+// A round has ended. One that others were late for says nothing of links.
+void UpdateSharing::think() {
+  for (const UpdateSelection& selection : group_.take_selections()) {
+    planner_->add_selection(selection.elements, selection.took);
+  }
+  const UpdateReport& round = group_.last_report();
+  if (round.entries == round.slices) planner_->add_exchange(round.frames_after, round.bytes_after, round.duration);
+  group_.plans().try_out({});
+  const auto thought = planner_->think(round.members, group_.plans().ends(round.round + 1));
+  if (!thought) return;
+  worker_.submit([thought] { thought->run(); }, [this, thought] {
+    const bool worth_it = thought->gain >= PlanMaker::kGainMin;
+    group_.plans().propose(worth_it ? thought->best : std::vector<uint32_t>());
+    const std::string text = thought->describe();
+    if (worth_it) spdlog::info("merge plan: {}", text);
+    else spdlog::debug("merge plan: {}", text);
+  });
 }
 
 // A replica that is still old is brought up to date first: steps from it would be lost.

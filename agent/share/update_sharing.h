@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "agent/share/final_slices.h"
+#include "agent/share/plan_maker.h"
 #include "agent/share/sharing.h"
 #include "agent/share/update_model.h"
 #include "gossip/clock.h"
@@ -18,10 +19,10 @@ namespace starling {
 
 class UpdateSharing final : public Sharing {
  public:
-  // Takes steps only after it caught up with the others' logs. With `pipeline` what is final is sent while backward
-  // goes on. All references outlive the object.
+  // Takes steps only after it caught up with the others' logs. With update_pipeline what is final is sent while
+  // backward goes on. All references outlive the object.
   UpdateSharing(UpdateModel& model, UpdateExchange& exchange, PeerSampler& sampler, const PeerId& self, Worker& worker,
-                const Clock& clock, bool pipeline);
+                const Clock& clock, const ExchangeConfig& settings);
 
   // Throws std::runtime_error if there has been no place for this agent for a while: the group is full.
   void share(uint64_t round, double mass, bool wait, Done done) override;
@@ -41,6 +42,8 @@ class UpdateSharing final : public Sharing {
   void shared(bool waits);
   void round_ended();
   void look_at_progress();
+  void look_at_step();
+  void think();
   void finish();
   void refuse_outsider();
 
@@ -58,6 +61,9 @@ class UpdateSharing final : public Sharing {
   Done done_;
   std::unique_ptr<FinalSlices> final_;   // null: nothing is sent before the boundary
   bool sending_ = false;             // the worker has slices that were final before
+  std::unique_ptr<PlanMaker> planner_;   // null: nothing is merged
+  TimePoint step_began_;
+  bool planned_ = false;             // the round under way began with a step that was told of
 };
 
 }  // namespace starling

@@ -56,6 +56,8 @@ class GroupStreams {
   // Blocks of this round from other members, by phase: due, and arrived.
   size_t due(uint8_t phase) const { return due_[phase]; }
   bool nothing_came(uint8_t phase) const { return due_[phase] > 0 && came_[phase] == 0; }
+  uint64_t bytes_sent() const { return bytes_sent_; }   // since the last time, as the next
+  uint64_t bytes_received() const { return bytes_received_; }
   uint64_t take_bytes_sent() { return std::exchange(bytes_sent_, 0); }   // since the last time
   uint64_t take_bytes_received() { return std::exchange(bytes_received_, 0); }
 

@@ -176,6 +176,10 @@ bool UpdateGroup::hand_in(std::span<const uint32_t> slices, std::span<const floa
 
 void UpdateGroup::handed_in(const EarlyJob& job, uint64_t number) {
   encode_time_ += job.took;
+  if (plans_.on()) {
+    UpdateSelection& made = selections_.emplace_back(UpdateSelection{0, job.took});
+    for (const uint32_t slice : job.slices) made.elements += slices_[slice]->shape().element_count;
+  }
   if (job.handed_in.size() < job.slices.size()) drop_ = true;   // this boundary finds it too, or else the next one
   if (!round_.open() || round() != number) return;
   if (job.audit) round_.set_audit(*job.audit);
@@ -192,6 +196,7 @@ void UpdateGroup::handed_in(const EarlyJob& job, uint64_t number) {
 void UpdateGroup::close_round(const BoundaryJob& job) {
   sick_ = job.sick;
   early_.clear();
+  begin_counting();
   round_.close(job.handed_in, job.heads, job.audit);
   messages_.replicas_moved(job.heads);
   ask_at_ = round_.wait().overdue_at();
@@ -259,6 +264,7 @@ void UpdateGroup::begin_round(const GroupMembers& members, uint64_t agent_round,
     if (known) masses[static_cast<size_t>(at - members.ids.begin())] = participant.weight;
   }
   encoder_ = job.encoder;
+  begin_counting();
   owner_.begin(members, number, std::move(masses), *job.encoder, plans_.say(number));
   round_.set_buckets(plans_.on() ? plans_.bucket_of_slices(number) : std::vector<uint32_t>());
   round_.begin(members, number, mass, job.handed_in, job.heads, job.audited, job.audit, open);
@@ -326,6 +332,12 @@ void UpdateGroup::advance(uint32_t slice) {
   if (tables_.may_ask(slice)) tables_.ask_if_due(slice, all_tables(slice));
   owner_.merge(slice, round_.wait().first_over() || all_handed_in(slice));
   try_end();
+}
+
+void UpdateGroup::begin_counting() {
+  frames_before_ = round_.frames_sent() + messages_.tally().frames;
+  sent_before_ = round_.streams().bytes_sent();
+  received_before_ = round_.streams().bytes_received();
 }
 
 void UpdateGroup::look_at_plan() {
@@ -401,9 +413,14 @@ void UpdateGroup::try_end() {
       messages_.ask_anyone(i);
     }
   }
+  report.members = static_cast<uint32_t>(round_.members().count());
+  report.frames_after = round_.frames_sent() + messages_.tally().frames - frames_before_;
+  report.bytes_after = std::max(round_.streams().bytes_sent() - sent_before_,
+                                round_.streams().bytes_received() - received_before_);
   report.payload_bytes_sent = round_.streams().take_bytes_sent() + tables_.take_bytes_sent();
   report.payload_bytes_received = round_.streams().take_bytes_received() + tables_.take_bytes_received();
   report.sick = sick_;
+  last_ = report;
   if (reports_.size() >= kReportsMax) reports_.erase(reports_.begin());
   reports_.push_back(report);
 }

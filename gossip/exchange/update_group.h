@@ -41,6 +41,15 @@ struct UpdateReport {
   uint32_t slices = 0, entries = 0;      // entries of this round that arrived, or were made here
   uint64_t payload_bytes_sent = 0, payload_bytes_received = 0;   // since the report before
   bool sick = false;                     // x was not finite: the own work was dropped
+  // Of the round since its boundary: frames sent and taken, and bytes of the direction that had more.
+  uint64_t frames_after = 0, bytes_after = 0;
+  uint32_t members = 0;
+};
+
+// What the worker took for slices that were handed in early.
+struct UpdateSelection {
+  size_t elements = 0;
+  Duration took{};
 };
 
 struct UpdateTally {
@@ -132,6 +141,8 @@ class UpdateGroup {
   double held_back() const { return held_back_; }          // the norm of all accumulators
   // What the worker took for boundaries that hand in, since the last call.
   Duration take_encode_time() { return std::exchange(encode_time_, Duration::zero()); }
+  std::vector<UpdateSelection> take_selections() { return std::exchange(selections_, {}); }   // since the last call
+  const UpdateReport& last_report() const { return last_; }   // of the last round that ended
 
  private:
   std::shared_ptr<BoundaryJob> make_job(std::span<float> x);
@@ -154,6 +165,7 @@ class UpdateGroup {
   bool resolved(uint32_t slice) const;
   void advance(uint32_t slice);
   void look_at_plan();
+  void begin_counting();
   void try_end();
   void ask_for_overdue();
 
@@ -181,6 +193,9 @@ class UpdateGroup {
   Duration encode_time_{};
   TimePoint ask_at_ = TimePoint::max();
   std::vector<UpdateReport> reports_;
+  UpdateReport last_;
+  std::vector<UpdateSelection> selections_;
+  uint64_t frames_before_ = 0, sent_before_ = 0, received_before_ = 0;   // the boundary
   uint64_t entries_made_ = 0, handed_in_early_ = 0;
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);   // completions of a destroyed object do nothing
 };

@@ -34,6 +34,8 @@ void UpdateMessages::begin_round(std::vector<LogHead> heads) {
 
 void UpdateMessages::handle(const PeerId& from, uint64_t generation, const ExchangeMessage& message,
                          const SharedBytes& payload) {
+  tally_.frames += std::holds_alternative<Contribution>(message) || std::holds_alternative<LogEntry>(message) ||
+                   std::holds_alternative<UpdateBundle>(message);
   if (const auto* m = std::get_if<Contribution>(&message)) return on_contribution(from, generation, *m, payload);
   if (const auto* m = std::get_if<LogEntry>(&message)) return on_entry(from, *m, payload);
   if (const auto* m = std::get_if<LogPull>(&message)) return on_pull(from, *m);

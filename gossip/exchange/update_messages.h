@@ -19,6 +19,7 @@
 namespace starling {
 
 struct MessageTally {
+  uint64_t frames = 0;                   // of contributions and entries
   uint64_t injected = 0;                 // lost on purpose
   uint64_t ignored = 0;                  // from strangers, or impossible
   uint64_t audits_failed = 0;            // an own replica was not what most others have under the same head

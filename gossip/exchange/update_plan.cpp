@@ -102,6 +102,7 @@ std::string UpdatePlans::judge(std::span<const uint8_t> bytes, uint64_t round, U
 }
 
 const std::vector<uint32_t>& UpdatePlans::ends(uint64_t round) const {
+  if (!tried_.empty()) return tried_;
   const UpdatePlan& plan = round >= newest_.since ? newest_ : before_;
   return plan.ends.empty() ? alone_ : plan.ends;
 }

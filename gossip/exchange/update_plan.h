@@ -1,8 +1,8 @@
 // Merge plans: which slices are selected, coded and sent together. Whoever owns slice 0 may propose one; it travels as
 // bytes in the entries of slice 0's log, and nobody computes it again, because no two members measure the same.
 //
-// A plan decides nothing else. Logs, owners, accumulators and entries are those of each slice, so members with different
-// plans lose a frame that could have been shared, and nothing more.
+// A plan decides nothing else. Logs, owners, accumulators and entries are those of each slice, so members with
+// different plans lose a frame that could have been shared, and nothing more.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ struct UpdatePlan {
   bool operator==(const UpdatePlan&) const = default;
 };
 
-// Little-endian: u8 version 1, u8 count of buckets, u64 model, u64 since, u8 each of the ends, u32 XXH3-64 of all before.
+// Little-endian: u8 version 1, u8 buckets, u64 model, u64 since, u8 each of the ends, u32 of the XXH3-64 of all before.
 std::vector<uint8_t> encode_plan(const UpdatePlan& plan, uint64_t model);
 // What is wrong with the bytes, for people; empty: `plan` is theirs, else it is left as it was.
 std::string decode_plan(std::span<const uint8_t> bytes, uint64_t model, size_t slice_count, UpdatePlan* plan);
@@ -42,6 +42,8 @@ class UpdatePlans {
   // Of this round; each slice alone until a plan is known. A newcomer learns the plan with the first entry of slice 0
   // that it takes, because every one repeats it.
   const std::vector<uint32_t>& ends(uint64_t round) const;
+  // This member tries another plan until the next call, which ends() tells of; empty: no more. Others keep to theirs.
+  void try_out(std::vector<uint32_t> ends) { tried_ = std::move(ends); }
   std::vector<uint32_t> bucket_of_slices(uint64_t round) const;
 
   // The next entry of slice 0 that this member makes shall say this plan, if it may then: kBetween after the last one.
@@ -65,7 +67,7 @@ class UpdatePlans {
   std::vector<uint8_t> bytes_;               // of newest_
   uint64_t said_at_ = 0;                     // the round in which newest_ was proposed
   std::vector<uint32_t> alone_;              // the plan of who knows none
-  std::vector<uint32_t> proposed_;
+  std::vector<uint32_t> proposed_, tried_;
   uint64_t refused_ = 0;
   std::string fault_;
 };

@@ -134,6 +134,7 @@ void UpdateRound::send(size_t rank, uint8_t phase, uint32_t index, const SharedB
 
 template <class UpdateMessage>
 void UpdateRound::send(size_t rank, const UpdateMessage& frame, const SharedBytes& part) {
+  ++frames_sent_;
   if (bundles_.holds() && frame.parts == 1) return bundles_.add(members_.ids[rank], buckets_[frame.slice], frame, part);
   outbox_.send(members_.ids[rank], frame, part);
 }

@@ -38,6 +38,7 @@ class UpdateRound {
   // handed in together travel together, and so do its entries.
   void set_buckets(std::vector<uint32_t> buckets) { buckets_ = std::move(buckets); }
   uint64_t frames_saved() const { return bundles_.saved(); }
+  uint64_t frames_sent() const { return frames_sent_ - bundles_.saved(); }   // of contributions and entries, ever
 
   // `handed_in` by slice; none from a sick member. `heads` of the replicas that the payloads were made from. With
   // `open` slices are handed in one by one until close(), and nobody is waited for before that.
@@ -135,6 +136,7 @@ class UpdateRound {
   MemberWaits waits_;
   std::vector<uint32_t> buckets_;                      // by slice; empty: each alone
   UpdateBundles bundles_;
+  uint64_t frames_sent_ = 0;                           // each part as one
   std::vector<std::pair<LogEntry, SharedBytes>> made_; // own entries that wait for others of their bucket
   GroupMembers members_;
   uint64_t number_ = 0;

@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <string_view>
 
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
@@ -232,16 +233,25 @@ size_t count_rounds_opened_early(QuadraticSwarm& swarm, size_t agent, Duration a
   return opened;
 }
 
+// Merged: the first twenty rounds are trials, in which some slices wait for the boundary and some travel together.
 TEST(UpdatesInASwarm, SentDuringBackwardTheyEndWithTheSameBits) {
   spdlog::set_level(spdlog::level::off);
   std::vector<float> whole;
-  for (const bool pipeline : {false, true}) {
+  for (const char* way : {"whole", "pipeline", "merge"}) {
+    const bool pipeline = std::string_view(way) != "whole", merge = std::string_view(way) == "merge";
     const LinkOptions links{.delay_min = milliseconds(1), .delay_max = milliseconds(1)};
-    QuadraticSwarm swarm(5, gradients_swarm(pipeline), links);
+    SwarmConfig config = gradients_swarm(pipeline);
+    config.exchange.update_merge = merge;
+    config.model.dimension = 16 * 16384;   // eight slices of four owners
+    QuadraticSwarm swarm(5, config, links);
     for (size_t a = 0; a < 4; ++a) swarm.add({});
     const size_t opened = count_rounds_opened_early(swarm, 2, seconds(120));
     ASSERT_TRUE(swarm.ended());
-    if (pipeline) {
+    if (merge) {
+      EXPECT_GT(opened, 20u) << "all but trials in which most slices wait";
+      EXPECT_LT(opened, 39u);
+      EXPECT_GT(swarm.agent(1).updates()->frames_saved(), 0u);
+    } else if (pipeline) {
       EXPECT_EQ(opened, 39u) << "all but the first, before which nothing is known of the others";
     } else {
       EXPECT_EQ(opened, 0u);

@@ -1,0 +1,108 @@
+#include "agent/share/plan_maker.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "compression/plan/merge_plan.h"
+
+namespace starling {
+namespace {
+
+constexpr size_t kSelectionsMax = 512;
+constexpr double kNewest = 0.1;            // of a step in the mean of all
+constexpr uint32_t kTrialShares = 5;       // none, a quarter, ... all of the slices wait for the boundary
+
+// Slices are numbered against the order of backward.
+std::vector<uint32_t> mirrored(const std::vector<uint32_t>& ends) {
+  std::vector<uint32_t> mirror;
+  for (size_t i = ends.size() - 1; i-- > 0;) mirror.push_back(ends.back() - ends[i]);
+  mirror.push_back(ends.back());
+  return mirror;
+}
+
+}  // namespace
+
+PlanMaker::PlanMaker(std::span<const SliceRange> slices, const UpdateOptions& codec)
+    : slice_count_(slices.size()), codec_(codec) {
+  for (size_t slice = slice_count_; slice-- > 0;) {
+    sections_.push_back({"slice " + std::to_string(slice), slices[slice].count, 0});
+  }
+}
+
+std::vector<uint32_t> PlanMaker::trial_ends() const {
+  if (!is_trial()) return {};
+  const bool alone = trial() / kTrialShares % 2 == 0;
+  std::vector<uint32_t> ends;
+  for (uint32_t end = 1; end <= slice_count_; ++end) {
+    if (alone || end == slice_count_) ends.push_back(end);
+  }
+  return ends;
+}
+
+uint32_t PlanMaker::held_back() const {
+  if (!is_trial()) return 0;
+  return static_cast<uint32_t>(trial() % kTrialShares * slice_count_ / (kTrialShares - 1));
+}
+
+void PlanMaker::add_step(std::span<const Duration> final_after) {
+  Duration before{};
+  for (size_t i = 0; i < slice_count_; ++i) {
+    const Duration after = std::max(before, final_after[slice_count_ - 1 - i]);
+    double& mean = sections_[i].backward_s;
+    mean += (timed_ ? kNewest : 1) * (seconds(after - before) - mean);
+    before = after;
+  }
+  timed_ = true;
+}
+
+void PlanMaker::add_selection(size_t elements, Duration took) {
+  if (select_.size() >= kSelectionsMax) select_.erase(select_.begin());
+  select_.push_back({{static_cast<double>(elements)}, seconds(took)});
+}
+
+void PlanMaker::add_exchange(uint64_t messages, uint64_t bytes, Duration took) {
+  link_.add({static_cast<double>(messages), static_cast<double>(bytes), seconds(took)});
+}
+
+std::shared_ptr<PlanMaker::Thought> PlanMaker::think(uint32_t members, std::vector<uint32_t> now) {
+  if (rounds_ < kTrialsFirst || (rounds_ - kTrialsFirst) % kThinkEvery != 0 || members < 2 || !timed_) return nullptr;
+  if (link_.refresh() == FitNews::kNoRate) {
+    spdlog::warn("merge plan: by the last rounds a byte costs nothing; what was measured before stays, and so does the "
+                 "plan");
+  }
+  if (!link_.fit()) return nullptr;
+  auto thought = std::make_shared<Thought>();
+  thought->sections = sections_;
+  thought->members = members;
+  thought->codec = codec_;
+  thought->link = *link_.fit();
+  thought->now = std::move(now);
+  if (const auto line = fit_line<1>(select_); line && line->slope[0] > 0) {
+    thought->select = {.start_s = std::max(0.0, line->start), .s_per_element = line->slope[0]};
+    thought->select_r_squared = line->r_squared;
+  }
+  return thought;
+}
+
+void PlanMaker::Thought::run() {
+  const StepOptions options{.members = members, .codec = codec, .link = link.cost, .select = select};
+  const StepModel model = make_step_model(sections, options);
+  const MergePlan plan = best_plan(model);
+  const double now_s = step_end_s(model, {mirrored(now)});
+  best = mirrored(plan.ends);
+  gain = now_s > 0 ? 1 - step_end_s(model, plan) / now_s : 0;
+}
+
+std::string PlanMaker::Thought::describe() const {
+  return fmt::format("a message costs {:.0f} us, a MB {:.2f} ms, the latency is {:.2f} ms (R^2 {:.2f}, {} rounds, {} "
+                     "left out); selection {:.2f} ms a million elements (R^2 {:.2f}); {} buckets instead of {} would "
+                     "shorten a step by {:.1f} %",
+                     1e6 * link.cost.occupancy_s, 1e9 * link.cost.s_per_byte, 1e3 * link.cost.latency_s,
+                     link.r_squared, link.used, link.left_out, 1e9 * select.s_per_element, select_r_squared,
+                     best.size(), now.size(), 1e2 * gain);
+}
+
+}  // namespace starling

@@ -1,0 +1,77 @@
+// Proposes merge plans from what this agent's own steps and rounds took: when backward ends with each slice, what the
+// worker takes to choose and code elements, and what a round takes from the boundary on, to which the costs of a
+// message, of a byte and the latency are fitted.
+//
+// All rounds of one plan are alike, and a line through alike samples says nothing. So the first rounds are trials, and
+// a few later ones: slices travel alone, and more or fewer of them wait for the boundary; or all travel together. That
+// is this agent's own affair: plans may differ between members.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compression/plan/linear_fit.h"
+#include "compression/plan/sections.h"
+#include "compression/update_codec.h"
+#include "gossip/clock.h"
+#include "gossip/exchange/update_replicas.h"
+
+namespace starling {
+
+class PlanMaker {
+ public:
+  static constexpr uint64_t kTrialsFirst = 20;      // rounds
+  static constexpr uint64_t kTrialEvery = 25;       // rounds, later
+  static constexpr uint64_t kThinkEvery = 32;       // rounds
+  static constexpr double kGainMin = 0.05;          // of a step, predicted
+
+  PlanMaker(std::span<const SliceRange> slices, const UpdateOptions& codec);
+
+  void begin_round() { ++rounds_; }
+  // Of the round that begun last. By slice ends, as UpdatePlan; empty: no trial.
+  std::vector<uint32_t> trial_ends() const;
+  uint32_t held_back() const;                       // so many slices, from 0 on, wait for the boundary
+
+  // When backward ended with each slice, since the step began.
+  void add_step(std::span<const Duration> final_after);
+  void add_selection(size_t elements, Duration took);
+  // `messages` and `bytes` of this agent since the boundary; bytes of the direction that had more.
+  void add_exchange(uint64_t messages, uint64_t bytes, Duration took);
+
+  // Arithmetic for the worker: the best plan for so many members, beside the one that holds.
+  struct Thought {
+    std::vector<PlanSection> sections;              // in the order of backward
+    uint32_t members = 0;
+    UpdateOptions codec;
+    LinkFit link;
+    SelectCost select;
+    double select_r_squared = 0;
+    std::vector<uint32_t> now;                      // the ends that hold
+
+    // out
+    std::vector<uint32_t> best;                     // ends
+    double gain = 0;                                // of a step: 1 - time by the best plan / time by `now`
+    void run();
+    std::string describe() const;                   // for people: costs, fits, gain
+  };
+  // Null: it is not time, or the costs are not known. Says once if what a byte costs is not above zero.
+  std::shared_ptr<Thought> think(uint32_t members, std::vector<uint32_t> now);
+
+ private:
+  bool is_trial() const { return rounds_ <= kTrialsFirst || rounds_ % kTrialEvery == 0; }
+  uint64_t trial() const { return rounds_ <= kTrialsFirst ? rounds_ : rounds_ / kTrialEvery; }
+
+  const size_t slice_count_;
+  const UpdateOptions codec_;
+  uint64_t rounds_ = 0;
+  std::vector<PlanSection> sections_;               // in the order of backward, so slice 0 last; mean times
+  bool timed_ = false;                              // some step was
+  std::vector<FitSample<1>> select_;                // the newest ones
+  LinkEstimate link_;
+};
+
+}  // namespace starling

@@ -1,0 +1,142 @@
+// Costs are fitted to rounds that differ, and a plan follows from them.
+#include "agent/share/plan_maker.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <set>
+#include <vector>
+
+#include "compression/plan/merge_plan.h"
+
+namespace starling {
+namespace {
+
+using std::chrono::milliseconds;
+constexpr uint32_t kSlices = 12, kMembers = 4;
+constexpr double kMessage = 2e-3, kByte = 1e-9, kLatency = 5e-3;
+
+std::vector<SliceRange> slices() {
+  std::vector<SliceRange> all;
+  for (size_t i = 0; i < kSlices; ++i) all.push_back({20000 * i, 20000});
+  return all;
+}
+
+std::vector<uint32_t> alone() {
+  std::vector<uint32_t> ends;
+  for (uint32_t end = 1; end <= kSlices; ++end) ends.push_back(end);
+  return ends;
+}
+
+// A round whose links cost what the constants say. What it waits for: slices held back, each bucket a message.
+void take_round(PlanMaker& maker, double byte_s = kByte) {
+  maker.begin_round();
+  const std::vector<uint32_t> trial = maker.trial_ends();
+  const uint64_t buckets = trial.empty() ? kSlices : trial.size();
+  const uint64_t held = maker.held_back();
+  const uint64_t messages = 6 * (1 + held * buckets / kSlices), bytes = 100'000 * (1 + held);
+  const double took = 2 * kLatency + kMessage * static_cast<double>(messages) + byte_s * static_cast<double>(bytes);
+  maker.add_exchange(messages, bytes, from_seconds(took));
+  std::vector<Duration> final_after(kSlices);
+  for (size_t i = 0; i < kSlices; ++i) final_after[i] = milliseconds(10 + 2 * (kSlices - i));
+  maker.add_step(final_after);
+  for (const size_t elements : {20000, 40000, 80000}) {
+    maker.add_selection(elements, from_seconds(1e-5 + 2e-9 * static_cast<double>(elements)));
+  }
+}
+
+TEST(PlanMaker, TriesRoundsThatDifferAndThenOneInTwentyFive) {
+  PlanMaker maker(slices(), {});
+  std::set<std::pair<size_t, uint32_t>> tried;
+  for (int round = 0; round < 20; ++round) {
+    maker.begin_round();
+    ASSERT_FALSE(maker.trial_ends().empty());
+    EXPECT_EQ(maker.trial_ends().back(), kSlices);
+    tried.insert({maker.trial_ends().size(), maker.held_back()});
+  }
+  EXPECT_EQ(tried.size(), 10u) << "alone and together, 0 to 12 slices held back";
+  int trials = 0;
+  for (int round = 20; round < 120; ++round) {
+    maker.begin_round();
+    trials += !maker.trial_ends().empty();
+    EXPECT_TRUE(!maker.trial_ends().empty() || maker.held_back() == 0);
+  }
+  EXPECT_EQ(trials, 4);
+}
+
+TEST(PlanMaker, FitsWhatRoundsCostAndMergesWhereMessagesAreDear) {
+  PlanMaker maker(slices(), {});
+  std::shared_ptr<PlanMaker::Thought> thought;
+  for (int round = 1; round <= 20; ++round) {
+    EXPECT_EQ(thought, nullptr) << round;
+    take_round(maker);
+    thought = maker.think(kMembers, alone());
+  }
+  ASSERT_NE(thought, nullptr);
+  EXPECT_NEAR(thought->link.cost.occupancy_s, kMessage, 1e-6);
+  EXPECT_NEAR(thought->link.cost.s_per_byte, kByte, 1e-12);
+  EXPECT_NEAR(thought->link.cost.latency_s, kLatency, 1e-5);
+  EXPECT_GT(thought->link.r_squared, 0.999);
+  EXPECT_NEAR(thought->select.s_per_element, 2e-9, 1e-12);
+  EXPECT_GT(thought->select_r_squared, 0.999);
+  ASSERT_EQ(thought->sections.size(), kSlices);
+  EXPECT_NEAR(thought->sections[0].backward_s, 12e-3, 1e-9) << "of the last slice, which is final first";
+  EXPECT_NEAR(thought->sections[5].backward_s, 2e-3, 1e-9);
+  thought->run();
+  EXPECT_TRUE(is_plan({thought->best}, kSlices));
+  EXPECT_LT(thought->best.size(), kSlices);
+  EXPECT_GT(thought->gain, PlanMaker::kGainMin);
+  EXPECT_NE(thought->describe().find("R^2 1.00"), std::string::npos);
+  const std::vector<uint32_t> best = thought->best;
+  for (int round = 21; round <= 52; ++round) {
+    take_round(maker);
+    thought = maker.think(kMembers, best);
+    EXPECT_EQ(thought != nullptr, round == 52);
+  }
+  thought->run();
+  EXPECT_EQ(thought->best, best);
+  EXPECT_NEAR(thought->gain, 0, 1e-9) << "nothing is gained beside the plan that holds";
+}
+
+// The first bucket of backward is that of the last slices.
+TEST(PlanMaker, CountsSlicesAgainstTheOrderOfBackward) {
+  PlanMaker::Thought thought;
+  for (int i = 0; i < 4; ++i) thought.sections.push_back({"s", 20000, i == 0 ? 1.0 : 1e-6});
+  thought.members = 2;
+  thought.link.cost = {.latency_s = 0, .s_per_byte = 1e-9, .occupancy_s = 1e-2};
+  thought.now = {1, 2, 3, 4};
+  thought.run();
+  const MergePlan mirrored = best_plan(make_step_model(thought.sections, {.members = 2, .link = thought.link.cost}));
+  ASSERT_FALSE(mirrored.ends.empty());
+  std::vector<uint32_t> expected;
+  for (size_t i = mirrored.ends.size() - 1; i-- > 0;) expected.push_back(4 - mirrored.ends[i]);
+  expected.push_back(4);
+  EXPECT_EQ(thought.best, expected);
+}
+
+TEST(PlanMaker, KeepsTheLastCostsWhereABytesCostIsNotAboveZero) {
+  PlanMaker none(slices(), {});
+  for (int round = 1; round <= 20; ++round) take_round(none, -kByte);
+  EXPECT_EQ(none.think(kMembers, alone()), nullptr) << "nothing was measured before";
+  PlanMaker maker(slices(), {});
+  for (int round = 1; round <= 20; ++round) take_round(maker);
+  ASSERT_NE(maker.think(kMembers, alone()), nullptr);
+  std::shared_ptr<PlanMaker::Thought> thought;
+  for (int round = 21; round <= 20 + 32 * 17; ++round) {   // more than the window of samples
+    take_round(maker, -kByte);
+    if (const auto next = maker.think(kMembers, alone())) thought = next;
+  }
+  ASSERT_NE(thought, nullptr);
+  // Fits go on while the window still has rounds of before; the last good one stays.
+  EXPECT_GT(thought->link.cost.s_per_byte, 0);
+  EXPECT_LT(thought->link.used + thought->link.left_out, LinkEstimate::kWindow);
+}
+
+TEST(PlanMaker, ThinksOfNothingAlone) {
+  PlanMaker maker(slices(), {});
+  for (int round = 1; round <= 20; ++round) take_round(maker);
+  EXPECT_EQ(maker.think(1, alone()), nullptr);
+}
+
+}  // namespace
+}  // namespace starling
