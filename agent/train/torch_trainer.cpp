@@ -107,7 +107,8 @@ class TorchTrainer final : public Trainer {
   at::Tensor compute_gradient(const ConstView& correction, Tally& tally);
   void step_on_cpu(const LocalSteps& steps, Tally& tally);
   void told_final(size_t tensor);
-  bool step_part(size_t tensor);
+  void tell_run();
+  bool step_part(size_t begin, size_t end);
   void end_parts();
   Tally steps_on_gpu(const LocalSteps& steps);
   Evaluation evaluate();
@@ -126,7 +127,8 @@ class TorchTrainer final : public Trainer {
   // Of a step that tells what is final: backward still reads the params, so what they become stands in next_.
   struct Parts {
     const LocalSteps* steps = nullptr;   // null: this step tells nothing
-    std::vector<bool> stepped;           // by tensor
+    std::vector<bool> stepped;           // by tensor; or in the run
+    size_t begin = 0, end = 0;           // a run of elements that are final and not told yet
     bool finite = true;
   };
   Parts parts_;
@@ -273,31 +275,44 @@ bool all_finite(const at::Tensor& values) {
   return std::isfinite(at::linalg_vector_norm(values, std::numeric_limits<double>::infinity()).item<float>());
 }
 
-// In the middle of backward, on its thread.
+// In the middle of backward, on its thread. Small neighbors are stepped and told of together: a part costs passes over
+// tensors and a wake-up, and no slice that waits for it is smaller than kPartMin.
 void TorchTrainer::told_final(size_t tensor) {
-  if (parts_.steps == nullptr || !step_part(tensor)) return;
+  constexpr size_t kPartMin = 16 * 1024;
+  if (parts_.steps == nullptr || !parts_.finite) return;
+  const size_t begin = plan_.slots[tensor].offset, end = part_end(plan_, tensor);
+  if (begin != parts_.end && end != parts_.begin) tell_run();
+  const bool first = parts_.begin == parts_.end;
+  parts_.begin = first ? begin : std::min(begin, parts_.begin);
+  parts_.end = first ? end : std::max(end, parts_.end);
+  parts_.stepped[tensor] = true;
+  if (parts_.end - parts_.begin >= kPartMin) tell_run();
+}
+
+void TorchTrainer::tell_run() {
+  const size_t begin = std::exchange(parts_.begin, 0), end = std::exchange(parts_.end, 0);
+  if (begin == end || !step_part(begin, end)) return;
   const SteadyClock clock;
-  const size_t begin = plan_.slots[tensor].offset;
-  parts_.steps->on_final({begin, part_end(plan_, tensor) - begin, next_.const_data_ptr<float>(), clock.now()});
+  parts_.steps->on_final({begin, end - begin, next_.const_data_ptr<float>(), clock.now()});
   thread_.wake_owner();
 }
 
 // False: nothing may be told of it. A gradient that is not finite ends the step as one that was not taken, but for the
 // momentum of what was told before.
-bool TorchTrainer::step_part(size_t tensor) {
-  const size_t begin = plan_.slots[tensor].offset, count = part_end(plan_, tensor) - begin;
+bool TorchTrainer::step_part(size_t begin, size_t end) {
+  const size_t count = end - begin;
   const at::Tensor part = grads_.narrow(0, static_cast<int64_t>(begin), static_cast<int64_t>(count));
   parts_.finite = parts_.finite && all_finite(part);
   if (!parts_.finite) return false;
   optimizer_->step_part(parts_.steps->learning_rate, begin, count, next_);
-  parts_.stepped[tensor] = true;
   return true;
 }
 
 // What backward did not reach has a gradient of zero, and momentum and decay all the same.
 void TorchTrainer::end_parts() {
+  tell_run();
   for (size_t i = 0; i < tensors_.size() && parts_.finite; ++i) {
-    if (!parts_.stepped[i]) (void)step_part(i);
+    if (!parts_.stepped[i]) (void)step_part(plan_.slots[i].offset, part_end(plan_, i));
   }
   if (parts_.finite) params_.copy_(next_);
 }
@@ -306,7 +321,7 @@ void TorchTrainer::step_on_cpu(const LocalSteps& steps, Tally& tally) {
   const bool in_parts = steps.on_final && optimizer_->steps_in_parts();
   if (in_parts) {
     if (!next_.defined()) next_ = at::empty_like(params_);
-    parts_ = {&steps, std::vector<bool>(tensors_.size()), true};
+    parts_ = {.steps = &steps, .stepped = std::vector<bool>(tensors_.size())};
   }
   const double loss = compute_gradient(steps.correction, tally).item<float>();
   if (in_parts) {
