@@ -59,7 +59,11 @@ void UpdateRound::begin(const GroupMembers& members, uint64_t number, double mas
                  wait_.first_wait() / kCreditRepeats);
   made_.clear();
   hold();
-  for (uint32_t slice = 0; slice < handed_in.size(); ++slice) {
+  const size_t next = (members.self + 1) % members.count(), count = handed_in.size();
+  uint32_t first = 0;
+  while (first + 1 < count && members.owner(first, number) != next) ++first;
+  for (size_t i = 0; i < count; ++i) {   // in the order of owners from the next on: as send_entry() does
+    const auto slice = static_cast<uint32_t>((first + i) % count);
     if (handed_in[slice]) hand_in(slice, *handed_in[slice]);
   }
   release();

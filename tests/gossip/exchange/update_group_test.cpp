@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -92,6 +94,25 @@ TEST_P(UpdateGroupSizes, WithoutLossEveryRoundIsWholeAndAllHoldTheSameBits) {
 INSTANTIATE_TEST_SUITE_P(All, UpdateGroupSizes, testing::Values(1, 2, 3, 4, 8, 16, 32));
 
 // Both steps are known: R moves by the mean of both, weighted by mass and rounded.
+// Otherwise all would send to the owner of the first slice first, and on thin links to one owner after the other.
+TEST(UpdateGroup, EachMemberHandsInToTheOneAfterItselfFirst) {
+  UpdateSwarm swarm(4, {.slices = 8});
+  std::map<std::pair<PeerId, uint64_t>, PeerId> first;   // by sender and round
+  swarm.network.watch = [&](const Flight& flight) {
+    if (const auto* entry = message_as<LogEntry>(flight.message)) swarm.observer.see(*entry);
+    const auto* message = message_as<Contribution>(flight.message);
+    if (message != nullptr) first.try_emplace({flight.from, message->round}, flight.to);
+  };
+  swarm.run_for(seconds(1));
+  std::vector<PeerId> members;
+  for (auto& [id, agent] : swarm.agents) members.push_back(id);
+  EXPECT_GT(first.size(), 50u);
+  for (const auto& [sent, to] : first) {
+    const auto self = static_cast<size_t>(std::find(members.begin(), members.end(), sent.first) - members.begin());
+    EXPECT_EQ(to, members[(self + 1) % members.size()]) << "member " << self << ", round " << sent.second;
+  }
+}
+
 TEST(UpdateGroup, MassesAreWeights) {
   UpdateAgentOptions options;
   options.masses = true;
