@@ -30,16 +30,13 @@ PlanMaker::PlanMaker(std::span<const SliceRange> slices, const UpdateOptions& co
   for (size_t slice = slice_count_; slice-- > 0;) {
     sections_.push_back({"slice " + std::to_string(slice), slices[slice].count, 0});
   }
+  for (uint32_t end = 1; end <= slice_count_; ++end) alone_.push_back(end);
 }
 
 std::vector<uint32_t> PlanMaker::trial_ends() const {
   if (!is_trial()) return {};
   const bool alone = trial() / kTrialShares % 2 == 0;
-  std::vector<uint32_t> ends;
-  for (uint32_t end = 1; end <= slice_count_; ++end) {
-    if (alone || end == slice_count_) ends.push_back(end);
-  }
-  return ends;
+  return alone ? alone_ : std::vector<uint32_t>{alone_.back()};
 }
 
 uint32_t PlanMaker::held_back() const {
@@ -67,8 +64,27 @@ void PlanMaker::add_exchange(uint64_t messages, uint64_t bytes, Duration took) {
   link_.add({static_cast<double>(messages), static_cast<double>(bytes), seconds(took)});
 }
 
+void PlanMaker::add_round(const std::vector<uint32_t>& ends, Duration took) {
+  if (is_trial()) return;
+  Timed& timed = timed_plans_[ends];
+  timed.mean_s += std::max(kNewest, 1.0 / static_cast<double>(++timed.rounds)) * (seconds(took) - timed.mean_s);
+}
+
+bool PlanMaker::proved_slower(const std::vector<uint32_t>& ends, const std::vector<uint32_t>& than) const {
+  const auto a = timed_plans_.find(ends), b = timed_plans_.find(than);
+  if (a == timed_plans_.end() || b == timed_plans_.end()) return false;
+  return std::min(a->second.rounds, b->second.rounds) >= kTimedMin && a->second.mean_s > b->second.mean_s;
+}
+
+std::vector<uint32_t> PlanMaker::choose(const Thought& thought) const {
+  if (proved_slower(thought.now, alone_)) return alone_;
+  if (thought.gain < kGainMin || proved_slower(thought.best, alone_)) return {};
+  return thought.best;
+}
+
 std::shared_ptr<PlanMaker::Thought> PlanMaker::think(uint32_t members, std::vector<uint32_t> now) {
-  if (rounds_ < kTrialsFirst || (rounds_ - kTrialsFirst) % kThinkEvery != 0 || members < 2 || !timed_) return nullptr;
+  const bool due = rounds_ > kTrialsFirst && (rounds_ - kTrialsFirst) % kThinkEvery == 0;
+  if (!due || members < 2 || !timed_) return nullptr;
   if (link_.refresh() == FitNews::kNoRate) {
     spdlog::warn("merge plan: by the last rounds a byte costs nothing; what was measured before stays, and so does the "
                  "plan");

@@ -5,9 +5,14 @@
 // All rounds of one plan are alike, and a line through alike samples says nothing. So the first rounds are trials, and
 // a few later ones: slices travel alone, and more or fewer of them wait for the boundary; or all travel together. That
 // is this agent's own affair: plans may differ between members.
+//
+// A prediction is a forecast: on thin links plans turned out up to 8 % slower than the form says
+// (tools/experiments/s2_merge). So rounds are timed by plan, and a plan that proves slower than each slice alone is
+// given up.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -26,7 +31,8 @@ class PlanMaker {
  public:
   static constexpr uint64_t kTrialsFirst = 20;      // rounds
   static constexpr uint64_t kTrialEvery = 25;       // rounds, later
-  static constexpr uint64_t kThinkEvery = 32;       // rounds
+  static constexpr uint64_t kThinkEvery = 32;       // rounds; first when so many were no trials
+  static constexpr uint64_t kTimedMin = 16;         // rounds of a plan, until its time counts
   static constexpr double kGainMin = 0.05;          // of a step, predicted
 
   PlanMaker(std::span<const SliceRange> slices, const UpdateOptions& codec);
@@ -41,6 +47,9 @@ class PlanMaker {
   void add_selection(size_t elements, Duration took);
   // `messages` and `bytes` of this agent since the boundary; bytes of the direction that had more.
   void add_exchange(uint64_t messages, uint64_t bytes, Duration took);
+
+  // How long a round of this plan took in all, steps included. Trials are left out.
+  void add_round(const std::vector<uint32_t>& ends, Duration took);
 
   // Arithmetic for the worker: the best plan for so many members, beside the one that holds.
   struct Thought {
@@ -60,9 +69,12 @@ class PlanMaker {
   };
   // Null: it is not time, or the costs are not known. Says once if what a byte costs is not above zero.
   std::shared_ptr<Thought> think(uint32_t members, std::vector<uint32_t> now);
+  // What to propose after it; empty: nothing.
+  std::vector<uint32_t> choose(const Thought& thought) const;
 
  private:
   bool is_trial() const { return rounds_ <= kTrialsFirst || rounds_ % kTrialEvery == 0; }
+  bool proved_slower(const std::vector<uint32_t>& ends, const std::vector<uint32_t>& than) const;
   uint64_t trial() const { return rounds_ <= kTrialsFirst ? rounds_ : rounds_ / kTrialEvery; }
 
   const size_t slice_count_;
@@ -72,6 +84,12 @@ class PlanMaker {
   bool timed_ = false;                              // some step was
   std::vector<FitSample<1>> select_;                // the newest ones
   LinkEstimate link_;
+  struct Timed {
+    uint64_t rounds = 0;
+    double mean_s = 0;
+  };
+  std::map<std::vector<uint32_t>, Timed> timed_plans_;   // by ends; one for each plan that held, a few an hour
+  std::vector<uint32_t> alone_;                     // the plan of each slice alone
 };
 
 }  // namespace starling

@@ -101,14 +101,16 @@ void UpdateSharing::think() {
   const UpdateReport& round = group_.last_report();
   if (round.entries == round.slices) planner_->add_exchange(round.frames_after, round.bytes_after, round.duration);
   group_.plans().try_out({});
+  planner_->add_round(group_.plans().ends(round.round), clock_.now() - step_began_);
   const auto thought = planner_->think(round.members, group_.plans().ends(round.round + 1));
   if (!thought) return;
   worker_.submit([thought] { thought->run(); }, [this, thought] {
-    const bool worth_it = thought->gain >= PlanMaker::kGainMin;
-    group_.plans().propose(worth_it ? thought->best : std::vector<uint32_t>());
+    const std::vector<uint32_t> ends = planner_->choose(*thought);
+    group_.plans().propose(ends);
     const std::string text = thought->describe();
-    if (worth_it) spdlog::info("merge plan: {}", text);
-    else spdlog::debug("merge plan: {}", text);
+    if (ends.empty()) spdlog::debug("merge plan: {}", text);
+    else if (ends == thought->best) spdlog::info("merge plan: {}", text);
+    else spdlog::info("merge plan: rounds of {} buckets proved slower than each slice alone", thought->now.size());
   });
 }
 
