@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "compression/dense.h"
-#include "compression/modulo8.h"
+#include "compression/modulo.h"
 #ifdef STARLING_CUDA
 #include "compression/codec_cuda.h"
 #endif
@@ -23,6 +23,7 @@ constexpr std::array kNames = {
     CodecName{CodecKind::kBf16, "bf16", "2 bytes an element"},
     CodecName{CodecKind::kFp16, "fp16", "2 bytes an element, finer than bf16 from 6e-5 to 65504, coarser outside"},
     CodecName{CodecKind::kModulo8, "modulo8", "1 byte an element, the mean stays exact (pairs only)"},
+    CodecName{CodecKind::kModulo4, "modulo4", "half a byte an element, in coarser steps (pairs only)"},
 };
 
 constexpr size_t kPiece = 2048;   // elements; a few of them fit the nearest cache
@@ -33,6 +34,7 @@ std::unique_ptr<Codec> make_host_codec(CodecKind kind) {
     case CodecKind::kBf16: return std::make_unique<Bf16Codec>();
     case CodecKind::kFp16: return std::make_unique<Fp16Codec>();
     case CodecKind::kModulo8: return std::make_unique<Modulo8Codec>();
+    case CodecKind::kModulo4: return std::make_unique<Modulo4Codec>();
   }
   STARLING_CHECK(!"a codec kind that parse_codec does not know");
   return nullptr;

@@ -21,7 +21,8 @@ namespace starling {
 using Bytes = std::span<const std::byte>;
 using MutableBytes = std::span<std::byte>;
 
-enum class CodecKind : uint8_t { kFp32 = 1, kBf16 = 2, kModulo8 = 3, kFp16 = 4 };  // on the wire: never renumber
+// On the wire: never renumber.
+enum class CodecKind : uint8_t { kFp32 = 1, kBf16 = 2, kModulo8 = 3, kFp16 = 4, kModulo4 = 5 };
 
 // Every codec there is. Config, flags, help texts and the conformance suites are made from this list.
 struct CodecName {

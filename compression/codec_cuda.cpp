@@ -7,9 +7,9 @@
 #include <string>
 #include <utility>
 
-#include "compression/modulo8_encode.h"
-#include "compression/modulo8_format.h"
-#include "compression/modulo8_pairing.h"
+#include "compression/modulo_encode.h"
+#include "compression/modulo_format.h"
+#include "compression/modulo_pairing.h"
 #include "kernels/check.h"
 #include "kernels/cuda/cast.h"
 #include "kernels/cuda/device.h"
@@ -20,7 +20,7 @@
 namespace starling {
 namespace {
 
-using modulo8_format::kHeaderBytes;
+using modulo_format::kHeaderBytes;
 
 // Where the GPU leaves its results, in device memory and in their pinned copy: the results, then the payload.
 struct Slot {
@@ -84,8 +84,9 @@ class CudaCodec final : public Codec {
     STARLING_CHECK(x.space == MemorySpace::kCuda);
     STARLING_CHECK(out.size() == payload_bytes_max(x.count));
     CudaScratch::Use use(*scratch_);
-    const bool finite =
-        kind_ == CodecKind::kModulo8 ? encode_modulo8(use, x, context, out) : encode_dense(use, x, out);
+    const bool finite = kind_ == CodecKind::kModulo8   ? encode_modulo<8>(use, x, context, out)
+                        : kind_ == CodecKind::kModulo4 ? encode_modulo<4>(use, x, context, out)
+                                                       : encode_dense(use, x, out);
     return finite ? std::optional(out.size()) : std::nullopt;
   }
 
@@ -123,9 +124,11 @@ class CudaCodec final : public Codec {
     return std::isfinite(std::bit_cast<float>(pinned.result()->max_abs_bits));
   }
 
-  bool encode_modulo8(CudaScratch::Use& use, ConstView x, const EncodeContext& context, MutableBytes out) const {
-    const Slot device = use.device(x.count);
-    const Slot pinned = use.pinned(x.count);
+  template <int kBits>
+  bool encode_modulo(CudaScratch::Use& use, ConstView x, const EncodeContext& context, MutableBytes out) const {
+    const size_t code_bytes = modulo_code_bytes<kBits>(x.count);
+    const Slot device = use.device(code_bytes);
+    const Slot pinned = use.pinned(code_bytes);
     const auto fetch = [&](size_t payload_bytes) {
       cuda::copy_async(pinned.base, device.base, Slot::kResultBytes + payload_bytes, use.stream());
       use.wait();
@@ -138,13 +141,13 @@ class CudaCodec final : public Codec {
     };
     const auto encode_at = [&](int exponent) {
       cuda::zero_async(device.result(), Slot::kResultBytes, use.stream());
-      modulo_encode_cuda(x.data, x.count, exponent, device.payload(), device.result(), use.stream());
-      return fetch(x.count);
+      modulo_encode_cuda<kBits>(x.data, x.count, exponent, device.payload(), device.result(), use.stream());
+      return fetch(code_bytes);
     };
-    const auto header = modulo8_encode(context, measure, encode_at);
+    const auto header = modulo_snapshot(kModuloSteps<kBits>, context, measure, encode_at);
     if (!header) return false;
-    modulo8_format::write_header(*header, out);
-    if (x.count > 0) std::memcpy(out.data() + kHeaderBytes, pinned.payload(), x.count);
+    modulo_format::write_header(*header, out);
+    if (x.count > 0) std::memcpy(out.data() + kHeaderBytes, pinned.payload(), code_bytes);
     return true;
   }
 
@@ -157,15 +160,20 @@ class CudaCodec final : public Codec {
         return pair_apply_bf16_cuda(coefficient, device_own, device_peer, x.count, x.data, use.stream());
       case CodecKind::kFp16:
         return pair_apply_fp16_cuda(coefficient, device_own, device_peer, x.count, x.data, use.stream());
-      case CodecKind::kModulo8: {
-        const Modulo8Pairing pairing(own, peer);
-        STARLING_CHECK(pairing.comparable());
-        return modulo_apply_cuda(pairing.factor(coefficient), device_own + kHeaderBytes, pairing.own_shift,
-                                 device_peer + kHeaderBytes, pairing.peer_shift, x.count, x.data, use.stream());
-      }
+      case CodecKind::kModulo8: return apply_modulo<8>(use, coefficient, own, peer, device_own, device_peer, x);
+      case CodecKind::kModulo4: return apply_modulo<4>(use, coefficient, own, peer, device_own, device_peer, x);
       default: break;   // make_cuda_codec() refused it
     }
     STARLING_CHECK(!"a codec kind without a CUDA twin");
+  }
+
+  template <int kBits>
+  static void apply_modulo(CudaScratch::Use& use, float coefficient, Bytes own, Bytes peer,
+                           const std::byte* device_own, const std::byte* device_peer, View x) {
+    const ModuloPairing pairing(own, peer);
+    STARLING_CHECK(pairing.comparable(kModuloSteps<kBits>));
+    modulo_apply_cuda<kBits>(pairing.factor(coefficient), device_own + kHeaderBytes, pairing.own_shift,
+                             device_peer + kHeaderBytes, pairing.peer_shift, x.count, x.data, use.stream());
   }
 
   std::unique_ptr<Codec> host_;
@@ -177,7 +185,7 @@ class CudaCodec final : public Codec {
 
 bool has_cuda_twin(CodecKind kind) {
   return kind == CodecKind::kFp32 || kind == CodecKind::kBf16 || kind == CodecKind::kFp16 ||
-         kind == CodecKind::kModulo8;
+         kind == CodecKind::kModulo8 || kind == CodecKind::kModulo4;
 }
 
 std::unique_ptr<Codec> make_cuda_codec(std::unique_ptr<Codec> host) {

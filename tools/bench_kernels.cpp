@@ -116,10 +116,15 @@ struct Bench {
 
   void modulo() {
     using namespace starling;
-    row("modulo8 encode", 5, copy_rate, [&] { keep(modulo_encode(x.data(), count, -10, own.data())); });
-    keep(modulo_encode(y.data(), count, -10, peer.data()));
-    row("modulo8 pair", 2, read_rate, [&] { keep(modulo_pair(own.data(), 0, peer.data(), 1, count)); });
-    row("modulo8 apply", 10, copy_rate, [&] { modulo_apply(1e-6f, own.data(), 0, peer.data(), 1, count, x.data()); });
+    row("modulo8 encode", 5, copy_rate, [&] { keep(modulo_encode<8>(x.data(), count, -10, own.data())); });
+    keep(modulo_encode<8>(y.data(), count, -10, peer.data()));
+    row("modulo8 pair", 2, read_rate, [&] { keep(modulo_pair<8>(own.data(), 0, peer.data(), 1, count)); });
+    const auto apply = [&](auto loop) { loop(1e-6f, own.data(), 0, peer.data(), 1, count, x.data()); };
+    row("modulo8 apply", 10, copy_rate, [&] { apply(modulo_apply<8>); });
+    row("modulo4 encode", 4.5, copy_rate, [&] { keep(modulo_encode<4>(x.data(), count, -6, own.data())); });
+    keep(modulo_encode<4>(y.data(), count, -6, peer.data()));
+    row("modulo4 pair", 1, read_rate, [&] { keep(modulo_pair<4>(own.data(), 0, peer.data(), 1, count)); });
+    row("modulo4 apply", 9, copy_rate, [&] { apply(modulo_apply<4>); });
   }
 
   // A block at a time, as the update codecs call these loops: the scale of a block, then its codes.

@@ -115,9 +115,13 @@ struct DeviceBench {
     row("fp16 encode", 6, [&] { f32_to_fp16_cuda(x, count, own, result, on); });
     row("fp16 apply", 12, [&] { pair_apply_fp16_cuda(1e-6f, own, peer, count, y, on); });
     row("modulo8 encode", 5, [&] {
-      modulo_encode_cuda(x, count, -10, own, reinterpret_cast<ModuloEncoded*>(result), on);
+      modulo_encode_cuda<8>(x, count, -10, own, reinterpret_cast<ModuloEncoded*>(result), on);
     });
-    row("modulo8 apply", 10, [&] { modulo_apply_cuda(1e-6f, own, 0, peer, 1, count, y, on); });
+    row("modulo8 apply", 10, [&] { modulo_apply_cuda<8>(1e-6f, own, 0, peer, 1, count, y, on); });
+    row("modulo4 encode", 4.5, [&] {
+      modulo_encode_cuda<4>(x, count, -6, own, reinterpret_cast<ModuloEncoded*>(result), on);
+    });
+    row("modulo4 apply", 9, [&] { modulo_apply_cuda<4>(1e-6f, own, 0, peer, 1, count, y, on); });
     row("axpy_is_finite", 8, [&] { axpy_is_finite_cuda(1e-6f, x, y, count, result, on); });
     auto* const momentum = reinterpret_cast<float*>(peer);
     row("nesterov", 20, [&] { nesterov_cuda(step, x, momentum, y, count, on); });

@@ -9,9 +9,11 @@
 namespace starling {
 
 // REQUIRES: *result zeroed on the stream before.
+template <int kBits>
 void modulo_encode_cuda(const float* x, size_t count, int exponent, std::byte* codes, ModuloEncoded* result,
                         void* stream);
 
+template <int kBits>
 void modulo_apply_cuda(float factor, const std::byte* own, int own_shift, const std::byte* peer, int peer_shift,
                        size_t count, float* x, void* stream);
 

@@ -22,7 +22,7 @@ TEST(Codec, NamesGoBothWays) {
     EXPECT_EQ(codec_name(kind), name);
     EXPECT_FALSE(note.empty());
   }
-  EXPECT_TRUE(codec_choices(", ").starts_with("fp32, bf16, fp16, modulo8")) << codec_choices(", ");
+  EXPECT_TRUE(codec_choices(", ").starts_with("fp32, bf16, fp16, modulo8, modulo4")) << codec_choices(", ");
   EXPECT_EQ(parse_codec("modulo8"), CodecKind::kModulo8);
   for (const char* other : {"", "fp8", "FP32", "modulo8 ", "modulo"}) EXPECT_EQ(parse_codec(other), std::nullopt);
 }
@@ -32,13 +32,14 @@ TEST(Codec, NumbersOnTheWireNeverChange) {
   EXPECT_EQ(static_cast<int>(CodecKind::kBf16), 2);
   EXPECT_EQ(static_cast<int>(CodecKind::kModulo8), 3);
   EXPECT_EQ(static_cast<int>(CodecKind::kFp16), 4);
+  EXPECT_EQ(static_cast<int>(CodecKind::kModulo4), 5);
 }
 
 TEST(Codec, MakesWhatWasAskedFor) {
   for (const auto& [kind, name, note] : codec_names()) {
     const auto codec = make_codec(kind, MemorySpace::kHost);
     EXPECT_EQ(codec->kind(), kind);
-    EXPECT_EQ(codec->linear(), kind != CodecKind::kModulo8);
+    EXPECT_EQ(codec->linear(), kind != CodecKind::kModulo8 && kind != CodecKind::kModulo4);
   }
 }
 

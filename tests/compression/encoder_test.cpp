@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "compression/modulo8_format.h"
+#include "compression/modulo_format.h"
 #include "tests/kernels/inputs.h"
 
 namespace starling {
@@ -39,7 +39,7 @@ struct Shared {
   Encoder encoder;
 };
 
-int exponent_of(const Payload& payload) { return modulo8_format::read_header(payload).exponent; }
+int exponent_of(const Payload& payload) { return modulo_format::read_header(payload).exponent; }
 
 std::vector<int> exponents(const std::vector<Payload>& payloads) {
   std::vector<int> all;

@@ -160,7 +160,8 @@ TEST(CudaBuffer, GrowsAndGivesBack) {
   EXPECT_EQ(emulation::memory_in_use(), 0u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Cuda, CodecFaults, testing::Values(CodecKind::kFp32, CodecKind::kBf16, CodecKind::kModulo8),
+INSTANTIATE_TEST_SUITE_P(Cuda, CodecFaults, testing::Values(CodecKind::kFp32, CodecKind::kBf16, CodecKind::kModulo8,
+                                                               CodecKind::kModulo4),
                          [](const auto& info) { return std::string(codec_name(info.param)); });
 
 }  // namespace

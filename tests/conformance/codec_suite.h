@@ -65,13 +65,19 @@ class CodecSuite : public testing::TestWithParam<CodecCase> {
     codec_ = GetParam().make();
   }
 
-  bool is_modulo8() const { return codec_->kind() == CodecKind::kModulo8; }
+  bool is_modulo() const {
+    return codec_->kind() == CodecKind::kModulo8 || codec_->kind() == CodecKind::kModulo4;
+  }
+  // The tests choose steps for modulo8; with 4 bits less, as many fit the same difference if they are 2^4 coarser.
+  int coarser() const { return codec_->kind() == CodecKind::kModulo4 ? 4 : 0; }
+  int exponent_gap_max() const { return codec_->kind() == CodecKind::kModulo4 ? 3 : 6; }
 
   // A block's memory; where steps are remembered, this one.
   std::unique_ptr<CodecMemory> memory(size_t count, std::optional<int> exponent = {}) {
     std::unique_ptr<CodecMemory> made = codec_->make_memory(count);
-    if (!exponent || !is_modulo8()) return made;
-    const auto saved = static_cast<std::byte>(*exponent);
+    if (!exponent || !is_modulo()) return made;
+    const bool coarsens = *exponent > -100 && *exponent < 96;
+    const auto saved = static_cast<std::byte>(*exponent + (coarsens ? coarser() : 0));
     EXPECT_TRUE(made->load({&saved, 1}));
     return made;
   }
@@ -106,6 +112,7 @@ class CodecSuite : public testing::TestWithParam<CodecCase> {
       case CodecKind::kBf16: return 0x1p-8 * (std::fabs(double{a}) + std::fabs(double{b}));
       case CodecKind::kFp16: return 0x1p-11 * (std::fabs(double{a}) + std::fabs(double{b})) + 0x1p-24;
       case CodecKind::kModulo8:
+      case CodecKind::kModulo4:
         return 0.5001 * (std::ldexp(1.0, static_cast<int8_t>(own[0])) + std::ldexp(1.0, static_cast<int8_t>(peer[0])));
       default: return std::fabs(double{a}) + std::fabs(double{b});   // what a codec may drop at most
     }
@@ -196,14 +203,14 @@ TEST_P(CodecSuite, TheVerdictIsTheSameOnBothEnds) {
     PairStats ours, theirs;
     const PairStatus status = codec_->pair(a, b, count, &ours);
     ASSERT_EQ(codec_->pair(b, a, count, &theirs), status);
-    const bool near = !is_modulo8() || std::abs(exponent_a - exponent_b) <= 6;
+    const bool near = !is_modulo() || std::abs(exponent_a - exponent_b) <= exponent_gap_max();
     ++(status == PairStatus::kOk ? fitted : near ? wrapped : apart);
     if (status != PairStatus::kOk) continue;
     EXPECT_EQ(ours.squared_distance, theirs.squared_distance);
     EXPECT_EQ(ours.max_abs_difference, theirs.max_abs_difference);
   }
   EXPECT_GT(fitted, 0);
-  if (is_modulo8()) {
+  if (is_modulo()) {
     EXPECT_GT(wrapped, 0) << "no pair wrapped: the trials are too tame";
     EXPECT_GT(apart, 0) << "no steps apart: the trials are too tame";
   }
@@ -287,7 +294,7 @@ TEST_P(CodecSuite, RandomBytesAreRefusedOrHarmless) {
     const size_t count = rng() % 40;
     const Payload own = encode(normal_vector(rng, count, 1.0f));
     Payload noise = random_bytes(rng, own.size());
-    if (is_modulo8() && trial % 2 == 0) {
+    if (is_modulo() && trial % 2 == 0) {
       std::fill(noise.begin(), noise.begin() + 8, std::byte{0});  // a legal header, so that more gets through
       noise[0] = own[0];
     }

@@ -10,6 +10,7 @@
 #include "kernels/cuda/pair.h"
 #include "kernels/cuda/vector_ops.h"
 #include "kernels/modulo.h"
+#include "kernels/modulo_element.h"
 #include "kernels/pair.h"
 #include "kernels/transfer.h"
 #include "kernels/vector_ops.h"
@@ -182,45 +183,69 @@ TEST_P(CudaTwins, PairApply) {
   });
 }
 
-TEST_P(CudaTwins, ModuloEncode) {
-  with_each([&](const std::vector<float>& x, const std::vector<float>&) {
-    const size_t count = x.size();
-    float* const device_x = upload(x);
+// Codes of 8 and of 4 bits.
+class CudaModuloTwins : public CudaTwins {
+ protected:
+  template <int kBits>
+  static int code_at(const std::vector<std::byte>& codes, size_t i, size_t count) {
+    if (kBits == 8) return std::to_integer<int>(codes[i]);
+    const size_t row = i / 4096, elements = std::min<size_t>(4096, count - row * 4096), half = (elements + 1) / 2;
+    const size_t at = i % 4096;
+    return std::to_integer<int>(at < half ? codes[row * 2048 + at] & std::byte{15}
+                                          : codes[row * 2048 + at - half] >> 4);
+  }
+
+  template <int kBits>
+  void expect_encodes(const std::vector<float>& x) {
+    const size_t count = x.size(), bytes = modulo_code_bytes<kBits>(count);
+    const float* const device_x = upload(x);
     for (int exponent : {-29, -10, 0, 4, 100}) {
-      std::vector<std::byte> codes(count);
-      const ModuloEncoded expected = modulo_encode(x.data(), count, exponent, codes.data());
-      std::byte* const device_codes = room<std::byte>(count);
+      std::vector<std::byte> codes(bytes);
+      const ModuloEncoded expected = modulo_encode<kBits>(x.data(), count, exponent, codes.data());
+      std::byte* const device_codes = room<std::byte>(bytes);
       ModuloEncoded* const result = zeroed<ModuloEncoded>();
-      modulo_encode_cuda(device_x, count, exponent, device_codes, result, stream());
+      modulo_encode_cuda<kBits>(device_x, count, exponent, device_codes, result, stream());
       const ModuloEncoded sums = download(result, 1)[0];
       EXPECT_EQ(sums.max_abs_bits, expected.max_abs_bits) << exponent;
       const double largest = std::ldexp(double{std::bit_cast<float>(expected.max_abs_bits)}, -exponent);
       if (!(largest < 2147483647.0)) continue;   // codes of what is out of range are never sent
-      EXPECT_EQ(download(device_codes, count), codes) << exponent;
+      EXPECT_EQ(download(device_codes, bytes), codes) << exponent;
       EXPECT_EQ(sums.projection, expected.projection) << exponent;
       size_t wrong = 0;
       for (size_t i = 0; i < count; ++i) {
-        const auto code = static_cast<uint8_t>(std::llrint(std::ldexp(double{x[i]}, -exponent)));
-        wrong += code != static_cast<uint8_t>(codes[i]);
+        const int64_t q = std::llrint(std::ldexp(double{x[i]}, -exponent));
+        wrong += (q & ((1 << kBits) - 1)) != code_at<kBits>(codes, i, count);
       }
       EXPECT_EQ(wrong, 0u) << exponent;
     }
+  }
+
+  template <int kBits>
+  void expect_applies(const std::vector<float>& x) {
+    const size_t count = x.size(), bytes = modulo_code_bytes<kBits>(count);
+    for (int shift = -6; shift <= 6; shift += 3) {
+      const std::vector<std::byte> own = random_bytes(rng_, bytes), peer = random_bytes(rng_, bytes);
+      const int own_shift = std::max(shift, 0), peer_shift = std::max(-shift, 0);
+      std::vector<float> expected = x;
+      modulo_apply<kBits>(0.013f, own.data(), own_shift, peer.data(), peer_shift, count, expected.data());
+      float* const device_x = upload(x);
+      modulo_apply_cuda<kBits>(0.013f, upload(own), own_shift, upload(peer), peer_shift, count, device_x, stream());
+      EXPECT_EQ(bits_but_nan(download(device_x, count)), bits_but_nan(expected)) << shift;
+    }
+  }
+};
+
+TEST_P(CudaModuloTwins, Encode) {
+  with_each([&](const std::vector<float>& x, const std::vector<float>&) {
+    expect_encodes<8>(x);
+    expect_encodes<4>(x);
   });
 }
 
-TEST_P(CudaTwins, ModuloApply) {
+TEST_P(CudaModuloTwins, Apply) {
   with_each([&](const std::vector<float>& x, const std::vector<float>&) {
-    const size_t count = x.size();
-    for (int shift = -6; shift <= 6; shift += 3) {
-      const std::vector<std::byte> own = random_bytes(rng_, count);
-      const std::vector<std::byte> peer = random_bytes(rng_, count);
-      const int own_shift = std::max(shift, 0), peer_shift = std::max(-shift, 0);
-      std::vector<float> expected = x;
-      modulo_apply(0.013f, own.data(), own_shift, peer.data(), peer_shift, count, expected.data());
-      float* const device_x = upload(x);
-      modulo_apply_cuda(0.013f, upload(own), own_shift, upload(peer), peer_shift, count, device_x, stream());
-      EXPECT_EQ(bits_but_nan(download(device_x, count)), bits_but_nan(expected)) << shift;
-    }
+    expect_applies<8>(x);
+    expect_applies<4>(x);
   });
 }
 
@@ -239,6 +264,7 @@ TEST_P(CudaTwins, Transfer) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Grids, CudaTwins, testing::ValuesIn(kHostileGrids), grid_name);
+INSTANTIATE_TEST_SUITE_P(Grids, CudaModuloTwins, testing::ValuesIn(kHostileGrids), grid_name);
 
 }  // namespace
 }  // namespace starling

@@ -99,7 +99,8 @@ TEST(SimSwarm, RoughLifeLearnsAndReplaysToTheByte) {
 
 TEST(SimSwarm, LossyExchangesConserveMassTimesParamsAndMomentum) {
   spdlog::set_level(spdlog::level::off);
-  for (const CodecKind codec : {CodecKind::kModulo8, CodecKind::kFp32, CodecKind::kBf16, CodecKind::kFp16}) {
+  for (const auto& [codec, name, note] : codec_names()) {
+    SCOPED_TRACE(name);
     SwarmConfig config = quadratic_swarm();
     config.optimizer.learning_rate = 0;   // only exchanges move anything
     config.weight = "equal";

@@ -126,6 +126,7 @@ TEST_F(TopologyCommand, CountsTheCodecsBytes) {
   EXPECT_EQ(bytes("bf16"), "(1000000 params as bf16, 2.0 MB a model");
   EXPECT_EQ(bytes("fp16"), "(1000000 params as fp16, 2.0 MB a model");
   EXPECT_EQ(bytes("modulo8"), "(1000000 params as modulo8, 1.0 MB a model");
+  EXPECT_EQ(bytes("modulo4"), "(1000000 params as modulo4, 500.0 kB a model");
 }
 
 TEST_F(TopologyCommand, ReadsAFileOfEdges) {

@@ -201,7 +201,7 @@ TEST_F(ConfigTest, TellsWhatDoesNotExistAndWhatToTakeInstead) {
   }
   EXPECT_EQ(error("swarm: {exchange: {codec: powergossip}}\n"),
             "F:1: swarm.exchange.codec: this version has no codec 'powergossip', only " + codec_choices(", ") +
-                "; take modulo8 (1 byte an element, the mean stays exact)");
+                "; take modulo8 (1 byte an element, the mean stays exact) or modulo4 (half of one)");
   EXPECT_NE(error("swarm: {exchange: {codec: bf16+ef}}\n").find("error feedback needs updates"), std::string::npos);
   EXPECT_EQ(error("swarm: {exchange: {codec: fp23}}\n"),
             "F:1: swarm.exchange.codec: expected one of " + codec_choices(", ") +

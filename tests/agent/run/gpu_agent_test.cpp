@@ -228,6 +228,7 @@ std::vector<Way> ways() {
           {"pairs_bf16", by_pairs(CodecKind::kBf16)},
           {"pairs_fp16", by_pairs(CodecKind::kFp16)},
           {"pairs_modulo8", by_pairs(CodecKind::kModulo8)},
+          {"pairs_modulo4", by_pairs(CodecKind::kModulo4)},
           {"pairs_beside_steps", by_pairs(CodecKind::kModulo8, Overlap::kOn)},
           {"group", in_a_group(SourceKind::kParams)},
           {"neighborhood", {.kind = ExchangeKind::kNeighborhood, .codec = CodecKind::kFp32, .block = 256}},

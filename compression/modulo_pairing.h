@@ -1,4 +1,4 @@
-// How two modulo8 payloads line up: each code is first multiplied up to the finer of the two steps.
+// How two payloads of a modulo codec line up: each code is first multiplied up to the finer of the two steps.
 #pragma once
 
 #include <algorithm>
@@ -6,25 +6,28 @@
 #include <cstdlib>
 
 #include "compression/codec.h"
-#include "compression/modulo8_format.h"
+#include "compression/modulo_format.h"
+#include "compression/modulo_step.h"
 
 namespace starling {
 
-struct Modulo8Pairing {
-  modulo8_format::Header own;
-  modulo8_format::Header peer;
+struct ModuloPairing {
+  modulo_format::Header own;
+  modulo_format::Header peer;
   int exponent;  // of the finer step
   int own_shift;
   int peer_shift;
 
-  Modulo8Pairing(Bytes own_payload, Bytes peer_payload)
-      : own(modulo8_format::read_header(own_payload)),
-        peer(modulo8_format::read_header(peer_payload)),
+  ModuloPairing(Bytes own_payload, Bytes peer_payload)
+      : own(modulo_format::read_header(own_payload)),
+        peer(modulo_format::read_header(peer_payload)),
         exponent(std::min(own.exponent, peer.exponent)),
         own_shift(own.exponent - exponent),
         peer_shift(peer.exponent - exponent) {}
 
-  bool comparable() const { return std::abs(own.exponent - peer.exponent) <= modulo8_format::kMaxExponentGap; }
+  bool comparable(const ModuloSteps& steps) const {
+    return std::abs(own.exponent - peer.exponent) <= steps.exponent_gap_max;
+  }
   uint32_t projected_difference() const { return (peer.projection << peer_shift) - (own.projection << own_shift); }
   // coefficient times the finer step, what one unit of the difference is worth.
   float factor(float coefficient) const { return coefficient * std::ldexp(1.0f, exponent); }

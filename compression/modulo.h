@@ -1,15 +1,16 @@
-// The modulo8 codec (modulo-quantised gossip, as in Moniqua): one byte per element. Each side writes its params as
-// multiples of its own power-of-two step, keeping the lowest 8 bits; the difference of two codes is the true difference
-// as long as that is below 128 steps. One random projection per block tells whether it was.
-// Format: compression/modulo8_format.h; how the step is chosen, and why: compression/modulo8_step.h.
+// The codecs modulo8 and modulo4 (modulo-quantised gossip, as in Moniqua): one byte, or half of one, per element. Each
+// side writes its params as multiples of its own power-of-two step, keeping the lowest 8 or 4 bits; the difference of
+// two codes is the true difference as long as that is below 128, or 8, steps. One random projection per block tells
+// whether it was. Format: compression/modulo_format.h; how the step is chosen, and why: compression/modulo_step.h.
 #pragma once
 
 #include "compression/codec.h"
+#include "compression/modulo_step.h"
 
 namespace starling {
 
 // The exponent of the step of the next snapshot; none while the block was in no exchange yet.
-class Modulo8Memory final : public CodecMemory {
+class ModuloMemory final : public CodecMemory {
  public:
   std::vector<std::byte> save() const override;            // one byte, int8: the exponent, or -128 for none
   [[nodiscard]] bool load(Bytes saved) override;
@@ -17,9 +18,12 @@ class Modulo8Memory final : public CodecMemory {
   std::optional<int> exponent;   // where there is one, legal
 };
 
-class Modulo8Codec final : public Codec {
+template <int kBits>
+class ModuloCodec final : public Codec {
  public:
-  CodecKind kind() const override { return CodecKind::kModulo8; }
+  static constexpr const ModuloSteps& kSteps = kModuloSteps<kBits>;
+
+  CodecKind kind() const override { return kBits == 8 ? CodecKind::kModulo8 : CodecKind::kModulo4; }
   bool linear() const override { return false; }
   size_t payload_bytes_max(size_t element_count) const override;   // every payload has this size
   std::unique_ptr<CodecMemory> make_memory(size_t element_count) const override;
@@ -31,5 +35,8 @@ class Modulo8Codec final : public Codec {
   size_t learnable_bytes(size_t payload_bytes) const override;
   void learn(const PairVerdict& verdict, CodecMemory* memory) const override;
 };
+
+using Modulo8Codec = ModuloCodec<8>;
+using Modulo4Codec = ModuloCodec<4>;
 
 }  // namespace starling

@@ -1,21 +1,25 @@
-#include "compression/modulo8.h"
+#include "compression/modulo.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <optional>
 
-#include "compression/modulo8_format.h"
-#include "compression/modulo8_pairing.h"
+#include "compression/modulo_format.h"
+#include "compression/modulo_pairing.h"
 #include "tests/kernels/inputs.h"
 
 namespace starling {
 namespace {
 
 using Payload = std::vector<std::byte>;
-const Modulo8Codec kCodec;
+constexpr int kBits = STARLING_MODULO_BITS;   // compiled once for modulo8 and once for modulo4
+constexpr int kCoarser = kModuloSteps<8>.distance - kModuloSteps<kBits>.distance;   // exponents above modulo8's
+constexpr int kRange = 1 << (kBits - 1);   // differences of less than so many steps fit
+constexpr ModuloSteps kSteps = kModuloSteps<kBits>;
+const ModuloCodec<kBits> kCodec;
 
-Payload encode_with(const std::vector<float>& x, Modulo8Memory* memory, float section_rms = 0) {
+Payload encode_with(const std::vector<float>& x, ModuloMemory* memory, float section_rms = 0) {
   Payload payload(kCodec.payload_bytes_max(x.size()));
   const EncodeContext context{memory, [section_rms] { return section_rms; }};
   EXPECT_EQ(kCodec.encode({x.data(), x.size(), MemorySpace::kHost}, context, payload), payload.size());
@@ -24,39 +28,44 @@ Payload encode_with(const std::vector<float>& x, Modulo8Memory* memory, float se
 
 // With a step chosen in advance; without one, as a block's first snapshot.
 Payload encode(const std::vector<float>& x, std::optional<int> exponent = {}) {
-  Modulo8Memory memory;
+  ModuloMemory memory;
   memory.exponent = exponent;
   return encode_with(x, &memory);
 }
 
-int exponent_of(const Payload& payload) { return modulo8_format::read_header(payload).exponent; }
+int exponent_of(const Payload& payload) { return modulo_format::read_header(payload).exponent; }
 
-PairStatus pair(const Payload& own, const Payload& peer, PairStats* stats) {
-  return kCodec.pair(own, peer, own.size() - modulo8_format::kHeaderBytes, stats);
+// Code i of a payload of at most 4096 elements: of 4 bits, the first half of them lies in the lower halves of the
+// bytes.
+int code_at(const Payload& payload, size_t i, size_t count) {
+  const size_t bytes = payload.size() - 8, upper = i >= bytes ? i - bytes : 0;
+  EXPECT_EQ(bytes, kBits == 8 ? count : (count + 1) / 2);
+  if (i >= bytes) return std::to_integer<int>(payload[8 + upper] >> 4);
+  return std::to_integer<int>(payload[8 + i]) & (2 * kRange - 1);
 }
 
 // Why the codec left a block out: a difference wrapped, or the steps are too far apart.
 bool wrapped(PairStatus status, const Payload& own, const Payload& peer) {
-  return status == PairStatus::kLeftOut && Modulo8Pairing(own, peer).comparable();
+  return status == PairStatus::kLeftOut && ModuloPairing(own, peer).comparable(kSteps);
 }
 bool steps_apart(PairStatus status, const Payload& own, const Payload& peer) {
-  return status == PairStatus::kLeftOut && !Modulo8Pairing(own, peer).comparable();
+  return status == PairStatus::kLeftOut && !ModuloPairing(own, peer).comparable(kSteps);
 }
 
 void apply(float coefficient, const Payload& own, const Payload& peer, std::vector<float>& x) {
   kCodec.apply(coefficient, own, peer, {x.data(), x.size(), MemorySpace::kHost});
 }
 
-TEST(Modulo8, PayloadHoldsTheLowBytes) {
+TEST(Modulo, PayloadHoldsTheLowBytes) {
   const Payload payload = encode({0.0f, 1.0f, -1.0f, 300.0f, -129.5f}, 0);
-  const int expected[] = {0, 1, 255, 300 - 256, 256 - 130};
+  const int expected[] = {0, 1, -1, 300, -130};
   EXPECT_EQ(exponent_of(payload), 0);
-  for (size_t i = 0; i < 5; ++i) EXPECT_EQ(std::to_integer<int>(payload[8 + i]), expected[i]) << i;
+  for (size_t i = 0; i < 5; ++i) EXPECT_EQ(code_at(payload, i, 5), expected[i] & (2 * kRange - 1)) << i;
   for (size_t i = 1; i < 4; ++i) EXPECT_EQ(payload[i], std::byte{0});
 }
 
 // The damage test: every header the writer cannot have written is refused.
-TEST(Modulo8, CheckRefusesEveryBadHeader) {
+TEST(Modulo, CheckRefusesEveryBadHeader) {
   const Payload good = encode({1.0f, 2.0f, 3.0f});
   for (int exponent = -128; exponent < 128; ++exponent) {
     Payload other = good;
@@ -71,27 +80,41 @@ TEST(Modulo8, CheckRefusesEveryBadHeader) {
   }
 }
 
+TEST(Modulo, CheckRefusesACodeOfNoElement) {
+  if (kBits == 8) GTEST_SKIP() << "a byte is an element";
+  for (size_t count : {size_t{1}, size_t{3}, size_t{4097}}) {
+    Payload other = encode(std::vector<float>(count, 1.0f));
+    for (int code = 0; code < 16; ++code) {
+      other.back() = static_cast<std::byte>(code << 4 | 1);
+      EXPECT_EQ(kCodec.check(other, count), code == 0 ? PayloadStatus::kOk : PayloadStatus::kBadHeader) << code;
+    }
+  }
+}
+
 // The projection also guards the codes: no single flip behind the exponent passes for a difference. (Where the true
 // difference is 0, a flipped top bit makes a tie, which counts as 0: nothing to see.)
-TEST(Modulo8, AFlippedCodeOrProjectionBitIsSeen) {
+TEST(Modulo, AFlippedCodeOrProjectionBitIsSeen) {
   TestRng rng(draw_rng_seed());
   std::vector<float> x = normal_vector(rng, 5000, 1.0f);
   const Payload own = encode(x, -6);
-  for (float& value : x) value += (rng() % 2 == 0 ? 1 : -1) * std::ldexp(static_cast<float>(2 + rng() % 50), -6);
+  constexpr int kMost = kBits == 8 ? 50 : 5;
+  for (float& value : x) {
+    value += (rng() % 2 == 0 ? 1 : -1) * std::ldexp(static_cast<float>(2 + rng() % kMost), -6);
+  }
   const Payload good = encode(x, -6);
   PairStats undamaged;
-  ASSERT_EQ(pair(own, good, &undamaged), PairStatus::kOk);
+  ASSERT_EQ(kCodec.pair(own, good, 5000, &undamaged), PairStatus::kOk);
   for (int trial = 0; trial < 2000; ++trial) {
     Payload damaged = good;
     const size_t bit = 32 + rng() % ((good.size() - 4) * 8);
     damaged[bit / 8] ^= static_cast<std::byte>(1 << bit % 8);
     ASSERT_EQ(kCodec.check(damaged, 5000), PayloadStatus::kOk);
     PairStats stats;
-    EXPECT_TRUE(wrapped(pair(own, damaged, &stats), own, damaged)) << bit;
+    EXPECT_TRUE(wrapped(kCodec.pair(own, damaged, 5000, &stats), own, damaged)) << bit;
   }
 }
 
-TEST(Modulo8, ATooFineStepIsRaisedAndTheCodesStillSayTheTruth) {
+TEST(Modulo, ATooFineStepIsRaisedAndTheCodesStillSayTheTruth) {
   TestRng rng(draw_rng_seed());
   for (float deviation : {1e-20f, 1.0f, 1e30f}) {
     const std::vector<float> x = normal_vector(rng, 777, deviation);
@@ -102,12 +125,12 @@ TEST(Modulo8, ATooFineStepIsRaisedAndTheCodesStillSayTheTruth) {
     for (size_t i = 0; i < x.size(); ++i) {
       const auto q = static_cast<int64_t>(std::nearbyint(std::ldexp(double{x[i]}, -exponent)));
       EXPECT_LE(std::abs(q), int64_t{1} << 30);
-      EXPECT_EQ(payload[8 + i], static_cast<std::byte>(q));
+      EXPECT_EQ(code_at(payload, i, x.size()), static_cast<int>(q & (2 * kRange - 1)));
     }
   }
 }
 
-TEST(Modulo8, EveryWrapIsFoundAndEveryFitIsAccepted) {
+TEST(Modulo, EveryWrapIsFoundAndEveryFitIsAccepted) {
   TestRng rng(draw_rng_seed());
   int found = 0, fitted = 0;
   for (int trial = 0; trial < 3000; ++trial) {
@@ -119,20 +142,20 @@ TEST(Modulo8, EveryWrapIsFoundAndEveryFitIsAccepted) {
     std::vector<float> a(count), b(count);
     for (size_t i = 0; i < count; ++i) {
       const int base = static_cast<int>(rng() % 2000000) - 1000000;
-      const int limit = 127 >> coarse;
+      const int limit = (kRange - 1) >> coarse;
       const int difference = static_cast<int>(rng() % (2 * limit + 1)) - limit;
       a[i] = std::ldexp(static_cast<float>(base), -8 + coarse);
       b[i] = std::ldexp(static_cast<float>(base + difference), -8 + coarse);
     }
     const size_t wraps = rng() % 2 == 0 ? 0 : 1 + rng() % 3;
-    for (size_t w = 0; w < wraps; ++w) {  // 128 fine steps or more, either way
-      const int far = (128 >> coarse) + static_cast<int>(rng() % 100000);
+    for (size_t w = 0; w < wraps; ++w) {  // the range in fine steps or more, either way
+      const int far = (kRange >> coarse) + static_cast<int>(rng() % 100000);
       const size_t at = rng() % count;
       b[at] = a[at] + std::ldexp(static_cast<float>(rng() % 2 == 0 ? far : -far), -8 + coarse);
     }
     PairStats stats;
     const Payload own = encode(a, own_exponent), peer = encode(b, peer_exponent);
-    const PairStatus status = pair(own, peer, &stats);
+    const PairStatus status = kCodec.pair(own, peer, count, &stats);
     ASSERT_TRUE(wraps == 0 ? status == PairStatus::kOk : wrapped(status, own, peer)) << trial << ", gap " << gap;
     ++(wraps == 0 ? fitted : found);
   }
@@ -140,31 +163,32 @@ TEST(Modulo8, EveryWrapIsFoundAndEveryFitIsAccepted) {
   EXPECT_GT(fitted, 1000);
 }
 
-TEST(Modulo8, WholesaleWrapsAreFoundToo) {
+TEST(Modulo, WholesaleWrapsAreFoundToo) {
   TestRng rng(draw_rng_seed());
   for (int trial = 0; trial < 200; ++trial) {
     const std::vector<float> a = normal_vector(rng, 20000, 1.0f);
     const std::vector<float> b = normal_vector(rng, 20000, 1.0f);
     PairStats stats;
     const Payload own = encode(a, -8), peer = encode(b, -8);
-    EXPECT_TRUE(wrapped(pair(own, peer, &stats), own, peer));
+    EXPECT_TRUE(wrapped(kCodec.pair(own, peer, 20000, &stats), own, peer));
   }
 }
 
-TEST(Modulo8, StepsMoreThanSixApartAreNotCompared) {
+TEST(Modulo, StepsTooFarApartAreNotCompared) {
   const std::vector<float> x(5, 16.0f);   // large enough for the coarsest of these steps
   for (int gap = -8; gap <= 8; ++gap) {
     PairStats stats;
     const Payload own = encode(x, -10), peer = encode(x, -10 + gap);
-    const PairStatus status = pair(own, peer, &stats);
-    EXPECT_TRUE(std::abs(gap) <= 6 ? status == PairStatus::kOk : steps_apart(status, own, peer)) << gap;
+    const PairStatus status = kCodec.pair(own, peer, 5, &stats);
+    const bool near = std::abs(gap) <= kSteps.exponent_gap_max;
+    EXPECT_TRUE(near ? status == PairStatus::kOk : steps_apart(status, own, peer)) << gap;
   }
 }
 
 // One exchange of two agents: what they share is averaged if it can be, and both learn.
-PairStatus meet(const Payload& own, const Payload& peer, std::vector<float>& a, Modulo8Memory* state_a,
-                std::vector<float>& b, Modulo8Memory* state_b, PairStats* stats) {
-  const PairStatus status = pair(own, peer, stats);
+PairStatus meet(const Payload& own, const Payload& peer, std::vector<float>& a, ModuloMemory* state_a,
+                std::vector<float>& b, ModuloMemory* state_b, PairStats* stats) {
+  const PairStatus status = kCodec.pair(own, peer, a.size(), stats);
   if (status == PairStatus::kOk) {
     apply(0.5f, own, peer, a);
     apply(0.5f, peer, own, b);
@@ -178,7 +202,7 @@ PairStatus meet(const Payload& own, const Payload& peer, std::vector<float>& a, 
 struct Drifters {
   TestRng rng{draw_rng_seed()};
   std::vector<float> a, b;
-  Modulo8Memory state_a, state_b;
+  ModuloMemory state_a, state_b;
   PairStats stats;
   int exponent_a = 0, exponent_b = 0;
 
@@ -205,7 +229,7 @@ struct Drifters {
   }
 };
 
-TEST(Modulo8, LearnFollowsTheDistanceOfADriftingPair) {
+TEST(Modulo, LearnFollowsTheDistanceOfADriftingPair) {
   Drifters pair(3000);
   float before = 1.0f;  // the first step covers the values themselves
   for (float drift : {1e-3f, 1e-1f, 1e-4f, 3e-6f, 1.0f}) {
@@ -215,27 +239,27 @@ TEST(Modulo8, LearnFollowsTheDistanceOfADriftingPair) {
     for (int round = 0; round < 40; ++round) {
       EXPECT_EQ(pair.round(drift), PairStatus::kOk) << "drift " << drift;
       EXPECT_LE(std::abs(pair.exponent_a - pair.exponent_b), 1);
-      EXPECT_GE(pair.largest_difference_in_steps(), 10) << "drift " << drift << ": the step is too coarse";
+      EXPECT_GE(pair.largest_difference_in_steps(), kBits == 8 ? 10 : 2) << "drift " << drift << ": too coarse";
     }
     double distance = 0;
     for (size_t i = 0; i < pair.a.size(); ++i) distance += std::pow(double{pair.a[i]} - pair.b[i], 2);
-    EXPECT_LT(std::sqrt(distance / 3000), 0.3 * drift) << "right after an exchange the two are close";
+    EXPECT_LT(std::sqrt(distance / 3000), (kBits == 8 ? 0.3 : 1.3) * drift) << "right after an exchange";
   }
 }
 
-TEST(Modulo8, ASettledPairMeetsToTheLastBitAndTheStepStopsFalling) {
+TEST(Modulo, ASettledPairMeetsToTheLastBitAndTheStepStopsFalling) {
   Drifters pair(2000);
   pair.run(30, 1e-2f);
   EXPECT_EQ(pair.run(80, 0.0f), 0);
   float largest = 0;
   for (float x : pair.a) largest = std::max(largest, std::fabs(x));
   for (size_t i = 0; i < pair.a.size(); ++i) EXPECT_NEAR(pair.a[i], pair.b[i], 2e-7 * largest);
-  EXPECT_GE(std::ldexp(1.0, pair.exponent_a + 30), largest);
-  EXPECT_LE(pair.run(40, 1e-2f), 26) << "from the finest step back up, one doubling a round";
+  EXPECT_GE(std::ldexp(1.0, pair.exponent_a + kSteps.values), largest);
+  EXPECT_LE(pair.run(40, 1e-2f), 26 + kCoarser) << "from the finest step back up, one doubling a round";
   EXPECT_EQ(pair.run(20, 1e-2f), 0);
 }
 
-TEST(Modulo8, ASettledPairMeetsAgainAfterALiarRaisedItsSteps) {
+TEST(Modulo, ASettledPairMeetsAgainAfterALiarRaisedItsSteps) {
   Drifters pair(2000);
   ASSERT_EQ(pair.run(30, 1e-2f), 0);
   Payload liar = encode(pair.a);
@@ -249,25 +273,25 @@ TEST(Modulo8, ASettledPairMeetsAgainAfterALiarRaisedItsSteps) {
     ASSERT_EQ(memory->exponent, 100);
   }
   EXPECT_EQ(pair.run(20, 0.0f), 0);
-  for (size_t i = 0; i < pair.a.size(); ++i) ASSERT_NEAR(pair.a[i], pair.b[i], 0x1p-19) << i;
+  for (size_t i = 0; i < pair.a.size(); ++i) ASSERT_NEAR(pair.a[i], pair.b[i], kBits == 8 ? 0x1p-19 : 0x1p-15) << i;
 }
 
-TEST(Modulo8, NoStepIsMoreThanThreeAboveWhatTheValuesNeed) {
+TEST(Modulo, NoStepIsMoreThanThreeAboveWhatTheValuesNeed) {
   for (int remembered : {-50, -9, -6, -3, -2, 0, 30, 100}) {
-    Modulo8Memory memory;
+    ModuloMemory memory;
     memory.exponent = remembered;
     const int used = exponent_of(encode_with({0.5f, -1.0f, 0.25f}, &memory));
-    EXPECT_EQ(used, std::clamp(remembered, -30, -6 + 3));
+    EXPECT_EQ(used, std::clamp(remembered, -kSteps.values, -kSteps.cover + 3));
     EXPECT_EQ(memory.exponent, used) << "what was used is remembered";
   }
-  Modulo8Memory fresh;
+  ModuloMemory fresh;
   (void)encode_with({1.0f}, &fresh);
   EXPECT_EQ(fresh.exponent, std::nullopt) << "a block that met nobody is measured anew";
 }
 
-TEST(Modulo8, ABlockOfZerosIsMeasuredByItsSection) {
-  for (const auto& [section_rms, largest] : {std::pair(1.0f, -6 + 3), std::pair(0.0f, -10 + 3)}) {
-    Modulo8Memory memory;
+TEST(Modulo, ABlockOfZerosIsMeasuredByItsSection) {
+  for (const auto& [section_rms, largest] : {std::pair(1.0f, -kSteps.cover + 3), std::pair(0.0f, -10 + 3)}) {
+    ModuloMemory memory;
     memory.exponent = 100;
     EXPECT_EQ(exponent_of(encode_with(std::vector<float>(9), &memory, section_rms)), largest);
     EXPECT_EQ(memory.exponent, largest);
@@ -275,10 +299,10 @@ TEST(Modulo8, ABlockOfZerosIsMeasuredByItsSection) {
 }
 
 // Zero momentum, a zero bias, an adapter's second matrix: zero here, and not there.
-TEST(Modulo8, ABlockOfZerosMeetsOneThatIsNot) {
+TEST(Modulo, ABlockOfZerosMeetsOneThatIsNot) {
   TestRng rng(draw_rng_seed());
   std::vector<float> a(500), b = normal_vector(rng, 500, 2.0f);
-  Modulo8Memory memory_a, memory_b;
+  ModuloMemory memory_a, memory_b;
   int failed = 0;
   for (int round = 0; round < 30; ++round) {
     const Payload own = encode_with(a, &memory_a, 1.0f), peer = encode_with(b, &memory_b, 1.0f);
@@ -289,11 +313,11 @@ TEST(Modulo8, ABlockOfZerosMeetsOneThatIsNot) {
   for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-4);
 }
 
-TEST(Modulo8, ALargeSwarmSettlesAfterMeetingOneStranger) {
+TEST(Modulo, ALargeSwarmSettlesAfterMeetingOneStranger) {
   constexpr size_t kAgents = 512, kCount = 50;
   struct Member {
     std::vector<float> x;
-    Modulo8Memory state;
+    ModuloMemory state;
   };
   TestRng rng(draw_rng_seed());
   const std::vector<float> common = normal_vector(rng, kCount, 1.0f);
@@ -301,7 +325,7 @@ TEST(Modulo8, ALargeSwarmSettlesAfterMeetingOneStranger) {
   for (size_t a = 0; a < kAgents; ++a) {
     swarm[a].x = normal_vector(rng, kCount, a == 0 ? 0.5f : 1e-3f);
     for (size_t i = 0; i < kCount; ++i) swarm[a].x[i] += common[i];
-    swarm[a].state.exponent = a == 0 ? -4 : -9;
+    swarm[a].state.exponent = (a == 0 ? -4 : -9) + kCoarser;
   }
   int failed = 0;
   const int rounds = 200;
@@ -324,7 +348,7 @@ TEST(Modulo8, ALargeSwarmSettlesAfterMeetingOneStranger) {
   EXPECT_LT(worst, 1e-5);
 }
 
-TEST(Modulo8, AStrangerWithAnotherStepIsJoinedSoon) {
+TEST(Modulo, AStrangerWithAnotherStepIsJoinedSoon) {
   Drifters pair(1000);
   pair.state_a.exponent = -25;
   pair.state_b.exponent = 3;
