@@ -69,6 +69,7 @@ struct TopologyOptions {
   uint64_t rng_seed = 1;               // --seed
   uint64_t params = 10'000'000;        // --params: the size of the model, for the bytes
   std::string codec = "fp32";          // --codec
+  uint64_t fragments = 1;              // --fragments: an exchange sends one of so many parts of the model
   std::string file;                    // --file: edges by name
   std::string svg;                     // --svg FILE; empty: draws in the terminal
 };

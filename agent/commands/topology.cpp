@@ -18,6 +18,7 @@
 #include "agent/report/svg.h"
 #include "agent/report/topology_draw.h"
 #include "compression/codec.h"
+#include "gossip/exchange/options.h"
 #include "gossip/limits.h"
 #include "gossip/net/text.h"
 
@@ -36,9 +37,10 @@ struct Subject {
   Graph graph;
 };
 
-// What one payload weighs, in words too.
+// What a model weighs, in words too, and the part of it that an exchange sends.
 struct Payload {
-  uint64_t bytes = 0;
+  uint64_t model_bytes = 0, bytes = 0;
+  uint64_t fragments = 1;
   std::string words;
 };
 
@@ -152,14 +154,23 @@ Payload make_payload(const TopologyOptions& options) {
     throw std::runtime_error("--params " + std::to_string(options.params) + "; a model has 1 to " +
                              std::to_string(kParamsMax));
   }
+  const uint64_t most = std::min<uint64_t>(options.params, kFragmentsMax);
+  if (options.fragments == 0 || options.fragments > most) {
+    throw std::runtime_error("--fragments " + std::to_string(options.fragments) + "; a model has 1 to " +
+                             std::to_string(most));
+  }
   const uint64_t bytes = make_codec(*codec, MemorySpace::kHost)->payload_bytes_max(options.params);
-  return {bytes, std::to_string(options.params) + " params as " + options.codec + ", " + print_bytes(bytes) +
-                     " a model"};
+  Payload payload{bytes, (bytes + options.fragments - 1) / options.fragments, options.fragments,
+                  std::to_string(options.params) + " params as " + options.codec + ", " + print_bytes(bytes) +
+                      " a model"};
+  if (options.fragments > 1) payload.words += ", of which an exchange sends " + print_bytes(payload.bytes);
+  return payload;
 }
 
-std::string print_rounds(double factor, uint64_t rounds_to_exact) {
-  if (rounds_to_exact > 0) return "exact in " + std::to_string(rounds_to_exact);
-  const double rounds = rounds_per_tenfold(factor);
+// Of fragments, each is mixed in one round of as many.
+std::string print_rounds(const TopologyFigures& figures, const Payload& payload) {
+  if (figures.rounds_to_exact > 0) return "exact in " + std::to_string(figures.rounds_to_exact * payload.fragments);
+  const double rounds = rounds_per_tenfold(figures.factor) * static_cast<double>(payload.fragments);
   return fmt::format("{:.{}f}", rounds, rounds < 100 ? 1 : 0);
 }
 
@@ -179,8 +190,8 @@ struct Load {
   uint64_t messages, bytes;
 };
 
-// One model out and one in for each exchange. Of pairs an agent begins one in a round and answers one on average, but
-// the matching that stands for them here joins it to one other only.
+// One model, or fragment, out and one in for each exchange. Of pairs an agent begins one in a round and answers one on
+// average, but the matching that stands for them here joins it to one other only.
 Load node_load(TopologyKind kind, const std::string& who, size_t degree, const Payload& payload) {
   const uint64_t exchanges = kind == TopologyKind::kMatching ? 2 : degree;
   return {who, 2 * exchanges, 2 * exchanges * payload.bytes};
@@ -189,8 +200,8 @@ Load node_load(TopologyKind kind, const std::string& who, size_t degree, const P
 // Two well-known loads for comparison: a parameter server, to which each agent sends its model and gets one back, and a
 // ring all-reduce, which sends 2 (n - 1) pieces of 1/n.
 std::vector<Load> known_loads(size_t count, const Payload& payload) {
-  return {{"parameter server", 2 * count, 2 * count * payload.bytes},
-          {"ring all-reduce", 4 * (count - 1), 4 * (count - 1) * payload.bytes / count}};
+  return {{"parameter server", 2 * count, 2 * count * payload.model_bytes},
+          {"ring all-reduce", 4 * (count - 1), 4 * (count - 1) * payload.model_bytes / count}};
 }
 
 std::string describe_change(const std::string& subject) {
@@ -209,7 +220,7 @@ std::string print_one(const Subject& subject, const TopologyFigures& figures, co
   line("edges", std::to_string(figures.edges));
   line("diameter", figures.diameter ? std::to_string(*figures.diameter) : "- (not connected within one round)");
   line("spectral gap", print_gap(figures));
-  line("rounds per 10x", print_rounds(figures.factor, figures.rounds_to_exact) +
+  line("rounds per 10x", print_rounds(figures, payload) +
                              (figures.rounds_to_exact > 0 ? "" : "  (until the spread between agents is a tenth)"));
   if (changes_by_round(subject.spec.kind)) text += "\n  " + describe_change(name + " has");
   if (subject.spec.kind == TopologyKind::kOnePeer && (count & (count - 1)) != 0) {
@@ -244,7 +255,7 @@ std::string print_all(const TopologyOptions& options, const Payload& payload) {
     const Load load = node_load(kind, name, figures.degree_max, payload);
     text += print_row(name + (changes_by_round(kind) ? " *" : ""), print_degrees(figures),
                       std::to_string(figures.edges), figures.diameter ? std::to_string(*figures.diameter) : "-",
-                      print_gap(figures), print_rounds(figures.factor, figures.rounds_to_exact),
+                      print_gap(figures), print_rounds(figures, payload),
                       std::to_string(load.messages), print_bytes(load.bytes));
     count = subject.graph.count();
   }
@@ -352,6 +363,7 @@ void add_topology(CLI::App& app, Cli& cli) {
   add_count_flag(command, topology.rng_seed, "--seed", {}, "of the random kinds; 1");
   add_count_flag(command, topology.params, "--params", {}, "numbers in the model; 10000000");
   command.text("--codec CODEC", codec_choices(" | "), topology.codec);
+  add_count_flag(command, topology.fragments, "--fragments", {}, "an exchange sends one of so many parts; 1");
   command.text("--file FILE", "edges for --kind file: two names a line, # for comments", topology.file);
   command.text("--svg FILE", "draws into this file, not into the terminal", topology.svg);
   command.then([&cli, options] { cli.choose("topology", *options, run_topology_command); });

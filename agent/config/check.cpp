@@ -61,6 +61,10 @@ void refuse_averaging(const SwarmConfig& swarm) {
                       " says only how two models differ, and " + kind + " averages what "
                       "stands for itself; write codec: bf16, fp16 or fp32, or kind: pairwise");
   }
+  if (exchange.fragments > 1 && exchange.kind != ExchangeKind::kPairwise) {
+    throw ConfigError("swarm.exchange.fragments: only pairs exchange a part of the model at a time; write "
+                      "fragments: 1, or kind: pairwise");
+  }
   if (exchange.clip > 0 && exchange.kind != ExchangeKind::kPairwise && exchange.kind != ExchangeKind::kNone) {
     throw ConfigError("swarm.exchange.clip: only pairs vote on a scale; write clip: 0, or kind: pairwise");
   }

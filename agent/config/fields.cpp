@@ -47,6 +47,9 @@ struct CodecValue {
       throw std::invalid_argument("this version has no codec '" + name + "', only " + codec_choices(", ") +
                                   "; take modulo8 (1 byte an element, the mean stays exact) or modulo4 (half of one)");
     }
+    if (plain == "fragments") {
+      throw std::invalid_argument("'fragments' is a key of its own: write fragments: 4 beside a codec");
+    }
     std::vector<std::string> known;
     for (const CodecName& codec : codec_names()) known.emplace_back(codec.name);
     (void)WordValue{known}.read(tree);   // throws
@@ -267,6 +270,9 @@ void add_exchange(std::vector<ConfigField>& t) {
   t.push_back(row("swarm.exchange.carry", "",
                   "[params], or [params, momentum]: twice the bytes, and it learns where data differ",
                   AT(swarm.exchange.carry_momentum), CarryValue{}));
+  t.push_back(since("0.2.0", "1", row("swarm.exchange.fragments", "",
+                                      "pairs: an exchange carries one of so many parts of the model, in turn; 1: all",
+                                      AT(swarm.exchange.fragments), CountValue{1, kFragmentsMax})));
   t.push_back(row("swarm.exchange.block", "", "elements in the unit of sending, losing and mixing",
                   AT(swarm.exchange.block), CountValue{64, 1048576}));
   t.push_back(row("swarm.exchange.overlap", "",

@@ -1,5 +1,6 @@
 #include "agent/report/report.h"
 
+#include <cmath>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -25,6 +26,12 @@ constexpr size_t kPointsMax = 600;   // in one curve of the page: more than it h
 
 Json optional_number(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
+// What an agent sends in a step, with all that comes with it; nullopt: it took none.
+std::optional<double> sent_a_step(const AgentReport& agent) {
+  if (agent.steps == 0) return std::nullopt;
+  return std::round(static_cast<double>(agent.bytes_sent) / static_cast<double>(agent.steps));
+}
+
 Json agent_json(const AgentReport& agent) {
   return {{"name", agent.name},
           {"peer", agent.peer},
@@ -37,6 +44,7 @@ Json agent_json(const AgentReport& agent) {
            {{"done", agent.exchanges.done}, {"late", agent.exchanges.late}, {"failed", agent.exchanges.failed}}},
           {"bytes_sent", agent.bytes_sent},
           {"bytes_received", agent.bytes_received},
+          {"bytes_sent_a_step", optional_number(sent_a_step(agent))},
           {"pairs", agent.pairs ? print_pairs(*agent.pairs) : Json(nullptr)}};
 }
 
@@ -184,8 +192,8 @@ std::string summarize(const SwarmReport& report) {
 }
 
 std::string print_closing_table(const SwarmReport& report) {
-  std::string text = fmt::format("{:<10} {:<11} {:>9} {:>9} {:>9}   {:<22} {:>9}\n", "agent", "labels", "accuracy",
-                                 "alone", "central", "done/late/failed", "sent");
+  std::string text = fmt::format("{:<10} {:<11} {:>9} {:>9} {:>9}   {:<22} {:>9} {:>9}\n", "agent", "labels",
+                                 "accuracy", "alone", "central", "done/late/failed", "sent", "a step");
   for (const AgentReport& agent : report.agents) {
     std::optional<double> alone;
     if (agent.shard < report.alone.size() && report.alone[agent.shard]) alone.emplace(*report.alone[agent.shard]);
@@ -195,9 +203,11 @@ std::string print_closing_table(const SwarmReport& report) {
     if (agent.killed_at_s) note = fmt::format("  killed at {:.1f} s", *agent.killed_at_s);
     if (agent.newcomer && !agent.peer.empty()) note += fmt::format("  joined at {:.1f} s", agent.joined_at_s);
     if (agent.state == "failed") note += "  failed: " + agent.failure;
-    text += fmt::format("{:<10} {:<11} {:>9} {:>9} {:>9}   {:<22} {:>9}{}\n", agent.name, print_labels(agent.classes),
-                        print_percent(agent.accuracy), print_percent(alone), print_percent(report.central), counts,
-                        print_bytes(agent.bytes_sent), note);
+    const std::optional<double> a_step = sent_a_step(agent);
+    text += fmt::format("{:<10} {:<11} {:>9} {:>9} {:>9}   {:<22} {:>9} {:>9}{}\n", agent.name,
+                        print_labels(agent.classes), print_percent(agent.accuracy), print_percent(alone),
+                        print_percent(report.central), counts, print_bytes(agent.bytes_sent),
+                        a_step ? print_bytes(static_cast<uint64_t>(*a_step)) : "-", note);
   }
   std::vector<PairReport> pairs;
   for (const AgentReport& agent : report.agents) {

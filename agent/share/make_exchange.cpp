@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "gossip/exchange/group.h"
@@ -21,9 +22,24 @@ ExchangeOptions common_options(const ExchangeContext& context) {
   return {context.self, exchange.deadline_min, exchange.deadline_max, static_cast<size_t>(params)};
 }
 
+// Each fragment holds blocks of the params, so there must be as many.
+void check_fragments(const ExchangeContext& context) {
+  const uint32_t fragments = context.swarm.exchange.fragments;
+  const size_t blocks = common_options(context).param_blocks;
+  if (blocks >= fragments) return;
+  const size_t elements = context.encoder.layout().sections[0].element_count;
+  const std::string cut = "swarm.exchange.fragments: " + std::to_string(fragments) + " need as many blocks, and " +
+                          std::to_string(elements) + " params in blocks of " +
+                          std::to_string(context.swarm.exchange.block) + " are " + std::to_string(blocks) + "; write ";
+  constexpr size_t kSmallestBlock = 64;   // of the key `block`
+  const size_t block = elements / fragments;
+  throw std::runtime_error(cut + (block >= kSmallestBlock ? "block: " + std::to_string(block) : "fewer fragments"));
+}
+
 template <class Pairs>
 std::unique_ptr<Pairs> make_pairs(const ExchangeContext& context) {
-  const PairwiseOptions options{common_options(context), context.generation, context.swarm.exchange.clip};
+  const ExchangeConfig& exchange = context.swarm.exchange;
+  const PairwiseOptions options{common_options(context), context.generation, exchange.clip, exchange.fragments};
   return std::make_unique<Pairs>(options, context.encoder.layout(), context.encoder.codec(), context.worker,
                                  context.clock, context.outbox, &context.sampler);
 }
@@ -56,7 +72,10 @@ ExchangeParts make_exchange(const ExchangeContext& context) {
   ExchangeParts parts;
   switch (exchange.kind) {
     case ExchangeKind::kNone: break;
-    case ExchangeKind::kPairwise: parts.exchange = make_pairwise(context); break;
+    case ExchangeKind::kPairwise:
+      check_fragments(context);
+      parts.exchange = make_pairwise(context);
+      break;
     case ExchangeKind::kNeighborhood: parts.exchange = make_neighborhood(context); break;
     case ExchangeKind::kGroup:
       parts.host_codec = make_codec(exchange.codec, MemorySpace::kHost);

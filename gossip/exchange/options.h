@@ -19,6 +19,7 @@ enum class SourceKind { kParams, kUpdates, kGradients };
 enum class Overlap { kAuto, kOn, kOff };
 
 inline constexpr size_t kGroupMax = 16;   // members
+inline constexpr uint32_t kFragmentsMax = 64;
 
 // Bounds of the adaptive deadline of one exchange.
 inline constexpr Duration kDeadlineMin = std::chrono::milliseconds(20);
@@ -29,6 +30,7 @@ struct ExchangeConfig {
   ExchangeKind kind = ExchangeKind::kPairwise;  // none: train alone (the baseline)
   CodecKind codec = CodecKind::kModulo8;
   bool carry_momentum = false;      // carry: [params] | [params, momentum]
+  uint32_t fragments = 1;           // pairs: an exchange carries one of so many parts of the model
   uint64_t block = 131072;          // elements in one block: the unit of sending, losing and mixing
   Overlap overlap = Overlap::kAuto; // on: exchange while the trainer computes; auto: when it costs > 10 % of a round
   Duration deadline_min = kDeadlineMin;
@@ -75,6 +77,7 @@ struct ExchangeOptions {
 struct PairwiseOptions : ExchangeOptions {
   uint64_t generation = 0;
   double clip = 0;                  // guard: a distance counts at most clip * median of the recent ones; 0 = off
+  uint32_t fragments = 1;           // an exchange carries one of so many parts of the model (fragments.h)
   bool by_turns = false;            // one payload serves one exchange and counts whole (PairTurns); else shares of it
 };
 

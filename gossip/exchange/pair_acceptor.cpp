@@ -71,7 +71,8 @@ void PairAcceptor::accept(const PeerId& from, const Propose& propose, const Turn
                                       .peer_generation = propose.xid.generation, .peer_offer = propose.offer,
                                       .peer_mass = propose.mass, .peer_round = propose.round,
                                       .peer_payload = propose.payload,
-                                      .blocks = blocks_.none_yet(), .send_credit = propose.credit,
+                                      .fragment = propose.fragment,
+                                      .blocks = blocks_.none_yet(propose.fragment), .send_credit = propose.credit,
                                       .repeat_after = ledger_.repeat_after()}};
   fresh.vote_at = vote_due(fresh);
   AcceptedExchange& exchange = exchanges_.add(std::move(fresh));
@@ -146,7 +147,7 @@ void PairAcceptor::try_vote(AcceptedExchange& exchange) {
   STARLING_CHECK(voted);
   exchange.vote = passed;
   outbox_.send(exchange.peer, Have{exchange.xid, passed, exchange.scale});
-  if (ledger_.by_turns() && blocks_.payload_bytes() <= kEarlyBytesMax) ledger_.apply_early(exchange, passed);
+  if (ledger_.by_turns() && blocks_.exchange_bytes() <= kEarlyBytesMax) ledger_.apply_early(exchange, passed);
   const ExchangeId xid = exchange.xid;
   doubts_.add(std::move(exchange));
   exchanges_.erase(xid);

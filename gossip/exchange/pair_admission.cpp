@@ -10,7 +10,8 @@ namespace starling {
 // False: the PROPOSE is malformed, or its exchange was seen before.
 bool PairAdmission::is_news(const PeerId& from, uint64_t generation, const Propose& propose) const {
   const ExchangeId& xid = propose.xid;
-  const bool sane = xid.proposer == from && xid.generation == generation && offer_is_sane(propose.offer);
+  const bool sane = xid.proposer == from && xid.generation == generation && offer_is_sane(propose.offer) &&
+                    propose.fragment < blocks_.fragments();
   return sane && !acceptor_.seen(xid);
 }
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "gossip/exchange/bitmap.h"
+#include "gossip/exchange/fragments.h"
 #include "gossip/exchange/round_stream.h"
 #include "gossip/limits.h"
 #include "kernels/check.h"
@@ -12,9 +12,10 @@
 namespace starling {
 
 PairBlocks::PairBlocks(const Layout& layout, const Codec& codec, Worker& worker, const Clock& clock, Outbox& outbox,
-                       OnJudged on_judged, size_t eager_bytes_max)
+                       OnJudged on_judged, uint32_t fragments, size_t eager_bytes_max)
     : layout_(layout), codec_(codec), worker_(worker), clock_(clock), outbox_(outbox),
-      on_judged_(std::move(on_judged)), eager_bytes_max_(eager_bytes_max) {
+      on_judged_(std::move(on_judged)), fragments_(cut_fragments(layout, fragments)),
+      eager_bytes_max_(eager_bytes_max) {
   STARLING_CHECK(!layout.blocks.empty() && layout.blocks.size() <= kBlocksMax);
   size_t largest = 1;
   for (const Block& block : layout.blocks) {
@@ -23,6 +24,12 @@ PairBlocks::PairBlocks(const Layout& layout, const Codec& codec, Worker& worker,
     largest = std::max(largest, payload_bytes_max_.back());
   }
   window_ = stream_window(largest);
+  for (const Bitmap& fragment : fragments_) {
+    size_t bytes = 0;
+    for (size_t i = 0; i < count(); ++i) bytes += test_bit(fragment, i) ? payload_bytes_max_[i] : 0;
+    STARLING_CHECK(count_bits(fragment) > 0);
+    exchange_bytes_ = std::max(exchange_bytes_, bytes);
+  }
 }
 
 // ---- to the peer ----
@@ -32,10 +39,15 @@ void PairBlocks::send(PairExchange& exchange) {
   const size_t limit = std::min<size_t>(exchange.send_credit, exchange.blocks.count());
   for (; exchange.send_next < limit; ++exchange.send_next) {
     const uint32_t index = exchange.send_next;
+    if (!test_bit(fragments_[exchange.fragment], index)) continue;
     if (exchange.vote && !test_bit(*exchange.vote, index)) continue;
-    outbox_.send(exchange.peer, BlockPayload{exchange.xid, index, 0}, exchange.own->blocks[index]);
-    exchange.bytes_sent += exchange.own->blocks[index].size;
+    send_one(exchange, index);
   }
+}
+
+void PairBlocks::send_one(PairExchange& exchange, uint32_t index) {
+  outbox_.send(exchange.peer, BlockPayload{exchange.xid, index, 0}, exchange.own->blocks[index]);
+  exchange.bytes_sent += exchange.own->blocks[index].size;
 }
 
 void PairBlocks::send_all(PairExchange& exchange) {
@@ -53,9 +65,7 @@ bool PairBlocks::send_missing(PairExchange& exchange, const Bitmap& blocks) {
   if (exchange.sent_missing == kMissingMax || !of_use || !fits(blocks, count())) return false;
   ++exchange.sent_missing;
   for (uint32_t index = 0; index < exchange.send_next; ++index) {
-    if (!test_bit(blocks, index)) continue;
-    outbox_.send(exchange.peer, BlockPayload{exchange.xid, index, 0}, exchange.own->blocks[index]);
-    exchange.bytes_sent += exchange.own->blocks[index].size;
+    if (test_bit(blocks, index) && test_bit(fragments_[exchange.fragment], index)) send_one(exchange, index);
   }
   return true;
 }
@@ -115,7 +125,7 @@ bool PairBlocks::receive(PairExchange& exchange, const BlockPayload& block, cons
 void PairBlocks::next_credit(PairExchange& exchange) {
   const std::optional<uint32_t> credit = exchange.blocks.next_credit();
   if (credit) outbox_.send(exchange.peer, Credit{exchange.xid, *credit});
-  const bool waiting = !exchange.blocks.all_judged() && exchange.blocks.count() > window_;
+  const bool waiting = !exchange.blocks.all_judged() && exchange.blocks.due_count() > window_;
   exchange.credit_repeat_at = waiting ? clock_.now() + exchange.deadline / kCreditRepeats : TimePoint::max();
 }
 

@@ -8,6 +8,7 @@
 
 #include "compression/codec.h"
 #include "compression/layout.h"
+#include "gossip/exchange/bitmap.h"
 #include "gossip/exchange/pair_exchange.h"
 #include "gossip/exchange/robust_window.h"
 #include "gossip/net/outbox.h"
@@ -26,19 +27,21 @@ class PairBlocks {
       std::function<void(const ExchangeId&, const PeerId&, uint32_t index, BlockVerdict, const PairStats&)>;
 
   // All references must outlive the object. `codec` is used from worker jobs too. A payload of at most
-  // `eager_bytes_max` goes with the proposal, without waiting for ACCEPT.
+  // `eager_bytes_max` goes with the proposal, without waiting for ACCEPT. REQUIRES: each of the fragments has a block.
   PairBlocks(const Layout& layout, const Codec& codec, Worker& worker, const Clock& clock, Outbox& outbox,
-             OnJudged on_judged, size_t eager_bytes_max = kEagerBytesMax);
+             OnJudged on_judged, uint32_t fragments, size_t eager_bytes_max = kEagerBytesMax);
 
   static constexpr size_t kEagerBytesMax = 64 * 1024;   // sending this much in vain costs less than one latency
 
   size_t count() const { return layout_.blocks.size(); }
   size_t payload_bytes() const { return payload_bytes_total_; }   // upper bound on one snapshot
-  bool eager() const { return payload_bytes_total_ <= eager_bytes_max_; }
-  PeerBlocks none_yet() const { return PeerBlocks(count(), window_); }
+  size_t exchange_bytes() const { return exchange_bytes_; }       // upper bound on what one side sends in an exchange
+  bool eager() const { return exchange_bytes_ <= eager_bytes_max_; }
+  uint32_t fragments() const { return static_cast<uint32_t>(fragments_.size()); }
+  PeerBlocks none_yet(uint32_t fragment) const { return PeerBlocks(fragments_[fragment], count(), window_); }
 
-  void send(PairExchange& exchange);            // the blocks that the peer's credit allows
-  void send_all(PairExchange& exchange);        // all blocks, without waiting for credit
+  void send(PairExchange& exchange);            // the fragment's blocks that the peer's credit allows
+  void send_all(PairExchange& exchange);        // all of them, without waiting for credit
   void grant(PairExchange& exchange, uint32_t credit);
   void repeat_credit(PairExchange& exchange);   // the last CREDIT may be lost, and blocks may wait for it
 
@@ -66,6 +69,7 @@ class PairBlocks {
   void judged(const ExchangeId& xid, const PeerId& peer, uint32_t index, BlockVerdict verdict,
               const PairStats& stats);
   void next_credit(PairExchange& exchange);
+  void send_one(PairExchange& exchange, uint32_t index);
   Duration usual_gap(const PairExchange& exchange) const;
   void came(PairExchange& exchange);
 
@@ -81,7 +85,8 @@ class PairBlocks {
   OnJudged on_judged_;
   std::vector<size_t> payload_bytes_max_;   // by block
   RobustWindow gaps_[2];                    // s: of streams to this agent as acceptor, as proposer
-  size_t payload_bytes_total_ = 0;
+  std::vector<Bitmap> fragments_;           // the blocks of each
+  size_t payload_bytes_total_ = 0, exchange_bytes_ = 0;
   const size_t eager_bytes_max_;
   uint32_t window_ = 2;                 // blocks in flight towards this agent, per exchange
   BlockCounts counts_;

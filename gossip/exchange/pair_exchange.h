@@ -27,6 +27,7 @@ struct PairExchange {
   double peer_offer = 0, peer_mass = 0;
   uint64_t peer_round = 0, peer_payload = 0;
 
+  uint32_t fragment = 0;            // the part of the model that both sides send (fragments.h)
   PeerBlocks blocks;                // received from the peer
   uint32_t send_next = 0, send_credit = 0;
   TimePoint credit_repeat_at = TimePoint::max();

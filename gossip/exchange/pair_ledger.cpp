@@ -14,7 +14,8 @@ namespace starling {
 PairLedger::PairLedger(const PairwiseOptions& options, const Layout& layout, const PairBlocks& blocks,
                        const Clock& clock)
     : layout_(layout), blocks_(blocks), clock_(clock), param_blocks_(options.param_blocks),
-      by_turns_(options.by_turns), guard_(options.clip) {}
+      by_turns_(options.by_turns), fragments_(options.self, options.fragments),
+      guards_(options.fragments, ClipGuard(options.clip)) {}
 
 // ---- the snapshot ----
 
@@ -54,8 +55,9 @@ Duration PairLedger::until_next_snapshot() const { return published_at_ + publis
 bool PairLedger::pass_guard(PairExchange& exchange, const Bitmap& blocks) {
   exchange.distance = blocks_.distance(exchange, blocks, param_blocks_);
   if (exchange.distance < 0) return true;   // no params among the blocks; NaN does not pass here
-  exchange.scale = guard_.scale(exchange.distance);
-  if (!exchange.guard_fed) guard_.record(exchange.distance);
+  ClipGuard& guard = guards_[exchange.fragment];
+  exchange.scale = guard.scale(exchange.distance);
+  if (!exchange.guard_fed) guard.record(exchange.distance);
   exchange.guard_fed = true;
   const bool passed = exchange.scale >= ClipGuard::kScaleMin;
   if (!passed) ++counters_.guard_refused;
@@ -93,6 +95,7 @@ void PairLedger::apply_early(PairExchange& exchange, const Bitmap& blocks) {
   exchange.early_coefficient = coefficient(exchange, exchange.scale);
   exchange.early_blocks = blocks;
   queue(exchange, blocks, exchange.early_coefficient, true);
+  fragments_.mixed(exchange.peer, exchange.fragment);
   if (on_met) on_met(exchange.peer, true);
   state_moved();
 }
@@ -101,6 +104,7 @@ void PairLedger::take_back(PairExchange& exchange) {
   queue(exchange, exchange.early_blocks, -exchange.early_coefficient, true);
   decided_.back().taken_back = exchange.own->number;
   exchange.early_coefficient = 0;
+  fragments_.taken_back(exchange.peer, exchange.fragment);
   ++counters_.taken_back;
   state_moved();
 }
@@ -117,6 +121,7 @@ void PairLedger::applied(PairExchange& exchange, const CommitTerms& terms) {
   if (early && !as_decided) take_back(exchange);
   if (!early || !as_decided) {
     queue(exchange, terms.blocks, decided, false);
+    fragments_.mixed(exchange.peer, exchange.fragment);
     state_moved();
   }
   if (!early && on_met) on_met(exchange.peer, true);
@@ -158,6 +163,7 @@ void PairLedger::answered_after(Duration duration) {
 void PairLedger::count_blocks(const PeerBlocks& blocks, const Bitmap& mixed) {
   for (size_t i = 0; i < blocks.count(); ++i) {
     const BlockVerdict verdict = blocks.verdict(i);
+    if (verdict == BlockVerdict::kNotDue) continue;
     const bool refused = verdict == BlockVerdict::kRefused || verdict == BlockVerdict::kLeftOut;
     ++tally_.due;
     ++(test_bit(mixed, i) ? tally_.counted : refused ? tally_.refused : tally_.missing);
@@ -173,7 +179,7 @@ void PairLedger::report(const PairExchange& exchange, ExchangeOutcome outcome, u
   report.outcome = outcome;
   report.duration = clock_.now() - exchange.started_at;
   report.blocks_mixed = blocks_mixed;
-  report.blocks_total = static_cast<uint32_t>(layout_.blocks.size());
+  report.blocks_total = static_cast<uint32_t>(exchange.blocks.due_count());
   report.payload_bytes_sent = exchange.bytes_sent;
   report.payload_bytes_received = exchange.bytes_received;
   report.distance = exchange.distance;

@@ -18,6 +18,7 @@
 #include "gossip/exchange/commit.h"
 #include "gossip/exchange/counters.h"
 #include "gossip/exchange/exchange.h"
+#include "gossip/exchange/fragments.h"
 #include "gossip/exchange/guard.h"
 #include "gossip/exchange/options.h"
 #include "gossip/exchange/pair_blocks.h"
@@ -51,6 +52,10 @@ class PairLedger {
   double take_offer() { return by_turns_ ? 1 : budget_.take(); }
   bool spent() const { return budget_.largest_free() == 0; }
   void hold_offer(double offer) { budget_.hold(offer); }
+
+  // The part of the model that the next exchange with the peer carries. By turns it counts once its delta is queued.
+  uint32_t next_fragment(const PeerId& peer) const { return fragments_.next_with(peer); }
+  void forget(const PeerId& peer) { fragments_.forget(peer); }   // its process has ended
 
   // Sets the exchange's distance and scale. False: refuse the exchange. Call it once per exchange and set of blocks.
   [[nodiscard]] bool pass_guard(PairExchange& exchange, const Bitmap& blocks);
@@ -104,7 +109,8 @@ class PairLedger {
   uint64_t boundary_ = 0;
   Duration publish_interval_{};
   SnapshotBudget budget_;
-  ClipGuard guard_;
+  FragmentTurns fragments_;
+  std::vector<ClipGuard> guards_;               // by fragment: layers differ in how far apart they are
   std::vector<Delta> decided_;
   std::vector<double> decided_offers_;          // of this budget, not yet handed out
   std::deque<std::vector<BlockLesson>> lessons_;   // by exchange that ended, not yet handed out

@@ -29,11 +29,13 @@ bool PairProposer::propose(const PeerId& peer, Duration patience) {
   // Whole milliseconds on the wire: this side waits for exactly what it announces.
   const auto deadline_ms = std::chrono::ceil<std::chrono::milliseconds>(patience);
   const ExchangeId xid = log_.open(peer);
+  const uint32_t fragment = ledger_.next_fragment(peer);
   const TimePoint now = clock_.now();
   ProposedExchange fresh{PairExchange{.xid = xid, .peer = peer, .initiated = true, .own = ledger_.snapshot(),
                                       .own_offer = offer, .started_at = now,
                                       .deadline_at = now + deadline_ms, .deadline = deadline_ms,
-                                      .blocks = blocks_.none_yet(), .repeat_after = ledger_.repeat_after()}};
+                                      .fragment = fragment, .blocks = blocks_.none_yet(fragment),
+                                      .repeat_after = ledger_.repeat_after()}};
   ProposedExchange& exchange = exchanges_.add(std::move(fresh));
   ++ledger_.counters().initiated;
   send_proposal(exchange, deadline_ms);
@@ -47,7 +49,8 @@ void PairProposer::send_proposal(const ProposedExchange& exchange, Duration dead
   outbox_.send(exchange.peer, Propose{.xid = exchange.xid, .offer = exchange.own_offer, .mass = exchange.own->mass,
                                       .round = exchange.own->round,
                                       .deadline_ms = static_cast<uint32_t>(std::max<int64_t>(1, deadline_ms)),
-                                      .credit = exchange.blocks.credit(), .payload = exchange.own->number});
+                                      .credit = exchange.blocks.credit(), .payload = exchange.own->number,
+                                      .fragment = exchange.fragment});
 }
 
 // Decides once all blocks of the acceptor's vote are judged here too. At the deadline it decides on the blocks that

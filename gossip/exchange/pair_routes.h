@@ -58,6 +58,7 @@ class PairRoutes {
     proposer_.forget(peer, generation);
     admission_.forget(peer, generation);
     acceptor_.forget(peer, generation);
+    ledger_.forget(peer);
   }
 
   void repeat_sooner(const PeerId* heard_from) {   // null: to all

@@ -28,7 +28,7 @@ PairTurns::PairTurns(const PairwiseOptions& options, const Layout& layout, const
                 routes_.on_judged(xid, peer, index, verdict, stats);
                 times_.is(part());
               },
-              TurnAdmission::kEagerBytesMax),
+              options.fragments, TurnAdmission::kEagerBytesMax),
       ledger_(by_turns(options), layout, blocks_, clock), proposer_(options, ledger_, blocks_, clock, outbox),
       acceptor_(options, ledger_, blocks_, clock, outbox),
       admission_(options, ledger_, blocks_, proposer_, acceptor_, clock, outbox, sampler),

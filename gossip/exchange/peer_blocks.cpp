@@ -7,9 +7,25 @@
 
 namespace starling {
 
-PeerBlocks::PeerBlocks(size_t count, uint32_t window)
-    : blocks_(count), window_(window), credit_(static_cast<uint32_t>(std::min<size_t>(count, window))) {
-  STARLING_CHECK(window > 0);
+PeerBlocks::PeerBlocks(const Bitmap& due, size_t count, uint32_t window)
+    : blocks_(count), due_(count_bits(due)), judged_(count - due_), window_(window) {
+  STARLING_CHECK(window > 0 && fits(due, count));
+  for (size_t i = 0; i < count; ++i) {
+    if (!test_bit(due, i)) blocks_[i].verdict = BlockVerdict::kNotDue;
+  }
+  ahead_ = std::min<size_t>(due_, window);
+  credit_ = after(0, ahead_);
+}
+
+// The index behind so many due blocks from `from` on; the end if no due block follows them.
+uint32_t PeerBlocks::after(uint32_t from, size_t due) const {
+  uint32_t index = from;
+  for (; index < blocks_.size(); ++index) {
+    if (blocks_[index].verdict == BlockVerdict::kNotDue) continue;
+    if (due == 0) return index;
+    --due;
+  }
+  return index;
 }
 
 bool PeerBlocks::all_judged(const Bitmap& wanted) const {
@@ -45,7 +61,10 @@ void PeerBlocks::arrived(size_t index, SharedBytes payload) {
   block.payload = std::move(payload);
   block.verdict = BlockVerdict::kJudging;
   ++judging_;
-  received_below_ = std::max(received_below_, static_cast<uint32_t>(index) + 1);
+  for (; received_below_ <= index; ++received_below_) {
+    const bool due = blocks_[received_below_].verdict != BlockVerdict::kNotDue;
+    if (due && received_below_ < credit_) --ahead_;
+  }
 }
 
 void PeerBlocks::judged(size_t index, BlockVerdict verdict, const PairStats& stats) {
@@ -69,11 +88,13 @@ std::vector<SharedBytes> PeerBlocks::take(const Bitmap& kept) {
 }
 
 std::optional<uint32_t> PeerBlocks::next_credit() {
-  const size_t ahead = size_t{received_below_} + window_;
-  const auto target = static_cast<uint32_t>(std::min(blocks_.size(), ahead));
+  const size_t more = window_ - ahead_;
+  const uint32_t from = std::max(credit_, received_below_), target = after(from, more);
   const uint32_t half = std::max(1u, window_ / 2);
-  const bool due = target > credit_ && (target - credit_ >= half || target == blocks_.size());
+  const bool due = target > credit_ && (more >= half || target == blocks_.size());
   if (!due) return std::nullopt;
+  ahead_ = 0;
+  for (uint32_t i = received_below_; i < target; ++i) ahead_ += blocks_[i].verdict != BlockVerdict::kNotDue;
   credit_ = target;
   return credit_;
 }

@@ -11,14 +11,17 @@
 
 namespace starling {
 
-enum class BlockVerdict : uint8_t { kMissing, kJudging, kPassed, kRefused, kLeftOut };
+// kNotDue: of another fragment; it is not sent in this exchange.
+enum class BlockVerdict : uint8_t { kMissing, kJudging, kPassed, kRefused, kLeftOut, kNotDue };
 
 class PeerBlocks {
  public:
-  // `window`: blocks the sender may be ahead of the highest one received; > 0.
-  PeerBlocks(size_t count, uint32_t window);
+  // `due`: the blocks that the peer sends; the others are not counted. `window`: how many of them the sender may be
+  // ahead of the highest one received; > 0.
+  PeerBlocks(const Bitmap& due, size_t count, uint32_t window);
 
   size_t count() const { return blocks_.size(); }
+  size_t due_count() const { return due_; }
   BlockVerdict verdict(size_t index) const { return blocks_[index].verdict; }
   const SharedBytes& payload(size_t index) const { return blocks_[index].payload; }
   const PairStats& stats(size_t index) const { return blocks_[index].stats; }
@@ -39,7 +42,7 @@ class PeerBlocks {
   // Moves out the payloads of the blocks in `kept`, by block index, empty elsewhere; all others are freed.
   std::vector<SharedBytes> take(const Bitmap& kept);
 
-  // The peer may send blocks below this index. next_credit() raises it when half of the window has been used.
+  // The peer may send due blocks below this index. next_credit() raises it when half of the window has been used.
   uint32_t credit() const { return credit_; }
   std::optional<uint32_t> next_credit();
 
@@ -49,9 +52,12 @@ class PeerBlocks {
     PairStats stats;
     BlockVerdict verdict = BlockVerdict::kMissing;
   };
+  uint32_t after(uint32_t from, size_t due) const;
+
   std::vector<One> blocks_;
-  size_t passed_ = 0, judging_ = 0, judged_ = 0;
-  uint32_t window_, credit_, received_below_ = 0;
+  size_t due_ = 0, passed_ = 0, judging_ = 0, judged_ = 0;   // judged_: those that are not due among them
+  uint32_t window_, credit_ = 0, received_below_ = 0;
+  size_t ahead_ = 0;                 // due blocks from received_below_ up to credit_
 };
 
 }  // namespace starling

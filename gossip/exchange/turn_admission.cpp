@@ -15,7 +15,7 @@ bool TurnAdmission::free() const {
 bool TurnAdmission::is_sane(const PeerId& from, uint64_t generation, const Propose& propose) const {
   const ExchangeId& xid = propose.xid;
   return xid.proposer == from && xid.generation == generation && offer_is_sane(propose.offer) &&
-         mass_is_sane(propose.mass);
+         mass_is_sane(propose.mass) && propose.fragment < blocks_.fragments();
 }
 
 void TurnAdmission::on_propose(const PeerId& from, uint64_t generation, const Propose& propose) {
@@ -108,15 +108,17 @@ bool TurnAdmission::crossing(const PeerId& from, uint64_t generation, const Prop
     refuse(propose, Duration::zero());
     return true;
   }
+  const bool same_blocks = own->fragment == propose.fragment;   // else those that were sent serve neither exchange
   if (own_stands(own->xid, propose.xid)) {
     acceptor_.refuse(propose.xid);
     std::vector<EarlyPairBlocks::Item> items = early_.take(propose.xid);
+    if (!same_blocks) return true;   // the peer accepts ours, and sends what it asks for
     proposer_.cross(*own, generation, propose);
     for (EarlyPairBlocks::Item& item : items) (void)proposer_.on_crossed_block(from, item.block, item.payload);
     return true;
   }
   count_met(from);
-  const bool sent = blocks_.eager();
+  const bool sent = blocks_.eager() && same_blocks;
   begin_turn(from, propose, {proposer_.yield(*own), std::chrono::milliseconds(propose.deadline_ms), sent});
   return true;
 }

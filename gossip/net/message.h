@@ -90,6 +90,7 @@ struct Propose {
   uint32_t deadline_ms = 0;  // the proposer aborts this long after sending
   uint32_t credit = 0;       // the acceptor may send blocks below this index
   uint64_t payload = 0;      // number of the snapshot that the proposer's blocks are from
+  uint32_t fragment = 0;     // the part of the model that this exchange carries
 };
 struct Accept {
   ExchangeId xid;

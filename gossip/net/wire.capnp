@@ -274,6 +274,7 @@ struct Propose {
   deadlineMs @4 :UInt32;    # the proposer aborts this long after sending; 1 to 3 600 000
   credit @5 :UInt32;        # the acceptor may send blocks below this index; at most 2^17
   payload @6 :UInt64;       # number of the snapshot that the proposer's blocks are from; 0 from older senders
+  fragment @7 :UInt32;      # which part of the model this exchange carries; below the settings' `fragments`
 }
 
 struct Accept {

@@ -136,7 +136,8 @@ struct Check {
 
   bool operator()(const Propose& m) const {
     return good(m.xid) && m.xid.proposer == sender && good_offer(m.offer) && good_mass(m.mass) &&
-           m.deadline_ms >= 1 && m.deadline_ms <= kExchangeDeadlineMsMax && m.credit <= kBlocksMax;
+           m.deadline_ms >= 1 && m.deadline_ms <= kExchangeDeadlineMsMax && m.credit <= kBlocksMax &&
+           m.fragment < kBlocksMax;
   }
   bool operator()(const Accept& m) const {
     return good(m.xid) && good_offer(m.offer) && good_mass(m.mass) && m.credit <= kBlocksMax;

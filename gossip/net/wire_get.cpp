@@ -228,7 +228,7 @@ DecodeStatus get_exchange(wire::Frame::Message::Reader r, Message* out) {
     case wire::Frame::Message::PROPOSE: {
       const auto m = r.getPropose();
       *out = Propose{get(m.getXid()), m.getOffer(),      m.getMass(),
-                     m.getRound(),    m.getDeadlineMs(), m.getCredit(), m.getPayload()};
+                     m.getRound(),    m.getDeadlineMs(), m.getCredit(), m.getPayload(), m.getFragment()};
       return DecodeStatus::kOk;
     }
     case wire::Frame::Message::ACCEPT: {

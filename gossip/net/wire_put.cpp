@@ -244,6 +244,7 @@ struct Put {
     b.setDeadlineMs(m.deadline_ms);
     b.setCredit(m.credit);
     b.setPayload(m.payload);
+    b.setFragment(m.fragment);
   }
   void operator()(const Accept& m) {
     auto b = message.initAccept();

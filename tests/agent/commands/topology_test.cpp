@@ -129,6 +129,24 @@ TEST_F(TopologyCommand, CountsTheCodecsBytes) {
   EXPECT_EQ(bytes("modulo4"), "(1000000 params as modulo4, 500.0 kB a model");
 }
 
+// A quarter of the bytes, and four times the rounds: each block is mixed in one exchange of four.
+TEST_F(TopologyCommand, CountsFragments) {
+  const TopologyOptions plain{.kind = "ring", .agents = 16, .params = 1'000'000, .codec = "bf16"};
+  TopologyOptions parts = plain;
+  parts.fragments = 4;
+  const auto value = [](const TopologyOptions& options, const std::string& line) {
+    const std::string text = run(options);
+    const size_t at = text.find(line);
+    EXPECT_NE(at, std::string::npos) << text;
+    return text.substr(at + line.size(), text.find('\n', at) - at - line.size());
+  };
+  EXPECT_NE(run(parts).find("2.0 MB a model, of which an exchange sends 500.0 kB)"), std::string::npos) << run(parts);
+  EXPECT_NEAR(std::stod(value(parts, "rounds per 10x")) / std::stod(value(plain, "rounds per 10x")), 4, 0.05);
+  EXPECT_EQ(value(plain, "  ring     "), "                    4      8.0 MB");
+  EXPECT_EQ(value(parts, "  ring     "), "                    4      2.0 MB");
+  EXPECT_EQ(value(parts, "parameter server"), value(plain, "parameter server"));
+}
+
 TEST_F(TopologyCommand, ReadsAFileOfEdges) {
   const std::string path = write("# a path\nanna bob   # neighbors\n\n  bob\tcarl\r\nbob anna\n");
   const std::string text = run({.file = path});
@@ -166,6 +184,8 @@ TEST_F(TopologyCommand, RefusesWithARemedy) {
       {{.kind = "rign"}, "there is no topology 'rign'; did you mean 'ring'?"},
       {{.kind = "hypercube"}, "there is no topology 'hypercube'; choose one of matching, ring, torus, exponential, "
                               "regular, star, full, file, one-peer, all"},
+      {{.kind = "ring", .fragments = 65}, "--fragments 65; a model has 1 to 64"},
+      {{.kind = "ring", .params = 3, .fragments = 4}, "--fragments 4; a model has 1 to 3"},
       {{.kind = "ring", .codec = "bf61"}, "there is no codec 'bf61'; did you mean 'bf16'?"},
       {{.kind = "ring", .agents = 1}, "--agents asks for 1 agent; a topology has 2 to 1024"},
       {{.agents = 1025}, "--agents asks for 1025 agents; a topology has 2 to 1024"},

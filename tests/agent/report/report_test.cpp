@@ -74,7 +74,8 @@ TEST(ReportJson, HasExactlyTheAgreedFields) {
   ASSERT_EQ(json["agents"].size(), 3u);
   EXPECT_EQ(keys(json["agents"][0]),
             (std::set<std::string>{"name", "peer", "classes", "state", "joined_at_s", "accuracy", "steps", "exchanges",
-                                   "bytes_sent", "bytes_received", "pairs"}));
+                                   "bytes_sent", "bytes_received", "bytes_sent_a_step", "pairs"}));
+  EXPECT_EQ(json["agents"][0]["bytes_sent_a_step"], 15000);
   EXPECT_EQ(json["agents"][2]["joined_at_s"], 15.5);
   EXPECT_EQ(json["agents"][1]["state"], "killed");
   EXPECT_EQ(json["agents"][0]["exchanges"], (Json{{"done", 90}, {"late", 7}, {"failed", 3}}));
@@ -171,6 +172,7 @@ TEST(ReportTable, PutsEachAgentBesideItsOwnShardAlone) {
   std::getline(lines, second);
   std::getline(lines, third);
   EXPECT_NE(first.find("94.1 %    25.0 %    95.0 %   90/7/3"), std::string::npos) << first;
+  EXPECT_NE(first.find("1.5 MB   15.0 kB"), std::string::npos) << first;
   EXPECT_NE(second.find("31.0 %"), std::string::npos) << second;
   EXPECT_NE(second.find("killed at 10.2 s"), std::string::npos) << second;
   EXPECT_NE(third.find("31.0 %"), std::string::npos) << third;

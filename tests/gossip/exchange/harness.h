@@ -204,6 +204,7 @@ struct PairAgentOptions {
   size_t params = 64;
   size_t block_elements = 16;
   double clip = 0;
+  uint32_t fragments = 1;
   Duration deadline_max = milliseconds(500);
   PeerSampler* sampler = nullptr;                         // of all agents
 };
@@ -220,7 +221,7 @@ class TestAgentOf {
         port(network, id, generation) {
     const ExchangeOptions common{.self = id, .deadline_max = options.deadline_max,
                                  .param_blocks = layout.blocks.size()};
-    const PairwiseOptions pairwise_options{common, generation, options.clip};
+    const PairwiseOptions pairwise_options{common, generation, options.clip, options.fragments};
     pairwise = std::make_unique<E>(pairwise_options, layout, *codec, worker, clock, port, options.sampler);
   }
 

@@ -80,9 +80,11 @@ double distance_rms(const auto& swarm) {
 // On a grid every sum is exact in double: conservation to the last bit, local steps included. Equal masses,
 // and shares that are powers of two: the deltas stay on the grid.
 template <class E>
-void conserve_on_a_grid(uint64_t seed) {
+void conserve_on_a_grid(uint64_t seed, CodecKind codec = CodecKind::kModulo8, uint32_t fragments = 1) {
   PairAgentOptions options;
-  options.codec = CodecKind::kModulo8;
+  options.codec = codec;
+  options.fragments = fragments;
+  if (fragments > 1) options.block_elements = 4;   // several blocks in each
   TestSwarmOf<E> swarm(options, seed);
   Rng rng(seed + 100);
   const auto whole = [&](int range) {
@@ -202,6 +204,8 @@ class LossyTurns : public testing::TestWithParam<uint64_t> {};
 
 TEST_P(LossySwarm, ConservesTheSumExactlyOnAGrid) { conserve_on_a_grid<Pairwise>(GetParam()); }
 TEST_P(LossyTurns, ConservesTheSumExactlyOnAGrid) { conserve_on_a_grid<PairTurns>(GetParam()); }
+TEST_P(LossySwarm, InFragmentsTooTheSumIsExact) { conserve_on_a_grid<Pairwise>(GetParam(), CodecKind::kModulo4, 4); }
+TEST_P(LossyTurns, InFragmentsTooTheSumIsExact) { conserve_on_a_grid<PairTurns>(GetParam(), CodecKind::kModulo4, 4); }
 TEST_P(LossySwarm, ConservesRandomFloatsOfDifferentMassesToRounding) { conserve_random_floats<Pairwise>(GetParam()); }
 TEST_P(LossyTurns, ConservesRandomFloatsOfDifferentMassesToRounding) { conserve_random_floats<PairTurns>(GetParam()); }
 TEST_P(LossySwarm, NobodyStaysInDoubtOnceALongCutIsOver) { end_all_doubts<Pairwise>(GetParam()); }

@@ -31,8 +31,14 @@ TEST(Bitmap, KnowsItsLengthAndItsPadding) {
   EXPECT_TRUE(intersection(bits, {0x01}).empty());
 }
 
+Bitmap all(size_t count) {
+  Bitmap bits = make_bitmap(count);
+  for (size_t i = 0; i < count; ++i) set_bit(bits, i);
+  return bits;
+}
+
 TEST(PeerBlocks, TellsWhatPassedAndWhatIsStillOpen) {
-  PeerBlocks blocks(4, 8);
+  PeerBlocks blocks(all(4), 4, 8);
   EXPECT_FALSE(blocks.all_judged());
   for (size_t i = 0; i < 3; ++i) blocks.arrived(i, bytes_of(16));
   EXPECT_EQ(blocks.judging_count(), 3u);
@@ -48,7 +54,7 @@ TEST(PeerBlocks, TellsWhatPassedAndWhatIsStillOpen) {
 }
 
 TEST(PeerBlocks, FreesWhatItDoesNotNeed) {
-  PeerBlocks blocks(3, 8);
+  PeerBlocks blocks(all(3), 3, 8);
   std::vector<std::weak_ptr<const void>> alive;
   for (size_t i = 0; i < 3; ++i) {
     SharedBytes payload = bytes_of(16);
@@ -67,7 +73,7 @@ TEST(PeerBlocks, FreesWhatItDoesNotNeed) {
 }
 
 TEST(PeerBlocks, CreditGrowsByHalfWindowsUpToTheEnd) {
-  PeerBlocks blocks(10, 4);
+  PeerBlocks blocks(all(10), 10, 4);
   EXPECT_EQ(blocks.credit(), 4u);
   EXPECT_EQ(blocks.next_credit(), std::nullopt);
   blocks.arrived(0, bytes_of(1));
@@ -79,8 +85,33 @@ TEST(PeerBlocks, CreditGrowsByHalfWindowsUpToTheEnd) {
   EXPECT_EQ(blocks.next_credit(), std::nullopt);
 }
 
+// Of a fragment: two runs of blocks. What lies between them needs no credit, is never missing, and nobody waits for it.
+TEST(PeerBlocks, WhatIsNotDueIsNeitherMissingNorCounted) {
+  Bitmap due = make_bitmap(20);
+  for (size_t i : {2, 3, 4, 12, 13, 14}) set_bit(due, i);
+  PeerBlocks blocks(due, 20, 4);
+  EXPECT_EQ(blocks.due_count(), 6u);
+  EXPECT_EQ(blocks.missing_count(), 6u);
+  EXPECT_EQ(blocks.verdict(0), BlockVerdict::kNotDue);
+  EXPECT_EQ(blocks.credit(), 13u) << "four due blocks: 2, 3, 4 and 12";
+  blocks.arrived(2, bytes_of(1));
+  EXPECT_EQ(blocks.next_credit(), std::nullopt);
+  blocks.arrived(3, bytes_of(1));
+  EXPECT_EQ(blocks.next_credit(), 20u) << "two more, and nothing is due behind them";
+  blocks.arrived(4, bytes_of(1));
+  for (size_t i : {12, 13, 14}) blocks.arrived(i, bytes_of(1));
+  EXPECT_EQ(blocks.missing_count(), 0u);
+  for (size_t i : {2, 3, 4, 12, 13}) blocks.judged(i, BlockVerdict::kPassed, {});
+  EXPECT_FALSE(blocks.all_judged());
+  blocks.judged(14, BlockVerdict::kPassed, {});
+  EXPECT_TRUE(blocks.all_judged());
+  EXPECT_TRUE(blocks.all_judged(all(20)));
+  EXPECT_EQ(blocks.passed(), due);
+  EXPECT_FALSE(blocks.late_outside(due));
+}
+
 TEST(PeerBlocks, SmallPayloadsNeedNoCredit) {
-  PeerBlocks blocks(3, 64);
+  PeerBlocks blocks(all(3), 3, 64);
   EXPECT_EQ(blocks.credit(), 3u);
   blocks.arrived(2, bytes_of(1));
   EXPECT_EQ(blocks.next_credit(), std::nullopt);

@@ -84,6 +84,21 @@ TEST(Golden, EntriesWithoutAPlanAreRead) {
   EXPECT_TRUE(same(message, Message(expected)));
 }
 
+// Of a program from before proposals named a fragment.
+TEST(Golden, ProposalsWithoutAFragmentAreRead) {
+  FrameHeader header;
+  Message message;
+  const std::string golden = read_file(fs::path(GOLDEN_DIR) / "propose-without-fragment.bin");
+  ASSERT_NO_FATAL_FAILURE(expect_decodes(golden, Channel::kControl, &header, &message));
+  const std::vector<Sample> samples = wire_samples();
+  const auto known = std::find_if(samples.begin(), samples.end(),
+                                  [](const Sample& one) { return one.name == "propose"; });
+  ASSERT_NE(known, samples.end());
+  Message expected = known->message;
+  message_as<Propose>(expected)->fragment = 0;
+  EXPECT_TRUE(same(message, expected));
+}
+
 TEST(Golden, EveryFileHasItsSample) {
   std::vector<fs::path> known;
   for (const Sample& sample : wire_samples()) known.push_back(file_of(sample).filename());

@@ -234,6 +234,7 @@ TEST(Wire, RefusesExchangesOutOfRange) {
   EXPECT_EQ(changed<Propose>([](Propose& m) { m.deadline_ms = 0; }), refused);
   EXPECT_EQ(changed<Propose>([](Propose& m) { m.deadline_ms = kExchangeDeadlineMsMax + 1; }), refused);
   EXPECT_EQ(changed<Propose>([](Propose& m) { m.credit = kBlocksMax + 1; }), refused);
+  EXPECT_EQ(changed<Propose>([](Propose& m) { m.fragment = kBlocksMax; }), refused);
   EXPECT_EQ(changed<Accept>([](Accept& m) { m.credit = kBlocksMax + 1; }), refused);
   EXPECT_EQ(changed<Credit>([](Credit& m) { m.credit = kBlocksMax + 1; }), refused);
   EXPECT_EQ(changed<BlockPayload>([](BlockPayload& m) { m.index = kBlocksMax; }), refused);
