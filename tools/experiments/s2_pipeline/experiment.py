@@ -1,4 +1,5 @@
 """Time of a round whose gradients are sent during backward, or when it has ended, on virtual time."""
+from counting import interval95, plus_minus
 from lib import table
 from simulated import simulate, two_at_a_time
 
@@ -12,7 +13,7 @@ swarm:
   exchange: {kind: group, source: gradients, overlap: "off", deadline_min: 100ms, deadline_max: 10s}
 agent: {data: {path: generated, sharding: iid}}
 """
-CELLS = [("topk", 100), ("topk", 1000), ("fp32", 1000)]
+CELLS = [("topk", 100), ("topk", 10), ("topk", 1000), ("fp32", 1000), ("fp32", 100)]
 
 
 def one(case):
@@ -29,6 +30,11 @@ def one(case):
     return 1e3 * (end - begin) / (last - first), losses[-1]
 
 
+def milliseconds(values):
+    mean, half = interval95(values)
+    return f"{mean:.1f}" + (f" (± {half:.1f})" if len(values) > 1 else "")
+
+
 def run(repeat=1, quick=False, say=print):
     cells = CELLS[:1] if quick else CELLS
     cases = [(codec, mbit, pipeline, 1 + i) for codec, mbit in cells for i in range(repeat)
@@ -38,10 +44,10 @@ def run(repeat=1, quick=False, say=print):
     rows, same = [], 0
     for codec, mbit in cells:
         off, on = ([found[codec, mbit, pipeline, 1 + i] for i in range(repeat)] for pipeline in ("off", "on"))
-        gains = sorted(100 * (1 - b[0] / a[0]) for a, b in zip(off, on))
+        gains = [100 * (1 - b[0] / a[0]) for a, b in zip(off, on)]
         same += sum(a[1] == b[1] for a, b in zip(off, on))
-        rows.append([codec, f"{mbit} Mb/s", f"{off[0][0]:.1f}", f"{on[0][0]:.1f}",
-                     f"{gains[0]:.1f}" if repeat == 1 else f"{gains[0]:.1f} to {gains[-1]:.1f}"])
+        rows.append([codec, f"{mbit} Mb/s", *(milliseconds([one[0] for one in runs]) for runs in (off, on)),
+                     plus_minus(*interval95(gains))])
     pairs = len(cases) // 2
     return (f"The last evaluation is the same, to all digits printed, in {same} of {pairs} pairs of runs.\n\n" +
-            table(["codec", "rate", "off, ms a round", "on, ms a round", "gain, %"], rows))
+            table(["codec", "rate", "off, ms a round", "on, ms a round", "gain"], rows))
