@@ -235,14 +235,14 @@ class CudaModuloTwins : public CudaTwins {
   }
 };
 
-TEST_P(CudaModuloTwins, Encode) {
+TEST_P(CudaModuloTwins, ModuloEncode) {
   with_each([&](const std::vector<float>& x, const std::vector<float>&) {
     expect_encodes<8>(x);
     expect_encodes<4>(x);
   });
 }
 
-TEST_P(CudaModuloTwins, Apply) {
+TEST_P(CudaModuloTwins, ModuloApply) {
   with_each([&](const std::vector<float>& x, const std::vector<float>&) {
     expect_applies<8>(x);
     expect_applies<4>(x);
