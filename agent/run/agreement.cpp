@@ -16,7 +16,6 @@ std::string print_name(const PeerRecord& agent) {
 
 Agreement look_at_agreement(const Membership& membership, const Projection& own, double own_rms) {
   Agreement found;
-  std::string without;
   std::array<double, kProjectionBuckets> sum{};
   std::copy(own.begin(), own.end(), sum.begin());
   size_t known = 1;
@@ -26,7 +25,7 @@ Agreement look_at_agreement(const Membership& membership, const Projection& own,
     ++found.members;
     if (meta.projection.size() != kProjectionBuckets) {
       ++found.unknown;
-      without = print_name(member.record);
+      found.unknown_name = print_name(member.record);
       return;
     }
     Projection theirs;
@@ -38,10 +37,7 @@ Agreement look_at_agreement(const Membership& membership, const Projection& own,
     found.farthest = distance;
     found.farthest_name = print_name(member.record);
   });
-  if (known == 1) {
-    found.farthest_name = without;
-    return found;
-  }
+  if (known == 1) return found;
   Projection mean;
   for (size_t b = 0; b < kProjectionBuckets; ++b) mean[b] = static_cast<float>(sum[b] / static_cast<double>(known));
   found.to_mean = projected_distance(own, mean) / own_rms;

@@ -16,7 +16,8 @@ struct Agreement {
   // Rms distances over this agent's rms params. nullopt: nobody's projection is known.
   std::optional<double> to_mean;  // from this model to the mean of all models, this one's too
   std::optional<double> farthest; // of another's model from this one
-  std::string farthest_name;      // of whose it is; else of one without a projection; its id where it has no name
+  std::string farthest_name;      // of whose it is, or its id where it has no name
+  std::string unknown_name;       // of one whose record has no projection, likewise
 };
 
 // `own_rms` > 0.

@@ -38,11 +38,12 @@ bool Ending::settling_ended() {
   if (settling_over_ && !sharing_.holds_replica()) return true;   // a log may still grow by an entry of others
   const size_t others = swarm_clock_.ended_count() + swarm_clock_.to_train_count();
   const bool lone = sharing_.alone() || (others == 0 && !sharing_.holds_replica());
-  if (!lone && !agreed() && !settling_.overdue(clock_.now(), others)) return false;
+  const bool agrees = !lone && agreed();
+  if (!lone && !agrees && !settling_.overdue(clock_.now(), others)) return false;
   const bool before = std::exchange(settling_over_, true);
   if (lone || others == 0) return true;
-  settled_ = agreed();
-  if (!*settled_ && !before) spdlog::warn("the models do not agree: {}", print_disagreement());
+  settled_ = agrees;
+  if (!agrees && !before) spdlog::warn("the models do not agree: {}", print_disagreement());
   return true;
 }
 
@@ -53,7 +54,10 @@ std::string Ending::print_disagreement() const {
   if (sharing_.holds_replica()) return "not all members hold one log after swarm.settle_max";
   const std::optional<Agreement> now = agreement();
   if (!now) return "this agent could not measure its own after swarm.settle_max";
-  if (now->unknown > 0) return fmt::format("{} told nothing of its model (of {})", now->farthest_name, now->unknown);
+  if (now->unknown > 0) {
+    return fmt::format("{} of {} members told nothing of their models, {} among them: it stands still, or is of an "
+                       "older version; look at it, or update it", now->unknown, now->members, now->unknown_name);
+  }
   return fmt::format("after swarm.settle_max, {} is {:.2g} times their rms away from this one; allow more time, or "
                      "look at that agent and the links to it", now->farthest_name, now->farthest.value_or(0));
 }

@@ -8,7 +8,6 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <tuple>
 #include <vector>
 
 #include "gossip/exchange/group_members.h"

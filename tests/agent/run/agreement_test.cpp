@@ -1,0 +1,86 @@
+// How far apart the models are, as members' records tell.
+#include "agent/run/agreement.h"
+
+#include <limits>
+
+#include <gtest/gtest.h>
+
+#include "tests/gossip/membership/membership_support.h"
+
+namespace starling {
+namespace {
+
+class AgreementTest : public testing::Test {
+ protected:
+  // `value` in the first bucket; nullopt: its record has no projection.
+  void add(uint32_t other, std::optional<float> value, const std::string& name = {},
+           Phase phase = Phase::kTraining) {
+    PeerRecord record = record_of(other, 1, ++incarnation_);
+    record.meta.phase = phase;
+    record.meta.name = name;
+    if (value) {
+      record.meta.projection.assign(kProjectionBuckets, 0);
+      record.meta.projection[0] = *value;
+    }
+    membership_.add(record);
+    membership_.prove(peer_of(other), 1);
+  }
+  Agreement look(float own, double own_rms = 1) const {
+    Projection projection{};
+    projection[0] = own;
+    return look_at_agreement(membership_, projection, own_rms);
+  }
+
+  FakeClock clock_;
+  RecordingOutbox outbox_;
+  Membership membership_{MembershipOptions{}, record_of(0), clock_, outbox_, 1};
+  uint32_t incarnation_ = 0;
+};
+
+TEST_F(AgreementTest, NobodyIsNeitherNearNorFar) {
+  const Agreement found = look(1);
+  EXPECT_EQ(found.members, 0u);
+  EXPECT_EQ(found.to_mean, std::nullopt);
+  EXPECT_EQ(found.farthest, std::nullopt);
+}
+
+TEST_F(AgreementTest, TheFarthestIsNamedAndTheMeanIsOfAll) {
+  add(1, 3, "near");
+  add(2, 8, "far");
+  add(3, 4, "done", Phase::kFinished);
+  const Agreement found = look(1, 0.5);
+  EXPECT_EQ(found.members, 3u);
+  EXPECT_EQ(found.unknown, 0u);
+  EXPECT_DOUBLE_EQ(found.farthest.value(), (8 - 1) / 0.5);
+  EXPECT_EQ(found.farthest_name, "far");
+  EXPECT_DOUBLE_EQ(found.to_mean.value(), ((1 + 3 + 8 + 4) / 4.0 - 1) / 0.5) << "this agent's model is one of the four";
+}
+
+TEST_F(AgreementTest, WhoToldNothingIsCountedAndNamed) {
+  add(1, std::nullopt, "silent");
+  EXPECT_EQ(look(1).farthest, std::nullopt) << "nothing is known, which is not the same as near";
+  add(2, 1);
+  const Agreement found = look(1);
+  EXPECT_EQ(found.members, 2u);
+  EXPECT_EQ(found.unknown, 1u);
+  EXPECT_EQ(found.unknown_name, "silent");
+  EXPECT_DOUBLE_EQ(found.farthest.value(), 0);
+  EXPECT_EQ(found.farthest_name, record_of(2).id.short_name());
+}
+
+TEST_F(AgreementTest, WhoIsStillJoiningHasNoModelToAgreeWith) {
+  add(1, 100, "newcomer", Phase::kJoining);
+  EXPECT_EQ(look(1).members, 0u);
+}
+
+TEST_F(AgreementTest, WildRecordsAreFarNotNear) {
+  for (const float wild : {std::numeric_limits<float>::max(), -std::numeric_limits<float>::max()}) {
+    add(1, wild, "wild");
+    const Agreement found = look(1);
+    EXPECT_GT(found.farthest.value(), 1e30) << wild;
+    EXPECT_GT(found.to_mean.value(), 1e30) << wild;
+  }
+}
+
+}  // namespace
+}  // namespace starling
