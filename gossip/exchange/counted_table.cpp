@@ -40,6 +40,11 @@ bool CountedTable::may_count(const PeerId& peer, uint64_t generation, uint64_t s
   return generation == found->generation && seq > found->newest;
 }
 
+bool CountedTable::counted_since(const PeerId& peer, uint64_t generation, uint64_t encoded_at) const {
+  const CountedRow* found = row(peer);
+  return found != nullptr && found->generation == generation && found->length > encoded_at;
+}
+
 bool CountedTable::counts_all_of(const CountedTable& other) const {
   for (const CountedRow& row : other.rows_) {
     if (counting(row.peer, row.generation, row.newest) == Counting::kNot) return false;

@@ -29,6 +29,8 @@ class CountedTable {
 
   // Whether a payload can still be counted by the entry after `length` of them. `encoded_at`: its sender's length.
   bool may_count(const PeerId& peer, uint64_t generation, uint64_t seq) const;
+  // Whether the log counted anything of this sender after it had this length. What was encoded then holds that too.
+  bool counted_since(const PeerId& peer, uint64_t generation, uint64_t encoded_at) const;
   static bool too_old(uint64_t encoded_at, uint64_t length) { return length > encoded_at + kEntriesToCount; }
 
   // Whether this table counts every payload that the other does, as far as it can be known.

@@ -61,6 +61,7 @@ class RoundTimes {
   TimePoint second_at() const { return second_at_; }
   Duration first_wait() const { return first_at_ - begun_at_; }
   Duration usual() const { return std::max(deadlines_[0].usual(), deadlines_[1].usual()); }   // of the slower phase
+  Duration usual_second() const { return deadlines_[1].usual(); }
   // When what comes in the second phase has usually come. Earlier than its deadline, which begins with the first one.
   TimePoint overdue_at() const { return begun_at_ + deadlines_[1].current(); }
   TimePoint next() const {

@@ -14,11 +14,21 @@ const SentPayload* SentPayloads::find(uint64_t seq) const {
   return at == sent_.end() ? nullptr : &*at;
 }
 
+namespace {
+
+bool may_count(const CountedTable& table, const PeerId& self, uint64_t generation, const SentPayload& sent,
+               uint64_t length) {
+  return table.may_count(self, generation, sent.seq) && !table.counted_since(self, generation, sent.length) &&
+         !CountedTable::too_old(sent.length, length);
+}
+
+}  // namespace
+
 std::vector<const SentPayload*> SentPayloads::live(const CountedTable& table, const PeerId& self, uint64_t generation,
                                                    uint64_t length) const {
   std::vector<const SentPayload*> live;
   for (const SentPayload& sent : sent_) {
-    const bool may = table.may_count(self, generation, sent.seq) && !CountedTable::too_old(sent.length, length);
+    const bool may = may_count(table, self, generation, sent, length);
     if (may && !sent.settled && !sent.retired) live.push_back(&sent);
   }
   return live;
@@ -38,8 +48,8 @@ void SentPayloads::prune(const CountedTable& table, const PeerId& self, uint64_t
   }
   std::erase_if(sent_, [&](const SentPayload& sent) {
     if (sent.settled) return sent.seq < newest_settled;
-    const bool is_void = !table.may_count(self, generation, sent.seq) || CountedTable::too_old(sent.length, length);
-    return is_void && CountedTable::too_old(sent.length + CountedTable::kEntriesToCount, length);
+    return !may_count(table, self, generation, sent, length) &&
+           CountedTable::too_old(sent.length + CountedTable::kEntriesToCount, length);
   });
 }
 

@@ -205,36 +205,23 @@ bool SliceReplica::hands_in_new() const {
   return sent_.live(table_, self_, generation_, head_.length).size() < SentPayloads::kLiveMax;
 }
 
-// What is in no payload that may yet count.
-std::span<const float> SliceReplica::rest(std::span<float> scratch) const {
-  const std::vector<const SentPayload*> live = sent_.live(table_, self_, generation_, head_.length);
-  if (live.empty()) return memory_.accumulator;
-  const std::span<float> rest = scratch.first(size());
-  std::copy(memory_.accumulator.begin(), memory_.accumulator.end(), rest.begin());
-  for (const SentPayload* payload : live) {
-    codecs_.of(payload->codec)->add(-1, payload->bytes.span(), kEverywhere, rest);
-  }
-  return rest;
-}
-
-SharedBytes SliceReplica::table(const SketchTables& tables, std::span<float> scratch) const {
+SharedBytes SliceReplica::table(const SketchTables& tables) const {
   std::vector<std::byte> bytes(tables.bytes(size()));
   const UpdateSeeds seeds = seeds_of(self_, generation_, sent_.newest_seq(), head_);
-  return tables.encode(rest(scratch), seeds, bytes) ? SharedBytes::take(std::move(bytes)) : SharedBytes();
+  return tables.encode(memory_.accumulator, seeds, bytes) ? SharedBytes::take(std::move(bytes)) : SharedBytes();
 }
 
-std::optional<SentPayload> SliceReplica::hand_in(const UpdateCodec& codec, std::span<float> scratch,
-                                                 std::span<const uint32_t> requested) {
+std::optional<SentPayload> SliceReplica::hand_in(const UpdateCodec& codec, std::span<const uint32_t> requested) {
   if (!hands_in_new()) return *sent_.live(table_, self_, generation_, head_.length).back();
-  const std::span<const float> values = rest(scratch);
   const UnsetBytes bytes(codec.bytes_max(UpdateRole::kContribution, size()));
   UpdateSeeds seeds = seeds_of(self_, generation_, sent_.newest_seq(), head_);
   seeds.requested = requested;
-  const std::optional<size_t> written = codec.encode(UpdateRole::kContribution, values, seeds, bytes.span());
+  const std::optional<size_t> written =
+      codec.encode(UpdateRole::kContribution, memory_.accumulator, seeds, bytes.span());
   if (!written) return std::nullopt;
   const SharedBytes payload = with_checksum(written_of(bytes, *written));
   if (codec.residual().dropped) {
-    for (size_t i = 0; i < size(); ++i) memory_.accumulator[i] -= values[i];
+    std::fill(memory_.accumulator.begin(), memory_.accumulator.end(), 0.0f);
     codec.add(1, payload.span(), kEverywhere, memory_.accumulator);
   }
   return sent_.add(head_.length, static_cast<uint8_t>(codec.kind()), payload);
@@ -243,9 +230,9 @@ std::optional<SentPayload> SliceReplica::hand_in(const UpdateCodec& codec, std::
 void SliceReplica::keep_only_sent() {
   std::fill(memory_.accumulator.begin(), memory_.accumulator.end(), 0.0f);
   std::fill(memory_.velocity.begin(), memory_.velocity.end(), 0.0f);
-  for (const SentPayload* payload : sent_.live(table_, self_, generation_, head_.length)) {
-    codecs_.of(payload->codec)->add(1, payload->bytes.span(), kEverywhere, memory_.accumulator);
-  }
+  const std::vector<const SentPayload*> live = sent_.live(table_, self_, generation_, head_.length);
+  if (live.empty()) return;   // else the newest holds what the others do
+  codecs_.of(live.back()->codec)->add(1, live.back()->bytes.span(), kEverywhere, memory_.accumulator);
 }
 
 void SliceReplica::drop_own_work() {

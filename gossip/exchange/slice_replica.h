@@ -73,14 +73,14 @@ class SliceReplica {
   // Another log takes over: `params` and `momentum` are its replica. REQUIRES: they have this slice's sizes.
   void adopt(const SliceState& state, std::span<const float> params, std::span<const float> momentum);
 
-  // The payload to hand in now: a new one while fewer than SentPayloads::kLiveMax wait, else the newest again. nullopt:
-  // the accumulator is not finite. `scratch`: at least size() floats. `requested`: UpdateSeeds.
-  std::optional<SentPayload> hand_in(const UpdateCodec& codec, std::span<float> scratch,
-                                     std::span<const uint32_t> requested = {});
+  // The payload to hand in now: a new one, of the whole accumulator, while fewer than SentPayloads::kLiveMax wait, else
+  // the newest again. One of those that wait can count. nullopt: the accumulator is not finite. `requested`:
+  // UpdateSeeds.
+  std::optional<SentPayload> hand_in(const UpdateCodec& codec, std::span<const uint32_t> requested = {});
   // Whether hand_in() makes a new payload.
   bool hands_in_new() const;
   // The table of what a new payload would hand in. Empty: the accumulator is not finite.
-  SharedBytes table(const SketchTables& tables, std::span<float> scratch) const;
+  SharedBytes table(const SketchTables& tables) const;
 
   // Drops what was never handed in.
   void keep_only_sent();
@@ -89,7 +89,6 @@ class SliceReplica {
   void drop_own_work();
 
  private:
-  std::span<const float> rest(std::span<float> scratch) const;
   void settle(SentPayload& payload, float coefficient, const UpdateCodec* entry_codec, const SharedBytes& entry);
   void mask(const SentPayload& payload, const UpdateSupport& on);
   void unsettle(SentPayload& payload);

@@ -12,6 +12,7 @@ namespace starling {
 namespace {
 
 constexpr int kAsksADeadline = 4;            // for an entry that is overdue
+constexpr size_t kSmallModel = kUpdatePartBytes;   // the bytes of an entry for every slice
 constexpr size_t kReportsMax = 4096;         // the oldest go first if the caller does not fetch them
 
 std::vector<uint32_t> parts_of_slices(std::span<const SliceRange> slices, const UpdateCodecs& codecs) {
@@ -57,12 +58,15 @@ UpdateGroup::UpdateGroup(const UpdateGroupOptions& options, std::span<const Slic
       messages_(options_, codecs_, replicas_, slices_, round_, tables_, numbers_, worker, clock, outbox, sampler,
                 [this](uint32_t slice) { advance(slice); }) {
   STARLING_CHECK(options.deadline_min.count() > 0 && options.deadline_min <= options.deadline_max);
+  size_t bytes = 0;
   for (uint32_t i = 0; i < slices.size(); ++i) {
     const size_t values = slices[i].count * (options.outer.has_momentum() ? 2 : 1);
+    bytes += codecs.running->bytes_max(UpdateRole::kEntry, slices[i].count);
     const UpdateSlice::Shape shape{i, slices[i].count, values};
     slices_.push_back(std::make_unique<UpdateSlice>(shape, options.first_norm_max, codecs_, worker,
                                                     [this, i] { advance(i); }));
   }
+  small_ = bytes <= kSmallModel;
 }
 
 // ---- boundary and round ----
@@ -199,7 +203,7 @@ void UpdateGroup::close_round(const BoundaryJob& job) {
   begin_counting();
   round_.close(job.handed_in, job.heads, job.audit);
   messages_.replicas_moved(job.heads);
-  ask_at_ = round_.wait().overdue_at();
+  ask_at_ = first_ask();
   for (uint32_t i = 0; i < slices_.size(); ++i) {
     if (owner_.owns(i) && job.handed_in[i]) take_own(i, *job.handed_in[i]);
   }
@@ -269,7 +273,7 @@ void UpdateGroup::begin_round(const GroupMembers& members, uint64_t agent_round,
   round_.set_buckets(plans_.on() ? plans_.bucket_of_slices(number) : std::vector<uint32_t>());
   round_.begin(members, number, mass, job.handed_in, job.heads, job.audited, job.audit, open);
   messages_.begin_round(job.heads);
-  ask_at_ = round_.wait().overdue_at();
+  ask_at_ = first_ask();
   for (uint32_t i = 0; i < slices_.size(); ++i) {
     if (owner_.owns(i) && job.handed_in[i]) take_own(i, *job.handed_in[i]);
   }
@@ -427,12 +431,20 @@ void UpdateGroup::try_end() {
 
 // ---- time, and how it stands ----
 
+// Small entries cost little when they come twice, so one that is only late may be asked for too.
+TimePoint UpdateGroup::first_ask() const {
+  const Duration usual = round_.wait().usual_second();
+  if (!small_ || usual == Duration::zero()) return round_.wait().overdue_at();
+  return clock_.now() + std::max(options_.deadline_min / 2, 3 * usual / 2);
+}
+
 // Someone else has the entry that was lost on its way here. Without it this member would go on from an old replica, and
 // be late at the next boundary by all that it waited.
 void UpdateGroup::ask_for_overdue() {
   ask_at_ = clock_.now() + std::max(options_.deadline_min, round_.wait().first_wait() / kAsksADeadline);
   for (uint32_t i = 0; i < slices_.size(); ++i) {
-    if (!owner_.owns(i) && !slices_[i]->has_entry_of(round_.members().group, round())) messages_.ask_anyone(i);
+    const bool here = slices_[i]->has_entry_of(round_.members().group, round()) || slices_[i]->checking();
+    if (!owner_.owns(i) && !here) messages_.ask_anyone(i);
   }
 }
 

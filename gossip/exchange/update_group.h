@@ -167,6 +167,7 @@ class UpdateGroup {
   void look_at_plan();
   void begin_counting();
   void try_end();
+  TimePoint first_ask() const;
   void ask_for_overdue();
 
   const UpdateGroupOptions options_;
@@ -191,6 +192,7 @@ class UpdateGroup {
   ReplicaTally splits_;
   double held_back_ = 0;
   Duration encode_time_{};
+  bool small_ = false;                   // all entries of a round together
   TimePoint ask_at_ = TimePoint::max();
   std::vector<UpdateReport> reports_;
   UpdateReport last_;

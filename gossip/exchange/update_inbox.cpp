@@ -8,6 +8,7 @@ namespace {
 
 bool may_count(const UpdateLog& log, const PeerId& from, uint64_t generation, const Contribution& message) {
   return log.table().may_count(from, generation, message.seq) &&
+         !log.table().counted_since(from, generation, message.length) &&
          !CountedTable::too_old(message.length, log.head().length);
 }
 

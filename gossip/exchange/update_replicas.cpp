@@ -42,11 +42,10 @@ std::vector<SliceRange> cut_slices(std::span<const size_t> section_sizes, size_t
 UpdateReplicas::UpdateReplicas(const PeerId& self, uint64_t generation, std::span<const SliceRange> slices,
                                const SliceMemory& memory, const OuterRule& rule, const UpdateCodecs& codecs)
     : slices_(slices.begin(), slices.end()), velocity_(codecs.running->velocity()) {
-  size_t largest = 0, end = 0;
+  size_t end = 0;
   for (const SliceRange& slice : slices_) {
     STARLING_CHECK(slice.offset == end && slice.count > 0);
     end += slice.count;
-    largest = std::max(largest, slice.count);
     const auto part = [&](std::span<float> all) {
       return all.empty() ? all : all.subspan(slice.offset, slice.count);
     };
@@ -55,7 +54,6 @@ UpdateReplicas::UpdateReplicas(const PeerId& self, uint64_t generation, std::spa
     replicas_.emplace_back(self, generation, own, rule, codecs);
   }
   STARLING_CHECK(!slices_.empty() && end == memory.params.size());
-  scratch_.resize(largest);
   drift_taken_.resize(slices_.size());
 }
 
@@ -89,10 +87,10 @@ float UpdateReplicas::clipped(const BoundaryJob& job) const {
 bool UpdateReplicas::hand_in(BoundaryJob& job, size_t slice) {
   SliceReplica& replica = replicas_[slice];
   if (job.tables != nullptr && replica.hands_in_new()) {
-    job.own_tables[slice] = replica.table(*job.tables, scratch_);
+    job.own_tables[slice] = replica.table(*job.tables);
     return !job.own_tables[slice].empty();
   }
-  job.handed_in[slice] = replica.hand_in(*job.encoder, scratch_);
+  job.handed_in[slice] = replica.hand_in(*job.encoder);
   return job.handed_in[slice].has_value();
 }
 
@@ -134,7 +132,7 @@ void UpdateReplicas::run_early(EarlyJob& job) {
     STARLING_CHECK(!drift_taken_[slice]);
     if (!replica.add_drift(job.x.subspan(range.offset, range.count), true, 1)) return;
     drift_taken_[slice] = true;
-    std::optional<SentPayload> payload = replica.hand_in(*job.encoder, scratch_);
+    std::optional<SentPayload> payload = replica.hand_in(*job.encoder);
     if (!payload) return;
     job.handed_in.push_back(std::move(payload));
     if (slice == job.audited && replica.head().length > 0) job.audit = root_of(slice, replica);

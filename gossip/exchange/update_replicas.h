@@ -75,7 +75,7 @@ class UpdateReplicas {
   void run_early(EarlyJob& job);       // worker only; no entry is applied
   // Worker only. The payload that the slice's owner asked for.
   std::optional<SentPayload> hand_in(uint32_t slice, const UpdateCodec& codec, std::span<const uint32_t> requested) {
-    return replicas_[slice].hand_in(codec, scratch_, requested);
+    return replicas_[slice].hand_in(codec, requested);
   }
 
  private:
@@ -86,7 +86,6 @@ class UpdateReplicas {
   std::vector<SliceRange> slices_;
   const UpdateVelocity velocity_;
   std::vector<SliceReplica> replicas_;
-  std::vector<float> scratch_;         // as long as the largest slice
   std::vector<bool> drift_taken_;      // by slice: x is not R yet, but its drift is in the accumulator
 };
 

@@ -10,6 +10,7 @@
 #include <memory>
 #include <set>
 
+#include "gossip/exchange/update_inbox.h"
 #include "gossip/exchange/update_replicas.h"
 #include "gossip/net/hash.h"
 #include "gossip/rng.h"
@@ -286,8 +287,7 @@ struct Member {
     ASSERT_TRUE(replica.add_drift(x));
   }
   const SentPayload hand_in(const UpdateCodec& codec) {
-    std::vector<float> scratch(kElements);
-    const SentPayload sent = replica.hand_in(codec, scratch).value();
+    const SentPayload sent = replica.hand_in(codec).value();
     handed_in[sent.seq].resize(kElements);
     codec.decode(sent.bytes.span(), handed_in[sent.seq]);
     return sent;
@@ -413,14 +413,14 @@ TEST(SliceReplica, WhereNothingIsKeptThePayloadTakesThePlaceOfTheDrift) {
   ASSERT_TRUE(member.replica.add_drift(std::vector<float>{3, 0, 0, 4, 0, 0, 0, 0}));   // norm 5: each is 0 or 5
   const SentPayload first = member.hand_in(*qsgd);
   EXPECT_EQ(member.accumulator, member.handed_in[first.seq]);
-  // A second one waits beside it, of what came since.
+  // A second one waits beside it, of all that is there now.
   ASSERT_TRUE(member.replica.add_drift(std::vector<float>{0, 0, 2, 0, 0, 0, 0, 0}));
   const SentPayload second = member.hand_in(*qsgd);
-  EXPECT_EQ(member.handed_in[second.seq], (std::vector<float>{0, 0, 2, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(member.accumulator, member.handed_in[second.seq]);
   ASSERT_EQ(append(log, make_entry(log.head(), {{member.id, 1, second.seq, 1, 1}}, std::vector<float>(kElements, 0),
                                    *qsgd)), LogStatus::kOk);
   member.replica.apply(log.newest());
-  EXPECT_EQ(member.accumulator, member.handed_in[first.seq]);
+  EXPECT_EQ(member.accumulator, std::vector<float>(kElements));
 }
 
 TEST(SliceReplica, AQuietEntryIsNoStepOfMomentum) {
@@ -462,7 +462,8 @@ TEST(SliceReplica, KeepsOfItsWorkOnlyWhatItHandedIn) {
   EXPECT_EQ(member.accumulator, std::vector<float>(kElements));
 }
 
-TEST(SliceReplica, HandsInTwoPayloadsAtMostAndNothingTwice) {
+// A payload is the whole accumulator, so what was lost comes with the next one.
+TEST(SliceReplica, HandsInAllThatWaitsAndNothingTwice) {
   const Codecs codecs;
   Member member(1, {codecs.exact.get(), codecs.exact.get()});
   Rng rng(1);
@@ -472,13 +473,9 @@ TEST(SliceReplica, HandsInTwoPayloadsAtMostAndNothingTwice) {
   EXPECT_EQ(member.hand_in(*codecs.exact).seq, 2u);
   member.train(rng);
   EXPECT_EQ(member.hand_in(*codecs.exact).seq, 2u) << "two wait: the newest goes again";
-  std::vector<float> sum(kElements);
-  for (const auto& [seq, values] : member.handed_in) {
-    for (size_t i = 0; i < kElements; ++i) sum[i] += values[i];
-  }
-  EXPECT_NE(sum, member.drifts);
+  EXPECT_NE(member.handed_in[2], member.drifts);
 
-  // The second counts, so the first is void, and its content is handed in again.
+  // The second counts, and holds what the first does, which is void now.
   UpdateLog log(1e9f, kAllPayloads);
   ASSERT_EQ(append(log, make_entry(log.head(), {{member.id, 1, 2, 1, 1}}, std::vector<float>(kElements, 1),
                                    *codecs.exact)), LogStatus::kOk);
@@ -488,6 +485,37 @@ TEST(SliceReplica, HandsInTwoPayloadsAtMostAndNothingTwice) {
   std::vector<float> rest = member.drifts;
   for (size_t i = 0; i < kElements; ++i) rest[i] -= member.handed_in[2][i];
   EXPECT_EQ(member.handed_in[3], rest);
+}
+
+// The second payload holds the first, so where the late first one has counted, the second would count it again.
+TEST(SliceReplica, APayloadIsVoidOnceAnotherCountedAfterItWasEncoded) {
+  const Codecs codecs;
+  Member member(1, {codecs.exact.get(), codecs.exact.get()});
+  Rng rng(5);
+  member.train(rng);
+  const SentPayload first = member.hand_in(*codecs.exact);
+  member.train(rng);
+  const SentPayload second = member.hand_in(*codecs.exact);
+  UpdateLog log(1e9f, kAllPayloads);
+  ASSERT_EQ(append(log, make_entry(log.head(), {{member.id, 1, first.seq, 1, 1}}, member.handed_in[1],
+                                   *codecs.exact)), LogStatus::kOk);
+  UpdateInbox inbox;
+  Contribution message;
+  message.seq = second.seq;
+  message.length = second.length;
+  message.parts = 1;
+  ASSERT_TRUE(inbox.add(member.id, 1, message, second.bytes));
+  EXPECT_FALSE(inbox.can_count(member.id, log));
+  message.seq = 3;
+  message.length = log.head().length;
+  ASSERT_TRUE(inbox.add(member.id, 1, message, second.bytes));
+  EXPECT_TRUE(inbox.can_count(member.id, log)) << "made with the entry known";
+
+  member.replica.apply(log.newest());
+  expect_conserved(member, {{1, member.handed_in[1]}});
+  EXPECT_EQ(member.hand_in(*codecs.exact).seq, 3u) << "the second one waits no longer";
+  expect_conserved(member, {{1, member.handed_in[1]}});
+  EXPECT_EQ(member.handed_in[3], member.accumulator);
 }
 
 // Two logs go on apart, for one entry (short) or for many (long); then the lighter side takes over the other's state.
@@ -593,7 +621,6 @@ TEST(SliceReplica, ASickMemberDropsItsOwnWorkAndKeepsTheLog) {
   member.replica.apply(log.newest());
   EXPECT_EQ(member.accumulator, std::vector<float>(kElements, 0));
   EXPECT_EQ(member.replica.tally().lost_payloads, 1u);
-  std::vector<float> scratch(kElements);
   EXPECT_EQ(member.hand_in(*codecs.exact).seq, 2u);
 }
 
