@@ -37,7 +37,7 @@ class SentPayloads {
   SentPayload* find(uint64_t seq);                    // null: not held
   const SentPayload* find(uint64_t seq) const;
 
-  // Those that the log may yet count. Each holds all that was in the accumulator then, so one of them at most counts.
+  // Those that the log may yet count. Each was made from the whole accumulator, so one of them at most counts.
   std::vector<const SentPayload*> live(const CountedTable& table, const PeerId& self, uint64_t generation,
                                        uint64_t length) const;
 

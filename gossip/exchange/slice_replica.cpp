@@ -231,7 +231,7 @@ void SliceReplica::keep_only_sent() {
   std::fill(memory_.accumulator.begin(), memory_.accumulator.end(), 0.0f);
   std::fill(memory_.velocity.begin(), memory_.velocity.end(), 0.0f);
   const std::vector<const SentPayload*> live = sent_.live(table_, self_, generation_, head_.length);
-  if (live.empty()) return;   // else the newest holds what the others do
+  if (live.empty()) return;
   codecs_.of(live.back()->codec)->add(1, live.back()->bytes.span(), kEverywhere, memory_.accumulator);
 }
 

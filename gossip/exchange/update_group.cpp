@@ -348,7 +348,9 @@ void UpdateGroup::look_at_plan() {
   const UpdateLog& log = slices_[0]->log();
   if (log.entries().empty() || log.head().hash == plan_seen_) return;
   plan_seen_ = log.head().hash;
-  plans_.take(log.newest().entry.plan, log.newest().entry.round);
+  // An owner that calls its entry one of a far round would keep every other plan out.
+  const uint64_t newest = std::max(round(), log_round()) + UpdatePlans::kAhead;
+  plans_.take(log.newest().entry.plan, std::min(log.newest().entry.round, newest));
 }
 
 // Who has handed in sends no table.

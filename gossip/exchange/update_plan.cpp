@@ -91,13 +91,15 @@ void UpdatePlans::take(std::span<const uint8_t> bytes, uint64_t round) {
   if (newest_.ends == proposed_) proposed_.clear();
 }
 
-// An owner that changes the plan in each of its rounds would keep all members from ever sending by one plan.
+// An owner that changes the plan in each of its rounds would keep all members from ever sending by one plan. One that
+// dates it back would, too.
 std::string UpdatePlans::judge(std::span<const uint8_t> bytes, uint64_t round, UpdatePlan* plan) const {
   if (!on_) return "in a swarm that merges nothing (update.merge: off)";
   std::string fault = decode_plan(bytes, model_, slice_count_, plan);
   if (!fault.empty()) return fault;
   if (plan->since > round + kAhead) return "for rounds that are too far ahead";
-  if (!may_change(round)) return "less than " + std::to_string(kBetween) + " rounds after the one before";
+  const bool too_early = !newest_.ends.empty() && plan->since < newest_.since + kBetween;
+  if (too_early || !may_change(round)) return "less than " + std::to_string(kBetween) + " rounds after the one before";
   return {};
 }
 

@@ -52,6 +52,10 @@ TEST(UpdatePlan, ChangesOnceInTwoHundredRounds) {
   plans.take(plans.say(220), 220);
   EXPECT_EQ(plans.ends(227), (Ends{2, 6})) << "the one before holds until then";
   EXPECT_EQ(plans.ends(228), (Ends{3, 6}));
+
+  plans.take(bytes_of({4, 6}, 100), 500);
+  EXPECT_EQ(plans.ends(500), (Ends{3, 6})) << "an owner may not date its plan back";
+  EXPECT_EQ(plans.refused(), 2u);
 }
 
 TEST(UpdatePlan, WhoJoinsTakesThePlanAndTheNextOneWhenTheOthersDo) {
