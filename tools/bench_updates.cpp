@@ -74,15 +74,12 @@ class Member {
       : members_(members), ids_(members_of(members)), r_(params), accumulator_(params), x_(params),
         slices_(cut_slices(std::vector<size_t>{params})) {
     draw(x_, 1);
-    size_t largest = 0;
     for (const SliceRange& slice : slices_) {
       const SliceMemory memory{std::span(r_).subspan(slice.offset, slice.count), {},
                                std::span(accumulator_).subspan(slice.offset, slice.count)};
       replicas_.emplace_back(ids_[0], 1, memory, OuterRule{}, codecs_);
       logs_.emplace_back(1e30f, slice.count * sizeof(float));
-      largest = std::max(largest, slice.count);
     }
-    scratch_.resize(largest);
   }
 
   void round(Passes& passes) {
@@ -90,7 +87,7 @@ class Member {
     std::vector<SharedBytes> handed_in(slices_.size());
     for (size_t i = 0; i < slices_.size(); ++i) {
       passes.time("drift into the accumulator", [&] { (void)replicas_[i].add_drift(x_of(i)); });
-      passes.time("accumulator into payloads", [&] { handed_in[i] = replicas_[i].hand_in(*exact_, scratch_)->bytes; });
+      passes.time("accumulator into payloads", [&] { handed_in[i] = replicas_[i].hand_in(*exact_)->bytes; });
     }
     ++round_;
     for (size_t i = 0; i < slices_.size(); ++i) {
@@ -186,7 +183,7 @@ class Member {
   const std::vector<PeerId> ids_;
   const std::unique_ptr<UpdateCodec> exact_ = make_update_codec({});
   const UpdateCodecs codecs_{exact_.get(), exact_.get()};
-  std::vector<float> r_, accumulator_, x_, scratch_;
+  std::vector<float> r_, accumulator_, x_;
   std::vector<SliceRange> slices_;
   std::vector<SliceReplica> replicas_;
   std::vector<UpdateLog> logs_;
