@@ -106,6 +106,9 @@ std::string describe(const SimulateOptions& options, const Config& config) {
   text += options.bytes_per_s > 0 ? fmt::format(", {:g} Mbit/s an agent each way", options.bytes_per_s * 8e-6)
                                   : ", no limit of rate";
   if (options.loss > 0) text += fmt::format(", {:g} % of the frames lost", 100 * options.loss);
+  if (options.exchange_loss > 0) {
+    text += fmt::format(", {:g} % of the pair exchanges lost", 100 * options.exchange_loss);
+  }
   text += "; a step takes " + print_duration(options.compute);
   if (options.speeds.size() > 1) {
     text += " times";
@@ -139,6 +142,14 @@ std::vector<double> read_speeds(const std::string& text) {
     from = to + 1;
   }
   return speeds;
+}
+
+double read_probability(const std::string& text) {
+  const auto part = read_number<double>(text);
+  if (!part || !(*part >= 0 && *part < 1)) {
+    throw std::invalid_argument("expected a probability such as 0.01, found '" + text + "'");
+  }
+  return *part;
 }
 
 }  // namespace
@@ -219,13 +230,10 @@ void add_simulate(CLI::App& app, Cli& cli) {
                 [&simulate](const std::string& text) { simulate.jitter = read_duration(text); });
   command.repeatable("--rate RATE", "of an agent, up and down each: 100mbit | 1gbit | unlimited",
                 [&simulate](const std::string& text) { simulate.bytes_per_s = read_rate(text); });
-  command.repeatable("--loss PART", "probability that a frame is lost; 0", [&simulate](const std::string& text) {
-    const auto loss = read_number<double>(text);
-    if (!loss || !(*loss >= 0 && *loss < 1)) {
-      throw std::invalid_argument("expected a probability such as 0.01, found '" + text + "'");
-    }
-    simulate.loss = *loss;
-  });
+  command.repeatable("--loss PART", "probability that a frame is lost; 0",
+                [&simulate](const std::string& text) { simulate.loss = read_probability(text); });
+  command.repeatable("--lose-exchanges PART", "probability that a pair exchange is lost, with all its messages; 0",
+                [&simulate](const std::string& text) { simulate.exchange_loss = read_probability(text); });
   command.repeatable("--compute TIME", "virtual time of one step; 20ms",
                 [&simulate](const std::string& text) { simulate.compute = read_duration(text); });
   command.repeatable("--speeds LIST", "1,1,4: factors on --compute by agent, over again (4 = 4x slower)",

@@ -25,6 +25,7 @@ struct SimulateOptions {
   Duration jitter{};                   // --jitter: added to the latency, uniform from 0 to this
   double bytes_per_s = 12.5e6;         // --rate, of each agent's uplink and of its downlink; 0 = no limit
   double loss = 0;                     // --loss: of a frame
+  double exchange_loss = 0;            // --lose-exchanges: of a pair exchange, with all its messages
   Duration compute = std::chrono::milliseconds(20);   // --compute: one step of an agent of speed 1
   std::vector<double> speeds = {1};    // --speeds: factors on compute, repeated over the agents
   Scenario scenario;                   // --kill, --join, --pause; a newcomer has the data of the agent killed last

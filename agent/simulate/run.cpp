@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <variant>
 
 #include <fmt/format.h>
 
 #include "agent/simulate/swarm.h"
+#include "gossip/rng.h"
 
 namespace starling {
 namespace {
@@ -14,6 +17,23 @@ constexpr double kScoresPerRun = 20;
 constexpr size_t kSeeds = 3;          // addresses that an agent knows when it starts
 constexpr double kPatience_s = 60;    // without --seconds, the limit is kSlack times the steps' own time, plus this
 constexpr double kSlack = 20;
+
+// Of a message of a pair exchange; null: of another one.
+const ExchangeId* pair_exchange_of(const Message& message) {
+  const auto* exchanges = std::get_if<ExchangeMessage>(&message);
+  if (exchanges == nullptr) return nullptr;
+  const auto id = [](const auto& kind) -> const ExchangeId* {
+    if constexpr (requires { ExchangeId(kind.xid); }) return &kind.xid;
+    return nullptr;
+  };
+  return std::visit(id, *exchanges);
+}
+
+// Nothing of it arrives, however often it is sent.
+bool is_lost(const ExchangeId& xid, double part, uint64_t rng_seed) {
+  const uint64_t of_whom = std::hash<PeerId>()(xid.proposer) + 0x9e3779b97f4a7c15ull * xid.generation;
+  return Rng(rng_seed ^ (of_whom + 0xd1b54a32d192ed03ull * xid.counter)).uniform() < part;
+}
 
 class Run {
  public:
@@ -27,6 +47,7 @@ class Run {
                }),
         origin_(swarm_.clock().now()) {
     swarm_.network().set_node_rate(options.bytes_per_s);
+    if (options.exchange_loss > 0) swarm_.network().set_filter([this](PassingFrame& frame) { lose_exchange(frame); });
   }
 
   SwarmOutcome run();
@@ -38,6 +59,10 @@ class Run {
     links.delay_max = options.latency + options.jitter;
     links.loss = options.loss;
     return links;
+  }
+  void lose_exchange(PassingFrame& frame) const {
+    const ExchangeId* xid = pair_exchange_of(frame.message);
+    if (xid != nullptr && is_lost(*xid, options_.exchange_loss, config_.rng_seed)) frame.copies.clear();
   }
   double now_s() { return seconds(swarm_.clock().now() - origin_); }
   TimePoint at(double moment_s) const { return origin_ + from_seconds(moment_s); }

@@ -47,6 +47,7 @@ bool PairAcceptor::has_room(const std::function<bool(const PeerId&)>& counts) {
 
 void PairAcceptor::supersede(const PeerId& proposer) {
   for (const ExchangeId& xid : exchanges_.with(proposer)) {
+    if (exchanges_.at(xid).crossed) continue;   // its proposer may have applied early, and be free
     voter_.leave(xid);
     exchanges_.at(xid).undecided = true;
     fail(exchanges_.at(xid));
@@ -76,7 +77,7 @@ void PairAcceptor::accept(const PeerId& from, const Propose& propose, const Turn
                                       .repeat_after = ledger_.repeat_after()}};
   fresh.vote_at = vote_due(fresh);
   AcceptedExchange& exchange = exchanges_.add(std::move(fresh));
-  exchange.withheld = turn.sent;
+  exchange.crossed = turn.sent;
   if (turn.sent) exchange.send_next = static_cast<uint32_t>(blocks_.count());
   send_accept(exchange);
   blocks_.send(exchange);
@@ -92,10 +93,6 @@ bool PairAcceptor::answer_again(const ExchangeId& xid, const PeerId& from) {
   AcceptedExchange* exchange = find(xid, from);
   if (exchange == nullptr) return false;
   send_accept(*exchange);
-  if (std::exchange(exchange->withheld, false)) {   // it does not see the crossing, or blocks were lost
-    exchange->send_next = 0;
-    blocks_.send(*exchange);
-  }
   if (exchange->vote) outbox_.send(from, Have{xid, *exchange->vote, exchange->scale});
   return true;
 }
@@ -215,8 +212,7 @@ void PairAcceptor::on_credit(const PeerId& from, const Credit& credit) {
 
 void PairAcceptor::on_missing(const PeerId& from, const Missing& missing) {
   AcceptedExchange* exchange = find(missing.xid, from);
-  if (exchange == nullptr || !blocks_.send_missing(*exchange, missing.blocks)) return ledger_.ignore();
-  exchange->withheld = false;
+  if (exchange == nullptr || !blocks_.send_missing(*exchange, missing.blocks)) ledger_.ignore();
 }
 
 void PairAcceptor::on_judged(const ExchangeId& xid, const PeerId& from, uint32_t index, BlockVerdict verdict,

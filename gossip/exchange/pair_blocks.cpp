@@ -62,10 +62,12 @@ void PairBlocks::grant(PairExchange& exchange, uint32_t credit) {
 
 bool PairBlocks::send_missing(PairExchange& exchange, const Bitmap& blocks) {
   const bool of_use = !(exchange.initiated && exchange.vote);   // after its vote the acceptor uses no further block
-  if (exchange.sent_missing == kMissingMax || !of_use || !fits(blocks, count())) return false;
-  ++exchange.sent_missing;
-  for (uint32_t index = 0; index < exchange.send_next; ++index) {
-    if (test_bit(blocks, index) && test_bit(fragments_[exchange.fragment], index)) send_one(exchange, index);
+  const size_t limit = kMissingMax * exchange.blocks.due_count();
+  if (exchange.sent_again >= limit || !of_use || !fits(blocks, count())) return false;
+  for (uint32_t index = 0; index < exchange.send_next && exchange.sent_again < limit; ++index) {
+    if (!test_bit(blocks, index) || !test_bit(fragments_[exchange.fragment], index)) continue;
+    ++exchange.sent_again;
+    send_one(exchange, index);
   }
   return true;
 }
@@ -82,27 +84,53 @@ void PairBlocks::watch(PairExchange& exchange) {
   exchange.ask_missing_at = clock_.now() + 2 * usual_gap(exchange);
 }
 
-// The longest gap of a stream is what its kind makes usual: blocks that wait for credit come in bursts.
-void PairBlocks::came(PairExchange& exchange) {
+// The longest gap of a stream is what its kind makes usual: blocks that wait for credit come in bursts. `continues`:
+// this block was not overtaken by another.
+void PairBlocks::came(PairExchange& exchange, bool continues) {
   if (!exchange.last_block_at) return;
   const TimePoint now = clock_.now();
-  exchange.longest_gap = std::max(exchange.longest_gap, now - *exchange.last_block_at);
+  if (continues) exchange.longest_gap = std::max(exchange.longest_gap, now - *exchange.last_block_at);
+  const bool ended = continues && exchange.blocks.last_arrived() && exchange.asked_last == 0;
+  if (ended) gaps_[exchange.initiated].add(seconds(exchange.longest_gap));
   exchange.last_block_at = now;
-  const bool all = exchange.blocks.missing_count() == 0;
-  if (all && exchange.asked_missing == 0) gaps_[exchange.initiated].add(seconds(exchange.longest_gap));
-  if (all) exchange.ask_missing_at = TimePoint::max();
-  if (!all && exchange.asked_missing == 0) exchange.ask_missing_at = now + 2 * usual_gap(exchange);
+  const bool asks = exchange.blocks.missing_count() > 0 && exchange.asked_missing < kMissingMax;
+  exchange.ask_missing_at =
+      asks ? std::max(exchange.missing_due_at, now + 2 * usual_gap(exchange)) : TimePoint::max();
+}
+
+bool PairBlocks::lacks(const PairExchange& exchange, size_t index) const {
+  const bool wanted = !(exchange.initiated && exchange.vote) || test_bit(*exchange.vote, index);
+  return wanted && exchange.blocks.verdict(index) == BlockVerdict::kMissing;
+}
+
+Bitmap PairBlocks::overtaken(const PairExchange& exchange) const {
+  Bitmap blocks = make_bitmap(count());
+  for (size_t i = 0; i < exchange.blocks.received_below(); ++i) {
+    if (lacks(exchange, i)) set_bit(blocks, i);
+  }
+  return blocks;
+}
+
+// One at most, of those that the peer may have sent.
+Bitmap PairBlocks::last_missing(const PairExchange& exchange) const {
+  Bitmap blocks = make_bitmap(count());
+  size_t index = eager() ? count() : exchange.blocks.credit();
+  while (index > exchange.blocks.received_below() && !lacks(exchange, index - 1)) --index;
+  if (index > exchange.blocks.received_below()) set_bit(blocks, index - 1);
+  return blocks;
 }
 
 void PairBlocks::ask_missing(PairExchange& exchange) {
-  const bool again = ++exchange.asked_missing < kMissingMax;
-  exchange.ask_missing_at = again ? clock_.now() + exchange.repeat_after : TimePoint::max();
-  Bitmap missing = make_bitmap(count());
-  for (size_t i = 0; i < count(); ++i) {
-    const bool wanted = !(exchange.initiated && exchange.vote) || test_bit(*exchange.vote, i);
-    if (wanted && exchange.blocks.verdict(i) == BlockVerdict::kMissing) set_bit(missing, i);
+  const TimePoint now = clock_.now();
+  Bitmap blocks = overtaken(exchange);
+  if (count_bits(blocks) > 0) {
+    exchange.missing_due_at = now + exchange.repeat_after;
+    exchange.ask_missing_at = ++exchange.asked_missing < kMissingMax ? exchange.missing_due_at : TimePoint::max();
+  } else {
+    blocks = last_missing(exchange);
+    exchange.ask_missing_at = now + exchange.repeat_after * (1 << std::min(exchange.asked_last++, kDoublingsMax));
   }
-  if (count_bits(missing) > 0) outbox_.send(exchange.peer, Missing{exchange.xid, std::move(missing)});
+  if (count_bits(blocks) > 0) outbox_.send(exchange.peer, Missing{exchange.xid, std::move(blocks)});
 }
 
 bool PairBlocks::receive(PairExchange& exchange, const BlockPayload& block, const SharedBytes& payload) {
@@ -111,8 +139,9 @@ bool PairBlocks::receive(PairExchange& exchange, const BlockPayload& block, cons
                         exchange.blocks.verdict(block.index) == BlockVerdict::kMissing;
   if (!expected) return false;
   exchange.bytes_received += payload.size;
+  const bool continues = block.index >= exchange.blocks.received_below();
   exchange.blocks.arrived(block.index, payload);
-  came(exchange);
+  came(exchange, continues);
   if (payload.size > payload_bytes_max_[block.index]) {
     judged(exchange.xid, exchange.peer, block.index, BlockVerdict::kRefused, {});
     return true;

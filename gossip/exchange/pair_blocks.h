@@ -45,9 +45,11 @@ class PairBlocks {
   void grant(PairExchange& exchange, uint32_t credit);
   void repeat_credit(PairExchange& exchange);   // the last CREDIT may be lost, and blocks may wait for it
 
-  // Lost blocks. watch(): the peer's blocks may come from now on. When they have stopped coming for twice the usual gap
-  // (ask_missing_at), ask_missing() asks for those that lack, and again after a round trip, kMissingMax times in all.
-  // send_missing() answers as often. False: ignore it.
+  // Lost blocks. watch(): the peer's blocks may come from now on, in order. When they have stopped coming for twice the
+  // usual gap (ask_missing_at), ask_missing() asks for those that later ones have overtaken, and again after a round
+  // trip, kMissingMax times in all. Where none was overtaken it asks for the last one alone, less and less often: the
+  // others may wait in a queue of a thin link, and once that one is here, those that still lack are lost.
+  // send_missing() sends each block as often at most. False: ignore it.
   void watch(PairExchange& exchange);
   void ask_missing(PairExchange& exchange);
   [[nodiscard]] bool send_missing(PairExchange& exchange, const Bitmap& blocks);
@@ -71,10 +73,13 @@ class PairBlocks {
   void next_credit(PairExchange& exchange);
   void send_one(PairExchange& exchange, uint32_t index);
   Duration usual_gap(const PairExchange& exchange) const;
-  void came(PairExchange& exchange);
+  void came(PairExchange& exchange, bool continues);
+  Bitmap overtaken(const PairExchange& exchange) const;
+  Bitmap last_missing(const PairExchange& exchange) const;
+  bool lacks(const PairExchange& exchange, size_t index) const;
 
   static constexpr Duration kGapUnknown = std::chrono::milliseconds(50), kGapMin = std::chrono::milliseconds(5);
-  static constexpr uint32_t kMissingMax = 3;
+  static constexpr uint32_t kMissingMax = 3, kDoublingsMax = 6;
   static constexpr int kCreditRepeats = 8;              // per deadline, while nothing comes
 
   const Layout& layout_;

@@ -45,8 +45,10 @@ struct PairExchange {
   std::optional<TimePoint> last_block_at;
   Duration longest_gap{};
   TimePoint ask_missing_at = TimePoint::max();
-  Duration repeat_after{};          // of a question for missing blocks
-  uint32_t asked_missing = 0, sent_missing = 0;       // how often
+  TimePoint missing_due_at;         // the answer to the last question for lost blocks
+  Duration repeat_after{};          // of such a question
+  uint32_t asked_missing = 0, asked_last = 0;   // how often: for lost ones; for the last one
+  size_t sent_again = 0;            // blocks, on request
   bool undecided = false;           // it ends because the peer let its time run out, or gave it up
   bool in_vain = false;             // that counts against the peer
 };
@@ -66,7 +68,7 @@ struct AcceptedExchange : PairExchange {
   TimePoint vote_at;                // votes then for the blocks that have passed
   TimePoint voted_at, park_at, query_at;   // used once it has voted and is in doubt
   Duration query_backoff{};
-  bool withheld = false;            // by turns: the proposer should have this agent's blocks, and gets them if it asks
+  bool crossed = false;             // by turns: this agent's blocks went with its own proposal, which crossed this one
   bool parked = false;              // in doubt for so long that it no longer counts against the limit of doubts
 };
 

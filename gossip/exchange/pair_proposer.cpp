@@ -25,6 +25,7 @@ bool PairProposer::propose(const PeerId& peer, Duration patience) {
   if (ledger_.snapshot() == nullptr) return false;
   const double offer = ledger_.take_offer();
   if (offer == 0) return false;
+  ask_again_crossed(peer);
 
   // Whole milliseconds on the wire: this side waits for exactly what it announces.
   const auto deadline_ms = std::chrono::ceil<std::chrono::milliseconds>(patience);
@@ -200,6 +201,13 @@ void PairProposer::ask_again(ProposedExchange& exchange) {
   const TimePoint now = clock_.now();
   exchange.ask_again_at = now + ledger_.repeat_after();
   send_proposal(exchange, exchange.deadline_at - now);
+}
+
+// A peer that lacks the proposal which crossed its own would take the next one for it.
+void PairProposer::ask_again_crossed(const PeerId& peer) {
+  for (auto& [xid, exchange] : exchanges_) {
+    if (exchange.peer == peer && exchange.crossed && !exchange.agreed) ask_again(exchange);
+  }
 }
 
 // ---- messages ----

@@ -33,6 +33,7 @@ class PairProposer {
     return std::max(exchanges_.generation_of(peer), log_.generation_of(peer));
   }
   void give_up(const PeerId& peer, ExchangeOutcome outcome);   // all open exchanges with it
+  void give_up(ProposedExchange& exchange, ExchangeOutcome outcome);   // tells the acceptor. REQUIRES: undecided
 
   void on_accept(const PeerId& from, uint64_t generation, const Accept& accept);
   void on_busy(const PeerId& from, const Busy& busy);
@@ -79,10 +80,10 @@ class PairProposer {
   void try_decide(ProposedExchange& exchange);
   void try_apply_early(ProposedExchange& exchange);
   void send_proposal(const ProposedExchange& exchange, Duration deadline);
+  void ask_again_crossed(const PeerId& peer);
   void sign(ProposedExchange& exchange);
   void ended_in_time(const ProposedExchange& exchange);
   bool pass_guard(ProposedExchange& exchange, const Bitmap& blocks);
-  void give_up(ProposedExchange& exchange, ExchangeOutcome outcome);   // tells the acceptor. REQUIRES: undecided
   void fail(ProposedExchange& exchange, ExchangeOutcome outcome);      // erases the exchange
 
   const PeerId self_;

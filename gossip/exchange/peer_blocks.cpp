@@ -11,7 +11,11 @@ PeerBlocks::PeerBlocks(const Bitmap& due, size_t count, uint32_t window)
     : blocks_(count), due_(count_bits(due)), judged_(count - due_), window_(window) {
   STARLING_CHECK(window > 0 && fits(due, count));
   for (size_t i = 0; i < count; ++i) {
-    if (!test_bit(due, i)) blocks_[i].verdict = BlockVerdict::kNotDue;
+    if (test_bit(due, i)) {
+      last_ = i;
+    } else {
+      blocks_[i].verdict = BlockVerdict::kNotDue;
+    }
   }
   ahead_ = std::min<size_t>(due_, window);
   credit_ = after(0, ahead_);

@@ -28,6 +28,8 @@ class PeerBlocks {
   size_t passed_count() const { return passed_; }
   size_t judging_count() const { return judging_; }
   size_t missing_count() const { return blocks_.size() - judging_ - judged_; }
+  uint32_t received_below() const { return received_below_; }   // behind the highest one that has arrived
+  bool last_arrived() const { return received_below_ > last_; }   // of those that are due, by index
   bool all_judged() const { return judged_ == blocks_.size(); }
   bool all_judged(const Bitmap& wanted) const;
   Bitmap passed() const;
@@ -57,6 +59,7 @@ class PeerBlocks {
   std::vector<One> blocks_;
   size_t due_ = 0, passed_ = 0, judging_ = 0, judged_ = 0;   // judged_: those that are not due among them
   uint32_t window_, credit_ = 0, received_below_ = 0;
+  size_t last_ = 0;                  // index of the last that is due
   size_t ahead_ = 0;                 // due blocks from received_below_ up to credit_
 };
 

@@ -100,14 +100,7 @@ bool TurnAdmission::own_stands(const ExchangeId& own, const ExchangeId& other) c
 bool TurnAdmission::crossing(const PeerId& from, uint64_t generation, const Propose& propose) {
   ProposedExchange* own = proposer_.asking();
   if (own == nullptr || own->peer != from) return false;
-  if (own->crossed) {   // the peer has given up the proposal that crossed this one
-    proposer_.give_up(from, ExchangeOutcome::kFailed);
-    return false;
-  }
-  if (own->agreed) {   // sent before the peer accepted ours, and given up since
-    refuse(propose, Duration::zero());
-    return true;
-  }
+  if (own->crossed || own->agreed) return false;   // of a peer that has voted on ours and is free: its next one
   const bool same_blocks = own->fragment == propose.fragment;   // else those that were sent serve neither exchange
   if (own_stands(own->xid, propose.xid)) {
     acceptor_.refuse(propose.xid);
@@ -151,7 +144,7 @@ void TurnAdmission::count_queued() {
 
 bool TurnAdmission::closes_ring(const PeerId& from) const {
   const ProposedExchange* own = proposer_.asking();
-  return own != nullptr && !own->agreed && options_.self < from;
+  return own != nullptr && !own->agreed && !own->crossed && options_.self < from;
 }
 
 // When an agent that is free would have answered the own proposal; in the past while none is open.
@@ -222,6 +215,10 @@ void TurnAdmission::on_block(const PeerId& from, const BlockPayload& block, cons
 }
 
 bool TurnAdmission::on_abort(const PeerId& from, const Abort& abort) {
+  if (ProposedExchange* own = proposer_.crossed_by(abort.xid, from)) {   // it has not taken ours for the one given up
+    proposer_.give_up(*own, ExchangeOutcome::kFailed);
+    return true;
+  }
   const size_t left = std::erase_if(waiting_, [&](const Waiting& one) {
     return one.from == from && one.propose.xid == abort.xid;
   });

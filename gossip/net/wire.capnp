@@ -339,8 +339,8 @@ struct Query {
 }
 
 struct Missing {
-  # Both ways: these blocks of yours have not come. Sent once for an exchange, when the other's blocks have stopped
-  # coming, and answered once.
+  # Both ways: these blocks of yours have not come. Sent when the other's blocks have stopped coming. They are sent
+  # again, each about three times at most.
   xid @0 :ExchangeId;
   blocks @1 :Data;          # as in Have
 }

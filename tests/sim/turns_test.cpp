@@ -3,9 +3,11 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <functional>
 #include <set>
+#include <vector>
 
 #include "tests/sim/quadratic_swarm.h"
 
@@ -126,6 +128,147 @@ TEST(SimTurns, EachAgentMakesAboutOneExchangeAStep) {
     EXPECT_LE(over_share, 0.01 * exchanges);
     EXPECT_LT(20 * agents, 0.075 * steps) << "about 60 ms a step: 40 of its own, 20 of latency";
   }
+}
+
+// On a link that a model fills for 41 ms each way, as long as two steps, blocks wait for others. None is lost, so each
+// is sent once. Sent again on suspicion they filled the link: four agents took 200 ms a step instead of 77 and sent two
+// models, and two made no exchange at all, since each held the late blocks against the other.
+TEST(SimTurns, AThinLinkCarriesOneModelEachWay) {
+  spdlog::set_level(spdlog::level::off);
+  for (const size_t agents : {size_t{2}, size_t{4}}) {
+    LinkOptions links;
+    links.delay_min = links.delay_max = milliseconds(10);
+    SwarmConfig settings = turns_swarm();
+    settings.model.dimension = 25'450;
+    settings.exchange.block = 2048;
+    QuadraticSwarm swarm(1, settings, links);
+    swarm.network().set_node_rate(1.25e6);
+    double bytes = 0;
+    swarm.network().set_filter([&](PassingFrame& frame) {
+      if (message_is<BlockPayload>(frame.message)) bytes += static_cast<double>(frame.payload.size);
+    });
+    for (size_t a = 0; a < agents; ++a) swarm.add({.step_time = milliseconds(20)});
+    swarm.run_for(seconds(20));
+    double exchanges = 0, steps = 0;
+    for (size_t a = 0; a < agents; ++a) {
+      steps += static_cast<double>(swarm.agent(a).rounds()->progress().steps);
+      exchanges += static_cast<double>(swarm.agent(a).exchange()->status().turns);
+    }
+    const double models = bytes / (2 * static_cast<double>(settings.model.dimension));   // modulo8, momentum beside
+    std::printf("%zu agents: %.2f exchanges and %.2f models a step, %.0f ms a step\n", agents, exchanges / steps,
+                models / steps, 20'000 * static_cast<double>(agents) / steps);
+    EXPECT_GT(exchanges, 0.9 * steps);
+    EXPECT_LT(models, 1.1 * exchanges);
+    EXPECT_GT(0.1 * steps, 20 * static_cast<double>(agents)) << "at most 100 ms a step: 20 of its own, 51 of the link";
+  }
+}
+
+// ---- what must hold in every cell ----
+
+struct Cell {
+  const char* name;
+  size_t agents;
+  double loss = 0;                  // of frames
+  double factor = 1;                // on the last agent's steps
+  double bytes_per_s = 12.5e6;
+  bool freezes = false;             // agent 1, for 3 s
+};
+
+double rms_of_difference(const std::vector<double>& a, const std::vector<double>& b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
+  return std::sqrt(sum / static_cast<double>(a.size()));
+}
+
+// Only exchanges move anything here. All have finished in the end, so nothing is in doubt.
+double drift_of(const Cell& cell) {
+  LinkOptions links{.loss = cell.loss, .delay_min = milliseconds(50), .delay_max = milliseconds(50)};
+  SwarmConfig settings = turns_swarm();
+  settings.optimizer.learning_rate = 0;
+  settings.weight = "equal";
+  settings.stop_after = 120;
+  settings.exchange.codec = CodecKind::kModulo8;
+  QuadraticSwarm swarm(9, settings, links);
+  swarm.start_at_random();
+  swarm.network().set_node_rate(cell.bytes_per_s);
+  for (size_t a = 0; a < cell.agents; ++a) {
+    const double factor = a + 1 == cell.agents ? cell.factor : 1;
+    swarm.add({.step_time = std::chrono::duration_cast<Duration>(factor * milliseconds(40))});
+  }
+  swarm.run_for(seconds(4));
+  swarm.pause(1, cell.freezes);
+  swarm.run_for(seconds(3));
+  swarm.pause(1, false);
+  swarm.run_for(seconds(5));
+  links.loss = 0;
+  swarm.network().set_default_links(links);
+  EXPECT_TRUE(swarm.run_until(
+      [&] {
+        for (size_t a = 0; a < cell.agents; ++a) {
+          if (!swarm.agent(a).finished()) return false;
+        }
+        return true;
+      },
+      seconds(120)));
+  uint64_t exchanges = 0, taken_back = 0;
+  for (size_t a = 0; a < cell.agents; ++a) {
+    exchanges += swarm.agent(a).rounds()->tally().done;
+    taken_back += swarm.agent(a).exchange()->status().pairs.taken_back;
+  }
+  constexpr double kApart = 0.577;   // rms of the uniform random starts
+  double drift = 0;
+  for (const bool of_momentum : {false, true}) {
+    drift = std::max(drift, rms_of_difference(swarm.sum_mass_params(of_momentum), swarm.initial_sum(of_momentum)));
+  }
+  drift /= static_cast<double>(cell.agents) * kApart;
+  std::printf("%s: drift %.1e after %llu exchanges, %llu taken back\n", cell.name, drift,
+              static_cast<unsigned long long>(exchanges), static_cast<unsigned long long>(taken_back));
+  EXPECT_GT(exchanges, 20 * cell.agents);
+  return drift;
+}
+
+TEST(SimTurns, ConserveTheSumInEveryCell) {
+  spdlog::set_level(spdlog::level::off);
+  for (const Cell& cell : std::vector<Cell>{
+           {"2 agents", 2}, {"3 agents", 3}, {"4 agents", 4}, {"5 agents", 5}, {"8 agents", 8}, {"16 agents", 16},
+           {"2 agents, 10 % lost", 2, 0.1}, {"4 agents, 10 % lost", 4, 0.1}, {"8 agents, 10 % lost", 8, 0.1},
+           {"one of 8 at a quarter", 8, 0, 4}, {"one of 4 at an eighth", 4, 0, 8},
+           {"4 agents, thin link", 4, 0, 1, 2e4}, {"4 agents, thin link, 10 % lost", 4, 0.1, 1, 2e4},
+           {"one of 4 frozen for 3 s", 4, 0, 1, 12.5e6, true}}) {
+    SCOPED_TRACE(cell.name);
+    EXPECT_LE(drift_of(cell), 1e-7);
+  }
+}
+
+// Of four agents one stands still for 3 s, in whatever it is doing. The longest time that another waits between two of
+// its own steps, at ten moments of a run: for the frozen one, or for one that waits for it, and then for another.
+TEST(SimTurns, AFrozenAgentCostsTwoDeadlinesAtMost) {
+  spdlog::set_level(spdlog::level::off);
+  constexpr Duration kDeadline = milliseconds(500), kStep = milliseconds(40);
+  LinkOptions links;
+  links.delay_min = links.delay_max = milliseconds(50);
+  Duration longest{};
+  for (uint64_t rng_seed = 1; rng_seed <= 10; ++rng_seed) {
+    QuadraticSwarm swarm(rng_seed, turns_swarm(), links);
+    for (size_t a = 0; a < 4; ++a) swarm.add({.step_time = kStep});
+    swarm.run_for(seconds(8) + rng_seed * milliseconds(37));
+    swarm.pause(3, true);
+    std::vector<uint64_t> steps(3);
+    std::vector<TimePoint> since(3, swarm.clock().now());
+    const TimePoint end = swarm.clock().now() + seconds(3);
+    while (swarm.clock().now() < end) {
+      swarm.run_for(milliseconds(5));
+      for (size_t a = 0; a < 3; ++a) {
+        const uint64_t now = swarm.agent(a).rounds()->progress().steps;
+        if (now != steps[a]) since[a] = swarm.clock().now();
+        steps[a] = now;
+        longest = std::max(longest, swarm.clock().now() - since[a]);
+      }
+    }
+  }
+  std::printf("longest time between two steps: %.0f ms\n", 1e3 * starling::seconds(longest));
+  EXPECT_LE(longest, 2 * kDeadline + kStep);
+  EXPECT_GT(longest, 4 * kStep) << "nobody waited for it";
 }
 
 }  // namespace

@@ -163,6 +163,23 @@ TEST(Simulate, EightAgentsFindTheMeanOfTheirTargets) {
   EXPECT_EQ(mean.back().bytes, bytes);
 }
 
+// An exchange comes whole or not at all, unlike with lost frames, and each that is lost ends as one that failed.
+TEST(Simulate, LosesExchangesAsAWhole) {
+  Config config = quadratic_config();
+  config.swarm.stop_after = 300;
+  SimulateOptions options;
+  options.agents = 6;
+  options.exchange_loss = 0.2;
+  const SwarmOutcome outcome = run_swarm(options, config);
+  const double lost = static_cast<double>(outcome.failed);
+  const double proposed = lost + static_cast<double>(outcome.done) / 2;   // both ends count one that is done
+  EXPECT_GT(proposed, 600);
+  EXPECT_GT(lost, 0.1 * proposed);
+  EXPECT_LT(lost, 0.4 * proposed);
+  EXPECT_EQ(outcome.late, 0u);
+  EXPECT_EQ(outcome.blocks.missing, 0u);
+}
+
 TEST(Simulate, TheSameOptionsGiveTheSameBytes) {
   SimulateOptions options;
   options.loss = 0.05;
