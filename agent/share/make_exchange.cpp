@@ -50,16 +50,26 @@ std::unique_ptr<Exchange> make_pairwise(const ExchangeContext& context) {
   return make_pairs<PairTurns>(context);
 }
 
+// Rounds of a duration have more steps at fast members, which only unequal masses tell.
+bool tells_steps(const SwarmConfig& swarm) { return swarm.round == Duration::zero() || swarm.weight != "equal"; }
+
+double far_for(const SwarmConfig& swarm) {
+  if (swarm.exchange.source != SourceKind::kParams) return 0;   // changes of a round are no models
+  const bool joined = swarm.exchange.pairs_every > 0;           // who paired with another group is far from the own one
+  return joined || !tells_steps(swarm) ? GroupGuard::kFarOfFew : GroupGuard::kFar;
+}
+
 std::unique_ptr<Neighborhood> make_neighborhood(const ExchangeContext& context) {
-  return std::make_unique<Neighborhood>(common_options(context), context.encoder.layout(), context.encoder.codec(),
-                                        context.worker, context.clock, context.outbox, context.sampler);
+  return std::make_unique<Neighborhood>(common_options(context), tells_steps(context.swarm), context.encoder.layout(),
+                                        context.encoder.codec(), context.worker, context.clock, context.outbox,
+                                        context.sampler);
 }
 
 std::unique_ptr<Group> make_group(const ExchangeContext& context, const Codec& host_codec) {
   const SwarmConfig& swarm = context.swarm;
   const GroupOptions options{common_options(context), swarm.exchange.inject_loss, swarm.rng_seed};
-  return std::make_unique<Group>(options, context.encoder.layout(), host_codec, context.worker, context.clock,
-                                 context.outbox, context.sampler);
+  return std::make_unique<Group>(options, far_for(swarm), context.encoder.layout(), host_codec, context.worker,
+                                 context.clock, context.outbox, context.sampler);
 }
 
 }  // namespace

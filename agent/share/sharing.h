@@ -58,7 +58,9 @@ class Sharing {
   // The params are discarded, and what belongs to them.
   virtual void drop_decided() = 0;
 
-  // Of updates. Steps would be lost, because this agent's replica is still old.
+  // Of updates. How long the others have been taking the steps that begin now: so many fewer are left.
+  virtual Duration late() const { return Duration::zero(); }
+  // Steps would be lost, because this agent's replica is still old.
   virtual bool catching_up() const { return false; }
   virtual void settle() {}           // no steps follow: what was held back is handed in, and models are compared
   // Settling, and all members hold one replica and held nothing back. `others`: members that train or settle.

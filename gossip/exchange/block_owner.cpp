@@ -7,8 +7,9 @@
 namespace starling {
 
 BlockOwner::BlockOwner(const Layout& layout, const Codec& codec, Worker& worker, OutcomeTally& outcomes,
-                       OnAveraged on_averaged)
-    : layout_(layout), codec_(codec), worker_(worker), outcomes_(outcomes), on_averaged_(std::move(on_averaged)) {}
+                       const GroupGuard& guard, OnAveraged on_averaged)
+    : layout_(layout), codec_(codec), worker_(worker), outcomes_(outcomes), guard_(guard),
+      on_averaged_(std::move(on_averaged)) {}
 
 void BlockOwner::begin(const GroupMembers& members, uint64_t round, std::shared_ptr<const Snapshot> own) {
   const bool same_group = members_.group == members.group;   // in another group the blocks have other owners
@@ -23,7 +24,7 @@ void BlockOwner::begin(const GroupMembers& members, uint64_t round, std::shared_
     owned.from.resize(n);
     owned.waits_for = n - 1;
   }
-  counted_ = late_counted_ = 0;
+  counted_ = late_counted_ = far_ = 0;
 }
 
 void BlockOwner::retire() {
@@ -108,6 +109,7 @@ void BlockOwner::start_average(Owned& owned) {
   auto job = std::make_shared<AverageJob>();
   job->own = own_;
   job->self = members_.self;
+  job->rule = guard_.rule(index, members_.count());
   for (size_t rank = 0; rank < owned.from.size(); ++rank) {
     Contribution& from = owned.from[rank];
     if (from.outcome == BlockOutcome::kHere) {
@@ -137,6 +139,7 @@ void BlockOwner::averaged(uint32_t index, AverageJob& job) {
     if (!item.late) {
       outcomes_.settle(&into.from[item.rank].outcome, item.passed ? BlockOutcome::kCounted : BlockOutcome::kRefused);
       counted_ += item.passed;
+      far_ += item.far;
     } else if (item.passed) {
       outcomes_.settle(&into.from[item.rank].outcome, BlockOutcome::kOld);
       ++late_counted_;

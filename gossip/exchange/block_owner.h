@@ -24,7 +24,8 @@ class BlockOwner {
   using OnAveraged = std::function<void(uint32_t index, const AverageJob& job)>;
 
   // All references must outlive the object. `codec` is used from worker jobs.
-  BlockOwner(const Layout& layout, const Codec& codec, Worker& worker, OutcomeTally& outcomes, OnAveraged on_averaged);
+  BlockOwner(const Layout& layout, const Codec& codec, Worker& worker, OutcomeTally& outcomes, const GroupGuard& guard,
+             OnAveraged on_averaged);
 
   void begin(const GroupMembers& members, uint64_t round, std::shared_ptr<const Snapshot> own);
   void release() { own_ = nullptr; }           // the snapshot, which the closed round does not need
@@ -46,6 +47,7 @@ class BlockOwner {
   size_t jobs() const { return jobs_; }        // with the worker
   size_t counted() const { return counted_; }  // contributions of this round, of others
   size_t late_counted() const { return late_counted_; }
+  size_t far() const { return far_; }          // contributions of this round that were too far away
 
  private:
   struct Contribution {
@@ -74,6 +76,7 @@ class BlockOwner {
   const Codec& codec_;
   Worker& worker_;
   OutcomeTally& outcomes_;
+  const GroupGuard& guard_;
   OnAveraged on_averaged_;
   GroupMembers members_;                       // of the round
   uint64_t round_ = 0;
@@ -81,7 +84,7 @@ class BlockOwner {
   std::vector<bool> waits_for_;                // by rank
   std::vector<Owned> owned_;
   std::map<std::pair<PeerId, uint32_t>, Late> late_;   // by sender and block: contributions for the next round
-  size_t jobs_ = 0, counted_ = 0, late_counted_ = 0;
+  size_t jobs_ = 0, counted_ = 0, late_counted_ = 0, far_ = 0;
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);   // completions of a destroyed object do nothing
 };
 

@@ -8,10 +8,10 @@
 
 namespace starling {
 
-Group::Group(const GroupOptions& options, const Layout& layout, const Codec& codec, Worker& worker, const Clock& clock,
-             Outbox& outbox, PeerSampler& sampler)
+Group::Group(const GroupOptions& options, double far, const Layout& layout, const Codec& codec, Worker& worker,
+             const Clock& clock, Outbox& outbox, PeerSampler& sampler)
     : options_(options), layout_(layout), sampler_(sampler),
-      round_(options, layout, codec, worker, clock, outbox, numbers_, outcomes_,
+      round_(options, far, layout, codec, worker, clock, outbox, numbers_, outcomes_,
              [this](RoundEnd end) { on_end(std::move(end)); }) {
   STARLING_CHECK(options.deadline_min.count() > 0 && options.deadline_min <= options.deadline_max);
   STARLING_CHECK(codec.linear());
@@ -46,6 +46,7 @@ bool Group::begin() {
 
 void Group::on_end(RoundEnd end) {
   if (end.whole) ++counters_.rounds_whole;
+  left_out_ += end.left_out;
   if (end.delta) decided_.push_back(std::move(*end.delta));
   if (reports_.size() >= kReportsMax) reports_.erase(reports_.begin());
   reports_.push_back(end.report);

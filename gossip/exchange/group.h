@@ -42,8 +42,9 @@ namespace starling {
 class Group final : public Exchange {
  public:
   // All references must outlive the object. `codec` works on host memory and is used from worker jobs only.
-  Group(const GroupOptions& options, const Layout& layout, const Codec& codec, Worker& worker, const Clock& clock,
-        Outbox& outbox, PeerSampler& sampler);
+  // `far`: the guard's multiple of the usual distance (group_guard.h); 0: no guard.
+  Group(const GroupOptions& options, double far, const Layout& layout, const Codec& codec, Worker& worker,
+        const Clock& clock, Outbox& outbox, PeerSampler& sampler);
 
   void publish(std::shared_ptr<const Snapshot> snapshot) override;
   void retract() override { snapshot_ = nullptr; }   // an open round keeps the snapshot it began with
@@ -61,6 +62,7 @@ class Group final : public Exchange {
   bool idle() const { return !round_.open(); }
   const BlockTally& block_tally() const { return outcomes_.tally(); }   // of both phases
   const GroupCounters& counters() const { return counters_; }
+  uint64_t left_out() const { return left_out_; }      // contributions and averages that were too far away
   uint64_t round() const { return round_.number(); }   // 0: none yet
 
  private:
@@ -87,6 +89,7 @@ class Group final : public Exchange {
   std::vector<Delta> decided_;
   std::vector<ExchangeReport> reports_;
   GroupCounters counters_;
+  uint64_t left_out_ = 0;
 };
 
 }  // namespace starling

@@ -46,11 +46,39 @@ bool average(const Codec& codec, uint32_t index, size_t element_count, AverageJo
   return true;
 }
 
+// Passes what is of the right size and finite, and near enough.
+void judge(const Codec& codec, uint32_t index, size_t element_count, AverageJob& job) {
+  std::vector<double> masses;
+  for (const AverageJob::Item& item : job.items) masses.push_back(item.mass);
+  const std::vector<double> paces = paces_of(masses);
+  std::vector<AverageJob::Item*> good;
+  std::vector<Contributed> contributions;
+  for (size_t i = 0; i < job.items.size(); ++i) {
+    AverageJob::Item& item = job.items[i];
+    PairStats stats;
+    const Bytes own = job.own->blocks[index].span();
+    item.passed = codec.pair(own, item.payload.span(), element_count, &stats) == PairStatus::kOk;
+    if (!item.passed) continue;
+    good.push_back(&item);
+    contributions.push_back({stats.squared_distance, item.late ? 2 * paces[i] : paces[i]});
+  }
+  const std::vector<bool> far = far_ones(job.rule, contributions);
+  for (size_t i = 0; i < good.size(); ++i) {
+    good[i]->far = far[i];
+    good[i]->passed = !far[i];
+  }
+}
+
 }  // namespace
 
-// Nearly all payloads are finite, so all of the right size are averaged at once. Only if the result is not finite are
-// the payloads checked one by one.
+// Without a rule: nearly all payloads are finite, so all of the right size are averaged at once. Only if the result is
+// not finite are the payloads checked one by one.
 void run_average(const Codec& codec, uint32_t index, size_t element_count, AverageJob& job) {
+  if (job.rule.factor > 0) {
+    judge(codec, index, element_count, job);
+    (void)average(codec, index, element_count, job);   // may overflow, as below
+    return;
+  }
   for (AverageJob::Item& item : job.items) item.passed = item.payload.size == job.own->blocks[index].size;
   if (average(codec, index, element_count, job)) return;
   for (AverageJob::Item& item : job.items) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compression/codec.h"
+#include "gossip/exchange/group_guard.h"
 #include "gossip/exchange/snapshot.h"
 
 namespace starling {
@@ -18,10 +19,12 @@ struct AverageJob {
     SharedBytes payload;
     bool late = false;       // a contribution of the previous round
     bool passed = true;      // out: it is in the average
+    bool far = false;        // out: it is not, because of the rule
   };
   std::shared_ptr<const Snapshot> own;
   size_t self = 0;           // own rank
   std::vector<Item> items;   // by rank
+  FarRule rule;
   SharedBytes average;       // out; empty: the average is not finite
   uint32_t counted = 0;      // out: the ranks in the average, as bits
   double squared_distance = 0;   // out: from the own block

@@ -20,7 +20,7 @@ void GroupAverages::begin(const GroupMembers& members, uint64_t round, std::shar
   waits_for_.assign(members.count(), true);
   averages_.assign(layout_.blocks.size(), Average());
   unresolved_ = layout_.blocks.size();
-  counted_ = 0;
+  counted_ = far_ = 0;
 }
 
 void GroupAverages::retire() {
@@ -92,13 +92,33 @@ void GroupAverages::judged(uint32_t index, PairStatus status, const PairStats& s
   STARLING_CHECK(jobs_ > 0);
   --jobs_;
   Average& average = averages_[index];
-  const bool passed = status == PairStatus::kOk;
-  outcomes_.settle_average(&average.outcome, passed ? BlockOutcome::kCounted : BlockOutcome::kRefused);
-  if (!passed) average.payload = {};
+  if (status != PairStatus::kOk) {
+    outcomes_.settle_average(&average.outcome, BlockOutcome::kRefused);
+    average.payload = {};
+  }
   average.squared_distance = stats.squared_distance;
-  counted_ += passed;
   --unresolved_;
   on_change_();
+}
+
+void GroupAverages::decide(GroupGuard& guard) {
+  STARLING_CHECK(jobs_ == 0);
+  std::vector<std::optional<double>> squares(averages_.size());
+  for (size_t i = 0; i < averages_.size(); ++i) {
+    const BlockOutcome outcome = averages_[i].outcome;
+    const bool here = outcome == BlockOutcome::kHere || outcome == BlockOutcome::kCounted;   // of others, or the own
+    if (here) squares[i] = averages_[i].squared_distance;
+  }
+  for (uint32_t index : guard.refused(members_, round_, squares)) {
+    outcomes_.settle_average(&averages_[index].outcome, BlockOutcome::kRefused);
+    averages_[index].payload = {};
+    ++far_;
+  }
+  for (Average& average : averages_) {
+    if (average.outcome != BlockOutcome::kHere) continue;
+    outcomes_.settle_average(&average.outcome, BlockOutcome::kCounted);
+    ++counted_;
+  }
 }
 
 Delta GroupAverages::take_delta() {

@@ -1,5 +1,5 @@
-// The second phase of a group's round at one member: collects the averages of all block owners, its own included, and
-// makes the member's delta from them.
+// The second phase of a group's round at one member: collects the averages of all block owners, its own included,
+// leaves out those that are too far away, and makes the member's delta from them.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include "compression/codec.h"
 #include "compression/layout.h"
 #include "gossip/exchange/block_outcome.h"
+#include "gossip/exchange/group_guard.h"
 #include "gossip/exchange/group_members.h"
 #include "gossip/exchange/snapshot.h"
 #include "gossip/worker.h"
@@ -36,6 +37,10 @@ class GroupAverages {
   size_t unresolved() const { return unresolved_; }   // waited for, or with the worker
   size_t jobs() const { return jobs_; }      // with the worker
   size_t counted() const { return counted_; }   // averages by other owners
+  // Settles the averages of others that are here, those too far away by the guard as refused. REQUIRES: no jobs.
+  void decide(GroupGuard& guard);
+  size_t far() const { return far_; }        // averages that were too far away
+  // REQUIRES: after decide().
   Delta take_delta();
   // Rms of (average - own) over the elements of those of the first `param_blocks` blocks that count; negative: none.
   double distance(size_t param_blocks) const;
@@ -59,7 +64,7 @@ class GroupAverages {
   std::shared_ptr<const Snapshot> own_;
   std::vector<bool> waits_for_;              // by rank
   std::vector<Average> averages_;            // by block
-  size_t unresolved_ = 0, jobs_ = 0, counted_ = 0;
+  size_t unresolved_ = 0, jobs_ = 0, counted_ = 0, far_ = 0;
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);   // completions of a destroyed object do nothing
 };
 

@@ -20,11 +20,12 @@ std::vector<size_t> payload_bounds(const Layout& layout, const Codec& codec) {
 
 }  // namespace
 
-GroupBlocks::GroupBlocks(const GroupOptions& options, const Layout& layout, const Codec& codec, Worker& worker,
-                         OutcomeTally& outcomes, Outbox& outbox, std::function<void()> on_change)
+GroupBlocks::GroupBlocks(const GroupOptions& options, double far, const Layout& layout, const Codec& codec,
+                         Worker& worker, OutcomeTally& outcomes, Outbox& outbox, std::function<void()> on_change)
     : options_(options), layout_(layout), outcomes_(outcomes), outbox_(outbox), on_change_(std::move(on_change)),
       payload_bytes_max_(payload_bounds(layout, codec)),
-      owner_(layout, codec, worker, outcomes,
+      guard_(layout, far),
+      owner_(layout, codec, worker, outcomes, guard_,
              [this](uint32_t index, const AverageJob& job) { on_averaged(index, job); }),
       averages_(layout, codec, worker, outcomes, [this] { on_change_(); }),
       streams_(*std::max_element(payload_bytes_max_.begin(), payload_bytes_max_.end()), outbox,
@@ -128,6 +129,8 @@ void GroupBlocks::mark_dead(size_t rank) {
 
 RoundEnd GroupBlocks::take_end() {
   RoundEnd end;
+  averages_.decide(guard_);
+  end.left_out = owner_.far() + averages_.far();
   end.whole = owner_.counted() == streams_.due(0) && averages_.counted() == streams_.due(1);
   const bool any = owner_.counted() + averages_.counted() + owner_.late_counted() > 0;
   Delta delta = averages_.take_delta();

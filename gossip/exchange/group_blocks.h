@@ -11,6 +11,7 @@
 #include "gossip/exchange/block_outcome.h"
 #include "gossip/exchange/block_owner.h"
 #include "gossip/exchange/group_averages.h"
+#include "gossip/exchange/group_guard.h"
 #include "gossip/exchange/group_members.h"
 #include "gossip/exchange/group_streams.h"
 #include "gossip/exchange/options.h"
@@ -20,7 +21,8 @@ namespace starling {
 // What a round brought this agent. There is no delta if no block of another member counted.
 struct RoundEnd {
   ExchangeReport report;
-  bool whole = false;              // every block of both phases arrived in time
+  bool whole = false;              // every block of both phases arrived in time, and counted
+  size_t left_out = 0;             // contributions and averages that were too far away
   std::optional<Delta> delta;
 };
 
@@ -28,7 +30,7 @@ class GroupBlocks {
  public:
   // All references must outlive the object. `codec` is used from worker jobs. `on_change`: a block was averaged or
   // judged.
-  GroupBlocks(const GroupOptions& options, const Layout& layout, const Codec& codec, Worker& worker,
+  GroupBlocks(const GroupOptions& options, double far, const Layout& layout, const Codec& codec, Worker& worker,
               OutcomeTally& outcomes, Outbox& outbox, std::function<void()> on_change);
 
   // Sends what the first credit allows. `now` and `repeat` as for GroupStreams::begin.
@@ -73,6 +75,7 @@ class GroupBlocks {
   Outbox& outbox_;
   std::function<void()> on_change_;
   const std::vector<size_t> payload_bytes_max_;      // by block
+  GroupGuard guard_;
   BlockOwner owner_;
   GroupAverages averages_;
   GroupStreams streams_;

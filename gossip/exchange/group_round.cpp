@@ -7,11 +7,11 @@
 
 namespace starling {
 
-GroupRound::GroupRound(const GroupOptions& options, const Layout& layout, const Codec& codec, Worker& worker,
-                       const Clock& clock, Outbox& outbox, const RoundNumbers& numbers, OutcomeTally& outcomes,
-                       std::function<void(RoundEnd)> on_end)
+GroupRound::GroupRound(const GroupOptions& options, double far, const Layout& layout, const Codec& codec,
+                       Worker& worker, const Clock& clock, Outbox& outbox, const RoundNumbers& numbers,
+                       OutcomeTally& outcomes, std::function<void(RoundEnd)> on_end)
     : clock_(clock), outcomes_(outcomes), on_end_(std::move(on_end)),
-      blocks_(options, layout, codec, worker, outcomes, outbox, [this] { try_end(); }),
+      blocks_(options, far, layout, codec, worker, outcomes, outbox, [this] { try_end(); }),
       wait_(options.deadline_min, options.deadline_max, 3 * options.deadline_max, clock, numbers) {}
 
 void GroupRound::begin(const GroupMembers& members, uint64_t number, std::shared_ptr<const Snapshot> own) {

@@ -19,8 +19,9 @@ namespace starling {
 class GroupRound {
  public:
   // All references must outlive the object. `codec` is used from worker jobs.
-  GroupRound(const GroupOptions& options, const Layout& layout, const Codec& codec, Worker& worker, const Clock& clock,
-             Outbox& outbox, const RoundNumbers& numbers, OutcomeTally& outcomes, std::function<void(RoundEnd)> on_end);
+  GroupRound(const GroupOptions& options, double far, const Layout& layout, const Codec& codec, Worker& worker,
+             const Clock& clock, Outbox& outbox, const RoundNumbers& numbers, OutcomeTally& outcomes,
+             std::function<void(RoundEnd)> on_end);
 
   // REQUIRES: the previous round has ended. Its blocks that are still missing are settled now.
   void begin(const GroupMembers& members, uint64_t number, std::shared_ptr<const Snapshot> own);

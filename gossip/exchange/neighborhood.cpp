@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "gossip/exchange/bitmap.h"
+#include "gossip/exchange/coefficients.h"
+#include "gossip/exchange/group_guard.h"
 #include "kernels/check.h"
 
 namespace starling {
@@ -22,10 +24,10 @@ uint32_t window_of(const Layout& layout, const Codec& codec) {
 
 }  // namespace
 
-Neighborhood::Neighborhood(const ExchangeOptions& options, const Layout& layout, const Codec& codec, Worker& worker,
-                           const Clock& clock, Outbox& outbox, PeerSampler& sampler)
-    : options_(options), layout_(layout), codec_(codec), worker_(worker), clock_(clock), outbox_(outbox),
-      round_(options, layout.blocks.size(), window_of(layout, codec), clock, sampler) {
+Neighborhood::Neighborhood(const ExchangeOptions& options, bool guarded, const Layout& layout, const Codec& codec,
+                           Worker& worker, const Clock& clock, Outbox& outbox, PeerSampler& sampler)
+    : options_(options), guarded_(guarded), layout_(layout), codec_(codec), worker_(worker), clock_(clock),
+      outbox_(outbox), round_(options, layout.blocks.size(), window_of(layout, codec), clock, sampler) {
   STARLING_CHECK(codec.linear());
 }
 
@@ -56,33 +58,41 @@ void Neighborhood::send_to(const PeerId& peer, NeighborLink& link) {
 void Neighborhood::finish_if_due() {
   if (!round_.open() || !round_.due()) return;
   round_.close();
-  for (const Participant& neighbor : round_.neighbors()) mix(neighbor);
+  std::vector<Brought> all;
+  for (const Participant& neighbor : round_.neighbors()) all.push_back(take(neighbor));
+  if (guarded_) guard(all);
+  for (Brought& one : all) {
+    if (one.report.blocks_mixed > 0) decided_.push_back(std::move(one.delta));
+    if (reports_.size() >= kReportsMax) reports_.erase(reports_.begin());
+    reports_.push_back(one.report);
+  }
 }
 
-void Neighborhood::mix(const Participant& neighbor) {
+Neighborhood::Brought Neighborhood::take(const Participant& neighbor) {
   const size_t count = layout_.blocks.size();
-  ExchangeReport report;
+  Brought brought;
+  ExchangeReport& report = brought.report;
   report.peer = neighbor.peer;
   report.initiated = true;
   report.outcome = ExchangeOutcome::kFailed;
   report.duration = round_.time_taken();
   report.blocks_total = static_cast<uint32_t>(count);
+  brought.delta.coefficient = static_cast<float>(neighbor.weight);
   if (NeighborLink* link = round_.find(neighbor.peer)) {
-    mix(*link, neighbor.weight, report);
+    take(*link, brought);
   } else {   // forgotten since the round began
     for (size_t k = 0; k < count; ++k) settle(BlockOutcome::kDead);
   }
-  if (reports_.size() >= kReportsMax) reports_.erase(reports_.begin());
-  reports_.push_back(report);
+  return brought;
 }
 
-void Neighborhood::mix(NeighborLink& link, double weight, ExchangeReport& report) {
+void Neighborhood::take(NeighborLink& link, Brought& brought) {
   const size_t count = layout_.blocks.size();
-  Delta delta;
+  Delta& delta = brought.delta;
+  ExchangeReport& report = brought.report;
   delta.blocks = make_bitmap(count);
   delta.own.resize(count);
   delta.peer.resize(count);
-  delta.coefficient = static_cast<float>(weight);
   double squares = 0;
   size_t elements = 0, fresh = 0;
   for (size_t k = 0; k < count; ++k) {
@@ -97,15 +107,35 @@ void Neighborhood::mix(NeighborLink& link, double weight, ExchangeReport& report
     squares += link.squared_distance(k);
     elements += layout_.blocks[k].element_count;
   }
+  brought.mass = link.peer_mass();
   report.peer_round = link.peer_round();
   report.payload_bytes_sent = link.bytes_sent();
   report.payload_bytes_received = link.bytes_received();
   if (elements > 0) report.distance = std::sqrt(squares / static_cast<double>(elements));
-  if (report.blocks_mixed > 0) {
-    report.outcome = fresh == count ? ExchangeOutcome::kDone : ExchangeOutcome::kLate;
-    decided_.push_back(std::move(delta));
-  }
+  if (report.blocks_mixed > 0) report.outcome = fresh == count ? ExchangeOutcome::kDone : ExchangeOutcome::kLate;
   link.end_round(fresh > 0, round_.deadline());
+}
+
+// The blocks of a neighbor that is cut off are tallied as counted, since they were due and arrived.
+void Neighborhood::guard(std::vector<Brought>& all) {
+  std::vector<Brought*> judged;
+  std::vector<double> masses;
+  for (Brought& one : all) {
+    if (one.report.distance < 0) continue;
+    judged.push_back(&one);
+    masses.push_back(one.mass);
+  }
+  std::vector<NeighborGuard::Near> near;
+  for (double pace : paces_of(masses)) near.push_back({judged[near.size()]->report.distance, pace});
+  const std::vector<double> scales = guard_.scales(near);
+  for (size_t i = 0; i < judged.size(); ++i) {
+    ExchangeReport& report = judged[i]->report;
+    report.scale = scales[i];
+    if (scales[i] < 1) judged[i]->delta.coefficient *= static_cast<float>(scales[i]);
+    if (scales[i] > 0) continue;
+    report.blocks_mixed = 0;
+    report.outcome = ExchangeOutcome::kFailed;
+  }
 }
 
 BlockOutcome Neighborhood::settle(BlockOutcome value) {
@@ -124,7 +154,7 @@ void Neighborhood::handle(const PeerId& from, uint64_t, const ExchangeMessage& m
 
 void Neighborhood::on_block(const PeerId& from, const RoundBlock& block, const SharedBytes& payload) {
   const bool ours = block.group == 0 && block.phase == 0 && block.round > 0 && block.round <= kRoundMax &&
-                    block.index < layout_.blocks.size();
+                    block.index < layout_.blocks.size() && mass_is_sane(block.mass);
   NeighborLink* link = ours ? round_.link_to_sender(from, block.round) : nullptr;
   if (link == nullptr || !link->arrived(block)) return outcomes_.ignore();
   if (const auto credit = link->credit_after(block, clock_.now())) outbox_.send(from, *credit);

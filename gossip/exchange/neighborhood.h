@@ -12,7 +12,8 @@
 // is the lower median of what the neighbors' arrivals need, late arrivals included. A round does not wait for a
 // neighbor that sends less often than this agent mixes, and waits only briefly for one that never sent anything.
 // Only codecs whose payloads stand for themselves (Codec::linear). A state machine, like all exchanges.
-// neighbor_round.h decides how long a round waits; neighbor_link.h holds what is known of one neighbor.
+// neighbor_guard.h bounds what one neighbor may do; neighbor_round.h decides how long a round waits; neighbor_link.h
+// holds what is known of one neighbor.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +24,7 @@
 #include "compression/layout.h"
 #include "gossip/exchange/block_outcome.h"
 #include "gossip/exchange/exchange.h"
+#include "gossip/exchange/neighbor_guard.h"
 #include "gossip/exchange/neighbor_link.h"
 #include "gossip/exchange/neighbor_round.h"
 #include "gossip/exchange/options.h"
@@ -36,7 +38,7 @@ class Neighborhood final : public Exchange {
   static constexpr uint64_t kAgeMax = NeighborLink::kAgeMax;   // rounds
 
   // All references must outlive the object. `codec` is used from worker jobs too.
-  Neighborhood(const ExchangeOptions& options, const Layout& layout, const Codec& codec, Worker& worker,
+  Neighborhood(const ExchangeOptions& options, bool guarded, const Layout& layout, const Codec& codec, Worker& worker,
                const Clock& clock, Outbox& outbox, PeerSampler& sampler);
 
   void publish(std::shared_ptr<const Snapshot> snapshot) override;
@@ -60,8 +62,15 @@ class Neighborhood final : public Exchange {
  private:
   void send_to(const PeerId& peer, NeighborLink& link);
   void finish_if_due();
-  void mix(const Participant& neighbor);
-  void mix(NeighborLink& link, double weight, ExchangeReport& report);
+  // What one neighbor brought to a round.
+  struct Brought {
+    Delta delta;
+    ExchangeReport report;
+    double mass = 1;           // that it claims
+  };
+  Brought take(const Participant& neighbor);
+  void take(NeighborLink& link, Brought& brought);
+  void guard(std::vector<Brought>& all);
   BlockOutcome settle(BlockOutcome value);
   void on_block(const PeerId& from, const RoundBlock& block, const SharedBytes& payload);
   void on_credit(const PeerId& from, const RoundCredit& credit);
@@ -69,6 +78,7 @@ class Neighborhood final : public Exchange {
   void on_judged(const PeerId& from, const NeighborLink::Judged& judged);
 
   const ExchangeOptions options_;
+  const bool guarded_;
   const Layout& layout_;
   const Codec& codec_;
   Worker& worker_;
@@ -80,6 +90,7 @@ class Neighborhood final : public Exchange {
   std::vector<Delta> decided_;
   std::vector<ExchangeReport> reports_;
   uint64_t rounds_ = 0;
+  NeighborGuard guard_;
   OutcomeTally outcomes_;
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);   // completions of a destroyed object do nothing
 };

@@ -20,20 +20,24 @@ class RobustWindow {
   size_t size() const { return size_; }
 
   // The upper median (of two middle values the larger one). REQUIRES: size() > 0.
-  double median() const { return median_of(values_); }
+  double median() const { return part_of(values_, size_ / 2); }
+
+  // A quarter of the values is smaller. REQUIRES: size() > 0.
+  double lower_quartile() const { return part_of(values_, size_ / 4); }
 
   // Median absolute deviation from `center`. REQUIRES: size() > 0.
   double deviation(double center) const {
     std::array<double, kCapacity> distances{};
     for (size_t i = 0; i < size_; ++i) distances[i] = std::abs(values_[i] - center);
-    return median_of(distances);
+    return part_of(distances, size_ / 2);
   }
 
  private:
-  double median_of(std::array<double, kCapacity> values) const {
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(size_ / 2);
-    std::nth_element(values.begin(), middle, values.begin() + static_cast<std::ptrdiff_t>(size_));
-    return *middle;
+  // The value that so many others are not larger than.
+  double part_of(std::array<double, kCapacity> values, size_t others) const {
+    const auto at = values.begin() + static_cast<std::ptrdiff_t>(others);
+    std::nth_element(values.begin(), at, values.begin() + static_cast<std::ptrdiff_t>(size_));
+    return *at;
   }
 
   std::array<double, kCapacity> values_{};

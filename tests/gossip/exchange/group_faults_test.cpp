@@ -291,7 +291,7 @@ TEST(GroupFaults, CompletionsOfTheDeadTouchNothing) {
   GroupAgent& agent = swarm.at(1);
   LateWorker worker;
   const GroupOptions options{{.self = agent.id}};
-  auto group = std::make_unique<Group>(options, agent.layout, *agent.codec, worker, swarm.clock, agent.port, agent);
+  auto group = std::make_unique<Group>(options, 0, agent.layout, *agent.codec, worker, swarm.clock, agent.port, agent);
   group->publish(agent.encode());
   ASSERT_TRUE(group->begin());
   const uint64_t id = group_id(agent.group());
@@ -309,7 +309,7 @@ TEST(GroupFaults, ASlowWorkerLosesNothing) {
   GroupAgent& agent = swarm.at(1);
   LateWorker worker;
   const GroupOptions options{{.self = agent.id, .deadline_max = milliseconds(50)}};
-  Group group(options, agent.layout, *agent.codec, worker, swarm.clock, agent.port, agent);
+  Group group(options, 0, agent.layout, *agent.codec, worker, swarm.clock, agent.port, agent);
   group.publish(agent.encode());
   ASSERT_TRUE(group.begin());
   const uint64_t id = group_id(agent.group());

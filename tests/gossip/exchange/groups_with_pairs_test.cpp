@@ -177,7 +177,8 @@ struct Mixing {
 // many times as long to compute.
 Mixing mix(double late_rounds, int slower = 1) {
   constexpr Duration kRound = milliseconds(18);   // 10 ms of steps, two phases of 4 ms
-  JoinedGroups swarm(8, {.params = 32, .group_size = 4, .pairs_every = 8, .compute = milliseconds(10)});
+  JoinedGroups swarm(8, {.params = 32, .far = GroupGuard::kFarOfFew, .group_size = 4, .pairs_every = 8,
+                         .compute = milliseconds(10)});
   swarm.network.options = {.control_min = milliseconds(4), .control_max = milliseconds(4), .bulk_min = milliseconds(4),
                            .bulk_max = milliseconds(4)};
   Mixing mixing;

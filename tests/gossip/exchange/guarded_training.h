@@ -1,0 +1,233 @@
+// Agents that train a model whose answer is known, in rounds, and one of them that lies: what a guard costs and brings.
+#pragma once
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <map>
+#include <vector>
+
+#include "gossip/exchange/group_guard.h"
+#include "tests/gossip/exchange/round_harness.h"
+#include "tests/support/seeds.h"
+
+namespace starling::exchange_test {
+
+constexpr size_t kParams = 4096;
+constexpr int kLiesFrom = 20;   // rounds
+
+// Each member is drawn towards a target of its own, with noise. With `by_class` it alone moves a part of the model, 25
+// times as far as the others do.
+template <class E>
+struct Training {
+  size_t members = 8;
+  size_t block = kParams;
+  bool by_class = false;
+  double rate = 0.05, noise = 0.02;
+  size_t fast = 0;             // members that take 8 steps a round, and weigh an eighth
+  int rounds = 120;
+  bool guarded = true;
+  std::function<double(int round)> rate_factor;
+  std::function<void(int round, RoundSwarm<E>&)> before_round;
+  std::function<void(Flight&, RoundBlock&)> lie;   // of the last member, from round kLiesFrom on
+  bool gone = false;           // the last member leaves then
+  bool silent = false;         // or says nothing any more
+  double loss = 0;
+};
+
+struct Trained {
+  double loss = 0;             // of the worst healthy member, over the healthy ones' targets; last half of the rounds
+  double spread = 0;           // of the healthy, likewise: rms of the farthest from their mean
+  uint64_t far = 0;            // left out or refused by the healthy
+  uint64_t digest = 0;
+  std::vector<double> spreads; // by round
+};
+
+template <class E>
+class Trainees {
+ public:
+  Trainees(const Training<E>& training, uint64_t rng_seed)
+      : training_(training), rng_(rng_seed),
+        swarm_(training.members, {.params = kParams, .block_elements = training.block, .inject_loss = training.loss,
+                                  .far = training.guarded ? GroupGuard::kFar : 0}, rng_seed) {
+    std::vector<float> common(kParams);
+    for (float& x : common) x = unit();
+    for (auto& [id, agent] : swarm_.agents) {
+      agent->params = common;
+      std::vector<float>& target = targets_[id];
+      const size_t stretch = kParams / 64, first = index_of(id) * stretch;
+      for (size_t i = 0; i < kParams; ++i) {
+        const bool own_class = training.by_class && i >= first && i < first + stretch;
+        target.push_back(common[i] + unit() * (own_class ? 25.0f : 1.0f));
+      }
+      if (index_of(id) < training.fast) agent->mass = 0.125;
+      agent->local_step = [this](RoundAgent<E>& one) { train(one); };
+    }
+  }
+
+  Trained run() {
+    Trained result;
+    size_t counted = 0;
+    for (round_ = 0; round_ < training_.rounds; ++round_) {
+      if (training_.before_round) training_.before_round(round_, swarm_);
+      if (round_ == kLiesFrom && training_.lie) lie();
+      if (round_ == kLiesFrom && training_.gone) leave();
+      if (round_ == kLiesFrom && training_.silent) swarm_.at(liar()).paused = true;
+      round();
+      result.spreads.push_back(spread());
+      if (round_ < training_.rounds / 2) continue;
+      ++counted;
+      result.loss += worst_loss();
+      result.spread += result.spreads.back();
+    }
+    result.loss /= static_cast<double>(counted);
+    result.spread /= static_cast<double>(counted);
+    result.digest = swarm_.digest();
+    for (const PeerId& id : healthy()) {
+      const RoundAgent<E>& agent = *swarm_.agents.at(id);
+      if constexpr (std::is_same_v<E, Group>) {
+        result.far += agent.exchange->left_out();
+      }
+      for (const ExchangeReport& report : agent.reports) result.far += report.scale < 1;
+    }
+    return result;
+  }
+
+ private:
+  float unit() { return static_cast<float>((rng_.uniform() - 0.5) * std::sqrt(12.0)); }   // of unit variance
+  uint8_t liar() const { return static_cast<uint8_t>(training_.members); }
+  bool all_healthy() const { return !training_.lie && !training_.gone && !training_.silent; }
+  size_t index_of(const PeerId& id) const { return size_t{id.bytes[0]} - 1; }
+  std::vector<PeerId> healthy() const {
+    std::vector<PeerId> ids;
+    for (const auto& [id, agent] : swarm_.agents) {
+      if (all_healthy() || id != test_peer(liar())) ids.push_back(id);
+    }
+    return ids;
+  }
+
+  void train(RoundAgent<E>& agent) {
+    const std::vector<float>& target = targets_[agent.id];
+    const auto rate = static_cast<float>(training_.rate * (training_.rate_factor ? training_.rate_factor(round_) : 1));
+    for (size_t step = 0; step < (index_of(agent.id) < training_.fast ? 8u : 1u); ++step) {
+      for (size_t i = 0; i < kParams; ++i) {
+        const float gradient = agent.params[i] - target[i] + static_cast<float>(training_.noise) * unit();
+        agent.params[i] -= rate * gradient;
+      }
+    }
+  }
+  void round() {
+    for (auto& [id, agent] : swarm_.agents) {
+      if (!agent->paused) agent->boundary();
+    }
+    swarm_.run_for(milliseconds(800));
+    for (auto& [id, agent] : swarm_.agents) {
+      if (!agent->paused) agent->apply();
+    }
+  }
+  void leave() {
+    swarm_.at(liar()).paused = true;
+    for (auto& [id, agent] : swarm_.agents) std::erase(agent->list, test_peer(liar()));
+  }
+  void lie() {
+    swarm_.network.damage = [this](Flight& flight) {
+      auto* message = std::get_if<ExchangeMessage>(&flight.message);
+      RoundBlock* block = message ? std::get_if<RoundBlock>(message) : nullptr;
+      if (block != nullptr && flight.from == test_peer(liar())) training_.lie(flight, *block);
+    };
+  }
+
+  static double square(double x) { return x * x; }
+  // Of a model over all the healthy members' data.
+  double worst_loss() const {
+    double worst = 0;
+    for (const PeerId& id : healthy()) {
+      double squares = 0;
+      const std::vector<float>& x = swarm_.agents.at(id)->params;
+      for (const PeerId& other : healthy()) {
+        const std::vector<float>& target = targets_.at(other);
+        for (size_t i = 0; i < kParams; ++i) squares += square(x[i] - target[i]);
+      }
+      worst = std::max(worst, squares);
+    }
+    return worst / static_cast<double>(healthy().size() * kParams);
+  }
+  double spread() const {
+    std::vector<double> mean(kParams);
+    const std::vector<PeerId> ids = healthy();
+    for (const PeerId& id : ids) {
+      for (size_t i = 0; i < kParams; ++i) mean[i] += static_cast<double>(swarm_.agents.at(id)->params[i]);
+    }
+    double worst = 0;
+    for (const PeerId& id : ids) {
+      double squares = 0;
+      for (size_t i = 0; i < kParams; ++i) {
+        squares += square(swarm_.agents.at(id)->params[i] - mean[i] / static_cast<double>(ids.size()));
+      }
+      worst = std::max(worst, std::sqrt(squares / kParams));
+    }
+    return worst;
+  }
+
+  const Training<E> training_;
+  Rng rng_;
+  RoundSwarm<E> swarm_;
+  std::map<PeerId, std::vector<float>> targets_;
+  int round_ = 0;
+};
+
+template <class E>
+Trained train(const Training<E>& training, uint64_t rng_seed = first_seed()) {
+  return Trainees<E>(training, rng_seed).run();
+}
+
+// All of them the same way, by 30 times what a round's steps move a model of the default training.
+template <class E>
+void throw_away(RoundSwarm<E>& swarm, uint8_t first, uint8_t last) {
+  for (uint8_t tag = first; tag <= last; ++tag) {
+    Rng rng(7);
+    for (float& x : swarm.at(tag).params) x += 30 * 0.05f * static_cast<float>((rng.uniform() - 0.5) * std::sqrt(12.0));
+  }
+}
+
+inline void fill(Flight& flight, float value) {
+  std::vector<float> values(flight.payload.size / sizeof(float), value);
+  flight.payload = shared_copy(std::as_bytes(std::span(values)));
+}
+
+template <typename Change>
+void change(Flight& flight, const Change& of) {
+  std::vector<float> values(flight.payload.size / sizeof(float));
+  std::memcpy(values.data(), flight.payload.data, flight.payload.size);
+  for (float& value : values) value = of(value);
+  flight.payload = shared_copy(std::as_bytes(std::span(values)));
+}
+
+struct Lie {
+  const char* name;
+  std::function<void(Flight&, RoundBlock&)> tell;
+  bool gross = true;      // else of the kinds that may cost more
+  bool as_owner = false;  // of a group's averages
+};
+
+inline void noise(Flight& flight, const RoundBlock& block, float size) {
+  Rng rng(block.round * 31 + block.index);
+  change(flight, [&](float x) { return x + size * static_cast<float>(rng.uniform() - 0.5); });
+}
+
+inline std::vector<Lie> lies() {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  return {{"a million", [](Flight& f, RoundBlock&) { fill(f, 1e6f); }},
+          {"a thousand", [](Flight& f, RoundBlock&) { fill(f, 1e3f); }},
+          {"not a number", [nan](Flight& f, RoundBlock&) { fill(f, nan); }},
+          {"-10 times another's", [](Flight& f, RoundBlock&) { change(f, [](float x) { return -10 * x; }); }},
+          {"a thousand as owner", [](Flight& f, RoundBlock& b) { if (b.phase == 1) fill(f, 1e3f); }, true, true},
+          {"noise as owner", [](Flight& f, RoundBlock& b) { if (b.phase == 1) noise(f, b, 10); }, false, true},
+          {"noise", [](Flight& f, RoundBlock& b) { noise(f, b, 10); }, false},
+          {"noise in every other round",
+           [](Flight& f, RoundBlock& b) { if (b.round % 2 == 0) noise(f, b, 10); }, false},
+          {"noise in one block", [](Flight& f, RoundBlock& b) { if (b.index == 0) noise(f, b, 30); }, false}};
+}
+
+}  // namespace starling::exchange_test

@@ -1,0 +1,134 @@
+// How much a neighbor that is far away counts, and that honest ones count whole.
+#include "gossip/exchange/neighbor_guard.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+#include "tests/gossip/exchange/guarded_training.h"
+
+namespace starling::exchange_test {
+namespace {
+
+using Scales = std::vector<double>;
+
+Scales judge(NeighborGuard& guard, const std::vector<double>& distances) {
+  std::vector<NeighborGuard::Near> near;
+  for (double distance : distances) near.push_back({distance, 1});
+  return guard.scales(near);
+}
+
+TEST(NeighborGuard, ComparesTheNeighborsOfARound) {
+  NeighborGuard guard;
+  EXPECT_EQ(judge(guard, {0, 5}), (Scales{1, 1})) << "nothing to compare with";
+  EXPECT_EQ(judge(guard, {1, 30}), (Scales{1, 1}));
+  EXPECT_EQ(judge(guard, {1, 60}), (Scales{1, 0.5}));
+  EXPECT_EQ(judge(guard, {1, 301}), (Scales{1, 0}));
+  for (int i = 0; i < 64; ++i) EXPECT_EQ(judge(guard, {1, 1}), (Scales{1, 1}));
+  EXPECT_EQ(judge(guard, {1, 3}), (Scales{1, 1}));
+  EXPECT_EQ(judge(guard, {1, 6}), (Scales{1, 0.5}));
+  EXPECT_EQ(judge(guard, {1, 31}), (Scales{1, 0}));
+  EXPECT_EQ(judge(guard, {1e9, 1e9}), (Scales{1, 1})) << "all moved";
+  EXPECT_EQ(guard.scales({{1, 1}, {24, 8}}), (Scales{1, 1})) << "8 times the steps";
+  EXPECT_EQ(judge(guard, {}), Scales{});
+}
+
+TEST(NeighborGuard, KnowsWhatWasUsual) {
+  NeighborGuard guard;
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(judge(guard, {1, 1, 1}), (Scales{1, 1, 1}));
+  EXPECT_EQ(judge(guard, {0, 3}), (Scales{1, 1}));
+  EXPECT_EQ(judge(guard, {0, 6}), (Scales{1, 0.5}));
+  EXPECT_EQ(judge(guard, {1, 1, 1e6}), (Scales{1, 1, 0}));
+}
+
+TEST(NeighborGuard, NeverCutsOffANeighborThatComesAlone) {
+  NeighborGuard guard;
+  for (int i = 0; i < 64; ++i) EXPECT_EQ(judge(guard, {1}), (Scales{1}));
+  int rounds = 0;
+  while (judge(guard, {300})[0] < 1) {
+    ASSERT_LT(++rounds, 64) << "it stays what it was: the swarm moved apart";
+  }
+  EXPECT_GT(rounds, 8);
+}
+
+struct HonestCase {
+  const char* name;
+  Training<Neighborhood> training;
+};
+
+class HonestNeighbors : public testing::TestWithParam<HonestCase> {};
+
+// The same bytes as without a guard.
+TEST_P(HonestNeighbors, CountWhole) {
+  for (uint64_t seed = first_seed(); seed < first_seed() + seed_count(2); ++seed) {
+    Training<Neighborhood> training = GetParam().training;
+    training.rounds = 60;
+    const Trained guarded = train(training, seed);
+    training.guarded = false;
+    EXPECT_EQ(guarded.far, 0u) << seed;
+    EXPECT_EQ(guarded.digest, train(training, seed).digest) << seed;
+  }
+}
+
+double dip(int round) { return round >= 20 && round < 40 ? 1e-5 : 1; }
+
+INSTANTIATE_TEST_SUITE_P(All, HonestNeighbors,
+                         testing::Values(HonestCase{"alike", {.noise = 10}}, HonestCase{"apart", {}},
+                                         HonestCase{"by_class", {.block = 512, .by_class = true}},
+                                         HonestCase{"two", {.members = 2, .by_class = true}},
+                                         HonestCase{"three", {.members = 3, .by_class = true}},
+                                         HonestCase{"one_fast", {.by_class = true, .fast = 1}},
+                                         HonestCase{"rate_dips", {.by_class = true, .rate_factor = dip}}),
+                         [](const auto& info) { return info.param.name; });
+
+// Who was thrown 30 of a round's steps away, and two halves so far apart, are one swarm again soon.
+TEST(Neighbors, ReturnWithinAHundredRounds) {
+  for (const uint8_t thrown : {1, 4}) {
+    constexpr int kMovedAt = 40;
+    Training<Neighborhood> training{.rounds = kMovedAt + 100};
+    training.before_round = [thrown](int round, RoundSwarm<Neighborhood>& swarm) {
+      if (round == kMovedAt) throw_away(swarm, 1, thrown);
+    };
+    const Trained trained = train(training);
+    const double usual = trained.spreads[kMovedAt - 1];
+    int back = 0;
+    while (back < 100 && trained.spreads[static_cast<size_t>(kMovedAt + back)] > 2 * usual) ++back;
+    std::printf("%d thrown: spread below twice the usual after %d rounds, clipped or cut off %llu\n", thrown, back,
+                static_cast<unsigned long long>(trained.far));
+    EXPECT_LT(back, 100);
+    EXPECT_LT(trained.spreads.back(), 2 * usual);
+  }
+}
+
+struct LiarCase {
+  const char* name;
+  Training<Neighborhood> training;
+};
+
+class OneLyingNeighbor : public testing::TestWithParam<LiarCase> {};
+
+TEST_P(OneLyingNeighbor, CostsTheOthersLittle) {
+  Training<Neighborhood> training = GetParam().training;
+  training.silent = true;
+  const Trained without = train(training);
+  training.silent = false;
+  for (const Lie& lie : lies()) {
+    if (lie.as_owner) continue;
+    training.lie = lie.tell;
+    training.guarded = true;
+    const Trained guarded = train(training);
+    training.guarded = false;
+    std::printf("%-28s loss x %.3f, clipped or cut off %llu; without a guard loss x %.3g\n", lie.name,
+                guarded.loss / without.loss, static_cast<unsigned long long>(guarded.far),
+                train(training).loss / without.loss);
+    EXPECT_LE(guarded.loss, (lie.gross ? 1.05 : 1.6) * without.loss) << lie.name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, OneLyingNeighbor,
+                         testing::Values(LiarCase{"on_a_ring", {.block = 512}},
+                                         LiarCase{"on_a_ring_by_class", {.block = 512, .by_class = true}}),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace starling::exchange_test
