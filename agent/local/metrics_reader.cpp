@@ -68,6 +68,8 @@ class Applier {
     take(measured(event.accuracy), track_.accuracy, track_.accuracies);
     apply_totals(event);
     track_.finish_reason = event.reason.empty() ? "unnamed" : event.reason;
+    track_.settled = event.settled;
+    if (!event.settled.value_or(true)) track_.note = "its model and another's do not agree";
   }
 
  private:

@@ -32,6 +32,7 @@ struct AgentTrack {
   AgentStatus status;               // of the last status or finish line
   std::string note;                 // the last notable event: how it joined, a sickness, a failed checkpoint
   std::string finish_reason;        // empty until `finish`
+  std::optional<bool> settled;      // as the agent's last `finish` says
   std::vector<MetricsPoint> accuracies, losses, distances, sent;
   std::map<std::string, ExchangeCounts> partners;  // by hex id
 };

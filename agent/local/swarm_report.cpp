@@ -38,6 +38,8 @@ AgentReport make_agent_report(const SwarmMember& member, bool newcomer, double o
   agent.accuracy = track.accuracy;
   agent.steps = track.steps;
   agent.exchanges = track.exchanges;
+  agent.settled = track.settled;
+  agent.proposals_refused = track.status.proposals_refused;
   agent.bytes_sent = track.bytes_sent;
   agent.bytes_received = track.bytes_received;
   agent.failure = member.failure();

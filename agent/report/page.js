@@ -269,8 +269,10 @@ function fillTable() {
     name.append(agent.name);
     name.title = "peer " + agent.peer;
     html(row, "td", agent.classes.join(" ") || "\u2013", "left");
-    const state = agent.killed_at_s !== null ? "killed at " + seconds(agent.killed_at_s) : agent.state;
-    html(row, "td", state, agent.state === "failed" ? "left bad" : "left").title = agent.failure;
+    const apart = agent.state === "finished" && agent.settled === false,
+      state = agent.killed_at_s !== null ? "killed at " + seconds(agent.killed_at_s) :
+        agent.state + (apart ? ", not agreed" : "");
+    html(row, "td", state, agent.state === "failed" || apart ? "left bad" : "left").title = agent.failure;
     html(row, "td", agent.newcomer ? (agent.peer ? "at " + seconds(agent.joined_at_s) : "\u2013") :
       "at the start");
     const values = [whole(agent.steps), percent(agent.accuracy), percent(report.alone[agent.shard]),

@@ -42,6 +42,8 @@ Json agent_json(const AgentReport& agent) {
           {"steps", agent.steps},
           {"exchanges",
            {{"done", agent.exchanges.done}, {"late", agent.exchanges.late}, {"failed", agent.exchanges.failed}}},
+          {"settled", agent.settled ? Json(*agent.settled) : Json(nullptr)},
+          {"proposals_refused", agent.proposals_refused},
           {"bytes_sent", agent.bytes_sent},
           {"bytes_received", agent.bytes_received},
           {"bytes_sent_a_step", optional_number(sent_a_step(agent))},
@@ -143,6 +145,14 @@ std::string describe_events(const SwarmReport& report) {
   return text;
 }
 
+std::string describe_disagreement(const SwarmReport& report) {
+  std::string names;
+  for (const AgentReport& agent : report.agents) {
+    if (living(agent) && !agent.settled.value_or(true)) names += (names.empty() ? "" : ", ") + agent.name;
+  }
+  return names.empty() ? "" : " Ended without one model, since not all agreed in time: " + names + ".";
+}
+
 std::string describe_outcome(const SwarmReport& report) {
   std::vector<double> together, alone;
   for (const AgentReport& agent : report.agents) {
@@ -188,7 +198,7 @@ std::string print_report_html(const SwarmReport& report) {
 }
 
 std::string summarize(const SwarmReport& report) {
-  return describe_start(report) + describe_events(report) + describe_outcome(report);
+  return describe_start(report) + describe_events(report) + describe_outcome(report) + describe_disagreement(report);
 }
 
 std::string print_closing_table(const SwarmReport& report) {
@@ -203,6 +213,7 @@ std::string print_closing_table(const SwarmReport& report) {
     if (agent.killed_at_s) note = fmt::format("  killed at {:.1f} s", *agent.killed_at_s);
     if (agent.newcomer && !agent.peer.empty()) note += fmt::format("  joined at {:.1f} s", agent.joined_at_s);
     if (agent.state == "failed") note += "  failed: " + agent.failure;
+    if (living(agent) && !agent.settled.value_or(true)) note += "  its model and another's do not agree";
     const std::optional<double> a_step = sent_a_step(agent);
     text += fmt::format("{:<10} {:<11} {:>9} {:>9} {:>9}   {:<22} {:>9} {:>9}{}\n", agent.name,
                         print_labels(agent.classes), print_percent(agent.accuracy), print_percent(alone),

@@ -53,6 +53,24 @@ class Leave(swarm.Case):
     event = self.wait(lambda: returned.last('joined', how='resumed'), 'the joiner to resume')
     self.assertEqual(event['steps'], saved)
 
+  def test_a_founder_goes_on_with_its_stored_settings(self):
+    founder = self.agent('a', '--config', self.quadratic(codec='fp32'))
+    self.joined(founder, 'genesis')
+    member = self.joiner('m', founder.address())
+    self.joined(member, 'fetched')
+    self.wait(lambda: founder.done() >= 3, 'exchanges')
+    self.interrupt(founder)
+    self.interrupt(member)
+    saved = founder.last('checkpoint')['steps']
+    returned = self.agent('a', '--set', 'agent.compute_ms=10')   # nobody is there to tell it
+    event = self.wait(lambda: returned.last('joined', how='resumed'), 'the founder to resume')
+    self.assertEqual(event['steps'], saved)
+    self.assertEqual([start['peer'] for start in returned.events('start')], [returned.peer()] * 2)
+    self.wait(lambda: returned.steps() > saved, 'steps')
+    done = returned.done()
+    self.joiner('m', returned.address())
+    self.wait(lambda: returned.done() > done + 5, 'exchanges with the other after both returned')
+
   def test_second_agent_on_the_same_state_is_refused(self):
     port, agents = self.swarm(2, self.quadratic())
     second = self.agent('second', '--bootstrap', f'127.0.0.1:{port}', state=agents[0].state)

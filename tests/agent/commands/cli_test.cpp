@@ -116,9 +116,10 @@ TEST(Cli, ReadsTheSwarmCommand) {
 TEST(Cli, ReadsTheSimulateCommand) {
   const Parsed p = parse({"simulate", "--config", "f", "--out", "o", "--agents", "16", "--set", "swarm.batch=8",
                           "--steps", "200", "--seconds", "30", "--seed", "5", "--latency", "5ms", "--jitter", "2ms",
-                          "--rate", "10mbit", "--loss", "0.01", "--compute", "40ms", "--speeds", "1,1,4", "--kill",
-                          "2@8", "--kill", "0@9.5", "--join", "@12", "--pause", "3@1+2.5", "--kill", "1@step300",
-                          "--pause", "3@step7+1", "--baseline", "allreduce", "--baseline", "serial", "--every", "0.5"});
+                          "--rate", "10mbit", "--loss", "0.01", "--lose-exchanges", "0.2", "--compute", "40ms",
+                          "--speeds", "1,1,4", "--kill", "2@8", "--kill", "0@9.5", "--join", "@12", "--pause",
+                          "3@1+2.5", "--kill", "1@step300", "--pause", "3@step7+1", "--baseline",
+                          "allreduce", "--baseline", "serial", "--every", "0.5"});
   ASSERT_EQ(p.cli.command, "simulate") << p.err;
   const auto simulate = std::any_cast<SimulateOptions>(p.cli.options);
   EXPECT_EQ(simulate.config_path, "f");
@@ -134,6 +135,7 @@ TEST(Cli, ReadsTheSimulateCommand) {
   EXPECT_EQ(simulate.compute, Duration(std::chrono::milliseconds(40)));
   EXPECT_EQ(simulate.bytes_per_s, 1.25e6);
   EXPECT_EQ(simulate.loss, 0.01);
+  EXPECT_EQ(simulate.exchange_loss, 0.2);
   EXPECT_EQ(simulate.speeds, (std::vector<double>{1, 1, 4}));
   EXPECT_EQ(simulate.scenario.events(), (std::vector<ScenarioEvent>{
       {Kind::kKill, 2, 8s}, {Kind::kKill, 0, 9500ms}, {Kind::kJoin, 0, 12s}, {Kind::kPause, 3, 1s, {}, 2500ms},
@@ -148,7 +150,8 @@ TEST(Cli, RefusesWhatSimulateCannotRead) {
            {"--rate", "100", "100mbit"}, {"--rate", "-1mbit", "100mbit"}, {"--rate", "0mbit", "unlimited"},
            {"--latency", "10", "10ms"}, {"--jitter", "-1ms", "10ms"}, {"--compute", "fast", "10ms"},
            {"--speeds", "1,,2", "1,1,4"}, {"--speeds", "0", "1,1,4"}, {"--speeds", "", "1,1,4"},
-           {"--loss", "1", "0.01"}, {"--loss", "nan", "0.01"}, {"--kill", "2", "2@8"}, {"--join", "@x", "@12"},
+           {"--loss", "1", "0.01"}, {"--loss", "nan", "0.01"}, {"--lose-exchanges", "1.5", "0.01"},
+           {"--kill", "2", "2@8"}, {"--join", "@x", "@12"},
            {"--pause", "2@8", "2@8+1.5"}, {"--pause", "2+1", "2@8+1.5"}, {"--every", "0", "0.5"},
            {"--seconds", "0", "30"}, {"--agents", "0", "--agents"}, {"--agents", "2000", "--agents"}}) {
     const Parsed p = parse({"simulate", "--config", "f", "--out", "o", flag, value});

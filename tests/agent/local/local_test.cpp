@@ -192,6 +192,12 @@ TEST_F(SwarmMetricsTest, TakesInEveryKindOfLine) {
   EXPECT_TRUE(apply_metrics_line(
       track, R"({"t":105,"event":"finish","reason":"stop_after","steps":44,"loss":0.6,"accuracy":0.9})"));
   EXPECT_EQ(track.finish_reason, "stop_after");
+  EXPECT_FALSE(track.settled.has_value());
+  ASSERT_TRUE(apply_metrics_line(
+      track, R"({"t":106,"event":"finish","reason":"stop_after","settled":false,"steps":44,"proposals_refused":3})"));
+  EXPECT_EQ(track.settled, false);
+  EXPECT_EQ(track.status.proposals_refused, 3u);
+  EXPECT_EQ(track.note, "its model and another's do not agree");
   EXPECT_EQ(track.accuracies.back().value, 0.9);
   EXPECT_EQ(track.accuracies.back().steps, 44u);
   EXPECT_EQ(track.losses.back().wall_s, 105);

@@ -74,7 +74,8 @@ TEST(ReportJson, HasExactlyTheAgreedFields) {
   ASSERT_EQ(json["agents"].size(), 3u);
   EXPECT_EQ(keys(json["agents"][0]),
             (std::set<std::string>{"name", "peer", "classes", "state", "joined_at_s", "accuracy", "steps", "exchanges",
-                                   "bytes_sent", "bytes_received", "bytes_sent_a_step", "pairs"}));
+                                   "settled", "proposals_refused", "bytes_sent", "bytes_received", "bytes_sent_a_step",
+                                   "pairs"}));
   EXPECT_EQ(json["agents"][0]["bytes_sent_a_step"], 15000);
   EXPECT_EQ(json["agents"][2]["joined_at_s"], 15.5);
   EXPECT_EQ(json["agents"][1]["state"], "killed");
@@ -92,7 +93,27 @@ TEST(ReportJson, SaysNullWhereNothingIsKnown) {
   EXPECT_TRUE(json["central"].is_null());
   EXPECT_TRUE(json["distance"].is_null());
   EXPECT_TRUE(json["agents"][0]["accuracy"].is_null());
+  EXPECT_TRUE(json["agents"][0]["settled"].is_null());
   EXPECT_EQ(json["alone"], Json::array());
+}
+
+TEST(Report, NamesWhoDidNotEndWithTheOthersModel) {
+  SwarmReport report = make_report();
+  report.agents[0].settled = true;
+  report.agents[0].proposals_refused = 5;
+  report.agents[1].settled = false;   // it was killed: what it said before is no end
+  EXPECT_EQ(summarize(report).find("all agreed"), std::string::npos);
+  EXPECT_EQ(print_closing_table(report).find("do not agree"), std::string::npos);
+
+  report.agents[2].settled = false;
+  const Json agents = Json::parse(print_report_json(report))["agents"];
+  EXPECT_EQ(agents[0]["settled"], true);
+  EXPECT_EQ(agents[0]["proposals_refused"], 5);
+  EXPECT_EQ(agents[2]["settled"], false);
+  EXPECT_NE(summarize(report).find("not all agreed in time: agent-2."), std::string::npos) << summarize(report);
+  const std::string table = print_closing_table(report);
+  const size_t row = table.find("agent-2");
+  EXPECT_NE(table.substr(row, table.find('\n', row) - row).find("do not agree"), std::string::npos) << table;
 }
 
 TEST(ReportPage, NamesNoAddressOutsideOfItself) {
