@@ -17,12 +17,10 @@ void FinalSlices::begin_step(std::vector<uint32_t> buckets) {
   for (const uint32_t bucket : buckets_) ++left_[bucket];
   at_.assign(left_.size(), TimePoint::min());
   ready_.clear();
-  params_ = nullptr;
 }
 
 void FinalSlices::add(const FinalPart& part) {
   const std::lock_guard lock(mutex_);
-  params_ = part.params;
   const size_t end = part.offset + part.count;
   const auto after = [](size_t offset, const SliceRange& slice) { return offset < slice.offset; };
   auto at = std::upper_bound(slices_.begin(), slices_.end(), part.offset, after) - 1;
@@ -69,12 +67,6 @@ std::vector<TimePoint> FinalSlices::final_at() const {
 TimePoint FinalSlices::next() const {
   const std::lock_guard lock(mutex_);
   return ready_.empty() ? TimePoint::max() : ready_.front().at;
-}
-
-const float* FinalSlices::params() const {
-  const std::lock_guard lock(mutex_);
-  STARLING_CHECK(params_ != nullptr);
-  return params_;
 }
 
 }  // namespace starling

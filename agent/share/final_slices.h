@@ -28,7 +28,6 @@ class FinalSlices {
   TimePoint next() const;
   // When backward ended with each slice in this step, as its parts said; TimePoint::min(): not with all of it.
   std::vector<TimePoint> final_at() const;
-  const float* params() const;              // of the step's end, as its parts said. REQUIRES: take() returned some
 
  private:
   struct Ready {
@@ -44,7 +43,6 @@ class FinalSlices {
   std::vector<size_t> left_;                // by bucket: slices that are not final
   std::vector<TimePoint> at_;               // by bucket: the latest of its parts
   std::vector<Ready> ready_;                // not taken yet, by time
-  const float* params_ = nullptr;
 };
 
 }  // namespace starling

@@ -101,7 +101,7 @@ void QuadraticTrainer::tell_final(const LocalSteps& steps) {
   for (size_t end = params_.size(); end > 0;) {
     const size_t count = (end - 1) % kFinalElements + 1;
     end -= count;
-    steps.on_final({end, count, params_.data(), clock_.now()});
+    steps.on_final({end, count, clock_.now()});
   }
 }
 

@@ -11,7 +11,7 @@ std::vector<at::Tensor> slot_views(const ModelPlan& plan, const at::Tensor& flat
   for (const ParamSlot& slot : plan.slots) {
     const at::Tensor run =
         flat.narrow(0, static_cast<int64_t>(slot.offset), static_cast<int64_t>(slot.count));
-    views.push_back(run.view(slot.shape).detach());
+    views.push_back(run.view(slot.shape).variable_data());
   }
   return views;
 }

@@ -11,7 +11,8 @@ class Tensor;
 
 namespace starling {
 
-// Views into `flat`, one per slot of the plan, on its device.
+// Views into `flat`, one per slot of the plan, on its device. Each counts its own versions: to change one in place, or
+// `flat`, is no change of the others to autograd.
 std::vector<at::Tensor> slot_views(const ModelPlan& plan, const at::Tensor& flat);
 
 // images: float, batch x channels x height x width. Returns one row of class scores per sample.

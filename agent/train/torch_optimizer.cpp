@@ -33,16 +33,28 @@ class FlatSgd final : public TorchOptimizer {
                     /*grad_scale=*/{}, optional_tensor(skip));
   }
 
-  bool steps_in_parts() const override { return true; }
-  void step_part(double learning_rate, size_t offset, size_t count, const at::Tensor& next) override {
-    const auto part = [&](const at::Tensor& all) {
-      return all.narrow(0, static_cast<int64_t>(offset), static_cast<int64_t>(count));
-    };
-    std::vector<at::Tensor> params{part(next)}, grads{part(grads_[0])}, momentum;
-    params[0].copy_(part(params_[0]));
-    if (!momentum_.empty()) momentum.push_back(part(momentum_[0]));
-    at::_fused_sgd_(params, grads, momentum, config_.weight_decay, config_.momentum, learning_rate, /*dampening=*/0,
-                    config_.nesterov, /*maximize=*/false, /*is_first_step=*/false);
+  bool cut(const std::vector<size_t>& ends) override {
+    parts_.clear();
+    size_t begin = 0;
+    for (const size_t end : ends) {
+      const auto views = [&](const std::vector<at::Tensor>& all) {
+        std::vector<at::Tensor> part;
+        for (const at::Tensor& one : all) {
+          part.push_back(one.narrow(0, static_cast<int64_t>(begin), static_cast<int64_t>(end - begin)));
+        }
+        return part;
+      };
+      parts_.push_back({views(params_), views(grads_), views(momentum_)});
+      begin = end;
+    }
+    return true;
+  }
+
+  void step_part(double learning_rate, size_t part) override {
+    STARLING_CHECK(part < parts_.size());
+    Part& at = parts_[part];
+    at::_fused_sgd_(at.params, at.grads, at.momentum, config_.weight_decay, config_.momentum, learning_rate,
+                    /*dampening=*/0, config_.nesterov, /*maximize=*/false, /*is_first_step=*/false);
   }
 
   const at::Tensor* momentum() const override { return momentum_.empty() ? nullptr : momentum_.data(); }
@@ -50,8 +62,13 @@ class FlatSgd final : public TorchOptimizer {
   bool load_state(std::span<const std::byte> state) override { return state.empty(); }
 
  private:
+  struct Part {
+    std::vector<at::Tensor> params, grads, momentum;   // views of those below
+  };
+
   const OptimizerConfig config_;
   std::vector<at::Tensor> params_, grads_, momentum_;  // one flat tensor each, or none
+  std::vector<Part> parts_;
 };
 
 // Adam with decoupled weight decay.
@@ -112,9 +129,8 @@ void check_range(double value, double least, double below, const std::string& ke
 
 }  // namespace
 
-void TorchOptimizer::step_part(double, size_t, size_t, const at::Tensor&) {
-  STARLING_CHECK(steps_in_parts());
-}
+bool TorchOptimizer::cut(const std::vector<size_t>&) { return false; }
+void TorchOptimizer::step_part(double, size_t) { STARLING_CHECK(false); }
 
 std::unique_ptr<TorchOptimizer> make_torch_optimizer(const OptimizerConfig& config, const at::Tensor& params,
                                                      const at::Tensor& grads) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <vector>
+#include <vector>
 
 #include "agent/train/options.h"
 
@@ -20,10 +21,10 @@ class TorchOptimizer {
 
   // `skip` (may be null): a one-element float tensor on the device of the params; if it holds 1, nothing changes.
   virtual void step(double learning_rate, const at::Tensor* skip) = 0;
-  // The same step for elements [offset, offset + count) alone, but the params stay as they are: `next`, as long as all
-  // params, takes what they become. REQUIRES: steps_in_parts().
-  virtual bool steps_in_parts() const { return false; }
-  virtual void step_part(double learning_rate, size_t offset, size_t count, const at::Tensor& next);
+  // From now on step_part() can make the same step for one part of the elements alone. `ends`: of the parts, ascending,
+  // the last one of all. False: this optimizer cannot.
+  [[nodiscard]] virtual bool cut(const std::vector<size_t>& ends);
+  virtual void step_part(double learning_rate, size_t part);   // REQUIRES: cut()
   virtual const at::Tensor* momentum()
       const = 0;  // flat; null: this optimizer has none to share
   virtual std::vector<std::byte> save_state() const = 0;  // all but momentum(); in host memory

@@ -20,6 +20,7 @@
 #include "agent/train/torch_model.h"
 #include "agent/train/torch_optimizer.h"
 #include "agent/train/trainer_thread.h"
+#include "kernels/cast.h"
 #include "kernels/check.h"
 
 namespace starling {
@@ -106,9 +107,10 @@ class TorchTrainer final : public Trainer {
   void run_steps(const LocalSteps& steps);
   at::Tensor compute_gradient(const ConstView& correction, Tally& tally);
   void step_on_cpu(const LocalSteps& steps, Tally& tally);
+  void cut_parts();
+  void begin_parts(const LocalSteps& steps);
   void told_final(size_t tensor);
-  void tell_run();
-  bool step_part(size_t begin, size_t end);
+  bool step_part(size_t index);
   void end_parts();
   Tally steps_on_gpu(const LocalSteps& steps);
   Evaluation evaluate();
@@ -124,15 +126,17 @@ class TorchTrainer final : public Trainer {
   DeviceData train_data_, test_data_;
   DatasetOrder order_;
   std::vector<int64_t> batch_;     // indices of the samples of one step
-  // Of a step that tells what is final: backward still reads the params, so what they become stands in next_.
-  struct Parts {
-    const LocalSteps* steps = nullptr;   // null: this step tells nothing
-    std::vector<bool> stepped;           // by tensor; or in the run
-    size_t begin = 0, end = 0;           // a run of elements that are final and not told yet
-    bool finite = true;
+  // What is stepped and told of together: tensors that are neighbors.
+  struct Part {
+    size_t first = 0, tensors = 0;       // of tensors_
+    size_t offset = 0, count = 0;        // of elements
+    size_t left = 0;                     // tensors that are not final yet in this step
   };
-  Parts parts_;
-  at::Tensor next_;                // flat; made for the first such step
+  std::vector<Part> parts_;              // empty: a step tells nothing
+  std::vector<size_t> part_of_;          // by tensor
+  const LocalSteps* telling_ = nullptr;  // the step that tells what is final; null: none does now
+  bool parts_finite_ = true;             // of this step
+  size_t parts_left_ = 0;                // not stepped yet
   std::function<void(size_t)> on_final_ = [this](size_t tensor) { told_final(tensor); };
   StepReport report_;
   std::optional<Evaluation> evaluation_;
@@ -175,7 +179,10 @@ TorchTrainer::TorchTrainer(const TrainerOptions& options, Dataset train, Dataset
     tensors_[i].mutable_grad() = grad_views[i];
   }
   optimizer_ = make_torch_optimizer(options.optimizer, params_, grads_);
-  if (!device_.is_cuda()) tell_when_final(tensors_, on_final_);
+  if (!device_.is_cuda()) {
+    cut_parts();
+    tell_when_final(tensors_, on_final_);
+  }
   train_data_ = upload(train_);
   test_data_ = upload(test_);
   device_.synchronize();
@@ -271,66 +278,79 @@ at::Tensor TorchTrainer::compute_gradient(const ConstView& correction, Tally& ta
   return loss.detach();
 }
 
-bool all_finite(const at::Tensor& values) {
-  return std::isfinite(at::linalg_vector_norm(values, std::numeric_limits<double>::infinity()).item<float>());
-}
+const std::byte* bytes_of(const at::Tensor& flat) { return static_cast<const std::byte*>(flat.const_data_ptr()); }
 
-// In the middle of backward, on its thread. Small neighbors are stepped and told of together: a part costs passes over
-// tensors and a wake-up, and no slice that waits for it is smaller than kPartMin.
-void TorchTrainer::told_final(size_t tensor) {
+// Small neighbors make one part: a part costs operations and a wake-up, and no slice that waits for it is smaller than
+// kPartMin.
+void TorchTrainer::cut_parts() {
   constexpr size_t kPartMin = 16 * 1024;
-  if (parts_.steps == nullptr || !parts_.finite) return;
-  const size_t begin = plan_.slots[tensor].offset, end = part_end(plan_, tensor);
-  if (begin != parts_.end && end != parts_.begin) tell_run();
-  const bool first = parts_.begin == parts_.end;
-  parts_.begin = first ? begin : std::min(begin, parts_.begin);
-  parts_.end = first ? end : std::max(end, parts_.end);
-  parts_.stepped[tensor] = true;
-  if (parts_.end - parts_.begin >= kPartMin) tell_run();
+  std::vector<size_t> ends;
+  part_of_.resize(tensors_.size());
+  for (size_t end = tensors_.size(); end > 0;) {   // in the order of backward
+    Part part;
+    for (part.first = end; part.first > 0 && part.count < kPartMin;) {
+      part.offset = plan_.slots[--part.first].offset;
+      part.count = part_end(plan_, end - 1) - part.offset;
+    }
+    part.tensors = end - part.first;
+    std::fill_n(part_of_.begin() + static_cast<std::ptrdiff_t>(part.first), part.tensors, parts_.size());
+    ends.insert(ends.begin(), part.offset + part.count);
+    parts_.push_back(part);
+    end = part.first;
+  }
+  if (!optimizer_->cut(ends)) parts_.clear();
 }
 
-void TorchTrainer::tell_run() {
-  const size_t begin = std::exchange(parts_.begin, 0), end = std::exchange(parts_.end, 0);
-  if (begin == end || !step_part(begin, end)) return;
+void TorchTrainer::begin_parts(const LocalSteps& steps) {
+  telling_ = &steps;
+  parts_finite_ = true;
+  parts_left_ = parts_.size();
+  for (Part& part : parts_) part.left = part.tensors;
+}
+
+// In the middle of backward, on its thread. Every layer that reads a tensor has a share in its gradient, so when this
+// is final none of them reads it any more, and it is stepped where it lies.
+void TorchTrainer::told_final(size_t tensor) {
+  if (telling_ == nullptr) return;
+  Part& part = parts_[part_of_[tensor]];
+  if (--part.left > 0 || !step_part(part_of_[tensor])) return;
   const SteadyClock clock;
-  parts_.steps->on_final({begin, end - begin, next_.const_data_ptr<float>(), clock.now()});
-  thread_.wake_owner();
+  telling_->on_final({part.offset, part.count, clock.now()});
+  if (parts_left_ > 0) thread_.wake_owner();   // else the step's end does, in a moment
 }
 
-// False: nothing may be told of it. A gradient that is not finite ends the step as one that was not taken, but for the
-// momentum of what was told before.
-bool TorchTrainer::step_part(size_t begin, size_t end) {
-  const size_t count = end - begin;
-  const at::Tensor part = grads_.narrow(0, static_cast<int64_t>(begin), static_cast<int64_t>(count));
-  parts_.finite = parts_.finite && all_finite(part);
-  if (!parts_.finite) return false;
-  optimizer_->step_part(parts_.steps->learning_rate, begin, count, next_);
+// False: nothing may be told of it, and no more is stepped.
+bool TorchTrainer::step_part(size_t index) {
+  const Part& part = parts_[index];
+  parts_finite_ = parts_finite_ && all_finite_f32(bytes_of(grads_) + part.offset * sizeof(float), part.count);
+  if (!parts_finite_) return false;
+  --parts_left_;
+  optimizer_->step_part(telling_->learning_rate, parts_.size() - 1 - index);
+  for (size_t i = 0; i < part.tensors; ++i) {   // a layer that still read one of them would throw now
+    tensors_[part.first + i].unsafeGetTensorImpl()->bump_version();
+  }
   return true;
 }
 
 // What backward did not reach has a gradient of zero, and momentum and decay all the same.
 void TorchTrainer::end_parts() {
-  tell_run();
-  for (size_t i = 0; i < tensors_.size() && parts_.finite; ++i) {
-    if (!parts_.stepped[i]) (void)step_part(plan_.slots[i].offset, part_end(plan_, i));
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    if (parts_[i].left > 0) (void)step_part(i);
   }
-  if (parts_.finite) params_.copy_(next_);
+  telling_ = nullptr;
 }
 
 void TorchTrainer::step_on_cpu(const LocalSteps& steps, Tally& tally) {
-  const bool in_parts = steps.on_final && optimizer_->steps_in_parts();
-  if (in_parts) {
-    if (!next_.defined()) next_ = at::empty_like(params_);
-    parts_ = {.steps = &steps, .stepped = std::vector<bool>(tensors_.size())};
-  }
+  const bool in_parts = steps.on_final && !parts_.empty();
+  telling_ = nullptr;   // a step that failed left it
+  if (in_parts) begin_parts(steps);
   const double loss = compute_gradient(steps.correction, tally).item<float>();
   if (in_parts) {
-    parts_.finite = parts_.finite && std::isfinite(loss);
+    parts_finite_ = parts_finite_ && std::isfinite(loss);
     end_parts();
-    parts_.steps = nullptr;
-    tally.finite = parts_.finite;
+    tally.finite = parts_finite_;
   } else {
-    tally.finite = std::isfinite(loss) && all_finite(grads_);
+    tally.finite = std::isfinite(loss) && all_finite_f32(bytes_of(grads_), plan_.param_count);
     if (tally.finite) optimizer_->step(steps.learning_rate, nullptr);
   }
   if (!tally.finite) return;

@@ -30,12 +30,10 @@ struct TrainerSection {
   View view;
 };
 
-// A run of params whose gradient is final while backward still computes others. The params themselves stay as they are
-// until the step has ended: backward still reads them.
+// A run of params that are as the step leaves them while backward still computes others: they may be read, where the
+// section "params" lies, until the trainer's next steps.
 struct FinalPart {
   size_t offset = 0, count = 0;    // in elements
-  const float* params = nullptr;   // all of them, in host memory: [offset, offset + count) are as the step will leave
-                                   // them. They stay so until the trainer's next steps
   TimePoint at{};                  // since when; a trainer on virtual time may say it beforehand
 };
 
@@ -45,8 +43,10 @@ struct LocalSteps {
   ConstView correction;        // added to the gradient of each step, where params are; count 0: none. Stays readable
                                // until the trainer is idle
   // Of one step without correction: told of each part as it becomes final, on the trainer's thread, which then wakes
-  // the trainer's owner. No part is told twice; what backward never reaches, or is not finite, is not told. A trainer
-  // that cannot say (on a GPU, or with AdamW) tells of none. Empty: not wanted.
+  // the trainer's owner, as it does when the step has ended. No part is told twice; what backward never reaches, or is
+  // not finite, is not told. A trainer that cannot say (on a GPU, or with AdamW) tells of none. Empty: not wanted. If
+  // the step is then not finite, what was told has been stepped all the same, momentum too: whoever asks for parts
+  // takes the params from elsewhere.
   std::function<void(const FinalPart&)> on_final{};
 };
 

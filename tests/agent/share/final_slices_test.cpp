@@ -16,23 +16,21 @@ using Slices = std::vector<uint32_t>;
 
 const std::vector<SliceRange> kThree = {{0, 10}, {10, 20}, {30, 5}};
 const Slices kAlone = {0, 1, 2};
-const float kParams[35] = {};
 const TimePoint kNow = TimePoint(std::chrono::seconds(100));
 
 TEST(FinalSlices, ASliceIsFinalWithTheLastOfItsParts) {
   FinalSlices slices(kThree);
   slices.begin_step(kAlone);
   EXPECT_EQ(slices.take(kNow), Slices{});
-  slices.add({25, 10, kParams, kNow});   // all of the last slice, and the end of the one before
+  slices.add({25, 10, kNow});   // all of the last slice, and the end of the one before
   EXPECT_EQ(slices.take(kNow), Slices{2});
-  EXPECT_EQ(slices.params(), kParams);
-  slices.add({0, 12, kParams, kNow});
-  slices.add({12, 13, kParams, kNow});
+  slices.add({0, 12, kNow});
+  slices.add({12, 13, kNow});
   EXPECT_EQ(slices.take(kNow), (Slices{0, 1})) << "in the order in which they became final";
   EXPECT_EQ(slices.take(kNow), Slices{}) << "each once";
   slices.begin_step(kAlone);
   EXPECT_EQ(slices.take(kNow), Slices{});
-  slices.add({0, 35, kParams, kNow});
+  slices.add({0, 35, kNow});
   EXPECT_EQ(slices.take(kNow), (Slices{0, 1, 2})) << "another step";
 }
 
@@ -40,10 +38,10 @@ TEST(FinalSlices, WhatIsToldBeforehandIsTakenWhenItsTimeHasCome) {
   FinalSlices slices(kThree);
   slices.begin_step(kAlone);
   EXPECT_EQ(slices.next(), TimePoint::max());
-  slices.add({30, 5, kParams, kNow + milliseconds(2)});
-  slices.add({10, 10, kParams, kNow + milliseconds(9)});
-  slices.add({20, 10, kParams, kNow + milliseconds(4)});
-  slices.add({0, 10, kParams, kNow + milliseconds(6)});
+  slices.add({30, 5, kNow + milliseconds(2)});
+  slices.add({10, 10, kNow + milliseconds(9)});
+  slices.add({20, 10, kNow + milliseconds(4)});
+  slices.add({0, 10, kNow + milliseconds(6)});
   EXPECT_EQ(slices.next(), kNow + milliseconds(2));
   EXPECT_EQ(slices.take(kNow + milliseconds(1)), Slices{});
   EXPECT_EQ(slices.take(kNow + milliseconds(7)), (Slices{2, 0}));
@@ -54,24 +52,24 @@ TEST(FinalSlices, WhatIsToldBeforehandIsTakenWhenItsTimeHasCome) {
 TEST(FinalSlices, ABucketIsTakenWithTheLastOfItsSlices) {
   FinalSlices slices(kThree);
   slices.begin_step({0, 1, 1});
-  slices.add({30, 5, kParams, kNow});
+  slices.add({30, 5, kNow});
   EXPECT_EQ(slices.take(kNow), Slices{}) << "its other slice is not final";
-  slices.add({10, 20, kParams, kNow + milliseconds(3)});
-  slices.add({0, 10, kParams, kNow + milliseconds(2)});
+  slices.add({10, 20, kNow + milliseconds(3)});
+  slices.add({0, 10, kNow + milliseconds(2)});
   EXPECT_EQ(slices.next(), kNow + milliseconds(2));
   EXPECT_EQ(slices.take(kNow + milliseconds(9)), (Slices{0, 2, 1})) << "within a bucket the last one first";
   slices.begin_step({0, 0, 0});
-  slices.add({0, 34, kParams, kNow});
+  slices.add({0, 34, kNow});
   EXPECT_EQ(slices.take(kNow), Slices{});
-  slices.add({34, 1, kParams, kNow});
+  slices.add({34, 1, kNow});
   EXPECT_EQ(slices.take(kNow), (Slices{2, 1, 0})) << "another plan, another step";
 }
 
 TEST(FinalSlices, APartThatIsToldTwiceIsABug) {
   FinalSlices slices(kThree);
   slices.begin_step(kAlone);
-  slices.add({0, 10, kParams, kNow});
-  EXPECT_DEATH(slices.add({5, 1, kParams, kNow}), "final_elements_");
+  slices.add({0, 10, kNow});
+  EXPECT_DEATH(slices.add({5, 1, kNow}), "final_elements_");
 }
 
 // Under ThreadSanitizer a lock that is missing shows.
@@ -83,7 +81,7 @@ TEST(FinalSlices, TakesWhileAnotherThreadTells) {
   std::iota(buckets.begin(), buckets.end(), 0);
   slices.begin_step(buckets);
   std::thread trainer([&] {
-    for (size_t end = 64 * 8; end > 0; end -= 4) slices.add({end - 4, 4, kParams, kNow});
+    for (size_t end = 64 * 8; end > 0; end -= 4) slices.add({end - 4, 4, kNow});
   });
   Slices taken;
   while (taken.size() < 64) {
