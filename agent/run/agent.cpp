@@ -70,7 +70,7 @@ void Agent::make_sharing() {
                                    parts_.clock, router_, *sampler_});
   machine_ = updates_.get();
   sharing_ = std::make_unique<UpdateSharing>(*updates, *updates_, *sampler_, options_.self, parts_.worker,
-                                             parts_.clock, entry_.swarm().exchange);
+                                             parts_.clock, entry_.swarm());
 }
 
 void Agent::begin_rounds(const Progress& from, const char* how) {

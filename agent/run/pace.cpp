@@ -50,10 +50,10 @@ void Pace::stepped(const StepReport& report, TimePoint now) {
   boundary_began_ = now;
 }
 
-std::optional<double> Pace::round_begins(TimePoint now) {
+std::optional<double> Pace::round_begins(TimePoint now, Duration late) {
   window_boundary_ += now - boundary_began_;
   times_.stood_still(now - boundary_began_);
-  round_began_ = now;
+  round_began_ = late < round_ ? now - late : now;
   if (overlap_choice_ != Overlap::kAuto || ++window_rounds_ < kOverlapWindowRounds) return std::nullopt;
   const double waiting = seconds(window_boundary_), computing = seconds(window_compute_);
   window_rounds_ = 0;
@@ -64,6 +64,12 @@ std::optional<double> Pace::round_begins(TimePoint now) {
 }
 
 Duration Pace::expected(uint32_t steps) const { return round_ > Duration::zero() ? round_ : steps * step_time_; }
+
+uint32_t Pace::steps_left(uint32_t steps, Duration late) const {
+  const bool in_time = late <= Duration::zero() || step_time_ <= Duration::zero() || round_ > Duration::zero();
+  if (in_time || late + step_time_ >= steps * step_time_) return steps;
+  return steps - static_cast<uint32_t>(late / step_time_) - 1;
+}
 
 bool Pace::round_goes_on(TimePoint now) const { return round_ > Duration::zero() && now - round_began_ < round_; }
 

@@ -31,7 +31,11 @@ class Pace {
   void job_took(Duration duration) { boundary_began_ += duration; }
   // The boundary ends. With `overlap: auto`, long boundaries turn overlap on: then returns the fraction of a round that
   // they took.
-  std::optional<double> round_begins(TimePoint now);
+  // `late`: it began so long before, for the others.
+  std::optional<double> round_begins(TimePoint now, Duration late);
+  // Of so many steps that the others began `late` ago, those that are left, at least one. All of them in rounds of a
+  // duration, which end earlier instead.
+  uint32_t steps_left(uint32_t steps, Duration late) const;
 
   Duration expected(uint32_t steps) const;      // how long so many take, as the last did; 0: not known
 

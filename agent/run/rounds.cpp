@@ -162,12 +162,15 @@ void Rounds::begin_round() {
     return;
   }
   if (phase_ == Phase::kSettling || (sharing_.catching_up() && !nothing_to_share())) return pause();
-  if (const auto waited = steps_.pace().round_begins(clock_.now())) {
+  if (const auto waited = steps_.pace().round_begins(clock_.now(), sharing_.late())) {
     spdlog::info("exchanges cost {:.0f} % of a round: they now run beside the steps", 100 * *waited);
   }
   steps_.next_round();
   sampler_.set_round(progress().round);
-  begin_steps(sharing_.alone() ? steps_.pace().steps_alone(steps_.left()) : local_steps_);
+  if (sharing_.alone()) return begin_steps(steps_.pace().steps_alone(steps_.left()));
+  const uint32_t left = steps_.pace().steps_left(local_steps_, sharing_.late());
+  steps_.leave_out(local_steps_ - left);
+  begin_steps(left);
 }
 
 void Rounds::end(Ending::Reason reason) {

@@ -25,6 +25,9 @@ class Stepping {
   void start(const Progress& from, bool newcomer);
   void go_back(const Progress& to);  // the trainer holds an earlier model again
   void next_round() { ++progress_.round; }
+  // The others have taken so many steps without this agent. It is as far as they are, or it would take a round more
+  // than they do at the end.
+  void leave_out(uint32_t steps) { progress_.steps += steps; }
 
   // Returns at once. `on_final`: as LocalSteps says. REQUIRES: the trainer is idle.
   void begin(uint32_t count, std::function<void(const FinalPart&)> on_final = {});

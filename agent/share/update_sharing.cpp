@@ -19,9 +19,11 @@ constexpr uint32_t kSilentRounds = 3;
 }  // namespace
 
 UpdateSharing::UpdateSharing(UpdateModel& model, UpdateExchange& exchange, PeerSampler& sampler, const PeerId& self,
-                             Worker& worker, const Clock& clock, const ExchangeConfig& settings)
+                             Worker& worker, const Clock& clock, const SwarmConfig& swarm)
     : Sharing(&exchange, true), model_(model), group_(exchange.group()), sampler_(sampler), self_(self),
-      worker_(worker), clock_(clock), began_(clock.now()) {
+      worker_(worker), clock_(clock), several_steps_(swarm.local_steps > 1 || swarm.round > Duration::zero()),
+      began_(clock.now()) {
+  const ExchangeConfig& settings = swarm.exchange;
   if (settings.update_pipeline) final_ = std::make_unique<FinalSlices>(model.slices());
   if (settings.update_merge) planner_ = std::make_unique<PlanMaker>(model.slices(), settings.update);
 }
@@ -31,11 +33,14 @@ void UpdateSharing::share(uint64_t round, double mass, bool wait, Done done) {
   done_ = std::move(done);
   refuse_outsider();
   const bool waits = wait || catching_up_;
+  // Never two in a row, or a member that is always late would be heard no more.
+  const bool may_miss = waits && several_steps_ && !missed_ && !catching_up_ && !settling_;
+  late_ = Duration::zero();
   if (planner_ && planned_) look_at_step();
   worker_.submit([this] { model_.fill_x(); },
-                 [this, round, mass, waits] {
+                 [this, round, mass, waits, may_miss] {
                    const bool begun =
-                       group_.begin(model_.x(), mass, round, [this, waits] { shared(waits); }, !waits);
+                       group_.begin(model_.x(), mass, round, [this, waits] { shared(waits); }, !waits, may_miss);
                    if (!begun) finish();   // the drift stays in the params until the next boundary
                  });
 }
@@ -58,8 +63,7 @@ void UpdateSharing::send_final(uint64_t round, double mass) {
   std::vector<uint32_t> slices = final_->take(clock_.now());
   if (planned_) std::erase_if(slices, [&](uint32_t slice) { return slice < planner_->held_back(); });
   if (slices.empty()) return;
-  const size_t elements = model_.memory().params.size();
-  sending_ = group_.hand_in(slices, {final_->params(), elements}, mass, round, [this] { sending_ = false; });
+  sending_ = group_.hand_in(slices, model_.x(), mass, round, [this] { sending_ = false; });
 }
 
 // The worker's end wakes this thread.
@@ -69,6 +73,7 @@ TimePoint UpdateSharing::next_final() const {
 
 void UpdateSharing::shared(bool waits) {
   encode_time_ += group_.take_encode_time();
+  missed_ = group_.missed().has_value();
   if (waits) {
     waiting_ = true;
   } else {
@@ -79,7 +84,7 @@ void UpdateSharing::shared(bool waits) {
 void UpdateSharing::tick() {
   if (!waiting_ || group_.under_way()) return;
   waiting_ = false;
-  look_at_progress();
+  if (!missed_) look_at_progress();
   if (std::exchange(planned_, false)) think();
   group_.catch_up(model_.x(), [this] { worker_.submit([this] { model_.show_x(); }, [this] { finish(); }); });
 }
@@ -132,7 +137,17 @@ void UpdateSharing::apply_decided_then(Next next) {
                  });
 }
 
-void UpdateSharing::finish() { std::exchange(done_, nullptr)(!group_.sick()); }
+// Who missed a round takes what is left of the steps, so that it comes to the next boundary with the others, if it is
+// as fast as they are. Who is slower misses every second round, and hands in two rounds' work with the next.
+void UpdateSharing::finish() {
+  if (missed_) late_ = clock_.now() - *group_.missed();
+  std::exchange(done_, nullptr)(!group_.sick());
+}
+
+void UpdateSharing::settle() {
+  settling_ = true;
+  group_.settle();
+}
 
 // Who is left when all others have ended hears of no more entries: its log is as long as theirs.
 bool UpdateSharing::agreed(size_t others) const {

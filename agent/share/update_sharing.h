@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "agent/config/config.h"
 #include "agent/share/final_slices.h"
 #include "agent/share/plan_maker.h"
 #include "agent/share/sharing.h"
@@ -22,7 +23,7 @@ class UpdateSharing final : public Sharing {
   // Takes steps only after it caught up with the others' logs. With update_pipeline what is final is sent while
   // backward goes on. All references outlive the object.
   UpdateSharing(UpdateModel& model, UpdateExchange& exchange, PeerSampler& sampler, const PeerId& self, Worker& worker,
-                const Clock& clock, const ExchangeConfig& settings);
+                const Clock& clock, const SwarmConfig& swarm);
 
   // Throws std::runtime_error if there has been no place for this agent for a while: the group is full.
   void share(uint64_t round, double mass, bool wait, Done done) override;
@@ -34,8 +35,9 @@ class UpdateSharing final : public Sharing {
   void apply_decided_then(Next next) override;
   void drop_decided() override { group_.drop_own_work(); }
 
+  Duration late() const override { return late_; }
   bool catching_up() const override { return catching_up_; }
-  void settle() override { group_.settle(); }
+  void settle() override;
   bool agreed(size_t others) const override;
 
  private:
@@ -53,7 +55,10 @@ class UpdateSharing final : public Sharing {
   const PeerId self_;
   Worker& worker_;
   const Clock& clock_;
-  bool waiting_ = false, catching_up_ = true;
+  const bool several_steps_;         // a round has, so that some can be left out
+  bool waiting_ = false, catching_up_ = true, settling_ = false;
+  bool missed_ = false;              // the last round
+  Duration late_{};
   TimePoint began_;
   std::optional<TimePoint> outside_since_;
   uint64_t log_length_ = 0;          // of all slices, at the end of the last round

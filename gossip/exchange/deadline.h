@@ -25,11 +25,16 @@ class AdaptiveDeadline {
 
   // Median of the recorded durations, late ones included, not clamped to [min, max]; 0: not known yet.
   Duration usual() const {
-    return seconds_.size() < kSamplesMin ? Duration::zero() : from_seconds(seconds_.median());
+    return known() ? from_seconds(seconds_.median()) : Duration::zero();
   }
 
+  bool known() const { return seconds_.size() >= kSamplesMin; }
+
+  // A quarter of what was recorded came within this; 0: not known yet.
+  Duration fast() const { return known() ? from_seconds(seconds_.lower_quartile()) : Duration::zero(); }
+
   Duration current() const {
-    if (seconds_.size() < kSamplesMin) return max_;
+    if (!known()) return max_;
     const double median = seconds_.median();
     const double deviation = std::max(seconds_.deviation(median), kDeviationFloor * median);
     return std::clamp(from_seconds(median + kSpread * deviation), min_, max_);

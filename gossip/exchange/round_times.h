@@ -22,7 +22,7 @@ class RoundTimes {
   // The same round: waiting begins only now.
   void begin_again(TimePoint now) {
     begun_at_ = now;
-    first_at_ = now + deadlines_[0].current();
+    first_at_ = now + std::min(deadlines_[0].current(), deadlines_[1].current());
     second_at_ = first_at_ + deadlines_[1].current();
     first_over_ = second_over_ = extended_ = false;
   }
@@ -61,7 +61,7 @@ class RoundTimes {
   TimePoint second_at() const { return second_at_; }
   Duration first_wait() const { return first_at_ - begun_at_; }
   Duration usual() const { return std::max(deadlines_[0].usual(), deadlines_[1].usual()); }   // of the slower phase
-  Duration usual_second() const { return deadlines_[1].usual(); }
+  Duration fast_second() const { return deadlines_[1].fast(); }
   // When what comes in the second phase has usually come. Earlier than its deadline, which begins with the first one.
   TimePoint overdue_at() const { return begun_at_ + deadlines_[1].current(); }
   TimePoint next() const {

@@ -49,7 +49,7 @@ class RoundWait {
   Duration elapsed() const { return clock_.now() - times_.begun_at(); }
   Duration elapsed_before() const { return clock_.now() - times_.before_begun_at(); }   // since the round before began
   Duration first_wait() const { return times_.first_wait(); }
-  Duration usual_second() const { return times_.usual_second(); }   // from the beginning; 0: not known yet
+  Duration fast_second() const { return times_.fast_second(); }   // a quarter came sooner; 0: not known yet
   Duration usual() const { return times_.usual(); }   // of the slower phase
 
  private:

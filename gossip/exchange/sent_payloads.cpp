@@ -34,6 +34,12 @@ std::vector<const SentPayload*> SentPayloads::live(const CountedTable& table, co
   return live;
 }
 
+bool SentPayloads::may_join(const std::vector<const SentPayload*>& live) {
+  size_t bytes = 0;
+  for (const SentPayload* sent : live) bytes += sent->bytes.size;
+  return live.size() < kLiveMax || (live.size() < kSmallLiveMax && bytes < kSmallBytes);
+}
+
 const SentPayload& SentPayloads::add(uint64_t length, uint8_t codec, SharedBytes bytes) {
   sent_.push_back({++newest_seq_, length, codec, std::move(bytes)});
   return sent_.back();

@@ -30,7 +30,11 @@ struct SentPayload {
 
 class SentPayloads {
  public:
-  static constexpr size_t kLiveMax = 2;
+  // So many of a slice may wait to be counted, and more while they are small: a member that loses several in a row
+  // would hand in the newest of them again, without the drift that came since.
+  static constexpr size_t kLiveMax = 2, kSmallLiveMax = 8;
+  static constexpr size_t kSmallBytes = 1 << 20;      // together, of a slice
+  static bool may_join(const std::vector<const SentPayload*>& live);
 
   std::vector<SentPayload>& all() { return sent_; }   // ascending by seq
   const std::vector<SentPayload>& all() const { return sent_; }

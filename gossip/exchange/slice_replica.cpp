@@ -202,7 +202,9 @@ void SliceReplica::adopt(const SliceState& state, std::span<const float> params,
 // ---- own work ----
 
 bool SliceReplica::hands_in_new() const {
-  return sent_.live(table_, self_, generation_, head_.length).size() < SentPayloads::kLiveMax;
+  const std::vector<const SentPayload*> live = sent_.live(table_, self_, generation_, head_.length);
+  // What a codec drops is coded again each time, with a larger error.
+  return codecs_.running->residual().dropped ? live.size() < SentPayloads::kLiveMax : SentPayloads::may_join(live);
 }
 
 SharedBytes SliceReplica::table(const SketchTables& tables) const {

@@ -73,7 +73,7 @@ class SliceReplica {
   // Another log takes over: `params` and `momentum` are its replica. REQUIRES: they have this slice's sizes.
   void adopt(const SliceState& state, std::span<const float> params, std::span<const float> momentum);
 
-  // The payload to hand in now: a new one, of the whole accumulator, while fewer than SentPayloads::kLiveMax wait, else
+  // The payload to hand in now: a new one, of the whole accumulator, while SentPayloads::may_join(), else
   // the newest again. One of those that wait can count. nullopt: the accumulator is not finite. `requested`:
   // UpdateSeeds.
   std::optional<SentPayload> hand_in(const UpdateCodec& codec, std::span<const uint32_t> requested = {});

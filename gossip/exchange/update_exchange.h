@@ -47,7 +47,7 @@ class UpdateExchange final : public ExchangeMachine {
 inline void UpdateExchange::note(const UpdateReport& update) {
   ExchangeReport report;
   report.initiated = true;
-  const bool whole = update.entries == update.slices;
+  const bool whole = update.entries == update.slices && !update.missed;
   const ExchangeOutcome not_whole = update.entries > 0 ? ExchangeOutcome::kLate : ExchangeOutcome::kFailed;
   report.outcome = whole ? ExchangeOutcome::kDone : not_whole;
   report.duration = update.duration;

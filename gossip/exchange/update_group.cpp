@@ -40,7 +40,7 @@ std::vector<size_t> sizes_of(std::span<const SliceRange> slices) {
 UpdateGroup::UpdateGroup(const UpdateGroupOptions& options, std::span<const SliceRange> slices,
                          const SliceMemory& memory, const UpdateCodecs& codecs, Worker& worker, const Clock& clock,
                          Outbox& outbox, PeerSampler& sampler)
-    : options_(options), codecs_(codecs), worker_(worker), clock_(clock), sampler_(sampler),
+    : options_(options), codecs_(codecs), worker_(worker), clock_(clock), outbox_(outbox), sampler_(sampler),
       replicas_(options.self, options.generation, slices, memory, options.outer, codecs_),
       plans_(options.merge, sizes_of(slices)),
       round_({options.deadline_min, options.deadline_max, parts_of_slices(slices, codecs), options.last_first}, clock,
@@ -92,7 +92,7 @@ void UpdateGroup::choose_encoder(BoundaryJob& job) {
 }
 
 bool UpdateGroup::begin(std::span<float> x, double mass, uint64_t agent_round, std::function<void()> trainable,
-                        bool makes_x) {
+                        bool makes_x, bool may_miss) {
   const bool open = round_.open();
   const std::optional<GroupMembers> members = open ? round_.members() : update_members(sampler_, options_.self);
   if (!members || (under_way() && !open)) return false;
@@ -100,6 +100,8 @@ bool UpdateGroup::begin(std::span<float> x, double mass, uint64_t agent_round, s
   const std::shared_ptr<BoundaryJob> job = make_job(x);
   choose_encoder(*job);
   job->makes_x = makes_x;
+  missed_.reset();
+  job->hands_in = !(may_miss && round() > 0 && heard_round_ > std::max(round(), missed_round_));
   job->members = members->count();
   job->handed_in_before = early_;
   job->audited = open ? round_.audited() : next_audited();
@@ -115,6 +117,9 @@ bool UpdateGroup::begin(std::span<float> x, double mass, uint64_t agent_round, s
     encode_time_ += job->took;
     if (round_.open()) {
       close_round(*job);
+    } else if (!job->hands_in) {
+      sick_ = job->sick;
+      miss_round(members);
     } else {
       begin_round(members, agent_round, mass, *job);
     }
@@ -122,6 +127,20 @@ bool UpdateGroup::begin(std::span<float> x, double mass, uint64_t agent_round, s
   };
   worker_.submit(std::move(run), std::move(done));
   return true;
+}
+
+// The others have ended the round that was to begin, and begin the next one when they have taken their steps. Who began
+// that one now would wait for them in vain, train from an old replica, and come later still. What was to be handed in
+// stays in the accumulator. The others hear that this member is there, or they would not wait for it next time.
+void UpdateGroup::miss_round(const GroupMembers& members) {
+  missed_round_ = heard_round_;
+  missed_ = heard_at_;
+  UpdateReport report{.round = heard_round_, .slices = static_cast<uint32_t>(slices_.size()), .missed = true};
+  for (const auto& slice : slices_) report.entries += slice->entry_round() >= heard_round_;
+  note(report);
+  for (size_t rank = 0; rank < members.count(); ++rank) {
+    if (rank != members.self) outbox_.send(members.ids[rank], RoundCredit{members.group, heard_round_, 0, 0});
+  }
 }
 
 // In turn, shifted by one each time around: else an owner might never own the slice whose turn it is.
@@ -332,10 +351,19 @@ uint64_t UpdateGroup::newest_round(const GroupMembers& members, uint64_t own) {
 // Whatever may have happened to a slice: its owner may be able to merge now, and the round may be over.
 void UpdateGroup::advance(uint32_t slice) {
   if (slice == 0) look_at_plan();
+  note_entry(slice);
   if (boundary_ || round_.ended()) return;
   if (tables_.may_ask(slice)) tables_.ask_if_due(slice, all_tables(slice));
   owner_.merge(slice, round_.wait().first_over() || all_handed_in(slice));
   try_end();
+}
+
+void UpdateGroup::note_entry(uint32_t slice) {
+  if (slices_[slice]->entry_round() <= heard_round_) return;
+  const uint64_t newest = log_round();
+  if (newest <= heard_round_) return;
+  heard_round_ = newest;
+  heard_at_ = clock_.now();
 }
 
 void UpdateGroup::begin_counting() {
@@ -427,17 +455,22 @@ void UpdateGroup::try_end() {
   report.payload_bytes_received = round_.streams().take_bytes_received() + tables_.take_bytes_received();
   report.sick = sick_;
   last_ = report;
+  note(report);
+}
+
+void UpdateGroup::note(const UpdateReport& report) {
   if (reports_.size() >= kReportsMax) reports_.erase(reports_.begin());
   reports_.push_back(report);
 }
 
 // ---- time, and how it stands ----
 
-// Small entries cost little when they come twice, so one that is only late may be asked for too.
+// Small entries cost little when they come twice, so one that is only late may be asked for too. Measured by those that
+// waited for nobody: where the usual entry comes at its owner's deadline, one that is lost would come after it.
 TimePoint UpdateGroup::first_ask() const {
-  const Duration usual = round_.wait().usual_second();
-  if (!small_ || usual == Duration::zero()) return round_.wait().overdue_at();
-  return clock_.now() + std::max(options_.deadline_min / 2, 3 * usual / 2);
+  const Duration fast = round_.wait().fast_second();
+  if (!small_ || fast == Duration::zero()) return round_.wait().overdue_at();
+  return clock_.now() + std::max(options_.deadline_min / 2, 3 * fast / 2);
 }
 
 // Someone else has the entry that was lost on its way here. Without it this member would go on from an old replica, and

@@ -34,13 +34,14 @@
 
 namespace starling {
 
-// How a round ended.
+// How a round ended, or that this member missed it.
 struct UpdateReport {
   uint64_t round = 0;
   Duration duration{};
   uint32_t slices = 0, entries = 0;      // entries of this round that arrived, or were made here
   uint64_t payload_bytes_sent = 0, payload_bytes_received = 0;   // since the report before
   bool sick = false;                     // x was not finite: the own work was dropped
+  bool missed = false;                   // it had ended when this member came
   // Of the round since its boundary: frames sent and taken, and bytes of the direction that had more.
   uint64_t frames_after = 0, bytes_after = 0;
   uint32_t members = 0;
@@ -73,9 +74,11 @@ class UpdateGroup {
 
   // A boundary, then a round. `x`: R plus the drift of the local steps; it becomes the new R and must stay where it is
   // until `trainable` is called. False: this agent is in no group of 1 to kUpdateMembersMax members, or busy.
-  // Not `makes_x`: nobody trains until catch_up(), so x is left to it.
+  // Not `makes_x`: nobody trains until catch_up(), so x is left to it. With `may_miss` no round begins if this member
+  // comes too late for it: then missed() says since when the others have been taking the steps that follow.
   bool begin(std::span<float> x, double mass, uint64_t agent_round, std::function<void()> trainable,
-             bool makes_x = true);
+             bool makes_x = true, bool may_miss = false);
+  std::optional<TimePoint> missed() const { return missed_; }   // of the last begin()
   // Before the steps have ended: hands in slices whose drift is known, so that they travel meanwhile. Once a step and
   // slice, and begin() follows, or abandon(). Entries are applied no earlier than there. `x` as for begin(), of these
   // slices; it must stay where it is until begin() has called `trainable`. `sent` is called when others may follow.
@@ -155,6 +158,8 @@ class UpdateGroup {
   void begin_round(const GroupMembers& members, uint64_t agent_round, double mass, const BoundaryJob& job,
                    bool open = false);
   uint64_t log_round() const;
+  void note_entry(uint32_t slice);
+  void miss_round(const GroupMembers& members);
   uint64_t newest_round(const GroupMembers& members, uint64_t own);
   void answer(uint32_t slice, const std::vector<uint32_t>& requested);
   void take_own(uint32_t slice, const SentPayload& payload);
@@ -167,6 +172,7 @@ class UpdateGroup {
   void look_at_plan();
   void begin_counting();
   void try_end();
+  void note(const UpdateReport& report);
   TimePoint first_ask() const;
   void ask_for_overdue();
 
@@ -174,10 +180,15 @@ class UpdateGroup {
   const UpdateCodecs codecs_;
   Worker& worker_;
   const Clock& clock_;
+  Outbox& outbox_;
   PeerSampler& sampler_;
   UpdateSlices slices_;
   UpdateReplicas replicas_;
   UpdatePlans plans_;
+  uint64_t heard_round_ = 0;             // most slices have an entry of this round, or of a later one
+  TimePoint heard_at_;
+  uint64_t missed_round_ = 0;
+  std::optional<TimePoint> missed_;
   Digest16 plan_seen_{};                 // slice 0's entry whose plan was looked at last
   RoundNumbers numbers_;
   UpdateRound round_;

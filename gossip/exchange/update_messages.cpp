@@ -11,6 +11,7 @@
 namespace starling {
 namespace {
 
+constexpr uint64_t kRoundsAheadMax = 1 << 16;   // of an entry: longer than anybody is cut off
 constexpr size_t kWitnessedFrom = 4;   // members of a roster, from which two must show a split
 
 }  // namespace
@@ -155,6 +156,15 @@ void UpdateMessages::note_entry(const PeerId& from, const LogEntry& entry) {
   if (rank && numbers_.seen(members, *rank) < entry.round) note(from, entry.group, entry.round);
 }
 
+// Whether an owner may have made it. Members follow the rounds of the log, so one entry of a round that never comes
+// would end all logs; and one that a minority made would be a history of its own.
+bool UpdateMessages::plausible(const LogEntry& entry) const {
+  const GroupMembers& members = round_.members();
+  if (round_.number() == 0) return true;
+  if (entry.group == members.group && 2 * entry.counted.size() <= members.count()) return false;
+  return entry.round <= std::max(round_.number(), numbers_.median(members, round_.number())) + kRoundsAheadMax;
+}
+
 void UpdateMessages::on_entry(const PeerId& from, const LogEntry& entry, const SharedBytes& part) {
   const UpdateCodec* codec = codecs_.of(entry.codec);
   if (entry.slice >= slices_.size() || entry.round > kUpdateRoundMax || codec == nullptr) return ignore();
@@ -162,6 +172,7 @@ void UpdateMessages::on_entry(const PeerId& from, const LogEntry& entry, const S
   UpdateSlice& slice = *slices_[entry.slice];
   const size_t bytes_max = codec->bytes_max(UpdateRole::kEntry, slice.shape().element_count);
   if (!PartBuffer::fits(entry.part, entry.parts, part.size, bytes_max)) return ignore();
+  if (!plausible(entry)) return ignore();
   if (lost(from, entry.round, entry.slice, 1)) return;
   round_.note_arrival(from, entry.group, entry.round, 1, entry.slice, entry.part, entry.parts, part.size);
   note_entry(from, entry);

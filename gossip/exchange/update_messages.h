@@ -72,6 +72,7 @@ class UpdateMessages {
   void on_pull(const PeerId& from, const LogPull& pull);
   void on_state(const PeerId& from, const SliceState& state, const SharedBytes& block);
   void on_credit(const PeerId& from, const RoundCredit& credit);
+  bool plausible(const LogEntry& entry) const;
   bool goes_on_without(const UpdateSlice& slice, const LogEntry& entry) const;
   bool believes(const PeerId& from, UpdateSlice& slice, const LogHead& head) const;
   void hear(const PeerId& from, uint32_t slice, const LogHead& head);

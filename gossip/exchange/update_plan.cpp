@@ -86,8 +86,6 @@ void UpdatePlans::take(std::span<const uint8_t> bytes, uint64_t round) {
   }
   before_ = std::exchange(newest_, std::move(plan));
   bytes_.assign(bytes.begin(), bytes.end());
-  // Who joined hears of a plan long after it was proposed.
-  said_at_ = std::min(round, newest_.since - std::min(newest_.since, kAhead));
   if (newest_.ends == proposed_) proposed_.clear();
 }
 
@@ -98,8 +96,7 @@ std::string UpdatePlans::judge(std::span<const uint8_t> bytes, uint64_t round, U
   std::string fault = decode_plan(bytes, model_, slice_count_, plan);
   if (!fault.empty()) return fault;
   if (plan->since > round + kAhead) return "for rounds that are too far ahead";
-  const bool too_early = !newest_.ends.empty() && plan->since < newest_.since + kBetween;
-  if (too_early || !may_change(round)) return "less than " + std::to_string(kBetween) + " rounds after the one before";
+  if (!may_follow(plan->since)) return "less than " + std::to_string(kBetween) + " rounds after the one before";
   return {};
 }
 

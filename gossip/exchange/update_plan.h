@@ -49,7 +49,7 @@ class UpdatePlans {
   // The next entry of slice 0 that this member makes shall say this plan, if it may then: kBetween after the last one.
   // REQUIRES: ascending ends, the last one the number of slices.
   void propose(std::vector<uint32_t> ends) { proposed_ = std::move(ends); }
-  bool may_change(uint64_t round) const { return newest_.ends.empty() || round >= said_at_ + kBetween; }
+  bool may_change(uint64_t round) const { return may_follow(round + kAhead); }
   // What the own entry of slice 0 in this round says.
   std::vector<uint8_t> say(uint64_t round);
 
@@ -58,6 +58,7 @@ class UpdatePlans {
   const std::string& last_fault() const { return fault_; }   // of the last plan refused; empty: none
 
  private:
+  bool may_follow(uint64_t since) const { return newest_.ends.empty() || since >= newest_.since + kBetween; }
   std::string judge(std::span<const uint8_t> bytes, uint64_t round, UpdatePlan* plan) const;
 
   const bool on_;
@@ -65,7 +66,6 @@ class UpdatePlans {
   uint64_t model_ = 0;                       // a hash of the slices' sizes
   UpdatePlan newest_, before_;               // before_: holds until newest_.since
   std::vector<uint8_t> bytes_;               // of newest_
-  uint64_t said_at_ = 0;                     // the round in which newest_ was proposed
   std::vector<uint32_t> alone_;              // the plan of who knows none
   std::vector<uint32_t> proposed_, tried_;
   uint64_t refused_ = 0;

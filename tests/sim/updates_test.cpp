@@ -169,6 +169,31 @@ TEST(UpdatesInASwarm, MembersEndWithTheSameRound) {
   for (size_t a = 0; a < 8; ++a) EXPECT_EQ(swarm.agent(a).rounds()->progress().steps, 500u) << "agent " << a;
 }
 
+// Who missed an entry, and comes a little late to the next boundary, must not lose the rounds after it too.
+TEST(UpdatesInASwarm, WhoComesLateIsSoonInStepAgain) {
+  spdlog::set_level(spdlog::level::off);
+  SwarmConfig config = updates_swarm();
+  config.local_steps = 50;
+  config.exchange.deadline_min = milliseconds(50);
+  config.exchange.deadline_max = milliseconds(500);
+  config.exchange.inject_loss = 0.1;
+  config.stop_after = 50 * 60;
+  uint64_t rounds = 0, whole = 0;
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    QuadraticSwarm swarm(seed, config, near_links(0));
+    for (size_t a = 0; a < 8; ++a) swarm.add({.step_time = milliseconds(20)});
+    ASSERT_TRUE(swarm.run_until([&] { return swarm.all_settle(); }, seconds(300)));
+    for (size_t a = 0; a < 8; ++a) {
+      const ExchangeStatus status = swarm.agent(a).exchange()->status();
+      rounds += status.group.rounds;
+      whole += status.group.rounds_whole;
+      EXPECT_NEAR(static_cast<double>(swarm.agent(a).rounds()->progress().steps), 50 * 60, 50) << "agent " << a;
+    }
+  }
+  RecordProperty("whole", static_cast<int>(1000 * whole / rounds));
+  EXPECT_GT(static_cast<double>(whole), 0.92 * static_cast<double>(rounds)) << rounds;
+}
+
 // Local steps of quadratics have a closed form, so the model is known: DiLoCo (arXiv:2311.08105, algorithm 1) without a
 // network. Nothing is lost, so no round may be, from the first one on.
 TEST(UpdatesInASwarm, WithoutLossASwarmIsDiLoCo) {
@@ -305,6 +330,34 @@ TEST(UpdatesInASwarm, WhoIsKilledInTheMiddleOfBackwardHoldsNobodyUp) {
   ASSERT_TRUE(swarm.run_until([&] { return swarm.ended(); }, seconds(120)));
   EXPECT_TRUE(same_params(swarm));
   EXPECT_LT(error(swarm), 0.3);
+}
+
+// The others wait for the rest of what it hands in during its backward, but not at its pace, and its work counts.
+TEST(UpdatesInASwarm, AStragglerInBackwardDoesNotSetThePace) {
+  spdlog::set_level(spdlog::level::off);
+  Duration took[2];
+  for (const bool pipeline : {false, true}) {
+    SwarmConfig config = gradients_swarm(pipeline);
+    config.stop_after = 200;
+    QuadraticSwarm swarm(9, config, near_links(0));
+    for (size_t a = 0; a < 5; ++a) swarm.add({.step_time = milliseconds(a == 4 ? 120 : 30)});
+    const auto at_step = [&](uint64_t step) {
+      return swarm.run_until([&] { return swarm.training(0) && swarm.agent(0).rounds()->progress().steps >= step; },
+                             seconds(120));
+    };
+    ASSERT_TRUE(at_step(20));
+    const TimePoint began = swarm.clock().now();
+    ASSERT_TRUE(at_step(120));
+    took[pipeline] = swarm.clock().now() - began;
+    const CountedRow* row = swarm.agent(0).updates()->log(0).table().row(swarm.id(4));
+    ASSERT_NE(row, nullptr);
+    EXPECT_GT(row->newest, swarm.agent(4).rounds()->progress().steps / 2);
+    ASSERT_TRUE(swarm.run_until([&] { return swarm.ended(); }, seconds(120)));
+    EXPECT_TRUE(same_params(swarm));
+    std::printf("%s: %.0f ms a round beside a straggler\n", pipeline ? "during backward" : "at boundaries",
+                10 * starling::seconds(took[pipeline]));
+  }
+  EXPECT_LT(starling::seconds(took[1]), 0.75 * 100 * 0.12);
 }
 
 // People start agents by hand. What they made alone, and whom they see first, must not cost rounds that wait for

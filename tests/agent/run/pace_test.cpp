@@ -52,10 +52,10 @@ TEST(Pace, SaysWhatAStepConsistsOf) {
   report.backward_time = milliseconds(130);
   pace.stepped(report, kStart + milliseconds(200));
   pace.times().encoded(milliseconds(6));
-  (void)pace.round_begins(kStart + milliseconds(230));
+  (void)pace.round_begins(kStart + milliseconds(230), {});
   pace.stepped(report, kStart + milliseconds(430));
   pace.job_took(milliseconds(20));
-  (void)pace.round_begins(kStart + milliseconds(480));
+  (void)pace.round_begins(kStart + milliseconds(480), {});
   EXPECT_FALSE(pace.times().mean().exposed_ms) << "the window is not over";
   ASSERT_TRUE(pace.measure_rate(kStart + seconds(2)));
   const StepBreakdown mean = pace.times().mean();
@@ -92,6 +92,30 @@ TEST(Pace, WeighsByItsDataFromTheStart) {
   EXPECT_DOUBLE_EQ(pace.mass(), 1024);
 }
 
+TEST(Pace, WhoComesLateTakesWhatIsLeftOfTheSteps) {
+  Pace pace(settings(), 1000);
+  pace.start(kStart);
+  EXPECT_EQ(pace.steps_left(50, milliseconds(30)), 50u) << "how long a step takes is not known";
+  pace.stepped(steps(50, milliseconds(1000)), kStart + milliseconds(1000));
+  EXPECT_EQ(pace.steps_left(50, {}), 50u);
+  EXPECT_EQ(pace.steps_left(50, milliseconds(3)), 49u) << "rather early than late";
+  EXPECT_EQ(pace.steps_left(50, milliseconds(205)), 39u);
+  EXPECT_EQ(pace.steps_left(50, milliseconds(979)), 1u);
+  EXPECT_EQ(pace.steps_left(50, milliseconds(980)), 50u) << "nothing is left: it is as good as in time for the next";
+  EXPECT_EQ(pace.steps_left(50, seconds(100)), 50u);
+  EXPECT_EQ(pace.steps_left(1, milliseconds(5)), 1u);
+
+  SwarmConfig timed = settings();
+  timed.round = milliseconds(100);
+  Pace rounds(timed, 1000);
+  rounds.start(kStart);
+  (void)rounds.round_begins(kStart + milliseconds(500), milliseconds(70));
+  EXPECT_TRUE(rounds.round_goes_on(kStart + milliseconds(529)));
+  EXPECT_FALSE(rounds.round_goes_on(kStart + milliseconds(530)));
+  (void)rounds.round_begins(kStart + milliseconds(600), milliseconds(170));
+  EXPECT_TRUE(rounds.round_goes_on(kStart + milliseconds(699))) << "longer than a round";
+}
+
 // A round of `compute` and `boundary`, `count` times.
 std::optional<double> rounds(Pace& pace, int count, Duration compute, Duration boundary) {
   TimePoint now = kStart;
@@ -100,7 +124,7 @@ std::optional<double> rounds(Pace& pace, int count, Duration compute, Duration b
     now += compute;
     pace.stepped(steps(1, compute), now);
     now += boundary;
-    waited = pace.round_begins(now);
+    waited = pace.round_begins(now, {});
   }
   return waited;
 }
@@ -130,7 +154,7 @@ TEST(Pace, WhatIsNoCostOfTheExchangeDoesNotCount) {
     pace.stepped(steps(1, milliseconds(90)), now);
     now += milliseconds(505);   // the exchange, and an evaluation
     pace.job_took(milliseconds(500));
-    EXPECT_FALSE(pace.round_begins(now));
+    EXPECT_FALSE(pace.round_begins(now, {}));
   }
   EXPECT_FALSE(pace.overlap());
   EXPECT_FALSE(rounds(pace, 32, milliseconds(90), milliseconds(5)));
@@ -179,7 +203,7 @@ TEST(Pace, ARoundInTimeGoesOnUntilItIsOver) {
   in_time.start(kStart);
   EXPECT_TRUE(in_time.round_goes_on(kStart + seconds(10) - milliseconds(1)));
   EXPECT_FALSE(in_time.round_goes_on(kStart + seconds(10)));
-  in_time.round_begins(kStart + seconds(12));
+  in_time.round_begins(kStart + seconds(12), {});
   EXPECT_TRUE(in_time.round_goes_on(kStart + seconds(21)));
 }
 

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "gossip/exchange/round_times.h"
 #include "gossip/rng.h"
 
 namespace starling {
@@ -35,6 +36,31 @@ TEST(AdaptiveDeadline, FollowsMedianAndSpreadWithinItsLimits) {
   for (const Case& c : cases) {
     EXPECT_NEAR(seconds(fed(c.arrivals_ms).current()) * 1e3, c.expected_ms, 1e-6) << c.what;
   }
+}
+
+TEST(AdaptiveDeadline, AQuarterCameWithinWhatIsFast) {
+  AdaptiveDeadline deadline(milliseconds(1), std::chrono::seconds(1));
+  for (int i = 0; i < 7; ++i) deadline.arrived(milliseconds(i < 3 ? 2 : 50));
+  EXPECT_EQ(deadline.fast(), Duration::zero()) << "too few";
+  EXPECT_FALSE(deadline.known());
+  deadline.arrived(milliseconds(50));
+  EXPECT_TRUE(deadline.known());
+  EXPECT_EQ(deadline.fast(), milliseconds(2));
+  EXPECT_EQ(deadline.usual(), milliseconds(50));
+}
+
+// Who begins to own something knows how long whole rounds take, so it does not wait the longest deadline.
+TEST(RoundTimes, ThePhaseThatIsKnownBoundsTheFirst) {
+  RoundTimes times(milliseconds(10), milliseconds(500), std::chrono::seconds(1));
+  TimePoint now{};
+  times.begin(now);
+  EXPECT_EQ(times.first_wait(), milliseconds(500));
+  for (int i = 0; i < 8; ++i) times.arrived(1, now + milliseconds(50));
+  times.begin(now += std::chrono::seconds(1));
+  EXPECT_EQ(times.first_wait(), milliseconds(70)) << "the median and four tenths of it";
+  for (int i = 0; i < 8; ++i) times.arrived(0, now + milliseconds(20));
+  times.begin(now += std::chrono::seconds(1));
+  EXPECT_EQ(times.first_wait(), milliseconds(28));
 }
 
 TEST(AdaptiveDeadline, NothingAtAllCountsTwice) {

@@ -24,6 +24,7 @@ struct RoundAgentOptions {
   Duration deadline_min = milliseconds(20);
   Duration deadline_max = milliseconds(200);
   double inject_loss = 0;
+  double far = 0;                                       // the guard's multiple of the usual distance; 0: off
   TopologySpec topology{.kind = TopologyKind::kRing};   // neighborhood
   size_t group_size = 3;                                // groups with pairs: agents by id, cut into groups
   uint64_t pairs_every = 4;
@@ -64,13 +65,14 @@ inline std::unique_ptr<PairTurns> make_test_exchange<PairTurns>(const ExchangePa
 
 template <>
 inline std::unique_ptr<Neighborhood> make_test_exchange<Neighborhood>(const ExchangeParts& p) {
-  return std::make_unique<Neighborhood>(p.common(), p.layout, p.codec, p.worker, p.clock, p.outbox, p.sampler);
+  return std::make_unique<Neighborhood>(p.common(), p.options.far > 0, p.layout, p.codec, p.worker, p.clock, p.outbox,
+                                        p.sampler);
 }
 
 template <>
 inline std::unique_ptr<Group> make_test_exchange<Group>(const ExchangeParts& p) {
   const GroupOptions own{p.common(), p.options.inject_loss, 7};
-  return std::make_unique<Group>(own, p.layout, p.codec, p.worker, p.clock, p.outbox, p.sampler);
+  return std::make_unique<Group>(own, p.options.far, p.layout, p.codec, p.worker, p.clock, p.outbox, p.sampler);
 }
 
 template <>

@@ -231,13 +231,47 @@ TEST(UpdateGroup, AnEntryThatIsLostIsAskedForWithinTheRound) {
   std::set<std::pair<uint32_t, uint64_t>> lost;
   swarm.network.drop = [&](const Flight& flight) {
     const auto* entry = message_as<LogEntry>(flight.message);
-    return entry != nullptr && flight.to == test_peer(3) && entry->round % 5 == 0 &&
+    // From round 10 on: before, nobody knows how long entries take.
+    return entry != nullptr && flight.to == test_peer(3) && entry->round >= 10 && entry->round % 5 == 0 &&
            lost.emplace(entry->slice, entry->round).second;
   };
-  swarm.run_for(seconds(5));
+  swarm.run_for(seconds(6));
   EXPECT_GT(lost.size(), 10u);
   EXPECT_EQ(swarm.entries, swarm.entries_due);
   EXPECT_LT(swarm.longest, milliseconds(150)) << "two deadlines are 200";
+}
+
+// It would be a round ahead of the others, and wait for them in vain.
+TEST(UpdateGroup, WhoComesTooLateForARoundBeginsNoneAndIsWaitedForInTheNext) {
+  UpdateSwarm swarm(4, {.compute = milliseconds(100)});
+  swarm.run_for(seconds(2));
+  UpdateAgent& late = swarm.at(3);
+  const auto in_round = [&] { return !late.exchange().under_way() && late.next_boundary; };
+  while (!in_round()) swarm.run_for(milliseconds(1));
+  const uint64_t before = late.exchange().round(), boundaries = swarm.at(1).boundaries;
+  late.next_boundary = *late.next_boundary + milliseconds(80);   // the others wait for it for less
+  while (swarm.at(1).boundaries == boundaries || swarm.at(1).exchange().under_way()) swarm.run_for(milliseconds(1));
+  const TimePoint heard = swarm.clock.now();
+  while (*late.next_boundary > swarm.clock.now() + milliseconds(1)) swarm.run_for(milliseconds(1));
+
+  late.may_miss = true;
+  swarm.run_for(milliseconds(2));
+  ASSERT_TRUE(late.exchange().missed());
+  EXPECT_LE(*late.exchange().missed(), heard);
+  EXPECT_GE(*late.exchange().missed(), heard - milliseconds(2));
+  EXPECT_FALSE(late.exchange().under_way());
+  EXPECT_EQ(late.exchange().round(), before);
+  EXPECT_EQ(late.exchange().log(0).head(), swarm.at(1).exchange().log(0).head());
+
+  // It comes to the next boundary with the others, and all count it.
+  late.next_boundary = swarm.at(1).next_boundary;
+  const uint64_t weight = late.exchange().log(0).head().weight;
+  swarm.run_for(milliseconds(115));
+  EXPECT_EQ(late.exchange().round(), before + 2);
+  EXPECT_FALSE(late.exchange().missed());
+  EXPECT_EQ(late.exchange().log(0).head().weight, weight + 4);
+  late.may_miss = false;
+  EXPECT_TRUE(swarm.runs_empty());
 }
 
 TEST(UpdateGroup, TwoAgainstTwoMakeNoEntryUntilTheViewsFollow) {

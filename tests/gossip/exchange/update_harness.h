@@ -128,7 +128,7 @@ class UpdateAgent final : public PeerSampler {
       drifts[i] += static_cast<double>(step);
     }
     bool trainable = false;
-    const bool begun = group_->begin(x, mass, first_round, [&] { trainable = true; });
+    const bool begun = group_->begin(x, mass, first_round, [&] { trainable = true; }, true, may_miss);
     complete();
     EXPECT_EQ(trainable, begun);
     if (!begun) {
@@ -155,6 +155,7 @@ class UpdateAgent final : public PeerSampler {
   std::map<PeerId, double> view;                   // members and their masses, this agent among them
   std::map<PeerId, double> roster;                 // the view at the last boundary
   bool still = false;                              // no more local steps
+  bool may_miss = false;                           // a round that the others have ended
   bool worker_holds = false;                       // what jobs found is told later, but for boundaries
   std::function<void(std::span<float> x)> local_steps;   // empty: random integers
   uint64_t first_round = 1;

@@ -89,6 +89,39 @@ TEST(UpdateHostile, AHeadOfMoreEntriesThanThereWereRoundsIsRefused) {
 }
 
 // Most of five make a few entries among themselves, then none. The others' own log becomes heavier.
+// Members follow the rounds of the log, so one such entry would carry them beyond all rounds.
+TEST(UpdateHostile, AnEntryOfARoundThatNeverComesOrThatAMinorityMadeIsRefused) {
+  for (const bool minority : {false, true}) {
+    SCOPED_TRACE(minority);
+    UpdateSwarm swarm(4, {.slices = 1});
+    swarm.run_for(seconds(1));
+    size_t forged = 0;
+    swarm.network.damage = [&](Flight& flight) {
+      auto* entry = message_as<LogEntry>(flight.message);
+      if (entry == nullptr || flight.from != test_peer(1)) return;
+      ++forged;
+      if (minority) {
+        entry->head.weight -= entry->counted.size() - 2;
+        entry->counted.resize(2);
+      } else {
+        entry->round = kUpdateRoundMax;
+      }
+      entry->head.hash = entry_hash(*entry, xxh3_128(flight.payload.span()));
+    };
+    const uint64_t length = swarm.at(2).exchange().log(0).head().length;
+    swarm.run_for(seconds(4));
+    EXPECT_GT(forged, 12u);
+    EXPECT_GT(swarm.at(2).exchange().log(0).head().length, length + 20);
+    EXPECT_LT(swarm.at(2).exchange().round(), 1000u);
+    for (const uint8_t tag : {2, 3, 4}) {
+      EXPECT_GT(swarm.at(tag).exchange().tally().ignored_messages, 0u);
+      for (const LoggedEntry& logged : swarm.at(tag).exchange().log(0).entries()) {
+        EXPECT_GT(logged.entry.counted.size(), 2u);
+      }
+    }
+  }
+}
+
 TEST(UpdateHostile, OfFourOrMoreTwoMustShowASplitBeforeAnyoneMovesToIt) {
   for (const int shown_by : {1, 2}) {
     UpdateSwarm swarm(5, {});
