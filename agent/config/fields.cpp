@@ -336,7 +336,7 @@ void add_updates(std::vector<ConfigField>& t) {
                                         AT(swarm.exchange.update_pipeline),
                                         ChoiceValue<bool>{{{"on", true}, {"off", false}}})));
   t.push_back(since("0.2.0", "off", row("swarm.exchange.update.merge", "",
-                                        "with pipeline: on: auto: slices are sent together where that is measured to "
+                                        "with pipeline: on: auto: slices are sent together where that is predicted to "
                                         "be faster by 5 % | off: each slice alone",
                                         AT(swarm.exchange.update_merge),
                                         ChoiceValue<bool>{{{"auto", true}, {"off", false}}})));
