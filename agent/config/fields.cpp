@@ -160,12 +160,12 @@ void add_model(std::vector<ConfigField>& t) {
                   AT(swarm.rng_seed), CountValue{0, kNoLimit}));
   t.push_back(row("swarm.model.kind", "", describe_model_kinds(), AT(swarm.model.kind),
                   WordValue{model_kind_names()}));
-  t.push_back(row("swarm.model.input", "", "channels, height, width of one sample", AT(swarm.model.input),
-                  CountsValue{1, 4096, 3, 3}));
+  t.push_back(row("swarm.model.input", "", "channels, height, width of one sample; for an lstm 1, 1, bytes of text",
+                  AT(swarm.model.input), CountsValue{1, 4096, 3, 3}));
   t.push_back(row("swarm.model.classes", "", "labels are 0 to classes-1", AT(swarm.model.classes), CountValue{2, 256}));
-  t.push_back(row("swarm.model.hidden", "", "mlp: widths of the hidden layers", AT(swarm.model.hidden),
-                  CountsValue{1, 65536, 0, 16}));
-  t.push_back(row("swarm.model.channels", "", "cnn: of the first convolution; the second has twice as many",
+  t.push_back(row("swarm.model.hidden", "", "widths of the hidden layers: mlp, vgg (behind its convolutions), lstm",
+                  AT(swarm.model.hidden), CountsValue{1, 65536, 0, 16}));
+  t.push_back(row("swarm.model.channels", "", "cnn, vgg: of the first convolution; twice as many behind each pool",
                   AT(swarm.model.channels), CountValue{1, 1024}));
   t.push_back(row("swarm.model.dimension", "", "quadratic: how many params", AT(swarm.model.dimension),
                   CountValue{1, 1000000000}));
@@ -404,7 +404,8 @@ void add_place(std::vector<ConfigField>& t) {
 }
 
 void add_data(std::vector<ConfigField>& t) {
-  t.push_back(row("agent.data.path", "--data", "folder with IDX or CIFAR-10 files, or: generated", AT(agent.data.path),
+  t.push_back(row("agent.data.path", "--data", "folder with IDX, CIFAR-10 or text files, or: generated",
+                  AT(agent.data.path),
                   TextValue{kPathBytesMax}));
   t.push_back(row("agent.data.test_path", "--test-data", "folder to evaluate on; empty: the test files of --data",
                   AT(agent.data.test_path), TextValue{kPathBytesMax}));

@@ -11,6 +11,8 @@
 namespace starling {
 namespace {
 
+constexpr size_t kLabelsShown = 20;
+
 // Generated digits have one size; a model made for other images cannot learn from them.
 void check_generated_fits(const SampleSpec& model) {
   if (model.input == std::vector<int64_t>{1, 28, 28} && model.classes >= 10) return;
@@ -21,17 +23,19 @@ void check_generated_fits(const SampleSpec& model) {
 
 // The format follows from the files present. If there are none, load_idx reports what is missing.
 Dataset load_folder(const std::string& folder, DataPart part, const SampleSpec& model) {
-  if (!has_cifar(folder, part)) return load_idx(folder, part, model);
-  if (has_idx(folder, part)) {
-    refuse_file(folder, "holds both IDX and CIFAR-10 files", "put one data set into a folder");
+  const bool idx = has_idx(folder, part), cifar = has_cifar(folder, part), text = has_text(folder, part);
+  if (idx + cifar + text > 1) {
+    const std::string found = !text ? "both IDX and CIFAR-10 files" : "text and images";
+    refuse_file(folder, "holds " + found, "put one data set into a folder");
   }
-  return load_cifar(folder, part, model);
+  if (text) return load_text(folder, part, model);
+  return cifar ? load_cifar(folder, part, model) : load_idx(folder, part, model);
 }
 
 Dataset load_train(const DataConfig& config, const SampleSpec& model, uint64_t rng_seed) {
   if (config.path.empty()) {
     throw std::runtime_error("no training data is named; set agent.data.path (--data of an agent) to a folder with "
-                             "IDX or CIFAR-10 files, or to `generated`");
+                             "IDX, CIFAR-10 or text files, or to `generated`");
   }
   if (config.path != "generated") return load_folder(config.path, DataPart::kTrain, model);
   check_generated_fits(model);
@@ -45,7 +49,8 @@ Dataset load_test(const DataConfig& config, const SampleSpec& model, uint64_t rn
     return draw_digits(kGeneratedTestCount, rng_seed, 1);
   }
   // Test data are optional: an agent without them trains but does not evaluate.
-  if (config.test_path.empty() && !has_idx(folder, DataPart::kTest) && !has_cifar(folder, DataPart::kTest)) {
+  if (config.test_path.empty() && !has_idx(folder, DataPart::kTest) && !has_cifar(folder, DataPart::kTest) &&
+      !has_text(folder, DataPart::kTest)) {
     return Dataset{.shape = model.input};
   }
   return load_folder(folder, DataPart::kTest, model);
@@ -93,6 +98,7 @@ DatasetPair load_data(const DataConfig& config, const SampleSpec& model, uint64_
 std::string summarize(const Dataset& data) {
   const std::set<int> labels(data.labels.begin(), data.labels.end());
   std::string text = std::to_string(data.count()) + " samples";
+  if (labels.size() > kLabelsShown) return text + ", " + std::to_string(labels.size()) + " labels";
   if (!labels.empty()) text += ", labels";
   for (const int label : labels) text += " " + std::to_string(label);
   return text;

@@ -1,5 +1,5 @@
 // Labelled images: read from IDX files (the MNIST family) or CIFAR-10's binary files, or drawn by the program
-// itself, and divided among agents.
+// itself; and text, as runs of bytes whose label is the byte that follows. Divided among agents.
 #pragma once
 
 #include <cstdint>
@@ -49,6 +49,11 @@ Dataset load_idx(const std::string& folder, DataPart part, const SampleSpec& mod
 bool has_cifar(const std::string& folder, DataPart part);
 Dataset load_cifar(const std::string& folder, DataPart part, const SampleSpec& model);
 
+// Reads FOLDER/train.txt or FOLDER/test.txt, cut into runs as long as model.input says, [1, 1, LENGTH], one behind the
+// other. Throws as load_idx: also a byte that is no class of the model.
+bool has_text(const std::string& folder, DataPart part);
+Dataset load_text(const std::string& folder, DataPart part, const SampleSpec& model);
+
 // Handwriting-like digits, 28x28, equally many of each. The same count, rng seed and stream give the same bytes on
 // every machine.
 Dataset draw_digits(uint32_t count, uint64_t rng_seed, uint64_t stream);
@@ -59,7 +64,7 @@ Dataset draw_digits(uint32_t count, uint64_t rng_seed, uint64_t stream);
 std::vector<uint32_t> shard_indices(const std::vector<uint8_t>& labels, int64_t classes,
                                     const DataConfig& config, uint64_t rng_seed);
 
-// "1213 samples, labels 0 1 2"
+// "1213 samples, labels 0 1 2"; of many labels their number alone
 std::string summarize(const Dataset& data);
 
 }  // namespace starling

@@ -18,9 +18,9 @@ std::ifstream open_data_file(const std::string& path, uint64_t* size_bytes) {
       refuse_file(path, "no such file, but " + path + ".gz is there", "unpack it with gunzip");
     }
     refuse_file(path, "no such file",
-                "set agent.data.path to a folder with IDX files (train-images-idx3-ubyte and so on) or with "
-                "CIFAR-10's binary files (data_batch_1.bin and so on), or to `generated` for digits that the "
-                "program draws itself");
+                "set agent.data.path to a folder with IDX files (train-images-idx3-ubyte and so on), with "
+                "CIFAR-10's binary files (data_batch_1.bin and so on) or with text (train.txt), or to `generated` for "
+                "digits that the program draws itself");
   }
   if (!std::filesystem::is_regular_file(path, error))
     refuse_file(path, "not a regular file", "put the data file there");

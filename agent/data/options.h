@@ -14,7 +14,7 @@ struct SampleSpec {
 };
 
 struct DataConfig {
-  std::string path;                 // folder with IDX or CIFAR-10 files, or "generated"; quadratic needs none
+  std::string path;                 // folder with IDX, CIFAR-10 or text files, or "generated"; quadratic needs none
   std::string test_path;            // folder for evaluation; empty: the test files in `path`
   std::string sharding = "all";     // all | iid | labels | dirichlet: how `path` is divided by shard
   uint32_t shard = 0;               // "2/4" = shard 1 of 4, counted from 0 here

@@ -30,8 +30,8 @@ SwarmCommandLines::SwarmCommandLines(const SwarmOptions& options, const Config& 
     return;
   }
   if (data_path_.empty()) {
-    throw std::runtime_error(options.config_path + " names no data; set agent.data.path to a folder with IDX or "
-                             "CIFAR-10 files, or to 'generated'");
+    throw std::runtime_error(options.config_path + " names no data; set agent.data.path to a folder with IDX, "
+                             "CIFAR-10 or text files, or to 'generated'");
   }
   if (data_path_ == "generated" || fs::is_directory(data_path_)) return;
   // Drawn digits may stand in for the digits data set only; for a user's own data the result would mislead.

@@ -45,7 +45,7 @@ std::vector<GradientMatrix> gradient_matrices(const ModelConfig& model) {
   }
   if (matrices.empty()) {
     throw std::runtime_error("--baseline powersgd-N compresses the matrices of a network, and model " + model.kind +
-                             " has none; compare with allreduce, or train mlp or cnn");
+                             " has none; compare with allreduce, or train a network");
   }
   return matrices;
 }

@@ -16,9 +16,11 @@ uint64_t planned(const ModelConfig& model) { return plan_model(model).param_coun
 const std::vector<ModelKind>& model_kinds() {
   static const std::vector<ModelKind> kinds = {
       {"cnn", "", true, {"sgd", "adamw"}, planned},
+      {"lstm", "of bytes of text", true, {"sgd", "adamw"}, planned},
       {"mlp", "", true, {"sgd", "adamw"}, planned},
       {"quadratic", "a toy with a known answer", false, {"sgd"},
        [](const ModelConfig& model) -> uint64_t { return model.dimension; }},
+      {"vgg", "", true, {"sgd", "adamw"}, planned},
   };
   return kinds;
 }

@@ -1,14 +1,24 @@
 #include "agent/train/model_layers.h"
 
+#include <algorithm>
 #include <stdexcept>
 
+#include "agent/train/model_kinds.h"
 #include "agent/train/model_plan.h"
 
 namespace starling {
 namespace {
 
+// Of a vgg: the convolutions are padded, and a pool stands before the second and the third.
+double vgg_positions(const ModelConfig& model, const std::string& layer) {
+  const int64_t cut = layer == "conv1" ? 1 : layer == "conv2" ? 2 : 4;
+  return static_cast<double>(model.input[1] / cut) * static_cast<double>(model.input[2] / cut);
+}
+
 // How often a layer's weights are used for one sample.
 double positions(const ModelConfig& model, const std::string& layer) {
+  if (model.kind == "lstm") return layer == "embedding" ? 0 : static_cast<double>(model.input[2]);   // 0: a look-up
+  if (model.kind == "vgg" && layer.starts_with("conv")) return vgg_positions(model, layer);
   if (model.kind != "cnn" || !layer.starts_with("conv")) return 1;
   int64_t height = model.input[1] - 4, width = model.input[2] - 4;
   if (layer != "conv1") {
@@ -22,7 +32,8 @@ double positions(const ModelConfig& model, const std::string& layer) {
 
 std::vector<LayerFlops> model_layers(const ModelConfig& model) {
   if (model.kind == "quadratic") return {{"params", model.dimension, 2.0 * static_cast<double>(model.dimension)}};
-  if (model.kind != "cnn" && model.kind != "mlp") {
+  const std::vector<std::string> known = model_kind_names();
+  if (std::find(known.begin(), known.end(), model.kind) == known.end()) {
     throw std::runtime_error("swarm.model.kind " + model.kind + ": its FLOPs by layer are not known here; name a file "
                              "with its layers: --layers FILE, as in configs/layers");
   }

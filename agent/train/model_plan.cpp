@@ -14,15 +14,26 @@ constexpr int64_t kParamsMax = int64_t{1} << 36;
 
 class Planner {
  public:
-  // A weight and its bias, both drawn from a range that follows from the number of inputs per output.
-  void add_layer(const std::string& name, std::vector<int64_t> weight_shape) {
+  // A weight and its bias, both drawn from a range that follows from the number of inputs per output. With kept_by_relu
+  // the weight's is wider, so that values stay as large behind many layers (He et al., arXiv:1502.01852).
+  void add_layer(const std::string& name, std::vector<int64_t> weight_shape, bool kept_by_relu = false) {
     int64_t inputs = 1;
     for (size_t i = 1; i < weight_shape.size(); ++i) inputs *= weight_shape[i];
     const double bound = 1 / std::sqrt(static_cast<double>(inputs));
     const int64_t outputs = weight_shape[0];
-    add(name + ".weight", std::move(weight_shape), bound);
+    add(name + ".weight", std::move(weight_shape), kept_by_relu ? std::sqrt(6.0 / static_cast<double>(inputs)) : bound);
     add(name + ".bias", {outputs}, bound);
   }
+
+  void add_linear_layers(const ModelConfig& model, int64_t width, bool kept_by_relu) {
+    for (size_t i = 0; i < model.hidden.size(); ++i) {
+      add_layer("fc" + std::to_string(i + 1), {model.hidden[i], width}, kept_by_relu);
+      width = model.hidden[i];
+    }
+    add_layer("fc" + std::to_string(model.hidden.size() + 1), {model.classes, width});
+  }
+
+  void add_table(const std::string& name, int64_t rows, int64_t columns) { add(name + ".weight", {rows, columns}, 1); }
 
   ModelPlan take() { return std::move(plan_); }
 
@@ -48,6 +59,34 @@ void check_size(int64_t value, int64_t least, const std::string& key) {
                            std::to_string(least) + " to " + std::to_string(kSizeMax));
 }
 
+void plan_vgg(const ModelConfig& model, Planner& planner) {
+  check_size(model.channels, 1, "channels");
+  for (size_t side : {1, 2}) check_size(model.input[side], 8, "input (height and width, for a vgg)");
+  planner.add_layer("conv1", {model.channels, model.input[0], 3, 3}, true);
+  planner.add_layer("conv2", {2 * model.channels, model.channels, 3, 3}, true);
+  planner.add_layer("conv3", {4 * model.channels, 2 * model.channels, 3, 3}, true);
+  planner.add_layer("conv4", {4 * model.channels, 4 * model.channels, 3, 3}, true);
+  planner.add_linear_layers(model, 4 * model.channels * (model.input[1] / 8) * (model.input[2] / 8), true);
+}
+
+void plan_lstm(const ModelConfig& model, Planner& planner) {
+  if (model.input[0] != 1 || model.input[1] != 1) {
+    throw std::runtime_error("swarm.model.input is no run of bytes; for an lstm it is [1, 1, LENGTH]");
+  }
+  if (model.hidden.empty()) {
+    throw std::runtime_error("swarm.model.hidden is empty; an lstm needs the width of one layer at least");
+  }
+  planner.add_table("embedding", model.classes, model.hidden[0]);
+  int64_t width = model.hidden[0];
+  for (size_t i = 0; i < model.hidden.size(); ++i) {
+    const std::string name = "lstm" + std::to_string(i + 1);
+    planner.add_layer(name + ".input", {4 * model.hidden[i], width});
+    planner.add_layer(name + ".state", {4 * model.hidden[i], model.hidden[i]});
+    width = model.hidden[i];
+  }
+  planner.add_layer("fc", {model.classes, width});
+}
+
 }  // namespace
 
 ModelPlan plan_model(const ModelConfig& model) {
@@ -57,6 +96,7 @@ ModelPlan plan_model(const ModelConfig& model) {
   }
   for (const int64_t size : model.input) check_size(size, 1, "input");
   check_size(model.classes, 2, "classes");
+  for (const int64_t width : model.hidden) check_size(width, 1, "hidden");
   Planner planner;
   if (model.kind == "cnn") {
     check_size(model.channels, 1, "channels");
@@ -67,15 +107,13 @@ ModelPlan plan_model(const ModelConfig& model) {
     planner.add_layer("fc",
                       {model.classes, 2 * model.channels * left(model.input[1]) * left(model.input[2])});
   } else if (model.kind == "mlp") {
-    int64_t width = model.input[0] * model.input[1] * model.input[2];
-    for (size_t i = 0; i < model.hidden.size(); ++i) {
-      check_size(model.hidden[i], 1, "hidden");
-      planner.add_layer("fc" + std::to_string(i + 1), {model.hidden[i], width});
-      width = model.hidden[i];
-    }
-    planner.add_layer("fc" + std::to_string(model.hidden.size() + 1), {model.classes, width});
+    planner.add_linear_layers(model, model.input[0] * model.input[1] * model.input[2], false);
+  } else if (model.kind == "vgg") {
+    plan_vgg(model, planner);
+  } else if (model.kind == "lstm") {
+    plan_lstm(model, planner);
   } else {
-    throw std::runtime_error("swarm.model.kind is `" + model.kind + "`; a network is cnn or mlp");
+    throw std::runtime_error("swarm.model.kind is `" + model.kind + "`; a network is cnn, lstm, mlp or vgg");
   }
   return planner.take();
 }

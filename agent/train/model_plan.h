@@ -28,6 +28,11 @@ struct ModelPlan {
 // kind cnn:  conv 5x5 -> max pool -> relu -> conv 5x5 (twice as many channels) -> max pool -> relu -> linear;
 //            no padding, so height and width are at least 14
 // kind mlp:  linear -> relu, for each hidden width, -> linear
+// kind vgg:  the first three blocks of VGG's net A: conv 3x3 with padding -> max pool -> relu, twice; two convs, a relu
+//            between them -> max pool -> relu; each block has twice the channels of the one before; then as mlp. Height
+//            and width are at least 8
+// kind lstm: each byte of a sample [1, 1, length] -> embedding as wide as the first layer -> an LSTM layer for each
+//            hidden width -> linear: scores of the byte that follows
 // Throws std::runtime_error: another kind, or sizes that make no network.
 ModelPlan plan_model(const ModelConfig& model);
 

@@ -10,11 +10,11 @@
 namespace starling {
 
 struct ModelConfig {
-  std::string kind = "cnn";         // cnn | mlp | quadratic
+  std::string kind = "cnn";         // cnn | lstm | mlp | quadratic | vgg
   std::vector<int64_t> input = SampleSpec().input;
   int64_t classes = SampleSpec().classes;
-  std::vector<int64_t> hidden = {128};       // mlp: widths
-  int64_t channels = 8;             // cnn: of the first convolution; the second has twice as many
+  std::vector<int64_t> hidden = {128};       // widths: mlp; lstm: its layers; vgg: behind the convolutions
+  int64_t channels = 8;             // cnn, vgg: of the first convolution; twice as many behind each pool
   uint64_t dimension = 1000;        // quadratic: number of params
   double noise = 0;                 // quadratic: standard deviation of each gradient's elements
 

@@ -28,12 +28,6 @@ namespace {
 
 constexpr int64_t kEvaluationBatch = 500;
 constexpr uint64_t kStateMagic = 0x3148435254524c53ull;  // "SLRTRCH1"
-// A pixel becomes (byte / 255 - mean) / deviation: mean 0 and deviation 1 on handwritten digits, or, in three
-// channels, on photographs; near enough on others. The same on every machine, whatever data it holds.
-struct PixelRange {
-  double mean, deviation;
-};
-constexpr PixelRange kInk{0.13, 0.31}, kPhotograph{0.47, 0.25};
 
 // Before the optimizer's own bytes in save_state().
 struct StateHead {
@@ -43,16 +37,11 @@ struct StateHead {
   uint64_t epoch, position;  // of the next sample
 };
 
-// One data set on the device, as bytes: a batch becomes floats when it is drawn.
+// One data set on the device, as bytes: a batch becomes floats when it is used.
 struct DeviceData {
   at::Tensor images;  // uint8, samples x channels x height x width
   at::Tensor labels;  // int64
   int64_t count = 0;
-
-  at::Tensor floats(const at::Tensor& bytes) const {
-    const PixelRange range = bytes.size(1) == 3 ? kPhotograph : kInk;
-    return bytes.to(at::kFloat).mul_(1 / (255 * range.deviation)).add_(-range.mean / range.deviation);
-  }
 };
 
 // What the steps of one call add up to.
@@ -74,7 +63,9 @@ void check_fits(const Dataset& data, const ModelConfig& model, const std::string
                              " images have another size than swarm.model.input; change either");
   }
   STARLING_CHECK(data.pixels.size() == data.count() * data.sample_elements());
-  for (const uint8_t label : data.labels) {
+  std::vector<uint8_t> named = data.labels;
+  if (model.kind == "lstm") named.insert(named.end(), data.pixels.begin(), data.pixels.end());   // it predicts them too
+  for (const uint8_t label : named) {
     if (label < model.classes) continue;
     throw std::runtime_error("the " + which + " data hold label " + std::to_string(label) +
                              ", but the model has " + std::to_string(model.classes) +
@@ -146,8 +137,8 @@ class TorchTrainer final : public Trainer {
 
 Dataset require_data(Dataset train, const ModelConfig& model) {
   if (train.count() == 0) {
-    throw std::runtime_error("there are no training samples; set agent.data.path to a folder with IDX or CIFAR-10 "
-                             "files, or to `generated`");
+    throw std::runtime_error("there are no training samples; set agent.data.path to a folder with IDX, CIFAR-10 "
+                             "or text files, or to `generated`");
   }
   check_fits(train, model, "training");
   return train;
@@ -261,11 +252,11 @@ at::Tensor TorchTrainer::compute_gradient(const ConstView& correction, Tally& ta
   order_.next(batch_);
   at::Tensor rows = at::from_blob(batch_.data(), {static_cast<int64_t>(batch_.size())}, at::kLong);
   if (device_.is_cuda()) rows = rows.to(at::kCUDA);
-  const at::Tensor images = train_data_.floats(train_data_.images.index_select(0, rows));
-  const at::Tensor labels = train_data_.labels.index_select(0, rows);
+  const at::Tensor images = train_data_.images.index_select(0, rows);
+  const at::Tensor wanted = targets(model_, images, train_data_.labels.index_select(0, rows));
   grads_.zero_();  // in place: a gradient that is set to none would lose its place in the flat buffer
   const TimePoint began = clock.now();
-  const at::Tensor loss = at::cross_entropy_loss(forward(model_, tensors_, images), labels);
+  const at::Tensor loss = at::cross_entropy_loss(forward(model_, tensors_, images), wanted);
   const TimePoint half = clock.now();
   loss.backward();
   if (!device_.is_cuda()) {
@@ -385,19 +376,20 @@ Evaluation TorchTrainer::evaluate() {
   const at::NoGradGuard no_grad;
   Evaluation result;
   if (test_data_.count == 0) return result;
-  double correct = 0, loss_sum = 0;
+  double correct = 0, loss_sum = 0, predictions = 0;
   for (int64_t first = 0; first < test_data_.count && !leaving_; first += kEvaluationBatch) {
     const int64_t count = std::min(kEvaluationBatch, test_data_.count - first);
-    const at::Tensor labels = test_data_.labels.narrow(0, first, count);
-    const at::Tensor scores =
-        forward(model_, tensors_, test_data_.floats(test_data_.images.narrow(0, first, count)));
-    loss_sum += at::cross_entropy_loss(scores, labels, {}, at::Reduction::Sum).item<float>();
-    correct += static_cast<double>(scores.argmax(1).eq(labels).sum().item<int64_t>());
+    const at::Tensor images = test_data_.images.narrow(0, first, count);
+    const at::Tensor wanted = targets(model_, images, test_data_.labels.narrow(0, first, count));
+    const at::Tensor scores = forward(model_, tensors_, images);
+    loss_sum += at::cross_entropy_loss(scores, wanted, {}, at::Reduction::Sum).item<float>();
+    correct += static_cast<double>(scores.argmax(1).eq(wanted).sum().item<int64_t>());
+    predictions += static_cast<double>(wanted.numel());
     result.samples += static_cast<uint64_t>(count);
   }
   if (result.samples == 0) return result;
-  result.accuracy = correct / static_cast<double>(result.samples);
-  result.loss = loss_sum / static_cast<double>(result.samples);
+  result.accuracy = correct / predictions;
+  result.loss = loss_sum / predictions;
   return result;
 }
 

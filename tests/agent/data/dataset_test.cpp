@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 #include <set>
 
 #include "agent/data/order.h"
@@ -270,10 +271,63 @@ TEST(DatasetLoad, AFolderOfTwoFormatsIsAmbiguous) {
   expect_parts(refusal_of(load), {folder.path(), "both IDX and CIFAR-10"});
 }
 
-TEST(DatasetLoad, AFolderOfNoFormatIsToldBoth) {
+// Thirteen letters, and runs of four.
+class TextFolder : public DataFolder {
+ public:
+  TextFolder() {
+    model = {.input = {1, 1, 4}, .classes = 128};
+    write("train.txt", bytes("abcdefghijklm"));
+    write("test.txt", bytes("vwxyz"));
+  }
+  static std::vector<uint8_t> bytes(const std::string& text) { return {text.begin(), text.end()}; }
+  std::string refusal() const {
+    return refusal_of([this] { load_data({.path = path()}, model, 1); });
+  }
+};
+
+TEST(DatasetText, IsCutIntoRunsAndTheByteBehindEach) {
+  TextFolder folder;
+  const DatasetPair data = load_data({.path = folder.path()}, folder.model, 1);
+  EXPECT_EQ(data.train.shape, folder.model.input);
+  EXPECT_EQ(data.train.pixels, TextFolder::bytes("abcdefghijkl"));
+  EXPECT_EQ(data.train.labels, TextFolder::bytes("eim"));
+  EXPECT_EQ(data.test.pixels, TextFolder::bytes("vwxy"));
+  EXPECT_EQ(data.test.labels, TextFolder::bytes("z"));
+  folder.write("train.txt", TextFolder::bytes("abcdefghijkl"));   // nothing follows the third run
+  EXPECT_EQ(load_data({.path = folder.path()}, folder.model, 1).train.labels, TextFolder::bytes("ei"));
+  fs::remove(folder.path() + "/test.txt");
+  EXPECT_EQ(load_data({.path = folder.path()}, folder.model, 1).test.count(), 0u);
+}
+
+TEST(DatasetText, WhatMakesNoSamplesIsRefused) {
+  TextFolder folder;
+  folder.model.classes = 108;
+  expect_parts(folder.refusal(), {"train.txt: byte 11 is 108", "108 classes", "swarm.model.classes: 256"});
+  folder.model.classes = 128;
+  folder.write("train.txt", TextFolder::bytes("abcd"));
+  expect_parts(folder.refusal(), {"train.txt: 4 bytes, and one sample needs 5", "longer text"});
+  fs::resize_file(folder.path() + "/train.txt", uint64_t{1} << 33);
+  expect_parts(folder.refusal(), {"train.txt: 8589934592 bytes, more than 2^32"});
+  folder.model.input = {1, 28, 28};
+  expect_parts(folder.refusal(), {"train.txt", "[1, 28, 28]", "lstm", "[1, 1, LENGTH]"});
+  folder.write("data_batch_1.bin", CifarFolder::records({1}));
+  expect_parts(folder.refusal(), {folder.path(), "text and images"});
+}
+
+TEST(DatasetText, ManyLabelsAreCountedNotListed) {
+  const TextFolder folder;
+  std::vector<uint8_t> bytes(128);
+  std::iota(bytes.begin(), bytes.end(), uint8_t{0});
+  folder.write("train.txt", bytes);
+  const SampleSpec pairs{.input = {1, 1, 2}, .classes = 128};
+  EXPECT_EQ(summarize(load_data({.path = folder.path()}, pairs, 1).train), "63 samples, 63 labels");
+}
+
+TEST(DatasetLoad, AFolderOfNoFormatIsToldAll) {
   const DataFolder folder;
   const auto load = [&folder] { load_data({.path = folder.path()}, folder.model, 1); };
-  expect_parts(refusal_of(load), {folder.path(), "train-images-idx3-ubyte", "data_batch_1.bin", "generated"});
+  expect_parts(refusal_of(load), {folder.path(), "train-images-idx3-ubyte", "data_batch_1.bin", "train.txt",
+                                  "generated"});
 }
 
 TEST(DatasetLoad, TestDataAreOptionalUnlessNamed) {

@@ -19,7 +19,7 @@ TEST(ModelKinds, EachIsThereOnceAndIsFoundByItsName) {
   }
   EXPECT_EQ(seen.count("quadratic"), 1u);
   const std::string text = describe_model_kinds();
-  EXPECT_TRUE(text.starts_with("cnn | mlp | quadratic (a toy with a known answer)")) << text;
+  EXPECT_TRUE(text.starts_with("cnn | lstm (of bytes of text) | mlp | quadratic (a toy with a known answer)")) << text;
 }
 
 TEST(ModelKinds, KnowHowManyParamsThereWillBe) {

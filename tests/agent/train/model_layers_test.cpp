@@ -18,6 +18,23 @@ TEST(ModelLayers, CountsWhatAConvolutionComputes) {
   EXPECT_EQ(cnn[2].flops, 2.0 * 7 * 80 + 7);
 }
 
+TEST(ModelLayers, CountsPaddedConvolutionsAndRepeatedLayers) {
+  const auto vgg = model_layers({.kind = "vgg", .input = {3, 32, 20}, .classes = 7, .hidden = {}, .channels = 4});
+  ASSERT_EQ(vgg.size(), 5u);
+  EXPECT_EQ(vgg[0].flops, (2.0 * 4 * 3 * 9 + 4) * 32 * 20);
+  EXPECT_EQ(vgg[1].flops, (2.0 * 8 * 4 * 9 + 8) * 16 * 10);
+  EXPECT_EQ(vgg[3].flops, (2.0 * 16 * 16 * 9 + 16) * 8 * 5);
+  EXPECT_EQ(vgg[4].flops, 2.0 * 7 * 16 * 4 * 2 + 7);
+  const auto lstm = model_layers({.kind = "lstm", .input = {1, 1, 16}, .classes = 50, .hidden = {30, 20}});
+  ASSERT_EQ(lstm.size(), 4u);
+  EXPECT_EQ(lstm[0].params, 1500u);
+  EXPECT_EQ(lstm[0].flops, 0) << "a look-up";
+  EXPECT_EQ(lstm[2].name, "lstm2");
+  EXPECT_EQ(lstm[2].params, 80u * (30 + 20 + 2));
+  EXPECT_EQ(lstm[2].flops, 80 * (2.0 * (30 + 20) + 2) * 16);
+  EXPECT_EQ(lstm[3].flops, (2.0 * 50 * 20 + 50) * 16);
+}
+
 TEST(ModelLayers, KnowsTheOtherKinds) {
   const auto mlp = model_layers({.kind = "mlp", .input = {1, 2, 5}, .classes = 3, .hidden = {4}});
   ASSERT_EQ(mlp.size(), 2u);

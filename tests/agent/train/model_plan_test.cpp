@@ -9,8 +9,9 @@ namespace starling {
 namespace {
 
 TEST(ModelPlan, TensorsStartOnSixtyFourBytes) {
-  for (const char* kind : {"cnn", "mlp"}) {
-    const ModelPlan plan = plan_model({.kind = kind});
+  for (const ModelConfig& model : {ModelConfig{.kind = "cnn"}, {.kind = "mlp"}, {.kind = "vgg"},
+                                   {.kind = "lstm", .input = {1, 1, 16}}}) {
+    const ModelPlan plan = plan_model(model);
     size_t end = 0;
     for (const ParamSlot& slot : plan.slots) {
       EXPECT_EQ(slot.offset % kTensorAlignElements, 0u);
@@ -33,6 +34,27 @@ TEST(ModelPlan, KnowsTheShapes) {
   ASSERT_EQ(mlp.slots.size(), 6u);
   EXPECT_EQ(mlp.slots[4].name, "fc3.weight");
   EXPECT_EQ(mlp.slots[4].shape, (std::vector<int64_t>{10, 20}));
+  const ModelPlan vgg = plan_model({.kind = "vgg", .input = {3, 32, 20}, .classes = 7, .hidden = {30}, .channels = 4});
+  ASSERT_EQ(vgg.slots.size(), 12u);
+  EXPECT_EQ(vgg.slots[6].name, "conv4.weight");
+  EXPECT_EQ(vgg.slots[6].shape, (std::vector<int64_t>{16, 16, 3, 3}));
+  EXPECT_EQ(vgg.slots[8].shape, (std::vector<int64_t>{30, 16 * 4 * 2}));   // 32 -> 16 8 4, 20 -> 10 5 2
+  EXPECT_EQ(vgg.slots[10].shape, (std::vector<int64_t>{7, 30}));
+  const ModelPlan lstm = plan_model({.kind = "lstm", .input = {1, 1, 16}, .classes = 50, .hidden = {30, 20}});
+  ASSERT_EQ(lstm.slots.size(), 11u);
+  EXPECT_EQ(lstm.slots[0].shape, (std::vector<int64_t>{50, 30}));
+  EXPECT_EQ(lstm.slots[5].name, "lstm2.input.weight");
+  EXPECT_EQ(lstm.slots[5].shape, (std::vector<int64_t>{80, 30}));
+  EXPECT_EQ(lstm.slots[7].shape, (std::vector<int64_t>{80, 20}));
+  EXPECT_EQ(lstm.slots[9].shape, (std::vector<int64_t>{50, 20}));
+}
+
+// Values stay as large behind many relus only if the weights are drawn for it.
+TEST(ModelPlan, WeightsBeforeARelu) {
+  const ModelPlan vgg = plan_model({.kind = "vgg", .input = {3, 32, 32}, .hidden = {30}, .channels = 4});
+  EXPECT_DOUBLE_EQ(vgg.slots[0].init_bound, std::sqrt(6.0 / 27));
+  EXPECT_DOUBLE_EQ(vgg.slots[8].init_bound, std::sqrt(6.0 / 256));
+  EXPECT_DOUBLE_EQ(vgg.slots[10].init_bound, 1 / std::sqrt(30.0)) << "no relu behind the last";
 }
 
 TEST(ModelPlan, TheGenesisFollowsFromTheRngSeed) {
@@ -70,9 +92,13 @@ TEST(ModelPlan, SizesThatMakeNoNetworkAreRefused) {
       {.kind = "transformer"}, {.kind = "quadratic"}, {.input = {28, 28}}, {.input = {1, 0, 28}},
       {.input = {1, 13, 28}}, {.classes = 1}, {.channels = 0}, {.channels = -3},
       {.kind = "mlp", .hidden = {0}}, {.kind = "mlp", .input = {1 << 20, 1 << 20, 1 << 20}},
-      {.kind = "mlp", .input = {1, int64_t{1} << 40, 1}}};
+      {.kind = "mlp", .input = {1, int64_t{1} << 40, 1}}, {.kind = "vgg", .input = {3, 7, 32}},
+      {.kind = "vgg", .channels = 0}, {.kind = "vgg", .hidden = {0}}, {.kind = "lstm"},
+      {.kind = "lstm", .input = {1, 1, 16}, .hidden = {}}, {.kind = "lstm", .input = {1, 1, 16}, .hidden = {8, 0}}};
   for (const ModelConfig& model : wrong) EXPECT_THROW(plan_model(model), std::runtime_error);
   EXPECT_NO_THROW(plan_model({.input = {1, 14, 14}}));
+  EXPECT_NO_THROW(plan_model({.kind = "vgg", .input = {1, 8, 8}, .hidden = {}}));
+  EXPECT_NO_THROW(plan_model({.kind = "lstm", .input = {1, 1, 1}}));
 }
 
 }  // namespace

@@ -15,9 +15,21 @@
 
 #include "agent/train/model_plan.h"
 #include "agent/train/torch_device.h"
+#include "gossip/rng.h"
 
 namespace starling {
 namespace {
+
+// Digits; for an lstm their middle rows, as if it were text.
+Dataset samples_for(const SwarmConfig& swarm, uint32_t count, uint64_t stream) {
+  Dataset digits = draw_digits(count, 1, stream);
+  if (swarm.model.kind != "lstm") return digits;
+  Dataset rows{.shape = swarm.model.input, .labels = digits.labels};
+  for (size_t i = 0; i < count; ++i) {
+    for (size_t column = 0; column < 28; ++column) rows.pixels.push_back(digits.pixels[(i * 28 + 14) * 28 + column]);
+  }
+  return rows;
+}
 
 // A trainer on a few generated digits, on one thread: the same numbers on every run.
 class Bench {
@@ -26,8 +38,8 @@ class Bench {
     AgentConfig agent;
     agent.device = "cpu";
     agent.threads = 1;
-    trainer = make_torch_trainer(trainer_options(swarm, agent), draw_digits(samples, 1, 0),
-                                 draw_digits(test_samples, 1, 1), [this] {
+    trainer = make_torch_trainer(trainer_options(swarm, agent), samples_for(swarm, samples, 0),
+                                 samples_for(swarm, test_samples, 1), [this] {
                                    ++woken;
                                    idle_.release();
                                  });
@@ -69,11 +81,15 @@ SwarmConfig small_swarm(const std::string& model, const std::string& optimizer =
   swarm.model.hidden = {20};
   swarm.optimizer.kind = optimizer;
   swarm.batch = 16;
+  if (model == "lstm") {
+    swarm.model.input = {1, 1, 28};
+    swarm.model.classes = 256;
+  }
   return swarm;
 }
 
 TEST(TorchTrainer, StartsFromTheGenesis) {
-  for (const char* kind : {"cnn", "mlp"}) {
+  for (const char* kind : {"cnn", "mlp", "vgg", "lstm"}) {
     const SwarmConfig swarm = small_swarm(kind);
     Bench bench(swarm);
     const View params = bench.trainer->params();
@@ -87,7 +103,7 @@ TEST(TorchTrainer, StartsFromTheGenesis) {
 // Against central differences of the loss over the test data, which is the training data here: one step of
 // plain SGD over a batch that holds every sample once moves the params by exactly the gradient.
 TEST(TorchTrainer, TheGradientIsTheSlopeOfTheLoss) {
-  for (const char* kind : {"cnn", "mlp"}) {
+  for (const char* kind : {"cnn", "mlp", "vgg", "lstm"}) {
     SwarmConfig swarm = small_swarm(kind);
     swarm.optimizer.momentum = 0;
     swarm.batch = 10;
@@ -95,8 +111,8 @@ TEST(TorchTrainer, TheGradientIsTheSlopeOfTheLoss) {
     agent.device = "cpu";
     agent.threads = 1;
     std::binary_semaphore idle{0};
-    const auto trainer = make_torch_trainer(trainer_options(swarm, agent), draw_digits(10, 1, 0), draw_digits(10, 1, 0),
-                                            [&] { idle.release(); });
+    const auto trainer = make_torch_trainer(trainer_options(swarm, agent), samples_for(swarm, 10, 0),
+                                            samples_for(swarm, 10, 0), [&] { idle.release(); });
     EXPECT_EQ(trainer->momentum().count, 0u);
     const std::vector<float> before = Bench::values(trainer->params());
     trainer->start_steps({1, 1});
@@ -126,7 +142,7 @@ TEST(TorchTrainer, TheGradientIsTheSlopeOfTheLoss) {
 // While backward still reads the others, those that are told are as the step as a whole would have left them, to the
 // bit.
 TEST(TorchTrainer, AStepThatTellsItsPartsIsTheSameStep) {
-  for (const char* kind : {"cnn", "mlp"}) {
+  for (const char* kind : {"cnn", "mlp", "vgg", "lstm"}) {
     SwarmConfig swarm = small_swarm(kind);
     swarm.model.hidden = {150, 160, 120, 20};
     swarm.optimizer.momentum = 0.9;
@@ -159,7 +175,7 @@ TEST(TorchTrainer, AStepThatTellsItsPartsIsTheSameStep) {
       EXPECT_EQ(told, plan.param_count) << "every element once";
       EXPECT_TRUE(std::is_sorted(order.rbegin(), order.rend())) << "the last layer is final first";
       EXPECT_EQ(order.back(), 0u) << "and the first one last";
-      if (std::string(kind) == "cnn") continue;
+      if (std::string(kind) != "mlp") continue;
       EXPECT_EQ(order.size(), 3u) << "the three last layers together, and the first two each alone";
     }
   }
@@ -206,6 +222,50 @@ TEST(TorchTrainer, LearnsGeneratedDigits) {
     EXPECT_GT(evaluation.accuracy, 0.9) << kind;
     EXPECT_LT(evaluation.loss, 0.5) << kind;
   }
+}
+
+TEST(TorchTrainer, AVggLearnsDigitsToo) {
+  SwarmConfig swarm = small_swarm("vgg");
+  swarm.batch = 64;
+  Bench bench(swarm, kGeneratedTrainCount, 500);
+  bench.step(300);
+  EXPECT_GT(bench.evaluate().accuracy, 0.9);
+}
+
+// Each letter follows from the last but one; the last alone tells nothing.
+TEST(TorchTrainer, AnLstmLearnsWhatFollowsFromAfar) {
+  SwarmConfig swarm = small_swarm("lstm", "adamw");
+  swarm.model.input = {1, 1, 12};
+  swarm.model.classes = 4;
+  swarm.batch = 32;
+  Dataset text{.shape = swarm.model.input};
+  Rng rng(1);
+  for (int sample = 0; sample < 400; ++sample) {
+    std::vector<uint8_t> bytes = {static_cast<uint8_t>(rng.uniform() * 4), static_cast<uint8_t>(rng.uniform() * 4)};
+    while (bytes.size() < 13) bytes.push_back((bytes[bytes.size() - 2] + 1) % 4);
+    text.labels.push_back(bytes.back());
+    text.pixels.insert(text.pixels.end(), bytes.begin(), bytes.end() - 1);
+  }
+  AgentConfig agent;
+  agent.device = "cpu";
+  agent.threads = 1;
+  std::binary_semaphore idle{0};
+  const auto trainer = make_torch_trainer(trainer_options(swarm, agent), text, text, [&] { idle.release(); });
+  trainer->start_steps({300, 0.02});
+  idle.acquire();
+  trainer->start_evaluation();
+  idle.acquire();
+  const Evaluation evaluation = trainer->take_evaluation().value();
+  EXPECT_EQ(evaluation.samples, 400u);
+  EXPECT_GT(evaluation.accuracy, (11 + 0.25) / 12 - 0.05) << "all but the second letter, a guess of one in four";
+  EXPECT_LT(evaluation.accuracy, (11 + 0.25) / 12 + 0.03) << "nothing tells the second letter";
+  EXPECT_NEAR(evaluation.loss, std::log(4) / 12, 0.05) << "of a byte, not of a sample";
+}
+
+TEST(TorchTrainer, AByteThatIsNoClassOfAnLstmIsRefused) {
+  SwarmConfig swarm = small_swarm("lstm");
+  swarm.model.classes = 10;   // the labels are, the bytes are not
+  EXPECT_THROW(Bench bench(swarm), std::runtime_error);
 }
 
 TEST(TorchTrainer, AdamWLearnsToo) {
