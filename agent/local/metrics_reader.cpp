@@ -83,6 +83,9 @@ class Applier {
   void apply_totals(const AgentStatus& status) {
     track_.status = status;
     if (!status.phase.empty()) track_.phase = status.phase;
+    if (status.exchanges.left_out > track_.exchanges.left_out) {
+      track_.note = "left out as far away: " + status.left_out_last;
+    }
     track_.exchanges = status.exchanges;
     track_.bytes_sent = status.bytes_sent;
     track_.bytes_received = status.bytes_received;

@@ -38,6 +38,7 @@ AgentReport make_agent_report(const SwarmMember& member, bool newcomer, double o
   agent.accuracy = track.accuracy;
   agent.steps = track.steps;
   agent.exchanges = track.exchanges;
+  agent.left_out_last = track.status.left_out_last;
   agent.settled = track.settled;
   agent.proposals_refused = track.status.proposals_refused;
   agent.bytes_sent = track.bytes_sent;

@@ -34,7 +34,8 @@ constexpr std::tuple<Fields...> all_counters(Fields... fields) {
 
 constexpr auto fields(Of<ExchangeCounts>) {
   using T = ExchangeCounts;
-  return all_counters<T>(field("done", &T::done), field("late", &T::late), field("failed", &T::failed));
+  return all_counters<T>(field("done", &T::done), field("late", &T::late), field("failed", &T::failed),
+                         field("left_out", &T::left_out));
 }
 
 constexpr auto fields(Of<BlockTally>) {
@@ -170,7 +171,8 @@ constexpr auto fields(Of<AgentStatus>) {
                     field("distance", &T::distance), field("swarm_distance", &T::swarm_distance),
                     field("peers", &T::peers), field("learning_rate", &T::learning_rate),
                     field("steps_per_s", &T::steps_per_s), field("step", &T::step),
-                    field("exchanges", &T::exchanges), field("blocks", &T::blocks),
+                    field("exchanges", &T::exchanges),
+                    field("left_out_last", &T::left_out_last, Written::kUnlessEmpty), field("blocks", &T::blocks),
                     field("pairs", &T::pairs), field("doubts_parked", &T::doubts_parked), field("group", &T::group),
                     field("updates", &T::updates), field("log_heads", &T::log_heads, Written::kUnlessEmpty),
                     field("held_back", &T::held_back),

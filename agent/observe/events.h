@@ -89,6 +89,7 @@ struct AgentStatus {
   double learning_rate = 0, steps_per_s = 0;
   StepBreakdown step;            // of the window that steps_per_s is of
   ExchangeCounts exchanges;
+  std::string left_out_last;     // of exchanges.left_out: its name, or the id if it has none
   BlockTally blocks;
   PairwiseCounters pairs;
   uint64_t doubts_parked = 0;    // now: pair exchanges that have waited long for their proposer's decision

@@ -32,6 +32,12 @@ void print(const MemberChanged& member) {
   else spdlog::info("{} {}", who, member.change);   // joined | left | restarted
 }
 
+// ", 12 left out as far away (carol)"
+std::string print_left_out(const AgentStatus& status) {
+  if (status.exchanges.left_out == 0) return "";
+  return fmt::format(", {} left out as far away ({})", status.exchanges.left_out, status.left_out_last);
+}
+
 // ", 120 entries, 2 behind, 0.31 held back, log 1f9a03c2"
 std::string print_updates(const AgentStatus& status) {
   const UpdateCounters& updates = status.updates;
@@ -102,9 +108,10 @@ void Log::print_status(const AgentStatus& status) {
   const PairReport before = std::exchange(pairs_printed_, pairs);
   const bool missed = status.blocks.due > status.blocks.counted + status.blocks.old;
   const std::string log = status.log_heads.empty() ? "" : print_updates(status);
-  spdlog::info("round {}: step {}, loss {:.3f}{}, {}, exchanges {} done {} late {} failed{}{}, {:.1f} MB out{}{}{}",
+  spdlog::info("round {}: step {}, loss {:.3f}{}, {}, exchanges {} done {} late {} failed{}{}{}, {:.1f} MB out{}{}{}",
                status.round, status.steps, status.loss.value_or(0), print_accuracy(status, evaluated_at_),
                print_count(status.peers, "peer"), status.exchanges.done, status.exchanges.late, status.exchanges.failed,
+               print_left_out(status),
                pairs.any() ? " (" + print_pairs_line(since(before, pairs), status.pairs) + ")" : "",
                missed ? fmt::format(", {:.1f} % of blocks missed", 100 * status.blocks.missed_part()) : "",
                mega(status.bytes_sent), status.distance ? fmt::format(", distance {:.2g}", *status.distance) : "",

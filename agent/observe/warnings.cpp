@@ -86,6 +86,15 @@ constexpr std::pair<const char*, Warning> kWarnings[] = {
                            "that it adopts these, and with a folder of its own (--state), or update the older program",
                            status.joins.refused);
       }}},
+    {"left out",
+     {[](const AgentStatus& status) { return status.exchanges.left_out; },
+      [](const AgentStatus& status) {
+        return fmt::format("{} times another agent's model did not count, because it is much farther away than the "
+                           "others, last that of {}: look at its loss, its data and its learning rate; if they are in "
+                           "order it comes near again by itself, else stop it, or start it anew in an empty folder "
+                           "(--state), where it takes over the swarm's model",
+                           status.exchanges.left_out, status.left_out_last);
+      }}},
     {"doubts broken",
      {[](const AgentStatus& status) { return status.pairs.doubts_broken; },
       [](const AgentStatus& status) {

@@ -41,7 +41,10 @@ Json agent_json(const AgentReport& agent) {
           {"accuracy", optional_number(agent.accuracy)},
           {"steps", agent.steps},
           {"exchanges",
-           {{"done", agent.exchanges.done}, {"late", agent.exchanges.late}, {"failed", agent.exchanges.failed}}},
+           {{"done", agent.exchanges.done},
+            {"late", agent.exchanges.late},
+            {"failed", agent.exchanges.failed},
+            {"left_out", agent.exchanges.left_out}}},
           {"settled", agent.settled ? Json(*agent.settled) : Json(nullptr)},
           {"proposals_refused", agent.proposals_refused},
           {"bytes_sent", agent.bytes_sent},
@@ -153,6 +156,16 @@ std::string describe_disagreement(const SwarmReport& report) {
   return names.empty() ? "" : " Ended without one model, since not all agreed in time: " + names + ".";
 }
 
+std::string describe_left_out(const SwarmReport& report) {
+  std::string text;
+  for (const AgentReport& agent : report.agents) {
+    if (agent.exchanges.left_out == 0) continue;
+    text += fmt::format("{}by {} {} times, last {}'s", text.empty() ? "" : "; ", agent.name, agent.exchanges.left_out,
+                        agent.left_out_last);
+  }
+  return text.empty() ? "" : " Models did not count, being much farther away than the others: " + text + ".";
+}
+
 std::string describe_outcome(const SwarmReport& report) {
   std::vector<double> together, alone;
   for (const AgentReport& agent : report.agents) {
@@ -198,7 +211,8 @@ std::string print_report_html(const SwarmReport& report) {
 }
 
 std::string summarize(const SwarmReport& report) {
-  return describe_start(report) + describe_events(report) + describe_outcome(report) + describe_disagreement(report);
+  return describe_start(report) + describe_events(report) + describe_outcome(report) + describe_left_out(report) +
+         describe_disagreement(report);
 }
 
 std::string print_closing_table(const SwarmReport& report) {

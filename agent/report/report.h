@@ -31,6 +31,7 @@ struct AgentReport {
   std::optional<double> accuracy;      // of 1, on all classes; the last one measured
   uint64_t steps = 0;
   ExchangeCounts exchanges;
+  std::string left_out_last;           // of exchanges.left_out: whose model it was
   std::optional<bool> settled;         // it ended with the others' model; nullopt: not asked, or nobody
   uint64_t proposals_refused = 0;      // to exchange: of those that are no member, or take no part
   uint64_t bytes_sent = 0, bytes_received = 0;

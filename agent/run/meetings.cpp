@@ -33,6 +33,11 @@ void Meetings::count(const ExchangeReport& report) {
     case ExchangeOutcome::kFailed: ++tally_.failed; break;
     case ExchangeOutcome::kBusy: break;
   }
+  for (const PeerId& peer : report.left_out) {
+    ++tally_.left_out;
+    left_out_last_ = sampler_.name_of(peer);
+    if (left_out_last_.empty()) left_out_last_ = peer.hex().substr(0, 8);
+  }
 }
 
 void Meetings::tell_sampler(const ExchangeReport& report) {

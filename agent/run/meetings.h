@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "agent/observe/events.h"
@@ -22,6 +23,7 @@ class Meetings {
   void take(const std::vector<ExchangeReport>& reports, uint64_t steps, double params_rms);
 
   const ExchangeCounts& tally() const { return tally_; }
+  const std::string& left_out_last() const { return left_out_last_; }   // name or id; empty: nobody was
   double relative_distance() const { return distance_; }   // negative: not known yet
 
  private:
@@ -34,6 +36,7 @@ class Meetings {
   Settling& settling_;
   Observer& observer_;
   ExchangeCounts tally_;
+  std::string left_out_last_;
   double distance_ = -1;
 };
 

@@ -54,6 +54,7 @@ class Rounds {
   double mass() const { return steps_.pace().mass(); }
   const Stepping& steps() const { return steps_; }
   const ExchangeCounts& tally() const { return meetings_.tally(); }
+  const std::string& left_out_last() const { return meetings_.left_out_last(); }
 
  private:
   // kWorking: a job is under way, and calls back when it has ended.

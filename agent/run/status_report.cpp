@@ -38,6 +38,7 @@ void report_rounds(const Rounds& rounds, AgentStatus& status) {
   status.steps_per_s = rounds.steps().pace().steps_per_s();
   status.step = rounds.steps().pace().times().mean();
   status.exchanges = rounds.tally();
+  status.left_out_last = rounds.left_out_last();
 }
 
 void report_exchange(const ExchangeStatus& exchange, AgentStatus& status) {

@@ -24,7 +24,8 @@ void BlockOwner::begin(const GroupMembers& members, uint64_t round, std::shared_
     owned.from.resize(n);
     owned.waits_for = n - 1;
   }
-  counted_ = late_counted_ = far_ = 0;
+  far_.assign(n, false);
+  counted_ = late_counted_ = 0;
 }
 
 void BlockOwner::retire() {
@@ -139,7 +140,7 @@ void BlockOwner::averaged(uint32_t index, AverageJob& job) {
     if (!item.late) {
       outcomes_.settle(&into.from[item.rank].outcome, item.passed ? BlockOutcome::kCounted : BlockOutcome::kRefused);
       counted_ += item.passed;
-      far_ += item.far;
+      if (item.far) far_[item.rank] = true;
     } else if (item.passed) {
       outcomes_.settle(&into.from[item.rank].outcome, BlockOutcome::kOld);
       ++late_counted_;

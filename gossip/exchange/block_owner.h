@@ -47,7 +47,7 @@ class BlockOwner {
   size_t jobs() const { return jobs_; }        // with the worker
   size_t counted() const { return counted_; }  // contributions of this round, of others
   size_t late_counted() const { return late_counted_; }
-  size_t far() const { return far_; }          // contributions of this round that were too far away
+  bool far(size_t rank) const { return far_[rank]; }   // a contribution of it to this round was too far away
 
  private:
   struct Contribution {
@@ -84,7 +84,8 @@ class BlockOwner {
   std::vector<bool> waits_for_;                // by rank
   std::vector<Owned> owned_;
   std::map<std::pair<PeerId, uint32_t>, Late> late_;   // by sender and block: contributions for the next round
-  size_t jobs_ = 0, counted_ = 0, late_counted_ = 0, far_ = 0;
+  std::vector<bool> far_;                      // by rank
+  size_t jobs_ = 0, counted_ = 0, late_counted_ = 0;
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);   // completions of a destroyed object do nothing
 };
 

@@ -46,10 +46,9 @@ bool Group::begin() {
 
 void Group::on_end(RoundEnd end) {
   if (end.whole) ++counters_.rounds_whole;
-  left_out_ += end.left_out;
   if (end.delta) decided_.push_back(std::move(*end.delta));
   if (reports_.size() >= kReportsMax) reports_.erase(reports_.begin());
-  reports_.push_back(end.report);
+  reports_.push_back(std::move(end.report));
 }
 
 void Group::forget(const PeerId& peer, uint64_t) {

@@ -62,7 +62,6 @@ class Group final : public Exchange {
   bool idle() const { return !round_.open(); }
   const BlockTally& block_tally() const { return outcomes_.tally(); }   // of both phases
   const GroupCounters& counters() const { return counters_; }
-  uint64_t left_out() const { return left_out_; }      // contributions and averages that were too far away
   uint64_t round() const { return round_.number(); }   // 0: none yet
 
  private:
@@ -89,7 +88,6 @@ class Group final : public Exchange {
   std::vector<Delta> decided_;
   std::vector<ExchangeReport> reports_;
   GroupCounters counters_;
-  uint64_t left_out_ = 0;
 };
 
 }  // namespace starling

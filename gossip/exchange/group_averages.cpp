@@ -20,7 +20,8 @@ void GroupAverages::begin(const GroupMembers& members, uint64_t round, std::shar
   waits_for_.assign(members.count(), true);
   averages_.assign(layout_.blocks.size(), Average());
   unresolved_ = layout_.blocks.size();
-  counted_ = far_ = 0;
+  far_.assign(members.count(), false);
+  counted_ = 0;
 }
 
 void GroupAverages::retire() {
@@ -112,7 +113,7 @@ void GroupAverages::decide(GroupGuard& guard) {
   for (uint32_t index : guard.refused(members_, round_, squares)) {
     outcomes_.settle_average(&averages_[index].outcome, BlockOutcome::kRefused);
     averages_[index].payload = {};
-    ++far_;
+    far_[members_.owner(index, round_)] = true;
   }
   for (Average& average : averages_) {
     if (average.outcome != BlockOutcome::kHere) continue;

@@ -39,7 +39,7 @@ class GroupAverages {
   size_t counted() const { return counted_; }   // averages by other owners
   // Settles the averages of others that are here, those too far away by the guard as refused. REQUIRES: no jobs.
   void decide(GroupGuard& guard);
-  size_t far() const { return far_; }        // averages that were too far away
+  bool far(size_t rank) const { return far_[rank]; }   // an average of it was too far away
   // REQUIRES: after decide().
   Delta take_delta();
   // Rms of (average - own) over the elements of those of the first `param_blocks` blocks that count; negative: none.
@@ -64,7 +64,8 @@ class GroupAverages {
   std::shared_ptr<const Snapshot> own_;
   std::vector<bool> waits_for_;              // by rank
   std::vector<Average> averages_;            // by block
-  size_t unresolved_ = 0, jobs_ = 0, counted_ = 0, far_ = 0;
+  std::vector<bool> far_;                    // by rank
+  size_t unresolved_ = 0, jobs_ = 0, counted_ = 0;
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);   // completions of a destroyed object do nothing
 };
 

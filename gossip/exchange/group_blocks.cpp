@@ -130,7 +130,6 @@ void GroupBlocks::mark_dead(size_t rank) {
 RoundEnd GroupBlocks::take_end() {
   RoundEnd end;
   averages_.decide(guard_);
-  end.left_out = owner_.far() + averages_.far();
   end.whole = owner_.counted() == streams_.due(0) && averages_.counted() == streams_.due(1);
   const bool any = owner_.counted() + averages_.counted() + owner_.late_counted() > 0;
   Delta delta = averages_.take_delta();
@@ -143,6 +142,9 @@ RoundEnd GroupBlocks::take_end() {
   report.payload_bytes_received = streams_.take_bytes_received();
   if (report.outcome != ExchangeOutcome::kFailed) report.distance = averages_.distance(options_.param_blocks);
   report.peer_round = round_;
+  for (size_t rank = 0; rank < members_.count(); ++rank) {
+    if (owner_.far(rank) || averages_.far(rank)) report.left_out.push_back(members_.ids[rank]);
+  }
   if (any) end.delta = std::move(delta);   // otherwise the averages equal the own blocks
   return end;
 }

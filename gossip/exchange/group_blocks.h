@@ -22,7 +22,6 @@ namespace starling {
 struct RoundEnd {
   ExchangeReport report;
   bool whole = false;              // every block of both phases arrived in time, and counted
-  size_t left_out = 0;             // contributions and averages that were too far away
   std::optional<Delta> delta;
 };
 

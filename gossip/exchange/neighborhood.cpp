@@ -133,6 +133,7 @@ void Neighborhood::guard(std::vector<Brought>& all) {
     report.scale = scales[i];
     if (scales[i] < 1) judged[i]->delta.coefficient *= static_cast<float>(scales[i]);
     if (scales[i] > 0) continue;
+    report.left_out = {report.peer};
     report.blocks_mixed = 0;
     report.outcome = ExchangeOutcome::kFailed;
   }

@@ -186,6 +186,7 @@ void PairLedger::report(const PairExchange& exchange, ExchangeOutcome outcome, u
   report.scale = exchange.scale;
   report.peer_round = exchange.peer_round;
   report.free_in = free_in;
+  if (outcome == ExchangeOutcome::kFailed && exchange.scale < ClipGuard::kScaleMin) report.left_out = {exchange.peer};
 }
 
 void PairLedger::keep_lessons(const PairExchange& exchange) {

@@ -62,6 +62,7 @@ struct ExchangeReport {
   double scale = 1;                  // s: below 1 when a guard clipped
   uint64_t peer_round = 0;
   Duration free_in{};                // kBusy: when the peer expects to be free
+  std::vector<PeerId> left_out;      // of whom something did not count because it was too far away
 };
 
 }  // namespace starling

@@ -187,8 +187,13 @@ TEST_F(SwarmMetricsTest, TakesInEveryKindOfLine) {
   EXPECT_EQ(track.phase, "training");
   EXPECT_EQ(track.exchanges.done, 9u);   // totals win over what was counted
   EXPECT_EQ(track.bytes_received, 900u);
+  EXPECT_EQ(track.note, "received the model");
   EXPECT_EQ(track.accuracies.size(), 1u);   // repeated, not measured again
   EXPECT_EQ(track.distances.size(), 1u);
+  EXPECT_TRUE(apply_metrics_line(
+      track, R"({"t":104.5,"event":"status","exchanges":{"done":9,"late":2,"failed":1,"left_out":2},)"
+             R"("left_out_last":"carol","steps":43})"));
+  EXPECT_EQ(track.note, "left out as far away: carol");
   EXPECT_TRUE(apply_metrics_line(
       track, R"({"t":105,"event":"finish","reason":"stop_after","steps":44,"loss":0.6,"accuracy":0.9})"));
   EXPECT_EQ(track.finish_reason, "stop_after");

@@ -48,6 +48,7 @@ const Case kCases[] = {
     {"refused", [](AgentStatus& s) -> uint64_t& { return s.frames_refused.bad_checksum; }, "one version"},
     {"links", [](AgentStatus& s) -> uint64_t& { return s.links.refused; }, "ulimit -n"},
     {"joins", [](AgentStatus& s) -> uint64_t& { return s.joins.refused; }, "without --config"},
+    {"left out", [](AgentStatus& s) -> uint64_t& { return s.exchanges.left_out; }, "empty folder"},
     {"doubts", [](AgentStatus& s) -> uint64_t& { return s.pairs.doubts_broken; }, "links"},
 };
 
@@ -86,6 +87,13 @@ TEST_F(WarningsTest, RefusalsAreListedByCauseAndStrangersAreNone) {
   status_.frames_refused.wrong_version = 3;
   ASSERT_EQ(report_for(1).size(), 1u);
   EXPECT_NE(said_[0].find("5 frames were refused (2 too_short, 3 wrong_version)"), std::string::npos) << said_[0];
+}
+
+TEST_F(WarningsTest, WhoWasLeftOutIsNamed) {
+  status_.exchanges.left_out = 3;
+  status_.left_out_last = "carol";
+  ASSERT_EQ(report_for(1).size(), 1u);
+  EXPECT_NE(said_[0].find("last that of carol"), std::string::npos) << said_[0];
 }
 
 TEST_F(WarningsTest, OtherEventsSayNothing) {

@@ -79,7 +79,7 @@ TEST(ReportJson, HasExactlyTheAgreedFields) {
   EXPECT_EQ(json["agents"][0]["bytes_sent_a_step"], 15000);
   EXPECT_EQ(json["agents"][2]["joined_at_s"], 15.5);
   EXPECT_EQ(json["agents"][1]["state"], "killed");
-  EXPECT_EQ(json["agents"][0]["exchanges"], (Json{{"done", 90}, {"late", 7}, {"failed", 3}}));
+  EXPECT_EQ(json["agents"][0]["exchanges"], (Json{{"done", 90}, {"late", 7}, {"failed", 3}, {"left_out", 0}}));
   EXPECT_EQ(json["agents"][0]["classes"], (Json{0, 1}));
   EXPECT_EQ(json["alone"], (Json{0.25, nullptr}));
   EXPECT_EQ(json["central"], 0.95);
@@ -114,6 +114,16 @@ TEST(Report, NamesWhoDidNotEndWithTheOthersModel) {
   const std::string table = print_closing_table(report);
   const size_t row = table.find("agent-2");
   EXPECT_NE(table.substr(row, table.find('\n', row) - row).find("do not agree"), std::string::npos) << table;
+}
+
+TEST(Report, NamesWhoseModelsDidNotCount) {
+  SwarmReport report = make_report();
+  EXPECT_EQ(summarize(report).find("did not count"), std::string::npos);
+  report.agents[0].exchanges.left_out = 12;
+  report.agents[0].left_out_last = "agent-2";
+  const std::string summary = summarize(report);
+  EXPECT_NE(summary.find("by agent-0 12 times, last agent-2's."), std::string::npos) << summary;
+  EXPECT_EQ(Json::parse(print_report_json(report))["agents"][0]["exchanges"]["left_out"], 12);
 }
 
 TEST(ReportPage, NamesNoAddressOutsideOfItself) {

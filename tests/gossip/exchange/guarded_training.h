@@ -30,16 +30,17 @@ struct Training {
   bool guarded = true;
   std::function<double(int round)> rate_factor;
   std::function<void(int round, RoundSwarm<E>&)> before_round;
-  std::function<void(Flight&, RoundBlock&)> lie;   // of the last member, from round kLiesFrom on
-  bool gone = false;           // the last member leaves then
-  bool silent = false;         // or says nothing any more
+  size_t liars = 1;            // the last ones
+  std::function<void(Flight&, RoundBlock&)> lie;   // theirs, from round kLiesFrom on
+  bool gone = false;           // they leave then
+  bool silent = false;         // or say nothing any more
   double loss = 0;
 };
 
 struct Trained {
   double loss = 0;             // of the worst healthy member, over the healthy ones' targets; last half of the rounds
   double spread = 0;           // of the healthy, likewise: rms of the farthest from their mean
-  uint64_t far = 0;            // left out or refused by the healthy
+  uint64_t far = 0;            // members left out, or neighbors clipped, by one healthy member in one round each
   uint64_t digest = 0;
   std::vector<double> spreads; // by round
 };
@@ -73,7 +74,7 @@ class Trainees {
       if (training_.before_round) training_.before_round(round_, swarm_);
       if (round_ == kLiesFrom && training_.lie) lie();
       if (round_ == kLiesFrom && training_.gone) leave();
-      if (round_ == kLiesFrom && training_.silent) swarm_.at(liar()).paused = true;
+      if (round_ == kLiesFrom && training_.silent) silence();
       round();
       result.spreads.push_back(spread());
       if (round_ < training_.rounds / 2) continue;
@@ -86,23 +87,22 @@ class Trainees {
     result.digest = swarm_.digest();
     for (const PeerId& id : healthy()) {
       const RoundAgent<E>& agent = *swarm_.agents.at(id);
-      if constexpr (std::is_same_v<E, Group>) {
-        result.far += agent.exchange->left_out();
+      for (const ExchangeReport& report : agent.reports) {
+        result.far += std::is_same_v<E, Group> ? report.left_out.size() : report.scale < 1;
       }
-      for (const ExchangeReport& report : agent.reports) result.far += report.scale < 1;
     }
     return result;
   }
 
  private:
   float unit() { return static_cast<float>((rng_.uniform() - 0.5) * std::sqrt(12.0)); }   // of unit variance
-  uint8_t liar() const { return static_cast<uint8_t>(training_.members); }
+  bool lies(const PeerId& id) const { return index_of(id) >= training_.members - training_.liars; }
   bool all_healthy() const { return !training_.lie && !training_.gone && !training_.silent; }
   size_t index_of(const PeerId& id) const { return size_t{id.bytes[0]} - 1; }
   std::vector<PeerId> healthy() const {
     std::vector<PeerId> ids;
     for (const auto& [id, agent] : swarm_.agents) {
-      if (all_healthy() || id != test_peer(liar())) ids.push_back(id);
+      if (all_healthy() || !lies(id)) ids.push_back(id);
     }
     return ids;
   }
@@ -126,15 +126,18 @@ class Trainees {
       if (!agent->paused) agent->apply();
     }
   }
+  void silence() {
+    for (auto& [id, agent] : swarm_.agents) agent->paused = lies(id);
+  }
   void leave() {
-    swarm_.at(liar()).paused = true;
-    for (auto& [id, agent] : swarm_.agents) std::erase(agent->list, test_peer(liar()));
+    silence();
+    for (auto& [id, agent] : swarm_.agents) std::erase_if(agent->list, [this](const PeerId& one) { return lies(one); });
   }
   void lie() {
     swarm_.network.damage = [this](Flight& flight) {
       auto* message = std::get_if<ExchangeMessage>(&flight.message);
       RoundBlock* block = message ? std::get_if<RoundBlock>(message) : nullptr;
-      if (block != nullptr && flight.from == test_peer(liar())) training_.lie(flight, *block);
+      if (block != nullptr && lies(flight.from)) training_.lie(flight, *block);
     };
   }
 
