@@ -14,18 +14,12 @@ double square(double x) { return x * x; }
 
 size_t most_left_out(size_t member_count) { return std::max<size_t>(1, member_count / 8); }
 
-// 0: there are fewer than two.
-double second_largest(std::vector<double> values) {
+// The largest but for so many, of which one stays however few there are; 0: there are fewer than two.
+double largest_but(size_t most, std::vector<double> values) {
   if (values.size() < 2) return 0;
-  std::nth_element(values.begin(), values.begin() + 1, values.end(), std::greater<>());
-  return values[1];
-}
-
-// The lower one of two. REQUIRES: there are any.
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+  const auto at = values.begin() + static_cast<std::ptrdiff_t>(std::min(most, values.size() - 1));
+  std::nth_element(values.begin(), at, values.end(), std::greater<>());
+  return *at;
 }
 
 double upper_median(std::vector<double> values) {
@@ -38,19 +32,8 @@ double upper_median(std::vector<double> values) {
 // once. Then one part of the model may differ from another as much as it will, and only what is grossly far is left
 // out. Not where most are a few times as far as usual, as after the four rounds in which a liar owned a block.
 double factor_beside(const std::vector<double>& values, double factor, double usual) {
-  const bool outdated = usual == 0 || (values.size() >= 3 && median(values) > square(kOutdated) * usual);
+  const bool outdated = usual == 0 || (values.size() >= 3 && lower_median(values) > square(kOutdated) * usual);
   return outdated ? GroupGuard::kFarAtFirst : factor;
-}
-
-// The indices of those above `allowed`, the largest first, at most so many.
-std::vector<size_t> above(const std::vector<double>& values, double allowed, size_t most) {
-  std::vector<size_t> found;
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (values[i] > allowed) found.push_back(i);
-  }
-  std::stable_sort(found.begin(), found.end(), [&](size_t a, size_t b) { return values[a] > values[b]; });
-  found.resize(std::min(found.size(), most));
-  return found;
 }
 
 }  // namespace
@@ -66,17 +49,17 @@ std::vector<bool> far_ones(const FarRule& rule, const std::vector<Contributed>& 
   std::vector<bool> far(contributions.size());
   std::vector<double> values;
   for (const Contributed& one : contributions) values.push_back(one.squares / square(one.pace));
-  const double usual = std::max(rule.usual_squares, second_largest(values));
+  const double usual = std::max(rule.usual_squares, largest_but(rule.most, values));
   if (rule.factor == 0 || usual == 0) return far;
-  const double factor = factor_beside(values, rule.factor, rule.usual_squares);
-  for (size_t i : above(values, square(factor) * usual, rule.most)) far[i] = true;
+  const double allowed = square(factor_beside(values, rule.factor, rule.usual_squares)) * usual;
+  for (size_t i = 0; i < values.size(); ++i) far[i] = values[i] > allowed;
   return far;
 }
 
 GroupGuard::GroupGuard(const Layout& layout, double far)
     : layout_(layout), far_(far), usual_(layout.sections.size()), past_(layout.blocks.size()) {}
 
-// Of three members, the second largest of two distances says little; of two, it says nothing.
+// Of three members, the smaller of two distances says little; of two members, there is but one.
 double GroupGuard::factor(uint32_t section, size_t member_count) const {
   if (far_ == 0 || member_count < 3) return 0;
   return member_count == 3 || section > 0 ? std::max(far_, kFarOfFew) : far_;
@@ -101,9 +84,8 @@ std::vector<uint32_t> GroupGuard::refused(const GroupMembers& members, uint64_t 
   for (uint32_t section = 0; section < usual_.size(); ++section) {
     for (size_t owner : far_owners(section, members, round, squares)) {
       for (uint32_t block : members.blocks_of(owner, squares.size(), round)) {
-        const PeerId& before = past_[block].refused_of;
         const bool of_section = layout_.blocks[block].section == section && squares[block];
-        if (of_section) refused[block] = before.is_zero() || before == members.ids[owner];
+        if (of_section) refused[block] = may_refuse(block, members, owner);
       }
     }
     learn(section, squares, refused);
@@ -113,7 +95,7 @@ std::vector<uint32_t> GroupGuard::refused(const GroupMembers& members, uint64_t 
     PastBlock& past = past_[block];
     if (refused[block]) {
       indices.push_back(block);
-      past.refused_of = members.ids[members.owner(block, round)];
+      past.refused_of.insert(members.ids[members.owner(block, round)]);
     } else if (squares[block]) {
       past = {};
     } else {
@@ -121,6 +103,11 @@ std::vector<uint32_t> GroupGuard::refused(const GroupMembers& members, uint64_t 
     }
   }
   return indices;
+}
+
+bool GroupGuard::may_refuse(uint32_t block, const GroupMembers& members, size_t owner) const {
+  const std::set<PeerId>& before = past_[block].refused_of;
+  return before.size() < most_left_out(members.count()) || before.contains(members.ids[owner]);
 }
 
 std::vector<size_t> GroupGuard::far_owners(uint32_t section, const GroupMembers& members, uint64_t round,
@@ -140,11 +127,14 @@ std::vector<size_t> GroupGuard::far_owners(uint32_t section, const GroupMembers&
     if (owns[owner]) of_owners.push_back(by_owner[owner]);
   }
   const double before = usual_[section].size() >= kSamplesMin ? usual_[section].median() : 0;
-  const double usual = std::max(before, second_largest(of_owners));
+  const double usual = std::max(before, largest_but(most_left_out(members.count()), of_owners));
   if (usual == 0) return {};
   const double allowed = square(factor_beside(of_owners, factor, before)) * usual;
-  by_owner[members.self] = 0;   // its own average is judged already
-  return above(by_owner, allowed, most_left_out(members.count()));
+  std::vector<size_t> far;
+  for (size_t owner = 0; owner < members.count(); ++owner) {
+    if (owner != members.self && by_owner[owner] > allowed) far.push_back(owner);   // the own is judged already
+  }
+  return far;
 }
 
 // Rounds in which nothing moved say nothing of what is usual while members train.

@@ -9,12 +9,13 @@
 // kFar * sqrt(B) times the usual distance.
 //
 // Not held: what is about as far away as honest members are (a sign flip, a member that stands still, 1.1 times the
-// others' steps), two liars who agree, and a liar that grows slowly.
+// others' steps), more broken members than `most`, and a liar that grows slowly.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "compression/layout.h"
@@ -27,7 +28,7 @@ namespace starling {
 struct FarRule {
   double factor = 0;           // times the usual distance; 0: none is left out
   double usual_squares = 0;    // between two members, over the block's whole section; 0: not known
-  size_t most = 1;             // left out of one block
+  size_t most = 1;             // left out of one block; at most so many may be broken
 };
 
 // One contribution as the rule sees it.
@@ -41,8 +42,8 @@ struct Contributed {
 std::vector<double> paces_of(const std::vector<double>& masses);
 
 // Whether each is far: more than `factor` times the usual from the owner, where usual is the rule's or, if it is
-// larger, the second largest distance of all. With one liar that is an honest member's. Where most are far beyond the
-// rule's usual, or it is not known, only those are far that are kFarAtFirst times the second largest.
+// larger, the largest distance of all but `most`. With so many liars that is an honest member's. Where most are far
+// beyond the rule's usual, or it is not known, only those are far that are kFarAtFirst times that one.
 std::vector<bool> far_ones(const FarRule& rule, const std::vector<Contributed>& contributions);
 
 class GroupGuard {
@@ -58,7 +59,7 @@ class GroupGuard {
 
   // The end of a round: the blocks whose averages are far from the own ones, of at most max(1, n/8) owners, and never
   // of all. `squares`: by block, sum of (average - own)^2; nullopt: there is none. Learns from the round.
-  // A block's average is refused from one owner only: if the next owner's is far too, it is this agent that is far.
+  // A block's average is refused from so many owners only: if the next one's is far too, it is this agent that is far.
   std::vector<uint32_t> refused(const GroupMembers& members, uint64_t round,
                                 const std::vector<std::optional<double>>& squares);
 
@@ -68,9 +69,10 @@ class GroupGuard {
 
   struct PastBlock {
     unsigned missed = 0;         // rounds since its last average counted, refused ones not among them
-    PeerId refused_of;           // whose average was refused last; zero: one counted since
+    std::set<PeerId> refused_of; // whose averages were refused since one counted
   };
   double factor(uint32_t section, size_t member_count) const;
+  bool may_refuse(uint32_t block, const GroupMembers& members, size_t owner) const;
   double squares_in_steps(uint32_t block, double squares) const;
   std::vector<size_t> far_owners(uint32_t section, const GroupMembers& members, uint64_t round,
                                  const std::vector<std::optional<double>>& squares) const;

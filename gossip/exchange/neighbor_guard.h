@@ -29,6 +29,7 @@ class NeighborGuard {
 
   // The factor on each neighbor's weight, in [0, 1]. Learns from the round.
   std::vector<double> scales(const std::vector<Near>& neighbors) {
+    if (neighbors.empty()) return {};
     std::vector<double> in_paces;
     for (const Near& one : neighbors) in_paces.push_back(one.distance / one.pace);
     const bool alone = neighbors.size() == 1;
@@ -45,13 +46,6 @@ class NeighborGuard {
   }
 
  private:
-  static double lower_median(std::vector<double> values) {
-    if (values.empty()) return 0;
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
-  }
-
   RobustWindow past_;      // distances that counted whole, in paces
 };
 

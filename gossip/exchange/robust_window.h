@@ -5,8 +5,16 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <vector>
 
 namespace starling {
+
+// Of two middle values the smaller one. REQUIRES: there are any.
+inline double lower_median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
 
 class RobustWindow {
  public:

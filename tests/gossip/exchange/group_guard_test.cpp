@@ -33,11 +33,13 @@ TEST(FarOnes, AreBeyondThreeTimesTheSecondLargest) {
   EXPECT_EQ(far({0, 1, 1}, {1, 1, 1e12}), (Far{false, false, false})) << "no guard";
 }
 
-// Who is beyond the second largest is alone, so honest members cannot leave out each other in numbers.
-TEST(FarOnes, AreOneAtMost) {
+// So honest members cannot leave out each other in numbers.
+TEST(FarOnes, AreAsManyAsMayBeBroken) {
   EXPECT_EQ(far({3, 1, 1}, {1, 1, 30, 1, 3}), (Far{false, false, true, false, false}));
   EXPECT_EQ(far({3, 100, 1}, {1, 1, 1000, 2000, 1}), (Far{false, false, false, false, false})) << "one is not farther";
-  EXPECT_EQ(far({3, 1e-3, 2}, {1e-3, 1e-3, 1e-3, 1e3, 1}), (Far{false, false, false, true, false}));
+  EXPECT_EQ(far({3, 100, 2}, {1, 1, 1000, 2000, 1}), (Far{false, false, true, true, false}));
+  EXPECT_EQ(far({3, 100, 2}, {1, 1000, 1000, 2000, 1}), (Far{false, false, false, false, false})) << "three";
+  EXPECT_EQ(far({3, 1, 2}, {1, 30}), (Far{false, true})) << "of two, one at most";
 }
 
 TEST(FarOnes, AreScaledByTheirSteps) {
@@ -111,6 +113,7 @@ TEST(GroupGuard, JudgesEachSectionByItself) {
   EXPECT_EQ(judge.guard.rule(4, 8).factor, 10);
   EXPECT_EQ(judge.guard.rule(0, 3).factor, 10);
   EXPECT_EQ(judge.guard.rule(0, 2).factor, 0);
+  EXPECT_EQ(judge.guard.rule(0, 15).most, 1u);
   EXPECT_EQ(judge.guard.rule(0, 16).most, 2u);
 }
 
@@ -230,6 +233,8 @@ INSTANTIATE_TEST_SUITE_P(Each, OneLiar,
                                          LiarCase{"of_eight_in_blocks", {.block = 512}, 1.05, 1.1},
                                          LiarCase{"of_eight_by_class", {.block = 512, .by_class = true}, 1.05, 1.1},
                                          LiarCase{"of_sixteen", {.members = 16, .block = 256, .rounds = 60}, 1.05, 1.1},
+                                         LiarCase{"two_of_sixteen",
+                                                  {.members = 16, .block = 256, .rounds = 60, .liars = 2}, 1.05, 1.1},
                                          LiarCase{"of_four", {.members = 4, .block = 512}, 1.25, 1.25, true}),
                          [](const auto& info) { return info.param.name; });
 
