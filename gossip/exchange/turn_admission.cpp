@@ -110,6 +110,11 @@ bool TurnAdmission::crossing(const PeerId& from, uint64_t generation, const Prop
     for (EarlyPairBlocks::Item& item : items) (void)proposer_.on_crossed_block(from, item.block, item.payload);
     return true;
   }
+  if (acceptor_.full()) {   // no vote could follow, and both would wait for it until the deadline
+    proposer_.give_up(*own, ExchangeOutcome::kBusy);
+    refuse(propose, proposer_.deadline().current());
+    return true;
+  }
   count_met(from);
   const bool sent = blocks_.eager() && same_blocks;
   begin_turn(from, propose, {proposer_.yield(*own), std::chrono::milliseconds(propose.deadline_ms), sent});

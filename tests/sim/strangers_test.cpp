@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -167,20 +168,23 @@ TEST(Strangers, MaySayBusyToEverything) {
   EXPECT_GE(static_cast<double>(besieged), 0.9 * static_cast<double>(alone));
 }
 
-// After a while each of the strangers has let an exchange end, so who has not is served before them.
+// After a while each of the strangers has let an exchange end, so who has not is served before them. When it is served
+// first is chance: it asks them too, one after the other. One of the four knew it 1 to 7 s after it came.
 TEST(Strangers, DoNotKeepAnHonestNewcomerOut) {
   size_t exchanges = 0;
-  const uint64_t seeds = seed_count(8);
+  const uint64_t seeds = std::max<uint64_t>(8, seed_count(8));   // fewer tell nothing
   for (uint64_t rng_seed = 1; rng_seed <= seeds; ++rng_seed) {
     Besieged besieged(rng_seed, Overlap::kOff);
     const std::vector<PeerId> ids = besieged.joined_ids(24);
     besieged.leave_votes_undecided(seconds(20), ids);
     besieged.add_newcomer();
+    besieged.leave_votes_undecided(seconds(12), ids);
+    const size_t before = besieged.newcomers_exchanges();
     besieged.leave_votes_undecided(seconds(8), ids);
-    exchanges += besieged.newcomers_exchanges();
+    exchanges += besieged.newcomers_exchanges() - before;
   }
   std::printf("%zu exchanges of the newcomers\n", exchanges);
-  EXPECT_GE(exchanges, 19 * seeds) << "each about 185 without strangers; 80 with them, the least of 16 seeds 41";
+  EXPECT_GE(exchanges, 25 * seeds) << "each about 185 without strangers; 96 with them, deviation 39";
 }
 
 INSTANTIATE_TEST_SUITE_P(Strangers, UndecidedVotes,

@@ -368,6 +368,28 @@ TEST(PairTurns, ACrossingThatOneSideSeesGetsItsBlocksWhenAsked) {
   EXPECT_EQ(pair.swarm.weighted_sum(), std::vector<double>(64, 4.0));
 }
 
+// Who is in doubt of as many exchanges as it may be cannot vote on the one that crossing makes of two.
+TEST(PairTurns, ACrossingEndsAtOnceWhereNoVoteCanFollow) {
+  Turns pair;
+  pair.swarm.network.drop = [](const Flight& flight) { return is<Commit>(flight); };
+  for (uint8_t other = 3; other < 3 + kInDoubtMax; ++other) {
+    TurnAgent& c = pair.swarm.add(other);
+    c.boundary();
+    pair.b.boundary();
+    ASSERT_TRUE(c.pairwise->propose(pair.b.id));
+    pair.swarm.run_for(milliseconds(30));
+  }
+  const std::vector<float> before = pair.a.params;
+  pair.publish();
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  ASSERT_TRUE(pair.b.pairwise->propose(pair.a.id));   // 1 and 1: the smaller id's stands
+  pair.swarm.run_for(milliseconds(22));
+  EXPECT_FALSE(pair.a.pairwise->under_way());
+  EXPECT_FALSE(pair.b.pairwise->under_way());
+  pair.a.boundary();
+  EXPECT_EQ(pair.a.params, before) << "taken back";
+}
+
 // ---- early, and back ----
 
 TEST(PairTurns, TheAcceptorAppliesAtItsVoteAndIsFree) {
