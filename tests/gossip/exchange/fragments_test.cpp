@@ -183,12 +183,22 @@ TEST(FragmentTurn, ProposalsOfTwoFragmentsThatCrossAreOneExchangeAllTheSame) {
     const std::vector<double> sum = pair.swarm.weighted_sum();
     if (forgetful == 1) pair.a.pairwise->forget(pair.b.id, 0);
     if (forgetful == 2) pair.b.pairwise->forget(pair.a.id, 0);
+    uint64_t asked_again = 0;
+    const auto decisions_too = pair.swarm.network.watch;
+    pair.swarm.network.watch = [&](const Flight& flight) {
+      asked_again += is<Missing>(flight);
+      decisions_too(flight);
+    };
     ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
     ASSERT_TRUE(pair.b.pairwise->propose(pair.a.id));
-    pair.swarm.run_for(milliseconds(300));
-    EXPECT_TRUE(pair.swarm.all_idle());
+    pair.swarm.run_for(milliseconds(31));   // three latencies: the proposal, its blocks, the decision
     EXPECT_EQ(pair.a.pairwise->counters().done, 2u);
     EXPECT_EQ(pair.b.pairwise->counters().done, 2u);
+    EXPECT_EQ(asked_again, 0u) << "the acceptor took what it had sent for what was asked for";
+    EXPECT_EQ(pair.a.pairwise->counters().crossed + pair.b.pairwise->counters().crossed, 1u)
+        << "of who gave its own up; the other one's payload did not cross anything";
+    pair.swarm.run_for(milliseconds(270));
+    EXPECT_TRUE(pair.swarm.all_idle());
     EXPECT_EQ(pair.a.pairwise->counters().failed + pair.b.pairwise->counters().failed, 0u);
     pair.a.apply();
     pair.b.apply();
