@@ -34,7 +34,8 @@ void UpdateSharing::share(uint64_t round, double mass, bool wait, Done done) {
   refuse_outsider();
   const bool waits = wait || catching_up_;
   // Never two in a row, or a member that is always late would be heard no more.
-  const bool may_miss = waits && several_steps_ && !missed_ && !catching_up_ && !settling_;
+  const bool may_miss = waits && several_steps_ && !group_.missed() && !catching_up_;
+  at_replica_ = false;
   late_ = Duration::zero();
   if (planner_ && planned_) look_at_step();
   worker_.submit([this] { model_.fill_x(); },
@@ -73,7 +74,6 @@ TimePoint UpdateSharing::next_final() const {
 
 void UpdateSharing::shared(bool waits) {
   encode_time_ += group_.take_encode_time();
-  missed_ = group_.missed().has_value();
   if (waits) {
     waiting_ = true;
   } else {
@@ -84,9 +84,17 @@ void UpdateSharing::shared(bool waits) {
 void UpdateSharing::tick() {
   if (!waiting_ || group_.under_way()) return;
   waiting_ = false;
-  if (!missed_) look_at_progress();
+  if (!group_.missed()) look_at_progress();
   if (std::exchange(planned_, false)) think();
+  at_replica_ = true;
   group_.catch_up(model_.x(), [this] { worker_.submit([this] { model_.show_x(); }, [this] { finish(); }); });
+}
+
+// What is evaluated and saved before the steps is the replica. Where a round has one step, its gradient belongs to R.
+void UpdateSharing::begin_round_then(Next next) {
+  const bool may = std::exchange(at_replica_, false) && several_steps_;
+  const auto show = [this, next] { worker_.submit([this] { model_.show_x(); }, next); };
+  if (!may || !group_.begin_from_rest(model_.x(), show)) next();
 }
 
 void UpdateSharing::look_at_step() {
@@ -140,13 +148,8 @@ void UpdateSharing::apply_decided_then(Next next) {
 // Who missed a round takes what is left of the steps, so that it comes to the next boundary with the others, if it is
 // as fast as they are. Who is slower misses every second round, and hands in two rounds' work with the next.
 void UpdateSharing::finish() {
-  if (missed_) late_ = clock_.now() - *group_.missed();
+  if (const auto since = group_.missed()) late_ = clock_.now() - *since;
   std::exchange(done_, nullptr)(!group_.sick());
-}
-
-void UpdateSharing::settle() {
-  settling_ = true;
-  group_.settle();
 }
 
 // Who is left when all others have ended hears of no more entries: its log is as long as theirs.

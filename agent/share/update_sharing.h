@@ -28,6 +28,7 @@ class UpdateSharing final : public Sharing {
   // Throws std::runtime_error if there has been no place for this agent for a while: the group is full.
   void share(uint64_t round, double mass, bool wait, Done done) override;
   void tick() override;
+  void begin_round_then(Next next) override;
   std::function<void(const FinalPart&)> begin_steps() override;
   void send_final(uint64_t round, double mass) override;
   TimePoint next_final() const override;
@@ -37,7 +38,7 @@ class UpdateSharing final : public Sharing {
 
   Duration late() const override { return late_; }
   bool catching_up() const override { return catching_up_; }
-  void settle() override;
+  void settle() override { group_.settle(); }
   bool agreed(size_t others) const override;
 
  private:
@@ -56,8 +57,8 @@ class UpdateSharing final : public Sharing {
   Worker& worker_;
   const Clock& clock_;
   const bool several_steps_;         // a round has, so that some can be left out
-  bool waiting_ = false, catching_up_ = true, settling_ = false;
-  bool missed_ = false;              // the last round
+  bool waiting_ = false, catching_up_ = true;
+  bool at_replica_ = false;          // training waited for the round, and x is its end's R
   Duration late_{};
   TimePoint began_;
   std::optional<TimePoint> outside_since_;

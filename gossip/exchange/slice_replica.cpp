@@ -49,6 +49,12 @@ void SliceReplica::restore(const SliceState& state) {
   recent_ = state.recent;
 }
 
+void SliceReplica::begin_from_rest(std::span<float> x) {
+  STARLING_CHECK(x.size() == size() && memory_.velocity.empty());
+  for (size_t i = 0; i < x.size(); ++i) x[i] += memory_.accumulator[i];
+  from_rest_ = true;
+}
+
 bool SliceReplica::add_drift(std::span<const float> x, bool round, float scale) {
   STARLING_CHECK(x.size() == size());
   const std::span<const std::byte> bytes = std::as_bytes(x);
@@ -56,6 +62,8 @@ bool SliceReplica::add_drift(std::span<const float> x, bool round, float scale) 
   const std::span<float> velocity = memory_.velocity;
   if (velocity.empty()) {
     const std::span<const std::byte> params = std::as_bytes(memory_.params);
+    // accumulator + (x - (R + accumulator)), without the rounding of the sums.
+    if (std::exchange(from_rest_, false)) std::fill(memory_.accumulator.begin(), memory_.accumulator.end(), 0.0f);
     pair_apply_f32(scale, params.data(), bytes.data(), x.size(), memory_.accumulator.data());
     return true;
   }

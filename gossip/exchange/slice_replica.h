@@ -63,8 +63,13 @@ class SliceReplica {
   const SentPayloads& sent() const { return sent_; }
   const ReplicaTally& tally() const { return tally_; }
 
-  // accumulator += scale * (x - R), by way of the velocity where there is one. `round`: a round begins, and the
-  // velocity of the one before goes on. False, and nothing is changed: x is not finite.
+  // x = R + accumulator, for the steps whose drift the next add_drift() takes: what no entry counts yet is not learned
+  // a second time. REQUIRES: x is R; no velocity.
+  void begin_from_rest(std::span<float> x);
+
+  // accumulator += scale * drift, by way of the velocity where there is one; the drift is what x moved since it was R,
+  // or since begin_from_rest(). `round`: a round begins, and the velocity of the one before goes on. False, and nothing
+  // is changed: x is not finite.
   [[nodiscard]] bool add_drift(std::span<const float> x, bool round = true, float scale = 1);
 
   // The next entry of the log. REQUIRES: the log took it, and its payload passed UpdateCodec::check().
@@ -104,6 +109,7 @@ class SliceReplica {
   CountedTable table_;
   std::vector<RecentEntry> recent_;
   SentPayloads sent_;
+  bool from_rest_ = false;       // x began at R + accumulator
   uint64_t first_seq_ = 1;       // what was handed in before was dropped in a sickness
   ReplicaTally tally_;
 };

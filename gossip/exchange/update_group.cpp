@@ -11,6 +11,7 @@
 namespace starling {
 namespace {
 
+constexpr double kSmallEnergy = 0.1;         // of a residual
 constexpr int kAsksADeadline = 4;            // for an entry that is overdue
 constexpr size_t kSmallModel = kUpdatePartBytes;   // the bytes of an entry for every slice
 constexpr size_t kReportsMax = 4096;         // the oldest go first if the caller does not fetch them
@@ -82,7 +83,6 @@ std::shared_ptr<BoundaryJob> UpdateGroup::make_job(std::span<float> x) {
 
 // Small: after a round or two nothing is left of it. Top-k in fp32 has no need: zeros are short in it.
 void UpdateGroup::choose_encoder(BoundaryJob& job) {
-  constexpr double kSmallEnergy = 0.1;
   const UpdateResidual rest = codecs_.running->residual();
   const bool at_end = settling_ && last_drift_taken_;
   last_drift_taken_ = settling_;
@@ -101,7 +101,7 @@ bool UpdateGroup::begin(std::span<float> x, double mass, uint64_t agent_round, s
   choose_encoder(*job);
   job->makes_x = makes_x;
   missed_.reset();
-  job->hands_in = !(may_miss && round() > 0 && heard_round_ > std::max(round(), missed_round_));
+  job->hands_in = !(may_miss && !settling_ && round() > 0 && heard_round_ > std::max(round(), missed_round_));
   job->members = members->count();
   job->handed_in_before = early_;
   job->audited = open ? round_.audited() : next_audited();
@@ -261,6 +261,23 @@ void UpdateGroup::catch_up(std::span<float> x, std::function<void()> trainable) 
     trainable();
   };
   worker_.submit(std::move(run), std::move(done));
+}
+
+bool UpdateGroup::begin_from_rest(std::span<float> x, std::function<void()> trainable) {
+  STARLING_CHECK(!boundary_);
+  const UpdateResidual rest = codecs_.running->residual();
+  const bool holds_drift = !rest.dropped && rest.energy <= kSmallEnergy && !codecs_.running->velocity().used;
+  if (settling_ || drop_ || held_back_ == 0 || !holds_drift) return false;
+  boundary_ = true;
+  auto run = [x, &replicas = replicas_] { replicas.begin_from_rest(x); };
+  auto done = [this, trainable = std::move(trainable), still_here = std::weak_ptr<int>(alive_)] {
+    if (still_here.expired()) return;
+    boundary_ = false;
+    for (uint32_t i = 0; i < slices_.size(); ++i) advance(i);
+    trainable();
+  };
+  worker_.submit(std::move(run), std::move(done));
+  return true;
 }
 
 void UpdateGroup::restore(std::span<const SliceState> states) {

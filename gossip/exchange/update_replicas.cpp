@@ -139,6 +139,13 @@ void UpdateReplicas::run_early(EarlyJob& job) {
   }
 }
 
+void UpdateReplicas::begin_from_rest(std::span<float> x) {
+  for (size_t i = 0; i < replicas_.size(); ++i) {
+    STARLING_CHECK(!drift_taken_[i]);
+    replicas_[i].begin_from_rest(x.subspan(slices_[i].offset, slices_[i].count));
+  }
+}
+
 ReplicaTally UpdateReplicas::tally() const {
   ReplicaTally sum;
   for (const SliceReplica& replica : replicas_) {

@@ -73,6 +73,7 @@ class UpdateReplicas {
   ReplicaTally tally() const;          // of all slices
   void run(BoundaryJob& job);          // worker only
   void run_early(EarlyJob& job);       // worker only; no entry is applied
+  void begin_from_rest(std::span<float> x);   // worker only; as SliceReplica's, of the whole model
   // Worker only. The payload that the slice's owner asked for.
   std::optional<SentPayload> hand_in(uint32_t slice, const UpdateCodec& codec, std::span<const uint32_t> requested) {
     return replicas_[slice].hand_in(codec, requested);

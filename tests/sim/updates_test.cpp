@@ -46,6 +46,15 @@ double error(QuadraticSwarm& swarm) {
   return std::sqrt(squares / scale);
 }
 
+// From the target of an agent to the mean of all.
+double own_distance(QuadraticSwarm& swarm, size_t agent) {
+  const std::vector<double> mean = swarm.mean_target();
+  const auto target = swarm.quadratic(agent).target();
+  double squares = 0;
+  for (size_t i = 0; i < mean.size(); ++i) squares += std::pow(static_cast<double>(target[i]) - mean[i], 2);
+  return std::sqrt(squares);
+}
+
 struct Case {
   const char* name;
   UpdateKind codec = UpdateKind::kFp32;
@@ -192,6 +201,33 @@ TEST(UpdatesInASwarm, WhoComesLateIsSoonInStepAgain) {
   }
   RecordProperty("whole", static_cast<int>(1000 * whole / rounds));
   EXPECT_GT(static_cast<double>(whole), 0.92 * static_cast<double>(rounds)) << rounds;
+}
+
+// The steps of a round take each member to its own target, wherever they begin. Whose contribution is lost has learned
+// all that there is; from R it would learn the same again, and hold it twice.
+TEST(UpdatesInASwarm, WhoLosesAContributionDoesNotLearnItTwice) {
+  spdlog::set_level(spdlog::level::off);
+  SwarmConfig config = updates_swarm();
+  config.local_steps = 50;
+  config.optimizer.learning_rate = 0.1f;
+  config.exchange.deadline_min = milliseconds(50);
+  config.exchange.deadline_max = milliseconds(500);
+  config.exchange.inject_loss = 0.1;
+  config.stop_after = 50 * 60;
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    QuadraticSwarm swarm(seed, config, near_links(0));
+    for (size_t a = 0; a < 8; ++a) swarm.add({.step_time = milliseconds(20)});
+    double most = 0;   // that a member held back, by its distance from the mean of all targets
+    for (int look = 0; look < 300 && !swarm.ended(); ++look) {
+      swarm.run_for(milliseconds(200));
+      for (size_t a = 0; a < 8; ++a) {
+        if (look < 75 || !swarm.training(a)) continue;   // the first rounds
+        most = std::max(most, swarm.agent(a).exchange()->status().held_back / own_distance(swarm, a));
+      }
+    }
+    EXPECT_GT(most, 0.5) << "nothing was lost";
+    EXPECT_LT(most, 1.5);
+  }
 }
 
 // Local steps of quadratics have a closed form, so the model is known: DiLoCo (arXiv:2311.08105, algorithm 1) without a

@@ -339,6 +339,28 @@ TEST(SliceReplica, ATopKEntrySettlesOnItsSupportOnly) {
   EXPECT_EQ(member.replica.tally().long_splits, 0u);
 }
 
+// A member whose contributions are lost, and whose steps end at `aim` wherever they begin.
+TEST(SliceReplica, WhatWaitsIsNotLearnedTwice) {
+  const Codecs codecs;
+  Member member(1, {codecs.exact.get(), codecs.exact.get()});
+  UpdateLog log(1e9f, kAllPayloads);
+  const std::vector<float> aim = {8, 0, -3, 5, 0, 1, 2, 0};
+  ASSERT_TRUE(member.replica.add_drift(aim));
+  (void)member.hand_in(*codecs.exact);
+  // Meanwhile an entry of the others alone moves R.
+  ASSERT_EQ(append(log, make_entry(log.head(), {{peer(2), 1, 1, 1, 1}}, std::vector<float>(kElements, 1),
+                                   *codecs.exact)), LogStatus::kOk);
+  member.replica.apply(log.newest());
+  std::vector<float> x = member.params;
+  member.replica.begin_from_rest(x);
+  EXPECT_EQ(x, (std::vector<float>{9, 1, -2, 6, 1, 2, 3, 1}));
+  ASSERT_TRUE(member.replica.add_drift(aim));
+  EXPECT_EQ(member.accumulator, (std::vector<float>{7, -1, -4, 4, -1, 0, 1, -1})) << "aim - R, and that once";
+  // From R itself a drift joins what waits.
+  ASSERT_TRUE(member.replica.add_drift(aim));
+  EXPECT_EQ(member.accumulator, (std::vector<float>{14, -2, -8, 8, -2, 0, 2, -2}));
+}
+
 TEST(SliceReplica, AVelocityGoesOnUntilItsElementIsCounted) {
   const auto dgc = make_update_codec({.kind = UpdateKind::kDgc, .density = 0.25, .momentum = 0.5});
   const auto exact = make_update_codec({});
