@@ -161,7 +161,8 @@ void Rounds::begin_round() {
     state_ = State::kWorking;
     return;
   }
-  if (phase_ == Phase::kSettling || (sharing_.catching_up() && !nothing_to_share())) return pause();
+  const bool early = nothing_to_share() ? sharing_.gathering() : sharing_.catching_up();
+  if (phase_ == Phase::kSettling || early) return pause();
   if (const auto waited = steps_.pace().round_begins(clock_.now(), sharing_.late())) {
     spdlog::info("exchanges cost {:.0f} % of a round: they now run beside the steps", 100 * *waited);
   }

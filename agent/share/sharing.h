@@ -60,6 +60,8 @@ class Sharing {
 
   // Of updates. How long the others have been taking the steps that begin now: so many fewer are left.
   virtual Duration late() const { return Duration::zero(); }
+  // Before the swarm's first step: members that start together still find each other.
+  virtual bool gathering() { return false; }
   // Steps would be lost, because this agent's replica is still old.
   virtual bool catching_up() const { return false; }
   virtual void settle() {}           // no steps follow: what was held back is handed in, and models are compared

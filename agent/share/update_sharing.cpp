@@ -13,6 +13,8 @@ namespace starling {
 namespace {
 
 constexpr Duration kOutsideMax = std::chrono::seconds(3);      // views of the members differ for a while
+constexpr Duration kGather = std::chrono::milliseconds(500);   // without another member
+constexpr Duration kGatherMax = std::chrono::seconds(3);
 constexpr Duration kCatchUpMax = std::chrono::seconds(10);     // then it trains on what it has
 constexpr uint32_t kSilentRounds = 3;
 
@@ -22,7 +24,7 @@ UpdateSharing::UpdateSharing(UpdateModel& model, UpdateExchange& exchange, PeerS
                              Worker& worker, const Clock& clock, const SwarmConfig& swarm)
     : Sharing(&exchange, true), model_(model), group_(exchange.group()), sampler_(sampler), self_(self),
       worker_(worker), clock_(clock), several_steps_(swarm.local_steps > 1 || swarm.round > Duration::zero()),
-      began_(clock.now()) {
+      began_(clock.now()), roster_since_(began_) {
   const ExchangeConfig& settings = swarm.exchange;
   if (settings.update_pipeline) final_ = std::make_unique<FinalSlices>(model.slices());
   if (settings.update_merge) planner_ = std::make_unique<PlanMaker>(model.slices(), settings.update);
@@ -136,6 +138,16 @@ void UpdateSharing::look_at_progress() {
   const bool late = clock_.now() - began_ > kCatchUpMax;
   catching_up_ = !late && !(group_.heard() && group_.behind() == 0);
   if (late) spdlog::warn("no entry of every slice came in {} s; it trains on what is here", seconds(kCatchUpMax));
+}
+
+// Who takes steps alone, or with some of those that start with it, makes a log of its own, and one of two logs gives way:
+// its holders take whole slices from the others, though all began from one genesis.
+bool UpdateSharing::gathering() {
+  const TimePoint now = clock_.now();
+  const auto members = update_members(sampler_, self_);
+  const uint64_t roster = members ? members->group : 0;
+  if (roster != std::exchange(roster_, roster)) roster_since_ = now;
+  return now - began_ < kGatherMax && now - roster_since_ < kGather;
 }
 
 void UpdateSharing::apply_decided_then(Next next) {

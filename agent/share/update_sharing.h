@@ -37,6 +37,7 @@ class UpdateSharing final : public Sharing {
   void drop_decided() override { group_.drop_own_work(); }
 
   Duration late() const override { return late_; }
+  bool gathering() override;
   bool catching_up() const override { return catching_up_; }
   void settle() override { group_.settle(); }
   bool agreed(size_t others) const override;
@@ -60,7 +61,8 @@ class UpdateSharing final : public Sharing {
   bool waiting_ = false, catching_up_ = true;
   bool at_replica_ = false;          // training waited for the round, and x is its end's R
   Duration late_{};
-  TimePoint began_;
+  TimePoint began_, roster_since_;
+  uint64_t roster_ = 0;              // its hash, while members gather
   std::optional<TimePoint> outside_since_;
   uint64_t log_length_ = 0;          // of all slices, at the end of the last round
   uint32_t silent_rounds_ = 0;       // without any entry

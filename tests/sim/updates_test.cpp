@@ -203,6 +203,31 @@ TEST(UpdatesInASwarm, WhoComesLateIsSoonInStepAgain) {
   EXPECT_GT(static_cast<double>(whole), 0.92 * static_cast<double>(rounds)) << rounds;
 }
 
+// On links where a model takes seconds. Each finds the others at another moment.
+TEST(UpdatesInASwarm, WhoStartTogetherBeginOneLog) {
+  spdlog::set_level(spdlog::level::off);
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    SwarmConfig config = updates_swarm();
+    config.model.dimension = 100'000;
+    config.exchange.update.kind = UpdateKind::kTopk;
+    config.exchange.deadline_max = seconds(5);
+    config.stop_after = 1000;
+    const LinkOptions links{.delay_min = milliseconds(10), .delay_max = milliseconds(20)};
+    QuadraticSwarm swarm(seed, config, links);
+    swarm.network().set_node_rate(125'000);
+    for (size_t a = 0; a < 4; ++a) {
+      swarm.add({.step_time = milliseconds(20)});
+      swarm.run_for(milliseconds(40));
+    }
+    swarm.run_for(seconds(10));
+    for (size_t a = 0; a < 4; ++a) {
+      ASSERT_TRUE(swarm.training(a));
+      EXPECT_EQ(swarm.agent(a).exchange()->status().updates.states_adopted, 0u) << "seed " << seed << ", agent " << a;
+      EXPECT_GT(swarm.agent(a).rounds()->progress().steps, 20u) << "seed " << seed << ", agent " << a;
+    }
+  }
+}
+
 // The steps of a round take each member to its own target, wherever they begin. Whose contribution is lost has learned
 // all that there is; from R it would learn the same again, and hold it twice.
 TEST(UpdatesInASwarm, WhoLosesAContributionDoesNotLearnItTwice) {
