@@ -140,8 +140,8 @@ void UpdateSharing::look_at_progress() {
   if (late) spdlog::warn("no entry of every slice came in {} s; it trains on what is here", seconds(kCatchUpMax));
 }
 
-// Who takes steps alone, or with some of those that start with it, makes a log of its own, and one of two logs gives way:
-// its holders take whole slices from the others, though all began from one genesis.
+// Who takes steps alone, or with some of those that start with it, makes a log of its own, and one of two logs gives
+// way: its holders take whole slices from the others, though all began from one genesis.
 bool UpdateSharing::gathering() {
   const TimePoint now = clock_.now();
   const auto members = update_members(sampler_, self_);
