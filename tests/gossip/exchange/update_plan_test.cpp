@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -152,6 +153,79 @@ TEST(UpdatePlan, TwoPlansAtOnceCostFramesAndNoSum) {
     EXPECT_GT(plans.refused(), 0u) << "each hears the others' plan";
     EXPECT_GT(mixed.swarm.at(tag).exchange().frames_saved(), 0u);
   }
+}
+
+// A plan of two buckets holds, and all have handed in the one whose gradients are final first, slices `from` and later.
+void go_to_the_middle_of_backward(Lockstep& merged, uint32_t from) {
+  for (auto& [id, agent] : merged.swarm.agents) agent->exchange().plans().propose({from, kSlices});
+  for (int round = 1; round <= 10; ++round) merged.round();
+  EXPECT_EQ(merged.swarm.at(1).exchange().plans().ends(11), (Ends{from, kSlices}));
+  merged.step();
+  merged.backward(from);
+}
+
+std::set<uint32_t> slices_sent(const std::vector<Sent>& sent, uint64_t round) {
+  std::set<uint32_t> slices;
+  for (const Sent& one : sent) {
+    if (one.round == round) slices.insert(one.slice);
+  }
+  return slices;
+}
+
+uint64_t counted_of(UpdateAgent& by, uint32_t slice, const PeerId& of) {
+  return by.exchange().log(slice).table().row(of)->newest;
+}
+
+TEST(UpdatePlan, AMemberThatStopsBetweenTwoBucketsHoldsNobodyUp) {
+  Lockstep merged(true, merging());
+  go_to_the_middle_of_backward(merged, 5);   // its bundles of five slices never come
+  const PeerId dead = test_peer(2);
+  merged.stopped.insert(dead);
+  for (uint8_t tag : {1, 3, 4}) merged.hand_in(merged.swarm.at(tag), 0);
+  const TimePoint began = merged.swarm.clock.now();
+  merged.boundary();
+  merged.end_round();
+  EXPECT_LE(merged.swarm.clock.now() - began, milliseconds(200)) << "two deadlines";
+  const uint64_t last = counted_of(merged.swarm.at(1), 5, dead);
+  EXPECT_GT(last, counted_of(merged.swarm.at(1), 0, dead)) << "the bucket that it handed in counts";
+  for (auto& [id, agent] : merged.swarm.agents) {
+    agent->view.erase(dead);
+    if (id != dead) agent->exchange().forget(dead);
+  }
+  const uint64_t saved = merged.swarm.at(1).exchange().frames_saved();
+  for (int round = 0; round < 5; ++round) merged.round();
+  for (uint32_t s = 0; s < kSlices; ++s) {
+    EXPECT_GE(merged.swarm.at(1).exchange().log(s).head().length, 15u) << s;
+    for (uint8_t tag : {3, 4}) {
+      EXPECT_EQ(merged.swarm.at(tag).exchange().log(s).head(), merged.swarm.at(1).exchange().log(s).head()) << s;
+    }
+  }
+  EXPECT_EQ(merged.params(3), merged.params(1));
+  EXPECT_GT(merged.swarm.at(1).exchange().frames_saved(), saved) << "the plan holds on";
+}
+
+// The others make all entries without its last bucket, which counts once it comes.
+TEST(UpdatePlan, WhoComputesLongestHandsInItsLastBucketAllTheSame) {
+  Lockstep merged(true, merging());
+  go_to_the_middle_of_backward(merged, 5);   // and five are left
+  UpdateAgent& slow = merged.swarm.at(4);
+  merged.slow.insert(slow.id);
+  for (uint8_t tag = 1; tag < 4; ++tag) merged.hand_in(merged.swarm.at(tag), 0);
+  const TimePoint began = merged.swarm.clock.now();
+  merged.boundary();
+  merged.end_round();
+  EXPECT_LE(merged.swarm.clock.now() - began, milliseconds(200)) << "two deadlines";
+  EXPECT_TRUE(slow.exchange().under_way()) << "it ended without its own boundary";
+  const uint64_t before = counted_of(merged.swarm.at(1), 0, slow.id);
+  merged.slow.clear();
+  EXPECT_TRUE(slow.exchange().begin(slow.x, 1, 1, [] {}, false));
+  slow.complete();
+  EXPECT_EQ(slices_sent(merged.sent[slow.id], 11), slices_sent(merged.sent[slow.id], 10)) << "as of any round";
+  merged.end_round();
+  for (int round = 0; round < 3; ++round) merged.round();
+  EXPECT_TRUE(merged.swarm.all_heads_equal());
+  EXPECT_GT(counted_of(merged.swarm.at(1), 0, slow.id), before);
+  for (uint8_t tag = 2; tag <= kAgents; ++tag) EXPECT_EQ(merged.params(tag), merged.params(1));
 }
 
 TEST(UpdatePlan, WhoRestartsLearnsThePlanFromTheLog) {
