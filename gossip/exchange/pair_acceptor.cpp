@@ -57,6 +57,10 @@ void PairAcceptor::supersede(const PeerId& proposer) {
 void PairAcceptor::refuse(const ExchangeId& xid, Duration free_in) {
   refuse(xid);
   ++ledger_.counters().busy_sent;
+  say_busy(xid, free_in);
+}
+
+void PairAcceptor::say_busy(const ExchangeId& xid, Duration free_in) {
   outbox_.send(xid.proposer, Busy{xid, whole_ms(free_in)});
 }
 

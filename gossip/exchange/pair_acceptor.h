@@ -47,6 +47,7 @@ class PairAcceptor {
   // REQUIRES of both: not seen.
   void refuse(const ExchangeId& xid) { voter_.refuse(xid); }   // without an answer
   void refuse(const ExchangeId& xid, Duration free_in);        // answers BUSY: free again after that
+  void say_busy(const ExchangeId& xid, Duration free_in);      // of a decided exchange: when to ask next
 
   void on_commit(const PeerId& from, const Commit& commit);
   void on_abort(const PeerId& from, uint64_t generation, const Abort& abort);

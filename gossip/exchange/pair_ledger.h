@@ -34,6 +34,8 @@ class PairLedger {
   bool by_turns() const { return by_turns_; }
   // By turns: a delta with this peer was queued (mixed), or an exchange came to nothing. May be null.
   std::function<void(const PeerId&, bool mixed)> on_met;
+  // By turns: the peer said BUSY for so long, unasked or to a proposal. May be null.
+  std::function<void(const PeerId&, Duration, bool unasked)> on_busy_for;
   // An exchange was decided, or came to nothing by the peer's doing. May be null.
   std::function<void(const PairExchange&, bool decided)> on_ended;
 
@@ -45,6 +47,7 @@ class PairLedger {
   void adopt(std::shared_ptr<const Snapshot> next, const SnapshotBudget& budget);
   uint64_t boundary() const { return boundary_; }  // of the snapshot adopted last
   std::optional<TimePoint> next_at() const;       // Snapshot::next_at of the one adopted last, while it lies ahead
+  Duration steps_time() const { return next_at_ ? *next_at_ - published_at_ : Duration::zero(); }   // that it named
   Duration until_next_snapshot() const;           // estimated from the interval between the last two
 
   // The budget of the snapshot. After adopt() each open exchange that took an offer of an earlier snapshot must hold it

@@ -242,7 +242,9 @@ void PairProposer::on_accept(const PeerId& from, uint64_t generation, const Acce
 
 void PairProposer::on_busy(const PeerId& from, const Busy& busy) {
   ProposedExchange* exchange = exchanges_.find(busy.xid, from);
-  if (exchange == nullptr) return ledger_.ignore();
+  const bool told = busy.free_in_ms > 0 && busy.xid.proposer == self_ && ledger_.on_busy_for;
+  if (told) ledger_.on_busy_for(from, std::chrono::milliseconds(busy.free_in_ms), exchange == nullptr);
+  if (exchange == nullptr) return told ? void() : ledger_.ignore();
   ++ledger_.counters().busy_received;
   exchange->free_in = std::chrono::milliseconds(busy.free_in_ms);
   log_.drop(busy.xid.counter);   // the acceptor left before any vote: no need to tell it

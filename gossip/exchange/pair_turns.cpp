@@ -35,6 +35,9 @@ PairTurns::PairTurns(const PairwiseOptions& options, const Layout& layout, const
       routes_(self_, ledger_, proposer_, acceptor_, admission_),
       wait_max_(std::min(options.deadline_max / 2, kWaitMax)), times_(clock) {
   STARLING_CHECK(options.deadline_min.count() > 0 && options.deadline_min <= options.deadline_max);
+  ledger_.on_busy_for = [this](const PeerId& peer, Duration free_in, bool unasked) {
+    admission_.ask_later(peer, free_in, unasked);
+  };
   ledger_.on_met = [this](const PeerId& peer, bool mixed) {
     if (mixed && !admission_.suspects(peer)) ++turns_;
     if (!mixed) admission_.refused(peer);
@@ -69,14 +72,18 @@ bool PairTurns::begin() {
 bool PairTurns::next_turn() {
   if (!free()) return false;
   if (admission_.serve_next()) return true;
-  // Whose earlier exchange is not settled yet is asked only if there is nobody else.
+  // Whose earlier exchange is not settled yet is asked only if there is nobody else, and who said that it is busy for
+  // longer only after those.
   std::vector<PeerId> not_asked = admission_.not_asked();
   proposer_.add_owing(not_asked);
-  std::vector<PeerId> unsettled = not_asked;
+  std::vector<PeerId> later = not_asked;
+  admission_.add_asked_later(later);
+  std::vector<PeerId> unsettled = later;
   for (const PeerId& peer : proposer_.peers()) unsettled.push_back(peer);
   for (const PeerId& peer : acceptor_.peers()) unsettled.push_back(peer);
   std::optional<PeerId> partner = sampler_->choose(unsettled);
-  if (!partner && unsettled.size() > not_asked.size()) partner = sampler_->choose(not_asked);
+  if (!partner && unsettled.size() > later.size()) partner = sampler_->choose(later);
+  if (!partner && later.size() > not_asked.size()) partner = sampler_->choose(not_asked);
   return partner && propose(*partner);
 }
 

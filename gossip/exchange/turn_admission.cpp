@@ -36,7 +36,11 @@ void TurnAdmission::on_propose(const PeerId& from, uint64_t generation, const Pr
 void TurnAdmission::ended(const PairExchange& exchange, bool decided) {
   if (decided) {
     shares_.decided(exchange.peer, exchange.initiated);
-    if (exchange.initiated) count_met(exchange.peer);
+    if (exchange.initiated) return count_met(exchange.peer);
+    // Its payload is spent: who had it is told when to come again, before it asks in vain.
+    if (const auto next_at = ledger_.next_at()) {
+      acceptor_.say_busy(exchange.xid, appointment_in(exchange.peer, *next_at));
+    }
     return;
   }
   shares_.undecided(exchange.peer, exchange.initiated, exchange.agreed, clock_.now(), options_.deadline_max);
@@ -74,6 +78,12 @@ std::vector<PeerId> TurnAdmission::not_asked() const {
   std::vector<PeerId> peers = sampler_->candidates();
   std::erase_if(peers, [this](const PeerId& peer) { return shares_.not_asked_until(peer) <= clock_.now(); });
   return peers;
+}
+
+void TurnAdmission::add_asked_later(std::vector<PeerId>& peers) const {
+  for (const auto& [peer, not_before] : not_before_) {
+    if (clock_.now() < not_before) peers.push_back(peer);
+  }
 }
 
 // A stranger that is suspected may never answer.
@@ -124,7 +134,10 @@ bool TurnAdmission::crossing(const PeerId& from, uint64_t generation, const Prop
 void TurnAdmission::admit(const PeerId& from, uint64_t generation, const Propose& propose) {
   const Duration left = std::min<Duration>(std::chrono::milliseconds(propose.deadline_ms), options_.deadline_max);
   const uint64_t boundary = ledger_.boundary() + (free() ? 0 : 1);
-  if (had_its_share(from, boundary)) return refuse_over_share(propose, Duration::zero());
+  const std::optional<TimePoint> next_at = ledger_.next_at();
+  if (had_its_share(from, boundary)) {
+    return refuse_over_share(propose, next_at ? appointment_in(from, *next_at) : Duration::zero());
+  }
   if (free()) {
     if (acceptor_.full()) return refuse(propose, proposer_.deadline().current());
     count_served(from, boundary);
@@ -134,9 +147,26 @@ void TurnAdmission::admit(const PeerId& from, uint64_t generation, const Propose
   const bool ring = closes_ring(from) && ring_at <= clock_.now();
   if (ring) ++ledger_.counters().rings;
   if (ring || waiting_.size() >= kWaitingMax) return refuse(propose, Duration::zero());
-  if (const auto next_at = ledger_.next_at()) return refuse(propose, *next_at - clock_.now());
+  if (next_at) return refuse(propose, appointment_in(from, *next_at));
   count_queued();
   waiting_.push_back({from, generation, propose, clock_.now() + left, ring_at});
+}
+
+// From now until the steps begin that the peer shall ask in: its share allows that, and nobody else shall.
+Duration TurnAdmission::appointment_in(const PeerId& from, TimePoint next_at) {
+  const Duration next_in = next_at - clock_.now();
+  if (sampler_ == nullptr || !shares_.strangers().known(from)) return next_in;
+  const uint64_t next = ledger_.boundary() + 1;
+  uint64_t first = next;
+  while (first < next + Appointments::kAheadMax && had_its_share(from, first)) ++first;
+  return next_in + (given_.with(from, first) - next) * ledger_.steps_time();
+}
+
+// Only of a peer that makes appointments, which it tells unasked: others are busy for one exchange, and say longer.
+void TurnAdmission::ask_later(const PeerId& peer, Duration free_in, bool unasked) {
+  if (!unasked && !not_before_.contains(peer)) return;
+  if (not_before_.size() >= kMembersMax) not_before_.clear();
+  not_before_[peer] = clock_.now() + std::min(free_in, kAppointments * options_.deadline_max);
 }
 
 void TurnAdmission::count_queued() {
@@ -234,6 +264,7 @@ bool TurnAdmission::on_abort(const PeerId& from, const Abort& abort) {
 void TurnAdmission::forget(const PeerId& peer, uint64_t generation) {
   std::erase_if(waiting_, [&](const Waiting& one) { return one.from == peer && one.generation < generation; });
   early_.forget(peer);
+  not_before_.erase(peer);
 }
 
 void TurnAdmission::tick() {

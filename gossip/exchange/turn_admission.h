@@ -8,9 +8,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <vector>
 
+#include "gossip/exchange/appointments.h"
 #include "gossip/exchange/early_pair_blocks.h"
 #include "gossip/exchange/exchange.h"
 #include "gossip/exchange/options.h"
@@ -28,6 +30,7 @@ class TurnAdmission {
   static constexpr size_t kEagerBytesMax = 2 << 20;    // a payload up to this size goes with its proposal
   static constexpr size_t kEarlyBytesMax = 16 * kEagerBytesMax;   // held for all proposals that wait
   static constexpr size_t kWaitingMax = 16;
+  static constexpr int kAppointments = 4;              // deadlines: who is told to come later comes then
 
   // All references must outlive the object; `sampler` may be null.
   TurnAdmission(const PairwiseOptions& options, PairLedger& ledger, const PairBlocks& blocks, PairProposer& proposer,
@@ -49,7 +52,9 @@ class TurnAdmission {
 
   void ended(const PairExchange& exchange, bool decided);   // PairLedger::on_ended
   void refused(const PeerId& peer) { shares_.refused(peer, clock_.now(), options_.deadline_max); }
+  void ask_later(const PeerId& peer, Duration free_in, bool unasked);   // PairLedger::on_busy_for
   std::vector<PeerId> not_asked() const;           // whom this agent should not ask now. REQUIRES: a sampler
+  void add_asked_later(std::vector<PeerId>& peers) const;   // who told this agent to come later
   bool suspects(const PeerId& peer) const { return shares_.strangers().suspected(peer); }   // it may never decide
   Duration patience_with(const PeerId& peer) const;   // how long a proposal to it may wait
 
@@ -82,6 +87,7 @@ class TurnAdmission {
   void begin_turn(const PeerId& from, const Propose& propose, PairAcceptor::Turn turn);
   void refuse(const Propose& propose, Duration free_in);
   void refuse_over_share(const Propose& propose, Duration free_in);
+  Duration appointment_in(const PeerId& from, TimePoint next_at);
   bool own_stands(const ExchangeId& own, const ExchangeId& other) const;
 
   const PairwiseOptions options_;
@@ -94,6 +100,8 @@ class TurnAdmission {
   PeerSampler* sampler_;
   std::vector<Waiting> waiting_;
   TurnShares shares_;
+  Appointments given_;                             // when others shall ask this agent
+  std::map<PeerId, TimePoint> not_before_;         // when this agent shall ask others
   EarlyPairBlocks early_{kEagerBytesMax, kEarlyBytesMax};
 };
 

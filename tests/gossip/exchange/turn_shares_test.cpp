@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+
 #include "tests/gossip/exchange/harness.h"
 
 namespace starling::exchange_test {
@@ -216,8 +219,12 @@ class ByList final : public PeerSampler {
  public:
   std::vector<PeerId> longest_ago_first;
   std::vector<PeerId> met_now;
+  std::vector<std::vector<PeerId>> not_chosen;   // at each choice
 
-  std::optional<PeerId> choose(const std::vector<PeerId>&) override { return std::nullopt; }
+  std::optional<PeerId> choose(const std::vector<PeerId>& except) override {
+    not_chosen.push_back(except);
+    return std::nullopt;
+  }
   void met(const PeerId& peer) override { met_now.push_back(peer); }
   uint64_t last_met(const PeerId& peer) override {
     const auto at = std::find(longest_ago_first.begin(), longest_ago_first.end(), peer);
@@ -286,6 +293,65 @@ TEST(TurnShares, WhoLetsATurnEndIsToldBusy) {
   ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
   pair.swarm.run_for(milliseconds(100));
   expect_all(pair.a, 2);
+}
+
+// What is left for the time of its steps is spent. Who had it and who came too late are told of later steps, each of
+// others, and ask somebody else until then, if there is anybody.
+TEST(TurnShares, WhoIsToldToComeLaterHasStepsOfItsOwn) {
+  ByList sampler;
+  TestSwarmOf<PairTurns> swarm({.sampler = &sampler});
+  TurnAgent& a = swarm.add(1);
+  TurnAgent& b = swarm.add(2);
+  TurnAgent& c = swarm.add(3);
+  std::map<PeerId, Duration> told;
+  swarm.network.drop = [&](const Flight& flight) {
+    const Busy* busy = message_as<Busy>(flight.message);
+    if (busy != nullptr) told[flight.to] = swarm.clock.now() + milliseconds(busy->free_in_ms) - TimePoint{};
+    return false;
+  };
+  for (TurnAgent* agent : {&a, &b}) {   // none of them is a stranger
+    agent->boundary();
+    c.boundary();
+    ASSERT_TRUE(agent->pairwise->propose(c.id));
+    swarm.run_for(milliseconds(60));
+  }
+  for (TurnAgent* agent : {&a, &b}) agent->boundary();
+  const TimePoint next_at = swarm.clock.now() + milliseconds(300);
+  c.boundary(next_at);
+  c.stepping = true;
+  told.clear();
+  ASSERT_TRUE(a.pairwise->propose(c.id));
+  swarm.run_for(milliseconds(15));
+  ASSERT_TRUE(b.pairwise->propose(c.id));
+  swarm.run_for(milliseconds(60));
+  ASSERT_EQ(told.size(), 2u);
+  const Duration first = std::min(told[a.id], told[b.id]), second = std::max(told[a.id], told[b.id]);
+  EXPECT_GE(first, next_at - TimePoint{});
+  EXPECT_EQ(second - first, milliseconds(300));
+
+  sampler.not_chosen.clear();
+  EXPECT_FALSE(a.pairwise->begin());
+  ASSERT_EQ(sampler.not_chosen.size(), 2u) << "if there is nobody else, it is asked all the same";
+  EXPECT_EQ(sampler.not_chosen[0], std::vector{c.id});
+  EXPECT_EQ(sampler.not_chosen[1], std::vector<PeerId>());
+}
+
+// One peer keeps to its last appointment, and steps that are over are free for others.
+TEST(Appointments, EachHasABoundaryOfItsOwn) {
+  Appointments appointments;
+  EXPECT_EQ(appointments.with(test_peer(1), 5), 5u);
+  EXPECT_EQ(appointments.with(test_peer(2), 5), 6u);
+  EXPECT_EQ(appointments.with(test_peer(3), 6), 7u);
+  EXPECT_EQ(appointments.with(test_peer(1), 5), 5u);
+  EXPECT_EQ(appointments.with(test_peer(1), 8), 8u);
+  EXPECT_EQ(appointments.with(test_peer(4), 8), 9u);
+}
+
+TEST(Appointments, ReachSoFarOnly) {
+  Appointments appointments;
+  for (uint8_t i = 0; i < 3 * Appointments::kAheadMax; ++i) {
+    EXPECT_LE(appointments.with(test_peer(i), 5), 5 + Appointments::kAheadMax);
+  }
 }
 
 // An ABORT ends all that its sender proposed before, also what still waits for its turn.
