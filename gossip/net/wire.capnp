@@ -289,7 +289,8 @@ struct Accept {
 }
 
 struct Busy {
-  # From a peer that was proposed to: not now. Comes before any vote, and costs nothing.
+  # From a peer that was proposed to: not now. Comes before any vote, and costs nothing. By turns also unasked, after
+  # the COMMIT: with this agent, whose steps are long, not before then.
   xid @0 :ExchangeId;
   freeInMs @1 :UInt32;
 }
