@@ -133,7 +133,9 @@ void Rounds::boundary() {
 
 // Every replica is the genesis still. Entries of no updates, made before the members see each other, would begin
 // several logs, and to settle which of them holds would cost rounds of real updates.
-bool Rounds::nothing_to_share() const { return sharing_.holds_replica() && steps_.swarm_begins(); }
+bool Rounds::nothing_to_share() const {
+  return sharing_.holds_replica() && steps_.swarm_begins() && !sharing_.others_have_begun();
+}
 
 // As at a boundary: while a run ends, or has nothing to share yet, nothing is sent before it either.
 bool Rounds::sends_early() const { return phase_ == Phase::kTraining && !stop_asked_ && !nothing_to_share(); }
@@ -162,6 +164,7 @@ void Rounds::begin_round() {
     return;
   }
   const bool early = nothing_to_share() ? sharing_.gathering() : sharing_.catching_up();
+  if (early) steps_.pace().start(clock_.now());   // that wait is no cost of the exchange
   if (phase_ == Phase::kSettling || early) return pause();
   if (const auto waited = steps_.pace().round_begins(clock_.now(), sharing_.late())) {
     spdlog::info("exchanges cost {:.0f} % of a round: they now run beside the steps", 100 * *waited);

@@ -62,6 +62,7 @@ class Sharing {
   virtual Duration late() const { return Duration::zero(); }
   // Before the swarm's first step: members that start together still find each other.
   virtual bool gathering() { return false; }
+  virtual bool others_have_begun() const { return false; }   // to share what they learned
   // Steps would be lost, because this agent's replica is still old.
   virtual bool catching_up() const { return false; }
   virtual void settle() {}           // no steps follow: what was held back is handed in, and models are compared

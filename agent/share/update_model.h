@@ -1,5 +1,6 @@
 // An agent's part of a swarm that shares updates: the replica R that the logs make, its outer momentum, and what this
-// agent has learned and no log counts. The trainer holds x = R + the drift of its steps.
+// agent has learned and no log counts. The trainer holds x = R, or R + what no log counts,
+// + the drift of its steps.
 //
 // R and m are the swarm's: checkpoints keep them, with where the logs stand. The accumulator is this process's own:
 // what it holds may have been counted by the time that another process begins.

@@ -24,7 +24,7 @@ UpdateSharing::UpdateSharing(UpdateModel& model, UpdateExchange& exchange, PeerS
                              Worker& worker, const Clock& clock, const SwarmConfig& swarm)
     : Sharing(&exchange, true), model_(model), group_(exchange.group()), sampler_(sampler), self_(self),
       worker_(worker), clock_(clock), several_steps_(swarm.local_steps > 1 || swarm.round > Duration::zero()),
-      began_(clock.now()), roster_since_(began_) {
+      began_(clock.now()) {
   const ExchangeConfig& settings = swarm.exchange;
   if (settings.update_pipeline) final_ = std::make_unique<FinalSlices>(model.slices());
   if (settings.update_merge) planner_ = std::make_unique<PlanMaker>(model.slices(), settings.update);
@@ -144,10 +144,18 @@ void UpdateSharing::look_at_progress() {
 // way: its holders take whole slices from the others, though all began from one genesis.
 bool UpdateSharing::gathering() {
   const TimePoint now = clock_.now();
+  if (!gathers_since_) gathers_since_ = now;
   const auto members = update_members(sampler_, self_);
   const uint64_t roster = members ? members->group : 0;
   if (roster != std::exchange(roster_, roster)) roster_since_ = now;
-  return now - began_ < kGatherMax && now - roster_since_ < kGather;
+  return now - *gathers_since_ < kGatherMax && now - roster_since_ < kGather;
+}
+
+bool UpdateSharing::others_have_begun() const {
+  for (uint32_t i = 0; i < model_.slices().size(); ++i) {
+    if (group_.log(i).head().length > 0) return true;
+  }
+  return group_.behind() > 0;
 }
 
 void UpdateSharing::apply_decided_then(Next next) {

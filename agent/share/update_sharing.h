@@ -38,6 +38,7 @@ class UpdateSharing final : public Sharing {
 
   Duration late() const override { return late_; }
   bool gathering() override;
+  bool others_have_begun() const override;
   bool catching_up() const override { return catching_up_; }
   void settle() override { group_.settle(); }
   bool agreed(size_t others) const override;
@@ -61,7 +62,9 @@ class UpdateSharing final : public Sharing {
   bool waiting_ = false, catching_up_ = true;
   bool at_replica_ = false;          // training waited for the round, and x is its end's R
   Duration late_{};
-  TimePoint began_, roster_since_;
+  TimePoint began_;
+  std::optional<TimePoint> gathers_since_;
+  TimePoint roster_since_;
   uint64_t roster_ = 0;              // its hash, while members gather
   std::optional<TimePoint> outside_since_;
   uint64_t log_length_ = 0;          // of all slices, at the end of the last round

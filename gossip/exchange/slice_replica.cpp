@@ -62,7 +62,7 @@ bool SliceReplica::add_drift(std::span<const float> x, bool round, float scale) 
   const std::span<float> velocity = memory_.velocity;
   if (velocity.empty()) {
     const std::span<const std::byte> params = std::as_bytes(memory_.params);
-    // accumulator + (x - (R + accumulator)), without the rounding of the sums.
+    // accumulator + (x - (R + accumulator)). What the accumulator held below half a unit of R's last bit is gone.
     if (std::exchange(from_rest_, false)) std::fill(memory_.accumulator.begin(), memory_.accumulator.end(), 0.0f);
     pair_apply_f32(scale, params.data(), bytes.data(), x.size(), memory_.accumulator.data());
     return true;

@@ -1,6 +1,7 @@
 // One member's copy of one slice: the params R that its log makes, and the member's own accumulator.
 //
-// Always:  accumulator = own drifts - own payloads that the held log counts (+ one correction for each long split)
+// Always:  accumulator = own drifts - own payloads that the held log counts (+ one correction for each long split),
+//          but for the rounding of R + accumulator where steps began from it
 //
 // With a codec that has a velocity, a drift stands for the velocity that it became part of.
 //

@@ -266,7 +266,8 @@ void UpdateGroup::catch_up(std::span<float> x, std::function<void()> trainable) 
 bool UpdateGroup::begin_from_rest(std::span<float> x, std::function<void()> trainable) {
   STARLING_CHECK(!boundary_);
   const UpdateResidual rest = codecs_.running->residual();
-  const bool holds_drift = !rest.dropped && rest.energy <= kSmallEnergy && !codecs_.running->velocity().used;
+  const bool rounds_only = !rest.unsent && (rest.unbiased || rest.energy <= kSmallEnergy);
+  const bool holds_drift = rounds_only && !rest.dropped && !codecs_.running->velocity().used;
   if (settling_ || drop_ || held_back_ == 0 || !holds_drift) return false;
   boundary_ = true;
   auto run = [x, &replicas = replicas_] { replicas.begin_from_rest(x); };

@@ -76,7 +76,7 @@ class UpdateGroup {
   // A boundary, then a round. `x`: R plus the drift of the local steps; it becomes the new R and must stay where it is
   // until `trainable` is called. False: this agent is in no group of 1 to kUpdateMembersMax members, or busy.
   // Not `makes_x`: nobody trains until catch_up(), so x is left to it. With `may_miss` no round begins if this member
-  // comes too late for it and the run goes on: then missed() says since when the others have been taking the steps that
+  // comes too late for it, before settle(): then missed() says since when the others have been taking the steps that
   // follow.
   bool begin(std::span<float> x, double mass, uint64_t agent_round, std::function<void()> trainable,
              bool makes_x = true, bool may_miss = false);
@@ -106,9 +106,9 @@ class UpdateGroup {
   // A boundary without a round: applies what came and hands in nothing. `x` and `trainable` as for begin(). After a
   // round that training waited for, so that it goes on from that round's entries. REQUIRES: no boundary is under way.
   void catch_up(std::span<float> x, std::function<void()> trainable);
-  // x = R becomes R + what no entry counts yet, for the local steps of the next round: whose contribution was lost
-  // would learn the same a second time from R, and both would count. False: x stays R, because nothing waits, the run
-  // ends, or the codec holds back much of every payload by design. REQUIRES: no boundary is under way, x is R.
+  // x = R becomes R + what no entry counts yet, for the local steps of the next round: a member whose contribution was
+  // lost would otherwise learn it again from R, and both would count. False: x stays R, because nothing waits, the run
+  // ends, or the codec does more than round (fp32, bf16, int8, int4 round). REQUIRES: no boundary is under way, x is R.
   bool begin_from_rest(std::span<float> x, std::function<void()> trainable);
   bool has_news() const;                 // catch_up() would move the replica
   // This member is sick: its next boundary drops its own work and makes x the replica.

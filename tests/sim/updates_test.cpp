@@ -228,6 +228,23 @@ TEST(UpdatesInASwarm, WhoStartTogetherBeginOneLog) {
   }
 }
 
+// The wait for each other is longer than a tenth of the rounds that `overlap: auto` is judged by. Exchanges are not.
+TEST(UpdatesInASwarm, TheWaitForEachOtherIsNoCostOfExchanges) {
+  spdlog::set_level(spdlog::level::off);
+  SwarmConfig config = updates_swarm();
+  config.exchange.overlap = Overlap::kAuto;
+  QuadraticSwarm swarm(5, config, near_links(0));
+  for (size_t a = 0; a < 2; ++a) swarm.add({.step_time = milliseconds(100)});
+  for (int look = 0; look < 1600; ++look) {
+    swarm.run_for(milliseconds(5));
+    for (size_t a = 0; a < 2; ++a) {
+      if (!swarm.training(a)) continue;
+      ASSERT_FALSE(swarm.agent(a).exchange()->status().under_way && !swarm.trainer(a).idle()) << "beside the steps";
+    }
+  }
+  EXPECT_GT(swarm.agent(0).rounds()->progress().steps, 50u);
+}
+
 // The steps of a round take each member to its own target, wherever they begin. Whose contribution is lost has learned
 // all that there is; from R it would learn the same again, and hold it twice.
 TEST(UpdatesInASwarm, WhoLosesAContributionDoesNotLearnItTwice) {
