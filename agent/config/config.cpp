@@ -10,6 +10,7 @@
 #include <set>
 
 #include "agent/config/fields.h"
+#include "agent/config/layer_table.h"
 #include "agent/config/reader.h"
 
 namespace starling {
@@ -96,6 +97,10 @@ TrainerOptions trainer_options(const SwarmConfig& swarm, const AgentConfig& agen
   options.device = agent.device;
   options.threads = agent.threads;
   options.compute_ms = agent.compute_ms;
+  if (agent.layers.empty()) return options;
+  const LayerTable table = read_layer_table(agent.layers, {});
+  options.forward_s = table.forward_s;
+  for (const PlanSection& layer : table.layers) options.layers.push_back({layer.elements, layer.backward_s});
   return options;
 }
 

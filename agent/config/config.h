@@ -55,7 +55,8 @@ struct AgentConfig {
   uint32_t checkpoint_keep = 3;
   Duration evaluate_every = std::chrono::seconds(5);  // 0: only at the end
   std::string metrics;              // file for one JSON line per event; empty: none
-  double compute_ms = 0;            // quadratic: pretend one step takes this long
+  double compute_ms = 0;            // quadratic: pretend one step takes this long; 0, with layers: what they take
+  std::string layers;               // quadratic: pretend that backward ends layer by layer, as this table says
   DataConfig data;
 };
 

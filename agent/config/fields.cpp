@@ -401,6 +401,9 @@ void add_place(std::vector<ConfigField>& t) {
                   TextValue{kPathBytesMax}));
   t.push_back(row("agent.compute_ms", "", "quadratic: pretend that a step takes this long", AT(agent.compute_ms),
                   NumberValue{0, 1e6}));
+  t.push_back(row("agent.layers", "",
+                  "quadratic: a table as in configs/layers; pretend that backward ends layer by layer, as it says",
+                  AT(agent.layers), TextValue{kPathBytesMax}));
 }
 
 void add_data(std::vector<ConfigField>& t) {

@@ -44,6 +44,7 @@ class QuadraticTask final : public SimTask {
   std::unique_ptr<QuadraticTrainer> make_one(size_t shard, const SwarmConfig& swarm, const Clock& clock) {
     AgentConfig agent = config_.agent;
     agent.compute_ms = 0;   // time is the simulation's
+    agent.layers.clear();
     return make_quadratic_trainer(trainer_options(swarm, agent), config_.swarm.rng_seed * 1000003 + shard, clock);
   }
 

@@ -38,6 +38,12 @@ struct OptimizerConfig {
   double decay = 0.1;               // step
 };
 
+// A layer that a quadratic pretends to compute the gradient of.
+struct PretendedLayer {
+  uint64_t params = 0;
+  double backward_s = 0;            // from the end of the layer behind it
+};
+
 // All that a trainer is made from, but its data.
 struct TrainerOptions {
   ModelConfig model;
@@ -47,7 +53,9 @@ struct TrainerOptions {
   uint32_t batch = 64;              // samples of one step
   std::string device = "auto";      // auto | cpu | cuda
   uint32_t threads = 0;             // on the CPU; 0: as many as are fastest, found by trial
-  double compute_ms = 0;            // quadratic: pretend one step takes this long
+  double compute_ms = 0;            // quadratic: pretend one step takes this long; 0: what the layers take
+  double forward_s = 0;             // quadratic, with layers: of a step, before backward
+  std::vector<PretendedLayer> layers;   // quadratic: in the order of backward; empty: all is final at once
 };
 
 }  // namespace starling

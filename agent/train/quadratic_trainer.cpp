@@ -36,6 +36,28 @@ double draw_noise(Rng& rng) {
   return (sum - 2) * 1.7320508075688772;  // variance 4/12 -> 1
 }
 
+double backward_s(const std::vector<PretendedLayer>& layers) {
+  double sum = 0;
+  for (const PretendedLayer& layer : layers) sum += layer.backward_s;
+  return sum;
+}
+
+// The layers of `trainer`, and how long a step is: compute_ms, if it is given, scales what they take.
+void add_layers(const TrainerOptions& trainer, QuadraticOptions& options) {
+  uint64_t params = 0;
+  for (const PretendedLayer& layer : trainer.layers) params += layer.params;
+  if (params != options.dimension) {
+    throw std::runtime_error("the layers of agent.layers have " + std::to_string(params) + " params, the model has " +
+                             std::to_string(options.dimension) + "; set swarm.model.dimension: " +
+                             std::to_string(params));
+  }
+  options.layers = trainer.layers;
+  const double step_s = trainer.forward_s + backward_s(trainer.layers);
+  const double slower = trainer.compute_ms > 0 && step_s > 0 ? 1e-3 * trainer.compute_ms / step_s : 1;
+  for (PretendedLayer& layer : options.layers) layer.backward_s *= slower;
+  options.step_time = from_seconds(step_s * slower);
+}
+
 }  // namespace
 
 std::vector<float> quadratic_genesis(const QuadraticOptions& options, uint64_t swarm_rng_seed) {
@@ -105,6 +127,17 @@ void QuadraticTrainer::tell_final(const LocalSteps& steps) {
   }
 }
 
+// Backward ends with the step, and is what the layers take.
+void QuadraticTrainer::tell_layers(const LocalSteps& steps, TimePoint end) const {
+  double left_s = backward_s(options_.layers);
+  size_t offset = params_.size();
+  for (const PretendedLayer& layer : options_.layers) {
+    left_s -= layer.backward_s;
+    offset -= layer.params;
+    steps.on_final({offset, layer.params, end - from_seconds(std::max(0.0, left_s))});
+  }
+}
+
 void QuadraticTrainer::start_steps(const LocalSteps& steps) {
   STARLING_CHECK(idle());
   STARLING_CHECK(steps.correction.count == 0 || steps.correction.count == params_.size());
@@ -124,11 +157,18 @@ void QuadraticTrainer::start_steps(const LocalSteps& steps) {
     loss_sum += last_loss_;
     ++report_.steps;
   }
-  if (steps.on_final && report_.finite) tell_final(steps);
   report_.samples = report_.steps * options_.batch;
   report_.mean_loss = report_.steps > 0 ? loss_sum / static_cast<double>(report_.steps) : 0;
   idle_at_ = start + static_cast<int64_t>(report_.steps) * options_.step_time;
   report_.compute_time = std::max(idle_at_, clock_.now()) - start;
+  if (!options_.layers.empty()) {
+    report_.backward_time = std::min(report_.compute_time, static_cast<int64_t>(report_.steps) *
+                                                               from_seconds(backward_s(options_.layers)));
+    report_.forward_time = report_.compute_time - report_.backward_time;
+  }
+  if (!steps.on_final || !report_.finite) return;
+  if (options_.layers.empty()) tell_final(steps);
+  else tell_layers(steps, idle_at_);
 }
 
 void QuadraticTrainer::start_evaluation() {
@@ -189,6 +229,7 @@ std::unique_ptr<QuadraticTrainer> make_quadratic_trainer(const TrainerOptions& t
   options.gradient_noise = trainer.model.noise;
   options.batch = trainer.batch;
   options.step_time = from_seconds(trainer.compute_ms * 1e-3);
+  if (!trainer.layers.empty()) add_layers(trainer, options);
   return std::make_unique<QuadraticTrainer>(options, trainer.swarm_rng_seed, agent_rng_seed, clock);
 }
 

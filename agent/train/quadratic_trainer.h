@@ -24,6 +24,9 @@ struct QuadraticOptions {
   bool zero_genesis = false;     // start from zeros, not from the swarm's rng seed
   uint32_t batch = 1;            // samples counted per step
   Duration step_time{};
+  // The params of a layer, the last ones first, are final when backward has come to its end; without layers, all when
+  // the step begins. REQUIRES: as many params as there are.
+  std::vector<PretendedLayer> layers{};
   QuadraticShape shape{};
 };
 
@@ -57,6 +60,7 @@ class QuadraticTrainer final : public Trainer {
 
   void step(const LocalSteps& steps);
   void tell_final(const LocalSteps& steps);
+  void tell_layers(const LocalSteps& steps, TimePoint end) const;
 
   const QuadraticOptions options_;
   const uint64_t agent_rng_seed_;
@@ -69,8 +73,8 @@ class QuadraticTrainer final : public Trainer {
   TimePoint idle_at_{};
 };
 
-// As `trainer` says: dimension, momentum, batch and compute_ms; the shape is the caller's. Throws std::runtime_error on
-// what a quadratic cannot do (adamw, no params).
+// As `trainer` says: dimension, momentum, batch, compute_ms and layers; the shape is the caller's. Throws
+// std::runtime_error on what a quadratic cannot do (adamw, no params, layers of another size).
 std::unique_ptr<QuadraticTrainer> make_quadratic_trainer(const TrainerOptions& trainer, uint64_t agent_rng_seed,
                                                          const Clock& clock, const QuadraticShape& shape = {});
 

@@ -565,7 +565,7 @@ const std::map<std::string, std::string>& other_values_of_the_rest() {
                                                             {"agent.checkpoint.keep", "2"},
                                                             {"agent.evaluate_every", "2m"},
                                                             {"agent.metrics", "\"m\""},
-                                                            {"agent.compute_ms", "0.125"},
+                                                            {"agent.compute_ms", "0.125"}, {"agent.layers", "\"l\""},
                                                             {"agent.data.path", "\"p\""},
                                                             {"agent.data.test_path", "\"t\""},
                                                             {"agent.data.sharding", "iid"},

@@ -183,6 +183,60 @@ TEST(QuadraticTrainer, TheConfigurationIsChecked) {
   }
 }
 
+// A table of two layers, the second one twice as long in backward; forward takes 4 ms.
+std::vector<FinalPart> parts_of_a_step(double compute_ms, StepReport* report) {
+  TrainerOptions options;
+  options.model = {.kind = "quadratic", .dimension = 50};
+  options.optimizer.momentum = 0;
+  options.compute_ms = compute_ms;
+  options.forward_s = 0.004;
+  options.layers = {{30, 0.004}, {20, 0.002}};
+  FakeClock clock;
+  const auto trainer = make_quadratic_trainer(options, 1, clock);
+  std::vector<FinalPart> parts;
+  trainer->start_steps({1, 0.1, {}, [&](FinalPart part) {
+    part.at = TimePoint(part.at - clock.now());
+    parts.push_back(part);
+  }});
+  clock.advance(trainer->idle_at() - clock.now());
+  *report = trainer->take_steps();
+  return parts;
+}
+
+TEST(QuadraticTrainer, TellsOfLayersWhenBackwardHasComeToTheirEnd) {
+  using std::chrono::milliseconds;
+  for (const double compute_ms : {0.0, 40.0}) {   // as the table says, and four times slower
+    StepReport report;
+    const std::vector<FinalPart> parts = parts_of_a_step(compute_ms, &report);
+    const int slower = compute_ms > 0 ? 4 : 1;
+    ASSERT_EQ(parts.size(), 2u);
+    EXPECT_EQ(parts[0].offset, 20u);
+    EXPECT_EQ(parts[0].count, 30u);
+    EXPECT_EQ(parts[0].at, TimePoint(slower * milliseconds(8)));
+    EXPECT_EQ(parts[1].offset, 0u);
+    EXPECT_EQ(parts[1].count, 20u);
+    EXPECT_EQ(parts[1].at, TimePoint(slower * milliseconds(10)));
+    EXPECT_EQ(report.compute_time, slower * milliseconds(10));
+    EXPECT_EQ(report.backward_time, slower * milliseconds(6));
+    EXPECT_EQ(report.forward_time, slower * milliseconds(4));
+  }
+}
+
+TEST(QuadraticTrainer, LayersOfAnotherSizeAreRefused) {
+  TrainerOptions options;
+  options.model = {.kind = "quadratic", .dimension = 51};
+  options.optimizer.momentum = 0;
+  options.layers = {{30, 0.004}, {20, 0.002}};
+  FakeClock clock;
+  try {
+    make_quadratic_trainer(options, 1, clock);
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(), "the layers of agent.layers have 50 params, the model has 51; set "
+                               "swarm.model.dimension: 50");
+  }
+}
+
 TEST(QuadraticTrainer, ACorrectionIsAddedToEachGradient) {
   FakeClock clock;
   QuadraticTrainer plain({.dimension = 3, .momentum = 0.5}, 1, 2, clock);
