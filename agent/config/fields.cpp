@@ -284,7 +284,7 @@ void add_exchange(std::vector<ConfigField>& t) {
   t.push_back(row("swarm.exchange.deadline_max", "", "no exchange takes longer", AT(swarm.exchange.deadline_max),
                   TimeValue{1ms, 1h}));
   t.push_back(row("swarm.exchange.clip", "",
-                  "a partner's distance counts at most this many times the recent median; 0: off",
+                  "pairs: a partner counts like one so many times the usual distance away at most; 0: off",
                   AT(swarm.exchange.clip), NumberValue{0, 1000}));
   t.push_back(row("swarm.exchange.group_size", "", "group: members at most; a larger swarm is cut into several",
                   AT(swarm.exchange.group_size), CountValue{2, kGroupMax}));

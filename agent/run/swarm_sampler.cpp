@@ -136,7 +136,8 @@ std::vector<Participant> SwarmSampler::neighbors(uint64_t round) {
   const Graph graph = make_graph(options_.topology, all.size(), round, names);
   std::vector<Participant> row;
   for (uint32_t j : graph.neighbors[own]) {
-    row.push_back({all[j].id, edge_weight(graph.degree(own), all[own].mass, graph.degree(j), all[j].mass)});
+    const double weight = edge_weight(graph.degree(own), all[own].mass, graph.degree(j), all[j].mass);
+    row.push_back({all[j].id, weight, all[j].mass});
   }
   return row;
 }

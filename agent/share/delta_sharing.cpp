@@ -55,7 +55,10 @@ void DeltaSharing::encode_then(std::optional<Duration> next_in, std::function<vo
   worker_.submit(
       [this, decided, snapshot, encoded, took, measure] {
         const TimePoint began = clock_.now();
+        drift_.after_steps(model_.params());
+        snapshot->drift = drift_.drift();
         *encoded = model_.apply_and_encode(*decided, snapshot.get(), measure);
+        drift_.before_steps(model_.params());
         *took = clock_.now() - began;
       },
       [this, snapshot, encoded, took, measure, next_in, next = std::move(next)] {
@@ -136,7 +139,17 @@ void DeltaSharing::apply_then(std::shared_ptr<Decided> decided, std::function<vo
     next();
     return;
   }
-  worker_.submit([this, decided] { model_.apply(*decided); }, std::move(next));
+  apply_on_worker(decided, std::move(next));
+}
+
+void DeltaSharing::apply_on_worker(std::shared_ptr<Decided> decided, Next next) {
+  worker_.submit(
+      [this, decided] {
+        drift_.after_steps(model_.params());
+        model_.apply(*decided);
+        drift_.before_steps(model_.params());
+      },
+      std::move(next));
 }
 
 // A delta that undoes one of params since discarded has nothing to undo.
@@ -161,7 +174,7 @@ void DeltaSharing::begin_round_then(Next next) {
 void DeltaSharing::apply_decided_then(Next next) {
   auto decided = std::make_shared<Decided>();
   if (exchange_) decided = take_decided();
-  worker_.submit([this, decided] { model_.apply(*decided); }, std::move(next));
+  apply_on_worker(decided, std::move(next));
 }
 
 void DeltaSharing::publish_nothing() {
@@ -174,7 +187,7 @@ void DeltaSharing::drop_decided() {
   settling_ = false;
   auto decided = std::make_shared<Decided>(exchange_->take_decided());
   decided->deltas.clear();
-  if (!decided->lessons.empty()) worker_.submit([this, decided] { model_.apply(*decided); }, [] {});
+  worker_.submit([this, decided] { drift_.discarded(), model_.apply(*decided); }, [] {});
 }
 
 }  // namespace starling

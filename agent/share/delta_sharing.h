@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "agent/share/drift_watch.h"
 #include "agent/share/shared_model.h"
 #include "agent/share/sharing.h"
 #include "gossip/clock.h"
@@ -17,7 +18,7 @@ class DeltaSharing final : public Sharing {
  public:
   // `exchange` is null when the agent trains alone. All references outlive the object.
   DeltaSharing(SharedModel& model, Exchange* exchange, Worker& worker, const Clock& clock)
-      : Sharing(exchange, false), model_(model), exchange_(exchange), worker_(worker), clock_(clock) {}
+      : Sharing(exchange, false), model_(model), exchange_(exchange), worker_(worker), clock_(clock), drift_(clock) {}
 
   void share(uint64_t round, double mass, bool wait, Done done) override;
   void expect_steps(Duration duration) override { steps_ = duration; }
@@ -39,6 +40,7 @@ class DeltaSharing final : public Sharing {
   void take_turns();
   void end_turns();
   void apply_then(std::shared_ptr<Decided> decided, Next next);
+  void apply_on_worker(std::shared_ptr<Decided> decided, Next next);
   std::shared_ptr<Decided> take_decided();
   void finish(bool healthy);
 
@@ -46,6 +48,7 @@ class DeltaSharing final : public Sharing {
   Exchange* exchange_;
   Worker& worker_;
   const Clock& clock_;
+  DriftWatch drift_;
   bool wait_ = false, waiting_ = false, retrying_ = true;
   uint32_t attempts_ = 0;            // with the snapshot published last
   uint64_t snapshot_number_ = 0, round_ = 0, boundary_ = 0;

@@ -29,6 +29,7 @@ class SharedModel final : public ModelMemory {
               size_t block_elements, std::unique_ptr<Source> source, std::unique_ptr<LocalRule> rule);
 
   Encoder& encoder() { return encoder_; }
+  ConstView params() const { return sections_[0].view; }
 
   // False: round_began() has nothing to do.
   bool follows_rounds() const { return rule_ || source_->follows_rounds(); }

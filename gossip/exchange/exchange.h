@@ -24,6 +24,7 @@ namespace starling {
 struct Participant {
   PeerId peer;
   double weight = 0;   // neighborhood: its entry in this agent's row of the mixing matrix; group: its mass
+  double mass = 1;     // neighborhood: by which its weight was computed
 };
 
 // Whom to exchange with, as far as this agent knows. Every exchange asks a PeerSampler.

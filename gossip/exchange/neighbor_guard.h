@@ -1,9 +1,11 @@
 // The guard of a neighborhood's round: how much a neighbor counts, by its distance. Beyond kFar times the usual it is
-// drawn nearer, beyond kCut times that it does not count, and its weight goes to the agent itself.
+// drawn nearer, beyond kCut times that it does not count, and its weight goes to the agent itself. Nor does one count
+// for a while that is drawn nearer round after round and comes no nearer (no_nearer.h).
 //
 // Usual is the lower median of this round's neighbors, so that a swarm that moves apart all at once goes on mixing, or
-// what was usual before, if that is larger. A neighbor that came alone has nothing to be compared with but the past:
-// it is never cut off, and what it brings becomes usual.
+// what was usual before, or what the own steps move, if that is larger: a neighbor that returns what it just got is
+// near, and says nothing of how far an honest one is. A neighbor that came alone has nothing to be compared with but
+// the past: it is never cut off, and what it brings becomes usual.
 //
 // Not held: as group_guard.h says, and on a ring two halves that are more than kFar * kCut times the usual apart.
 #pragma once
@@ -12,7 +14,9 @@
 #include <cstddef>
 #include <vector>
 
+#include "gossip/exchange/no_nearer.h"
 #include "gossip/exchange/robust_window.h"
+#include "gossip/peer.h"
 
 namespace starling {
 
@@ -22,31 +26,47 @@ class NeighborGuard {
   static constexpr double kFarAtFirst = 30;    // while the past says nothing
   static constexpr size_t kSamplesMin = 8;     // with fewer it does not
 
+  static constexpr unsigned kRounds = 16;      // see no_nearer.h
+
   struct Near {
+    PeerId peer;
     double distance = 0;   // rms over the params
     double pace = 1;       // steps in a round, in units of the usual; at least 1
   };
 
-  // The factor on each neighbor's weight, in [0, 1]. Learns from the round.
-  std::vector<double> scales(const std::vector<Near>& neighbors) {
-    if (neighbors.empty()) return {};
+  // The factor on each neighbor's weight, in [0, 1]. Learns from the round. `drift`: rms of what the steps of a round
+  // move the own params; 0: not known.
+  std::vector<double> scales(const std::vector<Near>& neighbors, double drift) {
     std::vector<double> in_paces;
-    for (const Near& one : neighbors) in_paces.push_back(one.distance / one.pace);
-    const bool alone = neighbors.size() == 1;
+    std::vector<bool> refused;
+    for (const Near& one : neighbors) {
+      refused.push_back(known_.refuses(one.peer));
+      if (!refused.back()) in_paces.push_back(one.distance / one.pace);
+    }
+    if (in_paces.empty()) return std::vector<double>(neighbors.size());
+    const bool alone = in_paces.size() == 1;
     const bool known = past_.size() >= kSamplesMin;
-    const double usual = std::max(alone ? 0 : lower_median(in_paces), known ? past_.median() : 0);
+    const double usual = std::max({alone ? 0 : lower_median(in_paces), known ? past_.median() : 0, drift});
     const double allowed = (known ? kFar : kFarAtFirst) * usual;
     std::vector<double> scales;
-    for (double distance : in_paces) {
-      const double times = allowed == 0 ? 0 : distance / allowed;
-      scales.push_back(times <= 1 ? 1 : times <= kCut || alone ? 1 / times : 0);
+    for (size_t i = 0; i < neighbors.size(); ++i) {
+      const Near& one = neighbors[i];
+      const double distance = one.distance / one.pace;
+      const double times = refused[i] || allowed == 0 ? 0 : distance / allowed;
+      scales.push_back(refused[i] ? 0 : times <= 1 ? 1 : times <= kCut || alone ? 1 / times : 0);
+      if (refused[i]) continue;
+      if (times > 1 && !alone) known_.drawn(one.peer, one.distance, 0.05 / kRounds);
+      if (times <= 1) known_.near(one.peer);
       if (distance > 0 && (times <= 1 || alone)) past_.add(distance);
     }
     return scales;
   }
 
+  void forget(const PeerId& peer) { known_.forget(peer); }
+
  private:
   RobustWindow past_;      // distances that counted whole, in paces
+  NoNearer known_{kRounds};
 };
 
 }  // namespace starling

@@ -62,7 +62,6 @@ void NeighborLink::end_round(bool brought_news, Duration deadline) {
 bool NeighborLink::arrived(const RoundBlock& block) {
   if (block.round > peer_round_) {   // the neighbor has begun a new round
     peer_round_ = block.round;
-    peer_mass_ = block.mass;
     in_ = InStream(all_blocks(), window_);
   }
   return block.round < peer_round_ || in_.arrived(block.index);

@@ -46,7 +46,6 @@ class NeighborLink {
   bool fresh() const { return in_time_ == pieces_.size(); }
   bool heard() const { return heard_; }            // it has sent a valid payload
   uint64_t peer_round() const { return peer_round_; }   // of its newest block; 0: none
-  double peer_mass() const { return peer_mass_; }       // as that block says
   const AdaptiveDeadline& lateness() const { return lateness_; }
   uint64_t bytes_sent() const { return bytes_sent_; }          // since the last round ended
   uint64_t bytes_received() const { return bytes_received_; }
@@ -112,7 +111,6 @@ class NeighborLink {
   size_t judging_ = 0;
   bool heard_ = false;
   uint64_t peer_round_ = 0;    // the neighbor's round that `in_` belongs to
-  double peer_mass_ = 1;
   InStream in_;
   OutStream out_;
   bool sending_ = false;

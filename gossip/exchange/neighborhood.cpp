@@ -78,6 +78,7 @@ Neighborhood::Brought Neighborhood::take(const Participant& neighbor) {
   report.duration = round_.time_taken();
   report.blocks_total = static_cast<uint32_t>(count);
   brought.delta.coefficient = static_cast<float>(neighbor.weight);
+  brought.mass = neighbor.mass;   // whoever claims another one in its blocks is not allowed more by it
   if (NeighborLink* link = round_.find(neighbor.peer)) {
     take(*link, brought);
   } else {   // forgotten since the round began
@@ -107,7 +108,6 @@ void Neighborhood::take(NeighborLink& link, Brought& brought) {
     squares += link.squared_distance(k);
     elements += layout_.blocks[k].element_count;
   }
-  brought.mass = link.peer_mass();
   report.peer_round = link.peer_round();
   report.payload_bytes_sent = link.bytes_sent();
   report.payload_bytes_received = link.bytes_received();
@@ -126,8 +126,11 @@ void Neighborhood::guard(std::vector<Brought>& all) {
     masses.push_back(one.mass);
   }
   std::vector<NeighborGuard::Near> near;
-  for (double pace : paces_of(masses)) near.push_back({judged[near.size()]->report.distance, pace});
-  const std::vector<double> scales = guard_.scales(near);
+  for (double pace : paces_of(masses)) {
+    const ExchangeReport& report = judged[near.size()]->report;
+    near.push_back({report.peer, report.distance, pace});
+  }
+  const std::vector<double> scales = guard_.scales(near, own_->drift);
   for (size_t i = 0; i < judged.size(); ++i) {
     ExchangeReport& report = judged[i]->report;
     report.scale = scales[i];
@@ -208,6 +211,7 @@ void Neighborhood::on_credit(const PeerId& from, const RoundCredit& credit) {
 // The generation does not matter: a payload is complete in itself, and nothing is acknowledged.
 void Neighborhood::forget(const PeerId& peer, uint64_t) {
   round_.forget(peer);
+  guard_.forget(peer);
   finish_if_due();
 }
 

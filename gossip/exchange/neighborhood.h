@@ -66,7 +66,7 @@ class Neighborhood final : public Exchange {
   struct Brought {
     Delta delta;
     ExchangeReport report;
-    double mass = 1;           // that it claims
+    double mass = 1;
   };
   Brought take(const Participant& neighbor);
   void take(NeighborLink& link, Brought& brought);

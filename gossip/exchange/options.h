@@ -35,8 +35,8 @@ struct ExchangeConfig {
   Overlap overlap = Overlap::kAuto; // on: exchange while the trainer computes; auto: when it costs > 10 % of a round
   Duration deadline_min = kDeadlineMin;
   Duration deadline_max = kDeadlineMax;
-  double clip = 0;                  // a partner's distance counts at most this many times the recent median; 0 = off.
-                                    // Against untrusted members; it also clips or refuses an agent long away
+  double clip = 0;                  // pairs: a partner counts like one so many times the usual distance away at most;
+                                    // 0 = off. Against untrusted members; it also refuses some honest ones (guards.md)
   uint32_t group_size = kGroupMax;  // group: members at most; a larger swarm is cut into groups of like size
   std::vector<std::string> members; // group: the names of the agents that take part; empty: all live agents
   uint32_t pairs_every = 0;         // group: every so many rounds a pair exchange with an agent of another group

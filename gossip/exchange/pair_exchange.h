@@ -36,7 +36,8 @@ struct PairExchange {
 
   double distance = -1;             // over the blocks voted on, later over the blocks mixed; negative: not known
   double scale = 1;
-  bool guard_fed = false;
+  bool judged = false;              // by the guard
+  double own_scale = 1;             // by this agent's guard alone
 
   // By turns: the delta that was queued before the decision, and is taken back if the decision differs.
   float early_coefficient = 0;      // 0: none

@@ -56,12 +56,21 @@ bool PairLedger::pass_guard(PairExchange& exchange, const Bitmap& blocks) {
   exchange.distance = blocks_.distance(exchange, blocks, param_blocks_);
   if (exchange.distance < 0) return true;   // no params among the blocks; NaN does not pass here
   ClipGuard& guard = guards_[exchange.fragment];
-  exchange.scale = guard.scale(exchange.distance);
-  if (!exchange.guard_fed) guard.record(exchange.distance);
-  exchange.guard_fed = true;
-  const bool passed = exchange.scale >= ClipGuard::kScaleMin;
+  const double drift = exchange.own->drift;
+  if (!std::exchange(exchange.judged, true)) {
+    exchange.scale = guard.judge(exchange.peer, exchange.distance, drift);
+  } else if (exchange.scale > 0) {
+    exchange.scale = guard.scale(exchange.distance, drift);
+  }
+  exchange.own_scale = exchange.scale;
+  const bool passed = exchange.scale > 0;
   if (!passed) ++counters_.guard_refused;
   return passed;
+}
+
+void PairLedger::forget(const PeerId& peer) {
+  fragments_.forget(peer);
+  for (ClipGuard& guard : guards_) guard.forget(peer);
 }
 
 float PairLedger::coefficient(const PairExchange& exchange, double scale) const {
@@ -133,6 +142,9 @@ void PairLedger::applied(PairExchange& exchange, const CommitTerms& terms) {
   const double gain = terms.scale * std::min(exchange.own_offer, exchange.peer_offer);
   counters_.gain_permille += static_cast<uint64_t>(std::lround(1000 * gain));
   if (terms.scale < 1) ++counters_.clipped;
+  if (exchange.own_scale < 1) {
+    guards_[exchange.fragment].drawn(exchange.peer, exchange.distance, gain / 2);
+  }
 }
 
 void PairLedger::failed(PairExchange& exchange, ExchangeOutcome outcome, Duration free_in) {
@@ -186,7 +198,7 @@ void PairLedger::report(const PairExchange& exchange, ExchangeOutcome outcome, u
   report.scale = exchange.scale;
   report.peer_round = exchange.peer_round;
   report.free_in = free_in;
-  if (outcome == ExchangeOutcome::kFailed && exchange.scale < ClipGuard::kScaleMin) report.left_out = {exchange.peer};
+  if (outcome == ExchangeOutcome::kFailed && exchange.scale == 0) report.left_out = {exchange.peer};
 }
 
 void PairLedger::keep_lessons(const PairExchange& exchange) {

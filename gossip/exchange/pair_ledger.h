@@ -58,7 +58,7 @@ class PairLedger {
 
   // The part of the model that the next exchange with the peer carries. By turns it counts once its delta is queued.
   uint32_t next_fragment(const PeerId& peer) const { return fragments_.next_with(peer); }
-  void forget(const PeerId& peer) { fragments_.forget(peer); }   // its process has ended
+  void forget(const PeerId& peer);                // its process has ended
 
   // Sets the exchange's distance and scale. False: refuse the exchange. Call it once per exchange and set of blocks.
   [[nodiscard]] bool pass_guard(PairExchange& exchange, const Bitmap& blocks);

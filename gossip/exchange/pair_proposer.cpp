@@ -261,7 +261,6 @@ void PairProposer::on_have(const PeerId& from, const Have& have) {
   exchange->last_arrival = clock_.now();
   exchange->vote = have.blocks;
   sign(*exchange);
-  if (have.scale < ClipGuard::kScaleMin) return give_up(*exchange, ExchangeOutcome::kFailed);
   try_decide(*exchange);
 }
 

@@ -18,6 +18,7 @@ struct Snapshot {
   uint64_t boundary = 0;             // counts the boundaries of this agent; several snapshots may have the same
   double mass = 1;
   std::vector<SharedBytes> blocks;   // one payload per Layout block
+  double drift = 0;                  // rms of what the own steps of a round move the params; 0: not known
   std::optional<TimePoint> next_at;  // pairs by turns: steps follow, and this is about when they end
 };
 

@@ -23,14 +23,13 @@ struct Lie {
   const char* name;
   std::function<float(float)> of;   // a value
   bool as_owner = false;            // of a group's averages alone
-  double of_ring = 1.05;            // what the others may lose on a ring, where not all of them are cut off
 };
 
 std::vector<Lie> lies() {
   return {{"a million", [](float) { return 1e6f; }},
           {"a thousand", [](float) { return 1e3f; }},
           {"not a number", [](float) { return std::numeric_limits<float>::quiet_NaN(); }},
-          {"-10 times its own", [](float x) { return -10 * x; }, false, 1.25},
+          {"-10 times its own", [](float x) { return -10 * x; }},
           {"a thousand as owner", [](float) { return 1e3f; }, true}};
 }
 
@@ -123,7 +122,7 @@ TEST_P(OneLiar, CostsTheOthersLittle) {
     if (lie.as_owner && !group) continue;
     const double loss = run(kAgents, &lie, &far);
     std::printf("%-20s loss x %.3f, left out %llu\n", lie.name, loss / without, static_cast<unsigned long long>(far));
-    EXPECT_LE(loss, (group ? 1.05 : lie.of_ring) * without) << lie.name;
+    EXPECT_LE(loss, 1.05 * without) << lie.name;
     if (group && std::string(lie.name) != "not a number") {   // that is refused before it has a distance
       EXPECT_EQ(named, "agent-7") << lie.name;
     }

@@ -3,8 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
+#include "agent/share/drift_watch.h"
 #include "agent/train/quadratic_trainer.h"
 #include "tests/gossip/exchange/harness.h"
+#include "tests/support/fake_clock.h"
 
 namespace starling {
 namespace {
@@ -165,6 +169,36 @@ TEST(TurnSharing, OnlyWhatIsMeasuredSinceSettlingBeganCounts) {
   share();
   EXPECT_EQ(sharing.params_rms(), 3);
   EXPECT_EQ(sharing.projection(), project(x));
+}
+
+TEST(DriftWatch, SeesWhatTheStepsMoveAndNotWhatWasMixedInBetween) {
+  FakeClock clock;
+  DriftWatch watch(clock);
+  std::vector<float> x(64, 1);
+  const ConstView params{x.data(), x.size(), MemorySpace::kHost};
+  EXPECT_EQ(watch.drift(), 0);
+  const auto move = [&](float by) {
+    for (size_t i = 0; i < x.size(); ++i) x[i] += i % 2 == 0 ? by : -by;
+  };
+  watch.before_steps(params);
+  move(1);
+  watch.after_steps(params);
+  const double drift = watch.drift();
+  EXPECT_GT(drift, 0.3);
+  EXPECT_LT(drift, 2);
+  move(100);   // mixed
+  watch.before_steps(params);
+  move(2);
+  watch.after_steps(params);
+  EXPECT_NEAR(watch.drift(), 2 * drift, 1e-4);
+  watch.before_steps(params);
+  watch.after_steps(params);
+  EXPECT_NEAR(watch.drift(), 2 * drift, 1e-4) << "of the last round with steps";
+  watch.before_steps(params);
+  move(50);
+  watch.discarded();
+  watch.after_steps(params);
+  EXPECT_NEAR(watch.drift(), 2 * drift, 1e-4);
 }
 
 }  // namespace

@@ -2,53 +2,129 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
 #include "gossip/exchange/coefficients.h"
+#include "gossip/exchange/no_nearer.h"
+#include "tests/gossip/exchange/harness.h"
 
 namespace starling {
 namespace {
 
-TEST(ClipGuard, IsOffUntilItKnowsWhatIsUsual) {
+using exchange_test::test_peer;
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+// One meeting with each of five peers.
+void meet_all(ClipGuard& guard, double distance, double drift, int rounds = 1) {
+  for (int i = 0; i < rounds; ++i) {
+    for (uint8_t tag = 1; tag <= 5; ++tag) (void)guard.judge(test_peer(tag), distance, drift);
+  }
+}
+
+TEST(ClipGuard, AllowsThreeTimesTheUsual) {
   ClipGuard guard(3);
-  for (int i = 0; i < 7; ++i) guard.record(1);
-  EXPECT_EQ(guard.scale(1000), 1);
-  guard.record(1);
-  EXPECT_EQ(guard.scale(3), 1);
-  EXPECT_EQ(guard.scale(6), 0.5);
-  EXPECT_LT(guard.scale(1000), ClipGuard::kScaleMin);
+  meet_all(guard, 1, 0, 2);
+  EXPECT_EQ(guard.scale(3, 0), 1);
+  EXPECT_EQ(guard.scale(6, 0), 0.5);
+  EXPECT_EQ(guard.scale(3e6, 0), 1e-6) << "however far";
+}
+
+TEST(ClipGuard, KnowsOnlyTheOwnStepsAtFirst) {
+  ClipGuard guard(3);
+  EXPECT_EQ(guard.scale(1e9, 0), 1) << "not even these";
+  EXPECT_EQ(guard.scale(8, 1), 1);
+  EXPECT_EQ(guard.scale(16, 1), 0.5);
+  for (uint8_t tag = 1; tag <= 7; ++tag) (void)guard.judge(test_peer(tag), 0.1, 1);
+  EXPECT_EQ(guard.scale(16, 1), 0.5);
+  (void)guard.judge(test_peer(8), 0.1, 1);
+  EXPECT_EQ(guard.scale(6, 1), 0.5);
 }
 
 TEST(ClipGuard, ZeroTurnsItOff) {
   ClipGuard guard(0);
-  for (int i = 0; i < 20; ++i) guard.record(1);
-  EXPECT_EQ(guard.scale(1e9), 1);
+  meet_all(guard, 1, 1, 4);
+  EXPECT_EQ(guard.judge(test_peer(1), 1e9, 1), 1);
 }
 
 TEST(ClipGuard, WhatIsNoNumberIsRefusedAndNotRemembered) {
   ClipGuard guard(3);
-  const double nan = std::numeric_limits<double>::quiet_NaN();
-  const double infinity = std::numeric_limits<double>::infinity();
-  EXPECT_EQ(guard.scale(nan), 0);
-  EXPECT_EQ(guard.scale(infinity), 0);
-  for (int i = 0; i < 20; ++i) guard.record(infinity);
-  for (int i = 0; i < 8; ++i) guard.record(1);
-  EXPECT_EQ(guard.scale(6), 0.5);
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(guard.judge(test_peer(9), i % 2 == 0 ? kNan : INFINITY, 1), 0);
+  meet_all(guard, 1, 0, 2);
+  EXPECT_EQ(guard.scale(6, 0), 0.5);
+}
+
+// A median of what was accepted would stay where it was.
+TEST(ClipGuard, StepsThatGrowMakeGreaterDistancesUsual) {
+  ClipGuard guard(3);
+  meet_all(guard, 1e-6, 1e-6, 20);
+  EXPECT_EQ(guard.scale(3, 1), 1);
 }
 
 TEST(ClipGuard, ASwarmThatMovedApartBecomesUsual) {
   ClipGuard guard(3);
-  for (size_t i = 0; i < RobustWindow::kCapacity; ++i) guard.record(1);
-  EXPECT_LT(guard.scale(50), ClipGuard::kScaleMin);
-  for (size_t i = 0; i < RobustWindow::kCapacity / 2 + 1; ++i) guard.record(50);
-  EXPECT_EQ(guard.scale(50), 1);
+  meet_all(guard, 1, 1, 20);
+  EXPECT_EQ(guard.scale(60, 1), 0.05);
+  int rounds = 0;
+  while (guard.scale(60, 1) < 1) {
+    meet_all(guard, 60, 1);
+    ASSERT_LT(++rounds, 100);
+  }
+  EXPECT_GT(rounds, 10) << "no faster than the median moves";
+}
+
+TEST(ClipGuard, OnePeerDoesNotMakeItsDistanceUsual) {
+  ClipGuard guard(3);
+  meet_all(guard, 1, 1, 20);
+  for (int i = 0; i < 1000; ++i) (void)guard.judge(test_peer(1), 1e6, 1);
+  EXPECT_EQ(guard.scale(6, 1), 0.5);
 }
 
 TEST(ClipGuard, AllAlikeSaysNothingAboutTheFirstDifference) {
   ClipGuard guard(3);
-  for (int i = 0; i < 20; ++i) guard.record(0);
-  EXPECT_EQ(guard.scale(0), 1);
-  EXPECT_EQ(guard.scale(5), 1);
+  meet_all(guard, 0, 0, 4);
+  EXPECT_EQ(guard.scale(0, 0), 1);
+  EXPECT_EQ(guard.scale(5, 0), 1);
+}
+
+// Whether a peer is refused in this meeting, which moves both if not.
+bool refused(NoNearer& known, double distance) {
+  if (known.refuses(test_peer(1))) return true;
+  known.drawn(test_peer(1), distance, 0.01);
+  return false;
+}
+
+TEST(NoNearer, WhoStaysFarIsRefusedForLongerAndLonger) {
+  NoNearer known(4);
+  for (int i = 0; i < 4; ++i) EXPECT_FALSE(refused(known, 100)) << i;
+  for (const int refusals : {16, 32, 64}) {
+    EXPECT_FALSE(refused(known, 100)) << "then one meeting tells";
+    for (int i = 0; i < refusals; ++i) EXPECT_TRUE(refused(known, 100)) << i;
+  }
+  EXPECT_FALSE(refused(known, 50)) << "it has come nearer";
+  EXPECT_FALSE(refused(known, 50));
+  EXPECT_FALSE(known.refuses(test_peer(2)));
+}
+
+TEST(NoNearer, WhoComesNearerIsNot) {
+  NoNearer known(4);
+  double distance = 100;
+  for (int i = 0; i < 100; ++i, distance *= 0.98) EXPECT_FALSE(refused(known, distance)) << i;
+}
+
+TEST(NoNearer, WhoIsFarNowAndThenIsRefusedToo) {
+  NoNearer known(4);
+  int refusals = 0;
+  for (int i = 0; i < 40; ++i) {
+    known.near(test_peer(1));
+    refusals += refused(known, 100);
+  }
+  EXPECT_GT(refusals, 10);
+  for (int i = 0; i < 100; ++i) {   // so rarely that it may be chance
+    EXPECT_FALSE(refused(known, 100) && i > 20) << i;
+    for (int k = 0; k < 4; ++k) known.near(test_peer(1));
+  }
 }
 
 TEST(PairCoefficients, MassesDivideTheDifferenceAndTheSumStays) {

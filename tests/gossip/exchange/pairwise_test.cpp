@@ -237,7 +237,7 @@ TEST(Pairwise, TheDeadlineFollowsWhatExchangesTake) {
   }
 }
 
-TEST(Pairwise, APartnerUnusuallyFarAwayIsClippedAndOneBeyondReasonRefused) {
+TEST(Pairwise, APartnerUnusuallyFarAwayIsClippedAndOneThatComesNoNearerRefused) {
   PairAgentOptions options;
   options.clip = 3;
   Pair pair(options);
@@ -256,11 +256,14 @@ TEST(Pairwise, APartnerUnusuallyFarAwayIsClippedAndOneBeyondReasonRefused) {
   EXPECT_EQ(meet(6).scale, 0.5);
   EXPECT_EQ(pair.a.params[0], 1.5f);
   EXPECT_EQ(pair.b.params[0], 4.5f);
-  EXPECT_EQ(meet(100).outcome, ExchangeOutcome::kFailed);
-  EXPECT_EQ(pair.a.pairwise->status().pairs.clipped, 1u);
-  EXPECT_EQ(pair.b.pairwise->status().pairs.clipped, 1u);
-  EXPECT_EQ(pair.a.pairwise->status().pairs.gain_permille, 10 * 1000u + 500);
-  EXPECT_EQ(pair.b.pairwise->status().pairs.gain_permille, 10 * 1000u + 500);
+  for (unsigned i = 0; i < ClipGuard::kMeetings; ++i) EXPECT_NEAR(meet(100).scale, 0.03, 1e-12);
+  const ExchangeReport refused = meet(100);
+  EXPECT_EQ(refused.outcome, ExchangeOutcome::kFailed);
+  EXPECT_EQ(refused.left_out, std::vector<PeerId>{pair.a.id});
+  EXPECT_EQ(pair.a.pairwise->status().pairs.clipped, 5u);
+  EXPECT_EQ(pair.b.pairwise->status().pairs.clipped, 5u);
+  EXPECT_EQ(pair.a.pairwise->status().pairs.gain_permille, 10 * 1000u + 500 + 4 * 30);
+  EXPECT_EQ(pair.b.pairwise->status().pairs.gain_permille, 10 * 1000u + 500 + 4 * 30);
   EXPECT_EQ(pair.a.pairwise->status().pairs.guard_refused + pair.b.pairwise->status().pairs.guard_refused, 1u);
   EXPECT_EQ(pair.a.params[0], 0);
   EXPECT_EQ(pair.b.params[0], 100);

@@ -133,7 +133,7 @@ class RoundAgent final : public PeerSampler {
     const Graph graph = make_graph(topology_, list.size(), round);
     std::vector<Participant> row;
     for (uint32_t j : graph.neighbors[own]) {
-      row.push_back({list[j], edge_weight(graph.degree(own), 1, graph.degree(j), 1)});
+      row.push_back({list[j], edge_weight(graph.degree(own), 1, graph.degree(j), 1), mass_of ? mass_of(list[j]) : 1});
     }
     return row;
   }
@@ -151,6 +151,7 @@ class RoundAgent final : public PeerSampler {
     snapshot->number = ++snapshots_;
     snapshot->boundary = snapshots_;   // one each
     snapshot->mass = mass;
+    snapshot->drift = drift;
     encoder.begin_snapshot({{params.data(), params.size(), MemorySpace::kHost}});
     for (size_t i = 0; i < layout.blocks.size(); ++i) {
       const Block& block = layout.blocks[i];
@@ -183,14 +184,21 @@ class RoundAgent final : public PeerSampler {
   }
   bool boundary() {
     apply();
-    if (local_step) local_step(*this);
+    if (local_step) {
+      const std::vector<float> before = params;
+      local_step(*this);
+      double squares = 0;
+      for (size_t i = 0; i < params.size(); ++i) squares += std::pow(double{params[i]} - double{before[i]}, 2);
+      drift = std::sqrt(squares / static_cast<double>(params.size()));
+    }
     exchange->retract();
     exchange->publish(encode());
     return exchange->begin();
   }
 
   PeerId id;
-  double mass = 1;
+  double mass = 1, drift = 0;
+  std::function<double(const PeerId&)> mass_of;   // by its record; null: 1
   std::vector<float> params;
   Encoder encoder;
   const Layout& layout = encoder.layout();
@@ -227,6 +235,7 @@ class RoundSwarm {
   Agent& add(uint8_t tag) {
     auto agent = std::make_unique<Agent>(tag, options_, clock, network);
     Agent& added = *agent;
+    added.mass_of = [this](const PeerId& peer) { return agents.at(peer)->mass; };
     agents[added.id] = std::move(agent);
     return added;
   }
