@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <vector>
 
 #include "tests/gossip/exchange/guarded_training.h"
 
@@ -45,7 +47,9 @@ TEST(NeighborGuard, NeverCutsOffANeighborThatComesAlone) {
   NeighborGuard guard;
   for (int i = 0; i < 64; ++i) EXPECT_EQ(judge(guard, {1}), (Scales{1}));
   int rounds = 0;
-  while (judge(guard, {300})[0] < 1) {
+  for (double scale = 0; scale < 1;) {
+    scale = judge(guard, {300})[0];
+    EXPECT_GT(scale, 0);
     ASSERT_LT(++rounds, 64) << "it stays what it was: the swarm moved apart";
   }
   EXPECT_GT(rounds, 8);
@@ -116,6 +120,35 @@ TEST(Neighbors, ReturnWithinAHundredRounds) {
     EXPECT_LT(back, 100);
     EXPECT_LT(trained.spreads.back(), 2 * usual);
   }
+}
+
+TEST(Neighbors, OfWhoIsCutOffNothingIsMixed) {
+  Training<Neighborhood> training{.rounds = 60};
+  training.lie = [](Flight& flight, RoundBlock&) { fill(flight, 1e6f); };
+  int looked = 0;
+  training.before_round = [&looked](int round, RoundSwarm<Neighborhood>& swarm) {
+    if (round != 40) return;
+    const PeerId liar = test_peer(8);
+    const std::vector<ExchangeReport>& reports = swarm.at(7).reports;
+    const auto last = std::find_if(reports.rbegin(), reports.rend(), [&](const auto& one) { return one.peer == liar; });
+    ASSERT_NE(last, reports.rend());
+    EXPECT_EQ(last->outcome, ExchangeOutcome::kFailed);
+    EXPECT_EQ(last->blocks_mixed, 0u);
+    EXPECT_EQ(last->left_out, std::vector<PeerId>{liar});
+    ++looked;
+  };
+  (void)train(training);
+  EXPECT_EQ(looked, 1);
+}
+
+TEST(Neighbors, WhoIsFarCountsLessBeforeItIsCutOff) {
+  Training<Neighborhood> training{.rounds = kLiesFrom + static_cast<int>(NeighborGuard::kRounds)};
+  training.lie = [](Flight& flight, RoundBlock& block) { noise(flight, block, 10); };
+  const double guarded = train(training).loss;
+  training.guarded = false;
+  const double without = train(training).loss;
+  std::printf("guarded %.3f, without %.3f\n", guarded, without);
+  EXPECT_LT(guarded, 0.8 * without);
 }
 
 // Its record says that it takes as many steps as the others; its blocks, that it takes 8 times as many.
