@@ -339,8 +339,9 @@ TEST(Modulo, ALargeSwarmSettlesAfterMeetingOneStranger) {
       failed += meet(own, peer, a.x, &a.state, b.x, &b.state, &stats) != PairStatus::kOk;
     }
   }
-  // Half the time it is 1 % and seldom 6 %, as the stranger's step spreads and fades; where it never fades, over 20 %.
-  EXPECT_LT(failed, rounds * static_cast<int>(kAgents) / 2 / 10);
+  // As the stranger's step spreads and fades. Of 1,000 runs: modulo8 1 % in the middle and 5.4 % at most, modulo4 3 %
+  // and 13 %. Where it never fades, over 20 %.
+  EXPECT_LT(failed, rounds * static_cast<int>(kAgents) / 2 * 18 / 100);
   double worst = 0;
   for (const Member& member : swarm) {
     for (size_t i = 0; i < kCount; ++i) worst = std::max(worst, std::abs(double{member.x[i]} - swarm[0].x[i]));

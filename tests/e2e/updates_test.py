@@ -98,7 +98,8 @@ class Updates(Agreeing):
     for agent in others:
       self.wait(lambda: agent.last('finish'), f'{agent.name} to finish')
       self.assertEqual(agent.last('finish')['reason'], 'stop_after')
-      self.assertGreater(agent.last('finish')['updates']['early'], agent.last('finish')['steps'])
+      # As many as the processors leave time for: slices are handed in early only while the round before has ended.
+      self.assertGreater(agent.last('finish')['updates']['early'], agent.last('finish')['steps'] / 4)
 
 
 if __name__ == '__main__':
