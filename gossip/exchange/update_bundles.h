@@ -10,6 +10,10 @@
 
 namespace starling {
 
+// What a contribution takes beside its payload, an entry, each payload that it counts, and the frame around them.
+inline constexpr size_t kContributionHeaderBytes = 160, kEntryHeaderBytes = 192, kCountedBytes = 56;
+inline constexpr size_t kFrameHeaderBytes = 104;
+
 class UpdateBundles {
  public:
   explicit UpdateBundles(Outbox& outbox) : outbox_(outbox) {}   // it outlives the object
@@ -35,8 +39,10 @@ class UpdateBundles {
     size_t payload_bytes = 0, header_bytes = 0;
     size_t count() const { return contributions.size() + entries.size(); }
   };
-  static size_t header_bytes(const Contribution&) { return 160; }
-  static size_t header_bytes(const LogEntry& entry) { return 192 + entry.plan.size() + 56 * entry.counted.size(); }
+  static size_t header_bytes(const Contribution&) { return kContributionHeaderBytes; }
+  static size_t header_bytes(const LogEntry& entry) {
+    return kEntryHeaderBytes + entry.plan.size() + kCountedBytes * entry.counted.size();
+  }
   template <class UpdateMessage>
   static std::vector<UpdateMessage>& list_of(UpdateBundle& bundle) {
     if constexpr (std::is_same_v<UpdateMessage, Contribution>) return bundle.contributions;

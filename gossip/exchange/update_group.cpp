@@ -16,18 +16,26 @@ constexpr int kAsksADeadline = 4;            // for an entry that is overdue
 constexpr size_t kSmallModel = kUpdatePartBytes;   // the bytes of an entry for every slice
 constexpr size_t kReportsMax = 4096;         // the oldest go first if the caller does not fetch them
 
-std::vector<uint32_t> parts_of_slices(std::span<const SliceRange> slices, const UpdateCodecs& codecs) {
-  std::vector<uint32_t> parts;
-  for (const SliceRange& slice : slices) {
-    size_t bytes = 0;
-    for (const UpdateCodec* codec : {codecs.running, codecs.exact}) {
-      for (const UpdateRole role : {UpdateRole::kContribution, UpdateRole::kEntry}) {
-        bytes = std::max(bytes, codec->bytes_max(role, slice.count));
-      }
-    }
-    parts.push_back(parts_of(bytes));
+// Of a slice. At a run's end codecs that send all elements are replaced by the exact one (choose_encoder).
+size_t largest_payload(const SliceRange& slice, const UpdateCodecs& codecs) {
+  size_t bytes = 0;
+  for (const UpdateRole role : {UpdateRole::kContribution, UpdateRole::kEntry}) {
+    bytes = std::max(bytes, codecs.running->bytes_max(role, slice.count));
+    if (!codecs.running->residual().unsent) bytes = std::max(bytes, codecs.exact->bytes_max(role, slice.count));
   }
-  return parts;
+  return bytes;
+}
+
+UpdateRoundOptions round_options(const UpdateGroupOptions& options, std::span<const SliceRange> slices,
+                                 const UpdateCodecs& codecs) {
+  UpdateRoundOptions round{.deadline_min = options.deadline_min, .deadline_max = options.deadline_max,
+                           .last_first = options.last_first};
+  for (const SliceRange& slice : slices) {
+    const size_t bytes = largest_payload(slice, codecs);
+    round.parts.push_back(parts_of(bytes));
+    round.part_bytes = std::max(round.part_bytes, std::min(bytes, kUpdatePartBytes));
+  }
+  return round;
 }
 
 std::vector<size_t> sizes_of(std::span<const SliceRange> slices) {
@@ -44,8 +52,7 @@ UpdateGroup::UpdateGroup(const UpdateGroupOptions& options, std::span<const Slic
     : options_(options), codecs_(codecs), worker_(worker), clock_(clock), outbox_(outbox), sampler_(sampler),
       replicas_(options.self, options.generation, slices, memory, options.outer, codecs_),
       plans_(options.merge, sizes_of(slices)),
-      round_({options.deadline_min, options.deadline_max, parts_of_slices(slices, codecs), options.last_first}, clock,
-             outbox, numbers_),
+      round_(round_options(options, slices, codecs), clock, outbox, numbers_),
       owner_(options.self, codecs_, worker, slices_,
              [this](const LogEntry& entry, const SharedBytes& payload) {
                ++entries_made_;

@@ -24,7 +24,7 @@ UpdateRound::UpdateRound(const UpdateRoundOptions& options, const Clock& clock, 
                          const RoundNumbers& numbers)
     : options_(options), clock_(clock), outbox_(outbox),
       wait_(options.deadline_min, options.deadline_max, 2 * options.deadline_max, clock, numbers),
-      streams_(kUpdatePartBytes, outbox, [this](size_t rank, uint8_t phase, uint32_t index, const SharedBytes& part) {
+      streams_(options.part_bytes, outbox, [this](size_t rank, uint8_t phase, uint32_t index, const SharedBytes& part) {
         send(rank, phase, index, part);
       }),
       bundles_(outbox) {

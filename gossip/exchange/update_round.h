@@ -23,7 +23,8 @@ namespace starling {
 
 struct UpdateRoundOptions {
   Duration deadline_min{}, deadline_max{};     // of each of the two phases
-  std::vector<uint32_t> parts;                 // by slice: of its largest payload
+  std::vector<uint32_t> parts{};               // by slice: of its largest payload
+  size_t part_bytes = 0;                       // of the largest part
   bool last_first = false;                     // slices are handed in while steps go on, the last one first: credits
                                                //   begin with it, and waits count by member (member_waits.h)
 };

@@ -225,6 +225,22 @@ TEST(UpdatePipeline, CreditsBeginWithTheSliceThatIsHandedInFirst) {
   EXPECT_EQ(pipelined.sent.size(), kAgents - 1) << "the owner sends nothing";
 }
 
+// Credits bound what is under way by the payloads' own sizes, not by those of whole slices.
+TEST(UpdatePipeline, SmallPayloadsOfLargeSlicesGoAtOnce) {
+  const auto topk = make_update_codec({.kind = UpdateKind::kTopk, .density = 0.001});
+  const size_t elements = kUpdatePartBytes / sizeof(float) + 1000;   // two parts in fp32
+  Lockstep pipelined(true, {.slices = 2 * kSlices, .elements = elements, .codec = topk.get(), .last_first = true});
+  size_t credits = 0;
+  pipelined.swarm.network.drop = [&](const Flight& flight) {
+    const auto* credit = message_as<RoundCredit>(flight.message);
+    credits += credit != nullptr && credit->credit > 0;
+    return false;
+  };
+  pipelined.round();
+  EXPECT_EQ(credits, 0u);
+  for (const auto& [id, sent] : pipelined.sent) EXPECT_EQ(sent.size(), 2 * kSlices * (kAgents - 1) / kAgents);
+}
+
 TEST(UpdatePipeline, ASliceThatIsNotFiniteMakesItsMemberSickAndNoOther) {
   Lockstep pipelined(true);
   for (int round = 0; round < 3; ++round) pipelined.round();
