@@ -13,6 +13,9 @@ namespace {
 
 constexpr double kSmallEnergy = 0.1;         // of a residual
 constexpr int kAsksADeadline = 4;            // for an entry that is overdue
+// Who waits so many times longer than usual asks at the end of a round for nothing: the next contributions say what
+// there is.
+constexpr double kPatient = 2;
 constexpr size_t kSmallModel = kUpdatePartBytes;   // the bytes of an entry for every slice
 constexpr size_t kReportsMax = 4096;         // the oldest go first if the caller does not fetch them
 
@@ -229,7 +232,7 @@ void UpdateGroup::close_round(const BoundaryJob& job) {
   begin_counting();
   round_.close(job.handed_in, job.heads, job.audit);
   messages_.replicas_moved(job.heads);
-  ask_at_ = first_ask();
+  begin_asking();
   for (uint32_t i = 0; i < slices_.size(); ++i) {
     if (owner_.owns(i) && job.handed_in[i]) take_own(i, *job.handed_in[i]);
   }
@@ -317,7 +320,7 @@ void UpdateGroup::begin_round(const GroupMembers& members, uint64_t agent_round,
   round_.set_buckets(plans_.on() ? plans_.bucket_of_slices(number) : std::vector<uint32_t>());
   round_.begin(members, number, mass, job.handed_in, job.heads, job.audited, job.audit, open);
   messages_.begin_round(job.heads);
-  ask_at_ = first_ask();
+  begin_asking();
   for (uint32_t i = 0; i < slices_.size(); ++i) {
     if (owner_.owns(i) && job.handed_in[i]) take_own(i, *job.handed_in[i]);
   }
@@ -468,7 +471,7 @@ void UpdateGroup::try_end() {
   for (uint32_t i = 0; i < slices_.size(); ++i) {
     if (slices_[i]->has_entry_of(round_.members().group, round())) {
       ++report.entries;
-    } else {
+    } else if (messages_.patience() < kPatient) {
       messages_.ask_anyone(i);
     }
   }
@@ -494,14 +497,24 @@ void UpdateGroup::note(const UpdateReport& report) {
 // waited for nobody: where the usual entry comes at its owner's deadline, one that is lost would come after it.
 TimePoint UpdateGroup::first_ask() const {
   const Duration fast = round_.wait().fast_second();
-  if (!small_ || fast == Duration::zero()) return round_.wait().overdue_at();
-  return clock_.now() + std::max(options_.deadline_min / 2, 3 * fast / 2);
+  const Duration overdue = round_.wait().overdue_at() - clock_.now();
+  const bool early = small_ && fast > Duration::zero();
+  const Duration usual = early ? std::max(options_.deadline_min / 2, 3 * fast / 2) : overdue;
+  return clock_.now() + from_seconds(messages_.patience() * seconds(usual));
+}
+
+void UpdateGroup::begin_asking() {
+  ask_at_ = first_ask();
+  asked_for_ = Duration::zero();
 }
 
 // Someone else has the entry that was lost on its way here. Without it this member would go on from an old replica, and
 // be late at the next boundary by all that it waited.
 void UpdateGroup::ask_for_overdue() {
-  ask_at_ = clock_.now() + std::max(options_.deadline_min, round_.wait().first_wait() / kAsksADeadline);
+  const Duration usual = std::max(options_.deadline_min, round_.wait().first_wait() / kAsksADeadline);
+  // Each time for twice as long: what nobody has made yet nobody can send.
+  asked_for_ = std::max(2 * asked_for_, from_seconds(messages_.patience() * seconds(usual)));
+  ask_at_ = clock_.now() + asked_for_;
   for (uint32_t i = 0; i < slices_.size(); ++i) {
     const bool here = slices_[i]->has_entry_of(round_.members().group, round()) || slices_[i]->checking();
     if (!owner_.owns(i) && !here) messages_.ask_anyone(i);

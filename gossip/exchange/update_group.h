@@ -180,6 +180,7 @@ class UpdateGroup {
   void try_end();
   void note(const UpdateReport& report);
   TimePoint first_ask() const;
+  void begin_asking();
   void ask_for_overdue();
 
   const UpdateGroupOptions options_;
@@ -211,6 +212,7 @@ class UpdateGroup {
   Duration encode_time_{};
   bool small_ = false;                   // all entries of a round together
   TimePoint ask_at_ = TimePoint::max();
+  Duration asked_for_{};                 // how long the last question of this round is given for its answer
   std::vector<UpdateReport> reports_;
   UpdateReport last_;
   std::vector<UpdateSelection> selections_;

@@ -176,7 +176,9 @@ void UpdateMessages::on_entry(const PeerId& from, const LogEntry& entry, const S
   if (lost(from, entry.round, entry.slice, 1)) return;
   round_.note_arrival(from, entry.group, entry.round, 1, entry.slice, entry.part, entry.parts, part.size);
   note_entry(from, entry);
-  if (!greater(entry.head, slice.log().head())) {
+  const bool here = !greater(entry.head, slice.log().head());
+  if (entry.part == 0) pulls_.came(entry.slice, from, entry.head.length, here);
+  if (here) {
     if (goes_on_without(slice, entry)) slice.yield();
     return hear(from, entry.slice, entry.head);
   }

@@ -58,6 +58,7 @@ class UpdateMessages {
   TimePoint next_deadline() const { return pulls_.next_deadline(slices_); }
   const MessageTally& tally() const { return tally_; }
   uint64_t pulls_sent() const { return pulls_.sent(); }
+  double patience() const { return pulls_.patience(); }        // before it asks for what may only be late
   size_t bytes_for_others() const { return donor_.bytes(); }   // of the states that they asked for
 
  private:

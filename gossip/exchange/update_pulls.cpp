@@ -9,10 +9,25 @@ namespace starling {
 
 void UpdatePulls::ask(UpdateSlice& slice, const PeerId& from) {
   Asked& asked = slices_[slice.shape().number];
+  if (clock_.now() >= asked.next_at && !asked.waiting && patience() > 1) {
+    asked.next_at = clock_.now() + from_seconds((patience() - 1) * seconds(interval_));
+  }
   if (clock_.now() < asked.next_at) {
     asked.waiting = from;
   } else {
     send(slice, from, slice.asks_after());
+  }
+}
+
+void UpdatePulls::came(uint32_t slice, const PeerId& from, uint64_t length, bool here) {
+  Asked& asked = slices_[slice];
+  if (!asked.whom || length != asked.length) return;
+  if (here || asked.came) {
+    doubt_ = std::min(kCameTwice * doubt_, kDoubtMax);
+    asked.whom.reset();
+  } else {
+    if (from == *asked.whom) doubt_ = std::max(kHelped * doubt_, 1.0);
+    asked.came = true;
   }
 }
 
@@ -40,7 +55,12 @@ void UpdatePulls::send(UpdateSlice& slice, const PeerId& to, const LogHead& head
     pull.missing = state->missing();
     if (state->complete()) set_bit(pull.missing, 0);   // whoever sends any block shows the state
   }
-  slices_[number].next_at = clock_.now() + interval_;
+  Asked& asked = slices_[number];
+  asked.next_at = clock_.now() + interval_;
+  const uint64_t length = head.length + 1;
+  asked.came = asked.came && asked.whom && asked.length == length;
+  asked.whom = to;
+  asked.length = length;
   ++sent_;
   outbox_.send(to, pull);
 }

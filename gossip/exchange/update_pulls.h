@@ -1,6 +1,10 @@
 // Asks for what this member lacks: one pull a slice at a time, not more often than the interval, until it is there.
+//
+// What is lost and what is late look alike. Where most of what was asked for comes twice, the first one was only late,
+// and the answers fill the links: there this member waits longer before it asks.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -36,6 +40,12 @@ class UpdatePulls {
   // Asks some of those who have not shown the state that is complete.
   void ask_for_witnesses(UpdateSlice& slice);
 
+  // A part of the entry that makes the log so long came. `here`: the log has it already.
+  void came(uint32_t slice, const PeerId& from, uint64_t length, bool here);
+
+  // How many times longer than usual to wait before asking for what may only be late; 1 where most is lost.
+  double patience() const { return std::max(1.0, doubt_ / kDoubtAllowed); }
+
   // Goes on asking for states that are under way, and for others who show them; gives up what nobody completes.
   void tick(UpdateSlices& slices);
   TimePoint next_deadline(const UpdateSlices& slices) const;
@@ -45,11 +55,17 @@ class UpdatePulls {
  private:
   static constexpr int kIdleMax = 4;           // pulls for a state without a new block
   static constexpr size_t kWitnessesAsked = 3;  // at a time: each answers with a block
+  // Factors on the doubt: an answer helped; what was asked for came twice. Where messages are lost, several members are
+  // asked for one entry, so for each answer that helps up to four may come twice, and a little doubt changes nothing.
+  static constexpr double kHelped = 0.7, kCameTwice = 1.1, kDoubtAllowed = 2, kDoubtMax = 128;
   struct Asked {
     TimePoint next_at = TimePoint::min();
     std::optional<PeerId> waiting;             // to be asked then
     size_t missing = 0;                        // blocks, at the last pull
     int idle = 0;
+    std::optional<PeerId> whom;                // asked last, until what was asked for came twice
+    uint64_t length = 0;                       // of the log with the entry that was asked for
+    bool came = false;                         // that entry, once
   };
   void send(UpdateSlice& slice, const PeerId& to, const LogHead& head);
   void go_on(UpdateSlice& slice, Asked& asked);
@@ -61,6 +77,7 @@ class UpdatePulls {
   uint64_t round_ = 0;
   Duration interval_ = std::chrono::milliseconds(100);
   std::vector<Asked> slices_;
+  double doubt_ = 1;                           // that asking helps, at least 1
   uint64_t sent_ = 0;
 };
 

@@ -130,6 +130,46 @@ TEST_F(UpdateSliceTest, WhoWasHeardTooSoonAfterAPullIsAskedLater) {
   EXPECT_EQ(sent.pulls.size(), 2u);
 }
 
+// Where it was only late it comes twice, and the answers make all else later still.
+TEST_F(UpdateSliceTest, WhereMostOfWhatWasAskedForComesTwiceItIsAskedForLater) {
+  VirtualClock clock;
+  Sent sent;
+  constexpr uint32_t kSlices = 200;   // each is asked for once
+  UpdatePulls pulls(kSlices, clock, sent, 1);
+  pulls.begin_round({1, {peer(1), peer(2), peer(3)}, 0}, 1, milliseconds(25));
+  UpdateSlices slices;
+  for (uint32_t i = 0; i < kSlices; ++i) {
+    slices.push_back(std::make_unique<UpdateSlice>(UpdateSlice::Shape{i, 1, 1}, 1e30f, codecs, worker, [] {}));
+    EXPECT_TRUE(slices[i]->claims().hear(peer(2), {1, 2, {1}}, slices[i]->log().head(), 1));
+  }
+  uint32_t next = 0;
+  const auto ask = [&](bool twice) {
+    const uint32_t slice = next++;
+    pulls.ask(*slices[slice], peer(2));
+    clock.advance(milliseconds(10000));
+    pulls.tick(slices);
+    pulls.came(slice, twice ? peer(3) : peer(2), 1, false);
+    if (twice) pulls.came(slice, peer(2), 1, true);
+    pulls.came(slice, peer(2), 7, true);   // another entry
+  };
+  for (int i = 0; i < 5; ++i) ask(true);
+  EXPECT_EQ(pulls.patience(), 1) << "several may have been asked";
+  for (int i = 0; i < 15; ++i) ask(true);
+  EXPECT_GT(pulls.patience(), 2);
+  const size_t before = sent.pulls.size();
+  pulls.ask(*slices[next++], peer(2));
+  EXPECT_EQ(sent.pulls.size(), before);
+  const TimePoint at = pulls.next_deadline(slices);
+  EXPECT_EQ(at, clock.now() + from_seconds((pulls.patience() - 1) * 0.025));
+  clock.advance(at - clock.now());
+  pulls.tick(slices);
+  EXPECT_EQ(sent.pulls.size(), before + 1);
+  for (int i = 0; i < 100; ++i) ask(true);
+  EXPECT_LT(pulls.patience(), 100);
+  for (int i = 0; i < 20; ++i) ask(false);
+  EXPECT_EQ(pulls.patience(), 1);
+}
+
 TEST_F(UpdateSliceTest, AStateOfAnotherModelAndABlockThatIsDamagedOrNotFiniteAreRefused) {
   SliceState larger = split(9, 9);
   larger.hashes.resize(2);
