@@ -268,7 +268,8 @@ void add_exchange(std::vector<ConfigField>& t) {
                                            {"gradients", SourceKind::kGradients}}}));
   t.push_back(row("swarm.exchange.codec", "", codec_doc(), AT(swarm.exchange.codec), CodecValue{}));
   t.push_back(row("swarm.exchange.carry", "",
-                  "[params], or [params, momentum]: twice the bytes, and it learns where data differ",
+                  "[params], or [params, momentum]: twice the bytes, and it learns where data differ; "
+                  "pairs then exchange twice after several steps",
                   AT(swarm.exchange.carry_momentum), CarryValue{}));
   t.push_back(since("0.2.0", "1", row("swarm.exchange.fragments", "",
                                       "pairs: an exchange carries one of so many parts of the model, in turn; 1: all",

@@ -10,10 +10,10 @@ namespace starling {
 namespace {
 
 constexpr uint32_t kAttemptsMax = 3;   // a busy partner does not end the round
-// Pairs by turns: exchanges between two rounds' steps, whoever began them. Serving who waits costs no time, since
-// their blocks are here: so up to kTurnsMax, of which kTurnsAhead count for the next steps. Before those this agent
-// need not propose.
-constexpr uint64_t kTurns = 1, kTurnsMax = 3, kTurnsAhead = 1;
+// Pairs by turns: between two rounds' steps so many exchanges are due, whoever began them. Serving who waits costs no
+// time, since their blocks are here: so up to kTurnsBeyond more, of which kTurnsAhead count for the next steps. Before
+// those this agent need not propose.
+constexpr uint64_t kTurnsBeyond = 2, kTurnsAhead = 1;
 
 constexpr Duration kMeasureEvery = std::chrono::seconds(3), kMeasureSettling = std::chrono::milliseconds(100);
 
@@ -114,8 +114,8 @@ void DeltaSharing::exchange_ended() {
 void DeltaSharing::take_turns() {
   const ExchangeStatus status = exchange_->status();
   const uint64_t made = status.turns - turns_before_;
-  const bool none_waits = status.waiting == 0 || made >= kTurnsMax;
-  const bool enough = made >= kTurns ? none_waits : attempts_ >= kTurns + kAttemptsMax - 1;
+  const bool none_waits = status.waiting == 0 || made >= status.turns_due + kTurnsBeyond;
+  const bool enough = made >= status.turns_due ? none_waits : attempts_ >= status.turns_due + kAttemptsMax - 1;
   if (enough || !retrying_) return end_turns();
   if (!status.fresh) return encode_then(std::nullopt, [this] { take_turns(); });
   ++attempts_;
@@ -128,7 +128,7 @@ void DeltaSharing::take_turns() {
 void DeltaSharing::end_turns() {
   exchange_->retract();
   const ExchangeStatus status = exchange_->status();
-  const uint64_t spent = std::min(turns_before_ + kTurns, status.turns);
+  const uint64_t spent = std::min(turns_before_ + status.turns_due, status.turns);
   turns_before_ = std::max(spent, status.turns - std::min(status.turns, kTurnsAhead));
   if (steps_ > status.wait_max && retrying_) return encode_then(steps_, [this] { finish(true); });
   apply_then(take_decided(), [this] { finish(true); });

@@ -36,10 +36,18 @@ void check_fragments(const ExchangeContext& context) {
   throw std::runtime_error(cut + (block >= kSmallestBlock ? "block: " + std::to_string(block) : "fewer fragments"));
 }
 
+// After several steps one exchange does not bring agents with different data close enough to learn
+// (gossip/exchange/turns.md). That their data differ shows only in the momentum, which travels for that.
+uint64_t turns_due(const SwarmConfig& swarm) {
+  const bool several_steps = swarm.local_steps > 1 || swarm.round > Duration::zero();
+  return several_steps && swarm.exchange.carry_momentum ? 2 : 1;
+}
+
 template <class Pairs>
 std::unique_ptr<Pairs> make_pairs(const ExchangeContext& context) {
   const ExchangeConfig& exchange = context.swarm.exchange;
-  const PairwiseOptions options{common_options(context), context.generation, exchange.clip, exchange.fragments};
+  PairwiseOptions options{common_options(context), context.generation, exchange.clip, exchange.fragments};
+  options.turns = turns_due(context.swarm);
   return std::make_unique<Pairs>(options, context.encoder.layout(), context.encoder.codec(), context.worker,
                                  context.clock, context.outbox, &context.sampler);
 }

@@ -78,10 +78,10 @@ struct ExchangeStatus {
   bool in_rounds = false;          // blocks are due from several peers in each round, so some may miss it
   int latencies = 1;               // one exchange takes at least this many one-way latencies
   // Pairs by turns. The payload published last serves one exchange; `fresh` says that none has used it yet. `turns`
-  // counts the exchanges that this agent has applied, whoever began them; `waiting`: proposals that wait for a turn
-  // and may have one.
+  // counts the exchanges that this agent has applied, whoever began them, of which `turns_due` are due at a boundary;
+  // `waiting`: proposals that wait for a turn and may have one.
   bool by_turns = false, fresh = false;
-  uint64_t turns = 0, waiting = 0;
+  uint64_t turns = 0, turns_due = 1, waiting = 0;
   Duration wait_max{};             // by turns: others cannot wait for steps that take longer than this
   Duration usual_duration{};       // median of the exchanges this agent began, late ones included; 0: not known yet
   // When an exchange that another agent began, and that uses the snapshot, is expected to end. Publishing earlier keeps

@@ -79,6 +79,7 @@ struct PairwiseOptions : ExchangeOptions {
   double clip = 0;                  // guard: a distance counts at most clip * median of the recent ones; 0 = off
   uint32_t fragments = 1;           // an exchange carries one of so many parts of the model (fragments.h)
   bool by_turns = false;            // one payload serves one exchange and counts whole (PairTurns); else shares of it
+  uint64_t turns = 1;               // by turns: exchanges due at each of an agent's boundaries, whoever begins them
 };
 
 struct GroupOptions : ExchangeOptions {

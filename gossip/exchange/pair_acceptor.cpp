@@ -101,6 +101,13 @@ bool PairAcceptor::answer_again(const ExchangeId& xid, const PeerId& from) {
   return true;
 }
 
+void PairAcceptor::answer_again(const PeerId& proposer) {
+  for (const ExchangeId& xid : exchanges_.with(proposer)) answer_again(xid, proposer);
+  for (const auto& [xid, exchange] : doubts_) {
+    if (exchange.peer == proposer) answer_again(xid, proposer);
+  }
+}
+
 // By turns, a vote whose delta is not applied yet waits for the decision, but not beyond the deadline.
 bool PairAcceptor::waits_for_word(const AcceptedExchange& exchange) const {
   return ledger_.by_turns() && exchange.early_coefficient == 0 && clock_.now() < exchange.deadline_at;

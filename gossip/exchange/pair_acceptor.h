@@ -42,6 +42,7 @@ class PairAcceptor {
   void accept(const PeerId& from, const Propose& propose, const Turn& turn);
   bool answer_again(const ExchangeId& xid, const PeerId& from);   // ACCEPT and the vote. False: not
                                                                   // open here
+  void answer_again(const PeerId& proposer);                      // all that are open here
   bool in_turn() const;            // an exchange here keeps this agent from any other
   TimePoint free_at() const;       // when time alone ends that; max: it does not
   // REQUIRES of both: not seen.

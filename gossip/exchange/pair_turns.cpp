@@ -33,7 +33,7 @@ PairTurns::PairTurns(const PairwiseOptions& options, const Layout& layout, const
       acceptor_(options, ledger_, blocks_, clock, outbox),
       admission_(options, ledger_, blocks_, proposer_, acceptor_, clock, outbox, sampler),
       routes_(self_, ledger_, proposer_, acceptor_, admission_),
-      wait_max_(std::min(options.deadline_max / 2, kWaitMax)), times_(clock) {
+      turns_due_(options.turns), wait_max_(std::min(options.deadline_max / 2, kWaitMax)), times_(clock) {
   STARLING_CHECK(options.deadline_min.count() > 0 && options.deadline_min <= options.deadline_max);
   ledger_.on_busy_for = [this](const PeerId& peer, Duration free_in, bool unasked) {
     admission_.ask_later(peer, free_in, unasked);
@@ -50,8 +50,9 @@ PairTurns::PairTurns(const PairwiseOptions& options, const Layout& layout, const
 
 // Who waits is served first: with an own proposal open, a larger id in the queue could close a ring.
 bool PairTurns::propose(const PeerId& peer) {
-  const bool begun = peer != self_ && free() && waiting() == 0 &&
-                     proposer_.propose(peer, admission_.patience_with(peer));
+  if (peer == self_ || !free() || waiting() > 0) return false;
+  acceptor_.answer_again(peer);   // who lacks the vote on its proposal takes this one for one that crosses it
+  const bool begun = proposer_.propose(peer, admission_.patience_with(peer));
   times_.is(part());
   return begun;
 }
@@ -108,6 +109,12 @@ Duration PairTurns::wait_max() const {
   return round_trip == Duration::zero() ? wait_max_ : std::min(wait_max_, kWaitRoundTrips * round_trip);
 }
 
+// A second exchange with the only partner mixes nothing new.
+uint64_t PairTurns::turns_due() const {
+  if (turns_due_ == 1 || sampler_ == nullptr) return turns_due_;
+  return std::clamp<uint64_t>(sampler_->candidates().size(), 1, turns_due_);
+}
+
 // ---- counts ----
 
 // A payload left behind is served during the steps, which costs no time.
@@ -120,8 +127,8 @@ TurnTimes::Part PairTurns::part() {
 
 ExchangeStatus PairTurns::status() const {
   return {.under_way = under_way(), .idle = idle(), .retries = true, .latencies = 1, .by_turns = true,
-          .fresh = fresh(), .turns = turns_, .waiting = admission_.may_be_served(), .wait_max = wait_max(),
-          .usual_duration = proposer_.deadline().usual(),
+          .fresh = fresh(), .turns = turns_, .turns_due = turns_due(), .waiting = admission_.may_be_served(),
+          .wait_max = wait_max(), .usual_duration = proposer_.deadline().usual(),
           .block_tally = block_tally(), .pairs = counters(), .doubts_parked = acceptor_.parked_doubts()};
 }
 

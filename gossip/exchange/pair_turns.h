@@ -88,6 +88,7 @@ class PairTurns final : public Exchange {
 
  private:
   Duration wait_max() const;
+  uint64_t turns_due() const;
   bool free() const { return fresh() && !under_way(); }
   bool next_turn();
   TurnTimes::Part part();
@@ -100,6 +101,7 @@ class PairTurns final : public Exchange {
   PairAcceptor acceptor_;
   TurnAdmission admission_;
   PairRoutes<TurnAdmission> routes_;
+  const uint64_t turns_due_;
   const Duration wait_max_;          // for another's steps, whatever the link
   uint64_t turns_ = 0;
   TurnTimes times_;

@@ -36,7 +36,7 @@ class TurnAdmission {
   TurnAdmission(const PairwiseOptions& options, PairLedger& ledger, const PairBlocks& blocks, PairProposer& proposer,
                 PairAcceptor& acceptor, const Clock& clock, Outbox& outbox, PeerSampler* sampler)
       : options_(options), ledger_(ledger), blocks_(blocks), proposer_(proposer), acceptor_(acceptor), clock_(clock),
-        outbox_(outbox), sampler_(sampler) {}
+        outbox_(outbox), sampler_(sampler), shares_(options.turns) {}
 
   // `from` and `generation` are the sender's.
   void on_propose(const PeerId& from, uint64_t generation, const Propose& propose);

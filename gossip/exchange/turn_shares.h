@@ -1,8 +1,9 @@
-// One peer's share of this agent's turns. Of n agents, n above four, its proposals are served while it takes part in at
-// most one exchange in n - 2 boundaries on average, whoever began it; so one that proposes without end leaves turns to
-// the others. Honest peers take part in one in n - 1. Among up to four, where one may always be the proposer, its
-// proposals alone count, and are served once in n - 1 boundaries. Two may follow each other, or three of many: peers
-// come now earlier and now later. A turn that ends undecided is not counted.
+// One peer's share of this agent's turns, where one is due at a boundary; where several are, it has as many shares. Of
+// n agents, n above four, its proposals are served while it takes part in at most one exchange in n - 2 boundaries on
+// average, whoever began it; so one that proposes without end leaves turns to the others. Honest peers take part in one
+// in n - 1. Among up to four, where one may always be the proposer, its proposals alone count, and are served once in
+// n - 1 boundaries. Two may follow each other, or three of many: peers come now earlier and now later. A turn that ends
+// undecided is not counted.
 //
 // Turns that it lets end undecided cost it 2^j deadlines, in which it is neither served nor asked. j counts such turns
 // since the last one that was decided, beyond three and beyond what the median of the other peers has (at most three):
@@ -32,18 +33,20 @@ class TurnShares {
   static constexpr size_t kFew = 4;
   static constexpr uint32_t kFree = 3, kUsualMax = 3, kDoublingsMax = 8;
 
+  explicit TurnShares(uint64_t turns_due = 1) : turns_due_(turns_due) {}   // at each boundary
+
   const Strangers& strangers() const { return strangers_; }
 
   // Whether a proposal of the peer may be served at this boundary. `candidates`: how many peers there are to exchange
   // with; 0: not known, and any may be served.
   bool may_be_served(const PeerId& peer, uint64_t boundary, size_t candidates) const {
     const auto it = peers_.find(peer);
-    return it == peers_.end() || boundary + in_advance(candidates) >= it->second.paid_until;
+    return it == peers_.end() || turns_due_ * boundary + in_advance(candidates) >= it->second.paid_until;
   }
   void served(const PeerId& peer, uint64_t boundary, size_t candidates) {
     One& one = of(peer);
     one.paid_before = one.paid_until;
-    one.paid_until = std::max(one.paid_until, boundary) + every(candidates);
+    one.paid_until = std::max(one.paid_until, turns_due_ * boundary) + every(candidates);
   }
 
   // An exchange with it that is none of its proposals in turn.
@@ -79,7 +82,7 @@ class TurnShares {
 
  private:
   struct One {
-    uint64_t paid_until = 0;       // boundary: the turns that were served are the peer's share up to it
+    uint64_t paid_until = 0;       // due turn of this agent: those that were served are the peer's share up to it
     uint64_t paid_before = 0;      // without the last of them
     Undecided undecided;
   };
@@ -103,6 +106,7 @@ class TurnShares {
     return peers_[peer];
   }
 
+  const uint64_t turns_due_;
   std::map<PeerId, One> peers_;
   Strangers strangers_;
 };

@@ -130,6 +130,40 @@ TEST(SimTurns, EachAgentMakesAboutOneExchangeAStep) {
   }
 }
 
+// After several steps two exchanges are due where the momentum travels, with another partner each: one with two agents.
+// Nobody is refused because it comes twice as often.
+TEST(SimTurns, AfterSeveralStepsTwoExchangesAreDue) {
+  spdlog::set_level(spdlog::level::off);
+  struct Case {
+    size_t agents;
+    bool momentum;
+    double due;
+  };
+  for (const Case& c : std::vector<Case>{{2, true, 1}, {3, true, 2}, {4, true, 2}, {8, true, 2}, {4, false, 1}}) {
+    SCOPED_TRACE(c.agents);
+    LinkOptions links;
+    links.delay_min = links.delay_max = milliseconds(50);
+    SwarmConfig settings = turns_swarm();
+    settings.local_steps = 4;
+    settings.exchange.carry_momentum = c.momentum;
+    QuadraticSwarm swarm(3, settings, links);
+    for (size_t a = 0; a < c.agents; ++a) swarm.add({.step_time = milliseconds(40)});
+    swarm.run_for(seconds(20));
+    double exchanges = 0, rounds = 0, over_share = 0;
+    for (size_t a = 0; a < c.agents; ++a) {
+      rounds += static_cast<double>(swarm.agent(a).rounds()->progress().steps) / 4;
+      const ExchangeStatus status = swarm.agent(a).exchange()->status();
+      exchanges += static_cast<double>(status.turns);
+      over_share += static_cast<double>(status.pairs.over_share);
+    }
+    std::printf("%zu agents: %.2f exchanges a round of 4 steps, %.0f refused for their share\n", c.agents,
+                exchanges / rounds, over_share);
+    EXPECT_GT(exchanges, 0.9 * c.due * rounds);
+    EXPECT_LT(exchanges, 1.15 * c.due * rounds);
+    EXPECT_LE(over_share, 0.01 * exchanges);
+  }
+}
+
 // On a link that a model fills for 41 ms each way, as long as two steps, blocks wait for others. None is lost, so each
 // is sent once. Sent again on suspicion they filled the link: four agents took 200 ms a step instead of 77 and sent two
 // models, and two made no exchange at all, since each held the late blocks against the other.

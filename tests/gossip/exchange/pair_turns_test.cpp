@@ -345,6 +345,28 @@ TEST(PairTurns, TheNextProposalBringsTheLostOneAlong) {
   EXPECT_EQ(pair.swarm.weighted_sum(), std::vector<double>(64, 4.0));
 }
 
+// The acceptor's answer is lost. It has voted and applied, and proposes anew to the only partner there is, which would
+// take that proposal for one that crosses its own: both would then be undone.
+TEST(PairTurns, TheNextProposalBringsTheLostVoteAlong) {
+  Turns pair;
+  pair.publish();
+  int lost = 0;
+  pair.swarm.network.drop = [&](const Flight& flight) {
+    return (is<Accept>(flight) || is<Have>(flight)) && flight.from == pair.b.id && lost++ < 2;
+  };
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(12));
+  expect_all(pair.b, 2);
+  ASSERT_FALSE(pair.b.pairwise->under_way());
+  ASSERT_TRUE(pair.b.pairwise->propose(pair.a.id));
+  pair.swarm.run_for(milliseconds(100));
+  EXPECT_EQ(pair.a.pairwise->counters().done, 2u);
+  EXPECT_EQ(pair.b.pairwise->counters().done, 2u);
+  EXPECT_EQ(pair.a.pairwise->counters().taken_back + pair.b.pairwise->counters().taken_back, 0u);
+  EXPECT_TRUE(pair.swarm.all_idle());
+  EXPECT_EQ(pair.swarm.weighted_sum(), std::vector<double>(64, 4.0));
+}
+
 // The proposer has voted for the other's exchange already, and the answer is on its way: only one side sees a crossing.
 TEST(PairTurns, ACrossingThatOneSideSeesGetsItsBlocksWhenAsked) {
   Turns pair;
