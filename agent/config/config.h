@@ -84,6 +84,9 @@ TrainerOptions trainer_options(const SwarmConfig& swarm, const AgentConfig& agen
 // cannot share what the swarm shares.
 void refuse_absent(const SwarmConfig& swarm, size_t count);
 
+// What the settings allow, but hardly learns from such data, and what to write instead. Empty: nothing to say.
+std::string foreseen_trouble(const SwarmConfig& swarm, const DataConfig& data);
+
 // Throws ConfigError for settings that are only for simulations.
 void refuse_unrepaired(const SwarmConfig& swarm);
 

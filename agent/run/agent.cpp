@@ -89,6 +89,8 @@ void Agent::begin_rounds(const Progress& from, const char* how) {
   joined.params = entry_.trainer()->params().count;
   joined.data = entry_.trainer()->data().summary;
   parts_.observer.on(joined);
+  const std::string trouble = foreseen_trouble(options.swarm, options_.config.agent.data);
+  if (!trouble.empty()) spdlog::warn("{}", trouble);
   if (options.swarm.stop_after > 0 && from.steps >= options.swarm.stop_after) {
     spdlog::warn("{} of {} steps are taken already (swarm.stop_after): this agent agrees with its peers and ends; "
                  "to begin anew, name a new folder with --state", from.steps, options.swarm.stop_after);

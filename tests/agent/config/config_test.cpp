@@ -817,6 +817,27 @@ TEST(Duration, ParsesAndPrints) {
   EXPECT_EQ(print_duration(Duration(1234567)), "1234.567us");
 }
 
+// Of pairs with many steps a round, and data of which an agent knows that its peers have others.
+TEST(ForeseenTrouble, NamesTheGroupWherePairsHardlyLearn) {
+  SwarmConfig swarm;
+  DataConfig by_label;
+  by_label.sharding = "labels";
+  swarm.local_steps = 8;
+  const std::string said = foreseen_trouble(swarm, by_label);
+  EXPECT_NE(said.find("8 steps"), std::string::npos) << said;
+  EXPECT_NE(said.find("swarm.exchange.kind: group"), std::string::npos) << said;
+
+  DataConfig some;
+  some.labels = {0, 1};
+  EXPECT_EQ(foreseen_trouble(swarm, some), said);
+  EXPECT_EQ(foreseen_trouble(swarm, DataConfig()), "");
+  swarm.local_steps = 4;
+  EXPECT_EQ(foreseen_trouble(swarm, by_label), "");
+  swarm.local_steps = 8;
+  swarm.exchange.kind = ExchangeKind::kGroup;
+  EXPECT_EQ(foreseen_trouble(swarm, by_label), "");
+}
+
 TEST(Configs, AllLoadAndSayWhatTheyPromise) {
   const char* folder = std::getenv("STARLING_CONFIGS");
   ASSERT_NE(folder, nullptr) << "the test is told where configs/ lies by STARLING_CONFIGS";

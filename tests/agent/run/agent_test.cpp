@@ -2,12 +2,16 @@
 #include "agent/run/agent.h"
 
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 
 #include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <memory>
 #include <new>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -189,6 +193,24 @@ TEST_F(AgentTest, ReportsWhatItsExchangesCount) {
   EXPECT_EQ(status.pairs.done, status.exchanges.done);
   EXPECT_EQ(status.joins.accepted, 1u);
   EXPECT_EQ(a.events.changes, std::vector<std::string>{"joined"});
+}
+
+TEST_F(AgentTest, WarnsAtItsStartOfWhatHardlyLearns) {
+  Host host(clock_, network_, 1, at_once_);
+  host.options.config.swarm.local_steps = 8;
+  host.options.config.agent.data.sharding = "labels";
+  std::ostringstream text;
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(
+      std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_st>(text)));
+  host.start();
+  for (int i = 0; i < 300; ++i) {
+    advance();
+    host.agent->tick();
+  }
+  spdlog::set_default_logger(before);
+  ASSERT_NE(host.agent->rounds(), nullptr);
+  EXPECT_NE(text.str().find("kind: group"), std::string::npos) << text.str();
 }
 
 // Its seed is down, so it begins alone; what comes up there later is another swarm.
