@@ -62,7 +62,8 @@ void Agent::prepare_exchange() {
 void Agent::make_sharing() {
   UpdateModel* const updates = entry_.updates();
   if (!updates) {
-    sharing_ = std::make_unique<DeltaSharing>(*entry_.model(), exchange_.get(), parts_.worker, parts_.clock);
+    sharing_ = std::make_unique<DeltaSharing>(*entry_.model(), exchange_.get(), parts_.worker, parts_.clock,
+                                              guards_by_drift(entry_.swarm()));
     return;
   }
   updates->replica_to_trainer();

@@ -49,6 +49,7 @@ void DeltaSharing::encode_then(std::optional<Duration> next_in, std::function<vo
   snapshot->round = round_;
   snapshot->boundary = boundary_;
   snapshot->mass = mass_;
+  snapshot->settling = settling_;
   auto encoded = std::make_shared<SharedModel::Encoded>();
   auto took = std::make_shared<Duration>();
   const bool measure = clock_.now() >= next_measure_;
@@ -187,7 +188,12 @@ void DeltaSharing::drop_decided() {
   settling_ = false;
   auto decided = std::make_shared<Decided>(exchange_->take_decided());
   decided->deltas.clear();
-  worker_.submit([this, decided] { drift_.discarded(), model_.apply(*decided); }, [] {});
+  worker_.submit(
+      [this, decided] {
+        drift_.discarded();
+        model_.apply(*decided);
+      },
+      [] {});
 }
 
 }  // namespace starling

@@ -16,9 +16,11 @@ namespace starling {
 
 class DeltaSharing final : public Sharing {
  public:
-  // `exchange` is null when the agent trains alone. All references outlive the object.
-  DeltaSharing(SharedModel& model, Exchange* exchange, Worker& worker, const Clock& clock)
-      : Sharing(exchange, false), model_(model), exchange_(exchange), worker_(worker), clock_(clock), drift_(clock) {}
+  // `exchange` is null when the agent trains alone. `watches_drift`: snapshots say how far the steps moved the params,
+  // which costs time, else 0. All references outlive the object.
+  DeltaSharing(SharedModel& model, Exchange* exchange, Worker& worker, const Clock& clock, bool watches_drift)
+      : Sharing(exchange, false), model_(model), exchange_(exchange), worker_(worker), clock_(clock),
+        drift_(clock, watches_drift) {}
 
   void share(uint64_t round, double mass, bool wait, Done done) override;
   void expect_steps(Duration duration) override { steps_ = duration; }

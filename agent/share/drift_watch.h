@@ -1,5 +1,6 @@
 // How far the own steps of a round move the params, by a sketch of them: before the steps, and after them. Deltas of
-// exchanges are applied in between two rounds' steps, so they do not count; else whoever lies could raise it.
+// exchanges are applied in between two rounds' steps, so they do not count; else whoever lies could raise it. It takes
+// two passes over the params, so it looks only where a guard asks (`on`).
 #pragma once
 
 #include <optional>
@@ -12,7 +13,7 @@ namespace starling {
 // Used by the worker alone.
 class DriftWatch {
  public:
-  explicit DriftWatch(const Clock& clock) : clock_(clock) {}
+  DriftWatch(const Clock& clock, bool on) : clock_(clock), on_(on) {}
 
   // Steps may have been taken since the last call of before_steps().
   void after_steps(ConstView params) {
@@ -24,7 +25,7 @@ class DriftWatch {
     spent_ = Duration::zero();
   }
   void before_steps(ConstView params) {
-    if (clock_.now() < next_) return;
+    if (!on_ || clock_.now() < next_) return;
     timed([&] { return before_ = project(params), 0; });
   }
   void discarded() { before_.reset(); }   // the params come from elsewhere
@@ -43,6 +44,7 @@ class DriftWatch {
   }
 
   const Clock& clock_;
+  const bool on_;
   std::optional<Projection> before_;
   double drift_ = 0;
   TimePoint next_ = TimePoint::min();

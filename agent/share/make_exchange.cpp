@@ -110,6 +110,14 @@ ExchangeParts make_exchange(const ExchangeContext& context) {
   return parts;
 }
 
+bool guards_by_drift(const SwarmConfig& swarm) {
+  switch (swarm.exchange.kind) {
+    case ExchangeKind::kPairwise: return swarm.exchange.clip > 0;
+    case ExchangeKind::kNeighborhood: return tells_steps(swarm);
+    default: return false;
+  }
+}
+
 std::unique_ptr<UpdateExchange> make_update_exchange(const UpdateContext& context) {
   const ExchangeConfig& exchange = context.swarm.exchange;
   UpdateGroupOptions options;

@@ -36,6 +36,9 @@ struct ExchangeParts {
 // Throws std::runtime_error when the settings and the place of the params do not go together.
 ExchangeParts make_exchange(const ExchangeContext& context);
 
+// Whether a guard of that exchange asks how far members' steps move the params.
+bool guards_by_drift(const SwarmConfig& swarm);
+
 struct UpdateContext {
   const SwarmConfig& swarm;
   PeerId self;

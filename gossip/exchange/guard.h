@@ -1,14 +1,17 @@
 // The guard of pair exchanges. What a partner brings counts like a partner that is `clip` times the usual distance away
 // at most, and one that comes no nearer all the same is refused for a while (no_nearer.h).
 //
-// Usual is the lower median of the last distances, or what the own steps of a round move if that is more: after a rise
-// of the learning rate all partners are far away at once, and a median of what was accepted would never learn of it.
-// So a swarm that moves apart goes on mixing, a little at a time.
+// Usual is the lower median over the peers of what each has been away, or what the own steps of a round move if that is
+// more: after a rise of the learning rate all partners are far away at once. Each peer counts once. So whoever is far
+// from most, because it restarts or was cut off, takes what they bring whole, and is near again: all that they have to
+// do is to clip it and to wait. One that lies is far from all as well, but it does not move.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -22,21 +25,25 @@ class ClipGuard {
  public:
   static constexpr size_t kSamplesMin = 8;     // with fewer the own steps alone say what is usual
   static constexpr double kUsualOfDrift = 8;   // times these, then
-  static constexpr size_t kSamplesMax = 64, kOfOnePeer = 16;
-  static constexpr double kGrowth = 1.5;       // a distance is remembered as so many times the usual at most
+  static constexpr size_t kSamplesMax = 24;    // of the last meetings, with whomever
   static constexpr unsigned kMeetings = 4;     // see no_nearer.h
+  static constexpr size_t kPeersMin = 3;       // of two that are far from each other nobody knows which one lies
 
   explicit ClipGuard(double clip) : clip_(clip) {}   // 0: off
 
   // The factor on the delta for a partner at this rms distance, in [0, 1]: 1 within the usual; 0: refused.
-  // `drift`: rms of what the steps of a round move the own params; 0: not known.
-  double judge(const PeerId& peer, double distance, double drift) {
+  // `drift`: rms of what the steps of a round move the own params; 0: not known. `learn`: the distance says something
+  // of what is usual.
+  double judge(const PeerId& peer, double distance, double drift, bool learn = true) {
     if (!std::isfinite(distance)) return 0;
     if (clip_ <= 0) return 1;
-    if (known_.refuses(peer)) return 0;
     const double scale = this->scale(distance, drift);
-    if (scale == 1) known_.near(peer);
-    record(peer, distance, drift);
+    if (learn) record(peer, distance);
+    if (scale == 1) {
+      known_.near(peer);
+    } else if (peers() >= kPeersMin && known_.refuses(peer)) {
+      return 0;
+    }
     return scale;
   }
 
@@ -52,24 +59,31 @@ class ClipGuard {
   void drawn(const PeerId& peer, double distance, double part) {
     if (clip_ > 0) known_.drawn(peer, distance, part / 2);
   }
-  void forget(const PeerId& peer) { known_.forget(peer); }
+  void forget(const PeerId& peer) {
+    known_.forget(peer);
+    std::erase_if(distances_, [&](const auto& one) { return one.first == peer; });
+  }
 
  private:
   // 0: nothing is known, or all models were identical.
   double usual(double drift) const {
+    if (drift == 0) return 0;
     if (distances_.size() < kSamplesMin) return kUsualOfDrift / clip_ * drift;
-    std::vector<double> values;
-    for (const auto& [peer, distance] : distances_) values.push_back(distance);
-    return std::max(lower_median(std::move(values)), drift);
+    std::map<PeerId, std::vector<double>> of_peers;
+    for (const auto& [peer, distance] : distances_) of_peers[peer].push_back(distance);
+    std::vector<double> medians;
+    for (auto& [peer, distances] : of_peers) medians.push_back(lower_median(std::move(distances)));
+    return std::max(lower_median(std::move(medians)), drift);
   }
 
-  void record(const PeerId& peer, double distance, double drift) {
-    const double usual = this->usual(drift);
-    const auto of_peer = [&](const auto& one) { return one.first == peer; };
-    if (std::count_if(distances_.begin(), distances_.end(), of_peer) >= static_cast<std::ptrdiff_t>(kOfOnePeer)) {
-      distances_.erase(std::find_if(distances_.begin(), distances_.end(), of_peer));
-    }
-    distances_.emplace_back(peer, usual > 0 ? std::min(distance, kGrowth * usual) : distance);
+  size_t peers() const {
+    std::set<PeerId> peers;
+    for (const auto& [peer, distance] : distances_) peers.insert(peer);
+    return peers.size();
+  }
+
+  void record(const PeerId& peer, double distance) {
+    distances_.emplace_back(peer, distance);
     if (distances_.size() > kSamplesMax) distances_.pop_front();
   }
 

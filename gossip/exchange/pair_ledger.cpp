@@ -58,7 +58,7 @@ bool PairLedger::pass_guard(PairExchange& exchange, const Bitmap& blocks) {
   ClipGuard& guard = guards_[exchange.fragment];
   const double drift = exchange.own->drift;
   if (!std::exchange(exchange.judged, true)) {
-    exchange.scale = guard.judge(exchange.peer, exchange.distance, drift);
+    exchange.scale = guard.judge(exchange.peer, exchange.distance, drift, !exchange.own->settling);
   } else if (exchange.scale > 0) {
     exchange.scale = guard.scale(exchange.distance, drift);
   }

@@ -19,6 +19,7 @@ struct Snapshot {
   double mass = 1;
   std::vector<SharedBytes> blocks;   // one payload per Layout block
   double drift = 0;                  // rms of what the own steps of a round move the params; 0: not known
+  bool settling = false;             // no steps follow, so that models come nearer than is usual
   std::optional<TimePoint> next_at;  // pairs by turns: steps follow, and this is about when they end
 };
 

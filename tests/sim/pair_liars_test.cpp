@@ -164,6 +164,27 @@ TEST_P(OneLiar, CostsTheOthersLittle) {
 INSTANTIATE_TEST_SUITE_P(Codecs, OneLiar, testing::Values(CodecKind::kFp32, CodecKind::kModulo8),
                          [](const auto& info) { return std::string(codec_name(info.param)); });
 
+uint64_t refused(QuadraticSwarm& swarm) {
+  uint64_t count = 0;
+  for (size_t a = 0; a < swarm.count(); ++a) count += swarm.agent(a).exchange()->status().pairs.guard_refused;
+  return count;
+}
+
+void start(QuadraticSwarm& swarm, const std::function<Duration(size_t)>& step_time) {
+  for (size_t a = 0; a < kAgents; ++a) swarm.add({.step_time = step_time(a)});
+  EXPECT_TRUE(swarm.run_until([&] { return all_train(swarm); }, seconds(20)));
+  swarm.run_for(seconds(30));
+}
+
+Duration alike(size_t) { return milliseconds(10); }
+
+// Rounds of the first agent until the spread of the first seven is below twice the usual.
+uint64_t rounds_until_near(QuadraticSwarm& swarm, double usual) {
+  const uint64_t round = swarm.agent(0).rounds()->progress().round;
+  EXPECT_TRUE(swarm.run_until([&] { return cost_now(swarm).spread < 2 * usual; }, seconds(60)));
+  return swarm.agent(0).rounds()->progress().round - round;
+}
+
 // Whoever is far away through no fault of its own, by 30 times the usual spread, is near again soon. The steps alone
 // would take ten times as long.
 TEST(HonestAgents, ComeNearAgain) {
@@ -173,24 +194,80 @@ TEST(HonestAgents, ComeNearAgain) {
       SwarmConfig config = config_for(CodecKind::kFp32);
       config.topology.kind = topology;
       config.optimizer.learning_rate = 0.002f;
-          QuadraticSwarm swarm(first_seed(), config, near_links(0));
-      for (size_t a = 0; a < kAgents; ++a) swarm.add({});
-      EXPECT_TRUE(swarm.run_until([&] { return all_train(swarm); }, seconds(20)));
-      swarm.run_for(seconds(30));
+      QuadraticSwarm swarm(first_seed(), config, near_links(0));
+      start(swarm, alike);
       const double usual = cost_now(swarm).spread;
-      const uint64_t round = swarm.agent(0).rounds()->progress().round;
       Rng rng(7);
       for (size_t i = 0; i < swarm.params(0).count; ++i) {
         const auto far = static_cast<float>(30 * usual * (rng.uniform() * 2 - 1) * std::sqrt(3.0));
         for (size_t a = 0; a < thrown; ++a) swarm.params(a).data[i] += far;
       }
-      EXPECT_TRUE(swarm.run_until([&] { return cost_now(swarm).spread < 2 * usual; }, seconds(60)));
-      const uint64_t took = swarm.agent(0).rounds()->progress().round - round;
+      const uint64_t took = rounds_until_near(swarm, usual);
       swarm.run_for(seconds(2));
       std::printf("%s, %zu thrown: spread below twice the usual after %llu rounds, later %.2f of it\n",
                   topology == TopologyKind::kRing ? "ring" : "anyone", thrown, static_cast<unsigned long long>(took),
                   cost_now(swarm).spread / usual);
       EXPECT_LE(took, 100u);
+    }
+  }
+}
+
+// Its data pull apart, so one that trains alone settles where these pull it, and leaves the others' model slowly only
+// when it takes part again.
+TEST(HonestAgents, ComeBackFromWhereTheirOwnDataPullThem) {
+  spdlog::set_level(spdlog::level::off);
+  for (const CodecKind codec : {CodecKind::kFp32, CodecKind::kModulo8}) {
+    for (const char* how : {"cut off for 30 s", "from the genesis", "from its own optimum"}) {
+      SwarmConfig config = config_for(codec);
+      config.optimizer.learning_rate = 0.005f;
+      QuadraticSwarm swarm(first_seed(), config, near_links(0.05));
+      start(swarm, alike);
+      const double usual = cost_now(swarm).spread;
+      const View x = swarm.params(0);
+      const std::vector<float> genesis = quadratic_genesis({.dimension = x.count}, config.rng_seed);
+      if (std::string(how) == "cut off for 30 s") {
+        for (size_t a = 1; a < kAgents; ++a) swarm.network().cut(swarm.endpoint(0), swarm.endpoint(a));
+        swarm.run_for(seconds(30));
+        swarm.network().heal_all();
+      } else if (std::string(how) == "from the genesis") {
+        std::copy_n(genesis.begin(), x.count, x.data);
+      } else {
+        for (size_t i = 0; i < x.count; ++i) x.data[i] = swarm.quadratic(0).target()[i];
+      }
+      const double apart = cost_now(swarm).spread / usual;
+      EXPECT_GT(apart, 5);
+      const uint64_t before = refused(swarm), took = rounds_until_near(swarm, usual);
+      swarm.run_for(seconds(10));
+      std::printf("%s, %s: %.1f times the usual spread; below twice after %llu rounds, refused %llu\n",
+                  std::string(codec_name(codec)).c_str(), how, apart, static_cast<unsigned long long>(took),
+                  static_cast<unsigned long long>(refused(swarm) - before));
+      EXPECT_LE(took, 100u);
+      EXPECT_EQ(refused(swarm), before);
+    }
+  }
+}
+
+// Eight times as many steps in a round of a duration, or rounds that end eight times as often.
+TEST(HonestAgents, OfUnevenSpeedsAreNotRefused) {
+  spdlog::set_level(spdlog::level::off);
+  for (const Duration round : {Duration::zero(), Duration(milliseconds(80))}) {
+    for (const size_t fast : {1, 7}) {
+      SwarmConfig config = config_for(CodecKind::kModulo8);
+      config.round = round;
+      QuadraticSwarm swarm(first_seed(), config, near_links(0));
+      start(swarm, [&](size_t a) { return milliseconds(a < fast ? 5 : 40); });
+      uint64_t clipped = 0, met = 0;
+      for (size_t a = 0; a < kAgents; ++a) {
+        const PairwiseCounters pairs = swarm.agent(a).exchange()->status().pairs;
+        clipped += pairs.clipped;
+        met += pairs.done + pairs.late;
+      }
+      std::printf("%s, %zu fast: %llu of %llu clipped, %llu refused\n",
+                  round == Duration::zero() ? "rounds of steps" : "rounds of 80 ms", fast,
+                  static_cast<unsigned long long>(clipped), static_cast<unsigned long long>(met),
+                  static_cast<unsigned long long>(refused(swarm)));
+      EXPECT_EQ(refused(swarm), 0u);
+      EXPECT_LT(clipped * 20, met);
     }
   }
 }

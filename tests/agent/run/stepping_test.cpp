@@ -139,7 +139,7 @@ TEST_F(RoundParts, WhatIsSavedIsTheModelAfterTheExchange) {
 
 TEST_F(RoundParts, SicknessGoesBackToTheLastGoodStateAFewTimes) {
   Recovery recovery;
-  DeltaSharing sharing(model_, nullptr, worker_, clock_);
+  DeltaSharing sharing(model_, nullptr, worker_, clock_, false);
   CheckpointJobs checkpoints = make_checkpoints();
   Sickness sickness(recovery, sharing, checkpoints, clock_, events_);
   std::optional<Progress> back_at;
@@ -156,7 +156,7 @@ TEST_F(RoundParts, SicknessGoesBackToTheLastGoodStateAFewTimes) {
 
 TEST_F(RoundParts, WithoutACheckpointASicknessIsTheEnd) {
   Recovery recovery;
-  DeltaSharing sharing(model_, nullptr, worker_, clock_);
+  DeltaSharing sharing(model_, nullptr, worker_, clock_, false);
   CheckpointJobs checkpoints = make_checkpoints();
   Sickness sickness(recovery, sharing, checkpoints, clock_, events_);
   sickness.go_back_then("NaN", 55, [](const Progress&) { ADD_FAILURE(); });

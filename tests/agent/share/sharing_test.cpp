@@ -61,7 +61,7 @@ class SharingTest : public testing::Test {
   SharedModel model_{*trainer_, shared_sections(*trainer_, false), make_codec(CodecKind::kModulo8, MemorySpace::kHost),
                      16, make_source(SourceKind::kParams), nullptr};
   InlineWorker worker_;
-  DeltaSharing sharing_{model_, agent_.pairwise.get(), worker_, swarm_.clock};
+  DeltaSharing sharing_{model_, agent_.pairwise.get(), worker_, swarm_.clock, true};
   uint64_t snapshots_ = 0;
 };
 
@@ -112,7 +112,7 @@ TEST(TurnSharing, WhatWentWithDiscardedParamsIsNotTakenBack) {
     std::unique_ptr<QuadraticTrainer> trainer = make_quadratic_trainer(dimension(64), 1, swarm.clock);
     SharedModel model(*trainer, shared_sections(*trainer, false), make_codec(CodecKind::kFp32, MemorySpace::kHost), 16,
                       make_source(SourceKind::kParams), nullptr);
-    DeltaSharing sharing(model, agent.pairwise.get(), agent.worker, swarm.clock);
+    DeltaSharing sharing(model, agent.pairwise.get(), agent.worker, swarm.clock, true);
     const View x = trainer->params();
     std::fill(x.data, x.data + x.count, 1.0f);
     partner.params.assign(64, 3);
@@ -148,7 +148,7 @@ TEST(TurnSharing, OnlyWhatIsMeasuredSinceSettlingBeganCounts) {
   std::unique_ptr<QuadraticTrainer> trainer = make_quadratic_trainer(dimension(64), 1, swarm.clock);
   SharedModel model(*trainer, shared_sections(*trainer, false), make_codec(CodecKind::kFp32, MemorySpace::kHost), 16,
                     make_source(SourceKind::kParams), nullptr);
-  DeltaSharing sharing(model, agent.pairwise.get(), agent.worker, swarm.clock);
+  DeltaSharing sharing(model, agent.pairwise.get(), agent.worker, swarm.clock, true);
   const auto share = [&] {
     bool shared = false;
     sharing.share(1, 1, true, [&](bool) { shared = true; });
@@ -173,7 +173,7 @@ TEST(TurnSharing, OnlyWhatIsMeasuredSinceSettlingBeganCounts) {
 
 TEST(DriftWatch, SeesWhatTheStepsMoveAndNotWhatWasMixedInBetween) {
   FakeClock clock;
-  DriftWatch watch(clock);
+  DriftWatch watch(clock, true);
   std::vector<float> x(64, 1);
   const ConstView params{x.data(), x.size(), MemorySpace::kHost};
   EXPECT_EQ(watch.drift(), 0);

@@ -224,6 +224,7 @@ TEST(FragmentTurn, ProposalsOfTwoFragmentsThatCrossAreOneExchangeAllTheSame) {
 TEST(FragmentTurn, TheGuardComparesAFragmentWithItself) {
   PairAgentOptions options = in_fragments();
   options.clip = 3;
+  options.drift = 8;
   Turns pair(options);
   for (int i = 0; i < 60; ++i) {
     for (size_t k = 0; k < pair.a.params.size(); ++k) pair.b.params[k] = pair.a.params[k] + (k < 96 ? 0.25f : 64.0f);

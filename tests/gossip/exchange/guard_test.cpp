@@ -25,10 +25,10 @@ void meet_all(ClipGuard& guard, double distance, double drift, int rounds = 1) {
 
 TEST(ClipGuard, AllowsThreeTimesTheUsual) {
   ClipGuard guard(3);
-  meet_all(guard, 1, 0, 2);
-  EXPECT_EQ(guard.scale(3, 0), 1);
-  EXPECT_EQ(guard.scale(6, 0), 0.5);
-  EXPECT_EQ(guard.scale(3e6, 0), 1e-6) << "however far";
+  meet_all(guard, 1, 0.1, 2);
+  EXPECT_EQ(guard.scale(3, 0.1), 1);
+  EXPECT_EQ(guard.scale(6, 0.1), 0.5);
+  EXPECT_EQ(guard.scale(3e6, 0.1), 1e-6) << "however far";
 }
 
 TEST(ClipGuard, KnowsOnlyTheOwnStepsAtFirst) {
@@ -51,8 +51,8 @@ TEST(ClipGuard, ZeroTurnsItOff) {
 TEST(ClipGuard, WhatIsNoNumberIsRefusedAndNotRemembered) {
   ClipGuard guard(3);
   for (int i = 0; i < 20; ++i) EXPECT_EQ(guard.judge(test_peer(9), i % 2 == 0 ? kNan : INFINITY, 1), 0);
-  meet_all(guard, 1, 0, 2);
-  EXPECT_EQ(guard.scale(6, 0), 0.5);
+  meet_all(guard, 1, 0.1, 2);
+  EXPECT_EQ(guard.scale(6, 0.1), 0.5);
 }
 
 // A median of what was accepted would stay where it was.
@@ -62,30 +62,89 @@ TEST(ClipGuard, StepsThatGrowMakeGreaterDistancesUsual) {
   EXPECT_EQ(guard.scale(3, 1), 1);
 }
 
-TEST(ClipGuard, ASwarmThatMovedApartBecomesUsual) {
+// Far from most: it restarts, or was cut off, or the swarm moved apart.
+TEST(ClipGuard, WhoIsFarFromMostTakesWhatTheyBring) {
   ClipGuard guard(3);
-  meet_all(guard, 1, 1, 20);
-  EXPECT_EQ(guard.scale(60, 1), 0.05);
-  int rounds = 0;
-  while (guard.scale(60, 1) < 1) {
-    meet_all(guard, 60, 1);
-    ASSERT_LT(++rounds, 100);
+  meet_all(guard, 1, 0.1, 4);
+  EXPECT_EQ(guard.scale(60, 0.1), 0.05);
+  meet_all(guard, 60, 0.1, 5);
+  EXPECT_EQ(guard.scale(60, 0.1), 1);
+  ClipGuard restarted(3);
+  meet_all(restarted, 60, 0.1, 2);
+  EXPECT_EQ(restarted.scale(60, 0.1), 1);
+}
+
+// However often they come.
+TEST(ClipGuard, ThreeOfSevenThatAreFarDoNotMakeTheirDistanceUsual) {
+  ClipGuard guard(3);
+  for (int i = 0; i < 200; ++i) {
+    for (uint8_t tag = 1; tag <= 7; ++tag) {
+      for (int k = 0; k < (tag <= 3 ? 5 : 1); ++k) (void)guard.judge(test_peer(tag), tag <= 3 ? 1e6 : 1, 0.1);
+    }
   }
-  EXPECT_GT(rounds, 10) << "no faster than the median moves";
+  EXPECT_EQ(guard.scale(6, 0.1), 0.5);
 }
 
-TEST(ClipGuard, OnePeerDoesNotMakeItsDistanceUsual) {
+TEST(ClipGuard, OneThatReturnsWhatItGotDoesNotMakeTheOthersFar) {
   ClipGuard guard(3);
-  meet_all(guard, 1, 1, 20);
-  for (int i = 0; i < 1000; ++i) (void)guard.judge(test_peer(1), 1e6, 1);
-  EXPECT_EQ(guard.scale(6, 1), 0.5);
+  for (int i = 0; i < 10; ++i) {
+    for (uint8_t tag = 1; tag <= 4; ++tag) (void)guard.judge(test_peer(tag), tag == 1 ? 0 : 1, 0.1);
+  }
+  EXPECT_EQ(guard.scale(3, 0.1), 1);
 }
 
-TEST(ClipGuard, AllAlikeSaysNothingAboutTheFirstDifference) {
+// Ten meetings that move both by a hundredth of the distance, which stays what it is.
+int refused_of_ten(ClipGuard& guard, const PeerId& peer, double distance) {
+  int refused = 0;
+  for (int i = 0; i < 10; ++i) {
+    const bool passed = guard.judge(peer, distance, 0.1) > 0;
+    if (passed) guard.drawn(peer, distance, 0.01);
+    refused += !passed;
+  }
+  return refused;
+}
+
+TEST(ClipGuard, WithFewerThanThreePeersNobodyIsRefused) {
   ClipGuard guard(3);
-  meet_all(guard, 0, 0, 4);
-  EXPECT_EQ(guard.scale(0, 0), 1);
-  EXPECT_EQ(guard.scale(5, 0), 1);
+  (void)guard.judge(test_peer(2), 1, 0.1);
+  EXPECT_EQ(refused_of_ten(guard, test_peer(1), 100), 0);
+  (void)guard.judge(test_peer(3), 1, 0.1);
+  EXPECT_GT(refused_of_ten(guard, test_peer(1), 100), 4) << "a third one tells";
+  guard.forget(test_peer(3));
+  EXPECT_EQ(refused_of_ten(guard, test_peer(1), 100), 0) << "and is gone";
+}
+
+// Those of a ring that was another before.
+TEST(ClipGuard, ForgetsWhomItMeetsNoMore) {
+  ClipGuard guard(3);
+  meet_all(guard, 1, 0.1, 4);
+  for (int i = 0; i < 40; ++i) {
+    for (uint8_t tag = 1; tag <= 2; ++tag) (void)guard.judge(test_peer(tag), tag == 1 ? 100 : 1, 0.1);
+  }
+  EXPECT_EQ(refused_of_ten(guard, test_peer(1), 100), 0) << "one of two";
+}
+
+// Who was refused for being far is not, once that is usual.
+TEST(ClipGuard, RefusesOnlyWhoIsFar) {
+  ClipGuard guard(3);
+  meet_all(guard, 1, 0.1, 4);
+  EXPECT_GT(refused_of_ten(guard, test_peer(1), 100), 4);
+  meet_all(guard, 100, 0.1, 10);
+  EXPECT_EQ(refused_of_ten(guard, test_peer(1), 100), 0);
+}
+
+// A last one whose exchanges come late would be far from models that agree.
+TEST(ClipGuard, WhatComesNearWhileSettlingIsNotUsual) {
+  ClipGuard guard(3);
+  meet_all(guard, 1, 0.1, 4);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(guard.judge(test_peer(1 + i % 5), 1e-6, 0.1, false), 1);
+  EXPECT_EQ(guard.scale(3, 0.1), 1);
+}
+
+TEST(ClipGuard, WithoutStepsOfItsOwnAnAgentKnowsNothing) {
+  ClipGuard guard(3);
+  meet_all(guard, 1e-6, 0, 4);
+  EXPECT_EQ(guard.judge(test_peer(1), 5, 0), 1);
 }
 
 // Whether a peer is refused in this meeting, which moves both if not.

@@ -203,7 +203,7 @@ struct PairAgentOptions {
   std::function<std::unique_ptr<Codec>()> make_codec{};   // instead of `codec`
   size_t params = 64;
   size_t block_elements = 16;
-  double clip = 0;
+  double clip = 0, drift = 1;                             // of the own steps, as the guard hears of them
   uint32_t fragments = 1;
   Duration deadline_max = milliseconds(500);
   PeerSampler* sampler = nullptr;                         // of all agents
@@ -218,7 +218,7 @@ class TestAgentOf {
       : id(test_peer(tag)), generation(generation), params(options.params),
         encoder(options.make_codec ? options.make_codec() : starling::make_codec(options.codec, MemorySpace::kHost),
                 Layout::cut({{"params", options.params}}, options.block_elements)),
-        port(network, id, generation) {
+        port(network, id, generation), drift_(options.drift) {
     const ExchangeOptions common{.self = id, .deadline_max = options.deadline_max,
                                  .param_blocks = layout.blocks.size()};
     const PairwiseOptions pairwise_options{common, generation, options.clip, options.fragments};
@@ -240,6 +240,7 @@ class TestAgentOf {
     snapshot->number = ++snapshots_;
     snapshot->round = snapshot->boundary = snapshots_;
     snapshot->mass = mass;
+    snapshot->drift = drift_;
     snapshot->next_at = next_at;
     encoder.begin_snapshot({{params.data(), params.size(), MemorySpace::kHost}});
     for (size_t i = 0; i < layout.blocks.size(); ++i) {
@@ -299,6 +300,7 @@ class TestAgentOf {
   bool stepping = false;
 
  private:
+  double drift_;
   uint64_t snapshots_ = 0;
 };
 

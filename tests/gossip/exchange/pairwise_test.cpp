@@ -237,27 +237,34 @@ TEST(Pairwise, TheDeadlineFollowsWhatExchangesTake) {
   }
 }
 
+// Both meet two others as well: with fewer nobody is refused.
 TEST(Pairwise, APartnerUnusuallyFarAwayIsClippedAndOneThatComesNoNearerRefused) {
   PairAgentOptions options;
   options.clip = 3;
   Pair pair(options);
-  const auto meet = [&](float distance) {
-    pair.a.params.assign(64, 0);
-    pair.b.params.assign(64, distance);
-    pair.publish();
-    EXPECT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  TestAgent& third = pair.swarm.add(3);
+  TestAgent& fourth = pair.swarm.add(4);
+  const auto meet = [&](TestAgent& proposer, TestAgent& acceptor, float distance) {
+    proposer.params.assign(64, 0);
+    acceptor.params.assign(64, distance);
+    proposer.boundary();
+    acceptor.boundary();
+    EXPECT_TRUE(proposer.pairwise->propose(acceptor.id));
     pair.swarm.run_for(milliseconds(200));
-    pair.a.apply();
-    pair.b.apply();
-    pair.a.pairwise->take_reports();
-    return only_report(pair.b);
+    proposer.apply();
+    acceptor.apply();
+    proposer.pairwise->take_reports();
+    return only_report(acceptor);
   };
-  for (int i = 0; i < 10; ++i) EXPECT_EQ(meet(1).scale, 1);
-  EXPECT_EQ(meet(6).scale, 0.5);
+  for (int i = 0; i < 10; ++i) {
+    TestAgent& other = i % 2 == 0 ? third : fourth;
+    for (TestAgent* agent : {&pair.a, &pair.b}) EXPECT_EQ(meet(*agent, other, 1).scale, 1);
+  }
+  EXPECT_EQ(meet(pair.a, pair.b, 6).scale, 0.5);
   EXPECT_EQ(pair.a.params[0], 1.5f);
   EXPECT_EQ(pair.b.params[0], 4.5f);
-  for (unsigned i = 0; i < ClipGuard::kMeetings; ++i) EXPECT_NEAR(meet(100).scale, 0.03, 1e-12);
-  const ExchangeReport refused = meet(100);
+  for (unsigned i = 0; i < ClipGuard::kMeetings; ++i) EXPECT_NEAR(meet(pair.a, pair.b, 100).scale, 0.03, 1e-12);
+  const ExchangeReport refused = meet(pair.a, pair.b, 100);
   EXPECT_EQ(refused.outcome, ExchangeOutcome::kFailed);
   EXPECT_EQ(refused.left_out, std::vector<PeerId>{pair.a.id});
   EXPECT_EQ(pair.a.pairwise->status().pairs.clipped, 5u);
