@@ -14,6 +14,7 @@
 #include "agent/report/plan_draw.h"
 #include "agent/report/svg.h"
 #include "compression/plan/comparison.h"
+#include "gossip/exchange/update_bundles.h"
 #include "gossip/limits.h"
 
 namespace starling {
@@ -76,6 +77,10 @@ StepOptions step_options(const PlanOptions& options) {
                .s_per_byte = options.bytes_per_s > 0 ? 1 / options.bytes_per_s : 0,
                .occupancy_s = seconds_of(options.occupancy)};
   step.select = kHostTopk;
+  const uint64_t entry_bytes = kFrameHeaderBytes + kEntryHeaderBytes + kCountedBytes * options.agents;
+  step.headers = {.contribution = kFrameHeaderBytes + kContributionHeaderBytes,
+                  .entry = static_cast<double>(entry_bytes)};
+  step.apply_s_per_element = kHostApply;
   return step;
 }
 

@@ -101,6 +101,9 @@ StepModel make_step_model(std::span<const PlanSection> sections, const StepOptio
     bytes.push_back({static_cast<double>(codec->bytes_max(UpdateRole::kContribution, section.elements)),
                      static_cast<double>(codec->bytes_max(UpdateRole::kEntry, section.elements))});
   }
+  const bool is_group = options.form == CostForm::kGroup;
+  double all_elements = 0;
+  for (const uint64_t count : elements) all_elements += static_cast<double>(count);
   std::vector<BucketCost> buckets;
   for (size_t first = 0; first < sections.size(); ++first) {
     GroupLoad load(options);
@@ -108,8 +111,9 @@ StepModel make_step_model(std::span<const PlanSection> sections, const StepOptio
     for (size_t last = first; last < sections.size(); ++last) {
       element_sum += static_cast<double>(elements[last]);
       BucketCost cost;
-      if (options.form == CostForm::kGroup) {
-        load.add(last, bytes[last]);
+      if (is_group) {
+        load.add(last, {bytes[last].contribution + options.headers.contribution,
+                        bytes[last].entry + options.headers.entry});
         cost = load.cost();
       } else {
         contribution_bytes += bytes[last].contribution;
@@ -120,7 +124,8 @@ StepModel make_step_model(std::span<const PlanSection> sections, const StepOptio
       buckets.push_back(cost);
     }
   }
-  const double latency_s = options.form == CostForm::kGroup ? 2 * options.link.latency_s : 0;
+  const double latency_s =
+      is_group ? 2 * options.link.latency_s + options.apply_s_per_element * all_elements : 0;
   return StepModel(std::move(backward_s), std::move(elements), std::move(buckets), latency_s);
 }
 

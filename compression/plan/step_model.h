@@ -37,7 +37,7 @@ class StepModel {
   double backward_s(size_t first, size_t last) const { return ready_s_[last + 1] - ready_s_[first]; }
   double backward_s() const { return ready_s_.back(); }
   uint64_t elements(size_t section) const { return elements_[section]; }
-  double latency_s() const { return latency_s_; }   // once, after all else
+  double latency_s() const { return latency_s_; }   // once, after all else; and what applying the entries takes
 
  private:
   std::vector<double> ready_s_;     // when section i - 1 is complete, if nothing is selected; 0 first
@@ -74,13 +74,24 @@ struct SelectCost {
 // topk on one core of a server, within what tools/bench_plan measures there.
 inline constexpr SelectCost kHostTopk{.start_s = 5e-6, .s_per_element = 0.45e-9};
 
+// Bytes that a message adds to the payload of a slice; kGroup only. None where the occupancy was fitted to exchanges,
+// for it holds them then.
+struct HeaderBytes {
+  double contribution = 0, entry = 0;
+};
+
 struct StepOptions {
   CostForm form = CostForm::kGroup;
   uint32_t members = 8;             // at least 2
   UpdateOptions codec;              // fp32, bf16: nothing is selected
   LinkCost link;
   SelectCost select;
+  HeaderBytes headers;              // of a group
+  double apply_s_per_element = 0;   // of a group: when all entries are there, until the next step can begin
 };
+
+// The params become the replica, a pass over both, and the norm of what waits is summed: on one core of a server.
+inline constexpr double kHostApply = 1.6e-9;
 
 // REQUIRES: sections without a fault, costs that are finite and not negative.
 StepModel make_step_model(std::span<const PlanSection> sections, const StepOptions& options);

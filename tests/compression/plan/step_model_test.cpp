@@ -37,6 +37,19 @@ TEST(StepModel, ABucketOfOneOwnerTakesItsShareAndEndsWithThatOwner) {
   EXPECT_DOUBLE_EQ(model.latency_s(), 2 * kLatency);
 }
 
+TEST(StepModel, HeadersTravelWithEachSliceAndApplyingIsPaidOnce) {
+  StepOptions options = options_of(CostForm::kGroup, UpdateKind::kTopk, 4);
+  const StepModel without = make_step_model(kSections, options);
+  options.headers = {.contribution = 300, .entry = 500};
+  options.apply_s_per_element = 2e-9;
+  const StepModel with = make_step_model(kSections, options);
+  EXPECT_NEAR(with.bucket(0, 0).send_s - without.bucket(0, 0).send_s, 0.75 * 800 * kBeta, 1e-15);
+  EXPECT_NEAR(with.bucket(0, 1).send_s - without.bucket(0, 1).send_s, 0.75 * 1600 * kBeta, 1e-15);
+  EXPECT_DOUBLE_EQ(with.latency_s(), 2 * kLatency + 60'000 * 2e-9);
+  options.form = CostForm::kCollective;
+  EXPECT_EQ(make_step_model(kSections, options).latency_s(), 0);
+}
+
 TEST(StepModel, ABucketOfSeveralOwnersEndsWithTheLargest) {
   const StepModel model = make_step_model(kSections, options_of(CostForm::kGroup, UpdateKind::kTopk, 4));
   const BucketCost& cost = model.bucket(0, 2);
