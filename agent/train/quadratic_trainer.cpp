@@ -93,21 +93,35 @@ std::vector<TrainerSection> QuadraticTrainer::sections() {
   return sections;
 }
 
-double QuadraticTrainer::loss() const {
+double QuadraticTrainer::loss() const { return loss(0, params_.size()); }
+
+double QuadraticTrainer::loss(size_t begin, size_t end) const {
   double sum = 0;
-  for (size_t i = 0; i < params_.size(); ++i) {
+  for (size_t i = begin; i < end; ++i) {
     const double difference = static_cast<double>(params_[i]) - target_[i];
     sum += difference * difference;
   }
-  return 0.5 * options_.shape.curvature * sum / static_cast<double>(params_.size());
+  return 0.5 * options_.shape.curvature * sum / static_cast<double>(end - begin);
 }
 
 void QuadraticTrainer::step(const LocalSteps& steps) {
   Rng rng(Rng(agent_rng_seed_ ^ kNoiseStream).next_u64() ^
           steps_);  // by step: a resumed run draws the same noise
+  if (options_.layers.empty()) {
+    step(steps, rng, 0, params_.size());
+  } else {
+    for (size_t begin = steps_ % kRunsInTurn * kRunElements; begin < params_.size();
+         begin += kRunsInTurn * kRunElements) {
+      step(steps, rng, begin, std::min(begin + kRunElements, params_.size()));
+    }
+  }
+  ++steps_;
+}
+
+void QuadraticTrainer::step(const LocalSteps& steps, Rng& rng, size_t begin, size_t end) {
   const float rate = static_cast<float>(steps.learning_rate), keep = static_cast<float>(options_.momentum);
   const float curvature = static_cast<float>(options_.shape.curvature);
-  for (size_t i = 0; i < params_.size(); ++i) {
+  for (size_t i = begin; i < end; ++i) {
     float direction = curvature * (params_[i] - target_[i]);
     if (options_.gradient_noise > 0)
       direction += static_cast<float>(options_.gradient_noise * draw_noise(rng));
@@ -115,7 +129,6 @@ void QuadraticTrainer::step(const LocalSteps& steps) {
     if (!momentum_.empty()) direction = momentum_[i] = keep * momentum_[i] + direction;
     params_[i] -= rate * direction;
   }
-  ++steps_;
 }
 
 // It computes at once, so the params are already what the step makes of them.
@@ -146,7 +159,7 @@ void QuadraticTrainer::start_steps(const LocalSteps& steps) {
   double loss_sum = 0;
   for (uint32_t i = 0; i < steps.count && report_.finite; ++i) {
     if (steps.learning_rate != 0) {
-      const double loss_here = loss();
+      const double loss_here = options_.layers.empty() ? loss() : loss(0, std::min(params_.size(), kLossElements));
       report_.finite = std::isfinite(loss_here);
       if (!report_.finite) break;
       last_loss_ = loss_here;

@@ -7,6 +7,7 @@
 
 #include "agent/train/options.h"
 #include "agent/train/trainer.h"
+#include "gossip/rng.h"
 
 namespace starling {
 
@@ -25,7 +26,8 @@ struct QuadraticOptions {
   uint32_t batch = 1;            // samples counted per step
   Duration step_time{};
   // The params of a layer, the last ones first, are final when backward has come to its end; without layers, all when
-  // the step begins. REQUIRES: as many params as there are.
+  // the step begins. With layers it is the sending that is looked at, so the processor is left to that: a step moves
+  // one in sixteen params, in turn, and its loss is that of the first ones. REQUIRES: as many params as there are.
   std::vector<PretendedLayer> layers{};
   QuadraticShape shape{};
 };
@@ -57,8 +59,13 @@ class QuadraticTrainer final : public Trainer {
 
  private:
   static constexpr size_t kFinalElements = 4096;   // it tells of runs of so many, the last one first
+  // With layers.
+  static constexpr size_t kRunsInTurn = 16, kRunElements = 256;
+  static constexpr size_t kLossElements = 65536;
 
+  double loss(size_t begin, size_t end) const;
   void step(const LocalSteps& steps);
+  void step(const LocalSteps& steps, Rng& rng, size_t begin, size_t end);
   void tell_final(const LocalSteps& steps);
   void tell_layers(const LocalSteps& steps, TimePoint end) const;
 

@@ -64,6 +64,18 @@ TEST_F(LayerTables, TakesMeasuredTimes) {
   EXPECT_DOUBLE_EQ(read("backward: 1s\nlayers: {a: [1, 5]}\n", 20ms).backward_s, 0.02);   // the caller's counts
 }
 
+TEST_F(LayerTables, ATrainerPretendsAllOfATable) {
+  (void)read("forward: 7ms\nlayers:\n  a: [100, 1.5ms]\n  b: [2000, 500us]\n");
+  AgentConfig agent;
+  EXPECT_TRUE(trainer_options({}, agent).layers.empty());
+  agent.layers = path_;
+  const TrainerOptions options = trainer_options({}, agent);
+  EXPECT_DOUBLE_EQ(options.forward_s, 0.007);
+  ASSERT_EQ(options.layers.size(), 2u);
+  EXPECT_EQ(options.layers[0].params, 2000u) << "in the order of backward";
+  EXPECT_DOUBLE_EQ(options.layers[0].backward_s, 0.0005);
+}
+
 TEST_F(LayerTables, RefusesWithFileAndLine) {
   const std::string row = "expected [params, FLOPs] or [params, time of backward] such as [9408, 1.5ms], found ";
   const std::pair<const char*, std::string> cases[] = {

@@ -222,6 +222,24 @@ TEST(QuadraticTrainer, TellsOfLayersWhenBackwardHasComeToTheirEnd) {
   }
 }
 
+// The processor is left to what is measured: each step moves a sixteenth of the params, and sixteen steps move all.
+TEST(QuadraticTrainer, WithLayersAStepMovesAFewParamsInTurn) {
+  FakeClock clock;
+  QuadraticTrainer trainer({.dimension = 20000, .layers = {{20000, 0.001}}}, 1, 2, clock);
+  const std::vector<float> before = values(trainer.params());
+  std::vector<size_t> moved;
+  for (int step = 0; step < 16; ++step) {
+    trainer.start_steps({1, 0.5});
+    (void)trainer.take_steps();
+    size_t count = 0;
+    for (size_t i = 0; i < before.size(); ++i) count += trainer.params().data[i] != before[i];
+    moved.push_back(count);
+  }
+  EXPECT_NEAR(static_cast<double>(moved[0]), 20000 / 16.0, 256);
+  for (size_t i = 1; i < moved.size(); ++i) EXPECT_GT(moved[i], moved[i - 1]);
+  EXPECT_EQ(moved.back(), before.size());
+}
+
 TEST(QuadraticTrainer, LayersOfAnotherSizeAreRefused) {
   TrainerOptions options;
   options.model = {.kind = "quadratic", .dimension = 51};
