@@ -51,7 +51,7 @@ struct BootstrapCommand {
 int run_swarm_command(const SwarmOptions& options);
 
 struct InitCommand {
-  std::string task;                    // --task: digits | cifar10
+  std::string task;                    // --task: digits | cifar10 | text
   std::string path;
 };
 

@@ -26,6 +26,8 @@ constexpr Task kTasks[] = {
      "{kind: sgd, learning_rate: 0.03, momentum: 0.9, warmup: 60}"},
     {"cifar10", "the photographs of CIFAR-10", "{kind: cnn, input: [3, 32, 32], classes: 10, channels: 16}",
      "{kind: sgd, learning_rate: 0.02, momentum: 0.9, warmup: 60, schedule: cosine}"},
+    {"text", "which byte of a text follows", "{kind: lstm, input: [1, 1, 64], classes: 256, hidden: [128]}",
+     "{kind: sgd, learning_rate: 0.3, momentum: 0.9, warmup: 60}"},
 };
 
 constexpr const char* kIntro = R"(. The first agent brings this file; the others adopt its
@@ -56,8 +58,8 @@ agent:                                # this machine only
   checkpoint: {every: 30s, keep: 3}
   evaluate_every: 5s
   data:
-    # path: FOLDER                    # or --data: with IDX files (the MNIST family) or CIFAR-10's binary files; for
-                                      #   digits also: generated
+    # path: FOLDER                    # or --data: with IDX files (the MNIST family), CIFAR-10's binary files, or a
+                                      #   text (train.txt, test.txt); for digits also: generated
     sharding: all                     # all: this machine's data are its own
     # sharding: labels                # or all machines have the same folder, and each takes its part:
     # shard: 1/4                      #   here the first of four
@@ -106,7 +108,7 @@ int run_init_command(const std::string& task, const std::string& path) {
 void add_init(CLI::App& app, Cli& cli) {
   const auto options = std::make_shared<InitCommand>();
   Subcommand command(app, "init", "writes a commented config to start from");
-  command.text("--task TASK", "digits | cifar10", options->task);
+  command.text("--task TASK", "digits | cifar10 | text", options->task);
   command.text("file", "where to", options->path);
   command.require("--task");
   command.require("file");

@@ -309,10 +309,14 @@ TEST(InitCommand, WritesALoadableConfigOnceAndSaysWhatToTypeNext) {
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "mine");
   testing::internal::CaptureStdout();
   EXPECT_EQ(run_init_command("cifar10", pattern + "/cifar10.yaml"), 0);
+  EXPECT_EQ(run_init_command("text", pattern + "/text.yaml"), 0);
   testing::internal::GetCapturedStdout();
   const Config photographs = load_config(pattern + "/cifar10.yaml", {});
   EXPECT_EQ(photographs.swarm.name, "cifar10");
   EXPECT_EQ(photographs.swarm.model.input, (std::vector<int64_t>{3, 32, 32}));
+  const Config text = load_config(pattern + "/text.yaml", {});
+  EXPECT_EQ(text.swarm.model.kind, "lstm");
+  EXPECT_EQ(text.swarm.model.classes, 256) << "any byte";
   EXPECT_THROW(run_init_command("cifar", pattern + "/other.yaml"), std::runtime_error);
   EXPECT_FALSE(std::filesystem::exists(pattern + "/other.yaml"));
   EXPECT_THROW(run_init_command("digits", pattern + "/no/such.yaml"), std::runtime_error);
