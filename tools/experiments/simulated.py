@@ -15,6 +15,23 @@ CIFAR = os.environ.get("STARLING_CIFAR", "")   # the folder of CIFAR-10's binary
 CIFAR_RECORD = 1 + 3 * 32 * 32
 
 
+def pairs_of_digits(name, steps):
+    """A config: a perceptron on digits, whose params and momentum travel in pairs after every step."""
+    return f"""
+swarm:
+  name: {name}
+  model: {{kind: mlp, hidden: [32]}}
+  optimizer: {{kind: sgd, learning_rate: 0.03, momentum: 0.9, warmup: 0}}
+  batch: 32
+  local_steps: 1
+  stop_after: {steps}
+  exchange: {{kind: pairwise, codec: modulo8, carry: [params, momentum], block: 2048, deadline_min: 20ms,
+             deadline_max: 500ms}}
+agent:
+  threads: 1
+"""
+
+
 def simulate(config, agents, flags=(), **settings):
     """The summary of one run, and its rows of curve.csv. `settings`: keys of the config, dots as two underscores."""
     with tempfile.TemporaryDirectory(prefix="starling-simulated-") as scratch:

@@ -1,22 +1,10 @@
 """Loss after as many steps: pairs that send less, and what 10 % of lost frames cost each of them."""
 from counting import interval95, is_same, plus_minus
 from lib import table
-from simulated import data, data_name, simulate, two_at_a_time
+from simulated import data, data_name, pairs_of_digits, simulate, two_at_a_time
 
 STEPS = 400
-CONFIG = f"""
-swarm:
-  name: thin_pairs
-  model: {{kind: mlp, hidden: [32]}}
-  optimizer: {{kind: sgd, learning_rate: 0.03, momentum: 0.9, warmup: 0}}
-  batch: 32
-  local_steps: 1
-  stop_after: {STEPS}
-  exchange: {{kind: pairwise, codec: modulo8, carry: [params, momentum], block: 2048, deadline_min: 20ms,
-             deadline_max: 500ms}}
-agent:
-  threads: 1
-"""
+CONFIG = pairs_of_digits("thin_pairs", STEPS)
 FLAGS = ["--every", 0.5, "--latency", "10ms", "--rate", "10mbit", "--compute", "20ms"]
 WAYS = {"modulo8": {}, "fp16": {"codec": "fp16"}, "modulo4": {"codec": "modulo4"},
         "modulo8, fragments 4": {"fragments": 4}, "modulo4, fragments 4": {"codec": "modulo4", "fragments": 4}}
