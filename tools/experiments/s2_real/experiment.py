@@ -1,0 +1,101 @@
+"""Time of an iteration of real agents over emulated links, beside what `starling plan` predicts."""
+import json
+import math
+import os
+import pathlib
+import statistics
+import subprocess
+import time
+
+import lib
+from counting import interval95
+from lib import LinkedSwarm, Links, check_link, table, wait_exchanges
+
+TABLES = pathlib.Path(__file__).resolve().parent.parent.parent.parent / "configs" / "layers"
+AGENTS, WARM_UP = 4, 6
+SECONDS = 20
+PARAMS = {"resnet50": 25_557_032, "lstm": 66_034_000}
+CELLS = {   # table, density, ms, Mb/s, ms of backward
+    "A": ("resnet50", 0.001, 10, 2.5, 600),
+    "B": ("lstm", 0.001, 10, 5, 816),
+    "C": ("resnet50", 0.01, 1, 10, 1500),
+    "D": ("lstm", 0.001, 1, 100, 204),
+}
+CONFIG = """
+swarm:
+  name: experiment
+  model: {{kind: quadratic, dimension: {params}}}
+  optimizer: {{kind: sgd, learning_rate: 0.01, momentum: 0}}
+  local_steps: 1
+  exchange:
+    kind: group
+    source: gradients
+    overlap: "off"
+    update: {{codec: topk, density: {density}, pipeline: on}}
+    deadline_min: 50ms
+    deadline_max: 20s
+  membership: {{probe_interval: 2s, probe_timeout: 1500ms}}
+agent:
+  checkpoint: {{every: 0s}}
+  evaluate_every: 0s
+  compute_ms: {compute_ms}
+  layers: {layers}
+"""
+
+
+def predicted(cell, rate_mbit):
+    """Milliseconds: (a step without exchange, with it)."""
+    name, density, ms, _, backward_ms = cell
+    command = [lib.STARLING, "plan", "--layers", TABLES / f"{name}.yaml", "--backward", f"{backward_ms}ms", "--agents",
+               AGENTS, "--density", density, "--link", f"{ms}ms,{rate_mbit}mbit", "--json"]
+    plan = json.loads(subprocess.run([str(x) for x in command], capture_output=True, text=True, check=True).stdout)
+    steps = {key: plan["plans"][key]["step_s"] for key in ("per slice", "best")}
+    assert 1 - steps["best"] / steps["per slice"] < 0.05, "auto would merge here"
+    return 1e3 * (plan["forward_s"] + plan["backward_s"]), 1e3 * steps["per slice"]
+
+
+def processor_s(swarm):
+    return sum(sum(agent.processor_ms().values()) for agent in swarm.agents) / 1e3
+
+
+def measured(cell, compute_ms):
+    """Milliseconds a round, part of all processors that the agents took, part of the rounds that lack an entry."""
+    name, density, ms, mbit, _ = cell
+    config = CONFIG.format(params=PARAMS[name], density=density, compute_ms=compute_ms, layers=TABLES / f"{name}.yaml")
+    with Links(AGENTS, ms, max(mbit, lib.JOIN_MBIT)) as links, LinkedSwarm(config, links) as swarm:
+        links.tell(f"rate all {mbit}")
+        wait_exchanges(swarm.agents, WARM_UP, 90)
+        begin, spent = time.time(), processor_s(swarm)
+        time.sleep(SECONDS)
+        took, spent = time.time() - begin, processor_s(swarm) - spent
+        rounds, all_ends, late = [], 0, 0
+        for agent in swarm.agents:
+            ends = [x for x in agent.lines("exchange") if begin <= x["t"] <= begin + took]
+            rounds.append(1e3 * (ends[-1]["t"] - ends[0]["t"]) / (ends[-1]["steps"] - ends[0]["steps"]))
+            all_ends += len(ends)
+            late += sum(x["outcome"] != "done" for x in ends)
+    return statistics.mean(rounds), spent / took / len(os.sched_getaffinity(0)), late / all_ends
+
+
+def milliseconds(mean, half):
+    return f"{mean:.0f}" + (f" (± {half:.0f})" if math.isfinite(half) else " (one run)")
+
+
+def run(repeat=1, quick=False, say=print):
+    cells = {"A": CELLS["A"]} if quick else CELLS
+    rows = []
+    rates = {name: check_link(cell[2], cell[3])["rate_mbit"] for name, cell in cells.items()}
+    found = {name: [] for name in cells}
+    for _ in range(repeat):   # in turn: the machine's load is not the same all the time
+        for name, cell in cells.items():
+            found[name].append(measured(cell, predicted(cell, rates[name])[0]))
+            say(f"{name}: {found[name][-1]}")
+    for name, cell in cells.items():
+        step_ms, plan_ms = predicted(cell, rates[name])
+        mean, half = interval95([one[0] for one in found[name]])
+        rows.append([name, f"{step_ms:.0f}", f"{rates[name]:.1f}", f"{plan_ms:.0f}", milliseconds(mean, half),
+                     f"{mean / plan_ms:.2f}" + (f" (± {half / plan_ms:.2f})" if math.isfinite(half) else ""),
+                     f"{100 * statistics.mean(one[1] for one in found[name]):.0f} %",
+                     f"{100 * statistics.mean(one[2] for one in found[name]):.0f} %"])
+    return table(["cell", "a step alone, ms", "rate of the empty link, Mb/s", "predicted, ms", "measured, ms",
+                  "measured / predicted", "both processors in use, by the agents", "rounds that lack an entry"], rows)
