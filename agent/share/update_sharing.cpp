@@ -84,7 +84,8 @@ void UpdateSharing::shared(bool waits) {
 }
 
 void UpdateSharing::tick() {
-  if (!waiting_ || group_.under_way()) return;
+  if (!waiting_) return;
+  if (group_.under_way()) return group_.keep_up(model_.x());
   waiting_ = false;
   if (!group_.missed()) look_at_progress();
   if (std::exchange(planned_, false)) think();

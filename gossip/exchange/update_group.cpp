@@ -107,6 +107,7 @@ bool UpdateGroup::begin(std::span<float> x, double mass, uint64_t agent_round, s
   const std::optional<GroupMembers> members = open ? round_.members() : update_members(sampler_, options_.self);
   if (!members || (under_way() && !open)) return false;
   STARLING_CHECK(mass_is_sane(mass) && !boundary_);
+  if (may_hand_in() && open) hand_in_rest(x);
   const std::shared_ptr<BoundaryJob> job = make_job(x);
   choose_encoder(*job);
   job->makes_x = makes_x;
@@ -184,6 +185,23 @@ bool UpdateGroup::open_round(double mass, uint64_t agent_round) {
 bool UpdateGroup::hand_in(std::span<const uint32_t> slices, std::span<const float> x, double mass,
                           uint64_t agent_round, std::function<void()> sent) {
   if (!may_hand_in() || (!round_.open() && !open_round(mass, agent_round))) return false;
+  hand_in_buckets(slices, x, std::move(sent));
+  return true;
+}
+
+// Each bucket by a job of its own: it travels while the next one is chosen, and merges come between.
+void UpdateGroup::hand_in_buckets(std::span<const uint32_t> slices, std::span<const float> x,
+                                  std::function<void()> sent) {
+  const std::vector<uint32_t> buckets_of = buckets();
+  for (size_t begin = 0, end = 0; begin < slices.size(); begin = end) {
+    while (end < slices.size() && buckets_of[slices[end]] == buckets_of[slices[begin]]) ++end;
+    const bool last = end == slices.size();
+    hand_in_bucket(slices.subspan(begin, end - begin), x, last ? std::move(sent) : std::function<void()>());
+  }
+}
+
+void UpdateGroup::hand_in_bucket(std::span<const uint32_t> slices, std::span<const float> x,
+                                 std::function<void()> sent) {
   auto job = std::make_shared<EarlyJob>();
   job->x = x;
   job->slices.assign(slices.begin(), slices.end());
@@ -201,10 +219,19 @@ bool UpdateGroup::hand_in(std::span<const uint32_t> slices, std::span<const floa
   auto done = [this, job, number = round(), sent = std::move(sent), still_here = std::weak_ptr<int>(alive_)] {
     if (still_here.expired()) return;
     handed_in(*job, number);
-    sent();
+    if (sent) sent();
   };
   worker_.submit(std::move(run), std::move(done));
-  return true;
+}
+
+// What backward ended with last, and what it never reached: links would stand idle while all of it is chosen. Where an
+// entry waits, the boundary takes it first.
+void UpdateGroup::hand_in_rest(std::span<const float> x) {
+  std::vector<uint32_t> rest;
+  for (auto slice = static_cast<uint32_t>(slices_.size()); slice-- > 0;) {
+    if (!early_[slice] && !slices_[slice]->has_backlog()) rest.push_back(slice);
+  }
+  hand_in_buckets(rest, x, {});
 }
 
 void UpdateGroup::handed_in(const EarlyJob& job, uint64_t number) {
@@ -219,7 +246,7 @@ void UpdateGroup::handed_in(const EarlyJob& job, uint64_t number) {
   round_.hold();
   for (size_t i = 0; i < job.handed_in.size(); ++i) {
     round_.hand_in(job.slices[i], *job.handed_in[i]);
-    ++handed_in_early_;
+    handed_in_early_ += !boundary_;
     if (owner_.owns(job.slices[i])) take_own(job.slices[i], *job.handed_in[i]);
     advance(job.slices[i]);
   }
@@ -251,10 +278,37 @@ void UpdateGroup::abandon() {
 
 void UpdateGroup::end_boundary(const BoundaryJob& job) {
   boundary_ = false;
+  x_is_due_ = !job.makes_x;
+  kept_up_.assign(slices_.size(), false);
   splits_ = job.splits;
   if (!job.makes_x) return;
   drained_ = job.rest == 0;
   held_back_ = std::sqrt(job.rest);
+}
+
+// Until the round's own entry is here, the slice's owner may still ask for a payload of the old replica.
+bool UpdateGroup::may_keep_up(uint32_t slice) const {
+  const bool is_here = slices_[slice]->has_entry_of(round_.members().group, round());
+  return is_here && (!kept_up_[slice] || slices_[slice]->has_backlog());
+}
+
+void UpdateGroup::keep_up(std::span<float> x) {
+  if (!x_is_due_ || keeps_up_ || boundary_ || round_.ended() || round_.open() || sick_ || drop_) return;
+  uint32_t ready = 0;
+  while (ready < slices_.size() && !may_keep_up(ready)) ++ready;
+  if (ready == slices_.size()) return;
+  keeps_up_ = kept_up_[ready] = true;
+  auto job = std::make_shared<KeepUpJob>();
+  job->slice = ready;
+  job->x = x;
+  job->backlog = slices_[ready]->take_backlog();
+  auto run = [job, &replicas = replicas_] { replicas.keep_up(*job); };
+  auto done = [this, job, still_here = std::weak_ptr<int>(alive_)] {
+    if (still_here.expired()) return;
+    keeps_up_ = false;
+    messages_.replica_moved(job->slice, job->head);
+  };
+  worker_.submit(std::move(run), std::move(done));
 }
 
 void UpdateGroup::catch_up(std::span<float> x, std::function<void()> trainable) {

@@ -103,6 +103,11 @@ class UpdateGroup {
   // Others still take what this member has for them of the round that ended here. begin() drops it.
   std::optional<TimePoint> serving_until() const { return boundary_ ? std::nullopt : round_.serving_until(); }
 
+  // While this member waits for others after a begin() that did not make x: a slice whose entry of the round is here
+  // takes it, and x becomes R there, so that little is left for catch_up(). One slice at a time, on the worker, whose
+  // end wakes the caller for the next one. `x` as for catch_up(), which must follow.
+  void keep_up(std::span<float> x);
+
   // A boundary without a round: applies what came and hands in nothing. `x` and `trainable` as for begin(). After a
   // round that training waited for, so that it goes on from that round's entries. REQUIRES: no boundary is under way.
   void catch_up(std::span<float> x, std::function<void()> trainable);
@@ -158,6 +163,9 @@ class UpdateGroup {
   uint32_t next_audited() const;
   bool open_round(double mass, uint64_t agent_round);
   void close_round(const BoundaryJob& job);
+  void hand_in_buckets(std::span<const uint32_t> slices, std::span<const float> x, std::function<void()> sent);
+  void hand_in_bucket(std::span<const uint32_t> slices, std::span<const float> x, std::function<void()> sent);
+  void hand_in_rest(std::span<const float> x);
   void handed_in(const EarlyJob& job, uint64_t number);
   void choose_encoder(BoundaryJob& job);
   void end_boundary(const BoundaryJob& job);
@@ -165,6 +173,7 @@ class UpdateGroup {
                    bool open = false);
   uint64_t log_round() const;
   void note_entry(uint32_t slice);
+  bool may_keep_up(uint32_t slice) const;
   void miss_round(const GroupMembers& members);
   uint64_t newest_round(const GroupMembers& members, uint64_t own);
   void answer(uint32_t slice, const std::vector<uint32_t>& requested);
@@ -205,6 +214,9 @@ class UpdateGroup {
   const UpdateCodec* encoder_ = nullptr;   // of this round
   std::vector<bool> early_;              // by slice: handed in before the boundary, or about to be; empty: none
   bool boundary_ = false, drained_ = false;
+  bool x_is_due_ = false;                // the last boundary left x to catch_up()
+  bool keeps_up_ = false;                // the worker makes a slice of x R
+  std::vector<bool> kept_up_;            // by slice: it has, since the last boundary
   bool sick_ = false, drop_ = false;     // at the last boundary; at the next one
   bool settling_ = false, last_drift_taken_ = false;
   ReplicaTally splits_;

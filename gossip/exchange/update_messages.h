@@ -36,6 +36,7 @@ class UpdateMessages {
   void begin_round(std::vector<LogHead> heads);
   // The replicas moved on to these heads.
   void replicas_moved(std::vector<LogHead> heads) { heads_ = std::move(heads); }
+  void replica_moved(uint32_t slice, const LogHead& head) { heads_[slice] = head; }
 
   void handle(const PeerId& from, uint64_t generation, const ExchangeMessage& message, const SharedBytes& payload);
   // Asks one of the members for what follows this slice's log.

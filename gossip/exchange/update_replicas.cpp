@@ -55,6 +55,8 @@ UpdateReplicas::UpdateReplicas(const PeerId& self, uint64_t generation, std::spa
   }
   STARLING_CHECK(!slices_.empty() && end == memory.params.size());
   drift_taken_.resize(slices_.size());
+  kept_up_.resize(slices_.size());
+  rest_.resize(slices_.size());
 }
 
 void UpdateReplicas::restore(std::span<const SliceState> states) {
@@ -94,6 +96,20 @@ bool UpdateReplicas::hand_in(BoundaryJob& job, size_t slice) {
   return job.handed_in[slice].has_value();
 }
 
+void UpdateReplicas::make_x(size_t slice, std::span<float> x) {
+  const SliceMemory& memory = replicas_[slice].memory();
+  std::copy(memory.params.begin(), memory.params.end(), x.begin() + static_cast<std::ptrdiff_t>(slices_[slice].offset));
+  rest_[slice] = squared_norm(ConstView{memory.accumulator.data(), memory.accumulator.size(), MemorySpace::kHost});
+}
+
+void UpdateReplicas::keep_up(KeepUpJob& job) {
+  STARLING_CHECK(drift_taken_[job.slice]);
+  take(job.backlog, replicas_[job.slice]);
+  make_x(job.slice, job.x);
+  kept_up_[job.slice] = true;
+  job.head = replicas_[job.slice].head();
+}
+
 // Slice by slice, so that its values stay in the cache.
 void UpdateReplicas::run(BoundaryJob& job) {
   STARLING_CHECK(job.backlogs.size() == replicas_.size());
@@ -104,17 +120,17 @@ void UpdateReplicas::run(BoundaryJob& job) {
     SliceReplica& replica = replicas_[i];
     const std::span<float> x = job.x.subspan(slices_[i].offset, slices_[i].count);
     if (!drift_taken_[i]) job.sick = !replica.add_drift(x, job.hands_in, scale) || job.sick;
+    const bool news = job.backlogs[i].adopted || !job.backlogs[i].entries.empty();
     take(job.backlogs[i], replica);
-    const std::span<const float> params = replica.memory().params;
-    if (job.makes_x) std::copy(params.begin(), params.end(), x.begin());
     if (job.keeps_only_sent) replica.keep_only_sent();
     const bool before = !job.handed_in_before.empty() && job.handed_in_before[i];
     if (!job.sick && job.hands_in && !before) job.sick = !hand_in(job, i);
     job.heads.push_back(replica.head());
-    const std::span<const float> rest = replica.memory().accumulator;
-    if (job.makes_x) job.rest += squared_norm(ConstView{rest.data(), rest.size(), MemorySpace::kHost});
+    if (job.makes_x && (!kept_up_[i] || news || job.keeps_only_sent)) make_x(i, job.x);
+    if (job.makes_x) job.rest += rest_[i];
   }
   drift_taken_.assign(replicas_.size(), !job.makes_x);
+  kept_up_.assign(replicas_.size(), false);
   if (job.hands_in && job.heads[job.audited].length > 0) job.audit = root_of(job.audited, replicas_[job.audited]);
   job.splits = tally();
   if (!job.sick) return;

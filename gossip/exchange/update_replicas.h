@@ -48,6 +48,14 @@ struct BoundaryJob {
   Duration took{};                     // by the clock of who ran it
 };
 
+// A part of a boundary that makes x, while others are still waited for: one slice takes what came, and x becomes R.
+struct KeepUpJob {
+  uint32_t slice = 0;
+  std::span<float> x;                  // of the whole model, as the boundary before left it; out: R, for this slice
+  Backlog backlog;
+  LogHead head;                        // out: of the replica
+};
+
 // A part of a boundary that comes before it: the drift of some slices is known while steps still go on.
 struct EarlyJob {
   std::span<const float> x;            // of the whole model: R + drift, for these slices
@@ -73,6 +81,7 @@ class UpdateReplicas {
   ReplicaTally tally() const;          // of all slices
   void run(BoundaryJob& job);          // worker only
   void run_early(EarlyJob& job);       // worker only; no entry is applied
+  void keep_up(KeepUpJob& job);        // worker only. REQUIRES: the boundary before did not make x
   void begin_from_rest(std::span<float> x);   // worker only; as SliceReplica's, of the whole model
   // Worker only. The payload that the slice's owner asked for.
   std::optional<SentPayload> hand_in(uint32_t slice, const UpdateCodec& codec, std::span<const uint32_t> requested) {
@@ -83,11 +92,14 @@ class UpdateReplicas {
   float clipped(const BoundaryJob& job) const;
   void take(const Backlog& backlog, SliceReplica& replica);
   bool hand_in(BoundaryJob& job, size_t slice);
+  void make_x(size_t slice, std::span<float> x);
 
   std::vector<SliceRange> slices_;
   const UpdateVelocity velocity_;
   std::vector<SliceReplica> replicas_;
   std::vector<bool> drift_taken_;      // by slice: x is not R yet, but its drift is in the accumulator
+  std::vector<bool> kept_up_;          // by slice: x is R already, though the boundary before did not make it
+  std::vector<double> rest_;           // by slice: the accumulator's sum of squares when x became R
 };
 
 }  // namespace starling

@@ -120,6 +120,9 @@ class Lockstep {
         }
         agent->receive();
         agent->tick();
+        if (!keeps_up) continue;
+        agent->exchange().keep_up(agent->x);
+        agent->complete();
       }
     }
   }
@@ -136,6 +139,7 @@ class Lockstep {
   std::set<PeerId> stopped, slow;   // slow: still in backward
   size_t accepted = 0, frames = 0;   // frames: of contributions and entries
   bool told_all = true;
+  bool keeps_up = false;             // as a member whose training waits for the round
   Duration slice_time = milliseconds(1);   // of backward
 
  private:

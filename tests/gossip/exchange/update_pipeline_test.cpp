@@ -57,6 +57,34 @@ TEST(UpdatePipeline, SendsWhileBackwardGoesOn) {
   }
 }
 
+TEST(UpdatePipeline, TakesWhatIsHereWhileItWaitsForTheRest) {
+  Lockstep plain(true), keeping(true);
+  keeping.keeps_up = true;
+  for (int round = 0; round < 10; ++round) {
+    plain.round();
+    keeping.step();
+    keeping.backward(1);
+    keeping.pass(milliseconds(20));
+    UpdateAgent& member = keeping.swarm.at(2);
+    const std::vector<float> before = member.params;
+    EXPECT_EQ(member.exchange().log(1).head().length, round + 1u);
+    EXPECT_EQ(member.replica(1).head().length, static_cast<uint64_t>(round)) << "backward reads the params still";
+    keeping.boundary();
+    keeping.pass(milliseconds(1));
+    ASSERT_TRUE(keeping.any_under_way()) << "slice 0 has just been handed in";
+    EXPECT_EQ(member.replica(1).head().length, round + 1u);
+    EXPECT_NE(member.params, before);
+    const std::vector<float> x(member.slice(member.x, 1).begin(), member.slice(member.x, 1).end());
+    EXPECT_EQ(x, std::vector<float>(member.slice(member.params, 1).begin(), member.slice(member.params, 1).end()));
+    keeping.end_round();
+    for (uint8_t tag = 1; tag <= kAgents; ++tag) {
+      ASSERT_EQ(keeping.params(tag), plain.params(tag)) << "round " << round << ", member " << int{tag};
+      ASSERT_EQ(keeping.swarm.at(tag).accumulator, plain.swarm.at(tag).accumulator);
+      ASSERT_EQ(keeping.swarm.at(tag).exchange().held_back(), plain.swarm.at(tag).exchange().held_back());
+    }
+  }
+}
+
 // Delays differ from seed to seed, so entries and the others' payloads come in another order.
 TEST(UpdatePipeline, SendsTheSamePayloadsInTheSameOrderWhateverArrivesWhen) {
   std::map<PeerId, std::vector<std::tuple<uint64_t, uint32_t, uint64_t, uint64_t>>> first;
@@ -92,6 +120,30 @@ TEST(UpdatePipeline, TheBoundaryClosesWhatBackwardNeverReached) {
     pipelined.end_round();
   }
   for (uint32_t s = 0; s < kSlices; ++s) EXPECT_EQ(pipelined.swarm.at(1).exchange().log(s).head().length, 5u);
+}
+
+// Links would stand idle while all that backward ended with last is chosen.
+TEST(UpdatePipeline, EachBucketIsChosenByItself) {
+  UpdateAgentOptions options = sparse_slices();
+  options.merge = true;   // then it is noted what was chosen together
+  Lockstep pipelined(true, options);
+  for (int round = 0; round < 3; ++round) {
+    pipelined.step();
+    UpdateAgent& member = pipelined.swarm.at(1);
+    const std::vector<uint32_t> together = {5, 4};   // final at the same time
+    for (auto& [id, agent] : pipelined.swarm.agents) {
+      EXPECT_TRUE(agent->exchange().hand_in(together, agent->x, 1, 1, [] {}));
+      agent->complete();
+    }
+    EXPECT_EQ(member.exchange().take_selections().size(), 2u);
+    pipelined.boundary();
+    const std::vector<UpdateSelection> rest = member.exchange().take_selections();
+    ASSERT_EQ(rest.size(), kSlices - 2) << "and so is what was left for the boundary";
+    for (const UpdateSelection& one : rest) EXPECT_EQ(one.elements, kElements);
+    pipelined.end_round();
+  }
+  EXPECT_EQ(pipelined.swarm.at(1).exchange().tally().handed_in_early, 6u) << "what the boundary hands in is not early";
+  for (uint32_t s = 0; s < kSlices; ++s) EXPECT_EQ(pipelined.swarm.at(1).exchange().log(s).head().length, 3u);
 }
 
 TEST(UpdatePipeline, AMemberThatStopsInBackwardHoldsNobodyUp) {
