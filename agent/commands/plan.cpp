@@ -1,5 +1,6 @@
 // starling plan: which layers' gradients are best sent together over given links, beside the naive plans.
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <memory>
 #include <stdexcept>
@@ -15,12 +16,15 @@
 #include "agent/report/svg.h"
 #include "compression/plan/comparison.h"
 #include "gossip/exchange/update_bundles.h"
+#include "gossip/exchange/update_replicas.h"
 #include "gossip/limits.h"
 
 namespace starling {
 namespace {
 
 constexpr size_t kColumns = 64;
+// Both directions of a link carry gradients, and TCP says of every second full segment that it came.
+constexpr double kAcknowledging = 52.0 / (2 * 1448);
 
 double seconds_of(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
@@ -53,6 +57,16 @@ LayerTable load_layers(const PlanOptions& options) {
   return layers_by_flops(config->swarm.model.kind, model_layers(config->swarm.model), seconds_of(*options.backward));
 }
 
+// The slices that agents make of so many params, in the order of backward.
+std::vector<PlanSection> slices_of(const std::vector<PlanSection>& layers) {
+  size_t params = 0;
+  for (const PlanSection& layer : layers) params += layer.elements;
+  std::vector<uint64_t> sizes;
+  for (const SliceRange& slice : cut_slices(std::array{params}, kUpdateSlicesMax)) sizes.push_back(slice.count);
+  std::reverse(sizes.begin(), sizes.end());
+  return cut_at(layers, sizes);
+}
+
 StepOptions step_options(const PlanOptions& options) {
   StepOptions step;
   const auto kind = parse_update(options.codec);
@@ -77,6 +91,10 @@ StepOptions step_options(const PlanOptions& options) {
                .s_per_byte = options.bytes_per_s > 0 ? 1 / options.bytes_per_s : 0,
                .occupancy_s = seconds_of(options.occupancy)};
   step.select = kHostTopk;
+  if (step.form == CostForm::kGroup) {
+    step.select.s_per_element += kHostDrift;
+    step.link.s_per_byte *= 1 + kAcknowledging;
+  }
   const uint64_t entry_bytes = kFrameHeaderBytes + kEntryHeaderBytes + kCountedBytes * options.agents;
   step.headers = {.contribution = kFrameHeaderBytes + kContributionHeaderBytes,
                   .entry = static_cast<double>(entry_bytes)};
@@ -186,10 +204,12 @@ nlohmann::ordered_json as_json(const PlanComparison& all, const LayerTable& tabl
 int run_plan_command(const PlanOptions& options) {
   const StepOptions step = step_options(options);
   const LayerTable table = load_layers(options);
-  const PlanComparison all = compare_plans(table.layers, step, kUpdateSlicesMax);
+  const bool is_group = step.form == CostForm::kGroup;
+  const PlanComparison all =
+      compare_plans(is_group ? slices_of(table.layers) : join_small(table.layers, kSmallSection), step);
   uint64_t params = 0;
   for (const PlanSection& layer : table.layers) params += layer.elements;
-  const std::string parts = print_count(all.sections.size(), step.form == CostForm::kGroup ? "slice" : "layer");
+  const std::string parts = print_count(all.sections.size(), is_group ? "slice" : "layer");
   const std::string title = table.model + ": " + print_params(params) + " params in " + parts + "; " +
                             describe_codec(options);
   const std::string subtitle = describe_links(options) + "; " + describe_form(options);

@@ -18,11 +18,10 @@ PlanRow row_of(std::string name, const StepModel& model, MergePlan plan) {
 
 }  // namespace
 
-PlanComparison compare_plans(const std::vector<PlanSection>& layers, const StepOptions& options, size_t slices_max) {
+PlanComparison compare_plans(const std::vector<PlanSection>& sections, const StepOptions& options) {
   const bool is_group = options.form == CostForm::kGroup;
   PlanComparison result;
-  result.sections = join_small(layers, kSmallSection);
-  if (is_group) result.sections = cut_slices(result.sections, slices_max);
+  result.sections = sections;
   const StepModel model = make_step_model(result.sections, options);
   result.best = row_of("best", model, best_plan(model));
   result.per_section = row_of(is_group ? "per slice" : "per layer", model, plan_per_section(model.count()));

@@ -29,7 +29,7 @@ struct PlanComparison {
   bool dense_is_faster() const { return dense.times.end_s <= best.times.end_s; }
 };
 
-// `layers` in the order of backward. A group has at most `slices_max` slices. REQUIRES: layers without a fault.
-PlanComparison compare_plans(const std::vector<PlanSection>& layers, const StepOptions& options, size_t slices_max);
+// `sections` in the order of backward: the slices of a group, else layers. REQUIRES: sections without a fault.
+PlanComparison compare_plans(const std::vector<PlanSection>& sections, const StepOptions& options);
 
 }  // namespace starling

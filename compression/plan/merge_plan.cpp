@@ -24,7 +24,8 @@ Ends after_bucket(const StepModel& model, const Ends& before, size_t first, size
 
 // The end of a step whose last bucket begins with `first`.
 double end_s(const StepModel& model, const Ends& ends, size_t first) {
-  return ends.send_s + model.bucket(first, model.count() - 1).tail_s + model.latency_s();
+  const double sent_s = ends.send_s + model.bucket(first, model.count() - 1).tail_s + model.latency_s();
+  return std::max(sent_s, ends.compute_s + model.apply_s());
 }
 
 // One way to have done all sections before some section.

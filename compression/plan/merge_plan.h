@@ -15,7 +15,8 @@ struct MergePlan {
   bool operator==(const MergePlan&) const = default;
 };
 
-// Seconds since backward began. After the last bucket's send_end_s come its tail and the latency.
+// Seconds since backward began. After the last bucket's send_end_s come its tail and the latency, and no step ends
+// before all is applied.
 struct BucketTimes {
   uint32_t first = 0, last = 0;    // sections
   double select_begin_s = 0, select_end_s = 0;

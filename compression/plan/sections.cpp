@@ -83,4 +83,26 @@ std::vector<PlanSection> cut_slices(const std::vector<PlanSection>& sections, si
   }
 }
 
+std::vector<PlanSection> cut_at(const std::vector<PlanSection>& sections, std::span<const uint64_t> sizes) {
+  std::vector<PlanSection> slices;
+  size_t next = 0;
+  uint64_t left = 0;   // of section next - 1
+  for (const uint64_t size : sizes) {
+    PlanSection slice{left > 0 ? sections[next - 1].name : std::string(), 0, 0};
+    slice.elements = std::min(left, size);
+    left -= slice.elements;
+    while (slice.elements < size) {
+      STARLING_CHECK(next < sections.size());
+      PlanSection part = sections[next++];
+      left = part.elements - std::min(part.elements, size - slice.elements);
+      part.elements -= left;
+      if (slice.name.empty()) slice = part;
+      else join(slice, part);
+    }
+    slices.push_back(slice);
+  }
+  STARLING_CHECK(left == 0 && next == sections.size());
+  return slices;
+}
+
 }  // namespace starling

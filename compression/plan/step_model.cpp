@@ -73,11 +73,11 @@ double collective_send_s(const StepOptions& options, bool is_dense, double contr
 }  // namespace
 
 StepModel::StepModel(std::vector<double> backward_s, std::vector<uint64_t> elements, std::vector<BucketCost> buckets,
-                     double latency_s)
-    : elements_(std::move(elements)), buckets_(std::move(buckets)), latency_s_(latency_s) {
+                     double latency_s, double apply_s)
+    : elements_(std::move(elements)), buckets_(std::move(buckets)), latency_s_(latency_s), apply_s_(apply_s) {
   STARLING_CHECK(!elements_.empty() && backward_s.size() == count());
   STARLING_CHECK(buckets_.size() == count() * (count() + 1) / 2);
-  STARLING_CHECK(is_cost(latency_s));
+  STARLING_CHECK(is_cost(latency_s) && is_cost(apply_s));
   for (const BucketCost& bucket : buckets_) {
     STARLING_CHECK(is_cost(bucket.select_s) && is_cost(bucket.send_s) && is_cost(bucket.tail_s));
   }
@@ -115,6 +115,7 @@ StepModel make_step_model(std::span<const PlanSection> sections, const StepOptio
         load.add(last, {bytes[last].contribution + options.headers.contribution,
                         bytes[last].entry + options.headers.entry});
         cost = load.cost();
+        cost.tail_s += options.apply_s_per_element * element_sum;
       } else {
         contribution_bytes += bytes[last].contribution;
         cost.messages = collective_messages(options.members, is_dense);
@@ -124,9 +125,9 @@ StepModel make_step_model(std::span<const PlanSection> sections, const StepOptio
       buckets.push_back(cost);
     }
   }
-  const double latency_s =
-      is_group ? 2 * options.link.latency_s + options.apply_s_per_element * all_elements : 0;
-  return StepModel(std::move(backward_s), std::move(elements), std::move(buckets), latency_s);
+  const double latency_s = is_group ? 2 * options.link.latency_s : 0;
+  const double apply_s = is_group ? options.apply_s_per_element * all_elements : 0;
+  return StepModel(std::move(backward_s), std::move(elements), std::move(buckets), latency_s, apply_s);
 }
 
 }  // namespace starling

@@ -18,7 +18,8 @@ namespace starling {
 struct BucketCost {
   double select_s = 0;
   double send_s = 0;         // until the next bucket can be sent
-  double tail_s = 0;         // and from then until all of it is there: counts for the last bucket, others hide it
+  double tail_s = 0;         // and from then until all of it is there, and applied: counts for the last bucket, others
+                             //   hide it
   double messages = 0;       // that each member sends or takes
 };
 
@@ -27,7 +28,7 @@ class StepModel {
   // `buckets`: of the sections 0..0, 0..1, ..., 0..n-1, 1..1, ... REQUIRES: n (n + 1) / 2 of them; no time is negative
   // or not finite.
   StepModel(std::vector<double> backward_s, std::vector<uint64_t> elements, std::vector<BucketCost> buckets,
-            double latency_s);
+            double latency_s, double apply_s = 0);
 
   size_t count() const { return elements_.size(); }
   const BucketCost& bucket(size_t first, size_t last) const {   // REQUIRES: first <= last < count()
@@ -37,13 +38,16 @@ class StepModel {
   double backward_s(size_t first, size_t last) const { return ready_s_[last + 1] - ready_s_[first]; }
   double backward_s() const { return ready_s_.back(); }
   uint64_t elements(size_t section) const { return elements_[section]; }
-  double latency_s() const { return latency_s_; }   // once, after all else; and what applying the entries takes
+  double latency_s() const { return latency_s_; }   // once, after all else
+  // Backward reads the params, so no entry is applied before it has ended; then each as it comes. So long after
+  // backward and selection the next step can begin at the earliest.
+  double apply_s() const { return apply_s_; }
 
  private:
   std::vector<double> ready_s_;     // when section i - 1 is complete, if nothing is selected; 0 first
   std::vector<uint64_t> elements_;
   std::vector<BucketCost> buckets_;
-  double latency_s_;
+  double latency_s_, apply_s_;
 };
 
 // How buckets reach the others.
@@ -87,11 +91,12 @@ struct StepOptions {
   LinkCost link;
   SelectCost select;
   HeaderBytes headers;              // of a group
-  double apply_s_per_element = 0;   // of a group: when all entries are there, until the next step can begin
+  double apply_s_per_element = 0;   // of a group: of an entry, when backward has ended
 };
 
-// The params become the replica, a pass over both, and the norm of what waits is summed: on one core of a server.
-inline constexpr double kHostApply = 1.6e-9;
+// On one core of a server, within what tools/bench_plan measures there: the drift of a step is looked at and joins the
+// accumulator, before anything is selected; and the params become the replica, and the norm of what waits is summed.
+inline constexpr double kHostDrift = 1.0e-9, kHostApply = 1.6e-9;
 
 // REQUIRES: sections without a fault, costs that are finite and not negative.
 StepModel make_step_model(std::span<const PlanSection> sections, const StepOptions& options);

@@ -16,7 +16,9 @@ constexpr double kMegabits[] = {100, 1000, 10000};
 constexpr double kDensities[] = {0.01, 0.001};
 
 void print_cell(const LayerTable& table, const StepOptions& options, const nlohmann::ordered_json& cell) {
-  const PlanComparison all = compare_plans(table.layers, options, kUpdateSlicesMax);
+  std::vector<PlanSection> sections = join_small(table.layers, kSmallSection);
+  if (options.form == CostForm::kGroup) sections = cut_slices(sections, kUpdateSlicesMax);
+  const PlanComparison all = compare_plans(sections, options);
   for (const PlanRow* row : {&all.best, &all.greedy, &all.per_section, &all.by_bytes, &all.one_bucket, &all.dense}) {
     nlohmann::ordered_json line = cell;
     line["plan"] = row->name;

@@ -21,7 +21,8 @@ inline StepModel arbitrary_model(TestRng& rng, size_t count) {
     elements.push_back(1 + rng() % 100000);
   }
   for (size_t i = 0; i < count * (count + 1) / 2; ++i) buckets.push_back({draw(select), draw(send), draw(tail)});
-  return StepModel(std::move(backward_s), std::move(elements), std::move(buckets), draw(1));
+  return StepModel(std::move(backward_s), std::move(elements), std::move(buckets), draw(1),
+                   rng() % 2 == 0 ? 0 : draw(16));
 }
 
 // Layers of very different sizes, so that some lie below the smallest section and one may hold most of the model.
@@ -44,6 +45,7 @@ inline StepOptions draw_options(TestRng& rng) {
   options.codec.density = rng() % 2 == 0 ? 0.01 : 0.001;
   options.link = {.latency_s = kScale[rng() % 6], .s_per_byte = 1e-10 * static_cast<double>(1 + rng() % 1000),
                   .occupancy_s = kScale[rng() % 6]};
+  options.apply_s_per_element = rng() % 2 == 0 ? 0 : 1e-9 * static_cast<double>(rng() % 100);
   options.select = {.start_s = kScale[rng() % 5], .s_per_element = rng() % 3 == 0 ? 0 : 4e-10};
   return options;
 }

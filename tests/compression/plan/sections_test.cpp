@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -70,6 +71,33 @@ TEST(PlanSections, SlicesOfALargeLayerAreCompleteTogether) {
   for (size_t i = 1; i < slices.size(); ++i) {
     EXPECT_EQ(slices[i].backward_s, 0);
     EXPECT_NEAR(static_cast<double>(slices[i].elements), 1'001'000.0 / static_cast<double>(slices.size()), 1);
+  }
+}
+
+TEST(PlanSections, RunsOfElementsAreCompleteWithTheLastLayerThatTheyTouch) {
+  const std::vector<PlanSection> layers = {{"head", 10, 1}, {"bias", 1, 0.5}, {"body", 25, 2}, {"stem", 4, 3}};
+  const std::array<uint64_t, 5> sizes = {8, 8, 8, 8, 8};
+  const std::vector<PlanSection> slices = cut_at(layers, sizes);
+  ASSERT_EQ(slices.size(), 5u);
+  const char* names[] = {"head", "head + body", "body", "body", "body + stem"};
+  const double times[] = {1, 2.5, 0, 0, 3};   // the second ends in the body, which is complete 2.5 s after the head
+  for (size_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(slices[i].name, names[i]);
+    EXPECT_EQ(slices[i].elements, 8u);
+    EXPECT_EQ(slices[i].backward_s, times[i]) << i;
+  }
+}
+
+TEST(PlanSections, RunsOfElementsKeepEveryElementAndTheTime) {
+  TestRng rng(draw_rng_seed());
+  for (int trial = 0; trial < 500; ++trial) {
+    const std::vector<PlanSection> layers = draw_sections(rng, 1 + rng() % 40);
+    std::vector<uint64_t> sizes;
+    for (uint64_t left = total(layers).first; left > 0; left -= sizes.back()) sizes.push_back(1 + rng() % left);
+    const std::vector<PlanSection> slices = cut_at(layers, sizes);
+    ASSERT_EQ(total(slices).first, total(layers).first);
+    ASSERT_NEAR(total(slices).second, total(layers).second, 1e-9);
+    for (size_t i = 0; i < sizes.size(); ++i) ASSERT_EQ(slices[i].elements, sizes[i]);
   }
 }
 

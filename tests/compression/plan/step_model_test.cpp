@@ -37,7 +37,7 @@ TEST(StepModel, ABucketOfOneOwnerTakesItsShareAndEndsWithThatOwner) {
   EXPECT_DOUBLE_EQ(model.latency_s(), 2 * kLatency);
 }
 
-TEST(StepModel, HeadersTravelWithEachSliceAndApplyingIsPaidOnce) {
+TEST(StepModel, HeadersTravelWithEachSliceAndTheLastBucketIsAppliedInTheOpen) {
   StepOptions options = options_of(CostForm::kGroup, UpdateKind::kTopk, 4);
   const StepModel without = make_step_model(kSections, options);
   options.headers = {.contribution = 300, .entry = 500};
@@ -45,9 +45,13 @@ TEST(StepModel, HeadersTravelWithEachSliceAndApplyingIsPaidOnce) {
   const StepModel with = make_step_model(kSections, options);
   EXPECT_NEAR(with.bucket(0, 0).send_s - without.bucket(0, 0).send_s, 0.75 * 800 * kBeta, 1e-15);
   EXPECT_NEAR(with.bucket(0, 1).send_s - without.bucket(0, 1).send_s, 0.75 * 1600 * kBeta, 1e-15);
-  EXPECT_DOUBLE_EQ(with.latency_s(), 2 * kLatency + 60'000 * 2e-9);
+  options.headers = {};
+  EXPECT_NEAR(make_step_model(kSections, options).bucket(1, 2).tail_s, without.bucket(1, 2).tail_s + 50'000 * 2e-9,
+              1e-15);
+  EXPECT_DOUBLE_EQ(with.apply_s(), 60'000 * 2e-9);
+  EXPECT_EQ(without.apply_s(), 0);
   options.form = CostForm::kCollective;
-  EXPECT_EQ(make_step_model(kSections, options).latency_s(), 0);
+  EXPECT_EQ(make_step_model(kSections, options).apply_s(), 0);
 }
 
 TEST(StepModel, ABucketOfSeveralOwnersEndsWithTheLargest) {
