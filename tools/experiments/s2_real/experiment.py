@@ -58,23 +58,31 @@ def processor_s(swarm):
     return sum(sum(agent.processor_ms().values()) for agent in swarm.agents) / 1e3
 
 
+def busy_s():
+    """Of all processors, by all programs, since the machine began."""
+    ticks = [int(x) for x in pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+    return (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")   # but for idle and waiting for disks
+
+
 def measured(cell, compute_ms):
-    """Milliseconds a round, part of all processors that the agents took, part of the rounds that lack an entry."""
+    """Milliseconds a round, parts of all processors that the agents took and all else did, part of the rounds that lack
+    an entry."""
     name, density, ms, mbit, _ = cell
     config = CONFIG.format(params=PARAMS[name], density=density, compute_ms=compute_ms, layers=TABLES / f"{name}.yaml")
     with Links(AGENTS, ms, max(mbit, lib.JOIN_MBIT)) as links, LinkedSwarm(config, links) as swarm:
         links.tell(f"rate all {mbit}")
         wait_exchanges(swarm.agents, WARM_UP, 90)
-        begin, spent = time.time(), processor_s(swarm)
+        begin, spent, busy = time.time(), processor_s(swarm), busy_s()
         time.sleep(SECONDS)
-        took, spent = time.time() - begin, processor_s(swarm) - spent
+        took, spent, busy = time.time() - begin, processor_s(swarm) - spent, busy_s() - busy
         rounds, all_ends, late = [], 0, 0
         for agent in swarm.agents:
             ends = [x for x in agent.lines("exchange") if begin <= x["t"] <= begin + took]
             rounds.append(1e3 * (ends[-1]["t"] - ends[0]["t"]) / (ends[-1]["steps"] - ends[0]["steps"]))
             all_ends += len(ends)
             late += sum(x["outcome"] != "done" for x in ends)
-    return statistics.mean(rounds), spent / took / len(os.sched_getaffinity(0)), late / all_ends
+    there_is = took * len(os.sched_getaffinity(0))
+    return statistics.mean(rounds), spent / there_is, (busy - spent) / there_is, late / all_ends
 
 
 def milliseconds(mean, half):
@@ -95,7 +103,7 @@ def run(repeat=1, quick=False, say=print):
         mean, half = interval95([one[0] for one in found[name]])
         rows.append([name, f"{step_ms:.0f}", f"{rates[name]:.1f}", f"{plan_ms:.0f}", milliseconds(mean, half),
                      f"{mean / plan_ms:.2f}" + (f" (± {half / plan_ms:.2f})" if math.isfinite(half) else ""),
-                     f"{100 * statistics.mean(one[1] for one in found[name]):.0f} %",
-                     f"{100 * statistics.mean(one[2] for one in found[name]):.0f} %"])
+                     *(f"{100 * statistics.mean(one[i] for one in found[name]):.0f} %" for i in (1, 2, 3))])
     return table(["cell", "a step alone, ms", "rate of the empty link, Mb/s", "predicted, ms", "measured, ms",
-                  "measured / predicted", "both processors in use, by the agents", "rounds that lack an entry"], rows)
+                  "measured / predicted", "both processors in use, by the agents", "by all else",
+                  "rounds that lack an entry"], rows)
