@@ -33,6 +33,7 @@ Agreement look_at_agreement(const Membership& membership, const Projection& own,
     for (size_t b = 0; b < kProjectionBuckets; ++b) sum[b] += static_cast<double>(theirs[b]);
     ++known;
     const double distance = projected_distance(own, theirs) / own_rms;
+    found.distances.push_back(distance);
     if (found.farthest && distance <= *found.farthest) return;
     found.farthest = distance;
     found.farthest_name = print_name(member.record);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "gossip/membership/membership.h"
 #include "kernels/projection.h"
@@ -16,6 +17,7 @@ struct Agreement {
   // Rms distances over this agent's rms params. nullopt: nobody's projection is known.
   std::optional<double> to_mean;  // from this model to the mean of all models, this one's too
   std::optional<double> farthest; // of another's model from this one
+  std::vector<double> distances;  // of all others' models from this one, as far as known
   std::string farthest_name;      // of whose it is, or its id where it has no name
   std::string unknown_name;       // of one whose record has no projection, likewise
 };

@@ -19,12 +19,22 @@ void Ending::begin_settling() {
   settling_.begin(clock_.now());
   settling_over_ = false;
   settled_.reset();
+  far_.reset();
   patience_until_.reset();
 }
 
 std::optional<Agreement> Ending::agreement() const {
   if (!sharing_.projection() || sharing_.params_rms() <= 0) return std::nullopt;
   return look_at_agreement(membership_, *sharing_.projection(), sharing_.params_rms());
+}
+
+// Later, those that agree already would take one that comes late for far.
+std::optional<double> Ending::far() {
+  if (!in_pairs_after_rounds_ || far_) return far_;
+  const std::optional<Agreement> now = agreement();
+  const std::optional<double> far = now ? settling_.far(*now, far_factor_) : std::nullopt;
+  if (far) far_ = *far * sharing_.params_rms();
+  return far_;
 }
 
 bool Ending::agreed() const {

@@ -10,6 +10,7 @@
 #include "agent/config/config.h"
 #include "agent/run/boundary_jobs.h"
 #include "agent/run/settling.h"
+#include "agent/share/make_exchange.h"
 #include "agent/share/sharing.h"
 #include "agent/run/swarm_clock.h"
 #include "gossip/clock.h"
@@ -24,10 +25,13 @@ class Ending {
   // All references outlive the object.
   Ending(const SwarmConfig& swarm, Sharing& sharing, BoundaryJobs& jobs, const Membership& membership,
          const SwarmClock& swarm_clock, const Clock& clock)
-      : settling_(swarm.final_distance, swarm.settle_max), sharing_(sharing), jobs_(jobs), membership_(membership),
+      : settling_(swarm.final_distance, swarm.settle_max), in_pairs_after_rounds_(settles_in_pairs(swarm)),
+        far_factor_(far_for(swarm)), sharing_(sharing), jobs_(jobs), membership_(membership),
         swarm_clock_(swarm_clock), clock_(clock) {}
 
   void begin_settling();
+  // While settling in pairs after rounds: the rms distance beyond which no model counts. nullopt: not known, or all do.
+  std::optional<double> far();
   bool settling_ended();             // the models agree, or it took too long
   // Nullopt: settling has not ended, or there was nobody to agree with.
   std::optional<bool> settled() const { return settled_; }
@@ -45,11 +49,14 @@ class Ending {
   std::string print_disagreement() const;
 
   Settling settling_;
+  const bool in_pairs_after_rounds_;
+  const double far_factor_;
   Sharing& sharing_;
   BoundaryJobs& jobs_;
   const Membership& membership_;
   const SwarmClock& swarm_clock_;
   const Clock& clock_;
+  std::optional<double> far_;        // since settling began
   std::optional<TimePoint> patience_until_;
   bool settling_over_ = false;       // for good: exchanges that are still open may take a while to end
   std::optional<bool> settled_;

@@ -1,5 +1,7 @@
 #include "agent/run/meetings.h"
 
+#include <cmath>
+
 namespace starling {
 namespace {
 
@@ -19,7 +21,7 @@ void Meetings::take(const std::vector<ExchangeReport>& reports, uint64_t steps, 
   for (const ExchangeReport& report : reports) {
     count(report);
     tell_sampler(report);
-    if (report.distance >= 0) {
+    if (report.distance >= 0 && std::isfinite(report.distance)) {
       distance_ = params_rms > 0 ? report.distance / params_rms : report.distance;
     }
     observe(report, steps);
@@ -65,7 +67,7 @@ void Meetings::observe(const ExchangeReport& report, uint64_t steps) {
   event.blocks_total = report.blocks_total;
   event.bytes_out = report.payload_bytes_sent;
   event.bytes_in = report.payload_bytes_received;
-  if (report.distance >= 0) event.distance = distance_;
+  if (report.distance >= 0 && std::isfinite(report.distance)) event.distance = distance_;
   event.scale = report.scale;
   event.steps = steps;
   observer_.on(event);

@@ -144,6 +144,7 @@ void Rounds::share() {
   state_ = State::kWorking;
   const bool wait = phase_ == Phase::kSettling || !steps_.pace().overlap();
   sharing_.expect_steps(phase_ == Phase::kSettling ? Duration::zero() : steps_.pace().expected(local_steps_));
+  if (phase_ == Phase::kSettling) sharing_.leave_out_beyond(ending_.far());
   sharing_.share(progress().round, mass(), wait, [this](bool healthy) { shared(healthy); });
 }
 

@@ -6,10 +6,16 @@
 // estimate from 16 buckets, .75 of a distance ends once in a thousand times too early at 1.5 times the distance.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <vector>
 
 #include "agent/run/agreement.h"
+#include "gossip/exchange/group_guard.h"
 #include "gossip/clock.h"
 
 namespace starling {
@@ -31,6 +37,17 @@ class Settling {
   }
   bool agreed(const Agreement& agreement) const {
     return agreement.unknown == 0 && agreement.farthest.value_or(0) <= kBall * final_distance_;
+  }
+
+  // In units of the own rms: `factor` times the distance of the farthest, were it not for those that may be broken.
+  // nullopt: fewer than half of the others have told theirs.
+  std::optional<double> far(const Agreement& agreement, double factor) const {
+    std::vector<double> distances = agreement.distances;
+    const size_t others = agreement.members, broken = std::max<size_t>(1, (others + 1) / 8);
+    if (others == 1) return std::numeric_limits<double>::infinity();   // of two, nobody knows which one lies
+    if (distances.size() <= broken || 2 * distances.size() < others) return std::nullopt;
+    std::sort(distances.begin(), distances.end(), std::greater<>());
+    return std::max((others == 2 ? GroupGuard::kFarOfFew : factor) * distances[broken], final_distance_);
   }
 
  private:

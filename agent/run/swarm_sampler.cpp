@@ -4,6 +4,7 @@
 #include <chrono>
 #include <stdexcept>
 
+#include "agent/share/make_exchange.h"
 #include "gossip/exchange/group.h"
 #include "gossip/limits.h"
 
@@ -35,6 +36,7 @@ SwarmSamplerOptions swarm_sampler_options(const SwarmConfig& swarm, const std::s
   options.topology = swarm.topology;
   options.topology.rng_seed = swarm.rng_seed;
   refuse_island(options.topology, name);
+  options.settles_in_pairs = settles_in_pairs(swarm);
   if (swarm.exchange.kind == ExchangeKind::kGroup) {
     refuse_outsider(swarm.exchange.members, name);
     options.group_size = swarm.exchange.group_size;
@@ -104,6 +106,7 @@ bool SwarmSampler::anyone() const {
 }
 
 std::vector<PeerId> SwarmSampler::candidates() {
+  if (settling_ && options_.settles_in_pairs) return settlers();
   std::vector<PeerId> peers;
   if (options_.group_size > 0) {
     const std::vector<Participant> inside = group();
@@ -117,6 +120,19 @@ std::vector<PeerId> SwarmSampler::candidates() {
   } else {
     for (const Participant& neighbor : neighbors(round_)) peers.push_back(neighbor.peer);
   }
+  return peers;
+}
+
+std::vector<PeerId> SwarmSampler::settlers() {
+  std::vector<PeerId> peers;
+  for (const PeerRecord* agent : agents_taking_part(membership_)) {
+    if (agent->meta.phase == Phase::kSettling) peers.push_back(agent->id);
+  }
+  if (options_.group_size > 0 || options_.topology.kind != TopologyKind::kFile) return peers;
+  const std::vector<Participant> linked = neighbors(round_);
+  std::erase_if(peers, [&](const PeerId& peer) {
+    return std::none_of(linked.begin(), linked.end(), [&](const Participant& one) { return one.peer == peer; });
+  });
   return peers;
 }
 

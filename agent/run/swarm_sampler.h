@@ -22,6 +22,7 @@ struct SwarmSamplerOptions {
   uint32_t group_size = 0;                // 0: no groups
   std::vector<std::string> group_names;   // not empty: one group, of these alone
   uint32_t oldest = 0;                    // not 0: one group, of at most so many agents that began first
+  bool settles_in_pairs = false;          // with those alone that settle too; exchanges go in rounds until then
 };
 
 // The swarm's settings as they apply to the agent called `name`. Throws std::runtime_error if they leave it no place.
@@ -34,8 +35,9 @@ class SwarmSampler final : public PeerSampler {
 
   void set_round(uint64_t round) { round_ = round; }   // for graphs that change, and for choose()
 
-  // While this agent settles and nobody trains, pairs draw anyone: one model is found sooner than along a graph. Named
-  // edges stay, since they may be the only links.
+  // While this agent settles and nobody trains, pairs draw anyone: one model is found sooner than along a graph. Where
+  // exchanges go in rounds until then, they draw anyone else who settles. Named edges stay, since they may be the only
+  // links.
   void settle(bool settling) { settling_ = settling; }
 
   // Of the living agents that train or settle, are our neighbors in the graph, and did not fail us within
@@ -68,6 +70,7 @@ class SwarmSampler final : public PeerSampler {
   std::vector<Rank> oldest(std::vector<Rank> all) const;
   std::vector<Participant> named_group(const std::vector<Rank>& all) const;
   bool anyone() const;
+  std::vector<PeerId> settlers();
   void met_at(const PeerId& peer, uint64_t meeting);
   std::optional<PeerId> choose_among(const std::vector<PeerId>& peers);
 

@@ -50,6 +50,7 @@ void DeltaSharing::encode_then(std::optional<Duration> next_in, std::function<vo
   snapshot->boundary = boundary_;
   snapshot->mass = mass_;
   snapshot->settling = settling_;
+  if (settling_) snapshot->far = far_;
   auto encoded = std::make_shared<SharedModel::Encoded>();
   auto took = std::make_shared<Duration>();
   const bool measure = clock_.now() >= next_measure_;

@@ -10,6 +10,7 @@
 #include "gossip/exchange/neighborhood.h"
 #include "gossip/exchange/pair_turns.h"
 #include "gossip/exchange/pairwise.h"
+#include "gossip/exchange/settles_in_pairs.h"
 
 namespace starling {
 namespace {
@@ -61,12 +62,6 @@ std::unique_ptr<Exchange> make_pairwise(const ExchangeContext& context) {
 // Rounds of a duration have more steps at fast members, which only unequal masses tell.
 bool tells_steps(const SwarmConfig& swarm) { return swarm.round == Duration::zero() || swarm.weight != "equal"; }
 
-double far_for(const SwarmConfig& swarm) {
-  if (swarm.exchange.source != SourceKind::kParams) return 0;   // changes of a round are no models
-  const bool joined = swarm.exchange.pairs_every > 0;           // who paired with another group is far from the own one
-  return joined || !tells_steps(swarm) ? GroupGuard::kFarOfFew : GroupGuard::kFar;
-}
-
 std::unique_ptr<Neighborhood> make_neighborhood(const ExchangeContext& context) {
   return std::make_unique<Neighborhood>(common_options(context), tells_steps(context.swarm), context.encoder.layout(),
                                         context.encoder.codec(), context.worker, context.clock, context.outbox,
@@ -78,6 +73,11 @@ std::unique_ptr<Group> make_group(const ExchangeContext& context, const Codec& h
   const GroupOptions options{common_options(context), swarm.exchange.inject_loss, swarm.rng_seed};
   return std::make_unique<Group>(options, far_for(swarm), context.encoder.layout(), host_codec, context.worker,
                                  context.clock, context.outbox, context.sampler);
+}
+
+std::unique_ptr<Exchange> settling_in_pairs(std::unique_ptr<Exchange> rounds, const ExchangeContext& context) {
+  if (!settles_in_pairs(context.swarm)) return rounds;
+  return std::make_unique<SettlesInPairs>(std::move(rounds), make_pairwise(context));
 }
 
 }  // namespace
@@ -94,7 +94,7 @@ ExchangeParts make_exchange(const ExchangeContext& context) {
       check_fragments(context);
       parts.exchange = make_pairwise(context);
       break;
-    case ExchangeKind::kNeighborhood: parts.exchange = make_neighborhood(context); break;
+    case ExchangeKind::kNeighborhood: parts.exchange = settling_in_pairs(make_neighborhood(context), context); break;
     case ExchangeKind::kGroup:
       parts.host_codec = make_codec(exchange.codec, MemorySpace::kHost);
       auto group = make_group(context, *parts.host_codec);
@@ -103,11 +103,24 @@ ExchangeParts make_exchange(const ExchangeContext& context) {
         parts.exchange = std::make_unique<GroupsWithPairs>(std::move(group), std::move(pairs), exchange.pairs_every,
                                                            context.sampler);
       } else {
-        parts.exchange = std::move(group);
+        parts.exchange = settling_in_pairs(std::move(group), context);
       }
       break;
   }
   return parts;
+}
+
+// Changes of a round are no models, and do not settle.
+bool settles_in_pairs(const SwarmConfig& swarm) {
+  const ExchangeConfig& exchange = swarm.exchange;
+  const bool in_rounds = exchange.kind == ExchangeKind::kGroup || exchange.kind == ExchangeKind::kNeighborhood;
+  return in_rounds && exchange.source == SourceKind::kParams;
+}
+
+double far_for(const SwarmConfig& swarm) {
+  if (swarm.exchange.source != SourceKind::kParams) return 0;   // changes of a round are no models
+  const bool joined = swarm.exchange.pairs_every > 0;           // who paired with another group is far from the own one
+  return joined || !tells_steps(swarm) ? GroupGuard::kFarOfFew : GroupGuard::kFar;
 }
 
 bool guards_by_drift(const SwarmConfig& swarm) {

@@ -12,9 +12,9 @@
 #include <algorithm>
 #include <memory>
 #include <utility>
-#include <variant>
 
 #include "gossip/exchange/group.h"
+#include "gossip/exchange/joined.h"
 #include "gossip/exchange/pairwise.h"
 #include "kernels/check.h"
 
@@ -30,10 +30,8 @@ class GroupsWithPairs final : public Exchange {
   }
 
   void publish(std::shared_ptr<const Snapshot> snapshot) override {
-    const uint64_t round = group_->round();
-    in_pairs_ = snapshot != nullptr && round % (pairs_every_ - 1) == 0 && round != paired_after_ &&
-                sampler_.choose({}).has_value();
-    if (in_pairs_) paired_after_ = round;
+    if (snapshot != nullptr && snapshot->settling && !snapshot->far) snapshot = nullptr;
+    in_pairs_ = snapshot != nullptr && pairs_are_due(*snapshot);
     if (in_pairs_) {
       group_->publish(nullptr);
       pairs_->serve(std::move(snapshot), 2);
@@ -49,8 +47,7 @@ class GroupsWithPairs final : public Exchange {
   bool begin() override { return in_pairs_ ? pairs_->begin() : group_->begin(); }
   void handle(const PeerId& from, uint64_t generation, const ExchangeMessage& message,
               const SharedBytes& payload) override {
-    const bool of_group = std::holds_alternative<RoundBlock>(message) || std::holds_alternative<RoundCredit>(message);
-    Exchange& exchange = of_group ? static_cast<Exchange&>(*group_) : *pairs_;
+    Exchange& exchange = is_of_rounds(message) ? static_cast<Exchange&>(*group_) : *pairs_;
     exchange.handle(from, generation, message, payload);
   }
   void tick() override {
@@ -62,11 +59,7 @@ class GroupsWithPairs final : public Exchange {
     group_->forget(peer, generation);
     pairs_->forget(peer, generation);
   }
-  Decided take_decided() override {
-    Decided of_group = group_->take_decided(), of_pairs = pairs_->take_decided();
-    return {joined(std::move(of_group.deltas), std::move(of_pairs.deltas)),
-            joined(std::move(of_group.lessons), std::move(of_pairs.lessons))};
-  }
+  Decided take_decided() override { return joined(group_->take_decided(), pairs_->take_decided()); }
   std::vector<ExchangeReport> take_reports() override {
     return joined(group_->take_reports(), pairs_->take_reports());
   }
@@ -89,10 +82,13 @@ class GroupsWithPairs final : public Exchange {
   BlockTally block_tally() const { return status().block_tally; }
 
  private:
-  template <typename T>
-  static std::vector<T> joined(std::vector<T> first, std::vector<T> second) {
-    first.insert(first.end(), std::make_move_iterator(second.begin()), std::make_move_iterator(second.end()));
-    return first;
+  // Settling is in pairs alone, as of all exchanges in rounds (settles_in_pairs.h).
+  bool pairs_are_due(const Snapshot& snapshot) {
+    if (snapshot.settling) return true;
+    const uint64_t round = group_->round();
+    const bool due = round % (pairs_every_ - 1) == 0 && round != paired_after_ && sampler_.choose({}).has_value();
+    if (due) paired_after_ = round;
+    return due;
   }
 
   std::unique_ptr<Group> group_;

@@ -20,6 +20,7 @@ struct Snapshot {
   std::vector<SharedBytes> blocks;   // one payload per Layout block
   double drift = 0;                  // rms of what the own steps of a round move the params; 0: not known
   bool settling = false;             // no steps follow, so that models come nearer than is usual
+  std::optional<double> far;         // settling after rounds: rms distance beyond which nobody counts. nullopt: unknown
   std::optional<TimePoint> next_at;  // pairs by turns: steps follow, and this is about when they end
 };
 

@@ -94,6 +94,26 @@ TEST_F(SwarmSamplerTest, WhileAllSettleAnybodyMayBeChosenButAcrossNamedEdges) {
   EXPECT_LE(chosen().size(), 1u) << "edges may be the only links";
 }
 
+// Who still trains answers no proposal.
+TEST_F(SwarmSamplerTest, AfterRoundsOnlyWhoSettlesIsChosen) {
+  MemberMeta settles{.phase = Phase::kSettling};
+  for (const uint32_t group_size : {0u, 4u}) {
+    make(0, 6, {.topology = {.kind = TopologyKind::kRing}, .group_size = group_size, .settles_in_pairs = true});
+    sampler_->settle(true);
+    EXPECT_EQ(chosen().size(), 0u);
+    set_meta(2, settles);
+    set_meta(3, settles);
+    EXPECT_EQ(chosen(), (std::set<PeerId>{peer_of(2), peer_of(3)}));
+  }
+  make(0, 3, {.topology = {.kind = TopologyKind::kFile, .edges = {{"b", "c"}}}, .settles_in_pairs = true});
+  settles.name = "b";
+  set_meta(1, settles);
+  settles.name = "c";
+  set_meta(2, settles);
+  sampler_->settle(true);
+  EXPECT_EQ(chosen().size(), 0u) << "edges may be the only links, and this agent has none";
+}
+
 TEST_F(SwarmSamplerTest, ATopologyClosesOverTheLiving) {
   make(0, 6, {.topology = {.kind = TopologyKind::kRing}});
   set_meta(1, {.phase = Phase::kFinished});

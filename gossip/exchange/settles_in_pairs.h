@@ -1,0 +1,69 @@
+// An exchange in rounds, which settles in pairs. Groups and neighborhoods conserve sum(mass * params) in whole rounds
+// only, and members begin to settle one after the other: what one has counted of another, the other may never get back.
+// Pairs apply both halves or none, with whomever they draw. They have seen nobody train, so the snapshots say who is
+// far; until they do, nothing is shared.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <variant>
+
+#include "gossip/exchange/exchange.h"
+#include "gossip/exchange/joined.h"
+
+namespace starling {
+
+class SettlesInPairs final : public Exchange {
+ public:
+  SettlesInPairs(std::unique_ptr<Exchange> rounds, std::unique_ptr<Exchange> pairs)
+      : rounds_(std::move(rounds)), pairs_(std::move(pairs)) {}
+
+  void publish(std::shared_ptr<const Snapshot> snapshot) override {
+    if (snapshot != nullptr) in_pairs_ = snapshot->settling && snapshot->far;
+    if (snapshot != nullptr && snapshot->settling && !snapshot->far) snapshot = nullptr;
+    resting().publish(nullptr);
+    active().publish(std::move(snapshot));
+  }
+  void retract() override { active().retract(); }
+  bool begin() override { return active().begin(); }
+  void handle(const PeerId& from, uint64_t generation, const ExchangeMessage& message,
+              const SharedBytes& payload) override {
+    (is_of_rounds(message) ? rounds_ : pairs_)->handle(from, generation, message, payload);
+  }
+  void tick() override {
+    rounds_->tick();
+    pairs_->tick();
+  }
+  TimePoint next_deadline() const override { return std::min(rounds_->next_deadline(), pairs_->next_deadline()); }
+  void forget(const PeerId& peer, uint64_t generation) override {
+    rounds_->forget(peer, generation);
+    pairs_->forget(peer, generation);
+  }
+  Decided take_decided() override { return joined(rounds_->take_decided(), pairs_->take_decided()); }
+  std::vector<ExchangeReport> take_reports() override {
+    return joined(rounds_->take_reports(), pairs_->take_reports());
+  }
+  // What is counted is of both, the rest of the one that shares now.
+  ExchangeStatus status() const override {
+    const ExchangeStatus rounds = rounds_->status(), pairs = pairs_->status();
+    ExchangeStatus status = in_pairs_ ? pairs : rounds;
+    status.under_way = rounds.under_way || pairs.under_way;
+    status.idle = rounds.idle && pairs.idle;
+    status.block_tally = rounds.block_tally;
+    status.block_tally += pairs.block_tally;
+    status.pairs = pairs.pairs;
+    status.doubts_parked = pairs.doubts_parked;
+    status.group = rounds.group;
+    return status;
+  }
+
+ private:
+  Exchange& active() { return in_pairs_ ? *pairs_ : *rounds_; }
+  Exchange& resting() { return in_pairs_ ? *rounds_ : *pairs_; }
+
+  std::unique_ptr<Exchange> rounds_, pairs_;
+  bool in_pairs_ = false;
+};
+
+}  // namespace starling
