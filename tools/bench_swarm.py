@@ -46,7 +46,8 @@ class Process:
         self.folder.mkdir(parents=True)
         self.metrics = self.folder / "metrics.jsonl"
         command = [str(STARLING), "agent", "--name", name, "--state", str(self.folder / "state"),
-                   "--metrics", str(self.metrics), "--listen", "127.0.0.1:0", *arguments]
+                   "--metrics", str(self.metrics), "--set", "agent.metrics_every=0s",
+                   "--listen", "127.0.0.1:0", *arguments]
         with open(self.folder / "log", "w") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, env=dict(os.environ, OMP_NUM_THREADS="1"))
 

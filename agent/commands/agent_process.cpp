@@ -13,6 +13,7 @@
 #include "agent/config/settings.h"
 #include "agent/data/dataset.h"
 #include "agent/observe/log.h"
+#include "agent/observe/exchange_sums.h"
 #include "agent/observe/metrics.h"
 #include "agent/observe/warnings.h"
 #include "agent/process/device_fallback.h"
@@ -133,7 +134,8 @@ int run_agent_once(const Config& config) {
   MetricsFile metrics(config.agent.metrics);
   Log log;
   Warnings warnings(clock, &metrics, [](const std::string& text) { spdlog::warn(text); });
-  Observers observers({&log, &metrics, &warnings});
+  ExchangeSums sums(clock, metrics, config.agent.metrics_every);
+  Observers observers({&log, &sums, &warnings});
   ZmqContext context;
   ZmqTransport transport(config.agent.listen, context);
   const StopSignals::WakeScope wake_on_stop(signals, [&transport] { transport.wake(); });

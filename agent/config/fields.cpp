@@ -400,6 +400,8 @@ void add_place(std::vector<ConfigField>& t) {
   t.push_back(row("agent.evaluate_every", "", "0s: only at the end", AT(agent.evaluate_every), TimeValue{0s, 24h}));
   t.push_back(row("agent.metrics", "--metrics", "file for one JSON line per event; empty: none", AT(agent.metrics),
                   TextValue{kPathBytesMax}));
+  t.push_back(row("agent.metrics_every", "", "a line of that file sums up the exchanges of so long; 0s: a line each",
+                  AT(agent.metrics_every), TimeValue{0s, 1h}));
   t.push_back(row("agent.compute_ms", "", "quadratic: pretend that a step takes this long", AT(agent.compute_ms),
                   NumberValue{0, 1e6}));
   t.push_back(row("agent.layers", "",

@@ -43,10 +43,15 @@ class Applier {
   void operator()(const ModelFetched&) {}
 
   void operator()(const ExchangeEnded& event) {
-    ExchangeCounts& partner = track_.partners[event.peer];
-    if (event.outcome == "done") ++partner.done, ++track_.exchanges.done;
-    if (event.outcome == "late") ++partner.late, ++track_.exchanges.late;
-    if (event.outcome == "failed") ++partner.failed, ++track_.exchanges.failed;
+    ExchangesWith one{event.peer};
+    if (event.outcome == "done") one.done = 1;
+    if (event.outcome == "late") one.late = 1;
+    if (event.outcome == "failed") one.failed = 1;
+    count(one);
+  }
+
+  void operator()(const ExchangesSummed& event) {
+    for (const ExchangesWith& some : event.with) count(some);
   }
 
   void operator()(const AgentStatus& event) {
@@ -73,6 +78,14 @@ class Applier {
   }
 
  private:
+  void count(const ExchangesWith& some) {
+    for (ExchangeCounts* counts : {&track_.partners[some.peer], &track_.exchanges}) {
+      counts->done += some.done;
+      counts->late += some.late;
+      counts->failed += some.failed;
+    }
+  }
+
   void take(const std::optional<double>& value, std::optional<double>& last, std::vector<MetricsPoint>& points) {
     if (!value) return;
     last = value;

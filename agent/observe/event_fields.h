@@ -162,6 +162,23 @@ constexpr auto fields(Of<ExchangeEnded>) {
                     field("steps", &T::steps));
 }
 
+constexpr auto fields(Of<ExchangesWith>) {
+  using T = ExchangesWith;
+  return std::tuple(field("peer", &T::peer), field("done", &T::done), field("late", &T::late),
+                    field("failed", &T::failed), field("busy", &T::busy));
+}
+
+constexpr const char* name(Of<ExchangesSummed>) { return "exchanges"; }
+constexpr auto fields(Of<ExchangesSummed>) {
+  using T = ExchangesSummed;
+  return std::tuple(field("seconds", &T::seconds), field("done", &T::done), field("late", &T::late),
+                    field("failed", &T::failed), field("busy", &T::busy), field("initiated", &T::initiated),
+                    field("clipped", &T::clipped), field("ms", &T::ms), field("ms_max", &T::ms_max),
+                    field("blocks", &T::blocks), field("blocks_total", &T::blocks_total),
+                    field("bytes_out", &T::bytes_out), field("bytes_in", &T::bytes_in),
+                    field("distance", &T::distance), field("steps", &T::steps), field("with", &T::with));
+}
+
 constexpr const char* name(Of<AgentStatus>) { return "status"; }
 constexpr auto fields(Of<AgentStatus>) {
   using T = AgentStatus;

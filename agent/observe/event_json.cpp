@@ -17,7 +17,7 @@ using event_fields::Of;
 using Out = nlohmann::ordered_json;
 using In = nlohmann::json;
 
-// Six digits: the rest is noise, and short numbers keep the file small, which grows by a line per exchange.
+// Six digits: the rest is noise, and short numbers keep the file small.
 Out number(double value) {
   if (!std::isfinite(value)) return nullptr;
   return std::strtod(fmt::format("{:.6g}", value).c_str(), nullptr);
@@ -34,6 +34,13 @@ Out print_value(const T& value) {
 Out print_value(double value) { return number(value); }
 Out print_value(const std::optional<double>& value) { return value ? number(*value) : Out(nullptr); }
 Out print_value(const std::optional<bool>& value) { return value ? Out(*value) : Out(nullptr); }
+
+template <HasFields T>
+Out print_value(const std::vector<T>& values) {
+  Out list = Out::array();
+  for (const T& value : values) list.push_back(print_fields(value));
+  return list;
+}
 
 template <typename T>
 void append_fields(Out& line, const T& object) {
@@ -85,6 +92,13 @@ void read_fields(const In& line, T& object);
 template <HasFields T>
 void read_value(const In& json, T& value) {
   if (json.is_object()) read_fields(json, value);
+}
+
+template <HasFields T>
+void read_value(const In& json, std::vector<T>& values) {
+  if (!json.is_array()) return;
+  values.clear();
+  for (const In& one : json) read_value(one, values.emplace_back());
 }
 
 template <typename T>

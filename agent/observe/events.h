@@ -51,6 +51,25 @@ struct ExchangeEnded {
   uint64_t steps = 0;
 };
 
+// Of sums, those with one partner. A group has none: its peer is empty.
+struct ExchangesWith {
+  std::string peer;
+  uint64_t done = 0, late = 0, failed = 0, busy = 0;
+};
+
+// What ExchangeEnded tells of several that ended one after the other.
+struct ExchangesSummed {
+  double seconds = 0;            // from the end of the first until now
+  uint64_t done = 0, late = 0, failed = 0, busy = 0;
+  uint64_t initiated = 0;        // by this agent
+  uint64_t clipped = 0;          // by the guard
+  std::optional<double> ms, ms_max;   // mean and longest of those done and late
+  uint64_t blocks = 0, blocks_total = 0, bytes_out = 0, bytes_in = 0;
+  std::optional<double> distance;     // mean
+  uint64_t steps = 0;            // of this agent at the last one
+  std::vector<ExchangesWith> with;
+};
+
 // Frames that were not taken in, by cause, and those of other swarms.
 struct FramesRefused {
   uint64_t wrong_parts = 0;      // by the transport: of another number of parts, or too large
@@ -137,8 +156,8 @@ struct Finished : AgentStatus {
   std::optional<bool> settled;   // the models agreed at the end; nullopt: it was not asked, or there was nobody
 };
 
-using Event = std::variant<Started, DataLoaded, Joined, ModelFetched, ExchangeEnded, AgentStatus, Evaluated,
-                           MemberChanged, CheckpointSaved, BecameSick, Finished>;
+using Event = std::variant<Started, DataLoaded, Joined, ModelFetched, ExchangeEnded, ExchangesSummed,
+                           AgentStatus, Evaluated, MemberChanged, CheckpointSaved, BecameSick, Finished>;
 
 // Called on the control thread, and may not block it.
 class Observer {

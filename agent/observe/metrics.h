@@ -8,7 +8,7 @@
 
 namespace starling {
 
-inline constexpr uint64_t kMetricsBytesMax = 1ull << 30;   // two files: two days at 40 exchanges a second
+inline constexpr uint64_t kMetricsBytesMax = 1ull << 30;   // two files: days of a line an exchange, a year of sums
 
 class MetricsFile final : public Observer {
  public:

@@ -161,7 +161,8 @@ class Case(unittest.TestCase):
 
   def agent(self, name, *arguments, state=None, **options):
     folder = self.folder / name
-    fixed = ['agent', '--name', name, '--state', state or folder / 'state', '--metrics', folder / 'metrics.jsonl']
+    fixed = ['agent', '--name', name, '--state', state or folder / 'state', '--metrics', folder / 'metrics.jsonl',
+             '--set', 'agent.metrics_every=0s']
     if '--listen' not in arguments:
       fixed += ['--listen', '127.0.0.1:0']
     return self.start(name, *fixed, *arguments, **options)

@@ -43,7 +43,8 @@ class Cut(updates_test.Agreeing):
       bootstrap = ['--bootstrap', f'{self.nodes[0]["address"]}:7400'] if i > 0 else []
       folder = self.folder / f'agent-{i}'
       agent = swarm.Process(folder, [f'--net={node["namespace"]}', swarm.PROGRAM, 'agent', '--name', f'agent-{i}',
-                                     '--state', folder / 'state', '--metrics', folder / 'metrics.jsonl', '--listen',
+                                     '--state', folder / 'state', '--metrics', folder / 'metrics.jsonl', '--set',
+                                     'agent.metrics_every=0s', '--listen',
                                      f'{node["address"]}:7400', '--config', config, *bootstrap, *flags],
                             program='nsenter')
       self.processes.append(agent)

@@ -62,6 +62,7 @@ class Agent(Process):
         self.metrics = self.folder / "metrics.jsonl"
         command = ["nsenter", f"--net={node['namespace']}", str(STARLING), "agent", "--name", name,
                    "--state", str(self.folder / "state"), "--metrics", str(self.metrics),
+                   "--set", "agent.metrics_every=0s",
                    "--listen", f"{node['address']}:7400", *arguments]
         with open(self.folder / "log", "w") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, env=dict(os.environ, OMP_NUM_THREADS="1"))

@@ -564,7 +564,7 @@ const std::map<std::string, std::string>& other_values_of_the_rest() {
                                                             {"agent.checkpoint.every", "1h"},
                                                             {"agent.checkpoint.keep", "2"},
                                                             {"agent.evaluate_every", "2m"},
-                                                            {"agent.metrics", "\"m\""},
+                                                            {"agent.metrics", "\"m\""}, {"agent.metrics_every", "5s"},
                                                             {"agent.compute_ms", "0.125"}, {"agent.layers", "\"l\""},
                                                             {"agent.data.path", "\"p\""},
                                                             {"agent.data.test_path", "\"t\""},

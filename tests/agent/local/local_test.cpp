@@ -177,6 +177,14 @@ TEST_F(SwarmMetricsTest, TakesInEveryKindOfLine) {
   EXPECT_TRUE(apply_metrics_line(track, R"({"t":102,"event":"exchange","peer":"cd","outcome":"late","steps":41})"));
   EXPECT_TRUE(apply_metrics_line(track, R"({"t":102,"event":"exchange","peer":"ef","outcome":"failed","steps":41})"));
   EXPECT_TRUE(apply_metrics_line(track, R"({"t":102,"event":"exchange","peer":"ef","outcome":"busy","steps":41})"));
+  EXPECT_TRUE(apply_metrics_line(track, R"({"t":102,"event":"exchanges","done":2,"late":1,"failed":4,"steps":41,)"
+                                        R"("with":[{"peer":"gh","done":2,"late":1,"failed":4,"busy":9}]})"));
+  EXPECT_EQ(track.exchanges.done, 3u);
+  EXPECT_EQ(track.exchanges.late, 2u);
+  EXPECT_EQ(track.exchanges.failed, 5u);
+  EXPECT_EQ(track.partners["gh"].done, 2u);
+  EXPECT_EQ(track.partners["gh"].late, 1u);
+  EXPECT_EQ(track.partners["gh"].failed, 4u);
   EXPECT_EQ(track.partners["cd"].done, 1u);
   EXPECT_EQ(track.partners["ef"].failed, 1u);
   EXPECT_EQ(track.exchanges.done + track.exchanges.late + track.exchanges.failed, 3u);

@@ -31,6 +31,11 @@ class Filler {
   void fill(std::string& value) { value = "text " + std::to_string(++count_); }
   void fill(std::vector<int64_t>& value) { value = {-1, static_cast<int64_t>(++count_)}; }
   template <HasFields T>
+  void fill(std::vector<T>& values) {
+    values.resize(2);
+    for (T& value : values) fill(value);
+  }
+  template <HasFields T>
   void fill(T& object) {
     event_fields::for_each_field<T>([&](const auto& field) { fill(object.*field.value); });
   }
