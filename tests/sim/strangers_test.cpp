@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -21,6 +22,8 @@ using std::chrono::seconds;
 
 constexpr size_t kAgents = 4, kElements = 512, kBlock = 128;
 constexpr Duration kTurn = milliseconds(10);
+
+double seconds_of(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 SwarmConfig swarm_settings(Overlap overlap) {
   SwarmConfig swarm = quadratic_settings(kElements, 0.02f, 0);
@@ -44,6 +47,7 @@ class Besieged {
       const Commit* commit = message_as<Commit>(frame.message);
       if (commit == nullptr || !honest(frame.from) || !honest(frame.to)) return;
       decided_.insert(commit->xid);
+      for (const Endpoint& end : {frame.from, frame.to}) note_exchange(end);
       if (newcomer_ && (frame.from == *newcomer_ || frame.to == *newcomer_)) newcomers_.insert(commit->xid);
     });
     const auto all_train = [this] {
@@ -66,6 +70,11 @@ class Besieged {
     newcomer_ = swarm.endpoint(kAgents);
   }
   size_t newcomers_exchanges() const { return newcomers_.size(); }
+  // Between two exchanges of any of the four, since run_for() began; those that still wait count.
+  Duration longest_gap() {
+    for (size_t a = 0; a < kAgents; ++a) note_exchange(swarm.endpoint(a));
+    return longest_gap_;
+  }
 
   std::vector<PeerId> joined_ids(size_t count) {
     const std::vector<PeerId> ids = stranger.new_ids(count);
@@ -79,6 +88,8 @@ class Besieged {
   template <typename Act>
   size_t run_for(Duration duration, const Act& act) {
     decided_.clear();
+    longest_gap_ = {};
+    for (size_t a = 0; a < kAgents; ++a) last_exchange_[swarm.endpoint(a)] = swarm.clock().now();
     for (TimePoint end = swarm.clock().now() + duration; swarm.clock().now() < end;) {
       act();
       swarm.run_for(kTurn);
@@ -104,6 +115,12 @@ class Besieged {
   QuadraticSwarm swarm;
 
  private:
+  void note_exchange(const Endpoint& end) {
+    const auto last = last_exchange_.find(end);
+    if (last == last_exchange_.end()) return;   // the newcomer
+    longest_gap_ = std::max(longest_gap_, swarm.clock().now() - last->second);
+    last->second = swarm.clock().now();
+  }
   bool honest(const Endpoint& endpoint) const { return endpoint != transport_->local(); }
 
   std::unique_ptr<Transport> transport_;
@@ -115,7 +132,39 @@ class Besieged {
   const PeerId look_ = stranger.new_id();
   std::set<ExchangeId> decided_, newcomers_;
   std::optional<Endpoint> newcomer_;
+  std::map<Endpoint, TimePoint> last_exchange_;   // of the four, by address
+  Duration longest_gap_{};
 };
+
+// A stranger that answers each cookie, and asks under 10,000 ids a second.
+TEST(Strangers, AHundredThousandJoinsStopNothingAndKeepNobodyOut) {
+  constexpr size_t kJoins = 100'000, kATurn = 100;
+  Besieged besieged(1, Overlap::kOff);
+  size_t joins = 0;
+  const auto flood = [&] {
+    for (size_t i = 0; i < kATurn && joins < kJoins; ++i, ++joins) {
+      besieged.stranger.join(besieged.stranger.new_id(), besieged.swarm.endpoint(joins % kAgents));
+    }
+  };
+  const size_t before = besieged.run_for(seconds(2), [] {});
+  const size_t with_it = besieged.run_for(seconds(2), flood);
+  besieged.add_newcomer();
+  const TimePoint came = besieged.swarm.clock().now();
+  std::optional<Duration> took;
+  const size_t beside = besieged.run_for(seconds(8), [&] {
+    flood();
+    if (!took && besieged.swarm.training(kAgents)) took = besieged.swarm.clock().now() - came;
+  });
+  EXPECT_EQ(joins, kJoins);
+  ASSERT_TRUE(took);
+  EXPECT_GE(besieged.stranger.frames_sent(), kJoins);
+  std::printf("%zu exchanges in 2 s without it, %zu and %zu in 8 s beside it, the longest gap %.2f s, a newcomer in "
+              "after %.2f s\n",
+              before, with_it, beside, seconds_of(besieged.longest_gap()), seconds_of(*took));
+  EXPECT_LT(besieged.longest_gap(), seconds(1));
+  EXPECT_LT(*took, seconds(5));
+  EXPECT_GT(static_cast<double>(beside), 0.9 * 4 * static_cast<double>(before));
+}
 
 struct UndecidedCase {
   const char* name;

@@ -154,6 +154,8 @@ TEST_F(SwarmSamplerTest, ALargeSwarmIsCutIntoGroupsOfLikeSizeAndPairsJoinThem) {
     }
   }
   EXPECT_EQ(sizes, (std::map<size_t, int>{{6, 6}, {7, 14}}));
+  make(0, 16, {.group_size = 8});
+  EXPECT_EQ(sampler_->group().size(), 8u) << "two full ones";
 }
 
 TEST_F(SwarmSamplerTest, AGroupByNamesHasNobodyElse) {

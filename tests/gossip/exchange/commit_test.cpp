@@ -20,6 +20,7 @@ TEST(CommitDecider, CommitsTheIntersectionAtTheSmallerScale) {
   decider.open(1, peer(2));
   EXPECT_EQ(decider.vote(1), nullptr);
   EXPECT_EQ(decider.on_have(1, peer(2), {Bitmap{0b0110}, 0.5}), CommitAnswer::kNone);
+  EXPECT_EQ(decider.on_have(1, peer(2), {Bitmap{0b1111}, 1}), CommitAnswer::kNone);   // it voted already
   const CommitTerms* terms = decider.commit(1, {Bitmap{0b0011}, 0.75});
   ASSERT_NE(terms, nullptr);
   EXPECT_EQ(*terms, (CommitTerms{Bitmap{0b0010}, 0.5}));
