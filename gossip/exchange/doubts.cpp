@@ -81,7 +81,7 @@ bool Doubts::overdue_with(const PeerId& proposer) const {
 bool Doubts::votes_again(const PeerId& proposer) {
   if (!overdue_with(proposer)) return false;
   for (const auto& [xid, exchange] : exchanges_) {
-    if (exchange.peer == proposer) outbox_.send(proposer, Have{xid, *exchange.vote, exchange.scale});
+    if (exchange.peer == proposer) outbox_.send(proposer, Have{xid, *exchange.vote, told_scale(exchange)});
   }
   return true;
 }

@@ -5,6 +5,9 @@
 // more: after a rise of the learning rate all partners are far away at once. Each peer counts once. So whoever is far
 // from most, because it restarts or was cut off, takes what they bring whole, and is near again: all that they have to
 // do is to clip it and to wait. One that lies is far from all as well, but it does not move.
+//
+// Each side of an exchange moves by its own guard. By the smaller of both scales, an agent that its own data pull away
+// would be drawn back the less the farther it is, until all refuse it for good.
 #pragma once
 
 #include <algorithm>

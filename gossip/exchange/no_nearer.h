@@ -40,16 +40,16 @@ class NoNearer {
     seen.doublings = std::min(seen.doublings + 1, kDoublingsMax);
   }
 
-  // It was near. One that is so now and then alone is far all the same.
+  // It was near. One that is so now and then alone is far all the same, the more so the more often it was refused.
   void near(const PeerId& peer) {
     const auto found = peers_.find(peer);
-    if (found != peers_.end() && ++found->second.near >= meetings_) peers_.erase(found);
+    if (found != peers_.end() && ++found->second.near >= meetings_ << found->second.doublings) peers_.erase(found);
   }
 
   void forget(const PeerId& peer) { peers_.erase(peer); }
 
  private:
-  static constexpr unsigned kDoublingsMax = 8;
+  static constexpr unsigned kDoublingsMax = 4;
 
   struct Seen {
     unsigned far = 0, near = 0;                  // meetings; the latter since it was last far

@@ -97,7 +97,7 @@ bool PairAcceptor::answer_again(const ExchangeId& xid, const PeerId& from) {
   AcceptedExchange* exchange = find(xid, from);
   if (exchange == nullptr) return false;
   send_accept(*exchange);
-  if (exchange->vote) outbox_.send(from, Have{xid, *exchange->vote, exchange->scale});
+  if (exchange->vote) outbox_.send(from, Have{xid, *exchange->vote, told_scale(*exchange)});
   return true;
 }
 
@@ -110,7 +110,8 @@ void PairAcceptor::answer_again(const PeerId& proposer) {
 
 // By turns, a vote whose delta is not applied yet waits for the decision, but not beyond the deadline.
 bool PairAcceptor::waits_for_word(const AcceptedExchange& exchange) const {
-  return ledger_.by_turns() && exchange.early_coefficient == 0 && clock_.now() < exchange.deadline_at;
+  const bool moves = exchange.early_coefficient == 0 && exchange.scale > 0;
+  return ledger_.by_turns() && moves && clock_.now() < exchange.deadline_at;
 }
 
 bool PairAcceptor::in_turn() const { return !exchanges_.empty() || free_at() != TimePoint::max(); }
@@ -151,10 +152,10 @@ void PairAcceptor::try_vote(AcceptedExchange& exchange) {
 
   const Bitmap passed = exchange.blocks.passed();
   if (!ledger_.pass_guard(exchange, passed)) return drop_out(exchange);
-  const bool voted = voter_.vote(exchange.xid, {passed, exchange.scale});
+  const bool voted = voter_.vote(exchange.xid, {passed, told_scale(exchange)});
   STARLING_CHECK(voted);
   exchange.vote = passed;
-  outbox_.send(exchange.peer, Have{exchange.xid, passed, exchange.scale});
+  outbox_.send(exchange.peer, Have{exchange.xid, passed, told_scale(exchange)});
   if (ledger_.by_turns() && blocks_.exchange_bytes() <= kEarlyBytesMax) ledger_.apply_early(exchange, passed);
   const ExchangeId xid = exchange.xid;
   doubts_.add(std::move(exchange));

@@ -2,10 +2,12 @@
 // acceptor when the proposer's decision arrives.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 
 #include "gossip/clock.h"
+#include "gossip/exchange/coefficients.h"
 #include "gossip/exchange/peer_blocks.h"
 #include "gossip/exchange/snapshot.h"
 #include "gossip/net/message.h"
@@ -35,9 +37,8 @@ struct PairExchange {
   std::optional<Bitmap> vote;       // the acceptor's; only blocks inside it can still be mixed
 
   double distance = -1;             // over the blocks voted on, later over the blocks mixed; negative: not known
-  double scale = 1;
+  double scale = 1;                 // by this agent's guard; 0: it takes nothing
   bool judged = false;              // by the guard
-  double own_scale = 1;             // by this agent's guard alone
 
   // By turns: the delta that was queued before the decision, and is taken back if the decision differs.
   float early_coefficient = 0;      // 0: none
@@ -53,6 +54,8 @@ struct PairExchange {
   bool undecided = false;           // it ends because the peer let its time run out, or gave it up
   bool in_vain = false;             // that counts against the peer
 };
+
+inline double told_scale(const PairExchange& exchange) { return std::max(exchange.scale, kTakesNothing); }
 
 struct ProposedExchange : PairExchange {
   Duration round_trip{};            // from PROPOSE to ACCEPT

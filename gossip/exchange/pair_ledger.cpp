@@ -54,7 +54,12 @@ Duration PairLedger::until_next_snapshot() const { return published_at_ + publis
 
 bool PairLedger::pass_guard(PairExchange& exchange, const Bitmap& blocks) {
   exchange.distance = blocks_.distance(exchange, blocks, param_blocks_);
-  if (exchange.distance < 0) return true;   // no params among the blocks; NaN does not pass here
+  if (exchange.distance < 0) return true;   // no params among the blocks
+  if (!std::isfinite(exchange.distance)) {
+    exchange.scale = 0;
+    ++counters_.guard_refused;
+    return false;
+  }
   ClipGuard& guard = guards_[exchange.fragment];
   const double drift = exchange.own->drift;
   if (!std::exchange(exchange.judged, true)) {
@@ -62,10 +67,7 @@ bool PairLedger::pass_guard(PairExchange& exchange, const Bitmap& blocks) {
   } else if (exchange.scale > 0) {
     exchange.scale = guard.scale(exchange.distance, drift);
   }
-  exchange.own_scale = exchange.scale;
-  const bool passed = exchange.scale > 0;
-  if (!passed) ++counters_.guard_refused;
-  return passed;
+  return true;
 }
 
 void PairLedger::forget(const PeerId& peer) {
@@ -73,8 +75,8 @@ void PairLedger::forget(const PeerId& peer) {
   for (ClipGuard& guard : guards_) guard.forget(peer);
 }
 
-float PairLedger::coefficient(const PairExchange& exchange, double scale) const {
-  const double offer = scale * std::min(exchange.own_offer, exchange.peer_offer);
+float PairLedger::coefficient(const PairExchange& exchange) const {
+  const double offer = exchange.scale * std::min(exchange.own_offer, exchange.peer_offer);
   const double proposer_mass = exchange.initiated ? exchange.own->mass : exchange.peer_mass;
   const double acceptor_mass = exchange.initiated ? exchange.peer_mass : exchange.own->mass;
   const PairCoefficients both = pair_coefficients(offer, proposer_mass, acceptor_mass);
@@ -101,7 +103,8 @@ void PairLedger::state_moved() {
 }
 
 void PairLedger::apply_early(PairExchange& exchange, const Bitmap& blocks) {
-  exchange.early_coefficient = coefficient(exchange, exchange.scale);
+  if (exchange.scale == 0) return;
+  exchange.early_coefficient = coefficient(exchange);
   exchange.early_blocks = blocks;
   queue(exchange, blocks, exchange.early_coefficient, true);
   fragments_.mixed(exchange.peer, exchange.fragment);
@@ -120,11 +123,11 @@ void PairLedger::take_back(PairExchange& exchange) {
 
 void PairLedger::applied(PairExchange& exchange, const CommitTerms& terms) {
   keep_lessons(exchange);
-  const float decided = coefficient(exchange, terms.scale);
-  const bool early = exchange.early_coefficient != 0;
-  const bool as_decided = exchange.early_blocks == terms.blocks && exchange.early_coefficient == decided;
-  exchange.scale = terms.scale;
   exchange.distance = blocks_.distance(exchange, terms.blocks, param_blocks_);
+  if (exchange.scale == 0) return refused(exchange);
+  const float decided = coefficient(exchange);
+  const bool early = exchange.early_coefficient != 0;
+  const bool as_decided = exchange.early_blocks == terms.blocks;
   count_blocks(exchange.blocks, terms.blocks);
   const bool late_blocks = exchange.blocks.late_outside(terms.blocks);
   if (early && !as_decided) take_back(exchange);
@@ -139,12 +142,21 @@ void PairLedger::applied(PairExchange& exchange, const CommitTerms& terms) {
   report(exchange, late_blocks ? ExchangeOutcome::kLate : ExchangeOutcome::kDone,
          static_cast<uint32_t>(count_bits(terms.blocks)), Duration::zero());
   ++(late_blocks ? counters_.late : counters_.done);
-  const double gain = terms.scale * std::min(exchange.own_offer, exchange.peer_offer);
+  const double gain = exchange.scale * std::min(exchange.own_offer, exchange.peer_offer);
   counters_.gain_permille += static_cast<uint64_t>(std::lround(1000 * gain));
-  if (terms.scale < 1) ++counters_.clipped;
-  if (exchange.own_scale < 1) {
-    guards_[exchange.fragment].drawn(exchange.peer, exchange.distance, gain / 2);
-  }
+  if (exchange.scale == 1) return;
+  ++counters_.clipped;
+  guards_[exchange.fragment].drawn(exchange.peer, exchange.distance, gain / 2);
+}
+
+// The peer may have moved all the same.
+void PairLedger::refused(PairExchange& exchange) {
+  ++counters_.guard_refused;
+  ++counters_.failed;
+  if (exchange.initiated && on_met) on_met(exchange.peer, false);
+  if (on_ended) on_ended(exchange, true);
+  if (exchange.holds_offer) budget_.give_back(exchange.own_offer);
+  report(exchange, ExchangeOutcome::kFailed, 0, Duration::zero());
 }
 
 void PairLedger::failed(PairExchange& exchange, ExchangeOutcome outcome, Duration free_in) {

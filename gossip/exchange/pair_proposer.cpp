@@ -68,7 +68,7 @@ void PairProposer::try_decide(ProposedExchange& exchange) {
     exchange.undecided = now >= exchange.deadline_at;
     return give_up(exchange, ExchangeOutcome::kFailed);
   }
-  mine.scale = exchange.scale;
+  mine.scale = told_scale(exchange);
   ended_in_time(exchange);
   ledger_.applied(exchange, log_.commit(exchange, mine));
   exchanges_.erase(exchange.xid);

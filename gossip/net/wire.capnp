@@ -320,7 +320,7 @@ struct Commit {
   # The proposer's decision; refused if the sender is another. Repeated until acknowledged.
   xid @0 :ExchangeId;
   blocks @1 :Data;          # those that both sides apply
-  scale @2 :Float64;        # the smaller of both
+  scale @2 :Float64;        # the smaller of both; since 0.2.0 each side moves by its own
 }
 
 struct Abort {

@@ -186,6 +186,22 @@ TEST(NoNearer, WhoIsFarNowAndThenIsRefusedToo) {
   }
 }
 
+TEST(NoNearer, WhoWasRefusedOftenIsForgivenLater) {
+  const auto refused_after = [](int refusals, int near) {
+    NoNearer known(4);
+    int count = 0;
+    while (count < refusals) count += refused(known, 100);
+    while (known.refuses(test_peer(1))) {}
+    for (int i = 0; i < near; ++i) known.near(test_peer(1));
+    EXPECT_FALSE(refused(known, 100));
+    return refused(known, 100);   // unless forgiven, one meeting told
+  };
+  EXPECT_TRUE(refused_after(1, 7));
+  EXPECT_FALSE(refused_after(1, 8));
+  EXPECT_TRUE(refused_after(16 + 1, 15));
+  EXPECT_FALSE(refused_after(16 + 1, 16));
+}
+
 TEST(PairCoefficients, MassesDivideTheDifferenceAndTheSumStays) {
   struct Case {
     double offer, proposer_mass, acceptor_mass, proposer, acceptor;

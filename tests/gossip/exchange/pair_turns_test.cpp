@@ -454,29 +454,53 @@ TEST(PairTurns, ASmallerDecisionReplacesWhatWasAppliedEarly) {
   EXPECT_EQ(pair.b.pairwise->counters().taken_back, 1u);
 }
 
-// What is far for the proposer is usual for the acceptor, which applies at its vote. The smaller scale holds for both.
-TEST(PairTurns, AClippedDecisionReplacesWhatWasAppliedEarly) {
-  Turns pair({.clip = 3});
-  TurnAgent& c = pair.swarm.add(3);
-  TurnAgent& d = pair.swarm.add(4);
-  const auto meet = [&](TurnAgent& first, TurnAgent& second, float distance) {
+// Four agents, of which `a` usually meets others 1 away, and `b` others 100 away.
+struct Unlike : Turns {
+  TurnAgent& c;
+  TurnAgent& d;
+
+  Unlike() : Turns({.clip = 3}), c(swarm.add(3)), d(swarm.add(4)) {
+    for (int i = 0; i < 10; ++i) {
+      meet(a, i % 2 == 0 ? c : d, 1);
+      meet(b, i % 2 == 0 ? c : d, 100);
+    }
+  }
+  void meet(TurnAgent& first, TurnAgent& second, float distance) {
     first.params.assign(64, 0);
     second.params.assign(64, distance);
     first.boundary();
     second.boundary();
     EXPECT_TRUE(first.pairwise->propose(second.id));
-    pair.swarm.run_for(milliseconds(200));
-  };
-  for (int i = 0; i < 10; ++i) {
-    meet(pair.a, c, 1);
-    meet(pair.b, d, 6);
+    swarm.run_for(milliseconds(200));
   }
-  meet(pair.a, pair.b, 6);
-  expect_all(pair.a, 1.5);
-  expect_all(pair.b, 4.5);
-  EXPECT_EQ(pair.b.pairwise->counters().taken_back, 1u);
-  EXPECT_EQ(pair.a.pairwise->counters().gain_permille, 10'500u);
-  EXPECT_EQ(pair.b.pairwise->counters().gain_permille, 10'500u);
+};
+
+// Whoever is far from most, and knows it, takes what they bring whole.
+TEST(PairTurns, EachMovesByItsOwnGuard) {
+  for (const bool proposes : {true, false}) {
+    Unlike swarm;
+    swarm.meet(proposes ? swarm.a : swarm.b, proposes ? swarm.b : swarm.a, 12);
+    expect_all(swarm.a, proposes ? 1.5 : 10.5);
+    expect_all(swarm.b, 6);
+    EXPECT_EQ(swarm.a.pairwise->counters().taken_back + swarm.b.pairwise->counters().taken_back, 0u);
+    EXPECT_EQ(swarm.a.pairwise->counters().gain_permille, 10'250u);
+  }
+}
+
+TEST(PairTurns, WhoIsRefusedMayComeNearAllTheSame) {
+  for (const bool proposes : {true, false}) {
+    Unlike swarm;
+    for (unsigned i = 0; i < ClipGuard::kMeetings + 2; ++i) {
+      swarm.meet(proposes ? swarm.a : swarm.b, proposes ? swarm.b : swarm.a, 100);
+    }
+    expect_all(swarm.a, proposes ? 0 : 100);
+    expect_all(swarm.b, 50);
+    const PairwiseCounters a = swarm.a.pairwise->counters(), b = swarm.b.pairwise->counters();
+    EXPECT_EQ(a.guard_refused, 1u);
+    EXPECT_EQ(a.done + 1, b.done);
+    EXPECT_TRUE(swarm.a.pairwise->status().idle);
+    EXPECT_TRUE(swarm.b.pairwise->status().idle);
+  }
 }
 
 TEST(PairTurns, ARestartOfTheProposerTakesBackWhatItNeverDecided) {
