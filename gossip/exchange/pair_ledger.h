@@ -60,8 +60,8 @@ class PairLedger {
   uint32_t next_fragment(const PeerId& peer) const { return fragments_.next_with(peer); }
   void forget(const PeerId& peer);                // its process has ended
 
-  // Sets the exchange's distance and scale. False: what came is no number, refuse the exchange. Call it once per exchange
-  // and set of blocks.
+  // Sets the exchange's distance and scale. False: what came is no number, refuse the exchange. Call it once per
+  // exchange and set of blocks.
   [[nodiscard]] bool pass_guard(PairExchange& exchange, const Bitmap& blocks);
 
   // By turns, before the decision: queues the delta over these blocks. applied() and failed() take it back where the

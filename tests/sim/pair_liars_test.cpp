@@ -305,8 +305,8 @@ Newcomer join(uint64_t seed, const SwarmConfig& config, double pull) {
   return newcomer;
 }
 
-// Its data pull many times harder than those of three others, which hardly move any more: in each round it is farther away
-// than they ever are.
+// Its data pull many times harder than those of three others, which hardly move any more: in each round it is farther
+// away than they ever are.
 TEST(HonestAgents, WhoJoinsAndPullsHarderStaysNear) {
   spdlog::set_level(spdlog::level::off);
   struct Case {
