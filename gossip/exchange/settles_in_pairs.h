@@ -44,14 +44,14 @@ class SettlesInPairs final : public Exchange {
   std::vector<ExchangeReport> take_reports() override {
     return joined(rounds_->take_reports(), pairs_->take_reports());
   }
-  // What is counted is of both, the rest of the one that shares now.
+  // Blocks are those due in rounds, so that pairs hide none that was missed; the rest is of the one that shares now.
   ExchangeStatus status() const override {
     const ExchangeStatus rounds = rounds_->status(), pairs = pairs_->status();
     ExchangeStatus status = in_pairs_ ? pairs : rounds;
     status.under_way = rounds.under_way || pairs.under_way;
     status.idle = rounds.idle && pairs.idle;
+    status.in_rounds = rounds.in_rounds;
     status.block_tally = rounds.block_tally;
-    status.block_tally += pairs.block_tally;
     status.pairs = pairs.pairs;
     status.doubts_parked = pairs.doubts_parked;
     status.group = rounds.group;

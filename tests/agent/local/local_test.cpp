@@ -177,6 +177,7 @@ TEST_F(SwarmMetricsTest, TakesInEveryKindOfLine) {
   EXPECT_TRUE(apply_metrics_line(track, R"({"t":102,"event":"exchange","peer":"cd","outcome":"late","steps":41})"));
   EXPECT_TRUE(apply_metrics_line(track, R"({"t":102,"event":"exchange","peer":"ef","outcome":"failed","steps":41})"));
   EXPECT_TRUE(apply_metrics_line(track, R"({"t":102,"event":"exchange","peer":"ef","outcome":"busy","steps":41})"));
+  EXPECT_EQ(track.exchanges.done + track.exchanges.late + track.exchanges.failed, 3u);
   EXPECT_TRUE(apply_metrics_line(track, R"({"t":102,"event":"exchanges","done":2,"late":1,"failed":4,"steps":41,)"
                                         R"("with":[{"peer":"gh","done":2,"late":1,"failed":4,"busy":9}]})"));
   EXPECT_EQ(track.exchanges.done, 3u);
@@ -187,7 +188,6 @@ TEST_F(SwarmMetricsTest, TakesInEveryKindOfLine) {
   EXPECT_EQ(track.partners["gh"].failed, 4u);
   EXPECT_EQ(track.partners["cd"].done, 1u);
   EXPECT_EQ(track.partners["ef"].failed, 1u);
-  EXPECT_EQ(track.exchanges.done + track.exchanges.late + track.exchanges.failed, 3u);
   EXPECT_TRUE(apply_metrics_line(track, R"({"t":103,"event":"evaluate","steps":42,"accuracy":0.5,"loss":1})"));
   EXPECT_TRUE(apply_metrics_line(
       track, R"({"t":104,"event":"status","phase":"training","steps":43,"loss":0.7,"accuracy":0.5,"distance":0.01,
