@@ -1,0 +1,246 @@
+// Two agents by turns, over PairTurns itself: every run in which up to two things go wrong, whatever they are and
+// wherever they strike. commit_model_test.cpp searches deeper, but only the two state machines of the commit.
+//
+// A run is a script (who proposes, and when) and a list of mishaps, each at the n-th message that is sent: it is lost,
+// gone (so are all of its kind that its sender sends until the script ends), doubled, late, or its receiver takes steps
+// or restarts. Afterwards all messages arrive. Both agents must come to rest, with both halves of each exchange applied
+// or neither, and the next exchange must succeed.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "tests/gossip/exchange/harness.h"
+#include "tests/support/seeds.h"
+
+namespace starling::exchange_test {
+namespace {
+
+enum class Mishap { kLost, kGone, kDoubled, kOvertaken, kLate, kVeryLate, kSteps, kRestart };
+constexpr std::array kMishaps = {Mishap::kLost, Mishap::kGone,     Mishap::kDoubled, Mishap::kOvertaken,
+                                 Mishap::kLate, Mishap::kVeryLate, Mishap::kSteps,   Mishap::kRestart};
+constexpr std::array kMishapNames = {"lost", "gone", "doubled", "overtaken", "late", "very late", "steps", "restart"};
+
+struct Strike {
+  size_t message = 0;   // the n-th that is sent
+  Mishap mishap = Mishap::kLost;
+};
+
+// Messages that are alike to kGone: sender, kind, and block where it has one.
+using Like = std::tuple<uint8_t, size_t, uint32_t>;
+Like like_of(const Flight& flight) {
+  const auto* block = message_as<BlockPayload>(flight.message);
+  return {flight.from.bytes[0], std::get<ExchangeMessage>(flight.message).index(), block ? block->index : 0};
+}
+
+enum Proposers : unsigned { kNobody = 0, kA = 1, kB = 2, kBoth = 3 };
+using Script = std::array<Proposers, 2>;   // at 0 and 120 ms, before which A takes a step
+
+constexpr float kStep = 8;              // dyadic, as all values are: every sum is exact
+constexpr float kReborn = 1024;         // what an agent is after a restart
+constexpr Duration kLook = milliseconds(5);
+
+class ModelRun {
+ public:
+  ModelRun(const Script& script, std::vector<Strike> strikes)
+      : script_(script), strikes_(std::move(strikes)), swarm_({.params = 32, .block_elements = 16}) {
+    for (const uint8_t tag : {1, 2}) {
+      TestAgentOf<PairTurns>& agent = swarm_.add(tag);
+      std::fill(agent.params.begin(), agent.params.end(), tag == 1 ? 1.0f : 3.0f);
+    }
+    sum_ = 4;
+    swarm_.network.watch = [this](const Flight& flight) { strike(flight); };
+    swarm_.network.drop = [this](const Flight&) { return lost_; };
+    swarm_.network.more_delay = [this](const Flight&) { return std::exchange(delay_, Duration::zero()); };
+  }
+
+  // What is wrong with it; empty: nothing.
+  std::string fault() {
+    for (const uint8_t tag : {1, 2}) agent(tag).boundary();
+    propose(script_[0]);
+    run_for(milliseconds(120));
+    take_steps(1);
+    propose(script_[1]);
+    run_for(milliseconds(400));
+    strikes_.clear();
+    gone_.clear();
+    struck_among_ = sent_;
+    for (int waits = 0; !at_rest(); ++waits) {
+      if (waits == 60) return "never at rest";
+      run_for(milliseconds(500));
+    }
+    for (const uint8_t tag : {1, 2}) agent(tag).boundary();
+    if (!conserved()) return "one half alone, or one twice";
+    return next_succeeds() ? "" : "no exchange succeeds any more";
+  }
+
+  size_t messages() const { return struck_among_; }   // while mishaps could strike
+
+ private:
+  TestAgentOf<PairTurns>& agent(uint8_t tag) { return *swarm_.agents.at(test_peer(tag)); }
+
+  void strike(const Flight& flight) {
+    const Like like = like_of(flight);
+    lost_ = gone_.contains(like);
+    swarm_.network.options.doubled = 0;
+    for (const Strike& strike : strikes_) {
+      if (strike.message != sent_) continue;
+      const uint8_t receiver = flight.to.bytes[0];
+      switch (strike.mishap) {
+        case Mishap::kGone: gone_.insert(like); [[fallthrough]];
+        case Mishap::kLost: lost_ = true; break;
+        case Mishap::kDoubled: swarm_.network.options.doubled = 1; [[fallthrough]];   // the first copy is later
+        case Mishap::kOvertaken: delay_ = milliseconds(35); break;
+        case Mishap::kLate: delay_ = milliseconds(180); break;
+        case Mishap::kVeryLate: delay_ = milliseconds(1300); break;
+        case Mishap::kSteps: steps_due_[receiver] = true; break;
+        case Mishap::kRestart: restart_due_[receiver] = true; break;
+      }
+    }
+    ++sent_;
+  }
+
+  void run_for(Duration duration) {
+    for (Duration gone{}; gone < duration; gone += kLook) {
+      swarm_.run_for(kLook);
+      for (const uint8_t tag : {1, 2}) {
+        if (std::exchange(restart_due_[tag], false)) restart(tag);
+        if (steps_due_[tag] && take_steps(tag)) steps_due_[tag] = false;
+      }
+    }
+  }
+
+  // False: it is in a turn, and steps begin when that has ended.
+  bool take_steps(uint8_t tag) {
+    auto& stepping = agent(tag);
+    if (stepping.pairwise->under_way()) return false;
+    stepping.apply();
+    stepping.begin_steps();
+    for (float& x : stepping.params) x += kStep;
+    stepping.end_steps();
+    sum_ += kStep;
+    return true;
+  }
+
+  // Whoever was in the middle of an exchange ends for good: what it had applied alone is gone with it.
+  void restart(uint8_t tag) {
+    const uint64_t generation = agent(tag).generation + 1;
+    auto& reborn = swarm_.add(tag, generation);
+    std::fill(reborn.params.begin(), reborn.params.end(), kReborn);
+    reborn.boundary();
+    agent(3 - tag).pairwise->forget(test_peer(tag), generation);
+    restarted_ = true;
+  }
+
+  void propose(Proposers proposers) {
+    for (const uint8_t tag : {1, 2}) {
+      if ((proposers & tag) != 0) static_cast<void>(agent(tag).pairwise->propose(test_peer(3 - tag)));
+    }
+  }
+
+  bool at_rest() { return swarm_.all_idle() && swarm_.network.empty(); }
+
+  // After a restart nobody knows what the one before had applied, so only what follows is judged.
+  bool conserved() {
+    if (std::exchange(restarted_, false)) sum_ = agent(1).params[0] + agent(2).params[0];
+    else return all_sum_to(sum_);
+    return true;
+  }
+  bool all_sum_to(float sum) {
+    for (size_t i = 0; i < agent(1).params.size(); ++i) {
+      if (agent(1).params[i] + agent(2).params[i] != sum) return false;
+    }
+    return true;
+  }
+
+  // Whoever let a turn end undecided is told BUSY for a while.
+  bool next_succeeds() {
+    const std::vector<float> before_a = agent(1).params, before_b = agent(2).params;
+    for (const uint8_t tag : {1, 2}) {
+      std::fill(agent(tag).params.begin(), agent(tag).params.end(), tag == 1 ? 0.0f : 64.0f);
+      agent(tag).boundary();
+    }
+    for (int attempt = 0; attempt < 40; ++attempt) {
+      static_cast<void>(agent(1).pairwise->propose(test_peer(2)));
+      run_for(milliseconds(500));
+      for (const uint8_t tag : {1, 2}) agent(tag).boundary();
+      if (!all_sum_to(64)) return false;
+      if (agent(1).params == agent(2).params) return true;
+    }
+    return false;
+  }
+
+  Script script_;
+  std::vector<Strike> strikes_;
+  TestSwarmOf<PairTurns> swarm_;
+  float sum_ = 0;
+  size_t sent_ = 0, struck_among_ = 0;
+  bool lost_ = false, restarted_ = false;
+  Duration delay_{};
+  std::set<Like> gone_;
+  std::array<bool, 3> steps_due_{}, restart_due_{};   // by tag
+};
+
+std::string print(const Script& script, const std::vector<Strike>& strikes) {
+  std::string text = "script " + std::to_string(script[0]) + std::to_string(script[1]);
+  for (const Strike& strike : strikes) {
+    text += ", message " + std::to_string(strike.message) + " " + kMishapNames[static_cast<size_t>(strike.mishap)];
+  }
+  return text;
+}
+
+class Search {
+ public:
+  // All runs that begin with these strikes and have up to `more` later ones.
+  void explore(const Script& script, std::vector<Strike>& strikes, size_t more) {
+    ModelRun run(script, strikes);
+    ++runs;
+    const std::string fault = run.fault();
+    if (!fault.empty()) faults.push_back(fault + ": " + print(script, strikes));
+    if (more == 0) return;
+    for (size_t at = strikes.empty() ? 0 : strikes.back().message; at < run.messages(); ++at) {
+      for (const Mishap mishap : kMishaps) {
+        strikes.push_back({at, mishap});
+        explore(script, strikes, more - 1);
+        strikes.pop_back();
+      }
+    }
+  }
+
+  size_t runs = 0;
+  std::vector<std::string> faults;
+};
+
+constexpr std::array kScripts = {Script{kA, kB}, Script{kBoth, kA}, Script{kBoth, kBoth}};
+
+TEST(PairModel, WhateverTwoThingsGoWrongBothApplyOrNeitherAndTheNextExchangeSucceeds) {
+  Search search;
+  for (const Script& script : kScripts) {
+    std::vector<Strike> none;
+    search.explore(script, none, 2);
+  }
+  std::printf("%zu runs\n", search.runs);
+  EXPECT_GT(search.runs, 10'000u);
+  EXPECT_EQ(search.faults.size(), 0u);
+  for (size_t i = 0; i < std::min<size_t>(search.faults.size(), 20); ++i) ADD_FAILURE() << search.faults[i];
+}
+
+// Deeper, by chance: three to six mishaps.
+TEST(PairModel, WhateverSeveralThingsGoWrongBothApplyOrNeitherAndTheNextExchangeSucceeds) {
+  const uint64_t first = first_seed(), count = seed_count(20'000);
+  for (uint64_t seed = first; seed < first + count; ++seed) {
+    Rng rng(seed);
+    const Script script = {static_cast<Proposers>(1 + rng.below(3)), static_cast<Proposers>(1 + rng.below(3))};
+    std::vector<Strike> strikes(3 + rng.below(4));
+    for (Strike& strike : strikes) strike = {rng.below(60), kMishaps[rng.below(kMishaps.size())]};
+    EXPECT_EQ(ModelRun(script, strikes).fault(), "") << "rng seed " << seed << ", " << print(script, strikes);
+  }
+}
+
+}  // namespace
+}  // namespace starling::exchange_test
