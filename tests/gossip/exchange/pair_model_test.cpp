@@ -69,6 +69,7 @@ class ModelRun {
     run_for(milliseconds(400));
     strikes_.clear();
     gone_.clear();
+    steps_due_ = restart_due_ = {};
     struck_among_ = sent_;
     for (int waits = 0; !at_rest(); ++waits) {
       if (waits == 60) return "never at rest";
