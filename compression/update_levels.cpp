@@ -130,9 +130,26 @@ void LevelUpdate::add(float coefficient, Bytes payload, const UpdateSupport& on,
     }
     return;
   }
-  for (size_t b = 0; b < parts.blocks; ++b) {
+  add_piece(coefficient, parts, 0, target);
+}
+
+void LevelUpdate::add_piece(float coefficient, const Parts& parts, size_t begin, std::span<float> target) {
+  STARLING_CHECK(begin % parts.block == 0);
+  for (size_t b = begin / parts.block, at = 0; at < target.size(); at += parts.length(b++)) {
     levels_axpy(parts.format.codes, coefficient, parts.codes_of(b), parts.length(b), load_scale(parts.scales, b),
-                target.data() + b * parts.block);
+                target.data() + at);
+  }
+}
+
+// Piece by piece, so that the sum stays in the nearest cache while all payloads are added to it.
+void LevelUpdate::merge(std::span<const UpdateTerm> terms, std::span<float> sum) const {
+  const bool alike = std::all_of(terms.begin(), terms.end(),
+                                 [&](const UpdateTerm& term) { return term.codec->kind() == kind(); });
+  if (!alike) return UpdateCodec::merge(terms, sum);
+  for (size_t at = 0; at < sum.size(); at += kUpdatePiece) {
+    const std::span<float> piece = sum.subspan(at, std::min(kUpdatePiece, sum.size() - at));
+    std::fill(piece.begin(), piece.end(), 0.0f);
+    for (const UpdateTerm& term : terms) add_piece(term.weight, parts_of(term.payload), at, piece);
   }
 }
 
@@ -174,25 +191,32 @@ double LevelUpdate::norm(Bytes payload) const {
 
 // Each payload of signs counts once, whatever its scale and its weight; elements of other payloads by their sign.
 void SignVote::merge(std::span<const UpdateTerm> terms, std::span<float> sum) const {
-  std::fill(sum.begin(), sum.end(), 0.0f);
   std::vector<float> steps;
-  std::vector<float> values;
+  std::vector<UpdateSupport> supports;   // of the others
   for (const UpdateTerm& term : terms) {
-    if (term.codec->kind() == kind()) {
-      const Parts parts = parts_of(term.payload);
-      if (parts.blocks == 0) continue;
-      steps.push_back(load_scale(parts.scales, 0));
-      levels_axpy(parts.format.codes, 1, parts.codes, parts.count, 1, sum.data());
-      continue;
-    }
-    values.resize(sum.size());
-    term.codec->decode(term.payload, values);
-    for (size_t i = 0; i < sum.size(); ++i) sum[i] += static_cast<float>((values[i] > 0) - (values[i] < 0));
+    const bool vote = term.codec->kind() == kind();
+    if (vote && !sum.empty()) steps.push_back(load_scale(parts_of(term.payload).scales, 0));
+    supports.push_back(vote ? UpdateSupport() : term.codec->support(term.payload));
   }
   if (steps.empty()) return std::fill(sum.begin(), sum.end(), 0.0f);
   const auto middle = steps.begin() + static_cast<ptrdiff_t>((steps.size() - 1) / 2);
   std::nth_element(steps.begin(), middle, steps.end());
-  for (float& votes : sum) votes = *middle * static_cast<float>((votes > 0) - (votes < 0));
+  std::array<float, kUpdatePiece> values;
+  for (size_t at = 0; at < sum.size(); at += kUpdatePiece) {
+    const std::span<float> piece = sum.subspan(at, std::min(kUpdatePiece, sum.size() - at));
+    std::fill(piece.begin(), piece.end(), 0.0f);
+    for (size_t t = 0; t < terms.size(); ++t) {
+      if (terms[t].codec->kind() == kind()) {
+        const Parts parts = parts_of(terms[t].payload);
+        const LevelCodes& codes = parts.format.codes;
+        levels_axpy(codes, 1, parts.codes + codes.bytes(at), piece.size(), 1, piece.data());
+        continue;
+      }
+      terms[t].codec->decode_part(terms[t].payload, supports[t], at, std::span(values).first(piece.size()));
+      for (size_t i = 0; i < piece.size(); ++i) piece[i] += static_cast<float>((values[i] > 0) - (values[i] < 0));
+    }
+    for (float& votes : piece) votes = *middle * static_cast<float>((votes > 0) - (votes < 0));
+  }
 }
 
 std::unique_ptr<UpdateCodec> make_level_update(const UpdateOptions& options) {

@@ -49,12 +49,16 @@ class LevelUpdate : public UpdateCodec {
   void decode_part(Bytes payload, const UpdateSupport& support, size_t begin, std::span<float> out) const override;
   UpdateSupport support(Bytes) const override { return {}; }
   double norm(Bytes payload) const override;
+  void merge(std::span<const UpdateTerm> terms, std::span<float> sum) const override;
 
  protected:
   struct Parts;
   Parts parts_of(Bytes payload) const;   // REQUIRES: it passed check()
 
  private:
+  // Adds elements begin to begin + target.size() - 1. REQUIRES: these are whole blocks.
+  static void add_piece(float coefficient, const Parts& parts, size_t begin, std::span<float> target);
+
   const UpdateKind kind_;
   const LevelFormat contribution_, entry_;
   const UpdateResidual residual_;

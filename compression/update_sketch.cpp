@@ -1,6 +1,7 @@
 #include "compression/update_sketch.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "kernels/check.h"
@@ -15,10 +16,15 @@ constexpr uint32_t kRows = 3;
 constexpr size_t kSeedBytes = 8;
 constexpr double kNormRatioMax = 3;
 
-std::vector<float> cells_of(Bytes table, size_t count) {
-  std::vector<float> cells(count);
-  Cells::read(table.data() + kSeedBytes, count, 0, count, cells.data());
-  return cells;
+double norm_of(Bytes table, size_t count) {
+  std::array<float, kUpdatePiece> cells;
+  double squares = 0;
+  for (size_t at = 0; at < count; at += kUpdatePiece) {
+    const size_t size = std::min(kUpdatePiece, count - at);
+    Cells::read(table.data() + kSeedBytes, count, at, size, cells.data());
+    squares += squared_norm(cells.data(), size);
+  }
+  return std::sqrt(squares);
 }
 
 size_t share_of(double density, size_t element_count) {
@@ -81,10 +87,7 @@ std::vector<std::byte> SketchTables::request(std::span<const SketchTerm> terms, 
                                              uint64_t seed) const {
   const SketchShape sketch = shape(element_count, seed);
   std::vector<double> norms;
-  for (const SketchTerm& term : terms) {
-    const std::vector<float> cells = cells_of(term.table, sketch.cells());
-    norms.push_back(std::sqrt(squared_norm(cells.data(), cells.size())));
-  }
+  for (const SketchTerm& term : terms) norms.push_back(norm_of(term.table, sketch.cells()));
   std::vector<double> sorted = norms;
   std::sort(sorted.begin(), sorted.end());
   const double norm_max = sorted.empty() ? 0 : kNormRatioMax * sorted[(sorted.size() - 1) / 2];
@@ -92,8 +95,8 @@ std::vector<std::byte> SketchTables::request(std::span<const SketchTerm> terms, 
   for (size_t i = 0; i < terms.size(); ++i) {
     if (!(norms[i] > 0)) continue;
     const double scale = std::min(1.0, norm_max / norms[i]);
-    const std::vector<float> cells = cells_of(terms[i].table, sketch.cells());
-    axpy(static_cast<float>(static_cast<double>(terms[i].weight) * scale), cells.data(), sum.data(), sum.size());
+    const auto weight = static_cast<float>(static_cast<double>(terms[i].weight) * scale);
+    Cells::add(weight, terms[i].table.data() + kSeedBytes, sum.size(), sum.data());
   }
   std::vector<float> estimates(element_count);
   std::vector<uint32_t> indices;

@@ -63,34 +63,82 @@ HWY_INLINE hn::Vec<hn::RebindToSigned<D>> sign_code(D d, hn::Vec<D> x, uint32_t 
   return hn::IfThenElse(hn::RebindMask(di, zero), chance, code);
 }
 
+// x * inverse in parts of 2^16 of a level, and as many more at random: what is whole then is the level. `scaled`: 2^16
+// inverse. `chance`: 16 random bits.
 template <class D>
-HWY_INLINE hn::Vec<hn::RebindToSigned<D>> level_code(D d, hn::Vec<D> x, float inverse, int levels, uint32_t key,
-                                                     size_t position) {
+HWY_INLINE hn::Vec<hn::RebindToSigned<D>> level_code(D d, hn::Vec<D> x, hn::Vec<D> scaled, int levels,
+                                                     hn::Vec<hn::RebindToUnsigned<D>> chance) {
   const hn::RebindToSigned<D> di;
-  const hn::RebindToUnsigned<D> du;
-  const auto chance = hn::BitCast(di, hn::ShiftRight<8>(random_at(du, key, position)));   // 24 bits: exact as a float
-  const auto share = hn::Mul(hn::ConvertTo(d, chance), hn::Set(d, 0x1p-24f));
-  const auto most = hn::Set(d, static_cast<float>(levels));
-  const auto scaled = hn::Mul(x, hn::Set(d, inverse));
-  const auto level = hn::Floor(hn::Add(hn::Max(hn::Min(scaled, most), hn::Neg(most)), share));
-  return hn::ConvertTo(di, hn::Add(hn::Min(level, most), most));
+  const auto most = hn::Set(d, static_cast<float>(levels << 16));
+  const auto parts = nearest_int(hn::Max(hn::Min(hn::Mul(x, scaled), most), hn::Neg(most)));
+  const auto above_zero = hn::Add(hn::BitCast(di, chance), hn::Set(di, levels << 16));
+  return hn::ShiftRight<16>(hn::Add(parts, above_zero));
 }
+
+// Elements. Codecs read a block twice, first for its scale: while it is encoded, the next blocks come from memory.
+constexpr size_t kAhead = 2048;
+HWY_INLINE void prefetch(const float* from) { __builtin_prefetch(from); }   // nothing is read: it may lie anywhere
+
+template <int kBits>
+struct Encoder {
+  const float* x;
+  float scaled;
+  int levels;
+  uint32_t key;
+  size_t first;
+
+  template <class D>
+  HWY_INLINE hn::Vec<hn::RebindToSigned<D>> code(D d, size_t i, hn::Vec<hn::RebindToUnsigned<D>> chance) const {
+    const auto v = hn::LoadU(d, x + i);
+    if constexpr (kBits == 1) return sign_code(d, v, key, first + i);
+    return level_code(d, v, hn::Set(d, scaled), levels, chance);
+  }
+
+  // A vector of bytes, and the one kLevelPair bytes further, whose elements share their random bits.
+  template <class D>
+  HWY_INLINE void pair(D d, size_t i, std::byte* out) const {
+    const hn::RebindToSigned<D> di;
+    const hn::RebindToUnsigned<D> du;
+    const hn::Rebind<uint8_t, D> d8;
+    auto lower = hn::Zero(di), upper = hn::Zero(di);
+    STARLING_UNROLL for (size_t slot = 0; slot < Groups<kBits>::kSlots; ++slot) {
+      const size_t at = i + slot * Groups<kBits>::kBytes;
+      prefetch(x + at + kAhead);
+      prefetch(x + at + kAhead + kLevelPair);
+      const auto chance = kBits == 1 ? hn::Zero(du) : random_at(du, key, first + at);
+      const auto low = code(d, at, hn::And(chance, hn::Set(du, 0xFFFF)));
+      const auto high = code(d, at + kLevelPair, hn::ShiftRight<16>(chance));
+      lower = hn::Or(lower, hn::ShiftLeftSame(low, static_cast<int>(slot) * kBits));
+      upper = hn::Or(upper, hn::ShiftLeftSame(high, static_cast<int>(slot) * kBits));
+    }
+    store_bytes(hn::U8FromU32(hn::BitCast(du, lower)), d8, out);
+    store_bytes(hn::U8FromU32(hn::BitCast(du, upper)), d8, out + kLevelPair);
+  }
+};
 
 template <int kBits>
 void encode_loop(int levels, const float* x, size_t count, float inverse, uint32_t key, size_t first, std::byte* out) {
-  Groups<kBits>::each(count, [&](auto d, size_t at, size_t byte, size_t slots) HWY_ATTR {
-    const hn::RebindToSigned<decltype(d)> di;
-    const hn::Rebind<uint8_t, decltype(d)> d8;
-    auto packed = hn::Zero(di);
-    for (size_t slot = 0; slot < slots; ++slot) {
-      const size_t i = at + slot * Groups<kBits>::kBytes;
-      const auto v = hn::LoadU(d, x + i);
-      const size_t position = first + i;
-      const auto code = kBits == 1 ? sign_code(d, v, key, position) : level_code(d, v, inverse, levels, key, position);
-      packed = hn::Or(packed, hn::ShiftLeftSame(code, static_cast<int>(slot) * kBits));
+  using Layout = Groups<kBits>;
+  const Encoder<kBits> encoder{x, inverse * 0x1p16f, levels, key, first};
+  const hn::ScalableTag<float> d;
+  static_assert(kLanes<decltype(d)> <= kLevelPair, "a vector lies in one half of a pair");
+  const size_t whole = count / Layout::kElements;
+  for (size_t group = 0; group < whole; ++group) {
+    for (size_t j = 0; j < kLevelPair; j += hn::Lanes(d)) {
+      encoder.pair(d, group * Layout::kElements + j, out + group * Layout::kBytes + j);
     }
-    store_bytes(hn::DemoteTo(d8, packed), d8, out + byte);
-  });
+  }
+  const hn::CappedTag<float, 1> d1;
+  const hn::RebindToUnsigned<decltype(d1)> du1;
+  const size_t begin = whole * Layout::kElements;
+  for (size_t j = 0; j < HWY_MIN(count - begin, Layout::kBytes); ++j) {
+    int packed = 0, shift = 0;
+    for (size_t i = begin + j; i < count; i += Layout::kBytes, shift += kBits) {
+      const auto chance = hn::Set(du1, kBits == 1 ? 0 : level_share(key, first, i));
+      packed |= hn::GetLane(encoder.code(d1, i, chance)) << shift;
+    }
+    out[whole * Layout::kBytes + j] = static_cast<std::byte>(packed);
+  }
 }
 
 // Calls use(d, i, levels of the elements from i on) for every slot.

@@ -1,13 +1,14 @@
 // Floats as codes of a few bits: with scale s and L levels an element is one of s * {-L, ..., L}, or with one bit one
-// of s * {-1, 1}. Rounding is stochastic: x / s goes to the whole number below or above, each with the probability that
-// makes the expectation x / s (QSGD, Alistarh et al. 2017, arXiv:1610.02132, equation 3, without its norm).
+// of s * {-1, 1}. Rounding is stochastic: x / s, to the nearest 2^-16, goes to the whole number below or above, each with
+// the probability that makes the expectation x / s (QSGD, Alistarh et al. 2017, arXiv:1610.02132, equation 3, without
+// its norm).
 //
 // Codes lie in groups of 64 bytes. Bits 0 to bits - 1 of byte j hold element j of the group, the next ones element
 // 64 + j, and so on, so that a vector of bytes meets neighboring floats. A last group that is not full has only the
 // bytes that hold elements; the bits of absent elements are zero.
 //   2, 4, 8 bits   code = L + level, at most 2 L
 //   1 bit          1: positive
-// Host memory, any alignment. Same bits on every instruction set: float multiply, add and floor, integer hashes.
+// Host memory, any alignment. Same bits on every instruction set: one float multiply, integers, integer hashes.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +38,8 @@ inline int level_of(const LevelCodes& codes, const std::byte* bytes, size_t i) {
 }
 
 // Writes the codes of x[i] * inverse, clamped to the levels. With one bit the sign, of a zero at random. `first` counts
-// the elements before x[0] for the random numbers: one seed and one position give one number. REQUIRES: x is finite.
+// the elements before x[0] for the random numbers: one seed and one position give one number. REQUIRES: x is finite,
+// 2^16 * inverse too.
 void levels_encode(const LevelCodes& codes, const float* x, size_t count, float inverse, uint64_t rng_seed,
                    size_t first, std::byte* out);
 

@@ -230,10 +230,7 @@ std::optional<SentPayload> SliceReplica::hand_in(const UpdateCodec& codec, std::
       codec.encode(UpdateRole::kContribution, memory_.accumulator, seeds, bytes.span());
   if (!written) return std::nullopt;
   const SharedBytes payload = with_checksum(written_of(bytes, *written));
-  if (codec.residual().dropped) {
-    std::fill(memory_.accumulator.begin(), memory_.accumulator.end(), 0.0f);
-    codec.add(1, payload.span(), kEverywhere, memory_.accumulator);
-  }
+  if (codec.residual().dropped) codec.decode(payload.span(), memory_.accumulator);
   return sent_.add(head_.length, static_cast<uint8_t>(codec.kind()), payload);
 }
 

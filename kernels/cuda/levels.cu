@@ -51,22 +51,25 @@ __device__ inline uint32_t sign_code(float x, uint32_t key, size_t position) {
   return __float_as_uint(x) >> 31 ^ 1u;
 }
 
-__device__ inline uint32_t level_code(float x, float inverse, float most, uint32_t key, size_t position) {
-  const float share = __fmul_rn(static_cast<float>(level_random(key, position) >> 8), 0x1p-24f);   // 24 bits: exact
-  const float scaled = fmaxf(fminf(__fmul_rn(x, inverse), most), -most);
-  const float level = fminf(floorf(__fadd_rn(scaled, share)), most);
-  return static_cast<uint32_t>(__fadd_rn(level, most));
+// `chance`: 16 random bits.
+__device__ inline uint32_t level_code(float x, float scaled, int levels, uint32_t chance) {
+  const auto most = static_cast<float>(levels << 16);
+  const int parts = __float2int_rn(fmaxf(fminf(__fmul_rn(x, scaled), most), -most));
+  return (static_cast<uint32_t>(parts + (levels << 16)) + chance) >> 16;
 }
 
 template <int kBits>
-__global__ void encode_kernel(Groups groups, float most, const float* x, const float* scales, uint32_t key,
+__global__ void encode_kernel(Groups groups, int levels, const float* x, const float* scales, uint32_t key,
                               uint8_t* out) {
   each_byte<kBits>(groups, [&](uint32_t block, size_t first, size_t byte, uint32_t slots) {
-    const float scale = scales[block], inverse = scale > 0 ? __fdiv_rn(1.0f, scale) : 0.0f;
+    const float scale = scales[block], scaled = scale > 0 ? __fmul_rn(__fdiv_rn(1.0f, scale), 0x1p16f) : 0.0f;
+    const size_t begin = block * groups.block;
     uint32_t packed = 0;
     for (uint32_t slot = 0; slot < slots; ++slot) {
       const size_t i = first + slot * kGroupBytes;
-      packed |= (kBits == 1 ? sign_code(x[i], key, i) : level_code(x[i], inverse, most, key, i)) << slot * kBits;
+      const uint32_t code = kBits == 1 ? sign_code(x[i], key, i)
+                                       : level_code(x[i], scaled, levels, level_share(key, begin, i - begin));
+      packed |= code << slot * kBits;
     }
     out[byte] = static_cast<uint8_t>(packed);
   });
@@ -153,7 +156,7 @@ void levels_encode_cuda(const BlockedLevels& levels, const float* x, size_t coun
   const Groups groups(levels, count);
   with_bits(levels.codes, [&](auto bits) {
     launch("levels_encode", encode_kernel<bits.value>, blocks_for_warps(groups.total), kThreads, 0, stream, groups,
-           static_cast<float>(levels.codes.levels), x, scales, level_key(rng_seed), reinterpret_cast<uint8_t*>(out));
+           levels.codes.levels, x, scales, level_key(rng_seed), reinterpret_cast<uint8_t*>(out));
   });
 }
 

@@ -201,6 +201,31 @@ TEST_F(Vote, APayloadOfAnotherKindVotesByItsSigns) {
   EXPECT_EQ(sum, (std::vector<float>{-2, 0, -2}));
 }
 
+// Sums are made piece by piece: every element has the votes of its own place, whatever kinds vote.
+TEST_F(Vote, EveryElementOfALongSliceHasItsOwnVotes) {
+  TestRng rng(draw_rng_seed());
+  constexpr size_t kCount = 5001;
+  const auto exact = make_update_codec({}), top = make_update_codec({.kind = UpdateKind::kTopk, .density = 0.5});
+  std::vector<std::vector<float>> values;
+  std::vector<Payload> payloads;
+  std::vector<UpdateTerm> terms;
+  for (const UpdateCodec* codec : {codec_.get(), exact.get(), codec_.get(), top.get(), codec_.get()}) {
+    Payload payload(codec->bytes_max(kContribution, kCount));
+    payload.resize(codec->encode(kContribution, normal_vector(rng, kCount, 1.0f), {}, payload).value());
+    codec->decode(payload, values.emplace_back(kCount));
+    payloads.push_back(payload);
+  }
+  const UpdateCodec* const codecs[] = {codec_.get(), exact.get(), codec_.get(), top.get(), codec_.get()};
+  for (size_t t = 0; t < payloads.size(); ++t) terms.push_back({codecs[t], 0.2f, payloads[t]});
+  std::vector<float> sum(kCount, NAN);
+  codec_->merge(terms, sum);
+  for (size_t i = 0; i < kCount; ++i) {
+    int votes = 0;
+    for (const std::vector<float>& member : values) votes += (member[i] > 0) - (member[i] < 0);
+    ASSERT_EQ((sum[i] > 0) - (sum[i] < 0), (votes > 0) - (votes < 0)) << i;
+  }
+}
+
 // Blind adversaries, who send the opposite of what they found: fewer than half of them change nothing.
 TEST_F(Vote, AMinorityThatInvertsItsSignsLoses) {
   TestRng rng(draw_rng_seed());

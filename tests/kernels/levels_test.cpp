@@ -96,6 +96,37 @@ TEST(Levels, ChanceFollowsSeedAndPosition) {
   EXPECT_NE(rest, encoded({8, 127}, second, 30, 7));
 }
 
+// Two elements take their chances from one hash: neither from the same bits, nor from bits that go together.
+TEST(Levels, ChancesOfAPairAreIndependent) {
+  for (const LevelCodes& codes : kCodes) {
+    if (codes.bits == 1) continue;
+    constexpr size_t kCount = 512 * 400;
+    const std::vector<std::byte> bytes = encoded(codes, std::vector<float>(kCount, 0.5f), 1, 3);
+    for (const size_t apart : {size_t{1}, size_t{16}, size_t{32}, size_t{64}, size_t{128}}) {
+      double sum = 0;
+      for (size_t i = 0; i < kCount; ++i) {
+        sum += (level_of(codes, bytes.data(), i) == 1) == (level_of(codes, bytes.data(), i ^ apart) == 1) ? 1 : -1;
+      }
+      EXPECT_NEAR(sum / kCount, 0, 6 * std::sqrt(2.0 / kCount)) << apart << ", " << codes.bits << " bits";
+    }
+  }
+}
+
+// What is left of a group is encoded element by element, with the same chances.
+TEST(Levels, ATailIsEncodedAsInAWholeGroup) {
+  TestRng rng(draw_rng_seed());
+  const std::vector<float> x = normal_vector(rng, 1024, 1.0f);
+  for (const LevelCodes& codes : kCodes) {
+    const std::vector<std::byte> whole = encoded(codes, x, 1, 7);
+    for (const size_t count : {size_t{1}, size_t{40}, size_t{999}, size_t{1023}}) {
+      const std::vector<std::byte> part = encoded(codes, {x.begin(), x.begin() + static_cast<ptrdiff_t>(count)}, 1, 7);
+      for (size_t i = 0; i < count; ++i) {
+        ASSERT_EQ(level_of(codes, part.data(), i), level_of(codes, whole.data(), i)) << i << " of " << count;
+      }
+    }
+  }
+}
+
 TEST(Levels, DecodesAndAddsWhatTheLevelsSay) {
   TestRng rng(draw_rng_seed());
   for (const LevelCodes& codes : kCodes) {
