@@ -17,14 +17,40 @@ HWY_BEFORE_NAMESPACE();
 namespace starling {
 namespace HWY_NAMESPACE {
 
+// Appends the lanes that are wanted, and their indices; the first lane's is `first`. The value is how many.
+template <class DI>
+HWY_INLINE size_t append(DI di, hn::Mask<DI> wanted, hn::Vec<DI> bits, uint32_t first, uint32_t* indices,
+                         int32_t* magnitudes) {
+#if HWY_TARGET <= HWY_AVX3
+  const hn::RebindToUnsigned<DI> du;
+  hn::StoreU(hn::BitCast(du, hn::Compress(hn::BitCast(di, hn::Iota(du, first)), wanted)), du, indices);
+  hn::StoreU(hn::Compress(bits, wanted), di, magnitudes);
+  return hn::CountTrue(di, wanted);
+#else
+  static_assert(kLanes<DI> <= 8, "a byte holds the mask");
+  HWY_ALIGN int32_t lanes[kLanes<DI>];
+  uint8_t mask[8] = {};   // so many bytes may be written
+  (void)hn::StoreMaskBits(di, wanted, mask);
+  if (mask[0] == 0) return 0;
+  hn::Store(bits, di, lanes);
+  size_t found = 0;
+  for (unsigned left = mask[0]; left != 0; left &= left - 1, ++found) {
+    const auto lane = static_cast<size_t>(std::countr_zero(left));
+    indices[found] = first + static_cast<uint32_t>(lane);
+    magnitudes[found] = lanes[lane];
+  }
+  return found;
+#endif
+}
+
 // Appends every element whose magnitude has at least these bits, in order, and raises *largest to the largest bits
 // seen. Whole vectors are stored, so the outputs need room for one vector more than is found.
 size_t collect_loop(const float* x, size_t begin, size_t count, int32_t floor, uint32_t* indices, int32_t* magnitudes,
                     int32_t* largest) {
   constexpr size_t kUnroll = 4;
+  constexpr size_t kAhead = 2048;   // elements fetched before they are needed: a wrong guess at a branch stops that
   const hn::ScalableTag<float> d;
   const hn::RebindToSigned<decltype(d)> di;
-  const hn::RebindToUnsigned<decltype(d)> du;
   const size_t lanes = hn::Lanes(d);
   const auto below = hn::Set(di, floor - 1);   // integers compare by Gt alone in Highway 1.0
   auto best = hn::Zero(di);
@@ -33,17 +59,17 @@ size_t collect_loop(const float* x, size_t begin, size_t count, int32_t floor, u
     hn::Vec<decltype(di)> bits[kUnroll];
     auto group = hn::Zero(di);
     STARLING_UNROLL for (size_t v = 0; v < kUnroll; ++v) {
+      __builtin_prefetch(x + i + v * lanes + kAhead);
       bits[v] = magnitude_bits(d, hn::LoadU(d, x + i + v * lanes));
       group = hn::Max(group, bits[v]);
     }
     best = hn::Max(best, group);
-    if (hn::AllFalse(di, hn::Gt(group, below))) continue;   // most groups, where few elements are wanted
+#if HWY_TARGET > HWY_AVX3   // no instruction compresses: then a group that holds nothing is not worth a try
+    if (hn::AllFalse(di, hn::Gt(group, below))) continue;
+#endif
     STARLING_UNROLL for (size_t v = 0; v < kUnroll; ++v) {
-      const auto wanted = hn::Gt(bits[v], below);
-      const auto index = hn::Iota(du, static_cast<uint32_t>(begin + i + v * lanes));
-      hn::StoreU(hn::BitCast(du, hn::Compress(hn::BitCast(di, index), wanted)), du, indices + found);
-      hn::StoreU(hn::Compress(bits[v], wanted), di, magnitudes + found);
-      found += hn::CountTrue(di, wanted);
+      found += append(di, hn::Gt(bits[v], below), bits[v], static_cast<uint32_t>(begin + i + v * lanes),
+                      indices + found, magnitudes + found);
     }
   }
   int32_t most = std::max(*largest, max_lane(di, best));
