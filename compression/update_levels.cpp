@@ -32,21 +32,21 @@ uint32_t tag_of(const LevelFormat& format) {
   return static_cast<uint32_t>(format.codes.bits) | static_cast<uint32_t>(format.codes.levels) << 8;
 }
 
-// nullopt: an element is not finite.
+// nullopt: an element is not finite. A sum in double of floats, or of their squares, is finite exactly if all are.
 std::optional<float> scale_of(const LevelFormat& format, std::span<const float> x) {
-  const float largest = max_abs(x.data(), x.size());
-  if (!std::isfinite(largest)) return std::nullopt;
   const auto count = static_cast<double>(x.size());
+  const auto largest = [&] { return static_cast<double>(max_abs(x.data(), x.size())); };
   double scale = 0;
   switch (format.scale) {
-    case LevelFormat::Scale::kLargest: scale = static_cast<double>(largest); break;
+    case LevelFormat::Scale::kLargest: scale = largest(); break;
     case LevelFormat::Scale::kNorm: scale = std::sqrt(squared_norm(x.data(), x.size())); break;
     case LevelFormat::Scale::kMean: scale = sum_abs(x.data(), x.size()) / count; break;
     case LevelFormat::Scale::kClipped:
-      scale = std::min(static_cast<double>(largest),
-                       kClipSigmas * std::sqrt(squared_norm(x.data(), x.size()) / count));
+      scale = kClipSigmas * std::sqrt(squared_norm(x.data(), x.size()) / count);
+      if (std::isfinite(scale)) scale = std::min(largest(), scale);
       break;
   }
+  if (!std::isfinite(scale)) return std::nullopt;
   scale /= format.codes.levels;
   const float clamped = static_cast<float>(std::min(scale, static_cast<double>(kUpdateScaleMax)));
   return clamped < kUpdateScaleMin ? 0.0f : clamped;

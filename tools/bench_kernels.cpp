@@ -1,8 +1,7 @@
 // Each loop of kernels/ on one core, in GB/s of the bytes it must move, and as a share of the ceiling measured in the
 // same run: a plain read for loops that only read, memcpy for loops that also write.
-//   bench_kernels [ELEMENTS [REPEATS]]
+//   bench_kernels [--target avx2] [ELEMENTS [REPEATS]]
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -13,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "compression/update_values.h"
 #include "kernels/cast.h"
 #include "kernels/count_sketch.h"
 #include "kernels/levels.h"
@@ -20,33 +20,15 @@
 #include "kernels/outer.h"
 #include "kernels/pair.h"
 #include "kernels/rice.h"
+#include "kernels/sparse.h"
 #include "kernels/top_k.h"
 #include "kernels/vector_ops.h"
+#include "tools/bench_clock.h"
 
 namespace {
 
-// Keeps a result alive without a store that costs anything.
-template <typename T>
-void keep(const T& value) {
-  asm volatile("" : : "r"(&value) : "memory");
-}
-
-// The C library's search for a byte that is not there: as fast as this core reads.
-bool finds_nothing(const std::vector<std::byte>& zeros) {
-  return std::memchr(zeros.data(), 1, zeros.size()) == nullptr;
-}
-
-// The fastest of `repeats` runs: what disturbs a run only ever slows it.
-template <class Body>
-double best_seconds(int repeats, const Body& body) {
-  double best = 1e30;
-  for (int i = 0; i < repeats; ++i) {
-    const auto start = std::chrono::steady_clock::now();
-    body();
-    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  }
-  return best;
-}
+using starling::best_seconds;
+using starling::keep;
 
 struct Bench {
   size_t count;
@@ -63,6 +45,15 @@ struct Bench {
     for (size_t i = 0; i < count; ++i) y[i] = x[i] + 0.01f * x[count - 1 - i];
   }
 
+  // One thing beside another, in turn.
+  template <class Ours, class Theirs>
+  void beside(const char* name, const char* other, double goal, const Ours& ours, const Theirs& theirs) const {
+    starling::Beside found;
+    for (int i = 0; i < repeats; ++i) found.run(ours, theirs);
+    std::printf("%-22s %8.2f ms, %s %8.2f ms: %.1fx (goal %.0fx)  %s\n", name, 1e3 * found.ours, other,
+                1e3 * found.theirs, found.ratio(), goal, starling::met(found.ratio() >= goal));
+  }
+
   template <class Body>
   void row(const char* name, double bytes_per_element, double ceiling, const Body& body) const {
     body();
@@ -74,7 +65,7 @@ struct Bench {
 
   void ceilings() {
     const double bytes = 4.0 * static_cast<double>(count);
-    read_rate = bytes / best_seconds(2 * repeats, [&] { keep(finds_nothing(own)); }) / 1e9;
+    read_rate = bytes / starling::read_seconds(std::vector<float>(count), 2 * repeats) / 1e9;
     copy_rate = 2 * bytes /
                 best_seconds(2 * repeats,
                              [&] {
@@ -159,14 +150,58 @@ struct Bench {
           levels_axpy(codes, 1e-6f, own.data() + b * bytes, format.block, scales[b], y.data() + b * format.block);
         }
       });
-      std::vector<float> decoded(count);
-      row(name("decode, axpy").c_str(), 8 + each, copy_rate, [&] {
-        for (size_t b = 0; b < blocks; ++b) {
-          levels_decode(codes, own.data() + b * bytes, format.block, scales[b], decoded.data() + b * format.block);
-        }
-        axpy(1e-6f, decoded.data(), y.data(), blocks * format.block);
-      });
+      merges(format.name, format.codes, format.block, scales);
     }
+  }
+
+  // sum += payload, straight from its bytes, beside decoding it into a vector that is then added; of one payload, and
+  // of four as an owner merges them: piece by piece, so that the sum stays in the nearest cache.
+  void merges(const char* format, const starling::LevelCodes& codes, size_t block, const std::vector<float>& scales) {
+    using namespace starling;
+    const size_t bytes = codes.bytes(block), all = count / block * block;
+    std::vector<float> decoded(count);
+    const auto straight = [&](size_t begin, size_t end) {
+      for (size_t b = begin / block; b * block < end; ++b) {
+        levels_axpy(codes, 1e-6f, own.data() + b * bytes, block, scales[b], y.data() + b * block);
+      }
+    };
+    const auto decode_and_add = [&] {
+      for (size_t b = 0; b * block < all; ++b) {
+        levels_decode(codes, own.data() + b * bytes, block, scales[b], decoded.data() + b * block);
+      }
+      axpy(1e-6f, decoded.data(), y.data(), all);
+    };
+    const std::string name(format);
+    beside((name + " merge of 1").c_str(), "decode, add", 3, [&] { straight(0, all); }, decode_and_add);
+    const auto four = [&] {
+      for (size_t at = 0; at < all; at += kUpdatePiece) {
+        for (int i = 0; i < 4; ++i) straight(at, std::min(at + kUpdatePiece, all));
+      }
+    };
+    beside((name + " merge of 4").c_str(), "decode, add", 3, four, [&] { for (int i = 0; i < 4; ++i) decode_and_add(); });
+  }
+
+  // The same of 1 % of the elements, and of a sketch's table of int8 cells.
+  void other_merges() {
+    using namespace starling;
+    std::vector<uint32_t> indices;
+    for (size_t i = 37; i < count; i += 100) indices.push_back(static_cast<uint32_t>(i));
+    const auto* const bytes = reinterpret_cast<const std::byte*>(indices.data());
+    std::vector<float> decoded(count);
+    beside("topk 1 % merge", "decode, add", 3,
+           [&] { scatter_axpy(1e-6f, bytes, x.data(), indices.size(), y.data()); },
+           [&] {
+             std::fill(decoded.begin(), decoded.end(), 0.0f);
+             scatter(bytes, x.data(), indices.size(), 0, decoded.data());
+             axpy(1e-6f, decoded.data(), y.data(), count);
+           });
+    const size_t cells = count / 5;
+    keep(Int8Values::write(own.data(), cells, 0, x.data(), cells, 1));
+    beside("sketch table merge", "decode, add", 3, [&] { Int8Values::add(1e-6f, own.data(), cells, y.data()); },
+           [&] {
+             Int8Values::read(own.data(), cells, 0, cells, decoded.data());
+             axpy(1e-6f, decoded.data(), y.data(), cells);
+           });
   }
 
   // 1 % of the elements at random, against the loop that reads bit by bit. Per index, not per element.
@@ -181,19 +216,14 @@ struct Bench {
     std::vector<std::byte> coded(rice_bytes_max(chosen, count, bits));
     size_t unary = 0;
     std::vector<uint32_t> read(chosen);
-    const auto each = [&](const char* name, const auto& body) {
-      body();
-      const double seconds = best_seconds(repeats, body);
-      std::printf("%-22s %6.2f ns an index, %.2f bits\n", name, 1e9 * seconds / static_cast<double>(chosen),
-                  8.0 * static_cast<double>(rice_low_bytes(chosen, bits) + unary) / static_cast<double>(chosen));
-    };
-    each("rice encode 1 %", [&] { unary = rice_encode(indices.data(), chosen, bits, coded.data()); });
-    each("rice decode 1 %", [&] { keep(rice_decode(coded.data(), unary, chosen, bits, count, read.data())); });
+    const double seconds = best_seconds(repeats, [&] { unary = rice_encode(indices.data(), chosen, bits, coded.data()); });
+    std::printf("%-22s %6.2f ns an index, %.2f bits\n", "rice encode 1 %", 1e9 * seconds / static_cast<double>(chosen),
+                8.0 * static_cast<double>(rice_low_bytes(chosen, bits) + unary) / static_cast<double>(chosen));
     const std::byte* const ones = coded.data() + rice_low_bytes(chosen, bits);
     const auto bit_of = [](const std::byte* stream, size_t i) {
       return std::to_integer<uint32_t>(stream[i / 8]) >> i % 8 & 1;
     };
-    each("the same bit by bit", [&] {
+    const auto plain = [&] {
       size_t low = 0, at = 0;
       uint32_t next = 0;
       for (size_t j = 0; j < chosen; ++j) {
@@ -204,10 +234,12 @@ struct Bench {
         next = read[j] + 1;
       }
       keep(read[0]);
-    });
+    };
+    beside("rice decode 1 %", "bit by bit", 4,
+           [&] { keep(rice_decode(coded.data(), unary, chosen, bits, count, read.data())); }, plain);
   }
 
-  // A table of a 20th of the elements; bench_sketch has the same beside LibTorch.
+  // A table of a 20th of the elements; bench_torch has the same beside LibTorch.
   void sketch() {
     using namespace starling;
     const SketchShape shape{5, static_cast<uint32_t>(std::max(count / 100, kSketchBlock)), 1};
@@ -243,10 +275,11 @@ struct Bench {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const bool good = starling::take_target(&argc, argv);
   const long long count = argc > 1 ? std::atoll(argv[1]) : 25'000'000;
   const int repeats = argc > 2 ? std::atoi(argv[2]) : 7;
-  if (argc > 3 || count < 16 || repeats < 1) {
-    std::fprintf(stderr, "usage: bench_kernels [ELEMENTS (at least 16) [REPEATS]]\n");
+  if (!good || argc > 3 || count < 16 || repeats < 1) {
+    std::fprintf(stderr, "usage: bench_kernels [--target avx2] [ELEMENTS (at least 16) [REPEATS]]\n");
     return 2;
   }
   Bench bench(static_cast<size_t>(count), repeats);
@@ -257,6 +290,7 @@ int main(int argc, char** argv) {
   bench.updates();
   bench.sketch();
   bench.levels();
+  bench.other_merges();
   bench.rice();
   return 0;
 }
