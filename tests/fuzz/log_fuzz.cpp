@@ -1,6 +1,7 @@
-// An entry of a slice's log, and the state of a slice, from a stranger. The first byte says what to seal, so that the
-// input passes the envelope and the hashes; two bytes give the size of the header, the rest is the payload. What a log
-// takes follows from what it held; what it refuses changes nothing.
+// An entry of a slice's log, and the state of a slice, from a stranger. The lower bits of the first byte say what to
+// seal, so that the input passes the envelope and the hashes, the others which codec an entry's log runs with and
+// whether its slice is longer; two bytes give the size of the header, the rest is the payload. What a log takes follows
+// from what it held; what it refuses changes nothing.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -17,7 +18,7 @@
 namespace starling {
 namespace {
 
-constexpr size_t kElements = 3;
+constexpr size_t kElements = 3, kMoreElements = 700;   // of these int8 and int4 have a block that is not full
 
 PeerId peer(uint8_t tag) {
   PeerId id;
@@ -45,26 +46,31 @@ std::optional<Input> decoded(std::span<const std::byte> input) {
   return made;
 }
 
-// A slice of three elements, whose log counts two members.
+// A slice whose log counts two members.
 struct Target {
-  Target() {
+  explicit Target(UpdateKind kind = UpdateKind::kTopk, size_t element_count = kElements)
+      : elements(element_count), running(make_update_codec({.kind = kind, .density = 0.5, .reply = 1})) {
     slice.restore({0, {9, 16, {7}}, {{peer(1), 1, 8, 0x7f, 9}, {peer(2), 1, 8, 0x7f, 9}}, {{{7}, 1, 1}}, {}, 0});
     slice.begin_round(1);
   }
+  const size_t elements;
   std::unique_ptr<UpdateCodec> exact = make_update_codec({});
-  std::unique_ptr<UpdateCodec> topk = make_update_codec({.kind = UpdateKind::kTopk, .density = 0.5, .reply = 1});
-  const UpdateCodecs codecs{topk.get(), exact.get()};
+  std::unique_ptr<UpdateCodec> running;
+  const UpdateCodecs codecs{running.get(), exact.get()};
   InlineWorker worker;
-  UpdateSlice slice{{0, kElements, kElements}, 1e30f, codecs, worker, [] {}};
+  UpdateSlice slice{{0, elements, elements}, 1e30f, codecs, worker, [] {}};
 };
 
 }  // namespace
 
-void fuzz_entry(std::span<const std::byte> input) {
+void fuzz_entry(std::span<const std::byte> input) { (void)entry_is_taken(input); }
+
+bool entry_is_taken(std::span<const std::byte> input) {
   std::optional<Input> made = decoded(input);
   auto* entry = made ? message_as<LogEntry>(made->message) : nullptr;
-  if (entry == nullptr) return;
-  Target target;
+  if (entry == nullptr) return false;
+  Target target(update_names()[(made->seal >> 3 & 15) % update_names().size()].kind,
+                made->seal < 128 ? kElements : kMoreElements);
   const UpdateCodec* codec = target.codecs.of(entry->codec);
   const LogHead before = target.slice.log().head();
   if ((made->seal & 1) != 0) {
@@ -75,21 +81,22 @@ void fuzz_entry(std::span<const std::byte> input) {
   }
   if ((made->seal & 2) != 0) entry->head.hash = entry_hash(*entry, xxh3_128(made->payload.span()));
   if (codec == nullptr || !PartBuffer::fits(entry->part, entry->parts, made->payload.size,
-                                            codec->bytes_max(UpdateRole::kEntry, kElements))) {
-    return;
+                                            codec->bytes_max(UpdateRole::kEntry, target.elements))) {
+    return false;
   }
   target.slice.receive(*entry, made->payload);
   target.worker.run_completions();
   const UpdateLog& log = target.slice.log();
-  if (log.head() == before) return;
+  if (log.head() == before) return false;
   STARLING_CHECK(log.head() == entry->head && entry->previous == before.hash);
   STARLING_CHECK(log.head().length == before.length + 1 && log.head().weight == before.weight + entry->counted.size());
   STARLING_CHECK(log.head().hash == entry_hash(*entry, xxh3_128(made->payload.span())));
-  STARLING_CHECK(codec->check(UpdateRole::kEntry, made->payload.span(), kElements) == UpdateStatus::kOk);
+  STARLING_CHECK(codec->check(UpdateRole::kEntry, made->payload.span(), target.elements) == UpdateStatus::kOk);
   for (const CountedPayload& counted : entry->counted) {
     STARLING_CHECK(log.table().counting(counted.peer, counted.generation, counted.seq) == Counting::kCounted);
     STARLING_CHECK(!log.table().may_count(counted.peer, counted.generation, counted.seq));
   }
+  return true;
 }
 
 void fuzz_state(std::span<const std::byte> input) {

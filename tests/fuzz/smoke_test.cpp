@@ -80,10 +80,29 @@ Bytes three_floats(UpdateRole role) {
   return payload;
 }
 
+// An entry of every codec, of three elements and of 700, as fuzz_entry() makes the log's own.
 TEST(FuzzSmoke, Entry) {
-  LogEntry entry = sample_entry();
-  entry.codec = static_cast<uint8_t>(UpdateKind::kFp32);
-  drive(fuzz_entry, log_corpus(sample_entry(), entry, three_floats(UpdateRole::kEntry)), 20'000);
+  std::vector<Bytes> corpus;
+  Rng rng(1);
+  for (size_t number = 0; number < update_names().size(); ++number) {
+    for (const size_t count : {size_t{3}, size_t{700}}) {
+      const UpdateKind kind = update_names()[number].kind;
+      const auto codec = make_update_codec({.kind = kind, .density = 0.5, .reply = 1});
+      std::vector<float> x(count);
+      for (float& value : x) value = static_cast<float>(rng.below(2001)) - 1000;
+      Bytes payload(codec->bytes_max(UpdateRole::kEntry, count));
+      payload.resize(codec->encode(UpdateRole::kEntry, x, {}, payload).value());
+      LogEntry entry = sample_entry();
+      entry.codec = static_cast<uint8_t>(kind);
+      const std::vector<Bytes> made = log_corpus(sample_entry(), entry, payload);
+      for (Bytes input : made) {
+        input[0] |= std::byte(number << 3 | (count == 3 ? 0 : 128));
+        corpus.push_back(input);
+      }
+      EXPECT_TRUE(entry_is_taken(corpus.back())) << update_name(kind) << " of " << count;
+    }
+  }
+  drive(fuzz_entry, corpus, 20'000);
 }
 
 TEST(FuzzSmoke, State) {
@@ -93,20 +112,36 @@ TEST(FuzzSmoke, State) {
 TEST(FuzzSmoke, Update) {
   std::vector<Bytes> corpus;
   Rng rng(1);
+  const auto floats = [&](size_t count) {
+    std::vector<float> x(count);
+    for (float& value : x) value = static_cast<float>(rng.below(2001)) - 1000;
+    return x;
+  };
+  const auto add = [&](size_t kind, const UpdateOptions& options, size_t variant, size_t count, size_t number) {
+    const auto codec = make_update_codec(options);
+    for (const UpdateRole role : {UpdateRole::kContribution, UpdateRole::kEntry}) {
+      Bytes payload(codec->bytes_max(role, count));
+      payload.resize(codec->encode(role, floats(count), {}, payload).value());
+      ASSERT_EQ(codec->check(role, payload, count), UpdateStatus::kOk);
+      const Bytes front = {std::byte(kind), std::byte(variant << 2 | (role == UpdateRole::kEntry)),
+                           std::byte(number % 256), std::byte(number / 256)};
+      payload.insert(payload.begin(), front.begin(), front.end());
+      corpus.push_back(payload);
+    }
+  };
   for (size_t kind = 0; kind < update_names().size(); ++kind) {
-    const auto codec = make_update_codec({.kind = update_names()[kind].kind, .density = 0.1});
+    const UpdateKind update = update_names()[kind].kind;
+    const auto codec = make_update_codec({.kind = update, .density = 0.1});
+    // As update_fuzz.cpp makes them: with coded indices, the other levels of qsgd, and dgc while it warms up.
+    if (codec->residual().unsent) add(kind, {.kind = update, .density = 0.002}, 0, 66000, 60000 + 66000 - 65536);
+    for (const auto& [variant, levels] : {std::pair<size_t, uint32_t>(1, 1), {2, 127}}) {
+      if (update == UpdateKind::kQsgd) add(kind, {.kind = update, .levels = levels}, variant, 300, 300);
+    }
+    if (update == UpdateKind::kDgc) add(kind, {.kind = update, .density = 0.1, .warmup = 8}, 1, 300, 300);
     for (size_t count : {size_t{0}, size_t{1}, size_t{40}, size_t{300}}) {
-      std::vector<float> x(count);
-      for (float& value : x) value = static_cast<float>(rng.below(2001)) - 1000;
-      for (UpdateRole role : {UpdateRole::kContribution, UpdateRole::kEntry}) {
-        Bytes payload(codec->bytes_max(role, count));
-        payload.resize(codec->encode(role, x, {}, payload).value());
-        const Bytes front = {std::byte(kind), std::byte(role == UpdateRole::kEntry), std::byte(count % 256),
-                             std::byte(count / 256)};
-        payload.insert(payload.begin(), front.begin(), front.end());
-        corpus.push_back(payload);
-      }
+      add(kind, {.kind = update, .density = 0.1}, 0, count, count);
       if (codec->tables() == nullptr) continue;
+      const std::vector<float> x = floats(count);
       Bytes table(codec->tables()->bytes(count));
       ASSERT_TRUE(codec->tables()->encode(x, {}, table));
       const SketchTerm terms[] = {{1, table}};

@@ -1,5 +1,6 @@
-// The payload of an update from a stranger. Four bytes in front choose the codec, the role and the element count. What
-// passes the check is safe to use, and says one thing in one way: encoded again it is the same bytes.
+// The payload of an update from a stranger. Four bytes in front choose the codec, the role, the settings and the element
+// count, which is small or large enough for coded indices. What passes the check is safe to use, and says one thing in
+// one way: encoded again it is the same bytes.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -33,6 +34,15 @@ void fuzz_tables(const UpdateCodec& codec, bool table, size_t count, Bytes bytes
   STARLING_CHECK(requested.empty() || codec.support(payload).indices == requested);
 }
 
+constexpr size_t kLarge = 60000;   // a number from which on the slice has as many elements more as indices are coded of
+
+// Few elements are sent of a large slice: inputs are short.
+UpdateOptions options_of(UpdateKind kind, size_t variant, size_t count) {
+  constexpr uint32_t kLevels[] = {7, 1, 127, 15}, kWarmup[] = {0, 8, 0, 100};
+  return {.kind = kind, .density = count < kRiceElementsMin ? 0.1 : 0.002, .levels = kLevels[variant],
+          .warmup = kWarmup[variant]};
+}
+
 }  // namespace
 
 void fuzz_update(std::span<const std::byte> input) {
@@ -40,9 +50,10 @@ void fuzz_update(std::span<const std::byte> input) {
   const auto byte = [&](size_t i) { return std::to_integer<size_t>(input[i]); };
   const UpdateKind kind = update_names()[byte(0) % update_names().size()].kind;
   const UpdateRole role = byte(1) % 2 == 0 ? UpdateRole::kContribution : UpdateRole::kEntry;
-  const size_t count = (byte(2) | byte(3) << 8) % 5000;
+  const size_t number = byte(2) | byte(3) << 8, variant = byte(1) / 4 % 4;
+  const size_t count = number < kLarge ? number % 5000 : kRiceElementsMin + number - kLarge;
   const Bytes payload = input.subspan(4);
-  const auto codec = make_update_codec({.kind = kind, .density = 0.1});
+  const auto codec = make_update_codec(options_of(kind, variant, count));
   if (codec->tables() != nullptr && byte(1) % 4 >= 2) return fuzz_tables(*codec, byte(1) % 4 == 2, count, payload);
   if (codec->check(role, payload, count) != UpdateStatus::kOk) return;
   STARLING_CHECK(payload.size() <= codec->bytes_max(role, count));
