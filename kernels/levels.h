@@ -1,7 +1,7 @@
 // Floats as codes of a few bits: with scale s and L levels an element is one of s * {-L, ..., L}, or with one bit one
-// of s * {-1, 1}. Rounding is stochastic: x / s, to the nearest 2^-16, goes to the whole number below or above, each with
-// the probability that makes the expectation x / s (QSGD, Alistarh et al. 2017, arXiv:1610.02132, equation 3, without
-// its norm).
+// of s * {-1, 1}. Rounding is stochastic: x / s, to the nearest 2^-16, goes to the whole number below or above, each
+// with the probability that makes the expectation x / s (QSGD, Alistarh et al. 2017, arXiv:1610.02132, equation 3,
+// without its norm).
 //
 // Codes lie in groups of 64 bytes. Bits 0 to bits - 1 of byte j hold element j of the group, the next ones element
 // 64 + j, and so on, so that a vector of bytes meets neighboring floats. A last group that is not full has only the

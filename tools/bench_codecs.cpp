@@ -43,7 +43,9 @@ class Member {
   double bytes() const { return static_cast<double>(payloads_[0].size() * kMembers); }
 
  private:
-  std::span<float> slice(std::vector<float>& values, size_t s) const { return std::span(values).subspan(s * size_, size_); }
+  std::span<float> slice(std::vector<float>& values, size_t s) const {
+    return std::span(values).subspan(s * size_, size_);
+  }
 
   void encode() {
     for (size_t s = 0; s < kMembers; ++s) {
@@ -127,8 +129,9 @@ int main(int argc, char** argv) {
     const Spent& spent = best[kind];
     const double sum = spent.encode + spent.merge + spent.apply;
     std::printf("%-12s encode %6.2f ms, merge %6.2f, apply %6.2f: %5.1f %% of a step (goal 10 %%)  %s; %.2f bits up\n",
-                std::string(update_names()[kind].name).c_str(), 1e3 * spent.encode, 1e3 * spent.merge, 1e3 * spent.apply,
-                100 * sum / step, met(sum <= kGoal * step), 8 * bytes[kind] / static_cast<double>(count));
+                std::string(update_names()[kind].name).c_str(), 1e3 * spent.encode, 1e3 * spent.merge,
+                1e3 * spent.apply, 100 * sum / step, met(sum <= kGoal * step),
+                8 * bytes[kind] / static_cast<double>(count));
   }
   return 0;
 }

@@ -178,7 +178,8 @@ struct Bench {
         for (int i = 0; i < 4; ++i) straight(at, std::min(at + kUpdatePiece, all));
       }
     };
-    beside((name + " merge of 4").c_str(), "decode, add", 3, four, [&] { for (int i = 0; i < 4; ++i) decode_and_add(); });
+    beside((name + " merge of 4").c_str(), "decode, add", 3, four,
+           [&] { for (int i = 0; i < 4; ++i) decode_and_add(); });
   }
 
   // The same of 1 % of the elements, and of a sketch's table of int8 cells.
@@ -216,7 +217,8 @@ struct Bench {
     std::vector<std::byte> coded(rice_bytes_max(chosen, count, bits));
     size_t unary = 0;
     std::vector<uint32_t> read(chosen);
-    const double seconds = best_seconds(repeats, [&] { unary = rice_encode(indices.data(), chosen, bits, coded.data()); });
+    const double seconds =
+        best_seconds(repeats, [&] { unary = rice_encode(indices.data(), chosen, bits, coded.data()); });
     std::printf("%-22s %6.2f ns an index, %.2f bits\n", "rice encode 1 %", 1e9 * seconds / static_cast<double>(chosen),
                 8.0 * static_cast<double>(rice_low_bytes(chosen, bits) + unary) / static_cast<double>(chosen));
     const std::byte* const ones = coded.data() + rice_low_bytes(chosen, bits);

@@ -126,7 +126,8 @@ struct Bench {
   }
 
   // Twice: the codec's payload of all, then the residual, as members settle; and block by block, in one pass.
-  void residual(const char* name, UpdateKind kind, const LevelCodes& codes, const torch::Tensor& x, double share) const {
+  void residual(const char* name, UpdateKind kind, const LevelCodes& codes, const torch::Tensor& x,
+                double share) const {
     const auto codec = make_update_codec({.kind = kind});
     const size_t size = count / 512 * 512, block = kind == UpdateKind::kInt4 ? 128 : 512;
     const torch::Tensor whole = x.narrow(0, 0, static_cast<int64_t>(size));
@@ -186,8 +187,8 @@ int main(int argc, char** argv) {
   std::vector<float> gradient = training.gradient(bench.count), spare(bench.count);
   bench.read = read_seconds(spare, 2 * repeats);
   bench.copy = copy_seconds(gradient, spare, 2 * repeats);
-  std::printf("%lld elements, one core, the fastest of %d in turn; ceilings: a read %.2f ms (%.1f GB/s), a copy %.2f ms; "
-              "gradients of %zu parameters after %d steps, loss %.2f, repeated\n",
+  std::printf("%lld elements, one core, the fastest of %d in turn; ceilings: a read %.2f ms (%.1f GB/s), a copy %.2f "
+              "ms; gradients of %zu parameters after %d steps, loss %.2f, repeated\n",
               static_cast<long long>(count), repeats, 1e3 * bench.read, 4e-9 * static_cast<double>(count) / bench.read,
               1e3 * bench.copy, training.parameter_count(), kTrained, loss);
   const torch::Tensor normal = torch::randn({count}), heavy = normal.pow(3);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "kernels/rice.h"
 #include "tests/kernels/inputs.h"
 
 namespace starling {
@@ -93,6 +94,56 @@ TEST(UpdateSparse, DamagedCodedPayloadsAreRefusedOrLegal) {
       EXPECT_NE(codec->check(kContribution, damaged, kLarge), UpdateStatus::kOk) << count;
     }
   }
+}
+
+// One choice of elements has one form: how many low bits the indices have follows from the settings.
+TEST(UpdateSparse, IndicesInOtherBitsThanTheSettingsSayAreRefused) {
+  TestRng rng(draw_rng_seed());
+  const std::vector<float> x = normal_vector(rng, kLarge, 1.0f);
+  const auto codec = make_update_codec({.kind = UpdateKind::kTopk});
+  const Payload good = encode(*codec, kContribution, x);
+  const std::vector<uint32_t> indices = codec->support(good).indices;
+  const uint32_t usual = word(good, 1);
+  for (const uint32_t bits : {usual - 1, usual, usual + 1}) {
+    Payload other(12 + rice_bytes_max(indices.size(), kLarge, bits));
+    const size_t unary = rice_encode(indices.data(), indices.size(), bits, other.data() + 12);
+    other.resize(12 + rice_low_bytes(indices.size(), bits) + unary);
+    other.insert(other.end(), good.end() - static_cast<ptrdiff_t>(4 * indices.size()), good.end());
+    set_word(other, 0, word(good, 0));
+    set_word(other, 1, bits);
+    set_word(other, 2, static_cast<uint32_t>(unary));
+    ASSERT_LE(other.size(), codec->bytes_max(kEntry, kLarge));
+    EXPECT_EQ(codec->check(kContribution, other, kLarge) == UpdateStatus::kOk, bits == usual) << bits;
+  }
+}
+
+// The values are those of the elements that the header's seed names, whatever a member's own seed is.
+TEST(UpdateSparse, ValuesAreThoseOfTheSeedsElements) {
+  TestRng rng(draw_rng_seed());
+  const std::vector<float> x = normal_vector(rng, 5000, 1.0f);
+  const auto codec = make_update_codec({.kind = UpdateKind::kRandk, .density = 0.1});
+  const Payload payload = encode(*codec, kContribution, x, {.own = 1, .common = 77});
+  std::vector<float> values(x.size());
+  codec->decode(payload, values);
+  for (const uint32_t i : codec->support(payload).indices) ASSERT_EQ(values[i], x[i]) << i;
+}
+
+TEST(UpdateSparse, Int8ValuesAreAddedAsTheyAreRead) {
+  TestRng rng(draw_rng_seed());
+  constexpr size_t kCount = 1700;   // three scales and a part
+  std::vector<float> x = normal_vector(rng, kCount, 1.0f), sum = normal_vector(rng, kCount, 1.0f), values(kCount);
+  for (size_t i = 0; i < kCount; ++i) x[i] *= static_cast<float>(1 + i / 512);
+  std::vector<float> expected = sum;
+  std::vector<std::byte> bytes(Int8Values::bytes(kCount));
+  ASSERT_TRUE(Int8Values::write(bytes.data(), kCount, 0, x.data(), kCount, 1));
+  Int8Values::read(bytes.data(), kCount, 0, kCount, values.data());
+  Int8Values::add(0.3f, bytes.data(), kCount, sum.data());
+  for (size_t i = 0; i < kCount; ++i) {
+    ASSERT_NEAR(values[i], x[i], 0.05f * static_cast<float>(1 + i / 512)) << i;
+    const volatile float product = 0.3f * values[i];
+    expected[i] += product;
+  }
+  EXPECT_EQ(sum, expected);
 }
 
 TEST(UpdateSparse, Int8ScalesThatAreNoneAreRefused) {

@@ -1,6 +1,6 @@
-// The payload of an update from a stranger. Four bytes in front choose the codec, the role, the settings and the element
-// count, which is small or large enough for coded indices. What passes the check is safe to use, and says one thing in
-// one way: encoded again it is the same bytes.
+// The payload of an update from a stranger. Four bytes in front choose the codec, the role, the settings and the
+// element count, which is small or large enough for coded indices. What passes the check is safe to use, and says one
+// thing in one way: encoded again it is the same bytes.
 #include <algorithm>
 #include <cmath>
 #include <vector>

@@ -1,7 +1,7 @@
 // The log of updates with every codec, on virtual time: messages lost, a cut and its end, a member killed. Replicas
-// under one head must be the same bits, no payload may count twice, an entry must be the sum of what it counts, and what
-// a member holds must be what it did and no entry counts: on the support of the entry, at the scale and the factor that
-// it counts at.
+// under one head must be the same bits, no payload may count twice, an entry must be the sum of what it counts, and
+// what a member holds must be what it did and no entry counts: on the support of the entry, at the scale and the factor
+// that it counts at.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -122,7 +122,8 @@ class Accounts {
         ASSERT_NE(payload, payloads_.end()) << "a payload that was never handed in";
         ++counted_;
         std::vector<float> values(rest.size());
-        codec_.add(counted.scale * logged.factor, payload->second.span(), codec_.support(logged.payload.span()), values);
+        const UpdateSupport on = codec_.support(logged.payload.span());
+        codec_.add(counted.scale * logged.factor, payload->second.span(), on, values);
         for (size_t i = 0; i < rest.size(); ++i) rest[i] -= static_cast<double>(values[i]);
       }
     }
@@ -169,9 +170,8 @@ class UpdateCodecsInALog : public testing::TestWithParam<UpdateKind> {
     go_on(seconds(2));
     lossy = false;
     for (auto& [id, agent] : swarm.agents) agent->still = true;
-    for (const TimePoint until = swarm.clock.now() + seconds(5); swarm.clock.now() < until && !swarm.all_heads_equal();) {
-      go_on(milliseconds(5));
-    }
+    const TimePoint until = swarm.clock.now() + seconds(5);
+    while (swarm.clock.now() < until && !swarm.all_heads_equal()) go_on(milliseconds(5));
     EXPECT_TRUE(swarm.all_heads_equal());
     EXPECT_TRUE(codec->residual().dropped || accounts.counted() > 500);
     EXPECT_GT(accounts.exact_judgments(), 200u);

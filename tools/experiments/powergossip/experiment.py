@@ -26,7 +26,7 @@ def numpy():
 
 
 class Pairing:
-    """Models are lists of arrays; those with one dimension are averaged whole. `energy`: shares that exchanges removed."""
+    """Models are lists of arrays; those with one dimension are averaged whole. `energy`: shares that were removed."""
 
     def __init__(self, way, rng):
         self.way, self.rng, self.energy = way, rng, []
@@ -192,8 +192,9 @@ def best_rate(measure):
 
 
 WAYS = {"whole average": ("whole",), "no exchange": ("none",),
-        **{f"{name}, bytes of rank {rank}" if kind == "modulo4" else f"{name} {rank}": (kind, rank)
-           for rank in RANKS for kind, name in (("powergossip", "powergossip, rank"), ("modulo4", "modulo4 x fragments"))}}
+        **{name.format(rank): (kind, rank) for rank in RANKS
+           for kind, name in (("powergossip", "powergossip, rank {}"),
+                              ("modulo4", "modulo4 x fragments, bytes of rank {}"))}}
 
 
 def plus_minus(values, scale=1.0, digits_shown=3):
@@ -211,17 +212,20 @@ def problem_table(title, measure, seeds, figures, say):
         say(f"{title}: {rows[-1]}")
     for rank in RANKS:
         ours, theirs = found[f"powergossip, rank {rank}"], found[f"modulo4 x fragments, bytes of rank {rank}"]
-        rows.append([f"rank {rank} minus modulo4", "", *(plus_minus([a[key] - b[key] for a, b in zip(ours, theirs)], scale,
-                                                                    shown) for key, _, scale, shown in figures)])
+        differences = {key: [a[key] - b[key] for a, b in zip(ours, theirs)] for key, *_ in figures}
+        rows.append([f"rank {rank} minus modulo4", "",
+                     *(plus_minus(differences[key], scale, shown) for key, _, scale, shown in figures)])
     return f"**{title}**\n\n" + table(["way", "rate", *(head for _, head, _, _ in figures)], rows)
 
 
 def run(repeat, quick, say):
     seeds = range(1, (2 if quick else SEEDS * repeat) + 1)
     energy = ("energy", "energy removed, %", 100, 1)
-    parts = [problem_table(f"Quadratics, what is an agent's own has rank {rank}",
-                           functools.partial(lambda own, way, rate, seed: quadratics(way, rate, seed, own), rank), seeds,
-                           [("loss", "loss above the optimum, x 1000", 1000, 2), energy], say) for rank in (SIDE, 1)]
+    parts = []
+    for own in (SIDE, 1):
+        measure = functools.partial(quadratics, own_rank=own)
+        parts.append(problem_table(f"Quadratics, what is an agent's own has rank {own}", measure, seeds,
+                                   [("loss", "loss above the optimum, x 1000", 1000, 2), energy], say))
     parts.append(problem_table("Digits by label", mlp, seeds,
                                [("accuracy", "accuracy, %", 100, 1), ("loss", "loss", 1, 3), energy], say))
     return "\n\n".join(parts)
