@@ -4,7 +4,6 @@
 #include <time.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -21,13 +20,6 @@ void keep(const T& value) {
   asm volatile("" : : "r"(&value) : "memory");
 }
 
-template <class Body>
-double wall_seconds(const Body& body) {
-  const auto start = std::chrono::steady_clock::now();
-  body();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 inline double thread_clock() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -42,11 +34,11 @@ double thread_seconds(const Body& body) {
   return thread_clock() - start;
 }
 
-// The fastest of `repeats` runs: what disturbs a run only ever slows it.
+// The fastest of `repeats` runs: what disturbs a run only ever slows it. Every loop runs on one thread, this one.
 template <class Body>
 double best_seconds(int repeats, const Body& body) {
   double best = 1e30;
-  for (int i = 0; i < repeats; ++i) best = std::min(best, wall_seconds(body));
+  for (int i = 0; i < repeats; ++i) best = std::min(best, thread_seconds(body));
   return best;
 }
 
@@ -55,8 +47,8 @@ struct Beside {
   double ours = 1e30, theirs = 1e30;
   template <class Ours, class Theirs>
   void run(const Ours& our_body, const Theirs& their_body) {
-    ours = std::min(ours, wall_seconds(our_body));
-    theirs = std::min(theirs, wall_seconds(their_body));
+    ours = std::min(ours, thread_seconds(our_body));
+    theirs = std::min(theirs, thread_seconds(their_body));
   }
   double ratio() const { return theirs / ours; }
 };

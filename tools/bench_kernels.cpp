@@ -1,5 +1,5 @@
-// Each loop of kernels/ on one core, in GB/s of the bytes it must move, and as a share of the ceiling measured in the
-// same run: a plain read for loops that only read, memcpy for loops that also write.
+// Each loop of kernels/ on one core, in GB/s of the bytes it must move while its thread runs, and as a share of the
+// ceiling measured in the same run: a plain read for loops that only read, memcpy for loops that also write.
 //   bench_kernels [--target avx2] [ELEMENTS [REPEATS]]
 #include <algorithm>
 #include <cmath>
