@@ -188,7 +188,10 @@ void SimSwarm::tick(size_t index) {
       }
     } while (slot.worker->has_completions() || slot.inbox->waiting());
   } catch (const std::runtime_error& error) {
-    throw std::runtime_error("agent " + std::to_string(index) + ": " + error.what());
+    if (!on_failure_) throw std::runtime_error("agent " + std::to_string(index) + ": " + error.what());
+    kill(index);
+    on_failure_(index, error.what());
+    return;
   }
   slot.deadline = slot.agent->next_deadline();
 }

@@ -42,6 +42,10 @@ class SimSwarm {
   void set_on_warning(std::function<void(size_t agent, const std::string& text)> on_warning) {
     on_warning_ = std::move(on_warning);
   }
+  // Called when an agent ends with an error, instead of throwing it: the others go on, as processes would.
+  void set_on_failure(std::function<void(size_t agent, const std::string& why)> on_failure) {
+    on_failure_ = std::move(on_failure);
+  }
   // Called when an agent begins to train, before its first step.
   void set_on_begin(std::function<void(size_t agent)> on_begin) { on_begin_ = std::move(on_begin); }
 
@@ -79,7 +83,7 @@ class SimSwarm {
   uint64_t rng_seed_;
   SimTrainerFactory make_trainer_;
   std::function<void(size_t)> on_begin_;
-  std::function<void(size_t, const std::string&)> on_warning_;
+  std::function<void(size_t, const std::string&)> on_warning_, on_failure_;
   std::vector<std::unique_ptr<Slot>> slots_;
 };
 

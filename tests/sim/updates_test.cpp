@@ -541,27 +541,6 @@ TEST(UpdatesInASwarm, TwoAgainstTwoMeetInOneLogAfterTheHeal) {
   EXPECT_LT(error(swarm), 0.3);
 }
 
-TEST(UpdatesInASwarm, TheThirtyThirdLeavesWithTheRemedy) {
-  spdlog::set_level(spdlog::level::off);
-  QuadraticSwarm swarm(10, updates_swarm(), near_links(0));
-  for (size_t a = 0; a < 32; ++a) swarm.add({});
-  swarm.run_for(seconds(2));
-  SimAgentOptions newcomer;
-  newcomer.adopt_settings = true;
-  newcomer.bootstrap = {3};
-  swarm.add(newcomer);
-  swarm.restart(32);   // a later generation than that of all others
-  try {
-    swarm.run_for(seconds(10));
-    ADD_FAILURE() << "33 share updates";
-  } catch (const std::runtime_error& error) {
-    const std::string what = error.what();
-    EXPECT_TRUE(what.starts_with("agent 32: ")) << what;
-    EXPECT_NE(what.find("at most 32 members"), std::string::npos) << what;
-    EXPECT_NE(what.find("kind: pairwise"), std::string::npos) << what;
-  }
-}
-
 // The newcomer gets every slice from members, and hands in no steps that it took before.
 TEST(UpdatesInASwarm, ANewcomerCatchesUpBeforeItsFirstStep) {
   spdlog::set_level(spdlog::level::off);

@@ -17,8 +17,8 @@ namespace {
 class SwarmSamplerTest : public testing::Test {
  protected:
   // Agent `own` of 0..count-1, all known to it; ids sort by number.
-  void make(uint32_t own, uint32_t count, const SwarmSamplerOptions& options = {}) {
-    membership_ = std::make_unique<Membership>(MembershipOptions{}, record_of(own), clock_, outbox_, 1);
+  void make(uint32_t own, uint32_t count, const SwarmSamplerOptions& options = {}, uint64_t generation = 1) {
+    membership_ = std::make_unique<Membership>(MembershipOptions{}, record_of(own, generation), clock_, outbox_, 1);
     for (uint32_t other = 0; other < count; ++other) {
       if (other != own) membership_->add(record_of(other));
     }
@@ -172,6 +172,43 @@ TEST_F(SwarmSamplerTest, AGroupByNamesHasNobodyElse) {
   EXPECT_EQ(ids(), (std::vector<PeerId>{peer_of(2), peer_of(4), peer_of(5)}));
 }
 
+std::vector<PeerId> ids_of(const std::vector<Participant>& members) {
+  std::vector<PeerId> ids;
+  for (const Participant& member : members) ids.push_back(member.peer);
+  return ids;
+}
+
+// Agent 1 knows four others. Ids sort against the order in which they began.
+TEST_F(SwarmSamplerTest, OfTooManyForOneGroupTheOldestAreIn) {
+  make(1, 5, {.group_size = 2, .oldest = 3});   // all of generation 1
+  EXPECT_EQ(ids_of(sampler_->group()), (std::vector<PeerId>{peer_of(0), peer_of(1), peer_of(2)}))
+      << "of one age, those with the smallest ids, whatever the size of other groups is";
+  for (const uint32_t other : {0u, 2u}) membership_->add(record_of(other, 9 - other));
+  EXPECT_EQ(ids_of(sampler_->group()), (std::vector<PeerId>{peer_of(1), peer_of(3), peer_of(4)})) << "sorted by id";
+  membership_->add(record_of(3, 20));   // began anew
+  EXPECT_EQ(ids_of(sampler_->group()), (std::vector<PeerId>{peer_of(1), peer_of(2), peer_of(4)}));
+}
+
+TEST_F(SwarmSamplerTest, TheNewestKnowsThatItIsOutside) {
+  make(1, 4, {.oldest = 3}, 2);
+  EXPECT_EQ(ids_of(sampler_->group()), (std::vector<PeerId>{peer_of(0), peer_of(2), peer_of(3)}));
+}
+
+// They give what they hold until they leave. Who has not begun has nothing.
+TEST_F(SwarmSamplerTest, AmongTheOldestAreThoseWhoHaveFinished) {
+  make(0, 5, {.oldest = 4});
+  set_meta(1, {.phase = Phase::kFinished});
+  set_meta(2, {.phase = Phase::kJoining});
+  EXPECT_EQ(ids_of(sampler_->group()), (std::vector<PeerId>{peer_of(0), peer_of(1), peer_of(3), peer_of(4)}));
+}
+
+TEST_F(SwarmSamplerTest, AmongTheOldestAreNamedOnesAlone) {
+  make(0, 5, {.group_names = {"a0", "a2", "a4"}, .oldest = 2});
+  EXPECT_EQ(ids_of(sampler_->group()), (std::vector<PeerId>{peer_of(0), peer_of(2)}));
+  membership_->add(record_of(2, 5));
+  EXPECT_EQ(ids_of(sampler_->group()), (std::vector<PeerId>{peer_of(0), peer_of(4)}));
+}
+
 TEST(SwarmSamplerOptions, AreWhatTheSettingsSay) {
   SwarmConfig swarm;
   swarm.rng_seed = 9;
@@ -190,6 +227,11 @@ TEST(SwarmSamplerOptions, AreWhatTheSettingsSay) {
   EXPECT_EQ(swarm_sampler_options(swarm, "a0").group_size, 8u);
   EXPECT_EQ(swarm_sampler_options(swarm, "a0").group_names, swarm.exchange.members);
   EXPECT_THROW(swarm_sampler_options(swarm, "a2"), std::runtime_error) << "an outsider";
+  EXPECT_EQ(swarm_sampler_options(swarm, "a0").oldest, 0u) << "params have no limit";
+  for (const SourceKind source : {SourceKind::kUpdates, SourceKind::kGradients}) {
+    swarm.exchange.source = source;
+    EXPECT_EQ(swarm_sampler_options(swarm, "a0").oldest, 32u);
+  }
 }
 
 }  // namespace
