@@ -79,7 +79,8 @@ void expect_remedy(const std::string& why) {
 }
 
 // Runs until so many have left, and says when each newcomer saw for the first time that all places were taken.
-std::vector<std::optional<TimePoint>> run_until_left(FullSwarm& swarm, const std::vector<size_t>& newcomers, size_t left) {
+std::vector<std::optional<TimePoint>> run_until_left(FullSwarm& swarm, const std::vector<size_t>& newcomers,
+                                                     size_t left) {
   std::vector<std::optional<TimePoint>> seen(newcomers.size());
   const bool all = swarm.run_until(
       [&] {

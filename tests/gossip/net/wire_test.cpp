@@ -356,7 +356,11 @@ TEST(Wire, RefusesPullsAndStatesOutOfRange) {
   EXPECT_EQ(changed<SliceState>([](SliceState& m) { m.table[0] = {m.table[0].peer, 1, 12, 1 << 10, 1}; }),
             DecodeStatus::kOk);
   EXPECT_EQ(changed<SliceState>([](SliceState& m) { m.table[0].window = 1 << 11; }), refused) << "counts seq 0";
+  // A row counts `newest` and the 64 before it: one of 65 bits cannot be written, since the field has 64.
+  static_assert(std::is_same_v<decltype(CountedRow::window), uint64_t>);
   EXPECT_EQ(changed<SliceState>([](SliceState& m) { m.table[0].newest = 64, m.table[0].window = ~0ull; }), refused);
+  EXPECT_EQ(changed<SliceState>([](SliceState& m) { m.table[0].newest = 65, m.table[0].window = ~0ull; }),
+            DecodeStatus::kOk);
   EXPECT_EQ(changed<SliceState>([](SliceState& m) { m.table[0].length = m.head.length + 1; }), refused);
   EXPECT_EQ(changed<SliceState>([](SliceState& m) { m.recent.clear(); }), refused);
   EXPECT_EQ(changed<SliceState>([](SliceState& m) { m.recent.resize(9, m.recent[1]); }), refused);
