@@ -1,13 +1,14 @@
-"""Agents that share updates: whoever is killed or stands still, entries go on, and all hold one model again soon."""
+"""Agents that share updates, on loopback: whoever is killed, entries go on, and all hold one model again soon. Over
+links: updates_links_test.py."""
 import os
 import pathlib
-import signal
 
 import swarm
 
 DEADLINE_S = 0.5      # of swarm.QUADRATIC; each of the two phases of a round
 ROUND_S = 1.3         # local steps, and a round on loopback; a status a second sees every length of the log
-SLACK_S = 1.0         # of a busy machine
+ROUND_SLACK_S = 0.2   # a deadline is noticed a little late on a busy machine
+SLACK_S = 1.0         # of steps there
 AGREE_S = 10
 SETTINGS = ['swarm.exchange.kind=group', 'swarm.exchange.source=updates', 'swarm.exchange.overlap=off',
             'swarm.local_steps=120']
@@ -23,9 +24,16 @@ class Agreeing(swarm.Case):
                        if event['t'] > since and 'log_heads' in event} for agent in agents]
     return all(any(first.get(length) == heads for length, heads in log.items()) for log in others)
 
-  def longest_gap(self, agent, since):
-    times = [event['t'] for event in agent.events('exchange') if event['t'] > since and event['blocks'] > 0]
-    return max((later - earlier for earlier, later in zip(times, times[1:])), default=float('inf'))
+  def assert_entries_go_on(self, agents, since):
+    """Some round may end without an entry, after two deadlines at most: then the next one's steps come before it. Who
+    gave up on an entry before its owner made it takes it later, so that all of them are asked."""
+    rounds = [event for agent in agents for event in agent.events('exchange') if event['t'] > since]
+    self.assertLess(max(event['ms'] for event in rounds) / 1e3, 2 * DEADLINE_S + ROUND_SLACK_S, self.logs())
+    times = sorted(event['t'] for event in rounds if event['blocks'] > 0)
+    ends = [since, *times, self.now(agents)]
+    gaps = sorted((later - earlier for earlier, later in zip(ends, ends[1:])), reverse=True)
+    self.assertLess(gaps[0], 2 * (ROUND_S + DEADLINE_S) + SLACK_S, self.logs())
+    self.assertLess(gaps[1], ROUND_S + DEADLINE_S + SLACK_S, 'a second round without an entry' + self.logs())
 
   def agree_soon(self, agents, what):
     since = self.now(agents)
@@ -43,9 +51,8 @@ class Updates(Agreeing):
     killed, others = agents[3], agents[:3]
     began = self.now(agents)
     killed.kill()
-    swarm.pause(5)
-    for agent in others:
-      self.assertLess(self.longest_gap(agent, began), ROUND_S + 2 * DEADLINE_S + SLACK_S, agent.name + self.logs())
+    swarm.pause(8)
+    self.assert_entries_go_on(others, began)
     self.agree_soon(others, 'one log of those who live')
     before = others[0].last('status')['updates']['entries']
     again = self.agent('d', '--bootstrap', f'127.0.0.1:{port}', '--set', 'agent.compute_ms=10')
@@ -54,19 +61,6 @@ class Updates(Agreeing):
     self.agree_soon([*others, again], 'one log with the one that came back')
     self.assertGreater(again.last('status')['updates']['entries'], before)
     self.assertEqual(again.last('status')['updates']['long_splits'], 0)
-
-  def test_entries_go_on_when_one_stands_still(self):
-    _, agents = self.grouped(4)
-    self.agree_soon(agents, 'one log')
-    frozen, others = agents[3], agents[:3]
-    began = self.now(agents)
-    frozen.send(signal.SIGSTOP)
-    swarm.pause(10)
-    for agent in others:
-      self.assertLess(self.longest_gap(agent, began), ROUND_S + 2 * DEADLINE_S + SLACK_S, agent.name + self.logs())
-    frozen.send(signal.SIGCONT)
-    self.agree_soon(agents, 'one log with the thawed one')
-    self.assert_all_run(agents)
 
   def test_members_have_one_codec(self):
     port, agents = self.grouped(2)
