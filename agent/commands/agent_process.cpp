@@ -1,5 +1,3 @@
-#include <malloc.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -17,6 +15,7 @@
 #include "agent/observe/metrics.h"
 #include "agent/observe/warnings.h"
 #include "agent/process/device_fallback.h"
+#include "agent/process/heap.h"
 #include "agent/process/signals.h"
 #include "agent/process/state_folder.h"
 #include "agent/process/thread_worker.h"
@@ -71,14 +70,6 @@ void warn_of_unused_shard(const DataConfig& data) {
                "--sharding iid, labels or dirichlet", data.shard + 1, data.shard_count);
 }
 
-// Payloads of one size are allocated and freed with every exchange. If the heap returned them to the kernel, each would
-// cost a page fault per 4 KiB; so the heap keeps them. One arena, because otherwise each thread would keep its own.
-void keep_memory() {
-  mallopt(M_ARENA_MAX, 1);
-  mallopt(M_MMAP_THRESHOLD, 32 << 20);
-  mallopt(M_TRIM_THRESHOLD, 256 << 20);
-}
-
 // The stored settings, parsed here once so that an error names the file. Empty: none.
 std::string checked_settings(const StatePlace& place) {
   const std::string text = place.stored_settings();
@@ -98,9 +89,10 @@ std::string checked_settings(const StatePlace& place) {
   return text;
 }
 
-void run_to_the_end(Agent& agent, const StopSignals& signals, ZmqTransport& transport) {
+void run_to_the_end(Agent& agent, const StopSignals& signals, ZmqTransport& transport, HeapWatch& heap) {
   while (!agent.finished()) {
     agent.tick();
+    heap.tick();
     transport.expect_members(agent.router().membership().alive_count());
     if (signals.stop_asked()) agent.leave();
     if (agent.finished()) break;
@@ -150,6 +142,7 @@ int run_agent_once(const Config& config) {
 
   const auto wake = [&transport] { transport.wake(); };
   ThreadWorker worker(wake);
+  HeapWatch heap(clock, worker);
   bool invited = false;
   std::optional<DataLoaded> loaded;   // written by the worker's make_trainer, which ends before make_keeper is called
   const AgentParts parts{
@@ -173,7 +166,7 @@ int run_agent_once(const Config& config) {
   agent = std::make_unique<Agent>(options, parts);   // refuses a config of another swarm than the folder's
   greet(config, place, transport.local(), options.advertise, observers);
   try {
-    run_to_the_end(*agent, signals, transport);
+    run_to_the_end(*agent, signals, transport, heap);
   } catch (...) {
     if (agent->rounds() != nullptr) {
       spdlog::warn("this agent leaves, as below; started again with --state {} it goes on from its last checkpoint",
@@ -193,7 +186,7 @@ int run_agent_once(const Config& config) {
 }  // namespace
 
 int run_agent_process(const Config& config) {
-  keep_memory();
+  keep_freed_memory();
   warn_of_unused_shard(config.agent.data);
   return run_on_gpu_or_cpu(config, run_agent_once);
 }
