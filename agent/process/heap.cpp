@@ -35,7 +35,7 @@ void HeapWatch::tick() {
   if (clock_.now() < next_look_) return;
   next_look_ = clock_.now() + kLookEvery;
   const HeapUse now = look_();
-  if (in_use_.empty()) after_ = now.resident;
+  after_ = in_use_.empty() ? now.resident : std::min(after_, now.resident);
   if (in_use_.size() == kLooks) in_use_.erase(in_use_.begin());
   in_use_.push_back(now.in_use);
   if (in_use_.size() < kLooks) return;

@@ -45,7 +45,7 @@ class HeapWatch {
   const std::function<void()> give_back_;
   TimePoint next_look_;
   std::vector<size_t> in_use_;         // at each look since memory was last given back, kLooks at most
-  size_t after_ = 0;                   // resident then; what is no heap, and holes too small for a page
+  size_t after_ = 0;                   // resident at least since then: the worker may be busy at first
   size_t times_ = 0;
 };
 

@@ -76,6 +76,15 @@ TEST_F(HeapWatchTest, DoesNotTryAgainForWhatDidNotComeBack) {
   EXPECT_EQ(given_back_, 2u) << "grown by as much as is worth it";
 }
 
+TEST_F(HeapWatchTest, WaitsForAWorkerThatIsBusy) {
+  look(HeapWatch::kLooks, 100, 200);
+  look(3, 100, 200);   // it comes to it only now
+  look(HeapWatch::kLooks, 100, 120);
+  EXPECT_EQ(given_back_, 1u);
+  look(1, 100, 152);
+  EXPECT_EQ(given_back_, 2u);
+}
+
 // Sanitizers bring heaps of their own.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST(HeapWatch, TheSystemGetsWhatLiesBetweenThingsInUse) {
