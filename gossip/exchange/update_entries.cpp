@@ -1,6 +1,7 @@
 #include "gossip/exchange/update_entries.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "gossip/net/hash.h"
@@ -11,14 +12,21 @@ UpdateEntries::UpdateEntries(size_t element_count, const UpdateCodecs& codecs, W
                              std::function<void()> on_checked)
     : element_count_(element_count), codecs_(codecs), worker_(worker), on_checked_(std::move(on_checked)) {}
 
+UpdateEntries::Key UpdateEntries::key_of(const LogEntry& entry) {
+  Digest16 parts{};
+  std::memcpy(parts.data(), &entry.parts, sizeof entry.parts);
+  return {entry.head.hash, entry_hash(entry, parts)};
+}
+
 void UpdateEntries::add(const LogEntry& entry, const SharedBytes& part, const UpdateLog& log) {
   const uint64_t length = log.head().length;
   if (entry.head.length <= length || entry.head.length > length + kHeldMax) return;
-  const auto [at, fresh] = items_.try_emplace(entry.head.hash, Item{entry, {}});
+  const Key key = key_of(entry);
+  const auto [at, fresh] = items_.try_emplace(key, Item{entry, {}});
   if (at->second.state != State::kAssembling) return;
   at->second.parts.add(entry.part, entry.parts, part);
   const bool complete = at->second.parts.complete();
-  if (complete) check(entry.head.hash);
+  if (complete) check(key);
   if (fresh) make_room();
 }
 
@@ -30,7 +38,8 @@ void UpdateEntries::make_room() {
   }));
 }
 
-void UpdateEntries::check(const Digest16& hash) {
+// What is not what its hash says is forgotten at once: another member may send the true one.
+void UpdateEntries::check(const Key& key) {
   struct Job {
     SharedBytes payload;
     uint8_t codec = 0;
@@ -38,43 +47,50 @@ void UpdateEntries::check(const Digest16& hash) {
     Digest16 payload_hash{};
     double norm = 0;
   };
-  Item& item = items_.at(hash);
+  Item& item = items_.at(key);
   item.state = State::kChecking;
   auto job = std::make_shared<Job>(Job{item.parts.whole(), item.entry.codec});
   auto run = [job, &codecs = codecs_, count = element_count_] {
     const UpdateCodec& codec = *codecs.of(job->codec);
     const std::optional<double> norm = codec.checked_norm(UpdateRole::kEntry, job->payload.span(), count);
     job->good = norm.has_value();
-    if (!job->good) return;
-    job->norm = *norm;
+    job->norm = norm.value_or(0);
     job->payload_hash = xxh3_128(job->payload.span());
   };
-  auto done = [this, job, hash, still_here = std::weak_ptr<int>(alive_)] {
+  auto done = [this, job, key, still_here = std::weak_ptr<int>(alive_)] {
     if (still_here.expired()) return;
-    const auto at = items_.find(hash);
+    const auto at = items_.find(key);
     if (at == items_.end() || at->second.state != State::kChecking) return;
+    const bool true_hash = entry_hash(at->second.entry, job->payload_hash) == key.first;
     at->second.state = job->good ? State::kChecked : State::kBad;
     at->second.payload_hash = job->payload_hash;
     at->second.norm = job->norm;
-    refused_ += !job->good;
+    refused_ += !job->good || !true_hash;
+    if (!true_hash) items_.erase(at);
     on_checked_();
   };
   worker_.submit(std::move(run), std::move(done));
 }
 
+const UpdateEntries::Item* UpdateEntries::whole(const Digest16& hash) const {
+  for (auto at = items_.lower_bound({hash, {}}); at != items_.end() && at->first.first == hash; ++at) {
+    if (at->second.state == State::kChecking || at->second.state == State::kChecked) return &at->second;
+  }
+  return nullptr;
+}
+
 bool UpdateEntries::connects(const Digest16& hash, const UpdateLog& log) const {
-  auto at = items_.find(hash);
-  for (size_t i = 0; i < items_.size(); ++i) {
-    if (at == items_.end() || at->second.state == State::kAssembling || at->second.state == State::kBad) return false;
-    if (log.is_next(at->second.entry)) return true;
-    at = items_.find(at->second.entry.previous);
+  const Item* at = whole(hash);
+  for (size_t i = 0; i < items_.size() && at != nullptr; ++i) {
+    if (log.is_next(at->entry)) return true;
+    at = whole(at->entry.previous);
   }
   return false;
 }
 
 size_t UpdateEntries::bytes(HeldBytes& held) const {
   size_t bytes = 0;
-  for (const auto& [hash, item] : items_) bytes += held.add(item.parts.held());
+  for (const auto& [key, item] : items_) bytes += held.add(item.parts.held());
   return bytes;
 }
 
@@ -85,7 +101,7 @@ bool UpdateEntries::checking() const {
 
 bool UpdateEntries::append_next(UpdateLog& log, size_t* refused) {
   bool appended = false;
-  for (auto& [hash, item] : items_) {
+  for (auto& [key, item] : items_) {
     if (item.state != State::kChecked || !log.is_next(item.entry)) continue;
     appended = log.append(item.entry, item.parts.whole(), item.payload_hash, item.norm) == LogStatus::kOk;
     if (appended) break;

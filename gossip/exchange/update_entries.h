@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "gossip/exchange/slice_replica.h"
 #include "gossip/exchange/update_log.h"
@@ -34,10 +35,13 @@ class UpdateEntries {
   bool connects(const Digest16& hash, const UpdateLog& log) const;
   size_t bytes(HeldBytes& held) const;                 // that it holds, and `held` has not seen
   bool checking() const;                               // an entry is here whole, and the worker still looks at it
-  uint64_t refused() const { return refused_; }        // payloads that do not decode
+  uint64_t refused() const { return refused_; }        // that do not decode, or are not what their hash says
 
  private:
   enum class State { kAssembling, kChecking, kChecked, kBad };
+  // The hash that an entry says it has, and one of all that its frames say: with the hash of another entry in its name a
+  // frame takes nobody's place.
+  using Key = std::pair<Digest16, Digest16>;
   struct Item {
     LogEntry entry;
     PartBuffer parts;
@@ -45,14 +49,16 @@ class UpdateEntries {
     Digest16 payload_hash{};
     double norm = 0;
   };
-  void check(const Digest16& hash);
+  static Key key_of(const LogEntry& entry);
+  void check(const Key& key);
+  const Item* whole(const Digest16& hash) const;
   void make_room();
 
   const size_t element_count_;
   const UpdateCodecs& codecs_;
   Worker& worker_;
   std::function<void()> on_checked_;
-  std::map<Digest16, Item> items_;             // by the entry's hash
+  std::map<Key, Item> items_;
   uint64_t refused_ = 0;
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);   // completions of a destroyed object do nothing
 };

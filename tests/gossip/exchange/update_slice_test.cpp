@@ -170,6 +170,34 @@ TEST_F(UpdateSliceTest, WhereMostOfWhatWasAskedForComesTwiceItIsAskedForLater) {
   EXPECT_EQ(pulls.patience(), 1);
 }
 
+// A liar that is quicker than the owner: nobody could ever take the entry, and no other follows.
+TEST_F(UpdateSliceTest, AFrameThatIsNotWhatItsHashSaysTakesNoEntrysPlace) {
+  const auto payload = [&](float value) {
+    std::vector<std::byte> bytes(exact->bytes_max(UpdateRole::kEntry, 1));
+    bytes.resize(exact->encode(UpdateRole::kEntry, std::vector<float>{value}, {}, bytes).value());
+    return SharedBytes::take(std::move(bytes));
+  };
+  LogEntry entry{1, 9, 0, {5, 10, {}}, slice.log().head().hash, 2, {{peer(1), 1, 5, 1, 1}, {peer(2), 1, 5, 1, 1}}};
+  entry.codec = static_cast<uint8_t>(exact->kind());
+  entry.head.hash = entry_hash(entry, xxh3_128(payload(3).span()));
+  const auto receive = [&](const LogEntry& said, float value) {
+    slice.receive(said, payload(value));
+    while (worker.has_completions()) worker.run_completions();
+  };
+  LogEntry other = entry;
+  other.head.length += 3;
+  receive(other, 3);
+  receive(entry, 4);
+  EXPECT_FALSE(slice.checking());
+  EXPECT_EQ(slice.tally().entries_refused, 2u);
+  EXPECT_EQ(slice.log().head().length, 4u);
+  other = entry;
+  other.parts = 2;
+  receive(other, 3);   // of which the second part never comes
+  receive(entry, 3);
+  EXPECT_EQ(slice.log().head(), entry.head);
+}
+
 TEST_F(UpdateSliceTest, AStateOfAnotherModelAndABlockThatIsDamagedOrNotFiniteAreRefused) {
   SliceState larger = split(9, 9);
   larger.hashes.resize(2);
