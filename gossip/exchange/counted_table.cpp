@@ -36,8 +36,8 @@ Counting CountedTable::counting(const PeerId& peer, uint64_t generation, uint64_
 
 bool CountedTable::may_count(const PeerId& peer, uint64_t generation, uint64_t seq) const {
   const CountedRow* found = row(peer);
-  if (found == nullptr || generation > found->generation) return true;
-  return generation == found->generation && seq > found->newest;
+  if (found == nullptr || generation > found->generation) return seq <= kSeqStepMax;
+  return generation == found->generation && seq > found->newest && seq - found->newest <= kSeqStepMax;
 }
 
 bool CountedTable::counted_since(const PeerId& peer, uint64_t generation, uint64_t encoded_at) const {

@@ -18,6 +18,9 @@ class CountedTable {
  public:
   // The log may grow by so many entries after a payload was encoded before that payload is void.
   static constexpr uint64_t kEntriesToCount = kRecentEntries;
+  // A seq is at most so far beyond the one before: more than anybody hands in uncounted, and few enough that no liar's
+  // entry uses all of them up.
+  static constexpr uint64_t kSeqStepMax = 1ull << 32;
 
   CountedTable() = default;
   explicit CountedTable(std::vector<CountedRow> rows) : rows_(std::move(rows)) {}   // as in SliceState

@@ -1,9 +1,13 @@
 // The payloads of one slice that a member handed in and still holds: those that may yet count, the void ones for a
-// while, because another log may count them, and the newest counted one, because another log may lack it.
+// while, because another log may count them, and the newest counted one, because another log may lack it. Of what is
+// older, as much as costs little.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "gossip/net/transport.h"
@@ -26,6 +30,7 @@ struct SentPayload {
   SharedBytes bytes{};
   std::optional<Settled> settled{};
   bool retired = false;          // a long split made it part of the drift; it is not handed in again
+  bool past = false;             // held only in case that another log counts it; for all else it is gone
 };
 
 class SentPayloads {
@@ -35,6 +40,11 @@ class SentPayloads {
   static constexpr size_t kLiveMax = 2, kSmallLiveMax = 8;
   static constexpr size_t kSmallBytes = 1 << 20;      // together, of a slice
   static bool may_join(const std::vector<const SentPayload*>& live);
+
+  // Of past payloads as many are held as are no larger than a quarter of the slice in fp32, or than kPastBytes.
+  static constexpr size_t kPastMax = 128, kPastBytes = 32 * 1024;
+
+  explicit SentPayloads(size_t element_count) : past_bytes_max_(std::max(kPastBytes, element_count)) {}
 
   std::vector<SentPayload>& all() { return sent_; }   // ascending by seq
   const std::vector<SentPayload>& all() const { return sent_; }
@@ -49,10 +59,17 @@ class SentPayloads {
   void prune(const CountedTable& table, const PeerId& self, uint64_t generation, uint64_t length);
   void clear() { sent_.clear(); }
   uint64_t newest_seq() const { return newest_seq_; }   // 0: none was ever handed in
+  // The log counts this one, which may never have been handed in: a liar's entry. Smaller ones cannot count any more.
+  void skip_to(uint64_t seq);
+  bool was_handed_in(uint64_t seq) const;
 
  private:
+  void drop_past();
+
+  const size_t past_bytes_max_;
   std::vector<SentPayload> sent_;
   uint64_t newest_seq_ = 0;
+  std::deque<std::pair<uint64_t, uint64_t>> skipped_;   // first and last; the newest of them
 };
 
 }  // namespace starling

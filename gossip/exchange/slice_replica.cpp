@@ -37,7 +37,8 @@ const UpdateCodec* UpdateCodecs::of(uint8_t kind) const {
 
 SliceReplica::SliceReplica(const PeerId& self, uint64_t generation, const SliceMemory& memory, const OuterRule& rule,
                            const UpdateCodecs& codecs)
-    : self_(self), generation_(generation), memory_(memory), rule_(rule), codecs_(codecs) {
+    : self_(self), generation_(generation), memory_(memory), rule_(rule), codecs_(codecs),
+      sent_(memory.params.size()) {
   STARLING_CHECK(memory.accumulator.size() == size());
   STARLING_CHECK(memory.momentum.size() == (rule.has_momentum() ? size() : 0));
   STARLING_CHECK(memory.velocity.size() == (codecs.running->velocity().used ? size() : 0));
@@ -97,7 +98,9 @@ void SliceReplica::apply(const LoggedEntry& logged) {
     table_.count(counted, entry.head.length);
     if (counted.peer != self_ || counted.generation != generation_) continue;
     SentPayload* payload = sent_.find(counted.seq);
-    if (payload == nullptr) {
+    if (!sent_.was_handed_in(counted.seq)) {
+      ++tally_.forged;
+    } else if (payload == nullptr) {
       ++tally_.lost_payloads;
     } else if (!payload->settled) {
       settle(*payload, counted.scale * factor, codec, logged.payload);
@@ -106,6 +109,12 @@ void SliceReplica::apply(const LoggedEntry& logged) {
   head_ = entry.head;
   recent_.push_back(logged.recent);
   if (recent_.size() > kRecentEntries) recent_.erase(recent_.begin());
+  follow_table();
+}
+
+void SliceReplica::follow_table() {
+  const CountedRow* own = table_.row(self_);
+  if (own != nullptr && own->generation == generation_) sent_.skip_to(own->newest);
   sent_.prune(table_, self_, generation_, head_.length);
 }
 
@@ -155,7 +164,8 @@ bool SliceReplica::differ_in_what_is_gone(const CountedTable& theirs, bool parte
     if (row == nullptr || row->generation != generation_) continue;
     older = older || row->newest > first_seq_ + 64;
     for (uint64_t seq = std::max(first_seq_, row->newest > 64 ? row->newest - 64 : 1); seq <= row->newest; ++seq) {
-      if (sent_.find(seq) != nullptr) continue;
+      const SentPayload* held = sent_.find(seq);
+      if ((held != nullptr && !held->past) || !sent_.was_handed_in(seq)) continue;
       const Counting here = table_.counting(self_, generation_, seq), there = theirs.counting(self_, generation_, seq);
       if (here == Counting::kUnknown || there == Counting::kUnknown) continue;
       if (here != there) return true;
@@ -204,7 +214,7 @@ void SliceReplica::adopt(const SliceState& state, std::span<const float> params,
   head_ = state.head;
   table_ = theirs;
   recent_ = state.recent;
-  sent_.prune(table_, self_, generation_, head_.length);
+  follow_table();
 }
 
 // ---- own work ----

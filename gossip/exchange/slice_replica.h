@@ -45,6 +45,7 @@ struct ReplicaTally {
   uint64_t long_splits = 0;      // the difference of both logs became drift
   uint64_t settled_blind = 0;    // counted by an entry that this member never saw: settled in full
   uint64_t lost_payloads = 0;    // counted, but not held any more
+  uint64_t forged = 0;           // counted, but never handed in: an owner lied
 };
 
 class SliceReplica {
@@ -98,6 +99,7 @@ class SliceReplica {
   void settle(SentPayload& payload, float coefficient, const UpdateCodec* entry_codec, const SharedBytes& entry);
   void mask(const SentPayload& payload, const UpdateSupport& on);
   void unsettle(SentPayload& payload);
+  void follow_table();
   bool differ_in_what_is_gone(const CountedTable& theirs, bool parted) const;
   bool parted(const SliceState& state) const;
 

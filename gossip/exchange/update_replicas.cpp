@@ -169,6 +169,7 @@ ReplicaTally UpdateReplicas::tally() const {
     sum.long_splits += replica.tally().long_splits;
     sum.settled_blind += replica.tally().settled_blind;
     sum.lost_payloads += replica.tally().lost_payloads;
+    sum.forged += replica.tally().forged;
   }
   return sum;
 }

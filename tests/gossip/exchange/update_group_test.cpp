@@ -202,7 +202,7 @@ TEST(UpdateGroup, WhoMissesFewEntriesGetsThemAndWhoMissesManyTheState) {
 TEST(UpdateGroup, KeepsFewModelsBesideItsReplicaAndAccumulator) {
   const std::unique_ptr<UpdateCodec> exact = make_update_codec({});
   for (const double loss : {0.0, 0.1}) {
-    UpdateAgentOptions options{.slices = 8, .elements = 500};
+    UpdateAgentOptions options{.slices = 4, .elements = 9000};   // of smaller slices past payloads are kept too
     options.codec = exact.get();
     UpdateSwarm swarm(4, options);
     swarm.network.options.loss = loss;
@@ -216,7 +216,7 @@ TEST(UpdateGroup, KeepsFewModelsBesideItsReplicaAndAccumulator) {
       }
     };
     swarm.run_for(seconds(3), look);
-    const auto models = [&](size_t bytes) { return static_cast<double>(bytes) / static_cast<double>(4 * 8 * 500); };
+    const auto models = [&](size_t bytes) { return static_cast<double>(bytes) / static_cast<double>(4 * 4 * 9000); };
     EXPECT_GT(models(total), 3) << "nothing was counted";
     EXPECT_GT(swarm.at(1).exchange().log(0).head().length, kRecentEntries);
     EXPECT_LE(models(entries), loss > 0 ? 3 : 2) << "two entries, and under loss perhaps one that waits for a boundary";

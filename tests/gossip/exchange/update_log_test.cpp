@@ -66,6 +66,17 @@ TEST(CountedTable, AgreesWithASetOfSeqs) {
   }
 }
 
+// Else one entry that counts the last seq there is would shut a member out for ever.
+TEST(CountedTable, NoSeqIsFarBeyondTheOneBefore) {
+  CountedTable table;
+  EXPECT_FALSE(table.may_count(peer(1), 1, UINT64_MAX));
+  EXPECT_TRUE(table.may_count(peer(1), 1, CountedTable::kSeqStepMax));
+  table.count({peer(1), 1, 9}, 1);
+  EXPECT_TRUE(table.may_count(peer(1), 1, 9 + CountedTable::kSeqStepMax));
+  EXPECT_FALSE(table.may_count(peer(1), 1, 10 + CountedTable::kSeqStepMax));
+  EXPECT_FALSE(table.may_count(peer(1), 2, UINT64_MAX));
+}
+
 TEST(CountedTable, DropsTheRowThatCountedNothingForLongest) {
   CountedTable table;
   for (size_t i = 0; i < kCountedRowsMax; ++i) table.count({peer(static_cast<uint8_t>(i + 1)), 1, 1}, i + 1);
@@ -599,6 +610,87 @@ TEST(SliceReplica, TheLighterSideOfASplitKeepsItsWork) {
     }
     EXPECT_EQ(light.accumulator, expected) << apart;
   }
+}
+
+// Both logs may count what was under way when they parted. What only the own one counted became drift, so that what the
+// other one counts later must leave it, though it was settled long ago.
+TEST(SliceReplica, WhatAnotherLogCountsAfterALongSplitLeavesTheDrift) {
+  const Codecs codecs;
+  const UpdateCodecs both{codecs.exact.get(), codecs.exact.get()};
+  for (const bool counted_here : {true, false}) {
+    Member heavy(1, both), light(2, both);
+    UpdateLog left(1e9f, kAllPayloads), right(1e9f, kAllPayloads);
+    Rng rng(3);
+    const auto step = [&](Member& member, UpdateLog& log, std::vector<CountedPayload> more = {}) {
+      member.train(rng);
+      const SentPayload sent = member.hand_in(*codecs.exact);
+      more.push_back({member.id, 1, sent.seq, 1, 1});
+      ASSERT_EQ(append(log, make_entry(log.head(), more, std::vector<float>(kElements, 2), *codecs.exact)),
+                LogStatus::kOk);
+      member.replica.apply(log.newest());
+    };
+    if (!counted_here) {
+      light.train(rng);
+      (void)light.hand_in(*codecs.exact);   // lost on its way to the own log's owner
+    }
+    for (int i = 0; i < 40; ++i) step(light, right);
+    for (int i = 0; i < 3; ++i) step(heavy, left);
+    light.replica.adopt(heavy.state(), heavy.params, {});
+    EXPECT_EQ(light.replica.tally().long_splits, 1u);
+    const std::vector<float> before = light.accumulator;
+    step(heavy, left, {{light.id, 1, 1, 1, 1}});
+    light.replica.apply(left.newest());
+    for (size_t i = 0; i < kElements; ++i) EXPECT_EQ(light.accumulator[i], before[i] - light.handed_in[1][i]);
+    EXPECT_EQ(light.replica.tally().lost_payloads, 0u);
+  }
+}
+
+TEST(SentPayloads, HoldsOfPastPayloadsNoMoreThanAQuarterOfTheSliceOr32KiB) {
+  for (const size_t elements : {1000, 1000 * 1000}) {
+    for (const size_t bytes : {100, 30 * 1000, 900 * 1000}) {
+      SentPayloads sent(elements);
+      CountedTable table;
+      for (uint64_t i = 0; i < 300; ++i) {
+        const uint64_t seq = sent.add(i, 1, SharedBytes::take(std::vector<std::byte>(bytes))).seq;
+        table.count({peer(1), 1, seq, 1, 1}, i + 1);
+        sent.find(seq)->settled = SentPayload::Settled{};
+        sent.prune(table, peer(1), 1, i + 1);
+      }
+      const size_t past = sent.all().size() - 1;
+      EXPECT_FALSE(sent.all().back().past);
+      EXPECT_LE(past * bytes, std::max<size_t>(32 * 1024, elements));
+      EXPECT_EQ(past, std::min<size_t>(128, std::max<size_t>(32 * 1024, elements) / bytes));
+    }
+  }
+}
+
+// An owner that lies may count what this member has yet to hand in. All up to there is void, so the next one is beyond
+// it; and that this log counts it, and another does not, makes no long split.
+TEST(SliceReplica, WhatALiarCountsAheadStopsNobody) {
+  const Codecs codecs;
+  const UpdateCodecs both{codecs.exact.get(), codecs.exact.get()};
+  Member liar(1, both), member(2, both);
+  UpdateLog log(1e9f, kAllPayloads);
+  Rng rng(5);
+  liar.train(rng);
+  const CountedPayload own{liar.id, 1, liar.hand_in(*codecs.exact).seq, 1, 1};
+  const std::vector<float> zeros(kElements, 0);
+  ASSERT_EQ(append(log, make_entry(log.head(), {own, {member.id, 1, 50, 1, 1}}, zeros, *codecs.exact)), LogStatus::kOk);
+  member.train(rng);
+  (void)member.hand_in(*codecs.exact);
+  member.replica.apply(log.newest());
+  EXPECT_EQ(member.replica.tally().forged, 1u);
+  EXPECT_EQ(member.replica.tally().lost_payloads, 0u);
+  EXPECT_EQ(member.accumulator, member.drifts);
+  const SentPayload next = member.hand_in(*codecs.exact);
+  EXPECT_EQ(next.seq, 51u);
+  UpdateLog rival(1e9f, kAllPayloads);
+  ASSERT_EQ(append(rival, make_entry(rival.head(), {own, {member.id, 1, next.seq, 1, 1}, {peer(3), 1, 1, 1, 1}}, zeros,
+                                     *codecs.exact)), LogStatus::kOk);
+  liar.replica.apply(rival.newest());
+  member.replica.adopt(liar.state(), liar.params, {});
+  EXPECT_EQ(member.replica.tally().long_splits, 0u);
+  expect_conserved(member, {{next.seq, member.handed_in[next.seq]}});
 }
 
 TEST(SliceReplica, WhoWasOnlyBehindSendsNobodysProgressBack) {
