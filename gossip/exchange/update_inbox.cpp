@@ -15,6 +15,7 @@ bool may_count(const UpdateLog& log, const PeerId& from, uint64_t generation, co
 }  // namespace
 
 bool UpdateInbox::add(const PeerId& from, uint64_t generation, const Contribution& message, const SharedBytes& part) {
+  said_[from] = {message.round, message.head};
   std::vector<Item>& items = slots_[from];
   const auto key = [](const Item& item) { return std::tuple(item.generation, item.message.seq); };
   auto at = std::find_if(items.begin(), items.end(),
@@ -39,6 +40,11 @@ bool UpdateInbox::handed_in(const PeerId& from, uint64_t round) const {
   return at != slots_.end() && std::any_of(at->second.begin(), at->second.end(), [&](const Item& item) {
            return item.parts.complete() && item.message.round >= round;
          });
+}
+
+const LogHead* UpdateInbox::head_of(const PeerId& from, uint64_t round) const {
+  const auto at = said_.find(from);
+  return at != said_.end() && at->second.round >= round ? &at->second.head : nullptr;
 }
 
 bool UpdateInbox::can_count(const PeerId& from, const UpdateLog& log) const {

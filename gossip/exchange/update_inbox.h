@@ -32,6 +32,10 @@ class UpdateInbox {
   // Whether this member has handed in a whole payload in `round` or later.
   bool handed_in(const PeerId& from, uint64_t round) const;
 
+  // The head of the replica that it trained from, as its last payload says, though that may have been dropped. nullptr:
+  // it was of an earlier round.
+  const LogHead* head_of(const PeerId& from, uint64_t round) const;
+
   // Whether the log can count a payload of this member.
   bool can_count(const PeerId& from, const UpdateLog& log) const;
 
@@ -48,7 +52,12 @@ class UpdateInbox {
     Contribution message;        // as it was last sent
     PartBuffer parts;
   };
+  struct Said {
+    uint64_t round = 0;
+    LogHead head;
+  };
   std::map<PeerId, std::vector<Item>> slots_;   // ascending by (generation, seq)
+  std::map<PeerId, Said> said_;                 // by the last payload of each
 };
 
 }  // namespace starling

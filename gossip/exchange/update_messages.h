@@ -49,10 +49,13 @@ class UpdateMessages {
     pulls_.ask_for_state(*slices_[slice], donor);
   }
 
-  // Most members hold another log of the slice than this one; `donor` is one of them.
+  // Most members hold another log of the slice than this one; `donor` is one of them. That it was asked just now for
+  // what follows the own log brings nothing.
   void yield(uint32_t slice, const PeerId& donor) {
-    slices_[slice]->yield();
-    pulls_.ask(*slices_[slice], donor);
+    UpdateSlice& of = *slices_[slice];
+    const bool before = of.yields();
+    of.yield();
+    of.yields() && !before ? pulls_.ask_for_state(of, donor) : pulls_.ask(of, donor);
   }
 
   void tick();

@@ -30,8 +30,9 @@ void UpdateOwner::merge(uint32_t slice, bool waited) {
   if (!waited || made_[slice] || merging_[slice] || !owns(slice)) return;
   const UpdateSlice& from = *slices_[slice];
   if (from.claims().lacks(from.log().head(), round_)) return;
+  if (is_apart(slice)) return;
   const std::shared_ptr<MergeJob> job = draft(slice);
-  if (job->items.size() < job->counted_min || is_apart(slice, job->items)) return;
+  if (job->items.size() < job->counted_min) return;
   merging_[slice] = true;
   ++jobs_;
   audit(slice, job->items);
@@ -42,14 +43,16 @@ void UpdateOwner::merge(uint32_t slice, bool waited) {
   worker_.submit(std::move(run), std::move(done));
 }
 
-// An owner whose own log nobody shares would continue it for the whole of its turn, and nobody would follow.
-bool UpdateOwner::is_apart(uint32_t slice, const std::vector<HandedIn>& items) const {
+// An owner whose own log nobody shares would continue it for the whole of its turn, and nobody would follow. If it is
+// much longer than the others', all that they hand in is void here, but says where they are.
+bool UpdateOwner::is_apart(uint32_t slice) const {
   size_t apart = 0;
   const PeerId* donor = nullptr;
-  for (const HandedIn& item : items) {
-    if (!slices_[slice]->log().is_apart(item.message.head)) continue;
+  for (const PeerId& id : members_.ids) {
+    const LogHead* head = id == self_ ? nullptr : slices_[slice]->inbox().head_of(id, round_);
+    if (head == nullptr || !slices_[slice]->log().is_apart(*head)) continue;
     ++apart;
-    donor = &item.from;
+    donor = &id;
   }
   const bool most = 2 * apart > members_.count();
   if (most) on_apart_(slice, *donor);

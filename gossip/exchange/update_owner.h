@@ -51,7 +51,7 @@ class UpdateOwner {
  private:
   std::shared_ptr<MergeJob> draft(uint32_t slice) const;
   void audit(uint32_t slice, const std::vector<HandedIn>& items) const;
-  bool is_apart(uint32_t slice, const std::vector<HandedIn>& items) const;
+  bool is_apart(uint32_t slice) const;
   void merged(uint32_t slice, uint64_t round, const MergeJob& job);
 
   const PeerId self_;

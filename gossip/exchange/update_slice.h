@@ -88,6 +88,7 @@ class UpdateSlice {
   // Most members hold another log, and too few the own one to make the others move to it, though it is the heavier one:
   // until the round ends this member moves to any log that as many show as must show a split.
   void yield() { yields_ = witnesses_ > 1; }
+  bool yields() const { return yields_; }
   // What to ask others for: that which follows this head.
   LogHead asks_after() const { return distrusted_ || yields_ ? LogHead() : log_.head(); }
   // The state that is being collected; null: none.

@@ -145,6 +145,38 @@ TEST(UpdateHostile, OfFourOrMoreTwoMustShowASplitBeforeAnyoneMovesToIt) {
   }
 }
 
+// The log that one member made alone is so much longer that all that the others hand in is void in it. As the owner of a
+// slice it hears from that where they are, and asks for their log instead of waiting for its whole turn.
+TEST(UpdateHostile, AnOwnerAloneWithALongLogMovesToTheOthers) {
+  UpdateSwarm swarm(4, {.slices = 4});
+  swarm.run_for(seconds(1));
+  const LogHead theirs = swarm.at(1).exchange().log(0).head();
+  UpdateAgent& alone = swarm.at(4);
+  swarm.network.drop = [](const Flight&) { return true; };
+  alone.view = {{alone.id, alone.mass}};
+  swarm.run_for(seconds(2));
+  swarm.share_views();
+  while (alone.roster.size() < 4) swarm.run_for(milliseconds(1));
+  const GroupMembers members = update_members(alone, alone.id).value();
+  const uint64_t round = alone.exchange().round();
+  uint32_t own = 0;
+  while (members.owner(own, round) != members.self) ++own;
+  ASSERT_GT(alone.exchange().log(own).head().length, theirs.length + CountedTable::kEntriesToCount);
+  std::set<PeerId> asked;
+  swarm.network.drop = [&](const Flight& flight) {
+    const auto* pull = message_as<LogPull>(flight.message);
+    if (flight.from == alone.id && pull != nullptr && pull->head == LogHead()) asked.insert(flight.to);
+    return true;
+  };
+  for (const uint8_t tag : {1, 2, 3}) {
+    const LogHead head{theirs.length, theirs.weight, {7}};
+    const Contribution message{members.group, round, own, 1000, theirs.length, head, 1, 1, 0, 1, {}};
+    alone.exchange().handle(test_peer(tag), 1, message, SharedBytes::take(std::vector<std::byte>(12)));
+    alone.complete();
+    EXPECT_EQ(asked.empty(), tag < 3) << "three are most of four";
+  }
+}
+
 // Nobody's log is shown by two, and two claims or more stop every owner.
 TEST(UpdateHostile, MembersThatWereAllAloneFindOneLogAllTheSame) {
   UpdateSwarm swarm(5, {});
