@@ -79,8 +79,8 @@ void SentPayloads::prune(const CountedTable& table, const PeerId& self, uint64_t
   drop_past();
 }
 
-// Another log may be far shorter than the own one, and an owner of it still hold what this member handed in long ago. If
-// it counts that after a long split, what it counts must leave the drift that the split made.
+// Another log may be far shorter than the own one, and an owner of it still hold what this member handed in long ago.
+// If it counts that after a long split, what it counts must leave the drift that the split made.
 void SentPayloads::drop_past() {
   size_t count = 0, bytes = 0;
   for (auto sent = sent_.rbegin(); sent != sent_.rend(); ++sent) {

@@ -7,6 +7,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / 'tools/lib'))
 sys.dont_write_bytecode = True
+import log_figures   # noqa: E402
 import mutants   # noqa: E402
 
 
@@ -36,6 +37,26 @@ class Mutants(unittest.TestCase):
         with self.subTest(mutant.name):
           self.assertEqual((ROOT / mutant.path).read_text().count(mutant.old), 1, f'{mutant.path}: {mutant.old!r}')
           self.assertNotEqual(mutant.old, mutant.new)
+
+  def test_each_rule_left_out_stands_in_its_file_once(self):
+    texts = {}
+    for edit in mutants.read('left_out.txt'):
+      with self.subTest(edit.name):
+        text = texts.setdefault((edit.name, edit.path), (ROOT / edit.path).read_text())
+        self.assertEqual(text.count(edit.old), 1, f'{edit.path}: {edit.old!r}')
+        texts[edit.name, edit.path] = text.replace(edit.old, edit.new)
+
+  def test_figures_of_events(self):
+    said = ('[ RUN      ] A.B\n'
+            'cuts: 100 replica-rounds, 87.5 % with an entry, 2 short and 3 long splits, 4 owners stopped, 0 lies, 1 counted '
+            'twice at a cut\n'
+            '  faults: 6 not conserved, 7 counted twice, 0 of two bit patterns; 1 runs never equal, 2 never empty; the '
+            'longest round took 2.0 deadlines; R is 7.2 from the mean of all drifts\n'
+            '[  FAILED  ] A.B (5 ms)\n[  FAILED  ] A.B\n')
+    more = said.replace('cuts', 'a liar').replace('87.5', '91.0')
+    self.assertEqual(log_figures.row('a rule', said + more),
+                     ['a rule', '87.5 to 91.0 %', '10: cuts 5, a liar 5', '16', '12', '0', '6', '2.0', '7.2', 'A.B'])
+    self.assertEqual(log_figures.row('a rule', 'error: no')[1], 'no figure')
 
 
 unittest.main()

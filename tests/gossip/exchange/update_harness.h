@@ -145,11 +145,12 @@ class UpdateAgent final : public PeerSampler {
     ++boundaries;
     roster = view;
     for (size_t i = 0; i < options_.slices && options_.codec == nullptr; ++i) {
-      for (const SentPayload& sent : replica(i).sent().all()) {
-        std::vector<float>& values = handed_in[{i, sent.seq}];
-        if (!values.empty()) continue;
+      const std::vector<SentPayload>& sent = replica(i).sent().all();
+      for (auto newest = sent.rbegin(); newest != sent.rend(); ++newest) {
+        std::vector<float>& values = handed_in[{i, newest->seq}];
+        if (!values.empty()) break;
         values.resize(options_.elements);
-        codec().decode(sent.bytes.span(), values);
+        codec().decode(newest->bytes.span(), values);
       }
     }
     return true;
@@ -197,19 +198,11 @@ class LogObserver {
     ADD_FAILURE() << what;
   };
 
+  bool may_forge = false;   // entries count what nobody handed in
+
   void see(const LogEntry& entry) { entries_.try_emplace(entry.head.hash, entry); }
   size_t count() const { return entries_.size(); }
 
-  // The payloads of one process that the log with this head counts, and how often.
-  std::map<uint64_t, int> counted(const LogHead& head, const PeerId& peer, uint64_t generation) const {
-    std::map<uint64_t, int> seqs;
-    walk(head, [&](const LogEntry& entry) {
-      for (const CountedPayload& payload : entry.counted) {
-        if (payload.peer == peer && payload.generation == generation) ++seqs[payload.seq];
-      }
-    });
-    return seqs;
-  }
   bool continues(const LogHead& longer, const LogHead& shorter) const {
     bool found = shorter.length == 0 || longer == shorter;
     walk(longer, [&](const LogEntry& entry) { found = found || entry.previous == shorter.hash; });
@@ -246,13 +239,8 @@ class LogObserver {
       std::vector<double> expected(agent.slice(agent.params, s).size());
       const size_t first = s * expected.size();
       for (size_t i = 0; i < expected.size(); ++i) expected[i] = agent.drifts[first + i] + agent.corrections[first + i];
-      for (const auto& [seq, times] : counted(replica.head(), agent.id, agent.generation)) {
-        const bool again = times > 1 && twice_.insert({agent.id, agent.generation, s, seq}).second;
-        if (again) on_fault(Fault::kCountedTwice, "a payload was counted twice");
-        const auto payload = agent.handed_in.find({s, seq});
-        ASSERT_NE(payload, agent.handed_in.end()) << "a payload that was never handed in";
-        for (size_t i = 0; i < expected.size(); ++i) expected[i] -= static_cast<double>(payload->second[i]);
-      }
+      const Ledger& ledger = follow(agent, s);
+      for (size_t i = 0; i < expected.size(); ++i) expected[i] -= ledger.sum[i];
       // A payload under way when a cut begins may count on both sides; its bytes may be gone when both meet.
       const uint64_t splits = replica.tally().long_splits + replica.tally().lost_payloads;
       bool conserved = true;
@@ -272,18 +260,59 @@ class LogObserver {
   }
 
  private:
-  template <typename Visit>
-  void walk(const LogHead& head, const Visit& visit) const {
-    Digest16 at = head.hash;
-    for (uint64_t length = head.length; length > 0; --length) {
-      const auto entry = entries_.find(at);
-      ASSERT_NE(entry, entries_.end()) << "an entry that nobody made";
-      visit(entry->second);
-      at = entry->second.previous;
+  // What the log with this head counts of one agent's slice, and the sum of it.
+  struct Ledger {
+    LogHead head;
+    std::set<uint64_t> seqs;
+    std::vector<double> sum;
+  };
+  // Goes on from the head of the last time, if the log still continues that.
+  const Ledger& follow(const UpdateAgent& agent, size_t slice) {
+    Ledger& ledger = ledgers_[{agent.id, agent.generation, slice}];
+    const LogHead head = agent.replica(slice).head();
+    std::vector<uint64_t> seqs;
+    const auto take = [&](const LogEntry& entry) {
+      for (const CountedPayload& payload : entry.counted) {
+        if (payload.peer == agent.id && payload.generation == agent.generation) seqs.push_back(payload.seq);
+      }
+    };
+    if (head.length < ledger.head.length || walk(head, take, ledger.head).hash != ledger.head.hash) {
+      seqs.clear();
+      ledger = {};
+      walk(head, take);
     }
+    ledger.head = head;
+    ledger.sum.resize(agent.slice(agent.params, slice).size());
+    for (const uint64_t seq : seqs) {
+      if (!ledger.seqs.insert(seq).second) {
+        const bool first = twice_.insert({agent.id, agent.generation, slice, seq}).second;
+        if (first) on_fault(Fault::kCountedTwice, "a payload was counted twice");
+        continue;
+      }
+      const auto payload = agent.handed_in.find({slice, seq});
+      EXPECT_TRUE(may_forge || payload != agent.handed_in.end()) << "a payload that was never handed in";
+      if (payload == agent.handed_in.end()) continue;
+      for (size_t i = 0; i < ledger.sum.size(); ++i) ledger.sum[i] += static_cast<double>(payload->second[i]);
+    }
+    return ledger;
+  }
+
+  // From the head back to where the log was as long as `until`. Returns the head there.
+  template <typename Visit>
+  LogHead walk(const LogHead& head, const Visit& visit, const LogHead& until = {}) const {
+    LogHead at = head;
+    while (at.length > until.length) {
+      const auto entry = entries_.find(at.hash);
+      EXPECT_NE(entry, entries_.end()) << "an entry that nobody made";
+      if (entry == entries_.end()) break;
+      visit(entry->second);
+      at = {at.length - 1, 0, entry->second.previous};
+    }
+    return at;
   }
 
   std::map<Digest16, LogEntry> entries_;
+  std::map<std::tuple<PeerId, uint64_t, size_t>, Ledger> ledgers_;
   std::map<std::pair<size_t, Digest16>, uint64_t> bits_;
   std::map<std::tuple<PeerId, uint64_t, size_t>, uint64_t> inexact_;
   std::set<std::tuple<PeerId, uint64_t, size_t, uint64_t>> twice_;
@@ -293,6 +322,7 @@ class UpdateSwarm {
  public:
   explicit UpdateSwarm(const UpdateAgentOptions& options, uint64_t rng_seed = 1)
       : network(clock, rng_seed), options_(options) {
+    network.measures_in_flight = false;
     network.watch = [this](const Flight& flight) {
       if (const auto* entry = message_as<LogEntry>(flight.message)) observer.see(*entry);
       if (const auto* bundle = message_as<UpdateBundle>(flight.message)) {
@@ -339,11 +369,15 @@ class UpdateSwarm {
     clock.advance_to(until);
   }
 
+  // Of all that do not lie, like all_drained().
   bool all_heads_equal() const {
+    UpdateAgent* first = nullptr;
     for (auto& [id, agent] : agents) {
+      if (liars.contains(id)) continue;
+      if (first == nullptr) first = agent.get();
       for (size_t s = 0; s < options_.slices; ++s) {
         const auto slice = static_cast<uint32_t>(s);
-        if (agent->exchange().log(slice).head() != agents.begin()->second->exchange().log(slice).head()) return false;
+        if (agent->exchange().log(slice).head() != first->exchange().log(slice).head()) return false;
       }
     }
     return true;
@@ -367,9 +401,10 @@ class UpdateSwarm {
     return false;
   }
   bool all_drained() const {
-    return std::all_of(agents.begin(), agents.end(), [](const auto& entry) {
+    return std::all_of(agents.begin(), agents.end(), [this](const auto& entry) {
       const std::vector<float>& rest = entry.second->accumulator;
-      return std::all_of(rest.begin(), rest.end(), [](float value) { return value == 0; });
+      const bool empty = std::all_of(rest.begin(), rest.end(), [](float value) { return value == 0; });
+      return empty || liars.contains(entry.first);
     });
   }
 
@@ -381,6 +416,7 @@ class UpdateSwarm {
   Duration longest{};                                  // of the rounds of agents that were not frozen meanwhile
   uint64_t rounds = 0, entries = 0, entries_due = 0;
   bool judge_bits = true;                              // off while a test damages a replica
+  std::set<PeerId> liars;                              // nobody judges them
 
  private:
   TimePoint next_of(const UpdateAgent& agent) const {
@@ -403,13 +439,15 @@ class UpdateSwarm {
     if (*agent.next_boundary > clock.now()) return;
     agent.next_boundary.reset();
     const bool begun = agent.boundary();
-    if (begun && options_.codec == nullptr) observer.judge(agent, options_.slices);
-    if (begun && judge_bits) observer.judge_bits(agent, options_.slices);
+    const bool lies = liars.contains(agent.id);
+    if (begun && options_.codec == nullptr && !lies) observer.judge(agent, options_.slices);
+    if (begun && judge_bits && !lies) observer.judge_bits(agent, options_.slices);
     take_reports(agent);
     if (!agent.exchange().under_way()) agent.next_boundary = clock.now() + options_.compute;
   }
   void take_reports(UpdateAgent& agent) {
     for (const UpdateReport& report : agent.exchange().take_reports()) {
+      if (liars.contains(agent.id)) continue;
       ++rounds;
       entries += report.entries;
       entries_due += report.slices;

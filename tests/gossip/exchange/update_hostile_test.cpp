@@ -145,8 +145,8 @@ TEST(UpdateHostile, OfFourOrMoreTwoMustShowASplitBeforeAnyoneMovesToIt) {
   }
 }
 
-// The log that one member made alone is so much longer that all that the others hand in is void in it. As the owner of a
-// slice it hears from that where they are, and asks for their log instead of waiting for its whole turn.
+// The log that one member made alone is so much longer that all that the others hand in is void in it. As the owner of
+// a slice it hears from that where they are, and asks for their log instead of waiting for its whole turn.
 TEST(UpdateHostile, AnOwnerAloneWithALongLogMovesToTheOthers) {
   UpdateSwarm swarm(4, {.slices = 4});
   swarm.run_for(seconds(1));
