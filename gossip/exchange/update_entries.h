@@ -39,8 +39,8 @@ class UpdateEntries {
 
  private:
   enum class State { kAssembling, kChecking, kChecked, kBad };
-  // The hash that an entry says it has, and one of all that its frames say: a frame that bears the hash of another entry
-  // takes nobody's place.
+  // The hash that an entry says it has, and one of all that its frames say: one that bears another entry's hash takes
+  // nobody's place.
   using Key = std::pair<Digest16, Digest16>;
   struct Item {
     LogEntry entry;

@@ -48,10 +48,10 @@ class Mutants(unittest.TestCase):
 
   def test_figures_of_events(self):
     said = ('[ RUN      ] A.B\n'
-            'cuts: 100 replica-rounds, 87.5 % with an entry, 2 short and 3 long splits, 4 owners stopped, 0 lies, 1 counted '
-            'twice at a cut\n'
-            '  faults: 6 not conserved, 7 counted twice, 0 of two bit patterns; 1 runs never equal, 2 never empty; the '
-            'longest round took 2.0 deadlines; R is 7.2 from the mean of all drifts\n'
+            'cuts: 100 replica-rounds, 87.5 % with an entry, 2 short and 3 long splits, 4 owners stopped, 0 lies, '
+            '1 counted twice at a cut\n'
+            '  faults: 6 not conserved, 7 counted twice, 0 of two bit patterns; 1 runs never equal, 2 never empty; '
+            'the longest round took 2.0 deadlines; R is 7.2 from the mean of all drifts\n'
             '[  FAILED  ] A.B (5 ms)\n[  FAILED  ] A.B\n')
     more = said.replace('cuts', 'a liar').replace('87.5', '91.0')
     self.assertEqual(log_figures.row('a rule', said + more),

@@ -1,11 +1,12 @@
 """What the events of the log of updates say (tests/gossip/exchange/update_events_test.cpp), as a row of a table."""
 import re
 
-LINE = re.compile(r'^(?P<name>[^:\n]+): \d+ replica-rounds, (?P<entries>[\d.]+) % with an entry, (?P<short>\d+) short and '
-                  r'(?P<long>\d+) long splits, .*?(?P<twice>\d+) counted twice at a cut\n'
-                  r' +faults: (?P<wrong>\d+) not conserved, (?P<again>\d+) counted twice, (?P<patterns>\d+) of two bit patterns; '
-                  r'(?P<differ>\d+) runs never equal, (?P<full>\d+) never empty; the longest round took (?P<longest>[\d.]+) '
-                  r'deadlines; R is (?P<far>[\d.]+) from', re.M)
+LINE = re.compile(r'^(?P<name>[^:\n]+): \d+ replica-rounds, (?P<entries>[\d.]+) % with an entry, '
+                  r'(?P<short>\d+) short and (?P<long>\d+) long splits, .*?(?P<twice>\d+) counted twice at a cut\n'
+                  r' +faults: (?P<wrong>\d+) not conserved, (?P<again>\d+) counted twice, '
+                  r'(?P<patterns>\d+) of two bit patterns; (?P<differ>\d+) runs never equal, '
+                  r'(?P<full>\d+) never empty; the longest round took (?P<longest>[\d.]+) deadlines; '
+                  r'R is (?P<far>[\d.]+) from', re.M)
 FAILED = re.compile(r'^\[  FAILED  \] (\w+\.\w+)$', re.M)
 HEAD = ['left out', 'rounds with an entry', 'splits', 'counted twice', 'accumulators wrong', 'two bit patterns',
         'runs never equal or never empty', 'longest round, deadlines', 'R from the mean', 'noticed by']

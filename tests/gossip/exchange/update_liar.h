@@ -87,7 +87,10 @@ class UpdateLiar {
       case 4: entry.head.weight += 5; break;
       case 5: any(entry.counted).seq -= 1; break;                                           // counted long ago
       case 6: any(entry.counted).seq += 1 + rng_.below(100); break;                         // not handed in yet
-      default: payload = changed(payload, [&](float value) { return value + static_cast<float>(rng_.below(101)) - 50; });
+      default: {
+        const auto noise = [this](float value) { return value + static_cast<float>(rng_.below(101)) - 50; };
+        payload = changed(payload, noise);
+      }
     }
     entry.head.hash = entry_hash(entry, xxh3_128(payload.span()));
     forged_.insert_or_assign(before, std::pair(entry, payload));
