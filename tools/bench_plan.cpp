@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "compression/plan/linear_fit.h"
-#include "compression/plan/merge_plan.h"
+#include "compression/plan/plan_judge.h"
+#include "gossip/limits.h"
 #include "gossip/rng.h"
 #include "kernels/cast.h"
 #include "kernels/pair.h"
@@ -40,16 +41,22 @@ std::vector<PlanSection> draw_layers(Rng& rng) {
   return layers;
 }
 
-void bench_group(const char* name, CostForm form, double latency_s, double rate_bytes) {
+// `judged`: plans are played too, and layers are cut into as many slices as a group's.
+void bench_planning(const char* name, CostForm form, double latency_s, double rate_bytes, bool judged = false,
+                    uint32_t members = 8) {
   Rng rng(1);
-  const std::vector<PlanSection> layers = draw_layers(rng);
+  std::vector<PlanSection> layers = draw_layers(rng);
+  if (judged) layers = cut_slices(layers, kUpdateSlicesMax);
   StepOptions options;
   options.form = form;
+  options.members = members;
   options.codec = {.kind = UpdateKind::kTopk, .density = 0.01};
   options.link = {.latency_s = latency_s, .s_per_byte = 1 / rate_bytes, .occupancy_s = 30e-6};
   options.select = {.start_s = 2e-6, .s_per_element = 1e-9};
   size_t buckets = 0;
-  const double seconds = median_cpu_s([&] { buckets = best_plan(make_step_model(layers, options)).ends.size(); });
+  const double seconds = median_cpu_s([&] {
+    buckets = (judged ? PlanJudge(layers, options).choose() : best_plan(make_step_model(layers, options))).ends.size();
+  });
   std::printf("  %-36s %8.2f ms, %3zu buckets\n", name, 1e3 * seconds, buckets);
 }
 
@@ -124,10 +131,13 @@ void bench_passes() {
 int main() {
   using namespace starling;
   std::printf("planning %zu layers, 8 members, processor time, median of %d (goal: 100 ms)\n", kLayers, kRepeats);
-  bench_group("group, 1 ms, 1 Gb/s", CostForm::kGroup, 1e-3, 125e6);
-  bench_group("group, 10 ms, 100 Mb/s", CostForm::kGroup, 1e-2, 12.5e6);
-  bench_group("collectives, .1 ms, 10 Gb/s", CostForm::kCollective, 1e-4, 1250e6);
-  bench_group("collectives, 1 ms, 1 Gb/s", CostForm::kCollective, 1e-3, 125e6);
+  bench_planning("group, 1 ms, 1 Gb/s", CostForm::kGroup, 1e-3, 125e6);
+  bench_planning("group, 10 ms, 100 Mb/s", CostForm::kGroup, 1e-2, 12.5e6);
+  bench_planning("group, judged, 1 ms, 1 Gb/s", CostForm::kGroup, 1e-3, 125e6, true);
+  bench_planning("group, judged, 10 ms, 100 Mb/s", CostForm::kGroup, 1e-2, 12.5e6, true);
+  bench_planning("the same with 32 members", CostForm::kGroup, 1e-2, 12.5e6, true, 32);
+  bench_planning("collectives, .1 ms, 10 Gb/s", CostForm::kCollective, 1e-4, 1250e6);
+  bench_planning("collectives, 1 ms, 1 Gb/s", CostForm::kCollective, 1e-3, 125e6);
   bench_arbitrary();
   std::printf("selecting and encoding (topk), processor time, median of %d\n", kRepeats);
   bench_selection(0.01);

@@ -120,7 +120,10 @@ std::string describe_form(const PlanOptions& options) {
 }
 
 std::vector<const PlanRow*> all_rows(const PlanComparison& all) {
-  return {&all.best, &all.greedy, &all.per_section, &all.by_bytes, &all.one_bucket, &all.dense};
+  std::vector<const PlanRow*> rows = {&all.best, &all.by_form, &all.greedy, &all.per_section, &all.by_bytes,
+                                      &all.one_bucket, &all.dense};
+  if (all.by_form.plan == all.best.plan) rows.erase(rows.begin() + 1);
+  return rows;
 }
 
 std::string print_table(const PlanComparison& all, double forward_s) {
@@ -183,8 +186,10 @@ std::string print_timelines(const PlanComparison& all) {
 
 nlohmann::ordered_json as_json(const PlanComparison& all, const LayerTable& table) {
   nlohmann::ordered_json plans = nlohmann::ordered_json::object();
-  for (const PlanRow* row : all_rows(all)) {
+  for (const PlanRow* row : {&all.best, &all.by_form, &all.greedy, &all.per_section, &all.by_bytes, &all.one_bucket,
+                             &all.dense}) {
     plans[row->name] = {{"step_s", table.forward_s + row->times.end_s},
+                        {"form_step_s", table.forward_s + row->form_end_s},
                         {"compute_end_s", row->times.compute_end_s},
                         {"end_s", row->times.end_s},
                         {"select_s", row->select_s},

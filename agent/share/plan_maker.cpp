@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include "compression/plan/merge_plan.h"
+#include "compression/plan/plan_judge.h"
 
 namespace starling {
 namespace {
@@ -105,11 +105,11 @@ std::shared_ptr<PlanMaker::Thought> PlanMaker::think(uint32_t members, std::vect
 
 void PlanMaker::Thought::run() {
   const StepOptions options{.members = members, .codec = codec, .link = link.cost, .select = select};
-  const StepModel model = make_step_model(sections, options);
-  const MergePlan plan = best_plan(model);
-  const double now_s = step_end_s(model, {mirrored(now)});
+  const PlanJudge judge(sections, options);
+  const MergePlan plan = judge.choose();
+  const double now_s = judge.played_end_s({mirrored(now)});
   best = mirrored(plan.ends);
-  gain = now_s > 0 ? 1 - step_end_s(model, plan) / now_s : 0;
+  gain = now_s > 0 ? 1 - judge.played_end_s(plan) / now_s : 0;
 }
 
 std::string PlanMaker::Thought::describe() const {

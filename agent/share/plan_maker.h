@@ -6,9 +6,9 @@
 // a few later ones: slices travel alone, and more or fewer of them wait for the boundary; or all travel together. That
 // is this agent's own affair: plans may differ between members.
 //
-// A prediction is a forecast: on thin links plans turned out up to 8 % slower than the form says
-// (tools/experiments/s2_merge). So rounds are timed by plan, and a plan that proves slower than each slice alone is
-// given up.
+// A prediction is a forecast, though the plan was the best one when it was played message by message: TCP shares thin
+// links unevenly (tools/experiments/s2_real). So rounds are timed by plan, and a plan that proves slower than each
+// slice alone is given up.
 #pragma once
 
 #include <cstdint>

@@ -4,24 +4,26 @@
 #include <string>
 #include <vector>
 
-#include "compression/plan/merge_plan.h"
+#include "compression/plan/plan_judge.h"
 
 namespace starling {
 
 struct PlanRow {
   std::string name;
   MergePlan plan;
-  StepTimes times;
+  StepTimes times;             // played
+  double form_end_s = 0;
   double select_s = 0;         // of all buckets
   double messages = 0;         // that each member sends or takes in a step
 };
 
 struct PlanComparison {
   std::vector<PlanSection> sections;   // that are merged: slices of a group, else layers
-  PlanRow best;
+  PlanRow best;                        // the one that a judge chooses
+  PlanRow by_form;                     // the best one by the form
   PlanRow per_section, one_bucket;     // the naive ones
   PlanRow by_bytes, greedy;            // DDP's buckets; MGS-SGD's greedy
-  PlanRow dense;                       // the best plan for fp32 gradients
+  PlanRow dense;                       // chosen for fp32 gradients
 
   const PlanRow& better_naive() const {
     return per_section.times.end_s < one_bucket.times.end_s ? per_section : one_bucket;
