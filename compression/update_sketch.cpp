@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "kernels/check.h"
+#include "kernels/top_k.h"
 #include "kernels/vector_ops.h"
 
 namespace starling {
@@ -98,13 +99,16 @@ std::vector<std::byte> SketchTables::request(std::span<const SketchTerm> terms, 
     const auto weight = static_cast<float>(static_cast<double>(terms[i].weight) * scale);
     Cells::add(weight, terms[i].table.data() + kSeedBytes, sum.size(), sum.data());
   }
-  std::vector<float> estimates(element_count);
-  std::vector<uint32_t> indices;
+  std::vector<uint32_t> indices(requested_max(element_count));
+  TopKScratch scratch;
+  std::array<float, kTopKPiece> estimates;   // of all elements they would be as many floats as there are elements
+  const auto at = [&](size_t begin, size_t count) {
+    sketch_estimate(sketch, sum.data(), begin, count, estimates.data());
+    return estimates.data();
+  };
   // Weights add up to one and cells are far below the largest float, so the sums are finite.
-  if (element_count > 0) {
-    sketch_estimate(sketch, sum.data(), 0, element_count, estimates.data());
-    indices = largest_elements(estimates, requested_max(element_count)).value();
-  }
+  const TopKValues values{at, kSketchBlock / 16, kSketchBlock};
+  indices.resize(top_k(values, element_count, indices.size(), &scratch, indices.data()).value());
   std::vector<std::byte> out(request_bytes_max(element_count));
   out.resize(write_sparse_indices(explicit_indices(element_count), indices, requested_max(element_count), element_count,
                                   0, out.data()));

@@ -97,19 +97,23 @@ namespace {
 
 constexpr int32_t kLargestFinite = 0x7F7FFFFF;
 constexpr int32_t kSmallestNonzero = 1;
-constexpr size_t kPiece = 4096;          // elements read before the candidates' memory may grow
+constexpr size_t kPiece = kTopKPiece;    // elements read before the candidates' memory may grow
 constexpr size_t kVectorMax = 64;        // elements; no instruction set has more of them in a vector
 constexpr size_t kUnsampledMax = 4096;   // elements; so few are cheaper to order than to sample
 constexpr size_t kSampleMax = 65536;
 constexpr int kBinBits = 11;             // 8 KiB of counters fit the nearest cache
 
-// Draws one element of at least 64, each at a hashed place of its stride, so that rows of a matrix do not line up.
-void draw_sample(const float* x, size_t count, std::vector<int32_t>* sample) {
-  const size_t stride = std::max<size_t>(64, (count + kSampleMax - 1) / kSampleMax);
-  sample->resize(count / stride);
-  for (size_t i = 0; i < sample->size(); ++i) {
+// Draws some elements from each of equal strides, at a hashed place of it, so that rows of a matrix do not line up.
+void draw_sample(const TopKValues& values, size_t count, std::vector<int32_t>* sample) {
+  const size_t run = values.sampled;
+  const size_t most = run * std::max<size_t>(64, (count + kSampleMax - 1) / kSampleMax);
+  const size_t stride = most / values.aligned * values.aligned;
+  sample->resize(count / stride * run);
+  for (size_t i = 0; i < count / stride; ++i) {
     const uint64_t hash = (i * 0x9E3779B97F4A7C15u) >> 32;
-    (*sample)[i] = std::bit_cast<int32_t>(x[i * stride + (hash * stride >> 32)]) & 0x7FFFFFFF;
+    const size_t place = (hash * (stride / values.aligned) >> 32) * values.aligned;
+    const float* const x = values.at(i * stride + place, run);
+    for (size_t j = 0; j < run; ++j) (*sample)[i * run + j] = std::bit_cast<int32_t>(x[j]) & 0x7FFFFFFF;
   }
 }
 
@@ -133,7 +137,7 @@ int32_t kth_largest(const int32_t* values, size_t count, size_t k, std::vector<i
   return *place;
 }
 
-size_t collect(const float* x, size_t count, int32_t floor, TopKScratch* scratch, int32_t* largest) {
+size_t collect(const TopKValues& values, size_t count, int32_t floor, TopKScratch* scratch, int32_t* largest) {
   size_t found = 0;
   for (size_t at = 0; at < count; at += kPiece) {
     const size_t room = found + kPiece + kVectorMax;
@@ -141,7 +145,8 @@ size_t collect(const float* x, size_t count, int32_t floor, TopKScratch* scratch
       scratch->candidates.resize(room);
       scratch->magnitudes.resize(room);
     }
-    found += HWY_DYNAMIC_DISPATCH(collect_loop)(x + at, at, std::min(kPiece, count - at), floor,
+    const size_t length = std::min(kPiece, count - at);
+    found += HWY_DYNAMIC_DISPATCH(collect_loop)(values.at(at, length), at, length, floor,
                                                 scratch->candidates.data() + found, scratch->magnitudes.data() + found,
                                                 largest);
   }
@@ -173,10 +178,11 @@ size_t choose(size_t found, size_t k, TopKScratch* scratch, uint32_t* indices) {
 
 // One pass finds all elements above a floor that a sample puts just below the k-th largest. The sample decides only
 // how long that takes: a floor that lets through fewer than k is lowered, at last to all that are not zero.
-std::optional<size_t> top_k(const float* x, size_t count, size_t k, TopKScratch* scratch, uint32_t* indices) {
+std::optional<size_t> top_k(const TopKValues& values, size_t count, size_t k, TopKScratch* scratch,
+                            uint32_t* indices) {
   STARLING_CHECK(count <= UINT32_MAX);
   scratch->sample.clear();
-  if (count > kUnsampledMax) draw_sample(x, count, &scratch->sample);
+  if (count > kUnsampledMax) draw_sample(values, count, &scratch->sample);
   const double expected = static_cast<double>(k) / static_cast<double>(std::max<size_t>(count, 1)) *
                           static_cast<double>(scratch->sample.size());
   // Six standard deviations of how many of the k fall into a sample of independent elements.
@@ -188,10 +194,14 @@ std::optional<size_t> top_k(const float* x, size_t count, size_t k, TopKScratch*
         sampled ? std::max(kSmallestNonzero, kth_largest(sample.data(), sample.size(), rank + 1, &scratch->near))
                 : kSmallestNonzero;
     int32_t largest = 0;
-    const size_t found = collect(x, count, floor, scratch, &largest);
+    const size_t found = collect(values, count, floor, scratch, &largest);
     if (largest > kLargestFinite) return std::nullopt;
     if (found >= k || floor == kSmallestNonzero) return choose(found, k, scratch, indices);
   }
+}
+
+std::optional<size_t> top_k(const float* x, size_t count, size_t k, TopKScratch* scratch, uint32_t* indices) {
+  return top_k({[x](size_t begin, size_t) { return x + begin; }}, count, k, scratch, indices);
 }
 
 }  // namespace starling

@@ -91,7 +91,7 @@ struct Bench {
     const SketchShape shape{kRows, columns, 1};
     const size_t k = count / 100;
     Csvec csvec(static_cast<int64_t>(count), shape.columns);
-    std::vector<float> table(shape.cells()), estimates(count);
+    std::vector<float> table(shape.cells()), estimates(kTopKPiece);
     std::vector<uint32_t> indices(count);
     TopKScratch scratch;
     Beside add, unsketch;
@@ -99,8 +99,12 @@ struct Bench {
       std::fill(table.begin(), table.end(), 0.0f);
       add.run([&] { sketch_add(shape, x.data_ptr<float>(), count, table.data()); }, [&] { csvec.add(x); });
       const auto ours = [&] {
-        sketch_estimate(shape, table.data(), 0, count, estimates.data());
-        STARLING_CHECK(top_k(estimates.data(), count, k, &scratch, indices.data()).has_value());
+        const TopKValues values{[&](size_t begin, size_t length) {
+                                  sketch_estimate(shape, table.data(), begin, length, estimates.data());
+                                  return estimates.data();
+                                },
+                                kSketchBlock / 16, kSketchBlock};
+        STARLING_CHECK(top_k(values, count, k, &scratch, indices.data()).has_value());
       };
       unsketch.run(ours, [&] { keep(csvec.largest(static_cast<int64_t>(k))); });
     }

@@ -84,6 +84,29 @@ TEST(TopK, AreTheLargestWhereTheSampleSeesThemAll) {
   expect_exact(x, "as sampled");
 }
 
+// Values that are made piece by piece, sampled in rows, are found as those of a vector.
+TEST(TopK, OfValuesThatAreMadeTheSameAreTaken) {
+  TestRng rng(draw_rng_seed());
+  for (const size_t count : {size_t{0}, size_t{1}, size_t{255}, size_t{4097}, size_t{50001}, size_t{300'000}}) {
+    std::vector<float> x = normal_vector(rng, count, 1.0f), piece(kTopKPiece);
+    for (size_t i = 0; i < count; i += 256) x[i] *= 100;   // where the sample looks
+    const auto at = [&](size_t begin, size_t length) {
+      EXPECT_LE(length, kTopKPiece);
+      EXPECT_LE(begin + length, count);
+      EXPECT_EQ(begin % 256, 0u);
+      std::copy_n(x.begin() + static_cast<ptrdiff_t>(begin), length, piece.begin());
+      return piece.data();
+    };
+    TopKScratch scratch;
+    for (const size_t k : {size_t{1}, count / 100, count / 3}) {
+      std::vector<uint32_t> made(std::min(k, count)), plain(made.size());
+      const std::optional<size_t> found = top_k({at, 16, 256}, count, k, &scratch, made.data());
+      EXPECT_EQ(found, top_k(x.data(), count, k, &scratch, plain.data()));
+      EXPECT_EQ(made, plain) << k << " of " << count;
+    }
+  }
+}
+
 TEST(TopK, OfEqualMagnitudesTheLowerIndexIsTaken) {
   TestRng rng(draw_rng_seed());
   for (size_t count : kSizes) {
