@@ -29,7 +29,7 @@ bool UpdateInbox::add(const PeerId& from, uint64_t generation, const Contributio
                         [&](const Item& item) { return key(item) == std::tuple(generation, message.seq); });
     }
   }
-  const bool before = at->parts.complete();
+  const bool before = at->parts.complete() && at->message.round >= message.round;
   at->message.round = std::max(at->message.round, message.round);
   at->parts.add(message.part, message.parts, part);
   return !before && at->parts.complete();

@@ -25,7 +25,8 @@ class UpdateInbox {
  public:
   static constexpr size_t kPerSender = 2;
 
-  // True: the payload is complete now, and was not before. REQUIRES: the part fits (PartBuffer::fits).
+  // True: the payload is complete now, and was not before, or not handed in again in this round. REQUIRES: the part
+  // fits (PartBuffer::fits).
   [[nodiscard]] bool add(const PeerId& from, uint64_t generation, const Contribution& message,
                          const SharedBytes& part);
 

@@ -179,7 +179,7 @@ void UpdateMessages::on_entry(const PeerId& from, const LogEntry& entry, const S
   const bool here = !greater(entry.head, slice.log().head());
   if (entry.part == 0) pulls_.came(entry.slice, from, entry.head.length, here);
   if (here) {
-    if (goes_on_without(slice, entry)) slice.yield();
+    if (goes_on_without(slice, entry)) yield(entry.slice, from);
     return hear(from, entry.slice, entry.head);
   }
   const bool gap = !slice.log().is_next(entry) && !slice.expects(entry.previous);

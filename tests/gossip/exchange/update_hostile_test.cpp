@@ -177,6 +177,40 @@ TEST(UpdateHostile, AnOwnerAloneWithALongLogMovesToTheOthers) {
   }
 }
 
+// It heard just before that another log is there, and asked for what follows its own, which brings nothing.
+TEST(UpdateHostile, WhoHearsThatMostGoOnWithoutItsLogAsksForTheirsAtOnce) {
+  UpdateSwarm swarm(4, {});
+  swarm.run_for(seconds(1));
+  UpdateAgent& alone = swarm.at(4);
+  const LogHead theirs = swarm.at(1).exchange().log(0).head();
+  swarm.network.drop = [](const Flight&) { return true; };
+  alone.view = {{alone.id, alone.mass}};
+  swarm.run_for(seconds(2));
+  swarm.share_views();
+  while (alone.roster.size() < 4) swarm.run_for(milliseconds(1));
+  const GroupMembers members = update_members(alone, alone.id).value();
+  std::vector<LogHead> asked_after;
+  swarm.network.drop = [&](const Flight& flight) {
+    const auto* pull = message_as<LogPull>(flight.message);
+    if (flight.from == alone.id && pull != nullptr && pull->slice == 0) asked_after.push_back(pull->head);
+    return true;
+  };
+  const uint64_t round = alone.exchange().round();
+  const LogHead newer{theirs.length + 5, theirs.weight + 5, {8}};
+  LogEntry entry{members.group, round, 0, {newer.length + 1, newer.weight + 3, {9}}, newer.hash};
+  for (const uint8_t tag : {1, 2, 3}) entry.counted.push_back({test_peer(tag), 1, 1000, 1, 1});
+  entry.codec = static_cast<uint8_t>(alone.codec().kind());
+  const SharedBytes payload = SharedBytes::take(std::vector<std::byte>(12));
+  const Contribution contribution{members.group, round, 0, 1000, newer.length, newer, 1, 1, 0, 1, {}};
+  alone.exchange().handle(test_peer(1), 1, contribution, payload);
+  ASSERT_EQ(asked_after.size(), 1u);
+  EXPECT_EQ(asked_after[0], alone.exchange().log(0).head());
+  ASSERT_TRUE(greater(asked_after[0], entry.head));
+  alone.exchange().handle(test_peer(2), 1, entry, payload);
+  ASSERT_EQ(asked_after.size(), 2u);
+  EXPECT_EQ(asked_after[1], LogHead());
+}
+
 // Nobody's log is shown by two, and two claims or more stop every owner.
 TEST(UpdateHostile, MembersThatWereAllAloneFindOneLogAllTheSame) {
   UpdateSwarm swarm(5, {});

@@ -88,6 +88,21 @@ TEST(CountedTable, DropsTheRowThatCountedNothingForLongest) {
   EXPECT_NE(table.row(peer(200)), nullptr);
 }
 
+// Its owner waits for nobody any more then.
+TEST(UpdateInbox, SaysThatAPayloadIsHereAgainInEachRound) {
+  UpdateInbox inbox;
+  const SharedBytes payload = SharedBytes::take(std::vector<std::byte>(4));
+  Contribution message{.round = 5, .seq = 1};
+  EXPECT_TRUE(inbox.add(peer(1), 1, message, payload));
+  EXPECT_FALSE(inbox.add(peer(1), 1, message, payload));
+  message.round = 6;
+  EXPECT_FALSE(inbox.handed_in(peer(1), 6));
+  EXPECT_TRUE(inbox.add(peer(1), 1, message, payload));
+  EXPECT_TRUE(inbox.handed_in(peer(1), 6));
+  message.round = 5;
+  EXPECT_FALSE(inbox.add(peer(1), 1, message, payload)) << "late";
+}
+
 // ---- the log ----
 
 constexpr size_t kAllPayloads = SIZE_MAX;
