@@ -41,7 +41,7 @@ agent:
 class Process:
     """One agent with its folder, its metrics and its resident memory."""
 
-    def __init__(self, folder, name, arguments):
+    def __init__(self, folder, name, arguments, environment):
         self.folder = pathlib.Path(folder) / name
         self.folder.mkdir(parents=True)
         self.metrics = self.folder / "metrics.jsonl"
@@ -49,7 +49,8 @@ class Process:
                    "--metrics", str(self.metrics), "--set", "agent.metrics_every=0s",
                    "--listen", "127.0.0.1:0", *arguments]
         with open(self.folder / "log", "w") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, env=dict(os.environ, OMP_NUM_THREADS="1"))
+            self.process = subprocess.Popen(command, stdout=log, stderr=log,
+                                            env=dict(os.environ, OMP_NUM_THREADS="1", **environment))
 
     def lines(self, event=None):
         if not self.metrics.exists():
@@ -110,7 +111,8 @@ class Process:
 class Swarm:
     """N agents; the first is the address the others join through."""
 
-    def __init__(self, config, agents, arguments=()):
+    def __init__(self, config, agents, arguments=(), environment=None):
+        self.environment = environment or {}
         self.scratch = tempfile.TemporaryDirectory(prefix="starling-bench-")
         self.config = pathlib.Path(self.scratch.name) / "swarm.yaml"
         self.config.write_text(config)
@@ -123,7 +125,7 @@ class Swarm:
             agent.wait_for("joined", 60)
 
     def add(self, arguments):
-        self.agents.append(Process(self.scratch.name, f"agent-{len(self.agents)}", arguments))
+        self.agents.append(Process(self.scratch.name, f"agent-{len(self.agents)}", arguments, self.environment))
         return self.agents[-1]
 
     def wait_for_exchanges(self, count, seconds=30):
