@@ -65,7 +65,7 @@ void refuse_averaging(const SwarmConfig& swarm) {
     throw ConfigError("swarm.exchange.fragments: only pairs exchange a part of the model at a time; write "
                       "fragments: 1, or kind: pairwise");
   }
-  if (exchange.clip > 0 && exchange.kind != ExchangeKind::kPairwise && exchange.kind != ExchangeKind::kNone) {
+  if (clip_of(exchange) > 0 && exchange.kind != ExchangeKind::kPairwise && exchange.kind != ExchangeKind::kNone) {
     throw ConfigError("swarm.exchange.clip: only pairs vote on a scale; write clip: 0, or kind: pairwise");
   }
   refuse_unmergeable(swarm);

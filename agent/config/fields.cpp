@@ -284,9 +284,12 @@ void add_exchange(std::vector<ConfigField>& t) {
                   AT(swarm.exchange.deadline_min), TimeValue{1ms, 1h}));
   t.push_back(row("swarm.exchange.deadline_max", "", "no exchange takes longer", AT(swarm.exchange.deadline_max),
                   TimeValue{1ms, 1h}));
-  t.push_back(row("swarm.exchange.clip", "",
-                  "pairs: a partner counts like one so many times the usual distance away at most; 0: off",
-                  AT(swarm.exchange.clip), NumberValue{0, 1000}));
+  t.push_back({"swarm.exchange.clip", "",
+               "pairs: a partner counts like one so many times the usual distance away at most; 0: off",
+               [](Config& config, const ConfigTree& tree) {
+                 config.swarm.exchange.clip = NumberValue{0, 1000}.read(tree);
+               },
+               [](const Config& config) { return NumberValue::print(clip_of(config.swarm.exchange)); }});
   t.push_back(row("swarm.exchange.group_size", "", "group: members at most; a larger swarm is cut into several",
                   AT(swarm.exchange.group_size), CountValue{2, kGroupMax}));
   t.push_back(row("swarm.exchange.members", "", "group: the agents that are the group, by name; none: all who live",

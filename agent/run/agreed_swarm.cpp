@@ -26,12 +26,14 @@ bool AgreedSwarm::take_own(const Config& config, const std::string& stored) {
   config_ = config.swarm;
   if (stored.empty()) return config.has_swarm;
   const AgreedSettings agreed = parse_agreed_settings(stored);
-  if (config.has_swarm && !same_settings(config.swarm, agreed.swarm)) {
+  SwarmConfig& own = config_;
+  if (!own.exchange.clip) own.exchange.clip = agreed.swarm.exchange.clip;   // its default was another before
+  if (config.has_swarm && !same_settings(own, agreed.swarm)) {
     throw std::runtime_error(fmt::format(
         "the state folder {} belongs to another swarm than the config:\n{}\n(Here: the config; there: the folder.) "
         "Nothing was changed. To go on with that swarm, undo the changes or start without --config. To begin another "
         "swarm, name a new folder with --state.", config.agent.state,
-        describe_difference(agreed_settings(config.swarm, agreed.genesis_hash_hex), stored)));
+        describe_difference(agreed_settings(own, agreed.genesis_hash_hex), stored)));
   }
   router_.set_settings(stored);
   genesis_hash_ = agreed.genesis_hash_hex;

@@ -29,11 +29,11 @@ std::optional<Agreement> Ending::agreement() const {
 }
 
 // Later, those that agree already would take one that comes late for far.
-std::optional<double> Ending::far() {
-  if (!in_pairs_after_rounds_ || far_) return far_;
+std::optional<Far> Ending::far() {
+  if (far_factor_ == 0 || far_) return far_;
   const std::optional<Agreement> now = agreement();
   const std::optional<double> far = now ? settling_.far(*now, far_factor_) : std::nullopt;
-  if (far) far_ = *far * sharing_.params_rms();
+  if (far) far_ = {*far * sharing_.params_rms(), settling_.final_distance() * sharing_.params_rms()};
   return far_;
 }
 

@@ -25,13 +25,12 @@ class Ending {
   // All references outlive the object.
   Ending(const SwarmConfig& swarm, Sharing& sharing, BoundaryJobs& jobs, const Membership& membership,
          const SwarmClock& swarm_clock, const Clock& clock)
-      : settling_(swarm.final_distance, swarm.settle_max), in_pairs_after_rounds_(settles_in_pairs(swarm)),
-        far_factor_(far_for(swarm)), sharing_(sharing), jobs_(jobs), membership_(membership),
-        swarm_clock_(swarm_clock), clock_(clock) {}
+      : settling_(swarm.final_distance, swarm.settle_max), far_factor_(settling_far_for(swarm)), sharing_(sharing),
+        jobs_(jobs), membership_(membership), swarm_clock_(swarm_clock), clock_(clock) {}
 
   void begin_settling();
-  // While settling in pairs after rounds: the rms distance beyond which no model counts. nullopt: not known, or all do.
-  std::optional<double> far();
+  // While settling in pairs: what does not count, as Snapshot says. nullopt: not known yet, or all counts.
+  std::optional<Far> far();
   bool settling_ended();             // the models agree, or it took too long
   // Nullopt: settling has not ended, or there was nobody to agree with.
   std::optional<bool> settled() const { return settled_; }
@@ -49,14 +48,13 @@ class Ending {
   std::string print_disagreement() const;
 
   Settling settling_;
-  const bool in_pairs_after_rounds_;
   const double far_factor_;
   Sharing& sharing_;
   BoundaryJobs& jobs_;
   const Membership& membership_;
   const SwarmClock& swarm_clock_;
   const Clock& clock_;
-  std::optional<double> far_;        // since settling began
+  std::optional<Far> far_;           // since settling began
   std::optional<TimePoint> patience_until_;
   bool settling_over_ = false;       // for good: exchanges that are still open may take a while to end
   std::optional<bool> settled_;

@@ -30,6 +30,7 @@ class Settling {
   }
   void abandon() { active_ = false; }   // the params were lost, so the agent takes steps again
   bool active() const { return active_; }
+  double final_distance() const { return final_distance_; }
 
   // News of a member takes longer to spread the more members there are.
   bool overdue(TimePoint now, size_t members) const {

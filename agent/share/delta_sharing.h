@@ -26,7 +26,7 @@ class DeltaSharing final : public Sharing {
   void expect_steps(Duration duration) override { steps_ = duration; }
   void tick() override;
   void settle() override;
-  void leave_out_beyond(std::optional<double> distance) override { far_ = distance; }
+  void leave_out_beyond(std::optional<Far> distance) override { far_ = distance; }
   void stop_retrying() override { retrying_ = false; }
 
   void begin_round_then(Next next) override;
@@ -59,7 +59,7 @@ class DeltaSharing final : public Sharing {
   Duration steps_{};                 // expected
   uint64_t turns_before_ = 0;        // exchanges by turns that count for the steps taken already
   bool settling_ = false;
-  std::optional<double> far_;        // as Snapshot says
+  std::optional<Far> far_;           // as Snapshot says
   TimePoint next_measure_ = TimePoint::min();   // of the params' size and projection
   uint64_t discarded_number_ = 0;    // deltas of snapshots up to this one went with the params that were discarded
   Done done_;

@@ -47,7 +47,7 @@ uint64_t turns_due(const SwarmConfig& swarm) {
 template <class Pairs>
 std::unique_ptr<Pairs> make_pairs(const ExchangeContext& context) {
   const ExchangeConfig& exchange = context.swarm.exchange;
-  PairwiseOptions options{common_options(context), context.generation, exchange.clip, exchange.fragments};
+  PairwiseOptions options{common_options(context), context.generation, clip_of(exchange), exchange.fragments};
   options.turns = turns_due(context.swarm);
   return std::make_unique<Pairs>(options, context.encoder.layout(), context.encoder.codec(), context.worker,
                                  context.clock, context.outbox, &context.sampler);
@@ -61,6 +61,13 @@ std::unique_ptr<Exchange> make_pairwise(const ExchangeContext& context) {
 
 // Rounds of a duration have more steps at fast members, which only unequal masses tell.
 bool tells_steps(const SwarmConfig& swarm) { return swarm.round == Duration::zero() || swarm.weight != "equal"; }
+
+// How many times the usual distance a model is away that a group leaves out; 0: no guard.
+double far_for(const SwarmConfig& swarm) {
+  if (swarm.exchange.source != SourceKind::kParams) return 0;   // changes of a round are no models
+  const bool joined = swarm.exchange.pairs_every > 0;           // who paired with another group is far from the own one
+  return joined || !tells_steps(swarm) ? GroupGuard::kFarOfFew : GroupGuard::kFar;
+}
 
 std::unique_ptr<Neighborhood> make_neighborhood(const ExchangeContext& context) {
   return std::make_unique<Neighborhood>(common_options(context), tells_steps(context.swarm), context.encoder.layout(),
@@ -117,15 +124,14 @@ bool settles_in_pairs(const SwarmConfig& swarm) {
   return in_rounds && exchange.source == SourceKind::kParams;
 }
 
-double far_for(const SwarmConfig& swarm) {
-  if (swarm.exchange.source != SourceKind::kParams) return 0;   // changes of a round are no models
-  const bool joined = swarm.exchange.pairs_every > 0;           // who paired with another group is far from the own one
-  return joined || !tells_steps(swarm) ? GroupGuard::kFarOfFew : GroupGuard::kFar;
+double settling_far_for(const SwarmConfig& swarm) {
+  if (settles_in_pairs(swarm)) return far_for(swarm);
+  return clip_of(swarm.exchange);
 }
 
 bool guards_by_drift(const SwarmConfig& swarm) {
   switch (swarm.exchange.kind) {
-    case ExchangeKind::kPairwise: return swarm.exchange.clip > 0;
+    case ExchangeKind::kPairwise: return clip_of(swarm.exchange) > 0;
     case ExchangeKind::kNeighborhood: return tells_steps(swarm);
     default: return false;
   }

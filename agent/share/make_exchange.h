@@ -39,8 +39,8 @@ ExchangeParts make_exchange(const ExchangeContext& context);
 // Groups and neighborhoods of params (gossip/exchange/settles_in_pairs.h).
 bool settles_in_pairs(const SwarmConfig& swarm);
 
-// How many times the usual distance a model is away that a group leaves out; 0: no guard.
-double far_for(const SwarmConfig& swarm);
+// How many times the usual distance a model is away that does not count while settling in pairs; 0: all do.
+double settling_far_for(const SwarmConfig& swarm);
 
 // Whether a guard of that exchange asks how far members' steps move the params.
 bool guards_by_drift(const SwarmConfig& swarm);

@@ -66,7 +66,7 @@ class Sharing {
   // Steps would be lost, because this agent's replica is still old.
   virtual bool catching_up() const { return false; }
   virtual void settle() {}           // no steps follow: what was held back is handed in, and models are compared
-  virtual void leave_out_beyond(std::optional<double>) {}   // Snapshot::far of what is shared from now on
+  virtual void leave_out_beyond(std::optional<Far>) {}   // Snapshot::far of what is shared from now on
   // Settling, and all members hold one replica and held nothing back. `others`: members that train or settle.
   virtual bool agreed(size_t) const { return false; }
 

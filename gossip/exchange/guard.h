@@ -58,9 +58,9 @@ class ClipGuard {
   }
 
   // The exchange has moved both, by `part` of the distance for this agent; this guard had clipped it. Half of that is
-  // expected to last until they meet again.
-  void drawn(const PeerId& peer, double distance, double part) {
-    if (clip_ > 0) known_.drawn(peer, distance, part / 2);
+  // expected to last until they meet again. `whole`: its momentum was mixed too, if it is carried.
+  void drawn(const PeerId& peer, double distance, double part, bool whole = true) {
+    if (clip_ > 0) known_.drawn(peer, distance, part / 2, whole);
   }
   void forget(const PeerId& peer) {
     known_.forget(peer);

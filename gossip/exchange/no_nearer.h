@@ -25,11 +25,16 @@ class NoNearer {
     return true;
   }
 
-  // The exchange moved this agent by this part of the distance towards the peer.
-  void drawn(const PeerId& peer, double distance, double part) {
+  // The exchange moved this agent by this part of the distance towards the peer. Not `whole`: what pulls the peer away
+  // was not mixed, so it comes nearer more slowly, and is given more meetings.
+  void drawn(const PeerId& peer, double distance, double part, bool whole = true) {
     if (peers_.size() > kMembersMax) peers_.clear();
     Seen& seen = peers_[peer];
     seen.near = 0;
+    if (!whole && seen.unlike < kUnlikeMax) {
+      ++seen.unlike;
+      return;
+    }
     if (seen.far++ == 0) seen.expected = distance;
     const double expected = std::exchange(seen.expected, (1 - part) * seen.expected);
     if (seen.far <= meetings_) return;
@@ -50,9 +55,11 @@ class NoNearer {
 
  private:
   static constexpr unsigned kDoublingsMax = 4;
+  static constexpr unsigned kUnlikeMax = 64;   // with 16, honest newcomers were still refused for good
 
   struct Seen {
     unsigned far = 0, near = 0;                  // meetings; the latter since it was last far
+    unsigned unlike = 0;                         // those that were not whole, and not judged
     double expected = 0;                         // distance: from the first of the far ones on
     unsigned refused = 0, doublings = 0;         // meetings to come
   };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,8 +36,8 @@ struct ExchangeConfig {
   Overlap overlap = Overlap::kAuto; // on: exchange while the trainer computes; auto: when it costs > 10 % of a round
   Duration deadline_min = kDeadlineMin;
   Duration deadline_max = kDeadlineMax;
-  double clip = 0;                  // pairs: a partner counts like one so many times the usual distance away at most;
-                                    // 0 = off. Against untrusted members; it also refuses some honest ones (guards.md)
+  std::optional<double> clip;       // pairs: a partner counts like one so many times the usual distance away at most;
+                                    // 0 = off (guards.md). nullopt: as clip_of() says
   uint32_t group_size = kGroupMax;  // group: members at most; a larger swarm is cut into groups of like size
   std::vector<std::string> members; // group: the names of the agents that take part; empty: all live agents
   uint32_t pairs_every = 0;         // group: every so many rounds a pair exchange with an agent of another group
@@ -52,6 +53,11 @@ struct ExchangeConfig {
   bool repair = true;               // gradients: by the log of updates; false, for experiments: their mean, and what is
                                     // lost is lost
 };
+
+inline double clip_of(const ExchangeConfig& exchange) {
+  constexpr double kOfPairs = 3;
+  return exchange.clip.value_or(exchange.kind == ExchangeKind::kPairwise ? kOfPairs : 0);
+}
 
 // The log of updates (updates.md) rather than an exchange of params.
 inline bool shares_updates(const ExchangeConfig& exchange) {

@@ -203,9 +203,7 @@ double PairBlocks::distance(const PairExchange& exchange, const Bitmap& blocks, 
     sum += exchange.blocks.stats(i).squared_distance;
     elements += layout_.blocks[i].element_count;
   }
-  if (elements == 0) return -1;
-  const double distance = std::sqrt(sum / static_cast<double>(elements));
-  return distance > exchange.own->far.value_or(INFINITY) ? INFINITY : distance;
+  return elements > 0 ? std::sqrt(sum / static_cast<double>(elements)) : -1;
 }
 
 // Failed exchanges give lessons too: a block that wraps every time would otherwise never get a wider step. Most codecs

@@ -59,7 +59,6 @@ class PairBlocks {
 
   // Rms of (peer - own) over the elements of those of the first `param_blocks` blocks that are in `blocks`; negative:
   // there are none.
-  // Infinite beyond what the own snapshot says is far.
   double distance(const PairExchange& exchange, const Bitmap& blocks, size_t param_blocks) const;
 
   // What the codec learns from an exchange, whether it was applied or failed. Holds only the payload bytes it reads.

@@ -14,8 +14,9 @@ namespace starling {
 PairLedger::PairLedger(const PairwiseOptions& options, const Layout& layout, const PairBlocks& blocks,
                        const Clock& clock)
     : layout_(layout), blocks_(blocks), clock_(clock), param_blocks_(options.param_blocks),
-      by_turns_(options.by_turns), fragments_(options.self, options.fragments),
-      guards_(options.fragments, ClipGuard(options.clip)) {}
+      by_turns_(options.by_turns), guarded_(options.clip > 0), fragments_(options.self, options.fragments),
+      guards_(options.fragments, ClipGuard(options.clip)),
+      settling_guards_(options.fragments, SettlingGuard(options.fragments)) {}
 
 // ---- the snapshot ----
 
@@ -38,6 +39,9 @@ void PairLedger::adopt(std::shared_ptr<const Snapshot> next, const SnapshotBudge
   published_at_ = now;
   next_at_ = next->next_at;
   boundary_ = next->boundary;
+  if (!next->settling) {
+    for (SettlingGuard& guard : settling_guards_) guard.begin_anew();
+  }
   retracted_ = false;
   snapshot_ = std::move(next);
   budget_ = budget;
@@ -55,24 +59,35 @@ Duration PairLedger::until_next_snapshot() const { return published_at_ + publis
 bool PairLedger::pass_guard(PairExchange& exchange, const Bitmap& blocks) {
   exchange.distance = blocks_.distance(exchange, blocks, param_blocks_);
   if (exchange.distance < 0) return true;   // no params among the blocks
-  if (!std::isfinite(exchange.distance)) {
+  // Until it knows who is far, it would have to clip, and the mean of models that agree would be another.
+  if (guarded_ && exchange.own->settling && !exchange.own->far) return false;
+  if (!std::isfinite(exchange.distance) || (!guarded_ && is_far(exchange))) {
     exchange.scale = 0;
     ++counters_.guard_refused;
     return false;
   }
-  ClipGuard& guard = guards_[exchange.fragment];
-  const double drift = exchange.own->drift;
-  if (!std::exchange(exchange.judged, true)) {
-    exchange.scale = guard.judge(exchange.peer, exchange.distance, drift, !exchange.own->settling);
-  } else if (exchange.scale > 0) {
-    exchange.scale = guard.scale(exchange.distance, drift);
-  }
+  if (exchange.scale > 0) exchange.scale = judge(exchange);
   return true;
+}
+
+bool PairLedger::is_far(const PairExchange& exchange) const {
+  const std::optional<Far>& far = exchange.own->far;
+  return far && settling_guards_[exchange.fragment].is_far(exchange.peer, exchange.distance, *far);
+}
+
+double PairLedger::judge(PairExchange& exchange) {
+  const Snapshot& own = *exchange.own;
+  if (own.far) return is_far(exchange) ? 0 : 1;
+  ClipGuard& guard = guards_[exchange.fragment];
+  const bool again = std::exchange(exchange.judged, true);
+  return again ? guard.scale(exchange.distance, own.drift)
+               : guard.judge(exchange.peer, exchange.distance, own.drift, !own.settling);
 }
 
 void PairLedger::forget(const PeerId& peer) {
   fragments_.forget(peer);
   for (ClipGuard& guard : guards_) guard.forget(peer);
+  for (SettlingGuard& guard : settling_guards_) guard.forget(peer);
 }
 
 float PairLedger::coefficient(const PairExchange& exchange) const {
@@ -144,9 +159,22 @@ void PairLedger::applied(PairExchange& exchange, const CommitTerms& terms) {
   ++(late_blocks ? counters_.late : counters_.done);
   const double gain = exchange.scale * std::min(exchange.own_offer, exchange.peer_offer);
   counters_.gain_permille += static_cast<uint64_t>(std::lround(1000 * gain));
+  if (exchange.own->settling && guarded_) {
+    const double mixed = static_cast<double>(count_bits(terms.blocks));
+    const double part = mixed / static_cast<double>(exchange.blocks.due_count()) * static_cast<double>(decided);
+    settling_guards_[exchange.fragment].drawn(exchange.peer, part);
+  }
   if (exchange.scale == 1) return;
   ++counters_.clipped;
-  guards_[exchange.fragment].drawn(exchange.peer, exchange.distance, gain / 2);
+  guards_[exchange.fragment].drawn(exchange.peer, exchange.distance, gain / 2, momentum_mixed(exchange, terms.blocks));
+}
+
+// Where those of two agents differ too much, a codec of differences cannot tell them, and each goes on as before.
+bool PairLedger::momentum_mixed(const PairExchange& exchange, const Bitmap& mixed) const {
+  for (size_t i = param_blocks_; i < exchange.blocks.count(); ++i) {
+    if (exchange.blocks.verdict(i) != BlockVerdict::kNotDue && !test_bit(mixed, i)) return false;
+  }
+  return true;
 }
 
 // The peer may have moved all the same.

@@ -23,6 +23,7 @@
 #include "gossip/exchange/options.h"
 #include "gossip/exchange/pair_blocks.h"
 #include "gossip/exchange/pair_exchange.h"
+#include "gossip/exchange/settling_guard.h"
 
 namespace starling {
 
@@ -88,6 +89,9 @@ class PairLedger {
   const PairwiseCounters& counters() const { return counters_; }
 
  private:
+  bool is_far(const PairExchange& exchange) const;
+  double judge(PairExchange& exchange);
+  bool momentum_mixed(const PairExchange& exchange, const Bitmap& mixed) const;
   float coefficient(const PairExchange& exchange) const;
   void refused(PairExchange& exchange);
   void queue(PairExchange& exchange, const Bitmap& blocks, float coefficient, bool keep);
@@ -106,6 +110,7 @@ class PairLedger {
   const Clock& clock_;
   const size_t param_blocks_;
   const bool by_turns_;
+  const bool guarded_;                          // in training too
 
   std::shared_ptr<const Snapshot> snapshot_;
   bool retracted_ = false;
@@ -116,6 +121,7 @@ class PairLedger {
   SnapshotBudget budget_;
   FragmentTurns fragments_;
   std::vector<ClipGuard> guards_;               // by fragment: layers differ in how far apart they are
+  std::vector<SettlingGuard> settling_guards_;  // likewise
   std::vector<Delta> decided_;
   std::vector<double> decided_offers_;          // of this budget, not yet handed out
   std::deque<std::vector<BlockLesson>> lessons_;   // by exchange that ended, not yet handed out

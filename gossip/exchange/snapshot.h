@@ -12,6 +12,12 @@
 
 namespace starling {
 
+// While settling, the rms distances beyond which a partner's model does not count.
+struct Far {
+  double first = 0;                  // before any exchange with it; each makes it less
+  double last = 0;                   // but no less than this: models that are so near agree
+};
+
 struct Snapshot {
   uint64_t number = 0;               // grows by one per boundary
   uint64_t round = 0;
@@ -20,7 +26,7 @@ struct Snapshot {
   std::vector<SharedBytes> blocks;   // one payload per Layout block
   double drift = 0;                  // rms of what the own steps of a round move the params; 0: not known
   bool settling = false;             // no steps follow, so that models come nearer than is usual
-  std::optional<double> far;         // settling after rounds: rms distance beyond which nobody counts. nullopt: unknown
+  std::optional<Far> far;            // nullopt: not settling, or not known yet
   std::optional<TimePoint> next_at;  // pairs by turns: steps follow, and this is about when they end
 };
 

@@ -298,6 +298,26 @@ INSTANTIATE_TEST_SUITE_P(Each, WhileSettling, testing::ValuesIn(settling_cases()
   return info.param.name + ("_" + std::to_string(info.param.agents));
 });
 
+// Its steps would move the mean that the others have settled at.
+TEST(Settling, NobodyEndsWhileAMemberTrains) {
+  spdlog::set_level(spdlog::level::off);
+  SwarmConfig config = ending_soon({"", ExchangeKind::kPairwise});
+  config.optimizer.learning_rate = 0;   // all hold one model, so that nothing else keeps them from ending
+  QuadraticSwarm swarm(first_seed(), config, near_links(0));
+  add_agents(swarm, 3);
+  swarm.add({.step_time = seconds(4)});
+  const auto ended = [&] {
+    size_t count = 0;
+    for (size_t a = 0; a < 3; ++a) count += swarm.training(a) && swarm.agent(a).rounds()->settled().has_value();
+    return count;
+  };
+  ASSERT_TRUE(swarm.run_until([&] { return swarm.training(3) && swarm.agent(0).rounds()->phase() == Phase::kSettling; },
+                              seconds(20)));
+  swarm.run_for(seconds(1));
+  ASSERT_EQ(swarm.agent(3).rounds()->phase(), Phase::kTraining);
+  EXPECT_EQ(ended(), 0u);
+}
+
 // Neighbors on a ring are close long before the ring is, and it takes many exchanges to find one model.
 TEST(Settling, WithoutTheTimeToAgreeNobodySaysThatItDid) {
   spdlog::set_level(spdlog::level::off);

@@ -212,6 +212,21 @@ TEST_F(ConfigTest, TellsWhatDoesNotExistAndWhatToTakeInstead) {
   EXPECT_NE(error("swarm: {exchange: {group_size: 17}}\n").find("16"), std::string::npos);
 }
 
+TEST_F(ConfigTest, PairsHaveAGuardUnlessItIsTurnedOff) {
+  const auto clip = [this](const std::string& exchange) {
+    const Config config = load("swarm: {exchange: {" + exchange + "}}\n");
+    const std::string text = print_swarm_settings(config.swarm);
+    EXPECT_EQ(clip_of(parse_swarm_settings(text).exchange), clip_of(config.swarm.exchange)) << exchange;
+    return clip_of(config.swarm.exchange);
+  };
+  EXPECT_EQ(clip("kind: pairwise"), 3);
+  EXPECT_EQ(clip("kind: pairwise, overlap: on"), 3);
+  EXPECT_EQ(clip("kind: pairwise, clip: 0"), 0);
+  EXPECT_EQ(clip("kind: pairwise, clip: 8"), 8);
+  EXPECT_EQ(clip("kind: group, codec: fp32"), 0);
+  EXPECT_EQ(clip("kind: none"), 0);
+}
+
 TEST_F(ConfigTest, RefusesWhatAveragingCannotDo) {
   const auto refused = [this](const std::string& swarm, const std::string& why) {
     const std::string said = error("swarm: {" + swarm + "}\n");

@@ -40,6 +40,7 @@ TEST(Settings, OfTheFirstVersionArePrintedAsTheyWere) {
   EXPECT_EQ(agreed.swarm.name, "golden");
   EXPECT_EQ(agreed.swarm.model.dimension, 300u);
   EXPECT_TRUE(agreed.swarm.exchange.carry_momentum);
+  EXPECT_EQ(clip_of(agreed.swarm.exchange), 0) << "although 3 is the default today";
   EXPECT_EQ(agreed_settings(agreed.swarm, agreed.genesis_hash_hex), golden());
 }
 

@@ -7,6 +7,7 @@
 
 #include "gossip/exchange/coefficients.h"
 #include "gossip/exchange/no_nearer.h"
+#include "gossip/exchange/settling_guard.h"
 #include "tests/gossip/exchange/harness.h"
 
 namespace starling {
@@ -51,6 +52,9 @@ TEST(ClipGuard, ZeroTurnsItOff) {
 TEST(ClipGuard, WhatIsNoNumberIsRefusedAndNotRemembered) {
   ClipGuard guard(3);
   for (int i = 0; i < 20; ++i) EXPECT_EQ(guard.judge(test_peer(9), i % 2 == 0 ? kNan : INFINITY, 1), 0);
+  for (uint8_t tag = 6; tag <= 11; ++tag) {   // nor of more peers than the others are
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(guard.judge(test_peer(tag), INFINITY, 1), 0);
+  }
   meet_all(guard, 1, 0.1, 2);
   EXPECT_EQ(guard.scale(6, 0.1), 0.5);
 }
@@ -200,6 +204,42 @@ TEST(NoNearer, WhoWasRefusedOftenIsForgivenLater) {
   EXPECT_FALSE(refused_after(1, 8));
   EXPECT_TRUE(refused_after(16 + 1, 15));
   EXPECT_FALSE(refused_after(16 + 1, 16));
+}
+
+// Its momentum, which pulls it away, differs by more than the codec can tell, until it has come nearer.
+TEST(NoNearer, WhoseMomentumIsNotMixedIsGivenTime) {
+  NoNearer known(4);
+  for (int i = 0; i < 64 + 5; ++i) {
+    EXPECT_FALSE(known.refuses(test_peer(1))) << i;
+    known.drawn(test_peer(1), 100, 0.01, false);
+  }
+  EXPECT_TRUE(known.refuses(test_peer(1))) << "but not for ever";
+}
+
+TEST(SettlingGuard, EachExchangeShrinksWhatAPartnerMayBeAway) {
+  SettlingGuard guard(1);
+  const Far far = {.first = 8, .last = 1};
+  EXPECT_FALSE(guard.is_far(test_peer(1), 8, far));
+  EXPECT_TRUE(guard.is_far(test_peer(1), 8.1, far));
+  for (int i = 0; i < 2; ++i) guard.drawn(test_peer(1), 0.5);
+  EXPECT_FALSE(guard.is_far(test_peer(1), 2, far));
+  EXPECT_TRUE(guard.is_far(test_peer(1), 2.1, far));
+  EXPECT_FALSE(guard.is_far(test_peer(2), 8, far)) << "another one";
+  for (int i = 0; i < 20; ++i) guard.drawn(test_peer(1), 0.5);
+  EXPECT_FALSE(guard.is_far(test_peer(1), 1, far)) << "models that are so near agree";
+  EXPECT_TRUE(guard.is_far(test_peer(1), 1.1, far));
+  guard.forget(test_peer(1));
+  EXPECT_FALSE(guard.is_far(test_peer(1), 8, far)) << "another process";
+  guard.drawn(test_peer(1), 0.5);
+  guard.begin_anew();
+  EXPECT_FALSE(guard.is_far(test_peer(1), 8, far)) << "it trained in between";
+}
+
+// All of a distance may lie in one of them.
+TEST(SettlingGuard, AFragmentMayBeFartherThanTheWholeModel) {
+  SettlingGuard guard(4);
+  EXPECT_FALSE(guard.is_far(test_peer(1), 16, {.first = 8, .last = 1}));
+  EXPECT_TRUE(guard.is_far(test_peer(1), 16.1, {.first = 8, .last = 1}));
 }
 
 TEST(PairCoefficients, MassesDivideTheDifferenceAndTheSumStays) {
