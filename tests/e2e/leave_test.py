@@ -31,6 +31,25 @@ class Leave(swarm.Case):
     done = returned.done()
     self.wait(lambda: returned.done() > done + 5, 'exchanges after the return')
 
+  def test_a_closed_terminal_lets_it_leave_politely_unless_it_was_told_to_stay(self):
+    config = self.quadratic()
+    self.addCleanup(signal.signal, signal.SIGHUP, signal.getsignal(signal.SIGHUP))
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)   # whoever runs this test may ignore it, which an agent inherits
+    port, agents = self.swarm(2, config)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)   # as nohup does
+    stays = self.joiner('stays', f'127.0.0.1:{port}')
+    self.joined(stays, 'fetched')
+    leaver, other = agents
+    peer = leaver.peer()
+    for agent in (leaver, stays):
+      agent.send(signal.SIGHUP)
+    self.assertEqual(self.wait_end(leaver, 10), 0, self.logs())
+    self.assertEqual(leaver.last('finish')['reason'], 'signal')
+    self.wait(lambda: other.last('member', peer=peer, change='left'), 'the other to see it leave')
+    steps = stays.steps()
+    self.wait(lambda: stays.steps() > steps, 'steps of the one that stays')
+    self.assertRegex(stays.log(), r'(?m)^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} info ')
+
   def test_kill_costs_at_most_one_checkpoint_interval(self):
     config = self.quadratic(every='1s')
     port, agents = self.swarm(2, config)

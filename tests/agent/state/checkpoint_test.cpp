@@ -356,6 +356,22 @@ TEST(Checkpoint, WantsTwiceItsSizeFree) {
   EXPECT_TRUE(store.save(state.content()).ok());
 }
 
+TEST(Checkpoint, AFullDiskIsBlamedOnlyWhereItIsFull) {
+  const State state = make_state(1, 1000);
+  for (const auto& [status, remedy] : {std::pair(-ENOSPC, "make room"), {-EDQUOT, "make room"},
+                                       {-EMFILE, "ulimit -n"}, {-EIO, "check the disk"}}) {
+    const Folder folder;
+    Plan plan;
+    CheckpointStore store(folder.path(), 2, std::make_unique<PlannedFileOps>(plan));
+    plan.at = plan.calls;
+    plan.status = status;
+    const SaveResult result = store.save(state.content());
+    EXPECT_FALSE(result.ok());
+    EXPECT_NE(result.error.find(remedy), std::string::npos) << result.error;
+    EXPECT_EQ(result.error.find("make room") != std::string::npos, std::string(remedy) == "make room") << result.error;
+  }
+}
+
 // The real disk refusing bytes in the middle of a file.
 TEST(Checkpoint, AFileSizeLimitLeavesTheOldOnes) {
   const Folder folder;
