@@ -101,17 +101,21 @@ class Links(unittest.TestCase):
     self.assertLess(self.trip_ms(0, 1), 55)
 
   def test_rate_of_one_node(self):
-    def takes_s(to):
+    count = 20   # so many fit the queue of an uplink
+
+    def takes_s(a, b):
       begin = time.monotonic()
-      self.send(0, to, 60, 1000)
-      got, end = self.receive(to, 60)
-      self.assertEqual(got, 60)
+      self.send(a, b, count, 1000)
+      got, end = self.receive(b, count)
+      self.assertEqual(got, count)
       return end - begin
     self.tell('rate 2 1')
-    self.assertGreaterEqual(takes_s(2), 60 * 1000 * 8 / 1e6)
-    self.assertLess(takes_s(1), 60 * 1000 * 8 / 1e6)
+    self.assertGreaterEqual(takes_s(0, 2), (count - 1) * 1000 * 8 / 1e6)   # the first one's first bit came as it left
+    self.assertGreaterEqual(takes_s(2, 0), count * 1000 * 8 / 1e6)
+    self.assertLess(takes_s(0, 1), count * 1000 * 8 / 1e6)
     self.tell('rate 2 0')
-    self.assertLess(takes_s(2), 60 * 1000 * 8 / 1e6)
+    self.assertLess(takes_s(0, 2), count * 1000 * 8 / 1e6)
+    self.assertLess(takes_s(2, 0), count * 1000 * 8 / 1e6)
 
   def test_loss_of_one_node(self):
     self.tell('loss 1 0.5')
@@ -127,6 +131,7 @@ class Links(unittest.TestCase):
   def test_a_cut_drops_what_is_on_its_way_and_heals(self):
     self.tell('delay all 300')
     self.send(0, 1)
+    self.send(1, 0)
     self.send(0, 2)
     self.tell('cut 1')
     self.assertEqual(self.receive(2, 1)[0], 1)

@@ -70,6 +70,18 @@ TEST_F(EntryParts, AFolderOfAnotherSwarmIsRefused) {
   }
 }
 
+// Without a guard by default, as earlier programs were.
+TEST_F(EntryParts, AFolderOfBeforeGoesOnWithoutAGuardWhereTheConfigNamesNone) {
+  SwarmConfig before = config_.swarm;
+  before.exchange.clip = 0;
+  const std::string stored = agreed_settings(before, hash_);
+  ASSERT_TRUE(swarm_.take_own(config_, stored));
+  EXPECT_EQ(clip_of(swarm_.config().exchange), 0);
+  EXPECT_EQ(router_.settings(), stored);
+  config_.swarm.exchange.clip = 3;
+  EXPECT_THROW((void)swarm_.take_own(config_, stored), std::runtime_error);
+}
+
 TEST_F(EntryParts, WithoutSettingsThoseOfAMemberAreAdopted) {
   config_.has_swarm = false;
   EXPECT_FALSE(swarm_.take_own(config_, ""));
@@ -78,6 +90,25 @@ TEST_F(EntryParts, WithoutSettingsThoseOfAMemberAreAdopted) {
   EXPECT_TRUE(swarm_.adopted());
   EXPECT_EQ(router_.settings(), theirs);
   EXPECT_EQ(swarm_.config().name, "here");
+}
+
+// Whoever probes more rarely than the others suspects the dead too late, and is suspected too early.
+TEST_F(EntryParts, WhoAdoptsSettingsProbesAsTheySay) {
+  config_.swarm.membership.probe_interval = std::chrono::milliseconds(100);
+  config_.swarm.membership.probe_timeout = std::chrono::milliseconds(50);
+  const std::string theirs = agreed_settings(config_.swarm, hash_);
+  Config none;
+  none.has_swarm = false;
+  EXPECT_FALSE(swarm_.take_own(none, ""));
+  swarm_.adopt(theirs);
+  Membership& membership = router_.membership();
+  membership.add(record(2));
+  for (int i = 0; i < 300; ++i) {
+    clock_.advance(std::chrono::milliseconds(10));
+    membership.heard_from(record(2).id, 1);
+    membership.tick();
+  }
+  EXPECT_GE(membership.counters().probes, 10u) << "3 in 3 s by the defaults";
 }
 
 }  // namespace

@@ -85,6 +85,16 @@ TEST_F(NeighborLinkTest, KnowsDuplicatesAndKeepsTheNewestRound) {
   EXPECT_TRUE(link.wants({0, 5, 0, 2, 1, 0})) << "of no block is an older payload worse than none";
 }
 
+// Jobs end in any order.
+TEST_F(NeighborLinkTest, AnOlderPayloadThatIsJudgedLaterDoesNotReplaceTheNewer) {
+  begin(1);
+  for (int i = 0; i < 2; ++i) link.judging(8);
+  EXPECT_TRUE(link.judged({6, 0, payload('n'), true, 4}, 1, now));
+  EXPECT_FALSE(link.judged({5, 0, payload('o'), true, 9}, 1, now));
+  EXPECT_EQ(link.payload(0).data[0], static_cast<std::byte>('n'));
+  EXPECT_EQ(link.squared_distance(0), 4);
+}
+
 TEST_F(NeighborLinkTest, BlocksBeingJudgedAreBounded) {
   begin(1);
   size_t wanted = 0;
