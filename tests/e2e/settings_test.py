@@ -54,8 +54,9 @@ class Stored(swarm.Case):
     event = self.wait(lambda: again.last('joined', how='resumed'), 'the agent to resume')
     self.assertEqual(event['steps'], saved)
     self.assertEqual((folder / 'settings.yaml').read_text(), text)
-    # Who begins the swarm in words of its own is let in, and takes theirs.
-    other = self.agent('other', '--config', self.golden_config(), '--bootstrap', again.address())
+    # Who begins the swarm in words of its own is let in, and takes theirs. The default of clip was 0 then.
+    other = self.agent('other', '--config', self.golden_config(), '--set', 'swarm.exchange.clip=0',
+                       '--bootstrap', again.address())
     self.joined(other, 'fetched')
     self.wait(lambda: other.done() >= 3, 'exchanges')
     self.assertEqual((other.state / 'settings.yaml').read_text(), text)
