@@ -1,7 +1,8 @@
 // What a user would take instead of our exchanges: gloo's all-reduce of the same buffers, one process a rank, on
 // loopback or on the nodes of link_relay. Prints one line of rank 0: rounds per second and the spread of the rounds.
 //   bench_gloo RANKS ELEMENTS SECONDS STORE_FOLDER
-//     [--algorithm ring|bcube|ring_chunked|halving_doubling]
+//     [--algorithm ring|bcube|ring_chunked|halving_doubling|allgather]   allgather: nothing is summed, and each rank's
+//                            buffer reaches all others, as MGS-SGD sends what it has selected
 //     [--compute-ms MS]      each rank sleeps so long before each all-reduce
 //     [--slow-ms MS]         the last rank's sleep instead
 //     [--pause-ms MS]        the last rank sleeps so long once, at half-time
@@ -24,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include <gloo/allgather.h>
 #include <gloo/allreduce.h>
 #include <gloo/allreduce_halving_doubling.h>
 #include <gloo/allreduce_ring_chunked.h>
@@ -75,7 +77,7 @@ std::shared_ptr<gloo::rendezvous::Context> connect(const Options& options, int r
   return context;
 }
 
-// One all-reduce of `buffer` a call.
+// One collective call of `buffer` a call.
 std::function<void()> make_round(const std::string& name, std::shared_ptr<gloo::rendezvous::Context> context,
                                  std::vector<float>& buffer) {
   const auto count = static_cast<int>(buffer.size());
@@ -87,6 +89,15 @@ std::function<void()> make_round(const std::string& name, std::shared_ptr<gloo::
       algorithm = std::make_shared<gloo::AllreduceRingChunked<float>>(context, std::vector{buffer.data()}, count);
     }
     return [algorithm] { algorithm->run(); };
+  }
+  if (name == "allgather") {
+    auto all = std::make_shared<std::vector<float>>(buffer.size() * static_cast<size_t>(context->size));
+    return [context, &buffer, all] {
+      gloo::AllgatherOptions options(context);
+      options.setInput(buffer.data(), buffer.size());
+      options.setOutput(all->data(), all->size());
+      gloo::allgather(options);
+    };
   }
   using Algorithm = gloo::AllreduceOptions::Algorithm;
   return [context, &buffer, kind = name == "bcube" ? Algorithm::BCUBE : Algorithm::RING] {
@@ -144,7 +155,7 @@ int run_rank(const Options& options, int rank) {
 
 [[noreturn]] void usage() {
   std::fprintf(stderr, "usage: bench_gloo RANKS ELEMENTS SECONDS STORE_FOLDER (an empty folder) [--algorithm ring|"
-               "bcube|ring_chunked|halving_doubling] [--compute-ms MS] [--slow-ms MS] [--pause-ms MS] "
+               "bcube|ring_chunked|halving_doubling|allgather] [--compute-ms MS] [--slow-ms MS] [--pause-ms MS] "
                "[--node NAMESPACE ADDRESS, once a rank]\n");
   std::exit(2);
 }
@@ -175,7 +186,7 @@ Options parse(int argc, char** argv) {
     }
     i += 1 + values;
   }
-  const std::vector<std::string> known = {"ring", "bcube", "ring_chunked", "halving_doubling"};
+  const std::vector<std::string> known = {"ring", "bcube", "ring_chunked", "halving_doubling", "allgather"};
   const bool placed = options.nodes.empty() || options.nodes.size() == static_cast<size_t>(options.ranks);
   if (options.ranks < 1 || !placed || std::count(known.begin(), known.end(), options.algorithm) == 0) usage();
   return options;

@@ -12,7 +12,7 @@
 namespace starling {
 namespace {
 
-constexpr double kWidth = 1000, kLeft = 190, kRight = 80, kTop = 92, kLane = 13, kPlan = 66;
+constexpr double kWidth = 1000, kLeft = 190, kRight = 100, kTop = 92, kLane = 13, kPlan = 66;
 constexpr double kLongest = 2;   // times the first plan fit; what takes longer is cut off and says so
 // The colors of the report page's curves, so that one swarm looks the same everywhere.
 constexpr std::array kColors = {"#2c63d2", "#d2691e", "#16876a", "#8447c4", "#c2347b", "#8f7200", "#0b86a0", "#6b6f2a"};

@@ -27,7 +27,7 @@ PlanComparison compare_plans(const std::vector<PlanSection>& sections, const Ste
   const PlanJudge judge(sections, options);
   const StepModel& model = judge.model();
   result.best = row_of("best", judge, judge.choose());
-  result.by_form = row_of("best by the form", judge, best_plan(model));
+  result.by_form = row_of("best by form", judge, best_plan(model));
   result.per_section = row_of(is_group ? "per slice" : "per layer", judge, plan_per_section(model.count()));
   result.one_bucket = row_of("one bucket", judge, plan_one_bucket(model.count()));
   result.by_bytes = row_of("25 MB buckets", judge, plan_by_bytes(model));

@@ -30,7 +30,7 @@ def grid(names):
     return {(model, *case[1:]): plans for case, (model, plans) in zip(cases, two_at_a_time(planned, cases))}
 
 
-BY_FORM = "best by the form"
+BY_FORM = "best by form"
 NAIVE = ("per slice", "per layer", "one bucket")
 
 

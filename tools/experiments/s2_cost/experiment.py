@@ -1,0 +1,117 @@
+"""Time of one exchange over its size, for gloo's collectives and for our streams: start-up, slope, what two cost."""
+import collections
+import statistics
+
+from lib import JOIN_MBIT, LinkedSwarm, Links, gloo, table, wait_exchanges
+
+MS, MBIT = 1, 50
+SIZES = [1 << k for k in range(10, 23)]        # bytes
+SYSTEMS = {"all-gather": ("allgather", 1 << 20), "ring all-reduce": ("ring", 1 << 22), "streams": (None, 1 << 20)}
+TOGETHER = [1 << 16, 1 << 18, 1 << 19]         # bytes of each of two slices
+WARM_UP, ROUNDS = 6, 16
+CONFIG = """
+swarm:
+  name: experiment
+  model: {{kind: quadratic, dimension: {dimension}}}
+  optimizer: {{kind: sgd, learning_rate: 0.01, momentum: 0}}
+  local_steps: 1
+  exchange:
+    kind: group
+    source: gradients
+    overlap: "off"
+    update: {{codec: fp32, slices: {slices}}}
+    deadline_min: 50ms
+    deadline_max: 20s
+  membership: {{probe_interval: 2s, probe_timeout: 1500ms}}
+agent:
+  checkpoint: {{every: 0s}}
+  evaluate_every: 0s
+  compute_ms: 20
+"""
+
+
+def streams_ms(links, size, slices=1):
+    links.tell(f"rate all {max(MBIT, JOIN_MBIT)}")
+    config = CONFIG.format(dimension=size // 4, slices=slices)
+    with LinkedSwarm(config, links) as swarm:
+        links.tell(f"rate all {MBIT}")
+        wait_exchanges(swarm.agents, WARM_UP, 120)
+        seen = [len(agent.lines("exchange")) for agent in swarm.agents]
+        wait_exchanges(swarm.agents, ROUNDS, 180)
+        return statistics.median(line["ms"] for agent, skip in zip(swarm.agents, seen)
+                                 for line in agent.lines("exchange")[skip:] if line["outcome"] == "done")
+
+
+def fit(sizes, times):
+    """Start-up, slope, R^2, largest relative distance from the line; each time counts by its relative distance."""
+    weights = [1 / y ** 2 for y in times]
+    total = sum(weights)
+    x_mean = sum(w * x for w, x in zip(weights, sizes)) / total
+    y_mean = sum(w * y for w, y in zip(weights, times)) / total
+    slope = (sum(w * (x - x_mean) * (y - y_mean) for w, x, y in zip(weights, sizes, times)) /
+             sum(w * (x - x_mean) ** 2 for w, x in zip(weights, sizes)))
+    start = y_mean - slope * x_mean
+    line = [start + slope * x for x in sizes]
+    mean = statistics.mean(times)
+    r_squared = 1 - sum((y - z) ** 2 for y, z in zip(times, line)) / sum((y - mean) ** 2 for y in times)
+    return start, slope, r_squared, max(abs(y / z - 1) for y, z in zip(times, line))
+
+
+def label(size):
+    return f"{size >> 10} KB" if size < 1 << 20 else f"{size >> 20} MB"
+
+
+def measure(nodes, sizes, say):
+    """(system, bytes) -> milliseconds, and ("together", bytes of each)."""
+    found = {}
+    with Links(nodes, MS, MBIT) as links:
+        for name, (algorithm, most) in SYSTEMS.items():
+            for size in (one for one in sizes if one <= most):
+                found[name, size] = (gloo(links, size // 4, 0.5, algorithm)["min_ms"] if algorithm
+                                     else streams_ms(links, size))
+                say(f"{nodes} {name} {label(size)}: {found[name, size]:.2f} ms")
+        for size in (one for one in TOGETHER if one in sizes):
+            found["together", size] = streams_ms(links, 2 * size, 2)
+            say(f"{nodes} two slices of {label(size)}: {found['together', size]:.2f} ms")
+    return found
+
+
+def noise(runs):
+    """Half the spread of the repeats, in percent of the median; of all sizes the largest."""
+    return max(50 * (max(values) - min(values)) / statistics.median(values) for values in runs)
+
+
+def run(repeat=1, quick=False, say=print):
+    sizes = SIZES[::4] if quick else SIZES
+    counts = (4,) if quick else (4, 8)
+    repeats = collections.defaultdict(list)
+    for _ in range(repeat):
+        for nodes in counts:
+            for key, ms in measure(nodes, sizes, say).items():
+                repeats[(nodes, *key)].append(ms)
+    times = {key: statistics.median(values) for key, values in repeats.items()}
+    fits, doubled, together = [], [], []
+    for nodes in counts:
+        for name in SYSTEMS:
+            own = [size for size in sizes if (nodes, name, size) in times]
+            start, slope, r_squared, off = fit(own, [times[nodes, name, size] for size in own])
+            spread = noise([repeats[nodes, name, size] for size in own])
+            fits.append([name, nodes, f"{start:.1f}", f"{1e6 * slope:.0f}", f"{r_squared:.3f}", f"{100 * off:.0f} %",
+                         f"± {spread:.0f} %" if repeat > 1 else "one run"])
+            ratios = [f"{2 * times[nodes, name, size] / times[nodes, name, 2 * size]:.2f}"
+                      if (nodes, name, 2 * size) in times else "" for size in sizes[:-1]]
+            doubled.append([name, nodes, *ratios])
+        for size in TOGETHER:
+            if (nodes, "together", size) not in times or (nodes, "streams", 2 * size) not in times:
+                continue
+            both, one, half = (times[nodes, *key] for key in (("together", size), ("streams", 2 * size),
+                                                              ("streams", size)))
+            together.append([nodes, label(size), f"{half:.1f}", f"{one:.1f}", f"{both:.1f}", f"{both / one:.2f}"])
+    return ("Lines through the times:\n\n" +
+            table(["system", "nodes", "start-up, ms", "slope, ns a byte", "R^2", "farthest from the line",
+                   "half the spread of repeats, at most"], fits) +
+            "\ncom(a) + com(b) over com(a + b), a = b:\n\n" +
+            table(["system", "nodes", *(label(size) for size in sizes[:-1])], doubled) +
+            "\nStreams, two slices of two owners under way together, ms:\n\n" +
+            table(["nodes", "each", "one of them alone", "one of both sizes", "two together", "together / both in one"],
+                  together))
