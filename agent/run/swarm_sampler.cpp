@@ -100,7 +100,11 @@ void SwarmSampler::met_at(const PeerId& peer, uint64_t meeting) {
   last_met_[peer] = meeting;
 }
 
+// Members of another group, and neighbors in a graph, have other candidates than this agent has.
 bool SwarmSampler::anyone() const {
+  const bool named_edges = options_.group_size == 0 && options_.topology.kind == TopologyKind::kFile;
+  if (settling_ && options_.settles_in_pairs) return !named_edges;
+  if (options_.group_size > 0) return false;
   if (options_.topology.kind == TopologyKind::kMatching) return true;
   return settling_ && options_.topology.kind != TopologyKind::kFile && swarm_clock_.training_count() == 0;
 }

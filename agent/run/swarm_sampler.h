@@ -46,6 +46,7 @@ class SwarmSampler final : public PeerSampler {
   void met(const PeerId& peer) override { met_at(peer, ++meetings_); }
   uint64_t last_met(const PeerId& peer) override;
   std::vector<PeerId> candidates() override;
+  bool anyone() const override;
   // Metropolis-Hastings rows over the living, sorted by id; a mass counts at most kMassRatioMax times the median.
   std::vector<Participant> neighbors(uint64_t round) override;
   // This agent's group. With `oldest` also those who have finished: they give what they hold until they leave. Else the
@@ -69,7 +70,6 @@ class SwarmSampler final : public PeerSampler {
   std::vector<Rank> ranks(size_t* own) const;   // living agents and ourselves, sorted by id
   std::vector<Rank> oldest(std::vector<Rank> all) const;
   std::vector<Participant> named_group(const std::vector<Rank>& all) const;
-  bool anyone() const;
   std::vector<PeerId> settlers();
   void met_at(const PeerId& peer, uint64_t meeting);
   std::optional<PeerId> choose_among(const std::vector<PeerId>& peers);

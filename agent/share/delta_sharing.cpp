@@ -12,7 +12,7 @@ namespace {
 constexpr uint32_t kAttemptsMax = 3;   // a busy partner does not end the round
 // Pairs by turns: between two rounds' steps so many exchanges are due, whoever began them. Serving who waits costs no
 // time, since their blocks are here: so up to kTurnsBeyond more, of which kTurnsAhead count for the next steps. Before
-// those this agent need not propose.
+// those this agent need not propose. By a schedule only those count that the schedule has there.
 constexpr uint64_t kTurnsBeyond = 2, kTurnsAhead = 1;
 
 constexpr Duration kMeasureEvery = std::chrono::seconds(3), kMeasureSettling = std::chrono::milliseconds(100);
@@ -77,6 +77,7 @@ void DeltaSharing::encode_then(std::optional<Duration> next_in, std::function<vo
         if (encoded->projection) projection_ = encoded->projection;
         if (next_in) snapshot->next_at = clock_.now() + *next_in;
         exchange_->publish(snapshot);
+        published_ = boundary_;
         next();
       });
 }
@@ -117,7 +118,7 @@ void DeltaSharing::take_turns() {
   const ExchangeStatus status = exchange_->status();
   const uint64_t made = status.turns - turns_before_;
   const bool none_waits = status.waiting == 0 || made >= status.turns_due + kTurnsBeyond;
-  const bool enough = made >= status.turns_due ? none_waits : attempts_ >= status.turns_due + kAttemptsMax - 1;
+  const bool enough = turns_are_due(status, made) ? attempts_ >= status.turns_due + kAttemptsMax - 1 : none_waits;
   if (enough || !retrying_) return end_turns();
   if (!status.fresh) return encode_then(std::nullopt, [this] { take_turns(); });
   ++attempts_;
@@ -126,12 +127,22 @@ void DeltaSharing::take_turns() {
   tick();   // a peer that waited may be served already
 }
 
+// What a schedule says holds for the boundary in which this agent published last.
+bool DeltaSharing::turns_are_due(const ExchangeStatus& status, uint64_t made) const {
+  if (published_ != boundary_) return made < status.turns_due;
+  return made + status.turns_rested < status.turns_due || status.slots_open > 0;
+}
+
 // The state moves from now on, so whoever asks waits. Steps that take too long to wait for leave a payload behind.
 void DeltaSharing::end_turns() {
   exchange_->retract();
   const ExchangeStatus status = exchange_->status();
   const uint64_t spent = std::min(turns_before_ + status.turns_due, status.turns);
-  turns_before_ = std::max(spent, status.turns - std::min(status.turns, kTurnsAhead));
+  if (status.turns_ahead) {
+    turns_before_ = status.turns - (published_ == boundary_ ? *status.turns_ahead : 0);
+  } else {
+    turns_before_ = std::max(spent, status.turns - std::min(status.turns, kTurnsAhead));
+  }
   if (steps_ > status.wait_max && retrying_) return encode_then(steps_, [this] { finish(true); });
   apply_then(take_decided(), [this] { finish(true); });
 }

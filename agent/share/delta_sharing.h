@@ -41,6 +41,7 @@ class DeltaSharing final : public Sharing {
   void begin_exchange();
   void exchange_ended();
   void take_turns();
+  bool turns_are_due(const ExchangeStatus& status, uint64_t made) const;
   void end_turns();
   void apply_then(std::shared_ptr<Decided> decided, Next next);
   void apply_on_worker(std::shared_ptr<Decided> decided, Next next);
@@ -56,6 +57,7 @@ class DeltaSharing final : public Sharing {
   uint32_t attempts_ = 0;            // with the snapshot published last
   uint64_t snapshot_number_ = 0, round_ = 0, boundary_ = 0;
   double mass_ = 1;
+  uint64_t published_ = 0;           // the boundary of the snapshot published last
   Duration steps_{};                 // expected
   uint64_t turns_before_ = 0;        // exchanges by turns that count for the steps taken already
   bool settling_ = false;

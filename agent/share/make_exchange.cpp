@@ -37,7 +37,7 @@ void check_fragments(const ExchangeContext& context) {
   throw std::runtime_error(cut + (block >= kSmallestBlock ? "block: " + std::to_string(block) : "fewer fragments"));
 }
 
-// After several steps one exchange does not bring agents with different data close enough to learn
+// After several steps, and among many, one exchange does not bring agents with different data close enough to learn
 // (gossip/exchange/turns.md). That their data differ shows only in the momentum, which travels for that.
 uint64_t turns_due(const SwarmConfig& swarm) {
   const bool several_steps = swarm.local_steps > 1 || swarm.round > Duration::zero();
@@ -49,6 +49,7 @@ std::unique_ptr<Pairs> make_pairs(const ExchangeContext& context) {
   const ExchangeConfig& exchange = context.swarm.exchange;
   PairwiseOptions options{common_options(context), context.generation, clip_of(exchange), exchange.fragments};
   options.turns = turns_due(context.swarm);
+  options.turns_of_many = context.swarm.exchange.carry_momentum ? 2 : 1;
   return std::make_unique<Pairs>(options, context.encoder.layout(), context.encoder.codec(), context.worker,
                                  context.clock, context.outbox, &context.sampler);
 }

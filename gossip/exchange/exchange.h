@@ -36,6 +36,7 @@ class PeerSampler {
   virtual void met(const PeerId& peer) = 0;
   virtual uint64_t last_met(const PeerId& peer) = 0;    // grows with every meeting. A newcomer: a random late one
   virtual std::vector<PeerId> candidates() = 0;         // whom choose() would choose from, were all free
+  virtual bool anyone() const { return false; }         // those all have each other and this agent as candidates
   virtual std::vector<Participant> neighbors(uint64_t round) = 0;    // neighborhood: weights sum to at most 1
   virtual std::vector<Participant> group() = 0;                      // this agent among them, sorted by id
 };
@@ -79,9 +80,11 @@ struct ExchangeStatus {
   int latencies = 1;               // one exchange takes at least this many one-way latencies
   // Pairs by turns. The payload published last serves one exchange; `fresh` says that none has used it yet. `turns`
   // counts the exchanges that this agent has applied, whoever began them, of which `turns_due` are due at a boundary;
-  // `waiting`: proposals that wait for a turn and may have one.
+  // `waiting`: proposals that wait for a turn and may have one. With a schedule (turn_schedule.h), since the last
+  // publish(): `slots_open` partners are not asked yet, `turns_ahead` exchanges of the next boundary are made.
   bool by_turns = false, fresh = false;
-  uint64_t turns = 0, turns_due = 1, waiting = 0;
+  uint64_t turns = 0, turns_due = 1, waiting = 0, slots_open = 0, turns_rested = 0;
+  std::optional<uint64_t> turns_ahead;   // nullopt: no schedule
   Duration wait_max{};             // by turns: others cannot wait for steps that take longer than this
   Duration usual_duration{};       // median of the exchanges this agent began, late ones included; 0: not known yet
   // When an exchange that another agent began, and that uses the snapshot, is expected to end. Publishing earlier keeps

@@ -86,6 +86,7 @@ struct PairwiseOptions : ExchangeOptions {
   uint32_t fragments = 1;           // an exchange carries one of so many parts of the model (fragments.h)
   bool by_turns = false;            // one payload serves one exchange and counts whole (PairTurns); else shares of it
   uint64_t turns = 1;               // by turns: exchanges due at each of an agent's boundaries, whoever begins them
+  uint64_t turns_of_many = 1;       // so many or more are due while more than four agents meet by a schedule
 };
 
 struct GroupOptions : ExchangeOptions {

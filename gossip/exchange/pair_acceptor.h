@@ -38,6 +38,8 @@ class PairAcceptor {
     std::shared_ptr<const Snapshot> own;
     Duration left{};
     bool sent = false;
+    uint64_t slot = 0;             // where this agent is in its schedule
+    bool scheduled = false;
   };
   void accept(const PeerId& from, const Propose& propose, const Turn& turn);
   bool answer_again(const ExchangeId& xid, const PeerId& from);   // ACCEPT and the vote. False: not

@@ -28,6 +28,8 @@ struct PairExchange {
   uint64_t peer_generation = 0;     // 0: not known yet
   double peer_offer = 0, peer_mass = 0;
   uint64_t peer_round = 0, peer_payload = 0;
+  uint64_t own_slot = 0, peer_slot = 0;   // by turns: where each was in its schedule
+  bool scheduled = false;           // it is that of its proposer's slot
 
   uint32_t fragment = 0;            // the part of the model that both sides send (fragments.h)
   PeerBlocks blocks;                // received from the peer

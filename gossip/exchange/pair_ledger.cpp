@@ -123,7 +123,7 @@ void PairLedger::apply_early(PairExchange& exchange, const Bitmap& blocks) {
   exchange.early_blocks = blocks;
   queue(exchange, blocks, exchange.early_coefficient, true);
   fragments_.mixed(exchange.peer, exchange.fragment);
-  if (on_met) on_met(exchange.peer, true);
+  if (on_met) on_met(exchange, true);
   state_moved();
 }
 
@@ -151,7 +151,7 @@ void PairLedger::applied(PairExchange& exchange, const CommitTerms& terms) {
     fragments_.mixed(exchange.peer, exchange.fragment);
     state_moved();
   }
-  if (!early && on_met) on_met(exchange.peer, true);
+  if (!early && on_met) on_met(exchange, true);
   if (on_ended) on_ended(exchange, true);
   if (exchange.holds_offer) decided_offers_.push_back(exchange.own_offer);
   report(exchange, late_blocks ? ExchangeOutcome::kLate : ExchangeOutcome::kDone,
@@ -181,7 +181,7 @@ bool PairLedger::momentum_mixed(const PairExchange& exchange, const Bitmap& mixe
 void PairLedger::refused(PairExchange& exchange) {
   ++counters_.guard_refused;
   ++counters_.failed;
-  if (exchange.initiated && on_met) on_met(exchange.peer, false);
+  if (exchange.initiated && on_met) on_met(exchange, false);
   if (on_ended) on_ended(exchange, true);
   if (exchange.holds_offer) budget_.give_back(exchange.own_offer);
   report(exchange, ExchangeOutcome::kFailed, 0, Duration::zero());
@@ -192,7 +192,7 @@ void PairLedger::failed(PairExchange& exchange, ExchangeOutcome outcome, Duratio
   if (exchange.early_coefficient != 0) {
     take_back(exchange);
   } else if ((exchange.initiated || exchange.undecided) && on_met) {
-    on_met(exchange.peer, false);
+    on_met(exchange, false);
   }
   if (exchange.undecided) in_vain(exchange);
   if (exchange.holds_offer) budget_.give_back(exchange.own_offer);

@@ -33,8 +33,8 @@ class PairLedger {
   PairLedger(const PairwiseOptions& options, const Layout& layout, const PairBlocks& blocks, const Clock& clock);
 
   bool by_turns() const { return by_turns_; }
-  // By turns: a delta with this peer was queued (mixed), or an exchange came to nothing. May be null.
-  std::function<void(const PeerId&, bool mixed)> on_met;
+  // By turns: an exchange's delta was queued (mixed), or it came to nothing. May be null.
+  std::function<void(const PairExchange&, bool mixed)> on_met;
   // By turns: the peer said BUSY for so long, unasked or to a proposal. May be null.
   std::function<void(const PeerId&, Duration, bool unasked)> on_busy_for;
   // An exchange was decided, or came to nothing by the peer's doing. May be null.

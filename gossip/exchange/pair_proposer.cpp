@@ -21,20 +21,22 @@ PairProposer::PairProposer(const PairwiseOptions& options, PairLedger& ledger, P
       deadline_max_(options.deadline_max), log_(options.self, options.generation, clock, outbox),
       late_(options.deadline_min, options.deadline_max), turn_(options.deadline_min, options.deadline_max) {}
 
-bool PairProposer::propose(const PeerId& peer, Duration patience) {
+bool PairProposer::propose(const Asked& asked) {
   if (ledger_.snapshot() == nullptr) return false;
   const double offer = ledger_.take_offer();
   if (offer == 0) return false;
+  const PeerId peer = asked.peer;
   ask_again_crossed(peer);
 
   // Whole milliseconds on the wire: this side waits for exactly what it announces.
-  const auto deadline_ms = std::chrono::ceil<std::chrono::milliseconds>(patience);
+  const auto deadline_ms = std::chrono::ceil<std::chrono::milliseconds>(asked.patience);
   const ExchangeId xid = log_.open(peer);
   const uint32_t fragment = ledger_.next_fragment(peer);
   const TimePoint now = clock_.now();
   ProposedExchange fresh{PairExchange{.xid = xid, .peer = peer, .initiated = true, .own = ledger_.snapshot(),
                                       .own_offer = offer, .started_at = now,
                                       .deadline_at = now + deadline_ms, .deadline = deadline_ms,
+                                      .own_slot = asked.slot, .scheduled = asked.scheduled,
                                       .fragment = fragment, .blocks = blocks_.none_yet(fragment),
                                       .repeat_after = ledger_.repeat_after()}};
   ProposedExchange& exchange = exchanges_.add(std::move(fresh));
@@ -51,7 +53,7 @@ void PairProposer::send_proposal(const ProposedExchange& exchange, Duration dead
                                       .round = exchange.own->round,
                                       .deadline_ms = static_cast<uint32_t>(std::max<int64_t>(1, deadline_ms)),
                                       .credit = exchange.blocks.credit(), .payload = exchange.own->number,
-                                      .fragment = exchange.fragment});
+                                      .fragment = exchange.fragment, .slot = exchange.own_slot});
 }
 
 // Decides once all blocks of the acceptor's vote are judged here too. At the deadline it decides on the blocks that
@@ -162,6 +164,7 @@ void PairProposer::cross(ProposedExchange& exchange, uint64_t generation, const 
   exchange.peer_mass = propose.mass;
   exchange.peer_round = propose.round;
   exchange.peer_payload = propose.payload;
+  exchange.peer_slot = propose.slot;
   blocks_.watch(exchange);
   ++ledger_.counters().crossed;
 }
@@ -232,6 +235,7 @@ void PairProposer::on_accept(const PeerId& from, uint64_t generation, const Acce
   exchange->peer_mass = accept.mass;
   exchange->peer_round = accept.round;
   exchange->peer_payload = accept.payload;
+  exchange->peer_slot = accept.slot;
   sign(*exchange);
   if (ledger_.by_turns() && !exchange->last_block_at) blocks_.watch(*exchange);
   exchange->round_trip = clock_.now() - exchange->started_at;

@@ -23,8 +23,14 @@ class PairProposer {
                Outbox& outbox);
 
   // Begins an exchange. REQUIRES: none with this peer is open. False: there is no snapshot, or its budget is spent.
-  bool propose(const PeerId& peer) { return propose(peer, patience()); }
-  bool propose(const PeerId& peer, Duration patience);
+  struct Asked {
+    PeerId peer;
+    Duration patience{};
+    uint64_t slot = 0;                 // by turns: where this agent is in its schedule
+    bool scheduled = false;            // with the partner of that slot
+  };
+  bool propose(const PeerId& peer) { return propose(Asked{peer, patience()}); }
+  bool propose(const Asked& asked);
   bool under_way() const { return log_.last_is_open(); }   // the exchange begun last is not decided yet
   bool empty() const { return exchanges_.empty() && log_.empty(); }
   bool open_with(const PeerId& peer) const { return !exchanges_.with(peer).empty(); }   // not decided yet

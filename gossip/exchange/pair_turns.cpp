@@ -10,6 +10,7 @@ namespace starling {
 namespace {
 
 constexpr Duration kWaitMax = std::chrono::milliseconds(250);
+constexpr size_t kFew = 4;   // agents
 constexpr int kWaitRoundTrips = 2;
 
 PairwiseOptions by_turns(PairwiseOptions options) {
@@ -30,20 +31,30 @@ PairTurns::PairTurns(const PairwiseOptions& options, const Layout& layout, const
               },
               options.fragments, TurnAdmission::kEagerBytesMax),
       ledger_(by_turns(options), layout, blocks_, clock), proposer_(options, ledger_, blocks_, clock, outbox),
-      acceptor_(options, ledger_, blocks_, clock, outbox),
-      admission_(options, ledger_, blocks_, proposer_, acceptor_, clock, outbox, sampler),
+      acceptor_(options, ledger_, blocks_, clock, outbox), schedule_(options.self),
+      admission_(options, ledger_, blocks_, proposer_, acceptor_, schedule_, clock, outbox, sampler),
       routes_(self_, ledger_, proposer_, acceptor_, admission_),
-      turns_due_(options.turns), wait_max_(std::min(options.deadline_max / 2, kWaitMax)), times_(clock) {
+      turns_due_(options.turns), turns_of_many_(options.turns_of_many), clock_(clock),
+      wait_max_(std::min(options.deadline_max / 2, kWaitMax)), times_(clock) {
   STARLING_CHECK(options.deadline_min.count() > 0 && options.deadline_min <= options.deadline_max);
   ledger_.on_busy_for = [this](const PeerId& peer, Duration free_in, bool unasked) {
     admission_.ask_later(peer, free_in, unasked);
   };
-  ledger_.on_met = [this](const PeerId& peer, bool mixed) {
-    if (mixed && !admission_.suspects(peer)) ++turns_;
+  ledger_.on_met = [this](const PairExchange& exchange, bool mixed) {
+    const PeerId& peer = exchange.peer;
+    if (mixed && !admission_.suspects(peer)) {
+      ++turns_;
+      schedule_.mixed(peer, exchange.initiated ? exchange.own_slot : exchange.peer_slot);
+      schedule_.heard(peer, exchange.peer_slot);
+    }
     if (!mixed) admission_.refused(peer);
+    if (asked_ && asked_->peer == peer) partner_answered(mixed);
     if (sampler_ != nullptr) sampler_->met(peer);
   };
-  ledger_.on_ended = [this](const PairExchange& exchange, bool decided) { admission_.ended(exchange, decided); };
+  ledger_.on_ended = [this](const PairExchange& exchange, bool decided) {
+    admission_.ended(exchange, decided);
+    if (decided || exchange.agreed) schedule_.ended(exchange.peer, exchange.initiated, decided);
+  };
 }
 
 // ---- turns ----
@@ -51,8 +62,13 @@ PairTurns::PairTurns(const PairwiseOptions& options, const Layout& layout, const
 // Who waits is served first: with an own proposal open, a larger id in the queue could close a ring.
 bool PairTurns::propose(const PeerId& peer) {
   if (peer == self_ || !free() || waiting() > 0) return false;
-  acceptor_.answer_again(peer);   // who lacks the vote on its proposal takes this one for one that crosses it
-  const bool begun = proposer_.propose(peer, admission_.patience_with(peer));
+  return propose({peer, admission_.patience_with(peer), schedule_.slot()});
+}
+
+bool PairTurns::propose(const PairProposer::Asked& asked) {
+  acceptor_.answer_again(asked.peer);   // who lacks the vote on its proposal takes this one for one that crosses it
+  const bool begun = proposer_.propose(asked);
+  admission_.asked();
   times_.is(part());
   return begun;
 }
@@ -72,13 +88,14 @@ bool PairTurns::begin() {
 
 bool PairTurns::next_turn() {
   if (!free()) return false;
-  if (admission_.serve_next()) return true;
   // Whose earlier exchange is not settled yet is asked only if there is nobody else, and who said that it is busy for
   // longer only after those.
   std::vector<PeerId> not_asked = admission_.not_asked();
   proposer_.add_owing(not_asked);
   std::vector<PeerId> later = not_asked;
   admission_.add_asked_later(later);
+  if (const auto begun = scheduled_turn(later)) return *begun;
+  if (admission_.serve_next()) return true;
   std::vector<PeerId> unsettled = later;
   for (const PeerId& peer : proposer_.peers()) unsettled.push_back(peer);
   for (const PeerId& peer : acceptor_.peers()) unsettled.push_back(peer);
@@ -88,8 +105,63 @@ bool PairTurns::next_turn() {
   return partner && propose(*partner);
 }
 
+// With the partner of this agent's slot, before all who wait. A partner that is not to be asked now is let out: whom it
+// would ask instead has a partner of its own. nullopt: no slot is open.
+std::optional<bool> PairTurns::scheduled_turn(const std::vector<PeerId>& not_now) {
+  bool rested = false;
+  while (const std::optional<PeerId> partner = schedule_.partner()) {
+    const uint64_t slot = schedule_.slot();
+    asked_ = {*partner, clock_.now()};
+    if (admission_.serve(*partner)) {
+      schedule_.tried();
+      return true;
+    }
+    if (may_be_asked(*partner, not_now)) {
+      schedule_.tried();
+      return propose({*partner, admission_.patience_with(*partner), slot, true});
+    }
+    asked_.reset();
+    schedule_.rest();
+    rested = true;
+  }
+  return rested ? std::optional(admission_.serve_next()) : std::nullopt;
+}
+
+bool PairTurns::may_be_asked(const PeerId& peer, const std::vector<PeerId>& not_now) {
+  if (std::find(not_now.begin(), not_now.end(), peer) != not_now.end()) return false;
+  std::vector<PeerId> others = sampler_->candidates();
+  std::erase(others, peer);
+  return sampler_->choose(others).has_value();   // else it failed a short while ago, or has left
+}
+
+// In time: soon for this link and these steps. The round trip is the shortest of the last ones.
+void PairTurns::partner_answered(bool mixed) {
+  const Duration round_trip = ledger_.round_trip(), waited = clock_.now() - std::exchange(asked_, {})->at;
+  if (!mixed) schedule_.came_to_nothing();
+  schedule_.answered(mixed && (round_trip == Duration::zero() || waited < round_trip + round_trip / 2 + steps_ / 2));
+}
+
+// Few find each other without a schedule, and meet more partners so, unless the exchanges of one boundary bring all to
+// their mean. Where nobody waits for another's steps, because they are long, asking costs little.
+void PairTurns::begin_boundary(uint64_t boundary) {
+  const Duration without_steps = times_.all();
+  steps_ = clock_.now() - began_ - (without_steps - without_steps_);
+  began_ = clock_.now();
+  without_steps_ = without_steps;
+  const bool pays = turns_due_ > 1 || (turns_ > 0 && steps_ <= steps_waited_for());
+  std::vector<PeerId> others;
+  if (pays && sampler_ != nullptr && sampler_->anyone()) others = admission_.reckoned_with();
+  std::erase(others, self_);
+  const size_t agents = others.size() + 1;
+  const uint64_t due = agents > kFew ? std::max(turns_due_, turns_of_many_) : turns_due_;
+  const uint64_t slots = std::min(due, TurnSchedule::slots_to_mix(agents));
+  if (agents < kFew || (agents == kFew && slots == 1)) others.clear();
+  schedule_.begin(boundary - ledger_.boundary(), slots, std::move(others));
+}
+
 void PairTurns::publish(std::shared_ptr<const Snapshot> snapshot) {
   if (snapshot != nullptr) {
+    if (snapshot->boundary > ledger_.boundary()) begin_boundary(snapshot->boundary);
     ledger_.adopt(std::move(snapshot), SnapshotBudget(1));
   } else {
     ledger_.withdraw();
@@ -103,14 +175,20 @@ void PairTurns::publish(std::shared_ptr<const Snapshot> snapshot) {
 
 TimePoint PairTurns::next_deadline() const { return std::min(routes_.next_deadline(), acceptor_.free_at()); }
 
-// Waiting for another's steps pays while it costs no more than the exchange itself.
+// By a schedule all come at about the same time. After several steps, what they were before is too old.
 Duration PairTurns::wait_max() const {
+  return schedule_.on() && turns_due_ > 1 ? Duration::max() : steps_waited_for();
+}
+
+// Waiting for another's steps pays while it costs no more than the exchange itself.
+Duration PairTurns::steps_waited_for() const {
   const Duration round_trip = ledger_.round_trip();
   return round_trip == Duration::zero() ? wait_max_ : std::min(wait_max_, kWaitRoundTrips * round_trip);
 }
 
-// A second exchange with the only partner mixes nothing new.
+// Without a schedule, a second exchange with the only partner mixes nothing new.
 uint64_t PairTurns::turns_due() const {
+  if (schedule_.on()) return schedule_.slots();
   if (turns_due_ == 1 || sampler_ == nullptr) return turns_due_;
   return std::clamp<uint64_t>(sampler_->candidates().size(), 1, turns_due_);
 }
@@ -128,6 +206,8 @@ TurnTimes::Part PairTurns::part() {
 ExchangeStatus PairTurns::status() const {
   return {.under_way = under_way(), .idle = idle(), .retries = true, .latencies = 1, .by_turns = true,
           .fresh = fresh(), .turns = turns_, .turns_due = turns_due(), .waiting = admission_.may_be_served(),
+          .slots_open = schedule_.open(), .turns_rested = schedule_.rests(),
+          .turns_ahead = schedule_.on() ? std::optional(schedule_.ahead()) : std::nullopt,
           .wait_max = wait_max(), .usual_duration = proposer_.deadline().usual(),
           .block_tally = block_tally(), .pairs = counters(), .doubts_parked = acceptor_.parked_doubts()};
 }

@@ -36,6 +36,7 @@
 #include "gossip/exchange/pair_proposer.h"
 #include "gossip/exchange/pair_routes.h"
 #include "gossip/exchange/turn_admission.h"
+#include "gossip/exchange/turn_schedule.h"
 #include "gossip/exchange/turn_times.h"
 #include "gossip/net/outbox.h"
 #include "gossip/worker.h"
@@ -88,9 +89,15 @@ class PairTurns final : public Exchange {
 
  private:
   Duration wait_max() const;
+  Duration steps_waited_for() const;
   uint64_t turns_due() const;
   bool free() const { return fresh() && !under_way(); }
   bool next_turn();
+  std::optional<bool> scheduled_turn(const std::vector<PeerId>& not_now);
+  bool propose(const PairProposer::Asked& asked);
+  bool may_be_asked(const PeerId& peer, const std::vector<PeerId>& not_now);
+  void partner_answered(bool mixed);
+  void begin_boundary(uint64_t boundary);
   TurnTimes::Part part();
 
   const PeerId self_;
@@ -99,11 +106,20 @@ class PairTurns final : public Exchange {
   PairLedger ledger_;
   PairProposer proposer_;
   PairAcceptor acceptor_;
+  TurnSchedule schedule_;
   TurnAdmission admission_;
   PairRoutes<TurnAdmission> routes_;
-  const uint64_t turns_due_;
+  const uint64_t turns_due_, turns_of_many_;
+  const Clock& clock_;
   const Duration wait_max_;          // for another's steps, whatever the link
   uint64_t turns_ = 0;
+  struct Asked {
+    PeerId peer;
+    TimePoint at;
+  };
+  TimePoint began_;                  // the last boundary
+  Duration steps_{}, without_steps_{};   // between the last two boundaries; until the last one
+  std::optional<Asked> asked_;       // the partner of a slot, until the exchange with it is applied or came to nothing
   TurnTimes times_;
 };
 

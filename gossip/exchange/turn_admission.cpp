@@ -36,7 +36,7 @@ void TurnAdmission::on_propose(const PeerId& from, uint64_t generation, const Pr
 void TurnAdmission::ended(const PairExchange& exchange, bool decided) {
   if (decided) {
     shares_.decided(exchange.peer, exchange.initiated);
-    if (exchange.initiated) return count_met(exchange.peer);
+    if (exchange.initiated) return exchange.scheduled ? void() : count_met(exchange.peer);
     // Its payload is spent: who had it is told when to come again, before it asks in vain.
     if (const auto next_at = ledger_.next_at()) {
       acceptor_.say_busy(exchange.xid, appointment_in(exchange.peer, *next_at));
@@ -53,12 +53,14 @@ std::optional<Duration> TurnAdmission::barred_for(const PeerId& from) const {
   return left > Duration::zero() ? std::optional(left) : std::nullopt;
 }
 
-bool TurnAdmission::had_its_share(const PeerId& from, uint64_t boundary) const {
-  return sampler_ != nullptr && !shares_.may_be_served(from, boundary, candidates());
+// Its slots of the schedule are its own.
+bool TurnAdmission::had_its_share(const PeerId& from, const Propose& propose, uint64_t boundary) const {
+  if (sampler_ == nullptr || schedule_.expects(from, propose.slot)) return false;
+  return !shares_.may_be_served(from, boundary, candidates());
 }
 
-void TurnAdmission::count_served(const PeerId& from, uint64_t boundary) {
-  if (sampler_ != nullptr) shares_.served(from, boundary, candidates());
+void TurnAdmission::count_served(const PeerId& from, const Propose& propose, uint64_t boundary) {
+  if (sampler_ != nullptr && !schedule_.expects(from, propose.slot)) shares_.served(from, boundary, candidates());
 }
 
 void TurnAdmission::count_met(const PeerId& peer) {
@@ -67,12 +69,13 @@ void TurnAdmission::count_met(const PeerId& peer) {
 
 // ---- strangers ----
 
-// Those whose shares are reckoned with: of strangers that are suspected, none.
-size_t TurnAdmission::candidates() const {
-  const std::vector<PeerId> all = sampler_->candidates();
-  const auto counts = [this](const PeerId& peer) { return !suspects(peer); };
-  return static_cast<size_t>(std::count_if(all.begin(), all.end(), counts));
+std::vector<PeerId> TurnAdmission::reckoned_with() const {
+  std::vector<PeerId> all = sampler_->candidates();
+  std::erase_if(all, [this](const PeerId& peer) { return suspects(peer); });
+  return all;
 }
+
+size_t TurnAdmission::candidates() const { return reckoned_with().size(); }
 
 std::vector<PeerId> TurnAdmission::not_asked() const {
   std::vector<PeerId> peers = sampler_->candidates();
@@ -125,7 +128,7 @@ bool TurnAdmission::crossing(const PeerId& from, uint64_t generation, const Prop
     refuse(propose, proposer_.deadline().current());
     return true;
   }
-  count_met(from);
+  if (!own->scheduled) count_met(from);
   const bool sent = blocks_.eager() && same_blocks;
   begin_turn(from, propose, {proposer_.yield(*own), std::chrono::milliseconds(propose.deadline_ms), sent});
   return true;
@@ -135,16 +138,17 @@ void TurnAdmission::admit(const PeerId& from, uint64_t generation, const Propose
   const Duration left = std::min<Duration>(std::chrono::milliseconds(propose.deadline_ms), options_.deadline_max);
   const uint64_t boundary = ledger_.boundary() + (free() ? 0 : 1);
   const std::optional<TimePoint> next_at = ledger_.next_at();
-  if (had_its_share(from, boundary)) {
+  if (had_its_share(from, propose, boundary)) {
     return refuse_over_share(propose, next_at ? appointment_in(from, *next_at) : Duration::zero());
   }
   if (free()) {
     if (acceptor_.full()) return refuse(propose, proposer_.deadline().current());
-    count_served(from, boundary);
-    return begin_turn(from, propose, {ledger_.snapshot(), left, false});
+    count_served(from, propose, boundary);
+    return begin_turn(from, propose, {ledger_.snapshot(), left});
   }
+  if (!suspects(from)) schedule_.heard(from, propose.slot);
   const TimePoint ring_at = own_answer_due();
-  const bool ring = closes_ring(from) && ring_at <= clock_.now();
+  const bool ring = closes_ring(from, propose) && ring_at <= clock_.now();
   if (ring) ++ledger_.counters().rings;
   if (ring || waiting_.size() >= kWaitingMax) return refuse(propose, Duration::zero());
   if (next_at) return refuse(propose, appointment_in(from, *next_at));
@@ -158,7 +162,7 @@ Duration TurnAdmission::appointment_in(const PeerId& from, TimePoint next_at) {
   if (sampler_ == nullptr || !shares_.strangers().known(from)) return next_in;
   const uint64_t next = ledger_.boundary() + 1;
   uint64_t first = next;
-  while (first < next + Appointments::kAheadMax && had_its_share(from, first)) ++first;
+  while (first < next + Appointments::kAheadMax && !shares_.may_be_served(from, first, candidates())) ++first;
   return next_in + (given_.with(from, first) - next) * ledger_.steps_time();
 }
 
@@ -177,9 +181,14 @@ void TurnAdmission::count_queued() {
   counters.queued_asking += own != nullptr && !own->agreed;
 }
 
-bool TurnAdmission::closes_ring(const PeerId& from) const {
+// While this agent asks its partner of a slot, only who is in a later one waits until that has answered. Asking
+// another, it lets whoever has it for partner wait, and of the others smaller ids.
+bool TurnAdmission::closes_ring(const PeerId& from, const Propose& propose) const {
   const ProposedExchange* own = proposer_.asking();
-  return own != nullptr && !own->agreed && !own->crossed && options_.self < from;
+  if (own == nullptr || own->agreed || own->crossed) return false;
+  const bool expected = schedule_.expects(from, propose.slot);
+  if (own->scheduled) return !expected || propose.slot <= own->own_slot;
+  return !expected && options_.self < from;
 }
 
 // When an agent that is free would have answered the own proposal; in the past while none is open.
@@ -190,7 +199,7 @@ TimePoint TurnAdmission::own_answer_due() const {
 }
 
 size_t TurnAdmission::may_be_served() const {
-  const auto may = [this](const Waiting& one) { return !had_its_share(one.from, ledger_.boundary()); };
+  const auto may = [this](const Waiting& one) { return !had_its_share(one.from, one.propose, ledger_.boundary()); };
   return static_cast<size_t>(std::count_if(waiting_.begin(), waiting_.end(), may));
 }
 
@@ -199,30 +208,45 @@ bool TurnAdmission::serve_next() {
     return sampler_ != nullptr && sampler_->last_met(a.from) < sampler_->last_met(b.from);
   };
   while (!waiting_.empty()) {
-    const auto next = std::min_element(waiting_.begin(), waiting_.end(), earlier);
-    const Waiting one = *next;
-    waiting_.erase(next);
-    if (acceptor_.seen(one.propose.xid)) {   // its proposer has aborted a later one
-      (void)early_.take(one.propose.xid);
-      continue;
-    }
-    if (had_its_share(one.from, ledger_.boundary())) {
-      refuse_over_share(one.propose, proposer_.deadline().current());
-      continue;
-    }
-    if (acceptor_.full()) {
-      refuse(one.propose, proposer_.deadline().current());
-      continue;
-    }
-    count_served(one.from, ledger_.boundary());
-    begin_turn(one.from, one.propose, {ledger_.snapshot(), one.expires_at - clock_.now(), false});
-    return true;
+    if (begin_waiting(std::min_element(waiting_.begin(), waiting_.end(), earlier))) return true;
   }
   return false;
 }
 
+bool TurnAdmission::serve(const PeerId& peer) {
+  const auto its = std::find_if(waiting_.begin(), waiting_.end(), [&](const Waiting& one) { return one.from == peer; });
+  return its != waiting_.end() && begin_waiting(its);
+}
+
+// It leaves the queue. False: it may not be served.
+bool TurnAdmission::begin_waiting(std::vector<Waiting>::iterator next) {
+  const Waiting one = *next;
+  waiting_.erase(next);
+  if (acceptor_.seen(one.propose.xid)) {   // its proposer has aborted a later one
+    (void)early_.take(one.propose.xid);
+    return false;
+  }
+  if (had_its_share(one.from, one.propose, ledger_.boundary())) {
+    refuse_over_share(one.propose, proposer_.deadline().current());
+    return false;
+  }
+  if (acceptor_.full()) {
+    refuse(one.propose, proposer_.deadline().current());
+    return false;
+  }
+  count_served(one.from, one.propose, ledger_.boundary());
+  begin_turn(one.from, one.propose, {ledger_.snapshot(), one.expires_at - clock_.now()});
+  return true;
+}
+
+void TurnAdmission::asked() {
+  for (Waiting& one : waiting_) one.ring_at = std::max(one.ring_at, own_answer_due());
+}
+
 // The proposer waits for a turn as long as it said, and for the exchange from its first sign on.
 void TurnAdmission::begin_turn(const PeerId& from, const Propose& propose, PairAcceptor::Turn turn) {
+  turn.slot = schedule_.slot();
+  turn.scheduled = schedule_.expects(from, propose.slot);
   turn.left = proposer_.turn_deadline() / (suspects(from) ? 2 : 1);   // a suspect may mean to let it end
   acceptor_.accept(from, propose, turn);
   for (EarlyPairBlocks::Item& item : early_.take(propose.xid)) on_block(from, item.block, item.payload);
@@ -280,7 +304,9 @@ void TurnAdmission::tick() {
 
 // One that was let wait while the own proposal might have been answered any moment waits on only if it was.
 void TurnAdmission::refuse_rings() {
-  const auto may_close = [this](const Waiting& one) { return one.ring_at <= clock_.now() && closes_ring(one.from); };
+  const auto may_close = [this](const Waiting& one) {
+    return one.ring_at <= clock_.now() && closes_ring(one.from, one.propose);
+  };
   const auto rings = std::stable_partition(waiting_.begin(), waiting_.end(), std::not_fn(may_close));
   const std::vector<Waiting> refused(rings, waiting_.end());
   waiting_.erase(rings, waiting_.end());
@@ -291,7 +317,7 @@ void TurnAdmission::refuse_rings() {
 TimePoint TurnAdmission::next_deadline() const {
   TimePoint next = early_.next_expiry();
   for (const Waiting& one : waiting_) {
-    next = std::min(next, closes_ring(one.from) ? std::min(one.expires_at, one.ring_at) : one.expires_at);
+    next = std::min(next, closes_ring(one.from, one.propose) ? std::min(one.expires_at, one.ring_at) : one.expires_at);
   }
   return next;
 }

@@ -20,6 +20,7 @@
 #include "gossip/exchange/pair_blocks.h"
 #include "gossip/exchange/pair_ledger.h"
 #include "gossip/exchange/pair_proposer.h"
+#include "gossip/exchange/turn_schedule.h"
 #include "gossip/exchange/turn_shares.h"
 #include "gossip/net/outbox.h"
 
@@ -34,9 +35,10 @@ class TurnAdmission {
 
   // All references must outlive the object; `sampler` may be null.
   TurnAdmission(const PairwiseOptions& options, PairLedger& ledger, const PairBlocks& blocks, PairProposer& proposer,
-                PairAcceptor& acceptor, const Clock& clock, Outbox& outbox, PeerSampler* sampler)
+                PairAcceptor& acceptor, TurnSchedule& schedule, const Clock& clock, Outbox& outbox,
+                PeerSampler* sampler)
       : options_(options), ledger_(ledger), blocks_(blocks), proposer_(proposer), acceptor_(acceptor), clock_(clock),
-        outbox_(outbox), sampler_(sampler), shares_(options.turns) {}
+        outbox_(outbox), sampler_(sampler), schedule_(schedule), shares_(options.turns) {}
 
   // `from` and `generation` are the sender's.
   void on_propose(const PeerId& from, uint64_t generation, const Propose& propose);
@@ -46,6 +48,8 @@ class TurnAdmission {
   // Begins the exchange of the one that waits and was mixed with longest ago. False: nobody waits.
   // REQUIRES: free, and a payload to offer.
   bool serve_next();
+  bool serve(const PeerId& peer);                  // likewise of this one. False: it does not wait
+  void asked();                                    // a proposal of this agent is on its way
   void refuse_waiting();                           // this agent shares nothing until further notice
   size_t waiting() const { return waiting_.size(); }
   size_t may_be_served() const;                    // of those that wait
@@ -53,6 +57,8 @@ class TurnAdmission {
   void ended(const PairExchange& exchange, bool decided);   // PairLedger::on_ended
   void refused(const PeerId& peer) { shares_.refused(peer, clock_.now(), options_.deadline_max); }
   void ask_later(const PeerId& peer, Duration free_in, bool unasked);   // PairLedger::on_busy_for
+  // Whom a schedule is made for: those that may be met, without strangers that are suspected. REQUIRES: a sampler
+  std::vector<PeerId> reckoned_with() const;
   std::vector<PeerId> not_asked() const;           // whom this agent should not ask now. REQUIRES: a sampler
   void add_asked_later(std::vector<PeerId>& peers) const;   // who told this agent to come later
   bool suspects(const PeerId& peer) const { return shares_.strangers().suspected(peer); }   // it may never decide
@@ -74,14 +80,15 @@ class TurnAdmission {
   bool is_sane(const PeerId& from, uint64_t generation, const Propose& propose) const;
   void ask_again(const PeerId& from, const Propose& propose);
   std::optional<Duration> barred_for(const PeerId& from) const;
-  bool had_its_share(const PeerId& from, uint64_t boundary) const;
+  bool had_its_share(const PeerId& from, const Propose& propose, uint64_t boundary) const;
   size_t candidates() const;
-  bool closes_ring(const PeerId& from) const;
+  bool closes_ring(const PeerId& from, const Propose& propose) const;
+  bool begin_waiting(std::vector<Waiting>::iterator next);
   TimePoint own_answer_due() const;
   void refuse_rings();
   void count_queued();
   void count_met(const PeerId& peer);
-  void count_served(const PeerId& from, uint64_t boundary);
+  void count_served(const PeerId& from, const Propose& propose, uint64_t boundary);
   bool crossing(const PeerId& from, uint64_t generation, const Propose& propose);
   void admit(const PeerId& from, uint64_t generation, const Propose& propose);
   void begin_turn(const PeerId& from, const Propose& propose, PairAcceptor::Turn turn);
@@ -98,6 +105,7 @@ class TurnAdmission {
   const Clock& clock_;
   Outbox& outbox_;
   PeerSampler* sampler_;
+  TurnSchedule& schedule_;
   std::vector<Waiting> waiting_;
   TurnShares shares_;
   Appointments given_;                             // when others shall ask this agent

@@ -20,13 +20,21 @@ class TurnTimes {
     since_ = clock_.now();
     part_ = part;
   }
+  Duration all() const {   // without steps, until now
+    Duration sum{};
+    for (const Part part : {Part::kAsking, Part::kOwn, Part::kServing}) sum += spent(part);
+    return sum;
+  }
   uint64_t us(Part part) const {   // until now
-    const Duration last = part == part_ ? clock_.now() - since_ : Duration::zero();
-    const auto all = std::chrono::duration_cast<std::chrono::microseconds>(spent_[static_cast<size_t>(part)] + last);
-    return static_cast<uint64_t>(all.count());
+    return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(spent(part)).count());
   }
 
  private:
+  Duration spent(Part part) const {
+    const Duration last = part == part_ ? clock_.now() - since_ : Duration::zero();
+    return spent_[static_cast<size_t>(part)] + last;
+  }
+
   const Clock& clock_;
   Part part_ = Part::kNone;
   TimePoint since_;

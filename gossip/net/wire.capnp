@@ -275,6 +275,7 @@ struct Propose {
   credit @5 :UInt32;        # the acceptor may send blocks below this index; at most 2^17
   payload @6 :UInt64;       # number of the snapshot that the proposer's blocks are from; 0 from older senders
   fragment @7 :UInt32;      # which part of the model this exchange carries; below the settings' `fragments`
+  slot @8 :UInt64;          # by turns: where the proposer is in its schedule, boundary * 8 + which of its exchanges
 }
 
 struct Accept {
@@ -286,6 +287,7 @@ struct Accept {
   credit @4 :UInt32;        # the proposer may send blocks below this index
   payload @5 :UInt64;       # of the acceptor's blocks. When two proposals cross, the blocks that came with the one
                             # given up serve the other, and this says whether they still stand
+  slot @6 :UInt64;          # as in Propose, of the acceptor
 }
 
 struct Busy {

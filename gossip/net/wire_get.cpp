@@ -228,13 +228,14 @@ DecodeStatus get_exchange(wire::Frame::Message::Reader r, Message* out) {
     case wire::Frame::Message::PROPOSE: {
       const auto m = r.getPropose();
       *out = Propose{get(m.getXid()), m.getOffer(),      m.getMass(),
-                     m.getRound(),    m.getDeadlineMs(), m.getCredit(), m.getPayload(), m.getFragment()};
+                     m.getRound(),    m.getDeadlineMs(), m.getCredit(), m.getPayload(), m.getFragment(),
+                     m.getSlot()};
       return DecodeStatus::kOk;
     }
     case wire::Frame::Message::ACCEPT: {
       const auto m = r.getAccept();
       *out = Accept{get(m.getXid()), m.getOffer(), m.getMass(), m.getRound(), m.getCredit(),
-                    m.getPayload()};
+                    m.getPayload(),  m.getSlot()};
       return DecodeStatus::kOk;
     }
     case wire::Frame::Message::BUSY:

@@ -245,6 +245,7 @@ struct Put {
     b.setCredit(m.credit);
     b.setPayload(m.payload);
     b.setFragment(m.fragment);
+    b.setSlot(m.slot);
   }
   void operator()(const Accept& m) {
     auto b = message.initAccept();
@@ -254,6 +255,7 @@ struct Put {
     b.setRound(m.round);
     b.setCredit(m.credit);
     b.setPayload(m.payload);
+    b.setSlot(m.slot);
   }
   void operator()(const Busy& m) {
     auto b = message.initBusy();

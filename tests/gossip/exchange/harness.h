@@ -208,6 +208,7 @@ struct PairAgentOptions {
   double clip = 0, drift = 1;                             // of the own steps, as the guard hears of them
   uint32_t fragments = 1;
   Duration deadline_max = milliseconds(500);
+  uint64_t turns = 1;
   PeerSampler* sampler = nullptr;                         // of all agents
 };
 
@@ -223,7 +224,8 @@ class TestAgentOf {
         port(network, id, generation), drift_(options.drift) {
     const ExchangeOptions common{.self = id, .deadline_max = options.deadline_max,
                                  .param_blocks = layout.blocks.size()};
-    const PairwiseOptions pairwise_options{common, generation, options.clip, options.fragments};
+    PairwiseOptions pairwise_options{common, generation, options.clip, options.fragments};
+    pairwise_options.turns = options.turns;
     pairwise = std::make_unique<E>(pairwise_options, layout, *codec, worker, clock, port, options.sampler);
   }
 

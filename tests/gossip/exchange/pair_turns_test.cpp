@@ -938,6 +938,102 @@ TEST(PairTurns, NoRingOfWaiting) {
   }
 }
 
+// All may meet each other: a schedule.
+class Everybody final : public PeerSampler {
+ public:
+  explicit Everybody(size_t count) : rng_(count) {
+    for (size_t a = 1; a <= count; ++a) all_.push_back(test_peer(static_cast<uint8_t>(a)));
+  }
+  std::optional<PeerId> choose(const std::vector<PeerId>& except) override {
+    std::vector<PeerId> left = all_;
+    for (const PeerId& peer : except) std::erase(left, peer);
+    if (left.empty()) return std::nullopt;
+    return left[rng_.below(static_cast<uint32_t>(left.size()))];
+  }
+  void met(const PeerId&) override {}
+  uint64_t last_met(const PeerId&) override { return 0; }
+  std::vector<PeerId> candidates() override { return all_; }
+  bool anyone() const override { return true; }
+  std::vector<Participant> neighbors(uint64_t) override { return {}; }
+  std::vector<Participant> group() override { return {}; }
+
+ private:
+  std::vector<PeerId> all_;
+  Rng rng_;
+};
+
+// Two exchanges at a boundary are due, and agents are apart by a few boundaries. Some propose by the schedule, others,
+// whose turns are made, to anybody.
+TEST(PairTurns, NoRingOfWaitingByASchedule) {
+  for (uint64_t seed = 1; seed <= 13; ++seed) {
+    const size_t count = 3 + seed;
+    Everybody sampler(count);
+    TurnSwarm swarm({.deadline_max = std::chrono::seconds(100), .turns = 2, .sampler = &sampler}, seed);
+    swarm.network.options = {.control_min = milliseconds(1), .control_max = milliseconds(20),
+                             .bulk_min = milliseconds(1), .bulk_max = milliseconds(20)};
+    Rng rng(seed);
+    std::vector<TurnAgent*> agents;
+    for (uint8_t tag = 1; tag <= count; ++tag) agents.push_back(&swarm.add(tag));
+    for (TurnAgent* agent : agents) agent->boundary();
+    uint64_t begun = 0;
+    for (int beat = 0; beat < 200; ++beat) {
+      for (TurnAgent* agent : agents) {
+        if (agent->pairwise->under_way()) continue;
+        if (agent->stepping) agent->end_steps();
+        if (!agent->pairwise->fresh()) agent->boundary();
+        begun += agent->pairwise->begin();
+        if (!agent->pairwise->under_way() && rng.chance(0.3)) agent->begin_steps();
+      }
+      swarm.run_for(milliseconds(7));
+    }
+    EXPECT_GT(begun, 60u);
+    for (TurnAgent* agent : agents) {
+      if (agent->stepping) agent->end_steps();
+      agent->pump();
+    }
+    swarm.run_for(std::chrono::seconds(20));   // far below the deadline: only turns end the waiting
+    for (TurnAgent* agent : agents) {
+      EXPECT_FALSE(agent->pairwise->under_way()) << "seed " << seed;
+      EXPECT_EQ(agent->pairwise->waiting(), 0u);
+    }
+    EXPECT_TRUE(swarm.all_idle());
+  }
+}
+
+// Both are in the same slot: their proposals cross, and each is free after one latency.
+TEST(PairTurns, PartnersOfASlotProposeToEachOther) {
+  Everybody sampler(4);
+  TurnSwarm swarm({.turns = 2, .sampler = &sampler});
+  std::vector<TurnAgent*> agents;
+  for (uint8_t tag = 1; tag <= 4; ++tag) {
+    agents.push_back(&swarm.add(tag));
+    std::fill(agents.back()->params.begin(), agents.back()->params.end(), static_cast<float>(4 * tag));
+  }
+  for (TurnAgent* agent : agents) agent->boundary();
+  for (TurnAgent* agent : agents) EXPECT_TRUE(agent->pairwise->begin());
+  const auto all_free = [&] {
+    return std::none_of(agents.begin(), agents.end(), [](TurnAgent* one) { return one->pairwise->under_way(); });
+  };
+  int ms = 0;
+  for (; ms < 100 && !all_free(); ++ms) swarm.run_for(milliseconds(1));
+  EXPECT_LE(ms, 11) << "a latency of 10 ms";
+  for (TurnAgent* agent : agents) EXPECT_EQ(agent->pairwise->counters().crossed, 1u);
+  EXPECT_EQ(agents[0]->pairwise->status().turns_due, 2u);
+}
+
+// While there is a schedule nobody leaves a payload behind for several steps, however long they are: a partner would be
+// served with what was before them. Of four agents after each step there is none.
+TEST(PairTurns, AfterSeveralStepsTheStateAfterThemIsWaitedFor) {
+  for (const uint64_t turns : {1, 2}) {
+    Everybody sampler(4);
+    TurnSwarm swarm({.turns = turns, .sampler = &sampler});
+    TurnAgent& a = swarm.add(1);
+    EXPECT_LE(a.pairwise->status().wait_max, milliseconds(250));
+    a.boundary();
+    EXPECT_EQ(a.pairwise->status().wait_max == Duration::max(), turns == 2);
+  }
+}
+
 // The proposer waits no longer than the longest deadline, so its place in the queue lasts no longer either.
 TEST(PairTurns, ADeadlineOfAnHourKeepsNoPlaceInTheQueue) {
   Turns pair;

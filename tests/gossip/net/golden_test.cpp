@@ -84,19 +84,31 @@ TEST(Golden, EntriesWithoutAPlanAreRead) {
   EXPECT_TRUE(same(message, Message(expected)));
 }
 
-// Of a program from before proposals named a fragment.
-TEST(Golden, ProposalsWithoutAFragmentAreRead) {
+Message sample_of(const std::string& name) {
+  for (const Sample& sample : wire_samples()) {
+    if (sample.name == name) return sample.message;
+  }
+  ADD_FAILURE() << name;
+  return Message(Ping{});
+}
+
+void expect_reads(const std::string& file, const Message& expected) {
   FrameHeader header;
   Message message;
-  const std::string golden = read_file(fs::path(GOLDEN_DIR) / "propose-without-fragment.bin");
+  const std::string golden = read_file(fs::path(GOLDEN_DIR) / file);
   ASSERT_NO_FATAL_FAILURE(expect_decodes(golden, Channel::kControl, &header, &message));
-  const std::vector<Sample> samples = wire_samples();
-  const auto known = std::find_if(samples.begin(), samples.end(),
-                                  [](const Sample& one) { return one.name == "propose"; });
-  ASSERT_NE(known, samples.end());
-  Message expected = known->message;
-  message_as<Propose>(expected)->fragment = 0;
-  EXPECT_TRUE(same(message, expected));
+  EXPECT_TRUE(same(message, expected)) << file;
+}
+
+// Of programs from before proposals named a fragment, and from before they and the answers named a slot.
+TEST(Golden, ProposalsWithoutAFragmentAndASlotAreRead) {
+  Message propose = sample_of("propose"), accept = sample_of("accept");
+  message_as<Propose>(propose)->slot = 0;
+  expect_reads("propose-without-slot.bin", propose);
+  message_as<Propose>(propose)->fragment = 0;
+  expect_reads("propose-without-fragment.bin", propose);
+  message_as<Accept>(accept)->slot = 0;
+  expect_reads("accept-without-slot.bin", accept);
 }
 
 TEST(Golden, EveryFileHasItsSample) {
