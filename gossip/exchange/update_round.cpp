@@ -215,8 +215,8 @@ void UpdateRound::arrived(size_t rank, const Arrival& part) {
   if (!ended_) streams_.credit_more(rank, part.phase);
 }
 
-// Deadlines are learned from what came before, other slices and other steps: who is last in this round may be later than
-// all of that, though most have only just come.
+// Deadlines are learned from what came before, other slices and other steps: who is last in this round may be later
+// than all of that, though most have only just come.
 void UpdateRound::handed_in_all() {
   const size_t others = members_.count() - 1;
   if (++handed_in_all_ == others / 2 + 1 && !open_) wait_.most_came();

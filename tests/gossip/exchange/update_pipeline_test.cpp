@@ -193,8 +193,8 @@ TEST(UpdatePipeline, PartsThatComeBeforeTheBoundaryDoNotShortenTheDeadlines) {
   EXPECT_LE(pipelined.swarm.at(1).exchange().tally().pulls_sent, kMany);
 }
 
-// Member 1 is 17 ms ahead of the others and learns to wait 26 ms. When two of them come after 23 ms, the last one is not
-// late after 31. Its payload would count a round later, so the bits would not be those of a boundary alone.
+// Member 1 is 17 ms ahead of the others and learns to wait 26 ms. When two of them come after 23 ms, the last one is
+// not late after 31. Its payload would count a round later, so the bits would not be those of a boundary alone.
 TEST(UpdatePipeline, WhoIsLastIsWaitedForOnceMostHaveHandedIn) {
   const auto exact = make_update_codec({});
   Lockstep pipelined(true, {.slices = kSlices, .elements = kElements, .deadline_min = milliseconds(2),
