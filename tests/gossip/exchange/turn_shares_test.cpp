@@ -215,7 +215,7 @@ TEST(TurnShares, RemembersABoundedNumberOfPeers) {
   EXPECT_LE(barred, kMembersMax);
 }
 
-class ByList final : public PeerSampler {
+class ByList : public PeerSampler {
  public:
   std::vector<PeerId> longest_ago_first;
   std::vector<PeerId> met_now;
@@ -234,6 +234,34 @@ class ByList final : public PeerSampler {
   std::vector<Participant> neighbors(uint64_t) override { return {}; }
   std::vector<Participant> group() override { return {}; }
 };
+
+class OfMany final : public ByList {
+ public:
+  std::vector<PeerId> candidates() override {
+    std::vector<PeerId> all;
+    for (uint8_t tag = 1; tag <= 7; ++tag) all.push_back(test_peer(tag));
+    return all;
+  }
+};
+
+// Among many this agent's own exchanges with a peer count to that peer's share: after three it is told BUSY.
+TEST(TurnShares, AmongManyWhoWasAskedOftenIsNotServedBesides) {
+  OfMany sampler;
+  TestSwarmOf<PairTurns> swarm({.sampler = &sampler});
+  TurnAgent& a = swarm.add(1);
+  TurnAgent& b = swarm.add(2);
+  a.boundary();
+  b.boundary();
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(a.pairwise->propose(b.id));
+    swarm.run_for(milliseconds(200));
+  }
+  EXPECT_EQ(a.pairwise->counters().done, 3u);
+  ASSERT_TRUE(b.pairwise->propose(a.id));
+  swarm.run_for(milliseconds(200));
+  EXPECT_EQ(a.pairwise->counters().over_share, 1u);
+  EXPECT_EQ(b.pairwise->counters().busy_received, 1u);
+}
 
 // Of those that wait, the one met longest ago is served first, whoever came first.
 TEST(TurnShares, TheOneMetLongestAgoIsServedFirst) {
