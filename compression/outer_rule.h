@@ -7,6 +7,7 @@
 // in deep learning") that optimizers use. A round without an entry is no step: m stays.
 #pragma once
 
+#include <limits>
 #include <span>
 
 #include "compression/update_codec.h"
@@ -20,11 +21,18 @@ struct OuterRule {
   bool has_momentum() const { return momentum > 0; }
 };
 
+// How far from zero the values of R and m may be: no magnitude is larger. Unknown until the first entry is applied.
+// While an entry cannot carry them out of a float's range, no pass over all values has to ask whether it does.
+struct OuterReach {
+  double params = std::numeric_limits<double>::infinity(), momentum = params;
+};
+
 // Applies one entry of a slice to its params R and its momentum m, in host memory. `factor`: 1, or less for an entry
-// that counts at less than its full size. False, and nothing is changed, if a value of R or m would not be finite.
+// that counts at less than its full size. `norm`: of the entry's values, or more. False, and nothing is changed, if a
+// value of R or m would not be finite: the same on every member, whatever its `reach` is.
 // REQUIRES: the entry passed check(kEntry) for params.size() elements; momentum.size() == params.size() where the rule
-// has momentum, else 0; both finite.
-[[nodiscard]] bool apply_entry(const OuterRule& rule, const UpdateCodec& codec, float factor, Bytes entry,
-                               std::span<float> params, std::span<float> momentum);
+// has momentum, else 0; both finite. `reach` was made by the calls before for the same R and m, or is new.
+[[nodiscard]] bool apply_entry(const OuterRule& rule, const UpdateCodec& codec, float factor, Bytes entry, double norm,
+                               std::span<float> params, std::span<float> momentum, OuterReach* reach);
 
 }  // namespace starling

@@ -3,9 +3,11 @@
 // LibTorch. All on one thread, in turn; the fastest of each.
 //   bench_codecs [--target avx2] [REPEATS [DIGITS]]
 // DIGITS: a folder of IDX files to train on; without it, generated images.
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <vector>
 
 #include "compression/outer_rule.h"
@@ -81,8 +83,8 @@ class Member {
   // Every slice's entry goes into the params, and what it counts leaves the accumulator.
   void apply() {
     for (size_t s = 0; s < kMembers; ++s) {
-      STARLING_CHECK(codec_->check(UpdateRole::kEntry, entry_, size_) == UpdateStatus::kOk);
-      STARLING_CHECK(apply_entry({}, *codec_, 1, entry_, slice(params_, s), {}));
+      const std::optional<double> norm = codec_->checked_norm(UpdateRole::kEntry, entry_, size_);
+      STARLING_CHECK(norm && apply_entry({}, *codec_, 1, entry_, *norm, slice(params_, s), {}, &reach_[s]));
       codec_->add(-1, payloads_[s], codec_->support(entry_), slice(accumulator_, s));
     }
   }
@@ -94,6 +96,7 @@ class Member {
   std::vector<float> accumulator_, params_, sum_;
   std::vector<std::vector<std::byte>> payloads_, tables_;
   std::vector<std::byte> entry_;
+  std::array<OuterReach, kMembers> reach_;
   std::vector<uint32_t> requested_;
 };
 

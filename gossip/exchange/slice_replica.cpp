@@ -92,7 +92,8 @@ void SliceReplica::apply(const LoggedEntry& logged) {
   const UpdateCodec* codec = codecs_.of(entry.codec);
   const OuterRule rule = logged.quiet ? OuterRule{0, rule_.rate} : rule_;
   const std::span<float> momentum = logged.quiet ? std::span<float>() : memory_.momentum;
-  const bool taken = apply_entry(rule, *codec, logged.factor, logged.payload.span(), memory_.params, momentum);
+  const bool taken = apply_entry(rule, *codec, logged.factor, logged.payload.span(),
+                                 static_cast<double>(logged.recent.norm), memory_.params, momentum, &reach_);
   const float factor = taken ? logged.factor : 0;
   for (const CountedPayload& counted : entry.counted) {
     table_.count(counted, entry.head.length);
@@ -211,6 +212,7 @@ void SliceReplica::adopt(const SliceState& state, std::span<const float> params,
   tally_.short_splits += short_split;
   std::copy(params.begin(), params.end(), memory_.params.begin());
   std::copy(momentum.begin(), momentum.end(), memory_.momentum.begin());
+  reach_ = OuterReach();
   head_ = state.head;
   table_ = theirs;
   recent_ = state.recent;

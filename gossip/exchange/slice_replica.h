@@ -108,6 +108,7 @@ class SliceReplica {
   const SliceMemory memory_;
   const OuterRule rule_;
   const UpdateCodecs codecs_;
+  OuterReach reach_;
   LogHead head_;
   CountedTable table_;
   std::vector<RecentEntry> recent_;

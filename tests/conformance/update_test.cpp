@@ -23,7 +23,8 @@ TEST_P(UpdateOnEveryTarget, SamePayloadSameSumSameReplica) {
       std::vector<float> sum(count), left = x, params = x, momentum = y;
       codec_->merge(terms, sum);
       settle(0.3f, payload, codec_->support(entry), left);
-      EXPECT_TRUE(apply_entry(nesterov, *codec_, 0.9f, entry, params, momentum));
+      OuterReach reach;
+      EXPECT_TRUE(apply_entry(nesterov, *codec_, 0.9f, entry, codec_->norm(entry), params, momentum, &reach));
       return std::tuple(payload, entry, bits_of(sum), bits_of(left), bits_of(params), bits_of(momentum),
                         codec_->norm(payload));
     };

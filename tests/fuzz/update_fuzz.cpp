@@ -69,7 +69,8 @@ void fuzz_update(std::span<const std::byte> input) {
   std::vector<float> params(count), momentum(count);
   const OuterRule rule{.momentum = 0.5f, .rate = 0.5f};
   // Half of a float plus a quarter of it, and half of that: always finite.
-  STARLING_CHECK(apply_entry(rule, *codec, 0.5f, payload, params, momentum));
+  OuterReach reach;
+  STARLING_CHECK(apply_entry(rule, *codec, 0.5f, payload, codec->norm(payload), params, momentum, &reach));
 
   const UpdateResidual residual = codec->residual();
   if (residual.dropped || residual.rounding_of_largest > 0) return;   // its scales follow from the values encoded

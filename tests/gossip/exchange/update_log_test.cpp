@@ -752,6 +752,26 @@ TEST(SliceReplica, AnEntryBeyondAFloatsRangeCountsForNothingAtAnyMember) {
   EXPECT_EQ(member.replica.head(), log.head());
 }
 
+// What earlier entries told of R's range says nothing of the R that takes its place.
+TEST(SliceReplica, AnEntryBeyondAFloatsRangeCountsForNothingInALogThatTookOver) {
+  const Codecs codecs;
+  Member member(1, {codecs.exact.get(), codecs.exact.get()}), other(2, {codecs.exact.get(), codecs.exact.get()});
+  UpdateLog log(1e38f, kAllPayloads), rival(1e38f, kAllPayloads);
+  ASSERT_EQ(append(log, make_entry(log.head(), {{peer(3), 1, 1, 1, 1}}, std::vector<float>(kElements, 1),
+                                   *codecs.exact)), LogStatus::kOk);
+  member.replica.apply(log.newest());
+  ASSERT_EQ(append(rival, make_entry(rival.head(), {{peer(2), 1, 1, 1, 1}, {peer(3), 1, 1, 1, 1}},
+                                     std::vector<float>(kElements, 2), *codecs.exact)), LogStatus::kOk);
+  other.replica.apply(rival.newest());
+  std::fill(other.params.begin(), other.params.end(), 3.3e38f);
+  member.replica.adopt(other.state(), other.params, {});
+  const Made made = make_entry(rival.head(), {{peer(3), 1, 2, 1, 1}}, std::vector<float>(kElements, 3e37f),
+                               *codecs.exact);
+  ASSERT_EQ(append(rival, made), LogStatus::kOk);
+  member.replica.apply({made.entry, made.payload, 1, rival.recent().back()});
+  EXPECT_EQ(member.params, std::vector<float>(kElements, 3.3e38f));
+}
+
 TEST(SliceReplica, ASickMemberDropsItsOwnWorkAndKeepsTheLog) {
   const Codecs codecs;
   Member member(1, {codecs.exact.get(), codecs.exact.get()});
