@@ -9,6 +9,7 @@
 #include "agent/simulate/asgd.h"
 #include "agent/simulate/averaged_baselines.h"
 #include "agent/simulate/gradient_steps.h"
+#include "agent/simulate/layer_top_k.h"
 #include "agent/simulate/power_sgd.h"
 #include "gossip/rng.h"
 #include "kernels/check.h"
@@ -17,6 +18,7 @@ namespace starling {
 namespace {
 
 constexpr std::string_view kPowerSgd = "powersgd-";   // and its rank
+constexpr std::string_view kTopkLayers = "topk-layers";
 
 void copy(const View& from, const View& to) { std::copy(from.data, from.data + from.count, to.data); }
 
@@ -56,7 +58,33 @@ std::vector<CurvePoint> run_asgd(BaselineBench& bench) {
   return points;
 }
 
-// Its momentum, the swarm's, lies behind the compression, as in the paper's algorithm 2.
+// Steps of gradients that are sent compressed. The momentum, the swarm's, lies behind the compression.
+template <class Reduce>
+std::vector<CurvePoint> run_compressed(BaselineBench& bench, const std::string& name, GradientSteps& steps,
+                                       double step_s, double step_bytes, const Reduce& reduce) {
+  std::vector<CurvePoint> points;
+  const auto mark = [&](uint64_t step, const SimScore& score) {
+    const auto so_many = static_cast<double>(step);
+    points.push_back(bench.point(name, so_many * step_s, step, so_many * step_bytes, score));
+  };
+  mark(0, bench.score(steps.params()));
+  std::vector<std::vector<float>> gradients(bench.agents());
+  for (uint64_t done = 0; done < bench.swarm().stop_after;) {
+    bool finite = true;
+    for (size_t a = 0; a < gradients.size(); ++a) finite = steps.compute(a, &gradients[a]) && finite;
+    if (!finite) {
+      mark(done, {std::numeric_limits<double>::quiet_NaN(), std::nullopt});
+      break;
+    }
+    steps.apply(reduce(gradients), bench.rate(static_cast<double>(done)));
+    ++done;
+    bench.progress(name, done);
+    if (bench.wants_score(done, done - 1)) mark(done, bench.score(steps.params()));
+  }
+  return points;
+}
+
+// As in the paper's algorithm 2.
 std::vector<CurvePoint> run_power_sgd(BaselineBench& bench, const std::string& name, uint32_t rank) {
   const std::vector<GradientMatrix> matrices = gradient_matrices(bench.swarm().model);
   const BaselineBench::Team team = bench.make_team();
@@ -66,26 +94,25 @@ std::vector<CurvePoint> run_power_sgd(BaselineBench& bench, const std::string& n
   const double step_s = bench.slowest_compute_s() + allreduce_times(n, power.first_bytes(), bench.link()).best_s() +
                         allreduce_times(n, power.second_bytes(), bench.link()).best_s();
   const double step_bytes = 2 * static_cast<double>(n - 1) * (power.first_bytes() + power.second_bytes());
-  std::vector<CurvePoint> points;
-  const auto mark = [&](uint64_t step, const SimScore& score) {
-    const auto so_many = static_cast<double>(step);
-    points.push_back(bench.point(name, so_many * step_s, step, so_many * step_bytes, score));
-  };
-  mark(0, bench.score(steps.params()));
-  std::vector<std::vector<float>> gradients(n);
-  for (uint64_t done = 0; done < bench.swarm().stop_after;) {
-    bool finite = true;
-    for (size_t a = 0; a < n; ++a) finite = steps.compute(a, &gradients[a]) && finite;
-    if (!finite) {
-      mark(done, {std::numeric_limits<double>::quiet_NaN(), std::nullopt});
-      break;
-    }
-    steps.apply(power.reduce(gradients), bench.rate(static_cast<double>(done)));
-    ++done;
-    bench.progress(name, done);
-    if (bench.wants_score(done, done - 1)) mark(done, bench.score(steps.params()));
-  }
-  return points;
+  return run_compressed(bench, name, steps, step_s, step_bytes,
+                        [&](const std::vector<std::vector<float>>& gradients) { return power.reduce(gradients); });
+}
+
+// With the density of the swarm's updates.
+std::vector<CurvePoint> run_layer_top_k(BaselineBench& bench) {
+  const BaselineBench::Team team = bench.make_team();
+  const size_t n = bench.agents();
+  GradientSteps steps(workers_of(team), bench.swarm().optimizer);
+  const std::vector<GradientLayer> layers = gradient_layers(bench.swarm().model);
+  LayerTopK top(layers, steps.params().count, n, bench.swarm().exchange.update.density);
+  std::vector<double> bytes;
+  for (size_t layer = layers.size(); layer-- > 0;) bytes.push_back(top.layer_bytes(layer));   // backward's order
+  const double forward_s = bench.slowest_compute_s() / TimedTrainer::kForwardPart;
+  const auto gradients = ready_gradients(bench.swarm().model, bench.slowest_compute_s() - forward_s);
+  const double step_s = forward_s + layer_top_k_seconds(gradients, bytes, n, bench.link());
+  const auto agents = static_cast<double>(n);
+  return run_compressed(bench, std::string(kTopkLayers), steps, step_s, agents * (agents - 1) * top.bytes(),
+                        [&](const std::vector<std::vector<float>>& found) { return top.reduce(found); });
 }
 
 // One model that sees all shards in random order, as many samples as all agents together: the reference over samples.
@@ -125,8 +152,9 @@ std::vector<CurvePoint> run_serial(BaselineBench& bench) {
 
 const std::vector<std::string>& baseline_names() {
   static const std::vector<std::string> names = {"allreduce",  "allreduce-buckets", "powersgd-1",
-                                                 "powersgd-2", "powersgd-4",        "local-sgd",
-                                                 "parameter-server", "asgd",        "serial"};
+                                                 "powersgd-2", "powersgd-4",        "topk-layers",
+                                                 "local-sgd",  "parameter-server",  "asgd",
+                                                 "serial"};
   return names;
 }
 
@@ -158,6 +186,7 @@ std::vector<CurvePoint> run_baselines(const SimulateOptions& options, const Swar
     if (name.starts_with(kPowerSgd)) {
       return run_power_sgd(bench, name, static_cast<uint32_t>(std::stoul(name.substr(kPowerSgd.size()))));
     }
+    if (name == kTopkLayers) return run_layer_top_k(bench);
     STARLING_CHECK(name == "serial");
     return run_serial(bench);
   };

@@ -475,7 +475,8 @@ TEST(Baselines, AveragingGradientsNeedsSgd) {
   config.swarm.optimizer.kind = "adamw";
   SimulateOptions options;
   const auto task = make_quadratic_task(quadratic_config(), options.agents);
-  for (const char* name : {"allreduce", "allreduce-buckets", "powersgd-2", "parameter-server", "asgd"}) {
+  for (const char* name : {"allreduce", "allreduce-buckets", "powersgd-2", "topk-layers", "parameter-server",
+                           "asgd"}) {
     options.baselines = {name};
     try {
       run_baselines(options, config.swarm, *task, [](const std::string&, uint64_t) {});

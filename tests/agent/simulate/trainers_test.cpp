@@ -95,6 +95,34 @@ TEST(SimulateTrainers, PowerSgdOfFullRankIsAllreduce) {
   EXPECT_EQ(curves["powersgd-2"].back().bytes, static_cast<uint64_t>(30 * 2 * 2 * (first + second)));
 }
 
+// Four layers, of 1,568, 2, 20 and 10 elements in 1,632.
+TEST(SimulateTrainers, TopKOfAllElementsOfEachLayerIsAllreduce) {
+  spdlog::set_level(spdlog::level::off);
+  Config config = small_config();
+  config.swarm.model.hidden = {2};
+  SimulateOptions options;
+  options.agents = 3;
+  options.bytes_per_s = 1e5;
+  const auto task = make_torch_task(config, options.agents);
+  const auto last = [&](double density) {
+    config.swarm.exchange.update.density = density;
+    options.baselines = {"allreduce", "topk-layers"};
+    std::map<std::string, CurvePoint> points;
+    for (CurvePoint& point : run_baselines(options, config.swarm, *task, [](const std::string&, uint64_t) {})) {
+      points[point.series] = std::move(point);
+    }
+    return points;
+  };
+  auto all = last(1);
+  EXPECT_NEAR(all["topk-layers"].score.loss, all["allreduce"].score.loss, 1e-3);
+  EXPECT_EQ(all["topk-layers"].bytes, 30u * 6 * 8 * 1600);
+  auto some = last(0.01);
+  EXPECT_GT(std::abs(some["topk-layers"].score.loss - some["allreduce"].score.loss), 5e-3);
+  EXPECT_EQ(some["topk-layers"].bytes, 30u * 6 * 8 * (16 + 1 + 1 + 1));
+  // The first layer's 16 elements are the last to be there; those before it were sent while backward went on.
+  EXPECT_NEAR(some["topk-layers"].virtual_s, 30 * (0.02 + 0.01 + 2 * 8 * 16 / 1e5), 1e-9);
+}
+
 TEST(SimulateTrainers, ShardsAreThoseOfASwarm) {
   const Config config = small_config();
   const VirtualClock clock;
