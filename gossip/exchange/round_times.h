@@ -23,6 +23,8 @@ class RoundTimes {
   void begin_again(TimePoint now) {
     begun_at_ = now;
     first_at_ = now + std::min(deadlines_[0].current(), deadlines_[1].current());
+    wait_ = first_at_ - now;
+    least_at_ = first_at_;
     second_at_ = first_at_ + deadlines_[1].current();
     first_over_ = second_over_ = extended_ = false;
   }
@@ -45,6 +47,14 @@ class RoundTimes {
   bool first_over() const { return first_over_; }
   bool second_over() const { return second_over_; }
 
+  // Most others have handed in, and whoever has not is given the whole wait from now on, but none beyond the second
+  // deadline: the round gets no longer.
+  void most_came(TimePoint now) {
+    if (first_over_) return;
+    least_at_ = std::min(now + wait_, second_at_);
+    first_at_ = std::max(first_at_, least_at_);
+  }
+
   // extend() doubles the wait until the first deadline, as far as the round may last, once per round; take_back() ends
   // the extended wait at `now`.
   bool may_extend() const { return !extended_; }
@@ -53,7 +63,7 @@ class RoundTimes {
     shift(std::min(first_wait(), std::max(Duration::zero(), begun_at_ + round_max_ - second_at_)));
   }
   void take_back(TimePoint now) {
-    if (extended_ && !first_over_ && first_at_ > now) shift(now - first_at_);
+    if (extended_ && !first_over_ && first_at_ > now) shift(std::max(now, std::min(first_at_, least_at_)) - first_at_);
   }
 
   TimePoint begun_at() const { return begun_at_; }
@@ -77,6 +87,8 @@ class RoundTimes {
   std::array<AdaptiveDeadline, 2> deadlines_;   // by phase
   Duration round_max_;
   TimePoint before_, begun_at_, first_at_, second_at_;
+  Duration wait_{};             // until the first deadline, as it began
+  TimePoint least_at_;          // no first deadline is taken back before
   bool first_over_ = false, second_over_ = false, extended_ = false;
 };
 

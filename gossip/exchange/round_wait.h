@@ -33,6 +33,7 @@ class RoundWait {
   void arrived(uint8_t phase) { times_.arrived(phase, clock_.now()); }
   void waited(uint8_t phase, Duration duration) { times_.waited(phase, duration); }   // for one member, in all
   void arrived_late(uint8_t phase) { times_.arrived_late(phase, clock_.now()); }
+  void most_came() { times_.most_came(clock_.now()); }   // of the first phase, from most others
   void take_back_time();                       // ends an extension once the others have caught up
 
   // True: the deadline is over now, and the caller must pass it. first_ends() extends the deadline where that is due.

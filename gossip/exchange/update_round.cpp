@@ -58,6 +58,7 @@ void UpdateRound::begin(const GroupMembers& members, uint64_t number, double mas
   streams_.begin(members, number, [this](size_t rank) { return blocks_of(rank); }, clock_.now(),
                  wait_.first_wait() / kCreditRepeats);
   made_.clear();
+  handed_in_all_ = 0;
   hold();
   const size_t next = (members.self + 1) % members.count(), count = handed_in.size();
   uint32_t first = 0;
@@ -210,7 +211,15 @@ void UpdateRound::arrived(size_t rank, const Arrival& part) {
   const Duration after = open_ ? Duration::zero() : wait_.elapsed();
   const bool last = !options_.last_first || streams_.complete(rank, part.phase);
   if (waits_.came(rank, part.phase, after, last)) wait_.waited(part.phase, after);
+  if (options_.last_first && part.phase == 0 && streams_.complete(rank, 0)) handed_in_all();
   if (!ended_) streams_.credit_more(rank, part.phase);
+}
+
+// Deadlines are learned from what came before, other slices and other steps: who is last in this round may be later
+// than all of that, though most have only just come.
+void UpdateRound::handed_in_all() {
+  const size_t others = members_.count() - 1;
+  if (++handed_in_all_ == others / 2 + 1 && !open_) wait_.most_came();
 }
 
 void UpdateRound::arrived_late(size_t rank, uint64_t group, uint64_t round, const Arrival& part) {

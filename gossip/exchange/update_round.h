@@ -125,6 +125,7 @@ class UpdateRound {
   void send(size_t rank, const UpdateMessage& frame, const SharedBytes& part);
   void take_early(size_t rank);
   void arrived(size_t rank, const Arrival& part);
+  void handed_in_all();                                // another member, of this one's slices
   void arrived_late(size_t rank, uint64_t group, uint64_t round, const Arrival& part);
 
   const UpdateRoundOptions options_;
@@ -148,6 +149,7 @@ class UpdateRound {
   std::vector<LogEntry> entries_;
   std::vector<bool> waits_for_, went_on_;              // by rank
   std::map<PeerId, Early> early_;
+  size_t handed_in_all_ = 0;                           // others that have
   bool ended_ = true, open_ = false;
 };
 

@@ -63,6 +63,50 @@ TEST(RoundTimes, ThePhaseThatIsKnownBoundsTheFirst) {
   EXPECT_EQ(times.first_wait(), milliseconds(28));
 }
 
+// A deadline of 28 ms for contributions, and of 70 ms for averages.
+RoundTimes known_times(TimePoint now) {
+  RoundTimes times(milliseconds(10), milliseconds(500), std::chrono::seconds(1));
+  times.begin(now);
+  for (int i = 0; i < 8; ++i) {
+    times.arrived(0, now + milliseconds(20));
+    times.arrived(1, now + milliseconds(50));
+  }
+  times.begin(now);
+  return times;
+}
+
+TEST(RoundTimes, WhoIsStillMissingIsGivenTheWholeWaitOnceMostHaveCome) {
+  const TimePoint now{};
+  RoundTimes times = known_times(now);
+  EXPECT_EQ(times.next(), now + milliseconds(28));
+  times.most_came(now + milliseconds(25));
+  EXPECT_FALSE(times.first_due(now + milliseconds(52)));
+  EXPECT_TRUE(times.first_due(now + milliseconds(53)));
+  times.pass_first(false);
+  EXPECT_EQ(times.next(), now + milliseconds(28 + 70)) << "the round is no longer for it";
+  times.most_came(now + milliseconds(60));
+  EXPECT_EQ(times.next(), now + milliseconds(28 + 70)) << "it is over";
+}
+
+TEST(RoundTimes, NobodyIsWaitedForBeyondTheSecondDeadlineWhenMostHaveCome) {
+  const TimePoint now{};
+  RoundTimes times = known_times(now);
+  times.most_came(now + milliseconds(90));
+  EXPECT_EQ(times.next(), now + milliseconds(28 + 70));
+  EXPECT_EQ(times.second_at(), now + milliseconds(28 + 70));
+}
+
+// Who is ahead waits longer, until the others have caught up; but no shorter than anybody.
+TEST(RoundTimes, TakingBackAnExtensionLeavesTheWaitSinceMostHaveCome) {
+  const TimePoint now{};
+  RoundTimes times = known_times(now);
+  times.extend();
+  times.most_came(now + milliseconds(5));
+  EXPECT_EQ(times.next(), now + milliseconds(56));
+  times.take_back(now + milliseconds(10));
+  EXPECT_EQ(times.next(), now + milliseconds(33));
+}
+
 TEST(AdaptiveDeadline, NothingAtAllCountsTwice) {
   AdaptiveDeadline deadline(milliseconds(20), milliseconds(500));
   for (int i = 0; i < 8; ++i) deadline.missed(milliseconds(50));

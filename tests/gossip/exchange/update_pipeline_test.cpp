@@ -193,6 +193,36 @@ TEST(UpdatePipeline, PartsThatComeBeforeTheBoundaryDoNotShortenTheDeadlines) {
   EXPECT_LE(pipelined.swarm.at(1).exchange().tally().pulls_sent, kMany);
 }
 
+// Member 1 is 17 ms ahead of the others and learns to wait 26 ms. When two of them come after 23 ms, the last one is
+// not late after 31. Its payload would count a round later, so the bits would not be those of a boundary alone.
+TEST(UpdatePipeline, WhoIsLastIsWaitedForOnceMostHaveHandedIn) {
+  const auto exact = make_update_codec({});
+  Lockstep pipelined(true, {.slices = kSlices, .elements = kElements, .deadline_min = milliseconds(2),
+                            .deadline_max = milliseconds(200), .codec = exact.get(), .last_first = true});
+  const auto boundary_of = [&](uint8_t tag) {
+    UpdateAgent& agent = pipelined.swarm.at(tag);
+    EXPECT_TRUE(agent.exchange().begin(agent.x, 1, 1, [] {}, false));
+    agent.complete();
+  };
+  for (int round = 0; round < 12; ++round) {
+    const bool late = round == 11;
+    pipelined.step();
+    pipelined.backward(5);
+    boundary_of(1);
+    pipelined.pass(milliseconds(late ? 23 : 17));
+    boundary_of(2);
+    boundary_of(3);
+    pipelined.pass(milliseconds(late ? 7 : 0));
+    boundary_of(4);
+    pipelined.end_round();
+  }
+  for (uint32_t s = 0; s < kSlices; ++s) {
+    const UpdateLog& log = pipelined.swarm.at(1).exchange().log(s);
+    EXPECT_EQ(log.head().length, 12u);
+    for (uint8_t tag = 1; tag <= kAgents; ++tag) EXPECT_EQ(log.table().row(test_peer(tag))->newest, 12u) << s;
+  }
+}
+
 // The others make all entries without it: they have a majority.
 TEST(UpdatePipeline, WhoComputesLongestStillHandsInTheRest) {
   Lockstep pipelined(true);
