@@ -454,6 +454,8 @@ void UpdateGroup::begin_counting() {
   received_before_ = round_.streams().bytes_received();
 }
 
+// The newest entry alone: each one repeats what its owner knew when its round began. Who takes several at once misses a
+// plan where the next owner had begun its round before it heard of it, and learns of it from that owner's next entry.
 void UpdateGroup::look_at_plan() {
   const UpdateLog& log = slices_[0]->log();
   if (log.entries().empty() || log.head().hash == plan_seen_) return;

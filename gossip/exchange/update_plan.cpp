@@ -84,7 +84,12 @@ void UpdatePlans::take(std::span<const uint8_t> bytes, uint64_t round) {
     fault_ = std::move(fault);
     return;
   }
-  before_ = std::exchange(newest_, std::move(plan));
+  if (may_follow(plan.since)) {
+    before_ = std::move(newest_);
+  } else {
+    gave_way_ = round;
+  }
+  newest_ = std::move(plan);
   bytes_.assign(bytes.begin(), bytes.end());
   if (newest_.ends == proposed_) proposed_.clear();
 }
@@ -96,8 +101,14 @@ std::string UpdatePlans::judge(std::span<const uint8_t> bytes, uint64_t round, U
   std::string fault = decode_plan(bytes, model_, slice_count_, plan);
   if (!fault.empty()) return fault;
   if (plan->since > round + kAhead) return "for rounds that are too far ahead";
-  if (!may_follow(plan->since)) return "less than " + std::to_string(kBetween) + " rounds after the one before";
-  return {};
+  if (may_follow(plan->since) || gives_way_to(*plan, bytes, round)) return {};
+  return "less than " + std::to_string(kBetween) + " rounds after the one before";
+}
+
+bool UpdatePlans::gives_way_to(const UpdatePlan& plan, std::span<const uint8_t> bytes, uint64_t round) const {
+  if (plan.since + kBetween <= newest_.since || (gave_way_ && round < *gave_way_ + kBetween)) return false;
+  if (plan.since != newest_.since) return plan.since < newest_.since;
+  return std::ranges::lexicographical_compare(bytes, bytes_);
 }
 
 const std::vector<uint32_t>& UpdatePlans::ends(uint64_t round) const {

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -37,7 +38,9 @@ class UpdatePlans {
 
   bool on() const { return on_; }
   // What slice 0's entry of this round says; empty: nothing. A plan that is no good is counted, and the last good one
-  // stays.
+  // stays. Of two plans that are too close the earlier one holds, or members that heard of them in another order, in a
+  // split or because they took several entries at once, would keep to theirs for good. A member gives its plan up for
+  // an earlier one once in kBetween rounds: who dates plans back does not change them all the time.
   void take(std::span<const uint8_t> bytes, uint64_t round);
   // Of this round; each slice alone until a plan is known. A newcomer learns the plan with the first entry of slice 0
   // that it takes, because every one repeats it.
@@ -59,6 +62,7 @@ class UpdatePlans {
 
  private:
   bool may_follow(uint64_t since) const { return newest_.ends.empty() || since >= newest_.since + kBetween; }
+  bool gives_way_to(const UpdatePlan& plan, std::span<const uint8_t> bytes, uint64_t round) const;
   std::string judge(std::span<const uint8_t> bytes, uint64_t round, UpdatePlan* plan) const;
 
   const bool on_;
@@ -66,6 +70,7 @@ class UpdatePlans {
   uint64_t model_ = 0;                       // a hash of the slices' sizes
   UpdatePlan newest_, before_;               // before_: holds until newest_.since
   std::vector<uint8_t> bytes_;               // of newest_
+  std::optional<uint64_t> gave_way_;         // the round in which an earlier plan took newest_'s place
   std::vector<uint32_t> alone_;              // the plan of who knows none
   std::vector<uint32_t> proposed_, tried_;
   uint64_t refused_ = 0;

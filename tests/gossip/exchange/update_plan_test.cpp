@@ -54,9 +54,42 @@ TEST(UpdatePlan, ChangesOnceInTwoHundredRounds) {
   EXPECT_EQ(plans.ends(227), (Ends{2, 6})) << "the one before holds until then";
   EXPECT_EQ(plans.ends(228), (Ends{3, 6}));
 
-  plans.take(bytes_of({4, 6}, 100), 500);
-  EXPECT_EQ(plans.ends(500), (Ends{3, 6})) << "an owner may not date its plan back";
+  plans.take(bytes_of({4, 6}, 20), 500);
+  EXPECT_EQ(plans.ends(500), (Ends{3, 6})) << "an owner may not date its plan back so far";
   EXPECT_EQ(plans.refused(), 2u);
+}
+
+// In another order, or one of them alone, as in a split, or who took several entries at once and saw the newest.
+TEST(UpdatePlan, OfTwoPlansTooCloseTheEarlierOneHoldsWhateverIsHeardFirst) {
+  for (const uint64_t later : {300, 303, 499}) {
+    UpdatePlans in_order(true, kSizes), behind(true, kSizes);
+    const std::vector<uint8_t> first = bytes_of({2, 6}, 300), second = bytes_of({3, 6}, later);
+    for (UpdatePlans* plans : {&in_order, &behind}) plans->take(bytes_of({5, 6}, 1), 1);
+    in_order.take(first, 300);
+    in_order.take(second, later);
+    EXPECT_EQ(in_order.refused(), 1u);
+    behind.take(second, later);
+    for (const std::vector<uint8_t>& entry : {first, second, first}) behind.take(entry, 500);
+    EXPECT_EQ(behind.newest(), in_order.newest()) << later;
+    EXPECT_EQ(behind.say(500), first) << "and it is repeated";
+    EXPECT_EQ(behind.ends(307), (Ends{5, 6})) << "the one before holds until then, not the one that gave way";
+  }
+}
+
+TEST(UpdatePlan, WhoDatesPlansBackChangesThemOnceInTwoHundredRounds) {
+  UpdatePlans plans(true, kSizes);
+  plans.take(bytes_of({2, 6}, 400), 400);
+  plans.take(bytes_of({3, 6}, 300), 410);
+  EXPECT_EQ(plans.newest().ends, (Ends{3, 6}));
+  plans.take(bytes_of({4, 6}, 200), 411);
+  EXPECT_EQ(plans.newest().ends, (Ends{3, 6}));
+  plans.take(bytes_of({4, 6}, 500), 500);
+  EXPECT_EQ(plans.newest().ends, (Ends{4, 6})) << "two hundred rounds after the one that holds";
+  plans.take(bytes_of({5, 6}, 450), 609);
+  EXPECT_EQ(plans.newest().ends, (Ends{4, 6}));
+  EXPECT_EQ(plans.refused(), 2u);
+  plans.take(bytes_of({5, 6}, 450), 610);
+  EXPECT_EQ(plans.newest().ends, (Ends{5, 6}));
 }
 
 TEST(UpdatePlan, WhoJoinsTakesThePlanAndTheNextOneWhenTheOthersDo) {
@@ -137,7 +170,7 @@ TEST(UpdatePlan, BucketsTravelInFewerFramesAndEndWithTheSameBits) {
 TEST(UpdatePlan, TwoPlansAtOnceCostFramesAndNoSum) {
   Lockstep whole(false), mixed(true, merging());
   for (uint8_t tag = 1; tag <= kAgents; ++tag) {
-    mixed.swarm.at(tag).exchange().plans().take(tag % 2 == 0 ? bytes_of({1, kSlices}) : bytes_of({5, kSlices}), 1);
+    mixed.swarm.at(tag).exchange().plans().try_out({tag % 2 == 0 ? 1u : 5u, kSlices});
   }
   for (int round = 1; round <= 24; ++round) {
     whole.round();
@@ -148,10 +181,19 @@ TEST(UpdatePlan, TwoPlansAtOnceCostFramesAndNoSum) {
     }
   }
   for (uint8_t tag = 1; tag <= kAgents; ++tag) {
-    const UpdatePlans& plans = mixed.swarm.at(tag).exchange().plans();
-    EXPECT_EQ(plans.ends(20), (tag % 2 == 0 ? Ends{1, kSlices} : Ends{5, kSlices}));
-    EXPECT_GT(plans.refused(), 0u) << "each hears the others' plan";
     EXPECT_GT(mixed.swarm.at(tag).exchange().frames_saved(), 0u);
+  }
+}
+
+// As after a split in both halves of which a plan was proposed.
+TEST(UpdatePlan, WhoHoldTwoPlansSoonHoldOne) {
+  Lockstep mixed(true, merging());
+  for (uint8_t tag = 1; tag <= kAgents; ++tag) {
+    mixed.swarm.at(tag).exchange().plans().take(bytes_of({tag % 2 == 0 ? 1u : 5u, kSlices}, tag % 2), tag % 2);
+  }
+  for (int round = 1; round <= 16; ++round) mixed.round();
+  for (uint8_t tag = 1; tag <= kAgents; ++tag) {
+    EXPECT_EQ(mixed.swarm.at(tag).exchange().plans().newest(), (UpdatePlan{{1, kSlices}, 8})) << int{tag};
   }
 }
 
