@@ -50,7 +50,7 @@ struct AgentConfig {
   std::string state = "starling-state";  // folder: identity, checkpoints, lock
   std::string device = "auto";      // auto | cpu | cuda
   uint32_t batch = 0;               // 0: the swarm's
-  uint32_t threads = 0;             // of the trainer on the CPU; 0: what is fastest, by trial
+  uint32_t threads = 0;             // of the trainer on the CPU; 0: what is fastest, by trial: not exact
   Duration checkpoint_every = std::chrono::seconds(30);
   uint32_t checkpoint_keep = 3;
   Duration evaluate_every = std::chrono::seconds(5);  // 0: only at the end

@@ -395,7 +395,8 @@ void add_place(std::vector<ConfigField>& t) {
   t.push_back(
       row("agent.device", "--device", "auto | cpu | cuda", AT(agent.device), WordValue{{"auto", "cpu", "cuda"}}));
   t.push_back(row("agent.batch", "--batch", "samples a step; 0: the swarm's", AT(agent.batch), CountValue{0, 1000000}));
-  t.push_back(row("agent.threads", "--threads", "of the trainer on the CPU; 0: what is fastest, by trial",
+  t.push_back(row("agent.threads", "--threads",
+                  "of the trainer on the CPU; 0: what is fastest, by trial: not exact, runs differ in the last bits",
                   AT(agent.threads), CountValue{0, 1024}));
   t.push_back(row("agent.checkpoint.every", "", "0s: only at the start and the end", AT(agent.checkpoint_every),
                   TimeValue{0s, 24h}));

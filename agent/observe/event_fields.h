@@ -187,7 +187,8 @@ constexpr auto fields(Of<AgentStatus>) {
                     field("samples", &T::samples), field("loss", &T::loss), field("accuracy", &T::accuracy),
                     field("distance", &T::distance), field("swarm_distance", &T::swarm_distance),
                     field("peers", &T::peers), field("learning_rate", &T::learning_rate),
-                    field("steps_per_s", &T::steps_per_s), field("step", &T::step),
+                    field("steps_per_s", &T::steps_per_s), field("threads", &T::threads),
+                    field("step", &T::step),
                     field("exchanges", &T::exchanges),
                     field("left_out_last", &T::left_out_last, Written::kUnlessEmpty), field("blocks", &T::blocks),
                     field("pairs", &T::pairs), field("doubts_parked", &T::doubts_parked), field("group", &T::group),
@@ -198,7 +199,8 @@ constexpr auto fields(Of<AgentStatus>) {
                     field("frames_refused", &T::frames_refused),
                     field("joins", &T::joins), field("proposals_refused", &T::proposals_refused),
                     field("given", &T::given), field("membership", &T::membership),
-                    field("metrics_lines_lost", &T::metrics_lines_lost));
+                    field("metrics_lines_lost", &T::metrics_lines_lost),
+                    field("metrics_lost_last", &T::metrics_lost_last, Written::kUnlessEmpty));
 }
 
 constexpr const char* name(Of<Evaluated>) { return "evaluate"; }

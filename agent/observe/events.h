@@ -106,6 +106,7 @@ struct AgentStatus {
   std::optional<double> swarm_distance;   // estimate: from this model to the mean of all, in rms, over its own rms
   uint64_t peers = 0;            // living members that train, without this one
   double learning_rate = 0, steps_per_s = 0;
+  uint64_t threads = 0;          // of the trainer, as it chose by trial (agent.threads: 0); 0: it chooses none
   StepBreakdown step;            // of the window that steps_per_s is of
   ExchangeCounts exchanges;
   std::string left_out_last;     // of exchanges.left_out: its name, or the id if it has none
@@ -124,7 +125,9 @@ struct AgentStatus {
   uint64_t proposals_refused = 0;   // to exchange: of those that are no member, or take no part
   ModelGiven given;
   MembershipCounters membership;
-  uint64_t metrics_lines_lost = 0;   // known to the metrics file alone, which fills it in
+  // Known to the metrics file alone, which fills them in.
+  uint64_t metrics_lines_lost = 0;
+  std::string metrics_lost_last;     // why the last of them was; empty: none was
 };
 
 struct Evaluated {

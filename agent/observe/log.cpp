@@ -67,6 +67,11 @@ std::string print_step(const StepBreakdown& step) {
                      step.forward_ms.value_or(0), *step.backward_ms, step.other_ms.value_or(0), *step.exposed_ms);
 }
 
+// ", 2 threads" where the trainer chooses their number.
+std::string print_chosen(uint64_t threads) {
+  return threads > 0 ? ", " + print_count(threads, "thread") : "";
+}
+
 double mega(uint64_t bytes) { return static_cast<double>(bytes) / 1e6; }
 
 }  // namespace
@@ -104,18 +109,27 @@ void Log::print_status(const AgentStatus& status) {
   if (status.phase == "joining" || status.phase == "registry") return;
   if (status.steps == steps_printed_ && status.phase == "training") return;
   steps_printed_ = status.steps;
+  print_threads(status.threads);
   const PairReport pairs{"", status.pairs, status.steps_taken};
   const PairReport before = std::exchange(pairs_printed_, pairs);
   const bool missed = status.blocks.due > status.blocks.counted + status.blocks.old;
   const std::string log = status.log_heads.empty() ? "" : print_updates(status);
-  spdlog::info("round {}: step {}, loss {:.3f}{}, {}, exchanges {} done {} late {} failed{}{}{}, {:.1f} MB out{}{}{}",
+  spdlog::info("round {}: step {}, loss {:.3f}{}, {}, exchanges {} done {} late {} failed{}{}{}, {:.1f} MB out{}{}{}{}",
                status.round, status.steps, status.loss.value_or(0), print_accuracy(status, evaluated_at_),
                print_count(status.peers, "peer"), status.exchanges.done, status.exchanges.late, status.exchanges.failed,
                print_left_out(status),
                pairs.any() ? " (" + print_pairs_line(since(before, pairs), status.pairs) + ")" : "",
                missed ? fmt::format(", {:.1f} % of blocks missed", 100 * status.blocks.missed_part()) : "",
                mega(status.bytes_sent), status.distance ? fmt::format(", distance {:.2g}", *status.distance) : "",
-               log, print_step(status.step));
+               log, print_step(status.step), print_chosen(status.threads));
+}
+
+// Once: each line of status then has their number.
+void Log::print_threads(uint64_t threads) {
+  if (threads == 0 || std::exchange(threads_explained_, true)) return;
+  spdlog::info("{} for a step, found by trial, and tried again while it trains: another number adds floats in another "
+               "order, so the same run does not give the same bits again; --threads {} fixes it",
+               print_count(threads, "thread"), threads);
 }
 
 }  // namespace starling

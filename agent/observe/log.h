@@ -14,12 +14,14 @@ class Log final : public Observer {
 
  private:
   void print_status(const AgentStatus& status);
+  void print_threads(uint64_t threads);
 
   std::string saved_;            // the last checkpoint; empty: none
   uint64_t evaluated_at_ = 0;    // step of the last evaluation
   // Of the last status line. While training, a line without new steps is not repeated.
   uint64_t steps_printed_ = 0;
   PairReport pairs_printed_;
+  bool threads_explained_ = false;
 };
 
 }  // namespace starling

@@ -47,15 +47,38 @@ void MetricsFile::on(const Event& event) {
   rotate();
   const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   const std::string line = std::visit([&](auto told) {
-    if constexpr (requires { told.metrics_lines_lost; }) told.metrics_lines_lost = failed_writes_;
+    if constexpr (requires { told.metrics_lines_lost; }) {
+      told.metrics_lines_lost = failed_writes_;
+      told.metrics_lost_last = lost_because_;
+    }
     return (torn_ ? "\n" : "") + print_event(now, told) + "\n";
   }, event);
+  const std::string trouble = write(line);
+  if (trouble.empty()) return;
+  ++failed_writes_;
+  lost_because_ = trouble;
+}
+
+// A full disk takes a part of the line; only what is written after that says why it ended there. The next line must not
+// continue the part.
+std::string MetricsFile::write(const std::string& line) {
   struct stat info {};
-  const bool removed = fstat(fd_, &info) == 0 && info.st_nlink == 0;   // the kernel would take it all the same
-  const ssize_t written = removed ? -1 : ::write(fd_, line.data(), line.size());
-  const bool whole = written == static_cast<ssize_t>(line.size());
-  if (!whole) ++failed_writes_;
-  if (written > 0) torn_ = !whole;   // a full disk takes a part; the next line must not continue it
+  if (fstat(fd_, &info) == 0 && info.st_nlink == 0) {   // the kernel would take it all the same
+    return "the file was removed, and only a new start makes it again";
+  }
+  for (size_t begin = 0; begin < line.size();) {
+    const ssize_t written = ::write(fd_, line.data() + begin, line.size() - begin);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return why_lost(written < 0 ? errno : EIO);
+    begin += static_cast<size_t>(written);
+    torn_ = begin < line.size();
+  }
+  return "";
+}
+
+std::string MetricsFile::why_lost(int error) {
+  const std::string words = std::strerror(error);
+  return error == ENOSPC || error == EDQUOT ? words + "; is the disk full?" : words;
 }
 
 }  // namespace starling

@@ -22,15 +22,19 @@ class MetricsFile final : public Observer {
 
   // One write per line, so a reader that follows the file never sees half a line of a living agent.
   void on(const Event& event) override;
-  uint64_t failed_writes() const { return failed_writes_; }   // lines that a full disk or a removed file lost
+  uint64_t failed_writes() const { return failed_writes_; }   // lines that were lost
+  const std::string& lost_because() const { return lost_because_; }   // the last of them; empty: none was
+  static std::string why_lost(int error);   // an errno, in words for people
 
  private:
   void rotate();
+  std::string write(const std::string& line);   // empty, or why the line is lost
 
   const std::string path_;
   const uint64_t bytes_max_;
   int fd_ = -1;
   uint64_t failed_writes_ = 0;
+  std::string lost_because_;
   bool torn_ = false;   // the file ends within a line
 };
 

@@ -60,9 +60,9 @@ constexpr std::pair<const char*, Warning> kWarnings[] = {
     {"metrics lost",
      {[](const AgentStatus& status) { return status.metrics_lines_lost; },
       [](const AgentStatus& status) {
-        return fmt::format("{} lines of metrics could not be written; the disk is full or the file was removed: "
-                           "make room, or start again, perhaps with another file (--metrics)",
-                           status.metrics_lines_lost);
+        return fmt::format("{} lines of metrics could not be written ({}): lines are written again once that is "
+                           "mended; or start again with another file (--metrics)",
+                           status.metrics_lines_lost, status.metrics_lost_last);
       }}},
     {"frames refused",
      {count_refused,
@@ -114,7 +114,10 @@ void Warnings::on(const Event& event) {
   const auto* reported = std::get_if<AgentStatus>(&event);
   if (!reported) return;
   AgentStatus status = *reported;
-  if (metrics_) status.metrics_lines_lost = metrics_->failed_writes();
+  if (metrics_) {
+    status.metrics_lines_lost = metrics_->failed_writes();
+    status.metrics_lost_last = metrics_->lost_because();
+  }
   const TimePoint now = clock_.now();
   for (const auto& [name, warning] : kWarnings) {
     Said& said = said_.try_emplace(name, Said{0, now}).first->second;

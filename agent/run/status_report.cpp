@@ -36,6 +36,7 @@ void report_rounds(const Rounds& rounds, AgentStatus& status) {
   if (const auto agreement = rounds.agreement()) status.swarm_distance = agreement->to_mean;
   status.learning_rate = rounds.steps().learning_rate();
   status.steps_per_s = rounds.steps().pace().steps_per_s();
+  status.threads = rounds.steps().threads();
   status.step = rounds.steps().pace().times().mean();
   status.exchanges = rounds.tally();
   status.left_out_last = rounds.left_out_last();

@@ -52,6 +52,7 @@ bool Stepping::take() {
   taken_ += report.steps;
   progress_.samples += report.samples;
   pace_.stepped(report, now);
+  threads_ = report.threads;
   if (report.steps > 0) loss_ = loss_ == 0 ? report.mean_loss : 0.9 * loss_ + 0.1 * report.mean_loss;
   if (pace_.measure_rate(now)) {
     pace_.weigh(swarm_clock_.median_rate(pace_.steps_per_s()));

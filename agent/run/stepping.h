@@ -49,6 +49,7 @@ class Stepping {
   uint64_t taken() const { return taken_; }   // steps of this trainer since start(), those before a step back too
   double loss() const { return loss_; }   // smoothed; 0: not known yet
   double learning_rate() const;
+  uint32_t threads() const { return threads_; }   // as StepReport says
 
  private:
   Trainer& trainer_;
@@ -65,6 +66,7 @@ class Stepping {
   uint64_t first_step_ = 0, swarm_steps_ = 0, taken_ = 0;
   bool newcomer_ = false;
   double loss_ = 0;
+  uint32_t threads_ = 0;
 };
 
 }  // namespace starling

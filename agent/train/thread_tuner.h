@@ -17,6 +17,7 @@ class ThreadTuner {
   explicit ThreadTuner(uint32_t most);   // starts with that many; REQUIRES: most >= 1
 
   uint32_t threads() const { return trial_ > 0 ? trial_ : chosen_; }   // for the next steps
+  uint32_t chosen() const { return chosen_; }                          // between trials: the fastest so far
   void took(uint64_t steps, Duration duration, TimePoint now);         // says how long steps with threads() took
 
  private:

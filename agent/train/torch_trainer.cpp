@@ -243,7 +243,7 @@ void TorchTrainer::run_steps(const LocalSteps& steps) {
   report_ = {.steps = tally.steps, .samples = tally.steps * batch_.size(),
              .mean_loss = tally.steps > 0 ? tally.loss_sum / static_cast<double>(tally.steps) : 0,
              .finite = tally.finite, .compute_time = clock.now() - start, .forward_time = tally.forward,
-             .backward_time = tally.backward};
+             .backward_time = tally.backward, .threads = tuner_ ? tuner_->chosen() : 0};
 }
 
 // Leaves the gradient of one batch in grads_, corrected. Returns the loss.

@@ -57,6 +57,7 @@ struct StepReport {
   bool finite = true;          // false: loss or gradient was NaN or infinite; the remaining steps were not run
   Duration compute_time{};
   Duration forward_time{}, backward_time{};   // of compute_time; zero: not measured, as on a GPU
+  uint32_t threads = 0;        // that the trainer has chosen by trial, this one or the next; 0: it chooses none
 };
 
 struct Evaluation {

@@ -12,6 +12,18 @@ REAL = os.path.isdir(DIGITS)
 CONFIG = swarm.ROOT / 'configs' / 'digits.yaml'
 
 
+class Threads(swarm.Case):
+  def test_who_chooses_their_number_by_trial_says_so(self):
+    config = ['--config', CONFIG, '--set', 'agent.data.path=generated', '--set', 'swarm.stop_after=1000000']
+    chosen, fixed = self.agent('chosen', *config, '--threads', 0), self.agent('fixed', *config, '--threads', 1)
+    for agent in chosen, fixed:
+      self.wait(lambda: (agent.last('status', phase='training') or {}).get('steps', 0) > 0, 'steps')
+    self.wait_log(chosen, 'for a step, found by trial', 'fixes it')
+    self.assertGreaterEqual(chosen.last('status')['threads'], 1)
+    self.assertEqual(fixed.last('status')['threads'], 0)
+    self.assertNotIn('found by trial', fixed.log())
+
+
 class SwarmCommand(swarm.Case):
   def run_swarm(self, *arguments):
     out = self.folder / 'out'

@@ -94,6 +94,28 @@ TEST_F(LogTest, ExchangesAStepAreOfTheStepsSinceTheLastLine) {
             std::string::npos) << later;
 }
 
+// Two runs with another number of threads at a step differ in the last bits: who compares them must know of it.
+TEST_F(LogTest, ThreadsThatTheTrainerChoseAreSaidAndThatTheyAreNotExact) {
+  AgentStatus status;
+  status.phase = "training";
+  status.steps = 100;
+  log_.on(status);
+  EXPECT_EQ(take().find("thread"), std::string::npos) << "the number is fixed";
+  status.steps = 101;
+  status.threads = 2;
+  log_.on(status);
+  const std::string first = take();
+  EXPECT_NE(first.find("2 threads for a step, found by trial"), std::string::npos) << first;
+  EXPECT_NE(first.find("does not give the same bits again; --threads 2 fixes it"), std::string::npos) << first;
+  EXPECT_NE(first.find(", 2 threads\n"), std::string::npos) << first;
+  status.steps = 102;
+  status.threads = 1;
+  log_.on(status);
+  const std::string later = take();
+  EXPECT_NE(later.find(", 1 thread\n"), std::string::npos) << later;
+  EXPECT_EQ(later.find("found by trial"), std::string::npos) << "once: " << later;
+}
+
 TEST_F(LogTest, SaysWhatAStepConsistsOfWhereItIsMeasured) {
   AgentStatus status;
   status.phase = "training";

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -87,6 +88,13 @@ TEST(MetricsFile, CountsTheLinesAfterItsFileWasRemoved) {
   ASSERT_TRUE(fs::remove(path));
   metrics.on(Evaluated{});
   EXPECT_EQ(metrics.failed_writes(), 1u);
+  EXPECT_NE(metrics.lost_because().find("removed"), std::string::npos) << metrics.lost_because();
+  EXPECT_EQ(metrics.lost_because().find("disk"), std::string::npos) << metrics.lost_because();
+}
+
+TEST(MetricsFile, AsksWhetherTheDiskIsFullOnlyWhenThereIsNoSpace) {
+  EXPECT_EQ(MetricsFile::why_lost(ENOSPC), "No space left on device; is the disk full?");
+  EXPECT_EQ(MetricsFile::why_lost(EIO), "Input/output error");
 }
 
 // A disk that fills up within a line costs that line, not also the first one after there is room again.

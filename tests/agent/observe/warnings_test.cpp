@@ -101,17 +101,17 @@ TEST_F(WarningsTest, OtherEventsSayNothing) {
   EXPECT_TRUE(said_.empty());
 }
 
-// A file may not grow beyond 20 bytes while this lives: what a full disk does to a line.
-class FullDisk {
+// A file may not grow beyond 20 bytes while this lives, so a part of a line is written, as on a full disk.
+class FileLimit {
  public:
-  FullDisk() {
+  FileLimit() {
     EXPECT_NE(std::signal(SIGXFSZ, SIG_IGN), SIG_ERR);
     EXPECT_EQ(getrlimit(RLIMIT_FSIZE, &before_), 0);
     rlimit little = before_;
     little.rlim_cur = 20;
     EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &little), 0);
   }
-  ~FullDisk() { EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &before_), 0); }
+  ~FileLimit() { EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &before_), 0); }
 
  private:
   rlimit before_{};
@@ -127,16 +127,18 @@ TEST(WarningsOfMetrics, ALostLineIsSaidAndWrittenOnceThereIsRoom) {
   warnings.on(AgentStatus{});
   EXPECT_TRUE(said.empty());
   {
-    const FullDisk full;
+    const FileLimit limit;
     metrics.on(AgentStatus{});
   }
   warnings.on(AgentStatus{});
   ASSERT_EQ(said.size(), 1u);
   EXPECT_EQ(said[0].rfind("1 lines of metrics", 0), 0u) << said[0];
+  EXPECT_NE(said[0].find("File too large"), std::string::npos) << said[0];
+  EXPECT_EQ(said[0].find("disk full"), std::string::npos) << said[0];
   metrics.on(AgentStatus{});
   std::ifstream file(path);
   std::string text((std::istreambuf_iterator<char>(file)), {});
-  EXPECT_NE(text.find("\"metrics_lines_lost\":1}"), std::string::npos) << text;
+  EXPECT_NE(text.find("\"metrics_lines_lost\":1,\"metrics_lost_last\":\"File too large\"}"), std::string::npos) << text;
   std::remove(path.c_str());
 }
 

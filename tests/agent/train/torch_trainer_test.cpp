@@ -34,10 +34,10 @@ Dataset samples_for(const SwarmConfig& swarm, uint32_t count, uint64_t stream) {
 // A trainer on a few generated digits, on one thread: the same numbers on every run.
 class Bench {
  public:
-  explicit Bench(SwarmConfig swarm = {}, uint32_t samples = 200, uint32_t test_samples = 100) {
+  explicit Bench(SwarmConfig swarm = {}, uint32_t samples = 200, uint32_t test_samples = 100, uint32_t threads = 1) {
     AgentConfig agent;
     agent.device = "cpu";
-    agent.threads = 1;
+    agent.threads = threads;
     trainer = make_torch_trainer(trainer_options(swarm, agent), samples_for(swarm, samples, 0),
                                  samples_for(swarm, test_samples, 1), [this] {
                                    ++woken;
@@ -98,6 +98,13 @@ TEST(TorchTrainer, StartsFromTheGenesis) {
     EXPECT_EQ(bench.params(), draw_genesis(plan_model(swarm.model), swarm.rng_seed));
     EXPECT_EQ(bench.trainer->momentum().count, params.count);
   }
+}
+
+// Whoever wants the same bits again must be told how many threads a step had, and that the trainer may take others.
+TEST(TorchTrainer, SaysHowManyThreadsItHasChosen) {
+  EXPECT_EQ(Bench(small_swarm("mlp")).step(1).threads, 0u) << "1 is fixed";
+  const StepReport chosen = Bench(small_swarm("mlp"), 200, 100, 0).step(1);
+  EXPECT_GE(chosen.threads, 1u);
 }
 
 // Against central differences of the loss over the test data, which is the training data here: one step of
