@@ -80,8 +80,8 @@ TEST(Modulo, CheckRefusesEveryBadHeader) {
   }
 }
 
+#if STARLING_MODULO_BITS == 4   // of 8 bits, every byte is an element
 TEST(Modulo, CheckRefusesACodeOfNoElement) {
-  if (kBits == 8) GTEST_SKIP() << "a byte is an element";
   for (size_t count : {size_t{1}, size_t{3}, size_t{4097}}) {
     Payload other = encode(std::vector<float>(count, 1.0f));
     for (int code = 0; code < 16; ++code) {
@@ -90,6 +90,7 @@ TEST(Modulo, CheckRefusesACodeOfNoElement) {
     }
   }
 }
+#endif
 
 // The projection also guards the codes: no single flip behind the exponent passes for a difference. (Where the true
 // difference is 0, a flipped top bit makes a tie, which counts as 0: nothing to see.)
