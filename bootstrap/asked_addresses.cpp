@@ -4,6 +4,8 @@
 #include <utility>
 #include <variant>
 
+#include "gossip/net/name_cache.h"
+
 namespace starling {
 
 AskedAddresses::AskedAddresses(std::vector<Endpoint> addresses, const Endpoint& own, Outbox& outbox,
@@ -48,6 +50,14 @@ std::string AskedAddresses::list() const {
   std::string text;
   for (const Endpoint& endpoint : addresses_) text += (text.empty() ? "" : ", ") + endpoint.to_string();
   return text;
+}
+
+std::string AskedAddresses::doubt_of_names() const {
+  for (const Endpoint& endpoint : addresses_) {
+    if (endpoint.host == "localhost" || is_number(endpoint.host)) continue;
+    return "no name server tells the address of " + endpoint.host + " now (see: getent hosts " + endpoint.host + ")";
+  }
+  return "";
 }
 
 }  // namespace starling

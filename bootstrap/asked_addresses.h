@@ -27,6 +27,8 @@ class AskedAddresses {
   // Which address was asked for this JoinReply or JoinRefused; nullopt: none, or it is another message.
   std::optional<size_t> answered(const BootstrapMessage& message) const;
   std::string list() const;          // for people: "a:1, b:2"
+  // For people: where one of them is a name, that it may have no number now, and how to look. Empty: all are numbers.
+  std::string doubt_of_names() const;
 
  private:
   std::optional<size_t> index_of(uint64_t nonce) const;

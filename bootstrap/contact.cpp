@@ -103,10 +103,12 @@ std::string Contact::waiting_for() const {
     return "the registry at " + asked_.list() + " answers, but has met no swarm yet (" +
            std::to_string(waited) + " s); start one agent with --config, or give this one a config";
   }
+  const std::string names = asked_.doubt_of_names();
   return "no answer from " + asked_.list() + " after " + std::to_string(attempts_) +
          (attempts_ == 1 ? " try" : " tries") + " in " + std::to_string(waited) +
-         " s; is an agent or registry running there, with its port and the next one open, and can it reach this "
-         "agent at " + membership_.self().endpoint.to_string() + " (--advertise)? Trying on";
+         " s; " + (names.empty() ? "" : "perhaps " + names + "; else ") + "is an agent or registry running there, with "
+         "its port and the next one open, and can it reach this agent at " +
+         membership_.self().endpoint.to_string() + " (--advertise)? Trying on";
 }
 
 // The other side lists the differences from its own point of view, so they are listed anew, with this agent as "here".

@@ -94,10 +94,12 @@ std::string SeedCalls::no_answer() const {
   for (const Address& address : addresses_) {
     if (address.answered && clock_.now() - *address.answered < kAnswerPatience) return "";
   }
-  return "this agent trains alone: " + asked_.list() + " do not answer. Either nobody runs there, or the answers do "
-         "not reach this agent: they are sent to " + router_.membership().self().endpoint.to_string() + " and the next "
-         "port, which must be open and reachable from there. Name another address of this machine with --advertise "
-         "HOST:PORT; behind a router that hides it, no one can reach it";
+  const std::string names = asked_.doubt_of_names();
+  return "this agent trains alone: " + asked_.list() + " do not answer. Either nobody runs there, or " +
+         (names.empty() ? "" : names + ", or ") + "the answers do not reach this agent: they are sent to " +
+         router_.membership().self().endpoint.to_string() + " and the next port, which must be open and reachable from "
+         "there. Name another address of this machine with --advertise HOST:PORT; behind a router that hides it, no "
+         "one can reach it";
 }
 
 std::string SeedCalls::trouble() const {

@@ -144,6 +144,13 @@ TEST(Contact, ALongRefusalIsCutToWhatAFrameMayCarry) {
   EXPECT_EQ(reason_bytes, kReasonBytesMax);
 }
 
+TEST(Contact, ASeedWithANameMayHaveNoNumberNow) {
+  World world;
+  Contact& contact = world.join(world.add(World::joining()), {{"seed.example.com", 7400}});
+  world.run_for(seconds(5));
+  EXPECT_TRUE(contains(contact.waiting_for(), "getent hosts seed.example.com")) << contact.waiting_for();
+}
+
 TEST(Contact, ASeedThatAppearsLateIsFound) {
   World world;
   World::Node& seed = world.add();
@@ -157,6 +164,7 @@ TEST(Contact, ASeedThatAppearsLateIsFound) {
   for (const char* part : {"10.0.0.0:7400", "10.0.0.9:7400", "60 s"}) {
     EXPECT_TRUE(contains(text, part)) << text;
   }
+  EXPECT_FALSE(contains(text, "name server")) << text;
   EXPECT_GE(newcomer.joins_sent, 2u * 15);   // both addresses, at least every 5 s
   EXPECT_LE(newcomer.joins_sent, 2u * 60);
   seed.up = true;

@@ -6,7 +6,9 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include "gossip/sim/virtual_network.h"
 
@@ -87,8 +89,11 @@ class SeedTrouble : public testing::Test {
  protected:
   SeedTrouble() {
     own_.router.set_settings("mine");
+    call({record(2).endpoint});
+  }
+  void call(std::vector<Endpoint> seeds) {
     ContactOptions options;
-    options.bootstrap = {record(2).endpoint};
+    options.bootstrap = std::move(seeds);
     options.compare = same_only;
     calls_ = std::make_unique<SeedCalls>(options, record(1).endpoint, own_.router, clock_, 1);
     own_.calls = calls_.get();
@@ -141,6 +146,18 @@ TEST_F(SeedTrouble, NobodyWhoReachesUsBackIsSaid) {
   network_.set_link(record(2).endpoint, record(1).endpoint, LinkOptions{});
   run_for(std::chrono::seconds(10));
   EXPECT_EQ(calls_->trouble(), "");
+}
+
+// Where no name server answers, the port and the address of this agent are not at fault.
+TEST_F(SeedTrouble, ASeedWithANameMayHaveNoNumberNow) {
+  const Endpoint silent = record(9).endpoint;
+  call({{"localhost", 7400}, silent});
+  run_for(std::chrono::seconds(20));
+  EXPECT_TRUE(says("do not answer")) << calls_->trouble();
+  EXPECT_FALSE(says("name server")) << calls_->trouble();
+  call({silent, {"seed.example.com", 7400}});
+  run_for(std::chrono::seconds(20));
+  EXPECT_TRUE(says("getent hosts seed.example.com")) << calls_->trouble();
 }
 
 TEST_F(SeedTrouble, ANoteOfARegistryIsPassedOnWhileThisAgentIsAlone) {
