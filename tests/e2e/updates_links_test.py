@@ -1,61 +1,25 @@
 """Agents that share updates over emulated links: one is killed, frozen for 10 s, or cut off for 30 s, or two from two,
 and nobody is told. Links need root."""
-import json
-import os
 import signal
-import subprocess
 import time
 
+import links
 import swarm
 import updates_test
+from links import NODES
 from updates_test import DEADLINE_S, ROUND_SLACK_S
 
-RELAY = os.environ.get('LINK_RELAY', '')
 KILLED_S, FROZEN_S, CUT_S = 10, 10, 30   # so long it is watched
-NODES = SLICES = 4
+SLICES = 4
 DIMENSION = SLICES * 32768
 # Slow enough that rounds begin in which the others still count on who is gone.
 SETTINGS = [*updates_test.SETTINGS, 'swarm.membership.probe_interval=2s', 'swarm.membership.probe_timeout=1s']
 
 
-class Linked(updates_test.Agreeing):
-  def setUp(self):
-    super().setUp()
-    self.relay = subprocess.Popen([RELAY, '--nodes', str(NODES), '--delay-ms', '5'], stdin=subprocess.PIPE,
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    line = self.relay.stdout.readline()
-    if not line:
-      self.skipTest('no links here: ' + self.relay.stderr.read().strip())
-    self.nodes = json.loads(line)['nodes']
-
-  def tearDown(self):
-    super().tearDown()
-    self.relay.stdin.close()
-    self.relay.wait(10)
-    self.relay.stdout.close()
-    self.relay.stderr.close()
-
-  def tell(self, *commands):
-    self.relay.stdin.write(''.join(command + '\n' for command in commands))
-    self.relay.stdin.flush()
-
+class LinkedUpdates(links.Linked, updates_test.Agreeing):
   def grouped(self):
-    """The agents, one a node, once all hold one log."""
-    flags = [word for setting in SETTINGS for word in ('--set', setting)]
-    config = self.quadratic(dimension=DIMENSION)
-    agents = []
-    for i, node in enumerate(self.nodes):
-      bootstrap = ['--bootstrap', f'{self.nodes[0]["address"]}:7400'] if i > 0 else []
-      folder = self.folder / f'agent-{i}'
-      agent = swarm.Process(folder, [f'--net={node["namespace"]}', swarm.PROGRAM, 'agent', '--name', f'agent-{i}',
-                                     '--state', folder / 'state', '--metrics', folder / 'metrics.jsonl', '--set',
-                                     'agent.metrics_every=0s', '--listen',
-                                     f'{node["address"]}:7400', '--config', config, *bootstrap, *flags],
-                            program='nsenter')
-      self.processes.append(agent)
-      agents.append(agent)
-    for agent in agents:
-      self.joined(agent)
+    """The agents, once all hold one log."""
+    agents = self.agents_on_links(self.quadratic(dimension=DIMENSION), *SETTINGS)
     self.wait(lambda: all(agent.done() >= 3 for agent in agents), 'rounds of all agents')
     self.agree_soon(agents, 'one log')
     return agents

@@ -1,0 +1,52 @@
+"""Agents on nodes of their own with emulated links between them (tools/experiments/link_relay), which a test cuts and
+heals in mid-run. LINK_RELAY names the program. Links need root; without it these cases are skipped."""
+import json
+import os
+import subprocess
+
+import swarm
+
+RELAY = os.environ.get('LINK_RELAY', '')
+NODES = 4
+
+
+class Linked:
+  """Beside swarm.Case or one of its children, before it."""
+
+  def setUp(self):
+    super().setUp()
+    self.relay = subprocess.Popen([RELAY, '--nodes', str(NODES), '--delay-ms', '5'], stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    line = self.relay.stdout.readline()
+    if not line:
+      self.skipTest('no links here: ' + self.relay.stderr.read().strip())
+    self.nodes = json.loads(line)['nodes']
+
+  def tearDown(self):
+    super().tearDown()
+    self.relay.stdin.close()
+    self.relay.wait(10)
+    self.relay.stdout.close()
+    self.relay.stderr.close()
+
+  def tell(self, *commands):
+    self.relay.stdin.write(''.join(command + '\n' for command in commands))
+    self.relay.stdin.flush()
+
+  def agents_on_links(self, config, *settings):
+    """One agent a node, once all have joined; the first is the others' bootstrap address."""
+    flags = [word for setting in settings for word in ('--set', setting)]
+    agents = []
+    for i, node in enumerate(self.nodes):
+      bootstrap = ['--bootstrap', f'{self.nodes[0]["address"]}:7400'] if i > 0 else []
+      folder = self.folder / f'agent-{i}'
+      agent = swarm.Process(folder, [f'--net={node["namespace"]}', swarm.PROGRAM, 'agent', '--name', f'agent-{i}',
+                                     '--state', folder / 'state', '--metrics', folder / 'metrics.jsonl', '--set',
+                                     'agent.metrics_every=0s', '--listen',
+                                     f'{node["address"]}:7400', '--config', config, *bootstrap, *flags],
+                            program='nsenter')
+      self.processes.append(agent)
+      agents.append(agent)
+    for agent in agents:
+      self.joined(agent)
+    return agents
