@@ -6,13 +6,6 @@
 #include "agent/run/swarm_clock.h"
 
 namespace starling {
-namespace {
-
-std::string print_name(const PeerRecord& agent) {
-  return agent.meta.name.empty() ? agent.id.short_name() : agent.meta.name;
-}
-
-}  // namespace
 
 Agreement look_at_agreement(const Membership& membership, const Projection& own, double own_rms) {
   Agreement found;

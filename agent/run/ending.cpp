@@ -6,12 +6,21 @@
 #include <spdlog/spdlog.h>
 
 #include "agent/report/format.h"
+#include "gossip/membership/taking_part.h"
 
 namespace starling {
 namespace {
 
 constexpr Duration kStopPatience = std::chrono::milliseconds(300);   // for exchanges in doubt; Ctrl-C ends in 2 s
 constexpr Duration kFinishPatience = std::chrono::seconds(2);
+
+// One that took part and does not answer, but may yet. Its model counts until it is given up; empty: there is none.
+std::string one_suspected(const Membership& membership) {
+  for (const Member& member : membership.all()) {
+    if (member.state == MemberState::kSuspect && takes_part(member.record.meta)) return print_name(member.record);
+  }
+  return "";
+}
 
 }  // namespace
 
@@ -41,7 +50,7 @@ bool Ending::agreed() const {
   if (swarm_clock_.to_train_count() > 0) return false;   // their steps move the mean
   if (sharing_.holds_replica()) return sharing_.agreed(swarm_clock_.taking_part_count());
   const std::optional<Agreement> now = agreement();
-  return now && settling_.agreed(*now);
+  return now && settling_.agreed(*now) && one_suspected(membership_).empty();
 }
 
 bool Ending::settling_ended() {
@@ -59,9 +68,15 @@ bool Ending::settling_ended() {
 
 std::string Ending::print_disagreement() const {
   if (const size_t training = swarm_clock_.to_train_count()) {
-    return print_count(training, "member") + " had not ended its steps when swarm.settle_max was over";
+    return fmt::format("{} had not ended its steps when swarm.settle_max was over, {} among them: it stands still, or "
+                       "is slower than the others by more than that", print_count(training, "member"),
+                       swarm_clock_.one_to_train());
   }
   if (sharing_.holds_replica()) return "not all members hold one log after swarm.settle_max";
+  const std::string suspected = one_suspected(membership_);
+  if (!suspected.empty()) {
+    return suspected + " did not answer, and was not given up yet when swarm.settle_max was over; look at that agent";
+  }
   const std::optional<Agreement> now = agreement();
   if (!now) return "this agent could not measure its own after swarm.settle_max";
   if (now->unknown > 0) {

@@ -34,7 +34,15 @@ void visit_proven(const Membership& membership, const Use& use) {
   });
 }
 
+bool is_to_train(const MemberMeta& meta) {
+  return meta.role == Role::kAgent && (meta.phase == Phase::kTraining || meta.phase == Phase::kSick);
+}
+
 }  // namespace
+
+std::string print_name(const PeerRecord& agent) {
+  return agent.meta.name.empty() ? agent.id.short_name() : agent.meta.name;
+}
 
 bool has_finished(const MemberMeta& meta) { return meta.role == Role::kAgent && meta.phase == Phase::kFinished; }
 
@@ -121,11 +129,16 @@ size_t SwarmClock::ended_count() const {
 
 size_t SwarmClock::to_train_count() const {
   size_t count = 0;
-  membership_.visit_alive([&](const Member& member) {
-    const MemberMeta& meta = member.record.meta;
-    count += meta.role == Role::kAgent && (meta.phase == Phase::kTraining || meta.phase == Phase::kSick);
-  });
+  membership_.visit_alive([&](const Member& member) { count += is_to_train(member.record.meta); });
   return count;
+}
+
+std::string SwarmClock::one_to_train() const {
+  std::string name;
+  membership_.visit_alive([&](const Member& member) {
+    if (is_to_train(member.record.meta)) name = print_name(member.record);
+  });
+  return name;
 }
 
 size_t SwarmClock::training_count() const {

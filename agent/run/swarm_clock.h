@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "gossip/clock.h"
@@ -15,6 +16,7 @@
 namespace starling {
 
 bool has_finished(const MemberMeta& meta);     // an agent that has, and stays for the others
+std::string print_name(const PeerRecord& agent);  // for people: its id where it has no name
 
 // Living agents that train or settle, without this one. The pointers are into the membership: use them at once.
 std::vector<const PeerRecord*> agents_taking_part(const Membership& membership);
@@ -32,6 +34,7 @@ class SwarmClock {
 
   size_t training_count() const;                      // of the others, those still in phase training
   size_t to_train_count() const;                      // of the others, those that train, or are sick and will again
+  std::string one_to_train() const;                   // the name of one of them; empty: there is none
   size_t ended_count() const;                         // of the others, those that settle or have finished
   size_t taking_part_count() const { return agents_taking_part(membership_).size(); }
 

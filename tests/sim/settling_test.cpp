@@ -6,10 +6,13 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <memory>
+#include <sstream>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include <spdlog/sinks/ostream_sink.h>
 #include <spdlog/spdlog.h>
 
 #include "gossip/rng.h"
@@ -317,6 +320,86 @@ TEST(Settling, NobodyEndsWhileAMemberTrains) {
   ASSERT_EQ(swarm.agent(3).rounds()->phase(), Phase::kTraining);
   EXPECT_EQ(ended(), 0u);
 }
+
+// What agents warn of while this lives.
+class Warned {
+ public:
+  Warned() {
+    const auto sink = std::make_shared<spdlog::sinks::ostream_sink_st>(text_);
+    spdlog::set_default_logger(std::make_shared<spdlog::logger>("test", sink));
+    spdlog::set_level(spdlog::level::warn);
+  }
+  ~Warned() { spdlog::set_default_logger(before_); }
+  std::string text() const { return text_.str(); }
+
+ private:
+  std::shared_ptr<spdlog::logger> before_ = spdlog::default_logger();
+  std::ostringstream text_;
+};
+
+class OneMember : public testing::TestWithParam<ExchangeCase> {};
+
+// The others have taken all steps, it answers probes, and never ends the one that it is at.
+TEST_P(OneMember, ThatNeverEndsItsStepIsNamedAndNobodySettled) {
+  for (const size_t agents : {size_t{4}, size_t{16}}) {
+    const Warned warned;
+    QuadraticSwarm swarm(first_seed(), ending_soon(GetParam()), near_links(0));
+    add_agents(swarm, agents - 1);
+    swarm.add({.step_time = std::chrono::hours(1)});
+    const auto all_others_say = [&] {
+      for (size_t a = 0; a + 1 < agents; ++a) {
+        if (!swarm.training(a) || !swarm.agent(a).rounds()->settled().has_value()) return false;
+      }
+      return true;
+    };
+    ASSERT_TRUE(swarm.run_until(all_others_say, seconds(60))) << agents;
+    EXPECT_EQ(settled_count(swarm), 0u) << agents;
+    const std::string name = "agent-" + std::to_string(agents - 1);
+    EXPECT_NE(warned.text().find("1 member had not ended its steps when swarm.settle_max was over, " + name),
+              std::string::npos) << warned.text();
+  }
+}
+
+// Like SIGSTOP, and it may be far from the others: nobody may call that agreement while it could still wake up. It
+// answers no probe, so it is given up in the end; the others then agree without it. Awake again, it does not say that
+// it agrees.
+TEST_P(OneMember, ThatStandsStillIsWaitedForUntilItIsGivenUp) {
+  spdlog::set_level(spdlog::level::off);
+  for (const size_t agents : {size_t{4}, size_t{16}}) {
+    QuadraticSwarm swarm(first_seed(), ending_soon(GetParam()), near_links(0));
+    add_agents(swarm, agents);
+    const size_t stopped = agents - 1;
+    ASSERT_TRUE(swarm.run_until([&] { return swarm.training(0) && swarm.agent(0).rounds()->progress().steps >= 50; },
+                                seconds(20)));
+    swarm.pause(stopped, true);
+    const View x = swarm.params(stopped);
+    for (size_t i = 0; i < x.count; ++i) x.data[i] += 10;
+    size_t said = 0;
+    const auto all_others_say = [&] {
+      size_t now = 0;
+      for (size_t a = 0; a < stopped; ++a) {
+        if (!swarm.training(a) || !swarm.agent(a).rounds()->settled().has_value()) continue;
+        ++now;
+        if (now <= said || !swarm.agent(a).rounds()->settled().value()) continue;
+        const Member* member = swarm.agent(a).router().membership().find(swarm.id(stopped));
+        EXPECT_TRUE(member == nullptr || member->state == MemberState::kDead) << a << " of " << agents;
+      }
+      said = now;
+      return now == stopped;
+    };
+    ASSERT_TRUE(swarm.run_until(all_others_say, seconds(60))) << agents;
+    std::printf("%zu agents: %zu of %zu agreed without it\n", agents, settled_count(swarm), stopped);
+    swarm.pause(stopped, false);
+    swarm.run_until([&] { return swarm.agent(stopped).rounds()->settled().has_value(); }, seconds(60));
+    EXPECT_FALSE(swarm.agent(stopped).rounds()->settled().value_or(false)) << agents;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, OneMember,
+                         testing::Values(ExchangeCase{"pairs", ExchangeKind::kPairwise},
+                                         ExchangeCase{"ring", ExchangeKind::kNeighborhood, TopologyKind::kRing},
+                                         ExchangeCase{"group", ExchangeKind::kGroup}),
+                         name_of);
 
 // Neighbors on a ring are close long before the ring is, and it takes many exchanges to find one model.
 TEST(Settling, WithoutTheTimeToAgreeNobodySaysThatItDid) {
