@@ -3,6 +3,7 @@ memory and takes in newcomers again."""
 import re
 import shutil
 import socket
+import time
 
 import swarm
 
@@ -40,6 +41,28 @@ class Bootstrap(swarm.Case):
     second = self.joiner('b', f'127.0.0.1:{port}')
     self.joined(second, 'fetched')
     self.wait(lambda: first.done() >= 3 and second.done() >= 3, 'exchanges between the two')
+
+
+class PowerCut(swarm.Case):
+  AGENTS = 8
+
+  def test_all_that_restart_at_once_know_each_other_in_seconds(self):
+    config = self.quadratic()
+    port, agents = self.swarm(self.AGENTS, config)
+    self.wait(lambda: all(agent.last('checkpoint') for agent in agents), 'checkpoints')
+    for agent in agents:
+      agent.kill()
+    killed = time.time()
+    again = [self.agent(agent.name, '--config', config, '--bootstrap', f'127.0.0.1:{port}') for agent in agents]
+    def knows_all(agent):
+      return agent.events('status')[-1]['t'] > killed and agent.last('status')['peers'] == self.AGENTS - 1
+    self.wait(lambda: all(knows_all(agent) for agent in again), 'all to know all')
+    print(f'# {self.AGENTS} agents know each other {time.time() - killed:.1f} s after their restart')
+    for agent in again:
+      self.assertEqual(agent.last('joined')['how'], 'resumed')
+    done = [agent.done() for agent in again]
+    self.wait(lambda: all(agent.done() > before for agent, before in zip(again, done)), 'exchanges of all')
+    self.assert_all_run(again)
 
 
 class PrintedCommand(swarm.Case):

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <functional>
 
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
@@ -289,6 +290,34 @@ TEST(SimSwarm, RestartKeepsItsPlaceAndTheOthersGoOn) {
     const ExchangeCounts& tally = swarm.agent(a).rounds()->tally();
     EXPECT_GT(tally.done, a == 2 ? 50u : 100u) << tally.done << ' ' << tally.late << ' ' << tally.failed;
   }
+}
+
+// A power cut: all of them come back at once, and each knows the first one's address alone.
+TEST(SimSwarm, AllThatRestartAtOnceKnowEachOtherInSeconds) {
+  spdlog::set_level(spdlog::level::off);
+  SwarmConfig config = quadratic_settings(16, 0.01f, 0);
+  config.local_steps = 10;
+  constexpr size_t kAgents = 256;
+  QuadraticSwarm swarm(17, config, near_links(0));
+  for (size_t a = 0; a < kAgents; ++a) swarm.add({.step_time = milliseconds(100)});
+  const auto all = [&](const std::function<bool(size_t)>& holds) {
+    for (size_t a = 0; a < kAgents; ++a) {
+      if (!holds(a)) return false;
+    }
+    return true;
+  };
+  ASSERT_TRUE(swarm.run_until([&] { return all([&](size_t a) { return swarm.training(a); }); }, seconds(60)));
+  for (size_t a = 0; a < kAgents; ++a) swarm.kill(a);
+  for (size_t a = 0; a < kAgents; ++a) swarm.restart(a);
+  const TimePoint restarted = swarm.clock().now();
+  const auto knows_all = [&](size_t a) {
+    const Membership& membership = swarm.agent(a).router().membership();
+    return membership.alive_count() == kAgents - 1;
+  };
+  ASSERT_TRUE(swarm.run_until([&] { return all(knows_all); }, seconds(60)));
+  const double known_s = starling::seconds(swarm.clock().now() - restarted);
+  std::printf("%zu restarted at once: each knows all after %.1f s\n", kAgents, known_s);
+  EXPECT_LE(known_s, 8);
 }
 
 TEST(SimSwarm, NewcomerWithoutSettingsOrMembersWaits) {
