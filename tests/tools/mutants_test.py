@@ -8,6 +8,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / 'tools/lib'))
 sys.dont_write_bytecode = True
 import log_figures   # noqa: E402
+import mutant_page   # noqa: E402
 import mutants   # noqa: E402
 
 
@@ -37,6 +38,24 @@ class Mutants(unittest.TestCase):
         with self.subTest(mutant.name):
           self.assertEqual((ROOT / mutant.path).read_text().count(mutant.old), 1, f'{mutant.path}: {mutant.old!r}')
           self.assertNotEqual(mutant.old, mutant.new)
+
+  def test_the_page_has_rows_of_listed_mistakes_only_and_counts_them(self):
+    page = (ROOT / 'tools/mutants.md').read_text()
+    self.assertEqual(page, mutant_page.update(page, mutants.read('mutants.txt'), []), 'run tools/mutate --page')
+    self.assertGreater(len(mutant_page.parts_of(page)[1]), 100)
+
+  def test_the_page_follows_what_was_made(self):
+    one, two = mutants.Mutant('one', 'a.cpp', 'x', 'y', 'unit'), mutants.Mutant('two', 'a.cpp', 'z', '', 'unit')
+    empty = '# Found\n\n**0 made**.\n\n' + mutant_page.HEAD + '\n## More\n'
+    rows = [mutant_page.row_of(two, mutant_page.NOBODY), mutant_page.row_of(one, 'FAIL: a|b\n  c')]
+    page = mutant_page.update(empty, [one, two], rows)
+    self.assertIn('**2 made: 1 noticed by a test, 0 by the compiler, 1 missed, 0 do not compile**.', page)
+    self.assertRegex(page, r'(?s)\| one \| unit \| FAIL: a/b c \| \w{6} \|\n\| two \|.*\n\n## More\n$')
+    again = mutant_page.update(page, [one, two], [mutant_page.row_of(two, 'the compiler: static assertion failed')])
+    self.assertIn('**2 made: 1 noticed by a test, 1 by the compiler, 0 missed, 0 do not compile**.', again)
+    rewritten = mutant_page.update(page, [one._replace(new='w'), two._replace(suite='other')], [])
+    self.assertEqual(rewritten, empty.replace('0 made', '0 made: 0 noticed by a test, 0 by the compiler, 0 missed, '
+                                              '0 do not compile'))
 
   def test_each_rule_left_out_stands_in_its_file_once(self):
     texts = {}
