@@ -286,6 +286,8 @@ std::vector<ConservingCase> settling_cases() {
       add(pairs, {"", ExchangeKind::kPairwise, topology});
       add(neighbors, {"", ExchangeKind::kNeighborhood, topology});
     }
+    add("pairs_modulo8", {"", ExchangeKind::kPairwise}, CodecKind::kModulo8);
+    add("pairs_on_a_ring_modulo8", {"", ExchangeKind::kPairwise, kRing}, CodecKind::kModulo8);
     if (agents > 4) add("groups_with_pairs", {"", ExchangeKind::kGroup, kMatching, Overlap::kOff, 4, 3});
     if (agents > kGroupMax) continue;
     add("group", {"", ExchangeKind::kGroup});
