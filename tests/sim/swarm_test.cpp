@@ -317,7 +317,7 @@ TEST(SimSwarm, AllThatRestartAtOnceKnowEachOtherInSeconds) {
   ASSERT_TRUE(swarm.run_until([&] { return all(knows_all); }, seconds(60)));
   const double known_s = starling::seconds(swarm.clock().now() - restarted);
   std::printf("%zu restarted at once: each knows all after %.1f s\n", kAgents, known_s);
-  EXPECT_LE(known_s, 8);
+  EXPECT_LE(known_s, 3) << "8 is promised; where a frame of gossip carried one record alone, it took 4.2";
 }
 
 TEST(SimSwarm, NewcomerWithoutSettingsOrMembersWaits) {
