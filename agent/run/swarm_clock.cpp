@@ -64,12 +64,24 @@ SwarmClock::Claim& SwarmClock::look_at(const PeerRecord& agent) {
   return claim;
 }
 
+bool SwarmClock::known(const Claim& claim) const {
+  return claim.first <= began_ + kFounding || clock_.now() - claim.first >= kKnownAfter;
+}
+
+void SwarmClock::visit_known(const std::function<void(const PeerRecord&)>& visit) const {
+  visit_proven(membership_, [&](const PeerRecord& agent) {
+    const auto claim = claims_.find(agent.id);
+    const bool counts = claim != claims_.end() && claim->second.generation == agent.version.generation &&
+                        known(claim->second);
+    if (counts || !begun_) visit(agent);
+  });
+}
+
 double SwarmClock::progress_ratio(double own_steps_per_s) const {
   if (!(own_steps_per_s > 0)) return 1;
   std::vector<double> rates{own_steps_per_s};
   for (const auto& [peer, claim] : claims_) {
-    const bool known = claim.first <= began_ + kFounding || clock_.now() - claim.first >= kKnownAfter;
-    if (known && claim.rate > 0) rates.push_back(claim.rate);
+    if (known(claim) && claim.rate > 0) rates.push_back(claim.rate);
   }
   return std::clamp(median(std::move(rates)) / own_steps_per_s, 1.0, kRateRatioMax);
 }
@@ -102,7 +114,7 @@ uint64_t SwarmClock::steps(uint64_t own_steps, double own_steps_per_s) {
 
 double SwarmClock::median_mass(double own_mass) const {
   std::vector<double> masses{own_mass};
-  visit_proven(membership_, [&](const PeerRecord& agent) {
+  visit_known([&](const PeerRecord& agent) {
     masses.push_back(within_ratio(agent.meta.mass, own_mass));
   });
   return median(std::move(masses));
@@ -111,7 +123,7 @@ double SwarmClock::median_mass(double own_mass) const {
 double SwarmClock::median_rate(double own_steps_per_s) const {
   std::vector<double> rates;
   if (own_steps_per_s > 0) rates.push_back(own_steps_per_s);
-  visit_proven(membership_, [&](const PeerRecord& agent) {
+  visit_known([&](const PeerRecord& agent) {
     const auto claimed = static_cast<double>(agent.meta.steps_per_s);
     if (claimed > 0) rates.push_back(within_ratio(claimed, own_steps_per_s));
   });

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -29,6 +30,8 @@ class SwarmClock {
   // counts at most as the clock; from then on it counts at most as four times this agent's own progress, or the
   // progress of the median member that is known for long. Alone, or with a slower one: the slower one's.
   uint64_t steps(uint64_t own_steps, double own_steps_per_s);
+  // Over this agent and those that it has known for a while: any number of newcomers may claim what they like, and one
+  // agent's mass must not move away from the others'. Until steps() is called, all that are proven count.
   double median_mass(double own_mass) const;
   double median_rate(double own_steps_per_s) const;   // over the agents that know theirs; 0: none does
 
@@ -48,6 +51,8 @@ class SwarmClock {
     TimePoint last;                  // seen
   };
   Claim& look_at(const PeerRecord& agent);
+  bool known(const Claim& claim) const;               // met at the start, or for long
+  void visit_known(const std::function<void(const PeerRecord&)>& visit) const;
   double progress_ratio(double own_steps_per_s) const;   // of a member's progress that counts, to the own one
 
   const Membership& membership_;

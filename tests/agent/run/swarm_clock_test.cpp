@@ -112,6 +112,18 @@ TEST_F(SwarmClockTest, MediansAreOverThoseThatTakePartAndThisAgent) {
   EXPECT_EQ(swarm_clock_.median_rate(4), 4) << "of two, the lower";
 }
 
+// Else an agent that met them a second before the others weighed many times less than these, which drew all to them.
+TEST_F(SwarmClockTest, AnyNumberOfNewcomersMovesNoMedianUntilTheyAreKnown) {
+  const MemberMeta slow{.phase = Phase::kTraining, .mass = 64, .steps_per_s = 1};
+  train(20, 3, 0, slow);
+  train(5, 3, 50, slow);
+  EXPECT_EQ(swarm_clock_.median_rate(10), 10);
+  EXPECT_EQ(swarm_clock_.median_mass(1), 1);
+  train(60, 3, 50, slow);
+  EXPECT_EQ(swarm_clock_.median_rate(10), 1) << "most are slow by now";
+  EXPECT_EQ(swarm_clock_.median_mass(1), 64);
+}
+
 // One record may claim any finite rate and any mass of the wire.
 TEST_F(SwarmClockTest, NoClaimMakesAMassThatIsNone) {
   for (const float rate : {1e30f, 1e-30f}) {
