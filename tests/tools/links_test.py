@@ -100,6 +100,13 @@ class Links(unittest.TestCase):
     self.tell('delay 1 0')
     self.assertLess(self.trip_ms(0, 1), 55)
 
+  def test_packets_to_a_nearer_node_overtake(self):
+    self.tell('delay 1 5000')
+    self.send(0, 1)
+    self.send(0, 2)
+    self.assertEqual(self.receive(2, 1)[0], 1)
+    self.assertEqual(self.receive(1, 1, wait=0.01)[0], 0, 'it was sent first, and comes later')
+
   def test_rate_of_one_node(self):
     count = 20   # so many fit the queue of an uplink
 
