@@ -1,19 +1,26 @@
-"""A stranger against a swarm of real agents, one attack after the other: nobody ends, exchanges go on, memory stays.
+"""A stranger against a swarm of real agents, one attack after the other: nobody ends, exchanges go on, nobody's loss
+grows, memory stays.
 
 Each attack has a swarm of its own. Exchanges are counted while the stranger works against a sink, which costs the
 machine as much, and then while it works against the swarm. STARLING_STRANGER names the stranger's program,
-STARLING_ATTACKS the attacks (all), STARLING_ATTACK_SEEDS how many times each.
+STARLING_ATTACKS the attacks (all), STARLING_ATTACK_SEEDS how many times each. With STARLING_ATTACK_CLEAN=N no swarm is
+attacked: N pairs of counts, both with the sink, say what LOSS_MAX has to be.
 """
 import os
+import statistics
 import subprocess
 
 import swarm
 
 STRANGER = os.environ.get('STARLING_STRANGER', 'build/meson/tools/stranger')
-AGENTS = 8 if (os.cpu_count() or 1) >= 4 else 4
+AGENTS = 8
 SECONDS = 5             # of each count
 PAIRS = 3               # a busy machine may spoil a count: that many tries
+FOUNDING_S = 11         # who is met before then counts like a founder
 KEPT_MIN = 0.8
+LOSS_MAX = 1.04         # the worst agent's loss, over that without the attack: the 99 % point of ten clean pairs
+LOSS_MAX_OF = {'liar': 1.25}   # each id is clipped twice before it is refused: ten times measured, 1.02 to 1.11
+T_99_OF_TEN = 2.821     # of nine degrees of freedom, one-sided
 MEMORY_MAX = 64 << 20   # beyond what the process had before
 NICE = ['-n', '19']
 
@@ -42,6 +49,10 @@ def memory_bytes(process):
     return next(int(line.split()[1]) * 1024 for line in file if line.startswith('VmRSS:'))
 
 
+def age_s(agent):
+  return agent.last('status')['t'] - agent.last('joined')['t']
+
+
 class Besieged(swarm.Case):
   def stranger(self, name, *arguments):
     process = self.start(name, *NICE, STRANGER, *arguments, program='nice')
@@ -49,43 +60,76 @@ class Besieged(swarm.Case):
     self.assertIn('ready', process.log(), process.log())
     return process
 
+  def worst_loss(self, since):
+    """Of any agent, on average over its reports since then."""
+    return max(statistics.mean(event['loss'] for event in agent.events('status') if event['t'] > since)
+               for agent in self.agents)
+
   def count(self, attack, *arguments):
-    """Exchanges that the agents complete in SECONDS of the attack, each time with ids of its own."""
+    """Exchanges that the agents complete in SECONDS of the attack, each time with ids of its own; the worst loss."""
     self.counts += 1
+    began = max(agent.last('status')['t'] for agent in self.agents)
     process = self.stranger(f'stranger{self.counts}', attack, self.agents[0].address(), '--seconds', SECONDS + 30,
                             '--seed', 100 * self.seed + self.counts, *arguments)
     before = sum(agent.done() for agent in self.agents)
     swarm.pause(SECONDS)
     done = sum(agent.done() for agent in self.agents) - before
+    loss = self.worst_loss(began)
     self.assert_all_run([process])
     process.kill()
-    return done
+    return done, loss
 
-  def besiege(self, attack, seed):
+  def make_swarm(self, seed):
+    """The agents, once they are used to each other; returns the sink's address."""
     self.seed, self.counts = seed, 0
     path = self.folder / 'besieged.yaml'
     path.write_text(CONFIG)
     self.agents = self.swarm(AGENTS, path)[1]
     self.wait(lambda: all(agent.done() >= 20 for agent in self.agents), 'exchanges to be usual')
-    sink = self.stranger('sink', 'sink').log().split()[-1]
+    return self.stranger('sink', 'sink').log().split()[-1]
+
+  def besiege(self, attack, seed):
+    sink = self.make_swarm(seed)
     memory = [memory_bytes(agent) for agent in self.agents]
-    figures, alone = [], 0
+    pairs, alone, loss_alone = [], 0, float('inf')
+    loss_max = LOSS_MAX_OF.get(attack, LOSS_MAX)
     for _ in range(PAIRS):
-      alone = max(alone, self.count(attack, '--sink', sink))   # an earlier stranger may not be forgotten yet
-      besieged = self.count(attack)
+      quiet = self.count(attack, '--sink', sink)   # an earlier stranger may not be forgotten yet
+      alone, loss_alone = max(alone, quiet[0]), min(loss_alone, quiet[1])
+      self.wait(lambda: all(age_s(agent) > FOUNDING_S for agent in self.agents), 'newcomers to be no founders')
+      besieged, loss = self.count(attack)
       grown = max(memory_bytes(agent) - before for agent, before in zip(self.agents, memory))
-      figures.append((besieged, alone, grown))
-      print(f'# {attack}, seed {seed}: {besieged} exchanges of {alone} ({besieged / max(alone, 1):.2f}), '
+      kept, worse = besieged / max(alone, 1), loss / loss_alone
+      pairs.append((kept, worse, grown))
+      print(f'# {attack}, seed {seed}: {besieged} exchanges of {alone} ({kept:.2f}), worst loss {worse:.3f}, '
             f'{grown / 2**20:+.1f} MiB', flush=True)
-      if besieged >= KEPT_MIN * alone:
+      if kept >= KEPT_MIN and worse <= loss_max:
         break
     self.assert_all_run(self.agents)
     self.assertGreater(alone, AGENTS * SECONDS)
-    self.assertTrue(any(besieged >= KEPT_MIN * alone for besieged, alone, _ in figures), f'{figures}{self.logs()}')
-    self.assertLess(figures[-1][2], MEMORY_MAX)
+    self.assertTrue(any(kept >= KEPT_MIN and worse <= loss_max for kept, worse, _ in pairs), f'{pairs}{self.logs()}')
+    self.assertLess(pairs[-1][2], MEMORY_MAX)
+
+
+  def clean_pairs(self, count):
+    ratios = []
+    for seed in range(1, count + 1):
+      sink = self.make_swarm(seed)
+      losses = [self.count('garbage', '--sink', sink)[1] for _ in range(2)]
+      ratios.append(losses[1] / losses[0])
+      print(f'# clean pair {seed}: worst loss {ratios[-1]:.3f}', flush=True)
+      self.tearDown()
+      self.setUp()
+    mean, deviation = statistics.mean(ratios), statistics.stdev(ratios)
+    point = mean + T_99_OF_TEN * deviation * (1 + 1 / count) ** 0.5
+    print(f'# mean {mean:.3f}, deviation {deviation:.3f}, the 99 % point of the next pair {point:.3f}', flush=True)
 
 
 def add_cases():
+  clean = int(os.environ.get('STARLING_ATTACK_CLEAN', '0'))
+  if clean:
+    Besieged.test_clean_pairs = lambda self: self.clean_pairs(clean)
+    return
   wanted = os.environ.get('STARLING_ATTACKS', '').split()
   seeds = int(os.environ.get('STARLING_ATTACK_SEEDS', '1'))
   for attack in wanted or all_attacks():

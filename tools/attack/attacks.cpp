@@ -72,6 +72,35 @@ void offer_other_settings(Siege& siege) {
   siege.stranger.send(siege.next_member().endpoint, join.record.id, join);
 }
 
+// Whoever answers there dials it; `port` by act, so that each is another link.
+void join_from(Siege& siege, const Endpoint& claimed) {
+  Join join{.record = siege.stranger.record(siege.stranger.new_id()), .settings = siege.stranger.settings(),
+            .nonce = siege.acts + 1};
+  join.record.endpoint = claimed;
+  siege.stranger.send(siege.next_member().endpoint, {siege.stranger.swarm_id(), join.record.id,
+                      siege.stranger.generation(), claimed}, join);
+}
+
+void join_from_anywhere(Siege& siege) {
+  join_from(siege, {"127.0.0.1", static_cast<uint16_t>(20000 + siege.acts % 10000)});
+}
+
+void join_from_names(Siege& siege) {
+  join_from(siege, {"host" + std::to_string(siege.acts) + ".example.com", 7400});
+}
+
+// Its own record, which nobody else can refute.
+void claim_a_rate(Siege& siege) {
+  const PeerId& id = siege.next_id();
+  PeerRecord record = siege.stranger.record(id);
+  record.version.incarnation = siege.acts + 1;
+  record.meta.steps_per_s = siege.acts % 2 == 0 ? 1e30f : 1e-30f;
+  record.meta.mass = siege.acts % 2 == 0 ? 1e30 : 1e-30;
+  Updates updates;
+  updates.alive.push_back(std::move(record));
+  siege.stranger.send(siege.next_member().endpoint, id, Gossip{std::move(updates)});
+}
+
 // A proper frame with some bytes changed, or none of it.
 void send_garbage(Siege& siege) {
   Rng& rng = siege.stranger.rng();
@@ -136,6 +165,10 @@ const std::vector<Attack>& attacks() {
       {"sybils", "5 members claim 1e15 steps", 5, true, kFarAhead, 1, wait, nullptr},
       {"clock", "forged records: the members have made 1e15 steps", 1, false, 0, 20, forge_clock, nullptr},
       {"generation", "forged records: the members began 30 years from now", 1, false, 0, 20, forge_generation, nullptr},
+      {"rates", "3 members claim that they make 1e30 steps a second, then 1e-30, with such masses", 3, true, 0, 20,
+       claim_a_rate, nullptr},
+      {"addresses", "every Join names another address to answer to", 1, false, 0, 100, join_from_anywhere, nullptr},
+      {"names", "every Join names another host that no name server knows", 1, false, 0, 100, join_from_names, nullptr},
       {"farewells", "forged records: the members have left", 1, false, 0, 10, forge_farewell, nullptr},
       {"accusations", "3 members accuse all others of being dead", 3, true, 0, 10, accuse, nullptr},
       {"garbage", "random frames, and proper ones with a few bytes changed", 1, false, 0, 500, send_garbage, nullptr},
