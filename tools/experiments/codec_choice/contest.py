@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""Two questions that codec_choice's tables left open, as its expected.md says: prints their tables.
+
+    tools/experiments/codec_choice/contest.py speed|momentum [STARLING]
+"""
+import pathlib
+import statistics
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent.parent / "lib")]
+import lib  # noqa: E402
+if len(sys.argv) > 2:
+    lib.STARLING = pathlib.Path(sys.argv[2])
+import curves  # noqa: E402
+import experiment as choice  # noqa: E402
+import order  # noqa: E402
+from counting import interval95  # noqa: E402
+from lib import table  # noqa: E402
+from simulated import two_at_a_time  # noqa: E402
+
+RATE = 0.3
+MINUTES = 30     # no seed begins later
+SEEDS = range(1, 17)
+OURS = {"topk_int8, density 3 %": {}, "topk_int8, density 2 %": {"density": 0.02},
+        "topk_int8, density 5 %": {"density": 0.05}, "topk_int8, density 3 %, reply 1": {"density": 0.03, "reply": 1},
+        "topk_int8, density 5 %, reply 1": {"density": 0.05, "reply": 1}}
+RANKS = ("powersgd-1", "powersgd-2", "powersgd-4")
+
+
+def say(text):
+    print(f"  {text}", file=sys.stderr, flush=True)
+
+
+def add_ways():
+    for name, update in OURS.items():
+        settings = {f"swarm__exchange__update__{key}": value for key, value in update.items()}
+        if settings:
+            choice.WAYS[name] = choice.updates("topk_int8", 1.5, **settings)
+    choice.WAYS["sketch, update.momentum .9"] = choice.updates("sketch", 3, first_rate=0.03,
+                                                               swarm__exchange__update__momentum=0.9)
+
+
+def seconds_to_goal(name, seed, pace):
+    points = [(row.step * pace.seconds, row.loss) for row in choice.curve((name, RATE, seed))]
+    crossing = curves.crossing(points, choice.GOAL)
+    return float("inf") if crossing is None else crossing
+
+
+def speed():
+    began = time.monotonic()
+    names = [*OURS, *RANKS]
+    paces = dict(zip(names, two_at_a_time(lambda name: choice.pace((name, RATE, choice.HOME)), names)))
+    trial = dict(zip(names, two_at_a_time(lambda name: seconds_to_goal(name, choice.TRIAL, paces[name]), names)))
+    for name in names:
+        say(f"{name}: {1e3 * paces[name].seconds:.1f} ms, {paces[name].bytes / 1e3:.1f} kB, trial {trial[name]:.2f} s")
+    first, second = sorted(OURS, key=trial.get)[:2]
+    rank = min(RANKS, key=trial.get)
+    times = {name: [] for name in (first, second, rank)}
+    for seed in SEEDS:
+        if time.monotonic() - began > 60 * MINUTES:
+            break
+        for name, found in zip(times, two_at_a_time(lambda name: seconds_to_goal(name, seed, paces[name]), times)):
+            times[name].append(found)
+        say(f"seed {seed}: " + ", ".join(f"{name} {found[-1]:.2f}" for name, found in times.items()))
+    rows = []
+    for name in names:
+        rows.append([name, f"{1e3 * paces[name].seconds:.0f} ms", f"{paces[name].bytes / 1e3:.1f} kB",
+                     f"{trial[name]:.2f}", choice.shown(times[name], 2) if name in times else "",
+                     choice.shown([one / other for one, other in zip(times[name], times[rank])], 2)
+                     if name in (first, second) else ""])
+    count = len(times[rank])
+    print(f"10 ms, 10 Mb/s, rate {RATE}, seeds 1 to {count}; ± a 95 % interval, ratios paired by seed.\n")
+    print(table(["way", "a step", "sent by an agent a step", f"s to loss {choice.GOAL}, trial", "by the seeds",
+                 f"of {rank}'s time"], rows))
+
+
+def momentum():
+    names = ["sketch", "sketch, update.momentum .9"]
+    rates = {name: choice.best_rate(name, say) for name in names}
+    seeds = SEEDS[:5]
+    cases = [(name, rates[name], seed) for seed in seeds for name in names]
+    found = dict(zip(cases, two_at_a_time(choice.curve, cases)))
+    late = {name: [curves.late_mean(found[name, rates[name], seed], "loss") for seed in seeds] for name in names}
+    rows = []
+    for name in names:
+        right = [100 * curves.late_mean(found[name, rates[name], seed], "accuracy") for seed in seeds]
+        more = [one - other for one, other in zip(late[name], late["sketch"])]
+        rows.append([name, f"{rates[name]:g}", choice.shown(late[name], 3), f"{statistics.mean(right):.1f} %",
+                     "" if name == "sketch" else "{:+.3f} ± {:.3f}".format(*interval95(more))])
+    print(f"10 ms, 10 Mb/s, {choice.STEPS} steps, seeds 1 to 5, ± a 95 % interval, differences paired by seed.\n")
+    print(table(["way", "rate", "late loss", "accuracy", "more than sketch"], rows))
+
+
+add_ways()
+print(f"program {order.program_commit(lib.ROOT)}\n", flush=True)
+{"speed": speed, "momentum": momentum}[sys.argv[1]]()
