@@ -72,7 +72,7 @@ std::unique_ptr<UpdateCodec> make_update_codec(const UpdateOptions& options) {
   STARLING_CHECK(options.density > 0 && options.density <= 1 && options.reply >= 1);
   STARLING_CHECK(options.levels >= 1 && options.levels <= 127);
   STARLING_CHECK(options.table > 0 && options.table <= 1 && options.candidates >= 1);
-  STARLING_CHECK(options.momentum >= 0 && options.momentum < 1 && options.clip >= 0);
+  STARLING_CHECK(momentum_of(options) >= 0 && momentum_of(options) < 1 && options.clip >= 0);
   switch (options.kind) {
     case UpdateKind::kFp32: return std::make_unique<DenseUpdate<Fp32Values>>(options.kind);
     case UpdateKind::kBf16: return std::make_unique<DenseUpdate<Bf16Values>>(options.kind);

@@ -52,10 +52,14 @@ struct UpdateOptions {
   uint32_t levels = 7;     // qsgd: of each sign, 1 to 127
   double table = 0.2;      // sketch: a table's cells, as a share of the slice's elements; above 0, at most 1
   uint32_t candidates = 4; // sketch: a payload holds at most so many times the elements of an entry, at least 1 time
-  double momentum = 0.9;   // dgc: of the velocity, at least 0 and below 1
+  std::optional<double> momentum;   // dgc, sketch: of the velocity, at least 0 and below 1; nullopt: momentum_of()
   double clip = 0;         // dgc: a drift counts at most so long, over the root of the number of members; 0: no limit
   uint32_t warmup = 0;     // dgc: so many entries of a log are denser; 0: none
 };
+
+inline double momentum_of(const UpdateOptions& options) {
+  return options.momentum.value_or(options.kind == UpdateKind::kSketch ? 0 : 0.9);
+}
 
 // Payloads of both roles have the same format; an entry may be larger.
 enum class UpdateRole { kContribution, kEntry };

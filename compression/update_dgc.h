@@ -18,7 +18,7 @@ class DgcUpdate final : public SparseUpdate<PlainValues<Fp32Values>> {
   using SparseUpdate::SparseUpdate;
   UpdateResidual residual() const override;
   UpdateVelocity velocity() const override {
-    return {true, static_cast<float>(options_.momentum), static_cast<float>(options_.clip)};
+    return {true, static_cast<float>(momentum_of(options_)), static_cast<float>(options_.clip)};
   }
 
  protected:

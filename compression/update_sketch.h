@@ -8,6 +8,9 @@
 // The seed of a table is that of the log which its member follows, so every entry brings another hash: with one hash
 // for ever the same elements would share cells for ever, and what they hide would pile up in the accumulators.
 //
+// With `momentum` what is sketched and sent is an accumulator of velocities, as the paper has it: each is 0 again where
+// an entry counted what was sent (velocity(), as of dgc).
+//
 // A table, little-endian: u64 seed, then cells as int8 with a scale for each 512 (update_values.h). The rounding is far
 // below the noise of elements that share a cell.
 // A request: the header and indices of a sparse payload (update_sparse.h) without its values.
@@ -55,6 +58,10 @@ class SketchUpdate final : public SparseUpdate<PlainValues<Bf16Values>> {
   explicit SketchUpdate(const UpdateOptions& options) : SparseUpdate(options), tables_(options) {}
   UpdateResidual residual() const override;
   const SketchTables* tables() const override { return &tables_; }
+  UpdateVelocity velocity() const override {
+    const double momentum = momentum_of(options_);
+    return {.used = momentum > 0, .momentum = static_cast<float>(momentum)};
+  }
 
  protected:
   size_t elements_max(UpdateRole role, size_t element_count) const override;

@@ -30,15 +30,21 @@ void refuse_vote(const SwarmConfig& swarm) {
                     " would not; write weight: equal, or codec: sign_ef");
 }
 
-// dgc's momentum is the codec's: a second one would be of the first.
-void refuse_dgc(const SwarmConfig& swarm) {
+// The momentum is the codec's: a second one would be of the first.
+void refuse_two_momenta(const SwarmConfig& swarm) {
   const ExchangeConfig& exchange = swarm.exchange;
-  if (!shares_updates(exchange) || exchange.update.kind != UpdateKind::kDgc) return;
-  const auto refuse_if = [](bool unsound, const std::string& why) {
-    if (unsound) throw ConfigError("swarm.exchange.update.codec: dgc: " + why);
+  const bool is_dgc = exchange.update.kind == UpdateKind::kDgc;
+  const bool in_sketch = exchange.update.kind == UpdateKind::kSketch && momentum_of(exchange.update) > 0;
+  if (!shares_updates(exchange) || (!is_dgc && !in_sketch)) return;
+  const auto refuse_if = [&](bool unsound, const std::string& why) {
+    const std::string instead = is_dgc ? "codec: topk" : "update.momentum: 0";
+    if (unsound) {
+      throw ConfigError("swarm.exchange.update.codec: " + std::string(update_name(exchange.update.kind)) + ": " + why +
+                        ", or " + instead);
+    }
   };
   refuse_if(swarm.optimizer.kind != "sgd", "its momentum is of gradients, and " + swarm.optimizer.kind + " has moments "
-                                           "of its own; write optimizer.kind: sgd, or codec: topk");
+                                           "of its own; write optimizer.kind: sgd");
   refuse_if(swarm.optimizer.momentum > 0, "it brings the momentum (update.momentum); write optimizer.momentum: 0");
   refuse_if(exchange.outer_momentum > 0, "it brings the momentum (update.momentum); write outer.momentum: 0");
 }
@@ -111,7 +117,7 @@ void refuse_unmergeable(const SwarmConfig& swarm) {
   if (swarm.exchange.source == SourceKind::kGradients) refuse_gradients(swarm);
   if (swarm.exchange.source == SourceKind::kUpdates) refuse_updates(swarm);
   refuse_vote(swarm);
-  refuse_dgc(swarm);
+  refuse_two_momenta(swarm);
   refuse_sketch(swarm.exchange);
   refuse_outer(swarm.exchange);
   refuse_pipeline(swarm.exchange);

@@ -320,9 +320,15 @@ void add_updates(std::vector<ConfigField>& t) {
   t.push_back(since("0.2.0", "4", row("swarm.exchange.update.candidates", "",
                                       "sketch: an update holds at most so many times the elements that come back",
                                       AT(swarm.exchange.update.candidates), CountValue{1, 64})));
-  t.push_back(since("0.2.0", "0.9", row("swarm.exchange.update.momentum", "",
-                                        "dgc: of what a member keeps, cleared where something was sent",
-                                        AT(swarm.exchange.update.momentum), NumberValue{0, 0.9999})));
+  t.push_back(since("0.2.0", "0.9", {"swarm.exchange.update.momentum", "",
+                                     "dgc, sketch: of what a member keeps, cleared where something was sent; 0.9, and "
+                                     "0 with sketch, which learned more without",
+                                     [](Config& config, const ConfigTree& tree) {
+                                       config.swarm.exchange.update.momentum = NumberValue{0, 0.9999}.read(tree);
+                                     },
+                                     [](const Config& config) {
+                                       return NumberValue::print(momentum_of(config.swarm.exchange.update));
+                                     }}));
   t.push_back(since("0.2.0", "0", row("swarm.exchange.update.clip", "",
                                       "dgc: what a round changed is at most so long, over the root of the number of "
                                       "members; 0: no limit",

@@ -58,10 +58,16 @@ TEST_F(UpdateDgcWarmUp, IndicesAreCodedForTheStageThatTheyAreOf) {
   }
 }
 
-TEST(UpdateDgc, OnlyItHasAVelocity) {
+TEST(UpdateDgc, OnlyItHasAVelocityUnasked) {
   for (const UpdateName& update : update_names()) {
     EXPECT_EQ(make_update_codec({.kind = update.kind})->velocity().used, update.kind == UpdateKind::kDgc);
+    const bool may = update.kind == UpdateKind::kDgc || update.kind == UpdateKind::kSketch;
+    const UpdateVelocity asked = make_update_codec({.kind = update.kind, .momentum = 0.5, .clip = 3})->velocity();
+    EXPECT_EQ(asked.used, may) << update.name;
+    EXPECT_EQ(asked.momentum, may ? 0.5f : 0) << update.name;
+    EXPECT_EQ(asked.clip, update.kind == UpdateKind::kDgc ? 3 : 0) << update.name << ": dgc alone clips";
   }
+  EXPECT_EQ(make_update_codec({.kind = UpdateKind::kDgc})->velocity().momentum, 0.9f);
 }
 
 }  // namespace

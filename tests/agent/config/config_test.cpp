@@ -212,6 +212,20 @@ TEST_F(ConfigTest, TellsWhatDoesNotExistAndWhatToTakeInstead) {
   EXPECT_NE(error("swarm: {exchange: {group_size: 17}}\n").find("16"), std::string::npos);
 }
 
+TEST_F(ConfigTest, TheMomentumOfAnUpdateFollowsItsCodecUnlessItIsGiven) {
+  const auto momentum = [this](const std::string& update) {
+    const Config config = load("swarm: {optimizer: {momentum: 0}, exchange: {kind: group, source: updates, update: {" +
+                               update + "}}}\n");
+    const std::string text = print_swarm_settings(config.swarm);
+    EXPECT_EQ(momentum_of(parse_swarm_settings(text).exchange.update), momentum_of(config.swarm.exchange.update));
+    return momentum_of(config.swarm.exchange.update);
+  };
+  EXPECT_EQ(momentum("codec: dgc"), 0.9);
+  EXPECT_EQ(momentum("codec: dgc, momentum: 0"), 0);
+  EXPECT_EQ(momentum("codec: sketch"), 0);
+  EXPECT_EQ(momentum("momentum: 0.5, codec: sketch"), 0.5);
+}
+
 TEST_F(ConfigTest, PairsHaveAGuardUnlessItIsTurnedOff) {
   const auto clip = [this](const std::string& exchange) {
     const Config config = load("swarm: {exchange: {" + exchange + "}}\n");
@@ -299,6 +313,12 @@ TEST_F(ConfigTest, RefusesWhatTheLogOfUpdatesCannotCarry) {
   refused("optimizer: {momentum: 0}, " + updates + ", outer: {momentum: 0.5}, update: {codec: dgc}}",
           "outer.momentum: 0");
   EXPECT_EQ(error("swarm: {optimizer: {momentum: 0}, " + updates + ", update: {codec: dgc}}}\n"), "");
+  const std::string masked = ", update: {codec: sketch, momentum: 0.9}}";
+  refused("optimizer: {momentum: 0.9}, " + updates + masked, "optimizer.momentum: 0, or update.momentum: 0");
+  refused("optimizer: {kind: adamw}, " + updates + masked, "optimizer.kind: sgd");
+  refused("optimizer: {momentum: 0}, " + updates + ", outer: {momentum: 0.5}" + masked, "outer.momentum: 0");
+  EXPECT_EQ(error("swarm: {optimizer: {momentum: 0}, " + updates + masked + "}\n"), "");
+  EXPECT_EQ(error("swarm: {optimizer: {momentum: 0.9}, " + updates + ", update: {codec: sketch}}}\n"), "");
   refused(updates + ", update: {codec: sketch, density: 0.3}}", "fewer candidates, or codec: bf16");
   EXPECT_EQ(error("swarm: {" + updates + ", update: {codec: sketch, density: 0.25}}}\n"), "");
   EXPECT_EQ(error("swarm: {" + updates + ", update: {codec: topk, density: 0.3}}}\n"), "");

@@ -414,6 +414,25 @@ TEST(SliceReplica, AVelocityGoesOnUntilItsElementIsCounted) {
   EXPECT_EQ(member.velocity, std::vector<float>(kElements)) << "no steps follow";
 }
 
+// SKETCHED-SGD's momentum factor masking. A velocity goes on where no entry holds what was sent, and where an entry
+// holds what this member did not send.
+TEST(SliceReplica, ASketchsVelocityEndsWhereAnEntryHoldsWhatWasAskedFor) {
+  const auto sketch = make_update_codec({.kind = UpdateKind::kSketch, .density = 0.25, .momentum = 0.5});
+  const auto exact = make_update_codec({});
+  Member member(1, {sketch.get(), exact.get()});
+  UpdateLog log(1e9f, kAllPayloads);
+  ASSERT_TRUE(member.replica.add_drift(std::vector<float>{8, 0, 6, 4, 0, 2, 0, 0}));
+  ASSERT_TRUE(member.replica.add_drift(member.params));   // no drift: the velocity alone
+  EXPECT_EQ(member.accumulator, (std::vector<float>{12, 0, 9, 6, 0, 3, 0, 0}));
+  const std::vector<uint32_t> asked = {0, 3, 4};
+  const SentPayload sent = member.replica.hand_in(*sketch, asked).value();   // 12 and 6
+  ASSERT_EQ(append(log, make_entry(log.head(), {{member.id, 1, sent.seq, 1, 1}},
+                                   std::vector<float>{12, 0, 11, 0, 0, 0, 0, 0}, *sketch)), LogStatus::kOk);
+  member.replica.apply(log.newest());
+  EXPECT_EQ(member.accumulator, (std::vector<float>{0, 0, 9, 6, 0, 3, 0, 0}));
+  EXPECT_EQ(member.velocity, (std::vector<float>{0, 0, 3, 2, 0, 1, 0, 0})) << "element 0 alone is in both";
+}
+
 TEST(UpdateReplicas, ADriftLongerThanItsMembersShareOfTheClipIsShortened) {
   const auto dgc = make_update_codec({.kind = UpdateKind::kDgc, .density = 1, .momentum = 0, .clip = 10});
   const auto exact = make_update_codec({});
