@@ -6,6 +6,8 @@
 #include <cstring>
 #include <utility>
 
+#include "compression/low_rank.h"
+#include "kernels/cast.h"
 #include "kernels/check.h"
 #include "kernels/transfer.h"
 
@@ -33,6 +35,12 @@ std::optional<uint32_t> take_u32(Bytes& from) {
   return number;
 }
 
+std::optional<size_t> encode_matrix(ConstView x, MutableBytes out) {
+  STARLING_CHECK(x.space == MemorySpace::kHost && out.size() == x.count * sizeof(float));
+  if (!f32_to_bytes(x.data, x.count, out.data())) return std::nullopt;
+  return out.size();
+}
+
 }  // namespace
 
 Encoder::Encoder(std::unique_ptr<Codec> codec, Layout layout)
@@ -41,12 +49,15 @@ Encoder::Encoder(std::unique_ptr<Codec> codec, Layout layout)
 
 Encoder::Memories Encoder::fresh_memories() const {
   Memories memories;
-  for (const Block& block : layout_.blocks) memories.push_back(codec_->make_memory(block.element_count));
+  for (const Block& block : layout_.blocks) {
+    memories.push_back(block.low_rank() ? nullptr : codec_->make_memory(block.element_count));
+  }
   return memories;
 }
 
 size_t Encoder::payload_bytes_max(size_t block) const {
-  return codec_->payload_bytes_max(layout_.blocks[block].element_count);
+  const Block& one = layout_.blocks[block];
+  return one.low_rank() ? one.element_count * sizeof(float) : codec_->payload_bytes_max(one.element_count);
 }
 
 void Encoder::begin_snapshot(std::vector<ConstView> sections) {
@@ -70,9 +81,17 @@ float Encoder::section_rms(size_t section) {
 
 std::optional<size_t> Encoder::encode(size_t block, ConstView x, MutableBytes out) {
   STARLING_CHECK(snapshots_ > 0 && x.count == layout_.blocks[block].element_count);
+  if (layout_.blocks[block].low_rank()) return encode_matrix(x, out);
   const EncodeContext context{memories_[block].get(),
                               [this, section = layout_.blocks[block].section] { return section_rms(section); }};
   return codec_->encode(x, context, out);
+}
+
+void Encoder::apply(size_t block, std::span<const CodecTerm> terms, View x) const {
+  const Block& one = layout_.blocks[block];
+  if (!one.low_rank()) return codec_->apply_all(terms, x);
+  const LowRank matrix(one.matrix);
+  for (const CodecTerm& term : terms) matrix.apply(term.coefficient, term.own, term.peer, x);
 }
 
 void Encoder::learn(size_t block, const PairVerdict& verdict) {

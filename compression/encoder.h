@@ -27,8 +27,12 @@ class Encoder {
   void begin_snapshot(std::vector<ConstView> sections);
 
   // Writes the payload of one block, whose values now are `x`, and says how many bytes it has. nullopt if x holds a
-  // value that is not finite. REQUIRES: out.size() == payload_bytes_max(block).
+  // value that is not finite. Of a block of low rank it is x itself: what travels is made of that in the exchange.
+  // REQUIRES: out.size() == payload_bytes_max(block).
   [[nodiscard]] std::optional<size_t> encode(size_t block, ConstView x, MutableBytes out);
+
+  // Adds all deltas of one block to what it holds, in this order.
+  void apply(size_t block, std::span<const CodecTerm> terms, View x) const;
 
   // How the block went in an exchange that ended, whatever became of the exchange.
   void learn(size_t block, const PairVerdict& verdict);
