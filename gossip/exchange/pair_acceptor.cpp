@@ -82,6 +82,7 @@ void PairAcceptor::accept(const PeerId& from, const Propose& propose, const Turn
                                       .repeat_after = ledger_.repeat_after()}};
   fresh.vote_at = vote_due(fresh);
   AcceptedExchange& exchange = exchanges_.add(std::move(fresh));
+  blocks_.begin(exchange);
   exchange.crossed = turn.sent;
   if (turn.sent) exchange.send_next = static_cast<uint32_t>(blocks_.count());
   send_accept(exchange);
@@ -145,20 +146,21 @@ void PairAcceptor::try_vote(AcceptedExchange& exchange) {
   }
   if (!all && now < vote_due(exchange)) return;
   exchange.vote_at = exchange.deadline_at;   // if it cannot vote below, it drops out then
-  if (exchange.blocks.passed_count() == 0) {
+  const Bitmap passed = blocks_.passed(exchange);
+  if (count_bits(passed) == 0) {
     if (!all && exchange.blocks.judging_count() > 0) return;
     exchange.undecided = !all;
     return drop_out(exchange);
   }
   if (!voter_.may_vote()) return;   // too many doubts: retry_votes() follows when one of them ends
 
-  const Bitmap passed = exchange.blocks.passed();
   if (!ledger_.pass_guard(exchange, passed)) return drop_out(exchange);
   const bool voted = voter_.vote(exchange.xid, {passed, told_scale(exchange)});
   STARLING_CHECK(voted);
   exchange.vote = passed;
   outbox_.send(exchange.peer, Have{exchange.xid, passed, told_scale(exchange)});
   if (ledger_.by_turns() && blocks_.exchange_bytes() <= kEarlyBytesMax) ledger_.apply_early(exchange, passed);
+  blocks_.release_matrices(exchange);   // a doubt may last
   const ExchangeId xid = exchange.xid;
   doubts_.add(std::move(exchange));
   exchanges_.erase(xid);
@@ -233,8 +235,12 @@ void PairAcceptor::on_judged(const ExchangeId& xid, const PeerId& from, uint32_t
                          const PairStats& stats) {
   AcceptedExchange* exchange = find(xid, from);
   if (exchange == nullptr) return;
-  exchange->blocks.judged(index, verdict, stats);
+  blocks_.judged(*exchange, index, verdict, stats);
   if (!exchange->vote) try_vote(*exchange);
+}
+
+void PairAcceptor::on_made(const ExchangeId& xid, const PeerId& peer) {
+  if (AcceptedExchange* exchange = find(xid, peer)) blocks_.send(*exchange);
 }
 
 // ---- time ----

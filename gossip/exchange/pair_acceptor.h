@@ -61,6 +61,8 @@ class PairAcceptor {
   void on_judged(const ExchangeId& xid, const PeerId& from, uint32_t index, BlockVerdict verdict,
                  const PairStats& stats);
 
+  void on_made(const ExchangeId& xid, const PeerId& peer);   // halves that may be sent
+
   bool empty() const { return exchanges_.empty() && doubts_.empty(); }
   bool involves(const PeerId& peer) const { return generation_of(peer) != 0; }
   bool in_doubt() const { return !doubts_.empty(); }

@@ -14,19 +14,23 @@ namespace starling {
 PairBlocks::PairBlocks(const Layout& layout, const Codec& codec, Worker& worker, const Clock& clock, Outbox& outbox,
                        OnJudged on_judged, uint32_t fragments, size_t eager_bytes_max)
     : layout_(layout), codec_(codec), worker_(worker), clock_(clock), outbox_(outbox),
-      on_judged_(std::move(on_judged)), fragments_(cut_fragments(layout, fragments)),
+      on_judged_(std::move(on_judged)), parts_(layout, codec), fragments_(cut_fragments(layout, fragments)),
       eager_bytes_max_(eager_bytes_max) {
-  STARLING_CHECK(!layout.blocks.empty() && layout.blocks.size() <= kBlocksMax);
+  STARLING_CHECK(!layout.blocks.empty() && count() <= kBlocksMax);
+  if (in_halves()) {
+    STARLING_CHECK(fragments == 1);
+    fragments_[0] = make_bitmap(count());
+    for (size_t i = 0; i < count(); ++i) set_bit(fragments_[0], i);
+  }
   size_t largest = 1;
-  for (const Block& block : layout.blocks) {
-    payload_bytes_max_.push_back(codec.payload_bytes_max(block.element_count));
-    payload_bytes_total_ += payload_bytes_max_.back();
-    largest = std::max(largest, payload_bytes_max_.back());
+  for (size_t i = 0; i < count(); ++i) {
+    payload_bytes_total_ += parts_[i].bytes_max;
+    largest = std::max(largest, parts_[i].bytes_max);
   }
   window_ = stream_window(largest);
   for (const Bitmap& fragment : fragments_) {
     size_t bytes = 0;
-    for (size_t i = 0; i < count(); ++i) bytes += test_bit(fragment, i) ? payload_bytes_max_[i] : 0;
+    for (size_t i = 0; i < count(); ++i) bytes += test_bit(fragment, i) ? parts_[i].bytes_max : 0;
     STARLING_CHECK(count_bits(fragment) > 0);
     exchange_bytes_ = std::max(exchange_bytes_, bytes);
   }
@@ -37,17 +41,30 @@ PairBlocks::PairBlocks(const Layout& layout, const Codec& codec, Worker& worker,
 void PairBlocks::send(PairExchange& exchange) {
   if (exchange.initiated && exchange.vote) return;   // the acceptor has voted and uses no further block
   const size_t limit = std::min<size_t>(exchange.send_credit, exchange.blocks.count());
+  if (exchange.halves) {
+    for (uint32_t index = 0; index < limit; ++index) {
+      if (!test_bit(exchange.halves->made, index) || test_bit(exchange.halves->sent, index)) continue;
+      set_bit(exchange.halves->sent, index);
+      if (to_send(exchange, index)) send_one(exchange, index);
+    }
+    return;
+  }
   for (; exchange.send_next < limit; ++exchange.send_next) {
-    const uint32_t index = exchange.send_next;
-    if (!test_bit(fragments_[exchange.fragment], index)) continue;
-    if (exchange.vote && !test_bit(*exchange.vote, index)) continue;
-    send_one(exchange, index);
+    if (to_send(exchange, exchange.send_next)) send_one(exchange, exchange.send_next);
   }
 }
 
+bool PairBlocks::to_send(const PairExchange& exchange, uint32_t index) const {
+  return test_bit(fragments_[exchange.fragment], index) && (!exchange.vote || test_bit(*exchange.vote, index));
+}
+
+const SharedBytes& PairBlocks::own(const PairExchange& exchange, uint32_t index) const {
+  return parts_[index].kind == PartKind::kWhole ? exchange.own->blocks[index] : exchange.halves->payloads[index];
+}
+
 void PairBlocks::send_one(PairExchange& exchange, uint32_t index) {
-  outbox_.send(exchange.peer, BlockPayload{exchange.xid, index, 0}, exchange.own->blocks[index]);
-  exchange.bytes_sent += exchange.own->blocks[index].size;
+  outbox_.send(exchange.peer, BlockPayload{exchange.xid, index, 0}, own(exchange, index));
+  exchange.bytes_sent += own(exchange, index).size;
 }
 
 void PairBlocks::send_all(PairExchange& exchange) {
@@ -64,8 +81,10 @@ bool PairBlocks::send_missing(PairExchange& exchange, const Bitmap& blocks) {
   const bool of_use = !(exchange.initiated && exchange.vote);   // after its vote the acceptor uses no further block
   const size_t limit = kMissingMax * exchange.blocks.due_count();
   if (exchange.sent_again >= limit || !of_use || !fits(blocks, count())) return false;
-  for (uint32_t index = 0; index < exchange.send_next && exchange.sent_again < limit; ++index) {
+  const size_t end = exchange.halves ? count() : exchange.send_next;
+  for (uint32_t index = 0; index < end && exchange.sent_again < limit; ++index) {
     if (!test_bit(blocks, index) || !test_bit(fragments_[exchange.fragment], index)) continue;
+    if (exchange.halves && !test_bit(exchange.halves->sent, index)) continue;
     ++exchange.sent_again;
     send_one(exchange, index);
   }
@@ -142,11 +161,11 @@ bool PairBlocks::receive(PairExchange& exchange, const BlockPayload& block, cons
   const bool continues = block.index >= exchange.blocks.received_below();
   exchange.blocks.arrived(block.index, payload);
   came(exchange, continues);
-  if (payload.size > payload_bytes_max_[block.index]) {
-    judged(exchange.xid, exchange.peer, block.index, BlockVerdict::kRefused, {});
+  if (payload.size > parts_[block.index].bytes_max) {
+    report(exchange.xid, exchange.peer, block.index, BlockVerdict::kRefused, {});
     return true;
   }
-  judge(exchange, block.index);
+  if (!waits_for_first(exchange, block.index)) judge(exchange, block.index);
   next_credit(exchange);
   return true;
 }
@@ -163,45 +182,120 @@ void PairBlocks::repeat_credit(PairExchange& exchange) {
   exchange.credit_repeat_at = clock_.now() + exchange.deadline / kCreditRepeats;
 }
 
-// The job owns all that it reads except the codec: the exchange may end, and this object may be destroyed, before the
-// job runs.
 void PairBlocks::judge(const PairExchange& exchange, uint32_t index) {
-  struct Job {
-    std::shared_ptr<const Snapshot> own;
-    SharedBytes payload;
-    BlockVerdict verdict = BlockVerdict::kRefused;
-    PairStats stats;
-  };
-  auto job = std::make_shared<Job>(Job{exchange.own, exchange.blocks.payload(index)});
-  auto run = [job, &codec = codec_, index, element_count = layout_.blocks[index].element_count] {
-    const Bytes own = job->own->blocks[index].span();
-    switch (codec.pair(own, job->payload.span(), element_count, &job->stats)) {
-      case PairStatus::kOk: job->verdict = BlockVerdict::kPassed; break;
-      case PairStatus::kLeftOut: job->verdict = BlockVerdict::kLeftOut; break;
-      case PairStatus::kRefused: break;
-    }
-  };
+  const PairPart& part = parts_[index];
+  auto job = std::make_shared<PairJudgement>(PairJudgement{part, layout_.blocks[part.block], exchange.own,
+                                                           exchange.halves, index, exchange.blocks.payload(index)});
   auto done = [this, job, still_here = std::weak_ptr<int>(alive_), xid = exchange.xid,
                peer = exchange.peer, index] {
-    if (!still_here.expired()) judged(xid, peer, index, job->verdict, job->stats);
+    if (!still_here.expired()) report(xid, peer, index, job->verdict, job->stats);
   };
-  worker_.submit(std::move(run), std::move(done));
+  worker_.submit([job, &codec = codec_] { job->decide(codec); }, std::move(done));
 }
 
-void PairBlocks::judged(const ExchangeId& xid, const PeerId& peer, uint32_t index, BlockVerdict verdict,
+void PairBlocks::report(const ExchangeId& xid, const PeerId& peer, uint32_t index, BlockVerdict verdict,
                         const PairStats& stats) {
   if (verdict == BlockVerdict::kRefused) ++counts_.refused;
   if (verdict == BlockVerdict::kLeftOut) ++counts_.left_out;
   on_judged_(xid, peer, index, verdict, stats);
 }
 
+// ---- halves ----
+
+void PairBlocks::begin(PairExchange& exchange) {
+  if (!in_halves()) return;
+  exchange.halves = std::make_shared<OwnHalves>(count());
+  for (size_t i = 0; i < count(); ++i) {
+    if (parts_[i].kind == PartKind::kWhole) set_bit(exchange.halves->made, i);
+  }
+  auto done = [this, still_here = std::weak_ptr<int>(alive_), halves = exchange.halves, xid = exchange.xid,
+               peer = exchange.peer] {
+    if (still_here.expired()) return;
+    for (size_t i = 0; i < count(); ++i) {
+      if (parts_[i].kind == PartKind::kFirst) set_bit(halves->made, i);
+    }
+    on_made(xid, peer);
+  };
+  const FirstHalves firsts{layout_.blocks, exchange.xid, exchange.own, exchange.halves};
+  worker_.submit([firsts] { firsts.make(); }, std::move(done));
+}
+
+// A second half that overtook its first.
+bool PairBlocks::waits_for_first(const PairExchange& exchange, uint32_t index) const {
+  if (parts_[index].kind != PartKind::kSecond) return false;
+  const BlockVerdict first = exchange.blocks.verdict(parts_[index].other);
+  return first == BlockVerdict::kMissing || first == BlockVerdict::kJudging;
+}
+
+void PairBlocks::judged(PairExchange& exchange, uint32_t index, BlockVerdict verdict, const PairStats& stats) {
+  exchange.blocks.judged(index, verdict, stats);
+  if (parts_[index].kind != PartKind::kFirst) return;
+  const uint32_t second = parts_[index].other;
+  const BlockVerdict state = exchange.blocks.verdict(second);
+  if (verdict != BlockVerdict::kPassed) {   // neither end can make anything of the other half
+    if (state == BlockVerdict::kMissing) exchange.blocks.not_coming(second);
+    if (state == BlockVerdict::kJudging) exchange.blocks.judged(second, BlockVerdict::kLeftOut, {});
+    return;
+  }
+  set_bit(exchange.halves->made, second);
+  if (state == BlockVerdict::kJudging) judge(exchange, second);
+  send(exchange);
+}
+
+Bitmap PairBlocks::passed(const PairExchange& exchange) const {
+  return parts_.without_lone_halves(exchange.blocks.passed());
+}
+
+void PairBlocks::release_matrices(PairExchange& exchange) const {
+  if (!exchange.halves) return;
+  auto rest = std::make_shared<Snapshot>(*exchange.own);
+  for (size_t i = 0; i < rest->blocks.size(); ++i) {
+    if (parts_[i].kind != PartKind::kWhole) rest->blocks[i] = {};
+  }
+  exchange.own = std::move(rest);
+}
+
+void PairBlocks::fill(Delta& delta, PairExchange& exchange, const Bitmap& decided, bool keep) const {
+  const size_t blocks = layout_.blocks.size();
+  const auto joined = [](const SharedBytes& first, const SharedBytes& second) {
+    std::vector<std::byte> both(first.span().begin(), first.span().end());
+    both.insert(both.end(), second.span().begin(), second.span().end());
+    return SharedBytes::take(std::move(both));
+  };
+  delta.own.resize(blocks);
+  delta.peer.resize(blocks);
+  delta.blocks = make_bitmap(blocks);
+  for (size_t i = 0; i < blocks; ++i) {
+    const PairPart& part = parts_[i];
+    if (!test_bit(decided, i)) continue;
+    if (part.kind == PartKind::kWhole) {
+      delta.own[i] = exchange.own->blocks[i];
+      if (keep) delta.peer[i] = exchange.blocks.payload(i);
+    } else if (test_bit(decided, part.other)) {
+      delta.own[i] = joined(own(exchange, i), own(exchange, part.other));
+      delta.peer[i] = joined(exchange.blocks.payload(i), exchange.blocks.payload(part.other));
+    } else {
+      continue;
+    }
+    set_bit(delta.blocks, i);
+  }
+  if (keep) return;
+  std::vector<SharedBytes> taken = exchange.blocks.take(decided);
+  for (size_t i = 0; i < blocks; ++i) {
+    if (parts_[i].kind == PartKind::kWhole) delta.peer[i] = std::move(taken[i]);
+  }
+}
+
+// ---- what came of it ----
+
 double PairBlocks::distance(const PairExchange& exchange, const Bitmap& blocks, size_t param_blocks) const {
   double sum = 0;
   size_t elements = 0;
-  for (size_t i = 0; i < std::min(param_blocks, exchange.blocks.count()); ++i) {
-    if (!test_bit(blocks, i)) continue;
+  for (size_t i = 0; i < exchange.blocks.count(); ++i) {
+    const bool counts = test_bit(blocks, i) && parts_[i].block < param_blocks && parts_[i].kind != PartKind::kFirst;
+    if (!counts) continue;
     sum += exchange.blocks.stats(i).squared_distance;
-    elements += layout_.blocks[i].element_count;
+    elements += layout_.blocks[parts_[i].block].element_count;
   }
   return elements > 0 ? std::sqrt(sum / static_cast<double>(elements)) : -1;
 }
@@ -217,6 +311,7 @@ std::vector<BlockLesson> PairBlocks::lessons(const PairExchange& exchange) const
   for (size_t i = 0; i < exchange.blocks.count(); ++i) {
     const BlockVerdict verdict = exchange.blocks.verdict(i);
     if (verdict != BlockVerdict::kPassed && verdict != BlockVerdict::kLeftOut) continue;
+    if (parts_[i].kind != PartKind::kWhole) continue;
     const SharedBytes& own = exchange.own->blocks[i];
     if (codec_.learnable_bytes(own.size) == 0) continue;
     found.push_back({static_cast<uint32_t>(i),

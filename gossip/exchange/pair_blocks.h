@@ -1,4 +1,5 @@
-// The payloads of pair exchanges: sent under credits, checked on arrival, judged by the worker.
+// The payloads of pair exchanges: sent under credits, checked on arrival, judged by the worker. All indices are of parts
+// (pair_parts.h): without blocks of low rank, of blocks.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include "compression/layout.h"
 #include "gossip/exchange/bitmap.h"
 #include "gossip/exchange/pair_exchange.h"
+#include "gossip/exchange/pair_parts.h"
 #include "gossip/exchange/robust_window.h"
 #include "gossip/net/outbox.h"
 #include "gossip/worker.h"
@@ -33,14 +35,21 @@ class PairBlocks {
 
   static constexpr size_t kEagerBytesMax = 64 * 1024;   // sending this much in vain costs less than one latency
 
-  size_t count() const { return layout_.blocks.size(); }
+  // Halves of this exchange with this peer are made: send() has more. Called from the worker's completions. Null: never
+  // needed, as without blocks of low rank.
+  std::function<void(const ExchangeId&, const PeerId&)> on_made;
+
+  size_t count() const { return parts_.count(); }
+  bool in_halves() const { return parts_.in_halves(); }
+  double reach() const { return parts_.reach(); }
   size_t payload_bytes() const { return payload_bytes_total_; }   // upper bound on one snapshot
   size_t exchange_bytes() const { return exchange_bytes_; }       // upper bound on what one side sends in an exchange
   bool eager() const { return exchange_bytes_ <= eager_bytes_max_; }
   uint32_t fragments() const { return static_cast<uint32_t>(fragments_.size()); }
   PeerBlocks none_yet(uint32_t fragment) const { return PeerBlocks(fragments_[fragment], count(), window_); }
 
-  void send(PairExchange& exchange);            // the fragment's blocks that the peer's credit allows
+  void begin(PairExchange& exchange);           // makes its first halves; before any other of these calls
+  void send(PairExchange& exchange);            // the fragment's blocks that the peer's credit allows, as they are made
   void send_all(PairExchange& exchange);        // all of them, without waiting for credit
   void grant(PairExchange& exchange, uint32_t credit);
   void repeat_credit(PairExchange& exchange);   // the last CREDIT may be lost, and blocks may wait for it
@@ -57,8 +66,18 @@ class PairBlocks {
   // False: the block was not expected, and nothing changed. True: the exchange may have ended when this returns.
   [[nodiscard]] bool receive(PairExchange& exchange, const BlockPayload& block, const SharedBytes& payload);
 
+  // Takes the verdict on a block that came. With a first half's, the own second half can be sent.
+  void judged(PairExchange& exchange, uint32_t index, BlockVerdict verdict, const PairStats& stats);
+  // What may be mixed: those that have passed, without halves whose other half has not.
+  Bitmap passed(const PairExchange& exchange) const;
+  // The exchange needs no more halves: frees the floats that they were made of.
+  void release_matrices(PairExchange& exchange) const;
+  // The payloads of `decided` parts, by block. `keep`: the exchange may need them again.
+  void fill(Delta& delta, PairExchange& exchange, const Bitmap& decided, bool keep) const;
+  bool of_block_from(size_t index, size_t block) const { return parts_[index].block >= block; }
+
   // Rms of (peer - own) over the elements of those of the first `param_blocks` blocks that are in `blocks`; negative:
-  // there are none.
+  // there are none. Of a block of low rank, what its delta moves stands for its difference.
   double distance(const PairExchange& exchange, const Bitmap& blocks, size_t param_blocks) const;
 
   // What the codec learns from an exchange, whether it was applied or failed. Holds only the payload bytes it reads.
@@ -68,8 +87,11 @@ class PairBlocks {
 
  private:
   void judge(const PairExchange& exchange, uint32_t index);
-  void judged(const ExchangeId& xid, const PeerId& peer, uint32_t index, BlockVerdict verdict,
+  void report(const ExchangeId& xid, const PeerId& peer, uint32_t index, BlockVerdict verdict,
               const PairStats& stats);
+  bool waits_for_first(const PairExchange& exchange, uint32_t index) const;
+  bool to_send(const PairExchange& exchange, uint32_t index) const;
+  const SharedBytes& own(const PairExchange& exchange, uint32_t index) const;
   void next_credit(PairExchange& exchange);
   void send_one(PairExchange& exchange, uint32_t index);
   Duration usual_gap(const PairExchange& exchange) const;
@@ -88,7 +110,7 @@ class PairBlocks {
   const Clock& clock_;
   Outbox& outbox_;
   OnJudged on_judged_;
-  std::vector<size_t> payload_bytes_max_;   // by block
+  const PairParts parts_;
   RobustWindow gaps_[2];                    // s: of streams to this agent as acceptor, as proposer
   std::vector<Bitmap> fragments_;           // the blocks of each
   size_t payload_bytes_total_ = 0, exchange_bytes_ = 0;

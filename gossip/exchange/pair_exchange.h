@@ -8,6 +8,7 @@
 
 #include "gossip/clock.h"
 #include "gossip/exchange/coefficients.h"
+#include "gossip/exchange/pair_parts.h"
 #include "gossip/exchange/peer_blocks.h"
 #include "gossip/exchange/snapshot.h"
 #include "gossip/net/message.h"
@@ -32,7 +33,8 @@ struct PairExchange {
   bool scheduled = false;           // it is that of its proposer's slot
 
   uint32_t fragment = 0;            // the part of the model that both sides send (fragments.h)
-  PeerBlocks blocks;                // received from the peer
+  PeerBlocks blocks;                // received from the peer, by part (pair_parts.h)
+  std::shared_ptr<OwnHalves> halves;   // null: all blocks travel whole
   uint32_t send_next = 0, send_credit = 0;
   TimePoint credit_repeat_at = TimePoint::max();
   uint64_t bytes_sent = 0, bytes_received = 0;

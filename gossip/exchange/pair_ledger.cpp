@@ -101,15 +101,7 @@ float PairLedger::coefficient(const PairExchange& exchange) const {
 // `keep`: the exchange may need the payloads again.
 void PairLedger::queue(PairExchange& exchange, const Bitmap& blocks, float coefficient, bool keep) {
   Delta& delta = decided_.emplace_back();
-  delta.own.resize(layout_.blocks.size());
-  delta.peer.resize(layout_.blocks.size());
-  for (size_t i = 0; i < layout_.blocks.size(); ++i) {
-    if (!test_bit(blocks, i)) continue;
-    delta.own[i] = exchange.own->blocks[i];
-    if (keep) delta.peer[i] = exchange.blocks.payload(i);
-  }
-  if (!keep) delta.peer = exchange.blocks.take(blocks);
-  delta.blocks = blocks;
+  blocks_.fill(delta, exchange, blocks, keep);
   delta.coefficient = coefficient;
 }
 
@@ -161,18 +153,21 @@ void PairLedger::applied(PairExchange& exchange, const CommitTerms& terms) {
   counters_.gain_permille += static_cast<uint64_t>(std::lround(1000 * gain));
   if (exchange.own->settling && guarded_) {
     const double mixed = static_cast<double>(count_bits(terms.blocks));
-    const double part = mixed / static_cast<double>(exchange.blocks.due_count()) * static_cast<double>(decided);
+    const double whole = static_cast<double>(exchange.blocks.due_count());
+    const double part = blocks_.reach() * mixed / whole * static_cast<double>(decided);
     settling_guards_[exchange.fragment].drawn(exchange.peer, part);
   }
   if (exchange.scale == 1) return;
   ++counters_.clipped;
-  guards_[exchange.fragment].drawn(exchange.peer, exchange.distance, gain / 2, momentum_mixed(exchange, terms.blocks));
+  guards_[exchange.fragment].drawn(exchange.peer, exchange.distance, blocks_.reach() * gain / 2,
+                                   momentum_mixed(exchange, terms.blocks));
 }
 
 // Where those of two agents differ too much, a codec of differences cannot tell them, and each goes on as before.
 bool PairLedger::momentum_mixed(const PairExchange& exchange, const Bitmap& mixed) const {
-  for (size_t i = param_blocks_; i < exchange.blocks.count(); ++i) {
-    if (exchange.blocks.verdict(i) != BlockVerdict::kNotDue && !test_bit(mixed, i)) return false;
+  for (size_t i = 0; i < exchange.blocks.count(); ++i) {
+    const bool due = blocks_.of_block_from(i, param_blocks_) && exchange.blocks.verdict(i) != BlockVerdict::kNotDue;
+    if (due && !test_bit(mixed, i)) return false;
   }
   return true;
 }

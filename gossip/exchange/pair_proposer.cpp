@@ -43,6 +43,7 @@ bool PairProposer::propose(const Asked& asked) {
   ++ledger_.counters().initiated;
   send_proposal(exchange, deadline_ms);
   if (ledger_.by_turns()) exchange.ask_again_at = now + ledger_.repeat_after();
+  blocks_.begin(exchange);
   if (blocks_.eager()) blocks_.send_all(exchange);
   return true;
 }
@@ -63,7 +64,7 @@ void PairProposer::try_decide(ProposedExchange& exchange) {
   const CommitTerms* vote = exchange.agreed ? log_.vote(exchange.xid.counter) : nullptr;
   if (now < exchange.deadline_at && (vote == nullptr || !exchange.blocks.all_judged(vote->blocks))) return;
 
-  CommitTerms mine{exchange.blocks.passed(), 1};
+  CommitTerms mine{blocks_.passed(exchange), 1};
   const Bitmap both = vote != nullptr ? intersection(vote->blocks, mine.blocks) : Bitmap{};
   if (count_bits(both) == 0 || !pass_guard(exchange, both)) {
     ended_in_time(exchange);
@@ -306,9 +307,13 @@ void PairProposer::on_judged(const ExchangeId& xid, const PeerId& from, uint32_t
                          const PairStats& stats) {
   ProposedExchange* exchange = exchanges_.find(xid, from);
   if (exchange == nullptr) return;
-  exchange->blocks.judged(index, verdict, stats);
+  blocks_.judged(*exchange, index, verdict, stats);
   try_apply_early(*exchange);
   try_decide(*exchange);
+}
+
+void PairProposer::on_made(const ExchangeId& xid, const PeerId& peer) {
+  if (ProposedExchange* exchange = exchanges_.find(xid, peer)) blocks_.send(*exchange);
 }
 
 // ---- time ----

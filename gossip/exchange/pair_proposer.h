@@ -52,6 +52,8 @@ class PairProposer {
   void on_judged(const ExchangeId& xid, const PeerId& from, uint32_t index, BlockVerdict verdict,
                  const PairStats& stats);
 
+  void on_made(const ExchangeId& xid, const PeerId& peer);   // halves that may be sent
+
   // By turns. The exchange that keeps this agent from any other: open, and its delta not applied early. nullptr: none.
   ProposedExchange* asking();
   bool is_asking() const;

@@ -54,6 +54,10 @@ class PairRoutes {
     }
   }
 
+  void on_made(const ExchangeId& xid, const PeerId& peer) {
+    ours(xid) ? proposer_.on_made(xid, peer) : acceptor_.on_made(xid, peer);
+  }
+
   void forget(const PeerId& peer, uint64_t generation) {
     proposer_.forget(peer, generation);
     admission_.forget(peer, generation);

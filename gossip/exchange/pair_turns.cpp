@@ -37,6 +37,7 @@ PairTurns::PairTurns(const PairwiseOptions& options, const Layout& layout, const
       turns_due_(options.turns), turns_of_many_(options.turns_of_many), clock_(clock),
       wait_max_(std::min(options.deadline_max / 2, kWaitMax)), times_(clock) {
   STARLING_CHECK(options.deadline_min.count() > 0 && options.deadline_min <= options.deadline_max);
+  blocks_.on_made = [this](const ExchangeId& xid, const PeerId& peer) { routes_.on_made(xid, peer); };
   ledger_.on_busy_for = [this](const PeerId& peer, Duration free_in, bool unasked) {
     admission_.ask_later(peer, free_in, unasked);
   };

@@ -19,6 +19,7 @@ Pairwise::Pairwise(const PairwiseOptions& options, const Layout& layout, const C
       admission_(options, ledger_, blocks_, proposer_, acceptor_, clock),
       routes_(self_, ledger_, proposer_, acceptor_, admission_) {
   STARLING_CHECK(options.deadline_min.count() > 0 && options.deadline_min <= options.deadline_max);
+  STARLING_CHECK(!blocks_.in_halves());   // they take two turns, and a payload here serves several exchanges
   ledger_.on_ended = [this](const PairExchange& exchange, bool decided) { admission_.ended(exchange, decided); };
 }
 

@@ -82,6 +82,12 @@ void PeerBlocks::judged(size_t index, BlockVerdict verdict, const PairStats& sta
   if (verdict == BlockVerdict::kRefused) block.payload = {};
 }
 
+void PeerBlocks::not_coming(size_t index) {
+  STARLING_CHECK(blocks_[index].verdict == BlockVerdict::kMissing);
+  blocks_[index].verdict = BlockVerdict::kLeftOut;
+  ++judged_;
+}
+
 std::vector<SharedBytes> PeerBlocks::take(const Bitmap& kept) {
   std::vector<SharedBytes> taken(blocks_.size());
   for (size_t i = 0; i < blocks_.size(); ++i) {

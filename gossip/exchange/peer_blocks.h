@@ -41,6 +41,9 @@ class PeerBlocks {
   // REQUIRES: judging. Frees the bytes of a refused block; the others are kept for learning and applying.
   void judged(size_t index, BlockVerdict verdict, const PairStats& stats);
 
+  // It will not come, and is left out. REQUIRES: missing.
+  void not_coming(size_t index);
+
   // Moves out the payloads of the blocks in `kept`, by block index, empty elsewhere; all others are freed.
   std::vector<SharedBytes> take(const Bitmap& kept);
 

@@ -23,7 +23,7 @@ struct Snapshot {
   uint64_t round = 0;
   uint64_t boundary = 0;             // counts the boundaries of this agent; several snapshots may have the same
   double mass = 1;
-  std::vector<SharedBytes> blocks;   // one payload per Layout block
+  std::vector<SharedBytes> blocks;   // one payload per Layout block; of one of low rank its floats, which never travel
   double drift = 0;                  // rms of what the own steps of a round move the params; 0: not known
   bool settling = false;             // no steps follow, so that models come nearer than is usual
   std::optional<Far> far;            // nullopt: not settling, or not known yet
@@ -33,7 +33,7 @@ struct Snapshot {
 // What one decided exchange adds to the params. The worker applies it at the next boundary, block by block, and can
 // free the payloads of each block as soon as it is applied.
 struct Delta {
-  std::vector<SharedBytes> own;      // payloads by block index; empty where not in `blocks`
+  std::vector<SharedBytes> own;      // payloads by block index; empty where not in `blocks`. Of low rank: both halves
   std::vector<SharedBytes> peer;     // likewise
   std::vector<uint8_t> blocks;       // the blocks to apply, a Bitmap
   float coefficient = 0;             // x += coefficient * f(own, peer)

@@ -114,7 +114,8 @@ bool TurnAdmission::crossing(const PeerId& from, uint64_t generation, const Prop
   ProposedExchange* own = proposer_.asking();
   if (own == nullptr || own->peer != from) return false;
   if (own->crossed || own->agreed) return false;   // of a peer that has voted on ours and is free: its next one
-  const bool same_blocks = own->fragment == propose.fragment;   // else those that were sent serve neither exchange
+  // Else those that were sent serve neither exchange. Halves are made for one exchange.
+  const bool same_blocks = own->fragment == propose.fragment && !blocks_.in_halves();
   if (own_stands(own->xid, propose.xid)) {
     acceptor_.refuse(propose.xid);
     std::vector<EarlyPairBlocks::Item> items = early_.take(propose.xid);

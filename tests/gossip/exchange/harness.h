@@ -207,6 +207,8 @@ struct PairAgentOptions {
   size_t block_elements = 16;
   double clip = 0, drift = 1;                             // of the own steps, as the guard hears of them
   uint32_t fragments = 1;
+  size_t rank = 0;                                        // of the matrices' exchange; 0: they are none
+  std::vector<Matrix> matrices{};
   Duration deadline_max = milliseconds(500);
   uint64_t turns = 1;
   PeerSampler* sampler = nullptr;                         // of all agents
@@ -220,7 +222,7 @@ class TestAgentOf {
             TestNetwork& network)
       : id(test_peer(tag)), generation(generation), params(options.params),
         encoder(options.make_codec ? options.make_codec() : starling::make_codec(options.codec, MemorySpace::kHost),
-                Layout::cut({{"params", options.params}}, options.block_elements)),
+                Layout::cut({{"params", options.params, options.matrices}}, options.block_elements, options.rank)),
         port(network, id, generation), drift_(options.drift) {
     const ExchangeOptions common{.self = id, .deadline_max = options.deadline_max,
                                  .param_blocks = layout.blocks.size()};
@@ -254,6 +256,7 @@ class TestAgentOf {
       if (!size) std::abort();
       snapshot->blocks.push_back(shared_copy(Bytes(out).first(*size)));
     }
+    first_block = snapshot->blocks[0].owner;
     pairwise->publish(std::move(snapshot));
     return applied;
   }
@@ -284,8 +287,8 @@ class TestAgentOf {
       for (size_t i = 0; i < layout.blocks.size(); ++i) {
         if (!test_bit(delta.blocks, i)) continue;
         const Block& block = layout.blocks[i];
-        codec->apply(delta.coefficient, delta.own[i].span(), delta.peer[i].span(),
-                     {params.data() + block.offset, block.element_count, MemorySpace::kHost});
+        const CodecTerm term{delta.coefficient, delta.own[i].span(), delta.peer[i].span()};
+        encoder.apply(i, {&term, 1}, {params.data() + block.offset, block.element_count, MemorySpace::kHost});
       }
     }
     return decided.deltas.size();
@@ -302,6 +305,7 @@ class TestAgentOf {
   TestPort port;
   std::unique_ptr<E> pairwise;
   bool stepping = false;
+  std::weak_ptr<const void> first_block;   // of the snapshot published last
 
  private:
   double drift_;

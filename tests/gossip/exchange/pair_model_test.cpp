@@ -42,13 +42,18 @@ enum Proposers : unsigned { kNobody = 0, kA = 1, kB = 2, kBoth = 3 };
 using Script = std::array<Proposers, 2>;   // at 0 and 120 ms, before which A takes a step
 
 constexpr float kStep = 8;              // dyadic, as all values are: every sum is exact
-constexpr float kReborn = 1024;         // what an agent is after a restart
+constexpr float kReborn = 256;          // what an agent is after a restart
 constexpr Duration kLook = milliseconds(5);
+
+const PairAgentOptions kWhole{.params = 32, .block_elements = 16};
+// A matrix and a vector. All elements of an agent are equal, so that the direction in which two differ is (.5, .5, .5,
+// .5), and sums are exact here too.
+const PairAgentOptions kInHalves{.params = 32, .block_elements = 16, .rank = 1, .matrices = {{0, 4, 4}}};
 
 class ModelRun {
  public:
-  ModelRun(const Script& script, std::vector<Strike> strikes)
-      : script_(script), strikes_(std::move(strikes)), swarm_({.params = 32, .block_elements = 16}) {
+  ModelRun(const Script& script, std::vector<Strike> strikes, const PairAgentOptions& options = kWhole)
+      : script_(script), strikes_(std::move(strikes)), swarm_(options) {
     for (const uint8_t tag : {1, 2}) {
       TestAgentOf<PairTurns>& agent = swarm_.add(tag);
       std::fill(agent.params.begin(), agent.params.end(), tag == 1 ? 1.0f : 3.0f);
@@ -199,7 +204,7 @@ class Search {
  public:
   // All runs that begin with these strikes and have up to `more` later ones.
   void explore(const Script& script, std::vector<Strike>& strikes, size_t more) {
-    ModelRun run(script, strikes);
+    ModelRun run(script, strikes, options);
     ++runs;
     const std::string fault = run.fault();
     if (!fault.empty()) faults.push_back(fault + ": " + print(script, strikes));
@@ -213,6 +218,7 @@ class Search {
     }
   }
 
+  const PairAgentOptions& options = kWhole;
   size_t runs = 0;
   std::vector<std::string> faults;
 };
@@ -231,15 +237,28 @@ TEST(PairModel, WhateverTwoThingsGoWrongBothApplyOrNeitherAndTheNextExchangeSucc
   for (size_t i = 0; i < std::min<size_t>(search.faults.size(), 20); ++i) ADD_FAILURE() << search.faults[i];
 }
 
+TEST(PairModel, InHalvesTooWhateverGoesWrongBothApplyOrNeither) {
+  Search search{.options = kInHalves};
+  for (const Script& script : kScripts) {
+    std::vector<Strike> none;
+    search.explore(script, none, script == kScripts[1] ? 2 : 1);   // of all scripts, two take 15 s
+  }
+  std::printf("%zu runs\n", search.runs);
+  EXPECT_GT(search.runs, 10'000u);
+  EXPECT_EQ(search.faults.size(), 0u);
+  for (size_t i = 0; i < std::min<size_t>(search.faults.size(), 20); ++i) ADD_FAILURE() << search.faults[i];
+}
+
 // Deeper, by chance: three to six mishaps.
 TEST(PairModel, WhateverSeveralThingsGoWrongBothApplyOrNeitherAndTheNextExchangeSucceeds) {
   const uint64_t first = first_seed(), count = seed_count(20'000);
   for (uint64_t seed = first; seed < first + count; ++seed) {
+    const PairAgentOptions& options = seed % 2 == 0 ? kWhole : kInHalves;
     Rng rng(seed);
     const Script script = {static_cast<Proposers>(1 + rng.below(3)), static_cast<Proposers>(1 + rng.below(3))};
     std::vector<Strike> strikes(3 + rng.below(4));
     for (Strike& strike : strikes) strike = {rng.below(60), kMishaps[rng.below(kMishaps.size())]};
-    EXPECT_EQ(ModelRun(script, strikes).fault(), "") << "rng seed " << seed << ", " << print(script, strikes);
+    EXPECT_EQ(ModelRun(script, strikes, options).fault(), "") << "rng seed " << seed << ", " << print(script, strikes);
   }
 }
 

@@ -110,8 +110,8 @@ void conserve_on_a_grid(uint64_t seed, CodecKind codec = CodecKind::kModulo8, ui
 }
 
 template <class E>
-void conserve_random_floats(uint64_t seed) {
-  TestSwarmOf<E> swarm({}, seed);
+void conserve_random_floats(uint64_t seed, const PairAgentOptions& options = {}) {
+  TestSwarmOf<E> swarm(options, seed);
   Rng rng(seed + 200);
   for (uint8_t tag = 1; tag <= 8; ++tag) {
     TestAgentOf<E>& agent = swarm.add(tag);
@@ -208,6 +208,10 @@ TEST_P(LossySwarm, InFragmentsTooTheSumIsExact) { conserve_on_a_grid<Pairwise>(G
 TEST_P(LossyTurns, InFragmentsTooTheSumIsExact) { conserve_on_a_grid<PairTurns>(GetParam(), CodecKind::kModulo4, 4); }
 TEST_P(LossySwarm, ConservesRandomFloatsOfDifferentMassesToRounding) { conserve_random_floats<Pairwise>(GetParam()); }
 TEST_P(LossyTurns, ConservesRandomFloatsOfDifferentMassesToRounding) { conserve_random_floats<PairTurns>(GetParam()); }
+// Two matrices and a vector. Both apply the same p z^T, bit for bit, over their masses: only those divisions round.
+TEST_P(LossyTurns, OfLowRankTheSumIsConservedToRounding) {
+  conserve_random_floats<PairTurns>(GetParam(), {.rank = 1, .matrices = {{0, 4, 6}, {24, 5, 5}}});
+}
 TEST_P(LossySwarm, NobodyStaysInDoubtOnceALongCutIsOver) { end_all_doubts<Pairwise>(GetParam()); }
 TEST_P(LossyTurns, NobodyStaysInDoubtOnceALongCutIsOver) { end_all_doubts<PairTurns>(GetParam()); }
 TEST_P(LossySwarm, AnEavesdropperWhoRepliesDisturbsNobody) { withstand_an_eavesdropper<Pairwise>(GetParam()); }
