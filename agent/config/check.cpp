@@ -6,7 +6,9 @@
 #include "agent/config/check_updates.h"
 #include "agent/config/fields.h"
 #include "agent/train/model_kinds.h"
+#include "agent/train/model_plan.h"
 #include "compression/codec.h"
+#include "compression/low_rank.h"
 #include "gossip/exchange/options.h"
 #include "gossip/limits.h"
 
@@ -48,6 +50,40 @@ void refuse_members(const ExchangeConfig& exchange) {
   std::sort(names.begin(), names.end());
   const auto twice = std::adjacent_find(names.begin(), names.end());
   if (twice != names.end()) throw ConfigError(where + "'" + *twice + "' stands there twice");
+}
+
+// Of pairs that mix matrices along a few directions (powergossip).
+void refuse_low_rank(const SwarmConfig& swarm) {
+  const ExchangeConfig& exchange = swarm.exchange;
+  if (exchange.low_rank == 0) return;
+  const std::string where = "swarm.exchange.powergossip.rank: ";
+  if (exchange.kind != ExchangeKind::kPairwise) {
+    throw ConfigError(where + "two agents find the directions in which they differ, and others' mean has others; write "
+                      "kind: pairwise, or powergossip.rank: 0 and codec: fp16");
+  }
+  if (exchange.overlap == Overlap::kOn) {
+    throw ConfigError(where + "its dialogue has two turns for one payload, which with overlap serves several exchanges; "
+                      "write overlap: auto, or powergossip.rank: 0");
+  }
+  if (exchange.fragments > 1) {
+    throw ConfigError(where + "a matrix is mixed whole or not at all, and fragments cut it; write fragments: 1, or "
+                      "powergossip.rank: 0 and codec: modulo4");
+  }
+  size_t smaller = 0;
+  for (const Matrix& matrix : model_matrices(swarm.model)) {
+    const MatrixSize size{matrix.rows, matrix.columns, exchange.low_rank};
+    if (!LowRank::pays(size)) continue;
+    ++smaller;
+    const size_t half = std::max(LowRank(size).first_bytes(), LowRank(size).second_bytes());
+    if (half <= kPayloadBytesMax) continue;
+    throw ConfigError(where + std::to_string(exchange.low_rank) + " directions of a matrix of " +
+                      std::to_string(matrix.rows) + " x " + std::to_string(matrix.columns) + " are " +
+                      std::to_string(half) + " bytes, more than " + std::to_string(kPayloadBytesMax) +
+                      " in one message; write a smaller rank");
+  }
+  if (smaller > 0) return;
+  throw ConfigError(where + std::to_string(exchange.low_rank) + " directions are more than the matrices of this " +
+                    swarm.model.kind + " hold in all; write a smaller rank, or powergossip.rank: 0 and codec: modulo4");
 }
 
 // Refuses what the exchanges in rounds (neighborhood and group) cannot average correctly.
@@ -134,6 +170,7 @@ void refuse_model(const SwarmConfig& swarm) {
   } catch (const std::runtime_error& error) {
     throw ConfigError(error.what());
   }
+  refuse_low_rank(swarm);
   const uint64_t vectors = swarm.exchange.carry_momentum ? 2 : 1;
   const uint64_t blocks = vectors * (params / swarm.exchange.block + 1);
   if (blocks <= kBlocksMax) return;

@@ -44,8 +44,8 @@ struct CodecValue {
                                   "update.codec: " + plain);
     }
     if (plain == "powergossip") {
-      throw std::invalid_argument("this version has no codec '" + name + "', only " + codec_choices(", ") +
-                                  "; take modulo8 (1 byte an element, the mean stays exact) or modulo4 (half of one)");
+      throw std::invalid_argument("'powergossip' is a key of its own: write powergossip: {rank: 1} beside a codec, in "
+                                  "which all that is no matrix travels");
     }
     if (plain == "fragments") {
       throw std::invalid_argument("'fragments' is a key of its own: write fragments: 4 beside a codec");
@@ -274,6 +274,10 @@ void add_exchange(std::vector<ConfigField>& t) {
   t.push_back(since("0.2.0", "1", row("swarm.exchange.fragments", "",
                                       "pairs: an exchange carries one of so many parts of the model, in turn; 1: all",
                                       AT(swarm.exchange.fragments), CountValue{1, kFragmentsMax})));
+  t.push_back(since("0.2.0", "0", row("swarm.exchange.powergossip.rank", "",
+                                      "pairs: of each matrix so many directions are mixed, 2 bytes for each row and "
+                                      "column of one; 0: off",
+                                      AT(swarm.exchange.low_rank), CountValue{0, kLowRankMax})));
   t.push_back(row("swarm.exchange.block", "", "elements in the unit of sending, losing and mixing",
                   AT(swarm.exchange.block), CountValue{64, 1048576}));
   t.push_back(row("swarm.exchange.overlap", "",

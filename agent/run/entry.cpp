@@ -9,6 +9,7 @@
 
 #include "agent/config/settings.h"
 #include "agent/share/source.h"
+#include "agent/train/model_plan.h"
 
 namespace starling {
 namespace {
@@ -122,6 +123,17 @@ void Entry::contact_answered() {
   }
 }
 
+// Of pairs that mix them along a few directions.
+SharedMatrices Entry::shared_matrices() const {
+  const uint32_t rank = swarm().exchange.low_rank;
+  if (rank == 0) return {};
+  if (trainer_->params().space != MemorySpace::kHost) {
+    throw std::runtime_error("swarm.exchange.powergossip.rank: pairs mix a few directions of a matrix on the CPU only; "
+                             "start with --device cpu, or write powergossip.rank: 0 and codec: modulo4");
+  }
+  return {rank, model_matrices(swarm().model)};
+}
+
 void Entry::enter() {
   keeper_ = parts_.make_keeper(router_.swarm_id(), router_.settings());   // not before the swarm has let this agent in
   const ExchangeConfig& exchange = swarm().exchange;
@@ -130,7 +142,7 @@ void Entry::enter() {
   } else {
     model_ = std::make_unique<SharedModel>(*trainer_, shared_sections(*trainer_, exchange.carry_momentum),
                                            make_codec(exchange.codec, trainer_->params().space), exchange.block,
-                                           make_source(exchange.source), nullptr);
+                                           make_source(exchange.source), nullptr, shared_matrices());
   }
   hooks_.model_made();
   stage_ = Stage::kChoosingParams;

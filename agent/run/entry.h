@@ -55,6 +55,7 @@ class Entry {
   void contact_somebody(const std::string& settings);
   void look_at_contact();
   void contact_answered();
+  SharedMatrices shared_matrices() const;
   void enter();                      // settings, trainer and contact are ready
   void begin(const Progress& from, const char* how);
   void say_waiting(const std::string& what);

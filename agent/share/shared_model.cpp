@@ -13,10 +13,15 @@
 namespace starling {
 namespace {
 
-Layout layout_of(const std::vector<TrainerSection>& sections, size_t block_elements) {
+// What is a matrix of the params is one of what has a value for each of them, such as momentum.
+Layout layout_of(const std::vector<TrainerSection>& sections, size_t block_elements,
+                 const SharedMatrices& of_params) {
   std::vector<Section> lengths;
-  for (const TrainerSection& section : sections) lengths.push_back({section.name, section.view.count});
-  return Layout::cut(std::move(lengths), block_elements);
+  for (const TrainerSection& section : sections) {
+    const bool like_params = section.view.count == sections[0].view.count && section.kind != SectionKind::kAveraged;
+    lengths.push_back({section.name, section.view.count, like_params ? of_params.matrices : std::vector<Matrix>()});
+  }
+  return Layout::cut(std::move(lengths), block_elements, of_params.rank);
 }
 
 // Of a checkpoint with a rule; what the encoder saves has a 1 in its second byte.
@@ -61,9 +66,10 @@ std::vector<TrainerSection> shared_sections(Trainer& trainer, bool carry_momentu
 }
 
 SharedModel::SharedModel(Trainer& trainer, std::vector<TrainerSection> sections, std::unique_ptr<Codec> codec,
-                         size_t block_elements, std::unique_ptr<Source> source, std::unique_ptr<LocalRule> rule)
+                         size_t block_elements, std::unique_ptr<Source> source, std::unique_ptr<LocalRule> rule,
+                         const SharedMatrices& matrices)
     : trainer_(trainer), sections_(std::move(sections)),
-      encoder_(std::move(codec), layout_of(sections_, block_elements)), source_(std::move(source)),
+      encoder_(std::move(codec), layout_of(sections_, block_elements, matrices)), source_(std::move(source)),
       rule_(std::move(rule)) {}
 
 void SharedModel::round_began() {
@@ -91,7 +97,7 @@ void SharedModel::apply_block(const std::vector<Delta>& deltas, size_t k, View x
     if (!(delta.blocks[k / 8] >> (k % 8) & 1)) continue;
     terms_.push_back({delta.coefficient, delta.own[k].span(), delta.peer[k].span()});
   }
-  encoder_.codec().apply_all(terms_, x);
+  encoder_.apply(k, terms_, x);
 }
 
 void SharedModel::apply(const Decided& decided) {

@@ -22,11 +22,18 @@ namespace starling {
 // The sections that are shared: mixed and averaged ones, and momentum if it is carried.
 std::vector<TrainerSection> shared_sections(Trainer& trainer, bool carry_momentum);
 
+// What of the params is mixed along a few directions (Layout::cut). Rank 0: nothing.
+struct SharedMatrices {
+  size_t rank = 0;
+  std::vector<Matrix> matrices{};
+};
+
 class SharedModel final : public ModelMemory {
  public:
   // The sections are encoded in this order; the first is params. `rule` may be null: none.
   SharedModel(Trainer& trainer, std::vector<TrainerSection> sections, std::unique_ptr<Codec> codec,
-              size_t block_elements, std::unique_ptr<Source> source, std::unique_ptr<LocalRule> rule);
+              size_t block_elements, std::unique_ptr<Source> source, std::unique_ptr<LocalRule> rule,
+              const SharedMatrices& matrices = {});
 
   Encoder& encoder() { return encoder_; }
   ConstView params() const { return sections_[0].view; }

@@ -37,11 +37,7 @@ void orthonormalize(std::vector<double>& p, size_t columns) {
 std::vector<GradientMatrix> gradient_matrices(const ModelConfig& model) {
   std::vector<GradientMatrix> matrices;
   if (model.kind != "quadratic") {
-    for (const ParamSlot& slot : plan_model(model).slots) {
-      if (slot.shape.size() < 2) continue;
-      const auto rows = static_cast<size_t>(slot.shape[0]);
-      matrices.push_back({slot.offset, rows, slot.count / rows});
-    }
+    for (const Matrix& matrix : model_matrices(model)) matrices.push_back({matrix.offset, matrix.rows, matrix.columns});
   }
   if (matrices.empty()) {
     throw std::runtime_error("--baseline powersgd-N compresses the matrices of a network, and model " + model.kind +

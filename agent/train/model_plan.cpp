@@ -118,6 +118,22 @@ ModelPlan plan_model(const ModelConfig& model) {
   return planner.take();
 }
 
+std::vector<Matrix> model_matrices(const ModelConfig& model) {
+  std::vector<Matrix> matrices;
+  if (model.kind == "quadratic") {
+    size_t rows = 1;
+    for (size_t i = 2; i * i <= model.dimension; ++i) rows = model.dimension % i == 0 ? i : rows;
+    matrices.push_back({0, rows, model.dimension / rows});
+    return matrices;
+  }
+  for (const ParamSlot& slot : plan_model(model).slots) {
+    if (slot.shape.size() < 2) continue;
+    const auto rows = static_cast<size_t>(slot.shape[0]);
+    matrices.push_back({slot.offset, rows, slot.count / rows});
+  }
+  return matrices;
+}
+
 std::vector<float> draw_genesis(const ModelPlan& plan, uint64_t swarm_rng_seed) {
   std::vector<float> params(plan.param_count, 0.0f);
   Rng rng(swarm_rng_seed ^ kGenesisStream);

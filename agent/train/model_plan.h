@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "agent/train/options.h"
+#include "compression/layout.h"
 
 namespace starling {
 
@@ -35,6 +36,10 @@ struct ModelPlan {
 //            hidden width -> linear: scores of the byte that follows
 // Throws std::runtime_error: another kind, or sizes that make no network.
 ModelPlan plan_model(const ModelConfig& model);
+
+// The matrices of a model's params, a row for each output: of a network its weights, a convolution's kernel among them.
+// Of the quadratic, for experiments: all its params, in as many rows as divide them and are not more than the columns.
+std::vector<Matrix> model_matrices(const ModelConfig& model);
 
 // The genesis params. Uses only exactly rounded arithmetic: the same bytes on every machine.
 std::vector<float> draw_genesis(const ModelPlan& plan, uint64_t swarm_rng_seed);

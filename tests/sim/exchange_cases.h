@@ -20,6 +20,7 @@ struct ExchangeCase {
   bool gradients = false;      // without repair
   Duration round{};
   bool updates = false;
+  uint32_t low_rank = 0;
 };
 
 inline SwarmConfig config_of(const ExchangeCase& c) {
@@ -33,6 +34,7 @@ inline SwarmConfig config_of(const ExchangeCase& c) {
   swarm.exchange.pairs_every = c.pairs_every;
   swarm.exchange.source = c.gradients ? SourceKind::kGradients : c.updates ? SourceKind::kUpdates : SourceKind::kParams;
   swarm.exchange.repair = false;
+  swarm.exchange.low_rank = c.low_rank;
   swarm.topology.kind = c.topology;
   swarm.round = c.round;
   return swarm;
@@ -42,6 +44,7 @@ inline auto every_exchange() {
   return testing::Values(
         ExchangeCase{"pairwise", ExchangeKind::kPairwise},
         ExchangeCase{"ring_pairs", ExchangeKind::kPairwise, TopologyKind::kRing},
+        ExchangeCase{.name = "pairs_of_low_rank", .kind = ExchangeKind::kPairwise, .low_rank = 4},
         ExchangeCase{"ring", ExchangeKind::kNeighborhood, TopologyKind::kRing},
         ExchangeCase{"exponential", ExchangeKind::kNeighborhood, TopologyKind::kExponential},
         ExchangeCase{"ring_overlapped", ExchangeKind::kNeighborhood, TopologyKind::kRing, Overlap::kOn},

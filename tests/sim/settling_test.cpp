@@ -86,6 +86,8 @@ INSTANTIATE_TEST_SUITE_P(
     Each, Settles,
     testing::Values(SettlingCase{"pairs", {"", ExchangeKind::kPairwise}, 16},
                     SettlingCase{"pairs_on_a_ring", {"", ExchangeKind::kPairwise, TopologyKind::kRing}, 24},
+                    SettlingCase{"pairs_of_low_rank",
+                                 {.name = "", .kind = ExchangeKind::kPairwise, .low_rank = 4}, 8},
                     SettlingCase{"ring", {"", ExchangeKind::kNeighborhood, TopologyKind::kRing}, 8},
                     SettlingCase{"group", {"", ExchangeKind::kGroup}, 8},
                     SettlingCase{"groups_with_pairs",

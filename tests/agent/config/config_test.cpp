@@ -200,8 +200,8 @@ TEST_F(ConfigTest, TellsWhatDoesNotExistAndWhatToTakeInstead) {
               "update.codec: " + name);
   }
   EXPECT_EQ(error("swarm: {exchange: {codec: powergossip}}\n"),
-            "F:1: swarm.exchange.codec: this version has no codec 'powergossip', only " + codec_choices(", ") +
-                "; take modulo8 (1 byte an element, the mean stays exact) or modulo4 (half of one)");
+            "F:1: swarm.exchange.codec: 'powergossip' is a key of its own: write powergossip: {rank: 1} beside a codec, "
+            "in which all that is no matrix travels");
   EXPECT_NE(error("swarm: {exchange: {codec: bf16+ef}}\n").find("error feedback needs updates"), std::string::npos);
   EXPECT_EQ(error("swarm: {exchange: {codec: fp23}}\n"),
             "F:1: swarm.exchange.codec: expected one of " + codec_choices(", ") +
@@ -239,6 +239,24 @@ TEST_F(ConfigTest, PairsHaveAGuardUnlessItIsTurnedOff) {
   EXPECT_EQ(clip("kind: pairwise, clip: 8"), 8);
   EXPECT_EQ(clip("kind: group, codec: fp32"), 0);
   EXPECT_EQ(clip("kind: none"), 0);
+}
+
+TEST_F(ConfigTest, RefusesDirectionsOfMatricesWhereTheyCannotBeMixed) {
+  const auto refused = [this](const std::string& swarm, const std::string& why) {
+    const std::string said = error("swarm: {" + swarm + "}\n");
+    EXPECT_NE(said.find("swarm.exchange.powergossip.rank: "), std::string::npos) << swarm << ": " << said;
+    EXPECT_NE(said.find(why), std::string::npos) << swarm << ": " << said;
+  };
+  refused("exchange: {kind: group, codec: fp32, powergossip: {rank: 1}}", "write kind: pairwise");
+  refused("exchange: {kind: group, source: updates, overlap: off, powergossip: {rank: 1}}", "write kind: pairwise");
+  refused("exchange: {kind: neighborhood, codec: fp32, powergossip: {rank: 1}}", "write kind: pairwise");
+  refused("exchange: {overlap: on, powergossip: {rank: 1}}", "write overlap: auto");
+  refused("exchange: {fragments: 2, powergossip: {rank: 1}}", "write fragments: 1");
+  refused("exchange: {powergossip: {rank: 65}}", "found '65'");
+  refused("exchange: {powergossip: {rank: 9}}, model: {kind: mlp, hidden: [8], classes: 8}", "more than the matrices");
+  refused("exchange: {powergossip: {rank: 1}}, model: {kind: quadratic, dimension: 7}", "more than the matrices");
+  refused("exchange: {powergossip: {rank: 64}}, model: {kind: mlp, hidden: [65536]}", "write a smaller rank");
+  EXPECT_EQ(error("swarm: {exchange: {powergossip: {rank: 7}}, model: {kind: mlp, hidden: [8]}}\n"), "");
 }
 
 TEST_F(ConfigTest, RefusesWhatAveragingCannotDo) {
@@ -535,6 +553,7 @@ const std::map<std::string, std::string>& other_values_of_newer_keys() {
       {"swarm.exchange.outer.rate", "0.7"},
       {"swarm.exchange.repair", "on"},
       {"swarm.exchange.fragments", "3"},
+      {"swarm.exchange.powergossip.rank", "2"},
   };
   return values;
 }
@@ -662,7 +681,8 @@ TEST_F(ConfigTest, SettingsReadBackAsThemselves) {
   std::vector<std::string> all;
   for (const auto& [path, value] : other_values()) {
     const bool alone = path == "swarm.optimizer.schedule" || companions(path).empty();
-    const bool newer = path == "swarm.exchange.fragments";   // its line would be new, and that of the version
+    const bool newer =   // its line would be new, and that of the version
+        path == "swarm.exchange.fragments" || path == "swarm.exchange.powergossip.rank";
     if (path.starts_with("swarm.") && path != "swarm.name" && path != "swarm.exchange.kind" && alone && !newer) {
       all.push_back(path + "=" + value);
     }

@@ -50,6 +50,26 @@ TEST(ModelPlan, KnowsTheShapes) {
 }
 
 // Values stay as large behind many relus only if the weights are drawn for it.
+TEST(ModelPlan, MatricesAreWeightsWithARowForEachOutput) {
+  ModelConfig model;
+  model.kind = "cnn";
+  const ModelPlan plan = plan_model(model);
+  const std::vector<Matrix> matrices = model_matrices(model);
+  ASSERT_EQ(matrices.size(), 3u);
+  EXPECT_EQ(matrices[1].rows, 16u);
+  EXPECT_EQ(matrices[1].columns, 8u * 5 * 5);
+  EXPECT_EQ(matrices[1].offset, plan.slots[2].offset);
+  model.kind = "quadratic";
+  const size_t expected[][3] = {{256, 16, 16}, {60, 6, 10}, {7, 1, 7}, {1, 1, 1}};
+  for (const auto& [dimension, rows, columns] : expected) {
+    model.dimension = dimension;
+    const std::vector<Matrix> one = model_matrices(model);
+    ASSERT_EQ(one.size(), 1u);
+    EXPECT_EQ(one[0].rows, rows) << dimension;
+    EXPECT_EQ(one[0].columns, columns) << dimension;
+  }
+}
+
 TEST(ModelPlan, WeightsBeforeARelu) {
   const ModelPlan vgg = plan_model({.kind = "vgg", .input = {3, 32, 32}, .hidden = {30}, .channels = 4});
   EXPECT_DOUBLE_EQ(vgg.slots[0].init_bound, std::sqrt(6.0 / 27));
