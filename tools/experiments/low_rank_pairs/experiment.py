@@ -40,7 +40,7 @@ def measured(case):
                              **{f"swarm__exchange__{key}": value for key, value in WAYS[way].items()})
     late = [row for row in rows if row["series"] == "swarm" and row["agent"] != ""
             and 0.75 * STEPS <= int(row["step"]) <= STEPS]
-    last = [row for row in rows if row["series"] == "swarm" and row["agent"] == "" and int(row["step"]) < STEPS][-1]
+    last = [row for row in rows if row["series"] == "mean" and int(row["step"]) < STEPS][-1]
     exchanges, steps = summary["exchanges"], int(last["step"])
     ended = exchanges["done"] + exchanges["late"] + exchanges["failed"]
     return {"accuracy": 100 * mean(float(row["accuracy"]) for row in late),
