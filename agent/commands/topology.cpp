@@ -18,6 +18,7 @@
 #include "agent/report/svg.h"
 #include "agent/report/topology_draw.h"
 #include "compression/codec.h"
+#include "compression/low_rank.h"
 #include "gossip/exchange/options.h"
 #include "gossip/limits.h"
 #include "gossip/net/text.h"
@@ -143,6 +144,42 @@ Subject make_subject(TopologyKind kind, const TopologyOptions& options) {
   return subject;
 }
 
+std::vector<MatrixSize> read_matrices(const TopologyOptions& options) {
+  std::vector<MatrixSize> matrices;
+  uint64_t count = 0;
+  std::istringstream list(options.matrices);
+  for (std::string word; std::getline(list, word, ',');) {
+    std::istringstream sides(word);
+    uint64_t rows = 0, columns = 0;
+    char by = 0;
+    const bool read = (sides >> rows >> by >> columns) && by == 'x' && sides.peek() == EOF;
+    if (!read || rows == 0 || columns == 0 || rows > options.params / columns) {
+      throw std::runtime_error("--matrices: '" + word + "' is no matrix of " + std::to_string(options.params) +
+                               " params; write rows and columns, such as 64x784,10x64");
+    }
+    count += rows * columns;
+    matrices.push_back({rows, columns, options.rank});
+  }
+  if (count <= options.params) return matrices;
+  throw std::runtime_error("--matrices have " + std::to_string(count) + " elements, and --params are " +
+                           std::to_string(options.params));
+}
+
+// What an exchange sends where matrices travel as a few directions: all that is none of them, by the codec.
+uint64_t low_rank_bytes(const TopologyOptions& options, const Codec& codec) {
+  if (options.rank == 0 || options.rank > kLowRankMax || options.matrices.empty() || options.fragments > 1) {
+    throw std::runtime_error("--rank is 1 to " + std::to_string(kLowRankMax) + ", with --matrices and without "
+                             "--fragments, which cut matrices");
+  }
+  uint64_t bytes = 0, rest = options.params;
+  for (const MatrixSize& size : read_matrices(options)) {
+    if (!LowRank::pays(size)) continue;
+    bytes += LowRank(size).first_bytes() + LowRank(size).second_bytes();
+    rest -= size.rows * size.columns;
+  }
+  return bytes + codec.payload_bytes_max(rest);
+}
+
 Payload make_payload(const TopologyOptions& options) {
   const auto codec = parse_codec(options.codec);
   if (!codec) {
@@ -159,11 +196,14 @@ Payload make_payload(const TopologyOptions& options) {
     throw std::runtime_error("--fragments " + std::to_string(options.fragments) + "; a model has 1 to " +
                              std::to_string(most));
   }
-  const uint64_t bytes = make_codec(*codec, MemorySpace::kHost)->payload_bytes_max(options.params);
-  Payload payload{bytes, (bytes + options.fragments - 1) / options.fragments, options.fragments,
+  const std::unique_ptr<Codec> host = make_codec(*codec, MemorySpace::kHost);
+  const uint64_t bytes = host->payload_bytes_max(options.params);
+  const bool low_rank = options.rank > 0 || !options.matrices.empty();
+  const uint64_t part = low_rank ? low_rank_bytes(options, *host) : (bytes + options.fragments - 1) / options.fragments;
+  Payload payload{bytes, part, options.fragments,
                   std::to_string(options.params) + " params as " + options.codec + ", " + print_bytes(bytes) +
                       " a model"};
-  if (options.fragments > 1) payload.words += ", of which an exchange sends " + print_bytes(payload.bytes);
+  if (part < bytes) payload.words += ", of which an exchange sends " + print_bytes(payload.bytes);
   return payload;
 }
 
@@ -364,6 +404,8 @@ void add_topology(CLI::App& app, Cli& cli) {
   add_count_flag(command, topology.params, "--params", {}, "numbers in the model; 10000000");
   command.text("--codec CODEC", codec_choices(" | "), topology.codec);
   add_count_flag(command, topology.fragments, "--fragments", {}, "an exchange sends one of so many parts; 1");
+  add_count_flag(command, topology.rank, "--rank", {}, "an exchange sends so many directions of each matrix; 0: all");
+  command.text("--matrices LIST", "for --rank: the model's, such as 64x784,10x64", topology.matrices);
   command.text("--file FILE", "edges for --kind file: two names a line, # for comments", topology.file);
   command.text("--svg FILE", "draws into this file, not into the terminal", topology.svg);
   command.then([&cli, options] { cli.choose("topology", *options, run_topology_command); });

@@ -57,6 +57,19 @@ TEST(FuzzSmoke, Wire) {
   drive(fuzz_wire, corpus, 20'000);
 }
 
+TEST(FuzzSmoke, LowRank) {
+  std::vector<Bytes> corpus;
+  Rng rng(1);
+  for (int i = 0; i < 40; ++i) {
+    Bytes input = {std::byte(rng.below(20)), std::byte(rng.below(20)), std::byte(rng.below(4)), std::byte{0}};
+    const auto number = [&](size_t at) { return 1 + std::to_integer<size_t>(input[at]); };
+    const size_t halves = 2 * number(2) * (number(0) + number(1));
+    for (size_t at = 0; at < halves; ++at) input.push_back(std::byte(rng.below(at % 2 == 0 ? 256 : 0x60)));
+    corpus.push_back(input);
+  }
+  drive(fuzz_low_rank, corpus, 20'000);
+}
+
 // The samples, and both as the log of the target expects them, with and without seals.
 std::vector<Bytes> log_corpus(const Message& as_sampled, const Message& as_expected, const Bytes& payload) {
   std::vector<Bytes> corpus;

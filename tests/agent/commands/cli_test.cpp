@@ -176,7 +176,8 @@ TEST(Cli, ReadsInitAndCheck) {
 
 TEST(Cli, ReadsTheTopologyCommand) {
   const Parsed p = parse({"topology", "--kind", "regular", "--agents", "12", "--degree=3", "--seed", "7", "--params",
-                          "1000", "--codec", "bf16", "--fragments", "4", "--file", "f", "--svg", "s"});
+                          "1000", "--codec", "bf16", "--fragments", "4", "--rank", "2", "--matrices", "9x9", "--file", "f",
+                          "--svg", "s"});
   ASSERT_EQ(p.cli.command, "topology") << p.err;
   const auto topology = std::any_cast<TopologyOptions>(p.cli.options);
   EXPECT_EQ(topology.kind, "regular");
@@ -186,6 +187,8 @@ TEST(Cli, ReadsTheTopologyCommand) {
   EXPECT_EQ(topology.params, 1000u);
   EXPECT_EQ(topology.codec, "bf16");
   EXPECT_EQ(topology.fragments, 4u);
+  EXPECT_EQ(topology.rank, 2u);
+  EXPECT_EQ(topology.matrices, "9x9");
   EXPECT_EQ(topology.file, "f");
   EXPECT_EQ(topology.svg, "s");
   const TopologyOptions plain = std::any_cast<TopologyOptions>(parse({"topology"}).cli.options);

@@ -147,6 +147,16 @@ TEST_F(TopologyCommand, CountsFragments) {
   EXPECT_EQ(value(parts, "parameter server"), value(plain, "parameter server"));
 }
 
+// Of 64 x 784 and 10 x 64, each row and column of a direction takes two bytes; 2 x 2 is no smaller so; 2 bytes for each
+// of the rest.
+TEST_F(TopologyCommand, CountsDirectionsOfMatrices) {
+  const TopologyOptions options{.kind = "matching", .agents = 8, .params = 51'000, .codec = "bf16", .rank = 2,
+                                .matrices = "64x784,10x64,2x2"};
+  const uint64_t rest = 51'000 - 64 * 784 - 640, bytes = 4 * (64 + 784 + 10 + 64) + 2 * rest;
+  EXPECT_EQ(bytes, 4056u);
+  EXPECT_NE(run(options).find("102.0 kB a model, of which an exchange sends 4.1 kB)"), std::string::npos) << run(options);
+}
+
 TEST_F(TopologyCommand, ReadsAFileOfEdges) {
   const std::string path = write("# a path\nanna bob   # neighbors\n\n  bob\tcarl\r\nbob anna\n");
   const std::string text = run({.file = path});
@@ -180,12 +190,26 @@ TEST_F(TopologyCommand, FileErrorsNameTheLine) {
 }
 
 TEST_F(TopologyCommand, RefusesWithARemedy) {
+  const std::string rank = "--rank is 1 to 64, with --matrices and without --fragments, which cut matrices";
+  const auto no_matrix = [](const std::string& word, const std::string& params) {
+    return "--matrices: '" + word + "' is no matrix of " + params +
+           " params; write rows and columns, such as 64x784,10x64";
+  };
   const std::vector<std::pair<TopologyOptions, std::string>> cases = {
       {{.kind = "rign"}, "there is no topology 'rign'; did you mean 'ring'?"},
       {{.kind = "hypercube"}, "there is no topology 'hypercube'; choose one of matching, ring, torus, exponential, "
                               "regular, star, full, file, one-peer, all"},
       {{.kind = "ring", .fragments = 65}, "--fragments 65; a model has 1 to 64"},
       {{.kind = "ring", .params = 3, .fragments = 4}, "--fragments 4; a model has 1 to 3"},
+      {{.kind = "ring", .rank = 1}, rank},
+      {{.kind = "ring", .rank = 65, .matrices = "9x9"}, rank},
+      {{.kind = "ring", .fragments = 2, .rank = 1, .matrices = "9x9"}, rank},
+      {{.kind = "ring", .matrices = "9x9"}, rank},
+      {{.kind = "ring", .params = 80, .rank = 1, .matrices = "9x9"}, no_matrix("9x9", "80")},
+      {{.kind = "ring", .params = 100, .rank = 1, .matrices = "9x9,9x9"},
+       "--matrices have 162 elements, and --params are 100"},
+      {{.kind = "ring", .rank = 1, .matrices = "9x"}, no_matrix("9x", "10000000")},
+      {{.kind = "ring", .rank = 1, .matrices = "9x9x9"}, no_matrix("9x9x9", "10000000")},
       {{.kind = "ring", .codec = "bf61"}, "there is no codec 'bf61'; did you mean 'bf16'?"},
       {{.kind = "ring", .agents = 1}, "--agents asks for 1 agent; a topology has 2 to 1024"},
       {{.agents = 1025}, "--agents asks for 1025 agents; a topology has 2 to 1024"},

@@ -131,6 +131,23 @@ TEST(PairHalves, AreTwoTurnsOfOneDialogue) {
   EXPECT_EQ(sent[9].second, 4u);
 }
 
+// Of no rank in particular: with the same q each time the second exchange would find nothing that the first one left.
+TEST(PairHalves, EachExchangeLooksInOtherDirections) {
+  Halves pair;
+  Rng rng(8);
+  for (float& x : pair.b.params) x = static_cast<float>(rng.uniform());
+  const auto apart = [&] {
+    double squares = 0;
+    for (size_t i = 0; i < kParams; ++i) squares += std::pow(pair.b.params[i] - pair.a.params[i], 2);
+    return std::sqrt(squares);
+  };
+  pair.exchange(milliseconds(300));
+  const double first = apart();
+  for (int i = 0; i < 40; ++i) pair.exchange(milliseconds(300));
+  EXPECT_EQ(pair.a.pairwise->counters().done, 41u);
+  EXPECT_LT(apart(), 0.01 * first);
+}
+
 TEST(PairHalves, OfTwoProposalsThatCrossOneIsMadeAndNoneFails) {
   for (int before = 0; before < 2; ++before) {   // with either's proposal standing
     Halves pair;
