@@ -87,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(SettlingCase{"pairs", {"", ExchangeKind::kPairwise}, 16},
                     SettlingCase{"pairs_on_a_ring", {"", ExchangeKind::kPairwise, TopologyKind::kRing}, 24},
                     SettlingCase{"pairs_of_low_rank",
-                                 {.name = "", .kind = ExchangeKind::kPairwise, .low_rank = 4}, 8},
+                                 {.name = "", .kind = ExchangeKind::kPairwise, .low_rank = 1}, 8},
                     SettlingCase{"ring", {"", ExchangeKind::kNeighborhood, TopologyKind::kRing}, 8},
                     SettlingCase{"group", {"", ExchangeKind::kGroup}, 8},
                     SettlingCase{"groups_with_pairs",

@@ -202,6 +202,22 @@ TEST(PairHalves, AMatrixOfWhichAHalfIsLostForGoodStaysAsItIs) {
   }
 }
 
+// Of what came, no block is whole: no vote, and no exchange of nothing.
+TEST(PairHalves, FirstHalvesAloneAreNoExchange) {
+  Halves pair;
+  pair.swarm.network.drop = [&](const Flight& flight) {
+    const bool lost = flight.from == pair.a.id && is<BlockPayload>(flight);
+    return lost && (block_of(flight)->index == 1 || block_of(flight)->index >= 3);
+  };
+  int votes = 0;
+  pair.swarm.network.watch = [&](const Flight& flight) { votes += is<Have>(flight); };
+  pair.exchange();
+  pair.expect_met(0, 0, 0);
+  EXPECT_EQ(votes, 0);
+  EXPECT_EQ(pair.a.pairwise->counters().failed, 1u);
+  EXPECT_EQ(pair.b.pairwise->counters().failed, 1u);
+}
+
 TEST(PairHalves, ASecondHalfThatOvertakesItsFirstWaitsForIt) {
   for (const uint8_t from : {1, 2}) {
     Halves pair;
