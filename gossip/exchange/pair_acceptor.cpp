@@ -47,7 +47,8 @@ bool PairAcceptor::has_room(const std::function<bool(const PeerId&)>& counts) {
 
 void PairAcceptor::supersede(const PeerId& proposer) {
   for (const ExchangeId& xid : exchanges_.with(proposer)) {
-    if (exchanges_.at(xid).crossed) continue;   // its proposer may have applied early, and be free
+    const AcceptedExchange& exchange = exchanges_.at(xid);
+    if (exchange.crossed || exchange.halves) continue;   // its proposer may have applied early, and be free
     voter_.leave(xid);
     exchanges_.at(xid).undecided = true;
     fail(exchanges_.at(xid));

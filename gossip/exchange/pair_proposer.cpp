@@ -193,10 +193,12 @@ bool PairProposer::on_crossed_block(const PeerId& from, const BlockPayload& bloc
 }
 
 // All that the peer sent with its own proposal has passed, and it will accept this one with those very blocks. Applied
-// at once, so that both are free after one latency; taken back if the peer decides otherwise.
+// at once, so that both are free after one latency; taken back if the peer decides otherwise. Likewise where the
+// acceptor's second halves have passed, whose vote comes two latencies later.
 void PairProposer::try_apply_early(ProposedExchange& exchange) {
-  if (!exchange.crossed || exchange.early_coefficient != 0 || !exchange.blocks.all_judged()) return;
-  const Bitmap passed = exchange.blocks.passed();
+  const bool early = exchange.crossed || (exchange.halves && exchange.agreed);
+  if (!early || exchange.early_coefficient != 0 || !exchange.blocks.all_judged()) return;
+  const Bitmap passed = blocks_.passed(exchange);
   if (count_bits(passed) == 0 || !ledger_.pass_guard(exchange, passed)) return;
   ledger_.apply_early(exchange, passed);
 }
@@ -242,7 +244,8 @@ void PairProposer::on_accept(const PeerId& from, uint64_t generation, const Acce
   exchange->round_trip = clock_.now() - exchange->started_at;
   ledger_.answered_after(exchange->round_trip);
   blocks_.grant(*exchange, accept.credit);
-  try_decide(*exchange);   // the vote may have overtaken this
+  if (exchange->halves) try_apply_early(*exchange);   // they may have overtaken this, and the vote too
+  try_decide(*exchange);
 }
 
 void PairProposer::on_busy(const PeerId& from, const Busy& busy) {

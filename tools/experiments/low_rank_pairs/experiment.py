@@ -1,5 +1,5 @@
 """Accuracy by label of pairs that mix matrices along one or two directions, beside fragments of as many bytes."""
-from counting import interval95, plus_minus
+from counting import interval95
 from lib import table
 from simulated import data, data_name, simulate, two_at_a_time
 
@@ -33,7 +33,7 @@ LOSSY = "rank 1"
 
 def measured(case):
     """Accuracy in percent and loss of the agents' own models in the last quarter; kB a step of an agent; seconds; the
-    part of the exchanges that were not whole."""
+    part of the exchanges that were not whole, and of the blocks that the codec left out."""
     way, rate, lost, seed = case
     summary, rows = simulate(CONFIG, AGENTS, [*FLAGS, "--loss", lost, "--seed", seed], agent__data__path=data(),
                              swarm__optimizer__learning_rate=rate,
@@ -46,7 +46,8 @@ def measured(case):
     return {"accuracy": 100 * mean(float(row["accuracy"]) for row in late),
             "loss": mean(float(row["loss"]) for row in late),
             "kb": float(last["bytes"]) / steps / AGENTS / 1e3, "seconds": float(last["virtual_s"]) * STEPS / steps,
-            "not_whole": 100 * (ended - exchanges["done"]) / ended}
+            "not_whole": 100 * (ended - exchanges["done"]) / ended,
+            "left_out": 100 * summary["blocks"]["refused"] / summary["blocks"]["due"]}
 
 
 def mean(values):
@@ -77,19 +78,23 @@ def run(repeat=1, quick=False, say=print):
     def of(way, lost, key):
         return [found[way, rates[way], lost, seed][key] for seed in seeds]
 
-    def difference(way, lost, other, key):
-        return plus_minus(*interval95([a - b for a, b in zip(of(way, lost, key), of(other, 0, key))]))
+    def interval(values, digits):
+        middle, half = interval95(values)
+        return f"{middle:.{digits}f} ± {half:.{digits}f}"
+
+    def difference(way, lost, other, key, digits):
+        return interval([a - b for a, b in zip(of(way, lost, key), of(other, 0, key))], digits)
     for way, lost in kinds:
         name = way if lost == 0 else f"{way}, 10 % lost"
-        rows.append([name, f"{rates[way]:.2g}", plus_minus(*interval95(of(way, lost, "accuracy"))),
-                     f"{mean(of(way, lost, 'loss')):.3f}", f"{mean(of(way, lost, 'kb')):.1f}",
-                     f"{mean(of(way, lost, 'seconds')):.1f}", f"{mean(of(way, lost, 'not_whole')):.1f} %"])
+        rows.append([name, f"{rates[way]:.2g}", interval(of(way, lost, "accuracy"), 1), interval(of(way, lost, "loss"), 3), f"{mean(of(way, lost, 'kb')):.1f}",
+                     f"{mean(of(way, lost, 'seconds')):.1f}", f"{mean(of(way, lost, 'not_whole')):.1f} %",
+                     f"{mean(of(way, lost, 'left_out')):.1f} %"])
         say(f"{rows[-1]}")
     for way, other in AGAINST.items():
-        rows.append([f"{way} minus {other}", "", difference(way, 0, other, "accuracy"),
-                     difference(way, 0, other, "loss"), "", "", ""])
-    rows.append([f"{LOSSY}, 10 % lost, minus none", "", difference(LOSSY, 0.1, LOSSY, "accuracy"),
-                 difference(LOSSY, 0.1, LOSSY, "loss"), "", "", ""])
+        rows.append([f"{way} minus {other}", "", difference(way, 0, other, "accuracy", 1),
+                     difference(way, 0, other, "loss", 3), "", "", "", ""])
+    rows.append([f"{LOSSY}, 10 % lost, minus none", "", difference(LOSSY, 0.1, LOSSY, "accuracy", 1),
+                 difference(LOSSY, 0.1, LOSSY, "loss", 3), "", "", "", ""])
     return (f"{data_name()}, {AGENTS} agents by label, {STEPS} steps, rng seeds {seeds}, rates by trial seed {TRIAL}, "
             "virtual time.\n\n"
-            + table(["way", "rate", "accuracy, %", "loss", "kB a step", "seconds", "not whole"], rows))
+            + table(["way", "rate", "accuracy, %", "loss", "kB a step", "seconds", "not whole", "left out"], rows))
