@@ -4,7 +4,7 @@ from lib import table
 from simulated import data, data_name, simulate, two_at_a_time
 
 STEPS, AGENTS, TRIAL, SEEDS = 600, 8, 101, 5
-RATES = [0.01 * 3 ** i for i in range(-1, 3)]
+RATES = [0.01 * 3 ** i for i in range(-2, 3)]
 CONFIG = f"""
 swarm:
   name: low_rank_pairs
@@ -86,7 +86,8 @@ def run(repeat=1, quick=False, say=print):
         return interval([a - b for a, b in zip(of(way, lost, key), of(other, 0, key))], digits)
     for way, lost in kinds:
         name = way if lost == 0 else f"{way}, 10 % lost"
-        rows.append([name, f"{rates[way]:.2g}", interval(of(way, lost, "accuracy"), 1), interval(of(way, lost, "loss"), 3), f"{mean(of(way, lost, 'kb')):.1f}",
+        rows.append([name, f"{rates[way]:.2g}", interval(of(way, lost, "accuracy"), 1),
+                     interval(of(way, lost, "loss"), 3), f"{mean(of(way, lost, 'kb')):.1f}",
                      f"{mean(of(way, lost, 'seconds')):.1f}", f"{mean(of(way, lost, 'not_whole')):.1f} %",
                      f"{mean(of(way, lost, 'left_out')):.1f} %"])
         say(f"{rows[-1]}")
