@@ -32,8 +32,8 @@ float normal_at(uint64_t seed, size_t place) {
   return static_cast<float>(sum) / kDeviation;
 }
 
-// A product of finite values may exceed a float; then the half holds the largest value, and a difference of two infinite
-// sums counts as none. Any bytes are sound, since both ends make the delta from them.
+// A product of finite values may exceed a float; then the half holds the largest value, and a difference of two
+// infinite sums counts as none. Any bytes are sound, since both ends make the delta from them.
 void write_values(std::vector<float>& values, MutableBytes out) {
   constexpr float kMost = std::numeric_limits<float>::max();
   for (float& value : values) {
@@ -66,7 +66,8 @@ void make_orthonormal(std::vector<double>& vectors, size_t rows) {
       for (size_t i = 0; i < rows; ++i) vectors[at + i] -= share * vectors[before + i];
     }
     const double left = std::sqrt(dot(at, at));
-    const auto begin = vectors.begin() + static_cast<std::ptrdiff_t>(at), end = begin + static_cast<std::ptrdiff_t>(rows);
+    const auto begin = vectors.begin() + static_cast<std::ptrdiff_t>(at);
+    const auto end = begin + static_cast<std::ptrdiff_t>(rows);
     if (left <= kDependent * whole) {
       std::fill(begin, end, 0.0);
       continue;

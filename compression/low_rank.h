@@ -43,8 +43,8 @@ class LowRank {
   // Of two second halves that pass: what the delta moves, the squares of f. It is less than the models' distance.
   PairStats stats(Bytes own_second, Bytes peer_second) const;
 
-  // x += coefficient * f, where `own` and `peer` are both halves, one behind the other: one rounding by each multiply and
-  // add. REQUIRES: all halves pass.
+  // x += coefficient * f, where `own` and `peer` are both halves, one behind the other: one rounding by each multiply
+  // and add. REQUIRES: all halves pass.
   void apply(float coefficient, Bytes own, Bytes peer, View x) const;
 
  private:

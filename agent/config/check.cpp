@@ -62,8 +62,8 @@ void refuse_low_rank(const SwarmConfig& swarm) {
                       "kind: pairwise, or powergossip.rank: 0 and codec: fp16");
   }
   if (exchange.overlap == Overlap::kOn) {
-    throw ConfigError(where + "its dialogue has two turns for one payload, which with overlap serves several exchanges; "
-                      "write overlap: auto, or powergossip.rank: 0");
+    throw ConfigError(where + "its dialogue has two turns for one payload, which with overlap serves several "
+                      "exchanges; write overlap: auto, or powergossip.rank: 0");
   }
   if (exchange.fragments > 1) {
     throw ConfigError(where + "a matrix is mixed whole or not at all, and fragments cut it; write fragments: 1, or "

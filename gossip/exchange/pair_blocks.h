@@ -1,5 +1,5 @@
-// The payloads of pair exchanges: sent under credits, checked on arrival, judged by the worker. All indices are of parts
-// (pair_parts.h): without blocks of low rank, of blocks.
+// The payloads of pair exchanges: sent under credits, checked on arrival, judged by the worker. All indices are of
+// parts (pair_parts.h): without blocks of low rank, of blocks.
 #pragma once
 
 #include <cstdint>

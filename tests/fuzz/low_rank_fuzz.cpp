@@ -1,6 +1,6 @@
 // The two halves of a matrix from a stranger. Three bytes in front choose its rows, columns and rank; the rest are the
-// halves, of whatever size the stranger took. What passes moves both ends by the same finite steps, as far as its second
-// half says at most.
+// halves, of whatever size the stranger took. What passes moves both ends by the same finite steps, as far as its
+// second half says at most.
 #include <algorithm>
 #include <cmath>
 #include <vector>

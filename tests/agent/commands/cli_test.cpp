@@ -176,8 +176,8 @@ TEST(Cli, ReadsInitAndCheck) {
 
 TEST(Cli, ReadsTheTopologyCommand) {
   const Parsed p = parse({"topology", "--kind", "regular", "--agents", "12", "--degree=3", "--seed", "7", "--params",
-                          "1000", "--codec", "bf16", "--fragments", "4", "--rank", "2", "--matrices", "9x9", "--file", "f",
-                          "--svg", "s"});
+                          "1000", "--codec", "bf16", "--fragments", "4", "--rank", "2", "--matrices", "9x9", "--file",
+                          "f", "--svg", "s"});
   ASSERT_EQ(p.cli.command, "topology") << p.err;
   const auto topology = std::any_cast<TopologyOptions>(p.cli.options);
   EXPECT_EQ(topology.kind, "regular");

@@ -154,7 +154,8 @@ TEST_F(TopologyCommand, CountsDirectionsOfMatrices) {
                                 .matrices = "64x784,10x64,2x2"};
   const uint64_t rest = 51'000 - 64 * 784 - 640, bytes = 4 * (64 + 784 + 10 + 64) + 2 * rest;
   EXPECT_EQ(bytes, 4056u);
-  EXPECT_NE(run(options).find("102.0 kB a model, of which an exchange sends 4.1 kB)"), std::string::npos) << run(options);
+  const std::string text = run(options);
+  EXPECT_NE(text.find("102.0 kB a model, of which an exchange sends 4.1 kB)"), std::string::npos) << text;
 }
 
 TEST_F(TopologyCommand, ReadsAFileOfEdges) {

@@ -1,5 +1,5 @@
-// Pairs that mix matrices along a few directions: the two turns of their dialogue, and what becomes of a matrix of which
-// a half is lost, refused or late.
+// Pairs that mix matrices along a few directions: the two turns of their dialogue, and what becomes of a matrix of
+// which a half is lost, refused or late.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -39,8 +39,9 @@ struct Halves : Turns {
 
   // Of rank 1, and each element at least .1.
   static float apart(size_t i) {
+    if (i >= kMatrix && i < kMatrix + kVector) return 1;
     const size_t at = i >= kMatrix ? i - kMatrix - kVector : i;
-    return i >= kMatrix && i < kMatrix + kVector ? 1 : 0.1f * static_cast<float>((at / kColumns + 1) * (at % kColumns + 1));
+    return 0.1f * static_cast<float>((at / kColumns + 1) * (at % kColumns + 1));
   }
 
   void exchange(Duration duration = milliseconds(2000)) {
@@ -274,8 +275,8 @@ TEST(PairHalves, OfAnotherSizeThanItsMatrixSaysAreRefused) {
   }
 }
 
-// Both applied before the decision, and the vote never came: they undo p z^T with the very same bytes. Adding and taking
-// away rounds each element once.
+// Both applied before the decision, and the vote never came: they undo p z^T with the very same bytes. Adding and
+// taking away rounds each element once.
 TEST(PairHalves, WhatIsAbortedIsTakenBack) {
   Halves pair;
   pair.swarm.network.drop = [](const Flight& flight) { return is<Have>(flight); };
