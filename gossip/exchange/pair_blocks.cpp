@@ -103,18 +103,29 @@ void PairBlocks::watch(PairExchange& exchange) {
   exchange.ask_missing_at = clock_.now() + 2 * usual_gap(exchange);
 }
 
+// The proposer's second halves cannot come before a round trip.
+bool PairBlocks::between_turns(const PairExchange& exchange) const {
+  if (!exchange.halves || exchange.initiated || exchange.second_turn) return false;
+  for (size_t i = 0; i < layout_.blocks.size(); ++i) {
+    if (exchange.blocks.verdict(i) == BlockVerdict::kMissing) return false;
+  }
+  return true;
+}
+
 // The longest gap of a stream is what its kind makes usual: blocks that wait for credit come in bursts. `continues`:
 // this block was not overtaken by another.
-void PairBlocks::came(PairExchange& exchange, bool continues) {
+void PairBlocks::came(PairExchange& exchange, uint32_t index, bool continues) {
   if (!exchange.last_block_at) return;
   const TimePoint now = clock_.now();
-  if (continues) exchange.longest_gap = std::max(exchange.longest_gap, now - *exchange.last_block_at);
+  const bool waited_for_turn = !exchange.initiated && parts_[index].kind == PartKind::kSecond && !exchange.second_turn;
+  exchange.second_turn |= waited_for_turn;
+  if (continues && !waited_for_turn) exchange.longest_gap = std::max(exchange.longest_gap, now - *exchange.last_block_at);
   const bool ended = continues && exchange.blocks.last_arrived() && exchange.asked_last == 0;
   if (ended) gaps_[exchange.initiated].add(seconds(exchange.longest_gap));
   exchange.last_block_at = now;
   const bool asks = exchange.blocks.missing_count() > 0 && exchange.asked_missing < kMissingMax;
-  exchange.ask_missing_at =
-      asks ? std::max(exchange.missing_due_at, now + 2 * usual_gap(exchange)) : TimePoint::max();
+  const Duration wait = between_turns(exchange) ? exchange.repeat_after : 2 * usual_gap(exchange);
+  exchange.ask_missing_at = asks ? std::max(exchange.missing_due_at, now + wait) : TimePoint::max();
 }
 
 bool PairBlocks::lacks(const PairExchange& exchange, size_t index) const {
@@ -160,7 +171,7 @@ bool PairBlocks::receive(PairExchange& exchange, const BlockPayload& block, cons
   exchange.bytes_received += payload.size;
   const bool continues = block.index >= exchange.blocks.received_below();
   exchange.blocks.arrived(block.index, payload);
-  came(exchange, continues);
+  came(exchange, block.index, continues);
   if (payload.size > parts_[block.index].bytes_max) {
     report(exchange.xid, exchange.peer, block.index, BlockVerdict::kRefused, {});
     return true;

@@ -95,7 +95,8 @@ class PairBlocks {
   void next_credit(PairExchange& exchange);
   void send_one(PairExchange& exchange, uint32_t index);
   Duration usual_gap(const PairExchange& exchange) const;
-  void came(PairExchange& exchange, bool continues);
+  void came(PairExchange& exchange, uint32_t index, bool continues);
+  bool between_turns(const PairExchange& exchange) const;
   Bitmap overtaken(const PairExchange& exchange) const;
   Bitmap last_missing(const PairExchange& exchange) const;
   bool lacks(const PairExchange& exchange, size_t index) const;

@@ -50,6 +50,7 @@ struct PairExchange {
   // Of the peer's stream of blocks, while it is watched. It began when the exchange was agreed.
   std::optional<TimePoint> last_block_at;
   Duration longest_gap{};
+  bool second_turn = false;         // a second half of the proposer's has come
   TimePoint ask_missing_at = TimePoint::max();
   TimePoint missing_due_at;         // the answer to the last question for lost blocks
   Duration repeat_after{};          // of such a question
