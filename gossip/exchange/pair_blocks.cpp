@@ -119,7 +119,8 @@ void PairBlocks::came(PairExchange& exchange, uint32_t index, bool continues) {
   const TimePoint now = clock_.now();
   const bool waited_for_turn = !exchange.initiated && parts_[index].kind == PartKind::kSecond && !exchange.second_turn;
   exchange.second_turn |= waited_for_turn;
-  if (continues && !waited_for_turn) exchange.longest_gap = std::max(exchange.longest_gap, now - *exchange.last_block_at);
+  const Duration gap = now - *exchange.last_block_at;
+  if (continues && !waited_for_turn) exchange.longest_gap = std::max(exchange.longest_gap, gap);
   const bool ended = continues && exchange.blocks.last_arrived() && exchange.asked_last == 0;
   if (ended) gaps_[exchange.initiated].add(seconds(exchange.longest_gap));
   exchange.last_block_at = now;
