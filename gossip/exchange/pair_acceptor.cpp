@@ -77,7 +77,8 @@ void PairAcceptor::accept(const PeerId& from, const Propose& propose, const Turn
                                       .peer_generation = propose.xid.generation, .peer_offer = propose.offer,
                                       .peer_mass = propose.mass, .peer_round = propose.round,
                                       .peer_payload = propose.payload, .own_slot = turn.slot,
-                                      .peer_slot = propose.slot, .scheduled = turn.scheduled,
+                                      .peer_slot = propose.slot, .peer_steps_us = propose.steps_us,
+                                      .scheduled = turn.scheduled,
                                       .fragment = propose.fragment,
                                       .blocks = blocks_.none_yet(propose.fragment), .send_credit = propose.credit,
                                       .repeat_after = ledger_.repeat_after()}};
@@ -94,7 +95,7 @@ void PairAcceptor::accept(const PeerId& from, const Propose& propose, const Turn
 void PairAcceptor::send_accept(const AcceptedExchange& exchange) {
   outbox_.send(exchange.peer, Accept{exchange.xid, exchange.own_offer, exchange.own->mass, exchange.own->round,
                                      exchange.blocks.credit(), exchange.own->number,
-                                     exchange.own_slot});
+                                     exchange.own_slot, ledger_.steps_us()});
 }
 
 bool PairAcceptor::answer_again(const ExchangeId& xid, const PeerId& from) {

@@ -52,6 +52,11 @@ std::optional<TimePoint> PairLedger::next_at() const {
   return next_at_ && *next_at_ > clock_.now() ? next_at_ : std::nullopt;
 }
 
+void PairLedger::tell_steps(Duration between_boundaries) {
+  const auto us = std::chrono::ceil<std::chrono::microseconds>(between_boundaries).count();
+  steps_us_ = static_cast<uint32_t>(std::clamp<int64_t>(us, 0, UINT32_MAX));
+}
+
 Duration PairLedger::until_next_snapshot() const { return published_at_ + publish_interval_ - clock_.now(); }
 
 // ---- the end of an exchange ----

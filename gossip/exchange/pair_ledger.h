@@ -49,6 +49,8 @@ class PairLedger {
   uint64_t boundary() const { return boundary_; }  // of the snapshot adopted last
   std::optional<TimePoint> next_at() const;       // Snapshot::next_at of the one adopted last, while it lies ahead
   Duration steps_time() const { return next_at_ ? *next_at_ - published_at_ : Duration::zero(); }   // that it named
+  void tell_steps(Duration between_boundaries);   // by turns, to whom this agent exchanges with
+  uint32_t steps_us() const { return steps_us_; }
   Duration until_next_snapshot() const;           // estimated from the interval between the last two
 
   // The budget of the snapshot. After adopt() each open exchange that took an offer of an earlier snapshot must hold it
@@ -117,6 +119,7 @@ class PairLedger {
   TimePoint published_at_;
   std::optional<TimePoint> next_at_;
   uint64_t boundary_ = 0;
+  uint32_t steps_us_ = 0;
   Duration publish_interval_{};
   SnapshotBudget budget_;
   FragmentTurns fragments_;

@@ -54,7 +54,8 @@ void PairProposer::send_proposal(const ProposedExchange& exchange, Duration dead
                                       .round = exchange.own->round,
                                       .deadline_ms = static_cast<uint32_t>(std::max<int64_t>(1, deadline_ms)),
                                       .credit = exchange.blocks.credit(), .payload = exchange.own->number,
-                                      .fragment = exchange.fragment, .slot = exchange.own_slot});
+                                      .fragment = exchange.fragment, .slot = exchange.own_slot,
+                                      .steps_us = ledger_.steps_us()});
 }
 
 // Decides once all blocks of the acceptor's vote are judged here too. At the deadline it decides on the blocks that
@@ -166,6 +167,7 @@ void PairProposer::cross(ProposedExchange& exchange, uint64_t generation, const 
   exchange.peer_round = propose.round;
   exchange.peer_payload = propose.payload;
   exchange.peer_slot = propose.slot;
+  exchange.peer_steps_us = propose.steps_us;
   blocks_.watch(exchange);
   ++ledger_.counters().crossed;
 }
@@ -239,6 +241,7 @@ void PairProposer::on_accept(const PeerId& from, uint64_t generation, const Acce
   exchange->peer_round = accept.round;
   exchange->peer_payload = accept.payload;
   exchange->peer_slot = accept.slot;
+  exchange->peer_steps_us = accept.steps_us;
   sign(*exchange);
   if (ledger_.by_turns() && !exchange->last_block_at) blocks_.watch(*exchange);
   exchange->round_trip = clock_.now() - exchange->started_at;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr Duration kWaitMax = std::chrono::milliseconds(250);
 constexpr size_t kFew = 4;   // agents
-constexpr int kWaitRoundTrips = 2;
+constexpr int kWaitRoundTrips = 2, kWaitForTheSlow = 1;   // round trips
 
 PairwiseOptions by_turns(PairwiseOptions options) {
   options.by_turns = true;
@@ -47,6 +47,7 @@ PairTurns::PairTurns(const PairwiseOptions& options, const Layout& layout, const
       ++turns_;
       schedule_.mixed(peer, exchange.initiated ? exchange.own_slot : exchange.peer_slot);
       schedule_.heard(peer, exchange.peer_slot);
+      paces_.heard(peer, std::chrono::microseconds(exchange.peer_steps_us));
     }
     if (!mixed) admission_.refused(peer);
     if (asked_ && asked_->peer == peer) partner_answered(mixed);
@@ -95,6 +96,7 @@ bool PairTurns::next_turn() {
   proposer_.add_owing(not_asked);
   std::vector<PeerId> later = not_asked;
   admission_.add_asked_later(later);
+  if (!paces_.slow()) paces_.add_slow(later);
   if (const auto begun = scheduled_turn(later)) return *begun;
   if (admission_.serve_next()) return true;
   std::vector<PeerId> unsettled = later;
@@ -144,25 +146,35 @@ void PairTurns::partner_answered(bool mixed) {
 
 // Few find each other without a schedule, and meet more partners so, unless the exchanges of one boundary bring all to
 // their mean. Where nobody waits for another's steps, because they are long, asking costs little.
-void PairTurns::begin_boundary(uint64_t boundary) {
+void PairTurns::begin_boundary(const Snapshot& snapshot) {
   const Duration without_steps = times_.all();
   steps_ = clock_.now() - began_ - (without_steps - without_steps_);
   began_ = clock_.now();
   without_steps_ = without_steps;
-  const bool pays = turns_due_ > 1 || (turns_ > 0 && steps_ <= steps_waited_for());
   std::vector<PeerId> others;
-  if (pays && sampler_ != nullptr && sampler_->anyone()) others = admission_.reckoned_with();
+  if (sampler_ != nullptr) others = admission_.reckoned_with();
   std::erase(others, self_);
+  const uint64_t boundaries = snapshot.boundary - ledger_.boundary();   // without an exchange nothing is published
+  compare_paces(others, boundaries, snapshot.settling);
+  const bool pays = turns_due_ > 1 || (turns_ > 0 && steps_ <= steps_waited_for());
+  if (!pays || paces_.slow() || sampler_ == nullptr || !sampler_->anyone()) others.clear();
   const size_t agents = others.size() + 1;
   const uint64_t due = agents > kFew ? std::max(turns_due_, turns_of_many_) : turns_due_;
   const uint64_t slots = std::min(due, TurnSchedule::slots_to_mix(agents));
   if (agents < kFew || (agents == kFew && slots == 1)) others.clear();
-  schedule_.begin(boundary - ledger_.boundary(), slots, std::move(others));
+  schedule_.begin(boundaries, slots, std::move(others));
+}
+
+// No steps follow while settling, so nobody is slow.
+void PairTurns::compare_paces(const std::vector<PeerId>& others, uint64_t boundaries, bool settling) {
+  if (ledger_.boundary() > 0 && !settling) paces_.stepped(steps_ / static_cast<int64_t>(boundaries));
+  ledger_.tell_steps(settling ? Duration::zero() : paces_.own());
+  paces_.compare_with(settling ? std::vector<PeerId>() : others);
 }
 
 void PairTurns::publish(std::shared_ptr<const Snapshot> snapshot) {
   if (snapshot != nullptr) {
-    if (snapshot->boundary > ledger_.boundary()) begin_boundary(snapshot->boundary);
+    if (snapshot->boundary > ledger_.boundary()) begin_boundary(*snapshot);
     ledger_.adopt(std::move(snapshot), SnapshotBudget(1));
   } else {
     ledger_.withdraw();
@@ -181,10 +193,12 @@ Duration PairTurns::wait_max() const {
   return schedule_.on() && turns_due_ > 1 ? Duration::max() : steps_waited_for();
 }
 
-// Waiting for another's steps pays while it costs no more than the exchange itself.
+// Waiting for another's steps pays while it costs no more than the exchange itself. For longer steps than those of most
+// others it pays less: those who wait would be kept from the others too.
 Duration PairTurns::steps_waited_for() const {
   const Duration round_trip = ledger_.round_trip();
-  return round_trip == Duration::zero() ? wait_max_ : std::min(wait_max_, kWaitRoundTrips * round_trip);
+  const int round_trips = paces_.slow() ? kWaitForTheSlow : kWaitRoundTrips;
+  return round_trip == Duration::zero() ? wait_max_ : std::min(wait_max_, round_trips * round_trip);
 }
 
 // Without a schedule, a second exchange with the only partner mixes nothing new.

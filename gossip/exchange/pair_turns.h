@@ -36,6 +36,7 @@
 #include "gossip/exchange/pair_proposer.h"
 #include "gossip/exchange/pair_routes.h"
 #include "gossip/exchange/turn_admission.h"
+#include "gossip/exchange/turn_paces.h"
 #include "gossip/exchange/turn_schedule.h"
 #include "gossip/exchange/turn_times.h"
 #include "gossip/net/outbox.h"
@@ -72,6 +73,7 @@ class PairTurns final : public Exchange {
   TimePoint next_deadline() const override;
   void forget(const PeerId& peer, uint64_t generation) override {
     routes_.forget(peer, generation);
+    paces_.forget(peer);
     times_.is(part());
   }
   Decided take_decided() override { return ledger_.take_decided(); }
@@ -97,7 +99,8 @@ class PairTurns final : public Exchange {
   bool propose(const PairProposer::Asked& asked);
   bool may_be_asked(const PeerId& peer, const std::vector<PeerId>& not_now);
   void partner_answered(bool mixed);
-  void begin_boundary(uint64_t boundary);
+  void begin_boundary(const Snapshot& snapshot);
+  void compare_paces(const std::vector<PeerId>& others, uint64_t boundaries, bool settling);
   TurnTimes::Part part();
 
   const PeerId self_;
@@ -121,6 +124,7 @@ class PairTurns final : public Exchange {
   Duration steps_{}, without_steps_{};   // between the last two boundaries; until the last one
   std::optional<Asked> asked_;       // the partner of a slot, until the exchange with it is applied or came to nothing
   TurnTimes times_;
+  TurnPaces paces_;
 };
 
 }  // namespace starling

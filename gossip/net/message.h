@@ -92,6 +92,7 @@ struct Propose {
   uint64_t payload = 0;      // number of the snapshot that the proposer's blocks are from
   uint32_t fragment = 0;     // the part of the model that this exchange carries
   uint64_t slot = 0;         // by turns: of the proposer's schedule
+  uint32_t steps_us = 0;     // by turns: how long the proposer's steps between two boundaries take; 0: not said
 };
 struct Accept {
   ExchangeId xid;
@@ -100,6 +101,7 @@ struct Accept {
   uint32_t credit = 0;
   uint64_t payload = 0;      // of the acceptor's blocks
   uint64_t slot = 0;         // by turns: of the acceptor's schedule
+  uint32_t steps_us = 0;     // by turns: of the acceptor's steps
 };
 struct Busy { ExchangeId xid; uint32_t free_in_ms = 0; };  // a refusal before any vote; costs nothing
 struct BlockPayload { ExchangeId xid; uint32_t index = 0; uint8_t stage = 0; };  // + payload; stage 0 = open

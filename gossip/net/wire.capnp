@@ -276,6 +276,8 @@ struct Propose {
   payload @6 :UInt64;       # number of the snapshot that the proposer's blocks are from; 0 from older senders
   fragment @7 :UInt32;      # which part of the model this exchange carries; below the settings' `fragments`
   slot @8 :UInt64;          # by turns: where the proposer is in its schedule, boundary * 8 + which of its exchanges
+  stepsUs @9 :UInt32;       # by turns: how long the proposer's steps between two boundaries take, without waiting, the
+                            # median of the last ones; 0: not known, or from older senders
 }
 
 struct Accept {
@@ -288,6 +290,7 @@ struct Accept {
   payload @5 :UInt64;       # of the acceptor's blocks. When two proposals cross, the blocks that came with the one
                             # given up serve the other, and this says whether they still stand
   slot @6 :UInt64;          # as in Propose, of the acceptor
+  stepsUs @7 :UInt32;       # likewise
 }
 
 struct Busy {

@@ -229,13 +229,13 @@ DecodeStatus get_exchange(wire::Frame::Message::Reader r, Message* out) {
       const auto m = r.getPropose();
       *out = Propose{get(m.getXid()), m.getOffer(),      m.getMass(),
                      m.getRound(),    m.getDeadlineMs(), m.getCredit(), m.getPayload(), m.getFragment(),
-                     m.getSlot()};
+                     m.getSlot(),     m.getStepsUs()};
       return DecodeStatus::kOk;
     }
     case wire::Frame::Message::ACCEPT: {
       const auto m = r.getAccept();
       *out = Accept{get(m.getXid()), m.getOffer(), m.getMass(), m.getRound(), m.getCredit(),
-                    m.getPayload(),  m.getSlot()};
+                    m.getPayload(),  m.getSlot(), m.getStepsUs()};
       return DecodeStatus::kOk;
     }
     case wire::Frame::Message::BUSY:

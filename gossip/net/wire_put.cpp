@@ -246,6 +246,7 @@ struct Put {
     b.setPayload(m.payload);
     b.setFragment(m.fragment);
     b.setSlot(m.slot);
+    b.setStepsUs(m.steps_us);
   }
   void operator()(const Accept& m) {
     auto b = message.initAccept();
@@ -256,6 +257,7 @@ struct Put {
     b.setCredit(m.credit);
     b.setPayload(m.payload);
     b.setSlot(m.slot);
+    b.setStepsUs(m.steps_us);
   }
   void operator()(const Busy& m) {
     auto b = message.initBusy();

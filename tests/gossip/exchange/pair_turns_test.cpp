@@ -1034,6 +1034,64 @@ TEST(PairTurns, AfterSeveralStepsTheStateAfterThemIsWaitedFor) {
   }
 }
 
+// Four agents with a step of 40 ms, the last one with 160. Each has told the first its time in an exchange.
+struct OneSlow {
+  explicit OneSlow(uint64_t turns) : swarm({.turns = turns, .sampler = &sampler}) {
+    for (uint8_t tag = 1; tag <= 4; ++tag) agents.push_back(&swarm.add(tag));
+    for (TurnAgent* agent : agents) agent->boundary();
+    for (int step = 0; step < 16; ++step) {
+      swarm.run_for(milliseconds(40));
+      for (size_t a = 0; a < 4; ++a) {
+        if (a < 3 || step % 4 == 3) agents[a]->boundary();
+      }
+    }
+    for (size_t other = 1; other < 4; ++other) {
+      EXPECT_TRUE(agents[other]->pairwise->propose(agents[0]->id));
+      swarm.run_for(milliseconds(30));
+      agents[0]->boundary();
+      EXPECT_TRUE(agents[0]->pairwise->propose(agents[other]->id));   // and hears of the first's
+      swarm.run_for(milliseconds(30));
+      agents[0]->boundary();
+    }
+  }
+
+  Everybody sampler{4};
+  TurnSwarm swarm;
+  std::vector<TurnAgent*> agents;
+};
+
+TEST(PairTurns, ASlowPeerIsNotAskedInItsSlot) {
+  OneSlow four(2);
+  std::map<PeerId, int> asked;
+  four.swarm.network.drop = [&](const Flight& flight) {
+    if (flight.from == four.agents[0]->id && is<Propose>(flight)) ++asked[flight.to];
+    return false;
+  };
+  for (int boundary = 0; boundary < 12; ++boundary) {
+    for (TurnAgent* agent : four.agents) agent->boundary();
+    while (four.agents[0]->pairwise->begin()) {
+      four.swarm.run_for(milliseconds(30));
+      four.agents[0]->boundary();
+    }
+    four.swarm.run_for(milliseconds(40));
+  }
+  EXPECT_EQ(asked.count(four.agents[3]->id), 0u);
+  EXPECT_GT(asked[four.agents[1]->id], 2);
+  EXPECT_GT(asked[four.agents[2]->id], 2);
+}
+
+TEST(PairTurns, WhoIsSlowLeavesAPayloadBehindBeforeStepsOfOneRoundTrip) {
+  for (const uint64_t turns : {1, 2}) {
+    OneSlow four(turns);
+    ASSERT_TRUE(four.agents[3]->pairwise->propose(four.agents[1]->id));   // the third time that it is known
+    four.swarm.run_for(milliseconds(30));
+    for (TurnAgent* agent : {four.agents[0], four.agents[3]}) agent->boundary();
+    const Duration round_trip = milliseconds(20);
+    EXPECT_EQ(four.agents[0]->pairwise->status().wait_max, turns == 2 ? Duration::max() : 2 * round_trip);
+    EXPECT_EQ(four.agents[3]->pairwise->status().wait_max, round_trip) << "it has no schedule either";
+  }
+}
+
 // The proposer waits no longer than the longest deadline, so its place in the queue lasts no longer either.
 TEST(PairTurns, ADeadlineOfAnHourKeepsNoPlaceInTheQueue) {
   Turns pair;

@@ -100,9 +100,14 @@ void expect_reads(const std::string& file, const Message& expected) {
   EXPECT_TRUE(same(message, expected)) << file;
 }
 
-// Of programs from before proposals named a fragment, and from before they and the answers named a slot.
-TEST(Golden, ProposalsWithoutAFragmentAndASlotAreRead) {
+// Of programs from before proposals named a fragment, before they and the answers named a slot, and before both said how
+// long the steps take.
+TEST(Golden, ProposalsWithoutAFragmentASlotAndStepsAreRead) {
   Message propose = sample_of("propose"), accept = sample_of("accept");
+  message_as<Propose>(propose)->steps_us = 0;
+  expect_reads("propose-without-steps.bin", propose);
+  message_as<Accept>(accept)->steps_us = 0;
+  expect_reads("accept-without-steps.bin", accept);
   message_as<Propose>(propose)->slot = 0;
   expect_reads("propose-without-slot.bin", propose);
   message_as<Propose>(propose)->fragment = 0;

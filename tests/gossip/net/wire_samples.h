@@ -58,12 +58,12 @@ inline auto fields(const ModelBlockRequest& m) { const auto& [a, b] = m; return 
 inline auto fields(const ModelBlock& m) { const auto& [a, b] = m; return std::tuple(a, b); }
 inline auto fields(const ModelGone& m) { const auto& [a] = m; return std::tuple(a); }
 inline auto fields(const Propose& m) {
-  const auto& [a, b, c, d, e, f, g, h, i] = m;
-  return std::tuple(a, b, c, d, e, f, g, h, i);
+  const auto& [a, b, c, d, e, f, g, h, i, j] = m;
+  return std::tuple(a, b, c, d, e, f, g, h, i, j);
 }
 inline auto fields(const Accept& m) {
-  const auto& [a, b, c, d, e, f, g] = m;
-  return std::tuple(a, b, c, d, e, f, g);
+  const auto& [a, b, c, d, e, f, g, h] = m;
+  return std::tuple(a, b, c, d, e, f, g, h);
 }
 inline auto fields(const Busy& m) { const auto& [a, b] = m; return std::tuple(a, b); }
 inline auto fields(const BlockPayload& m) { const auto& [a, b, c] = m; return std::tuple(a, b, c); }
@@ -220,8 +220,8 @@ inline std::vector<Sample> wire_samples() {
       {"model_block", ModelBlock{42, 3}, payload},
       {"model_gone", ModelGone{42}, {}},
       {"join_cookie", JoinCookie{75, 76}, {}},
-      {"propose", Propose{ours, 0.5, 1.5, 10, 250, 64, 31, 3, 85}, {}},
-      {"accept", Accept{theirs, 0.25, 2.5, 12, 65, 32, 93}, {}},
+      {"propose", Propose{ours, 0.5, 1.5, 10, 250, 64, 31, 3, 85, 41'000}, {}},
+      {"accept", Accept{theirs, 0.25, 2.5, 12, 65, 32, 93, 160'000}, {}},
       {"busy", Busy{theirs, 120}, {}},
       {"block_payload", BlockPayload{theirs, 9, 1}, payload},
       {"credit", Credit{theirs, 128}, {}},

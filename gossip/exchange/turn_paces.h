@@ -1,0 +1,72 @@
+// Who takes longer steps than the others, where agents meet by turns. Each says how long its steps between two
+// boundaries take, without what it waits for others: rates of steps look alike once agents wait for each other. An agent
+// is slow whose time is above 1.5 times the upper median of all that are known, so less than half of them are slow, and
+// of two agents none. What one peer says moves the median by one place, and makes nobody slow but itself.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "gossip/clock.h"
+#include "gossip/limits.h"
+#include "gossip/peer.h"
+
+namespace starling {
+
+class TurnPaces {
+ public:
+  static constexpr size_t kLast = 9;               // own times, of which the median counts
+  static constexpr size_t kKnownMin = 3;           // times, this agent's among them
+  static constexpr int64_t kSlowNumerator = 3, kSlowDenominator = 2;
+
+  void stepped(Duration took) { last_[count_++ % kLast] = took; }
+  Duration own() const {                           // 0: not known
+    std::vector<Duration> times(last_.begin(), last_.begin() + static_cast<std::ptrdiff_t>(std::min(count_, kLast)));
+    return upper_median(times);
+  }
+  void heard(const PeerId& peer, Duration its) {   // 0: it does not say
+    if (its <= Duration::zero()) return;
+    if (peers_.size() >= kMembersMax && !peers_.contains(peer)) peers_.clear();
+    peers_[peer] = its;
+  }
+  void forget(const PeerId& peer) { peers_.erase(peer); }
+
+  void compare_with(const std::vector<PeerId>& others) {   // from now on
+    std::vector<Duration> times;
+    if (own() > Duration::zero()) times.push_back(own());
+    for (const PeerId& peer : others) {
+      const auto it = peers_.find(peer);
+      if (it != peers_.end()) times.push_back(it->second);
+    }
+    longest_ = times.size() < kKnownMin ? Duration::max() : kSlowNumerator * upper_median(times) / kSlowDenominator;
+  }
+  bool slow() const { return own() > longest_; }   // this agent is
+  bool slow(const PeerId& peer) const {
+    const auto it = peers_.find(peer);
+    return it != peers_.end() && it->second > longest_;
+  }
+  void add_slow(std::vector<PeerId>& peers) const {
+    for (const auto& [peer, its] : peers_) {
+      if (its > longest_) peers.push_back(peer);
+    }
+  }
+
+ private:
+  static Duration upper_median(std::vector<Duration> times) {
+    if (times.empty()) return Duration::zero();
+    const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+    std::nth_element(times.begin(), middle, times.end());
+    return *middle;
+  }
+
+  std::array<Duration, kLast> last_{};
+  size_t count_ = 0;
+  std::map<PeerId, Duration> peers_;
+  Duration longest_ = Duration::max();             // that is not slow
+};
+
+}  // namespace starling
