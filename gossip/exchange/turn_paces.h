@@ -1,7 +1,7 @@
 // Who takes longer steps than the others, where agents meet by turns. Each says how long its steps between two
-// boundaries take, without what it waits for others: rates of steps look alike once agents wait for each other. An agent
-// is slow whose time is above 1.5 times the upper median of all that are known, so less than half of them are slow, and
-// of two agents none. What one peer says moves the median by one place, and makes nobody slow but itself.
+// boundaries take, without what it waits for others: rates of steps look alike once agents wait for each other. An
+// agent is slow whose time is above 1.5 times the upper median of all that are known, so less than half of them are
+// slow, and of two agents none. What one peer says moves the median by one place, and makes nobody slow but itself.
 #pragma once
 
 #include <algorithm>

@@ -105,7 +105,9 @@ TEST_F(OneBadPeer, MayNeverVote) { expect_the_others_to_keep(0.95, {is_vote}); }
 TEST_F(OneBadPeer, MayNeverCommit) { expect_the_others_to_keep(0.95, {is_commit}); }
 
 // Not .95: all wait for who waits for the bad one, and pause the schedule (gossip/exchange/turns.md).
-TEST_F(OneBadPeer, MayTakeHalfOnASlowLinkByNeverSendingBlocks) { expect_the_others_to_keep(0.44, {is_block}, kSlowLink); }
+TEST_F(OneBadPeer, MayTakeHalfOnASlowLinkByNeverSendingBlocks) {
+  expect_the_others_to_keep(0.44, {is_block}, kSlowLink);
+}
 TEST_F(OneBadPeer, MayTakeTwoFifthsOnASlowLinkByNeverVoting) { expect_the_others_to_keep(0.55, {is_vote}, kSlowLink); }
 TEST_F(OneBadPeer, MayTakeTwoFifthsOnASlowLinkByNeverCommitting) {
   expect_the_others_to_keep(0.55, {is_commit}, kSlowLink);
@@ -326,8 +328,8 @@ TEST(SimTurns, ConserveTheSumInEveryCell) {
 
 // ---- uneven speeds ----
 
-// Mean steps of all agents but the last, whose steps take so many times as long, in 20 s on links of 50 ms. 0: it is not
-// there.
+// Mean steps of all agents but the last, whose steps take so many times as long, in 20 s on links of 50 ms. 0: it is
+// not there.
 double steps_of_the_fast(size_t agents, int factor, uint64_t rng_seed) {
   LinkOptions links;
   links.delay_min = links.delay_max = milliseconds(50);

@@ -100,8 +100,8 @@ void expect_reads(const std::string& file, const Message& expected) {
   EXPECT_TRUE(same(message, expected)) << file;
 }
 
-// Of programs from before proposals named a fragment, before they and the answers named a slot, and before both said how
-// long the steps take.
+// Of programs from before proposals named a fragment, before they and the answers named a slot, and before both said
+// how long the steps take.
 TEST(Golden, ProposalsWithoutAFragmentASlotAndStepsAreRead) {
   Message propose = sample_of("propose"), accept = sample_of("accept");
   message_as<Propose>(propose)->steps_us = 0;
