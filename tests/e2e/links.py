@@ -33,20 +33,21 @@ class Linked:
     self.relay.stdin.write(''.join(command + '\n' for command in commands))
     self.relay.stdin.flush()
 
+  def member(self, i, config, settings):
+    """The agent on node i; the first one is the others' bootstrap address."""
+    bootstrap = ['--bootstrap', f'{self.nodes[0]["address"]}:7400'] if i > 0 else []
+    folder, node = self.folder / f'agent-{i}', self.nodes[i]
+    agent = swarm.Process(folder, [f'--net={node["namespace"]}', swarm.PROGRAM, 'agent', '--name', f'agent-{i}',
+                                   '--state', folder / 'state', '--metrics', folder / 'metrics.jsonl', '--set',
+                                   'agent.metrics_every=0s', '--listen', f'{node["address"]}:7400', '--config', config,
+                                   *bootstrap, *[word for setting in settings for word in ('--set', setting)]],
+                          program='nsenter')
+    self.processes.append(agent)
+    return agent
+
   def agents_on_links(self, config, *settings):
-    """One agent a node, once all have joined; the first is the others' bootstrap address."""
-    flags = [word for setting in settings for word in ('--set', setting)]
-    agents = []
-    for i, node in enumerate(self.nodes):
-      bootstrap = ['--bootstrap', f'{self.nodes[0]["address"]}:7400'] if i > 0 else []
-      folder = self.folder / f'agent-{i}'
-      agent = swarm.Process(folder, [f'--net={node["namespace"]}', swarm.PROGRAM, 'agent', '--name', f'agent-{i}',
-                                     '--state', folder / 'state', '--metrics', folder / 'metrics.jsonl', '--set',
-                                     'agent.metrics_every=0s', '--listen',
-                                     f'{node["address"]}:7400', '--config', config, *bootstrap, *flags],
-                            program='nsenter')
-      self.processes.append(agent)
-      agents.append(agent)
+    """One agent a node, once all have joined."""
+    agents = [self.member(i, config, settings) for i in range(len(self.nodes))]
     for agent in agents:
       self.joined(agent)
     return agents
