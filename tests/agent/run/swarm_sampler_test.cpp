@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <set>
@@ -66,6 +67,21 @@ TEST_F(SwarmSamplerTest, ABusyAgentIsNotChosenUntilItIsFree) {
   sampler_->busy(peer_of(1), std::chrono::hours(1));   // says who cannot be trusted with it
   clock_.advance(std::chrono::seconds(1));
   EXPECT_EQ(chosen().size(), 2u);
+}
+
+// As one met longest ago it would be asked by all at once, as one met last not for a whole cycle.
+TEST_F(SwarmSamplerTest, ANewcomerCountsAsMetAtARandomOneOfTheLastMeetings) {
+  constexpr uint32_t kAgents = 9, kNewcomers = 4000;
+  make(0, kAgents);
+  for (uint32_t meeting = 1; meeting <= 50; ++meeting) sampler_->met(peer_of(1 + meeting % (kAgents - 1)));
+  std::map<uint64_t, double> counts;
+  for (uint32_t one = 0; one < kNewcomers; ++one) ++counts[sampler_->last_met(peer_of(100 + one))];
+  EXPECT_EQ(counts.size(), kAgents - 1);
+  EXPECT_EQ(counts.begin()->first, 50u - (kAgents - 2));
+  EXPECT_EQ(counts.rbegin()->first, 50u);
+  constexpr double kEach = kNewcomers / (kAgents - 1.0);
+  for (const auto& [meeting, count] : counts) EXPECT_NEAR(count, kEach, 5 * std::sqrt(kEach)) << meeting;
+  EXPECT_EQ(sampler_->last_met(peer_of(100)), sampler_->last_met(peer_of(100))) << "it is drawn once";
 }
 
 TEST_F(SwarmSamplerTest, PairsKeepToTheTopology) {
