@@ -58,7 +58,7 @@ def run(repeat=1, quick=False, say=print):
         rows.append(row(way, clean, lossy, base))
         say(f"{rows[-1]}")
     return (f"{data_name()}, data alike, {STEPS} steps, rng seeds {seeds[0]} to {seeds[-1]}, virtual time. Sent: a "
-            f"step of an agent, nothing lost. Not whole: of the exchanges; left out: of the blocks, by the codec; without "
-            f"/ with {100 * LOST:g} % of the exchanges lost. ±: 95 % interval, paired by seed.\n\n"
+            f"step of an agent, nothing lost. Not whole: of the exchanges; left out: of the blocks, by the codec; "
+            f"without / with {100 * LOST:g} % of the exchanges lost. ±: 95 % interval, paired by seed.\n\n"
             + table(["way", "sent", "loss", "against modulo8", f"{100 * LOST:g} % lost against none",
                      f"within {MARGIN} %", "not whole", "left out"], rows))
