@@ -1,5 +1,7 @@
-// What telling of final parts costs a step: processor time of the trainer's thread, steps that tell beside steps that
-// do not, in interleaved pairs, on drawn digits and one thread. Prints one line of JSON.
+// What telling of final parts and planning costs a step: processor time of the trainer's thread, steps that tell beside
+// steps that do not, in interleaved pairs, on drawn digits and one thread; and of the thread that feeds the planner and
+// makes its plans, as an agent does after each round. The exchanges that it is told of are made up. Prints one line of
+// JSON; both together: the sum of the two, pair by pair.
 //
 //   bench_hooks [HIDDEN...]       an mlp with these hidden layers; else 64
 #include <pthread.h>
@@ -21,6 +23,7 @@
 #include "agent/config/config.h"
 #include "agent/data/dataset.h"
 #include "agent/share/final_slices.h"
+#include "agent/share/plan_maker.h"
 #include "agent/train/torch_trainer.h"
 
 namespace starling {
@@ -28,6 +31,19 @@ namespace {
 
 constexpr int kPairs = 60, kSteps = 50;   // steps of each half of a pair, by turns: a busy machine hits both halves
 constexpr double kT95 = 2.001;            // quantile .975 of Student's t with 59 degrees of freedom
+constexpr uint32_t kMembers = 8;
+
+double thread_time(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// Seconds a step.
+struct Took {
+  std::array<double, 2> step{};   // of the trainer's thread: steps that do not tell, and those that do
+  double planner = 0;             // of the thread that plans
+};
 
 class Bench {
  public:
@@ -45,19 +61,25 @@ class Bench {
     final_ = std::make_unique<FinalSlices>(slices_);
     buckets_.resize(slices_.size());
     std::iota(buckets_.begin(), buckets_.end(), 0);
+    planner_ = std::make_unique<PlanMaker>(slices_, UpdateOptions{.kind = UpdateKind::kTopk, .density = 0.01});
+    for (uint32_t end = 1; end <= slices_.size(); ++end) alone_.push_back(end);
     step(false);
   }
   size_t params() { return trainer_->params().count; }
   size_t slices() const { return slices_.size(); }
+  uint64_t plans() const { return plans_; }
 
-  // Seconds a step of the trainer's thread: steps that do not tell, and those that do.
-  std::array<double, 2> measure(bool first) {
-    std::array<double, 2> took{};
+  Took measure(bool first) {
+    Took took;
     for (int i = 0; i < 2 * kSteps; ++i) {
       const bool tells = (i % 2 == 0) == first;
-      const double before = now();
+      const double before = thread_time(clock_);
       step(tells);
-      took[tells] += (now() - before) / kSteps;
+      took.step[tells] += (thread_time(clock_) - before) / kSteps;
+      if (!tells) continue;
+      const double began = thread_time(CLOCK_THREAD_CPUTIME_ID);
+      plan();
+      took.planner += (thread_time(CLOCK_THREAD_CPUTIME_ID) - began) / kSteps;
     }
     return took;
   }
@@ -74,10 +96,32 @@ class Bench {
     while (woken_.try_acquire()) {}
     (void)trainer_->take_steps();
   }
-  double now() const {
-    timespec time{};
-    clock_gettime(clock_, &time);
-    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+
+  // What UpdateSharing does with the planner before a step and after its round.
+  void plan() {
+    planner_->begin_round();
+    const std::vector<uint32_t> trial = planner_->trial_ends();
+    const std::vector<uint32_t>& ends = trial.empty() ? alone_ : trial;
+    std::vector<Duration> final_after;
+    for (size_t slice = slices_.size(); slice-- > 0;) final_after.push_back(std::chrono::microseconds(100 * slice));
+    planner_->add_step(final_after);
+    uint32_t before = 0;
+    for (const uint32_t end : ends) {
+      size_t elements = 0;
+      for (; before < end; ++before) elements += slices_[before].count;
+      planner_->add_selection(elements, std::chrono::nanoseconds(5000 + elements / 2));
+    }
+    // Slices that wait for the boundary are sent after it: 100 us a message, 10 Mb/s, 1 ms.
+    const uint64_t after = 1 + planner_->held_back(), frames = ends.size() == 1 ? 1 : after;
+    const uint64_t messages = 2 * (kMembers - 1) * frames, bytes = 1000 * after;
+    const auto took = std::chrono::microseconds(2000 + 100 * messages + bytes * 8 / 10);
+    planner_->add_exchange(messages, bytes, took);
+    if (trial.empty()) planner_->add_round(ends, took);
+    const auto thought = planner_->think(kMembers, alone_);
+    if (!thought) return;
+    thought->run();
+    (void)planner_->choose(*thought);
+    ++plans_;
   }
 
   std::counting_semaphore<> woken_{0};   // before the trainer, whose thread uses it
@@ -86,8 +130,19 @@ class Bench {
   std::vector<SliceRange> slices_;
   std::vector<uint32_t> buckets_;
   std::unique_ptr<FinalSlices> final_;
+  std::unique_ptr<PlanMaker> planner_;
+  std::vector<uint32_t> alone_;    // each slice
+  uint64_t plans_ = 0;             // made
   std::unique_ptr<Trainer> trainer_;
 };
+
+// Mean of all pairs, and half of its 95 % interval.
+std::array<double, 2> interval(const std::vector<double>& parts) {
+  const double mean = std::accumulate(parts.begin(), parts.end(), 0.0) / kPairs;
+  double squares = 0;
+  for (const double part : parts) squares += (part - mean) * (part - mean);
+  return {mean, kT95 * std::sqrt(squares / (kPairs - 1) / kPairs)};
+}
 
 int run(const std::vector<int64_t>& hidden) {
   SwarmConfig swarm;
@@ -97,22 +152,21 @@ int run(const std::vector<int64_t>& hidden) {
   swarm.batch = 16;
   Bench bench(swarm);
   (void)bench.measure(true);
-  std::vector<double> parts;
+  std::vector<double> telling, planning, both;
   double step = 0;
   for (int pair = 0; pair < kPairs; ++pair) {
-    const auto [whole, told] = bench.measure(pair % 2 == 0);
-    parts.push_back(100 * (told / whole - 1));
-    step += whole / kPairs;
+    const Took took = bench.measure(pair % 2 == 0);
+    telling.push_back(100 * (took.step[1] / took.step[0] - 1));
+    planning.push_back(100 * took.planner / took.step[0]);
+    both.push_back(telling.back() + planning.back());
+    step += took.step[0] / kPairs;
   }
-  const double mean = std::accumulate(parts.begin(), parts.end(), 0.0) / kPairs;
-  double squares = 0;
-  for (const double part : parts) squares += (part - mean) * (part - mean);
-  const double half = kT95 * std::sqrt(squares / (kPairs - 1) / kPairs);
   const nlohmann::ordered_json found = {
-      {"params", bench.params()}, {"slices", bench.slices()},  {"pairs", kPairs}, {"step_us", 1e6 * step},
-      {"telling_percent", mean},  {"interval95", half}};
+      {"params", bench.params()}, {"slices", bench.slices()}, {"pairs", kPairs}, {"plans", bench.plans()},
+      {"step_us", 1e6 * step}, {"telling_percent", interval(telling)}, {"planning_percent", interval(planning)},
+      {"both_percent", interval(both)}};
   std::cout << found.dump() << std::endl;
-  return 0;
+  return bench.plans() > 0 || bench.slices() == 1 ? 0 : 1;   // else no plan was measured
 }
 
 }  // namespace
