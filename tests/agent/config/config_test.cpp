@@ -881,9 +881,21 @@ TEST(ForeseenTrouble, NamesTheGroupWherePairsHardlyLearn) {
   EXPECT_NE(said.find("8 steps"), std::string::npos) << said;
   EXPECT_NE(said.find("swarm.exchange.kind: group"), std::string::npos) << said;
 
+  const std::string where = "hardly learn from such data among more than four agents;";   // four do, by a schedule
+  swarm.exchange.carry_momentum = true;
+  EXPECT_NE(foreseen_trouble(swarm, by_label).find(where), std::string::npos);
+  swarm.exchange.overlap = Overlap::kOn;
+  EXPECT_EQ(foreseen_trouble(swarm, by_label).find(where), std::string::npos);
+  swarm.exchange.overlap = Overlap::kAuto;
+  swarm.topology.kind = TopologyKind::kRing;
+  EXPECT_EQ(foreseen_trouble(swarm, by_label).find(where), std::string::npos);
+  swarm.topology.kind = TopologyKind::kMatching;
+  swarm.exchange.carry_momentum = false;
+  EXPECT_EQ(foreseen_trouble(swarm, by_label).find(where), std::string::npos);
+
   DataConfig some;
   some.labels = {0, 1};
-  EXPECT_EQ(foreseen_trouble(swarm, some), said);
+  EXPECT_EQ(foreseen_trouble(swarm, some), foreseen_trouble(swarm, by_label));
   EXPECT_EQ(foreseen_trouble(swarm, DataConfig()), "");
   swarm.local_steps = 4;
   EXPECT_EQ(foreseen_trouble(swarm, by_label), "");
