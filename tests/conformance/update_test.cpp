@@ -1,6 +1,9 @@
 #include "tests/conformance/update_suite.h"
 
+#include <map>
+
 #include "compression/outer_rule.h"
+#include "compression/update_sketch.h"
 #include "tests/kernels/targets.h"
 
 namespace starling {
@@ -30,6 +33,38 @@ TEST_P(UpdateOnEveryTarget, SamePayloadSameSumSameReplica) {
     };
     const auto expected = run();
     for_each_target([&] { EXPECT_EQ(run(), expected) << count; });
+  }
+}
+
+// The columns of compression/updates.md: bits of an element at density 1 %, reply 2, table .2, headers counted.
+TEST(UpdateBits, AreWhatThePageSays) {
+  constexpr size_t kCount = 1'000'000;
+  const std::map<std::string, std::pair<double, double>> page = {
+      {"fp32", {32, 32}}, {"bf16", {16, 16}}, {"topk", {0.401, 0.782}}, {"topk_bf16", {0.241, 0.462}},
+      {"topk_int8", {0.162, 0.304}}, {"randk", {0.32, 0.32}}, {"randk_bf16", {0.16, 0.16}},
+      {"randk_int8", {0.081, 0.081}}, {"dgc", {0.401, 0.782}}, {"int8", {8.06, 8.06}}, {"int4", {4.25, 4.25}},
+      {"sketch", {8.1 * 0.2 + 22.1 * 0.04, 0.241 + 6.1 * 0.04}}, {"sign_ef", {1.06, 8.06}}, {"sign", {1, 1}},
+      {"ternary", {2.06, 8.06}}, {"qsgd", {4.06, 8.06}}};
+  TestRng rng(draw_rng_seed());
+  const std::vector<float> x = normal_vector(rng, kCount, 1.0f);
+  for (const UpdateName& update : update_names()) {
+    const auto codec = make_update_codec({.kind = update.kind});
+    const auto bits = [&](UpdateRole role) {
+      std::vector<std::byte> out(codec->bytes_max(role, kCount));
+      return 8.0 * static_cast<double>(codec->encode(role, x, {}, out).value()) / kCount;
+    };
+    double up = bits(UpdateRole::kContribution), down = bits(UpdateRole::kEntry);
+    if (const SketchTables* const tables = codec->tables()) {
+      std::vector<std::byte> table(tables->bytes(kCount));
+      ASSERT_TRUE(tables->encode(x, {}, table));
+      const SketchTerm term{1, table};
+      up += 8.0 * static_cast<double>(table.size()) / kCount;
+      down += 8.0 * static_cast<double>(tables->request({&term, 1}, kCount, 1).size()) / kCount;
+    }
+    const auto said = page.find(std::string(update.name));
+    ASSERT_NE(said, page.end()) << update.name << ": a codec without a row";
+    EXPECT_NEAR(up, said->second.first, 0.01 * said->second.first) << update.name;
+    EXPECT_NEAR(down, said->second.second, 0.01 * said->second.second) << update.name;
   }
 }
 
