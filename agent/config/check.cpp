@@ -222,8 +222,8 @@ void refuse_absent(const SwarmConfig& swarm, size_t count) {
   }
 }
 
-// Digits by label with 8 steps between two exchanges: by a schedule, for which the momentum travels, 4 agents came to 93 %
-// in each run and 8 in none of three (18 s); without one 4 never did. A group did.
+// Digits by label with 8 steps between two exchanges: by a schedule, for which the momentum travels, 4 agents came to
+// 93 % in each run and 8 in none of three (18 s); without one 4 never did. A group did.
 std::string foreseen_trouble(const SwarmConfig& swarm, const DataConfig& data) {
   constexpr uint32_t kTooMany = 8;
   const bool differ = data.sharding == "labels" || !data.labels.empty();
@@ -231,7 +231,8 @@ std::string foreseen_trouble(const SwarmConfig& swarm, const DataConfig& data) {
   const bool scheduled = swarm.exchange.carry_momentum && swarm.exchange.overlap != Overlap::kOn &&
                          swarm.topology.kind == TopologyKind::kMatching;
   return "this agent holds other labels than its peers, and pairs with " + std::to_string(swarm.local_steps) +
-         " steps between two exchanges hardly learn from such data" + (scheduled ? " among more than four agents" : "") +
+         " steps between two exchanges hardly learn from such data" +
+         (scheduled ? " among more than four agents" : "") +
          "; write swarm.local_steps: 1 and swarm.exchange.carry: [params, momentum], or swarm.exchange.kind: group";
 }
 
