@@ -29,7 +29,7 @@ double PairParts::reach() const {
   for (const Block& block : layout_.blocks) {
     if (!block.low_rank()) continue;
     const auto [rows, columns, rank] = block.matrix;
-    least = std::min(least, static_cast<double>(rank) / static_cast<double>(std::min(rows, columns)));
+    least = std::min(least, 2 * static_cast<double>(rank) / static_cast<double>(std::min(rows, columns)));
   }
   return least;
 }

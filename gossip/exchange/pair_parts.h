@@ -40,7 +40,8 @@ class PairParts {
   size_t count() const { return parts_.size(); }
   const PairPart& operator[](size_t part) const { return parts_[part]; }
   bool in_halves() const { return parts_.size() > layout_.blocks.size(); }   // some are
-  // Of the distance, what an exchange mixes at least, on average: of a matrix with no direction of its own.
+  // The share of a difference's squares that an exchange takes at least, on average: of one with no direction of its
+  // own a step of power iteration takes about twice what directions at random would. 1 without blocks of low rank.
   double reach() const;
   Bitmap without_lone_halves(Bitmap parts) const;
 

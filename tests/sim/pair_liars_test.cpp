@@ -163,6 +163,23 @@ TEST_P(OneLiar, CostsTheOthersLittle) {
 INSTANTIATE_TEST_SUITE_P(Codecs, OneLiar, testing::Values(CodecKind::kFp32, CodecKind::kModulo8),
                          [](const auto& info) { return std::string(codec_name(info.param)); });
 
+// A liar's second halves say how far it pulls, and only along the directions in which it differs.
+TEST(OneLiarOfLowRank, CostsTheOthersLittle) {
+  spdlog::set_level(spdlog::level::off);
+  SwarmConfig config = config_for(CodecKind::kFp32);
+  config.exchange.low_rank = 4;   // of 16 x 32
+  for (uint64_t seed = first_seed(); seed < first_seed() + seed_count(3); ++seed) {
+    const Cost without = run(seed, config, kLiar, nullptr);
+    for (const Lie& lie : lies(CodecKind::kFp32)) {
+      const Cost cost = run(seed, config, kAgents, &lie);
+      const double loss = cost.loss / without.loss, spread = cost.spread / without.spread;
+      std::printf("%-20s loss x %.3f, spread x %.3f\n", lie.name, loss, spread);
+      EXPECT_LE(loss, 1.15) << lie.name << ", seed " << seed;   // 1.09 at 1e6, which no half can hold
+      EXPECT_LE(spread, 1.25) << lie.name << ", seed " << seed;
+    }
+  }
+}
+
 struct Settled {
   double loss = 0;
   size_t agree = 0, name_the_liar = 0;   // of the first seven
@@ -222,6 +239,26 @@ TEST_P(LiarWhileSettling, MovesNobody) {
 
 INSTANTIATE_TEST_SUITE_P(Codecs, LiarWhileSettling, testing::Values(CodecKind::kFp32, CodecKind::kModulo8),
                          [](const auto& info) { return std::string(codec_name(info.param)); });
+
+// Honest agents come nearer slowly then, along a few directions at a time, so a liar is let be for longer.
+TEST(LiarWhileSettlingOfLowRank, MovesThemLessThanTheyDiffer) {
+  spdlog::set_level(spdlog::level::off);
+  SwarmConfig config = config_for(CodecKind::kFp32);
+  config.exchange.low_rank = 4;
+  config.stop_after = 400;
+  for (uint64_t seed = first_seed(); seed < first_seed() + seed_count(3); ++seed) {
+    const Settled without = settle(seed, config, kLiar, nullptr);
+    EXPECT_EQ(without.agree, kLiar);
+    for (const Lie& lie : lies(CodecKind::kFp32)) {
+      const Settled with = settle(seed, config, kAgents, &lie);
+      std::printf("%-20s loss x %.3f, %zu agree, %zu name it\n", lie.name, with.loss / without.loss, with.agree,
+                  with.name_the_liar);
+      EXPECT_LE(with.loss, 2 * without.loss) << lie.name << ", seed " << seed;
+      EXPECT_EQ(with.agree, 0u) << lie.name << ", seed " << seed;
+      EXPECT_EQ(with.name_the_liar, kLiar) << lie.name << ", seed " << seed;
+    }
+  }
+}
 
 uint64_t refused(QuadraticSwarm& swarm) {
   uint64_t count = 0;

@@ -88,6 +88,7 @@ INSTANTIATE_TEST_SUITE_P(
                     SettlingCase{"pairs_on_a_ring", {"", ExchangeKind::kPairwise, TopologyKind::kRing}, 24},
                     SettlingCase{"pairs_of_low_rank",
                                  {.name = "", .kind = ExchangeKind::kPairwise, .low_rank = 1}, 8},
+                    SettlingCase{"two_of_low_rank", {.name = "", .kind = ExchangeKind::kPairwise, .low_rank = 1}, 2},
                     SettlingCase{"ring", {"", ExchangeKind::kNeighborhood, TopologyKind::kRing}, 8},
                     SettlingCase{"group", {"", ExchangeKind::kGroup}, 8},
                     SettlingCase{"groups_with_pairs",

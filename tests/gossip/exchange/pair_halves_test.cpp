@@ -411,7 +411,7 @@ TEST(PairParts, AreTheBlocksAndThenTheSecondHalves) {
     EXPECT_EQ(parts[i].block, blocks[i]) << i;
     EXPECT_EQ(parts[i].other, others[i]) << i;
   }
-  EXPECT_DOUBLE_EQ(parts.reach(), 2.0 / kRows);
+  EXPECT_DOUBLE_EQ(parts.reach(), 2 * 2.0 / kRows);
   for (unsigned set = 0; set < 64; ++set) {
     const Bitmap kept = parts.without_lone_halves({static_cast<uint8_t>(set)});
     unsigned expected = set & 0b001010u;
