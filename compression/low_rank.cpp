@@ -7,6 +7,7 @@
 #include "kernels/cast.h"
 #include "kernels/check.h"
 #include "kernels/pair.h"
+#include "kernels/split_mix.h"
 
 namespace starling {
 namespace {
@@ -14,19 +15,11 @@ namespace {
 constexpr float kScale = 64;          // momentum is small, and binary16 is coarse below 6e-5
 constexpr double kDependent = 1e-9;   // of a vector's length: what is left of it after those before is rounding
 
-// An even number of 64 bits for each place (splitmix64).
-uint64_t mixed(uint64_t x) {
-  x += 0x9E3779B97F4A7C15ull;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
-  return x ^ (x >> 31);
-}
-
 // Nearly normal: the sum of four even numbers of 16 bits, with mean 0 and deviation 1. No function that differs between
 // machines.
 float normal_at(uint64_t seed, size_t place) {
   constexpr float kDeviation = 37837.2f;
-  const uint64_t bits = mixed(seed ^ mixed(place));
+  const uint64_t bits = split_mix((seed ^ split_mix(place + kSplitMixStep)) + kSplitMixStep);
   int32_t sum = -2 * 0xFFFF;
   for (int part = 0; part < 4; ++part) sum += static_cast<int32_t>(bits >> (16 * part) & 0xFFFF);
   return static_cast<float>(sum) / kDeviation;

@@ -7,17 +7,16 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/split_mix.h"
+
 namespace starling {
 
 class Rng {
  public:
   explicit Rng(uint64_t rng_seed) {
     for (uint64_t& word : state_) {
-      rng_seed += 0x9e3779b97f4a7c15ull;
-      uint64_t z = rng_seed;
-      z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-      z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-      word = z ^ (z >> 31);
+      rng_seed += kSplitMixStep;
+      word = split_mix(rng_seed);
     }
   }
 

@@ -15,16 +15,6 @@ HWY_BEFORE_NAMESPACE();
 namespace starling {
 namespace HWY_NAMESPACE {
 
-// Calls step(d, i) for whole vectors, then lane by lane: `step` sees every element once.
-template <typename T, class Step>
-HWY_INLINE void for_each_vector(size_t count, const Step& step) {
-  const hn::ScalableTag<T> d;
-  const hn::CappedTag<T, 1> d1;
-  size_t i = 0;
-  for (; i + hn::Lanes(d) <= count; i += hn::Lanes(d)) step(d, i);
-  for (; i < count; ++i) step(d1, i);
-}
-
 // Keeps the largest value seen, in two accumulators: whole vectors and single lanes.
 template <typename T>
 struct Largest {

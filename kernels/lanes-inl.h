@@ -35,6 +35,16 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <class D>
 inline constexpr size_t kLanes = hn::MaxLanes(D());
 
+// Calls step(d, i) for whole vectors, then lane by lane: `step` sees every element once.
+template <typename T, class Step>
+HWY_INLINE void for_each_vector(size_t count, const Step& step) {
+  const hn::ScalableTag<T> d;
+  const hn::CappedTag<T, 1> d1;
+  size_t i = 0;
+  for (; i + hn::Lanes(d) <= count; i += hn::Lanes(d)) step(d, i);
+  for (; i < count; ++i) step(d1, i);
+}
+
 // One vector from bytes of any alignment.
 template <class D>
 HWY_INLINE hn::Vec<D> load_bytes(D d, const std::byte* from) {

@@ -43,20 +43,10 @@ void matrix_times_loop(const MatrixSize& size, const float* x, const float* q, f
   }
 }
 
-// Whole vectors, then lane by lane.
-template <class Step>
-HWY_INLINE void for_each_vector(size_t count, const Step& step) {
-  const hn::ScalableTag<float> d;
-  const hn::CappedTag<float, 1> d1;
-  size_t j = 0;
-  for (; j + hn::Lanes(d) <= count; j += hn::Lanes(d)) step(d, j);
-  for (; j < count; ++j) step(d1, j);
-}
-
 // z += p[0] * row 0 + ... of so many rows, which are read side by side so that z is loaded and stored once for all.
 template <size_t kRows>
 HWY_INLINE void add_rows(const float* x, size_t columns, const float* p, float* z) {
-  for_each_vector(columns, [&](auto d, size_t j) HWY_ATTR {
+  for_each_vector<float>(columns, [&](auto d, size_t j) HWY_ATTR {
     auto sum = hn::LoadU(d, z + j);
     STARLING_UNROLL for (size_t r = 0; r < kRows; ++r) {
       sum = hn::Add(sum, hn::Mul(hn::Set(d, p[r]), hn::LoadU(d, x + r * columns + j)));
@@ -87,7 +77,7 @@ void add_outer_loop(const MatrixSize& size, float coefficient, const float* p, c
   if (size.rank == 0) return;
   for (size_t i = 0; i < size.rows; ++i) {
     float* const row = x + i * size.columns;
-    for_each_vector(size.columns, [&](auto d, size_t j) HWY_ATTR {
+    for_each_vector<float>(size.columns, [&](auto d, size_t j) HWY_ATTR {
       auto sum = hn::Mul(hn::Set(d, p[i]), hn::LoadU(d, z + j));
       for (size_t k = 1; k < size.rank; ++k) {
         sum = hn::Add(sum, hn::Mul(hn::Set(d, p[k * size.rows + i]), hn::LoadU(d, z + k * size.columns + j)));

@@ -55,16 +55,11 @@ bool nesterov_is_finite_loop(const NesterovStep& step, const float* v, const flo
 }
 
 void nesterov_loop(const NesterovStep& step, const float* v, float* m, float* r, size_t count) {
-  const hn::ScalableTag<float> d;
-  const hn::CappedTag<float, 1> d1;
-  const auto store = [&](auto tag, size_t i) HWY_ATTR {
-    const auto stepped = nesterov_vector(tag, step, v + i, m + i, r + i);
-    hn::StoreU(stepped.m, tag, m + i);
-    hn::StoreU(stepped.r, tag, r + i);
-  };
-  size_t i = 0;
-  for (; i + hn::Lanes(d) <= count; i += hn::Lanes(d)) store(d, i);
-  for (; i < count; ++i) store(d1, i);
+  for_each_vector<float>(count, [&](auto d, size_t i) HWY_ATTR {
+    const auto stepped = nesterov_vector(d, step, v + i, m + i, r + i);
+    hn::StoreU(stepped.m, d, m + i);
+    hn::StoreU(stepped.r, d, r + i);
+  });
 }
 
 }  // namespace HWY_NAMESPACE

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/split_mix.h"
 #include "kernels/transfer.h"
 
 namespace starling {
@@ -14,17 +15,10 @@ namespace {
 constexpr size_t kRun = 64;            // elements that share a hash
 constexpr size_t kPiece = kRun * 1024; // copied from a GPU at a time
 
-uint64_t mix(uint64_t x) {             // splitmix64
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-  return x ^ x >> 31;
-}
-
 // Element i of a run counts in bucket i + turn, which the hash draws: layers whose length is a multiple of the buckets
 // would meet the same bucket with the same channel.
 void add_run(uint64_t run, const float* x, std::array<double, kProjectionBuckets>& sums) {
-  const uint64_t signs = mix(2 * run), turn = mix(2 * run + 1);
+  const uint64_t signs = split_mix(2 * run + kSplitMixStep), turn = split_mix(2 * run + 1 + kSplitMixStep);
   float row[kProjectionBuckets] = {};
   for (size_t i = 0; i < kRun; ++i) {
     const uint32_t sign = static_cast<uint32_t>(signs >> i) << 31;

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "kernels/count_sketch.h"
+#include "kernels/split_mix.h"
 
 namespace starling {
 
@@ -17,10 +18,7 @@ struct SketchPlace {
 };
 
 constexpr SketchPlace sketch_place(const SketchShape& shape, size_t row, size_t block) {
-  uint64_t hash = shape.seed + (uint64_t{block} * kSketchRowsMax + row + 1) * 0x9E3779B97F4A7C15u;   // SplitMix64
-  hash = (hash ^ hash >> 30) * 0xBF58476D1CE4E5B9u;
-  hash = (hash ^ hash >> 27) * 0x94D049BB133111EBu;
-  hash ^= hash >> 31;
+  const uint64_t hash = split_mix(shape.seed + (uint64_t{block} * kSketchRowsMax + row + 1) * kSplitMixStep);
   return {static_cast<size_t>((hash >> 32) * shape.columns >> 32), static_cast<uint32_t>(hash & 1) << 31};
 }
 

@@ -8,6 +8,7 @@
 
 #include "agent/train/model_plan.h"
 #include "compression/plan/merge_plan.h"
+#include "kernels/check.h"
 
 namespace starling {
 namespace {
@@ -52,20 +53,30 @@ std::vector<ReadyGradient> ready_gradients(const ModelConfig& model, double back
   return gradients;
 }
 
-double bucketed_seconds(const std::vector<ReadyGradient>& gradients, size_t agents, const SimLink& link) {
+StepModel backward_model(const std::vector<ReadyGradient>& gradients, const std::vector<double>& bytes,
+                         double latency_s, const std::function<double(double bytes)>& send_s) {
+  STARLING_CHECK(gradients.size() == bytes.size());
   std::vector<double> backward_s;
   std::vector<uint64_t> elements;
   std::vector<BucketCost> buckets;
   for (size_t first = 0; first < gradients.size(); ++first) {
     backward_s.push_back(gradients[first].backward_s);
     elements.push_back(gradients[first].elements);
-    double bytes = 0;
+    double sum = 0;
     for (size_t last = first; last < gradients.size(); ++last) {
-      bytes += 4.0 * static_cast<double>(gradients[last].elements);
-      buckets.push_back({.send_s = allreduce_times(agents, bytes, link).best_s()});
+      sum += bytes[last];
+      buckets.push_back({.send_s = send_s(sum)});
     }
   }
-  const StepModel model(std::move(backward_s), std::move(elements), std::move(buckets), 0);
+  return StepModel(std::move(backward_s), std::move(elements), std::move(buckets), latency_s);
+}
+
+double bucketed_seconds(const std::vector<ReadyGradient>& gradients, size_t agents, const SimLink& link) {
+  std::vector<double> bytes;
+  for (const ReadyGradient& gradient : gradients) bytes.push_back(4.0 * static_cast<double>(gradient.elements));
+  const StepModel model = backward_model(gradients, bytes, 0, [&](double bucket) {
+    return allreduce_times(agents, bucket, link).best_s();
+  });
   double best_s = std::numeric_limits<double>::infinity();
   for (const uint64_t bytes : kBucketBytes) best_s = std::min(best_s, step_end_s(model, plan_by_bytes(model, bytes)));
   return best_s;

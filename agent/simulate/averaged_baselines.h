@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "agent/simulate/baseline_bench.h"
+#include "compression/plan/step_model.h"
 
 namespace starling {
 
@@ -32,6 +34,10 @@ struct ReadyGradient {
 };
 // The parts of a built-in model; each takes as much of backward as it is of the params, as TimedTrainer says.
 std::vector<ReadyGradient> ready_gradients(const ModelConfig& model, double backward_s);
+// What a step costs whose buckets are sent one after the other: `bytes` of each gradient, in the same order, and the
+// seconds that a bucket of so many bytes takes.
+StepModel backward_model(const std::vector<ReadyGradient>& gradients, const std::vector<double>& bytes,
+                         double latency_s, const std::function<double(double bytes)>& send_s);
 // Seconds from the begin of backward until all gradients are averaged, with buckets that PyTorch's
 // DistributedDataParallel would fill: a bucket is averaged, by the best form, once its last gradient is there and the
 // bucket before is done. The best of kBucketBytes. REQUIRES: a gradient at least.

@@ -86,7 +86,7 @@ std::vector<CurvePoint> run_compressed(BaselineBench& bench, const std::string& 
 
 // As in the paper's algorithm 2.
 std::vector<CurvePoint> run_power_sgd(BaselineBench& bench, const std::string& name, uint32_t rank) {
-  const std::vector<GradientMatrix> matrices = gradient_matrices(bench.swarm().model);
+  const std::vector<Matrix> matrices = gradient_matrices(bench.swarm().model);
   const BaselineBench::Team team = bench.make_team();
   const size_t n = bench.agents();
   GradientSteps steps(workers_of(team), bench.swarm().optimizer);

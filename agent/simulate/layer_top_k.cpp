@@ -54,22 +54,11 @@ double LayerTopK::bytes() const {
 
 double layer_top_k_seconds(const std::vector<ReadyGradient>& gradients, const std::vector<double>& layers,
                            size_t agents, const SimLink& link) {
-  STARLING_CHECK(gradients.size() == layers.size());
   const auto others = static_cast<double>(agents - 1);
-  std::vector<double> backward_s;
-  std::vector<uint64_t> elements;
-  std::vector<BucketCost> buckets;
-  for (size_t first = 0; first < layers.size(); ++first) {
-    backward_s.push_back(gradients[first].backward_s);
-    elements.push_back(gradients[first].elements);
-    double bytes = 0;
-    for (size_t last = first; last < layers.size(); ++last) {
-      bytes += layers[last];
-      buckets.push_back({.send_s = link.transfer_s(others * bytes)});
-    }
-  }
   const double latency_s = agents > 1 ? link.latency_s : 0;
-  const StepModel model(std::move(backward_s), std::move(elements), std::move(buckets), latency_s);
+  const StepModel model = backward_model(gradients, layers, latency_s, [&](double bucket) {
+    return link.transfer_s(others * bucket);
+  });
   return step_end_s(model, plan_per_section(layers.size()));
 }
 

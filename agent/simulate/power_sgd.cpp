@@ -1,44 +1,18 @@
 #include "agent/simulate/power_sgd.h"
 
 #include <algorithm>
-#include <cmath>
 #include <stdexcept>
 #include <utility>
 
 #include "agent/train/model_plan.h"
+#include "compression/low_rank.h"
 #include "kernels/check.h"
 
 namespace starling {
-namespace {
 
-constexpr double kDependent = 1e-9;   // of a column's length: what is left of it after those before is rounding
-
-// Gram-Schmidt on the columns of a matrix with so many columns, row by row. A column that depends on those before it
-// becomes zero.
-void orthonormalize(std::vector<double>& p, size_t columns) {
-  const auto dot = [&](size_t a, size_t b) {
-    double sum = 0;
-    for (size_t row = 0; row < p.size(); row += columns) sum += p[row + a] * p[row + b];
-    return sum;
-  };
-  for (size_t column = 0; column < columns; ++column) {
-    const double whole = std::sqrt(dot(column, column));
-    for (size_t before = 0; before < column; ++before) {
-      const double share = dot(before, column);
-      for (size_t row = 0; row < p.size(); row += columns) p[row + column] -= share * p[row + before];
-    }
-    const double left = std::sqrt(dot(column, column)), factor = left > kDependent * whole ? 1 / left : 0;
-    for (size_t row = 0; row < p.size(); row += columns) p[row + column] *= factor;
-  }
-}
-
-}  // namespace
-
-std::vector<GradientMatrix> gradient_matrices(const ModelConfig& model) {
-  std::vector<GradientMatrix> matrices;
-  if (model.kind != "quadratic") {
-    for (const Matrix& matrix : model_matrices(model)) matrices.push_back({matrix.offset, matrix.rows, matrix.columns});
-  }
+std::vector<Matrix> gradient_matrices(const ModelConfig& model) {
+  std::vector<Matrix> matrices;
+  if (model.kind != "quadratic") matrices = model_matrices(model);
   if (matrices.empty()) {
     throw std::runtime_error("--baseline powersgd-N compresses the matrices of a network, and model " + model.kind +
                              " has none; compare with allreduce, or train a network");
@@ -46,12 +20,12 @@ std::vector<GradientMatrix> gradient_matrices(const ModelConfig& model) {
   return matrices;
 }
 
-PowerSgd::PowerSgd(std::vector<GradientMatrix> matrices, size_t elements, size_t workers, uint32_t rank,
+PowerSgd::PowerSgd(std::vector<Matrix> matrices, size_t elements, size_t workers, uint32_t rank,
                    uint64_t rng_seed)
     : rng_(rng_seed ^ 0x504f574552ull), in_matrix_(elements), errors_(workers, std::vector<double>(elements)),
       first_(elements) {   // "POWER"
   STARLING_CHECK(workers >= 1 && rank >= 1);
-  for (const GradientMatrix& matrix : matrices) {
+  for (const Matrix& matrix : matrices) {
     const size_t count = matrix.rows * matrix.columns;
     STARLING_CHECK(matrix.offset + count <= elements);
     Factor factor{matrix, std::min({size_t{rank}, matrix.rows, matrix.columns}), {}};
@@ -78,19 +52,19 @@ void PowerSgd::approximate(Factor& factor, std::vector<double>& mean) {
   std::vector<double> p(rows * rank), q(columns * rank);
   for (size_t row = 0; row < rows; ++row) {
     for (size_t column = 0; column < columns; ++column) {
-      for (size_t k = 0; k < rank; ++k) p[row * rank + k] += m[row * columns + column] * factor.q[column * rank + k];
+      for (size_t k = 0; k < rank; ++k) p[k * rows + row] += m[row * columns + column] * factor.q[column * rank + k];
     }
   }
-  orthonormalize(p, rank);
+  make_orthonormal(p, rows);
   for (size_t row = 0; row < rows; ++row) {
     for (size_t column = 0; column < columns; ++column) {
-      for (size_t k = 0; k < rank; ++k) q[column * rank + k] += m[row * columns + column] * p[row * rank + k];
+      for (size_t k = 0; k < rank; ++k) q[column * rank + k] += m[row * columns + column] * p[k * rows + row];
     }
   }
   for (size_t row = 0; row < rows; ++row) {
     for (size_t column = 0; column < columns; ++column) {
       double value = 0;
-      for (size_t k = 0; k < rank; ++k) value += p[row * rank + k] * q[column * rank + k];
+      for (size_t k = 0; k < rank; ++k) value += p[k * rows + row] * q[column * rank + k];
       m[row * columns + column] = value;
     }
   }

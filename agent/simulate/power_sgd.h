@@ -11,23 +11,19 @@
 #include <vector>
 
 #include "agent/train/options.h"
+#include "compression/layout.h"
 #include "gossip/rng.h"
 
 namespace starling {
 
-// Row by row in the flat params, from `offset` on.
-struct GradientMatrix {
-  size_t offset = 0, rows = 0, columns = 0;
-};
-
 // The matrices of a built-in network. Throws std::runtime_error with a remedy where there are none.
-std::vector<GradientMatrix> gradient_matrices(const ModelConfig& model);
+std::vector<Matrix> gradient_matrices(const ModelConfig& model);
 
 class PowerSgd {
  public:
   // Gradients have `elements` elements. A matrix with fewer rows or columns than `rank` has those as its rank.
   // REQUIRES: matrices that do not overlap and lie within the elements; workers and rank at least 1.
-  PowerSgd(std::vector<GradientMatrix> matrices, size_t elements, size_t workers, uint32_t rank, uint64_t rng_seed);
+  PowerSgd(std::vector<Matrix> matrices, size_t elements, size_t workers, uint32_t rank, uint64_t rng_seed);
 
   // One step. REQUIRES: a gradient of each worker, finite. Returns what all apply in place of the mean gradient.
   std::vector<float> reduce(const std::vector<std::vector<float>>& gradients);
@@ -41,7 +37,7 @@ class PowerSgd {
 
  private:
   struct Factor {
-    GradientMatrix matrix;
+    Matrix matrix;
     size_t rank = 0;
     std::vector<double> q;   // columns x rank, row by row: of the step before
   };

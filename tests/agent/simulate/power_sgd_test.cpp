@@ -15,7 +15,7 @@ namespace {
 using Gradients = std::vector<std::vector<float>>;
 
 constexpr size_t kRows = 12, kColumns = 17, kOffset = 5, kElements = 240;
-const GradientMatrix kMatrix{kOffset, kRows, kColumns};
+const Matrix kMatrix{kOffset, kRows, kColumns};
 
 // Sums of so many outer products in the matrix, and values around it.
 Gradients draw_gradients(size_t workers, size_t rank, uint64_t rng_seed) {

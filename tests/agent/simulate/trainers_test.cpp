@@ -64,20 +64,27 @@ TEST(SimulateTrainers, RealModelsLearnAndReplayToTheByte) {
   }
 }
 
-// With a hidden layer of 2 no matrix has a greater rank, so PowerSGD of rank 2 is all-reduce.
-TEST(SimulateTrainers, PowerSgdOfFullRankIsAllreduce) {
+// Of three agents with a hidden layer of 2, at 100 kB/s.
+std::map<std::string, std::vector<CurvePoint>> curves_of(std::vector<std::string> baselines, double density = 0.01) {
   spdlog::set_level(spdlog::level::off);
   Config config = small_config();
   config.swarm.model.hidden = {2};
+  config.swarm.exchange.update.density = density;
   SimulateOptions options;
   options.agents = 3;
   options.bytes_per_s = 1e5;
-  options.baselines = {"allreduce", "powersgd-2", "powersgd-1"};
+  options.baselines = std::move(baselines);
   const auto task = make_torch_task(config, options.agents);
   std::map<std::string, std::vector<CurvePoint>> curves;
   for (CurvePoint& point : run_baselines(options, config.swarm, *task, [](const std::string&, uint64_t) {})) {
     curves[point.series].push_back(std::move(point));
   }
+  return curves;
+}
+
+// With a hidden layer of 2 no matrix has a greater rank, so PowerSGD of rank 2 is all-reduce.
+TEST(SimulateTrainers, PowerSgdOfFullRankIsAllreduce) {
+  auto curves = curves_of({"allreduce", "powersgd-2", "powersgd-1"});
   const auto& dense = curves["allreduce"];
   ASSERT_GT(dense.size(), 5u);
   ASSERT_EQ(curves["powersgd-2"].size(), dense.size());
@@ -97,30 +104,15 @@ TEST(SimulateTrainers, PowerSgdOfFullRankIsAllreduce) {
 
 // Four layers, of 1,568, 2, 20 and 10 elements in 1,632.
 TEST(SimulateTrainers, TopKOfAllElementsOfEachLayerIsAllreduce) {
-  spdlog::set_level(spdlog::level::off);
-  Config config = small_config();
-  config.swarm.model.hidden = {2};
-  SimulateOptions options;
-  options.agents = 3;
-  options.bytes_per_s = 1e5;
-  const auto task = make_torch_task(config, options.agents);
-  const auto last = [&](double density) {
-    config.swarm.exchange.update.density = density;
-    options.baselines = {"allreduce", "topk-layers"};
-    std::map<std::string, CurvePoint> points;
-    for (CurvePoint& point : run_baselines(options, config.swarm, *task, [](const std::string&, uint64_t) {})) {
-      points[point.series] = std::move(point);
-    }
-    return points;
-  };
-  auto all = last(1);
-  EXPECT_NEAR(all["topk-layers"].score.loss, all["allreduce"].score.loss, 1e-3);
-  EXPECT_EQ(all["topk-layers"].bytes, 30u * 6 * 8 * 1600);
-  auto some = last(0.01);
-  EXPECT_GT(std::abs(some["topk-layers"].score.loss - some["allreduce"].score.loss), 5e-3);
-  EXPECT_EQ(some["topk-layers"].bytes, 30u * 6 * 8 * (16 + 1 + 1 + 1));
+  auto curves = curves_of({"allreduce", "topk-layers"}, 1);
+  const CurvePoint dense = curves["allreduce"].back(), all = curves["topk-layers"].back();
+  EXPECT_NEAR(all.score.loss, dense.score.loss, 1e-3);
+  EXPECT_EQ(all.bytes, 30u * 6 * 8 * 1600);
+  const CurvePoint some = curves_of({"topk-layers"}, 0.01)["topk-layers"].back();
+  EXPECT_GT(std::abs(some.score.loss - dense.score.loss), 5e-3);
+  EXPECT_EQ(some.bytes, 30u * 6 * 8 * (16 + 1 + 1 + 1));
   // The first layer's 16 elements are the last to be there; those before it were sent while backward went on.
-  EXPECT_NEAR(some["topk-layers"].virtual_s, 30 * (0.02 + 0.01 + 2 * 8 * 16 / 1e5), 1e-9);
+  EXPECT_NEAR(some.virtual_s, 30 * (0.02 + 0.01 + 2 * 8 * 16 / 1e5), 1e-9);
 }
 
 TEST(SimulateTrainers, ShardsAreThoseOfASwarm) {
