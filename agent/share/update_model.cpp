@@ -19,7 +19,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "numbers are copied, not converted");
 
 // What an encoder saves has a 1 in its second byte, and a rule's memory begins with 0x81.
-constexpr std::array kMark = {std::byte{0x82}, std::byte{1}, std::byte{0}, std::byte{0}};
+constexpr std::array kMark = {std::byte{0x82}, std::byte{2}, std::byte{0}, std::byte{0}};
 
 class Writer {
  public:
@@ -64,7 +64,8 @@ class SavedReader {
 
 void put_row(Writer& out, const CountedRow& row) {
   out.put(row.peer.bytes);
-  for (const uint64_t number : {row.generation, row.newest, row.window, row.length}) out.put(number);
+  const auto& [peer, generation, newest, window, length, far, before_far, before_window] = row;
+  for (const uint64_t number : {generation, newest, window, length, far, before_far, before_window}) out.put(number);
 }
 
 CountedRow take_row(SavedReader& from) {
@@ -74,6 +75,9 @@ CountedRow take_row(SavedReader& from) {
   row.newest = from.take<uint64_t>();
   row.window = from.take<uint64_t>();
   row.length = from.take<uint64_t>();
+  row.far = from.take<uint64_t>();
+  row.before_far = from.take<uint64_t>();
+  row.before_window = from.take<uint64_t>();
   return row;
 }
 

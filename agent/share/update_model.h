@@ -44,7 +44,7 @@ class UpdateModel final : public ModelMemory {
   // Of whom save() asks where the logs stand. Must outlive the calls of save().
   void follow(const UpdateReplicas& replicas) { replicas_ = &replicas; }
 
-  // Little-endian: u8 0x82, u8 version 1, u16 zero, u32 slices, XXH3-128 of R; for each slice its head, table and last
+  // Little-endian: u8 0x82, u8 version 2, u16 zero, u32 slices, XXH3-128 of R; for each slice its head, table and last
   // norms; then m. R itself is what the checkpoint holds as params.
   std::vector<std::byte> save() const override;
   [[nodiscard]] bool load(std::span<const std::byte> saved) override;

@@ -23,15 +23,26 @@ const CountedRow* CountedTable::row(const PeerId& peer) const {
   return at != rows_.end() && at->peer == peer ? &*at : nullptr;
 }
 
+namespace {
+
+// What a window says of this seq.
+Counting in_window(uint64_t newest, uint64_t window, uint64_t seq) {
+  if (seq > newest) return Counting::kNot;
+  if (seq == newest) return Counting::kCounted;
+  const uint64_t bit = newest - 1 - seq;
+  if (bit >= kWindowBits) return Counting::kUnknown;
+  return (window >> bit & 1) != 0 ? Counting::kCounted : Counting::kNot;
+}
+
+}  // namespace
+
 Counting CountedTable::counting(const PeerId& peer, uint64_t generation, uint64_t seq) const {
   const CountedRow* found = row(peer);
   if (found == nullptr || found->generation < generation) return Counting::kNot;
   if (found->generation > generation) return Counting::kUnknown;
-  if (seq > found->newest) return Counting::kNot;
-  if (seq == found->newest) return Counting::kCounted;
-  const uint64_t bit = found->newest - 1 - seq;
-  if (bit >= kWindowBits) return Counting::kUnknown;
-  return (found->window >> bit & 1) != 0 ? Counting::kCounted : Counting::kNot;
+  const Counting counting = in_window(found->newest, found->window, seq);
+  if (counting != Counting::kUnknown || seq > found->far) return counting;
+  return seq == found->far ? Counting::kCounted : in_window(found->before_far, found->before_window, seq);
 }
 
 bool CountedTable::may_count(const PeerId& peer, uint64_t generation, uint64_t seq) const {
@@ -46,14 +57,17 @@ bool CountedTable::counted_since(const PeerId& peer, uint64_t generation, uint64
 }
 
 bool CountedTable::counts_all_of(const CountedTable& other) const {
-  for (const CountedRow& row : other.rows_) {
-    if (counting(row.peer, row.generation, row.newest) == Counting::kNot) return false;
-    for (uint64_t bit = 0; bit < kWindowBits && bit + 1 < row.newest; ++bit) {
-      if ((row.window >> bit & 1) == 0) continue;
-      if (counting(row.peer, row.generation, row.newest - 1 - bit) == Counting::kNot) return false;
+  const auto counts = [this](const CountedRow& row, uint64_t newest, uint64_t window) {
+    if (newest > 0 && counting(row.peer, row.generation, newest) == Counting::kNot) return false;
+    for (uint64_t bit = 0; bit < kWindowBits && bit + 1 < newest; ++bit) {
+      if ((window >> bit & 1) == 0) continue;
+      if (counting(row.peer, row.generation, newest - 1 - bit) == Counting::kNot) return false;
     }
-  }
-  return true;
+    return true;
+  };
+  return std::all_of(other.rows_.begin(), other.rows_.end(), [&](const CountedRow& row) {
+    return counts(row, row.newest, row.window) && counts(row, row.before_far, row.before_window);
+  });
 }
 
 void CountedTable::count(const CountedPayload& payload, uint64_t length) {
@@ -62,13 +76,15 @@ void CountedTable::count(const CountedPayload& payload, uint64_t length) {
   const bool known = at != rows_.end() && at->peer == payload.peer;
   if (known && at->generation == payload.generation) {
     const uint64_t step = payload.seq - at->newest;
+    if (step > kUsualStepMax) at->far = payload.seq, at->before_far = at->newest, at->before_window = at->window;
     const uint64_t moved = step < kWindowBits ? at->window << step : 0;
     at->window = moved | (step <= kWindowBits ? 1ull << (step - 1) : 0);
     at->newest = payload.seq;
     at->length = length;
     return;
   }
-  const CountedRow fresh{payload.peer, payload.generation, payload.seq, 0, length};
+  CountedRow fresh{.peer = payload.peer, .generation = payload.generation, .newest = payload.seq, .length = length};
+  if (payload.seq > kUsualStepMax) fresh.far = payload.seq;
   if (known) {
     *at = fresh;
     return;

@@ -21,6 +21,10 @@ class CountedTable {
   // A seq is at most so far beyond the one before: more than anybody hands in uncounted, and few enough that no liar's
   // entry uses all of them up.
   static constexpr uint64_t kSeqStepMax = 1ull << 32;
+  // Honest members seldom hand in more that nobody counts. Of a larger step the table remembers what was counted before
+  // it: a liar's would move all of that out of the window, and who takes this table over would not know what of its own
+  // work is counted.
+  static constexpr uint64_t kUsualStepMax = 8;
 
   CountedTable() = default;
   explicit CountedTable(std::vector<CountedRow> rows) : rows_(std::move(rows)) {}   // as in SliceState

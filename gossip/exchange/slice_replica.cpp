@@ -164,13 +164,16 @@ bool SliceReplica::differ_in_what_is_gone(const CountedTable& theirs, bool parte
     const CountedRow* row = table->row(self_);
     if (row == nullptr || row->generation != generation_) continue;
     older = older || row->newest > first_seq_ + 64;
-    for (uint64_t seq = std::max(first_seq_, row->newest > 64 ? row->newest - 64 : 1); seq <= row->newest; ++seq) {
-      const SentPayload* held = sent_.find(seq);
-      if ((held != nullptr && !held->past) || !sent_.was_handed_in(seq)) continue;
-      const Counting here = table_.counting(self_, generation_, seq), there = theirs.counting(self_, generation_, seq);
-      if (here == Counting::kUnknown || there == Counting::kUnknown) continue;
-      if (here != there) return true;
-      share = share || here == Counting::kCounted;
+    for (const uint64_t newest : {row->before_far, row->newest}) {
+      for (uint64_t seq = std::max(first_seq_, newest > 64 ? newest - 64 : 1); seq <= newest; ++seq) {
+        const SentPayload* held = sent_.find(seq);
+        if ((held != nullptr && !held->past) || !sent_.was_handed_in(seq)) continue;
+        const Counting here = table_.counting(self_, generation_, seq);
+        const Counting there = theirs.counting(self_, generation_, seq);
+        if (here == Counting::kUnknown || there == Counting::kUnknown) continue;
+        if (here != there) return true;
+        share = share || here == Counting::kCounted;
+      }
     }
   }
   return parted && older && !share;

@@ -58,6 +58,9 @@ Digest16 state_root(const SliceState& state) {
     put(bytes, row.newest);
     put(bytes, row.window);
     put(bytes, row.length);
+    put(bytes, row.far);
+    put(bytes, row.before_far);
+    put(bytes, row.before_window);
   }
   for (const RecentEntry& entry : state.recent) {
     put(bytes, entry.hash);

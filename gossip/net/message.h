@@ -189,6 +189,8 @@ struct CountedRow {              // which payloads of one process a log counts
   uint64_t newest = 0;           // seq
   uint64_t window = 0;           // bit i: newest - 1 - i is counted too
   uint64_t length = 0;           // of the log that ends with the entry that counted `newest`
+  // The last seq counted that lay far beyond the one before it, as a lying owner's may; that one; its window. 0: none.
+  uint64_t far = 0, before_far = 0, before_window = 0;
   bool operator==(const CountedRow&) const = default;
 };
 struct RecentEntry {

@@ -87,9 +87,14 @@ bool good(const CountedPayload& counted) {
 }
 
 // The window's bits stand for seqs from 1 on.
+bool good_window(uint64_t newest, uint64_t window) {
+  return newest > 64 || (newest == 0 ? window == 0 : window >> (newest - 1) == 0);
+}
+
 bool good(const CountedRow& row, const LogHead& head) {
-  const bool window = row.newest > 64 || (row.newest > 0 && row.window >> (row.newest - 1) == 0);
-  return window && row.length > 0 && row.length <= head.length;
+  const bool far = row.far == 0 ? row.before_far == 0 : row.before_far < row.far && row.far <= row.newest;
+  return row.newest > 0 && good_window(row.newest, row.window) && far &&
+         good_window(row.before_far, row.before_window) && row.length > 0 && row.length <= head.length;
 }
 
 bool good(const RecentEntry& entry) {

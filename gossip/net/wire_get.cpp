@@ -72,7 +72,8 @@ CountedPayload get(wire::CountedPayload::Reader r) {
 }
 
 CountedRow get(wire::CountedRow::Reader r) {
-  return {get_peer(r), r.getGeneration(), r.getNewest(), r.getWindow(), r.getLength()};
+  return {get_peer(r), r.getGeneration(), r.getNewest(),    r.getWindow(),
+          r.getLength(), r.getFar(),      r.getBeforeFar(), r.getBeforeWindow()};
 }
 
 Contribution get(wire::Contribution::Reader r) {

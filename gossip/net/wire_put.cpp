@@ -101,6 +101,9 @@ void put(wire::CountedRow::Builder b, const CountedRow& row) {
   b.setNewest(row.newest);
   b.setWindow(row.window);
   b.setLength(row.length);
+  b.setFar(row.far);
+  b.setBeforeFar(row.before_far);
+  b.setBeforeWindow(row.before_window);
 }
 
 void put(wire::RecentEntry::Builder b, const RecentEntry& entry) {

@@ -59,7 +59,7 @@ std::vector<SliceState> some_logs() {
     SliceState state;
     state.slice = slice;
     state.head = {100 + slice, 300 + slice, {9, 8, static_cast<uint8_t>(slice)}};
-    state.table = {{id_of(1), kGeneration, 12, 0x401, 90}, {id_of(2), 3, 900, ~0ull, 100}};
+    state.table = {{id_of(1), kGeneration, 12, 0x401, 90}, {id_of(2), 3, 900, ~0ull, 100, 700, 20, 0x402}};
     state.recent = {{{1, 2}, 1.5f, 3}, {state.head.hash, 1.25f, 2}};
     states.push_back(state);
   }

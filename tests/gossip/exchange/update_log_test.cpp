@@ -51,13 +51,16 @@ TEST(CountedTable, AgreesWithASetOfSeqs) {
     Rng rng(seed);
     CountedTable table;
     std::set<uint64_t> counted;
-    uint64_t newest = 0;
+    uint64_t newest = 0, before_far = 0, far = 0;      // the last step of more than 8
     for (int i = 0; i < 200; ++i) {
-      newest += 1 + rng.below(rng.chance(0.05) ? 100 : 4);
+      const uint64_t before = newest;
+      newest += 1 + rng.below(rng.chance(0.05) ? 300 : 4);
+      if (newest > before + 8) before_far = before, far = newest;
       table.count({peer(1), 1, newest}, static_cast<uint64_t>(i + 1));
       counted.insert(newest);
-      for (uint64_t seq = newest > 80 ? newest - 80 : 1; seq <= newest + 2; ++seq) {
-        const Counting expected = seq + 64 < newest       ? Counting::kUnknown
+      for (uint64_t seq = newest > 500 ? newest - 500 : 1; seq <= newest + 2; ++seq) {
+        const bool known = seq + 64 >= newest || (seq + 64 >= before_far && seq <= far);
+        const Counting expected = !known                  ? Counting::kUnknown
                                   : counted.contains(seq) ? Counting::kCounted
                                                           : Counting::kNot;
         ASSERT_EQ(table.counting(peer(1), 1, seq), expected) << seq << " of " << newest << ", seed " << seed;
@@ -725,6 +728,75 @@ TEST(SliceReplica, WhatALiarCountsAheadStopsNobody) {
   member.replica.adopt(liar.state(), liar.params, {});
   EXPECT_EQ(member.replica.tally().long_splits, 0u);
   expect_conserved(member, {{next.seq, member.handed_in[next.seq]}});
+}
+
+// A member that was behind takes over a log in whose table a liar's jump moved out of the window all that it counts of
+// this member: some of what waits is counted there, or none.
+TEST(SliceReplica, WhatIsCountedBeforeALiarsJumpIsSettledByWhoWasBehind) {
+  const Codecs codecs;
+  const UpdateCodecs both{codecs.exact.get(), codecs.exact.get()};
+  for (const uint64_t counted : {0, 3, 4}) {
+    Member liar(1, both), slow(2, both);
+    UpdateLog log(1e9f, kAllPayloads);
+    Rng rng(counted);
+    const auto count = [&](uint64_t seq) {
+      liar.train(rng);
+      const CountedPayload own{liar.id, 1, liar.hand_in(*codecs.exact).seq, 1, 1};
+      const std::vector<float> ones(kElements, 1);
+      ASSERT_EQ(append(log, make_entry(log.head(), {own, {slow.id, 1, seq, 1, 1}}, ones, *codecs.exact)),
+                LogStatus::kOk);
+      liar.replica.apply(log.newest());
+    };
+    std::map<uint64_t, std::vector<float>> settled;
+    for (uint64_t seq = 1; seq <= 4; ++seq) {
+      slow.train(rng);
+      ASSERT_EQ(slow.hand_in(*codecs.exact).seq, seq);
+      if (seq > 2 && seq != counted) continue;
+      ASSERT_NO_FATAL_FAILURE(count(seq));
+      if (seq <= 2) slow.replica.apply(log.newest());
+      settled[seq] = slow.handed_in[seq];
+    }
+    ASSERT_NO_FATAL_FAILURE(count(100));
+    slow.train(rng);
+    slow.replica.adopt(liar.state(), liar.params, {});
+    expect_conserved(slow, settled);
+    EXPECT_EQ(slow.replica.tally().long_splits + slow.replica.tally().short_splits, 0u) << counted;
+    EXPECT_EQ(slow.replica.tally().settled_blind, counted > 0 ? 1u : 0u) << counted;
+    EXPECT_EQ(slow.hand_in(*codecs.exact).seq, 101u);
+  }
+}
+
+// What another log counts of what this member let go long ago makes a long split, also before a liar's jump.
+TEST(SliceReplica, WhatIsGoneAndCountedBeforeALiarsJumpMakesALongSplit) {
+  const Codecs codecs;
+  const UpdateCodecs both{codecs.exact.get(), codecs.exact.get()};
+  Member other(1, both), member(2, both);
+  UpdateLog log(1e9f, kAllPayloads), rival(1e9f, kAllPayloads);
+  Rng rng(7);
+  const std::vector<float> ones(kElements, 1);
+  for (uint64_t i = 1; i <= 20 * SentPayloads::kPastMax; ++i) {
+    member.train(rng);
+    (void)member.hand_in(*codecs.exact);
+    const CountedPayload counted{i <= 2 ? member.id : peer(3), 1, i, 1, 1};   // both logs begin with these two
+    const Made made = make_entry(log.head(), {counted}, ones, *codecs.exact);
+    ASSERT_EQ(append(log, made), LogStatus::kOk);
+    member.replica.apply(log.newest());
+    if (i > 2) continue;
+    ASSERT_EQ(append(rival, made), LogStatus::kOk);
+    other.replica.apply(rival.newest());
+  }
+  ASSERT_EQ(member.replica.sent().find(5), nullptr);
+  ASSERT_GT(member.replica.sent().newest_seq(), SentPayloads::kPastMax);
+  for (const uint64_t seq : {uint64_t{5}, member.replica.sent().newest_seq() + 100}) {
+    ASSERT_EQ(append(rival, make_entry(rival.head(), {{member.id, 1, seq, 1, 1}}, ones, *codecs.exact)),
+              LogStatus::kOk);
+    other.replica.apply(rival.newest());
+  }
+  std::vector<float> expected = member.accumulator;
+  for (size_t i = 0; i < kElements; ++i) expected[i] += member.params[i] - other.params[i];
+  member.replica.adopt(other.state(), other.params, {});
+  EXPECT_EQ(member.replica.tally().long_splits, 1u);
+  EXPECT_EQ(member.accumulator, expected);
 }
 
 TEST(SliceReplica, WhoWasOnlyBehindSendsNobodysProgressBack) {

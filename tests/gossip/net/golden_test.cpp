@@ -84,6 +84,17 @@ TEST(Golden, EntriesWithoutAPlanAreRead) {
   EXPECT_TRUE(same(message, Message(expected)));
 }
 
+// Of a program from before tables remembered what was counted before a step far beyond it.
+TEST(Golden, TablesWithoutFarStepsAreRead) {
+  FrameHeader header;
+  Message message;
+  const std::string golden = read_file(fs::path(GOLDEN_DIR) / "slice_state-without-far.bin");
+  ASSERT_NO_FATAL_FAILURE(expect_decodes(golden, Channel::kBulk, &header, &message));
+  SliceState expected = sample_state();
+  expected.table[1].far = expected.table[1].before_far = expected.table[1].before_window = 0;
+  EXPECT_TRUE(same(message, Message(expected)));
+}
+
 Message sample_of(const std::string& name) {
   for (const Sample& sample : wire_samples()) {
     if (sample.name == name) return sample.message;

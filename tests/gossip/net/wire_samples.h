@@ -101,7 +101,10 @@ inline auto fields(const LogPull& m) {
   const auto& [a, b, c, d, e, f] = m;
   return std::tuple(a, fields(b), c, d, e, f);
 }
-inline auto fields(const CountedRow& m) { const auto& [a, b, c, d, e] = m; return std::tuple(a, b, c, d, e); }
+inline auto fields(const CountedRow& m) {
+  const auto& [a, b, c, d, e, f, g, h] = m;
+  return std::tuple(a, b, c, d, e, f, g, h);
+}
 inline auto fields(const RecentEntry& m) { const auto& [a, b, c] = m; return std::tuple(a, b, c); }
 inline auto fields(const SliceState& m) {
   const auto& [slice, head, table, recent, hashes, block] = m;
@@ -183,7 +186,7 @@ inline UpdateBundle sample_bundle() {
 }
 
 inline SliceState sample_state() {
-  return {5, sample_head(), {{sample_id(1), 77, 12, 0x401, 1000}, {sample_id(2), 78, 900, ~0ull, 999}},
+  return {5, sample_head(), {{sample_id(1), 77, 12, 0x401, 1000}, {sample_id(2), 78, 900, ~0ull, 999, 700, 12, 0x402}},
           {{sample_digest(2), 1.5f, 3}, {sample_digest(1), 1.25f, 2}},
           {sample_digest(7), sample_digest(8), sample_digest(9)}, 2};
 }

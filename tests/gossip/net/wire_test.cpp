@@ -362,6 +362,11 @@ TEST(Wire, RefusesPullsAndStatesOutOfRange) {
   EXPECT_EQ(changed<SliceState>([](SliceState& m) { m.table[0].newest = 65, m.table[0].window = ~0ull; }),
             DecodeStatus::kOk);
   EXPECT_EQ(changed<SliceState>([](SliceState& m) { m.table[0].length = m.head.length + 1; }), refused);
+  EXPECT_EQ(changed<SliceState>([](SliceState& m) { m.table[1].far = m.table[1].newest + 1; }), refused);
+  EXPECT_EQ(changed<SliceState>([](SliceState& m) { m.table[1].before_far = m.table[1].far; }), refused);
+  EXPECT_EQ(changed<SliceState>([](SliceState& m) { m.table[1].far = 0; }), refused) << "before nothing";
+  EXPECT_EQ(changed<SliceState>([](SliceState& m) { m.table[1].before_window = ~0ull; }), refused) << "counts seq 0";
+  EXPECT_EQ(changed<SliceState>([](SliceState& m) { m.table[1].before_far = 0; }), refused) << "counts below nothing";
   EXPECT_EQ(changed<SliceState>([](SliceState& m) { m.recent.clear(); }), refused);
   EXPECT_EQ(changed<SliceState>([](SliceState& m) { m.recent.resize(9, m.recent[1]); }), refused);
   EXPECT_EQ(changed<SliceState>([](SliceState& m) { m.recent[0].norm = kNan; }), refused);
