@@ -134,6 +134,7 @@ bool guards_by_drift(const SwarmConfig& swarm) {
   switch (swarm.exchange.kind) {
     case ExchangeKind::kPairwise: return clip_of(swarm.exchange) > 0;
     case ExchangeKind::kNeighborhood: return tells_steps(swarm);
+    case ExchangeKind::kGroup: return far_for(swarm) > 0;
     default: return false;
   }
 }

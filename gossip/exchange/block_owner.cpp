@@ -110,7 +110,7 @@ void BlockOwner::start_average(Owned& owned) {
   auto job = std::make_shared<AverageJob>();
   job->own = own_;
   job->self = members_.self;
-  job->rule = guard_.rule(index, members_.count());
+  job->rule = guard_.rule(index, members_.count(), own_->drift);
   for (size_t rank = 0; rank < owned.from.size(); ++rank) {
     Contribution& from = owned.from[rank];
     if (from.outcome == BlockOutcome::kHere) {

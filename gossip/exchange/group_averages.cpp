@@ -110,7 +110,7 @@ void GroupAverages::decide(GroupGuard& guard) {
     const bool here = outcome == BlockOutcome::kHere || outcome == BlockOutcome::kCounted;   // of others, or the own
     if (here) squares[i] = averages_[i].squared_distance;
   }
-  for (uint32_t index : guard.refused(members_, round_, squares)) {
+  for (uint32_t index : guard.refused(members_, round_, squares, own_->drift)) {
     outcomes_.settle_average(&averages_[index].outcome, BlockOutcome::kRefused);
     averages_[index].payload = {};
     far_[members_.owner(index, round_)] = true;

@@ -32,7 +32,8 @@ double upper_median(std::vector<double> values) {
 // once. Then one part of the model may differ from another as much as it will, and only what is grossly far is left
 // out. Not where most are a few times as far as usual, as after the four rounds in which a liar owned a block.
 double factor_beside(const std::vector<double>& values, double factor, double usual) {
-  const bool outdated = usual == 0 || (values.size() >= 3 && lower_median(values) > square(kOutdated) * usual);
+  const bool many = values.size() >= GroupGuard::kOwnersToCompare;
+  const bool outdated = usual == 0 || (many && lower_median(values) > square(kOutdated) * usual);
   return outdated ? GroupGuard::kFarAtFirst : factor;
 }
 
@@ -65,13 +66,13 @@ double GroupGuard::factor(uint32_t section, size_t member_count) const {
   return member_count == 3 || section > 0 ? std::max(far_, kFarOfFew) : far_;
 }
 
-FarRule GroupGuard::rule(uint32_t block, size_t member_count) const {
+FarRule GroupGuard::rule(uint32_t block, size_t member_count, double drift) const {
   const uint32_t section = layout_.blocks[block].section;
   const double factor = this->factor(section, member_count);
   const auto& usual = usual_[section];
   if (factor == 0) return {};
   // Two members lie apart by twice the squares that each lies from their average.
-  return {factor, usual.size() == 0 ? 0 : 2 * usual.median(), most_left_out(member_count)};
+  return {factor, usual.size() == 0 ? 0 : 2 * growth(drift) * usual.median(), most_left_out(member_count)};
 }
 
 double GroupGuard::squares_in_steps(uint32_t block, double squares) const {
@@ -79,15 +80,23 @@ double GroupGuard::squares_in_steps(uint32_t block, double squares) const {
 }
 
 std::vector<uint32_t> GroupGuard::refused(const GroupMembers& members, uint64_t round,
-                                          const std::vector<std::optional<double>>& squares) {
+                                          const std::vector<std::optional<double>>& squares, double drift) {
   std::vector<bool> refused(squares.size());
+  const double growth = this->growth(drift);
+  if (drift > 0) steps_.add(square(drift));
   for (uint32_t section = 0; section < usual_.size(); ++section) {
-    for (size_t owner : far_owners(section, members, round, squares)) {
+    const std::vector<std::optional<double>> by_owner = squares_of_owners(section, members, round, squares);
+    const bool few = by_owner.size() - static_cast<size_t>(std::count(by_owner.begin(), by_owner.end(), std::nullopt)) <
+                     kOwnersToCompare;
+    bool outdated = false;
+    for (size_t owner : far_owners(section, members, by_owner, growth)) {
       for (uint32_t block : members.blocks_of(owner, squares.size(), round)) {
-        const bool of_section = layout_.blocks[block].section == section && squares[block];
-        if (of_section) refused[block] = may_refuse(block, members, owner);
+        if (layout_.blocks[block].section != section || !squares[block]) continue;
+        refused[block] = may_refuse(block, members, owner);
+        outdated = outdated || (few && !refused[block]);
       }
     }
+    if (outdated) usual_[section] = {};   // two owners say so, and the past alone would refuse the next ones too
     learn(section, squares, refused);
   }
   std::vector<uint32_t> indices;
@@ -110,29 +119,40 @@ bool GroupGuard::may_refuse(uint32_t block, const GroupMembers& members, size_t 
   return before.size() < most_left_out(members.count()) || before.contains(members.ids[owner]);
 }
 
-std::vector<size_t> GroupGuard::far_owners(uint32_t section, const GroupMembers& members, uint64_t round,
-                                           const std::vector<std::optional<double>>& squares) const {
-  const double factor = this->factor(section, members.count());
-  if (factor == 0) return {};
-  std::vector<double> by_owner(members.count());
-  std::vector<bool> owns(members.count());
+// How many times the usual the squares of the own steps are. When a model leaves a plateau all take tens of times
+// larger ones from one round to the next.
+double GroupGuard::growth(double drift) const {
+  if (steps_.size() < kSamplesMin || drift == 0) return 1;
+  return std::max(1.0, square(drift) / steps_.median());
+}
+
+std::vector<std::optional<double>> GroupGuard::squares_of_owners(
+    uint32_t section, const GroupMembers& members, uint64_t round,
+    const std::vector<std::optional<double>>& squares) const {
+  std::vector<std::optional<double>> by_owner(members.count());
   for (uint32_t block = 0; block < squares.size(); ++block) {
     if (layout_.blocks[block].section != section || !squares[block]) continue;
-    const size_t owner = members.owner(block, round);
-    by_owner[owner] += squares_in_steps(block, *squares[block]);
-    owns[owner] = true;
+    std::optional<double>& of_owner = by_owner[members.owner(block, round)];
+    of_owner = of_owner.value_or(0) + squares_in_steps(block, *squares[block]);
   }
-  std::vector<double> of_owners;
-  for (size_t owner = 0; owner < members.count(); ++owner) {
-    if (owns[owner]) of_owners.push_back(by_owner[owner]);
+  return by_owner;
+}
+
+std::vector<size_t> GroupGuard::far_owners(uint32_t section, const GroupMembers& members,
+                                           const std::vector<std::optional<double>>& by_owner, double growth) const {
+  const double factor = this->factor(section, members.count());
+  if (factor == 0) return {};
+  std::vector<double> known;
+  for (const std::optional<double>& one : by_owner) {
+    if (one) known.push_back(*one);
   }
-  const double before = usual_[section].size() >= kSamplesMin ? usual_[section].median() : 0;
-  const double usual = std::max(before, largest_but(most_left_out(members.count()), of_owners));
+  const double before = usual_[section].size() >= kSamplesMin ? growth * usual_[section].median() : 0;
+  const double usual = std::max(before, largest_but(most_left_out(members.count()), known));
   if (usual == 0) return {};
-  const double allowed = square(factor_beside(of_owners, factor, before)) * usual;
+  const double allowed = square(factor_beside(known, factor, before)) * usual;
   std::vector<size_t> far;
   for (size_t owner = 0; owner < members.count(); ++owner) {
-    if (owner != members.self && by_owner[owner] > allowed) far.push_back(owner);   // the own is judged already
+    if (owner != members.self && by_owner[owner].value_or(0) > allowed) far.push_back(owner);   // own: judged
   }
   return far;
 }

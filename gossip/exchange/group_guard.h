@@ -51,17 +51,20 @@ class GroupGuard {
   static constexpr double kFar = 3;          // 2.5 ejects honest members that then drift and are ejected again
   static constexpr double kFarOfFew = 10;    // of three members, in groups joined by pairs, and of other sections
   static constexpr double kFarAtFirst = 100; // while what was usual says nothing
+  static constexpr size_t kOwnersToCompare = 3;   // with fewer the past alone is compared with
 
   // `far`: a multiple of the usual distance; 0: no guard. `layout` must outlive the object.
   GroupGuard(const Layout& layout, double far);
 
-  FarRule rule(uint32_t block, size_t member_count) const;
+  // `drift`: rms of what the own steps of the round moved the params; 0: not known.
+  FarRule rule(uint32_t block, size_t member_count, double drift) const;
 
   // The end of a round: the blocks whose averages are far from the own ones, of at most max(1, n/8) owners, and never
-  // of all. `squares`: by block, sum of (average - own)^2; nullopt: there is none. Learns from the round.
-  // A block's average is refused from so many owners only: if the next one's is far too, it is this agent that is far.
+  // of all. `squares`: by block, sum of (average - own)^2; nullopt: there is none. `drift` as for rule(). Learns from
+  // the round. A block's average is refused from so many owners only: if the next one's is far too, it is this agent
+  // that is far.
   std::vector<uint32_t> refused(const GroupMembers& members, uint64_t round,
-                                const std::vector<std::optional<double>>& squares);
+                                const std::vector<std::optional<double>>& squares, double drift);
 
  private:
   static constexpr size_t kSamplesMin = 4;   // rounds before an average is judged by what was usual
@@ -74,14 +77,18 @@ class GroupGuard {
   double factor(uint32_t section, size_t member_count) const;
   bool may_refuse(uint32_t block, const GroupMembers& members, size_t owner) const;
   double squares_in_steps(uint32_t block, double squares) const;
-  std::vector<size_t> far_owners(uint32_t section, const GroupMembers& members, uint64_t round,
-                                 const std::vector<std::optional<double>>& squares) const;
+  std::vector<std::optional<double>> squares_of_owners(uint32_t section, const GroupMembers& members, uint64_t round,
+                                                       const std::vector<std::optional<double>>& squares) const;
+  std::vector<size_t> far_owners(uint32_t section, const GroupMembers& members,
+                                 const std::vector<std::optional<double>>& by_owner, double growth) const;
+  double growth(double drift) const;
   void learn(uint32_t section, const std::vector<std::optional<double>>& squares,
              const std::vector<bool>& refused);
 
   const Layout& layout_;
   const double far_;
   std::vector<RobustWindow> usual_;      // by section: squared distances from own to average, over the section
+  RobustWindow steps_;                   // squares of drifts
   std::vector<PastBlock> past_;              // by block
 };
 

@@ -460,7 +460,7 @@ struct CountedRow {
   newest @5 :UInt64;        # seq; refused if zero
   window @6 :UInt64;        # bit i: newest - 1 - i is counted too; refused where that is below 1
   length @7 :UInt64;        # of the log when it counted `newest`; from 1 to that of the head
-  far @8 :UInt64;           # the last seq counted that lay more than 8 beyond the one before it, up to `newest`; 0: none
+  far @8 :UInt64;           # the last seq counted that lay over 8 beyond the one before it, at most `newest`; 0: none
   beforeFar @9 :UInt64;     # that one, below `far`; 0: `far` was the first one counted, or is 0
   beforeWindow @10 :UInt64; # as window, of beforeFar
 }

@@ -71,7 +71,7 @@ struct Judge {
     for (uint8_t tag = 1; tag <= 4; ++tag) members.ids.push_back(test_peer(tag));
   }
   std::vector<uint32_t> end_round(const std::vector<std::optional<double>>& squares) {
-    return guard.refused(members, round++, squares);
+    return guard.refused(members, round++, squares, 0);
   }
 };
 
@@ -103,18 +103,50 @@ TEST(GroupGuard, RoundsWithoutAnAverageMakeTheNextOneFarther) {
   EXPECT_EQ(judge.end_round(squares), std::vector<uint32_t>{1}) << "none is missed now";
 }
 
+// A small model is in one block, whose owner's average has only the past to be compared with.
+TEST(GroupGuard, StepsThatGrowMakeTheAverageOfOneOwnerFarther) {
+  const Layout layout = Layout::cut({{"params", 64}, {"momentum", 64}}, 64);
+  GroupGuard guard(layout, GroupGuard::kFar);
+  GroupMembers members;
+  for (uint8_t tag = 1; tag <= 4; ++tag) members.ids.push_back(test_peer(tag));
+  members.self = 3;
+  uint64_t round = 0;
+  const auto end_round = [&](double squares, double drift) {
+    return guard.refused(members, round++, {squares, 100 * squares}, drift);
+  };
+  for (int i = 0; i < 8; ++i) EXPECT_TRUE(end_round(1, 0.1).empty());
+  EXPECT_TRUE(end_round(800, 1).empty()) << "the own steps are 10 times as large";
+  EXPECT_EQ(end_round(1000, 1), std::vector<uint32_t>{0});
+  EXPECT_EQ(end_round(100, 0.1), std::vector<uint32_t>{0});
+  EXPECT_EQ(end_round(100, 0), std::vector<uint32_t>{0}) << "not known";
+}
+
+TEST(GroupGuard, WhatASecondOwnerSaysTooIsUsualFromThenOnWhereOneOwnsAll) {
+  const Layout layout = Layout::cut({{"params", 64}}, 64);
+  GroupGuard guard(layout, GroupGuard::kFar);
+  GroupMembers members;
+  for (uint8_t tag = 1; tag <= 8; ++tag) members.ids.push_back(test_peer(tag));
+  members.self = 7;
+  uint64_t round = 0;
+  for (int i = 0; i < 8; ++i) EXPECT_TRUE(guard.refused(members, round++, {1.0}, 0).empty());
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(guard.refused(members, round++, {100.0}, 0).size(), 1u);
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(guard.refused(members, round++, {100.0}, 0).empty()) << i;
+  EXPECT_TRUE(guard.refused(members, round++, {800.0}, 0).empty());
+  EXPECT_EQ(guard.refused(members, round++, {1000.0}, 0).size(), 1u) << "it guards as before";
+}
+
 TEST(GroupGuard, JudgesEachSectionByItself) {
   Judge judge;
   std::vector<std::optional<double>> squares = {1, 1, 1, 1, 1e4, 1e4, 1e4, 1e4};
   for (int i = 0; i < 8; ++i) EXPECT_TRUE(judge.end_round(squares).empty());
-  EXPECT_NEAR(judge.guard.rule(0, 8).usual_squares, 8, 1e-9);
-  EXPECT_NEAR(judge.guard.rule(4, 8).usual_squares, 8e4, 1e-6);
-  EXPECT_EQ(judge.guard.rule(0, 8).factor, 3);
-  EXPECT_EQ(judge.guard.rule(4, 8).factor, 10);
-  EXPECT_EQ(judge.guard.rule(0, 3).factor, 10);
-  EXPECT_EQ(judge.guard.rule(0, 2).factor, 0);
-  EXPECT_EQ(judge.guard.rule(0, 15).most, 1u);
-  EXPECT_EQ(judge.guard.rule(0, 16).most, 2u);
+  EXPECT_NEAR(judge.guard.rule(0, 8, 0).usual_squares, 8, 1e-9);
+  EXPECT_NEAR(judge.guard.rule(4, 8, 0).usual_squares, 8e4, 1e-6);
+  EXPECT_EQ(judge.guard.rule(0, 8, 0).factor, 3);
+  EXPECT_EQ(judge.guard.rule(4, 8, 0).factor, 10);
+  EXPECT_EQ(judge.guard.rule(0, 3, 0).factor, 10);
+  EXPECT_EQ(judge.guard.rule(0, 2, 0).factor, 0);
+  EXPECT_EQ(judge.guard.rule(0, 15, 0).most, 1u);
+  EXPECT_EQ(judge.guard.rule(0, 16, 0).most, 2u);
 }
 
 // ---- whole groups that train
@@ -139,6 +171,7 @@ TEST_P(HonestMembers, AreNeverLeftOut) {
   }
 }
 
+double rise(int round) { return round < 30 ? 0.03 : 1; }
 double dip(int round) { return round >= 20 && round < 40 ? 1e-5 : 1; }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -154,6 +187,9 @@ INSTANTIATE_TEST_SUITE_P(
                     HonestCase{"three_fast", {.block = 512, .by_class = true, .fast = 3}},
                     HonestCase{"one_slow", {.block = 512, .by_class = true, .fast = 7}},
                     HonestCase{"a_tenth_lost", {.block = 256, .by_class = true, .loss = 0.1}},
+                    HonestCase{"rate_rises_in_one_block", {.rate_factor = rise}},
+                    HonestCase{"rate_rises_by_class_in_one_block", {.by_class = true, .rate_factor = rise}},
+                    HonestCase{"rate_rises", {.block = 512, .by_class = true, .rate_factor = rise}},
                     HonestCase{"rate_dips", {.block = 512, .by_class = true, .rate_factor = dip}}),
     [](const auto& info) { return info.param.name; });
 
