@@ -16,16 +16,31 @@ HWY_BEFORE_NAMESPACE();
 namespace starling {
 namespace HWY_NAMESPACE {
 
-// cells[i] += x[i], its sign bit flipped where `flip` has one.
-void add_run(const float* x, size_t count, uint32_t flip, float* cells) {
-  const hn::ScalableTag<float> d;
-  const hn::RebindToUnsigned<decltype(d)> du;
-  const auto mask = hn::BitCast(d, hn::Set(du, flip));
-  size_t i = 0;
-  for (; i + hn::Lanes(d) <= count; i += hn::Lanes(d)) {
-    hn::StoreU(hn::Add(hn::LoadU(d, cells + i), hn::Xor(hn::LoadU(d, x + i), mask)), d, cells + i);
-  }
-  for (; i < count; ++i) cells[i] += std::bit_cast<float>(std::bit_cast<uint32_t>(x[i]) ^ flip);
+// cells[r][i] += x[i] for every row r, sign bits flipped by flips[r]. All rows of an element at once: it is read once,
+// and while memory fetches what comes next the rows' cells keep the processor busy.
+template <size_t kRows>
+void add_run(const float* x, size_t count, const uint32_t* flips, float* const* cells) {
+  constexpr size_t kAhead = 640;   // fetched before they are needed; the cells in between push none of them out
+  const auto step = [&](auto tag, size_t i) HWY_ATTR {
+    const hn::RebindToUnsigned<decltype(tag)> tag_u;
+    __builtin_prefetch(x + i + kAhead);
+    const auto v = hn::LoadU(tag, x + i);
+    STARLING_UNROLL for (size_t r = 0; r < kRows; ++r) {
+      const auto signed_v = hn::Xor(v, hn::BitCast(tag, hn::Set(tag_u, flips[r])));
+      hn::StoreU(hn::Add(hn::LoadU(tag, cells[r] + i), signed_v), tag, cells[r] + i);
+    }
+  };
+  for_each_vector<float>(count, step);
+}
+
+void add_run_1(const float* x, size_t count, const uint32_t* flips, float* const* cells) {
+  add_run<1>(x, count, flips, cells);
+}
+void add_run_3(const float* x, size_t count, const uint32_t* flips, float* const* cells) {
+  add_run<3>(x, count, flips, cells);
+}
+void add_run_5(const float* x, size_t count, const uint32_t* flips, float* const* cells) {
+  add_run<5>(x, count, flips, cells);
 }
 
 // Of three lanes, or scalars, the middle one.
@@ -76,15 +91,22 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace starling {
 
-HWY_EXPORT(add_run);
+HWY_EXPORT(add_run_1);
+HWY_EXPORT(add_run_3);
+HWY_EXPORT(add_run_5);
 HWY_EXPORT(median_run_1);
 HWY_EXPORT(median_run_3);
 HWY_EXPORT(median_run_5);
 
 namespace {
 
-// Elements that go into one row before the next: they stay in the nearer cache, and so does most of the row.
-constexpr size_t kPiece = 128 * kSketchBlock;
+void add(size_t rows, const float* x, size_t count, const uint32_t* flips, float* const* cells) {
+  switch (rows) {
+    case 1: return HWY_DYNAMIC_DISPATCH(add_run_1)(x, count, flips, cells);
+    case 3: return HWY_DYNAMIC_DISPATCH(add_run_3)(x, count, flips, cells);
+    default: return HWY_DYNAMIC_DISPATCH(add_run_5)(x, count, flips, cells);
+  }
+}
 
 void median(size_t rows, const float* const* cells, const uint32_t* flips, size_t count, float* out) {
   switch (rows) {
@@ -98,48 +120,48 @@ void check_shape(const SketchShape& shape) {
   STARLING_CHECK((shape.rows == 1 || shape.rows == 3 || shape.rows == 5) && shape.columns >= kSketchBlock);
 }
 
-}  // namespace
-
-void sketch_add(const SketchShape& shape, const float* x, size_t count, float* table) {
-  check_shape(shape);
-  for (size_t piece = 0; piece < count; piece += kPiece) {
-    const size_t end = std::min(count, piece + kPiece);
-    for (size_t row = 0; row < shape.rows; ++row) {
-      float* const cells = table + row * shape.columns;
-      for (size_t at = piece; at < end; at += kSketchBlock) {
-        const SketchPlace to = sketch_place(shape, row, at / kSketchBlock);
-        const size_t length = std::min(kSketchBlock, end - at);
-        const size_t first = std::min(length, shape.columns - to.offset);
-        HWY_DYNAMIC_DISPATCH(add_run)(x + at, first, to.flip, cells + to.offset);
-        if (first < length) HWY_DYNAMIC_DISPATCH(add_run)(x + at + first, length - first, to.flip, cells);
-      }
-    }
-  }
-}
-
-void sketch_estimate(const SketchShape& shape, const float* table, size_t first, size_t count, float* out) {
-  check_shape(shape);
-  STARLING_CHECK(first % kSketchBlock == 0);
+// Calls use(at, length, flips, cells) for each run of elements, from first + at on, whose cells lie one after the other
+// in every row: a block, or a part of it, to where the next of the rows wraps.
+template <class Cell, class Use>
+void each_run(const SketchShape& shape, Cell* table, size_t first, size_t count, const Use& use) {
   std::array<SketchPlace, kSketchRowsMax> places;
   std::array<uint32_t, kSketchRowsMax> flips{};
+  std::array<Cell*, kSketchRowsMax> cells{};
   for (size_t at = 0; at < count; at += kSketchBlock) {
     for (size_t row = 0; row < shape.rows; ++row) {
       places[row] = sketch_place(shape, row, (first + at) / kSketchBlock);
       flips[row] = places[row].flip;
     }
     const size_t length = std::min(kSketchBlock, count - at);
-    for (size_t done = 0; done < length;) {   // to where the next of the rows wraps
-      std::array<const float*, kSketchRowsMax> cells{};
+    for (size_t done = 0; done < length;) {
       size_t run_length = length - done;
       for (size_t row = 0; row < shape.rows; ++row) {
         const size_t column = (places[row].offset + done) % shape.columns;
         run_length = std::min(run_length, shape.columns - column);
         cells[row] = table + row * shape.columns + column;
       }
-      median(shape.rows, cells.data(), flips.data(), run_length, out + at + done);
+      use(at + done, run_length, flips.data(), cells.data());
       done += run_length;
     }
   }
+}
+
+}  // namespace
+
+void sketch_add(const SketchShape& shape, const float* x, size_t count, float* table) {
+  check_shape(shape);
+  each_run(shape, table, 0, count, [&](size_t at, size_t length, const uint32_t* flips, float* const* cells) {
+    add(shape.rows, x + at, length, flips, cells);
+  });
+}
+
+void sketch_estimate(const SketchShape& shape, const float* table, size_t first, size_t count, float* out) {
+  check_shape(shape);
+  STARLING_CHECK(first % kSketchBlock == 0);
+  each_run(shape, table, first, count,
+           [&](size_t at, size_t length, const uint32_t* flips, const float* const* cells) {
+             median(shape.rows, cells, flips, length, out + at);
+           });
 }
 
 }  // namespace starling
