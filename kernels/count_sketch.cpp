@@ -127,21 +127,21 @@ void each_run(const SketchShape& shape, Cell* table, size_t first, size_t count,
   std::array<SketchPlace, kSketchRowsMax> places;
   std::array<uint32_t, kSketchRowsMax> flips{};
   std::array<Cell*, kSketchRowsMax> cells{};
-  for (size_t at = 0; at < count; at += kSketchBlock) {
+  for (size_t at = 0; at < count;) {
+    const size_t block = (first + at) / shape.block();
     for (size_t row = 0; row < shape.rows; ++row) {
-      places[row] = sketch_place(shape, row, (first + at) / kSketchBlock);
+      places[row] = sketch_place(shape, row, block);
       flips[row] = places[row].flip;
     }
-    const size_t length = std::min(kSketchBlock, count - at);
-    for (size_t done = 0; done < length;) {
-      size_t run_length = length - done;
+    for (const size_t end = std::min(count, (block + 1) * shape.block() - first); at < end;) {
+      size_t length = end - at;
       for (size_t row = 0; row < shape.rows; ++row) {
-        const size_t column = (places[row].offset + done) % shape.columns;
-        run_length = std::min(run_length, shape.columns - column);
+        const size_t column = (places[row].offset + (first + at) % shape.block()) % shape.columns;
+        length = std::min(length, shape.columns - column);
         cells[row] = table + row * shape.columns + column;
       }
-      use(at + done, run_length, flips.data(), cells.data());
-      done += run_length;
+      use(at, length, flips.data(), cells.data());
+      at += length;
     }
   }
 }

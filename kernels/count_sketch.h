@@ -2,10 +2,11 @@
 // table of a sum is the sum of the tables. Charikar, Chen, Farach-Colton 2002, "Finding frequent items in data
 // streams". Host memory.
 //
-// Row r, block b (kSketchBlock elements in a row), element p of it: cell (offset + p) mod columns, with offset and sign
-// drawn by a hash of (seed, r, b). Elements of one block never share a cell; elements of two blocks share one with
-// probability 1 / columns, with signs that agree as often as not. So an estimate's expectation is the element, and its
-// variance at most |x|^2 / columns, as with a hash for each element; but blocks are added and read as they lie.
+// Row r, block b (SketchShape::block() elements in a row), element p of it: cell (offset + p) mod columns, with offset
+// and sign drawn by a hash of (seed, r, b). Elements of one block never share a cell; elements of two blocks share one
+// with probability 1 / columns, with signs that agree as often as not. So an estimate's expectation is the element, and
+// its variance at most |x|^2 / columns, as with a hash for each element; but blocks are added and read as they lie.
+// What the length of a block changes is only how many neighbors share cells at the same time.
 //
 // Determinism: the same bits on every instruction set: each cell adds its elements in their order.
 #pragma once
@@ -15,13 +16,16 @@
 
 namespace starling {
 
-inline constexpr size_t kSketchBlock = 256;
+inline constexpr size_t kSketchBlock = 256;   // of a small table, and what estimates may begin at
 
 struct SketchShape {
   uint32_t rows = 3;             // 1, 3 or 5: an estimate is the median over them
   uint32_t columns = 0;          // at least kSketchBlock
   uint64_t seed = 0;             // tables add up only if all three are equal
   size_t cells() const { return size_t{rows} * columns; }
+  // A large table leaves the nearer caches, where reading and writing it in longer runs is faster. A small one keeps
+  // short blocks, so that it has many more places than a block has elements.
+  constexpr size_t block() const { return columns < 16 * kSketchBlock ? kSketchBlock : 4 * kSketchBlock; }
   bool operator==(const SketchShape&) const = default;
 };
 

@@ -4,7 +4,7 @@
 #include "kernels/cuda/scan.cuh"
 #include "kernels/sketch_place.h"
 
-// A row's columns are cut into spans of kSketchBlock. The blocks whose first element lies in a span are listed, in
+// A row's columns are cut into spans as long as a block. The blocks whose first element lies in a span are listed, in
 // order; then a cell finds all that it adds in the lists of its own span and of those before it, from which blocks
 // reach into it.
 namespace starling {
@@ -14,12 +14,12 @@ using namespace cuda;
 // Where the lists lie in the scratch.
 struct Lists {
   Lists(const SketchShape& of, size_t element_count, std::byte* scratch)
-      : shape(of), count(element_count), blocks((count + kSketchBlock - 1) / kSketchBlock),
-        spans((of.columns + kSketchBlock - 1) / kSketchBlock), begins(reinterpret_cast<uint32_t*>(scratch)),
+      : shape(of), count(element_count), length(of.block()), blocks((count + length - 1) / length),
+        spans((of.columns + length - 1) / length), begins(reinterpret_cast<uint32_t*>(scratch)),
         ends(begins + of.rows * spans), found(ends + of.rows * spans), sorted(found + of.rows * blocks) {}
 
   SketchShape shape;
-  size_t count, blocks, spans;   // spans of a row
+  size_t count, length, blocks, spans;   // length of a block; spans of a row
   uint32_t* begins;              // of the list of each span, in `found` and `sorted`; row by row
   uint32_t* ends;
   uint32_t* found;               // blocks, in the order in which threads came
@@ -32,7 +32,7 @@ __device__ void each_place(const Lists& lists, const Use& use) {
   const size_t all = lists.shape.rows * lists.blocks;
   for (size_t i = first_index(); i < all; i += index_stride()) {
     const size_t row = i / lists.blocks, block = i % lists.blocks;
-    use(row * lists.spans + sketch_place(lists.shape, row, block).offset / kSketchBlock, static_cast<uint32_t>(block));
+    use(row * lists.spans + sketch_place(lists.shape, row, block).offset / lists.length, static_cast<uint32_t>(block));
   }
 }
 
@@ -101,7 +101,7 @@ __global__ void add_kernel(Lists lists, const float* x, float* table) {
   const size_t columns = lists.shape.columns;
   for (size_t i = blockIdx.x; i < lists.shape.rows * lists.spans; i += gridDim.x) {
     const size_t row = i / lists.spans, span = i % lists.spans;
-    for (size_t column = span * kSketchBlock + threadIdx.x; column < min((span + 1) * kSketchBlock, columns);
+    for (size_t column = span * lists.length + threadIdx.x; column < min((span + 1) * lists.length, columns);
          column += kThreads) {
       Merged blocks(lists);
       blocks.take(i);
@@ -112,8 +112,8 @@ __global__ void add_kernel(Lists lists, const float* x, float* table) {
       for (uint32_t block = blocks.pop(); block != UINT32_MAX; block = blocks.pop()) {
         const SketchPlace place = sketch_place(lists.shape, row, block);
         const size_t in_block = column >= place.offset ? column - place.offset : column + columns - place.offset;
-        const size_t element = size_t{block} * kSketchBlock + in_block;
-        if (in_block >= kSketchBlock || element >= lists.count) continue;
+        const size_t element = size_t{block} * lists.length + in_block;
+        if (in_block >= lists.length || element >= lists.count) continue;
         cell = __fadd_rn(cell, __uint_as_float(__float_as_uint(x[element]) ^ place.flip));
       }
       table[row * columns + column] = cell;
@@ -132,8 +132,8 @@ __global__ void estimate_kernel(SketchShape shape, const float* table, size_t fi
     const size_t element = first + i;
     float v[kRows];
     for (unsigned row = 0; row < kRows; ++row) {
-      const SketchPlace place = sketch_place(shape, row, element / kSketchBlock);
-      size_t column = place.offset + element % kSketchBlock;
+      const SketchPlace place = sketch_place(shape, row, element / shape.block());
+      size_t column = place.offset + element % shape.block();
       if (column >= shape.columns) column -= shape.columns;
       v[row] = __uint_as_float(__float_as_uint(table[size_t{row} * shape.columns + column]) ^ place.flip);
     }

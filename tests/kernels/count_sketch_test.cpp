@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "kernels/sketch_place.h"
 #include "tests/kernels/fills.h"
 #include "tests/kernels/targets.h"
 
@@ -18,12 +19,13 @@ struct Cell {
 
 // As the header says, element by element.
 Cell cell_of(const SketchShape& shape, size_t row, size_t element) {
-  uint64_t hash = shape.seed + (uint64_t{element / kSketchBlock} * 5 + row + 1) * 0x9E3779B97F4A7C15u;
+  const size_t block = shape.columns < 4096 ? 256 : 1024;
+  uint64_t hash = shape.seed + (uint64_t{element / block} * 5 + row + 1) * 0x9E3779B97F4A7C15u;
   hash = (hash ^ hash >> 30) * 0xBF58476D1CE4E5B9u;
   hash = (hash ^ hash >> 27) * 0x94D049BB133111EBu;
   hash ^= hash >> 31;
   const size_t offset = (hash >> 32) * shape.columns >> 32;
-  return {row * shape.columns + (offset + element % kSketchBlock) % shape.columns, (hash & 1) == 0 ? 1.0f : -1.0f};
+  return {row * shape.columns + (offset + element % block) % shape.columns, (hash & 1) == 0 ? 1.0f : -1.0f};
 }
 
 template <class Sum>
@@ -144,6 +146,37 @@ TEST(CountSketch, WhatIsNotFiniteShowsInTheTable) {
     for (const SketchShape& shape : shapes(rng)) {
       const std::vector<float> table = table_of(shape, x);
       EXPECT_TRUE(std::any_of(table.begin(), table.end(), [](float cell) { return !std::isfinite(cell); })) << bad;
+    }
+  }
+}
+
+// Two elements of a block never share a cell; two of different blocks once in `columns` seeds, wherever they lie, and
+// then half the time with one sign. With short blocks and with long ones.
+TEST(CountSketch, TwoElementsShareACellOncePerColumn) {
+  TestRng rng(draw_rng_seed());
+  for (const auto& [columns, trials] : {std::pair<uint32_t, size_t>{257, 100'000}, {4099, 1'600'000}}) {
+    const SketchShape any{1, columns, 0};
+    const size_t block = any.block();
+    const std::pair<size_t, size_t> pairs[] = {{0, block},         {5, block + 6},         {0, 2 * block - 1},
+                                               {17, block + 1},    {block / 2, 7 * block}, {block - 1, block},
+                                               {3 * block + 1, 1}, {0, 1},                 {7, block - 1}};
+    for (const auto& [a, b] : pairs) {
+      size_t shared = 0, alike = 0;
+      for (size_t trial = 0; trial < trials; ++trial) {
+        const SketchShape shape{1, columns, rng()};
+        const SketchPlace of_a = sketch_place(shape, 0, a / block), of_b = sketch_place(shape, 0, b / block);
+        if ((of_a.offset + a % block) % columns != (of_b.offset + b % block) % columns) continue;
+        ++shared;
+        alike += of_a.flip == of_b.flip;
+      }
+      SCOPED_TRACE(std::to_string(a) + ", " + std::to_string(b) + " of " + std::to_string(columns));
+      if (a / block == b / block) {
+        EXPECT_EQ(shared, 0u);
+        continue;
+      }
+      const double expected = static_cast<double>(trials) / columns;
+      EXPECT_NEAR(static_cast<double>(shared), expected, 6 * std::sqrt(expected));
+      EXPECT_NEAR(static_cast<double>(alike), expected / 2, 6 * std::sqrt(expected / 2));
     }
   }
 }

@@ -168,8 +168,8 @@ TEST_P(CudaUpdateTwins, Nesterov) {
   });
 }
 
-// One span, one and a piece, several; columns.
-constexpr std::pair<uint32_t, uint32_t> kSketches[] = {{1, 256}, {3, 257}, {5, 600}, {3, 1024}};
+// One span, one and a piece, several; so many columns that blocks are long.
+constexpr std::pair<uint32_t, uint32_t> kSketches[] = {{1, 256}, {3, 257}, {5, 600}, {3, 1024}, {3, 5000}};
 
 TEST_P(CudaUpdateTwins, SketchAdd) {
   with_each([&](const std::vector<float>& x, const std::vector<float>&) {
