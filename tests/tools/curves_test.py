@@ -20,6 +20,14 @@ class Curves(unittest.TestCase):
     self.assertEqual(curves.crossing(points, 2.5), 0)
     self.assertIsNone(curves.crossing(points, 0.05))
 
+  def test_one_low_value_between_high_ones_is_no_crossing(self):
+    points = [(0, 2.0), (10, 1.0), (20, 0.1), (30, 1.0), (40, 0.4), (50, 0.1)]
+    smooth = curves.smoothed(points)
+    self.assertEqual([x for x, _ in smooth], [10, 20, 30, 40])
+    for (_, value), expected in zip(smooth, [3.1 / 3, 0.7, 0.5, 0.5]):
+      self.assertAlmostEqual(value, expected)
+    self.assertIsNone(curves.crossing(smooth, 0.2))
+
   def test_late_is_the_last_quarter_of_the_steps(self):
     rows = [row(i, 10 * i, loss=100 - i) for i in range(9)]   # up to step 80: 60, 70, 80
     self.assertAlmostEqual(curves.late_mean(rows, 'loss'), 93)

@@ -1,4 +1,4 @@
-"""Arithmetic on the rows of curve.csv (`starling simulate`) that codec_choice needs: pure functions."""
+"""Arithmetic on the rows of curve.csv (`starling simulate`) that codec_choice and s2_rivals need: pure functions."""
 import collections
 import statistics
 
@@ -23,6 +23,11 @@ def late_mean(rows, field):
     if len(values) < 3:
         raise TooFew(f"only {len(values)} evaluations in the last quarter")
     return statistics.mean(values)
+
+
+def smoothed(points):
+    """(x, value) points, each with the mean of itself and its two neighbours; the first and the last drop out."""
+    return [(x, statistics.mean(value for _, value in points[i:i + 3])) for i, (x, _) in enumerate(points[1:-1])]
 
 
 def crossing(points, goal):
