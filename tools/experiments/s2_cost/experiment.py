@@ -119,10 +119,10 @@ def run(repeat=1, quick=False, say=print):
                       if (nodes, name, 2 * size) in times else "" for size in sizes[:-1]]
             doubled.append([name, nodes, *ratios])
         for size in TOGETHER:
-            if (nodes, "together", size) not in times or (nodes, "streams", 2 * size) not in times:
+            keys = ("together", size), ("streams", 2 * size), ("streams", size)
+            if any((nodes, *key) not in times for key in keys):
                 continue
-            both, one, half = (times[nodes, *key] for key in (("together", size), ("streams", 2 * size),
-                                                              ("streams", size)))
+            both, one, half = (times[nodes, *key] for key in keys)
             together.append([nodes, label(size), f"{half:.1f}", f"{one:.1f}", f"{both:.1f}", f"{both / one:.2f}"])
     return (f"Of the streams' rounds {100 * least:.0f} % at least had an entry of each slice; under "
             f"{100 * WHOLE_MIN:.0f} % no time "
