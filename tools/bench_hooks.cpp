@@ -75,10 +75,11 @@ class Bench {
       const bool tells = (i % 2 == 0) == first;
       const double before = thread_time(clock_);
       step(tells);
-      took.step[tells] += (thread_time(clock_) - before) / kSteps;
+      const double step_s = thread_time(clock_) - before;
+      took.step[tells] += step_s / kSteps;
       if (!tells) continue;
       const double began = thread_time(CLOCK_THREAD_CPUTIME_ID);
-      plan();
+      plan(from_seconds(step_s));
       took.planner += (thread_time(CLOCK_THREAD_CPUTIME_ID) - began) / kSteps;
     }
     return took;
@@ -97,8 +98,9 @@ class Bench {
     (void)trainer_->take_steps();
   }
 
-  // What UpdateSharing does with the planner before a step and after its round.
-  void plan() {
+  // What UpdateSharing does with the planner before a step and after its round. A round is told to have taken no longer
+  // than its step, so that the planner's part is one of steps alone.
+  void plan(Duration step) {
     planner_->begin_round();
     const std::vector<uint32_t> trial = planner_->trial_ends();
     const std::vector<uint32_t>& ends = trial.empty() ? alone_ : trial;
@@ -116,10 +118,12 @@ class Bench {
     const uint64_t messages = 2 * (kMembers - 1) * frames, bytes = 1000 * after;
     const auto took = std::chrono::microseconds(2000 + 100 * messages + bytes * 8 / 10);
     planner_->add_exchange(messages, bytes, took);
-    if (trial.empty()) planner_->add_round(ends, took);
+    planner_->add_round(ends, step);
+    const double began = thread_time(CLOCK_THREAD_CPUTIME_ID);
     const auto thought = planner_->think(kMembers, alone_);
     if (!thought) return;
     thought->run();
+    planner_->add_thought(from_seconds(thread_time(CLOCK_THREAD_CPUTIME_ID) - began));
     (void)planner_->choose(*thought);
     ++plans_;
   }

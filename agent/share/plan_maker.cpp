@@ -56,8 +56,10 @@ void PlanMaker::add_step(std::span<const Duration> final_after) {
 }
 
 void PlanMaker::add_selection(size_t elements, Duration took) {
-  if (select_.size() >= kSelectionsMax) select_.erase(select_.begin());
-  select_.push_back({{static_cast<double>(elements)}, seconds(took)});
+  const FitSample<1> sample{{static_cast<double>(elements)}, seconds(took)};
+  if (select_.size() < kSelectionsMax) return select_.push_back(sample);
+  select_[next_select_] = sample;
+  next_select_ = (next_select_ + 1) % kSelectionsMax;
 }
 
 void PlanMaker::add_exchange(uint64_t messages, uint64_t bytes, Duration took) {
@@ -65,6 +67,7 @@ void PlanMaker::add_exchange(uint64_t messages, uint64_t bytes, Duration took) {
 }
 
 void PlanMaker::add_round(const std::vector<uint32_t>& ends, Duration took) {
+  since_thought_ += took;
   if (is_trial()) return;
   Timed& timed = timed_plans_[ends];
   timed.mean_s += std::max(kNewest, 1.0 / static_cast<double>(++timed.rounds)) * (seconds(took) - timed.mean_s);
@@ -84,7 +87,7 @@ std::vector<uint32_t> PlanMaker::choose(const Thought& thought) const {
 
 std::shared_ptr<PlanMaker::Thought> PlanMaker::think(uint32_t members, std::vector<uint32_t> now) {
   const bool due = rounds_ > kTrialsFirst && (rounds_ - kTrialsFirst) % kThinkEvery == 0;
-  if (!due || members < 2 || !timed_) return nullptr;
+  if (!due || since_thought_ < rest_ || members < 2 || !timed_) return nullptr;
   if (link_.refresh() == FitNews::kNoRate) {
     spdlog::warn("merge plan: by the last rounds a byte costs nothing; what was measured before stays, and so does the "
                  "plan");
@@ -101,6 +104,11 @@ std::shared_ptr<PlanMaker::Thought> PlanMaker::think(uint32_t members, std::vect
     thought->select_r_squared = line->r_squared;
   }
   return thought;
+}
+
+void PlanMaker::add_thought(Duration took) {
+  rest_ = kCostShare * took;
+  since_thought_ = {};
 }
 
 void PlanMaker::Thought::run() {

@@ -9,6 +9,9 @@
 // A prediction is a forecast, though the plan was the best one when it was played message by message: TCP shares thin
 // links unevenly (tools/experiments/s2_real). So rounds are timed by plan, and a plan that proves slower than each
 // slice alone is given up.
+//
+// A plan costs .5 to 15 ms of a processor whatever a step takes, so it is made again only once rounds have taken
+// kCostShare times as long as the last one.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +36,7 @@ class PlanMaker {
   static constexpr uint64_t kTrialEvery = 25;       // rounds, later
   static constexpr uint64_t kThinkEvery = 32;       // rounds; first when so many were no trials
   static constexpr uint64_t kTimedMin = 16;         // rounds of a plan, until its time counts
+  static constexpr int kCostShare = 400;            // a plan takes at most this part of the time until the next one
   static constexpr double kGainMin = 0.05;          // of a step, predicted
 
   PlanMaker(std::span<const SliceRange> slices, const UpdateOptions& codec);
@@ -48,7 +52,7 @@ class PlanMaker {
   // `messages` and `bytes` of this agent since the boundary; bytes of the direction that had more.
   void add_exchange(uint64_t messages, uint64_t bytes, Duration took);
 
-  // How long a round of this plan took in all, steps included. Trials are left out.
+  // How long a round of this plan took in all, steps included. Trials say nothing of a plan.
   void add_round(const std::vector<uint32_t>& ends, Duration took);
 
   // Arithmetic for the worker: the best plan for so many members, beside the one that holds.
@@ -69,6 +73,8 @@ class PlanMaker {
   };
   // Null: it is not time, or the costs are not known. Says once if what a byte costs is not above zero.
   std::shared_ptr<Thought> think(uint32_t members, std::vector<uint32_t> now);
+  // What think() and run() took in all; where the machine is busy more than they cost a processor.
+  void add_thought(Duration took);
   // What to propose after it; empty: nothing.
   std::vector<uint32_t> choose(const Thought& thought) const;
 
@@ -80,9 +86,11 @@ class PlanMaker {
   const size_t slice_count_;
   const UpdateOptions codec_;
   uint64_t rounds_ = 0;
+  Duration since_thought_{}, rest_{};               // what rounds took since the last one; what they have to take
   std::vector<PlanSection> sections_;               // in the order of backward, so slice 0 last; mean times
   bool timed_ = false;                              // some step was
-  std::vector<FitSample<1>> select_;                // the newest ones
+  std::vector<FitSample<1>> select_;                // the newest ones; a ring once it is full
+  size_t next_select_ = 0;
   LinkEstimate link_;
   struct Timed {
     uint64_t rounds = 0;

@@ -118,9 +118,17 @@ void UpdateSharing::think() {
   if (round.entries == round.slices) planner_->add_exchange(round.frames_after, round.bytes_after, round.duration);
   group_.plans().try_out({});
   planner_->add_round(group_.plans().ends(round.round), clock_.now() - step_began_);
+  const TimePoint began = clock_.now();
   const auto thought = planner_->think(round.members, group_.plans().ends(round.round + 1));
   if (!thought) return;
-  worker_.submit([thought] { thought->run(); }, [this, thought] {
+  const auto took = std::make_shared<Duration>(clock_.now() - began);
+  const auto run = [thought, took, &clock = clock_] {
+    const TimePoint begin = clock.now();
+    thought->run();
+    *took += clock.now() - begin;
+  };
+  worker_.submit(run, [this, thought, took] {
+    planner_->add_thought(*took);
     const std::vector<uint32_t> ends = planner_->choose(*thought);
     group_.plans().propose(ends);
     const std::string text = thought->describe();

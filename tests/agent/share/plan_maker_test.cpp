@@ -100,6 +100,19 @@ TEST(PlanMaker, FitsWhatRoundsCostAndMergesWhereMessagesAreDear) {
   EXPECT_EQ(maker.choose(*thought), std::vector<uint32_t>{});
 }
 
+TEST(PlanMaker, FitsSelectionToTheNewestOnes) {
+  PlanMaker maker(slices(), {});
+  for (int round = 1; round <= 51; ++round) take_round(maker);
+  for (const double cost : {1e-9, 3e-9}) {   // each fills the window
+    for (int i = 0; i < 600; ++i) {
+      const size_t elements = 10000 * (1 + i % 4);
+      maker.add_selection(elements, from_seconds(cost * static_cast<double>(elements)));
+    }
+  }
+  take_round(maker);
+  EXPECT_NEAR(maker.think(kMembers, alone())->select.s_per_element, 3e-9, 1e-12);
+}
+
 // A prediction is no measurement.
 TEST(PlanMaker, GivesUpAPlanWhoseRoundsProveSlower) {
   PlanMaker maker(slices(), {});
@@ -119,6 +132,20 @@ TEST(PlanMaker, GivesUpAPlanWhoseRoundsProveSlower) {
   EXPECT_EQ(maker.choose(*take_rounds(32, best, milliseconds(95))), std::vector<uint32_t>{}) << "it stays";
   EXPECT_EQ(maker.choose(*take_rounds(96, best, milliseconds(103))), alone());
   EXPECT_EQ(maker.choose(*take_rounds(32, alone(), milliseconds(100))), std::vector<uint32_t>{}) << "not again";
+}
+
+// Steps of a millisecond: a plan of one, each 32 rounds, would take a thirtieth of a processor.
+TEST(PlanMaker, TakesAtMostAFourHundredthOfTheTime) {
+  PlanMaker maker(slices(), {});
+  std::vector<int> thought_at;
+  for (int round = 1; round <= 2000; ++round) {
+    take_round(maker);
+    maker.add_round(alone(), milliseconds(1));
+    if (maker.think(kMembers, alone()) == nullptr) continue;
+    maker.add_thought(milliseconds(1));
+    thought_at.push_back(round);
+  }
+  EXPECT_EQ(thought_at, (std::vector<int>{52, 468, 884, 1300, 1716})) << "the first rounds of 32 after 400 ms";
 }
 
 // The first bucket of backward is that of the last slices.
