@@ -1,6 +1,8 @@
 // A simulated swarm of quadratics, whose answer is known, and the sums that exchanges must conserve.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -69,18 +71,11 @@ class QuadraticSwarm : public SimSwarm {
 
   // Every agent begins with params and momentum of its own: for conservation, never for training.
   void start_at_random() {
-    set_on_begin([this](size_t agent) {
-      Rng rng(rng_seed_ ^ std::hash<PeerId>()(id(agent)));
-      for (const bool of_momentum : {false, true}) {
-        const View view = of_momentum ? momentum(agent) : params(agent);
-        std::vector<double>& sum = of_momentum ? initial_momentum_ : initial_params_;
-        sum.resize(view.count);
-        for (size_t i = 0; i < view.count; ++i) {
-          view.data[i] = static_cast<float>(rng.uniform() * 2 - 1);
-          sum[i] += this->agent(agent).rounds()->mass() * view.data[i];
-        }
-      }
-    });
+    set_on_begin([this](size_t agent) { place_at_random(agent); });
+  }
+  // The same for agents that train already. REQUIRES: all are alike, so that no delta under way moves any.
+  void throw_apart() {
+    for (size_t a = 0; a < count(); ++a) place_at_random(a);
   }
 
   std::vector<double> sum_mass_params(bool of_momentum) {
@@ -97,8 +92,33 @@ class QuadraticSwarm : public SimSwarm {
   const std::vector<double>& initial_sum(bool of_momentum) const {
     return of_momentum ? initial_momentum_ : initial_params_;
   }
+  // The larger of what both sums have moved by since then, for each agent, in units of the rms of the random starts.
+  double drift_of_sums() {
+    constexpr double kApart = 0.577;
+    double drift = 0;
+    for (const bool of_momentum : {false, true}) {
+      const std::vector<double> now = sum_mass_params(of_momentum), then = initial_sum(of_momentum);
+      double squares = 0;
+      for (size_t i = 0; i < now.size(); ++i) squares += std::pow(now[i] - then[i], 2);
+      drift = std::max(drift, std::sqrt(squares / static_cast<double>(now.size())));
+    }
+    return drift / static_cast<double>(count()) / kApart;
+  }
 
  private:
+  void place_at_random(size_t agent) {
+    Rng rng(rng_seed_ ^ std::hash<PeerId>()(id(agent)));
+    for (const bool of_momentum : {false, true}) {
+      const View view = of_momentum ? momentum(agent) : params(agent);
+      std::vector<double>& sum = of_momentum ? initial_momentum_ : initial_params_;
+      sum.resize(view.count);
+      for (size_t i = 0; i < view.count; ++i) {
+        view.data[i] = static_cast<float>(rng.uniform() * 2 - 1);
+        sum[i] += this->agent(agent).rounds()->mass() * view.data[i];
+      }
+    }
+  }
+
   uint64_t rng_seed_;
   std::vector<double> initial_params_, initial_momentum_;
 };

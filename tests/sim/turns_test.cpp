@@ -255,12 +255,6 @@ bool in_part(const ExchangeId& xid, double part) {
   return Rng(std::hash<PeerId>()(xid.proposer) + 0x9e3779b97f4a7c15ull * xid.counter).uniform() < part;
 }
 
-double rms_of_difference(const std::vector<double>& a, const std::vector<double>& b) {
-  double sum = 0;
-  for (size_t i = 0; i < a.size(); ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
-  return std::sqrt(sum / static_cast<double>(a.size()));
-}
-
 // Only exchanges move anything here. All have finished in the end, so nothing is in doubt.
 double drift_of(const Cell& cell) {
   LinkOptions links{.loss = cell.loss, .delay_min = milliseconds(50), .delay_max = milliseconds(50)};
@@ -297,12 +291,7 @@ double drift_of(const Cell& cell) {
     exchanges += swarm.agent(a).rounds()->tally().done;
     taken_back += swarm.agent(a).exchange()->status().pairs.taken_back;
   }
-  constexpr double kApart = 0.577;   // rms of the uniform random starts
-  double drift = 0;
-  for (const bool of_momentum : {false, true}) {
-    drift = std::max(drift, rms_of_difference(swarm.sum_mass_params(of_momentum), swarm.initial_sum(of_momentum)));
-  }
-  drift /= static_cast<double>(cell.agents) * kApart;
+  const double drift = swarm.drift_of_sums();
   std::printf("%s: drift %.1e after %llu exchanges, %llu taken back\n", cell.name, drift,
               static_cast<unsigned long long>(exchanges), static_cast<unsigned long long>(taken_back));
   EXPECT_GT(exchanges, 20 * cell.agents);
