@@ -131,7 +131,7 @@ std::optional<bool> PairTurns::scheduled_turn(const std::vector<PeerId>& not_now
 }
 
 bool PairTurns::may_be_asked(const PeerId& peer, const std::vector<PeerId>& not_now) {
-  if (std::find(not_now.begin(), not_now.end(), peer) != not_now.end()) return false;
+  if (std::find(not_now.begin(), not_now.end(), peer) != not_now.end() || admission_.bars(peer)) return false;
   std::vector<PeerId> others = sampler_->candidates();
   std::erase(others, peer);
   return sampler_->choose(others).has_value();   // else it failed a short while ago, or has left

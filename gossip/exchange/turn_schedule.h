@@ -35,7 +35,7 @@ class TurnSchedule {
   static constexpr uint32_t kWindow = 8, kLateFree = 1;        // partners asked; those of them that may be late
   static constexpr uint32_t kBadWindows = 3;                    // in a row, and there is no schedule
   static constexpr uint64_t kPause = 64, kDoublingsMax = 6;     // boundaries without one
-  static constexpr uint64_t kBarredMax = 4;
+  static constexpr uint64_t kBarredMax = 4, kExplains = 2;      // turns that one let end undecided in a row
 
   explicit TurnSchedule(const PeerId& self) : self_(self) {}
 

@@ -39,11 +39,17 @@ struct Eighth {
   Duration its_step = milliseconds(40);
 };
 
-// How many exchanges the first seven of eight agents decide with each other in 20 s, on links of so much.
-size_t exchanges_of_the_others(uint64_t rng_seed, const Eighth& eighth, Duration delay) {
+// What is measured: on links of so much, 20 s from the start or later.
+struct Watched {
+  Duration delay = milliseconds(5), from{};
+  auto operator<=>(const Watched&) const = default;
+};
+
+// How many exchanges the first seven of eight agents decide with each other in that time.
+size_t exchanges_of_the_others(uint64_t rng_seed, const Eighth& eighth, const Watched& watched) {
   LinkOptions links;
-  links.delay_min = delay - milliseconds(1);
-  links.delay_max = delay + milliseconds(1);
+  links.delay_min = watched.delay - milliseconds(1);
+  links.delay_max = watched.delay + milliseconds(1);
   QuadraticSwarm swarm(rng_seed, turns_swarm(), links);
   std::set<ExchangeId> decided;
   swarm.network().set_filter([&](PassingFrame& frame) {
@@ -60,6 +66,7 @@ size_t exchanges_of_the_others(uint64_t rng_seed, const Eighth& eighth, Duration
     return true;
   };
   EXPECT_TRUE(swarm.run_until(all_train, seconds(20)));
+  swarm.run_for(watched.from);
   decided.clear();
   swarm.run_for(seconds(20));
   return decided.size();
@@ -68,28 +75,28 @@ size_t exchanges_of_the_others(uint64_t rng_seed, const Eighth& eighth, Duration
 class OneBadPeer : public testing::Test {
  protected:
   static void SetUpTestSuite() { spdlog::set_level(spdlog::level::off); }
-  static double over_seeds(const Eighth& eighth, Duration delay) {
+  static double over_seeds(const Eighth& eighth, const Watched& watched) {
     size_t sum = 0;
     for (uint64_t rng_seed = 1; rng_seed <= kSeeds; ++rng_seed) {
-      sum += exchanges_of_the_others(rng_seed, eighth, delay);
+      sum += exchanges_of_the_others(rng_seed, eighth, watched);
     }
     return static_cast<double>(sum) / kSeeds;
   }
   // Beside an honest one. On links of 50 ms there is a schedule, on those of 5 ms none.
-  static double honest(Duration delay) {
-    static std::map<Duration, double> counted;
-    if (!counted.contains(delay)) counted[delay] = over_seeds({[](const Message&) { return false; }}, delay);
-    return counted[delay];
+  static double honest(const Watched& watched) {
+    static std::map<Watched, double> counted;
+    if (!counted.contains(watched)) counted[watched] = over_seeds({[](const Message&) { return false; }}, watched);
+    return counted[watched];
   }
-  static void expect_the_others_to_keep(double part, const Eighth& eighth, Duration delay = milliseconds(5)) {
-    const double exchanges = over_seeds(eighth, delay);
-    std::printf("%.0f exchanges of the others, %.0f beside an honest eighth: %.3f\n", exchanges, honest(delay),
-                exchanges / honest(delay));
-    EXPECT_GT(honest(delay), delay > milliseconds(5) ? 500 : 1000);
-    EXPECT_GE(exchanges, part * honest(delay));
+  static void expect_the_others_to_keep(double part, const Eighth& eighth, const Watched& watched = {}) {
+    const double exchanges = over_seeds(eighth, watched), beside_honest = honest(watched);
+    std::printf("%.0f exchanges of the others, %.0f beside an honest eighth: %.3f\n", exchanges, beside_honest,
+                exchanges / beside_honest);
+    EXPECT_GT(beside_honest, watched.delay > milliseconds(5) ? 500 : 1000);
+    EXPECT_GE(exchanges, part * beside_honest);
   }
   static constexpr uint64_t kSeeds = 5;
-  static constexpr Duration kSlowLink = milliseconds(50);
+  static constexpr Watched kSlowLink{milliseconds(50)}, kSlowLinkLater{milliseconds(50), seconds(60)};
 };
 
 bool is_block(const Message& message) { return message_is<BlockPayload>(message); }
@@ -104,13 +111,21 @@ TEST_F(OneBadPeer, MayNeverSendBlocks) { expect_the_others_to_keep(0.95, {is_blo
 TEST_F(OneBadPeer, MayNeverVote) { expect_the_others_to_keep(0.95, {is_vote}); }
 TEST_F(OneBadPeer, MayNeverCommit) { expect_the_others_to_keep(0.95, {is_commit}); }
 
-// Not .95: all wait for who waits for the bad one, and pause the schedule (gossip/exchange/turns.md).
-TEST_F(OneBadPeer, MayTakeHalfOnASlowLinkByNeverSendingBlocks) {
-  expect_the_others_to_keep(0.44, {is_block}, kSlowLink);
+// Not .95 from the start: all wait for who waits for the bad one, and pause the schedule (gossip/exchange/turns.md).
+TEST_F(OneBadPeer, MayTakeAThirdOnASlowLinkByNeverSendingBlocks) {
+  expect_the_others_to_keep(0.6, {is_block}, kSlowLink);
 }
-TEST_F(OneBadPeer, MayTakeTwoFifthsOnASlowLinkByNeverVoting) { expect_the_others_to_keep(0.55, {is_vote}, kSlowLink); }
+TEST_F(OneBadPeer, MayTakeHalfOnASlowLinkByNeverVoting) { expect_the_others_to_keep(0.5, {is_vote}, kSlowLink); }
 TEST_F(OneBadPeer, MayTakeTwoFifthsOnASlowLinkByNeverCommitting) {
-  expect_the_others_to_keep(0.55, {is_commit}, kSlowLink);
+  expect_the_others_to_keep(0.6, {is_commit}, kSlowLink);
+}
+
+// After a minute they rest in its slots.
+TEST_F(OneBadPeer, TakesLittleOnASlowLinkLaterByNeverSendingBlocks) {
+  expect_the_others_to_keep(0.9, {is_block}, kSlowLinkLater);
+}
+TEST_F(OneBadPeer, TakesLittleOnASlowLinkLaterByNeverVoting) {
+  expect_the_others_to_keep(0.85, {is_vote}, kSlowLinkLater);
 }
 
 // One exchange a step, whoever began it, among many two by a schedule, and none is refused because of its peer's share
@@ -382,21 +397,37 @@ TEST(SimTurns, AtSpeedsOfOneToEightAgentsAreNoFurtherApartThanInShares) {
   }
 }
 
-// Of four agents one stands still for 3 s, in whatever it is doing. The longest time that another waits between two of
-// its own steps, at ten moments of a run: for the frozen one, or for one that waits for it, and then for another.
-TEST(SimTurns, AFrozenAgentCostsTwoDeadlinesAtMost) {
-  spdlog::set_level(spdlog::level::off);
-  constexpr Duration kDeadline = milliseconds(500), kStep = milliseconds(40);
-  LinkOptions links;
-  links.delay_min = links.delay_max = milliseconds(50);
-  Duration longest{};
-  for (uint64_t rng_seed = 1; rng_seed <= 10; ++rng_seed) {
+// Of four agents one stands still for 3 s, in whatever it is doing, at a hundred moments of as many runs.
+struct Waits {
+  std::vector<Duration> longest;       // between two steps of another, by run
+  Duration asking{};                   // the frozen one
+  Duration told{};                     // the longest deadline that an agent told it
+};
+
+Waits beside_a_frozen_one(size_t runs, Duration delay, Duration step) {
+  Waits waits;
+  for (uint64_t rng_seed = 1; rng_seed <= runs; ++rng_seed) {
+    LinkOptions links;
+    links.delay_min = links.delay_max = delay;
     QuadraticSwarm swarm(rng_seed, turns_swarm(), links);
-    for (size_t a = 0; a < 4; ++a) swarm.add({.step_time = kStep});
+    std::map<ExchangeId, TimePoint> asked;
+    swarm.network().set_filter([&](PassingFrame& frame) {
+      if (frame.to != swarm.endpoint(3)) return;
+      const Propose* propose = message_as<Propose>(frame.message);
+      const Abort* abort = message_as<Abort>(frame.message);
+      if (propose != nullptr && asked.try_emplace(propose->xid, swarm.clock().now()).second) {
+        waits.told = std::max<Duration>(waits.told, milliseconds(propose->deadline_ms));
+      }
+      const auto began = abort == nullptr ? asked.end() : asked.find(abort->xid);
+      if (began != asked.end()) waits.asking = std::max(waits.asking, swarm.clock().now() - began->second);
+      if (abort != nullptr) asked.erase(abort->xid);
+    });
+    for (size_t a = 0; a < 4; ++a) swarm.add({.step_time = step});
     swarm.run_for(seconds(8) + rng_seed * milliseconds(37));
     swarm.pause(3, true);
     std::vector<uint64_t> steps(3);
     std::vector<TimePoint> since(3, swarm.clock().now());
+    Duration& longest = waits.longest.emplace_back();
     const TimePoint end = swarm.clock().now() + seconds(3);
     while (swarm.clock().now() < end) {
       swarm.run_for(milliseconds(5));
@@ -408,8 +439,25 @@ TEST(SimTurns, AFrozenAgentCostsTwoDeadlinesAtMost) {
       }
     }
   }
-  std::printf("longest time between two steps: %.0f ms\n", 1e3 * starling::seconds(longest));
-  EXPECT_LE(longest, 2 * kDeadline + kStep);
+  std::sort(waits.longest.begin(), waits.longest.end());
+  return waits;
+}
+
+// Each asks the frozen one once, for no longer than it says, and then the others. It is seldom that it asks one of them
+// which has begun to wait for the frozen one only then: that takes two deadlines.
+TEST(SimTurns, AFrozenAgentCostsEachOneDeadline) {
+  spdlog::set_level(spdlog::level::off);
+  constexpr Duration kDeadline = milliseconds(500), kStep = milliseconds(40), kDelay = milliseconds(50);
+  const Waits waits = beside_a_frozen_one(100, kDelay, kStep);
+  const Duration most = waits.longest[75], longest = waits.longest.back();
+  std::printf("between two steps %.0f ms in the median of 100 runs, %.0f in 76 of them, %.0f at the longest; for the "
+              "frozen one %.0f ms, told %.0f\n", 1e3 * starling::seconds(waits.longest[50]),
+              1e3 * starling::seconds(most), 1e3 * starling::seconds(longest), 1e3 * starling::seconds(waits.asking),
+              1e3 * starling::seconds(waits.told));
+  EXPECT_LE(waits.told, kDeadline);
+  EXPECT_LE(waits.asking, waits.told);
+  EXPECT_LE(most, kDeadline + kStep + 2 * kDelay) << "one deadline, a step, and an exchange with another";
+  EXPECT_LE(longest, 2 * kDeadline);
   EXPECT_GT(longest, 4 * kStep) << "nobody waited for it";
 }
 

@@ -941,8 +941,8 @@ TEST(PairTurns, NoRingOfWaiting) {
 // All may meet each other: a schedule.
 class Everybody final : public PeerSampler {
  public:
-  explicit Everybody(size_t count) : rng_(count) {
-    for (size_t a = 1; a <= count; ++a) all_.push_back(test_peer(static_cast<uint8_t>(a)));
+  explicit Everybody(size_t count, size_t first = 1) : rng_(count) {
+    for (size_t a = first; a <= count; ++a) all_.push_back(test_peer(static_cast<uint8_t>(a)));
   }
   std::optional<PeerId> choose(const std::vector<PeerId>& except) override {
     std::vector<PeerId> left = all_;
@@ -1078,6 +1078,69 @@ TEST(PairTurns, ASlowPeerIsNotAskedInItsSlot) {
   EXPECT_EQ(asked.count(four.agents[3]->id), 0u);
   EXPECT_GT(asked[four.agents[1]->id], 2);
   EXPECT_GT(asked[four.agents[2]->id], 2);
+}
+
+// It would not be served here in the same slot, so waiting for it would keep all waiting that wait for this agent.
+TEST(PairTurns, WhoOwesADecisionIsNotAskedInItsSlot) {
+  for (const bool owes : {false, true}) {
+    Everybody sampler(4);
+    TurnSwarm swarm({.turns = 2, .sampler = &sampler});
+    std::vector<TurnAgent*> agents;
+    for (uint8_t tag = 1; tag <= 4; ++tag) agents.push_back(&swarm.add(tag));
+    const PeerId owing = agents[3]->id;
+    int asked = 0;
+    swarm.network.drop = [&](const Flight& flight) {
+      asked += is<Propose>(flight) && flight.from == agents[0]->id && flight.to == owing;
+      return owes && is<Commit>(flight) && flight.from == owing;
+    };
+    for (TurnAgent* agent : agents) agent->boundary();
+    ASSERT_TRUE(agents[3]->pairwise->propose(agents[0]->id));
+    swarm.run_for(milliseconds(600));   // longer than any deadline
+    for (int boundary = 0; boundary < 12; ++boundary) {
+      for (TurnAgent* agent : agents) agent->boundary();
+      while (agents[0]->pairwise->begin()) {
+        swarm.run_for(milliseconds(30));
+        agents[0]->boundary();
+      }
+      swarm.run_for(milliseconds(40));
+    }
+    EXPECT_EQ(asked == 0, owes);
+  }
+}
+
+// One proposal waits for it as long as it may. The next ones go to others, until it is heard of or a while has passed.
+TEST(PairTurns, WhoDoesNotAnswerIsAskedAfterAllOthers) {
+  for (const bool heard : {false, true}) {
+    Everybody others(4, 2);
+    TurnSwarm swarm({.sampler = &others});
+    std::vector<TurnAgent*> agents;
+    for (uint8_t tag = 1; tag <= 4; ++tag) agents.push_back(&swarm.add(tag));
+    TurnAgent& a = *agents[0];
+    const PeerId frozen = agents[3]->id;
+    int asked = 0;
+    swarm.network.drop = [&](const Flight& flight) {
+      asked += is<Propose>(flight) && flight.to == frozen;
+      return flight.from == frozen;
+    };
+    for (TurnAgent* agent : agents) agent->boundary();
+    ASSERT_TRUE(a.pairwise->propose(frozen));
+    swarm.run_for(milliseconds(600));
+    ASSERT_FALSE(a.pairwise->under_way());
+    const auto propose_often = [&] {
+      asked = 0;
+      for (int proposal = 0; proposal < 30 && asked == 0; ++proposal) {
+        for (TurnAgent* agent : agents) agent->boundary();
+        EXPECT_TRUE(a.pairwise->begin());
+        swarm.run_for(milliseconds(30));
+      }
+    };
+    propose_often();
+    EXPECT_EQ(asked, 0);
+    if (heard) swarm.deliver({frozen, a.id, 1, Busy{{a.id, 1, 1}, 0}, {}});
+    if (!heard) swarm.run_for(milliseconds(1100));   // four deadlines since then
+    propose_often();
+    EXPECT_GT(asked, 0);
+  }
 }
 
 TEST(PairTurns, WhoIsSlowLeavesAPayloadBehindBeforeStepsOfOneRoundTrip) {

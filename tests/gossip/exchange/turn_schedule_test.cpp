@@ -226,6 +226,26 @@ TEST(TurnSchedule, WherePartnersAreOftenLateThereIsNoneForAWhile) {
   }
 }
 
+// It is barred for that, and those who waited for whoever waited for it are late no more. One or two of its turns may
+// as well be the network's doing, which makes others late from then on too.
+TEST(TurnSchedule, WhoLetsThreeTurnsEndInARowExplainsWhyOthersWereLate) {
+  for (const bool one_peer : {false, true}) {
+    TurnSchedule schedule(test_peer(1));
+    schedule.begin(1, 1, all_but(0, 8));
+    for (uint32_t window = 0; window < 2 * TurnSchedule::kBadWindows; ++window) {
+      if (window % 2 == 0) {
+        for (int turn = 0; turn < 3; ++turn) {
+          schedule.ended(test_peer(2), true, false);
+          if (!one_peer) schedule.ended(test_peer(2), true, true);
+        }
+      }
+      for (uint32_t i = 0; i < TurnSchedule::kWindow; ++i) schedule.answered(false);
+    }
+    schedule.begin(1, 1, all_but(0, 8));
+    EXPECT_EQ(schedule.on(), one_peer);
+  }
+}
+
 TEST(TurnSchedule, WhileMostPauseAllDo) {
   TurnSchedule schedule(test_peer(1)), pausing(test_peer(2));
   pausing.begin(1, 1, all_but(1, 5));
