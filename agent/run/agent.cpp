@@ -175,6 +175,7 @@ void Agent::on_exchange(const FrameHeader& header, const ExchangeMessage& messag
 // side may hold a half of an exchange whose outcome the other still has to learn.
 void Agent::on_member(const MemberEvent& event) {
   if (const auto changed = member_changed(router_.membership(), event)) parts_.observer.on(*changed);
+  if (rounds_) rounds_->on_member(event);
   if (!machine_) return;
   if (event.kind == MemberEventKind::kReaped) {
     machine_->forget(event.peer, kEveryLife);

@@ -7,6 +7,13 @@
 
 namespace starling {
 
+std::optional<double> distance_to(const MemberMeta& meta, const Projection& own, double own_rms) {
+  if (meta.projection.size() != kProjectionBuckets) return std::nullopt;
+  Projection theirs;
+  std::copy(meta.projection.begin(), meta.projection.end(), theirs.begin());
+  return projected_distance(own, theirs) / own_rms;
+}
+
 Agreement look_at_agreement(const Membership& membership, const Projection& own, double own_rms) {
   Agreement found;
   std::array<double, kProjectionBuckets> sum{};
@@ -16,16 +23,15 @@ Agreement look_at_agreement(const Membership& membership, const Projection& own,
     const MemberMeta& meta = member.record.meta;
     if (!takes_part(meta) && !has_finished(meta)) return;
     ++found.members;
-    if (meta.projection.size() != kProjectionBuckets) {
+    const std::optional<double> told = distance_to(meta, own, own_rms);
+    if (!told) {
       ++found.unknown;
       found.unknown_name = print_name(member.record);
       return;
     }
-    Projection theirs;
-    std::copy(meta.projection.begin(), meta.projection.end(), theirs.begin());
-    for (size_t b = 0; b < kProjectionBuckets; ++b) sum[b] += static_cast<double>(theirs[b]);
+    for (size_t b = 0; b < kProjectionBuckets; ++b) sum[b] += static_cast<double>(meta.projection[b]);
     ++known;
-    const double distance = projected_distance(own, theirs) / own_rms;
+    const double distance = *told;
     found.distances.push_back(distance);
     if (found.farthest && distance <= *found.farthest) return;
     found.farthest = distance;

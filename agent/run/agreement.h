@@ -22,6 +22,8 @@ struct Agreement {
   std::string unknown_name;       // of one whose record has no projection, likewise
 };
 
+// Of that member's model from the own one, over `own_rms`. nullopt: its record has no projection. `own_rms` > 0.
+std::optional<double> distance_to(const MemberMeta& meta, const Projection& own, double own_rms);
 // `own_rms` > 0.
 Agreement look_at_agreement(const Membership& membership, const Projection& own, double own_rms);
 

@@ -14,14 +14,6 @@ namespace {
 constexpr Duration kStopPatience = std::chrono::milliseconds(300);   // for exchanges in doubt; Ctrl-C ends in 2 s
 constexpr Duration kFinishPatience = std::chrono::seconds(2);
 
-// One that took part and does not answer, but may yet. Its model counts until it is given up; empty: there is none.
-std::string one_suspected(const Membership& membership) {
-  for (const Member& member : membership.all()) {
-    if (member.state == MemberState::kSuspect && takes_part(member.record.meta)) return print_name(member.record);
-  }
-  return "";
-}
-
 }  // namespace
 
 void Ending::begin_settling() {
@@ -46,34 +38,74 @@ std::optional<Far> Ending::far() {
   return far_;
 }
 
+void Ending::on_member(const MemberEvent& event) {
+  given_up_.look(event, settling_.active() || swarm_clock_.ended_count() > swarm_clock_.to_train_count());
+}
+
+bool Ending::lies_near(const MemberMeta& meta) const {
+  if (sharing_.holds_replica()) return true;   // who has finished held the log, which says more
+  if (!sharing_.projection() || sharing_.params_rms() <= 0) return false;
+  const std::optional<double> distance = distance_to(meta, *sharing_.projection(), sharing_.params_rms());
+  return distance && settling_.near(*distance);
+}
+
+// One with a model of its own that does not answer, but may yet. It counts until it is given up; empty: there is none.
+std::string Ending::one_suspected() const {
+  for (const Member& member : membership_.all()) {
+    const MemberMeta& meta = member.record.meta;
+    if (member.state != MemberState::kSuspect || meta.role != Role::kAgent || meta.phase == Phase::kJoining) continue;
+    if (!has_finished(meta) || !lies_near(meta)) return print_name(member.record);
+  }
+  return "";
+}
+
+GivenUp::Missed Ending::missed() const {
+  return given_up_.missed([this](const MemberMeta& meta) { return lies_near(meta); });
+}
+
 bool Ending::agreed() const {
   if (swarm_clock_.to_train_count() > 0) return false;   // their steps move the mean
-  if (sharing_.holds_replica()) return sharing_.agreed(swarm_clock_.taking_part_count());
-  const std::optional<Agreement> now = agreement();
-  return now && settling_.agreed(*now) && one_suspected(membership_).empty();
+  if (sharing_.holds_replica()) {
+    if (!sharing_.agreed(swarm_clock_.taking_part_count())) return false;
+  } else {
+    const std::optional<Agreement> now = agreement();
+    if (!now || !settling_.agreed(*now)) return false;
+  }
+  return missed().joining == 0 && one_suspected().empty();
 }
 
 bool Ending::settling_ended() {
   if (settling_over_ && !sharing_.holds_replica()) return true;   // a log may still grow by an entry of others
   const size_t others = swarm_clock_.ended_count() + swarm_clock_.to_train_count();
-  const bool lone = sharing_.alone() || (others == 0 && !sharing_.holds_replica());
+  const GivenUp::Missed missed = this->missed();
+  const bool nobody = others + missed.dead + missed.joining == 0 && one_suspected().empty();
+  const bool lone = sharing_.alone() || (nobody && !sharing_.holds_replica());
   const bool agrees = !lone && agreed();
   if (!lone && !agrees && !settling_.overdue(clock_.now(), others)) return false;
   const bool before = std::exchange(settling_over_, true);
-  if (lone || others == 0) return true;
-  settled_ = agrees;
-  if (!agrees && !before) spdlog::warn("the models do not agree: {}", print_disagreement());
+  if (lone || nobody) return true;
+  settled_ = agrees && missed.dead == 0;
+  if (!*settled_ && !before) spdlog::warn("the models do not agree: {}", print_disagreement());
   return true;
 }
 
 std::string Ending::print_disagreement() const {
+  const GivenUp::Missed missed = this->missed();
+  if (missed.dead > 0) {
+    const std::string more = missed.dead > 1 ? fmt::format(" and {} more were", missed.dead - 1) : " was";
+    return missed.name + more + " given up after the last step, before telling that all agree; look at " +
+           (missed.dead > 1 ? "those agents" : "that agent");
+  }
   if (const size_t training = swarm_clock_.to_train_count()) {
     return fmt::format("{} had not ended its steps when swarm.settle_max was over, {} among them: it stands still, or "
                        "is slower than the others by more than that", print_count(training, "member"),
                        swarm_clock_.one_to_train());
   }
+  if (missed.joining > 0) {
+    return missed.name + " was started again after the last step, and took no part yet when swarm.settle_max was over";
+  }
   if (sharing_.holds_replica()) return "not all members hold one log after swarm.settle_max";
-  const std::string suspected = one_suspected(membership_);
+  const std::string suspected = one_suspected();
   if (!suspected.empty()) {
     return suspected + " did not answer, and was not given up yet when swarm.settle_max was over; look at that agent";
   }

@@ -9,6 +9,7 @@
 
 #include "agent/config/config.h"
 #include "agent/run/boundary_jobs.h"
+#include "agent/run/given_up.h"
 #include "agent/run/settling.h"
 #include "agent/share/make_exchange.h"
 #include "agent/share/sharing.h"
@@ -26,9 +27,10 @@ class Ending {
   Ending(const SwarmConfig& swarm, Sharing& sharing, BoundaryJobs& jobs, const Membership& membership,
          const SwarmClock& swarm_clock, const Clock& clock)
       : settling_(swarm.final_distance, swarm.settle_max), far_factor_(settling_far_for(swarm)), sharing_(sharing),
-        jobs_(jobs), membership_(membership), swarm_clock_(swarm_clock), clock_(clock) {}
+        jobs_(jobs), membership_(membership), swarm_clock_(swarm_clock), clock_(clock), given_up_(membership) {}
 
   void begin_settling();
+  void on_member(const MemberEvent& event);   // every one, since the agent takes steps
   // While settling in pairs: what does not count, as Snapshot says. nullopt: not known yet, or all counts.
   std::optional<Far> far();
   bool settling_ended();             // the models agree, or it took too long
@@ -44,7 +46,10 @@ class Ending {
 
  private:
   bool exchanges_ended(Duration patience);
-  bool agreed() const;
+  bool agreed() const;               // with all that are here, or may come back
+  bool lies_near(const MemberMeta& meta) const;   // its model, as it told last
+  std::string one_suspected() const;
+  GivenUp::Missed missed() const;
   std::string print_disagreement() const;
 
   Settling settling_;
@@ -54,6 +59,7 @@ class Ending {
   const Membership& membership_;
   const SwarmClock& swarm_clock_;
   const Clock& clock_;
+  GivenUp given_up_;
   std::optional<Far> far_;           // since settling began
   std::optional<TimePoint> patience_until_;
   bool settling_over_ = false;       // for good: exchanges that are still open may take a while to end

@@ -39,6 +39,7 @@ class Rounds {
   void start(const Progress& from, bool newcomer);
   void tick();
   TimePoint next_deadline() const;
+  void on_member(const MemberEvent& event) { ending_.on_member(event); }
   void stop();                       // after the current steps: checkpoint, then ended()
   bool ended() const { return state_ == State::kEnded; }   // stopped, or finished at stop_after
 

@@ -37,8 +37,9 @@ class Settling {
     return now - began_ >= settle_max_ + static_cast<int64_t>(members) * kPerMember;
   }
   bool agreed(const Agreement& agreement) const {
-    return agreement.unknown == 0 && agreement.farthest.value_or(0) <= kBall * final_distance_;
+    return agreement.unknown == 0 && near(agreement.farthest.value_or(0));
   }
+  bool near(double distance) const { return distance <= kBall * final_distance_; }   // over the rms params
 
   // In units of the own rms: `factor` times the distance of the farthest, were it not for those that may be broken.
   // nullopt: fewer than half of the others have told theirs.

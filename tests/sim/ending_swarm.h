@@ -1,0 +1,71 @@
+// Swarms that end soon, and whether their agents ended with one model.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <sstream>
+#include <string>
+
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
+
+#include "tests/sim/exchange_cases.h"
+
+namespace starling {
+
+// Pull apart and end after 60 steps, so that slow graphs are far from one model then.
+inline SwarmConfig ending_soon(const ExchangeCase& exchange) {
+  SwarmConfig config = config_of(exchange);
+  config.stop_after = 60;
+  return config;
+}
+
+inline void add_agents(QuadraticSwarm& swarm, size_t count) {
+  for (size_t a = 0; a < count; ++a) {
+    SimAgentOptions options;
+    options.step_time = std::chrono::milliseconds(10);
+    swarm.add(options);
+  }
+}
+
+// Of any two models, in rms over the rms of their mean.
+inline double farthest_pair(QuadraticSwarm& swarm) {
+  double most = 0;
+  for (size_t a = 0; a < swarm.count(); ++a) {
+    for (size_t b = 0; b < a; ++b) {
+      const View x = swarm.params(a), y = swarm.params(b);
+      double squares = 0;
+      for (size_t i = 0; i < x.count; ++i) squares += std::pow(double{x.data[i]} - double{y.data[i]}, 2);
+      most = std::max(most, std::sqrt(squares / static_cast<double>(x.count)));
+    }
+  }
+  double mean_squares = 0;
+  for (const double value : swarm.mean_params()) mean_squares += value * value;
+  return most / std::sqrt(mean_squares / static_cast<double>(swarm.mean_params().size()));
+}
+
+inline size_t settled_count(QuadraticSwarm& swarm) {
+  size_t count = 0;
+  for (size_t a = 0; a < swarm.count(); ++a) count += swarm.agent(a).rounds()->settled().value_or(false);
+  return count;
+}
+
+// What agents warn of while this lives.
+class Warned {
+ public:
+  Warned() {
+    const auto sink = std::make_shared<spdlog::sinks::ostream_sink_st>(text_);
+    spdlog::set_default_logger(std::make_shared<spdlog::logger>("test", sink));
+    spdlog::set_level(spdlog::level::warn);
+  }
+  ~Warned() { spdlog::set_default_logger(before_); }
+  std::string text() const { return text_.str(); }
+
+ private:
+  std::shared_ptr<spdlog::logger> before_ = spdlog::default_logger();
+  std::ostringstream text_;
+};
+
+}  // namespace starling
