@@ -2,18 +2,24 @@
 grows, memory stays.
 
 Each attack has a swarm of its own. Exchanges are counted while the stranger works against a sink, which costs the
-machine as much, and then while it works against the swarm. STARLING_STRANGER names the stranger's program,
+machine as much, and then while it works against the swarm. A swarm takes an eighth of a core, and most of its time
+goes by in waiting, so LANES of them are besieged beside each other. STARLING_STRANGER names the stranger's program,
 STARLING_ATTACKS the attacks (all), STARLING_ATTACK_SEEDS how many times each. With STARLING_ATTACK_CLEAN=N no swarm is
 attacked: N pairs of counts, both with the sink, say what LOSS_MAX has to be.
 """
+import concurrent.futures
 import os
 import statistics
 import subprocess
+import sys
+import threading
+import time
 
 import swarm
 
 STRANGER = os.environ.get('STARLING_STRANGER', 'build/meson/tools/stranger')
 AGENTS = 8
+LANES = 4               # swarms beside each other
 SECONDS = 5             # of each count
 PAIRS = 3               # a busy machine may spoil a count: that many tries
 FOUNDING_S = 11         # who is met before then counts like a founder
@@ -23,6 +29,7 @@ LOSS_MAX_OF = {'liar': 1.25}   # each id is clipped twice before it is refused: 
 T_99_OF_TEN = 2.821     # of nine degrees of freedom, one-sided
 MEMORY_MAX = 64 << 20   # beyond what the process had before
 NICE = ['-n', '19']
+ONE_STARTS = threading.Lock()   # of the lanes: a port is free until it is bound
 
 CONFIG = """
 swarm:
@@ -49,6 +56,10 @@ def memory_bytes(process):
     return next(int(line.split()[1]) * 1024 for line in file if line.startswith('VmRSS:'))
 
 
+def done_between(agent, since, until):
+  return sum(event['outcome'] == 'done' and since < event['t'] <= until for event in agent.events('exchange'))
+
+
 def age_s(agent):
   return agent.last('status')['t'] - agent.last('joined')['t']
 
@@ -71,9 +82,9 @@ class Besieged(swarm.Case):
     began = max(agent.last('status')['t'] for agent in self.agents)
     process = self.stranger(f'stranger{self.counts}', attack, self.agents[0].address(), '--seconds', SECONDS + 30,
                             '--seed', 100 * self.seed + self.counts, *arguments)
-    before = sum(agent.done() for agent in self.agents)
+    since = time.time()
     swarm.pause(SECONDS)
-    done = sum(agent.done() for agent in self.agents) - before
+    done = sum(done_between(agent, since, since + SECONDS) for agent in self.agents)   # to read them takes time
     loss = self.worst_loss(began)
     self.assert_all_run([process])
     process.kill()
@@ -84,9 +95,13 @@ class Besieged(swarm.Case):
     self.seed, self.counts = seed, 0
     path = self.folder / 'besieged.yaml'
     path.write_text(CONFIG)
-    self.agents = self.swarm(AGENTS, path)[1]
+    with ONE_STARTS:
+      self.agents = self.swarm(AGENTS, path)[1]
     self.wait(lambda: all(agent.done() >= 20 for agent in self.agents), 'exchanges to be usual')
     return self.stranger('sink', 'sink').log().split()[-1]
+
+  def wait_for_no_founders(self):
+    self.wait(lambda: all(age_s(agent) > FOUNDING_S for agent in self.agents), 'newcomers to be no founders')
 
   def besiege(self, attack, seed):
     sink = self.make_swarm(seed)
@@ -96,7 +111,7 @@ class Besieged(swarm.Case):
     for _ in range(PAIRS):
       quiet = self.count(attack, '--sink', sink)   # an earlier stranger may not be forgotten yet
       alone, loss_alone = max(alone, quiet[0]), min(loss_alone, quiet[1])
-      self.wait(lambda: all(age_s(agent) > FOUNDING_S for agent in self.agents), 'newcomers to be no founders')
+      self.wait_for_no_founders()
       besieged, loss = self.count(attack)
       grown = max(memory_bytes(agent) - before for agent, before in zip(self.agents, memory))
       kept, worse = besieged / max(alone, 1), loss / loss_alone
@@ -110,19 +125,34 @@ class Besieged(swarm.Case):
     self.assertTrue(any(kept >= KEPT_MIN and worse <= loss_max for kept, worse, _ in pairs), f'{pairs}{self.logs()}')
     self.assertLess(pairs[-1][2], MEMORY_MAX)
 
+  def clean_pair(self, seed):
+    sink = self.make_swarm(seed)
+    before = self.count('garbage', '--sink', sink)[1]
+    self.wait_for_no_founders()
+    ratio = self.count('garbage', '--sink', sink)[1] / before
+    print(f'# clean pair {seed}: worst loss {ratio:.3f}', flush=True)
+    return ratio
 
   def clean_pairs(self, count):
-    ratios = []
-    for seed in range(1, count + 1):
-      sink = self.make_swarm(seed)
-      losses = [self.count('garbage', '--sink', sink)[1] for _ in range(2)]
-      ratios.append(losses[1] / losses[0])
-      print(f'# clean pair {seed}: worst loss {ratios[-1]:.3f}', flush=True)
-      self.tearDown()
-      self.setUp()
+    ratios = [pair.result() for pair in [in_a_lane(Besieged.clean_pair, seed) for seed in range(1, count + 1)]]
     mean, deviation = statistics.mean(ratios), statistics.stdev(ratios)
     point = mean + T_99_OF_TEN * deviation * (1 + 1 / count) ** 0.5
     print(f'# mean {mean:.3f}, deviation {deviation:.3f}, the 99 % point of the next pair {point:.3f}', flush=True)
+
+
+def in_a_lane(what, *arguments):
+  """What comes of it, on a case of its own, as a future."""
+  def run():
+    case = Besieged(what.__name__)
+    case.setUp()
+    try:
+      return what(case, *arguments)
+    finally:
+      case.tearDown()
+  return POOL.submit(run)
+
+
+POOL = concurrent.futures.ThreadPoolExecutor(LANES)
 
 
 def add_cases():
@@ -132,16 +162,16 @@ def add_cases():
     return
   wanted = os.environ.get('STARLING_ATTACKS', '').split()
   seeds = int(os.environ.get('STARLING_ATTACK_SEEDS', '1'))
-  for attack in wanted or all_attacks():
-    def case(self, attack=attack):
-      for seed in range(1, seeds + 1):
-        self.besiege(attack, seed)
-        self.tearDown()
-        self.setUp()
+  named = [attack for attack in wanted or all_attacks()
+           if not sys.argv[1:] or any(word in f'test_{attack}' for word in sys.argv[1:])]
+  for attack in sorted(named):      # in the order of the cases
+    sieges = [in_a_lane(Besieged.besiege, attack, seed) for seed in range(1, seeds + 1)]
+    def case(self, sieges=sieges):
+      for siege in sieges:
+        siege.result()
     setattr(Besieged, f'test_{attack}', case)
 
 
-add_cases()
-
 if __name__ == '__main__':
+  add_cases()
   swarm.main()
