@@ -1,5 +1,5 @@
-// The guard of pair exchanges. What a partner brings counts like a partner that is `clip` times the usual distance away
-// at most, and one that comes no nearer all the same is refused for a while (no_nearer.h).
+// The guard of pair exchanges. A partner counts as if it were `clip` times the usual distance away at most; beyond ten
+// times that, the less the farther it is. One that comes no nearer all the same is refused for a while (no_nearer.h).
 //
 // Usual is the lower median over the peers of what each has been away, or what the own steps of a round move if that is
 // more: after a rise of the learning rate all partners are far away at once. Each peer counts once. So whoever is far
@@ -29,6 +29,7 @@ class ClipGuard {
   static constexpr size_t kSamplesMin = 8;     // with fewer the own steps alone say what is usual
   static constexpr double kUsualOfDrift = 8;   // times these, then
   static constexpr size_t kSamplesMax = 24;    // of the last meetings, with whomever
+  static constexpr double kWildFrom = 10;      // times what is allowed
   static constexpr unsigned kMeetings = 4;     // see no_nearer.h
   static constexpr size_t kPeersMin = 3;       // of two that are far from each other nobody knows which one lies
 
@@ -54,7 +55,9 @@ class ClipGuard {
   double scale(double distance, double drift) const {
     if (!std::isfinite(distance)) return 0;
     const double allowed = clip_ * usual(drift);
-    return clip_ <= 0 || allowed == 0 || distance <= allowed ? 1 : allowed / distance;
+    if (clip_ <= 0 || allowed == 0 || distance <= allowed) return 1;
+    const double clipped = allowed / distance;
+    return clipped * std::min(1.0, kWildFrom * clipped);
   }
 
   // The exchange has moved both, by `part` of the distance for this agent; this guard had clipped it. Half of that is

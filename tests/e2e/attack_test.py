@@ -25,7 +25,6 @@ PAIRS = 3               # a busy machine may spoil a count: that many tries
 FOUNDING_S = 11         # who is met before then counts like a founder
 KEPT_MIN = 0.8
 LOSS_MAX = 1.04         # the worst agent's loss, over that without the attack: the 99 % point of ten clean pairs
-LOSS_MAX_OF = {'liar': 1.25}   # each id is clipped twice before it is refused: ten times measured, 1.02 to 1.11
 T_99_OF_TEN = 2.821     # of nine degrees of freedom, one-sided
 MEMORY_MAX = 64 << 20   # beyond what the process had before
 NICE = ['-n', '19']
@@ -107,7 +106,6 @@ class Besieged(swarm.Case):
     sink = self.make_swarm(seed)
     memory = [memory_bytes(agent) for agent in self.agents]
     pairs, alone, loss_alone = [], 0, float('inf')
-    loss_max = LOSS_MAX_OF.get(attack, LOSS_MAX)
     for _ in range(PAIRS):
       quiet = self.count(attack, '--sink', sink)   # an earlier stranger may not be forgotten yet
       alone, loss_alone = max(alone, quiet[0]), min(loss_alone, quiet[1])
@@ -118,11 +116,11 @@ class Besieged(swarm.Case):
       pairs.append((kept, worse, grown))
       print(f'# {attack}, seed {seed}: {besieged} exchanges of {alone} ({kept:.2f}), worst loss {worse:.3f}, '
             f'{grown / 2**20:+.1f} MiB', flush=True)
-      if kept >= KEPT_MIN and worse <= loss_max:
+      if kept >= KEPT_MIN and worse <= LOSS_MAX:
         break
     self.assert_all_run(self.agents)
     self.assertGreater(alone, AGENTS * SECONDS)
-    self.assertTrue(any(kept >= KEPT_MIN and worse <= loss_max for kept, worse, _ in pairs), f'{pairs}{self.logs()}')
+    self.assertTrue(any(kept >= KEPT_MIN and worse <= LOSS_MAX for kept, worse, _ in pairs), f'{pairs}{self.logs()}')
     self.assertLess(pairs[-1][2], MEMORY_MAX)
 
   def clean_pair(self, seed):

@@ -9,6 +9,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/sim/exchange_cases.h"
@@ -174,7 +175,7 @@ TEST(OneLiarOfLowRank, CostsTheOthersLittle) {
       const Cost cost = run(seed, config, kAgents, &lie);
       const double loss = cost.loss / without.loss, spread = cost.spread / without.spread;
       std::printf("%-20s loss x %.3f, spread x %.3f\n", lie.name, loss, spread);
-      EXPECT_LE(loss, 1.15) << lie.name << ", seed " << seed;   // 1.09 at 1e6, which no half can hold
+      EXPECT_LE(loss, 1.1) << lie.name << ", seed " << seed;
       EXPECT_LE(spread, 1.25) << lie.name << ", seed " << seed;
     }
   }
@@ -281,12 +282,12 @@ uint64_t rounds_until_near(QuadraticSwarm& swarm, double usual) {
   return swarm.agent(0).rounds()->progress().round - round;
 }
 
-// Whoever is far away through no fault of its own, by 30 times the usual spread, is near again soon. The steps alone
-// would take ten times as long.
+// Whoever is far away through no fault of its own is near again soon, beyond ten times what is allowed too, where those
+// that it left hardly move towards it. The steps alone would take ten times as long.
 TEST(HonestAgents, ComeNearAgain) {
   spdlog::set_level(spdlog::level::off);
   for (const TopologyKind topology : {TopologyKind::kMatching, TopologyKind::kRing}) {
-    for (const size_t thrown : {1, 4}) {
+    for (const auto& [thrown, times] : {std::pair(1, 30), std::pair(4, 30), std::pair(4, 1000)}) {
       SwarmConfig config = config_for(CodecKind::kFp32);
       config.topology.kind = topology;
       config.optimizer.learning_rate = 0.002f;
@@ -295,14 +296,14 @@ TEST(HonestAgents, ComeNearAgain) {
       const double usual = cost_now(swarm).spread;
       Rng rng(7);
       for (size_t i = 0; i < swarm.params(0).count; ++i) {
-        const auto far = static_cast<float>(30 * usual * (rng.uniform() * 2 - 1) * std::sqrt(3.0));
-        for (size_t a = 0; a < thrown; ++a) swarm.params(a).data[i] += far;
+        const auto far = static_cast<float>(times * usual * (rng.uniform() * 2 - 1) * std::sqrt(3.0));
+        for (int a = 0; a < thrown; ++a) swarm.params(static_cast<size_t>(a)).data[i] += far;
       }
       const uint64_t took = rounds_until_near(swarm, usual);
       swarm.run_for(seconds(2));
-      std::printf("%s, %zu thrown: spread below twice the usual after %llu rounds, later %.2f of it\n",
-                  topology == TopologyKind::kRing ? "ring" : "anyone", thrown, static_cast<unsigned long long>(took),
-                  cost_now(swarm).spread / usual);
+      std::printf("%s, %d thrown by %d: spread below twice the usual after %llu rounds, later %.2f of it\n",
+                  topology == TopologyKind::kRing ? "ring" : "anyone", thrown, times,
+                  static_cast<unsigned long long>(took), cost_now(swarm).spread / usual);
       EXPECT_LE(took, 100u);
     }
   }

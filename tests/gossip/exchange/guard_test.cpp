@@ -29,7 +29,9 @@ TEST(ClipGuard, AllowsThreeTimesTheUsual) {
   meet_all(guard, 1, 0.1, 2);
   EXPECT_EQ(guard.scale(3, 0.1), 1);
   EXPECT_EQ(guard.scale(6, 0.1), 0.5);
-  EXPECT_EQ(guard.scale(3e6, 0.1), 1e-6) << "however far";
+  EXPECT_DOUBLE_EQ(guard.scale(30, 0.1), 0.1);
+  EXPECT_DOUBLE_EQ(guard.scale(60, 0.1), 0.05 / 2) << "beyond ten times as much, the less the farther it is";
+  EXPECT_DOUBLE_EQ(guard.scale(3e6, 0.1), 1e-6 / 1e5) << "but it counts, however far";
 }
 
 TEST(ClipGuard, KnowsOnlyTheOwnStepsAtFirst) {
@@ -70,7 +72,7 @@ TEST(ClipGuard, StepsThatGrowMakeGreaterDistancesUsual) {
 TEST(ClipGuard, WhoIsFarFromMostTakesWhatTheyBring) {
   ClipGuard guard(3);
   meet_all(guard, 1, 0.1, 4);
-  EXPECT_EQ(guard.scale(60, 0.1), 0.05);
+  EXPECT_DOUBLE_EQ(guard.scale(60, 0.1), 0.025);
   meet_all(guard, 60, 0.1, 5);
   EXPECT_EQ(guard.scale(60, 0.1), 1);
   ClipGuard restarted(3);
