@@ -92,7 +92,10 @@ std::string Contact::refusal() const {
 
 std::string Contact::waiting_for() const {
   const auto waited = std::chrono::duration_cast<std::chrono::seconds>(clock_.now() - started_).count();
-  if (asked_.count() == 0) return "no address to join through; give one with --bootstrap HOST:PORT";
+  if (asked_.count() == 0) {
+    return "no address to join through; give one of another agent or of a registry with --bootstrap HOST:PORT, or "
+           "begin a swarm with settings, --config FILE (starling init writes one)";
+  }
   if (refused_by_some()) {
     const bool all = refusals_.size() == asked_.count();
     return (all ? asked_.list() + " cannot be joined (" : "some of " + asked_.list() +

@@ -58,10 +58,13 @@ void greet(const Config& config, const StatePlace& place, const Endpoint& bound,
   observer.on(Started{name, place.id().hex(), advertise.to_string(), place.generation()});
 }
 
+// Two agents on one machine need a port and a state folder each.
 void invite(const Endpoint& advertise) {
-  const bool local = advertise.host == "localhost" || advertise.host.starts_with("127.");
+  const bool local = advertise.host == "localhost" || advertise.host == "::1" || advertise.host.starts_with("127.");
+  const std::string apart = " --listen " + Endpoint{advertise.host, 0}.to_string() + " --state NEW_FOLDER   "
+                            "(from elsewhere: --advertise HOST:PORT here)";
   spdlog::info("others{} join with: starling agent --bootstrap {} --data FOLDER{}", local ? " on this machine" : "",
-               advertise.to_string(), local ? "   (from elsewhere: --advertise HOST:PORT here)" : "");
+               advertise.to_string(), local ? apart : "");
 }
 
 void warn_of_unused_shard(const DataConfig& data) {

@@ -88,8 +88,10 @@ void Log::on(const Event& event) {
   } else if (const auto* saved = std::get_if<CheckpointSaved>(&event)) {
     if (saved->error.empty()) {
       saved_ = saved->file;
+      last_was_saved_ = true;
       return;
     }
+    last_was_saved_ = false;
     spdlog::error("checkpoint failed: {}; the earlier ones are untouched, training goes on", saved->error);
   } else if (const auto* sick = std::get_if<BecameSick>(&event)) {
     spdlog::error("step {}: {}; sharing stopped, going back to the last good state", sick->steps, sick->reason);
@@ -97,10 +99,11 @@ void Log::on(const Event& event) {
     const char* agreed = ", all models agree";
     if (!end->settled.value_or(true)) agreed = ", the models do not agree";
     if (!end->settled) agreed = "";
+    const char* where = last_was_saved_ ? "; the model is in " : "; not saved, the newest model that was is in ";
     spdlog::info("{} at step {}: loss {:.3f}{}, {}{}{}", end->reason == "signal" ? "leaving" : "finished",
                  end->steps, end->loss.value_or(0), print_accuracy(*end, evaluated_at_),
                  print_count(end->exchanges.done, "exchange"), agreed,
-                 saved_.empty() ? "" : "; the model is in " + saved_);
+                 saved_.empty() ? "" : where + saved_);
   }
 }
 

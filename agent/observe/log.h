@@ -17,6 +17,7 @@ class Log final : public Observer {
   void print_threads(uint64_t threads);
 
   std::string saved_;            // the last checkpoint; empty: none
+  bool last_was_saved_ = false;  // the last one that was tried
   uint64_t evaluated_at_ = 0;    // step of the last evaluation
   // Of the last status line. While training, a line without new steps is not repeated.
   uint64_t steps_printed_ = 0;

@@ -13,7 +13,7 @@ namespace starling {
 class StopSignals {
  public:
   // Blocks the signals in the calling thread and all threads it makes later: construct before any other thread.
-  // A second signal ends the process at once, with status 130.
+  // A second signal half a second later, or after that, ends the process at once, with status 130 and a line on stderr.
   StopSignals();
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;

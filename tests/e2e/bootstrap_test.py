@@ -84,6 +84,7 @@ class PrintedCommand(swarm.Case):
     at_registry = self.command_of(registry)
     first = self.agent('first', '--config', self.quadratic(), *listen, *at_registry[:2])
     self.joined(first, 'genesis')
+    self.assertIn(f'FOLDER --listen {host}:0 --state NEW_FOLDER', first.log())   # both are taken on this machine
     for name, command in ('through_agent', self.command_of(first)), ('through_registry', at_registry):
       newcomer = self.agent(name, *command, *listen, '--set', 'agent.compute_ms=10')
       self.joined(newcomer)
