@@ -63,7 +63,6 @@ class PairTurns final : public Exchange {
   bool begin() override;                                             // the next turn: serve(), else propose()
   void handle(const PeerId& from, uint64_t generation, const ExchangeMessage& message,
               const SharedBytes& payload) override {
-    admission_.heard(from);
     routes_.handle(from, generation, message, payload);
     times_.is(part());
   }

@@ -43,7 +43,6 @@ void TurnAdmission::ended(const PairExchange& exchange, bool decided) {
     }
     return;
   }
-  if (exchange.initiated && !exchange.agreed) fell_silent(exchange.peer);
   shares_.undecided(exchange.peer, exchange.initiated, exchange.agreed, clock_.now(), options_.deadline_max);
 }
 
@@ -88,16 +87,6 @@ void TurnAdmission::add_asked_later(std::vector<PeerId>& peers) const {
   for (const auto& [peer, not_before] : not_before_) {
     if (clock_.now() < not_before) peers.push_back(peer);
   }
-  for (const auto& [peer, until] : silent_) {
-    if (clock_.now() < until) peers.push_back(peer);
-  }
-}
-
-// It did not answer a proposal in all its time, so another one would likely wait as long. Not for ever: after a cut
-// both ends may have heard nothing.
-void TurnAdmission::fell_silent(const PeerId& peer) {
-  if (silent_.size() >= kMembersMax) silent_.clear();
-  silent_[peer] = clock_.now() + kSilent * options_.deadline_max;
 }
 
 // A stranger that is suspected may never answer.
@@ -301,7 +290,6 @@ void TurnAdmission::forget(const PeerId& peer, uint64_t generation) {
   std::erase_if(waiting_, [&](const Waiting& one) { return one.from == peer && one.generation < generation; });
   early_.forget(peer);
   not_before_.erase(peer);
-  silent_.erase(peer);
 }
 
 void TurnAdmission::tick() {

@@ -32,7 +32,6 @@ class TurnAdmission {
   static constexpr size_t kEarlyBytesMax = 16 * kEagerBytesMax;   // held for all proposals that wait
   static constexpr size_t kWaitingMax = 16;
   static constexpr int kAppointments = 4;              // deadlines: who is told to come later comes then
-  static constexpr int kSilent = 4;                    // deadlines: who did not answer is asked again then
 
   // All references must outlive the object; `sampler` may be null.
   TurnAdmission(const PairwiseOptions& options, PairLedger& ledger, const PairBlocks& blocks, PairProposer& proposer,
@@ -56,13 +55,12 @@ class TurnAdmission {
   size_t may_be_served() const;                    // of those that wait
 
   void ended(const PairExchange& exchange, bool decided);   // PairLedger::on_ended
-  void heard(const PeerId& peer) { silent_.erase(peer); }   // anything at all
   void refused(const PeerId& peer) { shares_.refused(peer, clock_.now(), options_.deadline_max); }
   void ask_later(const PeerId& peer, Duration free_in, bool unasked);   // PairLedger::on_busy_for
   // Whom a schedule is made for: those that may be met, without strangers that are suspected. REQUIRES: a sampler
   std::vector<PeerId> reckoned_with() const;
   std::vector<PeerId> not_asked() const;           // whom this agent should not ask now. REQUIRES: a sampler
-  void add_asked_later(std::vector<PeerId>& peers) const;   // who told this agent to come later, or fell silent
+  void add_asked_later(std::vector<PeerId>& peers) const;   // who told this agent to come later
   bool bars(const PeerId& peer) const { return barred_for(peer).has_value(); }   // it is told BUSY
   bool suspects(const PeerId& peer) const { return shares_.strangers().suspected(peer); }   // it may never decide
   Duration patience_with(const PeerId& peer) const;   // how long a proposal to it may wait
@@ -89,7 +87,6 @@ class TurnAdmission {
   bool begin_waiting(std::vector<Waiting>::iterator next);
   TimePoint own_answer_due() const;
   void refuse_rings();
-  void fell_silent(const PeerId& peer);
   void count_queued();
   void count_met(const PeerId& peer);
   void count_served(const PeerId& from, const Propose& propose, uint64_t boundary);
@@ -114,7 +111,6 @@ class TurnAdmission {
   TurnShares shares_;
   Appointments given_;                             // when others shall ask this agent
   std::map<PeerId, TimePoint> not_before_;         // when this agent shall ask others
-  std::map<PeerId, TimePoint> silent_;             // until when those that did not answer are asked after all others
   EarlyPairBlocks early_{kEagerBytesMax, kEarlyBytesMax};
 };
 

@@ -443,9 +443,9 @@ Waits beside_a_frozen_one(size_t runs, Duration delay, Duration step) {
   return waits;
 }
 
-// Each asks the frozen one once, for no longer than it says, and then the others. It is seldom that it asks one of them
-// which has begun to wait for the frozen one only then: that takes two deadlines.
-TEST(SimTurns, AFrozenAgentCostsEachOneDeadline) {
+// Nobody waits for the frozen one longer than it told it. But it may ask another that has just begun to wait for
+// the frozen one, and then the frozen one itself.
+TEST(SimTurns, AFrozenAgentCostsOneDeadlineAsARuleAndTwoAtMost) {
   spdlog::set_level(spdlog::level::off);
   constexpr Duration kDeadline = milliseconds(500), kStep = milliseconds(40), kDelay = milliseconds(50);
   const Waits waits = beside_a_frozen_one(100, kDelay, kStep);
@@ -456,8 +456,8 @@ TEST(SimTurns, AFrozenAgentCostsEachOneDeadline) {
               1e3 * starling::seconds(waits.told));
   EXPECT_LE(waits.told, kDeadline);
   EXPECT_LE(waits.asking, waits.told);
-  EXPECT_LE(most, kDeadline + kStep + 2 * kDelay) << "one deadline, a step, and an exchange with another";
-  EXPECT_LE(longest, 2 * kDeadline);
+  EXPECT_LE(most, kDeadline + kStep + 4 * kDelay) << "one deadline, a step, and two latencies of an exchange";
+  EXPECT_LE(longest, 2 * (kDeadline + kStep + kDelay));
   EXPECT_GT(longest, 4 * kStep) << "nobody waited for it";
 }
 

@@ -1108,41 +1108,6 @@ TEST(PairTurns, WhoOwesADecisionIsNotAskedInItsSlot) {
   }
 }
 
-// One proposal waits for it as long as it may. The next ones go to others, until it is heard of or a while has passed.
-TEST(PairTurns, WhoDoesNotAnswerIsAskedAfterAllOthers) {
-  for (const bool heard : {false, true}) {
-    Everybody others(4, 2);
-    TurnSwarm swarm({.sampler = &others});
-    std::vector<TurnAgent*> agents;
-    for (uint8_t tag = 1; tag <= 4; ++tag) agents.push_back(&swarm.add(tag));
-    TurnAgent& a = *agents[0];
-    const PeerId frozen = agents[3]->id;
-    int asked = 0;
-    swarm.network.drop = [&](const Flight& flight) {
-      asked += is<Propose>(flight) && flight.to == frozen;
-      return flight.from == frozen;
-    };
-    for (TurnAgent* agent : agents) agent->boundary();
-    ASSERT_TRUE(a.pairwise->propose(frozen));
-    swarm.run_for(milliseconds(600));
-    ASSERT_FALSE(a.pairwise->under_way());
-    const auto propose_often = [&] {
-      asked = 0;
-      for (int proposal = 0; proposal < 30 && asked == 0; ++proposal) {
-        for (TurnAgent* agent : agents) agent->boundary();
-        EXPECT_TRUE(a.pairwise->begin());
-        swarm.run_for(milliseconds(30));
-      }
-    };
-    propose_often();
-    EXPECT_EQ(asked, 0);
-    if (heard) swarm.deliver({frozen, a.id, 1, Busy{{a.id, 1, 1}, 0}, {}});
-    if (!heard) swarm.run_for(milliseconds(1100));   // four deadlines since then
-    propose_often();
-    EXPECT_GT(asked, 0);
-  }
-}
-
 TEST(PairTurns, WhoIsSlowLeavesAPayloadBehindBeforeStepsOfOneRoundTrip) {
   for (const uint64_t turns : {1, 2}) {
     OneSlow four(turns);
