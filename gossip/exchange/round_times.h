@@ -74,7 +74,6 @@ class RoundTimes {
   Duration fast_second() const { return deadlines_[1].fast(); }
   // When what comes in the second phase has usually come. Earlier than its deadline, which begins with the first one.
   TimePoint overdue_at() const { return begun_at_ + deadlines_[1].current(); }
-  bool knows_second() const { return deadlines_[1].known(); }
   TimePoint next() const {
     return !first_over_ ? first_at_ : !second_over_ ? second_at_ : TimePoint::max();
   }

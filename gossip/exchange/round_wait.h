@@ -47,7 +47,6 @@ class RoundWait {
   TimePoint next() const { return times_.next(); }
   TimePoint second_at() const { return times_.second_at(); }   // the last deadline
   TimePoint overdue_at() const { return times_.overdue_at(); }   // of what comes in the second phase
-  bool knows_second() const { return times_.knows_second(); }    // how long that usually takes
   Duration elapsed() const { return clock_.now() - times_.begun_at(); }
   Duration elapsed_before() const { return clock_.now() - times_.before_begun_at(); }   // since the round before began
   Duration first_wait() const { return times_.first_wait(); }

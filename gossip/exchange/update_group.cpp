@@ -513,8 +513,7 @@ bool UpdateGroup::can_make_entry(uint32_t slice) const {
 bool UpdateGroup::resolved(uint32_t slice) const {
   if (slices_[slice]->has_entry_of(round_.members().group, round())) return true;
   if (owner_.owns(slice)) return too_few_are_left(slice) || !can_make_entry(slice);
-  const size_t owner = round_.members().owner(slice, round());
-  return !round_.waits_for(owner) && !slices_[slice]->checking() && !round_.may_be_under_way(owner);
+  return !round_.waits_for(round_.members().owner(slice, round())) && !slices_[slice]->checking();
 }
 
 void UpdateGroup::try_end() {
@@ -611,7 +610,6 @@ void UpdateGroup::tick() {
     for (uint32_t i = 0; i < slices_.size(); ++i) advance(i);
   }
   if (!round_.ended() && ask_at_ <= clock_.now()) ask_for_overdue();
-  if (!round_.ended() && round_.wait().overdue_at() <= clock_.now()) try_end();
   if (!round_.ended() && wait.second_ends()) {
     wait.pass_second(round_.streams().nothing_came(1));
     try_end();
@@ -621,10 +619,8 @@ void UpdateGroup::tick() {
 
 TimePoint UpdateGroup::next_deadline() const {
   if (boundary_) return messages_.next_deadline();   // its end wakes this member
-  const bool waits = !round_.ended() && !round_.open();
-  const TimePoint ask_at = waits ? ask_at_ : TimePoint::max(), overdue_at = round_.wait().overdue_at();
-  const TimePoint gives_up_at = waits && overdue_at > clock_.now() ? overdue_at : TimePoint::max();
-  return std::min({round_.next_deadline(), tables_.next_deadline(), messages_.next_deadline(), ask_at, gives_up_at});
+  const TimePoint ask_at = round_.ended() || round_.open() ? TimePoint::max() : ask_at_;
+  return std::min({round_.next_deadline(), tables_.next_deadline(), messages_.next_deadline(), ask_at});
 }
 
 void UpdateGroup::forget(const PeerId& peer) {

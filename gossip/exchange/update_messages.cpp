@@ -119,7 +119,6 @@ void UpdateMessages::on_contribution(const PeerId& from, uint64_t generation, co
   const size_t bytes_max = codec->bytes_max(UpdateRole::kContribution, slice.shape().element_count);
   if (!PartBuffer::fits(message.part, message.parts, part.size, bytes_max)) return ignore();
   if (lost(from, message.round, message.slice, 0)) return;
-  round_.note_bulk(from, message.group, message.round);
   note(from, message.group, message.round);
   round_.note_arrival(from, message.group, message.round, 0, message.slice, message.part, message.parts,
                       part.size);
@@ -175,7 +174,6 @@ void UpdateMessages::on_entry(const PeerId& from, const LogEntry& entry, const S
   if (!PartBuffer::fits(entry.part, entry.parts, part.size, bytes_max)) return ignore();
   if (!plausible(entry)) return ignore();
   if (lost(from, entry.round, entry.slice, 1)) return;
-  round_.note_bulk(from, entry.group, entry.round);
   round_.note_arrival(from, entry.group, entry.round, 1, entry.slice, entry.part, entry.parts, part.size);
   note_entry(from, entry);
   const bool here = !greater(entry.head, slice.log().head());

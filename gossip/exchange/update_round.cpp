@@ -51,7 +51,6 @@ void UpdateRound::begin(const GroupMembers& members, uint64_t number, double mas
   open_ = open;
   waits_for_.assign(members.count(), true);
   went_on_.assign(members.count(), false);
-  sent_all_.assign(members.count(), false);
   entries_.assign(options_.parts.size(), {});
   contributions_.assign(options_.parts.size(), {});
   wait_.begin(members, number);
@@ -202,11 +201,6 @@ void UpdateRound::note_arrival(const PeerId& from, uint64_t group, uint64_t roun
   Early& early = early_[from];   // a round that this member has not begun
   if (early.group != group || early.round != round) early = {group, round, {}};
   if (early.blocks.size() < kEarlyMax) early.blocks.push_back(arrival);
-}
-
-void UpdateRound::note_bulk(const PeerId& from, uint64_t group, uint64_t round) {
-  if (number_ == 0 || group != members_.group || round <= number_) return;
-  if (const std::optional<size_t> rank = members_.rank_of_other(from)) sent_all_[*rank] = true;
 }
 
 // Credits are for places, so those that stay empty are passed as if their parts had come: else the credits would end

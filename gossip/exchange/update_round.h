@@ -90,13 +90,6 @@ class UpdateRound {
     stop_waiting(rank);
   }
   bool has_gone_on(size_t rank) const { return went_on_[rank]; }
-  // A contribution or an entry came from this member. It travels behind all that the member sent in earlier rounds;
-  // what says that it went on may be a small frame that passed an entry on the way.
-  void note_bulk(const PeerId& from, uint64_t group, uint64_t round);
-  // This member has gone on, and its entries of this round may still be under way, by the time that they usually take.
-  bool may_be_under_way(size_t rank) const {
-    return went_on_[rank] && !sent_all_[rank] && clock_.now() < wait_.overdue_at() && wait_.knows_second();
-  }
   void stop_waiting_for_those_ahead();
   void stop_waiting_for_the_silent();
   void forget(const PeerId& peer);
@@ -154,7 +147,7 @@ class UpdateRound {
   Digest16 audit_{};
   std::vector<Contribution> contributions_;            // by slice, without the part
   std::vector<LogEntry> entries_;
-  std::vector<bool> waits_for_, went_on_, sent_all_;   // by rank
+  std::vector<bool> waits_for_, went_on_;              // by rank
   std::map<PeerId, Early> early_;
   size_t handed_in_all_ = 0;                           // others that have
   bool ended_ = true, open_ = false;

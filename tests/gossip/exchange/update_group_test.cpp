@@ -375,32 +375,6 @@ TEST(UpdateGroup, AnEntryThatIsHereIsWaitedForThoughItsOwnerWentOn) {
   EXPECT_LT(100 * (swarm.entries_due - swarm.entries - missing), swarm.entries_due - due);
 }
 
-// The only slice's owner is done when it has merged. Entries take longer than its next steps, and the small frame that
-// says that it is in the next round passes them.
-TEST(UpdateGroup, AnEntryThatIsUnderWayIsWaitedForThoughItsOwnerWentOn) {
-  UpdateSwarm swarm(4, {.slices = 1, .compute = milliseconds(5)});
-  swarm.network.more_delay = [](const Flight& flight) {
-    return milliseconds(message_is<LogEntry, Contribution>(flight.message) ? 15 : 0);
-  };
-  swarm.run_for(seconds(1));
-  const uint64_t missing = swarm.entries_due - swarm.entries, due = swarm.entries_due;
-  swarm.run_for(seconds(4));
-  // Who has just owned it begins its next round early, and waits a little too short a time.
-  EXPECT_LT(10 * (swarm.entries_due - swarm.entries - missing), swarm.entries_due - due);
-  EXPECT_GT(swarm.entries_due - due, 250u);
-}
-
-// A tenth of the entries are lost. What an owner hands in for the next round says so; who waited for them regardless
-// made 1,188 rounds.
-TEST(UpdateGroup, ALostEntryIsWaitedForNoLongerOnceWhatWasSentAfterItIsHere) {
-  UpdateSwarm swarm(4, {.slices = 4, .compute = milliseconds(1)});
-  Rng rng(3);
-  swarm.network.drop = [&](const Flight& flight) { return message_is<LogEntry>(flight.message) && rng.chance(0.1); };
-  swarm.run_for(seconds(10));
-  EXPECT_GT(swarm.rounds, 1270u);
-  EXPECT_GT(100 * swarm.entries, 89 * swarm.entries_due);
-}
-
 // All blocks that the first credit allowed are lost on one way. Without another credit none would follow.
 TEST(UpdateGroup, AStreamWhoseFirstPartsAreLostGoesOn) {
   const std::unique_ptr<UpdateCodec> exact = make_update_codec({});
