@@ -99,7 +99,7 @@ def goal_s(name, rate, link, seeds):
 
 
 def best_rate(name, say):
-    """The fastest to the goal of rates a factor of 2 apart, a slower one on either side, and of those half way to it."""
+    """The fastest to the goal of rates a factor of 2 apart, a slower one on either side, and of those half way."""
     seconds = {}
 
     def of(at):
