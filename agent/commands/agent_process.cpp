@@ -60,7 +60,7 @@ void greet(const Config& config, const StatePlace& place, const Endpoint& bound,
 
 // Two agents on one machine need a port and a state folder each.
 void invite(const Endpoint& advertise) {
-  const bool local = advertise.host == "localhost" || advertise.host == "::1" || advertise.host.starts_with("127.");
+  const bool local = is_loopback(advertise.host);
   const std::string apart = " --listen " + Endpoint{advertise.host, 0}.to_string() + " --state NEW_FOLDER   "
                             "(from elsewhere: --advertise HOST:PORT here)";
   spdlog::info("others{} join with: starling agent --bootstrap {} --data FOLDER{}", local ? " on this machine" : "",

@@ -47,10 +47,6 @@ std::string read_file(const std::string& path) {
   return text;
 }
 
-bool is_loopback(const std::string& host) {
-  return host == "localhost" || host == "::1" || host.starts_with("127.");
-}
-
 // An agent that joins other machines has to be reachable by them.
 void choose_listen(AgentConfig& agent) {
   const bool remote = std::any_of(agent.bootstrap.begin(), agent.bootstrap.end(),
@@ -59,6 +55,10 @@ void choose_listen(AgentConfig& agent) {
 }
 
 }  // namespace
+
+bool is_loopback(const std::string& host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
 
 Config load_config(const std::string& path, const std::vector<std::string>& overrides) {
   Config config;

@@ -78,6 +78,8 @@ class ConfigError : public std::runtime_error {
 // Throws ConfigError: unknown key (with line and "did you mean"), wrong type, value out of range, refused combination.
 Config load_config(const std::string& path, const std::vector<std::string>& overrides);
 
+bool is_loopback(const std::string& host);     // whoever listens there is reached from this machine alone
+
 // The options of this machine's trainer in this swarm.
 TrainerOptions trainer_options(const SwarmConfig& swarm, const AgentConfig& agent);
 

@@ -53,17 +53,13 @@ bool Ending::lies_near(const MemberMeta& meta) const {
 std::string Ending::one_suspected() const {
   for (const Member& member : membership_.all()) {
     const MemberMeta& meta = member.record.meta;
-    if (member.state != MemberState::kSuspect || meta.role != Role::kAgent || meta.phase == Phase::kJoining) continue;
+    if (member.state != MemberState::kSuspect || !holds_model(meta)) continue;
     if (!has_finished(meta) || !lies_near(meta)) return print_name(member.record);
   }
   return "";
 }
 
-GivenUp::Missed Ending::missed() const {
-  return given_up_.missed([this](const MemberMeta& meta) { return lies_near(meta); });
-}
-
-bool Ending::agreed() const {
+bool Ending::agreed(const GivenUp::Missed& missed) const {
   if (swarm_clock_.to_train_count() > 0) return false;   // their steps move the mean
   if (sharing_.holds_replica()) {
     if (!sharing_.agreed(swarm_clock_.taking_part_count())) return false;
@@ -71,26 +67,25 @@ bool Ending::agreed() const {
     const std::optional<Agreement> now = agreement();
     if (!now || !settling_.agreed(*now)) return false;
   }
-  return missed().joining == 0 && one_suspected().empty();
+  return missed.joining == 0 && one_suspected().empty();
 }
 
 bool Ending::settling_ended() {
   if (settling_over_ && !sharing_.holds_replica()) return true;   // a log may still grow by an entry of others
   const size_t others = swarm_clock_.ended_count() + swarm_clock_.to_train_count();
-  const GivenUp::Missed missed = this->missed();
+  const GivenUp::Missed missed = given_up_.missed([this](const MemberMeta& meta) { return lies_near(meta); });
   const bool nobody = others + missed.dead + missed.joining == 0 && one_suspected().empty();
   const bool lone = sharing_.alone() || (nobody && !sharing_.holds_replica());
-  const bool agrees = !lone && agreed();
+  const bool agrees = !lone && agreed(missed);
   if (!lone && !agrees && !settling_.overdue(clock_.now(), others)) return false;
   const bool before = std::exchange(settling_over_, true);
   if (lone || nobody) return true;
   settled_ = agrees && missed.dead == 0;
-  if (!*settled_ && !before) spdlog::warn("the models do not agree: {}", print_disagreement());
+  if (!*settled_ && !before) spdlog::warn("the models do not agree: {}", print_disagreement(missed));
   return true;
 }
 
-std::string Ending::print_disagreement() const {
-  const GivenUp::Missed missed = this->missed();
+std::string Ending::print_disagreement(const GivenUp::Missed& missed) const {
   if (missed.dead > 0) {
     const std::string more = missed.dead > 1 ? fmt::format(" and {} more were", missed.dead - 1) : " was";
     return missed.name + more + " given up after the last step, before telling that all agree; look at " +

@@ -46,11 +46,10 @@ class Ending {
 
  private:
   bool exchanges_ended(Duration patience);
-  bool agreed() const;               // with all that are here, or may come back
+  bool agreed(const GivenUp::Missed& missed) const;   // with all that are here, or may come back
   bool lies_near(const MemberMeta& meta) const;   // its model, as it told last
   std::string one_suspected() const;
-  GivenUp::Missed missed() const;
-  std::string print_disagreement() const;
+  std::string print_disagreement(const GivenUp::Missed& missed) const;
 
   Settling settling_;
   const double far_factor_;

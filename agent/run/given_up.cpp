@@ -3,11 +3,6 @@
 #include "agent/run/swarm_clock.h"
 
 namespace starling {
-namespace {
-
-bool holds_model(const MemberMeta& meta) { return meta.role == Role::kAgent && meta.phase != Phase::kJoining; }
-
-}  // namespace
 
 void GivenUp::look(const MemberEvent& event, bool training_ended) {
   const Member* member = membership_.find(event.peer);

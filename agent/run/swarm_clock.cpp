@@ -44,6 +44,8 @@ std::string print_name(const PeerRecord& agent) {
   return agent.meta.name.empty() ? agent.id.short_name() : agent.meta.name;
 }
 
+bool holds_model(const MemberMeta& meta) { return meta.role == Role::kAgent && meta.phase != Phase::kJoining; }
+
 bool has_finished(const MemberMeta& meta) { return meta.role == Role::kAgent && meta.phase == Phase::kFinished; }
 
 std::vector<const PeerRecord*> agents_taking_part(const Membership& membership) {

@@ -16,6 +16,7 @@
 
 namespace starling {
 
+bool holds_model(const MemberMeta& meta);      // an agent with a model of its own, whatever it does with it
 bool has_finished(const MemberMeta& meta);     // an agent that has, and stays for the others
 std::string print_name(const PeerRecord& agent);  // for people: its id where it has no name
 

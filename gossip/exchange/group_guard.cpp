@@ -22,6 +22,14 @@ double largest_but(size_t most, std::vector<double> values) {
   return *at;
 }
 
+std::vector<double> known_of(const std::vector<std::optional<double>>& values) {
+  std::vector<double> known;
+  for (const std::optional<double>& one : values) {
+    if (one) known.push_back(*one);
+  }
+  return known;
+}
+
 double upper_median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
@@ -86,8 +94,7 @@ std::vector<uint32_t> GroupGuard::refused(const GroupMembers& members, uint64_t 
   if (drift > 0) steps_.add(square(drift));
   for (uint32_t section = 0; section < usual_.size(); ++section) {
     const std::vector<std::optional<double>> by_owner = squares_of_owners(section, members, round, squares);
-    const bool few = by_owner.size() - static_cast<size_t>(std::count(by_owner.begin(), by_owner.end(), std::nullopt)) <
-                     kOwnersToCompare;
+    const bool few = known_of(by_owner).size() < kOwnersToCompare;
     bool outdated = false;
     for (size_t owner : far_owners(section, members, by_owner, growth)) {
       for (uint32_t block : members.blocks_of(owner, squares.size(), round)) {
@@ -142,10 +149,7 @@ std::vector<size_t> GroupGuard::far_owners(uint32_t section, const GroupMembers&
                                            const std::vector<std::optional<double>>& by_owner, double growth) const {
   const double factor = this->factor(section, members.count());
   if (factor == 0) return {};
-  std::vector<double> known;
-  for (const std::optional<double>& one : by_owner) {
-    if (one) known.push_back(*one);
-  }
+  const std::vector<double> known = known_of(by_owner);
   const double before = usual_[section].size() >= kSamplesMin ? growth * usual_[section].median() : 0;
   const double usual = std::max(before, largest_but(most_left_out(members.count()), known));
   if (usual == 0) return {};

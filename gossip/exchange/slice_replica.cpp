@@ -159,21 +159,22 @@ void SliceReplica::unsettle(SentPayload& payload) {
 // only the other counts waits here. `parted`: the other log does not continue this one; if the tables then share
 // nothing of what is gone, they parted before all that they remember.
 bool SliceReplica::differ_in_what_is_gone(const CountedTable& theirs, bool parted) const {
+  std::vector<uint64_t> newest_seqs;   // each window ends with one
   bool share = false, older = false;
   for (const CountedTable* table : {&table_, &theirs}) {
     const CountedRow* row = table->row(self_);
     if (row == nullptr || row->generation != generation_) continue;
     older = older || row->newest > first_seq_ + 64;
-    for (const uint64_t newest : {row->before_far, row->newest}) {
-      for (uint64_t seq = std::max(first_seq_, newest > 64 ? newest - 64 : 1); seq <= newest; ++seq) {
-        const SentPayload* held = sent_.find(seq);
-        if ((held != nullptr && !held->past) || !sent_.was_handed_in(seq)) continue;
-        const Counting here = table_.counting(self_, generation_, seq);
-        const Counting there = theirs.counting(self_, generation_, seq);
-        if (here == Counting::kUnknown || there == Counting::kUnknown) continue;
-        if (here != there) return true;
-        share = share || here == Counting::kCounted;
-      }
+    newest_seqs.insert(newest_seqs.end(), {row->before_far, row->newest});
+  }
+  for (const uint64_t newest : newest_seqs) {
+    for (uint64_t seq = std::max(first_seq_, newest > 64 ? newest - 64 : 1); seq <= newest; ++seq) {
+      const SentPayload* held = sent_.find(seq);
+      if ((held != nullptr && !held->past) || !sent_.was_handed_in(seq)) continue;
+      const Counting here = table_.counting(self_, generation_, seq), there = theirs.counting(self_, generation_, seq);
+      if (here == Counting::kUnknown || there == Counting::kUnknown) continue;
+      if (here != there) return true;
+      share = share || here == Counting::kCounted;
     }
   }
   return parted && older && !share;

@@ -58,43 +58,6 @@ TEST(Golden, FramesAreReadAndWrittenAsEver) {
   }
 }
 
-// Of a program from before records had a projection.
-TEST(Golden, RecordsWithoutAProjectionAreRead) {
-  FrameHeader header;
-  Message message;
-  const std::string golden = read_file(fs::path(GOLDEN_DIR) / "join-without-projection.bin");
-  ASSERT_NO_FATAL_FAILURE(expect_decodes(golden, Channel::kControl, &header, &message));
-  const std::vector<Sample> samples = wire_samples();
-  const auto known = std::find_if(samples.begin(), samples.end(), [](const Sample& one) { return one.name == "join"; });
-  ASSERT_NE(known, samples.end());
-  Message expected = known->message;
-  message_as<Join>(expected)->record.meta.projection.clear();
-  EXPECT_TRUE(same(message, expected));
-}
-
-// Of a program from before entries of the log had a plan.
-TEST(Golden, EntriesWithoutAPlanAreRead) {
-  FrameHeader header;
-  Message message;
-  const std::string golden = read_file(fs::path(GOLDEN_DIR) / "log_entry-without-plan.bin");
-  ASSERT_NO_FATAL_FAILURE(expect_decodes(golden, Channel::kBulk, &header, &message));
-  LogEntry expected = sample_entry();
-  expected.slice = 63;
-  expected.plan.clear();
-  EXPECT_TRUE(same(message, Message(expected)));
-}
-
-// Of a program from before tables remembered what was counted before a step far beyond it.
-TEST(Golden, TablesWithoutFarStepsAreRead) {
-  FrameHeader header;
-  Message message;
-  const std::string golden = read_file(fs::path(GOLDEN_DIR) / "slice_state-without-far.bin");
-  ASSERT_NO_FATAL_FAILURE(expect_decodes(golden, Channel::kBulk, &header, &message));
-  SliceState expected = sample_state();
-  expected.table[1].far = expected.table[1].before_far = expected.table[1].before_window = 0;
-  EXPECT_TRUE(same(message, Message(expected)));
-}
-
 Message sample_of(const std::string& name) {
   for (const Sample& sample : wire_samples()) {
     if (sample.name == name) return sample.message;
@@ -107,8 +70,30 @@ void expect_reads(const std::string& file, const Message& expected) {
   FrameHeader header;
   Message message;
   const std::string golden = read_file(fs::path(GOLDEN_DIR) / file);
-  ASSERT_NO_FATAL_FAILURE(expect_decodes(golden, Channel::kControl, &header, &message));
+  ASSERT_NO_FATAL_FAILURE(expect_decodes(golden, channel_of(expected), &header, &message));
   EXPECT_TRUE(same(message, expected)) << file;
+}
+
+// Of a program from before records had a projection.
+TEST(Golden, RecordsWithoutAProjectionAreRead) {
+  Message expected = sample_of("join");
+  message_as<Join>(expected)->record.meta.projection.clear();
+  expect_reads("join-without-projection.bin", expected);
+}
+
+// Of a program from before entries of the log had a plan.
+TEST(Golden, EntriesWithoutAPlanAreRead) {
+  LogEntry expected = sample_entry();
+  expected.slice = 63;
+  expected.plan.clear();
+  expect_reads("log_entry-without-plan.bin", Message(expected));
+}
+
+// Of a program from before tables remembered what was counted before a step far beyond it.
+TEST(Golden, TablesWithoutFarStepsAreRead) {
+  SliceState expected = sample_state();
+  expected.table[1].far = expected.table[1].before_far = expected.table[1].before_window = 0;
+  expect_reads("slice_state-without-far.bin", Message(expected));
 }
 
 // Of programs from before proposals named a fragment, before they and the answers named a slot, and before both said
