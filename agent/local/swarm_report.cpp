@@ -54,7 +54,8 @@ AgentReport make_agent_report(const SwarmMember& member, bool newcomer, double o
                  track.status.group.rounds, track.bytes_sent, track.bytes_received,
                  track.status.step};
   }
-  const PairReport pairs{agent.name, track.status.pairs, track.status.steps_taken};
+  const PairReport pairs{agent.name, track.status.pairs, track.status.steps_taken,
+                         track.status.drift};
   if (pairs.any()) agent.pairs = pairs;
   return agent;
 }

@@ -52,7 +52,7 @@ std::string print_updates(const AgentStatus& status) {
 
 // What was counted after `before`.
 PairReport since(const PairReport& before, const PairReport& now) {
-  PairReport lately{"", {}, now.steps - before.steps};
+  PairReport lately{"", {}, now.steps - before.steps, now.drift};
   event_fields::for_each_field<PairwiseCounters>([&](const auto& field) {
     lately.counters.*field.value = now.counters.*field.value - before.counters.*field.value;
   });
@@ -113,7 +113,7 @@ void Log::print_status(const AgentStatus& status) {
   if (status.steps == steps_printed_ && status.phase == "training") return;
   steps_printed_ = status.steps;
   print_threads(status.threads);
-  const PairReport pairs{"", status.pairs, status.steps_taken};
+  const PairReport pairs{"", status.pairs, status.steps_taken, status.drift};
   const PairReport before = std::exchange(pairs_printed_, pairs);
   const bool missed = status.blocks.due > status.blocks.counted + status.blocks.old;
   const std::string log = status.log_heads.empty() ? "" : print_updates(status);

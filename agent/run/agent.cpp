@@ -192,7 +192,8 @@ Phase Agent::phase() const {
 MemberMeta Agent::meta() const { return agent_meta(options_.config.agent.name, phase(), rounds_.get()); }
 
 AgentStatus Agent::status() const {
-  return agent_status(phase(), rounds_.get(), machine_, router_, parts_.transport.counters());
+  const SwarmConfig* swarm = rounds_ ? &entry_.swarm() : nullptr;
+  return agent_status(phase(), swarm, rounds_.get(), machine_, router_, parts_.transport.counters());
 }
 
 void Agent::watch_deadline() {

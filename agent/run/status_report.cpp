@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "agent/observe/member_report.h"
+#include "agent/run/pair_drift.h"
 
 namespace starling {
 namespace {
@@ -54,12 +55,13 @@ void report_exchange(const ExchangeStatus& exchange, AgentStatus& status) {
 
 }  // namespace
 
-AgentStatus agent_status(Phase phase, const Rounds* rounds, const ExchangeMachine* exchange, const Router& router,
-                         const TransportCounters& traffic) {
+AgentStatus agent_status(Phase phase, const SwarmConfig* swarm, const Rounds* rounds, const ExchangeMachine* exchange,
+                         const Router& router, const TransportCounters& traffic) {
   AgentStatus status = member_status(router, traffic);
   status.phase = phase_name(phase);
   if (rounds) report_rounds(*rounds, status);
   if (exchange) report_exchange(exchange->status(), status);
+  if (swarm) status.drift = pair_drift(*swarm, {"", status.pairs, status.steps_taken}, status.peers + 1);
   return status;
 }
 

@@ -34,7 +34,7 @@ struct ExchangeConfig {
   CodecKind codec = CodecKind::kModulo8;
   bool carry_momentum = false;      // carry: [params] | [params, momentum]
   uint32_t fragments = 1;           // pairs: an exchange carries one of so many parts of the model
-  uint32_t turns = 0;               // pairs by turns: exchanges due at each boundary; 0: auto, as make_exchange.cpp says
+  uint32_t turns = 0;               // pairs by turns: exchanges due at a boundary; 0: auto, as make_exchange.cpp says
   uint32_t low_rank = 0;            // pairs: a matrix is mixed along so many directions (powergossip); 0: as it is
   uint64_t block = 131072;          // elements in one block: the unit of sending, losing and mixing
   Overlap overlap = Overlap::kAuto; // on: exchange while the trainer computes; auto: when it costs > 10 % of a round
