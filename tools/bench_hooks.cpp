@@ -90,7 +90,7 @@ class Bench {
     LocalSteps steps{1, 0.01, {}, {}};
     if (tells) {
       final_->begin_step(buckets_);
-      steps.on_final = [this](const FinalPart& part) { final_->add(part); };
+      steps.on_final = [this](const FinalPart& part) { return final_->add(part); };
     }
     trainer_->start_steps(steps);
     while (!trainer_->idle()) woken_.acquire();

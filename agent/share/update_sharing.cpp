@@ -48,7 +48,7 @@ void UpdateSharing::share(uint64_t round, double mass, bool wait, Done done) {
                  });
 }
 
-std::function<void(const FinalPart&)> UpdateSharing::begin_steps() {
+std::function<bool(const FinalPart&)> UpdateSharing::begin_steps() {
   if (!final_) return {};
   planned_ = planner_ != nullptr && !catching_up_;
   if (planned_) {
@@ -57,7 +57,7 @@ std::function<void(const FinalPart&)> UpdateSharing::begin_steps() {
     step_began_ = clock_.now();
   }
   final_->begin_step(group_.buckets());
-  return [this](const FinalPart& part) { final_->add(part); };
+  return [this](const FinalPart& part) { return final_->add(part); };
 }
 
 // What becomes final while the worker still codes goes together next: the busier it is, the larger the buckets.

@@ -29,7 +29,7 @@ class UpdateSharing final : public Sharing {
   void share(uint64_t round, double mass, bool wait, Done done) override;
   void tick() override;
   void begin_round_then(Next next) override;
-  std::function<void(const FinalPart&)> begin_steps() override;
+  std::function<bool(const FinalPart&)> begin_steps() override;
   void send_final(uint64_t round, double mass) override;
   TimePoint next_final() const override;
   void publish_nothing() override { group_.abandon(); }

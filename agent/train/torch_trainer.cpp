@@ -306,8 +306,8 @@ void TorchTrainer::told_final(size_t tensor) {
   Part& part = parts_[part_of_[tensor]];
   if (--part.left > 0 || !step_part(part_of_[tensor])) return;
   const SteadyClock clock;
-  telling_->on_final({part.offset, part.count, clock.now()});
-  if (parts_left_ > 0) thread_.wake_owner();   // else the step's end does, in a moment
+  const bool look = telling_->on_final({part.offset, part.count, clock.now()});
+  if (look && parts_left_ > 0) thread_.wake_owner();   // after the last part the step's end does, in a moment
 }
 
 // False: nothing may be told of it, and no more is stepped.

@@ -43,11 +43,11 @@ struct LocalSteps {
   ConstView correction;        // added to the gradient of each step, where params are; count 0: none. Stays readable
                                // until the trainer is idle
   // Of one step without correction: told of each part as it becomes final, on the trainer's thread, which then wakes
-  // the trainer's owner, as it does when the step has ended. No part is told twice; what backward never reaches, or is
-  // not finite, is not told. A trainer that cannot say (on a GPU, or with AdamW) tells of none. Empty: not wanted. If
+  // the trainer's owner if true was returned, as it does when the step has ended. No part is told twice; what backward
+  // never reaches, or is not finite, is not told. A trainer that cannot say (on a GPU, or with AdamW) tells of none. Empty: not wanted. If
   // the step is then not finite, what was told has been stepped all the same, momentum too: whoever asks for parts
   // takes the params from elsewhere.
-  std::function<void(const FinalPart&)> on_final{};
+  std::function<bool(const FinalPart&)> on_final{};
 };
 
 struct StepReport {
