@@ -27,7 +27,8 @@ UpdateSharing::UpdateSharing(UpdateModel& model, UpdateExchange& exchange, PeerS
       began_(clock.now()) {
   const ExchangeConfig& settings = swarm.exchange;
   if (settings.update_pipeline) final_ = std::make_unique<FinalSlices>(model.slices());
-  if (settings.update_merge) planner_ = std::make_unique<PlanMaker>(model.slices(), settings.update);
+  const bool merges = settings.update_merge && model.slices().size() > 1;
+  if (merges) planner_ = std::make_unique<PlanMaker>(model.slices(), settings.update);
 }
 
 void UpdateSharing::share(uint64_t round, double mass, bool wait, Done done) {
