@@ -92,6 +92,11 @@ void Agent::begin_rounds(const Progress& from, const char* how) {
   parts_.observer.on(joined);
   const std::string trouble = foreseen_trouble(options.swarm, options_.config.agent.data);
   if (!trouble.empty()) spdlog::warn("{}", trouble);
+  const std::string whole = entry_.trainer()->tells_none_because();
+  if (options.swarm.exchange.update_pipeline && !whole.empty()) {
+    spdlog::warn("swarm.exchange.update.pipeline: on sends nothing here before a step has ended: {}; start with "
+                 "--device cpu where backward is slow enough to send beside it", whole);
+  }
   if (options.swarm.stop_after > 0 && from.steps >= options.swarm.stop_after) {
     spdlog::warn("{} of {} steps are taken already (swarm.stop_after): this agent agrees with its peers and ends; "
                  "to begin anew, name a new folder with --state", from.steps, options.swarm.stop_after);

@@ -83,6 +83,7 @@ class TorchTrainer final : public Trainer {
     STARLING_CHECK(idle());
   }  // the tensors are views: there is nothing to copy
   void start_steps(const LocalSteps& steps) override;
+  std::string tells_none_because() const override;
   void start_evaluation() override;
   TimePoint idle_at() const override { return thread_.idle() ? TimePoint::min() : TimePoint::max(); }
   StepReport take_steps() override;
@@ -225,6 +226,11 @@ void TorchTrainer::start_steps(const LocalSteps& steps) {
 
 void TorchTrainer::start_evaluation() {
   thread_.start([this] { run_job([this] { evaluation_ = evaluate(); }); });
+}
+
+std::string TorchTrainer::tells_none_because() const {
+  if (device_.is_cuda()) return "this agent computes on a GPU, which is not asked when a layer's gradient is complete";
+  return parts_.empty() ? "this optimizer steps all params at once" : "";
 }
 
 void TorchTrainer::run_steps(const LocalSteps& steps) {

@@ -209,6 +209,8 @@ TEST(TorchTrainer, AStepThatIsNotFiniteTellsNoPartThatIsNot) {
 
 TEST(TorchTrainer, AdamWStepsAsAWholeAndTellsNothing) {
   Bench whole(small_swarm("mlp", "adamw")), parts(small_swarm("mlp", "adamw"));
+  EXPECT_NE(parts.trainer->tells_none_because(), "");
+  EXPECT_EQ(Bench(small_swarm("mlp")).trainer->tells_none_because(), "");
   for (int step = 0; step < 3; ++step) {
     whole.step(1);
     parts.step_in_parts([](const FinalPart&) {
