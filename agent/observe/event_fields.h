@@ -186,7 +186,7 @@ constexpr auto fields(Of<AgentStatus>) {
                     field("round", &T::round),
                     field("samples", &T::samples), field("loss", &T::loss), field("accuracy", &T::accuracy),
                     field("distance", &T::distance), field("swarm_distance", &T::swarm_distance),
-                    field("peers", &T::peers), field("learning_rate", &T::learning_rate),
+                    field("spread", &T::spread), field("peers", &T::peers), field("learning_rate", &T::learning_rate),
                     field("steps_per_s", &T::steps_per_s), field("threads", &T::threads),
                     field("step", &T::step),
                     field("exchanges", &T::exchanges),

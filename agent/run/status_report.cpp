@@ -33,7 +33,10 @@ void report_rounds(const Rounds& rounds, AgentStatus& status) {
   status.loss = measured(rounds.steps().loss());
   status.accuracy = measured(rounds.accuracy());
   status.distance = measured(rounds.relative_distance());
-  if (const auto agreement = rounds.agreement()) status.swarm_distance = agreement->to_mean;
+  if (const auto agreement = rounds.agreement()) {
+    status.swarm_distance = agreement->to_mean;
+    status.spread = agreement->farthest;
+  }
   status.learning_rate = rounds.steps().learning_rate();
   status.steps_per_s = rounds.steps().pace().steps_per_s();
   status.threads = rounds.steps().threads();

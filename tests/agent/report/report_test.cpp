@@ -75,7 +75,7 @@ TEST(ReportJson, HasExactlyTheAgreedFields) {
   EXPECT_EQ(keys(json["agents"][0]),
             (std::set<std::string>{"name", "peer", "classes", "state", "joined_at_s", "accuracy", "steps", "exchanges",
                                    "settled", "proposals_refused", "bytes_sent", "bytes_received", "bytes_sent_a_step",
-                                   "pairs"}));
+                                   "pairs", "swarm_distance", "spread"}));
   EXPECT_EQ(json["agents"][0]["bytes_sent_a_step"], 15000);
   EXPECT_EQ(json["agents"][2]["joined_at_s"], 15.5);
   EXPECT_EQ(json["agents"][1]["state"], "killed");
@@ -94,7 +94,27 @@ TEST(ReportJson, SaysNullWhereNothingIsKnown) {
   EXPECT_TRUE(json["distance"].is_null());
   EXPECT_TRUE(json["agents"][0]["accuracy"].is_null());
   EXPECT_TRUE(json["agents"][0]["settled"].is_null());
+  EXPECT_TRUE(json["agents"][0]["swarm_distance"].is_null());
+  EXPECT_TRUE(json["agents"][0]["spread"].is_null());
   EXPECT_EQ(json["alone"], Json::array());
+}
+
+TEST(ReportPage, ShowsHowFarApartTheModelsWereWhileTheyTrained) {
+  SwarmReport report = make_report();
+  report.agents[0].swarm_distance = 0.002;
+  report.agents[0].spread = 0.003;
+  report.agents[0].swarm_distances = {{1, 10, 0.5}, {2, 20, 0.002}};
+  report.agents[0].spreads = {{2, 20, 0.003}};
+  const Json agent = page_data(report)["agents"][0];
+  EXPECT_EQ(agent["swarm_distance"], 0.002);
+  EXPECT_EQ(agent["spread"], 0.003);
+  EXPECT_EQ(agent["curves"]["swarm_distance"], (Json{{1, 10, 0.5}, {2, 20, 0.002}}));
+  EXPECT_EQ(agent["curves"]["spread"], (Json{{2, 20, 0.003}}));
+  const std::string page = print_report_html(report);
+  for (const char* part : {"id=\"swarm-distance\"", "id=\"spread\"", "\"swarm-distance\", \"swarm_distance\"",
+                           "\"spread\", \"spread\""}) {
+    EXPECT_NE(page.find(part), std::string::npos) << part << ": a place, and the chart that is drawn there";
+  }
 }
 
 TEST(Report, NamesWhoDidNotEndWithTheOthersModel) {
