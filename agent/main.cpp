@@ -10,9 +10,13 @@
 
 #include "agent/commands/cli.h"
 #include "agent/commands/commands.h"
+#include "agent/process/sleeping_threads.h"
 #include "agent/simulate/task.h"
 
 using namespace starling;
+
+__attribute__((section(".preinit_array"), used)) static void (*before_libraries)(int, char**, char**) =
+    restart_with_sleeping_threads;
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);

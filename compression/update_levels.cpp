@@ -93,14 +93,22 @@ std::optional<size_t> LevelUpdate::encode(UpdateRole role, std::span<const float
   const uint32_t header[] = {tag_of(format), static_cast<uint32_t>(x.size())};
   std::memcpy(out.data(), header, sizeof header);
   const Parts parts(format, out.data(), x.size());
-  std::byte* const codes = out.data() + kHeaderBytes + parts.blocks * kScaleBytes;
-  for (size_t b = 0; b < parts.blocks; ++b) {
-    const std::span<const float> block = x.subspan(b * parts.block, parts.length(b));
-    const std::optional<float> scale = scale_of(format, block);
-    if (!scale) return std::nullopt;
-    std::memcpy(out.data() + kHeaderBytes + b * kScaleBytes, &*scale, kScaleBytes);
-    levels_encode(format.codes, block.data(), block.size(), *scale > 0 ? 1 / *scale : 0, seeds.own, b * parts.block,
-                  codes + b * format.codes.bytes(parts.block));
+  std::byte* const scales = out.data() + kHeaderBytes;
+  std::byte* const codes = scales + parts.blocks * kScaleBytes;
+  // The scales of some blocks, then their codes: no block's codes wait for the end of its scale's arithmetic.
+  const size_t together = std::max<size_t>(1, kUpdatePiece / parts.block);
+  for (size_t first = 0; first < parts.blocks; first += together) {
+    const size_t end = std::min(first + together, parts.blocks);
+    for (size_t b = first; b < end; ++b) {
+      const std::optional<float> scale = scale_of(format, x.subspan(b * parts.block, parts.length(b)));
+      if (!scale) return std::nullopt;
+      std::memcpy(scales + b * kScaleBytes, &*scale, kScaleBytes);
+    }
+    for (size_t b = first; b < end; ++b) {
+      const float scale = load_scale(scales, b);
+      levels_encode(format.codes, x.data() + b * parts.block, parts.length(b), scale > 0 ? 1 / scale : 0, seeds.own,
+                    b * parts.block, codes + b * format.codes.bytes(parts.block));
+    }
   }
   return out.size();
 }
@@ -177,14 +185,19 @@ void LevelUpdate::decode_part(Bytes payload, const UpdateSupport&, size_t begin,
   }
 }
 
+// Sums of pieces, added up. Where all is one block of signs, whole pieces are alike.
 double LevelUpdate::norm(Bytes payload) const {
   const Parts parts = parts_of(payload);
-  std::array<float, kUpdatePiece> values;
-  double squares = 0;
+  const LevelCodes& codes = parts.format.codes;
+  const bool alike = codes.bits == 1 && parts.blocks == 1;
+  double squares = 0, of_piece = 0;
   for (size_t at = 0; at < parts.count; at += kUpdatePiece) {
-    const std::span<float> piece = std::span(values).first(std::min(kUpdatePiece, parts.count - at));
-    decode_part(payload, {}, at, piece);
-    squares += squared_norm(piece.data(), piece.size());
+    const size_t length = std::min(kUpdatePiece, parts.count - at), block = at / parts.block;
+    if (!alike || at == 0 || length < kUpdatePiece) {
+      of_piece = levels_squared_norm(codes, parts.codes_of(block) + codes.bytes(at % parts.block), length, parts.block,
+                                     parts.scales + block * kScaleBytes);
+    }
+    squares += of_piece;
   }
   return std::sqrt(squares);
 }
@@ -215,7 +228,7 @@ void SignVote::merge(std::span<const UpdateTerm> terms, std::span<float> sum) co
       terms[t].codec->decode_part(terms[t].payload, supports[t], at, std::span(values).first(piece.size()));
       for (size_t i = 0; i < piece.size(); ++i) piece[i] += static_cast<float>((values[i] > 0) - (values[i] < 0));
     }
-    for (float& votes : piece) votes = *middle * static_cast<float>((votes > 0) - (votes < 0));
+    take_signs(*middle, piece.data(), piece.size());
   }
 }
 

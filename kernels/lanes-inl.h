@@ -106,11 +106,7 @@ HWY_INLINE uint32_t sum_lanes(D d, hn::Vec<D> v) {
 
 template <class D>
 HWY_INLINE hn::TFromD<D> max_lane(D d, hn::Vec<D> v) {
-  HWY_ALIGN hn::TFromD<D> lanes[kLanes<D>];
-  hn::Store(v, d, lanes);
-  hn::TFromD<D> best = lanes[0];
-  for (size_t i = 1; i < hn::Lanes(d); ++i) best = HWY_MAX(best, lanes[i]);
-  return best;
+  return hn::GetLane(hn::MaxOfLanes(d, v));
 }
 
 // The bits of |v|: as integers they order like the magnitudes, infinity above every number and NaN above that.

@@ -141,6 +141,18 @@ void encode_loop(int levels, const float* x, size_t count, float inverse, uint32
   }
 }
 
+// The levels of one slot, as floats, of bytes that were widened to int32.
+template <int kBits, class D>
+HWY_INLINE hn::Vec<D> level_in(D d, hn::Vec<hn::RebindToSigned<D>> packed, size_t slot, int levels) {
+  const hn::RebindToSigned<D> di;
+  auto code = packed;
+  if constexpr (kBits < 8) {
+    code = hn::And(hn::ShiftRightSame(packed, static_cast<int>(slot) * kBits), hn::Set(di, (1 << kBits) - 1));
+  }
+  const auto level = kBits == 1 ? hn::Sub(hn::Add(code, code), hn::Set(di, 1)) : hn::Sub(code, hn::Set(di, levels));
+  return hn::ConvertTo(d, level);
+}
+
 // Calls use(d, i, levels of the elements from i on) for every slot.
 template <int kBits, class Use>
 HWY_INLINE void each_level(int levels, const std::byte* bytes, size_t count, const Use& use) {
@@ -149,10 +161,7 @@ HWY_INLINE void each_level(int levels, const std::byte* bytes, size_t count, con
     const hn::Rebind<uint8_t, decltype(d)> d8;
     const auto packed = hn::PromoteTo(di, load_bytes(d8, bytes + byte));
     for (size_t slot = 0; slot < slots; ++slot) {
-      auto code = hn::ShiftRightSame(packed, static_cast<int>(slot) * kBits);
-      code = hn::And(code, hn::Set(di, (1 << kBits) - 1));
-      const auto level = kBits == 1 ? hn::Sub(hn::Add(code, code), hn::Set(di, 1)) : hn::Sub(code, hn::Set(di, levels));
-      use(d, at + slot * Groups<kBits>::kBytes, hn::ConvertTo(d, level));
+      use(d, at + slot * Groups<kBits>::kBytes, level_in<kBits>(d, packed, slot, levels));
     }
   });
 }
@@ -172,23 +181,93 @@ void axpy_loop(int levels, float a, const std::byte* bytes, size_t count, float 
   });
 }
 
+// Whole groups a vector of bytes at a time: no slot's code may be above 2 L, as one bit never is. Then byte by byte.
 template <int kBits>
 bool valid_loop(int levels, const std::byte* bytes, size_t count) {
-  bool good = true;
-  Groups<kBits>::each(count, [&](auto d, size_t, size_t byte, size_t slots) HWY_ATTR {
-    const hn::RebindToSigned<decltype(d)> di;
-    const hn::Rebind<uint8_t, decltype(d)> d8;
-    const auto packed = hn::PromoteTo(di, load_bytes(d8, bytes + byte));
-    auto largest = hn::Zero(di);
-    for (size_t slot = 0; slot < slots; ++slot) {
-      const auto code = hn::ShiftRightSame(packed, static_cast<int>(slot) * kBits);
-      largest = hn::Max(largest, hn::And(code, hn::Set(di, (1 << kBits) - 1)));
+  constexpr auto kMask = static_cast<uint8_t>((1 << kBits) - 1);
+  using Layout = Groups<kBits>;
+  const size_t whole = count / Layout::kElements * Layout::kBytes;
+  const hn::CappedTag<uint8_t, Layout::kBytes> d;
+  auto largest = hn::Zero(d);
+  for (size_t at = 0; kBits > 1 && at < whole; at += hn::Lanes(d)) {
+    const auto packed = hn::LoadU(d, reinterpret_cast<const uint8_t*>(bytes) + at);
+    STARLING_UNROLL for (size_t slot = 0; slot < Layout::kSlots; ++slot) {
+      const auto code = hn::And(hn::ShiftRightSame(packed, static_cast<int>(slot) * kBits), hn::Set(d, kMask));
+      largest = hn::Max(largest, code);
     }
-    const auto absent = hn::ShiftRightSame(packed, static_cast<int>(slots) * kBits);
-    const auto wrong = hn::Or(hn::Gt(largest, hn::Set(di, 2 * levels)), hn::Gt(absent, hn::Zero(di)));
-    good &= hn::AllFalse(di, wrong);
-  });
+  }
+  const int most = kBits == 1 ? 1 : 2 * levels;
+  const auto limit = hn::Set(d, static_cast<uint8_t>(most));
+  bool good = hn::AllTrue(d, hn::Eq(hn::Max(largest, limit), limit));
+  const size_t rest = count % Layout::kElements;
+  for (size_t j = 0; j < HWY_MIN(rest, Layout::kBytes); ++j) {
+    auto packed = std::to_integer<int>(bytes[whole + j]);
+    for (size_t i = j; i < rest; i += Layout::kBytes, packed >>= kBits) good &= (packed & kMask) <= most;
+    good &= packed == 0;   // where no element is
+  }
   return good;
+}
+
+// Adds sixteen values, or the next of them, to the sums: those of a vector, from value `first` of a group on.
+template <class D>
+HWY_INLINE void add_squares(D d, size_t first, hn::Vec<D> values, SquareSums* sums) {
+#if HWY_TARGET == HWY_SCALAR
+  (void)d;
+  sums->add(first, values);
+#else
+  const size_t step = first / SquareSums::kStep;
+  sums->add(step, hn::LowerHalf(hn::Half<D>(), values));
+  sums->add(step + 1, hn::UpperHalf(hn::Half<D>(), values));
+#endif
+}
+
+template <int kBits>
+double squares_loop(int levels, const std::byte* bytes, size_t count, size_t block, const std::byte* scales) {
+  using Layout = Groups<kBits>;
+  const hn::CappedTag<float, SquareSums::kGroup> d;
+  const hn::Rebind<uint8_t, decltype(d)> d8;
+  const hn::RebindToSigned<decltype(d)> di;
+  SquareSums sums;
+  for (size_t at = 0; at < count; at += block, scales += sizeof(float)) {
+    float scale;
+    std::memcpy(&scale, scales, sizeof scale);
+    const size_t length = HWY_MIN(block, count - at), whole = length / Layout::kElements;
+    for (size_t group = 0; group < whole; ++group, bytes += Layout::kBytes) {
+      STARLING_UNROLL for (size_t slot = 0; slot < Layout::kSlots; ++slot) {
+        for (size_t j = 0; j < Layout::kBytes; j += SquareSums::kGroup) {
+          STARLING_UNROLL for (size_t v = 0; v < SquareSums::kGroup; v += kLanes<decltype(d)>) {
+            const auto packed = hn::PromoteTo(di, load_bytes(d8, bytes + j + v));
+            add_squares(d, v, hn::Mul(hn::Set(d, scale), level_in<kBits>(d, packed, slot, levels)), &sums);
+          }
+        }
+      }
+    }
+    const size_t rest = length % Layout::kElements;
+    if (rest == 0) continue;
+    float values[Layout::kElements + SquareSums::kGroup] = {};
+    decode_loop<kBits>(levels, bytes, rest, scale, values);
+    for (size_t i = 0; i < rest; i += SquareSums::kGroup) {
+      STARLING_UNROLL for (size_t v = 0; v < SquareSums::kGroup; v += kLanes<decltype(d)>) {
+        add_squares(d, v, hn::LoadU(d, values + i + v), &sums);
+      }
+    }
+  }
+  return sums.total();
+}
+
+// With one bit every element is the scale or its negative: each of the sixteen sums grows by the same square.
+template <>
+double squares_loop<1>(int, const std::byte*, size_t count, size_t block, const std::byte* scales) {
+  double strand = 0, square = 0;
+  for (size_t at = 0; at < count; at += block, scales += sizeof(float)) {
+    float scale;
+    std::memcpy(&scale, scales, sizeof scale);
+    square = static_cast<double>(scale) * static_cast<double>(scale);
+    for (size_t i = SquareSums::kGroup; i <= HWY_MIN(block, count - at); i += SquareSums::kGroup) strand += square;
+  }
+  double total = 0;   // of the last sixteen some may be missing
+  for (size_t s = 0; s < SquareSums::kGroup; ++s) total += s < count % SquareSums::kGroup ? strand + square : strand;
+  return total;
 }
 
 // The loop for so many bits, as a plain function of the instruction set that is chosen at run time.
@@ -229,6 +308,25 @@ bool levels_valid_any(const LevelCodes& codes, const std::byte* bytes, size_t co
   }
 }
 
+double levels_squares_any(const LevelCodes& codes, const std::byte* bytes, size_t count, size_t block,
+                          const std::byte* scales) {
+  switch (codes.bits) {
+    case 1: return squares_loop<1>(codes.levels, bytes, count, block, scales);
+    case 2: return squares_loop<2>(codes.levels, bytes, count, block, scales);
+    case 4: return squares_loop<4>(codes.levels, bytes, count, block, scales);
+    default: return squares_loop<8>(codes.levels, bytes, count, block, scales);
+  }
+}
+
+void take_signs_loop(float size, float* x, size_t count) {
+  const auto step = [&](auto d, size_t i) HWY_ATTR {
+    const auto v = hn::LoadU(d, x + i);
+    const auto some = hn::Gt(hn::Abs(v), hn::Zero(d));
+    hn::StoreU(hn::IfThenElseZero(some, hn::CopySign(hn::Set(d, size), v)), d, x + i);
+  };
+  for_each_vector<float>(count, step);
+}
+
 double sum_abs_loop(const float* x, size_t count) {
   SquareSums sums;
   const SquareSums::Narrow d;
@@ -257,6 +355,8 @@ HWY_EXPORT(levels_encode_any);
 HWY_EXPORT(levels_decode_any);
 HWY_EXPORT(levels_axpy_any);
 HWY_EXPORT(levels_valid_any);
+HWY_EXPORT(levels_squares_any);
+HWY_EXPORT(take_signs_loop);
 HWY_EXPORT(sum_abs_loop);
 
 void levels_encode(const LevelCodes& codes, const float* x, size_t count, float inverse, uint64_t rng_seed,
@@ -273,6 +373,12 @@ void levels_axpy(const LevelCodes& codes, float a, const std::byte* bytes, size_
 bool levels_valid(const LevelCodes& codes, const std::byte* bytes, size_t count) {
   return HWY_DYNAMIC_DISPATCH(levels_valid_any)(codes, bytes, count);
 }
+double levels_squared_norm(const LevelCodes& codes, const std::byte* bytes, size_t count, size_t block,
+                           const std::byte* scales) {
+  STARLING_CHECK(block > 0 && (count <= block || block % codes.group_elements() == 0));
+  return HWY_DYNAMIC_DISPATCH(levels_squares_any)(codes, bytes, count, block, scales);
+}
+void take_signs(float size, float* x, size_t count) { HWY_DYNAMIC_DISPATCH(take_signs_loop)(size, x, count); }
 double sum_abs(const float* x, size_t count) { return HWY_DYNAMIC_DISPATCH(sum_abs_loop)(x, count); }
 
 }  // namespace starling

@@ -52,6 +52,15 @@ void levels_decode(const LevelCodes& codes, const std::byte* bytes, size_t count
 // y[i] += a * (scale * level of element i), rounded by each operation.
 void levels_axpy(const LevelCodes& codes, float a, const std::byte* bytes, size_t count, float scale, float* y);
 
+// The squared norm of `count` elements in blocks of `block` (whole groups), one after the other; the last block may be
+// shorter. `scales`: fp32, one for each block. The same bits as squared_norm() of what levels_decode() writes for them:
+// owners and members judge by this norm, and their programs may differ in age.
+double levels_squared_norm(const LevelCodes& codes, const std::byte* bytes, size_t count, size_t block,
+                           const std::byte* scales);
+
+// x[i] = size with the sign of x[i]; a zero stays +0. REQUIRES: no NaN.
+void take_signs(float size, float* x, size_t count);
+
 // The sum of |x[i]| in double, in a fixed order.
 double sum_abs(const float* x, size_t count);
 

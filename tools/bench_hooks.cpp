@@ -61,7 +61,8 @@ class Bench {
     final_ = std::make_unique<FinalSlices>(slices_);
     buckets_.resize(slices_.size());
     std::iota(buckets_.begin(), buckets_.end(), 0);
-    planner_ = std::make_unique<PlanMaker>(slices_, UpdateOptions{.kind = UpdateKind::kTopk, .density = 0.01});
+    const UpdateOptions codec{.kind = UpdateKind::kTopk, .density = 0.01};
+    if (slices_.size() > 1) planner_ = std::make_unique<PlanMaker>(slices_, codec);   // as an agent does
     for (uint32_t end = 1; end <= slices_.size(); ++end) alone_.push_back(end);
     step(false);
   }
@@ -77,7 +78,7 @@ class Bench {
       step(tells);
       const double step_s = thread_time(clock_) - before;
       took.step[tells] += step_s / kSteps;
-      if (!tells) continue;
+      if (!tells || !planner_) continue;
       const double began = thread_time(CLOCK_THREAD_CPUTIME_ID);
       plan(from_seconds(step_s));
       took.planner += (thread_time(CLOCK_THREAD_CPUTIME_ID) - began) / kSteps;
@@ -90,7 +91,7 @@ class Bench {
     LocalSteps steps{1, 0.01, {}, {}};
     if (tells) {
       final_->begin_step(buckets_);
-      steps.on_final = [this](const FinalPart& part) { final_->add(part); };
+      steps.on_final = [this](const FinalPart& part) { return final_->add(part); };
     }
     trainer_->start_steps(steps);
     while (!trainer_->idle()) woken_.acquire();

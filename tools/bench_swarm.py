@@ -50,7 +50,7 @@ class Process:
                    "--listen", "127.0.0.1:0", *arguments]
         with open(self.folder / "log", "w") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log,
-                                            env=dict(os.environ, OMP_NUM_THREADS="1", **environment))
+                                            env={**os.environ, "OMP_NUM_THREADS": "1", **environment})
 
     def lines(self, event=None):
         if not self.metrics.exists():

@@ -86,6 +86,19 @@ void refuse_low_rank(const SwarmConfig& swarm) {
                     swarm.model.kind + " hold in all; write a smaller rank, or powergossip.rank: 0 and codec: modulo4");
 }
 
+// Only pairs by turns make so many exchanges at a boundary.
+void refuse_turns(const ExchangeConfig& exchange) {
+  if (exchange.turns == 0) return;
+  const std::string where = "swarm.exchange.exchanges: " + std::to_string(exchange.turns) + " at a boundary: ";
+  if (exchange.kind != ExchangeKind::kPairwise) {
+    throw ConfigError(where + "only pairs begin them; write exchanges: auto, or kind: pairwise");
+  }
+  if (exchange.overlap == Overlap::kOn) {
+    throw ConfigError(where + "with overlap: on exchanges run beside the steps, as many as fit; write exchanges: auto, "
+                      "or overlap: auto");
+  }
+}
+
 // Refuses what the exchanges in rounds (neighborhood and group) cannot average correctly.
 void refuse_averaging(const SwarmConfig& swarm) {
   const ExchangeConfig& exchange = swarm.exchange;
@@ -145,6 +158,7 @@ void refuse_exchange(const SwarmConfig& swarm) {
                         "write carry: [params], or give a momentum");
     }
   }
+  refuse_turns(swarm.exchange);
   refuse_averaging(swarm);
   refuse_schedule(swarm);
   if (optimizer.kind == "sgd" && optimizer.nesterov && optimizer.momentum == 0) {

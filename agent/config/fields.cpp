@@ -110,6 +110,20 @@ struct EdgesValue {
   }
 };
 
+// Exchanges at a boundary; auto is 0.
+struct TurnsValue {
+  static uint32_t read(const ConfigTree& tree) {
+    const std::string expected = "auto, or a number from 1 to " + std::to_string(kTurnsMax);
+    if (scalar_text(tree, expected) == "auto") return 0;
+    try {
+      return static_cast<uint32_t>(CountValue{1, kTurnsMax}.read(tree));
+    } catch (const std::invalid_argument&) {
+      throw_expected(expected, tree);
+    }
+  }
+  static std::string print(uint32_t turns) { return turns == 0 ? "auto" : std::to_string(turns); }
+};
+
 struct CarryValue {
   static bool read(const ConfigTree& tree) {
     const std::string expected = "[params] or [params, momentum]";
@@ -274,6 +288,10 @@ void add_exchange(std::vector<ConfigField>& t) {
   t.push_back(since("0.2.0", "1", row("swarm.exchange.fragments", "",
                                       "pairs: an exchange carries one of so many parts of the model, in turn; 1: all",
                                       AT(swarm.exchange.fragments), CountValue{1, kFragmentsMax})));
+  t.push_back(since("0.2.0", "auto", row("swarm.exchange.exchanges", "",
+                                         "pairs by turns: so many at each boundary, whoever begins them: 1 to 3; auto: "
+                                         "1, or 2 among more than four or after several steps if momentum travels",
+                                         AT(swarm.exchange.turns), TurnsValue{})));
   t.push_back(since("0.2.0", "0", row("swarm.exchange.powergossip.rank", "",
                                       "pairs: of each matrix so many directions are mixed, 2 bytes for each row and "
                                       "column of one; 0: off",

@@ -105,6 +105,8 @@ class Applier {
     track_.sent.push_back({wall_s_, track_.steps, static_cast<double>(track_.bytes_sent)});
     take(status.loss, track_.loss, track_.losses);
     take(measured(status.distance), track_.distance, track_.distances);
+    take(measured(status.swarm_distance), track_.swarm_distance, track_.swarm_distances);
+    take(measured(status.spread), track_.spread, track_.spreads);
   }
 
   AgentTrack& track_;
@@ -117,7 +119,7 @@ bool apply_metrics_line(AgentTrack& track, std::string_view text) {
   AgentStatus known = track.status;
   known.steps = track.steps;
   known.exchanges = track.exchanges;
-  known.loss = known.accuracy = known.distance = std::nullopt;
+  known.loss = known.accuracy = known.distance = known.swarm_distance = known.spread = std::nullopt;
   const std::optional<EventLine> line = parse_event(text, known);
   if (!line) return false;
   if (!line->event) return true;

@@ -26,14 +26,14 @@ struct AgentTrack {
   std::string joined_how;           // genesis | fetched | resumed | alone
   std::string phase;                // as the agent names it
   uint64_t steps = 0;
-  std::optional<double> loss, accuracy, distance;
+  std::optional<double> loss, accuracy, distance, swarm_distance, spread;
   ExchangeCounts exchanges;
   uint64_t bytes_sent = 0, bytes_received = 0;
   AgentStatus status;               // of the last status or finish line
   std::string note;                 // the last notable event: how it joined, a sickness, a failed checkpoint
   std::string finish_reason;        // empty until `finish`
   std::optional<bool> settled;      // as the agent's last `finish` says
-  std::vector<MetricsPoint> accuracies, losses, distances, sent;
+  std::vector<MetricsPoint> accuracies, losses, distances, swarm_distances, spreads, sent;
   std::map<std::string, ExchangeCounts> partners;  // by hex id
 };
 

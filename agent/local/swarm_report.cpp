@@ -36,6 +36,8 @@ AgentReport make_agent_report(const SwarmMember& member, bool newcomer, double o
   if (track.joined_wall_s) agent.joined_at_s = std::max(0.0, *track.joined_wall_s - origin);
   if (member.killed_wall_s()) agent.killed_at_s = *member.killed_wall_s() - origin;
   agent.accuracy = track.accuracy;
+  agent.swarm_distance = track.swarm_distance;
+  agent.spread = track.spread;
   agent.steps = track.steps;
   agent.exchanges = track.exchanges;
   agent.left_out_last = track.status.left_out_last;
@@ -47,6 +49,8 @@ AgentReport make_agent_report(const SwarmMember& member, bool newcomer, double o
   agent.accuracies = shift(track.accuracies);
   agent.losses = shift(track.losses);
   agent.distances = shift(track.distances);
+  agent.swarm_distances = shift(track.swarm_distances);
+  agent.spreads = shift(track.spreads);
   agent.sent = shift(track.sent);
   agent.partners = track.partners;
   if (!track.status.log_heads.empty()) {
@@ -54,7 +58,8 @@ AgentReport make_agent_report(const SwarmMember& member, bool newcomer, double o
                  track.status.group.rounds, track.bytes_sent, track.bytes_received,
                  track.status.step};
   }
-  const PairReport pairs{agent.name, track.status.pairs, track.status.steps_taken};
+  const PairReport pairs{agent.name, track.status.pairs, track.status.steps_taken,
+                         track.status.drift};
   if (pairs.any()) agent.pairs = pairs;
   return agent;
 }

@@ -3,6 +3,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -26,6 +27,19 @@ std::string state_word(const SwarmMember& member) {
 }
 
 std::string print_loss(const std::optional<double>& loss) { return loss ? fmt::format("{:.3f}", *loss) : "-"; }
+
+std::string print_distance(const std::optional<double>& distance) {
+  return distance ? fmt::format("{:.2g}", *distance) : "-";
+}
+
+// "  spread 0.012", the largest that a running member tells of; empty where none is known.
+std::string print_largest_spread(const SwarmMembers& members) {
+  std::optional<double> largest;
+  for (const auto& member : members) {
+    if (member->running()) largest = std::max(largest, member->track().spread);
+  }
+  return largest ? fmt::format("  spread {:.2g}", *largest) : "";
+}
 
 std::string print_counts(const ExchangeCounts& counts) {
   return fmt::format("{}/{}/{}", counts.done, counts.late, counts.failed);
@@ -52,24 +66,24 @@ std::string cut(std::string line, size_t columns) {
 }  // namespace
 
 std::vector<std::string> render_table(const SwarmMembers& members, size_t columns) {
-  constexpr const char* kRow = "{:<10} {:<9} {:<10} {:>7} {:>8} {:>9} {:>17} {:>10}  {}";
+  constexpr const char* kRow = "{:<8} {:<8} {:<7} {:>5} {:>5} {:>7} {:>7} {:>7} {:>9} {:>8}  {}";   // 80, then a note
   std::vector<std::string> lines;
-  lines.push_back(cut(fmt::format(kRow, "agent", "state", "labels", "step", "loss", "accuracy", "done/late/failed",
-                                  "bytes out", "note"), columns));
+  lines.push_back(cut(fmt::format(kRow, "agent", "state", "labels", "step", "loss", "correct", "to mean", "spread",
+                                  "exchanges", "sent", "note"), columns));
   for (const auto& member : members) {
     const AgentTrack& track = member->track();
     const std::string& note = member->failure().empty() ? track.note : member->failure();
     const std::string line =
         fmt::format(kRow, member->name(), state_word(*member), print_labels(track.labels), track.steps,
-                    print_loss(track.loss), print_percent(track.accuracy), print_counts(track.exchanges),
-                    print_bytes(track.bytes_sent), note);
+                    print_loss(track.loss), print_percent(track.accuracy), print_distance(track.swarm_distance),
+                    print_distance(track.spread), print_counts(track.exchanges), print_bytes(track.bytes_sent), note);
     lines.push_back(cut(plain(line), columns));
   }
   return lines;
 }
 
 std::string render_compact(const SwarmMembers& members, double elapsed_s) {
-  std::string line = fmt::format("{:4.0f} s", elapsed_s);
+  std::string line = fmt::format("{:4.0f} s{}", elapsed_s, print_largest_spread(members));
   for (const auto& member : members) {
     line += fmt::format("  {} {} {} {}", member->name(), state_word(*member), member->track().steps,
                         print_percent(member->track().accuracy));

@@ -10,10 +10,12 @@
 
 namespace starling {
 
-// One line for each member under a line of headings; `columns` is the width to keep to, 0 = any.
+// One line for each member under a line of headings; `columns` is the width to keep to, 0 = any. "to mean" and "spread"
+// are the distances of its model to the mean of all and to the farthest other, over its own size; "exchanges" are those
+// done/late/failed.
 std::vector<std::string> render_table(const SwarmMembers& members, size_t columns);
 
-// All members in one line: "12 s  agent-0 training 120 41.2 %  ...".
+// All members in one line: "12 s  spread 0.012  agent-0 training 120 41.2 %  ...".
 std::string render_compact(const SwarmMembers& members, double elapsed_s);
 
 // On a terminal: a table that is redrawn in place, four times a second, with events as lines above it.

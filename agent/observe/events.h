@@ -103,7 +103,10 @@ struct AgentStatus {
   uint64_t steps = 0, round = 0, samples = 0;
   uint64_t steps_taken = 0;      // since the agent began: `steps` has those of its checkpoint or of its donor too
   std::optional<double> loss, accuracy, distance;
-  std::optional<double> swarm_distance;   // estimate: from this model to the mean of all, in rms, over its own rms
+  // Estimates from the members' records, in rms over this model's rms. nullopt: nobody's model is known. While training
+  // records are some seconds old, so what models have moved since counts too: fast ones are nearer than it says.
+  std::optional<double> swarm_distance;   // from this model to the mean of all
+  std::optional<double> spread;           // from this model to the farthest other
   uint64_t peers = 0;            // living members that train, without this one
   double learning_rate = 0, steps_per_s = 0;
   uint64_t threads = 0;          // of the trainer, as it chose by trial (agent.threads: 0); 0: it chooses none
@@ -112,6 +115,7 @@ struct AgentStatus {
   std::string left_out_last;     // of exchanges.left_out: its name, or the id if it has none
   BlockTally blocks;
   PairwiseCounters pairs;
+  std::optional<double> drift;   // of pairs, since the agent began, in own steps (agent/run/pair_drift.h)
   uint64_t doubts_parked = 0;    // now: pair exchanges that have waited long for their proposer's decision
   GroupCounters group;
   UpdateCounters updates;

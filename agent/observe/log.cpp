@@ -32,6 +32,20 @@ void print(const MemberChanged& member) {
   else spdlog::info("{} {}", who, member.change);   // joined | left | restarted
 }
 
+// "25 exchanges", ", 2 late" and ", 1 failed" where some were.
+std::string print_exchanges(const ExchangeCounts& counts) {
+  std::string text = print_count(counts.done, "exchange");
+  if (counts.late > 0) text += fmt::format(", {} late", counts.late);
+  if (counts.failed > 0) text += fmt::format(", {} failed", counts.failed);
+  return text;
+}
+
+// ", 0.002 off the mean, spread 0.004"; empty where no other model is known.
+std::string print_spread(const AgentStatus& status) {
+  if (!status.swarm_distance || !status.spread) return "";
+  return fmt::format(", {:.2g} off the mean, spread {:.2g}", *status.swarm_distance, *status.spread);
+}
+
 // ", 12 left out as far away (carol)"
 std::string print_left_out(const AgentStatus& status) {
   if (status.exchanges.left_out == 0) return "";
@@ -52,18 +66,18 @@ std::string print_updates(const AgentStatus& status) {
 
 // What was counted after `before`.
 PairReport since(const PairReport& before, const PairReport& now) {
-  PairReport lately{"", {}, now.steps - before.steps};
+  PairReport lately{"", {}, now.steps - before.steps, now.drift};
   event_fields::for_each_field<PairwiseCounters>([&](const auto& field) {
     lately.counters.*field.value = now.counters.*field.value - before.counters.*field.value;
   });
   return lately;
 }
 
-// ", step 3.1 forward + 6.0 backward + 0.4 other + 2.5 ms exposed"; empty where nothing was measured.
+// "; step 3.1 forward + 6.0 backward + 0.4 other + 2.5 ms exposed"; empty where nothing was measured.
 std::string print_step(const StepBreakdown& step) {
   if (!step.exposed_ms) return "";
-  if (!step.backward_ms) return fmt::format(", {:.1f} ms a step exposed", *step.exposed_ms);
-  return fmt::format(", step {:.1f} forward + {:.1f} backward + {:.1f} other + {:.1f} ms exposed",
+  if (!step.backward_ms) return fmt::format("; {:.1f} ms a step exposed", *step.exposed_ms);
+  return fmt::format("; step {:.1f} forward + {:.1f} backward + {:.1f} other + {:.1f} ms exposed",
                      step.forward_ms.value_or(0), *step.backward_ms, step.other_ms.value_or(0), *step.exposed_ms);
 }
 
@@ -113,18 +127,25 @@ void Log::print_status(const AgentStatus& status) {
   if (status.steps == steps_printed_ && status.phase == "training") return;
   steps_printed_ = status.steps;
   print_threads(status.threads);
-  const PairReport pairs{"", status.pairs, status.steps_taken};
-  const PairReport before = std::exchange(pairs_printed_, pairs);
   const bool missed = status.blocks.due > status.blocks.counted + status.blocks.old;
   const std::string log = status.log_heads.empty() ? "" : print_updates(status);
-  spdlog::info("round {}: step {}, loss {:.3f}{}, {}, exchanges {} done {} late {} failed{}{}{}, {:.1f} MB out{}{}{}{}",
-               status.round, status.steps, status.loss.value_or(0), print_accuracy(status, evaluated_at_),
-               print_count(status.peers, "peer"), status.exchanges.done, status.exchanges.late, status.exchanges.failed,
-               print_left_out(status),
-               pairs.any() ? " (" + print_pairs_line(since(before, pairs), status.pairs) + ")" : "",
+  spdlog::info("round {}: step {}, loss {:.3f}{}, {}, {}{}{}, {:.1f} MB out{}{}{}", status.round, status.steps,
+               status.loss.value_or(0), print_accuracy(status, evaluated_at_), print_count(status.peers, "peer"),
+               print_exchanges(status.exchanges), print_left_out(status),
                missed ? fmt::format(", {:.1f} % of blocks missed", 100 * status.blocks.missed_part()) : "",
-               mega(status.bytes_sent), status.distance ? fmt::format(", distance {:.2g}", *status.distance) : "",
-               log, print_step(status.step), print_chosen(status.threads));
+               mega(status.bytes_sent), print_spread(status), log, print_chosen(status.threads));
+  print_details(status);
+}
+
+// Where the time went, for who looks for it: too long to be read each second.
+void Log::print_details(const AgentStatus& status) {
+  const PairReport pairs{"", status.pairs, status.steps_taken, status.drift};
+  const PairReport before = std::exchange(pairs_printed_, pairs);
+  std::string text;
+  if (pairs.any()) text += "; exchanges: " + print_pairs_line(since(before, pairs), status.pairs);
+  if (status.distance) text += fmt::format("; {:.2g} from the last partner", *status.distance);
+  text += print_step(status.step);
+  if (!text.empty()) spdlog::debug("{}", text.substr(2));
 }
 
 // Once: each line of status then has their number.

@@ -1,4 +1,5 @@
-// The events that a person follows, as readable lines through spdlog.
+// The events that a person follows, as readable lines through spdlog; at level debug also where the time of exchanges
+// and steps went.
 #pragma once
 
 #include <string>
@@ -14,6 +15,7 @@ class Log final : public Observer {
 
  private:
   void print_status(const AgentStatus& status);
+  void print_details(const AgentStatus& status);
   void print_threads(uint64_t threads);
 
   std::string saved_;            // the last checkpoint; empty: none

@@ -110,7 +110,7 @@ function fillLogs(logs) {
 function fillPairs(agents) {
   if (!agents.length) return;
   const head = html(html(byId("pairs-table"), "thead"), "tr"), body = html(byId("pairs-table"), "tbody");
-  const names = ["Agent", "A step", "Gain", "ms asking", "ms own", "ms serving", "Waited: steps", "exchange", "asking",
+  const names = ["Agent", "A step", "Gain", "Drift", "ms asking", "ms own", "ms serving", "Waited: steps", "exchange", "asking",
     "in vain", "Busy there", "Busy here", "rings", "over share", "Unanswered", "Undecided", "Crossed", "Taken back"];
   names.forEach((name, i) => html(head, "th", name, i < 1 ? "left" : ""));
   const decimals = (v, digits) => v === null ? "\u2013" : v.toFixed(digits);
@@ -119,7 +119,7 @@ function fillPairs(agents) {
       waited = pairs.waited_here, refused = pairs.refused;
     if (fill) html(first, "i", undefined, "dot").style.background = fill;
     first.append(name);
-    const values = [decimals(pairs.a_step, 2), decimals(pairs.gain, 2),
+    const values = [decimals(pairs.a_step, 2), decimals(pairs.gain, 2), decimals(pairs.drift, 2),
       ...[ms.asking, ms.own, ms.serving].map(v => decimals(v, 0)),
       ...[waited.steps, waited.turn, waited.asking, waited.in_vain, refused.there, refused.here, refused.rings,
         refused.over_share, pairs.unanswered, pairs.undecided, pairs.crossed, pairs.taken_back].map(whole)];

@@ -40,6 +40,7 @@ const times = agents.flatMap(a => Object.values(a.curves).flatMap(c => c.map(p =
 const tLow = Math.min(0, ...times),
   tHigh = Math.max(1, ...times);
 
+const relative = v => v === null ? "\u2013" : short(Number(v.toPrecision(2)));
 const LABELS_MAX = 16;   // beside the curves: more would cover each other
 
 function lineChart(id, options) {
@@ -258,8 +259,8 @@ function byteBars() {
 function fillTable() {
   const table = byId("table"),
     head = html(html(table, "thead"), "tr");
-  const names = ["Agent", "Classes", "State", "Joined", "Steps", "Accuracy", "Alone", "Done", "Late", "Failed", "Sent",
-    "Received"];
+  const names = ["Agent", "Classes", "State", "Joined", "Steps", "Accuracy", "Alone", "To the mean", "To the farthest",
+    "Done", "Late", "Failed", "Sent", "Received"];
   names.forEach((name, i) => html(head, "th", name, i < 3 ? "left" : ""));
   const body = html(table, "tbody");
   agents.forEach((agent, i) => {
@@ -276,7 +277,8 @@ function fillTable() {
     html(row, "td", agent.newcomer ? (agent.peer ? "at " + seconds(agent.joined_at_s) : "\u2013") :
       "at the start");
     const values = [whole(agent.steps), percent(agent.accuracy), percent(report.alone[agent.shard]),
-      whole(agent.exchanges.done), whole(agent.exchanges.late), whole(agent.exchanges.failed),
+      relative(agent.swarm_distance), relative(agent.spread), whole(agent.exchanges.done),
+      whole(agent.exchanges.late), whole(agent.exchanges.failed),
       bytes(agent.bytes_sent), bytes(agent.bytes_received)];
     for (const value of values) html(row, "td", value);
   });
@@ -307,8 +309,11 @@ function drawAll() {
     label: "accuracy over time", axis: "accuracy", tick: v => Math.round(100 * v) + " %", format: percent });
   lineChart("loss", { curve: "loss", height: 300, label: "loss over time", axis: "loss", tick: short,
     format: v => v.toFixed(3) });
-  lineChart("distance", { curve: "distance", height: 300, log: true, label: "distance over time",
-    axis: "relative distance", tick: short, format: v => short(Number(v.toPrecision(2))) });
+  for (const [id, curve, label] of [
+    ["distance", "distance", "distance to the last partner over time"],
+    ["swarm-distance", "swarm_distance", "distance to the mean of all models over time"],
+    ["spread", "spread", "distance to the farthest other model over time"]
+  ]) lineChart(id, { curve, height: 300, log: true, label, axis: "relative distance", tick: short, format: relative });
   partnerMatrix();
   byteBars();
 }

@@ -33,6 +33,7 @@ Json print_pairs(const PairReport& pairs) {
   const PairwiseCounters& counters = pairs.counters;
   return {{"a_step", number(pairs.exchanges_a_step())},
           {"gain", number(pairs.gain())},
+          {"drift", number(pairs.drift)},
           {"ms_a_step",
            {{"asking", number(pairs.ms_a_step(counters.asking_us))},
             {"own", number(pairs.ms_a_step(counters.own_us))},
@@ -55,31 +56,34 @@ Json print_pairs(const PairReport& pairs) {
 
 std::string print_pairs_table(const std::vector<PairReport>& agents) {
   if (std::none_of(agents.begin(), agents.end(), [](const PairReport& one) { return one.any(); })) return "";
-  constexpr const char* kRow = "{:<10} {:>6} {:>5} {:>15} {:>18} {:>15} {:>21} {:>10}\n";
-  std::string text = fmt::format(kRow, "pairs", "a step", "gain", "ms a step", "waited here", "told busy",
+  constexpr const char* kRow = "{:<10} {:>6} {:>5} {:>5} {:>15} {:>18} {:>15} {:>21} {:>10}\n";
+  std::string text = fmt::format(kRow, "pairs", "a step", "gain", "drift", "ms a step", "waited here", "told busy",
                                  "unanswered/undecided", "taken back");
   for (const PairReport& one : agents) {
     if (!one.any()) continue;
     const PairwiseCounters& of = one.counters;
     const auto ms = [&](uint64_t us) { return print_number(one.ms_a_step(us), 0); };
     text += fmt::format(kRow, one.name, print_number(one.exchanges_a_step(), 2), print_number(one.gain(), 2),
+                        print_number(one.drift, 2),
                         fmt::format("{}/{}/{}", ms(of.asking_us), ms(of.own_us), ms(of.serving_us)),
                         fmt::format("{}/{}/{}", queued_in_steps(of), of.queued_turn, of.queued_asking),
                         fmt::format("{}/{}/{}", of.busy_received, of.rings, of.over_share),
                         fmt::format("{}/{}", of.unanswered, of.undecided), of.taken_back);
   }
   return text + "(exchanges a step, whoever began them, those of settling included; gain: 1 moved both to the middle; "
-                "ms a step without\ntraining: own proposal not answered / own exchange / another's; proposals that "
-                "waited here: for the end of a step / of an\nexchange / for the answer to the own one; told busy: "
-                "there / here, as it might have closed a ring / here, as it had had\nits share)\n";
+                "drift: of agents\nwhose gradients always differ alike, in own steps, for partners by chance; ms a "
+                "step without training: own\nproposal not answered / own exchange / another's; proposals that waited here: "
+                "for the end of a step / of an\nexchange / for the answer to the own one; told busy: there / here, as "
+                "it might have closed a ring / here, as it had\nhad its share)\n";
 }
 
 std::string print_pairs_line(const PairReport& lately, const PairwiseCounters& all) {
   const PairwiseCounters& of = lately.counters;
   const auto ms = [&](uint64_t us) { return print_number(lately.ms_a_step(us), 0); };
   const bool waits = of.asking_us + of.own_us + of.serving_us > 0;
-  return fmt::format("{} a step at gain {}{}; {} waited here, {} times others were busy, {} unanswered, {} taken back",
-                     print_number(lately.exchanges_a_step(), 1), print_number(lately.gain(), 2),
+  const std::string drift = lately.drift ? fmt::format(", drift {:.2f}", *lately.drift) : "";
+  return fmt::format("{} a step at gain {}{}{}; {} waited here, {} times others were busy, {} unanswered, {} taken "
+                     "back", print_number(lately.exchanges_a_step(), 1), print_number(lately.gain(), 2), drift,
                      waits ? fmt::format(", ms a step {} asking {} own {} serving", ms(of.asking_us), ms(of.own_us),
                                          ms(of.serving_us))
                            : "",

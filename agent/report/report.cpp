@@ -50,7 +50,9 @@ Json agent_json(const AgentReport& agent) {
           {"bytes_sent", agent.bytes_sent},
           {"bytes_received", agent.bytes_received},
           {"bytes_sent_a_step", optional_number(sent_a_step(agent))},
-          {"pairs", agent.pairs ? print_pairs(*agent.pairs) : Json(nullptr)}};
+          {"pairs", agent.pairs ? print_pairs(*agent.pairs) : Json(nullptr)},
+          {"swarm_distance", optional_number(agent.swarm_distance)},
+          {"spread", optional_number(agent.spread)}};
 }
 
 Json report_object(const SwarmReport& report) {
@@ -92,6 +94,8 @@ Json page_json(const SwarmReport& report) {
     target["curves"] = {{"accuracy", curve_json(agent.accuracies)},
                         {"loss", curve_json(agent.losses)},
                         {"distance", curve_json(agent.distances)},
+                        {"swarm_distance", curve_json(agent.swarm_distances)},
+                        {"spread", curve_json(agent.spreads)},
                         {"sent", curve_json(agent.sent)}};
     Json partners = Json::array();
     for (const AgentReport& other : report.agents) {

@@ -29,6 +29,8 @@ struct AgentReport {
   double joined_at_s = 0;
   std::optional<double> killed_at_s;
   std::optional<double> accuracy;      // of 1, on all classes; the last one measured
+  // As it told last: from its model to the mean of all, and to the farthest other, in rms over its own rms.
+  std::optional<double> swarm_distance, spread;
   uint64_t steps = 0;
   ExchangeCounts exchanges;
   std::string left_out_last;           // of exchanges.left_out: whose model it was
@@ -36,7 +38,7 @@ struct AgentReport {
   uint64_t proposals_refused = 0;      // to exchange: of those that are no member, or take no part
   uint64_t bytes_sent = 0, bytes_received = 0;
   std::string failure;                 // why it failed
-  std::vector<ReportPoint> accuracies, losses, distances, sent;
+  std::vector<ReportPoint> accuracies, losses, distances, swarm_distances, spreads, sent;
   std::map<std::string, ExchangeCounts> partners;  // by hex id
   std::optional<LogReport> log;        // of a swarm that shares updates
   std::optional<PairReport> pairs;     // of an agent that took part in pair exchanges

@@ -92,6 +92,11 @@ void Agent::begin_rounds(const Progress& from, const char* how) {
   parts_.observer.on(joined);
   const std::string trouble = foreseen_trouble(options.swarm, options_.config.agent.data);
   if (!trouble.empty()) spdlog::warn("{}", trouble);
+  const std::string whole = entry_.trainer()->tells_none_because();
+  if (options.swarm.exchange.update_pipeline && !whole.empty()) {
+    spdlog::warn("swarm.exchange.update.pipeline: on sends nothing here before a step has ended: {}; start with "
+                 "--device cpu where backward is slow enough to send beside it", whole);
+  }
   if (options.swarm.stop_after > 0 && from.steps >= options.swarm.stop_after) {
     spdlog::warn("{} of {} steps are taken already (swarm.stop_after): this agent agrees with its peers and ends; "
                  "to begin anew, name a new folder with --state", from.steps, options.swarm.stop_after);
@@ -192,7 +197,8 @@ Phase Agent::phase() const {
 MemberMeta Agent::meta() const { return agent_meta(options_.config.agent.name, phase(), rounds_.get()); }
 
 AgentStatus Agent::status() const {
-  return agent_status(phase(), rounds_.get(), machine_, router_, parts_.transport.counters());
+  const SwarmConfig* swarm = rounds_ ? &entry_.swarm() : nullptr;
+  return agent_status(phase(), swarm, rounds_.get(), machine_, router_, parts_.transport.counters());
 }
 
 void Agent::watch_deadline() {

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "agent/observe/member_report.h"
+#include "agent/run/pair_drift.h"
 
 namespace starling {
 namespace {
@@ -33,7 +34,10 @@ void report_rounds(const Rounds& rounds, AgentStatus& status) {
   status.loss = measured(rounds.steps().loss());
   status.accuracy = measured(rounds.accuracy());
   status.distance = measured(rounds.relative_distance());
-  if (const auto agreement = rounds.agreement()) status.swarm_distance = agreement->to_mean;
+  if (const auto agreement = rounds.agreement()) {
+    status.swarm_distance = agreement->to_mean;
+    status.spread = agreement->farthest;
+  }
   status.learning_rate = rounds.steps().learning_rate();
   status.steps_per_s = rounds.steps().pace().steps_per_s();
   status.threads = rounds.steps().threads();
@@ -54,12 +58,13 @@ void report_exchange(const ExchangeStatus& exchange, AgentStatus& status) {
 
 }  // namespace
 
-AgentStatus agent_status(Phase phase, const Rounds* rounds, const ExchangeMachine* exchange, const Router& router,
-                         const TransportCounters& traffic) {
+AgentStatus agent_status(Phase phase, const SwarmConfig* swarm, const Rounds* rounds, const ExchangeMachine* exchange,
+                         const Router& router, const TransportCounters& traffic) {
   AgentStatus status = member_status(router, traffic);
   status.phase = phase_name(phase);
   if (rounds) report_rounds(*rounds, status);
   if (exchange) report_exchange(exchange->status(), status);
+  if (swarm) status.drift = pair_drift(*swarm, {"", status.pairs, status.steps_taken}, status.peers + 1);
   return status;
 }
 

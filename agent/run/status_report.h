@@ -11,9 +11,9 @@
 
 namespace starling {
 
-// `rounds` is null before training begins, `exchange` also when the agent trains alone.
-AgentStatus agent_status(Phase phase, const Rounds* rounds, const ExchangeMachine* exchange, const Router& router,
-                         const TransportCounters& traffic);
+// `swarm` and `rounds` are null before training begins, `exchange` also when the agent trains alone.
+AgentStatus agent_status(Phase phase, const SwarmConfig* swarm, const Rounds* rounds, const ExchangeMachine* exchange,
+                         const Router& router, const TransportCounters& traffic);
 MemberMeta agent_meta(const std::string& name, Phase phase, const Rounds* rounds);
 
 }  // namespace starling

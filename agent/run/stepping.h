@@ -30,7 +30,7 @@ class Stepping {
   void leave_out(uint32_t steps) { progress_.steps += steps; }
 
   // Returns at once. `on_final`: as LocalSteps says. REQUIRES: the trainer is idle.
-  void begin(uint32_t count, std::function<void(const FinalPart&)> on_final = {});
+  void begin(uint32_t count, std::function<bool(const FinalPart&)> on_final = {});
   bool ended() const { return trainer_.idle(); }
   TimePoint end() const;             // not before now; TimePoint::max(): the trainer wakes the control thread
   [[nodiscard]] bool take();         // takes what they report. False: the loss or a gradient was not finite

@@ -19,8 +19,9 @@ void FinalSlices::begin_step(std::vector<uint32_t> buckets) {
   ready_.clear();
 }
 
-void FinalSlices::add(const FinalPart& part) {
+bool FinalSlices::add(const FinalPart& part) {
   const std::lock_guard lock(mutex_);
+  bool any = false;
   const size_t end = part.offset + part.count;
   const auto after = [](size_t offset, const SliceRange& slice) { return offset < slice.offset; };
   auto at = std::upper_bound(slices_.begin(), slices_.end(), part.offset, after) - 1;
@@ -31,16 +32,19 @@ void FinalSlices::add(const FinalPart& part) {
     slice_at_[slice] = std::max(slice_at_[slice], part.at);
     TimePoint& bucket_at = at_[buckets_[slice]];
     bucket_at = std::max(bucket_at, part.at);
-    if (final_elements_[slice] == at->count) slice_is_final(slice);
+    if (final_elements_[slice] == at->count && slice_is_final(slice)) any = true;
   }
+  return any;
 }
 
-void FinalSlices::slice_is_final(size_t slice) {
+// True: so is its bucket.
+bool FinalSlices::slice_is_final(size_t slice) {
   const uint32_t bucket = buckets_[slice];
-  if (--left_[bucket] > 0) return;
+  if (--left_[bucket] > 0) return false;
   const Ready ready{bucket, at_[bucket]};
   const auto later = [](TimePoint time, const Ready& other) { return time < other.at; };
   ready_.insert(std::upper_bound(ready_.begin(), ready_.end(), ready.at, later), ready);
+  return true;
 }
 
 std::vector<uint32_t> FinalSlices::take(TimePoint now) {

@@ -19,7 +19,8 @@ class FinalSlices {
 
   // While the trainer is idle. `buckets`: of the slices, ascending from 0; those of one are taken together.
   void begin_step(std::vector<uint32_t> buckets);
-  void add(const FinalPart& part);          // from any thread
+  // From any thread. Whether take() has something to return that it had not before, now or later.
+  bool add(const FinalPart& part);
 
   // Those of buckets all of whose elements are final, in the order in which buckets became so; of one bucket the last
   // slice first. Each is taken once a step.
@@ -34,7 +35,7 @@ class FinalSlices {
     uint32_t bucket;
     TimePoint at;
   };
-  void slice_is_final(size_t slice);
+  bool slice_is_final(size_t slice);
   const std::vector<SliceRange> slices_;
   mutable std::mutex mutex_;                // guards all below
   std::vector<uint32_t> buckets_;           // by slice

@@ -37,19 +37,21 @@ void check_fragments(const ExchangeContext& context) {
   throw std::runtime_error(cut + (block >= kSmallestBlock ? "block: " + std::to_string(block) : "fewer fragments"));
 }
 
-// After several steps, and among many, one exchange does not bring agents with different data close enough to learn
-// (gossip/exchange/turns.md). That their data differ shows only in the momentum, which travels for that.
-uint64_t turns_due(const SwarmConfig& swarm) {
+// Of auto: after several steps, and among many, one exchange does not bring agents with different data close enough to
+// learn (gossip/exchange/turns.md). That their data differ shows only in the momentum, which travels for that.
+void set_turns(const SwarmConfig& swarm, PairwiseOptions& options) {
+  const ExchangeConfig& exchange = swarm.exchange;
   const bool several_steps = swarm.local_steps > 1 || swarm.round > Duration::zero();
-  return several_steps && swarm.exchange.carry_momentum ? 2 : 1;
+  const uint64_t of_many = exchange.carry_momentum ? 2 : 1;
+  options.turns = exchange.turns > 0 ? exchange.turns : several_steps ? of_many : 1;
+  options.turns_of_many = exchange.turns > 0 ? exchange.turns : of_many;
 }
 
 template <class Pairs>
 std::unique_ptr<Pairs> make_pairs(const ExchangeContext& context) {
   const ExchangeConfig& exchange = context.swarm.exchange;
   PairwiseOptions options{common_options(context), context.generation, clip_of(exchange), exchange.fragments};
-  options.turns = turns_due(context.swarm);
-  options.turns_of_many = context.swarm.exchange.carry_momentum ? 2 : 1;
+  set_turns(context.swarm, options);
   return std::make_unique<Pairs>(options, context.encoder.layout(), context.encoder.codec(), context.worker,
                                  context.clock, context.outbox, &context.sampler);
 }

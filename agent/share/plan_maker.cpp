@@ -7,6 +7,7 @@
 #include <spdlog/spdlog.h>
 
 #include "compression/plan/plan_judge.h"
+#include "kernels/check.h"
 
 namespace starling {
 namespace {
@@ -27,6 +28,7 @@ std::vector<uint32_t> mirrored(const std::vector<uint32_t>& ends) {
 
 PlanMaker::PlanMaker(std::span<const SliceRange> slices, const UpdateOptions& codec)
     : slice_count_(slices.size()), codec_(codec) {
+  STARLING_CHECK(slice_count_ > 1);
   for (size_t slice = slice_count_; slice-- > 0;) {
     sections_.push_back({"slice " + std::to_string(slice), slices[slice].count, 0});
   }

@@ -36,9 +36,10 @@ class PlanMaker {
   static constexpr uint64_t kTrialEvery = 25;       // rounds, later
   static constexpr uint64_t kThinkEvery = 32;       // rounds; first when so many were no trials
   static constexpr uint64_t kTimedMin = 16;         // rounds of a plan, until its time counts
-  static constexpr int kCostShare = 400;            // a plan takes at most this part of the time until the next one
+  static constexpr int kCostShare = 1000;           // a plan takes at most this part of the time until the next one
   static constexpr double kGainMin = 0.05;          // of a step, predicted
 
+  // `slices`: two at least; one has nothing to be merged with.
   PlanMaker(std::span<const SliceRange> slices, const UpdateOptions& codec);
 
   void begin_round() { ++rounds_; }

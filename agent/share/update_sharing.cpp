@@ -27,7 +27,8 @@ UpdateSharing::UpdateSharing(UpdateModel& model, UpdateExchange& exchange, PeerS
       began_(clock.now()) {
   const ExchangeConfig& settings = swarm.exchange;
   if (settings.update_pipeline) final_ = std::make_unique<FinalSlices>(model.slices());
-  if (settings.update_merge) planner_ = std::make_unique<PlanMaker>(model.slices(), settings.update);
+  const bool merges = settings.update_merge && model.slices().size() > 1;
+  if (merges) planner_ = std::make_unique<PlanMaker>(model.slices(), settings.update);
 }
 
 void UpdateSharing::share(uint64_t round, double mass, bool wait, Done done) {
@@ -48,7 +49,7 @@ void UpdateSharing::share(uint64_t round, double mass, bool wait, Done done) {
                  });
 }
 
-std::function<void(const FinalPart&)> UpdateSharing::begin_steps() {
+std::function<bool(const FinalPart&)> UpdateSharing::begin_steps() {
   if (!final_) return {};
   planned_ = planner_ != nullptr && !catching_up_;
   if (planned_) {
@@ -57,7 +58,7 @@ std::function<void(const FinalPart&)> UpdateSharing::begin_steps() {
     step_began_ = clock_.now();
   }
   final_->begin_step(group_.buckets());
-  return [this](const FinalPart& part) { final_->add(part); };
+  return [this](const FinalPart& part) { return final_->add(part); };
 }
 
 // What becomes final while the worker still codes goes together next: the busier it is, the larger the buckets.

@@ -29,7 +29,7 @@ class UpdateSharing final : public Sharing {
   void share(uint64_t round, double mass, bool wait, Done done) override;
   void tick() override;
   void begin_round_then(Next next) override;
-  std::function<void(const FinalPart&)> begin_steps() override;
+  std::function<bool(const FinalPart&)> begin_steps() override;
   void send_final(uint64_t round, double mass) override;
   TimePoint next_final() const override;
   void publish_nothing() override { group_.abandon(); }
@@ -72,7 +72,7 @@ class UpdateSharing final : public Sharing {
   Done done_;
   std::unique_ptr<FinalSlices> final_;   // null: nothing is sent before the boundary
   bool sending_ = false;             // the worker has slices that were final before
-  std::unique_ptr<PlanMaker> planner_;   // null: nothing is merged
+  std::unique_ptr<PlanMaker> planner_;   // null: nothing is merged, as where there is one slice
   TimePoint step_began_;
   bool planned_ = false;             // the round under way began with a step that was told of
 };

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/run/pair_drift.h"
 #include "agent/simulate/swarm.h"
 #include "gossip/rng.h"
 
@@ -262,8 +263,11 @@ std::optional<LogReport> Run::log_of(size_t agent) {
 
 std::optional<PairReport> Run::pairs_of(size_t agent) {
   if (!swarm_.training(agent) || swarm_.agent(agent).exchange() == nullptr) return std::nullopt;
-  const PairReport pairs{fmt::format("agent {}", agent), swarm_.agent(agent).exchange()->status().pairs,
-                         swarm_.agent(agent).rounds()->steps().taken()};
+  PairReport pairs{fmt::format("agent {}", agent), swarm_.agent(agent).exchange()->status().pairs,
+                   swarm_.agent(agent).rounds()->steps().taken()};
+  uint64_t agents = 0;
+  for (size_t a = 0; a < swarm_.count(); ++a) agents += swarm_.training(a);
+  pairs.drift = pair_drift(config_, pairs, agents);
   return pairs.any() ? std::optional(pairs) : std::nullopt;
 }
 

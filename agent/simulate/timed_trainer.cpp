@@ -35,7 +35,12 @@ void TimedTrainer::start_steps(const LocalSteps& steps) {
   evaluated_.assign(before.data, before.data + before.count);
   std::vector<FinalPart> parts;
   LocalSteps inner = steps;
-  if (steps.on_final) inner.on_final = [&parts](const FinalPart& part) { parts.push_back(part); };
+  if (steps.on_final) {
+    inner.on_final = [&parts](const FinalPart& part) {
+      parts.push_back(part);
+      return false;
+    };
+  }
   inner_->start_steps(inner);
   wait();
   report_ = inner_->take_steps();
@@ -55,7 +60,7 @@ void TimedTrainer::tell_final(const LocalSteps& steps, const std::vector<FinalPa
     done += part.count;
     part.at = half + from_seconds(seconds(report_.backward_time) * static_cast<double>(done) /
                                   static_cast<double>(elements));
-    steps.on_final(part);
+    (void)steps.on_final(part);
   }
 }
 

@@ -26,6 +26,7 @@ class TimedTrainer final : public Trainer {
   std::vector<TrainerSection> sections() override;
   void params_changed() override;
   void start_steps(const LocalSteps& steps) override;
+  std::string tells_none_because() const override { return inner_->tells_none_because(); }
   void start_evaluation() override;
   TimePoint idle_at() const override { return clock_.now() >= idle_at_ ? TimePoint::min() : idle_at_; }
   StepReport take_steps() override;

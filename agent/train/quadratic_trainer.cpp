@@ -136,7 +136,7 @@ void QuadraticTrainer::tell_final(const LocalSteps& steps) {
   for (size_t end = params_.size(); end > 0;) {
     const size_t count = (end - 1) % kFinalElements + 1;
     end -= count;
-    steps.on_final({end, count, clock_.now()});
+    (void)steps.on_final({end, count, clock_.now()});
   }
 }
 
@@ -147,7 +147,7 @@ void QuadraticTrainer::tell_layers(const LocalSteps& steps, TimePoint end) const
   for (const PretendedLayer& layer : options_.layers) {
     left_s -= layer.backward_s;
     offset -= layer.params;
-    steps.on_final({offset, layer.params, end - from_seconds(std::max(0.0, left_s))});
+    (void)steps.on_final({offset, layer.params, end - from_seconds(std::max(0.0, left_s))});
   }
 }
 

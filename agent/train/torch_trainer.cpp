@@ -83,6 +83,7 @@ class TorchTrainer final : public Trainer {
     STARLING_CHECK(idle());
   }  // the tensors are views: there is nothing to copy
   void start_steps(const LocalSteps& steps) override;
+  std::string tells_none_because() const override;
   void start_evaluation() override;
   TimePoint idle_at() const override { return thread_.idle() ? TimePoint::min() : TimePoint::max(); }
   StepReport take_steps() override;
@@ -227,6 +228,11 @@ void TorchTrainer::start_evaluation() {
   thread_.start([this] { run_job([this] { evaluation_ = evaluate(); }); });
 }
 
+std::string TorchTrainer::tells_none_because() const {
+  if (device_.is_cuda()) return "this agent computes on a GPU, which is not asked when a layer's gradient is complete";
+  return parts_.empty() ? "this optimizer steps all params at once" : "";
+}
+
 void TorchTrainer::run_steps(const LocalSteps& steps) {
   const SteadyClock clock;
   const TimePoint start = clock.now();
@@ -306,8 +312,8 @@ void TorchTrainer::told_final(size_t tensor) {
   Part& part = parts_[part_of_[tensor]];
   if (--part.left > 0 || !step_part(part_of_[tensor])) return;
   const SteadyClock clock;
-  telling_->on_final({part.offset, part.count, clock.now()});
-  if (parts_left_ > 0) thread_.wake_owner();   // else the step's end does, in a moment
+  const bool look = telling_->on_final({part.offset, part.count, clock.now()});
+  if (look && parts_left_ > 0) thread_.wake_owner();   // after the last part the step's end does, in a moment
 }
 
 // False: nothing may be told of it, and no more is stepped.

@@ -43,11 +43,12 @@ struct LocalSteps {
   ConstView correction;        // added to the gradient of each step, where params are; count 0: none. Stays readable
                                // until the trainer is idle
   // Of one step without correction: told of each part as it becomes final, on the trainer's thread, which then wakes
-  // the trainer's owner, as it does when the step has ended. No part is told twice; what backward never reaches, or is
-  // not finite, is not told. A trainer that cannot say (on a GPU, or with AdamW) tells of none. Empty: not wanted. If
+  // the trainer's owner if true was returned, as it does when the step has ended. No part is told twice; what backward
+  // never reaches, or is not finite, is not told. A trainer that cannot say (on a GPU, or with AdamW) tells of none
+  // and says why (tells_none_because()). Empty: not wanted. If
   // the step is then not finite, what was told has been stepped all the same, momentum too: whoever asks for parts
   // takes the params from elsewhere.
-  std::function<void(const FinalPart&)> on_final{};
+  std::function<bool(const FinalPart&)> on_final{};
 };
 
 struct StepReport {
@@ -82,6 +83,8 @@ class Trainer {
   virtual void params_changed() = 0;
 
   virtual void start_steps(const LocalSteps& steps) = 0;               // returns at once
+  // Why its steps tell LocalSteps::on_final of no part, for people; empty: they tell.
+  virtual std::string tells_none_because() const { return {}; }
   virtual void start_evaluation() = 0;                                 // returns at once
   // From any thread. TimePoint::min(): it is idle. TimePoint::max(): the end is not known beforehand, and the trainer
   // wakes its owner.

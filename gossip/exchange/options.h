@@ -22,6 +22,7 @@ enum class Overlap { kAuto, kOn, kOff };
 inline constexpr size_t kGroupMax = 16;   // members
 inline constexpr uint32_t kFragmentsMax = 64;
 inline constexpr uint32_t kLowRankMax = 64;
+inline constexpr uint32_t kTurnsMax = 3;   // a boundary
 
 // Bounds of the adaptive deadline of one exchange.
 inline constexpr Duration kDeadlineMin = std::chrono::milliseconds(20);
@@ -33,6 +34,7 @@ struct ExchangeConfig {
   CodecKind codec = CodecKind::kModulo8;
   bool carry_momentum = false;      // carry: [params] | [params, momentum]
   uint32_t fragments = 1;           // pairs: an exchange carries one of so many parts of the model
+  uint32_t turns = 0;               // pairs by turns: exchanges due at a boundary; 0: auto, as make_exchange.cpp says
   uint32_t low_rank = 0;            // pairs: a matrix is mixed along so many directions (powergossip); 0: as it is
   uint64_t block = 131072;          // elements in one block: the unit of sending, losing and mixing
   Overlap overlap = Overlap::kAuto; // on: exchange while the trainer computes; auto: when it costs > 10 % of a round

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "kernels/vector_ops.h"
 #include "tests/kernels/inputs.h"
 
 namespace starling {
@@ -93,6 +94,28 @@ TEST(UpdateLevels, ScalesFollowTheFormulas) {
   expect(UpdateKind::kSign, 0, all / 1000);
   const std::vector<float> even(40, -0.5f);   // where nothing is beyond 2.5 sigma the largest is the scale
   EXPECT_EQ(scale_at(encode(*make_update_codec({.kind = UpdateKind::kTernary}), kContribution, even), 0), 0.5f);
+}
+
+// Members of any age judge alike: the bits of the norm are those of the decoded values, added up by pieces of 2,048.
+TEST(UpdateLevels, TheNormIsThatOfTheDecodedBitByBit) {
+  TestRng rng(draw_rng_seed());
+  for (const UpdateKind kind : kKinds) {
+    for (const uint32_t levels : {1u, 7u, 127u}) {
+      const auto codec = make_update_codec({.kind = kind, .levels = levels});
+      for (const UpdateRole role : {kContribution, kEntry}) {
+        for (const size_t count : {1, 17, 512, 2047, 2048, 2049, 4096, 6144, 8191, 20001}) {
+          const Payload bytes = encode(*codec, role, normal_vector(rng, count, 3.0f), rng());
+          std::vector<float> values(count);
+          codec->decode(bytes, values);
+          double squares = 0;
+          for (size_t at = 0; at < count; at += kUpdatePiece) {
+            squares += squared_norm(values.data() + at, std::min(kUpdatePiece, count - at));
+          }
+          EXPECT_EQ(codec->norm(bytes), std::sqrt(squares)) << update_name(kind) << ", " << count;
+        }
+      }
+    }
+  }
 }
 
 TEST(UpdateLevels, WhatIsTooLargeIsClampedAndWhatIsTooSmallIsZero) {

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <span>
 
+#include "kernels/vector_ops.h"
 #include "tests/kernels/fills.h"
 #include "tests/kernels/targets.h"
 
@@ -173,6 +175,23 @@ TEST(Levels, CodesWithoutALevelAreNotValid) {
   }
 }
 
+TEST(Levels, SignsTakeTheSizeAndZerosStay) {
+  TestRng rng(draw_rng_seed());
+  for (const FilledSize& input : filled_sizes()) {
+    if (input.fill == Fill::kNan) continue;
+    const std::vector<float> x = filled_vector(rng, input.fill, input.count);
+    for (const float size : {0.3f, 0.0f, 0x1p120f}) {
+      std::vector<float> expected(x.size());
+      for (size_t i = 0; i < x.size(); ++i) expected[i] = x[i] > 0 ? size : x[i] < 0 ? -size : 0.0f;
+      for_each_target([&] {
+        std::vector<float> values = x;
+        take_signs(size, values.data(), values.size());
+        EXPECT_EQ(bits_of(values), bits_of(expected)) << input.name << ", " << size;
+      });
+    }
+  }
+}
+
 TEST(Levels, SumsMagnitudes) {
   TestRng rng(draw_rng_seed());
   for (const FilledSize& input : filled_sizes()) {
@@ -182,6 +201,36 @@ TEST(Levels, SumsMagnitudes) {
     for (float value : x) exact += static_cast<long double>(std::fabs(value));
     const auto expected = static_cast<double>(exact);
     EXPECT_NEAR(sum_abs(x.data(), x.size()), expected, 1e-12 * expected) << input.name;
+  }
+}
+
+// Blocks of every length, the last one shorter or not: the bits of the norm of what is decoded.
+TEST(Levels, TheSquaredNormIsThatOfTheDecoded) {
+  TestRng rng(draw_rng_seed());
+  for (const FilledSize& input : filled_sizes()) {
+    if (!finite(input.fill)) continue;
+    const std::vector<float> x = filled_vector(rng, input.fill, input.count);
+    for (const LevelCodes& codes : kCodes) {
+      for (const size_t block : {codes.group_elements(), 4 * codes.group_elements(), std::max<size_t>(x.size(), 1)}) {
+        const size_t blocks = (x.size() + block - 1) / block;
+        std::vector<float> scales(blocks), values(x.size());
+        std::vector<std::byte> bytes(blocks * codes.bytes(block) + 1);
+        for (size_t b = 0; b < blocks; ++b) {
+          const size_t at = b * block, length = std::min(block, x.size() - at);
+          std::byte* const to = bytes.data() + b * codes.bytes(block);
+          scales[b] = b % 5 == 4 ? 0.0f : std::fabs(normal_vector(rng, 1, 1.0f)[0]);
+          levels_encode(codes, x.data() + at, length, 0.7f, rng(), at, to);
+          levels_decode(codes, to, length, scales[b], values.data() + at);
+        }
+        const auto run = [&] {
+          const double norm = levels_squared_norm(codes, bytes.data(), x.size(), block,
+                                                  std::as_bytes(std::span(scales)).data());
+          EXPECT_EQ(std::bit_cast<uint64_t>(norm), std::bit_cast<uint64_t>(squared_norm(values.data(), x.size())))
+              << input.name << ", " << codes.bits << " bits, blocks of " << block;
+        };
+        for_each_target(run);
+      }
+    }
   }
 }
 

@@ -132,10 +132,18 @@ TEST_F(OneBadPeer, TakesLittleOnASlowLinkLaterByNeverVoting) {
 // but by a rare chance.
 TEST(SimTurns, EachAgentMakesAboutAsManyExchangesAStepAsAreDue) {
   spdlog::set_level(spdlog::level::off);
-  for (const auto& [agents, due] : {std::pair{size_t{2}, 1.0}, {3, 1}, {4, 1}, {8, 2}}) {
+  struct Case {
+    size_t agents;
+    uint32_t asked;   // swarm.exchange.exchanges; 0: auto
+    double due;
+  };
+  for (const auto& [agents, asked, due] :
+       {Case{2, 0, 1}, {3, 0, 1}, {4, 0, 1}, {8, 0, 2}, {2, 2, 1}, {4, 2, 2}, {8, 1, 1}, {8, 2, 2}, {8, 3, 3}}) {
     LinkOptions links;
     links.delay_min = links.delay_max = milliseconds(20);
-    QuadraticSwarm swarm(3, turns_swarm(), links);
+    SwarmConfig config = turns_swarm();
+    config.exchange.turns = asked;
+    QuadraticSwarm swarm(3, config, links);
     for (size_t a = 0; a < agents; ++a) swarm.add({.step_time = milliseconds(40)});
     swarm.run_for(seconds(20));
     uint64_t least = UINT64_MAX, most = 0;
@@ -149,9 +157,9 @@ TEST(SimTurns, EachAgentMakesAboutAsManyExchangesAStepAsAreDue) {
       exchanges += static_cast<double>(status.turns);
       over_share += static_cast<double>(status.pairs.over_share);
     }
-    std::printf("%zu agents: %.2f exchanges a step, %llu to %llu steps, %.0f refused for their share\n", agents,
-                exchanges / steps, static_cast<unsigned long long>(least), static_cast<unsigned long long>(most),
-                over_share);
+    std::printf("%zu agents, %u asked: %.2f exchanges a step, %llu to %llu steps, %.0f refused for their share\n",
+                agents, asked, exchanges / steps, static_cast<unsigned long long>(least),
+                static_cast<unsigned long long>(most), over_share);
     EXPECT_GT(exchanges, 0.9 * due * steps);
     EXPECT_LT(exchanges, 1.3 * due * steps);
     EXPECT_GE(static_cast<double>(least), 0.9 * static_cast<double>(most));

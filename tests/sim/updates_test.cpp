@@ -395,6 +395,19 @@ TEST(UpdatesInASwarm, SentDuringBackwardTheyEndWithTheSameBits) {
   }
 }
 
+// There is nothing to merge it with: its members make no plan, which a planner of one slice would refuse.
+TEST(UpdatesInASwarm, OneSliceIsNotPlanned) {
+  spdlog::set_level(spdlog::level::off);
+  SwarmConfig config = gradients_swarm(true);
+  config.exchange.update_merge = true;
+  config.model.dimension = 16384;
+  QuadraticSwarm swarm(5, config, {.delay_min = milliseconds(1), .delay_max = milliseconds(1)});
+  for (size_t a = 0; a < 4; ++a) swarm.add({});
+  ASSERT_TRUE(swarm.run_until([&] { return swarm.ended(); }, seconds(120)));
+  EXPECT_EQ(swarm.agent(2).updates()->last_report().slices, 1u);
+  EXPECT_TRUE(same_params(swarm));
+}
+
 // Sixteen slices of four owners: what the links need for all but the last ones lies beside backward. With one slice an
 // owner nothing is gained: the last slice's owner takes alone for it what all together take for all.
 TEST(UpdatesInASwarm, SendingDuringBackwardShortensRounds) {

@@ -269,6 +269,11 @@ TEST_F(ConfigTest, RefusesWhatAveragingCannotDo) {
   refused("exchange: {kind: group}", "write codec: bf16, fp16 or fp32");
   refused("exchange: {kind: group, codec: modulo4}", "modulo4 says only how two models differ");
   refused("exchange: {kind: neighborhood, codec: fp32, fragments: 2}", "write fragments: 1, or kind: pairwise");
+  refused("exchange: {kind: group, codec: fp32, exchanges: 2}", "write exchanges: auto, or kind: pairwise");
+  refused("exchange: {overlap: on, exchanges: 2}", "write exchanges: auto, or overlap: auto");
+  refused("exchange: {exchanges: 0}", "expected auto, or a number from 1 to 3, found '0'");
+  refused("exchange: {exchanges: 4}", "expected auto, or a number from 1 to 3, found '4'");
+  refused("exchange: {exchanges: many}", "expected auto, or a number from 1 to 3, found 'many'");
   refused("exchange: {fragments: 0}", "found '0'");
   refused("exchange: {fragments: 65}", "found '65'");
   refused("exchange: {codec: fragments}", "write fragments: 4 beside a codec");
@@ -553,6 +558,7 @@ const std::map<std::string, std::string>& other_values_of_newer_keys() {
       {"swarm.exchange.outer.rate", "0.7"},
       {"swarm.exchange.repair", "on"},
       {"swarm.exchange.fragments", "3"},
+      {"swarm.exchange.exchanges", "2"},
       {"swarm.exchange.powergossip.rank", "2"},
   };
   return values;
@@ -677,11 +683,24 @@ TEST_F(ConfigTest, EveryKeyReadsPrintsAndReadsAgain) {
   EXPECT_EQ(other_values().size(), config_fields().size());
 }
 
+// Old texts lack the key, and mean what it is by default.
+TEST_F(ConfigTest, ExchangesOfABoundaryStandInSettingsOnlyWhereTheyAreGiven) {
+  SwarmConfig swarm;
+  const std::string without = print_swarm_settings(swarm);
+  EXPECT_EQ(without.find("exchanges:"), std::string::npos) << without;
+  EXPECT_EQ(parse_swarm_settings(without).exchange.turns, 0u);
+  swarm.exchange.turns = 3;
+  const std::string text = print_swarm_settings(swarm);
+  EXPECT_TRUE(text.starts_with("starling: 0.2.0\n")) << text;
+  EXPECT_NE(text.find("\n    carry: [params]\n    exchanges: 3\n    block: "), std::string::npos) << text;
+  EXPECT_EQ(parse_swarm_settings(text).exchange.turns, 3u);
+}
+
 TEST_F(ConfigTest, SettingsReadBackAsThemselves) {
   std::vector<std::string> all;
   for (const auto& [path, value] : other_values()) {
     const bool alone = path == "swarm.optimizer.schedule" || companions(path).empty();
-    const bool newer = path.ends_with(".fragments") || path.ends_with(".rank");   // new lines, and that of the version
+    const bool newer = path.ends_with("fragments") || path.ends_with("exchanges") || path.ends_with(".rank");   // rows
     if (path.starts_with("swarm.") && path != "swarm.name" && path != "swarm.exchange.kind" && alone && !newer) {
       all.push_back(path + "=" + value);
     }

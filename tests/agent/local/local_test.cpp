@@ -191,6 +191,7 @@ TEST_F(SwarmMetricsTest, TakesInEveryKindOfLine) {
   EXPECT_TRUE(apply_metrics_line(track, R"({"t":103,"event":"evaluate","steps":42,"accuracy":0.5,"loss":1})"));
   EXPECT_TRUE(apply_metrics_line(
       track, R"({"t":104,"event":"status","phase":"training","steps":43,"loss":0.7,"accuracy":0.5,"distance":0.01,
+                 "swarm_distance":0.002,"spread":0.003,
                  "exchanges":{"done":9,"late":2,"failed":1},"bytes_sent":1000,"bytes_received":900})"));
   EXPECT_EQ(track.phase, "training");
   EXPECT_EQ(track.exchanges.done, 9u);   // totals win over what was counted
@@ -198,6 +199,8 @@ TEST_F(SwarmMetricsTest, TakesInEveryKindOfLine) {
   EXPECT_EQ(track.note, "received the model");
   EXPECT_EQ(track.accuracies.size(), 1u);   // repeated, not measured again
   EXPECT_EQ(track.distances.size(), 1u);
+  EXPECT_EQ(track.swarm_distance, 0.002);
+  EXPECT_EQ(track.spread, 0.003);
   EXPECT_TRUE(apply_metrics_line(
       track, R"({"t":104.5,"event":"status","exchanges":{"done":9,"late":2,"failed":1,"left_out":2},)"
              R"("left_out_last":"carol","steps":43})"));
@@ -214,6 +217,10 @@ TEST_F(SwarmMetricsTest, TakesInEveryKindOfLine) {
   EXPECT_EQ(track.accuracies.back().value, 0.9);
   EXPECT_EQ(track.accuracies.back().steps, 44u);
   EXPECT_EQ(track.losses.back().wall_s, 105);
+  ASSERT_EQ(track.swarm_distances.size(), 1u) << "a line without it is no point";
+  EXPECT_EQ(track.swarm_distances[0].value, 0.002);
+  ASSERT_EQ(track.spreads.size(), 1u);
+  EXPECT_EQ(track.spreads[0].value, 0.003);
 }
 
 TEST_F(SwarmMetricsTest, AnAgentThatJoinsHasNoStepsOfItsOwnYet) {
@@ -401,14 +408,19 @@ TEST_F(SwarmMemberTest, TableHasOneLineForEachAndKeepsToItsWidth) {
   members.push_back(shell_member(
       R"(printf '{"t":1,"event":"start","peer":"ab"}\n{"t":1,"event":"data","labels":[0,1]}\n' >>"$1";
          printf '{"t":2,"event":"joined","how":"genesis"}\n' >>"$1";
+         printf '{"t":3,"event":"status","swarm_distance":0.0123,"spread":0.0456,"bytes_sent":999900000,' >> "$1"
+         printf '"loss":0.125,"exchanges":{"done":1234,"late":3,"failed":10}}\n' >> "$1"
          printf '{"t":3,"event":"evaluate","steps":8,"accuracy":0.25}\n' >> "$1"; tail -f /dev/null)"));
   ASSERT_TRUE(wait_until([&] { members[0]->poll(); return members[0]->track().steps == 8; }));
   const std::vector<std::string> table = render_table(members, 0);
   ASSERT_EQ(table.size(), 2u);
-  EXPECT_EQ(table[1].rfind("agent      joined    0 1 ", 0), 0u) << table[1];
+  EXPECT_EQ(table[1].rfind("agent    joined   0 1 ", 0), 0u) << table[1];
   EXPECT_NE(table[1].find("25.0 %"), std::string::npos) << table[1];
+  EXPECT_NE(table[1].find(" 0.012   0.046 1234/3/10 999.9 MB"), std::string::npos) << table[1];
+  EXPECT_EQ(table[0].find("  note"), 80u) << "all else is seen on 80 columns: " << table[0];
+  EXPECT_EQ(table[1].find("drew the first params"), table[0].find("note")) << table[1];
   for (const std::string& line : render_table(members, 40)) EXPECT_LE(line.size(), 40u);
-  EXPECT_EQ(render_compact(members, 12), "  12 s  agent joined 8 25.0 %");
+  EXPECT_EQ(render_compact(members, 12), "  12 s  spread 0.046  agent joined 8 25.0 %");
   members[0]->give_up("bell \a and\nnewline");
   EXPECT_EQ(render_table(members, 0)[1].find_first_of("\a\n"), std::string::npos);
 }

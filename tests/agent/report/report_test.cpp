@@ -75,7 +75,7 @@ TEST(ReportJson, HasExactlyTheAgreedFields) {
   EXPECT_EQ(keys(json["agents"][0]),
             (std::set<std::string>{"name", "peer", "classes", "state", "joined_at_s", "accuracy", "steps", "exchanges",
                                    "settled", "proposals_refused", "bytes_sent", "bytes_received", "bytes_sent_a_step",
-                                   "pairs"}));
+                                   "pairs", "swarm_distance", "spread"}));
   EXPECT_EQ(json["agents"][0]["bytes_sent_a_step"], 15000);
   EXPECT_EQ(json["agents"][2]["joined_at_s"], 15.5);
   EXPECT_EQ(json["agents"][1]["state"], "killed");
@@ -94,7 +94,27 @@ TEST(ReportJson, SaysNullWhereNothingIsKnown) {
   EXPECT_TRUE(json["distance"].is_null());
   EXPECT_TRUE(json["agents"][0]["accuracy"].is_null());
   EXPECT_TRUE(json["agents"][0]["settled"].is_null());
+  EXPECT_TRUE(json["agents"][0]["swarm_distance"].is_null());
+  EXPECT_TRUE(json["agents"][0]["spread"].is_null());
   EXPECT_EQ(json["alone"], Json::array());
+}
+
+TEST(ReportPage, ShowsHowFarApartTheModelsWereWhileTheyTrained) {
+  SwarmReport report = make_report();
+  report.agents[0].swarm_distance = 0.002;
+  report.agents[0].spread = 0.003;
+  report.agents[0].swarm_distances = {{1, 10, 0.5}, {2, 20, 0.002}};
+  report.agents[0].spreads = {{2, 20, 0.003}};
+  const Json agent = page_data(report)["agents"][0];
+  EXPECT_EQ(agent["swarm_distance"], 0.002);
+  EXPECT_EQ(agent["spread"], 0.003);
+  EXPECT_EQ(agent["curves"]["swarm_distance"], (Json{{1, 10, 0.5}, {2, 20, 0.002}}));
+  EXPECT_EQ(agent["curves"]["spread"], (Json{{2, 20, 0.003}}));
+  const std::string page = print_report_html(report);
+  for (const char* part : {"id=\"swarm-distance\"", "id=\"spread\"", "\"swarm-distance\", \"swarm_distance\"",
+                           "\"spread\", \"spread\""}) {
+    EXPECT_NE(page.find(part), std::string::npos) << part << ": a place, and the chart that is drawn there";
+  }
 }
 
 TEST(Report, NamesWhoDidNotEndWithTheOthersModel) {
@@ -221,7 +241,7 @@ PairReport make_pairs(const std::string& name) {
   of.queued = 30, of.queued_turn = 9, of.queued_asking = 4, of.expired = 2, of.rings = 6, of.over_share = 7;
   of.busy_sent = 15, of.busy_received = 11, of.unanswered = 5, of.undecided = 3, of.crossed = 21, of.taken_back = 8;
   of.asking_us = 1'500'000, of.own_us = 600'000, of.serving_us = 350'000;
-  return {name, of, 50};
+  return {name, of, 50, 0.714};
 }
 
 // Every figure stands in its own place: none can stand for another.
@@ -233,9 +253,9 @@ TEST(PairTable, HasOneLineForAnAgentThatTookPart) {
   std::getline(lines, alice);
   std::getline(lines, carol);
   std::getline(lines, explained);
-  EXPECT_EQ(alice, "alice        2.00  0.95         30/12/7             17/9/4          11/6/7                   5/3"
-                   "          8");
-  EXPECT_NE(carol.find("carol           -     -           -/-/-"), std::string::npos) << carol;
+  EXPECT_EQ(alice, "alice        2.00  0.95  0.71         30/12/7             17/9/4          11/6/7                   "
+                   "5/3          8");
+  EXPECT_NE(carol.find("carol           -     -     -           -/-/-"), std::string::npos) << carol;
   EXPECT_NE(explained.find("exchanges a step, whoever began them"), std::string::npos) << explained;
 }
 
@@ -247,7 +267,7 @@ TEST(PairTable, StandsBelowTheClosingTableAndOnThePages) {
   const auto agents = nlohmann::json::parse(print_report_json(report))["agents"];
   EXPECT_TRUE(agents[1]["pairs"].is_null());
   EXPECT_EQ(agents[0]["pairs"], nlohmann::json::parse(R"({
-      "a_step": 2.0, "gain": 0.95, "ms_a_step": {"asking": 30.0, "own": 12.0, "serving": 7.0},
+      "a_step": 2.0, "gain": 0.95, "drift": 0.714, "ms_a_step": {"asking": 30.0, "own": 12.0, "serving": 7.0},
       "waited_here": {"steps": 17, "turn": 9, "asking": 4, "in_vain": 2},
       "refused": {"there": 11, "here": 15, "rings": 6, "over_share": 7},
       "unanswered": 5, "undecided": 3, "crossed": 21, "taken_back": 8})"));

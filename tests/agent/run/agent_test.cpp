@@ -192,6 +192,9 @@ TEST_F(AgentTest, ReportsWhatItsExchangesCount) {
   EXPECT_GT(status.pairs.initiated + status.pairs.accepted, 10u);
   EXPECT_EQ(status.pairs.done, status.exchanges.done);
   EXPECT_EQ(status.joins.accepted, 1u);
+  ASSERT_TRUE(status.swarm_distance && status.spread) << "of the other's record";
+  EXPECT_GT(*status.spread, 0);
+  EXPECT_NEAR(*status.spread, 2 * *status.swarm_distance, 1e-3 * *status.spread) << "of two the mean is half-way";
   EXPECT_EQ(a.events.changes, std::vector<std::string>{"joined"});
 }
 

@@ -1,10 +1,13 @@
 // Two agents of one swarm, the params of one on the emulated GPU, the other's on the CPU; and what becomes of them when
 // the GPU is lost or full. All is the agent's own but the trainer, which stands where LibTorch's does.
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 
 #include <chrono>
 #include <numeric>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -57,6 +60,7 @@ class GpuTrainer final : public Trainer {
       failure_ = std::current_exception();   // LibTorch's trainer fails on its thread, and says so in take_steps() too
     }
   }
+  std::string tells_none_because() const override { return "the GPU of this test does not say"; }
   void start_evaluation() override {}
   TimePoint idle_at() const override { return TimePoint::min(); }
   StepReport take_steps() override {
@@ -267,6 +271,25 @@ TEST_F(GpuAgent, MeanGradientsAreRefusedWithARemedy) {
     ADD_FAILURE() << "nothing was said";
   } catch (const std::runtime_error& error) {
     EXPECT_SAYS(error.what(), "start with --device cpu");
+  }
+}
+
+TEST_F(GpuAgent, SaysOnceThatNothingIsSentDuringBackward) {
+  for (const bool pipeline : {false, true}) {
+    exchange_ = in_a_group(SourceKind::kGradients, {.kind = UpdateKind::kTopk});
+    exchange_.update_pipeline = pipeline;
+    cpu_.reset();
+    std::ostringstream text;
+    const auto before = spdlog::default_logger();
+    spdlog::set_default_logger(
+        std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_st>(text)));
+    run(make_gpu(1).get(), 300);
+    spdlog::set_default_logger(before);
+    const std::string said = text.str(), why = "the GPU of this test does not say";
+    const size_t at = said.find(why);
+    EXPECT_EQ(at != std::string::npos, pipeline) << said;
+    if (!pipeline) continue;
+    EXPECT_EQ(said.find(why, at + 1), std::string::npos) << said;
   }
 }
 

@@ -22,10 +22,10 @@ TEST(FinalSlices, ASliceIsFinalWithTheLastOfItsParts) {
   FinalSlices slices(kThree);
   slices.begin_step(kAlone);
   EXPECT_EQ(slices.take(kNow), Slices{});
-  slices.add({25, 10, kNow});   // all of the last slice, and the end of the one before
+  EXPECT_TRUE(slices.add({25, 10, kNow}));   // all of the last slice, and the end of the one before
   EXPECT_EQ(slices.take(kNow), Slices{2});
-  slices.add({0, 12, kNow});
-  slices.add({12, 13, kNow});
+  EXPECT_TRUE(slices.add({0, 12, kNow}));
+  EXPECT_TRUE(slices.add({12, 13, kNow}));
   EXPECT_EQ(slices.take(kNow), (Slices{0, 1})) << "in the order in which they became final";
   EXPECT_EQ(slices.take(kNow), Slices{}) << "each once";
   slices.begin_step(kAlone);
@@ -38,7 +38,7 @@ TEST(FinalSlices, WhatIsToldBeforehandIsTakenWhenItsTimeHasCome) {
   FinalSlices slices(kThree);
   slices.begin_step(kAlone);
   EXPECT_EQ(slices.next(), TimePoint::max());
-  slices.add({30, 5, kNow + milliseconds(2)});
+  EXPECT_TRUE(slices.add({30, 5, kNow + milliseconds(2)})) << "later";
   slices.add({10, 10, kNow + milliseconds(9)});
   slices.add({20, 10, kNow + milliseconds(4)});
   slices.add({0, 10, kNow + milliseconds(6)});
@@ -52,16 +52,16 @@ TEST(FinalSlices, WhatIsToldBeforehandIsTakenWhenItsTimeHasCome) {
 TEST(FinalSlices, ABucketIsTakenWithTheLastOfItsSlices) {
   FinalSlices slices(kThree);
   slices.begin_step({0, 1, 1});
-  slices.add({30, 5, kNow});
+  EXPECT_FALSE(slices.add({30, 5, kNow}));
   EXPECT_EQ(slices.take(kNow), Slices{}) << "its other slice is not final";
   slices.add({10, 20, kNow + milliseconds(3)});
   slices.add({0, 10, kNow + milliseconds(2)});
   EXPECT_EQ(slices.next(), kNow + milliseconds(2));
   EXPECT_EQ(slices.take(kNow + milliseconds(9)), (Slices{0, 2, 1})) << "within a bucket the last one first";
   slices.begin_step({0, 0, 0});
-  slices.add({0, 34, kNow});
+  EXPECT_FALSE(slices.add({0, 34, kNow}));
   EXPECT_EQ(slices.take(kNow), Slices{});
-  slices.add({34, 1, kNow});
+  EXPECT_TRUE(slices.add({34, 1, kNow}));
   EXPECT_EQ(slices.take(kNow), (Slices{2, 1, 0})) << "another plan, another step";
 }
 

@@ -197,6 +197,7 @@ std::vector<FinalPart> parts_of_a_step(double compute_ms, StepReport* report) {
   trainer->start_steps({1, 0.1, {}, [&](FinalPart part) {
     part.at = TimePoint(part.at - clock.now());
     parts.push_back(part);
+    return true;
   }});
   clock.advance(trainer->idle_at() - clock.now());
   *report = trainer->take_steps();

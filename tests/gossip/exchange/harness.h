@@ -261,6 +261,8 @@ class TestAgentOf {
     return applied;
   }
 
+  void skip_boundary() { ++snapshots_; }   // steps without an exchange: nothing is published
+
   // By turns an idle agent publishes anew once its payload is spent, and serves who waits. Not while it steps.
   void pump() {
     if constexpr (std::is_same_v<E, PairTurns>) {

@@ -1060,6 +1060,24 @@ struct OneSlow {
   std::vector<TurnAgent*> agents;
 };
 
+// Else whoever had no partner at a boundary would count as slow.
+TEST(PairTurns, WhatItSaysOfItsStepsIsOfOneBoundary) {
+  Turns pair;
+  std::optional<uint64_t> said_us;
+  pair.swarm.network.watch = [&](const Flight& flight) {
+    if (const Propose* propose = message_as<Propose>(flight.message)) said_us = propose->steps_us;
+  };
+  for (int i = 0; i < 3; ++i) {
+    pair.a.boundary();
+    pair.swarm.run_for(milliseconds(120));
+    pair.a.skip_boundary();
+    pair.a.skip_boundary();
+  }
+  pair.publish();
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  EXPECT_EQ(said_us, 40'000u);
+}
+
 TEST(PairTurns, ASlowPeerIsNotAskedInItsSlot) {
   OneSlow four(2);
   std::map<PeerId, int> asked;

@@ -417,20 +417,65 @@ TEST(TurnShares, WhoNeverCommitsHasTwoOpenDoubts) {
   EXPECT_GE(pair.b.pairwise->counters().accepted, 3u);
 }
 
+class TheOnlyOne final : public ByList {
+ public:
+  std::optional<PeerId> choose(const std::vector<PeerId>& except) override {
+    const bool excepted = std::find(except.begin(), except.end(), test_peer(2)) != except.end();
+    return excepted ? std::nullopt : std::optional(test_peer(2));
+  }
+  std::vector<PeerId> candidates() override { return {test_peer(2)}; }
+};
+
+// Not even if there is nobody else: its next turn is as much in vain.
+TEST(TurnShares, WhoNeverVotesIsNotAskedForADeadline) {
+  TheOnlyOne sampler;
+  TestSwarmOf<PairTurns> swarm({.sampler = &sampler});
+  TurnAgent& a = swarm.add(1);
+  TurnAgent& b = swarm.add(2);
+  swarm.network.drop = [](const Flight& flight) { return is<Have>(flight); };
+  for (uint32_t i = 0; i <= TurnShares::kFree; ++i) {
+    a.boundary();
+    b.boundary();
+    ASSERT_TRUE(a.pairwise->begin()) << i << " are free";
+    while (a.pairwise->under_way()) swarm.run_for(milliseconds(5));
+  }
+  EXPECT_EQ(a.pairwise->counters().undecided, TurnShares::kFree + 1);
+  a.boundary();
+  EXPECT_FALSE(a.pairwise->begin());
+  swarm.run_for(milliseconds(480));
+  EXPECT_FALSE(a.pairwise->begin());
+  swarm.run_for(milliseconds(40));
+  EXPECT_TRUE(a.pairwise->begin());
+}
+
+// A suspect may mean to let its turn end, so its turn has less time for what was lost.
+TEST(TurnShares, ASuspectsTurnIsHalfAsLong) {
+  const auto turn_of_a_stranger = [](bool another_let_one_end) {
+    TestSwarmOf<PairTurns> swarm({});
+    TurnAgent& acceptor = swarm.add(1);
+    for (uint8_t tag = 2; tag <= 4; ++tag) swarm.add(tag).boundary();
+    const auto ask = [&](uint8_t tag) {
+      acceptor.boundary();
+      EXPECT_TRUE(swarm.agents.at(test_peer(tag))->pairwise->propose(acceptor.id));
+      swarm.run_for(milliseconds(11));
+      const TimePoint began = swarm.clock.now();
+      while (acceptor.pairwise->under_way()) swarm.run_for(milliseconds(1));
+      return swarm.clock.now() - began;
+    };
+    ask(2);   // is known from now on
+    swarm.run_for(milliseconds(200));
+    swarm.network.drop = [](const Flight& flight) { return is<BlockPayload>(flight); };
+    if (another_let_one_end) ask(3);
+    return ask(4);
+  };
+  const Duration usual = turn_of_a_stranger(false), of_a_suspect = turn_of_a_stranger(true);
+  EXPECT_GT(usual, milliseconds(40));
+  EXPECT_NEAR(seconds(of_a_suspect), seconds(usual) / 2, 0.2 * seconds(usual));
+}
+
 // It is the only one to ask, and what it does not acknowledge is kept and repeated: so it is asked so many times.
 TEST(TurnShares, WhoNeverAcknowledgesIsAskedNoMore) {
-  class TheOnlyOne final : public PeerSampler {
-   public:
-    std::optional<PeerId> choose(const std::vector<PeerId>& except) override {
-      const bool excepted = std::find(except.begin(), except.end(), test_peer(2)) != except.end();
-      return excepted ? std::nullopt : std::optional(test_peer(2));
-    }
-    void met(const PeerId&) override {}
-    uint64_t last_met(const PeerId&) override { return 0; }
-    std::vector<PeerId> candidates() override { return {test_peer(2)}; }
-    std::vector<Participant> neighbors(uint64_t) override { return {}; }
-    std::vector<Participant> group() override { return {}; }
-  } sampler;
+  TheOnlyOne sampler;
   TestSwarmOf<PairTurns> swarm({.sampler = &sampler});
   TurnAgent& a = swarm.add(1);
   TurnAgent& b = swarm.add(2);

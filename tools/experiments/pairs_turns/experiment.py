@@ -5,6 +5,7 @@ import pathlib
 import shutil
 import struct
 import tempfile
+from typing import NamedTuple
 
 from counting import interval95
 from lib import table
@@ -28,34 +29,63 @@ OF_GROUP = {"swarm__exchange__codec": "bf16", "swarm__exchange__block": 23552, "
 EXCHANGES = {TURNS: {}, SHARES: {"swarm__exchange__overlap": "on"},
              GROUP: {"swarm__exchange__kind": "group", **OF_GROUP},
              JOINED: {"swarm__exchange__kind": "group", "swarm__exchange__group_size": 16, **OF_GROUP}}
-FRAMES, WHOLE = ["--loss", 0.1], ["--lose-exchanges", 0.1]
+FRAMES, WHOLE = ("--loss", 0.1), ("--lose-exchanges", 0.1)
+EXCHANGES.update({f"by turns, {k} a step": {"swarm__exchange__exchanges": k} for k in (1, 2, 3)})
+K1, K2, K3 = list(EXCHANGES)[-3:]
 
-# agents, data, steps a round, what is lost, seconds, between two looks, seeds, exchanges
-CELLS = [(4, "labels", 1, [], 10, 0.1, 5, (TURNS, GROUP)), (2, "labels", 1, [], 9, 0.1, 5, (TURNS, GROUP)),
-         (8, "labels", 1, [], 14, 0.2, 3, (TURNS, GROUP)), (4, "iid", 1, [], 6, 0.1, 3, (TURNS, SHARES)),
-         (3, "labels", 1, [], 9, 0.1, 3, (TURNS, GROUP)), (5, "labels", 1, [], 10, 0.2, 3, (TURNS, GROUP)),
-         (4, "labels", 1, FRAMES, 14, 0.2, 3, (TURNS,)), (4, "labels", 1, WHOLE, 10, 0.1, 3, (TURNS,)),
-         (4, "labels", 4, [], 14, 0.2, 2, (TURNS, GROUP)), (16, "dirichlet", 1, [], 13, 0.5, 2, (TURNS, GROUP)),
-         (4, "labels", 8, [], 18, 0.5, 2, (TURNS, GROUP)), (32, "dirichlet", 1, [], 13, 1, 1, (TURNS, JOINED))]
+
+class Cell(NamedTuple):
+    agents: int
+    sharding: str
+    seconds: int
+    look: float          # seconds between two looks: each costs as much as several steps
+    seeds: int
+    exchanges: tuple
+    every: int = 1       # steps a round
+    lost: tuple = ()
+    channels: int = 16   # 18,314 params; 40: 94,000
+
+
+CELLS = [Cell(4, "iid", 10, 0.1, 5, (TURNS, SHARES)), Cell(4, "labels", 10, 0.1, 5, (TURNS, GROUP, K2)),
+         Cell(3, "labels", 10, 0.1, 5, (TURNS, GROUP)), Cell(5, "labels", 12, 0.1, 5, (TURNS, GROUP)),
+         Cell(4, "labels", 16, 0.1, 5, (TURNS,), lost=FRAMES), Cell(4, "labels", 16, 0.1, 5, (TURNS,), lost=WHOLE),
+         Cell(16, "dirichlet", 20, 0.25, 5, (TURNS, GROUP)),
+         Cell(4, "labels", 10, 0.1, 5, (TURNS, GROUP), channels=40),
+         Cell(32, "dirichlet", 16, 0.5, 2, (TURNS, JOINED)), Cell(8, "labels", 14, 0.2, 5, (TURNS, GROUP, K1, K3)),
+         Cell(4, "labels", 14, 0.2, 5, (TURNS, GROUP), every=4), Cell(4, "labels", 18, 0.2, 5, (TURNS, GROUP), every=8),
+         Cell(2, "labels", 9, 0.1, 5, (TURNS, GROUP)), Cell(16, "dirichlet", 20, 0.25, 3, (K1, K3))]
 RATES = {4: 0.02, 8: 0.02}   # at more steps a round; else CONFIG's
-BASELINES = [("allreduce", 1, 100), ("local-sgd", 2, 120), ("local-sgd", 4, 160), ("local-sgd", 8, 200)]   # steps
+BASELINES = [("allreduce", 1, 70), ("local-sgd", 2, 90), ("local-sgd", 4, 130), ("local-sgd", 8, 170)]   # steps
+BASELINE_CHANNELS, BASELINE_SEEDS = (40, 16), 5
 # agents, the slow one's factor, part of the steps that the others are to keep
 SLOW = [(8, 4, 0.95), (4, 8, 0.9)]
+# The last of four agents holds these digits alone, and is so many times slower.
+ITS_DIGITS, ITS_FACTORS, ITS_SECONDS, ITS_SEEDS = (8, 9), (1, 8), (5, 10, 15), 5
 
 
-def first_tests(folder, scratch, count):
-    """The folder with only so many of its test digits; IDX: a 4-byte magic number, the count, the other sizes."""
+def read_idx(path):
+    """Its header (a 4-byte magic number, the count, the other sizes), the count, and the bytes of each item."""
+    read = path.read_bytes()
+    header, count = 4 + 4 * read[3], struct.unpack(">I", read[4:8])[0]
+    size = (len(read) - header) // count
+    return read[:header], [read[header + i * size:header + (i + 1) * size] for i in range(count)]
+
+
+def first_tests(folder, scratch, count, digits=range(10)):
+    """The folder with only so many of its test digits, and only these."""
     if folder == "generated":
         return folder
     small = pathlib.Path(scratch)
+    small.mkdir(exist_ok=True)
+    labels = read_idx(pathlib.Path(folder) / "t10k-labels-idx1-ubyte")[1]
+    chosen = [i for i, label in enumerate(labels) if label[0] in digits][:count]
     for path in pathlib.Path(folder).iterdir():
         if not path.name.startswith("t10k"):
             shutil.copy(path, small)
             continue
-        read = path.read_bytes()
-        header = 4 + 4 * read[3]
-        each = (len(read) - header) // struct.unpack(">I", read[4:8])[0]
-        (small / path.name).write_bytes(read[:4] + struct.pack(">I", count) + read[8:header + count * each])
+        header, items = read_idx(path)
+        (small / path.name).write_bytes(header[:4] + struct.pack(">I", len(chosen)) + header[8:]
+                                        + b"".join(items[i] for i in chosen))
     return str(small)
 
 
@@ -70,22 +100,34 @@ def reached(rows, series):
 
 
 def of_swarm(cell, exchange, seed, folder):
-    agents, sharding, every, lost, seconds, look, _, _ = cell
-    flags = ["--steps", 100000, "--every", look, "--seconds", seconds, "--seed", seed, *LINK, *lost]
-    rate = {"swarm__optimizer__learning_rate": RATES[every]} if every in RATES else {}
-    summary, rows = simulate(CONFIG, agents, flags, agent__data__path=folder, agent__data__sharding=sharding,
-                             agent__data__alpha=0.1, swarm__local_steps=every, **rate, **EXCHANGES[exchange])
+    flags = ["--steps", 100000, "--every", cell.look, "--seconds", cell.seconds, "--seed", seed, *LINK, *cell.lost]
+    rate = {"swarm__optimizer__learning_rate": RATES[cell.every]} if cell.every in RATES else {}
+    summary, rows = simulate(CONFIG, cell.agents, flags, agent__data__path=folder,
+                             agent__data__sharding=cell.sharding, agent__data__alpha=0.1,
+                             swarm__local_steps=cell.every, swarm__model__channels=cell.channels, **rate,
+                             **EXCHANGES[exchange])
     swarm, pairs = summary["final"]["swarm"], [one for one in summary.get("pairs", []) if one]
-    return {"times": reached(rows, "swarm"), "ms": 1e3 * seconds / swarm["steps"],
-            "kB": swarm["bytes"] / swarm["steps"] / agents / 1e3,
+    return {"times": reached(rows, "swarm"), "ms": 1e3 * cell.seconds / swarm["steps"],
+            "kB": swarm["bytes"] / swarm["steps"] / cell.agents / 1e3,
             "a step": sum(one["a_step"] for one in pairs) / len(pairs) if pairs else None}
 
 
-def of_baseline(name, every, steps, seed, folder):
+def of_baseline(name, every, steps, channels, seed, folder):
     flags = ["--steps", steps, "--every", 0.04 * every, "--seconds", 0.1, "--seed", seed, *LINK, "--baseline", name]
     _, rows = simulate(CONFIG, 4, flags, agent__data__path=folder, agent__data__sharding="labels",
-                       swarm__local_steps=every)
+                       swarm__local_steps=every, swarm__model__channels=channels)
     return reached(rows, name)
+
+
+def learned_of(factor, seed, folder):
+    """Mean accuracy over four agents by label, the last `factor` times slower, at ITS_SECONDS."""
+    speeds = ",".join(["1"] * 3 + [str(factor)])
+    _, rows = simulate(CONFIG, 4, ["--steps", 100000, "--every", 1, "--seconds", ITS_SECONDS[-1], "--seed", seed,
+                                   "--speeds", speeds, *LINK],
+                       agent__data__path=folder, agent__data__sharding="labels")
+    at = [[float(row["accuracy"]) for row in rows if row["series"] == "swarm" and row["agent"] != ""
+           and abs(float(row["virtual_s"]) - seconds) < 0.5] for seconds in ITS_SECONDS]
+    return [100 * mean(ones) for ones in at]
 
 
 def steps_of_the_fast(agents, slow, seed):
@@ -101,7 +143,8 @@ def steps_of_the_fast(agents, slow, seed):
 def said(times):
     found = [time for time in times if time is not None]
     if len(found) < len(times):
-        return f"not in {len(times) - len(found)} of {len(times)} runs"
+        there = ", ".join(f"{time:.1f}" for time in sorted(found)) + " s, " if found else ""
+        return f"{there}not in {len(times) - len(found)} of {len(times)} runs"
     return "{:.1f} ± {:.1f} s".format(*interval95(found)) if len(found) > 1 else f"{found[0]:.1f} s"
 
 
@@ -119,7 +162,7 @@ def mean(values):
 
 def cell_rows(cell, folder, count):
     """One row an exchange; the ratios are of the first one's times to this one's."""
-    agents, sharding, every, lost, _, _, _, exchanges = cell
+    exchanges = cell.exchanges
     cases = [(exchange, seed) for exchange in exchanges for seed in range(1, count + 1)]
     found = two_at_a_time(lambda case: of_swarm(cell, *case, folder), cases)
     rows, first = [], None
@@ -129,14 +172,15 @@ def cell_rows(cell, folder, count):
         ratios = [ratio(*pair) for pair in zip(first, times)] if first else ["", ""]
         first = first or times
         made = "" if runs[0]["a step"] is None else f"{mean([one['a step'] for one in runs]):.2f}"
-        rows.append([agents, sharding, every, " ".join(map(str, lost)), count, exchange, *map(said, times), *ratios,
-                     f"{mean([one['ms'] for one in runs]):.0f}", f"{mean([one['kB'] for one in runs]):.0f}", made])
+        rows.append([cell.agents, cell.sharding, cell.channels, cell.every, " ".join(map(str, cell.lost)), count,
+                     exchange, *map(said, times), *ratios, f"{mean([one['ms'] for one in runs]):.0f}",
+                     f"{mean([one['kB'] for one in runs]):.0f}", made])
     return rows
 
 
-def baseline_row(name, every, steps, folder, count):
-    times = two_at_a_time(lambda seed: of_baseline(name, every, steps, seed, folder), range(1, count + 1))
-    return [name, every, count, *(said([one[goal] for one in times]) for goal in range(len(GOALS)))]
+def baseline_row(name, every, steps, channels, folder, count):
+    times = two_at_a_time(lambda seed: of_baseline(name, every, steps, channels, seed, folder), range(1, count + 1))
+    return [name, channels, every, count, *(said([one[goal] for one in times]) for goal in range(len(GOALS)))]
 
 
 def slow_row(agents, factor, part, count):
@@ -147,21 +191,44 @@ def slow_row(agents, factor, part, count):
     return [agents, factor, shown, f"{100 * part:.0f} %"]
 
 
+def digits_rows(scratch, count):
+    """Two rows a factor: of the digits that the slow one alone holds, and of the others'."""
+    rows = []
+    if data() == "generated":   # by the program: its tests cannot be chosen
+        return rows
+    for kind, digits in (("its own", ITS_DIGITS), ("the others'", set(range(10)) - set(ITS_DIGITS))):
+        folder = first_tests(data(), f"{scratch}/{min(digits)}", TESTED, digits)
+        for factor in ITS_FACTORS:
+            found = two_at_a_time(lambda seed: learned_of(factor, seed, folder), range(1, count + 1))
+            shown = [interval95([one[i] for one in found]) for i in range(len(ITS_SECONDS))]
+            rows.append([factor, kind, count, *("{:.1f} ± {:.1f} %".format(*one) for one in shown)])
+    return rows
+
+
 def run(repeat=1, quick=False, say=print):
     def told(row):
         say(f"{row}")
         return row
 
     with tempfile.TemporaryDirectory(prefix="starling-digits-") as scratch:
-        folder = first_tests(data(), scratch, TESTED)
-        slow = [told(slow_row(*one, 1 if quick else 5 * repeat)) for one in SLOW]
+        folder = first_tests(data(), f"{scratch}/all", TESTED)
         rows = [told(row) for cell in (CELLS[:1] if quick else CELLS)
-                for row in cell_rows(cell, folder, 1 if quick else cell[6] * repeat)]
-        baselines = [] if quick else [told(baseline_row(*one, folder, 2 * repeat)) for one in BASELINES]
-    return (f"{data_name()}, {TESTED} tested, virtual time, worst agent; ratio: time by turns to this one's.\n\n"
-            + table(["agents", "data", "H", "lost", "runs", "exchange", "93 %", "95 %", "ratio at 93 %", "at 95 %",
-                     "ms a step", "kB a step", "exchanges a step"], rows)
+                for row in cell_rows(cell, folder, 1 if quick else cell.seeds * repeat)]
+        baselines = [] if quick else [told(baseline_row(*one, channels, folder, BASELINE_SEEDS * repeat))
+                                      for channels in BASELINE_CHANNELS for one in BASELINES]
+        slow = [told(slow_row(*one, 1 if quick else 5 * repeat)) for one in SLOW]
+        digits = [] if quick else [told(row) for row in digits_rows(scratch, ITS_SEEDS * repeat)]
+    return text_of(rows, baselines, slow, digits)
+
+
+def text_of(rows, baselines, slow, digits):
+    return (f"{data_name()}, {TESTED} tested, virtual time, worst agent; ratio: time by turns to this one's. 16 "
+            "channels are 18,314 params, 40 are 94,000.\n\n"
+            + table(["agents", "data", "channels", "H", "lost", "runs", "exchange", "93 %", "95 %", "ratio at 93 %",
+                     "at 95 %", "ms a step", "kB a step", "exchanges a step"], rows)
             + "\n\n4 agents by label, all with one model:\n\n"
-            + table(["baseline", "H", "runs", "93 %", "95 %"], baselines)
+            + table(["baseline", "channels", "H", "runs", "93 %", "95 %"], baselines)
             + "\n\nQuadratics of 18,314 params: steps that the others keep beside a slow one.\n\n"
-            + table(["agents", "the slow one's factor", "kept", "goal"], slow))
+            + table(["agents", "the slow one's factor", "kept", "goal"], slow)
+            + "\n\n4 agents by label, the last of which is slow: mean accuracy over all agents.\n\n"
+            + table(["its factor", "tested digits", "runs", *(f"at {seconds} s" for seconds in ITS_SECONDS)], digits))
