@@ -48,7 +48,7 @@ class SwarmCommand(swarm.Case):
     for agent in report['agents']:
       self.assertEqual(sorted(agent), ['accuracy', 'bytes_received', 'bytes_sent', 'bytes_sent_a_step', 'classes',
                                        'exchanges', 'joined_at_s', 'name', 'pairs', 'peer', 'proposals_refused',
-                                       'settled', 'state', 'steps'])
+                                       'settled', 'spread', 'state', 'steps', 'swarm_distance'])
       self.assertRegex(agent['peer'], '^[0-9a-f]{64}$')
       self.assertIn(len(agent['classes']), (2, 3))
       self.assertGreater(agent['exchanges']['done'], 0)
