@@ -73,8 +73,8 @@ std::string print_pairs_table(const std::vector<PairReport>& agents) {
   return text + "(exchanges a step, whoever began them, those of settling included; gain: 1 moved both to the middle; "
                 "drift: of agents\nwhose gradients always differ alike, in own steps, for partners by chance; ms a "
                 "step without training: own\nproposal not answered / own exchange / another's; proposals that waited "
-                "here: for the end of a step / of an\nexchange / for the answer to the own one; told busy: there / here, as "
-                "it might have closed a ring / here, as it had\nhad its share)\n";
+                "here: for the end of a step / of an\nexchange / for the answer to the own one; told busy: there / "
+                "here, as it might have closed a ring / here, as it had\nhad its share)\n";
 }
 
 std::string print_pairs_line(const PairReport& lately, const PairwiseCounters& all) {
