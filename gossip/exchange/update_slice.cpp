@@ -73,6 +73,7 @@ void UpdateSlice::queue_newest() {
   newest_round_ = std::max(newest_round_, entry_round_);
   inbox_.drop_void(log_);
   claims_.settle(log_.head());
+  drop_unwanted();
 }
 
 bool UpdateSlice::receive(const PeerId& from, const SliceState& state, const SharedBytes& block) {
@@ -88,10 +89,6 @@ bool UpdateSlice::receive(const PeerId& from, const SliceState& state, const Sha
     if (shows(state, collection_->header().head.hash)) collection_->also_shown_by(from);
   } else if (!collection_->add(from, state.block, block)) {
     ++tally_.blocks_refused;
-    return false;
-  }
-  if (!wanted(collection_->header())) {
-    collection_.reset();
     return false;
   }
   if (!collection_->complete()) return false;
@@ -134,9 +131,15 @@ bool UpdateSlice::wanted(const SliceState& state) const {
   return yields_ && !log_.table().counts_all_of(CountedTable(state.table));
 }
 
+// Whoever is asked while a state is collected sends blocks of that one.
+void UpdateSlice::drop_unwanted() {
+  if (collection_ && !wanted(collection_->header())) collection_.reset();
+}
+
 void UpdateSlice::begin_round(size_t witnesses) {
   witnesses_ = witnesses;
   yields_ = false;
+  drop_unwanted();
   if (moved_) stalled_ = 0;
   stalled_ += doubted_ && !moved_;
   moved_ = doubted_ = false;

@@ -109,6 +109,7 @@ class UpdateSlice {
   bool repairs(const SliceState& state) const;
   bool wanted(const SliceState& state) const;
   void collect(const SliceState& state);
+  void drop_unwanted();
   bool outshown(const PeerId& from, const SliceState& state);
   bool believed(const StateCollection& collected) const;
   void adopt();

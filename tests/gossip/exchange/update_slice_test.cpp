@@ -55,6 +55,23 @@ class UpdateSliceTest : public testing::Test {
     return state({5, weight, {hash}}, std::move(before), true);
   }
 
+  SharedBytes payload(float value) const {
+    std::vector<std::byte> bytes(exact->bytes_max(UpdateRole::kEntry, 1));
+    bytes.resize(exact->encode(UpdateRole::kEntry, std::vector<float>{value}, {}, bytes).value());
+    return SharedBytes::take(std::move(bytes));
+  }
+  // Of weight 10, if the log is as at first.
+  LogEntry next_entry(float value) const {
+    LogEntry entry{1, 9, 0, {5, 10, {}}, slice.log().head().hash, 2, {{peer(1), 1, 5, 1, 1}, {peer(2), 1, 5, 1, 1}}};
+    entry.codec = static_cast<uint8_t>(exact->kind());
+    entry.head.hash = entry_hash(entry, xxh3_128(payload(value).span()));
+    return entry;
+  }
+  void receive_entry(const LogEntry& entry, float value) {
+    slice.receive(entry, payload(value));
+    while (worker.has_completions()) worker.run_completions();
+  }
+
   std::unique_ptr<UpdateCodec> exact = make_update_codec({});
   const UpdateCodecs codecs{exact.get(), exact.get()};
   const SharedBytes block = SharedBytes::take(std::vector<std::byte>(sizeof(float)));
@@ -103,6 +120,20 @@ TEST_F(UpdateSliceTest, ALighterLogTakesItsPlaceOnlyIfMostGoOnWithoutItAndTwoSho
   EXPECT_EQ(slice.log().head().weight, 7u);
   slice.begin_round(2);
   EXPECT_EQ(slice.asks_after(), slice.log().head());
+}
+
+// Whoever is asked while a state is collected sends blocks of that one, so no greater state would ever come.
+TEST_F(UpdateSliceTest, AStateIsDroppedOnceTheLogHasPassedItOrNoLongerYields) {
+  slice.yield();
+  EXPECT_TRUE(slice.receive(peer(3), split(7, 7), block));
+  ASSERT_NE(slice.collecting(), nullptr);
+  slice.begin_round(2);
+  EXPECT_EQ(slice.collecting(), nullptr);
+  EXPECT_TRUE(slice.receive(peer(3), split(9, 9), block));
+  ASSERT_NE(slice.collecting(), nullptr);
+  receive_entry(next_entry(3), 3);
+  ASSERT_EQ(slice.log().head().weight, 10u);
+  EXPECT_EQ(slice.collecting(), nullptr);
 }
 
 TEST_F(UpdateSliceTest, WhoWasHeardTooSoonAfterAPullIsAskedLater) {
@@ -172,29 +203,18 @@ TEST_F(UpdateSliceTest, WhereMostOfWhatWasAskedForComesTwiceItIsAskedForLater) {
 
 // A liar that is quicker than the owner: nobody could ever take the entry, and no other follows.
 TEST_F(UpdateSliceTest, AFrameThatIsNotWhatItsHashSaysTakesNoEntrysPlace) {
-  const auto payload = [&](float value) {
-    std::vector<std::byte> bytes(exact->bytes_max(UpdateRole::kEntry, 1));
-    bytes.resize(exact->encode(UpdateRole::kEntry, std::vector<float>{value}, {}, bytes).value());
-    return SharedBytes::take(std::move(bytes));
-  };
-  LogEntry entry{1, 9, 0, {5, 10, {}}, slice.log().head().hash, 2, {{peer(1), 1, 5, 1, 1}, {peer(2), 1, 5, 1, 1}}};
-  entry.codec = static_cast<uint8_t>(exact->kind());
-  entry.head.hash = entry_hash(entry, xxh3_128(payload(3).span()));
-  const auto receive = [&](const LogEntry& said, float value) {
-    slice.receive(said, payload(value));
-    while (worker.has_completions()) worker.run_completions();
-  };
+  const LogEntry entry = next_entry(3);
   LogEntry other = entry;
   other.head.length += 3;
-  receive(other, 3);
-  receive(entry, 4);
+  receive_entry(other, 3);
+  receive_entry(entry, 4);
   EXPECT_FALSE(slice.checking());
   EXPECT_EQ(slice.tally().entries_refused, 2u);
   EXPECT_EQ(slice.log().head().length, 4u);
   other = entry;
   other.parts = 2;
-  receive(other, 3);   // of which the second part never comes
-  receive(entry, 3);
+  receive_entry(other, 3);   // of which the second part never comes
+  receive_entry(entry, 3);
   EXPECT_EQ(slice.log().head(), entry.head);
 }
 
