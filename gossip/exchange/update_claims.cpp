@@ -1,8 +1,15 @@
 #include "gossip/exchange/update_claims.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace starling {
+namespace {
+
+// Two heads of one length are of two logs, if they differ.
+bool may_be_one_log(const LogHead& a, const LogHead& b) { return a.length != b.length || a.hash == b.hash; }
+
+}  // namespace
 
 // A claim that is taken back is remembered all the same: a liar would make it again.
 bool UpdateClaims::hear(const PeerId& from, const LogHead& head, const LogHead& own, uint64_t round) {
@@ -20,11 +27,13 @@ void UpdateClaims::doubt(const LogHead& head) {
 }
 
 bool UpdateClaims::lacks(const LogHead& own, uint64_t round) const {
-  size_t weak = 0;
+  std::vector<LogHead> weak;
   for (const auto& [peer, claim] : claims_) {
     if (!greater(claim.head, own)) continue;
     const bool is_weak = claim.doubted || round > claim.since + kClaimRounds;
-    if (!is_weak || ++weak >= 2) return true;
+    const auto shares = [&head = claim.head](const LogHead& other) { return may_be_one_log(head, other); };
+    if (!is_weak || std::any_of(weak.begin(), weak.end(), shares)) return true;
+    weak.push_back(claim.head);
   }
   return false;
 }

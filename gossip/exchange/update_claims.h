@@ -23,7 +23,7 @@ class UpdateClaims {
   // own log outgrows it, and its holder moves.
   void doubt(const LogHead& head);
 
-  // Whether a head greater than `own` is known, and believed.
+  // Whether a head greater than `own` is known, and believed: two weak claims are, unless they are of two logs.
   bool lacks(const LogHead& own, uint64_t round) const;
 
   bool lacks_of(const PeerId& peer, const LogHead& own) const;   // whether this member claims a greater head

@@ -95,6 +95,20 @@ TEST_F(UpdateSliceTest, OneMembersClaimStopsNoOwnerOnceItIsKnownToBeASplit) {
   EXPECT_TRUE(claims.lacks(own, 1)) << "two members";
 }
 
+// Three logs that weigh the same, and of which a liar told each member another one.
+TEST_F(UpdateSliceTest, WeakClaimsOfTwoLogsStopNoOwner) {
+  UpdateClaims& claims = slice.claims();
+  const LogHead own = slice.log().head();
+  EXPECT_TRUE(claims.hear(peer(3), {5, 9, {9}}, own, 1));
+  EXPECT_TRUE(claims.hear(peer(4), {5, 9, {10}}, own, 1));
+  EXPECT_TRUE(claims.lacks(own, 3));
+  EXPECT_FALSE(claims.lacks(own, 4)) << "for two rounds they brought nothing";
+  EXPECT_TRUE(claims.hear(peer(5), {5, 9, {10}}, own, 1));
+  EXPECT_TRUE(claims.lacks(own, 4)) << "two hold one log";
+  EXPECT_TRUE(claims.hear(peer(5), {6, 12, {12}}, own, 1));
+  EXPECT_TRUE(claims.lacks(own, 4)) << "the longer one may continue the other";
+}
+
 TEST_F(UpdateSliceTest, AStateThatTwoShowTakesThePlaceOfOneThatOneShows) {
   EXPECT_TRUE(slice.receive(peer(3), split(9, 9), block));
   EXPECT_FALSE(slice.receive(peer(4), split(10, 10), block));
