@@ -13,6 +13,7 @@ bool may_be_one_log(const LogHead& a, const LogHead& b) { return a.length != b.l
 
 // A claim that is taken back is remembered all the same: a liar would make it again.
 bool UpdateClaims::hear(const PeerId& from, const LogHead& head, const LogHead& own, uint64_t round) {
+  said_[from] = {head, round};
   const bool more = greater(head, own);
   if (!more && !claims_.contains(from)) return false;
   Claim& claim = claims_.try_emplace(from, Claim{head, 0, round}).first->second;
@@ -58,7 +59,25 @@ void UpdateClaims::add_holders(const LogHead& head, std::set<PeerId>* members) c
   }
 }
 
+bool UpdateClaims::nobody_shares(const GroupMembers& members, const UpdateLog& log) const {
+  for (size_t rank = 0; rank < members.count(); ++rank) {
+    if (rank == members.self) continue;
+    const auto said = said_.find(members.ids[rank]);
+    if (said == said_.end()) return false;
+    const LogHead& head = said->second.head;
+    if (greater(head, log.head()) || !log.is_apart(head)) return false;
+  }
+  return true;
+}
+
+bool UpdateClaims::somebody_shares(const LogHead& own, uint64_t round) const {
+  return std::any_of(said_.begin(), said_.end(), [&](const auto& said) {
+    return said.second.head == own && said.second.round + 1 >= round;
+  });
+}
+
 void UpdateClaims::settle(const LogHead& own) {
+  said_.clear();
   std::erase_if(claims_, [&](const auto& claim) {
     return own.weight >= claim.second.weight && !greater(claim.second.head, own);
   });

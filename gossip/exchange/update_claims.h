@@ -1,10 +1,11 @@
-// Heads of one slice that other members say they hold, greater than the own one: what this member lacks.
+// Heads of one slice that other members say they hold. Those that are greater than the own one: what this member lacks.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <set>
 
+#include "gossip/exchange/group_members.h"
 #include "gossip/exchange/update_log.h"
 #include "gossip/net/message.h"
 
@@ -31,8 +32,16 @@ class UpdateClaims {
   // How many entries the own log is shorter than the longest greater one.
   uint64_t behind(const LogHead& own) const;
   void add_holders(const LogHead& head, std::set<PeerId>* members) const;   // whose last claim is this head
-  void settle(const LogHead& own);             // forgets the claims that the own log has reached
-  void forget(const PeerId& peer) { claims_.erase(peer); }
+  // Whether all others said, since the own log last moved, that they hold another one, which is lighter. With a roster
+  // of which two must show a split, nobody will move to the own log then.
+  bool nobody_shares(const GroupMembers& members, const UpdateLog& log) const;
+  // Whether another member said, in this round or the one before, that it holds the own log.
+  bool somebody_shares(const LogHead& own, uint64_t round) const;
+  void settle(const LogHead& own);             // the own log moved: forgets the claims that it has reached
+  void forget(const PeerId& peer) {
+    claims_.erase(peer);
+    said_.erase(peer);
+  }
 
  private:
   struct Claim {
@@ -41,7 +50,12 @@ class UpdateClaims {
     uint64_t since = 0;        // the round of the first claim, of those that the own log has not reached
     bool doubted = false;
   };
+  struct Said {
+    LogHead head;
+    uint64_t round = 0;        // the own one when it was heard
+  };
   std::map<PeerId, Claim> claims_;
+  std::map<PeerId, Said> said_;   // the last one of each other member, since the own log last moved
 };
 
 }  // namespace starling

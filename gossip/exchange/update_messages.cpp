@@ -201,10 +201,18 @@ bool UpdateMessages::believes(const PeerId& from, UpdateSlice& slice, const LogH
   return slice.believes(from, head, members, std::max(round_.number(), numbers_.median(members, round_.number())));
 }
 
+// As an owner it would keep its slice without an entry for its whole turn, and more turns if it is ahead of the others'
+// rounds.
+bool UpdateMessages::is_alone(const UpdateSlice& slice) const {
+  const GroupMembers& members = round_.members();
+  return members.count() >= kWitnessedFrom && slice.claims().nobody_shares(members, slice.log());
+}
+
 void UpdateMessages::hear(const PeerId& from, uint32_t slice, const LogHead& head) {
   UpdateSlice& of = *slices_[slice];
   if (!believes(from, of, head)) return ignore();
   if (of.claims().hear(from, head, of.log().head(), round_.number())) return pulls_.ask(of, from);
+  if (is_alone(of)) return yield(slice, from);
   // Its holder hears of the own log by the pull, or this member moves to the other one.
   if (!greater(head, of.log().head()) && of.log().is_apart(head)) pulls_.ask(of, from);
 }
@@ -216,6 +224,10 @@ void UpdateMessages::on_pull(const PeerId& from, const LogPull& pull) {
   if (pull.round <= kUpdateRoundMax) note(from, pull.group, pull.round);
   UpdateSlice& slice = *slices_[pull.slice];
   if (!greater(slice.log().head(), pull.head)) return hear(from, pull.slice, pull.head);
+  if (pull.head.length > 0) {   // else it asks for a whole state, whatever it holds
+    (void)slice.claims().hear(from, pull.head, slice.log().head(), round_.number());
+    if (is_alone(slice)) yield(pull.slice, from);
+  }
   std::optional<std::vector<LoggedEntry>> entries = slice.log().after(pull.head);
   if (!entries) {
     if (greater(heads_[pull.slice], pull.head)) donor_.give(from, pull, heads_[pull.slice]);

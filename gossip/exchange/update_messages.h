@@ -53,6 +53,7 @@ class UpdateMessages {
   // what follows the own log brings nothing.
   void yield(uint32_t slice, const PeerId& donor) {
     UpdateSlice& of = *slices_[slice];
+    if (of.claims().somebody_shares(of.log().head(), round_.number())) return;   // the others will move to it
     const bool before = of.yields();
     of.yield();
     of.yields() && !before ? pulls_.ask_for_state(of, donor) : pulls_.ask(of, donor);
@@ -80,6 +81,7 @@ class UpdateMessages {
   bool plausible(const LogEntry& entry) const;
   bool goes_on_without(const UpdateSlice& slice, const LogEntry& entry) const;
   bool believes(const PeerId& from, UpdateSlice& slice, const LogHead& head) const;
+  bool is_alone(const UpdateSlice& slice) const;
   void hear(const PeerId& from, uint32_t slice, const LogHead& head);
   void note(const PeerId& from, uint64_t group, uint64_t round);
   void look_at_rosters();

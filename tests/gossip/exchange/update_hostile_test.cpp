@@ -145,70 +145,104 @@ TEST(UpdateHostile, OfFourOrMoreTwoMustShowASplitBeforeAnyoneMovesToIt) {
   }
 }
 
-// The log that one member made alone is so much longer that all that the others hand in is void in it. As the owner of
-// a slice it hears from that where they are, and asks for their log instead of waiting for its whole turn.
+// The last of n members made a log alone, so much longer than the others' that all that they hand in is void in it. It
+// is in a round of all again, and owns this slice. What it sends from now on is lost; whom it asks for what is noted.
+struct Alone {
+  explicit Alone(uint8_t n) : swarm(n, {.slices = n}), agent(swarm.at(n)) {
+    swarm.run_for(seconds(1));
+    theirs = swarm.at(1).exchange().log(0).head();
+    swarm.network.drop = [](const Flight&) { return true; };
+    agent.view = {{agent.id, agent.mass}};
+    swarm.run_for(seconds(2));
+    swarm.share_views();
+    while (agent.roster.size() < n) swarm.run_for(milliseconds(1));
+    members = update_members(agent, agent.id).value();
+    round = agent.exchange().round();
+    while (members.owner(slice, round) != members.self) ++slice;
+    own = agent.exchange().log(slice).head();
+    EXPECT_GT(own.length, theirs.length + CountedTable::kEntriesToCount);
+    theirs.hash = {7};
+    swarm.network.drop = [this](const Flight& flight) {
+      const auto* pull = message_as<LogPull>(flight.message);
+      if (flight.from == agent.id && pull != nullptr && pull->slice == slice) asked_after.push_back(pull->head);
+      return true;
+    };
+  }
+
+  void hear(uint8_t from, const ExchangeMessage& message, size_t payload_bytes = 12) {
+    agent.exchange().handle(test_peer(from), 1, message, SharedBytes::take(std::vector<std::byte>(payload_bytes)));
+    agent.complete();
+  }
+  Contribution contribution(const LogHead& head) const {
+    return {members.group, round, slice, 1000, head.length, head, 1, 1, 0, 1, {}};
+  }
+  // In an early round: nothing that this member's owner could count.
+  LogPull pull(const LogHead& head) const { return {slice, head, {}, {}, members.group, 1}; }
+  // Members 1 to 3 made it, and the entries before it that are not of the own log.
+  LogEntry entry() const {
+    const LogHead before{theirs.length + 5, theirs.weight + 5, {8}};
+    LogEntry made{members.group, round, slice, {before.length + 1, before.weight + 3, {9}}, before.hash};
+    for (const uint8_t tag : {1, 2, 3}) made.counted.push_back({test_peer(tag), 1, 1000, 1, 1});
+    made.codec = static_cast<uint8_t>(agent.codec().kind());
+    return made;
+  }
+  bool asks_for_another() const {
+    return std::find(asked_after.begin(), asked_after.end(), LogHead()) != asked_after.end();
+  }
+
+  UpdateSwarm swarm;
+  UpdateAgent& agent;
+  GroupMembers members;
+  uint64_t round = 0;
+  uint32_t slice = 0;
+  LogHead own, theirs;
+  std::vector<LogHead> asked_after;
+};
+
+// As the owner of a slice it hears where they are from what is void, and asks for their log instead of waiting for its
+// whole turn.
 TEST(UpdateHostile, AnOwnerAloneWithALongLogMovesToTheOthers) {
-  UpdateSwarm swarm(4, {.slices = 4});
-  swarm.run_for(seconds(1));
-  const LogHead theirs = swarm.at(1).exchange().log(0).head();
-  UpdateAgent& alone = swarm.at(4);
-  swarm.network.drop = [](const Flight&) { return true; };
-  alone.view = {{alone.id, alone.mass}};
-  swarm.run_for(seconds(2));
-  swarm.share_views();
-  while (alone.roster.size() < 4) swarm.run_for(milliseconds(1));
-  const GroupMembers members = update_members(alone, alone.id).value();
-  const uint64_t round = alone.exchange().round();
-  uint32_t own = 0;
-  while (members.owner(own, round) != members.self) ++own;
-  ASSERT_GT(alone.exchange().log(own).head().length, theirs.length + CountedTable::kEntriesToCount);
-  std::set<PeerId> asked;
-  swarm.network.drop = [&](const Flight& flight) {
-    const auto* pull = message_as<LogPull>(flight.message);
-    if (flight.from == alone.id && pull != nullptr && pull->head == LogHead()) asked.insert(flight.to);
-    return true;
-  };
+  Alone alone(5);
+  LogHead behind = alone.theirs;
+  behind.hash = alone.agent.exchange().log(alone.slice).recent().front().hash;
+  alone.hear(4, alone.contribution(behind));
   for (const uint8_t tag : {1, 2, 3}) {
-    const LogHead head{theirs.length, theirs.weight, {7}};
-    const Contribution message{members.group, round, own, 1000, theirs.length, head, 1, 1, 0, 1, {}};
-    alone.exchange().handle(test_peer(tag), 1, message, SharedBytes::take(std::vector<std::byte>(12)));
-    alone.complete();
-    EXPECT_EQ(asked.empty(), tag < 3) << "three are most of four";
+    alone.hear(tag, alone.contribution(alone.theirs));
+    EXPECT_EQ(alone.asks_for_another(), tag == 3) << "three are most of five";
+  }
+}
+
+// Who is not their owner, or in a later round than all others, hears it from whatever they send.
+TEST(UpdateHostile, WhoAloneHoldsAHeavierLogAsksForThatOfTheOthers) {
+  for (const bool all : {false, true}) {
+    Alone alone(4);
+    for (const uint8_t tag : {1, 2, 3}) {
+      EXPECT_FALSE(alone.asks_for_another());
+      alone.hear(tag, alone.pull(tag == 1 && !all ? alone.own : alone.theirs), 0);
+    }
+    EXPECT_EQ(alone.asks_for_another(), all) << "to a log that two hold the others move";
+  }
+}
+
+// Else some leave the heavier log while others move to it.
+TEST(UpdateHostile, WhoSharesAHeavierLogKeepsItThoughMostGoOnWithoutIt) {
+  for (const bool shares : {false, true}) {
+    Alone alone(5);
+    if (shares) alone.hear(4, alone.pull(alone.own), 0);
+    alone.hear(1, alone.entry());
+    EXPECT_EQ(alone.asks_for_another(), !shares);
   }
 }
 
 // It heard just before that another log is there, and asked for what follows its own, which brings nothing.
 TEST(UpdateHostile, WhoHearsThatMostGoOnWithoutItsLogAsksForTheirsAtOnce) {
-  UpdateSwarm swarm(4, {});
-  swarm.run_for(seconds(1));
-  UpdateAgent& alone = swarm.at(4);
-  const LogHead theirs = swarm.at(1).exchange().log(0).head();
-  swarm.network.drop = [](const Flight&) { return true; };
-  alone.view = {{alone.id, alone.mass}};
-  swarm.run_for(seconds(2));
-  swarm.share_views();
-  while (alone.roster.size() < 4) swarm.run_for(milliseconds(1));
-  const GroupMembers members = update_members(alone, alone.id).value();
-  std::vector<LogHead> asked_after;
-  swarm.network.drop = [&](const Flight& flight) {
-    const auto* pull = message_as<LogPull>(flight.message);
-    if (flight.from == alone.id && pull != nullptr && pull->slice == 0) asked_after.push_back(pull->head);
-    return true;
-  };
-  const uint64_t round = alone.exchange().round();
-  const LogHead newer{theirs.length + 5, theirs.weight + 5, {8}};
-  LogEntry entry{members.group, round, 0, {newer.length + 1, newer.weight + 3, {9}}, newer.hash};
-  for (const uint8_t tag : {1, 2, 3}) entry.counted.push_back({test_peer(tag), 1, 1000, 1, 1});
-  entry.codec = static_cast<uint8_t>(alone.codec().kind());
-  const SharedBytes payload = SharedBytes::take(std::vector<std::byte>(12));
-  const Contribution contribution{members.group, round, 0, 1000, newer.length, newer, 1, 1, 0, 1, {}};
-  alone.exchange().handle(test_peer(1), 1, contribution, payload);
-  ASSERT_EQ(asked_after.size(), 1u);
-  EXPECT_EQ(asked_after[0], alone.exchange().log(0).head());
-  ASSERT_TRUE(greater(asked_after[0], entry.head));
-  alone.exchange().handle(test_peer(2), 1, entry, payload);
-  ASSERT_EQ(asked_after.size(), 2u);
-  EXPECT_EQ(asked_after[1], LogHead());
+  Alone alone(4);
+  const LogEntry entry = alone.entry();
+  alone.hear(1, alone.contribution({entry.head.length - 1, entry.head.weight - 3, entry.previous}));
+  ASSERT_EQ(alone.asked_after, std::vector<LogHead>{alone.own});
+  ASSERT_TRUE(greater(alone.own, entry.head));
+  alone.hear(2, entry);
+  EXPECT_EQ(alone.asked_after, (std::vector<LogHead>{alone.own, {}}));
 }
 
 // Nobody's log is shown by two, and two claims or more stop every owner.

@@ -109,6 +109,27 @@ TEST_F(UpdateSliceTest, WeakClaimsOfTwoLogsStopNoOwner) {
   EXPECT_TRUE(claims.lacks(own, 4)) << "the longer one may continue the other";
 }
 
+TEST_F(UpdateSliceTest, NobodySharesALogThatAllOthersHoldAnotherOneOf) {
+  UpdateClaims& claims = slice.claims();
+  const GroupMembers members{1, {peer(1), peer(2), peer(3), peer(4)}, 0};
+  const LogHead own = slice.log().head(), apart{3, 6, {9}};
+  const auto alone = [&] { return claims.nobody_shares(members, slice.log()); };
+  for (const uint8_t tag : {2, 3}) EXPECT_FALSE(claims.hear(peer(tag), apart, own, 1));
+  EXPECT_FALSE(alone()) << "one was not heard";
+  for (const LogHead& other : {own, LogHead(), LogHead{5, 9, {9}}}) {
+    (void)claims.hear(peer(4), other, own, 1);
+    EXPECT_FALSE(alone()) << "it holds the own log, or none yet, or a greater one";
+  }
+  EXPECT_FALSE(claims.hear(peer(4), apart, own, 1));
+  EXPECT_TRUE(alone());
+  claims.forget(peer(3));
+  EXPECT_FALSE(alone()) << "another process";
+  EXPECT_FALSE(claims.hear(peer(3), apart, own, 1));
+  EXPECT_TRUE(alone());
+  claims.settle(own);
+  EXPECT_FALSE(alone()) << "what was said before the own log moved";
+}
+
 TEST_F(UpdateSliceTest, AStateThatTwoShowTakesThePlaceOfOneThatOneShows) {
   EXPECT_TRUE(slice.receive(peer(3), split(9, 9), block));
   EXPECT_FALSE(slice.receive(peer(4), split(10, 10), block));
