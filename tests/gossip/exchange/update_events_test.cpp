@@ -346,9 +346,9 @@ void run_seeds(const char* name, uint64_t seeds, const UpdateAgentOptions& optio
   EXPECT_LE(totals.longest, 2 * options.deadline_max);
   EXPECT_EQ(totals.lost_payloads, 0u);
   expect_few_splits(totals, events);
-  // A liar's last claims stop owners for two rounds (update_claims.h). Of many members some may leave a heavier log while
-  // others come to it. Where cuts or a liar leave logs that nobody shares, members move to one after kAloneAfter rounds
-  // without an entry (update_slice.h).
+  // A liar's last claims stop owners for two rounds (update_claims.h). Of many members some may leave a heavier log
+  // while others come to it. Where cuts or a liar leave logs that nobody shares, members move to one after kAloneAfter
+  // rounds without an entry (update_slice.h).
   constexpr uint64_t kAloneAfter = 8;
   const bool alone = events.cuts_per_s > 0 || events.lies > 0;
   uint64_t runs = 0, late = 0;
