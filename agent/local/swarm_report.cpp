@@ -56,7 +56,7 @@ AgentReport make_agent_report(const SwarmMember& member, bool newcomer, double o
   if (!track.status.log_heads.empty()) {
     agent.log = {track.status.log_heads, track.status.updates, track.status.held_back.value_or(0),
                  track.status.group.rounds, track.bytes_sent, track.bytes_received,
-                 track.status.step};
+                 track.status.step, track.status.refused_last};
   }
   const PairReport pairs{agent.name, track.status.pairs, track.status.steps_taken,
                          track.status.drift};

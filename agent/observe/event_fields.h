@@ -77,7 +77,9 @@ constexpr auto fields(Of<UpdateCounters>) {
                          field("audits_failed", &T::audits_failed), field("payloads_refused", &T::payloads_refused),
                          field("pulls", &T::pulls), field("early", &T::early),
                          field("buckets", &T::buckets), field("plan_since", &T::plan_since),
-                         field("plans_refused", &T::plans_refused), field("frames_saved", &T::frames_saved));
+                         field("plans_refused", &T::plans_refused), field("frames_saved", &T::frames_saved),
+                         field("entries_refused", &T::entries_refused), field("blocks_refused", &T::blocks_refused),
+                         field("heads_refused", &T::heads_refused));
 }
 
 constexpr auto fields(Of<LinkCounters>) {
@@ -195,6 +197,7 @@ constexpr auto fields(Of<AgentStatus>) {
                     field("doubts_parked", &T::doubts_parked), field("group", &T::group),
                     field("updates", &T::updates), field("log_heads", &T::log_heads, Written::kUnlessEmpty),
                     field("held_back", &T::held_back),
+                    field("refused_last", &T::refused_last, Written::kUnlessEmpty),
                     field("bytes_sent", &T::bytes_sent), field("bytes_received", &T::bytes_received),
                     field("links", &T::links), field("frames", &T::frames),
                     field("frames_refused", &T::frames_refused),

@@ -121,6 +121,7 @@ struct AgentStatus {
   UpdateCounters updates;
   std::string log_heads;         // of updates: equal at members that hold equal logs, so equal models
   std::optional<double> held_back;   // of updates: the norm of what was learned here and no entry counts yet
+  std::string refused_last;      // of updates.refused(): who sent it, its name or id; empty: nobody is known to have
   uint64_t bytes_sent = 0, bytes_received = 0;
   LinkCounters links;
   FrameTraffic frames;

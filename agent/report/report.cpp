@@ -170,6 +170,17 @@ std::string describe_left_out(const SwarmReport& report) {
   return text.empty() ? "" : " Models did not count, being much farther away than the others: " + text + ".";
 }
 
+std::string describe_refused(const SwarmReport& report) {
+  std::string text;
+  for (const AgentReport& agent : report.agents) {
+    if (!agent.log || agent.log->counters.refused() == 0) continue;
+    const std::string& last = agent.log->refused_last;
+    text += fmt::format("{}by {} {} times{}", text.empty() ? "" : "; ", agent.name, agent.log->counters.refused(),
+                        last.empty() ? "" : ", last " + last + "'s");
+  }
+  return text.empty() ? "" : " Messages about the log of updates were refused, being false or damaged: " + text + ".";
+}
+
 std::string describe_outcome(const SwarmReport& report) {
   std::vector<double> together, alone;
   for (const AgentReport& agent : report.agents) {
@@ -216,7 +227,7 @@ std::string print_report_html(const SwarmReport& report) {
 
 std::string summarize(const SwarmReport& report) {
   return describe_start(report) + describe_events(report) + describe_outcome(report) + describe_left_out(report) +
-         describe_disagreement(report);
+         describe_refused(report) + describe_disagreement(report);
 }
 
 std::string print_closing_table(const SwarmReport& report) {

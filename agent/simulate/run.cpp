@@ -256,9 +256,13 @@ std::optional<LogReport> Run::log_of(size_t agent) {
   if (!swarm_.training(agent) || swarm_.agent(agent).exchange() == nullptr) return std::nullopt;
   const ExchangeStatus status = swarm_.agent(agent).exchange()->status();
   if (status.log_heads.empty()) return std::nullopt;
-  return LogReport{status.log_heads,    status.updates,           status.held_back,
-                   status.group.rounds, swarm_.bytes_sent(agent), swarm_.bytes_received(agent),
-                   swarm_.agent(agent).rounds()->steps().pace().times().mean()};
+  LogReport log{status.log_heads,    status.updates,           status.held_back,
+                status.group.rounds, swarm_.bytes_sent(agent), swarm_.bytes_received(agent),
+                swarm_.agent(agent).rounds()->steps().pace().times().mean()};
+  for (size_t a = 0; a < swarm_.count(); ++a) {
+    if (status.refused_last == swarm_.id(a)) log.refused_last = fmt::format("agent {}", a);
+  }
+  return log;
 }
 
 std::optional<PairReport> Run::pairs_of(size_t agent) {

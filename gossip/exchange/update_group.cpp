@@ -56,7 +56,7 @@ UpdateGroup::UpdateGroup(const UpdateGroupOptions& options, std::span<const Slic
       replicas_(options.self, options.generation, slices, memory, options.outer, codecs_),
       plans_(options.merge, sizes_of(slices)),
       round_(round_options(options, slices, codecs), clock, outbox, numbers_),
-      owner_(options.self, codecs_, worker, slices_,
+      owner_(options.self, codecs_, worker, slices_, refusals_,
              [this](const LogEntry& entry, const SharedBytes& payload) {
                ++entries_made_;
                round_.entry_made(entry, payload);
@@ -64,17 +64,17 @@ UpdateGroup::UpdateGroup(const UpdateGroupOptions& options, std::span<const Slic
              [this] { round_.send_made([this](uint32_t slice) { return owner_.merging(slice); }); },
              [this](uint32_t slice, const PeerId& donor) { messages_.replace(slice, donor); },
              [this](uint32_t slice, const PeerId& donor) { messages_.yield(slice, donor); }),
-      tables_(codecs.running->tables(), options.self, slices_, worker, clock, outbox,
+      tables_(codecs.running->tables(), options.self, slices_, worker, clock, outbox, refusals_,
               [this](uint32_t slice, const std::vector<uint32_t>& requested) { answer(slice, requested); }),
-      messages_(options_, codecs_, replicas_, slices_, round_, tables_, numbers_, worker, clock, outbox, sampler,
-                [this](uint32_t slice) { advance(slice); }) {
+      messages_(options_, codecs_, replicas_, slices_, round_, tables_, numbers_, refusals_, worker, clock, outbox,
+                sampler, [this](uint32_t slice) { advance(slice); }) {
   STARLING_CHECK(options.deadline_min.count() > 0 && options.deadline_min <= options.deadline_max);
   size_t bytes = 0;
   for (uint32_t i = 0; i < slices.size(); ++i) {
     const size_t values = slices[i].count * (options.outer.has_momentum() ? 2 : 1);
     bytes += codecs.running->bytes_max(UpdateRole::kEntry, slices[i].count);
     const UpdateSlice::Shape shape{i, slices[i].count, values};
-    slices_.push_back(std::make_unique<UpdateSlice>(shape, options.first_norm_max, codecs_, worker,
+    slices_.push_back(std::make_unique<UpdateSlice>(shape, options.first_norm_max, codecs_, worker, refusals_,
                                                     [this, i] { advance(i); }));
   }
   small_ = bytes <= kSmallModel;
@@ -649,18 +649,17 @@ UpdateMemory UpdateGroup::memory() const {
 
 UpdateTally UpdateGroup::tally() const {
   UpdateTally tally;
-  for (const auto& slice : slices_) {
-    const UpdateSliceTally own = slice->tally();
-    tally.entries_refused += own.entries_refused;
-    tally.blocks_refused += own.blocks_refused;
-    tally.states_adopted += own.states_adopted;
-  }
+  for (const auto& slice : slices_) tally.states_adopted += slice->states_adopted();
   tally.entries_made = entries_made_;
+  tally.payloads_refused = refusals_.payloads;
+  tally.entries_refused = refusals_.entries;
+  tally.blocks_refused = refusals_.blocks;
+  tally.heads_refused = refusals_.heads;
+  tally.refused_last = refusals_.last;
   tally.handed_in_early = handed_in_early_;
   tally.audits_failed = messages_.tally().audits_failed;
   tally.injected = messages_.tally().injected;
   tally.ignored_messages = messages_.tally().ignored;
-  tally.payloads_refused = owner_.refused() + tables_.refused();
   tally.pulls_sent = messages_.pulls_sent();
   return tally;
 }

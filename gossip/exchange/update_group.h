@@ -28,6 +28,7 @@
 #include "gossip/exchange/update_options.h"
 #include "gossip/exchange/update_owner.h"
 #include "gossip/exchange/update_plan.h"
+#include "gossip/exchange/update_refusals.h"
 #include "gossip/exchange/update_replicas.h"
 #include "gossip/exchange/update_round.h"
 #include "gossip/exchange/update_slice.h"
@@ -56,8 +57,8 @@ struct UpdateSelection {
 
 struct UpdateTally {
   uint64_t entries_made = 0;
-  uint64_t payloads_refused = 0;         // handed in to this owner, that do not decode
-  uint64_t entries_refused = 0, blocks_refused = 0;
+  uint64_t payloads_refused = 0, entries_refused = 0, blocks_refused = 0, heads_refused = 0;   // as UpdateRefusals says
+  std::optional<PeerId> refused_last;
   uint64_t states_adopted = 0;
   uint64_t audits_failed = 0;            // an own replica was not what most others have under the same head
   uint64_t pulls_sent = 0;
@@ -198,6 +199,7 @@ class UpdateGroup {
   const Clock& clock_;
   Outbox& outbox_;
   PeerSampler& sampler_;
+  UpdateRefusals refusals_;
   UpdateSlices slices_;
   UpdateReplicas replicas_;
   UpdatePlans plans_;

@@ -96,6 +96,26 @@ TEST_F(LogTest, AnOrdinaryLineIsShort) {
   EXPECT_NE(take().find(", 12345 exchanges, 3 late, 2 failed, "), std::string::npos);
 }
 
+TEST_F(LogTest, SaysHowTheLogOfUpdatesStandsAndWhoseMessagesWereRefused) {
+  AgentStatus status;
+  status.phase = "training";
+  status.steps = 100;
+  status.log_heads = "1f9a03c255";
+  status.updates.entries = 120;
+  status.held_back = 0.31;
+  log_.on(status);
+  EXPECT_NE(take().find(", 120 entries, 0.31 held back, log 1f9a03c2\n"), std::string::npos);
+  status.steps = 101;
+  status.updates.payloads_refused = 3;
+  status.updates.blocks_refused = 4;
+  log_.on(status);
+  EXPECT_NE(take().find(", 120 entries, 7 refused, 0.31 held back"), std::string::npos);
+  status.steps = 102;
+  status.refused_last = "carol";
+  log_.on(status);
+  EXPECT_NE(take().find(", 120 entries, 7 refused, last of carol, 0.31 held back"), std::string::npos);
+}
+
 TEST_F(LogTest, TheEndSaysWhetherTheModelsAgree) {
   Finished end;
   end.reason = "stop_after";

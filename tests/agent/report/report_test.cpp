@@ -175,9 +175,23 @@ TEST(ReportPage, ShowsHowLogsOfUpdatesStood) {
             (Json{{"head", "1f9a03c2"}, {"entries", 30}, {"behind", 2}, {"splits", 4}, {"states", 4},
                   {"held_back", 0.25}, {"buckets", 3}, {"plan_since", 208}, {"sent_a_round", 500},
                   {"received_a_round", 700},
-                  {"step_ms", {1.5, nullptr, nullptr, nullptr, 0.5}}}));
+                  {"step_ms", {1.5, nullptr, nullptr, nullptr, 0.5}}, {"refused", 0}, {"refused_last", ""}}));
   report.agents[0].log->rounds = 0;
   EXPECT_EQ(page_data(report)["agents"][0]["log"]["sent_a_round"], 5000);
+}
+
+TEST(Report, NamesWhoseMessagesAboutTheLogWereRefused) {
+  SwarmReport report = make_report();
+  report.agents[0].log = LogReport{};
+  EXPECT_EQ(summarize(report).find("refused"), std::string::npos);
+  report.agents[0].log->counters.entries_refused = 3;
+  report.agents[0].log->counters.heads_refused = 4;
+  EXPECT_NE(summarize(report).find("by agent-0 7 times."), std::string::npos) << summarize(report);
+  report.agents[0].log->refused_last = "agent-2";
+  EXPECT_NE(summarize(report).find("by agent-0 7 times, last agent-2's."), std::string::npos) << summarize(report);
+  const Json log = page_data(report)["agents"][0]["log"];
+  EXPECT_EQ(log["refused"], 7);
+  EXPECT_EQ(log["refused_last"], "agent-2");
 }
 
 TEST(ReportPage, CountsExchangesByAgentsNotByIds) {
