@@ -23,8 +23,7 @@ struct Events {
   double freezes_per_s = 0, kills_per_s = 0, restarts_per_s = 0, joins_per_s = 0;
   double owner_dies = 0;                       // of the entries made: the owner stops between merge and reply
   bool owner_freezes = false;                  // then it only freezes
-  double cuts_per_s = 0;                       // into two halves, for `cut`
-  Duration cut_min = seconds(3), cut_max = seconds(3);
+  double cuts_per_s = 0;                       // into two halves, for 3 s
   double lies = 0;                             // of the messages of the newest member at the start; it stays
   size_t members_min = 2, members_max = 32;
 };
@@ -39,7 +38,7 @@ struct Totals {
   std::string where;                           // of these, of logs that were equal late, and of what counted twice
   uint64_t replica_rounds = 0, entries = 0, entries_due = 0;
   uint64_t short_splits = 0, long_splits = 0, lost_payloads = 0, stopped_owners = 0, lies = 0;
-  uint64_t refused = 0;                        // of heads none: who was cut off may claim more than can be
+  uint64_t refused = 0;                        // without heads: who was cut off may claim more than can be
   Duration longest{};                          // round
   double squares = 0;                          // of R minus the mean of all drifts, where nobody came or went
   uint64_t values = 0;
@@ -257,8 +256,7 @@ class Chaos {
     rng_.shuffle(ids);
     const size_t count = 1 + rng_.below(static_cast<uint32_t>(ids.size() - 1));
     side_ = {ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(count)};
-    const auto more_ms = static_cast<uint32_t>((events_.cut_max - events_.cut_min) / milliseconds(1));
-    heal_at_ = swarm.clock.now() + events_.cut_min + milliseconds(more_ms > 0 ? rng_.below(more_ms) : 0);
+    heal_at_ = swarm.clock.now() + seconds(3);
     for (const PeerId& a : ids) {
       for (const PeerId& b : ids) {
         if (side_.contains(a) == side_.contains(b)) continue;
@@ -356,7 +354,7 @@ void run_seeds(const char* name, uint64_t seeds, const UpdateAgentOptions& optio
     if (boundaries > kEqualAfter) late += static_cast<uint64_t>(count);
   }
   EXPECT_LE(late, 1 + runs / 100);
-  EXPECT_LE(totals.lost_payloads, options.more_bytes > 0 ? 1 + runs / 40 : 0);
+  EXPECT_LE(totals.lost_payloads, options.more_bytes > 0 ? 1 + runs / 100 : 0);
   if (!totals.equal_after.empty()) {
     EXPECT_LE(totals.equal_after.rbegin()->first, kEqualAfter + (alone ? kAloneAfter : kEqualAfter));
   }
@@ -383,8 +381,7 @@ TEST(UpdateEvents, Cuts) { run_seeds("cuts", 2, {}, {.cuts_per_s = 0.1}); }
 TEST(UpdateEvents, CutsWithPayloadsTooLargeToBeHeld) {
   UpdateAgentOptions options;
   options.more_bytes = SentPayloads::kPastBytes;
-  run_seeds("cuts, large payloads", 2, options,
-            {.cuts_per_s = 1, .cut_min = milliseconds(200), .cut_max = seconds(3)});
+  run_seeds("cuts, large payloads", 2, options, {.cuts_per_s = 0.1});
 }
 
 TEST(UpdateEvents, OneMemberLies) {
