@@ -64,6 +64,32 @@ TEST(SimulateTrainers, RealModelsLearnAndReplayToTheByte) {
   }
 }
 
+// Its moments stay each agent's own: what it moves in five steps is the update, and no optimizer touches the replica.
+TEST(SimulateTrainers, AdamWLearnsWithinTheDriftOfUpdates) {
+  spdlog::set_level(spdlog::level::off);
+  Config config = small_config();
+  config.swarm.optimizer.kind = "adamw";
+  config.swarm.optimizer.learning_rate = 0.003;
+  config.swarm.local_steps = 5;
+  config.swarm.stop_after = 60;
+  config.swarm.exchange.kind = ExchangeKind::kGroup;
+  config.swarm.exchange.source = SourceKind::kUpdates;
+  config.swarm.exchange.carry_momentum = false;
+  SimulateOptions options;
+  options.agents = 3;
+  const auto task = make_torch_task(config, options.agents);
+  const SwarmOutcome outcome = run_simulated_swarm(options, config, *task, [](double) {});
+  ASSERT_TRUE(outcome.finished);
+  ASSERT_EQ(outcome.logs.size(), 3u);
+  for (const auto& log : outcome.logs) {
+    ASSERT_TRUE(log.has_value());
+    EXPECT_GE(log->counters.entries, 12u);
+    EXPECT_EQ(log->head, outcome.logs[0]->head);
+  }
+  EXPECT_EQ(outcome.points.back().distance, 0) << "all hold the same bits";
+  EXPECT_GT(outcome.points.back().score.accuracy.value_or(0), 0.5);
+}
+
 // Of three agents with a hidden layer of 2, at 100 kB/s.
 std::map<std::string, std::vector<CurvePoint>> curves_of(std::vector<std::string> baselines, double density = 0.01) {
   spdlog::set_level(spdlog::level::off);
