@@ -91,6 +91,7 @@ void Rounds::begin_steps(uint32_t count) {
 }
 
 void Rounds::start_steps(uint32_t count) {
+  steps_await_exchange_ = true;
   steps_.begin(count, sharing_.begin_steps());
   state_ = State::kStepping;
 }
@@ -156,6 +157,7 @@ void Rounds::shared(bool healthy) {
 
 // What is evaluated and saved, and handed out from there, is the model after the exchange.
 void Rounds::begin_round() {
+  steps_await_exchange_ = false;
   if (stop_asked_) {
     state_ = State::kBoundary;
     return;
@@ -179,6 +181,7 @@ void Rounds::begin_round() {
 }
 
 void Rounds::end(Ending::Reason reason) {
+  steps_await_exchange_ = false;   // what is decided is applied, and that is the model
   if (!ending_.begin(reason, progress(), [this] { state_ = State::kEnded; })) return pause();
   state_ = State::kWorking;
 }

@@ -197,7 +197,7 @@ void Run::join() {
 
 // As the agent itself evaluates and hands it out: after the exchange, before the steps that follow.
 View Run::model_of(size_t agent) {
-  const bool steps = swarm_.training(agent) && swarm_.agent(agent).rounds()->phase() == Phase::kTraining;
+  const bool steps = swarm_.training(agent) && swarm_.agent(agent).rounds()->steps_await_exchange();
   return steps ? swarm_.trainer(agent).evaluated_params() : swarm_.params(agent);
 }
 

@@ -164,6 +164,30 @@ TEST(Simulate, EightAgentsFindTheMeanOfTheirTargets) {
 }
 
 // An exchange comes whole or not at all, unlike with lost frames, and each that is lost ends as one that failed.
+// The round after the last steps as well: until its exchange has ended, an agent's params hold own steps that no other
+// has, and it evaluates and hands out the model before them. Those steps may lead far away (a vote takes others).
+TEST(Simulate, ShowsTheModelThatAnAgentEvaluatesWhileItSettles) {
+  Config config = quadratic_config();
+  config.swarm.optimizer.momentum = 0;
+  config.swarm.stop_after = 120;
+  config.swarm.weight = "equal";
+  ExchangeConfig& exchange = config.swarm.exchange;
+  exchange.carry_momentum = false;
+  exchange.kind = ExchangeKind::kGroup;
+  exchange.source = SourceKind::kGradients;
+  SimulateOptions options;
+  options.agents = 4;
+  options.latency = milliseconds(25);   // so the models are looked at more than once in a round
+  options.every = options.compute;
+  size_t settling = 0;
+  for (const CurvePoint& point : run_swarm(options, config).points) {
+    if (point.step < 100) continue;
+    EXPECT_LT(*point.distance, 1e-3) << point.series << " at step " << point.step << ", " << point.virtual_s << " s";
+    settling += point.step == 120;
+  }
+  EXPECT_GE(settling, 10u);
+}
+
 TEST(Simulate, LosesExchangesAsAWhole) {
   Config config = quadratic_config();
   config.swarm.stop_after = 300;
