@@ -45,6 +45,8 @@ AgentReport make_agent_report(const SwarmMember& member, bool newcomer, double o
   agent.proposals_refused = track.status.proposals_refused;
   agent.bytes_sent = track.bytes_sent;
   agent.bytes_received = track.bytes_received;
+  agent.sent_a_round = track.status.sent_a_round;
+  agent.sent_last_round = track.status.sent_last_round;
   agent.failure = member.failure();
   agent.accuracies = shift(track.accuracies);
   agent.losses = shift(track.losses);

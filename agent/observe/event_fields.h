@@ -196,6 +196,7 @@ constexpr auto fields(Of<AgentStatus>) {
                     field("updates", &T::updates), field("log_heads", &T::log_heads, Written::kUnlessEmpty),
                     field("held_back", &T::held_back),
                     field("bytes_sent", &T::bytes_sent), field("bytes_received", &T::bytes_received),
+                    field("sent_a_round", &T::sent_a_round), field("sent_last_round", &T::sent_last_round),
                     field("links", &T::links), field("frames", &T::frames),
                     field("frames_refused", &T::frames_refused),
                     field("joins", &T::joins), field("proposals_refused", &T::proposals_refused),

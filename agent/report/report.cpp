@@ -32,6 +32,10 @@ std::optional<double> sent_a_step(const AgentReport& agent) {
   return std::round(static_cast<double>(agent.bytes_sent) / static_cast<double>(agent.steps));
 }
 
+std::string print_known_bytes(const std::optional<double>& bytes) {
+  return bytes ? print_bytes(static_cast<uint64_t>(*bytes)) : "-";
+}
+
 Json agent_json(const AgentReport& agent) {
   return {{"name", agent.name},
           {"peer", agent.peer},
@@ -50,6 +54,8 @@ Json agent_json(const AgentReport& agent) {
           {"bytes_sent", agent.bytes_sent},
           {"bytes_received", agent.bytes_received},
           {"bytes_sent_a_step", optional_number(sent_a_step(agent))},
+          {"bytes_sent_a_round", optional_number(agent.sent_a_round)},
+          {"bytes_sent_last_round", optional_number(agent.sent_last_round)},
           {"pairs", agent.pairs ? print_pairs(*agent.pairs) : Json(nullptr)},
           {"swarm_distance", optional_number(agent.swarm_distance)},
           {"spread", optional_number(agent.spread)}};
@@ -220,8 +226,9 @@ std::string summarize(const SwarmReport& report) {
 }
 
 std::string print_closing_table(const SwarmReport& report) {
-  std::string text = fmt::format("{:<10} {:<11} {:>9} {:>9} {:>9}   {:<22} {:>9} {:>9}\n", "agent", "labels",
-                                 "accuracy", "alone", "central", "done/late/failed", "sent", "a step");
+  std::string text = fmt::format("{:<10} {:<11} {:>9} {:>9} {:>9}   {:<22} {:>9} {:>9} {:>9} {:>10}\n", "agent",
+                                 "labels", "accuracy", "alone", "central", "done/late/failed", "sent", "a step",
+                                 "a round", "last round");
   for (const AgentReport& agent : report.agents) {
     std::optional<double> alone;
     if (agent.shard < report.alone.size() && report.alone[agent.shard]) alone.emplace(*report.alone[agent.shard]);
@@ -232,11 +239,11 @@ std::string print_closing_table(const SwarmReport& report) {
     if (agent.newcomer && !agent.peer.empty()) note += fmt::format("  joined at {:.1f} s", agent.joined_at_s);
     if (agent.state == "failed") note += "  failed: " + agent.failure;
     if (living(agent) && !agent.settled.value_or(true)) note += "  its model and another's do not agree";
-    const std::optional<double> a_step = sent_a_step(agent);
-    text += fmt::format("{:<10} {:<11} {:>9} {:>9} {:>9}   {:<22} {:>9} {:>9}{}\n", agent.name,
+    text += fmt::format("{:<10} {:<11} {:>9} {:>9} {:>9}   {:<22} {:>9} {:>9} {:>9} {:>10}{}\n", agent.name,
                         print_labels(agent.classes), print_percent(agent.accuracy), print_percent(alone),
                         print_percent(report.central), counts, print_bytes(agent.bytes_sent),
-                        a_step ? print_bytes(static_cast<uint64_t>(*a_step)) : "-", note);
+                        print_known_bytes(sent_a_step(agent)), print_known_bytes(agent.sent_a_round),
+                        print_known_bytes(agent.sent_last_round), note);
   }
   std::vector<PairReport> pairs;
   for (const AgentReport& agent : report.agents) {

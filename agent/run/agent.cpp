@@ -117,6 +117,7 @@ void Agent::tick() {
   if (machine_ && rounds_) machine_->tick();
   if (rounds_) rounds_->tick();
   if (rounds_) {
+    count_bytes();
     router_.donor().set_steps(rounds_->progress().steps);
     if (router_.donor().wants_newer(now)) rounds_->save_soon();
   }
@@ -198,7 +199,15 @@ MemberMeta Agent::meta() const { return agent_meta(options_.config.agent.name, p
 
 AgentStatus Agent::status() const {
   const SwarmConfig* swarm = rounds_ ? &entry_.swarm() : nullptr;
-  return agent_status(phase(), swarm, rounds_.get(), machine_, router_, parts_.transport.counters());
+  AgentStatus status = agent_status(phase(), swarm, rounds_.get(), machine_, router_, parts_.transport.counters());
+  status.sent_a_round = round_bytes_.mean();
+  status.sent_last_round = round_bytes_.last();
+  return status;
+}
+
+void Agent::count_bytes() {
+  const uint64_t round = rounds_->progress().round;
+  if (round_bytes_.begins(round)) round_bytes_.begin(round, parts_.transport.counters().bytes_sent);
 }
 
 void Agent::watch_deadline() {

@@ -12,6 +12,7 @@
 #include "agent/run/entry.h"
 #include "agent/run/farewell.h"
 #include "agent/run/parts.h"
+#include "agent/run/round_bytes.h"
 #include "agent/run/rounds.h"
 #include "agent/share/sharing.h"
 #include "agent/run/swarm_clock.h"
@@ -54,6 +55,7 @@ class Agent final : public Router::Handler {
   void begin_rounds(const Progress& from, const char* how);
   void part(const char* reason);
   void watch_deadline();
+  void count_bytes();
   Phase phase() const;
   AgentStatus status() const;
 
@@ -75,6 +77,7 @@ class Agent final : public Router::Handler {
   bool abandoned_ = false;           // by abandon()
   TimePoint born_, leave_deadline_, next_status_;
   DeadlineWatch deadline_watch_;
+  RoundBytes round_bytes_;
 };
 
 }  // namespace starling

@@ -46,13 +46,16 @@ class SwarmCommand(swarm.Case):
     self.assertGreater(newcomer['joined_at_s'], 0)
     goal = 0.93 if REAL else 0.9
     for agent in report['agents']:
-      self.assertEqual(sorted(agent), ['accuracy', 'bytes_received', 'bytes_sent', 'bytes_sent_a_step', 'classes',
+      self.assertEqual(sorted(agent), ['accuracy', 'bytes_received', 'bytes_sent', 'bytes_sent_a_round',
+                                       'bytes_sent_a_step', 'bytes_sent_last_round', 'classes',
                                        'exchanges', 'joined_at_s', 'name', 'pairs', 'peer', 'proposals_refused',
                                        'settled', 'spread', 'state', 'steps', 'swarm_distance'])
       self.assertRegex(agent['peer'], '^[0-9a-f]{64}$')
       self.assertIn(len(agent['classes']), (2, 3))
       self.assertGreater(agent['exchanges']['done'], 0)
       self.assertGreater(agent['bytes_sent'], 0)
+      self.assertGreater(agent['bytes_sent_a_round'], 0)
+      self.assertLess(agent['bytes_sent_a_round'], agent['bytes_sent'])
       if agent['state'] == 'finished':
         self.assertGreaterEqual(agent['accuracy'], goal, f'{agent["name"]}: {report}')
     self.assertLess(report['distance'], 0.05)

@@ -408,7 +408,7 @@ TEST_F(SwarmMemberTest, TableHasOneLineForEachAndKeepsToItsWidth) {
   members.push_back(shell_member(
       R"(printf '{"t":1,"event":"start","peer":"ab"}\n{"t":1,"event":"data","labels":[0,1]}\n' >>"$1";
          printf '{"t":2,"event":"joined","how":"genesis"}\n' >>"$1";
-         printf '{"t":3,"event":"status","swarm_distance":0.0123,"spread":0.0456,"bytes_sent":999900000,' >> "$1"
+         printf '{"t":3,"event":"status","swarm_distance":0.0123,"spread":0.0456,"sent_last_round":999900000,' >> "$1"
          printf '"loss":0.125,"exchanges":{"done":1234,"late":3,"failed":10}}\n' >> "$1"
          printf '{"t":3,"event":"evaluate","steps":8,"accuracy":0.25}\n' >> "$1"; tail -f /dev/null)"));
   ASSERT_TRUE(wait_until([&] { members[0]->poll(); return members[0]->track().steps == 8; }));
@@ -417,6 +417,7 @@ TEST_F(SwarmMemberTest, TableHasOneLineForEachAndKeepsToItsWidth) {
   EXPECT_EQ(table[1].rfind("agent    joined   0 1 ", 0), 0u) << table[1];
   EXPECT_NE(table[1].find("25.0 %"), std::string::npos) << table[1];
   EXPECT_NE(table[1].find(" 0.012   0.046 1234/3/10 999.9 MB"), std::string::npos) << table[1];
+  EXPECT_NE(table[0].find("exchanges  a round  note"), std::string::npos) << table[0];
   EXPECT_EQ(table[0].find("  note"), 80u) << "all else is seen on 80 columns: " << table[0];
   EXPECT_EQ(table[1].find("drew the first params"), table[0].find("note")) << table[1];
   for (const std::string& line : render_table(members, 40)) EXPECT_LE(line.size(), 40u);

@@ -38,6 +38,8 @@ SwarmReport make_report() {
   report.agents[0].classes = {0, 1};
   report.agents[1].classes = report.agents[2].classes = {2, 3};
   report.agents[1].shard = report.agents[2].shard = 1;
+  report.agents[0].sent_a_round = 12500.5;
+  report.agents[0].sent_last_round = 13000;
   report.agents[1].killed_at_s = 10.25;
   report.agents[2].newcomer = true;
   report.agents[2].joined_at_s = 15.5;
@@ -75,8 +77,13 @@ TEST(ReportJson, HasExactlyTheAgreedFields) {
   EXPECT_EQ(keys(json["agents"][0]),
             (std::set<std::string>{"name", "peer", "classes", "state", "joined_at_s", "accuracy", "steps", "exchanges",
                                    "settled", "proposals_refused", "bytes_sent", "bytes_received", "bytes_sent_a_step",
-                                   "pairs", "swarm_distance", "spread"}));
+                                   "bytes_sent_a_round", "bytes_sent_last_round", "pairs", "swarm_distance",
+                                   "spread"}));
   EXPECT_EQ(json["agents"][0]["bytes_sent_a_step"], 15000);
+  EXPECT_EQ(json["agents"][0]["bytes_sent_a_round"], 12500.5);
+  EXPECT_EQ(json["agents"][0]["bytes_sent_last_round"], 13000);
+  EXPECT_TRUE(json["agents"][1]["bytes_sent_a_round"].is_null());
+  EXPECT_TRUE(json["agents"][1]["bytes_sent_last_round"].is_null());
   EXPECT_EQ(json["agents"][2]["joined_at_s"], 15.5);
   EXPECT_EQ(json["agents"][1]["state"], "killed");
   EXPECT_EQ(json["agents"][0]["exchanges"], (Json{{"done", 90}, {"late", 7}, {"failed", 3}, {"left_out", 0}}));
@@ -225,7 +232,8 @@ TEST(ReportTable, PutsEachAgentBesideItsOwnShardAlone) {
   std::getline(lines, second);
   std::getline(lines, third);
   EXPECT_NE(first.find("94.1 %    25.0 %    95.0 %   90/7/3"), std::string::npos) << first;
-  EXPECT_NE(first.find("1.5 MB   15.0 kB"), std::string::npos) << first;
+  EXPECT_NE(first.find("1.5 MB   15.0 kB   12.5 kB    13.0 kB"), std::string::npos) << first;
+  EXPECT_NE(head.find("a step   a round last round"), std::string::npos) << head;
   EXPECT_NE(second.find("31.0 %"), std::string::npos) << second;
   EXPECT_NE(second.find("killed at 10.2 s"), std::string::npos) << second;
   EXPECT_NE(third.find("31.0 %"), std::string::npos) << third;

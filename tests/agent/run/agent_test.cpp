@@ -260,6 +260,46 @@ TEST_F(AgentTest, OneThatNeverExchangedEndsWhenItsSeedTurnsOutToBeOfAnotherSwarm
   }
 }
 
+// Whatever is exchanged: the mean times the rounds is what was sent but for the begin and the round under way.
+TEST_F(AgentTest, TellsTheBytesOfARound) {
+  const std::vector<std::pair<ExchangeKind, SourceKind>> exchanges = {
+      {ExchangeKind::kPairwise, SourceKind::kParams}, {ExchangeKind::kNeighborhood, SourceKind::kParams},
+      {ExchangeKind::kGroup, SourceKind::kParams}, {ExchangeKind::kGroup, SourceKind::kUpdates}};
+  uint8_t number = 1;
+  for (const auto& [kind, source] : exchanges) {
+    InlineWorker own, others;
+    Host host(clock_, network_, number++, own), other(clock_, network_, number++, others);
+    other.options.config.agent.bootstrap = {host.options.advertise};
+    for (Host* each : {&host, &other}) {
+      each->options.config.swarm.exchange.kind = kind;
+      each->options.config.swarm.exchange.source = source;
+      each->options.config.swarm.exchange.overlap = Overlap::kOff;   // each round has an exchange
+      each->options.config.swarm.model.dimension = 2000;
+      each->start();
+    }
+    const auto round = [&] { return host.agent->rounds() ? host.agent->rounds()->progress().round : 0; };
+    for (int ticks = 0; round() < 60; ++ticks) {
+      ASSERT_LT(ticks, 20000) << static_cast<int>(kind);
+      advance();
+      host.agent->tick();
+      other.agent->tick();
+    }
+    host.events.statuses.clear();
+    while (host.events.statuses.empty()) {
+      advance();
+      host.agent->tick();
+      other.agent->tick();
+    }
+    const AgentStatus& status = host.events.statuses.back();
+    ASSERT_TRUE(status.sent_a_round && status.sent_last_round) << static_cast<int>(kind);
+    const auto sent = static_cast<double>(status.bytes_sent), rounds = static_cast<double>(status.round);
+    EXPECT_LE(*status.sent_a_round * (rounds - 2), sent) << static_cast<int>(kind);
+    EXPECT_GE(*status.sent_a_round * rounds, 0.7 * sent) << static_cast<int>(kind);
+    EXPECT_GT(*status.sent_last_round, 2000) << static_cast<int>(kind);
+    EXPECT_LT(*status.sent_last_round, 4 * *status.sent_a_round) << static_cast<int>(kind);
+  }
+}
+
 // It adopted the settings and waits for the model, which the only member never gives: that one leaves.
 TEST_F(AgentTest, ANewcomerWhoseLastDonorLeavesEndsWithTheReason) {
   InlineWorker members, newcomers;
