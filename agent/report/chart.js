@@ -88,7 +88,7 @@ function fillLogs(logs) {
   if (!logs.length) return;
   const head = html(html(byId("log-table"), "thead"), "tr"), body = html(byId("log-table"), "tbody");
   ["Agent", "Log", "Entries", "Behind", "Splits", "States", "Held back", "Buckets", "Sent a round", "Received a round",
-    "Forward", "Backward", "Other", "Encode", "Exposed"].forEach(
+    "Forward", "Backward", "Other", "Encode", "Exposed", "Select"].forEach(
     (name, i) => html(head, "th", name, i < 2 ? "left" : ""));
   const count = id => logs.filter(a => a.log.head === id).length;
   const most = logs.map(a => a.log.head).reduce((a, b) => count(b) > count(a) ? b : a);

@@ -21,7 +21,7 @@ struct LogReport {
 };
 
 // {"head","entries","behind","splits","states","held_back","buckets","plan_since","sent_a_round","received_a_round",
-// "step_ms": of forward, backward, other, encode, exposed; null where it was not measured}
+// "step_ms": of forward, backward, other, encode, exposed, select; null where it was not measured}
 nlohmann::ordered_json print_log(const LogReport& log);
 
 }  // namespace starling

@@ -149,7 +149,7 @@ void Rounds::share() {
 }
 
 void Rounds::shared(bool healthy) {
-  steps_.pace().times().encoded(sharing_.take_encode_time());
+  steps_.pace().times().coded(sharing_.take_select_time(), sharing_.take_encode_time());
   if (!healthy) return became_sick("the params are not finite");
   begin_round();
 }

@@ -35,7 +35,9 @@ class Sharing {
   }
   // Measured every few seconds; while settling, every tenth of one, and only since that began.
   double params_rms() const { return params_rms_; }   // 0: not measured yet
-  // What the worker took to choose and code what was shared, since the last call.
+  // What the worker took for what was shared, since the last call: to choose its elements, where a codec sends some,
+  // and for all else, which is applying what came and coding.
+  Duration take_select_time() { return std::exchange(select_time_, Duration::zero()); }
   Duration take_encode_time() { return std::exchange(encode_time_, Duration::zero()); }
   const std::optional<Projection>& projection() const { return projection_; }   // of the params
   // After share() the params are the swarm's replica: what is saved, evaluated and exported.
@@ -73,7 +75,7 @@ class Sharing {
  protected:
   Sharing(ExchangeMachine* machine, bool holds_replica) : machine_(machine), holds_replica_(holds_replica) {}
   double params_rms_ = 0;
-  Duration encode_time_{};
+  Duration select_time_{}, encode_time_{};
   std::optional<Projection> projection_;
 
  private:

@@ -116,6 +116,7 @@ bool UpdateGroup::begin(std::span<float> x, double mass, uint64_t agent_round, s
   job->members = members->count();
   job->handed_in_before = early_;
   job->audited = open ? round_.audited() : next_audited();
+  job->select.clock = &clock_;
   auto run = [job, &replicas = replicas_, &clock = clock_] {
     const TimePoint began = clock.now();
     replicas.run(*job);
@@ -125,7 +126,7 @@ bool UpdateGroup::begin(std::span<float> x, double mass, uint64_t agent_round, s
                still_here = std::weak_ptr<int>(alive_)] {
     if (still_here.expired()) return;
     end_boundary(*job);
-    encode_time_ += job->took;
+    note_times(job->took, job->select.sum);
     if (round_.open()) {
       close_round(*job);
     } else if (!job->hands_in) {
@@ -211,6 +212,7 @@ void UpdateGroup::hand_in_bucket(std::span<const uint32_t> slices, std::span<con
     STARLING_CHECK(!early_[slice]);
     early_[slice] = true;
   }
+  job->select.clock = &clock_;
   auto run = [job, &replicas = replicas_, &clock = clock_] {
     const TimePoint began = clock.now();
     replicas.run_early(*job);
@@ -235,7 +237,7 @@ void UpdateGroup::hand_in_rest(std::span<const float> x) {
 }
 
 void UpdateGroup::handed_in(const EarlyJob& job, uint64_t number) {
-  encode_time_ += job.took;
+  note_times(job.took, job.select.sum);
   if (plans_.on()) {
     UpdateSelection& made = selections_.emplace_back(UpdateSelection{0, job.took});
     for (const uint32_t slice : job.slices) made.elements += slices_[slice]->shape().element_count;
@@ -251,6 +253,11 @@ void UpdateGroup::handed_in(const EarlyJob& job, uint64_t number) {
     advance(job.slices[i]);
   }
   round_.release();
+}
+
+void UpdateGroup::note_times(Duration took, Duration select) {
+  select_time_ += select;
+  encode_time_ += took - select;
 }
 
 void UpdateGroup::close_round(const BoundaryJob& job) {

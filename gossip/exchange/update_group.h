@@ -153,7 +153,9 @@ class UpdateGroup {
   uint32_t slice_count() const { return static_cast<uint32_t>(slices_.size()); }
   const ReplicaTally& splits() const { return splits_; }   // as of the last boundary, like the next
   double held_back() const { return held_back_; }          // the norm of all accumulators
-  // What the worker took for boundaries that hand in, since the last call.
+  // What the worker took for boundaries that hand in, and for slices handed in before, since the last call: to choose
+  // the elements of payloads, and for all else.
+  Duration take_select_time() { return std::exchange(select_time_, Duration::zero()); }
   Duration take_encode_time() { return std::exchange(encode_time_, Duration::zero()); }
   std::vector<UpdateSelection> take_selections() { return std::exchange(selections_, {}); }   // since the last call
   const UpdateReport& last_report() const { return last_; }   // of the last round that ended
@@ -167,6 +169,7 @@ class UpdateGroup {
   void hand_in_bucket(std::span<const uint32_t> slices, std::span<const float> x, std::function<void()> sent);
   void hand_in_rest(std::span<const float> x);
   void handed_in(const EarlyJob& job, uint64_t number);
+  void note_times(Duration took, Duration select);
   void choose_encoder(BoundaryJob& job);
   void end_boundary(const BoundaryJob& job);
   void begin_round(const GroupMembers& members, uint64_t agent_round, double mass, const BoundaryJob& job,
@@ -221,7 +224,7 @@ class UpdateGroup {
   bool settling_ = false, last_drift_taken_ = false;
   ReplicaTally splits_;
   double held_back_ = 0;
-  Duration encode_time_{};
+  Duration select_time_{}, encode_time_{};
   bool small_ = false;                   // all entries of a round together
   TimePoint ask_at_ = TimePoint::max();
   Duration asked_for_{};                 // how long the last question of this round is given for its answer

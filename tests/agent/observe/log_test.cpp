@@ -176,6 +176,10 @@ TEST_F(LogTest, SaysWhatAStepConsistsOfWhereItIsMeasured) {
   status.step = {.forward_ms = 3.1, .backward_ms = 6, .other_ms = 0.4, .encode_ms = 1, .exposed_ms = 2.5};
   log_.on(status);
   EXPECT_NE(take().find("step 3.1 forward + 6.0 backward + 0.4 other + 2.5 ms exposed\n"), std::string::npos);
+  status.steps = 103;
+  status.step.select_ms = 0.8;
+  log_.on(status);
+  EXPECT_NE(take().find(" + 2.5 ms exposed (worker: 0.8 select, 1.0 ms encode)\n"), std::string::npos);
 }
 
 }  // namespace

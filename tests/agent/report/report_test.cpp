@@ -170,12 +170,13 @@ TEST(ReportPage, ShowsHowLogsOfUpdatesStood) {
   EXPECT_FALSE(page_data(report)["agents"][0].contains("log")) << "a swarm that shares params has none";
   const UpdateCounters counters{.entries = 30, .behind = 2, .short_splits = 1, .long_splits = 3, .states_adopted = 4,
                                 .buckets = 3, .plan_since = 208};
-  report.agents[0].log = {"1f9a03c2", counters, 0.25, 10, 5000, 7000, {.forward_ms = 1.5, .exposed_ms = 0.5}};
+  const StepBreakdown step{.forward_ms = 1.5, .exposed_ms = 0.5, .select_ms = 0.25};
+  report.agents[0].log = {"1f9a03c2", counters, 0.25, 10, 5000, 7000, step};
   EXPECT_EQ(page_data(report)["agents"][0]["log"],
             (Json{{"head", "1f9a03c2"}, {"entries", 30}, {"behind", 2}, {"splits", 4}, {"states", 4},
                   {"held_back", 0.25}, {"buckets", 3}, {"plan_since", 208}, {"sent_a_round", 500},
                   {"received_a_round", 700},
-                  {"step_ms", {1.5, nullptr, nullptr, nullptr, 0.5}}}));
+                  {"step_ms", {1.5, nullptr, nullptr, nullptr, 0.5, 0.25}}}));
   report.agents[0].log->rounds = 0;
   EXPECT_EQ(page_data(report)["agents"][0]["log"]["sent_a_round"], 5000);
 }

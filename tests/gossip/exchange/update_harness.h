@@ -46,8 +46,8 @@ class UpdateCodecAround : public UpdateCodec {
 
 class IntegerUpdates final : public UpdateCodecAround {
  public:
-  std::optional<size_t> encode(UpdateRole role, std::span<const float> x, const UpdateSeeds& seeds,
-                               MutableBytes out) const override {
+  std::optional<size_t> encode_chosen(UpdateRole role, std::span<const float> x, const UpdateSeeds& seeds,
+                                      const UpdateSupport&, MutableBytes out) const override {
     if (role == UpdateRole::kContribution) return inner().encode(role, x, seeds, out);
     std::vector<float> rounded(x.begin(), x.end());
     for (float& value : rounded) value = std::nearbyint(value);
