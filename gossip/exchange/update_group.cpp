@@ -246,7 +246,7 @@ void UpdateGroup::handed_in(const EarlyJob& job, uint64_t number) {
   if (!round_.open() || round() != number) return;
   if (job.audit) round_.set_audit(*job.audit);
   round_.hold();
-  for (size_t i = 0; i < job.handed_in.size(); ++i) {
+  for (const size_t i : round_.in_turn(std::span(job.slices).first(job.handed_in.size()))) {
     round_.hand_in(job.slices[i], *job.handed_in[i]);
     handed_in_early_ += !boundary_;
     if (owner_.owns(job.slices[i])) take_own(job.slices[i], *job.handed_in[i]);
