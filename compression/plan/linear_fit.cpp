@@ -174,11 +174,13 @@ std::optional<LinearFit<N>> fit_line(std::span<const FitSample<N>> samples) {
   std::vector<double> weights(samples.size(), 1);
   std::optional<Line<N>> line;
   for (int i = 0; i < kReweightings; ++i) {
-    line = least_squares<N>(samples, weights);
-    if (!line) return std::nullopt;
+    const std::optional<Line<N>> next = least_squares<N>(samples, weights);
+    if (!next) break;   // the line passes through samples that lie in a row, and they have all the weight: near enough
+    line = next;
     const std::vector<double> away = distances<N>(samples, *line);
     for (size_t s = 0; s < samples.size(); ++s) weights[s] = tiny / std::max(away[s], tiny);
   }
+  if (!line) return std::nullopt;
   const std::vector<double> away = distances<N>(samples, *line);
   const double bound = std::max(kDeviationsMax * deviation(away, N + 1), 1e6 * tiny);
   std::vector<FitSample<N>> used;

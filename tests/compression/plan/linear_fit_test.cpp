@@ -64,8 +64,26 @@ double squares_left(std::span<const FitSample<2>> samples, const std::vector<siz
   return static_cast<double>(left);
 }
 
+// Where sizes repeat, the best line may pass through three samples that lie in a row: once in some hundred times.
+TEST(LinearFit, FitsSamplesWhoseBestLinePassesThroughARow) {
+  TestRng rng(draw_rng_seed());
+  std::uniform_real_distribution<double> noise(-1, 1);
+  for (int round = 0; round < 3000; ++round) {
+    std::vector<FitSample<2>> samples;
+    for (int i = 0; i < 40; ++i) {
+      const double a = static_cast<double>(rng() % 20), b = 0.3 * a + static_cast<double>(rng() % 9);
+      samples.push_back({{a, b}, 0.02 * a + 0.1 * b + noise(rng)});
+    }
+    const auto fit = fit_line<2>(samples);
+    ASSERT_TRUE(fit) << "round " << round;
+    EXPECT_NEAR(fit->slope[0], 0.02, 0.3);
+    EXPECT_NEAR(fit->slope[1], 0.1, 0.4);
+  }
+}
+
 TEST(LinearFit, SaysOfEachNumberWhatIsLostWithoutIt) {
   TestRng rng(draw_rng_seed());
+  int compared = 0;
   for (int round = 0; round < 200; ++round) {
     std::vector<FitSample<2>> samples;
     std::uniform_real_distribution<double> noise(-1, 1);
@@ -77,12 +95,14 @@ TEST(LinearFit, SaysOfEachNumberWhatIsLostWithoutIt) {
     }
     const auto fit = fit_line<2>(samples);
     ASSERT_TRUE(fit);
-    ASSERT_EQ(fit->left_out, 0u) << "the noise has an end";
+    if (fit->left_out > 0) continue;   // of the samples used alone it would be another sum
+    ++compared;
     const double left = squares_left(samples, {0, 1, 2});
     EXPECT_NEAR(fit->start_r_squared, 1 - left / squares_left(samples, {1, 2}), 1e-9);
     EXPECT_NEAR(fit->slope_r_squared[0], 1 - left / squares_left(samples, {0, 2}), 1e-9);
     EXPECT_NEAR(fit->slope_r_squared[1], 1 - left / squares_left(samples, {0, 1}), 1e-9);
   }
+  EXPECT_GT(compared, 150);
 }
 
 // Exchanges over a link of 2 ms there and back, 30 us a message, 8 ns a byte, with 2 % noise.
