@@ -92,11 +92,6 @@ void Agent::begin_rounds(const Progress& from, const char* how) {
   parts_.observer.on(joined);
   const std::string trouble = foreseen_trouble(options.swarm, options_.config.agent.data);
   if (!trouble.empty()) spdlog::warn("{}", trouble);
-  const std::string whole = entry_.trainer()->tells_none_because();
-  if (options.swarm.exchange.update_pipeline && !whole.empty()) {
-    spdlog::warn("swarm.exchange.update.pipeline: on sends nothing here before a step has ended: {}; start with "
-                 "--device cpu where backward is slow enough to send beside it", whole);
-  }
   if (options.swarm.stop_after > 0 && from.steps >= options.swarm.stop_after) {
     spdlog::warn("{} of {} steps are taken already (swarm.stop_after): this agent agrees with its peers and ends; "
                  "to begin anew, name a new folder with --state", from.steps, options.swarm.stop_after);
@@ -115,6 +110,7 @@ void Agent::tick() {
   const TimePoint now = parts_.clock.now();
   entry_.tick();
   if (machine_ && rounds_) machine_->tick();
+  watch_telling();
   if (rounds_) rounds_->tick();
   if (rounds_) {
     router_.donor().set_steps(rounds_->progress().steps);
@@ -205,6 +201,16 @@ void Agent::watch_deadline() {
   if (!rounds_ || !machine_ || farewell_.begun()) return;
   deadline_watch_.look(entry_.swarm().exchange.deadline_max, machine_->status(), rounds_->tally(),
                        router_.membership(), parts_.clock.now());
+}
+
+// A trainer may find out in its first steps that it cannot tell what is final, or no more.
+void Agent::watch_telling() {
+  if (!rounds_ || !entry_.swarm().exchange.update_pipeline || !entry_.trainer()->idle()) return;
+  const std::string why = entry_.trainer()->tells_none_because();
+  if (why.empty() || why == tells_none_because_) return;
+  tells_none_because_ = why;
+  spdlog::warn("swarm.exchange.update.pipeline: on sends nothing here before a step has ended: {}; start with "
+               "--device cpu where backward is slow enough to send beside it", why);
 }
 
 }  // namespace starling

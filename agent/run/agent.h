@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "agent/observe/deadline_watch.h"
 #include "agent/observe/events.h"
@@ -54,6 +55,7 @@ class Agent final : public Router::Handler {
   void begin_rounds(const Progress& from, const char* how);
   void part(const char* reason);
   void watch_deadline();
+  void watch_telling();
   Phase phase() const;
   AgentStatus status() const;
 
@@ -75,6 +77,7 @@ class Agent final : public Router::Handler {
   bool abandoned_ = false;           // by abandon()
   TimePoint born_, leave_deadline_, next_status_;
   DeadlineWatch deadline_watch_;
+  std::string tells_none_because_;   // as it was said last
 };
 
 }  // namespace starling

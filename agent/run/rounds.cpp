@@ -91,7 +91,7 @@ void Rounds::begin_steps(uint32_t count) {
 }
 
 void Rounds::start_steps(uint32_t count) {
-  steps_.begin(count, sharing_.begin_steps());
+  steps_.begin(count, sharing_.begin_steps(), sharing_.landing());
   state_ = State::kStepping;
 }
 

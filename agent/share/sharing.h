@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -51,6 +52,7 @@ class Sharing {
   virtual void begin_round_then(Next next) { next(); }   // steps follow
   // Sending while backward goes on. What the steps that begin now shall tell; empty: nothing.
   virtual std::function<bool(const FinalPart&)> begin_steps() { return {}; }
+  virtual std::span<float> landing() { return {}; }      // LocalSteps::landing of those steps
   virtual void send_final(uint64_t, double) {}           // round and mass, as share(). The steps still go on
   virtual TimePoint next_final() const { return TimePoint::max(); }   // when send_final() has more, as far as known
   virtual void apply_decided_then(Next next) = 0;        // takes what was decided, and shares nothing
