@@ -1,9 +1,11 @@
 // The host's half: devices, streams and events, memory. One mutex guards it all: a GPU is one for the whole process.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -135,12 +137,14 @@ cudaError_t reach(const std::shared_ptr<Mark>& mark) {
   return run_until(*mark->stream, [&] { return mark->reached; });
 }
 
-// Whoever asks whether an event is reached, and does other things meanwhile: up to two pieces of anybody's work run.
+// Whoever asks whether an event is reached does other things meanwhile: a few pieces of anybody's work run.
 void pass_time() {
   seed_once();
-  for (uint64_t pieces = rng() % 3; pieces > 0 && fault == cudaSuccess; --pieces) {
-    Stream& stream = *streams[rng() % streams.size()];
-    if (!stream.work.empty()) run_one(stream);
+  for (uint64_t pieces = rng() % 8; pieces > 0; --pieces) {
+    std::vector<Stream*> busy;
+    std::copy_if(streams.begin(), streams.end(), std::back_inserter(busy), [](Stream* s) { return !s->work.empty(); });
+    if (busy.empty() || fault != cudaSuccess) return;
+    run_one(*busy[rng() % busy.size()]);
   }
 }
 
