@@ -364,7 +364,7 @@ void add_updates(std::vector<ConfigField>& t) {
                                       AT(swarm.exchange.update_slices), CountValue{0, kUpdateSlicesMax})));
   t.push_back(since("0.2.0", "off", row("swarm.exchange.update.pipeline", "",
                                         "gradients: on: a slice is sent while backward still computes earlier layers "
-                                        "(on the CPU) | off: when the step has ended",
+                                        "| off: when the step has ended",
                                         AT(swarm.exchange.update_pipeline),
                                         ChoiceValue<bool>{{{"on", true}, {"off", false}}})));
   t.push_back(since("0.2.0", "off", row("swarm.exchange.update.merge", "",
