@@ -95,7 +95,7 @@ class OneBadPeer : public testing::Test {
     EXPECT_GT(beside_honest, watched.delay > milliseconds(5) ? 500 : 1000);
     EXPECT_GE(exchanges, part * beside_honest);
   }
-  static constexpr uint64_t kSeeds = 5;
+  static constexpr uint64_t kSeeds = 10;
   static constexpr Watched kSlowLink{milliseconds(50)}, kSlowLinkLater{milliseconds(50), seconds(60)};
 };
 
@@ -116,8 +116,8 @@ TEST_F(OneBadPeer, MayTakeAThirdOnASlowLinkByNeverSendingBlocks) {
   expect_the_others_to_keep(0.6, {is_block}, kSlowLink);
 }
 TEST_F(OneBadPeer, MayTakeHalfOnASlowLinkByNeverVoting) { expect_the_others_to_keep(0.5, {is_vote}, kSlowLink); }
-TEST_F(OneBadPeer, MayTakeTwoFifthsOnASlowLinkByNeverCommitting) {
-  expect_the_others_to_keep(0.6, {is_commit}, kSlowLink);
+TEST_F(OneBadPeer, TakesLittleOnASlowLinkByNeverCommitting) {
+  expect_the_others_to_keep(0.9, {is_commit}, kSlowLink);
 }
 
 // After a minute they rest in its slots.
@@ -126,6 +126,9 @@ TEST_F(OneBadPeer, TakesLittleOnASlowLinkLaterByNeverSendingBlocks) {
 }
 TEST_F(OneBadPeer, TakesLittleOnASlowLinkLaterByNeverVoting) {
   expect_the_others_to_keep(0.85, {is_vote}, kSlowLinkLater);
+}
+TEST_F(OneBadPeer, TakesLittleOnASlowLinkLaterByNeverCommitting) {
+  expect_the_others_to_keep(0.9, {is_commit}, kSlowLinkLater);
 }
 
 // One exchange a step, whoever began it, among many two by a schedule, and none is refused because of its peer's share

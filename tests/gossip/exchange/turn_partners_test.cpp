@@ -205,6 +205,30 @@ TEST(PairTurns, WhoOwesADecisionIsNotAskedInItsSlot) {
   }
 }
 
+// One of them lets a turn end, so all that this agent has not met yet are suspected, as the others suspect others. Four
+// of six are too many: they may be made to join.
+TEST(PairTurns, WhoIsSuspectedStaysInTheScheduleUnlessMostAre) {
+  for (const size_t count : {size_t{5}, size_t{7}}) {
+    Everybody sampler(count, 2);
+    TurnSwarm swarm({.turns = 2, .sampler = &sampler});
+    std::vector<TurnAgent*> agents;
+    for (uint8_t tag = 1; tag <= count; ++tag) agents.push_back(&swarm.add(tag));
+    TurnAgent& first = *agents[0];
+    const PeerId bad = agents[3]->id;
+    swarm.network.drop = [&](const Flight& flight) { return is<BlockPayload>(flight) && flight.from == bad; };
+    for (TurnAgent* agent : agents) agent->boundary();
+    for (size_t other = 1; other <= 3; ++other) {
+      first.boundary();
+      ASSERT_TRUE(agents[other]->pairwise->propose(first.id));
+      swarm.run_for(milliseconds(600));
+    }
+    EXPECT_EQ(first.pairwise->counters().done, 2u);
+    EXPECT_EQ(first.pairwise->counters().undecided, 1u);
+    first.boundary();
+    EXPECT_EQ(first.pairwise->status().turns_ahead.has_value(), count == 5);
+  }
+}
+
 TEST(PairTurns, WhoIsSlowLeavesAPayloadBehindBeforeStepsOfOneRoundTrip) {
   for (const uint64_t turns : {1, 2}) {
     OneSlow four(turns);
