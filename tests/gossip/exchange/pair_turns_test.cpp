@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "tests/gossip/exchange/harness.h"
 
@@ -131,6 +132,21 @@ TEST(PairTurns, AnAbortTakesAProposalOutOfTheQueue) {
   EXPECT_EQ(pair.b.pairwise->waiting(), 0u);
 }
 
+// Its next life knows nothing of it. What that one proposes keeps its place.
+TEST(PairTurns, WhoHasEndedLeavesTheQueue) {
+  Turns pair;
+  pair.publish();
+  pair.b.begin_steps();
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(50));
+  ASSERT_EQ(pair.b.pairwise->waiting(), 1u);
+  pair.b.pairwise->forget(pair.a.id, 1);
+  EXPECT_EQ(pair.b.pairwise->waiting(), 1u) << "of the life that it is";
+  pair.b.pairwise->forget(pair.a.id, 2);
+  EXPECT_EQ(pair.b.pairwise->waiting(), 0u);
+  EXPECT_EQ(pair.swarm.network.bytes_held_by(pair.b.id), 0u) << "and its blocks";
+}
+
 // ---- waiting ----
 
 TEST(PairTurns, NobodyWaitsForAFrozenPartnerBeyondTheDeadline) {
@@ -219,6 +235,51 @@ TEST(PairTurns, ADeadlineOfAnHourKeepsNoPlaceInTheQueue) {
   EXPECT_EQ(pair.b.pairwise->waiting(), 1u);
   pair.swarm.run_for(milliseconds(501));
   EXPECT_EQ(pair.b.pairwise->waiting(), 0u);
+}
+
+// Nor does its turn: the acceptor is free again after what its turns take, long before the longest deadline.
+TEST(PairTurns, ADeadlineOfAnHourMakesNoTurnLonger) {
+  Turns pair;
+  for (int i = 0; i < 20; ++i) {   // what turns take is known
+    pair.publish();
+    ASSERT_TRUE(pair.b.pairwise->propose(pair.a.id));
+    pair.swarm.run_for(milliseconds(100));
+  }
+  pair.publish();
+  const Propose propose{.xid = {test_peer(9), 1, 1}, .deadline_ms = 3'600'000, .credit = 4};
+  pair.swarm.deliver({test_peer(9), pair.b.id, 1, propose, {}});
+  EXPECT_TRUE(pair.b.pairwise->under_way());
+  pair.swarm.run_for(milliseconds(300));
+  EXPECT_FALSE(pair.b.pairwise->under_way());
+  EXPECT_EQ(pair.b.pairwise->counters().undecided, 1u);
+}
+
+// Of an exchange that is decided a repeated proposal draws one short answer each time, and no block.
+TEST(PairTurns, AProposalRepeatedAfterItsExchangeSharesNothingAgain) {
+  Turns pair;
+  std::optional<Propose> proposed;
+  size_t answers = 0, blocks = 0;
+  pair.swarm.network.watch = [&](const Flight& flight) {
+    if (const Propose* propose = message_as<Propose>(flight.message)) proposed = *propose;
+    if (flight.from != pair.b.id) return;
+    (is<BlockPayload>(flight) ? blocks : answers) += 1;
+  };
+  pair.publish();
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(200));
+  expect_all(pair.b, 2);
+  ASSERT_TRUE(proposed);
+  answers = blocks = 0;
+  for (int i = 0; i < 60; ++i) {
+    pair.swarm.deliver({pair.a.id, pair.b.id, 1, *proposed, {}});
+    pair.swarm.run_for(milliseconds(10));
+  }
+  EXPECT_EQ(answers, 60u);
+  EXPECT_EQ(blocks, 0u);
+  EXPECT_EQ(pair.b.pairwise->counters().accepted, 1u);
+  expect_all(pair.a, 2);
+  expect_all(pair.b, 2);
+  EXPECT_TRUE(pair.swarm.all_idle());
 }
 
 // What repeats a proposal for ever keeps its first place and its first deadline.

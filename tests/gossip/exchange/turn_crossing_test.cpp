@@ -100,6 +100,8 @@ TEST(PairTurns, AnAcceptThatNamesAnotherPayloadEndsACrossing) {
     pair.swarm.run_for(milliseconds(1000));
     expect_all(pair.a, 1);
     expect_all(pair.b, 3);
+    EXPECT_EQ(pair.a.pairwise->counters().taken_back, 1u);
+    EXPECT_EQ(pair.a.pairwise->counters().failed, 1u);
     EXPECT_TRUE(pair.swarm.all_idle());
   }
 }
