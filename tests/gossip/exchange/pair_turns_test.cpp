@@ -249,7 +249,7 @@ TEST(PairTurns, ADeadlineOfAnHourMakesNoTurnLonger) {
   const Propose propose{.xid = {test_peer(9), 1, 1}, .deadline_ms = 3'600'000, .credit = 4};
   pair.swarm.deliver({test_peer(9), pair.b.id, 1, propose, {}});
   EXPECT_TRUE(pair.b.pairwise->under_way());
-  pair.swarm.run_for(milliseconds(300));
+  pair.swarm.run_for(milliseconds(200));
   EXPECT_FALSE(pair.b.pairwise->under_way());
   EXPECT_EQ(pair.b.pairwise->counters().undecided, 1u);
 }
