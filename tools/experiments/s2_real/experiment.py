@@ -9,7 +9,7 @@ import time
 
 import lib
 from counting import interval95
-from lib import LinkedSwarm, Links, check_link, table, wait_exchanges
+from lib import LinkedSwarm, Links, busy_s, check_link, processor_s, table, wait_exchanges
 
 TABLES = pathlib.Path(__file__).resolve().parent.parent.parent.parent / "configs" / "layers"
 AGENTS, WARM_UP = 4, 6
@@ -54,16 +54,6 @@ def predicted(cell, rate_mbit):
     return 1e3 * (plan["forward_s"] + plan["backward_s"]), 1e3 * steps["per slice"]
 
 
-def processor_s(swarm):
-    return sum(sum(agent.processor_ms().values()) for agent in swarm.agents) / 1e3
-
-
-def busy_s():
-    """Of all processors, by all programs, since the machine began."""
-    ticks = [int(x) for x in pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
-    return (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")   # but for idle and waiting for disks
-
-
 def measured(cell, compute_ms):
     """Milliseconds a round, parts of all processors that the agents took and all else did, part of the rounds that lack
     an entry."""
@@ -72,9 +62,9 @@ def measured(cell, compute_ms):
     with Links(AGENTS, ms, max(mbit, lib.JOIN_MBIT)) as links, LinkedSwarm(config, links) as swarm:
         links.tell(f"rate all {mbit}")
         wait_exchanges(swarm.agents, WARM_UP, 90)
-        begin, spent, busy = time.time(), processor_s(swarm), busy_s()
+        begin, spent, busy = time.time(), processor_s(swarm.agents), busy_s()
         time.sleep(SECONDS)
-        took, spent, busy = time.time() - begin, processor_s(swarm) - spent, busy_s() - busy
+        took, spent, busy = time.time() - begin, processor_s(swarm.agents) - spent, busy_s() - busy
         rounds, all_ends, late = [], 0, 0
         for agent in swarm.agents:
             ends = [x for x in agent.lines("exchange") if begin <= x["t"] <= begin + took]
