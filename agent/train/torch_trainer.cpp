@@ -11,6 +11,7 @@
 #include <limits>
 #include <optional>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 
 #include "agent/data/order.h"
@@ -97,6 +98,7 @@ class TorchTrainer final : public Trainer {
   DeviceData upload(Dataset& data) const;
   void run_job(const std::function<void()>& job);
   void run_steps(const LocalSteps& steps);
+  void pretend_until(TimePoint end) const;
   at::Tensor compute_gradient(const ConstView& correction, Tally& tally);
   void step_on_cpu(const LocalSteps& steps, Tally& tally);
   void cut_parts();
@@ -108,6 +110,7 @@ class TorchTrainer final : public Trainer {
   Evaluation evaluate();
 
   const ModelConfig model_;
+  const Duration step_time_;       // that a step takes at least
   Dataset train_, test_;           // on the CPU the tensors of the device data view these bytes
   const ModelPlan plan_;
   TorchDevice device_;
@@ -147,6 +150,7 @@ Dataset require_data(Dataset train, const ModelConfig& model) {
 
 TorchTrainer::TorchTrainer(const TrainerOptions& options, Dataset train, Dataset test, std::function<void()> on_idle)
     : model_(options.model),
+      step_time_(from_seconds(1e-3 * options.compute_ms)),
       train_(require_data(std::move(train), options.model)),
       test_(std::move(test)),
       plan_(plan_model(options.model)),
@@ -246,10 +250,21 @@ void TorchTrainer::run_steps(const LocalSteps& steps) {
     tuner_->took(tally.steps, clock.now() - start, clock.now());
     device_.use_threads(tuner_->threads());
   }
+  pretend_until(start + static_cast<int64_t>(tally.steps) * step_time_);
   report_ = {.steps = tally.steps, .samples = tally.steps * batch_.size(),
              .mean_loss = tally.steps > 0 ? tally.loss_sum / static_cast<double>(tally.steps) : 0,
              .finite = tally.finite, .compute_time = clock.now() - start, .forward_time = tally.forward,
              .backward_time = tally.backward, .threads = tuner_ ? tuner_->chosen() : 0};
+}
+
+// A slower machine than this one: many agents on a few processors then wait side by side instead of for each other.
+// In short naps, as whoever ends the trainer waits for this thread.
+void TorchTrainer::pretend_until(TimePoint end) const {
+  constexpr Duration kNap = std::chrono::milliseconds(20);
+  const SteadyClock clock;
+  for (Duration left = end - clock.now(); left > Duration::zero() && !leaving_; left = end - clock.now()) {
+    std::this_thread::sleep_for(std::min(left, kNap));
+  }
 }
 
 // Leaves the gradient of one batch in grads_, corrected. Returns the loss.
