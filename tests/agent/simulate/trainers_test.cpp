@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -80,6 +81,18 @@ std::map<std::string, std::vector<CurvePoint>> curves_of(std::vector<std::string
     curves[point.series].push_back(std::move(point));
   }
   return curves;
+}
+
+TEST(SimulateTrainers, WhatAStepIsPretendedToTakeIsNotSlept) {
+  Config config = small_config();
+  config.swarm.stop_after = 2;
+  config.agent.compute_ms = 2'000;   // a real agent's
+  SimulateOptions options;
+  options.agents = 2;
+  const auto start = std::chrono::steady_clock::now();
+  const auto task = make_torch_task(config, options.agents);
+  run_simulated_swarm(options, config, *task, [](double) {});
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
 }
 
 // With a hidden layer of 2 no matrix has a greater rank, so PowerSGD of rank 2 is all-reduce.
