@@ -1,24 +1,24 @@
 #!/usr/bin/env python3
 """What the tables of pairs_turns left open, as its expected.md says: the best rate of each side, more seeds for wide
-intervals, and settings tried against what was missed. Prints tables; one run at a time.
+intervals, and settings tried against what was missed. Prints tables.
 
-    tools/experiments/pairs_turns/rates.py iid|four|baselines|five|sixteen|frames|whole [STARLING]
+    tools/experiments/pairs_turns/rates.py iid|four|whole|frames|five|sixteen|baselines ... [--starling PROGRAM]
 """
+import argparse
 import pathlib
 import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent.parent / "lib")]
-import lib  # noqa: E402
-if len(sys.argv) > 2:
-    lib.STARLING = pathlib.Path(sys.argv[2])
 import experiment as turns  # noqa: E402
+import lib  # noqa: E402
 import order  # noqa: E402
+import simulated  # noqa: E402
 from arrival import GOALS, TESTED, first_tests, mean, ratio, said  # noqa: E402
 from experiment import FRAMES, GROUP, RATE, SHARES, TURNS, WHOLE, Cell  # noqa: E402
 from lib import table  # noqa: E402
-from simulated import data, data_name  # noqa: E402
+from simulated import data, data_name, two_at_a_time  # noqa: E402
 
 RATES = (0.03, 0.05, 0.08)
 TRIAL = (101, 102)   # rng seeds that choose a rate and judge nothing
@@ -57,8 +57,10 @@ def late_as_end(times, seconds):
 def chosen(cell, side, folder):
     """The rate whose mean time to the first goal is the shortest, and these means."""
     short = cell._replace(seconds=0.75 * cell.seconds)
-    found = {rate: late_as_end([times_of(short, side, seed, folder, **{RATE: rate})[0] for seed in TRIAL],
-                               short.seconds) for rate in RATES}
+    cases = [(rate, seed) for rate in RATES for seed in TRIAL]
+    times = two_at_a_time(lambda case: times_of(short, side, case[1], folder, **{RATE: case[0]})[0], cases)
+    found = {rate: late_as_end([time for (tried, _), time in zip(cases, times) if tried == rate], short.seconds)
+             for rate in RATES}
     return min(found, key=found.get), found
 
 
@@ -67,7 +69,7 @@ def contest(cell, folder):
     for side in cell.exchanges:
         best, trial = chosen(cell, side, folder)
         seeds = range(AFTER + 1, AFTER + 1 + cell.seeds)
-        runs = [times_of(cell, side, seed, folder, **{RATE: best}) for seed in seeds]
+        runs = two_at_a_time(lambda seed: times_of(cell, side, seed, folder, **{RATE: best}), seeds)
         times = [[one[goal] for one in runs] for goal in range(len(GOALS))]
         ratios = [ratio(*pair) for pair in zip(first, times)] if first else ["", ""]
         first = first or times
@@ -77,29 +79,37 @@ def contest(cell, folder):
     print(f"{cell.agents} agents, {cell.sharding}; rates by seeds {TRIAL}, judged by {seeds[0]} to {seeds[-1]}.\n")
     late = f"who does not arrive: {0.75 * cell.seconds:g} s"
     print(table(["side", f"s to 93 % at rates {', '.join(map(str, RATES))} ({late})", "best", "runs", "93 %", "95 %",
-                 "ratio at 93 %", "at 95 %"], rows))
+                 "ratio at 93 %", "at 95 %"], rows), flush=True)
 
 
 def tries(cell, folder):
     rows = []
     for name, others in TRIES.items():
-        found = [turns.of_swarm(cell, TURNS, seed, folder, **others) for seed in TRIAL]
+        found = two_at_a_time(lambda seed: turns.of_swarm(cell, TURNS, seed, folder, **others), TRIAL)
         times = [[one["times"][goal] for one in found] for goal in range(len(GOALS))]
         shown = [", ".join("never" if time is None else f"{time:.1f} s" for time in ones) for ones in times]
         rows.append([name, *shown, f"{mean([one['ms'] for one in found]):.0f}",
                      f"{mean([one['a step'] for one in found]):.2f}"])
         say(rows[-1])
     print(f"{cell.agents} agents, {cell.sharding}, {' '.join(map(str, cell.lost))}; seeds {TRIAL}, {cell.seconds} s.\n")
-    print(table(["by turns", "93 %", "95 %", "ms a step", "exchanges a step"], rows))
+    print(table(["by turns", "93 %", "95 %", "ms a step", "exchanges a step"], rows), flush=True)
 
 
-def main(name):
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="+", choices=[*CELLS, *LOST])
+    parser.add_argument("--starling", help="another build of the program")
+    args = parser.parse_args()
+    if args.starling:
+        simulated.STARLING = pathlib.Path(args.starling)
     with tempfile.TemporaryDirectory(prefix="starling-digits-") as scratch:
         folder = first_tests(data(), f"{scratch}/all", TESTED)
         print(f"{data_name()}; program {order.program_commit(lib.ROOT)}\n", flush=True)
-        if name in LOST:
-            return tries(LOST[name], folder)
-        contest(CELLS[name], folder)
+        for name in args.names:
+            if name in LOST:
+                tries(LOST[name], folder)
+            else:
+                contest(CELLS[name], folder)
 
 
-main(sys.argv[1])
+main()
