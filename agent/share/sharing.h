@@ -37,7 +37,8 @@ class Sharing {
   double params_rms() const { return params_rms_; }   // 0: not measured yet
   // What the worker took to choose and code what was shared, since the last call.
   Duration take_encode_time() { return std::exchange(encode_time_, Duration::zero()); }
-  const std::optional<Projection>& projection() const { return projection_; }   // of the params
+  // Of the params; nullopt: not measured yet, or no steps were taken before.
+  const std::optional<Projection>& projection() const { return projection_; }
   // After share() the params are the swarm's replica: what is saved, evaluated and exported.
   bool holds_replica() const { return holds_replica_; }
 

@@ -55,6 +55,8 @@ class SwarmCommand(swarm.Case):
       self.assertGreater(agent['bytes_sent'], 0)
       if agent['state'] == 'finished':
         self.assertGreaterEqual(agent['accuracy'], goal, f'{agent["name"]}: {report}')
+      for key in 'spread', 'swarm_distance':   # pairs leave models apart; None: not known yet
+        self.assertNotEqual(agent[key], 0, f'{agent["name"]}: {report}')
     self.assertLess(report['distance'], 0.05)
     self.look_at_page(out)
 
@@ -125,6 +127,7 @@ class SwarmCommand(swarm.Case):
     self.assertGreater(data['agents'][2]['killed_at_s'], 0)
     self.assertIn('agent-2 was killed', data['summary'])
     for agent in data['agents']:
+      self.assertNotIn(0, [value for _, _, value in agent['curves']['spread']], agent['name'])
       self.assertGreater(len(agent['curves']['loss']), 0, agent['name'])
       self.assertGreater(sum(agent['partners']), 0, agent['name'])
 

@@ -16,6 +16,7 @@
 #include "agent/local/ports.h"
 #include "agent/local/process.h"
 #include "agent/local/run.h"
+#include "agent/local/swarm_report.h"
 #include "agent/local/table.h"
 #include "agent/state/checkpoint_lock.h"
 #include "tests/support/loopback.h"
@@ -198,6 +199,8 @@ TEST_F(SwarmMetricsTest, TakesInEveryKindOfLine) {
   EXPECT_EQ(track.bytes_received, 900u);
   EXPECT_EQ(track.note, "received the model");
   EXPECT_EQ(track.accuracies.size(), 1u);   // repeated, not measured again
+  EXPECT_TRUE(apply_metrics_line(track, R"({"t":104,"event":"evaluate","steps":43,"accuracy":-1,"loss":1})"));
+  EXPECT_EQ(track.accuracies.size(), 1u) << "not measured, which is not -100 %";
   EXPECT_EQ(track.distances.size(), 1u);
   EXPECT_EQ(track.swarm_distance, 0.002);
   EXPECT_EQ(track.spread, 0.003);
@@ -423,6 +426,23 @@ TEST_F(SwarmMemberTest, TableHasOneLineForEachAndKeepsToItsWidth) {
   EXPECT_EQ(render_compact(members, 12), "  12 s  spread 0.046  agent joined 8 25.0 %");
   members[0]->give_up("bell \a and\nnewline");
   EXPECT_EQ(render_table(members, 0)[1].find_first_of("\a\n"), std::string::npos);
+}
+
+// Nobody told of a model that had been trained: nothing is known, which is not the same as 0.
+TEST_F(SwarmMemberTest, WhereNoDistanceIsKnownTableAndReportSayNone) {
+  SwarmMembers members;
+  members.push_back(shell_member(
+      R"(printf '{"t":1,"event":"start","peer":"ab"}\n{"t":2,"event":"joined","how":"genesis"}\n' >>"$1";
+         printf '{"t":3,"event":"status","phase":"training","steps":9,"swarm_distance":null,"spread":null,' >> "$1"
+         printf '"loss":0.125,"exchanges":{"done":5,"late":0,"failed":0}}\n' >> "$1"; tail -f /dev/null)"));
+  ASSERT_TRUE(wait_until([&] { members[0]->poll(); return members[0]->track().steps == 9; }));
+  EXPECT_NE(render_table(members, 0)[1].find(" 0.125       -       -       -     5/0/0 "), std::string::npos)
+      << render_table(members, 0)[1];
+  EXPECT_EQ(render_compact(members, 12).find("spread"), std::string::npos);
+  const AgentReport report = make_swarm_report(members, 1, {}).agents[0];
+  EXPECT_EQ(report.steps, 9u);
+  EXPECT_FALSE(report.swarm_distance || report.spread);
+  EXPECT_TRUE(report.swarm_distances.empty() && report.spreads.empty());
 }
 
 TEST(SwarmDistance, IsTheRmsDifferenceToTheMean) {
