@@ -47,7 +47,7 @@ Config quadratic_config() {
 SwarmOutcome run_swarm(const SimulateOptions& options, const Config& config) {
   spdlog::set_level(spdlog::level::off);
   const auto task = make_quadratic_task(config, options.agents);
-  return run_simulated_swarm(options, config, *task, [](double) {});
+  return run_simulated_swarm(options, config, *task, [](double, const auto&) {});
 }
 
 std::vector<CurvePoint> run_rivals(const SimulateOptions& options, const Config& config) {
@@ -622,6 +622,16 @@ TEST_F(SimulateCommand, WrongStartsSayWhatToDo) {
   fails_with("at most 1024");
   options_.out = (dir_ / "swarm.yaml").string();
   fails_with("--out");
+  options_.compute = Duration::zero();
+  options_.scenario.add_kill("3@1");
+  options_.baselines = {"alreduce"};
+  options_.overrides = {"swarm.exchange.members=[agent-0, agent-7]", "swarm.exchange.kind=group",
+                        "swarm.exchange.codec=fp32"};
+  const std::string all = failure();
+  EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 3) << "all at once: " << all;
+  for (const char* part : {"'alreduce'", "--compute 0s", "--kill 3@1", "names 'agent-7'"}) {
+    EXPECT_NE(all.find(part), std::string::npos) << all;
+  }
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ TEST(SimulateTrainers, RealModelsLearnAndReplayToTheByte) {
   for (int run = 0; run < 2; ++run) {
     const auto task = make_torch_task(config, options.agents);
     SimulationReport report;
-    report.swarm = run_simulated_swarm(options, config, *task, [](double) {});
+    report.swarm = run_simulated_swarm(options, config, *task, [](double, const auto&) {});
     report.baselines = run_baselines(options, config.swarm, *task, [](const std::string&, uint64_t) {});
     if (run == 0) {
       first = print_curve_csv(report);
