@@ -9,6 +9,9 @@
 #include <spdlog/sinks/ostream_sink.h>
 #include <spdlog/spdlog.h>
 
+#include "agent/observe/trouble_notice.h"
+#include "tests/support/fake_clock.h"
+
 namespace starling {
 namespace {
 
@@ -96,11 +99,33 @@ TEST_F(LogTest, AnOrdinaryLineIsShort) {
   EXPECT_NE(take().find(", 12345 exchanges, 3 late, 2 failed, "), std::string::npos);
 }
 
+TEST_F(LogTest, TroubleIsSaidAtOnceAndAgainEveryMinuteWhileItLasts) {
+  FakeClock clock;
+  TroubleNotice notice(clock);
+  notice.say("another swarm");
+  EXPECT_EQ(take(), "another swarm\n");
+  for (int second = 1; second < 60; ++second) {
+    clock.advance(std::chrono::seconds(1));
+    notice.say("another swarm");
+  }
+  EXPECT_EQ(take(), "");
+  clock.advance(std::chrono::seconds(1));
+  notice.say("another swarm");
+  EXPECT_EQ(take(), "another swarm\n");
+  notice.say("nobody answers");
+  EXPECT_EQ(take(), "") << "foreign texts may change all the time";
+  clock.advance(std::chrono::seconds(10));
+  notice.say("nobody answers");
+  EXPECT_EQ(take(), "nobody answers\n") << "news does not wait for the minute";
+}
+
 TEST_F(LogTest, TheEndSaysWhetherTheModelsAgree) {
   Finished end;
   end.reason = "stop_after";
   log_.on(end);
-  EXPECT_EQ(take().find("agree"), std::string::npos) << "there was nobody";
+  const std::string alone = take();
+  EXPECT_EQ(alone.find("agree"), std::string::npos) << "there was nobody";
+  EXPECT_EQ(alone.find('%'), std::string::npos) << "its accuracy was never measured: " << alone;
   end.settled = true;
   log_.on(end);
   EXPECT_NE(take().find(", all models agree"), std::string::npos);
