@@ -122,11 +122,15 @@ std::string describe(const SimulateOptions& options, const Config& config) {
   return text;
 }
 
+std::string print_step(uint64_t step, const SwarmConfig& swarm) {
+  return swarm.stop_after == 0 ? fmt::format("step {}", step) : fmt::format("step {} of {}", step, swarm.stop_after);
+}
+
 // "step 120 of 400, 2.40 s of virtual time"
 std::string describe_progress(const SimulateOptions& options, const SwarmConfig& swarm, double virtual_s,
                               uint64_t step) {
-  std::string text = fmt::format("step {}", step);
-  if (swarm.stop_after > 0) text += fmt::format(" of {}", swarm.stop_after);
+  const bool settles = swarm.stop_after > 0 && step >= swarm.stop_after;   // most agents do
+  std::string text = settles ? "all steps made, settling" : print_step(step, swarm);
   text += fmt::format(", {:.2f}", virtual_s);
   if (options.duration) text += fmt::format(" of {:g}", seconds(*options.duration));
   return text + " s of virtual time";
@@ -196,7 +200,7 @@ int run_simulate_command(const SimulateOptions& asked, const SimTaskFactory& mak
       if (progress.due()) progress.say(describe_progress(options, config.swarm, virtual_s, median_step()));
     });
     report.baselines = run_baselines(options, config.swarm, *task, [&](const std::string& name, uint64_t step) {
-      progress.say(fmt::format("{}: step {}", name, step));
+      progress.say(name + ": " + print_step(step, config.swarm));
     });
   }
   write_simulation(options.out, report);

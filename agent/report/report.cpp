@@ -220,8 +220,9 @@ std::string summarize(const SwarmReport& report) {
 }
 
 std::string print_closing_table(const SwarmReport& report) {
-  std::string text = fmt::format("{:<10} {:<11} {:>9} {:>9} {:>9}   {:<22} {:>9} {:>9}\n", "agent", "labels",
-                                 "accuracy", "alone", "central", "done/late/failed", "sent", "a step");
+  constexpr const char* kRow = "{:<8} {:<9} {:>8} {:>7} {:>7} {:>16} {:>9} {:>9}{}\n";   // 80, then a note
+  std::string text = fmt::format(kRow, "agent", "labels", "accuracy", "alone", "central", "done/late/failed", "sent",
+                                 "a step", "");
   for (const AgentReport& agent : report.agents) {
     std::optional<double> alone;
     if (agent.shard < report.alone.size() && report.alone[agent.shard]) alone.emplace(*report.alone[agent.shard]);
@@ -233,18 +234,17 @@ std::string print_closing_table(const SwarmReport& report) {
     if (agent.state == "failed") note += "  failed: " + agent.failure;
     if (living(agent) && !agent.settled.value_or(true)) note += "  its model and another's do not agree";
     const std::optional<double> a_step = sent_a_step(agent);
-    text += fmt::format("{:<10} {:<11} {:>9} {:>9} {:>9}   {:<22} {:>9} {:>9}{}\n", agent.name,
-                        print_labels(agent.classes), print_percent(agent.accuracy), print_percent(alone),
-                        print_percent(report.central), counts, print_bytes(agent.bytes_sent),
+    text += fmt::format(kRow, agent.name, print_labels(agent.classes), print_percent(agent.accuracy),
+                        print_percent(alone), print_percent(report.central), counts, print_bytes(agent.bytes_sent),
                         a_step ? print_bytes(static_cast<uint64_t>(*a_step)) : "-", note);
   }
   std::vector<PairReport> pairs;
   for (const AgentReport& agent : report.agents) {
     if (agent.pairs) pairs.push_back(*agent.pairs);
   }
-  return text + "(alone: the same agent without the others; central: one process with all the data; exchanges done: "
-                "all that was\ndue was mixed; late: some of it came too late, the rest was mixed; failed: nothing "
-                "was)\n" + print_pairs_table(pairs);
+  return text + "(alone: the same agent without the others; central: one process with all the\n"
+                "data; exchanges done: all that was due was mixed; late: some of it came too\n"
+                "late, the rest was mixed; failed: nothing was)\n" + print_pairs_table(pairs);
 }
 
 void write_report(const std::string& dir, const SwarmReport& report) {

@@ -526,6 +526,8 @@ TEST_F(SimulateCommand, WritesWellFormedFiles) {
   const std::string table = testing::internal::GetCapturedStdout();
   EXPECT_NE(table.find("allreduce"), std::string::npos) << table;
   EXPECT_NE(table.find("agent 2 killed"), std::string::npos) << table;
+  std::istringstream shown(table.substr(table.find("series ")));
+  for (std::string row; std::getline(shown, row) && !row.starts_with("(steps");) EXPECT_LE(row.size(), 80u) << row;
   std::istringstream csv(read("curve.csv"));
   std::string line;
   ASSERT_TRUE(std::getline(csv, line));
