@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <semaphore>
 
 #include "agent/data/dataset.h"
 #include "agent/simulate/baselines.h"
@@ -130,6 +131,19 @@ TEST(SimulateTrainers, ShardsAreThoseOfASwarm) {
     samples += trainer->data().samples;
   }
   EXPECT_EQ(task->make_for_all(config.swarm, clock, {})->data().samples, samples);
+}
+
+// The number of threads that is fastest on the day adds floats in another order each time.
+TEST(SimulateTrainers, AStepHasOneThreadWhateverTheConfigSays) {
+  Config config = small_config();
+  config.agent.threads = 0;   // chosen by trial in a process
+  const VirtualClock clock;
+  std::binary_semaphore idle(0);
+  const auto task = make_torch_task(config, 1);
+  const auto trainer = task->make(0, config.swarm, clock, [&] { idle.release(); });
+  trainer->start_steps({1, 0.05});
+  idle.acquire();
+  EXPECT_EQ(trainer->take_steps().threads, 0u) << "nobody chose it";
 }
 
 // All pixels are alike, so that any model gives one answer: right for half of the samples, whichever it is. Every
