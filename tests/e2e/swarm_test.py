@@ -3,6 +3,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import time
 
 import swarm
@@ -176,6 +177,21 @@ class SwarmCommand(swarm.Case):
     self.assertEqual(self.wait_end(process), 1, self.logs())
     self.assertLess(time.monotonic() - began, 30)
     self.assertIn(f'{self.folder}/missing', process.log())
+
+
+class Simulate(swarm.Case):
+  def test_tells_on_a_terminal_how_far_it_is(self):
+    leader, follower = os.openpty()
+    subprocess.run([swarm.PROGRAM, 'simulate', '--config', self.quadratic(), '--out', self.folder / 'out',
+                    '--agents', '3', '--steps', '100'], stdout=subprocess.DEVNULL, stderr=follower, check=True,
+                   timeout=swarm.PATIENCE)
+    os.close(follower)
+    said = os.read(leader, 1 << 16).decode()
+    os.close(leader)
+    lines = [line.removeprefix('\x1b[K') for line in said.split('\r') if line]
+    self.assertRegex(lines[0], r'^ +0 s  step \d+ of 100, \d\.\d\d s of virtual time$')
+    self.assertEqual(lines[-1], '', 'the line is gone in the end')
+    self.assertLess(max(map(len, lines)), 80)
 
 
 def status_fields(pid):
