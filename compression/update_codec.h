@@ -131,8 +131,21 @@ class UpdateCodec {
   // as they are: subtracting what was sent is a call of add(). nullopt if one is not finite: the member is sick, or the
   // sum left the range of a float; `out` then holds nothing of use. Chance comes from the seeds alone.
   // REQUIRES: out.size() == bytes_max(role, x.size()), x.size() below 2^32.
-  [[nodiscard]] virtual std::optional<size_t> encode(UpdateRole role, std::span<const float> x,
-                                                     const UpdateSeeds& seeds, MutableBytes out) const = 0;
+  [[nodiscard]] std::optional<size_t> encode(UpdateRole role, std::span<const float> x, const UpdateSeeds& seeds,
+                                             MutableBytes out) const {
+    const std::optional<UpdateSupport> chosen = choose(role, x, seeds);
+    return chosen ? encode_chosen(role, x, seeds, *chosen, out) : std::nullopt;
+  }
+  // The two parts of it, for a caller that times them apart. The elements to be sent; all where the codec sends all.
+  // nullopt: as encode().
+  [[nodiscard]] virtual std::optional<UpdateSupport> choose(UpdateRole, std::span<const float>,
+                                                            const UpdateSeeds&) const {
+    return UpdateSupport{};
+  }
+  // REQUIRES: as encode(); `chosen` is of choose() with the same arguments.
+  [[nodiscard]] virtual std::optional<size_t> encode_chosen(UpdateRole role, std::span<const float> x,
+                                                            const UpdateSeeds& seeds, const UpdateSupport& chosen,
+                                                            MutableBytes out) const = 0;
 
   // Are these foreign bytes a payload of so many elements in this role? Looks at nothing but the bytes, all of them.
   // What the other functions call a payload has passed it.

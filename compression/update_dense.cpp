@@ -20,8 +20,8 @@ bool is_zeros(std::span<const float> x) {
 }  // namespace
 
 template <class Values>
-std::optional<size_t> DenseUpdate<Values>::encode(UpdateRole role, std::span<const float> x, const UpdateSeeds&,
-                                                 MutableBytes out) const {
+std::optional<size_t> DenseUpdate<Values>::encode_chosen(UpdateRole role, std::span<const float> x, const UpdateSeeds&,
+                                                        const UpdateSupport&, MutableBytes out) const {
   STARLING_CHECK(out.size() == bytes_max(role, x.size()));
   if (is_zeros(x)) {
     out[0] = std::byte{0};

@@ -86,8 +86,8 @@ size_t LevelUpdate::bytes_max(UpdateRole role, size_t element_count) const {
   return Parts(role == UpdateRole::kEntry ? entry_ : contribution_, nullptr, element_count).bytes();
 }
 
-std::optional<size_t> LevelUpdate::encode(UpdateRole role, std::span<const float> x, const UpdateSeeds& seeds,
-                                          MutableBytes out) const {
+std::optional<size_t> LevelUpdate::encode_chosen(UpdateRole role, std::span<const float> x, const UpdateSeeds& seeds,
+                                                 const UpdateSupport&, MutableBytes out) const {
   STARLING_CHECK(out.size() == bytes_max(role, x.size()));
   const LevelFormat& format = role == UpdateRole::kEntry ? entry_ : contribution_;
   const uint32_t header[] = {tag_of(format), static_cast<uint32_t>(x.size())};

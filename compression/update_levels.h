@@ -42,8 +42,8 @@ class LevelUpdate : public UpdateCodec {
   UpdateKind kind() const override { return kind_; }
   UpdateResidual residual() const override { return residual_; }
   size_t bytes_max(UpdateRole role, size_t element_count) const override;
-  [[nodiscard]] std::optional<size_t> encode(UpdateRole role, std::span<const float> x, const UpdateSeeds& seeds,
-                                             MutableBytes out) const override;
+  [[nodiscard]] std::optional<size_t> encode_chosen(UpdateRole role, std::span<const float> x, const UpdateSeeds& seeds,
+                                                    const UpdateSupport& chosen, MutableBytes out) const override;
   UpdateStatus check(UpdateRole role, Bytes payload, size_t element_count) const override;
   void add(float coefficient, Bytes payload, const UpdateSupport& on, std::span<float> target) const override;
   void decode_part(Bytes payload, const UpdateSupport& support, size_t begin, std::span<float> out) const override;

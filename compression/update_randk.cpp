@@ -15,8 +15,8 @@ UpdateResidual RandkUpdate<Values>::residual() const {
 }
 
 template <class Values>
-std::optional<std::vector<uint32_t>> RandkUpdate<Values>::choose(UpdateRole role, std::span<const float> x,
-                                                                 const UpdateSeeds& seeds) const {
+std::optional<std::vector<uint32_t>> RandkUpdate<Values>::choose_indices(UpdateRole role, std::span<const float> x,
+                                                                         const UpdateSeeds& seeds) const {
   if (count_nonfinite(x.data(), x.size()) > 0) return std::nullopt;
   return seeded_indices(static_cast<uint32_t>(seeds.common), elements_max(role, x.size()), x.size());
 }

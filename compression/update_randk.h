@@ -18,8 +18,8 @@ class RandkUpdate final : public SparseUpdate<Values> {
  protected:
   size_t elements_max(UpdateRole, size_t element_count) const override { return this->share(element_count); }
   SparseIndices indices_of(size_t) const override { return SparseIndices::kSeeded; }
-  std::optional<std::vector<uint32_t>> choose(UpdateRole role, std::span<const float> x,
-                                              const UpdateSeeds& seeds) const override;
+  std::optional<std::vector<uint32_t>> choose_indices(UpdateRole role, std::span<const float> x,
+                                                      const UpdateSeeds& seeds) const override;
 };
 
 }  // namespace starling

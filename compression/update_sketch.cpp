@@ -137,8 +137,8 @@ size_t SketchUpdate::elements_max(UpdateRole role, size_t element_count) const {
 }
 
 // Zeros are left out: they would say nothing.
-std::optional<std::vector<uint32_t>> SketchUpdate::choose(UpdateRole role, std::span<const float> x,
-                                                          const UpdateSeeds& seeds) const {
+std::optional<std::vector<uint32_t>> SketchUpdate::choose_indices(UpdateRole role, std::span<const float> x,
+                                                                  const UpdateSeeds& seeds) const {
   if (seeds.requested.empty()) return largest_elements(x, elements_max(role, x.size()));
   if (count_nonfinite(x.data(), x.size()) > 0) return std::nullopt;
   STARLING_CHECK(seeds.requested.back() < x.size());

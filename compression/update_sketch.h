@@ -66,8 +66,8 @@ class SketchUpdate final : public SparseUpdate<PlainValues<Bf16Values>> {
  protected:
   size_t elements_max(UpdateRole role, size_t element_count) const override;
   SparseIndices indices_of(size_t element_count) const override { return explicit_indices(element_count); }
-  std::optional<std::vector<uint32_t>> choose(UpdateRole role, std::span<const float> x,
-                                              const UpdateSeeds& seeds) const override;
+  std::optional<std::vector<uint32_t>> choose_indices(UpdateRole role, std::span<const float> x,
+                                                      const UpdateSeeds& seeds) const override;
 
  private:
   const SketchTables tables_;

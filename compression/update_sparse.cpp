@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "kernels/check.h"
 #include "kernels/rice.h"
@@ -148,16 +149,24 @@ size_t SparseUpdate<Values>::bytes_max(UpdateRole role, size_t element_count) co
 }
 
 template <class Values>
-std::optional<size_t> SparseUpdate<Values>::encode(UpdateRole role, std::span<const float> x, const UpdateSeeds& seeds,
-                                                   MutableBytes out) const {
-  STARLING_CHECK(out.size() == bytes_max(role, x.size()));
-  const std::optional<std::vector<uint32_t>> indices = choose(role, x, seeds);
+std::optional<UpdateSupport> SparseUpdate<Values>::choose(UpdateRole role, std::span<const float> x,
+                                                          const UpdateSeeds& seeds) const {
+  std::optional<std::vector<uint32_t>> indices = choose_indices(role, x, seeds);
   if (!indices) return std::nullopt;
-  const size_t count = indices->size();
+  return UpdateSupport{.everywhere = false, .indices = std::move(*indices)};
+}
+
+template <class Values>
+std::optional<size_t> SparseUpdate<Values>::encode_chosen(UpdateRole role, std::span<const float> x,
+                                                          const UpdateSeeds& seeds, const UpdateSupport& chosen,
+                                                          MutableBytes out) const {
+  const std::vector<uint32_t>& indices = chosen.indices;
+  const size_t count = indices.size();
+  STARLING_CHECK(out.size() == bytes_max(role, x.size()) && !chosen.everywhere);
   STARLING_CHECK(count <= elements_max(role, x.size()));
-  const size_t front = write_sparse_indices(indices_of(x.size()), *indices, coded_for(role, x.size(), count), x.size(),
+  const size_t front = write_sparse_indices(indices_of(x.size()), indices, coded_for(role, x.size(), count), x.size(),
                                             static_cast<uint32_t>(seeds.common), out.data());
-  const auto* bytes = reinterpret_cast<const std::byte*>(indices->data());
+  const auto* bytes = reinterpret_cast<const std::byte*>(indices.data());
   std::array<float, kUpdatePiece> values;
   for (size_t at = 0; at < count; at += kUpdatePiece) {
     const size_t size = std::min(kUpdatePiece, count - at);

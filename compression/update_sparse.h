@@ -73,8 +73,10 @@ class SparseUpdate : public UpdateCodec {
 
   UpdateKind kind() const override { return options_.kind; }
   size_t bytes_max(UpdateRole role, size_t element_count) const override;
-  [[nodiscard]] std::optional<size_t> encode(UpdateRole role, std::span<const float> x, const UpdateSeeds& seeds,
-                                             MutableBytes out) const override;
+  [[nodiscard]] std::optional<UpdateSupport> choose(UpdateRole role, std::span<const float> x,
+                                                    const UpdateSeeds& seeds) const override;
+  [[nodiscard]] std::optional<size_t> encode_chosen(UpdateRole role, std::span<const float> x, const UpdateSeeds& seeds,
+                                                    const UpdateSupport& chosen, MutableBytes out) const override;
   UpdateStatus check(UpdateRole role, Bytes payload, size_t element_count) const override;
   void add(float coefficient, Bytes payload, const UpdateSupport& on, std::span<float> target) const override;
   void decode_part(Bytes payload, const UpdateSupport& support, size_t begin, std::span<float> out) const override;
@@ -90,8 +92,8 @@ class SparseUpdate : public UpdateCodec {
   }
   virtual SparseIndices indices_of(size_t element_count) const = 0;
   // Ascending, at most elements_max(); nullopt: x is not finite.
-  virtual std::optional<std::vector<uint32_t>> choose(UpdateRole role, std::span<const float> x,
-                                                      const UpdateSeeds& seeds) const = 0;
+  virtual std::optional<std::vector<uint32_t>> choose_indices(UpdateRole role, std::span<const float> x,
+                                                              const UpdateSeeds& seeds) const = 0;
   static size_t share(double density, size_t element_count);   // rounded up
   size_t share(size_t element_count) const { return share(options_.density, element_count); }
   const UpdateOptions options_;

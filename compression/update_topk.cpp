@@ -17,8 +17,8 @@ size_t TopkUpdate<Values>::elements_max(UpdateRole role, size_t element_count) c
 }
 
 template <class Values>
-std::optional<std::vector<uint32_t>> TopkUpdate<Values>::choose(UpdateRole role, std::span<const float> x,
-                                                                const UpdateSeeds&) const {
+std::optional<std::vector<uint32_t>> TopkUpdate<Values>::choose_indices(UpdateRole role, std::span<const float> x,
+                                                                        const UpdateSeeds&) const {
   return largest_elements(x, elements_max(role, x.size()));
 }
 

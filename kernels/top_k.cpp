@@ -28,8 +28,10 @@ HWY_INLINE uint64_t bits_of_mask(DI di, hn::Mask<DI> mask) {
 }
 
 // Appends element i of x for each bit i of `wanted`, in order; the value is how many. Few are wanted as a rule, so two
-// are taken without asking whether they are there: no processor could predict the answers.
-size_t append(const float* x, uint32_t first, uint64_t wanted, int32_t floor, uint32_t* indices, int32_t* magnitudes) {
+// are taken without asking whether they are there: no processor could predict the answers. As a call it would put the
+// caller's vectors into memory and fetch them again, group by group.
+HWY_INLINE size_t append(const float* x, uint32_t first, uint64_t wanted, int32_t floor, uint32_t* indices,
+                         int32_t* magnitudes) {
   const auto found = static_cast<size_t>(std::popcount(wanted));
   const auto take = [&](size_t to) HWY_ATTR {
     const auto i = static_cast<size_t>(std::countr_zero(wanted)) % 64;

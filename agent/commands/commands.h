@@ -72,6 +72,8 @@ struct TopologyOptions {
   uint64_t fragments = 1;              // --fragments: an exchange sends one of so many parts of the model
   uint64_t rank = 0;                   // --rank: of each matrix it sends so many directions; 0: all
   std::string matrices;                // --matrices: of the model, "64x784,10x64"
+  std::string update;                  // --update: of a group that shares updates, a codec or "all"; empty: graphs
+  std::optional<double> density;       // --density: of update codecs that send some elements
   std::string file;                    // --file: edges by name
   std::string svg;                     // --svg FILE; empty: draws in the terminal
 };

@@ -11,6 +11,7 @@
 
 #include "agent/commands/commands.h"
 #include "agent/commands/flags.h"
+#include "agent/config/mistakes.h"
 #include "agent/config/values.h"
 #include "agent/simulate/baselines.h"
 #include "agent/simulate/report.h"
@@ -47,17 +48,15 @@ class Progress {
 
 void check_options(const SimulateOptions& options) {
   const size_t count = options.agents + options.scenario.joins();
-  if (options.agents == 0) throw std::runtime_error("--agents 0: a swarm needs at least one agent");
-  if (count > kMembersMax) {
-    throw std::runtime_error(
-        fmt::format("{} agents, those that join included; a swarm has at most {}", count, kMembersMax));
-  }
-  if (options.compute < std::chrono::microseconds(1)) {
-    throw std::runtime_error("--compute " + print_duration(options.compute) + ": a step takes some time; give it at "
-                             "least 1us");
-  }
-  if (options.speeds.empty()) throw std::runtime_error("--speeds names none; leave it out, or write 1,1,4");
-  options.scenario.refuse_absent(options.agents);
+  Mistakes mistakes;
+  mistakes.add_if(options.agents == 0, "--agents 0: a swarm needs at least one agent");
+  mistakes.add_if(count > kMembersMax, fmt::format("{} agents, those that join included; a swarm has at most {}", count,
+                                                   kMembersMax));
+  mistakes.add_if(options.compute < std::chrono::microseconds(1),
+                  "--compute " + print_duration(options.compute) + ": a step takes some time; give it at least 1us");
+  mistakes.add_if(options.speeds.empty(), "--speeds names none; leave it out, or write 1,1,4");
+  if (options.agents > 0) mistakes.attempt([&] { options.scenario.refuse_absent(options.agents); });
+  mistakes.refuse();
 }
 
 std::vector<std::string> check_baselines(const std::vector<std::string>& words) {
@@ -78,15 +77,8 @@ std::vector<std::string> check_baselines(const std::vector<std::string>& words) 
   return wanted;
 }
 
-Config load(const SimulateOptions& options) {
-  std::vector<std::string> overrides = options.overrides;
-  if (options.steps) overrides.push_back("swarm.stop_after=" + std::to_string(*options.steps));
-  if (options.rng_seed) overrides.push_back("swarm.rng_seed=" + std::to_string(*options.rng_seed));
-  Config config = load_config(options.config_path, overrides);
-  if (config.agent.batch > 0) config.swarm.batch = config.agent.batch;   // all agents are alike here
-  refuse_absent(config.swarm, options.agents + options.scenario.joins());
-  refuse_baselines(options.baselines, config.swarm);
-  if (config.swarm.stop_after > 0) return config;
+void check_length(const SimulateOptions& options, const SwarmConfig& swarm) {
+  if (swarm.stop_after > 0) return;
   if (!options.duration) {
     throw std::runtime_error("this swarm would train for ever: swarm.stop_after is 0; say when to end with --steps N, "
                              "or with --seconds S of virtual time");
@@ -95,6 +87,19 @@ Config load(const SimulateOptions& options) {
     throw std::runtime_error("--baseline needs to know how many steps to take: --steps N (--seconds may end the swarm "
                              "before)");
   }
+}
+
+Config load(const SimulateOptions& options) {
+  std::vector<std::string> overrides = options.overrides;
+  if (options.steps) overrides.push_back("swarm.stop_after=" + std::to_string(*options.steps));
+  if (options.rng_seed) overrides.push_back("swarm.rng_seed=" + std::to_string(*options.rng_seed));
+  Config config = load_config(options.config_path, overrides);
+  if (config.agent.batch > 0) config.swarm.batch = config.agent.batch;   // all agents are alike here
+  Mistakes mistakes;
+  mistakes.attempt([&] { refuse_absent(config.swarm, options.agents + options.scenario.joins()); });
+  mistakes.attempt([&] { refuse_baselines(options.baselines, config.swarm); });
+  mistakes.attempt([&] { check_length(options, config.swarm); });
+  mistakes.refuse();
   return config;
 }
 
@@ -115,6 +120,20 @@ std::string describe(const SimulateOptions& options, const Config& config) {
     for (const double speed : options.speeds) text += fmt::format(" {:g}", speed);
   }
   return text;
+}
+
+std::string print_step(uint64_t step, const SwarmConfig& swarm) {
+  return swarm.stop_after == 0 ? fmt::format("step {}", step) : fmt::format("step {} of {}", step, swarm.stop_after);
+}
+
+// "step 120 of 400, 2.40 s of virtual time"
+std::string describe_progress(const SimulateOptions& options, const SwarmConfig& swarm, double virtual_s,
+                              uint64_t step) {
+  const bool settles = swarm.stop_after > 0 && step >= swarm.stop_after;   // most agents do
+  std::string text = settles ? "all steps made, settling" : print_step(step, swarm);
+  text += fmt::format(", {:.2f}", virtual_s);
+  if (options.duration) text += fmt::format(" of {:g}", seconds(*options.duration));
+  return text + " s of virtual time";
 }
 
 // No lines at level info: each of a thousand agents would log a thousand others.
@@ -156,9 +175,12 @@ double read_probability(const std::string& text) {
 
 int run_simulate_command(const SimulateOptions& asked, const SimTaskFactory& make_task) {
   SimulateOptions options = asked;
-  options.baselines = check_baselines(asked.baselines);
-  check_options(options);
-  const Config config = load(options);
+  Config config;
+  Mistakes mistakes;
+  mistakes.attempt([&] { options.baselines = check_baselines(asked.baselines); });
+  mistakes.attempt([&] { check_options(options); });
+  mistakes.attempt([&] { config = load(options); });
+  mistakes.refuse();
   std::error_code error;
   fs::create_directories(options.out, error);
   if (error || !fs::is_directory(options.out)) {
@@ -174,11 +196,11 @@ int run_simulate_command(const SimulateOptions& asked, const SimTaskFactory& mak
   report.agents = options.agents;
   {
     Progress progress;
-    report.swarm = run_simulated_swarm(options, config, *task, [&](double virtual_s) {
-      if (progress.due()) progress.say(fmt::format("{:.2f} s of virtual time", virtual_s));
+    report.swarm = run_simulated_swarm(options, config, *task, [&](double virtual_s, const auto& median_step) {
+      if (progress.due()) progress.say(describe_progress(options, config.swarm, virtual_s, median_step()));
     });
     report.baselines = run_baselines(options, config.swarm, *task, [&](const std::string& name, uint64_t step) {
-      progress.say(fmt::format("{}: step {}", name, step));
+      progress.say(name + ": " + print_step(step, config.swarm));
     });
   }
   write_simulation(options.out, report);

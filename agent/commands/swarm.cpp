@@ -2,6 +2,7 @@
 
 #include "agent/commands/commands.h"
 #include "agent/commands/flags.h"
+#include "agent/config/mistakes.h"
 #include "agent/local/command_lines.h"
 #include "agent/local/run.h"
 
@@ -9,8 +10,10 @@ namespace starling {
 
 int run_swarm_command(const SwarmOptions& options) {
   const Config config = load_config(options.config_path, swarm_overrides(options));
-  refuse_absent(config.swarm, options.agents + options.scenario.joins());
-  refuse_unrepaired(config.swarm);
+  Mistakes mistakes;
+  mistakes.attempt([&] { refuse_absent(config.swarm, options.agents + options.scenario.joins()); });
+  mistakes.attempt([&] { refuse_unrepaired(config.swarm); });
+  mistakes.refuse();
   return run_local_swarm(options, config);
 }
 

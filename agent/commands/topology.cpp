@@ -13,12 +13,14 @@
 
 #include "agent/commands/commands.h"
 #include "agent/commands/flags.h"
+#include "agent/commands/topology_updates.h"
 #include "agent/config/values.h"
 #include "agent/report/format.h"
 #include "agent/report/svg.h"
 #include "agent/report/topology_draw.h"
 #include "compression/codec.h"
 #include "compression/low_rank.h"
+#include "compression/update_codec.h"
 #include "gossip/exchange/options.h"
 #include "gossip/limits.h"
 #include "gossip/net/text.h"
@@ -44,17 +46,6 @@ struct Payload {
   uint64_t fragments = 1;
   std::string words;
 };
-
-[[noreturn]] void throw_unknown(const std::string& what, const std::string& word,
-                                const std::vector<std::string>& words) {
-  std::string remedy = nearest_word(word, words);
-  if (remedy.empty()) {
-    for (const std::string& known : words) remedy += (remedy.empty() ? "; choose one of " : ", ") + known;
-  } else {
-    remedy = "; did you mean '" + remedy + "'?";
-  }
-  throw std::runtime_error("there is no " + what + " '" + word + "'" + remedy);
-}
 
 std::pair<std::string, std::string> read_edge(const std::string& line, const std::string& where) {
   std::istringstream words(line);
@@ -187,10 +178,7 @@ Payload make_payload(const TopologyOptions& options) {
     for (const CodecName& one : codec_names()) known.emplace_back(one.name);
     throw_unknown("codec", options.codec, known);
   }
-  if (options.params == 0 || options.params > kParamsMax) {
-    throw std::runtime_error("--params " + std::to_string(options.params) + "; a model has 1 to " +
-                             std::to_string(kParamsMax));
-  }
+  check_params(options.params);
   const uint64_t most = std::min<uint64_t>(options.params, kFragmentsMax);
   if (options.fragments == 0 || options.fragments > most) {
     throw std::runtime_error("--fragments " + std::to_string(options.fragments) + "; a model has 1 to " +
@@ -326,6 +314,21 @@ void check_options(const TopologyOptions& options, const std::string& kind) {
 
 }  // namespace
 
+void throw_unknown(const std::string& what, const std::string& word, const std::vector<std::string>& words) {
+  std::string remedy = nearest_word(word, words);
+  if (remedy.empty()) {
+    for (const std::string& known : words) remedy += (remedy.empty() ? "; choose one of " : ", ") + known;
+  } else {
+    remedy = "; did you mean '" + remedy + "'?";
+  }
+  throw std::runtime_error("there is no " + what + " '" + word + "'" + remedy);
+}
+
+void check_params(uint64_t params) {
+  if (params > 0 && params <= kParamsMax) return;
+  throw std::runtime_error("--params " + std::to_string(params) + "; a model has 1 to " + std::to_string(kParamsMax));
+}
+
 std::vector<std::pair<std::string, std::string>> read_edges(const std::string& path) {
   std::ifstream file(path);
   if (!file) {
@@ -363,6 +366,11 @@ TopologyFigures measure_topology(const TopologySpec& spec, const Graph& graph, c
 }
 
 int run_topology_command(const TopologyOptions& options) {
+  if (!options.update.empty()) {
+    std::fputs(print_update_loads(options).c_str(), stdout);
+    return 0;
+  }
+  if (options.density) throw std::runtime_error("--density is of update codecs: name one with --update, or all");
   const std::string word = !options.kind.empty() ? options.kind : options.file.empty() ? "all" : "file";
   std::vector<std::string> words = topology_names();
   words.push_back("all");
@@ -406,6 +414,11 @@ void add_topology(CLI::App& app, Cli& cli) {
   add_count_flag(command, topology.fragments, "--fragments", {}, "an exchange sends one of so many parts; 1");
   add_count_flag(command, topology.rank, "--rank", {}, "an exchange sends so many directions of each matrix; 0: all");
   command.text("--matrices LIST", "for --rank: the model's, such as 64x784,10x64", topology.matrices);
+  command.text("--update CODEC", "a group that shares updates, by codec: all | " + update_choices(" | "),
+               topology.update);
+  command.option("--density D", "for --update: of topk, randk, dgc, sketch; 0.01", [options](const std::string& text) {
+    options->density = NumberValue{1e-6, 1}.read(scalar_tree(text));
+  });
   command.text("--file FILE", "edges for --kind file: two names a line, # for comments", topology.file);
   command.text("--svg FILE", "draws into this file, not into the terminal", topology.svg);
   command.then([&cli, options] { cli.choose("topology", *options, run_topology_command); });

@@ -1,10 +1,12 @@
 // Combinations that cannot work, refused before anything is started.
 #include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "agent/config/check_updates.h"
 #include "agent/config/fields.h"
+#include "agent/config/mistakes.h"
 #include "agent/train/model_kinds.h"
 #include "agent/train/model_plan.h"
 #include "compression/codec.h"
@@ -105,33 +107,32 @@ void refuse_averaging(const SwarmConfig& swarm) {
   const bool group = exchange.kind == ExchangeKind::kGroup;
   const std::string kind = group ? "group" : "neighborhood";
   const bool averages = group || exchange.kind == ExchangeKind::kNeighborhood;
-  if (averages && !shares_updates(exchange) && !make_codec(exchange.codec, MemorySpace::kHost)->linear()) {
-    throw ConfigError("swarm.exchange.codec: " + std::string(codec_name(exchange.codec)) +
+  Mistakes mistakes;
+  mistakes.add_if(averages && !shares_updates(exchange) && !make_codec(exchange.codec, MemorySpace::kHost)->linear(),
+                  "swarm.exchange.codec: " + std::string(codec_name(exchange.codec)) +
                       " says only how two models differ, and " + kind + " averages what "
                       "stands for itself; write codec: bf16, fp16 or fp32, or kind: pairwise");
-  }
-  if (exchange.fragments > 1 && exchange.kind != ExchangeKind::kPairwise) {
-    throw ConfigError("swarm.exchange.fragments: only pairs exchange a part of the model at a time; write "
-                      "fragments: 1, or kind: pairwise");
-  }
-  if (clip_of(exchange) > 0 && exchange.kind != ExchangeKind::kPairwise && exchange.kind != ExchangeKind::kNone) {
-    throw ConfigError("swarm.exchange.clip: only pairs vote on a scale; write clip: 0, or kind: pairwise");
-  }
-  refuse_unmergeable(swarm);
-  refuse_members(exchange);
-  if (!group && (exchange.pairs_every > 0 || exchange.inject_loss > 0)) {
-    throw ConfigError("swarm.exchange: pairs_every and inject_loss belong to kind: group");
-  }
-  if (exchange.pairs_every == 1) {
-    throw ConfigError("swarm.exchange.pairs_every: 1 would leave no round to the group; write 2 or more, or kind: "
-                      "pairwise");
-  }
-  const bool has_edges = !swarm.topology.edges.empty();
-  if (has_edges != (swarm.topology.kind == TopologyKind::kFile)) {
+  mistakes.add_if(exchange.fragments > 1 && exchange.kind != ExchangeKind::kPairwise,
+                  "swarm.exchange.fragments: only pairs exchange a part of the model at a time; write "
+                  "fragments: 1, or kind: pairwise");
+  mistakes.add_if(clip_of(exchange) > 0 && exchange.kind != ExchangeKind::kPairwise &&
+                      exchange.kind != ExchangeKind::kNone,
+                  "swarm.exchange.clip: only pairs vote on a scale; write clip: 0, or kind: pairwise");
+  mistakes.add_if(!group && (exchange.pairs_every > 0 || exchange.inject_loss > 0),
+                  "swarm.exchange: pairs_every and inject_loss belong to kind: group");
+  mistakes.add_if(group && exchange.pairs_every == 1,
+                  "swarm.exchange.pairs_every: 1 would leave no round to the group; write 2 or more, or kind: "
+                  "pairwise");
+  mistakes.refuse();
+}
+
+void refuse_graph(const TopologySpec& topology) {
+  const bool has_edges = !topology.edges.empty();
+  if (has_edges != (topology.kind == TopologyKind::kFile)) {
     throw ConfigError(has_edges ? "swarm.topology.edges: read only with kind: file"
                                 : "swarm.topology.kind: file needs edges, such as [agent-0 agent-1, agent-1 agent-2]");
   }
-  if (has_edges) refuse_parted(swarm.topology);
+  if (has_edges) refuse_parted(topology);
 }
 
 void refuse_schedule(const SwarmConfig& swarm) {
@@ -146,33 +147,32 @@ void refuse_schedule(const SwarmConfig& swarm) {
   }
 }
 
-void refuse_exchange(const SwarmConfig& swarm) {
+void refuse_momentum(const SwarmConfig& swarm) {
   const OptimizerConfig& optimizer = swarm.optimizer;
-  if (swarm.exchange.carry_momentum && swarm.exchange.kind != ExchangeKind::kNone) {
-    if (optimizer.kind != "sgd") {
-      throw ConfigError("swarm.exchange.carry: adamw has no momentum that could ride along (its moments stay local); "
-                        "write carry: [params], or take sgd");
-    }
-    if (optimizer.momentum == 0) {
-      throw ConfigError("swarm.exchange.carry: there is no momentum to carry while swarm.optimizer.momentum is 0; "
-                        "write carry: [params], or give a momentum");
-    }
-  }
-  refuse_turns(swarm.exchange);
-  refuse_averaging(swarm);
-  refuse_schedule(swarm);
   if (optimizer.kind == "sgd" && optimizer.nesterov && optimizer.momentum == 0) {
     throw ConfigError("swarm.optimizer: nesterov needs a momentum; give one, or write nesterov: false");
   }
-  if (swarm.exchange.deadline_min > swarm.exchange.deadline_max) {
-    throw ConfigError("swarm.exchange: deadline_min (" + print_duration(swarm.exchange.deadline_min) +
-                      ") is longer than deadline_max (" + print_duration(swarm.exchange.deadline_max) + ")");
+  if (!swarm.exchange.carry_momentum || swarm.exchange.kind == ExchangeKind::kNone) return;
+  if (optimizer.kind != "sgd") {
+    throw ConfigError("swarm.exchange.carry: adamw has no momentum that could ride along (its moments stay local); "
+                      "write carry: [params], or take sgd");
   }
-  if (swarm.membership.probe_timeout > swarm.membership.probe_interval) {
-    throw ConfigError("swarm.membership: probe_timeout (" + print_duration(swarm.membership.probe_timeout) +
+  if (optimizer.momentum == 0) {
+    throw ConfigError("swarm.exchange.carry: there is no momentum to carry while swarm.optimizer.momentum is 0; "
+                      "write carry: [params], or give a momentum");
+  }
+}
+
+void refuse_times(const SwarmConfig& swarm) {
+  Mistakes mistakes;
+  mistakes.add_if(swarm.exchange.deadline_min > swarm.exchange.deadline_max,
+                  "swarm.exchange: deadline_min (" + print_duration(swarm.exchange.deadline_min) +
+                      ") is longer than deadline_max (" + print_duration(swarm.exchange.deadline_max) + ")");
+  mistakes.add_if(swarm.membership.probe_timeout > swarm.membership.probe_interval,
+                  "swarm.membership: probe_timeout (" + print_duration(swarm.membership.probe_timeout) +
                       ") is longer than probe_interval (" + print_duration(swarm.membership.probe_interval) +
                       "); a probe must end before the next begins");
-  }
+  mistakes.refuse();
 }
 
 // Refuses sizes that make no model, an optimizer that the model does not support, and more than kBlocksMax blocks.
@@ -213,27 +213,28 @@ void refuse_data(const Config& config) {
 void refuse_absent(const SwarmConfig& swarm, size_t count) {
   std::vector<std::string> names;
   for (size_t i = 0; i < count; ++i) names.push_back("agent-" + std::to_string(i));
-  const auto refuse_if_absent = [&](const std::string& key, const std::string& name) {
-    if (std::find(names.begin(), names.end(), name) != names.end()) return;
-    throw ConfigError(key + " names '" + name + "', which this swarm will not have: its agents are agent-0 to " +
-                      names.back());
+  Mistakes mistakes;
+  std::set<std::string> absent;
+  const auto look_for = [&](const std::string& key, const std::string& name) {
+    if (std::find(names.begin(), names.end(), name) != names.end() || !absent.insert(key + name).second) return;
+    mistakes.add(key + " names '" + name + "', which this swarm will not have: its agents are agent-0 to " +
+                 names.back());
   };
   for (const auto& [a, b] : swarm.topology.edges) {
-    refuse_if_absent("swarm.topology.edges", a);
-    refuse_if_absent("swarm.topology.edges", b);
+    look_for("swarm.topology.edges", a);
+    look_for("swarm.topology.edges", b);
   }
-  for (const std::string& name : swarm.exchange.members) refuse_if_absent("swarm.exchange.members", name);
+  for (const std::string& name : swarm.exchange.members) look_for("swarm.exchange.members", name);
   const size_t named = swarm.exchange.members.size();
-  if (shares_updates(swarm.exchange) && named > 0 && named < count) {
-    throw ConfigError("swarm.exchange.members names " + std::to_string(named) + " of " + std::to_string(count) +
+  mistakes.add_if(shares_updates(swarm.exchange) && named > 0 && named < count,
+                  "swarm.exchange.members names " + std::to_string(named) + " of " + std::to_string(count) +
                       " agents, and updates hold replicas together only where all apply the same bytes; name all, or "
                       "leave members out, or write source: params");
-  }
-  if (shares_updates(swarm.exchange) && count > kUpdateMembersMax) {
-    throw ConfigError("swarm.exchange.source: at most " + std::to_string(kUpdateMembersMax) + " agents can share "
-                      "updates, and here are " + std::to_string(count) + "; start fewer, or write source: params and "
-                      "kind: pairwise");
-  }
+  mistakes.add_if(shares_updates(swarm.exchange) && count > kUpdateMembersMax,
+                  "swarm.exchange.source: at most " + std::to_string(kUpdateMembersMax) + " agents can share "
+                  "updates, and here are " + std::to_string(count) + "; start fewer, or write source: params and "
+                  "kind: pairwise");
+  mistakes.refuse();
 }
 
 // Digits by label with 8 steps between two exchanges: by a schedule, for which the momentum travels, 4 agents came to
@@ -258,13 +259,20 @@ void refuse_unrepaired(const SwarmConfig& swarm) {
 }
 
 void refuse_combinations(const Config& config, const std::string& where) {
-  try {
-    refuse_exchange(config.swarm);
-    refuse_model(config.swarm);
-    refuse_data(config);
-  } catch (const ConfigError& error) {
-    throw ConfigError(where + ": " + error.what());
-  }
+  const SwarmConfig& swarm = config.swarm;
+  Mistakes mistakes(where + ": ");
+  const auto ask = [&](const auto& refuse, const auto& of) { mistakes.attempt([&] { refuse(of); }); };
+  ask(refuse_momentum, swarm);
+  ask(refuse_turns, swarm.exchange);
+  ask(refuse_averaging, swarm);
+  ask(refuse_unmergeable, swarm);
+  ask(refuse_members, swarm.exchange);
+  ask(refuse_graph, swarm.topology);
+  ask(refuse_schedule, swarm);
+  ask(refuse_times, swarm);
+  ask(refuse_model, swarm);
+  ask(refuse_data, config);
+  mistakes.refuse();
 }
 
 }  // namespace starling

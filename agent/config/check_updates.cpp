@@ -3,6 +3,7 @@
 #include <string>
 
 #include "agent/config/fields.h"
+#include "agent/config/mistakes.h"
 #include "gossip/exchange/options.h"
 
 namespace starling {
@@ -11,15 +12,14 @@ namespace {
 // What the log of updates (gossip/exchange/updates.md) cannot carry.
 void refuse_updates(const SwarmConfig& swarm) {
   const ExchangeConfig& exchange = swarm.exchange;
-  const auto refuse_if = [](bool unsound, const std::string& why) {
-    if (unsound) throw ConfigError("swarm.exchange.source: updates: " + why);
-  };
+  Mistakes mistakes("swarm.exchange.source: updates: ");
   const bool grouped = exchange.kind == ExchangeKind::kGroup || exchange.kind == ExchangeKind::kNone;
-  refuse_if(!grouped, "updates hold replicas together only where all apply the same bytes: in one group; write kind: "
-                      "group");
-  refuse_if(exchange.carry_momentum, "an optimizer's momentum stays with its agent, which has steps of its own; write "
-                                     "carry: [params]");
-  refuse_if(exchange.pairs_every > 0, "pairs would mix params; write pairs_every: 0");
+  mistakes.add_if(!grouped, "updates hold replicas together only where all apply the same bytes: in one group; write "
+                            "kind: group");
+  mistakes.add_if(exchange.carry_momentum, "an optimizer's momentum stays with its agent, which has steps of its own; "
+                                           "write carry: [params]");
+  mistakes.add_if(exchange.pairs_every > 0, "pairs would mix params; write pairs_every: 0");
+  mistakes.refuse();
 }
 
 // A vote counts heads: what a member's mass would say is lost in it.
@@ -36,17 +36,16 @@ void refuse_two_momenta(const SwarmConfig& swarm) {
   const bool is_dgc = exchange.update.kind == UpdateKind::kDgc;
   const bool in_sketch = exchange.update.kind == UpdateKind::kSketch && momentum_of(exchange.update) > 0;
   if (!shares_updates(exchange) || (!is_dgc && !in_sketch)) return;
-  const auto refuse_if = [&](bool unsound, const std::string& why) {
-    const std::string instead = is_dgc ? "codec: topk" : "update.momentum: 0";
-    if (unsound) {
-      throw ConfigError("swarm.exchange.update.codec: " + std::string(update_name(exchange.update.kind)) + ": " + why +
-                        ", or " + instead);
-    }
-  };
-  refuse_if(swarm.optimizer.kind != "sgd", "its momentum is of gradients, and " + swarm.optimizer.kind + " has moments "
-                                           "of its own; write optimizer.kind: sgd");
-  refuse_if(swarm.optimizer.momentum > 0, "it brings the momentum (update.momentum); write optimizer.momentum: 0");
-  refuse_if(exchange.outer_momentum > 0, "it brings the momentum (update.momentum); write outer.momentum: 0");
+  const std::string instead = is_dgc ? ", or codec: topk" : ", or update.momentum: 0";
+  Mistakes mistakes("swarm.exchange.update.codec: " + std::string(update_name(exchange.update.kind)) + ": ");
+  mistakes.add_if(swarm.optimizer.kind != "sgd",
+                  "its momentum is of gradients, and " + swarm.optimizer.kind + " has moments of its own; write "
+                  "optimizer.kind: sgd" + instead);
+  mistakes.add_if(swarm.optimizer.kind == "sgd" && swarm.optimizer.momentum > 0,
+                  "it brings the momentum (update.momentum); write optimizer.momentum: 0" + instead);
+  mistakes.add_if(exchange.outer_momentum > 0,
+                  "it brings the momentum (update.momentum); write outer.momentum: 0" + instead);
+  mistakes.refuse();
 }
 
 // The owner asks for what its tables say is large; with more candidates than elements it would ask for all of them.
@@ -61,35 +60,35 @@ void refuse_sketch(const ExchangeConfig& exchange) {
 void refuse_outer(const ExchangeConfig& exchange) {
   constexpr double kOverlapMomentumMax = 0.5;   // no experiment has shown that more is stable
   const bool steps = exchange.outer_momentum > 0 || exchange.outer_rate != 1;
-  if (steps && !shares_updates(exchange) && exchange.kind != ExchangeKind::kNone) {
-    throw ConfigError("swarm.exchange.outer: only merged updates are steps of an outer rule; write kind: group and "
-                      "source: updates, or leave it out");
-  }
-  if (exchange.update.kind != UpdateKind::kFp32 && !shares_updates(exchange) && exchange.kind != ExchangeKind::kNone) {
-    throw ConfigError("swarm.exchange.update.codec: read only with kind: group and source: updates or gradients");
-  }
-  if (exchange.outer_momentum > kOverlapMomentumMax && exchange.overlap != Overlap::kOff) {
-    throw ConfigError("swarm.exchange.outer.momentum: above 0.5 it is not known to be stable where entries come a "
-                      "round late; write overlap: off");
-  }
+  const bool of_params = !shares_updates(exchange) && exchange.kind != ExchangeKind::kNone;
+  Mistakes mistakes("swarm.exchange.");
+  mistakes.add_if(steps && of_params, "outer: only merged updates are steps of an outer rule; write kind: group and "
+                                      "source: updates, or leave it out");
+  mistakes.add_if(exchange.update.kind != UpdateKind::kFp32 && of_params,
+                  "update.codec: read only with kind: group and source: updates or gradients");
+  mistakes.add_if(exchange.outer_momentum > kOverlapMomentumMax && exchange.overlap != Overlap::kOff,
+                  "outer.momentum: above 0.5 it is not known to be stable where entries come a round late; write "
+                  "overlap: off");
+  mistakes.refuse();
 }
 
 void refuse_gradients(const SwarmConfig& swarm) {
   const ExchangeConfig& exchange = swarm.exchange;
-  const auto refuse_if = [](bool unsound, const std::string& why) {
-    if (unsound) throw ConfigError("swarm.exchange.source: gradients: " + why);
-  };
-  refuse_if(exchange.kind != ExchangeKind::kGroup,
-            "gradients hold replicas together only where all apply the same bytes: in one group; write kind: group, "
-            "or source: params");
-  refuse_if(swarm.local_steps != 1 || swarm.round > Duration::zero(),
-            "a gradient is of one step; write local_steps: 1");
-  refuse_if(exchange.overlap != Overlap::kOff, "a gradient is of the params it was taken at; write overlap: off");
-  refuse_if(exchange.carry_momentum, "the momentum of shared gradients is the same everywhere; write carry: [params]");
-  refuse_if(exchange.pairs_every > 0, "pairs would mix params; write pairs_every: 0");
-  refuse_if(exchange.repair && swarm.optimizer.kind == "adamw",
-            "adamw divides by moments of each agent's own gradients, so their mean is no gradient; write source: "
-            "updates, or optimizer.kind: sgd");
+  Mistakes mistakes("swarm.exchange.source: gradients: ");
+  mistakes.add_if(exchange.kind != ExchangeKind::kGroup,
+                  "gradients hold replicas together only where all apply the same bytes: in one group; write kind: "
+                  "group, or source: params");
+  mistakes.add_if(swarm.local_steps != 1 || swarm.round > Duration::zero(),
+                  "a gradient is of one step; write local_steps: 1");
+  mistakes.add_if(exchange.overlap != Overlap::kOff,
+                  "a gradient is of the params it was taken at; write overlap: off");
+  mistakes.add_if(exchange.carry_momentum,
+                  "the momentum of shared gradients is the same everywhere; write carry: [params]");
+  mistakes.add_if(exchange.pairs_every > 0, "pairs would mix params; write pairs_every: 0");
+  mistakes.add_if(exchange.repair && swarm.optimizer.kind == "adamw",
+                  "adamw divides by moments of each agent's own gradients, so their mean is no gradient; write "
+                  "source: updates, or optimizer.kind: sgd");
+  mistakes.refuse();
 }
 
 // With more than one step a round no gradient is ready before the last step.
@@ -99,28 +98,30 @@ void refuse_pipeline(const ExchangeConfig& exchange) {
                       "plan; write pipeline: on, or merge: off");
   }
   if (!exchange.update_pipeline) return;
-  const auto refuse_if = [](bool unsound, const std::string& why) {
-    if (unsound) throw ConfigError("swarm.exchange.update.pipeline: on: " + why);
-  };
-  refuse_if(exchange.source != SourceKind::kGradients || !shares_updates(exchange),
-            "only the gradient of a round's one step is ready piece by piece; write source: gradients and "
-            "local_steps: 1, or pipeline: off");
-  refuse_if(exchange.update.kind == UpdateKind::kSketch,
-            "codec sketch asks for elements when the round has begun; write codec: topk, or pipeline: off");
-  refuse_if(exchange.update.kind == UpdateKind::kDgc && exchange.update.clip > 0,
-            "update.clip needs the norm of the whole gradient; write clip: 0, or pipeline: off");
+  Mistakes mistakes("swarm.exchange.update.pipeline: on: ");
+  mistakes.add_if(exchange.source != SourceKind::kGradients || !shares_updates(exchange),
+                  "only the gradient of a round's one step is ready piece by piece; write source: gradients and "
+                  "local_steps: 1, or pipeline: off");
+  mistakes.add_if(exchange.update.kind == UpdateKind::kSketch,
+                  "codec sketch asks for elements when the round has begun; write codec: topk, or pipeline: off");
+  mistakes.add_if(exchange.update.kind == UpdateKind::kDgc && exchange.update.clip > 0,
+                  "update.clip needs the norm of the whole gradient; write clip: 0, or pipeline: off");
+  mistakes.refuse();
 }
 
 }  // namespace
 
 void refuse_unmergeable(const SwarmConfig& swarm) {
-  if (swarm.exchange.source == SourceKind::kGradients) refuse_gradients(swarm);
-  if (swarm.exchange.source == SourceKind::kUpdates) refuse_updates(swarm);
-  refuse_vote(swarm);
-  refuse_two_momenta(swarm);
-  refuse_sketch(swarm.exchange);
-  refuse_outer(swarm.exchange);
-  refuse_pipeline(swarm.exchange);
+  Mistakes mistakes;
+  const auto ask = [&](const auto& refuse, const auto& of) { mistakes.attempt([&] { refuse(of); }); };
+  if (swarm.exchange.source == SourceKind::kGradients) ask(refuse_gradients, swarm);
+  if (swarm.exchange.source == SourceKind::kUpdates) ask(refuse_updates, swarm);
+  ask(refuse_vote, swarm);
+  ask(refuse_two_momenta, swarm);
+  ask(refuse_sketch, swarm.exchange);
+  ask(refuse_outer, swarm.exchange);
+  ask(refuse_pipeline, swarm.exchange);
+  mistakes.refuse();
 }
 
 }  // namespace starling

@@ -11,6 +11,7 @@
 
 #include "agent/config/fields.h"
 #include "agent/config/layer_table.h"
+#include "agent/config/mistakes.h"
 #include "agent/config/reader.h"
 
 namespace starling {
@@ -63,25 +64,18 @@ bool is_loopback(const std::string& host) {
 Config load_config(const std::string& path, const std::vector<std::string>& overrides) {
   Config config;
   std::set<std::string> given;
-  std::string mistakes;   // of all sources, a line each: nobody should meet them one by one
-  const auto attempt = [&](const auto& read) {
-    try {
-      read();
-    } catch (const ConfigError& error) {
-      mistakes += (mistakes.empty() ? "" : "\n") + std::string(error.what());
-    }
-  };
-  if (!path.empty()) attempt([&] { read_tree(config, given, "", parse_tree(read_file(path), path), path); });
+  Mistakes mistakes;   // of all sources
+  if (!path.empty()) mistakes.attempt([&] { read_tree(config, given, "", parse_tree(read_file(path), path), path); });
   constexpr std::pair<const char*, const char*> kVariables[] = {{"STARLING_BOOTSTRAP", "agent.bootstrap"},
                                                                 {"STARLING_LISTEN", "agent.listen"},
                                                                 {"STARLING_STATE", "agent.state"}};
   for (const auto& [variable, key] : kVariables) {
     const char* value = std::getenv(variable);
     if (value == nullptr || *value == '\0') continue;
-    attempt([&] { read_assignment(config, given, key, value, std::string(variable) + "=" + value); });
+    mistakes.attempt([&] { read_assignment(config, given, key, value, std::string(variable) + "=" + value); });
   }
-  for (const std::string& text : overrides) attempt([&] { read_override(config, given, text); });
-  if (!mistakes.empty()) throw ConfigError(mistakes);
+  for (const std::string& text : overrides) mistakes.attempt([&] { read_override(config, given, text); });
+  mistakes.refuse();
   refuse_combinations(config, path.empty() ? "this configuration" : path);
   if (!given.contains("agent.listen")) choose_listen(config.agent);
   return config;

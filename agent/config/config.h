@@ -56,7 +56,7 @@ struct AgentConfig {
   Duration evaluate_every = std::chrono::seconds(5);  // 0: only at the end
   std::string metrics;              // file for one JSON line per event; empty: none
   Duration metrics_every = std::chrono::seconds(1);   // exchanges are summed over it; 0: a line each
-  double compute_ms = 0;            // quadratic: pretend one step takes this long; 0, with layers: what they take
+  double compute_ms = 0;            // pretend one step takes this long, of a network at least; 0: what it computes
   std::string layers;               // quadratic: pretend that backward ends layer by layer, as this table says
   DataConfig data;
 };

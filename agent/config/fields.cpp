@@ -364,7 +364,7 @@ void add_updates(std::vector<ConfigField>& t) {
                                       AT(swarm.exchange.update_slices), CountValue{0, kUpdateSlicesMax})));
   t.push_back(since("0.2.0", "off", row("swarm.exchange.update.pipeline", "",
                                         "gradients: on: a slice is sent while backward still computes earlier layers "
-                                        "(on the CPU) | off: when the step has ended",
+                                        "| off: when the step has ended",
                                         AT(swarm.exchange.update_pipeline),
                                         ChoiceValue<bool>{{{"on", true}, {"off", false}}})));
   t.push_back(since("0.2.0", "off", row("swarm.exchange.update.merge", "",
@@ -434,8 +434,8 @@ void add_place(std::vector<ConfigField>& t) {
                   TextValue{kPathBytesMax}));
   t.push_back(row("agent.metrics_every", "", "a line of that file sums up the exchanges of so long; 0s: a line each",
                   AT(agent.metrics_every), TimeValue{0s, 1h}));
-  t.push_back(row("agent.compute_ms", "", "quadratic: pretend that a step takes this long", AT(agent.compute_ms),
-                  NumberValue{0, 1e6}));
+  t.push_back(row("agent.compute_ms", "", "for experiments: pretend that a step takes this long, of a network at least",
+                  AT(agent.compute_ms), NumberValue{0, 1e6}));
   t.push_back(row("agent.layers", "",
                   "quadratic: a table as in configs/layers; pretend that backward ends layer by layer, as it says",
                   AT(agent.layers), TextValue{kPathBytesMax}));

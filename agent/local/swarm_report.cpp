@@ -45,6 +45,8 @@ AgentReport make_agent_report(const SwarmMember& member, bool newcomer, double o
   agent.proposals_refused = track.status.proposals_refused;
   agent.bytes_sent = track.bytes_sent;
   agent.bytes_received = track.bytes_received;
+  agent.sent_a_round = track.status.sent_a_round;
+  agent.sent_last_round = track.status.sent_last_round;
   agent.failure = member.failure();
   agent.accuracies = shift(track.accuracies);
   agent.losses = shift(track.losses);
@@ -56,7 +58,7 @@ AgentReport make_agent_report(const SwarmMember& member, bool newcomer, double o
   if (!track.status.log_heads.empty()) {
     agent.log = {track.status.log_heads, track.status.updates, track.status.held_back.value_or(0),
                  track.status.group.rounds, track.bytes_sent, track.bytes_received,
-                 track.status.step};
+                 track.status.step, track.status.refused_last};
   }
   const PairReport pairs{agent.name, track.status.pairs, track.status.steps_taken,
                          track.status.drift};

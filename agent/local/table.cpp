@@ -45,6 +45,10 @@ std::string print_counts(const ExchangeCounts& counts) {
   return fmt::format("{}/{}/{}", counts.done, counts.late, counts.failed);
 }
 
+std::string print_round(const AgentStatus& status) {
+  return status.sent_last_round ? print_bytes(static_cast<uint64_t>(*status.sent_last_round)) : "-";
+}
+
 // Without control characters: text of a log or a metrics file may hold any, and a row has to stay one line.
 std::string plain(std::string text) {
   for (char& c : text) {
@@ -69,14 +73,14 @@ std::vector<std::string> render_table(const SwarmMembers& members, size_t column
   constexpr const char* kRow = "{:<8} {:<8} {:<7} {:>5} {:>5} {:>7} {:>7} {:>7} {:>9} {:>8}  {}";   // 80, then a note
   std::vector<std::string> lines;
   lines.push_back(cut(fmt::format(kRow, "agent", "state", "labels", "step", "loss", "correct", "to mean", "spread",
-                                  "exchanges", "sent", "note"), columns));
+                                  "exchanges", "a round", "note"), columns));
   for (const auto& member : members) {
     const AgentTrack& track = member->track();
     const std::string& note = member->failure().empty() ? track.note : member->failure();
     const std::string line =
         fmt::format(kRow, member->name(), state_word(*member), print_labels(track.labels), track.steps,
                     print_loss(track.loss), print_percent(track.accuracy), print_distance(track.swarm_distance),
-                    print_distance(track.spread), print_counts(track.exchanges), print_bytes(track.bytes_sent), note);
+                    print_distance(track.spread), print_counts(track.exchanges), print_round(track.status), note);
     lines.push_back(cut(plain(line), columns));
   }
   return lines;

@@ -12,7 +12,7 @@ namespace starling {
 
 // One line for each member under a line of headings; `columns` is the width to keep to, 0 = any. "to mean" and "spread"
 // are the distances of its model to the mean of all and to the farthest other, over its own size; "exchanges" are those
-// done/late/failed.
+// done/late/failed; "a round" is what it sent in the last one.
 std::vector<std::string> render_table(const SwarmMembers& members, size_t columns);
 
 // All members in one line: "12 s  spread 0.012  agent-0 training 120 41.2 %  ...".

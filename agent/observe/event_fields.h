@@ -77,7 +77,9 @@ constexpr auto fields(Of<UpdateCounters>) {
                          field("audits_failed", &T::audits_failed), field("payloads_refused", &T::payloads_refused),
                          field("pulls", &T::pulls), field("early", &T::early),
                          field("buckets", &T::buckets), field("plan_since", &T::plan_since),
-                         field("plans_refused", &T::plans_refused), field("frames_saved", &T::frames_saved));
+                         field("plans_refused", &T::plans_refused), field("frames_saved", &T::frames_saved),
+                         field("entries_refused", &T::entries_refused), field("blocks_refused", &T::blocks_refused),
+                         field("heads_refused", &T::heads_refused));
 }
 
 constexpr auto fields(Of<LinkCounters>) {
@@ -124,7 +126,7 @@ constexpr auto fields(Of<StepBreakdown>) {
   using T = StepBreakdown;
   return std::tuple(field("forward_ms", &T::forward_ms), field("backward_ms", &T::backward_ms),
                     field("other_ms", &T::other_ms), field("encode_ms", &T::encode_ms),
-                    field("exposed_ms", &T::exposed_ms));
+                    field("exposed_ms", &T::exposed_ms), field("select_ms", &T::select_ms));
 }
 
 constexpr const char* name(Of<Started>) { return "start"; }
@@ -195,7 +197,9 @@ constexpr auto fields(Of<AgentStatus>) {
                     field("doubts_parked", &T::doubts_parked), field("group", &T::group),
                     field("updates", &T::updates), field("log_heads", &T::log_heads, Written::kUnlessEmpty),
                     field("held_back", &T::held_back),
+                    field("refused_last", &T::refused_last, Written::kUnlessEmpty),
                     field("bytes_sent", &T::bytes_sent), field("bytes_received", &T::bytes_received),
+                    field("sent_a_round", &T::sent_a_round), field("sent_last_round", &T::sent_last_round),
                     field("links", &T::links), field("frames", &T::frames),
                     field("frames_refused", &T::frames_refused),
                     field("joins", &T::joins), field("proposals_refused", &T::proposals_refused),

@@ -121,7 +121,11 @@ struct AgentStatus {
   UpdateCounters updates;
   std::string log_heads;         // of updates: equal at members that hold equal logs, so equal models
   std::optional<double> held_back;   // of updates: the norm of what was learned here and no entry counts yet
+  std::string refused_last;      // of updates.refused(): who sent it, its name or id; empty: nobody is known to have
   uint64_t bytes_sent = 0, bytes_received = 0;
+  // In a round, from its steps on to the next ones', with all that is sent beside the exchange; on average since the
+  // agent began, and in the last one that ended. nullopt: none has ended.
+  std::optional<double> sent_a_round, sent_last_round;
   LinkCounters links;
   FrameTraffic frames;
   FramesRefused frames_refused;

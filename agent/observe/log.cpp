@@ -52,16 +52,23 @@ std::string print_left_out(const AgentStatus& status) {
   return fmt::format(", {} left out as far away ({})", status.exchanges.left_out, status.left_out_last);
 }
 
+// ", 12 refused, last of carol"
+std::string print_refused(const AgentStatus& status) {
+  if (status.updates.refused() == 0) return "";
+  const std::string& last = status.refused_last;
+  return fmt::format(", {} refused{}", status.updates.refused(), last.empty() ? "" : ", last of " + last);
+}
+
 // ", 120 entries, 2 behind, 0.31 held back, log 1f9a03c2"
 std::string print_updates(const AgentStatus& status) {
   const UpdateCounters& updates = status.updates;
   const uint64_t splits = updates.short_splits + updates.long_splits;
   const std::string plan =
       updates.buckets > 0 ? fmt::format(", {} buckets since round {}", updates.buckets, updates.plan_since) : "";
-  return fmt::format(", {} entries{}{}{}, {:.2g} held back, log {}", updates.entries,
+  return fmt::format(", {} entries{}{}{}{}, {:.2g} held back, log {}", updates.entries,
                      updates.behind > 0 ? fmt::format(", {} behind", updates.behind) : "",
-                     splits > 0 ? fmt::format(", {} splits", splits) : "", plan, status.held_back.value_or(0),
-                     status.log_heads.substr(0, 8));
+                     splits > 0 ? fmt::format(", {} splits", splits) : "", print_refused(status), plan,
+                     status.held_back.value_or(0), status.log_heads.substr(0, 8));
 }
 
 // What was counted after `before`.
@@ -73,12 +80,19 @@ PairReport since(const PairReport& before, const PairReport& now) {
   return lately;
 }
 
+// " (worker: 0.8 select, 0.2 ms encode)", beside the trainer and within what is exposed; empty where a codec sends all.
+std::string print_worker(const StepBreakdown& step) {
+  if (!step.select_ms) return "";
+  return fmt::format(" (worker: {:.1f} select, {:.1f} ms encode)", *step.select_ms, step.encode_ms.value_or(0));
+}
+
 // "; step 3.1 forward + 6.0 backward + 0.4 other + 2.5 ms exposed"; empty where nothing was measured.
 std::string print_step(const StepBreakdown& step) {
   if (!step.exposed_ms) return "";
-  if (!step.backward_ms) return fmt::format("; {:.1f} ms a step exposed", *step.exposed_ms);
+  if (!step.backward_ms) return fmt::format("; {:.1f} ms a step exposed", *step.exposed_ms) + print_worker(step);
   return fmt::format("; step {:.1f} forward + {:.1f} backward + {:.1f} other + {:.1f} ms exposed",
-                     step.forward_ms.value_or(0), *step.backward_ms, step.other_ms.value_or(0), *step.exposed_ms);
+                     step.forward_ms.value_or(0), *step.backward_ms, step.other_ms.value_or(0), *step.exposed_ms) +
+         print_worker(step);
 }
 
 // ", 2 threads" where the trainer chooses their number.

@@ -36,6 +36,19 @@ std::string list_refused(const AgentStatus& status) {
   return text;
 }
 
+// "3 payloads, 1 heads"
+std::string list_refused(const UpdateCounters& updates) {
+  const std::pair<uint64_t, const char*> counts[] = {{updates.payloads_refused, "payloads"},
+                                                     {updates.entries_refused, "entries"},
+                                                     {updates.blocks_refused, "blocks of states"},
+                                                     {updates.heads_refused, "heads"}};
+  std::string text;
+  for (const auto& [count, what] : counts) {
+    if (count > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, what);
+  }
+  return text;
+}
+
 struct Warning {
   uint64_t (*count)(const AgentStatus&);
   std::string (*say)(const AgentStatus&);
@@ -94,6 +107,16 @@ constexpr std::pair<const char*, Warning> kWarnings[] = {
                            "order it comes near again by itself, else stop it, or start it anew in an empty folder "
                            "(--state), where it takes over the swarm's model",
                            status.exchanges.left_out, status.left_out_last);
+      }}},
+    {"updates refused",
+     {[](const AgentStatus& status) { return status.updates.refused(); },
+      [](const AgentStatus& status) {
+        return fmt::format("{} messages about the log of updates were refused, because they cannot be true or are "
+                           "damaged ({}){}; nothing here was changed by them. Who was cut off for long may claim too "
+                           "much for a few rounds; if it goes on, look at that agent's memory and its version of "
+                           "starling, and stop it if it is not yours",
+                           status.updates.refused(), list_refused(status.updates),
+                           status.refused_last.empty() ? "" : ", the last of them from " + status.refused_last);
       }}},
     {"doubts broken",
      {[](const AgentStatus& status) { return status.pairs.doubts_broken; },

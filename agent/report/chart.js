@@ -88,7 +88,7 @@ function fillLogs(logs) {
   if (!logs.length) return;
   const head = html(html(byId("log-table"), "thead"), "tr"), body = html(byId("log-table"), "tbody");
   ["Agent", "Log", "Entries", "Behind", "Splits", "States", "Held back", "Buckets", "Sent a round", "Received a round",
-    "Forward", "Backward", "Other", "Encode", "Exposed"].forEach(
+    "Forward", "Backward", "Other", "Encode", "Exposed", "Select", "Refused"].forEach(
     (name, i) => html(head, "th", name, i < 2 ? "left" : ""));
   const count = id => logs.filter(a => a.log.head === id).length;
   const most = logs.map(a => a.log.head).reduce((a, b) => count(b) > count(a) ? b : a);
@@ -100,7 +100,8 @@ function fillLogs(logs) {
     const values = [whole(log.entries), whole(log.behind), whole(log.splits), whole(log.states), short(log.held_back),
       log.buckets ? `${log.buckets} since ${log.plan_since}` : "\u2013", bytes(log.sent_a_round),
       bytes(log.received_a_round),
-      ...log.step_ms.map(ms => ms === null ? "\u2013" : `${ms.toFixed(1)} ms`)];
+      ...log.step_ms.map(ms => ms === null ? "\u2013" : `${ms.toFixed(1)} ms`),
+      whole(log.refused) + (log.refused_last ? `, last of ${log.refused_last}` : "")];
     for (const value of values) html(row, "td", value);
   }
   byId("log").hidden = false;

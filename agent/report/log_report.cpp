@@ -30,7 +30,9 @@ nlohmann::ordered_json print_log(const LogReport& log) {
           {"received_a_round", log.bytes_received / rounds},
           {"step_ms",
            {number(step.forward_ms), number(step.backward_ms), number(step.other_ms), number(step.encode_ms),
-            number(step.exposed_ms)}}};
+            number(step.exposed_ms), number(step.select_ms)}},
+          {"refused", log.counters.refused()},
+          {"refused_last", log.refused_last}};
 }
 
 }  // namespace starling

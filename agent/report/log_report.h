@@ -18,10 +18,12 @@ struct LogReport {
   uint64_t rounds = 0;
   uint64_t bytes_sent = 0, bytes_received = 0;   // all traffic of the agent, joining included
   StepBreakdown step{};                // of its last seconds
+  std::string refused_last{};          // who sent what it refused last: a name or id; empty: nobody is known to have
 };
 
 // {"head","entries","behind","splits","states","held_back","buckets","plan_since","sent_a_round","received_a_round",
-// "step_ms": of forward, backward, other, encode, exposed; null where it was not measured}
+// "step_ms": of forward, backward, other, encode, exposed, select; null where it was not measured, "refused",
+// "refused_last"}
 nlohmann::ordered_json print_log(const LogReport& log);
 
 }  // namespace starling

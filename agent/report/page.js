@@ -260,7 +260,7 @@ function fillTable() {
   const table = byId("table"),
     head = html(html(table, "thead"), "tr");
   const names = ["Agent", "Classes", "State", "Joined", "Steps", "Accuracy", "Alone", "To the mean", "To the farthest",
-    "Done", "Late", "Failed", "Sent", "Received"];
+    "Done", "Late", "Failed", "Sent", "Received", "A round", "Last round"];
   names.forEach((name, i) => html(head, "th", name, i < 3 ? "left" : ""));
   const body = html(table, "tbody");
   agents.forEach((agent, i) => {
@@ -279,7 +279,8 @@ function fillTable() {
     const values = [whole(agent.steps), percent(agent.accuracy), percent(report.alone[agent.shard]),
       relative(agent.swarm_distance), relative(agent.spread), whole(agent.exchanges.done),
       whole(agent.exchanges.late), whole(agent.exchanges.failed),
-      bytes(agent.bytes_sent), bytes(agent.bytes_received)];
+      bytes(agent.bytes_sent), bytes(agent.bytes_received),
+      ...[agent.bytes_sent_a_round, agent.bytes_sent_last_round].map(v => v === null ? "\u2013" : bytes(v))];
     for (const value of values) html(row, "td", value);
   });
 }

@@ -56,9 +56,9 @@ Json print_pairs(const PairReport& pairs) {
 
 std::string print_pairs_table(const std::vector<PairReport>& agents) {
   if (std::none_of(agents.begin(), agents.end(), [](const PairReport& one) { return one.any(); })) return "";
-  constexpr const char* kRow = "{:<10} {:>6} {:>5} {:>5} {:>15} {:>18} {:>15} {:>21} {:>10}\n";
+  constexpr const char* kRow = "{:<8} {:>6} {:>5} {:>5} {:>10} {:>13} {:>12} {:>7} {:>6}\n";   // 80
   std::string text = fmt::format(kRow, "pairs", "a step", "gain", "drift", "ms a step", "waited here", "told busy",
-                                 "unanswered/undecided", "taken back");
+                                 "in vain", "undone");
   for (const PairReport& one : agents) {
     if (!one.any()) continue;
     const PairwiseCounters& of = one.counters;
@@ -70,11 +70,13 @@ std::string print_pairs_table(const std::vector<PairReport>& agents) {
                         fmt::format("{}/{}/{}", of.busy_received, of.rings, of.over_share),
                         fmt::format("{}/{}", of.unanswered, of.undecided), of.taken_back);
   }
-  return text + "(exchanges a step, whoever began them, those of settling included; gain: 1 moved both to the middle; "
-                "drift: of agents\nwhose gradients always differ alike, in own steps, for partners by chance; ms a "
-                "step without training: own\nproposal not answered / own exchange / another's; proposals that waited "
-                "here: for the end of a step / of an\nexchange / for the answer to the own one; told busy: there / "
-                "here, as it might have closed a ring / here, as it had\nhad its share)\n";
+  return text + "(exchanges a step, whoever began them, those of settling included; gain: 1 moved\n"
+                "both to the middle; drift: of agents whose gradients always differ alike, in own\n"
+                "steps, for partners by chance; ms a step without training: own proposal not\n"
+                "answered / own exchange / another's; proposals that waited here: for the end of\n"
+                "a step / of an exchange / for the answer to the own one; told busy: there /\n"
+                "here, as it might have closed a ring / here, as it had had its share; in vain:\n"
+                "proposals not answered / turns that ran out; undone: what was taken back)\n";
 }
 
 std::string print_pairs_line(const PairReport& lately, const PairwiseCounters& all) {

@@ -32,6 +32,10 @@ std::optional<double> sent_a_step(const AgentReport& agent) {
   return std::round(static_cast<double>(agent.bytes_sent) / static_cast<double>(agent.steps));
 }
 
+std::string print_known_bytes(const std::optional<double>& bytes) {
+  return bytes ? print_bytes(static_cast<uint64_t>(*bytes)) : "-";
+}
+
 Json agent_json(const AgentReport& agent) {
   return {{"name", agent.name},
           {"peer", agent.peer},
@@ -50,6 +54,8 @@ Json agent_json(const AgentReport& agent) {
           {"bytes_sent", agent.bytes_sent},
           {"bytes_received", agent.bytes_received},
           {"bytes_sent_a_step", optional_number(sent_a_step(agent))},
+          {"bytes_sent_a_round", optional_number(agent.sent_a_round)},
+          {"bytes_sent_last_round", optional_number(agent.sent_last_round)},
           {"pairs", agent.pairs ? print_pairs(*agent.pairs) : Json(nullptr)},
           {"swarm_distance", optional_number(agent.swarm_distance)},
           {"spread", optional_number(agent.spread)}};
@@ -170,6 +176,17 @@ std::string describe_left_out(const SwarmReport& report) {
   return text.empty() ? "" : " Models did not count, being much farther away than the others: " + text + ".";
 }
 
+std::string describe_refused(const SwarmReport& report) {
+  std::string text;
+  for (const AgentReport& agent : report.agents) {
+    if (!agent.log || agent.log->counters.refused() == 0) continue;
+    const std::string& last = agent.log->refused_last;
+    text += fmt::format("{}by {} {} times{}", text.empty() ? "" : "; ", agent.name, agent.log->counters.refused(),
+                        last.empty() ? "" : ", last " + last + "'s");
+  }
+  return text.empty() ? "" : " Messages about the log of updates were refused, being false or damaged: " + text + ".";
+}
+
 std::string describe_outcome(const SwarmReport& report) {
   std::vector<double> together, alone;
   for (const AgentReport& agent : report.agents) {
@@ -216,12 +233,13 @@ std::string print_report_html(const SwarmReport& report) {
 
 std::string summarize(const SwarmReport& report) {
   return describe_start(report) + describe_events(report) + describe_outcome(report) + describe_left_out(report) +
-         describe_disagreement(report);
+         describe_refused(report) + describe_disagreement(report);
 }
 
 std::string print_closing_table(const SwarmReport& report) {
-  std::string text = fmt::format("{:<10} {:<11} {:>9} {:>9} {:>9}   {:<22} {:>9} {:>9}\n", "agent", "labels",
-                                 "accuracy", "alone", "central", "done/late/failed", "sent", "a step");
+  constexpr const char* kRow = "{:<8} {:<9} {:>8} {:>7} {:>7} {:>16} {:>9} {:>9}{}\n";   // 80, then a note
+  std::string text = fmt::format(kRow, "agent", "labels", "accuracy", "alone", "central", "done/late/failed", "sent",
+                                 "a step", "");
   for (const AgentReport& agent : report.agents) {
     std::optional<double> alone;
     if (agent.shard < report.alone.size() && report.alone[agent.shard]) alone.emplace(*report.alone[agent.shard]);
@@ -232,19 +250,17 @@ std::string print_closing_table(const SwarmReport& report) {
     if (agent.newcomer && !agent.peer.empty()) note += fmt::format("  joined at {:.1f} s", agent.joined_at_s);
     if (agent.state == "failed") note += "  failed: " + agent.failure;
     if (living(agent) && !agent.settled.value_or(true)) note += "  its model and another's do not agree";
-    const std::optional<double> a_step = sent_a_step(agent);
-    text += fmt::format("{:<10} {:<11} {:>9} {:>9} {:>9}   {:<22} {:>9} {:>9}{}\n", agent.name,
-                        print_labels(agent.classes), print_percent(agent.accuracy), print_percent(alone),
-                        print_percent(report.central), counts, print_bytes(agent.bytes_sent),
-                        a_step ? print_bytes(static_cast<uint64_t>(*a_step)) : "-", note);
+    text += fmt::format(kRow, agent.name, print_labels(agent.classes), print_percent(agent.accuracy),
+                        print_percent(alone), print_percent(report.central), counts, print_bytes(agent.bytes_sent),
+                        print_known_bytes(sent_a_step(agent)), note);
   }
   std::vector<PairReport> pairs;
   for (const AgentReport& agent : report.agents) {
     if (agent.pairs) pairs.push_back(*agent.pairs);
   }
-  return text + "(alone: the same agent without the others; central: one process with all the data; exchanges done: "
-                "all that was\ndue was mixed; late: some of it came too late, the rest was mixed; failed: nothing "
-                "was)\n" + print_pairs_table(pairs);
+  return text + "(alone: the same agent without the others; central: one process with all the\n"
+                "data; exchanges done: all that was due was mixed; late: some of it came too\n"
+                "late, the rest was mixed; failed: nothing was)\n" + print_pairs_table(pairs);
 }
 
 void write_report(const std::string& dir, const SwarmReport& report) {

@@ -37,6 +37,7 @@ struct AgentReport {
   std::optional<bool> settled;         // it ended with the others' model; nullopt: not asked, or nobody
   uint64_t proposals_refused = 0;      // to exchange: of those that are no member, or take no part
   uint64_t bytes_sent = 0, bytes_received = 0;
+  std::optional<double> sent_a_round, sent_last_round;   // bytes: the mean of its rounds, and the last one's
   std::string failure;                 // why it failed
   std::vector<ReportPoint> accuracies, losses, distances, swarm_distances, spreads, sent;
   std::map<std::string, ExchangeCounts> partners;  // by hex id

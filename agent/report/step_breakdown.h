@@ -10,8 +10,9 @@ namespace starling {
 struct StepBreakdown {
   std::optional<double> forward_ms, backward_ms;   // not measured on a GPU
   std::optional<double> other_ms;                  // of computing: reading samples, the optimizer
-  std::optional<double> encode_ms;                 // of the worker: choosing and coding what is sent, exposed or not
+  std::optional<double> encode_ms;                 // of the worker, exposed or not: coding, and applying what came
   std::optional<double> exposed_ms;                // the trainer stood still: exchange, and arithmetic at the boundary
+  std::optional<double> select_ms;                 // of the worker, exposed or not: choosing the elements that are sent
 };
 
 }  // namespace starling

@@ -92,11 +92,6 @@ void Agent::begin_rounds(const Progress& from, const char* how) {
   parts_.observer.on(joined);
   const std::string trouble = foreseen_trouble(options.swarm, options_.config.agent.data);
   if (!trouble.empty()) spdlog::warn("{}", trouble);
-  const std::string whole = entry_.trainer()->tells_none_because();
-  if (options.swarm.exchange.update_pipeline && !whole.empty()) {
-    spdlog::warn("swarm.exchange.update.pipeline: on sends nothing here before a step has ended: {}; start with "
-                 "--device cpu where backward is slow enough to send beside it", whole);
-  }
   if (options.swarm.stop_after > 0 && from.steps >= options.swarm.stop_after) {
     spdlog::warn("{} of {} steps are taken already (swarm.stop_after): this agent agrees with its peers and ends; "
                  "to begin anew, name a new folder with --state", from.steps, options.swarm.stop_after);
@@ -115,8 +110,10 @@ void Agent::tick() {
   const TimePoint now = parts_.clock.now();
   entry_.tick();
   if (machine_ && rounds_) machine_->tick();
+  watch_telling();
   if (rounds_) rounds_->tick();
   if (rounds_) {
+    count_bytes();
     router_.donor().set_steps(rounds_->progress().steps);
     if (router_.donor().wants_newer(now)) rounds_->save_soon();
   }
@@ -198,13 +195,31 @@ MemberMeta Agent::meta() const { return agent_meta(options_.config.agent.name, p
 
 AgentStatus Agent::status() const {
   const SwarmConfig* swarm = rounds_ ? &entry_.swarm() : nullptr;
-  return agent_status(phase(), swarm, rounds_.get(), machine_, router_, parts_.transport.counters());
+  AgentStatus status = agent_status(phase(), swarm, rounds_.get(), machine_, router_, parts_.transport.counters());
+  status.sent_a_round = round_bytes_.mean();
+  status.sent_last_round = round_bytes_.last();
+  return status;
+}
+
+void Agent::count_bytes() {
+  const uint64_t round = rounds_->progress().round;
+  if (round_bytes_.begins(round)) round_bytes_.begin(round, parts_.transport.counters().bytes_sent);
 }
 
 void Agent::watch_deadline() {
   if (!rounds_ || !machine_ || farewell_.begun()) return;
   deadline_watch_.look(entry_.swarm().exchange.deadline_max, machine_->status(), rounds_->tally(),
                        router_.membership(), parts_.clock.now());
+}
+
+// A trainer may find out in its first steps that it cannot tell what is final, or no more.
+void Agent::watch_telling() {
+  if (!rounds_ || !entry_.swarm().exchange.update_pipeline || !entry_.trainer()->idle()) return;
+  const std::string why = entry_.trainer()->tells_none_because();
+  if (why.empty() || why == tells_none_because_) return;
+  tells_none_because_ = why;
+  spdlog::warn("swarm.exchange.update.pipeline: on sends nothing here before a step has ended: {}; start with "
+               "--device cpu where backward is slow enough to send beside it", why);
 }
 
 }  // namespace starling

@@ -6,12 +6,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "agent/observe/deadline_watch.h"
 #include "agent/observe/events.h"
 #include "agent/run/entry.h"
 #include "agent/run/farewell.h"
 #include "agent/run/parts.h"
+#include "agent/run/round_bytes.h"
 #include "agent/run/rounds.h"
 #include "agent/share/sharing.h"
 #include "agent/run/swarm_clock.h"
@@ -54,6 +56,8 @@ class Agent final : public Router::Handler {
   void begin_rounds(const Progress& from, const char* how);
   void part(const char* reason);
   void watch_deadline();
+  void count_bytes();
+  void watch_telling();
   Phase phase() const;
   AgentStatus status() const;
 
@@ -75,6 +79,8 @@ class Agent final : public Router::Handler {
   bool abandoned_ = false;           // by abandon()
   TimePoint born_, leave_deadline_, next_status_;
   DeadlineWatch deadline_watch_;
+  RoundBytes round_bytes_;
+  std::string tells_none_because_;   // as it was said last
 };
 
 }  // namespace starling

@@ -91,7 +91,8 @@ void Rounds::begin_steps(uint32_t count) {
 }
 
 void Rounds::start_steps(uint32_t count) {
-  steps_.begin(count, sharing_.begin_steps());
+  steps_await_exchange_ = true;
+  steps_.begin(count, sharing_.begin_steps(), sharing_.landing());
   state_ = State::kStepping;
 }
 
@@ -149,13 +150,14 @@ void Rounds::share() {
 }
 
 void Rounds::shared(bool healthy) {
-  steps_.pace().times().encoded(sharing_.take_encode_time());
+  steps_.pace().times().coded(sharing_.take_select_time(), sharing_.take_encode_time());
   if (!healthy) return became_sick("the params are not finite");
   begin_round();
 }
 
 // What is evaluated and saved, and handed out from there, is the model after the exchange.
 void Rounds::begin_round() {
+  steps_await_exchange_ = false;
   if (stop_asked_) {
     state_ = State::kBoundary;
     return;
@@ -179,6 +181,7 @@ void Rounds::begin_round() {
 }
 
 void Rounds::end(Ending::Reason reason) {
+  steps_await_exchange_ = false;   // what is decided is applied, and that is the model
   if (!ending_.begin(reason, progress(), [this] { state_ = State::kEnded; })) return pause();
   state_ = State::kWorking;
 }

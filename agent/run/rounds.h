@@ -47,6 +47,9 @@ class Rounds {
 
   Phase phase() const { return ending_.finished() ? Phase::kFinished : phase_; }
   const Progress& progress() const { return steps_.progress(); }
+  // The params hold steps that no exchange has followed yet: the agent's model, which it evaluates and hands out, is
+  // the one that they began from.
+  bool steps_await_exchange() const { return steps_await_exchange_; }
   double accuracy() const { return jobs_.accuracy(); }
   double relative_distance() const { return meetings_.relative_distance(); }   // negative: not known yet
   std::optional<bool> settled() const { return ending_.settled(); }   // nullopt: not known yet
@@ -87,6 +90,7 @@ class Rounds {
   State state_ = State::kNotStarted;
   Phase phase_ = Phase::kJoining;
   bool stop_asked_ = false;
+  bool steps_await_exchange_ = false;
   TimePoint pause_until_;
 };
 

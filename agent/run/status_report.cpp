@@ -46,7 +46,13 @@ void report_rounds(const Rounds& rounds, AgentStatus& status) {
   status.left_out_last = rounds.left_out_last();
 }
 
-void report_exchange(const ExchangeStatus& exchange, AgentStatus& status) {
+// Its name, or the id if it has none.
+std::string who(const PeerId& peer, const Membership& membership) {
+  const Member* member = membership.find(peer);
+  return member && !member->record.meta.name.empty() ? member->record.meta.name : peer.hex().substr(0, 8);
+}
+
+void report_exchange(const ExchangeStatus& exchange, const Membership& membership, AgentStatus& status) {
   status.blocks = exchange.block_tally;
   status.pairs = exchange.pairs;
   status.doubts_parked = exchange.doubts_parked;
@@ -54,6 +60,7 @@ void report_exchange(const ExchangeStatus& exchange, AgentStatus& status) {
   status.updates = exchange.updates;
   status.log_heads = exchange.log_heads;
   if (!exchange.log_heads.empty()) status.held_back = measured(exchange.held_back);
+  if (exchange.refused_last) status.refused_last = who(*exchange.refused_last, membership);
 }
 
 }  // namespace
@@ -63,7 +70,7 @@ AgentStatus agent_status(Phase phase, const SwarmConfig* swarm, const Rounds* ro
   AgentStatus status = member_status(router, traffic);
   status.phase = phase_name(phase);
   if (rounds) report_rounds(*rounds, status);
-  if (exchange) report_exchange(exchange->status(), status);
+  if (exchange) report_exchange(exchange->status(), router.membership(), status);
   if (swarm) status.drift = pair_drift(*swarm, {"", status.pairs, status.steps_taken}, status.peers + 1);
   return status;
 }

@@ -21,7 +21,9 @@ void StepParts::end_window() {
     mean_.backward_ms = each(sum.backward);
     mean_.other_ms = each(sum.compute - sum.forward - sum.backward);
   }
-  if (sum.encode > Duration::zero()) mean_.encode_ms = each(sum.encode);   // a virtual clock stands still meanwhile
+  // A virtual clock stands still meanwhile; some codecs choose nothing.
+  if (sum.select > Duration::zero()) mean_.select_ms = each(sum.select);
+  if (sum.encode > Duration::zero()) mean_.encode_ms = each(sum.encode);
   mean_.exposed_ms = each(sum.exposed);
 }
 

@@ -10,7 +10,10 @@ namespace starling {
 class StepParts {
  public:
   void stepped(const StepReport& report);
-  void encoded(Duration of_worker) { sum_.encode += of_worker; }
+  void coded(Duration select, Duration encode) {                      // the worker
+    sum_.select += select;
+    sum_.encode += encode;
+  }
   void stood_still(Duration duration) { sum_.exposed += duration; }   // the trainer, at a boundary
   // A window without steps says nothing: the one before it stays.
   void end_window();
@@ -19,7 +22,7 @@ class StepParts {
  private:
   struct Sum {
     uint64_t steps = 0;
-    Duration compute{}, forward{}, backward{}, encode{}, exposed{};
+    Duration compute{}, forward{}, backward{}, select{}, encode{}, exposed{};
   };
   Sum sum_;
   StepBreakdown mean_;

@@ -39,8 +39,8 @@ void Stepping::look_at_swarm() {
   if (stop_after_ > 0 && swarm_clock_.ended_count() > 0) swarm_steps_ = std::max(swarm_steps_, stop_after_);
 }
 
-void Stepping::begin(uint32_t count, std::function<bool(const FinalPart&)> on_final) {
-  trainer_.start_steps({count, learning_rate(), model_.correction(), std::move(on_final)});
+void Stepping::begin(uint32_t count, std::function<bool(const FinalPart&)> on_final, std::span<float> landing) {
+  trainer_.start_steps({count, learning_rate(), model_.correction(), std::move(on_final), landing});
 }
 
 TimePoint Stepping::end() const { return std::max(clock_.now(), trainer_.idle_at()); }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 
 #include "agent/config/config.h"
 #include "agent/run/pace.h"
@@ -29,8 +30,8 @@ class Stepping {
   // than they do at the end.
   void leave_out(uint32_t steps) { progress_.steps += steps; }
 
-  // Returns at once. `on_final`: as LocalSteps says. REQUIRES: the trainer is idle.
-  void begin(uint32_t count, std::function<bool(const FinalPart&)> on_final = {});
+  // Returns at once. `on_final` and `landing`: as LocalSteps says. REQUIRES: the trainer is idle.
+  void begin(uint32_t count, std::function<bool(const FinalPart&)> on_final = {}, std::span<float> landing = {});
   bool ended() const { return trainer_.idle(); }
   TimePoint end() const;             // not before now; TimePoint::max(): the trainer wakes the control thread
   [[nodiscard]] bool take();         // takes what they report. False: the loss or a gradient was not finite

@@ -53,7 +53,10 @@ void DeltaSharing::encode_then(std::optional<Duration> next_in, std::function<vo
   if (settling_) snapshot->far = far_;
   auto encoded = std::make_shared<SharedModel::Encoded>();
   auto took = std::make_shared<Duration>();
-  const bool measure = clock_.now() >= next_measure_;
+  const bool due = clock_.now() >= next_measure_;
+  // Before the first steps all agents hold the genesis: that would say for seconds that they agree.
+  const bool trained = round_ > 0 || settling_;
+  const bool measure = due || (trained && !projection_);
   worker_.submit(
       [this, decided, snapshot, encoded, took, measure] {
         const TimePoint began = clock_.now();
@@ -63,9 +66,9 @@ void DeltaSharing::encode_then(std::optional<Duration> next_in, std::function<vo
         drift_.before_steps(model_.params());
         *took = clock_.now() - began;
       },
-      [this, snapshot, encoded, took, measure, next_in, next = std::move(next)] {
+      [this, snapshot, encoded, took, due, trained, next_in, next = std::move(next)] {
         encode_time_ += *took;
-        if (measure) {   // two of its passes; of a large model they may not take much of the agent's time
+        if (due) {   // two of its passes; of a large model they may not take much of the agent's time
           const Duration every = settling_ ? kMeasureSettling : kMeasureEvery;
           next_measure_ = clock_.now() + std::max(every, (settling_ ? 5 : 100) * *took);
         }
@@ -74,7 +77,7 @@ void DeltaSharing::encode_then(std::optional<Duration> next_in, std::function<vo
           return;
         }
         if (encoded->params_rms >= 0) params_rms_ = encoded->params_rms;
-        if (encoded->projection) projection_ = encoded->projection;
+        if (encoded->projection && trained) projection_ = encoded->projection;
         if (next_in) snapshot->next_at = clock_.now() + *next_in;
         exchange_->publish(snapshot);
         published_ = boundary_;

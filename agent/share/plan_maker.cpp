@@ -123,12 +123,13 @@ void PlanMaker::Thought::run() {
 }
 
 std::string PlanMaker::Thought::describe() const {
-  return fmt::format("a message costs {:.0f} us, a MB {:.2f} ms, the latency is {:.2f} ms (R^2 {:.2f}, {} rounds, {} "
-                     "left out); selection {:.2f} ms a million elements (R^2 {:.2f}); {} buckets instead of {} would "
-                     "shorten a step by {:.1f} %",
-                     1e6 * link.cost.occupancy_s, 1e9 * link.cost.s_per_byte, 1e3 * link.cost.latency_s,
-                     link.r_squared, link.used, link.left_out, 1e9 * select.s_per_element, select_r_squared,
-                     best.size(), now.size(), 1e2 * gain);
+  return fmt::format("a message costs {:.0f} us (alone R^2 {:.2f}), a MB {:.2f} ms ({:.2f}), the latency is {:.2f} ms "
+                     "({:.2f}), together R^2 {:.2f}, {} rounds, {} left out; selection {:.2f} ms a million elements "
+                     "(R^2 {:.2f}); {} buckets instead of {} would shorten a step by {:.1f} %",
+                     1e6 * link.cost.occupancy_s, link.occupancy_r_squared, 1e9 * link.cost.s_per_byte,
+                     link.s_per_byte_r_squared, 1e3 * link.cost.latency_s, link.latency_r_squared, link.r_squared,
+                     link.used, link.left_out, 1e9 * select.s_per_element, select_r_squared, best.size(), now.size(),
+                     1e2 * gain);
 }
 
 }  // namespace starling

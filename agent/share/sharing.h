@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -35,9 +36,12 @@ class Sharing {
   }
   // Measured every few seconds; while settling, every tenth of one, and only since that began.
   double params_rms() const { return params_rms_; }   // 0: not measured yet
-  // What the worker took to choose and code what was shared, since the last call.
+  // What the worker took for what was shared, since the last call: to choose its elements, where a codec sends some,
+  // and for all else, which is applying what came and coding.
+  Duration take_select_time() { return std::exchange(select_time_, Duration::zero()); }
   Duration take_encode_time() { return std::exchange(encode_time_, Duration::zero()); }
-  const std::optional<Projection>& projection() const { return projection_; }   // of the params
+  // Of the params; nullopt: not measured yet, or no steps were taken before.
+  const std::optional<Projection>& projection() const { return projection_; }
   // After share() the params are the swarm's replica: what is saved, evaluated and exported.
   bool holds_replica() const { return holds_replica_; }
 
@@ -51,6 +55,7 @@ class Sharing {
   virtual void begin_round_then(Next next) { next(); }   // steps follow
   // Sending while backward goes on. What the steps that begin now shall tell; empty: nothing.
   virtual std::function<bool(const FinalPart&)> begin_steps() { return {}; }
+  virtual std::span<float> landing() { return {}; }      // LocalSteps::landing of those steps
   virtual void send_final(uint64_t, double) {}           // round and mass, as share(). The steps still go on
   virtual TimePoint next_final() const { return TimePoint::max(); }   // when send_final() has more, as far as known
   virtual void apply_decided_then(Next next) = 0;        // takes what was decided, and shares nothing
@@ -73,7 +78,7 @@ class Sharing {
  protected:
   Sharing(ExchangeMachine* machine, bool holds_replica) : machine_(machine), holds_replica_(holds_replica) {}
   double params_rms_ = 0;
-  Duration encode_time_{};
+  Duration select_time_{}, encode_time_{};
   std::optional<Projection> projection_;
 
  private:

@@ -121,7 +121,8 @@ std::optional<SliceState> take_log(SavedReader& from, uint32_t slice) {
 UpdateModel::UpdateModel(Trainer& trainer, const ExchangeConfig& exchange)
     : trainer_(trainer), params_(trainer.params()), on_host_(params_.space == MemorySpace::kHost),
       outer_{static_cast<float>(exchange.outer_momentum), static_cast<float>(exchange.outer_rate)},
-      running_(make_update_codec(exchange.update)), exact_(make_update_codec({})) {
+      running_(make_update_codec(exchange.update)), exact_(make_update_codec({})),
+      staged_(on_host_ ? 0 : params_.count, params_.space) {
   for (const TrainerSection& section : trainer.sections()) {
     if (section.kind != SectionKind::kAveraged || section.view.count == 0) continue;
     throw std::runtime_error("the model's section '" + section.name + "' is averaged as values, which a swarm that "
@@ -133,16 +134,15 @@ UpdateModel::UpdateModel(Trainer& trainer, const ExchangeConfig& exchange)
   accumulator_.resize(params_.count);
   if (running_->velocity().used) velocity_.resize(params_.count);
   if (outer_.has_momentum()) momentum_.resize(params_.count);
-  if (!on_host_) staged_.resize(params_.count);
   adopt_params();
 }
 
 void UpdateModel::fill_x() {
-  if (!on_host_) copy_to_host(params_, staged_.data());
+  if (!on_host_) copy_to_host(params_, staged_.all().data());
 }
 
 void UpdateModel::show_x() {
-  if (!on_host_) copy_from_host(staged_.data(), params_);
+  if (!on_host_) copy_from_host(staged_.all().data(), params_);
   trainer_.params_changed();
 }
 

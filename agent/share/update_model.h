@@ -16,6 +16,7 @@
 #include "compression/update_codec.h"
 #include "gossip/exchange/options.h"
 #include "gossip/exchange/update_replicas.h"
+#include "kernels/copy_lane.h"
 
 namespace starling {
 
@@ -31,7 +32,9 @@ class UpdateModel final : public ModelMemory {
   const OuterRule& outer() const { return outer_; }
 
   // Where boundaries read R + drift and leave R: the trainer's params, or host memory for those of a device.
-  std::span<float> x() { return on_host_ ? params_of_trainer() : std::span<float>(staged_); }
+  std::span<float> x() { return on_host_ ? params_of_trainer() : staged_.all(); }
+  // x(), where steps that are told of part by part put what lies on a device; empty: the params are read in place.
+  std::span<float> landing() { return on_host_ ? std::span<float>() : x(); }
   void fill_x();                     // from the trainer. Worker, as all below
   void show_x();                     // to the trainer
   void replica_to_trainer();         // x = R
@@ -61,7 +64,8 @@ class UpdateModel final : public ModelMemory {
   const OuterRule outer_;
   std::unique_ptr<UpdateCodec> running_, exact_;
   std::vector<SliceRange> slices_;
-  std::vector<float> replica_, momentum_, accumulator_, velocity_, staged_;
+  std::vector<float> replica_, momentum_, accumulator_, velocity_;
+  StagedFloats staged_;              // none on the host
   std::vector<SliceState> restored_;
   const UpdateReplicas* replicas_ = nullptr;
 };

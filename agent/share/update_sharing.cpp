@@ -76,6 +76,7 @@ TimePoint UpdateSharing::next_final() const {
 }
 
 void UpdateSharing::shared(bool waits) {
+  select_time_ += group_.take_select_time();
   encode_time_ += group_.take_encode_time();
   if (waits) {
     waiting_ = true;

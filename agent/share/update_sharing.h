@@ -30,6 +30,7 @@ class UpdateSharing final : public Sharing {
   void tick() override;
   void begin_round_then(Next next) override;
   std::function<bool(const FinalPart&)> begin_steps() override;
+  std::span<float> landing() override { return model_.landing(); }
   void send_final(uint64_t round, double mass) override;
   TimePoint next_final() const override;
   void publish_nothing() override { group_.abandon(); }

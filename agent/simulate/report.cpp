@@ -187,20 +187,19 @@ std::string print_simulation_html(const SimulationReport& report) {
 }
 
 std::string print_simulation_table(const SimulationReport& report) {
-  std::string text = fmt::format("{:<18} {:>11} {:>8} {:>10} {:>10} {:>12} {:>9} {:>10}\n", "series", "virtual",
-                                 "steps", "samples", "bytes", "loss", "accuracy", "apart");
+  constexpr const char* kRow = "{:<17} {:>9} {:>6} {:>8} {:>8} {:>9} {:>8} {:>8}\n";   // 80
+  std::string text = fmt::format(kRow, "series", "virtual", "steps", "samples", "bytes", "loss", "accuracy", "apart");
   for (const Series& series : gather(report)) {
     if (series.points.empty()) continue;
     const CurvePoint& last = series.points.back();
-    text += fmt::format("{:<18} {:9.2f} s {:8} {:10} {:>10} {:>12} {:>9} {:>10}\n",
-                        series.name == "swarm" ? "swarm (average)" : series.name, last.virtual_s, last.step,
-                        last.samples, print_bytes(last.bytes),
-                        std::isfinite(last.score.loss) ? fmt::format("{:.5g}", last.score.loss) : "diverged",
+    text += fmt::format(kRow, series.name == "swarm" ? "swarm (average)" : series.name,
+                        fmt::format("{:.2f} s", last.virtual_s), last.step, last.samples, print_bytes(last.bytes),
+                        std::isfinite(last.score.loss) ? fmt::format("{:.4g}", last.score.loss) : "diverged",
                         print_percent(last.score.accuracy),
                         last.distance ? fmt::format("{:.3g}", *last.distance) : "-");
   }
-  return text + "(steps of one agent: baselines take exactly as many as asked for, the swarm stops when the median of "
-                "its agents has\nthem, as far as each has heard)\n" + pairs_table(report);
+  return text + "(steps of one agent: baselines take exactly as many as asked for, the swarm\n"
+                "stops when the median of its agents has them, as far as each has heard)\n" + pairs_table(report);
 }
 
 std::string print_blocks_line(const BlockTally& blocks) {

@@ -38,8 +38,7 @@ bool is_lost(const ExchangeId& xid, double part, uint64_t rng_seed) {
 
 class Run {
  public:
-  Run(const SimulateOptions& options, const Config& config, SimTask& task,
-      const std::function<void(double)>& on_progress)
+  Run(const SimulateOptions& options, const Config& config, SimTask& task, const OnSimProgress& on_progress)
       : options_(options), config_(config.swarm), checkpoint_every_(config.agent.checkpoint_every), task_(task),
         on_progress_(on_progress), agenda_(options.scenario),
         swarm_(config_.rng_seed, config_, links(options),
@@ -85,7 +84,7 @@ class Run {
   const SwarmConfig& config_;
   const Duration checkpoint_every_;
   SimTask& task_;
-  const std::function<void(double)>& on_progress_;
+  const OnSimProgress& on_progress_;
   ScenarioAgenda agenda_;
   std::vector<size_t> shards_;        // by agent
   size_t free_shard_ = 0;             // of the agent killed last
@@ -136,7 +135,7 @@ SwarmOutcome Run::run() {
     if (const auto event = agenda_.next()) next = std::min(next, origin_ + *event);
     swarm_.run_until(
         [&] {
-          on_progress_(now_s());
+          on_progress_(now_s(), [this] { return median_step_now(); });
           ended = swarm_.ended();
           return ended || (agenda_.waits_for_step() && agenda_.is_step_due(median_step_now()));
         },
@@ -197,7 +196,7 @@ void Run::join() {
 
 // As the agent itself evaluates and hands it out: after the exchange, before the steps that follow.
 View Run::model_of(size_t agent) {
-  const bool steps = swarm_.training(agent) && swarm_.agent(agent).rounds()->phase() == Phase::kTraining;
+  const bool steps = swarm_.training(agent) && swarm_.agent(agent).rounds()->steps_await_exchange();
   return steps ? swarm_.trainer(agent).evaluated_params() : swarm_.params(agent);
 }
 
@@ -256,9 +255,13 @@ std::optional<LogReport> Run::log_of(size_t agent) {
   if (!swarm_.training(agent) || swarm_.agent(agent).exchange() == nullptr) return std::nullopt;
   const ExchangeStatus status = swarm_.agent(agent).exchange()->status();
   if (status.log_heads.empty()) return std::nullopt;
-  return LogReport{status.log_heads,    status.updates,           status.held_back,
-                   status.group.rounds, swarm_.bytes_sent(agent), swarm_.bytes_received(agent),
-                   swarm_.agent(agent).rounds()->steps().pace().times().mean()};
+  LogReport log{status.log_heads,    status.updates,           status.held_back,
+                status.group.rounds, swarm_.bytes_sent(agent), swarm_.bytes_received(agent),
+                swarm_.agent(agent).rounds()->steps().pace().times().mean()};
+  for (size_t a = 0; a < swarm_.count(); ++a) {
+    if (status.refused_last == swarm_.id(a)) log.refused_last = fmt::format("agent {}", a);
+  }
+  return log;
 }
 
 std::optional<PairReport> Run::pairs_of(size_t agent) {
@@ -310,7 +313,7 @@ uint64_t steps_between_scores(const SimulateOptions& options, uint64_t steps) {
 }
 
 SwarmOutcome run_simulated_swarm(const SimulateOptions& options, const Config& config, SimTask& task,
-                                 const std::function<void(double virtual_s)>& on_progress) {
+                                 const OnSimProgress& on_progress) {
   return Run(options, config, task, on_progress).run();
 }
 

@@ -51,8 +51,11 @@ Duration step_time_of(const SimulateOptions& options, size_t agent);
 // Steps between two evaluations.
 uint64_t steps_between_scores(const SimulateOptions& options, uint64_t steps);
 
-// `config` is the result of `options`. `on_progress` is called often, with the virtual time.
+// Called often. `median_step` of the agents that train costs more than most instants: ask for it now and then.
+using OnSimProgress = std::function<void(double virtual_s, const std::function<uint64_t()>& median_step)>;
+
+// `config` is the result of `options`.
 SwarmOutcome run_simulated_swarm(const SimulateOptions& options, const Config& config, SimTask& task,
-                                 const std::function<void(double virtual_s)>& on_progress);
+                                 const OnSimProgress& on_progress);
 
 }  // namespace starling

@@ -34,6 +34,7 @@ class TorchTask final : public SimTask {
   TorchTask(const Config& config, size_t shards) : config_(config) {
     config_.agent.device = "cpu";   // one device for all, and the same bytes wherever it runs
     config_.agent.threads = 1;      // sums in one order
+    config_.agent.compute_ms = 0;   // time is the simulation's
     DataConfig whole = config.agent.data;
     whole.sharding = "all";
     whole.shard = 0;

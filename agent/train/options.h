@@ -53,7 +53,8 @@ struct TrainerOptions {
   uint32_t batch = 64;              // samples of one step
   std::string device = "auto";      // auto | cpu | cuda
   uint32_t threads = 0;             // on the CPU; 0: as many as are fastest, found by trial
-  double compute_ms = 0;            // quadratic: pretend one step takes this long; 0: what the layers take
+  double compute_ms = 0;            // pretend one step takes this long, of a network at least; 0: what it computes, of
+                                    // a quadratic what the layers take
   double forward_s = 0;             // quadratic, with layers: of a step, before backward
   std::vector<PretendedLayer> layers;   // quadratic: in the order of backward; empty: all is final at once
 };

@@ -129,6 +129,17 @@ void TorchDevice::enter() const {
   guard.exchangeStream(c10::Stream::unpack3(stream_id_, 0, c10::DeviceType::CUDA));
 }
 
+bool TorchDevice::entered() const {
+  if (!is_cuda_) return true;
+  const c10::impl::VirtualGuardImpl guard(c10::DeviceType::CUDA);
+  return guard.getDevice() == kGpu && guard.getStream(kGpu).id() == stream_id_;
+}
+
+void* TorchDevice::native_stream() const {
+  const c10::impl::VirtualGuardImpl guard(c10::DeviceType::CUDA);
+  return guard.getStreamNativeHandle(c10::Stream::unpack3(stream_id_, 0, c10::DeviceType::CUDA));
+}
+
 void TorchDevice::synchronize() const {
   if (!is_cuda_) return;
   const c10::impl::VirtualGuardImpl guard(c10::DeviceType::CUDA);

@@ -22,6 +22,8 @@ class TorchDevice {
   bool is_cuda() const { return is_cuda_; }
   void use_threads(uint32_t threads) { threads_ = threads; }   // from the next enter() on
   void enter() const;        // the calling thread works here from now on (device, stream, number of threads)
+  bool entered() const;      // the calling thread works here now
+  void* native_stream() const;   // as CUDA knows it; throws c10::Error. REQUIRES: is_cuda()
   void synchronize() const;  // waits until the stream has done all that was asked; nothing on the CPU
 
  private:

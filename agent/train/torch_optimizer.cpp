@@ -50,11 +50,12 @@ class FlatSgd final : public TorchOptimizer {
     return true;
   }
 
-  void step_part(double learning_rate, size_t part) override {
+  void step_part(double learning_rate, size_t part, const at::Tensor* skip) override {
     STARLING_CHECK(part < parts_.size());
     Part& at = parts_[part];
     at::_fused_sgd_(at.params, at.grads, at.momentum, config_.weight_decay, config_.momentum, learning_rate,
-                    /*dampening=*/0, config_.nesterov, /*maximize=*/false, /*is_first_step=*/false);
+                    /*dampening=*/0, config_.nesterov, /*maximize=*/false, /*is_first_step=*/false,
+                    /*grad_scale=*/{}, optional_tensor(skip));
   }
 
   const at::Tensor* momentum() const override { return momentum_.empty() ? nullptr : momentum_.data(); }
@@ -130,7 +131,7 @@ void check_range(double value, double least, double below, const std::string& ke
 }  // namespace
 
 bool TorchOptimizer::cut(const std::vector<size_t>&) { return false; }
-void TorchOptimizer::step_part(double, size_t) { STARLING_CHECK(false); }
+void TorchOptimizer::step_part(double, size_t, const at::Tensor*) { STARLING_CHECK(false); }
 
 std::unique_ptr<TorchOptimizer> make_torch_optimizer(const OptimizerConfig& config, const at::Tensor& params,
                                                      const at::Tensor& grads) {

@@ -8,17 +8,17 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <optional>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 
 #include "agent/data/order.h"
 #include "agent/train/thread_tuner.h"
-#include "agent/train/torch_backward.h"
 #include "agent/train/torch_device.h"
 #include "agent/train/torch_model.h"
 #include "agent/train/torch_optimizer.h"
+#include "agent/train/torch_parts.h"
 #include "agent/train/trainer_thread.h"
 #include "kernels/cast.h"
 #include "kernels/check.h"
@@ -52,11 +52,6 @@ struct Tally {
   Duration forward{}, backward{};   // on the CPU alone: the calls of a GPU return before it has computed
 };
 
-// The padding behind a tensor is part of it.
-size_t part_end(const ModelPlan& plan, size_t tensor) {
-  return tensor + 1 < plan.slots.size() ? plan.slots[tensor + 1].offset : plan.param_count;
-}
-
 void check_fits(const Dataset& data, const ModelConfig& model, const std::string& which) {
   if (data.count() > 0 && data.shape != model.input) {
     throw std::runtime_error("the " + which +
@@ -75,7 +70,8 @@ void check_fits(const Dataset& data, const ModelConfig& model, const std::string
 
 class TorchTrainer final : public Trainer {
  public:
-  TorchTrainer(const TrainerOptions& options, Dataset train, Dataset test, std::function<void()> on_idle);
+  TorchTrainer(const TrainerOptions& options, Dataset train, Dataset test, std::function<void()> on_idle,
+               const MakeCopyLane& make_lane);
   ~TorchTrainer() override { leaving_ = true; }  // the thread's destructor then waits for one step at most
 
   std::vector<TrainerSection> sections() override;
@@ -97,20 +93,20 @@ class TorchTrainer final : public Trainer {
   DeviceData upload(Dataset& data) const;
   void run_job(const std::function<void()>& job);
   void run_steps(const LocalSteps& steps);
+  void pretend_until(TimePoint end) const;
   at::Tensor compute_gradient(const ConstView& correction, Tally& tally);
   void step_on_cpu(const LocalSteps& steps, Tally& tally);
-  void cut_parts();
-  void begin_parts(const LocalSteps& steps);
-  void told_final(size_t tensor);
-  bool step_part(size_t index);
-  void end_parts();
-  Tally steps_on_gpu(const LocalSteps& steps);
+  Tally steps_on_device(const LocalSteps& steps);
+  void land_parts(const MakeCopyLane& make_lane);
   Evaluation evaluate();
 
+  const SteadyClock clock_;
   const ModelConfig model_;
+  const Duration step_time_;       // that a step takes at least
   Dataset train_, test_;           // on the CPU the tensors of the device data view these bytes
   const ModelPlan plan_;
   TorchDevice device_;
+  const bool on_device_;           // verdicts stay on it, and what is told of lands; in tests that may be the CPU
   std::optional<ThreadTuner> tuner_;   // of CPU threads that nobody has fixed
   at::Tensor params_, grads_;      // flat
   std::vector<at::Tensor> tensors_;  // views into params_, whose gradients are views into grads_
@@ -118,18 +114,7 @@ class TorchTrainer final : public Trainer {
   DeviceData train_data_, test_data_;
   DatasetOrder order_;
   std::vector<int64_t> batch_;     // indices of the samples of one step
-  // What is stepped and told of together: tensors that are neighbors.
-  struct Part {
-    size_t first = 0, tensors = 0;       // of tensors_
-    size_t offset = 0, count = 0;        // of elements
-    size_t left = 0;                     // tensors that are not final yet in this step
-  };
-  std::vector<Part> parts_;              // empty: a step tells nothing
-  std::vector<size_t> part_of_;          // by tensor
-  const LocalSteps* telling_ = nullptr;  // the step that tells what is final; null: none does now
-  bool parts_finite_ = true;             // of this step
-  size_t parts_left_ = 0;                // not stepped yet
-  std::function<void(size_t)> on_final_ = [this](size_t tensor) { told_final(tensor); };
+  std::unique_ptr<TorchParts> parts_;
   StepReport report_;
   std::optional<Evaluation> evaluation_;
   std::atomic<bool> leaving_ = false;
@@ -145,12 +130,15 @@ Dataset require_data(Dataset train, const ModelConfig& model) {
   return train;
 }
 
-TorchTrainer::TorchTrainer(const TrainerOptions& options, Dataset train, Dataset test, std::function<void()> on_idle)
+TorchTrainer::TorchTrainer(const TrainerOptions& options, Dataset train, Dataset test, std::function<void()> on_idle,
+                           const MakeCopyLane& make_lane)
     : model_(options.model),
+      step_time_(from_seconds(1e-3 * options.compute_ms)),
       train_(require_data(std::move(train), options.model)),
       test_(std::move(test)),
       plan_(plan_model(options.model)),
       device_(options.device, options.threads),
+      on_device_(device_.is_cuda() || make_lane),
       order_(train_.count(), options.swarm_rng_seed, options.shard),
       batch_(options.batch),
       thread_(std::move(on_idle)) {
@@ -171,10 +159,9 @@ TorchTrainer::TorchTrainer(const TrainerOptions& options, Dataset train, Dataset
     tensors_[i].mutable_grad() = grad_views[i];
   }
   optimizer_ = make_torch_optimizer(options.optimizer, params_, grads_);
-  if (!device_.is_cuda()) {
-    cut_parts();
-    tell_when_final(tensors_, on_final_);
-  }
+  parts_ = std::make_unique<TorchParts>(plan_, tensors_, params_, grads_, *optimizer_, clock_,
+                                        [this] { thread_.wake_owner(); });
+  if (on_device_) land_parts(make_lane);
   train_data_ = upload(train_);
   test_data_ = upload(test_);
   device_.synchronize();
@@ -229,45 +216,72 @@ void TorchTrainer::start_evaluation() {
 }
 
 std::string TorchTrainer::tells_none_because() const {
-  if (device_.is_cuda()) return "this agent computes on a GPU, which is not asked when a layer's gradient is complete";
-  return parts_.empty() ? "this optimizer steps all params at once" : "";
+  return parts_->tells_none_because();
+}
+
+// A GPU that gives no stream or no pinned memory for this computes all the same.
+void TorchTrainer::land_parts(const MakeCopyLane& make_lane) {
+  if (parts_->count() == 0) return;
+  try {
+    auto lane = make_lane ? make_lane(parts_->count()) : make_copy_lane(device_.native_stream(), parts_->count());
+    if (!lane) return parts_->tell_none("this program was built without CUDA");
+    parts_->land_by(std::move(lane), [this] { return device_.entered(); });
+  } catch (const c10::Error& error) {
+    parts_->tell_none(std::string("LibTorch does not name its stream: ") + error.what_without_backtrace());
+  } catch (const DeviceFailure& failure) {
+    parts_->tell_none(failure.what());
+  }
 }
 
 void TorchTrainer::run_steps(const LocalSteps& steps) {
-  const SteadyClock clock;
-  const TimePoint start = clock.now();
+  const TimePoint start = clock_.now();
   Tally tally;
-  if (device_.is_cuda()) {
-    tally = steps_on_gpu(steps);
+  if (on_device_) {
+    try {
+      tally = steps_on_device(steps);
+    } catch (...) {
+      parts_->give_up();
+      throw;
+    }
   } else {
     while (tally.steps < steps.count && tally.finite && !leaving_) step_on_cpu(steps, tally);
   }
   if (tuner_) {
-    tuner_->took(tally.steps, clock.now() - start, clock.now());
+    tuner_->took(tally.steps, clock_.now() - start, clock_.now());
     device_.use_threads(tuner_->threads());
   }
+  pretend_until(start + static_cast<int64_t>(tally.steps) * step_time_);
   report_ = {.steps = tally.steps, .samples = tally.steps * batch_.size(),
              .mean_loss = tally.steps > 0 ? tally.loss_sum / static_cast<double>(tally.steps) : 0,
-             .finite = tally.finite, .compute_time = clock.now() - start, .forward_time = tally.forward,
+             .finite = tally.finite, .compute_time = clock_.now() - start, .forward_time = tally.forward,
              .backward_time = tally.backward, .threads = tuner_ ? tuner_->chosen() : 0};
+}
+
+// A slower machine than this one: many agents on a few processors then wait side by side instead of for each other.
+// In short naps, as whoever ends the trainer waits for this thread.
+void TorchTrainer::pretend_until(TimePoint end) const {
+  constexpr Duration kNap = std::chrono::milliseconds(20);
+  const SteadyClock clock;
+  for (Duration left = end - clock.now(); left > Duration::zero() && !leaving_; left = end - clock.now()) {
+    std::this_thread::sleep_for(std::min(left, kNap));
+  }
 }
 
 // Leaves the gradient of one batch in grads_, corrected. Returns the loss.
 at::Tensor TorchTrainer::compute_gradient(const ConstView& correction, Tally& tally) {
-  const SteadyClock clock;
   order_.next(batch_);
   at::Tensor rows = at::from_blob(batch_.data(), {static_cast<int64_t>(batch_.size())}, at::kLong);
   if (device_.is_cuda()) rows = rows.to(at::kCUDA);
   const at::Tensor images = train_data_.images.index_select(0, rows);
   const at::Tensor wanted = targets(model_, images, train_data_.labels.index_select(0, rows));
   grads_.zero_();  // in place: a gradient that is set to none would lose its place in the flat buffer
-  const TimePoint began = clock.now();
+  const TimePoint began = clock_.now();
   const at::Tensor loss = at::cross_entropy_loss(forward(model_, tensors_, images), wanted);
-  const TimePoint half = clock.now();
+  const TimePoint half = clock_.now();
   loss.backward();
   if (!device_.is_cuda()) {
     tally.forward += half - began;
-    tally.backward += clock.now() - half;
+    tally.backward += clock_.now() - half;
   }
   if (correction.count > 0) {
     grads_.add_(at::from_blob(const_cast<float*>(correction.data), grads_.sizes(), grads_.options()));
@@ -277,75 +291,11 @@ at::Tensor TorchTrainer::compute_gradient(const ConstView& correction, Tally& ta
 
 const std::byte* bytes_of(const at::Tensor& flat) { return static_cast<const std::byte*>(flat.const_data_ptr()); }
 
-// Small neighbors make one part: a part costs operations and a wake-up, and no slice that waits for it is smaller than
-// kPartMin.
-void TorchTrainer::cut_parts() {
-  constexpr size_t kPartMin = 16 * 1024;
-  std::vector<size_t> ends;
-  part_of_.resize(tensors_.size());
-  for (size_t end = tensors_.size(); end > 0;) {   // in the order of backward
-    Part part;
-    for (part.first = end; part.first > 0 && part.count < kPartMin;) {
-      part.offset = plan_.slots[--part.first].offset;
-      part.count = part_end(plan_, end - 1) - part.offset;
-    }
-    part.tensors = end - part.first;
-    std::fill_n(part_of_.begin() + static_cast<std::ptrdiff_t>(part.first), part.tensors, parts_.size());
-    ends.insert(ends.begin(), part.offset + part.count);
-    parts_.push_back(part);
-    end = part.first;
-  }
-  if (!optimizer_->cut(ends)) parts_.clear();
-}
-
-void TorchTrainer::begin_parts(const LocalSteps& steps) {
-  telling_ = &steps;
-  parts_finite_ = true;
-  parts_left_ = parts_.size();
-  for (Part& part : parts_) part.left = part.tensors;
-}
-
-// In the middle of backward, on its thread. Every layer that reads a tensor has a share in its gradient, so when this
-// is final none of them reads it any more, and it is stepped where it lies.
-void TorchTrainer::told_final(size_t tensor) {
-  if (telling_ == nullptr) return;
-  Part& part = parts_[part_of_[tensor]];
-  if (--part.left > 0 || !step_part(part_of_[tensor])) return;
-  const SteadyClock clock;
-  const bool look = telling_->on_final({part.offset, part.count, clock.now()});
-  if (look && parts_left_ > 0) thread_.wake_owner();   // after the last part the step's end does, in a moment
-}
-
-// False: nothing may be told of it, and no more is stepped.
-bool TorchTrainer::step_part(size_t index) {
-  const Part& part = parts_[index];
-  parts_finite_ = parts_finite_ && all_finite_f32(bytes_of(grads_) + part.offset * sizeof(float), part.count);
-  if (!parts_finite_) return false;
-  --parts_left_;
-  optimizer_->step_part(telling_->learning_rate, parts_.size() - 1 - index);
-  for (size_t i = 0; i < part.tensors; ++i) {   // a layer that still read one of them would throw now
-    tensors_[part.first + i].unsafeGetTensorImpl()->bump_version();
-  }
-  return true;
-}
-
-// What backward did not reach has a gradient of zero, and momentum and decay all the same.
-void TorchTrainer::end_parts() {
-  for (size_t i = 0; i < parts_.size(); ++i) {
-    if (parts_[i].left > 0) (void)step_part(i);
-  }
-  telling_ = nullptr;
-}
-
 void TorchTrainer::step_on_cpu(const LocalSteps& steps, Tally& tally) {
-  const bool in_parts = steps.on_final && !parts_.empty();
-  telling_ = nullptr;   // a step that failed left it
-  if (in_parts) begin_parts(steps);
+  const bool in_parts = parts_->begin(steps);
   const double loss = compute_gradient(steps.correction, tally).item<float>();
   if (in_parts) {
-    parts_finite_ = parts_finite_ && std::isfinite(loss);
-    end_parts();
-    tally.finite = parts_finite_;
+    tally.finite = parts_->end(loss);
   } else {
     tally.finite = std::isfinite(loss) && all_finite_f32(bytes_of(grads_), plan_.param_count);
     if (tally.finite) optimizer_->step(steps.learning_rate, nullptr);
@@ -355,21 +305,24 @@ void TorchTrainer::step_on_cpu(const LocalSteps& steps, Tally& tally) {
   ++tally.steps;
 }
 
-// Never waits for the GPU between two steps: the verdict "not finite" stays on the GPU and disables all later steps.
-Tally TorchTrainer::steps_on_gpu(const LocalSteps& steps) {
-  const auto place = at::TensorOptions(at::kFloat).device(at::kCUDA);
+// Never waits for the device between two steps: the verdict "not finite" stays there and disables all later steps.
+Tally TorchTrainer::steps_on_device(const LocalSteps& steps) {
   Tally tally;
-  const at::Tensor bad = at::zeros({1}, place), applied = at::zeros({1}, place),
-                   loss_sum = at::zeros({1}, place);
+  const at::Tensor bad = at::zeros({1}, params_.options()), applied = at::zeros_like(bad),
+                   loss_sum = at::zeros_like(bad);
+  const bool in_parts = parts_->begin(steps);
   for (uint32_t i = 0; i < steps.count && !leaving_; ++i) {
     const at::Tensor loss = compute_gradient(steps.correction, tally);
-    const at::Tensor largest = at::linalg_vector_norm(grads_, std::numeric_limits<double>::infinity());
-    bad.copy_(
-        at::max(bad, at::isfinite(loss).logical_and_(at::isfinite(largest)).logical_not_().to(at::kFloat)));
-    optimizer_->step(steps.learning_rate, &bad);
+    if (in_parts) {
+      bad.copy_(parts_->end(loss));
+    } else {
+      bad.copy_(at::max(bad, at::max(not_finite(loss), not_finite(grads_))));
+      optimizer_->step(steps.learning_rate, &bad);
+    }
     applied.add_(1 - bad);
     loss_sum.add_(at::where(bad > 0, at::zeros_like(bad), loss));
   }
+  if (in_parts) parts_->land_rest();
   const at::Tensor results = at::cat({bad, applied, loss_sum}).cpu();
   const float* values = results.const_data_ptr<float>();
   tally.steps = static_cast<uint64_t>(values[1]);
@@ -441,9 +394,9 @@ bool TorchTrainer::load_state(std::span<const std::byte> state) {
 }  // namespace
 
 std::unique_ptr<Trainer> make_torch_trainer(const TrainerOptions& options, Dataset train, Dataset test,
-                                            std::function<void()> on_idle) {
+                                            std::function<void()> on_idle, const MakeCopyLane& make_lane) {
   try {
-    return std::make_unique<TorchTrainer>(options, std::move(train), std::move(test), std::move(on_idle));
+    return std::make_unique<TorchTrainer>(options, std::move(train), std::move(test), std::move(on_idle), make_lane);
   } catch (const c10::Error& error) {
     rethrow_torch_error(error);
   }

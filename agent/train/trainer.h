@@ -31,7 +31,7 @@ struct TrainerSection {
 };
 
 // A run of params that are as the step leaves them while backward still computes others: they may be read, where the
-// section "params" lies, until the trainer's next steps.
+// section "params" lies or, if that is on a device, in LocalSteps::landing, until the trainer's next steps.
 struct FinalPart {
   size_t offset = 0, count = 0;    // in elements
   TimePoint at{};                  // since when; a trainer on virtual time may say it beforehand
@@ -44,11 +44,13 @@ struct LocalSteps {
                                // until the trainer is idle
   // Of one step without correction: told of each part as it becomes final, on the trainer's thread, which then wakes
   // the trainer's owner if true was returned, as it does when the step has ended. No part is told twice; what backward
-  // never reaches, or is not finite, is not told. A trainer that cannot say (on a GPU, or with AdamW) tells of none
-  // and says why (tells_none_because()). Empty: not wanted. If
-  // the step is then not finite, what was told has been stepped all the same, momentum too: whoever asks for parts
-  // takes the params from elsewhere.
+  // never reaches, or is not finite, is not told. A trainer that cannot say (with AdamW) tells of none and says why
+  // (tells_none_because()). Empty: not wanted. If the step is then not finite, what was told has been stepped all the
+  // same, momentum too: whoever asks for parts takes the params from elsewhere.
   std::function<bool(const FinalPart&)> on_final{};
+  // With on_final and params on a device: host memory for all of them, where each part lies when it is told of.
+  // Nothing is written there when the steps have ended. Pinned, or the copies hold up the steps (kernels/copy_lane.h).
+  std::span<float> landing{};
 };
 
 struct StepReport {
@@ -83,7 +85,7 @@ class Trainer {
   virtual void params_changed() = 0;
 
   virtual void start_steps(const LocalSteps& steps) = 0;               // returns at once
-  // Why its steps tell LocalSteps::on_final of no part, for people; empty: they tell.
+  // Why its steps tell LocalSteps::on_final of no part, or no more, for people; empty: they tell.
   virtual std::string tells_none_because() const { return {}; }
   virtual void start_evaluation() = 0;                                 // returns at once
   // From any thread. TimePoint::min(): it is idle. TimePoint::max(): the end is not known beforehand, and the trainer

@@ -37,11 +37,32 @@ bool solve(const std::array<std::array<double, N>, N>& a, const std::array<doubl
   return true;
 }
 
-// Weighted least squares. Centered, and each x divided by its deviation, so that bytes and messages have like sizes.
+// Diagonal of the inverse of a matrix that solve() solves.
 template <size_t N>
-std::optional<Line<N>> least_squares(std::span<const FitSample<N>> samples, const std::vector<double>& weights) {
+std::array<double, N> inverse_diagonal(const std::array<std::array<double, N>, N>& a) {
+  std::array<double, N> diagonal{};
+  for (size_t i = 0; i < N; ++i) {
+    std::array<double, N> unit{}, column{};
+    unit[i] = 1;
+    if (solve<N>(a, unit, column)) diagonal[i] = column[i];
+  }
+  return diagonal;
+}
+
+// Means of weighted samples and how they vary: each x centered and divided by its deviation, so that bytes and messages
+// have like sizes.
+template <size_t N>
+struct Moments {
   double weight_sum = 0, mean_y = 0;
   std::array<double, N> mean{}, scale{};
+  std::array<std::array<double, N>, N> a{};   // of x with x
+  std::array<double, N> b{};                  // of x with y
+};
+
+template <size_t N>
+std::optional<Moments<N>> moments_of(std::span<const FitSample<N>> samples, const std::vector<double>& weights) {
+  Moments<N> moments;
+  auto& [weight_sum, mean_y, mean, scale, a, b] = moments;
   for (size_t s = 0; s < samples.size(); ++s) {
     weight_sum += weights[s];
     mean_y += weights[s] * samples[s].y;
@@ -57,8 +78,6 @@ std::optional<Line<N>> least_squares(std::span<const FitSample<N>> samples, cons
     scale[i] = std::sqrt(scale[i] / weight_sum);
     if (!(scale[i] > 1e-12 * std::abs(mean[i]))) return std::nullopt;
   }
-  std::array<std::array<double, N>, N> a{};
-  std::array<double, N> b{}, slope{};
   for (size_t s = 0; s < samples.size(); ++s) {
     const double w = weights[s] / weight_sum;
     for (size_t i = 0; i < N; ++i) {
@@ -67,12 +86,20 @@ std::optional<Line<N>> least_squares(std::span<const FitSample<N>> samples, cons
       for (size_t j = 0; j < N; ++j) a[i][j] += w * x * (samples[s].x[j] - mean[j]) / scale[j];
     }
   }
-  if (!solve<N>(a, b, slope)) return std::nullopt;
+  return moments;
+}
+
+// Weighted least squares.
+template <size_t N>
+std::optional<Line<N>> least_squares(std::span<const FitSample<N>> samples, const std::vector<double>& weights) {
+  const std::optional<Moments<N>> moments = moments_of<N>(samples, weights);
+  std::array<double, N> slope{};
+  if (!moments || !solve<N>(moments->a, moments->b, slope)) return std::nullopt;
   Line<N> line;
-  line.start = mean_y;
+  line.start = moments->mean_y;
   for (size_t i = 0; i < N; ++i) {
-    line.slope[i] = slope[i] / scale[i];
-    line.start -= line.slope[i] * mean[i];
+    line.slope[i] = slope[i] / moments->scale[i];
+    line.start -= line.slope[i] * moments->mean[i];
   }
   return line;
 }
@@ -93,14 +120,42 @@ std::vector<double> distances(std::span<const FitSample<N>> samples, const Line<
 }
 
 template <size_t N>
+double rest_of(std::span<const FitSample<N>> samples, const Line<N>& line) {
+  double rest = 0;
+  for (const FitSample<N>& sample : samples) rest += std::pow(sample.y - line.at(sample.x), 2);
+  return rest;
+}
+
+template <size_t N>
 double explained(std::span<const FitSample<N>> samples, const Line<N>& line) {
-  double mean = 0, total = 0, rest = 0;
+  double mean = 0, total = 0;
   for (const FitSample<N>& sample : samples) mean += sample.y / static_cast<double>(samples.size());
-  for (const FitSample<N>& sample : samples) {
-    total += std::pow(sample.y - mean, 2);
-    rest += std::pow(sample.y - line.at(sample.x), 2);
+  for (const FitSample<N>& sample : samples) total += std::pow(sample.y - mean, 2);
+  return total > 0 ? 1 - rest_of(samples, line) / total : 1;
+}
+
+// Without a number the best line leaves number^2 / v more squares, where v is its entry on the diagonal of (X'X)^-1.
+double partial(double number, double v, double rest) {
+  const double taken = v > 0 ? number * number / v : 0;
+  return taken > 0 ? taken / (taken + rest) : 0;
+}
+
+// What each number of the line explains alone; `line` is the least squares line of `samples`.
+template <size_t N>
+void explain_each(std::span<const FitSample<N>> samples, LinearFit<N>& fit) {
+  const std::optional<Moments<N>> moments = moments_of<N>(samples, std::vector<double>(samples.size(), 1));
+  const double rest = rest_of(samples, {fit.start, fit.slope}), count = static_cast<double>(samples.size());
+  const std::array<double, N> diagonal = inverse_diagonal<N>(moments->a);
+  std::array<double, N> mean{}, across{};
+  for (size_t i = 0; i < N; ++i) {
+    mean[i] = moments->mean[i] / moments->scale[i];
+    fit.slope_r_squared[i] = partial(fit.slope[i] * moments->scale[i], diagonal[i] / count, rest);
   }
-  return total > 0 ? 1 - rest / total : 1;
+  double start_v = 1;
+  if (solve<N>(moments->a, mean, across)) {
+    for (size_t i = 0; i < N; ++i) start_v += mean[i] * across[i];
+  }
+  fit.start_r_squared = partial(fit.start, start_v / count, rest);
 }
 
 }  // namespace
@@ -119,11 +174,13 @@ std::optional<LinearFit<N>> fit_line(std::span<const FitSample<N>> samples) {
   std::vector<double> weights(samples.size(), 1);
   std::optional<Line<N>> line;
   for (int i = 0; i < kReweightings; ++i) {
-    line = least_squares<N>(samples, weights);
-    if (!line) return std::nullopt;
+    const std::optional<Line<N>> next = least_squares<N>(samples, weights);
+    if (!next) break;   // the line passes through samples that lie in a row, and they have all the weight: near enough
+    line = next;
     const std::vector<double> away = distances<N>(samples, *line);
     for (size_t s = 0; s < samples.size(); ++s) weights[s] = tiny / std::max(away[s], tiny);
   }
+  if (!line) return std::nullopt;
   const std::vector<double> away = distances<N>(samples, *line);
   const double bound = std::max(kDeviationsMax * deviation(away, N + 1), 1e6 * tiny);
   std::vector<FitSample<N>> used;
@@ -132,7 +189,10 @@ std::optional<LinearFit<N>> fit_line(std::span<const FitSample<N>> samples) {
   }
   line = least_squares<N>(std::span<const FitSample<N>>(used), std::vector<double>(used.size(), 1));
   if (!line || used.size() < 2 * (N + 1)) return std::nullopt;
-  return LinearFit<N>{line->start, line->slope, explained<N>(used, *line), used.size(), samples.size() - used.size()};
+  LinearFit<N> fit{.start = line->start, .slope = line->slope, .r_squared = explained<N>(used, *line),
+                   .used = used.size(), .left_out = samples.size() - used.size()};
+  explain_each<N>(used, fit);
+  return fit;
 }
 
 template std::optional<LinearFit<1>> fit_line(std::span<const FitSample<1>>);
@@ -154,7 +214,11 @@ FitNews LinkEstimate::refresh() {
   // Noise may put the two small ones below zero; they cannot be.
   const LinkCost cost{.latency_s = std::max(0.0, line->start / 2), .s_per_byte = line->slope[1],
                       .occupancy_s = std::max(0.0, line->slope[0])};
-  fit_ = LinkFit{cost, line->r_squared, line->used, line->left_out};
+  fit_ = LinkFit{.cost = cost, .r_squared = line->r_squared,
+                 .latency_r_squared = cost.latency_s > 0 ? line->start_r_squared : 0,
+                 .s_per_byte_r_squared = line->slope_r_squared[1],
+                 .occupancy_r_squared = cost.occupancy_s > 0 ? line->slope_r_squared[0] : 0,
+                 .used = line->used, .left_out = line->left_out};
   return FitNews::kFitted;
 }
 

@@ -25,6 +25,10 @@ struct LinearFit {
   double start = 0;
   std::array<double, N> slope{};
   double r_squared = 0;        // of the samples used: the part of their variance that the line explains
+  // Of each number alone, its partial R^2: of the squares that the best line without it leaves, the part that it takes
+  // away. Near 0: the samples do not show that it is not 0.
+  double start_r_squared = 0;
+  std::array<double, N> slope_r_squared{};
   size_t used = 0, left_out = 0;
 };
 
@@ -44,7 +48,8 @@ struct ExchangeSample {
 
 struct LinkFit {
   LinkCost cost;
-  double r_squared = 0;
+  double r_squared = 0;        // of all three together; below of each alone, as in LinearFit, 0 where it is taken as 0
+  double latency_r_squared = 0, s_per_byte_r_squared = 0, occupancy_r_squared = 0;
   size_t used = 0, left_out = 0;
 };
 

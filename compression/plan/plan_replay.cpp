@@ -130,8 +130,9 @@ class Player {
     const auto count = static_cast<uint32_t>(members_.size());
     if (++part.arrived < count - 1) return;
     apply(part.owner, part, event.time_s);
+    // Owners follow each other in the order of backward, which goes from the last slice down, so against their ranks.
     for (uint32_t step = 1; step < count; ++step) {
-      send({.from = part.owner, .to = (part.owner + step) % count, .bucket = event.bucket, .part = event.part,
+      send({.from = part.owner, .to = (part.owner + count - step) % count, .bucket = event.bucket, .part = event.part,
             .entry = true}, event.time_s);
     }
   }

@@ -96,6 +96,7 @@ struct ExchangeStatus {
   uint64_t doubts_parked = 0;      // now: in doubt for so long that they no longer keep this agent from voting
   GroupCounters group;
   UpdateCounters updates;
+  std::optional<PeerId> refused_last;   // updates: who sent what was refused last; nullopt: nobody is known to have
   std::string log_heads;           // updates: equal at members whose logs are equal; else empty
   double held_back = 0;            // updates: the norm of what was learned here and no entry counted yet
 };

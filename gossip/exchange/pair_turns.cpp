@@ -55,7 +55,8 @@ PairTurns::PairTurns(const PairwiseOptions& options, const Layout& layout, const
   };
   ledger_.on_ended = [this](const PairExchange& exchange, bool decided) {
     admission_.ended(exchange, decided);
-    if (decided || exchange.agreed) schedule_.ended(exchange.peer, exchange.initiated, decided);
+    if (!decided && !exchange.agreed) return;
+    schedule_.ended(exchange.peer, exchange.initiated, decided, admission_.suspects(exchange.peer));
   };
 }
 
@@ -152,7 +153,7 @@ void PairTurns::begin_boundary(const Snapshot& snapshot) {
   began_ = clock_.now();
   without_steps_ = without_steps;
   std::vector<PeerId> others;
-  if (sampler_ != nullptr) others = admission_.reckoned_with();
+  if (sampler_ != nullptr) others = admission_.scheduled_with();
   std::erase(others, self_);
   const uint64_t boundaries = snapshot.boundary - ledger_.boundary();   // without an exchange nothing is published
   compare_paces(others, boundaries, snapshot.settling);

@@ -237,13 +237,17 @@ SharedBytes SliceReplica::table(const SketchTables& tables) const {
   return tables.encode(memory_.accumulator, seeds, bytes) ? SharedBytes::take(std::move(bytes)) : SharedBytes();
 }
 
-std::optional<SentPayload> SliceReplica::hand_in(const UpdateCodec& codec, std::span<const uint32_t> requested) {
+std::optional<SentPayload> SliceReplica::hand_in(const UpdateCodec& codec, SelectTime& select,
+                                                 std::span<const uint32_t> requested) {
   if (!hands_in_new()) return *sent_.live(table_, self_, generation_, head_.length).back();
   const UnsetBytes bytes(codec.bytes_max(UpdateRole::kContribution, size()));
   UpdateSeeds seeds = seeds_of(self_, generation_, sent_.newest_seq(), head_);
   seeds.requested = requested;
+  const std::optional<UpdateSupport> chosen =
+      select.timed([&] { return codec.choose(UpdateRole::kContribution, memory_.accumulator, seeds); });
+  if (!chosen) return std::nullopt;
   const std::optional<size_t> written =
-      codec.encode(UpdateRole::kContribution, memory_.accumulator, seeds, bytes.span());
+      codec.encode_chosen(UpdateRole::kContribution, memory_.accumulator, seeds, *chosen, bytes.span());
   if (!written) return std::nullopt;
   const SharedBytes payload = with_checksum(written_of(bytes, *written));
   if (codec.residual().dropped) codec.decode(payload.span(), memory_.accumulator);

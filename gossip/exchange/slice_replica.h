@@ -10,7 +10,8 @@
 // What was handed in is settled by the table of the log held, never by replies. So it stays true when entries are lost,
 // late, or taken over with a whole state.
 //
-// Plain arithmetic over spans that the caller keeps: no messages, no time. Used from worker jobs, one at a time.
+// Plain arithmetic over spans that the caller keeps: no messages, and no time but what a caller wants measured. Used
+// from worker jobs, one at a time.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +21,7 @@
 
 #include "compression/outer_rule.h"
 #include "compression/update_codec.h"
+#include "gossip/clock.h"
 #include "gossip/exchange/counted_table.h"
 #include "gossip/exchange/sent_payloads.h"
 #include "gossip/exchange/update_log.h"
@@ -30,6 +32,20 @@ namespace starling {
 // outlive its users.
 struct SliceMemory {
   std::span<float> params, momentum, accumulator, velocity{};
+};
+
+// What the worker took to choose the elements of payloads, apart from coding them.
+struct SelectTime {
+  const Clock* clock = nullptr;          // null: nothing is timed
+  Duration sum{};
+
+  template <class Choose>
+  auto timed(const Choose& choose) {
+    const TimePoint began = clock ? clock->now() : TimePoint();
+    auto chosen = choose();
+    if (clock) sum += clock->now() - began;
+    return chosen;
+  }
 };
 
 // The codecs that payloads may have: that of the settings, and fp32 for the end of a run.
@@ -83,7 +99,12 @@ class SliceReplica {
   // The payload to hand in now: a new one, of the whole accumulator, while SentPayloads::may_join(), else
   // the newest again. One of those that wait can count. nullopt: the accumulator is not finite. `requested`:
   // UpdateSeeds.
-  std::optional<SentPayload> hand_in(const UpdateCodec& codec, std::span<const uint32_t> requested = {});
+  std::optional<SentPayload> hand_in(const UpdateCodec& codec, SelectTime& select,
+                                     std::span<const uint32_t> requested = {});
+  std::optional<SentPayload> hand_in(const UpdateCodec& codec, std::span<const uint32_t> requested = {}) {
+    SelectTime untimed;
+    return hand_in(codec, untimed, requested);
+  }
   // Whether hand_in() makes a new payload.
   bool hands_in_new() const;
   // The table of what a new payload would hand in. Empty: the accumulator is not finite.

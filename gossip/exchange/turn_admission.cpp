@@ -77,6 +77,13 @@ std::vector<PeerId> TurnAdmission::reckoned_with() const {
 
 size_t TurnAdmission::candidates() const { return reckoned_with().size(); }
 
+// A schedule holds only among agents that reckon with the same ids, and each has other strangers: of an even number,
+// every second one is never its partner. So all are in it unless most are suspected: then ids were made to join.
+std::vector<PeerId> TurnAdmission::scheduled_with() const {
+  std::vector<PeerId> all = sampler_->candidates(), trusted = reckoned_with();
+  return 2 * trusted.size() >= all.size() ? all : trusted;
+}
+
 std::vector<PeerId> TurnAdmission::not_asked() const {
   std::vector<PeerId> peers = sampler_->candidates();
   std::erase_if(peers, [this](const PeerId& peer) { return shares_.not_asked_until(peer) <= clock_.now(); });

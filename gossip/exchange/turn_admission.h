@@ -57,8 +57,7 @@ class TurnAdmission {
   void ended(const PairExchange& exchange, bool decided);   // PairLedger::on_ended
   void refused(const PeerId& peer) { shares_.refused(peer, clock_.now(), options_.deadline_max); }
   void ask_later(const PeerId& peer, Duration free_in, bool unasked);   // PairLedger::on_busy_for
-  // Whom a schedule is made for: those that may be met, without strangers that are suspected. REQUIRES: a sampler
-  std::vector<PeerId> reckoned_with() const;
+  std::vector<PeerId> scheduled_with() const;      // whom a schedule is made for. REQUIRES: a sampler
   std::vector<PeerId> not_asked() const;           // whom this agent should not ask now. REQUIRES: a sampler
   void add_asked_later(std::vector<PeerId>& peers) const;   // who told this agent to come later
   bool bars(const PeerId& peer) const { return barred_for(peer).has_value(); }   // it is told BUSY
@@ -82,6 +81,7 @@ class TurnAdmission {
   void ask_again(const PeerId& from, const Propose& propose);
   std::optional<Duration> barred_for(const PeerId& from) const;
   bool had_its_share(const PeerId& from, const Propose& propose, uint64_t boundary) const;
+  std::vector<PeerId> reckoned_with() const;       // those that may be met, without strangers that are suspected
   size_t candidates() const;
   bool closes_ring(const PeerId& from, const Propose& propose) const;
   bool begin_waiting(std::vector<Waiting>::iterator next);

@@ -152,10 +152,11 @@ bool TurnSchedule::most_pause() const {
 
 void TurnSchedule::came_to_nothing() { ++rested_; }
 
-// For as many boundaries as there are agents, then eight times as many. Its exchanges and ours apart: one that never
-// votes would clear itself by what it proposes. Who does it again and again explains why others were late: they waited
-// for whoever waited for it, which is over now. Lost frames hardly ever do it to one peer three times in a row.
-void TurnSchedule::ended(const PeerId& peer, bool initiated, bool decided) {
+// For as many boundaries as there are agents, then eight times as many; a stranger for so many at once. Its exchanges
+// and ours apart: one that never votes would clear itself by what it proposes. Who does it again and again explains why
+// others were late: they waited for whoever waited for it, which is over now. Lost frames hardly ever do it to one peer
+// three times in a row.
+void TurnSchedule::ended(const PeerId& peer, bool initiated, bool decided, bool stranger) {
   std::map<PeerId, Barred>& rows = initiated ? not_asked_ : not_expected_;
   if (decided) {
     rows.erase(peer);
@@ -163,6 +164,7 @@ void TurnSchedule::ended(const PeerId& peer, bool initiated, bool decided) {
   }
   if (rows.size() >= kMembersMax) rows.clear();
   Barred& one = rows[peer];
+  one.times = std::max<uint64_t>(one.times, stranger);
   one.until = boundary_ + (ids_.size() << 3 * one.times);
   if (one.times >= kExplains) asked_ = late_ = bad_windows_ = 0;
   one.times = std::min(one.times + 1, kBarredMax);

@@ -8,9 +8,10 @@
 
 namespace starling {
 
-UpdateEntries::UpdateEntries(size_t element_count, const UpdateCodecs& codecs, Worker& worker,
+UpdateEntries::UpdateEntries(size_t element_count, const UpdateCodecs& codecs, Worker& worker, UpdateRefusals& refusals,
                              std::function<void()> on_checked)
-    : element_count_(element_count), codecs_(codecs), worker_(worker), on_checked_(std::move(on_checked)) {}
+    : element_count_(element_count), codecs_(codecs), worker_(worker), refusals_(refusals),
+      on_checked_(std::move(on_checked)) {}
 
 UpdateEntries::Key UpdateEntries::key_of(const LogEntry& entry) {
   Digest16 parts{};
@@ -18,12 +19,13 @@ UpdateEntries::Key UpdateEntries::key_of(const LogEntry& entry) {
   return {entry.head.hash, entry_hash(entry, parts)};
 }
 
-void UpdateEntries::add(const LogEntry& entry, const SharedBytes& part, const UpdateLog& log) {
+void UpdateEntries::add(const PeerId& from, const LogEntry& entry, const SharedBytes& part, const UpdateLog& log) {
   const uint64_t length = log.head().length;
   if (entry.head.length <= length || entry.head.length > length + kHeldMax) return;
   const Key key = key_of(entry);
-  const auto [at, fresh] = items_.try_emplace(key, Item{entry, {}});
+  const auto [at, fresh] = items_.try_emplace(key, Item{entry, from, {}});
   if (at->second.state != State::kAssembling) return;
+  if (at->second.from != from) at->second.from.reset();
   at->second.parts.add(entry.part, entry.parts, part);
   const bool complete = at->second.parts.complete();
   if (complete) check(key);
@@ -65,7 +67,7 @@ void UpdateEntries::check(const Key& key) {
     at->second.state = job->good ? State::kChecked : State::kBad;
     at->second.payload_hash = job->payload_hash;
     at->second.norm = job->norm;
-    refused_ += !job->good || !true_hash;
+    if (!job->good || !true_hash) refusals_.note(&UpdateRefusals::entries, at->second.from);
     if (!true_hash) items_.erase(at);
     on_checked_();
   };
@@ -99,14 +101,14 @@ bool UpdateEntries::checking() const {
                      [](const auto& item) { return item.second.state == State::kChecking; });
 }
 
-bool UpdateEntries::append_next(UpdateLog& log, size_t* refused) {
+bool UpdateEntries::append_next(UpdateLog& log) {
   bool appended = false;
   for (auto& [key, item] : items_) {
     if (item.state != State::kChecked || !log.is_next(item.entry)) continue;
     appended = log.append(item.entry, item.parts.whole(), item.payload_hash, item.norm) == LogStatus::kOk;
     if (appended) break;
     item.state = State::kBad;
-    ++*refused;
+    refusals_.note(&UpdateRefusals::entries, item.from);
   }
   std::erase_if(items_, [&](const auto& item) { return item.second.entry.head.length <= log.head().length; });
   return appended;

@@ -13,6 +13,7 @@
 #include "gossip/exchange/update_log.h"
 #include "gossip/exchange/update_memory.h"
 #include "gossip/exchange/update_parts.h"
+#include "gossip/exchange/update_refusals.h"
 #include "gossip/worker.h"
 
 namespace starling {
@@ -22,20 +23,19 @@ class UpdateEntries {
   static constexpr size_t kHeldMax = kRecentEntries;
 
   // All references must outlive the object. `on_checked`: an entry passed or failed; called from worker completions.
-  UpdateEntries(size_t element_count, const UpdateCodecs& codecs, Worker& worker, std::function<void()> on_checked);
+  UpdateEntries(size_t element_count, const UpdateCodecs& codecs, Worker& worker, UpdateRefusals& refusals,
+                std::function<void()> on_checked);
 
   // REQUIRES: the part fits (PartBuffer::fits) and the codec is known. Entries far beyond the log's head are not held.
-  void add(const LogEntry& entry, const SharedBytes& part, const UpdateLog& log);
+  void add(const PeerId& from, const LogEntry& entry, const SharedBytes& part, const UpdateLog& log);
 
   // Appends an entry that follows the log's head, and drops those that cannot follow any more. False: there is none.
-  // *refused grows by the entries that the log refused.
-  bool append_next(UpdateLog& log, size_t* refused);
+  bool append_next(UpdateLog& log);
 
   // Whether the entry with this hash is here, and all those between it and the log's head.
   bool connects(const Digest16& hash, const UpdateLog& log) const;
   size_t bytes(HeldBytes& held) const;                 // that it holds, and `held` has not seen
   bool checking() const;                               // an entry is here whole, and the worker still looks at it
-  uint64_t refused() const { return refused_; }        // that do not decode, or are not what their hash says
 
  private:
   enum class State { kAssembling, kChecking, kChecked, kBad };
@@ -44,6 +44,7 @@ class UpdateEntries {
   using Key = std::pair<Digest16, Digest16>;
   struct Item {
     LogEntry entry;
+    std::optional<PeerId> from;          // nullopt: several sent its parts
     PartBuffer parts;
     State state = State::kAssembling;
     Digest16 payload_hash{};
@@ -57,9 +58,9 @@ class UpdateEntries {
   const size_t element_count_;
   const UpdateCodecs& codecs_;
   Worker& worker_;
+  UpdateRefusals& refusals_;
   std::function<void()> on_checked_;
   std::map<Key, Item> items_;
-  uint64_t refused_ = 0;
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);   // completions of a destroyed object do nothing
 };
 

@@ -88,6 +88,10 @@ inline ExchangeStatus UpdateExchange::status() const {
   status.updates.plan_since = group_.plans().newest().since;
   status.updates.plans_refused = group_.plans().refused();
   status.updates.frames_saved = group_.frames_saved();
+  status.updates.entries_refused = tally.entries_refused;
+  status.updates.blocks_refused = tally.blocks_refused;
+  status.updates.heads_refused = tally.heads_refused;
+  status.refused_last = tally.refused_last;
   std::vector<std::byte> hashes;
   for (uint32_t i = 0; i < group_.slice_count(); ++i) {
     const LogHead& head = group_.log(i).head();

@@ -56,7 +56,7 @@ UpdateGroup::UpdateGroup(const UpdateGroupOptions& options, std::span<const Slic
       replicas_(options.self, options.generation, slices, memory, options.outer, codecs_),
       plans_(options.merge, sizes_of(slices)),
       round_(round_options(options, slices, codecs), clock, outbox, numbers_),
-      owner_(options.self, codecs_, worker, slices_,
+      owner_(options.self, codecs_, worker, slices_, refusals_,
              [this](const LogEntry& entry, const SharedBytes& payload) {
                ++entries_made_;
                round_.entry_made(entry, payload);
@@ -64,17 +64,17 @@ UpdateGroup::UpdateGroup(const UpdateGroupOptions& options, std::span<const Slic
              [this] { round_.send_made([this](uint32_t slice) { return owner_.merging(slice); }); },
              [this](uint32_t slice, const PeerId& donor) { messages_.replace(slice, donor); },
              [this](uint32_t slice, const PeerId& donor) { messages_.yield(slice, donor); }),
-      tables_(codecs.running->tables(), options.self, slices_, worker, clock, outbox,
+      tables_(codecs.running->tables(), options.self, slices_, worker, clock, outbox, refusals_,
               [this](uint32_t slice, const std::vector<uint32_t>& requested) { answer(slice, requested); }),
-      messages_(options_, codecs_, replicas_, slices_, round_, tables_, numbers_, worker, clock, outbox, sampler,
-                [this](uint32_t slice) { advance(slice); }) {
+      messages_(options_, codecs_, replicas_, slices_, round_, tables_, numbers_, refusals_, worker, clock, outbox,
+                sampler, [this](uint32_t slice) { advance(slice); }) {
   STARLING_CHECK(options.deadline_min.count() > 0 && options.deadline_min <= options.deadline_max);
   size_t bytes = 0;
   for (uint32_t i = 0; i < slices.size(); ++i) {
     const size_t values = slices[i].count * (options.outer.has_momentum() ? 2 : 1);
     bytes += codecs.running->bytes_max(UpdateRole::kEntry, slices[i].count);
     const UpdateSlice::Shape shape{i, slices[i].count, values};
-    slices_.push_back(std::make_unique<UpdateSlice>(shape, options.first_norm_max, codecs_, worker,
+    slices_.push_back(std::make_unique<UpdateSlice>(shape, options.first_norm_max, codecs_, worker, refusals_,
                                                     [this, i] { advance(i); }));
   }
   small_ = bytes <= kSmallModel;
@@ -116,6 +116,7 @@ bool UpdateGroup::begin(std::span<float> x, double mass, uint64_t agent_round, s
   job->members = members->count();
   job->handed_in_before = early_;
   job->audited = open ? round_.audited() : next_audited();
+  job->select.clock = &clock_;
   auto run = [job, &replicas = replicas_, &clock = clock_] {
     const TimePoint began = clock.now();
     replicas.run(*job);
@@ -125,7 +126,7 @@ bool UpdateGroup::begin(std::span<float> x, double mass, uint64_t agent_round, s
                still_here = std::weak_ptr<int>(alive_)] {
     if (still_here.expired()) return;
     end_boundary(*job);
-    encode_time_ += job->took;
+    note_times(job->took, job->select.sum);
     if (round_.open()) {
       close_round(*job);
     } else if (!job->hands_in) {
@@ -211,6 +212,7 @@ void UpdateGroup::hand_in_bucket(std::span<const uint32_t> slices, std::span<con
     STARLING_CHECK(!early_[slice]);
     early_[slice] = true;
   }
+  job->select.clock = &clock_;
   auto run = [job, &replicas = replicas_, &clock = clock_] {
     const TimePoint began = clock.now();
     replicas.run_early(*job);
@@ -235,7 +237,7 @@ void UpdateGroup::hand_in_rest(std::span<const float> x) {
 }
 
 void UpdateGroup::handed_in(const EarlyJob& job, uint64_t number) {
-  encode_time_ += job.took;
+  note_times(job.took, job.select.sum);
   if (plans_.on()) {
     UpdateSelection& made = selections_.emplace_back(UpdateSelection{0, job.took});
     for (const uint32_t slice : job.slices) made.elements += slices_[slice]->shape().element_count;
@@ -244,13 +246,18 @@ void UpdateGroup::handed_in(const EarlyJob& job, uint64_t number) {
   if (!round_.open() || round() != number) return;
   if (job.audit) round_.set_audit(*job.audit);
   round_.hold();
-  for (size_t i = 0; i < job.handed_in.size(); ++i) {
+  for (const size_t i : round_.in_turn(std::span(job.slices).first(job.handed_in.size()))) {
     round_.hand_in(job.slices[i], *job.handed_in[i]);
     handed_in_early_ += !boundary_;
     if (owner_.owns(job.slices[i])) take_own(job.slices[i], *job.handed_in[i]);
     advance(job.slices[i]);
   }
   round_.release();
+}
+
+void UpdateGroup::note_times(Duration took, Duration select) {
+  select_time_ += select;
+  encode_time_ += took - select;
 }
 
 void UpdateGroup::close_round(const BoundaryJob& job) {
@@ -649,18 +656,17 @@ UpdateMemory UpdateGroup::memory() const {
 
 UpdateTally UpdateGroup::tally() const {
   UpdateTally tally;
-  for (const auto& slice : slices_) {
-    const UpdateSliceTally own = slice->tally();
-    tally.entries_refused += own.entries_refused;
-    tally.blocks_refused += own.blocks_refused;
-    tally.states_adopted += own.states_adopted;
-  }
+  for (const auto& slice : slices_) tally.states_adopted += slice->states_adopted();
   tally.entries_made = entries_made_;
+  tally.payloads_refused = refusals_.payloads;
+  tally.entries_refused = refusals_.entries;
+  tally.blocks_refused = refusals_.blocks;
+  tally.heads_refused = refusals_.heads;
+  tally.refused_last = refusals_.last;
   tally.handed_in_early = handed_in_early_;
   tally.audits_failed = messages_.tally().audits_failed;
   tally.injected = messages_.tally().injected;
   tally.ignored_messages = messages_.tally().ignored;
-  tally.payloads_refused = owner_.refused() + tables_.refused();
   tally.pulls_sent = messages_.pulls_sent();
   return tally;
 }

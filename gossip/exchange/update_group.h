@@ -28,6 +28,7 @@
 #include "gossip/exchange/update_options.h"
 #include "gossip/exchange/update_owner.h"
 #include "gossip/exchange/update_plan.h"
+#include "gossip/exchange/update_refusals.h"
 #include "gossip/exchange/update_replicas.h"
 #include "gossip/exchange/update_round.h"
 #include "gossip/exchange/update_slice.h"
@@ -56,8 +57,8 @@ struct UpdateSelection {
 
 struct UpdateTally {
   uint64_t entries_made = 0;
-  uint64_t payloads_refused = 0;         // handed in to this owner, that do not decode
-  uint64_t entries_refused = 0, blocks_refused = 0;
+  uint64_t payloads_refused = 0, entries_refused = 0, blocks_refused = 0, heads_refused = 0;   // as UpdateRefusals says
+  std::optional<PeerId> refused_last;
   uint64_t states_adopted = 0;
   uint64_t audits_failed = 0;            // an own replica was not what most others have under the same head
   uint64_t pulls_sent = 0;
@@ -153,7 +154,9 @@ class UpdateGroup {
   uint32_t slice_count() const { return static_cast<uint32_t>(slices_.size()); }
   const ReplicaTally& splits() const { return splits_; }   // as of the last boundary, like the next
   double held_back() const { return held_back_; }          // the norm of all accumulators
-  // What the worker took for boundaries that hand in, since the last call.
+  // What the worker took for boundaries that hand in, and for slices handed in before, since the last call: to choose
+  // the elements of payloads, and for all else.
+  Duration take_select_time() { return std::exchange(select_time_, Duration::zero()); }
   Duration take_encode_time() { return std::exchange(encode_time_, Duration::zero()); }
   std::vector<UpdateSelection> take_selections() { return std::exchange(selections_, {}); }   // since the last call
   const UpdateReport& last_report() const { return last_; }   // of the last round that ended
@@ -167,6 +170,7 @@ class UpdateGroup {
   void hand_in_bucket(std::span<const uint32_t> slices, std::span<const float> x, std::function<void()> sent);
   void hand_in_rest(std::span<const float> x);
   void handed_in(const EarlyJob& job, uint64_t number);
+  void note_times(Duration took, Duration select);
   void choose_encoder(BoundaryJob& job);
   void end_boundary(const BoundaryJob& job);
   void begin_round(const GroupMembers& members, uint64_t agent_round, double mass, const BoundaryJob& job,
@@ -198,6 +202,7 @@ class UpdateGroup {
   const Clock& clock_;
   Outbox& outbox_;
   PeerSampler& sampler_;
+  UpdateRefusals refusals_;
   UpdateSlices slices_;
   UpdateReplicas replicas_;
   UpdatePlans plans_;
@@ -221,7 +226,7 @@ class UpdateGroup {
   bool settling_ = false, last_drift_taken_ = false;
   ReplicaTally splits_;
   double held_back_ = 0;
-  Duration encode_time_{};
+  Duration select_time_{}, encode_time_{};
   bool small_ = false;                   // all entries of a round together
   TimePoint ask_at_ = TimePoint::max();
   Duration asked_for_{};                 // how long the last question of this round is given for its answer

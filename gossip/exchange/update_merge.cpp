@@ -49,7 +49,7 @@ void run_merge(const UpdateCodecs& codecs, const UpdateCodec& encoder, MergeJob&
   for (size_t i = 0; i < job.items.size(); ++i) {
     const HandedIn& item = job.items[i];
     if (!norms[i] || !(judge(item, *norms[i], norm_max).scale > 0)) {
-      ++job.refused;
+      job.refused.push_back(item.from);
       continue;
     }
     const CountedPayload counted = judge(item, *norms[i], norm_max);

@@ -22,7 +22,7 @@ struct MergeJob {
   size_t element_count = 0;
 
   // out
-  size_t refused = 0;                    // payloads that do not decode
+  std::vector<PeerId> refused;           // whose payloads do not decode
   bool made = false;                     // else too few are left, or the sum left the range of a float
   LogEntry entry;
   SharedBytes payload;

@@ -18,10 +18,12 @@ constexpr size_t kWitnessedFrom = 4;   // members of a roster, from which two mu
 
 UpdateMessages::UpdateMessages(const UpdateGroupOptions& options, const UpdateCodecs& codecs,
                                const UpdateReplicas& replicas, UpdateSlices& slices, UpdateRound& round,
-                               UpdateTables& tables, RoundNumbers& numbers, Worker& worker, const Clock& clock,
-                               Outbox& outbox, PeerSampler& sampler, std::function<void(uint32_t slice)> advance)
+                               UpdateTables& tables, RoundNumbers& numbers, UpdateRefusals& refusals, Worker& worker,
+                               const Clock& clock, Outbox& outbox, PeerSampler& sampler,
+                               std::function<void(uint32_t slice)> advance)
     : options_(options), codecs_(codecs), slices_(slices), round_(round), tables_(tables), numbers_(numbers),
-      outbox_(outbox), sampler_(sampler), advance_(std::move(advance)), heads_(replicas.all().size()),
+      refusals_(refusals), outbox_(outbox), sampler_(sampler), advance_(std::move(advance)),
+      heads_(replicas.all().size()),
       donor_(replicas.all(), worker, clock, outbox),
       pulls_(replicas.all().size(), clock, outbox, options.rng_seed) {}
 
@@ -66,6 +68,13 @@ bool UpdateMessages::is_member(const PeerId& peer) {
   if (next && next->rank_of_other(peer)) return true;
   ignore();
   return false;
+}
+
+// What no member of this swarm sends, unless it lies or runs another program.
+void UpdateMessages::refuse(const PeerId& from, uint64_t UpdateRefusals::*kind) {
+  if (!is_member(from)) return;
+  ignore();
+  refusals_.note(kind, from);
 }
 
 bool UpdateMessages::lost(const PeerId& from, uint64_t round, uint32_t slice, uint8_t phase) {
@@ -113,11 +122,13 @@ void UpdateMessages::on_contribution(const PeerId& from, uint64_t generation, co
   const UpdateCodec* codec = codecs_.of(message.codec);
   const bool sane = message.slice < slices_.size() && message.round <= kUpdateRoundMax && codec != nullptr &&
                     mass_is_sane(message.mass);
-  if (!sane) return ignore();
+  if (!sane) return refuse(from, &UpdateRefusals::payloads);
   if (!is_member(from)) return;
   UpdateSlice& slice = *slices_[message.slice];
   const size_t bytes_max = codec->bytes_max(UpdateRole::kContribution, slice.shape().element_count);
-  if (!PartBuffer::fits(message.part, message.parts, part.size, bytes_max)) return ignore();
+  if (!PartBuffer::fits(message.part, message.parts, part.size, bytes_max)) {
+    return refuse(from, &UpdateRefusals::payloads);
+  }
   if (lost(from, message.round, message.slice, 0)) return;
   note(from, message.group, message.round);
   round_.note_arrival(from, message.group, message.round, 0, message.slice, message.part, message.parts,
@@ -140,7 +151,9 @@ void UpdateMessages::on_bundle(const PeerId& from, uint64_t generation, const Up
 // A table or a request. `phase`: for injected losses.
 template <class Message>
 void UpdateMessages::on_tables(const PeerId& from, const Message& message, uint8_t phase, const SharedBytes& part) {
-  if (message.slice >= slices_.size() || message.round > kUpdateRoundMax) return ignore();
+  if (message.slice >= slices_.size() || message.round > kUpdateRoundMax) {
+    return refuse(from, &UpdateRefusals::payloads);
+  }
   if (!is_member(from)) return;
   if (lost(from, message.round, message.slice, phase)) return;
   note(from, message.group, message.round);
@@ -167,12 +180,14 @@ bool UpdateMessages::plausible(const LogEntry& entry) const {
 
 void UpdateMessages::on_entry(const PeerId& from, const LogEntry& entry, const SharedBytes& part) {
   const UpdateCodec* codec = codecs_.of(entry.codec);
-  if (entry.slice >= slices_.size() || entry.round > kUpdateRoundMax || codec == nullptr) return ignore();
+  if (entry.slice >= slices_.size() || entry.round > kUpdateRoundMax || codec == nullptr) {
+    return refuse(from, &UpdateRefusals::entries);
+  }
   if (!is_member(from)) return;
   UpdateSlice& slice = *slices_[entry.slice];
   const size_t bytes_max = codec->bytes_max(UpdateRole::kEntry, slice.shape().element_count);
-  if (!PartBuffer::fits(entry.part, entry.parts, part.size, bytes_max)) return ignore();
-  if (!plausible(entry)) return ignore();
+  const bool fits = PartBuffer::fits(entry.part, entry.parts, part.size, bytes_max);
+  if (!fits || !plausible(entry)) return refuse(from, &UpdateRefusals::entries);
   if (lost(from, entry.round, entry.slice, 1)) return;
   round_.note_arrival(from, entry.group, entry.round, 1, entry.slice, entry.part, entry.parts, part.size);
   note_entry(from, entry);
@@ -183,7 +198,7 @@ void UpdateMessages::on_entry(const PeerId& from, const LogEntry& entry, const S
     return hear(from, entry.slice, entry.head);
   }
   const bool gap = !slice.log().is_next(entry) && !slice.expects(entry.previous);
-  slice.receive(entry, part);
+  slice.receive(from, entry, part);
   if (gap) hear(from, entry.slice, entry.head);
 }
 
@@ -210,7 +225,7 @@ bool UpdateMessages::is_alone(const UpdateSlice& slice) const {
 
 void UpdateMessages::hear(const PeerId& from, uint32_t slice, const LogHead& head) {
   UpdateSlice& of = *slices_[slice];
-  if (!believes(from, of, head)) return ignore();
+  if (!believes(from, of, head)) return refuse(from, &UpdateRefusals::heads);
   if (of.claims().hear(from, head, of.log().head(), round_.number())) return pulls_.ask(of, from);
   if (is_alone(of)) return yield(slice, from);
   // Its holder hears of the own log by the pull, or this member moves to the other one.
@@ -244,9 +259,9 @@ void UpdateMessages::on_pull(const PeerId& from, const LogPull& pull) {
 }
 
 void UpdateMessages::on_state(const PeerId& from, const SliceState& state, const SharedBytes& block) {
-  if (state.slice >= slices_.size()) return ignore();
+  if (state.slice >= slices_.size()) return refuse(from, &UpdateRefusals::blocks);
   if (!is_member(from)) return;
-  if (!believes(from, *slices_[state.slice], state.head)) return ignore();
+  if (!believes(from, *slices_[state.slice], state.head)) return refuse(from, &UpdateRefusals::heads);
   UpdateSlice& slice = *slices_[state.slice];
   if (slice.receive(from, state, block)) pulls_.ask_for_witnesses(slice);
 }

@@ -29,8 +29,9 @@ class UpdateMessages {
  public:
   // All references must outlive the object. `advance`: something happened to this slice.
   UpdateMessages(const UpdateGroupOptions& options, const UpdateCodecs& codecs, const UpdateReplicas& replicas,
-                 UpdateSlices& slices, UpdateRound& round, UpdateTables& tables, RoundNumbers& numbers, Worker& worker,
-                 const Clock& clock, Outbox& outbox, PeerSampler& sampler, std::function<void(uint32_t slice)> advance);
+                 UpdateSlices& slices, UpdateRound& round, UpdateTables& tables, RoundNumbers& numbers,
+                 UpdateRefusals& refusals, Worker& worker, const Clock& clock, Outbox& outbox, PeerSampler& sampler,
+                 std::function<void(uint32_t slice)> advance);
 
   // After the round began. `heads`: of the replicas.
   void begin_round(std::vector<LogHead> heads);
@@ -68,6 +69,7 @@ class UpdateMessages {
 
  private:
   void ignore() { ++tally_.ignored; }
+  void refuse(const PeerId& from, uint64_t UpdateRefusals::*kind);
   bool is_member(const PeerId& peer);
   bool lost(const PeerId& from, uint64_t round, uint32_t slice, uint8_t phase);
   void on_contribution(const PeerId& from, uint64_t generation, const Contribution& message, const SharedBytes& part);
@@ -93,6 +95,7 @@ class UpdateMessages {
   UpdateRound& round_;
   UpdateTables& tables_;
   RoundNumbers& numbers_;
+  UpdateRefusals& refusals_;
   Outbox& outbox_;
   PeerSampler& sampler_;
   std::function<void(uint32_t slice)> advance_;

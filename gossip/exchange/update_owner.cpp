@@ -10,9 +10,11 @@
 namespace starling {
 
 UpdateOwner::UpdateOwner(const PeerId& self, const UpdateCodecs& codecs, Worker& worker, UpdateSlices& slices,
-                         OnMade on_made, OnEnded on_ended, OnDiffers on_differs, OnApart on_apart)
-    : self_(self), codecs_(codecs), worker_(worker), slices_(slices), on_made_(std::move(on_made)),
-      on_ended_(std::move(on_ended)), on_differs_(std::move(on_differs)), on_apart_(std::move(on_apart)) {}
+                         UpdateRefusals& refusals, OnMade on_made, OnEnded on_ended, OnDiffers on_differs,
+                         OnApart on_apart)
+    : self_(self), codecs_(codecs), worker_(worker), slices_(slices), refusals_(refusals),
+      on_made_(std::move(on_made)), on_ended_(std::move(on_ended)), on_differs_(std::move(on_differs)),
+      on_apart_(std::move(on_apart)) {}
 
 void UpdateOwner::begin(const GroupMembers& members, uint64_t round, std::vector<double> masses,
                         const UpdateCodec& encoder, std::vector<uint8_t> plan) {
@@ -110,7 +112,7 @@ std::shared_ptr<MergeJob> UpdateOwner::draft(uint32_t slice) const {
 
 void UpdateOwner::merged(uint32_t slice, uint64_t round, const MergeJob& job) {
   --jobs_;
-  refused_ += job.refused;
+  for (const PeerId& from : job.refused) refusals_.note(&UpdateRefusals::payloads, from);
   if (round != round_) return;
   merging_[slice] = false;
   if (job.made && slices_[slice]->append_own(job.entry, job.payload, job.payload_hash, job.norm)) {

@@ -31,8 +31,8 @@ class UpdateOwner {
   using OnApart = std::function<void(uint32_t slice, const PeerId& donor)>;
 
   // All references must outlive the object.
-  UpdateOwner(const PeerId& self, const UpdateCodecs& codecs, Worker& worker, UpdateSlices& slices, OnMade on_made,
-              OnEnded on_ended, OnDiffers on_differs, OnApart on_apart);
+  UpdateOwner(const PeerId& self, const UpdateCodecs& codecs, Worker& worker, UpdateSlices& slices,
+              UpdateRefusals& refusals, OnMade on_made, OnEnded on_ended, OnDiffers on_differs, OnApart on_apart);
 
   // `masses`: by rank. `encoder` encodes the entries of this round, and slice 0's says `plan`.
   void begin(const GroupMembers& members, uint64_t round, std::vector<double> masses, const UpdateCodec& encoder,
@@ -46,7 +46,6 @@ class UpdateOwner {
   bool made(uint32_t slice) const { return made_[slice]; }
   bool merging(uint32_t slice) const { return merging_[slice]; }   // now
   size_t jobs() const { return jobs_; }
-  uint64_t refused() const { return refused_; }        // payloads that do not decode
 
  private:
   std::shared_ptr<MergeJob> draft(uint32_t slice) const;
@@ -58,6 +57,7 @@ class UpdateOwner {
   const UpdateCodecs& codecs_;
   Worker& worker_;
   UpdateSlices& slices_;
+  UpdateRefusals& refusals_;
   OnMade on_made_;
   OnEnded on_ended_;
   OnDiffers on_differs_;
@@ -69,7 +69,6 @@ class UpdateOwner {
   std::vector<uint8_t> plan_;
   std::vector<bool> made_, merging_;
   size_t jobs_ = 0;
-  uint64_t refused_ = 0;
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);   // completions of a destroyed object do nothing
 };
 

@@ -92,7 +92,7 @@ bool UpdateReplicas::hand_in(BoundaryJob& job, size_t slice) {
     job.own_tables[slice] = replica.table(*job.tables);
     return !job.own_tables[slice].empty();
   }
-  job.handed_in[slice] = replica.hand_in(*job.encoder);
+  job.handed_in[slice] = replica.hand_in(*job.encoder, job.select);
   return job.handed_in[slice].has_value();
 }
 
@@ -148,7 +148,7 @@ void UpdateReplicas::run_early(EarlyJob& job) {
     STARLING_CHECK(!drift_taken_[slice]);
     if (!replica.add_drift(job.x.subspan(range.offset, range.count), true, 1)) return;
     drift_taken_[slice] = true;
-    std::optional<SentPayload> payload = replica.hand_in(*job.encoder);
+    std::optional<SentPayload> payload = replica.hand_in(*job.encoder, job.select);
     if (!payload) return;
     job.handed_in.push_back(std::move(payload));
     if (slice == job.audited && replica.head().length > 0) job.audit = root_of(slice, replica);

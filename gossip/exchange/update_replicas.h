@@ -45,7 +45,8 @@ struct BoundaryJob {
   std::vector<SharedBytes> own_tables;                 // by slice; empty where something is handed in at once
   std::vector<LogHead> heads;          // of the replicas
   Digest16 audit{};                    // root of the audited slice
-  Duration took{};                     // by the clock of who ran it
+  Duration took{};                     // by the clock of who ran it; choosing included
+  SelectTime select;
 };
 
 // A part of a boundary that makes x, while others are still waited for: one slice takes what came, and x becomes R.
@@ -66,7 +67,8 @@ struct EarlyJob {
   // out
   std::vector<std::optional<SentPayload>> handed_in;   // as `slices`; fewer: the next one is not finite
   std::optional<Digest16> audit;       // root of the audited slice, if it is among them
-  Duration took{};                     // by the clock of who ran it
+  Duration took{};                     // by the clock of who ran it; choosing included
+  SelectTime select;
 };
 
 class UpdateReplicas {

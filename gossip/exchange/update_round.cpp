@@ -1,6 +1,7 @@
 #include "gossip/exchange/update_round.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -80,12 +81,22 @@ void UpdateRound::close(const std::vector<std::optional<SentPayload>>& handed_in
   audit_ = audit;
   wait_.begin_again();
   hold();
+  std::vector<uint32_t> slices;
   for (uint32_t i = 0; i < handed_in.size(); ++i) {
-    const uint32_t slice = place(i);
-    if (handed_in[slice]) hand_in(slice, *handed_in[slice]);
+    if (handed_in[place(i)]) slices.push_back(place(i));
   }
+  for (const size_t i : in_turn(slices)) hand_in(slices[i], *handed_in[slices[i]]);
   release();
   announce();
+}
+
+std::vector<size_t> UpdateRound::in_turn(std::span<const uint32_t> slices) const {
+  std::vector<size_t> order(slices.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, {}, [&](size_t i) {
+    return (members_.self + members_.count() - 1 - members_.owner(slices[i], number_)) % members_.count();
+  });
+  return order;
 }
 
 void UpdateRound::hand_in(uint32_t slice, const SentPayload& payload) {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "gossip/exchange/group_members.h"
@@ -53,6 +54,10 @@ class UpdateRound {
   void set_audit(const Digest16& audit) { audit_ = audit; }
   // In the middle of the round: it is open, or the slice's owner asked for it.
   void hand_in(uint32_t slice, const SentPayload& payload);
+  // In which order this member hands in several slices at once: positions in `slices`, which go from the last slice
+  // down. Each member begins with the owner before itself: else all would send to one owner first, and the downlinks of
+  // the others would stand idle. Slices of one owner keep their order.
+  std::vector<size_t> in_turn(std::span<const uint32_t> slices) const;
   // Between these two, parts of one bucket wait for each other.
   void hold() {
     if (!buckets_.empty()) bundles_.hold();

@@ -16,9 +16,10 @@ bool shows(const SliceState& state, const Digest16& hash) {
 }  // namespace
 
 UpdateSlice::UpdateSlice(const Shape& shape, float first_norm_max, const UpdateCodecs& codecs, Worker& worker,
-                         std::function<void()> on_change)
+                         UpdateRefusals& refusals, std::function<void()> on_change)
     : shape_(shape), log_(first_norm_max, shape.value_count * sizeof(float)),
-      entries_(shape.element_count, codecs, worker, [this] { advance(); }), on_change_(std::move(on_change)) {}
+      entries_(shape.element_count, codecs, worker, refusals, [this] { advance(); }), refusals_(refusals),
+      on_change_(std::move(on_change)) {}
 
 bool UpdateSlice::believes(const PeerId& from, const LogHead& head, const GroupMembers& members, uint64_t round) {
   if (entry_group_ != members.group || round < entry_round_) return true;
@@ -38,21 +39,13 @@ void UpdateSlice::add_memory(HeldBytes& held, UpdateMemory* memory) const {
   if (backlog_.adopted) memory->states += backlog_.adopted->values.size() * sizeof(float);
 }
 
-UpdateSliceTally UpdateSlice::tally() const {
-  UpdateSliceTally tally = tally_;
-  tally.entries_refused += entries_.refused();
-  return tally;
-}
-
-void UpdateSlice::receive(const LogEntry& entry, const SharedBytes& part) {
-  entries_.add(entry, part, log_);
+void UpdateSlice::receive(const PeerId& from, const LogEntry& entry, const SharedBytes& part) {
+  entries_.add(from, entry, part, log_);
 }
 
 // The replica takes entries one by one, so each is queued as the log takes it.
 void UpdateSlice::advance() {
-  size_t refused = 0;
-  while (entries_.append_next(log_, &refused)) queue_newest();
-  tally_.entries_refused += refused;
+  while (entries_.append_next(log_)) queue_newest();
   on_change_();
 }
 
@@ -78,7 +71,7 @@ void UpdateSlice::queue_newest() {
 
 bool UpdateSlice::receive(const PeerId& from, const SliceState& state, const SharedBytes& block) {
   if (!StateCollection::fits(state, shape_.value_count)) {
-    ++tally_.blocks_refused;
+    refusals_.note(&UpdateRefusals::blocks, from);
     return false;
   }
   if (!wanted(state)) return false;
@@ -88,7 +81,7 @@ bool UpdateSlice::receive(const PeerId& from, const SliceState& state, const Sha
     // Of a second state nothing is kept: the first one is under way. But it may show that first one.
     if (shows(state, collection_->header().head.hash)) collection_->also_shown_by(from);
   } else if (!collection_->add(from, state.block, block)) {
-    ++tally_.blocks_refused;
+    refusals_.note(&UpdateRefusals::blocks, from);
     return false;
   }
   if (!collection_->complete()) return false;
@@ -168,7 +161,7 @@ void UpdateSlice::adopt() {
   shown_.clear();
   distrusted_ = yields_ = false;
   claim_more_.clear();
-  ++tally_.states_adopted;
+  ++states_adopted_;
   inbox_.drop_void(log_);
   claims_.settle(log_.head());
   advance();

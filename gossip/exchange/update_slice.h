@@ -32,12 +32,6 @@ struct Backlog {
   std::vector<LoggedEntry> entries;
 };
 
-struct UpdateSliceTally {
-  uint64_t entries_refused = 0;        // that do not decode, or are not what their hash says
-  uint64_t states_adopted = 0;
-  uint64_t blocks_refused = 0;         // of states, that are not what their hash says
-};
-
 class UpdateSlice {
  public:
   struct Shape {
@@ -47,7 +41,7 @@ class UpdateSlice {
   };
   // All references must outlive the object. `on_change`: the log went on, or could not; from worker completions.
   UpdateSlice(const Shape& shape, float first_norm_max, const UpdateCodecs& codecs, Worker& worker,
-              std::function<void()> on_change);
+              UpdateRefusals& refusals, std::function<void()> on_change);
   // The replica holds this state: the log goes on from there. Before anything is received.
   void restore(const SliceState& state) { log_.adopt(state); }
 
@@ -56,7 +50,7 @@ class UpdateSlice {
   UpdateInbox& inbox() { return inbox_; }
   UpdateClaims& claims() { return claims_; }
   const UpdateClaims& claims() const { return claims_; }
-  UpdateSliceTally tally() const;
+  uint64_t states_adopted() const { return states_adopted_; }
   // Whether the log has an entry of this round of the group, or of a later one. Rounds of other groups are no measure:
   // members that joined may have begun to count anew.
   uint64_t entry_round() const { return entry_round_; }   // of the newest entry; 0: this member saw none
@@ -68,7 +62,7 @@ class UpdateSlice {
   bool believes(const PeerId& from, const LogHead& head, const GroupMembers& members, uint64_t round);
 
   // An entry from another member, or a part of it. REQUIRES: the part fits and the codec is known.
-  void receive(const LogEntry& entry, const SharedBytes& part);
+  void receive(const PeerId& from, const LogEntry& entry, const SharedBytes& part);
   // Whether this entry is here and follows the log, or those do that are here before it.
   bool expects(const Digest16& entry_hash) const { return entries_.connects(entry_hash, log_); }
   bool checking() const { return entries_.checking(); }   // an entry came that the log may take in a moment
@@ -130,8 +124,9 @@ class UpdateSlice {
   bool moved_ = false, doubted_ = false;   // since the round began: the log went on; a split came that one shows
   int stalled_ = 0;              // rounds with such a split, and without an entry
   bool distrusted_ = false, yields_ = false;
+  UpdateRefusals& refusals_;
   std::function<void()> on_change_;
-  UpdateSliceTally tally_;
+  uint64_t states_adopted_ = 0;
 };
 
 using UpdateSlices = std::vector<std::unique_ptr<UpdateSlice>>;   // by number

@@ -12,11 +12,12 @@ namespace {
 
 struct RequestJob {
   std::vector<SharedBytes> tables;
-  std::vector<double> masses;            // of the sender of each
+  std::vector<PeerId> senders;           // of each of them
+  std::vector<double> masses;            // of each of these
   size_t element_count = 0;
 
   // out
-  size_t refused = 0;
+  std::vector<PeerId> refused;           // whose tables do not fit
   SharedBytes request;                   // empty: no table is of use
 };
 
@@ -41,7 +42,7 @@ void run_request(const SketchTables& codec, RequestJob& job) {
   double total = 0;
   for (size_t i = 0; i < job.tables.size(); ++i) {
     if (codec.check(job.tables[i].span(), job.element_count, seed) != UpdateStatus::kOk) {
-      ++job.refused;
+      job.refused.push_back(job.senders[i]);
       continue;
     }
     const double mass = std::min(job.masses[i], mass_max);
@@ -56,9 +57,9 @@ void run_request(const SketchTables& codec, RequestJob& job) {
 }  // namespace
 
 UpdateTables::UpdateTables(const SketchTables* tables, const PeerId& self, const UpdateSlices& slices, Worker& worker,
-                           const Clock& clock, Outbox& outbox, OnRequested on_requested)
+                           const Clock& clock, Outbox& outbox, UpdateRefusals& refusals, OnRequested on_requested)
     : tables_(tables), self_(self), update_slices_(slices), worker_(worker), clock_(clock), outbox_(outbox),
-      on_requested_(std::move(on_requested)) {}
+      refusals_(refusals), on_requested_(std::move(on_requested)) {}
 
 void UpdateTables::begin(const GroupMembers& members, uint64_t round, double mass, Duration wait,
                          const std::vector<SharedBytes>& own) {
@@ -94,7 +95,7 @@ template <class Message>
 bool UpdateTables::take(std::map<PeerId, Arriving<Message>>& all, const PeerId& from, const Message& message,
                         const SharedBytes& part, size_t bytes_max) {
   if (!PartBuffer::fits(message.part, message.parts, part.size, bytes_max)) {
-    ++refused_;
+    refusals_.note(&UpdateRefusals::payloads, from);
     return false;
   }
   bytes_received_ += part.size;
@@ -131,7 +132,7 @@ void UpdateTables::answer(uint32_t i) {
   slice.answered = true;
   const Bytes request = at->second.parts.whole().span();
   if (tables_->check_request(request, update_slices_[i]->shape().element_count) != UpdateStatus::kOk) {
-    ++refused_;
+    refusals_.note(&UpdateRefusals::payloads, at->first);
     return;
   }
   on_requested_(i, SketchTables::requested(request));
@@ -152,6 +153,7 @@ void UpdateTables::ask_if_due(uint32_t i, bool all) {
   for (const auto& [from, arriving] : slices_[i].tables) {
     if (!has_table(i, from)) continue;
     job->tables.push_back(arriving.parts.whole());
+    job->senders.push_back(from);
     job->masses.push_back(arriving.message.mass);
   }
   if (job->tables.empty()) return;
@@ -160,7 +162,7 @@ void UpdateTables::ask_if_due(uint32_t i, bool all) {
   auto run = [job, codec = tables_] { run_request(*codec, *job); };
   auto done = [this, job, i, round = round_, still_here = std::weak_ptr<int>(alive_)] {
     if (still_here.expired()) return;
-    refused_ += job->refused;
+    for (const PeerId& sender : job->refused) refusals_.note(&UpdateRefusals::payloads, sender);
     if (round == round_ && !ended_ && !job->request.empty()) ask(i, job->request);
   };
   worker_.submit(std::move(run), std::move(done));

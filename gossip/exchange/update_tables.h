@@ -33,7 +33,7 @@ class UpdateTables {
 
   // `tables` null: the codec has none, and nothing ever happens here. All references must outlive the object.
   UpdateTables(const SketchTables* tables, const PeerId& self, const UpdateSlices& slices, Worker& worker,
-               const Clock& clock, Outbox& outbox, OnRequested on_requested);
+               const Clock& clock, Outbox& outbox, UpdateRefusals& refusals, OnRequested on_requested);
 
   // The round began. `own`: this agent's tables by slice, empty where it has none; or none at all.
   void begin(const GroupMembers& members, uint64_t round, double mass, Duration wait,
@@ -55,7 +55,6 @@ class UpdateTables {
   [[nodiscard]] bool wait_ends();
   TimePoint next_deadline() const { return ended_ || waited_ ? TimePoint::max() : wait_until_; }
 
-  uint64_t refused() const { return refused_; }        // tables and requests that do not fit or decode
   uint64_t take_bytes_sent() { return std::exchange(bytes_sent_, 0); }
   uint64_t take_bytes_received() { return std::exchange(bytes_received_, 0); }
 
@@ -86,13 +85,14 @@ class UpdateTables {
   Worker& worker_;
   const Clock& clock_;
   Outbox& outbox_;
+  UpdateRefusals& refusals_;
   OnRequested on_requested_;
   std::vector<Slice> slices_;
   GroupMembers members_;
   uint64_t round_ = 0;
   bool ended_ = true, waited_ = true;
   TimePoint wait_until_{};
-  uint64_t refused_ = 0, bytes_sent_ = 0, bytes_received_ = 0;
+  uint64_t bytes_sent_ = 0, bytes_received_ = 0;
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);   // completions of a destroyed object do nothing
 };
 

@@ -10,6 +10,7 @@ namespace starling::cuda {
 namespace {
 
 cudaStream_t stream_of(void* stream) { return static_cast<cudaStream_t>(stream); }
+cudaEvent_t event_of(void* event) { return static_cast<cudaEvent_t>(event); }
 
 cudaError_t count_devices(int* count) {
   const cudaError_t error = cudaGetDeviceCount(count);
@@ -69,6 +70,24 @@ Stream::Stream() {
 }
 Stream::~Stream() { (void)cudaStreamDestroy(stream_of(handle_)); }
 void Stream::wait() const { check(cudaStreamSynchronize(stream_of(handle_)), "waiting for a stream"); }
+
+Event::Event() {
+  cudaEvent_t event = nullptr;
+  check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventBlockingSync), "creating an event");
+  handle_ = event;
+}
+Event::~Event() { (void)cudaEventDestroy(event_of(handle_)); }
+void Event::record(void* stream) { check(cudaEventRecord(event_of(handle_), stream_of(stream)), "recording an event"); }
+void Event::hold(void* stream) const {
+  check(cudaStreamWaitEvent(stream_of(stream), event_of(handle_), 0), "holding a stream until an event");
+}
+bool Event::reached() const {
+  const cudaError_t error = cudaEventQuery(event_of(handle_));
+  if (error != cudaErrorNotReady) check(error, "asking for an event");
+  else (void)cudaGetLastError();   // it is our answer; leave no trace of it for the next check
+  return error == cudaSuccess;
+}
+void Event::wait() const { check(cudaEventSynchronize(event_of(handle_)), "waiting for an event"); }
 
 Buffer::~Buffer() { release(); }
 

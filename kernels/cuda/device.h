@@ -53,6 +53,22 @@ class Stream {
   void* handle_ = nullptr;
 };
 
+// A point in what a stream does.
+class Event {
+ public:
+  Event();
+  ~Event();
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  void record(void* stream);             // from now on it is the end of what `stream` holds now. Of one device
+  void hold(void* stream) const;         // what is put on `stream` from now on waits until it is reached
+  [[nodiscard]] bool reached() const;    // true of one that was never recorded
+  void wait() const;                     // until it is; the thread sleeps
+
+ private:
+  void* handle_ = nullptr;
+};
+
 // Device memory, or host memory the GPU can copy at full speed. Grows, never shrinks; growing drops the contents.
 enum class BufferKind { kDevice, kPinnedHost };
 

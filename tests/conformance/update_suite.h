@@ -278,6 +278,23 @@ TEST_P(UpdateSuite, AMergeIsTheWeightedSumInTheOrderGiven) {
   }
 }
 
+TEST_P(UpdateSuite, ItsTwoPartsAreTheWhole) {
+  TestRng rng(draw_rng_seed());
+  for (size_t count : kUpdateSizes) {
+    const std::vector<float> x = normal_vector(rng, count, 1.0f);
+    for (const UpdateRole role : {UpdateRole::kContribution, UpdateRole::kEntry}) {
+      const std::optional<UpdateSupport> chosen = codec_->choose(role, x, {});
+      ASSERT_TRUE(chosen.has_value());
+      Payload out(codec_->bytes_max(role, count));
+      out.resize(codec_->encode_chosen(role, x, {}, *chosen, out).value());
+      EXPECT_EQ(out, encode(x, role));
+      const UpdateSupport support = codec_->support(out);
+      EXPECT_EQ(support.everywhere, chosen->everywhere);
+      EXPECT_EQ(support.indices, chosen->indices) << "what was chosen is what is sent";
+    }
+  }
+}
+
 TEST_P(UpdateSuite, SettlingTouchesTheSupportAlone) {
   TestRng rng(draw_rng_seed());
   for (size_t count : kUpdateSizes) {

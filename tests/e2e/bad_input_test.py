@@ -128,6 +128,14 @@ class OtherSwarm(swarm.Case):
     self.joined(second, 'genesis')
     self.assert_all_run(agents + [second])
 
+  def test_a_registry_of_one_swarm_is_not_decided_by_who_comes_first(self):
+    port = swarm.free_port_pair()
+    registry = self.registry('registry', port, '--swarm', '0123456789abcdef')
+    first = self.agent('first', '--config', self.quadratic(), '--bootstrap', f'127.0.0.1:{port}')
+    self.wait_log(first, 'this registry serves the swarm 0123456789abcdef alone')
+    self.assertNotIn('serves swarm', registry.log())
+    self.assert_all_run([registry])
+
 
 class WrongData(swarm.Case):
   """The digits folder of an agent, made whole here and then spoiled in one place."""

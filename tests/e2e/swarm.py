@@ -171,8 +171,9 @@ class Case(unittest.TestCase):
     """An agent that knows an address and what its own machine can do, nothing of the swarm."""
     return self.agent(name, '--bootstrap', address, '--set', 'agent.compute_ms=10', *arguments, **options)
 
-  def registry(self, name, port):
-    return self.start(name, 'bootstrap', '--listen', f'127.0.0.1:{port}', '--state', self.folder / name / 'state')
+  def registry(self, name, port, *arguments):
+    return self.start(name, 'bootstrap', '--listen', f'127.0.0.1:{port}', '--state', self.folder / name / 'state',
+                      *arguments)
 
   def swarm(self, count, config, *arguments):
     """A registry and agents a, b, c, ...; returns the port and the agents once all of them have joined."""

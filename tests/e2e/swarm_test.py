@@ -3,6 +3,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import time
 
 import swarm
@@ -46,15 +47,20 @@ class SwarmCommand(swarm.Case):
     self.assertGreater(newcomer['joined_at_s'], 0)
     goal = 0.93 if REAL else 0.9
     for agent in report['agents']:
-      self.assertEqual(sorted(agent), ['accuracy', 'bytes_received', 'bytes_sent', 'bytes_sent_a_step', 'classes',
+      self.assertEqual(sorted(agent), ['accuracy', 'bytes_received', 'bytes_sent', 'bytes_sent_a_round',
+                                       'bytes_sent_a_step', 'bytes_sent_last_round', 'classes',
                                        'exchanges', 'joined_at_s', 'name', 'pairs', 'peer', 'proposals_refused',
                                        'settled', 'spread', 'state', 'steps', 'swarm_distance'])
       self.assertRegex(agent['peer'], '^[0-9a-f]{64}$')
       self.assertIn(len(agent['classes']), (2, 3))
       self.assertGreater(agent['exchanges']['done'], 0)
       self.assertGreater(agent['bytes_sent'], 0)
+      self.assertGreater(agent['bytes_sent_a_round'], 0)
+      self.assertLess(agent['bytes_sent_a_round'], agent['bytes_sent'])
       if agent['state'] == 'finished':
         self.assertGreaterEqual(agent['accuracy'], goal, f'{agent["name"]}: {report}')
+      for key in 'spread', 'swarm_distance':   # pairs leave models apart; None: not known yet
+        self.assertNotEqual(agent[key], 0, f'{agent["name"]}: {report}')
     self.assertLess(report['distance'], 0.05)
     self.look_at_page(out)
 
@@ -125,6 +131,7 @@ class SwarmCommand(swarm.Case):
     self.assertGreater(data['agents'][2]['killed_at_s'], 0)
     self.assertIn('agent-2 was killed', data['summary'])
     for agent in data['agents']:
+      self.assertNotIn(0, [value for _, _, value in agent['curves']['spread']], agent['name'])
       self.assertGreater(len(agent['curves']['loss']), 0, agent['name'])
       self.assertGreater(sum(agent['partners']), 0, agent['name'])
 
@@ -173,6 +180,21 @@ class SwarmCommand(swarm.Case):
     self.assertEqual(self.wait_end(process), 1, self.logs())
     self.assertLess(time.monotonic() - began, 30)
     self.assertIn(f'{self.folder}/missing', process.log())
+
+
+class Simulate(swarm.Case):
+  def test_tells_on_a_terminal_how_far_it_is(self):
+    leader, follower = os.openpty()
+    subprocess.run([swarm.PROGRAM, 'simulate', '--config', self.quadratic(), '--out', self.folder / 'out',
+                    '--agents', '3', '--steps', '100'], stdout=subprocess.DEVNULL, stderr=follower, check=True,
+                   timeout=swarm.PATIENCE)
+    os.close(follower)
+    said = os.read(leader, 1 << 16).decode()
+    os.close(leader)
+    lines = [line.removeprefix('\x1b[K') for line in said.split('\r') if line]
+    self.assertRegex(lines[0], r'^ +\d+ s  step \d+ of 100, \d\.\d\d s of virtual time$')
+    self.assertEqual(lines[-1], '', 'the line is gone in the end')
+    self.assertLess(max(map(len, lines)), 80)
 
 
 def status_fields(pid):

@@ -58,7 +58,8 @@ struct Target {
   std::unique_ptr<UpdateCodec> running;
   const UpdateCodecs codecs{running.get(), exact.get()};
   InlineWorker worker;
-  UpdateSlice slice{{0, elements, elements}, 1e30f, codecs, worker, [] {}};
+  UpdateRefusals refusals;
+  UpdateSlice slice{{0, elements, elements}, 1e30f, codecs, worker, refusals, [] {}};
 };
 
 }  // namespace
@@ -84,7 +85,7 @@ bool entry_is_taken(std::span<const std::byte> input) {
                                             codec->bytes_max(UpdateRole::kEntry, target.elements))) {
     return false;
   }
-  target.slice.receive(*entry, made->payload);
+  target.slice.receive(peer(3), *entry, made->payload);
   target.worker.run_completions();
   const UpdateLog& log = target.slice.log();
   if (log.head() == before) return false;

@@ -28,8 +28,8 @@ using Lie = std::function<void(std::span<float>)>;
 class LyingUpdates final : public exchange_test::UpdateCodecAround {
  public:
   LyingUpdates(UpdateRole role, Lie lie) : role_(role), lie_(std::move(lie)) {}
-  std::optional<size_t> encode(UpdateRole role, std::span<const float> x, const UpdateSeeds& seeds,
-                               MutableBytes out) const override {
+  std::optional<size_t> encode_chosen(UpdateRole role, std::span<const float> x, const UpdateSeeds& seeds,
+                                      const UpdateSupport&, MutableBytes out) const override {
     if (role != role_) return inner().encode(role, x, seeds, out);
     std::vector<float> values(x.begin(), x.end());
     lie_(values);

@@ -3,7 +3,10 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <map>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
@@ -574,6 +577,35 @@ TEST(UpdatesInASwarm, ANewcomerCatchesUpBeforeItsFirstStep) {
   ASSERT_TRUE(swarm.run_until([&] { return swarm.ended(); }, seconds(60)));
   EXPECT_TRUE(same_params(swarm));
   EXPECT_LT(error(swarm), 0.2);
+}
+
+// Its frames are whole, but what its entries hold is not what they say: a memory that fails, or a lie.
+TEST(UpdatesInASwarm, WhoSendsWhatCannotBeTrueIsNamedToTheOthers) {
+  spdlog::set_level(spdlog::level::off);
+  SwarmConfig config = updates_swarm();
+  config.stop_after = 5000;
+  QuadraticSwarm swarm(8, config, near_links(0));
+  std::map<size_t, std::vector<std::string>> warnings;
+  swarm.set_on_warning([&](size_t agent, const std::string& text) {
+    if (text.find("log of updates") != std::string::npos) warnings[agent].push_back(text);
+  });
+  for (size_t a = 0; a < 4; ++a) swarm.add({});
+  swarm.run_for(seconds(4));
+  EXPECT_TRUE(warnings.empty());
+  swarm.network().set_filter([&](PassingFrame& frame) {
+    if (frame.from != swarm.endpoint(3) || message_as<LogEntry>(frame.message) == nullptr) return;
+    std::vector<std::byte> bytes(frame.payload.data, frame.payload.data + frame.payload.size);
+    bytes[0] ^= std::byte{1};
+    frame.payload = SharedBytes::take(std::move(bytes));
+  });
+  swarm.run_for(seconds(4));
+  for (size_t a = 0; a < 3; ++a) {
+    ASSERT_EQ(warnings[a].size(), 1u) << "at once, and not again within a minute";
+    EXPECT_NE(warnings[a][0].find(" entries)"), std::string::npos) << warnings[a][0];
+    EXPECT_NE(warnings[a][0].find("the last of them from agent-3; "), std::string::npos) << warnings[a][0];
+    EXPECT_GT(swarm.agent(a).exchange()->status().updates.entries_refused, 0u);
+  }
+  EXPECT_FALSE(warnings.contains(3));
 }
 
 // The swarm's model outlives all its processes, and a member that was away catches up.

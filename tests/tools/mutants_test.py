@@ -45,17 +45,20 @@ class Mutants(unittest.TestCase):
     self.assertGreater(len(mutant_page.parts_of(page)[1]), 100)
 
   def test_the_page_follows_what_was_made(self):
-    one, two = mutants.Mutant('one', 'a.cpp', 'x', 'y', 'unit'), mutants.Mutant('two', 'a.cpp', 'z', '', 'unit')
-    empty = '# Found\n\n**0 made**.\n\n' + mutant_page.HEAD + '\n## More\n'
+    one, two = mutants.Mutant('one', 'agent/a.cpp', 'x', 'y', 'unit'), mutants.Mutant('two', 'a.cpp', 'z', '', 'unit')
+    three = mutants.Mutant('three', 'tools/a.py', 'x', 'y', 'unit')
+    empty = '# Found\n\n**0 of 0 made**.\n\n' + mutant_page.HEAD + '\n## More\n'
     rows = [mutant_page.row_of(two, mutant_page.NOBODY), mutant_page.row_of(one, 'FAIL: a|b\n  c')]
-    page = mutant_page.update(empty, [one, two], rows)
-    self.assertIn('**2 made: 1 noticed by a test, 0 by the compiler, 1 missed, 0 do not compile**.', page)
+    page = mutant_page.update(empty, [one, two, three], rows)
+    self.assertIn('**2 of 3 made, 1 of them in agent/ and 0 in tools/: 1 noticed by a test, 0 by the compiler, '
+                  '1 missed, 0 do not compile**.', page)
     self.assertRegex(page, r'(?s)\| one \| unit \| FAIL: a/b c \| \w{6} \|\n\| two \|.*\n\n## More\n$')
     again = mutant_page.update(page, [one, two], [mutant_page.row_of(two, 'the compiler: static assertion failed')])
-    self.assertIn('**2 made: 1 noticed by a test, 1 by the compiler, 0 missed, 0 do not compile**.', again)
+    self.assertIn('**2 of 2 made, 1 of them in agent/ and 0 in tools/: 1 noticed by a test, 1 by the compiler, '
+                  '0 missed, 0 do not compile**.', again)
     rewritten = mutant_page.update(page, [one._replace(new='w'), two._replace(suite='other')], [])
-    self.assertEqual(rewritten, empty.replace('0 made', '0 made: 0 noticed by a test, 0 by the compiler, 0 missed, '
-                                              '0 do not compile'))
+    self.assertEqual(rewritten, empty.replace('0 of 0 made', '0 of 2 made, 0 of them in agent/ and 0 in tools/: '
+                                              '0 noticed by a test, 0 by the compiler, 0 missed, 0 do not compile'))
 
   def test_each_rule_left_out_stands_in_its_file_once(self):
     texts = {}

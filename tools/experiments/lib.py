@@ -100,6 +100,17 @@ def wait_exchanges(agents, count, seconds):
         time.sleep(0.1)
 
 
+def processor_s(agents):
+    """Of these agents, since each began."""
+    return sum(sum(agent.processor_ms().values()) for agent in agents) / 1e3
+
+
+def busy_s():
+    """Of all processors, by all programs, since the machine began."""
+    ticks = [int(x) for x in pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+    return (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")   # but for idle and waiting for disks
+
+
 def swarm_config(params, exchange, topology="matching", compute_ms=1, local_steps=1, membership=None):
     """The settings of a timing run: pretended compute, no checkpoints, no learning."""
     exchange = {"codec": "fp32", "overlap": "off", "carry": "[params]", **exchange}

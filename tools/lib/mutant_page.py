@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 NOBODY = '**nobody**'
 HEAD = '| mistake | suite | noticed by | of |\n|---|---|---|---|\n'
-COUNTS = re.compile(r'\*\*\d+ made.*?\*\*')
+COUNTS = re.compile(r'\*\*\d+ of \d+ made.*?\*\*')
 COMPILER = 'the compiler'
 UNCOMPILED = 'does not compile'
 
@@ -39,15 +39,18 @@ def parts_of(page):
   return before, {row.name: row for row in rows}, ''.join(lines[count:])
 
 
-def counts_of(rows):
+def counts_of(rows, known):
   """The sentence that sums the rows up."""
   verdicts = [row.verdict for row in rows.values()]
+  made_in = {folder: sum(mutant.name in rows and mutant.path.startswith(folder) for mutant in known)
+             for folder in ('agent/', 'tools/')}
   missed = verdicts.count(NOBODY)
   compiler = sum(verdict.startswith(COMPILER) for verdict in verdicts)
   not_compiled = sum(verdict.startswith(UNCOMPILED) for verdict in verdicts)
   tests = len(verdicts) - missed - compiler - not_compiled
-  return (f'**{len(verdicts)} made: {tests} noticed by a test, {compiler} by the compiler, {missed} missed, '
-          f'{not_compiled} do not compile**')
+  return (f'**{len(verdicts)} of {len(known)} made, {made_in["agent/"]} of them in agent/ and {made_in["tools/"]} in '
+          f'tools/: {tests} noticed by a test, {compiler} by the compiler, {missed} missed, {not_compiled} do not '
+          'compile**')
 
 
 def update(page, known, found):
@@ -56,6 +59,6 @@ def update(page, known, found):
   rows.update((row.name, row) for row in found)
   keys = {mutant.name: (mutant.suite, key_of(mutant)) for mutant in known}
   rows = {name: row for name, row in sorted(rows.items()) if keys.get(name) == (row.suite, row.key)}
-  before = COUNTS.sub(counts_of(rows), before, count=1)
+  before = COUNTS.sub(counts_of(rows, known), before, count=1)
   lines = ''.join(f'| {" | ".join(row)} |\n' for row in rows.values())
   return before + HEAD + lines + behind

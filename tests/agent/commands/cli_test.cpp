@@ -87,6 +87,8 @@ TEST(Cli, ARegistryHasAFolderOfItsOwn) {
   setenv("STARLING_STATE", "given", 1);
   EXPECT_EQ(load_config("", parse({"bootstrap"}).cli.overrides).agent.state, "given");
   unsetenv("STARLING_STATE");
+  EXPECT_EQ(load_config("", parse({"bootstrap", "--swarm", "0123456789abcdef"}).cli.overrides).agent.swarm_id,
+            0x0123456789abcdefu);
 }
 
 TEST(Cli, ReadsTheSwarmCommand) {

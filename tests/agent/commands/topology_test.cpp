@@ -11,6 +11,7 @@
 
 #include "agent/commands/commands.h"
 #include "agent/report/topology_draw.h"
+#include "compression/update_codec.h"
 
 namespace starling {
 namespace {
@@ -156,6 +157,44 @@ TEST_F(TopologyCommand, CountsDirectionsOfMatrices) {
   EXPECT_EQ(bytes, 4056u);
   const std::string text = run(options);
   EXPECT_NE(text.find("102.0 kB a model, of which an exchange sends 4.1 kB)"), std::string::npos) << text;
+}
+
+// Each member hands in what it has for the slices of all others, and sends its slices' entries to each of them.
+TEST_F(TopologyCommand, CountsTheBytesOfUpdates) {
+  const std::string all = run({.agents = 4, .params = 8'000'000, .update = "all"});
+  const std::vector<std::string> lines = {
+      "4 agents, 8000000 params; bytes: sent by each agent in one round, and as many received\n",
+      "update         bits up  bits down       bytes  fewer than fp32\n",
+      "fp32             32.00      32.00     48.0 MB             1.0x\n",   // three quarters of 32 MB, twice
+      "topk              0.41       0.79    898.2 kB            53.4x\n",
+      "int8              8.06       8.06     12.1 MB             4.0x\n",   // a scale of 32 bits for 512 elements
+      "int4              4.25       4.25      6.4 MB             7.5x\n",   // and for 128
+      "sign              1.00       1.00      1.5 MB            31.9x\n",
+      "sign_ef           1.06       8.06      6.8 MB             7.0x\n",
+      "sketch            2.52       0.51      2.3 MB            21.2x\n",   // tables, requests and values
+      "\nbits: of an element, on its way to the owners of the slices and back; bytes: at most"};
+  for (const std::string& line : lines) EXPECT_NE(all.find(line), std::string::npos) << line << all;
+  for (const UpdateName& one : update_names()) {
+    EXPECT_NE(all.find("\n" + std::string(one.name) + " "), std::string::npos) << one.name;
+  }
+  const std::string one = run({.agents = 8, .params = 8'000'000, .update = "topk", .density = 0.1});
+  EXPECT_EQ(one.find("fp32 "), std::string::npos) << one;
+  EXPECT_NE(one.find("\ntopk              3.73       7.25"), std::string::npos) << one;
+  EXPECT_NE(run({.update = "bf16"}).find("8 agents, 10000000 params;"), std::string::npos);
+}
+
+TEST_F(TopologyCommand, RefusesUpdatesOfGraphs) {
+  const std::string graph = "--update is of one group of all members, for which no graph and no codec of params "
+                            "counts; leave all flags out but --agents, --params and --density";
+  EXPECT_EQ(refusal({.kind = "ring", .update = "int8"}), graph);
+  EXPECT_EQ(refusal({.codec = "bf16", .update = "int8"}), graph);
+  EXPECT_EQ(refusal({.fragments = 2, .update = "int8"}), graph);
+  EXPECT_EQ(refusal({.update = "itn8"}), "there is no update codec 'itn8'; did you mean 'int8'?");
+  EXPECT_EQ(refusal({.agents = 33, .update = "int8"}), "--agents 33; updates are shared by 2 to 32 agents");
+  EXPECT_EQ(refusal({.params = 0, .update = "int8"}), "--params 0; a model has 1 to 1000000000000");
+  EXPECT_EQ(refusal({.params = 100'000'000'000, .update = "sketch"}),
+            "--params 100000000000; with sketch a model has at most 17179869180");
+  EXPECT_EQ(refusal({.density = 0.1}), "--density is of update codecs: name one with --update, or all");
 }
 
 TEST_F(TopologyCommand, ReadsAFileOfEdges) {

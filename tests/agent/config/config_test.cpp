@@ -470,6 +470,23 @@ TEST_F(ConfigTest, AllMistakesAreSaidAtOnce) {
             "F:1: swarm.batch: expected a whole number from 1 to 1000000, found '0'\n"
             "--set swarm.batch=x: swarm.batch: expected a whole number from 1 to 1000000, found 'x'\n"
             "--listen here: agent.listen: expected HOST:PORT such as 192.168.1.5:7400, found 'here'");
+  EXPECT_EQ(error("swarm: {optimizer: {nesterov: true, momentum: 0}}\n",
+                  {"swarm.exchange.fragments=2", "swarm.exchange.kind=group", "swarm.exchange.clip=4",
+                   "swarm.topology.kind=file", "swarm.exchange.codec=fp32", "swarm.exchange.deadline_min=9s",
+                   "swarm.exchange.deadline_max=1s", "agent.data.labels=[99]"}),
+            "F: swarm.optimizer: nesterov needs a momentum; give one, or write nesterov: false\n"
+            "F: swarm.exchange.fragments: only pairs exchange a part of the model at a time; write fragments: 1, or "
+            "kind: pairwise\n"
+            "F: swarm.exchange.clip: only pairs vote on a scale; write clip: 0, or kind: pairwise\n"
+            "F: swarm.topology.kind: file needs edges, such as [agent-0 agent-1, agent-1 agent-2]\n"
+            "F: swarm.exchange: deadline_min (9s) is longer than deadline_max (1s)\n"
+            "F: agent.data.labels: label 99 is outside the model's 10 classes, 0 to 9");
+  const std::string gradients = error("swarm: {local_steps: 2, exchange: {kind: group, codec: fp32, overlap: on, "
+                                      "source: gradients, update: {merge: auto}}}\n");
+  EXPECT_EQ(std::count(gradients.begin(), gradients.end(), '\n'), 2) << gradients;
+  for (const char* remedy : {"write local_steps: 1", "write overlap: off", "write pipeline: on"}) {
+    EXPECT_NE(gradients.find(remedy), std::string::npos) << gradients;
+  }
   std::string many = "swarm: {";
   for (int i = 0; i < 1000; ++i) many += "k" + std::to_string(i) + ": 1, ";
   const std::string said = error(many + "}\n");

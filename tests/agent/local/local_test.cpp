@@ -16,6 +16,7 @@
 #include "agent/local/ports.h"
 #include "agent/local/process.h"
 #include "agent/local/run.h"
+#include "agent/local/swarm_report.h"
 #include "agent/local/table.h"
 #include "agent/state/checkpoint_lock.h"
 #include "tests/support/loopback.h"
@@ -198,6 +199,8 @@ TEST_F(SwarmMetricsTest, TakesInEveryKindOfLine) {
   EXPECT_EQ(track.bytes_received, 900u);
   EXPECT_EQ(track.note, "received the model");
   EXPECT_EQ(track.accuracies.size(), 1u);   // repeated, not measured again
+  EXPECT_TRUE(apply_metrics_line(track, R"({"t":104,"event":"evaluate","steps":43,"accuracy":-1,"loss":1})"));
+  EXPECT_EQ(track.accuracies.size(), 1u) << "not measured, which is not -100 %";
   EXPECT_EQ(track.distances.size(), 1u);
   EXPECT_EQ(track.swarm_distance, 0.002);
   EXPECT_EQ(track.spread, 0.003);
@@ -408,7 +411,7 @@ TEST_F(SwarmMemberTest, TableHasOneLineForEachAndKeepsToItsWidth) {
   members.push_back(shell_member(
       R"(printf '{"t":1,"event":"start","peer":"ab"}\n{"t":1,"event":"data","labels":[0,1]}\n' >>"$1";
          printf '{"t":2,"event":"joined","how":"genesis"}\n' >>"$1";
-         printf '{"t":3,"event":"status","swarm_distance":0.0123,"spread":0.0456,"bytes_sent":999900000,' >> "$1"
+         printf '{"t":3,"event":"status","swarm_distance":0.0123,"spread":0.0456,"sent_last_round":999900000,' >> "$1"
          printf '"loss":0.125,"exchanges":{"done":1234,"late":3,"failed":10}}\n' >> "$1"
          printf '{"t":3,"event":"evaluate","steps":8,"accuracy":0.25}\n' >> "$1"; tail -f /dev/null)"));
   ASSERT_TRUE(wait_until([&] { members[0]->poll(); return members[0]->track().steps == 8; }));
@@ -417,12 +420,30 @@ TEST_F(SwarmMemberTest, TableHasOneLineForEachAndKeepsToItsWidth) {
   EXPECT_EQ(table[1].rfind("agent    joined   0 1 ", 0), 0u) << table[1];
   EXPECT_NE(table[1].find("25.0 %"), std::string::npos) << table[1];
   EXPECT_NE(table[1].find(" 0.012   0.046 1234/3/10 999.9 MB"), std::string::npos) << table[1];
+  EXPECT_NE(table[0].find("exchanges  a round  note"), std::string::npos) << table[0];
   EXPECT_EQ(table[0].find("  note"), 80u) << "all else is seen on 80 columns: " << table[0];
   EXPECT_EQ(table[1].find("drew the first params"), table[0].find("note")) << table[1];
   for (const std::string& line : render_table(members, 40)) EXPECT_LE(line.size(), 40u);
   EXPECT_EQ(render_compact(members, 12), "  12 s  spread 0.046  agent joined 8 25.0 %");
   members[0]->give_up("bell \a and\nnewline");
   EXPECT_EQ(render_table(members, 0)[1].find_first_of("\a\n"), std::string::npos);
+}
+
+// Nobody told of a model that had been trained: nothing is known, which is not the same as 0.
+TEST_F(SwarmMemberTest, WhereNoDistanceIsKnownTableAndReportSayNone) {
+  SwarmMembers members;
+  members.push_back(shell_member(
+      R"(printf '{"t":1,"event":"start","peer":"ab"}\n{"t":2,"event":"joined","how":"genesis"}\n' >>"$1";
+         printf '{"t":3,"event":"status","phase":"training","steps":9,"swarm_distance":null,"spread":null,' >> "$1"
+         printf '"loss":0.125,"exchanges":{"done":5,"late":0,"failed":0}}\n' >> "$1"; tail -f /dev/null)"));
+  ASSERT_TRUE(wait_until([&] { members[0]->poll(); return members[0]->track().steps == 9; }));
+  EXPECT_NE(render_table(members, 0)[1].find(" 0.125       -       -       -     5/0/0 "), std::string::npos)
+      << render_table(members, 0)[1];
+  EXPECT_EQ(render_compact(members, 12).find("spread"), std::string::npos);
+  const AgentReport report = make_swarm_report(members, 1, {}).agents[0];
+  EXPECT_EQ(report.steps, 9u);
+  EXPECT_FALSE(report.swarm_distance || report.spread);
+  EXPECT_TRUE(report.swarm_distances.empty() && report.spreads.empty());
 }
 
 TEST(SwarmDistance, IsTheRmsDifferenceToTheMean) {

@@ -9,6 +9,9 @@
 #include <spdlog/sinks/ostream_sink.h>
 #include <spdlog/spdlog.h>
 
+#include "agent/observe/trouble_notice.h"
+#include "tests/support/fake_clock.h"
+
 namespace starling {
 namespace {
 
@@ -96,11 +99,53 @@ TEST_F(LogTest, AnOrdinaryLineIsShort) {
   EXPECT_NE(take().find(", 12345 exchanges, 3 late, 2 failed, "), std::string::npos);
 }
 
+TEST_F(LogTest, SaysHowTheLogOfUpdatesStandsAndWhoseMessagesWereRefused) {
+  AgentStatus status;
+  status.phase = "training";
+  status.steps = 100;
+  status.log_heads = "1f9a03c255";
+  status.updates.entries = 120;
+  status.held_back = 0.31;
+  log_.on(status);
+  EXPECT_NE(take().find(", 120 entries, 0.31 held back, log 1f9a03c2\n"), std::string::npos);
+  status.steps = 101;
+  status.updates.payloads_refused = 3;
+  status.updates.blocks_refused = 4;
+  log_.on(status);
+  EXPECT_NE(take().find(", 120 entries, 7 refused, 0.31 held back"), std::string::npos);
+  status.steps = 102;
+  status.refused_last = "carol";
+  log_.on(status);
+  EXPECT_NE(take().find(", 120 entries, 7 refused, last of carol, 0.31 held back"), std::string::npos);
+}
+
+TEST_F(LogTest, TroubleIsSaidAtOnceAndAgainEveryMinuteWhileItLasts) {
+  FakeClock clock;
+  TroubleNotice notice(clock);
+  notice.say("another swarm");
+  EXPECT_EQ(take(), "another swarm\n");
+  for (int second = 1; second < 60; ++second) {
+    clock.advance(std::chrono::seconds(1));
+    notice.say("another swarm");
+  }
+  EXPECT_EQ(take(), "");
+  clock.advance(std::chrono::seconds(1));
+  notice.say("another swarm");
+  EXPECT_EQ(take(), "another swarm\n");
+  notice.say("nobody answers");
+  EXPECT_EQ(take(), "") << "foreign texts may change all the time";
+  clock.advance(std::chrono::seconds(10));
+  notice.say("nobody answers");
+  EXPECT_EQ(take(), "nobody answers\n") << "news does not wait for the minute";
+}
+
 TEST_F(LogTest, TheEndSaysWhetherTheModelsAgree) {
   Finished end;
   end.reason = "stop_after";
   log_.on(end);
-  EXPECT_EQ(take().find("agree"), std::string::npos) << "there was nobody";
+  const std::string alone = take();
+  EXPECT_EQ(alone.find("agree"), std::string::npos) << "there was nobody";
+  EXPECT_EQ(alone.find('%'), std::string::npos) << "its accuracy was never measured: " << alone;
   end.settled = true;
   log_.on(end);
   EXPECT_NE(take().find(", all models agree"), std::string::npos);
@@ -176,6 +221,10 @@ TEST_F(LogTest, SaysWhatAStepConsistsOfWhereItIsMeasured) {
   status.step = {.forward_ms = 3.1, .backward_ms = 6, .other_ms = 0.4, .encode_ms = 1, .exposed_ms = 2.5};
   log_.on(status);
   EXPECT_NE(take().find("step 3.1 forward + 6.0 backward + 0.4 other + 2.5 ms exposed\n"), std::string::npos);
+  status.steps = 103;
+  status.step.select_ms = 0.8;
+  log_.on(status);
+  EXPECT_NE(take().find(" + 2.5 ms exposed (worker: 0.8 select, 1.0 ms encode)\n"), std::string::npos);
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/gossip/membership/membership_support.h"
+
 namespace starling {
 namespace {
 
@@ -23,6 +25,20 @@ TEST(MemberReport, TellsOfEveryKindOfRequestThatWasRefused) {
   EXPECT_EQ(status.frames.sends_failed, 5u);
   EXPECT_EQ(status.frames_refused.wrong_sender, 6u);
   EXPECT_EQ(status.frames_refused.other_swarm, 7u);
+}
+
+// "1 peer" is somebody to train with.
+TEST(MemberReport, ARegistryIsNoPeer) {
+  FakeClock clock;
+  RecordingOutbox outbox;
+  Membership membership(MembershipOptions{}, record_of(0), clock, outbox, 1);
+  PeerRecord registry = record_of(1);
+  registry.meta.role = Role::kBootstrap;
+  membership.add(registry);
+  EXPECT_EQ(membership.alive().size(), 1u);
+  EXPECT_EQ(peer_count(membership), 0u);
+  membership.add(record_of(2));
+  EXPECT_EQ(peer_count(membership), 1u);
 }
 
 }  // namespace

@@ -49,6 +49,10 @@ const Case kCases[] = {
     {"links", [](AgentStatus& s) -> uint64_t& { return s.links.refused; }, "ulimit -n"},
     {"joins", [](AgentStatus& s) -> uint64_t& { return s.joins.refused; }, "without --config"},
     {"left out", [](AgentStatus& s) -> uint64_t& { return s.exchanges.left_out; }, "empty folder"},
+    {"payloads", [](AgentStatus& s) -> uint64_t& { return s.updates.payloads_refused; }, "version"},
+    {"entries", [](AgentStatus& s) -> uint64_t& { return s.updates.entries_refused; }, "memory"},
+    {"states", [](AgentStatus& s) -> uint64_t& { return s.updates.blocks_refused; }, "memory"},
+    {"heads", [](AgentStatus& s) -> uint64_t& { return s.updates.heads_refused; }, "cut off"},
     {"doubts", [](AgentStatus& s) -> uint64_t& { return s.pairs.doubts_broken; }, "links"},
 };
 
@@ -94,6 +98,19 @@ TEST_F(WarningsTest, WhoWasLeftOutIsNamed) {
   status_.left_out_last = "carol";
   ASSERT_EQ(report_for(1).size(), 1u);
   EXPECT_NE(said_[0].find("last that of carol"), std::string::npos) << said_[0];
+}
+
+TEST_F(WarningsTest, WhoSentWhatTheLogOfUpdatesRefusesIsNamed) {
+  status_.updates.entries_refused = 2;
+  status_.updates.heads_refused = 3;
+  ASSERT_EQ(report_for(1).size(), 1u) << "at once";
+  EXPECT_EQ(said_[0].rfind("5 messages", 0), 0u) << said_[0];
+  EXPECT_NE(said_[0].find("(2 entries, 3 heads); "), std::string::npos) << said_[0];
+  status_.updates.entries_refused = 4;
+  status_.refused_last = "carol";
+  EXPECT_EQ(report_for(59).size(), 0u);
+  ASSERT_EQ(report_for(1).size(), 1u) << "a minute later";
+  EXPECT_NE(said_[0].find("(4 entries, 3 heads), the last of them from carol; "), std::string::npos) << said_[0];
 }
 
 TEST_F(WarningsTest, OtherEventsSayNothing) {

@@ -38,6 +38,8 @@ SwarmReport make_report() {
   report.agents[0].classes = {0, 1};
   report.agents[1].classes = report.agents[2].classes = {2, 3};
   report.agents[1].shard = report.agents[2].shard = 1;
+  report.agents[0].sent_a_round = 12500.5;
+  report.agents[0].sent_last_round = 13000;
   report.agents[1].killed_at_s = 10.25;
   report.agents[2].newcomer = true;
   report.agents[2].joined_at_s = 15.5;
@@ -75,8 +77,13 @@ TEST(ReportJson, HasExactlyTheAgreedFields) {
   EXPECT_EQ(keys(json["agents"][0]),
             (std::set<std::string>{"name", "peer", "classes", "state", "joined_at_s", "accuracy", "steps", "exchanges",
                                    "settled", "proposals_refused", "bytes_sent", "bytes_received", "bytes_sent_a_step",
-                                   "pairs", "swarm_distance", "spread"}));
+                                   "bytes_sent_a_round", "bytes_sent_last_round", "pairs", "swarm_distance",
+                                   "spread"}));
   EXPECT_EQ(json["agents"][0]["bytes_sent_a_step"], 15000);
+  EXPECT_EQ(json["agents"][0]["bytes_sent_a_round"], 12500.5);
+  EXPECT_EQ(json["agents"][0]["bytes_sent_last_round"], 13000);
+  EXPECT_TRUE(json["agents"][1]["bytes_sent_a_round"].is_null());
+  EXPECT_TRUE(json["agents"][1]["bytes_sent_last_round"].is_null());
   EXPECT_EQ(json["agents"][2]["joined_at_s"], 15.5);
   EXPECT_EQ(json["agents"][1]["state"], "killed");
   EXPECT_EQ(json["agents"][0]["exchanges"], (Json{{"done", 90}, {"late", 7}, {"failed", 3}, {"left_out", 0}}));
@@ -170,14 +177,29 @@ TEST(ReportPage, ShowsHowLogsOfUpdatesStood) {
   EXPECT_FALSE(page_data(report)["agents"][0].contains("log")) << "a swarm that shares params has none";
   const UpdateCounters counters{.entries = 30, .behind = 2, .short_splits = 1, .long_splits = 3, .states_adopted = 4,
                                 .buckets = 3, .plan_since = 208};
-  report.agents[0].log = {"1f9a03c2", counters, 0.25, 10, 5000, 7000, {.forward_ms = 1.5, .exposed_ms = 0.5}};
+  const StepBreakdown step{.forward_ms = 1.5, .exposed_ms = 0.5, .select_ms = 0.25};
+  report.agents[0].log = {"1f9a03c2", counters, 0.25, 10, 5000, 7000, step};
   EXPECT_EQ(page_data(report)["agents"][0]["log"],
             (Json{{"head", "1f9a03c2"}, {"entries", 30}, {"behind", 2}, {"splits", 4}, {"states", 4},
                   {"held_back", 0.25}, {"buckets", 3}, {"plan_since", 208}, {"sent_a_round", 500},
                   {"received_a_round", 700},
-                  {"step_ms", {1.5, nullptr, nullptr, nullptr, 0.5}}}));
+                  {"step_ms", {1.5, nullptr, nullptr, nullptr, 0.5, 0.25}}, {"refused", 0}, {"refused_last", ""}}));
   report.agents[0].log->rounds = 0;
   EXPECT_EQ(page_data(report)["agents"][0]["log"]["sent_a_round"], 5000);
+}
+
+TEST(Report, NamesWhoseMessagesAboutTheLogWereRefused) {
+  SwarmReport report = make_report();
+  report.agents[0].log = LogReport{};
+  EXPECT_EQ(summarize(report).find("refused"), std::string::npos);
+  report.agents[0].log->counters.entries_refused = 3;
+  report.agents[0].log->counters.heads_refused = 4;
+  EXPECT_NE(summarize(report).find("by agent-0 7 times."), std::string::npos) << summarize(report);
+  report.agents[0].log->refused_last = "agent-2";
+  EXPECT_NE(summarize(report).find("by agent-0 7 times, last agent-2's."), std::string::npos) << summarize(report);
+  const Json log = page_data(report)["agents"][0]["log"];
+  EXPECT_EQ(log["refused"], 7);
+  EXPECT_EQ(log["refused_last"], "agent-2");
 }
 
 TEST(ReportPage, CountsExchangesByAgentsNotByIds) {
@@ -224,15 +246,15 @@ TEST(ReportTable, PutsEachAgentBesideItsOwnShardAlone) {
   std::getline(lines, first);
   std::getline(lines, second);
   std::getline(lines, third);
-  EXPECT_NE(first.find("94.1 %    25.0 %    95.0 %   90/7/3"), std::string::npos) << first;
+  EXPECT_NE(first.find("94.1 %  25.0 %  95.0 %           90/7/3"), std::string::npos) << first;
   EXPECT_NE(first.find("1.5 MB   15.0 kB"), std::string::npos) << first;
   EXPECT_NE(second.find("31.0 %"), std::string::npos) << second;
   EXPECT_NE(second.find("killed at 10.2 s"), std::string::npos) << second;
   EXPECT_NE(third.find("31.0 %"), std::string::npos) << third;
   EXPECT_NE(third.find("joined at 15.5 s"), std::string::npos) << third;
-  std::string explained;
-  std::getline(lines, explained);
-  EXPECT_NE(explained.find("exchanges done: all that was"), std::string::npos) << explained;
+  std::ostringstream explained;
+  explained << lines.rdbuf();
+  EXPECT_NE(explained.str().find("exchanges done: all that was"), std::string::npos) << explained.str();
 }
 
 PairReport make_pairs(const std::string& name) {
@@ -253,10 +275,20 @@ TEST(PairTable, HasOneLineForAnAgentThatTookPart) {
   std::getline(lines, alice);
   std::getline(lines, carol);
   std::getline(lines, explained);
-  EXPECT_EQ(alice, "alice        2.00  0.95  0.71         30/12/7             17/9/4          11/6/7                   "
-                   "5/3          8");
-  EXPECT_NE(carol.find("carol           -     -     -           -/-/-"), std::string::npos) << carol;
+  EXPECT_EQ(alice, "alice      2.00  0.95  0.71    30/12/7        17/9/4       11/6/7     5/3      8");
+  EXPECT_NE(carol.find("carol         -     -     -      -/-/-"), std::string::npos) << carol;
   EXPECT_NE(explained.find("exchanges a step, whoever began them"), std::string::npos) << explained;
+}
+
+// A terminal has 80 columns; notes stand behind them.
+TEST(ClosingTable, IsSeenOnEightyColumns) {
+  SwarmReport report = make_report();
+  report.agents[0].pairs = make_pairs(report.agents[0].name);
+  std::istringstream lines(print_closing_table(report));
+  std::string line;
+  for (; std::getline(lines, line); line.clear()) {
+    EXPECT_LE(line.substr(0, line.find("  killed")).substr(0, line.find("  joined")).size(), 80u) << line;
+  }
 }
 
 TEST(PairTable, StandsBelowTheClosingTableAndOnThePages) {

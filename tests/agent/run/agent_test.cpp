@@ -103,7 +103,9 @@ struct Host {
     agent.emplace(options, AgentParts{
         *transport, clock_, worker_, events,
         [this](const SwarmConfig& swarm) {
-          return make_quadratic_trainer(trainer_options(swarm, options.config.agent), 1, clock_);
+          auto trainer = make_quadratic_trainer(trainer_options(swarm, options.config.agent), 1, clock_);
+          trainer->params().data[0] += genesis_differs_by;
+          return trainer;
         },
         [this](uint64_t, const std::string&) { return std::make_unique<FakeKeeper>(disk); }});
   }
@@ -111,6 +113,7 @@ struct Host {
   AgentOptions options;
   PeerId self;
   FakeKeeper::Disk disk;
+  float genesis_differs_by = 0;   // another build or machine may draw other first params from the same settings
   KeptEvents events;
   std::unique_ptr<Transport> transport;
   Worker& worker_;
@@ -195,6 +198,10 @@ TEST_F(AgentTest, ReportsWhatItsExchangesCount) {
   ASSERT_TRUE(status.swarm_distance && status.spread) << "of the other's record";
   EXPECT_GT(*status.spread, 0);
   EXPECT_NEAR(*status.spread, 2 * *status.swarm_distance, 1e-3 * *status.spread) << "of two the mean is half-way";
+  for (const AgentStatus& told : a.events.statuses) {
+    EXPECT_GT(told.spread.value_or(1), 0) << "of the genesis, which is the same everywhere: step " << told.steps;
+    EXPECT_FALSE(told.accuracy) << "never measured, which is not -100 %";
+  }
   EXPECT_EQ(a.events.changes, std::vector<std::string>{"joined"});
 }
 
@@ -216,47 +223,122 @@ TEST_F(AgentTest, WarnsAtItsStartOfWhatHardlyLearns) {
   EXPECT_NE(text.str().find("kind: group"), std::string::npos) << text.str();
 }
 
-// Its seed is down, so it begins alone; what comes up there later is another swarm.
-TEST_F(AgentTest, OneThatNeverExchangedEndsWhenItsSeedTurnsOutToBeOfAnotherSwarm) {
-  for (const bool with_a_peer : {false, true}) {
-    const auto first = static_cast<uint8_t>(with_a_peer ? 11 : 1);
-    InlineWorker workers[3];
-    Host agent(clock_, network_, first, workers[0]), seed(clock_, network_, first + 1, workers[1]),
-        peer(clock_, network_, first + 2, workers[2]);
-    agent.options.config.agent.bootstrap = {seed.options.advertise};
-    seed.options.config.swarm.optimizer.learning_rate *= 2;
-    peer.options.config.agent.bootstrap = {agent.options.advertise};
-    network_.cut(agent.options.advertise, peer.options.advertise);   // so that both begin from the genesis
-    agent.start();
-    if (with_a_peer) peer.start();
-    std::string error;
-    const auto run = [&](int ticks) {
-      for (int i = 0; i < ticks && error.empty(); ++i) {
-        advance();
-        for (Host* host : {&agent, &seed, &peer}) {
-          if (!host->agent) continue;
-          try {
-            host->agent->tick();
-          } catch (const std::runtime_error& thrown) {
-            ASSERT_EQ(host, &agent);
-            error = thrown.what();
-          }
+// An agent's seed is down, so it begins alone; what comes up there later is another swarm.
+class AnotherSwarm : public AgentTest {
+ protected:
+  AnotherSwarm() {
+    agent_.options.config.agent.bootstrap = {seed_.options.advertise};
+    peer_.options.config.agent.bootstrap = {agent_.options.advertise};
+    const auto sink = std::make_shared<spdlog::sinks::ostream_sink_st>(log_);
+    spdlog::set_default_logger(std::make_shared<spdlog::logger>("test", sink));
+  }
+  ~AnotherSwarm() override { spdlog::set_default_logger(before_); }
+
+  // Until the seed has answered for long enough. What ended the agent; empty: nothing.
+  std::string run(bool with_a_peer) {
+    network_.cut(agent_.options.advertise, peer_.options.advertise);   // so that both begin from the genesis
+    agent_.start();
+    if (with_a_peer) peer_.start();
+    run_for(500);
+    EXPECT_NE(agent_.agent->rounds(), nullptr);
+    network_.heal_all();
+    run_for(500);
+    seed_.start();
+    run_for(3000);
+    return error_;
+  }
+  static void expect_said(const std::string& text, const std::vector<std::string>& parts) {
+    for (const std::string& part : parts) EXPECT_NE(text.find(part), std::string::npos) << part << " in: " << text;
+  }
+
+  std::shared_ptr<spdlog::logger> before_ = spdlog::default_logger();
+  std::ostringstream log_;
+  InlineWorker workers_[3];
+  Host agent_{clock_, network_, 1, workers_[0]}, seed_{clock_, network_, 2, workers_[1]},
+      peer_{clock_, network_, 3, workers_[2]};
+
+ private:
+  void run_for(int ticks) {
+    for (int i = 0; i < ticks && error_.empty(); ++i) {
+      advance();
+      for (Host* host : {&agent_, &seed_, &peer_}) {
+        if (!host->agent) continue;
+        try {
+          host->agent->tick();
+        } catch (const std::runtime_error& thrown) {
+          ASSERT_EQ(host, &agent_);
+          error_ = thrown.what();
         }
       }
-    };
-    run(500);
-    ASSERT_NE(agent.agent->rounds(), nullptr);
-    network_.heal_all();
-    run(500);
-    seed.start();
-    run(3000);
-    if (with_a_peer) {
-      EXPECT_EQ(error, "") << "it has a swarm of its own";
-      continue;
     }
-    for (const char* part : {"learning_rate", "here", "there", "--bootstrap", "trained alone"}) {
-      EXPECT_NE(error.find(part), std::string::npos) << part << " in: " << error;
+  }
+  std::string error_;
+};
+
+const std::vector<std::string> kBothSidesAndTheRemedy = {"10.0.0.2:7400", " here, ", " there", "--bootstrap",
+                                                         "--state"};
+
+TEST_F(AnotherSwarm, BySettingsEndsAnAgentThatNeverExchanged) {
+  seed_.options.config.swarm.optimizer.learning_rate *= 2;
+  const std::string error = run(false);
+  expect_said(error, kBothSidesAndTheRemedy);
+  expect_said(error, {"trained alone", "learning_rate: 0.05 here, 0.1 there"});
+}
+
+TEST_F(AnotherSwarm, ByItsGenesisEndsAnAgentThatNeverExchanged) {
+  seed_.genesis_differs_by = 1;
+  const std::string error = run(false);
+  expect_said(error, kBothSidesAndTheRemedy);
+  expect_said(error, {"trained alone", "\ngenesis: "});
+  EXPECT_EQ(error.find("learning_rate"), std::string::npos) << "all else is the same: " << error;
+}
+
+TEST_F(AnotherSwarm, IsSaidToOneThatHasASwarmOfItsOwnAndGoesOn) {
+  seed_.genesis_differs_by = 1;
+  EXPECT_EQ(run(true), "");
+  EXPECT_GT(agent_.agent->rounds()->tally().done, 0u);
+  const std::string said = log_.str();
+  expect_said(said, kBothSidesAndTheRemedy);
+  expect_said(said, {"\ngenesis: "});
+}
+
+// Whatever is exchanged: the mean times the rounds is what was sent but for the begin and the round under way.
+TEST_F(AgentTest, TellsTheBytesOfARound) {
+  const std::vector<std::pair<ExchangeKind, SourceKind>> exchanges = {
+      {ExchangeKind::kPairwise, SourceKind::kParams}, {ExchangeKind::kNeighborhood, SourceKind::kParams},
+      {ExchangeKind::kGroup, SourceKind::kParams}, {ExchangeKind::kGroup, SourceKind::kUpdates}};
+  uint8_t number = 1;
+  for (const auto& [kind, source] : exchanges) {
+    InlineWorker own, others;
+    Host host(clock_, network_, number++, own), other(clock_, network_, number++, others);
+    other.options.config.agent.bootstrap = {host.options.advertise};
+    for (Host* each : {&host, &other}) {
+      each->options.config.swarm.exchange.kind = kind;
+      each->options.config.swarm.exchange.source = source;
+      each->options.config.swarm.exchange.overlap = Overlap::kOff;   // each round has an exchange
+      each->options.config.swarm.model.dimension = 2000;
+      each->start();
     }
+    const auto round = [&] { return host.agent->rounds() ? host.agent->rounds()->progress().round : 0; };
+    for (int ticks = 0; round() < 60; ++ticks) {
+      ASSERT_LT(ticks, 20000) << static_cast<int>(kind);
+      advance();
+      host.agent->tick();
+      other.agent->tick();
+    }
+    host.events.statuses.clear();
+    while (host.events.statuses.empty()) {
+      advance();
+      host.agent->tick();
+      other.agent->tick();
+    }
+    const AgentStatus& status = host.events.statuses.back();
+    ASSERT_TRUE(status.sent_a_round && status.sent_last_round) << static_cast<int>(kind);
+    const auto sent = static_cast<double>(status.bytes_sent), rounds = static_cast<double>(status.round);
+    EXPECT_LE(*status.sent_a_round * (rounds - 2), sent) << static_cast<int>(kind);
+    EXPECT_GE(*status.sent_a_round * rounds, 0.7 * sent) << static_cast<int>(kind);
+    EXPECT_GT(*status.sent_last_round, 2000) << static_cast<int>(kind);
+    EXPECT_LT(*status.sent_last_round, 4 * *status.sent_a_round) << static_cast<int>(kind);
   }
 }
 

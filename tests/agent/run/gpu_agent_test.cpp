@@ -5,17 +5,23 @@
 #include <spdlog/spdlog.h>
 
 #include <chrono>
+#include <cstring>
+#include <functional>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "agent/process/device_fallback.h"
 #include "agent/run/agent.h"
 #include "agent/state/file_keeper.h"
+#include "agent/train/part_copies.h"
 #include "agent/train/quadratic_trainer.h"
 #include "emulation.h"
+#include "gossip/exchange/update_replicas.h"
 #include "gossip/sim/virtual_network.h"
 #include "gossip/worker.h"
 #include "kernels/cuda/device.h"
@@ -33,14 +39,41 @@ ExchangeConfig by_pairs(CodecKind codec, Overlap overlap = Overlap::kAuto) {
   return {.codec = codec, .block = 256, .overlap = overlap};
 }
 
+ExchangeConfig in_a_group(SourceKind source, UpdateOptions update = {}) {
+  return {.source = source, .kind = ExchangeKind::kGroup, .codec = CodecKind::kFp32, .block = 256, .update = update};
+}
+
+// Whose copies work so many times, counting each call; -1: always.
+class BreakableLane final : public CopyLane {
+ public:
+  BreakableLane(std::unique_ptr<CopyLane> whole, int calls) : whole_(std::move(whole)), calls_(calls) {}
+  void begin(size_t ticket, std::span<const CopyPiece> pieces) override { count(), whole_->begin(ticket, pieces); }
+  bool landed(size_t ticket) override { return count(), whole_->landed(ticket); }
+  void wait(size_t ticket) override { count(), whole_->wait(ticket); }
+
+ private:
+  void count() {
+    if (calls_ == 0) throw std::runtime_error("the lane is broken");
+    if (calls_ > 0) --calls_;
+  }
+  std::unique_ptr<CopyLane> whole_;
+  int calls_;
+};
+
 // A quadratic like QuadraticTrainer's, with params and steps on the GPU: x += rate * (target - x). What a checkpoint
-// keeps of the one can be read by the other.
+// keeps of the one can be read by the other. A step that tells of its parts computes one with each call of go_on().
 class GpuTrainer final : public Trainer {
  public:
   GpuTrainer(const TrainerOptions& options, float target, Clock& clock)
-      : on_cpu_(make_quadratic_trainer(options, 1, clock)) {
-    write(params_, quadratic_genesis({.dimension = kDimension}, options.swarm_rng_seed));
-    write(target_, std::vector<float>(kDimension, target));
+      : dimension_(options.model.dimension), on_cpu_(make_quadratic_trainer(options, 1, clock)) {
+    write(params_, quadratic_genesis({.dimension = dimension_}, options.swarm_rng_seed));
+    write(target_, std::vector<float>(dimension_, target));
+    cuda::zero_async(bad_.reserve(sizeof(float)), sizeof(float), stream_.handle());
+    stream_.wait();
+  }
+  void tell_of_parts(Clock& clock, int calls_until_lane_breaks) {
+    auto lane = std::make_unique<BreakableLane>(make_copy_lane(stream_.handle(), kParts), calls_until_lane_breaks);
+    copies_.emplace(std::move(lane), kParts, MemorySpace::kCuda, clock, [] {});
   }
 
   std::vector<TrainerSection> sections() override { return {{"params", SectionKind::kMixed, view(params_)}}; }
@@ -49,20 +82,38 @@ class GpuTrainer final : public Trainer {
     report_ = {.steps = steps.count, .samples = steps.count};
     failure_ = nullptr;
     if (loses_gpu_) emulation::machine.work_until_loss = 0;
-    try {
-      const auto rate = static_cast<float>(steps.learning_rate);
-      for (uint32_t i = 0; i < steps.count; ++i) {
-        axpy_cuda(-rate, view(params_).data, view(params_).data, kDimension, stream_.handle());
-        axpy_cuda(rate, view(target_).data, view(params_).data, kDimension, stream_.handle());
-      }
-      stream_.wait();
-    } catch (...) {
-      failure_ = std::current_exception();   // LibTorch's trainer fails on its thread, and says so in take_steps() too
+    if (copies_ && steps.on_final && copies_->stopped_because().empty()) {
+      telling_ = steps;
+      parts_left_ = kParts;
+      copies_->begin_step(*telling_);
+      return;
     }
+    keep_failure([&] {
+      for (uint32_t i = 0; i < steps.count; ++i) step(0, dimension_, steps.learning_rate);
+      stream_.wait();
+    });
   }
-  std::string tells_none_because() const override { return "the GPU of this test does not say"; }
+  void go_on() {
+    if (!telling_) return;
+    keep_failure([this] {
+      if (parts_left_ > 0) return step_part(--parts_left_);
+      copies_->end_step();
+      stream_.wait();
+      std::vector<float> left(dimension_);
+      copy_to_host(view(params_), left.data());
+      const bool all_told = copies_->stopped_because().empty();
+      if (all_told) {
+        EXPECT_EQ(std::memcmp(left.data(), telling_->landing.data(), dimension_ * sizeof(float)), 0) << "to the bit";
+      }
+      telling_.reset();
+    });
+    if (failure_) telling_.reset();
+  }
+  std::string tells_none_because() const override {
+    return copies_ ? copies_->stopped_because() : "the GPU of this test does not say";
+  }
   void start_evaluation() override {}
-  TimePoint idle_at() const override { return TimePoint::min(); }
+  TimePoint idle_at() const override { return telling_ ? TimePoint::max() : TimePoint::min(); }
   StepReport take_steps() override {
     if (failure_) std::rethrow_exception(failure_);
     return report_;
@@ -75,14 +126,41 @@ class GpuTrainer final : public Trainer {
   void lose_gpu_in_the_next_step() { loses_gpu_ = true; }
 
  private:
-  static View view(cuda::Buffer& buffer) {
-    return {reinterpret_cast<float*>(buffer.reserve(kDimension * sizeof(float))), kDimension, MemorySpace::kCuda};
+  static constexpr size_t kParts = 5;
+
+  View view(cuda::Buffer& buffer) {
+    return {reinterpret_cast<float*>(buffer.reserve(dimension_ * sizeof(float))), dimension_, MemorySpace::kCuda};
+  }
+  void step(size_t offset, size_t count, double learning_rate) {
+    const auto rate = static_cast<float>(learning_rate);
+    float* const x = view(params_).data + offset;
+    axpy_cuda(-rate, x, x, count, stream_.handle());
+    axpy_cuda(rate, view(target_).data + offset, x, count, stream_.handle());
+  }
+  void step_part(size_t index) {
+    const size_t offset = dimension_ * index / kParts, count = dimension_ * (index + 1) / kParts - offset;
+    step(offset, count, telling_->learning_rate);
+    const ConstView bad{reinterpret_cast<float*>(bad_.reserve(sizeof(float))), 1, MemorySpace::kCuda};
+    copies_->copy(index, offset, view(params_).part(offset, count), bad);
+    copies_->tell_landed();
+  }
+  // LibTorch's trainer fails on its thread, and says so in take_steps() too.
+  void keep_failure(const std::function<void()>& work) {
+    try {
+      work();
+    } catch (...) {
+      failure_ = std::current_exception();
+    }
   }
   void write(cuda::Buffer& to, const std::vector<float>& values) { copy_from_host(values.data(), view(to)); }
 
+  const size_t dimension_;
   std::unique_ptr<Trainer> on_cpu_;   // never steps
   cuda::Stream stream_;
-  cuda::Buffer params_{cuda::BufferKind::kDevice}, target_{cuda::BufferKind::kDevice};
+  cuda::Buffer params_{cuda::BufferKind::kDevice}, target_{cuda::BufferKind::kDevice}, bad_{cuda::BufferKind::kDevice};
+  std::optional<PartCopies> copies_;
+  std::optional<LocalSteps> telling_;   // the step under way
+  size_t parts_left_ = 0;
   StepReport report_;
   std::exception_ptr failure_;
   bool loses_gpu_ = false;
@@ -102,7 +180,8 @@ struct KeptEvents final : Observer {
 // One life of an agent. Its folder outlives it.
 struct Host {
   Host(VirtualClock& on_clock, VirtualNetwork& network, uint8_t number, uint64_t generation, MemorySpace space,
-       const Folder& folder, const ExchangeConfig& exchange = by_pairs(CodecKind::kModulo8))
+       const Folder& folder, const ExchangeConfig& exchange = by_pairs(CodecKind::kModulo8),
+       uint64_t dimension = kDimension, std::optional<int> calls_until_lane_breaks = {})
       : transport(network.open({"10.0.0." + std::to_string(number), 7400})),
         clock(on_clock) {
     AgentOptions options;
@@ -113,26 +192,34 @@ struct Host {
     options.config.has_swarm = true;
     SwarmConfig& swarm = options.config.swarm;
     swarm.model.kind = "quadratic";
-    swarm.model.dimension = kDimension;
+    swarm.model.dimension = dimension;
     swarm.optimizer.momentum = 0;
     swarm.optimizer.learning_rate = 0.01;
     swarm.exchange = exchange;
+    if (calls_until_lane_breaks) options.config.agent.compute_ms = 60;   // as one that tells, at the pace of run()
     options.config.agent.evaluate_every = Duration::zero();
     options.config.agent.checkpoint_every = std::chrono::seconds(1);
     options.config.agent.bootstrap = {{"10.0.0.1", 7400}};
     if (number == 1) options.config.agent.bootstrap = {};
     agent.emplace(options, AgentParts{
         *transport, clock, worker, events,
-        [this, space, options](const SwarmConfig& agreed) -> std::unique_ptr<Trainer> {
+        [this, space, options, calls_until_lane_breaks](const SwarmConfig& agreed) -> std::unique_ptr<Trainer> {
           const TrainerOptions trainer = trainer_options(agreed, options.config.agent);
           if (space == MemorySpace::kHost) return make_quadratic_trainer(trainer, 1, clock);
-          return std::make_unique<GpuTrainer>(trainer, 1.0f, clock);
+          auto on_gpu = std::make_unique<GpuTrainer>(trainer, 1.0f, clock);
+          if (calls_until_lane_breaks) on_gpu->tell_of_parts(clock, *calls_until_lane_breaks);
+          return on_gpu;
         },
         [&folder, generation](uint64_t swarm_id, const std::string&) {
           return std::make_unique<FileKeeper>(folder.path(), swarm_id, generation, 3);
         }});
   }
   uint64_t steps() const { return agent->rounds() == nullptr ? 0 : agent->rounds()->progress().steps; }
+  void tick() {
+    auto* const on_gpu = dynamic_cast<GpuTrainer*>(agent->trainer());
+    if (on_gpu != nullptr) on_gpu->go_on();
+    agent->tick();
+  }
   std::vector<float> params() {
     const View view = agent->trainer()->params();
     std::vector<float> values(view.count);
@@ -154,11 +241,13 @@ class GpuAgent : public testing::Test {
 
   // On the CPU, with the address that the other one asks.
   Host& cpu() {
-    if (!cpu_) cpu_.emplace(clock_, network_, 1, 1, MemorySpace::kHost, cpu_folder_, exchange_);
+    if (!cpu_) cpu_.emplace(clock_, network_, 1, 1, MemorySpace::kHost, cpu_folder_, exchange_, dimension_,
+                                calls_until_lane_breaks_);
     return *cpu_;
   }
   std::unique_ptr<Host> make_gpu(uint64_t generation) {
-    return std::make_unique<Host>(clock_, network_, 2, generation, MemorySpace::kCuda, gpu_folder_, exchange_);
+    return std::make_unique<Host>(clock_, network_, 2, generation, MemorySpace::kCuda, gpu_folder_, exchange_,
+                                  dimension_, calls_until_lane_breaks_);
   }
   // Both for so many hundredths of a second. What the one with the GPU throws is kept in failure_, and it is abandoned.
   void run(Host* gpu, int ticks) {
@@ -168,13 +257,21 @@ class GpuAgent : public testing::Test {
       cpu().agent->tick();
       if (gpu == nullptr || gpu->agent->finished()) continue;
       try {
-        gpu->agent->tick();
+        gpu->tick();
       } catch (const DeviceFailure& failure) {
         ASSERT_EQ(failure_, "") << "an abandoned agent touches the GPU no more";
         failure_ = failure.what();
         gpu->agent->abandon();
       }
     }
+  }
+  // The GPU's steps are sent while other parts of them are still computed.
+  void tell_of_parts() {
+    exchange_ = in_a_group(SourceKind::kGradients, {.kind = UpdateKind::kTopk, .density = 0.1});
+    exchange_.update_pipeline = true;
+    exchange_.overlap = Overlap::kOff;    // a round beside the next steps would have no part in them
+    dimension_ = 6 * kSliceElementsMin;   // three slices, which are no parts
+    calls_until_lane_breaks_ = -1;
   }
   static double distance(Host& a, Host& b) {
     const std::vector<float> x = a.params(), y = b.params();
@@ -205,6 +302,8 @@ class GpuAgent : public testing::Test {
   }
 
   ExchangeConfig exchange_ = by_pairs(CodecKind::kModulo8);
+  uint64_t dimension_ = kDimension;
+  std::optional<int> calls_until_lane_breaks_;   // none: the GPU's trainer tells of no parts
   VirtualClock clock_;
   VirtualNetwork network_{clock_, 1, LinkOptions{}};
   Folder cpu_folder_, gpu_folder_;
@@ -219,10 +318,6 @@ struct Way {
   std::string name;
   ExchangeConfig exchange;
 };
-
-ExchangeConfig in_a_group(SourceKind source, UpdateOptions update = {}) {
-  return {.source = source, .kind = ExchangeKind::kGroup, .codec = CodecKind::kFp32, .block = 256, .update = update};
-}
 
 std::vector<Way> ways() {
   ExchangeConfig diloco = in_a_group(SourceKind::kUpdates);
@@ -293,6 +388,51 @@ TEST_F(GpuAgent, SaysOnceThatNothingIsSentDuringBackward) {
   }
 }
 
+class GpuAgentTells : public GpuAgent {
+ protected:
+  GpuAgentTells() { tell_of_parts(); }
+  // Between two steps of the CPU's, or its params may not be looked at.
+  void expect_close(Host& gpu) {
+    while (!cpu().agent->trainer()->idle()) run(&gpu, 1);
+    EXPECT_LT(distance(gpu, cpu()), 0.3) << "their targets lie some 1.4 apart, and the one on the CPU is 0 in the mean";
+    const std::vector<float> agreed = cpu().params();
+    EXPECT_GT(std::accumulate(agreed.begin(), agreed.end(), 0.0) / static_cast<double>(dimension_), 0.1);
+  }
+  static uint64_t sent_early(const Host& host) { return host.agent->exchange()->status().updates.early; }
+};
+
+TEST_F(GpuAgentTells, SendsWhatHasLandedBeforeTheStepHasEnded) {
+  std::unique_ptr<Host> gpu = make_gpu(1);
+  run(gpu.get(), 600);
+  EXPECT_EQ(failure_, "");
+  const uint64_t steps = gpu->steps();
+  EXPECT_GT(steps, 30u);
+  EXPECT_GT(sent_early(*gpu), steps) << "of three slices, the last that is final is not always early";
+  expect_close(*gpu);
+}
+
+// The GPU itself is well: its agent trains on, says once why, and sends at boundaries.
+TEST_F(GpuAgentTells, WithoutItsCopiesItTrainsOnAndSaysWhy) {
+  calls_until_lane_breaks_ = 200;
+  std::ostringstream text;
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(
+      std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_st>(text)));
+  std::unique_ptr<Host> gpu = make_gpu(1);
+  run(gpu.get(), 300);
+  const uint64_t early = sent_early(*gpu), steps = gpu->steps();
+  EXPECT_GT(early, 0u);
+  run(gpu.get(), 150);
+  spdlog::set_default_logger(before);
+  EXPECT_EQ(failure_, "");
+  EXPECT_EQ(sent_early(*gpu), early);
+  EXPECT_GT(gpu->steps(), steps + 10);
+  expect_close(*gpu);
+  const size_t at = text.str().find("before a step has ended: the lane is broken");
+  EXPECT_NE(at, std::string::npos) << text.str();
+  EXPECT_EQ(text.str().find("the lane is broken", at + 30), std::string::npos) << text.str();
+}
+
 TEST_F(GpuAgent, LostInAStepItEndsItsAgentWithALeave) {
   std::unique_ptr<Host> gpu = make_gpu(1);
   run(gpu.get(), 300);
@@ -318,6 +458,18 @@ TEST_P(LostGpu, EndsItsAgentWithALeave) {
 }
 
 INSTANTIATE_TEST_SUITE_P(After, LostGpu, testing::Values(0, 1, 2, 3, 5, 13, 34));
+
+// A copy finds it out, or the step itself: it is the GPU's failure all the same.
+TEST_P(LostGpu, EndsAnAgentWithALeaveThatTellsOfItsParts) {
+  tell_of_parts();
+  std::unique_ptr<Host> gpu = make_gpu(1);
+  run(gpu.get(), 300);
+  ASSERT_GT(gpu->events.saved_steps, 0u);
+  emulation::machine.work_until_loss = GetParam();
+  run(gpu.get(), 100);
+  EXPECT_SAYS(failure_, "the GPU has fallen off the bus");
+  expect_nothing_lost(std::move(gpu));
+}
 
 // With `device: auto` the same process begins again on the CPU, and nothing is lost but the steps since the checkpoint.
 TEST_P(LostGpu, WithAutoItsAgentGoesOnOnTheCpu) {

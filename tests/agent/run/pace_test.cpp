@@ -51,7 +51,7 @@ TEST(Pace, SaysWhatAStepConsistsOf) {
   report.forward_time = milliseconds(60);
   report.backward_time = milliseconds(130);
   pace.stepped(report, kStart + milliseconds(200));
-  pace.times().encoded(milliseconds(6));
+  pace.times().coded(milliseconds(4), milliseconds(6));
   (void)pace.round_begins(kStart + milliseconds(230), {});
   pace.stepped(report, kStart + milliseconds(430));
   pace.job_took(milliseconds(20));
@@ -62,6 +62,7 @@ TEST(Pace, SaysWhatAStepConsistsOf) {
   EXPECT_DOUBLE_EQ(mean.forward_ms.value(), 30);
   EXPECT_DOUBLE_EQ(mean.backward_ms.value(), 65);
   EXPECT_DOUBLE_EQ(mean.other_ms.value(), 5);
+  EXPECT_DOUBLE_EQ(mean.select_ms.value(), 1);
   EXPECT_DOUBLE_EQ(mean.encode_ms.value(), 1.5);
   EXPECT_DOUBLE_EQ(mean.exposed_ms.value(), 15);
   ASSERT_TRUE(pace.measure_rate(kStart + seconds(4)));
@@ -69,6 +70,7 @@ TEST(Pace, SaysWhatAStepConsistsOf) {
   pace.stepped(steps(1, milliseconds(9)), kStart + seconds(6));
   ASSERT_TRUE(pace.measure_rate(kStart + seconds(6)));
   EXPECT_FALSE(pace.times().mean().backward_ms) << "this trainer does not say";
+  EXPECT_FALSE(pace.times().mean().select_ms);
   EXPECT_FALSE(pace.times().mean().encode_ms);
 }
 

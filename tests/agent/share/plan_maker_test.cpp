@@ -86,7 +86,9 @@ TEST(PlanMaker, FitsWhatRoundsCostAndMergesWhereMessagesAreDear) {
   EXPECT_TRUE(is_plan({thought->best}, kSlices));
   EXPECT_LT(thought->best.size(), kSlices);
   EXPECT_GT(thought->gain, PlanMaker::kGainMin);
-  EXPECT_NE(thought->describe().find("R^2 1.00"), std::string::npos);
+  const std::string text = thought->describe();
+  EXPECT_NE(text.find(" us (alone R^2 1.00), a MB "), std::string::npos) << text;
+  EXPECT_NE(text.find(" ms (1.00), together R^2 1.00, "), std::string::npos) << text;
   const std::vector<uint32_t> best = thought->best;
   EXPECT_EQ(maker.choose(*thought), best);
   for (int round = 53; round <= 84; ++round) {

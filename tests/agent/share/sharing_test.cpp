@@ -171,6 +171,46 @@ TEST(TurnSharing, OnlyWhatIsMeasuredSinceSettlingBeganCounts) {
   EXPECT_EQ(sharing.projection(), project(x));
 }
 
+// The genesis is the same everywhere, and the next measurement comes seconds later.
+TEST(TurnSharing, BeforeTheFirstStepsNoProjectionIsTold) {
+  NobodyToAsk nobody;
+  TestSwarmOf<PairTurns> swarm({.sampler = &nobody});
+  TestAgentOf<PairTurns>& agent = swarm.add(1);
+  std::unique_ptr<QuadraticTrainer> trainer = make_quadratic_trainer(dimension(64), 1, swarm.clock);
+  SharedModel model(*trainer, shared_sections(*trainer, false), make_codec(CodecKind::kFp32, MemorySpace::kHost), 16,
+                    make_source(SourceKind::kParams), nullptr);
+  DeltaSharing sharing(model, agent.pairwise.get(), agent.worker, swarm.clock, true);
+  const auto share = [&](uint64_t round) {
+    bool shared = false;
+    sharing.share(round, 1, true, [&](bool) { shared = true; });
+    while (!shared) agent.worker.run_completions();
+  };
+  const View x = trainer->params();
+  std::fill(x.data, x.data + x.count, 2.0f);
+  share(0);
+  EXPECT_EQ(sharing.params_rms(), 2) << "the size is known, the projection would say that all agree";
+  EXPECT_FALSE(sharing.projection().has_value());
+  std::fill(x.data, x.data + x.count, 3.0f);
+  share(1);
+  EXPECT_EQ(sharing.projection(), project(x)) << "at the first boundary with steps before it, at once";
+}
+
+// Who settles without a step of its own, because the swarm has ended, is waited for by the others.
+TEST(TurnSharing, WhoSettlesTellsItsProjectionInAnyRound) {
+  NobodyToAsk nobody;
+  TestSwarmOf<PairTurns> swarm({.sampler = &nobody});
+  TestAgentOf<PairTurns>& agent = swarm.add(1);
+  std::unique_ptr<QuadraticTrainer> trainer = make_quadratic_trainer(dimension(64), 1, swarm.clock);
+  SharedModel model(*trainer, shared_sections(*trainer, false), make_codec(CodecKind::kFp32, MemorySpace::kHost), 16,
+                    make_source(SourceKind::kParams), nullptr);
+  DeltaSharing sharing(model, agent.pairwise.get(), agent.worker, swarm.clock, true);
+  sharing.settle();
+  bool shared = false;
+  sharing.share(0, 1, true, [&](bool) { shared = true; });
+  while (!shared) agent.worker.run_completions();
+  EXPECT_EQ(sharing.projection(), project(trainer->params()));
+}
+
 TEST(DriftWatch, SeesWhatTheStepsMoveAndNotWhatWasMixedInBetween) {
   FakeClock clock;
   DriftWatch watch(clock, true);

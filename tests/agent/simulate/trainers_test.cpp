@@ -3,11 +3,13 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <semaphore>
 
 #include "agent/data/dataset.h"
 #include "agent/simulate/baselines.h"
@@ -47,7 +49,7 @@ TEST(SimulateTrainers, RealModelsLearnAndReplayToTheByte) {
   for (int run = 0; run < 2; ++run) {
     const auto task = make_torch_task(config, options.agents);
     SimulationReport report;
-    report.swarm = run_simulated_swarm(options, config, *task, [](double) {});
+    report.swarm = run_simulated_swarm(options, config, *task, [](double, const auto&) {});
     report.baselines = run_baselines(options, config.swarm, *task, [](const std::string&, uint64_t) {});
     if (run == 0) {
       first = print_curve_csv(report);
@@ -62,6 +64,32 @@ TEST(SimulateTrainers, RealModelsLearnAndReplayToTheByte) {
       EXPECT_LT(point.score.loss, report.swarm.points.front().score.loss);
     }
   }
+}
+
+// Its moments stay each agent's own: what it moves in five steps is the update, and no optimizer touches the replica.
+TEST(SimulateTrainers, AdamWLearnsWithinTheDriftOfUpdates) {
+  spdlog::set_level(spdlog::level::off);
+  Config config = small_config();
+  config.swarm.optimizer.kind = "adamw";
+  config.swarm.optimizer.learning_rate = 0.003;
+  config.swarm.local_steps = 5;
+  config.swarm.stop_after = 60;
+  config.swarm.exchange.kind = ExchangeKind::kGroup;
+  config.swarm.exchange.source = SourceKind::kUpdates;
+  config.swarm.exchange.carry_momentum = false;
+  SimulateOptions options;
+  options.agents = 3;
+  const auto task = make_torch_task(config, options.agents);
+  const SwarmOutcome outcome = run_simulated_swarm(options, config, *task, [](double, const auto&) {});
+  ASSERT_TRUE(outcome.finished);
+  ASSERT_EQ(outcome.logs.size(), 3u);
+  for (const auto& log : outcome.logs) {
+    ASSERT_TRUE(log.has_value());
+    EXPECT_GE(log->counters.entries, 12u);
+    EXPECT_EQ(log->head, outcome.logs[0]->head);
+  }
+  EXPECT_EQ(outcome.points.back().distance, 0) << "all hold the same bits";
+  EXPECT_GT(outcome.points.back().score.accuracy.value_or(0), 0.5);
 }
 
 // Of three agents with a hidden layer of 2, at 100 kB/s.
@@ -80,6 +108,18 @@ std::map<std::string, std::vector<CurvePoint>> curves_of(std::vector<std::string
     curves[point.series].push_back(std::move(point));
   }
   return curves;
+}
+
+TEST(SimulateTrainers, WhatAStepIsPretendedToTakeIsNotSlept) {
+  Config config = small_config();
+  config.swarm.stop_after = 2;
+  config.agent.compute_ms = 2'000;   // a real agent's
+  SimulateOptions options;
+  options.agents = 2;
+  const auto start = std::chrono::steady_clock::now();
+  const auto task = make_torch_task(config, options.agents);
+  run_simulated_swarm(options, config, *task, [](double, const auto&) {});
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
 }
 
 // With a hidden layer of 2 no matrix has a greater rank, so PowerSGD of rank 2 is all-reduce.
@@ -130,6 +170,19 @@ TEST(SimulateTrainers, ShardsAreThoseOfASwarm) {
     samples += trainer->data().samples;
   }
   EXPECT_EQ(task->make_for_all(config.swarm, clock, {})->data().samples, samples);
+}
+
+// The number of threads that is fastest on the day adds floats in another order each time.
+TEST(SimulateTrainers, AStepHasOneThreadWhateverTheConfigSays) {
+  Config config = small_config();
+  config.agent.threads = 0;   // chosen by trial in a process
+  const VirtualClock clock;
+  std::binary_semaphore idle(0);
+  const auto task = make_torch_task(config, 1);
+  const auto trainer = task->make(0, config.swarm, clock, [&] { idle.release(); });
+  trainer->start_steps({1, 0.05});
+  idle.acquire();
+  EXPECT_EQ(trainer->take_steps().threads, 0u) << "nobody chose it";
 }
 
 // All pixels are alike, so that any model gives one answer: right for half of the samples, whichever it is. Every

@@ -34,10 +34,12 @@ Dataset samples_for(const SwarmConfig& swarm, uint32_t count, uint64_t stream) {
 // A trainer on a few generated digits, on one thread: the same numbers on every run.
 class Bench {
  public:
-  explicit Bench(SwarmConfig swarm = {}, uint32_t samples = 200, uint32_t test_samples = 100, uint32_t threads = 1) {
+  explicit Bench(SwarmConfig swarm = {}, uint32_t samples = 200, uint32_t test_samples = 100, uint32_t threads = 1,
+                 double compute_ms = 0) {
     AgentConfig agent;
     agent.device = "cpu";
     agent.threads = threads;
+    agent.compute_ms = compute_ms;
     trainer = make_torch_trainer(trainer_options(swarm, agent), samples_for(swarm, samples, 0),
                                  samples_for(swarm, test_samples, 1), [this] {
                                    ++woken;
@@ -238,6 +240,21 @@ TEST(TorchTrainer, LearnsGeneratedDigits) {
     EXPECT_GT(evaluation.accuracy, 0.9) << kind;
     EXPECT_LT(evaluation.loss, 0.5) << kind;
   }
+}
+
+TEST(TorchTrainer, PretendsThatStepsTakeLonger) {
+  const SwarmConfig swarm = small_swarm("mlp");
+  Bench usual(swarm), slow(swarm, 200, 100, 1, 150);
+  usual.step(3);
+  EXPECT_GE(slow.step(3).compute_time, std::chrono::milliseconds(450));
+  EXPECT_EQ(slow.params(), usual.params());
+  const SteadyClock clock;
+  const TimePoint start = clock.now();
+  {
+    Bench leaves(swarm, 200, 100, 1, 60'000);
+    leaves.trainer->start_steps({1, 0.05});
+  }
+  EXPECT_LT(clock.now() - start, std::chrono::seconds(30)) << "nobody waits for what is pretended";
 }
 
 TEST(TorchTrainer, AVggLearnsDigitsToo) {

@@ -36,6 +36,75 @@ TEST(LinearFit, IsLeastSquaresByHand) {
   EXPECT_NEAR(fit->r_squared, 17.0 * 17.0 / 17.5 / 17.0, 1e-9);
 }
 
+// Least squares by the normal equations, over those of the columns 1, x0, x1 that are asked for; the squares left.
+double squares_left(std::span<const FitSample<2>> samples, const std::vector<size_t>& columns) {
+  const size_t n = columns.size();
+  const auto value = [&](const FitSample<2>& sample, size_t i) {
+    return columns[i] == 0 ? 1.0L : static_cast<long double>(sample.x[columns[i] - 1]);
+  };
+  std::vector<std::vector<long double>> rows(n, std::vector<long double>(n + 1));
+  for (const FitSample<2>& sample : samples) {
+    for (size_t i = 0; i < n; ++i) {
+      for (size_t j = 0; j < n; ++j) rows[i][j] += value(sample, i) * value(sample, j);
+      rows[i][n] += value(sample, i) * static_cast<long double>(sample.y);
+    }
+  }
+  for (size_t i = 0; i < n; ++i) {   // Gauss and Jordan
+    for (size_t j = 0; j < n; ++j) {
+      const long double share = j == i ? 0 : rows[j][i] / rows[i][i];
+      for (size_t k = 0; k <= n; ++k) rows[j][k] -= share * rows[i][k];
+    }
+  }
+  long double left = 0;
+  for (const FitSample<2>& sample : samples) {
+    long double away = sample.y;
+    for (size_t i = 0; i < n; ++i) away -= rows[i][n] / rows[i][i] * value(sample, i);
+    left += away * away;
+  }
+  return static_cast<double>(left);
+}
+
+// Where sizes repeat, the best line may pass through three samples that lie in a row: once in some hundred times.
+TEST(LinearFit, FitsSamplesWhoseBestLinePassesThroughARow) {
+  TestRng rng(draw_rng_seed());
+  std::uniform_real_distribution<double> noise(-1, 1);
+  for (int round = 0; round < 3000; ++round) {
+    std::vector<FitSample<2>> samples;
+    for (int i = 0; i < 40; ++i) {
+      const double a = static_cast<double>(rng() % 20), b = 0.3 * a + static_cast<double>(rng() % 9);
+      samples.push_back({{a, b}, 0.02 * a + 0.1 * b + noise(rng)});
+    }
+    const auto fit = fit_line<2>(samples);
+    ASSERT_TRUE(fit) << "round " << round;
+    EXPECT_NEAR(fit->slope[0], 0.02, 0.3);
+    EXPECT_NEAR(fit->slope[1], 0.1, 0.4);
+  }
+}
+
+TEST(LinearFit, SaysOfEachNumberWhatIsLostWithoutIt) {
+  TestRng rng(draw_rng_seed());
+  int compared = 0;
+  for (int round = 0; round < 200; ++round) {
+    std::vector<FitSample<2>> samples;
+    std::uniform_real_distribution<double> noise(-1, 1);
+    const double start = noise(rng), slope = 0.3 * noise(rng);
+    for (int i = 0; i < 40; ++i) {
+      const double a = static_cast<double>(rng() % 20);
+      const double b = 0.3 * a + static_cast<double>(rng() % 9);   // they grow together somewhat
+      samples.push_back({{a, b}, start + slope * a + 0.2 * b + noise(rng)});
+    }
+    const auto fit = fit_line<2>(samples);
+    ASSERT_TRUE(fit);
+    if (fit->left_out > 0) continue;   // of the samples used alone it would be another sum
+    ++compared;
+    const double left = squares_left(samples, {0, 1, 2});
+    EXPECT_NEAR(fit->start_r_squared, 1 - left / squares_left(samples, {1, 2}), 1e-9);
+    EXPECT_NEAR(fit->slope_r_squared[0], 1 - left / squares_left(samples, {0, 2}), 1e-9);
+    EXPECT_NEAR(fit->slope_r_squared[1], 1 - left / squares_left(samples, {0, 1}), 1e-9);
+  }
+  EXPECT_GT(compared, 150);
+}
+
 // Exchanges over a link of 2 ms there and back, 30 us a message, 8 ns a byte, with 2 % noise.
 ExchangeSample draw_exchange(TestRng& rng) {
   std::normal_distribution<double> noise(1, 0.02);
@@ -53,6 +122,26 @@ TEST(LinkEstimate, TellsOccupancyLatencyAndRateApart) {
   EXPECT_NEAR(estimate.fit()->cost.occupancy_s, 30e-6, 3e-6);
   EXPECT_NEAR(estimate.fit()->cost.s_per_byte, 8e-9, 2e-10);
   EXPECT_GT(estimate.fit()->r_squared, 0.98);
+  for (const double alone : {estimate.fit()->latency_r_squared, estimate.fit()->occupancy_r_squared,
+                             estimate.fit()->s_per_byte_r_squared}) {
+    EXPECT_GT(alone, 0.5);
+    EXPECT_LE(alone, 1);
+  }
+}
+
+// On a thin link far away messages cost nothing that could be seen.
+TEST(LinkEstimate, SaysWhichCostIsNotShown) {
+  TestRng rng(draw_rng_seed());
+  std::normal_distribution<double> noise(0, 0.02);
+  LinkEstimate estimate;
+  for (int i = 0; i < 500; ++i) {
+    const ExchangeSample sample = draw_exchange(rng);
+    estimate.add({sample.messages, sample.bytes, 0.5 + 8e-7 * sample.bytes + noise(rng)});
+  }
+  ASSERT_EQ(estimate.refresh(), FitNews::kFitted);
+  EXPECT_GT(estimate.fit()->s_per_byte_r_squared, 0.98);
+  EXPECT_GT(estimate.fit()->latency_r_squared, 0.9);
+  EXPECT_LT(estimate.fit()->occupancy_r_squared, 0.05);
 }
 
 TEST(LinkEstimate, LeavesOutliersOut) {

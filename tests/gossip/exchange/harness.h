@@ -113,16 +113,22 @@ class TestNetwork {
 
   // Received payloads that somebody still holds.
   size_t payloads_held() {
-    std::erase_if(received_, [](const auto& owner) { return owner.expired(); });
+    std::erase_if(received_, [](const Received& one) { return one.owner.expired(); });
     return received_.size();
   }
+  size_t bytes_held_by(const PeerId& receiver) {
+    size_t bytes = 0;
+    for (const Received& one : received_) bytes += one.receiver == receiver && !one.owner.expired() ? one.bytes : 0;
+    return bytes;
+  }
   // What the receiver works with: bytes of its own, and we see when it lets go of them.
-  SharedBytes received(const SharedBytes& payload) {
+  SharedBytes received(const SharedBytes& payload, const PeerId& receiver) {
     if (payload.empty()) return payload;
     SharedBytes own = shared_copy(payload.span());
-    received_.push_back(own.owner);
+    received_.push_back({own.owner, receiver, own.size});
     return own;
   }
+  size_t payload_bytes_in_flight() const { return network_.payload_bytes_in_flight(); }
 
   size_t in_flight_bytes_max = 0;   // of payloads, while measures_in_flight: it takes long in a large swarm
   bool measures_in_flight = true;
@@ -156,7 +162,12 @@ class TestNetwork {
 
   Rng rng_;
   VirtualNetwork network_;
-  std::vector<std::weak_ptr<const void>> received_;
+  struct Received {
+    std::weak_ptr<const void> owner;
+    PeerId receiver;
+    size_t bytes = 0;
+  };
+  std::vector<Received> received_;
 };
 
 // How one agent sends and receives.
@@ -184,7 +195,8 @@ class TestPort final : public Outbox {
           decode_frame(frame->channel, frame->header.span(), frame->payload.span(), &header, &message);
       if (network_.frames_may_be_bad && status != DecodeStatus::kOk) continue;   // as the router does
       ASSERT_EQ(status, DecodeStatus::kOk) << describe(status);
-      handle(header.sender, header.generation, std::get<ExchangeMessage>(message), network_.received(frame->payload));
+      handle(header.sender, header.generation, std::get<ExchangeMessage>(message),
+             network_.received(frame->payload, id_));
     }
   }
   void lose_arrived() {
@@ -257,6 +269,7 @@ class TestAgentOf {
       snapshot->blocks.push_back(shared_copy(Bytes(out).first(*size)));
     }
     first_block = snapshot->blocks[0].owner;
+    for (const SharedBytes& block : snapshot->blocks) published_.emplace_back(block.owner, block.size);
     pairwise->publish(std::move(snapshot));
     return applied;
   }
@@ -280,6 +293,14 @@ class TestAgentOf {
   void end_steps() {
     stepping = false;
     boundary();
+  }
+
+  // Of payloads that it published and does not let go of. Frames on their way hold some as well.
+  size_t published_bytes_held() {
+    std::erase_if(published_, [](const auto& block) { return block.first.expired(); });
+    size_t bytes = 0;
+    for (const auto& [owner, size] : published_) bytes += size;
+    return bytes;
   }
 
   size_t apply() {
@@ -312,6 +333,7 @@ class TestAgentOf {
  private:
   double drift_;
   uint64_t snapshots_ = 0;
+  std::vector<std::pair<std::weak_ptr<const void>, size_t>> published_;
 };
 
 using TestAgent = TestAgentOf<Pairwise>;
@@ -359,7 +381,7 @@ class TestSwarmOf {
     const auto it = agents.find(flight.to);
     if (it == agents.end()) return;
     const auto& message = std::get<ExchangeMessage>(flight.message);
-    it->second->pairwise->handle(flight.from, flight.generation, message, network.received(flight.payload));
+    it->second->pairwise->handle(flight.from, flight.generation, message, network.received(flight.payload, flight.to));
     it->second->worker.run_completions();
   }
 

@@ -1,10 +1,12 @@
-// Two agents by turns, over PairTurns itself: every run in which up to two things go wrong, whatever they are and
-// wherever they strike. commit_model_test.cpp searches deeper, but only the two state machines of the commit.
+// Two agents in pair exchanges, over PairTurns and Pairwise themselves: every run in which up to two things go wrong,
+// whatever they are and wherever they strike. commit_model_test.cpp searches deeper, but only the two state machines of
+// the commit.
 //
 // A run is a script (who proposes, and when) and a list of mishaps, each at the n-th message that is sent: it is lost,
-// gone (so are all of its kind that its sender sends until the script ends), doubled, late, or its receiver takes steps
-// or restarts. Afterwards all messages arrive. Both agents must come to rest, with both halves of each exchange applied
-// or neither, and the next exchange must succeed.
+// gone (so are all of its kind that its sender sends until the script ends), doubled, late, its exchange's proposer
+// hears BUSY first, or its receiver takes steps, restarts or crashes, which is to restart when the script has ended.
+// Afterwards all messages arrive. Both agents must come to rest, with both halves of each exchange applied or neither,
+// and the next exchange must succeed.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -13,6 +15,9 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <type_traits>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "tests/gossip/exchange/harness.h"
@@ -21,10 +26,12 @@
 namespace starling::exchange_test {
 namespace {
 
-enum class Mishap { kLost, kGone, kDoubled, kOvertaken, kLate, kVeryLate, kSteps, kRestart };
-constexpr std::array kMishaps = {Mishap::kLost, Mishap::kGone,     Mishap::kDoubled, Mishap::kOvertaken,
-                                 Mishap::kLate, Mishap::kVeryLate, Mishap::kSteps,   Mishap::kRestart};
-constexpr std::array kMishapNames = {"lost", "gone", "doubled", "overtaken", "late", "very late", "steps", "restart"};
+enum class Mishap { kLost, kGone, kDoubled, kOvertaken, kLate, kVeryLate, kSteps, kRestart, kBusy, kCrash };
+constexpr std::array kMishaps = {Mishap::kLost,     Mishap::kGone,  Mishap::kDoubled, Mishap::kOvertaken,
+                                 Mishap::kLate,     Mishap::kVeryLate, Mishap::kSteps, Mishap::kRestart,
+                                 Mishap::kBusy,     Mishap::kCrash};
+constexpr std::array kMishapNames = {"lost",  "gone",    "doubled", "overtaken", "late", "very late",
+                                     "steps", "restart", "busy",    "crash"};
 
 struct Strike {
   size_t message = 0;   // the n-th that is sent
@@ -41,6 +48,37 @@ Like like_of(const Flight& flight) {
 enum Proposers : unsigned { kNobody = 0, kA = 1, kB = 2, kBoth = 3 };
 using Script = std::array<Proposers, 2>;   // at 0 and 120 ms, before which A takes a step
 
+// What a search has met: it would find nothing where it has not been.
+struct Events {
+  size_t votes = 0;             // by turns the acceptor applies then
+  size_t taken_back = 0, crossed = 0;
+  size_t crossed_busy = 0;      // one of two proposals that cross is told BUSY
+  size_t proposals_lost = 0;
+  size_t encoded_again = 0;     // while both have one open, ACCEPT names another payload than its sender's proposal did
+  size_t restarts = 0, crashes = 0;
+
+  Events& operator+=(const Events& other) {
+    votes += other.votes;
+    taken_back += other.taken_back;
+    crossed += other.crossed;
+    crossed_busy += other.crossed_busy;
+    proposals_lost += other.proposals_lost;
+    encoded_again += other.encoded_again;
+    restarts += other.restarts;
+    crashes += other.crashes;
+    return *this;
+  }
+};
+
+// Of a message of a pair exchange.
+const ExchangeId* xid_of(const Flight& flight) {
+  const auto id = [](const auto& kind) -> const ExchangeId* {
+    if constexpr (requires { ExchangeId(kind.xid); }) return &kind.xid;
+    return nullptr;
+  };
+  return std::visit(id, std::get<ExchangeMessage>(flight.message));
+}
+
 constexpr float kStep = 8;              // dyadic, as all values are: every sum is exact
 constexpr float kReborn = 256;          // what an agent is after a restart
 constexpr Duration kLook = milliseconds(5);
@@ -50,17 +88,18 @@ const PairAgentOptions kWhole{.params = 32, .block_elements = 16};
 // .5), and sums are exact here too.
 const PairAgentOptions kInHalves{.params = 32, .block_elements = 16, .rank = 1, .matrices = {{0, 4, 4}}};
 
+template <class E>
 class ModelRun {
  public:
   ModelRun(const Script& script, std::vector<Strike> strikes, const PairAgentOptions& options = kWhole)
       : script_(script), strikes_(std::move(strikes)), swarm_(options) {
     for (const uint8_t tag : {1, 2}) {
-      TestAgentOf<PairTurns>& agent = swarm_.add(tag);
+      TestAgentOf<E>& agent = swarm_.add(tag);
       std::fill(agent.params.begin(), agent.params.end(), tag == 1 ? 1.0f : 3.0f);
     }
     sum_ = 4;
     swarm_.network.watch = [this](const Flight& flight) { strike(flight); };
-    swarm_.network.drop = [this](const Flight&) { return lost_; };
+    swarm_.network.drop = [this](const Flight& flight) { return lost_ || crashed(flight.from) || crashed(flight.to); };
     swarm_.network.more_delay = [this](const Flight&) { return std::exchange(delay_, Duration::zero()); };
   }
 
@@ -75,23 +114,30 @@ class ModelRun {
     strikes_.clear();
     gone_.clear();
     steps_due_ = restart_due_ = {};
+    for (const uint8_t tag : {1, 2}) {
+      if (std::exchange(crashed_[tag], false)) restart(tag);
+    }
     struck_among_ = sent_;
     for (int waits = 0; !at_rest(); ++waits) {
       if (waits == 60) return "never at rest";
       run_for(milliseconds(500));
     }
     for (const uint8_t tag : {1, 2}) agent(tag).boundary();
+    for (const uint8_t tag : {1, 2}) count(agent(tag));
     if (!conserved()) return "one half alone, or one twice";
     return next_succeeds() ? "" : "no exchange succeeds any more";
   }
 
   size_t messages() const { return struck_among_; }   // while mishaps could strike
+  const Events& events() const { return events_; }
 
  private:
-  TestAgentOf<PairTurns>& agent(uint8_t tag) { return *swarm_.agents.at(test_peer(tag)); }
+  TestAgentOf<E>& agent(uint8_t tag) { return *swarm_.agents.at(test_peer(tag)); }
 
   void strike(const Flight& flight) {
     const Like like = like_of(flight);
+    const ExchangeId* xid = xid_of(flight);
+    watch(flight);
     lost_ = gone_.contains(like);
     swarm_.network.options.doubled = 0;
     for (const Strike& strike : strikes_) {
@@ -106,14 +152,40 @@ class ModelRun {
         case Mishap::kVeryLate: delay_ = milliseconds(1300); break;
         case Mishap::kSteps: steps_due_[receiver] = true; break;
         case Mishap::kRestart: restart_due_[receiver] = true; break;
+        case Mishap::kCrash: crashed_[receiver] = true; ++events_.crashes; break;
+        case Mishap::kBusy: busy_.push_back(*xid); break;
       }
     }
+    events_.proposals_lost += lost_ && is<Propose>(flight);
     ++sent_;
+  }
+
+  bool crashed(const PeerId& id) const { return crashed_[id.bytes[0]]; }
+
+  void watch(const Flight& flight) {
+    const uint8_t from = flight.from.bytes[0];
+    events_.votes += is<Have>(flight);
+    if (const Propose* propose = message_as<Propose>(flight.message)) offered_[from] = propose->payload;
+    const Accept* accept = message_as<Accept>(flight.message);
+    const bool both = agent(1).pairwise->under_way() && agent(2).pairwise->under_way();
+    events_.encoded_again += accept != nullptr && both && offered_[from] > 0 && accept->payload != offered_[from];
+  }
+
+  void count(const TestAgentOf<E>& agent) {
+    events_.taken_back += agent.pairwise->counters().taken_back;
+    events_.crossed += agent.pairwise->counters().crossed;
+  }
+
+  void say_busy(const ExchangeId& xid) {
+    const uint8_t other = 3 - xid.proposer.bytes[0];
+    events_.crossed_busy += agent(1).pairwise->under_way() && agent(2).pairwise->under_way();
+    swarm_.deliver({test_peer(other), xid.proposer, agent(other).generation, Busy{xid, 0}, {}});
   }
 
   void run_for(Duration duration) {
     for (Duration gone{}; gone < duration; gone += kLook) {
       swarm_.run_for(kLook);
+      for (const ExchangeId& xid : std::exchange(busy_, {})) say_busy(xid);
       for (const uint8_t tag : {1, 2}) {
         if (std::exchange(restart_due_[tag], false)) restart(tag);
         if (steps_due_[tag] && take_steps(tag)) steps_due_[tag] = false;
@@ -121,10 +193,10 @@ class ModelRun {
     }
   }
 
-  // False: it is in a turn, and steps begin when that has ended.
+  // False: it is in a turn, and steps begin when that has ended. Pairwise goes on beside the steps.
   bool take_steps(uint8_t tag) {
     auto& stepping = agent(tag);
-    if (stepping.pairwise->under_way()) return false;
+    if (std::is_same_v<E, PairTurns> && stepping.pairwise->under_way()) return false;
     stepping.apply();
     stepping.begin_steps();
     for (float& x : stepping.params) x += kStep;
@@ -136,6 +208,8 @@ class ModelRun {
   // Whoever was in the middle of an exchange ends for good: what it had applied alone is gone with it.
   void restart(uint8_t tag) {
     const uint64_t generation = agent(tag).generation + 1;
+    count(agent(tag));
+    ++events_.restarts;
     auto& reborn = swarm_.add(tag, generation);
     std::fill(reborn.params.begin(), reborn.params.end(), kReborn);
     reborn.boundary();
@@ -183,13 +257,16 @@ class ModelRun {
 
   Script script_;
   std::vector<Strike> strikes_;
-  TestSwarmOf<PairTurns> swarm_;
+  TestSwarmOf<E> swarm_;
+  Events events_;
   float sum_ = 0;
   size_t sent_ = 0, struck_among_ = 0;
   bool lost_ = false, restarted_ = false;
   Duration delay_{};
   std::set<Like> gone_;
-  std::array<bool, 3> steps_due_{}, restart_due_{};   // by tag
+  std::vector<ExchangeId> busy_;                      // whose proposers are to hear BUSY
+  std::array<bool, 3> steps_due_{}, restart_due_{}, crashed_{};   // by tag
+  std::array<uint64_t, 3> offered_{};                 // the payload that its last proposal named; 0: none
 };
 
 std::string print(const Script& script, const std::vector<Strike>& strikes) {
@@ -200,13 +277,17 @@ std::string print(const Script& script, const std::vector<Strike>& strikes) {
   return text;
 }
 
+template <class E>
 class Search {
  public:
+  explicit Search(const PairAgentOptions& options) : options_(options) {}
+
   // All runs that begin with these strikes and have up to `more` later ones.
   void explore(const Script& script, std::vector<Strike>& strikes, size_t more) {
-    ModelRun run(script, strikes, options);
+    ModelRun<E> run(script, strikes, options_);
     ++runs;
     const std::string fault = run.fault();
+    events += run.events();
     if (!fault.empty()) faults.push_back(fault + ": " + print(script, strikes));
     if (more == 0) return;
     for (size_t at = strikes.empty() ? 0 : strikes.back().message; at < run.messages(); ++at) {
@@ -218,35 +299,57 @@ class Search {
     }
   }
 
-  const PairAgentOptions& options = kWhole;
+  void report() const {
+    std::printf("%zu runs: %zu votes, %zu taken back, %zu crossed, %zu of them BUSY, %zu proposals lost, %zu encoded "
+                "again, %zu restarts, %zu crashes\n", runs, events.votes, events.taken_back, events.crossed,
+                events.crossed_busy, events.proposals_lost, events.encoded_again, events.restarts, events.crashes);
+    EXPECT_GT(runs, 10'000u);
+    for (const size_t met : {events.votes, events.proposals_lost, events.restarts, events.crashes}) {
+      EXPECT_GT(met, 500u);
+    }
+    EXPECT_EQ(faults.size(), 0u);
+    for (size_t i = 0; i < std::min<size_t>(faults.size(), 20); ++i) ADD_FAILURE() << faults[i];
+  }
+
   size_t runs = 0;
+  Events events;
   std::vector<std::string> faults;
+
+ private:
+  const PairAgentOptions& options_;
 };
 
 constexpr std::array kScripts = {Script{kA, kB}, Script{kBoth, kA}, Script{kBoth, kBoth}};
 
 TEST(PairModel, WhateverTwoThingsGoWrongBothApplyOrNeitherAndTheNextExchangeSucceeds) {
-  Search search;
+  Search<PairTurns> search(kWhole);
   for (const Script& script : kScripts) {
     std::vector<Strike> none;
     search.explore(script, none, 2);
   }
-  std::printf("%zu runs\n", search.runs);
-  EXPECT_GT(search.runs, 10'000u);
-  EXPECT_EQ(search.faults.size(), 0u);
-  for (size_t i = 0; i < std::min<size_t>(search.faults.size(), 20); ++i) ADD_FAILURE() << search.faults[i];
+  search.report();
+  for (const size_t met : {search.events.taken_back, search.events.crossed, search.events.crossed_busy,
+                           search.events.encoded_again}) {
+    EXPECT_GT(met, 100u);
+  }
 }
 
 TEST(PairModel, InHalvesTooWhateverGoesWrongBothApplyOrNeither) {
-  Search search{.options = kInHalves};
+  Search<PairTurns> search(kInHalves);
   for (const Script& script : kScripts) {
     std::vector<Strike> none;
     search.explore(script, none, script == kScripts[1] ? 2 : 1);   // of all scripts, two take 15 s
   }
-  std::printf("%zu runs\n", search.runs);
-  EXPECT_GT(search.runs, 10'000u);
-  EXPECT_EQ(search.faults.size(), 0u);
-  for (size_t i = 0; i < std::min<size_t>(search.faults.size(), 20); ++i) ADD_FAILURE() << search.faults[i];
+  search.report();
+}
+
+TEST(PairModel, BesideTheStepsTooWhateverGoesWrongBothApplyOrNeither) {
+  Search<Pairwise> search(kWhole);
+  for (const Script& script : kScripts) {
+    std::vector<Strike> none;
+    search.explore(script, none, script == kScripts[1] ? 2 : 1);
+  }
+  search.report();
 }
 
 // Deeper, by chance: three to six mishaps.
@@ -258,7 +361,8 @@ TEST(PairModel, WhateverSeveralThingsGoWrongBothApplyOrNeitherAndTheNextExchange
     const Script script = {static_cast<Proposers>(1 + rng.below(3)), static_cast<Proposers>(1 + rng.below(3))};
     std::vector<Strike> strikes(3 + rng.below(4));
     for (Strike& strike : strikes) strike = {rng.below(60), kMishaps[rng.below(kMishaps.size())]};
-    EXPECT_EQ(ModelRun(script, strikes, options).fault(), "") << "rng seed " << seed << ", " << print(script, strikes);
+    ModelRun<PairTurns> run(script, strikes, options);
+    EXPECT_EQ(run.fault(), "") << "rng seed " << seed << ", " << print(script, strikes);
   }
 }
 

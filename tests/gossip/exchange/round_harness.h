@@ -250,7 +250,7 @@ class RoundSwarm {
     const auto it = agents.find(flight.to);
     if (it == agents.end() || it->second->paused) return;
     const auto& message = std::get<ExchangeMessage>(flight.message);
-    it->second->exchange->handle(flight.from, flight.generation, message, network.received(flight.payload));
+    it->second->exchange->handle(flight.from, flight.generation, message, network.received(flight.payload, flight.to));
     it->second->worker.run_completions();
   }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "gossip/rng.h"
@@ -235,8 +236,8 @@ TEST(TurnSchedule, WhoLetsThreeTurnsEndInARowExplainsWhyOthersWereLate) {
     for (uint32_t window = 0; window < 2 * TurnSchedule::kBadWindows; ++window) {
       if (window % 2 == 0) {
         for (int turn = 0; turn < 3; ++turn) {
-          schedule.ended(test_peer(2), true, false);
-          if (!one_peer) schedule.ended(test_peer(2), true, true);
+          schedule.ended(test_peer(2), true, false, false);
+          if (!one_peer) schedule.ended(test_peer(2), true, true, false);
         }
       }
       for (uint32_t i = 0; i < TurnSchedule::kWindow; ++i) schedule.answered(false);
@@ -264,16 +265,16 @@ TEST(TurnSchedule, WhileMostPauseAllDo) {
   EXPECT_TRUE(schedule.on());
 }
 
-// Its own exchanges and those of this agent apart, and each time for longer.
+// Its own exchanges and those of this agent apart, and each time for longer; a stranger for longer at once.
 TEST(TurnSchedule, WhoLetsATurnEndIsLetOut) {
-  for (const bool initiated : {false, true}) {
+  for (const auto& [initiated, stranger] : {std::pair(false, false), {false, true}, {true, false}, {true, true}}) {
     TurnSchedule schedule(test_peer(1));
     schedule.begin(1, 1, all_but(0, 4));
-    for (const uint64_t boundaries : {4, 32, 256}) {
+    for (const uint64_t boundaries : stranger ? std::vector<uint64_t>{32, 256} : std::vector<uint64_t>{4, 32, 256}) {
       const uint64_t slot = schedule.slot();
       for (uint8_t tag = 2; tag <= 4; ++tag) {
-        schedule.ended(test_peer(tag), initiated, false);
-        schedule.ended(test_peer(tag), !initiated, true);
+        schedule.ended(test_peer(tag), initiated, false, stranger);
+        schedule.ended(test_peer(tag), !initiated, true, stranger);
       }
       for (uint64_t boundary = 1; boundary < boundaries; ++boundary) {
         schedule.begin(1, 1, all_but(0, 4));

@@ -46,14 +46,37 @@ class UpdateCodecAround : public UpdateCodec {
 
 class IntegerUpdates final : public UpdateCodecAround {
  public:
-  std::optional<size_t> encode(UpdateRole role, std::span<const float> x, const UpdateSeeds& seeds,
-                               MutableBytes out) const override {
-    if (role == UpdateRole::kContribution) return inner().encode(role, x, seeds, out);
-    std::vector<float> rounded(x.begin(), x.end());
-    for (float& value : rounded) value = std::nearbyint(value);
-    return inner().encode(role, rounded, seeds, out);
+  // Behind each payload stand so many bytes that say nothing.
+  explicit IntegerUpdates(size_t more_bytes = 0) : more_bytes_(more_bytes) {}
+
+  size_t bytes_max(UpdateRole role, size_t count) const override {
+    return inner().bytes_max(role, count) + more_bytes_;
   }
+  std::optional<size_t> encode_chosen(UpdateRole role, std::span<const float> x, const UpdateSeeds& seeds,
+                                      const UpdateSupport&, MutableBytes out) const override {
+    std::vector<float> rounded(x.begin(), x.end());
+    for (float& value : rounded) value = role == UpdateRole::kEntry ? std::nearbyint(value) : value;
+    const std::optional<size_t> size = inner().encode(role, rounded, seeds, out.first(out.size() - more_bytes_));
+    if (!size) return std::nullopt;
+    std::fill_n(out.begin() + static_cast<std::ptrdiff_t>(*size), more_bytes_, std::byte{});
+    return *size + more_bytes_;
+  }
+  UpdateStatus check(UpdateRole role, Bytes payload, size_t count) const override {
+    return payload.size() < more_bytes_ ? UpdateStatus::kWrongSize : inner().check(role, values(payload), count);
+  }
+  void add(float coefficient, Bytes payload, const UpdateSupport& on, std::span<float> target) const override {
+    inner().add(coefficient, values(payload), on, target);
+  }
+  void decode_part(Bytes payload, const UpdateSupport& on, size_t begin, std::span<float> out) const override {
+    inner().decode_part(values(payload), on, begin, out);
+  }
+  UpdateSupport support(Bytes payload) const override { return inner().support(values(payload)); }
   double norm(Bytes) const override { return 1; }
+
+ private:
+  Bytes values(Bytes payload) const { return payload.first(payload.size() - more_bytes_); }
+
+  const size_t more_bytes_;
 };
 
 struct UpdateAgentOptions {
@@ -62,6 +85,7 @@ struct UpdateAgentOptions {
   Duration compute = milliseconds(30);       // between the end of a round and the next boundary
   OuterRule outer{};
   const UpdateCodec* codec = nullptr;        // null: IntegerUpdates
+  size_t more_bytes = 0;                     // of each payload of IntegerUpdates
   bool masses = false;                       // of 1, 2, 4 ... by tag; else all 1
   bool last_first = false;                   // the last slice is handed in first
   bool merge = false;                        // plans are taken
@@ -72,9 +96,10 @@ class UpdateAgent final : public PeerSampler {
   UpdateAgent(uint8_t tag, uint64_t process, const UpdateAgentOptions& options, const Clock& clock,
               TestNetwork& network)
       : id(test_peer(tag)), generation(process), mass(options.masses ? static_cast<double>(1 << tag % 3) : 1),
-        options_(options), params(count()), momentum(options.outer.has_momentum() ? count() : 0),
-        accumulator(count()), velocity(codec().velocity().used ? count() : 0), x(count()), drifts(count()),
-        corrections(count()), port(network, id, process), rng_(1000 * process + tag) {
+        options_(options), integers_(options.more_bytes), params(count()),
+        momentum(options.outer.has_momentum() ? count() : 0), accumulator(count()),
+        velocity(codec().velocity().used ? count() : 0), x(count()), drifts(count()), corrections(count()),
+        port(network, id, process), rng_(1000 * process + tag) {
     std::vector<SliceRange> slices;
     for (size_t i = 0; i < options.slices; ++i) slices.push_back({i * options.elements, options.elements});
     const UpdateGroupOptions own{.self = id, .generation = process, .deadline_min = options.deadline_min,
@@ -127,6 +152,13 @@ class UpdateAgent final : public PeerSampler {
       complete();
     }
     const std::vector<float> began = x;
+    params_before = params;
+    unsettled.clear();
+    for (size_t i = 0; i < options_.slices; ++i) {
+      for (const SentPayload& sent : replica(i).sent().all()) {
+        if (!sent.settled && !sent.retired) unsettled.insert({i, sent.seq});
+      }
+    }
     if (local_steps) local_steps(x);
     for (size_t i = 0; i < x.size() && !still && !local_steps; ++i) {
       const float step = static_cast<float>(rng_.below(21)) - 10;
@@ -179,6 +211,8 @@ class UpdateAgent final : public PeerSampler {
   std::vector<float> params, momentum, accumulator, velocity, x;
   std::vector<double> drifts, corrections;         // corrections: of long splits and of what was under way at a cut
   std::map<std::pair<size_t, uint64_t>, std::vector<float>> handed_in;   // by slice and seq
+  std::vector<float> params_before;                // the last boundary
+  std::set<std::pair<size_t, uint64_t>> unsettled; // likewise: slice and seq of what may yet leave the accumulator
   InlineWorker worker;
   TestPort port;
 
@@ -238,28 +272,35 @@ class LogObserver {
       see(agent.exchange().log(static_cast<uint32_t>(s)));
       std::vector<double> expected(agent.slice(agent.params, s).size());
       const size_t first = s * expected.size();
+      const std::span<const float> now = agent.slice(agent.params, s);
+      replicas_.try_emplace(replica.head().hash, now.begin(), now.end());
+      const std::set<uint64_t> counted_before = ledgers_[{agent.id, agent.generation, s}].seqs;
       for (size_t i = 0; i < expected.size(); ++i) expected[i] = agent.drifts[first + i] + agent.corrections[first + i];
       const Ledger& ledger = follow(agent, s);
       for (size_t i = 0; i < expected.size(); ++i) expected[i] -= ledger.sum[i];
-      // A payload under way when a cut begins may count on both sides; its bytes may be gone when both meet.
-      const uint64_t splits = replica.tally().long_splits + replica.tally().lost_payloads;
-      bool conserved = true;
+      std::vector<double> correction(expected.size());
       for (size_t i = 0; i < expected.size(); ++i) {
-        const double accumulator = static_cast<double>(agent.accumulator[first + i]);
-        if (splits > inexact_[{agent.id, agent.generation, s}]) {
-          agent.corrections[first + i] += accumulator - expected[i];
-        } else {
-          agent.corrections[first + i] += accumulator - expected[i];
-          conserved = conserved && accumulator == expected[i];
-        }
+        correction[i] = static_cast<double>(agent.accumulator[first + i]) - expected[i];
+        agent.corrections[first + i] += correction[i];
       }
       const std::string who = "agent " + std::to_string(agent.id.bytes[0]) + ", slice " + std::to_string(s);
-      if (!conserved) on_fault(Fault::kNotConserved, who + ": not what it did and no entry counts");
-      inexact_[{agent.id, agent.generation, s}] = splits;
+      const Inexact before = std::exchange(inexact_[{agent.id, agent.generation, s}],
+                                           {replica.tally().long_splits, replica.tally().lost_payloads});
+      // A payload under way when a cut begins may count on both sides; its bytes may be gone when both meet.
+      if (replica.tally().lost_payloads > before.lost_payloads) continue;
+      if (replica.tally().long_splits > before.long_splits) {
+        const bool right = may_forge || is_difference(correction, agent, s, counted_before);
+        if (!right) on_fault(Fault::kNotConserved, who + ": a long split made another drift than both logs differ by");
+      } else if (std::any_of(correction.begin(), correction.end(), [](double value) { return value != 0; })) {
+        on_fault(Fault::kNotConserved, who + ": not what it did and no entry counts");
+      }
     }
   }
 
  private:
+  struct Inexact {
+    uint64_t long_splits = 0, lost_payloads = 0;
+  };
   // What the log with this head counts of one agent's slice, and the sum of it.
   struct Ledger {
     LogHead head;
@@ -297,6 +338,43 @@ class LogObserver {
     return ledger;
   }
 
+  // Whether a long split at the last boundary made R_mine - R_winner drift, and nothing else. Beside that the ledger of
+  // the own payloads is another one: what only the own log counted is in the difference, and so is what only the
+  // winner's counts, unless it was still held, and left the accumulator. One of the newest heads is the adopted one.
+  bool is_difference(const std::vector<double>& correction, const UpdateAgent& agent, size_t slice,
+                     const std::set<uint64_t>& counted_before) {
+    LogHead adopted = agent.replica(slice).head();
+    for (size_t back = 0; back < kRecentEntries + kRecentEntries && adopted.length > 0; ++back) {
+      const auto theirs = replicas_.find(adopted.hash);
+      if (theirs != replicas_.end() &&
+          correction == difference(agent, slice, counted_before, adopted, theirs->second)) {
+        return true;
+      }
+      const auto entry = entries_.find(adopted.hash);
+      if (entry == entries_.end()) return false;
+      adopted = {adopted.length - 1, 0, entry->second.previous};
+    }
+    return false;
+  }
+  std::vector<double> difference(const UpdateAgent& agent, size_t slice, const std::set<uint64_t>& counted_before,
+                                 const LogHead& adopted, const std::vector<float>& theirs) const {
+    const std::span<const float> mine = agent.slice(agent.params_before, slice);
+    std::vector<double> sum(mine.size());
+    for (size_t i = 0; i < sum.size(); ++i) sum[i] = static_cast<double>(mine[i]) - static_cast<double>(theirs[i]);
+    const auto add = [&](uint64_t seq, double sign) {
+      const std::vector<float>& payload = agent.handed_in.at({slice, seq});
+      for (size_t i = 0; i < sum.size(); ++i) sum[i] += sign * static_cast<double>(payload[i]);
+    };
+    for (const uint64_t seq : counted_before) add(seq, -1);
+    walk(adopted, [&](const LogEntry& entry) {
+      for (const CountedPayload& counted : entry.counted) {
+        if (counted.peer != agent.id || counted.generation != agent.generation) continue;
+        if (!agent.unsettled.contains({slice, counted.seq})) add(counted.seq, 1);
+      }
+    });
+    return sum;
+  }
+
   // From the head back to where the log was as long as `until`. Returns the head there.
   template <typename Visit>
   LogHead walk(const LogHead& head, const Visit& visit, const LogHead& until = {}) const {
@@ -314,7 +392,8 @@ class LogObserver {
   std::map<Digest16, LogEntry> entries_;
   std::map<std::tuple<PeerId, uint64_t, size_t>, Ledger> ledgers_;
   std::map<std::pair<size_t, Digest16>, uint64_t> bits_;
-  std::map<std::tuple<PeerId, uint64_t, size_t>, uint64_t> inexact_;
+  std::map<std::tuple<PeerId, uint64_t, size_t>, Inexact> inexact_;
+  std::map<Digest16, std::vector<float>> replicas_;   // by head, as members held them after a boundary
   std::set<std::tuple<PeerId, uint64_t, size_t, uint64_t>> twice_;
 };
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "gossip/exchange/update_exchange.h"
 #include "gossip/exchange/update_parts.h"
 #include "tests/gossip/exchange/update_harness.h"
 
@@ -29,6 +30,7 @@ TEST(UpdateHostile, EntriesThatAreNotWhatTheirHashSaysAreRefused) {
   for (auto& [id, agent] : swarm.agents) refused += agent->exchange().tally().entries_refused;
   EXPECT_GT(refused, 0u);
   for (uint8_t tag = 2; tag <= 4; ++tag) {
+    EXPECT_EQ(swarm.at(tag).exchange().tally().refused_last, test_peer(1));
     for (float value : swarm.at(tag).params) EXPECT_LT(std::abs(value), 1e5f);
   }
   // The others go on, and agent 1 with them: its entries never became the log.
@@ -48,6 +50,7 @@ TEST(UpdateHostile, PayloadsThatAreNotFiniteCountNowhere) {
     const UpdateTally tally = swarm.at(tag).exchange().tally();
     payloads += tally.payloads_refused;
     entries += tally.entries_refused;
+    EXPECT_EQ(tally.refused_last, test_peer(1));
     for (float value : swarm.at(tag).params) EXPECT_TRUE(std::isfinite(value));
   }
   EXPECT_GT(payloads, 0u);
@@ -83,6 +86,8 @@ TEST(UpdateHostile, AHeadOfMoreEntriesThanThereWereRoundsIsRefused) {
     EXPECT_GT(swarm.at(2).exchange().log(0).head().length, length + 30) << "no owner stopped for it";
     for (const uint8_t tag : {2, 3, 4}) {
       EXPECT_GT(swarm.at(tag).exchange().tally().ignored_messages, 0u);
+      EXPECT_GT(swarm.at(tag).exchange().tally().heads_refused, 0u);
+      EXPECT_EQ(swarm.at(tag).exchange().tally().refused_last, test_peer(1));
       EXPECT_EQ(swarm.at(tag).exchange().tally().pulls_sent, 0u);
     }
   }
@@ -115,6 +120,8 @@ TEST(UpdateHostile, AnEntryOfARoundThatNeverComesOrThatAMinorityMadeIsRefused) {
     EXPECT_LT(swarm.at(2).exchange().round(), 1000u);
     for (const uint8_t tag : {2, 3, 4}) {
       EXPECT_GT(swarm.at(tag).exchange().tally().ignored_messages, 0u);
+      EXPECT_GT(swarm.at(tag).exchange().tally().entries_refused, 0u);
+      EXPECT_EQ(swarm.at(tag).exchange().tally().refused_last, test_peer(1));
       for (const LoggedEntry& logged : swarm.at(tag).exchange().log(0).entries()) {
         EXPECT_GT(logged.entry.counted.size(), 2u);
       }
@@ -276,6 +283,7 @@ TEST(UpdateHostile, ADamagedBlockOfAStateIsRefusedAndAskedForAgain) {
   };
   EXPECT_TRUE(swarm.runs_empty());
   EXPECT_GT(swarm.at(3).exchange().tally().blocks_refused, 0u);
+  EXPECT_TRUE(swarm.at(3).exchange().tally().refused_last.has_value());
   EXPECT_GT(swarm.at(3).exchange().tally().states_adopted, 0u);
 }
 
@@ -302,9 +310,42 @@ TEST(UpdateHostile, StrangersAndImpossibleMessagesAreCountedAndTouchNothing) {
   send(member, RoundCredit{0, 1, 0, 1}, {});                                              // of a neighborhood
   send(member, Busy{}, {});
   EXPECT_EQ(agent.exchange().tally().ignored_messages, before + 9);
+  EXPECT_EQ(agent.exchange().tally().payloads_refused, 4u) << "strangers' are not counted here";
+  EXPECT_EQ(agent.exchange().tally().refused_last, member);
   EXPECT_EQ(agent.exchange().log(0).head(), head);
   swarm.run_for(seconds(1));
   EXPECT_GT(agent.exchange().log(0).head().length, head.length + 10);
+}
+
+TEST(UpdateHostile, TheStatusSaysHowMuchWasRefusedAndWhoSentTheLastOfIt) {
+  VirtualClock clock;
+  TestNetwork network(clock, 1);
+  UpdateAgent agent(1, 1, {}, clock, network);
+  for (const uint8_t tag : {1, 2, 3}) agent.view[test_peer(tag)] = 1;
+  std::vector<float> params(4), accumulator(4);
+  const std::unique_ptr<UpdateCodec> exact = make_update_codec({});
+  const std::vector<SliceRange> slices = {{0, 4}};
+  const UpdateGroupOptions options{.self = agent.id, .generation = 1, .deadline_min = milliseconds(20),
+                                   .deadline_max = milliseconds(100)};
+  UpdateExchange exchange(options, slices, {params, {}, accumulator, {}}, {exact.get(), exact.get()}, agent.worker,
+                          clock, agent.port, agent);
+  EXPECT_EQ(exchange.status().updates.refused(), 0u);
+  EXPECT_EQ(exchange.status().refused_last, std::nullopt);
+  const SharedBytes twelve = SharedBytes::take(std::vector<std::byte>(12));
+  const uint32_t none = 7;   // no such slice
+  exchange.handle(test_peer(2), 1, Contribution{1, 5, none, 1, 0, {}, 1, 1, 0, 1, {}}, twelve);
+  EXPECT_EQ(exchange.status().refused_last, test_peer(2));
+  LogEntry entry;
+  entry.slice = none;
+  for (int i = 0; i < 2; ++i) exchange.handle(test_peer(3), 1, entry, twelve);
+  for (int i = 0; i < 3; ++i) exchange.handle(test_peer(3), 1, SliceState{none, {}, {}, {}, {{}}, 0}, twelve);
+  exchange.handle(test_peer(99), 1, entry, twelve);   // a stranger
+  const ExchangeStatus status = exchange.status();
+  EXPECT_EQ(status.updates.payloads_refused, 1u);
+  EXPECT_EQ(status.updates.entries_refused, 2u);
+  EXPECT_EQ(status.updates.blocks_refused, 3u);
+  EXPECT_EQ(status.updates.refused(), 6u);
+  EXPECT_EQ(status.refused_last, test_peer(3));
 }
 
 // A value of a replica changes by itself: the entries still chain, and the audit finds it.

@@ -701,6 +701,28 @@ TEST(SentPayloads, HoldsOfPastPayloadsNoMoreThanAQuarterOfTheSliceOr32KiB) {
   }
 }
 
+// Each is made from the whole accumulator, so what was encoded before another one counted holds that one's part too.
+TEST(SentPayloads, WaitOnlyAsLongAsTheLogMayYetCountThem) {
+  SentPayloads sent(1000);
+  CountedTable table;
+  const auto add = [&](uint64_t length) {
+    return sent.add(length, 1, SharedBytes::take(std::vector<std::byte>(100))).seq;
+  };
+  const auto live = [&](uint64_t length) {
+    std::vector<uint64_t> seqs;
+    for (const SentPayload* one : sent.live(table, peer(1), 1, length)) seqs.push_back(one->seq);
+    return seqs;
+  };
+  const uint64_t first = add(5), second = add(5);
+  EXPECT_EQ(live(5), (std::vector{first, second}));
+  table.count({peer(1), 1, first, 1, 1}, 6);
+  sent.find(first)->settled = SentPayload::Settled{};
+  EXPECT_EQ(live(6), std::vector<uint64_t>{}) << "counted too, the second would count the first again";
+  const uint64_t third = add(6);
+  EXPECT_EQ(live(6 + CountedTable::kEntriesToCount), std::vector{third});
+  EXPECT_EQ(live(7 + CountedTable::kEntriesToCount), std::vector<uint64_t>{}) << "too old";
+}
+
 // An owner that lies may count what this member has yet to hand in. All up to there is void, so the next one is beyond
 // it; and that this log counts it, and another does not, makes no long split.
 TEST(SliceReplica, WhatALiarCountsAheadStopsNobody) {

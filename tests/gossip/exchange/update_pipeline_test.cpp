@@ -342,6 +342,42 @@ TEST(UpdatePipeline, ASliceThatIsNotFiniteMakesItsMemberSickAndNoOther) {
   EXPECT_TRUE(pipelined.swarm.all_heads_equal());
 }
 
+// fp32 whose choice and whose coding take so long on the clock that it is told of.
+class TimedCodec final : public UpdateCodecAround {
+ public:
+  std::optional<UpdateSupport> choose(UpdateRole role, std::span<const float> x,
+                                      const UpdateSeeds& seeds) const override {
+    pass(role, milliseconds(3));
+    return inner().choose(role, x, seeds);
+  }
+  std::optional<size_t> encode_chosen(UpdateRole role, std::span<const float> x, const UpdateSeeds& seeds,
+                                      const UpdateSupport& chosen, MutableBytes out) const override {
+    pass(role, milliseconds(2));
+    return inner().encode_chosen(role, x, seeds, chosen, out);
+  }
+  VirtualClock* clock = nullptr;
+
+ private:
+  void pass(UpdateRole role, Duration duration) const {   // entries are made for all, and not counted
+    if (role == UpdateRole::kContribution) clock->advance_to(clock->now() + duration);
+  }
+};
+
+TEST(UpdatePipeline, CountsChoosingAndCodingApart) {
+  TimedCodec codec;
+  Lockstep pipelined(true, {.slices = kSlices, .elements = kElements, .codec = &codec});
+  codec.clock = &pipelined.swarm.clock;
+  UpdateGroup& group = pipelined.swarm.at(1).exchange();
+  pipelined.step();
+  pipelined.backward(2);   // four slices early, the other two at the boundary
+  EXPECT_EQ(group.take_select_time(), 4 * milliseconds(3));
+  EXPECT_EQ(group.take_encode_time(), 4 * milliseconds(2));
+  pipelined.boundary();
+  EXPECT_EQ(group.take_select_time(), 2 * milliseconds(3));
+  EXPECT_EQ(group.take_encode_time(), 2 * milliseconds(2));
+  EXPECT_EQ(group.take_select_time(), Duration::zero()) << "since the last call";
+}
+
 // The codec chooses elements by tables, or scales by the norm of the whole drift.
 TEST(UpdatePipeline, WaitsForTheBoundaryWhereAllSlicesAreNeededAtOnce) {
   for (const UpdateOptions& options : {UpdateOptions{.kind = UpdateKind::kSketch, .density = 0.2},

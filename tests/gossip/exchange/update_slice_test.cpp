@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "gossip/exchange/update_parts.h"
 #include "gossip/exchange/update_pulls.h"
 #include "gossip/net/hash.h"
 #include "gossip/sim/virtual_network.h"
@@ -67,8 +68,8 @@ class UpdateSliceTest : public testing::Test {
     entry.head.hash = entry_hash(entry, xxh3_128(payload(value).span()));
     return entry;
   }
-  void receive_entry(const LogEntry& entry, float value) {
-    slice.receive(entry, payload(value));
+  void receive_entry(uint8_t from, const LogEntry& entry, float value) {
+    slice.receive(peer(from), entry, payload(value));
     while (worker.has_completions()) worker.run_completions();
   }
 
@@ -76,8 +77,9 @@ class UpdateSliceTest : public testing::Test {
   const UpdateCodecs codecs{exact.get(), exact.get()};
   const SharedBytes block = SharedBytes::take(std::vector<std::byte>(sizeof(float)));
   InlineWorker worker;
+  UpdateRefusals refusals;
   int changes = 0;
-  UpdateSlice slice{{0, 1, 1}, 1e30f, codecs, worker, [this] { ++changes; }};
+  UpdateSlice slice{{0, 1, 1}, 1e30f, codecs, worker, refusals, [this] { ++changes; }};
 };
 
 TEST_F(UpdateSliceTest, OneMembersClaimStopsNoOwnerOnceItIsKnownToBeASplit) {
@@ -166,7 +168,7 @@ TEST_F(UpdateSliceTest, AStateIsDroppedOnceTheLogHasPassedItOrNoLongerYields) {
   EXPECT_EQ(slice.collecting(), nullptr);
   EXPECT_TRUE(slice.receive(peer(3), split(9, 9), block));
   ASSERT_NE(slice.collecting(), nullptr);
-  receive_entry(next_entry(3), 3);
+  receive_entry(3, next_entry(3), 3);
   ASSERT_EQ(slice.log().head().weight, 10u);
   EXPECT_EQ(slice.collecting(), nullptr);
 }
@@ -177,7 +179,7 @@ TEST_F(UpdateSliceTest, WhoWasHeardTooSoonAfterAPullIsAskedLater) {
   UpdatePulls pulls(1, clock, sent, 1);
   pulls.begin_round({1, {peer(1), peer(2), peer(3)}, 0}, 1, milliseconds(25));
   UpdateSlices slices;
-  slices.push_back(std::make_unique<UpdateSlice>(UpdateSlice::Shape{0, 1, 1}, 1e30f, codecs, worker, [] {}));
+  slices.push_back(std::make_unique<UpdateSlice>(UpdateSlice::Shape{0, 1, 1}, 1e30f, codecs, worker, refusals, [] {}));
   UpdateSlice& of = *slices[0];
   pulls.ask(of, peer(2));
   ASSERT_EQ(sent.pulls.size(), 1u);
@@ -205,7 +207,8 @@ TEST_F(UpdateSliceTest, WhereMostOfWhatWasAskedForComesTwiceItIsAskedForLater) {
   pulls.begin_round({1, {peer(1), peer(2), peer(3)}, 0}, 1, milliseconds(25));
   UpdateSlices slices;
   for (uint32_t i = 0; i < kSlices; ++i) {
-    slices.push_back(std::make_unique<UpdateSlice>(UpdateSlice::Shape{i, 1, 1}, 1e30f, codecs, worker, [] {}));
+    const UpdateSlice::Shape shape{i, 1, 1};
+    slices.push_back(std::make_unique<UpdateSlice>(shape, 1e30f, codecs, worker, refusals, [] {}));
     EXPECT_TRUE(slices[i]->claims().hear(peer(2), {1, 2, {1}}, slices[i]->log().head(), 1));
   }
   uint32_t next = 0;
@@ -241,23 +244,44 @@ TEST_F(UpdateSliceTest, AFrameThatIsNotWhatItsHashSaysTakesNoEntrysPlace) {
   const LogEntry entry = next_entry(3);
   LogEntry other = entry;
   other.head.length += 3;
-  receive_entry(other, 3);
-  receive_entry(entry, 4);
+  receive_entry(3, other, 3);
+  EXPECT_EQ(refusals.last, peer(3));
+  receive_entry(4, entry, 4);
   EXPECT_FALSE(slice.checking());
-  EXPECT_EQ(slice.tally().entries_refused, 2u);
+  EXPECT_EQ(refusals.entries, 2u);
+  EXPECT_EQ(refusals.last, peer(4));
   EXPECT_EQ(slice.log().head().length, 4u);
   other = entry;
   other.parts = 2;
-  receive_entry(other, 3);   // of which the second part never comes
-  receive_entry(entry, 3);
+  receive_entry(3, other, 3);   // of which the second part never comes
+  receive_entry(1, entry, 3);
   EXPECT_EQ(slice.log().head(), entry.head);
+}
+
+// One of them lies, and nobody knows which one.
+TEST_F(UpdateSliceTest, ABadEntryWhosePartsSeveralSentNamesNobody) {
+  LogEntry entry{1, 9, 0, {5, 10, {7}}, slice.log().head().hash, 2, {{peer(1), 1, 5, 1, 1}, {peer(2), 1, 5, 1, 1}}};
+  entry.codec = static_cast<uint8_t>(exact->kind());
+  entry.parts = 2;
+  const auto receive = [&](uint8_t from, uint32_t part, size_t bytes) {
+    entry.part = part;
+    slice.receive(peer(from), entry, SharedBytes::take(std::vector<std::byte>(bytes)));
+    while (worker.has_completions()) worker.run_completions();
+  };
+  for (const uint8_t second : {3, 4}) {
+    receive(3, 0, kUpdatePartBytes);
+    receive(second, 1, 8);
+    EXPECT_EQ(refusals.last, second == 3 ? std::optional(peer(3)) : std::nullopt);
+  }
+  EXPECT_EQ(refusals.entries, 2u);
 }
 
 TEST_F(UpdateSliceTest, AStateOfAnotherModelAndABlockThatIsDamagedOrNotFiniteAreRefused) {
   SliceState larger = split(9, 9);
   larger.hashes.resize(2);
   EXPECT_FALSE(slice.receive(peer(3), larger, block));
-  EXPECT_EQ(slice.tally().blocks_refused, 1u);
+  EXPECT_EQ(refusals.blocks, 1u);
+  EXPECT_EQ(refusals.last, peer(3));
   EXPECT_EQ(slice.collecting(), nullptr);
   SliceState other = split(9, 9);
   other.hashes[0][0] ^= 1;
@@ -265,14 +289,15 @@ TEST_F(UpdateSliceTest, AStateOfAnotherModelAndABlockThatIsDamagedOrNotFiniteAre
   slice.stop_collecting();
   EXPECT_FALSE(slice.receive(peer(3), split(9, 9), SharedBytes::take(std::vector<std::byte>(8))));
   EXPECT_FALSE(slice.receive(peer(3), split(9, 9), SharedBytes::take(std::vector<std::byte>(3))));
-  EXPECT_EQ(slice.tally().blocks_refused, 4u);
+  EXPECT_EQ(refusals.blocks, 4u);
   slice.stop_collecting();
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const auto bytes = std::as_bytes(std::span(&nan, 1));
   const SharedBytes not_finite = SharedBytes::take({bytes.begin(), bytes.end()});
   other.hashes[0] = xxh3_128(not_finite.span());
   for (const uint8_t tag : {3, 4}) EXPECT_FALSE(slice.receive(peer(tag), other, not_finite));
-  EXPECT_EQ(slice.tally().blocks_refused, 6u);
+  EXPECT_EQ(refusals.blocks, 6u);
+  EXPECT_EQ(refusals.last, peer(4));
   EXPECT_FALSE(slice.has_backlog());
   EXPECT_EQ(slice.log().head().weight, 8u);
 }

@@ -1,5 +1,5 @@
 // Stands in for CUDA's header of this name: the host's half. What is not here does not compile.
-// Work put on a stream runs when somebody waits for it, never before: a forgotten wait shows.
+// Work put on a stream runs when somebody waits for it or asks after it, never before: a forgotten wait shows.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +19,7 @@ enum cudaError_t : int {
 enum cudaMemcpyKind { cudaMemcpyDefault = 4 };
 
 inline constexpr unsigned cudaStreamNonBlocking = 1;
+inline constexpr unsigned cudaEventBlockingSync = 1;
 inline constexpr unsigned cudaEventDisableTiming = 2;
 
 namespace emulation {

@@ -439,8 +439,9 @@ class TwoStreams : public Emulation {
       EXPECT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
       emulation::launch("store", store_kernel, 1, 1, 0, other_, data, 1u);
       EXPECT_EQ(cudaEventRecord(event, other_), cudaSuccess);
-      EXPECT_EQ(cudaEventQuery(event), cudaErrorNotReady);
       if (with_event) {
+        EXPECT_EQ(cudaEventQuery(event), cudaErrorNotReady);
+        EXPECT_EQ(cudaGetLastError(), cudaErrorNotReady) << "which the next launch would be blamed for";
         EXPECT_EQ(cudaStreamWaitEvent(stream_, event, 0), cudaSuccess);
       }
       run(read_kernel, 1, 1, data, data + 1);
@@ -461,6 +462,25 @@ TEST_F(TwoStreams, RunInAnyOrder) {
 }
 
 TEST_F(TwoStreams, AnEventOrdersThem) { EXPECT_EQ(seen_old_and_new(true), std::pair(0, 50)); }
+
+// A program that asks now and then, and never waits, sees the work done.
+TEST_F(Emulation, WorkGoesOnForWhoAsksAfterIt) {
+  unsigned* const data = room<unsigned>(1);
+  unsigned host = 5;
+  cudaEvent_t event = nullptr;
+  ASSERT_EQ(cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventBlockingSync), cudaSuccess);
+  run(store_kernel, 1, 1, data, 9u);
+  ASSERT_EQ(cudaMemcpyAsync(&host, data, 4, cudaMemcpyDefault, stream_), cudaSuccess);
+  ASSERT_EQ(cudaEventRecord(event, stream_), cudaSuccess);
+  int asked = 0;
+  while (cudaEventQuery(event) == cudaErrorNotReady) ASSERT_LT(++asked, 1000);
+  EXPECT_GT(asked, 0);
+  EXPECT_EQ(host, 9u);
+  (void)cudaGetLastError();
+  EXPECT_EQ(cudaEventDestroy(event), cudaSuccess);
+  EXPECT_EQ(cudaEventCreateWithFlags(&event, cudaEventBlockingSync), cudaErrorInvalidValue) << "nobody needs times";
+  EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidValue);
+}
 
 TEST_F(Emulation, AStreamOfAnotherDevice) {
   emulation::reset({.devices = 2});

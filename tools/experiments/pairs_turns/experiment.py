@@ -1,12 +1,9 @@
 """Time to accuracy of the worst agent: pairs by turns, a group, pairs in shares, all-reduce and local SGD; and how many
 steps an agent keeps beside a slow one."""
-import math
-import pathlib
-import shutil
-import struct
 import tempfile
 from typing import NamedTuple
 
+from arrival import GOALS, TESTED, first_tests, mean, ratio, said
 from counting import interval95
 from lib import table
 from simulated import data, data_name, simulate, two_at_a_time
@@ -22,8 +19,6 @@ agent:
   threads: 1
 """
 LINK = ["--latency", "50ms", "--rate", "100mbit", "--compute", "40ms"]
-GOALS = (0.93, 0.95)
-TESTED = 250   # of the 1,000 test digits: five models are evaluated at each look
 TURNS, SHARES, GROUP, JOINED = "by turns", "in shares", "group", "groups and pairs"
 OF_GROUP = {"swarm__exchange__codec": "bf16", "swarm__exchange__block": 23552, "swarm__exchange__overlap": "off"}
 EXCHANGES = {TURNS: {}, SHARES: {"swarm__exchange__overlap": "on"},
@@ -54,6 +49,7 @@ CELLS = [Cell(4, "iid", 10, 0.1, 5, (TURNS, SHARES)), Cell(4, "labels", 10, 0.1,
          Cell(32, "dirichlet", 16, 0.5, 2, (TURNS, JOINED)), Cell(8, "labels", 14, 0.2, 5, (TURNS, GROUP, K1, K3)),
          Cell(4, "labels", 14, 0.2, 5, (TURNS, GROUP), every=4), Cell(4, "labels", 18, 0.2, 5, (TURNS, GROUP), every=8),
          Cell(2, "labels", 9, 0.1, 5, (TURNS, GROUP)), Cell(16, "dirichlet", 20, 0.25, 3, (K1, K3))]
+RATE = "swarm__optimizer__learning_rate"
 RATES = {4: 0.02, 8: 0.02}   # at more steps a round; else CONFIG's
 BASELINES = [("allreduce", 1, 70), ("local-sgd", 2, 90), ("local-sgd", 4, 130), ("local-sgd", 8, 170)]   # steps
 BASELINE_CHANNELS, BASELINE_SEEDS = (40, 16), 5
@@ -61,32 +57,6 @@ BASELINE_CHANNELS, BASELINE_SEEDS = (40, 16), 5
 SLOW = [(8, 4, 0.95), (4, 8, 0.9)]
 # The last of four agents holds these digits alone, and is so many times slower.
 ITS_DIGITS, ITS_FACTORS, ITS_SECONDS, ITS_SEEDS = (8, 9), (1, 8), (5, 10, 15), 5
-
-
-def read_idx(path):
-    """Its header (a 4-byte magic number, the count, the other sizes), the count, and the bytes of each item."""
-    read = path.read_bytes()
-    header, count = 4 + 4 * read[3], struct.unpack(">I", read[4:8])[0]
-    size = (len(read) - header) // count
-    return read[:header], [read[header + i * size:header + (i + 1) * size] for i in range(count)]
-
-
-def first_tests(folder, scratch, count, digits=range(10)):
-    """The folder with only so many of its test digits, and only these."""
-    if folder == "generated":
-        return folder
-    small = pathlib.Path(scratch)
-    small.mkdir(exist_ok=True)
-    labels = read_idx(pathlib.Path(folder) / "t10k-labels-idx1-ubyte")[1]
-    chosen = [i for i, label in enumerate(labels) if label[0] in digits][:count]
-    for path in pathlib.Path(folder).iterdir():
-        if not path.name.startswith("t10k"):
-            shutil.copy(path, small)
-            continue
-        header, items = read_idx(path)
-        (small / path.name).write_bytes(header[:4] + struct.pack(">I", len(chosen)) + header[8:]
-                                        + b"".join(items[i] for i in chosen))
-    return str(small)
 
 
 def reached(rows, series):
@@ -99,23 +69,24 @@ def reached(rows, series):
     return [next((at for at in sorted(worst) if worst[at] >= goal), None) for goal in GOALS]
 
 
-def of_swarm(cell, exchange, seed, folder):
+def of_swarm(cell, exchange, seed, folder, **others):
+    """others: further settings, as simulate() takes them."""
     flags = ["--steps", 100000, "--every", cell.look, "--seconds", cell.seconds, "--seed", seed, *LINK, *cell.lost]
-    rate = {"swarm__optimizer__learning_rate": RATES[cell.every]} if cell.every in RATES else {}
+    rate = {RATE: RATES[cell.every]} if cell.every in RATES else {}
     summary, rows = simulate(CONFIG, cell.agents, flags, agent__data__path=folder,
                              agent__data__sharding=cell.sharding, agent__data__alpha=0.1,
-                             swarm__local_steps=cell.every, swarm__model__channels=cell.channels, **rate,
-                             **EXCHANGES[exchange])
+                             swarm__local_steps=cell.every, swarm__model__channels=cell.channels,
+                             **{**rate, **EXCHANGES[exchange], **others})
     swarm, pairs = summary["final"]["swarm"], [one for one in summary.get("pairs", []) if one]
     return {"times": reached(rows, "swarm"), "ms": 1e3 * cell.seconds / swarm["steps"],
             "kB": swarm["bytes"] / swarm["steps"] / cell.agents / 1e3,
             "a step": sum(one["a_step"] for one in pairs) / len(pairs) if pairs else None}
 
 
-def of_baseline(name, every, steps, channels, seed, folder):
+def of_baseline(name, every, steps, channels, seed, folder, **others):
     flags = ["--steps", steps, "--every", 0.04 * every, "--seconds", 0.1, "--seed", seed, *LINK, "--baseline", name]
     _, rows = simulate(CONFIG, 4, flags, agent__data__path=folder, agent__data__sharding="labels",
-                       swarm__local_steps=every, swarm__model__channels=channels)
+                       swarm__local_steps=every, swarm__model__channels=channels, **others)
     return reached(rows, name)
 
 
@@ -138,26 +109,6 @@ def steps_of_the_fast(agents, slow, seed):
                        swarm__model__kind="quadratic", swarm__model__dimension=18314)
     last = {int(row["agent"]): int(row["step"]) for row in rows if row["series"] == "swarm" and row["agent"] != ""}
     return sum(last[a] for a in range(agents - 1)) / (agents - 1)
-
-
-def said(times):
-    found = [time for time in times if time is not None]
-    if len(found) < len(times):
-        there = ", ".join(f"{time:.1f}" for time in sorted(found)) + " s, " if found else ""
-        return f"{there}not in {len(times) - len(found)} of {len(times)} runs"
-    return "{:.1f} ± {:.1f} s".format(*interval95(found)) if len(found) > 1 else f"{found[0]:.1f} s"
-
-
-def ratio(times, others):
-    """Of the means, with its 95 % interval: the relative ones of both, as independent errors add."""
-    if None in times or None in others or len(times) < 2:
-        return ""
-    (a, of_a), (b, of_b) = interval95(times), interval95(others)
-    return f"{a / b:.2f} ± {a / b * math.hypot(of_a / a, of_b / b):.2f}"
-
-
-def mean(values):
-    return sum(values) / len(values)
 
 
 def cell_rows(cell, folder, count):

@@ -22,12 +22,13 @@ agent:
   threads: 1
   checkpoint: {every: 60s}
 """
-AGENTS, PARAMS, STEPS, STEP_S = 8, 316_810, 240, 0.02
+AGENTS, PARAMS, STEP_S = 8, 316_810, 0.02
 FORWARD_S = STEP_S / 3                       # as simulate has it
 GOAL, LOOK = 0.30, 5                         # test loss; steps between two looks, roughly
 TRIALS, SEEDS = (101, 102), (1, 2, 3, 4, 5, 6, 7, 8)
 RATES, FIRST_RATE = (0.05, 0.07, 0.1, 0.14, 0.2, 0.28, 0.4, 0.56, 0.8, 1.1, 1.6), 0.4
 LINKS = {"1gbit": 1e9, "100mbit": 1e8, "10mbit": 1e7}   # bits a second
+STEPS = dict.fromkeys(LINKS, 240)            # s2_rivals_thin gives its link more
 HOME = "100mbit"                             # where ours find their rates
 BASELINES = ("allreduce-buckets", "powersgd-1", "powersgd-2", "powersgd-4")
 EARLY = ", sent early"                       # what PowerSGD would take if all its sending lay beside backward
@@ -64,7 +65,8 @@ FAMILIES = {"all-reduce in buckets": "allreduce", "PowerSGD": "powersgd", "top-k
 @functools.cache
 def played(name, rate, link, seed):
     way = WAYS[name]
-    flags = ["--latency", "1ms", "--rate", link, "--compute", f"{1e3 * STEP_S:g}ms", "--steps", STEPS, "--seed", seed]
+    flags = ["--latency", "1ms", "--rate", link, "--compute", f"{1e3 * STEP_S:g}ms", "--steps", STEPS[link],
+             "--seed", seed]
     if way.baseline:   # computed by the step; the swarm beside it ends at once
         flags += ["--seconds", 0.01, "--baseline", way.baseline, "--every", LOOK * STEP_S]
     else:
@@ -77,7 +79,7 @@ def played(name, rate, link, seed):
             return []
         raise
     rows = curves.read([row for row in rows if row["series"] == (way.baseline or "mean")])
-    return [row for row in rows if way.baseline or row.step < STEPS]   # then they settle, without steps
+    return [row for row in rows if way.baseline or row.step < STEPS[link]]   # then they settle, without steps
 
 
 def found(case):
@@ -85,9 +87,9 @@ def found(case):
     then."""
     name, rate, link, seed = case
     rows = played(name, rate, link, seed)
-    if max((row.step for row in rows if math.isfinite(row.loss)), default=0) < STEPS / 2:
+    if max((row.step for row in rows if math.isfinite(row.loss)), default=0) < STEPS[link] / 2:
         return Found(math.inf, math.nan, math.nan, math.nan)   # it diverged
-    pace = curves.pace(rows, STEPS / 4, STEPS, AGENTS)
+    pace = curves.pace(rows, STEPS[link] / 4, STEPS[link], AGENTS)
     first = rows[0] if WAYS[name].baseline else next(row for row in rows if row.step > 0)
     start_s = first.time_s - first.step * pace.seconds
     crossing = curves.crossing(curves.smoothed([(row.time_s - start_s, row.loss) for row in rows]), GOAL)
@@ -122,11 +124,12 @@ def shown(values, digits=2):
 
 
 class Measured:
-    def __init__(self, quick, say):
-        self.links = {HOME: LINKS[HOME]} if quick else LINKS
+    def __init__(self, quick, say, links=None, rates=None):
+        """`links`: other ones than all; `rates`: by way, where they are known."""
+        self.links = links or ({HOME: LINKS[HOME]} if quick else LINKS)
         self.seeds = SEEDS[:2] if quick else SEEDS
         names = ["topk 1 %", "powersgd-2", "topk-layers 1 %"] if quick else [*OURS, *RIVALS]
-        rates = dict(zip(names, two_at_a_time(lambda name: best_rate(name, say), names)))
+        rates = rates or dict(zip(names, two_at_a_time(lambda name: best_rate(name, say), names)))
         self.rates = {name: rates[WAYS[name].like or name] for name in WAYS if (WAYS[name].like or name) in rates}
         trial_cases = [(name, rates[name], link, seed) for name in names for link in self.links for seed in TRIALS]
         self.found = dict(zip(trial_cases, two_at_a_time(found, trial_cases)))
@@ -212,7 +215,10 @@ def claims(measured):
 
 
 def run(repeat=1, quick=False, say=print):
-    measured = Measured(quick, say)
+    return print_all(Measured(quick, say))
+
+
+def print_all(measured):
     return (f"{AGENTS} agents, {data_name()} dealt at random, mlp of 300, 200, 100 ({PARAMS:,} params), batch 16. "
             f"Rates by trial seeds {TRIALS}; seeds {measured.seeds}, ± a 95 % interval (Student's t over the seeds), "
             f"ratios paired.\n\nThe choice:\n\n{choice(measured)}" +

@@ -1,0 +1,245 @@
+// Pairs by turns: whom an agent asks where all may meet each other, by a schedule and by speed.
+#include "gossip/exchange/pair_turns.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "tests/gossip/exchange/harness.h"
+
+namespace starling::exchange_test {
+namespace {
+
+using Turns = PairOf<PairTurns>;
+using TurnAgent = TestAgentOf<PairTurns>;
+using TurnSwarm = TestSwarmOf<PairTurns>;
+
+// All may meet each other: a schedule.
+class Everybody final : public PeerSampler {
+ public:
+  explicit Everybody(size_t count, size_t first = 1) : rng_(count) {
+    for (size_t a = first; a <= count; ++a) all_.push_back(test_peer(static_cast<uint8_t>(a)));
+  }
+  std::optional<PeerId> choose(const std::vector<PeerId>& except) override {
+    std::vector<PeerId> left = all_;
+    for (const PeerId& peer : except) std::erase(left, peer);
+    if (left.empty()) return std::nullopt;
+    return left[rng_.below(static_cast<uint32_t>(left.size()))];
+  }
+  void met(const PeerId&) override {}
+  uint64_t last_met(const PeerId&) override { return 0; }
+  std::vector<PeerId> candidates() override { return all_; }
+  bool anyone() const override { return true; }
+  std::vector<Participant> neighbors(uint64_t) override { return {}; }
+  std::vector<Participant> group() override { return {}; }
+
+ private:
+  std::vector<PeerId> all_;
+  Rng rng_;
+};
+
+// Two exchanges at a boundary are due, and agents are apart by a few boundaries. Some propose by the schedule, others,
+// whose turns are made, to anybody.
+TEST(PairTurns, NoRingOfWaitingByASchedule) {
+  for (uint64_t seed = 1; seed <= 13; ++seed) {
+    const size_t count = 3 + seed;
+    Everybody sampler(count);
+    TurnSwarm swarm({.deadline_max = std::chrono::seconds(100), .turns = 2, .sampler = &sampler}, seed);
+    swarm.network.options = {.control_min = milliseconds(1), .control_max = milliseconds(20),
+                             .bulk_min = milliseconds(1), .bulk_max = milliseconds(20)};
+    Rng rng(seed);
+    std::vector<TurnAgent*> agents;
+    for (uint8_t tag = 1; tag <= count; ++tag) agents.push_back(&swarm.add(tag));
+    for (TurnAgent* agent : agents) agent->boundary();
+    uint64_t begun = 0;
+    for (int beat = 0; beat < 200; ++beat) {
+      for (TurnAgent* agent : agents) {
+        if (agent->pairwise->under_way()) continue;
+        if (agent->stepping) agent->end_steps();
+        if (!agent->pairwise->fresh()) agent->boundary();
+        begun += agent->pairwise->begin();
+        if (!agent->pairwise->under_way() && rng.chance(0.3)) agent->begin_steps();
+      }
+      swarm.run_for(milliseconds(7));
+    }
+    EXPECT_GT(begun, 60u);
+    for (TurnAgent* agent : agents) {
+      if (agent->stepping) agent->end_steps();
+      agent->pump();
+    }
+    swarm.run_for(std::chrono::seconds(20));   // far below the deadline: only turns end the waiting
+    for (TurnAgent* agent : agents) {
+      EXPECT_FALSE(agent->pairwise->under_way()) << "seed " << seed;
+      EXPECT_EQ(agent->pairwise->waiting(), 0u);
+    }
+    EXPECT_TRUE(swarm.all_idle());
+  }
+}
+
+// Both are in the same slot: their proposals cross, and each is free after one latency.
+TEST(PairTurns, PartnersOfASlotProposeToEachOther) {
+  Everybody sampler(4);
+  TurnSwarm swarm({.turns = 2, .sampler = &sampler});
+  std::vector<TurnAgent*> agents;
+  for (uint8_t tag = 1; tag <= 4; ++tag) {
+    agents.push_back(&swarm.add(tag));
+    std::fill(agents.back()->params.begin(), agents.back()->params.end(), static_cast<float>(4 * tag));
+  }
+  for (TurnAgent* agent : agents) agent->boundary();
+  for (TurnAgent* agent : agents) EXPECT_TRUE(agent->pairwise->begin());
+  const auto all_free = [&] {
+    return std::none_of(agents.begin(), agents.end(), [](TurnAgent* one) { return one->pairwise->under_way(); });
+  };
+  int ms = 0;
+  for (; ms < 100 && !all_free(); ++ms) swarm.run_for(milliseconds(1));
+  EXPECT_LE(ms, 11) << "a latency of 10 ms";
+  for (TurnAgent* agent : agents) EXPECT_EQ(agent->pairwise->counters().crossed, 1u);
+  EXPECT_EQ(agents[0]->pairwise->status().turns_due, 2u);
+}
+
+// While there is a schedule nobody leaves a payload behind for several steps, however long they are: a partner would be
+// served with what was before them. Of four agents after each step there is none.
+TEST(PairTurns, AfterSeveralStepsTheStateAfterThemIsWaitedFor) {
+  for (const uint64_t turns : {1, 2}) {
+    Everybody sampler(4);
+    TurnSwarm swarm({.turns = turns, .sampler = &sampler});
+    TurnAgent& a = swarm.add(1);
+    EXPECT_LE(a.pairwise->status().wait_max, milliseconds(250));
+    a.boundary();
+    EXPECT_EQ(a.pairwise->status().wait_max == Duration::max(), turns == 2);
+  }
+}
+
+// Four agents with a step of 40 ms, the last one with 160. Each has told the first its time in an exchange.
+struct OneSlow {
+  explicit OneSlow(uint64_t turns) : swarm({.turns = turns, .sampler = &sampler}) {
+    for (uint8_t tag = 1; tag <= 4; ++tag) agents.push_back(&swarm.add(tag));
+    for (TurnAgent* agent : agents) agent->boundary();
+    for (int step = 0; step < 16; ++step) {
+      swarm.run_for(milliseconds(40));
+      for (size_t a = 0; a < 4; ++a) {
+        if (a < 3 || step % 4 == 3) agents[a]->boundary();
+      }
+    }
+    for (size_t other = 1; other < 4; ++other) {
+      EXPECT_TRUE(agents[other]->pairwise->propose(agents[0]->id));
+      swarm.run_for(milliseconds(30));
+      agents[0]->boundary();
+      EXPECT_TRUE(agents[0]->pairwise->propose(agents[other]->id));   // and hears of the first's
+      swarm.run_for(milliseconds(30));
+      agents[0]->boundary();
+    }
+  }
+
+  Everybody sampler{4};
+  TurnSwarm swarm;
+  std::vector<TurnAgent*> agents;
+};
+
+// Else whoever had no partner at a boundary would count as slow.
+TEST(PairTurns, WhatItSaysOfItsStepsIsOfOneBoundary) {
+  Turns pair;
+  std::optional<uint64_t> said_us;
+  pair.swarm.network.watch = [&](const Flight& flight) {
+    if (const Propose* propose = message_as<Propose>(flight.message)) said_us = propose->steps_us;
+  };
+  for (int i = 0; i < 3; ++i) {
+    pair.a.boundary();
+    pair.swarm.run_for(milliseconds(120));
+    pair.a.skip_boundary();
+    pair.a.skip_boundary();
+  }
+  pair.publish();
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  EXPECT_EQ(said_us, 40'000u);
+}
+
+TEST(PairTurns, ASlowPeerIsNotAskedInItsSlot) {
+  OneSlow four(2);
+  std::map<PeerId, int> asked;
+  four.swarm.network.drop = [&](const Flight& flight) {
+    if (flight.from == four.agents[0]->id && is<Propose>(flight)) ++asked[flight.to];
+    return false;
+  };
+  for (int boundary = 0; boundary < 12; ++boundary) {
+    for (TurnAgent* agent : four.agents) agent->boundary();
+    while (four.agents[0]->pairwise->begin()) {
+      four.swarm.run_for(milliseconds(30));
+      four.agents[0]->boundary();
+    }
+    four.swarm.run_for(milliseconds(40));
+  }
+  EXPECT_EQ(asked.count(four.agents[3]->id), 0u);
+  EXPECT_GT(asked[four.agents[1]->id], 2);
+  EXPECT_GT(asked[four.agents[2]->id], 2);
+}
+
+// It would not be served here in the same slot, so waiting for it would keep all waiting that wait for this agent.
+TEST(PairTurns, WhoOwesADecisionIsNotAskedInItsSlot) {
+  for (const bool owes : {false, true}) {
+    Everybody sampler(4);
+    TurnSwarm swarm({.turns = 2, .sampler = &sampler});
+    std::vector<TurnAgent*> agents;
+    for (uint8_t tag = 1; tag <= 4; ++tag) agents.push_back(&swarm.add(tag));
+    const PeerId owing = agents[3]->id;
+    int asked = 0;
+    swarm.network.drop = [&](const Flight& flight) {
+      asked += is<Propose>(flight) && flight.from == agents[0]->id && flight.to == owing;
+      return owes && is<Commit>(flight) && flight.from == owing;
+    };
+    for (TurnAgent* agent : agents) agent->boundary();
+    ASSERT_TRUE(agents[3]->pairwise->propose(agents[0]->id));
+    swarm.run_for(milliseconds(600));   // longer than any deadline
+    for (int boundary = 0; boundary < 12; ++boundary) {
+      for (TurnAgent* agent : agents) agent->boundary();
+      while (agents[0]->pairwise->begin()) {
+        swarm.run_for(milliseconds(30));
+        agents[0]->boundary();
+      }
+      swarm.run_for(milliseconds(40));
+    }
+    EXPECT_EQ(asked == 0, owes);
+  }
+}
+
+// One of them lets a turn end, so all that this agent has not met yet are suspected, as the others suspect others. Four
+// of six are too many: they may be made to join.
+TEST(PairTurns, WhoIsSuspectedStaysInTheScheduleUnlessMostAre) {
+  for (const size_t count : {size_t{5}, size_t{7}}) {
+    Everybody sampler(count, 2);
+    TurnSwarm swarm({.turns = 2, .sampler = &sampler});
+    std::vector<TurnAgent*> agents;
+    for (uint8_t tag = 1; tag <= count; ++tag) agents.push_back(&swarm.add(tag));
+    TurnAgent& first = *agents[0];
+    const PeerId bad = agents[3]->id;
+    swarm.network.drop = [&](const Flight& flight) { return is<BlockPayload>(flight) && flight.from == bad; };
+    for (TurnAgent* agent : agents) agent->boundary();
+    for (size_t other = 1; other <= 3; ++other) {
+      first.boundary();
+      ASSERT_TRUE(agents[other]->pairwise->propose(first.id));
+      swarm.run_for(milliseconds(600));
+    }
+    EXPECT_EQ(first.pairwise->counters().done, 2u);
+    EXPECT_EQ(first.pairwise->counters().undecided, 1u);
+    first.boundary();
+    EXPECT_EQ(first.pairwise->status().turns_ahead.has_value(), count == 5);
+  }
+}
+
+TEST(PairTurns, WhoIsSlowLeavesAPayloadBehindBeforeStepsOfOneRoundTrip) {
+  for (const uint64_t turns : {1, 2}) {
+    OneSlow four(turns);
+    ASSERT_TRUE(four.agents[3]->pairwise->propose(four.agents[1]->id));   // the third time that it is known
+    four.swarm.run_for(milliseconds(30));
+    for (TurnAgent* agent : {four.agents[0], four.agents[3]}) agent->boundary();
+    const Duration round_trip = milliseconds(20);
+    EXPECT_EQ(four.agents[0]->pairwise->status().wait_max, turns == 2 ? Duration::max() : 2 * round_trip);
+    EXPECT_EQ(four.agents[3]->pairwise->status().wait_max, round_trip) << "it has no schedule either";
+  }
+}
+
+}  // namespace
+}  // namespace starling::exchange_test

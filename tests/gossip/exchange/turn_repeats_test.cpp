@@ -1,0 +1,196 @@
+// Pairs by turns: what a lost or late message costs.
+#include "gossip/exchange/pair_turns.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/gossip/exchange/harness.h"
+
+namespace starling::exchange_test {
+namespace {
+
+using Turns = PairOf<PairTurns>;
+
+template <typename Lost>
+void expect_one_repeat() {
+  Turns pair;
+  for (int i = 0; i < 10; ++i) {   // the usual duration is known
+    pair.publish();
+    ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+    pair.swarm.run_for(milliseconds(300));
+  }
+  std::fill(pair.a.params.begin(), pair.a.params.end(), 1.0f);
+  std::fill(pair.b.params.begin(), pair.b.params.end(), 3.0f);
+  pair.publish();
+  pair.a.pairwise->take_reports();
+  int lost = 0;
+  pair.swarm.network.drop = [&](const Flight& flight) { return is<Lost>(flight) && lost++ == 0; };
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(300));
+  EXPECT_EQ(lost > 0, true);
+  expect_all(pair.a, 2);
+  expect_all(pair.b, 2);
+  EXPECT_EQ(pair.a.pairwise->counters().failed, 0u);
+  EXPECT_TRUE(pair.swarm.all_idle());
+}
+TEST(PairTurns, ALostProposeCostsOneRepeat) { expect_one_repeat<Propose>(); }
+TEST(PairTurns, ALostAcceptCostsOneRepeat) { expect_one_repeat<Accept>(); }
+TEST(PairTurns, ALostVoteCostsOneRepeat) { expect_one_repeat<Have>(); }
+TEST(PairTurns, ALostCommitCostsOneRepeat) { expect_one_repeat<Commit>(); }
+TEST(PairTurns, ALostBlockCostsOneRepeat) { expect_one_repeat<BlockPayload>(); }
+
+// Of the acceptor's stream likewise, and of the last block, which no other follows.
+TEST(PairTurns, WhoeverLacksABlockAsksForIt) {
+  for (const bool of_proposer : {true, false}) {
+    Turns pair;
+    pair.publish();
+    int lost = 0, asked = 0;
+    pair.swarm.network.drop = [&](const Flight& flight) {
+      const BlockPayload* block = message_as<BlockPayload>(flight.message);
+      return block != nullptr && block->index == 3 && (flight.from == pair.a.id) == of_proposer && lost++ == 0;
+    };
+    pair.swarm.network.watch = [&](const Flight& flight) { asked += is<Missing>(flight); };
+    ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+    pair.swarm.run_for(milliseconds(300));
+    expect_all(pair.a, 2);
+    expect_all(pair.b, 2);
+    EXPECT_EQ(asked, 1);
+    EXPECT_EQ(pair.b.pairwise->counters().taken_back, 0u);
+  }
+}
+
+// How long exchanges take with all the waiting says nothing about how long an answer may take.
+TEST(PairTurns, ALostProposeIsRepeatedAfterARoundTrip) {
+  Turns pair;
+  for (int i = 0; i < 10; ++i) {   // they take 220 ms, 200 of which are B's steps
+    pair.publish();
+    if (i > 0) pair.b.begin_steps();
+    ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+    pair.swarm.run_for(milliseconds(200));
+    if (i > 0) pair.b.end_steps();
+    pair.swarm.run_for(milliseconds(300));
+  }
+  std::fill(pair.a.params.begin(), pair.a.params.end(), 1.0f);
+  std::fill(pair.b.params.begin(), pair.b.params.end(), 3.0f);
+  pair.publish();
+  int lost = 0;
+  pair.swarm.network.drop = [&](const Flight& flight) { return is<Propose>(flight) && lost++ == 0; };
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(80));   // a round trip was 20 ms, and is taken for at most 20 * (17/16)^10 = 37
+  expect_all(pair.a, 2);
+  EXPECT_EQ(pair.a.pairwise->counters().failed, 0u);
+}
+
+// A turn usually takes no time, since the blocks are here. Where some are lost it takes a round trip more.
+TEST(PairTurns, ATurnHasTimeForARepeatOnALongLink) {
+  Turns pair;
+  pair.swarm.network.options = {.control_min = milliseconds(50), .control_max = milliseconds(50),
+                                .bulk_min = milliseconds(50), .bulk_max = milliseconds(50)};
+  for (int i = 0; i < 10; ++i) {
+    pair.publish();
+    ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+    pair.swarm.run_for(milliseconds(600));
+  }
+  std::fill(pair.a.params.begin(), pair.a.params.end(), 1.0f);
+  std::fill(pair.b.params.begin(), pair.b.params.end(), 3.0f);
+  for (const bool of_proposer : {true, false}) {
+    pair.publish();
+    int lost = 0;
+    pair.swarm.network.drop = [&](const Flight& flight) {
+      return is<BlockPayload>(flight) && (flight.from == pair.a.id) == of_proposer && lost++ == 0;
+    };
+    ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+    pair.swarm.run_for(milliseconds(600));
+    expect_all(pair.a, 2);
+    expect_all(pair.b, 2);
+    std::fill(pair.a.params.begin(), pair.a.params.end(), 1.0f);
+    std::fill(pair.b.params.begin(), pair.b.params.end(), 3.0f);
+  }
+  EXPECT_EQ(pair.a.pairwise->counters().late + pair.a.pairwise->counters().failed, 0u);
+}
+
+// The question, or what answers it, may be lost as well. Of the last block, which no other overtakes, likewise.
+TEST(PairTurns, WhatIsLostAgainIsAskedForAgain) {
+  for (const uint32_t index : {1u, 3u}) {
+    for (const bool question : {true, false}) {
+      Turns pair;
+      pair.publish();
+      int blocks = 0, questions = 0;
+      pair.swarm.network.drop = [&](const Flight& flight) {
+        if (is<Missing>(flight)) return question && questions++ == 0;
+        const BlockPayload* block = message_as<BlockPayload>(flight.message);
+        const bool its_turn = block != nullptr && block->index == index && flight.from == pair.a.id;
+        return its_turn && blocks++ < (question ? 1 : 2);
+      };
+      ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+      pair.swarm.run_for(milliseconds(300));
+      expect_all(pair.a, 2);
+      expect_all(pair.b, 2);
+      EXPECT_EQ(pair.b.pairwise->counters().taken_back, 0u);
+    }
+  }
+}
+
+// A block that never comes is asked for a few times. The others count.
+TEST(PairTurns, ABlockThatStaysLostIsAskedForAFewTimes) {
+  Turns pair;
+  pair.publish();
+  int asked = 0;
+  pair.swarm.network.drop = [&](const Flight& flight) {
+    return is<BlockPayload>(flight) && message_as<BlockPayload>(flight.message)->index == 1;
+  };
+  pair.swarm.network.watch = [&](const Flight& flight) { asked += is<Missing>(flight); };
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(2000));
+  EXPECT_EQ(pair.a.params[0], 2);
+  EXPECT_EQ(pair.a.params[16], 1);
+  EXPECT_EQ(pair.b.params[16], 3);
+  EXPECT_GE(asked, 2) << "each of the two";
+  EXPECT_LE(asked, 6);
+}
+
+// A link that has become thin, or is busy with other blocks, loses none. Whoever waits for them asks for the last one
+// alone, since those before it may be on their way as well. All of them, sent again, would fill the link for as long
+// again, and the next exchange would find it full.
+TEST(PairTurns, BlocksThatAreLateAreNotSentAgain) {
+  PairOf<PairTurns> pair({.params = 256, .block_elements = 16});
+  for (int i = 0; i < 10; ++i) {   // they are known to come without a gap
+    pair.publish();
+    ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+    pair.swarm.run_for(milliseconds(300));
+  }
+  std::fill(pair.a.params.begin(), pair.a.params.end(), 1.0f);
+  std::fill(pair.b.params.begin(), pair.b.params.end(), 3.0f);
+  pair.publish();
+  pair.swarm.network.options.bulk_min = pair.swarm.network.options.bulk_max = milliseconds(90);
+  int sent = 0;
+  pair.swarm.network.watch = [&](const Flight& flight) { sent += is<BlockPayload>(flight); };
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(600));
+  expect_all(pair.a, 2);
+  expect_all(pair.b, 2);
+  EXPECT_GT(sent, 2 * 16) << "they were late enough to be asked for";
+  EXPECT_LE(sent, 2 * 16 + 6);
+}
+
+// Whoever asks again and again gets each block three times: a small message must not draw megabytes without end.
+TEST(PairTurns, BlocksAreSentAgainAFewTimes) {
+  Turns pair;
+  pair.publish();
+  int sent = 0;
+  pair.swarm.network.drop = [&](const Flight& flight) { return is<Have>(flight); };
+  pair.swarm.network.watch = [&](const Flight& flight) {
+    sent += is<BlockPayload>(flight) && flight.from == pair.a.id;
+  };
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  for (int i = 0; i < 20; ++i) {
+    pair.swarm.run_for(milliseconds(5));
+    pair.swarm.deliver({pair.b.id, pair.a.id, 1, Missing{{pair.a.id, 1, 1}, {0x0F}}, {}});
+    pair.swarm.deliver({pair.b.id, pair.a.id, 1, Missing{{pair.a.id, 1, 1}, {0xFF, 0xFF}}, {}});
+  }
+  EXPECT_EQ(sent, 4 + 3 * 4);
+}
+
+}  // namespace
+}  // namespace starling::exchange_test
