@@ -119,7 +119,8 @@ void QuadraticTrainer::step(const LocalSteps& steps) {
 }
 
 void QuadraticTrainer::step(const LocalSteps& steps, Rng& rng, size_t begin, size_t end) {
-  const float rate = static_cast<float>(steps.learning_rate), keep = static_cast<float>(options_.momentum);
+  const double factor = options_.shape.rate_factor ? *options_.shape.rate_factor : 1;
+  const float rate = static_cast<float>(steps.learning_rate * factor), keep = static_cast<float>(options_.momentum);
   const float curvature = static_cast<float>(options_.shape.curvature);
   for (size_t i = begin; i < end; ++i) {
     float direction = curvature * (params_[i] - target_[i]);

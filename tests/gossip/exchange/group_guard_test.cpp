@@ -246,21 +246,25 @@ struct LiarCase {
 class OneLiar : public testing::TestWithParam<LiarCase> {};
 
 TEST_P(OneLiar, CostsTheOthersLittle) {
-  Training<Group> training = GetParam().training;
-  training.gone = true;
-  const Trained without = train(training);
-  training.gone = false;
-  for (const Lie& lie : lies()) {
-    training.lie = lie.tell;
-    training.guarded = true;
-    const Trained guarded = train(training);
-    std::printf("%-28s loss x %.3f, left out %llu\n", lie.name, guarded.loss / without.loss,
-                static_cast<unsigned long long>(guarded.far));
-    if (GetParam().unguarded_too) {
-      training.guarded = false;
-      std::printf("%-28s loss x %.3g without a guard\n", "", train(training).loss / without.loss);
+  for (uint64_t seed = first_seed(); seed < first_seed() + seed_count(3); ++seed) {
+    Training<Group> training = GetParam().training;
+    training.gone = true;
+    const Trained without = train(training, seed);
+    training.gone = false;
+    for (const Lie& lie : lies()) {
+      training.lie = lie.tell;
+      training.guarded = true;
+      const Trained guarded = train(training, seed);
+      std::printf("%-28s loss x %.3f, left out %llu\n", lie.name, guarded.loss / without.loss,
+                  static_cast<unsigned long long>(guarded.far));
+      if (GetParam().unguarded_too && seed == first_seed()) {
+        training.guarded = false;
+        std::printf("%-28s loss x %.3g without a guard\n", "", train(training, seed).loss / without.loss);
+      }
+      if (lie.as_near) continue;
+      const double allowed = lie.gross ? GetParam().of_gross : GetParam().of_others;
+      EXPECT_LE(guarded.loss, allowed * without.loss) << lie.name << ", seed " << seed;
     }
-    EXPECT_LE(guarded.loss, (lie.gross ? GetParam().of_gross : GetParam().of_others) * without.loss) << lie.name;
   }
 }
 

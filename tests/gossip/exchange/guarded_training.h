@@ -6,6 +6,8 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "gossip/exchange/group_guard.h"
@@ -212,11 +214,35 @@ struct Lie {
   std::function<void(Flight&, RoundBlock&)> tell;
   bool gross = true;      // else of the kinds that may cost more
   bool as_owner = false;  // of a group's averages
+  bool as_near = false;   // as honest members are: no rule of distance holds it, and its cost is printed only
 };
 
 inline void noise(Flight& flight, const RoundBlock& block, float size) {
   Rng rng(block.round * 31 + block.index);
   change(flight, [&](float x) { return x + size * static_cast<float>(rng.uniform() - 0.5); });
+}
+
+// Of a member whose model stays as it was when it began to lie, but for this factor a round. As an owner it averages as
+// it should.
+inline std::function<void(Flight&, RoundBlock&)> drift(float factor) {
+  using Sent = std::pair<PeerId, uint32_t>;   // by whom, which block
+  struct State {
+    uint64_t round = 0, began = 0;
+    std::map<Sent, std::vector<float>> models;
+  };
+  return [factor, state = std::make_shared<State>()](Flight& flight, RoundBlock& block) {
+    if (block.phase == 1) return;
+    if (state->models.empty() || block.round < state->round) *state = {block.round, block.round, {}};   // another run
+    state->round = block.round;
+    std::vector<float>& model = state->models[{flight.from, block.index}];
+    if (model.empty()) {
+      model.resize(flight.payload.size / sizeof(float));
+      std::memcpy(model.data(), flight.payload.data, flight.payload.size);
+    }
+    std::vector<float> sent = model;
+    for (float& x : sent) x *= std::pow(factor, static_cast<float>(block.round - state->began));
+    flight.payload = shared_copy(std::as_bytes(std::span(sent)));
+  };
 }
 
 inline std::vector<Lie> lies() {
@@ -230,7 +256,11 @@ inline std::vector<Lie> lies() {
           {"noise", [](Flight& f, RoundBlock& b) { noise(f, b, 10); }, false},
           {"noise in every other round",
            [](Flight& f, RoundBlock& b) { if (b.round % 2 == 0) noise(f, b, 10); }, false},
-          {"noise in one block", [](Flight& f, RoundBlock& b) { if (b.index == 0) noise(f, b, 30); }, false}};
+          {"noise in one block", [](Flight& f, RoundBlock& b) { if (b.index == 0) noise(f, b, 30); }, false},
+          {"the sign turned", [](Flight& f, RoundBlock&) { change(f, [](float x) { return -x; }); },
+           false, false, true},
+          {"stands still", drift(1), false, false, true},
+          {"1.1 times a round", drift(1.1f), false, false, true}};
 }
 
 }  // namespace starling::exchange_test

@@ -171,20 +171,23 @@ struct LiarCase {
 class OneLyingNeighbor : public testing::TestWithParam<LiarCase> {};
 
 TEST_P(OneLyingNeighbor, CostsTheOthersLittle) {
-  Training<Neighborhood> training = GetParam().training;
-  training.silent = true;
-  const Trained without = train(training);
-  training.silent = false;
-  for (const Lie& lie : lies()) {
-    if (lie.as_owner) continue;
-    training.lie = lie.tell;
-    training.guarded = true;
-    const Trained guarded = train(training);
-    training.guarded = false;
-    std::printf("%-28s loss x %.3f, clipped or cut off %llu; without a guard loss x %.3g\n", lie.name,
-                guarded.loss / without.loss, static_cast<unsigned long long>(guarded.far),
-                train(training).loss / without.loss);
-    EXPECT_LE(guarded.loss, (lie.gross ? 1.05 : 1.1) * without.loss) << lie.name;
+  for (uint64_t seed = first_seed(); seed < first_seed() + seed_count(3); ++seed) {
+    Training<Neighborhood> training = GetParam().training;
+    training.silent = true;
+    const Trained without = train(training, seed);
+    training.silent = false;
+    for (const Lie& lie : lies()) {
+      if (lie.as_owner) continue;
+      training.lie = lie.tell;
+      training.guarded = true;
+      const Trained guarded = train(training, seed);
+      training.guarded = false;
+      std::printf("%-28s loss x %.3f, clipped or cut off %llu; without a guard loss x %.3g\n", lie.name,
+                  guarded.loss / without.loss, static_cast<unsigned long long>(guarded.far),
+                  train(training, seed).loss / without.loss);
+      if (lie.as_near) continue;
+      EXPECT_LE(guarded.loss, (lie.gross ? 1.05 : 1.1) * without.loss) << lie.name << ", seed " << seed;
+    }
   }
 }
 
