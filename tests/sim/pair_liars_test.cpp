@@ -72,8 +72,7 @@ std::vector<Lie> lies(CodecKind codec) {
                           {"1e3", fill(1e3f), nullptr},
                           {"10", fill(10), nullptr},
                           {"-10 times another's", minus_ten_times_another, nullptr},
-                          {kDrift, drift(1.1f), nullptr},
-};
+                          {kDrift, drift(1.1f), nullptr}};
   if (codec == CodecKind::kFp32) all.push_back({"not a number", nullptr, not_a_number});
   if (codec == CodecKind::kModulo8) all.push_back({"an exponent of 100", nullptr, exponent_of_100});
   return all;
@@ -293,9 +292,7 @@ TEST_P(LiarWhileSettling, MovesNobody) {
   const auto costs = settle_with_each(
       config, lies(GetParam()), seed_count(3), [](const Lie& lie, double cost, const Settled& with) {
         // One that drifts is as near as the others at first, and moves them a few times before it counts no more.
-        if (std::string(lie.name) != kDrift) {
-          EXPECT_LE(cost, 1.05);
-        }
+        EXPECT_LE(cost, std::string(lie.name) == kDrift ? 1.4 : 1.05);
         EXPECT_LE(with.moved, kMovedMost);
         EXPECT_EQ(with.agree, 0u);
         // Whose blocks cannot be read tells its true model, which an honest one that is late may be as far away as.
@@ -314,7 +311,10 @@ TEST(OneWhileSettling, ThatStandsStillCostsWhatAnHonestOneWould) {
   SwarmConfig config = config_for(CodecKind::kFp32);
   config.stop_after = 400;
   const char* name = "stands still";
-  const OnSettled look = [](const Lie&, double, const Settled& with) { EXPECT_LE(with.moved, kMovedMost); };
+  const OnSettled look = [](const Lie&, double cost, const Settled& with) {
+    EXPECT_LE(cost, 1.25);
+    EXPECT_LE(with.moved, kMovedMost);
+  };
   const auto costs = settle_with_each(config, {{name, drift(1), nullptr}}, seed_count(3), look);
   EXPECT_LE(costs.at(name).mean(), 1.25);
 }
@@ -326,7 +326,8 @@ TEST(LiarWhileSettlingOfLowRank, MovesThemLessThanTheyDiffer) {
   config.exchange.low_rank = 4;
   config.stop_after = 400;
   const auto costs = settle_with_each(config, lies(CodecKind::kFp32), seed_count(9),
-                                      [](const Lie&, double, const Settled& with) {
+                                      [](const Lie&, double cost, const Settled& with) {
+                                        EXPECT_LE(cost, 2.5);
                                         EXPECT_LE(with.moved, kMovedMost);
                                         EXPECT_EQ(with.agree, 0u);
                                         EXPECT_EQ(with.name_the_liar, kLiar);
