@@ -534,6 +534,8 @@ void UpdateGroup::try_end() {
   for (uint32_t i = 0; i < slices_.size(); ++i) {
     if (slices_[i]->has_entry_of(round_.members().group, round())) {
       ++report.entries;
+    } else if (owner_.owns(i) && send_to_those_behind(i)) {
+      continue;   // it lacks nothing that they have
     } else if (messages_.patience() < kPatient) {
       messages_.ask_anyone(i);
     }
@@ -547,6 +549,18 @@ void UpdateGroup::try_end() {
   report.sick = sick_;
   last_ = report;
   note(report);
+}
+
+// Who handed in to this owner from a log that lacks its newest entry made what is void here, so there was no entry.
+// Members hear what others hold from what these hand in to them, and an owner hands in to nobody: the entry would reach
+// them one by one, as they ask members at random.
+bool UpdateGroup::send_to_those_behind(uint32_t slice) {
+  bool sent = false;
+  for (const PeerId& id : round_.members().ids) {
+    const LogHead* head = id == options_.self ? nullptr : slices_[slice]->inbox().head_of(id, round());
+    if (head != nullptr && messages_.send_after(slice, id, *head)) sent = true;
+  }
+  return sent;
 }
 
 void UpdateGroup::note(const UpdateReport& report) {

@@ -190,6 +190,7 @@ class UpdateGroup {
   void advance(uint32_t slice);
   void look_at_plan();
   void begin_counting();
+  bool send_to_those_behind(uint32_t slice);   // false: there are none
   void try_end();
   void note(const UpdateReport& report);
   TimePoint first_ask() const;

@@ -243,19 +243,22 @@ void UpdateMessages::on_pull(const PeerId& from, const LogPull& pull) {
     (void)slice.claims().hear(from, pull.head, slice.log().head(), round_.number());
     if (is_alone(slice)) yield(pull.slice, from);
   }
-  std::optional<std::vector<LoggedEntry>> entries = slice.log().after(pull.head);
-  if (!entries) {
-    if (greater(heads_[pull.slice], pull.head)) donor_.give(from, pull, heads_[pull.slice]);
-    entries = slice.log().after(heads_[pull.slice]);
-  }
-  if (!entries) return;
+  if (send_after(pull.slice, from, pull.head)) return;
+  if (greater(heads_[pull.slice], pull.head)) donor_.give(from, pull, heads_[pull.slice]);
+  (void)send_after(pull.slice, from, heads_[pull.slice]);
+}
+
+bool UpdateMessages::send_after(uint32_t slice, const PeerId& to, const LogHead& head) {
+  std::optional<std::vector<LoggedEntry>> entries = slices_[slice]->log().after(head);
+  if (!entries) return false;
   for (LoggedEntry& logged : *entries) {
     logged.entry.parts = parts_of(logged.payload.size);
     for (uint32_t i = 0; i < logged.entry.parts; ++i) {
       logged.entry.part = i;
-      outbox_.send(from, logged.entry, part_of(logged.payload, i));
+      outbox_.send(to, logged.entry, part_of(logged.payload, i));
     }
   }
+  return true;
 }
 
 void UpdateMessages::on_state(const PeerId& from, const SliceState& state, const SharedBytes& block) {

@@ -43,6 +43,9 @@ class UpdateMessages {
   // Asks one of the members for what follows this slice's log.
   void ask_anyone(uint32_t slice) { pulls_.ask_anyone(*slices_[slice]); }
 
+  // Sends the entries that follow this head. False: there are none, or not all of them are here any more.
+  bool send_after(uint32_t slice, const PeerId& to, const LogHead& head);
+
   // The own replica of the slice is wrong: asks for the donor's.
   void replace(uint32_t slice, const PeerId& donor) {
     slices_[slice]->distrust();

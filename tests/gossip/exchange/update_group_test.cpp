@@ -241,6 +241,29 @@ TEST(UpdateGroup, AnEntryThatIsLostIsAskedForWithinTheRound) {
   EXPECT_LT(swarm.longest, milliseconds(150)) << "two deadlines are 200";
 }
 
+// In the round after it all that the others hand in is void. They hear nothing of it: its owner hands in to nobody.
+TEST(UpdateGroup, WhoHandsInWithoutTheOwnersNewestEntryGetsItWithoutAsking) {
+  UpdateSwarm swarm(5, {});
+  swarm.run_for(seconds(2));
+  const GroupMembers members = update_members(swarm.at(1), swarm.at(1).id).value();
+  std::optional<LogEntry> lost;
+  std::set<PeerId> missed;
+  swarm.network.drop = [&](const Flight& flight) {
+    if (message_as<LogPull>(flight.message) != nullptr) return true;
+    const auto* entry = message_as<LogEntry>(flight.message);
+    if (entry == nullptr || entry->slice != 0) return false;
+    if (!lost && members.owner(0, entry->round) == members.owner(0, entry->round + 1)) lost = *entry;
+    return lost && entry->head == lost->head && missed.insert(flight.to).second;
+  };
+  while (!lost) swarm.run_for(milliseconds(1));
+  UpdateGroup& owner = swarm.agents.at(members.ids[members.owner(0, lost->round)])->exchange();
+  while (owner.round() <= lost->round || owner.under_way()) swarm.run_for(milliseconds(1));
+  EXPECT_EQ(missed.size(), 4u);
+  EXPECT_EQ(owner.log(0).head(), lost->head) << "no entry could be made";
+  swarm.run_for(milliseconds(20));
+  for (auto& [id, agent] : swarm.agents) EXPECT_EQ(agent->exchange().log(0).head(), lost->head);
+}
+
 // It would be a round ahead of the others, and wait for them in vain.
 TEST(UpdateGroup, WhoComesTooLateForARoundBeginsNoneAndIsWaitedForInTheNext) {
   UpdateSwarm swarm(4, {.compute = milliseconds(100)});
