@@ -12,6 +12,8 @@ namespace {
 
 constexpr uint64_t kStepsBehindMin = 100;                     // and a tenth of all: much older
 constexpr Duration kNewerPatience = std::chrono::seconds(30);   // then an old model is better than none
+constexpr Duration kAnswerWithin = std::chrono::seconds(1);     // before the newcomer takes this donor for silent
+constexpr size_t kWaitingMax = 16;                              // newcomers; the others ask again
 
 }  // namespace
 
@@ -20,6 +22,12 @@ bool Donor::too_old() const {
 }
 
 bool Donor::wants_newer(TimePoint now) {
+  std::erase_if(waiting_, [&](Waiting& one) {
+    if (!one.since) one.since = now;
+    const bool over = now - *one.since >= kAnswerWithin;
+    if (over) send_offer(one.newcomer, 0, false);
+    return over;
+  });
   if (!too_old()) {
     waits_since_.reset();
     gives_any_ = false;
@@ -36,6 +44,8 @@ void Donor::set_model(std::shared_ptr<const ModelFile> model) {
   if (model_ && model && model_->snapshot() == model->snapshot()) return;
   previous_ = std::move(model_);
   model_ = std::move(model);
+  for (const Waiting& one : waiting_) send_offer(one.newcomer, 0, true);
+  waiting_.clear();
 }
 
 std::shared_ptr<const ModelFile> Donor::find_model(uint64_t snapshot) const {
@@ -53,25 +63,35 @@ void Donor::handle(const FrameHeader& header, const BootstrapMessage& message) {
   }
 }
 
+// Whoever was told to come back would find the model that was saved meanwhile too old again, where steps are quick. So
+// it waits for that one. Later pages are of a model that was offered.
 void Donor::offer_model(const FrameHeader& header, const ModelRequest& request) {
-  ModelOffer offer;
-  const bool old = too_old();
+  const bool old = too_old() && request.first_hash == 0;
   asked_ = asked_ || old;
-  if (model_ && (!old || gives_any_)) {
+  if (!old || gives_any_) return send_offer(header.reply_to, request.first_hash, true);
+  const auto is_same = [&](const Waiting& one) { return one.newcomer == header.reply_to; };
+  if (std::any_of(waiting_.begin(), waiting_.end(), is_same)) return;
+  if (waiting_.size() >= kWaitingMax) return send_offer(header.reply_to, 0, false);
+  waiting_.push_back({header.reply_to, std::nullopt});
+}
+
+void Donor::send_offer(const Endpoint& to, uint32_t first_hash, bool given) {
+  ModelOffer offer;
+  if (model_ && given) {
     offer.snapshot = model_->snapshot();
     offer.round = model_->round();
     offer.steps = model_->steps();
     offer.total_bytes = model_->total_bytes();
     offer.block_bytes = kTransferBlockBytes;
     offer.root = model_->root();
-    offer.first_hash = request.first_hash;
+    offer.first_hash = first_hash;
     const auto& hashes = model_->hashes();
-    const size_t first = std::min<size_t>(request.first_hash, hashes.size());
+    const size_t first = std::min<size_t>(first_hash, hashes.size());
     const size_t last = std::min(first + kTransferHashesPerFrame, hashes.size());
     offer.hashes.assign(hashes.begin() + static_cast<ptrdiff_t>(first),
                         hashes.begin() + static_cast<ptrdiff_t>(last));
   }
-  outbox_.send(header.reply_to, offer);
+  outbox_.send(to, offer);
 }
 
 void Donor::send_block(const FrameHeader& header, const ModelBlockRequest& request) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "bootstrap/model_file.h"
 #include "gossip/clock.h"
@@ -23,7 +24,8 @@ class Donor {
 
   // How far this agent is. A model that is much older is not given while a newer one may come.
   void set_steps(uint64_t steps) { steps_ = steps; }
-  // A newcomer asked for a model that is much older than set_steps(): to be asked for at each tick, and saved soon.
+  // A newcomer asked for a model that is much older than set_steps(): to be asked for at each tick, and saved soon. The
+  // newcomer is answered by the next set_model(), or told after a while that there is none.
   bool wants_newer(TimePoint now);
 
   // Sets the file to serve. Transfers of the previous file go on until the next call; then they end with ModelGone.
@@ -34,7 +36,12 @@ class Donor {
   const DonorCounters& counters() const { return counters_; }
 
  private:
+  struct Waiting {
+    Endpoint newcomer;
+    std::optional<TimePoint> since;              // nullopt: until the next tick
+  };
   void offer_model(const FrameHeader& header, const ModelRequest& request);
+  void send_offer(const Endpoint& to, uint32_t first_hash, bool given);
   void send_block(const FrameHeader& header, const ModelBlockRequest& request);
   bool too_old() const;
   std::shared_ptr<const ModelFile> find_model(uint64_t snapshot) const;
@@ -44,6 +51,7 @@ class Donor {
   bool asked_ = false;                           // for a model that is too old
   std::optional<TimePoint> waits_since_;         // for a newer one
   bool gives_any_ = false;                       // none came in time
+  std::vector<Waiting> waiting_;                 // who asked for it
   DonorCounters counters_;
 };
 

@@ -277,6 +277,43 @@ TEST(Donor, GivesNoModelMuchOlderThanItsSteps) {
   EXPECT_TRUE(ask()) << "where none can be saved, an old one is better than none";
 }
 
+// At 200 steps a second the model that is saved for a newcomer is old again before it asks once more.
+TEST(Donor, WhoAsksForANewerModelGetsTheNextOneHoweverQuickTheStepsAre) {
+  RecordingOutbox outbox;
+  Donor donor(outbox);
+  const FrameHeader asks{.sender = peer_of(5), .generation = 1, .reply_to = endpoint_of(5)};
+  TimePoint now{};
+  donor.set_model(random_model(1, 1000, 3000));
+  donor.set_steps(2000);
+  for (int i = 0; i < 3; ++i) donor.handle(asks, ModelRequest{});
+  EXPECT_TRUE(donor.wants_newer(now));
+  EXPECT_TRUE(outbox.take().empty());
+  donor.set_steps(2500);
+  donor.set_model(random_model(2, 2010, 3000));
+  std::vector<Sent> sent = outbox.take();
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].address, endpoint_of(5));
+  ASSERT_TRUE(message_is<ModelOffer>(sent[0].message));
+  EXPECT_EQ(message_as<ModelOffer>(sent[0].message)->steps, 2010u);
+
+  donor.handle(asks, ModelRequest{.first_hash = 1});
+  sent = outbox.take();
+  ASSERT_EQ(sent.size(), 1u) << "a later page";
+  EXPECT_GT(message_as<ModelOffer>(sent[0].message)->total_bytes, 0u);
+
+  for (uint8_t tag = 1; tag <= 20; ++tag) {
+    donor.handle({.sender = peer_of(tag), .generation = 1, .reply_to = endpoint_of(tag)}, ModelRequest{});
+  }
+  EXPECT_EQ(outbox.take().size(), 4u) << "so many more than wait here ask again";
+  EXPECT_TRUE(donor.wants_newer(now));
+  EXPECT_TRUE(outbox.take().empty());
+  now += seconds(1);
+  EXPECT_TRUE(donor.wants_newer(now));
+  sent = outbox.take();
+  ASSERT_EQ(sent.size(), 16u) << "nothing was saved: that is told";
+  for (const Sent& one : sent) EXPECT_EQ(message_as<ModelOffer>(one.message)->total_bytes, 0u);
+}
+
 TEST(Donor, KeepsTheFileBeforeForTransfersInProgress) {
   RecordingOutbox outbox;
   Donor donor(outbox);
