@@ -81,17 +81,17 @@ inline ExchangeStatus UpdateExchange::status() const {
   status.updates.long_splits = group_.splits().long_splits;
   status.updates.states_adopted = tally.states_adopted;
   status.updates.audits_failed = tally.audits_failed;
-  status.updates.payloads_refused = tally.payloads_refused;
+  status.updates.payloads_refused = tally.refused.payloads;
   status.updates.pulls = tally.pulls_sent;
   status.updates.early = tally.handed_in_early;
   status.updates.buckets = group_.plans().newest().ends.size();
   status.updates.plan_since = group_.plans().newest().since;
   status.updates.plans_refused = group_.plans().refused();
   status.updates.frames_saved = group_.frames_saved();
-  status.updates.entries_refused = tally.entries_refused;
-  status.updates.blocks_refused = tally.blocks_refused;
-  status.updates.heads_refused = tally.heads_refused;
-  status.refused_last = tally.refused_last;
+  status.updates.entries_refused = tally.refused.entries;
+  status.updates.blocks_refused = tally.refused.blocks;
+  status.updates.heads_refused = tally.refused.heads;
+  status.refused_last = tally.refused.last;
   std::vector<std::byte> hashes;
   for (uint32_t i = 0; i < group_.slice_count(); ++i) {
     const LogHead& head = group_.log(i).head();

@@ -672,11 +672,7 @@ UpdateTally UpdateGroup::tally() const {
   UpdateTally tally;
   for (const auto& slice : slices_) tally.states_adopted += slice->states_adopted();
   tally.entries_made = entries_made_;
-  tally.payloads_refused = refusals_.payloads;
-  tally.entries_refused = refusals_.entries;
-  tally.blocks_refused = refusals_.blocks;
-  tally.heads_refused = refusals_.heads;
-  tally.refused_last = refusals_.last;
+  tally.refused = refusals_;
   tally.handed_in_early = handed_in_early_;
   tally.audits_failed = messages_.tally().audits_failed;
   tally.injected = messages_.tally().injected;

@@ -57,8 +57,7 @@ struct UpdateSelection {
 
 struct UpdateTally {
   uint64_t entries_made = 0;
-  uint64_t payloads_refused = 0, entries_refused = 0, blocks_refused = 0, heads_refused = 0;   // as UpdateRefusals says
-  std::optional<PeerId> refused_last;
+  UpdateRefusals refused;
   uint64_t states_adopted = 0;
   uint64_t audits_failed = 0;            // an own replica was not what most others have under the same head
   uint64_t pulls_sent = 0;

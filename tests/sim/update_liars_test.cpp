@@ -86,7 +86,7 @@ Outcome train(const std::function<const UpdateCodec*(uint8_t tag)>& codec_of) {
   for (auto& [id, agent] : swarm.agents) {
     EXPECT_GT(agent->boundaries, 300u);
     if (id == test_peer(kLiar)) continue;
-    run.refused += agent->exchange().tally().entries_refused + agent->exchange().tally().payloads_refused;
+    run.refused += agent->exchange().tally().refused.entries + agent->exchange().tally().refused.payloads;
   }
   run.loss /= static_cast<double>(losses);
   return run;

@@ -159,8 +159,8 @@ class Chaos {
     totals_->short_splits += tally.short_splits;
     totals_->long_splits += tally.long_splits;
     totals_->lost_payloads += tally.lost_payloads;
-    const UpdateTally refused = agent.exchange().tally();
-    totals_->refused += refused.payloads_refused + refused.entries_refused + refused.blocks_refused;
+    const UpdateRefusals refused = agent.exchange().tally().refused;
+    totals_->refused += refused.payloads + refused.entries + refused.blocks;
     if (tally.lost_payloads > 0) totals_->where += name_ + " (counted twice)";
   }
 

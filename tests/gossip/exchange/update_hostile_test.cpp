@@ -27,10 +27,10 @@ TEST(UpdateHostile, EntriesThatAreNotWhatTheirHashSaysAreRefused) {
   };
   swarm.run_for(seconds(3));
   uint64_t refused = 0;
-  for (auto& [id, agent] : swarm.agents) refused += agent->exchange().tally().entries_refused;
+  for (auto& [id, agent] : swarm.agents) refused += agent->exchange().tally().refused.entries;
   EXPECT_GT(refused, 0u);
   for (uint8_t tag = 2; tag <= 4; ++tag) {
-    EXPECT_EQ(swarm.at(tag).exchange().tally().refused_last, test_peer(1));
+    EXPECT_EQ(swarm.at(tag).exchange().tally().refused.last, test_peer(1));
     for (float value : swarm.at(tag).params) EXPECT_LT(std::abs(value), 1e5f);
   }
   // The others go on, and agent 1 with them: its entries never became the log.
@@ -48,9 +48,9 @@ TEST(UpdateHostile, PayloadsThatAreNotFiniteCountNowhere) {
   uint64_t payloads = 0, entries = 0;
   for (uint8_t tag = 2; tag <= 4; ++tag) {
     const UpdateTally tally = swarm.at(tag).exchange().tally();
-    payloads += tally.payloads_refused;
-    entries += tally.entries_refused;
-    EXPECT_EQ(tally.refused_last, test_peer(1));
+    payloads += tally.refused.payloads;
+    entries += tally.refused.entries;
+    EXPECT_EQ(tally.refused.last, test_peer(1));
     for (float value : swarm.at(tag).params) EXPECT_TRUE(std::isfinite(value));
   }
   EXPECT_GT(payloads, 0u);
@@ -86,8 +86,8 @@ TEST(UpdateHostile, AHeadOfMoreEntriesThanThereWereRoundsIsRefused) {
     EXPECT_GT(swarm.at(2).exchange().log(0).head().length, length + 30) << "no owner stopped for it";
     for (const uint8_t tag : {2, 3, 4}) {
       EXPECT_GT(swarm.at(tag).exchange().tally().ignored_messages, 0u);
-      EXPECT_GT(swarm.at(tag).exchange().tally().heads_refused, 0u);
-      EXPECT_EQ(swarm.at(tag).exchange().tally().refused_last, test_peer(1));
+      EXPECT_GT(swarm.at(tag).exchange().tally().refused.heads, 0u);
+      EXPECT_EQ(swarm.at(tag).exchange().tally().refused.last, test_peer(1));
       EXPECT_EQ(swarm.at(tag).exchange().tally().pulls_sent, 0u);
     }
   }
@@ -120,8 +120,8 @@ TEST(UpdateHostile, AnEntryOfARoundThatNeverComesOrThatAMinorityMadeIsRefused) {
     EXPECT_LT(swarm.at(2).exchange().round(), 1000u);
     for (const uint8_t tag : {2, 3, 4}) {
       EXPECT_GT(swarm.at(tag).exchange().tally().ignored_messages, 0u);
-      EXPECT_GT(swarm.at(tag).exchange().tally().entries_refused, 0u);
-      EXPECT_EQ(swarm.at(tag).exchange().tally().refused_last, test_peer(1));
+      EXPECT_GT(swarm.at(tag).exchange().tally().refused.entries, 0u);
+      EXPECT_EQ(swarm.at(tag).exchange().tally().refused.last, test_peer(1));
       for (const LoggedEntry& logged : swarm.at(tag).exchange().log(0).entries()) {
         EXPECT_GT(logged.entry.counted.size(), 2u);
       }
@@ -282,8 +282,8 @@ TEST(UpdateHostile, ADamagedBlockOfAStateIsRefusedAndAskedForAgain) {
     if (is<SliceState>(flight) && damaged++ % 2 == 0) flight.payload = with_value(flight.payload, 7e7f);
   };
   EXPECT_TRUE(swarm.runs_empty());
-  EXPECT_GT(swarm.at(3).exchange().tally().blocks_refused, 0u);
-  EXPECT_TRUE(swarm.at(3).exchange().tally().refused_last.has_value());
+  EXPECT_GT(swarm.at(3).exchange().tally().refused.blocks, 0u);
+  EXPECT_TRUE(swarm.at(3).exchange().tally().refused.last.has_value());
   EXPECT_GT(swarm.at(3).exchange().tally().states_adopted, 0u);
 }
 
@@ -310,8 +310,8 @@ TEST(UpdateHostile, StrangersAndImpossibleMessagesAreCountedAndTouchNothing) {
   send(member, RoundCredit{0, 1, 0, 1}, {});                                              // of a neighborhood
   send(member, Busy{}, {});
   EXPECT_EQ(agent.exchange().tally().ignored_messages, before + 9);
-  EXPECT_EQ(agent.exchange().tally().payloads_refused, 4u) << "strangers' are not counted here";
-  EXPECT_EQ(agent.exchange().tally().refused_last, member);
+  EXPECT_EQ(agent.exchange().tally().refused.payloads, 4u) << "strangers' are not counted here";
+  EXPECT_EQ(agent.exchange().tally().refused.last, member);
   EXPECT_EQ(agent.exchange().log(0).head(), head);
   swarm.run_for(seconds(1));
   EXPECT_GT(agent.exchange().log(0).head().length, head.length + 10);

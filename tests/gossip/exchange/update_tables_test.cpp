@@ -77,7 +77,7 @@ TEST_F(UpdateTablesInAGroup, MembersHandInWhatTheOwnerAsksFor) {
   EXPECT_NEAR(static_cast<double>(seen.requests), static_cast<double>(seen.entries), 12);
   EXPECT_EQ(seen.counted, 4 * seen.entries);
   EXPECT_EQ(seen.unasked, 0u);
-  for (auto& [id, agent] : swarm.agents) EXPECT_EQ(agent->exchange().tally().payloads_refused, 0u);
+  for (auto& [id, agent] : swarm.agents) EXPECT_EQ(agent->exchange().tally().refused.payloads, 0u);
   expect_conserved(swarm);
 }
 
@@ -132,7 +132,7 @@ TEST_F(UpdateTablesInAGroup, TablesOfAnotherSizeOrWithNoNumbersAreRefused) {
     };
     swarm.run_for(seconds(2));
     uint64_t refused = 0;
-    for (auto& [id, agent] : swarm.agents) refused += agent->exchange().tally().payloads_refused;
+    for (auto& [id, agent] : swarm.agents) refused += agent->exchange().tally().refused.payloads;
     EXPECT_GT(refused, 10u);
     EXPECT_EQ(swarm.entries, swarm.entries_due) << "the others' tables are enough";
     swarm.network.damage = nullptr;
@@ -171,7 +171,7 @@ TEST_F(UpdateTablesInAGroup, RequestsThatDoNotDecodeAreRefused) {
     flight.payload = SharedBytes::take(std::move(bytes));
   };
   swarm.run_for(seconds(2));
-  EXPECT_GT(swarm.at(2).exchange().tally().payloads_refused, 0u);
+  EXPECT_GT(swarm.at(2).exchange().tally().refused.payloads, 0u);
   EXPECT_GT(swarm.at(2).exchange().log(0).head().length, 10u) << "the slices of other owners";
   swarm.network.damage = nullptr;
   expect_conserved(swarm);
