@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "tests/gossip/exchange/harness.h"
+#include "tests/gossip/exchange/turn_rings.h"
 
 namespace starling::exchange_test {
 namespace {
@@ -192,36 +193,11 @@ TEST(PairTurns, WhoMayCloseARingWaitsForOneRoundTrip) {
 // Random proposals among agents that step now and then: no ring of agents waits for itself.
 TEST(PairTurns, NoRingOfWaiting) {
   for (uint64_t seed = 1; seed <= 14; ++seed) {
-    const size_t count = 2 + seed;
     TurnSwarm swarm({.deadline_max = std::chrono::seconds(100)}, seed);
-    swarm.network.options = {.control_min = milliseconds(1), .control_max = milliseconds(20),
-                             .bulk_min = milliseconds(1), .bulk_max = milliseconds(20)};
-    Rng rng(seed);
-    std::vector<TurnAgent*> agents;
-    for (uint8_t tag = 1; tag <= count; ++tag) agents.push_back(&swarm.add(tag));
-    for (TurnAgent* agent : agents) agent->boundary();
-    uint64_t begun = 0;
-    for (int beat = 0; beat < 200; ++beat) {
-      for (TurnAgent* agent : agents) {
-        if (agent->pairwise->under_way()) continue;
-        if (agent->stepping) agent->end_steps();
-        agent->pump();
-        begun += agent->pairwise->propose(agents[rng.below(static_cast<uint32_t>(count))]->id);
-        if (!agent->pairwise->under_way() && rng.chance(0.3)) agent->begin_steps();
-      }
-      swarm.run_for(milliseconds(7));
-    }
-    EXPECT_GT(begun, 60u);
-    for (TurnAgent* agent : agents) {
-      if (agent->stepping) agent->end_steps();
-      agent->pump();
-    }
-    swarm.run_for(std::chrono::seconds(20));   // far below the deadline: only turns end the waiting
-    for (TurnAgent* agent : agents) {
-      EXPECT_FALSE(agent->pairwise->under_way()) << "seed " << seed;
-      EXPECT_EQ(agent->pairwise->waiting(), 0u);
-    }
-    EXPECT_TRUE(swarm.all_idle());
+    expect_no_ring_of_waiting(swarm, 2 + seed, seed, [](TurnAgent& agent, const auto& agents, Rng& rng) {
+      agent.pump();
+      return agent.pairwise->propose(agents[rng.below(static_cast<uint32_t>(agents.size()))]->id);
+    });
   }
 }
 
