@@ -140,75 +140,63 @@ TEST(TurnSharing, WhatWentWithDiscardedParamsIsNotTakenBack) {
   }
 }
 
-// The steps before settling moved the params: what was measured then would place this agent where it is no more.
-TEST(TurnSharing, OnlyWhatIsMeasuredSinceSettlingBeganCounts) {
+// One that nobody is there to meet.
+struct AloneByTurns {
   NobodyToAsk nobody;
-  TestSwarmOf<PairTurns> swarm({.sampler = &nobody});
+  TestSwarmOf<PairTurns> swarm{{.sampler = &nobody}};
   TestAgentOf<PairTurns>& agent = swarm.add(1);
   std::unique_ptr<QuadraticTrainer> trainer = make_quadratic_trainer(dimension(64), 1, swarm.clock);
-  SharedModel model(*trainer, shared_sections(*trainer, false), make_codec(CodecKind::kFp32, MemorySpace::kHost), 16,
-                    make_source(SourceKind::kParams), nullptr);
-  DeltaSharing sharing(model, agent.pairwise.get(), agent.worker, swarm.clock, true);
-  const auto share = [&] {
-    bool shared = false;
-    sharing.share(1, 1, true, [&](bool) { shared = true; });
-    while (!shared) agent.worker.run_completions();
-  };
+  SharedModel model{*trainer, shared_sections(*trainer, false), make_codec(CodecKind::kFp32, MemorySpace::kHost), 16,
+                    make_source(SourceKind::kParams), nullptr};
+  DeltaSharing sharing{model, agent.pairwise.get(), agent.worker, swarm.clock, true};
   const View x = trainer->params();
-  std::fill(x.data, x.data + x.count, 2.0f);
+
+  void fill(float value) { std::fill(x.data, x.data + x.count, value); }
+  void share(uint64_t round) {
+    bool shared = false;
+    sharing.share(round, 1, true, [&](bool) { shared = true; });
+    while (!shared) agent.worker.run_completions();
+  }
+};
+
+// The steps before settling moved the params: what was measured then would place this agent where it is no more.
+TEST(TurnSharing, OnlyWhatIsMeasuredSinceSettlingBeganCounts) {
+  AloneByTurns alone;
+  const DeltaSharing& sharing = alone.sharing;
+  alone.fill(2);
   EXPECT_FALSE(sharing.projection().has_value());
-  share();
+  alone.share(1);
   EXPECT_EQ(sharing.params_rms(), 2);
-  EXPECT_EQ(sharing.projection(), project(x));
+  EXPECT_EQ(sharing.projection(), project(alone.x));
   const Projection before = *sharing.projection();
-  std::fill(x.data, x.data + x.count, 3.0f);
-  share();
+  alone.fill(3);
+  alone.share(1);
   EXPECT_EQ(sharing.projection(), before) << "not at every boundary";
-  sharing.settle();
+  alone.sharing.settle();
   EXPECT_FALSE(sharing.projection().has_value());
-  share();
+  alone.share(1);
   EXPECT_EQ(sharing.params_rms(), 3);
-  EXPECT_EQ(sharing.projection(), project(x));
+  EXPECT_EQ(sharing.projection(), project(alone.x));
 }
 
 // The genesis is the same everywhere, and the next measurement comes seconds later.
 TEST(TurnSharing, BeforeTheFirstStepsNoProjectionIsTold) {
-  NobodyToAsk nobody;
-  TestSwarmOf<PairTurns> swarm({.sampler = &nobody});
-  TestAgentOf<PairTurns>& agent = swarm.add(1);
-  std::unique_ptr<QuadraticTrainer> trainer = make_quadratic_trainer(dimension(64), 1, swarm.clock);
-  SharedModel model(*trainer, shared_sections(*trainer, false), make_codec(CodecKind::kFp32, MemorySpace::kHost), 16,
-                    make_source(SourceKind::kParams), nullptr);
-  DeltaSharing sharing(model, agent.pairwise.get(), agent.worker, swarm.clock, true);
-  const auto share = [&](uint64_t round) {
-    bool shared = false;
-    sharing.share(round, 1, true, [&](bool) { shared = true; });
-    while (!shared) agent.worker.run_completions();
-  };
-  const View x = trainer->params();
-  std::fill(x.data, x.data + x.count, 2.0f);
-  share(0);
-  EXPECT_EQ(sharing.params_rms(), 2) << "the size is known, the projection would say that all agree";
-  EXPECT_FALSE(sharing.projection().has_value());
-  std::fill(x.data, x.data + x.count, 3.0f);
-  share(1);
-  EXPECT_EQ(sharing.projection(), project(x)) << "at the first boundary with steps before it, at once";
+  AloneByTurns alone;
+  alone.fill(2);
+  alone.share(0);
+  EXPECT_EQ(alone.sharing.params_rms(), 2) << "the size is known, the projection would say that all agree";
+  EXPECT_FALSE(alone.sharing.projection().has_value());
+  alone.fill(3);
+  alone.share(1);
+  EXPECT_EQ(alone.sharing.projection(), project(alone.x)) << "at the first boundary with steps before it, at once";
 }
 
 // Who settles without a step of its own, because the swarm has ended, is waited for by the others.
 TEST(TurnSharing, WhoSettlesTellsItsProjectionInAnyRound) {
-  NobodyToAsk nobody;
-  TestSwarmOf<PairTurns> swarm({.sampler = &nobody});
-  TestAgentOf<PairTurns>& agent = swarm.add(1);
-  std::unique_ptr<QuadraticTrainer> trainer = make_quadratic_trainer(dimension(64), 1, swarm.clock);
-  SharedModel model(*trainer, shared_sections(*trainer, false), make_codec(CodecKind::kFp32, MemorySpace::kHost), 16,
-                    make_source(SourceKind::kParams), nullptr);
-  DeltaSharing sharing(model, agent.pairwise.get(), agent.worker, swarm.clock, true);
-  sharing.settle();
-  bool shared = false;
-  sharing.share(0, 1, true, [&](bool) { shared = true; });
-  while (!shared) agent.worker.run_completions();
-  EXPECT_EQ(sharing.projection(), project(trainer->params()));
+  AloneByTurns alone;
+  alone.sharing.settle();
+  alone.share(0);
+  EXPECT_EQ(alone.sharing.projection(), project(alone.x));
 }
 
 TEST(DriftWatch, SeesWhatTheStepsMoveAndNotWhatWasMixedInBetween) {
