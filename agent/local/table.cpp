@@ -45,10 +45,6 @@ std::string print_counts(const ExchangeCounts& counts) {
   return fmt::format("{}/{}/{}", counts.done, counts.late, counts.failed);
 }
 
-std::string print_round(const AgentStatus& status) {
-  return status.sent_last_round ? print_bytes(static_cast<uint64_t>(*status.sent_last_round)) : "-";
-}
-
 // Without control characters: text of a log or a metrics file may hold any, and a row has to stay one line.
 std::string plain(std::string text) {
   for (char& c : text) {
@@ -80,7 +76,7 @@ std::vector<std::string> render_table(const SwarmMembers& members, size_t column
     const std::string line =
         fmt::format(kRow, member->name(), state_word(*member), print_labels(track.labels), track.steps,
                     print_loss(track.loss), print_percent(track.accuracy), print_distance(track.swarm_distance),
-                    print_distance(track.spread), print_counts(track.exchanges), print_round(track.status), note);
+                    print_distance(track.spread), print_counts(track.exchanges), print_bytes(track.status.sent_last_round), note);
     lines.push_back(cut(plain(line), columns));
   }
   return lines;

@@ -27,25 +27,24 @@ uint64_t count_refused(const AgentStatus& status) {
   return sum;
 }
 
+void add_count(std::string& text, uint64_t count, const char* what) {
+  if (count > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, what);
+}
+
 // "3 bad_checksum, 1 too_short"
 std::string list_refused(const AgentStatus& status) {
   std::string text;
-  for_each_refusal(status.frames_refused, [&](const char* cause, uint64_t count) {
-    if (count > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, cause);
-  });
+  for_each_refusal(status.frames_refused, [&](const char* cause, uint64_t count) { add_count(text, count, cause); });
   return text;
 }
 
 // "3 payloads, 1 heads"
 std::string list_refused(const UpdateCounters& updates) {
-  const std::pair<uint64_t, const char*> counts[] = {{updates.payloads_refused, "payloads"},
-                                                     {updates.entries_refused, "entries"},
-                                                     {updates.blocks_refused, "blocks of states"},
-                                                     {updates.heads_refused, "heads"}};
   std::string text;
-  for (const auto& [count, what] : counts) {
-    if (count > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, what);
-  }
+  add_count(text, updates.payloads_refused, "payloads");
+  add_count(text, updates.entries_refused, "entries");
+  add_count(text, updates.blocks_refused, "blocks of states");
+  add_count(text, updates.heads_refused, "heads");
   return text;
 }
 

@@ -16,6 +16,10 @@ std::string print_bytes(uint64_t bytes) {
   return fmt::format("{:.1f} GB", count / 1e9);
 }
 
+std::string print_bytes(const std::optional<double>& bytes) {
+  return bytes ? print_bytes(static_cast<uint64_t>(*bytes)) : "-";
+}
+
 std::string print_count(uint64_t count, const std::string& noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }

@@ -13,6 +13,7 @@ std::string print_percent(const std::optional<double>& ratio);
 
 // Decimal units: "999 B", "12.3 kB", "7.2 GB".
 std::string print_bytes(uint64_t bytes);
+std::string print_bytes(const std::optional<double>& bytes);   // "-" where it is not known
 
 // "1 peer", "2 peers", of a noun with a regular plural.
 std::string print_count(uint64_t count, const std::string& noun);

@@ -32,10 +32,6 @@ std::optional<double> sent_a_step(const AgentReport& agent) {
   return std::round(static_cast<double>(agent.bytes_sent) / static_cast<double>(agent.steps));
 }
 
-std::string print_known_bytes(const std::optional<double>& bytes) {
-  return bytes ? print_bytes(static_cast<uint64_t>(*bytes)) : "-";
-}
-
 Json agent_json(const AgentReport& agent) {
   return {{"name", agent.name},
           {"peer", agent.peer},
@@ -252,7 +248,7 @@ std::string print_closing_table(const SwarmReport& report) {
     if (living(agent) && !agent.settled.value_or(true)) note += "  its model and another's do not agree";
     text += fmt::format(kRow, agent.name, print_labels(agent.classes), print_percent(agent.accuracy),
                         print_percent(alone), print_percent(report.central), counts, print_bytes(agent.bytes_sent),
-                        print_known_bytes(sent_a_step(agent)), note);
+                        print_bytes(sent_a_step(agent)), note);
   }
   std::vector<PairReport> pairs;
   for (const AgentReport& agent : report.agents) {

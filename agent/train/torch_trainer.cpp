@@ -261,8 +261,7 @@ void TorchTrainer::run_steps(const LocalSteps& steps) {
 // In short naps, as whoever ends the trainer waits for this thread.
 void TorchTrainer::pretend_until(TimePoint end) const {
   constexpr Duration kNap = std::chrono::milliseconds(20);
-  const SteadyClock clock;
-  for (Duration left = end - clock.now(); left > Duration::zero() && !leaving_; left = end - clock.now()) {
+  for (Duration left = end - clock_.now(); left > Duration::zero() && !leaving_; left = end - clock_.now()) {
     std::this_thread::sleep_for(std::min(left, kNap));
   }
 }
