@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 
@@ -111,6 +112,8 @@ TEST(LowRank, MovesByTheProjectionOfTheDifference) {
   EXPECT_LT(squares(moved), 0.4 * squares(wanted));
 }
 
+// One draw of q in a hundred hardly sees one of two directions, and binary16 rounds the little that it sees away. So the
+// median of 21 draws is judged: eleven such draws do not happen.
 TEST(LowRank, TakesAllOfADifferenceOfThatRank) {
   TestRng rng(draw_rng_seed());
   for (const size_t rank : {1u, 2u}) {
@@ -122,9 +125,13 @@ TEST(LowRank, TakesAllOfADifferenceOfThatRank) {
       const Values part = outer(rng, size.rows, size.columns);
       for (size_t i = 0; i < b.size(); ++i) b[i] += part[i];
     }
-    const Exchanged sent = exchange(codec, a, b, rng());
-    const Values rest = minus(minus(b, a), delta(codec, sent.a, sent.b));
-    EXPECT_LT(squares(rest), 1e-4 * squares(minus(b, a))) << rank;
+    std::array<double, 21> left;
+    for (double& share : left) {
+      const Exchanged sent = exchange(codec, a, b, rng());
+      share = squares(minus(minus(b, a), delta(codec, sent.a, sent.b))) / squares(minus(b, a));
+    }
+    std::sort(left.begin(), left.end());
+    EXPECT_LT(left[10], 1e-5) << rank;
   }
 }
 
