@@ -76,7 +76,8 @@ std::vector<std::string> render_table(const SwarmMembers& members, size_t column
     const std::string line =
         fmt::format(kRow, member->name(), state_word(*member), print_labels(track.labels), track.steps,
                     print_loss(track.loss), print_percent(track.accuracy), print_distance(track.swarm_distance),
-                    print_distance(track.spread), print_counts(track.exchanges), print_bytes(track.status.sent_last_round), note);
+                    print_distance(track.spread), print_counts(track.exchanges),
+                    print_bytes(track.status.sent_last_round), note);
     lines.push_back(cut(plain(line), columns));
   }
   return lines;

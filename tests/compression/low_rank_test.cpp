@@ -112,8 +112,8 @@ TEST(LowRank, MovesByTheProjectionOfTheDifference) {
   EXPECT_LT(squares(moved), 0.4 * squares(wanted));
 }
 
-// One draw of q in a hundred hardly sees one of two directions, and binary16 rounds the little that it sees away. So the
-// median of 21 draws is judged: eleven such draws do not happen.
+// One draw of q in a hundred hardly sees one of two directions, and binary16 rounds away the little that it sees. So
+// the median of 21 draws is judged: eleven such draws do not happen.
 TEST(LowRank, TakesAllOfADifferenceOfThatRank) {
   TestRng rng(draw_rng_seed());
   for (const size_t rank : {1u, 2u}) {

@@ -67,6 +67,19 @@ class Trainees {
       if (index_of(id) < training.fast) agent->mass = 0.125;
       agent->local_step = [this](RoundAgent<E>& one) { train(one); };
     }
+    for (auto& [id, agent] : swarm_.agents) {
+      if (all_healthy() || !lies(id)) healthy_.push_back(agent.get());
+    }
+    for (size_t i = 0; i < kParams; ++i) {
+      double sum = 0, squares = 0;
+      for (const RoundAgent<E>* agent : healthy_) {
+        const double target = targets_.at(agent->id)[i];
+        sum += target;
+        squares += square(target);
+      }
+      mean_target_.push_back(sum / count());
+      loss_at_mean_ += squares / count() - square(mean_target_.back());
+    }
   }
 
   Trained run() {
@@ -87,9 +100,8 @@ class Trainees {
     result.loss /= static_cast<double>(counted);
     result.spread /= static_cast<double>(counted);
     result.digest = swarm_.digest();
-    for (const PeerId& id : healthy()) {
-      const RoundAgent<E>& agent = *swarm_.agents.at(id);
-      for (const ExchangeReport& report : agent.reports) {
+    for (const RoundAgent<E>* agent : healthy_) {
+      for (const ExchangeReport& report : agent->reports) {
         result.far += std::is_same_v<E, Group> ? report.left_out.size() : report.scale < 1;
       }
     }
@@ -101,13 +113,7 @@ class Trainees {
   bool lies(const PeerId& id) const { return index_of(id) >= training_.members - training_.liars; }
   bool all_healthy() const { return !training_.lie && !training_.gone && !training_.silent; }
   size_t index_of(const PeerId& id) const { return size_t{id.bytes[0]} - 1; }
-  std::vector<PeerId> healthy() const {
-    std::vector<PeerId> ids;
-    for (const auto& [id, agent] : swarm_.agents) {
-      if (all_healthy() || !lies(id)) ids.push_back(id);
-    }
-    return ids;
-  }
+  double count() const { return static_cast<double>(healthy_.size()); }
 
   void train(RoundAgent<E>& agent) {
     const std::vector<float>& target = targets_[agent.id];
@@ -144,41 +150,34 @@ class Trainees {
   }
 
   static double square(double x) { return x * x; }
-  // Of a model over all the healthy members' data.
-  double worst_loss() const {
-    double worst = 0;
-    for (const PeerId& id : healthy()) {
-      double squares = 0;
-      const std::vector<float>& x = swarm_.agents.at(id)->params;
-      for (const PeerId& other : healthy()) {
-        const std::vector<float>& target = targets_.at(other);
-        for (size_t i = 0; i < kParams; ++i) squares += square(x[i] - target[i]);
-      }
-      worst = std::max(worst, squares);
-    }
-    return worst / static_cast<double>(healthy().size() * kParams);
+  static double squared_distance(const std::vector<float>& x, const std::vector<double>& y) {
+    double sum = 0;
+    for (size_t i = 0; i < kParams; ++i) sum += square(x[i] - y[i]);
+    return sum;
   }
+  double farthest_from(const std::vector<double>& y) const {   // squared
+    double worst = 0;
+    for (const RoundAgent<E>* agent : healthy_) worst = std::max(worst, squared_distance(agent->params, y));
+    return worst;
+  }
+  // Of a model over all the healthy members' data: its squared distance to their mean, and theirs to it.
+  double worst_loss() const { return (farthest_from(mean_target_) + loss_at_mean_) / kParams; }
   double spread() const {
     std::vector<double> mean(kParams);
-    const std::vector<PeerId> ids = healthy();
-    for (const PeerId& id : ids) {
-      for (size_t i = 0; i < kParams; ++i) mean[i] += static_cast<double>(swarm_.agents.at(id)->params[i]);
+    for (const RoundAgent<E>* agent : healthy_) {
+      for (size_t i = 0; i < kParams; ++i) mean[i] += static_cast<double>(agent->params[i]);
     }
-    double worst = 0;
-    for (const PeerId& id : ids) {
-      double squares = 0;
-      for (size_t i = 0; i < kParams; ++i) {
-        squares += square(swarm_.agents.at(id)->params[i] - mean[i] / static_cast<double>(ids.size()));
-      }
-      worst = std::max(worst, std::sqrt(squares / kParams));
-    }
-    return worst;
+    for (double& x : mean) x /= count();
+    return std::sqrt(farthest_from(mean) / kParams);
   }
 
   const Training<E> training_;
   Rng rng_;
   RoundSwarm<E> swarm_;
   std::map<PeerId, std::vector<float>> targets_;
+  std::vector<const RoundAgent<E>*> healthy_;
+  std::vector<double> mean_target_;   // the healthy members'
+  double loss_at_mean_ = 0;           // summed over the params
   int round_ = 0;
 };
 

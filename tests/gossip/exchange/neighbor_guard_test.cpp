@@ -166,12 +166,13 @@ TEST(Neighbors, TheMassInABlockAllowsNothing) {
 struct LiarCase {
   const char* name;
   Training<Neighborhood> training;
+  bool unguarded_too = false;
 };
 
 class OneLyingNeighbor : public testing::TestWithParam<LiarCase> {};
 
 TEST_P(OneLyingNeighbor, CostsTheOthersLittle) {
-  for (uint64_t seed = first_seed(); seed < first_seed() + seed_count(3); ++seed) {
+  for (uint64_t seed = first_seed(); seed < first_seed() + seed_count(1); ++seed) {
     Training<Neighborhood> training = GetParam().training;
     training.silent = true;
     const Trained without = train(training, seed);
@@ -181,10 +182,12 @@ TEST_P(OneLyingNeighbor, CostsTheOthersLittle) {
       training.lie = lie.tell;
       training.guarded = true;
       const Trained guarded = train(training, seed);
-      training.guarded = false;
-      std::printf("%-28s loss x %.3f, clipped or cut off %llu; without a guard loss x %.3g\n", lie.name,
-                  guarded.loss / without.loss, static_cast<unsigned long long>(guarded.far),
-                  train(training, seed).loss / without.loss);
+      std::printf("%-28s loss x %.3f, clipped or cut off %llu\n", lie.name, guarded.loss / without.loss,
+                  static_cast<unsigned long long>(guarded.far));
+      if (GetParam().unguarded_too && seed == first_seed()) {
+        training.guarded = false;
+        std::printf("%-28s loss x %.3g without a guard\n", "", train(training, seed).loss / without.loss);
+      }
       if (lie.as_near) continue;
       EXPECT_LE(guarded.loss, (lie.gross ? 1.05 : 1.1) * without.loss) << lie.name << ", seed " << seed;
     }
@@ -192,7 +195,7 @@ TEST_P(OneLyingNeighbor, CostsTheOthersLittle) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, OneLyingNeighbor,
-                         testing::Values(LiarCase{"on_a_ring", {.block = 512}},
+                         testing::Values(LiarCase{"on_a_ring", {.block = 512}, true},
                                          LiarCase{"on_a_ring_by_class", {.block = 512, .by_class = true}}),
                          [](const auto& info) { return info.param.name; });
 
