@@ -7,10 +7,11 @@ from lib import JOIN_MBIT, LinkedSwarm, Links, gloo, table, wait_exchanges
 
 MS, MBIT = 1, 50
 SIZES = [1 << k for k in range(10, 23)]        # bytes
-SYSTEMS = {"all-gather": ("allgather", 1 << 20), "ring all-reduce": ("ring", 1 << 22), "streams": (None, 1 << 20)}
-TOGETHER = [1 << 17, 1 << 18, 1 << 19]         # bytes of each of two slices
+SYSTEMS = {"all-gather": ("allgather", 1 << 20), "ring all-reduce": ("ring", 1 << 22), "streams": (None, 1 << 19)}
+TOGETHER = [1 << 17, 1 << 18]                  # bytes of each of two slices
 ASKED_FOR = {1: 1, 2: 4}                       # update.slices for so many: they are at least twice as large as asked
 WARM_UP, ROUNDS = 6, 16
+LARGE, LARGE_WARM_UP, LARGE_ROUNDS = 1 << 17, 3, 8   # bytes, and fewer rounds: each takes seconds
 WHOLE_MIN = 0.9                                # of the rounds have an entry, or their time says nothing
 CONFIG = """
 swarm:
@@ -42,9 +43,10 @@ def streams(links, size, slices=1):
     config = CONFIG.format(dimension=size // 4, slices=ASKED_FOR[slices], compute_ms=20 + 1.2 * entry_ms)
     with LinkedSwarm(config, links) as swarm:
         links.tell(f"rate all {MBIT}")
-        wait_exchanges(swarm.agents, WARM_UP, 120)
+        warm_up, rounds = (LARGE_WARM_UP, LARGE_ROUNDS) if size >= LARGE else (WARM_UP, ROUNDS)
+        wait_exchanges(swarm.agents, warm_up, 120)
         seen = [len(agent.lines("exchange")) for agent in swarm.agents]
-        wait_exchanges(swarm.agents, ROUNDS, 240)
+        wait_exchanges(swarm.agents, rounds, 240)
         lines = [line for agent, skip in zip(swarm.agents, seen) for line in agent.lines("exchange")[skip:]]
     if any(line["blocks_total"] != slices for line in lines):
         raise SystemExit(f"s2_cost: {size} bytes are {lines[0]['blocks_total']} slices, not {slices}")
@@ -90,47 +92,57 @@ def measure(nodes, sizes, say):
     return found, min(parts)
 
 
-def noise(runs):
-    """Half the spread of the repeats, in percent of the median; of all sizes the largest."""
-    return max(50 * (max(values) - min(values)) / statistics.median(values) for values in runs)
+def between(values, digits=2):
+    """The median of the repeats, and the least and the most of them."""
+    text = f"{statistics.median(values):.{digits}f}"
+    return text if len(values) < 2 else f"{text} ({min(values):.{digits}f}..{max(values):.{digits}f})"
+
+
+def fits_of(nodes, name, runs):
+    """A line of its own through each repeat's times."""
+    fits = []
+    for found in runs:
+        sizes = sorted(size for system, size in found if system == name and math.isfinite(found[system, size]))
+        fits.append(fit(sizes, [found[name, size] for size in sizes]))
+    starts, slopes, r_squareds, offs = zip(*fits)
+    return [name, nodes, between(starts, 1), between([1e6 * slope for slope in slopes], 0), between(r_squareds, 3),
+            between([100 * off for off in offs], 0) + " %"]
+
+
+def over(runs, a, b, factor):
+    """Of each repeat that has both times: factor x the time of a over that of b."""
+    return [factor * found[a] / found[b] for found in runs
+            if math.isfinite(found.get(a, math.nan)) and math.isfinite(found.get(b, math.nan))]
+
+
+def report(runs, sizes):
+    """`runs`: for 4 and 8 nodes, what each repeat measured."""
+    fits, doubled, together = [], [], []
+    for nodes, repeats in runs.items():
+        found = [times for times, _ in repeats]
+        for name in SYSTEMS:
+            fits.append(fits_of(nodes, name, found))
+            ratios = [over(found, (name, size), (name, 2 * size), 2) for size in sizes[:-1]]
+            doubled.append([name, nodes, *(between(one) if one else "" for one in ratios)])
+        for size in TOGETHER:
+            ratio = over(found, ("together", size), ("streams", 2 * size), 1)
+            if ratio:
+                together.append([nodes, label(size), between(ratio)])
+    least = min(part for repeats in runs.values() for _, part in repeats)
+    return (f"Of the streams' rounds {100 * least:.0f} % at least had an entry of each slice; under "
+            f"{100 * WHOLE_MIN:.0f} % no time stands here. Each figure is the median of the repeats, with the least and "
+            "the most of them in brackets.\n\nLines through the times of each repeat:\n\n" +
+            table(["system", "nodes", "start-up, ms", "slope, ns a byte", "R^2", "farthest from the line"], fits) +
+            "\ncom(a) + com(b) over com(a + b), a = b:\n\n" +
+            table(["system", "nodes", *(label(size) for size in sizes[:-1])], doubled) +
+            "\nStreams, two slices of two owners under way together, over one of both sizes:\n\n" +
+            table(["nodes", "each", "together / both in one"], together))
 
 
 def run(repeat=1, quick=False, say=print):
     sizes = SIZES[::4] if quick else SIZES
-    counts = (4,) if quick else (4, 8)
-    repeats, least = collections.defaultdict(list), 1.0
+    runs = collections.defaultdict(list)
     for _ in range(repeat):
-        for nodes in counts:
-            found, part = measure(nodes, sizes, say)
-            least = min(least, part)
-            for key, ms in found.items():
-                if math.isfinite(ms):
-                    repeats[(nodes, *key)].append(ms)
-    times = {key: statistics.median(values) for key, values in repeats.items()}
-    fits, doubled, together = [], [], []
-    for nodes in counts:
-        for name in SYSTEMS:
-            own = [size for size in sizes if (nodes, name, size) in times]
-            start, slope, r_squared, off = fit(own, [times[nodes, name, size] for size in own])
-            spread = noise([repeats[nodes, name, size] for size in own])
-            fits.append([name, nodes, f"{start:.1f}", f"{1e6 * slope:.0f}", f"{r_squared:.3f}", f"{100 * off:.0f} %",
-                         f"± {spread:.0f} %" if repeat > 1 else "one run"])
-            ratios = [f"{2 * times[nodes, name, size] / times[nodes, name, 2 * size]:.2f}"
-                      if (nodes, name, 2 * size) in times else "" for size in sizes[:-1]]
-            doubled.append([name, nodes, *ratios])
-        for size in TOGETHER:
-            keys = ("together", size), ("streams", 2 * size), ("streams", size)
-            if any((nodes, *key) not in times for key in keys):
-                continue
-            both, one, half = (times[nodes, *key] for key in keys)
-            together.append([nodes, label(size), f"{half:.1f}", f"{one:.1f}", f"{both:.1f}", f"{both / one:.2f}"])
-    return (f"Of the streams' rounds {100 * least:.0f} % at least had an entry of each slice; under "
-            f"{100 * WHOLE_MIN:.0f} % no time "
-            "stands here.\n\nLines through the times:\n\n" +
-            table(["system", "nodes", "start-up, ms", "slope, ns a byte", "R^2", "farthest from the line",
-                   "half the spread of repeats, at most"], fits) +
-            "\ncom(a) + com(b) over com(a + b), a = b:\n\n" +
-            table(["system", "nodes", *(label(size) for size in sizes[:-1])], doubled) +
-            "\nStreams, two slices of two owners under way together, ms:\n\n" +
-            table(["nodes", "each", "one of them alone", "one of both sizes", "two together", "together / both in one"],
-                  together))
+        for nodes in (4,) if quick else (4, 8):
+            runs[nodes].append(measure(nodes, sizes, say))
+    return report(runs, sizes)
