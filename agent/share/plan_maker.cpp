@@ -83,16 +83,17 @@ bool PlanMaker::proved_slower(const std::vector<uint32_t>& ends, const std::vect
 
 std::vector<uint32_t> PlanMaker::choose(const Thought& thought) const {
   if (proved_slower(thought.now, alone_)) return alone_;
-  if (thought.gain < kGainMin || proved_slower(thought.best, alone_)) return {};
+  if (thought.is_old || thought.gain < kGainMin || proved_slower(thought.best, alone_)) return {};
   return thought.best;
 }
 
 std::shared_ptr<PlanMaker::Thought> PlanMaker::think(uint32_t members, std::vector<uint32_t> now) {
   const bool due = rounds_ > kTrialsFirst && (rounds_ - kTrialsFirst) % kThinkEvery == 0;
   if (!due || since_thought_ < rest_ || members < 2 || !timed_) return nullptr;
-  if (link_.refresh() == FitNews::kNoRate) {
-    spdlog::warn("merge plan: by the last rounds a byte costs nothing; what was measured before stays, and so does the "
-                 "plan");
+  const FitNews news = link_.refresh();
+  if (news == FitNews::kNoRate) {
+    spdlog::warn("merge plan: by the last rounds a byte costs nothing; the plan stays as it is until one does. Where "
+                 "links are fast or the machine is busy nothing is wrong; update.merge: off saves the measuring");
   }
   if (!link_.fit()) return nullptr;
   auto thought = std::make_shared<Thought>();
@@ -101,6 +102,7 @@ std::shared_ptr<PlanMaker::Thought> PlanMaker::think(uint32_t members, std::vect
   thought->codec = codec_;
   thought->link = *link_.fit();
   thought->now = std::move(now);
+  thought->is_old = news == FitNews::kNoRate || news == FitNews::kNoRateAgain;
   if (const auto line = fit_line<1>(select_); line && line->slope[0] > 0) {
     thought->select = {.start_s = std::max(0.0, line->start), .s_per_element = line->slope[0]};
     thought->select_r_squared = line->r_squared;

@@ -65,6 +65,7 @@ class PlanMaker {
     SelectCost select;
     double select_r_squared = 0;
     std::vector<uint32_t> now;                      // the ends that hold
+    bool is_old = false;                            // by the last rounds a byte costs nothing; `link` is of before
 
     // out
     std::vector<uint32_t> best;                     // ends
@@ -72,7 +73,8 @@ class PlanMaker {
     void run();
     std::string describe() const;                   // for people: costs, fits, gain
   };
-  // Null: it is not time, or the costs are not known. Says once if what a byte costs is not above zero.
+  // Null: it is not time, or the costs are not known. Says once if what a byte costs is not above zero; no other plan
+  // is chosen then.
   std::shared_ptr<Thought> think(uint32_t members, std::vector<uint32_t> now);
   // What think() and run() took in all; where the machine is busy more than they cost a processor.
   void add_thought(Duration took);

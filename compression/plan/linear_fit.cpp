@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace starling {
 namespace {
@@ -208,9 +209,7 @@ void LinkEstimate::add(const ExchangeSample& sample) {
 FitNews LinkEstimate::refresh() {
   const auto line = fit_line<2>(samples_);
   if (!line) return FitNews::kTooFew;
-  const bool was_said = no_rate_;
-  no_rate_ = !(line->slope[1] > 0);
-  if (no_rate_) return was_said ? FitNews::kNoRateStill : FitNews::kNoRate;
+  if (!(line->slope[1] > 0)) return std::exchange(no_rate_said_, true) ? FitNews::kNoRateAgain : FitNews::kNoRate;
   // Noise may put the two small ones below zero; they cannot be.
   const LinkCost cost{.latency_s = std::max(0.0, line->start / 2), .s_per_byte = line->slope[1],
                       .occupancy_s = std::max(0.0, line->slope[0])};

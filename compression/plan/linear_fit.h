@@ -57,7 +57,7 @@ enum class [[nodiscard]] FitNews {
   kFitted,         // there is a new cost
   kTooFew,         // not enough samples, or all alike; what was fitted before stays
   kNoRate,         // the fitted time of a byte is not above zero; what was fitted before stays. Worth a warning
-  kNoRateStill,    // as the last time, which was said then
+  kNoRateAgain,    // the same, which was said before: where a byte costs little, noise turns it to and fro
 };
 
 // What the last exchanges say of the links. Keeps a bounded window of samples, so it follows links that change.
@@ -72,7 +72,7 @@ class LinkEstimate {
  private:
   std::vector<FitSample<2>> samples_;      // a ring once it is full
   size_t next_ = 0;
-  bool no_rate_ = false;
+  bool no_rate_said_ = false;
   std::optional<LinkFit> fit_;
 };
 

@@ -4,8 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <memory>
 #include <set>
+#include <sstream>
+#include <string>
 #include <vector>
+
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 
 #include "compression/plan/merge_plan.h"
 
@@ -191,6 +197,40 @@ TEST(PlanMaker, KeepsTheLastCostsWhereABytesCostIsNotAboveZero) {
   ASSERT_NE(thought, nullptr);
   // Fits go on while the window still has rounds of before; the last good one stays.
   EXPECT_GT(thought->link.cost.s_per_byte, 0);
+}
+
+// Rounds whose costs are as given, more than the window of samples holds; the thought after the last of them.
+std::shared_ptr<PlanMaker::Thought> think_after_a_window(PlanMaker& maker, double byte_s) {
+  std::shared_ptr<PlanMaker::Thought> thought;
+  for (int round = 0; round < 32 * 17; ++round) {
+    take_round(maker, byte_s);
+    if (const auto next = maker.think(kMembers, alone())) thought = next;
+  }
+  if (thought) thought->run();
+  return thought;
+}
+
+TEST(PlanMaker, SaysOnceThatAByteCostsNothingAndKeepsThePlan) {
+  std::ostringstream text;
+  const auto before = spdlog::default_logger();
+  const auto sink = std::make_shared<spdlog::sinks::ostream_sink_st>(text);
+  spdlog::set_default_logger(std::make_shared<spdlog::logger>("test", sink));
+  PlanMaker maker(slices(), {});
+  for (int round = 1; round <= 20; ++round) take_round(maker);
+  for (int time = 0; time < 3; ++time) {
+    const auto good = think_after_a_window(maker, kByte);
+    ASSERT_NE(good, nullptr);
+    EXPECT_EQ(maker.choose(*good), good->best);
+    const auto bad = think_after_a_window(maker, -kByte);
+    ASSERT_NE(bad, nullptr);
+    EXPECT_GT(bad->gain, PlanMaker::kGainMin) << "by what was measured before";
+    EXPECT_EQ(maker.choose(*bad), std::vector<uint32_t>{}) << "the plan that holds stays";
+  }
+  spdlog::set_default_logger(before);
+  const std::string said = text.str(), warning = "by the last rounds a byte costs nothing; the plan stays as it is";
+  const size_t first = said.find(warning);
+  EXPECT_NE(first, std::string::npos) << said;
+  EXPECT_EQ(said.find(warning, first + 1), std::string::npos) << said;
 }
 
 TEST(PlanMaker, ThinksOfNothingAlone) {

@@ -183,10 +183,15 @@ TEST(LinkEstimate, KeepsTheLastFitWhenBytesSeemToCostNothing) {
     estimate.add({sample.messages, sample.bytes, 0.01 - 1e-9 * sample.bytes});
   }
   EXPECT_EQ(estimate.refresh(), FitNews::kNoRate);
-  EXPECT_EQ(estimate.refresh(), FitNews::kNoRateStill) << "said once";
+  EXPECT_EQ(estimate.refresh(), FitNews::kNoRateAgain) << "said once";
   EXPECT_EQ(estimate.fit()->cost.s_per_byte, before);
   for (size_t i = 0; i < LinkEstimate::kWindow; ++i) estimate.add(draw_exchange(rng));
   EXPECT_EQ(estimate.refresh(), FitNews::kFitted);
+  for (size_t i = 0; i < LinkEstimate::kWindow; ++i) {
+    const ExchangeSample sample = draw_exchange(rng);
+    estimate.add({sample.messages, sample.bytes, 0.01 - 1e-9 * sample.bytes});
+  }
+  EXPECT_EQ(estimate.refresh(), FitNews::kNoRateAgain) << "not anew after each good fit";
 }
 
 TEST(LinearFit, RefusesSamplesThatSayNothing) {
