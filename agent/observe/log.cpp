@@ -59,15 +59,21 @@ std::string print_refused(const AgentStatus& status) {
   return fmt::format(", {} refused{}", status.updates.refused(), last.empty() ? "" : ", last of " + last);
 }
 
+// ", 3 buckets since round 208, 2 plans refused"
+std::string print_plan(const UpdateCounters& updates) {
+  std::string text;
+  if (updates.buckets > 0) text += fmt::format(", {} buckets since round {}", updates.buckets, updates.plan_since);
+  if (updates.plans_refused > 0) text += fmt::format(", {} plans refused", updates.plans_refused);
+  return text;
+}
+
 // ", 120 entries, 2 behind, 0.31 held back, log 1f9a03c2"
 std::string print_updates(const AgentStatus& status) {
   const UpdateCounters& updates = status.updates;
   const uint64_t splits = updates.short_splits + updates.long_splits;
-  const std::string plan =
-      updates.buckets > 0 ? fmt::format(", {} buckets since round {}", updates.buckets, updates.plan_since) : "";
   return fmt::format(", {} entries{}{}{}{}, {:.2g} held back, log {}", updates.entries,
                      updates.behind > 0 ? fmt::format(", {} behind", updates.behind) : "",
-                     splits > 0 ? fmt::format(", {} splits", splits) : "", print_refused(status), plan,
+                     splits > 0 ? fmt::format(", {} splits", splits) : "", print_refused(status), print_plan(updates),
                      status.held_back.value_or(0), status.log_heads.substr(0, 8));
 }
 

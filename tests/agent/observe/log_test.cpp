@@ -117,6 +117,12 @@ TEST_F(LogTest, SaysHowTheLogOfUpdatesStandsAndWhoseMessagesWereRefused) {
   status.refused_last = "carol";
   log_.on(status);
   EXPECT_NE(take().find(", 120 entries, 7 refused, last of carol, 0.31 held back"), std::string::npos);
+  status.steps = 103;
+  status.updates.buckets = 3;
+  status.updates.plan_since = 208;
+  status.updates.plans_refused = 2;
+  log_.on(status);
+  EXPECT_NE(take().find(", last of carol, 3 buckets since round 208, 2 plans refused, 0.31"), std::string::npos);
 }
 
 TEST_F(LogTest, TroubleIsSaidAtOnceAndAgainEveryMinuteWhileItLasts) {

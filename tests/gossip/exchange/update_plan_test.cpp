@@ -197,6 +197,35 @@ TEST(UpdatePlan, WhoHoldTwoPlansSoonHoldOne) {
   }
 }
 
+// Its own entries say the plan that holds, what the others get of them a plan for another model. They count the entries
+// and refuse the plan; it moves to their log.
+TEST(UpdatePlan, OneWhoseEntriesSayABadPlanChangesNeitherPlanNorLog) {
+  Lockstep merged(true, merging());
+  for (auto& [id, agent] : merged.swarm.agents) agent->exchange().plans().propose({1, kSlices});
+  for (int round = 1; round <= 10; ++round) merged.round();
+  const std::vector<uint8_t> bad = bytes_of({3, kSlices}, 10, {50, 50, 50, 50, 50, 51});
+  size_t said = 0;
+  merged.swarm.network.damage = [&](Flight& flight) {
+    auto* entry = message_as<LogEntry>(flight.message);
+    if (entry == nullptr || entry->slice != 0 || flight.from != test_peer(1)) return;
+    entry->plan = bad;
+    entry->head.hash = entry_hash(*entry, xxh3_128(flight.payload.span()));
+    ++said;
+  };
+  merged.swarm.observer.may_forge = true;
+  const uint64_t length = merged.swarm.at(2).exchange().log(0).head().length;
+  for (int round = 0; round < 24; ++round) merged.round();
+  EXPECT_GT(said, 0u);
+  for (const uint8_t tag : {2, 3, 4}) {
+    const UpdateGroup& group = merged.swarm.at(tag).exchange();
+    EXPECT_GT(group.plans().refused(), 0u) << int{tag};
+    EXPECT_EQ(group.plans().last_fault(), "for another model");
+    EXPECT_EQ(group.plans().newest().ends, (Ends{1, kSlices}));
+    EXPECT_GE(group.log(0).head().length, length + 20) << "the entries count";
+    EXPECT_EQ(merged.params(tag), merged.params(2));
+  }
+}
+
 // A plan of two buckets holds, and all have handed in the one whose gradients are final first, slices `from` and later.
 void go_to_the_middle_of_backward(Lockstep& merged, uint32_t from) {
   for (auto& [id, agent] : merged.swarm.agents) agent->exchange().plans().propose({from, kSlices});
