@@ -145,30 +145,70 @@ MergePlan draw_plan(Rng& rng, size_t slices) {
   return plan;
 }
 
-// The plan is played in doubles and rounds are made in nanoseconds. Where slices of a bucket share an owner their frame
-// has one header, which the forecast does not leave out: such rounds are earlier by what the others would take.
-TEST(UpdateForecast, ARoundTakesAsLongAsItsPlanWhenPlayed) {
-  constexpr double kTick = 1e-6;
-  Rng rng(5);
-  for (int i = 0; i < 40; ++i) {
-    const Setting setting = draw_setting(rng);
-    Rounds rounds(setting);
-    const MergePlan alone = plan_per_section(setting.slices());
-    (void)rounds.round_s(slice_ends(alone));   // headers are measured
-    StepOptions options{.members = kMembers, .codec = {.kind = UpdateKind::kFp32}};
-    options.link = {.latency_s = seconds(setting.latency), .s_per_byte = 1 / setting.bytes_per_s};
-    options.headers = rounds.headers();
+// Rounds of a setting, and the plans for it. Headers are measured in a first round.
+struct Forecast {
+  explicit Forecast(const Setting& setting)
+      : count(setting.slices()), rounds(setting), measured_s(rounds.round_s(slice_ends(plan_per_section(count)))),
+        judge(sections_of(setting), options_of(setting, rounds.headers())) {}
+
+  static std::vector<PlanSection> sections_of(const Setting& setting) {
     std::vector<PlanSection> sections;
     for (const Duration one : setting.backward) sections.push_back({"s", kElements, seconds(one)});
-    const PlanJudge judge(sections, options);
-    for (const MergePlan& plan : {alone, judge.choose(), plan_one_bucket(setting.slices()),
-                                  draw_plan(rng, setting.slices())}) {
-      (void)rounds.take_frames();
-      const double took_s = rounds.round_s(slice_ends(plan)), forecast_s = judge.played_end_s(plan);
-      const bool shared = rounds.take_frames() < setting.slices() * 2 * (kMembers - 1);
-      EXPECT_LT(took_s, forecast_s + kTick) << "setting " << i << ", " << plan.ends.size() << " buckets";
-      EXPECT_GT(took_s, shared ? 0.998 * forecast_s : forecast_s - kTick) << "setting " << i << ", "
-                                                                          << plan.ends.size() << " buckets";
+    return sections;
+  }
+  static StepOptions options_of(const Setting& setting, const HeaderBytes& headers) {
+    StepOptions options{.members = kMembers, .codec = {.kind = UpdateKind::kFp32}};
+    options.link = {.latency_s = seconds(setting.latency), .s_per_byte = 1 / setting.bytes_per_s};
+    options.headers = headers;
+    return options;
+  }
+
+  // The plan is played in doubles and rounds are made in nanoseconds. Where slices of a bucket share an owner their
+  // frame has one header, which the forecast does not leave out: such rounds are earlier by what the others would take.
+  void expect_as_played(const MergePlan& plan) {
+    constexpr double kTick = 1e-6;
+    SCOPED_TRACE(std::to_string(plan.ends.size()) + " buckets");
+    (void)rounds.take_frames();
+    const double took_s = rounds.round_s(slice_ends(plan)), forecast_s = judge.played_end_s(plan);
+    const bool shared = rounds.take_frames() < count * 2 * (kMembers - 1);
+    EXPECT_LT(took_s, forecast_s + kTick);
+    EXPECT_GT(took_s, shared ? 0.998 * forecast_s : forecast_s - kTick);
+  }
+
+  size_t count;
+  Rounds rounds;
+  double measured_s;
+  PlanJudge judge;
+};
+
+TEST(UpdateForecast, ARoundTakesAsLongAsItsPlanWhenPlayed) {
+  Rng rng(5);
+  for (int i = 0; i < 40; ++i) {
+    SCOPED_TRACE(i);
+    Forecast forecast(draw_setting(rng));
+    for (const MergePlan& plan : {plan_per_section(forecast.count), forecast.judge.choose(),
+                                  plan_one_bucket(forecast.count), draw_plan(rng, forecast.count)}) {
+      forecast.expect_as_played(plan);
+    }
+  }
+}
+
+// Eleven of twelve slices are parts of one embedding, so they are complete together: last, or first where it is also
+// the output layer. Every slice has its entry in the round.
+TEST(UpdateForecast, ALayerLargerThanAllElseTakesAsLongAsItsPlan) {
+  for (const bool first : {false, true}) {
+    for (const double bytes_per_s : {1e6, 1e7, 1e8}) {
+      SCOPED_TRACE(bytes_per_s);
+      std::vector<Duration> backward(12);
+      backward[0] = milliseconds(first ? 2 : 30);
+      backward[first ? 11 : 1] = milliseconds(first ? 30 : 2);
+      Forecast forecast({.bytes_per_s = bytes_per_s, .latency = milliseconds(1), .backward = backward});
+      const MergePlan plan = forecast.judge.choose();
+      forecast.expect_as_played(plan);
+      for (const MergePlan& naive : {plan_per_section(12), plan_one_bucket(12)}) {
+        EXPECT_LE(forecast.judge.played_end_s(plan), forecast.judge.played_end_s(naive));
+      }
+      EXPECT_TRUE(!first || plan.ends.size() > 1) << "it travels while the rest of backward is computed";
     }
   }
 }
