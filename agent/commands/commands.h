@@ -89,8 +89,8 @@ struct PlanOptions {
   Duration latency = std::chrono::milliseconds(1);   // --link, one way
   double bytes_per_s = 125e6;          // --link, of each direction of an agent's link; 0 = no limit
   uint64_t agents = 8;                 // --agents
-  std::string codec = "topk";          // --codec
-  double density = 0.01;               // --density
+  std::optional<std::string> codec;    // --codec; absent: the config's where it shares gradients, else topk
+  std::optional<double> density;       // --density; likewise, else 0.01
   std::string form = "group";          // --form: group | collectives
   Duration occupancy = std::chrono::microseconds(30);   // --occupancy: of a processor, by one message
   std::string svg;                     // --svg FILE: draws there too

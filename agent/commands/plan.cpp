@@ -37,19 +37,22 @@ std::string print_params(uint64_t params) {
   return params < 10'000 ? std::to_string(params) : fmt::format("{:.2f} M", static_cast<double>(params) / 1e6);
 }
 
-LayerTable load_layers(const PlanOptions& options) {
+// nullopt: --layers alone says what is planned for.
+std::optional<Config> load_swarm(const PlanOptions& options) {
   if (options.config_path.empty() && options.layers.empty()) {
     throw std::runtime_error("a plan needs layers: --config FILE for a built-in model, or --layers FILE with a table "
                              "as in configs/layers");
   }
-  std::optional<Config> config;
-  if (!options.config_path.empty()) {
-    config = load_config(options.config_path, options.overrides);
-    if (config->swarm.local_steps > 1) {
-      throw std::runtime_error("swarm.local_steps is " + std::to_string(config->swarm.local_steps) +
-                               ": gradients are sent in every step; --set swarm.local_steps=1 plans for that");
-    }
+  if (options.config_path.empty()) return std::nullopt;
+  Config config = load_config(options.config_path, options.overrides);
+  if (config.swarm.local_steps > 1) {
+    throw std::runtime_error("swarm.local_steps is " + std::to_string(config.swarm.local_steps) +
+                             ": gradients are sent in every step; --set swarm.local_steps=1 plans for that");
   }
+  return config;
+}
+
+LayerTable load_layers(const PlanOptions& options, const std::optional<Config>& config) {
   if (!options.layers.empty()) return read_layer_table(options.layers, options.backward);
   if (!options.backward) {
     throw std::runtime_error("nothing says how long backward takes; add --backward 10ms");
@@ -67,16 +70,27 @@ std::vector<PlanSection> slices_of(const std::vector<PlanSection>& layers) {
   return cut_at(layers, sizes);
 }
 
-StepOptions step_options(const PlanOptions& options) {
-  StepOptions step;
-  const auto kind = parse_update(options.codec);
-  if (!kind) {
-    throw std::runtime_error("there is no codec '" + options.codec + "'; choose one of " + update_choices(", "));
+// What the flags do not say is the config's, where its swarm shares gradients.
+UpdateOptions codec_options(const PlanOptions& options, const std::optional<Config>& config) {
+  UpdateOptions codec{.kind = UpdateKind::kTopk, .density = 0.01};
+  if (config && config->swarm.exchange.source == SourceKind::kGradients) codec = config->swarm.exchange.update;
+  if (options.codec) {
+    const auto kind = parse_update(*options.codec);
+    if (!kind) {
+      throw std::runtime_error("there is no codec '" + *options.codec + "'; choose one of " + update_choices(", "));
+    }
+    codec.kind = *kind;
   }
-  if (!(options.density > 0 && options.density <= 1)) {
+  codec.density = options.density.value_or(codec.density);
+  if (!(codec.density > 0 && codec.density <= 1)) {
     throw std::runtime_error(fmt::format("--density {:g}; it is the share of elements that are sent, above 0 and at "
-                                         "most 1", options.density));
+                                         "most 1", codec.density));
   }
+  return codec;
+}
+
+StepOptions step_options(const PlanOptions& options, const std::optional<Config>& config) {
+  StepOptions step{.codec = codec_options(options, config)};
   if (options.agents < 2 || options.agents > kUpdateMembersMax) {
     throw std::runtime_error(fmt::format("--agents {}; a group has 2 to {}", options.agents, kUpdateMembersMax));
   }
@@ -85,8 +99,6 @@ StepOptions step_options(const PlanOptions& options) {
   }
   step.form = options.form == "group" ? CostForm::kGroup : CostForm::kCollective;
   step.members = static_cast<uint32_t>(options.agents);
-  step.codec.kind = *kind;
-  step.codec.density = options.density;
   step.link = {.latency_s = seconds_of(options.latency),
                .s_per_byte = options.bytes_per_s > 0 ? 1 / options.bytes_per_s : 0,
                .occupancy_s = seconds_of(options.occupancy)};
@@ -102,9 +114,9 @@ StepOptions step_options(const PlanOptions& options) {
   return step;
 }
 
-std::string describe_codec(const PlanOptions& options) {
-  return options.codec.starts_with("topk") ? fmt::format("{}, density {:g} %", options.codec, 100 * options.density)
-                                           : options.codec;
+std::string describe_codec(const UpdateOptions& codec) {
+  const std::string name(update_name(codec.kind));
+  return name.starts_with("topk") ? fmt::format("{}, density {:g} %", name, 100 * codec.density) : name;
 }
 
 std::string describe_links(const PlanOptions& options) {
@@ -139,17 +151,17 @@ std::string print_table(const PlanComparison& all, double forward_s) {
   return text;
 }
 
-std::string print_verdict(const PlanOptions& options, const PlanComparison& all, double forward_s) {
+std::string print_verdict(const UpdateOptions& codec, const PlanComparison& all, double forward_s) {
   const PlanRow& naive = all.better_naive();
   const double best_s = forward_s + all.best.times.end_s, naive_s = forward_s + naive.times.end_s;
   std::string text = fmt::format(
       "The best plan takes {:.1f} % less time a step than the better naive one ({}), with {:.0f} messages instead of "
       "{:.0f}.\n", 100 * (1 - best_s / naive_s), naive.name, all.best.messages, naive.messages);
-  if (options.codec == "fp32") return text;
+  if (codec.kind == UpdateKind::kFp32) return text;
   const double dense_s = forward_s + all.dense.times.end_s;
   if (all.dense_is_faster()) {
     return text + fmt::format("Dense is faster here: whole fp32 gradients take {} a step, {} takes {}.\n",
-                              print_ms(dense_s), describe_codec(options), print_ms(best_s));
+                              print_ms(dense_s), describe_codec(codec), print_ms(best_s));
   }
   return text + fmt::format("Whole fp32 gradients would take {} a step, {:.1f} times as long.\n", print_ms(dense_s),
                             dense_s / best_s);
@@ -207,8 +219,9 @@ nlohmann::ordered_json as_json(const PlanComparison& all, const LayerTable& tabl
 }  // namespace
 
 int run_plan_command(const PlanOptions& options) {
-  const StepOptions step = step_options(options);
-  const LayerTable table = load_layers(options);
+  const std::optional<Config> config = load_swarm(options);
+  const StepOptions step = step_options(options, config);
+  const LayerTable table = load_layers(options, config);
   const bool is_group = step.form == CostForm::kGroup;
   const PlanComparison all =
       compare_plans(is_group ? slices_of(table.layers) : join_small(table.layers, kSmallSection), step);
@@ -216,7 +229,7 @@ int run_plan_command(const PlanOptions& options) {
   for (const PlanSection& layer : table.layers) params += layer.elements;
   const std::string parts = print_count(all.sections.size(), is_group ? "slice" : "layer");
   const std::string title = table.model + ": " + print_params(params) + " params in " + parts + "; " +
-                            describe_codec(options);
+                            describe_codec(step.codec);
   const std::string subtitle = describe_links(options) + "; " + describe_form(options);
   if (!options.svg.empty()) {
     write_drawing(options.svg, draw_plan_svg({title, subtitle, all_rows(all), &all.sections}));
@@ -227,7 +240,7 @@ int run_plan_command(const PlanOptions& options) {
   }
   std::string text = title + "\n" + subtitle + "\n";
   text += "forward " + print_ms(table.forward_s) + ", backward " + print_ms(table.backward_s) + " a step\n\n";
-  text += print_table(all, table.forward_s) + "\n" + print_verdict(options, all, table.forward_s) + "\n";
+  text += print_table(all, table.forward_s) + "\n" + print_verdict(step.codec, all, table.forward_s) + "\n";
   text += "The best plan:\n" + print_buckets(all) + "\n" + print_timelines(all);
   if (!options.svg.empty()) text += "\ndrawn in " + options.svg + "\n";
   std::fputs(text.c_str(), stdout);
@@ -252,10 +265,10 @@ void add_plan(CLI::App& app, Cli& cli) {
     plan.bytes_per_s = read_rate(text.substr(comma + 1));
   });
   add_count_flag(command, plan.agents, "--agents", {}, "how many; 8");
-  command.text("--codec CODEC", update_choices(" | ") + "; topk", plan.codec);
-  command.option("--density PART", "topk: the share of elements that are sent; 0.01", [&plan](const std::string& text) {
-    plan.density = NumberValue{-1e9, 1e9}.read(scalar_tree(text));
-  });
+  command.option("--codec CODEC", update_choices(" | ") + "; the config's, else topk",
+                 [&plan](const std::string& text) { plan.codec = text; });
+  command.option("--density PART", "topk: the share of elements that are sent; the config's, else 0.01",
+                 [&plan](const std::string& text) { plan.density = NumberValue{-1e9, 1e9}.read(scalar_tree(text)); });
   command.text("--form FORM", "group (our streams) | collectives (one call a bucket, as MGS-SGD assumes); group",
                plan.form);
   command.option("--occupancy TIME", "of a processor, by one message sent or taken; 30us",

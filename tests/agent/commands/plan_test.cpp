@@ -188,6 +188,24 @@ TEST_F(PlanCommand, PlansABuiltInModelOfAConfig) {
                 .find("swarm.local_steps is 4: gradients are sent in every step"), std::string::npos);
 }
 
+// Whoever plans for a swarm's config gets the plan of what that swarm sends; flags say more.
+TEST_F(PlanCommand, PlansForTheCodecOfAConfigThatSharesGradients) {
+  const PlanOptions base{.config_path = configs() + "/gradients.yaml",
+                         .overrides = {"swarm.exchange.update.codec=topk_bf16", "swarm.exchange.update.density=0.002"},
+                         .backward = 10ms};
+  const auto title_of = [&](auto change) {
+    PlanOptions options = base;
+    change(options);
+    const std::string text = run(options);
+    return text.substr(text.find("; ") + 2, text.find('\n') - text.find("; ") - 2);
+  };
+  EXPECT_EQ(title_of([](auto&) {}), "topk_bf16, density 0.2 %");
+  EXPECT_EQ(title_of([](auto& o) { o.density = 0.05; }), "topk_bf16, density 5 %");
+  EXPECT_EQ(title_of([](auto& o) { o.codec = "topk"; }), "topk, density 0.2 %");
+  EXPECT_EQ(title_of([&](auto& o) { o.config_path = configs() + "/digits.yaml"; o.overrides = {}; }),
+            "topk, density 1 %") << "it shares params";
+}
+
 TEST_F(PlanCommand, RefusesWithARemedy) {
   const PlanOptions fine = table("layers:\n  a: [10, 5ms]\n");
   const auto with = [&](auto change) {
