@@ -327,7 +327,8 @@ TEST_F(ConfigTest, RefusesWhatTheLogOfUpdatesCannotCarry) {
   refused(updates + ", clip: 3}", "only pairs vote on a scale");
   refused(updates + ", outer: {momentum: 0.9}}", "write overlap: off");
   refused(updates + ", update: {codec: topq}}", "expected one of " + update_choices(", "));
-  refused(updates + ", update: {density: 0}}", "density");
+  refused(updates + ", update: {density: 0}}", "swarm.exchange.update.density: expected a number from 1e-06 to 1");
+  refused(updates + ", update: {density: 1.5}}", "swarm.exchange.update.density: expected a number from 1e-06 to 1");
   refused(updates + ", update: {codec: sign}}", "write weight: equal");
   refused(updates + ", update: {codec: sign}}, weight: data", "write weight: equal");
   EXPECT_EQ(error("swarm: {" + updates + ", update: {codec: sign}}, weight: equal}\n"), "");
