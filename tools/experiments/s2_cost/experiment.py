@@ -130,8 +130,8 @@ def report(runs, sizes):
                 together.append([nodes, label(size), between(ratio)])
     least = min(part for repeats in runs.values() for _, part in repeats)
     return (f"Of the streams' rounds {100 * least:.0f} % at least had an entry of each slice; under "
-            f"{100 * WHOLE_MIN:.0f} % no time stands here. Each figure is the median of the repeats, with the least and "
-            "the most of them in brackets.\n\nLines through the times of each repeat:\n\n" +
+            f"{100 * WHOLE_MIN:.0f} % no time stands here. Each figure is the median of the repeats, with the least "
+            "and the most of them in brackets.\n\nLines through the times of each repeat:\n\n" +
             table(["system", "nodes", "start-up, ms", "slope, ns a byte", "R^2", "farthest from the line"], fits) +
             "\ncom(a) + com(b) over com(a + b), a = b:\n\n" +
             table(["system", "nodes", *(label(size) for size in sizes[:-1])], doubled) +
