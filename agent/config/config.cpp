@@ -2,11 +2,7 @@
 #include "agent/config/config.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <set>
 
 #include "agent/config/fields.h"
@@ -17,7 +13,6 @@
 namespace starling {
 namespace {
 
-constexpr size_t kConfigBytesMax = 256 * 1024;
 
 void read_override(Config& config, std::set<std::string>& given, const std::string& text) {
   const size_t equals = text.find('=');
@@ -32,20 +27,8 @@ void read_override(Config& config, std::set<std::string>& given, const std::stri
   throw ConfigError("--set " + text + ": there is no flag " + key);
 }
 
-std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    throw ConfigError("cannot read the config " + path + ": " + std::strerror(errno) +
-                      "; 'starling init --task digits " + path + "' makes one");
-  }
-  std::string text(kConfigBytesMax + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (file.bad() || std::filesystem::is_directory(path)) throw ConfigError(path + " is no file that can be read");
-  if (file.gcount() > static_cast<std::streamsize>(kConfigBytesMax)) {
-    throw ConfigError(path + ": more than " + std::to_string(kConfigBytesMax) + " bytes; is this the right file?");
-  }
-  text.resize(static_cast<size_t>(file.gcount()));
-  return text;
+std::string read_config(const std::string& path) {
+  return read_text_file(path, "the config ", "'starling init --task digits " + path + "' makes one");
 }
 
 // An agent that joins other machines has to be reachable by them.
@@ -65,7 +48,7 @@ Config load_config(const std::string& path, const std::vector<std::string>& over
   Config config;
   std::set<std::string> given;
   Mistakes mistakes;   // of all sources
-  if (!path.empty()) mistakes.attempt([&] { read_tree(config, given, "", parse_tree(read_file(path), path), path); });
+  if (!path.empty()) mistakes.attempt([&] { read_tree(config, given, "", parse_tree(read_config(path), path), path); });
   constexpr std::pair<const char*, const char*> kVariables[] = {{"STARLING_BOOTSTRAP", "agent.bootstrap"},
                                                                 {"STARLING_LISTEN", "agent.listen"},
                                                                 {"STARLING_STATE", "agent.state"}};

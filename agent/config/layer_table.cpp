@@ -1,10 +1,6 @@
 #include "agent/config/layer_table.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <stdexcept>
 
@@ -81,12 +77,8 @@ void read_key(const ConfigTree& tree, const std::string& path, Document& documen
 }
 
 Document read_document(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string text(std::istreambuf_iterator<char>(file), {});
-  if (!file.good()) {
-    throw ConfigError("cannot read " + path + ": " + std::strerror(errno) +
-                      "; it is to hold the layers of a model, as configs/layers/resnet50.yaml does");
-  }
+  const std::string text =
+      read_text_file(path, "", "it is to hold the layers of a model, as configs/layers/resnet50.yaml does");
   const ConfigTree tree = parse_tree(text, path);
   if (tree.kind != ConfigTree::Kind::kMap) throw ConfigError(path + ": no table of layers; its keys are " + kKeys);
   Document document;

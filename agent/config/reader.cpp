@@ -2,6 +2,10 @@
 #include "agent/config/reader.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <sstream>
 #include <stdexcept>
 #include <vector>
@@ -121,7 +125,22 @@ class Reader {
   size_t count_ = 0;
 };
 
+constexpr size_t kFileBytesMax = 256 * 1024;
+
 }  // namespace
+
+std::string read_text_file(const std::string& path, const std::string& what, const std::string& remedy) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw ConfigError("cannot read " + what + path + ": " + std::strerror(errno) + "; " + remedy);
+  std::string text(kFileBytesMax + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (file.bad() || std::filesystem::is_directory(path)) throw ConfigError(path + " is no file that can be read");
+  if (file.gcount() > static_cast<std::streamsize>(kFileBytesMax)) {
+    throw ConfigError(path + ": more than " + std::to_string(kFileBytesMax) + " bytes; is this the right file?");
+  }
+  text.resize(static_cast<size_t>(file.gcount()));
+  return text;
+}
 
 void read_tree(Config& config, std::set<std::string>& given, const std::string& path, const ConfigTree& tree,
                const std::string& where, const DescribeUnknown& unknown) {

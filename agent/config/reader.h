@@ -10,6 +10,10 @@
 
 namespace starling {
 
+// All of a file of at most 256 KB. `what` stands before its name in errors, "the config " or nothing; `remedy`: what to
+// do where it cannot be opened.
+std::string read_text_file(const std::string& path, const std::string& what, const std::string& remedy);
+
 // Under bounds of depth and size. With `has_lines` errors name the line too.
 ConfigTree parse_tree(const std::string& text, const std::string& where, bool has_lines = true);
 

@@ -102,7 +102,19 @@ TEST_F(LayerTables, RefusesWithFileAndLine) {
   };
   for (const auto& [text, expected] : cases) EXPECT_EQ(refusal(text), expected) << text;
   std::filesystem::remove(path_);
-  EXPECT_THROW((void)read_layer_table(path_, {}), ConfigError);
+  const auto refusal_of = [](const std::string& path) {
+    try {
+      (void)read_layer_table(path, {});
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_EQ(refusal_of(path_), "cannot read " + path_ + ": No such file or directory; it is to hold the layers of a "
+                               "model, as configs/layers/resnet50.yaml does");
+  EXPECT_EQ(refusal_of(folder_), folder_ + " is no file that can be read");
+  std::ofstream(path_) << std::string(300'000, 'x');
+  EXPECT_EQ(refusal_of(path_), path_ + ": more than 262144 bytes; is this the right file?");
 }
 
 // As published: torchvision's VGG16 and ResNet-50, timm's Inception-v4, Zaremba's large LSTM.
