@@ -53,6 +53,9 @@ std::optional<Config> load_swarm(const PlanOptions& options) {
 }
 
 LayerTable load_layers(const PlanOptions& options, const std::optional<Config>& config) {
+  if (options.backward == Duration::zero()) {
+    throw std::runtime_error("--backward 0s leaves no time to send in; name what backward of a step takes: 150ms");
+  }
   if (!options.layers.empty()) return read_layer_table(options.layers, options.backward);
   if (!options.backward) {
     throw std::runtime_error("nothing says how long backward takes; add --backward 10ms");
@@ -80,6 +83,10 @@ UpdateOptions codec_options(const PlanOptions& options, const std::optional<Conf
       throw std::runtime_error("there is no codec '" + *options.codec + "'; choose one of " + update_choices(", "));
     }
     codec.kind = *kind;
+  }
+  if (codec.kind == UpdateKind::kSketch) {
+    throw std::runtime_error("codec sketch asks for elements when backward has ended, so nothing is sent earlier and "
+                             "there is nothing to plan; plan for another one, --codec topk");
   }
   codec.density = options.density.value_or(codec.density);
   if (!(codec.density > 0 && codec.density <= 1)) {
@@ -268,7 +275,10 @@ void add_plan(CLI::App& app, Cli& cli) {
   command.option("--codec CODEC", update_choices(" | ") + "; the config's, else topk",
                  [&plan](const std::string& text) { plan.codec = text; });
   command.option("--density PART", "topk: the share of elements that are sent; the config's, else 0.01",
-                 [&plan](const std::string& text) { plan.density = NumberValue{-1e9, 1e9}.read(scalar_tree(text)); });
+                 [&plan](const std::string& text) {
+    plan.density = read_number<double>(text);
+    if (!plan.density) throw std::invalid_argument("expected a share such as 0.01, found '" + text + "'");
+  });
   command.text("--form FORM", "group (our streams) | collectives (one call a bucket, as MGS-SGD assumes); group",
                plan.form);
   command.option("--occupancy TIME", "of a processor, by one message sent or taken; 30us",

@@ -130,7 +130,9 @@ std::string name_bucket(const std::vector<PlanSection>& sections, const BucketTi
   const std::string& last = sections[bucket.last].name;
   if (bucket.first == bucket.last) return first;
   const size_t plus = last.rfind(" + ");   // a joined section ends with its last layer
-  return first.substr(0, first.find(" + ")) + " to " + (plus == std::string::npos ? last : last.substr(plus + 3));
+  const std::string from = first.substr(0, first.find(" + "));
+  const std::string to = plus == std::string::npos ? last : last.substr(plus + 3);
+  return from == to ? from : from + " to " + to;   // the same: slices of one layer
 }
 
 std::string draw_lanes(const PlanRow& row, double until_s, size_t columns) {

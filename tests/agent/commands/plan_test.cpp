@@ -167,6 +167,17 @@ TEST_F(PlanCommand, PlansEveryTableThatComesWithIt) {
   }
 }
 
+// A layer that is larger than all else is many slices, and is called by its own name.
+TEST_F(PlanCommand, PlansALayerLargerThanAllElse) {
+  PlanOptions options = table("layers:\n  emb: [90000000, 1ms]\n  body: [100000, 20ms]\n  head: [50000, 5ms]\n");
+  const std::string text = run(options);
+  EXPECT_NE(text.find("\n     1  head to emb "), std::string::npos) << text;
+  EXPECT_NE(text.find("\n     2  emb "), std::string::npos) << text;
+  EXPECT_EQ(text.find("emb to emb"), std::string::npos) << text;
+  const auto plans = figures(options)["plans"];
+  for (const auto& [name, plan] : plans.items()) EXPECT_LE(plans["best"]["step_s"], plan["step_s"]) << name;
+}
+
 // Slices of one owner fill its link while the others' stand idle, which the form does not count.
 TEST_F(PlanCommand, TakesThePlanThatEndsFirstWhenPlayed) {
   PlanOptions options{.layers = configs() + "/layers/resnet50.yaml"};
@@ -222,6 +233,8 @@ TEST_F(PlanCommand, RefusesWithARemedy) {
   EXPECT_EQ(with([](auto& o) { o.agents = 33; }), "--agents 33; a group has 2 to 32");
   EXPECT_EQ(with([](auto& o) { o.form = "ring"; }), "--form 'ring'; it is group or collectives");
   EXPECT_TRUE(with([](auto& o) { o.codec = "zip"; }).starts_with("there is no codec 'zip'; choose one of fp32, "));
+  EXPECT_TRUE(with([](auto& o) { o.codec = "sketch"; }).ends_with("plan for another one, --codec topk"));
+  EXPECT_TRUE(with([](auto& o) { o.backward = 0ms; }).starts_with("--backward 0s leaves no time to send in"));
   EXPECT_EQ(refusal({}), "a plan needs layers: --config FILE for a built-in model, or --layers FILE with a table as in "
                          "configs/layers");
   EXPECT_NE(with([](auto& o) { o.svg = "/nowhere/x.svg"; }).find("cannot write /nowhere/x.svg"), std::string::npos);
