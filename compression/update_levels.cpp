@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "compression/update_values.h"
@@ -66,6 +67,10 @@ struct LevelUpdate::Parts {
   }
   size_t length(size_t b) const { return std::min(block, count - b * block); }
   const std::byte* codes_of(size_t b) const { return codes + b * format.codes.bytes(block); }
+  bool is_like(const Parts& other) const {
+    return format.codes.bits == other.format.codes.bits && format.codes.levels == other.format.codes.levels &&
+           block == other.block;
+  }
   float value(size_t i) const {
     const auto level = static_cast<float>(level_of(format.codes, codes_of(i / block), i % block));
     return load_scale(scales, i / block) * level;
@@ -138,27 +143,24 @@ void LevelUpdate::add(float coefficient, Bytes payload, const UpdateSupport& on,
     }
     return;
   }
-  add_piece(coefficient, parts, 0, target);
-}
-
-void LevelUpdate::add_piece(float coefficient, const Parts& parts, size_t begin, std::span<float> target) {
-  STARLING_CHECK(begin % parts.block == 0);
-  for (size_t b = begin / parts.block, at = 0; at < target.size(); at += parts.length(b++)) {
+  for (size_t b = 0; b < parts.blocks; ++b) {
     levels_axpy(parts.format.codes, coefficient, parts.codes_of(b), parts.length(b), load_scale(parts.scales, b),
-                target.data() + at);
+                target.data() + b * parts.block);
   }
 }
 
-// Piece by piece, so that the sum stays in the nearest cache while all payloads are added to it.
 void LevelUpdate::merge(std::span<const UpdateTerm> terms, std::span<float> sum) const {
-  const bool alike = std::all_of(terms.begin(), terms.end(),
-                                 [&](const UpdateTerm& term) { return term.codec->kind() == kind(); });
-  if (!alike) return UpdateCodec::merge(terms, sum);
-  for (size_t at = 0; at < sum.size(); at += kUpdatePiece) {
-    const std::span<float> piece = sum.subspan(at, std::min(kUpdatePiece, sum.size() - at));
-    std::fill(piece.begin(), piece.end(), 0.0f);
-    for (const UpdateTerm& term : terms) add_piece(term.weight, parts_of(term.payload), at, piece);
+  std::vector<LevelTerm> added;
+  for (const UpdateTerm& term : terms) {
+    if (term.codec->kind() != kind()) return UpdateCodec::merge(terms, sum);
+    const Parts parts = parts_of(term.payload), first = parts_of(terms[0].payload);
+    STARLING_CHECK(parts.count == sum.size());
+    if (!parts.is_like(first)) return UpdateCodec::merge(terms, sum);   // an entry's format among others
+    added.push_back({term.weight, parts.scales, parts.codes});
   }
+  if (added.empty()) return std::fill(sum.begin(), sum.end(), 0.0f);
+  const Parts first = parts_of(terms[0].payload);
+  levels_merge(first.format.codes, first.block, added, sum.data(), sum.size());
 }
 
 void LevelUpdate::decode_part(Bytes payload, const UpdateSupport&, size_t begin, std::span<float> out) const {
@@ -204,12 +206,19 @@ double LevelUpdate::norm(Bytes payload) const {
 
 // Each payload of signs counts once, whatever its scale and its weight; elements of other payloads by their sign.
 void SignVote::merge(std::span<const UpdateTerm> terms, std::span<float> sum) const {
+  static constexpr float kOne = 1;
+  const LevelCodes codes{1, 1};
   std::vector<float> steps;
-  std::vector<UpdateSupport> supports;   // of the others
+  std::vector<LevelTerm> votes;
+  std::vector<std::pair<const UpdateTerm*, UpdateSupport>> others;
   for (const UpdateTerm& term : terms) {
-    const bool vote = term.codec->kind() == kind();
-    if (vote && !sum.empty()) steps.push_back(load_scale(parts_of(term.payload).scales, 0));
-    supports.push_back(vote ? UpdateSupport() : term.codec->support(term.payload));
+    if (term.codec->kind() != kind()) {
+      others.emplace_back(&term, term.codec->support(term.payload));
+    } else if (!sum.empty()) {
+      const Parts parts = parts_of(term.payload);
+      steps.push_back(load_scale(parts.scales, 0));
+      votes.push_back({1, reinterpret_cast<const std::byte*>(&kOne), parts.codes});
+    }
   }
   if (steps.empty()) return std::fill(sum.begin(), sum.end(), 0.0f);
   const auto middle = steps.begin() + static_cast<ptrdiff_t>((steps.size() - 1) / 2);
@@ -217,15 +226,10 @@ void SignVote::merge(std::span<const UpdateTerm> terms, std::span<float> sum) co
   std::array<float, kUpdatePiece> values;
   for (size_t at = 0; at < sum.size(); at += kUpdatePiece) {
     const std::span<float> piece = sum.subspan(at, std::min(kUpdatePiece, sum.size() - at));
-    std::fill(piece.begin(), piece.end(), 0.0f);
-    for (size_t t = 0; t < terms.size(); ++t) {
-      if (terms[t].codec->kind() == kind()) {
-        const Parts parts = parts_of(terms[t].payload);
-        const LevelCodes& codes = parts.format.codes;
-        levels_axpy(codes, 1, parts.codes + codes.bytes(at), piece.size(), 1, piece.data());
-        continue;
-      }
-      terms[t].codec->decode_part(terms[t].payload, supports[t], at, std::span(values).first(piece.size()));
+    levels_merge(codes, kUpdatePiece, votes, piece.data(), piece.size());
+    for (LevelTerm& vote : votes) vote.codes += codes.bytes(piece.size());
+    for (const auto& [term, support] : others) {
+      term->codec->decode_part(term->payload, support, at, std::span(values).first(piece.size()));
       for (size_t i = 0; i < piece.size(); ++i) piece[i] += static_cast<float>((values[i] > 0) - (values[i] < 0));
     }
     take_signs(*middle, piece.data(), piece.size());

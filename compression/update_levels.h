@@ -56,9 +56,6 @@ class LevelUpdate : public UpdateCodec {
   Parts parts_of(Bytes payload) const;   // REQUIRES: it passed check()
 
  private:
-  // Adds elements begin to begin + target.size() - 1. REQUIRES: these are whole blocks.
-  static void add_piece(float coefficient, const Parts& parts, size_t begin, std::span<float> target);
-
   const UpdateKind kind_;
   const LevelFormat contribution_, entry_;
   const UpdateResidual residual_;

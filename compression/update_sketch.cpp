@@ -92,13 +92,15 @@ std::vector<std::byte> SketchTables::request(std::span<const SketchTerm> terms, 
   std::vector<double> sorted = norms;
   std::sort(sorted.begin(), sorted.end());
   const double norm_max = sorted.empty() ? 0 : kNormRatioMax * sorted[(sorted.size() - 1) / 2];
-  std::vector<float> sum(sketch.cells());
+  std::vector<LevelTerm> added;
   for (size_t i = 0; i < terms.size(); ++i) {
     if (!(norms[i] > 0)) continue;
     const double scale = std::min(1.0, norm_max / norms[i]);
     const auto weight = static_cast<float>(static_cast<double>(terms[i].weight) * scale);
-    Cells::add(weight, terms[i].table.data() + kSeedBytes, sum.size(), sum.data());
+    added.push_back(Cells::term(weight, terms[i].table.data() + kSeedBytes, sketch.cells()));
   }
+  std::vector<float> sum(sketch.cells());
+  levels_merge(Cells::kCodes, Cells::kBlock, added, sum.data(), sum.size());
   std::vector<uint32_t> indices(requested_max(element_count));
   TopKScratch scratch;
   std::array<float, kTopKPiece> estimates;   // of all elements they would be as many floats as there are elements

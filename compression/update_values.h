@@ -117,12 +117,9 @@ struct Int8Values {
       at += length;
     }
   }
-  // target[i] += a * value i, of all values.
-  static void add(float a, const std::byte* values, size_t total, float* target) {
-    for (size_t i = 0; i < total; i += kBlock) {
-      levels_axpy(kCodes, a, values + scale_bytes(total) + i, std::min(kBlock, total - i), scale_of(values, i / kBlock),
-                  target + i);
-    }
+  // Of a sum of values (levels_merge).
+  static LevelTerm term(float weight, const std::byte* values, size_t total) {
+    return {weight, values, values + scale_bytes(total)};
   }
   static float read_one(const std::byte* values, size_t total, size_t i) {
     return scale_of(values, i / kBlock) * static_cast<float>(level_of(kCodes, values + scale_bytes(total), i));

@@ -1,6 +1,8 @@
 #include "kernels/levels.h"
 
+#include <cstdint>
 #include <cstring>
+#include <span>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/levels.cpp"
@@ -181,6 +183,78 @@ void axpy_loop(int levels, float a, const std::byte* bytes, size_t count, float 
   });
 }
 
+// weight * (scale * level) of one slot. With one bit both products are the same size: its sign alone is the level's.
+template <int kBits, class D>
+HWY_INLINE hn::Vec<D> product_in(D d, hn::Vec<hn::RebindToSigned<D>> packed, size_t slot, int levels, float scale,
+                                 float weight) {
+  if constexpr (kBits == 1) {
+    const hn::RebindToSigned<D> di;
+    const auto sign = hn::AndNot(hn::ShiftLeftSame(packed, 31 - static_cast<int>(slot)), hn::Set(di, INT32_MIN));
+    return hn::Xor(hn::Set(d, weight * scale), hn::BitCast(d, sign));
+  } else {
+    return hn::Mul(hn::Set(d, weight), hn::Mul(hn::Set(d, scale), level_in<kBits>(d, packed, slot, levels)));
+  }
+}
+
+// Adds what kTerms payloads say of the elements of a block, one after the other, while their sum is in a register.
+template <int kBits, size_t kTerms>
+HWY_INLINE void merge_block(int levels, const LevelTerm* terms, size_t b, size_t bytes, size_t count, float* y) {
+  float scales[kTerms];
+  STARLING_UNROLL for (size_t t = 0; t < kTerms; ++t) {
+    std::memcpy(&scales[t], terms[t].scales + b * sizeof(float), sizeof(float));
+  }
+  Groups<kBits>::each(count, [&](auto d, size_t at, size_t byte, size_t slots) HWY_ATTR {
+    const hn::RebindToSigned<decltype(d)> di;
+    const hn::Rebind<uint8_t, decltype(d)> d8;
+    hn::Vec<decltype(di)> packed[kTerms];
+    STARLING_UNROLL for (size_t t = 0; t < kTerms; ++t) {
+      packed[t] = hn::PromoteTo(di, load_bytes(d8, terms[t].codes + b * bytes + byte));
+    }
+    for (size_t slot = 0; slot < slots; ++slot) {
+      float* const to = y + at + slot * Groups<kBits>::kBytes;
+      auto sum = hn::LoadU(d, to);
+      STARLING_UNROLL for (size_t t = 0; t < kTerms; ++t) {
+        sum = hn::Add(sum, product_in<kBits>(d, packed[t], slot, levels, scales[t], terms[t].weight));
+      }
+      hn::StoreU(sum, d, to);
+    }
+  });
+}
+
+template <int kBits, size_t kTerms>
+void merge_terms(const LevelCodes& codes, size_t block, const LevelTerm* terms, float* y, size_t count) {
+  const size_t bytes = codes.bytes(block);
+  for (size_t at = 0, b = 0; at < count; at += block, ++b) {
+    merge_block<kBits, kTerms>(codes.levels, terms, b, bytes, HWY_MIN(block, count - at), y + at);
+  }
+}
+
+// A piece of the sum stays in the nearest cache until all terms have been added to it, however many they are.
+constexpr size_t kTogether = 4, kMergePiece = 2048;
+
+template <int kBits>
+void merge_loop(const LevelCodes& codes, size_t block, std::span<const LevelTerm> terms, float* out, size_t count) {
+  const size_t blocks = HWY_MAX(kMergePiece / block, size_t{1}), piece = blocks * block;
+  LevelTerm some[kTogether];
+  for (size_t at = 0, b = 0; at < count; at += piece, b += blocks) {
+    const size_t length = HWY_MIN(piece, count - at);
+    std::memset(out + at, 0, length * sizeof(float));
+    for (size_t t = 0; t < terms.size(); t += kTogether) {
+      const size_t together = HWY_MIN(kTogether, terms.size() - t);
+      for (size_t i = 0; i < together; ++i) {
+        const LevelTerm& term = terms[t + i];
+        some[i] = {term.weight, term.scales + b * sizeof(float), term.codes + b * codes.bytes(block)};
+      }
+      switch (together) {
+        case 1: merge_terms<kBits, 1>(codes, block, some, out + at, length); break;
+        case 2: merge_terms<kBits, 2>(codes, block, some, out + at, length); break;
+        case 3: merge_terms<kBits, 3>(codes, block, some, out + at, length); break;
+        default: merge_terms<kBits, kTogether>(codes, block, some, out + at, length); break;
+      }
+    }
+  }
+}
+
 // Whole groups a vector of bytes at a time: no slot's code may be above 2 L, as one bit never is. Then byte by byte.
 template <int kBits>
 bool valid_loop(int levels, const std::byte* bytes, size_t count) {
@@ -299,6 +373,16 @@ void levels_axpy_any(const LevelCodes& codes, float a, const std::byte* bytes, s
   }
 }
 
+void levels_merge_any(const LevelCodes& codes, size_t block, std::span<const LevelTerm> terms, float* out,
+                      size_t count) {
+  switch (codes.bits) {
+    case 1: return merge_loop<1>(codes, block, terms, out, count);
+    case 2: return merge_loop<2>(codes, block, terms, out, count);
+    case 4: return merge_loop<4>(codes, block, terms, out, count);
+    default: return merge_loop<8>(codes, block, terms, out, count);
+  }
+}
+
 bool levels_valid_any(const LevelCodes& codes, const std::byte* bytes, size_t count) {
   switch (codes.bits) {
     case 1: return valid_loop<1>(codes.levels, bytes, count);
@@ -354,6 +438,7 @@ namespace starling {
 HWY_EXPORT(levels_encode_any);
 HWY_EXPORT(levels_decode_any);
 HWY_EXPORT(levels_axpy_any);
+HWY_EXPORT(levels_merge_any);
 HWY_EXPORT(levels_valid_any);
 HWY_EXPORT(levels_squares_any);
 HWY_EXPORT(take_signs_loop);
@@ -369,6 +454,10 @@ void levels_decode(const LevelCodes& codes, const std::byte* bytes, size_t count
 }
 void levels_axpy(const LevelCodes& codes, float a, const std::byte* bytes, size_t count, float scale, float* y) {
   HWY_DYNAMIC_DISPATCH(levels_axpy_any)(codes, a, bytes, count, scale, y);
+}
+void levels_merge(const LevelCodes& codes, size_t block, std::span<const LevelTerm> terms, float* out, size_t count) {
+  STARLING_CHECK(block > 0 && (count <= block || block % codes.group_elements() == 0));
+  HWY_DYNAMIC_DISPATCH(levels_merge_any)(codes, block, terms, out, count);
 }
 bool levels_valid(const LevelCodes& codes, const std::byte* bytes, size_t count) {
   return HWY_DYNAMIC_DISPATCH(levels_valid_any)(codes, bytes, count);

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace starling {
 
@@ -51,6 +52,19 @@ void levels_decode(const LevelCodes& codes, const std::byte* bytes, size_t count
 
 // y[i] += a * (scale * level of element i), rounded by each operation.
 void levels_axpy(const LevelCodes& codes, float a, const std::byte* bytes, size_t count, float scale, float* y);
+
+// One of the payloads that levels_merge() adds up.
+struct LevelTerm {
+  float weight = 0;
+  const std::byte* scales = nullptr;   // fp32, one for each block
+  const std::byte* codes = nullptr;
+};
+
+// out[i] = the sum of weight * (scale * level of element i) over the terms, from zero in the order given, rounded by
+// each operation: the bits that levels_axpy() leaves in zeros, one term after the other. Four terms at a time are added
+// while an element's sum is in a register. `count` elements in blocks of `block` (whole groups), one after the other;
+// the last block may be shorter.
+void levels_merge(const LevelCodes& codes, size_t block, std::span<const LevelTerm> terms, float* out, size_t count);
 
 // The squared norm of `count` elements in blocks of `block` (whole groups), one after the other; the last block may be
 // shorter. `scales`: fp32, one for each block. The same bits as squared_norm() of what levels_decode() writes for them:

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <random>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -159,41 +160,51 @@ struct Bench {
     }
   }
 
-  // sum += payload, straight from its bytes, beside decoding it into a vector that is then added; of one payload, two
-  // and four, as an owner merges them: piece by piece, so that the sum stays in the nearest cache.
+  // What moving bytes alone allows, if memory is the limit: a merge reads the codes and writes the sum, whose lines are
+  // fetched; decode and add write the values of each payload, for which their lines are fetched, read them again, and
+  // read and write the sum. `each`: bytes of an element in a payload.
+  static void merge_ceiling(const std::string& name, int payloads, double each) {
+    std::printf("%-22s %.1fx if moving bytes is all that takes time\n", name.c_str(),
+                payloads * (20 + each) / (8 + payloads * each));
+  }
+
+  // An owner's sum of two and of four payloads, straight from their bytes, beside decoding each into a vector that is
+  // then added. A roster of two or more merges no fewer than two. And sum += payload, of one.
   void merges(const char* format, const starling::LevelCodes& codes, size_t block, const std::vector<float>& scales) {
     using namespace starling;
-    const size_t bytes = codes.bytes(block), all = count / block * block;
+    const size_t bytes = codes.bytes(block), blocks = count / block, all = blocks * block;
+    const double each = codes.bits / 8.0;
     std::vector<float> decoded(count);
-    const auto straight = [&](size_t begin, size_t end) {
-      for (size_t b = begin / block; b * block < end; ++b) {
+    std::vector<LevelTerm> terms;   // of payloads in memory of their own, as they came
+    for (size_t t = 0; t < 4; ++t) {
+      std::byte* const to = own.data() + t * blocks * bytes;
+      if (t > 0) std::memcpy(to, own.data(), blocks * bytes);
+      terms.push_back({1e-6f, std::as_bytes(std::span(scales)).data(), to});
+    }
+    const auto decode_and_add = [&](const LevelTerm& term) {
+      for (size_t b = 0; b < blocks; ++b) {
+        levels_decode(codes, term.codes + b * bytes, block, scales[b], decoded.data() + b * block);
+      }
+      axpy(term.weight, decoded.data(), y.data(), all);
+    };
+    const auto straight = [&] {
+      for (size_t b = 0; b < blocks; ++b) {
         levels_axpy(codes, 1e-6f, own.data() + b * bytes, block, scales[b], y.data() + b * block);
       }
     };
-    const auto decode_and_add = [&] {
-      for (size_t b = 0; b * block < all; ++b) {
-        levels_decode(codes, own.data() + b * bytes, block, scales[b], decoded.data() + b * block);
-      }
-      axpy(1e-6f, decoded.data(), y.data(), all);
-    };
     const std::string name(format);
-    // Of one payload the sum is read and written and the codes are read; decode and add write the values, for which
-    // their lines are fetched, and read them again.
-    const double each = codes.bits / 8.0;
-    std::printf("%-22s %.1fx if moving bytes is all that takes time\n", (name + " merge of 1").c_str(),
-                (20 + each) / (8 + each));
-    for (const int payloads : {1, 2, 4}) {
-      const auto merged = [&] {
-        for (size_t at = 0; at < all; at += kUpdatePiece) {
-          for (int i = 0; i < payloads; ++i) straight(at, std::min(at + kUpdatePiece, all));
-        }
-      };
-      const auto one_by_one = [&] { for (int i = 0; i < payloads; ++i) decode_and_add(); };
-      beside((name + " merge of " + std::to_string(payloads)).c_str(), "decode, add", 3, merged, one_by_one);
+    merge_ceiling(name + " sum += one", 1, each);
+    beside((name + " sum += one").c_str(), "decode, add", 3, straight, [&] { decode_and_add(terms[0]); });
+    for (const size_t payloads : {2, 4}) {
+      const std::span<const LevelTerm> some = std::span(terms).first(payloads);
+      const std::string row = name + " merge of " + std::to_string(payloads);
+      merge_ceiling(row, static_cast<int>(payloads), each);
+      beside(row.c_str(), "decode, add", 3, [&] { levels_merge(codes, block, some, y.data(), all); },
+             [&] { for (const LevelTerm& term : some) decode_and_add(term); });
     }
   }
 
-  // The same of 1 % of the elements, and of a sketch's table of int8 cells.
+  // The same of 1 % of the elements, and of sketches' tables of int8 cells.
   void other_merges() {
     using namespace starling;
     std::vector<uint32_t> indices;
@@ -207,13 +218,24 @@ struct Bench {
              scatter(bytes, x.data(), indices.size(), 0, decoded.data());
              axpy(1e-6f, decoded.data(), y.data(), count);
            });
-    const size_t cells = count / 5;
-    keep(Int8Values::write(own.data(), cells, 0, x.data(), cells, 1));
-    beside("sketch table merge", "decode, add", 3, [&] { Int8Values::add(1e-6f, own.data(), cells, y.data()); },
-           [&] {
-             Int8Values::read(own.data(), cells, 0, cells, decoded.data());
-             axpy(1e-6f, decoded.data(), y.data(), cells);
-           });
+    const size_t cells = count / 5, table = Int8Values::bytes(cells);
+    std::vector<LevelTerm> terms;
+    for (size_t t = 0; t < 4; ++t) {
+      std::byte* const to = own.data() + t * table;
+      keep(Int8Values::write(to, cells, 0, x.data(), cells, t));
+      terms.push_back(Int8Values::term(1e-6f, to, cells));
+    }
+    for (const size_t tables : {2, 4}) {
+      const std::span<const LevelTerm> some = std::span(terms).first(tables);
+      beside(("merge of " + std::to_string(tables) + " tables").c_str(), "decode, add", 3,
+             [&] { levels_merge(Int8Values::kCodes, Int8Values::kBlock, some, y.data(), cells); },
+             [&] {
+               for (const LevelTerm& term : some) {
+                 Int8Values::read(term.scales, cells, 0, cells, decoded.data());
+                 axpy(1e-6f, decoded.data(), y.data(), cells);
+               }
+             });
+    }
   }
 
   // 1 % of the elements at random, against the loop that reads bit by bit. Per index, not per element.

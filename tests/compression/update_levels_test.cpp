@@ -171,6 +171,31 @@ TEST(UpdateLevels, CodesAndHeadersThatStandForNothingAreRefused) {
   }
 }
 
+// Payloads of one format are added together, those of others one by one: the bits are the same.
+TEST(UpdateLevels, AMergeReadsEachPayloadInItsOwnFormat) {
+  TestRng rng(draw_rng_seed());
+  constexpr size_t kCount = 5001;
+  for (const UpdateKind kind : kKinds) {
+    if (kind == UpdateKind::kSign) continue;   // a vote
+    const auto codec = make_update_codec({.kind = kind});
+    std::vector<Payload> payloads;
+    for (const UpdateRole role : {kContribution, kContribution, kEntry, kContribution}) {
+      payloads.push_back(encode(*codec, role, normal_vector(rng, kCount, 1.0f), rng()));
+    }
+    std::vector<UpdateTerm> terms;
+    std::vector<float> sum(kCount, NAN), expected(kCount), values(kCount);
+    for (const Payload& payload : payloads) {
+      terms.push_back({codec.get(), 0.3f, payload});
+      codec->decode(payload, values);
+      axpy(0.3f, values.data(), expected.data(), kCount);
+    }
+    codec->merge(terms, sum);
+    EXPECT_EQ(sum, expected) << update_name(kind);
+    codec->merge({}, sum);
+    EXPECT_EQ(sum, std::vector<float>(kCount)) << "of no payloads";
+  }
+}
+
 // ---- the vote ----
 
 class Vote : public testing::Test {

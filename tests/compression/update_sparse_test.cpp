@@ -132,16 +132,17 @@ TEST(UpdateSparse, Int8ValuesAreAddedAsTheyAreRead) {
   TestRng rng(draw_rng_seed());
   constexpr size_t kCount = 1700;   // three scales and a part
   std::vector<float> x = normal_vector(rng, kCount, 1.0f), sum = normal_vector(rng, kCount, 1.0f), values(kCount);
+  std::vector<float> expected(kCount);
   for (size_t i = 0; i < kCount; ++i) x[i] *= static_cast<float>(1 + i / 512);
-  std::vector<float> expected = sum;
   std::vector<std::byte> bytes(Int8Values::bytes(kCount));
   ASSERT_TRUE(Int8Values::write(bytes.data(), kCount, 0, x.data(), kCount, 1));
   Int8Values::read(bytes.data(), kCount, 0, kCount, values.data());
-  Int8Values::add(0.3f, bytes.data(), kCount, sum.data());
+  const std::vector<LevelTerm> terms(2, Int8Values::term(0.3f, bytes.data(), kCount));
+  levels_merge(Int8Values::kCodes, Int8Values::kBlock, terms, sum.data(), kCount);
   for (size_t i = 0; i < kCount; ++i) {
     ASSERT_NEAR(values[i], x[i], 0.05f * static_cast<float>(1 + i / 512)) << i;
     const volatile float product = 0.3f * values[i];
-    expected[i] += product;
+    expected[i] = product + product;
   }
   EXPECT_EQ(sum, expected);
 }

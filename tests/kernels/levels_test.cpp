@@ -150,6 +150,47 @@ TEST(Levels, DecodesAndAddsWhatTheLevelsSay) {
   }
 }
 
+// By hand, term after term and from zero, whatever was there before; no terms are zeros.
+TEST(Levels, AMergeAddsTermAfterTermFromZero) {
+  TestRng rng(draw_rng_seed());
+  for (const LevelCodes& codes : kCodes) {
+    for (const size_t count : kSizes) {
+      for (const size_t block : {codes.group_elements(), 4 * codes.group_elements(), std::max<size_t>(count, 1)}) {
+        const size_t blocks = (count + block - 1) / block;
+        std::vector<std::vector<float>> scales(9, std::vector<float>(blocks));
+        std::vector<std::vector<std::byte>> bytes(9, std::vector<std::byte>(blocks * codes.bytes(block)));
+        std::vector<LevelTerm> terms;
+        std::vector<float> expected(count);
+        for (size_t t = 0; t <= 9; ++t) {
+          for_each_target([&] {
+            std::vector<float> sum(count + 1, 7.0f);
+            levels_merge(codes, block, terms, sum.data(), count);
+            EXPECT_EQ(sum.back(), 7.0f) << "a float beyond the end was written";
+            sum.pop_back();
+            EXPECT_EQ(bits_of(sum), bits_of(expected))
+                << codes.bits << " bits, " << t << " terms, " << count << " in blocks of " << block;
+          });
+          if (t == 9) break;
+          for (size_t b = 0; b < blocks; ++b) {
+            const size_t length = std::min(block, count - b * block);
+            scales[t][b] = b % 5 == 4 ? 0.0f : std::fabs(normal_vector(rng, 1, 1.0f)[0]);
+            std::byte* const to = bytes[t].data() + b * codes.bytes(block);
+            levels_encode(codes, normal_vector(rng, length, 2.0f).data(), length, 1, rng(), 0, to);
+          }
+          const float weight = normal_vector(rng, 1, 1.0f)[0];
+          terms.push_back({weight, std::as_bytes(std::span(scales[t])).data(), bytes[t].data()});
+          for (size_t i = 0; i < count; ++i) {
+            const int level = level_of(codes, bytes[t].data() + i / block * codes.bytes(block), i % block);
+            const volatile float value = scales[t][i / block] * static_cast<float>(level);
+            const volatile float product = weight * value;   // volatile: rounded before the addition
+            expected[i] += product;
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(Levels, CodesWithoutALevelAreNotValid) {
   for (const LevelCodes& codes : kCodes) {
     for (const size_t count : kSizes) {
