@@ -98,9 +98,14 @@ void DenseUpdate<Values>::merge(std::span<const UpdateTerm> terms, std::span<flo
   for (size_t at = 0; at < sum.size(); at += kUpdatePiece) {
     const std::span<float> piece = sum.subspan(at, std::min(kUpdatePiece, sum.size() - at));
     std::fill(piece.begin(), piece.end(), 0.0f);
-    for (const UpdateTerm& term : terms) {
-      term.codec->decode_part(term.payload, {}, at, std::span(values).first(piece.size()));
-      axpy(term.weight, values.data(), piece.data(), piece.size());
+    for (const auto& [codec, weight, payload] : terms) {
+      if (is_zeros(payload)) continue;
+      const bool whole = codec->kind() == UpdateKind::kFp32;
+      STARLING_CHECK(payload.size() == sum.size() * (whole ? Fp32Values::kBytes : Bf16Values::kBytes));
+      const float* const x =
+          whole ? Fp32Values::view(payload.data() + at * Fp32Values::kBytes, piece.size(), values.data())
+                : Bf16Values::view(payload.data() + at * Bf16Values::kBytes, piece.size(), values.data());
+      axpy(weight, x, piece.data(), piece.size());
     }
   }
 }

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "compression/update_codec.h"
 #include "compression/update_values.h"
 #include "kernels/cast.h"
 #include "kernels/count_sketch.h"
@@ -204,6 +205,35 @@ struct Bench {
     }
   }
 
+  // Of a quarter of the elements: four payloads of fp32 then take as many bytes as there are.
+  void dense_merges() {
+    using namespace starling;
+    const size_t part = count / 4;
+    std::vector<float> decoded(part);
+    for (const UpdateKind kind : {UpdateKind::kFp32, UpdateKind::kBf16}) {
+      const auto codec = make_update_codec({.kind = kind});
+      const size_t bytes = codec->bytes_max(UpdateRole::kContribution, part);
+      std::vector<UpdateTerm> terms;
+      for (size_t t = 0; t < 4; ++t) {
+        const std::span<std::byte> to = std::span(own).subspan(t * bytes, bytes);
+        keep(codec->encode(UpdateRole::kContribution, std::span(x).subspan(t * part, part), {}, to));
+        terms.push_back({codec.get(), 1e-6f, to});
+      }
+      for (const size_t payloads : {2, 4}) {
+        const std::span<const UpdateTerm> some = std::span(terms).first(payloads);
+        const std::string row = std::string(update_name(kind)) + " merge of " + std::to_string(payloads);
+        merge_ceiling(row, static_cast<int>(payloads), static_cast<double>(bytes) / static_cast<double>(part));
+        beside(row.c_str(), "decode, add", 3, [&] { codec->merge(some, std::span(y).first(part)); },
+               [&] {
+                 for (const UpdateTerm& term : some) {
+                   codec->decode(term.payload, decoded);
+                   axpy(term.weight, decoded.data(), y.data(), part);
+                 }
+               });
+      }
+    }
+  }
+
   // The same of 1 % of the elements, and of sketches' tables of int8 cells.
   void other_merges() {
     using namespace starling;
@@ -227,6 +257,7 @@ struct Bench {
     }
     for (const size_t tables : {2, 4}) {
       const std::span<const LevelTerm> some = std::span(terms).first(tables);
+      merge_ceiling("merge of " + std::to_string(tables) + " tables", static_cast<int>(tables), 1);
       beside(("merge of " + std::to_string(tables) + " tables").c_str(), "decode, add", 3,
              [&] { levels_merge(Int8Values::kCodes, Int8Values::kBlock, some, y.data(), cells); },
              [&] {
@@ -326,6 +357,7 @@ int main(int argc, char** argv) {
   bench.updates();
   bench.sketch();
   bench.levels();
+  bench.dense_merges();
   bench.other_merges();
   bench.rice();
   return 0;

@@ -36,6 +36,33 @@ TEST_P(UpdateOnEveryTarget, SamePayloadSameSumSameReplica) {
   }
 }
 
+// At the end of a run members send fp32 whatever they sent before.
+TEST(UpdateMerge, TakesFloatsOfBothSizesTogether) {
+  TestRng rng(draw_rng_seed());
+  const auto fp32 = make_update_codec({}), bf16 = make_update_codec({.kind = UpdateKind::kBf16});
+  for (size_t count : kUpdateSizes) {
+    std::vector<std::vector<std::byte>> payloads;
+    std::vector<UpdateTerm> terms;
+    std::vector<float> expected(count), values(count), sum(count, NAN);
+    for (const UpdateCodec* codec : {bf16.get(), fp32.get(), bf16.get()}) {
+      std::vector<std::byte>& payload = payloads.emplace_back(codec->bytes_max(UpdateRole::kContribution, count) + 1);
+      const std::vector<float> x = normal_vector(rng, count, 1.0f);
+      // From the second byte on: where no float may lie.
+      const size_t bytes = codec->encode(UpdateRole::kContribution, x, {}, std::span(payload).subspan(1)).value();
+      terms.push_back({codec, 0.3f, Bytes(payload).subspan(1, bytes)});
+      codec->decode(terms.back().payload, values);
+      for (size_t i = 0; i < count; ++i) {
+        const volatile float product = 0.3f * values[i];
+        expected[i] += product;
+      }
+    }
+    for (const UpdateCodec* owner : {fp32.get(), bf16.get()}) {
+      owner->merge(terms, sum);
+      EXPECT_EQ(bits_of(sum), bits_of(expected)) << count;
+    }
+  }
+}
+
 // The columns of compression/updates.md: bits of an element at density 1 %, reply 2, table .2, headers counted.
 TEST(UpdateBits, AreWhatThePageSays) {
   constexpr size_t kCount = 1'000'000;
