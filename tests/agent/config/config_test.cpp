@@ -349,7 +349,15 @@ TEST_F(ConfigTest, RefusesWhatTheLogOfUpdatesCannotCarry) {
   refused(updates + ", update: {codec: qsgd, levels: 128}}", "levels");
   EXPECT_EQ(load("swarm: {" + updates + ", update: {codec: qsgd, levels: 3}}}\n").swarm.exchange.update.levels, 3u);
   refused("exchange: {outer: {momentum: 0.9}, overlap: off}", "source: updates");
-  refused("exchange: {update: {codec: topk}}", "source: updates");
+  for (const UpdateName& update : update_names()) {   // params are never encoded by a codec of updates
+    if (update.kind == UpdateKind::kFp32) continue;
+    const std::string codec = std::string(", update: {codec: ").append(update.name) + "}}";
+    refused("exchange: {kind: pairwise" + codec, "source: updates");
+    refused("exchange: {kind: neighborhood, codec: fp32" + codec, "source: updates");
+    refused("exchange: {kind: group, codec: fp32" + codec, "source: updates");
+    if (update.kind == UpdateKind::kSign) continue;   // refused for its weight, too
+    EXPECT_EQ(error("swarm: {optimizer: {momentum: 0}, " + updates + codec + "}\n"), "") << update.name;
+  }
   std::string names;
   for (int i = 0; i < 33; ++i) names += (i > 0 ? ", a" : "a") + std::to_string(i);
   refused(updates + ", members: [" + names + "]}", "at most 32 members");
