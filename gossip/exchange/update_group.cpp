@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 #include <utility>
 
 #include "gossip/exchange/coefficients.h"
@@ -12,12 +11,10 @@ namespace starling {
 namespace {
 
 constexpr double kSmallEnergy = 0.1;         // of a residual
-constexpr int kAsksADeadline = 4;            // for an entry that is overdue
 // Who waits so many times longer than usual asks at the end of a round for nothing: the next contributions say what
 // there is.
 constexpr double kPatient = 2;
 constexpr size_t kSmallModel = kUpdatePartBytes;   // the bytes of an entry for every slice
-constexpr size_t kReportsMax = 4096;         // the oldest go first if the caller does not fetch them
 
 // Of a slice. At a run's end codecs that send all elements are replaced by the exact one (choose_encoder).
 size_t largest_payload(const SliceRange& slice, const UpdateCodecs& codecs) {
@@ -39,6 +36,12 @@ UpdateRoundOptions round_options(const UpdateGroupOptions& options, std::span<co
     round.part_bytes = std::max(round.part_bytes, std::min(bytes, kUpdatePartBytes));
   }
   return round;
+}
+
+bool is_small(std::span<const SliceRange> slices, const UpdateCodecs& codecs) {
+  size_t bytes = 0;
+  for (const SliceRange& slice : slices) bytes += codecs.running->bytes_max(UpdateRole::kEntry, slice.count);
+  return bytes <= kSmallModel;
 }
 
 std::vector<size_t> sizes_of(std::span<const SliceRange> slices) {
@@ -67,17 +70,17 @@ UpdateGroup::UpdateGroup(const UpdateGroupOptions& options, std::span<const Slic
       tables_(codecs.running->tables(), options.self, slices_, worker, clock, outbox, refusals_,
               [this](uint32_t slice, const std::vector<uint32_t>& requested) { answer(slice, requested); }),
       messages_(options_, codecs_, replicas_, slices_, round_, tables_, numbers_, refusals_, worker, clock, outbox,
-                sampler, [this](uint32_t slice) { advance(slice); }) {
+                sampler, [this](uint32_t slice) { advance(slice); }),
+      log_rounds_(slices_, clock), outlook_(options.self, round_, slices_, owner_, tables_),
+      overdue_(options.deadline_min, is_small(slices, codecs_), clock), reports_(round_, tables_, messages_),
+      early_(replicas_, worker, clock, [this](const EarlyJob& job, uint64_t round) { handed_in(job, round); }) {
   STARLING_CHECK(options.deadline_min.count() > 0 && options.deadline_min <= options.deadline_max);
-  size_t bytes = 0;
   for (uint32_t i = 0; i < slices.size(); ++i) {
     const size_t values = slices[i].count * (options.outer.has_momentum() ? 2 : 1);
-    bytes += codecs.running->bytes_max(UpdateRole::kEntry, slices[i].count);
     const UpdateSlice::Shape shape{i, slices[i].count, values};
     slices_.push_back(std::make_unique<UpdateSlice>(shape, options.first_norm_max, codecs_, worker, refusals_,
                                                     [this, i] { advance(i); }));
   }
-  small_ = bytes <= kSmallModel;
 }
 
 // ---- boundary and round ----
@@ -111,10 +114,10 @@ bool UpdateGroup::begin(std::span<float> x, double mass, uint64_t agent_round, s
   const std::shared_ptr<BoundaryJob> job = make_job(x);
   choose_encoder(*job);
   job->makes_x = makes_x;
-  missed_.reset();
-  job->hands_in = !(may_miss && !settling_ && round() > 0 && heard_round_ > std::max(round(), missed_round_));
+  log_rounds_.begin();
+  job->hands_in = !(may_miss && !settling_ && log_rounds_.went_on_after(round()));
   job->members = members->count();
-  job->handed_in_before = early_;
+  job->handed_in_before = early_.due();
   job->audited = open ? round_.audited() : next_audited();
   job->select.clock = &clock_;
   auto run = [job, &replicas = replicas_, &clock = clock_] {
@@ -145,13 +148,12 @@ bool UpdateGroup::begin(std::span<float> x, double mass, uint64_t agent_round, s
 // that one now would wait for them in vain, train from an old replica, and come later still. What was to be handed in
 // stays in the accumulator. The others hear that this member is there, or they would not wait for it next time.
 void UpdateGroup::miss_round(const GroupMembers& members) {
-  missed_round_ = heard_round_;
-  missed_ = heard_at_;
-  UpdateReport report{.round = heard_round_, .slices = static_cast<uint32_t>(slices_.size()), .missed = true};
-  for (const auto& slice : slices_) report.entries += slice->entry_round() >= heard_round_;
-  note(report);
+  log_rounds_.miss();
+  const uint64_t missed = log_rounds_.heard();
+  const auto entries = std::ranges::count_if(slices_, [&](const auto& slice) { return slice->entry_round() >= missed; });
+  reports_.note_missed(missed, slice_count(), static_cast<uint32_t>(entries));
   for (size_t rank = 0; rank < members.count(); ++rank) {
-    if (rank != members.self) outbox_.send(members.ids[rank], RoundCredit{members.group, heard_round_, 0, 0});
+    if (rank != members.self) outbox_.send(members.ids[rank], RoundCredit{members.group, missed, 0, 0});
   }
 }
 
@@ -178,52 +180,16 @@ bool UpdateGroup::open_round(double mass, uint64_t agent_round) {
   nothing.audited = next_audited();
   nothing.handed_in.resize(slices_.size());
   for (const SliceReplica& replica : replicas_.all()) nothing.heads.push_back(replica.head());
-  early_.assign(slices_.size(), false);
   begin_round(*members, agent_round, mass, nothing, true);
+  early_.begin(slices_.size(), round(), *encoder_, round_.audited());
   return true;
 }
 
 bool UpdateGroup::hand_in(std::span<const uint32_t> slices, std::span<const float> x, double mass,
                           uint64_t agent_round, std::function<void()> sent) {
   if (!may_hand_in() || (!round_.open() && !open_round(mass, agent_round))) return false;
-  hand_in_buckets(slices, x, std::move(sent));
+  early_.hand_in(slices, buckets(), x, std::move(sent));
   return true;
-}
-
-// Each bucket by a job of its own: it travels while the next one is chosen, and merges come between.
-void UpdateGroup::hand_in_buckets(std::span<const uint32_t> slices, std::span<const float> x,
-                                  std::function<void()> sent) {
-  const std::vector<uint32_t> buckets_of = buckets();
-  for (size_t begin = 0, end = 0; begin < slices.size(); begin = end) {
-    while (end < slices.size() && buckets_of[slices[end]] == buckets_of[slices[begin]]) ++end;
-    const bool last = end == slices.size();
-    hand_in_bucket(slices.subspan(begin, end - begin), x, last ? std::move(sent) : std::function<void()>());
-  }
-}
-
-void UpdateGroup::hand_in_bucket(std::span<const uint32_t> slices, std::span<const float> x,
-                                 std::function<void()> sent) {
-  auto job = std::make_shared<EarlyJob>();
-  job->x = x;
-  job->slices.assign(slices.begin(), slices.end());
-  job->encoder = encoder_;
-  job->audited = round_.audited();
-  for (const uint32_t slice : slices) {
-    STARLING_CHECK(!early_[slice]);
-    early_[slice] = true;
-  }
-  job->select.clock = &clock_;
-  auto run = [job, &replicas = replicas_, &clock = clock_] {
-    const TimePoint began = clock.now();
-    replicas.run_early(*job);
-    job->took = clock.now() - began;
-  };
-  auto done = [this, job, number = round(), sent = std::move(sent), still_here = std::weak_ptr<int>(alive_)] {
-    if (still_here.expired()) return;
-    handed_in(*job, number);
-    if (sent) sent();
-  };
-  worker_.submit(std::move(run), std::move(done));
 }
 
 // What backward ended with last, and what it never reached: links would stand idle while all of it is chosen. Where an
@@ -231,9 +197,9 @@ void UpdateGroup::hand_in_bucket(std::span<const uint32_t> slices, std::span<con
 void UpdateGroup::hand_in_rest(std::span<const float> x) {
   std::vector<uint32_t> rest;
   for (auto slice = static_cast<uint32_t>(slices_.size()); slice-- > 0;) {
-    if (!early_[slice] && !slices_[slice]->has_backlog()) rest.push_back(slice);
+    if (!early_.due()[slice] && !slices_[slice]->has_backlog()) rest.push_back(slice);
   }
-  hand_in_buckets(rest, x, {});
+  early_.hand_in(rest, buckets(), x, {});
 }
 
 void UpdateGroup::handed_in(const EarlyJob& job, uint64_t number) {
@@ -262,11 +228,11 @@ void UpdateGroup::note_times(Duration took, Duration select) {
 
 void UpdateGroup::close_round(const BoundaryJob& job) {
   sick_ = job.sick;
-  early_.clear();
-  begin_counting();
+  early_.end();
+  reports_.begin_counting();
   round_.close(job.handed_in, job.heads, job.audit);
   messages_.replicas_moved(job.heads);
-  begin_asking();
+  overdue_.begin(round_.wait(), messages_.patience());
   for (uint32_t i = 0; i < slices_.size(); ++i) {
     if (owner_.owns(i) && job.handed_in[i]) take_own(i, *job.handed_in[i]);
   }
@@ -278,7 +244,7 @@ void UpdateGroup::close_round(const BoundaryJob& job) {
 void UpdateGroup::abandon() {
   if (!round_.open()) return;
   round_.end();
-  early_.clear();
+  early_.end();
 }
 
 // ---- the boundary ----
@@ -367,7 +333,8 @@ void UpdateGroup::begin_round(const GroupMembers& members, uint64_t agent_round,
                               bool open) {
   sick_ = job.sick;
   const uint64_t own = round() > 0 ? round() + 1 : std::clamp<uint64_t>(agent_round, 1, kUpdateRoundMax);
-  const uint64_t number = std::max(std::min(numbers_.next(members, own), newest_round(members, own)), log_round() + 1);
+  const uint64_t number = std::max(std::min(numbers_.next(members, own), log_rounds_.limit(numbers_, members, own)),
+                                   log_rounds_.newest() + 1);
   numbers_.keep_only(members);
   std::vector<double> masses(members.count(), 1);
   for (const Participant& participant : sampler_.group()) {
@@ -376,12 +343,12 @@ void UpdateGroup::begin_round(const GroupMembers& members, uint64_t agent_round,
     if (known) masses[static_cast<size_t>(at - members.ids.begin())] = participant.weight;
   }
   encoder_ = job.encoder;
-  begin_counting();
+  reports_.begin_counting();
   owner_.begin(members, number, std::move(masses), *job.encoder, plans_.say(number));
   round_.set_buckets(plans_.on() ? plans_.bucket_of_slices(number) : std::vector<uint32_t>());
   round_.begin(members, number, mass, job.handed_in, job.heads, job.audited, job.audit, open);
   messages_.begin_round(job.heads);
-  begin_asking();
+  overdue_.begin(round_.wait(), messages_.patience());
   for (uint32_t i = 0; i < slices_.size(); ++i) {
     if (owner_.owns(i) && job.handed_in[i]) take_own(i, *job.handed_in[i]);
   }
@@ -417,48 +384,14 @@ void UpdateGroup::answer(uint32_t slice, const std::vector<uint32_t>& requested)
   worker_.submit(std::move(run), std::move(done));
 }
 
-// A majority made the entries, so their rounds are a clock that all members share: who hears of few others' rounds, or
-// joined, does not fall behind it. The median over the slices: one owner cannot move it alone.
-uint64_t UpdateGroup::log_round() const {
-  std::vector<uint64_t> rounds;
-  for (const auto& slice : slices_) rounds.push_back(slice->entry_round());
-  const auto middle = rounds.begin() + static_cast<std::ptrdiff_t>((rounds.size() - 1) / 2);
-  std::nth_element(rounds.begin(), middle, rounds.end());
-  return *middle;
-}
-
-// The newest number that the next round may have. Members that are ahead of the others together, because those joined
-// or restarted, would stay ahead: each is at most one round ahead of the other, and none waits for those behind. What
-// they hand in goes to owners of later rounds, and is void when these rounds come. An entry that came since the last
-// boundary shows that a majority goes on, and in which round. Without one there is no limit, so that owners rotate.
-uint64_t UpdateGroup::newest_round(const GroupMembers& members, uint64_t own) {
-  uint64_t newest = 0;
-  for (auto& slice : slices_) newest = std::max(newest, slice->take_newest_round());
-  return newest == 0 ? kUpdateRoundMax : std::max(newest, numbers_.median(members, own - 1)) + 1;
-}
-
 // Whatever may have happened to a slice: its owner may be able to merge now, and the round may be over.
 void UpdateGroup::advance(uint32_t slice) {
   if (slice == 0) look_at_plan();
-  note_entry(slice);
+  log_rounds_.note_entry(slice);
   if (boundary_ || round_.ended()) return;
-  if (tables_.may_ask(slice)) tables_.ask_if_due(slice, all_tables(slice));
-  owner_.merge(slice, round_.wait().first_over() || all_handed_in(slice));
+  if (tables_.may_ask(slice)) tables_.ask_if_due(slice, outlook_.all_tables(slice, sick_));
+  owner_.merge(slice, round_.wait().first_over() || outlook_.all_handed_in(slice, sick_));
   try_end();
-}
-
-void UpdateGroup::note_entry(uint32_t slice) {
-  if (slices_[slice]->entry_round() <= heard_round_) return;
-  const uint64_t newest = log_round();
-  if (newest <= heard_round_) return;
-  heard_round_ = newest;
-  heard_at_ = clock_.now();
-}
-
-void UpdateGroup::begin_counting() {
-  frames_before_ = round_.frames_sent() + messages_.tally().frames;
-  sent_before_ = round_.streams().bytes_sent();
-  received_before_ = round_.streams().bytes_received();
 }
 
 // The newest entry alone: each one repeats what its owner knew when its round began. Who takes several at once misses a
@@ -468,87 +401,28 @@ void UpdateGroup::look_at_plan() {
   if (log.entries().empty() || log.head().hash == plan_seen_) return;
   plan_seen_ = log.head().hash;
   // An owner that calls its entry one of a far round would keep every other plan out.
-  const uint64_t newest = std::max(round(), log_round()) + UpdatePlans::kAhead;
+  const uint64_t newest = std::max(round(), log_rounds_.newest()) + UpdatePlans::kAhead;
   plans_.take(log.newest().entry.plan, std::min(log.newest().entry.round, newest));
-}
-
-// Who has handed in sends no table.
-bool UpdateGroup::all_tables(uint32_t slice) const {
-  const GroupMembers& members = round_.members();
-  for (size_t rank = 0; rank < members.count(); ++rank) {
-    if (!round_.waits_for(rank) || (rank == members.self && sick_)) continue;
-    const PeerId& peer = members.ids[rank];
-    if (!tables_.has_table(slice, peer) && !slices_[slice]->inbox().handed_in(peer, round())) return false;
-  }
-  return true;
-}
-
-bool UpdateGroup::all_handed_in(uint32_t slice) const {
-  const GroupMembers& members = round_.members();
-  for (size_t rank = 0; rank < members.count(); ++rank) {
-    if (!round_.waits_for(rank) || (rank == members.self && sick_)) continue;
-    if (!slices_[slice]->inbox().handed_in(members.ids[rank], round())) return false;
-  }
-  return true;
-}
-
-// Most of the roster have gone on, so this owner will make no entry. It catches up with them.
-bool UpdateGroup::too_few_are_left(uint32_t slice) const {
-  const GroupMembers& members = round_.members();
-  std::set<PeerId> left;
-  for (size_t rank = 0; rank < members.count(); ++rank) {
-    if (!round_.has_gone_on(rank)) left.insert(members.ids[rank]);
-  }
-  if (left.size() == members.count()) return false;
-  for (const HandedIn& item : slices_[slice]->inbox().countable(members, slices_[slice]->log())) left.insert(item.from);
-  return 2 * left.size() <= members.count();
-}
-
-// Whether more may come that makes an own slice's entry possible. Who joined hands in what it made from the genesis,
-// which is void in a long log. As owner it cannot count itself, which an entry must; to the other of two members it is
-// one too few. Nor can a sick owner. All go on to the next round, which begins from that log.
-bool UpdateGroup::can_make_entry(uint32_t slice) const {
-  if (sick_) return false;
-  if (round_.contribution(slice).round != round()) return true;   // its table comes first
-  const UpdateInbox& inbox = slices_[slice]->inbox();
-  const UpdateLog& log = slices_[slice]->log();
-  if (!inbox.can_count(options_.self, log)) return false;
-  const GroupMembers& members = round_.members();
-  return !all_handed_in(slice) || 2 * inbox.countable(members, log).size() > members.count();
-}
-
-bool UpdateGroup::resolved(uint32_t slice) const {
-  if (slices_[slice]->has_entry_of(round_.members().group, round())) return true;
-  if (owner_.owns(slice)) return too_few_are_left(slice) || !can_make_entry(slice);
-  return !round_.waits_for(round_.members().owner(slice, round())) && !slices_[slice]->checking();
 }
 
 void UpdateGroup::try_end() {
   if (boundary_ || round_.ended() || round_.open() || owner_.jobs() > 0) return;
   bool all = true;
-  for (uint32_t i = 0; i < slices_.size(); ++i) all = all && resolved(i);
+  for (uint32_t i = 0; i < slices_.size(); ++i) all = all && outlook_.resolved(i, sick_);
   if (!all && !round_.wait().second_over()) return;
   round_.end();
   tables_.end();
-  UpdateReport report{round(), round_.wait().elapsed(), static_cast<uint32_t>(slices_.size())};
+  uint32_t entries = 0;
   for (uint32_t i = 0; i < slices_.size(); ++i) {
     if (slices_[i]->has_entry_of(round_.members().group, round())) {
-      ++report.entries;
+      ++entries;
     } else if (owner_.owns(i) && send_to_those_behind(i)) {
       continue;   // it lacks nothing that they have
     } else if (messages_.patience() < kPatient) {
       messages_.ask_anyone(i);
     }
   }
-  report.members = static_cast<uint32_t>(round_.members().count());
-  report.frames_after = round_.frames_sent() + messages_.tally().frames - frames_before_;
-  report.bytes_after = std::max(round_.streams().bytes_sent() - sent_before_,
-                                round_.streams().bytes_received() - received_before_);
-  report.payload_bytes_sent = round_.streams().take_bytes_sent() + tables_.take_bytes_sent();
-  report.payload_bytes_received = round_.streams().take_bytes_received() + tables_.take_bytes_received();
-  report.sick = sick_;
-  last_ = report;
-  note(report);
+  reports_.note_end(slice_count(), entries, sick_);
 }
 
 // Who handed in to this owner from a log that lacks its newest entry made what is void here, so there was no entry.
@@ -563,35 +437,10 @@ bool UpdateGroup::send_to_those_behind(uint32_t slice) {
   return sent;
 }
 
-void UpdateGroup::note(const UpdateReport& report) {
-  if (reports_.size() >= kReportsMax) reports_.erase(reports_.begin());
-  reports_.push_back(report);
-}
-
 // ---- time, and how it stands ----
 
-// Small entries cost little when they come twice, so one that is only late may be asked for too. Measured by those that
-// waited for nobody: where the usual entry comes at its owner's deadline, one that is lost would come after it.
-TimePoint UpdateGroup::first_ask() const {
-  const Duration fast = round_.wait().fast_second();
-  const Duration overdue = round_.wait().overdue_at() - clock_.now();
-  const bool early = small_ && fast > Duration::zero();
-  const Duration usual = early ? std::max(options_.deadline_min / 2, 3 * fast / 2) : overdue;
-  return clock_.now() + from_seconds(messages_.patience() * seconds(usual));
-}
-
-void UpdateGroup::begin_asking() {
-  ask_at_ = first_ask();
-  asked_for_ = Duration::zero();
-}
-
-// Someone else has the entry that was lost on its way here. Without it this member would go on from an old replica, and
-// be late at the next boundary by all that it waited.
 void UpdateGroup::ask_for_overdue() {
-  const Duration usual = std::max(options_.deadline_min, round_.wait().first_wait() / kAsksADeadline);
-  // Each time for twice as long: what nobody has made yet nobody can send.
-  asked_for_ = std::max(2 * asked_for_, from_seconds(messages_.patience() * seconds(usual)));
-  ask_at_ = clock_.now() + asked_for_;
+  overdue_.asked(round_.wait(), messages_.patience());
   for (uint32_t i = 0; i < slices_.size(); ++i) {
     const bool here = slices_[i]->has_entry_of(round_.members().group, round()) || slices_[i]->checking();
     if (!owner_.owns(i) && !here) messages_.ask_anyone(i);
@@ -630,7 +479,7 @@ void UpdateGroup::tick() {
     wait.pass_first(round_.streams().nothing_came(0));
     for (uint32_t i = 0; i < slices_.size(); ++i) advance(i);
   }
-  if (!round_.ended() && ask_at_ <= clock_.now()) ask_for_overdue();
+  if (!round_.ended() && overdue_.due()) ask_for_overdue();
   if (!round_.ended() && wait.second_ends()) {
     wait.pass_second(round_.streams().nothing_came(1));
     try_end();
@@ -640,7 +489,7 @@ void UpdateGroup::tick() {
 
 TimePoint UpdateGroup::next_deadline() const {
   if (boundary_) return messages_.next_deadline();   // its end wakes this member
-  const TimePoint ask_at = round_.ended() || round_.open() ? TimePoint::max() : ask_at_;
+  const TimePoint ask_at = round_.ended() || round_.open() ? TimePoint::max() : overdue_.next();
   return std::min({round_.next_deadline(), tables_.next_deadline(), messages_.next_deadline(), ask_at});
 }
 

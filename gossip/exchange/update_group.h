@@ -23,6 +23,10 @@
 #include <utility>
 #include <vector>
 
+#include "gossip/exchange/early_slices.h"
+#include "gossip/exchange/entry_outlook.h"
+#include "gossip/exchange/log_rounds.h"
+#include "gossip/exchange/overdue_entries.h"
 #include "gossip/exchange/round_numbers.h"
 #include "gossip/exchange/update_messages.h"
 #include "gossip/exchange/update_options.h"
@@ -30,24 +34,12 @@
 #include "gossip/exchange/update_plan.h"
 #include "gossip/exchange/update_refusals.h"
 #include "gossip/exchange/update_replicas.h"
+#include "gossip/exchange/update_reports.h"
 #include "gossip/exchange/update_round.h"
 #include "gossip/exchange/update_slice.h"
 #include "gossip/exchange/update_tables.h"
 
 namespace starling {
-
-// How a round ended, or that this member missed it.
-struct UpdateReport {
-  uint64_t round = 0;
-  Duration duration{};
-  uint32_t slices = 0, entries = 0;      // entries of this round that arrived, or were made here
-  uint64_t payload_bytes_sent = 0, payload_bytes_received = 0;   // since the report before
-  bool sick = false;                     // x was not finite: the own work was dropped
-  bool missed = false;                   // it had ended when this member came
-  // Of the round since its boundary: frames sent and taken, and bytes of the direction that had more.
-  uint64_t frames_after = 0, bytes_after = 0;
-  uint32_t members = 0;
-};
 
 // What the worker took for slices that were handed in early.
 struct UpdateSelection {
@@ -80,7 +72,7 @@ class UpdateGroup {
   // follow.
   bool begin(std::span<float> x, double mass, uint64_t agent_round, std::function<void()> trainable,
              bool makes_x = true, bool may_miss = false);
-  std::optional<TimePoint> missed() const { return missed_; }   // of the last begin()
+  std::optional<TimePoint> missed() const { return log_rounds_.missed(); }   // of the last begin()
   // Before the steps have ended: hands in slices whose drift is known, so that they travel meanwhile. Once a step and
   // slice, and begin() follows, or abandon(). Entries are applied no earlier than there. `x` as for begin(), of these
   // slices; it must stay where it is until begin() has called `trainable`. `sent` is called when others may follow.
@@ -144,7 +136,7 @@ class UpdateGroup {
   TimePoint next_deadline() const;
   void forget(const PeerId& peer);       // it restarted, or left for good
 
-  std::vector<UpdateReport> take_reports() { return std::exchange(reports_, {}); }
+  std::vector<UpdateReport> take_reports() { return reports_.take(); }
   uint64_t round() const { return round_.number(); }   // 0: none yet
   const UpdateLog& log(uint32_t slice) const { return slices_[slice]->log(); }   // entries not applied yet included
   const UpdateReplicas& replicas() const { return replicas_; }   // REQUIRES: no boundary is under way
@@ -158,15 +150,13 @@ class UpdateGroup {
   Duration take_select_time() { return std::exchange(select_time_, Duration::zero()); }
   Duration take_encode_time() { return std::exchange(encode_time_, Duration::zero()); }
   std::vector<UpdateSelection> take_selections() { return std::exchange(selections_, {}); }   // since the last call
-  const UpdateReport& last_report() const { return last_; }   // of the last round that ended
+  const UpdateReport& last_report() const { return reports_.last(); }   // of the last round that ended
 
  private:
   std::shared_ptr<BoundaryJob> make_job(std::span<float> x);
   uint32_t next_audited() const;
   bool open_round(double mass, uint64_t agent_round);
   void close_round(const BoundaryJob& job);
-  void hand_in_buckets(std::span<const uint32_t> slices, std::span<const float> x, std::function<void()> sent);
-  void hand_in_bucket(std::span<const uint32_t> slices, std::span<const float> x, std::function<void()> sent);
   void hand_in_rest(std::span<const float> x);
   void handed_in(const EarlyJob& job, uint64_t number);
   void note_times(Duration took, Duration select);
@@ -174,26 +164,14 @@ class UpdateGroup {
   void end_boundary(const BoundaryJob& job);
   void begin_round(const GroupMembers& members, uint64_t agent_round, double mass, const BoundaryJob& job,
                    bool open = false);
-  uint64_t log_round() const;
-  void note_entry(uint32_t slice);
   bool may_keep_up(uint32_t slice) const;
   void miss_round(const GroupMembers& members);
-  uint64_t newest_round(const GroupMembers& members, uint64_t own);
   void answer(uint32_t slice, const std::vector<uint32_t>& requested);
   void take_own(uint32_t slice, const SentPayload& payload);
-  bool all_tables(uint32_t slice) const;
-  bool all_handed_in(uint32_t slice) const;
-  bool too_few_are_left(uint32_t slice) const;
-  bool can_make_entry(uint32_t slice) const;
-  bool resolved(uint32_t slice) const;
   void advance(uint32_t slice);
   void look_at_plan();
-  void begin_counting();
   bool send_to_those_behind(uint32_t slice);   // false: there are none
   void try_end();
-  void note(const UpdateReport& report);
-  TimePoint first_ask() const;
-  void begin_asking();
   void ask_for_overdue();
 
   const UpdateGroupOptions options_;
@@ -206,18 +184,18 @@ class UpdateGroup {
   UpdateSlices slices_;
   UpdateReplicas replicas_;
   UpdatePlans plans_;
-  uint64_t heard_round_ = 0;             // most slices have an entry of this round, or of a later one
-  TimePoint heard_at_;
-  uint64_t missed_round_ = 0;
-  std::optional<TimePoint> missed_;
   Digest16 plan_seen_{};                 // slice 0's entry whose plan was looked at last
   RoundNumbers numbers_;
   UpdateRound round_;
   UpdateOwner owner_;
   UpdateTables tables_;
   UpdateMessages messages_;
+  LogRounds log_rounds_;
+  EntryOutlook outlook_;
+  OverdueEntries overdue_;
+  UpdateReports reports_;
+  EarlySlices early_;
   const UpdateCodec* encoder_ = nullptr;   // of this round
-  std::vector<bool> early_;              // by slice: handed in before the boundary, or about to be; empty: none
   bool boundary_ = false, drained_ = false;
   bool x_is_due_ = false;                // the last boundary left x to catch_up()
   bool keeps_up_ = false;                // the worker makes a slice of x R
@@ -227,13 +205,7 @@ class UpdateGroup {
   ReplicaTally splits_;
   double held_back_ = 0;
   Duration select_time_{}, encode_time_{};
-  bool small_ = false;                   // all entries of a round together
-  TimePoint ask_at_ = TimePoint::max();
-  Duration asked_for_{};                 // how long the last question of this round is given for its answer
-  std::vector<UpdateReport> reports_;
-  UpdateReport last_;
   std::vector<UpdateSelection> selections_;
-  uint64_t frames_before_ = 0, sent_before_ = 0, received_before_ = 0;   // the boundary
   uint64_t entries_made_ = 0, handed_in_early_ = 0;
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);   // completions of a destroyed object do nothing
 };
