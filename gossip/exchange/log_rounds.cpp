@@ -17,8 +17,8 @@ uint64_t LogRounds::newest() const {
 
 // Members that are ahead of the others together, because those joined or restarted, would stay ahead: each is at most
 // one round ahead of the other, and none waits for those behind. What they hand in goes to owners of later rounds, and
-// is void when these rounds come. An entry that came since the last boundary shows that a majority goes on, and in which
-// round. Without one there is no limit, so that owners rotate.
+// is void when these rounds come. An entry that came since the last boundary shows that a majority goes on, and in
+// which round. Without one there is no limit, so that owners rotate.
 uint64_t LogRounds::limit(const RoundNumbers& numbers, const GroupMembers& members, uint64_t own) {
   uint64_t newest = 0;
   for (const auto& slice : slices_) newest = std::max(newest, slice->take_newest_round());

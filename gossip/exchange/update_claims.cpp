@@ -57,6 +57,9 @@ void UpdateClaims::add_holders(const LogHead& head, std::set<PeerId>* members) c
   for (const auto& [peer, claim] : claims_) {
     if (claim.head == head) members->insert(peer);
   }
+  for (const auto& [peer, said] : said_) {
+    if (said.head == head) members->insert(peer);
+  }
 }
 
 bool UpdateClaims::nobody_shares(const GroupMembers& members, const UpdateLog& log) const {
@@ -76,8 +79,17 @@ bool UpdateClaims::somebody_shares(const LogHead& own, uint64_t round) const {
   });
 }
 
+bool UpdateClaims::sees_split(const UpdateLog& log, uint64_t round) const {
+  const LogHead& own = log.head();
+  return somebody_shares(own, round) && std::any_of(said_.begin(), said_.end(), [&](const auto& said) {
+    const LogHead& head = said.second.head;
+    const bool near = head.length + kRecentEntries > own.length;   // else it may be far behind
+    return said.second.round + 1 >= round && near && greater(own, head) && log.is_apart(head);
+  });
+}
+
 void UpdateClaims::settle(const LogHead& own) {
-  said_.clear();
+  std::erase_if(said_, [&](const auto& said) { return said.second.head != own; });
   std::erase_if(claims_, [&](const auto& claim) {
     return own.weight >= claim.second.weight && !greater(claim.second.head, own);
   });

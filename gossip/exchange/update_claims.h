@@ -20,6 +20,9 @@ class UpdateClaims {
   // True: the head is greater than `own`, so its holder should be asked. `round`: the own one.
   bool hear(const PeerId& from, const LogHead& head, const LogHead& own, uint64_t round);
 
+  // This member sent what only a holder of the log with this head has.
+  void note_holder(const PeerId& from, const LogHead& head, uint64_t round) { said_[from] = {head, round}; }
+
   // The log with this head is here and is a split that too few members show: who claims it alone stops no owner. The
   // own log outgrows it, and its holder moves.
   void doubt(const LogHead& head);
@@ -31,12 +34,15 @@ class UpdateClaims {
 
   // How many entries the own log is shorter than the longest greater one.
   uint64_t behind(const LogHead& own) const;
-  void add_holders(const LogHead& head, std::set<PeerId>* members) const;   // whose last claim is this head
+  void add_holders(const LogHead& head, std::set<PeerId>* members) const;   // who said last that it holds this one
   // Whether all others said, since the own log last moved, that they hold another one, which is lighter. With a roster
   // of which two must show a split, nobody will move to the own log then.
   bool nobody_shares(const GroupMembers& members, const UpdateLog& log) const;
   // Whether another member said, in this round or the one before, that it holds the own log.
   bool somebody_shares(const LogHead& own, uint64_t round) const;
+  // Whether, in this round or the one before, another member said that it holds the own log, and one that it holds a
+  // lighter one, which parted from it.
+  bool sees_split(const UpdateLog& log, uint64_t round) const;
   void settle(const LogHead& own);             // the own log moved: forgets the claims that it has reached
   void forget(const PeerId& peer) {
     claims_.erase(peer);
@@ -55,7 +61,8 @@ class UpdateClaims {
     uint64_t round = 0;        // the own one when it was heard
   };
   std::map<PeerId, Claim> claims_;
-  std::map<PeerId, Said> said_;   // the last one of each other member, since the own log last moved
+  // The last one of each other member, since the own log last moved. From before that: of what is the own log now.
+  std::map<PeerId, Said> said_;
 };
 
 }  // namespace starling

@@ -150,8 +150,9 @@ bool UpdateGroup::begin(std::span<float> x, double mass, uint64_t agent_round, s
 void UpdateGroup::miss_round(const GroupMembers& members) {
   log_rounds_.miss();
   const uint64_t missed = log_rounds_.heard();
-  const auto entries = std::ranges::count_if(slices_, [&](const auto& slice) { return slice->entry_round() >= missed; });
-  reports_.note_missed(missed, slice_count(), static_cast<uint32_t>(entries));
+  uint32_t entries = 0;
+  for (const auto& slice : slices_) entries += slice->entry_round() >= missed;
+  reports_.note_missed(missed, slice_count(), entries);
   for (size_t rank = 0; rank < members.count(); ++rank) {
     if (rank != members.self) outbox_.send(members.ids[rank], RoundCredit{members.group, missed, 0, 0});
   }

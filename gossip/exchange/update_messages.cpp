@@ -198,6 +198,7 @@ void UpdateMessages::on_entry(const PeerId& from, const LogEntry& entry, const S
     return hear(from, entry.slice, entry.head);
   }
   const bool gap = !slice.log().is_next(entry) && !slice.expects(entry.previous);
+  slice.claims().note_holder(from, entry.head, round_.number());
   slice.receive(from, entry, part);
   if (gap) hear(from, entry.slice, entry.head);
 }
@@ -226,7 +227,16 @@ bool UpdateMessages::is_alone(const UpdateSlice& slice) const {
 void UpdateMessages::hear(const PeerId& from, uint32_t slice, const LogHead& head) {
   UpdateSlice& of = *slices_[slice];
   if (!believes(from, of, head)) return refuse(from, &UpdateRefusals::heads);
-  if (of.claims().hear(from, head, of.log().head(), round_.number())) return pulls_.ask(of, from);
+  const LogHead& own = of.log().head();
+  if (of.claims().hear(from, head, own, round_.number())) {
+    pulls_.ask(of, from);
+    return of.look_again();
+  }
+  if (head == own && of.yields()) {
+    of.keep();
+    pulls_.tell_all(of);
+  }
+  if (of.claims().sees_split(of.log(), round_.number())) pulls_.tell_all(of);
   if (is_alone(of)) return yield(slice, from);
   // Its holder hears of the own log by the pull, or this member moves to the other one.
   if (!greater(head, of.log().head()) && of.log().is_apart(head)) pulls_.ask(of, from);
@@ -242,6 +252,7 @@ void UpdateMessages::on_pull(const PeerId& from, const LogPull& pull) {
   if (pull.head.length > 0) {   // else it asks for a whole state, whatever it holds
     (void)slice.claims().hear(from, pull.head, slice.log().head(), round_.number());
     if (is_alone(slice)) yield(pull.slice, from);
+    if (slice.claims().sees_split(slice.log(), round_.number())) pulls_.tell_all(slice);
   }
   if (send_after(pull.slice, from, pull.head)) return;
   if (greater(heads_[pull.slice], pull.head)) donor_.give(from, pull, heads_[pull.slice]);
@@ -266,6 +277,7 @@ void UpdateMessages::on_state(const PeerId& from, const SliceState& state, const
   if (!is_member(from)) return;
   if (!believes(from, *slices_[state.slice], state.head)) return refuse(from, &UpdateRefusals::heads);
   UpdateSlice& slice = *slices_[state.slice];
+  slice.claims().note_holder(from, state.head, round_.number());
   if (slice.receive(from, state, block)) pulls_.ask_for_witnesses(slice);
 }
 

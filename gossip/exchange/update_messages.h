@@ -57,7 +57,7 @@ class UpdateMessages {
   // what follows the own log brings nothing.
   void yield(uint32_t slice, const PeerId& donor) {
     UpdateSlice& of = *slices_[slice];
-    if (of.claims().somebody_shares(of.log().head(), round_.number())) return;   // the others will move to it
+    if (of.claims().somebody_shares(of.log().head(), round_.number())) return pulls_.tell_all(of);   // they move to it
     const bool before = of.yields();
     of.yield();
     of.yields() && !before ? pulls_.ask_for_state(of, donor) : pulls_.ask(of, donor);

@@ -19,6 +19,15 @@ void UpdatePulls::ask(UpdateSlice& slice, const PeerId& from) {
   }
 }
 
+void UpdatePulls::tell_all(const UpdateSlice& slice) {
+  Asked& asked = slices_[slice.shape().number];
+  if (std::exchange(asked.told_in, round_) == round_) return;
+  const LogPull pull{slice.shape().number, slice.log().head(), {}, {}, members_.group, round_};
+  for (size_t rank = 0; rank < members_.count(); ++rank) {
+    if (rank != members_.self) outbox_.send(members_.ids[rank], pull);
+  }
+}
+
 void UpdatePulls::came(uint32_t slice, const PeerId& from, uint64_t length, bool here) {
   Asked& asked = slices_[slice];
   if (!asked.whom || length != asked.length) return;
@@ -71,14 +80,15 @@ void UpdatePulls::tick(UpdateSlices& slices) {
     if (asked.next_at > clock_.now()) continue;
     const std::optional<PeerId> waiting = std::exchange(asked.waiting, std::nullopt);
     if (slice->collecting() != nullptr) {
-      go_on(*slice, asked);
+      go_on(*slice, asked, waiting);
     } else if (waiting && slice->claims().lacks_of(*waiting, slice->log().head())) {
       send(*slice, *waiting, slice->asks_after());
     }
   }
 }
 
-void UpdatePulls::go_on(UpdateSlice& slice, Asked& asked) {
+// Who waits to be asked claimed a greater log meanwhile: perhaps this one, or one that continues it.
+void UpdatePulls::go_on(UpdateSlice& slice, Asked& asked, const std::optional<PeerId>& waiting) {
   const StateCollection& state = *slice.collecting();
   const size_t missing = count_bits(state.missing());
   asked.idle = missing == asked.missing ? asked.idle + 1 : 0;
@@ -86,8 +96,10 @@ void UpdatePulls::go_on(UpdateSlice& slice, Asked& asked) {
   if (asked.idle > kIdleMax || state.shown_by().empty()) {
     slice.stop_collecting();
     asked.idle = 0;
+    if (waiting) send(slice, *waiting, slice.asks_after());
   } else if (state.complete()) {
     ask_for_witnesses(slice);
+    if (waiting && !state.shown_by().contains(*waiting)) send(slice, *waiting, slice.asks_after());
   } else {
     auto donor = state.shown_by().begin();
     std::advance(donor, rng_.below(static_cast<uint32_t>(state.shown_by().size())));

@@ -32,6 +32,8 @@ class UpdatePulls {
 
   // Asks `from`; if a pull for this slice was sent within the interval, after it.
   void ask(UpdateSlice& slice, const PeerId& from);
+  // Says to all members, once a round, which log this one holds: who holds a lighter one asks for it.
+  void tell_all(const UpdateSlice& slice);
   // Asks for the whole state, whatever the log has.
   void ask_for_state(UpdateSlice& slice, const PeerId& from) { send(slice, from, {}); }
   // Asks one of the members, chosen at random, whatever was sent before. Nobody, if there are no others.
@@ -66,9 +68,10 @@ class UpdatePulls {
     std::optional<PeerId> whom;                // asked last, until what was asked for came twice
     uint64_t length = 0;                       // of the log with the entry that was asked for
     bool came = false;                         // that entry, once
+    uint64_t told_in = 0;                      // the round of the last tell_all()
   };
   void send(UpdateSlice& slice, const PeerId& to, const LogHead& head);
-  void go_on(UpdateSlice& slice, Asked& asked);
+  void go_on(UpdateSlice& slice, Asked& asked, const std::optional<PeerId>& waiting);
 
   const Clock& clock_;
   Outbox& outbox_;

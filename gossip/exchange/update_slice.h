@@ -73,6 +73,10 @@ class UpdateSlice {
   // A block of a state. What is complete, greater than the log and shown by enough members takes its place at once.
   // True: it is complete now, and too few show it.
   [[nodiscard]] bool receive(const PeerId& from, const SliceState& state, const SharedBytes& block);
+  // A claim was heard: perhaps enough members show the state that is complete.
+  void look_again() {
+    if (collection_ && collection_->complete() && believed(*collection_)) adopt();
+  }
   // A round begins. `witnesses`: how many members must show a state that lacks what the own log counts: a split. One is
   // enough for a state that only continues the log, and for any that came in kStalledRounds while the log had no entry:
   // perhaps each member was alone, and nobody else will ever show it.
@@ -83,6 +87,11 @@ class UpdateSlice {
   // until the round ends this member moves to any log that as many show as must show a split.
   void yield() { yields_ = witnesses_ > 1; }
   bool yields() const { return yields_; }
+  // It heard meanwhile that another member holds the own log: the others will move to that one.
+  void keep() {
+    yields_ = false;
+    drop_unwanted();
+  }
   // What to ask others for: that which follows this head.
   LogHead asks_after() const { return distrusted_ || yields_ ? LogHead() : log_.head(); }
   // The state that is being collected; null: none.

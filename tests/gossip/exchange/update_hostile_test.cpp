@@ -155,6 +155,8 @@ TEST(UpdateHostile, OfFourOrMoreTwoMustShowASplitBeforeAnyoneMovesToIt) {
 // The last of n members made a log alone, so much longer than the others' that all that they hand in is void in it. It
 // is in a round of all again, and owns this slice. What it sends from now on is lost; whom it asks for what is noted.
 struct Alone {
+  static constexpr size_t kStateBytes = 3 * sizeof(float);
+
   explicit Alone(uint8_t n) : swarm(n, {.slices = n}), agent(swarm.at(n)) {
     swarm.run_for(seconds(1));
     theirs = swarm.at(1).exchange().log(0).head();
@@ -171,7 +173,10 @@ struct Alone {
     theirs.hash = {7};
     swarm.network.drop = [this](const Flight& flight) {
       const auto* pull = message_as<LogPull>(flight.message);
-      if (flight.from == agent.id && pull != nullptr && pull->slice == slice) asked_after.push_back(pull->head);
+      if (flight.from == agent.id && pull != nullptr && pull->slice == slice) {
+        asked_after.push_back(pull->head);
+        if (pull->head == own) told.insert(flight.to);
+      }
       return true;
     };
   }
@@ -193,6 +198,11 @@ struct Alone {
     made.codec = static_cast<uint8_t>(agent.codec().kind());
     return made;
   }
+  // Of a log that counts what the own one does not, and the reverse.
+  SliceState state(const LogHead& head) const {
+    const SharedBytes block = SharedBytes::take(std::vector<std::byte>(kStateBytes));
+    return {slice, head, {{test_peer(1), 1, 5000, 0, head.length}}, {{head.hash, 1, 1}}, {xxh3_128(block.span())}, 0};
+  }
   bool asks_for_another() const {
     return std::find(asked_after.begin(), asked_after.end(), LogHead()) != asked_after.end();
   }
@@ -204,6 +214,7 @@ struct Alone {
   uint32_t slice = 0;
   LogHead own, theirs;
   std::vector<LogHead> asked_after;
+  std::set<PeerId> told;   // which log this member holds
 };
 
 // As the owner of a slice it hears where they are from what is void, and asks for their log instead of waiting for its
@@ -239,6 +250,56 @@ TEST(UpdateHostile, WhoSharesAHeavierLogKeepsItThoughMostGoOnWithoutIt) {
     alone.hear(1, alone.entry());
     EXPECT_EQ(alone.asks_for_another(), !shares);
   }
+}
+
+// Else they hear of it one by one, as they ask members at random. Who is alone tells only those whom it hears of.
+TEST(UpdateHostile, WhoSharesAHeavierLogThatMostGoOnWithoutTellsAllOthersOnceARound) {
+  for (const bool shares : {false, true}) {
+    Alone alone(5);
+    if (shares) alone.hear(4, alone.pull(alone.own), 0);
+    EXPECT_EQ(alone.told.size(), 0u);
+    alone.hear(1, alone.entry());
+    EXPECT_EQ(alone.told.size(), shares ? 4u : 0u);
+    const size_t before = alone.asked_after.size();
+    alone.hear(1, alone.entry());
+    EXPECT_LE(alone.asked_after.size(), before + 1);
+  }
+}
+
+// Nobody need have made an entry without it.
+TEST(UpdateHostile, WhoHearsOfASplitAndThatItsHeavierSideIsSharedTellsAllOthers) {
+  for (const bool parted : {false, true}) {
+    Alone alone(5);
+    const LogHead lighter{alone.own.length, alone.own.weight - 1, {9}};
+    const LogHead behind{lighter.length - 8, 1, {9}};
+    alone.hear(1, alone.pull(parted ? lighter : behind), 0);
+    EXPECT_EQ(alone.told.size(), 0u);
+    alone.hear(4, alone.pull(alone.own), 0);
+    EXPECT_EQ(alone.told.size(), parted ? 4u : 0u);
+  }
+}
+
+// It had begun to move to the others' log.
+TEST(UpdateHostile, WhoHearsThatItsHeavierLogIsSharedKeepsItAndTellsAllOthers) {
+  for (const bool shared : {false, true}) {
+    Alone alone(5);
+    alone.hear(1, alone.entry());
+    ASSERT_TRUE(alone.asks_for_another());
+    if (shared) alone.hear(4, alone.pull(alone.own), 0);
+    EXPECT_EQ(alone.told.size(), shared ? 4u : 0u);
+    for (const uint8_t tag : {1, 2}) alone.hear(tag, alone.state(alone.entry().head), alone.kStateBytes);
+    EXPECT_EQ(alone.agent.exchange().log(alone.slice).head() == alone.own, shared);
+  }
+}
+
+// Whoever shows a state says so by what else it sends.
+TEST(UpdateHostile, AClaimShowsTheStateThatIsComplete) {
+  Alone alone(5);
+  const LogHead heavier{alone.own.length, alone.own.weight + 1, {9}};
+  alone.hear(1, alone.state(heavier), alone.kStateBytes);
+  EXPECT_EQ(alone.agent.exchange().log(alone.slice).head(), alone.own) << "one may lie";
+  alone.hear(2, alone.pull(heavier), 0);
+  EXPECT_EQ(alone.agent.exchange().log(alone.slice).head(), heavier);
 }
 
 // It heard just before that another log is there, and asked for what follows its own, which brings nothing.

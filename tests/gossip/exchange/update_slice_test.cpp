@@ -143,6 +143,31 @@ TEST_F(UpdateSliceTest, AStateThatTwoShowTakesThePlaceOfOneThatOneShows) {
   EXPECT_EQ(slice.log().head().weight, 11u) << "two show it";
 }
 
+// Nobody sends the same state again who does not know that it is missing a second one who shows it.
+TEST_F(UpdateSliceTest, WhoSaysThatItHoldsTheStateThatIsCompleteShowsIt) {
+  const LogHead own = slice.log().head();
+  EXPECT_TRUE(slice.receive(peer(3), split(9, 9), block));
+  EXPECT_TRUE(slice.claims().hear(peer(4), {5, 10, {10}}, own, 1));
+  slice.look_again();
+  EXPECT_EQ(slice.log().head(), own) << "it holds another one";
+  EXPECT_TRUE(slice.claims().hear(peer(5), {5, 9, {9}}, own, 1));
+  slice.look_again();
+  EXPECT_EQ(slice.log().head().weight, 9u);
+}
+
+// The others will move to a log that two hold, so who holds it must not leave it.
+TEST_F(UpdateSliceTest, WhoMovesToALogKnowsFromWhomItHasIt) {
+  UpdateClaims& claims = slice.claims();
+  const LogEntry entry = next_entry(3);
+  claims.note_holder(peer(3), entry.head, 1);
+  claims.note_holder(peer(4), {5, 10, {77}}, 1);
+  receive_entry(3, entry, 3);
+  ASSERT_EQ(slice.log().head(), entry.head);
+  EXPECT_TRUE(claims.somebody_shares(entry.head, 2));
+  EXPECT_FALSE(claims.somebody_shares(entry.head, 3)) << "it may have moved on";
+  EXPECT_FALSE(claims.somebody_shares({5, 10, {77}}, 2)) << "what was said before the own log moved";
+}
+
 TEST_F(UpdateSliceTest, ALighterLogTakesItsPlaceOnlyIfMostGoOnWithoutItAndTwoShowIt) {
   const SliceState lighter = split(7, 9);
   EXPECT_FALSE(slice.receive(peer(3), lighter, block));
@@ -196,6 +221,30 @@ TEST_F(UpdateSliceTest, WhoWasHeardTooSoonAfterAPullIsAskedLater) {
   clock.advance(milliseconds(25));
   pulls.tick(slices);
   EXPECT_EQ(sent.pulls.size(), 2u);
+}
+
+// It claimed a greater log while the state was on its way: perhaps the same one, or one that continues it.
+TEST_F(UpdateSliceTest, WhoWaitsToBeAskedIsAskedForTheStateThatIsCompleteToo) {
+  VirtualClock clock;
+  Sent sent;
+  UpdatePulls pulls(1, clock, sent, 1);
+  GroupMembers members{1, {}, 0};
+  for (uint8_t tag = 1; tag <= 32; ++tag) members.ids.push_back(peer(tag));
+  pulls.begin_round(members, 1, milliseconds(25));
+  UpdateSlices slices;
+  slices.push_back(std::make_unique<UpdateSlice>(UpdateSlice::Shape{0, 1, 1}, 1e30f, codecs, worker, refusals, [] {}));
+  UpdateSlice& of = *slices[0];
+  of.restore(state({4, 8, {4}}, {}));
+  of.begin_round(2);
+  pulls.ask(of, peer(3));
+  EXPECT_TRUE(of.receive(peer(3), split(9, 9), block));
+  EXPECT_TRUE(of.claims().hear(peer(32), {6, 11, {11}}, of.log().head(), 1));
+  pulls.ask(of, peer(32));
+  clock.advance(milliseconds(25));
+  pulls.tick(slices);
+  size_t asked = 0;
+  for (const auto& [to, pull] : sent.pulls) asked += to == peer(32);
+  EXPECT_EQ(asked, 1u) << "three of thirty others are asked at random";
 }
 
 // Where it was only late it comes twice, and the answers make all else later still.
