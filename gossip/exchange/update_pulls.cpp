@@ -12,10 +12,13 @@ void UpdatePulls::ask(UpdateSlice& slice, const PeerId& from) {
   if (clock_.now() >= asked.next_at && !asked.waiting && patience() > 1) {
     asked.next_at = clock_.now() + from_seconds((patience() - 1) * seconds(interval_));
   }
+  const bool lacks = asked.waiting && slice.claims().lacks_of(*asked.waiting, slice.log().head());
   if (clock_.now() < asked.next_at) {
-    asked.waiting = from;
+    if (!lacks) asked.waiting = from;
   } else {
-    send(slice, from, slice.asks_after());
+    // Who was asked last may have nothing to give yet, and claims it again.
+    const PeerId first = lacks ? std::exchange(*asked.waiting, from) : from;
+    send(slice, first, slice.asks_after());
   }
 }
 

@@ -247,6 +247,30 @@ TEST_F(UpdateSliceTest, WhoWaitsToBeAskedIsAskedForTheStateThatIsCompleteToo) {
   EXPECT_EQ(asked, 1u) << "three of thirty others are asked at random";
 }
 
+// Whoever moved to a log a moment ago claims it, and can give its state only after its next boundary.
+TEST_F(UpdateSliceTest, WhoWaitsToBeAskedIsAskedBeforeWhoWasAskedLast) {
+  VirtualClock clock;
+  Sent sent;
+  UpdatePulls pulls(1, clock, sent, 1);
+  pulls.begin_round({1, {peer(1), peer(2), peer(3), peer(4)}, 0}, 1, milliseconds(25));
+  UpdateSlices slices;
+  slices.push_back(std::make_unique<UpdateSlice>(UpdateSlice::Shape{0, 1, 1}, 1e30f, codecs, worker, refusals, [] {}));
+  UpdateSlice& of = *slices[0];
+  for (const uint8_t tag : {2, 3, 4}) {
+    EXPECT_TRUE(of.claims().hear(peer(tag), {1, 2, {1}}, of.log().head(), 1));
+    pulls.ask(of, peer(tag));
+  }
+  clock.advance(milliseconds(25));
+  pulls.ask(of, peer(2));
+  ASSERT_EQ(sent.pulls.size(), 2u);
+  EXPECT_EQ(sent.pulls[0].first, peer(2));
+  EXPECT_EQ(sent.pulls[1].first, peer(3)) << "it has waited longest";
+  clock.advance(milliseconds(25));
+  pulls.tick(slices);
+  ASSERT_EQ(sent.pulls.size(), 3u);
+  EXPECT_EQ(sent.pulls[2].first, peer(2));
+}
+
 // Where it was only late it comes twice, and the answers make all else later still.
 TEST_F(UpdateSliceTest, WhereMostOfWhatWasAskedForComesTwiceItIsAskedForLater) {
   VirtualClock clock;
