@@ -233,6 +233,18 @@ TEST(PlanMaker, SaysOnceThatAByteCostsNothingAndKeepsThePlan) {
   EXPECT_EQ(said.find(warning, first + 1), std::string::npos) << said;
 }
 
+// A plan costs rounds until it holds, and forecasts are wrong by some percent.
+TEST(PlanMaker, ChangesThePlanForFivePercentAndNoLess) {
+  const PlanMaker maker(slices(), {});
+  PlanMaker::Thought thought;
+  thought.now = alone();
+  thought.best = {kSlices};
+  thought.gain = 0.0499;
+  EXPECT_EQ(maker.choose(thought), std::vector<uint32_t>{});
+  thought.gain = 0.0501;
+  EXPECT_EQ(maker.choose(thought), thought.best);
+}
+
 TEST(PlanMaker, ThinksOfNothingAlone) {
   PlanMaker maker(slices(), {});
   for (int round = 1; round <= 52; ++round) take_round(maker);
