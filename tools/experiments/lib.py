@@ -69,18 +69,20 @@ class Agent(Process):
 
 
 class LinkedSwarm(Swarm):
-    """One agent a node. `own(i)`: further arguments of agent i alone."""
+    """One agent a node. `own(i)`: further arguments of agent i alone. The first one trains alone until the others have
+    joined it, unless all start `together`: each then waits for another before its first step."""
 
-    def __init__(self, config, links, own=lambda i: []):
+    def __init__(self, config, links, own=lambda i: [], together=False):
         self.scratch = tempfile.TemporaryDirectory(prefix="starling-experiment-")
         self.config = pathlib.Path(self.scratch.name) / "swarm.yaml"
         self.config.write_text(config)
         self.agents = []
         for i, node in enumerate(links.nodes):
-            bootstrap = ["--bootstrap", f"{links.nodes[0]['address']}:7400"] if i > 0 else []
+            known = [one for one in links.nodes if one is not node] if together else links.nodes[:1] if i > 0 else []
+            bootstrap = [text for one in known for text in ("--bootstrap", f"{one['address']}:7400")]
             arguments = ["--config", str(self.config), *bootstrap, *own(i)]
             self.agents.append(Agent(self.scratch.name, f"agent-{i}", node, arguments))
-            if i == 0:
+            if i == 0 and not together:
                 self.agents[0].wait_for("start", 30)
         for agent in self.agents:
             agent.wait_for("joined", 60)

@@ -56,7 +56,7 @@ def measured(cell, exchange, seed, folder):
         return ["--shard", f"{i + 1}/{AGENTS}",
                 "--set", f"agent.compute_ms={COMPUTE_MS * (factor if i == AGENTS - 1 else 1)}"]
 
-    with Links(AGENTS, ms, max(mbit, JOIN_MBIT)) as links, LinkedSwarm(config, links, own) as swarm:
+    with Links(AGENTS, ms, max(mbit, JOIN_MBIT)) as links, LinkedSwarm(config, links, own, together=True) as swarm:
         links.tell(f"rate all {mbit}")
         agents = swarm.agents
         begin = max(agent.lines("joined")[-1]["t"] for agent in agents)
