@@ -56,7 +56,9 @@ PairTurns::PairTurns(const PairwiseOptions& options, const Layout& layout, const
   ledger_.on_ended = [this](const PairExchange& exchange, bool decided) {
     admission_.ended(exchange, decided);
     if (!decided && !exchange.agreed) return;
-    schedule_.ended(exchange.peer, exchange.initiated, decided, admission_.suspects(exchange.peer));
+    const bool untried = admission_.untried(exchange.peer, exchange.initiated);
+    const bool stranger = untried || admission_.suspects(exchange.peer);
+    schedule_.ended(exchange.peer, exchange.initiated, decided, stranger);
   };
 }
 
@@ -65,7 +67,7 @@ PairTurns::PairTurns(const PairwiseOptions& options, const Layout& layout, const
 // Who waits is served first: with an own proposal open, a larger id in the queue could close a ring.
 bool PairTurns::propose(const PeerId& peer) {
   if (peer == self_ || !free() || waiting() > 0) return false;
-  return propose({peer, admission_.patience_with(peer), schedule_.slot()});
+  return propose({peer, admission_.patience_with(peer), schedule_.slot(), false, admission_.untried(peer, true)});
 }
 
 bool PairTurns::propose(const PairProposer::Asked& asked) {
@@ -122,7 +124,7 @@ std::optional<bool> PairTurns::scheduled_turn(const std::vector<PeerId>& not_now
     }
     if (may_be_asked(*partner, not_now)) {
       schedule_.tried();
-      return propose({*partner, admission_.patience_with(*partner), slot, true});
+      return propose({*partner, admission_.patience_with(*partner), slot, true, admission_.untried(*partner, true)});
     }
     asked_.reset();
     schedule_.rest();

@@ -63,7 +63,7 @@ class TurnSchedule {
   void answered(bool in_time);                     // by the partner that was asked
   void came_to_nothing();                          // with the partner that was asked: this agent rests in that slot
   // An exchange with the peer, which this agent began or not. Not decided: by the peer's doing. `stranger`: no exchange
-  // with it was decided before.
+  // with it, or none of this kind, was decided before.
   void ended(const PeerId& peer, bool initiated, bool decided, bool stranger);
 
  private:
