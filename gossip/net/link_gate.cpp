@@ -23,6 +23,7 @@
 
 #include "gossip/clock.h"
 #include "gossip/limits.h"
+#include "gossip/net/open_links.h"
 #include "kernels/check.h"
 
 namespace starling {
@@ -108,33 +109,15 @@ struct Group {
   }
 };
 
-struct Link {
-  std::string source;
-  uint64_t number = 0;
-  bool old = false;
-};
-
 struct Monitor {
   void* socket = nullptr;
   uint64_t group = 0;
-  std::map<int, Link> links;         // that are open, by file descriptor
-  struct Young {
-    TimePoint accepted;
-    int connection = 0;
-    uint64_t number = 0;
-  };
-  std::deque<Young> young;
+  OpenLinks links{kLately};
 
-  void age(Group* group, TimePoint now) {
-    for (; !young.empty() && now - young.front().accepted >= kLately; young.pop_front()) {
-      const auto found = links.find(young.front().connection);
-      if (found == links.end() || found->second.number != young.front().number) continue;   // closed meanwhile
-      found->second.old = true;
-      if (group) group->add(&Count::old, found->second.source, 1);
+  static void count_old(Group* group, const std::vector<std::string>& sources, int change) {
+    for (const std::string& source : sources) {
+      if (group) group->add(&Count::old, source, change);
     }
-  }
-  void closed(Group* group, const Link& link) const {
-    if (group && link.old) group->add(&Count::old, link.source, -1);
   }
 };
 
@@ -151,7 +134,6 @@ struct LinkGate::Impl {
   void* questions = nullptr;         // the thread's
   int wake_fd = -1;
   std::vector<Monitor> monitors;     // the thread's
-  uint64_t next_link = 0;            // the thread's
   bool ages = false;                 // the thread's: some links do
   SteadyClock clock;
   mutable std::mutex mutex;          // for all below
@@ -246,7 +228,7 @@ bool LinkGate::Impl::tick() {
     return !goes_on;
   });
   judge_all(now);
-  ages = std::any_of(monitors.begin(), monitors.end(), [](const Monitor& monitor) { return !monitor.young.empty(); });
+  ages = std::any_of(monitors.begin(), monitors.end(), [](const Monitor& one) { return one.links.some_grow_old(); });
   for (auto& [number, group] : groups) {
     group.age(now);
     ages = ages || !group.let_in.empty();
@@ -260,17 +242,15 @@ bool LinkGate::Impl::take_events(Monitor& monitor, TimePoint now) {
   Group* group = found == groups.end() ? nullptr : &found->second;
   while (const std::optional<Event> event = receive_event(monitor.socket)) {
     if (event->kind == ZMQ_EVENT_ACCEPTED) {
-      monitor.links[event->value] = {source_of(event->value), ++next_link};
-      monitor.young.push_back({now, event->value, next_link});
+      monitor.links.opened(event->value, source_of(event->value), now);
     } else if (event->kind == ZMQ_EVENT_DISCONNECTED) {
-      const auto link = monitor.links.extract(event->value);
-      if (link) monitor.closed(group, link.mapped());
+      Monitor::count_old(group, monitor.links.closed(event->value), -1);
     } else if (event->kind == ZMQ_EVENT_MONITOR_STOPPED) {
-      for (const auto& [connection, link] : monitor.links) monitor.closed(group, link);
+      Monitor::count_old(group, monitor.links.all_closed(), -1);
       return false;
     }
   }
-  monitor.age(group, now);
+  Monitor::count_old(group, monitor.links.grown_old(now), 1);
   return true;
 }
 

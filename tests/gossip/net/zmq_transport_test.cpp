@@ -334,5 +334,17 @@ TEST_F(ZmqTransportTest, LinksOfOthersAreBoundedAndThoseThatAreOpenStay) {
   EXPECT_TRUE(arrives(*late));
 }
 
+// Of one in some thousands ZeroMQ tells that it is closed before it tells that it was accepted (open_links_test.cpp).
+TEST_F(ZmqTransportTest, LinksThatCloseAtOnceDoNotStayOpen) {
+  const auto a = open(), b = open();
+  b->expect_members(10'000);   // so that none is turned away
+  for (int batch = 0; batch < 5; ++batch) {
+    for (int i = 0; i < 800; ++i) IdleLink(b->local(), "127.0.0.2");
+    ASSERT_EQ(a->send(b->local(), Channel::kControl, frame(50)), SendStatus::kQueued);
+    ASSERT_TRUE(run_until(*a, *b, [&] { return b->poll().has_value(); }));
+  }
+  EXPECT_TRUE(run_until(*a, *b, [&] { return b->counters().links.open == 1; })) << b->counters().links.open;
+}
+
 }  // namespace
 }  // namespace starling
