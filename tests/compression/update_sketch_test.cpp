@@ -79,11 +79,13 @@ TEST_F(UpdateSketch, OneMembersLargestElementsAreRequested) {
   for (const size_t count : kSizes) {
     std::vector<float> x(count);
     const size_t k = (count + 999) / 1000;
-    for (size_t i = 0; i < k; ++i) x[i * 97 % count] = normal_vector(rng, 1, 1.0f)[0] < 0 ? -1.0f : 1.0f;
+    for (size_t i = 0; i < k; ++i) x[rng() % count] = normal_vector(rng, 1, 1.0f)[0] < 0 ? -1.0f : 1.0f;
     const std::vector<uint32_t> wanted = requested({x});
-    size_t missing = 0;   // one that shares two of three cells with others of the other sign
+    // Those that share two of three cells with others of the other sign: of 71, one in a hundred runs, two at once in
+    // ten thousand, four in a hundred million.
+    size_t missing = 0;
     for (uint32_t i = 0; i < count; ++i) missing += x[i] != 0 && !std::binary_search(wanted.begin(), wanted.end(), i);
-    EXPECT_LE(missing, 1u) << count;
+    EXPECT_LE(missing, 3u) << count;
   }
 }
 

@@ -50,7 +50,7 @@ TEST(Projection, TellsTheRmsDistanceOfTwoVectors) {
       const double ratio = projected_distance(project(x), project(y)) / std::sqrt(squares / static_cast<double>(count));
       mean += ratio * ratio / kTrials;
       if (kind != 1) {   // the signs are the same in each trial, so equal elements meet few of them
-        ASSERT_GT(ratio, 0.2) << kind;
+        ASSERT_GT(ratio, 0.15) << kind;   // below .2 once in 400 million
         ASSERT_LT(ratio, 2.2) << kind;
       }
     }
