@@ -1,6 +1,6 @@
-// The open links of one listening socket, as ZeroMQ tells of them. It tells that a link was accepted after it has handed
-// the link to another thread, which may tell first that it is closed. Taken in that order, a link that closes at once
-// would stay open for ever.
+// The open links of one listening socket, as ZeroMQ tells of them. It tells that a link was accepted after it has
+// handed the link to another thread, which may tell first that it is closed. Taken in that order, a link that closes at
+// once would stay open for ever.
 #pragma once
 
 #include <cstddef>
