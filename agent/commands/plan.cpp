@@ -15,6 +15,7 @@
 #include "agent/report/plan_draw.h"
 #include "agent/report/svg.h"
 #include "compression/plan/comparison.h"
+#include "gossip/clock.h"
 #include "gossip/exchange/update_bundles.h"
 #include "gossip/exchange/update_replicas.h"
 #include "gossip/limits.h"
@@ -25,8 +26,6 @@ namespace {
 constexpr size_t kColumns = 64;
 // Both directions of a link carry gradients, and TCP says of every second full segment that it came.
 constexpr double kAcknowledging = 52.0 / (2 * 1448);
-
-double seconds_of(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 std::string print_ms(double seconds) {
   const double ms = 1e3 * seconds;
@@ -60,7 +59,7 @@ LayerTable load_layers(const PlanOptions& options, const std::optional<Config>& 
   if (!options.backward) {
     throw std::runtime_error("nothing says how long backward takes; add --backward 10ms");
   }
-  return layers_by_flops(config->swarm.model.kind, model_layers(config->swarm.model), seconds_of(*options.backward));
+  return layers_by_flops(config->swarm.model.kind, model_layers(config->swarm.model), seconds(*options.backward));
 }
 
 // The slices that agents make of so many params, in the order of backward.
@@ -106,9 +105,9 @@ StepOptions step_options(const PlanOptions& options, const std::optional<Config>
   }
   step.form = options.form == "group" ? CostForm::kGroup : CostForm::kCollective;
   step.members = static_cast<uint32_t>(options.agents);
-  step.link = {.latency_s = seconds_of(options.latency),
+  step.link = {.latency_s = seconds(options.latency),
                .s_per_byte = options.bytes_per_s > 0 ? 1 / options.bytes_per_s : 0,
-               .occupancy_s = seconds_of(options.occupancy)};
+               .occupancy_s = seconds(options.occupancy)};
   step.select = kHostTopk;
   if (step.form == CostForm::kGroup) {
     step.select.s_per_element += kHostDrift;

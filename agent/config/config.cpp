@@ -13,7 +13,6 @@
 namespace starling {
 namespace {
 
-
 void read_override(Config& config, std::set<std::string>& given, const std::string& text) {
   const size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0) {

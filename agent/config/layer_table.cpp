@@ -7,6 +7,7 @@
 #include "agent/config/config.h"
 #include "agent/config/reader.h"
 #include "agent/config/values.h"
+#include "gossip/clock.h"
 
 namespace starling {
 namespace {
@@ -14,8 +15,6 @@ namespace {
 constexpr double kFlopsMax = 1e18;
 constexpr size_t kNameBytes = 128;
 constexpr const char* kKeys = "model, forward, backward, layers";
-
-double seconds_of(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 struct Row {
   LayerFlops layer;
@@ -42,7 +41,7 @@ Row read_row(const ConfigTree& tree) {
   if (read_number<double>(second)) {
     row.layer.flops = NumberValue{0, kFlopsMax}.read(tree.children[1]);
   } else {
-    row.backward_s = seconds_of(read_time(tree.children[1]));
+    row.backward_s = seconds(read_time(tree.children[1]));
   }
   return row;
 }
@@ -119,8 +118,8 @@ LayerTable read_layer_table(const std::string& path, std::optional<Duration> bac
                       "or `backward: 150ms` in the file");
   }
   try {
-    LayerTable table = layers_by_flops(document.model, layers, backward ? seconds_of(*backward) : sum_s);
-    if (document.forward) table.forward_s = seconds_of(*document.forward);
+    LayerTable table = layers_by_flops(document.model, layers, backward ? seconds(*backward) : sum_s);
+    if (document.forward) table.forward_s = seconds(*document.forward);
     return table;
   } catch (const std::runtime_error& error) {
     throw ConfigError(path + ": " + error.what());
