@@ -38,7 +38,7 @@ void Meetings::count(const ExchangeReport& report) {
   for (const PeerId& peer : report.left_out) {
     ++tally_.left_out;
     left_out_last_ = sampler_.name_of(peer);
-    if (left_out_last_.empty()) left_out_last_ = peer.hex().substr(0, 8);
+    if (left_out_last_.empty()) left_out_last_ = peer.short_name();
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "agent/observe/member_report.h"
 #include "agent/run/pair_drift.h"
+#include "agent/run/swarm_clock.h"
 
 namespace starling {
 namespace {
@@ -46,12 +47,6 @@ void report_rounds(const Rounds& rounds, AgentStatus& status) {
   status.left_out_last = rounds.left_out_last();
 }
 
-// Its name, or the id if it has none.
-std::string who(const PeerId& peer, const Membership& membership) {
-  const Member* member = membership.find(peer);
-  return member && !member->record.meta.name.empty() ? member->record.meta.name : peer.hex().substr(0, 8);
-}
-
 void report_exchange(const ExchangeStatus& exchange, const Membership& membership, AgentStatus& status) {
   status.blocks = exchange.block_tally;
   status.pairs = exchange.pairs;
@@ -60,7 +55,9 @@ void report_exchange(const ExchangeStatus& exchange, const Membership& membershi
   status.updates = exchange.updates;
   status.log_heads = exchange.log_heads;
   if (!exchange.log_heads.empty()) status.held_back = measured(exchange.held_back);
-  if (exchange.refused_last) status.refused_last = who(*exchange.refused_last, membership);
+  if (!exchange.refused_last) return;
+  const Member* member = membership.find(*exchange.refused_last);
+  status.refused_last = member ? print_name(member->record) : exchange.refused_last->short_name();
 }
 
 }  // namespace
