@@ -33,6 +33,15 @@ uint32_t tag_of(const LevelFormat& format) {
   return static_cast<uint32_t>(format.codes.bits) | static_cast<uint32_t>(format.codes.levels) << 8;
 }
 
+size_t block_of(const LevelFormat& format, size_t count) {
+  return format.block == 0 ? std::max<size_t>(count, 1) : format.block;
+}
+
+size_t payload_bytes(const LevelFormat& format, size_t count) {
+  const size_t block = block_of(format, count), scales = (count + block - 1) / block * kScaleBytes;
+  return kHeaderBytes + scales + count / block * format.codes.bytes(block) + format.codes.bytes(count % block);
+}
+
 // nullopt: an element is not finite. A sum in double of floats, or of their squares, is finite exactly if all are.
 std::optional<float> scale_of(const LevelFormat& format, std::span<const float> x) {
   const auto count = static_cast<double>(x.size());
@@ -58,13 +67,9 @@ std::optional<float> scale_of(const LevelFormat& format, std::span<const float> 
 // Where the parts of a payload lie.
 struct LevelUpdate::Parts {
   Parts(const LevelFormat& chosen, const std::byte* bytes, size_t element_count)
-      : format(chosen), count(element_count), block(chosen.block == 0 ? std::max<size_t>(count, 1) : chosen.block),
-        blocks((count + block - 1) / block), scales(bytes + kHeaderBytes), codes(scales + blocks * kScaleBytes) {}
+      : format(chosen), count(element_count), block(block_of(chosen, count)), blocks((count + block - 1) / block),
+        scales(bytes + kHeaderBytes), codes(scales + blocks * kScaleBytes) {}
 
-  size_t bytes() const {
-    const size_t whole = count / block;
-    return kHeaderBytes + blocks * kScaleBytes + whole * format.codes.bytes(block) + format.codes.bytes(count % block);
-  }
   size_t length(size_t b) const { return std::min(block, count - b * block); }
   const std::byte* codes_of(size_t b) const { return codes + b * format.codes.bytes(block); }
   bool is_like(const Parts& other) const {
@@ -88,7 +93,7 @@ LevelUpdate::Parts LevelUpdate::parts_of(Bytes payload) const {
 }
 
 size_t LevelUpdate::bytes_max(UpdateRole role, size_t element_count) const {
-  return Parts(role == UpdateRole::kEntry ? entry_ : contribution_, nullptr, element_count).bytes();
+  return payload_bytes(role == UpdateRole::kEntry ? entry_ : contribution_, element_count);
 }
 
 std::optional<size_t> LevelUpdate::encode_chosen(UpdateRole role, std::span<const float> x, const UpdateSeeds& seeds,
