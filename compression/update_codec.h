@@ -94,7 +94,7 @@ struct UpdateSeeds {
   std::span<const uint32_t> requested{};   // sketch: by the slice's owner, ascending; empty: the codec's own choice
 };
 
-// The elements of a slice that an entry holds.
+// The elements of a slice that a payload holds.
 struct UpdateSupport {
   bool everywhere = true;
   std::vector<uint32_t> indices;   // else these, ascending

@@ -155,16 +155,16 @@ void LevelUpdate::add(float coefficient, Bytes payload, const UpdateSupport& on,
 }
 
 void LevelUpdate::merge(std::span<const UpdateTerm> terms, std::span<float> sum) const {
+  const auto is_own = [this](const UpdateTerm& term) { return term.codec->kind() == kind(); };
+  if (terms.empty() || !std::all_of(terms.begin(), terms.end(), is_own)) return UpdateCodec::merge(terms, sum);
+  const Parts first = parts_of(terms[0].payload);
   std::vector<LevelTerm> added;
   for (const UpdateTerm& term : terms) {
-    if (term.codec->kind() != kind()) return UpdateCodec::merge(terms, sum);
-    const Parts parts = parts_of(term.payload), first = parts_of(terms[0].payload);
+    const Parts parts = parts_of(term.payload);
     STARLING_CHECK(parts.count == sum.size());
     if (!parts.is_like(first)) return UpdateCodec::merge(terms, sum);   // an entry's format among others
     added.push_back({term.weight, parts.scales, parts.codes});
   }
-  if (added.empty()) return std::fill(sum.begin(), sum.end(), 0.0f);
-  const Parts first = parts_of(terms[0].payload);
   levels_merge(first.format.codes, first.block, added, sum.data(), sum.size());
 }
 

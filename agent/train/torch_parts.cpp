@@ -38,7 +38,7 @@ at::Tensor not_finite(const at::Tensor& values) {
 
 // One float after each part, and one after the loss: each is written once a step, so that a copy reads what was meant.
 struct TorchParts::Verdicts {
-  explicit Verdicts(size_t parts, const at::TensorOptions& place) {
+  Verdicts(size_t parts, const at::TensorOptions& place) {
     const at::Tensor all = at::zeros({static_cast<int64_t>(parts + 2)}, place);
     for (size_t i = 0; i < parts + 2; ++i) each.push_back(run_of(all, i, 1));
   }
