@@ -211,6 +211,7 @@ void refuse_data(const Config& config) {
 }  // namespace
 
 void refuse_absent(const SwarmConfig& swarm, size_t count) {
+  if (count == 0) return;
   std::vector<std::string> names;
   for (size_t i = 0; i < count; ++i) names.push_back("agent-" + std::to_string(i));
   Mistakes mistakes;

@@ -84,7 +84,7 @@ bool is_loopback(const std::string& host);     // whoever listens there is reach
 TrainerOptions trainer_options(const SwarmConfig& swarm, const AgentConfig& agent);
 
 // Throws ConfigError if a graph or a group names an agent other than agent-0 to agent-(count - 1), or if so many agents
-// cannot share what the swarm shares.
+// cannot share what the swarm shares. Says nothing of none, which the commands refuse.
 void refuse_absent(const SwarmConfig& swarm, size_t count);
 
 // What the settings allow, but hardly learns from such data, and what to write instead. Empty: nothing to say.
