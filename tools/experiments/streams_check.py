@@ -1,6 +1,5 @@
 """What links carry when every node sends to every other at once, as agents do in a round."""
 import ctypes
-import pathlib
 import socket
 import statistics
 import threading
