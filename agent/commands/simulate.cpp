@@ -63,14 +63,7 @@ std::vector<std::string> check_baselines(const std::vector<std::string>& words) 
   std::vector<std::string> known = baseline_names(), wanted;
   known.push_back("none");
   for (const std::string& word : words) {
-    if (std::find(known.begin(), known.end(), word) == known.end()) {
-      const std::string nearest = nearest_word(word, known);
-      std::string remedy = nearest.empty() ? "" : "; did you mean '" + nearest + "'?";
-      if (nearest.empty()) {
-        for (const std::string& name : known) remedy += (remedy.empty() ? "; choose one of " : ", ") + name;
-      }
-      throw std::runtime_error("there is no baseline '" + word + "'" + remedy);
-    }
+    if (std::find(known.begin(), known.end(), word) == known.end()) throw_unknown("baseline", word, known);
     const bool doubled = std::find(wanted.begin(), wanted.end(), word) != wanted.end();
     if (word != "none" && !doubled) wanted.push_back(word);
   }

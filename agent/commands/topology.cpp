@@ -314,16 +314,6 @@ void check_options(const TopologyOptions& options, const std::string& kind) {
 
 }  // namespace
 
-void throw_unknown(const std::string& what, const std::string& word, const std::vector<std::string>& words) {
-  std::string remedy = nearest_word(word, words);
-  if (remedy.empty()) {
-    for (const std::string& known : words) remedy += (remedy.empty() ? "; choose one of " : ", ") + known;
-  } else {
-    remedy = "; did you mean '" + remedy + "'?";
-  }
-  throw std::runtime_error("there is no " + what + " '" + word + "'" + remedy);
-}
-
 void check_params(uint64_t params) {
   if (params > 0 && params <= kParamsMax) return;
   throw std::runtime_error("--params " + std::to_string(params) + "; a model has 1 to " + std::to_string(kParamsMax));

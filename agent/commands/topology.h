@@ -14,10 +14,6 @@ namespace starling {
 // A file of edges: two names a line, "#" begins a comment. Throws std::runtime_error with file and line.
 std::vector<std::pair<std::string, std::string>> read_edges(const std::string& path);
 
-// There is no such `what`; the error names the nearest of `words`, or all.
-[[noreturn]] void throw_unknown(const std::string& what, const std::string& word,
-                                const std::vector<std::string>& words);
-
 // Throws std::runtime_error: no model has so many params.
 void check_params(uint64_t params);
 

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "agent/commands/topology.h"
+#include "agent/config/values.h"
 #include "agent/report/format.h"
 #include "compression/update_codec.h"
 #include "compression/update_sketch.h"

@@ -92,6 +92,16 @@ std::string nearest_word(const std::string& word, const std::vector<std::string>
   return nearest;
 }
 
+void throw_unknown(const std::string& what, const std::string& word, const std::vector<std::string>& words) {
+  std::string remedy = nearest_word(word, words);
+  if (remedy.empty()) {
+    for (const std::string& known : words) remedy += (remedy.empty() ? "; choose one of " : ", ") + known;
+  } else {
+    remedy = "; did you mean '" + remedy + "'?";
+  }
+  throw std::runtime_error("there is no " + what + " '" + word + "'" + remedy);
+}
+
 std::string quoted(const std::string& text) {
   std::string result = "\"";
   for (char c : text) {

@@ -42,6 +42,10 @@ std::vector<ConfigTree> list_items(const ConfigTree& tree, const std::string& ex
 // The one of `words` that `word` may have been meant to be; empty: none is near.
 std::string nearest_word(const std::string& word, const std::vector<std::string>& words);
 
+// Throws std::runtime_error: there is no such `what`. It names the nearest of `words`, or all.
+[[noreturn]] void throw_unknown(const std::string& what, const std::string& word,
+                                const std::vector<std::string>& words);
+
 std::string quoted(const std::string& text);
 
 struct NumberValue {
