@@ -62,8 +62,8 @@ class TurnSchedule {
   void heard(const PeerId& peer, uint64_t slot);   // the peer is there
   void answered(bool in_time);                     // by the partner that was asked
   void came_to_nothing();                          // with the partner that was asked: this agent rests in that slot
-  // An exchange with the peer, which this agent began or not. Not decided: by the peer's doing. `stranger`: it is suspected,
-  // or untried in this kind of exchange (strangers.h).
+  // An exchange with the peer, which this agent began or not. Not decided: by the peer's doing. `stranger`: it is
+  // suspected, or untried in this kind of exchange (strangers.h).
   void ended(const PeerId& peer, bool initiated, bool decided, bool stranger);
 
  private:
