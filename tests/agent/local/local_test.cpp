@@ -344,6 +344,16 @@ TEST_F(SwarmMemberTest, OneThatStandsStillGoesOnAndStillLeaves) {
   EXPECT_TRUE(wait_until([&] { member->poll(); return !member->running(); }));
 }
 
+// A script's background commands ignore SIGINT, and so would all that they start.
+TEST_F(SwarmMemberTest, LeavesThoughItsParentIgnoresTheInterrupt) {
+  const auto before = signal(SIGINT, SIG_IGN);
+  const auto member = shell_member("trap 'exit 0' INT; echo up; while :; do tail -f /dev/null & wait; done");
+  signal(SIGINT, before);
+  ASSERT_TRUE(wait_until([&] { return !log_tail(member->log_path(), 1).empty(); }));
+  member->interrupt();
+  EXPECT_TRUE(wait_until([&] { member->poll(); return !member->running(); }));
+}
+
 SwarmOptions make_options() {
   SwarmOptions options;
   options.program = "/bin/starling";
