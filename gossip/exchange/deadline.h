@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <optional>
 
 #include "gossip/clock.h"
 #include "gossip/exchange/robust_window.h"
@@ -30,11 +29,6 @@ class AdaptiveDeadline {
   }
 
   bool known() const { return seconds_.size() >= kSamplesMin; }
-
-  // Median of what was recorded, however little that is; nullopt: nothing.
-  std::optional<Duration> so_far() const {
-    return seconds_.size() > 0 ? std::optional(from_seconds(seconds_.median())) : std::nullopt;
-  }
 
   // A quarter of what was recorded came within this; 0: not known yet.
   Duration fast() const { return known() ? from_seconds(seconds_.lower_quartile()) : Duration::zero(); }

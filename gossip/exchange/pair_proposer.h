@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "gossip/exchange/commit_log.h"
@@ -29,7 +28,6 @@ class PairProposer {
     Duration patience{};
     uint64_t slot = 0;                 // by turns: where this agent is in its schedule
     bool scheduled = false;            // with the partner of that slot
-    bool brief = false;                // its turn, see brief_turn()
   };
   bool propose(const PeerId& peer) { return propose(Asked{peer, patience()}); }
   bool propose(const Asked& asked);
@@ -82,11 +80,6 @@ class PairProposer {
   // From the first sign on: what turns take, and time to ask for what was lost.
   Duration turn_deadline() const {
     return std::min(2 * turn_.current() + kRepeats * ledger_.repeat_after(), deadline_max_);
-  }
-  // With a peer that may never decide: twice what turns took so far, and time to ask once for what was lost.
-  Duration brief_turn() const {
-    const std::optional<Duration> usual = turn_.so_far();
-    return usual ? std::min(2 * *usual + ledger_.repeat_after(), turn_deadline()) : turn_deadline();
   }
   Duration patience() const;   // how long a proposal waits, the turn included
   const AdaptiveDeadline& deadline() const { return late_.deadline(); }

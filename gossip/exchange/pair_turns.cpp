@@ -56,9 +56,7 @@ PairTurns::PairTurns(const PairwiseOptions& options, const Layout& layout, const
   ledger_.on_ended = [this](const PairExchange& exchange, bool decided) {
     admission_.ended(exchange, decided);
     if (!decided && !exchange.agreed) return;
-    const bool untried = admission_.untried(exchange.peer, exchange.initiated);
-    const bool stranger = untried || admission_.suspects(exchange.peer);
-    schedule_.ended(exchange.peer, exchange.initiated, decided, stranger);
+    schedule_.ended(exchange.peer, exchange.initiated, decided, admission_.suspects(exchange.peer));
   };
 }
 
@@ -67,7 +65,7 @@ PairTurns::PairTurns(const PairwiseOptions& options, const Layout& layout, const
 // Who waits is served first: with an own proposal open, a larger id in the queue could close a ring.
 bool PairTurns::propose(const PeerId& peer) {
   if (peer == self_ || !free() || waiting() > 0) return false;
-  return propose({peer, admission_.patience_with(peer), schedule_.slot(), false, admission_.untried(peer, true)});
+  return propose({peer, admission_.patience_with(peer), schedule_.slot()});
 }
 
 bool PairTurns::propose(const PairProposer::Asked& asked) {
@@ -124,7 +122,7 @@ std::optional<bool> PairTurns::scheduled_turn(const std::vector<PeerId>& not_now
     }
     if (may_be_asked(*partner, not_now)) {
       schedule_.tried();
-      return propose({*partner, admission_.patience_with(*partner), slot, true, admission_.untried(*partner, true)});
+      return propose({*partner, admission_.patience_with(*partner), slot, true});
     }
     asked_.reset();
     schedule_.rest();

@@ -113,9 +113,9 @@ TEST_F(OneBadPeer, MayNeverCommit) { expect_the_others_to_keep(0.95, {is_commit}
 
 // Not .95 from the start: all wait for who waits for the bad one, and pause the schedule (gossip/exchange/turns.md).
 TEST_F(OneBadPeer, MayTakeAThirdOnASlowLinkByNeverSendingBlocks) {
-  expect_the_others_to_keep(0.7, {is_block}, kSlowLink);
+  expect_the_others_to_keep(0.6, {is_block}, kSlowLink);
 }
-TEST_F(OneBadPeer, MayTakeAFifthOnASlowLinkByNeverVoting) { expect_the_others_to_keep(0.8, {is_vote}, kSlowLink); }
+TEST_F(OneBadPeer, MayTakeHalfOnASlowLinkByNeverVoting) { expect_the_others_to_keep(0.5, {is_vote}, kSlowLink); }
 TEST_F(OneBadPeer, TakesLittleOnASlowLinkByNeverCommitting) {
   expect_the_others_to_keep(0.9, {is_commit}, kSlowLink);
 }
