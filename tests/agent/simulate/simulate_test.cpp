@@ -662,7 +662,8 @@ TEST_F(SimulateCommand, WrongStartsSayWhatToDo) {
 
 TEST_F(SimulateCommand, RefusesNoAgentsWhateverTheConfigNames) {
   options_.agents = 0;
-  options_.overrides = {"swarm.exchange.members=[agent-0]", "swarm.exchange.kind=group", "swarm.exchange.codec=fp32"};
+  options_.overrides = {"swarm.exchange.members=[agent-0,agent-1]", "swarm.exchange.kind=group",
+                        "swarm.exchange.codec=fp32"};
   EXPECT_EQ(failure(), "--agents 0: a swarm needs at least one agent");
 }
 
