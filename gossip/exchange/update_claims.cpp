@@ -16,7 +16,9 @@ bool UpdateClaims::hear(const PeerId& from, const LogHead& head, const LogHead& 
   said_[from] = {head, round};
   const bool more = greater(head, own);
   if (!more && !claims_.contains(from)) return false;
-  Claim& claim = claims_.try_emplace(from, Claim{head, 0, round}).first->second;
+  const auto vain = vain_.find(from);
+  const bool again = vain != vain_.end() && round <= vain->second + kVainRounds;
+  Claim& claim = claims_.try_emplace(from, Claim{head, 0, again ? vain->second : round}).first->second;
   claim.doubted = claim.doubted && claim.head == head;
   claim.head = head;
   claim.weight = std::max(claim.weight, head.weight);
@@ -90,8 +92,15 @@ bool UpdateClaims::sees_split(const UpdateLog& log, uint64_t round) const {
 
 void UpdateClaims::settle(const LogHead& own) {
   std::erase_if(said_, [&](const auto& said) { return said.second.head != own; });
-  std::erase_if(claims_, [&](const auto& claim) {
-    return own.weight >= claim.second.weight && !greater(claim.second.head, own);
+  std::erase_if(claims_, [&](const auto& row) {
+    const auto& [peer, claim] = row;
+    if (own.weight < claim.weight || greater(claim.head, own)) return false;
+    if (claim.head == own) {
+      vain_.erase(peer);
+    } else {
+      vain_[peer] = claim.since;
+    }
+    return true;
   });
 }
 

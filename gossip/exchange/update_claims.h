@@ -16,6 +16,9 @@ class UpdateClaims {
   // An owner makes no entry while it lacks one that others hold. One claim that nobody else shares and that brings
   // nothing counts for so many rounds only: a liar could stop the slice for ever.
   static constexpr uint64_t kClaimRounds = 2;
+  // So long after a claim that the own log outgrew without it, its sender's next ones count no longer than that one. A
+  // liar would claim a little more again each time.
+  static constexpr uint64_t kVainRounds = 32;
 
   // True: the head is greater than `own`, so its holder should be asked. `round`: the own one.
   bool hear(const PeerId& from, const LogHead& head, const LogHead& own, uint64_t round);
@@ -46,6 +49,7 @@ class UpdateClaims {
   void settle(const LogHead& own);             // the own log moved: forgets the claims that it has reached
   void forget(const PeerId& peer) {
     claims_.erase(peer);
+    vain_.erase(peer);
     said_.erase(peer);
   }
 
@@ -61,6 +65,7 @@ class UpdateClaims {
     uint64_t round = 0;        // the own one when it was heard
   };
   std::map<PeerId, Claim> claims_;
+  std::map<PeerId, uint64_t> vain_;   // the first round of the last claim that the own log outgrew
   // The last one of each other member, since the own log last moved. From before that: of what is the own log now.
   std::map<PeerId, Said> said_;
 };

@@ -70,6 +70,25 @@ TEST(UpdateHostile, AHeadThatNobodyDeliversStopsAnOwnerForTwoRoundsOnly) {
   EXPECT_GT(swarm.at(2).exchange().log(1).head().length, 30u);
 }
 
+// Member 1 claims just a little more than each owner holds, and claims it again when the owner's log has outgrown that.
+TEST(UpdateHostile, HeadsThatTheLogSoonOutgrowsStopNoOwnerEachTime) {
+  for (const uint64_t more : {1, 4, 8}) {
+    UpdateSwarm swarm(4, {});
+    swarm.run_for(seconds(1));
+    uint64_t lies = 0;
+    swarm.network.damage = [&](Flight& flight) {
+      auto* message = message_as<Contribution>(flight.message);
+      if (message == nullptr || flight.from != test_peer(1)) return;
+      message->head = {message->head.length + 1, message->head.weight + more, {1, 2, static_cast<uint8_t>(++lies)}};
+    };
+    const uint64_t length = swarm.at(2).exchange().log(0).head().length, round = swarm.at(2).exchange().round();
+    swarm.run_for(seconds(6));
+    EXPECT_GT(lies, 100u);
+    EXPECT_GT(static_cast<double>(swarm.at(2).exchange().log(0).head().length - length),
+              .75 * static_cast<double>(swarm.at(2).exchange().round() - round)) << more;
+  }
+}
+
 // Since an agent last took an entry, each round can have made one more.
 TEST(UpdateHostile, AHeadOfMoreEntriesThanThereWereRoundsIsRefused) {
   for (const bool weight : {false, true}) {

@@ -111,6 +111,26 @@ TEST_F(UpdateSliceTest, WeakClaimsOfTwoLogsStopNoOwner) {
   EXPECT_TRUE(claims.lacks(own, 4)) << "the longer one may continue the other";
 }
 
+// A liar claims a little more than the own log has, and again when that has outgrown it.
+TEST_F(UpdateSliceTest, AClaimThatTheOwnLogOutgrewGivesTheNextOneNoNewRounds) {
+  UpdateClaims& claims = slice.claims();
+  const LogHead own = slice.log().head(), grown{own.length + 1, own.weight + 3, {7}};
+  const LogHead more{own.length + 1, own.weight + 1, {9}}, again{own.length + 2, own.weight + 4, {10}};
+  EXPECT_TRUE(claims.hear(peer(3), more, own, 1));
+  EXPECT_TRUE(claims.lacks(own, 3));
+  claims.settle(grown);
+  EXPECT_TRUE(claims.hear(peer(3), again, grown, 4));
+  EXPECT_FALSE(claims.lacks(grown, 4));
+  EXPECT_TRUE(claims.hear(peer(4), again, grown, 4));
+  EXPECT_TRUE(claims.lacks(grown, 4)) << "another member's claim";
+  claims.settle(again);
+  EXPECT_TRUE(claims.hear(peer(3), {20, 90, {11}}, again, 5));
+  EXPECT_TRUE(claims.lacks(again, 7)) << "what it claimed last is here";
+  claims.settle({21, 91, {12}});
+  EXPECT_TRUE(claims.hear(peer(3), {22, 92, {13}}, {21, 91, {12}}, 6 + UpdateClaims::kVainRounds));
+  EXPECT_TRUE(claims.lacks({21, 91, {12}}, 6 + UpdateClaims::kVainRounds)) << "long after that";
+}
+
 TEST_F(UpdateSliceTest, NobodySharesALogThatAllOthersHoldAnotherOneOf) {
   UpdateClaims& claims = slice.claims();
   const GroupMembers members{1, {peer(1), peer(2), peer(3), peer(4)}, 0};
