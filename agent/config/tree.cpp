@@ -9,6 +9,8 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
+#include "gossip/net/text.h"
+
 namespace starling {
 namespace {
 
@@ -35,6 +37,7 @@ class TreeBuilder final : public YAML::EventHandler {
                 const std::string& text) override {
     check(mark, tag, anchor);
     if (!expects_key()) return add({ConfigTree::Kind::kScalar, text, {}, {}, line_of(mark)});
+    if (!is_one_line(text)) fail(mark, "a key must be one line of UTF-8 text without control characters");
     if (text == "<<") fail(mark, "YAML merge keys (<<) are not used here; write the values out");
     open_.back().key = text;
     open_.back().key_line = line_of(mark);

@@ -439,6 +439,7 @@ TEST_F(ConfigTest, RefusesWhatIsNoPlainYaml) {
       {"swarm:\n  <<: {name: y}\n", "F:2: YAML merge keys (<<) are not used here; write the values out"},
       {"swarm:\n  name: !!str y\n", "F:2: YAML tags (!) are not used here; write the plain value"},
       {"swarm:\n  [a]: 1\n", "F:2: a key must be a word; is a bracket left open?"},
+      {"swarm:\n  \"a\\e[31m\": 1\n", "F:2: a key must be one line of UTF-8 text without control characters"},
       {"agent: {}\n---\nagent: {}\n", "F:2: a second document begins here; one file is one config"},
       {"agent: [[[[[[[[1]]]]]]]]\n", "F:1: nested more than 8 deep"},
   };
