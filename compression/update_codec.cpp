@@ -37,6 +37,12 @@ constexpr std::array kNames = {
 
 std::span<const UpdateName> update_names() { return kNames; }
 
+std::vector<std::string> update_words() {
+  std::vector<std::string> words;
+  for (const UpdateName& update : kNames) words.emplace_back(update.name);
+  return words;
+}
+
 std::string update_choices(std::string_view between) {
   std::string choices;
   for (const UpdateName& update : kNames) {

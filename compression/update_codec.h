@@ -38,6 +38,7 @@ struct UpdateName {
   std::string_view note;   // for people, in help texts
 };
 std::span<const UpdateName> update_names();
+std::vector<std::string> update_words();                         // their names
 std::string update_choices(std::string_view between);            // "fp32, bf16, topk, topk_bf16" with ", " between
 std::optional<UpdateKind> parse_update(std::string_view name);   // nullopt: no such codec
 std::optional<UpdateKind> update_kind(uint8_t number);           // of the wire; nullopt: no such codec

@@ -9,7 +9,7 @@
 
 #include "compression/plan/linear_fit.h"
 #include "compression/plan/plan_judge.h"
-#include "gossip/limits.h"
+#include "gossip/exchange/update_replicas.h"
 #include "gossip/rng.h"
 #include "kernels/cast.h"
 #include "kernels/pair.h"
@@ -45,8 +45,7 @@ std::vector<PlanSection> draw_layers(Rng& rng) {
 void bench_planning(const char* name, CostForm form, double latency_s, double rate_bytes, bool judged = false,
                     uint32_t members = 8) {
   Rng rng(1);
-  std::vector<PlanSection> layers = draw_layers(rng);
-  if (judged) layers = cut_slices(layers, kUpdateSlicesMax);
+  const std::vector<PlanSection> layers = judged ? plan_slices(draw_layers(rng)) : draw_layers(rng);
   StepOptions options;
   options.form = form;
   options.members = members;

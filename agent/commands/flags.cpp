@@ -42,6 +42,12 @@ void add_scenario_flags(Subcommand& command, Scenario& scenario) {
                      [&scenario](const std::string& text) { scenario.add_pause(text); });
 }
 
+void add_density_flag(Subcommand& command, std::optional<double>& density, const char* doc) {
+  command.option("--density PART", doc, [&density](const std::string& text) {
+    density = NumberValue{1e-6, 1}.read(scalar_tree(text));   // as swarm.exchange.update.density
+  });
+}
+
 std::string read_log_level(const std::string& text) {
   return WordValue{{"debug", "info", "warn", "error", "off"}}.read(scalar_tree(text));
 }

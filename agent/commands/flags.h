@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "agent/commands/cli.h"
@@ -33,6 +34,9 @@ Duration read_duration(const std::string& text);
 
 // Bytes a second from "100mbit"; 0 = "unlimited".
 double read_rate(const std::string& text);
+
+// --density: of update codecs that send some elements.
+void add_density_flag(Subcommand& command, std::optional<double>& density, const char* doc);
 
 // Into a uint64_t, or an optional one.
 template <typename Target>

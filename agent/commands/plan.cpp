@@ -1,6 +1,5 @@
 // starling plan: which layers' gradients are best sent together over given links, beside the naive plans.
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <memory>
 #include <stdexcept>
@@ -62,25 +61,13 @@ LayerTable load_layers(const PlanOptions& options, const std::optional<Config>& 
   return layers_by_flops(config->swarm.model.kind, model_layers(config->swarm.model), seconds(*options.backward));
 }
 
-// The slices that agents make of so many params, in the order of backward.
-std::vector<PlanSection> slices_of(const std::vector<PlanSection>& layers) {
-  size_t params = 0;
-  for (const PlanSection& layer : layers) params += layer.elements;
-  std::vector<uint64_t> sizes;
-  for (const SliceRange& slice : cut_slices(std::array{params}, kUpdateSlicesMax)) sizes.push_back(slice.count);
-  std::reverse(sizes.begin(), sizes.end());
-  return cut_at(layers, sizes);
-}
-
 // What the flags do not say is the config's, where its swarm shares gradients.
 UpdateOptions codec_options(const PlanOptions& options, const std::optional<Config>& config) {
   UpdateOptions codec{.kind = UpdateKind::kTopk, .density = 0.01};
   if (config && config->swarm.exchange.source == SourceKind::kGradients) codec = config->swarm.exchange.update;
   if (options.codec) {
     const auto kind = parse_update(*options.codec);
-    if (!kind) {
-      throw std::runtime_error("there is no codec '" + *options.codec + "'; choose one of " + update_choices(", "));
-    }
+    if (!kind) throw_unknown("update codec", *options.codec, update_words());
     codec.kind = *kind;
   }
   if (codec.kind == UpdateKind::kSketch) {
@@ -88,10 +75,6 @@ UpdateOptions codec_options(const PlanOptions& options, const std::optional<Conf
                              "there is nothing to plan; plan for another one, --codec topk");
   }
   codec.density = options.density.value_or(codec.density);
-  if (!(codec.density > 0 && codec.density <= 1)) {
-    throw std::runtime_error(fmt::format("--density {:g}; it is the share of elements that are sent, above 0 and at "
-                                         "most 1", codec.density));
-  }
   return codec;
 }
 
@@ -230,7 +213,7 @@ int run_plan_command(const PlanOptions& options) {
   const LayerTable table = load_layers(options, config);
   const bool is_group = step.form == CostForm::kGroup;
   const PlanComparison all =
-      compare_plans(is_group ? slices_of(table.layers) : join_small(table.layers, kSmallSection), step);
+      compare_plans(is_group ? plan_slices(table.layers) : join_small(table.layers, kSmallSection), step);
   uint64_t params = 0;
   for (const PlanSection& layer : table.layers) params += layer.elements;
   const std::string parts = print_count(all.sections.size(), is_group ? "slice" : "layer");
@@ -273,11 +256,7 @@ void add_plan(CLI::App& app, Cli& cli) {
   add_count_flag(command, plan.agents, "--agents", {}, "how many; 8");
   command.option("--codec CODEC", update_choices(" | ") + "; the config's, else topk",
                  [&plan](const std::string& text) { plan.codec = text; });
-  command.option("--density PART", "topk: the share of elements that are sent; the config's, else 0.01",
-                 [&plan](const std::string& text) {
-    plan.density = read_number<double>(text);
-    if (!plan.density) throw std::invalid_argument("expected a share such as 0.01, found '" + text + "'");
-  });
+  add_density_flag(command, plan.density, "topk: the share of elements that are sent; the config's, else 0.01");
   command.text("--form FORM", "group (our streams) | collectives (one call a bucket, as MGS-SGD assumes); group",
                plan.form);
   command.option("--occupancy TIME", "of a processor, by one message sent or taken; 30us",

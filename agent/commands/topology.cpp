@@ -406,9 +406,7 @@ void add_topology(CLI::App& app, Cli& cli) {
   command.text("--matrices LIST", "for --rank: the model's, such as 64x784,10x64", topology.matrices);
   command.text("--update CODEC", "a group that shares updates, by codec: all | " + update_choices(" | "),
                topology.update);
-  command.option("--density D", "for --update: of topk, randk, dgc, sketch; 0.01", [options](const std::string& text) {
-    options->density = NumberValue{1e-6, 1}.read(scalar_tree(text));
-  });
+  add_density_flag(command, topology.density, "for --update: the share of elements that are sent; 0.01");
   command.text("--file FILE", "edges for --kind file: two names a line, # for comments", topology.file);
   command.text("--svg FILE", "draws into this file, not into the terminal", topology.svg);
   command.then([&cli, options] { cli.choose("topology", *options, run_topology_command); });

@@ -68,12 +68,14 @@ std::string print_update_loads(const TopologyOptions& options) {
   }
   check_params(options.params);
   std::vector<UpdateKind> kinds;
-  std::vector<std::string> names = {"all"};
   for (const UpdateName& one : update_names()) {
     if (options.update == "all" || options.update == one.name) kinds.push_back(one.kind);
-    names.emplace_back(one.name);
   }
-  if (kinds.empty()) throw_unknown("update codec", options.update, names);
+  if (kinds.empty()) {
+    std::vector<std::string> words = update_words();
+    words.insert(words.begin(), "all");
+    throw_unknown("update codec", options.update, words);
+  }
   constexpr const char* kRow = "{:<12} {:>9} {:>10} {:>11} {:>16}\n";
   std::string text = fmt::format("{} agents, {} params; bytes: sent by each agent in one round, and as many "
                                  "received\n\n", agents, options.params);

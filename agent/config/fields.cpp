@@ -59,11 +59,7 @@ struct CodecValue {
 };
 
 struct UpdateKindValue {
-  static UpdateKind read(const ConfigTree& tree) {
-    std::vector<std::string> words;
-    for (const UpdateName& update : update_names()) words.emplace_back(update.name);
-    return *parse_update(WordValue{words}.read(tree));
-  }
+  static UpdateKind read(const ConfigTree& tree) { return *parse_update(WordValue{update_words()}.read(tree)); }
   static std::string print(UpdateKind kind) { return std::string(update_name(kind)); }
 };
 

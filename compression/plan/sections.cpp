@@ -10,24 +10,12 @@ namespace {
 
 constexpr uint64_t kElementsMax = uint64_t{1} << 40;   // sums of a whole plan stay exact in a double
 constexpr double kSecondsMax = 1e6;
-constexpr uint64_t kSlice = 16384;   // elements: smaller parts of a layer are not worth a message
 
 void join(PlanSection& section, const PlanSection& next) {
   const size_t more = section.name.find(" + ");   // a name stays short, however many are joined
   section.name = (more == std::string::npos ? section.name : section.name.substr(0, more)) + " + " + next.name;
   section.elements += next.elements;
   section.backward_s += next.backward_s;
-}
-
-// Cut into parts of at most `elements_max`, which are complete together: the first one carries the time.
-void append_cut(std::vector<PlanSection>& slices, const PlanSection& section, uint64_t elements_max) {
-  const uint64_t parts = (section.elements + elements_max - 1) / elements_max;
-  for (uint64_t part = 0; part < parts; ++part) {
-    const uint64_t begin = section.elements * part / parts, end = section.elements * (part + 1) / parts;
-    const std::string name = parts == 1 ? section.name
-                                        : section.name + " " + std::to_string(part + 1) + "/" + std::to_string(parts);
-    slices.push_back({name, end - begin, part == 0 ? section.backward_s : 0});
-  }
 }
 
 }  // namespace
@@ -67,20 +55,6 @@ std::vector<PlanSection> join_small(const std::vector<PlanSection>& sections, ui
     join(joined.back(), last);
   }
   return joined;
-}
-
-std::vector<PlanSection> cut_slices(const std::vector<PlanSection>& sections, size_t count_max) {
-  STARLING_CHECK(count_max >= 1);
-  uint64_t total = 0;
-  for (const PlanSection& section : sections) total += section.elements;
-  // Joined sections have at least `least` elements each, so there are at most total / least of them, and cutting adds
-  // at most total / most. The sizes grow until both together keep to the limit.
-  for (uint64_t least = std::max<uint64_t>(1, total / (4 * count_max));; least += (least + 3) / 4) {
-    const uint64_t most = std::max({2 * least, (total + count_max - 1) / count_max, kSlice});
-    std::vector<PlanSection> slices;
-    for (const PlanSection& section : join_small(sections, least)) append_cut(slices, section, most);
-    if (slices.size() <= count_max) return slices;
-  }
 }
 
 std::vector<PlanSection> cut_at(const std::vector<PlanSection>& sections, std::span<const uint64_t> sizes) {

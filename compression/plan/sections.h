@@ -28,11 +28,7 @@ std::string describe_fault(const std::vector<PlanSection>& sections);
 // The parts of a joined section are complete when its last one is. REQUIRES: sections without a fault.
 std::vector<PlanSection> join_small(const std::vector<PlanSection>& sections, uint64_t elements_min);
 
-// At most `count_max` sections of like size, as the slices of a group: small neighbors joined, large ones cut. The
-// parts of one that is cut are complete together. REQUIRES: sections without a fault, count_max >= 1.
-std::vector<PlanSection> cut_slices(const std::vector<PlanSection>& sections, size_t count_max);
-
-// The same in runs of so many elements, which need not end where a section does: each is complete when the last section
+// The same elements in runs of so many, which need not end where a section does: each is complete when the last section
 // that it has a part of is. Its name is theirs, as where sections are joined. REQUIRES: the sizes are not zero, and add
 // up to the elements of all sections.
 std::vector<PlanSection> cut_at(const std::vector<PlanSection>& sections, std::span<const uint64_t> sizes);

@@ -254,6 +254,12 @@ TEST(Cli, UsageErrorsSayWhatWasMeant) {
       {{"swarm", "--config", "f", "--out", "o", "--kill", "x@step5"},
        "starling: --kill: expected AGENT@SECONDS such as 2@8, or AGENT@stepN (agents count from 0), found 'x@step5'\n"
        "(starling swarm --help lists what there is)\n"},
+      {{"plan", "--density", "0"},
+       "starling: --density: expected a number from 1e-06 to 1, found '0'\n"
+       "(starling plan --help lists what there is)\n"},
+      {{"topology", "--density", "1.5"},
+       "starling: --density: expected a number from 1e-06 to 1, found '1.5'\n"
+       "(starling topology --help lists what there is)\n"},
       {{"topology", "--agents", "few"},
        "starling: --agents: expected a whole number, 0 or more, found 'few'\n"
        "(starling topology --help lists what there is)\n"},

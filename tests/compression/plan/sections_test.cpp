@@ -44,33 +44,17 @@ TEST(PlanSections, SmallOnesJoinTheNext) {
   EXPECT_EQ(join_small({{"only", 3, 1}}, kSmallSection).size(), 1u);
 }
 
-TEST(PlanSections, JoiningAndCuttingKeepEveryElementAndTheTime) {
+TEST(PlanSections, JoiningKeepsEveryElementAndTheTime) {
   TestRng rng(draw_rng_seed());
   for (int trial = 0; trial < 500; ++trial) {
     const auto sections = draw_sections(rng, 1 + rng() % 300);
     const auto joined = join_small(sections, kSmallSection);
-    const size_t count_max = 1 + rng() % 64;
-    const auto slices = cut_slices(sections, count_max);
-    for (const auto& result : {joined, slices}) {
-      ASSERT_EQ(total(result).first, total(sections).first);
-      ASSERT_NEAR(total(result).second, total(sections).second, 1e-9);
-      ASSERT_EQ(describe_fault(result), "");
-    }
-    ASSERT_LE(slices.size(), count_max);
+    ASSERT_EQ(total(joined).first, total(sections).first);
+    ASSERT_NEAR(total(joined).second, total(sections).second, 1e-9);
+    ASSERT_EQ(describe_fault(joined), "");
     if (joined.size() > 1) {
       for (const PlanSection& one : joined) ASSERT_GE(one.elements, kSmallSection);
     }
-  }
-}
-
-TEST(PlanSections, SlicesOfALargeLayerAreCompleteTogether) {
-  const auto slices = cut_slices({{"head", 1000, 1}, {"embedding", 1'000'000, 2}}, 8);
-  ASSERT_GE(slices.size(), 4u);
-  EXPECT_EQ(slices[0].name, "head + embedding 1/" + std::to_string(slices.size()));
-  EXPECT_EQ(slices[0].backward_s, 3);
-  for (size_t i = 1; i < slices.size(); ++i) {
-    EXPECT_EQ(slices[i].backward_s, 0);
-    EXPECT_NEAR(static_cast<double>(slices[i].elements), 1'001'000.0 / static_cast<double>(slices.size()), 1);
   }
 }
 
