@@ -95,6 +95,31 @@ TEST(UpdateBits, AreWhatThePageSays) {
   }
 }
 
+// The columns of that page on bias and on what stays: the suite holds a codec only to what it declares.
+TEST(UpdateResiduals, AreWhatThePageSays) {
+  struct Kept {
+    bool unbiased = false, dropped = false, unsent = false;
+    double energy = 0;
+  };
+  const Kept sparse{.unsent = true, .energy = 0.99};   // density 1 %
+  const std::map<std::string, Kept> page = {
+      {"fp32", {}}, {"bf16", {.energy = 0.004}}, {"topk", sparse}, {"topk_bf16", sparse},
+      {"topk_int8", sparse}, {"randk", sparse}, {"randk_bf16", sparse}, {"randk_int8", sparse}, {"dgc", sparse},
+      {"sketch", {.unsent = true, .energy = 0.96}}, {"int8", {.unbiased = true, .energy = 0.008}},
+      {"int4", {.unbiased = true, .energy = 0.653}}, {"sign_ef", {.energy = 511.0 / 512}},
+      {"sign", {.dropped = true}}, {"ternary", {.dropped = true}},
+      {"qsgd", {.unbiased = true, .dropped = true}}};
+  for (const UpdateName& update : update_names()) {
+    const UpdateResidual residual = make_update_codec({.kind = update.kind})->residual();
+    const auto said = page.find(std::string(update.name));
+    ASSERT_NE(said, page.end()) << update.name << ": a codec without a row";
+    EXPECT_EQ(residual.unbiased, said->second.unbiased) << update.name;
+    EXPECT_EQ(residual.dropped, said->second.dropped) << update.name;
+    EXPECT_EQ(residual.unsent, said->second.unsent) << update.name;
+    EXPECT_NEAR(residual.energy, said->second.energy, 2e-3) << update.name;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, UpdateOnEveryTarget, testing::ValuesIn(every_update()), update_case_name);
 
 }  // namespace

@@ -57,6 +57,24 @@ TEST(FuzzSmoke, Wire) {
   drive(fuzz_wire, corpus, 20'000);
 }
 
+TEST(FuzzSmoke, Codec) {
+  std::vector<Bytes> corpus;
+  Rng rng(1);
+  for (size_t number = 0; number < codec_names().size(); ++number) {
+    const auto codec = make_codec(codec_names()[number].kind, MemorySpace::kHost);
+    for (const size_t count : {size_t{1}, size_t{2}, size_t{33}, size_t{256}}) {
+      std::vector<float> x(count);
+      for (float& value : x) value = static_cast<float>(rng.below(2001)) / 500 - 2;
+      Bytes payload(codec->payload_bytes_max(count));
+      payload.resize(codec->encode({x.data(), count, MemorySpace::kHost}, {}, payload).value());
+      ASSERT_EQ(codec->check(payload, count), PayloadStatus::kOk);
+      payload.insert(payload.begin(), {std::byte(number), std::byte(count - 1)});
+      corpus.push_back(payload);
+    }
+  }
+  drive(fuzz_codec, corpus, 20'000);
+}
+
 TEST(FuzzSmoke, LowRank) {
   std::vector<Bytes> corpus;
   Rng rng(1);

@@ -8,6 +8,7 @@
 namespace starling {
 
 void fuzz_wire(std::span<const std::byte> input);
+void fuzz_codec(std::span<const std::byte> input);
 void fuzz_low_rank(std::span<const std::byte> input);
 void fuzz_endpoint(std::span<const std::byte> input);
 void fuzz_update(std::span<const std::byte> input);

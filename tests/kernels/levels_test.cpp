@@ -167,13 +167,14 @@ TEST(Levels, AMergeAddsTermAfterTermFromZero) {
             levels_merge(codes, block, terms, sum.data(), count);
             EXPECT_EQ(sum.back(), 7.0f) << "a float beyond the end was written";
             sum.pop_back();
-            EXPECT_EQ(bits_of(sum), bits_of(expected))
+            EXPECT_EQ(bits_but_nan(sum), bits_but_nan(expected))
                 << codes.bits << " bits, " << t << " terms, " << count << " in blocks of " << block;
           });
           if (t == 9) break;
           for (size_t b = 0; b < blocks; ++b) {
             const size_t length = std::min(block, count - b * block);
-            scales[t][b] = b % 5 == 4 ? 0.0f : std::fabs(normal_vector(rng, 1, 1.0f)[0]);
+            const auto drawn = b % 5 == 3 ? hostile_vector(rng, 1) : normal_vector(rng, 1, 1.0f);
+            scales[t][b] = b % 5 == 4 ? 0.0f : std::fabs(drawn[0]);   // large ones end in infinities and NaN
             std::byte* const to = bytes[t].data() + b * codes.bytes(block);
             levels_encode(codes, normal_vector(rng, length, 2.0f).data(), length, 1, rng(), 0, to);
           }
