@@ -208,6 +208,32 @@ void refuse_data(const Config& config) {
   }
 }
 
+// Neighbors of a round follow from the members and the round that an agent sees: who missed a block is a round behind,
+// and looks for others than its neighbors do. Among 9 simulated agents with 1 % of frames lost that cost 35 % of the
+// blocks, on a ring 4 %.
+std::string trouble_of_rounds(const SwarmConfig& swarm) {
+  const TopologyKind graph = swarm.topology.kind;
+  const bool changes = graph == TopologyKind::kMatching || graph == TopologyKind::kOnePeer;
+  if (swarm.exchange.kind != ExchangeKind::kNeighborhood || !changes) return "";
+  return "with swarm.topology.kind: " + std::string(topology_name(graph)) + " an agent has other neighbors in each "
+         "round, and one lost message sets them apart for several: a third of the blocks is missed where 1 % of the "
+         "messages are lost; write swarm.topology.kind: ring or exponential, or swarm.exchange.kind: pairwise";
+}
+
+// Digits by label with 8 steps between two exchanges: by a schedule, for which the momentum travels, 4 agents came to
+// 93 % in each run and 8 in none of three (18 s); without one 4 never did. A group did.
+std::string trouble_of_long_rounds(const SwarmConfig& swarm, const DataConfig& data) {
+  constexpr uint32_t kTooMany = 8;
+  const bool differ = data.sharding == "labels" || !data.labels.empty();
+  if (swarm.exchange.kind != ExchangeKind::kPairwise || swarm.local_steps < kTooMany || !differ) return "";
+  const bool scheduled = swarm.exchange.carry_momentum && swarm.exchange.overlap != Overlap::kOn &&
+                         swarm.topology.kind == TopologyKind::kMatching;
+  return "this agent holds other labels than its peers, and pairs with " + std::to_string(swarm.local_steps) +
+         " steps between two exchanges hardly learn from such data" +
+         (scheduled ? " among more than four agents" : "") +
+         "; write swarm.local_steps: 1 and swarm.exchange.carry: [params, momentum], or swarm.exchange.kind: group";
+}
+
 }  // namespace
 
 void refuse_absent(const SwarmConfig& swarm, size_t count) {
@@ -238,18 +264,9 @@ void refuse_absent(const SwarmConfig& swarm, size_t count) {
   mistakes.refuse();
 }
 
-// Digits by label with 8 steps between two exchanges: by a schedule, for which the momentum travels, 4 agents came to
-// 93 % in each run and 8 in none of three (18 s); without one 4 never did. A group did.
 std::string foreseen_trouble(const SwarmConfig& swarm, const DataConfig& data) {
-  constexpr uint32_t kTooMany = 8;
-  const bool differ = data.sharding == "labels" || !data.labels.empty();
-  if (swarm.exchange.kind != ExchangeKind::kPairwise || swarm.local_steps < kTooMany || !differ) return "";
-  const bool scheduled = swarm.exchange.carry_momentum && swarm.exchange.overlap != Overlap::kOn &&
-                         swarm.topology.kind == TopologyKind::kMatching;
-  return "this agent holds other labels than its peers, and pairs with " + std::to_string(swarm.local_steps) +
-         " steps between two exchanges hardly learn from such data" +
-         (scheduled ? " among more than four agents" : "") +
-         "; write swarm.local_steps: 1 and swarm.exchange.carry: [params, momentum], or swarm.exchange.kind: group";
+  const std::string rounds = trouble_of_rounds(swarm);   // of neighborhoods; the other is of pairs
+  return rounds.empty() ? trouble_of_long_rounds(swarm, data) : rounds;
 }
 
 void refuse_unrepaired(const SwarmConfig& swarm) {

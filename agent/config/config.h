@@ -87,7 +87,8 @@ TrainerOptions trainer_options(const SwarmConfig& swarm, const AgentConfig& agen
 // cannot share what the swarm shares. Says nothing of none, which the commands refuse.
 void refuse_absent(const SwarmConfig& swarm, size_t count);
 
-// What the settings allow, but hardly learns from such data, and what to write instead. Empty: nothing to say.
+// What the settings allow, but hardly learns from such data or hardly mixes where messages are lost, and what to write
+// instead. Empty: nothing to say.
 std::string foreseen_trouble(const SwarmConfig& swarm, const DataConfig& data);
 
 // Throws ConfigError for settings that are only for simulations.

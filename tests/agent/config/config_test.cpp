@@ -918,6 +918,24 @@ TEST(Duration, ParsesAndPrints) {
 }
 
 // Of pairs with many steps a round, and data of which an agent knows that its peers have others.
+TEST(ForeseenTrouble, NamesAGraphThatStaysForNeighborhoods) {
+  SwarmConfig swarm;
+  swarm.exchange.kind = ExchangeKind::kNeighborhood;
+  for (const TopologyKind graph : {TopologyKind::kMatching, TopologyKind::kOnePeer}) {
+    swarm.topology.kind = graph;
+    const std::string said = foreseen_trouble(swarm, DataConfig());
+    EXPECT_NE(said.find("topology.kind: " + std::string(topology_name(graph))), std::string::npos) << said;
+    EXPECT_NE(said.find("write swarm.topology.kind: ring"), std::string::npos) << said;
+  }
+  for (const TopologyKind graph : {TopologyKind::kRing, TopologyKind::kExponential, TopologyKind::kFile}) {
+    swarm.topology.kind = graph;
+    EXPECT_EQ(foreseen_trouble(swarm, DataConfig()), "");
+  }
+  swarm.topology.kind = TopologyKind::kMatching;
+  swarm.exchange.kind = ExchangeKind::kPairwise;
+  EXPECT_EQ(foreseen_trouble(swarm, DataConfig()), "");
+}
+
 TEST(ForeseenTrouble, NamesTheGroupWherePairsHardlyLearn) {
   SwarmConfig swarm;
   DataConfig by_label;
