@@ -14,6 +14,7 @@ constexpr uint64_t kStepsBehindMin = 100;                     // and a tenth of 
 constexpr Duration kNewerPatience = std::chrono::seconds(30);   // then an old model is better than none
 constexpr Duration kAnswerWithin = std::chrono::seconds(1);     // before the newcomer takes this donor for silent
 constexpr size_t kWaitingMax = 16;                              // newcomers; the others ask again
+constexpr size_t kWaitingOfHostMax = 8;                         // one host with many ports keeps nobody else out
 
 }  // namespace
 
@@ -71,7 +72,12 @@ void Donor::offer_model(const FrameHeader& header, const ModelRequest& request) 
   if (!old || gives_any_) return send_offer(header.reply_to, request.first_hash, true);
   const auto is_same = [&](const Waiting& one) { return one.newcomer == header.reply_to; };
   if (std::any_of(waiting_.begin(), waiting_.end(), is_same)) return;
-  if (waiting_.size() >= kWaitingMax) return send_offer(header.reply_to, 0, false);
+  const auto of_host = std::count_if(waiting_.begin(), waiting_.end(), [&](const Waiting& one) {
+    return one.newcomer.host == header.reply_to.host;
+  });
+  if (waiting_.size() >= kWaitingMax || of_host >= std::ptrdiff_t{kWaitingOfHostMax}) {
+    return send_offer(header.reply_to, 0, false);
+  }
   waiting_.push_back({header.reply_to, std::nullopt});
 }
 

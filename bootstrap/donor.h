@@ -32,6 +32,7 @@ class Donor {
   void set_model(std::shared_ptr<const ModelFile> model);
 
   // ModelRequest, ModelBlockRequest; others are ignored. Replies go to the frame's reply_to.
+  // REQUIRES: the sender has shown that it can be reached there.
   void handle(const FrameHeader& header, const BootstrapMessage& message);
   const DonorCounters& counters() const { return counters_; }
 

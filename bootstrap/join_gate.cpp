@@ -41,12 +41,12 @@ uint64_t JoinGate::minute() const {
                  std::chrono::duration_cast<std::chrono::minutes>(clock_.now().time_since_epoch()).count());
 }
 
-uint64_t JoinGate::cookie(const PeerRecord& record, uint64_t minute) const {
-  std::array<uint64_t, 4> numbers{secret_, record.version.generation, record.endpoint.port, minute};
+uint64_t JoinGate::cookie(const PeerId& id, uint64_t generation, const Endpoint& address, uint64_t minute) const {
+  std::array<uint64_t, 4> numbers{secret_, generation, address.port, minute};
   Blake2b256 hash;
   hash.update(std::as_bytes(std::span(numbers)));
-  hash.update(std::as_bytes(std::span(record.id.bytes)));
-  hash.update(std::as_bytes(std::span(record.endpoint.host)));
+  hash.update(std::as_bytes(std::span(id.bytes)));
+  hash.update(std::as_bytes(std::span(address.host)));
   const auto digest = hash.finish();
   uint64_t result;
   std::memcpy(&result, digest.data(), sizeof result);

@@ -1,6 +1,7 @@
 // Lets newcomers in without remembering those that only ask. The answer to a Join is a cookie, sent where the record
 // says; the newcomer joins again with it. So a Join with forged addresses costs a hash, and nothing is kept. Joins are
-// limited for each source address: one host that floods costs the others nothing.
+// limited for each source address: one host that floods costs the others nothing. A request for the model is answered
+// with a cookie too, where its frame says: nothing large goes to an address that somebody else named.
 #pragma once
 
 #include <array>
@@ -34,15 +35,23 @@ class JoinGate {
   Verdict judge(const std::string& source, const Join& join, bool known);
   // Whether to answer a proposal of one that is no member; at most as often as Joins.
   bool may_answer(const std::string& source);
-  uint64_t cookie(const PeerRecord& record) const { return cookie(record, minute()); }   // never 0
+  // Never 0, as those below.
+  uint64_t cookie(const PeerRecord& record) const { return cookie(record, minute()); }
+  // For requests of the model from this sender at this address. A transfer may take hours, so it lasts as long as this.
+  uint64_t model_cookie(const FrameHeader& asks) const {
+    return cookie(asks.sender, asks.generation, asks.reply_to, 0);
+  }
 
  private:
   struct Source {
     TokenBucket joins, newcomers, answers;
     TimePoint last{};
   };
-  uint64_t minute() const;
-  uint64_t cookie(const PeerRecord& record, uint64_t minute) const;
+  uint64_t minute() const;   // never 0
+  uint64_t cookie(const PeerRecord& record, uint64_t minute) const {
+    return cookie(record.id, record.version.generation, record.endpoint, minute);
+  }
+  uint64_t cookie(const PeerId& id, uint64_t generation, const Endpoint& address, uint64_t minute) const;
   Source& source(const std::string& host);
 
   const uint64_t secret_;

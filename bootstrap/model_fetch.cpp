@@ -55,7 +55,7 @@ void ModelFetch::ask_blocks(const PeerId& peer, ModelSource& source) {
     if (!first_asked_) first_asked_ = clock_.now();
     plan_.ask(*index);
     source.asked[*index] = source.requests++;
-    outbox_.send(peer, ModelBlockRequest{source.offer.snapshot, *index});
+    outbox_.send(peer, ModelBlockRequest{source.offer.snapshot, *index, source.cookie});
   }
 }
 
@@ -167,6 +167,8 @@ void ModelFetch::handle(const FrameHeader& header, const BootstrapMessage& messa
     take_block(header.sender, *block, payload);
   } else if (const auto* gone = std::get_if<ModelGone>(&message)) {
     take_gone(header.sender, *gone);
+  } else if (const auto* asks = std::get_if<JoinCookie>(&message)) {
+    offers_.show_cookie(header.sender, asks->cookie);
   }
 }
 

@@ -39,7 +39,14 @@ void ModelOffers::ask(const PeerId& peer, ModelSource& source) {
   source.ready = false;
   source.offer = {};
   source.progress = clock_.now();
-  outbox_.send(peer, ModelRequest{0});
+  outbox_.send(peer, ModelRequest{0, source.cookie});
+}
+
+void ModelOffers::show_cookie(const PeerId& from, uint64_t cookie) {
+  ModelSource* source = sources_.find(from);
+  if (!source || source->ready || source->cookie != 0) return;   // another one opens that door no better
+  source->cookie = cookie;
+  ask(from, *source);
 }
 
 ModelOffers::Page ModelOffers::add_page(const ModelOffer& page, ModelOffer& held) const {
@@ -76,7 +83,7 @@ bool ModelOffers::take(const PeerId& from, const ModelOffer& offer) {
   source->progress = clock_.now();
   const size_t hashes = source->offer.hashes.size();
   if (page == Page::kMore) {
-    outbox_.send(from, ModelRequest{static_cast<uint32_t>(hashes)});
+    outbox_.send(from, ModelRequest{static_cast<uint32_t>(hashes), source->cookie});
     return false;
   }
   if (hashes != block_count_ || !root_fits(source->offer)) {

@@ -23,6 +23,7 @@ struct ModelFetchOptions {
 // A donor in use.
 struct ModelSource {
   uint64_t generation = 0;
+  uint64_t cookie = 0;                   // of the donor; 0: it gave none yet
   ModelOffer offer;                      // all hashes, once `ready`
   bool ready = false;
   TimePoint progress;                    // last answer, or the request that ended a pause

@@ -166,15 +166,15 @@ Registry::Swarm* Registry::swarm_to_join(Listener& listener, const FrameHeader& 
   if (!let_in(join, source)) return nullptr;
   if (join.settings.empty()) {
     if (swarms_.empty()) {
-      answer(header.reply_to, JoinReply{"", {options_.self}, "", join.nonce});   // nothing to serve yet
+      answer(join.record.endpoint, JoinReply{"", {options_.self}, "", join.nonce});   // nothing to serve yet
     } else {
-      refuse(header, join, list_swarms());
+      refuse(join, list_swarms());
     }
     return nullptr;
   }
   const SettingsRead read = options_.read(join.settings);
   if (!read.problem.empty()) {
-    refuse(header, join, "this registry cannot use the settings: " + read.problem);
+    refuse(join, "this registry cannot use the settings: " + read.problem);
     return nullptr;
   }
   for (const auto& [id, swarm] : swarms_) {   // the same in other words: the first text stays
@@ -183,18 +183,18 @@ Registry::Swarm* Registry::swarm_to_join(Listener& listener, const FrameHeader& 
     }
   }
   if (const Swarm* meant = swarm_meant(header, join, read)) {
-    refuse(header, join, options_.compare(meant->router.settings(), join.settings), meant->router.settings());
+    refuse(join, options_.compare(meant->router.settings(), join.settings), meant->router.settings());
     return nullptr;
   }
   if (options_.only != 0 && wanted != options_.only) {
     const Router* router = find(options_.only);
-    refuse(header, join, router ? options_.compare(router->settings(), join.settings)
-                                : fmt::format("this registry serves the swarm {:016x} alone", options_.only),
+    refuse(join, router ? options_.compare(router->settings(), join.settings)
+                        : fmt::format("this registry serves the swarm {:016x} alone", options_.only),
            router ? router->settings() : "");
     return nullptr;
   }
   if (!make_room()) {
-    refuse(header, join, fmt::format("this registry serves {} swarms, which is all it can", swarms_.size()));
+    refuse(join, fmt::format("this registry serves {} swarms, which is all it can", swarms_.size()));
     return nullptr;
   }
   return begin(listener, join.settings, read);
@@ -273,10 +273,9 @@ void Registry::answer(const Endpoint& to, const Message& message) {
   }
 }
 
-void Registry::refuse(const FrameHeader& header, const Join& join, const std::string& why,
-                      const std::string& settings) {
+void Registry::refuse(const Join& join, const std::string& why, const std::string& settings) {
   ++strangers_.joins_refused;
-  answer(header.reply_to, JoinRefused{plain_prefix(why, kReasonBytesMax), settings, join.nonce});
+  answer(join.record.endpoint, JoinRefused{plain_prefix(why, kReasonBytesMax), settings, join.nonce});
 }
 
 std::string Registry::list_swarms() const {

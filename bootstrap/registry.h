@@ -68,7 +68,7 @@ class Registry {
   Swarm* largest_of(const std::string& name) const;
   void note_namesake(Swarm& added, Swarm* largest);
   void answer(const Endpoint& to, const Message& message);
-  void refuse(const FrameHeader& header, const Join& join, const std::string& why, const std::string& settings = "");
+  void refuse(const Join& join, const std::string& why, const std::string& settings = "");
   std::string list_swarms() const;
 
   RegistryOptions options_;

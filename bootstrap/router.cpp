@@ -54,6 +54,7 @@ void RouterCounters::add(const RouterCounters& other) {
   other_swarm += other.other_swarm;
   joins += other.joins;
   joins_unproven += other.joins_unproven;
+  requests_unproven += other.requests_unproven;
   joins_dropped += other.joins_dropped;
   joins_refused += other.joins_refused;
   proposals_refused += other.proposals_refused;
@@ -129,7 +130,7 @@ void Router::receive(Handler& handler, const ReceivedFrame& frame) {
       [&](const MembershipMessage& m) { membership_.handle(header.sender, m); },
       [&](const BootstrapMessage& m) {
         if (const auto* join = std::get_if<Join>(&m)) return answer_join(header, *join, frame.source);
-        donor_.handle(header, m);
+        if (may_have_model(header, m)) donor_.handle(header, m);
         handler.on_bootstrap(header, m, frame.payload);
       },
       [&](const ExchangeMessage& m) {
@@ -158,8 +159,21 @@ bool Router::may_exchange(const FrameHeader& header, const ExchangeMessage& mess
   return false;
 }
 
+// Whoever knows the swarm's id may name any address to answer to: it gets a few bytes until it has shown that it asks.
+bool Router::may_have_model(const FrameHeader& header, const BootstrapMessage& message) {
+  const auto* request = std::get_if<ModelRequest>(&message);
+  const auto* block = std::get_if<ModelBlockRequest>(&message);
+  if (!request && !block) return false;
+  const uint64_t cookie = gate_.model_cookie(header);
+  if ((request ? request->cookie : block->cookie) == cookie) return true;
+  ++counters_.requests_unproven;
+  send(header.reply_to, JoinCookie{cookie});
+  return false;
+}
+
 // The record is the sender's own: a Join for another does not decode.
 void Router::answer_join(const FrameHeader& header, const Join& join, const std::string& source) {
+  const Endpoint& newcomer = join.record.endpoint;   // all answers go where the cookie does; the frame may name another
   const Member* member = membership_.find(join.record.id);
   const bool known = member && member->state <= MemberState::kSuspect &&
                      member->record.version.generation == join.record.version.generation;
@@ -170,7 +184,7 @@ void Router::answer_join(const FrameHeader& header, const Join& join, const std:
   }
   if (verdict == JoinGate::Verdict::kShowCookie) {
     ++counters_.joins_unproven;
-    send(join.record.endpoint, JoinCookie{gate_.cookie(join.record), join.nonce});
+    send(newcomer, JoinCookie{gate_.cookie(join.record), join.nonce});
     return;
   }
   std::string refusal;
@@ -181,7 +195,7 @@ void Router::answer_join(const FrameHeader& header, const Join& join, const std:
   }
   if (!refusal.empty()) {
     ++counters_.joins_refused;
-    send(header.reply_to, JoinRefused{plain_prefix(refusal, kReasonBytesMax), settings_, join.nonce});
+    send(newcomer, JoinRefused{plain_prefix(refusal, kReasonBytesMax), settings_, join.nonce});
     return;
   }
   ++counters_.joins;
@@ -190,7 +204,7 @@ void Router::answer_join(const FrameHeader& header, const Join& join, const std:
     membership_.add(join.record);
     membership_.prove(join.record.id, join.record.version.generation);
   }
-  send(header.reply_to, JoinReply{settings_, membership_.sample_records(kSyncRecordsMax), note_, join.nonce});
+  send(newcomer, JoinReply{settings_, membership_.sample_records(kSyncRecordsMax), note_, join.nonce});
 }
 
 void Router::send(const PeerId& to, const Message& message, SharedBytes payload) {

@@ -45,7 +45,8 @@ struct Join {
   uint64_t nonce = 0;               // the answer repeats it
   uint64_t cookie = 0;              // of the last JoinCookie; 0: none yet
 };
-struct JoinCookie { uint64_t cookie = 0; uint64_t nonce = 0; };   // not yet: join again with the cookie
+// Not yet: join again, or ask for the model again, with the cookie.
+struct JoinCookie { uint64_t cookie = 0; uint64_t nonce = 0; };   // nonce 0: of a request for the model
 struct JoinReply {
   std::string settings;             // empty: a bootstrap that has met no swarm yet
   std::vector<PeerRecord> members;  // <= kSyncRecordsMax, the replier among them
@@ -54,7 +55,8 @@ struct JoinReply {
 };
 struct JoinRefused { std::string reason; std::string settings; uint64_t nonce = 0; };   // the reason is for people
 
-struct ModelRequest { uint32_t first_hash = 0; };   // what do you have? hashes from this block on
+// What do you have? Hashes from this block on. `cookie`: of the donor's JoinCookie; 0: none yet.
+struct ModelRequest { uint32_t first_hash = 0; uint64_t cookie = 0; };
 struct ModelOffer {
   uint64_t snapshot = 0;            // changes whenever the donor's file changes
   uint64_t round = 0;
@@ -65,7 +67,7 @@ struct ModelOffer {
   uint32_t first_hash = 0;
   std::vector<std::array<uint8_t, 16>> hashes;  // XXH3-128 of each block, <= kTransferHashesPerFrame
 };
-struct ModelBlockRequest { uint64_t snapshot = 0; uint32_t index = 0; };
+struct ModelBlockRequest { uint64_t snapshot = 0; uint32_t index = 0; uint64_t cookie = 0; };   // cookie: likewise
 struct ModelBlock { uint64_t snapshot = 0; uint32_t index = 0; };  // + payload
 struct ModelGone { uint64_t snapshot = 0; };                        // the donor moved on: ask again
 

@@ -201,9 +201,10 @@ struct Join {
 
 struct JoinCookie {
   # Join again with this number, which proves that the sender of a Join can be reached where its record says. Goes
-  # there, depends on the record and the minute, and leaves nothing to remember.
+  # there, depends on the record and the minute, and leaves nothing to remember. Or ask for the model again with it: it
+  # proves the same of replyHost:replyPort, depends on those and on the sender's id and generation, and lasts.
   cookie @0 :UInt64;        # refused if zero
-  nonce @1 :UInt64;         # of the Join
+  nonce @1 :UInt64;         # of the Join; 0 for a request for the model
 }
 
 struct JoinReply {
@@ -225,6 +226,7 @@ struct JoinRefused {
 struct ModelRequest {
   # What model do you have? From a newcomer to a possible donor.
   firstHash @0 :UInt32;     # the answer's hashes begin with this block; below 2^20
+  cookie @1 :UInt64;        # of the donor's joinCookie; 0: none yet, so that is the answer
 }
 
 struct ModelOffer {
@@ -244,6 +246,7 @@ struct ModelBlockRequest {
   # Send me one block of that snapshot.
   snapshot @0 :UInt64;
   index @1 :UInt32;         # below 2^20
+  cookie @2 :UInt64;        # as in ModelRequest
 }
 
 struct ModelBlock {

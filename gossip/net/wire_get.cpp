@@ -202,7 +202,7 @@ DecodeStatus get_joining(wire::Frame::Message::Reader r, Message* out) {
       return DecodeStatus::kOk;
     }
     case wire::Frame::Message::MODEL_REQUEST:
-      *out = ModelRequest{r.getModelRequest().getFirstHash()};
+      *out = ModelRequest{r.getModelRequest().getFirstHash(), r.getModelRequest().getCookie()};
       return DecodeStatus::kOk;
     case wire::Frame::Message::MODEL_OFFER: {
       ModelOffer offer;
@@ -211,7 +211,8 @@ DecodeStatus get_joining(wire::Frame::Message::Reader r, Message* out) {
       return DecodeStatus::kOk;
     }
     case wire::Frame::Message::MODEL_BLOCK_REQUEST:
-      *out = ModelBlockRequest{r.getModelBlockRequest().getSnapshot(), r.getModelBlockRequest().getIndex()};
+      *out = ModelBlockRequest{r.getModelBlockRequest().getSnapshot(), r.getModelBlockRequest().getIndex(),
+                               r.getModelBlockRequest().getCookie()};
       return DecodeStatus::kOk;
     case wire::Frame::Message::MODEL_BLOCK:
       *out = ModelBlock{r.getModelBlock().getSnapshot(), r.getModelBlock().getIndex()};

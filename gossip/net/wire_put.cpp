@@ -215,7 +215,11 @@ struct Put {
     b.setSettings(text_of(m.settings));
     b.setNonce(m.nonce);
   }
-  void operator()(const ModelRequest& m) { message.initModelRequest().setFirstHash(m.first_hash); }
+  void operator()(const ModelRequest& m) {
+    auto b = message.initModelRequest();
+    b.setFirstHash(m.first_hash);
+    b.setCookie(m.cookie);
+  }
   void operator()(const ModelOffer& m) {
     auto b = message.initModelOffer();
     b.setSnapshot(m.snapshot);
@@ -231,6 +235,7 @@ struct Put {
     auto b = message.initModelBlockRequest();
     b.setSnapshot(m.snapshot);
     b.setIndex(m.index);
+    b.setCookie(m.cookie);
   }
   void operator()(const ModelBlock& m) {
     auto b = message.initModelBlock();

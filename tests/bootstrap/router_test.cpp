@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "bootstrap/memory_model.h"
 #include "gossip/limits.h"
 #include "gossip/sim/virtual_network.h"
 #include "tests/gossip/membership/membership_support.h"
@@ -107,6 +108,7 @@ TEST_F(RouterTest, EachFamilyGoesToItsPart) {
   EXPECT_EQ(exchange, 2u);
   EXPECT_EQ(payload_bytes, 64u);
   receive(frame(1, ModelRequest{}));
+  receive(frame(1, ModelRequest{0, last_sent<JoinCookie>().value_or(JoinCookie{}).cookie}));
   EXPECT_TRUE(last_sent<ModelOffer>()) << "the donor answers by itself";
   EXPECT_EQ(router.counters().frames_refused(), 0u);
 }
@@ -128,6 +130,72 @@ TEST_F(RouterTest, FramesOfOtherSwarmsAreCountedAndOnlyJoinsPass) {
   EXPECT_EQ(router.counters().joins, 1u);
   EXPECT_EQ(last_sent<JoinReply>().value_or(JoinReply{}).settings, "digits");
   EXPECT_NE(router.membership().find(peer_of(1)), nullptr);
+}
+
+// A stranger knows the swarm's id, and names whom it likes to answer to.
+TEST_F(RouterTest, TheModelGoesOnlyToAnAddressThatShowsItsCookie) {
+  router.set_settings("digits");
+  router.donor().set_model(std::make_shared<MemoryModel>(SharedBytes::take(std::vector<std::byte>(9000)), 1, 0, 0));
+  const auto receive_from = [&](uint32_t address, const Message& message) {
+    const FrameHeader header{swarm_id_of("digits"), peer_of(1), 1, endpoint_of(address)};
+    receive({channel_of(message), SharedBytes::take(encode_frame_header(header, message, {})), {}});
+  };
+  const auto ask = [&](uint32_t address, uint64_t cookie) {
+    transport.sent.clear();
+    receive_from(address, ModelRequest{0, cookie});
+    receive_from(address, ModelBlockRequest{1, 0, cookie});
+    return last_sent<JoinCookie>().value_or(JoinCookie{}).cookie;
+  };
+  const uint64_t cookie = ask(1, 0);
+  EXPECT_NE(cookie, 0u);
+  EXPECT_NE(ask(2, cookie), cookie) << "of the same newcomer elsewhere";
+  EXPECT_EQ(transport.sent.size(), 2u);
+  for (const auto& [to, sent] : transport.sent) {
+    EXPECT_EQ(to, endpoint_of(2));
+    EXPECT_EQ(sent.payload.size, 0u);
+    EXPECT_LT(sent.header.size(), 256u);
+  }
+  EXPECT_EQ(router.counters().requests_unproven, 4u);
+  clock.advance(std::chrono::hours(3));
+  transport.sent.clear();
+  receive(frame(1, ModelRequest{0, cookie}));
+  EXPECT_TRUE(last_sent<ModelOffer>()) << "a transfer may take so long";
+  receive(frame(1, ModelBlockRequest{1, 0, cookie}));
+  EXPECT_EQ(transport.sent.back().second.payload.size, 9000u);
+  EXPECT_EQ(transport.sent.back().first, endpoint_of(1));
+}
+
+TEST_F(RouterTest, StrangersDoNotTakeThePlacesOfThoseThatWaitForANewerModel) {
+  router.set_settings("digits");
+  const auto model = [](uint64_t steps) {
+    return std::make_shared<MemoryModel>(SharedBytes::take(std::vector<std::byte>(9000)), steps, 0, steps);
+  };
+  router.donor().set_model(model(1));
+  router.donor().set_steps(1000);
+  for (uint32_t stranger = 100; stranger < 200; ++stranger) receive(frame(stranger, ModelRequest{0, stranger}));
+  EXPECT_FALSE(router.donor().wants_newer(clock.now())) << "nor does anybody save one for them";
+  receive(frame(1, ModelRequest{}));
+  const uint64_t cookie = last_sent<JoinCookie>().value_or(JoinCookie{}).cookie;
+  transport.sent.clear();
+  receive(frame(1, ModelRequest{0, cookie}));
+  EXPECT_TRUE(transport.sent.empty()) << "it waits";
+  router.donor().set_model(model(1000));
+  EXPECT_EQ(last_sent<ModelOffer>().value_or(ModelOffer{}).steps, 1000u);
+}
+
+// The cookie has shown that the record's address is the sender's, and says nothing of the frame's.
+TEST_F(RouterTest, AJoinIsAnsweredWhereItsCookieWent) {
+  router.set_settings("digits");
+  for (const char* settings : {"", "mnist"}) {
+    Join join{record_of(1), settings, 9};
+    join.record.endpoint = endpoint_of(7);   // frame() names endpoint_of(1)
+    transport.sent.clear();
+    receive_join(join, settings);
+    EXPECT_GE(transport.sent.size(), 2u);
+    for (const auto& [to, sent] : transport.sent) EXPECT_EQ(to, endpoint_of(7));
+  }
+  EXPECT_EQ(router.counters().joins, 1u);
+  EXPECT_EQ(router.counters().joins_refused, 1u);
 }
 
 TEST_F(RouterTest, WithoutSettingsNoFrameIsOfThisSwarm) {

@@ -49,12 +49,12 @@ inline auto fields(const Join& m) { const auto& [a, b, c, d] = m; return std::tu
 inline auto fields(const JoinCookie& m) { const auto& [a, b] = m; return std::tuple(a, b); }
 inline auto fields(const JoinReply& m) { const auto& [a, b, c, d] = m; return std::tuple(a, all_fields(b), c, d); }
 inline auto fields(const JoinRefused& m) { const auto& [a, b, c] = m; return std::tuple(a, b, c); }
-inline auto fields(const ModelRequest& m) { const auto& [a] = m; return std::tuple(a); }
+inline auto fields(const ModelRequest& m) { const auto& [a, b] = m; return std::tuple(a, b); }
 inline auto fields(const ModelOffer& m) {
   const auto& [a, b, c, d, e, f, g, h] = m;
   return std::tuple(a, b, c, d, e, f, g, h);
 }
-inline auto fields(const ModelBlockRequest& m) { const auto& [a, b] = m; return std::tuple(a, b); }
+inline auto fields(const ModelBlockRequest& m) { const auto& [a, b, c] = m; return std::tuple(a, b, c); }
 inline auto fields(const ModelBlock& m) { const auto& [a, b] = m; return std::tuple(a, b); }
 inline auto fields(const ModelGone& m) { const auto& [a] = m; return std::tuple(a); }
 inline auto fields(const Propose& m) {
@@ -217,9 +217,9 @@ inline std::vector<Sample> wire_samples() {
       {"join", Join{sample_record(1), settings, 71, 74}, {}},
       {"join_reply", JoinReply{settings, {sample_record(2), sample_record(3)}, "beside it: another\n", 72}, {}},
       {"join_refused", JoinRefused{"codec: yours is fp32,\n\tours is modulo8\n", settings, 73}, {}},
-      {"model_request", ModelRequest{2048}, {}},
+      {"model_request", ModelRequest{2048, 77}, {}},
       {"model_offer", offer, {}},
-      {"model_block_request", ModelBlockRequest{42, 3}, {}},
+      {"model_block_request", ModelBlockRequest{42, 3, 78}, {}},
       {"model_block", ModelBlock{42, 3}, payload},
       {"model_gone", ModelGone{42}, {}},
       {"join_cookie", JoinCookie{75, 76}, {}},
