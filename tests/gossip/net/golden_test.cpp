@@ -81,6 +81,15 @@ TEST(Golden, RecordsWithoutAProjectionAreRead) {
   expect_reads("join-without-projection.bin", expected);
 }
 
+// Of a program from before donors asked for a cookie.
+TEST(Golden, RequestsForTheModelWithoutACookieAreRead) {
+  Message request = sample_of("model_request"), block = sample_of("model_block_request");
+  message_as<ModelRequest>(request)->cookie = 0;
+  message_as<ModelBlockRequest>(block)->cookie = 0;
+  expect_reads("model_request-without-cookie.bin", request);
+  expect_reads("model_block_request-without-cookie.bin", block);
+}
+
 // Of a program from before entries of the log had a plan.
 TEST(Golden, EntriesWithoutAPlanAreRead) {
   LogEntry expected = sample_entry();
