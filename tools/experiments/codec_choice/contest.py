@@ -33,7 +33,9 @@ MASKED = "sketch, update.momentum .9"
 REPLICAS = ("topk_int8, density 5 %, reply 1", "randk_int8", MASKED)
 MIXED = ("params, pairs, modulo8", "params, pairs, modulo8, momentum .9 travels", "params, pairs, powergossip 2",
          "params, neighborhood, bf16", "params, pairs, modulo4, fragments 4")
-KNOWN = {REPLICAS[0]: 0.3, MASKED: 0.03, MIXED[0]: 0.1}   # their best rates, by the runs of before
+KNOWN = {REPLICAS[0]: 0.3, MASKED: 0.03}   # their best rates, by the runs of before
+LOOKS = 96   # of a run on its link, were its steps as long as `Way.bits` says; too few where agents go on alone
+EVERY = {("params, neighborhood, bf16", "1mbit"): 0.2}   # s
 
 
 def pairs(bits, **settings):
@@ -116,7 +118,8 @@ def on_link(case):
     """The whole run on its link: seconds to the goal, kB an agent sends a step, seconds of a step, late loss."""
     name, rate, link, seed = case
     way = choice.WAYS[name]
-    rows = curves.read(choice.played(way, rate, seed, link, choice.STEPS, way.look_every(choice.STEPS / 24, link)))
+    every = EVERY.get((name, link)) or way.look_every(choice.STEPS / LOOKS, link)
+    rows = curves.read(choice.played(way, rate, seed, link, choice.STEPS, every))
     rows = [row for row in rows if row.step < choice.STEPS]   # then they settle
     crossing = curves.crossing([(row.time_s, row.loss) for row in rows], choice.GOAL)
     last = rows[-1]
@@ -152,8 +155,6 @@ def cells_of_mixed(name, rate):
 def cells():
     began, rows = time.monotonic(), []
     for name in (MIXED[0], *REPLICAS, *MIXED[1:]):
-        if time.monotonic() - began > 60 * MINUTES:
-            break
         rate = KNOWN.get(name) or choice.best_rate(name, say)
         rows.append((cells_of_mixed if name in MIXED else cells_of_replica)(name, rate))
         say(f"after {time.monotonic() - began:.0f} s: {rows[-1]}")
