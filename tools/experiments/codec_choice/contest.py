@@ -114,13 +114,19 @@ def momentum():
     print(table(["way", "rate", "late loss", "accuracy", "more than sketch"], rows))
 
 
-def on_link(case):
-    """The whole run on its link: seconds to the goal, kB an agent sends a step, seconds of a step, late loss."""
-    name, rate, link, seed = case
+def closely(case, link=choice.HOME):
+    """Rows of a run on this link, with more looks than choice.curve()'s: steps come unevenly."""
+    name, rate, seed = case
     way = choice.WAYS[name]
     every = EVERY.get((name, link)) or way.look_every(choice.STEPS / LOOKS, link)
     rows = curves.read(choice.played(way, rate, seed, link, choice.STEPS, every))
-    rows = [row for row in rows if row.step < choice.STEPS]   # then they settle
+    return [row for row in rows if row.step < choice.STEPS]   # then they settle
+
+
+def on_link(case):
+    """The whole run on its link: seconds to the goal, kB an agent sends a step, seconds of a step, late loss."""
+    name, rate, link, seed = case
+    rows = closely((name, rate, seed), link)
     crossing = curves.crossing([(row.time_s, row.loss) for row in rows], choice.GOAL)
     last = rows[-1]
     return (math.inf if crossing is None else crossing, last.bytes / last.step / choice.AGENTS / 1e3,
@@ -155,7 +161,7 @@ def cells_of_mixed(name, rate):
 def cells():
     began, rows = time.monotonic(), []
     for name in (MIXED[0], *REPLICAS, *MIXED[1:]):
-        rate = KNOWN.get(name) or choice.best_rate(name, say)
+        rate = KNOWN.get(name) or choice.best_rate(name, say, closely if name in MIXED else choice.curve)
         rows.append((cells_of_mixed if name in MIXED else cells_of_replica)(name, rate))
         say(f"after {time.monotonic() - began:.0f} s: {rows[-1]}")
     print(f"{choice.STEPS} steps, seeds {choice.SEEDS}, ± a 95 % interval. Of each link: kB sent by an agent a step, a "

@@ -89,8 +89,8 @@ def pace(case):
     return curves.pace(curves.read(rows), begin, end, AGENTS)
 
 
-def best_rate(name, say):
-    """The best of rates a factor of 3 apart, with a worse one on either side."""
+def best_rate(name, say, curve=curve):
+    """The best of rates a factor of 3 apart, with a worse one on either side; `curve` plays one."""
     losses = {}
 
     def loss(at):
