@@ -89,13 +89,17 @@ def pace(case):
     return curves.pace(curves.read(rows), begin, end, AGENTS)
 
 
-def best_rate(name, say, curve=curve):
-    """The best of rates a factor of 3 apart, with a worse one on either side; `curve` plays one."""
+def late_loss(case):
+    return curves.late_mean(curve(case), "loss")
+
+
+def best_rate(name, say, late_loss=late_loss):
+    """The best of rates a factor of 3 apart, with a worse one on either side."""
     losses = {}
 
     def loss(at):
         if at not in losses:
-            losses[at] = curves.late_mean(curve((name, RATES[at], TRIAL)), "loss")
+            losses[at] = late_loss((name, RATES[at], TRIAL))
             say(f"{name}, rate {RATES[at]}: {losses[at]:.4f}")
         return losses[at]
     at = RATES.index(WAYS[name].first_rate)
