@@ -15,6 +15,7 @@
 
 #include "kernels/cuda/cast.h"
 #include "kernels/cuda/count_sketch.h"
+#include "kernels/cuda/dense.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/levels.h"
 #include "kernels/cuda/low_rank.h"
@@ -145,6 +146,11 @@ struct DeviceBench {
       for (size_t t = 0; t < 4; ++t) terms.push_back({1e-6f, peer, own + t * codec.bytes(count)});
       levels_merge_cuda(codec, terms, y, count, on);
     };
+    row("bf16 merge of 4", 12, [&] {
+      std::vector<DenseTerm> terms;
+      for (size_t t = 0; t < 4; ++t) terms.push_back({1e-6f, (t < 2 ? own : peer) + t % 2 * 2 * count, true});
+      dense_merge_cuda(terms, y, count, on);
+    });
     row("int8 merge of 4", 8, [&] { merge(int8); });
     row("int4 merge of 4", 6, [&] { merge(int4); });
     row("sign merge of 4", 4.5, [&] { merge(sign); });
