@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Three questions that codec_choice's tables left open, as its expected.md says: prints their tables.
 
-    tools/experiments/codec_choice/contest.py speed|momentum|cells [STARLING]
+    tools/experiments/codec_choice/contest.py speed|momentum|cells [STARLING [WAY...]]
+
+WAY: of the cells only these.
 """
 import math
 import pathlib
@@ -33,9 +35,10 @@ MASKED = "sketch, update.momentum .9"
 REPLICAS = ("topk_int8, density 5 %, reply 1", "randk_int8", MASKED)
 MIXED = ("params, pairs, modulo8", "params, pairs, modulo8, momentum .9 travels", "params, pairs, powergossip 2",
          "params, neighborhood, bf16", "params, pairs, modulo4, fragments 4")
-KNOWN = {REPLICAS[0]: 0.3, MASKED: 0.03, MIXED[0]: 0.3}   # their best rates, by the runs of before
+KNOWN = {REPLICAS[0]: 0.3, MASKED: 0.03, MIXED[0]: 0.3, MIXED[2]: 0.1,
+         MIXED[3]: 0.3}   # their best rates, by the runs of before
 LOOKS = 96   # of a run on its link, were its steps as long as `Way.bits` says; too few where agents go on alone
-EVERY = {("params, neighborhood, bf16", "1mbit"): 0.2}   # s
+SHORT = {("params, neighborhood, bf16", "1mbit"): {"every": 0.2, "seconds": 30}}   # 200 steps take 6 s
 
 
 def pairs(bits, **settings):
@@ -118,8 +121,8 @@ def closely(case, link=choice.HOME):
     """Rows of a run on this link, with more looks than choice.curve()'s: steps come unevenly."""
     name, rate, seed = case
     way = choice.WAYS[name]
-    every = EVERY.get((name, link)) or way.look_every(choice.STEPS / LOOKS, link)
-    rows = curves.read(choice.played(way, rate, seed, link, choice.STEPS, every))
+    looks = SHORT.get((name, link)) or {"every": way.look_every(choice.STEPS / LOOKS, link)}
+    rows = curves.read(choice.played(way, rate, seed, link, choice.STEPS, **looks))
     return [row for row in rows if row.step < choice.STEPS]   # then they settle
 
 
@@ -168,7 +171,7 @@ def cells_of_mixed(name, rate):
 
 def cells():
     began, rows = time.monotonic(), []
-    for name in (*REPLICAS, *MIXED[2:], *MIXED[:2]):   # the slowest last
+    for name in sys.argv[3:] or (*REPLICAS, *MIXED[2:], *MIXED[:2]):   # the slowest last
         rate = KNOWN.get(name) or choice.best_rate(
             name, say, (lambda case: late_loss(closely(case))) if name in MIXED else choice.late_loss)
         rows.append((cells_of_mixed if name in MIXED else cells_of_replica)(name, rate))
