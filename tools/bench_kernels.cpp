@@ -164,10 +164,10 @@ struct Bench {
 
   // What moving bytes alone allows, if memory is the limit: a merge reads the codes and writes the sum, whose lines are
   // fetched; decode and add write the values of each payload, for which their lines are fetched, read them again, and
-  // read and write the sum. `each`: bytes of an element in a payload; `fetched`: in order to write a value.
-  static void merge_ceiling(const std::string& name, int payloads, double each, double fetched = 4) {
+  // read and write the sum. `each`: bytes of an element in a payload.
+  static void merge_ceiling(const std::string& name, int payloads, double each) {
     std::printf("%-22s %.1fx if moving bytes is all that takes time\n", name.c_str(),
-                payloads * (16 + fetched + each) / (8 + payloads * each));
+                payloads * (20 + each) / (8 + payloads * each));
   }
 
   // An owner's sum of two and of four payloads, straight from their bytes, beside decoding each into a vector that is
@@ -212,8 +212,6 @@ struct Bench {
     for (const UpdateKind kind : {UpdateKind::kFp32, UpdateKind::kBf16}) {
       const auto codec = make_update_codec({.kind = kind});
       const size_t bytes = codec->bytes_max(UpdateRole::kContribution, count);
-      // Decoding floats is a copy; one of this size goes past the caches, and fetches nothing.
-      const double fetched = kind == UpdateKind::kFp32 ? 0 : 4;
       std::vector<std::byte> payloads(4 * bytes);
       std::vector<UpdateTerm> terms;
       for (size_t t = 0; t < 4; ++t) {
@@ -222,7 +220,7 @@ struct Bench {
         terms.push_back({codec.get(), 1e-6f, to});
       }
       const auto ceiling = [&](const std::string& row, size_t many) {
-        merge_ceiling(row, static_cast<int>(many), static_cast<double>(bytes) / static_cast<double>(count), fetched);
+        merge_ceiling(row, static_cast<int>(many), static_cast<double>(bytes) / static_cast<double>(count));
       };
       const auto decode_and_add = [&](std::span<const UpdateTerm> some) {
         for (const UpdateTerm& term : some) {
