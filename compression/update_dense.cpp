@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <vector>
 
 #include "kernels/check.h"
+#include "kernels/dense.h"
 #include "kernels/vector_ops.h"
 
 namespace starling {
@@ -50,12 +52,7 @@ void DenseUpdate<Values>::add(float coefficient, Bytes payload, const UpdateSupp
     }
     return;
   }
-  std::array<float, kUpdatePiece> values;
-  for (size_t at = 0; at < target.size(); at += kUpdatePiece) {
-    const size_t count = std::min(kUpdatePiece, target.size() - at);
-    const float* const x = Values::view(payload.data() + at * Values::kBytes, count, values.data());
-    axpy(coefficient, x, target.data() + at, count);
-  }
+  dense_axpy({coefficient, payload.data(), Values::kIsBf16}, target.data(), target.size());
 }
 
 template <class Values>
@@ -87,27 +84,20 @@ std::optional<double> DenseUpdate<Values>::checked_norm(UpdateRole role, Bytes p
   return std::isfinite(found) ? std::optional(found) : std::nullopt;
 }
 
-// Piece by piece, so that the sum stays in the nearest cache while all payloads are added to it.
 template <class Values>
 void DenseUpdate<Values>::merge(std::span<const UpdateTerm> terms, std::span<float> sum) const {
   const auto is_dense = [](const UpdateTerm& term) {
     return term.codec->kind() == UpdateKind::kFp32 || term.codec->kind() == UpdateKind::kBf16;
   };
   if (!std::all_of(terms.begin(), terms.end(), is_dense)) return UpdateCodec::merge(terms, sum);
-  std::array<float, kUpdatePiece> values;
-  for (size_t at = 0; at < sum.size(); at += kUpdatePiece) {
-    const std::span<float> piece = sum.subspan(at, std::min(kUpdatePiece, sum.size() - at));
-    std::fill(piece.begin(), piece.end(), 0.0f);
-    for (const auto& [codec, weight, payload] : terms) {
-      if (is_zeros(payload)) continue;
-      const bool whole = codec->kind() == UpdateKind::kFp32;
-      STARLING_CHECK(payload.size() == sum.size() * (whole ? Fp32Values::kBytes : Bf16Values::kBytes));
-      const float* const x =
-          whole ? Fp32Values::view(payload.data() + at * Fp32Values::kBytes, piece.size(), values.data())
-                : Bf16Values::view(payload.data() + at * Bf16Values::kBytes, piece.size(), values.data());
-      axpy(weight, x, piece.data(), piece.size());
-    }
+  std::vector<DenseTerm> added;
+  for (const auto& [codec, weight, payload] : terms) {
+    if (is_zeros(payload)) continue;
+    const bool is_bf16 = codec->kind() == UpdateKind::kBf16;
+    STARLING_CHECK(payload.size() == sum.size() * (is_bf16 ? Bf16Values::kBytes : Fp32Values::kBytes));
+    added.push_back({weight, payload.data(), is_bf16});
   }
+  dense_merge(added, sum.data(), sum.size());
 }
 
 template class DenseUpdate<Fp32Values>;

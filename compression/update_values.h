@@ -23,6 +23,7 @@ inline constexpr float kUpdateScaleMin = 0x1p-100f;  // below it 1 / scale would
 
 struct Fp32Values {
   static constexpr size_t kBytes = dense_format::kFp32Bytes;
+  static constexpr bool kIsBf16 = false;
   static constexpr float kRounding = 0, kRoundingOfLargest = 0;
   static constexpr auto kWrite = f32_to_bytes;
   static constexpr auto kAllFinite = all_finite_f32;
@@ -45,6 +46,7 @@ struct Fp32Values {
 
 struct Bf16Values {
   static constexpr size_t kBytes = dense_format::kBf16Bytes;
+  static constexpr bool kIsBf16 = true;
   static constexpr float kRounding = 0x1p-8f;   // half a unit of the eighth bit
   static constexpr float kRoundingOfLargest = 0;
   static constexpr auto kWrite = f32_to_bf16;

@@ -17,6 +17,7 @@
 #include "compression/update_values.h"
 #include "kernels/cast.h"
 #include "kernels/count_sketch.h"
+#include "kernels/dense.h"
 #include "kernels/levels.h"
 #include "kernels/modulo.h"
 #include "kernels/outer.h"
@@ -205,31 +206,38 @@ struct Bench {
     }
   }
 
-  // Of a quarter of the elements: four payloads of fp32 then take as many bytes as there are.
   void dense_merges() {
     using namespace starling;
-    const size_t part = count / 4;
-    std::vector<float> decoded(part);
+    std::vector<float> decoded(count);
     for (const UpdateKind kind : {UpdateKind::kFp32, UpdateKind::kBf16}) {
       const auto codec = make_update_codec({.kind = kind});
-      const size_t bytes = codec->bytes_max(UpdateRole::kContribution, part);
+      const size_t bytes = codec->bytes_max(UpdateRole::kContribution, count);
+      std::vector<std::byte> payloads(4 * bytes);
       std::vector<UpdateTerm> terms;
       for (size_t t = 0; t < 4; ++t) {
-        const std::span<std::byte> to = std::span(own).subspan(t * bytes, bytes);
-        keep(codec->encode(UpdateRole::kContribution, std::span(x).subspan(t * part, part), {}, to));
+        const std::span<std::byte> to = std::span(payloads).subspan(t * bytes, bytes);
+        keep(codec->encode(UpdateRole::kContribution, x, {}, to));
         terms.push_back({codec.get(), 1e-6f, to});
       }
-      for (const size_t payloads : {2, 4}) {
-        const std::span<const UpdateTerm> some = std::span(terms).first(payloads);
-        const std::string row = std::string(update_name(kind)) + " merge of " + std::to_string(payloads);
-        merge_ceiling(row, static_cast<int>(payloads), static_cast<double>(bytes) / static_cast<double>(part));
-        beside(row.c_str(), "decode, add", 3, [&] { codec->merge(some, std::span(y).first(part)); },
-               [&] {
-                 for (const UpdateTerm& term : some) {
-                   codec->decode(term.payload, decoded);
-                   axpy(term.weight, decoded.data(), y.data(), part);
-                 }
-               });
+      const auto ceiling = [&](const std::string& row, size_t many) {
+        merge_ceiling(row, static_cast<int>(many), static_cast<double>(bytes) / static_cast<double>(count));
+      };
+      const auto decode_and_add = [&](std::span<const UpdateTerm> some) {
+        for (const UpdateTerm& term : some) {
+          codec->decode(term.payload, decoded);
+          axpy(term.weight, decoded.data(), y.data(), count);
+        }
+      };
+      const std::string name(update_name(kind)), one = name + " sum += one";
+      ceiling(one, 1);
+      beside(one.c_str(), "decode, add", 3,
+             [&] { dense_axpy({1e-6f, payloads.data(), kind == UpdateKind::kBf16}, y.data(), count); },
+             [&] { decode_and_add(std::span(terms).first(1)); });
+      for (const size_t many : {2, 4}) {
+        const std::span<const UpdateTerm> some = std::span(terms).first(many);
+        const std::string row = name + " merge of " + std::to_string(many);
+        ceiling(row, many);
+        beside(row.c_str(), "decode, add", 3, [&] { codec->merge(some, y); }, [&] { decode_and_add(some); });
       }
     }
   }

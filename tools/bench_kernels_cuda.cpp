@@ -15,8 +15,10 @@
 
 #include "kernels/cuda/cast.h"
 #include "kernels/cuda/count_sketch.h"
+#include "kernels/cuda/dense.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/levels.h"
+#include "kernels/cuda/low_rank.h"
 #include "kernels/cuda/modulo.h"
 #include "kernels/cuda/outer.h"
 #include "kernels/cuda/pair.h"
@@ -139,6 +141,32 @@ struct DeviceBench {
     row("int8 encode", 5, [&] { levels_encode_cuda(int8, x, count, scales, 1, own, on); });
     row("int8 decode", 5, [&] { levels_decode_cuda(int8, own, count, scales, y, on); });
     row("int8 axpy", 9, [&] { levels_axpy_cuda(int8, 1e-6f, own, count, scales, x, on); });
+    const auto merge = [&](const BlockedLevels& codec) {   // of four payloads
+      std::vector<LevelTerm> terms;
+      for (size_t t = 0; t < 4; ++t) terms.push_back({1e-6f, peer, own + t * codec.bytes(count)});
+      levels_merge_cuda(codec, terms, y, count, on);
+    };
+    row("bf16 merge of 4", 12, [&] {
+      std::vector<DenseTerm> terms;
+      for (size_t t = 0; t < 4; ++t) terms.push_back({1e-6f, (t < 2 ? own : peer) + t % 2 * 2 * count, true});
+      dense_merge_cuda(terms, y, count, on);
+    });
+    row("int8 merge of 4", 8, [&] { merge(int8); });
+    row("int4 merge of 4", 6, [&] { merge(int4); });
+    row("sign merge of 4", 4.5, [&] { merge(sign); });
+    row("take_signs", 8, [&] { take_signs_cuda(1e-6f, x, count, on); });
+  }
+
+  // As square as may be: vectors are then no bytes to speak of.
+  void low_rank() const {
+    void* const on = stream.handle();
+    const auto columns = static_cast<size_t>(std::sqrt(static_cast<double>(count)));
+    const MatrixSize size{count / columns, columns, 2};
+    const auto* const vectors = reinterpret_cast<const float*>(peer);
+    auto* const products = reinterpret_cast<float*>(own);
+    row("matrix times 2", 4, [&] { matrix_times_cuda(size, x, vectors, products, on); });
+    row("transposed times 2", 4, [&] { transposed_times_cuda(size, x, vectors, products, on); });
+    row("outer product of 2", 8, [&] { add_outer_cuda(size, 1e-6f, vectors, products, y, on); });
   }
 
   // The goal needs the other side's time: 0 if nobody measured it.
@@ -232,6 +260,7 @@ int main(int argc, char** argv) {
   bench.ceiling();
   bench.streaming();
   bench.levels();
+  bench.low_rank();
   bench.top_k(torch_ms(3));
   bench.sketch(torch_ms(4), torch_ms(5));
   bench.overlap();

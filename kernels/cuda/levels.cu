@@ -1,5 +1,8 @@
 #include "kernels/cuda/levels.h"
 
+#include <algorithm>
+#include <bit>
+
 #include "kernels/check.h"
 #include "kernels/cuda/grid.cuh"
 #include "kernels/cuda/launch.h"
@@ -103,6 +106,46 @@ __global__ void axpy_kernel(Groups groups, int most, float a, const uint8_t* byt
   });
 }
 
+// As many payloads as a launch takes: its parameters hold them.
+constexpr size_t kTogether = 16;
+struct Terms {
+  LevelTerm each[kTogether];
+  unsigned count = 0;
+};
+
+// Adds what the terms say of the elements of a byte, one after the other, to 0 or to what the launch before left. All
+// slots are added up, that the sums may stay in registers, and those that are there are kept.
+template <int kBits>
+__global__ void merge_kernel(Groups groups, int most, Terms terms, bool from_zero, float* out) {
+  each_byte<kBits>(groups, [&](uint32_t block, size_t first, size_t byte, uint32_t slots) {
+    constexpr uint32_t kSlots = 8 / kBits;
+    float* const at = out + first;
+    float sums[kSlots];
+    for (uint32_t slot = 0; slot < kSlots; ++slot) {
+      sums[slot] = from_zero || slot >= slots ? 0.0f : at[slot * kGroupBytes];
+    }
+    for (unsigned t = 0; t < terms.count; ++t) {
+      const LevelTerm& term = terms.each[t];
+      const float scale = reinterpret_cast<const float*>(term.scales)[block];
+      const uint32_t packed = reinterpret_cast<const uint8_t*>(term.codes)[byte];
+      for (uint32_t slot = 0; slot < kSlots; ++slot) {
+        const float value = __fmul_rn(term.weight, __fmul_rn(scale, level_at<kBits>(packed, slot, most)));
+        sums[slot] = __fadd_rn(sums[slot], value);
+      }
+    }
+    for (uint32_t slot = 0; slot < kSlots; ++slot) {
+      if (slot < slots) at[slot * kGroupBytes] = sums[slot];
+    }
+  });
+}
+
+__global__ void take_signs_kernel(uint32_t size_bits, float* x, size_t count) {
+  for (size_t i = first_index(); i < count; i += index_stride()) {
+    const uint32_t sign = __float_as_uint(x[i]) & 0x80000000u;
+    x[i] = magnitude_bits(x[i]) == 0 ? 0.0f : __uint_as_float(size_bits | sign);
+  }
+}
+
 // Lane 0 gets the warp's sum, always added in the same order.
 __device__ inline double warp_sum_double(double value) {
   for (unsigned step = 16; step > 0; step /= 2) value += __shfl_down_sync(0xFFFFFFFFu, value, step);
@@ -178,6 +221,29 @@ void levels_axpy_cuda(const BlockedLevels& levels, float a, const std::byte* byt
     launch("levels_axpy", axpy_kernel<bits.value>, blocks_for_warps(groups.total), kThreads, 0, stream, groups,
            levels.codes.levels, a, reinterpret_cast<const uint8_t*>(bytes), scales, y);
   });
+}
+
+void levels_merge_cuda(const BlockedLevels& levels, std::span<const LevelTerm> terms, float* out, size_t count,
+                       void* stream) {
+  if (count == 0) return;
+  if (terms.empty()) return zero_async(out, count * sizeof(float), stream);
+  const Groups groups(levels, count);
+  for (size_t first = 0; first < terms.size(); first += kTogether) {
+    const std::span<const LevelTerm> next = terms.subspan(first, std::min(kTogether, terms.size() - first));
+    Terms some;
+    std::copy(next.begin(), next.end(), some.each);
+    some.count = static_cast<unsigned>(next.size());
+    with_bits(levels.codes, [&](auto bits) {
+      launch("levels_merge", merge_kernel<bits.value>, blocks_for_warps(groups.total), kThreads, 0, stream, groups,
+             levels.codes.levels, some, first == 0, out);
+    });
+  }
+}
+
+void take_signs_cuda(float size, float* x, size_t count, void* stream) {
+  if (count == 0) return;
+  launch("take_signs", take_signs_kernel, blocks_for(count), kThreads, 0, stream, std::bit_cast<uint32_t>(size),
+         x, count);
 }
 
 }  // namespace starling

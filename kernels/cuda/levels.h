@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "kernels/levels.h"
 
@@ -42,5 +43,13 @@ void levels_decode_cuda(const BlockedLevels& levels, const std::byte* bytes, siz
 // leave out of y, the residual.
 void levels_axpy_cuda(const BlockedLevels& levels, float a, const std::byte* bytes, size_t count, const float* scales,
                       float* y, void* stream);
+
+// out[i] = the sum of weight * (scale * level of element i) over the terms, whose scales and codes lie on the device,
+// the scales aligned to 4 bytes. `terms` itself lies on the host and is not needed after the call.
+void levels_merge_cuda(const BlockedLevels& levels, std::span<const LevelTerm> terms, float* out, size_t count,
+                       void* stream);
+
+// REQUIRES: size >= 0, no NaN in x.
+void take_signs_cuda(float size, float* x, size_t count, void* stream);
 
 }  // namespace starling

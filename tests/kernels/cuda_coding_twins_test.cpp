@@ -123,6 +123,84 @@ TEST_P(CudaCodingTwins, LevelsDecodeAndAxpy) {
   });
 }
 
+// A payload as a member sends it, and where it lies on the GPU.
+struct Payload {
+  float weight;
+  std::vector<float> scales;
+  std::vector<std::byte> codes;
+};
+
+// Against the definition in double: each product is rounded twice, each sum once.
+void expect_merged(const BlockedLevels& levels, const std::vector<Payload>& payloads, const std::vector<float>& sum) {
+  std::vector<double> exact(sum.size()), magnitudes(sum.size());
+  for (const Payload& payload : payloads) {
+    each_block(levels, sum.size(), payload.codes.data(), [&](size_t b, size_t begin, size_t length, auto* codes) {
+      for (size_t i = 0; i < length; ++i) {
+        const double decoded = double{payload.scales[b]} * level_of(levels.codes, codes, i);
+        const double value = double{payload.weight} * decoded;
+        exact[begin + i] += value;
+        magnitudes[begin + i] += std::max(std::fabs(value), std::fabs(decoded));
+      }
+    });
+  }
+  size_t wrong = 0;
+  const double rounding = 1e-7 * static_cast<double>(payloads.size() + 2);
+  for (size_t i = 0; i < sum.size(); ++i) {
+    if (magnitudes[i] > 3e38) continue;   // a step on the way may be infinite, as on the host
+    wrong += !(std::fabs(double{sum[i]} - exact[i]) <= rounding * magnitudes[i] + 1e-44);
+  }
+  EXPECT_EQ(wrong, 0u);
+}
+
+// The bits of one payload after the other added to zeros, however many a launch takes.
+TEST_P(CudaCodingTwins, LevelsMerge) {
+  with_levels([&](const BlockedLevels& levels, const std::vector<float>& x, const std::vector<float>&) {
+    const size_t count = x.size();
+    std::vector<Payload> payloads;
+    std::vector<LevelTerm> host_terms, device_terms;
+    std::vector<float> expected(count), merged(count);
+    float* const out = room<float>(count);
+    for (const size_t most : {0u, 1u, 2u, 5u, 16u, 17u}) {
+      while (payloads.size() < most) {
+        std::vector<float> scales = scales_of(levels, x);
+        std::vector<std::byte> codes = encoded_on_host(levels, x, scales, rng_());
+        payloads.push_back({payloads.size() % 2 == 0 ? 0.3f : 1.7f, std::move(scales), std::move(codes)});
+        const Payload& last = payloads.back();
+        device_terms.push_back({last.weight, reinterpret_cast<std::byte*>(upload(last.scales)), upload(last.codes)});
+        each_block(levels, count, last.codes.data(), [&](size_t b, size_t begin, size_t length, auto* block) {
+          levels_axpy(levels.codes, last.weight, block, length, last.scales[b], expected.data() + begin);
+        });
+      }
+      levels_merge_cuda(levels, device_terms, out, count, stream());
+      EXPECT_EQ(bits_but_nan(download(out, count)), bits_but_nan(expected)) << most;
+      expect_merged(levels, payloads, expected);
+      if (count > levels.block && levels.block % levels.codes.group_elements() != 0) continue;
+      host_terms.clear();
+      for (const Payload& payload : payloads) {
+        const auto* const scales = reinterpret_cast<const std::byte*>(payload.scales.data());
+        host_terms.push_back({payload.weight, scales, payload.codes.data()});
+      }
+      levels_merge(levels.codes, levels.block, host_terms, merged.data(), count);
+      EXPECT_EQ(bits_but_nan(merged), bits_but_nan(expected)) << most;
+    }
+  });
+}
+
+TEST_P(CudaCodingTwins, TakeSigns) {
+  with_each([&](std::vector<float> x, const std::vector<float>&) {
+    for (float& value : x) value = std::isnan(value) ? std::copysign(1.0f, value) : value;
+    for (const float size : {0.0f, 0.3f, FLT_TRUE_MIN}) {
+      float* const device_x = upload(x);
+      take_signs_cuda(size, device_x, x.size(), stream());
+      std::vector<float> host = x, defined = x;
+      take_signs(size, host.data(), host.size());
+      for (float& value : defined) value = value == 0 ? 0.0f : value > 0 ? size : -size;
+      EXPECT_EQ(bits_of(download(device_x, x.size())), bits_of(host)) << size;
+      EXPECT_EQ(bits_of(host), bits_of(defined)) << size;
+    }
+  });
+}
+
 void expect_near(double sum, double exact) {
   if (std::isfinite(exact)) {
     EXPECT_NEAR(sum, exact, 1e-12 * exact);

@@ -6,11 +6,14 @@
 #include <numeric>
 #include <utility>
 
+#include "kernels/cast.h"
 #include "kernels/count_sketch.h"
 #include "kernels/cuda/count_sketch.h"
+#include "kernels/cuda/dense.h"
 #include "kernels/cuda/outer.h"
 #include "kernels/cuda/sparse.h"
 #include "kernels/cuda/top_k.h"
+#include "kernels/dense.h"
 #include "kernels/outer.h"
 #include "kernels/sparse.h"
 #include "kernels/top_k.h"
@@ -117,6 +120,66 @@ TEST_P(CudaUpdateTwins, GatherAndScatter) {
     scatter_axpy(0.3f, bytes, gathered.data(), count, added.data());
     EXPECT_EQ(bits_but_nan(download(device_added, added.size())), bits_but_nan(added));
     EXPECT_EQ(bits_but_nan(added), bits_but_nan(expected));
+  });
+}
+
+TEST_P(CudaUpdateTwins, DenseAxpy) {
+  with_each([&](const std::vector<float>& x, const std::vector<float>& y) {
+    for (const bool is_bf16 : {false, true}) {
+      std::vector<std::byte> bytes(x.size() * (is_bf16 ? 2 : 4));
+      (void)(is_bf16 ? f32_to_bf16 : f32_to_bytes)(x.data(), x.size(), bytes.data());
+      std::vector<float> sum = y, values(x), defined = y;
+      if (is_bf16) bf16_to_f32(bytes.data(), x.size(), values.data());
+      for (size_t i = 0; i < x.size(); ++i) defined[i] += -0.3f * values[i];
+      float* const device_sum = upload(y);
+      dense_axpy_cuda({-0.3f, upload(bytes), is_bf16}, device_sum, x.size(), stream());
+      dense_axpy({-0.3f, bytes.data(), is_bf16}, sum.data(), x.size());
+      EXPECT_EQ(bits_but_nan(download(device_sum, x.size())), bits_but_nan(sum)) << is_bf16;
+      EXPECT_EQ(bits_but_nan(sum), bits_but_nan(defined)) << is_bf16;
+    }
+  });
+}
+
+// Values of both sizes, and more payloads than a launch takes.
+TEST_P(CudaUpdateTwins, DenseMerge) {
+  with_each([&](const std::vector<float>& x, const std::vector<float>& y) {
+    const size_t count = x.size();
+    std::vector<std::vector<std::byte>> payloads;
+    std::vector<DenseTerm> host, device;
+    std::vector<float> sum(count);
+    std::vector<double> exact(count), magnitudes(count);
+    float* const out = room<float>(count);
+    for (const size_t most : {0u, 1u, 3u, 16u, 17u}) {
+      while (payloads.size() < most) {
+        const bool is_bf16 = rng_() % 2 == 0;
+        const float weight = payloads.size() % 2 == 0 ? 0.3f : -1.7f;
+        const std::vector<float>& from = rng_() % 2 == 0 ? x : y;
+        std::vector<std::byte>& bytes = payloads.emplace_back(count * (is_bf16 ? 2 : 4));
+        (void)(is_bf16 ? f32_to_bf16 : f32_to_bytes)(from.data(), count, bytes.data());
+        std::vector<float> values(count);
+        if (is_bf16) bf16_to_f32(bytes.data(), count, values.data());
+        else values = from;
+        for (size_t i = 0; i < count; ++i) {
+          exact[i] += double{weight} * double{values[i]};
+          magnitudes[i] += std::fabs(double{weight} * double{values[i]});
+        }
+        device.push_back({weight, upload(bytes), is_bf16});
+        host.clear();   // payloads moved, perhaps
+        for (size_t t = 0; t < payloads.size(); ++t) {
+          host.push_back({device[t].weight, payloads[t].data(), device[t].is_bf16});
+        }
+      }
+      dense_merge_cuda(device, out, count, stream());
+      dense_merge(host, sum.data(), count);
+      EXPECT_EQ(bits_but_nan(download(out, count)), bits_but_nan(sum)) << most;
+      size_t wrong = 0;
+      for (size_t i = 0; i < count; ++i) {
+        if (!(magnitudes[i] < 3e38)) continue;   // may be infinite, as on the host
+        const double rounding = static_cast<double>(most + 1) * (1e-7 * magnitudes[i] + 1e-45);
+        wrong += !(std::fabs(double{sum[i]} - exact[i]) <= rounding);
+      }
+      EXPECT_EQ(wrong, 0u) << most;
+    }
   });
 }
 

@@ -163,28 +163,30 @@ TEST_F(Emulation, VotesOfABlock) {
 
 void shuffles_kernel(int* out) {
   const int own = static_cast<int>(threadIdx.x);
-  int* const mine = out + 6 * threadIdx.x;
+  int* const mine = out + 7 * threadIdx.x;
   mine[0] = __shfl_sync(kAll, own, 5);
   mine[1] = __shfl_down_sync(kAll, own, 3);
   mine[2] = __shfl_up_sync(kAll, own, 3);
   mine[3] = __shfl_xor_sync(kAll, own, 9);
   mine[4] = __shfl_down_sync(kAll, own, 3, 8);
   mine[5] = static_cast<int>(__shfl_xor_sync(kAll, 1.5 * own, 1));   // doubles too
+  mine[6] = static_cast<int>(__shfl_sync(kAll, 1.5f * static_cast<float>(own), 3, 16));   // and floats
 }
 
 TEST_F(Emulation, Shuffles) {
-  int* const out = room<int>(64 * 6);
+  int* const out = room<int>(64 * 7);
   run(shuffles_kernel, 1, 64, out);
-  const auto got = read(out, 64 * 6);
+  const auto got = read(out, 64 * 7);
   for (int i = 0; i < 64; ++i) {
     const int warp = i / 32 * 32, lane = i % 32;
-    const int* const mine = &got[static_cast<size_t>(6 * i)];
+    const int* const mine = &got[static_cast<size_t>(7 * i)];
     EXPECT_EQ(mine[0], warp + 5);
     EXPECT_EQ(mine[1], lane + 3 < 32 ? i + 3 : i);
     EXPECT_EQ(mine[2], lane >= 3 ? i - 3 : i);
     EXPECT_EQ(mine[3], i ^ 9);
     EXPECT_EQ(mine[4], i % 8 + 3 < 8 ? i + 3 : i);
     EXPECT_EQ(mine[5], static_cast<int>(1.5 * (i ^ 1)));
+    EXPECT_EQ(mine[6], static_cast<int>(1.5 * (i / 16 * 16 + 3)));
   }
 }
 

@@ -60,13 +60,13 @@ WAYS = {**{name: updates(name, bits) for name, bits in [
         "powersgd-1, momentum .9": Way(0, first_rate=0.03, baseline="powersgd-1", swarm__optimizer__momentum=0.9)}
 
 
-def played(way, rate, seed, link, steps, every):
-    """Rows of one run: the mean of the agents' models, or the baseline."""
+def played(way, rate, seed, link, steps, every, seconds=1_000_000):
+    """Rows of one run: the mean of the agents' models, or the baseline. Of `seconds` at most."""
     flags = ["--latency", "10ms", "--rate", link, "--compute", "20ms", "--steps", steps, "--seed", seed]
     if way.baseline:   # computed by the step; the swarm beside it ends at once
         flags += ["--seconds", 0.01, "--baseline", way.baseline]
     else:
-        flags += ["--seconds", 1_000_000, "--every", f"{every:.3f}"]
+        flags += ["--seconds", seconds, "--every", f"{every:.3f}"]
     _, rows = simulate(CONFIG, AGENTS, flags, agent__data__path=data(), swarm__optimizer__learning_rate=rate,
                        swarm__exchange__deadline_min="20ms", swarm__exchange__deadline_max=LINKS[link][1],
                        **way.settings)
@@ -89,13 +89,17 @@ def pace(case):
     return curves.pace(curves.read(rows), begin, end, AGENTS)
 
 
-def best_rate(name, say):
+def late_loss(case):
+    return curves.late_mean(curve(case), "loss")
+
+
+def best_rate(name, say, late_loss=late_loss):
     """The best of rates a factor of 3 apart, with a worse one on either side."""
     losses = {}
 
     def loss(at):
         if at not in losses:
-            losses[at] = curves.late_mean(curve((name, RATES[at], TRIAL)), "loss")
+            losses[at] = late_loss((name, RATES[at], TRIAL))
             say(f"{name}, rate {RATES[at]}: {losses[at]:.4f}")
         return losses[at]
     at = RATES.index(WAYS[name].first_rate)
