@@ -124,7 +124,8 @@ void Prober::on_ping_ack(const PeerId& from, const PingAck& ack) {
     return r.sequence == ack.sequence && r.target == from;
   });
   if (relay == relays_.end()) return;
-  if (MemberEntry* proven = table_.find(from)) proven->member.proven = true;
+  MemberEntry* target = table_.find(from);
+  if (target && target->member.record.version.generation == relay->generation) target->member.proven = true;
   context_.outbox.send(relay->requester,
                        PingAck{relay->requester_sequence, dissemination_.piggyback(relay->requester, false)});
   relays_.erase(relay);
@@ -144,7 +145,8 @@ void Prober::on_ping_request(const PeerId& from, const PingRequest& request) {
   const Duration timeout = context_.options.probe_timeout;
   const Duration spare = (context_.options.probe_interval - timeout) * 4 / 5;
   const Duration patience = std::min(target->round_trip.patience(timeout), std::max(spare, timeout / 2));
-  relays_.push_back({context_.rng.next_u64(), from, request.sequence, request.target, context_.clock.now() + patience});
+  relays_.push_back({context_.rng.next_u64(), from, request.sequence, request.target,
+                     target->member.record.version.generation, context_.clock.now() + patience});
   send_ping(*target, relays_.back().sequence);
 }
 

@@ -53,6 +53,7 @@ class Prober {
     PeerId requester;
     uint64_t requester_sequence = 0;
     PeerId target;
+    uint64_t generation = 0;          // of the target
     TimePoint ends;
   };
 

@@ -24,6 +24,9 @@ TEST(Contact, AnyMemberLetsANewcomerIn) {
     ASSERT_TRUE(world.run_until([&] { return contact.state() == Contact::State::kAnswered; }, seconds(1)));
     EXPECT_EQ(contact.settings(), "digits");
     EXPECT_EQ(newcomer.members().alive().size(), 3u);
+    for (uint32_t i = 0; i < 3; ++i) {   // the others are what it says of them
+      EXPECT_EQ(newcomer.members().find(peer_of(i))->proven, i == entrance);
+    }
     ASSERT_TRUE(world.run_until([&] {
       for (auto& node : world.nodes) {
         if (node->members().alive().size() != 3) return false;

@@ -369,6 +369,22 @@ TEST_F(RouterTest, OnlyMembersThatTrainOrSettleMayPropose) {
   EXPECT_EQ(exchange, before);
 }
 
+// A forged Join names any member, and nobody but the process at its address gets the cookie.
+TEST_F(RouterTest, AJoinWithItsCookieProvesAProcess) {
+  router.set_settings("digits");
+  router.membership().add(record_of(1));
+  const auto proven = [&] { return router.membership().find(peer_of(1))->proven; };
+  receive(frame(1, Join{record_of(1), "digits"}));
+  const uint64_t cookie = last_sent<JoinCookie>().value_or(JoinCookie{}).cookie;
+  Join join{record_of(1), "digits"};
+  join.cookie = cookie + 1;
+  receive(frame(1, join));
+  EXPECT_FALSE(proven());
+  join.cookie = cookie;
+  receive(frame(1, join));
+  EXPECT_TRUE(proven());
+}
+
 TEST_F(RouterTest, BlocksOfStrangersAreDroppedAndTheRestOfTheirMessagesPasses) {
   router.set_settings("digits");
   receive(frame(1, BlockPayload{{peer_of(1), 1, 1}, 0, 0}, "digits", 64));

@@ -115,6 +115,14 @@ class SeedTrouble : public testing::Test {
   std::unique_ptr<SeedCalls> calls_;
 };
 
+TEST_F(SeedTrouble, ASeedThatAnswersIsAProvenMember) {
+  other_.router.set_settings("mine");
+  const auto known = [&] { return own_.router.membership().find(record(2).id); };
+  for (int i = 0; i < 100 && !known(); ++i) run_for(milliseconds(10));
+  ASSERT_NE(known(), nullptr);
+  EXPECT_TRUE(known()->proven);
+}
+
 TEST_F(SeedTrouble, ASeedOfAnotherSwarmIsNamedWithTheRemedyUntilItIsNone) {
   other_.router.set_settings("theirs");
   run_for(std::chrono::seconds(1));

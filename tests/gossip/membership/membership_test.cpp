@@ -31,6 +31,19 @@ class MembershipTest : public ::testing::Test {
   }
   void gossip(uint32_t from, Updates updates) { members->handle(peer_of(from), Gossip{std::move(updates)}); }
   MemberState state(uint32_t number) const { return members->find(peer_of(number))->state; }
+  bool proven(uint32_t number) const { return members->find(peer_of(number))->proven; }
+  // The random number of the next ping to a member. Nobody answers meanwhile.
+  uint64_t next_ping(uint32_t number) {
+    for (int i = 0; i < 1000; ++i) {
+      clock.advance(milliseconds(10));
+      members->tick();
+      for (const auto& [to, ping] : outbox.take_all<Ping>()) {
+        if (to == peer_of(number)) return ping.sequence;
+      }
+    }
+    ADD_FAILURE() << "no ping";
+    return 0;
+  }
   std::vector<MemberEventKind> events_of(uint32_t number) {
     std::vector<MemberEventKind> kinds;
     for (const MemberEvent& event : members->take_events()) {
@@ -371,6 +384,63 @@ TEST_F(MembershipTest, AHelperProbesAndReportsBothOutcomes) {
 
   members->handle(peer_of(1), PingRequest{79, peer_of(66), {}});
   EXPECT_EQ(outbox.take_all<PingNack>().at(0).second.sequence, 79u) << "unknown target: at once";
+}
+
+TEST_F(MembershipTest, OnlyAnAnswerWithTheNumberSentToItProvesAProcess) {
+  add(1, 2);
+  gossip(2, {.alive = {record_of(3)}});
+  for (const uint32_t number : {1u, 2u, 3u}) {
+    members->heard_from(peer_of(number), 1);
+    EXPECT_FALSE(proven(number)) << "anybody can send such a frame";
+  }
+  const uint64_t sequence = next_ping(1);
+  members->handle(peer_of(1), PingAck{sequence + 1, {}});
+  members->handle(peer_of(1), PingNack{sequence});
+  EXPECT_FALSE(proven(1));
+  members->handle(peer_of(2), PingAck{sequence, {}});
+  EXPECT_FALSE(proven(1));
+  EXPECT_FALSE(proven(2)) << "the number was sent to another";
+  members->handle(peer_of(1), PingAck{sequence, {}});
+  EXPECT_TRUE(proven(1));
+  EXPECT_FALSE(proven(2));
+  EXPECT_FALSE(proven(3));
+}
+
+TEST_F(MembershipTest, ARestartIsAnotherProcessToProve) {
+  add(1, 1);
+  const uint64_t sequence = next_ping(1);
+  members->handle(peer_of(1), PingAck{sequence, {}});
+  gossip(1, {.alive = {record_of(1, 1, 1)}});
+  EXPECT_TRUE(proven(1)) << "its news are of the same process";
+  gossip(1, {.alive = {record_of(1, 2)}});
+  EXPECT_FALSE(proven(1));
+  members->handle(peer_of(1), PingAck{sequence, {}});
+  EXPECT_FALSE(proven(1)) << "the process before had been asked";
+  members->prove(peer_of(1), 1);
+  EXPECT_FALSE(proven(1)) << "of the process before";
+  members->handle(peer_of(1), PingAck{next_ping(1), {}});
+  EXPECT_TRUE(proven(1));
+  members->prove(peer_of(66), 1);
+  EXPECT_EQ(members->find(peer_of(66)), nullptr);
+}
+
+TEST_F(MembershipTest, AHelpersPingProvesTheProcessThatItWasSentTo) {
+  add(1, 3);
+  const auto ping_for_another = [&] {
+    members->handle(peer_of(1), PingRequest{77, peer_of(2), {}});
+    return outbox.take_all<Ping>().at(0).second.sequence;
+  };
+  uint64_t sequence = ping_for_another();
+  members->handle(peer_of(3), PingAck{sequence, {}});
+  members->handle(peer_of(2), PingAck{sequence + 1, {}});
+  EXPECT_FALSE(proven(2));
+  EXPECT_FALSE(proven(3));
+  gossip(2, {.alive = {record_of(2, 2)}});
+  members->handle(peer_of(2), PingAck{sequence, {}});
+  EXPECT_FALSE(proven(2)) << "it restarted meanwhile";
+  members->handle(peer_of(2), PingAck{ping_for_another(), {}});
+  EXPECT_TRUE(proven(2));
+  EXPECT_FALSE(proven(1)) << "who asked has answered nothing";
 }
 
 TEST_F(MembershipTest, RoundTripsAreMeasured) {
