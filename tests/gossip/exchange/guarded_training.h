@@ -249,7 +249,7 @@ inline std::vector<Lie> lies() {
   return {{"a million", [](Flight& f, RoundBlock&) { fill(f, 1e6f); }},
           {"a thousand", [](Flight& f, RoundBlock&) { fill(f, 1e3f); }},
           {"not a number", [nan](Flight& f, RoundBlock&) { fill(f, nan); }},
-          {"-10 times another's", [](Flight& f, RoundBlock&) { change(f, [](float x) { return -10 * x; }); }},
+          {"-10 times its own", [](Flight& f, RoundBlock&) { change(f, [](float x) { return -10 * x; }); }},
           {"a thousand as owner", [](Flight& f, RoundBlock& b) { if (b.phase == 1) fill(f, 1e3f); }, true, true},
           {"noise as owner", [](Flight& f, RoundBlock& b) { if (b.phase == 1) noise(f, b, 10); }, false, true},
           {"noise", [](Flight& f, RoundBlock& b) { noise(f, b, 10); }, false},
