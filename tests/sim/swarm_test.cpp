@@ -320,6 +320,40 @@ TEST(SimSwarm, AllThatRestartAtOnceKnowEachOtherInSeconds) {
   EXPECT_LE(known_s, 3) << "8 is promised; where a frame of gossip carried one record alone, it took 4.2";
 }
 
+// Members that save at the start and the end alone have the genesis to give, or what was saved when they began. A
+// newcomer gets a model of now all the same, and takes small steps first.
+TEST(SimSwarm, ANewcomerGetsAModelOfNowFromMembersThatSaveNone) {
+  spdlog::set_level(spdlog::level::off);
+  SwarmConfig config = quadratic_swarm();
+  config.local_steps = 10;
+  const Duration step_time = milliseconds(10);
+  QuadraticSwarm swarm(23, config, near_links(0));
+  for (size_t a = 0; a < 2; ++a) swarm.add({.step_time = step_time, .checkpoint_every = Duration::zero()});
+  const auto steps = [&](size_t a) { return swarm.training(a) ? swarm.agent(a).rounds()->progress().steps : 0; };
+  ASSERT_TRUE(swarm.run_until([&] { return steps(0) > 1500 && steps(1) > 1500; }, seconds(60)));
+  uint64_t given = 0, of_members = 0;
+  std::vector<double> first;
+  swarm.set_on_begin([&](size_t) {
+    given = swarm.agent(2).rounds()->progress().steps;
+    of_members = std::max(steps(0), steps(1));
+    const View x = swarm.params(2);
+    first.assign(x.data, x.data + x.count);
+  });
+  const TimePoint came = swarm.clock().now();
+  swarm.add({.step_time = step_time, .adopt_settings = true, .checkpoint_every = Duration::zero()});
+  ASSERT_TRUE(swarm.run_until([&] { return swarm.training(2); }, seconds(60)));
+  std::printf("it began after %.1f s, with a model of step %llu; the members were at %llu\n",
+              starling::seconds(swarm.clock().now() - came), static_cast<unsigned long long>(given),
+              static_cast<unsigned long long>(of_members));
+  EXPECT_GE(given + std::max<uint64_t>(100, of_members / 10), of_members);
+  swarm.run_for(5 * step_time);   // in the middle of its first ten, which moved it at once
+  const auto target = swarm.quadratic(2).target();
+  const double full = 10 * 0.02 * rms_difference(first, {target.begin(), target.end()});
+  const double moved = swarm.distance_to(2, first);
+  EXPECT_GT(moved, 0);
+  EXPECT_LT(moved, 0.2 * full) << "at the whole rate it is 1.8, by the momentum";
+}
+
 TEST(SimSwarm, NewcomerWithoutSettingsOrMembersWaits) {
   spdlog::set_level(spdlog::level::off);
   QuadraticSwarm swarm(13, quadratic_swarm(), rough_links(0));
