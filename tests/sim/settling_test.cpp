@@ -249,6 +249,13 @@ std::vector<ConservingCase> settling_cases() {
       add(pairs, {"", ExchangeKind::kPairwise, topology});
       add(neighbors, {"", ExchangeKind::kNeighborhood, topology});
     }
+    for (const auto& [topology, pairs, neighbors] :
+         {std::tuple(kRegular, "pairs_regular", "regular"), std::tuple(kStar, "pairs_on_a_star", "star"),
+          std::tuple(kFull, "pairs_full", "full"), std::tuple(kOnePeer, "pairs_one_peer", "one_peer")}) {
+      if (agents > 16) continue;
+      add(pairs, {"", ExchangeKind::kPairwise, topology});
+      add(neighbors, {"", ExchangeKind::kNeighborhood, topology});
+    }
     add("pairs_modulo8", {"", ExchangeKind::kPairwise}, CodecKind::kModulo8);
     add("pairs_on_a_ring_modulo8", {"", ExchangeKind::kPairwise, kRing}, CodecKind::kModulo8);
     if (agents > 4) add("groups_with_pairs", {"", ExchangeKind::kGroup, kMatching, Overlap::kOff, 4, 3});
