@@ -28,7 +28,7 @@ constexpr const char* kDrift = "drift of 1.1";
 struct Lie {
   const char* name;
   std::function<void(QuadraticSwarm&, int tick)> tell;   // every 5 ms
-  std::function<void(PassingFrame&)> change;             // or its blocks on their way
+  std::function<void(PassingFrame&)> change;             // or its frames on their way
 };
 
 std::function<void(QuadraticSwarm&, int)> fill(float value) {
@@ -56,15 +56,24 @@ std::function<void(QuadraticSwarm&, int)> drift(float factor) {
   };
 }
 
+bool is_block(const PassingFrame& frame) { return message_is<BlockPayload>(frame.message); }
+
 void not_a_number(PassingFrame& frame) {
+  if (!is_block(frame)) return;
   std::vector<float> values(frame.payload.size / sizeof(float), std::numeric_limits<float>::quiet_NaN());
   frame.payload = SharedBytes::copy_of(std::as_bytes(std::span(values)));
 }
 
 void exponent_of_100(PassingFrame& frame) {
+  if (!is_block(frame)) return;
   std::vector<std::byte> bytes(frame.payload.span().begin(), frame.payload.span().end());
   bytes[0] = std::byte{100};
   frame.payload = SharedBytes::copy_of(bytes);
+}
+
+// The other side of a meeting has applied its half, or waits in doubt: it never hears that the liar did likewise.
+void never_commits(PassingFrame& frame) {
+  if (message_is<Commit>(frame.message) || message_is<CommitAck>(frame.message)) frame.copies.clear();
 }
 
 std::vector<Lie> lies(CodecKind codec) {
@@ -72,6 +81,7 @@ std::vector<Lie> lies(CodecKind codec) {
                           {"1e3", fill(1e3f), nullptr},
                           {"10", fill(10), nullptr},
                           {"-10 times another's", minus_ten_times_another, nullptr},
+                          {"1e3, never commits", fill(1e3f), never_commits},
                           {kDrift, drift(1.1f), nullptr}};
   if (codec == CodecKind::kFp32) all.push_back({"not a number", nullptr, not_a_number});
   if (codec == CodecKind::kModulo8) all.push_back({"an exponent of 100", nullptr, exponent_of_100});
@@ -142,7 +152,7 @@ Cost run(uint64_t seed, const SwarmConfig& config, size_t agents, const Lie* lie
   swarm.run_for(seconds(2));
   if (lie != nullptr && lie->change) {
     swarm.network().set_filter([&](PassingFrame& frame) {
-      if (frame.from == swarm.endpoint(kLiar) && message_as<BlockPayload>(frame.message)) lie->change(frame);
+      if (frame.from == swarm.endpoint(kLiar)) lie->change(frame);
     });
   }
   Cost sum;
@@ -218,7 +228,7 @@ Settled settle(uint64_t seed, const SwarmConfig& config, size_t agents, const Li
   EXPECT_TRUE(swarm.run_until([&] { return swarm.all_settle(); }, seconds(60)));
   if (lie != nullptr && lie->change) {
     swarm.network().set_filter([&](PassingFrame& frame) {
-      if (frame.from == swarm.endpoint(kLiar) && message_as<BlockPayload>(frame.message)) lie->change(frame);
+      if (frame.from == swarm.endpoint(kLiar)) lie->change(frame);
     });
   }
   const std::vector<double> before = mean_of_seven(swarm);
