@@ -67,6 +67,13 @@ TEST(ExchangeSums, HoldWhatTheExchangesOfASecondHeld) {
   EXPECT_EQ(sum.with[1].peer, "b");
   EXPECT_EQ(std::vector({sum.with[1].done, sum.with[1].late, sum.with[1].failed, sum.with[1].busy}),
             (std::vector<uint64_t>{1, 0, 1, 1}));
+  sums.on(exchange("b", "late", 1));
+  sums.on(Finished{});
+  ASSERT_EQ(told.events.size(), 5u);
+  const auto& next = std::get<ExchangesSummed>(told.events[3]);
+  ASSERT_EQ(next.with.size(), 1u) << "each line counts from nothing";
+  EXPECT_EQ(std::vector({next.with[0].done, next.with[0].late, next.done, next.late}),
+            (std::vector<uint64_t>{0, 1, 0, 1}));
 }
 
 // A toy of 1000 steps a second.
