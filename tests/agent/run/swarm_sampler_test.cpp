@@ -69,6 +69,17 @@ TEST_F(SwarmSamplerTest, ABusyAgentIsNotChosenUntilItIsFree) {
   EXPECT_EQ(chosen().size(), 2u);
 }
 
+TEST_F(SwarmSamplerTest, TheOneMetLongestAgoIsChosen) {
+  make(0, 4);
+  for (const uint32_t other : {3u, 1u, 2u}) sampler_->met(peer_of(other));
+  EXPECT_EQ(chosen(), std::set<PeerId>{peer_of(3)});
+  sampler_->met(peer_of(3));
+  EXPECT_EQ(chosen(), std::set<PeerId>{peer_of(1)});
+  EXPECT_EQ(sampler_->choose({peer_of(1)}), peer_of(2)) << "of those that may be asked";
+  sampler_->failed(peer_of(1));
+  EXPECT_EQ(chosen(), std::set<PeerId>{peer_of(2)}) << "of those that did not fail";
+}
+
 // As one met longest ago it would be asked by all at once, as one met last not for a whole cycle.
 TEST_F(SwarmSamplerTest, ANewcomerCountsAsMetAtARandomOneOfTheLastMeetings) {
   constexpr uint32_t kAgents = 9, kNewcomers = 4000;
