@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <optional>
+#include <vector>
+
 #include "gossip/limits.h"
 #include "tests/gossip/exchange/harness.h"
 
@@ -225,6 +229,57 @@ TEST(Pairwise, OfTwoThatProposeAtOnceTheSmallerIdStaysProposer) {
   ASSERT_EQ(reports.size(), 2u);
   EXPECT_EQ(reports[0].outcome, ExchangeOutcome::kBusy);   // its own proposal gave way
   EXPECT_EQ(reports[1].outcome, ExchangeOutcome::kDone);
+}
+
+// Chooses the first of two that it may.
+class FirstOfTwo final : public PeerSampler {
+ public:
+  std::optional<PeerId> choose(const std::vector<PeerId>& except) override {
+    for (const PeerId& peer : candidates()) {
+      if (std::find(except.begin(), except.end(), peer) == except.end()) return peer;
+    }
+    return std::nullopt;
+  }
+  void met(const PeerId&) override {}
+  uint64_t last_met(const PeerId&) override { return 0; }
+  std::vector<PeerId> candidates() override { return {test_peer(2), test_peer(3)}; }
+  std::vector<Participant> neighbors(uint64_t) override { return {}; }
+  std::vector<Participant> group() override { return {}; }
+};
+
+// A round does not go without an exchange because an earlier one with the first partner is open, not acknowledged or in
+// doubt.
+TEST(Pairwise, WithWhomAnExchangeIsOpenIsNotAskedButAnother) {
+  enum class Lost { kNothing, kBlocks, kAcks, kDecisions };
+  for (const Lost lost : {Lost::kNothing, Lost::kBlocks, Lost::kAcks, Lost::kDecisions}) {
+    SCOPED_TRACE(static_cast<int>(lost));
+    FirstOfTwo sampler;
+    TestSwarm swarm({.sampler = &sampler});
+    TestAgent& a = swarm.add(1);
+    TestAgent& b = swarm.add(2);
+    TestAgent& c = swarm.add(3);
+    for (TestAgent* agent : {&a, &b, &c}) agent->boundary();
+    std::vector<PeerId> asked;
+    swarm.network.watch = [&](const Flight& flight) {
+      if (is<Propose>(flight) && flight.from == a.id) asked.push_back(flight.to);
+    };
+    swarm.network.drop = [lost](const Flight& flight) {
+      return (lost == Lost::kBlocks && is<BlockPayload>(flight)) || (lost == Lost::kAcks && is<CommitAck>(flight)) ||
+             (lost == Lost::kDecisions && is<Commit>(flight));
+    };
+    if (lost == Lost::kDecisions) {
+      ASSERT_TRUE(b.pairwise->propose(a.id));
+    } else {
+      ASSERT_TRUE(a.pairwise->begin());
+      EXPECT_EQ(asked, std::vector{b.id});
+    }
+    swarm.run_for(milliseconds(lost == Lost::kBlocks ? 30 : 200));
+    a.boundary();
+    asked.clear();
+    ASSERT_TRUE(a.pairwise->begin());
+    EXPECT_EQ(asked, std::vector{lost == Lost::kNothing ? b.id : c.id});
+    EXPECT_EQ(a.pairwise->begin(), lost == Lost::kNothing);   // nobody is left, or C
+  }
 }
 
 TEST(Pairwise, TheDeadlineFollowsWhatExchangesTake) {

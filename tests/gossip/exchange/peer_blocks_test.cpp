@@ -153,5 +153,15 @@ TEST(EarlyPairBlocks, IsBoundedAndExpires) {
   EXPECT_EQ(early.next_expiry(), TimePoint::max());
 }
 
+TEST(EarlyPairBlocks, AllTogetherAreBoundedToo) {
+  const TimePoint later{std::chrono::seconds(1)};
+  EarlyPairBlocks early(2 << 20, 4 << 20);
+  EXPECT_TRUE(early.add({xid(1, 1), 0, 0}, bytes_of(2 << 20), later));
+  EXPECT_TRUE(early.add({xid(2, 1), 0, 0}, bytes_of(2 << 20), later));
+  EXPECT_FALSE(early.add({xid(3, 1), 0, 0}, bytes_of(1), later));
+  (void)early.take(xid(1, 1));
+  EXPECT_TRUE(early.add({xid(3, 1), 0, 0}, bytes_of(2 << 20), later));
+}
+
 }  // namespace
 }  // namespace starling

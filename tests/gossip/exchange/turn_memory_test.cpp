@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdio>
+#include <vector>
 
 #include "tests/gossip/exchange/harness.h"
 
@@ -71,6 +73,22 @@ TEST(TurnMemory, ManyThatNeverCommitAreHeldABoundedNumberOfExchanges) {
   EXPECT_GT(agent.pairwise->counters().doubts_broken, 0u);
   EXPECT_LE(most, (kInDoubtMax + kParkedDoubtsMax) * kOfOneExchange + kPayload);
   EXPECT_GT(most, kParkedDoubtsMax * kOfOneExchange);
+}
+
+// Blocks come before the proposal that they belong to, and those of one that waits are held for it: for all together no
+// more than so many bytes.
+TEST(TurnMemory, BlocksThatComeEarlyAreBoundedInAll) {
+  constexpr size_t kParams = TurnAdmission::kEagerBytesMax / sizeof(float);
+  PairOf<PairTurns> pair({.params = kParams, .block_elements = kParams});
+  pair.publish();
+  const std::vector<std::byte> block(TurnAdmission::kEagerBytesMax);
+  for (uint8_t tag = 10; tag < 40; ++tag) {
+    const BlockPayload first{.xid = {test_peer(tag), 1, 1}, .index = 0};
+    pair.swarm.deliver({test_peer(tag), pair.b.id, 1, first, shared_copy(block)});
+  }
+  EXPECT_EQ(pair.swarm.network.bytes_held_by(pair.b.id), TurnAdmission::kEarlyBytesMax);
+  pair.swarm.run_for(std::chrono::seconds(1));
+  EXPECT_EQ(pair.swarm.network.bytes_held_by(pair.b.id), 0u) << "not for longer than the longest deadline";
 }
 
 // Lost frames keep exchanges open and in doubt for longer: within the same bounds, and nothing stays.
