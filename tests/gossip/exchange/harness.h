@@ -221,7 +221,7 @@ struct PairAgentOptions {
   uint32_t fragments = 1;
   size_t rank = 0;                                        // of the matrices' exchange; 0: they are none
   std::vector<Matrix> matrices{};
-  Duration deadline_max = milliseconds(500);
+  Duration deadline_min = kDeadlineMin, deadline_max = milliseconds(500);
   uint64_t turns = 1;
   PeerSampler* sampler = nullptr;                         // of all agents
 };
@@ -236,8 +236,8 @@ class TestAgentOf {
         encoder(options.make_codec ? options.make_codec() : starling::make_codec(options.codec, MemorySpace::kHost),
                 Layout::cut({{"params", options.params, options.matrices}}, options.block_elements, options.rank)),
         port(network, id, generation), drift_(options.drift) {
-    const ExchangeOptions common{.self = id, .deadline_max = options.deadline_max,
-                                 .param_blocks = layout.blocks.size()};
+    const ExchangeOptions common{.self = id, .deadline_min = options.deadline_min,
+                                 .deadline_max = options.deadline_max, .param_blocks = layout.blocks.size()};
     PairwiseOptions pairwise_options{common, generation, options.clip, options.fragments};
     pairwise_options.turns = options.turns;
     pairwise = std::make_unique<E>(pairwise_options, layout, *codec, worker, clock, port, options.sampler);

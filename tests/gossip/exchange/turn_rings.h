@@ -12,8 +12,11 @@
 
 namespace starling::exchange_test {
 
-// `seed`: also of who steps when. The deadlines are far away, so only turns end the waiting. `begin` is asked of each
-// agent that is free and between two steps: whether it proposed, to one of these agents.
+// No deadline ends a wait before the end, however short exchanges are: a ring stays, and is seen.
+constexpr Duration kFarAway = std::chrono::seconds(100);
+
+// `seed`: also of who steps when. REQUIRES: deadlines of kFarAway, so that only turns end the waiting. `begin` is asked
+// of each agent that is free and between two steps: whether it proposed, to one of these agents.
 template <class Begin>
 void expect_no_ring_of_waiting(TestSwarmOf<PairTurns>& swarm, size_t count, uint64_t seed, const Begin& begin) {
   using std::chrono::milliseconds;
@@ -42,6 +45,9 @@ void expect_no_ring_of_waiting(TestSwarmOf<PairTurns>& swarm, size_t count, uint
   for (auto* agent : agents) {
     EXPECT_FALSE(agent->pairwise->under_way()) << "seed " << seed;
     EXPECT_EQ(agent->pairwise->waiting(), 0u);
+    const PairwiseCounters counters = agent->pairwise->counters();
+    EXPECT_EQ(counters.expired + counters.unanswered, 0u) << "time ended a wait";
+    EXPECT_GE(agent->pairwise->current_deadline(), kFarAway);
   }
   EXPECT_TRUE(swarm.all_idle());
 }
