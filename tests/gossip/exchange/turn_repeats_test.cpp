@@ -12,6 +12,9 @@ namespace {
 
 using Turns = PairOf<PairTurns>;
 
+// On a link of 10 ms, whose round trips are known: a message is repeated after 25 ms, and the answer takes 20 more.
+constexpr milliseconds kUsual{20}, kRepeatedAfter{25}, kRoundTrip{20};
+
 template <typename Lost>
 void expect_one_repeat() {
   Turns pair;
@@ -26,7 +29,10 @@ void expect_one_repeat() {
   pair.a.pairwise->take_reports();
   int lost = 0;
   pair.swarm.network.drop = [&](const Flight& flight) { return is<Lost>(flight) && lost++ == 0; };
+  const TimePoint began = pair.swarm.clock.now();
   ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  while (pair.a.pairwise->under_way() || pair.b.pairwise->under_way()) pair.swarm.run_for(milliseconds(1));
+  EXPECT_LE(pair.swarm.clock.now() - began, kUsual + kRepeatedAfter + kRoundTrip) << "far below any deadline";
   pair.swarm.run_for(milliseconds(300));
   EXPECT_EQ(lost > 0, true);
   expect_all(pair.a, 2);
@@ -80,6 +86,47 @@ TEST(PairTurns, ALostProposeIsRepeatedAfterARoundTrip) {
   pair.swarm.run_for(milliseconds(80));   // a round trip was 20 ms, and is taken for at most 20 * (17/16)^10 = 37
   expect_all(pair.a, 2);
   EXPECT_EQ(pair.a.pairwise->counters().failed, 0u);
+}
+
+// Waiting for the turn has one clock, the turn another that begins with its first sign: whoever answers late is not cut
+// off in the middle, and whoever answers at once and is silent then is not waited for as long as for a turn.
+TEST(PairTurns, ATurnHasAClockOfItsOwn) {
+  for (const bool late : {true, false}) {
+    Turns pair;
+    for (int i = 0; i < 10; ++i) {   // exchanges take 220 ms, 200 of which are B's steps, so a proposal waits for 500
+      pair.publish();
+      if (i > 0) pair.b.begin_steps();
+      ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+      pair.swarm.run_for(milliseconds(200));
+      if (i > 0) pair.b.end_steps();
+      pair.swarm.run_for(milliseconds(300));
+    }
+    std::fill(pair.a.params.begin(), pair.a.params.end(), 1.0f);
+    std::fill(pair.b.params.begin(), pair.b.params.end(), 3.0f);
+    pair.publish();
+    if (late) {
+      pair.b.begin_steps();
+      pair.swarm.network.more_delay = [](const Flight& flight) { return milliseconds(is<Have>(flight) ? 40 : 0); };
+    } else {
+      pair.swarm.network.drop = [&](const Flight& flight) { return flight.from == pair.b.id && !is<Accept>(flight); };
+    }
+    const TimePoint began = pair.swarm.clock.now();
+    ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+    if (late) {
+      pair.swarm.run_for(milliseconds(470));
+      pair.b.end_steps();
+      pair.b.pump();
+    }
+    while (pair.a.pairwise->under_way()) pair.swarm.run_for(milliseconds(1));
+    if (late) {
+      EXPECT_GT(pair.swarm.clock.now() - began, milliseconds(500));
+      EXPECT_EQ(pair.a.pairwise->counters().failed, 0u);
+      expect_all(pair.a, 2);
+    } else {
+      EXPECT_LT(pair.swarm.clock.now() - began, milliseconds(250));
+      EXPECT_EQ(pair.a.pairwise->counters().undecided, 1u);
+    }
+  }
 }
 
 // A turn usually takes no time, since the blocks are here. Where some are lost it takes a round trip more.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "tests/gossip/exchange/harness.h"
 
@@ -297,6 +298,20 @@ TEST(TurnShares, WhatCameToNothingCountsAsMet) {
   ASSERT_TRUE(a.pairwise->propose(b.id));   // it shares nothing yet: BUSY
   swarm.run_for(milliseconds(50));
   EXPECT_EQ(sampler.met_now, std::vector<PeerId>{b.id});
+
+  swarm.network.drop = [&](const Flight& flight) { return flight.from == b.id; };
+  sampler.met_now.clear();
+  ASSERT_TRUE(a.pairwise->propose(b.id));   // it is silent
+  swarm.run_for(milliseconds(600));
+  EXPECT_EQ(sampler.met_now, std::vector<PeerId>{b.id});
+
+  swarm.network.drop = [](const Flight& flight) { return is<BlockPayload>(flight) || is<Abort>(flight); };
+  b.boundary();
+  sampler.met_now.clear();
+  ASSERT_TRUE(a.pairwise->propose(b.id));   // its turn ends undecided, at either end
+  swarm.run_for(milliseconds(1200));
+  EXPECT_EQ(std::set<PeerId>(sampler.met_now.begin(), sampler.met_now.end()), (std::set<PeerId>{a.id, b.id}));
+  EXPECT_EQ(sampler.met_now.size(), 2u) << "once each";
 }
 
 // Its blocks never come: the turn ends at the deadline, and the next proposals are told to come back later.
