@@ -1,8 +1,9 @@
 // The state that all pair exchanges of one agent share: the snapshot with its budget, the guard, and the results of the
 // exchanges that ended.
 //
-// By turns there is no budget. Once a delta is queued, the snapshot is no longer the newest state, so it is withdrawn
-// until the caller has applied the delta and adopted the next one.
+// By turns nobody asks the budget that comes with a snapshot: take_offer() is always 1. Once a delta is queued, the
+// snapshot is no longer the newest state, so it is withdrawn until the caller has applied the delta and adopted the
+// next one.
 #pragma once
 
 #include <algorithm>
