@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "agent/run/swarm_clock.h"
 
@@ -24,6 +25,7 @@ Agreement look_at_agreement(const Membership& membership, const Projection& own,
     if (!takes_part(meta) && !has_finished(meta)) return;
     ++found.members;
     const std::optional<double> told = distance_to(meta, own, own_rms);
+    found.others.push_back({member.record.id, told.value_or(std::numeric_limits<double>::infinity())});
     if (!told) {
       ++found.unknown;
       found.unknown_name = print_name(member.record);

@@ -13,6 +13,7 @@ namespace {
 
 constexpr Duration kStopPatience = std::chrono::milliseconds(300);   // for exchanges in doubt; Ctrl-C ends in 2 s
 constexpr Duration kFinishPatience = std::chrono::seconds(2);
+constexpr double kMayBeFarther = 1.5;   // than its projection tells, which is an estimate and some time old
 
 }  // namespace
 
@@ -29,12 +30,19 @@ std::optional<Agreement> Ending::agreement() const {
   return look_at_agreement(membership_, *sharing_.projection(), sharing_.params_rms());
 }
 
-// Later, those that agree already would take one that comes late for far.
 std::optional<Far> Ending::far() {
-  if (far_factor_ == 0 || far_) return far_;
-  const std::optional<Agreement> now = agreement();
-  const std::optional<double> far = now ? settling_.far(*now, far_factor_) : std::nullopt;
-  if (far) far_ = {*far * sharing_.params_rms(), settling_.final_distance() * sharing_.params_rms()};
+  const std::optional<Agreement> now = far_factor_ == 0 ? std::nullopt : agreement();
+  if (!now) return far_;
+  const double rms = sharing_.params_rms();
+  if (!far_) {   // later, those that agree already would take one that comes late for far
+    const std::optional<double> far = settling_.far(*now, far_factor_);
+    if (far) far_ = {.first = *far * rms, .last = settling_.final_distance() * rms};
+  }
+  if (far_) {
+    std::vector<Apart> others = now->others;
+    for (Apart& other : others) other.distance *= kMayBeFarther * rms;
+    far_->others = std::make_shared<const std::vector<Apart>>(std::move(others));
+  }
   return far_;
 }
 

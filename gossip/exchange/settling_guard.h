@@ -1,7 +1,8 @@
 // The guard of pairs while settling. Nothing pulls a model back then, so whatever one partner moves adds up in all of
 // them. Without steps every exchange brings honest models nearer to each other and no other model takes them apart
 // again, so what a partner may be away shrinks with each exchange that moved this agent towards it. One that lies moves
-// everybody a few times, and counts no more.
+// everybody a few times, and counts no more. But some member may come late, when the others agree: whoever meets it
+// first is moved by it, and may be as far away from the others as they have not yet drawn that member to them.
 #pragma once
 
 #include <algorithm>
@@ -20,9 +21,13 @@ class SettlingGuard {
   explicit SettlingGuard(uint32_t fragments) : part_(std::sqrt(static_cast<double>(fragments))) {}
 
   bool is_far(const PeerId& peer, double distance, const Far& far) const {
-    const auto found = left_.find(peer);
-    const double left = found == left_.end() ? 1 : found->second;
-    return distance > part_ * std::max(far.last, left * far.first);
+    double allowed = std::max(far.last, left(peer) * far.first);
+    if (far.others) {
+      for (const Apart& other : *far.others) {
+        if (other.peer != peer) allowed = std::max(allowed, std::min(left(other.peer) * far.first, other.distance));
+      }
+    }
+    return distance > part_ * allowed;
   }
 
   // The exchange moved this agent by this part of the distance towards the peer.
@@ -35,6 +40,11 @@ class SettlingGuard {
   void begin_anew() { left_.clear(); }
 
  private:
+  double left(const PeerId& peer) const {
+    const auto found = left_.find(peer);
+    return found == left_.end() ? 1 : found->second;
+  }
+
   const double part_;
   std::unordered_map<PeerId, double> left_;   // of the first distance
 };

@@ -12,10 +12,17 @@
 
 namespace starling {
 
+struct Apart {
+  PeerId peer;
+  double distance = 0;               // rms
+};
+
 // While settling, the rms distances beyond which a partner's model does not count.
 struct Far {
   double first = 0;                  // before any exchange with it; each makes it less
   double last = 0;                   // but no less than this: models that are so near agree
+  // The other members, and how far away each may be by its record. nullptr: not known.
+  std::shared_ptr<const std::vector<Apart>> others;
 };
 
 struct Snapshot {

@@ -289,7 +289,8 @@ std::map<std::string, CostOfLie> settle_with_each(const SwarmConfig& config, con
 }
 
 // In units of the distance at first, what SettlingGuard lets one partner move an agent in all, however many exchanges
-// that takes: it may be 3 times as far away, and the parts that each exchange leaves of that add up to one.
+// that takes, where no other member is late: it may be 3 times as far away, and the parts that each exchange leaves of
+// that add up to one.
 constexpr double kMovedMost = 3;
 
 class LiarWhileSettling : public testing::TestWithParam<CodecKind> {};

@@ -208,7 +208,8 @@ TEST_P(WhileSettling, TheMeanOfAllModelsStays) {
   spdlog::set_level(spdlog::level::off);
   SwarmConfig config = ending_soon(GetParam().exchange);
   config.exchange.codec = GetParam().codec;
-  const uint64_t seeds = GetParam().agents < 64 ? seed_count(3) : seed_count(1);
+  // Of few agents one may come late, when the others agree already: in one seed of ten, and it parted them for good.
+  const uint64_t usual = GetParam().agents < 64 ? 3 : 1, seeds = seed_count(GetParam().agents == 4 ? 30 : usual);
   double most = 0, nearest = INFINITY, longest = 0;
   for (uint64_t seed = first_seed(); seed < first_seed() + seeds; ++seed) {
     QuadraticSwarm swarm(seed, config, near_links(0));

@@ -54,6 +54,11 @@ TEST_F(AgreementTest, TheFarthestIsNamedAndTheMeanIsOfAll) {
   EXPECT_DOUBLE_EQ(found.farthest.value(), (8 - 1) / 0.5);
   EXPECT_EQ(found.farthest_name, "far");
   EXPECT_DOUBLE_EQ(found.to_mean.value(), ((1 + 3 + 8 + 4) / 4.0 - 1) / 0.5) << "this agent's model is one of the four";
+  ASSERT_EQ(found.others.size(), 3u);
+  for (const Apart& other : found.others) {
+    const double theirs = other.peer == peer_of(1) ? 3 : other.peer == peer_of(2) ? 8 : 4;
+    EXPECT_DOUBLE_EQ(other.distance, (theirs - 1) / 0.5);
+  }
 }
 
 TEST_F(AgreementTest, WhoToldNothingIsCountedAndNamed) {

@@ -237,6 +237,28 @@ TEST(SettlingGuard, EachExchangeShrinksWhatAPartnerMayBeAway) {
   EXPECT_FALSE(guard.is_far(test_peer(1), 8, far)) << "it trained in between";
 }
 
+TEST(SettlingGuard, WhoMetOneThatComesLateMayBeAsFarAwayAsThatOne) {
+  SettlingGuard guard(1);
+  Far far = {.first = 8, .last = 1};
+  const auto others = [&far](double near, double late) {
+    far.others = std::make_shared<const std::vector<Apart>>(
+        std::vector<Apart>{{test_peer(1), near}, {test_peer(2), late}});
+  };
+  for (int i = 0; i < 20; ++i) guard.drawn(test_peer(1), 0.5);
+  others(0.1, 6);
+  EXPECT_FALSE(guard.is_far(test_peer(1), 6, far));
+  EXPECT_TRUE(guard.is_far(test_peer(1), 6.1, far));
+  others(0.1, INFINITY);
+  EXPECT_FALSE(guard.is_far(test_peer(1), 8, far)) << "nobody knows where the late one is";
+  EXPECT_TRUE(guard.is_far(test_peer(1), 8.1, far)) << "no more than at first";
+  others(100, 0.1);
+  EXPECT_TRUE(guard.is_far(test_peer(1), 1.1, far)) << "it does not speak for itself";
+  others(0.1, 6);
+  guard.drawn(test_peer(2), 0.5);
+  EXPECT_FALSE(guard.is_far(test_peer(1), 4, far));
+  EXPECT_TRUE(guard.is_far(test_peer(1), 4.1, far)) << "the late one was drawn nearer once";
+}
+
 // All of a distance may lie in one of them.
 TEST(SettlingGuard, AFragmentMayBeFartherThanTheWholeModel) {
   SettlingGuard guard(4);
