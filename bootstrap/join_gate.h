@@ -35,9 +35,10 @@ class JoinGate {
   Verdict judge(const std::string& source, const Join& join, bool known);
   // Whether to answer a proposal of one that is no member; at most as often as Joins.
   bool may_answer(const std::string& source);
-  // Never 0, as those below.
+  // No cookie is ever 0.
   uint64_t cookie(const PeerRecord& record) const { return cookie(record, minute()); }
-  // For requests of the model from this sender at this address. A transfer may take hours, so it lasts as long as this.
+  // For requests of the model from this sender at this address. Minute 0 is no Join's, so neither cookie serves for the
+  // other. It lasts as long as this gate, since a transfer may take hours.
   uint64_t model_cookie(const FrameHeader& asks) const {
     return cookie(asks.sender, asks.generation, asks.reply_to, 0);
   }

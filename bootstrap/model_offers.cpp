@@ -44,7 +44,7 @@ void ModelOffers::ask(const PeerId& peer, ModelSource& source) {
 
 void ModelOffers::show_cookie(const PeerId& from, uint64_t cookie) {
   ModelSource* source = sources_.find(from);
-  if (!source || source->ready || source->cookie != 0) return;   // another one opens that door no better
+  if (!source || source->ready || source->cookie == cookie) return;   // the last one counts: the first may be forged
   source->cookie = cookie;
   ask(from, *source);
 }

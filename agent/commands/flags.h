@@ -35,7 +35,7 @@ Duration read_duration(const std::string& text);
 // Bytes a second from "100mbit"; 0 = "unlimited".
 double read_rate(const std::string& text);
 
-// --density: of update codecs that send some elements.
+// --density, from 1e-6 to 1: the share of elements that update codecs send. `density` outlives the command line.
 void add_density_flag(Subcommand& command, std::optional<double>& density, const char* doc);
 
 // Into a uint64_t, or an optional one.

@@ -13,7 +13,7 @@ namespace {
 
 constexpr Duration kStopPatience = std::chrono::milliseconds(300);   // for exchanges in doubt; Ctrl-C ends in 2 s
 constexpr Duration kFinishPatience = std::chrono::seconds(2);
-constexpr double kMayBeFarther = 1.5;   // than its projection tells, which is an estimate and some time old
+constexpr double kMayBeFarther = 3;   // than its projection tells, which is an estimate and some time old
 
 }  // namespace
 

@@ -1,8 +1,9 @@
 // The guard of pairs while settling. Nothing pulls a model back then, so whatever one partner moves adds up in all of
 // them. Without steps every exchange brings honest models nearer to each other and no other model takes them apart
 // again, so what a partner may be away shrinks with each exchange that moved this agent towards it. One that lies moves
-// everybody a few times, and counts no more. But some member may come late, when the others agree: whoever meets it
-// first is moved by it, and may be as far away from the others as they have not yet drawn that member to them.
+// everybody a few times, and counts no more. A member may come late, when the others agree already, and whoever meets
+// it first is moved away from them. So a partner may also be as far away as another member is by its record, but no
+// farther than exchanges with that member have left of the first distance.
 #pragma once
 
 #include <algorithm>

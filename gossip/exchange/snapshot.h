@@ -12,9 +12,10 @@
 
 namespace starling {
 
+// How far a member's model is from the own one; infinitely where nobody knows.
 struct Apart {
   PeerId peer;
-  double distance = 0;               // rms
+  double distance = 0;               // rms; in Agreement over this agent's rms params
 };
 
 // While settling, the rms distances beyond which a partner's model does not count.

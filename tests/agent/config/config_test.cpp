@@ -917,7 +917,6 @@ TEST(Duration, ParsesAndPrints) {
   EXPECT_EQ(print_duration(Duration(1234567)), "1234.567us");
 }
 
-// Of pairs with many steps a round, and data of which an agent knows that its peers have others.
 TEST(ForeseenTrouble, NamesAGraphThatStaysForNeighborhoods) {
   SwarmConfig swarm;
   swarm.exchange.kind = ExchangeKind::kNeighborhood;
@@ -936,6 +935,7 @@ TEST(ForeseenTrouble, NamesAGraphThatStaysForNeighborhoods) {
   EXPECT_EQ(foreseen_trouble(swarm, DataConfig()), "");
 }
 
+// Of pairs with many steps a round, and data of which an agent knows that its peers have others.
 TEST(ForeseenTrouble, NamesTheGroupWherePairsHardlyLearn) {
   SwarmConfig swarm;
   DataConfig by_label;

@@ -31,7 +31,8 @@ void expect_one_repeat() {
   pair.swarm.network.drop = [&](const Flight& flight) { return is<Lost>(flight) && lost++ == 0; };
   const TimePoint began = pair.swarm.clock.now();
   ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
-  while (pair.a.pairwise->under_way() || pair.b.pairwise->under_way()) pair.swarm.run_for(milliseconds(1));
+  const auto under_way = [&] { return pair.a.pairwise->under_way() || pair.b.pairwise->under_way(); };
+  while (under_way() && pair.swarm.clock.now() - began < milliseconds(2000)) pair.swarm.run_for(milliseconds(1));
   EXPECT_LE(pair.swarm.clock.now() - began, kUsual + kRepeatedAfter + kRoundTrip) << "far below any deadline";
   pair.swarm.run_for(milliseconds(300));
   EXPECT_EQ(lost > 0, true);
@@ -117,7 +118,8 @@ TEST(PairTurns, ATurnHasAClockOfItsOwn) {
       pair.b.end_steps();
       pair.b.pump();
     }
-    while (pair.a.pairwise->under_way()) pair.swarm.run_for(milliseconds(1));
+    const auto takes = [&] { return pair.swarm.clock.now() - began; };
+    while (pair.a.pairwise->under_way() && takes() < milliseconds(2000)) pair.swarm.run_for(milliseconds(1));
     if (late) {
       EXPECT_GT(pair.swarm.clock.now() - began, milliseconds(500));
       EXPECT_EQ(pair.a.pairwise->counters().failed, 0u);

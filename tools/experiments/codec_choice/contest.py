@@ -38,7 +38,7 @@ MIXED = ("params, pairs, modulo8", "params, pairs, modulo8, momentum .9 travels"
 KNOWN = {REPLICAS[0]: 0.3, MASKED: 0.03, MIXED[0]: 0.3, MIXED[2]: 0.1,
          MIXED[3]: 0.3}   # their best rates, by the runs of before
 LOOKS = 96   # of a run on its link, were its steps as long as `Way.bits` says; too few where agents go on alone
-SHORT = {("params, neighborhood, bf16", "1mbit"): {"every": 0.2, "seconds": 30}}   # 200 steps take 6 s
+SHORT = {("params, neighborhood, bf16", "1mbit"): {"every": 0.2, "seconds": 30}}   # 200 steps take some 17 s
 
 
 def pairs(bits, **settings):
