@@ -37,10 +37,11 @@ class JoinGate {
   bool may_answer(const std::string& source);
   // No cookie is ever 0.
   uint64_t cookie(const PeerRecord& record) const { return cookie(record, minute()); }
-  // For requests of the model from this sender at this address. Minute 0 is no Join's, so neither cookie serves for the
-  // other. It lasts as long as this gate, since a transfer may take hours.
+  // For requests of the model to be answered at this address, whoever asks: what a stranger has sent to another's
+  // address is that one's own cookie. Minute 0 is no Join's, so neither cookie serves for the other. It lasts as
+  // long as this gate, since a transfer may take hours.
   uint64_t model_cookie(const FrameHeader& asks) const {
-    return cookie(asks.sender, asks.generation, asks.reply_to, 0);
+    return cookie(PeerId{}, 0, asks.reply_to, 0);
   }
 
  private:

@@ -160,7 +160,9 @@ void PairLedger::applied(PairExchange& exchange, const CommitTerms& terms) {
     const double mixed = static_cast<double>(count_bits(terms.blocks));
     const double whole = static_cast<double>(exchange.blocks.due_count());
     const double part = blocks_.reach() * mixed / whole * static_cast<double>(decided);
-    settling_guards_[exchange.fragment].drawn(exchange.peer, part);
+    SettlingGuard& guard = settling_guards_[exchange.fragment];
+    const std::optional<Far>& far = exchange.own->far;
+    guard.drawn(exchange.peer, part, far && guard.is_beyond_own(exchange.peer, exchange.distance, *far));
   }
   if (exchange.scale == 1) return;
   ++counters_.clipped;

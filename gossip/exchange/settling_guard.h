@@ -3,7 +3,7 @@
 // again, so what a partner may be away shrinks with each exchange that moved this agent towards it. One that lies moves
 // everybody a few times, and counts no more. A member may come late, when the others agree already, and whoever meets
 // it first is moved away from them. So a partner may also be as far away as another member is by its record, but no
-// farther than exchanges with that member have left of the first distance.
+// farther than exchanges with that member have left of the first distance, and for some exchanges only.
 #pragma once
 
 #include <algorithm>
@@ -21,33 +21,47 @@ class SettlingGuard {
   // `fragments`: an exchange carries one of so many parts of the model, of which one may have all of the distance.
   explicit SettlingGuard(uint32_t fragments) : part_(std::sqrt(static_cast<double>(fragments))) {}
 
+  // Beyond what exchanges with this partner itself have left of the first distance.
+  bool is_beyond_own(const PeerId& peer, double distance, const Far& far) const {
+    return distance > part_ * std::max(far.last, seen(peer).left * far.first);
+  }
+
   bool is_far(const PeerId& peer, double distance, const Far& far) const {
-    double allowed = std::max(far.last, left(peer) * far.first);
-    if (far.others) {
-      for (const Apart& other : *far.others) {
-        if (other.peer != peer) allowed = std::max(allowed, std::min(left(other.peer) * far.first, other.distance));
-      }
+    if (!is_beyond_own(peer, distance, far)) return false;
+    if (!far.others || seen(peer).borrowed >= kBorrowedMax) return true;
+    double allowed = 0;
+    for (const Apart& other : *far.others) {
+      if (other.peer != peer) allowed = std::max(allowed, std::min(seen(other.peer).left * far.first, other.distance));
     }
     return distance > part_ * allowed;
   }
 
-  // The exchange moved this agent by this part of the distance towards the peer.
-  void drawn(const PeerId& peer, double part) {
-    if (left_.size() > kMembersMax) left_.clear();
-    left_.try_emplace(peer, 1).first->second *= 1 - part;
+  // The exchange moved this agent by this part of the distance towards the peer. `borrowed`: it was beyond its own.
+  void drawn(const PeerId& peer, double part, bool borrowed = false) {
+    if (seen_.size() > kMembersMax) seen_.clear();
+    Seen& one = seen_[peer];
+    one.left *= 1 - part;
+    if (borrowed) one.borrowed += part;
   }
 
-  void forget(const PeerId& peer) { left_.erase(peer); }
-  void begin_anew() { left_.clear(); }
+  void forget(const PeerId& peer) { seen_.erase(peer); }
+  void begin_anew() { seen_.clear(); }
 
  private:
-  double left(const PeerId& peer) const {
-    const auto found = left_.find(peer);
-    return found == left_.end() ? 1 : found->second;
+  // Who stays ahead of the others by a little is let in by a member that is never met, for as long as settling lasts.
+  static constexpr double kBorrowedMax = 8;
+
+  struct Seen {
+    double left = 1;       // of the first distance
+    double borrowed = 0;   // parts by which it moved this agent from beyond that
+  };
+  Seen seen(const PeerId& peer) const {
+    const auto found = seen_.find(peer);
+    return found == seen_.end() ? Seen() : found->second;
   }
 
   const double part_;
-  std::unordered_map<PeerId, double> left_;   // of the first distance
+  std::unordered_map<PeerId, Seen> seen_;
 };
 
 }  // namespace starling

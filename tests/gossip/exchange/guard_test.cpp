@@ -259,6 +259,18 @@ TEST(SettlingGuard, WhoMetOneThatComesLateMayBeAsFarAwayAsThatOne) {
   EXPECT_TRUE(guard.is_far(test_peer(1), 4.1, far)) << "the late one was drawn nearer once";
 }
 
+TEST(SettlingGuard, AMemberThatIsNeverMetLetsNobodyInForEver) {
+  SettlingGuard guard(1);
+  Far far = {.first = 8, .last = 1};
+  far.others = std::make_shared<const std::vector<Apart>>(std::vector<Apart>{{test_peer(2), INFINITY}});
+  int let_in = 0;
+  for (; let_in < 100 && !guard.is_far(test_peer(1), 7, far); ++let_in) {
+    guard.drawn(test_peer(1), 0.5, guard.is_beyond_own(test_peer(1), 7, far));
+  }
+  EXPECT_EQ(let_in, 17) << "once by itself, then for eight distances";
+  EXPECT_FALSE(guard.is_far(test_peer(3), 7, far)) << "another one";
+}
+
 // All of a distance may lie in one of them.
 TEST(SettlingGuard, AFragmentMayBeFartherThanTheWholeModel) {
   SettlingGuard guard(4);
