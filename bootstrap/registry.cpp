@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "gossip/net/identity.h"
 #include "gossip/net/text.h"
+#include "gossip/rng.h"
 #include "kernels/check.h"
 
 namespace starling {
@@ -71,7 +71,8 @@ struct Registry::Swarm {
 
 Registry::Registry(RegistryOptions options, Transport& transport, const Clock& clock)
     : options_(std::move(options)), transport_(transport), clock_(clock),
-      join_secret_(draw_secret()), gate_(join_secret_, clock), rng_seed_(options_.rng_seed) {
+      join_secret_(options_.join_secret ? options_.join_secret : Rng(options_.rng_seed).next_u64()),
+      gate_(join_secret_, clock), rng_seed_(options_.rng_seed) {
   STARLING_CHECK(options_.compare != nullptr && options_.read != nullptr);
 }
 

@@ -31,6 +31,7 @@ struct RegistryOptions {
   uint64_t only = 0;                 // the id of the one swarm to serve; 0: any
   std::function<std::string(const std::string&, const std::string&)> compare;   // as in RouterOptions
   std::function<SettingsRead(const std::string&)> read;
+  uint64_t join_secret = 0;          // as in RouterOptions
 };
 
 class Registry {

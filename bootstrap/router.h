@@ -28,7 +28,8 @@ struct RouterOptions {
   // `compare(ours, theirs)` lists the differing lines of two settings texts, for the refusal; empty: they mean the
   // same, and the newcomer is let in with our text.
   std::function<std::string(const std::string&, const std::string&)> compare;
-  uint64_t join_secret = 0;      // of its JoinGate; routers behind one address share it. 0: draws one
+  uint64_t join_secret = 0;      // of its JoinGate; routers behind one address share it. 0: from the rng seed,
+                                 // which whoever collects the numbers of pings can find: for simulations
 };
 
 struct RouterCounters {

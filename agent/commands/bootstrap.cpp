@@ -70,7 +70,7 @@ int run_registry(const Config& config) {
   RegistryLog listener(observers);
   Registry registry({self, config.agent.bootstrap,
                      own_rng_seed(place.id(), place.generation()) ^ unguessable_seed(), config.agent.swarm_id,
-                     describe_difference, read_settings},
+                     describe_difference, read_settings, unguessable_seed()},
                     transport, clock);
   spdlog::info("registry {} listens on {}", place.id().short_name(), transport.local().to_string());
   spdlog::info("join with: starling agent --bootstrap {} --data FOLDER", self.endpoint.to_string());

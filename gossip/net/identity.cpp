@@ -191,12 +191,6 @@ Identity load_or_create_identity(const std::filesystem::path& dir) {
   throw std::runtime_error(path.string() + " vanished while it was made; does something clean that folder?");
 }
 
-uint64_t draw_secret() {
-  uint64_t secret = 0;
-  while (secret == 0) randombytes_buf(&secret, sizeof secret);
-  return secret;
-}
-
 uint64_t next_generation(const std::filesystem::path& dir) {
   make_folder(dir);
   const std::filesystem::path path = dir / kGenerationFile;

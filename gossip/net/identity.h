@@ -31,10 +31,6 @@ class Identity {
 
 [[nodiscard]] bool verify(const PeerId& signer, std::span<const std::byte> message, const Signature& signature);
 
-// A number that nobody else may guess, never 0. From the system's source: the numbers of pings are an rng's, and tell
-// whoever collects them its seed.
-uint64_t draw_secret();
-
 // The key in `dir`/identity.key; made on first use, with `dir` itself. The file must be a regular one, ours, and
 // readable by nobody else. Throws std::runtime_error with the remedy.
 Identity load_or_create_identity(const std::filesystem::path& dir);

@@ -351,7 +351,7 @@ TEST(SimSwarm, ANewcomerGetsAModelOfNowFromMembersThatSaveNone) {
   const double full = 10 * 0.02 * rms_difference(first, {target.begin(), target.end()});
   const double moved = swarm.distance_to(2, first);
   EXPECT_GT(moved, 0);
-  EXPECT_LT(moved, 0.2 * full) << "at the whole rate it is 1.8, by the momentum";
+  EXPECT_LT(moved, 0.4 * full) << "at the whole rate it is 1.8, by the momentum";
 }
 
 TEST(SimSwarm, NewcomerWithoutSettingsOrMembersWaits) {
