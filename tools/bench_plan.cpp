@@ -9,7 +9,7 @@
 
 #include "compression/plan/linear_fit.h"
 #include "compression/plan/plan_judge.h"
-#include "gossip/exchange/update_replicas.h"
+#include "gossip/exchange/plan_slices.h"
 #include "gossip/rng.h"
 #include "kernels/cast.h"
 #include "kernels/pair.h"

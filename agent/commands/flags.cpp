@@ -44,7 +44,7 @@ void add_scenario_flags(Subcommand& command, Scenario& scenario) {
 
 void add_density_flag(Subcommand& command, std::optional<double>& density, const char* doc) {
   command.option("--density PART", doc, [&density](const std::string& text) {
-    density = NumberValue{1e-6, 1}.read(scalar_tree(text));   // as swarm.exchange.update.density
+    density = kDensityValue.read(scalar_tree(text));
   });
 }
 

@@ -15,8 +15,8 @@
 #include "agent/report/svg.h"
 #include "compression/plan/comparison.h"
 #include "gossip/clock.h"
+#include "gossip/exchange/plan_slices.h"
 #include "gossip/exchange/update_bundles.h"
-#include "gossip/exchange/update_replicas.h"
 #include "gossip/limits.h"
 
 namespace starling {

@@ -325,7 +325,7 @@ void add_updates(std::vector<ConfigField>& t) {
   t.push_back(since("0.2.0", "0.01", row("swarm.exchange.update.density", "",
                                          "topk, randk: the part of a slice's elements that an update holds; sketch: "
                                          "that comes back",
-                                         AT(swarm.exchange.update.density), NumberValue{1e-6, 1})));
+                                         AT(swarm.exchange.update.density), kDensityValue)));
   t.push_back(since("0.2.0", "2", row("swarm.exchange.update.reply", "",
                                       "topk: what comes back holds at most so many times the elements of an update",
                                       AT(swarm.exchange.update.reply), CountValue{1, kUpdateMembersMax})));

@@ -54,6 +54,9 @@ struct NumberValue {
   static std::string print(double value);   // the shortest that reads back as the same number
 };
 
+// The share of elements that update codecs send.
+inline constexpr NumberValue kDensityValue{1e-6, 1};
+
 struct CountValue {
   uint64_t min = 0, max = UINT64_MAX;
   uint64_t read(const ConfigTree& tree) const;

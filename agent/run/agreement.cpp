@@ -34,7 +34,6 @@ Agreement look_at_agreement(const Membership& membership, const Projection& own,
     for (size_t b = 0; b < kProjectionBuckets; ++b) sum[b] += static_cast<double>(meta.projection[b]);
     ++known;
     const double distance = *told;
-    found.distances.push_back(distance);
     if (found.farthest && distance <= *found.farthest) return;
     found.farthest = distance;
     found.farthest_name = print_name(member.record);

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <functional>
 #include <limits>
@@ -44,7 +45,10 @@ class Settling {
   // In units of the own rms: `factor` times the distance of the farthest, were it not for those that may be broken.
   // nullopt: fewer than half of the others have told theirs.
   std::optional<double> far(const Agreement& agreement, double factor) const {
-    std::vector<double> distances = agreement.distances;
+    std::vector<double> distances;
+    for (const Apart& other : agreement.others) {
+      if (std::isfinite(other.distance)) distances.push_back(other.distance);
+    }
     const size_t others = agreement.members, broken = std::max<size_t>(1, (others + 1) / 8);
     if (others == 1) return std::numeric_limits<double>::infinity();   // of two, nobody knows which one lies
     if (distances.size() <= broken || 2 * distances.size() < others) return std::nullopt;

@@ -1,7 +1,6 @@
 #include "gossip/exchange/update_replicas.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <utility>
 
@@ -38,15 +37,6 @@ std::vector<SliceRange> cut_slices(std::span<const size_t> section_sizes, size_t
   }
   STARLING_CHECK(slices.size() <= slices_max);
   return slices;
-}
-
-std::vector<PlanSection> plan_slices(const std::vector<PlanSection>& layers) {
-  size_t elements = 0;
-  for (const PlanSection& layer : layers) elements += layer.elements;
-  std::vector<uint64_t> sizes;
-  for (const SliceRange& slice : cut_slices(std::array{elements})) sizes.push_back(slice.count);
-  std::reverse(sizes.begin(), sizes.end());
-  return cut_at(layers, sizes);
 }
 
 UpdateReplicas::UpdateReplicas(const PeerId& self, uint64_t generation, std::span<const SliceRange> slices,

@@ -6,7 +6,6 @@
 #include <span>
 #include <vector>
 
-#include "compression/plan/sections.h"
 #include "gossip/exchange/slice_replica.h"
 #include "gossip/exchange/update_slice.h"
 
@@ -23,9 +22,6 @@ struct SliceRange {
 // alone.
 inline constexpr size_t kSliceElementsMin = 16 * 1024;
 std::vector<SliceRange> cut_slices(std::span<const size_t> section_sizes, size_t slices_max = kUpdateSlicesMax);
-// The slices of a model of these layers, in the order of backward: what a merge plan merges.
-// REQUIRES: sections without a fault.
-std::vector<PlanSection> plan_slices(const std::vector<PlanSection>& layers);
 
 // One boundary: the drift joins the accumulators, the replicas take what came, x becomes R, new payloads are encoded.
 struct BoundaryJob {

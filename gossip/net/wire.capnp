@@ -202,7 +202,7 @@ struct Join {
 struct JoinCookie {
   # Join again with this number, which proves that the sender of a Join can be reached where its record says. Goes
   # there, depends on the record and the minute, and leaves nothing to remember. Or ask for the model again with it: it
-  # proves the same of replyHost:replyPort, depends on those and on the sender's id and generation, and lasts.
+  # proves that replyHost:replyPort can be reached, depends on those alone, and lasts.
   cookie @0 :UInt64;        # refused if zero
   nonce @1 :UInt64;         # of the Join; 0 for a request for the model
 }

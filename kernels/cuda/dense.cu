@@ -1,20 +1,12 @@
 #include "kernels/cuda/dense.h"
 
-#include <algorithm>
-
 #include "kernels/cuda/grid.cuh"
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/terms.cuh"
 
 namespace starling {
 namespace {
 using namespace cuda;
-
-// As many payloads as a launch takes: its parameters hold them.
-constexpr size_t kTogether = 16;
-struct Terms {
-  DenseTerm each[kTogether];
-  unsigned count = 0;
-};
 
 __device__ inline float value_at(const DenseTerm& term, size_t i) {
   if (!term.is_bf16) return reinterpret_cast<const float*>(term.values)[i];
@@ -22,7 +14,7 @@ __device__ inline float value_at(const DenseTerm& term, size_t i) {
 }
 
 // Adds what the terms say of an element, one after the other, to 0 or to what is there.
-__global__ void dense_merge_kernel(Terms terms, bool from_zero, float* out, size_t count) {
+__global__ void dense_merge_kernel(Terms<DenseTerm> terms, bool from_zero, float* out, size_t count) {
   for (size_t i = first_index(); i < count; i += index_stride()) {
     float sum = from_zero ? 0.0f : out[i];
     for (unsigned t = 0; t < terms.count; ++t) {
@@ -36,19 +28,16 @@ __global__ void dense_merge_kernel(Terms terms, bool from_zero, float* out, size
 
 void dense_axpy_cuda(const DenseTerm& term, float* y, size_t count, void* stream) {
   if (count == 0) return;
-  launch("dense_axpy", dense_merge_kernel, blocks_for(count), kThreads, 0, stream, Terms{{term}, 1}, false, y, count);
+  launch("dense_axpy", dense_merge_kernel, blocks_for(count), kThreads, 0, stream,
+         Terms<DenseTerm>{{term}, 1}, false, y, count);
 }
 
 void dense_merge_cuda(std::span<const DenseTerm> terms, float* out, size_t count, void* stream) {
   if (count == 0) return;
   if (terms.empty()) return zero_async(out, count * sizeof(float), stream);
-  for (size_t first = 0; first < terms.size(); first += kTogether) {
-    const std::span<const DenseTerm> next = terms.subspan(first, std::min(kTogether, terms.size() - first));
-    Terms some;
-    std::copy(next.begin(), next.end(), some.each);
-    some.count = static_cast<unsigned>(next.size());
-    launch("dense_merge", dense_merge_kernel, blocks_for(count), kThreads, 0, stream, some, first == 0, out, count);
-  }
+  launch_terms(terms, [&](const Terms<DenseTerm>& some, bool from_zero) {
+    launch("dense_merge", dense_merge_kernel, blocks_for(count), kThreads, 0, stream, some, from_zero, out, count);
+  });
 }
 
 }  // namespace starling

@@ -1,11 +1,11 @@
 #include "kernels/cuda/levels.h"
 
-#include <algorithm>
 #include <bit>
 
 #include "kernels/check.h"
 #include "kernels/cuda/grid.cuh"
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/terms.cuh"
 #include "kernels/level_chance.h"
 
 // A warp takes a group of 64 bytes at a time, and each lane two of its bytes: then the warp reads neighboring floats.
@@ -106,17 +106,10 @@ __global__ void axpy_kernel(Groups groups, int most, float a, const uint8_t* byt
   });
 }
 
-// As many payloads as a launch takes: its parameters hold them.
-constexpr size_t kTogether = 16;
-struct Terms {
-  LevelTerm each[kTogether];
-  unsigned count = 0;
-};
-
 // Adds what the terms say of the elements of a byte, one after the other, to 0 or to what the launch before left. All
 // slots are added up, that the sums may stay in registers, and those that are there are kept.
 template <int kBits>
-__global__ void merge_kernel(Groups groups, int most, Terms terms, bool from_zero, float* out) {
+__global__ void merge_kernel(Groups groups, int most, Terms<LevelTerm> terms, bool from_zero, float* out) {
   each_byte<kBits>(groups, [&](uint32_t block, size_t first, size_t byte, uint32_t slots) {
     constexpr uint32_t kSlots = 8 / kBits;
     float* const at = out + first;
@@ -228,16 +221,12 @@ void levels_merge_cuda(const BlockedLevels& levels, std::span<const LevelTerm> t
   if (count == 0) return;
   if (terms.empty()) return zero_async(out, count * sizeof(float), stream);
   const Groups groups(levels, count);
-  for (size_t first = 0; first < terms.size(); first += kTogether) {
-    const std::span<const LevelTerm> next = terms.subspan(first, std::min(kTogether, terms.size() - first));
-    Terms some;
-    std::copy(next.begin(), next.end(), some.each);
-    some.count = static_cast<unsigned>(next.size());
+  launch_terms(terms, [&](const Terms<LevelTerm>& some, bool from_zero) {
     with_bits(levels.codes, [&](auto bits) {
       launch("levels_merge", merge_kernel<bits.value>, blocks_for_warps(groups.total), kThreads, 0, stream, groups,
-             levels.codes.levels, some, first == 0, out);
+             levels.codes.levels, some, from_zero, out);
     });
-  }
+  });
 }
 
 void take_signs_cuda(float size, float* x, size_t count, void* stream) {

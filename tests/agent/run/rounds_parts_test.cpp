@@ -66,17 +66,24 @@ TEST(Settling, LastsNoLongerThanItMay) {
   EXPECT_TRUE(settling.overdue(kStart + seconds(19), 100));
 }
 
+std::vector<Apart> away(const std::vector<double>& distances) {
+  std::vector<Apart> others;
+  for (const double distance : distances) others.push_back({PeerId(), distance});
+  return others;
+}
+
 // One of eight may be broken, two of sixteen.
 TEST(Settling, TakesForFarWhoIsSoManyTimesFartherThanAllThatAreNotBroken) {
   const Settling settling(0.1, seconds(10));
-  EXPECT_EQ(settling.far({.members = 7, .distances = {0.2, 1, 0.5, 4, 1e6, 2, 0.1}}, 3), 3 * 4);
+  EXPECT_EQ(settling.far({.members = 7, .others = away({0.2, 1, 0.5, 4, 1e6, 2, 0.1})}, 3), 3 * 4);
   std::vector<double> of_fifteen(13, 0.5);
   of_fifteen.insert(of_fifteen.end(), {1e6, 1e7});
-  EXPECT_EQ(settling.far({.members = 15, .distances = of_fifteen}, 3), 3 * 0.5);
-  EXPECT_EQ(settling.far({.members = 7, .distances = {1, 2, 3}}, 3), std::nullopt) << "most have told nothing";
-  EXPECT_EQ(settling.far({.members = 7, .distances = std::vector<double>(7, 1e-9)}, 3), 0.1) << "as near as it need be";
-  EXPECT_EQ(settling.far({.members = 2, .distances = {9, 2}}, 3), 10 * 2) << "of three, one distance says little";
-  EXPECT_EQ(settling.far({.members = 1, .distances = {9}}, 3), INFINITY) << "of two, nobody knows which one lies";
+  EXPECT_EQ(settling.far({.members = 15, .others = away(of_fifteen)}, 3), 3 * 0.5);
+  EXPECT_EQ(settling.far({.members = 7, .others = away({1, 2, 3})}, 3), std::nullopt) << "most have told nothing";
+  EXPECT_EQ(settling.far({.members = 7, .others = away(std::vector<double>(7, 1e-9))}, 3), 0.1)
+      << "as near as it need be";
+  EXPECT_EQ(settling.far({.members = 2, .others = away({9, 2})}, 3), 10 * 2) << "of three, one distance says little";
+  EXPECT_EQ(settling.far({.members = 1, .others = away({9})}, 3), INFINITY) << "of two, nobody knows which one lies";
 }
 
 TEST(Recovery, HalvesTheRateUntilStepsWereGoodForAWhile) {

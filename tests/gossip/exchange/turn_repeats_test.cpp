@@ -67,10 +67,9 @@ TEST(PairTurns, WhoeverLacksABlockAsksForIt) {
   }
 }
 
-// How long exchanges take with all the waiting says nothing about how long an answer may take.
-TEST(PairTurns, ALostProposeIsRepeatedAfterARoundTrip) {
-  Turns pair;
-  for (int i = 0; i < 10; ++i) {   // they take 220 ms, 200 of which are B's steps
+// Ten exchanges, which take 220 ms, 200 of which are B's steps. Then the two hold 1 and 3.
+void exchange_beside_steps(Turns& pair) {
+  for (int i = 0; i < 10; ++i) {
     pair.publish();
     if (i > 0) pair.b.begin_steps();
     ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
@@ -81,6 +80,12 @@ TEST(PairTurns, ALostProposeIsRepeatedAfterARoundTrip) {
   std::fill(pair.a.params.begin(), pair.a.params.end(), 1.0f);
   std::fill(pair.b.params.begin(), pair.b.params.end(), 3.0f);
   pair.publish();
+}
+
+// How long exchanges take with all the waiting says nothing about how long an answer may take.
+TEST(PairTurns, ALostProposeIsRepeatedAfterARoundTrip) {
+  Turns pair;
+  ASSERT_NO_FATAL_FAILURE(exchange_beside_steps(pair));
   int lost = 0;
   pair.swarm.network.drop = [&](const Flight& flight) { return is<Propose>(flight) && lost++ == 0; };
   ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
@@ -94,17 +99,7 @@ TEST(PairTurns, ALostProposeIsRepeatedAfterARoundTrip) {
 TEST(PairTurns, ATurnHasAClockOfItsOwn) {
   for (const bool late : {true, false}) {
     Turns pair;
-    for (int i = 0; i < 10; ++i) {   // exchanges take 220 ms, 200 of which are B's steps, so a proposal waits for 500
-      pair.publish();
-      if (i > 0) pair.b.begin_steps();
-      ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
-      pair.swarm.run_for(milliseconds(200));
-      if (i > 0) pair.b.end_steps();
-      pair.swarm.run_for(milliseconds(300));
-    }
-    std::fill(pair.a.params.begin(), pair.a.params.end(), 1.0f);
-    std::fill(pair.b.params.begin(), pair.b.params.end(), 3.0f);
-    pair.publish();
+    ASSERT_NO_FATAL_FAILURE(exchange_beside_steps(pair));   // a proposal waits for 500 ms then
     if (late) {
       pair.b.begin_steps();
       pair.swarm.network.more_delay = [](const Flight& flight) { return milliseconds(is<Have>(flight) ? 40 : 0); };
