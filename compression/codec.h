@@ -65,7 +65,9 @@ enum class [[nodiscard]] PairStatus {
 };
 
 struct PairStats {
-  double squared_distance = 0;  // sum over the block of (peer - own)^2, as the payloads say
+  // Sum over the block of (peer - own)^2, as the payloads say. 0: the two are equal, as far as the payloads can tell,
+  // and no delta is applied.
+  double squared_distance = 0;
   float max_abs_difference = 0;
 };
 
@@ -110,6 +112,9 @@ class Codec {
   // codec) form a delta. Fills stats on kOk. Gives the same verdict on both ends: of two payloads that pass check(),
   // pair(a, b) and pair(b, a) agree.
   virtual PairStatus pair(Bytes own, Bytes peer, size_t element_count, PairStats* stats) const = 0;
+
+  // False: pair() leaves the block out because the two sides' steps are too far apart, which learn() mends.
+  virtual bool comparable(Bytes, Bytes) const { return true; }   // the first learnable_bytes() of own and peer
 
   // x += coefficient * f(own, peer), f antisymmetric and bit-identical on every machine: f32 difference, one rounding
   // by the multiply, one by the add, no fused multiply-add. REQUIRES: pair(own, peer) == kOk.

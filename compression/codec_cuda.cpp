@@ -73,6 +73,7 @@ class CudaCodec final : public Codec {
   PairStatus pair(Bytes own, Bytes peer, size_t element_count, PairStats* stats) const override {
     return host_->pair(own, peer, element_count, stats);
   }
+  bool comparable(Bytes own, Bytes peer) const override { return host_->comparable(own, peer); }
   std::unique_ptr<CodecMemory> make_memory(size_t element_count) const override {
     return host_->make_memory(element_count);
   }

@@ -59,10 +59,16 @@ PairStatus ModuloCodec<kBits>::pair(Bytes own, Bytes peer, size_t element_count,
   const ModuloPair sums = modulo_pair<kBits>(own.data() + kHeaderBytes, pairing.own_shift, peer.data() + kHeaderBytes,
                                              pairing.peer_shift, element_count);
   if (sums.projection != pairing.projected_difference()) return PairStatus::kLeftOut;
-  const double squares = static_cast<double>(sums.sum_squares);
+  const bool apart = sums.max_abs > pairing.rounding();
+  const double squares = apart ? static_cast<double>(sums.sum_squares) : 0;
   *stats = {.squared_distance = std::ldexp(squares, 2 * pairing.exponent),
             .max_abs_difference = std::ldexp(static_cast<float>(sums.max_abs), pairing.exponent)};
   return PairStatus::kOk;
+}
+
+template <int kBits>
+bool ModuloCodec<kBits>::comparable(Bytes own, Bytes peer) const {
+  return ModuloPairing(own, peer).comparable(kSteps);
 }
 
 template <int kBits>

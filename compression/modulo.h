@@ -31,6 +31,7 @@ class ModuloCodec final : public Codec {
                                              MutableBytes out) const override;
   PayloadStatus check(Bytes payload, size_t element_count) const override;
   PairStatus pair(Bytes own, Bytes peer, size_t element_count, PairStats* stats) const override;
+  bool comparable(Bytes own, Bytes peer) const override;
   void apply(float coefficient, Bytes own, Bytes peer, View x) const override;
   size_t learnable_bytes(size_t payload_bytes) const override;
   void learn(const PairVerdict& verdict, CodecMemory* memory) const override;

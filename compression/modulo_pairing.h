@@ -28,6 +28,11 @@ struct ModuloPairing {
   bool comparable(const ModuloSteps& steps) const {
     return std::abs(own.exponent - peer.exponent) <= steps.exponent_gap_max;
   }
+  // In units of the finer step: no difference is larger whose values round apart, though they are equal or all but.
+  uint32_t rounding() const {
+    const int shift = std::max(own_shift, peer_shift);
+    return shift == 0 ? 1 : uint32_t{1} << (shift - 1);
+  }
   uint32_t projected_difference() const { return (peer.projection << peer_shift) - (own.projection << own_shift); }
   // coefficient times the finer step, what one unit of the difference is worth.
   float factor(float coefficient) const { return coefficient * std::ldexp(1.0f, exponent); }

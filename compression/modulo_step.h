@@ -15,10 +15,13 @@
 // With a smaller one a large swarm that met one distant agent never settles: half of it keeps following the coarsest
 // step while the rest gets finer. (modulo8 with a gap of 3: swarms of over a hundred, a fifth of the exchanges failed.)
 // A larger one would not help modulo4: half of a step 2^4 coarser is 8 of the finer ones, and wraps. There unequal
-// steps wrap often, and not because the coarser is too fine: both begin again at the coarser, not above it. With a
-// rise, 512 members that met a stranger never settled (16 % of the exchanges failed); so they settle, and 4 % fail.
-// Were the largest difference to take only 1 or 2 steps, 1 % would fail, but members that drift stay twice as far
+// steps wrap often, and not because the coarser is too fine: both begin again at the coarser, not above it. So 64
+// members that met a stranger settle, and 3 % of the exchanges fail; of 512 a fifth fail for ever, and members stay .02
 // apart. (Modulo.ALargeSwarmSettlesAfterMeetingOneStranger)
+//
+// No delta is applied to a block in which rounding alone can make the largest difference. It would bring models that
+// agree as far apart as the coarser step's rounding, each time one of them has met a coarse step. Both steps fall until
+// what is left of a difference shows. (Modulo.ADifferenceThatRoundingAloneMakesIsNone)
 //
 // The step does not fall to zero: encode raises the exponent until every integer fits in 30 bits, or 25. So the last
 // bit of the largest float is worth at most 64 steps, or 2, and agents that are apart by the rounding of their floats

@@ -281,6 +281,7 @@ void PairBlocks::fill(Delta& delta, PairExchange& exchange, const Bitmap& decide
     const PairPart& part = parts_[i];
     if (!test_bit(decided, i)) continue;
     if (part.kind == PartKind::kWhole) {
+      if (exchange.blocks.stats(i).squared_distance == 0) continue;
       delta.own[i] = exchange.own->blocks[i];
       if (keep) delta.peer[i] = exchange.blocks.payload(i);
     } else if (test_bit(decided, part.other)) {
@@ -294,7 +295,7 @@ void PairBlocks::fill(Delta& delta, PairExchange& exchange, const Bitmap& decide
   if (keep) return;
   std::vector<SharedBytes> taken = exchange.blocks.take(decided);
   for (size_t i = 0; i < blocks; ++i) {
-    if (parts_[i].kind == PartKind::kWhole) delta.peer[i] = std::move(taken[i]);
+    if (parts_[i].kind == PartKind::kWhole && test_bit(delta.blocks, i)) delta.peer[i] = std::move(taken[i]);
   }
 }
 

@@ -82,6 +82,9 @@ class PairBlocks {
 
   // What the codec learns from an exchange, whether it was applied or failed. Holds only the payload bytes it reads.
   std::vector<BlockLesson> lessons(const PairExchange& exchange) const;
+  bool comparable(const BlockLesson& lesson) const {
+    return codec_.comparable(lesson.own.span(), lesson.peer.span());
+  }
 
   const BlockCounts& counts() const { return counts_; }
 

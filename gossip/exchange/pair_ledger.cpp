@@ -66,7 +66,7 @@ bool PairLedger::pass_guard(PairExchange& exchange, const Bitmap& blocks) {
   if (exchange.distance < 0) return true;   // no params among the blocks
   // Until it knows who is far, it would have to clip, and the mean of models that agree would be another.
   if (guarded_ && exchange.own->settling && !exchange.own->far) return false;
-  if (!std::isfinite(exchange.distance) || (!guarded_ && is_far(exchange))) {
+  if (!std::isfinite(exchange.distance) || (!guarded_ && is_far(exchange, exchange.distance))) {
     exchange.scale = 0;
     ++counters_.guard_refused;
     return false;
@@ -75,14 +75,14 @@ bool PairLedger::pass_guard(PairExchange& exchange, const Bitmap& blocks) {
   return true;
 }
 
-bool PairLedger::is_far(const PairExchange& exchange) const {
+bool PairLedger::is_far(const PairExchange& exchange, double distance) const {
   const std::optional<Far>& far = exchange.own->far;
-  return far && settling_guards_[exchange.fragment].is_far(exchange.peer, exchange.distance, *far);
+  return far && settling_guards_[exchange.fragment].is_far(exchange.peer, distance, *far);
 }
 
 double PairLedger::judge(PairExchange& exchange) {
   const Snapshot& own = *exchange.own;
-  if (own.far) return is_far(exchange) ? 0 : 1;
+  if (own.far) return is_far(exchange, exchange.distance) ? 0 : 1;
   ClipGuard& guard = guards_[exchange.fragment];
   const bool again = std::exchange(exchange.judged, true);
   return again ? guard.scale(exchange.distance, own.drift)
@@ -93,6 +93,7 @@ void PairLedger::forget(const PeerId& peer) {
   fragments_.forget(peer);
   for (ClipGuard& guard : guards_) guard.forget(peer);
   for (SettlingGuard& guard : settling_guards_) guard.forget(peer);
+  coarse_steps_.forget(peer);
 }
 
 float PairLedger::coefficient(const PairExchange& exchange) const {
@@ -243,9 +244,21 @@ void PairLedger::report(const PairExchange& exchange, ExchangeOutcome outcome, u
   if (outcome == ExchangeOutcome::kFailed && exchange.scale == 0) report.left_out = {exchange.peer};
 }
 
+// A far model would make the steps coarse with which all others are met. The peer may have refused first.
+bool PairLedger::teaches(const PairExchange& exchange) const {
+  if (exchange.scale == 0) return false;
+  const double distance = blocks_.distance(exchange, blocks_.passed(exchange), param_blocks_);
+  return distance < 0 || !is_far(exchange, distance);
+}
+
 void PairLedger::keep_lessons(const PairExchange& exchange) {
+  if (!teaches(exchange)) return;
   std::vector<BlockLesson> found = blocks_.lessons(exchange);
   if (found.empty()) return;
+  const auto comparable = [&](const BlockLesson& lesson) { return blocks_.comparable(lesson); };
+  if (!coarse_steps_.follow(exchange.peer, std::all_of(found.begin(), found.end(), comparable))) {
+    std::erase_if(found, std::not_fn(comparable));
+  }
   if (lessons_.size() >= kLessonsMax) lessons_.pop_front();
   lessons_.push_back(std::move(found));
 }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "gossip/exchange/budget.h"
+#include "gossip/exchange/coarse_steps.h"
 #include "gossip/exchange/commit.h"
 #include "gossip/exchange/counters.h"
 #include "gossip/exchange/exchange.h"
@@ -92,7 +93,7 @@ class PairLedger {
   const PairwiseCounters& counters() const { return counters_; }
 
  private:
-  bool is_far(const PairExchange& exchange) const;
+  bool is_far(const PairExchange& exchange, double distance) const;
   double judge(PairExchange& exchange);
   bool momentum_mixed(const PairExchange& exchange, const Bitmap& mixed) const;
   float coefficient(const PairExchange& exchange) const;
@@ -102,6 +103,7 @@ class PairLedger {
   void state_moved();
   void report(const PairExchange& exchange, ExchangeOutcome outcome, uint32_t blocks_mixed, Duration free_in);
   void count_blocks(const PeerBlocks& blocks, const Bitmap& mixed);
+  bool teaches(const PairExchange& exchange) const;
   void keep_lessons(const PairExchange& exchange);
 
   static constexpr size_t kReportsMax = 4096;   // kept for a caller that does not fetch them
@@ -126,6 +128,7 @@ class PairLedger {
   FragmentTurns fragments_;
   std::vector<ClipGuard> guards_;               // by fragment: layers differ in how far apart they are
   std::vector<SettlingGuard> settling_guards_;  // likewise
+  CoarseSteps coarse_steps_;
   std::vector<Delta> decided_;
   std::vector<double> decided_offers_;          // of this budget, not yet handed out
   std::deque<std::vector<BlockLesson>> lessons_;   // by exchange that ended, not yet handed out

@@ -4,7 +4,9 @@
 
 #include <cmath>
 #include <limits>
+#include <vector>
 
+#include "gossip/exchange/coarse_steps.h"
 #include "gossip/exchange/coefficients.h"
 #include "gossip/exchange/no_nearer.h"
 #include "gossip/exchange/settling_guard.h"
@@ -311,6 +313,32 @@ TEST(PairCoefficients, InsaneMassesAreKnown) {
     EXPECT_FALSE(mass_is_sane(mass)) << mass;
   }
   for (double mass : {1e-12, 1.0, 60'000.0, 1e12}) EXPECT_TRUE(mass_is_sane(mass)) << mass;
+}
+
+TEST(CoarseSteps, OfAPeerAreFollowedOnceAndThenMoreAndMoreRarely) {
+  CoarseSteps steps;
+  const PeerId coarse = test_peer(1), other = test_peer(2);
+  std::vector<int> followed;
+  for (int exchange = 0; exchange < 500; ++exchange) {
+    if (steps.follow(coarse, false)) followed.push_back(exchange);
+  }
+  EXPECT_EQ(followed, (std::vector<int>{0, 32, 96, 224, 480}));
+
+  EXPECT_TRUE(steps.follow(other, false)) << "each peer is judged alone";
+  EXPECT_FALSE(steps.follow(coarse, false));
+  EXPECT_TRUE(steps.follow(coarse, true));
+  EXPECT_TRUE(steps.follow(coarse, false)) << "the steps could be compared since";
+  EXPECT_FALSE(steps.follow(coarse, false));
+  steps.forget(coarse);
+  EXPECT_TRUE(steps.follow(coarse, false)) << "another process";
+}
+
+// In between others have made the own steps fine again.
+TEST(CoarseSteps, OfAPeerThatIsMetRarelyAreFollowedAgain) {
+  CoarseSteps steps;
+  EXPECT_TRUE(steps.follow(test_peer(1), false));
+  for (int i = 0; i < 39; ++i) EXPECT_TRUE(steps.follow(test_peer(2), true));
+  EXPECT_TRUE(steps.follow(test_peer(1), false));
 }
 
 }  // namespace

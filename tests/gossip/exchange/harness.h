@@ -259,6 +259,8 @@ class TestAgentOf {
     snapshot->round = snapshot->boundary = snapshots_;
     snapshot->mass = mass;
     snapshot->drift = drift_;
+    snapshot->settling = far.has_value();
+    snapshot->far = far;
     snapshot->next_at = next_at;
     encoder.begin_snapshot({{params.data(), params.size(), MemorySpace::kHost}});
     for (size_t i = 0; i < layout.blocks.size(); ++i) {
@@ -320,6 +322,7 @@ class TestAgentOf {
   PeerId id;
   uint64_t generation;
   double mass = 1;
+  std::optional<Far> far;   // it settles
   std::vector<float> params;
   Encoder encoder;
   const Layout& layout = encoder.layout();

@@ -356,6 +356,69 @@ TEST(Pairwise, ABlockThatWrapsLearnsAWiderStep) {
   for (size_t i = 0; i < 64; ++i) EXPECT_NEAR(pair.a.params[i], pair.b.params[i], 1e-2);
 }
 
+// Its values would add the noise of rounding to models that agree.
+TEST(Pairwise, ABlockThatIsEqualAsFarAsItsStepsTellIsNotMoved) {
+  PairAgentOptions options;
+  options.codec = CodecKind::kModulo8;
+  Pair pair(options);
+  Rng rng(3);
+  for (size_t i = 0; i < pair.a.params.size(); ++i) {
+    pair.a.params[i] = pair.b.params[i] = static_cast<float>(rng.uniform() - 0.5);
+  }
+  pair.b.params[0] += 0.3f;   // in the first block alone
+  pair.publish();
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(200));
+  EXPECT_EQ(only_report(pair.a).outcome, ExchangeOutcome::kDone);
+  const std::vector<Delta> deltas = pair.b.pairwise->take_decided().deltas;
+  ASSERT_EQ(deltas.size(), 1u);
+  ASSERT_GT(pair.b.layout.blocks.size(), 1u);
+  for (size_t block = 0; block < pair.b.layout.blocks.size(); ++block) {
+    EXPECT_EQ(test_bit(deltas[0].blocks, block), block == 0) << block;
+  }
+}
+
+// One whose model is too far away is not followed either, though its steps can be compared.
+TEST(Pairwise, NothingIsLearnedFromOneThatTheGuardRefuses) {
+  PairAgentOptions options;
+  options.codec = CodecKind::kModulo8;
+  Pair pair(options);
+  Rng rng(3);
+  for (TestAgent* agent : {&pair.a, &pair.b}) {
+    for (float& x : agent->params) x = static_cast<float>(rng.uniform() / 4);
+    agent->far = Far{.first = 0.01, .last = 0.01, .others = nullptr};
+  }
+  pair.publish();
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(std::chrono::seconds(2));
+  EXPECT_EQ(pair.b.pairwise->counters().guard_refused, 1u);
+  EXPECT_TRUE(pair.b.pairwise->take_decided().lessons.empty());
+  EXPECT_TRUE(pair.a.pairwise->take_decided().lessons.empty());
+}
+
+TEST(Pairwise, OneThatClaimsACoarseStepAtEachMeetingIsFollowedOnce) {
+  PairAgentOptions options;
+  options.codec = CodecKind::kModulo8;
+  Pair pair(options);
+  Rng rng(3);
+  for (TestAgent* agent : {&pair.a, &pair.b}) {
+    for (float& x : agent->params) x = static_cast<float>(rng.uniform() - 0.5);
+  }
+  pair.swarm.network.damage = [&](Flight& flight) {
+    if (!is<BlockPayload>(flight) || flight.from != pair.b.id) return;
+    std::vector<std::byte> bytes(flight.payload.span().begin(), flight.payload.span().end());
+    bytes[0] = std::byte{100};
+    flight.payload = shared_copy(bytes);
+  };
+  for (const size_t lessons : {pair.a.layout.blocks.size(), size_t{0}, size_t{0}}) {
+    pair.publish();
+    ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+    pair.swarm.run_for(std::chrono::seconds(2));
+    EXPECT_EQ(pair.a.pairwise->take_decided().lessons.size(), lessons);
+    EXPECT_GT(pair.a.pairwise->counters().blocks_left_out, 0u);
+  }
+}
+
 TEST(Pairwise, CreditsBoundWhatIsInFlight) {
   PairAgentOptions options;
   options.params = size_t{6} << 20;   // 24 MiB in 96 blocks
