@@ -66,7 +66,7 @@ void PairAdmission::ended(const PairExchange& exchange, bool decided) {
 
 void PairAdmission::on_block(const PeerId& from, const BlockPayload& block, const SharedBytes& payload) {
   if (acceptor_.on_block(from, block, payload)) return;
-  const bool early = block.xid.proposer == from && !acceptor_.seen(block.xid) && blocks_.eager();
+  const bool early = block.xid.proposer == from && !acceptor_.seen(block.xid) && blocks_.may_come_early();
   const bool held = early && early_.add(block, payload, clock_.now() + options_.deadline_max);
   if (!held) ledger_.ignore();
 }

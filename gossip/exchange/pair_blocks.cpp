@@ -145,7 +145,7 @@ Bitmap PairBlocks::overtaken(const PairExchange& exchange) const {
 // One at most, of those that the peer may have sent.
 Bitmap PairBlocks::last_missing(const PairExchange& exchange) const {
   Bitmap blocks = make_bitmap(count());
-  size_t index = eager() ? count() : exchange.blocks.credit();
+  size_t index = exchange.blocks.credit();
   while (index > exchange.blocks.received_below() && !lacks(exchange, index - 1)) --index;
   if (index > exchange.blocks.received_below()) set_bit(blocks, index - 1);
   return blocks;

@@ -29,7 +29,7 @@ class PairBlocks {
       std::function<void(const ExchangeId&, const PeerId&, uint32_t index, BlockVerdict, const PairStats&)>;
 
   // All references must outlive the object. `codec` is used from worker jobs too. A payload of at most
-  // `eager_bytes_max` goes with the proposal, without waiting for ACCEPT. REQUIRES: each of the fragments has a block.
+  // `eager_bytes_max` may go with the proposal, without waiting for ACCEPT. REQUIRES: each of the fragments has a block.
   PairBlocks(const Layout& layout, const Codec& codec, Worker& worker, const Clock& clock, Outbox& outbox,
              OnJudged on_judged, uint32_t fragments, size_t eager_bytes_max = kEagerBytesMax);
 
@@ -44,7 +44,7 @@ class PairBlocks {
   double reach() const { return parts_.reach(); }
   size_t payload_bytes() const { return payload_bytes_total_; }   // upper bound on one snapshot
   size_t exchange_bytes() const { return exchange_bytes_; }       // upper bound on what one side sends in an exchange
-  bool eager() const { return exchange_bytes_ <= eager_bytes_max_; }
+  bool may_come_early() const { return exchange_bytes_ <= eager_bytes_max_; }   // before ACCEPT
   uint32_t fragments() const { return static_cast<uint32_t>(fragments_.size()); }
   PeerBlocks none_yet(uint32_t fragment) const { return PeerBlocks(fragments_[fragment], count(), window_); }
 

@@ -12,6 +12,7 @@ namespace starling {
 namespace {
 
 constexpr int kWaitForTurn = 3;   // deadlines
+constexpr int kThin = 4;          // a turn takes more round trips
 
 }  // namespace
 
@@ -44,7 +45,7 @@ bool PairProposer::propose(const Asked& asked) {
   send_proposal(exchange, deadline_ms);
   if (ledger_.by_turns()) exchange.ask_again_at = now + ledger_.repeat_after();
   blocks_.begin(exchange);
-  if (blocks_.eager()) blocks_.send_all(exchange);
+  if (sends_at_once()) blocks_.send_all(exchange);
   return true;
 }
 
@@ -108,6 +109,16 @@ void PairProposer::forget(const PeerId& peer, uint64_t generation) {
 Duration PairProposer::patience() const {
   if (!ledger_.by_turns()) return deadline().current();
   return std::min(kWaitForTurn * deadline().current(), deadline_max_);
+}
+
+bool PairProposer::link_is_thin() const { return usual_turn() > kThin * ledger_.round_trip(); }
+
+// Blocks that go with a proposal save a round trip. Where the peer is busy they were sent in vain, and they slow down
+// its exchange with another: on a thin link that costs more.
+bool PairProposer::sends_at_once() const {
+  if (!blocks_.may_come_early() || link_is_thin()) return false;
+  const bool known = ledger_.by_turns() && usual_turn() > Duration::zero();
+  return known || blocks_.exchange_bytes() <= PairBlocks::kEagerBytesMax;
 }
 
 // An early delta holds for the blocks and the scale it was made with.

@@ -81,10 +81,14 @@ class PairProposer {
   Duration turn_deadline() const {
     return std::min(2 * turn_.current() + kRepeats * ledger_.repeat_after(), deadline_max_);
   }
+  Duration usual_turn() const { return turn_.usual(); }   // from the first sign to the decision; 0: not known yet
+  // By turns: what a turn carries takes longer than its messages by far. False: or not known yet.
+  bool link_is_thin() const;
   Duration patience() const;   // how long a proposal waits, the turn included
   const AdaptiveDeadline& deadline() const { return late_.deadline(); }
 
  private:
+  bool sends_at_once() const;
   void try_decide(ProposedExchange& exchange);
   void try_apply_early(ProposedExchange& exchange);
   void send_proposal(const ProposedExchange& exchange, Duration deadline);

@@ -137,7 +137,7 @@ bool TurnAdmission::crossing(const PeerId& from, uint64_t generation, const Prop
     return true;
   }
   if (!own->scheduled) count_met(from);
-  const bool sent = blocks_.eager() && same_blocks;
+  const bool sent = own->send_credit > 0 && same_blocks;
   begin_turn(from, propose, {proposer_.yield(*own), std::chrono::milliseconds(propose.deadline_ms), sent});
   return true;
 }
@@ -276,7 +276,7 @@ void TurnAdmission::refuse_over_share(const Propose& propose, Duration free_in) 
 
 void TurnAdmission::on_block(const PeerId& from, const BlockPayload& block, const SharedBytes& payload) {
   if (proposer_.on_crossed_block(from, block, payload) || acceptor_.on_block(from, block, payload)) return;
-  const bool early = block.xid.proposer == from && !acceptor_.seen(block.xid) && blocks_.eager();
+  const bool early = block.xid.proposer == from && !acceptor_.seen(block.xid) && blocks_.may_come_early();
   const bool held = early && early_.add(block, payload, clock_.now() + options_.deadline_max);
   if (!held) ledger_.ignore();
 }

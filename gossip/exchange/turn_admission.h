@@ -28,7 +28,7 @@ namespace starling {
 
 class TurnAdmission {
  public:
-  static constexpr size_t kEagerBytesMax = 2 << 20;    // a payload up to this size goes with its proposal
+  static constexpr size_t kEagerBytesMax = 2 << 20;    // a payload up to this size may go with its proposal
   static constexpr size_t kEarlyBytesMax = 16 * kEagerBytesMax;   // held for all proposals that wait
   static constexpr size_t kWaitingMax = 16;
   static constexpr int kAppointments = 4;              // deadlines: who is told to come later comes then
