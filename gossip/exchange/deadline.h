@@ -28,6 +28,9 @@ class AdaptiveDeadline {
     return known() ? from_seconds(seconds_.median()) : Duration::zero();
   }
 
+  // The same of however few were recorded; 0: none yet.
+  Duration so_far() const { return seconds_.size() == 0 ? Duration::zero() : from_seconds(seconds_.median()); }
+
   bool known() const { return seconds_.size() >= kSamplesMin; }
 
   // A quarter of what was recorded came within this; 0: not known yet.

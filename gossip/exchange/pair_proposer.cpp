@@ -13,6 +13,7 @@ namespace {
 
 constexpr int kWaitForTurn = 3;   // deadlines
 constexpr int kThin = 4;          // a turn takes more round trips
+constexpr size_t kFewPackets = 16 * 1024;   // bytes that no link is thin for
 
 }  // namespace
 
@@ -111,7 +112,9 @@ Duration PairProposer::patience() const {
   return std::min(kWaitForTurn * deadline().current(), deadline_max_);
 }
 
-bool PairProposer::link_is_thin() const { return usual_turn() > kThin * ledger_.round_trip(); }
+bool PairProposer::link_is_thin() const {
+  return blocks_.exchange_bytes() > kFewPackets && usual_turn() > kThin * ledger_.round_trip();
+}
 
 // Blocks that go with a proposal save a round trip. Where the peer is busy they were sent in vain, and they slow down
 // its exchange with another: on a thin link that costs more.

@@ -81,7 +81,7 @@ class PairProposer {
   Duration turn_deadline() const {
     return std::min(2 * turn_.current() + kRepeats * ledger_.repeat_after(), deadline_max_);
   }
-  Duration usual_turn() const { return turn_.usual(); }   // from the first sign to the decision; 0: not known yet
+  Duration usual_turn() const { return turn_.so_far(); }   // from the first sign to the decision; 0: none has ended
   // By turns: what a turn carries takes longer than its messages by far. False: or not known yet.
   bool link_is_thin() const;
   Duration patience() const;   // how long a proposal waits, the turn included

@@ -141,7 +141,7 @@ bool PairTurns::may_be_asked(const PeerId& peer, const std::vector<PeerId>& not_
 // In time: soon for this link, this payload and these steps. The round trip is the shortest of the last ones.
 void PairTurns::partner_answered(bool mixed) {
   const Duration round_trip = ledger_.round_trip(), waited = clock_.now() - std::exchange(asked_, {})->at;
-  const Duration at_once = std::max(round_trip, proposer_.usual_turn());
+  const Duration at_once = proposer_.link_is_thin() ? proposer_.usual_turn() : round_trip;
   if (!mixed) schedule_.came_to_nothing();
   schedule_.answered(mixed && (round_trip == Duration::zero() || waited < at_once + (round_trip + steps_) / 2));
 }
