@@ -3,6 +3,7 @@
 
 #include <cuda_runtime.h>
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -43,6 +44,24 @@ inline int blocks_for_elements(size_t count, unsigned loads = kLoads) {
   const size_t tile = size_t{kThreads} * loads;
   return blocks_for_tiles((count + tile - 1) / tile);
 }
+inline int blocks_for_warps(size_t warps) { return blocks_for_elements(32 * warps, 1); }
+
+// Divides by what the host alone knows beforehand, in four operations (Granlund and Montgomery 1994, "Division by
+// invariant integers using multiplication", figure 4.1).
+struct Divisor {
+  Divisor() = default;
+  explicit Divisor(uint32_t divisor) {
+    const auto bits = static_cast<uint32_t>(std::bit_width(divisor - 1));
+    multiplier = static_cast<uint32_t>(((uint64_t{1} << bits) - divisor) * (uint64_t{1} << 32) / divisor + 1);
+    first_shift = bits < 1 ? bits : 1;
+    last_shift = bits < 1 ? 0 : bits - 1;
+  }
+  __device__ uint32_t divide(uint32_t number) const {
+    const auto high = static_cast<uint32_t>(uint64_t{multiplier} * number >> 32);
+    return (high + ((number - high) >> first_shift)) >> last_shift;
+  }
+  uint32_t multiplier = 1, first_shift = 0, last_shift = 0;   // by 1
+};
 
 // What a thread has of a tile: elements kThreads apart, so that a warp's lie side by side.
 struct TileShare {
