@@ -29,7 +29,7 @@ class CudaUpdateTwins : public CudaTwins {
   std::optional<std::vector<uint32_t>> top_k_on_gpu(const float* x, size_t count, size_t k) {
     uint32_t* const indices = room<uint32_t>(std::min(k, count));
     uint32_t* const found = room<uint32_t>(1);
-    top_k_cuda(x, count, k, room<std::byte>(kTopKScratchBytes), indices, found, stream());
+    top_k_cuda(x, count, k, room<std::byte>(top_k_scratch_bytes(count)), indices, found, stream());
     const uint32_t size = download(found, 1)[0];
     if (size == kTopKNotFinite) return std::nullopt;
     EXPECT_LE(size, std::min(k, count));
