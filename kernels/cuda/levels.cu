@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <type_traits>
 
 #include "kernels/check.h"
 #include "kernels/cuda/grid.cuh"
@@ -43,79 +44,66 @@ struct Layout {
   static constexpr uint32_t kSlots = 8 / kBits;
   static constexpr uint32_t kElements = kGroupBytes * kSlots;
   static constexpr uint32_t kRun = kBits < 4 ? 1 : kBits / 2;
+  // Scales of a run of whole groups: codes of 8 bits come in blocks of several runs, those of 4 bits in small ones.
+  static constexpr uint32_t kScales = kBits == 8 ? 1 : kRun;
 };
 
-// kRun groups, one after the other, as a lane sees them; those past the last one have no elements. Where all are whole,
-// every place in them is a constant.
+// Groups, one after the other, as a lane sees them: kRun whole ones, where every place is a constant; or one, of which
+// some may be missing.
 template <int kBits, bool kWhole>
 struct Run {
   using L = Layout<kBits>;
+  static constexpr uint32_t kGroups = kWhole ? L::kRun : 1, kScales = kWhole ? L::kScales : 1;
   size_t element, byte;      // its first
-  uint32_t blocks[L::kRun];
-  uint32_t elements[L::kRun], first[L::kRun], first_byte[L::kRun];   // of each group, from the run's; unless kWhole
+  uint32_t elements;         // that are there
+  uint32_t blocks[kScales];
 
+  __device__ static uint32_t scale_of(uint32_t r) { return kScales == 1 ? 0 : r; }
   // Of a lane's element in a group.
   __device__ static uint32_t place(uint32_t half, uint32_t slot) {
     return slot * kGroupBytes + half * kLevelPair + threadIdx.x % 32;
   }
-  __device__ bool has_group(uint32_t r) const { return kWhole || elements[r] != 0; }
-  __device__ bool has(uint32_t r, uint32_t half, uint32_t slot) const {
-    return kWhole || place(half, slot) < elements[r];
-  }
-  __device__ bool has_byte(uint32_t r, uint32_t half) const { return has(r, half, 0); }
+  __device__ bool has(uint32_t half, uint32_t slot) const { return kWhole || place(half, slot) < elements; }
+  __device__ bool has_byte(uint32_t half) const { return has(half, 0); }
   __device__ size_t at(uint32_t r, uint32_t half, uint32_t slot) const {
-    return element + ((kWhole ? r * L::kElements : first[r]) + place(half, slot));
+    return element + (r * L::kElements + place(half, slot));
   }
-  __device__ size_t byte_at(uint32_t r, uint32_t half) const {
-    return byte + ((kWhole ? r * kGroupBytes : first_byte[r]) + place(half, 0));
-  }
+  __device__ size_t byte_at(uint32_t r, uint32_t half) const { return byte + (r * kGroupBytes + place(half, 0)); }
 };
 
 // Calls use(run) for all groups.
 template <int kBits, class Use>
 __device__ void each_run(const Groups& groups, const Use& use) {
-  constexpr uint32_t kRun = Layout<kBits>::kRun, kElements = Layout<kBits>::kElements;
-  constexpr size_t kMost = 1u << 30;   // more than a run has, so that it is counted in 32 bits
-  for (size_t g = first_index() / 32 * kRun; g < groups.total; g += index_stride() / 32 * kRun) {
+  using L = Layout<kBits>;
+  for (size_t g = first_index() / 32 * L::kRun; g < groups.total; g += index_stride() / 32 * L::kRun) {
     uint32_t block = groups.by_block.divide(static_cast<uint32_t>(g));
     uint32_t in_block = static_cast<uint32_t>(g) - block * groups.of_a_block;
-    if (g + kRun <= groups.whole) {
-      Run<kBits, true> run{g * kElements, g * kGroupBytes};
-      for (uint32_t r = 0; r < kRun; ++r) {
-        run.blocks[r] = block;
+    if (g + L::kRun <= groups.whole && (L::kScales == L::kRun || in_block + L::kRun <= groups.of_a_block)) {
+      Run<kBits, true> run{g * L::kElements, g * kGroupBytes, L::kRun * L::kElements};
+      for (uint32_t s = 0; s < L::kScales; ++s) {
+        run.blocks[s] = block;
         if (++in_block != groups.of_a_block) continue;
         in_block = 0;
         ++block;
       }
       use(run);
     } else {
-      const size_t begin = block * groups.block, element = begin + size_t{in_block} * kElements;
-      Run<kBits, false> run{element, block * groups.block_bytes + size_t{in_block} * kGroupBytes};
-      const auto all = static_cast<uint32_t>(min(groups.count - element, kMost));
-      auto left = static_cast<uint32_t>(min(min(begin + groups.block, groups.count) - element, kMost));
-      uint32_t first = 0, first_byte = 0;
-      for (uint32_t r = 0; r < kRun; ++r) {
-        const uint32_t elements = min(left, kElements);
-        run.blocks[r] = block;
-        run.elements[r] = elements;
-        run.first[r] = first;
-        run.first_byte[r] = first_byte;
-        first += elements;
-        first_byte += min(elements, kGroupBytes);
-        left -= elements;
-        if (left != 0) continue;
+      NO_UNROLL for (uint32_t r = 0; r < L::kRun && g + r < groups.total; ++r) {
+        const size_t begin = block * groups.block, element = begin + size_t{in_block} * L::kElements;
+        const size_t left = min(begin + groups.block, groups.count) - element;
+        use(Run<kBits, false>{element, block * groups.block_bytes + size_t{in_block} * kGroupBytes,
+                              static_cast<uint32_t>(min(left, size_t{L::kElements})), {block}});
+        if (++in_block != groups.of_a_block) continue;
+        in_block = 0;
         ++block;
-        left = min(static_cast<uint32_t>(min(groups.block, kMost)), all - first);
       }
-      use(run);
     }
   }
 }
 
-// The scale of each group's block.
-template <int kBits, bool kWhole>
-__device__ void load_scales(const Run<kBits, kWhole>& run, const float* scales, float (&values)[Layout<kBits>::kRun]) {
-  for (uint32_t r = 0; r < Layout<kBits>::kRun; ++r) values[r] = run.has_group(r) ? scales[run.blocks[r]] : 0.0f;
+template <class Run>
+__device__ void load_scales(const Run& run, const float* scales, float (&values)[Run::kScales]) {
+  for (uint32_t s = 0; s < Run::kScales; ++s) values[s] = scales[run.blocks[s]];
 }
 
 __device__ inline uint32_t sign_code(float x, uint32_t key, size_t position) {
@@ -131,86 +119,75 @@ __device__ inline uint32_t level_code(float x, float scaled, int levels, uint32_
 }
 
 template <int kBits>
-__global__ void __launch_bounds__(kThreads, blocks_at_once(48)) encode_kernel(Groups groups, int levels, const float* x,
-                                                             const float* scales, uint32_t key, uint8_t* out) {
+__global__ void __launch_bounds__(kThreads, blocks_at_once(48))
+encode_kernel(Groups groups, int levels, const float* x, const float* scales, uint32_t key, uint8_t* out) {
   using L = Layout<kBits>;
   each_run<kBits>(groups, [&](const auto& run) {
-    float values[L::kRun][L::kSlots][kHalves], scale[L::kRun] = {}, scaled[L::kRun];
-    for (uint32_t r = 0; r < L::kRun; ++r) {
+    using Run = std::decay_t<decltype(run)>;
+    float values[Run::kGroups][L::kSlots][kHalves], scaled[Run::kScales] = {};
+    for (uint32_t r = 0; r < Run::kGroups; ++r) {
       for (uint32_t slot = 0; slot < L::kSlots; ++slot) {
         for (uint32_t half = 0; half < kHalves; ++half) {
-          values[r][slot][half] = run.has(r, half, slot) ? x[run.at(r, half, slot)] : 0.0f;
+          values[r][slot][half] = run.has(half, slot) ? x[run.at(r, half, slot)] : 0.0f;
         }
       }
     }
-    if (kBits > 1) load_scales(run, scales, scale);
-    for (uint32_t r = 0; r < L::kRun; ++r) {
-      if (r > 0 && run.blocks[r] == run.blocks[r - 1]) scaled[r] = scaled[r - 1];   // a division takes long
-      else scaled[r] = scale[r] > 0 ? __fmul_rn(__frcp_rn(scale[r]), 0x1p16f) : 0.0f;
+    if (kBits > 1) load_scales(run, scales, scaled);
+    for (float& scale : scaled) scale = scale > 0 ? __fmul_rn(__frcp_rn(scale), 0x1p16f) : 0.0f;
+    for (uint32_t r = 0; r < Run::kGroups; ++r) {
       uint32_t packed[kHalves] = {};
       for (uint32_t slot = 0; slot < L::kSlots; ++slot) {
-        // Both halves draw from the hash of the first.
+        // As level_share() has it: both halves draw from the hash of the first.
         const uint32_t random = kBits == 1 ? 0 : level_random(key, run.at(r, 0, slot));
         for (uint32_t half = 0; half < kHalves; ++half) {
-          if (!run.has(r, half, slot)) continue;
+          if (!run.has(half, slot)) continue;
           const float value = values[r][slot][half];
+          const uint32_t chance = random >> half * 16 & 0xFFFFu;
           const uint32_t code = kBits == 1 ? sign_code(value, key, run.at(r, half, slot))
-                                           : level_code(value, scaled[r], levels, random >> half * 16 & 0xFFFFu);
+                                           : level_code(value, scaled[run.scale_of(r)], levels, chance);
           packed[half] |= code << slot * kBits;
         }
       }
       for (uint32_t half = 0; half < kHalves; ++half) {
-        if (run.has_byte(r, half)) out[run.byte_at(r, half)] = static_cast<uint8_t>(packed[half]);
+        if (run.has_byte(half)) out[run.byte_at(r, half)] = static_cast<uint8_t>(packed[half]);
       }
     }
   });
 }
 
-// The level in a slot of a byte: with one bit -1 or 1. A code is the last bits of a float above 2^23: that costs less
-// than a conversion, and the difference is exact.
+// The level in a slot of a byte: with one bit -1 or 1. A code is put into the last bits of a float above 2^23: that
+// costs less than a conversion, and the difference is exact.
 template <int kBits>
-__device__ float level_at(uint32_t packed, uint32_t slot, int most) {
-  const uint32_t shifted = packed >> slot * kBits;
-  const uint32_t code = (slot + 1) * kBits == 8 ? shifted : shifted & ((1u << kBits) - 1u);   // a byte has no more
-  if (kBits == 1) return code != 0 ? 1.0f : -1.0f;
-  return __fsub_rn(__uint_as_float(0x4B000000u | code), static_cast<float>((1 << 23) + most));
-}
-
-// weight * (scale * level) of the elements of a group.
-template <int kBits>
-class Products {
+class Levels {
  public:
-  // All lanes must call it, and at().
-  __device__ Products(float weight, float scale, int most) : weight_(weight), scale_(scale), most_(most) {
-    if (kBits == 1) of_lane_ = __fmul_rn(weight, scale);
-    else if (kByLane) of_lane_ = product(threadIdx.x % 16);
+  // The bits of 2^23 come from `most`: as a constant they would take an instruction of their own behind each mask.
+  __device__ explicit Levels(int most) {
+    zero_ = static_cast<float>((1 << 23) + most);
+    bits_ = __float_as_uint(zero_) & 0xFF800000u;
   }
   __device__ float at(uint32_t packed, uint32_t slot) const {
-    if (kBits == 1) {   // both products are the same size: the sign alone is the level's
-      return __uint_as_float(__float_as_uint(of_lane_) ^ (~packed << (31 - slot) & 0x80000000u));
-    } else if (kByLane) {
-      const uint32_t code = packed >> slot * kBits;
-      return __shfl_sync(0xFFFFFFFFu, of_lane_, static_cast<int>(kBits == 4 ? code : code & 3u), 16);
-    }
-    return product(packed);
+    const uint32_t shifted = packed >> slot * kBits;
+    const uint32_t code = (slot + 1) * kBits == 8 ? shifted : shifted & ((1u << kBits) - 1u);   // a byte has no more
+    if (kBits == 1) return code != 0 ? 1.0f : -1.0f;
+    return __fsub_rn(__uint_as_float(bits_ | code), zero_);
+  }
+  // weight * (scale * level). With one bit both products are the same size: its sign alone is the level's.
+  __device__ float product_at(uint32_t packed, uint32_t slot, float scale, float weight) const {
+    if (kBits > 1) return __fmul_rn(weight, __fmul_rn(scale, at(packed, slot)));
+    return __uint_as_float(__float_as_uint(__fmul_rn(weight, scale)) ^ (~packed << (31 - slot) & 0x80000000u));
   }
 
  private:
-  static constexpr bool kByLane = kBits == 2 || kBits == 4;   // so few codes that a lane has the product of each
-  __device__ float product(uint32_t code) const {
-    return __fmul_rn(weight_, __fmul_rn(scale_, level_at<8>(code, 0, most_)));
-  }
-  float weight_, scale_, of_lane_ = 0;
-  int most_;
+  float zero_ = 0;
+  uint32_t bits_ = 0;
 };
 
 // A lane's bytes of each group; zero where there is none.
-template <int kBits, bool kWhole>
-__device__ void load_bytes(const Run<kBits, kWhole>& run, const uint8_t* bytes,
-                           uint32_t (&packed)[Layout<kBits>::kRun][kHalves]) {
-  for (uint32_t r = 0; r < Layout<kBits>::kRun; ++r) {
+template <class Run>
+__device__ void load_bytes(const Run& run, const uint8_t* bytes, uint32_t (&packed)[Run::kGroups][kHalves]) {
+  for (uint32_t r = 0; r < Run::kGroups; ++r) {
     for (uint32_t half = 0; half < kHalves; ++half) {
-      packed[r][half] = run.has_byte(r, half) ? bytes[run.byte_at(r, half)] : 0;
+      packed[r][half] = run.has_byte(half) ? bytes[run.byte_at(r, half)] : 0;
     }
   }
 }
@@ -220,15 +197,17 @@ __global__ void __launch_bounds__(kThreads, blocks_at_once(48))
 decode_kernel(Groups groups, int most, const uint8_t* bytes, const float* scales, float* out) {
   using L = Layout<kBits>;
   each_run<kBits>(groups, [&](const auto& run) {
-    uint32_t packed[L::kRun][kHalves];
-    float scale[L::kRun];
+    using Run = std::decay_t<decltype(run)>;
+    const Levels<kBits> levels(most);
+    uint32_t packed[Run::kGroups][kHalves];
+    float scale[Run::kScales];
     load_bytes(run, bytes, packed);
     load_scales(run, scales, scale);
-    for (uint32_t r = 0; r < L::kRun; ++r) {
+    for (uint32_t r = 0; r < Run::kGroups; ++r) {
       for (uint32_t slot = 0; slot < L::kSlots; ++slot) {
         for (uint32_t half = 0; half < kHalves; ++half) {
-          if (!run.has(r, half, slot)) continue;
-          out[run.at(r, half, slot)] = __fmul_rn(scale[r], level_at<kBits>(packed[r][half], slot, most));
+          if (!run.has(half, slot)) continue;
+          out[run.at(r, half, slot)] = __fmul_rn(scale[run.scale_of(r)], levels.at(packed[r][half], slot));
         }
       }
     }
@@ -241,22 +220,25 @@ constexpr unsigned kTermsOfLoad = kBits == 8 ? 2 : 4;
 
 // Adds what the terms say of a lane's elements, one after the other, to 0 or to what is there, while their sums are in
 // registers.
-template <int kBits>
-__global__ void merge_kernel(Groups groups, int most, Terms<LevelTerm> terms, bool from_zero, float* out) {
+template <int kBits, bool kFromZero>
+__global__ void __launch_bounds__(kThreads, blocks_at_once(kBits == 4 ? 64 : 48))
+merge_kernel(Groups groups, int most, Terms<LevelTerm> terms, float* out) {
   using L = Layout<kBits>;
   constexpr unsigned kTerms = kTermsOfLoad<kBits>;
   each_run<kBits>(groups, [&](const auto& run) {
-    float sums[L::kRun][L::kSlots][kHalves];
-    for (uint32_t r = 0; r < L::kRun; ++r) {
+    using Run = std::decay_t<decltype(run)>;
+    const Levels<kBits> levels(most);
+    float sums[Run::kGroups][L::kSlots][kHalves];
+    for (uint32_t r = 0; r < Run::kGroups; ++r) {
       for (uint32_t slot = 0; slot < L::kSlots; ++slot) {
         for (uint32_t half = 0; half < kHalves; ++half) {
-          sums[r][slot][half] = from_zero || !run.has(r, half, slot) ? 0.0f : out[run.at(r, half, slot)];
+          sums[r][slot][half] = kFromZero || !run.has(half, slot) ? 0.0f : out[run.at(r, half, slot)];
         }
       }
     }
     for (unsigned t = 0; t < terms.count; t += kTerms) {
-      uint32_t packed[kTerms][L::kRun][kHalves];
-      float scale[kTerms][L::kRun];
+      uint32_t packed[kTerms][Run::kGroups][kHalves];
+      float scale[kTerms][Run::kScales];
       for (unsigned i = 0; i < kTerms; ++i) {
         if (t + i >= terms.count) break;
         load_bytes(run, reinterpret_cast<const uint8_t*>(terms.each[t + i].codes), packed[i]);
@@ -265,20 +247,20 @@ __global__ void merge_kernel(Groups groups, int most, Terms<LevelTerm> terms, bo
       for (unsigned i = 0; i < kTerms; ++i) {
         if (t + i >= terms.count) break;
         const float weight = terms.each[t + i].weight;
-        for (uint32_t r = 0; r < L::kRun; ++r) {
-          const Products<kBits> products(weight, scale[i][r], most);
+        for (uint32_t r = 0; r < Run::kGroups; ++r) {
           for (uint32_t slot = 0; slot < L::kSlots; ++slot) {
             for (uint32_t half = 0; half < kHalves; ++half) {
-              sums[r][slot][half] = __fadd_rn(sums[r][slot][half], products.at(packed[i][r][half], slot));
+              float& sum = sums[r][slot][half];
+              sum = __fadd_rn(sum, levels.product_at(packed[i][r][half], slot, scale[i][run.scale_of(r)], weight));
             }
           }
         }
       }
     }
-    for (uint32_t r = 0; r < L::kRun; ++r) {
+    for (uint32_t r = 0; r < Run::kGroups; ++r) {
       for (uint32_t slot = 0; slot < L::kSlots; ++slot) {
         for (uint32_t half = 0; half < kHalves; ++half) {
-          if (run.has(r, half, slot)) out[run.at(r, half, slot)] = sums[r][slot][half];
+          if (run.has(half, slot)) out[run.at(r, half, slot)] = sums[r][slot][half];
         }
       }
     }
@@ -337,8 +319,9 @@ void launch_merge(const BlockedLevels& levels, const Terms<LevelTerm>& terms, bo
                   void* stream) {
   const Groups groups(levels, count);
   with_bits(levels.codes, [&](auto bits) {
-    launch("levels_merge", merge_kernel<bits.value>, blocks_for_groups<bits.value>(groups), kThreads, 0, stream, groups,
-           levels.codes.levels, terms, from_zero, out);
+    const auto kernel = from_zero ? merge_kernel<bits.value, true> : merge_kernel<bits.value, false>;
+    launch("levels_merge", kernel, blocks_for_groups<bits.value>(groups), kThreads, 0, stream, groups,
+           levels.codes.levels, terms, out);
   });
 }
 
