@@ -15,8 +15,7 @@ struct Lists {
   Lists(const SketchShape& of, size_t element_count, std::byte* scratch)
       : shape(of), count(element_count), length(of.block()), blocks((count + length - 1) / length),
         spans((of.columns + length - 1) / length), parts(of.rows * spans * kParts),
-        begins(reinterpret_cast<uint32_t*>(scratch)), ends(begins + parts), found(ends + parts),
-        sorted(found + kReach * of.rows * blocks) {}
+        ends(reinterpret_cast<uint32_t*>(scratch)), found(ends + parts), sorted(found + kReach * of.rows * blocks) {}
 
   static constexpr size_t kReach = 3;   // spans that a block reaches into at most: the last one may be short
   // A list is made in parts, each of blocks that lie side by side: fewer to sort, and fewer threads that count in one.
@@ -25,8 +24,9 @@ struct Lists {
   SketchShape shape;
   size_t count, length, blocks, spans;   // length of a block; spans of a row
   size_t parts;                  // of all lists
-  uint32_t* begins;              // of each part, in `found` and `sorted`; row by row, span by span
-  uint32_t* ends;
+  __device__ uint32_t begin(size_t part) const { return part == 0 ? 0 : ends[part - 1]; }   // once all are listed
+
+  uint32_t* ends;                // of each part, in `found` and `sorted`; row by row, span by span
   uint32_t* found;               // blocks, in the order in which threads came
   uint32_t* sorted;
 };
@@ -49,17 +49,12 @@ __device__ void each_place(const Lists& lists, const Use& use) {
 }
 
 __global__ void count_blocks_kernel(Lists lists) {
-  each_place(lists, [&](size_t part, uint32_t) { atomicAdd(&lists.begins[part], 1u); });
+  each_place(lists, [&](size_t part, uint32_t) { atomicAdd(&lists.ends[part], 1u); });
 }
 
-// One block.
+// One block. Each part is empty then: it ends where it begins.
 __global__ void add_up_parts_kernel(Lists lists) {
-  add_up(lists.begins, lists.parts);
-}
-
-// Each part begins empty at its place.
-__global__ void begin_lists_kernel(Lists lists) {
-  for (size_t i = first_index(); i < lists.parts; i += index_stride()) lists.ends[i] = lists.begins[i];
+  add_up(lists.ends, lists.parts);
 }
 
 __global__ void list_blocks_kernel(Lists lists) {
@@ -69,7 +64,7 @@ __global__ void list_blocks_kernel(Lists lists) {
 // A warp takes a part at a time. A block's place is how many of the part are smaller.
 __global__ void sort_lists_kernel(Lists lists) {
   for (size_t part = warp_of_grid(); part < lists.parts; part += index_stride() / 32) {
-    const uint32_t begin = lists.begins[part], end = lists.ends[part];
+    const uint32_t begin = lists.begin(part), end = lists.ends[part];
     for (uint32_t i = begin + lane_of(); i < end; i += 32) {
       const uint32_t block = lists.found[i];
       uint32_t smaller = 0;
@@ -106,7 +101,7 @@ add_kernel(Lists lists, const float* x, float* table) {
     for (unsigned c = 0; c < kCells; ++c) cells[c] = first + lane + 32 * c < columns ? to[32 * c] : 0.0f;
     const size_t part = (row * lists.spans + span) * Lists::kParts;   // the first of its list
     const uint32_t end = lists.ends[part + Lists::kParts - 1];
-    for (uint32_t base = lists.begins[part]; base < end; base += 32) {
+    for (uint32_t base = lists.begin(part); base < end; base += 32) {
       const bool listed = base + lane < end;
       const uint32_t own = listed ? lists.sorted[base + lane] : 0;
       const SketchPlace place = sketch_place(lists.shape, row, own);
@@ -201,7 +196,7 @@ void check_shape(const SketchShape& shape) {
 
 size_t sketch_scratch_bytes(const SketchShape& shape, size_t count) {
   const Lists lists(shape, count, nullptr);
-  return 2 * (lists.parts + Lists::kReach * shape.rows * lists.blocks) * sizeof(uint32_t);
+  return (lists.parts + 2 * Lists::kReach * shape.rows * lists.blocks) * sizeof(uint32_t);
 }
 
 void sketch_add_cuda(const SketchShape& shape, const float* x, size_t count, std::byte* scratch, float* table,
@@ -211,10 +206,9 @@ void sketch_add_cuda(const SketchShape& shape, const float* x, size_t count, std
   const Lists lists(shape, count, scratch);
   const size_t places = shape.rows * lists.blocks;
   STARLING_CHECK(lists.parts <= UINT32_MAX && places <= UINT32_MAX / Lists::kReach);
-  zero_async(lists.begins, lists.parts * sizeof(uint32_t), stream);
+  zero_async(lists.ends, lists.parts * sizeof(uint32_t), stream);
   launch("sketch_count_blocks", count_blocks_kernel, blocks_for_elements(places, 1), kThreads, 0, stream, lists);
   launch("sketch_add_up_parts", add_up_parts_kernel, 1, kThreads, 0, stream, lists);
-  launch("sketch_begin_lists", begin_lists_kernel, blocks_for_elements(lists.parts, 1), kThreads, 0, stream, lists);
   launch("sketch_list_blocks", list_blocks_kernel, blocks_for_elements(places, 1), kThreads, 0, stream, lists);
   launch("sketch_sort_lists", sort_lists_kernel, blocks_for_warps(lists.parts), kThreads, 0, stream, lists);
   const size_t pieces = shape.rows * lists.spans * (lists.length / kPiece);

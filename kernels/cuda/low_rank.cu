@@ -11,7 +11,7 @@ using namespace cuda;
 
 constexpr unsigned kStrands = 16;   // running sums of a product, as on the host: element j goes to sum j mod 16
 constexpr unsigned kVectors = 4;    // that a row is multiplied with while it is read once
-constexpr unsigned kSteps = 16;     // elements of a row that a lane loads while it uses as many
+constexpr unsigned kSteps = 32;     // elements of a row that a lane loads while it uses as many
 
 // The products of a row with kCount vectors: half a warp, a lane a running sum of each. `row` is null where there is no
 // row; both halves go on, since all lanes take part in the shuffles.
@@ -49,7 +49,7 @@ __device__ void multiply_row(const MatrixSize& size, const float* row, const flo
 }
 
 // Half a warp takes a row at a time.
-__global__ void __launch_bounds__(kThreads, blocks_at_once(64))
+__global__ void __launch_bounds__(kThreads, blocks_at_once(128))
 matrix_times_kernel(MatrixSize size, const float* x, const float* q, float* y) {
   for (size_t both = first_index() / 32 * 2; both < size.rows; both += index_stride() / kStrands) {
     const size_t i = both + threadIdx.x / kStrands % 2;
@@ -69,9 +69,7 @@ matrix_times_kernel(MatrixSize size, const float* x, const float* q, float* y) {
 
 constexpr unsigned kTileRows = kThreads > 512 ? 128 : 256;   // of 32 columns: 32 KiB
 constexpr unsigned kTileLoads = kTileRows / kWarps;          // of each thread
-constexpr unsigned kChain = 16;                              // products made while as many are added
-static_assert(kTileRows % kWarps == 0 && kTileRows % kChain == 0);
-static_assert((32 + kWarps) * kTileRows * sizeof(float) <= 48 << 10, "shared memory");
+static_assert(kTileRows % kWarps == 0 && (32 + kWarps) * kTileRows * sizeof(float) <= 48 << 10, "shared memory");
 
 // A block takes 32 columns and as many vectors as it has warps at a time. The sum over the rows is one chain for each
 // column and vector, which a lane adds up from shared memory; there are too few of them to keep the memory busy. So all
@@ -105,17 +103,7 @@ __global__ void transposed_times_kernel(MatrixSize size, const float* x, const f
       load(first + kTileRows);
       if (k < size.rank) {
         const auto here = static_cast<unsigned>(min(size.rows - first, size_t{kTileRows}));
-        float ready[kChain];
-        const auto multiply = [&](unsigned i) {
-          for (unsigned c = 0; c < kChain; ++c) ready[c] = __fmul_rn(own[i + c], tile[(i + c) * 32 + lane]);
-        };
-        multiply(0);
-        for (unsigned i = 0; i < here; i += kChain) {   // past the last row are zeros, and a sum is never -0
-          float products[kChain];
-          for (unsigned c = 0; c < kChain; ++c) products[c] = ready[c];
-          multiply((i + kChain) % kTileRows);   // behind the last ones comes what nobody adds
-          for (unsigned c = 0; c < kChain; ++c) sum = __fadd_rn(sum, products[c]);
-        }
+        for (unsigned i = 0; i < here; ++i) sum = __fadd_rn(sum, __fmul_rn(own[i], tile[i * 32 + lane]));
       }
       __syncthreads();
     }
