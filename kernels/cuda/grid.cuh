@@ -30,8 +30,14 @@ inline int blocks_for(size_t count) {
   return blocks_for_tiles(blocks < kMaxBlocks ? blocks : kMaxBlocks);
 }
 // How many blocks share a processor, which has 65,536 registers, if a thread keeps to so many: for __launch_bounds__.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+inline constexpr unsigned kProcessorThreads = 1024;
+#else
+inline constexpr unsigned kProcessorThreads = 2048;
+#endif
 constexpr unsigned blocks_at_once(unsigned registers) {
-  const unsigned blocks = 65536 / registers / kThreads;
+  const unsigned threads = 65536 / registers, most = threads < kProcessorThreads ? threads : kProcessorThreads;
+  const unsigned blocks = most / kThreads;
   return blocks < 1 ? 1 : blocks < 32 ? blocks : 32;
 }
 // Few blocks, which loop, must all be there at once: else some would wait until others end.

@@ -320,10 +320,11 @@ class CudaLowRankTwins : public CudaTwins {
   }
 };
 
-// Matrices of one column, of one row, and of others; no vector, a few, and more than a block has warps.
+// Matrices of one column, of one row, of seven, and of others; no vector, a few, and more than a block has warps.
 TEST_P(CudaLowRankTwins, LowRank) {
   with_each([&](const std::vector<float>& values, const std::vector<float>&) {
-    for (const size_t columns : {size_t{1}, size_t{3}, size_t{33}, std::max<size_t>(values.size(), 1)}) {
+    const size_t most = std::max<size_t>(values.size(), 1), of_seven = std::max<size_t>(values.size() / 7, 1);
+    for (const size_t columns : {size_t{1}, size_t{3}, size_t{33}, of_seven, most}) {
       if (columns < 33 && values.size() > 2000) continue;   // the emulation is slow at many short rows
       const size_t rows = values.size() / columns;
       const std::vector<float> x(values.begin(), values.begin() + static_cast<ptrdiff_t>(rows * columns));
