@@ -2,6 +2,7 @@
 // the processor (flushed denormals, another rounding) can change a bit.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 namespace starling {
@@ -32,12 +33,12 @@ constexpr uint16_t fp16_of(uint32_t float_bits) {
 // The float bits of a binary16; every one has an exact float.
 constexpr uint32_t fp16_to_float_bits(uint16_t half) {
   const uint32_t magnitude = half & 0x7FFFu, sign = (half & 0x8000u) << 16;
-  if (magnitude >= kFp16Infinity) return sign | 0x7F800000u | (magnitude - kFp16Infinity) << 13;
-  if (magnitude >= 0x400u) return sign | ((magnitude << 13) + kFp16Rebias);
+  if (magnitude >= 0x400u) {   // an infinity and a NaN go up once more
+    return sign | ((magnitude << 13) + (magnitude >= kFp16Infinity ? 2 * kFp16Rebias : kFp16Rebias));
+  }
   if (magnitude == 0) return sign;
-  uint32_t exponent = 113, mantissa = magnitude;   // of 2^-14, while the leading bit is at 10
-  for (; mantissa < 0x400u; mantissa <<= 1) --exponent;
-  return sign | exponent << 23 | (mantissa & 0x3FFu) << 13;
+  const auto up = static_cast<uint32_t>(std::countl_zero(magnitude)) - 21;   // brings the leading bit to 10, for 2^-14
+  return sign | (113 - up) << 23 | ((magnitude << up) & 0x3FFu) << 13;
 }
 
 }  // namespace starling

@@ -43,10 +43,11 @@ struct DeviceBench {
   cuda::Stream stream, other;
   cuda::Buffer x_buffer{cuda::BufferKind::kDevice}, y_buffer{cuda::BufferKind::kDevice};
   cuda::Buffer own_buffer{cuda::BufferKind::kDevice}, peer_buffer{cuda::BufferKind::kDevice};
-  cuda::Buffer scratch_buffer{cuda::BufferKind::kDevice}, pinned_buffer{cuda::BufferKind::kPinnedHost};
+  cuda::Buffer scratch_buffer{cuda::BufferKind::kDevice}, result_buffer{cuda::BufferKind::kDevice};
+  cuda::Buffer pinned_buffer{cuda::BufferKind::kPinnedHost};
   float *x, *y;
   std::byte *own, *peer, *scratch, *pinned;
-  uint32_t* result;   // behind what top-k needs; aligned for a double
+  uint32_t* result;   // aligned for a double
   double copy_rate = 0;
 
   DeviceBench(size_t element_count, int repeat_count)
@@ -56,9 +57,9 @@ struct DeviceBench {
         y(floats(y_buffer)),
         own(own_buffer.reserve(4 * count)),
         peer(peer_buffer.reserve(4 * count)),
-        scratch(scratch_buffer.reserve(kTopKScratchBytes + kSumScratchDoubles * sizeof(double))),
+        scratch(scratch_buffer.reserve(scratch_bytes())),
         pinned(pinned_buffer.reserve(4 * count)),
-        result(reinterpret_cast<uint32_t*>(scratch) + kTopKScratchBytes / 4) {
+        result(reinterpret_cast<uint32_t*>(result_buffer.reserve(sizeof(double)))) {
     std::mt19937 rng(1);
     std::normal_distribution<float> normal(0.0f, 1.0f);
     std::vector<float> values(count);
@@ -66,8 +67,12 @@ struct DeviceBench {
     for (float* to : {x, y, reinterpret_cast<float*>(own), reinterpret_cast<float*>(peer)}) {
       cuda::copy_async(to, values.data(), 4 * count, stream.handle());
     }
-    cuda::zero_async(scratch, kTopKScratchBytes + kSumScratchDoubles * sizeof(double), stream.handle());
+    cuda::zero_async(scratch, scratch_bytes(), stream.handle());
+    cuda::zero_async(result, sizeof(double), stream.handle());
     stream.wait();
+  }
+  size_t scratch_bytes() const {
+    return std::max({top_k_scratch_bytes(count), kRiceScratchBytes, (1 + kSumScratchDoubles) * sizeof(double)});
   }
   float* floats(cuda::Buffer& buffer) const { return reinterpret_cast<float*>(buffer.reserve(4 * count)); }
 
@@ -154,7 +159,7 @@ struct DeviceBench {
     row("int8 merge of 4", 8, [&] { merge(int8); });
     row("int4 merge of 4", 6, [&] { merge(int4); });
     row("sign merge of 4", 4.5, [&] { merge(sign); });
-    row("take_signs", 8, [&] { take_signs_cuda(1e-6f, x, count, on); });
+    row("take_signs", 8, [&] { take_signs_cuda(1e-6f, y, count, on); });
   }
 
   // As square as may be: vectors are then no bytes to speak of.

@@ -8,9 +8,11 @@ namespace starling {
 namespace {
 using namespace cuda;
 
-__global__ void max_abs_bits_kernel(const float* x, size_t count, uint32_t* max_abs_bits) {
+__global__ void __launch_bounds__(kThreads, kAllAtOnce)
+max_abs_bits_kernel(const float* x, size_t count, uint32_t* max_abs_bits) {
   uint32_t largest = 0;
-  for (size_t i = first_index(); i < count; i += index_stride()) largest = max(largest, magnitude_bits(x[i]));
+  each_element<2 * kLoads>(count, [&](size_t i) { return x[i]; },
+                           [&](size_t, float value) { largest = max(largest, magnitude_bits(value)); });
   largest = warp_max(largest);
   if (first_in_warp()) atomicMax(max_abs_bits, largest);
 }
@@ -34,19 +36,20 @@ struct ToFp16 {
 };
 
 template <typename To>
-__global__ void half_kernel(const float* x, size_t count, uint16_t* out, uint32_t* max_abs_bits) {
+__global__ void __launch_bounds__(kThreads, kAllAtOnce)
+half_kernel(const float* x, size_t count, uint16_t* out, uint32_t* max_abs_bits) {
   uint32_t largest = 0;
-  for (size_t i = first_index(); i < count; i += index_stride()) {
-    const float value = x[i];
+  each_element(count, [&](size_t i) { return x[i]; }, [&](size_t i, float value) {
     largest = max(largest, magnitude_bits(value));
     out[i] = To::of(value);
-  }
+  });
   largest = warp_max(largest);
   if (first_in_warp()) atomicMax(max_abs_bits, largest);
 }
 
 __global__ void bf16_to_f32_kernel(const uint16_t* halves, size_t count, float* out) {
-  for (size_t i = first_index(); i < count; i += index_stride()) out[i] = __uint_as_float(uint32_t{halves[i]} << 16);
+  each_element<2 * kLoads>(count, [&](size_t i) { return halves[i]; },
+                           [&](size_t i, uint16_t half) { out[i] = __uint_as_float(uint32_t{half} << 16); });
 }
 
 }  // namespace
@@ -70,7 +73,7 @@ void f32_to_fp16_cuda(const float* x, size_t count, std::byte* out, uint32_t* ma
 
 void bf16_to_f32_cuda(const std::byte* bytes, size_t count, float* out, void* stream) {
   if (count == 0) return;
-  launch("bf16_to_f32", bf16_to_f32_kernel, blocks_for(count), kThreads, 0, stream,
+  launch("bf16_to_f32", bf16_to_f32_kernel, blocks_for_elements(count, 2 * kLoads), kThreads, 0, stream,
          reinterpret_cast<const uint16_t*>(bytes), count, out);
 }
 

@@ -4,9 +4,8 @@
 #include "kernels/cuda/scan.cuh"
 #include "kernels/sketch_place.h"
 
-// A row's columns are cut into spans as long as a block. The blocks whose first element lies in a span are listed, in
-// order; then a cell finds all that it adds in the lists of its own span and of those before it, from which blocks
-// reach into it.
+// A row's columns are cut into spans as long as a block. The blocks that reach into a span are listed, in order; then a
+// warp goes through the list of its cells and adds to them.
 namespace starling {
 namespace {
 using namespace cuda;
@@ -15,108 +14,126 @@ using namespace cuda;
 struct Lists {
   Lists(const SketchShape& of, size_t element_count, std::byte* scratch)
       : shape(of), count(element_count), length(of.block()), blocks((count + length - 1) / length),
-        spans((of.columns + length - 1) / length), begins(reinterpret_cast<uint32_t*>(scratch)),
-        ends(begins + of.rows * spans), found(ends + of.rows * spans), sorted(found + of.rows * blocks) {}
+        spans((of.columns + length - 1) / length), parts(of.rows * spans * kParts),
+        ends(reinterpret_cast<uint32_t*>(scratch)), found(ends + parts), sorted(found + kReach * of.rows * blocks) {}
+
+  static constexpr size_t kReach = 3;   // spans that a block reaches into at most: the last one may be short
+  // A list is made in parts, each of blocks that lie side by side: fewer to sort, and fewer threads that count in one.
+  static constexpr size_t kParts = 8;
 
   SketchShape shape;
   size_t count, length, blocks, spans;   // length of a block; spans of a row
-  uint32_t* begins;              // of the list of each span, in `found` and `sorted`; row by row
-  uint32_t* ends;
+  size_t parts;                  // of all lists
+  __device__ uint32_t begin(size_t part) const { return part == 0 ? 0 : ends[part - 1]; }   // once all are listed
+
+  uint32_t* ends;                // of each part, in `found` and `sorted`; row by row, span by span
   uint32_t* found;               // blocks, in the order in which threads came
   uint32_t* sorted;
 };
 
-// Calls use(span, block) for each block of each row; spans are counted through all rows.
+// Calls use(part, block) for each block of each row and each span that it reaches into.
 template <class Use>
 __device__ void each_place(const Lists& lists, const Use& use) {
   const size_t all = lists.shape.rows * lists.blocks;
   for (size_t i = first_index(); i < all; i += index_stride()) {
     const size_t row = i / lists.blocks, block = i % lists.blocks;
-    use(row * lists.spans + sketch_place(lists.shape, row, block).offset / lists.length, static_cast<uint32_t>(block));
+    const size_t begin = sketch_place(lists.shape, row, block).offset, last = begin + lists.length - 1;
+    const size_t first = begin / lists.length, columns = lists.shape.columns;
+    const auto use_span = [&](size_t span) {
+      use((row * lists.spans + span) * Lists::kParts + block * Lists::kParts / lists.blocks,
+          static_cast<uint32_t>(block));
+    };
+    for (size_t span = first; span <= min(last, columns - 1) / lists.length; ++span) use_span(span);
+    if (last >= columns && first > 0) use_span(0);
   }
 }
 
 __global__ void count_blocks_kernel(Lists lists) {
-  each_place(lists, [&](size_t span, uint32_t) { atomicAdd(&lists.begins[span], 1u); });
+  each_place(lists, [&](size_t part, uint32_t) { atomicAdd(&lists.ends[part], 1u); });
 }
 
-// One block.
-__global__ void add_up_spans_kernel(Lists lists) {
-  add_up_warps(lists.begins, static_cast<unsigned>(lists.shape.rows * lists.spans));
-}
-
-// Each list begins empty at its place.
-__global__ void begin_lists_kernel(Lists lists) {
-  for (size_t i = first_index(); i < lists.shape.rows * lists.spans; i += index_stride()) {
-    lists.ends[i] = lists.begins[i];
-  }
+// One block. Each part is empty then: it ends where it begins.
+__global__ void add_up_parts_kernel(Lists lists) {
+  add_up(lists.ends, lists.parts);
 }
 
 __global__ void list_blocks_kernel(Lists lists) {
-  each_place(lists, [&](size_t span, uint32_t block) { lists.found[atomicAdd(&lists.ends[span], 1u)] = block; });
+  each_place(lists, [&](size_t part, uint32_t block) { lists.found[atomicAdd(&lists.ends[part], 1u)] = block; });
 }
 
-// A warp takes a list at a time. A block's place is how many of the list are smaller.
+// A warp takes a part at a time. A block's place is how many of the part are smaller.
 __global__ void sort_lists_kernel(Lists lists) {
-  for (size_t span = warp_of_grid(); span < lists.shape.rows * lists.spans; span += index_stride() / 32) {
-    const uint32_t begin = lists.begins[span], end = lists.ends[span];
+  for (size_t part = warp_of_grid(); part < lists.parts; part += index_stride() / 32) {
+    const uint32_t begin = lists.begin(part), end = lists.ends[part];
     for (uint32_t i = begin + lane_of(); i < end; i += 32) {
+      const uint32_t block = lists.found[i];
       uint32_t smaller = 0;
-      for (uint32_t j = begin; j < end; ++j) smaller += lists.found[j] < lists.found[i];
-      lists.sorted[begin + smaller] = lists.found[i];
+      for (uint32_t j = begin; j < end; ++j) smaller += lists.found[j] < block;
+      lists.sorted[begin + smaller] = block;
     }
   }
 }
 
-// The lists of up to three spans as one, in the order of blocks.
-class Merged {
- public:
-  __device__ explicit Merged(const Lists& lists) : lists_(lists) {}
-  __device__ void take(size_t span) {
-    next_[taken_] = lists_.begins[span];
-    ends_[taken_] = lists_.ends[span];
-    ++taken_;
-  }
-  // The next block, or UINT32_MAX.
-  __device__ uint32_t pop() {
-    uint32_t least = UINT32_MAX;
-    unsigned from = 0;
-    for (unsigned i = 0; i < taken_; ++i) {
-      if (next_[i] == ends_[i] || lists_.sorted[next_[i]] >= least) continue;
-      least = lists_.sorted[next_[i]];
-      from = i;
-    }
-    if (least != UINT32_MAX) ++next_[from];
-    return least;
-  }
+// A column past the last one begins anew. REQUIRES: less than twice the columns.
+__device__ inline uint32_t around(uint32_t column, uint32_t columns) { return min(column, column - columns); }
 
- private:
-  const Lists& lists_;
-  unsigned taken_ = 0;
-  uint32_t next_[3], ends_[3];
-};
+constexpr unsigned kCells = 8;                // of a lane
+constexpr unsigned kPiece = 32 * kCells;      // neighboring cells of a warp
+constexpr unsigned kBlocksOfLoad = 2;         // whose elements a lane loads before it adds one
+static_assert(kSketchBlock % kPiece == 0, "a piece lies in one span");
 
-// A block takes a span at a time.
-__global__ void add_kernel(Lists lists, const float* x, float* table) {
-  const size_t columns = lists.shape.columns;
-  for (size_t i = blockIdx.x; i < lists.shape.rows * lists.spans; i += gridDim.x) {
-    const size_t row = i / lists.spans, span = i % lists.spans;
-    for (size_t column = span * lists.length + threadIdx.x; column < min((span + 1) * lists.length, columns);
-         column += kThreads) {
-      Merged blocks(lists);
-      blocks.take(i);
-      // Blocks of the span before reach into this one; into the first, those of the last two, which may be short.
-      if (lists.spans > 1) blocks.take(span > 0 ? i - 1 : i + lists.spans - 1);
-      if (lists.spans > 2 && span == 0) blocks.take(i + lists.spans - 2);
-      float cell = table[row * columns + column];
-      for (uint32_t block = blocks.pop(); block != UINT32_MAX; block = blocks.pop()) {
-        const SketchPlace place = sketch_place(lists.shape, row, block);
-        const size_t in_block = column >= place.offset ? column - place.offset : column + columns - place.offset;
-        const size_t element = size_t{block} * lists.length + in_block;
-        if (in_block >= lists.length || element >= lists.count) continue;
-        cell = __fadd_rn(cell, __uint_as_float(__float_as_uint(x[element]) ^ place.flip));
+// A warp takes a piece of a span at a time. The pieces of a span lie side by side, and so do the same spans of the
+// rows: their warps then read the same part of x at about the same time. Each lane looks at a block of the list; those
+// that reach into the piece are then added, in order.
+__global__ void __launch_bounds__(kThreads, blocks_at_once(48))
+add_kernel(Lists lists, const float* x, float* table) {
+  const uint32_t columns = lists.shape.columns, rows = lists.shape.rows, lane = lane_of();
+  const auto length = static_cast<uint32_t>(lists.length);
+  const uint32_t pieces = length / kPiece;
+  const auto all = static_cast<uint32_t>(rows * lists.spans * pieces);
+  const auto warps = static_cast<uint32_t>(index_stride() / 32);
+  for (auto i = static_cast<uint32_t>(warp_of_grid()); i < all; i += warps) {
+    const uint32_t span = i / pieces / rows, row = i / pieces - span * rows;
+    const uint32_t first = span * length + i % pieces * kPiece;
+    if (first >= columns) continue;   // the last span may be short
+    float* const to = table + size_t{row} * columns + first + lane;
+    float cells[kCells];
+    for (unsigned c = 0; c < kCells; ++c) cells[c] = first + lane + 32 * c < columns ? to[32 * c] : 0.0f;
+    const size_t part = (row * lists.spans + span) * Lists::kParts;   // the first of its list
+    const uint32_t end = lists.ends[part + Lists::kParts - 1];
+    for (uint32_t base = lists.begin(part); base < end; base += 32) {
+      const bool listed = base + lane < end;
+      const uint32_t own = listed ? lists.sorted[base + lane] : 0;
+      const SketchPlace place = sketch_place(lists.shape, row, own);
+      const auto own_offset = static_cast<uint32_t>(place.offset);
+      const uint32_t in_block = first - own_offset + (first < own_offset ? columns : 0);
+      const bool reaches = listed && (in_block < length || own_offset - first < kPiece);
+      const size_t begin = size_t{own} * length;
+      const auto own_from = reinterpret_cast<uintptr_t>(x + begin);   // handed on, to be added up once for all cells
+      const auto own_here = static_cast<uint32_t>(min(lists.count - begin, size_t{length}));
+      for (uint32_t left = __ballot_sync(0xFFFFFFFFu, reaches); left != 0;) {
+        float values[kBlocksOfLoad][kCells];
+        for (unsigned b = 0; b < kBlocksOfLoad; ++b) {
+          const int from = left == 0 ? 0 : __ffs(static_cast<int>(left)) - 1;
+          const auto* const of_block = reinterpret_cast<const float*>(__shfl_sync(0xFFFFFFFFu, own_from, from));
+          const uint32_t at_first = __shfl_sync(0xFFFFFFFFu, in_block, from) + lane;
+          const uint32_t flip = __shfl_sync(0xFFFFFFFFu, place.flip, from);
+          const uint32_t block_here = __shfl_sync(0xFFFFFFFFu, own_here, from);
+          const uint32_t here = left == 0 ? 0 : block_here;
+          left &= left - 1;
+          for (unsigned c = 0; c < kCells; ++c) {
+            const uint32_t at = around(at_first + 32 * c, columns);
+            // A -0 changes no sum.
+            values[b][c] = __uint_as_float(at < here ? __float_as_uint(of_block[at]) ^ flip : 0x80000000u);
+          }
+        }
+        for (const auto& of_block : values) {
+          for (unsigned c = 0; c < kCells; ++c) cells[c] = __fadd_rn(cells[c], of_block[c]);
+        }
       }
-      table[row * columns + column] = cell;
+    }
+    for (unsigned c = 0; c < kCells; ++c) {
+      if (first + lane + 32 * c < columns) to[32 * c] = cells[c];
     }
   }
 }
@@ -127,37 +144,59 @@ __device__ inline float larger(float a, float b) { return a > b ? a : b; }
 __device__ inline float middle(float a, float b, float c) { return larger(lesser(a, b), lesser(larger(a, b), c)); }
 
 template <unsigned kRows>
+__device__ float median(const float (&v)[kRows]) {
+  if constexpr (kRows == 1) {
+    return v[0];
+  } else if constexpr (kRows == 3) {
+    return middle(v[0], v[1], v[2]);
+  } else {
+    const float low = larger(lesser(v[0], v[1]), lesser(v[2], v[3]));
+    const float high = lesser(larger(v[0], v[1]), larger(v[2], v[3]));
+    return middle(low, high, v[4]);
+  }
+}
+
+constexpr unsigned kElements = 4;             // of a lane
+constexpr unsigned kRun = 32 * kElements;     // neighboring elements of a warp
+static_assert(kSketchBlock % kRun == 0, "a run lies in one block");
+
+// A warp takes a run at a time, and finds its place in each row once.
+template <unsigned kRows>
 __global__ void estimate_kernel(SketchShape shape, const float* table, size_t first, size_t count, float* out) {
-  for (size_t i = first_index(); i < count; i += index_stride()) {
-    const size_t element = first + i;
-    float v[kRows];
+  const uint32_t columns = shape.columns, lane = lane_of();
+  const size_t length = shape.block();
+  const int length_bits = __ffs(static_cast<int>(length)) - 1;
+  for (size_t base = warp_of_grid() * kRun; base < count; base += index_stride() / 32 * kRun) {
+    const SketchPlace own = sketch_place(shape, lane % kRows, (first + base) >> length_bits);
+    const auto in_block = static_cast<uint32_t>((first + base) & (length - 1)) + lane;
+    const auto here = static_cast<uint32_t>(min(count - base, size_t{kRun}));
+    float values[kElements][kRows];
     for (unsigned row = 0; row < kRows; ++row) {
-      const SketchPlace place = sketch_place(shape, row, element / shape.block());
-      size_t column = place.offset + element % shape.block();
-      if (column >= shape.columns) column -= shape.columns;
-      v[row] = __uint_as_float(__float_as_uint(table[size_t{row} * shape.columns + column]) ^ place.flip);
+      const uint32_t offset = __shfl_sync(0xFFFFFFFFu, static_cast<uint32_t>(own.offset), static_cast<int>(row));
+      const uint32_t flip = __shfl_sync(0xFFFFFFFFu, own.flip, static_cast<int>(row));
+      const float* const of_row = table + size_t{row} * columns;
+      for (unsigned e = 0; e < kElements; ++e) {
+        const uint32_t column = around(offset + in_block + 32 * e, columns);
+        const uint32_t bits = lane + 32 * e < here ? __float_as_uint(of_row[column]) : 0;
+        values[e][row] = __uint_as_float(bits ^ flip);
+      }
     }
-    if constexpr (kRows == 1) {
-      out[i] = v[0];
-    } else if constexpr (kRows == 3) {
-      out[i] = middle(v[0], v[1], v[2]);
-    } else {
-      const float low = larger(lesser(v[0], v[1]), lesser(v[2], v[3]));
-      const float high = lesser(larger(v[0], v[1]), larger(v[2], v[3]));
-      out[i] = middle(low, high, v[4]);
+    for (unsigned e = 0; e < kElements; ++e) {
+      if (lane + 32 * e < here) out[base + 32 * e + lane] = median(values[e]);
     }
   }
 }
 
 void check_shape(const SketchShape& shape) {
-  STARLING_CHECK((shape.rows == 1 || shape.rows == 3 || shape.rows == 5) && shape.columns >= kSketchBlock);
+  STARLING_CHECK(shape.rows == 1 || shape.rows == 3 || shape.rows == 5);
+  STARLING_CHECK(shape.columns >= kSketchBlock && shape.columns <= 1u << 31);
 }
 
 }  // namespace
 
 size_t sketch_scratch_bytes(const SketchShape& shape, size_t count) {
   const Lists lists(shape, count, nullptr);
-  return 2 * shape.rows * (lists.spans + lists.blocks) * sizeof(uint32_t);
+  return (lists.parts + 2 * Lists::kReach * shape.rows * lists.blocks) * sizeof(uint32_t);
 }
 
 void sketch_add_cuda(const SketchShape& shape, const float* x, size_t count, std::byte* scratch, float* table,
@@ -165,15 +204,15 @@ void sketch_add_cuda(const SketchShape& shape, const float* x, size_t count, std
   check_shape(shape);
   if (count == 0) return;
   const Lists lists(shape, count, scratch);
-  const size_t spans = shape.rows * lists.spans, places = shape.rows * lists.blocks;
-  STARLING_CHECK(spans < UINT32_MAX && places < UINT32_MAX);
-  zero_async(lists.begins, spans * sizeof(uint32_t), stream);
-  launch("sketch_count_blocks", count_blocks_kernel, blocks_for(places), kThreads, 0, stream, lists);
-  launch("sketch_add_up_spans", add_up_spans_kernel, 1, kThreads, 0, stream, lists);
-  launch("sketch_begin_lists", begin_lists_kernel, blocks_for(spans), kThreads, 0, stream, lists);
-  launch("sketch_list_blocks", list_blocks_kernel, blocks_for(places), kThreads, 0, stream, lists);
-  launch("sketch_sort_lists", sort_lists_kernel, blocks_for(32 * spans), kThreads, 0, stream, lists);
-  launch("sketch_add", add_kernel, blocks_for(kThreads * spans), kThreads, 0, stream, lists, x, table);
+  const size_t places = shape.rows * lists.blocks;
+  STARLING_CHECK(lists.parts <= UINT32_MAX && places <= UINT32_MAX / Lists::kReach);
+  zero_async(lists.ends, lists.parts * sizeof(uint32_t), stream);
+  launch("sketch_count_blocks", count_blocks_kernel, blocks_for_elements(places, 1), kThreads, 0, stream, lists);
+  launch("sketch_add_up_parts", add_up_parts_kernel, 1, kThreads, 0, stream, lists);
+  launch("sketch_list_blocks", list_blocks_kernel, blocks_for_elements(places, 1), kThreads, 0, stream, lists);
+  launch("sketch_sort_lists", sort_lists_kernel, blocks_for_warps(lists.parts), kThreads, 0, stream, lists);
+  const size_t pieces = shape.rows * lists.spans * (lists.length / kPiece);
+  launch("sketch_add", add_kernel, blocks_for_warps(pieces), kThreads, 0, stream, lists, x, table);
 }
 
 void sketch_estimate_cuda(const SketchShape& shape, const float* table, size_t first, size_t count, float* out,
@@ -181,7 +220,7 @@ void sketch_estimate_cuda(const SketchShape& shape, const float* table, size_t f
   check_shape(shape);
   STARLING_CHECK(first % kSketchBlock == 0);
   if (count == 0) return;
-  const int blocks = blocks_for(count);
+  const int blocks = blocks_for_warps((count + kRun - 1) / kRun);
   switch (shape.rows) {
     case 1: return launch("sketch_estimate", estimate_kernel<1>, blocks, kThreads, 0, stream, shape, table, first,
                           count, out);

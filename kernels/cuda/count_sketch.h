@@ -13,7 +13,7 @@ namespace starling {
 // What sketch_add_cuda() needs beside its output, for `count` elements; contents do not matter. Aligned to 8 bytes.
 size_t sketch_scratch_bytes(const SketchShape& shape, size_t count);
 
-// REQUIRES: rows * blocks, and rows * columns / kSketchBlock, below 2^32. Meant for tables that are not much smaller
+// REQUIRES: at most 2^31 columns, rows * blocks below 2^30. Meant for tables that are not much smaller
 // than the vector: its time grows with count * count / columns beyond count = 1000 columns.
 void sketch_add_cuda(const SketchShape& shape, const float* x, size_t count, std::byte* scratch, float* table,
                      void* stream);

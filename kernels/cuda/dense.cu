@@ -8,27 +8,39 @@ namespace starling {
 namespace {
 using namespace cuda;
 
-__device__ inline float value_at(const DenseTerm& term, size_t i) {
-  if (!term.is_bf16) return reinterpret_cast<const float*>(term.values)[i];
-  return __uint_as_float(static_cast<uint32_t>(reinterpret_cast<const uint16_t*>(term.values)[i]) << 16);
+__device__ inline float value_of(float stored) { return stored; }
+__device__ inline float value_of(uint16_t bf16) { return __uint_as_float(uint32_t{bf16} << 16); }
+
+constexpr unsigned kSums = 2 * kLoads;   // that a thread adds up at a time; values may be only two bytes
+
+template <typename Stored>
+__device__ void add_term(const DenseTerm& term, const TileShare& share, float (&sums)[kSums]) {
+  const auto* const values = reinterpret_cast<const Stored*>(term.values);
+  Stored stored[kSums];
+  for (unsigned l = 0; l < kSums; ++l) stored[l] = share.has(l) ? values[share.at(l)] : Stored{0};
+  for (unsigned l = 0; l < kSums; ++l) sums[l] = __fadd_rn(sums[l], __fmul_rn(term.weight, value_of(stored[l])));
 }
 
 // Adds what the terms say of an element, one after the other, to 0 or to what is there.
 __global__ void dense_merge_kernel(Terms<DenseTerm> terms, bool from_zero, float* out, size_t count) {
-  for (size_t i = first_index(); i < count; i += index_stride()) {
-    float sum = from_zero ? 0.0f : out[i];
+  each_tile<kSums>(count, [&](const TileShare& share) {
+    float sums[kSums];
+    for (unsigned l = 0; l < kSums; ++l) sums[l] = from_zero || !share.has(l) ? 0.0f : out[share.at(l)];
     for (unsigned t = 0; t < terms.count; ++t) {
-      sum = __fadd_rn(sum, __fmul_rn(terms.each[t].weight, value_at(terms.each[t], i)));
+      if (terms.each[t].is_bf16) add_term<uint16_t>(terms.each[t], share, sums);
+      else add_term<float>(terms.each[t], share, sums);
     }
-    out[i] = sum;
-  }
+    for (unsigned l = 0; l < kSums; ++l) {
+      if (share.has(l)) out[share.at(l)] = sums[l];
+    }
+  });
 }
 
 }  // namespace
 
 void dense_axpy_cuda(const DenseTerm& term, float* y, size_t count, void* stream) {
   if (count == 0) return;
-  launch("dense_axpy", dense_merge_kernel, blocks_for(count), kThreads, 0, stream,
+  launch("dense_axpy", dense_merge_kernel, blocks_for_elements(count, kSums), kThreads, 0, stream,
          Terms<DenseTerm>{{term}, 1}, false, y, count);
 }
 
@@ -36,7 +48,8 @@ void dense_merge_cuda(std::span<const DenseTerm> terms, float* out, size_t count
   if (count == 0) return;
   if (terms.empty()) return zero_async(out, count * sizeof(float), stream);
   launch_terms(terms, [&](const Terms<DenseTerm>& some, bool from_zero) {
-    launch("dense_merge", dense_merge_kernel, blocks_for(count), kThreads, 0, stream, some, from_zero, out, count);
+    launch("dense_merge", dense_merge_kernel, blocks_for_elements(count, kSums), kThreads, 0, stream, some, from_zero,
+           out, count);
   });
 }
 

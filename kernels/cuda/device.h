@@ -31,10 +31,10 @@ class CurrentDevice {
 int current_device();
 
 // How many blocks a kernel that loops over any count gets: at most `most`, and `extra` beyond what the count needs.
-// Only tests change it. REQUIRES: most > 0, extra >= 0, most + extra <= kMaxBlocks.
-inline constexpr int kMaxBlocks = 1024;  // enough to fill the largest GPUs; longer vectors loop
+// Only tests change it. REQUIRES: most > 0, extra >= 0, most + extra <= kMaxBlocks or extra = 0.
+inline constexpr int kMaxBlocks = 1024;  // of kernels that keep something for each; enough to fill the largest GPUs
 struct GridLimits {
-  int most = kMaxBlocks;
+  int most = 1 << 30;
   int extra = 0;
 };
 inline GridLimits grid_limits;

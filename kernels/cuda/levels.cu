@@ -1,6 +1,8 @@
 #include "kernels/cuda/levels.h"
 
+#include <algorithm>
 #include <bit>
+#include <type_traits>
 
 #include "kernels/check.h"
 #include "kernels/cuda/grid.cuh"
@@ -8,45 +10,100 @@
 #include "kernels/cuda/terms.cuh"
 #include "kernels/level_chance.h"
 
-// A warp takes a group of 64 bytes at a time, and each lane two of its bytes: then the warp reads neighboring floats.
+// A warp takes groups of 64 bytes, a few at a time, and each lane two bytes of each: then the warp reads neighboring
+// floats, and what is loaded before it is used keeps the memory busy.
 namespace starling {
 namespace {
 using namespace cuda;
 
 constexpr uint32_t kGroupBytes = 64;
+constexpr uint32_t kHalves = 2;   // of a group: a lane has a byte of each
+static_assert(kLevelPair * kHalves == kGroupBytes, "the bytes of a lane share random bits");
 
 // The groups of all blocks, one block after the other; the last one of each block may be short.
 struct Groups {
   Groups(const BlockedLevels& levels, size_t element_count)
-      : count(element_count), block(levels.block), block_bytes(levels.codes.bytes(levels.block)) {
+      : count(element_count), block(std::min(levels.block, count)), block_bytes(levels.codes.bytes(block)) {
     const size_t elements = levels.codes.group_elements(), each = (block + elements - 1) / elements;
     const size_t all = count / block * each + (count % block + elements - 1) / elements;
     STARLING_CHECK(all <= UINT32_MAX);
     of_a_block = static_cast<uint32_t>(each);
+    by_block = Divisor(of_a_block);
     total = static_cast<uint32_t>(all);
+    if (block % elements == 0 || block >= count) whole = static_cast<uint32_t>(count / elements);
   }
   size_t count, block, block_bytes;
   uint32_t of_a_block = 0, total = 0;
+  Divisor by_block;
+  uint32_t whole = 0;   // the first so many are whole and lie without gaps
 };
 
-// Calls use(block, element, byte, slots) for each byte: the first element that it holds, and how many it holds.
+// How codes of so many bits are taken: kRun groups at a time, so that a lane has 8 elements, or 16 of one bit.
+template <int kBits>
+struct Layout {
+  static constexpr uint32_t kSlots = 8 / kBits;
+  static constexpr uint32_t kElements = kGroupBytes * kSlots;
+  static constexpr uint32_t kRun = kBits < 4 ? 1 : kBits / 2;
+  // Scales of a run of whole groups: codes of 8 bits come in blocks of several runs, those of 4 bits in small ones.
+  static constexpr uint32_t kScales = kBits == 8 ? 1 : kRun;
+};
+
+// Groups, one after the other, as a lane sees them: kRun whole ones, where every place is a constant; or one, of which
+// some may be missing.
+template <int kBits, bool kWhole>
+struct Run {
+  using L = Layout<kBits>;
+  static constexpr uint32_t kGroups = kWhole ? L::kRun : 1, kScales = kWhole ? L::kScales : 1;
+  size_t element, byte;      // its first
+  uint32_t elements;         // that are there
+  uint32_t blocks[kScales];
+
+  __device__ static uint32_t scale_of(uint32_t r) { return kScales == 1 ? 0 : r; }
+  // Of a lane's element in a group.
+  __device__ static uint32_t place(uint32_t half, uint32_t slot) {
+    return slot * kGroupBytes + half * kLevelPair + threadIdx.x % 32;
+  }
+  __device__ bool has(uint32_t half, uint32_t slot) const { return kWhole || place(half, slot) < elements; }
+  __device__ bool has_byte(uint32_t half) const { return has(half, 0); }
+  __device__ size_t at(uint32_t r, uint32_t half, uint32_t slot) const {
+    return element + (r * L::kElements + place(half, slot));
+  }
+  __device__ size_t byte_at(uint32_t r, uint32_t half) const { return byte + (r * kGroupBytes + place(half, 0)); }
+};
+
+// Calls use(run) for all groups.
 template <int kBits, class Use>
-__device__ void each_byte(const Groups& groups, const Use& use) {
-  constexpr uint32_t kSlots = 8 / kBits, kElements = kGroupBytes * kSlots;
-  const auto warps = static_cast<uint32_t>(index_stride() / 32);
-  for (size_t g = first_index() / 32; g < groups.total; g += warps) {
-    const uint32_t block = static_cast<uint32_t>(g) / groups.of_a_block;
-    const uint32_t group = static_cast<uint32_t>(g) - block * groups.of_a_block;
-    const size_t begin = block * groups.block;
-    const size_t length = min(groups.block, groups.count - begin);
-    for (uint32_t j = threadIdx.x % 32; j < kGroupBytes; j += 32) {
-      const size_t element = size_t{group} * kElements + j;   // of the block
-      if (element >= length) break;
-      const size_t slots = (length - element + kGroupBytes - 1) / kGroupBytes;
-      use(block, begin + element, block * groups.block_bytes + group * kGroupBytes + j,
-          slots < kSlots ? static_cast<uint32_t>(slots) : kSlots);
+__device__ void each_run(const Groups& groups, const Use& use) {
+  using L = Layout<kBits>;
+  for (size_t g = first_index() / 32 * L::kRun; g < groups.total; g += index_stride() / 32 * L::kRun) {
+    uint32_t block = groups.by_block.divide(static_cast<uint32_t>(g));
+    uint32_t in_block = static_cast<uint32_t>(g) - block * groups.of_a_block;
+    if (g + L::kRun <= groups.whole && (L::kScales == L::kRun || in_block + L::kRun <= groups.of_a_block)) {
+      Run<kBits, true> run{g * L::kElements, g * kGroupBytes, L::kRun * L::kElements};
+      for (uint32_t s = 0; s < L::kScales; ++s) {
+        run.blocks[s] = block;
+        if (++in_block != groups.of_a_block) continue;
+        in_block = 0;
+        ++block;
+      }
+      use(run);
+    } else {
+      NO_UNROLL for (uint32_t r = 0; r < L::kRun && g + r < groups.total; ++r) {
+        const size_t begin = block * groups.block, element = begin + size_t{in_block} * L::kElements;
+        const size_t left = min(begin + groups.block, groups.count) - element;
+        use(Run<kBits, false>{element, block * groups.block_bytes + size_t{in_block} * kGroupBytes,
+                              static_cast<uint32_t>(min(left, size_t{L::kElements})), {block}});
+        if (++in_block != groups.of_a_block) continue;
+        in_block = 0;
+        ++block;
+      }
     }
   }
+}
+
+template <class Run>
+__device__ void load_scales(const Run& run, const float* scales, float (&values)[Run::kScales]) {
+  for (uint32_t s = 0; s < Run::kScales; ++s) values[s] = scales[run.blocks[s]];
 }
 
 __device__ inline uint32_t sign_code(float x, uint32_t key, size_t position) {
@@ -62,81 +119,159 @@ __device__ inline uint32_t level_code(float x, float scaled, int levels, uint32_
 }
 
 template <int kBits>
-__global__ void encode_kernel(Groups groups, int levels, const float* x, const float* scales, uint32_t key,
-                              uint8_t* out) {
-  each_byte<kBits>(groups, [&](uint32_t block, size_t first, size_t byte, uint32_t slots) {
-    const float scale = scales[block], scaled = scale > 0 ? __fmul_rn(__fdiv_rn(1.0f, scale), 0x1p16f) : 0.0f;
-    const size_t begin = block * groups.block;
-    uint32_t packed = 0;
-    for (uint32_t slot = 0; slot < slots; ++slot) {
-      const size_t i = first + slot * kGroupBytes;
-      const uint32_t code = kBits == 1 ? sign_code(x[i], key, i)
-                                       : level_code(x[i], scaled, levels, level_share(key, begin, i - begin));
-      packed |= code << slot * kBits;
-    }
-    out[byte] = static_cast<uint8_t>(packed);
-  });
-}
-
-// The level in a slot of a byte.
-template <int kBits>
-__device__ float level_at(uint32_t packed, uint32_t slot, int most) {
-  const auto code = static_cast<int>(packed >> slot * kBits & ((1u << kBits) - 1u));
-  return static_cast<float>(kBits == 1 ? 2 * code - 1 : code - most);
-}
-
-template <int kBits>
-__global__ void decode_kernel(Groups groups, int most, const uint8_t* bytes, const float* scales, float* out) {
-  each_byte<kBits>(groups, [&](uint32_t block, size_t first, size_t byte, uint32_t slots) {
-    const uint32_t packed = bytes[byte];
-    for (uint32_t slot = 0; slot < slots; ++slot) {
-      out[first + slot * kGroupBytes] = __fmul_rn(scales[block], level_at<kBits>(packed, slot, most));
-    }
-  });
-}
-
-template <int kBits>
-__global__ void axpy_kernel(Groups groups, int most, float a, const uint8_t* bytes, const float* scales, float* y) {
-  each_byte<kBits>(groups, [&](uint32_t block, size_t first, size_t byte, uint32_t slots) {
-    const uint32_t packed = bytes[byte];
-    for (uint32_t slot = 0; slot < slots; ++slot) {
-      float* const at = y + first + slot * kGroupBytes;
-      *at = __fadd_rn(*at, __fmul_rn(a, __fmul_rn(scales[block], level_at<kBits>(packed, slot, most))));
-    }
-  });
-}
-
-// Adds what the terms say of the elements of a byte, one after the other, to 0 or to what the launch before left. All
-// slots are added up, that the sums may stay in registers, and those that are there are kept.
-template <int kBits>
-__global__ void merge_kernel(Groups groups, int most, Terms<LevelTerm> terms, bool from_zero, float* out) {
-  each_byte<kBits>(groups, [&](uint32_t block, size_t first, size_t byte, uint32_t slots) {
-    constexpr uint32_t kSlots = 8 / kBits;
-    float* const at = out + first;
-    float sums[kSlots];
-    for (uint32_t slot = 0; slot < kSlots; ++slot) {
-      sums[slot] = from_zero || slot >= slots ? 0.0f : at[slot * kGroupBytes];
-    }
-    for (unsigned t = 0; t < terms.count; ++t) {
-      const LevelTerm& term = terms.each[t];
-      const float scale = reinterpret_cast<const float*>(term.scales)[block];
-      const uint32_t packed = reinterpret_cast<const uint8_t*>(term.codes)[byte];
-      for (uint32_t slot = 0; slot < kSlots; ++slot) {
-        const float value = __fmul_rn(term.weight, __fmul_rn(scale, level_at<kBits>(packed, slot, most)));
-        sums[slot] = __fadd_rn(sums[slot], value);
+__global__ void __launch_bounds__(kThreads, blocks_at_once(48))
+encode_kernel(Groups groups, int levels, const float* x, const float* scales, uint32_t key, uint8_t* out) {
+  using L = Layout<kBits>;
+  each_run<kBits>(groups, [&](const auto& run) {
+    using Run = std::decay_t<decltype(run)>;
+    float values[Run::kGroups][L::kSlots][kHalves], scaled[Run::kScales] = {};
+    for (uint32_t r = 0; r < Run::kGroups; ++r) {
+      for (uint32_t slot = 0; slot < L::kSlots; ++slot) {
+        for (uint32_t half = 0; half < kHalves; ++half) {
+          values[r][slot][half] = run.has(half, slot) ? x[run.at(r, half, slot)] : 0.0f;
+        }
       }
     }
-    for (uint32_t slot = 0; slot < kSlots; ++slot) {
-      if (slot < slots) at[slot * kGroupBytes] = sums[slot];
+    if (kBits > 1) load_scales(run, scales, scaled);
+    for (float& scale : scaled) scale = scale > 0 ? __fmul_rn(__frcp_rn(scale), 0x1p16f) : 0.0f;
+    for (uint32_t r = 0; r < Run::kGroups; ++r) {
+      uint32_t packed[kHalves] = {};
+      for (uint32_t slot = 0; slot < L::kSlots; ++slot) {
+        // As level_share() has it: both halves draw from the hash of the first.
+        const uint32_t random = kBits == 1 ? 0 : level_random(key, run.at(r, 0, slot));
+        for (uint32_t half = 0; half < kHalves; ++half) {
+          if (!run.has(half, slot)) continue;
+          const float value = values[r][slot][half];
+          const uint32_t chance = random >> half * 16 & 0xFFFFu;
+          const uint32_t code = kBits == 1 ? sign_code(value, key, run.at(r, half, slot))
+                                           : level_code(value, scaled[run.scale_of(r)], levels, chance);
+          packed[half] |= code << slot * kBits;
+        }
+      }
+      for (uint32_t half = 0; half < kHalves; ++half) {
+        if (run.has_byte(half)) out[run.byte_at(r, half)] = static_cast<uint8_t>(packed[half]);
+      }
+    }
+  });
+}
+
+// The level in a slot of a byte: with one bit -1 or 1. A code is put into the last bits of a float above 2^23: that
+// costs less than a conversion, and the difference is exact.
+template <int kBits>
+class Levels {
+ public:
+  // The bits of 2^23 come from `most`: as a constant they would take an instruction of their own behind each mask.
+  __device__ explicit Levels(int most) {
+    zero_ = static_cast<float>((1 << 23) + most);
+    bits_ = __float_as_uint(zero_) & 0xFF800000u;
+  }
+  __device__ float at(uint32_t packed, uint32_t slot) const {
+    const uint32_t shifted = packed >> slot * kBits;
+    const uint32_t code = (slot + 1) * kBits == 8 ? shifted : shifted & ((1u << kBits) - 1u);   // a byte has no more
+    if (kBits == 1) return code != 0 ? 1.0f : -1.0f;
+    return __fsub_rn(__uint_as_float(bits_ | code), zero_);
+  }
+  // weight * (scale * level). With one bit both products are the same size: its sign alone is the level's.
+  __device__ float product_at(uint32_t packed, uint32_t slot, float scale, float weight) const {
+    if (kBits > 1) return __fmul_rn(weight, __fmul_rn(scale, at(packed, slot)));
+    return __uint_as_float(__float_as_uint(__fmul_rn(weight, scale)) ^ (~packed << (31 - slot) & 0x80000000u));
+  }
+
+ private:
+  float zero_ = 0;
+  uint32_t bits_ = 0;
+};
+
+// A lane's bytes of each group; zero where there is none.
+template <class Run>
+__device__ void load_bytes(const Run& run, const uint8_t* bytes, uint32_t (&packed)[Run::kGroups][kHalves]) {
+  for (uint32_t r = 0; r < Run::kGroups; ++r) {
+    for (uint32_t half = 0; half < kHalves; ++half) {
+      packed[r][half] = run.has_byte(half) ? bytes[run.byte_at(r, half)] : 0;
+    }
+  }
+}
+
+template <int kBits>
+__global__ void __launch_bounds__(kThreads, blocks_at_once(48))
+decode_kernel(Groups groups, int most, const uint8_t* bytes, const float* scales, float* out) {
+  using L = Layout<kBits>;
+  each_run<kBits>(groups, [&](const auto& run) {
+    using Run = std::decay_t<decltype(run)>;
+    const Levels<kBits> levels(most);
+    uint32_t packed[Run::kGroups][kHalves];
+    float scale[Run::kScales];
+    load_bytes(run, bytes, packed);
+    load_scales(run, scales, scale);
+    for (uint32_t r = 0; r < Run::kGroups; ++r) {
+      for (uint32_t slot = 0; slot < L::kSlots; ++slot) {
+        for (uint32_t half = 0; half < kHalves; ++half) {
+          if (!run.has(half, slot)) continue;
+          out[run.at(r, half, slot)] = __fmul_rn(scale[run.scale_of(r)], levels.at(packed[r][half], slot));
+        }
+      }
+    }
+  });
+}
+
+// Terms whose bytes are loaded before one is added: more would take registers from other warps.
+template <int kBits>
+constexpr unsigned kTermsOfLoad = kBits == 8 ? 2 : 4;
+
+// Adds what the terms say of a lane's elements, one after the other, to 0 or to what is there, while their sums are in
+// registers.
+template <int kBits, bool kFromZero>
+__global__ void __launch_bounds__(kThreads, blocks_at_once(kBits == 4 ? 64 : 48))
+merge_kernel(Groups groups, int most, Terms<LevelTerm> terms, float* out) {
+  using L = Layout<kBits>;
+  constexpr unsigned kTerms = kTermsOfLoad<kBits>;
+  each_run<kBits>(groups, [&](const auto& run) {
+    using Run = std::decay_t<decltype(run)>;
+    const Levels<kBits> levels(most);
+    float sums[Run::kGroups][L::kSlots][kHalves];
+    for (uint32_t r = 0; r < Run::kGroups; ++r) {
+      for (uint32_t slot = 0; slot < L::kSlots; ++slot) {
+        for (uint32_t half = 0; half < kHalves; ++half) {
+          sums[r][slot][half] = kFromZero || !run.has(half, slot) ? 0.0f : out[run.at(r, half, slot)];
+        }
+      }
+    }
+    for (unsigned t = 0; t < terms.count; t += kTerms) {
+      uint32_t packed[kTerms][Run::kGroups][kHalves];
+      float scale[kTerms][Run::kScales];
+      for (unsigned i = 0; i < kTerms; ++i) {
+        if (t + i >= terms.count) break;
+        load_bytes(run, reinterpret_cast<const uint8_t*>(terms.each[t + i].codes), packed[i]);
+        load_scales(run, reinterpret_cast<const float*>(terms.each[t + i].scales), scale[i]);
+      }
+      for (unsigned i = 0; i < kTerms; ++i) {
+        if (t + i >= terms.count) break;
+        const float weight = terms.each[t + i].weight;
+        for (uint32_t r = 0; r < Run::kGroups; ++r) {
+          for (uint32_t slot = 0; slot < L::kSlots; ++slot) {
+            for (uint32_t half = 0; half < kHalves; ++half) {
+              float& sum = sums[r][slot][half];
+              sum = __fadd_rn(sum, levels.product_at(packed[i][r][half], slot, scale[i][run.scale_of(r)], weight));
+            }
+          }
+        }
+      }
+    }
+    for (uint32_t r = 0; r < Run::kGroups; ++r) {
+      for (uint32_t slot = 0; slot < L::kSlots; ++slot) {
+        for (uint32_t half = 0; half < kHalves; ++half) {
+          if (run.has(half, slot)) out[run.at(r, half, slot)] = sums[r][slot][half];
+        }
+      }
     }
   });
 }
 
 __global__ void take_signs_kernel(uint32_t size_bits, float* x, size_t count) {
-  for (size_t i = first_index(); i < count; i += index_stride()) {
-    const uint32_t sign = __float_as_uint(x[i]) & 0x80000000u;
-    x[i] = magnitude_bits(x[i]) == 0 ? 0.0f : __uint_as_float(size_bits | sign);
-  }
+  each_element(count, [&](size_t i) { return x[i]; }, [&](size_t i, float value) {
+    const uint32_t sign = __float_as_uint(value) & 0x80000000u;
+    x[i] = magnitude_bits(value) == 0 ? 0.0f : __uint_as_float(size_bits | sign);
+  });
 }
 
 // Lane 0 gets the warp's sum, always added in the same order.
@@ -164,7 +299,10 @@ __global__ void block_sums_kernel(const float* x, size_t count, size_t block, si
   }
 }
 
-int blocks_for_warps(size_t warps) { return blocks_for(32 * warps); }
+template <int kBits>
+int blocks_for_groups(const Groups& groups) {
+  return blocks_for_warps((groups.total + Layout<kBits>::kRun - 1) / Layout<kBits>::kRun);
+}
 
 // Calls run(std::integral_constant<int, bits>).
 template <class Run>
@@ -175,6 +313,16 @@ void with_bits(const LevelCodes& codes, const Run& run) {
     case 4: return run(std::integral_constant<int, 4>());
     default: return run(std::integral_constant<int, 8>());
   }
+}
+
+void launch_merge(const BlockedLevels& levels, const Terms<LevelTerm>& terms, bool from_zero, float* out, size_t count,
+                  void* stream) {
+  const Groups groups(levels, count);
+  with_bits(levels.codes, [&](auto bits) {
+    const auto kernel = from_zero ? merge_kernel<bits.value, true> : merge_kernel<bits.value, false>;
+    launch("levels_merge", kernel, blocks_for_groups<bits.value>(groups), kThreads, 0, stream, groups,
+           levels.codes.levels, terms, out);
+  });
 }
 
 }  // namespace
@@ -191,8 +339,8 @@ void levels_encode_cuda(const BlockedLevels& levels, const float* x, size_t coun
   STARLING_CHECK(2 * levels.codes.levels < 1 << levels.codes.bits || levels.codes.bits == 1);
   const Groups groups(levels, count);
   with_bits(levels.codes, [&](auto bits) {
-    launch("levels_encode", encode_kernel<bits.value>, blocks_for_warps(groups.total), kThreads, 0, stream, groups,
-           levels.codes.levels, x, scales, level_key(rng_seed), reinterpret_cast<uint8_t*>(out));
+    launch("levels_encode", encode_kernel<bits.value>, blocks_for_groups<bits.value>(groups), kThreads, 0, stream,
+           groups, levels.codes.levels, x, scales, level_key(rng_seed), reinterpret_cast<uint8_t*>(out));
   });
 }
 
@@ -201,38 +349,30 @@ void levels_decode_cuda(const BlockedLevels& levels, const std::byte* bytes, siz
   if (count == 0) return;
   const Groups groups(levels, count);
   with_bits(levels.codes, [&](auto bits) {
-    launch("levels_decode", decode_kernel<bits.value>, blocks_for_warps(groups.total), kThreads, 0, stream, groups,
-           levels.codes.levels, reinterpret_cast<const uint8_t*>(bytes), scales, out);
+    launch("levels_decode", decode_kernel<bits.value>, blocks_for_groups<bits.value>(groups), kThreads, 0, stream,
+           groups, levels.codes.levels, reinterpret_cast<const uint8_t*>(bytes), scales, out);
   });
 }
 
 void levels_axpy_cuda(const BlockedLevels& levels, float a, const std::byte* bytes, size_t count, const float* scales,
                       float* y, void* stream) {
   if (count == 0) return;
-  const Groups groups(levels, count);
-  with_bits(levels.codes, [&](auto bits) {
-    launch("levels_axpy", axpy_kernel<bits.value>, blocks_for_warps(groups.total), kThreads, 0, stream, groups,
-           levels.codes.levels, a, reinterpret_cast<const uint8_t*>(bytes), scales, y);
-  });
+  launch_merge(levels, {{{a, reinterpret_cast<const std::byte*>(scales), bytes}}, 1}, false, y, count, stream);
 }
 
 void levels_merge_cuda(const BlockedLevels& levels, std::span<const LevelTerm> terms, float* out, size_t count,
                        void* stream) {
   if (count == 0) return;
   if (terms.empty()) return zero_async(out, count * sizeof(float), stream);
-  const Groups groups(levels, count);
   launch_terms(terms, [&](const Terms<LevelTerm>& some, bool from_zero) {
-    with_bits(levels.codes, [&](auto bits) {
-      launch("levels_merge", merge_kernel<bits.value>, blocks_for_warps(groups.total), kThreads, 0, stream, groups,
-             levels.codes.levels, some, from_zero, out);
-    });
+    launch_merge(levels, some, from_zero, out, count, stream);
   });
 }
 
 void take_signs_cuda(float size, float* x, size_t count, void* stream) {
   if (count == 0) return;
-  launch("take_signs", take_signs_kernel, blocks_for(count), kThreads, 0, stream, std::bit_cast<uint32_t>(size),
-         x, count);
+  launch("take_signs", take_signs_kernel, blocks_for_elements(count), kThreads, 0, stream,
+         std::bit_cast<uint32_t>(size), x, count);
 }
 
 }  // namespace starling

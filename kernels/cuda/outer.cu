@@ -19,11 +19,15 @@ __device__ Stepped nesterov_element(const NesterovStep& step, float v, float m, 
   return {next, __fadd_rn(r, __fmul_rn(step.rate, ahead))};
 }
 
-__global__ void axpy_is_finite_kernel(float a, const float* x, const float* y, size_t count, uint32_t* max_abs_bits) {
+__global__ void __launch_bounds__(kThreads, kAllAtOnce)
+axpy_is_finite_kernel(float a, const float* x, const float* y, size_t count, uint32_t* max_abs_bits) {
+  struct Element {
+    float x, y;
+  };
   uint32_t largest = 0;
-  for (size_t i = first_index(); i < count; i += index_stride()) {
-    largest = max(largest, magnitude_bits(__fadd_rn(y[i], __fmul_rn(a, x[i]))));
-  }
+  each_element(count, [&](size_t i) { return Element{x[i], y[i]}; }, [&](size_t, const Element& at) {
+    largest = max(largest, magnitude_bits(__fadd_rn(at.y, __fmul_rn(a, at.x))));
+  });
   largest = warp_max(largest);
   if (first_in_warp()) atomicMax(max_abs_bits, largest);
 }

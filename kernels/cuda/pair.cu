@@ -17,16 +17,20 @@ __device__ float value_of(Fp16 stored) { return __uint_as_float(fp16_to_float_bi
 // The _rn intrinsics are never fused, whatever the compiler was told.
 template <typename Stored>
 __global__ void apply_kernel(float coefficient, const Stored* own, const Stored* peer, size_t count, float* x) {
-  for (size_t i = first_index(); i < count; i += index_stride()) {
-    const float difference = __fsub_rn(value_of(peer[i]), value_of(own[i]));
-    x[i] = __fadd_rn(x[i], __fmul_rn(coefficient, difference));
-  }
+  struct Element {
+    Stored own, peer;
+    float x;
+  };
+  each_element(count, [&](size_t i) { return Element{own[i], peer[i], x[i]}; }, [&](size_t i, const Element& at) {
+    const float difference = __fsub_rn(value_of(at.peer), value_of(at.own));
+    x[i] = __fadd_rn(at.x, __fmul_rn(coefficient, difference));
+  });
 }
 
 template <typename Stored>
 void apply(float coefficient, const std::byte* own, const std::byte* peer, size_t count, float* x, void* stream) {
   if (count == 0) return;
-  launch("pair_apply", apply_kernel<Stored>, blocks_for(count), kThreads, 0, stream, coefficient,
+  launch("pair_apply", apply_kernel<Stored>, blocks_for_elements(count), kThreads, 0, stream, coefficient,
          reinterpret_cast<const Stored*>(own), reinterpret_cast<const Stored*>(peer), count, x);
 }
 

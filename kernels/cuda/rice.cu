@@ -35,7 +35,7 @@ __global__ void count_zeros_kernel(const uint32_t* indices, Segments segments, u
 
 // One block.
 __global__ void add_up_zeros_kernel(Count* warps, unsigned warp_count, size_t count, Count* unary_bytes) {
-  const Count zeros = add_up_warps(warps, warp_count);
+  const Count zeros = add_up(warps, warp_count);
   if (threadIdx.x == 0) *unary_bytes = (zeros + count + 7) / 8;
 }
 

@@ -55,21 +55,37 @@ __device__ inline size_t segment_begin(const Segments& segments, size_t warp) {
   return min(warp * segments.each, segments.count);
 }
 
-// One block: replaces what each warp found by the sum of what those before it did, and returns the sum of all. Each
-// thread takes warps that lie side by side.
+// One block: replaces each of these numbers by the sum of those before it, and returns the sum of all. Through shared
+// memory, so that a warp reads and writes neighbors, while each thread adds up numbers that lie side by side.
 template <typename T>
-__device__ T add_up_warps(T* warps, unsigned warp_count) {
-  const unsigned share = (warp_count + kThreads - 1) / kThreads;
-  const unsigned begin = min(threadIdx.x * share, warp_count), end = min(begin + share, warp_count);
-  T own = 0, total = 0;
-  for (unsigned warp = begin; warp < end; ++warp) own += warps[warp];
-  T before = block_sum_before(own, &total);
-  for (unsigned warp = begin; warp < end; ++warp) {
-    const T here = warps[warp];
-    warps[warp] = before;
-    before += here;
+__device__ T add_up(T* numbers, size_t count) {
+  constexpr unsigned kEach = kThreads > 256 ? 4 : 16;   // of a thread, at a time
+  constexpr unsigned kPitch = kEach + 1;                // so that the threads of a warp use different banks
+  SHARED_ARRAY(T, chunk, kThreads * kPitch);
+  T* const own = chunk + threadIdx.x * kPitch;
+  T before = 0;
+  for (size_t base = 0; base < count; base += kThreads * kEach) {
+    for (unsigned e = 0; e < kEach; ++e) {
+      const unsigned i = e * kThreads + threadIdx.x;
+      chunk[i + i / kEach] = base + i < count ? numbers[base + i] : 0;
+    }
+    __syncthreads();
+    T sum = 0, total = 0;
+    for (unsigned e = 0; e < kEach; ++e) sum += own[e];
+    T here = before + block_sum_before(sum, &total);
+    for (unsigned e = 0; e < kEach; ++e) {
+      const T number = own[e];
+      own[e] = here;
+      here += number;
+    }
+    before += total;
+    __syncthreads();
+    for (unsigned e = 0; e < kEach; ++e) {   // a thread's places here are those that it fills next
+      const unsigned i = e * kThreads + threadIdx.x;
+      if (base + i < count) numbers[base + i] = chunk[i + i / kEach];
+    }
   }
-  return total;
+  return before;
 }
 
 }  // namespace starling::cuda

@@ -1,19 +1,17 @@
 // CUDA twin of kernels/top_k.h. All pointers are device pointers; `stream` is a cudaStream_t; the call returns once the
-// work is put on it and allocates nothing. Same indices as the host's, and nothing depends on a sample: x is read five
-// times, whatever it holds.
+// work is put on it and allocates nothing. Same indices as the host's; nothing depends on a sample. x is read twice,
+// and six times where more than one of eight elements are about as large as the k-th largest or larger.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/cuda/device.h"
-
 namespace starling {
 
 inline constexpr uint32_t kTopKNotFinite = 0xFFFFFFFFu;
 
-// What a call needs beside its output; contents do not matter. Aligned to 8 bytes.
-inline constexpr size_t kTopKScratchBytes = 16384 + size_t{cuda::kMaxBlocks} * 32 * 8;
+// What a call needs beside its output; contents do not matter. Aligned to 8 bytes. About half a byte an element.
+size_t top_k_scratch_bytes(size_t count);
 
 // Writes the indices of the k largest |x[i]|, ascending, of equal ones the lower, and *found: how many they are,
 // min(k, the elements that are not zero); kTopKNotFinite, and no indices, if x holds a NaN or an infinity.

@@ -10,7 +10,11 @@ using namespace cuda;
 static_assert(kSumScratchDoubles >= kMaxBlocks, "one partial sum a block");
 
 __global__ void axpy_kernel(float a, const float* x, float* y, size_t count) {
-  for (size_t i = first_index(); i < count; i += index_stride()) y[i] = __fadd_rn(y[i], __fmul_rn(a, x[i]));
+  struct Element {
+    float x, y;
+  };
+  each_element(count, [&](size_t i) { return Element{x[i], y[i]}; },
+               [&](size_t i, const Element& at) { y[i] = __fadd_rn(at.y, __fmul_rn(a, at.x)); });
 }
 
 // The block's sum in thread 0, always added in the same order; 0 in the others. It ends without a barrier: a kernel
@@ -25,13 +29,16 @@ __device__ double block_sum(double value) {
   return threadIdx.x == 0 ? shared[0] : 0;   // the others would read it while thread 0 still adds
 }
 
-// Sum of (y - x)^2, or of x^2 where y is null.
-__global__ void square_sums_kernel(const float* x, const float* y, size_t count, double* partial) {
+// Sum of (y - x)^2, or of x^2.
+template <bool kOfDifference>
+__global__ void __launch_bounds__(kThreads, kAllAtOnce)
+square_sums_kernel(const float* x, const float* y, size_t count, double* partial) {
   double sum = 0;
-  for (size_t i = first_index(); i < count; i += index_stride()) {
-    const double value = y == nullptr ? x[i] : __fsub_rn(y[i], x[i]);
-    sum += value * value;
-  }
+  each_element(count, [&](size_t i) { return kOfDifference ? __fsub_rn(y[i], x[i]) : x[i]; },
+               [&](size_t, float of_float) {
+                 const double value = of_float;
+                 sum += value * value;
+               });
   sum = block_sum(sum);
   if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }
@@ -43,16 +50,21 @@ __global__ void add_partials_kernel(const double* partial, int partial_count, do
   if (threadIdx.x == 0) *result = sum;
 }
 
-__global__ void count_nonfinite_kernel(const float* x, size_t count, unsigned long long* result) {
+__global__ void __launch_bounds__(kThreads, kAllAtOnce)
+count_nonfinite_kernel(const float* x, size_t count, unsigned long long* result) {
   uint32_t found = 0;
-  for (size_t i = first_index(); i < count; i += index_stride()) found += magnitude_bits(x[i]) > 0x7F7FFFFFu;
+  each_element<2 * kLoads>(count, [&](size_t i) { return x[i]; },
+                           [&](size_t, float value) { found += magnitude_bits(value) > 0x7F7FFFFFu; });
   found = warp_sum(found);
   if (first_in_warp() && found != 0) atomicAdd(result, static_cast<unsigned long long>(found));
 }
 
+template <bool kOfDifference>
 void launch_square_sums(const float* x, const float* y, size_t count, double* scratch, double* result, void* stream) {
-  const int blocks = blocks_for(count);
-  if (blocks > 0) launch("square_sums", square_sums_kernel, blocks, kThreads, 0, stream, x, y, count, scratch);
+  const int blocks = count == 0 ? 0 : blocks_for(count);
+  if (blocks > 0) {
+    launch("square_sums", square_sums_kernel<kOfDifference>, blocks, kThreads, 0, stream, x, y, count, scratch);
+  }
   launch("add_partials", add_partials_kernel, 1, kThreads, 0, stream, scratch, blocks, result);
 }
 
@@ -60,16 +72,16 @@ void launch_square_sums(const float* x, const float* y, size_t count, double* sc
 
 void axpy_cuda(float a, const float* x, float* y, size_t count, void* stream) {
   if (count == 0) return;
-  launch("axpy", axpy_kernel, blocks_for(count), kThreads, 0, stream, a, x, y, count);
+  launch("axpy", axpy_kernel, blocks_for_elements(count), kThreads, 0, stream, a, x, y, count);
 }
 
 void squared_norm_cuda(const float* x, size_t count, double* scratch, double* result, void* stream) {
-  launch_square_sums(x, nullptr, count, scratch, result, stream);
+  launch_square_sums<false>(x, nullptr, count, scratch, result, stream);
 }
 
 void squared_distance_cuda(const float* x, const float* y, size_t count, double* scratch, double* result,
                            void* stream) {
-  launch_square_sums(x, y, count, scratch, result, stream);
+  launch_square_sums<true>(x, y, count, scratch, result, stream);
 }
 
 void count_nonfinite_cuda(const float* x, size_t count, uint64_t* result, void* stream) {

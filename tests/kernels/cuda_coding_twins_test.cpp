@@ -18,14 +18,14 @@ constexpr LevelCodes kCodes[] = {{1, 1}, {2, 1}, {4, 7}, {8, 127}};
 
 class CudaCodingTwins : public CudaTwins {
  protected:
-  // Calls check(levels, x, y) with every code; blocks of whole groups, of others, and one for all. Only what is finite
-  // is encoded; y may be anything.
+  // Calls check(levels, x, y) with every code; blocks of whole groups, so few too that a run has two scales, of others,
+  // and one for all. Only what is finite is encoded; y may be anything.
   template <typename F>
   void with_levels(F check) {
     with_each([&](std::vector<float> x, const std::vector<float>& y) {
       for (float& value : x) value = std::isfinite(value) ? value : std::copysign(1.0f, value);
       for (const LevelCodes& codes : kCodes) {
-        for (const size_t block : {size_t{512}, size_t{100}, std::max<size_t>(x.size(), 1)}) {
+        for (const size_t block : {size_t{512}, size_t{384}, size_t{100}, std::max<size_t>(x.size(), 1)}) {
           SCOPED_TRACE(std::to_string(codes.bits) + " bits, blocks of " + std::to_string(block));
           check(BlockedLevels{codes, block}, x, y);
         }
@@ -163,6 +163,7 @@ TEST_P(CudaCodingTwins, LevelsMerge) {
     for (const size_t most : {0u, 1u, 2u, 5u, 16u, 17u}) {
       while (payloads.size() < most) {
         std::vector<float> scales = scales_of(levels, x);
+        for (float& scale : scales) scale *= payloads.size() % 3 == 1 ? 0.5f : 1.0f;
         std::vector<std::byte> codes = encoded_on_host(levels, x, scales, rng_());
         payloads.push_back({payloads.size() % 2 == 0 ? 0.3f : 1.7f, std::move(scales), std::move(codes)});
         const Payload& last = payloads.back();

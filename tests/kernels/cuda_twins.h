@@ -72,7 +72,8 @@ class CudaTwins : public testing::TestWithParam<cuda::GridLimits> {
 };
 
 inline std::string grid_name(const testing::TestParamInfo<cuda::GridLimits>& info) {
-  return std::to_string(info.param.most) + "Blocks" + (info.param.extra > 0 ? "AndMore" : "");
+  const bool any = info.param.most == cuda::GridLimits().most;
+  return (any ? "Any" : std::to_string(info.param.most)) + "Blocks" + (info.param.extra > 0 ? "AndMore" : "");
 }
 
 }  // namespace starling

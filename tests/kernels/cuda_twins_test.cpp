@@ -320,14 +320,16 @@ class CudaLowRankTwins : public CudaTwins {
   }
 };
 
-// Matrices of one column, of one row, and of others; no vector, one, an even and an odd number of them.
+// Matrices of one column, of one row, of seven, and of others; no vector, a few, and more than a block has warps.
 TEST_P(CudaLowRankTwins, LowRank) {
   with_each([&](const std::vector<float>& values, const std::vector<float>&) {
-    for (const size_t columns : {size_t{1}, size_t{3}, size_t{33}, std::max<size_t>(values.size(), 1)}) {
+    const size_t most = std::max<size_t>(values.size(), 1), of_seven = std::max<size_t>(values.size() / 7, 1);
+    for (const size_t columns : {size_t{1}, size_t{3}, size_t{33}, of_seven, most}) {
       if (columns < 33 && values.size() > 2000) continue;   // the emulation is slow at many short rows
       const size_t rows = values.size() / columns;
       const std::vector<float> x(values.begin(), values.begin() + static_cast<ptrdiff_t>(rows * columns));
-      for (const size_t rank : {0u, 1u, 2u, 3u}) {
+      for (const size_t rank : {0u, 1u, 2u, 3u, 9u}) {
+        if (values.size() > 2000 ? rank != 2 : rank > 3 && columns != 33) continue;   // as slow
         SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(columns) + ", rank " + std::to_string(rank));
         const std::vector<float> q = normal_vector(rng_, columns * rank, 1.0f);
         const std::vector<float> p = normal_vector(rng_, rows * rank, 1.0f);

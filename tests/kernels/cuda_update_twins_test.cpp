@@ -29,7 +29,7 @@ class CudaUpdateTwins : public CudaTwins {
   std::optional<std::vector<uint32_t>> top_k_on_gpu(const float* x, size_t count, size_t k) {
     uint32_t* const indices = room<uint32_t>(std::min(k, count));
     uint32_t* const found = room<uint32_t>(1);
-    top_k_cuda(x, count, k, room<std::byte>(kTopKScratchBytes), indices, found, stream());
+    top_k_cuda(x, count, k, room<std::byte>(top_k_scratch_bytes(count)), indices, found, stream());
     const uint32_t size = download(found, 1)[0];
     if (size == kTopKNotFinite) return std::nullopt;
     EXPECT_LE(size, std::min(k, count));
@@ -239,6 +239,7 @@ TEST_P(CudaUpdateTwins, SketchAdd) {
     for (const auto& [rows, columns] : kSketches) {
       const SketchShape shape{rows, columns, rng_()};
       std::vector<float> table = normal_vector(rng_, shape.cells(), 1.0f);
+      for (size_t i = 0; i < table.size(); i += 3) table[i] = -0.0f;   // which a zero that is added would change
       float* const device_table = upload(table);
       std::byte* const scratch = room<std::byte>(sketch_scratch_bytes(shape, x.size()));
       sketch_add_cuda(shape, upload(x), x.size(), scratch, device_table, stream());
@@ -246,6 +247,18 @@ TEST_P(CudaUpdateTwins, SketchAdd) {
       EXPECT_EQ(bits_but_nan(download(device_table, table.size())), bits_but_nan(table)) << rows << " x " << columns;
     }
   });
+}
+
+// More parts of lists than a block of threads adds up at a time.
+TEST_P(CudaUpdateTwins, SketchAddToALargeTable) {
+  const SketchShape shape{5, 110000, rng_()};
+  const std::vector<float> x = normal_vector(rng_, kLargeSize, 1.0f);
+  std::vector<float> table(shape.cells());
+  float* const device_table = upload(table);
+  std::byte* const scratch = room<std::byte>(sketch_scratch_bytes(shape, x.size()));
+  sketch_add_cuda(shape, upload(x), x.size(), scratch, device_table, stream());
+  sketch_add(shape, x.data(), x.size(), table.data());
+  EXPECT_EQ(bits_of(download(device_table, table.size())), bits_of(table));
 }
 
 // From far on, too, where the hash is of other blocks; and of a table of zeros, whose signs differ.

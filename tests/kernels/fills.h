@@ -1,8 +1,10 @@
 // What a loop over numbers must survive, by name: fills of a vector, and the sizes at which tails go wrong.
 #pragma once
 
+#include <algorithm>
 #include <cfloat>
 #include <cmath>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,12 +46,13 @@ inline std::vector<float> filled_vector(TestRng& rng, Fill fill, size_t count) {
   return x;
 }
 
-// Sizes at which tails go wrong, and a large one; with STARLING_SEEDS above 1, as `tools/test --long` sets it, larger
-// ones too.
+// Sizes at which tails go wrong, edges of the tiles that blocks of a GPU take, and a large one; with STARLING_SEEDS
+// above 1, as `tools/test --long` sets it, larger ones too.
 inline bool long_run() { return seed_count(2) > 2; }
-inline constexpr size_t kLargeSize = 50001;
+inline constexpr size_t kTileSizes[] = {1024, 2047, 2048, 2049}, kLargeSize = 50001;
 inline std::vector<size_t> hostile_sizes() {
   std::vector<size_t> sizes = {0, 1, 3, 31, 32, 33, 1023, 1025, kLargeSize};
+  sizes.insert(sizes.end(), std::begin(kTileSizes), std::end(kTileSizes));
   if (long_run()) sizes.insert(sizes.end(), {4097, 1000003});
   return sizes;
 }
@@ -60,12 +63,13 @@ struct FilledSize {
   std::string name;
 };
 
-// Every fill at every size; the large one of random bits alone, but in a long run.
+// Every fill at every size; the large one and edges of tiles of random bits alone, but in a long run.
 inline std::vector<FilledSize> filled_sizes() {
   std::vector<FilledSize> result;
   for (size_t count : hostile_sizes()) {
+    const bool is_edge = std::find(std::begin(kTileSizes), std::end(kTileSizes), count) != std::end(kTileSizes);
     for (const auto& [fill, name] : kFills) {
-      if (count == kLargeSize && fill != Fill::kRandomBits && !long_run()) continue;
+      if ((count == kLargeSize || is_edge) && fill != Fill::kRandomBits && !long_run()) continue;
       result.push_back({count, fill, std::to_string(count) + " of " + name});
     }
   }

@@ -279,11 +279,12 @@ def run_bench(limit):
   return result.stdout
 
 
-RACING = ['Sums', 'TopK*', 'RiceEncode', 'SketchAdd']   # tests of kernels whose threads meet in memory
+# Tests of kernels whose threads meet in memory.
+RACING = ['Sums', 'TopK*', 'RiceEncode', 'SketchAdd', 'ModuloEncode', 'LowRank']
 # What is run, for so many seconds at most: tests first.
-STEPS = [('tests of suite gpu', 150, run_gpu_tests),
+STEPS = [('tests of suite gpu', 90, run_gpu_tests),
          ('memcheck', 60, check_kernels('memcheck', '*/3Blocks')),
-         ('racecheck', 60, check_kernels('racecheck', ':'.join(f'*.{test}/3Blocks' for test in RACING))),
+         ('racecheck', 120, check_kernels('racecheck', ':'.join(f'*.{test}/3Blocks' for test in RACING))),
          ('two agents on the GPU learn digits', 60, run_two_on_gpu),
          ('one agent on the CPU and one on the GPU learn digits', 60, run_mixed),
          ('bench', 90, run_bench)]

@@ -178,7 +178,7 @@ T atomicCAS(T* at, std::type_identity_t<T> expected, std::type_identity_t<T> val
 inline float __fmul_rn(float a, float b) { return a * b; }
 inline float __fadd_rn(float a, float b) { return a + b; }
 inline float __fsub_rn(float a, float b) { return a - b; }
-inline float __fdiv_rn(float a, float b) { return a / b; }
+inline float __frcp_rn(float a) { return 1.0f / a; }
 inline uint32_t __float_as_uint(float value) { return std::bit_cast<uint32_t>(value); }
 inline float __uint_as_float(uint32_t bits) { return std::bit_cast<float>(bits); }
 inline int __float2int_rn(float value) {
@@ -188,6 +188,7 @@ inline int __float2int_rn(float value) {
   return static_cast<int>(std::nearbyint(value));
 }
 inline int __popc(unsigned bits) { return std::popcount(bits); }
+inline int __ffs(int bits) { return bits == 0 ? 0 : std::countr_zero(static_cast<unsigned>(bits)) + 1; }
 template <typename T>
 T max(T a, std::type_identity_t<T> b) {
   return a < b ? b : a;

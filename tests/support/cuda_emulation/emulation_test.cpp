@@ -285,6 +285,20 @@ TEST_F(Emulation, ConversionsRoundAndSaturateAsOnTheDevice) {
   EXPECT_EQ(read(out, 7), (std::vector<int>{2, 4, -2, 2147483647, -2147483647 - 1, 0, 2147483647}));
 }
 
+void arithmetic_kernel(int* bits, float* inverse) {
+  const unsigned in[] = {0, 1, 0x80000000u, 0x00F00000u};
+  bits[threadIdx.x] = __ffs(static_cast<int>(in[threadIdx.x]));
+  inverse[threadIdx.x] = __frcp_rn(static_cast<float>(threadIdx.x) - 2);
+}
+
+TEST_F(Emulation, TheFirstBitCountsFromOneAndAnInverseIsRounded) {
+  int* const bits = room<int>(4);
+  float* const inverse = room<float>(4);
+  run(arithmetic_kernel, 1, 4, bits, inverse);
+  EXPECT_EQ(read(bits, 4), (std::vector<int>{0, 1, 32, 21}));
+  EXPECT_EQ(read(inverse, 4), (std::vector<float>{-0.5f, -1, INFINITY, 1}));
+}
+
 void copy_shared_kernel(unsigned* out) {
   SHARED_ARRAY(unsigned, values, 32);
   if (threadIdx.x != 3) values[threadIdx.x] = 1;
