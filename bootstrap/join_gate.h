@@ -11,6 +11,7 @@
 #include <string>
 
 #include "gossip/clock.h"
+#include "gossip/net/hash.h"
 #include "gossip/net/message.h"
 
 namespace starling {
@@ -24,6 +25,10 @@ class TokenBucket {
   double spent_ = 0;                 // of `most`
   TimePoint at_{};
 };
+
+// The secret of a process, which all its numbers that nobody else may foretell follow from: `given`, or where that is 0
+// one from its rng seed, so that simulations replay.
+inline uint64_t process_secret(uint64_t given, uint64_t rng_seed) { return given ? given : secret_number(rng_seed, 0); }
 
 class JoinGate {
  public:

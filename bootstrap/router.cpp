@@ -11,14 +11,12 @@
 #include "gossip/net/hash.h"
 #include "gossip/net/other_version.h"
 #include "gossip/net/text.h"
-#include "gossip/rng.h"
 #include "kernels/check.h"
 
 namespace starling {
 namespace {
 
 constexpr int kFramesPerTickMax = 256;   // per tick, so that timers are not starved
-constexpr uint64_t kGateStream = 0x4a6f696e47617465ull;
 constexpr const char* kWrongSender = "its sender is not the one that its key belongs to";
 constexpr const char* kOtherSwarm = "of another swarm";
 
@@ -72,9 +70,9 @@ std::vector<std::pair<const char*, uint64_t>> RouterCounters::refusals() const {
 }
 
 Router::Router(const RouterOptions& options, Transport& transport, const Clock& clock)
-    : options_(options), transport_(transport),
-      membership_(options.membership, options.self, clock, *this, options.rng_seed), donor_(*this),
-      gate_(options.join_secret ? options.join_secret : Rng(options.rng_seed ^ kGateStream).next_u64(), clock) {
+    : options_(options), secret_(process_secret(options.secret, options.rng_seed)), transport_(transport),
+      membership_(options.membership, options.self, clock, *this, options.rng_seed, secret_), donor_(*this),
+      gate_(secret_, clock) {
   STARLING_CHECK(options_.compare != nullptr);
   membership_.set_seeds(options.seeds);
 }

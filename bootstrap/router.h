@@ -24,12 +24,11 @@ struct RouterOptions {
   PeerRecord self;
   MembershipOptions membership;
   std::vector<Endpoint> seeds;   // addresses to contact again and again, members or not
-  uint64_t rng_seed = 1;         // nobody else may guess it
+  uint64_t rng_seed = 1;
   // `compare(ours, theirs)` lists the differing lines of two settings texts, for the refusal; empty: they mean the
   // same, and the newcomer is let in with our text.
   std::function<std::string(const std::string&, const std::string&)> compare;
-  uint64_t join_secret = 0;      // of its JoinGate; routers behind one address share it. 0: from the rng seed,
-                                 // which whoever collects the numbers of pings can find: for simulations
+  uint64_t secret = 0;           // of the process, for process_secret(); nobody else may guess it
 };
 
 struct RouterCounters {
@@ -83,6 +82,7 @@ class Router final : public Outbox {
   void want_swarm(uint64_t swarm_id) { wanted_ = swarm_id; }
   const std::string& settings() const { return settings_; }
   uint64_t swarm_id() const { return swarm_id_; }   // 0: no settings yet
+  uint64_t secret() const { return secret_; }       // of the process
 
   void tick(Handler& handler);            // frames in, membership, events out
   TimePoint next_deadline() const { return membership_.next_deadline(); }
@@ -105,6 +105,7 @@ class Router final : public Outbox {
   bool may_exchange(const FrameHeader& header, const ExchangeMessage& message, const std::string& source);
 
   RouterOptions options_;
+  const uint64_t secret_;
   Transport& transport_;
   std::string settings_;
   std::string note_;

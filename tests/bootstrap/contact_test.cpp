@@ -1,6 +1,8 @@
 // Finding anybody, and what is said when nobody or the wrong one answers.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "tests/bootstrap/world.h"
 
 namespace starling {
@@ -77,6 +79,27 @@ TEST(Contact, AnAddressOfAnotherSwarmIsPassedOver) {
   ASSERT_TRUE(world.run_until([&] { return refused.state() == Contact::State::kRefused; }, seconds(12)));
 }
 
+// Whoever is asked a few times, at addresses of its own, could else reckon what others were asked with.
+TEST(Contact, TheNumbersOfJoinsAreNotTheGenerators) {
+  World world;
+  World::Node& newcomer = world.add(World::joining());
+  std::set<uint64_t> nonces;
+  newcomer.spoil = [&](Message& message, SharedBytes&) {
+    if (const auto* join = message_as<Join>(message)) nonces.insert(join->nonce);
+    return true;
+  };
+  world.join(newcomer, {endpoint_of(200), endpoint_of(201), endpoint_of(202)});   // with the seed 77
+  world.run_for(seconds(5));
+  EXPECT_EQ(nonces.size(), 3u) << "one for each address";
+  Rng outer(77);
+  for (int i = 0; i < 10; ++i) {
+    const uint64_t number = outer.next_u64();
+    Rng inner(number);
+    EXPECT_FALSE(nonces.contains(number));
+    for (int k = 0; k < 1000; ++k) EXPECT_FALSE(nonces.contains(inner.next_u64()));
+  }
+}
+
 TEST(Contact, SettingsThatCannotBeReadArePassedOver) {
   World world;
   world.add().router.set_settings("newer");
@@ -87,7 +110,8 @@ TEST(Contact, SettingsThatCannotBeReadArePassedOver) {
   World::Node& newcomer = world.add(World::joining());
   const auto join = [&] {
     newcomer.router.set_settings("");
-    newcomer.contact = std::make_unique<Contact>(options, newcomer.members(), world.clock, newcomer.router, 77);
+    newcomer.contact = std::make_unique<Contact>(options, newcomer.members(), world.clock, newcomer.router, 77,
+                                                 77);
   };
   join();
   ASSERT_TRUE(world.run_until([&] { return newcomer.contact->refused_by_some(); }, seconds(2)));

@@ -117,7 +117,7 @@ class World {
     const ContactOptions options{.bootstrap = std::move(addresses), .settings = std::move(own_settings),
                                  .compare = compare};
     node.router.set_settings(options.settings);
-    node.contact = std::make_unique<Contact>(options, node.members(), clock, node.router, 77);
+    node.contact = std::make_unique<Contact>(options, node.members(), clock, node.router, 77, 77);
     return *node.contact;
   }
 

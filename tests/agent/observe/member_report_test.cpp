@@ -31,7 +31,7 @@ TEST(MemberReport, TellsOfEveryKindOfRequestThatWasRefused) {
 TEST(MemberReport, ARegistryIsNoPeer) {
   FakeClock clock;
   RecordingOutbox outbox;
-  Membership membership(MembershipOptions{}, record_of(0), clock, outbox, 1);
+  Membership membership(MembershipOptions{}, record_of(0), clock, outbox, 1, 1);
   PeerRecord registry = record_of(1);
   registry.meta.role = Role::kBootstrap;
   membership.add(registry);

@@ -33,7 +33,7 @@ class AgreementTest : public testing::Test {
 
   FakeClock clock_;
   RecordingOutbox outbox_;
-  Membership membership_{MembershipOptions{}, record_of(0), clock_, outbox_, 1};
+  Membership membership_{MembershipOptions{}, record_of(0), clock_, outbox_, 1, 1};
   uint32_t incarnation_ = 0;
 };
 
