@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "gossip/net/other_version.h"
 #include "gossip/net/text.h"
 #include "kernels/check.h"
 
@@ -149,6 +150,9 @@ bool Registry::let_in(const Join& join, const std::string& source) {
   if (verdict == JoinGate::Verdict::kOpen) return true;
   if (verdict == JoinGate::Verdict::kTooMany) {
     ++strangers_.joins_dropped;
+  } else if (verdict == JoinGate::Verdict::kOlder) {
+    ++strangers_.joins_older;
+    answer(join.record.endpoint, JoinRefused{describe_older(join), "", join.nonce});
   } else {
     ++strangers_.joins_unproven;
     answer(join.record.endpoint, JoinCookie{gate_.cookie(join.record), join.nonce});

@@ -40,7 +40,8 @@ struct RouterCounters {
   uint64_t joins = 0;             // answered with the settings and the members
   uint64_t joins_unproven = 0;    // answered with a cookie
   uint64_t requests_unproven = 0; // for the model; likewise
-  uint64_t joins_dropped = 0;     // one source address sent too many
+  uint64_t joins_dropped = 0;     // one source address sent too many, or requests for the model
+  uint64_t joins_older = 0;       // newcomers refused, and requests for the model, of programs older than this one
   uint64_t joins_refused = 0;     // their settings or their version differ from ours
   uint64_t proposals_refused = 0; // of those that are no member, or take no part
   uint64_t sends_failed = 0;      // unknown peer, bad address or full queue
@@ -100,7 +101,7 @@ class Router final : public Outbox {
   void receive(Handler& handler, const ReceivedFrame& frame);
   // False: counted, and the handler was told where it should know.
   bool admit(Handler& handler, const ReceivedFrame& frame, FrameHeader* header, Message* message);
-  bool may_have_model(const FrameHeader& header, const BootstrapMessage& message);
+  bool may_have_model(const FrameHeader& header, const BootstrapMessage& message, const std::string& source);
   void answer_join(const FrameHeader& header, const Join& join, const std::string& source);
   bool may_exchange(const FrameHeader& header, const ExchangeMessage& message, const std::string& source);
 
