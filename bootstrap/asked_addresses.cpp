@@ -4,13 +4,14 @@
 #include <utility>
 #include <variant>
 
+#include "gossip/net/hash.h"
 #include "gossip/net/name_cache.h"
 
 namespace starling {
 
 AskedAddresses::AskedAddresses(std::vector<Endpoint> addresses, const Endpoint& own, Outbox& outbox,
-                               uint64_t rng_seed)
-    : addresses_(std::move(addresses)), outbox_(outbox), rng_(rng_seed) {
+                               uint64_t secret)
+    : addresses_(std::move(addresses)), outbox_(outbox), secret_(secret) {
   std::erase(addresses_, own);
   nonces_.resize(addresses_.size());
   cookies_.resize(addresses_.size());
@@ -18,7 +19,7 @@ AskedAddresses::AskedAddresses(std::vector<Endpoint> addresses, const Endpoint& 
 
 // The number stays the same, because the answer to an earlier Join may be on its way.
 void AskedAddresses::ask(size_t index, const PeerRecord& self, const std::string& settings) {
-  while (nonces_[index] == 0) nonces_[index] = rng_.next_u64();
+  nonces_[index] = secret_number(secret_, index);
   outbox_.send(addresses_[index], Join{self, settings, nonces_[index], cookies_[index]});
 }
 

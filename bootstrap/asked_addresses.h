@@ -10,14 +10,13 @@
 
 #include "gossip/net/message.h"
 #include "gossip/net/outbox.h"
-#include "gossip/rng.h"
 
 namespace starling {
 
 class AskedAddresses {
  public:
-  // `own`: where this agent listens; it is never asked. `rng_seed`: nobody else may guess it.
-  AskedAddresses(std::vector<Endpoint> addresses, const Endpoint& own, Outbox& outbox, uint64_t rng_seed);
+  // `own`: where this agent listens; it is never asked. `secret`: nobody else may guess it; the numbers follow from it.
+  AskedAddresses(std::vector<Endpoint> addresses, const Endpoint& own, Outbox& outbox, uint64_t secret);
 
   size_t count() const { return addresses_.size(); }
   const Endpoint& address(size_t index) const { return addresses_[index]; }
@@ -36,7 +35,7 @@ class AskedAddresses {
   std::vector<Endpoint> addresses_;
   std::vector<uint64_t> nonces_, cookies_;   // of the same index; 0: not asked yet, none
   Outbox& outbox_;
-  Rng rng_;
+  const uint64_t secret_;
 };
 
 }  // namespace starling

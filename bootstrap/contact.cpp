@@ -7,13 +7,15 @@
 #include <fmt/format.h>
 
 #include "bootstrap/router.h"
+#include "gossip/net/hash.h"
 
 namespace starling {
 
 Contact::Contact(const ContactOptions& options, Membership& membership, const Clock& clock, Outbox& outbox,
-                 uint64_t rng_seed)
+                 uint64_t rng_seed, uint64_t secret)
     : options_(options), membership_(membership), clock_(clock), rng_(rng_seed),
-      asked_(options.bootstrap, membership.self().endpoint, outbox, rng_.next_u64()), started_(clock.now()),
+      asked_(options.bootstrap, membership.self().endpoint, outbox,
+             secret_number(secret, rng_.next_u64())), started_(clock.now()),
       next_attempt_(clock.now()), backoff_(options.retry_min) {}
 
 TimePoint Contact::next_deadline() const {

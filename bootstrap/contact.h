@@ -36,8 +36,9 @@ struct ContactOptions {
 class Contact {
  public:
   enum class State { kSearching, kAnswered, kRefused };
+  // `secret`: nobody else may guess it.
   Contact(const ContactOptions& options, Membership& membership, const Clock& clock, Outbox& outbox,
-          uint64_t rng_seed);
+          uint64_t rng_seed, uint64_t secret);
   void tick();
   void handle(const FrameHeader& header, const BootstrapMessage& message);  // JoinReply, JoinRefused
   State state() const { return state_; }

@@ -26,7 +26,7 @@ bool Donor::wants_newer(TimePoint now) {
   std::erase_if(waiting_, [&](Waiting& one) {
     if (!one.since) one.since = now;
     const bool over = now - *one.since >= kAnswerWithin;
-    if (over) send_offer(one.newcomer, 0, false);
+    if (over) send_offer(one.newcomer, one.nonce, 0, false);
     return over;
   });
   if (!too_old()) {
@@ -45,7 +45,7 @@ void Donor::set_model(std::shared_ptr<const ModelFile> model) {
   if (model_ && model && model_->snapshot() == model->snapshot()) return;
   previous_ = std::move(model_);
   model_ = std::move(model);
-  for (const Waiting& one : waiting_) send_offer(one.newcomer, 0, true);
+  for (const Waiting& one : waiting_) send_offer(one.newcomer, one.nonce, 0, true);
   waiting_.clear();
 }
 
@@ -56,9 +56,9 @@ std::shared_ptr<const ModelFile> Donor::find_model(uint64_t snapshot) const {
   return nullptr;
 }
 
-void Donor::handle(const FrameHeader& header, const BootstrapMessage& message) {
+void Donor::handle(const FrameHeader& header, const BootstrapMessage& message, const std::string& source) {
   if (const auto* request = std::get_if<ModelRequest>(&message)) {
-    offer_model(header, *request);
+    offer_model(header, *request, source);
   } else if (const auto* block = std::get_if<ModelBlockRequest>(&message)) {
     send_block(header, *block);
   }
@@ -66,23 +66,26 @@ void Donor::handle(const FrameHeader& header, const BootstrapMessage& message) {
 
 // Whoever was told to come back would find the model that was saved meanwhile too old again, where steps are quick. So
 // it waits for that one. Later pages are of a model that was offered.
-void Donor::offer_model(const FrameHeader& header, const ModelRequest& request) {
+void Donor::offer_model(const FrameHeader& header, const ModelRequest& request, const std::string& source) {
   const bool old = too_old() && request.first_hash == 0;
   asked_ = asked_ || old;
-  if (!old || gives_any_) return send_offer(header.reply_to, request.first_hash, true);
-  const auto is_same = [&](const Waiting& one) { return one.newcomer == header.reply_to; };
-  if (std::any_of(waiting_.begin(), waiting_.end(), is_same)) return;
-  const auto of_host = std::count_if(waiting_.begin(), waiting_.end(), [&](const Waiting& one) {
-    return one.newcomer.host == header.reply_to.host;
-  });
-  if (waiting_.size() >= kWaitingMax || of_host >= std::ptrdiff_t{kWaitingOfHostMax}) {
-    return send_offer(header.reply_to, 0, false);
+  if (!old || gives_any_) return send_offer(header.reply_to, request.nonce, request.first_hash, true);
+  const auto same = std::find_if(waiting_.begin(), waiting_.end(),
+                                 [&](const Waiting& one) { return one.newcomer == header.reply_to; });
+  if (same != waiting_.end()) {
+    same->nonce = request.nonce;   // it may have started again
+    return;
   }
-  waiting_.push_back({header.reply_to, std::nullopt});
+  const auto of_host = std::count_if(waiting_.begin(), waiting_.end(),
+                                     [&](const Waiting& one) { return one.source == source; });
+  if (waiting_.size() >= kWaitingMax || of_host >= std::ptrdiff_t{kWaitingOfHostMax}) {
+    return send_offer(header.reply_to, request.nonce, 0, false);
+  }
+  waiting_.push_back({header.reply_to, source, request.nonce, std::nullopt});
 }
 
-void Donor::send_offer(const Endpoint& to, uint32_t first_hash, bool given) {
-  ModelOffer offer;
+void Donor::send_offer(const Endpoint& to, uint64_t nonce, uint32_t first_hash, bool given) {
+  ModelOffer offer{.nonce = nonce};
   if (model_ && given) {
     offer.snapshot = model_->snapshot();
     offer.round = model_->round();
@@ -103,13 +106,13 @@ void Donor::send_offer(const Endpoint& to, uint32_t first_hash, bool given) {
 void Donor::send_block(const FrameHeader& header, const ModelBlockRequest& request) {
   const auto model = find_model(request.snapshot);
   if (!model || request.index >= model->hashes().size()) {
-    outbox_.send(header.reply_to, ModelGone{request.snapshot});
+    outbox_.send(header.reply_to, ModelGone{request.snapshot, request.nonce});
     return;
   }
   const SharedBytes block = model->block(request.index);
   ++counters_.blocks_sent;
   counters_.bytes_sent += block.size;
-  outbox_.send(header.reply_to, ModelBlock{request.snapshot, request.index}, block);
+  outbox_.send(header.reply_to, ModelBlock{request.snapshot, request.index, request.nonce}, block);
 }
 
 }  // namespace starling

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "bootstrap/model_file.h"
@@ -31,18 +32,21 @@ class Donor {
   // Sets the file to serve. Transfers of the previous file go on until the next call; then they end with ModelGone.
   void set_model(std::shared_ptr<const ModelFile> model);
 
-  // ModelRequest, ModelBlockRequest; others are ignored. Replies go to the frame's reply_to.
+  // ModelRequest, ModelBlockRequest; others are ignored. Replies go to the frame's reply_to. `source`: the host that
+  // sent it, as the connection has it: a host may go by many names.
   // REQUIRES: the sender has shown that it can be reached there.
-  void handle(const FrameHeader& header, const BootstrapMessage& message);
+  void handle(const FrameHeader& header, const BootstrapMessage& message, const std::string& source);
   const DonorCounters& counters() const { return counters_; }
 
  private:
   struct Waiting {
     Endpoint newcomer;
+    std::string source;                          // the host that asked
+    uint64_t nonce = 0;                          // of the request
     std::optional<TimePoint> since;              // nullopt: until the next tick
   };
-  void offer_model(const FrameHeader& header, const ModelRequest& request);
-  void send_offer(const Endpoint& to, uint32_t first_hash, bool given);
+  void offer_model(const FrameHeader& header, const ModelRequest& request, const std::string& source);
+  void send_offer(const Endpoint& to, uint64_t nonce, uint32_t first_hash, bool given);
   void send_block(const FrameHeader& header, const ModelBlockRequest& request);
   bool too_old() const;
   std::shared_ptr<const ModelFile> find_model(uint64_t snapshot) const;

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "gossip/clock.h"
+#include "gossip/net/hash.h"
 #include "gossip/net/message.h"
 
 namespace starling {
@@ -25,15 +26,21 @@ class TokenBucket {
   TimePoint at_{};
 };
 
+// The secret of a process, which all its numbers that nobody else may foretell follow from: `given`, or where that is 0
+// one from its rng seed, so that simulations replay.
+inline uint64_t process_secret(uint64_t given, uint64_t rng_seed) { return given ? given : secret_number(rng_seed, 0); }
+
 class JoinGate {
  public:
   // `secret`: nobody else may guess it.
   JoinGate(uint64_t secret, const Clock& clock) : secret_(secret), clock_(clock) {}
 
-  enum class Verdict { kOpen, kShowCookie, kTooMany };
+  // kOlder: a newcomer whose program is too old to get the model here.
+  enum class Verdict { kOpen, kShowCookie, kTooMany, kOlder };
   // `source`: the host that sent the Join; `known`: its record is that of a living member.
   Verdict judge(const std::string& source, const Join& join, bool known);
-  // Whether to answer a proposal of one that is no member; at most as often as Joins.
+  // Whether to answer who has shown nothing: a proposal of one that is no member, a request for the model without the
+  // cookie, a newcomer of another version. At most as often as Joins, all together.
   bool may_answer(const std::string& source);
   // No cookie is ever 0.
   uint64_t cookie(const PeerRecord& record) const { return cookie(record, minute()); }

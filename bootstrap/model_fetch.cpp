@@ -10,9 +10,10 @@
 namespace starling {
 
 ModelFetch::ModelFetch(const ModelFetchOptions& options, uint64_t total_bytes_expected, Membership& membership,
-                       const Clock& clock, Outbox& outbox, Worker& worker, Sink sink, uint64_t rng_seed)
+                       const Clock& clock, Outbox& outbox, Worker& worker, Sink sink, uint64_t rng_seed,
+                       uint64_t secret)
     : options_(options), total_bytes_(total_bytes_expected), membership_(membership), clock_(clock), outbox_(outbox),
-      worker_(worker), sink_(std::move(sink)), sources_(options_, membership, clock, rng_seed),
+      worker_(worker), sink_(std::move(sink)), sources_(options_, membership, clock, rng_seed, secret),
       offers_(options_, total_bytes_expected, sources_, clock, outbox),
       plan_((total_bytes_expected + kTransferBlockBytes - 1) / kTransferBlockBytes), started_(clock.now()) {}
 
@@ -55,12 +56,12 @@ void ModelFetch::ask_blocks(const PeerId& peer, ModelSource& source) {
     if (!first_asked_) first_asked_ = clock_.now();
     plan_.ask(*index);
     source.asked[*index] = source.requests++;
-    outbox_.send(peer, ModelBlockRequest{source.offer.snapshot, *index, source.cookie});
+    outbox_.send(peer, ModelBlockRequest{source.offer.snapshot, *index, source.cookie, source.nonce});
   }
 }
 
 void ModelFetch::take_block(const PeerId& from, const ModelBlock& block, const SharedBytes& payload) {
-  ModelSource* source = sources_.find(from);
+  ModelSource* source = sources_.find_answering(from, block.nonce);
   if (!source || !source->ready || block.snapshot != source->offer.snapshot) return;
   source->progress = clock_.now();
   source->gone = 0;
@@ -117,7 +118,7 @@ void ModelFetch::judge(const PeerId& from, uint32_t index, bool good) {
 }
 
 void ModelFetch::take_gone(const PeerId& from, const ModelGone& gone) {
-  ModelSource* source = sources_.find(from);
+  ModelSource* source = sources_.find_answering(from, gone.nonce);
   if (!source || !source->ready || source->offer.snapshot != gone.snapshot) return;
   release(from, *source);
   offers_.replaced(from, *source);
@@ -168,7 +169,7 @@ void ModelFetch::handle(const FrameHeader& header, const BootstrapMessage& messa
   } else if (const auto* gone = std::get_if<ModelGone>(&message)) {
     take_gone(header.sender, *gone);
   } else if (const auto* asks = std::get_if<JoinCookie>(&message)) {
-    offers_.show_cookie(header.sender, asks->cookie);
+    offers_.show_cookie(header.sender, *asks);
   }
 }
 

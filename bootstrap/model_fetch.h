@@ -27,8 +27,9 @@ class ModelFetch {
   // Called in a worker job for each block that passed its hash: copies the bytes to their place. False: no params; the
   // block then counts as a bad one of its donor. No call begins after this object's end, but one may still be running.
   using Sink = std::function<bool(uint64_t offset_bytes, std::span<const std::byte> bytes)>;
+  // `secret`: nobody else may guess it.
   ModelFetch(const ModelFetchOptions& options, uint64_t total_bytes_expected, Membership& membership,
-             const Clock& clock, Outbox& outbox, Worker& worker, Sink sink, uint64_t rng_seed);
+             const Clock& clock, Outbox& outbox, Worker& worker, Sink sink, uint64_t rng_seed, uint64_t secret);
   void tick();
   void handle(const FrameHeader& header, const BootstrapMessage& message, const SharedBytes& payload);
   bool done() const { return plan_.done(); }

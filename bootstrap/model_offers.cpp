@@ -39,13 +39,13 @@ void ModelOffers::ask(const PeerId& peer, ModelSource& source) {
   source.ready = false;
   source.offer = {};
   source.progress = clock_.now();
-  outbox_.send(peer, ModelRequest{0, source.cookie});
+  outbox_.send(peer, ModelRequest{0, source.cookie, source.nonce});
 }
 
-void ModelOffers::show_cookie(const PeerId& from, uint64_t cookie) {
-  ModelSource* source = sources_.find(from);
-  if (!source || source->ready || source->cookie == cookie) return;   // the last one counts: the first may be forged
-  source->cookie = cookie;
+void ModelOffers::show_cookie(const PeerId& from, const JoinCookie& asks) {
+  ModelSource* source = sources_.find_answering(from, asks.nonce);
+  if (!source || source->ready || source->cookie == asks.cookie) return;   // the same again: it opens nothing
+  source->cookie = asks.cookie;
   ask(from, *source);
 }
 
@@ -63,7 +63,7 @@ ModelOffers::Page ModelOffers::add_page(const ModelOffer& page, ModelOffer& held
 }
 
 bool ModelOffers::take(const PeerId& from, const ModelOffer& offer) {
-  ModelSource* source = sources_.find(from);
+  ModelSource* source = sources_.find_answering(from, offer.nonce);
   if (!source || source->ready) return false;
   if (offer.total_bytes == 0) {
     sources_.has_nothing(from, "has no model to give yet");
@@ -83,7 +83,7 @@ bool ModelOffers::take(const PeerId& from, const ModelOffer& offer) {
   source->progress = clock_.now();
   const size_t hashes = source->offer.hashes.size();
   if (page == Page::kMore) {
-    outbox_.send(from, ModelRequest{static_cast<uint32_t>(hashes), source->cookie});
+    outbox_.send(from, ModelRequest{static_cast<uint32_t>(hashes), source->cookie, source->nonce});
     return false;
   }
   if (hashes != block_count_ || !root_fits(source->offer)) {

@@ -22,7 +22,7 @@ class ModelOffers {
   TimePoint next_search() const { return next_search_; }
 
   // The donor gives nothing without it: asks it again.
-  void show_cookie(const PeerId& from, uint64_t cookie);
+  void show_cookie(const PeerId& from, const JoinCookie& asks);
   // True: `from` can be asked for blocks now.
   bool take(const PeerId& from, const ModelOffer& offer);
   // A donor replaced its file, and has to offer anew. REQUIRES: it owes no block.

@@ -1,10 +1,17 @@
 #include "bootstrap/model_sources.h"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstring>
 #include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "gossip/limits.h"
+#include "gossip/net/hash.h"
+#include "gossip/net/other_version.h"
 
 namespace starling {
 namespace {
@@ -15,8 +22,8 @@ constexpr uint32_t kSilencesMax = 5;      // patience doubles up to 32 times
 }  // namespace
 
 ModelSources::ModelSources(const ModelFetchOptions& options, const Membership& membership, const Clock& clock,
-                           uint64_t rng_seed)
-    : options_(options), membership_(membership), clock_(clock), rng_(rng_seed) {}
+                           uint64_t rng_seed, uint64_t secret)
+    : options_(options), membership_(membership), clock_(clock), rng_(rng_seed), secret_(secret) {}
 
 uint32_t ModelSources::silences_of(const PeerId& peer) const {
   const auto found = history_.find(peer);
@@ -60,10 +67,24 @@ ModelSource* ModelSources::find(const PeerId& peer) {
   return found == in_use_.end() ? nullptr : &found->second;
 }
 
+ModelSource* ModelSources::find_answering(const PeerId& peer, uint64_t nonce) {
+  ModelSource* source = find(peer);
+  if (source && nonce == 0) source->is_older = true;
+  return source && source->nonce == nonce ? source : nullptr;
+}
+
+uint64_t ModelSources::nonce_for(const PeerId& peer, uint64_t generation) const {
+  std::array<std::byte, sizeof peer.bytes + sizeof generation> about;
+  std::memcpy(about.data(), peer.bytes.data(), sizeof peer.bytes);
+  std::memcpy(about.data() + sizeof peer.bytes, &generation, sizeof generation);
+  return secret_number(secret_, about);
+}
+
 ModelSource& ModelSources::use(const PeerId& peer) {
   ModelSource& source = in_use_[peer];
   const Member* member = membership_.find(peer);
   source.generation = member ? member->record.version.generation : 0;
+  source.nonce = nonce_for(peer, source.generation);
   source.progress = clock_.now();
   History& history = history_[peer];
   if (history.generation != source.generation) history = {.generation = source.generation};
@@ -115,7 +136,10 @@ void ModelSources::fell_silent(const PeerId& peer) {
   History& history = history_[peer];
   history.silences = std::min(history.silences + 1, kSilencesMax);
   history.not_before = clock_.now() + waited / 4;
-  stop(peer, fmt::format("did not answer for {:.1f} s", seconds(waited)));
+  const bool older = in_use_.at(peer).is_older;
+  stop(peer, older ? fmt::format("answers like a program of version {} of the protocol, and this one speaks version "
+                                 "{}: update that agent's program", version_name(0), version_name(kProtocolRevision))
+                   : fmt::format("did not answer for {:.1f} s", seconds(waited)));
 }
 
 void ModelSources::has_nothing(const PeerId& peer, const std::string& why) {

@@ -23,7 +23,9 @@ struct ModelFetchOptions {
 // A donor in use.
 struct ModelSource {
   uint64_t generation = 0;
+  uint64_t nonce = 0;                    // which its answers repeat; the same in all requests, as they may be slow
   uint64_t cookie = 0;                   // of the donor; 0: it gave none yet
+  bool is_older = false;                 // an answer came in its name as programs give that repeat no number
   ModelOffer offer;                      // all hashes, once `ready`
   bool ready = false;
   TimePoint progress;                    // last answer, or the request that ended a pause
@@ -34,8 +36,9 @@ struct ModelSource {
 
 class ModelSources {
  public:
+  // `secret`: nobody else may guess it; the numbers of the requests follow from it.
   ModelSources(const ModelFetchOptions& options, const Membership& membership, const Clock& clock,
-               uint64_t rng_seed);
+               uint64_t rng_seed, uint64_t secret);
 
   // Live agents that train or have trained and are not in use, near the greatest number of steps, in random order.
   // Agents that fell silent come last; agents far behind are left out.
@@ -44,6 +47,8 @@ class ModelSources {
   std::map<PeerId, ModelSource>& in_use() { return in_use_; }
   const std::map<PeerId, ModelSource>& in_use() const { return in_use_; }
   ModelSource* find(const PeerId& peer);
+  // Whose answer repeats this number; null: it is not in use, or may not have sent the answer.
+  ModelSource* find_answering(const PeerId& peer, uint64_t nonce);
   ModelSource& use(const PeerId& peer);
 
   // Of those in use: who died, left or restarted, and who owes an answer for too long.
@@ -75,6 +80,7 @@ class ModelSources {
   };
   void stop(const PeerId& peer, const std::string& why);
   bool is_usable(const Member& member) const;
+  uint64_t nonce_for(const PeerId& peer, uint64_t generation) const;
   uint32_t silences_of(const PeerId& peer) const;
   TimePoint due(const PeerId& peer, const ModelSource& source) const;   // of the answer that it owes; max: none
 
@@ -82,6 +88,7 @@ class ModelSources {
   const Membership& membership_;
   const Clock& clock_;
   Rng rng_;
+  const uint64_t secret_;
   std::map<PeerId, ModelSource> in_use_;
   std::map<PeerId, History> history_;
   std::string last_trouble_;

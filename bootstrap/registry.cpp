@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "gossip/net/other_version.h"
 #include "gossip/net/text.h"
-#include "gossip/rng.h"
 #include "kernels/check.h"
 
 namespace starling {
@@ -71,8 +71,7 @@ struct Registry::Swarm {
 
 Registry::Registry(RegistryOptions options, Transport& transport, const Clock& clock)
     : options_(std::move(options)), transport_(transport), clock_(clock),
-      join_secret_(options_.join_secret ? options_.join_secret : Rng(options_.rng_seed).next_u64()),
-      gate_(join_secret_, clock), rng_seed_(options_.rng_seed) {
+      secret_(process_secret(options_.secret, options_.rng_seed)), gate_(secret_, clock), rng_seed_(options_.rng_seed) {
   STARLING_CHECK(options_.compare != nullptr && options_.read != nullptr);
 }
 
@@ -151,6 +150,9 @@ bool Registry::let_in(const Join& join, const std::string& source) {
   if (verdict == JoinGate::Verdict::kOpen) return true;
   if (verdict == JoinGate::Verdict::kTooMany) {
     ++strangers_.joins_dropped;
+  } else if (verdict == JoinGate::Verdict::kOlder) {
+    ++strangers_.joins_older;
+    answer(join.record.endpoint, JoinRefused{describe_older(join), "", join.nonce});
   } else {
     ++strangers_.joins_unproven;
     answer(join.record.endpoint, JoinCookie{gate_.cookie(join.record), join.nonce});
@@ -204,7 +206,7 @@ Registry::Swarm* Registry::swarm_to_join(Listener& listener, const FrameHeader& 
 Registry::Swarm* Registry::begin(Listener& listener, const std::string& settings, const SettingsRead& read) {
   const uint64_t id = swarm_id_of(settings);
   const RouterOptions options{options_.self, read.membership, options_.seeds, ++rng_seed_, options_.compare,
-                              join_secret_};
+                              secret_};
   Swarm* namesake = largest_of(read.name);
   const auto added = swarms_.emplace(id, std::make_unique<Swarm>(options, read.name, settings, transport_, clock_));
   note_namesake(*added.first->second, namesake);

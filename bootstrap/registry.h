@@ -31,7 +31,7 @@ struct RegistryOptions {
   uint64_t only = 0;                 // the id of the one swarm to serve; 0: any
   std::function<std::string(const std::string&, const std::string&)> compare;   // as in RouterOptions
   std::function<SettingsRead(const std::string&)> read;
-  uint64_t join_secret = 0;          // as in RouterOptions
+  uint64_t secret = 0;               // as in RouterOptions
 };
 
 class Registry {
@@ -76,7 +76,7 @@ class Registry {
   Transport& transport_;
   const Clock& clock_;
   std::map<uint64_t, std::unique_ptr<Swarm>> swarms_;   // by id
-  const uint64_t join_secret_;
+  const uint64_t secret_;            // of all its routers, since they answer behind one address
   JoinGate gate_;
   RouterCounters strangers_;
   uint64_t rng_seed_;

@@ -11,14 +11,12 @@
 #include "gossip/net/hash.h"
 #include "gossip/net/other_version.h"
 #include "gossip/net/text.h"
-#include "gossip/rng.h"
 #include "kernels/check.h"
 
 namespace starling {
 namespace {
 
 constexpr int kFramesPerTickMax = 256;   // per tick, so that timers are not starved
-constexpr uint64_t kGateStream = 0x4a6f696e47617465ull;
 constexpr const char* kWrongSender = "its sender is not the one that its key belongs to";
 constexpr const char* kOtherSwarm = "of another swarm";
 
@@ -56,6 +54,7 @@ void RouterCounters::add(const RouterCounters& other) {
   joins_unproven += other.joins_unproven;
   requests_unproven += other.requests_unproven;
   joins_dropped += other.joins_dropped;
+  joins_older += other.joins_older;
   joins_refused += other.joins_refused;
   proposals_refused += other.proposals_refused;
   sends_failed += other.sends_failed;
@@ -72,9 +71,9 @@ std::vector<std::pair<const char*, uint64_t>> RouterCounters::refusals() const {
 }
 
 Router::Router(const RouterOptions& options, Transport& transport, const Clock& clock)
-    : options_(options), transport_(transport),
-      membership_(options.membership, options.self, clock, *this, options.rng_seed), donor_(*this),
-      gate_(options.join_secret ? options.join_secret : Rng(options.rng_seed ^ kGateStream).next_u64(), clock) {
+    : options_(options), secret_(process_secret(options.secret, options.rng_seed)), transport_(transport),
+      membership_(options.membership, options.self, clock, *this, options.rng_seed, secret_), donor_(*this),
+      gate_(secret_, clock) {
   STARLING_CHECK(options_.compare != nullptr);
   membership_.set_seeds(options.seeds);
 }
@@ -130,7 +129,7 @@ void Router::receive(Handler& handler, const ReceivedFrame& frame) {
       [&](const MembershipMessage& m) { membership_.handle(header.sender, m); },
       [&](const BootstrapMessage& m) {
         if (const auto* join = std::get_if<Join>(&m)) return answer_join(header, *join, frame.source);
-        if (may_have_model(header, m)) donor_.handle(header, m);
+        if (may_have_model(header, m, frame.source)) donor_.handle(header, m, frame.source);
         handler.on_bootstrap(header, m, frame.payload);
       },
       [&](const ExchangeMessage& m) {
@@ -160,14 +159,20 @@ bool Router::may_exchange(const FrameHeader& header, const ExchangeMessage& mess
 }
 
 // Whoever knows the swarm's id may name any address to answer to: it gets a few bytes until it has shown that it asks.
-bool Router::may_have_model(const FrameHeader& header, const BootstrapMessage& message) {
+bool Router::may_have_model(const FrameHeader& header, const BootstrapMessage& message, const std::string& source) {
   const auto* request = std::get_if<ModelRequest>(&message);
   const auto* block = std::get_if<ModelBlockRequest>(&message);
   if (!request && !block) return false;
+  const uint64_t nonce = request ? request->nonce : block->nonce;
   const uint64_t cookie = gate_.model_cookie(header);
+  counters_.joins_older += request && nonce == 0;
   if ((request ? request->cookie : block->cookie) == cookie) return true;
+  if (!gate_.may_answer(source)) {
+    ++counters_.joins_dropped;
+    return false;
+  }
   ++counters_.requests_unproven;
-  send(header.reply_to, JoinCookie{cookie});
+  send(header.reply_to, JoinCookie{cookie, nonce});
   return false;
 }
 
@@ -180,6 +185,11 @@ void Router::answer_join(const FrameHeader& header, const Join& join, const std:
   const JoinGate::Verdict verdict = gate_.judge(source, join, known);
   if (verdict == JoinGate::Verdict::kTooMany) {
     ++counters_.joins_dropped;
+    return;
+  }
+  if (verdict == JoinGate::Verdict::kOlder) {
+    ++counters_.joins_older;
+    send(newcomer, JoinRefused{describe_older(join), "", join.nonce});
     return;
   }
   if (verdict == JoinGate::Verdict::kShowCookie) {

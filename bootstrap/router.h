@@ -24,12 +24,11 @@ struct RouterOptions {
   PeerRecord self;
   MembershipOptions membership;
   std::vector<Endpoint> seeds;   // addresses to contact again and again, members or not
-  uint64_t rng_seed = 1;         // nobody else may guess it
+  uint64_t rng_seed = 1;
   // `compare(ours, theirs)` lists the differing lines of two settings texts, for the refusal; empty: they mean the
   // same, and the newcomer is let in with our text.
   std::function<std::string(const std::string&, const std::string&)> compare;
-  uint64_t join_secret = 0;      // of its JoinGate; routers behind one address share it. 0: from the rng seed,
-                                 // which whoever collects the numbers of pings can find: for simulations
+  uint64_t secret = 0;           // of the process, for process_secret(); nobody else may guess it
 };
 
 struct RouterCounters {
@@ -41,7 +40,8 @@ struct RouterCounters {
   uint64_t joins = 0;             // answered with the settings and the members
   uint64_t joins_unproven = 0;    // answered with a cookie
   uint64_t requests_unproven = 0; // for the model; likewise
-  uint64_t joins_dropped = 0;     // one source address sent too many
+  uint64_t joins_dropped = 0;     // one source address sent too many, or requests for the model
+  uint64_t joins_older = 0;       // newcomers refused, and requests for the model, of programs older than this one
   uint64_t joins_refused = 0;     // their settings or their version differ from ours
   uint64_t proposals_refused = 0; // of those that are no member, or take no part
   uint64_t sends_failed = 0;      // unknown peer, bad address or full queue
@@ -83,6 +83,7 @@ class Router final : public Outbox {
   void want_swarm(uint64_t swarm_id) { wanted_ = swarm_id; }
   const std::string& settings() const { return settings_; }
   uint64_t swarm_id() const { return swarm_id_; }   // 0: no settings yet
+  uint64_t secret() const { return secret_; }       // of the process
 
   void tick(Handler& handler);            // frames in, membership, events out
   TimePoint next_deadline() const { return membership_.next_deadline(); }
@@ -100,11 +101,12 @@ class Router final : public Outbox {
   void receive(Handler& handler, const ReceivedFrame& frame);
   // False: counted, and the handler was told where it should know.
   bool admit(Handler& handler, const ReceivedFrame& frame, FrameHeader* header, Message* message);
-  bool may_have_model(const FrameHeader& header, const BootstrapMessage& message);
+  bool may_have_model(const FrameHeader& header, const BootstrapMessage& message, const std::string& source);
   void answer_join(const FrameHeader& header, const Join& join, const std::string& source);
   bool may_exchange(const FrameHeader& header, const ExchangeMessage& message, const std::string& source);
 
   RouterOptions options_;
+  const uint64_t secret_;
   Transport& transport_;
   std::string settings_;
   std::string note_;

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <variant>
 
+#include "gossip/net/hash.h"
+
 namespace starling {
 namespace {
 
@@ -15,11 +17,12 @@ constexpr Duration kAnswerPatience = std::chrono::seconds(15);   // several call
 SeedCalls::SeedCalls(ContactOptions options, const Endpoint& own, Router& router, const Clock& clock,
                      uint64_t rng_seed)
     : options_(std::move(options)), router_(router), clock_(clock), rng_seed_(rng_seed),
-      asked_(options_.bootstrap, own, router, rng_seed + 1), addresses_(asked_.count()) {}
+      asked_(options_.bootstrap, own, router, secret_number(router.secret(), rng_seed)), addresses_(asked_.count()) {}
 
 void SeedCalls::begin(const std::string& settings) {
   options_.settings = settings;
-  contact_ = std::make_unique<Contact>(options_, router_.membership(), clock_, router_, rng_seed_);
+  contact_ = std::make_unique<Contact>(options_, router_.membership(), clock_, router_, rng_seed_,
+                                       router_.secret());
   began_ = clock_.now();
 }
 

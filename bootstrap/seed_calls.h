@@ -20,7 +20,7 @@ namespace starling {
 class SeedCalls {
  public:
   // `options` of the first contact, whose settings begin() names. `own`: where this agent listens; not called.
-  // `rng_seed`: nobody else may guess it. The references outlive the object.
+  // The references outlive the object.
   SeedCalls(ContactOptions options, const Endpoint& own, Router& router, const Clock& clock, uint64_t rng_seed);
 
   bool none() const { return options_.bootstrap.empty(); }

@@ -8,6 +8,9 @@
 namespace starling {
 
 inline constexpr uint32_t kProtocolVersion = 2;
+// What a newcomer has to know besides; 1: to number its requests for the model, and to show the donor's cookie.
+// A newcomer of an older one is told so instead of being let in, since it would wait for its model for ever.
+inline constexpr uint32_t kProtocolRevision = 1;
 
 // frames
 inline constexpr size_t kControlFrameBytesMax = 64 * 1024;

@@ -142,7 +142,7 @@ int run_agent_once(const Config& config) {
   options.advertise = advertised(config.agent, transport.local());
   options.stored_settings = checked_settings(place);
   options.rng_seed = own_rng_seed(place.id(), place.generation()) ^ unguessable_seed();
-  options.join_secret = unguessable_seed();
+  options.secret = unguessable_seed();
 
   const auto wake = [&transport] { transport.wake(); };
   ThreadWorker worker(wake);

@@ -106,7 +106,8 @@ constexpr auto fields(Of<FramesRefused>) {
 constexpr auto fields(Of<JoinsAnswered>) {
   return all_counters<JoinsAnswered>(field("accepted", &JoinsAnswered::accepted),
                                      field("refused", &JoinsAnswered::refused),
-                                     field("dropped", &JoinsAnswered::dropped));
+                                     field("dropped", &JoinsAnswered::dropped),
+                                     field("older", &JoinsAnswered::older));
 }
 
 constexpr auto fields(Of<ModelGiven>) {

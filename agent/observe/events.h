@@ -89,6 +89,7 @@ struct JoinsAnswered {
   uint64_t accepted = 0;
   uint64_t refused = 0;          // their settings differ
   uint64_t dropped = 0;          // one source address sent too many
+  uint64_t older = 0;            // newcomers refused, and requests for the model, of programs older than this one
 };
 
 // Blocks of the model given to newcomers.

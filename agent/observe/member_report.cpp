@@ -62,7 +62,7 @@ AgentStatus traffic_status(const RouterCounters& counters, const TransportCounte
   status.links = traffic.links;
   status.frames = {traffic.frames_sent, traffic.frames_received, traffic.frames_dropped, counters.sends_failed};
   status.frames_refused = count_refused(counters, traffic);
-  status.joins = {counters.joins, counters.joins_refused, counters.joins_dropped};
+  status.joins = {counters.joins, counters.joins_refused, counters.joins_dropped, counters.joins_older};
   status.proposals_refused = counters.proposals_refused;
   return status;
 }

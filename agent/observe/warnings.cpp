@@ -7,6 +7,7 @@
 
 #include "agent/observe/event_fields.h"
 #include "gossip/limits.h"
+#include "gossip/net/other_version.h"
 
 namespace starling {
 namespace {
@@ -97,6 +98,14 @@ constexpr std::pair<const char*, Warning> kWarnings[] = {
                            "this swarm; it was told in what they differ. If it is yours, start it without --config, so "
                            "that it adopts these, and with a folder of its own (--state), or update the older program",
                            status.joins.refused);
+      }}},
+    {"older newcomers",
+     {[](const AgentStatus& status) { return status.joins.older; },
+      [](const AgentStatus& status) {
+        return fmt::format("{} times a newcomer asked to join, or for the model, whose program is older than this one, "
+                           "which speaks version {} of the protocol: it gets no model and was told so, if it came here "
+                           "first; if it is yours, update its program",
+                           status.joins.older, version_name(kProtocolRevision));
       }}},
     {"left out",
      {[](const AgentStatus& status) { return status.exchanges.left_out; },

@@ -31,7 +31,7 @@ PeerRecord own_record(const AgentOptions& options) {
 Agent::Agent(const AgentOptions& options, const AgentParts& parts)
     : options_(options), parts_(parts),
       router_({own_record(options), options.config.swarm.membership, options.config.agent.bootstrap, options.rng_seed,
-               describe_difference, options.join_secret},
+               describe_difference, options.secret},
               parts.transport, parts.clock),
       swarm_clock_(router_.membership(), parts.clock),
       entry_(options, parts, router_, {[this] { prepare_exchange(); },

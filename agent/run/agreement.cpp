@@ -25,7 +25,9 @@ Agreement look_at_agreement(const Membership& membership, const Projection& own,
     if (!takes_part(meta) && !has_finished(meta)) return;
     ++found.members;
     const std::optional<double> told = distance_to(meta, own, own_rms);
-    found.others.push_back({member.record.id, told.value_or(std::numeric_limits<double>::infinity())});
+    if (told || member.proven) {
+      found.others.push_back({member.record.id, told.value_or(std::numeric_limits<double>::infinity())});
+    }
     if (!told) {
       ++found.unknown;
       found.unknown_name = print_name(member.record);

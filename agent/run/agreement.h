@@ -18,7 +18,9 @@ struct Agreement {
   // Rms distances over this agent's rms params. nullopt: nobody's projection is known.
   std::optional<double> to_mean;  // from this model to the mean of all models, this one's too
   std::optional<double> farthest; // of another's model from this one
-  std::vector<Apart> others;      // each of them; infinitely far where its record has no projection
+  // Each of them; infinitely far where its record has no projection. Not those that have neither told one nor proven
+  // their process: whoever invents ids would widen what a lying partner may do.
+  std::vector<Apart> others;
   std::string farthest_name;      // of whose it is, or its id where it has no name
   std::string unknown_name;       // of one whose record has no projection, likewise
 };

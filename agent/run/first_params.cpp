@@ -98,7 +98,7 @@ void FirstParams::begin_fetch() {
         copy_from_host(bytes.data(), params.part(offset_bytes / sizeof(float), count));
         return true;
       },
-      options_.rng_seed + 2);
+      options_.rng_seed + 2, router_.secret());
 }
 
 // A swarm whose members have all left has ended. One whose members died may come back.

@@ -25,7 +25,7 @@ struct AgentOptions {
   std::string stored_settings;   // agreed text of an earlier life in the same state folder; empty: none. With a config
                                  // that means something else, construction throws
   uint64_t rng_seed = 1;         // of this agent's own choices: partners, probes, back-off
-  uint64_t join_secret = 0;      // as in RouterOptions
+  uint64_t secret = 0;           // as in RouterOptions
 };
 
 struct AgentParts {

@@ -1,4 +1,4 @@
-// Shared by the parts of one membership: options, clock, random numbers, outbox and counters.
+// Shared by the parts of one membership: options, clock, random numbers, the process's secret, outbox and counters.
 #pragma once
 
 #include "gossip/clock.h"
@@ -14,6 +14,7 @@ struct MembershipContext {
   const Clock& clock;
   Outbox& outbox;
   Rng rng;
+  uint64_t secret;                     // as in Membership's constructor
   MembershipCounters counters{};
 };
 

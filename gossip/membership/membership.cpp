@@ -21,8 +21,9 @@ namespace starling {
 
 // The parts, each after those that it uses.
 struct Membership::Impl {
-  Impl(const MembershipOptions& options, PeerRecord record, const Clock& clock, Outbox& outbox, uint64_t rng_seed)
-      : context{options, clock, outbox, Rng(rng_seed)}, own(context, queue, health, std::move(record)) {
+  Impl(const MembershipOptions& options, PeerRecord record, const Clock& clock, Outbox& outbox, uint64_t rng_seed,
+       uint64_t secret)
+      : context{options, clock, outbox, Rng(rng_seed), secret}, own(context, queue, health, std::move(record)) {
     STARLING_CHECK(options.probe_timeout < options.probe_interval && options.probe_timeout > Duration::zero());
   }
   void receive(const PeerId& from, const Ping& ping) { prober.on_ping(from, ping); }
@@ -52,8 +53,8 @@ struct Membership::Impl {
 };
 
 Membership::Membership(const MembershipOptions& options, PeerRecord self, const Clock& clock, Outbox& outbox,
-                       uint64_t rng_seed)
-    : impl_(std::make_unique<Impl>(options, std::move(self), clock, outbox, rng_seed)) {}
+                       uint64_t rng_seed, uint64_t secret)
+    : impl_(std::make_unique<Impl>(options, std::move(self), clock, outbox, rng_seed, secret)) {}
 
 Membership::~Membership() = default;
 

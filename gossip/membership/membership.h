@@ -20,8 +20,9 @@ namespace starling {
 
 class Membership {
  public:
-  Membership(const MembershipOptions& options, PeerRecord self, const Clock& clock, Outbox& outbox,
-             uint64_t rng_seed);
+  // `secret`: nobody else may guess it, since the numbers of pings follow from it and the random numbers.
+  Membership(const MembershipOptions& options, PeerRecord self, const Clock& clock, Outbox& outbox, uint64_t rng_seed,
+             uint64_t secret);
   ~Membership();
   Membership(const Membership&) = delete;
   Membership& operator=(const Membership&) = delete;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "gossip/net/hash.h"
+
 namespace starling {
 namespace {
 
@@ -49,11 +51,15 @@ void Prober::start_probe() {
   if (!target) return;
   MemberEntry& entry = *table_.find(*target);
   probe_ = Probe{.target = *target, .version = entry.member.record.version, .sent = now};
-  probe_->sequence = context_.rng.next_u64();   // random: an answer that repeats it proves that the ping arrived
+  probe_->sequence = ping_number();
   probe_->indirect_at = now + entry.round_trip.patience(context_.options.probe_timeout);
   ++context_.counters.probes;
   send_ping(entry, probe_->sequence);
 }
+
+// An answer that repeats the number proves that the ping arrived. A generator's own numbers would not: from a few pings
+// whoever was probed could reckon the next ones, and answer for members that never did.
+uint64_t Prober::ping_number() { return secret_number(context_.secret, context_.rng.next_u64()); }
 
 // One lost frame proves nothing: sends another ping, and asks helpers to ping too.
 void Prober::probe_through_helpers() {
@@ -145,7 +151,7 @@ void Prober::on_ping_request(const PeerId& from, const PingRequest& request) {
   const Duration timeout = context_.options.probe_timeout;
   const Duration spare = (context_.options.probe_interval - timeout) * 4 / 5;
   const Duration patience = std::min(target->round_trip.patience(timeout), std::max(spare, timeout / 2));
-  relays_.push_back({context_.rng.next_u64(), from, request.sequence, request.target,
+  relays_.push_back({ping_number(), from, request.sequence, request.target,
                      target->member.record.version.generation, context_.clock.now() + patience});
   send_ping(*target, relays_.back().sequence);
 }

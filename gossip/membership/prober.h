@@ -58,6 +58,7 @@ class Prober {
   };
 
   void start_probe();
+  uint64_t ping_number();              // for the next ping, another each time
   void probe_through_helpers();
   void finish_probe();
   void probe_acked();

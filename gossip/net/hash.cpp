@@ -1,5 +1,7 @@
 #include "gossip/net/hash.h"
 
+#include <cstring>
+
 #include <xxhash.h>
 #ifdef __x86_64__
 #include <xxh_x86dispatch.h>   // the same digests by the widest vectors this processor has
@@ -16,5 +18,19 @@ std::array<uint8_t, 16> xxh3_128(std::span<const std::byte> bytes) {
 }
 
 uint64_t xxh3_64(std::span<const std::byte> bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
+
+uint64_t secret_number(uint64_t secret, std::span<const std::byte> about) {
+  Blake2b256 hash;
+  hash.update(std::as_bytes(std::span(&secret, 1)));
+  hash.update(about);
+  const auto digest = hash.finish();
+  uint64_t number;
+  std::memcpy(&number, digest.data(), sizeof number);
+  return number ? number : 1;
+}
+
+uint64_t secret_number(uint64_t secret, uint64_t about) {
+  return secret_number(secret, std::as_bytes(std::span(&about, 1)));
+}
 
 }  // namespace starling

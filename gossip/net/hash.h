@@ -26,4 +26,9 @@ class Blake2b256 {
 std::array<uint8_t, 16> xxh3_128(std::span<const std::byte> bytes);  // canonical form: big end first
 uint64_t xxh3_64(std::span<const std::byte> bytes);
 
+// The first 8 bytes of BLAKE2b-256 over both; never 0. Whoever does not know the secret cannot foretell such a number,
+// nor find the secret or another number from those that it has seen.
+uint64_t secret_number(uint64_t secret, std::span<const std::byte> about);
+uint64_t secret_number(uint64_t secret, uint64_t about);
+
 }  // namespace starling

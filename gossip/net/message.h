@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "gossip/limits.h"
 #include "gossip/peer.h"
 
 namespace starling {
@@ -44,9 +45,10 @@ struct Join {
   std::string settings;
   uint64_t nonce = 0;               // the answer repeats it
   uint64_t cookie = 0;              // of the last JoinCookie; 0: none yet
+  uint32_t revision = kProtocolRevision;   // of the newcomer's program; 0: from before there were any
 };
 // Not yet: join again, or ask for the model again, with the cookie.
-struct JoinCookie { uint64_t cookie = 0; uint64_t nonce = 0; };   // nonce 0: of a request for the model
+struct JoinCookie { uint64_t cookie = 0; uint64_t nonce = 0; };
 struct JoinReply {
   std::string settings;             // empty: a bootstrap that has met no swarm yet
   std::vector<PeerRecord> members;  // <= kSyncRecordsMax, the replier among them
@@ -55,8 +57,9 @@ struct JoinReply {
 };
 struct JoinRefused { std::string reason; std::string settings; uint64_t nonce = 0; };   // the reason is for people
 
-// What do you have? Hashes from this block on. `cookie`: of the donor's JoinCookie; 0: none yet.
-struct ModelRequest { uint32_t first_hash = 0; uint64_t cookie = 0; };
+// What do you have? Hashes from this block on. `cookie`: of the donor's JoinCookie; 0: none yet. `nonce`: random, one
+// for each donor; only answers that repeat it count. 0: of an older program.
+struct ModelRequest { uint32_t first_hash = 0; uint64_t cookie = 0; uint64_t nonce = 0; };
 struct ModelOffer {
   uint64_t snapshot = 0;            // changes whenever the donor's file changes
   uint64_t round = 0;
@@ -66,10 +69,12 @@ struct ModelOffer {
   std::array<uint8_t, 32> root{};   // BLAKE2b-256 of the block hashes in order
   uint32_t first_hash = 0;
   std::vector<std::array<uint8_t, 16>> hashes;  // XXH3-128 of each block, <= kTransferHashesPerFrame
+  uint64_t nonce = 0;
 };
-struct ModelBlockRequest { uint64_t snapshot = 0; uint32_t index = 0; uint64_t cookie = 0; };   // cookie: likewise
-struct ModelBlock { uint64_t snapshot = 0; uint32_t index = 0; };  // + payload
-struct ModelGone { uint64_t snapshot = 0; };                        // the donor moved on: ask again
+// Cookie and nonce: likewise.
+struct ModelBlockRequest { uint64_t snapshot = 0; uint32_t index = 0; uint64_t cookie = 0; uint64_t nonce = 0; };
+struct ModelBlock { uint64_t snapshot = 0; uint32_t index = 0; uint64_t nonce = 0; };   // + payload
+struct ModelGone { uint64_t snapshot = 0; uint64_t nonce = 0; };    // the donor moved on: ask again
 
 // ---- pairwise exchange (blocks on the bulk port, all else on the control port) ----
 

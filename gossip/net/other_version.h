@@ -26,4 +26,9 @@ std::optional<OtherVersionJoin> decode_other_version(std::span<const std::byte> 
 // Which versions both programs speak, and the remedy, in a frame of the asker's version.
 std::vector<std::byte> encode_version_refusal(const FrameHeader& header, const OtherVersionJoin& join);
 
+// For people: this version of the protocol with a revision (kProtocolRevision), "2.1".
+std::string version_name(uint32_t revision);
+// The same as encode_version_refusal(), for a newcomer of an older revision of this version.
+std::string describe_older(const Join& join);
+
 }  // namespace starling

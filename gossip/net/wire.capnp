@@ -197,6 +197,9 @@ struct Join {
   settings @1 :Text;        # what it was started with; empty: it adopts the swarm's. UTF-8, lines, at most 32 KiB.
   nonce @2 :UInt64;         # random, another for each address asked. Only an answer that repeats it counts.
   cookie @3 :UInt64;        # of the last joinCookie from there; 0: none yet
+  revision @4 :UInt32;      # of its program, within version 2 of the protocol; a newcomer of an older one is refused.
+                            # 0: from before there were any; 1: numbers its requests for the model, and shows the
+                            # donor's cookie
 }
 
 struct JoinCookie {
@@ -204,7 +207,7 @@ struct JoinCookie {
   # there, depends on the record and the minute, and leaves nothing to remember. Or ask for the model again with it: it
   # proves that replyHost:replyPort can be reached, depends on those alone, and lasts.
   cookie @0 :UInt64;        # refused if zero
-  nonce @1 :UInt64;         # of the Join; 0 for a request for the model
+  nonce @1 :UInt64;         # of the Join, or of the request for the model
 }
 
 struct JoinReply {
@@ -227,6 +230,8 @@ struct ModelRequest {
   # What model do you have? From a newcomer to a possible donor.
   firstHash @0 :UInt32;     # the answer's hashes begin with this block; below 2^20
   cookie @1 :UInt64;        # of the donor's joinCookie; 0: none yet, so that is the answer
+  nonce @2 :UInt64;         # random, another for each donor. Only an answer that repeats it counts: else whoever forges
+                            # a donor's frames keeps a newcomer from its model. 0 from older senders.
 }
 
 struct ModelOffer {
@@ -240,6 +245,7 @@ struct ModelOffer {
   firstHash @6 :UInt32;
   hashes @7 :Data;          # 16 bytes (XXH3-128, big end first) per block from firstHash on; at most 2048 of them,
                             # refused beyond the last block
+  nonce @8 :UInt64;         # of the modelRequest
 }
 
 struct ModelBlockRequest {
@@ -247,17 +253,20 @@ struct ModelBlockRequest {
   snapshot @0 :UInt64;
   index @1 :UInt32;         # below 2^20
   cookie @2 :UInt64;        # as in ModelRequest
+  nonce @3 :UInt64;         # likewise
 }
 
 struct ModelBlock {
   # The block, as payload.
   snapshot @0 :UInt64;
   index @1 :UInt32;         # below 2^20
+  nonce @2 :UInt64;         # of the modelBlockRequest
 }
 
 struct ModelGone {
   # The donor has moved on to a newer snapshot: ask again what it has.
   snapshot @0 :UInt64;
+  nonce @1 :UInt64;         # of the modelBlockRequest
 }
 
 # ---- the pairwise exchange (its rules stand in exchange/pairwise.h) ----

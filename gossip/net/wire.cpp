@@ -35,6 +35,11 @@ constexpr size_t kHeaderBytesMin = sizeof(Prefix) + kSegmentTableBytes + kWordBy
 constexpr size_t kFirstSegmentWords = 256;  // most messages fit; the others are copied once
 constexpr int kNestingMax = 16;
 
+std::string describe_versions(const std::string& ours, const std::string& theirs, const std::string& older) {
+  return "this program speaks version " + ours + " of the protocol and yours version " + theirs + ": update the " +
+         older + " program";
+}
+
 struct PayloadSeal {
   uint32_t bytes = 0;
   uint64_t checksum = 0;
@@ -207,10 +212,17 @@ std::optional<OtherVersionJoin> decode_other_version(std::span<const std::byte> 
 }
 
 std::vector<std::byte> encode_version_refusal(const FrameHeader& header, const OtherVersionJoin& join) {
-  const std::string reason = "this program speaks version " + std::to_string(kProtocolVersion) +
-                             " of the protocol and yours version " + std::to_string(join.version) + ": update the " +
-                             (join.version < kProtocolVersion ? "newcomer's" : "swarm's") + " program";
+  const std::string reason = describe_versions(std::to_string(kProtocolVersion), std::to_string(join.version),
+                                               join.version < kProtocolVersion ? "newcomer's" : "swarm's");
   return encode_version(join.version, header, JoinRefused{reason, "", join.nonce}, {}, std::nullopt);
+}
+
+std::string version_name(uint32_t revision) {
+  return std::to_string(kProtocolVersion) + "." + std::to_string(revision);
+}
+
+std::string describe_older(const Join& join) {
+  return describe_versions(version_name(kProtocolRevision), version_name(join.revision), "newcomer's");
 }
 
 }  // namespace starling

@@ -145,6 +145,7 @@ bool get(wire::ModelOffer::Reader r, ModelOffer* offer) {
   offer->first_hash = r.getFirstHash();
   offer->hashes.resize(std::min(hashes.size() / 16, kTransferHashesPerFrame + 1));
   if (!offer->hashes.empty()) std::memcpy(offer->hashes.data(), hashes.begin(), offer->hashes.size() * 16);
+  offer->nonce = r.getNonce();
   return true;
 }
 
@@ -184,7 +185,8 @@ DecodeStatus get_joining(wire::Frame::Message::Reader r, Message* out) {
   switch (r.which()) {
     case wire::Frame::Message::JOIN: {
       const auto m = r.getJoin();
-      *out = Join{get(m.getRecord()), get(m.getSettings(), kSettingsBytesMax), m.getNonce(), m.getCookie()};
+      *out = Join{get(m.getRecord()), get(m.getSettings(), kSettingsBytesMax), m.getNonce(), m.getCookie(),
+                  m.getRevision()};
       return DecodeStatus::kOk;
     }
     case wire::Frame::Message::JOIN_COOKIE:
@@ -202,7 +204,8 @@ DecodeStatus get_joining(wire::Frame::Message::Reader r, Message* out) {
       return DecodeStatus::kOk;
     }
     case wire::Frame::Message::MODEL_REQUEST:
-      *out = ModelRequest{r.getModelRequest().getFirstHash(), r.getModelRequest().getCookie()};
+      *out = ModelRequest{r.getModelRequest().getFirstHash(), r.getModelRequest().getCookie(),
+                          r.getModelRequest().getNonce()};
       return DecodeStatus::kOk;
     case wire::Frame::Message::MODEL_OFFER: {
       ModelOffer offer;
@@ -212,13 +215,13 @@ DecodeStatus get_joining(wire::Frame::Message::Reader r, Message* out) {
     }
     case wire::Frame::Message::MODEL_BLOCK_REQUEST:
       *out = ModelBlockRequest{r.getModelBlockRequest().getSnapshot(), r.getModelBlockRequest().getIndex(),
-                               r.getModelBlockRequest().getCookie()};
+                               r.getModelBlockRequest().getCookie(), r.getModelBlockRequest().getNonce()};
       return DecodeStatus::kOk;
     case wire::Frame::Message::MODEL_BLOCK:
-      *out = ModelBlock{r.getModelBlock().getSnapshot(), r.getModelBlock().getIndex()};
+      *out = ModelBlock{r.getModelBlock().getSnapshot(), r.getModelBlock().getIndex(), r.getModelBlock().getNonce()};
       return DecodeStatus::kOk;
     case wire::Frame::Message::MODEL_GONE:
-      *out = ModelGone{r.getModelGone().getSnapshot()};
+      *out = ModelGone{r.getModelGone().getSnapshot(), r.getModelGone().getNonce()};
       return DecodeStatus::kOk;
     default:
       return DecodeStatus::kUnknownMessage;

@@ -196,6 +196,7 @@ struct Put {
     b.setSettings(text_of(m.settings));
     b.setNonce(m.nonce);
     b.setCookie(m.cookie);
+    b.setRevision(m.revision);
   }
   void operator()(const JoinCookie& m) {
     auto b = message.initJoinCookie();
@@ -219,6 +220,7 @@ struct Put {
     auto b = message.initModelRequest();
     b.setFirstHash(m.first_hash);
     b.setCookie(m.cookie);
+    b.setNonce(m.nonce);
   }
   void operator()(const ModelOffer& m) {
     auto b = message.initModelOffer();
@@ -230,19 +232,26 @@ struct Put {
     b.setRoot(raw(m.root));
     b.setFirstHash(m.first_hash);
     b.setHashes(raw(m.hashes));
+    b.setNonce(m.nonce);
   }
   void operator()(const ModelBlockRequest& m) {
     auto b = message.initModelBlockRequest();
     b.setSnapshot(m.snapshot);
     b.setIndex(m.index);
     b.setCookie(m.cookie);
+    b.setNonce(m.nonce);
   }
   void operator()(const ModelBlock& m) {
     auto b = message.initModelBlock();
     b.setSnapshot(m.snapshot);
     b.setIndex(m.index);
+    b.setNonce(m.nonce);
   }
-  void operator()(const ModelGone& m) { message.initModelGone().setSnapshot(m.snapshot); }
+  void operator()(const ModelGone& m) {
+    auto b = message.initModelGone();
+    b.setSnapshot(m.snapshot);
+    b.setNonce(m.nonce);
+  }
   void operator()(const Propose& m) {
     auto b = message.initPropose();
     put(b.initXid(), m.xid);

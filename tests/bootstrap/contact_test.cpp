@@ -1,6 +1,8 @@
 // Finding anybody, and what is said when nobody or the wrong one answers.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "tests/bootstrap/world.h"
 
 namespace starling {
@@ -77,6 +79,27 @@ TEST(Contact, AnAddressOfAnotherSwarmIsPassedOver) {
   ASSERT_TRUE(world.run_until([&] { return refused.state() == Contact::State::kRefused; }, seconds(12)));
 }
 
+// Whoever is asked a few times, at addresses of its own, could else reckon what others were asked with.
+TEST(Contact, TheNumbersOfJoinsAreNotTheGenerators) {
+  World world;
+  World::Node& newcomer = world.add(World::joining());
+  std::set<uint64_t> nonces;
+  newcomer.spoil = [&](Message& message, SharedBytes&) {
+    if (const auto* join = message_as<Join>(message)) nonces.insert(join->nonce);
+    return true;
+  };
+  world.join(newcomer, {endpoint_of(200), endpoint_of(201), endpoint_of(202)});   // with the seed 77
+  world.run_for(seconds(5));
+  EXPECT_EQ(nonces.size(), 3u) << "one for each address";
+  Rng outer(77);
+  for (int i = 0; i < 10; ++i) {
+    const uint64_t number = outer.next_u64();
+    Rng inner(number);
+    EXPECT_FALSE(nonces.contains(number));
+    for (int k = 0; k < 1000; ++k) EXPECT_FALSE(nonces.contains(inner.next_u64()));
+  }
+}
+
 TEST(Contact, SettingsThatCannotBeReadArePassedOver) {
   World world;
   world.add().router.set_settings("newer");
@@ -87,7 +110,8 @@ TEST(Contact, SettingsThatCannotBeReadArePassedOver) {
   World::Node& newcomer = world.add(World::joining());
   const auto join = [&] {
     newcomer.router.set_settings("");
-    newcomer.contact = std::make_unique<Contact>(options, newcomer.members(), world.clock, newcomer.router, 77);
+    newcomer.contact = std::make_unique<Contact>(options, newcomer.members(), world.clock, newcomer.router, 77,
+                                                 77);
   };
   join();
   ASSERT_TRUE(world.run_until([&] { return newcomer.contact->refused_by_some(); }, seconds(2)));
@@ -290,7 +314,7 @@ TEST(Donor, WhoAsksForANewerModelGetsTheNextOneHoweverQuickTheStepsAre) {
   TimePoint now{};
   donor.set_model(random_model(1, 1000, 3000));
   donor.set_steps(2000);
-  for (int i = 0; i < 3; ++i) donor.handle(asks, ModelRequest{});
+  for (int i = 0; i < 3; ++i) donor.handle(asks, ModelRequest{}, endpoint_of(5).host);
   EXPECT_TRUE(donor.wants_newer(now));
   EXPECT_TRUE(outbox.take().empty());
   donor.set_steps(2500);
@@ -301,17 +325,19 @@ TEST(Donor, WhoAsksForANewerModelGetsTheNextOneHoweverQuickTheStepsAre) {
   ASSERT_TRUE(message_is<ModelOffer>(sent[0].message));
   EXPECT_EQ(message_as<ModelOffer>(sent[0].message)->steps, 2010u);
 
-  donor.handle(asks, ModelRequest{.first_hash = 1});
+  donor.handle(asks, ModelRequest{.first_hash = 1}, endpoint_of(5).host);
   sent = outbox.take();
   ASSERT_EQ(sent.size(), 1u) << "a later page";
   EXPECT_GT(message_as<ModelOffer>(sent[0].message)->total_bytes, 0u);
 
   for (uint16_t port = 1; port <= 10; ++port) {
-    donor.handle({.sender = peer_of(30), .generation = 1, .reply_to = {"10.9.9.9", port}}, ModelRequest{});
+    const std::string name = port % 2 ? "10.9.9.9" : "another-name-of-it";
+    donor.handle({.sender = peer_of(30), .generation = 1, .reply_to = {name, port}}, ModelRequest{}, "10.9.9.9");
   }
   EXPECT_EQ(outbox.take().size(), 2u) << "half of the places are enough for one host";
   for (uint8_t tag = 1; tag <= 12; ++tag) {
-    donor.handle({.sender = peer_of(tag), .generation = 1, .reply_to = endpoint_of(tag)}, ModelRequest{});
+    const FrameHeader other{.sender = peer_of(tag), .generation = 1, .reply_to = endpoint_of(tag)};
+    donor.handle(other, ModelRequest{}, endpoint_of(tag).host);
   }
   EXPECT_EQ(outbox.take().size(), 4u) << "so many more than wait here ask again";
   EXPECT_TRUE(donor.wants_newer(now));
@@ -330,8 +356,10 @@ TEST(Donor, KeepsTheFileBeforeForTransfersInProgress) {
   for (uint64_t snapshot = 1; snapshot <= 3; ++snapshot) {
     donor.set_model(random_model(snapshot, 10, 3000));
   }
-  for (uint64_t snapshot = 1; snapshot <= 3; ++snapshot) donor.handle(header, ModelBlockRequest{snapshot, 0});
-  donor.handle(header, ModelBlockRequest{3, 1});
+  for (uint64_t snapshot = 1; snapshot <= 3; ++snapshot) {
+    donor.handle(header, ModelBlockRequest{snapshot, 0}, endpoint_of(5).host);
+  }
+  donor.handle(header, ModelBlockRequest{3, 1}, endpoint_of(5).host);
   const std::vector<Sent> sent = outbox.take();
   ASSERT_EQ(sent.size(), 4u);
   EXPECT_TRUE(message_is<ModelGone>(sent[0].message));

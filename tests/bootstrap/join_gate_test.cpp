@@ -63,6 +63,13 @@ TEST_F(JoinGateTest, KnownMembersSpendNoPlacesOfNewcomers) {
   EXPECT_EQ(judge("h", 2, true), Verdict::kOpen);
 }
 
+TEST(ProcessSecret, IsTheOneGivenOrElseOfTheSeed) {
+  EXPECT_EQ(process_secret(5, 7), 5u);
+  EXPECT_NE(process_secret(0, 7), 0u);
+  EXPECT_EQ(process_secret(0, 7), process_secret(0, 7)) << "simulations replay";
+  EXPECT_NE(process_secret(0, 7), process_secret(0, 8));
+}
+
 TEST_F(JoinGateTest, SourcesAreBounded) {
   for (uint32_t i = 0; i < 3 * kJoinSourcesMax; ++i) (void)judge("host" + std::to_string(i), i, false);
   clock_.advance(std::chrono::seconds(2));

@@ -334,7 +334,7 @@ TEST_F(ModelFetchTest, ABusyWorkerBoundsWhatIsInFlightAndMayOutliveTheFetch) {
   size_t placed = 0;
   node.fetch = std::make_unique<ModelFetch>(
       world.fetch_options, 100 * kTransferBlockBytes, node.members(), world.clock, node.router, busy,
-      [&](uint64_t, std::span<const std::byte>) { return ++placed > 0; }, 3);
+      [&](uint64_t, std::span<const std::byte>) { return ++placed > 0; }, 3, 3);
   world.run_for(seconds(5));
   EXPECT_EQ(placed, 0u);
   EXPECT_GE(busy.jobs.size(), 32u);
@@ -347,6 +347,75 @@ TEST_F(ModelFetchTest, ABusyWorkerBoundsWhatIsInFlightAndMayOutliveTheFetch) {
   node.fetch.reset();
   busy.run_completions();
   EXPECT_EQ(placed, before);
+}
+
+// A stranger that knows the ids, addresses and snapshots of all donors, and what they answer to.
+TEST_F(ModelFetchTest, AThousandForgedAnswersASecondInItsDonorsNamesKeepNobodyFromTheModel) {
+  for (uint64_t i = 1; i <= 3; ++i) add_donor(i, 120);
+  begin();
+  const auto junk = SharedBytes::take(std::vector<std::byte>(9));
+  world.each_step = [&] {
+    for (uint32_t d = 0; d < 3; ++d) {
+      const FrameHeader donor{swarm_id_of("digits"), peer_of(d), 1, endpoint_of(d)};
+      for (const uint64_t nonce : {uint64_t{0}, uint64_t{4711}}) {
+        world.post(donor, JoinCookie{4711, nonce}, *newcomer);
+        world.post(donor, ModelOffer{.nonce = nonce}, *newcomer);
+        world.post(donor, ModelOffer{.snapshot = 1, .total_bytes = 1, .block_bytes = 1, .nonce = nonce}, *newcomer);
+        world.post(donor, ModelGone{d + 1, nonce}, *newcomer);
+        for (uint32_t index = 0; index < 3; ++index) {
+          world.post(donor, ModelBlock{d + 1, index, nonce}, *newcomer, junk);
+        }
+      }
+    }
+  };
+  ASSERT_TRUE(finish(seconds(2))) << newcomer->fetch->waiting_for();
+  for (const int origin : origins()) EXPECT_GE(origin, 0);
+}
+
+// One kind a time: each alone would do.
+TEST_F(ModelFetchTest, NoForgedAnswerCounts) {
+  const auto junk = SharedBytes::take(std::vector<std::byte>(9));
+  const std::vector<std::function<Message(uint32_t donor)>> kinds = {
+      [](uint32_t) { return JoinCookie{4711, 0}; },
+      [](uint32_t) { return ModelOffer{}; },
+      [](uint32_t) { return ModelOffer{.snapshot = 1, .total_bytes = 1, .block_bytes = 1}; },
+      [](uint32_t donor) { return ModelGone{donor + 1, 0}; },
+      [](uint32_t donor) { return ModelBlock{donor + 1, 0, 0}; },
+  };
+  for (size_t kind = 0; kind < kinds.size(); ++kind) {
+    World besieged;
+    besieged.settings = "digits";
+    for (uint64_t i = 1; i <= 3; ++i) {
+      besieged.add(World::trained(120)).donor().set_model(random_model(i, 120, kModelBytes));
+    }
+    World::Node& node = besieged.add(World::joining());
+    besieged.introduce_all();
+    besieged.fetch(node, kModelBytes);
+    besieged.each_step = [&] {
+      for (uint32_t d = 0; d < 3; ++d) {
+        const Message message = kinds[kind](d);
+        besieged.post({swarm_id_of("digits"), peer_of(d), 1, endpoint_of(d)}, message, node,
+                      message_is<ModelBlock>(message) ? junk : SharedBytes());
+      }
+    };
+    EXPECT_TRUE(besieged.run_until([&] { return node.fetch->done(); }, milliseconds(100)))   // as without them
+        << kind << ": " << node.fetch->waiting_for();
+  }
+}
+
+// They repeat no number, so that nobody could tell their answers from a stranger's.
+TEST_F(ModelFetchTest, DonorsOfAnOlderProgramAreNamedWithBothVersionsAndTheRemedy) {
+  World::Node& donor = add_donor(1, 120);
+  begin();
+  donor.spoil = [](Message& message, SharedBytes&) {
+    if (auto* cookie = message_as<JoinCookie>(message)) cookie->nonce = 0;
+    return true;
+  };
+  EXPECT_FALSE(finish(seconds(8)));
+  const std::string text = newcomer->fetch->waiting_for();
+  for (const char* part : {"10.0.0.0:7400", "version 2.0", "version 2.1", "update that agent's program"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << " in: " << text;
+  }
 }
 
 // More blocks than hashes fit into one frame.
@@ -380,7 +449,7 @@ TEST_F(ModelFetchTest, ALongListOfHashesComesInPages) {
   uint64_t bytes_placed = 0;
   node.fetch = std::make_unique<ModelFetch>(
       world.fetch_options, model->total_bytes(), node.members(), world.clock, node.router, world.worker,
-      [&](uint64_t, std::span<const std::byte> bytes) { return (bytes_placed += bytes.size()) > 0; }, 3);
+      [&](uint64_t, std::span<const std::byte> bytes) { return (bytes_placed += bytes.size()) > 0; }, 3, 3);
   ASSERT_TRUE(world.run_until([&] { return node.fetch->done(); }, seconds(60)));
   EXPECT_EQ(bytes_placed, model->total_bytes());
 }

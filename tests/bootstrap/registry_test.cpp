@@ -173,6 +173,24 @@ TEST_F(RegistryTest, SwarmsOfOneNameAreToldOfEachOther) {
 }
 
 // Silence would let it ask for ever. Its program reads the answer, which is of its own version.
+TEST_F(RegistryTest, ANewcomerOfAnOlderProgramHearsBothVersionsAndWhatToDo) {
+  join("digits: 1");
+  world.run_for(std::chrono::seconds(1));
+  for (const std::string settings : {"", "mnist: 1"}) {   // of a swarm that is served, and of none
+    World::Node& older = world.add(World::joining());
+    older.spoil = [](Message& message, SharedBytes&) {
+      if (auto* join = message_as<Join>(message)) join->revision = 0;
+      return true;
+    };
+    Contact& contact = world.join(older, {endpoint_of(kRegistry)}, settings);
+    EXPECT_TRUE(world.run_until([&] { return contact.refused_by_some(); }, std::chrono::seconds(2)));
+    const std::string text = contact.waiting_for();
+    EXPECT_TRUE(contains(text, "version 2.1 of the protocol and yours version 2.0: update the newcomer's")) << text;
+  }
+  EXPECT_EQ(registry->swarm_count(), 1u);
+  EXPECT_GE(registry->counters().joins_older, 2u);
+}
+
 TEST_F(RegistryTest, ANewcomerOfAnotherVersionHearsWhichAndWhatToDo) {
   join("digits: 1");
   const auto version_at = [](std::vector<std::byte>& header) { return header.data() + 4; };

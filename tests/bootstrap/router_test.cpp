@@ -165,6 +165,44 @@ TEST_F(RouterTest, TheModelGoesOnlyToAnAddressThatShowsItsCookie) {
   EXPECT_EQ(transport.sent.back().first, endpoint_of(1));
 }
 
+// Else a stranger could have any number of frames sent to whomever it names.
+TEST_F(RouterTest, RequestsWithoutACookieAreAnsweredSoOftenASecondForEachSource) {
+  router.set_settings("digits");
+  router.donor().set_model(std::make_shared<MemoryModel>(SharedBytes::take(std::vector<std::byte>(9000)), 1, 0, 0));
+  const auto ask = [&](uint32_t newcomer, const std::string& source, uint64_t cookie, bool block = false) {
+    transport.sent.clear();
+    ReceivedFrame asked = frame(newcomer, ModelRequest{0, cookie, 7});
+    if (block) asked = frame(newcomer, ModelBlockRequest{1, 0, cookie, 7});
+    asked.source = source;
+    receive(std::move(asked));
+    const std::optional<JoinCookie> answer = last_sent<JoinCookie>();
+    EXPECT_EQ(answer.value_or(JoinCookie{1, 7}).nonce, 7u);
+    return answer;
+  };
+  size_t answers = 0;
+  for (int i = 0; i < 1000; ++i) {
+    answers += ask(500, "10.0.0.9", 0).has_value() + ask(500, "10.0.0.9", 0, true).has_value();
+  }
+  EXPECT_GT(answers, 0u);
+  EXPECT_LE(answers, kJoinsAtOnce);
+  EXPECT_EQ(router.counters().requests_unproven, answers);
+  EXPECT_EQ(router.counters().joins_dropped, 2000 - answers);
+  for (uint32_t newcomer = 1; newcomer <= 8; ++newcomer) {   // eight behind one address
+    const std::optional<JoinCookie> answer = ask(newcomer, "10.0.0.8", 0);
+    ASSERT_TRUE(answer) << newcomer;
+    for (int page = 0; page < 100; ++page) {
+      ask(newcomer, "10.0.0.8", answer->cookie);
+      EXPECT_TRUE(last_sent<ModelOffer>()) << "whoever has shown it is not limited";
+    }
+    EXPECT_EQ(last_sent<ModelOffer>().value_or(ModelOffer{}).nonce, 7u);
+    receive(frame(newcomer, ModelBlockRequest{1, 0, answer->cookie, 7}));
+    transport.sent.erase(transport.sent.begin());   // the offer, which went to the other port
+    EXPECT_EQ(last_sent<ModelBlock>().value_or(ModelBlock{}).nonce, 7u);
+  }
+  clock.advance(std::chrono::seconds(1));
+  for (int i = 0; i < 16; ++i) EXPECT_TRUE(ask(500, "10.0.0.9", 0)) << i;
+}
+
 TEST_F(RouterTest, StrangersDoNotTakeThePlacesOfThoseThatWaitForANewerModel) {
   router.set_settings("digits");
   const auto model = [](uint64_t steps) {
@@ -292,6 +330,33 @@ TEST_F(RouterTest, ANewcomerOfAnotherVersionHearsWhichAndWhatToDo) {
   }
   EXPECT_EQ(router.counters().joins_refused, 2u);
   EXPECT_TRUE(router.membership().all().empty());
+}
+
+// It would be let in, and would then wait for its model for ever.
+TEST_F(RouterTest, ANewcomerOfAnOlderProgramHearsBothVersionsAndWhatToDo) {
+  router.set_settings("digits");
+  Join join{record_of(1), "", 77, 0, 0};
+  join.record.meta.phase = Phase::kJoining;
+  receive(frame(1, join, ""));
+  ASSERT_EQ(transport.sent.size(), 1u) << "the oldest know no cookie";
+  EXPECT_EQ(transport.sent[0].first, endpoint_of(1));
+  const JoinRefused refused = last_sent<JoinRefused>().value_or(JoinRefused{});
+  EXPECT_EQ(refused.nonce, 77u);
+  EXPECT_EQ(refused.reason, "this program speaks version 2.1 of the protocol and yours version 2.0: update the "
+                            "newcomer's program");
+  EXPECT_EQ(router.counters().joins_older, 1u);
+  for (int i = 0; i < 1000; ++i) receive(frame(1, join, ""));
+  EXPECT_LE(transport.sent.size(), kJoinsAtOnce) << "nor is its address proven";
+  EXPECT_TRUE(router.membership().all().empty());
+
+  clock.advance(std::chrono::minutes(1));
+  join.record.meta.phase = Phase::kTraining;
+  receive_join(join, "digits");
+  EXPECT_TRUE(last_sent<JoinReply>()) << "who has a model already stays a member";
+  const uint64_t before = router.counters().joins_older;
+  receive(frame(1, ModelRequest{}));
+  receive(frame(1, ModelRequest{0, 0, 9}));
+  EXPECT_EQ(router.counters().joins_older, before + 1) << "the first has no number";
 }
 
 TEST_F(RouterTest, OfAnotherVersionOnlyJoinsAreAnsweredAndSoManyASecond) {

@@ -117,7 +117,7 @@ class World {
     const ContactOptions options{.bootstrap = std::move(addresses), .settings = std::move(own_settings),
                                  .compare = compare};
     node.router.set_settings(options.settings);
-    node.contact = std::make_unique<Contact>(options, node.members(), clock, node.router, 77);
+    node.contact = std::make_unique<Contact>(options, node.members(), clock, node.router, 77, 77);
     return *node.contact;
   }
 
@@ -132,14 +132,14 @@ class World {
           ++blocks_placed;
           return true;
         },
-        78);
+        78, 78);
     return *node.fetch;
   }
 
   // A frame from somebody who is no node here.
-  void post(const FrameHeader& header, const Message& message, const Node& to) {
+  void post(const FrameHeader& header, const Message& message, const Node& to, SharedBytes payload = {}) {
     const std::unique_ptr<Transport> stranger = network.open({"10.9.9.9", 7400});
-    Frame frame{encode_frame_header(header, message, {}), {}};
+    Frame frame{encode_frame_header(header, message, payload.span()), payload};
     EXPECT_EQ(stranger->send(endpoint_of(to.number), channel_of(message), std::move(frame)), SendStatus::kQueued);
   }
 

@@ -13,12 +13,14 @@ TEST(MemberReport, TellsOfEveryKindOfRequestThatWasRefused) {
   counters.joins = 1;
   counters.joins_refused = 2;
   counters.joins_dropped = 3;
+  counters.joins_older = 4;
   counters.proposals_refused = 4;
   counters.sends_failed = 5;
   counters.wrong_sender = 6;
   counters.other_swarm = 7;
   const AgentStatus status = traffic_status(counters, {});
   EXPECT_EQ(status.joins.accepted, 1u);
+  EXPECT_EQ(status.joins.older, 4u);
   EXPECT_EQ(status.joins.refused, 2u);
   EXPECT_EQ(status.joins.dropped, 3u);
   EXPECT_EQ(status.proposals_refused, 4u);
@@ -31,7 +33,7 @@ TEST(MemberReport, TellsOfEveryKindOfRequestThatWasRefused) {
 TEST(MemberReport, ARegistryIsNoPeer) {
   FakeClock clock;
   RecordingOutbox outbox;
-  Membership membership(MembershipOptions{}, record_of(0), clock, outbox, 1);
+  Membership membership(MembershipOptions{}, record_of(0), clock, outbox, 1, 1);
   PeerRecord registry = record_of(1);
   registry.meta.role = Role::kBootstrap;
   membership.add(registry);

@@ -1,6 +1,7 @@
 // How far apart the models are, as members' records tell.
 #include "agent/run/agreement.h"
 
+#include <cmath>
 #include <limits>
 
 #include <gtest/gtest.h>
@@ -14,7 +15,7 @@ class AgreementTest : public testing::Test {
  protected:
   // `value` in the first bucket; nullopt: its record has no projection.
   void add(uint32_t other, std::optional<float> value, const std::string& name = {},
-           Phase phase = Phase::kTraining) {
+           Phase phase = Phase::kTraining, bool proven = true) {
     PeerRecord record = record_of(other, 1, ++incarnation_);
     record.meta.phase = phase;
     record.meta.name = name;
@@ -23,7 +24,7 @@ class AgreementTest : public testing::Test {
       record.meta.projection[0] = *value;
     }
     membership_.add(record);
-    membership_.prove(peer_of(other), 1);
+    if (proven) membership_.prove(peer_of(other), 1);
   }
   Agreement look(float own, double own_rms = 1) const {
     Projection projection{};
@@ -33,7 +34,7 @@ class AgreementTest : public testing::Test {
 
   FakeClock clock_;
   RecordingOutbox outbox_;
-  Membership membership_{MembershipOptions{}, record_of(0), clock_, outbox_, 1};
+  Membership membership_{MembershipOptions{}, record_of(0), clock_, outbox_, 1, 1};
   uint32_t incarnation_ = 0;
 };
 
@@ -71,6 +72,22 @@ TEST_F(AgreementTest, WhoToldNothingIsCountedAndNamed) {
   EXPECT_EQ(found.unknown_name, "silent");
   EXPECT_DOUBLE_EQ(found.farthest.value(), 0);
   EXPECT_EQ(found.farthest_name, record_of(2).id.short_name());
+}
+
+// They cost nothing, and whoever may be anywhere lets a partner that lies be anywhere too.
+TEST_F(AgreementTest, InventedIdsMayNotBeAnywhere) {
+  add(1, 3);
+  add(2, std::nullopt, "silent");
+  add(3, 5, "not met yet", Phase::kSettling, false);
+  for (uint32_t invented = 10; invented < 15; ++invented) add(invented, std::nullopt, "", Phase::kSettling, false);
+  const Agreement found = look(1);
+  ASSERT_EQ(found.others.size(), 3u);
+  for (const Apart& other : found.others) {
+    const double theirs = other.peer == peer_of(1) ? 2 : other.peer == peer_of(3) ? 4 : INFINITY;
+    EXPECT_EQ(other.distance, theirs);
+  }
+  EXPECT_EQ(found.members, 8u);
+  EXPECT_EQ(found.unknown, 6u) << "nobody says that all agree";
 }
 
 TEST_F(AgreementTest, WhoIsStillJoiningHasNoModelToAgreeWith) {

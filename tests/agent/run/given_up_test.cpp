@@ -44,7 +44,7 @@ class GivenUpTest : public testing::Test {
 
   FakeClock clock_;
   RecordingOutbox outbox_;
-  Membership membership_{MembershipOptions{}, record_of(0), clock_, outbox_, 1};
+  Membership membership_{MembershipOptions{}, record_of(0), clock_, outbox_, 1, 1};
   GivenUp given_up_{membership_};
   PeerRecord record_;
   uint32_t incarnation_ = 0;

@@ -37,7 +37,7 @@ class SwarmClockTest : public testing::Test {
 
   FakeClock clock_;
   RecordingOutbox outbox_;
-  Membership membership_{MembershipOptions{}, record_of(0), clock_, outbox_, 1};
+  Membership membership_{MembershipOptions{}, record_of(0), clock_, outbox_, 1, 1};
   SwarmClock swarm_clock_{membership_, clock_};
   uint32_t incarnation_ = 0;
   uint64_t steps_ = 0;

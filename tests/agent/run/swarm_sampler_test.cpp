@@ -19,7 +19,7 @@ class SwarmSamplerTest : public testing::Test {
  protected:
   // Agent `own` of 0..count-1, all known to it; ids sort by number.
   void make(uint32_t own, uint32_t count, const SwarmSamplerOptions& options = {}, uint64_t generation = 1) {
-    membership_ = std::make_unique<Membership>(MembershipOptions{}, record_of(own, generation), clock_, outbox_, 1);
+    membership_ = std::make_unique<Membership>(MembershipOptions{}, record_of(own, generation), clock_, outbox_, 1, 1);
     for (uint32_t other = 0; other < count; ++other) {
       if (other != own) membership_->add(record_of(other));
     }

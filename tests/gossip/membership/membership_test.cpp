@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
+#include <set>
+#include <vector>
 
 #include "gossip/limits.h"
 #include "gossip/rng.h"
@@ -22,7 +25,7 @@ class MembershipTest : public ::testing::Test {
   void SetUp() override { restart({}); }
   void restart(const MembershipOptions& options, uint64_t generation = 1) {
     outbox = {};
-    members = std::make_unique<Membership>(options, record_of(0, generation), clock, outbox, 7);
+    members = std::make_unique<Membership>(options, record_of(0, generation), clock, outbox, 7, 1);
   }
   void add(uint32_t first, uint32_t last) {
     for (uint32_t i = first; i <= last; ++i) members->add(record_of(i));
@@ -404,6 +407,32 @@ TEST_F(MembershipTest, OnlyAnAnswerWithTheNumberSentToItProvesAProcess) {
   EXPECT_TRUE(proven(1));
   EXPECT_FALSE(proven(2));
   EXPECT_FALSE(proven(3));
+}
+
+// A generator's own numbers tell its state: four in a row do, and with the state all that follow.
+TEST_F(MembershipTest, PingsDoNotTellTheNumbersOfTheNextOnes) {
+  std::set<uint64_t> raw;
+  Rng generator(7);   // of the membership's seed
+  for (int i = 0; i < 100000; ++i) raw.insert(generator.next_u64());
+  const auto numbers_of = [&](uint64_t secret) {
+    members = std::make_unique<Membership>(MembershipOptions{}, record_of(0), clock, outbox, 7, secret);
+    add(1, 2);
+    std::set<uint64_t> numbers;
+    for (int i = 0; i < 20; ++i) members->handle(peer_of(1), PingRequest{77, peer_of(2), {}});
+    for (const auto& [to, ping] : outbox.take_all<Ping>()) numbers.insert(ping.sequence);   // on behalf of that one
+    for (int i = 0; i < 20; ++i) {
+      const uint64_t number = next_ping(1);
+      numbers.insert(number);
+      members->handle(peer_of(1), PingAck{number, {}});
+    }
+    EXPECT_EQ(numbers.size(), 40u) << "another each time";
+    for (const uint64_t number : numbers) EXPECT_FALSE(raw.contains(number));
+    return numbers;
+  };
+  const std::set<uint64_t> numbers = numbers_of(1);
+  std::vector<uint64_t> shared;
+  std::ranges::set_intersection(numbers, numbers_of(2), std::back_inserter(shared));
+  EXPECT_TRUE(shared.empty()) << "they follow from a secret of the process";
 }
 
 TEST_F(MembershipTest, ARestartIsAnotherProcessToProve) {

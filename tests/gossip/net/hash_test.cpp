@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,17 @@ TEST(Hash, Xxh3AgreesWithOthers) {
   EXPECT_EQ(hex(xxh3_128({})), "99aa06d3014798d86001c324468d497f");
   EXPECT_EQ(xxh3_64(bytes("abc")), 0x78af5f94892f3950u);
   EXPECT_EQ(hex(xxh3_128(bytes("abc"))), "06b05ab6733a618578af5f94892f3950");
+}
+
+TEST(Hash, ASecretNumberIsOfBothAndNeverZero) {
+  const std::string both("\x07\0\0\0\0\0\0\0\x09\0\0\0\0\0\0\0", 16);
+  const auto digest = blake2b_256(bytes(both));
+  uint64_t expected;
+  std::memcpy(&expected, digest.data(), sizeof expected);
+  EXPECT_EQ(secret_number(7, 9), expected);
+  EXPECT_EQ(secret_number(7, bytes(both).last(8)), expected);
+  EXPECT_NE(secret_number(7, 10), expected);
+  EXPECT_NE(secret_number(8, 9), expected);
 }
 
 TEST(Hash, EveryBitCounts) {

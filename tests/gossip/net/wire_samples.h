@@ -45,18 +45,18 @@ inline auto fields(const Sync& m) {
   const auto& [digest, records, reply_wanted] = m;
   return std::tuple(all_fields(digest), all_fields(records), reply_wanted);
 }
-inline auto fields(const Join& m) { const auto& [a, b, c, d] = m; return std::tuple(fields(a), b, c, d); }
+inline auto fields(const Join& m) { const auto& [a, b, c, d, e] = m; return std::tuple(fields(a), b, c, d, e); }
 inline auto fields(const JoinCookie& m) { const auto& [a, b] = m; return std::tuple(a, b); }
 inline auto fields(const JoinReply& m) { const auto& [a, b, c, d] = m; return std::tuple(a, all_fields(b), c, d); }
 inline auto fields(const JoinRefused& m) { const auto& [a, b, c] = m; return std::tuple(a, b, c); }
-inline auto fields(const ModelRequest& m) { const auto& [a, b] = m; return std::tuple(a, b); }
+inline auto fields(const ModelRequest& m) { const auto& [a, b, c] = m; return std::tuple(a, b, c); }
 inline auto fields(const ModelOffer& m) {
-  const auto& [a, b, c, d, e, f, g, h] = m;
-  return std::tuple(a, b, c, d, e, f, g, h);
+  const auto& [a, b, c, d, e, f, g, h, i] = m;
+  return std::tuple(a, b, c, d, e, f, g, h, i);
 }
-inline auto fields(const ModelBlockRequest& m) { const auto& [a, b, c] = m; return std::tuple(a, b, c); }
-inline auto fields(const ModelBlock& m) { const auto& [a, b] = m; return std::tuple(a, b); }
-inline auto fields(const ModelGone& m) { const auto& [a] = m; return std::tuple(a); }
+inline auto fields(const ModelBlockRequest& m) { const auto& [a, b, c, d] = m; return std::tuple(a, b, c, d); }
+inline auto fields(const ModelBlock& m) { const auto& [a, b, c] = m; return std::tuple(a, b, c); }
+inline auto fields(const ModelGone& m) { const auto& [a, b] = m; return std::tuple(a, b); }
 inline auto fields(const Propose& m) {
   const auto& [a, b, c, d, e, f, g, h, i, j] = m;
   return std::tuple(a, b, c, d, e, f, g, h, i, j);
@@ -202,7 +202,7 @@ inline std::vector<Sample> wire_samples() {
   const std::string settings = "task: digits\nexchange: pairwise\n";
   std::vector<std::byte> payload(100);
   for (size_t i = 0; i < payload.size(); ++i) payload[i] = std::byte(3 * i);
-  ModelOffer offer{42, 10, 80, 5'000'000, 1 << 20, {}, 2, {}};
+  ModelOffer offer{42, 10, 80, 5'000'000, 1 << 20, {}, 2, {}, 80};
   for (size_t i = 0; i < offer.root.size(); ++i) offer.root[i] = static_cast<uint8_t>(200 + i);
   for (uint8_t i = 0; i < 3; ++i) offer.hashes.push_back({i, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15});
   Sync sync{{}, {sample_record(51), sample_record(52)}, true};
@@ -214,14 +214,14 @@ inline std::vector<Sample> wire_samples() {
       {"ping_nack", PingNack{12}, {}},
       {"gossip", Gossip{sample_updates()}, {}},
       {"sync", sync, {}},
-      {"join", Join{sample_record(1), settings, 71, 74}, {}},
+      {"join", Join{sample_record(1), settings, 71, 74, 7}, {}},
       {"join_reply", JoinReply{settings, {sample_record(2), sample_record(3)}, "beside it: another\n", 72}, {}},
       {"join_refused", JoinRefused{"codec: yours is fp32,\n\tours is modulo8\n", settings, 73}, {}},
-      {"model_request", ModelRequest{2048, 77}, {}},
+      {"model_request", ModelRequest{2048, 77, 79}, {}},
       {"model_offer", offer, {}},
-      {"model_block_request", ModelBlockRequest{42, 3, 78}, {}},
-      {"model_block", ModelBlock{42, 3}, payload},
-      {"model_gone", ModelGone{42}, {}},
+      {"model_block_request", ModelBlockRequest{42, 3, 78, 81}, {}},
+      {"model_block", ModelBlock{42, 3, 82}, payload},
+      {"model_gone", ModelGone{42, 83}, {}},
       {"join_cookie", JoinCookie{75, 76}, {}},
       {"propose", Propose{ours, 0.5, 1.5, 10, 250, 64, 31, 3, 85, 41'000}, {}},
       {"accept", Accept{theirs, 0.25, 2.5, 12, 65, 32, 93, 160'000}, {}},
