@@ -8,6 +8,8 @@
 #include <link.h>
 
 #include <filesystem>
+#include <mutex>
+#include <set>
 #include <stdexcept>
 
 namespace starling {
@@ -75,6 +77,20 @@ std::string load_cuda_half() {
                              version_from(RTLD_DEFAULT, "cudaRuntimeGetVersion"));
 }
 
+// LibTorch repeats some warnings at every step: of an LSTM on a GPU, that its weights are views of the params.
+class SayOnce final : public c10::WarningHandler {
+ public:
+  void process(const c10::Warning& warning) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (said_.size() < kSaidMax && said_.insert(warning.msg()).second) c10::WarningHandler::process(warning);
+  }
+
+ private:
+  static constexpr size_t kSaidMax = 64;
+  std::mutex mutex_;
+  std::set<std::string> said_;
+};
+
 }  // namespace
 
 std::string why_torch_sees_none(int driver_version, int torch_version) {
@@ -120,6 +136,8 @@ TorchDevice::TorchDevice(const std::string& name, uint32_t threads) : threads_(t
 }
 
 void TorchDevice::enter() const {
+  static SayOnce& say_once = *new SayOnce;   // LibTorch's own threads may end after the statics
+  c10::WarningUtils::set_warning_handler(&say_once);
   if (threads_ > 0 && at::get_num_threads() != static_cast<int>(threads_)) {
     at::set_num_threads(static_cast<int>(threads_));
   }

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <limits>
 #include <semaphore>
+#include <string>
 #include <utility>
 
 #include "agent/train/model_plan.h"
@@ -487,6 +488,16 @@ TEST(TorchTrainer, DescribesItsData) {
 TEST(TorchTrainer, WithoutTestDataThereIsNothingToEvaluate) {
   Bench bench(small_swarm("mlp"), 30, 0);
   EXPECT_EQ(bench.evaluate().samples, 0u);
+}
+
+TEST(TorchDevice, RepeatsNoWarningOfLibTorch) {
+  TorchDevice("cpu", 1).enter();
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < 3; ++i) TORCH_WARN("this is said at every step");
+  const std::string said = testing::internal::GetCapturedStderr();
+  const size_t first = said.find("this is said at every step");
+  ASSERT_NE(first, std::string::npos);
+  EXPECT_EQ(said.find("this is said at every step", first + 1), std::string::npos) << said;
 }
 
 TEST(TorchTrainer, LeavesWithoutFinishingItsSteps) {
