@@ -29,7 +29,7 @@ class PairBlocks {
       std::function<void(const ExchangeId&, const PeerId&, uint32_t index, BlockVerdict, const PairStats&)>;
 
   // All references must outlive the object. `codec` is used from worker jobs too. A payload of at most
-  // `eager_bytes_max` may go with the proposal, without waiting for ACCEPT. REQUIRES: each of the fragments has a block.
+  // `eager_bytes_max` may go with the proposal, before ACCEPT. REQUIRES: each of the fragments has a block.
   PairBlocks(const Layout& layout, const Codec& codec, Worker& worker, const Clock& clock, Outbox& outbox,
              OnJudged on_judged, uint32_t fragments, size_t eager_bytes_max = kEagerBytesMax);
 

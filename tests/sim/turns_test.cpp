@@ -229,8 +229,8 @@ TEST(SimTurns, AfterSeveralStepsTwoExchangesAreDue) {
 // is sent once. Sent again on suspicion they filled the link: four agents took 200 ms a step instead of 77 and sent two
 // models, and two made no exchange at all, since each held the late blocks against the other.
 //
-// One of 278,288 params fills it for 22 steps. Sent with each proposal, also to those that were busy, such payloads came
-// too late, their turns ended undecided, and whoever's did was told to come back ever later: four agents made .4
+// One of 278,288 params fills it for 22 steps. Sent with each proposal, also to those that were busy, such payloads
+// came too late, their turns ended undecided, and whoever's did was told to come back ever later: four agents made .4
 // exchanges a step and sent 2.4 models, and one of them soon trained alone.
 struct ThinLink {
   size_t agents;
