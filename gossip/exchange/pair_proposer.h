@@ -82,7 +82,7 @@ class PairProposer {
     return std::min(2 * turn_.current() + kRepeats * ledger_.repeat_after(), deadline_max_);
   }
   Duration usual_turn() const { return turn_.so_far(); }   // from the first sign to the decision; 0: none has ended
-  // By turns: what a turn carries takes longer than its messages by far. False: or not known yet.
+  // By turns: what a turn carries takes longer than its messages by far. False as well until a first turn has ended.
   bool link_is_thin() const;
   Duration patience() const;   // how long a proposal waits, the turn included
   const AdaptiveDeadline& deadline() const { return late_.deadline(); }

@@ -332,14 +332,22 @@ TEST(Pairwise, APartnerUnusuallyFarAwayIsClippedAndOneThatComesNoNearerRefused) 
   EXPECT_EQ(pair.b.params[0], 30);
 }
 
-TEST(Pairwise, ABlockThatWrapsLearnsAWiderStep) {
+PairAgentOptions in_modulo8() {
   PairAgentOptions options;
   options.codec = CodecKind::kModulo8;
-  Pair pair(options);
-  Rng rng(3);
+  return options;
+}
+
+void randomize(Pair& pair, Rng& rng) {
   for (TestAgent* agent : {&pair.a, &pair.b}) {
     for (float& x : agent->params) x = static_cast<float>(rng.uniform() - 0.5);
   }
+}
+
+TEST(Pairwise, ABlockThatWrapsLearnsAWiderStep) {
+  Pair pair(in_modulo8());
+  Rng rng(3);
+  randomize(pair, rng);
   uint64_t wrapped = 0;
   for (int i = 0; i < 80; ++i) {
     if (i == 20) {   // suddenly far apart: the remembered steps are far too small
@@ -358,9 +366,7 @@ TEST(Pairwise, ABlockThatWrapsLearnsAWiderStep) {
 
 // Its values would add the noise of rounding to models that agree.
 TEST(Pairwise, ABlockThatIsEqualAsFarAsItsStepsTellIsNotMoved) {
-  PairAgentOptions options;
-  options.codec = CodecKind::kModulo8;
-  Pair pair(options);
+  Pair pair(in_modulo8());
   Rng rng(3);
   for (size_t i = 0; i < pair.a.params.size(); ++i) {
     pair.a.params[i] = pair.b.params[i] = static_cast<float>(rng.uniform() - 0.5);
@@ -380,9 +386,7 @@ TEST(Pairwise, ABlockThatIsEqualAsFarAsItsStepsTellIsNotMoved) {
 
 // One whose model is too far away is not followed either, though its steps can be compared.
 TEST(Pairwise, NothingIsLearnedFromOneThatTheGuardRefuses) {
-  PairAgentOptions options;
-  options.codec = CodecKind::kModulo8;
-  Pair pair(options);
+  Pair pair(in_modulo8());
   Rng rng(3);
   for (TestAgent* agent : {&pair.a, &pair.b}) {
     for (float& x : agent->params) x = static_cast<float>(rng.uniform() / 4);
@@ -397,13 +401,9 @@ TEST(Pairwise, NothingIsLearnedFromOneThatTheGuardRefuses) {
 }
 
 TEST(Pairwise, OneThatClaimsACoarseStepAtEachMeetingIsFollowedOnce) {
-  PairAgentOptions options;
-  options.codec = CodecKind::kModulo8;
-  Pair pair(options);
+  Pair pair(in_modulo8());
   Rng rng(3);
-  for (TestAgent* agent : {&pair.a, &pair.b}) {
-    for (float& x : agent->params) x = static_cast<float>(rng.uniform() - 0.5);
-  }
+  randomize(pair, rng);
   pair.swarm.network.damage = [&](Flight& flight) {
     if (!is<BlockPayload>(flight) || flight.from != pair.b.id) return;
     std::vector<std::byte> bytes(flight.payload.span().begin(), flight.payload.span().end());
