@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "gossip/net/other_version.h"
 #include "gossip/net/text.h"
 #include "kernels/check.h"
 
@@ -146,18 +145,8 @@ Registry::Swarm* Registry::swarm_of(Listener& listener, const FrameHeader& heade
 
 // As Router::answer_join: nobody is read, served or refused before it has shown that it can be reached.
 bool Registry::let_in(const Join& join, const std::string& source) {
-  const JoinGate::Verdict verdict = gate_.judge(source, join, true);
-  if (verdict == JoinGate::Verdict::kOpen) return true;
-  if (verdict == JoinGate::Verdict::kTooMany) {
-    ++strangers_.joins_dropped;
-  } else if (verdict == JoinGate::Verdict::kOlder) {
-    ++strangers_.joins_older;
-    answer(join.record.endpoint, JoinRefused{describe_older(join), "", join.nonce});
-  } else {
-    ++strangers_.joins_unproven;
-    answer(join.record.endpoint, JoinCookie{gate_.cookie(join.record), join.nonce});
-  }
-  return false;
+  const auto tell = [&](const Message& message) { answer(join.record.endpoint, message); };
+  return starling::let_in(gate_, gate_.judge(source, join, true), join, strangers_, tell);
 }
 
 Registry::Swarm* Registry::swarm_to_join(Listener& listener, const FrameHeader& header, const Join& join,

@@ -46,6 +46,25 @@ bool refuse_other_version(const ReceivedFrame& frame, const PeerRecord& self, Jo
          SendStatus::kQueued;
 }
 
+bool let_in(JoinGate& gate, JoinGate::Verdict verdict, const Join& join, RouterCounters& counters,
+            const std::function<void(const Message&)>& tell) {
+  switch (verdict) {
+    case JoinGate::Verdict::kOpen: return true;
+    case JoinGate::Verdict::kTooMany:
+      ++counters.joins_dropped;
+      break;
+    case JoinGate::Verdict::kOlder:
+      ++counters.joins_older;
+      tell(JoinRefused{describe_older(join), "", join.nonce});
+      break;
+    case JoinGate::Verdict::kShowCookie:
+      ++counters.joins_unproven;
+      tell(JoinCookie{gate.cookie(join.record), join.nonce});
+      break;
+  }
+  return false;
+}
+
 void RouterCounters::add(const RouterCounters& other) {
   for (size_t i = 0; i < undecoded.size(); ++i) undecoded[i] += other.undecoded[i];
   wrong_sender += other.wrong_sender;
@@ -182,21 +201,8 @@ void Router::answer_join(const FrameHeader& header, const Join& join, const std:
   const Member* member = membership_.find(join.record.id);
   const bool known = member && member->state <= MemberState::kSuspect &&
                      member->record.version.generation == join.record.version.generation;
-  const JoinGate::Verdict verdict = gate_.judge(source, join, known);
-  if (verdict == JoinGate::Verdict::kTooMany) {
-    ++counters_.joins_dropped;
-    return;
-  }
-  if (verdict == JoinGate::Verdict::kOlder) {
-    ++counters_.joins_older;
-    send(newcomer, JoinRefused{describe_older(join), "", join.nonce});
-    return;
-  }
-  if (verdict == JoinGate::Verdict::kShowCookie) {
-    ++counters_.joins_unproven;
-    send(newcomer, JoinCookie{gate_.cookie(join.record), join.nonce});
-    return;
-  }
+  const auto tell = [&](const Message& message) { send(newcomer, message); };
+  if (!let_in(gate_, gate_.judge(source, join, known), join, counters_, tell)) return;
   std::string refusal;
   if (!settings_.empty() && !join.settings.empty() && join.settings != settings_) {
     refusal = options_.compare(settings_, join.settings);

@@ -56,6 +56,11 @@ struct RouterCounters {
 // such Join, or its source has had enough answers.
 bool refuse_other_version(const ReceivedFrame& frame, const PeerRecord& self, JoinGate& gate, Transport& transport);
 
+// Whether the gate's verdict lets a Join in. If not it is counted, and `tell` has what the newcomer must hear, if
+// anything: its cookie, or that its program is too old.
+bool let_in(JoinGate& gate, JoinGate::Verdict verdict, const Join& join, RouterCounters& counters,
+            const std::function<void(const Message&)>& tell);
+
 class Router final : public Outbox {
  public:
   class Handler {
