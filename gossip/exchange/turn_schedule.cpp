@@ -19,11 +19,12 @@ uint64_t TurnSchedule::slots_to_mix(size_t agents) {
 }
 
 void TurnSchedule::begin(uint64_t boundaries, uint64_t slots, std::vector<PeerId> others) {
+  begun_ |= !others.empty();
   ids_ = std::move(others);
   ids_.push_back(self_);
   std::sort(ids_.begin(), ids_.end());
   own_ = static_cast<size_t>(std::lower_bound(ids_.begin(), ids_.end(), self_) - ids_.begin());
-  slots_ = std::min(slots, kSlots - 1);
+  slots_ = std::min(slots, kNotBegun);
   boundary_ = std::max(boundary_ + boundaries, ahead_);
   std::erase_if(settled_, [this](uint64_t slot) { return slot / kSlots < boundary_; });
   on_ = !pauses() && !most_pause();
@@ -40,7 +41,9 @@ std::optional<PeerId> TurnSchedule::partner_in(uint64_t slot) const {
   return other == own_ ? std::nullopt : std::optional(ids_[other]);
 }
 
+// Who is behind would be told BUSY, since its partners are in later slots, and fall further behind.
 std::optional<PeerId> TurnSchedule::meets_in(uint64_t slot) const {
+  if (boundary_ < ahead_) return std::nullopt;
   const std::optional<PeerId> partner = partner_in(slot);
   return partner && barred(not_asked_, *partner) ? std::nullopt : partner;
 }
@@ -51,7 +54,8 @@ bool TurnSchedule::barred(const std::map<PeerId, Barred>& rows, const PeerId& pe
 }
 
 uint64_t TurnSchedule::slot() const {
-  return boundary_ * kSlots + (pauses() ? kSlots - 1 : std::min(next_, slots_ - 1));
+  if (!begun_) return boundary_ * kSlots + kNotBegun;
+  return boundary_ * kSlots + (pauses() ? kPauses : std::min(next_, slots_ - 1));
 }
 
 uint64_t TurnSchedule::open() const {
@@ -109,12 +113,13 @@ void TurnSchedule::mixed(const PeerId& peer, uint64_t slot) {
 void TurnSchedule::heard(const PeerId& peer, uint64_t slot) {
   const uint64_t boundary = slot / kSlots;
   if (pausing_.size() >= kMembersMax) pausing_.clear();
-  if (slot % kSlots == kSlots - 1) pausing_.insert(peer);
+  if (slot % kSlots == kPauses) pausing_.insert(peer);
   else pausing_.erase(peer);
   if (boundary <= std::max(boundary_ + 1, ahead_) || slot >= kSlotMax || !may_move(peer)) return;
   if (moved_.size() >= kMembersMax) moved_.clear();
   ++moved_[peer];
   ahead_ = boundary;
+  skip_closed();
 }
 
 // Not more than kMovesFree times oftener than the lower median of the other peers did.
@@ -152,10 +157,10 @@ bool TurnSchedule::most_pause() const {
 
 void TurnSchedule::came_to_nothing() { ++rested_; }
 
-// For as many boundaries as there are agents, then eight times as many; a stranger for so many at once. Its exchanges
-// and ours apart: one that never votes would clear itself by what it proposes. Who does it again and again explains why
-// others were late: they waited for whoever waited for it, which is over now. Lost frames hardly ever do it to one peer
-// three times in a row.
+// For as many boundaries as there are agents, then eight times as many, and so on. Its exchanges and ours apart: one
+// that never votes would clear itself by what it proposes. Who does it again and again explains why others were late:
+// they waited for whoever waited for it, which is over now. Lost frames hardly ever do it to one peer three times in a
+// row. The first turn of a stranger counts as its third: all wait for whoever tries it again.
 void TurnSchedule::ended(const PeerId& peer, bool initiated, bool decided, bool stranger) {
   std::map<PeerId, Barred>& rows = initiated ? not_asked_ : not_expected_;
   if (decided) {
@@ -164,7 +169,7 @@ void TurnSchedule::ended(const PeerId& peer, bool initiated, bool decided, bool 
   }
   if (rows.size() >= kMembersMax) rows.clear();
   Barred& one = rows[peer];
-  one.times = std::max<uint64_t>(one.times, stranger);
+  if (stranger) one.times = std::max(one.times, kExplains);
   one.until = boundary_ + (ids_.size() << 3 * one.times);
   if (one.times >= kExplains) asked_ = late_ = bad_windows_ = 0;
   one.times = std::min(one.times + 1, kBarredMax);

@@ -8,7 +8,8 @@
 // slots only grow along such waiting, so it closes no ring.
 //
 // Boundaries are counted by each agent for itself. Whoever hears of one that is two ahead goes there at its next
-// boundary, so all count alike after a few exchanges. A peer may move this agent about as often as most others do.
+// boundary, and asks nobody before, so all count alike after a few exchanges. A peer may move this agent about as often
+// as most others do.
 //
 // All wait for each other in a schedule, so steps of very different speeds and lost frames cost more than they do among
 // partners chosen by chance. An agent whose partners often answer late pauses its schedule, and says so. While most do,
@@ -29,8 +30,9 @@ namespace starling {
 
 class TurnSchedule {
  public:
-  // A slot is boundary * kSlots + which of its slots. The last of them is none: this agent has paused its schedule.
-  static constexpr uint64_t kSlots = 8;
+  // A slot is boundary * kSlots + which of its slots. The last two of them are none: this agent has met nobody by its
+  // schedule yet, or has paused it.
+  static constexpr uint64_t kSlots = 8, kNotBegun = 6, kPauses = 7;
   static constexpr uint64_t kMovesFree = 2;
   static constexpr uint32_t kWindow = 8, kLateFree = 1;        // partners asked; those of them that may be late
   static constexpr uint32_t kBadWindows = 3;                    // in a row, and there is no schedule
@@ -71,7 +73,7 @@ class TurnSchedule {
     uint64_t times = 0, until = 0;           // until: a boundary
   };
   std::optional<PeerId> partner_in(uint64_t slot) const;
-  std::optional<PeerId> meets_in(uint64_t slot) const;   // who is not barred
+  std::optional<PeerId> meets_in(uint64_t slot) const;   // who is to be asked there
   bool barred(const std::map<PeerId, Barred>& rows, const PeerId& peer) const;
   void skip_closed();
   bool may_move(const PeerId& peer) const;
@@ -83,6 +85,7 @@ class TurnSchedule {
   std::vector<PeerId> ids_;                  // sorted, this agent among them
   size_t own_ = 0;                           // its index
   uint64_t boundary_ = 0, slots_ = 1, next_ = 1;   // next_: of slots_, the first that may be open
+  bool begun_ = false;                       // there has been a schedule
   uint64_t rested_ = 0;                      // slots of this boundary, by rest()
   std::set<uint64_t> settled_;               // slots of this boundary and the next
   uint64_t ahead_ = 0;                       // the boundary to go to

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -175,6 +176,26 @@ TEST(TurnSchedule, WhoIsOneBoundaryAheadMovesNobody) {
   EXPECT_EQ(schedule.slot(), slot + 4 * kSlots);
 }
 
+// Its partners there are in later slots, and would tell it BUSY: it would fall further behind. It may still be asked.
+TEST(TurnSchedule, WhoIsBehindAsksNobodyBeforeItsNextBoundary) {
+  TurnSchedule schedule(test_peer(1));
+  schedule.begin(100, 2, all_but(0, 8));
+  const uint64_t slot = schedule.slot();
+  const std::optional<PeerId> partner = schedule.partner();
+  ASSERT_TRUE(partner);
+  schedule.heard(test_peer(2), slot + kSlots);
+  EXPECT_EQ(schedule.open(), 2u) << "one boundary ahead: it waits for this agent";
+  schedule.heard(test_peer(2), slot + 2 * kSlots);
+  EXPECT_EQ(schedule.open(), 0u);
+  EXPECT_EQ(schedule.rests(), 2u);
+  EXPECT_FALSE(schedule.partner());
+  EXPECT_TRUE(schedule.expects(*partner, slot));
+  schedule.begin(1, 2, all_but(0, 8));
+  EXPECT_EQ(schedule.slot(), slot + 2 * kSlots);
+  EXPECT_EQ(schedule.open(), 2u);
+  EXPECT_EQ(schedule.rests(), 0u);
+}
+
 TEST(TurnSchedule, OneThatLiesMovesNobodyForLong) {
   TurnSchedule schedule(test_peer(1));
   schedule.begin(100, 1, all_but(0, 6));
@@ -228,15 +249,15 @@ TEST(TurnSchedule, WherePartnersAreOftenLateThereIsNoneForAWhile) {
 }
 
 // It is barred for that, and those who waited for whoever waited for it are late no more. One or two of its turns may
-// as well be the network's doing, which makes others late from then on too.
+// as well be the network's doing, which makes others late from then on too. Of a stranger the first counts as three.
 TEST(TurnSchedule, WhoLetsThreeTurnsEndInARowExplainsWhyOthersWereLate) {
-  for (const bool one_peer : {false, true}) {
+  for (const auto& [one_peer, stranger] : {std::pair(false, false), {true, false}, {true, true}}) {
     TurnSchedule schedule(test_peer(1));
     schedule.begin(1, 1, all_but(0, 8));
     for (uint32_t window = 0; window < 2 * TurnSchedule::kBadWindows; ++window) {
       if (window % 2 == 0) {
-        for (int turn = 0; turn < 3; ++turn) {
-          schedule.ended(test_peer(2), true, false, false);
+        for (int turn = 0; turn < (stranger ? 1 : 3); ++turn) {
+          schedule.ended(test_peer(2), true, false, stranger);
           if (!one_peer) schedule.ended(test_peer(2), true, true, false);
         }
       }
@@ -265,12 +286,28 @@ TEST(TurnSchedule, WhileMostPauseAllDo) {
   EXPECT_TRUE(schedule.on());
 }
 
+// All exchange once before anyone has a schedule. Taken for a pause, each would pause because of the others.
+TEST(TurnSchedule, WhoHasNotBegunDoesNotPause) {
+  TurnSchedule schedule(test_peer(1)), fresh(test_peer(2));
+  fresh.begin(1, 1, {});
+  schedule.begin(1, 1, all_but(0, 5));
+  for (uint8_t tag = 2; tag <= 5; ++tag) schedule.heard(test_peer(tag), fresh.slot());
+  EXPECT_FALSE(schedule.expects(test_peer(2), fresh.slot()));
+  schedule.begin(1, 1, all_but(0, 5));
+  EXPECT_TRUE(schedule.on());
+  fresh.begin(1, 1, all_but(1, 5));
+  fresh.begin(1, 1, {});
+  for (uint8_t tag = 2; tag <= 5; ++tag) schedule.heard(test_peer(tag), fresh.slot());
+  schedule.begin(1, 1, all_but(0, 5));
+  EXPECT_FALSE(schedule.on()) << "it has none any more";
+}
+
 // Its own exchanges and those of this agent apart, and each time for longer; a stranger for longer at once.
 TEST(TurnSchedule, WhoLetsATurnEndIsLetOut) {
   for (const auto& [initiated, stranger] : {std::pair(false, false), {false, true}, {true, false}, {true, true}}) {
     TurnSchedule schedule(test_peer(1));
     schedule.begin(1, 1, all_but(0, 4));
-    for (const uint64_t boundaries : stranger ? std::vector<uint64_t>{32, 256} : std::vector<uint64_t>{4, 32, 256}) {
+    for (const uint64_t boundaries : stranger ? std::vector<uint64_t>{256} : std::vector<uint64_t>{4, 32, 256}) {
       const uint64_t slot = schedule.slot();
       for (uint8_t tag = 2; tag <= 4; ++tag) {
         schedule.ended(test_peer(tag), initiated, false, stranger);
