@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 
 #include "gossip/clock.h"
 #include "gossip/exchange/robust_window.h"
@@ -28,8 +29,10 @@ class AdaptiveDeadline {
     return known() ? from_seconds(seconds_.median()) : Duration::zero();
   }
 
-  // The same of however few were recorded; 0: none yet.
-  Duration so_far() const { return seconds_.size() == 0 ? Duration::zero() : from_seconds(seconds_.median()); }
+  // The same of however few were recorded; nullopt: none yet.
+  std::optional<Duration> so_far() const {
+    return seconds_.size() == 0 ? std::nullopt : std::optional(from_seconds(seconds_.median()));
+  }
 
   bool known() const { return seconds_.size() >= kSamplesMin; }
 

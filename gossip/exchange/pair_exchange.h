@@ -32,6 +32,7 @@ struct PairExchange {
   uint64_t own_slot = 0, peer_slot = 0;   // by turns: where each was in its schedule
   uint32_t peer_steps_us = 0;       // by turns: how long its steps between two boundaries take; 0: not said
   bool scheduled = false;           // it is that of its proposer's slot
+  bool brief = false;               // by turns: with a peer that has decided none of this agent's proposals yet
 
   uint32_t fragment = 0;            // the part of the model that both sides send (fragments.h)
   PeerBlocks blocks;                // received from the peer, by part (pair_parts.h)

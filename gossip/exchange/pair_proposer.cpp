@@ -38,7 +38,7 @@ bool PairProposer::propose(const Asked& asked) {
   ProposedExchange fresh{PairExchange{.xid = xid, .peer = peer, .initiated = true, .own = ledger_.snapshot(),
                                       .own_offer = offer, .started_at = now,
                                       .deadline_at = now + deadline_ms, .deadline = deadline_ms,
-                                      .own_slot = asked.slot, .scheduled = asked.scheduled,
+                                      .own_slot = asked.slot, .scheduled = asked.scheduled, .brief = asked.brief,
                                       .fragment = fragment, .blocks = blocks_.none_yet(fragment),
                                       .repeat_after = ledger_.repeat_after()}};
   ProposedExchange& exchange = exchanges_.add(std::move(fresh));
@@ -120,7 +120,7 @@ bool PairProposer::link_is_thin() const {
 // its exchange with another: on a thin link that costs more.
 bool PairProposer::sends_at_once() const {
   if (!blocks_.may_come_early() || link_is_thin()) return false;
-  const bool known = ledger_.by_turns() && usual_turn() > Duration::zero();
+  const bool known = ledger_.by_turns() && usual_turn();
   return known || blocks_.exchange_bytes() <= PairBlocks::kEagerBytesMax;
 }
 
@@ -134,7 +134,7 @@ bool PairProposer::pass_guard(ProposedExchange& exchange, const Bitmap& blocks) 
 void PairProposer::sign(ProposedExchange& exchange) {
   if (!ledger_.by_turns() || exchange.first_sign) return;
   exchange.first_sign = clock_.now();
-  exchange.deadline_at = clock_.now() + turn_deadline();
+  exchange.deadline_at = clock_.now() + (exchange.brief ? brief_turn() : turn_deadline());
 }
 
 // Feeds the deadlines: of the whole exchange, and of the turn alone.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "gossip/exchange/commit_log.h"
@@ -28,6 +29,7 @@ class PairProposer {
     Duration patience{};
     uint64_t slot = 0;                 // by turns: where this agent is in its schedule
     bool scheduled = false;            // with the partner of that slot
+    bool brief = false;                // its turn, see brief_turn()
   };
   bool propose(const PeerId& peer) { return propose(Asked{peer, patience()}); }
   bool propose(const Asked& asked);
@@ -81,9 +83,15 @@ class PairProposer {
   Duration turn_deadline() const {
     return std::min(2 * turn_.current() + kRepeats * ledger_.repeat_after(), deadline_max_);
   }
-  Duration usual_turn() const { return turn_.so_far(); }   // from the first sign to the decision; 0: none has ended
+  // From the first sign to the decision; nullopt: none has ended.
+  std::optional<Duration> usual_turn() const { return turn_.so_far(); }
   // By turns: what a turn carries takes longer than its messages by far. False as well until a first turn has ended.
   bool link_is_thin() const;
+  // With a peer that may never decide: twice what turns took so far, and time to ask once for what was lost.
+  Duration brief_turn() const {
+    const std::optional<Duration> usual = usual_turn();
+    return usual ? std::min(2 * *usual + ledger_.repeat_after(), turn_deadline()) : turn_deadline();
+  }
   Duration patience() const;   // how long a proposal waits, the turn included
   const AdaptiveDeadline& deadline() const { return late_.deadline(); }
 

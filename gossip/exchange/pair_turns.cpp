@@ -56,7 +56,9 @@ PairTurns::PairTurns(const PairwiseOptions& options, const Layout& layout, const
   ledger_.on_ended = [this](const PairExchange& exchange, bool decided) {
     admission_.ended(exchange, decided);
     if (!decided && !exchange.agreed) return;
-    schedule_.ended(exchange.peer, exchange.initiated, decided, admission_.suspects(exchange.peer));
+    const bool untried = admission_.untried(exchange.peer, exchange.initiated);
+    const bool stranger = untried || admission_.suspects(exchange.peer);
+    schedule_.ended(exchange.peer, exchange.initiated, decided, stranger);
   };
 }
 
@@ -65,7 +67,7 @@ PairTurns::PairTurns(const PairwiseOptions& options, const Layout& layout, const
 // Who waits is served first: with an own proposal open, a larger id in the queue could close a ring.
 bool PairTurns::propose(const PeerId& peer) {
   if (peer == self_ || !free() || waiting() > 0) return false;
-  return propose({peer, admission_.patience_with(peer), schedule_.slot()});
+  return propose({peer, admission_.patience_with(peer), schedule_.slot(), false, admission_.untried(peer, true)});
 }
 
 bool PairTurns::propose(const PairProposer::Asked& asked) {
@@ -122,7 +124,7 @@ std::optional<bool> PairTurns::scheduled_turn(const std::vector<PeerId>& not_now
     }
     if (may_be_asked(*partner, not_now)) {
       schedule_.tried();
-      return propose({*partner, admission_.patience_with(*partner), slot, true});
+      return propose({*partner, admission_.patience_with(*partner), slot, true, admission_.untried(*partner, true)});
     }
     asked_.reset();
     schedule_.rest();
@@ -141,7 +143,7 @@ bool PairTurns::may_be_asked(const PeerId& peer, const std::vector<PeerId>& not_
 // In time: soon for this link, this payload and these steps. The round trip is the shortest of the last ones.
 void PairTurns::partner_answered(bool mixed) {
   const Duration round_trip = ledger_.round_trip(), waited = clock_.now() - std::exchange(asked_, {})->at;
-  const Duration at_once = proposer_.link_is_thin() ? proposer_.usual_turn() : round_trip;
+  const Duration at_once = proposer_.link_is_thin() ? *proposer_.usual_turn() : round_trip;
   if (!mixed) schedule_.came_to_nothing();
   schedule_.answered(mixed && (round_trip == Duration::zero() || waited < at_once + (round_trip + steps_) / 2));
 }

@@ -21,6 +21,10 @@ class Strangers {
   static constexpr uint32_t kFree = 3, kFreeBesideOthers = 1, kDoublingsMax = 4, kRefusedFree = 8;
 
   bool known(const PeerId& peer) const { return known_.contains(peer); }
+  // Others decided exchanges of this kind with this agent, ours or theirs, and the peer did not yet.
+  bool untried(const PeerId& peer, bool initiated) const {
+    return !decided_[initiated].empty() && !decided_[initiated].contains(peer);
+  }
   bool doubtful(const PeerId& peer) const { return !known(peer) && !known_.empty(); }
   bool both_doubtful(const PeerId& a, const PeerId& b) const { return doubtful(a) && doubtful(b); }
   // Others are known, and some of these let exchanges end undecided, ours or theirs, since the last of them became
@@ -29,16 +33,15 @@ class Strangers {
   bool suspected(const PeerId& peer) const { return suspicious() && !known(peer); }
 
   void decided(const PeerId& peer, bool initiated) {
+    remember(decided_[initiated], peer);
     if (known(peer)) return;
     undecided_.decided(initiated);
     refused_in_a_row_ = 0;
-    if (known_.size() >= kMembersMax) known_.clear();
-    known_.insert(peer);
+    remember(known_, peer);
   }
   // As Undecided::add. REQUIRES: not known.
   void undecided(const PeerId& peer, bool initiated, bool began, TimePoint now, Duration deadline) {
-    if (blamed_.size() >= kMembersMax) blamed_.clear();
-    blamed_.insert(peer);
+    remember(blamed_, peer);
     if (began) others_not_served_until_ = now + deadline;
     undecided_.add(initiated, began, known_.empty() ? kFree : kFreeBesideOthers, kDoublingsMax, now, deadline);
   }
@@ -59,7 +62,13 @@ class Strangers {
   }
 
  private:
+  static void remember(std::set<PeerId>& peers, const PeerId& peer) {
+    if (peers.size() >= kMembersMax && !peers.contains(peer)) peers.clear();
+    peers.insert(peer);
+  }
+
   std::set<PeerId> known_;
+  std::set<PeerId> decided_[2];            // those of which an exchange was: theirs, ours
   std::set<PeerId> blamed_;                // let one end undecided
   TimePoint others_not_served_until_{};
   Undecided undecided_;

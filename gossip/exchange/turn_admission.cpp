@@ -256,6 +256,7 @@ void TurnAdmission::begin_turn(const PeerId& from, const Propose& propose, PairA
   turn.slot = schedule_.slot();
   turn.scheduled = schedule_.expects(from, propose.slot);
   turn.left = proposer_.turn_deadline() / (suspects(from) ? 2 : 1);   // a suspect may mean to let it end
+  if (untried(from, false)) turn.left = std::min(turn.left, proposer_.brief_turn());
   acceptor_.accept(from, propose, turn);
   for (EarlyPairBlocks::Item& item : early_.take(propose.xid)) on_block(from, item.block, item.payload);
 }

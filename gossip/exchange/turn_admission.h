@@ -62,6 +62,7 @@ class TurnAdmission {
   void add_asked_later(std::vector<PeerId>& peers) const;   // who told this agent to come later
   bool bars(const PeerId& peer) const { return barred_for(peer).has_value(); }   // it is told BUSY
   bool suspects(const PeerId& peer) const { return shares_.strangers().suspected(peer); }   // it may never decide
+  bool untried(const PeerId& peer, bool initiated) const { return shares_.strangers().untried(peer, initiated); }
   Duration patience_with(const PeerId& peer) const;   // how long a proposal to it may wait
 
   void forget(const PeerId& peer, uint64_t generation);

@@ -65,7 +65,7 @@ class TurnSchedule {
   void answered(bool in_time);                     // by the partner that was asked
   void came_to_nothing();                          // with the partner that was asked: this agent rests in that slot
   // An exchange with the peer, which this agent began or not. Not decided: by the peer's doing. `stranger`: it is
-  // suspected, beside others that are known (strangers.h).
+  // suspected, beside others that are known, or untried (strangers.h).
   void ended(const PeerId& peer, bool initiated, bool decided, bool stranger);
 
  private:

@@ -488,6 +488,76 @@ TEST(TurnShares, ASuspectsTurnIsHalfAsLong) {
   EXPECT_NEAR(seconds(of_a_suspect), seconds(usual) / 2, 0.2 * seconds(usual));
 }
 
+// One that never voted on a proposal here may never do so, and all wait for who waits for it. One that did once may
+// have lost a frame.
+TEST(TurnShares, WhoNeverVotedHasABriefTurn) {
+  const auto turn_without_a_vote = [](bool voted_before) {
+    TestSwarmOf<PairTurns> swarm({});
+    TurnAgent& a = swarm.add(1);
+    TurnAgent& b = swarm.add(2);
+    TurnAgent& c = swarm.add(3);
+    const auto ask = [&](TurnAgent& peer) {
+      a.boundary();
+      peer.boundary();
+      EXPECT_TRUE(a.pairwise->propose(peer.id));
+      const TimePoint began = swarm.clock.now();
+      while (a.pairwise->under_way()) swarm.run_for(milliseconds(1));
+      const Duration took = swarm.clock.now() - began;
+      swarm.run_for(milliseconds(100));
+      return took;
+    };
+    ask(b);
+    if (voted_before) ask(c);
+    swarm.network.drop = [](const Flight& flight) { return is<Have>(flight); };
+    return ask(c);
+  };
+  const Duration brief = turn_without_a_vote(false), usual = turn_without_a_vote(true);
+  EXPECT_GE(brief, milliseconds(40)) << "a round trip, and time to ask again";
+  EXPECT_LT(brief, milliseconds(100));
+  EXPECT_GT(usual, milliseconds(400));
+}
+
+// Likewise of blocks with a proposal.
+TEST(TurnShares, WhoseProposalsNeverCameToAnythingHasABriefTurn) {
+  const auto turn_without_blocks = [](bool decided_before) {
+    TestSwarmOf<PairTurns> swarm({});
+    TurnAgent& acceptor = swarm.add(1);
+    for (uint8_t tag = 2; tag <= 3; ++tag) swarm.add(tag).boundary();
+    const auto exchange = [&](uint8_t from, uint8_t to) {
+      TurnAgent& proposer = *swarm.agents.at(test_peer(from));
+      proposer.boundary();
+      swarm.agents.at(test_peer(to))->boundary();
+      EXPECT_TRUE(proposer.pairwise->propose(test_peer(to)));
+      swarm.run_for(milliseconds(11));
+      const TimePoint began = swarm.clock.now();
+      while (acceptor.pairwise->under_way()) swarm.run_for(milliseconds(1));
+      const Duration took = swarm.clock.now() - began;
+      swarm.run_for(milliseconds(600));
+      return took;
+    };
+    exchange(1, 2);   // how long turns take
+    exchange(2, 1);
+    if (decided_before) exchange(3, 1);
+    swarm.network.drop = [](const Flight& flight) { return is<BlockPayload>(flight); };
+    return exchange(3, 1);
+  };
+  const Duration brief = turn_without_blocks(false), usual = turn_without_blocks(true);
+  EXPECT_LT(brief, milliseconds(100));
+  EXPECT_GT(usual, milliseconds(150));
+}
+
+TEST(Strangers, AreUntriedInOneKindOfExchange) {
+  Strangers strangers;
+  EXPECT_FALSE(strangers.untried(test_peer(1), true)) << "nobody is known yet";
+  strangers.decided(test_peer(1), true);
+  strangers.decided(test_peer(2), false);
+  EXPECT_FALSE(strangers.untried(test_peer(1), true));
+  EXPECT_TRUE(strangers.untried(test_peer(2), true));
+  EXPECT_TRUE(strangers.untried(test_peer(1), false));
+  strangers.decided(test_peer(1), false);
+  EXPECT_FALSE(strangers.untried(test_peer(1), false)) << "it was known already, by exchanges of ours";
+}
+
 // It is the only one to ask, and what it does not acknowledge is kept and repeated: so it is asked so many times.
 TEST(TurnShares, WhoNeverAcknowledgesIsAskedNoMore) {
   TheOnlyOne sampler;
