@@ -55,6 +55,13 @@ class EarlyPairBlocks {
     return items;
   }
 
+  bool holds(const ExchangeId& xid, uint32_t index) const {
+    const auto it = peers_.find(xid.proposer);
+    return it != peers_.end() && it->second.xid == xid &&
+           std::any_of(it->second.items.begin(), it->second.items.end(),
+                       [&](const Item& item) { return item.block.index == index; });
+  }
+
   void forget(const PeerId& proposer) { peers_.erase(proposer); }
   void expire(TimePoint now) {
     std::erase_if(peers_, [&](const auto& entry) { return entry.second.expires_at <= now; });

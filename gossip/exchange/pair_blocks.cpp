@@ -67,6 +67,12 @@ void PairBlocks::send_one(PairExchange& exchange, uint32_t index) {
   exchange.bytes_sent += own(exchange, index).size;
 }
 
+uint32_t PairBlocks::last_of(uint32_t fragment) const {
+  size_t last = count() - 1;
+  while (!test_bit(fragments_[fragment], last)) --last;
+  return static_cast<uint32_t>(last);
+}
+
 void PairBlocks::send_all(PairExchange& exchange) {
   exchange.send_credit = static_cast<uint32_t>(count());
   send(exchange);

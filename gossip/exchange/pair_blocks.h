@@ -46,6 +46,7 @@ class PairBlocks {
   size_t exchange_bytes() const { return exchange_bytes_; }       // upper bound on what one side sends in an exchange
   bool may_come_early() const { return exchange_bytes_ <= eager_bytes_max_; }   // before ACCEPT
   uint32_t fragments() const { return static_cast<uint32_t>(fragments_.size()); }
+  uint32_t last_of(uint32_t fragment) const;    // the index of the block that is sent last
   PeerBlocks none_yet(uint32_t fragment) const { return PeerBlocks(fragments_[fragment], count(), window_); }
 
   void begin(PairExchange& exchange);           // makes its first halves; before any other of these calls

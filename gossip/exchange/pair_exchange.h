@@ -72,6 +72,8 @@ struct ProposedExchange : PairExchange {
   // By turns.
   std::optional<ExchangeId> crossed;       // the peer's proposal that crossed this one: its blocks serve this exchange
   std::optional<TimePoint> first_sign;     // the acceptor has begun its turn
+  bool sent_at_once = false;               // its blocks went with the proposal
+  bool blocks_first = false;               // and it waits at the acceptor until they are there
   TimePoint ask_again_at = TimePoint::max();   // PROPOSE, or the answer to it, may be lost
 };
 

@@ -212,6 +212,7 @@ void PairLedger::in_vain(PairExchange& exchange) {
 // Many answers include a wait for the other's turn, so the shortest counts. It rises slowly: the link may have changed.
 void PairLedger::answered_after(Duration duration) {
   const bool first = round_trip_ == Duration::zero();
+  if (answers_wait_ && !first) return;
   round_trip_ = first ? duration : std::min(duration, round_trip_ + round_trip_ / 16);
 }
 

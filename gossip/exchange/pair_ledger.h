@@ -79,6 +79,7 @@ class PairLedger {
   void in_vain(PairExchange& exchange);   // counts once against the peer, even if the decision comes late
   // From a PROPOSE or a vote to its answer. round_trip(): the shortest of the last ones; 0: not known yet.
   void answered_after(Duration duration);
+  void answers_wait(bool wait) { answers_wait_ = wait; }   // for this agent's blocks: they tell no round trip
   Duration round_trip() const { return round_trip_; }
   // When a message that is answered at once, and a little later at the worst, was lost.
   Duration repeat_after() const {
@@ -134,6 +135,7 @@ class PairLedger {
   std::deque<std::vector<BlockLesson>> lessons_;   // by exchange that ended, not yet handed out
   std::vector<ExchangeReport> reports_;
   Duration round_trip_{};
+  bool answers_wait_ = false;
   BlockTally tally_;
   PairwiseCounters counters_;
 };

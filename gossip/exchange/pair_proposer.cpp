@@ -12,6 +12,7 @@ namespace starling {
 namespace {
 
 constexpr int kWaitForTurn = 3;   // deadlines
+constexpr size_t kUploadsMin = 3;
 constexpr int kThin = 4;          // a turn takes more round trips
 constexpr size_t kFewPackets = 16 * 1024;   // bytes that no link is thin for
 
@@ -42,11 +43,13 @@ bool PairProposer::propose(const Asked& asked) {
                                       .fragment = fragment, .blocks = blocks_.none_yet(fragment),
                                       .repeat_after = ledger_.repeat_after()}};
   ProposedExchange& exchange = exchanges_.add(std::move(fresh));
+  exchange.blocks_first = asked.blocks_first && blocks_.may_come_early();
+  exchange.sent_at_once = exchange.blocks_first || sends_at_once();
   ++ledger_.counters().initiated;
   send_proposal(exchange, deadline_ms);
   if (ledger_.by_turns()) exchange.ask_again_at = now + ledger_.repeat_after();
   blocks_.begin(exchange);
-  if (sends_at_once()) blocks_.send_all(exchange);
+  if (exchange.sent_at_once) blocks_.send_all(exchange);
   return true;
 }
 
@@ -57,7 +60,7 @@ void PairProposer::send_proposal(const ProposedExchange& exchange, Duration dead
                                       .deadline_ms = static_cast<uint32_t>(std::max<int64_t>(1, deadline_ms)),
                                       .credit = exchange.blocks.credit(), .payload = exchange.own->number,
                                       .fragment = exchange.fragment, .slot = exchange.own_slot,
-                                      .steps_us = ledger_.steps_us()});
+                                      .steps_us = ledger_.steps_us(), .blocks_first = exchange.blocks_first});
 }
 
 // Decides once all blocks of the acceptor's vote are judged here too. At the deadline it decides on the blocks that
@@ -69,6 +72,7 @@ void PairProposer::try_decide(ProposedExchange& exchange) {
 
   CommitTerms mine{blocks_.passed(exchange), 1};
   const Bitmap both = vote != nullptr ? intersection(vote->blocks, mine.blocks) : Bitmap{};
+  if (vote == nullptr) voted(exchange);
   if (count_bits(both) == 0 || !pass_guard(exchange, both)) {
     ended_in_time(exchange);
     exchange.undecided = now >= exchange.deadline_at;
@@ -135,6 +139,21 @@ void PairProposer::sign(ProposedExchange& exchange) {
   if (!ledger_.by_turns() || exchange.first_sign) return;
   exchange.first_sign = clock_.now();
   exchange.deadline_at = clock_.now() + (exchange.brief ? brief_turn() : turn_deadline());
+}
+
+// The acceptor has judged this agent's blocks, or waits for them no longer.
+void PairProposer::voted(const ProposedExchange& exchange) {
+  if (!ledger_.by_turns() || !exchange.first_sign) return;
+  const Duration messages = exchange.sent_at_once && !exchange.blocks_first ? Duration::zero() : ledger_.round_trip();
+  const Duration took = clock_.now() - (exchange.blocks_first ? exchange.started_at : *exchange.first_sign) - messages;
+  const double upload = std::max(0.0, seconds(took));
+  // Blocks that go first may have waited for the acceptor besides.
+  uploads_.add(exchange.blocks_first ? std::min(upload, uploads_.median()) : upload);
+}
+
+std::optional<Duration> PairProposer::upload() const {
+  if (blocks_.exchange_bytes() <= kFewPackets) return Duration::zero();
+  return uploads_.size() < kUploadsMin ? std::nullopt : std::optional(from_seconds(uploads_.median()));
 }
 
 // Feeds the deadlines: of the whole exchange, and of the turn alone.
@@ -272,6 +291,7 @@ void PairProposer::on_busy(const PeerId& from, const Busy& busy) {
   if (exchange == nullptr) return told ? void() : ledger_.ignore();
   ++ledger_.counters().busy_received;
   exchange->free_in = std::chrono::milliseconds(busy.free_in_ms);
+  if (exchange->agreed) voted(*exchange);
   log_.drop(busy.xid.counter);   // the acceptor left before any vote: no need to tell it
   fail(*exchange, exchange->agreed ? ExchangeOutcome::kFailed : ExchangeOutcome::kBusy);
 }
@@ -284,8 +304,9 @@ void PairProposer::on_have(const PeerId& from, const Have& have) {
   if (!log_.on_have(have.xid, from, {have.blocks, have.scale})) return late_.arrived(have.xid, from, clock_.now());
   STARLING_CHECK(exchange != nullptr);
   exchange->last_arrival = clock_.now();
-  exchange->vote = have.blocks;
   sign(*exchange);
+  if (!exchange->vote) voted(*exchange);
+  exchange->vote = have.blocks;
   try_decide(*exchange);
 }
 

@@ -13,6 +13,7 @@
 #include "gossip/exchange/options.h"
 #include "gossip/exchange/pair_blocks.h"
 #include "gossip/exchange/pair_ledger.h"
+#include "gossip/exchange/robust_window.h"
 #include "gossip/net/outbox.h"
 
 namespace starling {
@@ -30,6 +31,7 @@ class PairProposer {
     uint64_t slot = 0;                 // by turns: where this agent is in its schedule
     bool scheduled = false;            // with the partner of that slot
     bool brief = false;                // its turn, see brief_turn()
+    bool blocks_first = false;         // its turn begins when the blocks are there
   };
   bool propose(const PeerId& peer) { return propose(Asked{peer, patience()}); }
   bool propose(const Asked& asked);
@@ -92,11 +94,14 @@ class PairProposer {
     const std::optional<Duration> usual = usual_turn();
     return usual ? std::min(2 * *usual + ledger_.repeat_after(), turn_deadline()) : turn_deadline();
   }
+  // How long this agent's blocks are on their way, beside messages: half of them took less. nullopt: not known yet.
+  std::optional<Duration> upload() const;
   Duration patience() const;   // how long a proposal waits, the turn included
   const AdaptiveDeadline& deadline() const { return late_.deadline(); }
 
  private:
   bool sends_at_once() const;
+  void voted(const ProposedExchange& exchange);
   void try_decide(ProposedExchange& exchange);
   void try_apply_early(ProposedExchange& exchange);
   void send_proposal(const ProposedExchange& exchange, Duration deadline);
@@ -115,6 +120,7 @@ class PairProposer {
   CommitLog log_;
   LateArrivals late_;
   AdaptiveDeadline turn_;            // by turns: from the first sign to the decision
+  RobustWindow uploads_;             // s
   ExchangeTable<ProposedExchange> exchanges_;
 };
 

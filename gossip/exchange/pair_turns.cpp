@@ -47,8 +47,8 @@ PairTurns::PairTurns(const PairwiseOptions& options, const Layout& layout, const
       ++turns_;
       schedule_.mixed(peer, exchange.initiated ? exchange.own_slot : exchange.peer_slot);
       schedule_.heard(peer, exchange.peer_slot);
-      paces_.heard(peer, std::chrono::microseconds(exchange.peer_steps_us));
     }
+    hear_pace(peer, exchange.peer_steps_us);
     if (!mixed) admission_.refused(peer);
     if (asked_ && asked_->peer == peer) partner_answered(mixed);
     if (sampler_ != nullptr) sampler_->met(peer);
@@ -64,10 +64,19 @@ PairTurns::PairTurns(const PairwiseOptions& options, const Layout& layout, const
 
 // ---- turns ----
 
+// Who is slow is asked last: it proposes, and says then if it is not slow any more.
+void PairTurns::handle(const PeerId& from, uint64_t generation, const ExchangeMessage& message,
+                       const SharedBytes& payload) {
+  if (const Propose* propose = std::get_if<Propose>(&message)) hear_pace(from, propose->steps_us);
+  routes_.handle(from, generation, message, payload);
+  times_.is(part());
+}
+
 // Who waits is served first: with an own proposal open, a larger id in the queue could close a ring.
 bool PairTurns::propose(const PeerId& peer) {
   if (peer == self_ || !free() || waiting() > 0) return false;
-  return propose({peer, admission_.patience_with(peer), schedule_.slot(), false, admission_.untried(peer, true)});
+  return propose({.peer = peer, .patience = admission_.patience_with(peer), .slot = schedule_.slot(),
+                  .brief = admission_.untried(peer, true), .blocks_first = thin_});
 }
 
 bool PairTurns::propose(const PairProposer::Asked& asked) {
@@ -99,7 +108,7 @@ bool PairTurns::next_turn() {
   proposer_.add_owing(not_asked);
   std::vector<PeerId> later = not_asked;
   admission_.add_asked_later(later);
-  if (!paces_.slow()) paces_.add_slow(later);
+  if (!paces_.slow() || thin_) paces_.add_slow(later);
   if (const auto begun = scheduled_turn(later)) return *begun;
   if (admission_.serve_next()) return true;
   std::vector<PeerId> unsettled = later;
@@ -173,8 +182,17 @@ void PairTurns::begin_boundary(const Snapshot& snapshot) {
 // No steps follow while settling, so nobody is slow.
 void PairTurns::compare_paces(const std::vector<PeerId>& others, uint64_t boundaries, bool settling) {
   if (ledger_.boundary() > 0 && !settling) paces_.stepped(steps_ / static_cast<int64_t>(boundaries));
-  ledger_.tell_steps(settling ? Duration::zero() : paces_.own());
+  const std::optional<Duration> upload = proposer_.upload();   // shorter than a round trip, it is part of that
+  paces_.sends_in(upload && *upload > ledger_.round_trip() ? *upload : Duration::zero());
+  ledger_.tell_steps(settling || !upload ? Duration::zero() : paces_.own());
   paces_.compare_with(settling ? std::vector<PeerId>() : others);
+  if (!settling) thin_ = paces_.thin();
+  ledger_.answers_wait(thin_);
+  admission_.only_asks(thin_ && others.size() > 2);   // two others would have nobody but each other to ask
+}
+
+void PairTurns::hear_pace(const PeerId& peer, uint32_t steps_us) {
+  if (!admission_.suspects(peer)) paces_.heard(peer, std::chrono::microseconds(steps_us));
 }
 
 void PairTurns::publish(std::shared_ptr<const Snapshot> snapshot) {

@@ -62,10 +62,7 @@ class PairTurns final : public Exchange {
   void retract() override { ledger_.retract(); }                     // the state moves: who asks waits
   bool begin() override;                                             // the next turn: serve(), else propose()
   void handle(const PeerId& from, uint64_t generation, const ExchangeMessage& message,
-              const SharedBytes& payload) override {
-    routes_.handle(from, generation, message, payload);
-    times_.is(part());
-  }
+              const SharedBytes& payload) override;
   void tick() override {
     routes_.tick();
     times_.is(part());
@@ -100,6 +97,7 @@ class PairTurns final : public Exchange {
   bool may_be_asked(const PeerId& peer, const std::vector<PeerId>& not_now);
   void partner_answered(bool mixed);
   void begin_boundary(const Snapshot& snapshot);
+  void hear_pace(const PeerId& peer, uint32_t steps_us);
   void compare_paces(const std::vector<PeerId>& others, uint64_t boundaries, bool settling);
   TurnTimes::Part part();
 
@@ -125,6 +123,7 @@ class PairTurns final : public Exchange {
   std::optional<Asked> asked_;       // the partner of a slot, until the exchange with it is applied or came to nothing
   TurnTimes times_;
   TurnPaces paces_;
+  bool thin_ = false;                // this agent's uplink, beside others'
 };
 
 }  // namespace starling

@@ -120,6 +120,11 @@ bool TurnAdmission::own_stands(const ExchangeId& own, const ExchangeId& other) c
 bool TurnAdmission::crossing(const PeerId& from, uint64_t generation, const Propose& propose) {
   ProposedExchange* own = proposer_.asking();
   if (own == nullptr || own->peer != from) return false;
+  if (propose.blocks_first && !own->blocks_first) return false;   // it waits; ours is told BUSY
+  if (own->blocks_first) {
+    refuse(propose, Duration::zero());
+    return true;
+  }
   if (own->crossed || own->agreed) return false;   // of a peer that has voted on ours and is free: its next one
   // Else those that were sent serve neither exchange. Halves are made for one exchange.
   const bool same_blocks = own->fragment == propose.fragment && !blocks_.in_halves();
@@ -149,7 +154,8 @@ void TurnAdmission::admit(const PeerId& from, uint64_t generation, const Propose
   if (had_its_share(from, propose, boundary)) {
     return refuse_over_share(propose, next_at ? appointment_in(from, *next_at) : Duration::zero());
   }
-  if (free()) {
+  if (only_asks_) return refuse(propose, Duration::zero());
+  if (free() && ready(propose)) {
     if (acceptor_.full()) return refuse(propose, proposer_.deadline().current());
     count_served(from, propose, boundary);
     return begin_turn(from, propose, {ledger_.snapshot(), left});
@@ -159,7 +165,7 @@ void TurnAdmission::admit(const PeerId& from, uint64_t generation, const Propose
   const bool ring = closes_ring(from, propose) && ring_at <= clock_.now();
   if (ring) ++ledger_.counters().rings;
   if (ring || waiting_.size() >= kWaitingMax) return refuse(propose, Duration::zero());
-  if (next_at) return refuse(propose, appointment_in(from, *next_at));
+  if (next_at && !propose.blocks_first) return refuse(propose, appointment_in(from, *next_at));
   count_queued();
   waiting_.push_back({from, generation, propose, clock_.now() + left, ring_at});
 }
@@ -190,10 +196,12 @@ void TurnAdmission::count_queued() {
 }
 
 // While this agent asks its partner of a slot, only who is in a later one waits until that has answered. Asking
-// another, it lets whoever has it for partner wait, and of the others smaller ids.
+// another, it lets whoever has it for partner wait, and of the others smaller ids. Whose blocks take long lets nobody
+// wait, and so may wait for anybody.
 bool TurnAdmission::closes_ring(const PeerId& from, const Propose& propose) const {
   const ProposedExchange* own = proposer_.asking();
-  if (own == nullptr || own->agreed || own->crossed) return false;
+  if (own == nullptr || own->agreed || own->crossed || propose.blocks_first) return false;
+  if (own->blocks_first) return true;
   const bool expected = schedule_.expects(from, propose.slot);
   if (own->scheduled) return !expected || propose.slot <= own->own_slot;
   return !expected && options_.self < from;
@@ -206,23 +214,39 @@ TimePoint TurnAdmission::own_answer_due() const {
   return own == nullptr ? TimePoint{} : own->started_at + round_trip + round_trip / 8;
 }
 
+size_t TurnAdmission::waiting() const {
+  const auto is_ready = [this](const Waiting& one) { return ready(one.propose); };
+  return static_cast<size_t>(std::count_if(waiting_.begin(), waiting_.end(), is_ready));
+}
+
 size_t TurnAdmission::may_be_served() const {
-  const auto may = [this](const Waiting& one) { return !had_its_share(one.from, one.propose, ledger_.boundary()); };
+  const auto may = [this](const Waiting& one) {
+    return ready(one.propose) && !had_its_share(one.from, one.propose, ledger_.boundary());
+  };
   return static_cast<size_t>(std::count_if(waiting_.begin(), waiting_.end(), may));
+}
+
+// Blocks come in order: those that lack when the last one is here are lost, and its turn asks for them.
+bool TurnAdmission::ready(const Propose& propose) const {
+  return !propose.blocks_first || early_.holds(propose.xid, blocks_.last_of(propose.fragment));
 }
 
 bool TurnAdmission::serve_next() {
   const auto earlier = [this](const Waiting& a, const Waiting& b) {
     return sampler_ != nullptr && sampler_->last_met(a.from) < sampler_->last_met(b.from);
   };
-  while (!waiting_.empty()) {
-    if (begin_waiting(std::min_element(waiting_.begin(), waiting_.end(), earlier))) return true;
+  const auto unready = [this](const Waiting& one) { return !ready(one.propose); };
+  for (;;) {
+    const auto ready_end = std::stable_partition(waiting_.begin(), waiting_.end(), std::not_fn(unready));
+    if (ready_end == waiting_.begin()) return false;
+    if (begin_waiting(std::min_element(waiting_.begin(), ready_end, earlier))) return true;
   }
-  return false;
 }
 
 bool TurnAdmission::serve(const PeerId& peer) {
-  const auto its = std::find_if(waiting_.begin(), waiting_.end(), [&](const Waiting& one) { return one.from == peer; });
+  const auto its = std::find_if(waiting_.begin(), waiting_.end(), [&](const Waiting& one) {
+    return one.from == peer && ready(one.propose);
+  });
   return its != waiting_.end() && begin_waiting(its);
 }
 
@@ -279,7 +303,8 @@ void TurnAdmission::on_block(const PeerId& from, const BlockPayload& block, cons
   if (proposer_.on_crossed_block(from, block, payload) || acceptor_.on_block(from, block, payload)) return;
   const bool early = block.xid.proposer == from && !acceptor_.seen(block.xid) && blocks_.may_come_early();
   const bool held = early && early_.add(block, payload, clock_.now() + options_.deadline_max);
-  if (!held) ledger_.ignore();
+  if (!held) return ledger_.ignore();
+  if (free()) serve(from);
 }
 
 bool TurnAdmission::on_abort(const PeerId& from, const Abort& abort) {

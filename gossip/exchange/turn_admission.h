@@ -51,7 +51,8 @@ class TurnAdmission {
   bool serve(const PeerId& peer);                  // likewise of this one. False: it does not wait
   void asked();                                    // a proposal of this agent is on its way
   void refuse_waiting();                           // this agent shares nothing until further notice
-  size_t waiting() const { return waiting_.size(); }
+  void only_asks(bool only) { only_asks_ = only; }   // this agent's blocks take long: who asks it is told BUSY
+  size_t waiting() const;                          // those whose turn may begin
   size_t may_be_served() const;                    // of those that wait
 
   void ended(const PairExchange& exchange, bool decided);   // PairLedger::on_ended
@@ -77,6 +78,7 @@ class TurnAdmission {
     TimePoint expires_at;                          // its proposer gives up then
     TimePoint ring_at;                             // from then on it may close a ring, if its id is the larger
   };
+  bool ready(const Propose& propose) const;        // its turn may begin
   bool free() const;
   bool is_sane(const PeerId& from, uint64_t generation, const Propose& propose) const;
   void ask_again(const PeerId& from, const Propose& propose);
@@ -110,6 +112,7 @@ class TurnAdmission {
   TurnSchedule& schedule_;
   std::vector<Waiting> waiting_;
   TurnShares shares_;
+  bool only_asks_ = false;
   Appointments given_;                             // when others shall ask this agent
   std::map<PeerId, TimePoint> not_before_;         // when this agent shall ask others
   EarlyPairBlocks early_{kEagerBytesMax, kEarlyBytesMax};

@@ -1,7 +1,8 @@
-// Who takes longer steps than the others, where agents meet by turns. Each says how long its steps between two
-// boundaries take, without what it waits for others: rates of steps look alike once agents wait for each other. An
-// agent is slow whose time is above 1.5 times the upper median of all that are known, so less than half of them are
-// slow, and of two agents none. What one peer says moves the median by one place, and makes nobody slow but itself.
+// Who takes longer than the others from boundary to boundary, where agents meet by turns: its steps and its uplink.
+// Each says how long both take, without what it waits for others: rates of steps look alike once agents wait for each
+// other. An agent is slow whose time is above 1.5 times the upper median of all that are known, so less than half of
+// them are slow, and of two agents none. What one peer says moves the median by one place, and makes nobody slow but
+// itself.
 #pragma once
 
 #include <algorithm>
@@ -22,12 +23,16 @@ class TurnPaces {
   static constexpr size_t kLast = 9;               // own times, of which the median counts
   static constexpr size_t kKnownMin = 3;           // times, this agent's among them
   static constexpr int64_t kSlowNumerator = 3, kSlowDenominator = 2;
+  static constexpr int64_t kThin = 2;              // times the upper median
 
   void stepped(Duration took) { last_[count_++ % kLast] = took; }
+  void sends_in(Duration takes) { upload_ = takes; }   // a payload, beside its messages
   Duration own() const {                           // 0: not known
     std::vector<Duration> times(last_.begin(), last_.begin() + static_cast<std::ptrdiff_t>(std::min(count_, kLast)));
-    return upper_median(times);
+    return times.empty() ? Duration::zero() : upper_median(times) + upload_;
   }
+  // By its uplink more than by its steps, and by far.
+  bool thin() const { return own() / kThin > longest_ / kSlowNumerator * kSlowDenominator && 2 * upload_ > own(); }
   void heard(const PeerId& peer, Duration its) {   // 0: it does not say
     if (its <= Duration::zero()) return;
     if (peers_.size() >= kMembersMax && !peers_.contains(peer)) peers_.clear();
@@ -65,6 +70,7 @@ class TurnPaces {
 
   std::array<Duration, kLast> last_{};
   size_t count_ = 0;
+  Duration upload_{};
   std::map<PeerId, Duration> peers_;
   Duration longest_ = Duration::max();             // that is not slow
 };

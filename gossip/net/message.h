@@ -100,6 +100,7 @@ struct Propose {
   uint32_t fragment = 0;     // the part of the model that this exchange carries
   uint64_t slot = 0;         // by turns: of the proposer's schedule
   uint32_t steps_us = 0;     // by turns: how long the proposer's steps between two boundaries take; 0: not said
+  bool blocks_first = false; // by turns: all its blocks are on their way, and take long
 };
 struct Accept {
   ExchangeId xid;

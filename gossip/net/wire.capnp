@@ -290,6 +290,7 @@ struct Propose {
   slot @8 :UInt64;          # by turns: where the proposer is in its schedule, boundary * 8 + which of its exchanges
   stepsUs @9 :UInt32;       # by turns: how long the proposer's steps between two boundaries take, without waiting, the
                             # median of the last ones; 0: not known, or from older senders
+  blocksFirst @10 :Bool;    # by turns: all its blocks are on their way, and take long; false from older senders
 }
 
 struct Accept {

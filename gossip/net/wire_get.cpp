@@ -234,7 +234,7 @@ DecodeStatus get_exchange(wire::Frame::Message::Reader r, Message* out) {
       const auto m = r.getPropose();
       *out = Propose{get(m.getXid()), m.getOffer(),      m.getMass(),
                      m.getRound(),    m.getDeadlineMs(), m.getCredit(), m.getPayload(), m.getFragment(),
-                     m.getSlot(),     m.getStepsUs()};
+                     m.getSlot(),     m.getStepsUs(),    m.getBlocksFirst()};
       return DecodeStatus::kOk;
     }
     case wire::Frame::Message::ACCEPT: {

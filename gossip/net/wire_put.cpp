@@ -264,6 +264,7 @@ struct Put {
     b.setFragment(m.fragment);
     b.setSlot(m.slot);
     b.setStepsUs(m.steps_us);
+    b.setBlocksFirst(m.blocks_first);
   }
   void operator()(const Accept& m) {
     auto b = message.initAccept();

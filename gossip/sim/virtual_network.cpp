@@ -1,5 +1,6 @@
 #include "gossip/sim/virtual_network.h"
 
+#include <algorithm>
 #include <deque>
 #include <span>
 
@@ -63,6 +64,14 @@ class VirtualNetwork::Port final : public Transport {
   TransportCounters counters_;
 };
 
+namespace {
+
+Duration length_of(const ReceivedFrame& frame, double bytes_per_s) {
+  return from_seconds(static_cast<double>(frame.header.size + frame.payload.size) / bytes_per_s);
+}
+
+}  // namespace
+
 VirtualNetwork::VirtualNetwork(VirtualClock& clock, uint64_t rng_seed, const LinkOptions& links)
     : clock_(clock), rng_(rng_seed), links_(links) {}
 
@@ -118,14 +127,17 @@ std::vector<Duration> VirtualNetwork::filter(const Endpoint& from, const Endpoin
   return std::move(passing.copies);
 }
 
-Duration VirtualNetwork::length_of(const ReceivedFrame& frame) const {
-  if (node_bytes_per_s_ <= 0) return Duration::zero();
-  return from_seconds(static_cast<double>(frame.header.size + frame.payload.size) / node_bytes_per_s_);
+double VirtualNetwork::uplink_rate(const Endpoint& node) const {
+  const auto own = uplink_bytes_per_s_.find(node);
+  return own != uplink_bytes_per_s_.end() ? own->second : node_bytes_per_s_;
 }
 
 TimePoint VirtualNetwork::leave(const Endpoint& from, const ReceivedFrame& frame) {
-  if (node_bytes_per_s_ <= 0) return clock_.now();
-  return uplinks_[from].occupy(frame.channel, length_of(frame), clock_.now());
+  const double rate = uplink_rate(from);
+  if (rate <= 0) return clock_.now();
+  const Duration length = length_of(frame, rate);
+  const Duration down = node_bytes_per_s_ > 0 ? length_of(frame, node_bytes_per_s_) : Duration::zero();
+  return uplinks_[from].occupy(frame.channel, length, clock_.now()) + std::max(length - down, Duration::zero());
 }
 
 TimePoint VirtualNetwork::next_event_time() const {
@@ -146,7 +158,7 @@ void VirtualNetwork::deliver_due() {
     const auto port = ports_.find(flight.to);
     if (port == ports_.end() || links_.is_cut(flight.from, flight.to)) continue;
     if (node_bytes_per_s_ > 0 && !flight.reached_downlink) {
-      const Duration length = length_of(flight.frame);
+      const Duration length = length_of(flight.frame, node_bytes_per_s_);
       const TimePoint end = downlinks_[flight.to].occupy(flight.frame.channel, length, when) + length;
       flight.reached_downlink = true;
       in_flight_.emplace(Order{end, sequence_++}, std::move(flight));

@@ -44,6 +44,8 @@ class VirtualNetwork {
   // Of every node's uplink and of its downlink, whoever the frames go to or come from; 0: no limit. A frame is received
   // while it is sent: alone on both it takes its delay and its bytes once. A lost one was sent, but never received.
   void set_node_rate(double bytes_per_s) { node_bytes_per_s_ = bytes_per_s; }
+  // Of one node's uplink alone.
+  void set_uplink_rate(const Endpoint& node, double bytes_per_s) { uplink_bytes_per_s_[node] = bytes_per_s; }
   // Sees every frame that decodes, before the link loses or delays it; what it changes is encoded anew, with checksums
   // that fit. Null: none.
   void set_filter(Filter filter) { filter_ = std::move(filter); }
@@ -70,8 +72,9 @@ class VirtualNetwork {
   using Order = std::pair<TimePoint, uint64_t>;        // time, then the order of sending
   void send(const Endpoint& from, const Endpoint& to, Channel channel, Frame frame);
   std::vector<Duration> filter(const Endpoint& from, const Endpoint& to, ReceivedFrame* frame);
-  Duration length_of(const ReceivedFrame& frame) const;
-  // The value is when the frame's first byte leaves the uplink.
+  double uplink_rate(const Endpoint& node) const;
+  // The value is when the frame's first byte leaves the uplink; of a slower one than the downlinks, so much later that
+  // the last byte comes in time.
   TimePoint leave(const Endpoint& from, const ReceivedFrame& frame);
 
   VirtualClock& clock_;
@@ -79,6 +82,7 @@ class VirtualNetwork {
   VirtualLinks links_;
   Filter filter_;
   double node_bytes_per_s_ = 0;
+  std::map<Endpoint, double> uplink_bytes_per_s_;      // of those that have another one than the rest
   std::map<Endpoint, NodeLane> uplinks_, downlinks_;
   std::map<Endpoint, Port*> ports_;
   std::map<Order, Flight> in_flight_;

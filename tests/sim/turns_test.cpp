@@ -283,6 +283,61 @@ INSTANTIATE_TEST_SUITE_P(Models, SimThinLink,
                            return std::to_string(info.param.agents) + "_" + std::to_string(info.param.dimension);
                          });
 
+// One whose blocks take 410 ms on its own uplink, where those of the others take 4. By proposals that keep both until
+// the blocks have passed it made 23 exchanges in 20 s among four on links of 5 ms, who took 161 steps instead of 404,
+// and 28 on links of 50 ms, where all took 36 steps instead of 212.
+struct ThinUplink {
+  int64_t latency_ms;
+  size_t agents;
+};
+
+class SimThinUplink : public testing::TestWithParam<ThinUplink> {};
+
+TEST_P(SimThinUplink, CostsTheOthersLittle) {
+  spdlog::set_level(spdlog::level::off);
+  const auto& [latency_ms, agents] = GetParam();
+  LinkOptions links;
+  links.delay_min = links.delay_max = milliseconds(latency_ms);
+  SwarmConfig settings = turns_swarm();
+  settings.model.dimension = 64'000;
+  settings.exchange.block = 2048;
+  settings.exchange.deadline_max = seconds(5);
+  std::vector<double> steps, turns;   // of the first, without and with a thin uplink; then of the others
+  for (const bool thin : {false, true}) {
+    QuadraticSwarm swarm(1, settings, links);
+    swarm.network().set_node_rate(31.25e6);
+    for (size_t a = 0; a < agents; ++a) swarm.add({.step_time = milliseconds(40)});
+    if (thin) swarm.network().set_uplink_rate(swarm.endpoint(0), 312'500);
+    std::vector<double> made_steps(2), made_turns(2);
+    const auto look = [&](double sign) {
+      for (size_t a = 0; a < agents; ++a) {
+        const double part = sign / (a > 0 ? static_cast<double>(agents - 1) : 1);
+        made_steps[a > 0] += part * static_cast<double>(swarm.agent(a).rounds()->progress().steps);
+        made_turns[a > 0] += part * static_cast<double>(swarm.agent(a).exchange()->status().turns);
+      }
+    };
+    swarm.run_for(seconds(10));
+    look(-1);
+    swarm.run_for(seconds(20));
+    look(1);
+    steps.insert(steps.end(), made_steps.begin(), made_steps.end());
+    turns.insert(turns.end(), made_turns.begin(), made_turns.end());
+  }
+  std::printf("%zu agents, %ld ms: the others take %.0f of %.0f steps, the one with the thin uplink makes %.0f "
+              "exchanges in %.0f steps\n",
+              agents, static_cast<long>(latency_ms), steps[3], steps[1], turns[2], steps[2]);
+  EXPECT_GT(steps[3], 0.75 * steps[1]);
+  EXPECT_GT(turns[2], 22) << "of 44 that its uplink has room for";
+  EXPECT_GT(turns[2], 0.9 * steps[2]);
+}
+
+INSTANTIATE_TEST_SUITE_P(Links, SimThinUplink,
+                         testing::Values(ThinUplink{5, 4}, ThinUplink{5, 8}, ThinUplink{50, 4},
+                                         ThinUplink{50, 8}),
+                         [](const auto& info) {
+                           return std::to_string(info.param.latency_ms) + "_" + std::to_string(info.param.agents);
+                         });
+
 // Of a message of a pair exchange; null: of another one.
 const ExchangeId* pair_exchange_of(const Message& message) {
   const auto* exchanges = std::get_if<ExchangeMessage>(&message);

@@ -63,6 +63,38 @@ TEST(PairTurns, AProposalWaitsForTheEndOfAStep) {
   expect_all(pair.b, 3);
 }
 
+// Its blocks are 100 ms on their way. Until they are there B mixes with A, and then C gets what B is by then.
+TEST(PairTurns, WhoseBlocksTakeLongWaitsUntilTheyAreThere) {
+  for (const bool last_is_lost : {false, true}) {
+    Turns pair;
+    TurnAgent& c = pair.swarm.add(3);
+    std::fill(c.params.begin(), c.params.end(), 6.0f);
+    pair.swarm.network.damage = [&](Flight& flight) {
+      if (Propose* propose = message_as<Propose>(flight.message)) propose->blocks_first = flight.from == c.id;
+    };
+    pair.swarm.network.more_delay = [&](const Flight& flight) {
+      return flight.from == c.id && is<BlockPayload>(flight) ? milliseconds(100) : milliseconds(0);
+    };
+    pair.swarm.network.drop = [&](const Flight& flight) {
+      const BlockPayload* block = message_as<BlockPayload>(flight.message);
+      return last_is_lost && flight.from == c.id && block != nullptr && block->index == 3;
+    };
+    pair.publish();
+    c.boundary();
+    ASSERT_TRUE(c.pairwise->propose(pair.b.id));
+    pair.swarm.run_for(milliseconds(40));
+    EXPECT_FALSE(pair.b.pairwise->under_way());
+    EXPECT_EQ(pair.b.pairwise->waiting(), 0u) << "nothing that could be served";
+    ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+    pair.swarm.run_for(milliseconds(50));
+    expect_all(pair.a, 2);
+    expect_all(pair.b, 2);
+    pair.swarm.run_for(milliseconds(200));
+    expect_all(pair.b, last_is_lost ? 2 : 4);
+    expect_all(c, last_is_lost ? 6 : 4);
+  }
+}
+
 // The steps take too long to wait for. One is served with what was published before them, the next is told until when.
 TEST(PairTurns, APayloadLeftBehindServesOneDuringTheSteps) {
   Turns pair;

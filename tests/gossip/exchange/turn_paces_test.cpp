@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <tuple>
 #include <vector>
 
 #include "tests/gossip/exchange/harness.h"
@@ -55,6 +56,22 @@ TEST(TurnPaces, LessThanHalfAreSlow) {
       EXPECT_EQ(found.size(), count >= 2 && 2 * slow < count + 1 ? slow : 0) << slow << " of " << count + 1;
     }
   }
+}
+
+TEST(TurnPaces, WhoseUplinkTakesLongIsSlow) {
+  for (const auto& [upload, slow, thin] : {std::tuple{milliseconds(10), false, false}, {milliseconds(30), true, false},
+                                           {milliseconds(50), true, true}, {milliseconds(400), true, true}}) {
+    TurnPaces paces = among(7);
+    paces.sends_in(upload);
+    EXPECT_EQ(paces.own(), kUsual + upload);
+    EXPECT_EQ(paces.slow(), slow) << upload.count();
+    EXPECT_EQ(paces.thin(), thin) << upload.count();
+    for (const PeerId& peer : others(7)) paces.heard(peer, kUsual + upload);
+    paces.compare_with(others(7));
+    EXPECT_FALSE(paces.slow()) << "all are on such links";
+    EXPECT_FALSE(paces.thin());
+  }
+  EXPECT_FALSE(among(7, 8 * kUsual).thin()) << "by its steps";
 }
 
 TEST(TurnPaces, OneLongStepIsNoSlowAgent) {

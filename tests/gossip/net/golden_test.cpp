@@ -124,10 +124,12 @@ TEST(Golden, TablesWithoutFarStepsAreRead) {
   expect_reads("slice_state-without-far.bin", Message(expected));
 }
 
-// Of programs from before proposals named a fragment, before they and the answers named a slot, and before both said
-// how long the steps take.
+// Of programs from before proposals named a fragment, before they and the answers named a slot, before both said how
+// long the steps take, and before proposals said whether their blocks go first.
 TEST(Golden, ProposalsWithoutAFragmentASlotAndStepsAreRead) {
   Message propose = sample_of("propose"), accept = sample_of("accept");
+  message_as<Propose>(propose)->blocks_first = false;
+  expect_reads("propose-without-blocks-first.bin", propose);
   message_as<Propose>(propose)->steps_us = 0;
   expect_reads("propose-without-steps.bin", propose);
   message_as<Accept>(accept)->steps_us = 0;

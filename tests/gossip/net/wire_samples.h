@@ -58,8 +58,8 @@ inline auto fields(const ModelBlockRequest& m) { const auto& [a, b, c, d] = m; r
 inline auto fields(const ModelBlock& m) { const auto& [a, b, c] = m; return std::tuple(a, b, c); }
 inline auto fields(const ModelGone& m) { const auto& [a, b] = m; return std::tuple(a, b); }
 inline auto fields(const Propose& m) {
-  const auto& [a, b, c, d, e, f, g, h, i, j] = m;
-  return std::tuple(a, b, c, d, e, f, g, h, i, j);
+  const auto& [a, b, c, d, e, f, g, h, i, j, k] = m;
+  return std::tuple(a, b, c, d, e, f, g, h, i, j, k);
 }
 inline auto fields(const Accept& m) {
   const auto& [a, b, c, d, e, f, g, h] = m;
@@ -223,7 +223,7 @@ inline std::vector<Sample> wire_samples() {
       {"model_block", ModelBlock{42, 3, 82}, payload},
       {"model_gone", ModelGone{42, 83}, {}},
       {"join_cookie", JoinCookie{75, 76}, {}},
-      {"propose", Propose{ours, 0.5, 1.5, 10, 250, 64, 31, 3, 85, 41'000}, {}},
+      {"propose", Propose{ours, 0.5, 1.5, 10, 250, 64, 31, 3, 85, 41'000, true}, {}},
       {"accept", Accept{theirs, 0.25, 2.5, 12, 65, 32, 93, 160'000}, {}},
       {"busy", Busy{theirs, 120}, {}},
       {"block_payload", BlockPayload{theirs, 9, 1}, payload},
