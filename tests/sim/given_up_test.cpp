@@ -93,7 +93,9 @@ TEST_P(OneGivenUp, OneThatStandsStillJustBeforeTheEndIsNamedOrAgrees) {
 // An agent that is slower than the others notices the end of training late, after it has given up who stood still.
 TEST_P(OneGivenUp, ASlowAgentMissesItToo) {
   const Warned warned;
-  QuadraticSwarm swarm(first_seed(), ending_soon(GetParam()), near_links(0));
+  SwarmConfig config = ending_soon(GetParam());
+  if (GetParam().updates) config.local_steps = 8;
+  QuadraticSwarm swarm(first_seed(), config, near_links(0));
   add_agents(swarm, 2);
   swarm.add({.step_time = seconds(4)});     // eight steps a round: longer than it takes to give up a member
   swarm.add({.step_time = milliseconds(10)});
