@@ -9,6 +9,7 @@
 namespace starling {
 namespace {
 
+constexpr uint64_t kRoundsApart = 16;        // at most, of members in step that were not cut off
 constexpr double kNewcomerRampSteps = 100;   // its momentum starts at zero, and its data may be new to the swarm
 
 }  // namespace
@@ -16,7 +17,8 @@ constexpr double kNewcomerRampSteps = 100;   // its momentum starts at zero, and
 Stepping::Stepping(const SwarmConfig& swarm, Trainer& trainer, const ModelMemory& model, SwarmClock& swarm_clock,
                    const Clock& clock)
     : trainer_(trainer), model_(model), swarm_clock_(swarm_clock), clock_(clock), optimizer_(swarm.optimizer),
-      stop_after_(swarm.stop_after), in_step_(shares_updates(swarm.exchange)), pace_(swarm, trainer.data().samples) {}
+      stop_after_(swarm.stop_after), local_steps_(swarm.local_steps), in_step_(shares_updates(swarm.exchange)),
+      pace_(swarm, trainer.data().samples) {}
 
 void Stepping::start(const Progress& from, bool newcomer) {
   progress_ = from;
@@ -31,12 +33,16 @@ void Stepping::go_back(const Progress& to) {
 }
 
 // Records of others are old by a while. Members in step end with the same round all the same, or as soon as one has
-// ended: who took more rounds than the others would move the replica towards its own data.
+// ended: who took more rounds than the others would move the replica towards its own data. One that says so long before
+// the end lies, unless no other trains any more and this agent was away.
 void Stepping::look_at_swarm() {
   swarm_steps_ = swarm_clock_.steps(progress_.steps, pace_.steps_per_s());
   if (!in_step_) return;
   swarm_steps_ = std::max(swarm_steps_, progress_.steps);
-  if (stop_after_ > 0 && swarm_clock_.ended_count() > 0) swarm_steps_ = std::max(swarm_steps_, stop_after_);
+  if (stop_after_ == 0) return;
+  const SwarmClock::Answering others = swarm_clock_.answering();
+  const bool near_end = left() <= kRoundsApart * local_steps_;
+  if (others.ended > 0 && (near_end || others.to_train == 0)) swarm_steps_ = std::max(swarm_steps_, stop_after_);
 }
 
 void Stepping::begin(uint32_t count, std::function<bool(const FinalPart&)> on_final, std::span<float> landing) {

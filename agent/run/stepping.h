@@ -59,6 +59,7 @@ class Stepping {
   const Clock& clock_;
   const OptimizerConfig optimizer_;
   const uint64_t stop_after_;
+  const uint32_t local_steps_;
   const bool in_step_;               // all members take the steps of a round before any takes those of the next
   Pace pace_;
   Recovery recovery_;

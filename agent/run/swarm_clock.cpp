@@ -34,6 +34,10 @@ void visit_proven(const Membership& membership, const Use& use) {
   });
 }
 
+bool has_ended(const MemberMeta& meta) {
+  return has_finished(meta) || (meta.role == Role::kAgent && meta.phase == Phase::kSettling);
+}
+
 bool is_to_train(const MemberMeta& meta) {
   return meta.role == Role::kAgent && (meta.phase == Phase::kTraining || meta.phase == Phase::kSick);
 }
@@ -134,11 +138,18 @@ double SwarmClock::median_rate(double own_steps_per_s) const {
 
 size_t SwarmClock::ended_count() const {
   size_t count = 0;
-  membership_.visit_alive([&](const Member& member) {
-    const MemberMeta& meta = member.record.meta;
-    count += has_finished(meta) || (meta.role == Role::kAgent && meta.phase == Phase::kSettling);
-  });
+  membership_.visit_alive([&](const Member& member) { count += has_ended(member.record.meta); });
   return count;
+}
+
+SwarmClock::Answering SwarmClock::answering() const {
+  Answering found;
+  membership_.visit_alive([&](const Member& member) {
+    if (!member.proven) return;
+    found.ended += has_ended(member.record.meta);
+    found.to_train += is_to_train(member.record.meta);
+  });
+  return found;
 }
 
 size_t SwarmClock::to_train_count() const {

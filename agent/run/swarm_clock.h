@@ -40,6 +40,10 @@ class SwarmClock {
   size_t to_train_count() const;                      // of the others, those that train, or are sick and will again
   std::string one_to_train() const;                   // the name of one of them; empty: there is none
   size_t ended_count() const;                         // of the others, those that settle or have finished
+  struct Answering {
+    size_t ended = 0, to_train = 0;
+  };
+  Answering answering() const;                        // of both counts, those that answered this agent
   size_t taking_part_count() const { return agents_taking_part(membership_).size(); }
 
  private:

@@ -166,6 +166,103 @@ TEST(Strangers, AHundredThousandJoinsStopNothingAndKeepNobodyOut) {
   EXPECT_GT(static_cast<double>(beside), 0.9 * 4 * static_cast<double>(before));
 }
 
+// Four that share updates, and so train in step.
+class InStep : public testing::Test {
+ protected:
+  explicit InStep(uint64_t stop_after = 100'000) : swarm(1, settings(stop_after), near_links(0)) {
+    spdlog::set_level(spdlog::level::off);
+    for (size_t a = 0; a < kAgents; ++a) swarm.add({.step_time = milliseconds(10)});
+    run_for(seconds(5));
+    while (stranger.swarm_id() == 0) {
+      stranger.join(stranger.new_id(), swarm.endpoint(0), 0, Phase::kJoining);
+      run_for(milliseconds(100));
+    }
+  }
+
+  static SwarmConfig settings(uint64_t stop_after) {
+    SwarmConfig config = quadratic_settings(256, 0.05f, 0);
+    config.weight = "equal";
+    config.exchange.kind = ExchangeKind::kGroup;
+    config.exchange.source = SourceKind::kUpdates;
+    config.stop_after = stop_after;
+    return config;
+  }
+  void run_for(Duration duration) {
+    for (const TimePoint end = swarm.clock().now() + duration; swarm.clock().now() < end;) {
+      swarm.run_for(kTurn);
+      stranger.tick();
+    }
+  }
+  void tell_all(const PeerRecord& record) {
+    for (size_t a = 0; a < kAgents; ++a) stranger.send(swarm.endpoint(a), record.id, Gossip{{.alive = {record}}});
+  }
+  void expect_all_train() {
+    for (size_t a = 0; a < kAgents; ++a) {
+      EXPECT_EQ(swarm.agent(a).rounds()->phase(), Phase::kTraining) << "agent " << a;
+    }
+  }
+
+  QuadraticSwarm swarm;
+
+ private:
+  std::unique_ptr<Transport> transport_ = swarm.network().open({"10.9.9.9", 7400});
+
+ protected:
+  Stranger stranger{*transport_, swarm.clock(), 5000, 1};
+};
+
+// Members in step end as soon as one has ended. None of these says so truly.
+TEST_F(InStep, AnInventedIdThatEndedEndsNobody) {
+  for (const Phase phase : {Phase::kSettling, Phase::kFinished}) {
+    PeerRecord invented = stranger.record(stranger.new_id(), 100'000, phase);
+    invented.endpoint = {"10.9.9.8", 7400};   // where nobody listens
+    tell_all(invented);
+    run_for(seconds(2));
+    expect_all_train();
+  }
+}
+
+TEST_F(InStep, AForgedRecordOfOneThatEndedEndsNobody) {
+  PeerRecord forged = stranger.members().at(swarm.id(1));
+  forged.version.incarnation += 1000;
+  forged.meta.phase = Phase::kSettling;
+  tell_all(forged);
+  run_for(seconds(2));
+  expect_all_train();
+}
+
+TEST_F(InStep, OneThatAnswersAndEndsLongBeforeTheOthersEndsNobody) {
+  const PeerId liar = stranger.new_id();
+  for (size_t a = 0; a < kAgents; ++a) stranger.join(liar, swarm.endpoint(a), 100'000, Phase::kSettling);
+  run_for(seconds(2));
+  for (size_t a = 0; a < kAgents; ++a) {
+    const Member* known = swarm.agent(a).router().membership().find(liar);
+    ASSERT_TRUE(known && known->proven) << "agent " << a;
+  }
+  expect_all_train();
+}
+
+class InStepUntilSoon : public InStep {
+ protected:
+  InStepUntilSoon() : InStep(700) {}
+};
+
+// Its own clock would follow the others' by four steps each of its own.
+TEST_F(InStepUntilSoon, WhoWasAwayEndsWhenNoOtherTrains) {
+  swarm.pause(3, true);
+  const auto others_settle = [&] {
+    for (size_t a = 0; a < 3; ++a) {
+      if (swarm.agent(a).rounds()->phase() != Phase::kSettling) return false;
+    }
+    return true;
+  };
+  ASSERT_TRUE(swarm.run_until(others_settle, seconds(10)));
+  ASSERT_LT(swarm.agent(3).rounds()->progress().steps, 600u);
+  swarm.pause(3, false);
+  swarm.run_for(milliseconds(300));
+  EXPECT_NE(swarm.agent(3).rounds()->phase(), Phase::kTraining);
+}
+
 struct UndecidedCase {
   const char* name;
   Overlap overlap;

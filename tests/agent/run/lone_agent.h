@@ -76,7 +76,10 @@ class LoneAgent : private Outbox, private StateKeeper {
     return own;
   }
 
+ protected:
   Membership membership_{{}, record(), clock_, *this, 1, 1};
+
+ private:
   SwarmClock swarm_clock_{membership_, clock_};
   SwarmSampler sampler_{{}, membership_, swarm_clock_, clock_, 1};
 };

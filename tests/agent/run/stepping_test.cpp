@@ -51,6 +51,29 @@ TEST_F(RoundParts, StepsAreCountedUntilTheSwarmHasTakenAll) {
   EXPECT_EQ(steps.loss(), 0) << "that of the discarded model";
 }
 
+// Long before the end such a record is a lie.
+TEST_F(RoundParts, OneInStepThatEndedEndsWhoIsAtMostSixteenRoundsBehind) {
+  swarm_.stop_after = 100;
+  swarm_.local_steps = 2;
+  swarm_.exchange.kind = ExchangeKind::kGroup;
+  swarm_.exchange.source = SourceKind::kUpdates;
+  Stepping steps = make_stepping();
+  steps.start({.steps = 60}, false);
+  for (const Phase phase : {Phase::kSettling, Phase::kTraining}) {
+    PeerRecord other{.version = {1, 1}, .endpoint = {"10.0.0.2", 7400}};
+    other.id.bytes.fill(phase == Phase::kSettling ? 2 : 3);
+    other.meta = {.phase = phase, .steps = 60};
+    membership_.add(other);
+    membership_.prove(other.id, 1);
+  }
+  EXPECT_TRUE(take_steps(steps, 6));
+  steps.look_at_swarm();
+  EXPECT_FALSE(steps.all_taken());
+  EXPECT_TRUE(take_steps(steps, 2));
+  steps.look_at_swarm();
+  EXPECT_TRUE(steps.all_taken());
+}
+
 TEST_F(RoundParts, WithoutAnEndStepsAreNeverAllTaken) {
   Stepping steps = make_stepping();
   steps.start({.steps = 1000000}, false);

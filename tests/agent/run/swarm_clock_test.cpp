@@ -158,6 +158,13 @@ TEST(Schedule, FollowsTheSwarmsClock) {
   EXPECT_DOUBLE_EQ(schedule_factor(optimizer, 350, 0), 0.125);
 }
 
+TEST_F(SwarmClockTest, WhoNeverAnsweredIsNotAmongThoseThatAnswer) {
+  set_meta(1, {.phase = Phase::kSettling}, false);
+  set_meta(2, {.phase = Phase::kTraining}, false);
+  EXPECT_EQ(swarm_clock_.answering().ended, 0u);
+  EXPECT_EQ(swarm_clock_.answering().to_train, 0u);
+}
+
 TEST_F(SwarmClockTest, WhoIsSickWillTrainAgain) {
   set_meta(1, {.phase = Phase::kSick});
   set_meta(2, {.phase = Phase::kSettling});
@@ -166,6 +173,8 @@ TEST_F(SwarmClockTest, WhoIsSickWillTrainAgain) {
   set_meta(5, {.phase = Phase::kJoining});
   EXPECT_EQ(swarm_clock_.to_train_count(), 2u);
   EXPECT_EQ(swarm_clock_.ended_count(), 2u);
+  EXPECT_EQ(swarm_clock_.answering().ended, 2u);
+  EXPECT_EQ(swarm_clock_.answering().to_train, 2u);
 }
 
 }  // namespace
