@@ -163,7 +163,6 @@ TEST(Simulate, EightAgentsFindTheMeanOfTheirTargets) {
   EXPECT_EQ(mean.back().bytes, bytes);
 }
 
-// An exchange comes whole or not at all, unlike with lost frames, and each that is lost ends as one that failed.
 // The round after the last steps as well: until its exchange has ended, an agent's params hold own steps that no other
 // has, and it evaluates and hands out the model before them. Those steps may lead far away (a vote takes others).
 TEST(Simulate, ShowsTheModelThatAnAgentEvaluatesWhileItSettles) {
@@ -188,6 +187,8 @@ TEST(Simulate, ShowsTheModelThatAnAgentEvaluatesWhileItSettles) {
   EXPECT_GE(settling, 10u);
 }
 
+// An exchange comes whole or not at all, unlike with lost frames, and each that is lost ends as one that failed. The turn
+// of two that have decided nothing yet is brief, so a few first meetings mix a part.
 TEST(Simulate, LosesExchangesAsAWhole) {
   Config config = quadratic_config();
   config.swarm.stop_after = 300;
@@ -200,8 +201,9 @@ TEST(Simulate, LosesExchangesAsAWhole) {
   EXPECT_GT(proposed, 600);
   EXPECT_GT(lost, 0.1 * proposed);
   EXPECT_LT(lost, 0.4 * proposed);
-  EXPECT_EQ(outcome.late, 0u);
-  EXPECT_EQ(outcome.blocks.missing, 0u);
+  constexpr uint64_t kFirstMeetings = 2 * 6 * 5 / 2;   // of each pair, by either's proposal
+  EXPECT_LE(outcome.late, kFirstMeetings);
+  EXPECT_EQ(outcome.blocks.missing, outcome.late);
 }
 
 TEST(Simulate, TheSameOptionsGiveTheSameBytes) {
