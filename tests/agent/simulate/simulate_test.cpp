@@ -187,8 +187,8 @@ TEST(Simulate, ShowsTheModelThatAnAgentEvaluatesWhileItSettles) {
   EXPECT_GE(settling, 10u);
 }
 
-// An exchange comes whole or not at all, unlike with lost frames, and each that is lost ends as one that failed. The turn
-// of two that have decided nothing yet is brief, so a few first meetings mix a part.
+// An exchange comes whole or not at all, unlike with lost frames, and each that is lost ends as one that failed. The
+// turn of two that have decided nothing yet is brief, so a few first meetings mix a part.
 TEST(Simulate, LosesExchangesAsAWhole) {
   Config config = quadratic_config();
   config.swarm.stop_after = 300;
