@@ -43,7 +43,8 @@ bool PairProposer::propose(const Asked& asked) {
                                       .fragment = fragment, .blocks = blocks_.none_yet(fragment),
                                       .repeat_after = ledger_.repeat_after()}};
   ProposedExchange& exchange = exchanges_.add(std::move(fresh));
-  exchange.blocks_first = asked.blocks_first && blocks_.may_come_early();
+  // Second halves are made from the acceptor's first ones, so the last of them can never be there first.
+  exchange.blocks_first = asked.blocks_first && blocks_.may_come_early() && !blocks_.in_halves();
   exchange.sent_at_once = exchange.blocks_first || sends_at_once();
   ++ledger_.counters().initiated;
   send_proposal(exchange, deadline_ms);
@@ -143,7 +144,7 @@ void PairProposer::sign(ProposedExchange& exchange) {
 
 // The acceptor has judged this agent's blocks, or waits for them no longer.
 void PairProposer::voted(const ProposedExchange& exchange) {
-  if (!ledger_.by_turns() || !exchange.first_sign) return;
+  if (!exchange.first_sign) return;   // by turns alone
   const Duration messages = exchange.sent_at_once && !exchange.blocks_first ? Duration::zero() : ledger_.round_trip();
   const Duration took = clock_.now() - (exchange.blocks_first ? exchange.started_at : *exchange.first_sign) - messages;
   const double upload = std::max(0.0, seconds(took));
