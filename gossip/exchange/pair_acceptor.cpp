@@ -77,8 +77,7 @@ void PairAcceptor::accept(const PeerId& from, const Propose& propose, const Turn
                                       .peer_generation = propose.xid.generation, .peer_offer = propose.offer,
                                       .peer_mass = propose.mass, .peer_round = propose.round,
                                       .peer_payload = propose.payload, .own_slot = turn.slot,
-                                      .peer_slot = propose.slot, .peer_steps_us = propose.steps_us,
-                                      .scheduled = turn.scheduled,
+                                      .peer_slot = propose.slot, .scheduled = turn.scheduled,
                                       .fragment = propose.fragment,
                                       .blocks = blocks_.none_yet(propose.fragment), .send_credit = propose.credit,
                                       .repeat_after = ledger_.repeat_after()}};

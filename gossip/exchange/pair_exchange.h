@@ -30,7 +30,6 @@ struct PairExchange {
   double peer_offer = 0, peer_mass = 0;
   uint64_t peer_round = 0, peer_payload = 0;
   uint64_t own_slot = 0, peer_slot = 0;   // by turns: where each was in its schedule
-  uint32_t peer_steps_us = 0;       // by turns: how long its steps between two boundaries take; 0: not said
   bool scheduled = false;           // it is that of its proposer's slot
   bool brief = false;               // by turns: with a peer that has decided none of this agent's proposals yet
 

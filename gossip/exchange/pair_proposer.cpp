@@ -201,7 +201,6 @@ void PairProposer::cross(ProposedExchange& exchange, uint64_t generation, const 
   exchange.peer_round = propose.round;
   exchange.peer_payload = propose.payload;
   exchange.peer_slot = propose.slot;
-  exchange.peer_steps_us = propose.steps_us;
   blocks_.watch(exchange);
   ++ledger_.counters().crossed;
 }
@@ -275,7 +274,6 @@ void PairProposer::on_accept(const PeerId& from, uint64_t generation, const Acce
   exchange->peer_round = accept.round;
   exchange->peer_payload = accept.payload;
   exchange->peer_slot = accept.slot;
-  exchange->peer_steps_us = accept.steps_us;
   sign(*exchange);
   if (ledger_.by_turns() && !exchange->last_block_at) blocks_.watch(*exchange);
   exchange->round_trip = clock_.now() - exchange->started_at;

@@ -48,7 +48,6 @@ PairTurns::PairTurns(const PairwiseOptions& options, const Layout& layout, const
       schedule_.mixed(peer, exchange.initiated ? exchange.own_slot : exchange.peer_slot);
       schedule_.heard(peer, exchange.peer_slot);
     }
-    hear_pace(peer, exchange.peer_steps_us);
     if (!mixed) admission_.refused(peer);
     if (asked_ && asked_->peer == peer) partner_answered(mixed);
     if (sampler_ != nullptr) sampler_->met(peer);
@@ -64,10 +63,11 @@ PairTurns::PairTurns(const PairwiseOptions& options, const Layout& layout, const
 
 // ---- turns ----
 
-// Who is slow is asked last: it proposes, and says then if it is not slow any more.
+// Who is slow is asked last: it proposes, and says then if it is not slow any more. So a pace is heard before any turn.
 void PairTurns::handle(const PeerId& from, uint64_t generation, const ExchangeMessage& message,
                        const SharedBytes& payload) {
   if (const Propose* propose = std::get_if<Propose>(&message)) hear_pace(from, propose->steps_us);
+  if (const Accept* accept = std::get_if<Accept>(&message)) hear_pace(from, accept->steps_us);
   routes_.handle(from, generation, message, payload);
   times_.is(part());
 }
