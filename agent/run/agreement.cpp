@@ -4,8 +4,6 @@
 #include <array>
 #include <limits>
 
-#include "agent/run/swarm_clock.h"
-
 namespace starling {
 
 std::optional<double> distance_to(const MemberMeta& meta, const Projection& own, double own_rms) {
@@ -15,17 +13,18 @@ std::optional<double> distance_to(const MemberMeta& meta, const Projection& own,
   return projected_distance(own, theirs) / own_rms;
 }
 
-Agreement look_at_agreement(const Membership& membership, const Projection& own, double own_rms) {
+Agreement look_at_agreement(const Membership& membership, const Projection& own, double own_rms,
+                            const Counts& counts) {
   Agreement found;
   std::array<double, kProjectionBuckets> sum{};
   std::copy(own.begin(), own.end(), sum.begin());
   size_t known = 1;
   membership.visit_alive([&](const Member& member) {
     const MemberMeta& meta = member.record.meta;
-    if (!takes_part(meta) && !has_finished(meta)) return;
+    if (!counts(member) || (!takes_part(meta) && !has_finished(meta))) return;
     ++found.members;
     const std::optional<double> told = distance_to(meta, own, own_rms);
-    if (told || member.proven) {
+    if (told || answered(member)) {
       found.others.push_back({member.record.id, told.value_or(std::numeric_limits<double>::infinity())});
     }
     if (!told) {

@@ -19,15 +19,20 @@ constexpr double kMayBeFarther = 3;   // than its projection tells, which is an 
 
 void Ending::begin_settling() {
   settling_.begin(clock_.now());
+  all_count_until_ = clock_.now() + kTimeToAnswer;
   settling_over_ = false;
   settled_.reset();
   far_.reset();
   patience_until_.reset();
 }
 
+Counts Ending::counting() const {
+  return [all = clock_.now() < all_count_until_](const Member& member) { return all || answered(member); };
+}
+
 std::optional<Agreement> Ending::agreement() const {
   if (!sharing_.projection() || sharing_.params_rms() <= 0) return std::nullopt;
-  return look_at_agreement(membership_, *sharing_.projection(), sharing_.params_rms());
+  return look_at_agreement(membership_, *sharing_.projection(), sharing_.params_rms(), counting());
 }
 
 std::optional<Far> Ending::far() {
@@ -47,7 +52,8 @@ std::optional<Far> Ending::far() {
 }
 
 void Ending::on_member(const MemberEvent& event) {
-  given_up_.look(event, settling_.active() || swarm_clock_.ended_count() > swarm_clock_.to_train_count());
+  const SwarmClock::Tally others = swarm_clock_.tally();
+  given_up_.look(event, settling_.active() || others.ended > others.to_train);
 }
 
 bool Ending::lies_near(const MemberMeta& meta) const {
@@ -59,18 +65,31 @@ bool Ending::lies_near(const MemberMeta& meta) const {
 
 // One with a model of its own that does not answer, but may yet. It counts until it is given up; empty: there is none.
 std::string Ending::one_suspected() const {
+  const Counts counts = counting();
   for (const Member& member : membership_.all()) {
     const MemberMeta& meta = member.record.meta;
-    if (member.state != MemberState::kSuspect || !holds_model(meta)) continue;
+    if (member.state != MemberState::kSuspect || !holds_model(meta) || !counts(member)) continue;
     if (!has_finished(meta) || !lies_near(meta)) return print_name(member.record);
   }
   return "";
 }
 
+// Members that start together may be as far as this when the first of them ends.
+bool Ending::others_join() const {
+  if (clock_.now() >= all_count_until_) return false;
+  bool found = false;
+  membership_.visit_alive([&](const Member& member) {
+    const MemberMeta& meta = member.record.meta;
+    found |= meta.role == Role::kAgent && meta.phase == Phase::kJoining;
+  });
+  return found;
+}
+
 bool Ending::agreed(const GivenUp::Missed& missed) const {
-  if (swarm_clock_.to_train_count() > 0) return false;   // their steps move the mean
+  const SwarmClock::Tally others = swarm_clock_.tally(counting());
+  if (others.to_train > 0) return false;   // their steps move the mean
   if (sharing_.holds_replica()) {
-    if (!sharing_.agreed(swarm_clock_.taking_part_count())) return false;
+    if (!sharing_.agreed(others.taking_part)) return false;
   } else {
     const std::optional<Agreement> now = agreement();
     if (!now || !settling_.agreed(*now)) return false;
@@ -80,8 +99,10 @@ bool Ending::agreed(const GivenUp::Missed& missed) const {
 
 bool Ending::settling_ended() {
   if (settling_over_ && !sharing_.holds_replica()) return true;   // a log may still grow by an entry of others
-  const size_t others = swarm_clock_.ended_count() + swarm_clock_.to_train_count();
+  const SwarmClock::Tally tally = swarm_clock_.tally(counting());
+  const size_t others = tally.ended + tally.to_train;
   const GivenUp::Missed missed = given_up_.missed([this](const MemberMeta& meta) { return lies_near(meta); });
+  if (!sharing_.alone() && others_join()) return false;
   const bool nobody = others + missed.dead + missed.joining == 0 && one_suspected().empty();
   const bool lone = sharing_.alone() || (nobody && !sharing_.holds_replica());
   const bool agrees = !lone && agreed(missed);
@@ -99,10 +120,10 @@ std::string Ending::print_disagreement(const GivenUp::Missed& missed) const {
     return missed.name + more + " given up after the last step, before telling that all agree; look at " +
            (missed.dead > 1 ? "those agents" : "that agent");
   }
-  if (const size_t training = swarm_clock_.to_train_count()) {
+  if (const SwarmClock::Tally others = swarm_clock_.tally(counting()); others.to_train > 0) {
     return fmt::format("{} had not ended its steps when swarm.settle_max was over, {} among them: it stands still, or "
-                       "is slower than the others by more than that", print_count(training, "member"),
-                       swarm_clock_.one_to_train());
+                       "is slower than the others by more than that", print_count(others.to_train, "member"),
+                       others.one_to_train);
   }
   if (missed.joining > 0) {
     return missed.name + " was started again after the last step, and took no part yet when swarm.settle_max was over";

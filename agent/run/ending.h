@@ -45,6 +45,9 @@ class Ending {
   bool finished() const { return finished_; }   // the final model is evaluated, and about to be saved
 
  private:
+  // Ids can be invented. So only members that answered this agent count, once all had the time to.
+  Counts counting() const;
+  bool others_join() const;
   bool exchanges_ended(Duration patience);
   bool agreed(const GivenUp::Missed& missed) const;   // with all that are here, or may come back
   bool lies_near(const MemberMeta& meta) const;   // its model, as it told last
@@ -59,6 +62,7 @@ class Ending {
   const SwarmClock& swarm_clock_;
   const Clock& clock_;
   GivenUp given_up_;
+  TimePoint all_count_until_;
   std::optional<Far> far_;           // since settling began
   std::optional<TimePoint> patience_until_;
   bool settling_over_ = false;       // for good: exchanges that are still open may take a while to end

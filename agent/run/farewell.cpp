@@ -16,7 +16,7 @@ void Farewell::tick() {
   if (!begun() || gone() || now < next_) return;
   if (stage_ == Stage::kSaid) {
     stage_ = Stage::kGone;
-  } else if (swarm_clock_.taking_part_count() == 0 || now >= wait_until_) {
+  } else if (swarm_clock_.tally(everybody).taking_part == 0 || now >= wait_until_) {
     membership_.announce_leave();
     stage_ = Stage::kSaid;
     next_ = now + kLastWords;

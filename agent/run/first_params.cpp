@@ -77,7 +77,7 @@ bool FirstParams::swarm_trains() const {
 
 Progress FirstParams::median_progress() const {
   std::vector<Progress> all;
-  for (const PeerRecord* agent : agents_taking_part(router_.membership())) {
+  for (const PeerRecord* agent : agents_taking_part(router_.membership(), answered)) {
     all.push_back({.round = agent->meta.round, .steps = agent->meta.steps});
   }
   if (all.empty()) return {};

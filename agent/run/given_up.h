@@ -15,7 +15,8 @@ class GivenUp {
  public:
   explicit GivenUp(const Membership& membership) : membership_(membership) {}   // which outlives the object
 
-  // `training_ended`: of the swarm, as far as this agent knows. Who is given up before was no member at the end.
+  // `training_ended`: of the swarm, as far as this agent knows. Who is given up before was no member at the end; nor
+  // was who never answered this agent, which may be invented.
   void look(const MemberEvent& event, bool training_ended);
 
   // Without those that take part again, have left politely, or had finished with a model that `agrees`.

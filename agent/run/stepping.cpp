@@ -40,7 +40,7 @@ void Stepping::look_at_swarm() {
   if (!in_step_) return;
   swarm_steps_ = std::max(swarm_steps_, progress_.steps);
   if (stop_after_ == 0) return;
-  const SwarmClock::Answering others = swarm_clock_.answering();
+  const SwarmClock::Tally others = swarm_clock_.tally();
   const bool near_end = left() <= kRoundsApart * local_steps_;
   if (others.ended > 0 && (near_end || others.to_train == 0)) swarm_steps_ = std::max(swarm_steps_, stop_after_);
 }

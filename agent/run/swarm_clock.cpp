@@ -52,10 +52,10 @@ bool holds_model(const MemberMeta& meta) { return meta.role == Role::kAgent && m
 
 bool has_finished(const MemberMeta& meta) { return meta.role == Role::kAgent && meta.phase == Phase::kFinished; }
 
-std::vector<const PeerRecord*> agents_taking_part(const Membership& membership) {
+std::vector<const PeerRecord*> agents_taking_part(const Membership& membership, const Counts& counts) {
   std::vector<const PeerRecord*> agents;
   membership.visit_alive([&](const Member& member) {
-    if (takes_part(member.record.meta)) agents.push_back(&member.record);
+    if (counts(member) && takes_part(member.record.meta)) agents.push_back(&member.record);
   });
   return agents;
 }
@@ -136,41 +136,19 @@ double SwarmClock::median_rate(double own_steps_per_s) const {
   return rates.empty() ? 0 : median(std::move(rates));
 }
 
-size_t SwarmClock::ended_count() const {
-  size_t count = 0;
-  membership_.visit_alive([&](const Member& member) { count += has_ended(member.record.meta); });
-  return count;
-}
-
-SwarmClock::Answering SwarmClock::answering() const {
-  Answering found;
+SwarmClock::Tally SwarmClock::tally(const Counts& counts) const {
+  Tally found;
   membership_.visit_alive([&](const Member& member) {
-    if (!member.proven) return;
-    found.ended += has_ended(member.record.meta);
-    found.to_train += is_to_train(member.record.meta);
+    const MemberMeta& meta = member.record.meta;
+    if (!counts(member)) return;
+    found.training += takes_part(meta) && meta.phase == Phase::kTraining;
+    found.taking_part += takes_part(meta);
+    found.ended += has_ended(meta);
+    if (!is_to_train(meta)) return;
+    ++found.to_train;
+    found.one_to_train = print_name(member.record);
   });
   return found;
-}
-
-size_t SwarmClock::to_train_count() const {
-  size_t count = 0;
-  membership_.visit_alive([&](const Member& member) { count += is_to_train(member.record.meta); });
-  return count;
-}
-
-std::string SwarmClock::one_to_train() const {
-  std::string name;
-  membership_.visit_alive([&](const Member& member) {
-    if (is_to_train(member.record.meta)) name = print_name(member.record);
-  });
-  return name;
-}
-
-size_t SwarmClock::training_count() const {
-  const std::vector<const PeerRecord*> agents = agents_taking_part(membership_);
-  return static_cast<size_t>(std::count_if(agents.begin(), agents.end(), [](const PeerRecord* agent) {
-    return agent->meta.phase == Phase::kTraining;
-  }));
 }
 
 }  // namespace starling

@@ -18,10 +18,16 @@ namespace starling {
 
 bool holds_model(const MemberMeta& meta);      // an agent with a model of its own, whatever it does with it
 bool has_finished(const MemberMeta& meta);     // an agent that has, and stays for the others
-std::string print_name(const PeerRecord& agent);  // for people: its id where it has no name
+// Which members count. Records can be invented, so those do that answered this agent with a random number of its own.
+using Counts = std::function<bool(const Member&)>;
+inline bool answered(const Member& member) { return member.proven; }
+inline bool everybody(const Member&) { return true; }
+inline constexpr Duration kTimeToAnswer = std::chrono::seconds(1);
 
 // Living agents that train or settle, without this one. The pointers are into the membership: use them at once.
-std::vector<const PeerRecord*> agents_taking_part(const Membership& membership);
+std::vector<const PeerRecord*> agents_taking_part(const Membership& membership, const Counts& counts);
+
+std::string print_name(const PeerRecord& agent);  // for people: its id where it has no name
 
 class SwarmClock {
  public:
@@ -36,15 +42,15 @@ class SwarmClock {
   double median_mass(double own_mass) const;
   double median_rate(double own_steps_per_s) const;   // over the agents that know theirs; 0: none does
 
-  size_t training_count() const;                      // of the others, those still in phase training
-  size_t to_train_count() const;                      // of the others, those that train, or are sick and will again
-  std::string one_to_train() const;                   // the name of one of them; empty: there is none
-  size_t ended_count() const;                         // of the others, those that settle or have finished
-  struct Answering {
-    size_t ended = 0, to_train = 0;
+  // What the other members that count are doing.
+  struct Tally {
+    size_t training = 0;             // in this phase
+    size_t taking_part = 0;          // train or settle
+    size_t ended = 0;                // settle or have finished
+    size_t to_train = 0;             // train, or are sick and will again
+    std::string one_to_train;        // the name of one of them; empty: there is none
   };
-  Answering answering() const;                        // of both counts, those that answered this agent
-  size_t taking_part_count() const { return agents_taking_part(membership_).size(); }
+  Tally tally(const Counts& counts = answered) const;
 
  private:
   // What this agent makes of one process of a member.

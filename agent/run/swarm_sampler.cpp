@@ -48,20 +48,27 @@ SwarmSamplerOptions swarm_sampler_options(const SwarmConfig& swarm, const std::s
 
 SwarmSampler::SwarmSampler(const SwarmSamplerOptions& options, const Membership& membership,
                          const SwarmClock& swarm_clock, const Clock& clock, uint64_t rng_seed)
-    : options_(options), membership_(membership), swarm_clock_(swarm_clock), clock_(clock), rng_(rng_seed) {}
+    : options_(options), membership_(membership), swarm_clock_(swarm_clock), clock_(clock), rng_(rng_seed),
+      began_(clock.now()) {}
 
 std::string SwarmSampler::name_of(const PeerId& peer) const {
   const Member* member = membership_.find(peer);
   return member ? member->record.meta.name : "";
 }
 
+// Agents that start together know each other before any has answered.
+Counts SwarmSampler::counting() const {
+  return [all = clock_.now() < began_ + kTimeToAnswer](const Member& member) { return all || answered(member); };
+}
+
 std::vector<SwarmSampler::Rank> SwarmSampler::ranks(size_t* own) const {
   const PeerRecord& self = membership_.self();
   std::vector<Rank> all{{self.id, self.meta.name, self.meta.mass, self.version.generation}};
+  const Counts counts = counting();
   membership_.visit_alive([&](const Member& member) {
     const PeerRecord& agent = member.record;
-    const bool counts = takes_part(agent.meta) || (options_.oldest > 0 && has_finished(agent.meta));
-    if (counts) all.push_back({agent.id, agent.meta.name, agent.meta.mass, agent.version.generation});
+    const bool in = takes_part(agent.meta) || (options_.oldest > 0 && has_finished(agent.meta));
+    if (in && counts(member)) all.push_back({agent.id, agent.meta.name, agent.meta.mass, agent.version.generation});
   });
   std::sort(all.begin(), all.end(), [](const Rank& a, const Rank& b) { return a.id < b.id; });
   const double most = kMassRatioMax * swarm_clock_.median_mass(self.meta.mass);
@@ -106,7 +113,7 @@ bool SwarmSampler::anyone() const {
   if (settling_ && options_.settles_in_pairs) return !named_edges;
   if (options_.group_size > 0) return false;
   if (options_.topology.kind == TopologyKind::kMatching) return true;
-  return settling_ && options_.topology.kind != TopologyKind::kFile && swarm_clock_.training_count() == 0;
+  return settling_ && options_.topology.kind != TopologyKind::kFile && swarm_clock_.tally().training == 0;
 }
 
 std::vector<PeerId> SwarmSampler::candidates() {
@@ -114,13 +121,13 @@ std::vector<PeerId> SwarmSampler::candidates() {
   std::vector<PeerId> peers;
   if (options_.group_size > 0) {
     const std::vector<Participant> inside = group();
-    for (const PeerRecord* agent : agents_taking_part(membership_)) {
+    for (const PeerRecord* agent : agents_taking_part(membership_, counting())) {
       const bool own_group = std::any_of(inside.begin(), inside.end(),
                                          [&](const Participant& one) { return one.peer == agent->id; });
       if (!own_group) peers.push_back(agent->id);
     }
   } else if (anyone()) {
-    for (const PeerRecord* agent : agents_taking_part(membership_)) peers.push_back(agent->id);
+    for (const PeerRecord* agent : agents_taking_part(membership_, counting())) peers.push_back(agent->id);
   } else {
     for (const Participant& neighbor : neighbors(round_)) peers.push_back(neighbor.peer);
   }
@@ -129,7 +136,7 @@ std::vector<PeerId> SwarmSampler::candidates() {
 
 std::vector<PeerId> SwarmSampler::settlers() {
   std::vector<PeerId> peers;
-  for (const PeerRecord* agent : agents_taking_part(membership_)) {
+  for (const PeerRecord* agent : agents_taking_part(membership_, counting())) {
     if (agent->meta.phase == Phase::kSettling) peers.push_back(agent->id);
   }
   if (options_.group_size > 0 || options_.topology.kind != TopologyKind::kFile) return peers;

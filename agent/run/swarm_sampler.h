@@ -71,6 +71,7 @@ class SwarmSampler final : public PeerSampler {
   std::vector<Rank> oldest(std::vector<Rank> all) const;
   std::vector<Participant> named_group(const std::vector<Rank>& all) const;
   std::vector<PeerId> settlers();
+  Counts counting() const;   // whose silence may keep this agent waiting
   void met_at(const PeerId& peer, uint64_t meeting);
   std::optional<PeerId> choose_among(const std::vector<PeerId>& peers);
 
@@ -79,6 +80,7 @@ class SwarmSampler final : public PeerSampler {
   const SwarmClock& swarm_clock_;
   const Clock& clock_;
   Rng rng_;
+  const TimePoint began_;
   std::unordered_map<PeerId, TimePoint> avoid_until_;
   uint64_t round_ = 0;
   bool settling_ = false;

@@ -22,9 +22,9 @@ const Updates* updates_of(const MembershipMessage& message) {
 
 MemberRules::MemberRules(MembershipContext& context, MemberTable& table, const OwnRecord& own, OwnNews& own_news,
                          UpdateQueue& queue, Dissemination& dissemination, ProbeOrder& probe_order,
-                         HealSchedule& heal_schedule)
+                         Questions& questions, HealSchedule& heal_schedule)
     : context_(context), table_(table), own_(own), own_news_(own_news), queue_(queue), dissemination_(dissemination),
-      probe_order_(probe_order), heal_schedule_(heal_schedule), began_(context.clock.now()) {}
+      probe_order_(probe_order), questions_(questions), heal_schedule_(heal_schedule), began_(context.clock.now()) {}
 
 std::vector<MemberEvent> MemberRules::take_events() { return std::exchange(events_, {}); }
 
@@ -86,6 +86,7 @@ void MemberRules::on_alive(const PeerRecord& record, Source source) {
     if (table_.live_count() == 0) heal_schedule_.at_once();   // the first member met: ask for its whole view
     table_.add(record);
     probe_order_.insert(record.id);
+    questions_.add(record.id);
     queue_.put_alive(record, source != Source::kSync);
     events_.push_back({MemberEventKind::kJoined, record.id});
     return;
@@ -102,7 +103,7 @@ void MemberRules::on_newer(MemberEntry& entry, const PeerRecord& record) {
   if (restarted) {
     entry.round_trip = {};
     entry.member.round_trip = Duration{};
-    entry.member.proven = false;
+    table_.doubt(entry);
     entry.heard = TimePoint{};
   }
   if (before == MemberState::kSuspect && !restarted) ++context_.counters.false_suspicions;
@@ -110,6 +111,7 @@ void MemberRules::on_newer(MemberEntry& entry, const PeerRecord& record) {
   if (before > MemberState::kSuspect) probe_order_.insert(record.id);
   if (restarted) {
     entry.member.since = context_.clock.now();
+    questions_.add(record.id);
     events_.push_back({MemberEventKind::kRestarted, record.id});
   } else if (before != MemberState::kAlive) {
     events_.push_back({MemberEventKind::kAliveAgain, record.id});

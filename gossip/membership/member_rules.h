@@ -12,6 +12,7 @@
 #include "gossip/membership/own_news.h"
 #include "gossip/membership/own_record.h"
 #include "gossip/membership/probe_order.h"
+#include "gossip/membership/questions.h"
 #include "gossip/membership/update_queue.h"
 #include "gossip/net/message.h"
 
@@ -23,7 +24,8 @@ class MemberRules {
 
   // All references must outlive the object.
   MemberRules(MembershipContext& context, MemberTable& table, const OwnRecord& own, OwnNews& own_news,
-              UpdateQueue& queue, Dissemination& dissemination, ProbeOrder& probe_order, HealSchedule& heal_schedule);
+              UpdateQueue& queue, Dissemination& dissemination, ProbeOrder& probe_order, Questions& questions,
+              HealSchedule& heal_schedule);
 
   // Whether `from` is in the table, now or after it introduced itself: a stranger's message may hold its own record.
   bool introduced(const PeerId& from, const MembershipMessage& message);
@@ -50,6 +52,7 @@ class MemberRules {
   UpdateQueue& queue_;
   Dissemination& dissemination_;
   ProbeOrder& probe_order_;
+  Questions& questions_;
   HealSchedule& heal_schedule_;
   const TimePoint began_;
   std::vector<MemberEvent> events_;

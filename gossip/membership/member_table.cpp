@@ -8,6 +8,26 @@
 #include "gossip/limits.h"
 
 namespace starling {
+namespace {
+
+// Every subset, in every order, is equally likely. Floyd's algorithm (1987) does not walk over the whole pool.
+void choose(Rng& rng, const std::vector<const Member*>& pool, const PeerId& except, size_t count_max,
+            std::vector<PeerId>& chosen) {
+  const size_t count = std::min(count_max - chosen.size() + 1, pool.size());   // one of them may be `except`
+  std::vector<size_t> places;
+  for (size_t last = pool.size() - count; last < pool.size(); ++last) {
+    const size_t place = rng.below(static_cast<uint32_t>(last + 1));
+    const bool taken = std::find(places.begin(), places.end(), place) != places.end();
+    places.push_back(taken ? last : place);
+  }
+  rng.shuffle(places);
+  for (const size_t place : places) {
+    const PeerId& peer = pool[place]->record.id;
+    if (peer != except && chosen.size() < count_max) chosen.push_back(peer);
+  }
+}
+
+}  // namespace
 
 void RoundTrip::add(Duration sample) {
   const double sample_s = std::max(1e-9, seconds(sample));
@@ -41,32 +61,51 @@ bool MemberTable::is_live(const PeerId& peer) const {
 const std::vector<const Member*>& MemberTable::alive() {
   if (std::exchange(alive_changed_, false)) {
     alive_.clear();
+    proven_.clear();
+    unproven_.clear();
     for (const auto& [peer, entry] : rows_) {
-      if (entry.member.state == MemberState::kAlive) alive_.push_back(&entry.member);
+      if (entry.member.state != MemberState::kAlive) continue;
+      alive_.push_back(&entry.member);
+      (entry.member.proven ? proven_ : unproven_).push_back(&entry.member);
     }
   }
   return alive_;
 }
 
-// Every subset, in every order, is equally likely. Floyd's algorithm (1987) does not walk over the whole pool.
+const std::vector<const Member*>& MemberTable::unproven() {
+  alive();
+  return unproven_;
+}
+
+void MemberTable::prove(MemberEntry& entry) {
+  alive_changed_ |= !entry.member.proven;
+  entry.member.proven = entry.member.ever_proven = true;
+}
+
+void MemberTable::doubt(MemberEntry& entry) {
+  alive_changed_ |= entry.member.proven;
+  entry.member.proven = false;
+}
+
 std::vector<PeerId> MemberTable::random_members(Rng& rng, size_t count_max, const PeerId& except,
                                                 bool with_suspects) {
-  const std::vector<const Member*>& first = alive();
-  const size_t pool = first.size() + (with_suspects ? suspects_.size() : 0);
-  const size_t wanted = std::min(count_max + 1, pool);   // one of them may be `except`
-  std::vector<size_t> places;
-  for (size_t last = pool - wanted; last < pool; ++last) {
-    const size_t place = rng.below(static_cast<uint32_t>(last + 1));
-    const bool taken = std::find(places.begin(), places.end(), place) != places.end();
-    places.push_back(taken ? last : place);
+  alive();
+  std::vector<const Member*> suspects[2];   // proven or not
+  for (const PeerId& peer : suspects_) {
+    const Member& member = find(peer)->member;
+    if (with_suspects) suspects[member.proven].push_back(&member);
   }
-  rng.shuffle(places);
   std::vector<PeerId> chosen;
-  for (const size_t place : places) {
-    const PeerId& peer = place < first.size()
-                             ? first[place]->record.id
-                             : *std::next(suspects_.begin(), static_cast<std::ptrdiff_t>(place - first.size()));
-    if (peer != except && chosen.size() < count_max) chosen.push_back(peer);
+  for (const bool proven : {true, false}) {
+    if (chosen.size() == count_max) break;
+    const std::vector<const Member*>& some = proven ? proven_ : unproven_;
+    std::vector<const Member*>& all = suspects[proven];
+    if (all.empty()) {
+      choose(rng, some, except, count_max, chosen);
+    } else {
+      all.insert(all.begin(), some.begin(), some.end());
+      choose(rng, all, except, count_max, chosen);
+    }
   }
   return chosen;
 }

@@ -47,11 +47,16 @@ class MemberTable {
   bool is_live(const PeerId& peer) const;  // alive or suspect
   const std::map<PeerId, MemberEntry>& rows() const { return rows_; }
   const std::vector<const Member*>& alive();   // ordered by id; valid until the next change
+  const std::vector<const Member*>& unproven();   // of those, likewise
   const std::set<PeerId>& suspects() const { return suspects_; }
   size_t live_count() const { return live_count_; }
   size_t dead_count() const { return dead_count_; }
   size_t member_count() const { return live_count_ + 1; }   // live, and this agent
-  // Up to `count_max` live members without `except`, in random order.
+  void prove(MemberEntry& entry);               // Member::proven
+  void doubt(MemberEntry& entry);               // it has a new process, which is not proven
+
+  // Up to `count_max` live members without `except`, in random order: of those that answered this agent, as long as
+  // there are any. What is sent to ids that somebody invented is lost.
   std::vector<PeerId> random_members(Rng& rng, size_t count_max, const PeerId& except, bool with_suspects);
 
   MemberEntry& add(const PeerRecord& record);   // alive. REQUIRES: unknown
@@ -70,7 +75,8 @@ class MemberTable {
 
   const Clock& clock_;
   std::map<PeerId, MemberEntry> rows_;     // without this agent
-  std::vector<const Member*> alive_;       // of the rows, in their order; asked for far more often than it changes
+  // Of the rows, in their order; asked for far more often than they change.
+  std::vector<const Member*> alive_, proven_, unproven_;
   bool alive_changed_ = false;
   std::set<PeerId> suspects_;
   size_t live_count_ = 0, dead_count_ = 0, left_count_ = 0;

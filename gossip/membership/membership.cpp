@@ -14,6 +14,7 @@
 #include "gossip/membership/own_record.h"
 #include "gossip/membership/probe_order.h"
 #include "gossip/membership/prober.h"
+#include "gossip/membership/questions.h"
 #include "gossip/membership/update_queue.h"
 #include "kernels/check.h"
 
@@ -27,7 +28,9 @@ struct Membership::Impl {
     STARLING_CHECK(options.probe_timeout < options.probe_interval && options.probe_timeout > Duration::zero());
   }
   void receive(const PeerId& from, const Ping& ping) { prober.on_ping(from, ping); }
-  void receive(const PeerId& from, const PingAck& ack) { prober.on_ping_ack(from, ack); }
+  void receive(const PeerId& from, const PingAck& ack) {
+    if (!questions.on_ping_ack(from, ack)) prober.on_ping_ack(from, ack);
+  }
   void receive(const PeerId& from, const PingRequest& request) { prober.on_ping_request(from, request); }
   void receive(const PeerId& from, const PingNack& nack) { prober.on_ping_nack(from, nack); }
   void receive(const PeerId& from, const Sync& sync) { anti_entropy.on_sync(from, sync); }
@@ -47,7 +50,8 @@ struct Membership::Impl {
   HealSchedule heal_schedule{context};
   Dissemination dissemination{context, table, own, queue};
   OwnNews own_news{context, own, dissemination};
-  MemberRules rules{context, table, own, own_news, queue, dissemination, probe_order, heal_schedule};
+  Questions questions{context, table, own};
+  MemberRules rules{context, table, own, own_news, queue, dissemination, probe_order, questions, heal_schedule};
   Prober prober{context, table, own, dissemination, probe_order, health, rules};
   AntiEntropy anti_entropy{context, table, own, own_news, rules, heal_schedule};
 };
@@ -75,12 +79,13 @@ void Membership::tick() {
   impl_->prober.tick();
   impl_->rules.expire_suspicions();  // after the probe, because its accusation may be the last confirmation
   impl_->anti_entropy.tick();
+  impl_->questions.tick();
   impl_->dissemination.tick();
 }
 
 TimePoint Membership::next_deadline() const {
-  return std::min({impl_->next_verdict(), impl_->anti_entropy.next_deadline(), impl_->dissemination.next_deadline(),
-                   impl_->own.next_deadline()});
+  return std::min({impl_->next_verdict(), impl_->questions.next_deadline(), impl_->anti_entropy.next_deadline(),
+                   impl_->dissemination.next_deadline(), impl_->own.next_deadline()});
 }
 
 void Membership::handle(const PeerId& from, const MembershipMessage& message) {
@@ -104,7 +109,7 @@ void Membership::heard_from(const PeerId& peer, uint64_t generation) {
 
 void Membership::prove(const PeerId& peer, uint64_t generation) {
   MemberEntry* entry = impl_->table.find(peer);
-  if (entry && entry->member.record.version.generation == generation) entry->member.proven = true;
+  if (entry && entry->member.record.version.generation == generation) impl_->table.prove(*entry);
 }
 
 void Membership::add(const PeerRecord& record) {

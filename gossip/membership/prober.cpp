@@ -112,7 +112,7 @@ void Prober::on_ping_ack(const PeerId& from, const PingAck& ack) {
     const bool direct = from == probe_->target;
     MemberEntry* answered = direct ? table_.find(from) : nullptr;
     if (answered && answered->member.record.version.generation == probe_->version.generation) {
-      answered->member.proven = true;
+      table_.prove(*answered);
     }
     // The round trip is measured only if the answer belongs to the first ping: after the second ping it is unknown
     // which of the two was answered.
@@ -131,7 +131,7 @@ void Prober::on_ping_ack(const PeerId& from, const PingAck& ack) {
   });
   if (relay == relays_.end()) return;
   MemberEntry* target = table_.find(from);
-  if (target && target->member.record.version.generation == relay->generation) target->member.proven = true;
+  if (target && target->member.record.version.generation == relay->generation) table_.prove(*target);
   context_.outbox.send(relay->requester,
                        PingAck{relay->requester_sequence, dissemination_.piggyback(relay->requester, false)});
   relays_.erase(relay);

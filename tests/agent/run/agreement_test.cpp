@@ -26,10 +26,10 @@ class AgreementTest : public testing::Test {
     membership_.add(record);
     if (proven) membership_.prove(peer_of(other), 1);
   }
-  Agreement look(float own, double own_rms = 1) const {
+  Agreement look(float own, double own_rms = 1, const Counts& counts = answered) const {
     Projection projection{};
     projection[0] = own;
-    return look_at_agreement(membership_, projection, own_rms);
+    return look_at_agreement(membership_, projection, own_rms, counts);
   }
 
   FakeClock clock_;
@@ -80,14 +80,26 @@ TEST_F(AgreementTest, InventedIdsMayNotBeAnywhere) {
   add(2, std::nullopt, "silent");
   add(3, 5, "not met yet", Phase::kSettling, false);
   for (uint32_t invented = 10; invented < 15; ++invented) add(invented, std::nullopt, "", Phase::kSettling, false);
-  const Agreement found = look(1);
+  const Agreement found = look(1, 1, everybody);
   ASSERT_EQ(found.others.size(), 3u);
   for (const Apart& other : found.others) {
     const double theirs = other.peer == peer_of(1) ? 2 : other.peer == peer_of(3) ? 4 : INFINITY;
     EXPECT_EQ(other.distance, theirs);
   }
   EXPECT_EQ(found.members, 8u);
-  EXPECT_EQ(found.unknown, 6u) << "nobody says that all agree";
+  EXPECT_EQ(found.unknown, 6u) << "before all had the time to answer, nobody says that all agree";
+}
+
+TEST_F(AgreementTest, WhoNeverAnsweredDoesNotCount) {
+  add(1, 3);
+  add(2, std::nullopt, "silent");
+  add(3, 5, "far", Phase::kSettling, false);
+  for (uint32_t invented = 10; invented < 15; ++invented) add(invented, std::nullopt, "", Phase::kSettling, false);
+  const Agreement found = look(1);
+  EXPECT_EQ(found.members, 2u);
+  EXPECT_EQ(found.unknown, 1u);
+  EXPECT_EQ(found.others.size(), 2u);
+  EXPECT_EQ(found.farthest, 2.0);
 }
 
 TEST_F(AgreementTest, WhoIsStillJoiningHasNoModelToAgreeWith) {

@@ -16,6 +16,7 @@ class GivenUpTest : public testing::Test {
     record_.meta.phase = phase;
     record_.meta.role = role;
     membership_.add(record_);
+    if (answers_) membership_.prove(record_.id, generation);
     look();
   }
   void die() {
@@ -48,8 +49,24 @@ class GivenUpTest : public testing::Test {
   GivenUp given_up_{membership_};
   PeerRecord record_;
   uint32_t incarnation_ = 0;
-  bool training_ended_ = true;
+  bool training_ended_ = true, answers_ = true;
 };
+
+TEST_F(GivenUpTest, OneThatNeverAnsweredMayBeInventedAndIsNotMissed) {
+  answers_ = false;
+  tell(Phase::kSettling);
+  tell(Phase::kJoining, 2);
+  expect_nobody_missed();
+  die();
+  expect_nobody_missed();
+}
+
+TEST_F(GivenUpTest, OneThatAnsweredInAnEarlierLifeIsMissed) {
+  tell(Phase::kSettling);
+  answers_ = false;
+  tell(Phase::kJoining, 2);
+  EXPECT_EQ(missed().joining, 1u);
+}
 
 TEST_F(GivenUpTest, OneWithAModelOfItsOwnIsMissed) {
   for (const Phase phase : {Phase::kTraining, Phase::kSettling, Phase::kSick}) {

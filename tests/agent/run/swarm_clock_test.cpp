@@ -94,13 +94,13 @@ TEST_F(SwarmClockTest, ASlowAgentFollowsTheMembersThatItKnows) {
 }
 
 TEST_F(SwarmClockTest, CountsWhoTakesPart) {
-  EXPECT_EQ(swarm_clock_.taking_part_count(), 0u);
+  EXPECT_EQ(swarm_clock_.tally().taking_part, 0u);
   set_meta(1, {.phase = Phase::kTraining});
   set_meta(2, {.phase = Phase::kSettling});
   set_meta(3, {.phase = Phase::kFinished});
   set_meta(4, {.phase = Phase::kSick});
-  EXPECT_EQ(swarm_clock_.taking_part_count(), 2u);
-  EXPECT_EQ(swarm_clock_.training_count(), 1u);
+  EXPECT_EQ(swarm_clock_.tally().taking_part, 2u);
+  EXPECT_EQ(swarm_clock_.tally().training, 1u);
 }
 
 TEST_F(SwarmClockTest, MediansAreOverThoseThatTakePartAndThisAgent) {
@@ -161,8 +161,11 @@ TEST(Schedule, FollowsTheSwarmsClock) {
 TEST_F(SwarmClockTest, WhoNeverAnsweredIsNotAmongThoseThatAnswer) {
   set_meta(1, {.phase = Phase::kSettling}, false);
   set_meta(2, {.phase = Phase::kTraining}, false);
-  EXPECT_EQ(swarm_clock_.answering().ended, 0u);
-  EXPECT_EQ(swarm_clock_.answering().to_train, 0u);
+  EXPECT_EQ(swarm_clock_.tally().ended, 0u);
+  EXPECT_EQ(swarm_clock_.tally().to_train, 0u);
+  const SwarmClock::Tally all = swarm_clock_.tally(everybody);
+  EXPECT_EQ(all.ended, 1u);
+  EXPECT_EQ(all.to_train, 1u);
 }
 
 TEST_F(SwarmClockTest, WhoIsSickWillTrainAgain) {
@@ -171,10 +174,8 @@ TEST_F(SwarmClockTest, WhoIsSickWillTrainAgain) {
   set_meta(3, {.phase = Phase::kFinished});
   set_meta(4, {.phase = Phase::kTraining});
   set_meta(5, {.phase = Phase::kJoining});
-  EXPECT_EQ(swarm_clock_.to_train_count(), 2u);
-  EXPECT_EQ(swarm_clock_.ended_count(), 2u);
-  EXPECT_EQ(swarm_clock_.answering().ended, 2u);
-  EXPECT_EQ(swarm_clock_.answering().to_train, 2u);
+  EXPECT_EQ(swarm_clock_.tally().to_train, 2u);
+  EXPECT_EQ(swarm_clock_.tally().ended, 2u);
 }
 
 }  // namespace

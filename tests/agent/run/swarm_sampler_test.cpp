@@ -21,7 +21,9 @@ class SwarmSamplerTest : public testing::Test {
   void make(uint32_t own, uint32_t count, const SwarmSamplerOptions& options = {}, uint64_t generation = 1) {
     membership_ = std::make_unique<Membership>(MembershipOptions{}, record_of(own, generation), clock_, outbox_, 1, 1);
     for (uint32_t other = 0; other < count; ++other) {
-      if (other != own) membership_->add(record_of(other));
+      if (other == own) continue;
+      membership_->add(record_of(other));
+      membership_->prove(peer_of(other), 1);
     }
     swarm_clock_ = std::make_unique<SwarmClock>(*membership_, clock_);
     sampler_ = std::make_unique<SwarmSampler>(options, *membership_, *swarm_clock_, clock_, 7);
@@ -46,6 +48,24 @@ class SwarmSamplerTest : public testing::Test {
   std::unique_ptr<SwarmSampler> sampler_;
   uint32_t incarnation_ = 0;
 };
+
+// Their silence would keep partners waiting, and rounds of a group.
+TEST_F(SwarmSamplerTest, WhoNeverAnsweredIsNobodysPartner) {
+  for (const uint32_t group_size : {0u, 16u}) {
+    make(0, 3, {.group_size = group_size});
+    membership_->add(record_of(3));
+    EXPECT_EQ(sampler_->group().size(), 4u) << "agents that start together have not answered yet";
+    clock_.advance(std::chrono::seconds(1));
+    for (const bool settling : {false, true}) {
+      sampler_->settle(settling);
+      EXPECT_EQ(chosen().count(peer_of(3)), 0u);
+    }
+    for (const Participant& member : sampler_->group()) EXPECT_NE(member.peer, peer_of(3));
+    for (const Participant& neighbor : sampler_->neighbors(0)) EXPECT_NE(neighbor.peer, peer_of(3));
+    membership_->prove(peer_of(3), 1);
+    EXPECT_EQ(sampler_->group().size(), 4u);
+  }
+}
 
 TEST_F(SwarmSamplerTest, WithoutATopologyAnybodyWhoTrainsMayBeChosen) {
   make(0, 6);
@@ -210,9 +230,13 @@ TEST_F(SwarmSamplerTest, OfTooManyForOneGroupTheOldestAreIn) {
   make(1, 5, {.group_size = 2, .oldest = 3});   // all of generation 1
   EXPECT_EQ(ids_of(sampler_->group()), (std::vector<PeerId>{peer_of(0), peer_of(1), peer_of(2)}))
       << "of one age, those with the smallest ids, whatever the size of other groups is";
-  for (const uint32_t other : {0u, 2u}) membership_->add(record_of(other, 9 - other));
+  const auto begin_anew = [this](uint32_t other, uint64_t generation) {
+    membership_->add(record_of(other, generation));
+    membership_->prove(peer_of(other), generation);
+  };
+  for (const uint32_t other : {0u, 2u}) begin_anew(other, 9 - other);
   EXPECT_EQ(ids_of(sampler_->group()), (std::vector<PeerId>{peer_of(1), peer_of(3), peer_of(4)})) << "sorted by id";
-  membership_->add(record_of(3, 20));   // began anew
+  begin_anew(3, 20);
   EXPECT_EQ(ids_of(sampler_->group()), (std::vector<PeerId>{peer_of(1), peer_of(2), peer_of(4)}));
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -543,6 +544,77 @@ TEST_F(MembershipTest, LeavingTellsEverybodyAndStopsRefuting) {
   EXPECT_GT(members->next_deadline(), clock.now() - seconds(1)) << "no deadline is stuck in the past";
   members->announce_leave();
   EXPECT_TRUE(outbox.take().empty());
+}
+
+// Those of probes would come one after the other.
+TEST_F(MembershipTest, WhoIsNewIsAskedAtOnceAndWhoIsSilentOnceAPeriod) {
+  for (uint32_t other = 1; other <= 20; ++other) members->add(record_of(other));
+  std::map<PeerId, int> asked;
+  for (int i = 0; i < 50; ++i) {
+    members->tick();
+    for (const auto& [to, ping] : outbox.take_all<Ping>()) {
+      if (i < 2) ++asked[to];
+      if (to < peer_of(11)) members->handle(to, PingAck{ping.sequence, {}});
+    }
+    clock.advance(milliseconds(10));
+  }
+  EXPECT_EQ(asked.size(), 20u);
+  for (uint32_t other = 1; other <= 20; ++other) EXPECT_EQ(proven(other), other <= 10) << other;
+  size_t again = 0;
+  for (int i = 0; i < 100; ++i) {
+    clock.advance(milliseconds(10));
+    members->tick();
+    for (const auto& [to, ping] : outbox.take_all<Ping>()) again += to > peer_of(10);
+  }
+  EXPECT_GE(again, 10u);
+  EXPECT_LE(again, 15u) << "and some probes";
+}
+
+TEST_F(MembershipTest, AnAnswerInAnothersNameOrOfAnEarlierProcessProvesNothing) {
+  members->add(record_of(1));
+  members->add(record_of(2));
+  members->tick();
+  const auto pings = outbox.take_all<Ping>();
+  ASSERT_GE(pings.size(), 2u);
+  for (const auto& [to, ping] : pings) {
+    members->handle(to == peer_of(1) ? peer_of(2) : peer_of(1), PingAck{ping.sequence, {}});
+  }
+  EXPECT_FALSE(proven(1) || proven(2));
+  members->add(record_of(1, 2));
+  for (const auto& [to, ping] : pings) members->handle(to, PingAck{ping.sequence, {}});
+  EXPECT_FALSE(proven(1));
+  EXPECT_TRUE(proven(2));
+}
+
+TEST_F(MembershipTest, AStrangerHasBoundedNumbersOfPingsSent) {
+  for (uint32_t other = 1; other <= 1000; ++other) members->add(record_of(other));
+  size_t sent = 0;
+  for (int i = 0; i < 90; ++i) {
+    members->tick();
+    sent += outbox.take_all<Ping>().size();
+    clock.advance(milliseconds(10));
+  }
+  EXPECT_GE(sent, 128u);
+  EXPECT_LE(sent, 2 * 128u + 4);
+}
+
+// Ids that somebody invents would hear most of what is told, and members hardly anything.
+TEST_F(MembershipTest, NewsGoesToThoseThatAnswered) {
+  add(1, 3);
+  for (uint32_t other = 1; other <= 3; ++other) members->prove(peer_of(other), 1);
+  for (uint32_t invented = 100; invented < 150; ++invented) members->add(record_of(invented));
+  outbox.take();
+  size_t told = 0;
+  for (int i = 0; i < 100; ++i) {
+    gossip(1, {.alive = {record_of(2, 1, static_cast<uint32_t>(i + 1))}});
+    clock.advance(milliseconds(10));
+    members->tick();
+    for (const auto& [to, news] : outbox.take_all<Gossip>()) {
+      told += to == peer_of(1) || to == peer_of(2) || to == peer_of(3);
+      EXPECT_LT(to, peer_of(4));
+    }
+  }
+  EXPECT_GE(told, 12u);
 }
 
 TEST_F(MembershipTest, TombstonesExpireAndAreBounded) {

@@ -1,0 +1,104 @@
+// A swarm that ends while a stranger gossips ids that it invents, five new ones a second, at an address where nobody
+// listens.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "tests/sim/ending_swarm.h"
+#include "tests/support/seeds.h"
+#include "tools/attack/stranger.h"
+
+namespace starling {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+struct Invented {
+  Phase phase;
+  bool tells_far_model;
+};
+
+struct InventedCase {
+  const char* name;
+  ExchangeCase exchange;
+  size_t agents;
+};
+
+class Inventor {
+ public:
+  Inventor(QuadraticSwarm& swarm, const Invented& invented)
+      : swarm_(swarm), invented_(invented), transport_(swarm.network().open({"10.9.9.9", 7400})),
+        stranger_(*transport_, swarm.clock(), 5000, 1) {}
+
+  void tick() {
+    stranger_.tick();
+    if (stranger_.swarm_id() == 0) return stranger_.join(look_, swarm_.endpoint(0), 0, Phase::kJoining);
+    if (swarm_.clock().now() < next_) return;
+    next_ = swarm_.clock().now() + milliseconds(200);
+    PeerRecord record = stranger_.record(stranger_.new_id(), 100, invented_.phase);
+    record.endpoint = {"10.9.9.8", 7400};
+    if (invented_.tells_far_model) record.meta.projection.assign(kProjectionBuckets, 1e3f);
+    for (size_t a = 0; a < swarm_.count(); ++a) {
+      stranger_.send(swarm_.endpoint(a), record.id, Gossip{{.alive = {record}}});
+    }
+    ++told_;
+  }
+  size_t told() const { return told_; }
+
+ private:
+  QuadraticSwarm& swarm_;
+  const Invented invented_;
+  std::unique_ptr<Transport> transport_;
+  Stranger stranger_;
+  const PeerId look_ = stranger_.new_id();
+  TimePoint next_;
+  size_t told_ = 0;
+};
+
+class InventedIds : public testing::TestWithParam<InventedCase> {};
+
+// They counted as members that had told nothing, or a far model, or still trained: agents said `settled: 0` when
+// settle_max was over, and ended .45 of their rms apart.
+TEST_P(InventedIds, KeepNoSwarmFromSettling) {
+  SwarmConfig config = ending_soon(GetParam().exchange);
+  config.stop_after = 300;
+  for (const Invented& invented : {Invented{Phase::kSettling, false}, {Phase::kSettling, true},
+                                   {Phase::kTraining, false}, {Phase::kFinished, true}}) {
+    for (uint64_t seed = first_seed(); seed < first_seed() + seed_count(3); ++seed) {
+      const Warned warned;
+      QuadraticSwarm swarm(seed, config, near_links(0));
+      add_agents(swarm, GetParam().agents);
+      Inventor inventor(swarm, invented);
+      std::optional<TimePoint> settling_since;
+      for (const TimePoint end = swarm.clock().now() + seconds(60); swarm.clock().now() < end && !swarm.ended();) {
+        swarm.run_for(milliseconds(10));
+        inventor.tick();
+        if (!settling_since && swarm.all_settle()) settling_since = swarm.clock().now();
+      }
+      const Duration took = settling_since ? swarm.clock().now() - *settling_since : Duration::zero();
+      std::printf("phase %d, %s, seed %lu: %zu of %zu settled, %.5f apart, in %.1f s, beside %zu ids\n",
+                  static_cast<int>(invented.phase), invented.tells_far_model ? "far" : "silent", seed,
+                  settled_count(swarm), swarm.count(), farthest_pair(swarm), 1e-9 * static_cast<double>(took.count()),
+                  inventor.told());
+      EXPECT_GT(inventor.told(), 20u);
+      EXPECT_EQ(settled_count(swarm), swarm.count()) << "seed " << seed << ": " << warned.text();
+      EXPECT_LE(farthest_pair(swarm), 1.5 * config.final_distance) << "seed " << seed;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Each, InventedIds,
+    testing::Values(InventedCase{"four_in_pairs", {"", ExchangeKind::kPairwise}, 4},
+                    InventedCase{"eight_in_pairs", {"", ExchangeKind::kPairwise}, 8},
+                    InventedCase{"pairs_on_a_ring", {"", ExchangeKind::kPairwise, TopologyKind::kRing}, 6},
+                    InventedCase{"a_group", {"", ExchangeKind::kGroup}, 4},
+                    InventedCase{"a_neighborhood", {"", ExchangeKind::kNeighborhood, TopologyKind::kRing}, 4},
+                    InventedCase{"updates", {.name = "", .kind = ExchangeKind::kGroup, .updates = true}, 4}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace starling
