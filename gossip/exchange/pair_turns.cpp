@@ -171,7 +171,8 @@ void PairTurns::begin_boundary(const Snapshot& snapshot) {
   const uint64_t boundaries = snapshot.boundary - ledger_.boundary();   // without an exchange nothing is published
   compare_paces(others, boundaries, snapshot.settling);
   const bool pays = turns_due_ > 1 || (turns_ > 0 && steps_ <= steps_waited_for());
-  if (!pays || paces_.slow() || sampler_ == nullptr || !sampler_->anyone()) others.clear();
+  // While settling nobody waits for steps, and by a schedule of an even number half of the others are never met.
+  if (snapshot.settling || !pays || paces_.slow() || sampler_ == nullptr || !sampler_->anyone()) others.clear();
   const size_t agents = others.size() + 1;
   const uint64_t due = agents > kFew ? std::max(turns_due_, turns_of_many_) : turns_due_;
   const uint64_t slots = std::min(due, TurnSchedule::slots_to_mix(agents));

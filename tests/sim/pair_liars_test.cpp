@@ -310,14 +310,14 @@ TEST_P(LiarWhileSettling, MovesNobody) {
   const auto costs = settle_with_each(
       config, lies(GetParam()), seed_count(3), [&](const Lie& lie, double cost, const Settled& with) {
         // One that drifts is as near as the others at first, and moves them a few times before it counts no more.
-        EXPECT_LE(cost, std::string(lie.name) == kDrift ? 1.4 : 1.05);
+        EXPECT_LE(cost, std::string(lie.name) == kDrift ? 1.1 : 1.05);
         EXPECT_LE(with.moved, kMovedMost);
         EXPECT_EQ(with.agree, 0u);
         // A step of modulo4 that a liar has raised tells distances of several tenths from none.
         EXPECT_LE(with.apart, GetParam() == CodecKind::kModulo4 ? 0.6 : config.final_distance);
         EXPECT_EQ(with.name_the_liar, kLiar);
       });
-  EXPECT_LE(costs.at(kDrift).mean(), 1.25);
+  EXPECT_LE(costs.at(kDrift).mean(), 1.05);
 }
 
 INSTANTIATE_TEST_SUITE_P(Codecs, LiarWhileSettling,
@@ -331,11 +331,11 @@ TEST(OneWhileSettling, ThatStandsStillCostsWhatAnHonestOneWould) {
   config.stop_after = 400;
   const char* name = "stands still";
   const OnSettled look = [](const Lie&, double cost, const Settled& with) {
-    EXPECT_LE(cost, 1.25);
+    EXPECT_LE(cost, 1.1);
     EXPECT_LE(with.moved, kMovedMost);
   };
   const auto costs = settle_with_each(config, {{name, drift(1), nullptr}}, seed_count(3), look);
-  EXPECT_LE(costs.at(name).mean(), 1.25);
+  EXPECT_LE(costs.at(name).mean(), 1.05);
 }
 
 // Honest agents come nearer slowly then, along a few directions at a time, so a liar is let be for longer.
@@ -346,12 +346,12 @@ TEST(LiarWhileSettlingOfLowRank, MovesThemLessThanTheyDiffer) {
   config.stop_after = 400;
   const auto costs = settle_with_each(config, lies(CodecKind::kFp32), seed_count(9),
                                       [](const Lie&, double cost, const Settled& with) {
-                                        EXPECT_LE(cost, 2.5);
+                                        EXPECT_LE(cost, 1.6);
                                         EXPECT_LE(with.moved, kMovedMost);
                                         EXPECT_EQ(with.agree, 0u);
                                         EXPECT_GE(with.name_the_liar, kLiar - 2);   // seed 3
                                       });
-  for (const auto& [name, cost] : costs) EXPECT_LE(cost.mean(), 2) << name;
+  for (const auto& [name, cost] : costs) EXPECT_LE(cost.mean(), 1.4) << name;
 }
 
 uint64_t refused(QuadraticSwarm& swarm) {
@@ -397,7 +397,10 @@ TEST(HonestAgents, ComeNearAgain) {
       std::printf("%s, %d thrown by %d: spread below twice the usual after %llu rounds, later %.2f of it\n",
                   topology == TopologyKind::kRing ? "ring" : "anyone", thrown, times,
                   static_cast<unsigned long long>(took), cost_now(swarm).spread / usual);
-      EXPECT_LE(took, 100u);
+      // Each of the two ends of a half ring that far away must learn first that the other half is usual: 39 to 600
+      // rounds.
+      const bool far_on_a_ring = topology == TopologyKind::kRing && times == 1000;
+      EXPECT_LE(took, far_on_a_ring ? 700u : 100u);
     }
   }
 }
