@@ -44,7 +44,8 @@ class Doubts {
 
   // The proposer's decision. False: it is from another peer, or exceeds the vote.
   [[nodiscard]] bool on_commit(const PeerId& from, const Commit& commit);
-  void aborted(const ExchangeId& xid) { fail(xid, true); }   // REQUIRES: it was in doubt, and the voter has dropped it
+  // REQUIRES: it was in doubt, and the voter has dropped it.
+  void aborted(const ExchangeId& xid) { fail(xid, exchanges_.at(xid).blames_abort(clock_.now())); }
 
   void hold_offers();                                  // in the budget of the snapshot just adopted
   void repeat_sooner(const PeerId* heard_from);        // repeats to this peer only; null: to all

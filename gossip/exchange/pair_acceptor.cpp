@@ -85,6 +85,7 @@ void PairAcceptor::accept(const PeerId& from, const Propose& propose, const Turn
   AcceptedExchange& exchange = exchanges_.add(std::move(fresh));
   blocks_.begin(exchange);
   exchange.crossed = turn.sent;
+  exchange.waited = turn.waited;
   if (turn.sent) exchange.send_next = static_cast<uint32_t>(blocks_.count());
   send_accept(exchange);
   blocks_.send(exchange);
@@ -197,7 +198,7 @@ void PairAcceptor::on_abort(const PeerId& from, uint64_t generation, const Abort
   const bool own = abort.xid.proposer == from && abort.xid.generation <= generation;
   if (!own || !voter_.on_abort(abort.xid)) return ledger_.ignore();
   if (AcceptedExchange* exchange = exchanges_.find(abort.xid, from)) {
-    exchange->undecided = true;
+    exchange->undecided = exchange->blames_abort(clock_.now());
     fail(*exchange);
   } else {
     doubts_.aborted(abort.xid);

@@ -40,6 +40,7 @@ class PairAcceptor {
     bool sent = false;
     uint64_t slot = 0;             // where this agent is in its schedule
     bool scheduled = false;
+    Duration waited{};             // how long the proposal did
   };
   void accept(const PeerId& from, const Propose& propose, const Turn& turn);
   bool answer_again(const ExchangeId& xid, const PeerId& from);   // ACCEPT and the vote. False: not

@@ -80,6 +80,12 @@ struct AcceptedExchange : PairExchange {
   TimePoint vote_at;                // votes then for the blocks that have passed
   TimePoint voted_at, park_at, query_at;   // used once it has voted and is in doubt
   Duration query_backoff{};
+  Duration waited{};                // its proposal, for this agent
+
+  // Whether an ABORT now is the proposer's fault. Who has waited for long gives up as it said it would, before it hears
+  // that its turn has begun.
+  bool blames_abort(TimePoint now) const { return 2 * (now - started_at) >= waited; }
+
   bool crossed = false;             // by turns: this agent's blocks went with its own proposal, which crossed this one
   bool parked = false;              // in doubt for so long that it no longer counts against the limit of doubts
 };

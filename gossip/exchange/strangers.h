@@ -19,6 +19,7 @@ namespace starling {
 class Strangers {
  public:
   static constexpr uint32_t kFree = 3, kFreeBesideOthers = 1, kDoublingsMax = 4, kRefusedFree = 8;
+  static constexpr uint32_t kMadeUp = 8;
 
   bool known(const PeerId& peer) const { return known_.contains(peer); }
   // Others decided exchanges of this kind with this agent, ours or theirs, and the peer did not yet.
@@ -31,6 +32,10 @@ class Strangers {
   // known by one of that kind.
   bool suspicious() const { return !known_.empty() && undecided_.any(); }
   bool suspected(const PeerId& peer) const { return suspicious() && !known(peer); }
+  // So many exchanges came to nothing in a row that these ids seem to be made to join.
+  bool made_up() const {
+    return !known_.empty() && std::max(undecided_.in_a_row(false), undecided_.in_a_row(true)) >= kMadeUp;
+  }
 
   void decided(const PeerId& peer, bool initiated) {
     remember(decided_[initiated], peer);

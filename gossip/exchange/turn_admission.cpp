@@ -77,11 +77,12 @@ std::vector<PeerId> TurnAdmission::reckoned_with() const {
 
 size_t TurnAdmission::candidates() const { return reckoned_with().size(); }
 
-// A schedule holds only among agents that reckon with the same ids, and each has other strangers: of an even number,
-// every second one is never its partner. So all are in it unless most are suspected: then ids were made to join.
+// A schedule holds only among agents that reckon with the same ids, and each has other strangers: at first nearly all,
+// and of an even number every second one is never its partner. So all are in it, unless nearly all are strangers still
+// and many of their turns came to nothing: then ids were made to join.
 std::vector<PeerId> TurnAdmission::scheduled_with() const {
   std::vector<PeerId> all = sampler_->candidates(), trusted = reckoned_with();
-  return 2 * trusted.size() >= all.size() ? all : trusted;
+  return shares_.strangers().made_up() && kTrustedMin * trusted.size() < all.size() ? trusted : all;
 }
 
 std::vector<PeerId> TurnAdmission::not_asked() const {
@@ -143,7 +144,7 @@ bool TurnAdmission::crossing(const PeerId& from, uint64_t generation, const Prop
   }
   if (!own->scheduled) count_met(from);
   const bool sent = own->send_credit > 0 && same_blocks;
-  begin_turn(from, propose, {proposer_.yield(*own), std::chrono::milliseconds(propose.deadline_ms), sent});
+  begin_turn(from, propose, {.own = proposer_.yield(*own), .sent = sent});
   return true;
 }
 
@@ -151,6 +152,7 @@ void TurnAdmission::admit(const PeerId& from, uint64_t generation, const Propose
   const Duration left = std::min<Duration>(std::chrono::milliseconds(propose.deadline_ms), options_.deadline_max);
   const uint64_t boundary = ledger_.boundary() + (free() ? 0 : 1);
   const std::optional<TimePoint> next_at = ledger_.next_at();
+  if (!suspects(from)) schedule_.heard(from, propose.slot);
   if (had_its_share(from, propose, boundary)) {
     return refuse_over_share(propose, next_at ? appointment_in(from, *next_at) : Duration::zero());
   }
@@ -158,16 +160,15 @@ void TurnAdmission::admit(const PeerId& from, uint64_t generation, const Propose
   if (free() && ready(propose)) {
     if (acceptor_.full()) return refuse(propose, proposer_.deadline().current());
     count_served(from, propose, boundary);
-    return begin_turn(from, propose, {ledger_.snapshot(), left});
+    return begin_turn(from, propose, {.own = ledger_.snapshot()});
   }
-  if (!suspects(from)) schedule_.heard(from, propose.slot);
   const TimePoint ring_at = own_answer_due();
   const bool ring = closes_ring(from, propose) && ring_at <= clock_.now();
   if (ring) ++ledger_.counters().rings;
   if (ring || waiting_.size() >= kWaitingMax) return refuse(propose, Duration::zero());
   if (next_at && !propose.blocks_first) return refuse(propose, appointment_in(from, *next_at));
   count_queued();
-  waiting_.push_back({from, generation, propose, clock_.now() + left, ring_at});
+  waiting_.push_back({from, generation, propose, clock_.now(), clock_.now() + left, ring_at});
 }
 
 // From now until the steps begin that the peer shall ask in: its share allows that, and nobody else shall.
@@ -202,8 +203,8 @@ bool TurnAdmission::closes_ring(const PeerId& from, const Propose& propose) cons
   const ProposedExchange* own = proposer_.asking();
   if (own == nullptr || own->agreed || own->crossed || propose.blocks_first) return false;
   if (own->blocks_first) return true;
+  if (own->scheduled) return !schedule_.reckons_alike(from, propose.slot) || propose.slot <= own->own_slot;
   const bool expected = schedule_.expects(from, propose.slot);
-  if (own->scheduled) return !expected || propose.slot <= own->own_slot;
   return !expected && options_.self < from;
 }
 
@@ -215,13 +216,13 @@ TimePoint TurnAdmission::own_answer_due() const {
 }
 
 size_t TurnAdmission::waiting() const {
-  const auto is_ready = [this](const Waiting& one) { return ready(one.propose); };
+  const auto is_ready = [this](const Waiting& one) { return ready(one); };
   return static_cast<size_t>(std::count_if(waiting_.begin(), waiting_.end(), is_ready));
 }
 
 size_t TurnAdmission::may_be_served() const {
   const auto may = [this](const Waiting& one) {
-    return ready(one.propose) && !had_its_share(one.from, one.propose, ledger_.boundary());
+    return ready(one) && !had_its_share(one.from, one.propose, ledger_.boundary());
   };
   return static_cast<size_t>(std::count_if(waiting_.begin(), waiting_.end(), may));
 }
@@ -231,11 +232,16 @@ bool TurnAdmission::ready(const Propose& propose) const {
   return !propose.blocks_first || early_.holds(propose.xid, blocks_.last_of(propose.fragment));
 }
 
+// And its proposer still waits when ACCEPT comes.
+bool TurnAdmission::ready(const Waiting& one) const {
+  return ready(one.propose) && clock_.now() + ledger_.round_trip() <= one.expires_at;
+}
+
 bool TurnAdmission::serve_next() {
   const auto earlier = [this](const Waiting& a, const Waiting& b) {
     return sampler_ != nullptr && sampler_->last_met(a.from) < sampler_->last_met(b.from);
   };
-  const auto unready = [this](const Waiting& one) { return !ready(one.propose); };
+  const auto unready = [this](const Waiting& one) { return !ready(one); };
   for (;;) {
     const auto ready_end = std::stable_partition(waiting_.begin(), waiting_.end(), std::not_fn(unready));
     if (ready_end == waiting_.begin()) return false;
@@ -245,7 +251,7 @@ bool TurnAdmission::serve_next() {
 
 bool TurnAdmission::serve(const PeerId& peer) {
   const auto its = std::find_if(waiting_.begin(), waiting_.end(), [&](const Waiting& one) {
-    return one.from == peer && ready(one.propose);
+    return one.from == peer && ready(one);
   });
   return its != waiting_.end() && begin_waiting(its);
 }
@@ -267,7 +273,7 @@ bool TurnAdmission::begin_waiting(std::vector<Waiting>::iterator next) {
     return false;
   }
   count_served(one.from, one.propose, ledger_.boundary());
-  begin_turn(one.from, one.propose, {ledger_.snapshot(), one.expires_at - clock_.now()});
+  begin_turn(one.from, one.propose, {.own = ledger_.snapshot(), .waited = clock_.now() - one.since});
   return true;
 }
 

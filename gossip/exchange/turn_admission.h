@@ -31,6 +31,7 @@ class TurnAdmission {
   static constexpr size_t kEagerBytesMax = 2 << 20;    // a payload up to this size may go with its proposal
   static constexpr size_t kEarlyBytesMax = 16 * kEagerBytesMax;   // held for all proposals that wait
   static constexpr size_t kWaitingMax = 16;
+  static constexpr size_t kTrustedMin = 8;             // one of so many
   static constexpr int kAppointments = 4;              // deadlines: who is told to come later comes then
 
   // All references must outlive the object; `sampler` may be null.
@@ -75,10 +76,11 @@ class TurnAdmission {
     PeerId from;
     uint64_t generation = 0;
     Propose propose;
-    TimePoint expires_at;                          // its proposer gives up then
+    TimePoint since, expires_at;                   // its proposer gives up then
     TimePoint ring_at;                             // from then on it may close a ring, if its id is the larger
   };
   bool ready(const Propose& propose) const;        // its turn may begin
+  bool ready(const Waiting& one) const;
   bool free() const;
   bool is_sane(const PeerId& from, uint64_t generation, const Propose& propose) const;
   void ask_again(const PeerId& from, const Propose& propose);

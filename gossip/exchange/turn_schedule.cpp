@@ -25,6 +25,7 @@ void TurnSchedule::begin(uint64_t boundaries, uint64_t slots, std::vector<PeerId
   std::sort(ids_.begin(), ids_.end());
   own_ = static_cast<size_t>(std::lower_bound(ids_.begin(), ids_.end(), self_) - ids_.begin());
   slots_ = std::min(slots, kNotBegun);
+  if (boundary_ + boundaries < ahead_) asked_ = late_ = bad_windows_ = 0;
   boundary_ = std::max(boundary_ + boundaries, ahead_);
   std::erase_if(settled_, [this](uint64_t slot) { return slot / kSlots < boundary_; });
   on_ = !pauses() && !most_pause();
@@ -96,9 +97,13 @@ uint64_t TurnSchedule::ahead() const {
 
 bool TurnSchedule::expects(const PeerId& peer, uint64_t slot) const {
   const uint64_t boundary = slot / kSlots;
-  const bool near = boundary == boundary_ || boundary == boundary_ + 1;
+  const bool near = boundary == boundary_ || boundary == std::max(boundary_ + 1, ahead_);
   if (ids_.size() < 2 || !near || slot % kSlots >= slots_ || settled_.contains(slot)) return false;
   return partner_in(slot) == peer && !barred(not_expected_, peer);
+}
+
+bool TurnSchedule::reckons_alike(const PeerId& peer, uint64_t slot) const {
+  return ids_.size() > 1 && slot % kSlots < slots_ && partner_in(slot) == peer;
 }
 
 void TurnSchedule::mixed(const PeerId& peer, uint64_t slot) {
@@ -113,7 +118,7 @@ void TurnSchedule::mixed(const PeerId& peer, uint64_t slot) {
 void TurnSchedule::heard(const PeerId& peer, uint64_t slot) {
   const uint64_t boundary = slot / kSlots;
   if (pausing_.size() >= kMembersMax) pausing_.clear();
-  if (slot % kSlots == kPauses) pausing_.insert(peer);
+  if (slot % kSlots == kPauses) pausing_[peer] = (boundary / kHeldTrue + 1) * kHeldTrue;
   else pausing_.erase(peer);
   if (boundary <= std::max(boundary_ + 1, ahead_) || slot >= kSlotMax || !may_move(peer)) return;
   if (moved_.size() >= kMembersMax) moved_.clear();
@@ -151,7 +156,10 @@ void TurnSchedule::answered(bool in_time) {
 }
 
 bool TurnSchedule::most_pause() const {
-  const auto says_so = [this](const PeerId& peer) { return pausing_.contains(peer); };
+  const auto says_so = [this](const PeerId& peer) {
+    const auto it = pausing_.find(peer);
+    return it != pausing_.end() && boundary_ < it->second;
+  };
   return 2 * static_cast<size_t>(std::count_if(ids_.begin(), ids_.end(), says_so)) >= ids_.size();
 }
 

@@ -36,7 +36,8 @@ class TurnSchedule {
   static constexpr uint64_t kMovesFree = 2;
   static constexpr uint32_t kWindow = 8, kLateFree = 1;        // partners asked; those of them that may be late
   static constexpr uint32_t kBadWindows = 3;                    // in a row, and there is no schedule
-  static constexpr uint64_t kPause = 64, kDoublingsMax = 6;     // boundaries without one
+  static constexpr uint64_t kPause = 16, kDoublingsMax = 8;     // boundaries without one
+  static constexpr uint64_t kHeldTrue = 64;                     // that a peer pauses, up to a multiple of this boundary
   static constexpr uint64_t kBarredMax = 4, kExplains = 2;      // turns that one let end undecided in a row
 
   explicit TurnSchedule(const PeerId& self) : self_(self) {}
@@ -60,6 +61,7 @@ class TurnSchedule {
 
   // Whether this is the peer's slot, of this boundary or the next, and still to be settled.
   bool expects(const PeerId& peer, uint64_t slot) const;
+  bool reckons_alike(const PeerId& peer, uint64_t slot) const;   // whether it may say so of its slot, wherever that is
   void mixed(const PeerId& peer, uint64_t slot);   // an exchange with the peer was applied; slot: its proposer's
   void heard(const PeerId& peer, uint64_t slot);   // the peer is there
   void answered(bool in_time);                     // by the partner that was asked
@@ -93,7 +95,7 @@ class TurnSchedule {
   bool on_ = false;
   uint32_t asked_ = 0, late_ = 0, bad_windows_ = 0;
   uint64_t paused_until_ = 0, doublings_ = 0;
-  std::set<PeerId> pausing_;                 // peers that said so last
+  std::map<PeerId, uint64_t> pausing_;       // peers that said so last, and the boundary that it holds until
   std::map<PeerId, Barred> not_asked_, not_expected_;   // as they let our exchanges end, and theirs
 };
 

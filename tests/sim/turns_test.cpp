@@ -111,32 +111,31 @@ TEST_F(OneBadPeer, MayNeverSendBlocks) { expect_the_others_to_keep(0.95, {is_blo
 TEST_F(OneBadPeer, MayNeverVote) { expect_the_others_to_keep(0.95, {is_vote}); }
 TEST_F(OneBadPeer, MayNeverCommit) { expect_the_others_to_keep(0.95, {is_commit}); }
 
-// Not .95 from the start: all wait for who waits for the bad one, and pause the schedule (gossip/exchange/turns.md).
-TEST_F(OneBadPeer, MayTakeAFifthOnASlowLinkByNeverSendingBlocks) {
-  expect_the_others_to_keep(0.8, {is_block}, kSlowLink);
+TEST_F(OneBadPeer, TakesLittleOnASlowLinkByNeverSendingBlocks) {
+  expect_the_others_to_keep(0.95, {is_block}, kSlowLink);
 }
-TEST_F(OneBadPeer, TakesLittleOnASlowLinkByNeverVoting) { expect_the_others_to_keep(0.92, {is_vote}, kSlowLink); }
+TEST_F(OneBadPeer, TakesLittleOnASlowLinkByNeverVoting) { expect_the_others_to_keep(0.95, {is_vote}, kSlowLink); }
 TEST_F(OneBadPeer, TakesLittleOnASlowLinkByNeverCommitting) {
   expect_the_others_to_keep(0.95, {is_commit}, kSlowLink);
 }
 
 // It runs ahead of the schedule, and those that it leaves behind catch up.
 TEST_F(OneBadPeer, TakesLittleOnASlowLinkByProposingWithoutEnd) {
-  expect_the_others_to_keep(0.9, {[](const Message&) { return false; }, milliseconds(1)}, kSlowLink);
+  expect_the_others_to_keep(0.95, {[](const Message&) { return false; }, milliseconds(1)}, kSlowLink);
 }
 TEST_F(OneBadPeer, TakesLittleOnASlowLinkLaterByProposingWithoutEnd) {
-  expect_the_others_to_keep(0.85, {[](const Message&) { return false; }, milliseconds(1)}, kSlowLinkLater);
+  expect_the_others_to_keep(0.95, {[](const Message&) { return false; }, milliseconds(1)}, kSlowLinkLater);
 }
 
 // After a minute they rest in its slots.
 TEST_F(OneBadPeer, TakesLittleOnASlowLinkLaterByNeverSendingBlocks) {
-  expect_the_others_to_keep(0.9, {is_block}, kSlowLinkLater);
+  expect_the_others_to_keep(0.95, {is_block}, kSlowLinkLater);
 }
 TEST_F(OneBadPeer, TakesLittleOnASlowLinkLaterByNeverVoting) {
-  expect_the_others_to_keep(0.85, {is_vote}, kSlowLinkLater);
+  expect_the_others_to_keep(0.95, {is_vote}, kSlowLinkLater);
 }
 TEST_F(OneBadPeer, TakesLittleOnASlowLinkLaterByNeverCommitting) {
-  expect_the_others_to_keep(0.9, {is_commit}, kSlowLinkLater);
+  expect_the_others_to_keep(0.95, {is_commit}, kSlowLinkLater);
 }
 
 // One exchange a step, whoever began it, among many two by a schedule, and none is refused because of its peer's share
@@ -222,6 +221,47 @@ TEST(SimTurns, AfterSeveralStepsTwoExchangesAreDue) {
       EXPECT_LT(ms, 295) << "160 of its steps, 50 of latency for each exchange; without a schedule 312 and 344";
     }
     EXPECT_LE(over_share, 0.01 * exchanges);
+  }
+}
+
+// A model fills the link for 15 ms. All ask the first at once, as they know nobody else; then they count boundaries
+// apart, and know few of each other. Each of these kept some out of the schedule, and all with them, for whole runs: 32
+// agents made 1.2 exchanges a step, in 210 ms.
+TEST(SimTurns, ManyAgentsFindTheirSchedule) {
+  spdlog::set_level(spdlog::level::off);
+  for (const size_t agents : {size_t{16}, size_t{24}, size_t{32}}) {
+    for (uint64_t rng_seed = 1; rng_seed <= 3; ++rng_seed) {
+      LinkOptions links;
+      links.delay_min = links.delay_max = milliseconds(50);
+      SwarmConfig settings = turns_swarm();
+      settings.model.dimension = 9'400;
+      settings.exchange.block = 512;
+      QuadraticSwarm swarm(rng_seed, settings, links);
+      swarm.network().set_node_rate(1.25e6);
+      for (size_t a = 0; a < agents; ++a) swarm.add({.step_time = milliseconds(40)});
+      std::vector<double> steps(agents);
+      double fewest = 1e9, all_steps = 0, exchanges = 0;
+      const auto look = [&](double sign) {
+        for (size_t a = 0; a < agents; ++a) {
+          steps[a] += sign * static_cast<double>(swarm.agent(a).rounds()->progress().steps);
+          exchanges += sign * static_cast<double>(swarm.agent(a).exchange()->status().turns);
+        }
+      };
+      swarm.run_for(seconds(15));
+      look(-1);
+      swarm.run_for(seconds(10));
+      look(1);
+      for (const double own : steps) {
+        fewest = std::min(fewest, own);
+        all_steps += own;
+      }
+      const double ms = 10'000 * static_cast<double>(agents) / all_steps;
+      std::printf("%zu agents, seed %llu: %.2f exchanges a step, %.0f ms a step\n", agents,
+                  static_cast<unsigned long long>(rng_seed), exchanges / all_steps, ms);
+      EXPECT_GT(exchanges, 1.9 * all_steps);
+      EXPECT_LT(ms, 200) << "40 of its own, and 50 of latency and 15 or more of transfer for each exchange";
+      EXPECT_GT(fewest * static_cast<double>(agents), 0.95 * all_steps);
+    }
   }
 }
 

@@ -154,6 +154,29 @@ TEST(PairTurns, WhoGivesUpLeavesTheQueue) {
   EXPECT_EQ(pair.b.pairwise->counters().expired, 1u);
 }
 
+// It waited as long as it had said, and gives up while ACCEPT is on its way. Once B knows how long that takes, it does
+// not begin such a turn.
+TEST(PairTurns, WhoWaitedForItsWholeDeadlineIsNotBlamed) {
+  for (const bool round_trip_known : {false, true}) {
+    Turns pair;
+    pair.publish();
+    if (round_trip_known) {
+      ASSERT_TRUE(pair.b.pairwise->propose(pair.a.id));
+      pair.swarm.run_for(milliseconds(200));
+      pair.publish();
+    }
+    pair.b.begin_steps();
+    ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+    pair.swarm.run_for(milliseconds(495));   // its deadline is 500 ms
+    pair.b.end_steps();
+    pair.swarm.run_for(milliseconds(100));
+    EXPECT_FALSE(pair.b.pairwise->under_way());
+    EXPECT_EQ(pair.b.pairwise->counters().accepted, round_trip_known ? 0u : 1u);
+    EXPECT_EQ(pair.b.pairwise->counters().failed, round_trip_known ? 0u : 1u);
+    EXPECT_EQ(pair.b.pairwise->counters().undecided, 0u);
+  }
+}
+
 TEST(PairTurns, AnAbortTakesAProposalOutOfTheQueue) {
   Turns pair;
   pair.publish();

@@ -196,6 +196,40 @@ TEST(TurnSchedule, WhoIsBehindAsksNobodyBeforeItsNextBoundary) {
   EXPECT_EQ(schedule.rests(), 0u);
 }
 
+// Which it can be in next is where it goes, so its partners there may wait for it.
+TEST(TurnSchedule, WhoIsBehindExpectsItsPartnersWhereItGoes) {
+  std::vector<TurnSchedule> all = schedules_of(8);
+  for (size_t a = 0; a < 8; ++a) all[a].begin(a == 0 ? 100 : 105, 1, all_but(a, 8));
+  const std::vector<size_t> partners = meet(all, 0);
+  const size_t ahead = static_cast<size_t>(
+      std::find_if(partners.begin() + 1, partners.end(), [](size_t one) { return one == 0; }) - partners.begin());
+  ASSERT_LT(ahead, 8u);
+  const PeerId peer = test_peer(static_cast<uint8_t>(1 + ahead));
+  const uint64_t slot = 105 * kSlots;
+  EXPECT_FALSE(all[0].expects(peer, slot));
+  EXPECT_TRUE(all[0].reckons_alike(peer, slot));
+  all[0].heard(peer, slot);
+  EXPECT_TRUE(all[0].expects(peer, slot));
+  EXPECT_FALSE(all[0].expects(peer, slot + kSlots));
+  const PeerId another = test_peer(static_cast<uint8_t>(1 + (ahead == 7 ? 1 : ahead + 1)));
+  EXPECT_FALSE(all[0].reckons_alike(another, slot));
+  EXPECT_FALSE(all[0].reckons_alike(peer, slot + 7)) << "it pauses";
+}
+
+// Who counted otherwise than the others had partners that were late, and has none from now on.
+TEST(TurnSchedule, WhoGoesAheadForgetsHowLateOthersWere) {
+  for (const bool goes_ahead : {false, true}) {
+    TurnSchedule schedule(test_peer(1));
+    schedule.begin(100, 1, all_but(0, 8));
+    for (uint32_t i = 1; i < TurnSchedule::kBadWindows * TurnSchedule::kWindow; ++i) schedule.answered(false);
+    if (goes_ahead) schedule.heard(test_peer(2), schedule.slot() + 5 * kSlots);
+    schedule.begin(1, 1, all_but(0, 8));
+    schedule.answered(false);
+    schedule.begin(1, 1, all_but(0, 8));
+    EXPECT_EQ(schedule.on(), goes_ahead);
+  }
+}
+
 TEST(TurnSchedule, OneThatLiesMovesNobodyForLong) {
   TurnSchedule schedule(test_peer(1));
   schedule.begin(100, 1, all_but(0, 6));
@@ -237,7 +271,7 @@ TEST(TurnSchedule, WherePartnersAreOftenLateThereIsNoneForAWhile) {
   ask(1, 0);
   ask(TurnSchedule::kBadWindows - 1, TurnSchedule::kLateFree + 1);
   EXPECT_TRUE(schedule.on()) << "not in a row";
-  for (const uint64_t pause : {64, 128, 256}) {
+  for (const uint64_t pause : {16, 32, 64, 128}) {
     ask(TurnSchedule::kBadWindows, TurnSchedule::kLateFree + 1);
     EXPECT_FALSE(schedule.on());
     EXPECT_EQ(schedule.open(), 0u);
@@ -284,6 +318,20 @@ TEST(TurnSchedule, WhileMostPauseAllDo) {
   schedule.heard(test_peer(2), schedule.slot());
   schedule.begin(1, 1, all_but(0, 5));
   EXPECT_TRUE(schedule.on());
+}
+
+// Of many, each is heard of once in many boundaries. Those that begin again together would take each other to pause
+// still.
+TEST(TurnSchedule, ThatAPeerPausesHoldsUpToAKnownBoundary) {
+  TurnSchedule schedule(test_peer(1));
+  schedule.begin(10, 1, all_but(0, 5));
+  for (uint8_t tag = 2; tag <= 4; ++tag) schedule.heard(test_peer(tag), 10 * kSlots + TurnSchedule::kPauses);
+  uint64_t boundary = 10;
+  do {
+    schedule.begin(1, 1, all_but(0, 5));
+    ++boundary;
+  } while (!schedule.on() && boundary < 1000);
+  EXPECT_EQ(boundary, TurnSchedule::kHeldTrue);
 }
 
 // All exchange once before anyone has a schedule. Taken for a pause, each would pause because of the others.

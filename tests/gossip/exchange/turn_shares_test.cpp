@@ -174,6 +174,23 @@ TEST(Strangers, WhoRefuseManyInARowAreNotAsked) {
   EXPECT_EQ(strangers.not_asked_until(test_peer(30)), now + milliseconds(100)) << "they begin anew";
 }
 
+// At first most are strangers, and a turn of some comes to nothing.
+TEST(Strangers, AreTakenForMadeUpOnceManyOfTheirTurnsCameToNothing) {
+  Strangers strangers;
+  const auto end = [&](uint32_t times) {
+    for (uint32_t i = 0; i < times; ++i) strangers.undecided(test_peer(9), false, true, TimePoint{}, milliseconds(500));
+  };
+  end(Strangers::kMadeUp);
+  EXPECT_FALSE(strangers.made_up()) << "nobody is known";
+  strangers.decided(test_peer(1), false);
+  end(Strangers::kMadeUp - 1);
+  EXPECT_FALSE(strangers.made_up());
+  end(1);
+  EXPECT_TRUE(strangers.made_up());
+  strangers.decided(test_peer(2), false);
+  EXPECT_FALSE(strangers.made_up());
+}
+
 TEST(Strangers, AreBoundedInNumber) {
   Strangers strangers;
   const auto id_of = [](uint64_t i) {
