@@ -6,7 +6,7 @@ namespace starling {
 
 void GivenUp::look(const MemberEvent& event, bool training_ended) {
   const Member* member = membership_.find(event.peer);
-  if (!training_ended || !member || !member->ever_proven || member->record.meta.role != Role::kAgent) return;
+  if (!training_ended || !member || !member->ever_answered || member->record.meta.role != Role::kAgent) return;
   const bool died = event.kind == MemberEventKind::kDied && holds_model(member->record.meta);
   if (died || event.kind == MemberEventKind::kRestarted) names_[event.peer] = print_name(member->record);
 }

@@ -18,11 +18,12 @@ namespace starling {
 
 bool holds_model(const MemberMeta& meta);      // an agent with a model of its own, whatever it does with it
 bool has_finished(const MemberMeta& meta);     // an agent that has, and stays for the others
-// Which members count. Records can be invented, so those do that answered this agent with a random number of its own.
+// Which members count. Records can be invented, so those do that answered. Where a link is cut, what others say of an
+// answer counts too: members of a group must reckon with the same ones.
 using Counts = std::function<bool(const Member&)>;
-inline bool answered(const Member& member) { return member.proven; }
+inline bool answered(const Member& member) { return member.ever_answered; }
 inline bool everybody(const Member&) { return true; }
-inline constexpr Duration kTimeToAnswer = std::chrono::seconds(1);
+inline constexpr Duration kTimeToAnswer = std::chrono::seconds(3);   // through others, and a frame may be lost
 
 // Living agents that train or settle, without this one. The pointers are into the membership: use them at once.
 std::vector<const PeerRecord*> agents_taking_part(const Membership& membership, const Counts& counts);

@@ -16,7 +16,8 @@ struct Member {
   TimePoint since;                 // of this state
   Duration round_trip{};           // smoothed; zero: not measured
   bool proven = false;             // this process answered with a random number that this agent had sent to it
-  bool ever_proven = false;        // or an earlier one did
+  // This process or an earlier one answered this agent, or, says one that did, that one. Records can be invented.
+  bool ever_answered = false;
 };
 
 // kReaped: the tombstone of a dead member, or of one that left, expired or had to make room.

@@ -72,6 +72,11 @@ const std::vector<const Member*>& MemberTable::alive() {
   return alive_;
 }
 
+const std::vector<const Member*>& MemberTable::proven() {
+  alive();
+  return proven_;
+}
+
 const std::vector<const Member*>& MemberTable::unproven() {
   alive();
   return unproven_;
@@ -79,7 +84,8 @@ const std::vector<const Member*>& MemberTable::unproven() {
 
 void MemberTable::prove(MemberEntry& entry) {
   alive_changed_ |= !entry.member.proven;
-  entry.member.proven = entry.member.ever_proven = true;
+  entry.member.proven = entry.member.ever_answered = true;
+  entry.asked = 0;
 }
 
 void MemberTable::doubt(MemberEntry& entry) {

@@ -35,6 +35,7 @@ struct MemberEntry {
   RoundTrip round_trip;
   TimePoint heard;                  // last frame of this generation
   TimePoint told;                   // when this agent last answered about this member
+  uint32_t asked = 0;               // whether it is there, in vain, by questions.h
 };
 
 class MemberTable {
@@ -47,12 +48,14 @@ class MemberTable {
   bool is_live(const PeerId& peer) const;  // alive or suspect
   const std::map<PeerId, MemberEntry>& rows() const { return rows_; }
   const std::vector<const Member*>& alive();   // ordered by id; valid until the next change
-  const std::vector<const Member*>& unproven();   // of those, likewise
+  const std::vector<const Member*>& proven();     // of those, likewise; and the others
+  const std::vector<const Member*>& unproven();
   const std::set<PeerId>& suspects() const { return suspects_; }
   size_t live_count() const { return live_count_; }
   size_t dead_count() const { return dead_count_; }
   size_t member_count() const { return live_count_ + 1; }   // live, and this agent
   void prove(MemberEntry& entry);               // Member::proven
+  void vouch(MemberEntry& entry) { entry.member.ever_answered = true; }   // one that is proven says so
   void doubt(MemberEntry& entry);               // it has a new process, which is not proven
 
   // Up to `count_max` live members without `except`, in random order: of those that answered this agent, as long as

@@ -1,12 +1,16 @@
 // Pings members that have not answered this agent yet, since records can be invented: who exchanges, and whose claims
-// count, is decided among those that answered. A new member is asked at once, and all that are silent once a period,
-// beside the probes, which take as many periods as there are members. Silence has no consequence here; that is the
-// probes' business.
+// count, is decided among those that answered. A new member is asked at once, and who is silent once a period, then
+// ever more rarely, through one that answered too, beside the probes, which take as many periods as there are members.
+// Silence has no consequence here; that is the probes' business.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "gossip/limits.h"
 #include "gossip/membership/context.h"
@@ -19,8 +23,11 @@ namespace starling {
 class Questions {
  public:
   // A period is a probe_interval. Where a record says that its member listens may be invented too, so a stranger can
-  // have this agent send no more than this.
-  static constexpr size_t kAskedMax = 128;
+  // have this agent send no more than this, in all, to one host and to one port.
+  static constexpr size_t kAskedMax = 128, kAskedOfHostMax = 64;
+  static constexpr uint32_t kAskedFree = 3, kDoublingsMax = 6;
+  static constexpr uint32_t kThroughOthersMax = 6;             // of the first questions; through so many at once:
+  static constexpr size_t kHelpers = 3;
 
   Questions(MembershipContext& context, MemberTable& table, const OwnRecord& own)
       : context_(context), table_(table), own_(own) {}
@@ -37,8 +44,11 @@ class Questions {
     uint64_t sequence = 0;
     PeerId target;
     uint64_t generation = 0;
+    std::vector<PeerId> helpers;     // through whom it is asked too
   };
   void begin_period();
+  bool may_be_asked(const Endpoint& endpoint);   // once more
+  std::vector<PeerId> some_that_answered();
 
   MembershipContext& context_;
   MemberTable& table_;
@@ -47,6 +57,8 @@ class Questions {
   std::deque<PeerId> waiting_;
   std::deque<Question> asked_;       // the last ones
   size_t asked_now_ = 0;             // in this period
+  std::map<std::string, std::set<uint16_t>> asked_at_;   // likewise: the ports of each host
+  uint64_t periods_ = 0;
   uint64_t asked_ever_ = 0;
 };
 

@@ -55,7 +55,7 @@ TEST_F(SwarmSamplerTest, WhoNeverAnsweredIsNobodysPartner) {
     make(0, 3, {.group_size = group_size});
     membership_->add(record_of(3));
     EXPECT_EQ(sampler_->group().size(), 4u) << "agents that start together have not answered yet";
-    clock_.advance(std::chrono::seconds(1));
+    clock_.advance(kTimeToAnswer);
     for (const bool settling : {false, true}) {
       sampler_->settle(settling);
       EXPECT_EQ(chosen().count(peer_of(3)), 0u);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "gossip/limits.h"
+#include "gossip/membership/questions.h"
 #include "gossip/rng.h"
 #include "tests/gossip/membership/membership_support.h"
 #include "tests/support/seeds.h"
@@ -584,6 +585,53 @@ TEST_F(MembershipTest, AnAnswerInAnothersNameOrOfAnEarlierProcessProvesNothing) 
   for (const auto& [to, ping] : pings) members->handle(to, PingAck{ping.sequence, {}});
   EXPECT_FALSE(proven(1));
   EXPECT_TRUE(proven(2));
+}
+
+// Its link to this agent is cut, and others reach it: a group must reckon with the same members everywhere.
+TEST_F(MembershipTest, WhomOneThatAnsweredReachesHasAnsweredToo) {
+  for (uint32_t other = 1; other <= 3; ++other) members->add(record_of(other));
+  const auto answered = [this](uint32_t other) { return members->find(peer_of(other))->ever_answered; };
+  bool asked_through_another = false;
+  for (int i = 0; i < 400; ++i) {
+    members->tick();
+    for (const Sent& sent : outbox.take()) {
+      const auto* ping = message_as<Ping>(sent.message);
+      if (ping != nullptr && sent.to == peer_of(1)) members->handle(peer_of(1), PingAck{ping->sequence, {}});
+      const auto* request = message_as<PingRequest>(sent.message);
+      if (request == nullptr || sent.to != peer_of(1) || request->target != peer_of(2)) continue;
+      asked_through_another = true;
+      members->handle(peer_of(3), PingAck{request->sequence, {}});   // a stranger may not say so
+      EXPECT_FALSE(answered(2));
+      members->handle(peer_of(1), PingAck{request->sequence, {}});
+    }
+    if (answered(2)) break;
+    clock.advance(milliseconds(10));
+  }
+  EXPECT_TRUE(asked_through_another);
+  EXPECT_TRUE(answered(2));
+  EXPECT_FALSE(proven(2)) << "its claims do not count";
+  EXPECT_FALSE(answered(3));
+}
+
+// They may be of one host, or of one port, which would be flooded; those that stay silent are asked ever more rarely.
+TEST_F(MembershipTest, AStrangersTargetIsNotFlooded) {
+  for (const bool one_port : {false, true}) {
+    restart({});
+    for (uint32_t other = 1; other <= 300; ++other) {
+      PeerRecord record = record_of(other);
+      record.endpoint = {"10.1.1.1", static_cast<uint16_t>(one_port ? 7400 : 7000 + other)};
+      members->add(record);
+    }
+    size_t first = 0, later = 0;
+    for (int i = 0; i < 6000; ++i) {
+      members->tick();
+      const size_t sent = outbox.take_all<Ping>().size();
+      (i < 95 ? first : later) += sent;
+      clock.advance(milliseconds(10));
+    }
+    EXPECT_LE(first, (one_port ? 1u : Questions::kAskedOfHostMax) + 3) << "and some probes";
+    EXPECT_LE(later, one_port ? 400u : 2500u) << "in a minute";
+  }
 }
 
 TEST_F(MembershipTest, AStrangerHasBoundedNumbersOfPingsSent) {
