@@ -61,7 +61,7 @@ constexpr auto fields(Of<PairwiseCounters>) {
                          field("over_share", &T::over_share), field("taken_back", &T::taken_back),
                          field("doubts_broken", &T::doubts_broken),
                          field("blocks_refused", &T::blocks_refused),
-                         field("blocks_left_out", &T::blocks_left_out));
+                         field("blocks_left_out", &T::blocks_left_out), field("thin_uplink", &T::thin_uplink));
 }
 
 constexpr auto fields(Of<GroupCounters>) {

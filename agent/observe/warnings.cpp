@@ -126,6 +126,15 @@ constexpr std::pair<const char*, Warning> kWarnings[] = {
                            status.updates.refused(), list_refused(status.updates),
                            status.refused_last.empty() ? "" : ", the last of them from " + status.refused_last);
       }}},
+    {"thin uplink",
+     {[](const AgentStatus& status) { return status.pairs.thin_uplink; },
+      [](const AgentStatus& status) {
+        return fmt::format("{} times this agent found that sending its model takes more than twice as long as others "
+                           "take for their steps: it asks others and is not asked, so that they do not wait for it, "
+                           "and makes fewer exchanges; give it a faster uplink, or let the swarm send less "
+                           "(exchange.codec: modulo4, or exchange.fragments)",
+                           status.pairs.thin_uplink);
+      }}},
     {"doubts broken",
      {[](const AgentStatus& status) { return status.pairs.doubts_broken; },
       [](const AgentStatus& status) {

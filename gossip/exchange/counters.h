@@ -25,6 +25,7 @@ struct PairwiseCounters {
   uint64_t doubts_broken = 0;       // beyond kParkedDoubtsMax; the proposer may have applied its half
   uint64_t blocks_refused = 0;      // wrong size, non-finite or damaged; failed exchanges included
   uint64_t blocks_left_out = 0;     // by the codec, on both ends alike; failed exchanges included
+  uint64_t thin_uplink = 0;         // by turns: boundaries when sending a payload took far longer than others' steps
 };
 
 struct GroupCounters {

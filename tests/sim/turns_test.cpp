@@ -362,6 +362,10 @@ TEST_P(SimThinUplink, CostsTheOthersLittle) {
     look(1);
     steps.insert(steps.end(), made_steps.begin(), made_steps.end());
     turns.insert(turns.end(), made_turns.begin(), made_turns.end());
+    for (size_t a = 0; a < agents; ++a) {
+      const uint64_t said = swarm.agent(a).exchange()->status().pairs.thin_uplink;
+      EXPECT_EQ(said > 0, thin && a == 0) << "what its people are told";
+    }
   }
   std::printf("%zu agents, %ld ms: the others take %.0f of %.0f steps, the one with the thin uplink makes %.0f "
               "exchanges in %.0f steps\n",

@@ -54,6 +54,7 @@ const Case kCases[] = {
     {"entries", [](AgentStatus& s) -> uint64_t& { return s.updates.entries_refused; }, "memory"},
     {"states", [](AgentStatus& s) -> uint64_t& { return s.updates.blocks_refused; }, "memory"},
     {"heads", [](AgentStatus& s) -> uint64_t& { return s.updates.heads_refused; }, "cut off"},
+    {"thin", [](AgentStatus& s) -> uint64_t& { return s.pairs.thin_uplink; }, "uplink"},
     {"doubts", [](AgentStatus& s) -> uint64_t& { return s.pairs.doubts_broken; }, "links"},
 };
 
