@@ -19,16 +19,14 @@ constexpr double kMayBeFarther = 3;   // than its projection tells, which is an 
 
 void Ending::begin_settling() {
   settling_.begin(clock_.now());
-  all_count_until_ = clock_.now() + kTimeToAnswer;
+  began_ = clock_.now();
   settling_over_ = false;
   settled_.reset();
   far_.reset();
   patience_until_.reset();
 }
 
-Counts Ending::counting() const {
-  return [all = clock_.now() < all_count_until_](const Member& member) { return all || answered(member); };
-}
+Counts Ending::counting() const { return starling::counting(began_, clock_.now()); }
 
 std::optional<Agreement> Ending::agreement() const {
   if (!sharing_.projection() || sharing_.params_rms() <= 0) return std::nullopt;
@@ -76,7 +74,7 @@ std::string Ending::one_suspected() const {
 
 // Members that start together may be as far as this when the first of them ends.
 bool Ending::others_join() const {
-  if (clock_.now() >= all_count_until_) return false;
+  if (clock_.now() >= began_ + kTimeToAnswer) return false;
   bool found = false;
   membership_.visit_alive([&](const Member& member) {
     const MemberMeta& meta = member.record.meta;

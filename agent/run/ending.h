@@ -62,7 +62,7 @@ class Ending {
   const SwarmClock& swarm_clock_;
   const Clock& clock_;
   GivenUp given_up_;
-  TimePoint all_count_until_;
+  TimePoint began_;                  // to settle
   std::optional<Far> far_;           // since settling began
   std::optional<TimePoint> patience_until_;
   bool settling_over_ = false;       // for good: exchanges that are still open may take a while to end

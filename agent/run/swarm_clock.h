@@ -24,6 +24,8 @@ using Counts = std::function<bool(const Member&)>;
 inline bool answered(const Member& member) { return member.ever_answered; }
 inline bool everybody(const Member&) { return true; }
 inline constexpr Duration kTimeToAnswer = std::chrono::seconds(3);   // through others, and a frame may be lost
+// Since `began` nobody can have answered before: everybody counts until all had the time to.
+inline Counts counting(TimePoint began, TimePoint now) { return now < began + kTimeToAnswer ? everybody : answered; }
 
 // Living agents that train or settle, without this one. The pointers are into the membership: use them at once.
 std::vector<const PeerRecord*> agents_taking_part(const Membership& membership, const Counts& counts);

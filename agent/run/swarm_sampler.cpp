@@ -57,9 +57,7 @@ std::string SwarmSampler::name_of(const PeerId& peer) const {
 }
 
 // Agents that start together know each other before any has answered.
-Counts SwarmSampler::counting() const {
-  return [all = clock_.now() < began_ + kTimeToAnswer](const Member& member) { return all || answered(member); };
-}
+Counts SwarmSampler::counting() const { return starling::counting(began_, clock_.now()); }
 
 std::vector<SwarmSampler::Rank> SwarmSampler::ranks(size_t* own) const {
   const PeerRecord& self = membership_.self();

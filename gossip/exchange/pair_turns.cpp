@@ -187,8 +187,10 @@ void PairTurns::compare_paces(const std::vector<PeerId>& others, uint64_t bounda
   paces_.sends_in(upload && *upload > ledger_.round_trip() ? *upload : Duration::zero());
   ledger_.tell_steps(settling || !upload ? Duration::zero() : paces_.own());
   paces_.compare_with(settling ? std::vector<PeerId>() : others);
-  if (!settling) thin_ = paces_.thin();
-  ledger_.counters().thin_uplink += thin_;
+  if (!settling) {
+    thin_ = paces_.thin();
+    ledger_.counters().thin_uplink += thin_;
+  }
   ledger_.answers_wait(thin_);
   admission_.only_asks(thin_ && others.size() > 2);   // two others would have nobody but each other to ask
 }

@@ -98,8 +98,7 @@ uint64_t TurnSchedule::ahead() const {
 bool TurnSchedule::expects(const PeerId& peer, uint64_t slot) const {
   const uint64_t boundary = slot / kSlots;
   const bool near = boundary == boundary_ || boundary == std::max(boundary_ + 1, ahead_);
-  if (ids_.size() < 2 || !near || slot % kSlots >= slots_ || settled_.contains(slot)) return false;
-  return partner_in(slot) == peer && !barred(not_expected_, peer);
+  return near && !settled_.contains(slot) && reckons_alike(peer, slot) && !barred(not_expected_, peer);
 }
 
 bool TurnSchedule::reckons_alike(const PeerId& peer, uint64_t slot) const {
