@@ -10,6 +10,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 STARLING = ROOT / "build" / "starling"
+EACH_EXCHANGE = ["--set", "agent.metrics_every=0s"]   # a line for each; a program of before that key writes them anyway
 sys.path.insert(0, str(ROOT / "tools" / "lib"))
 
 
@@ -46,8 +47,7 @@ class Process:
         self.folder.mkdir(parents=True)
         self.metrics = self.folder / "metrics.jsonl"
         command = [str(STARLING), "agent", "--name", name, "--state", str(self.folder / "state"),
-                   "--metrics", str(self.metrics), "--set", "agent.metrics_every=0s",
-                   "--listen", "127.0.0.1:0", *arguments]
+                   "--metrics", str(self.metrics), *EACH_EXCHANGE, "--listen", "127.0.0.1:0", *arguments]
         with open(self.folder / "log", "w") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log,
                                             env={**os.environ, "OMP_NUM_THREADS": "1", **environment})

@@ -10,7 +10,7 @@ import time
 
 import bench_swarm
 import lib
-from bench_swarm import Swarm, config_text
+from bench_swarm import EACH_EXCHANGE, Swarm, config_text
 from counting import rate
 from lib import busy_s, processor_s, table
 
@@ -23,9 +23,10 @@ def programs():
     return {"now": lib.STARLING, **({"before": pathlib.Path(before)} if before else {})}
 
 
-def measured(program, codec, overlap):
+def measured(name, codec, overlap):
     """A second and agent: steps, and exchanges that mixed, each counted at one end; part of the processors in use."""
-    bench_swarm.STARLING = program
+    bench_swarm.STARLING = programs()[name]
+    bench_swarm.EACH_EXCHANGE = EACH_EXCHANGE if name == "now" else []   # a key that the older program does not know
     with Swarm(config_text(PARAMS, codec, overlap=overlap), AGENTS) as swarm:
         swarm.wait_for_exchanges(WARM_UP, 60)   # the first rounds meet views of the swarm that still differ
         time.sleep(1.5)
@@ -51,7 +52,7 @@ def run(repeat=1, quick=False, say=print):
     found = {case: [] for case in cases}
     for _ in range(repeat):   # in turn: the machine's load is not the same all the time
         for codec, overlap, name in cases:
-            found[codec, overlap, name].append(measured(programs()[name], codec, overlap))
+            found[codec, overlap, name].append(measured(name, codec, overlap))
             say(f"{codec}, overlap {overlap}, {name}: {found[codec, overlap, name][-1]}")
     rows = []
     for codec, overlap, name in cases:
