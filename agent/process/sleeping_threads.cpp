@@ -9,7 +9,7 @@ namespace starling {
 namespace {
 
 constexpr size_t kVariablesMax = 4000, kPathMax = 4096;   // beyond them threads spin, which is slow and not wrong
-char passive[] = "OMP_WAIT_POLICY=passive";
+char briefly[] = "GOMP_SPINCOUNT=1000";
 char* told[kVariablesMax + 2];
 char program[kPathMax];
 
@@ -31,7 +31,7 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) void restart_with
     }
     told[count] = environment[count];
   }
-  told[count] = passive;
+  told[count] = briefly;
   const long length = syscall(SYS_readlink, "/proc/self/exe", program, kPathMax - 1);
   if (length > 0) syscall(SYS_execve, program, argv, told);
 }

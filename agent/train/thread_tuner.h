@@ -1,6 +1,6 @@
 // How many threads to compute a step with. All cores are best for an agent that has the machine to itself. Beside
 // another agent, or a compiler, they may be by far the worst: threads of a step that wait for each other by spinning
-// occupy the cores that a descheduled thread needs, so 70 steps a second became 2 until they slept
+// occupy the cores that a descheduled thread needs, so 70 steps a second became 2 until they soon slept
 // (process/sleeping_threads.h), and where the environment lets them spin, that is still so. An agent cannot know what
 // else the machine does, but it can measure: now and then it tries half or twice as many threads for a few steps, and
 // keeps the faster number. A trial is a small part of the time, and each one that fails doubles the pause before the

@@ -9,8 +9,8 @@ ASKED = {name: value for name, value in os.environ.items() if name not in ('OMP_
 
 
 class Threads(swarm.Case):
-  def test_they_sleep_unless_the_environment_says_otherwise(self):
-    for given, told in (({}, "GOMP_SPINCOUNT = '0'"), ({'OMP_WAIT_POLICY': 'active'}, "OMP_WAIT_POLICY = 'ACTIVE'"),
+  def test_they_soon_sleep_unless_the_environment_says_otherwise(self):
+    for given, told in (({}, "GOMP_SPINCOUNT = '1000'"), ({'OMP_WAIT_POLICY': 'active'}, "OMP_WAIT_POLICY = 'ACTIVE'"),
                         ({'GOMP_SPINCOUNT': '1234'}, "GOMP_SPINCOUNT = '1234'")):
       with self.subTest(given=given), mock.patch.dict(os.environ, {**ASKED, **given, 'OMP_DISPLAY_ENV': 'verbose'},
                                                       clear=True):
