@@ -2,6 +2,7 @@
 // applied or neither.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <string>
@@ -263,7 +264,7 @@ TEST(GroupsWithPairs, ManyGroupsOutOfStepMixAsInStep) {
     EXPECT_LT(late.apart, 1.15 * in_step.apart) << what;
     EXPECT_GT(static_cast<double>(late.rounds), 0.95 * static_cast<double>(in_step.rounds)) << what;
   };
-  for (size_t i = 1; i < 4; ++i) {
+  for (size_t i = 1; i < std::min<size_t>(4, seed_count(4)); ++i) {   // none of these under sanitizers
     groups.late_rounds = {0, kLate[i], 0, kLate[i]};
     expect_the_same(std::to_string(kLate[i]) + " rounds late");
   }
