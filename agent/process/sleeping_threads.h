@@ -4,7 +4,7 @@
 namespace starling {
 
 // libgomp lets them spin unless its environment says otherwise, and reads that before main: on a machine with another
-// agent they spin on the cores that the others need, and 262 steps a second become 35. Where they sleep at once, an
+// agent they spin on the cores that the others need, and 243 steps a second become 35. Where they sleep at once, an
 // agent alone makes two thirds of its steps, because sections of a step are as short as waking a thread. So this starts
 // the program again, as the same process, with a GOMP_SPINCOUNT of some ten microseconds, and returns if that or
 // OMP_WAIT_POLICY is set, or it cannot. To be called from .preinit_array, with what the loader passes there: before the

@@ -17,6 +17,7 @@ class Threads(swarm.Case):
         registry = self.registry(f'registry-{len(self.processes)}', swarm.free_port_pair())
         self.wait_log(registry, 'listens on')
         self.assertIn(told, registry.log(), 'libgomp prints what it goes by')
+        self.assertEqual("GOMP_SPINCOUNT = '1000'" in registry.log(), not given, 'what is set is left alone')
         self.assertEqual(registry.log().count('OPENMP DISPLAY ENVIRONMENT BEGIN'), 1, 'nothing is loaded twice')
         process = pathlib.Path('/proc', str(registry.child.pid))
         self.assertEqual(process.joinpath('comm').read_text(), 'starling\n', 'it is found by its name')

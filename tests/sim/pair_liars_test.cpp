@@ -218,10 +218,12 @@ double rms_of_first(QuadraticSwarm& swarm) {
   return rms_between(x.data, std::vector<double>(x.count), x.count);
 }
 
+// Not a number where one of the models is none.
 double farthest_before(QuadraticSwarm& swarm, size_t agent) {
   double most = 0;
   for (size_t a = 0; a < agent; ++a) {
-    most = std::max(most, rms_between(swarm.params(a).data, swarm.params(agent).data, swarm.params(a).count));
+    const double apart = rms_between(swarm.params(a).data, swarm.params(agent).data, swarm.params(a).count);
+    if (!(apart <= most)) most = apart;
   }
   return most;
 }
@@ -306,6 +308,9 @@ std::map<std::string, CostOfLie> settle_with_each(const SwarmConfig& config, con
 // that add up to one.
 constexpr double kMovedMost = 3;
 
+// A model that moves between the others' and its own while it is told: .075 was seen, and .02 is near in the end.
+constexpr double kNearOnTheWay = 0.1;
+
 class LiarWhileSettling : public testing::TestWithParam<CodecKind> {};
 
 // No steps pull the others back then.
@@ -318,8 +323,8 @@ TEST_P(LiarWhileSettling, MovesNobody) {
         // One that drifts is as near as the others at first, and moves them a few times before it counts no more.
         EXPECT_LE(cost, std::string(lie.name) == kDrift ? 1.3 : 1.05);
         EXPECT_LE(with.moved, kMovedMost);
-        // One whose messages alone are lies takes in part what the others send, and tells of a model near theirs.
-        if (with.liar_apart > 0.1) {
+        // One whose messages alone are lies takes in part what the others send, and may tell of a model near theirs.
+        if (lie.tell || !(with.liar_apart < kNearOnTheWay)) {
           EXPECT_EQ(with.agree, 0u);
           EXPECT_EQ(with.name_the_liar, kLiar);
         }
