@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -218,12 +219,12 @@ double rms_of_first(QuadraticSwarm& swarm) {
   return rms_between(x.data, std::vector<double>(x.count), x.count);
 }
 
-// Not a number where one of the models is none.
+// Infinite where one of the models is no number.
 double farthest_before(QuadraticSwarm& swarm, size_t agent) {
   double most = 0;
   for (size_t a = 0; a < agent; ++a) {
     const double apart = rms_between(swarm.params(a).data, swarm.params(agent).data, swarm.params(a).count);
-    if (!(apart <= most)) most = apart;
+    most = std::isnan(apart) ? INFINITY : std::max(most, apart);
   }
   return most;
 }
