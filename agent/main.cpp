@@ -1,38 +1,83 @@
 // The program's entry: parses the arguments, runs one subcommand, and reports the error that a wrong start throws.
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <filesystem>
 #include <new>
+#include <string>
+#include <system_error>
 
-#include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include "agent/commands/cli.h"
 #include "agent/commands/commands.h"
+#include "agent/observe/terminal_line.h"
+#include "agent/process/early_start.h"
 #include "agent/process/sleeping_threads.h"
+#include "agent/report/resource_limits.h"
 #include "agent/simulate/task.h"
 
 using namespace starling;
 
-__attribute__((section(".preinit_array"), used)) static void (*before_libraries)(int, char**, char**) =
-    restart_with_sleeping_threads;
+__attribute__((section(".preinit_array"), used)) static void (*before_libraries[])(int, char**, char**) = {
+    hold_streams_and_signals, restart_with_sleeping_threads};
+
+namespace {
+
+// A full resource is an error of the call that met it, not the end of the process.
+void ignore_signals_of_resources() {
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
+}
+
+int run(int argc, char** argv) {
+  std::error_code error;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+#ifdef STARLING_WITHOUT_TORCH
+  const Engines engines;
+#else
+  const Engines engines{run_agent_process, make_torch_task, evaluate_model};
+#endif
+  const Cli cli = parse_cli(argc, argv, error ? argv[0] : program.string(), engines);
+  spdlog::set_level(spdlog::level::from_str(cli.log_level));
+  const bool saves = cli.command == "agent" || cli.command == "bootstrap";  // both take signals themselves
+  if (!saves) release_signals();
+  if (saves && getpid() == 1) std::signal(SIGCHLD, SIG_IGN);  // orphans of a container are the kernel's to bury
+  return cli.run ? cli.run() : cli.exit_status;
+}
+
+// A reader that has enough, as head(1), is no error.
+int written_or_failed(int status) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
+  pollfd reader{STDOUT_FILENO, 0, 0};
+  if (poll(&reader, 1, 0) == 1 && (reader.revents & POLLERR) != 0) return status;
+  print_to_stderr(std::string("starling: not all could be written to stdout: ") + std::strerror(errno) +
+                  "; make room, or name another place\n");
+  return status == 0 ? 1 : status;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);
+  ignore_signals_of_resources();
+  log_to_stderr();
+  spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %v");
   try {
-    spdlog::set_default_logger(spdlog::stderr_color_mt("starling"));
-    spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %v");
-    std::error_code error;
-    const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
-    const Cli cli = parse_cli(argc, argv, error ? argv[0] : program.string(), {run_agent_process, make_torch_task});
-    spdlog::set_level(spdlog::level::from_str(cli.log_level));
-    return cli.run ? cli.run() : cli.exit_status;
+    return written_or_failed(run(argc, argv));
   } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "starling: out of memory; take a smaller model or batch, or a machine with more memory\n");
+    print_to_stderr("starling: " + describe_out_of_memory() + "\n");
+    return 1;
+  } catch (const std::system_error& error) {
+    const bool no_thread = error.code() == std::errc::resource_unavailable_try_again;
+    print_to_stderr("starling: " + (no_thread ? describe_out_of_threads() : std::string(error.what())) + "\n");
     return 1;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "starling: %s\n", error.what());
+    print_to_stderr("starling: " + std::string(error.what()) + "\n");
     return 1;
   }
 }

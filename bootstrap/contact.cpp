@@ -13,10 +13,14 @@ namespace starling {
 
 Contact::Contact(const ContactOptions& options, Membership& membership, const Clock& clock, Outbox& outbox,
                  uint64_t rng_seed, uint64_t secret)
-    : options_(options), membership_(membership), clock_(clock), rng_(rng_seed),
-      asked_(options.bootstrap, membership.self().endpoint, outbox,
-             secret_number(secret, rng_.next_u64())), started_(clock.now()),
-      next_attempt_(clock.now()), backoff_(options.retry_min) {}
+    : options_(options),
+      membership_(membership),
+      clock_(clock),
+      rng_(rng_seed),
+      asked_(all_addresses(options), membership.self().endpoint, outbox, secret_number(secret, rng_.next_u64())),
+      started_(clock.now()),
+      next_attempt_(clock.now()),
+      backoff_(options.retry_min) {}
 
 TimePoint Contact::next_deadline() const {
   if (state_ != State::kSearching) return TimePoint::max();
@@ -33,8 +37,7 @@ void Contact::tick() {
   ++attempts_;
   for (size_t i = 0; i < asked_.count(); ++i) asked_.ask(i, membership_.self(), options_.settings);
   backoff_ = std::min(2 * backoff_, options_.retry_max);
-  next_attempt_ =
-      now + options_.retry_min + from_seconds(rng_.uniform() * seconds(backoff_ - options_.retry_min));
+  next_attempt_ = now + options_.retry_min + from_seconds(rng_.uniform() * seconds(backoff_ - options_.retry_min));
 }
 
 void Contact::handle(const FrameHeader& header, const BootstrapMessage& message) {
@@ -44,8 +47,15 @@ void Contact::handle(const FrameHeader& header, const BootstrapMessage& message)
   if (const auto* reply = std::get_if<JoinReply>(&message)) {
     take(*asked, header, *reply);
   } else if (const auto* refused = std::get_if<JoinRefused>(&message)) {
+    if (refused->held) return hear_of_other_self(*asked, *refused);
     pass_over(*asked, header.sender, refusal_text(options_, refused->reason, refused->settings));
   }
+}
+
+// Passes, as the router finds out whether the other one lives, and this one begins above it if it does not.
+void Contact::hear_of_other_self(size_t asked, const JoinRefused& refused) {
+  other_self_ = asked_.address(asked).to_string() + " does not let this agent in yet: " + refused.reason;
+  membership_.hear_of_self(*refused.held);
 }
 
 // Empty: the reply's settings can be this agent's.
@@ -56,7 +66,7 @@ std::string Contact::why_not(const JoinReply& reply) const {
     return same ? "" : refusal_text(options_, "it welcomes this agent with other settings", reply.settings);
   }
   if (options_.wanted != 0 && swarm_id_of(reply.settings) != options_.wanted) {
-    return "belongs to another swarm than the one that --swarm names";
+    return "belongs to another swarm than --swarm names";
   }
   const std::string problem = options_.problem_of ? options_.problem_of(reply.settings) : "";
   return problem.empty() ? "" : "has settings that this program cannot use: " + problem;
@@ -64,7 +74,7 @@ std::string Contact::why_not(const JoinReply& reply) const {
 
 void Contact::take(size_t asked, const FrameHeader& header, const JoinReply& reply) {
   met_empty_registry_ = reply.settings.empty();
-  if (met_empty_registry_ && options_.settings.empty()) return;   // neither side has settings yet: keep asking
+  if (met_empty_registry_ && options_.settings.empty()) return;  // neither side has settings yet: keep asking
   const std::string why = why_not(reply);
   if (!why.empty()) return pass_over(asked, header.sender, why);
   if (!options_.settings.empty() && !reply.settings.empty() && reply.settings != options_.settings) {
@@ -82,6 +92,7 @@ void Contact::take(size_t asked, const FrameHeader& header, const JoinReply& rep
 }
 
 void Contact::pass_over(size_t asked, const PeerId& peer, const std::string& why) {
+  if (!is_named(options_, asked_.address(asked))) return;
   refusals_[asked] = asked_.address(asked).to_string() + " (peer " + peer.short_name() + ") " + why;
   if (!refused_) refused_ = clock_.now();
 }
@@ -100,20 +111,48 @@ std::string Contact::waiting_for() const {
   }
   if (refused_by_some()) {
     const bool all = refusals_.size() == asked_.count();
-    return (all ? asked_.list() + " cannot be joined (" : "some of " + asked_.list() +
-                  " cannot be joined, the others do not answer (") +
+    return (all ? asked_.list() + " cannot be joined ("
+                : "some of " + asked_.list() + " cannot be joined, the others do not answer (") +
            std::to_string(waited) + " s): " + refusals_.begin()->second;
   }
+  if (!other_self_.empty()) return other_self_;
   if (met_empty_registry_) {
-    return "the registry at " + asked_.list() + " answers, but has met no swarm yet (" +
-           std::to_string(waited) + " s); start one agent with --config, or give this one a config";
+    return "the registry at " + asked_.list() + " answers, but knows no living swarm yet (" + std::to_string(waited) +
+           " s); start one agent with --config, or give this one a config";
   }
-  const std::string names = asked_.doubt_of_names();
-  return "no answer from " + asked_.list() + " after " + std::to_string(attempts_) +
-         (attempts_ == 1 ? " try" : " tries") + " in " + std::to_string(waited) +
-         " s; " + (names.empty() ? "" : "perhaps " + names + "; else ") + "is an agent or registry running there, with "
+  const std::string no_answer = "no answer from " + asked_.list(options_.find_path) + " after " +
+                                std::to_string(attempts_) + (attempts_ == 1 ? " try" : " tries") + " in " +
+                                std::to_string(waited) + " s; ";
+  const std::string lost = asked_.lost_long_answers();
+  if (!lost.empty()) return no_answer + lost + ". Trying on";
+  if (const Endpoint* accepting = asked_.accepting(options_.find_path)) {
+    return no_answer + describe_no_way_back(*accepting, membership_.self().endpoint) + ". Trying on";
+  }
+  const std::string names = asked_.doubt_of_names(options_.find_path);
+  return no_answer + (names.empty() ? "" : "perhaps " + names + "; else ") +
+         "is an agent or registry running there, with "
          "its port and the next one open, and can it reach this agent at " +
          membership_.self().endpoint.to_string() + " (--advertise)? Trying on";
+}
+
+std::string describe_no_way_back(const Endpoint& peer, const Endpoint& own) {
+  return peer.to_string() + " takes connections, but its answers do not reach this agent: they go to " +
+         own.to_string() +
+         " and the next port. Open both here, or name another address of this machine with --advertise HOST:PORT; "
+         "behind "
+         "a router that hides it, no one can reach it";
+}
+
+std::vector<Endpoint> all_addresses(const ContactOptions& options) {
+  std::vector<Endpoint> all = options.bootstrap;
+  for (const Endpoint& address : options.known) {
+    if (std::find(all.begin(), all.end(), address) == all.end()) all.push_back(address);
+  }
+  return all;
+}
+
+bool is_named(const ContactOptions& options, const Endpoint& address) {
+  return std::find(options.bootstrap.begin(), options.bootstrap.end(), address) != options.bootstrap.end();
 }
 
 // The other side lists the differences from its own point of view, so they are listed anew, with this agent as "here".
@@ -126,9 +165,11 @@ std::string refusal_text(const ContactOptions& options, const std::string& reaso
 
 std::string refusal_remedy(const std::string& settings) {
   if (settings.empty()) return "Give the address of another member with --bootstrap, or name the swarm with --swarm ID";
-  return fmt::format("To join that swarm, start without --config and with a new folder (--state). To join your own, "
-                     "give the address of one of its members with --bootstrap. To begin your own at a registry, beside "
-                     "another one of that name, add --swarm {:016x}", swarm_id_of(settings));
+  return fmt::format(
+      "To join that swarm, start without --config and with a new folder (--state). To join your own, "
+      "give the address of one of its members with --bootstrap. To begin your own at a registry, beside "
+      "another one of that name, add --swarm {:016x}",
+      swarm_id_of(settings));
 }
 
 }  // namespace starling

@@ -19,16 +19,18 @@
 
 namespace starling {
 
-inline constexpr Duration kRefusalPatience = std::chrono::seconds(10);   // others may still answer
+inline constexpr Duration kRefusalPatience = std::chrono::seconds(10);  // others may still answer
 
 struct ContactOptions {
   std::vector<Endpoint> bootstrap;
-  std::string settings;            // own; empty: adopt
-  uint64_t wanted = 0;             // only the settings with this hash are adopted; 0: any
+  std::vector<Endpoint> known;  // members of an earlier life: asked as well, but by now another swarm may listen there
+  std::string settings;         // own; empty: adopt
+  uint64_t wanted = 0;          // only the settings with this hash are adopted; 0: any
   // As in RouterOptions: lists the differences between two settings texts. Without it any two different texts conflict.
   std::function<std::string(const std::string& ours, const std::string& theirs)> compare;
   // What is wrong with a settings text that would be adopted; empty: nothing. Without it any text is adopted.
   std::function<std::string(const std::string& settings)> problem_of;
+  FindPath find_path{};
   Duration retry_min = std::chrono::milliseconds(250);
   Duration retry_max = std::chrono::seconds(5);
 };
@@ -37,20 +39,22 @@ class Contact {
  public:
   enum class State { kSearching, kAnswered, kRefused };
   // `secret`: nobody else may guess it.
-  Contact(const ContactOptions& options, Membership& membership, const Clock& clock, Outbox& outbox,
-          uint64_t rng_seed, uint64_t secret);
+  Contact(const ContactOptions& options, Membership& membership, const Clock& clock, Outbox& outbox, uint64_t rng_seed,
+          uint64_t secret);
   void tick();
   void handle(const FrameHeader& header, const BootstrapMessage& message);  // JoinReply, JoinRefused
   State state() const { return state_; }
-  const std::string& settings() const { return settings_; }        // of the swarm, in its members' words
+  const std::string& settings() const { return settings_; }  // of the swarm, in its members' words
   bool refused_by_some() const { return !refusals_.empty(); }
-  std::string refusal() const;       // for people: who refused, in what the settings differ, and the remedy
-  std::string waiting_for() const;   // for people: what was tried, with which address, for how long
+  std::string refusal() const;      // for people: the refusing peer, the difference of settings, and the remedy
+  std::string waiting_for() const;  // for people: what was tried, with which address, for how long
+  std::string tried() const { return asked_.list(); }  // for people: the addresses
   TimePoint next_deadline() const;
 
  private:
   void take(size_t asked, const FrameHeader& header, const JoinReply& reply);
   void pass_over(size_t asked, const PeerId& peer, const std::string& why);
+  void hear_of_other_self(size_t asked, const JoinRefused& refused);
   std::string why_not(const JoinReply& reply) const;
 
   ContactOptions options_;
@@ -60,16 +64,24 @@ class Contact {
   AskedAddresses asked_;
   State state_ = State::kSearching;
   std::string settings_;
-  std::map<size_t, std::string> refusals_;   // by index of the address: why this agent cannot join there
-  std::optional<TimePoint> refused_;         // first
+  std::map<size_t, std::string> refusals_;  // by index of the address: why this agent cannot join there
+  std::optional<TimePoint> refused_;        // first
   TimePoint started_, next_attempt_;
   Duration backoff_;
   uint32_t attempts_ = 0;
   bool met_empty_registry_ = false;
+  std::string other_self_;  // the last refusal because of another process of this agent; empty: none
 };
+
+// Both lists, each address once.
+std::vector<Endpoint> all_addresses(const ContactOptions& options);
+bool is_named(const ContactOptions& options, const Endpoint& address);  // in `bootstrap`
 
 // For people: why the other side at an address refused. `reason`: in its words.
 std::string refusal_text(const ContactOptions& options, const std::string& reason, const std::string& theirs);
+
+// For people, with the remedy: `peer` is reached, and nothing comes back.
+std::string describe_no_way_back(const Endpoint& peer, const Endpoint& own);
 
 // What to do when every address belongs to another swarm.
 // `settings`: the own ones; empty: none.

@@ -10,16 +10,16 @@
 namespace starling {
 namespace {
 
-constexpr uint64_t kStepsBehindMin = 100;                     // and a tenth of all: much older
-constexpr Duration kNewerPatience = std::chrono::seconds(30);   // then an old model is better than none
-constexpr Duration kAnswerWithin = std::chrono::seconds(1);     // before the newcomer takes this donor for silent
-constexpr size_t kWaitingMax = 16;                              // newcomers; the others ask again
-constexpr size_t kWaitingOfHostMax = 8;                         // one host with many ports keeps nobody else out
+constexpr uint64_t kStepsBehindMin = 100;                      // and a tenth of all: much older
+constexpr Duration kNewerPatience = std::chrono::seconds(30);  // then an old model is better than none
+constexpr Duration kAnswerWithin = std::chrono::seconds(1);    // before the newcomer takes this donor for silent
+constexpr size_t kWaitingMax = 16;                             // newcomers; the others ask again
+constexpr size_t kWaitingOfHostMax = 8;                        // one host with many ports keeps nobody else out
 
 }  // namespace
 
 bool Donor::too_old() const {
-  return model_ && model_->steps() + std::max(kStepsBehindMin, steps_ / 10) < steps_;
+  return damaged_ || (model_ && model_->steps() + std::max(kStepsBehindMin, steps_ / 10) < steps_);
 }
 
 bool Donor::wants_newer(TimePoint now) {
@@ -45,12 +45,13 @@ void Donor::set_model(std::shared_ptr<const ModelFile> model) {
   if (model_ && model && model_->snapshot() == model->snapshot()) return;
   previous_ = std::move(model_);
   model_ = std::move(model);
+  damaged_ = false;
   for (const Waiting& one : waiting_) send_offer(one.newcomer, one.nonce, 0, true);
   waiting_.clear();
 }
 
 std::shared_ptr<const ModelFile> Donor::find_model(uint64_t snapshot) const {
-  for (const auto& model : {model_, previous_}) {
+  for (const auto& model : {damaged_ ? nullptr : model_, previous_}) {
     if (model && model->snapshot() == snapshot) return model;
   }
   return nullptr;
@@ -73,11 +74,11 @@ void Donor::offer_model(const FrameHeader& header, const ModelRequest& request, 
   const auto same = std::find_if(waiting_.begin(), waiting_.end(),
                                  [&](const Waiting& one) { return one.newcomer == header.reply_to; });
   if (same != waiting_.end()) {
-    same->nonce = request.nonce;   // it may have started again
+    same->nonce = request.nonce;  // it may have started again
     return;
   }
-  const auto of_host = std::count_if(waiting_.begin(), waiting_.end(),
-                                     [&](const Waiting& one) { return one.source == source; });
+  const auto of_host =
+      std::count_if(waiting_.begin(), waiting_.end(), [&](const Waiting& one) { return one.source == source; });
   if (waiting_.size() >= kWaitingMax || of_host >= std::ptrdiff_t{kWaitingOfHostMax}) {
     return send_offer(header.reply_to, request.nonce, 0, false);
   }
@@ -86,7 +87,7 @@ void Donor::offer_model(const FrameHeader& header, const ModelRequest& request, 
 
 void Donor::send_offer(const Endpoint& to, uint64_t nonce, uint32_t first_hash, bool given) {
   ModelOffer offer{.nonce = nonce};
-  if (model_ && given) {
+  if (model_ && given && !damaged_) {
     offer.snapshot = model_->snapshot();
     offer.round = model_->round();
     offer.steps = model_->steps();
@@ -97,8 +98,7 @@ void Donor::send_offer(const Endpoint& to, uint64_t nonce, uint32_t first_hash, 
     const auto& hashes = model_->hashes();
     const size_t first = std::min<size_t>(first_hash, hashes.size());
     const size_t last = std::min(first + kTransferHashesPerFrame, hashes.size());
-    offer.hashes.assign(hashes.begin() + static_cast<ptrdiff_t>(first),
-                        hashes.begin() + static_cast<ptrdiff_t>(last));
+    offer.hashes.assign(hashes.begin() + static_cast<ptrdiff_t>(first), hashes.begin() + static_cast<ptrdiff_t>(last));
   }
   outbox_.send(to, offer);
 }
@@ -110,6 +110,12 @@ void Donor::send_block(const FrameHeader& header, const ModelBlockRequest& reque
     return;
   }
   const SharedBytes block = model->block(request.index);
+  if (block.empty()) {
+    if (model == model_) damaged_ = true;
+    if (model == previous_) previous_.reset();
+    outbox_.send(header.reply_to, ModelGone{request.snapshot, request.nonce});
+    return;
+  }
   ++counters_.blocks_sent;
   counters_.bytes_sent += block.size;
   outbox_.send(header.reply_to, ModelBlock{request.snapshot, request.index, request.nonce}, block);

@@ -15,9 +15,7 @@
 
 namespace starling {
 
-struct DonorCounters {
-  uint64_t blocks_sent = 0, bytes_sent = 0;
-};
+struct DonorCounters { uint64_t blocks_sent = 0, bytes_sent = 0; };
 
 class Donor {
  public:
@@ -29,7 +27,8 @@ class Donor {
   // newcomer is answered by the next set_model(), or told after a while that there is none.
   bool wants_newer(TimePoint now);
 
-  // Sets the file to serve. Transfers of the previous file go on until the next call; then they end with ModelGone.
+  // Sets the file to serve. Transfers of the previous file go on until the next call; then they end with ModelGone. So
+  // do those of a file that turns out damaged, and wants_newer() asks for the next one.
   void set_model(std::shared_ptr<const ModelFile> model);
 
   // ModelRequest, ModelBlockRequest; others are ignored. Replies go to the frame's reply_to. `source`: the host that
@@ -41,9 +40,9 @@ class Donor {
  private:
   struct Waiting {
     Endpoint newcomer;
-    std::string source;                          // the host that asked
-    uint64_t nonce = 0;                          // of the request
-    std::optional<TimePoint> since;              // nullopt: until the next tick
+    std::string source;              // the host that asked
+    uint64_t nonce = 0;              // of the request
+    std::optional<TimePoint> since;  // nullopt: until the next tick
   };
   void offer_model(const FrameHeader& header, const ModelRequest& request, const std::string& source);
   void send_offer(const Endpoint& to, uint64_t nonce, uint32_t first_hash, bool given);
@@ -53,10 +52,11 @@ class Donor {
   Outbox& outbox_;
   std::shared_ptr<const ModelFile> model_, previous_;
   uint64_t steps_ = 0;
-  bool asked_ = false;                           // for a model that is too old
-  std::optional<TimePoint> waits_since_;         // for a newer one
-  bool gives_any_ = false;                       // none came in time
-  std::vector<Waiting> waiting_;                 // who asked for it
+  bool asked_ = false;                    // for a model that is too old
+  bool damaged_ = false;                  // model_: nothing of it is given any more
+  std::optional<TimePoint> waits_since_;  // for a newer one
+  bool gives_any_ = false;                // none came in time
+  std::vector<Waiting> waiting_;          // those that asked for it
   DonorCounters counters_;
 };
 

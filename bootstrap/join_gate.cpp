@@ -5,10 +5,21 @@
 #include <cstring>
 #include <span>
 
+#include <fmt/format.h>
+
+#include "bootstrap/peer_troubles.h"
 #include "gossip/limits.h"
 #include "gossip/net/hash.h"
+#include "gossip/net/name_cache.h"
 
 namespace starling {
+namespace {
+
+constexpr size_t kUnshownMax = 64;
+constexpr uint32_t kUnshownJoins = 3;
+constexpr Duration kUnshownFor = std::chrono::seconds(4), kUnshownLife = std::chrono::minutes(1);
+
+}  // namespace
 
 bool TokenBucket::take(TimePoint now, double per_second, double most) {
   if (at_ != TimePoint{}) spent_ = std::max(0.0, spent_ - per_second * seconds(now - at_));
@@ -29,9 +40,45 @@ JoinGate::Verdict JoinGate::judge(const std::string& host, const Join& join, boo
   if (!from.joins.take(now, kJoinsPerSecond, kJoinsAtOnce)) return Verdict::kTooMany;
   const uint64_t current = minute();
   const bool shown = join.cookie == cookie(join.record, current) || join.cookie == cookie(join.record, current - 1);
-  if (!shown) return Verdict::kShowCookie;
+  if (!shown) {
+    note_unshown(host, join);
+    return Verdict::kShowCookie;
+  }
+  unshown_.erase(join.record.endpoint);
   if (!known && !from.newcomers.take(now, kNewcomersPerSecond, kNewcomersAtOnce)) return Verdict::kTooMany;
   return Verdict::kOpen;
+}
+
+void JoinGate::note_unshown(const std::string& host, const Join& join) {
+  const TimePoint now = clock_.now();
+  std::erase_if(unshown_, [now](const auto& one) { return now - one.second.first >= kUnshownLife; });
+  if (unshown_.size() >= kUnshownMax) return;
+  Unshown& unshown = unshown_.try_emplace(join.record.endpoint, Unshown{now, 0, false}).first->second;
+  if (++unshown.count < kUnshownJoins || unshown.said || now - unshown.first < kUnshownFor) return;
+  unshown.said = true;
+  unreached_ = Unreached{join.record, host, join.nonce};
+}
+
+std::string describe_unreached(const JoinGate::Unreached& newcomer, const Endpoint& own) {
+  const Endpoint& claimed = newcomer.record.endpoint;
+  const std::string source = unmapped(newcomer.source);
+  if (claims_loopback(claimed, source, own)) {
+    return fmt::format(
+        "agent {} at {} names itself {}, where only its own machine reaches it: start it without --listen and "
+        "--advertise, or with --advertise {}",
+        print_name(newcomer.record), source, claimed.to_string(), Endpoint{source, claimed.port}.to_string());
+  }
+  return fmt::format(
+      "agent {} asks to join from {}, but the answers of {} do not arrive at {}: open that port and the next one, or "
+      "start it with --advertise and an address that is reached from here",
+      print_name(newcomer.record), source.empty() ? "an unknown address" : source, own.to_string(),
+      claimed.to_string());
+}
+
+bool claims_loopback(const Endpoint& claimed, const std::string& source, const Endpoint& own) {
+  if (!is_loopback(claimed.host)) return false;
+  const std::string host = unmapped(source);
+  return !host.empty() && !is_loopback(host) && host != own.host;
 }
 
 bool JoinGate::may_answer(const std::string& host) {
@@ -63,9 +110,8 @@ JoinGate::Source& JoinGate::source(const std::string& host) {
   const auto found = sources_.find(host);
   if (found != sources_.end()) return found->second;
   if (sources_.size() < kJoinSourcesMax) return sources_[host];
-  const auto oldest = std::min_element(sources_.begin(), sources_.end(), [](const auto& a, const auto& b) {
-    return a.second.last < b.second.last;
-  });
+  const auto oldest = std::min_element(sources_.begin(), sources_.end(),
+                                       [](const auto& a, const auto& b) { return a.second.last < b.second.last; });
   if (clock_.now() - oldest->second.last < std::chrono::seconds(1)) return sources_[""];
   sources_.erase(oldest);
   return sources_[host];

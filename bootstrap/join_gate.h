@@ -8,7 +8,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "gossip/clock.h"
 #include "gossip/net/hash.h"
@@ -22,7 +24,7 @@ class TokenBucket {
   bool take(TimePoint now, double per_second, double most);
 
  private:
-  double spent_ = 0;                 // of `most`
+  double spent_ = 0;  // of `most`
   TimePoint at_{};
 };
 
@@ -35,37 +37,57 @@ class JoinGate {
   // `secret`: nobody else may guess it.
   JoinGate(uint64_t secret, const Clock& clock) : secret_(secret), clock_(clock) {}
 
-  // kOlder: a newcomer whose program is too old to get the model here.
+  // kOlder: a newcomer with a program that is too old to get the model here.
   enum class Verdict { kOpen, kShowCookie, kTooMany, kOlder };
   // `source`: the host that sent the Join; `known`: its record is that of a living member.
   Verdict judge(const std::string& source, const Join& join, bool known);
-  // Whether to answer who has shown nothing: a proposal of one that is no member, a request for the model without the
-  // cookie, a newcomer of another version. At most as often as Joins, all together.
+  // A newcomer that has asked several times for seconds and shows no cookie: the answers do not reach it. Each once a
+  // minute at most; nullopt: none since the last call.
+  struct Unreached {
+    PeerRecord record;
+    std::string source;  // as of judge()
+    uint64_t nonce = 0;  // of its Join
+  };
+  std::optional<Unreached> take_unreached() { return std::exchange(unreached_, std::nullopt); }
+  // Whether to answer a sender that has shown nothing: a proposal of one that is no member, a request for the model
+  // without the cookie, a newcomer of another version. At most as often as Joins, all together.
   bool may_answer(const std::string& source);
   // No cookie is ever 0.
   uint64_t cookie(const PeerRecord& record) const { return cookie(record, minute()); }
-  // For requests of the model to be answered at this address, whoever asks: what a stranger has sent to another's
+  // For requests of the model to be answered at this address, by any sender: what a stranger has sent to another's
   // address is that one's own cookie. Minute 0 is no Join's, so neither cookie serves for the other. It lasts as
   // long as this gate, since a transfer may take hours.
-  uint64_t model_cookie(const FrameHeader& asks) const {
-    return cookie(PeerId{}, 0, asks.reply_to, 0);
-  }
+  uint64_t model_cookie(const FrameHeader& asks) const { return cookie(PeerId{}, 0, asks.reply_to, 0); }
 
  private:
   struct Source {
     TokenBucket joins, newcomers, answers;
     TimePoint last{};
   };
-  uint64_t minute() const;   // never 0
+  uint64_t minute() const;  // never 0
   uint64_t cookie(const PeerRecord& record, uint64_t minute) const {
     return cookie(record.id, record.version.generation, record.endpoint, minute);
   }
   uint64_t cookie(const PeerId& id, uint64_t generation, const Endpoint& address, uint64_t minute) const;
   Source& source(const std::string& host);
+  void note_unshown(const std::string& host, const Join& join);
 
   const uint64_t secret_;
   const Clock& clock_;
   std::map<std::string, Source> sources_;
+  struct Unshown {
+    TimePoint first;
+    uint32_t count = 0;
+    bool said = false;
+  };
+  std::map<Endpoint, Unshown> unshown_;  // by where the answers go
+  std::optional<Unreached> unreached_;
 };
+
+// For people, with the remedy. `own`: where this agent listens.
+std::string describe_unreached(const JoinGate::Unreached& newcomer, const Endpoint& own);
+
+// Whether an agent that sends from the host `source` names itself by an address that only its own machine reaches.
+bool claims_loopback(const Endpoint& claimed, const std::string& source, const Endpoint& own);
 
 }  // namespace starling

@@ -12,10 +12,17 @@ namespace starling {
 ModelFetch::ModelFetch(const ModelFetchOptions& options, uint64_t total_bytes_expected, Membership& membership,
                        const Clock& clock, Outbox& outbox, Worker& worker, Sink sink, uint64_t rng_seed,
                        uint64_t secret)
-    : options_(options), total_bytes_(total_bytes_expected), membership_(membership), clock_(clock), outbox_(outbox),
-      worker_(worker), sink_(std::move(sink)), sources_(options_, membership, clock, rng_seed, secret),
+    : options_(options),
+      total_bytes_(total_bytes_expected),
+      membership_(membership),
+      clock_(clock),
+      outbox_(outbox),
+      worker_(worker),
+      sink_(std::move(sink)),
+      sources_(options_, membership, clock, rng_seed, secret),
       offers_(options_, total_bytes_expected, sources_, clock, outbox),
-      plan_((total_bytes_expected + kTransferBlockBytes - 1) / kTransferBlockBytes), started_(clock.now()) {}
+      plan_((total_bytes_expected + kTransferBlockBytes - 1) / kTransferBlockBytes),
+      started_(clock.now()) {}
 
 // The blocks that this donor still owes are asked of another one.
 void ModelFetch::release(const PeerId& peer, ModelSource& source) {
@@ -140,10 +147,12 @@ std::string ModelFetch::waiting_for() const {
                      " blocks of the swarm's model are here after " + std::to_string(waited) + " s; ";
   if (sources_.in_use().empty()) {
     const std::vector<Member> members = membership_.alive();
-    text += "none of " + std::to_string(members.size()) + " living members can give the rest now; asking on";
+    text +=
+        "none of " + std::to_string(members.size()) + " living members can give the rest now; this agent keeps asking";
   } else {
-    text += "fetching from";
-    for (const auto& [peer, source] : sources_.in_use()) text += " " + sources_.describe(peer);
+    std::string names;
+    for (const auto& [peer, source] : sources_.in_use()) names += (names.empty() ? "" : ", ") + sources_.describe(peer);
+    text += "fetching from " + names;
   }
   return text + (sources_.last_trouble().empty() ? "" : " (last trouble: " + sources_.last_trouble() + ")");
 }

@@ -33,11 +33,11 @@ class ModelFetch {
   void tick();
   void handle(const FrameHeader& header, const BootstrapMessage& message, const SharedBytes& payload);
   bool done() const { return plan_.done(); }
-  uint64_t round() const { return round_; }   // of the newest donor used
+  uint64_t round() const { return round_; }  // of the newest donor used
   uint64_t steps() const { return steps_; }
-  Duration transfer_time() const;    // from the first block asked for to the last one placed, or so far
-  double progress() const;           // 0..1
-  std::string waiting_for() const;   // for people
+  Duration transfer_time() const;   // from the first block asked for to the last one placed, or so far
+  double progress() const;          // 0..1
+  std::string waiting_for() const;  // for people
   TimePoint next_deadline() const;
 
  private:

@@ -11,7 +11,7 @@ namespace starling {
 namespace {
 
 constexpr Duration kSearchInterval = std::chrono::milliseconds(500);
-constexpr uint32_t kGoneMax = 8;   // file changes without a block in between; then the donor is left for a while
+constexpr uint32_t kGoneMax = 8;  // file changes without a block in between; then the donor is left for a while
 
 bool root_fits(const ModelOffer& offer) {
   Blake2b256 root;
@@ -23,9 +23,13 @@ bool root_fits(const ModelOffer& offer) {
 
 ModelOffers::ModelOffers(const ModelFetchOptions& options, uint64_t total_bytes_expected, ModelSources& sources,
                          const Clock& clock, Outbox& outbox)
-    : options_(options), total_bytes_(total_bytes_expected),
-      block_count_((total_bytes_expected + kTransferBlockBytes - 1) / kTransferBlockBytes), sources_(sources),
-      clock_(clock), outbox_(outbox), next_search_(clock.now()) {}
+    : options_(options),
+      total_bytes_(total_bytes_expected),
+      block_count_((total_bytes_expected + kTransferBlockBytes - 1) / kTransferBlockBytes),
+      sources_(sources),
+      clock_(clock),
+      outbox_(outbox),
+      next_search_(clock.now()) {}
 
 void ModelOffers::search() {
   if (clock_.now() < next_search_) return;
@@ -44,7 +48,7 @@ void ModelOffers::ask(const PeerId& peer, ModelSource& source) {
 
 void ModelOffers::show_cookie(const PeerId& from, const JoinCookie& asks) {
   ModelSource* source = sources_.find_answering(from, asks.nonce);
-  if (!source || source->ready || source->cookie == asks.cookie) return;   // the same again: it opens nothing
+  if (!source || source->ready || source->cookie == asks.cookie) return;  // the same again: it opens nothing
   source->cookie = asks.cookie;
   ask(from, *source);
 }
@@ -77,7 +81,7 @@ bool ModelOffers::take(const PeerId& from, const ModelOffer& offer) {
   const Page page = add_page(offer, source->offer);
   if (page == Page::kKnown) return false;
   if (page == Page::kOfAnother) {
-    ask(from, *source);   // its file changed between two pages
+    ask(from, *source);  // its file changed between two pages
     return false;
   }
   source->progress = clock_.now();
@@ -87,8 +91,8 @@ bool ModelOffers::take(const PeerId& from, const ModelOffer& offer) {
     return false;
   }
   if (hashes != block_count_ || !root_fits(source->offer)) {
-    sources_.refuse(from, fmt::format("gave {} block hashes of {} that do not belong to its root", hashes,
-                                      block_count_));
+    sources_.refuse(from,
+                    fmt::format("gave {} block hashes of {} that do not belong to its root", hashes, block_count_));
     return false;
   }
   source->ready = true;

@@ -17,7 +17,7 @@ class ModelOffers {
   ModelOffers(const ModelFetchOptions& options, uint64_t total_bytes_expected, ModelSources& sources,
               const Clock& clock, Outbox& outbox);
 
-  void search();                     // takes more members into use when it is time
+  void search();  // takes more members into use when it is time
   void search_soon() { next_search_ = clock_.now(); }
   TimePoint next_search() const { return next_search_; }
 

@@ -17,7 +17,7 @@ namespace starling {
 namespace {
 
 constexpr uint32_t kBadBlocksMax = 3;
-constexpr uint32_t kSilencesMax = 5;      // patience doubles up to 32 times
+constexpr uint32_t kSilencesMax = 5;  // patience doubles up to 32 times
 
 }  // namespace
 
@@ -35,6 +35,7 @@ bool ModelSources::is_usable(const Member& member) const {
   const bool has_trained =
       meta.phase == Phase::kTraining || meta.phase == Phase::kSettling || meta.phase == Phase::kFinished;
   if (meta.role != Role::kAgent || !has_trained) return false;
+  if (options_.gives && !options_.gives(meta)) return false;
   const auto found = history_.find(member.record.id);
   if (found == history_.end() || found->second.generation != member.record.version.generation) return true;
   return !found->second.refused && clock_.now() >= found->second.not_before;
@@ -51,10 +52,9 @@ std::vector<PeerId> ModelSources::choose(size_t count_max) {
   rng_.shuffle(members);
   const auto rank = [&](const Member& member) {
     const bool near_the_top = member.record.meta.steps >= most_steps - most_steps / 10;
-    return std::tuple(silences_of(member.record.id), !near_the_top);
+    return std::tuple(silences_of(member.record.id), member.record.meta.pause == Pause::kPaused, !near_the_top);
   };
-  std::stable_sort(members.begin(), members.end(),
-                   [&](const Member& a, const Member& b) { return rank(a) < rank(b); });
+  std::stable_sort(members.begin(), members.end(), [&](const Member& a, const Member& b) { return rank(a) < rank(b); });
   std::vector<PeerId> chosen;
   for (const Member& member : members) {
     if (chosen.size() < count_max) chosen.push_back(member.record.id);
@@ -138,7 +138,8 @@ void ModelSources::fell_silent(const PeerId& peer) {
   history.not_before = clock_.now() + waited / 4;
   const bool older = in_use_.at(peer).is_older;
   stop(peer, older ? fmt::format("answers like a program of version {} of the protocol, and this one speaks version "
-                                 "{}: update that agent's program", version_name(0), version_name(kProtocolRevision))
+                                 "{}: update that agent's program",
+                                 version_name(0), version_name(kProtocolRevision))
                    : fmt::format("did not answer for {:.1f} s", seconds(waited)));
 }
 
@@ -149,9 +150,7 @@ void ModelSources::has_nothing(const PeerId& peer, const std::string& why) {
 
 void ModelSources::is_gone(const PeerId& peer) { stop(peer, "died, left or restarted"); }
 
-bool ModelSources::count_bad_block(const PeerId& peer) {
-  return ++history_[peer].bad_blocks >= kBadBlocksMax;
-}
+bool ModelSources::count_bad_block(const PeerId& peer) { return ++history_[peer].bad_blocks >= kBadBlocksMax; }
 
 // A silence does not restart the clock: blocks asked for earlier may still arrive over a slow link.
 void ModelSources::asked_after_a_pause(const PeerId& peer) {

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "gossip/net/name_cache.h"
 #include "gossip/net/text.h"
 #include "kernels/check.h"
 
@@ -14,7 +15,7 @@ namespace starling {
 namespace {
 
 constexpr int kFramesPerTickMax = 256;
-constexpr Duration kEmptyLife = std::chrono::minutes(1);   // of a swarm without members, where others want its place
+constexpr Duration kEmptyLife = std::chrono::minutes(1);  // of a swarm without members
 
 // What a swarm's router reads: the frames that the registry has found to be of that swarm.
 class Inbox final : public Transport {
@@ -33,6 +34,7 @@ class Inbox final : public Transport {
   void wake() override { shared_.wake(); }
   void forget(const Endpoint& peer) override { shared_.forget(peer); }
   Endpoint local() const override { return shared_.local(); }
+  void refuse(const ReceivedFrame& frame) override { shared_.refuse(frame); }
   TransportCounters counters() const override { return shared_.counters(); }
 
   std::deque<ReceivedFrame> frames;
@@ -61,16 +63,26 @@ struct Registry::Swarm {
       : name(std::move(name_in)), inbox(transport), router(options, inbox, clock), seen(clock.now()) {
     router.set_settings(settings);
   }
+  size_t agents() const {
+    size_t count = 0;
+    router.membership().visit_alive([&](const Member& member) { count += member.record.meta.role == Role::kAgent; });
+    return count;
+  }
+  bool lives() const { return agents() > 0; }
   const std::string name;
   Inbox inbox;
   Router router;
-  TimePoint seen;                    // when it had a member last
-  uint64_t namesake = 0;             // the swarm that its note is about; 0: no note
+  TimePoint seen;         // when it had a member last
+  uint64_t namesake = 0;  // the swarm that its note is about; 0: no note
 };
 
 Registry::Registry(RegistryOptions options, Transport& transport, const Clock& clock)
-    : options_(std::move(options)), transport_(transport), clock_(clock),
-      secret_(process_secret(options_.secret, options_.rng_seed)), gate_(secret_, clock), rng_seed_(options_.rng_seed) {
+    : options_(std::move(options)),
+      transport_(transport),
+      clock_(clock),
+      secret_(process_secret(options_.secret, options_.rng_seed)),
+      gate_(secret_, clock),
+      rng_seed_(options_.rng_seed) {
   STARLING_CHECK(options_.compare != nullptr && options_.read != nullptr);
 }
 
@@ -85,14 +97,51 @@ void Registry::tick(Listener& listener) {
   for (const auto& [id, swarm] : swarms_) {
     Forward handler(listener, swarm->router);
     swarm->router.tick(handler);
-    if (swarm->router.membership().alive_count() > 0) swarm->seen = clock_.now();
+    if (swarm->lives()) swarm->seen = clock_.now();
   }
+  forget_empty(listener);
+}
+
+void Registry::forget_empty(Listener& listener) {
+  std::erase_if(swarms_, [&](const auto& entry) {
+    const auto& [id, swarm] = entry;
+    if (clock_.now() - swarm->seen < kEmptyLife) return false;
+    for (const auto& [other, namesake] : swarms_) {
+      if (namesake->namesake != id) continue;
+      namesake->namesake = 0;
+      namesake->router.set_note("");
+    }
+    listener.on_swarm_forgotten(swarm->name, id);
+    return true;
+  });
 }
 
 TimePoint Registry::next_deadline() const {
   TimePoint next = TimePoint::max();
-  for (const auto& [id, swarm] : swarms_) next = std::min(next, swarm->router.next_deadline());
+  for (const auto& [id, swarm] : swarms_) {
+    next = std::min({next, swarm->router.next_deadline(), swarm->seen + kEmptyLife});
+  }
   return next;
+}
+
+std::vector<std::string> Registry::take_troubles() {
+  std::vector<std::string> all;
+  for (const auto& [id, swarm] : swarms_) {
+    for (std::string& text : swarm->router.take_troubles()) all.push_back(std::move(text));
+  }
+  const auto unreached = gate_.take_unreached();
+  if (!unreached) return all;
+  const Endpoint& own = options_.self.endpoint;
+  all.push_back(describe_unreached(*unreached, own));
+  if (!claims_loopback(unreached->record.endpoint, unreached->source, own)) return all;
+  answer({unmapped(unreached->source), unreached->record.endpoint.port},
+         JoinRefused{plain_prefix(all.back(), kReasonBytesMax), "", unreached->nonce});
+  return all;
+}
+
+void Registry::move_to(const Endpoint& endpoint) {
+  options_.self.endpoint = endpoint;
+  for (const auto& [id, swarm] : swarms_) swarm->router.move_to(endpoint);
 }
 
 void Registry::announce_leave() {
@@ -118,10 +167,10 @@ RouterCounters Registry::counters() const {
 void Registry::receive(Listener& listener, ReceivedFrame frame) {
   FrameHeader header;
   Message message;
-  const DecodeStatus status =
-      decode_frame(frame.channel, frame.header.span(), frame.payload.span(), &header, &message);
+  const DecodeStatus status = decode_frame(frame.channel, frame.header.span(), frame.payload.span(), &header, &message);
   if (status != DecodeStatus::kOk) {
     ++strangers_.undecoded[static_cast<size_t>(status)];
+    if (status != DecodeStatus::kUnknownMessage) transport_.refuse(frame);
     if (status == DecodeStatus::kWrongVersion) {
       strangers_.joins_refused += refuse_other_version(frame, options_.self, gate_, transport_);
     }
@@ -151,14 +200,16 @@ bool Registry::let_in(const Join& join, const std::string& source) {
 
 Registry::Swarm* Registry::swarm_to_join(Listener& listener, const FrameHeader& header, const Join& join,
                                          const std::string& source) {
+  if (join.reads != 0) return swarm_to_read(join, source);
   const uint64_t wanted = join.settings.empty() ? header.swarm : swarm_id_of(join.settings);
   const auto found = swarms_.find(wanted);
-  if (found != swarms_.end()) return found->second.get();   // its router has a gate of its own
-  if (join.settings.empty() && wanted == 0 && swarms_.size() == 1) return swarms_.begin()->second.get();
+  if (found != swarms_.end()) return found->second.get();  // its router has a gate of its own
+  const std::vector<Swarm*> living = living_swarms();
+  if (join.settings.empty() && wanted == 0 && living.size() == 1) return living.front();
   if (!let_in(join, source)) return nullptr;
   if (join.settings.empty()) {
-    if (swarms_.empty()) {
-      answer(join.record.endpoint, JoinReply{"", {options_.self}, "", join.nonce});   // nothing to serve yet
+    if (living.empty()) {
+      answer(join.record.endpoint, JoinReply{"", {options_.self}, "", join.nonce});  // nobody could give the model
     } else {
       refuse(join, list_swarms());
     }
@@ -169,7 +220,7 @@ Registry::Swarm* Registry::swarm_to_join(Listener& listener, const FrameHeader& 
     refuse(join, "this registry cannot use the settings: " + read.problem);
     return nullptr;
   }
-  for (const auto& [id, swarm] : swarms_) {   // the same in other words: the first text stays
+  for (const auto& [id, swarm] : swarms_) {  // the same in other words: the first text stays
     if (swarm->name == read.name && options_.compare(swarm->router.settings(), join.settings).empty()) {
       return swarm.get();
     }
@@ -180,22 +231,35 @@ Registry::Swarm* Registry::swarm_to_join(Listener& listener, const FrameHeader& 
   }
   if (options_.only != 0 && wanted != options_.only) {
     const Router* router = find(options_.only);
-    refuse(join, router ? options_.compare(router->settings(), join.settings)
-                        : fmt::format("this registry serves the swarm {:016x} alone", options_.only),
+    refuse(join,
+           router ? options_.compare(router->settings(), join.settings)
+                  : fmt::format("this registry serves the swarm {:016x} alone", options_.only),
            router ? router->settings() : "");
     return nullptr;
   }
-  if (!make_room()) {
-    refuse(join, fmt::format("this registry serves {} swarms, which is all it can", swarms_.size()));
+  if (swarms_.size() >= kRegistrySwarmsMax) {
+    refuse(join, fmt::format("this registry serves {} swarms, its limit", swarms_.size()));
     return nullptr;
   }
   return begin(listener, join.settings, read);
 }
 
+Registry::Swarm* Registry::swarm_to_read(const Join& join, const std::string& source) {
+  const auto found = swarms_.find(join.reads);
+  if (found != swarms_.end()) return found->second.get();
+  if (join.reads == kOnlySwarm && swarms_.size() == 1) return swarms_.begin()->second.get();
+  if (!let_in(join, source)) return nullptr;
+  if (swarms_.empty()) {
+    answer(join.record.endpoint, JoinReply{"", {options_.self}, "", join.nonce});
+  } else {
+    answer(join.record.endpoint, JoinRefused{plain_prefix(list_swarms(), kReasonBytesMax), "", join.nonce});
+  }
+  return nullptr;
+}
+
 Registry::Swarm* Registry::begin(Listener& listener, const std::string& settings, const SettingsRead& read) {
   const uint64_t id = swarm_id_of(settings);
-  const RouterOptions options{options_.self, read.membership, options_.seeds, ++rng_seed_, options_.compare,
-                              secret_};
+  const RouterOptions options{options_.self, read.membership, options_.seeds, ++rng_seed_, options_.compare, secret_};
   Swarm* namesake = largest_of(read.name);
   const auto added = swarms_.emplace(id, std::make_unique<Swarm>(options, read.name, settings, transport_, clock_));
   note_namesake(*added.first->second, namesake);
@@ -203,29 +267,21 @@ Registry::Swarm* Registry::begin(Listener& listener, const std::string& settings
   return added.first->second.get();
 }
 
-// The swarm that has been without members for longest leaves, if that is long enough.
-bool Registry::make_room() {
-  if (swarms_.size() < kRegistrySwarmsMax) return true;
-  const auto oldest = std::min_element(swarms_.begin(), swarms_.end(), [](const auto& a, const auto& b) {
-    return a.second->seen < b.second->seen;
-  });
-  if (clock_.now() - oldest->second->seen < kEmptyLife) return false;
+std::vector<Registry::Swarm*> Registry::living_swarms() const {
+  std::vector<Swarm*> living;
   for (const auto& [id, swarm] : swarms_) {
-    if (swarm->namesake != oldest->first) continue;
-    swarm->namesake = 0;
-    swarm->router.set_note("");
+    if (swarm->lives()) living.push_back(swarm.get());
   }
-  swarms_.erase(oldest);
-  return true;
+  return living;
 }
 
-// Null: none of that name is served.
+// Null: no swarm of that name lives.
 Registry::Swarm* Registry::largest_of(const std::string& name) const {
   Swarm* largest = nullptr;
   size_t most = 0;
   for (const auto& [id, swarm] : swarms_) {
-    const size_t members = swarm->router.membership().alive_count();
-    if (swarm->name != name || (largest && members <= most)) continue;
+    const size_t members = swarm->agents();
+    if (swarm->name != name || members <= most) continue;
     largest = swarm.get();
     most = members;
   }
@@ -237,8 +293,7 @@ Registry::Swarm* Registry::largest_of(const std::string& name) const {
 const Registry::Swarm* Registry::swarm_meant(const FrameHeader& header, const Join& join,
                                              const SettingsRead& read) const {
   const bool begins = join.record.meta.phase == Phase::kJoining && header.swarm != swarm_id_of(join.settings);
-  const Swarm* largest = begins ? largest_of(read.name) : nullptr;
-  return largest && largest->router.membership().alive_count() > 0 ? largest : nullptr;
+  return begins ? largest_of(read.name) : nullptr;
 }
 
 // Two swarms of one name may still be a mistake in one of the two configs: newcomers to either are told of the other.
@@ -247,10 +302,10 @@ void Registry::note_namesake(Swarm& added, Swarm* largest) {
   const auto note = [this](Swarm& swarm, const Router& other) {
     swarm.namesake = other.swarm_id();
     const std::string text = fmt::format(
-        "serves another swarm '{}' (id {:016x}) beside this one. In what they differ (here: this swarm; there: the "
+        "serves another swarm '{}' (id {:016x}) beside this one. The difference (here: this swarm; there: the "
         "other one):\n{}\nTo join the other one, start without --config and with a new folder (--state), with --swarm "
-        "{:016x}", swarm.name, other.swarm_id(), options_.compare(swarm.router.settings(), other.settings()),
-        other.swarm_id());
+        "{:016x}",
+        swarm.name, other.swarm_id(), options_.compare(swarm.router.settings(), other.settings()), other.swarm_id());
     swarm.router.set_note(plain_prefix(text, kReasonBytesMax));
   };
   note(added, largest->router);
@@ -259,8 +314,7 @@ void Registry::note_namesake(Swarm& added, Swarm* largest) {
 
 void Registry::answer(const Endpoint& to, const Message& message) {
   const FrameHeader own{0, options_.self.id, options_.self.version.generation, options_.self.endpoint};
-  if (transport_.send(to, channel_of(message), {encode_frame_header(own, message, {}), {}}) !=
-      SendStatus::kQueued) {
+  if (transport_.send(to, channel_of(message), {encode_frame_header(own, message, {}), {}}) != SendStatus::kQueued) {
     ++strangers_.sends_failed;
   }
 }
@@ -272,8 +326,8 @@ void Registry::refuse(const Join& join, const std::string& why, const std::strin
 
 std::string Registry::list_swarms() const {
   std::string text = "this registry serves these swarms; name one with --swarm ID:\n";
-  for (const auto& [id, swarm] : swarms_) {
-    text += fmt::format("  {:016x}  '{}', {} members\n", id, swarm->name, swarm->router.membership().alive_count());
+  for (const Swarm* swarm : living_swarms()) {
+    text += fmt::format("  {:016x}  '{}', {} members\n", swarm->router.swarm_id(), swarm->name, swarm->agents());
   }
   return text;
 }

@@ -1,6 +1,6 @@
 // A registry: brings the members of any number of swarms together, each by the id of its settings. It has one router
-// for each swarm, and knows a swarm from the first agent that joins with its settings. It checks a text before it
-// serves it, keeps nothing on disk, and may be restricted to one swarm.
+// for each swarm, and knows a swarm from the first agent that joins with its settings until a minute after its last
+// member. It checks a text before it serves it, keeps nothing on disk, and may be restricted to one swarm.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "bootstrap/router.h"
 #include "gossip/clock.h"
@@ -19,19 +20,19 @@ namespace starling {
 
 // What a registry has to know of a settings text.
 struct SettingsRead {
-  std::string problem;               // why nobody can use the text; empty: it is good, and the rest is filled in
-  std::string name;                  // of the swarm, for people
+  std::string problem;  // why nobody can use the text; empty: it is good, and the rest is filled in
+  std::string name;     // of the swarm, for people
   MembershipOptions membership;
 };
 
 struct RegistryOptions {
   PeerRecord self;
-  std::vector<Endpoint> seeds;       // as in RouterOptions
+  std::vector<Endpoint> seeds;  // as in RouterOptions
   uint64_t rng_seed = 1;
-  uint64_t only = 0;                 // the id of the one swarm to serve; 0: any
-  std::function<std::string(const std::string&, const std::string&)> compare;   // as in RouterOptions
+  uint64_t only = 0;  // the id of the one swarm to serve; 0: any
+  std::function<std::string(const std::string&, const std::string&)> compare;  // as in RouterOptions
   std::function<SettingsRead(const std::string&)> read;
-  uint64_t secret = 0;               // as in RouterOptions
+  uint64_t secret = 0;  // as in RouterOptions
 };
 
 class Registry {
@@ -39,7 +40,8 @@ class Registry {
   class Listener {
    public:
     virtual ~Listener() = default;
-    virtual void on_swarm(const std::string& name, uint64_t id) = 0;   // serves it from now on
+    virtual void on_swarm(const std::string& name, uint64_t id) = 0;  // serves it from now on
+    virtual void on_swarm_forgotten(const std::string&, uint64_t) {}  // a minute after its last member was gone
     virtual void on_member(const Membership& membership, const MemberEvent& event) = 0;
   };
 
@@ -49,12 +51,14 @@ class Registry {
 
   void tick(Listener& listener);
   TimePoint next_deadline() const;
-  void announce_leave();             // in all swarms
+  void announce_leave();  // in all swarms
 
   size_t swarm_count() const { return swarms_.size(); }
-  const Router* find(uint64_t swarm_id) const;   // null: not served
+  const Router* find(uint64_t swarm_id) const;  // null: not served
   void visit(const std::function<void(const Router&)>& use) const;
-  RouterCounters counters() const;   // of all swarms, and of frames that belong to none
+  std::vector<std::string> take_troubles();  // as Router's, of all swarms
+  void move_to(const Endpoint& endpoint);    // likewise
+  RouterCounters counters() const;           // of all swarms, and of frames that belong to none
 
  private:
   struct Swarm;
@@ -62,10 +66,12 @@ class Registry {
   void receive(Listener& listener, ReceivedFrame frame);
   Swarm* swarm_of(Listener& listener, const FrameHeader& header, const Message& message, const std::string& source);
   Swarm* swarm_to_join(Listener& listener, const FrameHeader& header, const Join& join, const std::string& source);
+  Swarm* swarm_to_read(const Join& join, const std::string& source);
   const Swarm* swarm_meant(const FrameHeader& header, const Join& join, const SettingsRead& read) const;
   bool let_in(const Join& join, const std::string& source);
   Swarm* begin(Listener& listener, const std::string& settings, const SettingsRead& read);
-  bool make_room();
+  void forget_empty(Listener& listener);
+  std::vector<Swarm*> living_swarms() const;
   Swarm* largest_of(const std::string& name) const;
   void note_namesake(Swarm& added, Swarm* largest);
   void answer(const Endpoint& to, const Message& message);
@@ -75,8 +81,8 @@ class Registry {
   RegistryOptions options_;
   Transport& transport_;
   const Clock& clock_;
-  std::map<uint64_t, std::unique_ptr<Swarm>> swarms_;   // by id
-  const uint64_t secret_;            // of all its routers, since they answer behind one address
+  std::map<uint64_t, std::unique_ptr<Swarm>> swarms_;  // by id
+  const uint64_t secret_;                              // of all its routers, since they answer behind one address
   JoinGate gate_;
   RouterCounters strangers_;
   uint64_t rng_seed_;

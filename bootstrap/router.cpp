@@ -1,14 +1,18 @@
 #include "bootstrap/router.h"
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <span>
 #include <utility>
 #include <variant>
 
+#include <fmt/format.h>
+
 #include "gossip/limits.h"
 #include "gossip/membership/taking_part.h"
 #include "gossip/net/hash.h"
+#include "gossip/net/name_cache.h"
 #include "gossip/net/other_version.h"
 #include "gossip/net/text.h"
 #include "kernels/check.h"
@@ -16,7 +20,10 @@
 namespace starling {
 namespace {
 
-constexpr int kFramesPerTickMax = 256;   // per tick, so that timers are not starved
+constexpr int kFramesPerTickMax = 256;                        // per tick, so that timers are not starved
+constexpr size_t kReadersMax = 64;                            // with a link that is kept for their next question
+constexpr Duration kReaderLife = std::chrono::seconds(10);    // after its last one
+constexpr Duration kEarlierFrames = std::chrono::seconds(3);  // of a process that has ended
 constexpr const char* kWrongSender = "its sender is not the one that its key belongs to";
 constexpr const char* kOtherSwarm = "of another swarm";
 
@@ -50,9 +57,7 @@ bool let_in(JoinGate& gate, JoinGate::Verdict verdict, const Join& join, RouterC
             const std::function<void(const Message&)>& tell) {
   switch (verdict) {
     case JoinGate::Verdict::kOpen: return true;
-    case JoinGate::Verdict::kTooMany:
-      ++counters.joins_dropped;
-      break;
+    case JoinGate::Verdict::kTooMany: ++counters.joins_dropped; break;
     case JoinGate::Verdict::kOlder:
       ++counters.joins_older;
       tell(JoinRefused{describe_older(join), "", join.nonce});
@@ -71,6 +76,7 @@ void RouterCounters::add(const RouterCounters& other) {
   other_swarm += other.other_swarm;
   joins += other.joins;
   joins_unproven += other.joins_unproven;
+  reads += other.reads;
   requests_unproven += other.requests_unproven;
   joins_dropped += other.joins_dropped;
   joins_older += other.joins_older;
@@ -90,9 +96,15 @@ std::vector<std::pair<const char*, uint64_t>> RouterCounters::refusals() const {
 }
 
 Router::Router(const RouterOptions& options, Transport& transport, const Clock& clock)
-    : options_(options), secret_(process_secret(options.secret, options.rng_seed)), transport_(transport),
-      membership_(options.membership, options.self, clock, *this, options.rng_seed, secret_), donor_(*this),
-      gate_(secret_, clock) {
+    : options_(options),
+      secret_(process_secret(options.secret, options.rng_seed)),
+      transport_(transport),
+      clock_(clock),
+      membership_(options.membership, options.self, clock, *this, options.rng_seed, secret_),
+      donor_(*this),
+      twins_(membership_.self(), clock, *this, secret_, options.sign),
+      gate_(secret_, clock),
+      troubles_(clock) {
   STARLING_CHECK(options_.compare != nullptr);
   membership_.set_seeds(options.seeds);
 }
@@ -109,6 +121,9 @@ void Router::tick(Handler& handler) {
     receive(handler, *frame);
   }
   membership_.tick();
+  twins_.tick();
+  forget_readers();
+  look_at_strangers();
   for (const MemberEvent& event : membership_.take_events()) {
     if (event.kind == MemberEventKind::kDied || event.kind == MemberEventKind::kLeft) {
       if (const Member* member = membership_.find(event.peer)) transport_.forget(member->record.endpoint);
@@ -121,6 +136,7 @@ bool Router::admit(Handler& handler, const ReceivedFrame& frame, FrameHeader* he
   const DecodeStatus status = decode_frame(frame.channel, frame.header.span(), frame.payload.span(), header, message);
   if (status != DecodeStatus::kOk) {
     ++counters_.undecoded[static_cast<size_t>(status)];
+    if (status != DecodeStatus::kUnknownMessage) transport_.refuse(frame);  // a newer program may send those
     handler.on_frame_refused(frame, describe(status));
     if (status == DecodeStatus::kWrongVersion) {
       counters_.joins_refused += refuse_other_version(frame, membership_.self(), gate_, transport_);
@@ -132,12 +148,58 @@ bool Router::admit(Handler& handler, const ReceivedFrame& frame, FrameHeader* he
     handler.on_frame_refused(frame, kWrongSender);
     return false;
   }
-  if (header->sender == membership_.self().id) return false;   // our own address among the seeds
+  if (header->sender == membership_.self().id) {
+    twins_.handle(*header, *message);
+    return false;
+  }
   const bool ours = swarm_id_ != 0 && header->swarm == swarm_id_;
-  if (ours) membership_.heard_from(header->sender, header->generation);
+  if (ours) {
+    membership_.heard_from(header->sender, header->generation);
+    look_at_sender(*header, frame.source);
+  }
   if (ours || message_is<Join, JoinReply, JoinRefused, JoinCookie>(*message)) return true;
   ++counters_.other_swarm;
   return false;
+}
+
+// Frames of an earlier process may be under way for a moment. One that goes on holds a lower generation than its
+// members do, and nothing of it is believed: it is told so.
+void Router::look_at_sender(const FrameHeader& header, const std::string& source) {
+  const Member* member = membership_.find(header.sender);
+  if (!member) return;
+  const PeerRecord& record = member->record;
+  if (claims_loopback(header.reply_to, source, membership_.self().endpoint)) {
+    troubles_.add(header.sender, describe_unreached({record, source}, membership_.self().endpoint));
+  }
+  if (record.version.generation <= header.generation || clock_.now() - member->since < kEarlierFrames) return;
+  if (gate_.may_answer(source)) send(header.reply_to, Gossip{Updates{.alive = {record}}});
+}
+
+// What others say of this agent's id, and which newcomers the answers do not reach. One that names loopback is told at
+// the address that it asks from.
+void Router::look_at_strangers() {
+  if (const auto other = membership_.take_other_self()) twins_.on_record(*other);
+  const Endpoint& own = membership_.self().endpoint;
+  if (const auto record = membership_.take_record_ahead()) {
+    troubles_.add(record->id,
+                  fmt::format("a record of agent {} is not taken yet: it began {} by its clock, days ahead of "
+                              "this agent's, and an earlier process of it still seems to live. It is taken "
+                              "once that one is found dead",
+                              print_name(*record), clock_text(record->version.generation)));
+  }
+  const auto unreached = gate_.take_unreached();
+  if (!unreached) return;
+  const std::string text = describe_unreached(*unreached, own);
+  troubles_.add(unreached->record.id, text);
+  if (!claims_loopback(unreached->record.endpoint, unreached->source, own)) return;
+  const Endpoint asks_from{unmapped(unreached->source), unreached->record.endpoint.port};
+  send(asks_from, JoinRefused{plain_prefix(text, kReasonBytesMax), "", unreached->nonce});
+}
+
+void Router::move_to(const Endpoint& endpoint) {
+  for (const Member& member : membership_.all()) transport_.forget(member.record.endpoint);
+  for (const Endpoint& seed : options_.seeds) transport_.forget(seed);
+  membership_.move_to(endpoint);
 }
 
 void Router::receive(Handler& handler, const ReceivedFrame& frame) {
@@ -145,16 +207,17 @@ void Router::receive(Handler& handler, const ReceivedFrame& frame) {
   Message message;
   if (!admit(handler, frame, &header, &message)) return;
   std::visit(Overloaded{
-      [&](const MembershipMessage& m) { membership_.handle(header.sender, m); },
-      [&](const BootstrapMessage& m) {
-        if (const auto* join = std::get_if<Join>(&m)) return answer_join(header, *join, frame.source);
-        if (may_have_model(header, m, frame.source)) donor_.handle(header, m, frame.source);
-        handler.on_bootstrap(header, m, frame.payload);
-      },
-      [&](const ExchangeMessage& m) {
-        if (may_exchange(header, m, frame.source)) handler.on_exchange(header, m, frame.payload);
-      },
-  }, message);
+                 [&](const MembershipMessage& m) { membership_.handle(header.sender, m); },
+                 [&](const BootstrapMessage& m) {
+                   if (const auto* join = std::get_if<Join>(&m)) return answer_join(header, *join, frame.source);
+                   if (may_have_model(header, m, frame.source)) donor_.handle(header, m, frame.source);
+                   handler.on_bootstrap(header, m, frame.payload);
+                 },
+                 [&](const ExchangeMessage& m) {
+                   if (may_exchange(header, m, frame.source)) handler.on_exchange(header, m, frame.payload);
+                 },
+             },
+             message);
 }
 
 // Proposals are of living members that train or settle, and blocks of pairs of members: a vote for anybody else could
@@ -164,8 +227,8 @@ bool Router::may_exchange(const FrameHeader& header, const ExchangeMessage& mess
   const auto* propose = std::get_if<Propose>(&message);
   if (!propose && !std::holds_alternative<BlockPayload>(message)) return true;
   const Member* member = membership_.find(header.sender);
-  const bool lives = member && member->state <= MemberState::kSuspect &&
-                     member->record.version.generation == header.generation;
+  const bool lives =
+      member && member->state <= MemberState::kSuspect && member->record.version.generation == header.generation;
   if (!propose) return lives;
   if (lives && member->state == MemberState::kAlive && takes_part(member->record.meta)) return true;
   ++counters_.proposals_refused;
@@ -197,30 +260,81 @@ bool Router::may_have_model(const FrameHeader& header, const BootstrapMessage& m
 
 // The record is the sender's own: a Join for another does not decode.
 void Router::answer_join(const FrameHeader& header, const Join& join, const std::string& source) {
-  const Endpoint& newcomer = join.record.endpoint;   // all answers go where the cookie does; the frame may name another
+  const Endpoint& newcomer = join.record.endpoint;  // all answers go where the cookie does; the frame may name another
   const Member* member = membership_.find(join.record.id);
   const bool known = member && member->state <= MemberState::kSuspect &&
                      member->record.version.generation == join.record.version.generation;
   const auto tell = [&](const Message& message) { send(newcomer, message); };
   if (!let_in(gate_, gate_.judge(source, join, known), join, counters_, tell)) return;
+  if (join.reads != 0) return answer_reader(join);
   std::string refusal;
   if (!settings_.empty() && !join.settings.empty() && join.settings != settings_) {
     refusal = options_.compare(settings_, join.settings);
   } else if (!settings_.empty() && join.settings.empty() && header.swarm != 0 && header.swarm != swarm_id_) {
-    refusal = "here is another swarm than the one that is wanted";
+    refusal = "this node serves another swarm";
   }
   if (!refusal.empty()) {
     ++counters_.joins_refused;
     send(newcomer, JoinRefused{plain_prefix(refusal, kReasonBytesMax), settings_, join.nonce});
     return;
   }
-  ++counters_.joins;
   // A router without settings adds nobody: as a member it would only be asked for settings that it lacks.
   if (!settings_.empty()) {
+    const uint64_t turned_away = membership_.counters().table_full;
     membership_.add(join.record);
+    if (membership_.counters().table_full > turned_away) return refuse_for_room(join);
     membership_.prove(join.record.id, join.record.version.generation);
+    const Member* held = membership_.find(join.record.id);
+    if (held && held->record.version.generation != join.record.version.generation) {
+      return refuse_earlier(join, held->record);
+    }
   }
+  ++counters_.joins;
   send(newcomer, JoinReply{settings_, membership_.sample_records(kSyncRecordsMax), note_, join.nonce});
+}
+
+void Router::refuse_for_room(const Join& join) {
+  ++counters_.joins_refused;
+  const std::string text = fmt::format(
+      "the swarm has {} members, which is the most it can have; end some of them, or begin another swarm", kMembersMax);
+  send(join.record.endpoint, JoinRefused{text, "", join.nonce});
+}
+
+// A higher generation is of a later process, or of one whose clock was ahead; the newcomer has to begin above it. A
+// much lower one is of a process that is not found dead yet; the newcomer asks again.
+void Router::refuse_earlier(const Join& join, const PeerRecord& held) {
+  const bool later = held.version.generation > join.record.version.generation;
+  const std::string text = fmt::format(
+      "another process of this agent, at {}, began {} by its clock, and this one {}: {}", held.endpoint.to_string(),
+      clock_text(held.version.generation), clock_text(join.record.version.generation),
+      later ? "it has to begin above that. A newer program does so by itself; else set the clock right, or name a new "
+              "folder "
+              "with --state"
+            : "it is let in once the earlier one is found dead");
+  send(join.record.endpoint, JoinRefused{text, "", join.nonce, held});
+}
+
+// A reader is told all, and nothing of it is believed or kept but its address, which its cookie has proven.
+void Router::answer_reader(const Join& join) {
+  const Endpoint& reader = join.record.endpoint;
+  readers_[reader] = clock_.now();
+  if (!settings_.empty() && join.reads != kOnlySwarm && join.reads != swarm_id_) {
+    return send(reader, JoinRefused{fmt::format("it is of another swarm, {:016x}", swarm_id_), "", join.nonce});
+  }
+  ++counters_.reads;
+  send(reader, JoinReply{settings_, {membership_.self()}, "", join.nonce});
+  if (settings_.empty()) return;
+  for (const Sync& page : membership_.pages(join.nonce)) send(reader, page);
+}
+
+void Router::forget_readers() {
+  const auto asked_last = [](const auto& a, const auto& b) { return a.second < b.second; };
+  while (!readers_.empty()) {
+    const auto oldest = std::min_element(readers_.begin(), readers_.end(), asked_last);
+    if (readers_.size() <= kReadersMax && clock_.now() - oldest->second < kReaderLife) return;
+    transport_.forget(oldest->first);
+    readers_.erase(oldest);
+  }
 }
 
 void Router::send(const PeerId& to, const Message& message, SharedBytes payload) {

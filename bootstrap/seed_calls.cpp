@@ -10,36 +10,41 @@ namespace starling {
 namespace {
 
 constexpr Duration kCallEvery = std::chrono::seconds(5);
-constexpr Duration kAnswerPatience = std::chrono::seconds(15);   // several calls
+constexpr Duration kAnswerPatience = std::chrono::seconds(15);  // several calls
 
 }  // namespace
 
-SeedCalls::SeedCalls(ContactOptions options, const Endpoint& own, Router& router, const Clock& clock,
-                     uint64_t rng_seed)
-    : options_(std::move(options)), router_(router), clock_(clock), rng_seed_(rng_seed),
-      asked_(options_.bootstrap, own, router, secret_number(router.secret(), rng_seed)), addresses_(asked_.count()) {}
+SeedCalls::SeedCalls(ContactOptions options, const Endpoint& own, Router& router, const Clock& clock, uint64_t rng_seed)
+    : options_(std::move(options)),
+      router_(router),
+      clock_(clock),
+      rng_seed_(rng_seed),
+      asked_(all_addresses(options_), own, router, secret_number(router.secret(), rng_seed)),
+      addresses_(asked_.count()) {}
 
 void SeedCalls::begin(const std::string& settings) {
   options_.settings = settings;
-  contact_ = std::make_unique<Contact>(options_, router_.membership(), clock_, router_, rng_seed_,
-                                       router_.secret());
+  contact_ = std::make_unique<Contact>(options_, router_.membership(), clock_, router_, rng_seed_, router_.secret());
   began_ = clock_.now();
 }
 
 void SeedCalls::handle(const FrameHeader& header, const BootstrapMessage& message) {
   if (contact_) contact_->handle(header, message);
   if (asked_.show_cookie(message, router_.membership().self(), router_.settings())) return;
-  if (const std::optional<size_t> asked = asked_.answered(message)) hear(addresses_[*asked], header, message);
+  if (const std::optional<size_t> asked = asked_.answered(message)) hear(*asked, header, message);
 }
 
-void SeedCalls::hear(Address& address, const FrameHeader& header, const BootstrapMessage& message) {
+void SeedCalls::hear(size_t asked, const FrameHeader& header, const BootstrapMessage& message) {
+  Address& address = addresses_[asked];
   address.answered = clock_.now();
   address.refusal.clear();
   address.note.clear();
   const std::string who = header.reply_to.to_string() + " (peer " + header.sender.short_name() + ") ";
   ContactOptions own = options_;
   own.settings = router_.settings();
-  if (const auto* refused = std::get_if<JoinRefused>(&message)) {
+  const auto* refused = std::get_if<JoinRefused>(&message);
+  if (refused && refused->held) return router_.membership().hear_of_self(*refused->held);
+  if (refused) {
     address.refusal = who + refusal_text(own, refused->reason, refused->settings);
   } else if (const auto* reply = std::get_if<JoinReply>(&message)) {
     if (!reply->note.empty()) address.note = who + reply->note;
@@ -51,6 +56,7 @@ void SeedCalls::hear(Address& address, const FrameHeader& header, const Bootstra
           who + refusal_text(own, "its settings mean the same in other words, so it is another swarm", reply->settings);
     }
   }
+  if (!is_named(options_, asked_.address(asked))) address = {.answered = address.answered};
   if (address.refusal.empty()) {
     address.refused.reset();
   } else if (!address.refused) {
@@ -62,14 +68,16 @@ void SeedCalls::tick() {
   if (contact_) contact_->tick();
 }
 
-void SeedCalls::call_again() {
+void SeedCalls::call_again(bool all) {
   if (searching()) contact_->tick();
   const TimePoint now = clock_.now();
   if (now < next_call_) return;
   next_call_ = now + kCallEvery;
   if (!first_call_) first_call_ = now;
   const std::vector<Member> members = router_.membership().alive();
+  all |= alone();
   for (size_t i = 0; i < asked_.count(); ++i) {
+    if (!all && !is_named(options_, asked_.address(i))) continue;
     const bool known = std::any_of(members.begin(), members.end(), [&](const Member& member) {
       return member.record.endpoint == asked_.address(i) && member.record.meta.role == Role::kAgent;
     });
@@ -97,15 +105,36 @@ std::string SeedCalls::no_answer() const {
   for (const Address& address : addresses_) {
     if (address.answered && clock_.now() - *address.answered < kAnswerPatience) return "";
   }
-  const std::string names = asked_.doubt_of_names();
-  return "this agent trains alone: " + asked_.list() + " do not answer. Either nobody runs there, or " +
-         (names.empty() ? "" : names + ", or ") + "the answers do not reach this agent: they are sent to " +
-         router_.membership().self().endpoint.to_string() + " and the next port, which must be open and reachable from "
+  const std::string silent = "this agent is alone: " + asked_.list(options_.find_path) + " do not answer. ";
+  if (const std::string lost = asked_.lost_long_answers(); !lost.empty()) return silent + lost;
+  const Endpoint& own = router_.membership().self().endpoint;
+  if (const Endpoint* accepting = asked_.accepting(options_.find_path)) {
+    return silent + describe_no_way_back(*accepting, own);
+  }
+  const std::string names = asked_.doubt_of_names(options_.find_path);
+  return silent + "Either nobody runs there, or " + (names.empty() ? "" : names + ", or ") +
+         "the answers do not reach this agent: they are sent to " + own.to_string() +
+         " and the next port, which must be open and reachable from "
          "there. Name another address of this machine with --advertise HOST:PORT; behind a router that hides it, no "
          "one can reach it";
 }
 
+// The agents at all its addresses said that they end.
+bool SeedCalls::all_left() const {
+  const std::vector<Member> members = router_.membership().all();
+  const auto left = [&](size_t address) {
+    return std::any_of(members.begin(), members.end(), [&](const Member& member) {
+      return member.state == MemberState::kLeft && member.record.endpoint == asked_.address(address);
+    });
+  };
+  for (size_t i = 0; i < asked_.count(); ++i) {
+    if (!left(i)) return false;
+  }
+  return asked_.count() > 0;
+}
+
 std::string SeedCalls::trouble() const {
+  if (all_left()) return "";
   std::string text;
   for (const Address& address : addresses_) {
     if (!address.refusal.empty()) text += address.refusal + "\n";
@@ -113,7 +142,7 @@ std::string SeedCalls::trouble() const {
   if (!text.empty()) return text + refusal_remedy(router_.settings());
   if (!alone()) return "";
   for (const Address& address : addresses_) text += address.note;
-  return text.empty() ? no_answer() : "this agent trains alone: " + text;
+  return text.empty() ? no_answer() : "this agent is alone: " + text;
 }
 
 bool SeedCalls::refused() const {

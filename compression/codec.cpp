@@ -2,18 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <stdexcept>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "compression/dense.h"
-#include "compression/modulo.h"
-#ifdef STARLING_CUDA
-#include "compression/codec_cuda.h"
-#endif
 #include "kernels/check.h"
-#include "kernels/device_failure.h"
 
 namespace starling {
 namespace {
@@ -26,19 +18,7 @@ constexpr std::array kNames = {
     CodecName{CodecKind::kModulo4, "modulo4", "half a byte an element, in coarser steps (pairs only)"},
 };
 
-constexpr size_t kPiece = 2048;   // elements; a few of them fit the nearest cache
-
-std::unique_ptr<Codec> make_host_codec(CodecKind kind) {
-  switch (kind) {
-    case CodecKind::kFp32: return std::make_unique<Fp32Codec>();
-    case CodecKind::kBf16: return std::make_unique<Bf16Codec>();
-    case CodecKind::kFp16: return std::make_unique<Fp16Codec>();
-    case CodecKind::kModulo8: return std::make_unique<Modulo8Codec>();
-    case CodecKind::kModulo4: return std::make_unique<Modulo4Codec>();
-  }
-  STARLING_CHECK(!"a codec kind that parse_codec does not know");
-  return nullptr;
-}
+constexpr size_t kPiece = 2048;  // elements; a few of them fit the nearest cache
 
 }  // namespace
 
@@ -99,7 +79,7 @@ bool Codec::mean(Bytes own, std::span<const Bytes> peers, std::span<const float>
     const Bytes own_piece = own.subspan(begin, size);
     const MutableBytes out_piece = out.subspan(begin, size);
     sum.fill(0);
-    apply(1, Bytes(zeros).first(size), own_piece, x);   // decodes
+    apply(1, Bytes(zeros).first(size), own_piece, x);  // decodes
     for (size_t i = 0; i < peers.size(); ++i) apply(weights[i], own_piece, peers[i].subspan(begin, size), x);
     PairStats piece;
     if (!encode(x, {}, out_piece) || pair(own_piece, out_piece, count, &piece) != PairStatus::kOk) return false;
@@ -107,18 +87,6 @@ bool Codec::mean(Bytes own, std::span<const Bytes> peers, std::span<const float>
     stats->max_abs_difference = std::max(stats->max_abs_difference, piece.max_abs_difference);
   }
   return true;
-}
-
-std::unique_ptr<Codec> make_codec(CodecKind kind, MemorySpace space) {
-  std::unique_ptr<Codec> host = make_host_codec(kind);
-  if (space == MemorySpace::kHost) return host;
-#ifdef STARLING_CUDA
-  return make_cuda_codec(std::move(host));
-#else
-  throw DeviceFailure("codec " + std::string(codec_name(kind)) +
-                      ": params on a GPU need a build with CUDA, and this one has none; build with "
-                      "-Dcuda=enabled (nvcc needed), or train on the CPU");
-#endif
 }
 
 }  // namespace starling

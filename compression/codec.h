@@ -28,12 +28,12 @@ enum class CodecKind : uint8_t { kFp32 = 1, kBf16 = 2, kModulo8 = 3, kFp16 = 4, 
 struct CodecName {
   CodecKind kind;
   std::string_view name;
-  std::string_view note;   // for people, in help texts
+  std::string_view note;  // for people, in help texts
 };
 std::span<const CodecName> codec_names();
-std::string codec_choices(std::string_view between);   // "fp32, bf16, modulo8" with ", " between
+std::string codec_choices(std::string_view between);  // "fp32, bf16, modulo8" with ", " between
 
-std::optional<CodecKind> parse_codec(std::string_view name);   // nullopt: no such codec
+std::optional<CodecKind> parse_codec(std::string_view name);  // nullopt: no such codec
 std::string_view codec_name(CodecKind kind);
 
 // What a codec remembers of one block from one snapshot to the next; only that codec knows what it is.
@@ -41,27 +41,27 @@ class CodecMemory {
  public:
   virtual ~CodecMemory() = default;
   virtual std::vector<std::byte> save() const = 0;
-  [[nodiscard]] virtual bool load(Bytes saved) = 0;   // false, and nothing is changed: not what save() writes
+  [[nodiscard]] virtual bool load(Bytes saved) = 0;  // false, and nothing is changed: not what save() writes
 };
 
 // What encode() may use beside the values.
 struct EncodeContext {
-  CodecMemory* memory = nullptr;            // of make_memory(), changed by encode(); null: nothing is remembered
-  std::function<float()> section_rms{};     // rms of all the section's values: the scale of a block of zeros; or empty
+  CodecMemory* memory = nullptr;         // of make_memory(), changed by encode(); null: nothing is remembered
+  std::function<float()> section_rms{};  // rms of all the section's values: the scale of a block of zeros; or empty
 };
 
 enum class [[nodiscard]] PayloadStatus {
   kOk,
-  kWrongSize,    // no encode() of so many elements writes so many bytes
-  kBadHeader,    // a field outside its range
-  kNonFinite,    // a NaN or an infinity, in a payload that can hold one
+  kWrongSize,  // no encode() of so many elements writes so many bytes
+  kBadHeader,  // a field outside its range
+  kNonFinite,  // a NaN or an infinity, in a payload that can hold one
 };
 
 // The outcome of laying a peer's payload beside one's own.
 enum class [[nodiscard]] PairStatus {
   kOk,
-  kLeftOut,      // the two payloads form no delta: the block leaves this exchange, and the codec learns from it
-  kRefused,      // the peer's payload does not pass check(): no block of it
+  kLeftOut,  // the two payloads form no delta: the block leaves this exchange, and the codec learns from it
+  kRefused,  // the peer's payload does not pass check(): no block of it
 };
 
 struct PairStats {
@@ -73,9 +73,9 @@ struct PairStats {
 
 // How a block went in an exchange that ended: what a codec learns from.
 struct PairVerdict {
-  PairStatus status = PairStatus::kRefused;   // kOk or kLeftOut: there is nothing to learn from other payloads
-  PairStats stats;                            // where kOk
-  Bytes own, peer;                            // their first learnable_bytes()
+  PairStatus status = PairStatus::kRefused;  // kOk or kLeftOut: there is nothing to learn from other payloads
+  PairStats stats;                           // where kOk
+  Bytes own, peer;                           // their first learnable_bytes()
 };
 
 // One delta: coefficient * f(own, peer).
@@ -114,7 +114,7 @@ class Codec {
   virtual PairStatus pair(Bytes own, Bytes peer, size_t element_count, PairStats* stats) const = 0;
 
   // False: pair() leaves the block out because the two sides' steps are too far apart, which learn() mends.
-  virtual bool comparable(Bytes, Bytes) const { return true; }   // the first learnable_bytes() of own and peer
+  virtual bool comparable(Bytes, Bytes) const { return true; }  // the first learnable_bytes() of own and peer
 
   // x += coefficient * f(own, peer), f antisymmetric and bit-identical on every machine: f32 difference, one rounding
   // by the multiply, one by the add, no fused multiply-add. REQUIRES: pair(own, peer) == kOk.
@@ -128,8 +128,8 @@ class Codec {
   // when a peer is not.
   // REQUIRES: linear(); a codec for host memory; weights above 0;
   // all payloads of own.size(), and own passes check().
-  [[nodiscard]] bool mean(Bytes own, std::span<const Bytes> peers, std::span<const float> weights,
-                          size_t element_count, MutableBytes out, PairStats* stats) const;
+  [[nodiscard]] bool mean(Bytes own, std::span<const Bytes> peers, std::span<const float> weights, size_t element_count,
+                          MutableBytes out, PairStats* stats) const;
 
   // How many leading bytes of a payload learn() reads; an exchange keeps only these for it. 0: nothing to learn.
   virtual size_t learnable_bytes(size_t) const { return 0; }

@@ -163,14 +163,14 @@ class CudaCodec final : public Codec {
         return pair_apply_fp16_cuda(coefficient, device_own, device_peer, x.count, x.data, use.stream());
       case CodecKind::kModulo8: return apply_modulo<8>(use, coefficient, own, peer, device_own, device_peer, x);
       case CodecKind::kModulo4: return apply_modulo<4>(use, coefficient, own, peer, device_own, device_peer, x);
-      default: break;   // make_cuda_codec() refused it
+      default: break;  // make_cuda_codec() refused it
     }
     STARLING_CHECK(!"a codec kind without a CUDA twin");
   }
 
   template <int kBits>
-  static void apply_modulo(CudaScratch::Use& use, float coefficient, Bytes own, Bytes peer,
-                           const std::byte* device_own, const std::byte* device_peer, View x) {
+  static void apply_modulo(CudaScratch::Use& use, float coefficient, Bytes own, Bytes peer, const std::byte* device_own,
+                           const std::byte* device_peer, View x) {
     const ModuloPairing pairing(own, peer);
     STARLING_CHECK(pairing.comparable(kModuloSteps<kBits>));
     modulo_apply_cuda<kBits>(pairing.factor(coefficient), device_own + kHeaderBytes, pairing.own_shift,
@@ -195,8 +195,8 @@ std::unique_ptr<Codec> make_cuda_codec(std::unique_ptr<Codec> host) {
                         " works on params in host memory only; train on the CPU, or take another codec");
   }
   if (const std::string missing = cuda::why_no_device(); !missing.empty()) {
-    throw DeviceFailure("codec " + std::string(codec_name(host->kind())) +
-                        ": params on a GPU were asked for, but " + missing + ", or train on the CPU");
+    throw DeviceFailure("codec " + std::string(codec_name(host->kind())) + ": params on a GPU were asked for, but " +
+                        missing + ", or train on the CPU");
   }
   return std::make_unique<CudaCodec>(std::move(host));
 }

@@ -1,8 +1,8 @@
-// The dense codecs, fp32, bf16 and fp16: every value in a fixed number of bytes. f(own, peer) = peer - own of the
-// values as the payloads hold them. fp32 is exact; bf16 and fp16 round half to even. A difference too large for a float
-// leaves its block out of the exchange. They remember nothing. Format: compression/dense_format.h.
-// A value beyond 65504 is sent as 65504 by fp16: what it has more stays with its agent, as deltas are increments. The
-// sum stays exact and nobody becomes infinite, but two agents that both are beyond it do not meet there.
+// The dense codecs fp32, bf16 and fp16: every value in a fixed number of bytes. The delta is f(own, peer) = peer - own
+// of the values as the payloads hold them. fp32 is exact; bf16 and fp16 round half to even. A difference too large for
+// a float leaves its block out of the exchange. They remember nothing. Format: compression/dense_format.h. A value
+// beyond 65504 is sent as 65504 by fp16: what it has more stays with its agent, as deltas are increments. The sum stays
+// exact and nobody becomes infinite, but two agents that both are beyond it do not meet there.
 #pragma once
 
 #include "compression/codec.h"

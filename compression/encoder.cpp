@@ -6,16 +6,14 @@
 #include <cstring>
 #include <utility>
 
-#include "compression/low_rank.h"
-#include "kernels/cast.h"
 #include "kernels/check.h"
 #include "kernels/transfer.h"
 
 namespace starling {
 namespace {
 
-constexpr uint64_t kScaleSnapshots = 16;   // a section's rms is reused, because measuring it reads the section
-constexpr std::byte kMark{0x81};           // as an exponent -127, which no step ever had
+constexpr uint64_t kScaleSnapshots = 16;  // a section's rms is reused, because measuring it reads the section
+constexpr std::byte kMark{0x81};          // as an exponent -127, which no step ever had
 constexpr std::byte kVersion{1};
 constexpr size_t kHeaderBytes = 8;
 
@@ -35,29 +33,22 @@ std::optional<uint32_t> take_u32(Bytes& from) {
   return number;
 }
 
-std::optional<size_t> encode_matrix(ConstView x, MutableBytes out) {
-  STARLING_CHECK(x.space == MemorySpace::kHost && out.size() == x.count * sizeof(float));
-  if (!f32_to_bytes(x.data, x.count, out.data())) return std::nullopt;
-  return out.size();
-}
-
 }  // namespace
 
 Encoder::Encoder(std::unique_ptr<Codec> codec, Layout layout)
-    : codec_(std::move(codec)), layout_(std::move(layout)), memories_(fresh_memories()),
+    : codec_(std::move(codec)),
+      layout_(std::move(layout)),
+      memories_(fresh_memories()),
       scales_(layout_.sections.size()) {}
 
 Encoder::Memories Encoder::fresh_memories() const {
   Memories memories;
-  for (const Block& block : layout_.blocks) {
-    memories.push_back(block.low_rank() ? nullptr : codec_->make_memory(block.element_count));
-  }
+  for (const Block& block : layout_.blocks) memories.push_back(codec_->make_memory(block.element_count));
   return memories;
 }
 
 size_t Encoder::payload_bytes_max(size_t block) const {
-  const Block& one = layout_.blocks[block];
-  return one.low_rank() ? one.element_count * sizeof(float) : codec_->payload_bytes_max(one.element_count);
+  return codec_->payload_bytes_max(layout_.blocks[block].element_count);
 }
 
 void Encoder::begin_snapshot(std::vector<ConstView> sections) {
@@ -70,8 +61,8 @@ void Encoder::begin_snapshot(std::vector<ConstView> sections) {
 float Encoder::section_rms(size_t section) {
   SectionScale& scale = scales_[section];
   const ConstView& x = sections_[section];
-  const bool known = scale.measured_in == snapshots_ ||
-                     (scale.rms > 0 && snapshots_ - scale.measured_in < kScaleSnapshots);
+  const bool known =
+      scale.measured_in == snapshots_ || (scale.rms > 0 && snapshots_ - scale.measured_in < kScaleSnapshots);
   if (!known && x.count > 0) {
     scale.rms = static_cast<float>(std::sqrt(squared_norm(x) / static_cast<double>(x.count)));
     scale.measured_in = snapshots_;
@@ -81,17 +72,9 @@ float Encoder::section_rms(size_t section) {
 
 std::optional<size_t> Encoder::encode(size_t block, ConstView x, MutableBytes out) {
   STARLING_CHECK(snapshots_ > 0 && x.count == layout_.blocks[block].element_count);
-  if (layout_.blocks[block].low_rank()) return encode_matrix(x, out);
   const EncodeContext context{memories_[block].get(),
                               [this, section = layout_.blocks[block].section] { return section_rms(section); }};
   return codec_->encode(x, context, out);
-}
-
-void Encoder::apply(size_t block, std::span<const CodecTerm> terms, View x) const {
-  const Block& one = layout_.blocks[block];
-  if (!one.low_rank()) return codec_->apply_all(terms, x);
-  const LowRank matrix(one.matrix);
-  for (const CodecTerm& term : terms) matrix.apply(term.coefficient, term.own, term.peer, x);
 }
 
 void Encoder::learn(size_t block, const PairVerdict& verdict) {
@@ -114,7 +97,7 @@ std::vector<std::byte> Encoder::save() const {
 bool Encoder::load(Bytes saved) {
   if (saved.empty()) return true;
   Memories loaded = fresh_memories();
-  if (saved[0] != kMark) {   // one byte a block
+  if (saved[0] != kMark) {  // one byte a block
     if (saved.size() != loaded.size()) return false;
     for (size_t i = 0; i < loaded.size(); ++i) {
       if (loaded[i] && !loaded[i]->load(saved.subspan(i, 1))) return false;

@@ -26,13 +26,10 @@ class Encoder {
   // readable until then.
   void begin_snapshot(std::vector<ConstView> sections);
 
-  // Writes the payload of one block, whose values now are `x`, and says how many bytes it has. nullopt if x holds a
-  // value that is not finite. Of a block of low rank it is x itself: what travels is made of that in the exchange.
+  // Writes the payload of one block with the values `x`, and says how many bytes it has. nullopt if x holds a
+  // value that is not finite.
   // REQUIRES: out.size() == payload_bytes_max(block).
   [[nodiscard]] std::optional<size_t> encode(size_t block, ConstView x, MutableBytes out);
-
-  // Adds all deltas of one block to what it holds, in this order.
-  void apply(size_t block, std::span<const CodecTerm> terms, View x) const;
 
   // How the block went in an exchange that ended, whatever became of the exchange.
   void learn(size_t block, const PairVerdict& verdict);
@@ -48,7 +45,7 @@ class Encoder {
  private:
   struct SectionScale {
     float rms = 0;
-    uint64_t measured_in = 0;   // this snapshot; 0: never
+    uint64_t measured_in = 0;  // this snapshot; 0: never
   };
   using Memories = std::vector<std::unique_ptr<CodecMemory>>;
 
@@ -58,7 +55,7 @@ class Encoder {
 
   std::unique_ptr<Codec> codec_;
   Layout layout_;
-  Memories memories_;   // by block; null where the codec remembers nothing
+  Memories memories_;  // by block; null where the codec remembers nothing
   std::vector<ConstView> sections_;
   std::vector<SectionScale> scales_;
   uint64_t snapshots_ = 0;

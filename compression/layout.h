@@ -8,36 +8,25 @@
 #include <string>
 #include <vector>
 
-#include "kernels/low_rank.h"
-
 namespace starling {
 
-// A run of a section that is a matrix, one row after the other.
-struct Matrix {
-  size_t offset = 0, rows = 0, columns = 0;
-};
-
 struct Section {
-  std::string name;         // "params", "momentum"
+  std::string name;  // "params", "momentum"
   size_t element_count = 0;
-  std::vector<Matrix> matrices{};   // by offset; they do not overlap
 };
 
 struct Block {
-  uint32_t section = 0;     // index into Layout::sections
-  size_t offset = 0;        // first element, inside the section
+  uint32_t section = 0;  // index into Layout::sections
+  size_t offset = 0;     // first element, inside the section
   size_t element_count = 0;
-  MatrixSize matrix{};      // mixed along so many directions (low_rank.h); rank 0: as it is
-  bool low_rank() const { return matrix.rank > 0; }
 };
 
 struct Layout {
   std::vector<Section> sections;
   std::vector<Block> blocks;
 
-  // Cuts each section into blocks of `block_elements` (the last one may be shorter). With a rank, each matrix that it
-  // makes smaller is one block of any size, and what lies between them is cut. REQUIRES: block_elements > 0.
-  static Layout cut(std::vector<Section> sections, size_t block_elements, size_t rank = 0);
+  // Cuts each section into blocks of `block_elements` (the last one may be shorter). REQUIRES: block_elements > 0.
+  static Layout cut(std::vector<Section> sections, size_t block_elements);
 
   size_t element_count() const;                              // over all sections
   size_t payload_bytes_max(const class Codec& codec) const;  // over all blocks

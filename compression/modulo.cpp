@@ -13,7 +13,7 @@ namespace starling {
 
 using modulo_format::kHeaderBytes;
 
-constexpr int kNoExponent = -128;   // in saved memory
+constexpr int kNoExponent = -128;  // in saved memory
 
 // ---- write ----
 
@@ -45,8 +45,8 @@ std::optional<size_t> ModuloCodec<kBits>::encode(ConstView x, const EncodeContex
 template <int kBits>
 PayloadStatus ModuloCodec<kBits>::check(Bytes payload, size_t element_count) const {
   if (payload.size() != payload_bytes_max(element_count)) return PayloadStatus::kWrongSize;
-  const bool legal = modulo_format::header_is_legal(payload) &&
-                     modulo_format::codes_are_legal<kBits>(payload, element_count);
+  const bool legal =
+      modulo_format::header_is_legal(payload) && modulo_format::codes_are_legal<kBits>(payload, element_count);
   return legal ? PayloadStatus::kOk : PayloadStatus::kBadHeader;
 }
 

@@ -1,5 +1,5 @@
-// The order of work of a modulo encode, the same for the host's loops and the GPU's: one pass with the remembered
-// step, which also measures; a second one only where that step is not legal for these values. The memory
+// The order of work of a modulo encode, the same for the host's loops and the GPU's. One pass with the remembered step
+// also measures; a second one comes only where that step is not legal for these values. The memory
 // then takes the step that was used, so that a step raised beyond the limit by peers does not return through it.
 #pragma once
 
@@ -20,7 +20,7 @@ namespace starling {
 inline float modulo_scale(float max_abs, const EncodeContext& context) {
   if (max_abs > 0 || !context.section_rms) return max_abs;
   const float rms = context.section_rms();
-  return std::isfinite(rms) ? rms : 0;   // not finite: another block of the section refuses
+  return std::isfinite(rms) ? rms : 0;  // not finite: another block of the section refuses
 }
 
 // `measure()` gives max|x| (non-finite if any x is); `encode_at(exponent)` writes the codes and gives a

@@ -28,7 +28,7 @@ struct ModuloPairing {
   bool comparable(const ModuloSteps& steps) const {
     return std::abs(own.exponent - peer.exponent) <= steps.exponent_gap_max;
   }
-  // In units of the finer step: no difference is larger whose values round apart, though they are equal or all but.
+  // In units of the finer step: the largest difference that rounding alone makes of values that are equal or nearly so.
   uint32_t rounding() const {
     const int shift = std::max(own_shift, peer_shift);
     return shift == 0 ? 1 : uint32_t{1} << (shift - 1);

@@ -17,11 +17,11 @@ constexpr int kSmallestRemembered = -60;
 
 // What the constants of a codec have to satisfy.
 constexpr bool sound(const ModuloSteps& steps, int bits) {
-  const int range = bits - 1;   // differences are below 2^range steps
-  return steps.exponent_gap_max > steps.distance &&      // a pair that met never parts its steps too far to meet again
-         steps.exponent_gap_max - 1 < range &&           // the rounding of a step so much coarser does not wrap
-         steps.distance < range && steps.cover < range &&
-         steps.values <= kQuantisedBits && steps.values - 24 < range;   // a last bit of a float does not wrap
+  const int range = bits - 1;                        // differences are below 2^range steps
+  return steps.exponent_gap_max > steps.distance &&  // a pair that met never parts its steps too far to meet again
+         steps.exponent_gap_max - 1 < range &&       // the rounding of a step so much coarser does not wrap
+         steps.distance < range && steps.cover < range && steps.values <= kQuantisedBits &&
+         steps.values - 24 < range;  // a last bit of a float does not wrap
 }
 static_assert(sound(kModuloSteps<8>, 8) && sound(kModuloSteps<4>, 4));
 
@@ -51,7 +51,7 @@ int largest_exponent(const ModuloSteps& steps, float max_abs) {
 int next_exponent(const ModuloSteps& steps, PairStatus status, float max_abs_difference, int own, int peer,
                   std::optional<int> remembered) {
   int next = own;
-  if (status != PairStatus::kOk) {   // coarser after a wrap; the coarser of the two if they are too far apart
+  if (status != PairStatus::kOk) {  // coarser after a wrap; the coarser of the two if they are too far apart
     const bool wrapped = std::abs(own - peer) <= steps.exponent_gap_max;
     next = std::max(own, peer) + (!wrapped ? 0 : own == peer ? 1 : steps.rise_apart);
   } else if (max_abs_difference == 0) {

@@ -13,11 +13,11 @@
 // Two steps apart differ by at least the coarser one's rounding, half its step, which lets the finer step fall to
 // distance + 1 exponents below the coarser. With just that gap a successful exchange never makes a pair incomparable.
 // With a smaller one a large swarm that met one distant agent never settles: half of it keeps following the coarsest
-// step while the rest gets finer. (modulo8 with a gap of 3: swarms of over a hundred, a fifth of the exchanges failed.)
+// step while the rest gets finer.
 // A larger one would not help modulo4: half of a step 2^4 coarser is 8 of the finer ones, and wraps. There unequal
-// steps wrap often, and not because the coarser is too fine: both begin again at the coarser, not above it. So 64
-// members that met a stranger settle, and 3 % of the exchanges fail; of 512 a fifth fail for ever, and members stay .02
-// apart. (Modulo.ALargeSwarmSettlesAfterMeetingOneStranger)
+// steps wrap often, and not because the coarser is too fine: both begin again at the coarser, not above it. So
+// members that met a stranger settle; in swarms of several hundred some exchanges fail for ever.
+// (Modulo.ALargeSwarmSettlesAfterMeetingOneStranger)
 //
 // No delta is applied to a block in which rounding alone can make the largest difference. It would bring models that
 // agree as far apart as the coarser step's rounding, each time one of them has met a coarse step. Both steps fall until
@@ -25,12 +25,13 @@
 //
 // The step does not fall to zero: encode raises the exponent until every integer fits in 30 bits, or 25. So the last
 // bit of the largest float is worth at most 64 steps, or 2, and agents that are apart by the rounding of their floats
-// alone do not wrap. (modulo4 with 30 bits: they wrapped again and again, in 18 to 30 % of the exchanges.)
+// alone do not wrap.
 //
-// A peer cannot raise the step without limit: encode takes no step more than 2^3 above the one with which the block's
-// own values cover 2^cover steps, and writes the capped exponent back to the memory. With a cap in the payload only,
-// the raised exponent would return with every pairing, and a settling pair would stop short of zero. A block of zeros
-// is measured by its section's rms: momentum, a bias or an adapter that is still zero here need not be zero there.
+// A peer cannot raise the step without limit. The encoder takes no step more than 2^3 above the one with which the
+// block's own values cover 2^cover steps, and writes the capped exponent back to the memory. With a cap in the payload
+// only, the raised exponent would return with every pairing, and a settling pair would stop short of zero. A block of
+// zeros is measured by its section's rms: momentum, a bias or an adapter that is still zero here need not be zero
+// there.
 // (Modulo.ASettledPairMeetsAgainAfterALiarRaisedItsSteps)
 #pragma once
 
@@ -42,11 +43,11 @@ namespace starling {
 
 // Of a modulo codec with so many bits, in powers of two.
 struct ModuloSteps {
-  int values;             // the step is so fine at most that every |q_i| <= 2^values
-  int cover;              // a fresh block's own values spread over +-2^cover steps
-  int distance;           // in the long run the largest difference takes at most 2^distance steps
-  int exponent_gap_max;   // of two steps that are compared
-  int rise_apart;         // after a wrap of two unequal steps: how far above the coarser both begin again
+  int values;            // the step is so fine at most that every |q_i| <= 2^values
+  int cover;             // a fresh block's own values spread over +-2^cover steps
+  int distance;          // in the long run the largest difference takes at most 2^distance steps
+  int exponent_gap_max;  // of two steps that are compared
+  int rise_apart;        // after a wrap of two unequal steps: how far above the coarser both begin again
 };
 template <int kBits>
 inline constexpr ModuloSteps kModuloSteps{30, 6, 5, 6, 1};

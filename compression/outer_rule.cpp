@@ -59,7 +59,7 @@ void take(const OuterRule& rule, const UpdateCodec& codec, float factor, Bytes e
 bool apply_entry(const OuterRule& rule, const UpdateCodec& codec, float factor, Bytes entry, double norm,
                  std::span<float> params, std::span<float> momentum, OuterReach* reach) {
   STARLING_CHECK(momentum.size() == (rule.has_momentum() ? params.size() : 0));
-  constexpr double kFar = 1e38;   // below the largest float, 3.4e38, whatever a sum in between adds
+  constexpr double kFar = 1e38;  // below the largest float, 3.4e38, whatever a sum in between adds
   const OuterReach after = reach_after(rule, factor, norm, *reach);
   const bool safe = after.params < kFar && (momentum.empty() || after.momentum < kFar);
   if (!safe && !fits(rule, codec, factor, entry, params, momentum)) return false;

@@ -15,17 +15,15 @@
 namespace starling {
 
 struct OuterRule {
-  float momentum = 0;   // 0: plain, and there is no m; at least 0, below 1
-  float rate = 1;       // above 0
+  float momentum = 0;  // 0: plain, and there is no m; at least 0, below 1
+  float rate = 1;      // above 0
 
   bool has_momentum() const { return momentum > 0; }
 };
 
 // How far from zero the values of R and m may be: no magnitude is larger. Unknown until the first entry is applied.
 // While an entry cannot carry them out of a float's range, no pass over all values has to ask whether it does.
-struct OuterReach {
-  double params = std::numeric_limits<double>::infinity(), momentum = params;
-};
+struct OuterReach { double params = std::numeric_limits<double>::infinity(), momentum = params; };
 
 // Applies one entry of a slice to its params R and its momentum m, in host memory. `factor`: 1, or less for an entry
 // that counts at less than its full size. `norm`: of the entry's values, or more. False, and nothing is changed, if a

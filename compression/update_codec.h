@@ -24,10 +24,20 @@
 
 namespace starling {
 
-// On the wire: never renumber. topk and randk have fp32 values, topk_bf16 the same elements with bf16 values.
+// On the wire: never renumber. topk has fp32 values, topk_bf16 the same elements with bf16 values. Retired: 10 (qsgd),
+// 12 to 14 (randk).
 enum class UpdateKind : uint8_t {
-  kFp32 = 1, kBf16 = 2, kTopk = 3, kTopkBf16 = 4, kInt8 = 5, kInt4 = 6, kSign = 7, kSignEf = 8, kTernary = 9,
-  kQsgd = 10, kTopkInt8 = 11, kRandk = 12, kRandkBf16 = 13, kRandkInt8 = 14, kSketch = 15,
+  kFp32 = 1,
+  kBf16 = 2,
+  kTopk = 3,
+  kTopkBf16 = 4,
+  kInt8 = 5,
+  kInt4 = 6,
+  kSign = 7,
+  kSignEf = 8,
+  kTernary = 9,
+  kTopkInt8 = 11,
+  kSketch = 15,
   kDgc = 16
 };
 
@@ -35,27 +45,26 @@ enum class UpdateKind : uint8_t {
 struct UpdateName {
   UpdateKind kind;
   std::string_view name;
-  std::string_view note;   // for people, in help texts
+  std::string_view note;  // for people, in help texts
 };
 std::span<const UpdateName> update_names();
-std::vector<std::string> update_words();                         // their names
-std::string update_choices(std::string_view between);            // "fp32, bf16, topk, topk_bf16" with ", " between
-std::optional<UpdateKind> parse_update(std::string_view name);   // nullopt: no such codec
-std::optional<UpdateKind> update_kind(uint8_t number);           // of the wire; nullopt: no such codec
+std::vector<std::string> update_words();                        // their names
+std::string update_choices(std::string_view between);           // "fp32, bf16, topk, topk_bf16" with ", " between
+std::optional<UpdateKind> parse_update(std::string_view name);  // nullopt: no such codec
+std::optional<UpdateKind> update_kind(uint8_t number);          // of the wire; nullopt: no such codec
 std::string_view update_name(UpdateKind kind);
 
 // What all members of a group agree on: sizes of payloads follow from it.
 struct UpdateOptions {
   UpdateKind kind = UpdateKind::kFp32;
-  double density = 0.01;   // topk, randk: a payload's share of a slice's elements, above 0, at most 1; one at least;
-                           // sketch: an entry's
-  uint32_t reply = 2;      // topk: an entry holds at most so many times the elements of a payload, at least 1 time
-  uint32_t levels = 7;     // qsgd: of each sign, 1 to 127
-  double table = 0.2;      // sketch: a table's cells, as a share of the slice's elements; above 0, at most 1
-  uint32_t candidates = 4; // sketch: a payload holds at most so many times the elements of an entry, at least 1 time
-  std::optional<double> momentum;   // dgc, sketch: of the velocity, at least 0 and below 1; nullopt: momentum_of()
-  double clip = 0;         // dgc: a drift counts at most so long, over the root of the number of members; 0: no limit
-  uint32_t warmup = 0;     // dgc: so many entries of a log are denser; 0: none
+  double density = 0.01;    // topk: a payload's share of a slice's elements, above 0, at most 1; one at least;
+                            // sketch: an entry's
+  uint32_t reply = 2;       // topk: an entry holds at most so many times the elements of a payload, at least 1 time
+  double table = 0.2;       // sketch: a table's cells, as a share of the slice's elements; above 0, at most 1
+  uint32_t candidates = 4;  // sketch: a payload holds at most so many times the elements of an entry, at least 1 time
+  std::optional<double> momentum;  // dgc, sketch: of the velocity, at least 0 and below 1; nullopt: momentum_of()
+  double clip = 0;      // dgc: a drift counts at most so long, over the root of the number of members; 0: no limit
+  uint32_t warmup = 0;  // dgc: so many entries of a log are denser; 0: none
 };
 
 inline double momentum_of(const UpdateOptions& options) {
@@ -67,10 +76,10 @@ enum class UpdateRole { kContribution, kEntry };
 
 enum class [[nodiscard]] UpdateStatus {
   kOk,
-  kWrongSize,    // no encode() of so many elements in this role writes so many bytes, or not with this header
-  kBadIndex,     // indices that do not ascend, or one beyond the slice
-  kBadLevel,     // a code that stands for no level, or bits where no element is
-  kNonFinite,    // a NaN or an infinity, or a scale that is one, negative, or so large that values would be one
+  kWrongSize,  // no encode() of so many elements in this role writes so many bytes, or not with this header
+  kBadIndex,   // indices that do not ascend, or one beyond the slice
+  kBadLevel,   // a code that stands for no level, or bits where no element is
+  kNonFinite,  // a NaN or an infinity, or a scale that is one, negative, or so large that values would be one
 };
 
 // What encode() leaves in the accumulator once its own payload is subtracted from it.
@@ -81,24 +90,24 @@ struct UpdateResidual {
   // Its expected sum of squares is at most this fraction of the vector's. Below 1 what is kept stays bounded (a
   // contraction: Stich and Karimireddy 2020, arXiv:1909.05350, definition 3).
   double energy = 0;
-  // Nothing is kept: the payload takes the place of what was encoded, because the rounding averages out over payloads
-  // but is too large to be sent later, or because the payload does not stand for the vector's magnitudes (a vote).
+  // Nothing is kept: the payload takes the place of what was encoded. Either the rounding averages out over payloads
+  // but is too large to be sent later, or the payload does not stand for the vector's magnitudes (a vote).
   bool dropped = false;
-  bool unbiased = false;          // the expectation of the decoded payload over seeds is the vector
+  bool unbiased = false;  // the expectation of the decoded payload over seeds is the vector
 };
 
 // What a codec rounds and chooses by, beside the values.
 struct UpdateSeeds {
-  uint64_t own = 1;      // another one for each payload of each member
-  uint64_t common = 1;   // of the log that the payload follows: all members that hold it have the same
-  uint64_t entries = 0;  // of that log; dgc: how dense a payload is
-  std::span<const uint32_t> requested{};   // sketch: by the slice's owner, ascending; empty: the codec's own choice
+  uint64_t own = 1;                       // another one for each payload of each member
+  uint64_t common = 1;                    // of the log that the payload follows: all members that hold it have the same
+  uint64_t entries = 0;                   // of that log; dgc: how dense a payload is
+  std::span<const uint32_t> requested{};  // sketch: by the slice's owner, ascending; empty: the codec's own choice
 };
 
 // The elements of a slice that a payload holds.
 struct UpdateSupport {
   bool everywhere = true;
-  std::vector<uint32_t> indices;   // else these, ascending
+  std::vector<uint32_t> indices;  // else these, ascending
 };
 
 // Momentum that belongs to the codec: u = momentum * u + drift goes into the accumulator in place of the drift, and u
@@ -106,7 +115,7 @@ struct UpdateSupport {
 struct UpdateVelocity {
   bool used = false;
   float momentum = 0;
-  float clip = 0;        // see UpdateOptions
+  float clip = 0;  // see UpdateOptions
 };
 
 class UpdateCodec;
@@ -115,7 +124,7 @@ class SketchTables;
 // One payload of a merge. A group may mix kinds: at the end of a run its members send fp32.
 struct UpdateTerm {
   const UpdateCodec* codec = nullptr;
-  float weight = 0;   // mass of the sender / mass of the whole roster, times the scale at which the owner takes it
+  float weight = 0;  // mass of the sender / mass of the whole roster, times the scale at which the owner takes it
   Bytes payload;
 };
 
@@ -130,7 +139,7 @@ class UpdateCodec {
 
   // Writes the payload of an accumulator (or the entry of a sum of payloads) and returns its size. The values are left
   // as they are: subtracting what was sent is a call of add(). nullopt if one is not finite: the member is sick, or the
-  // sum left the range of a float; `out` then holds nothing of use. Chance comes from the seeds alone.
+  // sum left the range of a float. Then `out` holds nothing of use. Chance comes from the seeds alone.
   // REQUIRES: out.size() == bytes_max(role, x.size()), x.size() below 2^32.
   [[nodiscard]] std::optional<size_t> encode(UpdateRole role, std::span<const float> x, const UpdateSeeds& seeds,
                                              MutableBytes out) const {
@@ -153,7 +162,7 @@ class UpdateCodec {
   virtual UpdateStatus check(UpdateRole role, Bytes payload, size_t element_count) const = 0;
 
   // target[i] += coefficient * value i of the payload, one rounding by each operation, for every element that is both
-  // in the payload and in `on`. The one operation of all who use payloads:
+  // in the payload and in `on`. The one operation of all users of payloads:
   //   merge      sum += weight * payload, everywhere
   //   settle     accumulator -= scale * payload, on the support of the entry that counted it
   //   take back  accumulator += scale * payload, on the same support

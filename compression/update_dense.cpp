@@ -23,7 +23,7 @@ bool is_zeros(std::span<const float> x) {
 
 template <class Values>
 std::optional<size_t> DenseUpdate<Values>::encode_chosen(UpdateRole role, std::span<const float> x, const UpdateSeeds&,
-                                                        const UpdateSupport&, MutableBytes out) const {
+                                                         const UpdateSupport&, MutableBytes out) const {
   STARLING_CHECK(out.size() == bytes_max(role, x.size()));
   if (is_zeros(x)) {
     out[0] = std::byte{0};

@@ -1,7 +1,7 @@
-// The dense update codecs, fp32 and bf16: a payload holds every element of the slice, an entry too. fp32 leaves nothing
-// in the accumulator; bf16 leaves what rounding took (half to even, never to an infinity). An entry's own rounding is
-// lost, for all members alike. Zeros alone are one zero byte: at the end of a run members hand in nothing, for as many
-// rounds as it takes until all have heard it of all.
+// The dense update codecs, fp32 and bf16: a payload holds every element of the slice, an entry too. With fp32 nothing
+// stays in the accumulator; with bf16 what rounding took stays (half to even, never to an infinity). An entry's own
+// rounding is lost, for all members alike. Zeros alone are one zero byte. At the end of a run members submit nothing,
+// until all have heard it of all.
 #pragma once
 
 #include "compression/update_codec.h"
@@ -21,8 +21,7 @@ class DenseUpdate final : public UpdateCodec {
                                                     const UpdateSupport& chosen, MutableBytes out) const override;
   UpdateStatus check(UpdateRole role, Bytes payload, size_t element_count) const override;
   void add(float coefficient, Bytes payload, const UpdateSupport& on, std::span<float> target) const override;
-  void decode_part(Bytes payload, const UpdateSupport& support, size_t begin,
-                   std::span<float> out) const override;
+  void decode_part(Bytes payload, const UpdateSupport& support, size_t begin, std::span<float> out) const override;
   UpdateSupport support(Bytes) const override { return {}; }
   double norm(Bytes payload) const override;
   std::optional<double> checked_norm(UpdateRole role, Bytes payload, size_t element_count) const override;

@@ -36,8 +36,8 @@ size_t DgcUpdate::coded_for(UpdateRole role, size_t element_count, size_t count)
 
 std::optional<std::vector<uint32_t>> DgcUpdate::choose_indices(UpdateRole role, std::span<const float> x,
                                                                const UpdateSeeds& seeds) const {
-  const uint64_t stage = options_.warmup == 0 ? 0 : std::min<uint64_t>(seeds.entries * stages() / options_.warmup,
-                                                                      stages());
+  const uint64_t stage =
+      options_.warmup == 0 ? 0 : std::min<uint64_t>(seeds.entries * stages() / options_.warmup, stages());
   return largest_elements(x, elements(role, x.size(), static_cast<size_t>(stage)));
 }
 

@@ -24,12 +24,11 @@ class DgcUpdate final : public SparseUpdate<PlainValues<Fp32Values>> {
  protected:
   size_t elements_max(UpdateRole role, size_t element_count) const override;
   size_t coded_for(UpdateRole role, size_t element_count, size_t count) const override;
-  SparseIndices indices_of(size_t element_count) const override { return explicit_indices(element_count); }
   std::optional<std::vector<uint32_t>> choose_indices(UpdateRole role, std::span<const float> x,
                                                       const UpdateSeeds& seeds) const override;
 
  private:
-  size_t stages() const;                       // of the warm-up
+  size_t stages() const;  // of the warm-up
   size_t elements(UpdateRole role, size_t element_count, size_t stage) const;
 };
 

@@ -15,7 +15,7 @@ namespace starling {
 namespace {
 
 constexpr size_t kHeaderBytes = 8, kScaleBytes = 4;
-constexpr double kClipSigmas = 2.5;            // TernGrad's choice for all its networks
+constexpr double kClipSigmas = 2.5;  // TernGrad's choice for all its networks
 
 uint32_t load_u32(const std::byte* from) {
   uint32_t value;
@@ -49,7 +49,6 @@ std::optional<float> scale_of(const LevelFormat& format, std::span<const float> 
   double scale = 0;
   switch (format.scale) {
     case LevelFormat::Scale::kLargest: scale = largest(); break;
-    case LevelFormat::Scale::kNorm: scale = std::sqrt(squared_norm(x.data(), x.size())); break;
     case LevelFormat::Scale::kMean: scale = sum_abs(x.data(), x.size()) / count; break;
     case LevelFormat::Scale::kClipped:
       scale = kClipSigmas * std::sqrt(squared_norm(x.data(), x.size()) / count);
@@ -67,8 +66,12 @@ std::optional<float> scale_of(const LevelFormat& format, std::span<const float> 
 // Where the parts of a payload lie.
 struct LevelUpdate::Parts {
   Parts(const LevelFormat& chosen, const std::byte* bytes, size_t element_count)
-      : format(chosen), count(element_count), block(block_of(chosen, count)), blocks((count + block - 1) / block),
-        scales(bytes + kHeaderBytes), codes(scales + blocks * kScaleBytes) {}
+      : format(chosen),
+        count(element_count),
+        block(block_of(chosen, count)),
+        blocks((count + block - 1) / block),
+        scales(bytes + kHeaderBytes),
+        codes(scales + blocks * kScaleBytes) {}
 
   size_t length(size_t b) const { return std::min(block, count - b * block); }
   const std::byte* codes_of(size_t b) const { return codes + b * format.codes.bytes(block); }
@@ -132,7 +135,7 @@ UpdateStatus LevelUpdate::check(UpdateRole role, Bytes payload, size_t element_c
   const Parts parts(format, payload.data(), element_count);
   for (size_t b = 0; b < parts.blocks; ++b) {
     const float scale = load_scale(parts.scales, b);
-    if (!(scale <= kUpdateScaleMax) || std::signbit(scale)) return UpdateStatus::kNonFinite;   // a NaN too
+    if (!(scale <= kUpdateScaleMax) || std::signbit(scale)) return UpdateStatus::kNonFinite;  // a NaN too
     if (!levels_valid(format.codes, parts.codes_of(b), parts.length(b))) return UpdateStatus::kBadLevel;
   }
   return UpdateStatus::kOk;
@@ -162,7 +165,7 @@ void LevelUpdate::merge(std::span<const UpdateTerm> terms, std::span<float> sum)
   for (const UpdateTerm& term : terms) {
     const Parts parts = parts_of(term.payload);
     STARLING_CHECK(parts.count == sum.size());
-    if (!parts.is_like(first)) return UpdateCodec::merge(terms, sum);   // an entry's format among others
+    if (!parts.is_like(first)) return UpdateCodec::merge(terms, sum);  // an entry's format among others
     added.push_back({term.weight, parts.scales, parts.codes});
   }
   levels_merge(first.format.codes, first.block, added, sum.data(), sum.size());
@@ -175,7 +178,7 @@ void LevelUpdate::decode_part(Bytes payload, const UpdateSupport&, size_t begin,
   for (size_t at = 0; at < out.size();) {
     const size_t i = begin + at, b = i / parts.block, in_block = i % parts.block;
     const size_t left = std::min(out.size() - at, parts.length(b) - in_block);
-    if (in_block % group != 0) {   // element by element up to the next group
+    if (in_block % group != 0) {  // element by element up to the next group
       out[at++] = parts.value(i);
       continue;
     }
@@ -260,11 +263,6 @@ std::unique_ptr<UpdateCodec> make_level_update(const UpdateOptions& options) {
     case UpdateKind::kTernary:
       return std::make_unique<LevelUpdate>(options.kind, LevelFormat{{2, 1}, 512, Scale::kClipped}, int8,
                                            UpdateResidual{.dropped = true});
-    case UpdateKind::kQsgd: {
-      const int levels = static_cast<int>(options.levels);
-      const LevelFormat qsgd{{levels > 7 ? 8 : levels > 1 ? 4 : 2, levels}, 512, Scale::kNorm};
-      return std::make_unique<LevelUpdate>(options.kind, qsgd, int8, UpdateResidual{.dropped = true, .unbiased = true});
-    }
     case UpdateKind::kSignEf:
       return std::make_unique<LevelUpdate>(options.kind, LevelFormat{{1, 1}, 512, Scale::kMean}, int8,
                                            UpdateResidual{.rounding_of_largest = 1, .energy = 1 - 1 / 512.0});

@@ -1,11 +1,10 @@
-// The update codecs of a few levels an element: int8, int4, ternary, qsgd, sign with error feedback, and the vote of
-// signs. Each block of a slice has a scale s, each element a level of it (kernels/levels.h).
+// The update codecs of a few levels an element: int8, int4, ternary, sign with error feedback, and the vote of signs.
+// Each block of a slice has a scale s, each element a level of it (kernels/levels.h).
 //
 //   int8, int4   s = max|x| / L, L = 127 or 7: blockwise, stochastic rounding
 //   ternary      s = min(max|x|, 2.5 sigma), L = 1: TernGrad (Wen et al. 2017, arXiv:1705.07878), equations 2 and 6,
 //                with a scale of each block instead of a scale of all members: its reply is in int8, not in sums of
 //                levels, so that nothing would be gained by a common one
-//   qsgd         s = ||x|| / L: QSGD (Alistarh et al. 2017, arXiv:1610.02132), equation 3, in buckets
 //   sign_ef      s = mean|x|, level = sign: EF-signSGD (Karimireddy et al. 2019, arXiv:1901.09847), algorithm 2
 //   sign         the same over the whole slice, without memory. An entry is the majority of the signs, and its step the
 //                median of their scales: signSGD with majority vote (Bernstein et al. 2019, arXiv:1810.05291)
@@ -26,9 +25,9 @@
 namespace starling {
 
 struct LevelFormat {
-  enum class Scale { kLargest, kClipped, kNorm, kMean };
+  enum class Scale { kLargest, kClipped, kMean };
   LevelCodes codes;
-  size_t block = 0;   // elements that share a scale, whole groups of codes; 0: the slice
+  size_t block = 0;  // elements that share a scale, whole groups of codes; 0: the slice
   Scale scale = Scale::kLargest;
 };
 
@@ -53,7 +52,7 @@ class LevelUpdate : public UpdateCodec {
 
  protected:
   struct Parts;
-  Parts parts_of(Bytes payload) const;   // REQUIRES: it passed check()
+  Parts parts_of(Bytes payload) const;  // REQUIRES: it passed check()
 
  private:
   const UpdateKind kind_;
@@ -68,7 +67,7 @@ class SignVote final : public LevelUpdate {
   void merge(std::span<const UpdateTerm> terms, std::span<float> sum) const override;
 };
 
-// REQUIRES: the kind is one of the six above.
+// REQUIRES: the kind is one of the five above.
 std::unique_ptr<UpdateCodec> make_level_update(const UpdateOptions& options);
 
 }  // namespace starling

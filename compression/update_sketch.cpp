@@ -81,7 +81,7 @@ UpdateStatus SketchTables::check(Bytes table, size_t element_count, uint64_t wan
 size_t SketchTables::requested_max(size_t element_count) const { return candidates_of(options_, element_count); }
 
 size_t SketchTables::request_bytes_max(size_t element_count) const {
-  return sparse_index_bytes_max(explicit_indices(element_count), requested_max(element_count), element_count);
+  return sparse_index_bytes_max(requested_max(element_count), element_count);
 }
 
 std::vector<std::byte> SketchTables::request(std::span<const SketchTerm> terms, size_t element_count,
@@ -103,7 +103,7 @@ std::vector<std::byte> SketchTables::request(std::span<const SketchTerm> terms, 
   levels_merge(Cells::kCodes, Cells::kBlock, added, sum.data(), sum.size());
   std::vector<uint32_t> indices(requested_max(element_count));
   TopKScratch scratch;
-  std::array<float, kTopKPiece> estimates;   // of all elements they would be as many floats as there are elements
+  std::array<float, kTopKPiece> estimates;  // of all elements they would be as many floats as there are elements
   const auto at = [&](size_t begin, size_t count) {
     sketch_estimate(sketch, sum.data(), begin, count, estimates.data());
     return estimates.data();
@@ -112,15 +112,14 @@ std::vector<std::byte> SketchTables::request(std::span<const SketchTerm> terms, 
   const TopKValues values{at, kSketchBlock / 16, kSketchBlock};
   indices.resize(top_k(values, element_count, indices.size(), &scratch, indices.data()).value());
   std::vector<std::byte> out(request_bytes_max(element_count));
-  out.resize(write_sparse_indices(explicit_indices(element_count), indices, requested_max(element_count), element_count,
-                                  0, out.data()));
+  out.resize(write_sparse_indices(indices, requested_max(element_count), element_count, out.data()));
   return out;
 }
 
 UpdateStatus SketchTables::check_request(Bytes request, size_t element_count) const {
   size_t count = 0, rest = 0;
-  const UpdateStatus status = SparseParts::check_indices(request, explicit_indices(element_count),
-                                                         requested_max(element_count), element_count, &count, &rest);
+  const UpdateStatus status =
+      SparseParts::check_indices(request, requested_max(element_count), element_count, &count, &rest);
   return status == UpdateStatus::kOk && rest != 0 ? UpdateStatus::kWrongSize : status;
 }
 

@@ -17,7 +17,9 @@ constexpr uint32_t kCountMask = (1u << 30) - 1;
 
 uint32_t word(Bytes payload, size_t i) { return load_index(payload.data(), i); }
 
-SparseIndices indices_kind(Bytes payload) { return static_cast<SparseIndices>(word(payload, 0) >> 30); }
+enum class Format : uint32_t { kPlain = 0, kRice = 1 };
+Format format_of(Bytes payload) { return static_cast<Format>(word(payload, 0) >> 30); }
+Format format_of(size_t element_count) { return element_count < kRiceElementsMin ? Format::kPlain : Format::kRice; }
 
 void put_words(std::initializer_list<uint32_t> words, std::byte* out) {
   for (const uint32_t value : words) out = std::copy_n(reinterpret_cast<const std::byte*>(&value), 4, out);
@@ -25,46 +27,19 @@ void put_words(std::initializer_list<uint32_t> words, std::byte* out) {
 
 }  // namespace
 
-std::vector<uint32_t> seeded_indices(uint32_t seed, size_t count, size_t element_count) {
-  std::vector<uint32_t> indices(count);
-  uint64_t begin = 0;
-  for (size_t j = 0; j < count; ++j) {
-    const uint64_t end = (j + 1) * element_count / count;
-    uint64_t hash = (uint64_t{seed} << 32 | j) * 0x9E3779B97F4A7C15u;   // SplitMix64, a step and its mix
-    hash = (hash ^ hash >> 30) * 0xBF58476D1CE4E5B9u;
-    hash = (hash ^ hash >> 27) * 0x94D049BB133111EBu;
-    indices[j] = static_cast<uint32_t>(begin + ((hash >> 32) * (end - begin) >> 32));
-    begin = end;
-  }
-  return indices;
+size_t sparse_index_bytes_max(size_t count_max, size_t element_count) {
+  if (format_of(element_count) == Format::kPlain) return kHeaderBytes + count_max * kIndexBytes;
+  return kCodedHeaderBytes + rice_bytes_max(count_max, element_count, rice_bits(count_max, element_count));
 }
 
-SparseIndices explicit_indices(size_t element_count) {
-  return element_count < kRiceElementsMin ? SparseIndices::kPlain : SparseIndices::kRice;
-}
-
-size_t sparse_index_bytes_max(SparseIndices kind, size_t count_max, size_t element_count) {
-  switch (kind) {
-    case SparseIndices::kPlain: return kHeaderBytes + count_max * kIndexBytes;
-    case SparseIndices::kRice:
-      return kCodedHeaderBytes + rice_bytes_max(count_max, element_count, rice_bits(count_max, element_count));
-    case SparseIndices::kSeeded: return kCodedHeaderBytes;
-  }
-  return 0;
-}
-
-size_t write_sparse_indices(SparseIndices kind, std::span<const uint32_t> indices, size_t count_max,
-                            size_t element_count, uint32_t seed, std::byte* out) {
+size_t write_sparse_indices(std::span<const uint32_t> indices, size_t count_max, size_t element_count, std::byte* out) {
   const auto count = static_cast<uint32_t>(indices.size());
-  const uint32_t head = count | static_cast<uint32_t>(kind) << 30;
-  if (kind == SparseIndices::kPlain) {
+  const Format format = format_of(element_count);
+  const uint32_t head = count | static_cast<uint32_t>(format) << 30;
+  if (format == Format::kPlain) {
     put_words({head}, out);
     if (count > 0) std::memcpy(out + kHeaderBytes, indices.data(), indices.size_bytes());
     return kHeaderBytes + indices.size_bytes();
-  }
-  if (kind == SparseIndices::kSeeded) {
-    put_words({head, seed, static_cast<uint32_t>(element_count)}, out);
-    return kCodedHeaderBytes;
   }
   const unsigned bits = rice_bits(count_max, element_count);
   const size_t unary = rice_encode(indices.data(), count, bits, out + kCodedHeaderBytes);
@@ -73,12 +48,8 @@ size_t write_sparse_indices(SparseIndices kind, std::span<const uint32_t> indice
 }
 
 SparseParts::SparseParts(Bytes payload) : count_(word(payload, 0) & kCountMask), plain_(payload.data() + kHeaderBytes) {
-  const SparseIndices kind = indices_kind(payload);
-  if (kind == SparseIndices::kPlain) {
+  if (format_of(payload) == Format::kPlain) {
     values_ = plain_ + count_ * kIndexBytes;
-  } else if (kind == SparseIndices::kSeeded) {
-    own_ = seeded_indices(word(payload, 1), count_, word(payload, 2));
-    values_ = payload.data() + kCodedHeaderBytes;
   } else {
     const unsigned bits = word(payload, 1);
     const size_t unary = word(payload, 2);
@@ -96,19 +67,15 @@ UpdateSupport SparseParts::support() const {
   return support;
 }
 
-UpdateStatus SparseParts::check_indices(Bytes payload, SparseIndices kind, size_t count_max, size_t element_count,
-                                        size_t* count, size_t* rest) {
-  const size_t header = kind == SparseIndices::kPlain ? kHeaderBytes : kCodedHeaderBytes;
-  if (payload.size() < header || indices_kind(payload) != kind) return UpdateStatus::kWrongSize;
+UpdateStatus SparseParts::check_indices(Bytes payload, size_t count_max, size_t element_count, size_t* count,
+                                        size_t* rest) {
+  const Format format = format_of(element_count);
+  const size_t header = format == Format::kPlain ? kHeaderBytes : kCodedHeaderBytes;
+  if (payload.size() < header || format_of(payload) != format) return UpdateStatus::kWrongSize;
   *count = word(payload, 0) & kCountMask;
   if (*count > count_max) return UpdateStatus::kWrongSize;
   const size_t left = payload.size() - header;
-  if (kind == SparseIndices::kSeeded) {
-    *rest = left;
-    const bool whole = *count == count_max && word(payload, 2) == element_count;
-    return whole ? UpdateStatus::kOk : UpdateStatus::kWrongSize;
-  }
-  if (kind == SparseIndices::kPlain) {
+  if (format == Format::kPlain) {
     if (*count * kIndexBytes > left) return UpdateStatus::kWrongSize;
     *rest = left - *count * kIndexBytes;
     const bool good = indices_ascend_below(payload.data() + header, *count, element_count);
@@ -145,7 +112,7 @@ size_t SparseUpdate<Values>::share(double density, size_t element_count) {
 template <class Values>
 size_t SparseUpdate<Values>::bytes_max(UpdateRole role, size_t element_count) const {
   const size_t count = elements_max(role, element_count);
-  return sparse_index_bytes_max(indices_of(element_count), count, element_count) + Values::bytes(count);
+  return sparse_index_bytes_max(count, element_count) + Values::bytes(count);
 }
 
 template <class Values>
@@ -164,8 +131,7 @@ std::optional<size_t> SparseUpdate<Values>::encode_chosen(UpdateRole role, std::
   const size_t count = indices.size();
   STARLING_CHECK(out.size() == bytes_max(role, x.size()) && !chosen.everywhere);
   STARLING_CHECK(count <= elements_max(role, x.size()));
-  const size_t front = write_sparse_indices(indices_of(x.size()), indices, coded_for(role, x.size(), count), x.size(),
-                                            static_cast<uint32_t>(seeds.common), out.data());
+  const size_t front = write_sparse_indices(indices, coded_for(role, x.size(), count), x.size(), out.data());
   const auto* bytes = reinterpret_cast<const std::byte*>(indices.data());
   std::array<float, kUpdatePiece> values;
   for (size_t at = 0; at < count; at += kUpdatePiece) {
@@ -183,8 +149,7 @@ UpdateStatus SparseUpdate<Values>::check(UpdateRole role, Bytes payload, size_t 
   size_t count = 0, rest = 0;
   const size_t claimed = payload.size() < kHeaderBytes ? 0 : word(payload, 0) & kCountMask;
   const size_t count_max = coded_for(role, element_count, claimed);
-  const UpdateStatus status =
-      SparseParts::check_indices(payload, indices_of(element_count), count_max, element_count, &count, &rest);
+  const UpdateStatus status = SparseParts::check_indices(payload, count_max, element_count, &count, &rest);
   // Sizes first: a payload of another size has other bytes where its indices would be.
   if (status == UpdateStatus::kWrongSize || rest != Values::bytes(count)) return UpdateStatus::kWrongSize;
   if (status != UpdateStatus::kOk) return status;
@@ -207,7 +172,7 @@ void SparseUpdate<Values>::add(float coefficient, Bytes payload, const UpdateSup
     }
     return;
   }
-  for (size_t own = 0, entry = 0; own < count && entry < on.indices.size();) {   // both ascend
+  for (size_t own = 0, entry = 0; own < count && entry < on.indices.size();) {  // both ascend
     const uint32_t i = load_index(indices, own), other = on.indices[entry];
     if (i == other) target[i] += coefficient * Values::read_one(parts.values(), count, own);
     own += i <= other;

@@ -4,7 +4,7 @@
 //   0    u32 m, how many, and in its two upper bits how the indices lie:
 //          0   m times u32, ascending, from byte 4 on
 //          1   u32 bits, u32 unary bytes, then both streams of kernels/rice.h: from kRiceElementsMin elements on
-//          2   u32 seed, u32 elements of the slice: element seeded_index(seed, j) of each j-th part of the slice
+//          2   retired
 //   then the values in the indices' order, as update_values.h has them
 // Without m a payload cut short could pass, with indices read as values.
 #pragma once
@@ -21,13 +21,7 @@
 
 namespace starling {
 
-enum class SparseIndices : uint32_t { kPlain = 0, kRice = 1, kSeeded = 2 };
-
-inline constexpr size_t kRiceElementsMin = 65536;   // smaller slices have payloads of a few hundred bytes
-
-// One element of each of `count` nearly equal runs that make up a slice, chosen by the seed: each element of a run is
-// as likely, and every member that knows the seed chooses the same ones. REQUIRES: count <= element_count.
-std::vector<uint32_t> seeded_indices(uint32_t seed, size_t count, size_t element_count);
+inline constexpr size_t kRiceElementsMin = 65536;  // smaller slices have payloads of a few hundred bytes
 
 // Where the parts of a payload lie.
 class SparseParts {
@@ -38,14 +32,11 @@ class SparseParts {
   size_t count() const { return count_; }
   const std::byte* values() const { return values_; }
   // u32 each, ascending; of this object or of the payload.
-  const std::byte* indices() const {
-    return own_.empty() ? plain_ : reinterpret_cast<const std::byte*>(own_.data());
-  }
+  const std::byte* indices() const { return own_.empty() ? plain_ : reinterpret_cast<const std::byte*>(own_.data()); }
   UpdateSupport support() const;
 
-  // Are the indices those of at most count_max elements of a slice, written as kind says? `rest`: bytes of the values.
-  static UpdateStatus check_indices(Bytes payload, SparseIndices kind, size_t count_max, size_t element_count,
-                                    size_t* count, size_t* rest);
+  // Are the indices those of at most count_max elements of a slice? `rest`: bytes of the values.
+  static UpdateStatus check_indices(Bytes payload, size_t count_max, size_t element_count, size_t* count, size_t* rest);
 
  private:
   size_t count_ = 0;
@@ -54,18 +45,15 @@ class SparseParts {
   const std::byte* values_ = nullptr;
 };
 
-// Explicit indices lie as kPlain or kRice, by the size of the slice.
-SparseIndices explicit_indices(size_t element_count);
 // Of the header and the indices, at most. count_max: by which Rice's bits are chosen.
-size_t sparse_index_bytes_max(SparseIndices kind, size_t count_max, size_t element_count);
+size_t sparse_index_bytes_max(size_t count_max, size_t element_count);
 // Writes header and indices and returns their bytes.
-size_t write_sparse_indices(SparseIndices kind, std::span<const uint32_t> indices, size_t count_max,
-                            size_t element_count, uint32_t seed, std::byte* out);
+size_t write_sparse_indices(std::span<const uint32_t> indices, size_t count_max, size_t element_count, std::byte* out);
 
 // The `count` elements of largest magnitude, ascending; fewer if the others are zero. nullopt: x is not finite.
 std::optional<std::vector<uint32_t>> largest_elements(std::span<const float> x, size_t count);
 
-// What topk, randk, dgc and sketch share: everything but the choice of elements.
+// What topk, dgc and sketch share: everything but the choice of elements.
 template <class Values>
 class SparseUpdate : public UpdateCodec {
  public:
@@ -90,11 +78,10 @@ class SparseUpdate : public UpdateCodec {
   virtual size_t coded_for(UpdateRole role, size_t element_count, [[maybe_unused]] size_t count) const {
     return elements_max(role, element_count);
   }
-  virtual SparseIndices indices_of(size_t element_count) const = 0;
   // Ascending, at most elements_max(); nullopt: x is not finite.
   virtual std::optional<std::vector<uint32_t>> choose_indices(UpdateRole role, std::span<const float> x,
                                                               const UpdateSeeds& seeds) const = 0;
-  static size_t share(double density, size_t element_count);   // rounded up
+  static size_t share(double density, size_t element_count);  // rounded up
   size_t share(size_t element_count) const { return share(options_.density, element_count); }
   const UpdateOptions options_;
 };

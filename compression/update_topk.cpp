@@ -6,7 +6,9 @@ template <class Values>
 UpdateResidual TopkUpdate<Values>::residual() const {
   // The elements sent have at least their share of the energy.
   const double lost = static_cast<double>(Values::kRounding) + static_cast<double>(Values::kRoundingOfLargest);
-  return {.rounding = Values::kRounding, .rounding_of_largest = Values::kRoundingOfLargest, .unsent = true,
+  return {.rounding = Values::kRounding,
+          .rounding_of_largest = Values::kRoundingOfLargest,
+          .unsent = true,
           .energy = 1 - this->options_.density * (1 - lost)};
 }
 

@@ -19,7 +19,6 @@ class TopkUpdate final : public SparseUpdate<Values> {
 
  protected:
   size_t elements_max(UpdateRole role, size_t element_count) const override;
-  SparseIndices indices_of(size_t element_count) const override { return explicit_indices(element_count); }
   std::optional<std::vector<uint32_t>> choose_indices(UpdateRole role, std::span<const float> x,
                                                       const UpdateSeeds& seeds) const override;
 };

@@ -47,7 +47,7 @@ struct Fp32Values {
 struct Bf16Values {
   static constexpr size_t kBytes = dense_format::kBf16Bytes;
   static constexpr bool kIsBf16 = true;
-  static constexpr float kRounding = 0x1p-8f;   // half a unit of the eighth bit
+  static constexpr float kRounding = 0x1p-8f;  // half a unit of the eighth bit
   static constexpr float kRoundingOfLargest = 0;
   static constexpr auto kWrite = f32_to_bf16;
   static constexpr auto kAllFinite = all_finite_bf16;
@@ -108,7 +108,7 @@ struct Int8Values {
   static bool valid(const std::byte* values, size_t total) {
     for (size_t block = 0; block * kBlock < total; ++block) {
       const float scale = scale_of(values, block);
-      if (!(scale <= kUpdateScaleMax) || std::signbit(scale)) return false;   // a NaN too
+      if (!(scale <= kUpdateScaleMax) || std::signbit(scale)) return false;  // a NaN too
     }
     return levels_valid(kCodes, values + scale_bytes(total), total);
   }

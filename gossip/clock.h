@@ -19,9 +19,7 @@ class Clock {
 
 class SteadyClock final : public Clock {
  public:
-  TimePoint now() const override {
-    return std::chrono::time_point_cast<Duration>(std::chrono::steady_clock::now());
-  }
+  TimePoint now() const override { return std::chrono::time_point_cast<Duration>(std::chrono::steady_clock::now()); }
 };
 
 }  // namespace starling

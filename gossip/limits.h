@@ -14,51 +14,56 @@ inline constexpr uint32_t kProtocolRevision = 1;
 
 // frames
 inline constexpr size_t kControlFrameBytesMax = 64 * 1024;
-inline constexpr size_t kPayloadBytesMax = 4 * 1024 * 1024;      // one block
+inline constexpr size_t kPayloadBytesMax = 4 * 1024 * 1024;  // one block
 inline constexpr size_t kBulkFrameBytesMax = kPayloadBytesMax + 64 * 1024;
 inline constexpr size_t kPendingBytesPerPeerMax = 32 * 1024 * 1024;  // queued by the transport while a link comes up
 inline constexpr size_t kPendingFramesPerPeerMax = 512;
-inline constexpr size_t kCreditBytes = 8 * 1024 * 1024;          // blocks in flight towards one receiver
+inline constexpr size_t kCreditBytes = 8 * 1024 * 1024;  // blocks in flight towards one receiver
 
 // links that others open: so many for each member, and for those that are none
 inline constexpr size_t kLinksPerMemberMax = 4;
 inline constexpr size_t kStrangerLinksMax = 128;
+inline constexpr size_t kUnfinishedBytesMax = 24 * 1024 * 1024;  // of all links, before they are whole frames
+inline constexpr uint32_t kUnreadableFramesMax = 1000;           // of one source address in a minute
 
 // membership
 inline constexpr size_t kMembersMax = 1024;
 inline constexpr size_t kTombstonesMax = 4 * kMembersMax;
 inline constexpr size_t kGossipUpdatesPerFrameMax = 20;
 inline constexpr size_t kSyncRecordsMax = 64;
+inline constexpr size_t kViewPagesMax = 1 + (kMembersMax + kTombstonesMax) / kSyncRecordsMax;  // of a reader's view
+inline constexpr uint64_t kOnlySwarm = UINT64_MAX;  // to a reader: the only one that is served there; the id of none
 inline constexpr size_t kNameBytesMax = 32;
 inline constexpr size_t kHostBytesMax = 255;
+inline constexpr size_t kProofBytes = 64;  // a signature
 
 // exchanges
-inline constexpr size_t kBlocksMax = 1 << 17;                    // a bitmap of 16 KiB
+inline constexpr size_t kBlocksMax = 1 << 17;  // a bitmap of 16 KiB
 inline constexpr size_t kInDoubtMax = 4;
-inline constexpr size_t kParkedDoubtsMax = 8;                    // doubts that last; the oldest is broken beyond that
-inline constexpr size_t kAcceptedMax = 4;                        // foreign exchanges in progress
-inline constexpr double kMassRatioMax = 8;                       // a peer's mass counts at most 8x the median
-inline constexpr double kRateRatioMax = 64;                      // a peer's rate counts at most 64x the own one
+inline constexpr size_t kParkedDoubtsMax = 8;  // doubts that last; the oldest is broken beyond that
+inline constexpr size_t kAcceptedMax = 4;      // foreign exchanges in progress
+inline constexpr double kMassRatioMax = 8;     // a peer's mass counts at most 8x the median
+inline constexpr double kRateRatioMax = 64;    // a peer's rate counts at most 64x the own one
 
-// updates in a group (exchange/update_group.h)
+// updates in a group (updates/update_group.h)
 inline constexpr size_t kUpdateMembersMax = 32;
 inline constexpr size_t kUpdateSlicesMax = 64;
-inline constexpr size_t kCountedRowsMax = 64;                    // also of members that left within a while
-inline constexpr size_t kRecentEntries = 8;                      // whose bytes are kept for those who missed them
-inline constexpr size_t kUpdatePartBytes = 1 << 20;              // a larger payload travels in parts
+inline constexpr size_t kCountedRowsMax = 64;        // also of members that left within a while
+inline constexpr size_t kRecentEntries = 8;          // with their bytes, for members that missed them
+inline constexpr size_t kUpdatePartBytes = 1 << 20;  // a larger payload travels in parts
 inline constexpr size_t kUpdatePlanBytesMax = 128;
-inline constexpr size_t kUpdatePartsMax = 1024;                  // of one payload, or of one slice's state
+inline constexpr size_t kUpdatePartsMax = 1024;  // of one payload, or of one slice's state
 
 // joining
 inline constexpr size_t kSettingsBytesMax = 32 * 1024;
 inline constexpr size_t kTransferBlockBytes = 1 << 20;
 inline constexpr size_t kTransferHashesPerFrame = 2048;
 inline constexpr size_t kReasonBytesMax = 4 * 1024;
-inline constexpr size_t kRegistrySwarmsMax = 64;                 // of one registry
-inline constexpr double kJoinsPerSecond = 32;                    // of one source address, known or not
+inline constexpr size_t kRegistrySwarmsMax = 64;  // of one registry
+inline constexpr double kJoinsPerSecond = 32;     // of one source address, known or not
 inline constexpr double kJoinsAtOnce = 256;
-inline constexpr double kNewcomersPerSecond = 8;                 // let in, of one source address
+inline constexpr double kNewcomersPerSecond = 8;  // let in, of one source address
 inline constexpr double kNewcomersAtOnce = 16;
-inline constexpr size_t kJoinSourcesMax = 1024;                  // whose joins are counted; the others share one count
+inline constexpr size_t kJoinSourcesMax = 1024;  // with a count of joins each; the others share one
 
 }  // namespace starling

@@ -1,4 +1,4 @@
-// Who a peer is and where it can be reached.
+// A peer's identity and addresses.
 #pragma once
 
 #include <array>
@@ -25,10 +25,10 @@ struct PeerId {
 
 // Where a peer's control port is bound; the bulk port is the next one.
 struct Endpoint {
-  std::string host;   // name, IPv4 or IPv6 address without brackets
+  std::string host;  // name, IPv4 or IPv6 address without brackets
   uint16_t port = 0;
   auto operator<=>(const Endpoint&) const = default;
-  std::string to_string() const;  // "host:port", "[v6]:port"
+  std::string to_string() const;                                // "host:port", "[v6]:port"
   static std::optional<Endpoint> parse(std::string_view text);  // port 0 passes: "any" when listening
   // A name, an IPv4 or an IPv6 address by its characters; nothing is looked up.
   static bool is_valid_host(std::string_view host);
@@ -43,6 +43,9 @@ struct Version {
 
 enum class Role : uint8_t { kAgent = 0, kBootstrap = 1 };  // on the wire: never renumber
 enum class Phase : uint8_t { kJoining = 0, kTraining = 1, kSettling = 2, kFinished = 3, kSick = 4 };
+// Of a member that trains, on a loop of its own that has taken no step for long. kHoldsFinal: the run has ended
+// meanwhile, and it holds the model that the others ended with.
+enum class Pause : uint8_t { kNone = 0, kPaused = 1, kHoldsFinal = 2 };
 
 // What a member says of itself; rides in its record, so any agent can show the whole swarm.
 struct MemberMeta {
@@ -51,14 +54,21 @@ struct MemberMeta {
   uint64_t round = 0;
   uint64_t steps = 0;
   uint64_t samples = 0;
-  double mass = 1;         // weight of its model in the swarm's mean; > 0, finite
+  double mass = 1;  // weight of its model in the swarm's mean; > 0, finite
   float steps_per_s = 0;
   float loss = 0;
-  float accuracy = -1;     // of 1; negative: not measured
-  float distance = -1;     // rms distance to the last partner's params over rms params; negative: not measured
-  std::string name;        // for people, <= 32 bytes, printable; never an identity
+  float accuracy = -1;  // of 1; negative: not measured
+  float distance = -1;  // rms distance to the last partner's params over rms params; negative: not measured
+  std::string name;     // for people, <= 32 bytes, printable; never an identity
   // Of its params (kernels/projection.h), kProjectionBuckets finite numbers; empty: not measured, or of older programs.
   std::vector<float> projection{};
+  uint32_t program = 0;           // its version, as in wire.capnp; 0: an older one, which says none of these three
+  uint32_t done = 0, failed = 0;  // exchanges of this process
+  uint64_t stop_after = 0;        // the step that the run was raised to; 0: as its settings say
+  float test_loss = -1;           // of what `accuracy` is of; negative: not measured, or it is an older program
+  bool held_out = false;          // both are of samples that this member holds out of its own data
+  uint64_t classes_hash = 0;      // of the class names of its data, in order; 0: they have none, or it is older
+  Pause pause = Pause::kNone;
   bool operator==(const MemberMeta&) const = default;
 };
 

@@ -33,9 +33,7 @@ class Rng {
   }
 
   // Uniform in [0, bound). REQUIRES: bound > 0. The bias of the multiply-shift is below 2^-32.
-  uint32_t below(uint32_t bound) {
-    return static_cast<uint32_t>(((next_u64() >> 32) * bound) >> 32);
-  }
+  uint32_t below(uint32_t bound) { return static_cast<uint32_t>(((next_u64() >> 32) * bound) >> 32); }
 
   double uniform() { return static_cast<double>(next_u64() >> 11) * 0x1.0p-53; }  // [0, 1)
   bool chance(double probability) { return uniform() < probability; }

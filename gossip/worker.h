@@ -12,7 +12,7 @@ class Worker {
  public:
   virtual ~Worker() = default;
   virtual void submit(std::function<void()> job, std::function<void()> done) = 0;
-  virtual void run_completions() = 0;   // control thread only, once a tick
+  virtual void run_completions() = 0;  // control thread only, once a tick
 };
 
 // The simulator's worker: each job runs at once, on the caller's thread. `done` still waits for run_completions().

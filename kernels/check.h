@@ -15,7 +15,6 @@ namespace starling {
 
 }  // namespace starling
 
-#define STARLING_CHECK(expression) \
-  (__builtin_expect(static_cast<bool>(expression), 1) \
-       ? static_cast<void>(0) \
-       : ::starling::check_failed(#expression, __FILE__, __LINE__))
+#define STARLING_CHECK(expression)                                           \
+  (__builtin_expect(static_cast<bool>(expression), 1) ? static_cast<void>(0) \
+                                                      : ::starling::check_failed(#expression, __FILE__, __LINE__))

@@ -13,7 +13,7 @@ namespace starling {
 // speed beside all else.
 class StagedFloats {
  public:
-  StagedFloats(size_t count, MemorySpace space);   // throws DeviceFailure: the GPU's driver gives no more
+  StagedFloats(size_t count, MemorySpace space);  // throws DeviceFailure: the GPU's driver gives no more
   ~StagedFloats();
   StagedFloats(const StagedFloats&) = delete;
   StagedFloats& operator=(const StagedFloats&) = delete;
@@ -34,7 +34,7 @@ struct CopyPiece {
 // the device fails.
 class CopyLane {
  public:
-  virtual ~CopyLane() = default;         // waits for what is under way
+  virtual ~CopyLane() = default;  // waits for what is under way
 
   // Copies what the pieces hold once the device has done all that it was asked to compute before; returns at once.
   // Until the copy has landed nobody writes the pieces or touches the host memory. REQUIRES: no copy of this ticket is

@@ -20,7 +20,7 @@ namespace HWY_NAMESPACE {
 // and while memory fetches what comes next the rows' cells keep the processor busy.
 template <size_t kRows>
 void add_run(const float* x, size_t count, const uint32_t* flips, float* const* cells) {
-  constexpr size_t kAhead = 640;   // fetched before they are needed; the cells in between push none of them out
+  constexpr size_t kAhead = 640;  // fetched before they are needed; the cells in between push none of them out
   const auto step = [&](auto tag, size_t i) HWY_ATTR {
     const hn::RebindToUnsigned<decltype(tag)> tag_u;
     __builtin_prefetch(x + i + kAhead);
@@ -158,10 +158,9 @@ void sketch_add(const SketchShape& shape, const float* x, size_t count, float* t
 void sketch_estimate(const SketchShape& shape, const float* table, size_t first, size_t count, float* out) {
   check_shape(shape);
   STARLING_CHECK(first % kSketchBlock == 0);
-  each_run(shape, table, first, count,
-           [&](size_t at, size_t length, const uint32_t* flips, const float* const* cells) {
-             median(shape.rows, cells, flips, length, out + at);
-           });
+  each_run(shape, table, first, count, [&](size_t at, size_t length, const uint32_t* flips, const float* const* cells) {
+    median(shape.rows, cells, flips, length, out + at);
+  });
 }
 
 }  // namespace starling

@@ -16,12 +16,12 @@
 
 namespace starling {
 
-inline constexpr size_t kSketchBlock = 256;   // of a small table, and what estimates may begin at
+inline constexpr size_t kSketchBlock = 256;  // of a small table, and what estimates may begin at
 
 struct SketchShape {
-  uint32_t rows = 3;             // 1, 3 or 5: an estimate is the median over them
-  uint32_t columns = 0;          // at least kSketchBlock
-  uint64_t seed = 0;             // tables add up only if all three are equal
+  uint32_t rows = 3;     // 1, 3 or 5: an estimate is the median over them
+  uint32_t columns = 0;  // at least kSketchBlock
+  uint64_t seed = 0;     // tables add up only if all three are equal
   size_t cells() const { return size_t{rows} * columns; }
   // A large table leaves the nearer caches, where reading and writing it in longer runs is faster. A small one keeps
   // short blocks, so that it has many more places than a block has elements.

@@ -65,8 +65,10 @@ void dense_merge_loop(std::span<const DenseTerm> terms, float* out, size_t count
       const bool is_bf16 = terms[t].is_bf16;
       const size_t most = HWY_MIN(kTogether, terms.size() - t);
       for (together = 1; together < most && terms[t + together].is_bf16 == is_bf16;) ++together;
-      if (is_bf16) add_some<true>(&terms[t], together, at, length, out + at);
-      else add_some<false>(&terms[t], together, at, length, out + at);
+      if (is_bf16)
+        add_some<true>(&terms[t], together, at, length, out + at);
+      else
+        add_some<false>(&terms[t], together, at, length, out + at);
     }
   }
 }

@@ -9,8 +9,8 @@ namespace starling {
 
 struct DenseTerm {
   float weight = 0;
-  const std::byte* values = nullptr;   // little-endian
-  bool is_bf16 = false;                // else fp32
+  const std::byte* values = nullptr;  // little-endian
+  bool is_bf16 = false;               // else fp32
 };
 
 // y[i] += weight * value i.

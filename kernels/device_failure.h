@@ -1,5 +1,5 @@
 // A GPU that is missing, full, lost, or of no use to this program, with what was tried and what to do. Nothing that
-// lies on it can be used any more; whoever may compute on the CPU can go on there from the last checkpoint.
+// lies on it can be used any more; an agent that may compute on the CPU can continue there from the last checkpoint.
 #pragma once
 
 #include <stdexcept>

@@ -123,8 +123,8 @@ HWY_INLINE hn::Vec<DF> widen_fp16(DF d, hn::Vec<hn::RebindToSigned<DF>> halves) 
   const auto magnitude = hn::And(halves, hn::Set(di, 0x7FFF));
   const auto sign = hn::ShiftLeft<16>(hn::And(halves, hn::Set(di, 0x8000)));
   const auto denormal = hn::BitCast(di, hn::Mul(hn::ConvertTo(d, magnitude), hn::Set(d, 0x1p-24f)));
-  const auto rebias = hn::IfThenElse(hn::Gt(magnitude, hn::Set(di, 0x7BFF)), hn::Set(di, 0x70000000),
-                                     hn::Set(di, 0x38000000));
+  const auto rebias =
+      hn::IfThenElse(hn::Gt(magnitude, hn::Set(di, 0x7BFF)), hn::Set(di, 0x70000000), hn::Set(di, 0x38000000));
   const auto normal = hn::Add(hn::ShiftLeft<13>(magnitude), rebias);
   const auto value = hn::IfThenElse(hn::Lt(magnitude, hn::Set(di, 0x400)), denormal, normal);
   return hn::BitCast(d, hn::Or(value, sign));

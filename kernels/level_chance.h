@@ -24,7 +24,7 @@ constexpr uint32_t level_random(uint32_t key, size_t position) {
   return level_hash(key + static_cast<uint32_t>(position));
 }
 
-// 16 random bits for element i of a vector whose first element is at this position. Two elements that lie so far apart
+// 16 random bits for element i of a vector that begins at this position. Two elements that lie so far apart
 // in a group of kernels/levels.h take theirs from one hash, which costs as much as all else in a code.
 inline constexpr size_t kLevelPair = 32;
 constexpr uint32_t level_share(uint32_t key, size_t first, size_t i) {

@@ -79,7 +79,7 @@ HWY_INLINE hn::Vec<hn::RebindToSigned<D>> level_code(D d, hn::Vec<D> x, hn::Vec<
 
 // Elements. Codecs read a block twice, first for its scale: while it is encoded, the next blocks come from memory.
 constexpr size_t kAhead = 2048;
-HWY_INLINE void prefetch(const float* from) { __builtin_prefetch(from); }   // nothing is read: it may lie anywhere
+HWY_INLINE void prefetch(const float* from) { __builtin_prefetch(from); }  // nothing is read: it may lie anywhere
 
 template <int kBits>
 struct Encoder {
@@ -277,7 +277,7 @@ bool valid_loop(int levels, const std::byte* bytes, size_t count) {
   for (size_t j = 0; j < HWY_MIN(rest, Layout::kBytes); ++j) {
     auto packed = std::to_integer<int>(bytes[whole + j]);
     for (size_t i = j; i < rest; i += Layout::kBytes, packed >>= kBits) good &= (packed & kMask) <= most;
-    good &= packed == 0;   // where no element is
+    good &= packed == 0;  // where no element is
   }
   return good;
 }
@@ -339,7 +339,7 @@ double squares_loop<1>(int, const std::byte*, size_t count, size_t block, const 
     square = static_cast<double>(scale) * static_cast<double>(scale);
     for (size_t i = SquareSums::kGroup; i <= HWY_MIN(block, count - at); i += SquareSums::kGroup) strand += square;
   }
-  double total = 0;   // of the last sixteen some may be missing
+  double total = 0;  // of the last sixteen some may be missing
   for (size_t s = 0; s < SquareSums::kGroup; ++s) total += s < count % SquareSums::kGroup ? strand + square : strand;
   return total;
 }

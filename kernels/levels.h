@@ -56,7 +56,7 @@ void levels_axpy(const LevelCodes& codes, float a, const std::byte* bytes, size_
 // One of the payloads that levels_merge() adds up.
 struct LevelTerm {
   float weight = 0;
-  const std::byte* scales = nullptr;   // fp32, one for each block
+  const std::byte* scales = nullptr;  // fp32, one for each block
   const std::byte* codes = nullptr;
 };
 

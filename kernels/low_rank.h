@@ -1,5 +1,5 @@
-// Products of a matrix with a few vectors, and their outer product. x holds `rows` rows of `columns` floats, one row
-// after the other; q and z hold `rank` vectors of `columns` floats, p and y as many of `rows` floats, likewise.
+// Products of a matrix with a few vectors, and their outer product. The matrix x holds `rows` rows of `columns` floats,
+// one row after the other. Likewise q and z hold `rank` vectors of `columns` floats, p and y as many of `rows` floats.
 // Host memory, any float alignment. Overlap: none.
 // Determinism: the same bits on every instruction set: one rounding by each operation, never fused, sums in one order.
 #pragma once
@@ -8,9 +8,7 @@
 
 namespace starling {
 
-struct MatrixSize {
-  size_t rows = 0, columns = 0, rank = 0;
-};
+struct MatrixSize { size_t rows = 0, columns = 0, rank = 0; };
 
 // y[k][i] = sum over j of x[i][j] * q[k][j]
 void matrix_times(const MatrixSize& size, const float* x, const float* q, float* y);

@@ -75,7 +75,7 @@ struct PairRow {
   template <int kBits>
   HWY_INLINE void step(const std::byte* own, const std::byte* peer, size_t column, size_t half) {
     const auto a = load_codes(Shorts(), own), b = load_codes(Shorts(), peer);
-    add(difference<kBits>(Shorts(), a, own_shift, b, peer_shift), column);   // wraps away what lies above 4 bits
+    add(difference<kBits>(Shorts(), a, own_shift, b, peer_shift), column);  // wraps away what lies above 4 bits
     if constexpr (kBits == 4) {
       const auto upper_a = hn::ShiftRight<4>(a), upper_b = hn::ShiftRight<4>(b);
       add(difference<kBits>(Shorts(), upper_a, own_shift, upper_b, peer_shift), half + column);
@@ -116,8 +116,8 @@ struct ApplyVector {
 
   template <int kBits>
   HWY_INLINE void add(hn::Vec<Ints> own, hn::Vec<Ints> peer, float* x) const {
-    const auto delta = hn::Mul(factor, hn::ConvertTo(Floats(), difference<kBits>(Ints(), own, own_shift, peer,
-                                                                                 peer_shift)));
+    const auto delta =
+        hn::Mul(factor, hn::ConvertTo(Floats(), difference<kBits>(Ints(), own, own_shift, peer, peer_shift)));
     hn::StoreU(hn::Add(hn::LoadU(Floats(), x), delta), Floats(), x);
   }
   template <int kBits>
@@ -135,7 +135,7 @@ HWY_INLINE void apply(float factor, const std::byte* own, int own_shift, const s
   const ApplyVector vectors{hn::Set(Floats(), factor), own_shift, peer_shift};
   for (size_t start = 0; start < count; start += kModuloRow) {
     const size_t elements = std::min(kModuloRow, count - start), bytes = modulo_code_bytes<kBits>(elements);
-    const size_t half = kBits == 8 ? 0 : bytes, upper_end = elements - bytes;   // elements in the upper halves
+    const size_t half = kBits == 8 ? 0 : bytes, upper_end = elements - bytes;  // elements in the upper halves
     size_t i = 0;
     for (; i + lanes <= (kBits == 8 ? bytes : upper_end); i += lanes) {
       vectors.step<kBits>(own + i, peer + i, x + i, x + half + i);

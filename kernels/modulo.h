@@ -1,8 +1,8 @@
 // The loops of the modulo codecs: quantise to kBits (8 or 4) an element, compare two code arrays, apply their
-// difference. kernels/modulo_element.h defines the projection's weights, the difference of two codes, and where codes
-// of 4 bits lie. Shape: `count` elements, modulo_code_bytes<kBits>(count) bytes of codes, any alignment. Overlap: none.
-// Host memory; twins of encode and apply in kernels/cuda/modulo.h. Determinism: every result is the same bits on every
-// instruction set and on CUDA.
+// difference. The header kernels/modulo_element.h defines the projection's weights, the difference of two codes, and
+// where codes of 4 bits lie. Shape: `count` elements, modulo_code_bytes<kBits>(count) bytes of codes, any alignment.
+// Overlap: none. Host memory; twins of encode and apply in kernels/cuda/modulo.h. Determinism: every result is the same
+// bits on every instruction set and on CUDA.
 #pragma once
 
 #include <cstddef>

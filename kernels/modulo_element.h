@@ -1,10 +1,10 @@
 // What one element means in the modulo codec: shared by every loop, host and device, so that they cannot differ.
 //
-// The projection of a vector q of int32 is sum r_i * q_i mod 2^32. The weight r_i is a column weight times a row
-// weight (rows of 4096), each a hash of its counter: the inner loop reads a table that stays in the L1 cache, and
-// the result does not depend on the order of the sums. All weights are odd, so a single wrapped element (an error
-// of 256 * w steps, or of 16 * w) always shows unless w is a multiple of 2^24, or of 2^28; several hide from it once in
-// some 10^7 blocks, or 10^8.
+// The projection of a vector q of int32 is sum r_i * q_i mod 2^32. The weight r_i is a column weight times a row weight
+// (rows of 4096), each a hash of its counter. The inner loop reads a table that stays in the L1 cache, and the result
+// does not depend on the order of the sums. All weights are odd, so a single wrapped element (an error of 256 * w
+// steps, or of 16 * w) always shows unless w is a multiple of 2^24, or of 2^28. Several escape once in some 10^7
+// blocks, or 10^8.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +25,8 @@ constexpr uint32_t mix_counter(uint32_t v) {
 constexpr uint32_t modulo_column_weight(uint32_t column) { return mix_counter(column + 0x9E3779B9u) | 1u; }
 constexpr uint32_t modulo_row_weight(uint32_t row) { return mix_counter(row + 0x7F4A7C15u) | 1u; }
 
-// The difference of two codes, each first brought to the finer step by its shift (0..6): in [-127, 127] for 8 bits, in
-// [-7, 7] for 4. The tie (-128, -8) counts as 0, so that swapping the codes exactly negates the result.
+// The difference of two codes, each first brought to the finer step by its shift (0..6). The range is [-127, 127] for 8
+// bits, [-7, 7] for 4. The tie (-128, -8) counts as 0, so that swapping the codes exactly negates the result.
 template <int kBits>
 constexpr int32_t modulo_difference(uint32_t own, int own_shift, uint32_t peer, int peer_shift) {
   constexpr int32_t kTie = 1 << (kBits - 1);
@@ -37,7 +37,6 @@ constexpr int32_t modulo_difference(uint32_t own, int own_shift, uint32_t peer, 
 
 // Codes of 4 bits: of each row of n elements, byte j holds element j below and element (n + 1) / 2 + j above, so that
 // both halves of a row are read in order. Where n is odd, the last upper half is zero.
-inline constexpr size_t kModuloRowBytes4 = kModuloRow / 2;
 
 // The bytes of so many codes.
 template <int kBits>

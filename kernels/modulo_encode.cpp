@@ -62,7 +62,7 @@ HWY_INLINE ModuloEncoded encode(const float* x, size_t count, int exponent, std:
   ModuloEncoded result;
   for (size_t start = 0; start < count; start += kModuloRow) {
     const size_t elements = std::min(kModuloRow, count - start), bytes = modulo_code_bytes<kBits>(elements);
-    const size_t half = kBits == 8 ? 0 : bytes, upper_end = elements - bytes;   // elements in the upper halves
+    const size_t half = kBits == 8 ? 0 : bytes, upper_end = elements - bytes;  // elements in the upper halves
     size_t i = 0;
     for (; i + lanes <= (kBits == 8 ? bytes : upper_end); i += lanes) {
       row.step<kBits>(x + i, x + half + i, i, half, codes + i);

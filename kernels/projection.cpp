@@ -12,8 +12,8 @@
 namespace starling {
 namespace {
 
-constexpr size_t kRun = 64;            // elements that share a hash
-constexpr size_t kPiece = kRun * 1024; // copied from a GPU at a time
+constexpr size_t kRun = 64;             // elements that share a hash
+constexpr size_t kPiece = kRun * 1024;  // copied from a GPU at a time
 
 // Element i of a run counts in bucket i + turn, which the hash draws: layers whose length is a multiple of the buckets
 // would meet the same bucket with the same channel.

@@ -74,7 +74,7 @@ size_t rice_bytes_max(size_t count, size_t limit, unsigned bits) {
 size_t rice_encode(const uint32_t* indices, size_t count, unsigned bits, std::byte* out) {
   const uint64_t mask = (uint64_t{1} << bits) - 1;
   BitWriter low(out), unary(out + rice_low_bytes(count, bits));
-  uint64_t next = 0;   // the smallest index that may come
+  uint64_t next = 0;  // the smallest index that may come
   for (size_t j = 0; j < count; ++j) {
     const uint64_t gap = indices[j] - next;
     low.put(gap & mask, bits);
@@ -96,7 +96,7 @@ bool rice_decode(const std::byte* bytes, size_t unary_bytes, size_t count, unsig
   if (unary_bytes == 0 || unary[unary_bytes - 1] == std::byte{0}) return false;
   const uint64_t mask = (uint64_t{1} << bits) - 1;
   uint64_t low = 0, index = 0;
-  size_t j = 0, bit = 0;   // of the low bits
+  size_t j = 0, bit = 0;  // of the low bits
   const auto take = [&](size_t position, uint64_t word) {
     low += word & mask;
     index = (uint64_t{position - j} << bits) + low + j;

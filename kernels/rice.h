@@ -1,5 +1,5 @@
 // Ascending indices as Golomb-Rice codes of their gaps (Golomb 1966; Rice 1979), in two streams so that neither is read
-// bit by bit: of each gap the low bits, and how often 2^bits fits into the rest, as so many zeros and a one.
+// bit by bit. One has the low bits of each gap, the other how often 2^bits fits into it, as so many zeros and a one.
 //   low bits   bits * count bits, the first index first, least significant bits first, then zeros up to a byte
 //   unary      as many bytes as they need; the last one is not zero
 // The gap of an index is index - previous - 1, of the first one the index itself.

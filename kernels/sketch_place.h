@@ -13,8 +13,8 @@ namespace starling {
 inline constexpr size_t kSketchRowsMax = 5;
 
 struct SketchPlace {
-  size_t offset = 0;   // the column of the block's first element
-  uint32_t flip = 0;   // of the sign bits
+  size_t offset = 0;  // the column of the block's first element
+  uint32_t flip = 0;  // of the sign bits
 };
 
 constexpr SketchPlace sketch_place(const SketchShape& shape, size_t row, size_t block) {

@@ -20,7 +20,7 @@ namespace HWY_NAMESPACE {
 // A bit for each lane.
 template <class DI>
 HWY_INLINE uint64_t bits_of_mask(DI di, hn::Mask<DI> mask) {
-  uint8_t bytes[8] = {};   // so many may be written
+  uint8_t bytes[8] = {};  // so many may be written
   (void)hn::StoreMaskBits(di, mask, bytes);
   uint64_t bits;
   std::memcpy(&bits, bytes, sizeof bits);
@@ -68,11 +68,11 @@ HWY_INLINE size_t append(const float* x, uint32_t first, uint64_t wanted, int32_
 // seen. Whole vectors are stored, so the outputs need room for one vector more than is found.
 size_t collect_loop(const float* x, size_t begin, size_t count, int32_t floor, uint32_t* indices, int32_t* magnitudes,
                     int32_t* largest) {
-  constexpr size_t kAhead = 640;   // elements fetched before they are needed: a wrong guess at a branch stops that
+  constexpr size_t kAhead = 640;  // elements fetched before they are needed: a wrong guess at a branch stops that
   constexpr size_t kGroup = 64;
   const hn::ScalableTag<float> d;
   const hn::RebindToSigned<decltype(d)> di;
-  const auto below = hn::Set(di, floor - 1);   // integers compare by Gt alone in Highway 1.0
+  const auto below = hn::Set(di, floor - 1);  // integers compare by Gt alone in Highway 1.0
   auto best = hn::Zero(di);
   size_t found = 0, i = 0;
   for (; i + kGroup <= count; i += kGroup) {
@@ -110,12 +110,12 @@ namespace {
 
 constexpr int32_t kLargestFinite = 0x7F7FFFFF;
 constexpr int32_t kSmallestNonzero = 1;
-constexpr size_t kPiece = kTopKPiece;    // elements read before the candidates' memory may grow
-constexpr size_t kVectorMax = 64;        // elements; no instruction set has more of them in a vector
-constexpr size_t kUnsampledMax = 4096;   // elements; so few are cheaper to order than to sample
+constexpr size_t kPiece = kTopKPiece;   // elements read before the candidates' memory may grow
+constexpr size_t kVectorMax = 64;       // elements; no instruction set has more of them in a vector
+constexpr size_t kUnsampledMax = 4096;  // elements; so few are cheaper to order than to sample
 constexpr size_t kSampleMax = 65536;
-constexpr size_t kRun = 8;               // neighbors in a sample: they come from memory together
-constexpr int kBinBits = 11;             // 8 KiB of counters fit the nearest cache
+constexpr size_t kRun = 8;    // neighbors in a sample: they come from memory together
+constexpr int kBinBits = 11;  // 8 KiB of counters fit the nearest cache
 
 // Draws some elements from each of equal strides, at a hashed place of it, so that rows of a matrix do not line up.
 void draw_sample(const TopKValues& values, size_t count, std::vector<int32_t>* sample) {
@@ -133,7 +133,7 @@ void draw_sample(const TopKValues& values, size_t count, std::vector<int32_t>* s
 
 struct Kth {
   int32_t value = 0;
-  size_t larger = 0, equal = 0;   // elements
+  size_t larger = 0, equal = 0;  // elements
 };
 
 // The k-th largest, k >= 1, of values between `low` and `high`. A histogram finds the few it may be: nth_element over
@@ -146,7 +146,7 @@ Kth kth_largest(const int32_t* values, size_t count, size_t k, int32_t low, int3
   for (size_t i = 0; i < count; ++i) ++bins[bin_of(values[i])];
   size_t bin = (1 << kBinBits) - 1, above = 0;
   for (; above + bins[bin] < k; --bin) above += bins[bin];
-  if (shift == 0) return {low + static_cast<int32_t>(bin), above, bins[bin]};   // as where all are equal
+  if (shift == 0) return {low + static_cast<int32_t>(bin), above, bins[bin]};  // as where all are equal
   near->clear();
   for (size_t i = 0; i < count; ++i) {
     if (bin_of(values[i]) == bin) near->push_back(values[i]);
@@ -170,9 +170,9 @@ size_t collect(const TopKValues& values, size_t count, int32_t floor, TopKScratc
       scratch->magnitudes.resize(room);
     }
     const size_t length = std::min(kPiece, count - at);
-    found += HWY_DYNAMIC_DISPATCH(collect_loop)(values.at(at, length), at, length, floor,
-                                                scratch->candidates.data() + found, scratch->magnitudes.data() + found,
-                                                largest);
+    found +=
+        HWY_DYNAMIC_DISPATCH(collect_loop)(values.at(at, length), at, length, floor, scratch->candidates.data() + found,
+                                           scratch->magnitudes.data() + found, largest);
   }
   return found;
 }
@@ -196,7 +196,7 @@ size_t choose(size_t found, size_t k, int32_t smallest, int32_t largest, TopKScr
     chosen += (magnitudes[i] > kth.value) | (tie & (ties > 0));
     ties -= tie & (ties > 0);
   }
-  for (; chosen < k; ++i) {   // all ties are taken
+  for (; chosen < k; ++i) {  // all ties are taken
     indices[chosen] = candidates[i];
     chosen += magnitudes[i] >= kth.value;
   }
@@ -207,8 +207,7 @@ size_t choose(size_t found, size_t k, int32_t smallest, int32_t largest, TopKScr
 
 // One pass finds all elements above a floor that a sample puts just below the k-th largest. The sample decides only
 // how long that takes: a floor that lets through fewer than k is lowered, at last to all that are not zero.
-std::optional<size_t> top_k(const TopKValues& values, size_t count, size_t k, TopKScratch* scratch,
-                            uint32_t* indices) {
+std::optional<size_t> top_k(const TopKValues& values, size_t count, size_t k, TopKScratch* scratch, uint32_t* indices) {
   STARLING_CHECK(count <= UINT32_MAX);
   scratch->sample.clear();
   if (count > kUnsampledMax) draw_sample(values, count, &scratch->sample);

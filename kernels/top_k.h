@@ -27,8 +27,8 @@ inline constexpr size_t kTopKPiece = 4096;
 struct TopKValues {
   // Elements begin to begin + count - 1, at most kTopKPiece, until the next call.
   std::function<const float*(size_t begin, size_t count)> at;
-  size_t sampled = 1;   // so many in a row are looked at beforehand, at multiples of `aligned`; at most `aligned`,
-  size_t aligned = 1;   // or both 1; it divides kTopKPiece, and is at most 64 times `sampled`
+  size_t sampled = 1;  // so many in a row are looked at beforehand, at multiples of `aligned`; at most `aligned`,
+  size_t aligned = 1;  // or both 1; it divides kTopKPiece, and is at most 64 times `sampled`
 };
 [[nodiscard]] std::optional<size_t> top_k(const TopKValues& values, size_t count, size_t k, TopKScratch* scratch,
                                           uint32_t* indices);

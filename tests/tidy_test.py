@@ -1,21 +1,66 @@
 """tidy_test.py ROOT: the rules of this house that a compiler does not know, reported as TAP, one case a rule.
+tidy_test.py ROOT --words [FOLDER...]: what the writing rule finds, in these folders or counted by folder.
 
 Each rule is a function from a tree (path -> text) to findings (path, line, what is wrong). Before a rule is believed,
 it is shown trees with one planted break each, and must report it.
 """
+
+import collections
 import pathlib
 import re
 import subprocess
 import sys
+import typing
 
-LAYERS = ['kernels', 'compression', 'gossip', 'bootstrap', 'agent']   # lowest first
-# Rooms of agent/, lowest first; main.cpp stands above them all. Two engines never know each other.
-ROOMS = ['report', 'observe', 'data', 'train', 'state', 'config', 'share', 'run', 'process',
-         'attach', 'local', 'simulate', 'commands']
-STRANGERS = {('simulate', 'local'), ('simulate', 'process'), ('local', 'run'), ('local', 'share')}
-ROOM_SHARE_MAX = 0.2
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / 'support'))
+sys.dont_write_bytecode = True
+import words  # noqa: E402
+
+LAYERS = ['kernels', 'compression', 'gossip', 'bootstrap', 'agent']  # lowest first
+
+
+class House(typing.NamedTuple):
+  """A folder whose rooms have an order: lowest first, `files` for what lies in no room."""
+
+  rooms: list
+  strangers: set  # (room, a lower one that it may not include all the same)
+  share_max: float  # of the folder's lines in one room
+
+
+EXCHANGES = ['pairs', 'group', 'neighborhood', 'updates']
+HOUSES = {
+  'agent': House(
+    # fmt: off
+    [
+      'report',
+      'observe',
+      'data',
+      'train',
+      'state',
+      'config',
+      'share',
+      'run',
+      'process',
+      'attach',
+      'local',
+      'simulate',
+      'commands',
+      'files',
+    ],
+    # fmt: on
+    {('simulate', 'local'), ('simulate', 'process'), ('local', 'run'), ('local', 'share')},
+    0.2,
+  ),
+  'gossip': House(
+    ['files', 'net', 'membership', 'sim', 'exchange', *EXCHANGES],
+    {('sim', 'membership'), ('exchange', 'membership'), ('exchange', 'sim')}
+    | {(one, other) for one in EXCHANGES for other in ['membership', 'sim', *EXCHANGES] if one != other},
+    0.3,
+  ),
+}
 FOLDERS = LAYERS + ['configs', 'tests', 'tools']
-TOP_FILES = {'meson.build', 'meson_options.txt', 'README.md', 'LICENSE'}
+PAGES = ['README', 'CONTRIBUTING', 'CHANGELOG', 'SECURITY', 'TROUBLES']
+TOP_FILES = {'meson.build', 'meson_options.txt', 'pyproject.toml', 'LICENSE', *(f'{page}.md' for page in PAGES)}
 
 CODE = ('.h', '.cpp', '.cu', '.cuh')
 TEXT = CODE + ('.py', '.sh', '.capnp', '.build', '.txt', '.yaml', '.md')
@@ -31,6 +76,9 @@ WALLS = [
   ('CLI11', r'CLI/', r'agent/commands/(cli|subcommand)\.cpp', 2),
   ('Eigen', r'Eigen/', r'gossip/exchange/topology_measure\.cpp', 1),
   ('yaml-cpp', r'yaml-cpp/', r'agent/config/tree\.cpp', 1),
+  ('zlib', r'zlib\.h$', r'agent/data/byte_stream\.cpp', 1),
+  ('libpng', r'png\w*\.h$', r'agent/data/png\.cpp', 1),
+  ('libjpeg', r'j(peglib|error)\.h$', r'agent/data/jpeg\.cpp', 1),
   ('LibTorch', r'(torch|ATen|c10|caffe2)/', r'agent/train/torch_\w+\.cpp', None),
   ('CUDA', r'(cuda|nv)\w*\.h$|(cub|thrust|cuda|cooperative_groups)/', r'kernels/cuda/.*|.*_cuda\.\w+', None),
 ]
@@ -64,40 +112,41 @@ def layers(tree):
 
 
 def room_of(path):
-  """agent/run/rounds.cpp -> run; main for agent/main.cpp; None elsewhere."""
+  """agent/run/rounds.cpp -> agent, run; agent, files for agent/main.cpp; None, None where no rooms are."""
   parts = path.split('/')
-  if parts[0] != 'agent':
-    return None
-  return parts[1] if len(parts) > 2 else 'main'
+  if parts[0] not in HOUSES:
+    return None, None
+  return parts[0], parts[1] if len(parts) > 2 else 'files'
 
 
 def rooms(tree):
-  """A room of agent/ includes only itself and the rooms before it."""
-  order = ROOMS + ['main']
-  for path, number, _, name in includes(tree, ['agent']):
-    own, other = room_of(path), room_of(name)
+  """A room includes only itself and the rooms before it; the exchanges never know each other."""
+  for path, number, _, name in includes(tree, HOUSES):
+    (house, own), (of, other) = room_of(path), room_of(name)
+    order = HOUSES[house].rooms
     if own not in order:
-      yield path, number, f'agent/{own} is no room: choose one of {", ".join(ROOMS)}'
-    elif other is None:
+      yield path, number, f'{house}/{own} is no room: choose one of {", ".join(order)}'
+    elif of != house:
       continue
     elif other not in order:
       yield path, number, f'{name} lies in no room'
     elif order.index(other) > order.index(own):
       yield path, number, f'room {own} lies below {other} and may not include {name}'
-    elif (own, other) in STRANGERS:
-      yield path, number, f'room {own} may not include {name}: it must run without {other}'
+    elif (own, other) in HOUSES[house].strangers:
+      yield path, number, f'room {own} may not include {name}: it must work without {other}'
 
 
 def room_sizes(tree):
-  """No room holds more than a fifth of agent/; a fuller one is two rooms."""
-  lines = {room: 0 for room in ROOMS + ['main']}
-  for path, text in tree.items():
-    if path.startswith('agent/') and path.endswith(CODE):
-      lines[room_of(path)] = lines.get(room_of(path), 0) + text.count('\n')
-  total = sum(lines.values())
-  for room, count in lines.items():
-    if count > total * ROOM_SHARE_MAX and total > 1000:
-      yield f'agent/{room}', 1, f'{count} of {total} lines of agent/: more than a fifth'
+  """No room holds more than its share of the folder; a fuller one is two rooms."""
+  for name, house in HOUSES.items():
+    lines = collections.Counter()
+    for path, text in tree.items():
+      if path.startswith(f'{name}/') and path.endswith(CODE):
+        lines[room_of(path)[1]] += text.count('\n')
+    total = sum(lines.values())
+    for room, count in lines.items():
+      if count > total * house.share_max and total > 1000:
+        yield f'{name}/{room}', 1, f'{count} of {total} lines of {name}/: more than {house.share_max:.0%}'
 
 
 def walls(tree):
@@ -117,7 +166,8 @@ def blank(text):
   """The code with comments, literals and preprocessor lines blanked out, every line still where it was."""
   pattern = re.compile(
     r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<!\w)\'(?:\\.|[^\'\\\n])+\'|^[ \t]*#(?:\\\n|[^\n])*',
-    re.S | re.M)
+    re.S | re.M,
+  )
   return pattern.sub(lambda m: '\n' * m[0].count('\n'), text)
 
 
@@ -170,9 +220,9 @@ def line_length(tree):
 def pragma_once(tree):
   """Every header guards itself; Highway's `-inl.h` files are compiled once per instruction set and guard by toggle."""
   for path, text in sorted(tree.items()):
-    if path.endswith(('.h', '.cuh')) and not path.endswith('-inl.h'):
-      if not re.search(r'^#pragma once$', text, re.M):
-        yield path, 1, 'no #pragma once'
+    guarded = path.endswith('-inl.h') or re.search(r'^#pragma once$', text, re.M)
+    if path.endswith(('.h', '.cuh')) and not guarded:
+      yield path, 1, 'no #pragma once'
 
 
 def types(text):
@@ -182,8 +232,11 @@ def types(text):
     line += char == '\n'
     if char == '{':
       space = re.search(r'\bnamespace\s*([\w:]*)\s*$', head)
-      kind = re.search(r'^\s*(?:enum class|enum|struct|class|union)\s+([\w:]+)\s*(?:final\s*)?(?::[^:].*)?$',
-                       re.sub(r'\btemplate\s*<[^{]*>(?=\s*(?:struct|class))', '', head), re.S)
+      kind = re.search(
+        r'^\s*(?:enum class|enum|struct|class|union)\s+([\w:]+)\s*(?:final\s*)?(?::[^:].*)?$',
+        re.sub(r'\btemplate\s*<[^{]*>(?=\s*(?:struct|class))', '', head),
+        re.S,
+      )
       if kind and all(spaces):
         yield line, '::'.join(spaces + [kind[1]])
       spaces.append(space[1] if space else None)
@@ -240,8 +293,10 @@ def emulated_kernels(tree):
       yield path, 1, 'has no test in tests/kernels/cuda_twins_test.cpp or one of its neighbors'
 
 
-EMULATED = {'tests/support/cuda_emulation/meson.build': "foreach name : ['cast',\n  'pair']\n",
-            'tests/kernels/cuda_twins_test.cpp': '#include "kernels/cuda/cast.h"\n'}
+EMULATED = {
+  'tests/support/cuda_emulation/meson.build': "foreach name : ['cast',\n  'pair']\n",
+  'tests/kernels/cuda_twins_test.cpp': '#include "kernels/cuda/cast.h"\n',
+}
 
 
 def citations(tree):
@@ -279,7 +334,32 @@ def readmes(tree):
       yield path, 1, f'{text.count(chr(10))} lines; at most {MAX_README_LINES}'
 
 
+def plain_words(tree):
+  """Markdown, texts that the program prints and comments of its headers keep to the writing rule."""
+  yield from words.findings(tree, LAYERS)
+  count = words.markdown_words(tree)
+  if count > words.MAX_MARKDOWN:
+    yield 'README.md', 1, f'{count} words of Markdown in all; at most {words.MAX_MARKDOWN}'
+
+
+def print_words(tree, folders):
+  """The findings in these folders; then all of them, counted by folder."""
+  found = list(words.findings(tree, LAYERS))
+  for path, line, what in found:
+    if words.is_below(path, folders):
+      print(f'{path}:{line}: {what}')
+  counts = collections.Counter(words.folder_of(path) for path, _, _ in found)
+  pages = collections.defaultdict(dict)
+  for path, text in tree.items():
+    pages[words.folder_of(path)][path] = text
+  print('findings, words of Markdown')
+  for folder in sorted(pages):
+    print(f'{counts[folder]:5} {words.markdown_words(pages[folder]):6} {folder}')
+  print(f'{len(found):5} {words.markdown_words(tree):6} in all; at most 0 and {words.MAX_MARKDOWN}')
+
+
 LONG_BODY = '  if (a) {\n    b();\n  }\n' * 30
+LONG_TEXTS = ['a ' * (words.MAX_SENTENCE + 1) + 'end.', 'word\n' * words.MAX_SENTENCE + 'end. Another one.']
 # Each rule with trees that break it: planted once, found once.
 RULES = {
   layers: [
@@ -288,11 +368,31 @@ RULES = {
     {'agent/a.cpp': '#include "tests/support/clock.h"\n'},
     {'agent/a.cpp': '#include "config.h"\n'},
   ],
-  rooms: [{f'agent/{low}/a.cpp': f'#include "agent/{high}/b.h"\n'} for low, high in zip(ROOMS, ROOMS[1:] + ['main'])]
-         + [{f'agent/{one}/a.cpp': f'#include "agent/{other}/b.h"\n'} for one, other in sorted(STRANGERS)]
-         + [{'agent/run/a.cpp': '#include "agent/agent.h"\n'}, {'agent/odd/a.cpp': '#include "agent/run/agent.h"\n'}],
-  room_sizes: [{'agent/run/a.cpp': 'x\n' * 900, 'agent/data/a.cpp': 'x\n' * 200,
-                **{f'agent/{room}/a.cpp': 'x\n' * 199 for room in ROOMS if room not in ('run', 'data')}}],
+  rooms: [
+    {f'{name}/{low}/a.cpp'.replace('files/', ''): f'#include "{name}/{high}/b.h"\n'.replace('files/', '')}
+    for name, house in HOUSES.items()
+    for low, high in zip(house.rooms, house.rooms[1:])
+  ]
+  + [
+    {f'{name}/{one}/a.cpp': f'#include "{name}/{other}/b.h"\n'}
+    for name, house in HOUSES.items()
+    for one, other in sorted(house.strangers)
+  ]
+  + [{'agent/run/a.cpp': '#include "agent/agent.h"\n'}, {'agent/odd/a.cpp': '#include "agent/run/agent.h"\n'}],
+  room_sizes: [
+    {
+      'agent/run/a.cpp': 'x\n' * 900,
+      'agent/data/a.cpp': 'x\n' * 200,
+      **{f'agent/{room}/a.cpp': 'x\n' * 199 for room in HOUSES['agent'].rooms if room not in ('run', 'data', 'files')},
+      'agent/main.cpp': 'x\n' * 199,
+    },
+    {
+      'gossip/pairs/a.cpp': 'x\n' * 400,
+      'gossip/group/a.cpp': 'x\n' * 300,
+      'gossip/net/a.cpp': 'x\n' * 300,
+      'gossip/a.h': '#pragma once\n' * 290,
+    },
+  ],
   walls: [
     {'gossip/exchange/a.cpp': '#include <zmq.hpp>\n'},
     {'gossip/net/zmq_address.cpp': '#include <zmq.h>\n'},
@@ -300,6 +400,9 @@ RULES = {
     {'gossip/net/keys.cpp': '#include <sodium.h>\n'},
     {'agent/main.cpp': '#include <yaml-cpp/yaml.h>\n'},
     {'agent/commands/check.cpp': '#include <CLI/CLI.hpp>\n'},
+    {'agent/data/idx.cpp': '#include <zlib.h>\n'},
+    {'agent/data/image.h': '#include <png.h>\n#pragma once\n'},
+    {'agent/data/png.cpp': '#include <jpeglib.h>\n'},
     {'gossip/exchange/topology.h': '#include <Eigen/Core>\n'},
     {'agent/train/trainer.cpp': '#include <torch/torch.h>\n'},
     {'agent/train/torch_model.h': '#include <ATen/core/Tensor.h>\n'},
@@ -313,38 +416,66 @@ RULES = {
   line_length: [{'gossip/a.h': '// ' + 'x' * MAX_LINE + '\n'}, {'tools/a.py': '#' * (MAX_LINE + 1)}],
   pragma_once: [{'gossip/a.h': '// #pragma once\nint f();\n'}],
   one_definition: [
-    {'gossip/a.h': 'namespace starling {\nenum class S : int { kA };\n}\n',
-     'agent/b.h': 'namespace starling {\nenum class S { kB };\n}\n'},
+    {
+      'gossip/a.h': 'namespace starling {\nenum class S : int { kA };\n}\n',
+      'agent/b.h': 'namespace starling {\nenum class S { kB };\n}\n',
+    },
   ],
-  no_sleep: [{'tests/a_test.cpp': 'std::this_thread::sleep' '_for(1s);\n'}, {'tests/a.py': 'time.sleep' '(1)\n'}],
-  banned_words: [{'agent/a.cpp': '// TO' 'DO: later\n'}],
+  no_sleep: [{'tests/a_test.cpp': 'std::this_thread::sleep' + '_for(1s);\n'}, {'tests/a.py': 'time.sleep' + '(1)\n'}],
+  banned_words: [{'agent/a.cpp': '// TO' + 'DO: later\n'}],
   emulated_kernels: [
     {**EMULATED, 'kernels/cuda/fold.cu': ''},
     {**EMULATED, 'kernels/cuda/cast.cu': '', 'kernels/cuda/pair.cu': ''},
     {**EMULATED, 'compression/cast.cu': ''},
   ],
   citations: [
-    {'gossip/a.h': '// as sound' 'ness C1 shows\n'},
-    {'gossip/a.h': '// the seam of DES' 'IGN\n'},
-    {'agent/README.md': 'see plan' '.md\n'},
-    {'bootstrap/a.cpp': '// by the rule of § ' '3\n'},
+    {'gossip/a.h': '// as sound' + 'ness C1 shows\n'},
+    {'gossip/a.h': '// the seam of DES' + 'IGN\n'},
+    {'agent/README.md': 'see plan' + '.md\n'},
+    {'bootstrap/a.cpp': '// by the rule of § ' + '3\n'},
   ],
   json_by_hand: [{'agent/a.cpp': 'write("\\"steps\\":" + text);\n'}, {'gossip/a.h': 'f("{{\\"due\\":{}}}", due);\n'}],
-  top_level: [{'utils/a.h': ''}, {'notes' '.md': ''}],
+  top_level: [{'utils/a.h': ''}, {'notes' + '.md': ''}],
+  plain_words: [{'CHANGELOG.md': text} for text in LONG_TEXTS]
+  + [
+    {'CHANGELOG.md': 'An agent whose peer is gone waits.\n'},
+    {'CHANGELOG.md': f'|a|\n|---|\n|{"x" * (words.MAX_CELL + 1)}|\n'},
+    {'CHANGELOG.md': 'x' * (words.MAX_LINE + 1) + '\n'},
+    {'agent/main.cpp': f'print("{LONG_TEXTS[0]}");\n'},
+    {'agent/main.cpp': 'print("an agent "\n      "whom none knows");\n'},
+    {'agent/main.h': '#pragma once\n// ' + LONG_TEXTS[1].replace('\n', '\n// ') + '\nint a();\n'},
+    {'agent/main.h': '#pragma once\nint a();  // whoever asks\n'},
+    {'CHANGELOG.md': 'a\n\n' * (words.MAX_MARKDOWN + 1)},
+  ],
   readmes: [{'gossip/a.h': ''}, {'gossip/README.md': '\n' * (MAX_README_LINES + 1)}],
 }
 # And what none of them may report.
 CLEAN = {
-  **EMULATED, 'kernels/cuda/cast.cu': '', 'kernels/README.md': '', 'tests/README.md': '',
-  'agent/README.md': 'x\n' * MAX_README_LINES,
-  'agent/train/torch_model.cpp':
-    '#include <torch/torch.h>\n#include "agent/train/torch_model.h"\n#include "kernels/cuda/pair.h"\n',
+  **EMULATED,
+  'kernels/cuda/cast.cu': '',
+  'kernels/README.md': '',
+  'tests/README.md': '',
+  'CHANGELOG.md': 'a ' * (words.MAX_SENTENCE - 1)
+  + 'end.\n\n```\nwho\n```\n- `who` waits:\n'
+  + '- word word word.\n' * words.MAX_SENTENCE
+  + '\n| '
+  + 'word. ' * (words.MAX_CELL // 6)
+  + '|\n',
+  'agent/main.cpp': 'print("word "\n"word");\n' * words.MAX_SENTENCE + '// who\n',
+  'agent/README.md': '- x\n' * MAX_README_LINES,
+  'agent/train/torch_model.cpp': '#include <torch/torch.h>\n#include "agent/train/torch_model.h"\n'
+  + '#include "kernels/cuda/pair.h"\n',
   'agent/b.cpp': 'namespace starling {\nnamespace {\nstruct A {};\n}\nstruct B::A {};\n}\n'
-                 + 'namespace other {\nstruct A {};\n}\n',
+  + 'namespace other {\nstruct A {};\n}\n',
   'agent/a.cpp': 'namespace starling {\nstruct A;\n}\n'
-                 + 'struct A {\n' + '  int f() const { return 1; }\n  int b = g(1);\n' * 40 + '};\n'
-                 + 'constexpr int kTable[] = {f(1),\n' + '1,\n' * 80 + '};\n'
-                 + '/* { ( */ const char* s = "{ \\" (";\n' + 'void h() { for (;;) { k(\'{\'); } }\n' * 80,
+  + 'struct A {\n'
+  + '  int f() const { return 1; }\n  int b = g(1);\n' * 40
+  + '};\n'
+  + 'constexpr int kTable[] = {f(1),\n'
+  + '1,\n' * 80
+  + '};\n'
+  + '/* { ( */ const char* s = "{ \\" (";\n'
+  + 'void h() { for (;;) { k(\'{\'); } }\n' * 80,
 }
 
 
@@ -354,9 +485,14 @@ def read_tree(root):
     command = ['git', '-C', str(root), 'ls-files', '-z', '--cached', '--others', '--exclude-standard']
     names = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split('\0')
     paths = [root / name for name in names if name]
-  except (OSError, subprocess.CalledProcessError):   # an unpacked archive, or no git
-    paths = [path for entry in root.iterdir() if not entry.name.startswith(('build', '.'))
-             for path in ([entry] if entry.is_file() else entry.rglob('*')) if '__pycache__' not in path.parts]
+  except (OSError, subprocess.CalledProcessError):  # an unpacked archive, or no git
+    paths = [
+      path
+      for entry in root.iterdir()
+      if not entry.name.startswith(('build', '.'))
+      for path in ([entry] if entry.is_file() else entry.rglob('*'))
+      if '__pycache__' not in path.parts
+    ]
   tree = {}
   for path in paths:
     if path.is_file():
@@ -371,15 +507,21 @@ def main(root):
   cases = [('tree is read', [] if 'meson.build' in tree else [(str(root), 1, 'holds no meson.build')])]
   for rule, plants in RULES.items():
     name = rule.__name__.replace('_', ' ')
-    missed = [(str(sorted(plant)[0]), 1, f'planted in a made-up tree, not found by {name}')
-              for plant in plants if len(list(rule(plant))) != 1]
+    missed = [
+      (str(sorted(plant)[0]), 1, f'planted in a made-up tree, not found by {name}')
+      for plant in plants
+      if len(list(rule(plant))) != 1
+    ]
     cases.append((f'{name}: finds what was planted', missed + list(rule(CLEAN))))
     cases.append((name, list(rule(tree))))
   print(f'1..{len(cases)}')
   for number, (name, findings) in enumerate(cases, 1):
     print(f'{"not ok" if findings else "ok"} {number} - {name}')
     for path, line, what in findings:
-      print(f'{path}:{line}: {what}', file=sys.stderr)   # Meson keeps a TAP program's output to itself
+      print(f'{path}:{line}: {what}', file=sys.stderr)  # Meson keeps a TAP program's output to itself
 
 
-main(pathlib.Path(sys.argv[1]).resolve())
+if '--words' in sys.argv:
+  print_words(read_tree(pathlib.Path(sys.argv[1]).resolve()), [folder.strip('/') for folder in sys.argv[3:]])
+else:
+  main(pathlib.Path(sys.argv[1]).resolve())

@@ -59,8 +59,8 @@ class CnnTraining {
   double step() {
     const torch::Tensor batch = torch::randint(labels_.size(0), {kBatch});
     optimizer_->zero_grad();
-    const torch::Tensor loss = torch::nn::functional::cross_entropy(net_(images_.index_select(0, batch)),
-                                                                    labels_.index_select(0, batch));
+    const torch::Tensor loss =
+        torch::nn::functional::cross_entropy(net_(images_.index_select(0, batch)), labels_.index_select(0, batch));
     loss.backward();
     optimizer_->step();
     return loss.item<double>();

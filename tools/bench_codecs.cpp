@@ -22,22 +22,26 @@ namespace {
 using namespace starling;
 
 constexpr size_t kMembers = 4;
-constexpr double kGoal = 0.1;   // of a step
-constexpr int kTrained = 20;    // steps before the gradient is taken
+constexpr double kGoal = 0.1;  // of a step
+constexpr int kTrained = 20;   // steps before the gradient is taken
 
-struct Spent {
-  double encode = 1e30, merge = 1e30, apply = 1e30;
-};
+struct Spent { double encode = 1e30, merge = 1e30, apply = 1e30; };
 
 // One member's round. The others hand in what it does, so that no payload costs memory twice.
 class Member {
  public:
   Member(UpdateKind kind, const std::vector<float>& gradient)
-      : codec_(make_update_codec({.kind = kind})), size_(gradient.size() / kMembers), gradient_(gradient),
-        accumulator_(gradient.size()), params_(gradient.size()), sum_(size_), payloads_(kMembers), tables_(kMembers) {}
+      : codec_(make_update_codec({.kind = kind})),
+        size_(gradient.size() / kMembers),
+        gradient_(gradient),
+        accumulator_(gradient.size()),
+        params_(gradient.size()),
+        sum_(size_),
+        payloads_(kMembers),
+        tables_(kMembers) {}
 
   void round(Spent* best) {
-    axpy(1, gradient_.data(), accumulator_.data(), accumulator_.size());   // part of the step, whatever the codec
+    axpy(1, gradient_.data(), accumulator_.data(), accumulator_.size());  // part of the step, whatever the codec
     best->encode = std::min(best->encode, thread_seconds([&] { encode(); }));
     best->merge = std::min(best->merge, thread_seconds([&] { merge(); }));
     best->apply = std::min(best->apply, thread_seconds([&] { apply(); }));
@@ -113,7 +117,7 @@ int main(int argc, char** argv) {
   for (int i = 0; i < kTrained; ++i) training.step();
   const size_t count = training.parameter_count() / (512 * kMembers) * 512 * kMembers;
   std::vector<float> gradient = training.gradient(count);
-  for (float& value : gradient) value += 1e-9f;   // no block is all zeros for ever
+  for (float& value : gradient) value += 1e-9f;  // no block is all zeros for ever
   double step = 1e30;
   std::vector<Spent> best(update_names().size());
   std::vector<double> bytes(best.size());

@@ -46,12 +46,10 @@ struct Options {
   double seconds = 0;
   std::string folder, algorithm = "ring";
   double compute_ms = 0, slow_ms = -1, pause_ms = 0;
-  std::vector<std::pair<std::string, std::string>> nodes;   // namespace, address
+  std::vector<std::pair<std::string, std::string>> nodes;  // namespace, address
 };
 
-double since(SteadyTime::time_point start) {
-  return std::chrono::duration<double>(SteadyTime::now() - start).count();
-}
+double since(SteadyTime::time_point start) { return std::chrono::duration<double>(SteadyTime::now() - start).count(); }
 
 void sleep_ms(double ms) {
   if (ms > 0) std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(ms));
@@ -127,7 +125,7 @@ int run_rank(const Options& options, int rank) {
     sleep_ms(compute_ms);
     round();
   };
-  round();   // connections and pages are warm from here on
+  round();  // connections and pages are warm from here on
   // Every rank runs the same number of rounds; rank 0 estimates it, so that no vote disturbs them.
   const auto probe = SteadyTime::now();
   for (int i = 0; i < kProbeRounds; ++i) step();
@@ -149,12 +147,13 @@ int run_rank(const Options& options, int rank) {
                 static_cast<double>(times.size()) / total, times[times.size() / 2] * 1e3, times.front() * 1e3,
                 times.back() * 1e3, rounds);
   }
-  sum_over_ranks(context, 0);   // nobody leaves while another still needs it
+  sum_over_ranks(context, 0);  // nobody leaves while another still needs it
   return 0;
 }
 
 [[noreturn]] void usage() {
-  std::fprintf(stderr, "usage: bench_gloo RANKS ELEMENTS SECONDS STORE_FOLDER (an empty folder) [--algorithm ring|"
+  std::fprintf(stderr,
+               "usage: bench_gloo RANKS ELEMENTS SECONDS STORE_FOLDER (an empty folder) [--algorithm ring|"
                "bcube|ring_chunked|halving_doubling|allgather] [--compute-ms MS] [--slow-ms MS] [--pause-ms MS] "
                "[--node NAMESPACE ADDRESS, once a rank]\n");
   std::exit(2);

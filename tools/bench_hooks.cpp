@@ -29,8 +29,8 @@
 namespace starling {
 namespace {
 
-constexpr int kPairs = 60, kSteps = 50;   // steps of each half of a pair, by turns: a busy machine hits both halves
-constexpr double kT95 = 2.001;            // quantile .975 of Student's t with 59 degrees of freedom
+constexpr int kPairs = 60, kSteps = 50;  // steps of each half of a pair, by turns: a busy machine hits both halves
+constexpr double kT95 = 2.001;           // quantile .975 of Student's t with 59 degrees of freedom
 constexpr uint32_t kMembers = 8;
 
 double thread_time(clockid_t clock) {
@@ -41,8 +41,8 @@ double thread_time(clockid_t clock) {
 
 // Seconds a step.
 struct Took {
-  std::array<double, 2> step{};   // of the trainer's thread: steps that do not tell, and those that do
-  double planner = 0;             // of the thread that plans
+  std::array<double, 2> step{};  // of the trainer's thread: steps that do not tell, and those that do
+  double planner = 0;            // of the thread that plans
 };
 
 class Bench {
@@ -62,7 +62,7 @@ class Bench {
     buckets_.resize(slices_.size());
     std::iota(buckets_.begin(), buckets_.end(), 0);
     const UpdateOptions codec{.kind = UpdateKind::kTopk, .density = 0.01};
-    if (slices_.size() > 1) planner_ = std::make_unique<PlanMaker>(slices_, codec);   // as an agent does
+    if (slices_.size() > 1) planner_ = std::make_unique<PlanMaker>(slices_, codec);  // as an agent does
     for (uint32_t end = 1; end <= slices_.size(); ++end) alone_.push_back(end);
     step(false);
   }
@@ -95,7 +95,8 @@ class Bench {
     }
     trainer_->start_steps(steps);
     while (!trainer_->idle()) woken_.acquire();
-    while (woken_.try_acquire()) {}
+    while (woken_.try_acquire()) {
+    }
     (void)trainer_->take_steps();
   }
 
@@ -129,15 +130,15 @@ class Bench {
     ++plans_;
   }
 
-  std::counting_semaphore<> woken_{0};   // before the trainer, whose thread uses it
+  std::counting_semaphore<> woken_{0};  // before the trainer, whose thread uses it
   std::atomic<bool> known_ = false;
   clockid_t clock_{};
   std::vector<SliceRange> slices_;
   std::vector<uint32_t> buckets_;
   std::unique_ptr<FinalSlices> final_;
   std::unique_ptr<PlanMaker> planner_;
-  std::vector<uint32_t> alone_;    // each slice
-  uint64_t plans_ = 0;             // made
+  std::vector<uint32_t> alone_;  // each slice
+  uint64_t plans_ = 0;           // made
   std::unique_ptr<Trainer> trainer_;
 };
 
@@ -166,12 +167,16 @@ int run(const std::vector<int64_t>& hidden) {
     both.push_back(telling.back() + planning.back());
     step += took.step[0] / kPairs;
   }
-  const nlohmann::ordered_json found = {
-      {"params", bench.params()}, {"slices", bench.slices()}, {"pairs", kPairs}, {"plans", bench.plans()},
-      {"step_us", 1e6 * step}, {"telling_percent", interval(telling)}, {"planning_percent", interval(planning)},
-      {"both_percent", interval(both)}};
+  const nlohmann::ordered_json found = {{"params", bench.params()},
+                                        {"slices", bench.slices()},
+                                        {"pairs", kPairs},
+                                        {"plans", bench.plans()},
+                                        {"step_us", 1e6 * step},
+                                        {"telling_percent", interval(telling)},
+                                        {"planning_percent", interval(planning)},
+                                        {"both_percent", interval(both)}};
   std::cout << found.dump() << std::endl;
-  return bench.plans() > 0 || bench.slices() == 1 ? 0 : 1;   // else no plan was measured
+  return bench.plans() > 0 || bench.slices() == 1 ? 0 : 1;  // else no plan was measured
 }
 
 }  // namespace

@@ -36,13 +36,18 @@ using starling::keep;
 struct Bench {
   size_t count;
   int repeats;
-  double share = 1;   // of the goals: a third without AVX-512
+  double share = 1;  // of the goals: a third without AVX-512
   std::vector<float> x, y;
   std::vector<std::byte> own, peer;
   double read_rate = 0, copy_rate = 0;
 
   Bench(size_t element_count, int repeat_count, bool avx2)
-      : count(element_count), repeats(repeat_count), share(avx2 ? 1.0 / 3 : 1), x(count), y(count), own(4 * count),
+      : count(element_count),
+        repeats(repeat_count),
+        share(avx2 ? 1.0 / 3 : 1),
+        x(count),
+        y(count),
+        own(4 * count),
         peer(4 * count) {
     std::mt19937 rng(1);
     std::normal_distribution<float> normal(0.0f, 1.0f);
@@ -142,14 +147,14 @@ struct Bench {
       row(name("encode").c_str(), 4 + each, copy_rate, [&] {
         for (size_t b = 0; b < blocks; ++b) {
           const float* const from = x.data() + b * format.block;
-          const double size = codes.bits > 2 ? static_cast<double>(max_abs(from, format.block)) / codes.levels
+          const double size = codes.bits > 2    ? static_cast<double>(max_abs(from, format.block)) / codes.levels
                               : codes.bits == 2 ? 2.5 * std::sqrt(squared_norm(from, format.block) / 512)
                                                 : sum_abs(from, format.block) / 512;
           scales[b] = static_cast<float>(size);
           levels_encode(codes, from, format.block, 1 / scales[b], 1, b * format.block, own.data() + b * bytes);
         }
       });
-      if (codes.bits > 1) {   // of whole groups of signs all are valid, and none is read
+      if (codes.bits > 1) {  // of whole groups of signs all are valid, and none is read
         row(name("check").c_str(), each, read_rate,
             [&] { keep(levels_valid(codes, own.data(), blocks * format.block)); });
       }
@@ -177,7 +182,7 @@ struct Bench {
     const size_t bytes = codes.bytes(block), blocks = count / block, all = blocks * block;
     const double each = codes.bits / 8.0;
     std::vector<float> decoded(count);
-    std::vector<LevelTerm> terms;   // of payloads in memory of their own, as they came
+    std::vector<LevelTerm> terms;  // of payloads in memory of their own, as they came
     for (size_t t = 0; t < 4; ++t) {
       std::byte* const to = own.data() + t * blocks * bytes;
       if (t > 0) std::memcpy(to, own.data(), blocks * bytes);
@@ -201,8 +206,11 @@ struct Bench {
       const std::span<const LevelTerm> some = std::span(terms).first(payloads);
       const std::string row = name + " merge of " + std::to_string(payloads);
       merge_ceiling(row, static_cast<int>(payloads), each);
-      beside(row.c_str(), "decode, add", 3, [&] { levels_merge(codes, block, some, y.data(), all); },
-             [&] { for (const LevelTerm& term : some) decode_and_add(term); });
+      beside(
+          row.c_str(), "decode, add", 3, [&] { levels_merge(codes, block, some, y.data(), all); },
+          [&] {
+            for (const LevelTerm& term : some) decode_and_add(term);
+          });
     }
   }
 
@@ -230,9 +238,10 @@ struct Bench {
       };
       const std::string name(update_name(kind)), one = name + " sum += one";
       ceiling(one, 1);
-      beside(one.c_str(), "decode, add", 3,
-             [&] { dense_axpy({1e-6f, payloads.data(), kind == UpdateKind::kBf16}, y.data(), count); },
-             [&] { decode_and_add(std::span(terms).first(1)); });
+      beside(
+          one.c_str(), "decode, add", 3,
+          [&] { dense_axpy({1e-6f, payloads.data(), kind == UpdateKind::kBf16}, y.data(), count); },
+          [&] { decode_and_add(std::span(terms).first(1)); });
       for (const size_t many : {2, 4}) {
         const std::span<const UpdateTerm> some = std::span(terms).first(many);
         const std::string row = name + " merge of " + std::to_string(many);
@@ -249,13 +258,13 @@ struct Bench {
     for (size_t i = 37; i < count; i += 100) indices.push_back(static_cast<uint32_t>(i));
     const auto* const bytes = reinterpret_cast<const std::byte*>(indices.data());
     std::vector<float> decoded(count);
-    beside("topk 1 % merge", "decode, add", 3,
-           [&] { scatter_axpy(1e-6f, bytes, x.data(), indices.size(), y.data()); },
-           [&] {
-             std::fill(decoded.begin(), decoded.end(), 0.0f);
-             scatter(bytes, x.data(), indices.size(), 0, decoded.data());
-             axpy(1e-6f, decoded.data(), y.data(), count);
-           });
+    beside(
+        "topk 1 % merge", "decode, add", 3, [&] { scatter_axpy(1e-6f, bytes, x.data(), indices.size(), y.data()); },
+        [&] {
+          std::fill(decoded.begin(), decoded.end(), 0.0f);
+          scatter(bytes, x.data(), indices.size(), 0, decoded.data());
+          axpy(1e-6f, decoded.data(), y.data(), count);
+        });
     const size_t cells = count / 5, table = Int8Values::bytes(cells);
     std::vector<LevelTerm> terms;
     for (size_t t = 0; t < 4; ++t) {
@@ -309,8 +318,9 @@ struct Bench {
       }
       keep(read[0]);
     };
-    beside("rice decode 1 %", "bit by bit", 4,
-           [&] { keep(rice_decode(coded.data(), unary, chosen, bits, count, read.data())); }, plain);
+    beside(
+        "rice decode 1 %", "bit by bit", 4,
+        [&] { keep(rice_decode(coded.data(), unary, chosen, bits, count, read.data())); }, plain);
   }
 
   // A table of a 20th of the elements; bench_torch has the same beside LibTorch.

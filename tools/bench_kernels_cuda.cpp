@@ -31,11 +31,11 @@ namespace {
 
 using namespace starling;
 
-constexpr double kStreamingGoal = 0.85;   // of the copy's GB/s
-constexpr double kTopKGoal = 4;           // times as fast as torch.topk
-constexpr double kSketchGoal = 20;        // times as fast as csvec's operations in torch
-constexpr double kOverlapGoal = 0.90;     // of the shorter of exchange and compute
-constexpr int kCalls = 10;                // before one wait, so that launches cost what they do in use
+constexpr double kStreamingGoal = 0.85;  // of the copy's GB/s
+constexpr double kTopKGoal = 4;          // times as fast as torch.topk
+constexpr double kSketchGoal = 20;       // times as fast as csvec's operations in torch
+constexpr double kOverlapGoal = 0.90;    // of the shorter of exchange and compute
+constexpr int kCalls = 10;               // before one wait, so that launches cost what they do in use
 
 struct DeviceBench {
   size_t count;
@@ -47,7 +47,7 @@ struct DeviceBench {
   cuda::Buffer pinned_buffer{cuda::BufferKind::kPinnedHost};
   float *x, *y;
   std::byte *own, *peer, *scratch, *pinned;
-  uint32_t* result;   // aligned for a double
+  uint32_t* result;  // aligned for a double
   double copy_rate = 0;
 
   DeviceBench(size_t element_count, int repeat_count)
@@ -80,7 +80,7 @@ struct DeviceBench {
   template <class Body>
   double seconds(int calls, const Body& body) const {
     double best = 1e30;
-    for (int i = 0; i <= repeats; ++i) {   // the first one warms up
+    for (int i = 0; i <= repeats; ++i) {  // the first one warms up
       const auto start = std::chrono::steady_clock::now();
       for (int call = 0; call < calls; ++call) body();
       stream.wait();
@@ -121,13 +121,11 @@ struct DeviceBench {
     row("bf16 apply", 12, [&] { pair_apply_bf16_cuda(1e-6f, own, peer, count, y, on); });
     row("fp16 encode", 6, [&] { f32_to_fp16_cuda(x, count, own, result, on); });
     row("fp16 apply", 12, [&] { pair_apply_fp16_cuda(1e-6f, own, peer, count, y, on); });
-    row("modulo8 encode", 5, [&] {
-      modulo_encode_cuda<8>(x, count, -10, own, reinterpret_cast<ModuloEncoded*>(result), on);
-    });
+    row("modulo8 encode", 5,
+        [&] { modulo_encode_cuda<8>(x, count, -10, own, reinterpret_cast<ModuloEncoded*>(result), on); });
     row("modulo8 apply", 10, [&] { modulo_apply_cuda<8>(1e-6f, own, 0, peer, 1, count, y, on); });
-    row("modulo4 encode", 4.5, [&] {
-      modulo_encode_cuda<4>(x, count, -6, own, reinterpret_cast<ModuloEncoded*>(result), on);
-    });
+    row("modulo4 encode", 4.5,
+        [&] { modulo_encode_cuda<4>(x, count, -6, own, reinterpret_cast<ModuloEncoded*>(result), on); });
     row("modulo4 apply", 9, [&] { modulo_apply_cuda<4>(1e-6f, own, 0, peer, 1, count, y, on); });
     row("axpy_is_finite", 8, [&] { axpy_is_finite_cuda(1e-6f, x, y, count, result, on); });
     auto* const momentum = reinterpret_cast<float*>(peer);
@@ -146,7 +144,7 @@ struct DeviceBench {
     row("int8 encode", 5, [&] { levels_encode_cuda(int8, x, count, scales, 1, own, on); });
     row("int8 decode", 5, [&] { levels_decode_cuda(int8, own, count, scales, y, on); });
     row("int8 axpy", 9, [&] { levels_axpy_cuda(int8, 1e-6f, own, count, scales, x, on); });
-    const auto merge = [&](const BlockedLevels& codec) {   // of four payloads
+    const auto merge = [&](const BlockedLevels& codec) {  // of four payloads
       std::vector<LevelTerm> terms;
       for (size_t t = 0; t < 4; ++t) terms.push_back({1e-6f, peer, own + t * codec.bytes(count)});
       levels_merge_cuda(codec, terms, y, count, on);
@@ -200,8 +198,7 @@ struct DeviceBench {
       rice_encode_cuda(indices, k, rice_bits(k, count), count, scratch, peer, reinterpret_cast<uint64_t*>(result),
                        stream.handle());
     });
-    std::printf("%-20s %9.4f ms %9.1f M indices/s\n", "rice encode", 1e3 * coded,
-                static_cast<double>(k) / coded / 1e6);
+    std::printf("%-20s %9.4f ms %9.1f M indices/s\n", "rice encode", 1e3 * coded, static_cast<double>(k) / coded / 1e6);
   }
 
   // Five rows, together a 20th of the elements; then one percent of these is found.
@@ -231,7 +228,7 @@ struct DeviceBench {
   void overlap() const {
     const double alone = seconds(1, [&] { exchange(other.handle()); });
     const double step = seconds(kCalls, [&] { axpy_cuda(1e-6f, y, y, count, stream.handle()); });
-    const int steps = std::max(1, static_cast<int>(std::lround(alone / step)));   // as long as the exchange
+    const int steps = std::max(1, static_cast<int>(std::lround(alone / step)));  // as long as the exchange
     const auto compute = [&] {
       for (int i = 0; i < steps; ++i) axpy_cuda(1e-6f, y, y, count, stream.handle());
     };
@@ -249,12 +246,13 @@ struct DeviceBench {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const long long count = argc > 1 ? std::atoll(argv[1]) : 64 << 20;   // far beyond any cache
+  const long long count = argc > 1 ? std::atoll(argv[1]) : 64 << 20;  // far beyond any cache
   const int repeats = argc > 2 ? std::atoi(argv[2]) : 7;
   const auto torch_ms = [&](int i) { return argc > i ? std::atof(argv[i]) : 0; };
   if (argc > 6 || count < 16 || repeats < 1) {
-    std::fprintf(stderr, "usage: bench_kernels_cuda [ELEMENTS (at least 16) [REPEATS [TORCH_TOPK_MS TORCH_SKETCH_MS "
-                         "TORCH_UNSKETCH_MS]]]\n");
+    std::fprintf(stderr,
+                 "usage: bench_kernels_cuda [ELEMENTS (at least 16) [REPEATS [TORCH_TOPK_MS TORCH_SKETCH_MS "
+                 "TORCH_UNSKETCH_MS]]]\n");
     return 2;
   }
   if (const std::string missing = cuda::why_no_device(); !missing.empty()) {

@@ -51,7 +51,7 @@ double steps_per_second(double seconds) {
     torch::nn::functional::cross_entropy(net(images.index_select(0, batch)), labels.index_select(0, batch)).backward();
     optimizer.step();
   };
-  for (int i = 0; i < 20; ++i) step();   // warm
+  for (int i = 0; i < 20; ++i) step();  // warm
   const auto start = std::chrono::steady_clock::now();
   int steps = 0;
   double elapsed = 0;
@@ -74,7 +74,7 @@ int main(int argc, char** argv) {
   const double seconds = std::atof(argv[2]);
   int pipes[2];
   if (pipe(pipes) != 0) return 1;
-  std::vector<pid_t> children;   // forked before LibTorch has a thread
+  std::vector<pid_t> children;  // forked before LibTorch has a thread
   for (int i = 0; i < processes; ++i) {
     const pid_t child = fork();
     if (child == 0) {

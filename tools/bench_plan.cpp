@@ -9,8 +9,8 @@
 
 #include "compression/plan/linear_fit.h"
 #include "compression/plan/plan_judge.h"
-#include "gossip/exchange/plan_slices.h"
 #include "gossip/rng.h"
+#include "gossip/updates/plan_slices.h"
 #include "kernels/cast.h"
 #include "kernels/pair.h"
 #include "kernels/vector_ops.h"
@@ -24,7 +24,7 @@ constexpr int kRepeats = 21;
 // Processor time of this thread, which other programs lengthen less than the clock's.
 template <typename F>
 double median_cpu_s(const F& f) {
-  f();   // caches and memory of its own
+  f();  // caches and memory of its own
   std::vector<double> seconds;
   for (int i = 0; i < kRepeats; ++i) {
     const std::clock_t start = std::clock();
@@ -106,8 +106,8 @@ void bench_passes() {
   std::vector<float> params(kElements, 1), x(kElements, 2), accumulator(kElements);
   const auto each_slice = [&](const auto& pass) {
     return 1e9 / kElements * median_cpu_s([&] {
-      for (size_t at = 0; at < kElements; at += kSlice) pass(at);
-    });
+             for (size_t at = 0; at < kElements; at += kSlice) pass(at);
+           });
   };
   const double drift_ns = each_slice([&](size_t at) {
     const auto of = [&](std::vector<float>& all) { return reinterpret_cast<const std::byte*>(all.data() + at); };

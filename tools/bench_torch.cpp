@@ -23,14 +23,16 @@ namespace {
 using namespace starling;
 
 constexpr uint32_t kRows = 5;
-constexpr int64_t kFewer = 40;   // elements a cell of the table
-constexpr int kTrained = 30;     // steps before the gradient is taken
+constexpr int64_t kFewer = 40;  // elements a cell of the table
+constexpr int kTrained = 30;    // steps before the gradient is taken
 
 // csvec holds buckets and signs of every row ready; here one row's serve all, which spares memory, not time.
 struct Csvec {
   explicit Csvec(int64_t count, int64_t columns)
-      : columns(columns), buckets(torch::randint(columns, {count}, torch::kInt64)),
-        signs(torch::randint(2, {count}).to(torch::kFloat32) * 2 - 1), table(torch::zeros({kRows, columns})) {}
+      : columns(columns),
+        buckets(torch::randint(columns, {count}, torch::kInt64)),
+        signs(torch::randint(2, {count}).to(torch::kFloat32) * 2 - 1),
+        table(torch::zeros({kRows, columns})) {}
 
   void add(const torch::Tensor& x) {
     for (int64_t row = 0; row < int64_t{kRows}; ++row) {
@@ -61,7 +63,7 @@ struct Bench {
   size_t count;
   int repeats;
   bool avx2;
-  double read = 0, copy = 0;   // of the elements, seconds
+  double read = 0, copy = 0;  // of the elements, seconds
 
   // A third of the goal without AVX-512.
   double goal(double with_avx512) const { return avx2 ? with_avx512 / 3 : with_avx512; }
@@ -123,8 +125,8 @@ struct Bench {
       const double levels = kind == UpdateKind::kInt8 ? 127 : kind == UpdateKind::kInt4 ? 7 : 1;
       scale = std::get<0>(v.abs().max(1, true)) / levels;
       if (kind == UpdateKind::kTernary) scale = torch::minimum(scale, 2.5 * v.square().mean(1, true).sqrt());
-      *codes = (v / scale).clamp_(-levels, levels).add_(torch::rand_like(v)).floor_().clamp_max_(levels)
-                   .to(torch::kInt8);
+      *codes =
+          (v / scale).clamp_(-levels, levels).add_(torch::rand_like(v)).floor_().clamp_max_(levels).to(torch::kInt8);
     }
     *rest = v - scale * *codes;
   }
@@ -191,10 +193,11 @@ int main(int argc, char** argv) {
   std::vector<float> gradient = training.gradient(bench.count), spare(bench.count);
   bench.read = read_seconds(spare, 2 * repeats);
   bench.copy = copy_seconds(gradient, spare, 2 * repeats);
-  std::printf("%lld elements, one core, the fastest of %d in turn; ceilings: a read %.2f ms (%.1f GB/s), a copy %.2f "
-              "ms; gradients of %zu parameters after %d steps, loss %.2f, repeated\n",
-              static_cast<long long>(count), repeats, 1e3 * bench.read, 4e-9 * static_cast<double>(count) / bench.read,
-              1e3 * bench.copy, training.parameter_count(), kTrained, loss);
+  std::printf(
+      "%lld elements, one core, the fastest of %d in turn; ceilings: a read %.2f ms (%.1f GB/s), a copy %.2f "
+      "ms; gradients of %zu parameters after %d steps, loss %.2f, repeated\n",
+      static_cast<long long>(count), repeats, 1e3 * bench.read, 4e-9 * static_cast<double>(count) / bench.read,
+      1e3 * bench.copy, training.parameter_count(), kTrained, loss);
   const torch::Tensor normal = torch::randn({count}), heavy = normal.pow(3);
   const torch::Tensor real = torch::from_blob(gradient.data(), {count});
   bench.top_k_of("top_k 1 %, normal", normal);

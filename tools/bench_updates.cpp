@@ -19,11 +19,11 @@
 #include <nlohmann/json.hpp>
 
 #include "compression/codec.h"
-#include "gossip/exchange/group_average.h"
-#include "gossip/exchange/update_group.h"
+#include "gossip/group/group_average.h"
 #include "gossip/net/hash.h"
 #include "gossip/rng.h"
 #include "gossip/sim/virtual_clock.h"
+#include "gossip/updates/update_group.h"
 #include "kernels/vector_ops.h"
 
 namespace starling {
@@ -31,7 +31,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr int kRounds = 12;   // more than a log remembers
+constexpr int kRounds = 12;  // more than a log remembers
 
 std::vector<PeerId> members_of(size_t count) {
   std::vector<PeerId> ids(count);
@@ -71,11 +71,16 @@ class Passes {
 class Member {
  public:
   Member(size_t params, size_t members)
-      : members_(members), ids_(members_of(members)), r_(params), accumulator_(params), x_(params),
+      : members_(members),
+        ids_(members_of(members)),
+        r_(params),
+        accumulator_(params),
+        x_(params),
         slices_(cut_slices(std::vector<size_t>{params})) {
     draw(x_, 1);
     for (const SliceRange& slice : slices_) {
-      const SliceMemory memory{std::span(r_).subspan(slice.offset, slice.count), {},
+      const SliceMemory memory{std::span(r_).subspan(slice.offset, slice.count),
+                               {},
                                std::span(accumulator_).subspan(slice.offset, slice.count)};
       replicas_.emplace_back(ids_[0], 1, memory, OuterRule{}, codecs_);
       logs_.emplace_back(1e30f, slice.count * sizeof(float));
@@ -83,17 +88,17 @@ class Member {
   }
 
   void round(Passes& passes) {
-    for (float& value : x_) value += 1e-3f;   // local steps
+    for (float& value : x_) value += 1e-3f;  // local steps
     std::vector<SharedBytes> handed_in(slices_.size());
     for (size_t i = 0; i < slices_.size(); ++i) {
       passes.time("drift into the accumulator", [&] { (void)replicas_[i].add_drift(x_of(i)); });
-      passes.time("accumulator into payloads", [&] { handed_in[i] = replicas_[i].hand_in(*exact_)->bytes; });
+      passes.time("accumulator into payloads", [&] { handed_in[i] = replicas_[i].submit(*exact_)->bytes; });
     }
     ++round_;
     for (size_t i = 0; i < slices_.size(); ++i) {
       const std::shared_ptr<MergeJob> job = merge_of(i, handed_in[i]);
       if (i % members_ == 0) passes.time("own slices: norms, sum, entry, its norm and hashes", [&] { merge(*job); });
-      if (i % members_ != 0) merge(*job);   // another member does
+      if (i % members_ != 0) merge(*job);  // another member does
       double norm = 0;
       Digest16 hash{};
       if (i % members_ != 0) {
@@ -111,9 +116,8 @@ class Member {
       passes.time("entries into R, payloads out of the accumulator", [&] { replicas_[i].apply(logs_[i].newest()); });
       const std::span<const float> params = replicas_[i].memory().params;
       passes.time("R into x", [&] { std::copy(params.begin(), params.end(), x_of(i).begin()); });
-      passes.time("norm of what is held back", [&] {
-        held_back_ += squared_norm(replicas_[i].memory().accumulator.data(), params.size());
-      });
+      passes.time("norm of what is held back",
+                  [&] { held_back_ += squared_norm(replicas_[i].memory().accumulator.data(), params.size()); });
     }
   }
 
@@ -136,7 +140,7 @@ class Member {
       const auto average = [&] { run_average(*codec, static_cast<uint32_t>(i), slices_[i].count, job); };
       if (i % members_ == 0) passes.time("own blocks: average and checksum", average);
       if (i % members_ != 0) {
-        average();   // another member does
+        average();  // another member does
         PairStats stats;
         passes.time("averages of others: distance", [&] {
           (void)codec->pair(snapshot->blocks[i].span(), job.average.span(), slices_[i].count, &stats);
@@ -187,7 +191,7 @@ class Member {
   std::vector<SliceRange> slices_;
   std::vector<SliceReplica> replicas_;
   std::vector<UpdateLog> logs_;
-  std::vector<std::vector<SharedBytes>> others_;   // by rank less 1 and slice
+  std::vector<std::vector<SharedBytes>> others_;  // by rank less 1 and slice
   uint64_t round_ = 0;
   double held_back_ = 0;
 };
@@ -217,9 +221,17 @@ class Holder final : public Outbox, public PeerSampler {
  public:
   Holder(const PeerId& id, const std::vector<PeerId>& ids, size_t params, const UpdateCodecs& codecs,
          const OuterRule& outer, const Clock& clock, std::deque<Sent>& queue)
-      : id_(id), ids_(ids), queue_(queue), r_(params), momentum_(outer.has_momentum() ? params : 0),
-        accumulator_(params), x_(params),
-        group_({.self = id, .generation = 1, .deadline_min = milliseconds(500), .deadline_max = milliseconds(1000),
+      : id_(id),
+        ids_(ids),
+        queue_(queue),
+        r_(params),
+        momentum_(outer.has_momentum() ? params : 0),
+        accumulator_(params),
+        x_(params),
+        group_({.self = id,
+                .generation = 1,
+                .deadline_min = milliseconds(500),
+                .deadline_max = milliseconds(1000),
                 .outer = outer},
                cut_slices(std::vector<size_t>{params}), {r_, momentum_, accumulator_}, codecs, worker_, clock, *this,
                *this) {}
@@ -253,7 +265,7 @@ class Holder final : public Outbox, public PeerSampler {
   void receive(const Sent& sent) {
     const SharedBytes own = sent.payload.empty() ? SharedBytes() : SharedBytes::copy_of(sent.payload.span());
     group_.handle(sent.from, 1, std::get<ExchangeMessage>(sent.message), own);
-    look();   // before the worker is done with it
+    look();  // before the worker is done with it
     complete();
   }
   void tick() {
@@ -271,7 +283,7 @@ class Holder final : public Outbox, public PeerSampler {
     total = std::max(total, now.total());
   }
 
-  size_t entries = 0, own = 0, handed_in = 0, arriving = 0, states = 0, total = 0;   // at most, in bytes
+  size_t entries = 0, own = 0, handed_in = 0, arriving = 0, states = 0, total = 0;  // at most, in bytes
 
  private:
   void complete() {
@@ -315,7 +327,7 @@ nlohmann::json measure_memory(size_t params, size_t members, const std::string& 
   }
   Holder& any = *holders.front();
   const auto per_param = [&](size_t bytes) { return static_cast<double>(bytes) / static_cast<double>(params); };
-  return {{"entries", per_param(any.entries)},   {"sent", per_param(any.own)},
+  return {{"entries", per_param(any.entries)},     {"sent", per_param(any.own)},
           {"handed_in", per_param(any.handed_in)}, {"arriving", per_param(any.arriving)},
           {"states", per_param(any.states)},       {"total", per_param(any.total)}};
 }
@@ -334,11 +346,11 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "bench_updates: PARAMS is 1 or more, MEMBERS 2 to %zu\n", starling::kUpdateMembersMax);
     return 2;
   }
-  mallopt(M_MMAP_THRESHOLD, 32 << 20);   // as the agent: its heap keeps the memory of payloads
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // as the agent: its heap keeps the memory of payloads
   mallopt(M_TRIM_THRESHOLD, 256 << 20);
-  const nlohmann::json found =
-      what == "passes" ? starling::measure_passes(params, members)
-                       : starling::measure_memory(params, members, argv[4], std::strtof(argv[5], nullptr));
+  const nlohmann::json found = what == "passes"
+                                   ? starling::measure_passes(params, members)
+                                   : starling::measure_memory(params, members, argv[4], std::strtof(argv[5], nullptr));
   std::printf("%s\n", found.dump().c_str());
   return 0;
 }

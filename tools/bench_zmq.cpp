@@ -26,13 +26,13 @@ int send_all(const std::string& address, size_t bytes, size_t frame_bytes, int r
     zmq::message_t wanted;
     if (!socket.recv(wanted)) return 1;
     for (size_t sent = 0; sent < bytes; sent += frame_bytes) {
-      zmq::message_t frame(const_cast<char*>(data.data()) + sent, std::min(frame_bytes, bytes - sent),
-                           [](void*, void*) {}, nullptr);
+      zmq::message_t frame(
+          const_cast<char*>(data.data()) + sent, std::min(frame_bytes, bytes - sent), [](void*, void*) {}, nullptr);
       socket.send(frame, zmq::send_flags::none);
     }
   }
   zmq::message_t end;
-  if (!socket.recv(end)) return 1;   // all has arrived, so `data` may go
+  if (!socket.recv(end)) return 1;  // all has arrived, so `data` may go
   return 0;
 }
 
@@ -46,7 +46,7 @@ int main(int argc, char** argv) {
   const size_t bytes = std::strtoull(argv[1], nullptr, 10), frame_bytes = std::strtoull(argv[2], nullptr, 10);
   const int repeats = std::atoi(argv[3]);
   const std::string address = "tcp://127.0.0.1:" + std::to_string(20000 + getpid() % 20000);
-  const pid_t child = fork();   // before there is a context: libzmq must not be forked
+  const pid_t child = fork();  // before there is a context: libzmq must not be forked
   if (child == 0) return send_all(address, bytes, frame_bytes, repeats);
   zmq::context_t context(1);
   zmq::socket_t socket(context, zmq::socket_type::dealer);

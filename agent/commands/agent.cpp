@@ -12,11 +12,11 @@ namespace {
 
 int run_agent_command(const AgentCommand& command, const std::function<int(const Config&)>& run) {
   const Config config = load_config(command.config_path, command.overrides);
-  refuse_unrepaired(config.swarm);
   if (command.print_config) {
     std::fputs(print_config(config).c_str(), stdout);
     return 0;
   }
+  require_engine(run != nullptr, "agent");
   // The state folder of an earlier run holds the settings; without one, --config or --bootstrap has to give them.
   if (!config.has_swarm && config.agent.bootstrap.empty() && !std::filesystem::exists(config.agent.state)) {
     throw std::runtime_error(
@@ -30,22 +30,27 @@ int run_agent_command(const AgentCommand& command, const std::function<int(const
 }  // namespace
 
 void add_agent(CLI::App& app, Cli& cli) {
-  Subcommand command(app, "agent", "trains here and exchanges with the swarm, until Ctrl-C or stop_after");
+  Subcommand command(app, "agent", "Trains here and exchanges with the swarm until Ctrl-C or stop_after.");
   add_common_flags(command, cli);
-  add_bootstrap_flag(command, cli, "of any agent or registry of the swarm (repeatable, or with commas)");
-  for (const char* usage : {"--data FOLDER", "--test-data FOLDER", "--sharding KIND", "--shard I/N", "--labels LABELS",
-                            "--listen HOST:PORT", "--advertise HOST:PORT", "--swarm ID", "--state FOLDER",
-                            "--name NAME", "--device DEVICE", "--batch N", "--threads N", "--metrics FILE"}) {
+  add_bootstrap_flag(command, cli,
+                     "Address of any agent or registry of the swarm. Repeatable, or with commas. Default: none, which "
+                     "begins a swarm.");
+  for (const char* usage :
+       {"--data FOLDER", "--test-data FOLDER", "--sharding KIND", "--shard I/N", "--labels LABELS", "--wait-for N",
+        "--listen HOST:PORT", "--advertise HOST:PORT", "--swarm ID", "--state FOLDER", "--name NAME", "--device DEVICE",
+        "--batch N", "--threads N", "--metrics FILE"}) {
     add_config_flag(command, cli, usage);
   }
   const auto options = std::make_shared<AgentCommand>();
-  command.flag("--print-config", "print what is in effect, and exit", options->print_config);
+  command.flag("--alone", "Starts again without waiting for the peers of its last run.", options->alone);
+  command.flag("--print-config", "Prints the whole configuration in effect, with the meaning of each key, and ends.",
+               options->print_config);
   command.then([&cli, options] {
     options->config_path = cli.config_path;
     options->overrides = cli.overrides;
-    cli.choose("agent", *options, [run = cli.engines.run_agent](const AgentCommand& chosen) {
-      return run_agent_command(chosen, run);
-    });
+    if (options->alone) options->overrides.push_back("agent.return_wait=0s");
+    cli.choose("agent", *options,
+               [run = cli.engines.run_agent](const AgentCommand& chosen) { return run_agent_command(chosen, run); });
   });
 }
 

@@ -1,31 +1,38 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include <spdlog/spdlog.h>
 
 #include "agent/commands/commands.h"
-#include "agent/config/settings.h"
 #include "agent/data/dataset.h"
-#include "agent/observe/log.h"
 #include "agent/observe/exchange_sums.h"
+#include "agent/observe/log.h"
 #include "agent/observe/metrics.h"
+#include "agent/observe/progress.h"
+#include "agent/observe/site_scores.h"
+#include "agent/observe/terminal_line.h"
 #include "agent/observe/warnings.h"
+#include "agent/process/address_watch.h"
 #include "agent/process/device_fallback.h"
+#include "agent/process/exit_status.h"
 #include "agent/process/heap.h"
+#include "agent/process/host_address.h"
+#include "agent/process/session.h"
 #include "agent/process/signals.h"
 #include "agent/process/state_folder.h"
-#include "agent/process/thread_worker.h"
-#include "agent/run/agent.h"
-#include "agent/state/checkpoint.h"
-#include "agent/state/file_keeper.h"
+#include "agent/process/surroundings.h"
+#include "agent/report/format.h"
+#include "agent/report/resource_limits.h"
+#include "agent/share/memory_need.h"
+#include "agent/state/genesis_file.h"
 #include "agent/train/make_trainer.h"
 #include "agent/train/model_kinds.h"
-#include "bootstrap/router.h"
-#include "gossip/net/zmq_transport.h"
 
 namespace starling {
 namespace {
@@ -41,12 +48,25 @@ DataLoaded describe_data(const Dataset& data) {
   return loaded;
 }
 
+struct OwnData {
+  DataLoaded told;
+  std::vector<std::string> classes;
+};
+
 // Says in `loaded` what data there is, if the model needs any.
-DatasetPair load_own_data(const SwarmConfig& swarm, const AgentConfig& agent, std::optional<DataLoaded>* loaded) {
+DatasetPair load_own_data(const SwarmConfig& swarm, const AgentConfig& agent, std::optional<OwnData>* loaded) {
   if (!model_kind(swarm.model.kind).needs_data) return {};
   DatasetPair data = load_data(agent.data, swarm.model.samples(), swarm.rng_seed);
-  if (data.test.count() == 0) spdlog::warn("no test data: accuracy is not measured (name a folder with --test-data)");
-  *loaded = describe_data(data.train);
+  if (data.test.count() == 0) {
+    spdlog::warn(
+        "no test data: accuracy is not measured (name a folder with --test-data, or hold out a part of the agent's own "
+        "samples with --set agent.data.hold_out=0.1)");
+  }
+  if (agent.data.hold_out > 0) {
+    spdlog::info("{} of this agent's {} samples are held out: accuracy is measured on them (agent.data.hold_out)",
+                 data.test.count(), data.train.count() + data.test.count());
+  }
+  *loaded = OwnData{describe_data(data.train), data.train.classes};
   return data;
 }
 
@@ -61,138 +81,168 @@ void greet(const Config& config, const StatePlace& place, const Endpoint& bound,
 // Two agents on one machine need a port and a state folder each.
 void invite(const Endpoint& advertise) {
   const bool local = is_loopback(advertise.host);
-  const std::string apart = " --listen " + Endpoint{advertise.host, 0}.to_string() + " --state NEW_FOLDER   "
+  const std::string apart = " --listen " + Endpoint{advertise.host, 0}.to_string() +
+                            " --state NEW_FOLDER   "
                             "(from elsewhere: --advertise HOST:PORT here)";
   spdlog::info("others{} join with: starling agent --bootstrap {} --data FOLDER{}", local ? " on this machine" : "",
                advertise.to_string(), local ? apart : "");
 }
 
-void warn_of_unused_shard(const DataConfig& data) {
+void warn_of_loopback(const AgentConfig& agent, const Endpoint& advertise) {
+  const std::string problem = loopback_problem(advertise, agent.bootstrap);
+  if (!problem.empty()) spdlog::warn("{}", problem);
+}
+
+void tell_of_unused_shard(const DataConfig& data) {
   if (data.sharding != "all" || data.shard_count == 1) return;
-  spdlog::warn("--shard {}/{} has no effect: with agent.data.sharding 'all' this agent trains on all data; add "
-               "--sharding iid, labels or dirichlet", data.shard + 1, data.shard_count);
+  spdlog::info(
+      "this agent trains on all data (agent.data.sharding: all), and --shard {}/{} only orders them; to divide them, "
+      "add --sharding iid, labels or dirichlet",
+      data.shard + 1, data.shard_count);
 }
 
-// The stored settings, parsed here once so that an error names the file. Empty: none.
-std::string checked_settings(const StatePlace& place) {
-  const std::string text = place.stored_settings();
-  if (text.empty()) return text;
-  try {
-    (void)parse_agreed_settings(text, place.settings_path());
-  } catch (const ConfigError& error) {
-    throw ConfigError(std::string(error.what()) + "\n(An earlier run stored these settings. Copy the file from another "
-                      "agent of that swarm, or move it away: this agent then joins by --bootstrap or --config as if "
-                      "it were new.)");
-  }
-  if (holds_only_other_swarms(place.folder() + "/checkpoints", swarm_id_of(text))) {
-    throw std::runtime_error("the checkpoints in " + place.folder() + "/checkpoints are not of the swarm that " +
-                             place.settings_path() + " describes: the file was edited or exchanged. Put the old one "
-                             "back, or name a new folder with --state");
-  }
-  return text;
+void warn_of_threads(uint32_t threads) {
+  const unsigned processors = std::thread::hardware_concurrency();
+  if (processors == 0 || threads <= processors) return;
+  spdlog::warn(
+      "--threads {} on {}: threads that wait for a processor make each step many times slower; leave --threads out, "
+      "and the fastest number is found by trial, or give at most {}",
+      threads, print_count(processors, "processor"), processors);
 }
 
-void run_to_the_end(Agent& agent, const StopSignals& signals, ZmqTransport& transport, HeapWatch& heap) {
-  while (!agent.finished()) {
-    agent.tick();
-    heap.tick();
-    transport.expect_members(agent.router().membership().alive_count());
-    if (signals.stop_asked()) agent.leave();
-    if (agent.finished()) break;
-    transport.wait_until(agent.next_deadline());
-  }
+// Of sockets, of files and of links to the least number of members; and of threads beside those of a step.
+constexpr uint64_t kDescriptorsNeeded = 64, kThreadsNeeded = 12;
+
+void require_room_for(const AgentConfig& agent) {
+  const uint64_t threads = agent.threads > 0 ? agent.threads : std::thread::hardware_concurrency();
+  require_room(kDescriptorsNeeded, threads + kThreadsNeeded);
 }
 
-// For an agent whose tick() threw: the others see it leave, not die.
-void say_farewell(Agent& agent, Transport& transport) {
-  try {
-    agent.abandon();
-    while (!agent.finished()) {
-      agent.tick();
-      transport.wait_until(agent.next_deadline());
-    }
-  } catch (const std::exception& error) {
-    spdlog::warn("and the others could not be told that this agent leaves: {}", error.what());
+constexpr const char* kLeaving = "leaving; again to stop now";
+constexpr const char* kFinishingStep = "finishing this step; again to stop now";
+
+// How good the model is here and at the other sites, as far as they told when they left.
+void say_scores(const Agent& agent) {
+  const Membership& membership = agent.router().membership();
+  PeerRecord self = membership.self();
+  self.meta = agent.meta();
+  std::vector<PeerRecord> records = {self};
+  for (const Member& member : membership.all()) {
+    const bool left = member.state == MemberState::kLeft && member.record.meta.phase != Phase::kFinished;
+    if (member.state != MemberState::kDead && !left) records.push_back(member.record);
+  }
+  for (const SiteScores& scores : score_sites(records, self.id, agent.swarm().model.kind == "lstm")) {
+    if (scores.sites > 1) spdlog::info("{}", print_scores(scores, "this one"));
   }
 }
 
-struct StopFirst {
-  ThreadWorker& worker;
-  ~StopFirst() { worker.stop(); }
-};
+// How a run has ended: the exit status, and the reason where it is not 0.
+int exit_status(const Agent& agent) {
+  const Rounds* rounds = agent.rounds();
+  if (!rounds) {
+    spdlog::info("leaving before a first step: the state folder holds what it held");
+    return 0;
+  }
+  if (!rounds->save_error().empty()) {
+    spdlog::error("the model of step {} is not saved: {}", rounds->progress().steps, rounds->save_error());
+    return kNotSaved;
+  }
+  const SwarmConfig& swarm = agent.swarm();
+  const bool shares = swarm.wait_for > 1 && swarm.exchange.kind != ExchangeKind::kNone;
+  if (!shares || rounds->steps().taken() == 0 || rounds->tally().done > 0) return 0;
+  spdlog::error(
+      "this run took {} without one exchange, so its model is that of this agent alone (swarm.wait_for: {}); look "
+      "above for what its peers answered, and whether both ports of each agent are reachable",
+      print_count(rounds->steps().taken(), "step"), swarm.wait_for);
+  return kNothingShared;
+}
 
-// One life of an agent, on the device that the config names.
-int run_agent_once(const Config& config) {
+std::unique_ptr<Trainer> own_trainer(const SwarmConfig& swarm, const Config& config, const Session& session,
+                                     std::optional<OwnData>* loaded, const Clock& clock,
+                                     const std::function<void()>& wake) {
+  const AgentConfig& agent = config.agent;
+  uint64_t own_seed;
+  std::memcpy(&own_seed, session.place().id().bytes.data(), sizeof own_seed);
+  TrainerOptions options = trainer_options(swarm, agent);
+  options.draw_later = true;
+  require_memory_for(swarm, agent);
+  spdlog::info("with this model and exchange an agent takes about {} of memory on a CPU",
+               print_bytes(kProgramMemory + memory_need(swarm, agent)));
+  auto trainer = make_trainer(options, load_own_data(swarm, agent, loaded), own_seed, clock, wake);
+  if (!agent.genesis.empty() && !session.has_model()) begin_from(agent.genesis, swarm.model, *trainer);
+  return trainer;
+}
+
+constexpr int kBeginsAgain = -1;  // no exit status: another life follows
+
+// One life of an agent, on the device that the config names. `again`: not the first of this process.
+int run_agent_once(const Config& config, bool again) {
+  TerminalLine line;  // outlives all threads that log
   StopSignals signals;
   const SteadyClock clock;
   const StatePlace place(config.agent.state);
   MetricsFile metrics(config.agent.metrics);
+  ProgressLog progress(clock, line);
   Log log;
   Warnings warnings(clock, &metrics, [](const std::string& text) { spdlog::warn(text); });
   ExchangeSums sums(clock, metrics, config.agent.metrics_every);
-  Observers observers({&log, &sums, &warnings});
-  ZmqContext context;
-  ZmqTransport transport(config.agent.listen, context);
-  const StopSignals::WakeScope wake_on_stop(signals, [&transport] { transport.wake(); });
-
-  AgentOptions options;
-  options.config = config;
-  options.self = place.id();
-  options.generation = place.generation();
-  options.advertise = advertised(config.agent, transport.local());
-  options.stored_settings = checked_settings(place);
-  options.rng_seed = own_rng_seed(place.id(), place.generation()) ^ unguessable_seed();
-  options.secret = unguessable_seed();
-
-  const auto wake = [&transport] { transport.wake(); };
-  ThreadWorker worker(wake);
-  HeapWatch heap(clock, worker);
+  Observers observers({&progress, &log, &sums, &warnings});
+  std::optional<OwnData> loaded;  // written by the worker's make_trainer, which ends before `entered` is called
   bool invited = false;
-  std::optional<DataLoaded> loaded;   // written by the worker's make_trainer, which ends before make_keeper is called
-  const AgentParts parts{
-      transport, clock, worker, observers,
-      [&](const SwarmConfig& swarm) {
-        uint64_t own_seed;
-        std::memcpy(&own_seed, place.id().bytes.data(), sizeof own_seed);
-        return make_trainer(trainer_options(swarm, config.agent), load_own_data(swarm, config.agent, &loaded),
-                            own_seed, clock, wake);
-      },
-      [&](uint64_t swarm_id, const std::string& settings) -> std::unique_ptr<StateKeeper> {
-        if (loaded) observers.on(*loaded);
-        if (!std::exchange(invited, true)) {
-          invite(options.advertise);
-        }
-        place.store_settings(settings);
-        return std::make_unique<FileKeeper>(place.folder(), swarm_id, place.generation(), config.agent.checkpoint_keep);
-      }};
-  std::unique_ptr<Agent> agent;
-  const StopFirst stop_first{worker};   // its jobs use the agent
-  agent = std::make_unique<Agent>(options, parts);   // refuses a config of another swarm than the folder's
-  greet(config, place, transport.local(), options.advertise, observers);
-  try {
-    run_to_the_end(*agent, signals, transport, heap);
-  } catch (...) {
-    if (agent->rounds() != nullptr) {
-      spdlog::warn("this agent leaves, as below; started again with --state {} it goes on from its last checkpoint",
-                   place.folder());
-    }
-    say_farewell(*agent, transport);
-    throw;
-  }
-  if (!agent->rounds() && worker.busy()) {
+  require_room_for(config.agent);
+  Session session(config, place, clock, observers);
+  const auto wake = [&session] { session.wake(); };
+  const StopSignals::WakeScope wake_on_stop(signals, wake);
+  HeapWatch heap(clock, session.worker());
+  std::optional<AddressWatch> addresses;
+  std::optional<Surroundings> surroundings;
+  // The worker may be in it when this function is left by an error, so it holds no reference to what is declared here
+  // after the session.
+  session.begin({[&config, &session, &loaded, &clock, wake](const SwarmConfig& swarm) {
+                   return own_trainer(swarm, config, session, &loaded, clock, wake);
+                 },
+                 [&] {
+                   if (loaded) {
+                     place.store_classes(loaded->classes);
+                     observers.on(loaded->told);
+                   }
+                   if (!std::exchange(invited, true)) invite(session.advertise());
+                 },
+                 [&signals] { return signals.stop_asked(); },
+                 [&](const Agent& agent) {
+                   surroundings->tick();
+                   const bool steps = agent.rounds() && !agent.rounds()->waits_for_others() && !agent.rounds()->ended();
+                   signals.set_reply(steps ? kFinishingStep : kLeaving);
+                   heap.tick();
+                 }});
+  addresses.emplace(config.agent, session.bound(), session.advertise(), wake);
+  surroundings.emplace(session.agent(), place, *addresses, clock, again);
+  greet(config, place, session.bound(), session.advertise(), observers);
+  warn_of_loopback(config.agent, session.advertise());
+  session.run();
+  if (surroundings->begins_again() && !signals.stop_asked()) return kBeginsAgain;
+  if (session.agent().rounds()) say_scores(session.agent());
+  const int status = exit_status(session.agent());
+  if (!session.agent().rounds() && session.worker().busy()) {
     // It draws data or makes the model for seconds, and cannot be interrupted; there is nothing to save yet.
     spdlog::default_logger()->flush();
     std::_Exit(0);
   }
-  return 0;
+  return status;
 }
 
 }  // namespace
 
 int run_agent_process(const Config& config) {
+  refuse_absent_data(config.agent.data);
   keep_freed_memory();
-  warn_of_unused_shard(config.agent.data);
-  return run_on_gpu_or_cpu(config, run_agent_once);
+  tell_of_unused_shard(config.agent.data);
+  warn_of_threads(config.agent.threads);
+  for (bool again = false;; again = true) {
+    const int status =
+        run_on_gpu_or_cpu(config, [again](const Config& chosen) { return run_agent_once(chosen, again); });
+    if (status != kBeginsAgain) return status;
+  }
 }
 
 }  // namespace starling

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include <spdlog/spdlog.h>
 
@@ -8,9 +9,12 @@
 #include "agent/observe/log.h"
 #include "agent/observe/member_report.h"
 #include "agent/observe/warnings.h"
+#include "agent/process/address_watch.h"
 #include "agent/process/host_address.h"
 #include "agent/process/signals.h"
 #include "agent/process/state_folder.h"
+#include "agent/report/resource_limits.h"
+#include "agent/report/version.h"
 #include "bootstrap/registry.h"
 #include "gossip/net/zmq_transport.h"
 
@@ -35,6 +39,9 @@ class RegistryLog final : public Registry::Listener {
   void on_swarm(const std::string& name, uint64_t id) override {
     spdlog::info("serves swarm '{}' (id {:016x}) from now on, at the word of an agent that joined", name, id);
   }
+  void on_swarm_forgotten(const std::string& name, uint64_t id) override {
+    spdlog::info("forgets swarm '{}' (id {:016x}): it has had no member for a minute", name, id);
+  }
   void on_member(const Membership& membership, const MemberEvent& event) override {
     if (const auto changed = member_changed(membership, event)) observer_.on(*changed);
   }
@@ -57,33 +64,45 @@ int run_registry(const Config& config) {
   StopSignals signals;
   const SteadyClock clock;
   const StatePlace place(config.agent.state);
+  require_room(64, 8);  // descriptors and threads
   ZmqContext context;
   ZmqTransport transport(config.agent.listen, context);
   const StopSignals::WakeScope wake_on_stop(signals, [&transport] { transport.wake(); });
 
   PeerRecord self{place.id(), {place.generation(), 0}, advertised(config.agent, transport.local()), {}};
   self.meta.role = Role::kBootstrap;
+  self.meta.program = kProgram;
   self.meta.name = config.agent.name.empty() ? "bootstrap" : config.agent.name;
   Log log;
   Warnings warnings(clock, nullptr, [](const std::string& text) { spdlog::warn(text); });
   Observers observers({&log, &warnings});
   RegistryLog listener(observers);
-  Registry registry({self, config.agent.bootstrap,
-                     own_rng_seed(place.id(), place.generation()) ^ unguessable_seed(), config.agent.swarm_id,
-                     describe_difference, read_settings, unguessable_seed()},
+  Registry registry({self, config.agent.bootstrap, own_rng_seed(place.id(), place.generation()) ^ unguessable_seed(),
+                     config.agent.swarm_id, describe_difference, read_settings, unguessable_seed()},
                     transport, clock);
+  place.store_address(self.endpoint);
+  AddressWatch addresses(config.agent, transport.local(), self.endpoint, [&transport] { transport.wake(); });
   spdlog::info("registry {} listens on {}", place.id().short_name(), transport.local().to_string());
   spdlog::info("join with: starling agent --bootstrap {} --data FOLDER", self.endpoint.to_string());
 
   TimePoint next_status = clock.now();
   while (!signals.stop_asked()) {
     registry.tick(listener);
+    if (const auto change = addresses.take()) {
+      registry.move_to(change->address);
+      if (std::exchange(self.endpoint, change->address) != change->address) {
+        place.store_address(change->address);
+        spdlog::warn("this machine has another address: join with --bootstrap {} from now on",
+                     change->address.to_string());
+      }
+    }
     size_t members = 0;
     registry.visit([&](const Router& router) { members += router.membership().alive_count(); });
     transport.expect_members(members);
     if (clock.now() >= next_status) {
       next_status = clock.now() + kStatusEvery;
       observers.on(registry_status(registry, transport.counters()));
+      for (const std::string& text : registry.take_troubles()) spdlog::warn("{}", text);
     }
     transport.wait_until(std::min(registry.next_deadline(), next_status));
   }
@@ -99,13 +118,16 @@ int run_registry(const Config& config) {
 }  // namespace
 
 void add_bootstrap(CLI::App& app, Cli& cli) {
-  Subcommand command(app, "bootstrap", "a registry: answers joins, trains nothing; may die at any time");
+  Subcommand command(app, "bootstrap", "Runs a registry, which answers joins and trains nothing.");
   add_common_flags(command, cli);
-  add_bootstrap_flag(command, cli, "of others to stay in touch with (repeatable, or with commas)");
-  for (const char* usage : {"--listen HOST:PORT", "--advertise HOST:PORT", "--swarm ID", "--state FOLDER",
-                            "--name NAME"}) {
+  add_bootstrap_flag(
+      command, cli,
+      "Address of another registry or agent to stay in touch with. Repeatable, or with commas. Default: none.");
+  for (const char* usage : {"--listen HOST:PORT", "--advertise HOST:PORT", "--swarm ID"}) {
     add_config_flag(command, cli, usage);
   }
+  add_config_flag(command, cli, "--name NAME", "Name of the registry, for people. Default: bootstrap.");
+  add_config_flag(command, cli, "--state FOLDER", "Folder of the registry's identity. Default: starling-registry.");
   command.then([&cli] {
     // Not the folder of an agent, so that both can be started in the same directory.
     const char* state = std::getenv("STARLING_STATE");

@@ -1,26 +1,69 @@
-// starling check: reads a config and says what is wrong with it.
+// starling check: reads a config and says what is wrong with it; reads data and says what they are.
 #include <cstdio>
+#include <memory>
 
 #include "agent/commands/commands.h"
 #include "agent/commands/flags.h"
+#include "agent/config/values.h"
+#include "agent/data/survey.h"
+#include "agent/report/format.h"
+#include "agent/share/memory_need.h"
+#include "agent/train/model_kinds.h"
 
 namespace starling {
 namespace {
 
-int run_check_command(const CheckCommand& command) {
-  load_config(command.config_path, {});
-  std::printf("%s: ok\n", command.config_path.c_str());
-  return 0;
+void check_data(const std::string& path, const Config* config, const std::string& config_path) {
+  const SampleSpec model = config == nullptr ? SampleSpec() : config->swarm.model.samples();
+  const DataSurvey survey = survey_data(path, config == nullptr ? nullptr : &model, true);
+  std::printf("%s: %s\n", path.c_str(), survey.lines[0].c_str());
+  for (size_t i = 1; i < survey.lines.size(); ++i) std::printf("  %s\n", survey.lines[i].c_str());
+  if (config != nullptr) {
+    std::printf("  fits the model of %s\n", config_path.c_str());
+    return;
+  }
+  std::printf("a config for it has these lines, and starling init --data %s FILE writes it:\n", path.c_str());
+  std::printf("  swarm:\n    model: %s\n", survey.model.c_str());
+  std::printf("  agent:\n    data: {path: %s}\n", TextValue::print(path).c_str());
+}
+
+// Throws std::runtime_error where the model does not fit here.
+void check_memory(const Config& config) {
+  const ModelKind& kind = model_kind(config.swarm.model.kind);
+  if (kind.attached) return;  // its size is the loop's
+  std::printf("  %s params; an agent takes about %s of memory on a CPU\n",
+              std::to_string(kind.param_count(config.swarm.model)).c_str(),
+              print_bytes(kProgramMemory + memory_need(config.swarm, config.agent)).c_str());
+  require_memory_for(config.swarm, config.agent);
 }
 
 }  // namespace
 
+int run_check_command(const CheckCommand& command) {
+  Config config;
+  if (!command.config_path.empty()) {
+    config = load_config(command.config_path, {});
+    std::printf("%s: ok\n", command.config_path.c_str());
+    if (config.has_swarm) check_memory(config);
+  }
+  const bool has_model = config.has_swarm && model_kind(config.swarm.model.kind).needs_data;
+  if (!command.data.empty()) check_data(command.data, has_model ? &config : nullptr, command.config_path);
+  return 0;
+}
+
 void add_check(CLI::App& app, Cli& cli) {
-  Subcommand command(app, "check", "reads a config and says what is wrong with it");
-  command.text("file", "YAML file", cli.config_path);
-  command.text("--config FILE", "the same as `file`", cli.config_path);
-  command.require_one("file", "--config");
-  command.then([&cli] { cli.choose("check", CheckCommand{cli.config_path}, run_check_command); });
+  const auto options = std::make_shared<CheckCommand>();
+  Subcommand command(app, "check", "Says what is wrong with a config, what data hold, and whether they fit.");
+  command.text("file", "YAML file to read.", options->config_path);
+  command.text("--config FILE", "The same as `file`.", options->config_path);
+  command.text("--data PATH", "Folder or file with data, to read whole; alone, or for the model of the config.",
+               options->data);
+  command.require_any({"file", "--config", "--data"});
+  command.exclude("file", "--config");
+  command.then([&cli, options] {
+    cli.config_path = options->config_path;
+    cli.choose("check", *options, run_check_command);
+  });
 }
 
 }  // namespace starling

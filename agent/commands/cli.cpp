@@ -9,11 +9,22 @@
 
 #include "agent/commands/commands.h"
 #include "agent/commands/flags.h"
+#include "agent/report/version.h"
 
 namespace starling {
 namespace {
 
-constexpr const char* kVersion = "starling 0.2.0";
+constexpr const char* kFirstSwarm = R"(A first swarm:
+  starling init --task digits swarm.yaml
+  starling agent --config swarm.yaml --data FOLDER
+  starling agent --bootstrap HOST:PORT --data FOLDER     on every further machine)";
+
+constexpr const char* kFirstOwnSwarm = R"(A first swarm, of PyTorch loops of your own:
+  starling init --task own swarm.yaml
+  starling.join(model, optimizer, config="swarm.yaml")        in the first
+  starling.join(model, optimizer, bootstrap="HOST:PORT")      in every further one
+
+This program has no LibTorch, which agent, swarm, eval and most of simulate need.)";
 
 std::string suggest(const std::string& wrong, const std::vector<std::string>& words) {
   const std::string nearest = nearest_word(wrong, words);
@@ -72,17 +83,23 @@ std::string describe_usage_error(const CLI::App& app, const CLI::ParseError& err
 
 }  // namespace
 
+void require_engine(bool there, const std::string& command) {
+  if (there) return;
+  throw std::runtime_error("'starling " + command +
+                           "' needs LibTorch, and this program was made without it, as that of 'pip install' is. Train "
+                           "a loop of your own with starling.join() in Python, or build the whole program from its "
+                           "source with tools/build");
+}
+
 Cli parse_cli(int argc, const char* const* argv, const std::string& program, const Engines& engines) {
   Cli cli;
   cli.program = program;
   cli.engines = engines;
   CLI::App app{"Starling trains one model on many machines, without a server.", "starling"};
-  app.set_version_flag("--version", kVersion);
+  app.set_version_flag("--version", "starling " + print_version(kProgram));
   app.require_subcommand(1);
   for (const auto add : kCommands) add(app, cli);
-  app.footer("A first swarm:\n  starling init --task digits swarm.yaml\n"
-             "  starling agent --config swarm.yaml --data FOLDER\n"
-             "  starling agent --bootstrap HOST:PORT --data FOLDER     on every further machine");
+  app.footer(engines.run_agent ? kFirstSwarm : kFirstOwnSwarm);
   try {
     if (argc < 2) throw CLI::CallForHelp();
     // CLI11 would answer `starling report --help` with the general help, as if there were such a command.
@@ -92,7 +109,7 @@ Cli parse_cli(int argc, const char* const* argv, const std::string& program, con
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) {
-      app.exit(error, std::cout, std::cerr);   // help or version
+      app.exit(error, std::cout, std::cerr);  // help or version
       return cli;
     }
     std::cerr << "starling: " << describe_usage_error(app, error, argc, argv) << "\n";

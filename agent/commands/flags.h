@@ -13,15 +13,18 @@
 namespace starling {
 
 // --config, --set, --log-level.
-void add_common_flags(Subcommand& command, Cli& cli);
+void add_common_flags(Subcommand& command, Cli& cli, bool needs_config = false);
 
 // A flag of the table of config keys, with the name of its value ("--listen HOST:PORT"): it sets one key of the
 // configuration, so that one check judges file, environment and flags. Each occurrence counts when it is met, so that a
 // later flag or --set wins.
-void add_config_flag(Subcommand& command, Cli& cli, const std::string& usage);
+void add_config_flag(Subcommand& command, Cli& cli, const std::string& usage, std::string doc = "");
 
 // Several --bootstrap add up.
 void add_bootstrap_flag(Subcommand& command, Cli& cli, const char* doc);
+
+// --state of a command that reads what an agent left there.
+void add_state_flag(Subcommand& command, std::string& state);
 
 // --kill, --join, --pause.
 void add_scenario_flags(Subcommand& command, Scenario& scenario);

@@ -15,9 +15,9 @@
 #include "agent/report/svg.h"
 #include "compression/plan/comparison.h"
 #include "gossip/clock.h"
-#include "gossip/exchange/plan_slices.h"
-#include "gossip/exchange/update_bundles.h"
 #include "gossip/limits.h"
+#include "gossip/updates/plan_slices.h"
+#include "gossip/updates/update_bundles.h"
 
 namespace starling {
 namespace {
@@ -38,8 +38,9 @@ std::string print_params(uint64_t params) {
 // nullopt: --layers alone says what is planned for.
 std::optional<Config> load_swarm(const PlanOptions& options) {
   if (options.config_path.empty() && options.layers.empty()) {
-    throw std::runtime_error("a plan needs layers: --config FILE for a built-in model, or --layers FILE with a table "
-                             "as in configs/layers");
+    throw std::runtime_error(
+        "a plan needs layers: --config FILE for a built-in model, or --layers FILE with a table "
+        "as in configs/layers");
   }
   if (options.config_path.empty()) return std::nullopt;
   Config config = load_config(options.config_path, options.overrides);
@@ -71,8 +72,9 @@ UpdateOptions codec_options(const PlanOptions& options, const std::optional<Conf
     codec.kind = *kind;
   }
   if (codec.kind == UpdateKind::kSketch) {
-    throw std::runtime_error("codec sketch asks for elements when backward has ended, so nothing is sent earlier and "
-                             "there is nothing to plan; plan for another one, --codec topk");
+    throw std::runtime_error(
+        "codec sketch asks for elements when backward has ended, so nothing is sent earlier and "
+        "there is nothing to plan; plan for another one, --codec topk");
   }
   codec.density = options.density.value_or(codec.density);
   return codec;
@@ -121,8 +123,8 @@ std::string describe_form(const PlanOptions& options) {
 }
 
 std::vector<const PlanRow*> all_rows(const PlanComparison& all) {
-  std::vector<const PlanRow*> rows = {&all.best, &all.by_form, &all.greedy, &all.per_section, &all.by_bytes,
-                                      &all.one_bucket, &all.dense};
+  std::vector<const PlanRow*> rows = {&all.best,     &all.by_form,    &all.greedy, &all.per_section,
+                                      &all.by_bytes, &all.one_bucket, &all.dense};
   if (all.by_form.plan == all.best.plan) rows.erase(rows.begin() + 1);
   return rows;
 }
@@ -145,7 +147,8 @@ std::string print_verdict(const UpdateOptions& codec, const PlanComparison& all,
   const double best_s = forward_s + all.best.times.end_s, naive_s = forward_s + naive.times.end_s;
   std::string text = fmt::format(
       "The best plan takes {:.1f} % less time a step than the better naive one ({}), with {:.0f} messages instead of "
-      "{:.0f}.\n", 100 * (1 - best_s / naive_s), naive.name, all.best.messages, naive.messages);
+      "{:.0f}.\n",
+      100 * (1 - best_s / naive_s), naive.name, all.best.messages, naive.messages);
   if (codec.kind == UpdateKind::kFp32) return text;
   const double dense_s = forward_s + all.dense.times.end_s;
   if (all.dense_is_faster()) {
@@ -165,8 +168,7 @@ std::string print_buckets(const PlanComparison& all) {
     for (size_t s = bucket.first; s <= bucket.last; ++s) params += all.sections[s].elements;
     std::string name = name_bucket(all.sections, bucket);
     if (name.size() > 39) name = name.substr(0, 36) + "...";
-    text += fmt::format("{:>6}  {:<40}{:>9}{:>11}{:>11}{:>11}{:>11}\n", i + 1, name,
-                        print_params(params),
+    text += fmt::format("{:>6}  {:<40}{:>9}{:>11}{:>11}{:>11}{:>11}\n", i + 1, name, print_params(params),
                         print_ms(bucket.select_begin_s), print_ms(bucket.select_end_s), print_ms(bucket.send_begin_s),
                         print_ms(bucket.send_end_s));
   }
@@ -180,15 +182,16 @@ std::string print_timelines(const PlanComparison& all) {
   std::string text = fmt::format("From the begin of backward to {}; digits are buckets:\n", print_ms(until_s));
   for (const PlanRow* row : rows) {
     text += fmt::format("{}, ends at {}{}\n", row->name, print_ms(row->times.end_s),
-                        row->times.end_s > until_s ? ", cut off here" : "") + draw_lanes(*row, until_s, kColumns);
+                        row->times.end_s > until_s ? ", cut off here" : "") +
+            draw_lanes(*row, until_s, kColumns);
   }
   return text;
 }
 
 nlohmann::ordered_json as_json(const PlanComparison& all, const LayerTable& table) {
   nlohmann::ordered_json plans = nlohmann::ordered_json::object();
-  for (const PlanRow* row : {&all.best, &all.by_form, &all.greedy, &all.per_section, &all.by_bytes, &all.one_bucket,
-                             &all.dense}) {
+  for (const PlanRow* row :
+       {&all.best, &all.by_form, &all.greedy, &all.per_section, &all.by_bytes, &all.one_bucket, &all.dense}) {
     plans[row->name] = {{"step_s", table.forward_s + row->times.end_s},
                         {"form_step_s", table.forward_s + row->form_end_s},
                         {"compute_end_s", row->times.compute_end_s},
@@ -197,12 +200,8 @@ nlohmann::ordered_json as_json(const PlanComparison& all, const LayerTable& tabl
                         {"messages", row->messages},
                         {"ends", row->plan.ends}};
   }
-  return {{"model", table.model},
-          {"sections", all.sections.size()},
-          {"forward_s", table.forward_s},
-          {"backward_s", table.backward_s},
-          {"dense_is_faster", all.dense_is_faster()},
-          {"plans", plans}};
+  return {{"model", table.model},           {"sections", all.sections.size()},          {"forward_s", table.forward_s},
+          {"backward_s", table.backward_s}, {"dense_is_faster", all.dense_is_faster()}, {"plans", plans}};
 }
 
 }  // namespace
@@ -217,8 +216,8 @@ int run_plan_command(const PlanOptions& options) {
   uint64_t params = 0;
   for (const PlanSection& layer : table.layers) params += layer.elements;
   const std::string parts = print_count(all.sections.size(), is_group ? "slice" : "layer");
-  const std::string title = table.model + ": " + print_params(params) + " params in " + parts + "; " +
-                            describe_codec(step.codec);
+  const std::string title =
+      table.model + ": " + print_params(params) + " params in " + parts + "; " + describe_codec(step.codec);
   const std::string subtitle = describe_links(options) + "; " + describe_form(options);
   if (!options.svg.empty()) {
     write_drawing(options.svg, draw_plan_svg({title, subtitle, all_rows(all), &all.sections}));
@@ -237,32 +236,36 @@ int run_plan_command(const PlanOptions& options) {
 }
 
 void add_plan(CLI::App& app, Cli& cli) {
-  Subcommand command(app, "plan", "which layers' gradients are best sent together, beside naive plans");
+  Subcommand command(app, "plan", "Plans which layers' gradients are best sent together.");
   const auto options = std::make_shared<PlanOptions>();
   PlanOptions& plan = *options;
   add_common_flags(command, cli);
-  command.text("--layers FILE", "a table of layers, as in configs/layers; else the config's model", plan.layers);
-  command.option("--backward TIME", "how long backward of a step takes; else what the table says",
+  command.text("--layers FILE", "Table of layers, as in configs/layers. Default: the layers of the config's model.",
+               plan.layers);
+  command.option("--backward TIME", "Time of a step's backward. Default: what the table says.",
                  [&plan](const std::string& text) { plan.backward = read_duration(text); });
-  command.option("--link TIME,RATE", "of every agent: latency one way, and rate; 1ms,1gbit",
+  command.option("--link TIME,RATE", "Latency one way and rate of each agent's link. Default: 1ms,1gbit.",
                  [&plan](const std::string& text) {
-    const size_t comma = text.find(',');
-    if (comma == std::string::npos) {
-      throw std::invalid_argument("expected LATENCY,RATE such as 10ms,1gbit, found '" + text + "'");
-    }
-    plan.latency = read_duration(text.substr(0, comma));
-    plan.bytes_per_s = read_rate(text.substr(comma + 1));
-  });
-  add_count_flag(command, plan.agents, "--agents", {}, "how many; 8");
-  command.option("--codec CODEC", update_choices(" | ") + "; the config's, else topk",
+                   const size_t comma = text.find(',');
+                   if (comma == std::string::npos) {
+                     throw std::invalid_argument("expected LATENCY,RATE such as 10ms,1gbit, found '" + text + "'");
+                   }
+                   plan.latency = read_duration(text.substr(0, comma));
+                   plan.bytes_per_s = read_rate(text.substr(comma + 1));
+                 });
+  add_count_flag(command, plan.agents, "--agents", {}, "Number of agents. Default: 8.");
+  command.option("--codec CODEC",
+                 "Codec of the gradients: " + update_choices(" | ") + ". Default: the config's, else topk.",
                  [&plan](const std::string& text) { plan.codec = text; });
-  add_density_flag(command, plan.density, "topk: the share of elements that are sent; the config's, else 0.01");
-  command.text("--form FORM", "group (our streams) | collectives (one call a bucket, as MGS-SGD assumes); group",
-               plan.form);
-  command.option("--occupancy TIME", "of a processor, by one message sent or taken; 30us",
+  add_density_flag(command, plan.density, "Part of the elements that topk sends. Default: the config's, else 0.01.");
+  command.text(
+      "--form FORM",
+      "How buckets are sent: group (streams of a Starling group) | collectives (one call a bucket). Default: group.",
+      plan.form);
+  command.option("--occupancy TIME", "Processor time of one message, sent or received. Default: 30us.",
                  [&plan](const std::string& text) { plan.occupancy = read_duration(text); });
-  command.text("--svg FILE", "draws all plans into this file", plan.svg);
-  command.flag("--json", "figures for programs, not for people", plan.json);
+  command.text("--svg FILE", "Draws all plans into this file. Default: none.", plan.svg);
+  command.flag("--json", "Prints JSON.", plan.json);
   command.then([&cli, options] {
     options->config_path = cli.config_path;
     options->overrides = cli.overrides;

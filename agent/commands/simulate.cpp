@@ -35,7 +35,7 @@ class Progress {
   ~Progress() {
     if (shown_) std::fputs("\r\x1b[K", stderr);
   }
-  bool due() { return terminal_ && ++calls_ % 64 == 0; }   // reading the clock costs more than most instants
+  bool due() { return terminal_ && ++calls_ % 64 == 0; }  // reading the clock costs more than most instants
 
  private:
   const SteadyClock clock_;
@@ -50,8 +50,8 @@ void check_options(const SimulateOptions& options) {
   const size_t count = options.agents + options.scenario.joins();
   Mistakes mistakes;
   mistakes.add_if(options.agents == 0, "--agents 0: a swarm needs at least one agent");
-  mistakes.add_if(count > kMembersMax, fmt::format("{} agents, those that join included; a swarm has at most {}", count,
-                                                   kMembersMax));
+  mistakes.add_if(count > kMembersMax,
+                  fmt::format("{} agents, those that join included; a swarm has at most {}", count, kMembersMax));
   mistakes.add_if(options.compute < std::chrono::microseconds(1),
                   "--compute " + print_duration(options.compute) + ": a step takes some time; give it at least 1us");
   mistakes.add_if(options.speeds.empty(), "--speeds names none; leave it out, or write 1,1,4");
@@ -73,12 +73,14 @@ std::vector<std::string> check_baselines(const std::vector<std::string>& words) 
 void check_length(const SimulateOptions& options, const SwarmConfig& swarm) {
   if (swarm.stop_after > 0) return;
   if (!options.duration) {
-    throw std::runtime_error("this swarm would train for ever: swarm.stop_after is 0; say when to end with --steps N, "
-                             "or with --seconds S of virtual time");
+    throw std::runtime_error(
+        "this swarm would train for ever: swarm.stop_after is 0; say when to end with --steps N, "
+        "or with --seconds S of virtual time");
   }
   if (!options.baselines.empty()) {
-    throw std::runtime_error("--baseline needs to know how many steps to take: --steps N (--seconds may end the swarm "
-                             "before)");
+    throw std::runtime_error(
+        "--baseline needs to know how many steps to take: --steps N (--seconds may end the swarm "
+        "before)");
   }
 }
 
@@ -87,7 +89,8 @@ Config load(const SimulateOptions& options) {
   if (options.steps) overrides.push_back("swarm.stop_after=" + std::to_string(*options.steps));
   if (options.rng_seed) overrides.push_back("swarm.rng_seed=" + std::to_string(*options.rng_seed));
   Config config = load_config(options.config_path, overrides);
-  if (config.agent.batch > 0) config.swarm.batch = config.agent.batch;   // all agents are alike here
+  if (config.agent.batch > 0) config.swarm.batch = config.agent.batch;  // all agents are alike here
+  config.swarm.wait_for = 1;                                            // and start at one moment
   Mistakes mistakes;
   mistakes.attempt([&] { refuse_absent(config.swarm, options.agents + options.scenario.joins()); });
   mistakes.attempt([&] { refuse_baselines(options.baselines, config.swarm); });
@@ -122,7 +125,7 @@ std::string print_step(uint64_t step, const SwarmConfig& swarm) {
 // "step 120 of 400, 2.40 s of virtual time"
 std::string describe_progress(const SimulateOptions& options, const SwarmConfig& swarm, double virtual_s,
                               uint64_t step) {
-  const bool settles = swarm.stop_after > 0 && step >= swarm.stop_after;   // most agents do
+  const bool settles = swarm.stop_after > 0 && step >= swarm.stop_after;  // most agents do
   std::string text = settles ? "all steps made, settling" : print_step(step, swarm);
   text += fmt::format(", {:.2f}", virtual_s);
   if (options.duration) text += fmt::format(" of {:g}", seconds(*options.duration));
@@ -147,8 +150,10 @@ std::vector<double> read_speeds(const std::string& text) {
     const size_t to = std::min(text.find(',', from), text.size());
     const auto speed = read_number<double>(text.substr(from, to - from));
     if (!speed || !(*speed >= 1e-3 && *speed <= 1e3)) {
-      throw std::invalid_argument("expected factors on --compute from 0.001 to 1000 with commas, such as "
-                                 "1,1,4, found '" + text + "'");
+      throw std::invalid_argument(
+          "expected factors on --compute from 0.001 to 1000 with commas, such as "
+          "1,1,4, found '" +
+          text + "'");
     }
     speeds.push_back(*speed);
     from = to + 1;
@@ -164,6 +169,16 @@ double read_probability(const std::string& text) {
   return *part;
 }
 
+// `example`: of what the flag takes.
+Duration read_virtual_time(const std::string& text, const char* example) {
+  const auto seconds = read_seconds(text);
+  if (!seconds || *seconds == 0) {
+    throw std::invalid_argument(std::string("expected seconds of virtual time such as ") + example + ", found '" +
+                                text + "'");
+  }
+  return from_seconds(*seconds);
+}
+
 }  // namespace
 
 int run_simulate_command(const SimulateOptions& asked, const SimTaskFactory& make_task) {
@@ -174,6 +189,8 @@ int run_simulate_command(const SimulateOptions& asked, const SimTaskFactory& mak
   mistakes.attempt([&] { check_options(options); });
   mistakes.attempt([&] { config = load(options); });
   mistakes.refuse();
+  const bool with_torch = model_kind(config.swarm.model.kind).needs_data;
+  require_engine(!with_torch || make_task, "simulate");
   std::error_code error;
   fs::create_directories(options.out, error);
   if (error || !fs::is_directory(options.out)) {
@@ -181,8 +198,7 @@ int run_simulate_command(const SimulateOptions& asked, const SimTaskFactory& mak
                              "; name another one with --out");
   }
   const QuietLog quiet;
-  const auto task = model_kind(config.swarm.model.kind).needs_data ? make_task(config, options.agents)
-                                                                   : make_quadratic_task(config, options.agents);
+  const auto task = with_torch ? make_task(config, options.agents) : make_quadratic_task(config, options.agents);
   SimulationReport report;
   report.title = "Simulated swarm \"" + config.swarm.name + "\"";
   report.command = describe(options, config);
@@ -198,6 +214,7 @@ int run_simulate_command(const SimulateOptions& asked, const SimTaskFactory& mak
   }
   write_simulation(options.out, report);
   std::printf("%s\n\n%s\n", report.command.c_str(), print_simulation_table(report).c_str());
+  if (options.details) std::printf("%s\n", print_simulation_details(report).c_str());
   for (const SimEvent& event : report.swarm.events) std::printf("%8.2f s  %s\n", event.virtual_s, event.text.c_str());
   for (const std::string& remark : report.swarm.remarks) std::printf("%s\n", remark.c_str());
   if (report.swarm.in_rounds) std::printf("%s\n", print_blocks_line(report.swarm.blocks).c_str());
@@ -207,57 +224,57 @@ int run_simulate_command(const SimulateOptions& asked, const SimTaskFactory& mak
   std::fputs(closing.c_str(), stdout);
   if (report.swarm.alive > 0) return 0;
   std::fflush(stdout);
-  std::fprintf(stderr, "starling: every agent was killed before the end, so this swarm has no final model; leave one "
+  std::fprintf(stderr,
+               "starling: every agent was killed before the end, so this swarm has no final model; leave one "
                "alive, or let newcomers join (--join)\n");
   return 1;
 }
 
 void add_simulate(CLI::App& app, Cli& cli) {
-  Subcommand command(
-      app, "simulate", "many agents in one process on virtual time and links; all-reduce and others beside them");
-  add_common_flags(command, cli);
-  command.require("--config");
+  Subcommand command(app, "simulate", "Runs many agents in one process, on virtual time and links.");
+  add_common_flags(command, cli, true);
   const auto options = std::make_shared<SimulateOptions>();
   SimulateOptions& simulate = *options;
-  add_count_flag(command, simulate.agents, "--agents", {1, 1024}, "how many; 8");
-  command.text("--out FOLDER", "for curve.csv, summary.json and report.html", simulate.out);
+  add_count_flag(command, simulate.agents, "--agents", {1, 1024}, "Number of agents. Default: 8.");
+  command.text("--out FOLDER", "Folder for curve.csv, summary.json and report.html.", simulate.out);
   command.require("--out");
-  add_count_flag(command, simulate.steps, "--steps", {1}, "swarm.stop_after");
-  add_count_flag(command, simulate.rng_seed, "--seed", {}, "swarm.rng_seed, and all chance of the links");
-  command.repeatable("--seconds S", "of virtual time, then it ends", [&simulate](const std::string& text) {
-    const auto seconds = read_seconds(text);
-    if (!seconds || *seconds == 0) {
-      throw std::invalid_argument("expected seconds of virtual time such as 30, found '" + text + "'");
-    }
-    simulate.duration = from_seconds(*seconds);
-  });
-  command.repeatable("--every S", "seconds of virtual time between two evaluations; a twentieth of the steps",
-                [&simulate](const std::string& text) {
-    const auto seconds = read_seconds(text);
-    if (!seconds || *seconds == 0) {
-      throw std::invalid_argument("expected seconds of virtual time such as 0.5, found '" + text + "'");
-    }
-    simulate.every = from_seconds(*seconds);
-  });
-  command.repeatable("--latency TIME", "of every link, one way; 10ms",
-                [&simulate](const std::string& text) { simulate.latency = read_duration(text); });
-  command.repeatable("--jitter TIME", "up to so much more; 0s",
-                [&simulate](const std::string& text) { simulate.jitter = read_duration(text); });
-  command.repeatable("--rate RATE", "of an agent, up and down each: 100mbit | 1gbit | unlimited",
-                [&simulate](const std::string& text) { simulate.bytes_per_s = read_rate(text); });
-  command.repeatable("--loss PART", "probability that a frame is lost; 0",
-                [&simulate](const std::string& text) { simulate.loss = read_probability(text); });
-  command.repeatable("--lose-exchanges PART", "probability that a pair exchange is lost, with all its messages; 0",
-                [&simulate](const std::string& text) { simulate.exchange_loss = read_probability(text); });
-  command.repeatable("--compute TIME", "virtual time of one step; 20ms",
-                [&simulate](const std::string& text) { simulate.compute = read_duration(text); });
-  command.repeatable("--speeds LIST", "1,1,4: factors on --compute by agent, over again (4 = 4x slower)",
-                [&simulate](const std::string& text) { simulate.speeds = read_speeds(text); });
+  add_count_flag(command, simulate.steps, "--steps", {1}, "Sets swarm.stop_after. Default: what the config says.");
+  add_count_flag(command, simulate.rng_seed, "--seed", {},
+                 "Sets swarm.rng_seed, from which all chance of the links follows too. Default: what the config says.");
+  command.repeatable("--seconds S", "Ends after this virtual time. Default: when all agents have finished.",
+                     [&simulate](const std::string& text) { simulate.duration = read_virtual_time(text, "30"); });
+  command.repeatable("--every S",
+                     "Virtual seconds between two evaluations; each costs real time. Default: a twentieth of the run.",
+                     [&simulate](const std::string& text) { simulate.every = read_virtual_time(text, "0.5"); });
+  command.repeatable("--latency TIME", "Latency of each link, one way. Default: 10ms.",
+                     [&simulate](const std::string& text) { simulate.latency = read_duration(text); });
+  command.repeatable("--jitter TIME", "Largest random addition to the latency of a frame. Default: 0s.",
+                     [&simulate](const std::string& text) { simulate.jitter = read_duration(text); });
+  command.repeatable("--rate RATE",
+                     "Rate of an agent's link, up and down each, such as 1gbit or unlimited. Default: 100mbit.",
+                     [&simulate](const std::string& text) { simulate.bytes_per_s = read_rate(text); });
+  command.repeatable("--loss PART", "Probability that a frame is lost. Default: 0.",
+                     [&simulate](const std::string& text) { simulate.loss = read_probability(text); });
+  command.repeatable("--lose-exchanges PART",
+                     "Probability that a pair exchange is lost with all its messages. Default: 0.",
+                     [&simulate](const std::string& text) { simulate.exchange_loss = read_probability(text); });
+  command.repeatable("--compute TIME", "Virtual time of a step. Default: 20ms.",
+                     [&simulate](const std::string& text) { simulate.compute = read_duration(text); });
+  command.repeatable(
+      "--speeds LIST",
+      "Factors on --compute, agent by agent, over again; 1,1,4: each third agent is four times slower. Default: 1.",
+      [&simulate](const std::string& text) { simulate.speeds = read_speeds(text); });
+  for (const char* usage : {"--inject-loss PART", "--repair on|off", "--first-norm-max NORM"}) {
+    add_config_flag(command, cli, usage);
+  }
   add_scenario_flags(command, simulate.scenario);
-  std::string baselines = "none";
+  std::string baselines;
   for (const std::string& name : baseline_names()) baselines += " | " + name;
-  command.repeatable("--baseline NAME", baselines + " (repeatable)",
-                [&simulate](const std::string& text) { simulate.baselines.push_back(text); });
+  command.repeatable("--baseline NAME",
+                     "Runs another algorithm to compare with: none" + baselines +
+                         ". Repeatable; each takes about as long as the swarm. Default: none.",
+                     [&simulate](const std::string& text) { simulate.baselines.push_back(text); });
+  command.flag("--details", "Prints how the pair exchanges of each agent went.", simulate.details);
   command.then([&cli, options] {
     options->config_path = cli.config_path;
     options->overrides = cli.overrides;

@@ -1,8 +1,9 @@
-// One subcommand's command line. It keeps CLI11, whose headers cost seconds a file, out of the subcommands.
+// One subcommand's command line. It keeps the headers of CLI11 out of the subcommands: they cost seconds a file.
 #pragma once
 
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -26,13 +27,14 @@ class Subcommand {
   // `name`: "--a" sets the target, "!--a" clears it.
   void flag(const std::string& name, const std::string& doc, bool& target);
 
-  void require(const std::string& name);           // an option added before
-  void require_one(const std::string& a, const std::string& b);   // exactly one of two options added before
-  void then(std::function<void()> parsed);         // called when this subcommand was chosen and all was read
+  void require(const std::string& name);                     // an option added before
+  void require_any(std::vector<std::string> names);          // one at least of these options
+  void exclude(const std::string& a, const std::string& b);  // not both of these
+  void then(std::function<void()> parsed);                   // called when this subcommand was chosen and all was read
 
  private:
   CLI::App* command_;
-  std::string one_, other_;   // of require_one; empty: none
+  std::vector<std::string> any_;  // of require_any
 };
 
 }  // namespace starling

@@ -19,7 +19,6 @@
 #include "agent/report/svg.h"
 #include "agent/report/topology_draw.h"
 #include "compression/codec.h"
-#include "compression/low_rank.h"
 #include "compression/update_codec.h"
 #include "gossip/exchange/options.h"
 #include "gossip/limits.h"
@@ -36,7 +35,7 @@ constexpr const char* kPairsCounted =
 // A graph and what is printed about it.
 struct Subject {
   TopologySpec spec;
-  std::vector<std::string> names;   // of a file's agents; empty: ranks
+  std::vector<std::string> names;  // of a file's agents; empty: ranks
   Graph graph;
 };
 
@@ -84,8 +83,8 @@ void check_count(uint64_t count, const std::string& whose) {
 void check_degree(uint64_t degree, uint64_t count) {
   const uint64_t least = std::min<uint64_t>(2, count - 1);
   if (degree >= least && degree < count) return;
-  const std::string range = least == count - 1 ? std::to_string(least)
-                                               : std::to_string(least) + " to " + std::to_string(count - 1);
+  const std::string range =
+      least == count - 1 ? std::to_string(least) : std::to_string(least) + " to " + std::to_string(count - 1);
   throw std::runtime_error("--degree " + std::to_string(degree) + " cannot join " + std::to_string(count) +
                            " agents; choose " + range);
 }
@@ -135,42 +134,6 @@ Subject make_subject(TopologyKind kind, const TopologyOptions& options) {
   return subject;
 }
 
-std::vector<MatrixSize> read_matrices(const TopologyOptions& options) {
-  std::vector<MatrixSize> matrices;
-  uint64_t count = 0;
-  std::istringstream list(options.matrices);
-  for (std::string word; std::getline(list, word, ',');) {
-    std::istringstream sides(word);
-    uint64_t rows = 0, columns = 0;
-    char by = 0;
-    const bool read = (sides >> rows >> by >> columns) && by == 'x' && sides.peek() == EOF;
-    if (!read || rows == 0 || columns == 0 || rows > options.params / columns) {
-      throw std::runtime_error("--matrices: '" + word + "' is no matrix of " + std::to_string(options.params) +
-                               " params; write rows and columns, such as 64x784,10x64");
-    }
-    count += rows * columns;
-    matrices.push_back({rows, columns, options.rank});
-  }
-  if (count <= options.params) return matrices;
-  throw std::runtime_error("--matrices have " + std::to_string(count) + " elements, and --params are " +
-                           std::to_string(options.params));
-}
-
-// What an exchange sends where matrices travel as a few directions: all that is none of them, by the codec.
-uint64_t low_rank_bytes(const TopologyOptions& options, const Codec& codec) {
-  if (options.rank == 0 || options.rank > kLowRankMax || options.matrices.empty() || options.fragments > 1) {
-    throw std::runtime_error("--rank is 1 to " + std::to_string(kLowRankMax) + ", with --matrices and without "
-                             "--fragments, which cut matrices");
-  }
-  uint64_t bytes = 0, rest = options.params;
-  for (const MatrixSize& size : read_matrices(options)) {
-    if (!LowRank::pays(size)) continue;
-    bytes += LowRank(size).first_bytes() + LowRank(size).second_bytes();
-    rest -= size.rows * size.columns;
-  }
-  return bytes + codec.payload_bytes_max(rest);
-}
-
 Payload make_payload(const TopologyOptions& options) {
   const auto codec = parse_codec(options.codec);
   if (!codec) {
@@ -186,11 +149,10 @@ Payload make_payload(const TopologyOptions& options) {
   }
   const std::unique_ptr<Codec> host = make_codec(*codec, MemorySpace::kHost);
   const uint64_t bytes = host->payload_bytes_max(options.params);
-  const bool low_rank = options.rank > 0 || !options.matrices.empty();
-  const uint64_t part = low_rank ? low_rank_bytes(options, *host) : (bytes + options.fragments - 1) / options.fragments;
-  Payload payload{bytes, part, options.fragments,
-                  std::to_string(options.params) + " params as " + options.codec + ", " + print_bytes(bytes) +
-                      " a model"};
+  const uint64_t part = (bytes + options.fragments - 1) / options.fragments;
+  Payload payload{
+      bytes, part, options.fragments,
+      std::to_string(options.params) + " params as " + options.codec + ", " + print_bytes(bytes) + " a model"};
   if (part < bytes) payload.words += ", of which an exchange sends " + print_bytes(payload.bytes);
   return payload;
 }
@@ -268,8 +230,8 @@ std::string print_one(const Subject& subject, const TopologyFigures& figures, co
 std::string print_row(const std::string& name, const std::string& degree, const std::string& edges,
                       const std::string& diameter, const std::string& gap, const std::string& rounds,
                       const std::string& messages, const std::string& bytes) {
-  return fmt::format("{:<17}{:>8}{:>8}{:>10}{:>10}{:>16}{:>10}{:>11}\n", name, degree, edges, diameter, gap,
-                     rounds, messages, bytes);
+  return fmt::format("{:<17}{:>8}{:>8}{:>10}{:>10}{:>16}{:>10}{:>11}\n", name, degree, edges, diameter, gap, rounds,
+                     messages, bytes);
 }
 
 std::string print_all(const TopologyOptions& options, const Payload& payload) {
@@ -281,10 +243,10 @@ std::string print_all(const TopologyOptions& options, const Payload& payload) {
     const Subject subject = make_subject(kind, options);
     const TopologyFigures figures = measure_topology(subject.spec, subject.graph, {});
     const Load load = node_load(kind, name, figures.degree_max, payload);
-    text += print_row(name + (changes_by_round(kind) ? " *" : ""), print_degrees(figures),
-                      std::to_string(figures.edges), figures.diameter ? std::to_string(*figures.diameter) : "-",
-                      print_gap(figures), print_rounds(figures, payload),
-                      std::to_string(load.messages), print_bytes(load.bytes));
+    text +=
+        print_row(name + (changes_by_round(kind) ? " *" : ""), print_degrees(figures), std::to_string(figures.edges),
+                  figures.diameter ? std::to_string(*figures.diameter) : "-", print_gap(figures),
+                  print_rounds(figures, payload), std::to_string(load.messages), print_bytes(load.bytes));
     count = subject.graph.count();
   }
   for (const Load& load : known_loads(count, payload)) {
@@ -292,10 +254,10 @@ std::string print_all(const TopologyOptions& options, const Payload& payload) {
   }
   text = fmt::format("{} agents; messages and bytes: the busiest node's, sent and received in one round\n(", count) +
          payload.words + ")\n\n" + text;
-  text += "\nrounds per 10x: until the spread between agents is a tenth\n"
-          "* new edges every round: gap and rounds per 10x are averages over " + std::to_string(kMeasuredRounds) +
-          " rounds, the rest is round 0\n" +
-          kPairsCounted;
+  text +=
+      "\nrounds per 10x: until the spread between agents is a tenth\n"
+      "* new edges every round: gap and rounds per 10x are averages over " +
+      std::to_string(kMeasuredRounds) + " rounds, the rest is round 0\n" + kPairsCounted;
   if ((count & (count - 1)) != 0) text += "  one-peer needs a power of two; here it is the random matching\n";
   return text;
 }
@@ -376,8 +338,8 @@ int run_topology_command(const TopologyOptions& options) {
   const TopologyFigures figures = measure_topology(subject.spec, subject.graph, subject.names);
   std::string text = print_one(subject, figures, payload);
   if (!options.svg.empty()) {
-    const std::string title = word + ", " + std::to_string(subject.graph.count()) + " agents" +
-                              (changes_by_round(*kind) ? ", round 0" : "");
+    const std::string title =
+        word + ", " + std::to_string(subject.graph.count()) + " agents" + (changes_by_round(*kind) ? ", round 0" : "");
     write_drawing(options.svg, draw_svg(*kind, subject.graph, subject.names, title));
     text += "\ndrawn in " + options.svg + "\n";
   } else if (subject.graph.count() <= kMatrixAgentsMax) {
@@ -390,25 +352,29 @@ int run_topology_command(const TopologyOptions& options) {
 }
 
 void add_topology(CLI::App& app, Cli& cli) {
-  Subcommand command(app, "topology", "what a communication graph costs, how fast it averages, and its picture");
+  Subcommand command(app, "topology", "Shows the costs of a graph of agents and its speed, and draws it.");
   const auto options = std::make_shared<TopologyOptions>();
   TopologyOptions& topology = *options;
   std::string kinds = "all";
   for (const std::string& name : topology_names()) kinds += " | " + name;
-  command.text("--kind KIND", kinds + "; without it all are compared", topology.kind);
-  add_count_flag(command, topology.agents, "--agents", {}, "how many; 16, or those that the file names");
-  add_count_flag(command, topology.degree, "--degree", {}, "neighbors of each agent, for --kind regular; 4");
-  add_count_flag(command, topology.rng_seed, "--seed", {}, "of the random kinds; 1");
-  add_count_flag(command, topology.params, "--params", {}, "numbers in the model; 10000000");
-  command.text("--codec CODEC", codec_choices(" | "), topology.codec);
-  add_count_flag(command, topology.fragments, "--fragments", {}, "an exchange sends one of so many parts; 1");
-  add_count_flag(command, topology.rank, "--rank", {}, "an exchange sends so many directions of each matrix; 0: all");
-  command.text("--matrices LIST", "for --rank: the model's, such as 64x784,10x64", topology.matrices);
-  command.text("--update CODEC", "a group that shares updates, by codec: all | " + update_choices(" | "),
+  command.text("--kind KIND", "Graph: " + kinds + ". Default: all, which compares them, or file where --file is given.",
+               topology.kind);
+  add_count_flag(command, topology.agents, "--agents", {},
+                 "Number of agents. Default: 16, or those that the file names.");
+  add_count_flag(command, topology.degree, "--degree", {}, "Neighbors of each agent, for --kind regular. Default: 4.");
+  add_count_flag(command, topology.rng_seed, "--seed", {}, "Seed of the random kinds. Default: 1.");
+  add_count_flag(command, topology.params, "--params", {}, "Params of the model, for the bytes. Default: 10000000.");
+  command.text("--codec CODEC", "Codec of the params: " + codec_choices(" | ") + ". Default: fp32.", topology.codec);
+  add_count_flag(command, topology.fragments, "--fragments", {},
+                 "Parts of the model, one of which an exchange sends. Default: 1.");
+  command.text("--update CODEC",
+               "Shows what a group that shares updates sends, by codec: all | " + update_choices(" | ") +
+                   ". Default: none, which shows graphs.",
                topology.update);
-  add_density_flag(command, topology.density, "for --update: the share of elements that are sent; 0.01");
-  command.text("--file FILE", "edges for --kind file: two names a line, # for comments", topology.file);
-  command.text("--svg FILE", "draws into this file, not into the terminal", topology.svg);
+  add_density_flag(command, topology.density, "Part of the elements that are sent, for --update. Default: 0.01.");
+  command.text("--file FILE", "File of edges for --kind file: two names a line, # for comments. Default: none.",
+               topology.file);
+  command.text("--svg FILE", "Draws into this file. Default: the terminal.", topology.svg);
   command.then([&cli, options] { cli.choose("topology", *options, run_topology_command); });
 }
 

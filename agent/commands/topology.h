@@ -22,8 +22,8 @@ void check_params(uint64_t params);
 struct TopologyFigures {
   size_t degree_min = 0, degree_max = 0, edges = 0;
   std::optional<size_t> diameter;
-  double factor = 1;           // contraction()
-  uint64_t rounds_to_exact = 0;   // this many rounds average exactly; 0: none do
+  double factor = 1;             // contraction()
+  uint64_t rounds_to_exact = 0;  // this many rounds average exactly; 0: none do
 };
 
 inline constexpr uint64_t kMeasuredRounds = 1000;

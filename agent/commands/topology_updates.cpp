@@ -14,8 +14,8 @@
 #include "compression/update_codec.h"
 #include "compression/update_sketch.h"
 #include "gossip/exchange/options.h"
-#include "gossip/exchange/update_replicas.h"
 #include "gossip/limits.h"
+#include "gossip/updates/update_replicas.h"
 
 namespace starling {
 namespace {
@@ -23,9 +23,7 @@ namespace {
 constexpr uint64_t kMembersDefault = 8;
 
 // Of the whole model: what one member hands in, and what the owners send back to one member.
-struct Sizes {
-  uint64_t up = 0, down = 0;
-};
+struct Sizes { uint64_t up = 0, down = 0; };
 
 // At most: the last of a payload's coded indices depend on the values, by a twentieth.
 Sizes sizes_of(const UpdateOptions& update, uint64_t params) {
@@ -51,10 +49,11 @@ Sizes sizes_of(const UpdateOptions& update, uint64_t params) {
 
 void refuse_graph_flags(const TopologyOptions& options) {
   const bool graph = !options.kind.empty() || options.degree || !options.file.empty() || !options.svg.empty();
-  const bool params = options.codec != "fp32" || options.fragments != 1 || options.rank != 0;
-  if (!graph && !params && options.matrices.empty()) return;
-  throw std::runtime_error("--update is of one group of all members, for which no graph and no codec of "
-                           "params counts; leave all flags out but --agents, --params and --density");
+  const bool params = options.codec != "fp32" || options.fragments != 1;
+  if (!graph && !params) return;
+  throw std::runtime_error(
+      "--update is of one group of all members, for which no graph and no codec of "
+      "params counts; leave all flags out but --agents, --params and --density");
 }
 
 }  // namespace
@@ -77,8 +76,10 @@ std::string print_update_loads(const TopologyOptions& options) {
     throw_unknown("update codec", options.update, words);
   }
   constexpr const char* kRow = "{:<12} {:>9} {:>10} {:>11} {:>16}\n";
-  std::string text = fmt::format("{} agents, {} params; bytes: sent by each agent in one round, and as many "
-                                 "received\n\n", agents, options.params);
+  std::string text = fmt::format(
+      "{} agents, {} params; bytes: sent by each agent in one round, and as many "
+      "received\n\n",
+      agents, options.params);
   text += fmt::format(kRow, "update", "bits up", "bits down", "bytes", "fewer than fp32");
   const double density = options.density.value_or(UpdateOptions().density);
   const Sizes exact = sizes_of({}, options.params);
@@ -92,9 +93,10 @@ std::string print_update_loads(const TopologyOptions& options) {
                         fmt::format("{:.1f}x", static_cast<double>(exact.up + exact.down) /
                                                    static_cast<double>(sizes.up + sizes.down)));
   }
-  return text + "\nbits: of an element, on its way to the owners of the slices and back; bytes: at most, and without\n"
-                "what comes with any exchange (membership, heads of messages). The other keys of\n"
-                "swarm.exchange.update are as by default\n";
+  return text +
+         "\nbits: of an element, on its way to the owners of the slices and back; bytes: at most, and without\n"
+         "what comes with any exchange (membership, heads of messages). The other keys of\n"
+         "swarm.exchange.update are as by default\n";
 }
 
 }  // namespace starling

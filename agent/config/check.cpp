@@ -7,10 +7,10 @@
 #include "agent/config/check_updates.h"
 #include "agent/config/fields.h"
 #include "agent/config/mistakes.h"
+#include "agent/config/settings.h"
+#include "agent/report/format.h"
 #include "agent/train/model_kinds.h"
-#include "agent/train/model_plan.h"
 #include "compression/codec.h"
-#include "compression/low_rank.h"
 #include "gossip/exchange/options.h"
 #include "gossip/limits.h"
 
@@ -28,7 +28,8 @@ void refuse_parted(const TopologySpec& topology) {
   names.erase(std::unique(names.begin(), names.end()), names.end());
   const Graph graph = make_graph(topology, names.size(), 0, names);
   if (is_connected(graph)) return;
-  throw ConfigError("swarm.topology.edges: the graph is in parts: " + names[0] + " does not reach everybody; add an "
+  throw ConfigError("swarm.topology.edges: the graph is in parts: " + names[0] +
+                    " does not reach everybody; add an "
                     "edge between the parts");
 }
 
@@ -37,16 +38,16 @@ void refuse_members(const ExchangeConfig& exchange) {
   const std::string where = "swarm.exchange.members: ";
   const std::string count = std::to_string(exchange.members.size());
   if (exchange.kind != ExchangeKind::kGroup) throw ConfigError(where + "read only with kind: group");
-  if (exchange.pairs_every > 0) throw ConfigError(where + "one group, and no other to pair with; write pairs_every: 0");
   if (shares_updates(exchange) && exchange.members.size() > kUpdateMembersMax) {
     throw ConfigError(where + "at most " + std::to_string(kUpdateMembersMax) + " members can share updates, here are " +
                       count + "; name fewer");
   }
   const bool fits = shares_updates(exchange) || exchange.members.size() <= exchange.group_size;
   if (exchange.members.size() < 2 || !fits) {
-    throw ConfigError(where + "a group has 2 to " + std::to_string(exchange.group_size) + " members (group_size; at "
-                      "most " + std::to_string(kGroupMax) + "), here are " + count + "; name fewer, or none and the "
-                      "swarm is cut into groups");
+    throw ConfigError(where + "a group has 2 to " + std::to_string(exchange.group_size) +
+                      " members (group_size; at "
+                      "most " +
+                      std::to_string(kGroupMax) + "), here are " + count + "; name fewer, or write kind: pairwise");
   }
   std::vector<std::string> names = exchange.members;
   std::sort(names.begin(), names.end());
@@ -54,50 +55,18 @@ void refuse_members(const ExchangeConfig& exchange) {
   if (twice != names.end()) throw ConfigError(where + "'" + *twice + "' stands there twice");
 }
 
-// Of pairs that mix matrices along a few directions (powergossip).
-void refuse_low_rank(const SwarmConfig& swarm) {
-  const ExchangeConfig& exchange = swarm.exchange;
-  if (exchange.low_rank == 0) return;
-  const std::string where = "swarm.exchange.powergossip.rank: ";
-  if (exchange.kind != ExchangeKind::kPairwise) {
-    throw ConfigError(where + "two agents find the directions in which they differ, and others' mean has others; write "
-                      "kind: pairwise, or powergossip.rank: 0 and codec: fp16");
-  }
-  if (exchange.overlap == Overlap::kOn) {
-    throw ConfigError(where + "its dialogue has two turns for one payload, which with overlap serves several "
-                      "exchanges; write overlap: auto, or powergossip.rank: 0");
-  }
-  if (exchange.fragments > 1) {
-    throw ConfigError(where + "a matrix is mixed whole or not at all, and fragments cut it; write fragments: 1, or "
-                      "powergossip.rank: 0 and codec: modulo4");
-  }
-  size_t smaller = 0;
-  for (const Matrix& matrix : model_matrices(swarm.model)) {
-    const MatrixSize size{matrix.rows, matrix.columns, exchange.low_rank};
-    if (!LowRank::pays(size)) continue;
-    ++smaller;
-    const size_t half = std::max(LowRank(size).first_bytes(), LowRank(size).second_bytes());
-    if (half <= kPayloadBytesMax) continue;
-    throw ConfigError(where + std::to_string(exchange.low_rank) + " directions of a matrix of " +
-                      std::to_string(matrix.rows) + " x " + std::to_string(matrix.columns) + " are " +
-                      std::to_string(half) + " bytes, more than " + std::to_string(kPayloadBytesMax) +
-                      " in one message; write a smaller rank");
-  }
-  if (smaller > 0) return;
-  throw ConfigError(where + std::to_string(exchange.low_rank) + " directions are more than the matrices of this " +
-                    swarm.model.kind + " hold in all; write a smaller rank, or powergossip.rank: 0 and codec: modulo4");
-}
-
 // Only pairs by turns make so many exchanges at a boundary.
 void refuse_turns(const ExchangeConfig& exchange) {
   if (exchange.turns == 0) return;
-  const std::string where = "swarm.exchange.exchanges: " + std::to_string(exchange.turns) + " at a boundary: ";
+  const std::string where = "swarm.exchange.exchanges_per_step: " + std::to_string(exchange.turns) + " at a boundary: ";
   if (exchange.kind != ExchangeKind::kPairwise) {
-    throw ConfigError(where + "only pairs begin them; write exchanges: auto, or kind: pairwise");
+    throw ConfigError(where + "only pairs begin them; write exchanges_per_step: auto, or kind: pairwise");
   }
   if (exchange.overlap == Overlap::kOn) {
-    throw ConfigError(where + "with overlap: on exchanges run beside the steps, as many as fit; write exchanges: auto, "
-                      "or overlap: auto");
+    throw ConfigError(
+        where +
+        "with overlap: on exchanges run beside the steps, as many as fit; write exchanges_per_step: auto, "
+        "or overlap: auto");
   }
 }
 
@@ -110,20 +79,26 @@ void refuse_averaging(const SwarmConfig& swarm) {
   Mistakes mistakes;
   mistakes.add_if(averages && !shares_updates(exchange) && !make_codec(exchange.codec, MemorySpace::kHost)->linear(),
                   "swarm.exchange.codec: " + std::string(codec_name(exchange.codec)) +
-                      " says only how two models differ, and " + kind + " averages what "
+                      " says only how two models differ, and " + kind +
+                      " averages what "
                       "stands for itself; write codec: bf16, fp16 or fp32, or kind: pairwise");
   mistakes.add_if(exchange.fragments > 1 && exchange.kind != ExchangeKind::kPairwise,
                   "swarm.exchange.fragments: only pairs exchange a part of the model at a time; write "
                   "fragments: 1, or kind: pairwise");
-  mistakes.add_if(clip_of(exchange) > 0 && exchange.kind != ExchangeKind::kPairwise &&
-                      exchange.kind != ExchangeKind::kNone,
-                  "swarm.exchange.clip: only pairs vote on a scale; write clip: 0, or kind: pairwise");
-  mistakes.add_if(!group && (exchange.pairs_every > 0 || exchange.inject_loss > 0),
-                  "swarm.exchange: pairs_every and inject_loss belong to kind: group");
-  mistakes.add_if(group && exchange.pairs_every == 1,
-                  "swarm.exchange.pairs_every: 1 would leave no round to the group; write 2 or more, or kind: "
-                  "pairwise");
+  mistakes.add_if(
+      clip_of(exchange) > 0 && exchange.kind != ExchangeKind::kPairwise && exchange.kind != ExchangeKind::kNone,
+      "swarm.exchange.outlier_clip: only pairs vote on a scale; write outlier_clip: 0, or kind: pairwise");
+  mistakes.add_if(!group && exchange.inject_loss > 0,
+                  "--inject-loss: only a group drops blocks on receive; write kind: group");
   mistakes.refuse();
+}
+
+// The newest agents leave a full group, so that more would never be there.
+void refuse_wait(const SwarmConfig& swarm) {
+  const uint32_t most = members_max(swarm.exchange);
+  if (swarm.exchange.kind != ExchangeKind::kGroup || swarm.wait_for <= most) return;
+  throw ConfigError("swarm.wait_for: " + std::to_string(swarm.wait_for) + " agents, and this group holds at most " +
+                    std::to_string(most) + "; wait for fewer, or write kind: pairwise");
 }
 
 void refuse_graph(const TopologySpec& topology) {
@@ -154,18 +129,21 @@ void refuse_momentum(const SwarmConfig& swarm) {
   }
   if (!swarm.exchange.carry_momentum || swarm.exchange.kind == ExchangeKind::kNone) return;
   if (optimizer.kind != "sgd") {
-    throw ConfigError("swarm.exchange.carry: adamw has no momentum that could ride along (its moments stay local); "
-                      "write carry: [params], or take sgd");
+    throw ConfigError(
+        "swarm.exchange.share: adamw has no momentum that could ride along (its moments stay local); "
+        "write share: [params], or take sgd");
   }
   if (optimizer.momentum == 0) {
-    throw ConfigError("swarm.exchange.carry: there is no momentum to carry while swarm.optimizer.momentum is 0; "
-                      "write carry: [params], or give a momentum");
+    throw ConfigError(
+        "swarm.exchange.share: there is no momentum to carry while swarm.optimizer.momentum is 0; "
+        "write share: [params], or give a momentum");
   }
 }
 
 void refuse_times(const SwarmConfig& swarm) {
   Mistakes mistakes;
-  mistakes.add_if(swarm.exchange.deadline_min > swarm.exchange.deadline_max,
+  const bool is_auto = swarm.exchange.deadline_max == kDeadlineAuto;
+  mistakes.add_if(!is_auto && swarm.exchange.deadline_min > swarm.exchange.deadline_max,
                   "swarm.exchange: deadline_min (" + print_duration(swarm.exchange.deadline_min) +
                       ") is longer than deadline_max (" + print_duration(swarm.exchange.deadline_max) + ")");
   mistakes.add_if(swarm.membership.probe_timeout > swarm.membership.probe_interval,
@@ -175,7 +153,34 @@ void refuse_times(const SwarmConfig& swarm) {
   mistakes.refuse();
 }
 
-// Refuses sizes that make no model, an optimizer that the model does not support, and more than kBlocksMax blocks.
+void refuse_of_built_in(const Config& config) {
+  if (!model_kind(config.swarm.model.kind).attached) return;
+  Mistakes mistakes;
+  for (const ConfigField& field : config_fields()) {
+    mistakes.add_if(is_of_built_in(field) && field.print(config) != field.print({}),
+                    field.name +
+                        ": read only of built-in models, and kind: attached trains a loop of your own, which "
+                        "has its own; delete the key");
+  }
+  mistakes.add_if(config.swarm.exchange.source == SourceKind::kGradients,
+                  "swarm.exchange.source: gradients: accumulation, scaling and clipping of gradients are the loop's "
+                  "own, so they cannot be shared; write source: updates with local_steps: 1, or source: params");
+  mistakes.refuse();
+}
+
+// The replica of one log travels whole to a member that has missed too much of it.
+void refuse_large_slices(const ExchangeConfig& exchange, uint64_t params) {
+  constexpr uint64_t kStateMax = kUpdatePartsMax * kUpdatePartBytes;
+  if (!shares_updates(exchange)) return;
+  const uint64_t slices = slices_max(exchange), floats = exchange.outer_momentum > 0 ? 2 : 1;
+  const uint64_t bytes = (params / slices + 1) * floats * sizeof(float);
+  if (bytes <= kStateMax) return;
+  throw ConfigError("swarm.exchange.update.slices: " + std::to_string(params) + " params in " + std::to_string(slices) +
+                    " slices are " + print_bytes(bytes) + " each, and at most " + print_bytes(kStateMax) +
+                    " of a slice can travel; more slices, or a smaller model");
+}
+
+// Refuses sizes that make no model, an optimizer that the model does not support, and more than can travel.
 void refuse_model(const SwarmConfig& swarm) {
   uint64_t params = 0;
   try {
@@ -184,7 +189,7 @@ void refuse_model(const SwarmConfig& swarm) {
   } catch (const std::runtime_error& error) {
     throw ConfigError(error.what());
   }
-  refuse_low_rank(swarm);
+  refuse_large_slices(swarm.exchange, params);
   const uint64_t vectors = swarm.exchange.carry_momentum ? 2 : 1;
   const uint64_t blocks = vectors * (params / swarm.exchange.block + 1);
   if (blocks <= kBlocksMax) return;
@@ -195,9 +200,15 @@ void refuse_model(const SwarmConfig& swarm) {
 
 void refuse_data(const Config& config) {
   const DataConfig& data = config.agent.data;
+  if (data.hold_out > 0 && !data.test_path.empty()) {
+    throw ConfigError(
+        "agent.data: 'hold_out' and 'test_path' (--test-data) both say what this agent's model is judged on; use one "
+        "of them");
+  }
   if (data.labels.empty()) return;
   if (data.sharding == "labels" || data.sharding == "dirichlet") {
-    throw ConfigError("agent.data: 'labels' and 'sharding: " + data.sharding + "' both choose the labels; use one of "
+    throw ConfigError("agent.data: 'labels' and 'sharding: " + data.sharding +
+                      "' both choose the labels; use one of "
                       "them");
   }
   const int64_t largest = *std::max_element(data.labels.begin(), data.labels.end());
@@ -215,9 +226,10 @@ std::string trouble_of_rounds(const SwarmConfig& swarm) {
   const TopologyKind graph = swarm.topology.kind;
   const bool changes = graph == TopologyKind::kMatching || graph == TopologyKind::kOnePeer;
   if (swarm.exchange.kind != ExchangeKind::kNeighborhood || !changes) return "";
-  return "with swarm.topology.kind: " + std::string(topology_name(graph)) + " an agent has other neighbors in each "
-         "round, and one lost message sets them apart for several: a third of the blocks is missed where 1 % of the "
-         "messages are lost; write swarm.topology.kind: ring or exponential, or swarm.exchange.kind: pairwise";
+  return "with swarm.topology.kind: " + std::string(topology_name(graph)) +
+         " the neighbors change in each round, so one lost message costs several rounds; write swarm.topology.kind: "
+         "ring "
+         "or exponential, or swarm.exchange.kind: pairwise";
 }
 
 // Digits by label with 8 steps between two exchanges: by a schedule, for which the momentum travels, 4 agents came to
@@ -231,7 +243,7 @@ std::string trouble_of_long_rounds(const SwarmConfig& swarm, const DataConfig& d
   return "this agent holds other labels than its peers, and pairs with " + std::to_string(swarm.local_steps) +
          " steps between two exchanges hardly learn from such data" +
          (scheduled ? " among more than four agents" : "") +
-         "; write swarm.local_steps: 1 and swarm.exchange.carry: [params, momentum], or swarm.exchange.kind: group";
+         "; write swarm.local_steps: 1 and swarm.exchange.share: [params, momentum], or swarm.exchange.kind: group";
 }
 
 }  // namespace
@@ -257,23 +269,21 @@ void refuse_absent(const SwarmConfig& swarm, size_t count) {
                   "swarm.exchange.members names " + std::to_string(named) + " of " + std::to_string(count) +
                       " agents, and updates hold replicas together only where all apply the same bytes; name all, or "
                       "leave members out, or write source: params");
-  mistakes.add_if(shares_updates(swarm.exchange) && count > kUpdateMembersMax,
-                  "swarm.exchange.source: at most " + std::to_string(kUpdateMembersMax) + " agents can share "
-                  "updates, and here are " + std::to_string(count) + "; start fewer, or write source: params and "
-                  "kind: pairwise");
+  const uint32_t most = members_max(swarm.exchange);
+  const bool too_many = swarm.exchange.kind == ExchangeKind::kGroup && count > most;
+  mistakes.add_if(too_many && shares_updates(swarm.exchange),
+                  "swarm.exchange.source: at most " + std::to_string(most) +
+                      " agents can share updates, and here are " + std::to_string(count) +
+                      "; start fewer, or write source: params and kind: pairwise");
+  mistakes.add_if(too_many && !shares_updates(swarm.exchange) && named == 0,
+                  "swarm.exchange.kind: a group holds at most " + std::to_string(most) + " agents, and here are " +
+                      std::to_string(count) + "; start fewer, or write kind: pairwise, which holds any number");
   mistakes.refuse();
 }
 
 std::string foreseen_trouble(const SwarmConfig& swarm, const DataConfig& data) {
-  const std::string rounds = trouble_of_rounds(swarm);   // of neighborhoods; the other is of pairs
+  const std::string rounds = trouble_of_rounds(swarm);  // of neighborhoods; the other is of pairs
   return rounds.empty() ? trouble_of_long_rounds(swarm, data) : rounds;
-}
-
-void refuse_unrepaired(const SwarmConfig& swarm) {
-  const ExchangeConfig& exchange = swarm.exchange;
-  if (exchange.source != SourceKind::kGradients || exchange.repair) return;
-  throw ConfigError("swarm.exchange.repair: off leaves models apart for good after one lost message: an experiment for "
-                    "'starling simulate'; leave it out");
 }
 
 void refuse_combinations(const Config& config, const std::string& where) {
@@ -285,9 +295,11 @@ void refuse_combinations(const Config& config, const std::string& where) {
   ask(refuse_averaging, swarm);
   ask(refuse_unmergeable, swarm);
   ask(refuse_members, swarm.exchange);
+  ask(refuse_wait, swarm);
   ask(refuse_graph, swarm.topology);
   ask(refuse_schedule, swarm);
   ask(refuse_times, swarm);
+  ask(refuse_of_built_in, config);
   ask(refuse_model, swarm);
   ask(refuse_data, config);
   mistakes.refuse();

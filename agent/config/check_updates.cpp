@@ -9,16 +9,17 @@
 namespace starling {
 namespace {
 
-// What the log of updates (gossip/exchange/updates.md) cannot carry.
+// What the log of updates (gossip/updates) cannot carry.
 void refuse_updates(const SwarmConfig& swarm) {
   const ExchangeConfig& exchange = swarm.exchange;
   Mistakes mistakes("swarm.exchange.source: updates: ");
   const bool grouped = exchange.kind == ExchangeKind::kGroup || exchange.kind == ExchangeKind::kNone;
-  mistakes.add_if(!grouped, "updates hold replicas together only where all apply the same bytes: in one group; write "
-                            "kind: group");
-  mistakes.add_if(exchange.carry_momentum, "an optimizer's momentum stays with its agent, which has steps of its own; "
-                                           "write carry: [params]");
-  mistakes.add_if(exchange.pairs_every > 0, "pairs would mix params; write pairs_every: 0");
+  mistakes.add_if(!grouped,
+                  "updates hold replicas together only where all apply the same bytes: in one group; write "
+                  "kind: group");
+  mistakes.add_if(exchange.carry_momentum,
+                  "an optimizer's momentum stays with its agent, which has steps of its own; "
+                  "write share: [params]");
   mistakes.refuse();
 }
 
@@ -38,9 +39,10 @@ void refuse_two_momenta(const SwarmConfig& swarm) {
   if (!shares_updates(exchange) || (!is_dgc && !in_sketch)) return;
   const std::string instead = is_dgc ? ", or codec: topk" : ", or update.momentum: 0";
   Mistakes mistakes("swarm.exchange.update.codec: " + std::string(update_name(exchange.update.kind)) + ": ");
-  mistakes.add_if(swarm.optimizer.kind != "sgd",
-                  "its momentum is of gradients, and " + swarm.optimizer.kind + " has moments of its own; write "
-                  "optimizer.kind: sgd" + instead);
+  mistakes.add_if(swarm.optimizer.kind != "sgd", "its momentum is of gradients, and " + swarm.optimizer.kind +
+                                                     " has moments of its own; write "
+                                                     "optimizer.kind: sgd" +
+                                                     instead);
   mistakes.add_if(swarm.optimizer.kind == "sgd" && swarm.optimizer.momentum > 0,
                   "it brings the momentum (update.momentum); write optimizer.momentum: 0" + instead);
   mistakes.add_if(exchange.outer_momentum > 0,
@@ -58,12 +60,13 @@ void refuse_sketch(const ExchangeConfig& exchange) {
 }
 
 void refuse_outer(const ExchangeConfig& exchange) {
-  constexpr double kOverlapMomentumMax = 0.5;   // no experiment has shown that more is stable
+  constexpr double kOverlapMomentumMax = 0.5;  // no experiment has shown that more is stable
   const bool steps = exchange.outer_momentum > 0 || exchange.outer_rate != 1;
   const bool of_params = !shares_updates(exchange) && exchange.kind != ExchangeKind::kNone;
   Mistakes mistakes("swarm.exchange.");
-  mistakes.add_if(steps && of_params, "outer: only merged updates are steps of an outer rule; write kind: group and "
-                                      "source: updates, or leave it out");
+  mistakes.add_if(steps && of_params,
+                  "outer: only merged updates are steps of an outer rule; write kind: group and "
+                  "source: updates, or leave it out");
   mistakes.add_if(exchange.update.kind != UpdateKind::kFp32 && of_params,
                   "update.codec: read only with kind: group and source: updates or gradients");
   mistakes.add_if(exchange.outer_momentum > kOverlapMomentumMax && exchange.overlap != Overlap::kOff,
@@ -80,11 +83,9 @@ void refuse_gradients(const SwarmConfig& swarm) {
                   "group, or source: params");
   mistakes.add_if(swarm.local_steps != 1 || swarm.round > Duration::zero(),
                   "a gradient is of one step; write local_steps: 1");
-  mistakes.add_if(exchange.overlap != Overlap::kOff,
-                  "a gradient is of the params it was taken at; write overlap: off");
+  mistakes.add_if(exchange.overlap != Overlap::kOff, "a gradient is of the params it was taken at; write overlap: off");
   mistakes.add_if(exchange.carry_momentum,
-                  "the momentum of shared gradients is the same everywhere; write carry: [params]");
-  mistakes.add_if(exchange.pairs_every > 0, "pairs would mix params; write pairs_every: 0");
+                  "the momentum of shared gradients is the same everywhere; write share: [params]");
   mistakes.add_if(exchange.repair && swarm.optimizer.kind == "adamw",
                   "adamw divides by moments of each agent's own gradients, so their mean is no gradient; write "
                   "source: updates, or optimizer.kind: sgd");
@@ -94,8 +95,9 @@ void refuse_gradients(const SwarmConfig& swarm) {
 // With more than one step a round no gradient is ready before the last step.
 void refuse_pipeline(const ExchangeConfig& exchange) {
   if (exchange.update_merge && !exchange.update_pipeline) {
-    throw ConfigError("swarm.exchange.update.merge: auto: slices that are all sent when the step has ended need no "
-                      "plan; write pipeline: on, or merge: off");
+    throw ConfigError(
+        "swarm.exchange.update.merge: auto: slices that are all sent when the step has ended need no "
+        "plan; write pipeline: on, or merge: off");
   }
   if (!exchange.update_pipeline) return;
   Mistakes mistakes("swarm.exchange.update.pipeline: on: ");
@@ -105,7 +107,7 @@ void refuse_pipeline(const ExchangeConfig& exchange) {
   mistakes.add_if(exchange.update.kind == UpdateKind::kSketch,
                   "codec sketch asks for elements when the round has begun; write codec: topk, or pipeline: off");
   mistakes.add_if(exchange.update.kind == UpdateKind::kDgc && exchange.update.clip > 0,
-                  "update.clip needs the norm of the whole gradient; write clip: 0, or pipeline: off");
+                  "update.norm_clip needs the norm of the whole gradient; write norm_clip: 0, or pipeline: off");
   mistakes.refuse();
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -25,45 +26,50 @@ struct SwarmConfig {
   uint64_t rng_seed = 1;
   ModelConfig model;
   OptimizerConfig optimizer;
-  std::string weight = "uniform";   // uniform: every agent counts the same, however fast | data: in proportion to its
-                                    // data | equal: every model the same, so fast agents count more
-  uint32_t local_steps = 1;         // optimizer steps between two exchanges
-  uint32_t batch = 64;              // default for agents that name none
-  uint64_t stop_after = 0;          // steps on the swarm's clock (median over living agents); 0 = never
-  double final_distance = 0.02;     // settle until rms distance / rms params is below this
+  std::string weight = "uniform";  // uniform: every agent counts the same, however fast | data: in proportion to its
+                                   // data | equal: every model the same, so fast agents count more
+  uint32_t local_steps = 1;        // optimizer steps between two exchanges
+  uint32_t batch = 64;             // default for agents that name none
+  uint64_t stop_after = 0;         // steps on the swarm's clock (median over living agents); 0 = never
+  uint32_t wait_for = 1;           // agents there before the swarm's first step; the first agent's value counts
+  double final_distance = 0.02;    // settle until rms distance / rms params is below this
   Duration settle_max = std::chrono::seconds(10);
-  Duration round{};                 // a round lasts this long, whatever an agent's speed; 0: local_steps steps
+  Duration round{};  // a round lasts this long, whatever an agent's speed; 0: local_steps steps
   ExchangeConfig exchange;
-  TopologySpec topology;            // pairwise and neighborhood; its rng_seed is the swarm's
+  TopologySpec topology;  // pairwise and neighborhood; its rng_seed is the swarm's
   MembershipOptions membership;
 };
 
 // ---------------------------------------------------------------- agent
 
 struct AgentConfig {
-  std::string name;                 // for people; empty: the first digits of its id
-  Endpoint listen{"127.0.0.1", 7400};  // control port; bulk is the next one; port 0: any two. Without a value, and with
-                                       // bootstrap on another machine: 0.0.0.0, so that the swarm can reach us
-  std::optional<Endpoint> advertise;   // what others dial; default: listen, or this host's address if that is 0.0.0.0
-  std::vector<Endpoint> bootstrap;     // any agent or registry of the swarm
-  uint64_t swarm_id = 0;               // the swarm to join; of a registry, the only one to serve; 0: any
+  std::string name;                      // for people; empty: the first digits of its id
+  Endpoint listen{"0.0.0.0", 7400};      // control port; bulk is the next one; port 0: any two
+  std::optional<Endpoint> advertise;     // what others dial; default: listen, or this host's address if that is 0.0.0.0
+  std::vector<Endpoint> bootstrap;       // any agent or registry of the swarm
+  uint64_t swarm_id = 0;                 // the swarm to join; of a registry, the only one to serve; 0: any
   std::string state = "starling-state";  // folder: identity, checkpoints, lock
-  std::string device = "auto";      // auto | cpu | cuda
-  uint32_t batch = 0;               // 0: the swarm's
-  uint32_t threads = 0;             // of the trainer on the CPU; 0: what is fastest, by trial: not exact
+  std::string genesis;  // file with the first params of a swarm that this agent begins; empty: drawn from the seed
+  Duration return_wait = std::chrono::minutes(10);  // of a member that starts again, for most of its peers
+  std::string device = "auto";                      // auto | cpu | cuda
+  uint32_t batch = 0;                               // 0: the swarm's
+  uint32_t threads = 0;  // of the trainer on the CPU; 0: what is fastest, by trial: not exact
   Duration checkpoint_every = std::chrono::seconds(30);
   uint32_t checkpoint_keep = 3;
   Duration evaluate_every = std::chrono::seconds(5);  // 0: only at the end
-  std::string metrics;              // file for one JSON line per event; empty: none
+  std::string metrics;                                // file for one JSON line per event; empty: none
   Duration metrics_every = std::chrono::seconds(1);   // exchanges are summed over it; 0: a line each
-  double compute_ms = 0;            // pretend one step takes this long, of a network at least; 0: what it computes
-  std::string layers;               // quadratic: pretend that backward ends layer by layer, as this table says
+  double compute_ms = 0;  // pretend one step takes this long, of a network at least; 0: what it computes
+  std::string layers;     // quadratic: pretend that backward ends layer by layer, as this table says
   DataConfig data;
 };
 
 struct Config {
   SwarmConfig swarm;
-  bool has_swarm = false;           // false: adopt the settings of whoever answers
+  std::optional<uint64_t> stop_after;  // swarm.stop_after where it is given: a member that starts again may prolong its
+                                       // run by it. Without a file and other keys below `swarm` it is no settings
+  bool has_swarm = false;  // false: adopt the settings of the first member that answers. Without a file an agent with
+                           // bootstrap addresses brings none: its keys below `swarm` are ignored, with a notice
   AgentConfig agent;
 };
 
@@ -76,9 +82,16 @@ class ConfigError : public std::runtime_error {
 // file < environment (STARLING_BOOTSTRAP, STARLING_LISTEN, STARLING_STATE) < overrides (later ones win): "a.b=c", or
 // "--flag=c" where a key has a flag, so that an error names what was typed. An empty path means no file.
 // Throws ConfigError: unknown key (with line and "did you mean"), wrong type, value out of range, refused combination.
-Config load_config(const std::string& path, const std::vector<std::string>& overrides);
+// `notice` takes a line of each old name that was read.
+using Notice = std::function<void(const std::string& line)>;
+void log_notice(const std::string& line);  // at level warn
+Config load_config(const std::string& path, const std::vector<std::string>& overrides,
+                   const Notice& notice = log_notice);
 
-bool is_loopback(const std::string& host);     // whoever listens there is reached from this machine alone
+// The same for a program that brings its own model: file, environment and overrides change `base`, and no key is left
+// to the members, bootstrap or not.
+Config load_config_over(Config base, const std::string& path, const std::vector<std::string>& overrides,
+                        const Notice& notice = log_notice);
 
 // The options of this machine's trainer in this swarm.
 TrainerOptions trainer_options(const SwarmConfig& swarm, const AgentConfig& agent);
@@ -90,9 +103,6 @@ void refuse_absent(const SwarmConfig& swarm, size_t count);
 // What the settings allow, but hardly learns from such data or hardly mixes where messages are lost, and what to write
 // instead. Empty: nothing to say.
 std::string foreseen_trouble(const SwarmConfig& swarm, const DataConfig& data);
-
-// Throws ConfigError for settings that are only for simulations.
-void refuse_unrepaired(const SwarmConfig& swarm);
 
 // All values in effect, with comments; loads as the same config.
 std::string print_config(const Config& config);

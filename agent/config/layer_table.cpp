@@ -18,7 +18,7 @@ constexpr const char* kKeys = "model, forward, backward, layers";
 
 struct Row {
   LayerFlops layer;
-  std::optional<double> backward_s;   // in place of FLOPs
+  std::optional<double> backward_s;  // in place of FLOPs
 };
 
 struct Document {
@@ -27,9 +27,7 @@ struct Document {
   std::vector<Row> rows;
 };
 
-Duration read_time(const ConfigTree& tree) {
-  return TimeValue{Duration::zero(), std::chrono::hours(24)}.read(tree);
-}
+Duration read_time(const ConfigTree& tree) { return TimeValue{Duration::zero(), std::chrono::hours(24)}.read(tree); }
 
 Row read_row(const ConfigTree& tree) {
   const std::string expected = "[params, FLOPs] or [params, time of backward] such as [9408, 1.5ms]";
@@ -65,11 +63,16 @@ void read_layers(const ConfigTree& tree, const std::string& path, Document& docu
 
 void read_key(const ConfigTree& tree, const std::string& path, Document& document) {
   try {
-    if (tree.key == "model") document.model = NameValue{64}.read(tree);
-    else if (tree.key == "forward") document.forward = read_time(tree);
-    else if (tree.key == "backward") document.backward = read_time(tree);
-    else if (tree.key == "layers") read_layers(tree, path, document);
-    else throw std::invalid_argument(std::string("unknown key; there are ") + kKeys);
+    if (tree.key == "model")
+      document.model = NameValue{64}.read(tree);
+    else if (tree.key == "forward")
+      document.forward = read_time(tree);
+    else if (tree.key == "backward")
+      document.backward = read_time(tree);
+    else if (tree.key == "layers")
+      read_layers(tree, path, document);
+    else
+      throw std::invalid_argument(std::string("unknown key; there are ") + kKeys);
   } catch (const std::invalid_argument& error) {
     throw ConfigError(at_line(path, tree.line) + ": " + tree.key + ": " + error.what());
   }
@@ -109,12 +112,13 @@ LayerTable read_layer_table(const std::string& path, std::optional<Duration> bac
   double sum_s = 0;
   for (const Row& row : document.rows) {
     layers.push_back(row.layer);
-    if (has_times) layers.back().flops = *row.backward_s;   // shares of the sum
+    if (has_times) layers.back().flops = *row.backward_s;  // shares of the sum
     sum_s += row.backward_s.value_or(0);
   }
   if (!backward) backward = document.backward;
   if (!backward && !has_times) {
-    throw ConfigError(path + ": the layers have FLOPs, but nothing says how long backward takes; add --backward 150ms, "
+    throw ConfigError(path +
+                      ": the layers have FLOPs, but nothing says how long backward takes; add --backward 150ms, "
                       "or `backward: 150ms` in the file");
   }
   try {

@@ -13,9 +13,9 @@
 namespace starling {
 
 struct LayerTable {
-  std::string model;                    // its name, for people
-  double forward_s = 0, backward_s = 0; // of one step
-  std::vector<PlanSection> layers;      // in the order of backward: the last layer of the model first
+  std::string model;                     // its name, for people
+  double forward_s = 0, backward_s = 0;  // of one step
+  std::vector<PlanSection> layers;       // in the order of backward: the last layer of the model first
 };
 
 // YAML:

@@ -3,11 +3,13 @@
 #include <sstream>
 
 #include "agent/config/fields.h"
+#include "agent/config/wrap.h"
+#include "agent/train/model_kinds.h"
 
 namespace starling {
 namespace {
 
-constexpr size_t kCommentColumn = 40;
+constexpr size_t kColumns = 100;
 
 std::vector<std::string> split_path(const std::string& path) {
   std::vector<std::string> keys;
@@ -18,15 +20,23 @@ std::vector<std::string> split_path(const std::string& path) {
 
 }  // namespace
 
-std::string print_section(const Config& config, const std::string& section, bool comments,
+std::string described(const ConfigField& field) {
+  std::string value = field.print(Config{});
+  if (value.empty() || field.doc.find("Default: ") != std::string::npos) return field.doc;
+  if (value.starts_with('"')) value = value.substr(1, value.size() - 2);
+  return field.doc + " Default: " + (value.empty() || value == "[]" ? "none" : value) + ".";
+}
+
+std::string print_section(const Config& config, const std::string& section, KeyNames names,
                           const std::function<bool(const ConfigField&)>& wanted) {
   std::string text;
-  std::vector<std::string> open;   // the maps around the line before
+  std::vector<std::string> open;  // the maps around the line before
   for (const ConfigField& field : config_fields()) {
-    if (!field.path.starts_with(section + ".") || (wanted && !wanted(field))) continue;
+    const std::string& path = names == KeyNames::kConfig ? field.name : field.path;
+    if (!path.starts_with(section + ".") || (wanted && !wanted(field))) continue;
     const std::string value = field.print(config);
     if (value.empty()) continue;
-    std::vector<std::string> keys = split_path(field.path);
+    std::vector<std::string> keys = split_path(path);
     const std::string last = keys.back();
     keys.pop_back();
     const auto same = std::mismatch(open.begin(), open.end(), keys.begin(), keys.end()).first - open.begin();
@@ -34,22 +44,24 @@ std::string print_section(const Config& config, const std::string& section, bool
       text += std::string(2 * depth, ' ') + keys[depth] + ":\n";
     }
     open = keys;
-    std::string line = std::string(2 * keys.size(), ' ') + last + ": " + value;
-    if (comments && !field.doc.empty()) {
-      line.resize(std::max(line.size() + 2, kCommentColumn), ' ');
-      line += "# " + field.doc;
+    const std::string indent(2 * keys.size(), ' '), comment = indent + "# ";
+    if (names == KeyNames::kConfig) {
+      text += comment + wrapped(described(field), kColumns - comment.size(), "\n" + comment) + "\n";
     }
-    text += line + "\n";
+    text += indent + last + ": " + value + "\n";
   }
   return text;
 }
 
 std::string print_config(const Config& config) {
   std::string text;
+  const bool attached = config.has_swarm && model_kind(config.swarm.model.kind).attached;
+  const auto wanted = [attached](const ConfigField& field) { return !attached || !is_of_built_in(field); };
   if (config.has_swarm) {
-    text = "# What all members agree on: a joiner adopts it.\n" + print_section(config, "swarm", true) + "\n";
+    text = "# What all members agree on: a joiner adopts it.\n" +
+           print_section(config, "swarm", KeyNames::kConfig, wanted) + "\n";
   }
-  return text + "# This machine's own.\n" + print_section(config, "agent", true);
+  return text + "# This machine's own.\n" + print_section(config, "agent", KeyNames::kConfig, wanted);
 }
 
 }  // namespace starling

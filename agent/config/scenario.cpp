@@ -84,9 +84,8 @@ void Scenario::add_pause(const std::string& text) {
 }
 
 size_t Scenario::joins() const {
-  return static_cast<size_t>(std::count_if(events_.begin(), events_.end(), [](const ScenarioEvent& event) {
-    return event.kind == Kind::kJoin;
-  }));
+  return static_cast<size_t>(std::count_if(events_.begin(), events_.end(),
+                                           [](const ScenarioEvent& event) { return event.kind == Kind::kJoin; }));
 }
 
 Duration Scenario::end() const {
@@ -101,8 +100,8 @@ void Scenario::refuse_absent(size_t first_agents) const {
     if (event.kind == Kind::kJoin || event.agent < count) continue;
     const std::string moment =
         event.at_step ? fmt::format("step{}", *event.at_step) : fmt::format("{:g}", seconds(event.at));
-    throw std::runtime_error(fmt::format("--{} {}@{}: the agents are 0 to {}", name_of(event.kind), event.agent, moment,
-                                         count - 1));
+    throw std::runtime_error(
+        fmt::format("--{} {}@{}: the agents are 0 to {}", name_of(event.kind), event.agent, moment, count - 1));
   }
 }
 

@@ -15,23 +15,23 @@ namespace starling {
 struct ScenarioEvent {
   enum class Kind { kKill, kJoin, kPause, kResume };
   Kind kind = Kind::kKill;
-  uint32_t agent = 0;                  // counted from 0; not of a join
-  Duration at{};                       // since the first agents began
-  std::optional<uint64_t> at_step{};   // instead of `at`: when the median step reaches it
-  Duration lasts{};                    // of a pause
+  uint32_t agent = 0;                 // counted from 0; not of a join
+  Duration at{};                      // since the first agents began
+  std::optional<uint64_t> at_step{};  // instead of `at`: when the median step reaches it
+  Duration lasts{};                   // of a pause
   bool operator==(const ScenarioEvent&) const = default;
 };
 
 class Scenario {
  public:
   // From the texts of flags. Throw std::invalid_argument: what was expected, and what was found.
-  void add_kill(const std::string& text);    // "2@8", "2@step300"
-  void add_join(const std::string& text);    // "@12", "12", "@step300"
-  void add_pause(const std::string& text);   // "2@8+1.5", "2@step300+1.5"
+  void add_kill(const std::string& text);   // "2@8", "2@step300"
+  void add_join(const std::string& text);   // "@12", "12", "@step300"
+  void add_pause(const std::string& text);  // "2@8+1.5", "2@step300+1.5"
 
   const std::vector<ScenarioEvent>& events() const { return events_; }
   size_t joins() const;
-  Duration end() const;                      // of the last event that has a time; zero: none has
+  Duration end() const;  // of the last event that has a time; zero: none has
 
   // Throws std::runtime_error if an event names an agent that is neither among the first nor joins.
   void refuse_absent(size_t first_agents) const;
@@ -47,7 +47,7 @@ class ScenarioAgenda {
 
   // Takes what is due by now, earliest first.
   std::vector<ScenarioEvent> take_due(Duration now, uint64_t median_step);
-  std::optional<Duration> next() const;      // of the next event that has a time
+  std::optional<Duration> next() const;  // of the next event that has a time
   bool is_step_due(uint64_t median_step) const;
   bool waits_for_step() const;
 
@@ -55,7 +55,7 @@ class ScenarioAgenda {
   std::vector<std::string> missed(Duration end) const;
 
  private:
-  std::vector<ScenarioEvent> pending_;       // by time; those at a step first
+  std::vector<ScenarioEvent> pending_;  // by time; those at a step first
 };
 
 // The upper median of the living agents' steps, by which "at a step" is measured. 0 if no agent lives.

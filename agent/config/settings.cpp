@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -13,6 +14,9 @@
 
 #include "agent/config/fields.h"
 #include "agent/config/reader.h"
+#include "agent/train/model_kinds.h"
+#include "compression/codec.h"
+#include "compression/update_codec.h"
 #include "gossip/limits.h"
 #include "gossip/net/text.h"
 
@@ -21,8 +25,8 @@ namespace {
 
 constexpr std::string_view kGenesisKey = "genesis: ";
 constexpr const char* kVersionKey = "starling";
-constexpr const char* kFirstVersion = "0.1.0";   // of the keys without `since`
-constexpr size_t kDifferencesMax = 12;           // shown; a refusal travels in one frame
+constexpr const char* kFirstVersion = "0.1.0";  // of the keys without `since`
+constexpr size_t kDifferencesMax = 12;          // shown; a refusal travels in one frame
 constexpr size_t kKeyBytesShown = 60;
 
 // "0.3.0". nullopt: anything else.
@@ -100,6 +104,15 @@ std::map<std::string, std::string> values_by_path(const std::string& text) {
   return values;
 }
 
+// "exchange.codec" of "swarm.exchange.codec", as a config file calls it.
+std::string name_for_people(const std::string& path) {
+  std::string name = path;
+  for (const ConfigField& field : config_fields()) {
+    if (field.path == path && !field.name.empty()) name = field.name;
+  }
+  return name.starts_with("swarm.") ? name.substr(6) : name;
+}
+
 // Does not check yet whether the values go together.
 SwarmConfig read_settings(const std::string& text, const std::string& where) {
   if (text.size() > kSettingsBytesMax) {
@@ -115,10 +128,10 @@ SwarmConfig read_settings(const std::string& text, const std::string& where) {
   Config config;
   std::set<std::string> given;
   for (const ConfigField& field : config_fields()) {
-    if (is_later_key(field)) read_assignment(config, given, field.path, field.unwritten, where);
+    if (is_later_key(field)) read_value(config, given, field, field.unwritten, where);
   }
   given.clear();
-  read_tree(config, given, "", tree, where, describe_newer_key);
+  read_tree(config, given, "", tree, where, {KeyNames::kSettings, describe_newer_key, {}});
   for (const ConfigField& field : config_fields()) {
     if (!field.path.starts_with("swarm.") || is_later_key(field) || given.contains(field.path)) continue;
     throw ConfigError(where + ": the key " + field.path + " is missing, which every Starling writes");
@@ -140,19 +153,42 @@ AgreedSettings read_agreed(const std::string& text, const std::string& where) {
 }
 
 SwarmConfig checked(SwarmConfig swarm, const std::string& where) {
+  if (swarm.exchange.deadline_max == kDeadlineAuto) {
+    throw ConfigError(where + ": exchange.deadline_max: auto is for configs; write a time such as 5s");
+  }
   Config config;
   config.swarm = std::move(swarm);
   refuse_combinations(config, where);
   return config.swarm;
 }
 
+// An upper bound on what a member sends in an exchange, or in each direction of a round of updates.
+double exchange_bytes(const SwarmConfig& swarm) {
+  const ExchangeConfig& exchange = swarm.exchange;
+  const size_t params = model_kind(swarm.model.kind).param_count(swarm.model);
+  if (shares_updates(exchange)) {
+    const std::unique_ptr<UpdateCodec> codec = make_update_codec(exchange.update);
+    return static_cast<double>(
+        std::max(codec->bytes_max(UpdateRole::kContribution, params), codec->bytes_max(UpdateRole::kEntry, params)));
+  }
+  const size_t elements = (exchange.carry_momentum ? 2 : 1) * params;
+  const auto bytes = static_cast<double>(make_codec(exchange.codec, MemorySpace::kHost)->payload_bytes_max(elements));
+  return bytes / exchange.fragments;
+}
+
+// Which swarm it is does not depend on how long its first agent waited for others.
+SwarmConfig begun(SwarmConfig swarm) {
+  swarm.wait_for = 1;
+  return swarm;
+}
+
 // Every key with its value, also those that the text leaves out. nullopt: the text cannot be read here.
 std::optional<std::string> meaning_of(const std::string& text) {
   try {
     const AgreedSettings agreed = read_agreed(text, "");
-    Config config;
-    config.swarm = agreed.swarm;
-    return print_section(config, "swarm", false) + std::string(kGenesisKey) + agreed.genesis_hash_hex + "\n";
+    const Config config = {.swarm = begun(agreed.swarm)};
+    return print_section(config, "swarm", KeyNames::kSettings) + std::string(kGenesisKey) + agreed.genesis_hash_hex +
+           "\n";
   } catch (const ConfigError&) {
     return std::nullopt;
   }
@@ -160,11 +196,23 @@ std::optional<std::string> meaning_of(const std::string& text) {
 
 }  // namespace
 
+Duration longest_deadline(const SwarmConfig& swarm) {
+  constexpr double kBytesPerSecond = 10e6 / 8;
+  constexpr int kTimes = 4;
+  constexpr Duration kLeast = std::chrono::seconds(2);
+  const ExchangeConfig& exchange = swarm.exchange;
+  if (exchange.deadline_max != kDeadlineAuto) return exchange.deadline_max;
+  const double needed = kTimes * exchange_bytes(swarm) / kBytesPerSecond;
+  return std::clamp(from_seconds(std::min(needed, seconds(kDeadlineLongest))), std::max(kLeast, exchange.deadline_min),
+                    kDeadlineLongest);
+}
+
 std::string print_swarm_settings(const SwarmConfig& swarm) {
   Config config;
   config.swarm = swarm;
+  config.swarm.exchange.deadline_max = longest_deadline(swarm);
   std::string version = kFirstVersion;
-  const std::string keys = print_section(config, "swarm", false, [&](const ConfigField& field) {
+  const std::string keys = print_section(config, "swarm", KeyNames::kSettings, [&](const ConfigField& field) {
     if (!is_later_key(field)) return true;
     if (field.print(config) == field.unwritten) return false;
     if (is_newer(field.since, version)) version = field.since;
@@ -178,10 +226,8 @@ SwarmConfig parse_swarm_settings(const std::string& text, const std::string& whe
 }
 
 bool same_settings(const SwarmConfig& a, const SwarmConfig& b) {
-  Config of_a, of_b;
-  of_a.swarm = a;
-  of_b.swarm = b;
-  return print_section(of_a, "swarm", false) == print_section(of_b, "swarm", false);
+  const Config of_a = {.swarm = begun(a)}, of_b = {.swarm = begun(b)};
+  return print_section(of_a, "swarm", KeyNames::kSettings) == print_section(of_b, "swarm", KeyNames::kSettings);
 }
 
 std::string agreed_settings(const SwarmConfig& swarm, const std::string& genesis_hash_hex) {
@@ -211,8 +257,7 @@ std::string describe_difference(const std::string& ours, const std::string& thei
   for (const auto& [path, unused] : all) {
     const std::string own = value_in(here, path), other = value_in(there, path);
     if (own == other || ++count > kDifferencesMax) continue;
-    const std::string name = path.starts_with("swarm.") ? path.substr(6) : path;
-    text += (text.empty() ? "" : "\n") + name + ": " + own + " here, " + other + " there";
+    text += (text.empty() ? "" : "\n") + name_for_people(path) + ": " + own + " here, " + other + " there";
   }
   if (count > kDifferencesMax) text += "\nand " + std::to_string(count - kDifferencesMax) + " more";
   if (text.empty() && !readable) return "the texts differ, and this program cannot read both of them";

@@ -55,9 +55,9 @@ class TreeBuilder final : public YAML::EventHandler {
   void OnMapEnd() override { end(); }
 
  private:
-  struct Open {              // a list or map that has not ended yet
+  struct Open {  // a list or map that has not ended yet
     ConfigTree tree;
-    bool has_key = false;    // a map: the next event is the value of `key`
+    bool has_key = false;  // a map: the next event is the value of `key`
     std::string key;
     int key_line = 0;
   };

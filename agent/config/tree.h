@@ -15,8 +15,6 @@ struct ConfigTree {
   int line = 0;                      // of the key, or of the value where there is none; from 1; 0: not from a file
 };
 
-inline ConfigTree scalar_tree(std::string text) {
-  return {ConfigTree::Kind::kScalar, std::move(text), {}, {}, 0};
-}
+inline ConfigTree scalar_tree(std::string text) { return {ConfigTree::Kind::kScalar, std::move(text), {}, {}, 0}; }
 
 }  // namespace starling

@@ -95,11 +95,11 @@ std::string nearest_word(const std::string& word, const std::vector<std::string>
 void throw_unknown(const std::string& what, const std::string& word, const std::vector<std::string>& words) {
   std::string remedy = nearest_word(word, words);
   if (remedy.empty()) {
-    for (const std::string& known : words) remedy += (remedy.empty() ? "; choose one of " : ", ") + known;
+    for (const std::string& known : words) remedy += (remedy.empty() ? "choose one of " : ", ") + known;
   } else {
-    remedy = "; did you mean '" + remedy + "'?";
+    remedy = "did you mean '" + remedy + "'?";
   }
-  throw std::runtime_error("there is no " + what + " '" + word + "'" + remedy);
+  throw std::runtime_error("there is no " + what + " '" + word + "'; " + remedy);
 }
 
 std::string quoted(const std::string& text) {
@@ -115,7 +115,7 @@ double NumberValue::read(const ConfigTree& tree) const {
   const std::string expected = "a number from " + print(min) + " to " + print(max);
   const auto value = read_number<double>(scalar_text(tree, expected));
   if (!value || !(*value >= min && *value <= max)) throw_expected(expected, tree);
-  return *value == 0 ? 0 : *value;   // no -0: equal settings print equal bytes
+  return *value == 0 ? 0 : *value;  // no -0: equal settings print equal bytes
 }
 
 std::string NumberValue::print(double value) {

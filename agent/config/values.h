@@ -51,7 +51,7 @@ std::string quoted(const std::string& text);
 struct NumberValue {
   double min, max;
   double read(const ConfigTree& tree) const;
-  static std::string print(double value);   // the shortest that reads back as the same number
+  static std::string print(double value);  // the shortest that reads back as the same number
 };
 
 // The share of elements that update codecs send.
@@ -65,7 +65,7 @@ struct CountValue {
 
 struct CountsValue {
   int64_t min, max;
-  size_t least, most;      // how many
+  size_t least, most;  // how many
   std::vector<int64_t> read(const ConfigTree& tree) const;
   static std::string print(const std::vector<int64_t>& values);
 };
@@ -102,19 +102,19 @@ struct ChoiceValue {
   }
 };
 
-struct TextValue {         // one line of UTF-8
+struct TextValue {  // one line of UTF-8
   size_t bytes_max;
   std::string read(const ConfigTree& tree) const;
   static std::string print(const std::string& text) { return quoted(text); }
 };
 
-struct NameValue {         // a text without quotes or backslashes, so that it can be quoted anywhere
+struct NameValue {  // a text without quotes or backslashes, so that it can be quoted anywhere
   size_t bytes_max;
   std::string read(const ConfigTree& tree) const;
   static std::string print(const std::string& text) { return quoted(text); }
 };
 
-struct NamesValue {        // a list of them, each not empty
+struct NamesValue {  // a list of them, each not empty
   size_t bytes_max;
   std::vector<std::string> read(const ConfigTree& tree) const;
   static std::string print(const std::vector<std::string>& names);
@@ -127,7 +127,7 @@ struct TimeValue {
 };
 
 struct AddressValue {
-  bool any_port;           // port 0 may stand for "any"
+  bool any_port;  // port 0 may stand for "any"
   Endpoint read(const ConfigTree& tree) const;
   static std::string print(const Endpoint& endpoint) { return quoted(endpoint.to_string()); }
 };

@@ -22,16 +22,14 @@ using Stroke = std::vector<Point>;
 
 const std::array<std::vector<Stroke>, 10>& glyphs() {
   static const std::array<std::vector<Stroke>, 10> shapes = {{
-      {{{.5f, 0}, {.15f, .15f}, {0, .5f}, {.15f, .85f}, {.5f, 1}, {.85f, .85f}, {1, .5f}, {.85f, .15f},
-        {.5f, 0}}},
+      {{{.5f, 0}, {.15f, .15f}, {0, .5f}, {.15f, .85f}, {.5f, 1}, {.85f, .85f}, {1, .5f}, {.85f, .15f}, {.5f, 0}}},
       {{{.2f, .25f}, {.55f, 0}, {.55f, 1}}},
       {{{.05f, .25f}, {.25f, .03f}, {.7f, .02f}, {.95f, .25f}, {.8f, .5f}, {0, 1}, {1, 1}}},
       {{{.05f, .1f}, {.5f, 0}, {.9f, .2f}, {.75f, .42f}, {.4f, .48f}},
        {{.4f, .48f}, {.85f, .6f}, {.95f, .8f}, {.6f, 1}, {.03f, .9f}}},
       {{{.7f, 1}, {.7f, 0}, {0, .65f}, {1, .65f}}},
       {{{.9f, 0}, {.15f, 0}, {.1f, .45f}, {.6f, .4f}, {.95f, .65f}, {.75f, .95f}, {.4f, 1}, {.03f, .9f}}},
-      {{{.8f, 0}, {.3f, .25f}, {.03f, .65f}, {.2f, .95f}, {.6f, 1}, {.95f, .8f}, {.8f, .55f}, {.4f, .5f},
-        {.06f, .7f}}},
+      {{{.8f, 0}, {.3f, .25f}, {.03f, .65f}, {.2f, .95f}, {.6f, 1}, {.95f, .8f}, {.8f, .55f}, {.4f, .5f}, {.06f, .7f}}},
       {{{0, 0}, {1, 0}, {.35f, 1}}},
       {{{.5f, .48f}, {.12f, .3f}, {.2f, .05f}, {.5f, 0}, {.8f, .05f}, {.88f, .3f}, {.5f, .48f}},
        {{.5f, .48f}, {.02f, .72f}, {.15f, .95f}, {.5f, 1}, {.85f, .95f}, {.98f, .72f}, {.5f, .48f}}},
@@ -45,9 +43,7 @@ struct Segment {
   Point from, to;  // in pixels
 };
 
-float between(Rng& rng, float low, float high) {
-  return low + (high - low) * static_cast<float>(rng.uniform());
-}
+float between(Rng& rng, float low, float high) { return low + (high - low) * static_cast<float>(rng.uniform()); }
 
 // One handwriting of the digit: the glyph is scaled, slanted and moved, and every point is moved a little as well.
 std::vector<Segment> write_digit(int digit, Rng& rng) {
@@ -71,8 +67,7 @@ std::vector<Segment> write_digit(int digit, Rng& rng) {
 float distance_squared(Point p, const Segment& segment) {
   const float dx = segment.to.x - segment.from.x, dy = segment.to.y - segment.from.y;
   const float length_squared = dx * dx + dy * dy;
-  float along =
-      length_squared > 0 ? ((p.x - segment.from.x) * dx + (p.y - segment.from.y) * dy) / length_squared : 0;
+  float along = length_squared > 0 ? ((p.x - segment.from.x) * dx + (p.y - segment.from.y) * dy) / length_squared : 0;
   along = std::clamp(along, 0.0f, 1.0f);
   const float x = p.x - segment.from.x - along * dx, y = p.y - segment.from.y - along * dy;
   return x * x + y * y;
@@ -80,7 +75,7 @@ float distance_squared(Point p, const Segment& segment) {
 
 void draw_digit(int digit, Rng& rng, uint8_t* pixels) {
   const std::vector<Segment> segments = write_digit(digit, rng);
-  const float radius = between(rng, .7f, 1.6f);   // half the pen's width
+  const float radius = between(rng, .7f, 1.6f);  // half the pen's width
   const float ink = between(rng, 180, 255), noise = between(rng, 0, 40);
   for (int row = 0; row < kSide; ++row) {
     for (int column = 0; column < kSide; ++column) {

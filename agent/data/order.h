@@ -23,14 +23,14 @@ class DatasetOrder {
   void next(std::span<int64_t> batch);  // fills it with sample indices
 
   Place place() const { return place_; }
-  bool set_place(Place place);          // false, and nothing changed: no such position
+  bool set_place(Place place);  // false, and nothing changed: no such position
 
  private:
   void shuffle();
 
   uint64_t rng_seed_, stream_;
   Place place_;
-  std::vector<int64_t> order_;          // of the current epoch
+  std::vector<int64_t> order_;  // of the current epoch
 };
 
 }  // namespace starling

@@ -12,6 +12,7 @@ namespace starling {
 namespace {
 
 constexpr uint64_t kShardStream = 0x5348415244ull;  // "SHARD": apart from every other use of the rng seed
+constexpr uint64_t kHeldOutStream = 0x48454c44ull;  // "HELD"
 
 double draw_normal(Rng& rng) {  // Box-Muller
   const double radius = std::sqrt(-2 * std::log(1 - rng.uniform()));
@@ -48,15 +49,14 @@ std::vector<double> draw_proportions(Rng& rng, double alpha, uint32_t parts) {
 }
 
 // Cuts `items` where part `shard` of `parts` equal ones lies.
-void take_even(const std::vector<uint32_t>& items, uint32_t shard, uint32_t parts,
-               std::vector<uint32_t>& mine) {
+void take_even(const std::vector<uint32_t>& items, uint32_t shard, uint32_t parts, std::vector<uint32_t>& mine) {
   const uint64_t n = items.size();
   mine.insert(mine.end(), items.begin() + static_cast<ptrdiff_t>(n * shard / parts),
               items.begin() + static_cast<ptrdiff_t>(n * (shard + 1) / parts));
 }
 
-std::vector<uint32_t> take_dirichlet(const std::vector<uint8_t>& labels, int64_t classes,
-                                     const DataConfig& config, Rng& rng) {
+std::vector<uint32_t> take_dirichlet(const std::vector<uint8_t>& labels, int64_t classes, const DataConfig& config,
+                                     Rng& rng) {
   if (!(config.alpha > 0) || !std::isfinite(config.alpha)) {
     throw std::runtime_error(
         "agent.data.alpha must be a positive number (small: each agent holds few classes; "
@@ -65,7 +65,8 @@ std::vector<uint32_t> take_dirichlet(const std::vector<uint8_t>& labels, int64_t
   std::vector<uint32_t> mine;
   for (int64_t label = 0; label < classes; ++label) {
     std::vector<uint32_t> items;
-    for (uint32_t i = 0; i < labels.size(); ++i) if (labels[i] == label) items.push_back(i);
+    for (uint32_t i = 0; i < labels.size(); ++i)
+      if (labels[i] == label) items.push_back(i);
     rng.shuffle(items);
     const std::vector<double> proportions = draw_proportions(rng, config.alpha, config.shard_count);
     double before = 0;
@@ -81,14 +82,14 @@ std::vector<uint32_t> take_dirichlet(const std::vector<uint8_t>& labels, int64_t
 
 }  // namespace
 
-std::vector<uint32_t> shard_indices(const std::vector<uint8_t>& labels, int64_t classes,
-                                    const DataConfig& config, uint64_t rng_seed) {
+std::vector<uint32_t> shard_indices(const std::vector<uint8_t>& labels, int64_t classes, const DataConfig& config,
+                                    uint64_t rng_seed) {
   STARLING_CHECK(config.shard < config.shard_count);
   Rng rng(rng_seed ^ kShardStream);
   std::vector<uint32_t> kept;
   for (uint32_t i = 0; i < labels.size(); ++i) {
-    const bool wanted = config.labels.empty() || std::find(config.labels.begin(), config.labels.end(),
-                                                           labels[i]) != config.labels.end();
+    const bool wanted = config.labels.empty() ||
+                        std::find(config.labels.begin(), config.labels.end(), labels[i]) != config.labels.end();
     if (wanted) kept.push_back(i);
   }
   std::vector<uint32_t> mine;
@@ -99,8 +100,7 @@ std::vector<uint32_t> shard_indices(const std::vector<uint8_t>& labels, int64_t 
     take_even(kept, config.shard, config.shard_count, mine);
   } else if (config.sharding == "labels") {
     for (const uint32_t i : kept) {
-      if (labels[i] * uint64_t{config.shard_count} / static_cast<uint64_t>(classes) == config.shard)
-        mine.push_back(i);
+      if (labels[i] * uint64_t{config.shard_count} / static_cast<uint64_t>(classes) == config.shard) mine.push_back(i);
     }
   } else if (config.sharding == "dirichlet") {
     mine = take_dirichlet(labels, classes, config, rng);
@@ -110,6 +110,17 @@ std::vector<uint32_t> shard_indices(const std::vector<uint8_t>& labels, int64_t 
   }
   std::sort(mine.begin(), mine.end());
   return mine;
+}
+
+HeldOut hold_out(const std::vector<uint32_t>& shard, double part, uint64_t rng_seed) {
+  HeldOut samples{shard, {}};
+  Rng(rng_seed ^ kHeldOutStream).shuffle(samples.kept);
+  const auto count = static_cast<ptrdiff_t>(part * static_cast<double>(shard.size()));
+  samples.held.assign(samples.kept.end() - count, samples.kept.end());
+  samples.kept.resize(samples.kept.size() - samples.held.size());
+  std::sort(samples.kept.begin(), samples.kept.end());
+  std::sort(samples.held.begin(), samples.held.end());
+  return samples;
 }
 
 }  // namespace starling

@@ -12,7 +12,11 @@ constexpr Duration kStallLimit = 10min;  // without one step anywhere: something
 class BaselineRuns {
  public:
   BaselineRuns(const SwarmCommandLines& lines, uint32_t shards, std::filesystem::path dir, Clock& clock)
-      : lines_(lines), shards_(shards), dir_(std::move(dir)), clock_(clock), table_(clock),
+      : lines_(lines),
+        shards_(shards),
+        dir_(std::move(dir)),
+        clock_(clock),
+        table_(clock),
         last_progress_(clock.now()) {}
 
   void run(SignalGate& gate) {
@@ -39,8 +43,10 @@ class BaselineRuns {
         result.failure += member.name() + " " + member.failure() + "; see " + member.log_path() + "\n";
       }
       if (member.state() != ProcessState::kFinished) continue;
-      if (i == 0) result.central = member.track().accuracy;
-      else result.alone[i - 1] = member.track().accuracy;
+      if (i == 0)
+        result.central = member.track().accuracy;
+      else
+        result.alone[i - 1] = member.track().accuracy;
     }
     return result;
   }
@@ -77,7 +83,7 @@ class BaselineRuns {
   Clock& clock_;
   LiveTable table_;
   TimePoint last_progress_;
-  SwarmMembers members_;   // central first, then one for each shard
+  SwarmMembers members_;  // central first, then one for each shard
 };
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace starling {
 struct BaselineResult {
   std::vector<std::optional<double>> alone;  // accuracy by shard; empty where the run failed
   std::optional<double> central;
-  std::string failure;                       // of the runs that failed, for people
+  std::string failure;  // of the runs that failed, for people
 };
 
 // Runs them as processes, at most as many at once as there are cores, each in a folder of its own under `dir`.

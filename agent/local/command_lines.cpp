@@ -10,9 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void append(std::vector<std::string>& argv, std::initializer_list<std::string> more) {
-  argv.insert(argv.end(), more);
-}
+void append(std::vector<std::string>& argv, std::initializer_list<std::string> more) { argv.insert(argv.end(), more); }
 
 }  // namespace
 
@@ -30,16 +28,18 @@ SwarmCommandLines::SwarmCommandLines(const SwarmOptions& options, const Config& 
     return;
   }
   if (data_path_.empty()) {
-    throw std::runtime_error(options.config_path + " names no data; set agent.data.path to a folder with IDX, "
-                             "CIFAR-10 or text files, or to 'generated'");
+    throw std::runtime_error(options.config_path +
+                             " names no data; set agent.data.path to a folder or file with data, or to "
+                             "'generated'");
   }
-  if (data_path_ == "generated" || fs::is_directory(data_path_)) return;
+  if (data_path_ == "generated" || fs::exists(data_path_)) return;
   // Drawn digits may stand in for the digits data set only; for a user's own data the result would mislead.
   if (fs::path(data_path_).filename() != "digits") {
-    throw std::runtime_error("the data folder " + data_path_ + " (agent.data.path of " + options.config_path +
+    throw std::runtime_error("the data " + data_path_ + " (agent.data.path of " + options.config_path +
                              ") does not exist; correct the path, or use 'generated'");
   }
-  remark_ = "the handwritten digits are not in " + data_path_ + " (tools/setup fetches them): this swarm trains on "
+  remark_ = "the handwritten digits are not in " + data_path_ +
+            " (tools/setup fetches them): this swarm trains on "
             "digits drawn by the program itself";
   data_path_ = "generated";
   config_.agent.data.test_path.clear();  // the drawn digits bring their own
@@ -50,15 +50,15 @@ std::string SwarmCommandLines::shard_text(uint32_t shard) const {
 }
 
 std::vector<std::string> SwarmCommandLines::bootstrap(const fs::path& dir, uint16_t port) const {
-  return {options_.program, "bootstrap", "--listen", "127.0.0.1:" + std::to_string(port),
-          "--state", (dir / "state").string()};
+  return {options_.program,        "bootstrap", "--listen", "127.0.0.1:" + std::to_string(port), "--state",
+          (dir / "state").string()};
 }
 
 std::vector<std::string> SwarmCommandLines::configured(const std::string& name, const fs::path& dir) const {
   std::vector<std::string> argv = {options_.program, "agent", "--config", options_.config_path};
   for (const std::string& override : swarm_overrides(options_)) append(argv, {"--set", override});
-  append(argv, {"--name", name, "--listen", "127.0.0.1:0", "--state", (dir / "state").string(),
-                "--metrics", (dir / "metrics.jsonl").string()});
+  append(argv, {"--name", name, "--listen", "127.0.0.1:0", "--state", (dir / "state").string(), "--metrics",
+                (dir / "metrics.jsonl").string()});
   if (config_.agent.threads == 0) append(argv, {"--threads", "1"});  // the agents share this machine's cores
   if (!data_path_.empty()) append(argv, {"--data", data_path_});
   if (!remark_.empty()) append(argv, {"--set", "agent.data.test_path="});
@@ -69,15 +69,18 @@ std::vector<std::string> SwarmCommandLines::agent(const std::string& name, const
                                                   uint16_t bootstrap_port) const {
   std::vector<std::string> argv = configured(name, dir);
   append(argv, {"--bootstrap", "127.0.0.1:" + std::to_string(bootstrap_port), "--shard", shard_text(shard)});
+  append(argv, {"--wait-for", std::to_string(options_.agents)});
   return argv;
 }
 
 std::vector<std::string> SwarmCommandLines::joiner(const std::string& name, const fs::path& dir, uint32_t shard,
                                                    uint16_t bootstrap_port) const {
   std::vector<std::string> argv = {options_.program, "agent",
-      "--bootstrap", "127.0.0.1:" + std::to_string(bootstrap_port),
-      "--name", name, "--listen", "127.0.0.1:0", "--state", (dir / "state").string(),
-      "--metrics", (dir / "metrics.jsonl").string()};
+                                   "--bootstrap",    "127.0.0.1:" + std::to_string(bootstrap_port),
+                                   "--name",         name,
+                                   "--listen",       "127.0.0.1:0",
+                                   "--state",        (dir / "state").string(),
+                                   "--metrics",      (dir / "metrics.jsonl").string()};
   append(argv, {"--threads", std::to_string(config_.agent.threads == 0 ? 1 : config_.agent.threads)});
   // Keys below `agent` are passed on. Keys below `swarm` are not: a joiner has to adopt the settings from the swarm.
   append(argv, {"--set", "agent.evaluate_every=" + print_duration(config_.agent.evaluate_every)});
@@ -94,8 +97,7 @@ std::vector<std::string> SwarmCommandLines::joiner(const std::string& name, cons
   return argv;
 }
 
-std::vector<std::string> SwarmCommandLines::alone(const std::string& name, const fs::path& dir,
-                                                  uint32_t shard) const {
+std::vector<std::string> SwarmCommandLines::alone(const std::string& name, const fs::path& dir, uint32_t shard) const {
   std::vector<std::string> argv = configured(name, dir);
   append(argv, {"--set", "swarm.exchange.kind=none", "--shard", shard_text(shard)});
   return argv;

@@ -35,7 +35,7 @@ class SwarmCommandLines {
 
   const SwarmOptions& options_;
   Config config_;
-  std::string data_path_;   // empty: the model needs none
+  std::string data_path_;  // empty: the model needs none
   std::string sharding_;
   std::string remark_;
 };

@@ -1,8 +1,6 @@
 #include "agent/local/distance.h"
 
 #include <cmath>
-#include <exception>
-#include <filesystem>
 
 #include "agent/state/checkpoint.h"
 
@@ -25,18 +23,11 @@ std::optional<double> rms_distance(const std::vector<std::span<const float>>& mo
 }
 
 std::optional<double> params_distance(const std::vector<std::string>& state_dirs) {
-  constexpr uint32_t kKeepAll = 1000;   // only read here
   std::vector<LoadedCheckpoint> loaded;
   for (const std::string& dir : state_dirs) {
-    if (!std::filesystem::is_directory(dir + "/checkpoints")) return std::nullopt;
-    try {
-      const CheckpointStore store(dir + "/checkpoints", kKeepAll);
-      std::optional<LoadedCheckpoint> newest = store.load_newest(std::nullopt, [](const std::string&) {});
-      if (!newest) return std::nullopt;
-      loaded.push_back(std::move(*newest));
-    } catch (const std::exception&) {   // a folder that cannot be used: the distance is not known, the report goes on
-      return std::nullopt;
-    }
+    std::optional<LoadedCheckpoint> newest = load_newest_checkpoint(dir + "/checkpoints", std::nullopt, {});
+    if (!newest) return std::nullopt;
+    loaded.push_back(std::move(*newest));
   }
   std::vector<std::span<const float>> models;
   for (const LoadedCheckpoint& checkpoint : loaded) models.push_back(checkpoint.content.params);

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <stdexcept>
 
+#include "agent/process/exit_status.h"
+
 namespace starling {
 namespace {
 
@@ -37,7 +39,10 @@ double wall_seconds() {
 }
 
 SwarmMember::SwarmMember(std::string name, fs::path dir, uint32_t shard, std::vector<std::string> argv)
-    : name_(std::move(name)), dir_(create_folder(dir)), shard_(shard), follower_((dir_ / "metrics.jsonl").string()),
+    : name_(std::move(name)),
+      dir_(create_folder(dir)),
+      shard_(shard),
+      follower_((dir_ / "metrics.jsonl").string()),
       process_(argv, (dir_ / "log").string()) {}
 
 bool SwarmMember::poll() {
@@ -57,7 +62,8 @@ void SwarmMember::settle(const ExitStatus& exit) {
   }
   // An agent that has not begun to train reports no end. One whose program is still being loaded ends by the signal.
   const bool cut_short = interrupted_ && !joined() && (exit.ok() || (exit.signal == SIGINT && track_.peer.empty()));
-  const bool finished = cut_short || (exit.ok() && !track_.finish_reason.empty());
+  const bool hardly_begun = interrupted_ && exit.signal == 0 && exit.code == kNothingShared;
+  const bool finished = cut_short || ((exit.ok() || hardly_begun) && !track_.finish_reason.empty());
   state_ = finished ? ProcessState::kFinished : ProcessState::kFailed;
   if (state_ == ProcessState::kFinished) return;
   failure_ = "ended with " + exit.describe();

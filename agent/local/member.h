@@ -25,9 +25,9 @@ class SwarmMember {
 
   // Reads new metrics and looks whether the process has ended. True if there was progress: another step, joined, ended.
   bool poll();
-  void kill();       // SIGKILL: on purpose, so it is no failure
-  void pause(bool paused);   // SIGSTOP, SIGCONT
-  void interrupt();  // SIGINT: leave politely, however far it is; a paused agent is resumed for it
+  void kill();                           // SIGKILL: on purpose, so it is no failure
+  void pause(bool paused);               // SIGSTOP, SIGCONT
+  void interrupt();                      // SIGINT: leave politely, however far it is; a paused agent is resumed for it
   void give_up(const std::string& why);  // SIGKILL: counts as failed
 
   const std::string& name() const { return name_; }
@@ -37,7 +37,7 @@ class SwarmMember {
   bool paused() const { return paused_; }
   bool joined() const { return track_.joined_wall_s.has_value(); }
   const AgentTrack& track() const { return track_; }
-  const std::string& failure() const { return failure_; }          // why it failed, for people; else empty
+  const std::string& failure() const { return failure_; }  // why it failed, for people; else empty
   std::optional<double> killed_wall_s() const { return killed_wall_s_; }
   std::string log_path() const { return (dir_ / "log").string(); }
   std::string state_dir() const { return (dir_ / "state").string(); }
@@ -54,7 +54,7 @@ class SwarmMember {
   std::optional<double> killed_wall_s_;
   std::string failure_;
   bool paused_ = false, interrupted_ = false;
-  ChildProcess process_;   // last: it ends first
+  ChildProcess process_;  // last: it ends first
 };
 
 using SwarmMembers = std::vector<std::unique_ptr<SwarmMember>>;

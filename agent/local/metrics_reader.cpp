@@ -33,7 +33,7 @@ class Applier {
   void operator()(const Joined& event) {
     track_.joined_wall_s = wall_s_;
     track_.joined_how = event.how;
-    track_.phase.clear();   // "joining" is over; the next status names the new phase
+    track_.phase.clear();  // "joining" is over; the next status names the new phase
     track_.note = event.how == "genesis"   ? "drew the first params"
                   : event.how == "fetched" ? "received the model"
                   : event.how == "resumed" ? "resumed at step " + std::to_string(event.steps)
@@ -126,7 +126,7 @@ bool apply_metrics_line(AgentTrack& track, std::string_view text) {
   std::visit(
       [&](const auto& event) {
         if constexpr (requires { event.phase; }) {
-          if (event.phase != "joining") track.steps = event.steps;   // no model yet: after a restart, not 0 steps
+          if (event.phase != "joining") track.steps = event.steps;  // no model yet: after a restart, not 0 steps
         } else if constexpr (requires { event.steps; }) {
           track.steps = event.steps;
         }

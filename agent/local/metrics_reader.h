@@ -13,26 +13,26 @@
 namespace starling {
 
 struct MetricsPoint {
-  double wall_s = 0;   // seconds since 1970
+  double wall_s = 0;  // seconds since 1970
   uint64_t steps = 0;
   double value = 0;
 };
 
 // What is known of one agent from its lines so far.
 struct AgentTrack {
-  std::string peer;                 // hex id; empty until it has started
+  std::string peer;  // hex id; empty until it has started
   std::vector<int64_t> labels;
   std::optional<double> joined_wall_s;
-  std::string joined_how;           // genesis | fetched | resumed | alone
-  std::string phase;                // as the agent names it
+  std::string joined_how;  // genesis | fetched | resumed | alone
+  std::string phase;       // as the agent names it
   uint64_t steps = 0;
   std::optional<double> loss, accuracy, distance, swarm_distance, spread;
   ExchangeCounts exchanges;
   uint64_t bytes_sent = 0, bytes_received = 0;
-  AgentStatus status;               // of the last status or finish line
-  std::string note;                 // the last notable event: how it joined, a sickness, a failed checkpoint
-  std::string finish_reason;        // empty until `finish`
-  std::optional<bool> settled;      // as the agent's last `finish` says
+  AgentStatus status;           // of the last status or finish line
+  std::string note;             // the last notable event: how it joined, a sickness, a failed checkpoint
+  std::string finish_reason;    // empty until `finish`
+  std::optional<bool> settled;  // as the agent's last `finish` says
   std::vector<MetricsPoint> accuracies, losses, distances, swarm_distances, spreads, sent;
   std::map<std::string, ExchangeCounts> partners;  // by hex id
 };
@@ -51,7 +51,7 @@ class MetricsFollower {
   MetricsFollower& operator=(const MetricsFollower&) = delete;
 
   void poll(AgentTrack& track);
-  uint64_t odd_lines() const { return odd_lines_; }   // whole lines that are no event
+  uint64_t odd_lines() const { return odd_lines_; }  // whole lines that are no event
 
  private:
   std::string path_;

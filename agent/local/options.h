@@ -11,16 +11,17 @@
 namespace starling {
 
 struct SwarmOptions {
-  std::string program;          // path of this binary, to start agents with
-  std::string config_path;      // --config: YAML for all agents
+  std::string program;                 // path of this binary, to start agents with
+  std::string config_path;             // --config: YAML for all agents
   std::vector<std::string> overrides;  // --set
-  std::string out;              // --out DIR
-  uint32_t agents = 4;          // --agents
+  std::string out;                     // --out DIR
+  uint32_t agents = 4;                 // --agents
   std::optional<uint64_t> steps;       // --steps: swarm.stop_after
   std::optional<uint64_t> rng_seed;    // --seed: swarm.rng_seed
-  Scenario scenario;            // --kill, --join, --pause: SIGKILL, a newcomer, SIGSTOP. Times count from when all
-                                // agents have joined. A newcomer takes the shard of the agent killed last (or shard 0)
-  bool baselines = true;        // --no-baselines: skip the alone and central runs
+  Scenario scenario;      // --kill, --join, --pause: SIGKILL, a newcomer, SIGSTOP. Times count from when all
+                          // agents have joined. A newcomer takes the shard of the agent killed last (or shard 0)
+  bool details = false;   // --details: tables with every number, those of pair exchanges included
+  bool baselines = true;  // --no-baselines: skip the alone and central runs
 };
 
 }  // namespace starling

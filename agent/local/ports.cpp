@@ -38,8 +38,9 @@ uint16_t find_free_port_pair(uint32_t attempt) {
     const auto port = static_cast<uint16_t>(kFirst + 2 * ((start + i) % kPairs));
     if (can_bind(port) && can_bind(static_cast<uint16_t>(port + 1))) return port;
   }
-  throw std::runtime_error("no two adjacent free ports on 127.0.0.1 between 17000 and 29000; end what holds them "
-                           "(ss -ltn lists it)");
+  throw std::runtime_error(
+      "no two adjacent free ports on 127.0.0.1 between 17000 and 29000; end what holds them "
+      "(ss -ltn lists it)");
 }
 
 bool accepts_connections(uint16_t port) {

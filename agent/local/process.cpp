@@ -44,7 +44,7 @@ sigset_t gate_signals() {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  signal(SIGINT, SIG_DFL);   // ignored where a script started this program in the background, and exec would keep that
+  signal(SIGINT, SIG_DFL);  // ignored where a script started this program in the background, and exec would keep that
   execv(argv[0], argv);
   const int error = errno;
   [[maybe_unused]] const ssize_t written = write(error_fd, &error, sizeof error);

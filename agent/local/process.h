@@ -26,8 +26,8 @@ class SignalGate {
 };
 
 struct ExitStatus {
-  int code = 0;       // of exit(); meaningless if signal is set
-  int signal = 0;     // that ended it; 0 = it exited
+  int code = 0;    // of exit(); meaningless if signal is set
+  int signal = 0;  // that ended it; 0 = it exited
   bool ok() const { return signal == 0 && code == 0; }
   std::string describe() const;  // "exit status 1", "signal 9 (Killed)"
 };
@@ -44,7 +44,7 @@ class ChildProcess {
   ChildProcess& operator=(const ChildProcess&) = delete;
 
   pid_t pid() const { return pid_; }
-  void send_signal(int number);            // to the whole group; nothing once it has ended
+  void send_signal(int number);             // to the whole group; nothing once it has ended
   const std::optional<ExitStatus>& poll();  // without waiting; empty while it runs
 
  private:

@@ -26,8 +26,8 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-constexpr Duration kStallLimit = 10min;    // without a step, a join or an end anywhere: something hangs
-constexpr Duration kLeaveLimit = 3s;       // after Ctrl-C, before SIGKILL
+constexpr Duration kStallLimit = 10min;  // without a step, a join or an end anywhere: something hangs
+constexpr Duration kLeaveLimit = 60s;    // after Ctrl-C, before SIGKILL: a step may take long
 
 // Whether an earlier run left this entry in its folder. Nothing else there is touched.
 bool ours(const std::string& name) {
@@ -46,10 +46,11 @@ void prepare_folder(const fs::path& dir) {
   }
   if (fs::is_empty(dir)) return;
   // A run that was interrupted early left the registry alone.
-  const bool earlier = fs::exists(dir / "report.json") || fs::exists(dir / "agent-0") ||
-                       fs::exists(dir / "bootstrap" / "log");
+  const bool earlier =
+      fs::exists(dir / "report.json") || fs::exists(dir / "agent-0") || fs::exists(dir / "bootstrap" / "log");
   if (!earlier) {
-    throw std::runtime_error("the folder " + dir.string() + " holds other things than an earlier swarm; name an empty "
+    throw std::runtime_error("the folder " + dir.string() +
+                             " holds other things than an earlier swarm; name an empty "
                              "or a new one with --out");
   }
   std::vector<fs::path> old;
@@ -73,8 +74,13 @@ void check_options(const SwarmOptions& options) {
 class SwarmRun {
  public:
   SwarmRun(const SwarmOptions& options, const Config& config)
-      : options_(options), config_(config), lines_(options, config), dir_(options.out), table_(clock_),
-        registry_(lines_, dir_ / "bootstrap", clock_, gate_), agenda_(options.scenario) {}
+      : options_(options),
+        config_(config),
+        lines_(options, config),
+        dir_(options.out),
+        table_(clock_, options.details),
+        registry_(lines_, dir_ / "bootstrap", clock_, gate_),
+        agenda_(options.scenario) {}
 
   int run();
 
@@ -109,11 +115,11 @@ class SwarmRun {
   LocalRegistry registry_;
   SwarmMembers members_;
   ScenarioAgenda agenda_;
-  uint32_t free_shard_ = 0;            // of the agent killed last: the next newcomer takes it
+  uint32_t free_shard_ = 0;  // of the agent killed last: the next newcomer takes it
   std::optional<TimePoint> all_joined_;
   double all_joined_wall_s_ = 0;
   double started_wall_s_ = 0;
-  double seconds_ = 0;                 // from the start of the agents to the end of the last one
+  double seconds_ = 0;  // from the start of the agents to the end of the last one
   TimePoint last_progress_;
   std::optional<TimePoint> leave_deadline_;
 };
@@ -122,7 +128,7 @@ int SwarmRun::run() {
   prepare_folder(dir_);
   if (!lines_.remark().empty()) table_.event(lines_.remark());
   if (!registry_.start()) {
-    std::printf("interrupted before the agents were started\n");
+    table_.event("interrupted before the agents were started");
     return 0;
   }
   start_agents();
@@ -132,8 +138,9 @@ int SwarmRun::run() {
   table_.finish();
   SwarmReport report = make_report();
   if (comparable()) {
-    std::printf("\nFor comparison: each agent alone, and one process with all the data.\n");
-    std::fflush(stdout);
+    table_.event("");
+    table_.event("For comparison: each agent alone, and one process with all the data.");
+    table_.finish();
     const BaselineResult baselines = run_baselines(lines_, options_.agents, dir_, clock_, gate_);
     report.alone = baselines.alone;
     report.central = baselines.central;
@@ -161,7 +168,7 @@ void SwarmRun::watch() {
     end_pauses_with_the_run();
     if (leave_deadline_ && clock_.now() > *leave_deadline_) {
       for (const auto& member : members_) {
-        if (member->running()) member->give_up("did not leave within 3 s of being asked to");
+        if (member->running()) member->give_up("was ended before it had left");
       }
       leave_deadline_ = clock_.now() + kLeaveLimit;
     }
@@ -197,15 +204,17 @@ void SwarmRun::mark_all_joined() {
   }
   all_joined_ = clock_.now() - from_seconds(std::max(0.0, wall_seconds() - all_joined_wall_s_));
   table_.set_origin(*all_joined_);
-  table_.event(fmt::format("{:6.1f} s  {}", since_joined(),
-                           options_.agents == 1 ? "the agent has joined"
-                                                : fmt::format("all {} agents have joined", options_.agents)));
+  table_.event(fmt::format(
+      "{:6.1f} s  {}", since_joined(),
+      options_.agents == 1 ? "the agent has joined" : fmt::format("all {} agents have joined", options_.agents)));
 }
 
 void SwarmRun::act() {
   for (const ScenarioEvent& event : agenda_.take_due(from_seconds(since_joined()), median_step_now())) {
-    if (event.kind == ScenarioEvent::Kind::kJoin) act_join();
-    else act_on(event);
+    if (event.kind == ScenarioEvent::Kind::kJoin)
+      act_join();
+    else
+      act_on(event);
   }
 }
 
@@ -244,10 +253,11 @@ void SwarmRun::act_on(const ScenarioEvent& event) {
   if (event.kind == ScenarioEvent::Kind::kKill) {
     member.kill();
     free_shard_ = member.shard();
-    table_.event(fmt::format("{:6.1f} s  {} killed (SIGKILL)", since_joined(), member.name()));
+    table_.event(
+        fmt::format("{:6.1f} s  {} killed (SIGKILL)", *member.killed_wall_s() - all_joined_wall_s_, member.name()));
   } else {
     const bool paused = event.kind == ScenarioEvent::Kind::kPause;
-    if (!paused && !member.paused()) return;   // its pause has ended with the run
+    if (!paused && !member.paused()) return;  // its pause has ended with the run
     member.pause(paused);
     const std::string end = fmt::format("stands still (SIGSTOP) until {:.1f} s", since_joined() + seconds(event.lasts));
     table_.event(fmt::format("{:6.1f} s  {} {}", since_joined(), member.name(), paused ? end : "goes on (SIGCONT)"));
@@ -256,15 +266,15 @@ void SwarmRun::act_on(const ScenarioEvent& event) {
 
 void SwarmRun::act_join() {
   const std::string name = "agent-" + std::to_string(members_.size());
-  table_.event(fmt::format("{:6.1f} s  {} joins with nothing but an address and data shard {}", since_joined(),
-                           name, free_shard_ + 1));
-  members_.push_back(std::make_unique<SwarmMember>(
-      name, dir_ / name, free_shard_, lines_.joiner(name, dir_ / name, free_shard_, registry_.port())));
+  table_.event(fmt::format("{:6.1f} s  {} starts with nothing but an address and data shard {}", since_joined(), name,
+                           free_shard_ + 1));
+  members_.push_back(std::make_unique<SwarmMember>(name, dir_ / name, free_shard_,
+                                                   lines_.joiner(name, dir_ / name, free_shard_, registry_.port())));
 }
 
 void SwarmRun::leave() {
   const bool again = leave_deadline_.has_value();
-  table_.event(again ? "ending at once" : "interrupted: the agents leave");
+  table_.event(again ? "ending at once" : "interrupted: the agents finish their step and leave; again to stop now");
   leave_deadline_ = again ? clock_.now() : clock_.now() + kLeaveLimit;
   for (const auto& member : members_) {
     if (member->running()) member->interrupt();
@@ -298,10 +308,12 @@ SwarmReport SwarmRun::make_report() const {
 }
 
 int SwarmRun::close(SwarmReport& report) {
+  write_report(dir_.string(), report);  // first: from here on a reader that stands still is waited for
   std::printf("\n%s\n", print_closing_table(report).c_str());
+  if (options_.details) std::printf("%s\n", print_details(report).c_str());
   std::printf("%s\n", summarize(report).c_str());
+  if (!report.remark.empty()) std::printf("Note: %s.\n", report.remark.c_str());
   std::fflush(stdout);
-  write_report(dir_.string(), report);
   std::printf("report: %s\n", (dir_ / "report.html").c_str());
   int status = 0;
   for (const auto& member : members_) {
@@ -311,7 +323,8 @@ int SwarmRun::close(SwarmReport& report) {
     status = 1;
   }
   if (status == 0 && !any(ProcessState::kFinished)) {
-    std::fprintf(stderr, "starling: every agent was killed before the end, so this swarm has no final model; leave "
+    std::fprintf(stderr,
+                 "starling: every agent was killed before the end, so this swarm has no final model; leave "
                  "one alive, or let newcomers join (--join)\n");
     status = 1;
   }
@@ -322,6 +335,7 @@ int SwarmRun::close(SwarmReport& report) {
 
 int run_local_swarm(const SwarmOptions& options, const Config& config) {
   check_options(options);
+  refuse_attached(config.swarm.model);
   return SwarmRun(options, config).run();
 }
 

@@ -56,12 +56,11 @@ AgentReport make_agent_report(const SwarmMember& member, bool newcomer, double o
   agent.sent = shift(track.sent);
   agent.partners = track.partners;
   if (!track.status.log_heads.empty()) {
-    agent.log = {track.status.log_heads, track.status.updates, track.status.held_back.value_or(0),
-                 track.status.group.rounds, track.bytes_sent, track.bytes_received,
-                 track.status.step, track.status.refused_last};
+    agent.log = {track.status.log_heads,    track.status.updates,     track.status.held_back.value_or(0),
+                 track.status.group.rounds, track.bytes_sent,         track.bytes_received,
+                 track.status.step,         track.status.refused_last};
   }
-  const PairReport pairs{agent.name, track.status.pairs, track.status.steps_taken,
-                         track.status.drift};
+  const PairReport pairs{agent.name, track.status.pairs, track.status.steps_taken, track.status.drift};
   if (pairs.any()) agent.pairs = pairs;
   return agent;
 }

@@ -9,8 +9,8 @@
 namespace starling {
 
 struct SwarmTimes {
-  double origin_wall_s = 0;   // when all agents had joined; the report's times count from here
-  double seconds = 0;         // from the start of the agents to the end of the last one
+  double origin_wall_s = 0;  // when all agents had joined; the report's times count from here
+  double seconds = 0;        // from the start of the agents to the end of the last one
 };
 
 // Members from `founders` on are newcomers. Title, remark and baselines are left to the caller.

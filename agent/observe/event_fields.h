@@ -13,12 +13,12 @@ enum class Written { kAlways, kUnlessEmpty };
 template <typename Owner, typename Value>
 struct Field {
   const char* name;
-  Value Owner::*value;
+  Value Owner::* value;
   Written written = Written::kAlways;
 };
 
 template <typename Owner, typename Value>
-constexpr Field<Owner, Value> field(const char* name, Value Owner::*value, Written written = Written::kAlways) {
+constexpr Field<Owner, Value> field(const char* name, Value Owner::* value, Written written = Written::kAlways) {
   return {name, value, written};
 }
 
@@ -52,15 +52,14 @@ constexpr auto fields(Of<PairwiseCounters>) {
   return all_counters<T>(field("initiated", &T::initiated), field("accepted", &T::accepted), field("done", &T::done),
                          field("late", &T::late), field("failed", &T::failed), field("busy_sent", &T::busy_sent),
                          field("busy_received", &T::busy_received), field("clipped", &T::clipped),
-                         field("guard_refused", &T::guard_refused), field("gain_permille", &T::gain_permille),
+                         field("guard_refused", &T::guard_refused), field("mixing_permille", &T::gain_permille),
                          field("unanswered", &T::unanswered), field("undecided", &T::undecided),
                          field("crossed", &T::crossed), field("queued", &T::queued), field("expired", &T::expired),
                          field("queued_turn", &T::queued_turn), field("queued_asking", &T::queued_asking),
-                         field("rings", &T::rings), field("asking_us", &T::asking_us), field("own_us", &T::own_us),
-                         field("serving_us", &T::serving_us),
-                         field("over_share", &T::over_share), field("taken_back", &T::taken_back),
-                         field("doubts_broken", &T::doubts_broken),
-                         field("blocks_refused", &T::blocks_refused),
+                         field("deadlocks_avoided", &T::rings), field("asking_us", &T::asking_us),
+                         field("own_us", &T::own_us), field("serving_us", &T::serving_us),
+                         field("over_share", &T::over_share), field("rollbacks", &T::taken_back),
+                         field("doubts_broken", &T::doubts_broken), field("blocks_refused", &T::blocks_refused),
                          field("blocks_left_out", &T::blocks_left_out), field("thin_uplink", &T::thin_uplink));
 }
 
@@ -75,15 +74,15 @@ constexpr auto fields(Of<UpdateCounters>) {
                          field("made", &T::made), field("short_splits", &T::short_splits),
                          field("long_splits", &T::long_splits), field("states_adopted", &T::states_adopted),
                          field("audits_failed", &T::audits_failed), field("payloads_refused", &T::payloads_refused),
-                         field("pulls", &T::pulls), field("early", &T::early),
-                         field("buckets", &T::buckets), field("plan_since", &T::plan_since),
-                         field("plans_refused", &T::plans_refused), field("frames_saved", &T::frames_saved),
-                         field("entries_refused", &T::entries_refused), field("blocks_refused", &T::blocks_refused),
-                         field("heads_refused", &T::heads_refused));
+                         field("pulls", &T::pulls), field("early", &T::early), field("buckets", &T::buckets),
+                         field("plan_since", &T::plan_since), field("plans_refused", &T::plans_refused),
+                         field("frames_saved", &T::frames_saved), field("entries_refused", &T::entries_refused),
+                         field("blocks_refused", &T::blocks_refused), field("heads_refused", &T::heads_refused));
 }
 
 constexpr auto fields(Of<LinkCounters>) {
-  return all_counters<LinkCounters>(field("open", &LinkCounters::open), field("refused", &LinkCounters::refused));
+  return all_counters<LinkCounters>(field("open", &LinkCounters::open), field("refused", &LinkCounters::refused),
+                                    field("cut", &LinkCounters::cut));
 }
 
 constexpr auto fields(Of<FrameTraffic>) {
@@ -106,8 +105,7 @@ constexpr auto fields(Of<FramesRefused>) {
 constexpr auto fields(Of<JoinsAnswered>) {
   return all_counters<JoinsAnswered>(field("accepted", &JoinsAnswered::accepted),
                                      field("refused", &JoinsAnswered::refused),
-                                     field("dropped", &JoinsAnswered::dropped),
-                                     field("older", &JoinsAnswered::older));
+                                     field("dropped", &JoinsAnswered::dropped), field("older", &JoinsAnswered::older));
 }
 
 constexpr auto fields(Of<ModelGiven>) {
@@ -118,9 +116,8 @@ constexpr auto fields(Of<MembershipCounters>) {
   using T = MembershipCounters;
   return all_counters<T>(field("probes", &T::probes), field("probes_failed", &T::probes_failed),
                          field("refutations", &T::refutations), field("false_suspicions", &T::false_suspicions),
-                         field("updates_refused", &T::updates_refused),
-                         field("identity_clashes", &T::identity_clashes), field("table_full", &T::table_full),
-                         field("stalls", &T::stalls));
+                         field("updates_refused", &T::updates_refused), field("identity_clashes", &T::identity_clashes),
+                         field("table_full", &T::table_full), field("stalls", &T::stalls));
 }
 
 constexpr auto fields(Of<StepBreakdown>) {
@@ -178,34 +175,31 @@ constexpr auto fields(Of<ExchangesSummed>) {
                     field("failed", &T::failed), field("busy", &T::busy), field("initiated", &T::initiated),
                     field("clipped", &T::clipped), field("ms", &T::ms), field("ms_max", &T::ms_max),
                     field("blocks", &T::blocks), field("blocks_total", &T::blocks_total),
-                    field("bytes_out", &T::bytes_out), field("bytes_in", &T::bytes_in),
-                    field("distance", &T::distance), field("steps", &T::steps), field("with", &T::with));
+                    field("bytes_out", &T::bytes_out), field("bytes_in", &T::bytes_in), field("distance", &T::distance),
+                    field("steps", &T::steps), field("with", &T::with));
 }
 
 constexpr const char* name(Of<AgentStatus>) { return "status"; }
 constexpr auto fields(Of<AgentStatus>) {
   using T = AgentStatus;
   return std::tuple(field("phase", &T::phase), field("steps", &T::steps), field("steps_taken", &T::steps_taken),
-                    field("round", &T::round),
-                    field("samples", &T::samples), field("loss", &T::loss), field("accuracy", &T::accuracy),
-                    field("distance", &T::distance), field("swarm_distance", &T::swarm_distance),
-                    field("spread", &T::spread), field("peers", &T::peers), field("learning_rate", &T::learning_rate),
-                    field("steps_per_s", &T::steps_per_s), field("threads", &T::threads),
-                    field("step", &T::step),
-                    field("exchanges", &T::exchanges),
+                    field("swarm_steps", &T::swarm_steps), field("stop_after", &T::stop_after),
+                    field("round", &T::round), field("samples", &T::samples), field("loss", &T::loss),
+                    field("first_loss", &T::first_loss), field("rounds_diverging", &T::rounds_diverging),
+                    field("accuracy", &T::accuracy), field("distance", &T::distance),
+                    field("swarm_distance", &T::swarm_distance), field("spread", &T::spread), field("peers", &T::peers),
+                    field("learning_rate", &T::learning_rate), field("steps_per_s", &T::steps_per_s),
+                    field("threads", &T::threads), field("step", &T::step), field("exchanges", &T::exchanges),
                     field("left_out_last", &T::left_out_last, Written::kUnlessEmpty), field("blocks", &T::blocks),
-                    field("pairs", &T::pairs), field("drift", &T::drift),
-                    field("doubts_parked", &T::doubts_parked), field("group", &T::group),
-                    field("updates", &T::updates), field("log_heads", &T::log_heads, Written::kUnlessEmpty),
-                    field("held_back", &T::held_back),
-                    field("refused_last", &T::refused_last, Written::kUnlessEmpty),
-                    field("bytes_sent", &T::bytes_sent), field("bytes_received", &T::bytes_received),
-                    field("sent_a_round", &T::sent_a_round), field("sent_last_round", &T::sent_last_round),
-                    field("links", &T::links), field("frames", &T::frames),
-                    field("frames_refused", &T::frames_refused),
-                    field("joins", &T::joins), field("proposals_refused", &T::proposals_refused),
-                    field("given", &T::given), field("membership", &T::membership),
-                    field("metrics_lines_lost", &T::metrics_lines_lost),
+                    field("pairs", &T::pairs), field("drift", &T::drift), field("doubts_parked", &T::doubts_parked),
+                    field("group", &T::group), field("updates", &T::updates),
+                    field("log_heads", &T::log_heads, Written::kUnlessEmpty), field("residual_norm", &T::held_back),
+                    field("refused_last", &T::refused_last, Written::kUnlessEmpty), field("bytes_sent", &T::bytes_sent),
+                    field("bytes_received", &T::bytes_received), field("sent_a_round", &T::sent_a_round),
+                    field("sent_last_round", &T::sent_last_round), field("links", &T::links),
+                    field("frames", &T::frames), field("frames_refused", &T::frames_refused), field("joins", &T::joins),
+                    field("proposals_refused", &T::proposals_refused), field("given", &T::given),
+                    field("membership", &T::membership), field("metrics_lines_lost", &T::metrics_lines_lost),
                     field("metrics_lost_last", &T::metrics_lost_last, Written::kUnlessEmpty));
 }
 

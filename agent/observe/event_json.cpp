@@ -28,8 +28,10 @@ Out print_fields(const T& object);
 
 template <typename T>
 Out print_value(const T& value) {
-  if constexpr (HasFields<T>) return print_fields(value);
-  else return value;
+  if constexpr (HasFields<T>)
+    return print_fields(value);
+  else
+    return value;
 }
 Out print_value(double value) { return number(value); }
 Out print_value(const std::optional<double>& value) { return value ? number(*value) : Out(nullptr); }
@@ -112,8 +114,10 @@ void read_fields(const In& line, T& object) {
 template <typename T>
 T begin_event(const AgentStatus& known) {
   T event;
-  if constexpr (std::is_base_of_v<AgentStatus, T>) static_cast<AgentStatus&>(event) = known;
-  else if constexpr (requires { event.steps; }) event.steps = known.steps;
+  if constexpr (std::is_base_of_v<AgentStatus, T>)
+    static_cast<AgentStatus&>(event) = known;
+  else if constexpr (requires { event.steps; })
+    event.steps = known.steps;
   return event;
 }
 

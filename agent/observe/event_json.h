@@ -20,7 +20,7 @@ nlohmann::ordered_json print_blocks(const BlockTally& blocks);
 
 struct EventLine {
   double t_s = 0;
-  std::optional<Event> event;   // nullopt: of a kind that this version does not know
+  std::optional<Event> event;  // nullopt: of a kind that this version does not know
 };
 
 // Foreign text. Nullopt: it is no event. Fields that are missing or have another type keep the values of `known` (in a

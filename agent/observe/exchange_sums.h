@@ -25,10 +25,10 @@ class ExchangeSums final : public Observer {
   const Clock& clock_;
   Observer& next_;
   const Duration every_;
-  TimePoint began_;                // when the first exchange of the sums ended
-  uint64_t ended_ = 0, timed_ = 0, measured_ = 0;   // exchanges in the sums, in the mean time, in the mean distance
-  ExchangesSummed sums_;           // its means are sums until they are passed on
-  std::map<std::string, ExchangesWith> partners_;   // by peer
+  TimePoint began_;                                // when the first exchange of the sums ended
+  uint64_t ended_ = 0, timed_ = 0, measured_ = 0;  // exchanges in the sums, in the mean time, in the mean distance
+  ExchangesSummed sums_;                           // its means are sums until they are passed on
+  std::map<std::string, ExchangesWith> partners_;  // by peer
 };
 
 }  // namespace starling

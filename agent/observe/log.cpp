@@ -1,5 +1,7 @@
 #include "agent/observe/log.h"
 
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include <spdlog/spdlog.h>
@@ -11,11 +13,16 @@
 namespace starling {
 namespace {
 
-// ", accuracy 94.2 %", with the step that it is of where that was an earlier one; empty when it was not measured.
+// "loss 0.312, "; empty before the first step.
+std::string print_loss(const AgentStatus& status) {
+  return status.loss ? fmt::format("loss {:.3f}, ", *status.loss) : "";
+}
+
+// "accuracy 94.2 %, ", with the step that it is of where that was an earlier one; empty when it was not measured.
 std::string print_accuracy(const AgentStatus& status, uint64_t evaluated_at) {
   if (!status.accuracy) return "";
   const std::string of = evaluated_at < status.steps ? fmt::format(" at step {}", evaluated_at) : "";
-  return fmt::format(", accuracy {:.1f} %{}", 100 * *status.accuracy, of);
+  return fmt::format("accuracy {:.1f} %{}, ", 100 * *status.accuracy, of);
 }
 
 // "carol (1f9a03c2)"; the id alone if it has no name.
@@ -26,10 +33,14 @@ std::string print_member(const MemberChanged& member) {
 
 void print(const MemberChanged& member) {
   const std::string who = print_member(member);
-  if (member.change == "died") spdlog::warn("{} is gone", who);
-  else if (member.change == "suspected") spdlog::info("{} does not answer; suspected", who);
-  else if (member.change == "alive") spdlog::info("{} answers again", who);
-  else spdlog::info("{} {}", who, member.change);   // joined | left | restarted
+  if (member.change == "died")
+    spdlog::warn("{} is gone", who);
+  else if (member.change == "suspected")
+    spdlog::info("{} does not answer; suspected", who);
+  else if (member.change == "alive")
+    spdlog::info("{} answers again", who);
+  else
+    spdlog::info("{} {}", who, member.change);  // joined | left | restarted
 }
 
 // "25 exchanges", ", 2 late" and ", 1 failed" where some were.
@@ -102,8 +113,12 @@ std::string print_step(const StepBreakdown& step) {
 }
 
 // ", 2 threads" where the trainer chooses their number.
-std::string print_chosen(uint64_t threads) {
-  return threads > 0 ? ", " + print_count(threads, "thread") : "";
+std::string print_chosen(uint64_t threads) { return threads > 0 ? ", " + print_count(threads, "thread") : ""; }
+
+// Others may remove what was saved.
+bool is_there(const std::string& file) {
+  std::error_code error;
+  return !file.empty() && std::filesystem::exists(file, error);
 }
 
 double mega(uint64_t bytes) { return static_cast<double>(bytes) / 1e6; }
@@ -126,18 +141,19 @@ void Log::on(const Event& event) {
       return;
     }
     last_was_saved_ = false;
-    spdlog::error("checkpoint failed: {}; the earlier ones are untouched, training goes on", saved->error);
+    spdlog::error("checkpoint failed: {}{}", saved->error, is_there(saved_) ? "; the last one is " + saved_ : "");
   } else if (const auto* sick = std::get_if<BecameSick>(&event)) {
     spdlog::error("step {}: {}; sharing stopped, going back to the last good state", sick->steps, sick->reason);
   } else if (const auto* end = std::get_if<Finished>(&event)) {
+    const bool left = end->reason == "signal";
+    if (left && end->steps == 0) return spdlog::info("leaving before the first step: nothing is trained");
     const char* agreed = ", all models agree";
     if (!end->settled.value_or(true)) agreed = ", the models do not agree";
     if (!end->settled) agreed = "";
     const char* where = last_was_saved_ ? "; the model is in " : "; not saved, the newest model that was is in ";
-    spdlog::info("{} at step {}: loss {:.3f}{}, {}{}{}", end->reason == "signal" ? "leaving" : "finished",
-                 end->steps, end->loss.value_or(0), print_accuracy(*end, evaluated_at_),
-                 print_count(end->exchanges.done, "exchange"), agreed,
-                 saved_.empty() ? "" : where + saved_);
+    spdlog::info("{} at step {}: {}{}{}{}{}", left ? "leaving" : "finished", end->steps, print_loss(*end),
+                 print_accuracy(*end, evaluated_at_), print_count(end->exchanges.done, "exchange"), agreed,
+                 is_there(saved_) ? where + saved_ : "");
   }
 }
 
@@ -149,11 +165,11 @@ void Log::print_status(const AgentStatus& status) {
   print_threads(status.threads);
   const bool missed = status.blocks.due > status.blocks.counted + status.blocks.old;
   const std::string log = status.log_heads.empty() ? "" : print_updates(status);
-  spdlog::info("round {}: step {}, loss {:.3f}{}, {}, {}{}{}, {:.1f} MB out{}{}{}", status.round, status.steps,
-               status.loss.value_or(0), print_accuracy(status, evaluated_at_), print_count(status.peers, "peer"),
-               print_exchanges(status.exchanges), print_left_out(status),
-               missed ? fmt::format(", {:.1f} % of blocks missed", 100 * status.blocks.missed_part()) : "",
-               mega(status.bytes_sent), print_spread(status), log, print_chosen(status.threads));
+  spdlog::debug("round {}: step {}, {}{}{}, {}{}{}, {:.1f} MB out{}{}{}", status.round, status.steps,
+                print_loss(status), print_accuracy(status, evaluated_at_), print_count(status.peers, "peer"),
+                print_exchanges(status.exchanges), print_left_out(status),
+                missed ? fmt::format(", {:.1f} % of blocks missed", 100 * status.blocks.missed_part()) : "",
+                mega(status.bytes_sent), print_spread(status), log, print_chosen(status.threads));
   print_details(status);
 }
 
@@ -171,9 +187,10 @@ void Log::print_details(const AgentStatus& status) {
 // Once: each line of status then has their number.
 void Log::print_threads(uint64_t threads) {
   if (threads == 0 || std::exchange(threads_explained_, true)) return;
-  spdlog::info("{} for a step, found by trial, and tried again while it trains: another number adds floats in another "
-               "order, so the same run does not give the same bits again; --threads {} fixes it",
-               print_count(threads, "thread"), threads);
+  spdlog::info(
+      "{} for a step, found by trial, and tried again while it trains: another number adds floats in another "
+      "order, so the same run does not give the same bits again; --threads {} fixes it",
+      print_count(threads, "thread"), threads);
 }
 
 }  // namespace starling

@@ -1,5 +1,5 @@
-// The events that a person follows, as readable lines through spdlog; at level debug also where the time of exchanges
-// and steps went.
+// The events that a person follows, as readable lines through spdlog; at level debug also a line of figures a second,
+// and where the time of exchanges and steps went.
 #pragma once
 
 #include <string>

@@ -48,11 +48,21 @@ const char* change_name(MemberEventKind kind) {
 
 }  // namespace
 
+const char* phase_name(Phase phase) {
+  switch (phase) {
+    case Phase::kJoining: return "joining";
+    case Phase::kTraining: return "training";
+    case Phase::kSettling: return "settling";
+    case Phase::kFinished: return "finished";
+    case Phase::kSick: return "sick";
+  }
+  return "?";
+}
+
 uint64_t peer_count(const Membership& membership) {
   const std::vector<Member> members = membership.alive();
-  return static_cast<uint64_t>(std::count_if(members.begin(), members.end(), [](const Member& member) {
-    return member.record.meta.role == Role::kAgent;
-  }));
+  return static_cast<uint64_t>(std::count_if(
+      members.begin(), members.end(), [](const Member& member) { return member.record.meta.role == Role::kAgent; }));
 }
 
 AgentStatus traffic_status(const RouterCounters& counters, const TransportCounters& traffic) {

@@ -12,6 +12,9 @@ namespace starling {
 // The living members that train, without this one: a registry is no peer to exchange with.
 uint64_t peer_count(const Membership& membership);
 
+const char* phase_name(Phase phase);
+inline constexpr const char* kPausedPhase = "paused";  // of a member that trains, while it pauses
+
 // Frames, bytes, joins and proposals refused. All else is left out.
 AgentStatus traffic_status(const RouterCounters& counters, const TransportCounters& traffic);
 

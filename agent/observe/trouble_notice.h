@@ -26,7 +26,7 @@ class TroubleNotice {
 
  private:
   static constexpr Duration kEvery = std::chrono::minutes(1);
-  static constexpr Duration kNewsEvery = std::chrono::seconds(10);   // foreign texts may change all the time
+  static constexpr Duration kNewsEvery = std::chrono::seconds(10);  // foreign texts may change all the time
 
   const Clock& clock_;
   std::string said_;

@@ -13,6 +13,14 @@ namespace starling {
 namespace {
 
 constexpr Duration kEvery = std::chrono::minutes(1);
+constexpr uint64_t kStepsToLearn = 500;
+constexpr double kNotLower = 0.98;  // times the first loss
+
+// Of an agent that began with the swarm: the loss of a model that has learned may stay.
+bool learns_nothing(const AgentStatus& status) {
+  return status.steps_taken >= kStepsToLearn && status.steps_taken == status.steps && status.loss &&
+         status.first_loss && *status.loss > kNotLower * *status.first_loss;
+}
 
 // Frames of other swarms are no damage: whoever asks to join has no swarm yet.
 template <typename Use>
@@ -56,92 +64,117 @@ struct Warning {
 
 // What limits.h and the counters promise never to keep silent about.
 constexpr std::pair<const char*, Warning> kWarnings[] = {
-    {"identity clash",
-     {[](const AgentStatus& status) { return status.membership.identity_clashes; },
-      [](const AgentStatus& status) {
-        return fmt::format("{} records came with this agent's own id and a newer generation: another process runs with "
-                           "a copy of its state folder; stop one of the two, or give it a folder of its own (--state)",
-                           status.membership.identity_clashes);
-      }}},
     {"table full",
      {[](const AgentStatus& status) { return status.membership.table_full; },
       [](const AgentStatus& status) {
-        return fmt::format("{} members found no room in the member table, which holds {}: this agent does not exchange "
-                           "with them; start the newcomers as a swarm of their own",
-                           status.membership.table_full, kMembersMax);
+        return fmt::format(
+            "{} members found no room in the member table, which holds {}: this agent does not exchange "
+            "with them; start the newcomers as a swarm of their own",
+            status.membership.table_full, kMembersMax);
       }}},
     {"metrics lost",
      {[](const AgentStatus& status) { return status.metrics_lines_lost; },
       [](const AgentStatus& status) {
-        return fmt::format("{} lines of metrics could not be written ({}): lines are written again once that is "
-                           "mended; or start again with another file (--metrics)",
-                           status.metrics_lines_lost, status.metrics_lost_last);
+        return fmt::format(
+            "{} lines of metrics could not be written ({}): lines are written again once that is "
+            "mended; or start again with another file (--metrics)",
+            status.metrics_lines_lost, status.metrics_lost_last);
       }}},
     {"frames refused",
      {count_refused,
       [](const AgentStatus& status) {
-        return fmt::format("{} frames were refused ({}); if these come from your own agents, run one version of "
-                           "starling everywhere, else keep strangers from this agent's ports",
-                           count_refused(status), list_refused(status));
+        return fmt::format(
+            "{} frames were refused ({}); if these come from your own agents, run one version of "
+            "starling everywhere, else keep strangers from this agent's ports",
+            count_refused(status), list_refused(status));
       }}},
     {"links refused",
      {[](const AgentStatus& status) { return status.links.refused; },
       [](const AgentStatus& status) {
-        return fmt::format("{} links to this agent were turned away, because {} are open already: all that it allows "
-                           "for a swarm of this size, or half as many from one host; keep strangers from its ports, or "
-                           "raise the limit of open files (ulimit -n)", status.links.refused, status.links.open);
+        return fmt::format(
+            "{} links to this agent were turned away: {} are open, the limit for a swarm of this size, or half "
+            "as many from one host. Keep strangers from its ports, or raise the limit of open files (ulimit -n)",
+            status.links.refused, status.links.open);
+      }}},
+    {"links cut",
+     {[](const AgentStatus& status) { return status.links.cut; },
+      [](const AgentStatus& status) {
+        return fmt::format(
+            "{} links to this agent were cut, for they sent endless messages or what nobody can read: no agent does "
+            "that. Keep strangers from its ports",
+            status.links.cut);
       }}},
     {"joins refused",
      {[](const AgentStatus& status) { return status.joins.refused; },
       [](const AgentStatus& status) {
-        return fmt::format("{} times an agent was not let in, because its settings or its version are not those of "
-                           "this swarm; it was told in what they differ. If it is yours, start it without --config, so "
-                           "that it adopts these, and with a folder of its own (--state), or update the older program",
-                           status.joins.refused);
+        return fmt::format(
+            "{} times an agent was not let in, because its settings or its version are not those of "
+            "this swarm; it was told the difference. If it is yours, start it without --config, so "
+            "that it adopts these, and with a folder of its own (--state), or update the older program",
+            status.joins.refused);
       }}},
     {"older newcomers",
      {[](const AgentStatus& status) { return status.joins.older; },
       [](const AgentStatus& status) {
-        return fmt::format("{} times a newcomer asked to join, or for the model, whose program is older than this one, "
-                           "which speaks version {} of the protocol: it gets no model and was told so, if it came here "
-                           "first; if it is yours, update its program",
-                           status.joins.older, version_name(kProtocolRevision));
+        return fmt::format(
+            "{} times a newcomer with an older program asked to join or for the model; this one speaks version "
+            "{} of the protocol. The newcomer gets no model. If it is yours, update its program",
+            status.joins.older, version_name(kProtocolRevision));
       }}},
     {"left out",
      {[](const AgentStatus& status) { return status.exchanges.left_out; },
       [](const AgentStatus& status) {
-        return fmt::format("{} times another agent's model did not count, because it is much farther away than the "
-                           "others, last that of {}: look at its loss, its data and its learning rate; if they are in "
-                           "order it comes near again by itself, else stop it, or start it anew in an empty folder "
-                           "(--state), where it takes over the swarm's model",
-                           status.exchanges.left_out, status.left_out_last);
+        return fmt::format(
+            "{} times a model did not count, because it is much farther away than the others, last that of {}. "
+            "Look at that agent's loss, data and learning rate. If they are in order it comes near again by "
+            "itself; else stop it, or start it with an empty folder (--state) to fetch the swarm's model",
+            status.exchanges.left_out, status.left_out_last);
+      }}},
+    {"diverging",
+     {[](const AgentStatus& status) { return status.rounds_diverging; },
+      [](const AgentStatus& status) {
+        return fmt::format(
+            "training diverges: the loss is {:.3g}, and has been above ten times its first value ({:.3g}) for more "
+            "than 20 rounds. The model is hardly of use any more; stop the swarm and begin again with a lower "
+            "swarm.optimizer.learning_rate (now {:.3g}), or look at this agent's data if the others learn",
+            status.loss.value_or(0), status.first_loss.value_or(0), status.learning_rate);
+      }}},
+    {"not learning",
+     {[](const AgentStatus& status) { return learns_nothing(status) ? status.steps_taken : 0; },
+      [](const AgentStatus& status) {
+        return fmt::format(
+            "{} steps have not lowered the loss: it is {:.3g}, and was {:.3g} at first. Begin again with another "
+            "swarm.optimizer.learning_rate (now {:.3g}), or look at the labels of the data",
+            status.steps_taken, *status.loss, *status.first_loss, status.learning_rate);
       }}},
     {"updates refused",
      {[](const AgentStatus& status) { return status.updates.refused(); },
       [](const AgentStatus& status) {
-        return fmt::format("{} messages about the log of updates were refused, because they cannot be true or are "
-                           "damaged ({}){}; nothing here was changed by them. Who was cut off for long may claim too "
-                           "much for a few rounds; if it goes on, look at that agent's memory and its version of "
-                           "starling, and stop it if it is not yours",
-                           status.updates.refused(), list_refused(status.updates),
-                           status.refused_last.empty() ? "" : ", the last of them from " + status.refused_last);
+        return fmt::format(
+            "{} messages about the log of updates were refused, because they cannot be true or are "
+            "damaged ({}){}; nothing here was changed by them. An agent that was cut off may send such "
+            "messages for a few rounds. If it goes on, look at that agent's memory and its version of "
+            "starling, and stop it if it is not yours",
+            status.updates.refused(), list_refused(status.updates),
+            status.refused_last.empty() ? "" : ", the last of them from " + status.refused_last);
       }}},
     {"thin uplink",
      {[](const AgentStatus& status) { return status.pairs.thin_uplink; },
       [](const AgentStatus& status) {
-        return fmt::format("{} times this agent found that sending its model takes more than twice as long as others "
-                           "take for their steps: it asks others and is not asked, so that they do not wait for it, "
-                           "and makes fewer exchanges; give it a faster uplink, or let the swarm send less "
-                           "(exchange.codec: modulo4, or exchange.fragments)",
-                           status.pairs.thin_uplink);
+        return fmt::format(
+            "{} times sending the model took more than twice as long as the steps of others. This agent only "
+            "initiates exchanges, so that others do not wait for it, and makes fewer. Give it a faster uplink, "
+            "or let the swarm send less (exchange.codec: modulo4, or exchange.fragments)",
+            status.pairs.thin_uplink);
       }}},
     {"doubts broken",
      {[](const AgentStatus& status) { return status.pairs.doubts_broken; },
       [](const AgentStatus& status) {
-        return fmt::format("{} exchanges were given up in doubt: more than {} partners fell silent before their last "
-                           "word; one half of each may be missing, which moves the swarm's mean; look at those agents "
-                           "and the links to them",
-                           status.pairs.doubts_broken, kParkedDoubtsMax);
+        return fmt::format(
+            "{} exchanges were given up in doubt: more than {} partners fell silent before their last "
+            "word. One half of each may be missing, which moves the swarm's mean. Look at those agents "
+            "and the links to them",
+            status.pairs.doubts_broken, kParkedDoubtsMax);
       }}},
 };
 
@@ -151,7 +184,8 @@ Warnings::Warnings(const Clock& clock, const MetricsFile* metrics, Say say)
     : clock_(clock), metrics_(metrics), say_(std::move(say)) {}
 
 void Warnings::on(const Event& event) {
-  const auto* reported = std::get_if<AgentStatus>(&event);
+  const auto* end = std::get_if<Finished>(&event);  // of a run that may have lasted less than a second
+  const AgentStatus* reported = end ? end : std::get_if<AgentStatus>(&event);
   if (!reported) return;
   AgentStatus status = *reported;
   if (metrics_) {

@@ -17,7 +17,7 @@ class Warnings final : public Observer {
   // `metrics` counts the lines that it lost; null: there is no such file. Both must outlive the object.
   Warnings(const Clock& clock, const MetricsFile* metrics, Say say);
 
-  void on(const Event& event) override;   // looks at each AgentStatus
+  void on(const Event& event) override;  // looks at each AgentStatus, and at the last one
 
  private:
   struct Said {
@@ -28,7 +28,7 @@ class Warnings final : public Observer {
   const Clock& clock_;
   const MetricsFile* metrics_;
   Say say_;
-  std::map<std::string, Said> said_;   // by the warning's text; at most one entry a warning
+  std::map<std::string, Said> said_;  // by the warning's text; at most one entry a warning
 };
 
 }  // namespace starling

@@ -14,7 +14,7 @@ int run_on_gpu_or_cpu(const Config& config, const std::function<int(const Config
     spdlog::warn("{}. agent.device is auto: this agent begins again on the CPU, from its last checkpoint",
                  failure.what());
   }
-  Config on_cpu = config;   // out of the handler: all that the first run held is gone
+  Config on_cpu = config;  // out of the handler: all that the first run held is gone
   on_cpu.agent.device = "cpu";
   return run(on_cpu);
 }

@@ -1,4 +1,4 @@
-// What a process does whose GPU fails: with `device: auto` it goes on on the CPU.
+// What a process does when its GPU fails: with `device: auto` it continues on the CPU.
 #pragma once
 
 #include <functional>

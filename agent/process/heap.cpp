@@ -17,7 +17,7 @@ void keep_freed_memory() {
 
 HeapUse heap_use() {
   const struct mallinfo2 heap = mallinfo2();
-  size_t size = 0, resident = 0, shared = 0;   // in pages
+  size_t size = 0, resident = 0, shared = 0;  // in pages
   std::ifstream("/proc/self/statm") >> size >> resident >> shared;
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   return {heap.uordblks + heap.hblkhd, (resident - std::min(resident, shared)) * page};
@@ -25,9 +25,11 @@ HeapUse heap_use() {
 
 void give_back_freed_memory() { malloc_trim(0); }
 
-HeapWatch::HeapWatch(const Clock& clock, Worker& worker, std::function<HeapUse()> look,
-                     std::function<void()> give_back)
-    : clock_(clock), worker_(worker), look_(std::move(look)), give_back_(std::move(give_back)),
+HeapWatch::HeapWatch(const Clock& clock, Worker& worker, std::function<HeapUse()> look, std::function<void()> give_back)
+    : clock_(clock),
+      worker_(worker),
+      look_(std::move(look)),
+      give_back_(std::move(give_back)),
       next_look_(clock.now()) {}
 
 // Rounds use more in their middle than between them, so what counts as unused was free at each of many looks.

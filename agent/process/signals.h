@@ -20,6 +20,8 @@ class StopSignals {
   StopSignals& operator=(const StopSignals&) = delete;
 
   bool stop_asked() const { return stop_asked_.load(); }
+  // What is logged at once at the first signal. The text is kept by its address; null: nothing.
+  void set_reply(const char* text) { reply_ = text; }
 
   // While it lives, `wake` is called from the signal thread at each signal. It ends before what `wake` uses.
   class WakeScope {
@@ -40,6 +42,7 @@ class StopSignals {
   void watch();
   std::atomic<bool> stop_asked_ = false;
   std::atomic<bool> closing_ = false;
+  std::atomic<const char*> reply_ = nullptr;
   std::mutex mutex_;
   std::function<void()> wake_;
   std::thread thread_;

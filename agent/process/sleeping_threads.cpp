@@ -8,7 +8,7 @@
 namespace starling {
 namespace {
 
-constexpr size_t kVariablesMax = 4000, kPathMax = 4096;   // beyond them threads spin, which is slow and not wrong
+constexpr size_t kVariablesMax = 4000, kPathMax = 4096;  // beyond them threads spin, which is slow and not wrong
 char briefly[] = "GOMP_SPINCOUNT=1000";
 char* told[kVariablesMax + 2];
 char program[kPathMax];

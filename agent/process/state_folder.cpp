@@ -1,21 +1,49 @@
 #include "agent/process/state_folder.h"
 
+#include <charconv>
+#include <filesystem>
 #include <optional>
 #include <random>
 #include <span>
 #include <stdexcept>
+#include <string_view>
+#include <system_error>
+#include <utility>
 
-#include "agent/process/host_address.h"
+#include <spdlog/spdlog.h>
+
+#include "agent/state/class_names.h"
 #include "agent/state/private_file.h"
 #include "gossip/limits.h"
 #include "gossip/net/hash.h"
-#include "gossip/net/identity.h"
 
 namespace starling {
+namespace {
+
+constexpr size_t kStopBytesMax = 32;
+constexpr const char* kAddressFile = "address";
+
+std::optional<Endpoint> read_address(const std::string& folder) {
+  std::string text = read_private_file(folder + "/" + kAddressFile, kHostBytesMax + 16).value_or("");
+  while (text.ends_with('\n')) text.pop_back();
+  return Endpoint::parse(text);
+}
+
+}  // namespace
+
 StatePlace::StatePlace(const std::string& folder) : folder_(folder) {
-  lock_ = std::make_unique<DirectoryLock>(folder);
-  id_ = load_or_create_identity(folder).id();
+  locks_.push_back(std::make_unique<DirectoryLock>(folder));
+  std::string remark;
+  identity_ = std::make_unique<Identity>(load_or_create_identity(folder, &remark));
+  if (!remark.empty()) spdlog::warn("{}", remark);
+  try {
+    last_address_ = read_address(folder);
+  } catch (const std::runtime_error&) {  // a new one is stored, or that fails with the cause
+  }
   generation_ = next_generation(folder);
+  for (const char* name : {"identity.key", "generation", "settings.yaml", "stop_after"}) {
+    if (auto text = read_private_file(folder + "/" + name, kSettingsBytesMax)) files_[name] = *std::move(text);
+  }
 }
 
 StatePlace::~StatePlace() = default;
@@ -23,7 +51,8 @@ StatePlace::~StatePlace() = default;
 std::string StatePlace::stored_settings() const {
   const std::optional<std::string> text = read_private_file(settings_path(), kSettingsBytesMax);
   if (text && text->empty()) {
-    throw std::runtime_error(settings_path() + " is empty, but it held the settings of this folder's swarm; a full "
+    throw std::runtime_error(settings_path() +
+                             " is empty, but it held the settings of this folder's swarm; a full "
                              "disk or an interrupted copy may have cut it off. Copy the file from another agent of "
                              "that swarm, or name another folder with --state");
   }
@@ -31,7 +60,79 @@ std::string StatePlace::stored_settings() const {
 }
 
 void StatePlace::store_settings(const std::string& settings) const {
-  if (stored_settings() != settings) write_private_file(settings_path(), settings, *make_file_ops());
+  if (stored_settings() != settings) store("settings.yaml", settings);
+}
+
+void StatePlace::store_address(const Endpoint& own) const { store(kAddressFile, own.to_string() + "\n"); }
+
+Endpoint stored_address(const std::string& folder) {
+  const std::string hint = "; name another folder with --state, or an address: starling status HOST:PORT";
+  if (!std::filesystem::is_directory(folder)) {
+    throw std::runtime_error("there is no state folder " + folder + hint);
+  }
+  if (!is_locked(folder)) throw std::runtime_error("no agent runs with the state folder " + folder + hint);
+  const std::optional<Endpoint> address = read_address(folder);
+  if (!address) throw std::runtime_error("the agent of the state folder " + folder + " has stored no address" + hint);
+  return *address;
+}
+
+void StatePlace::exceed(uint64_t generation) const {
+  const std::lock_guard lock(mutex_);
+  store_generation(folder_, generation);
+  if (auto text = read_private_file(folder_ + "/generation", kSettingsBytesMax))
+    files_["generation"] = *std::move(text);
+}
+
+uint64_t StatePlace::raised_stop() const {
+  const std::string path = folder_ + "/stop_after";
+  const std::optional<std::string> text = read_private_file(path, kStopBytesMax);
+  if (!text) return 0;
+  uint64_t steps = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), steps);
+  if (error == std::errc() && steps > 0 && std::string_view(end) == "\n") return steps;
+  throw std::runtime_error(path +
+                           " holds no number of steps; delete it, and start with --set swarm.stop_after=STEPS "
+                           "if the run was prolonged");
+}
+
+void StatePlace::store_raised_stop(uint64_t steps) const {
+  if (raised_stop() != steps) store("stop_after", std::to_string(steps) + "\n");
+}
+
+void StatePlace::store(const std::string& name, const std::string& text) const {
+  const std::lock_guard lock(mutex_);
+  write_private_file(folder_ + "/" + name, text, *make_file_ops());
+  files_[name] = text;
+}
+
+void StatePlace::mend() const {
+  const std::lock_guard lock(mutex_);
+  if (!locks_.back()->in_place()) {
+    locks_.push_back(std::make_unique<DirectoryLock>(folder_));
+    spdlog::warn(
+        "the state folder {} was removed or moved away: it is made again, with this agent's identity and settings. See "
+        "what removes it, such as a cleaner of temporary folders",
+        folder_);
+  }
+  for (const auto& [name, text] : files_) {
+    std::error_code error;
+    const std::string path = folder_ + "/" + name;
+    if (!std::filesystem::exists(std::filesystem::symlink_status(path, error))) {
+      write_private_file(path, text, *make_file_ops());
+    }
+  }
+}
+
+void StatePlace::store_classes(const std::vector<std::string>& names) const {
+  if (names.empty()) return;
+  const std::vector<std::string> stored = read_class_names(folder_);
+  const std::string difference = class_difference(names, stored);
+  if (!difference.empty()) {
+    throw std::runtime_error("the classes of this agent's data are not those that the model in " + folder_ +
+                             " was trained on: " + difference + " (" + folder_ +
+                             "/classes); name the folders of classes as before, or a new folder with --state");
+  }
+  if (stored != names) write_class_names(folder_, names, *make_file_ops());
 }
 
 uint64_t own_rng_seed(const PeerId& self, uint64_t generation) {
@@ -41,13 +142,6 @@ uint64_t own_rng_seed(const PeerId& self, uint64_t generation) {
 uint64_t unguessable_seed() {
   std::random_device device;
   return uint64_t{device()} << 32 | device();
-}
-
-Endpoint advertised(const AgentConfig& config, const Endpoint& bound) {
-  Endpoint endpoint = config.advertise.value_or(config.listen);
-  if (endpoint.port == 0) endpoint.port = bound.port;
-  if (is_any_address(endpoint.host)) endpoint.host = own_address(config.bootstrap);
-  return endpoint;
 }
 
 }  // namespace starling

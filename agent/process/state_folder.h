@@ -2,11 +2,16 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
-#include "agent/config/config.h"
 #include "agent/state/checkpoint_lock.h"
+#include "gossip/net/identity.h"
 #include "gossip/peer.h"
 
 namespace starling {
@@ -18,20 +23,45 @@ class StatePlace {
   explicit StatePlace(const std::string& folder);
   ~StatePlace();
   const std::string& folder() const { return folder_; }
-  const PeerId& id() const { return id_; }
+  const PeerId& id() const { return identity_->id(); }
   uint64_t generation() const { return generation_; }
 
   std::string settings_path() const { return folder_ + "/settings.yaml"; }
   // Empty: there is no such file. Throws if it is empty, and as read_private_file says.
   std::string stored_settings() const;
   void store_settings(const std::string& settings) const;  // durably, or throws as write_private_file says
+  uint64_t raised_stop() const;                            // the step that the run was raised to; 0: never
+  void store_raised_stop(uint64_t steps) const;            // durably, or throws as write_private_file says
+  void store_address(const Endpoint& own) const;           // for starling status; likewise
+  // Where the last process of this folder listened; nullopt: none has.
+  const std::optional<Endpoint>& last_address() const { return last_address_; }
+  // The next generation is above this one; likewise.
+  void exceed(uint64_t generation) const;
+  // That the holder of the key made a text: its signature.
+  Signature sign(std::span<const std::byte> text) const { return identity_->sign(text); }
+
+  // Makes again what was removed of all this, with the folder and its lock, and logs that. From any thread. Throws as
+  // the constructor does.
+  void mend() const;
+  // Of this agent's data, by label; none: what is stored stays. Throws likewise, and where the model in the folder was
+  // trained on other classes.
+  void store_classes(const std::vector<std::string>& names) const;
 
  private:
+  void store(const std::string& name, const std::string& text) const;
+
   std::string folder_;
-  std::unique_ptr<DirectoryLock> lock_;
-  PeerId id_;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<DirectoryLock>> locks_;  // the last one is in place; others of moved folders
+  mutable std::map<std::string, std::string> files_;           // what they hold, by name
+  std::unique_ptr<Identity> identity_;
+  std::optional<Endpoint> last_address_;
   uint64_t generation_ = 0;
 };
+
+// Where the process that holds this state folder can be reached. Throws std::runtime_error: none does, or an older
+// program that stores no address.
+Endpoint stored_address(const std::string& folder);
 
 // The rng seed of an agent's own choices in one life. The id is mixed in, because agents that start in the same
 // millisecond have the same generation.
@@ -39,8 +69,5 @@ uint64_t own_rng_seed(const PeerId& self, uint64_t generation);
 
 // Of the numbers that nobody else may guess: those that an answer has to repeat. From the system.
 uint64_t unguessable_seed();
-
-// Where others reach us: what the config says, else where we listen, with a real address instead of "all".
-Endpoint advertised(const AgentConfig& config, const Endpoint& bound);
 
 }  // namespace starling

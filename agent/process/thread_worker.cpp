@@ -1,10 +1,13 @@
 #include "agent/process/thread_worker.h"
 
+#include <sys/resource.h>
+
 #include <exception>
 
 namespace starling {
 
-ThreadWorker::ThreadWorker(std::function<void()> wake) : wake_(std::move(wake)), thread_([this] { run(); }) {}
+ThreadWorker::ThreadWorker(std::function<void()> wake, int niceness)
+    : wake_(std::move(wake)), thread_([this, niceness] { run(niceness); }) {}
 
 ThreadWorker::~ThreadWorker() { stop(); }
 
@@ -40,7 +43,8 @@ void ThreadWorker::run_completions() {
   for (auto& done : ready) done();
 }
 
-void ThreadWorker::run() {
+void ThreadWorker::run(int niceness) {
+  if (niceness > 0) ::setpriority(PRIO_PROCESS, 0, ::getpriority(PRIO_PROCESS, 0) + niceness);  // of this thread
   for (;;) {
     Task task;
     {
@@ -58,7 +62,7 @@ void ThreadWorker::run() {
       failed = true;
       task.second = [failure = std::current_exception()] { std::rethrow_exception(failure); };
     }
-    task.first = nullptr;   // frees what the job holds here, not on the control thread
+    task.first = nullptr;  // frees what the job holds here, not on the control thread
     bool first;
     {
       std::lock_guard lock(mutex_);
@@ -66,8 +70,8 @@ void ThreadWorker::run() {
       running_ = false;
       done_.push_back(std::move(task.second));
     }
-    if (first) wake_();   // one wake-up is enough: run_completions() takes all that wait
-    if (failed) return;   // later jobs were submitted on the assumption that this one succeeds
+    if (first) wake_();  // one wake-up is enough: run_completions() takes all that wait
+    if (failed) return;  // later jobs were submitted on the assumption that this one succeeds
   }
 }
 

@@ -82,49 +82,45 @@ function drawFrame(svg, box, across, up) {
     "text-anchor": "middle" }, up.title);
 }
 
-// Logs of updates as a table: {name, fill: a color or nothing, log: as print_log() says}. Agents that all have one log
-// need no reading; others are marked.
-function fillLogs(logs) {
-  if (!logs.length) return;
-  const head = html(html(byId("log-table"), "thead"), "tr"), body = html(byId("log-table"), "tbody");
-  ["Agent", "Log", "Entries", "Behind", "Splits", "States", "Held back", "Buckets", "Sent a round", "Received a round",
-    "Forward", "Backward", "Other", "Encode", "Exposed", "Select", "Refused"].forEach(
-    (name, i) => html(head, "th", name, i < 2 ? "left" : ""));
-  const count = id => logs.filter(a => a.log.head === id).length;
-  const most = logs.map(a => a.log.head).reduce((a, b) => count(b) > count(a) ? b : a);
-  for (const { name, fill, log } of logs) {
-    const row = html(body, "tr"), first = html(row, "td", undefined, "left");
-    if (fill) html(first, "i", undefined, "dot").style.background = fill;
-    first.append(name);
-    html(row, "td", log.head.slice(0, 8), log.head === most ? "left" : "left bad");
-    const values = [whole(log.entries), whole(log.behind), whole(log.splits), whole(log.states), short(log.held_back),
-      log.buckets ? `${log.buckets} since ${log.plan_since}` : "\u2013", bytes(log.sent_a_round),
-      bytes(log.received_a_round),
-      ...log.step_ms.map(ms => ms === null ? "\u2013" : `${ms.toFixed(1)} ms`),
-      whole(log.refused) + (log.refused_last ? `, last of ${log.refused_last}` : "")];
-    for (const value of values) html(row, "td", value);
+// A table of facts: {agents: [name..], rows: [[what, value..]..]}; `fills` are colors by agent, or nothing.
+function fillFacts(id, facts, fills) {
+  const head = html(html(byId(id), "thead"), "tr"), body = html(byId(id), "tbody");
+  html(head, "th", "", "left");
+  facts.agents.forEach((name, i) => {
+    const cell = html(head, "th");
+    if (fills[i]) html(cell, "i", undefined, "dot").style.background = fills[i];
+    cell.append(name);
+  });
+  for (const cells of facts.rows) {
+    const row = html(body, "tr");
+    cells.forEach((text, k) => html(row, k ? "td" : "th", text, k ? "" : "left"));
   }
-  byId("log").hidden = false;
 }
 
-// Pair exchanges as a table: {name, fill: a color or nothing, pairs: as print_pairs() says}.
-function fillPairs(agents) {
-  if (!agents.length) return;
-  const head = html(html(byId("pairs-table"), "thead"), "tr"), body = html(byId("pairs-table"), "tbody");
-  const names = ["Agent", "A step", "Gain", "Drift", "ms asking", "ms own", "ms serving", "Waited: steps", "exchange", "asking",
-    "in vain", "Busy there", "Busy here", "rings", "over share", "Unanswered", "Undecided", "Crossed", "Taken back"];
-  names.forEach((name, i) => html(head, "th", name, i < 1 ? "left" : ""));
-  const decimals = (v, digits) => v === null ? "\u2013" : v.toFixed(digits);
-  for (const { name, fill, pairs } of agents) {
-    const row = html(body, "tr"), first = html(row, "td", undefined, "left"), ms = pairs.ms_a_step,
-      waited = pairs.waited_here, refused = pairs.refused;
-    if (fill) html(first, "i", undefined, "dot").style.background = fill;
-    first.append(name);
-    const values = [decimals(pairs.a_step, 2), decimals(pairs.gain, 2), decimals(pairs.drift, 2),
-      ...[ms.asking, ms.own, ms.serving].map(v => decimals(v, 0)),
-      ...[waited.steps, waited.turn, waited.asking, waited.in_vain, refused.there, refused.here, refused.rings,
-        refused.over_share, pairs.unanswered, pairs.undecided, pairs.crossed, pairs.taken_back].map(whole)];
-    for (const value of values) html(row, "td", value);
-  }
-  byId("pairs").hidden = false;
+// Logs of updates: {name, fill: a color or nothing, log: as print_log() says}. Agents that all have one log need no
+// reading: where logs differ, the page says so and the details stand open.
+function fillLogs(logs) {
+  if (!logs.length) return;
+  const same = logs.every(a => a.log.head === logs[0].log.head);
+  const row = (name, text) => [name, ...logs.map(a => text(a.log))];
+  const ms = (name, k) => row(name, log => log.step_ms[k] === null ? "-" : log.step_ms[k].toFixed(1));
+  fillFacts("log-table", { agents: logs.map(a => a.name), rows: [
+    row("log (first digits of its hash)", log => log.head.slice(0, 8)),
+    row("entries", log => whole(log.entries)),
+    row("entries that it lacks", log => whole(log.behind)),
+    row("replaced by another log", log => whole(log.splits)),
+    row("slices taken over as a whole", log => whole(log.states)),
+    row("learned but not yet in the log (norm)", log => short(log.residual_norm)),
+    row("buckets, and their first round", log => log.buckets ? `${log.buckets} since ${log.plan_since}` : "-"),
+    row("sent per round", log => bytes(log.sent_a_round)),
+    row("received per round", log => bytes(log.received_a_round)),
+    ms("ms per step: forward", 0), ms("ms per step: backward", 1), ms("ms per step: other computing", 2), ms("ms per step: encoding", 3),
+    ms("ms per step: waiting for the exchange", 4), ms("ms per step: choosing what is sent", 5),
+    row("messages refused", log => whole(log.refused) + (log.refused_last ? `, last of ${log.refused_last}` : "")),
+  ].filter(cells => cells.slice(1).some(text => text !== "-")) }, logs.map(a => a.fill));
+  byId("log-same").textContent = same ? "All agents hold the same log, and so the same model, to the bit." :
+    "The logs differ: these agents do not all hold one model.";
+  byId("log-same").className = same ? "" : "bad";
+  byId("log-details").open = !same;
+  byId("log").hidden = false;
 }

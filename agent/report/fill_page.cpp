@@ -12,8 +12,10 @@ std::string fill_page(std::string_view page, const nlohmann::ordered_json& data)
   STARLING_CHECK(at != std::string_view::npos);
   std::string text(page.substr(0, at + kPlace.size()));
   for (const char c : data.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)) {
-    if (c == '<') text += "\\u003c";
-    else text += c;
+    if (c == '<')
+      text += "\\u003c";
+    else
+      text += c;
   }
   text += page.substr(at + kPlace.size());
   return text;

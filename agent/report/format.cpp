@@ -1,5 +1,8 @@
 #include "agent/report/format.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include <fmt/format.h>
 
 namespace starling {
@@ -18,6 +21,15 @@ std::string print_bytes(uint64_t bytes) {
 
 std::string print_bytes(const std::optional<double>& bytes) {
   return bytes ? print_bytes(static_cast<uint64_t>(*bytes)) : "-";
+}
+
+std::string print_span(double seconds) {
+  if (seconds < 1) return fmt::format("{:.1f} s", std::max(0.0, seconds));
+  if (seconds < 60) return fmt::format("{:.0f} s", std::floor(seconds));
+  const auto minutes = static_cast<uint64_t>(std::min(seconds, 1e15) / 60);
+  if (minutes < 60) return fmt::format("{} min", minutes);
+  if (minutes < 24 * 60) return fmt::format("{} h {} min", minutes / 60, minutes % 60);
+  return fmt::format("{} d {} h", minutes / (24 * 60), minutes / 60 % 24);
 }
 
 std::string print_count(uint64_t count, const std::string& noun) {

@@ -23,7 +23,7 @@ nlohmann::ordered_json print_log(const LogReport& log) {
           {"behind", log.counters.behind},
           {"splits", log.counters.short_splits + log.counters.long_splits},
           {"states", log.counters.states_adopted},
-          {"held_back", log.held_back},
+          {"residual_norm", log.held_back},
           {"buckets", log.counters.buckets},
           {"plan_since", log.counters.plan_since},
           {"sent_a_round", log.bytes_sent / rounds},

@@ -23,20 +23,26 @@ function tipRow(parent, fill, name, value) {
   html(row, "b", value);
 }
 
-// Moves labels apart: `labels` have y, the place they would like; afterwards at, the place they get.
-function spread(labels, gap, bottom) {
+// Moves labels apart: `labels` have y, the place they would like; afterwards at, the place they get. Their order by y
+// stays, and labels that would cover each other stand around their common middle.
+function spread(labels, gap, top, bottom) {
   labels.sort((a, b) => a.y - b.y);
-  let floor = -Infinity;
-  for (const label of labels) floor = label.at = Math.max(label.y, floor + gap);
-  for (let i = labels.length - 1, roof = bottom; i >= 0; --i, roof -= gap)
-    labels[i].at = Math.min(labels[i].at, roof);
+  const groups = [], heightOf = g => (g.labels.length - 1) * gap,
+    startOf = g => Math.max(top, Math.min(bottom - heightOf(g), g.sum / g.labels.length - heightOf(g) / 2));
+  for (const label of labels) {
+    groups.push({ labels: [label], sum: label.y });
+    for (let k = groups.length - 1; k > 0; --k) {
+      if (startOf(groups[k]) - startOf(groups[k - 1]) - heightOf(groups[k - 1]) >= gap) break;
+      const last = groups.pop();
+      groups[k - 1].labels.push(...last.labels);
+      groups[k - 1].sum += last.sum;
+    }
+  }
+  for (const group of groups) group.labels.forEach((label, i) => { label.at = startOf(group) + i * gap; });
 }
-const moments = [];
-agents.forEach((agent, i) => {
-  if (agent.newcomer && agent.peer) moments.push({ t: agent.joined_at_s, text: agent.name + " joins", i });
-  if (agent.killed_at_s !== null) moments.push({ t: agent.killed_at_s, text: agent.name + " killed", i });
-});
-const times = agents.flatMap(a => Object.values(a.curves).flatMap(c => c.map(p => p[0])));
+const times = agents.flatMap(a => Object.values(a.curves).flatMap(c => c.map(p => p[0])))
+  .concat(report.moments.map(m => m.t));
+const killedAt = i => report.moments.find(m => m.agent === i && m.what === "killed")?.t;
 const tLow = Math.min(0, ...times),
   tHigh = Math.max(1, ...times);
 
@@ -52,11 +58,12 @@ function lineChart(id, options) {
   host.replaceChildren();
   if (!all.length) { html(host, "p", "Nothing was measured."); return; }
   const roomy = width > 480,
-    ends = curves.flatMap((c, i) => c.length && agents[i].state !== "killed" ?
+    names = curves.flatMap((c, i) => c.length && killedAt(i) === undefined ?
       [agents[i].name + (roomy ? " " + options.format(c[c.length - 1][2]) : "")] : []),
     named = options.references ? referenceNames(roomy) : [],
-    beside = ends.length + named.length <= LABELS_MAX ? [...ends, ...named] : [],
-    gutter = 20 + Math.max(0, ...beside.map(textWidth));
+    beside = names.length + named.length <= LABELS_MAX ? [...names, ...named] : [],
+    lead = beside.length > 1 ? (roomy ? 26 : 14) : 8,
+    gutter = lead + 14 + Math.max(0, ...beside.map(textWidth));
   const box = { left: 62, right: width - gutter, top: 30, bottom: height - 44 };
   const powerOf = (v, round) => 10 ** round(Math.log10(v));
   const least = Math.min(...all), most = Math.max(...all);
@@ -70,30 +77,27 @@ function lineChart(id, options) {
       title: "seconds since the first agents had joined" },
     { at: y, ticks: options.log ? logTicksOf(low, high) : ticksOf(low, high, 5), text: options.tick,
       title: options.axis });
-  drawMoments(svg, box, x);
+  const ends = curves.map(c => c.length ? { x: x(c[c.length - 1][0]), y: y(Math.min(high, c[c.length - 1][2])) } : null);
+  drawMoments(svg, box, x, ends);
   const labels = options.references ? drawReferences(svg, box, y, roomy) : [];
   curves.forEach((curve, i) => {
     if (!curve.length) return;
     const path = "M" + curve.map(p => x(p[0]).toFixed(1) + " " + y(Math.min(high, p[2])).toFixed(1)).join("L");
     draw(svg, "path", { d: path, fill: "none", style: `stroke:${color(i)}`, "stroke-width": 2,
       "stroke-linejoin": "round", "stroke-linecap": "round", "stroke-dasharray": dashes(i) });
-    const last = curve[curve.length - 1],
-      end = { x: x(last[0]), y: y(Math.min(high, last[2])) };
-    if (agents[i].state === "killed") {
-      draw(svg, "path", { d: `M${end.x - 4} ${end.y - 4}l8 8m0 -8l-8 8`, style: `stroke:${color(i)}`,
-        "stroke-width": 2.5 });
-      return;
-    }
+    if (killedAt(i) !== undefined) return;
+    const last = curve[curve.length - 1], end = ends[i];
     draw(svg, "circle", { cx: end.x, cy: end.y, r: 3.5, style: `fill:${color(i)}` });
     labels.push({ y: end.y, x: end.x, text: agents[i].name + (roomy ? " " + options.format(last[2]) : ""),
       fill: color(i) });
   });
-  if (labels.length <= LABELS_MAX) drawEndLabels(svg, box, labels);
+  if (labels.length <= LABELS_MAX) drawEndLabels(svg, box, labels, lead);
   hoverLayer(svg, box, curves, x, y, high, options);
 }
 
-function drawMoments(svg, box, x) {
-  const sorted = moments.map(m => ({ ...m, at: x(m.t) })).sort((a, b) => a.at - b.at), room = 98;
+// The line of a moment and, where an agent was killed, the cross that ends its curve: one place for both.
+function drawMoments(svg, box, x, ends) {
+  const sorted = report.moments.map(m => ({ ...m, i: m.agent, text: agents[m.agent].name + " " + m.what, at: x(m.t) })).sort((a, b) => a.at - b.at), room = 98;
   let taken = box.left - 4; // up to here the line of labels is full
   sorted.forEach((moment, k) => {
     const next = k + 1 < sorted.length ? sorted[k + 1].at : box.right + 60;
@@ -103,6 +107,12 @@ function drawMoments(svg, box, x) {
     moment.top = box.top - 6 - moment.row * 13;
     draw(svg, "line", { x1: moment.at, x2: moment.at, y1: moment.top, y2: box.bottom,
       style: `stroke:${color(moment.i)}`, "stroke-dasharray": "2 3" });
+    const end = ends[moment.i];
+    if (moment.what !== "killed" || !end) return;
+    if (end.x < moment.at) draw(svg, "line", { x1: end.x, x2: moment.at, y1: end.y, y2: end.y,
+      style: `stroke:${color(moment.i)}`, "stroke-width": 1.5, "stroke-dasharray": "3 3" });
+    draw(svg, "path", { d: `M${moment.at - 4} ${end.y - 4}l8 8m0 -8l-8 8`, style: `stroke:${color(moment.i)}`,
+      "stroke-width": 2.5 });
   });
   for (const moment of sorted) {
     draw(svg, "text", { x: moment.at + (moment.left ? -5 : 5), y: moment.top - 2, class: "halo",
@@ -116,7 +126,7 @@ const aloneName = (alone, roomy) => {
   return !roomy ? "alone" : "alone " +
     (same ? percent(low) : `${(100 * low).toFixed(0)}\u2013${(100 * high).toFixed(0)} %`);
 };
-const centralName = roomy => "one process" + (roomy ? " " + percent(report.central) : "");
+const centralName = roomy => "central" + (roomy ? " " + percent(report.central) : "");
 
 function referenceNames(roomy) {
   const alone = report.alone.filter(v => v !== null);
@@ -141,13 +151,16 @@ function drawReferences(svg, box, y, roomy) {
   return labels;
 }
 
-function drawEndLabels(svg, box, labels) {
-  spread(labels, 16, box.bottom + 6);
+// Leaders start at one x in the order of their labels, so none crosses another.
+function drawEndLabels(svg, box, labels, lead) {
+  spread(labels, 16, box.top, box.bottom + 6);
+  const from = box.right + 6, to = box.right + lead + 4;
   for (const label of labels) {
-    const x = box.right + 14;
-    draw(svg, "path", { d: `M${label.x + 5} ${label.y}L${x - 3} ${label.at}`, fill: "none",
-      style: `stroke:${label.fill}`, "stroke-width": 0.8, opacity: 0.6 });
-    draw(svg, "text", { x, y: label.at + 4, class: "halo", style: `fill:${label.fill};font-weight:550` },
+    const line = (d, dash) => draw(svg, "path", { d, fill: "none", style: `stroke:${label.fill}`, "stroke-width": 0.8,
+      opacity: 0.6, "stroke-dasharray": dash });
+    if (label.x < box.right - 8) line(`M${label.x + 5} ${label.y}H${from}`, "2 3");
+    line(`M${from} ${label.y}L${to} ${label.at}`, "none");
+    draw(svg, "text", { x: to + 4, y: label.at + 4, class: "halo", style: `fill:${label.fill};font-weight:550` },
       label.text);
   }
 }
@@ -171,7 +184,7 @@ function hoverLayer(svg, box, curves, x, y, high, options) {
     const rows = [];
     curves.forEach((curve, i) => {
       if (!curve.length || t < curve[0][0] - 0.5) return;
-      if (agents[i].state !== "finished" && t > curve[curve.length - 1][0] + 1) return;
+      if (agents[i].state !== "finished" && t > (killedAt(i) ?? curve[curve.length - 1][0] + 1)) return;
       const p = curve.findLast(q => q[0] <= t) || curve[0];
       rows.push({ i, p });
       dots[i].setAttribute("cx", x(p[0]));
@@ -183,7 +196,7 @@ function hoverLayer(svg, box, curves, x, y, high, options) {
       const step = rows.length ? ", about step " + whole(Math.max(...rows.map(r => r.p[1]))) : "";
       html(tip, "div", seconds(t) + step, "when");
       for (const row of rows) tipRow(tip, color(row.i), agents[row.i].name, options.format(row.p[2]));
-      if (options.references && report.central !== null) tipRow(tip, null, "one process", percent(report.central));
+      if (options.references && report.central !== null) tipRow(tip, null, "central", percent(report.central));
     });
   });
 }
@@ -199,7 +212,7 @@ function partnerMatrix() {
     row = Math.min(cell, 44);
   const most = Math.max(1, ...agents.flatMap(a => a.partners));
   const svg = draw(host, "svg", { width: left + n * cell + 8, height: top + n * row + 6, role: "img",
-    "aria-label": "exchanges between agents" });
+    "aria-label": "completed exchanges of each pair of agents" });
   agents.forEach((from, i) => {
     const head = left + (i + 0.5) * cell;
     draw(svg, "text", slanted ? { transform: `translate(${head} ${top - 8}) rotate(-45)` } : { x: head,
@@ -221,7 +234,7 @@ function partnerMatrix() {
         style: `fill:${count > 0.55 * most ? "var(--card)" : "var(--ink)"};font-size:${cell < 40 ? 10 : 12.5}px`
       }, count || "");
       box.addEventListener("pointermove", e => showTip(e, tip => tipRow(tip, null,
-        `${from.name} with ${to.name}`, `${whole(count)} exchanges`)));
+        `${from.name} and ${to.name}`, `${whole(count)} exchanges`)));
       box.addEventListener("pointerleave", hideTip);
     });
   });
@@ -256,32 +269,34 @@ function byteBars() {
   });
 }
 
+function stateOf(agent) {
+  const said = [];
+  if (agent.newcomer && agent.peer) said.push("joined at " + seconds(agent.joined_at_s));
+  if (agent.killed_at_s !== null) said.push("killed at " + seconds(agent.killed_at_s));
+  else if (agent.state === "finished" && agent.settled === false) said.push("its model differs");
+  else if (agent.state !== "finished" || !said.length) said.push(agent.state);
+  return said.join(", ");
+}
+
 function fillTable() {
-  const table = byId("table"),
-    head = html(html(table, "thead"), "tr");
-  const names = ["Agent", "Classes", "State", "Joined", "Steps", "Accuracy", "Alone", "To the mean", "To the farthest",
-    "Done", "Late", "Failed", "Sent", "Received", "A round", "Last round"];
-  names.forEach((name, i) => html(head, "th", name, i < 3 ? "left" : ""));
-  const body = html(table, "tbody");
+  const head = html(html(byId("table"), "thead"), "tr"), body = html(byId("table"), "tbody"),
+    names = ["Agent", "Data", "Accuracy", "Alone", "Central", "Exchanges", "Failed", "Sent", "Steps", "State"],
+    left = k => k < 2 || k === names.length - 1 ? "left" : "";
+  names.forEach((name, k) => html(head, "th", name, left(k)));
   agents.forEach((agent, i) => {
     const row = html(body, "tr"),
-      name = html(row, "td", undefined, "left");
-    html(name, "i", undefined, "dot").style.background = color(i);
-    name.append(agent.name);
-    name.title = "peer " + agent.peer;
-    html(row, "td", agent.classes.join(" ") || "\u2013", "left");
-    const apart = agent.state === "finished" && agent.settled === false,
-      state = agent.killed_at_s !== null ? "killed at " + seconds(agent.killed_at_s) :
-        agent.state + (apart ? ", not agreed" : "");
-    html(row, "td", state, agent.state === "failed" || apart ? "left bad" : "left").title = agent.failure;
-    html(row, "td", agent.newcomer ? (agent.peer ? "at " + seconds(agent.joined_at_s) : "\u2013") :
-      "at the start");
-    const values = [whole(agent.steps), percent(agent.accuracy), percent(report.alone[agent.shard]),
-      relative(agent.swarm_distance), relative(agent.spread), whole(agent.exchanges.done),
-      whole(agent.exchanges.late), whole(agent.exchanges.failed),
-      bytes(agent.bytes_sent), bytes(agent.bytes_received),
-      ...[agent.bytes_sent_a_round, agent.bytes_sent_last_round].map(v => v === null ? "\u2013" : bytes(v))];
-    for (const value of values) html(row, "td", value);
+      bad = agent.state === "failed" || agent.state === "finished" && agent.settled === false;
+    [agent.name, agent.data, percent(agent.accuracy), percent(agent.alone), percent(report.central),
+      whole(agent.completed), whole(agent.exchanges.failed), bytes(agent.bytes_sent), whole(agent.steps),
+      stateOf(agent)].forEach((text, k) => {
+      const cell = html(row, "td", undefined, left(k));
+      cell.dataset.name = names[k];
+      if (k === 0) html(cell, "i", undefined, "dot").style.background = color(i);
+      cell.append(text);
+    });
+    row.firstChild.title = "peer " + agent.peer;
+    row.lastChild.title = agent.failure;
+    if (bad) row.lastChild.classList.add("bad");
   });
 }
 
@@ -298,11 +313,11 @@ function fillTiles() {
   };
   if (together.length) tile(percent(Math.min(...together)), together.length > 1 ?
     "lowest accuracy of a living agent" : "accuracy of the living agent");
-  if (report.central !== null) tile(percent(report.central), "one process with all the data");
+  if (report.central !== null) tile(percent(report.central), "central: one process with all the data");
   if (alone.length) tile(percent(alone.reduce((a, b) => a + b) / alone.length), "an agent alone, on average");
-  if (report.distance !== null) tile(short(report.distance), "rms distance between final models");
-  tile(whole(Math.max(0, ...agents.map(a => a.steps))), "steps in " + report.seconds.toFixed(0) + " s");
-  tile(bytes(sum(a => a.bytes_sent)), "sent in " + whole(sum(a => a.exchanges.done)) + " exchanges");
+  if (report.distance !== null) tile(short(report.distance), "rms distance between the final models");
+  tile(whole(Math.max(0, ...agents.map(a => a.steps))), "local steps in " + report.seconds.toFixed(0) + " s");
+  tile(bytes(sum(a => a.bytes_sent)), "sent by all agents");
 }
 
 function drawAll() {
@@ -311,9 +326,9 @@ function drawAll() {
   lineChart("loss", { curve: "loss", height: 300, label: "loss over time", axis: "loss", tick: short,
     format: v => v.toFixed(3) });
   for (const [id, curve, label] of [
-    ["distance", "distance", "distance to the last partner over time"],
+    ["distance", "distance", "distance to the model of the last peer over time"],
     ["swarm-distance", "swarm_distance", "distance to the mean of all models over time"],
-    ["spread", "spread", "distance to the farthest other model over time"]
+    ["spread", "spread", "distance to the farthest model over time"]
   ]) lineChart(id, { curve, height: 300, log: true, label, axis: "relative distance", tick: short, format: relative });
   partnerMatrix();
   byteBars();
@@ -328,7 +343,10 @@ if (report.remark) {
 document.title = report.title + " \u2013 Starling swarm report";
 fillTiles();
 fillTable();
-fillPairs(agents.map((agent, i) => ({ name: agent.name, fill: color(i), pairs: agent.pairs })).filter(a => a.pairs));
+fillFacts("facts-table", report.agent_facts, agents.map((_, i) => color(i)));
+fillFacts("pairs-table", report.pair_facts, report.pair_facts.agents.map(name =>
+  color(agents.findIndex(a => a.name === name))));
+byId("pairs").hidden = !report.pair_facts.agents.length;
 fillLogs(agents.map((agent, i) => ({ name: agent.name, fill: color(i), log: agent.log })).filter(a => a.log));
 drawAll();
 let drawnWidth = innerWidth;

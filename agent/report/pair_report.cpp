@@ -46,37 +46,53 @@ Json print_pairs(const PairReport& pairs) {
           {"refused",
            {{"there", counters.busy_received},
             {"here", counters.busy_sent},
-            {"rings", counters.rings},
+            {"deadlocks_avoided", counters.rings},
             {"over_share", counters.over_share}}},
           {"unanswered", counters.unanswered},
           {"undecided", counters.undecided},
           {"crossed", counters.crossed},
-          {"taken_back", counters.taken_back}};
+          {"rollbacks", counters.taken_back}};
 }
 
-std::string print_pairs_table(const std::vector<PairReport>& agents) {
-  if (std::none_of(agents.begin(), agents.end(), [](const PairReport& one) { return one.any(); })) return "";
-  constexpr const char* kRow = "{:<8} {:>6} {:>5} {:>5} {:>10} {:>13} {:>12} {:>7} {:>6}\n";   // 80
-  std::string text = fmt::format(kRow, "pairs", "a step", "gain", "drift", "ms a step", "waited here", "told busy",
-                                 "in vain", "undone");
+FactTable pair_facts(const std::vector<PairReport>& agents) {
+  std::vector<const PairReport*> took_part;
+  FactTable table;
   for (const PairReport& one : agents) {
     if (!one.any()) continue;
-    const PairwiseCounters& of = one.counters;
-    const auto ms = [&](uint64_t us) { return print_number(one.ms_a_step(us), 0); };
-    text += fmt::format(kRow, one.name, print_number(one.exchanges_a_step(), 2), print_number(one.gain(), 2),
-                        print_number(one.drift, 2),
-                        fmt::format("{}/{}/{}", ms(of.asking_us), ms(of.own_us), ms(of.serving_us)),
-                        fmt::format("{}/{}/{}", queued_in_steps(of), of.queued_turn, of.queued_asking),
-                        fmt::format("{}/{}/{}", of.busy_received, of.rings, of.over_share),
-                        fmt::format("{}/{}", of.unanswered, of.undecided), of.taken_back);
+    took_part.push_back(&one);
+    table.agents.push_back(one.name);
   }
-  return text + "(exchanges a step, whoever began them, those of settling included; gain: 1 moved\n"
-                "both to the middle; drift: of agents whose gradients always differ alike, in own\n"
-                "steps, for partners by chance; ms a step without training: own proposal not\n"
-                "answered / own exchange / another's; proposals that waited here: for the end of\n"
-                "a step / of an exchange / for the answer to the own one; told busy: there /\n"
-                "here, as it might have closed a ring / here, as it had had its share; in vain:\n"
-                "proposals not answered / turns that ran out; undone: what was taken back)\n";
+  const auto add = [&](const char* name, const auto& value) {
+    std::vector<std::string> values;
+    for (const PairReport* one : took_part) values.push_back(value(*one));
+    table.add(name, std::move(values));
+  };
+  const auto count = [&](const char* name, const auto& value) {
+    add(name, [&](const PairReport& one) { return std::to_string(value(one.counters)); });
+  };
+  const auto time = [&](const char* name, uint64_t PairwiseCounters::* us) {
+    add(name, [&](const PairReport& one) { return print_number(one.ms_a_step(one.counters.*us), 0); });
+  };
+  using Of = PairwiseCounters;
+  add("exchanges per local step", [](const PairReport& one) { return print_number(one.exchanges_a_step(), 2); });
+  add("mean mixing weight, at most 1", [](const PairReport& one) { return print_number(one.gain(), 2); });
+  add("expected drift, in local steps", [](const PairReport& one) { return print_number(one.drift, 2); });
+  time("ms per step waiting for an answer", &Of::asking_us);
+  time("ms per step in own exchanges", &Of::own_us);
+  time("ms per step in exchanges of peers", &Of::serving_us);
+  count("proposals waiting for a step", queued_in_steps);
+  count("proposals waiting for an exchange", [](const Of& of) { return of.queued_turn; });
+  count("proposals waiting for an answer", [](const Of& of) { return of.queued_asking; });
+  count("proposals expired while waiting", [](const Of& of) { return of.expired; });
+  count("own proposals refused: peer busy", [](const Of& of) { return of.busy_received; });
+  count("proposals refused", [](const Of& of) { return of.busy_sent; });
+  count("proposals refused: deadlock risk", [](const Of& of) { return of.rings; });
+  count("proposals refused: above fair share", [](const Of& of) { return of.over_share; });
+  count("proposals without an answer", [](const Of& of) { return of.unanswered; });
+  count("exchanges timed out undecided", [](const Of& of) { return of.undecided; });
+  count("proposals merged with a peer's", [](const Of& of) { return of.crossed; });
+  count("exchanges rolled back", [](const Of& of) { return of.taken_back; });
+  return table;
 }
 
 std::string print_pairs_line(const PairReport& lately, const PairwiseCounters& all) {
@@ -84,12 +100,15 @@ std::string print_pairs_line(const PairReport& lately, const PairwiseCounters& a
   const auto ms = [&](uint64_t us) { return print_number(lately.ms_a_step(us), 0); };
   const bool waits = of.asking_us + of.own_us + of.serving_us > 0;
   const std::string drift = lately.drift ? fmt::format(", drift {:.2f}", *lately.drift) : "";
-  return fmt::format("{} a step at gain {}{}{}; {} waited here, {} times others were busy, {} unanswered, {} taken "
-                     "back", print_number(lately.exchanges_a_step(), 1), print_number(lately.gain(), 2), drift,
-                     waits ? fmt::format(", ms a step {} asking {} own {} serving", ms(of.asking_us), ms(of.own_us),
-                                         ms(of.serving_us))
-                           : "",
-                     all.queued, all.busy_received, all.unanswered, all.taken_back);
+  const std::string waited =
+      waits ? fmt::format(", ms per step {} waiting for an answer, {} in own exchanges, {} in those of peers",
+                          ms(of.asking_us), ms(of.own_us), ms(of.serving_us))
+            : "";
+  return fmt::format(
+      "{} per step, mixing weight {}{}{}; {} proposals waited here, {} found a peer busy, {} unanswered, {} rolled "
+      "back",
+      print_number(lately.exchanges_a_step(), 1), print_number(lately.gain(), 2), drift, waited, all.queued,
+      all.busy_received, all.unanswered, all.taken_back);
 }
 
 }  // namespace starling

@@ -1,4 +1,4 @@
-// How the pair exchanges of one agent went, for tables and pages.
+// How the pair exchanges of one agent went, for the details of tables and pages, and for the log.
 #pragma once
 
 #include <cstdint>
@@ -8,32 +8,33 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "gossip/exchange/counters.h"
+#include "agent/report/facts.h"
+#include "gossip/pairs/status.h"
 
 namespace starling {
 
 struct PairReport {
-  std::string name;                    // of the agent
+  std::string name;  // of the agent
   PairwiseCounters counters;
-  uint64_t steps = 0;                  // that it took while the counters counted
-  std::optional<double> drift = {};    // in own steps (agent/run/pair_drift.h); nullopt: not known
+  uint64_t steps = 0;                // that it took while the counters counted
+  std::optional<double> drift = {};  // in own steps (agent/run/pair_drift.h); nullopt: not known
 
   bool any() const { return counters.initiated + counters.accepted > 0; }
-  std::optional<double> exchanges_a_step() const;   // decided ones, whoever began them; nullopt: no step
-  std::optional<double> gain() const;               // their mean weight; nullopt: there are none
+  std::optional<double> exchanges_a_step() const;  // decided ones, proposed by either side; nullopt: no step
+  std::optional<double> gain() const;              // their mean weight; nullopt: there are none
   std::optional<double> ms_a_step(uint64_t us) const;
 };
 
 // {"a_step","gain","drift","ms_a_step":{"asking","own","serving"},"waited_here":{"steps","turn","asking","in_vain"},
-// "refused":{"there","here","rings","over_share"},"unanswered","undecided","crossed","taken_back"}; null = not known.
+// "refused":{"there","here","deadlocks_avoided","over_share"},"unanswered","undecided","crossed","rollbacks"};
+// null = not known.
 nlohmann::ordered_json print_pairs(const PairReport& pairs);
 
-// One line for an agent that took part in pair exchanges; empty if none did.
-std::string print_pairs_table(const std::vector<PairReport>& agents);
+// Of the agents that took part in pair exchanges, in words that need no legend.
+FactTable pair_facts(const std::vector<PairReport>& agents);
 
-// "1.0 a step at gain 1.00, drift 0.71, ms a step 30 asking 8 own 3 serving; 12 waited here, ...": a part of a line of
-// the log.
-// Rates are of `lately`, counts of `all`.
+// A part of a line of the log. Rates are of `lately`, counts of `all`. For example:
+// "1.0 per step, mixing weight 1.00, drift 0.71; 12 proposals waited here, 3 found a peer busy, 1 unanswered, ..."
 std::string print_pairs_line(const PairReport& lately, const PairwiseCounters& all);
 
 }  // namespace starling

@@ -13,7 +13,7 @@ namespace starling {
 namespace {
 
 constexpr double kWidth = 1000, kLeft = 190, kRight = 100, kTop = 92, kLane = 13, kPlan = 66;
-constexpr double kLongest = 2;   // times the first plan fit; what takes longer is cut off and says so
+constexpr double kLongest = 2;  // times the first plan fit; what takes longer is cut off and says so
 // The colors of the report page's curves, so that one swarm looks the same everywhere.
 constexpr std::array kColors = {"#2c63d2", "#d2691e", "#16876a", "#8447c4", "#c2347b", "#8f7200", "#0b86a0", "#6b6f2a"};
 
@@ -63,9 +63,7 @@ class PlanSvg {
   }
 
  private:
-  double x_of(double seconds) const {
-    return kLeft + (kWidth - kLeft - kRight) * std::min(1.0, seconds / until_s_);
-  }
+  double x_of(double seconds) const { return kLeft + (kWidth - kLeft - kRight) * std::min(1.0, seconds / until_s_); }
 
   void text(double x, double y, const std::string& words, const std::string& style) {
     svg_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" {}>", x, y, style) + escaped(words) + "</text>\n";
@@ -129,10 +127,10 @@ std::string name_bucket(const std::vector<PlanSection>& sections, const BucketTi
   const std::string& first = sections[bucket.first].name;
   const std::string& last = sections[bucket.last].name;
   if (bucket.first == bucket.last) return first;
-  const size_t plus = last.rfind(" + ");   // a joined section ends with its last layer
+  const size_t plus = last.rfind(" + ");  // a joined section ends with its last layer
   const std::string from = first.substr(0, first.find(" + "));
   const std::string to = plus == std::string::npos ? last : last.substr(plus + 3);
-  return from == to ? from : from + " to " + to;   // the same: slices of one layer
+  return from == to ? from : from + " to " + to;  // the same: slices of one layer
 }
 
 std::string draw_lanes(const PlanRow& row, double until_s, size_t columns) {

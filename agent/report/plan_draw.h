@@ -10,8 +10,8 @@ namespace starling {
 
 struct PlanPicture {
   std::string title, subtitle;
-  std::vector<const PlanRow*> rows;            // from the top; borrowed
-  const std::vector<PlanSection>* sections = nullptr;   // borrowed
+  std::vector<const PlanRow*> rows;                    // from the top; borrowed
+  const std::vector<PlanSection>* sections = nullptr;  // borrowed
 };
 
 // "fc to conv1": the first and the last layer of a bucket.

@@ -1,6 +1,5 @@
 #include "agent/report/report.h"
 
-#include <cmath>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -13,6 +12,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "agent/report/closing_table.h"
+#include "agent/report/facts.h"
 #include "agent/report/fill_page.h"
 #include "agent/report/format.h"
 #include "agent/report/report_page.h"
@@ -22,15 +23,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kPointsMax = 600;   // in one curve of the page: more than it has pixels for
+constexpr size_t kPointsMax = 600;  // in one curve of the page: more than it has pixels for
 
 Json optional_number(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
-
-// What an agent sends in a step, with all that comes with it; nullopt: it took none.
-std::optional<double> sent_a_step(const AgentReport& agent) {
-  if (agent.steps == 0) return std::nullopt;
-  return std::round(static_cast<double>(agent.bytes_sent) / static_cast<double>(agent.steps));
-}
 
 Json agent_json(const AgentReport& agent) {
   return {{"name", agent.name},
@@ -79,6 +74,19 @@ Json curve_json(const std::vector<ReportPoint>& points) {
   return curve;
 }
 
+// What happened to an agent, at the one time that lines and marks of all charts share.
+Json moments_json(const SwarmReport& report) {
+  Json moments = Json::array();
+  for (size_t i = 0; i < report.agents.size(); ++i) {
+    const AgentReport& agent = report.agents[i];
+    if (agent.newcomer && !agent.peer.empty()) {
+      moments.push_back({{"t", agent.joined_at_s}, {"agent", i}, {"what", "joins"}});
+    }
+    if (agent.killed_at_s) moments.push_back({{"t", *agent.killed_at_s}, {"agent", i}, {"what", "killed"}});
+  }
+  return moments;
+}
+
 Json page_json(const SwarmReport& report) {
   Json object = report_object(report);
   object["title"] = report.title;
@@ -93,19 +101,20 @@ Json page_json(const SwarmReport& report) {
     target["newcomer"] = agent.newcomer;
     target["killed_at_s"] = optional_number(agent.killed_at_s);
     target["failure"] = agent.failure;
-    target["curves"] = {{"accuracy", curve_json(agent.accuracies)},
-                        {"loss", curve_json(agent.losses)},
-                        {"distance", curve_json(agent.distances)},
-                        {"swarm_distance", curve_json(agent.swarm_distances)},
-                        {"spread", curve_json(agent.spreads)},
-                        {"sent", curve_json(agent.sent)}};
+    target["curves"] = {
+        {"accuracy", curve_json(agent.accuracies)}, {"loss", curve_json(agent.losses)},
+        {"distance", curve_json(agent.distances)},  {"swarm_distance", curve_json(agent.swarm_distances)},
+        {"spread", curve_json(agent.spreads)},      {"sent", curve_json(agent.sent)}};
+    target["data"] = describe_data(agent);
+    target["alone"] = optional_number(alone_of(report, agent));
+    target["completed"] = completed_of(report, i);
     Json partners = Json::array();
-    for (const AgentReport& other : report.agents) {
-      const auto at = agent.partners.find(other.peer);
-      partners.push_back(at == agent.partners.end() || other.peer.empty() ? 0 : at->second.done);
-    }
+    for (size_t k = 0; k < report.agents.size(); ++k) partners.push_back(completed_between(report, i, k));
     target["partners"] = partners;
   }
+  object["moments"] = moments_json(report);
+  object["agent_facts"] = facts_json(agent_facts(report));
+  object["pair_facts"] = facts_json(pair_facts(pairs_of(report)));
   return object;
 }
 
@@ -118,24 +127,28 @@ std::string print_range(std::vector<double> values) {
   return from == to ? from : from + " to " + to;
 }
 
+std::set<int64_t> classes_of(const SwarmReport& report) {
+  std::set<int64_t> classes;
+  for (const AgentReport& agent : report.agents) classes.insert(agent.classes.begin(), agent.classes.end());
+  return classes;
+}
+
 std::string describe_start(const SwarmReport& report) {
   size_t first = 0, joined = 0, fewest = SIZE_MAX, most = 0;
-  std::set<int64_t> classes;
+  const std::set<int64_t> classes = classes_of(report);
   for (const AgentReport& agent : report.agents) {
     first += agent.newcomer ? 0 : 1;
     joined += agent.newcomer && !agent.peer.empty() ? 1 : 0;
-    classes.insert(agent.classes.begin(), agent.classes.end());
     fewest = std::min(fewest, agent.classes.size());
     most = std::max(most, agent.classes.size());
   }
-  const std::string later = joined > 0 ? fmt::format(" and {} that joined later", joined) : "";
-  std::string text = fmt::format("{}{} trained one model together for {:.0f} s", print_count(first, "agent"), later,
-                                 report.seconds);
+  const std::string later = joined > 0 ? fmt::format(", and {} that joined later,", joined) : "";
+  std::string text =
+      fmt::format("{}{} trained one model together for {:.0f} s", print_count(first, "agent"), later, report.seconds);
   if (first + joined == 1) text = fmt::format("One agent trained for {:.0f} s", report.seconds);
   if (most == 0 || fewest == classes.size()) return text + ".";
   const std::string held = fewest == most ? fmt::format("{}", most) : fmt::format("{} to {}", fewest, most);
-  return text +
-         fmt::format("; each held only {} of the {} classes, and its data never left it.", held, classes.size());
+  return text + fmt::format(". Each held only {} of the {} classes, and its data never left it.", held, classes.size());
 }
 
 std::string describe_events(const SwarmReport& report) {
@@ -159,28 +172,31 @@ std::string describe_disagreement(const SwarmReport& report) {
   for (const AgentReport& agent : report.agents) {
     if (living(agent) && !agent.settled.value_or(true)) names += (names.empty() ? "" : ", ") + agent.name;
   }
-  return names.empty() ? "" : " Ended without one model, since not all agreed in time: " + names + ".";
+  return names.empty() ? "" : " These agents did not agree on one model in time: " + names + ".";
+}
+
+// "agent-0 (12 times, the last from agent-2)"
+std::string count_of(const AgentReport& agent, uint64_t count, const std::string& last) {
+  return fmt::format("{} ({}{})", agent.name, print_count(count, "time"),
+                     last.empty() ? "" : ", the last from " + last);
 }
 
 std::string describe_left_out(const SwarmReport& report) {
   std::string text;
   for (const AgentReport& agent : report.agents) {
     if (agent.exchanges.left_out == 0) continue;
-    text += fmt::format("{}by {} {} times, last {}'s", text.empty() ? "" : "; ", agent.name, agent.exchanges.left_out,
-                        agent.left_out_last);
+    text += (text.empty() ? "" : "; ") + count_of(agent, agent.exchanges.left_out, agent.left_out_last);
   }
-  return text.empty() ? "" : " Models did not count, being much farther away than the others: " + text + ".";
+  return text.empty() ? "" : " Models were left out as too far from the others, by " + text + ".";
 }
 
 std::string describe_refused(const SwarmReport& report) {
   std::string text;
   for (const AgentReport& agent : report.agents) {
     if (!agent.log || agent.log->counters.refused() == 0) continue;
-    const std::string& last = agent.log->refused_last;
-    text += fmt::format("{}by {} {} times{}", text.empty() ? "" : "; ", agent.name, agent.log->counters.refused(),
-                        last.empty() ? "" : ", last " + last + "'s");
+    text += (text.empty() ? "" : "; ") + count_of(agent, agent.log->counters.refused(), agent.log->refused_last);
   }
-  return text.empty() ? "" : " Messages about the log of updates were refused, being false or damaged: " + text + ".";
+  return text.empty() ? "" : " False or damaged messages about updates were refused, by " + text + ".";
 }
 
 std::string describe_outcome(const SwarmReport& report) {
@@ -194,8 +210,21 @@ std::string describe_outcome(const SwarmReport& report) {
   std::string text = " No living agent has measured its accuracy.";
   if (!together.empty()) text = " At the end every living agent reached " + print_range(together) + " accuracy.";
   if (!alone.empty()) text += " Alone, the same agents reach " + print_range(alone) + ".";
-  if (report.central) text += " One process with all the data reaches " + print_percent(report.central) + ".";
+  if (report.central) text += " One process with all the data (central) reaches " + print_percent(report.central) + ".";
   return text;
+}
+
+// Empty: some living agent is better than one that guesses among the classes, or that is not known.
+std::string describe_guessing(const SwarmReport& report) {
+  constexpr double kHardlyBetter = 1.2;
+  const size_t classes = classes_of(report).size();
+  double best = -1;
+  for (const AgentReport& agent : report.agents) {
+    if (living(agent)) best = std::max(best, agent.accuracy.value_or(-1));
+  }
+  if (best < 0 || classes < 2 || best * static_cast<double>(classes) > kHardlyBetter) return "";
+  return " That is what guessing gives, so nothing was learned: try another swarm.optimizer.learning_rate, take more "
+         "steps, or look at the labels.";
 }
 
 void write_whole(const std::string& path, const std::string& text) {
@@ -223,40 +252,11 @@ std::string print_report_json(const SwarmReport& report) {
   return report_object(report).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-std::string print_report_html(const SwarmReport& report) {
-  return fill_page(kReportPage, page_json(report));
-}
+std::string print_report_html(const SwarmReport& report) { return fill_page(kReportPage, page_json(report)); }
 
 std::string summarize(const SwarmReport& report) {
-  return describe_start(report) + describe_events(report) + describe_outcome(report) + describe_left_out(report) +
-         describe_refused(report) + describe_disagreement(report);
-}
-
-std::string print_closing_table(const SwarmReport& report) {
-  constexpr const char* kRow = "{:<8} {:<9} {:>8} {:>7} {:>7} {:>16} {:>9} {:>9}{}\n";   // 80, then a note
-  std::string text = fmt::format(kRow, "agent", "labels", "accuracy", "alone", "central", "done/late/failed", "sent",
-                                 "a step", "");
-  for (const AgentReport& agent : report.agents) {
-    std::optional<double> alone;
-    if (agent.shard < report.alone.size() && report.alone[agent.shard]) alone.emplace(*report.alone[agent.shard]);
-    const std::string counts =
-        fmt::format("{}/{}/{}", agent.exchanges.done, agent.exchanges.late, agent.exchanges.failed);
-    std::string note;
-    if (agent.killed_at_s) note = fmt::format("  killed at {:.1f} s", *agent.killed_at_s);
-    if (agent.newcomer && !agent.peer.empty()) note += fmt::format("  joined at {:.1f} s", agent.joined_at_s);
-    if (agent.state == "failed") note += "  failed: " + agent.failure;
-    if (living(agent) && !agent.settled.value_or(true)) note += "  its model and another's do not agree";
-    text += fmt::format(kRow, agent.name, print_labels(agent.classes), print_percent(agent.accuracy),
-                        print_percent(alone), print_percent(report.central), counts, print_bytes(agent.bytes_sent),
-                        print_bytes(sent_a_step(agent)), note);
-  }
-  std::vector<PairReport> pairs;
-  for (const AgentReport& agent : report.agents) {
-    if (agent.pairs) pairs.push_back(*agent.pairs);
-  }
-  return text + "(alone: the same agent without the others; central: one process with all the\n"
-                "data; exchanges done: all that was due was mixed; late: some of it came too\n"
-                "late, the rest was mixed; failed: nothing was)\n" + print_pairs_table(pairs);
+  return describe_start(report) + describe_events(report) + describe_outcome(report) + describe_guessing(report) +
+         describe_left_out(report) + describe_refused(report) + describe_disagreement(report);
 }
 
 void write_report(const std::string& dir, const SwarmReport& report) {

@@ -17,9 +17,7 @@ constexpr double kWidth = 800, kHeight = 820;
 constexpr double kMiddleX = kWidth / 2, kMiddleY = 430, kRadius = 300;
 constexpr size_t kLabelsMax = 64;
 
-struct Point {
-  double x, y;
-};
+struct Point { double x, y; };
 
 std::string name_of(const std::vector<std::string>& names, size_t rank) {
   return rank < names.size() ? names[rank] : std::to_string(rank);
@@ -33,8 +31,8 @@ Point on_circle(size_t place, size_t count) {
 
 struct Layout {
   std::vector<Point> points;
-  size_t columns = 0;   // of the grid; 0: no grid
-  double spacing = 0;   // between neighbors in the drawing
+  size_t columns = 0;  // of the grid; 0: no grid
+  double spacing = 0;  // between neighbors in the drawing
 
   double node_radius() const { return std::clamp(spacing / 5, 1.0, 9.0); }
   Point row_and_column(size_t rank) const {
@@ -72,7 +70,7 @@ std::string edge_path(const Layout& layout, size_t a, size_t b) {
     const Point place_a = layout.row_and_column(a), place_b = layout.row_and_column(b);
     const bool wraps_across = std::abs(place_a.y - place_b.y) > 1, wraps_down = std::abs(place_a.x - place_b.x) > 1;
     if (wraps_across || wraps_down) {
-      const double aside = std::min(0.8 * layout.spacing, 160.0);   // within the margin
+      const double aside = std::min(0.8 * layout.spacing, 160.0);  // within the margin
       return start + fmt::format("Q{:.1f} {:.1f} {:.1f} {:.1f}", (from.x + to.x) / 2 + (wraps_down ? aside : 0),
                                  (from.y + to.y) / 2 + (wraps_across ? aside : 0), to.x, to.y);
     }
@@ -84,7 +82,7 @@ std::string edge_path(const Layout& layout, size_t a, size_t b) {
 std::string draw_label(const Layout& layout, size_t rank, const std::string& name) {
   const Point node = layout.points[rank];
   const double dx = node.x - kMiddleX, dy = node.y - kMiddleY, away = layout.node_radius() + 12;
-  const bool in_circle = layout.columns == 0 && std::hypot(dx, dy) > 1;
+  const bool in_circle = layout.columns == 0 && dx * dx + dy * dy > 1;
   const double x = in_circle ? node.x + away * dx / kRadius : node.x + away * 0.7;
   const double y = in_circle ? node.y + away * dy / kRadius + 4 : node.y + away;
   const char* anchor = !in_circle || dx > 1 ? "start" : dx < -1 ? "end" : "middle";
@@ -117,7 +115,8 @@ std::string draw_svg(TopologyKind kind, const Graph& graph, const std::vector<st
   for (size_t rank = 0; rank < graph.count(); ++rank) {
     const std::string name = name_of(names, rank);
     svg += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\"><title>", layout.points[rank].x,
-                       layout.points[rank].y, layout.node_radius()) + escaped(name) + "</title></circle>\n";
+                       layout.points[rank].y, layout.node_radius()) +
+           escaped(name) + "</title></circle>\n";
     if (graph.count() <= kLabelsMax) svg += draw_label(layout, rank, name);
   }
   return svg + "</svg>\n";

@@ -3,42 +3,56 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include "agent/config/settings.h"
 #include "agent/observe/member_report.h"
+#include "agent/run/status_report.h"
 #include "agent/share/delta_sharing.h"
 #include "agent/share/make_exchange.h"
-#include "agent/run/status_report.h"
 #include "agent/share/update_sharing.h"
+#include "bootstrap/peer_troubles.h"
+#include "gossip/net/text.h"
 
 namespace starling {
 namespace {
 
 constexpr Duration kStatusEvery = std::chrono::seconds(1);
-constexpr Duration kPartPatience = std::chrono::seconds(5);      // for the others to finish as well
-constexpr Duration kLeavePatience = std::chrono::milliseconds(1500);
-constexpr uint64_t kSamplerStream = 0x5061727473ull;
+constexpr Duration kPartPatience = std::chrono::seconds(5);           // for the others to finish as well
+constexpr Duration kLeavePatience = std::chrono::milliseconds(1500);  // for an exchange to end
+constexpr Duration kAllSilent = std::chrono::seconds(6);
+constexpr uint64_t kSamplerStream = 0x5061727473ull, kAdoptionStream = 0x41646f7074ull;
 
 PeerRecord own_record(const AgentOptions& options) {
   PeerRecord record{options.self, {options.generation, 0}, options.advertise, {}};
-  record.meta.name = options.config.agent.name;
+  record.meta = agent_meta(options.config.agent.name, Phase::kJoining, nullptr);
   return record;
 }
 
 }  // namespace
 
 Agent::Agent(const AgentOptions& options, const AgentParts& parts)
-    : options_(options), parts_(parts),
+    : options_(options),
+      parts_(parts),
       router_({own_record(options), options.config.swarm.membership, options.config.agent.bootstrap, options.rng_seed,
-               describe_difference, options.secret},
+               describe_difference, options.secret, options.sign},
               parts.transport, parts.clock),
       swarm_clock_(router_.membership(), parts.clock),
-      entry_(options, parts, router_, {[this] { prepare_exchange(); },
-                                       [this](const Progress& from, const char* how) { begin_rounds(from, how); },
-                                       [this] { return rounds_ && rounds_->tally().done > 0; }}),
-      farewell_(router_.membership(), swarm_clock_, parts.clock) {
+      entry_(
+          options, parts, router_,
+          {[this] { prepare_exchange(); }, [this](const Progress& from, const char* how) { begin_rounds(from, how); },
+           [this] { return rounds_ && rounds_->tally().done > 0; }}),
+      farewell_(router_.membership(), swarm_clock_, parts.clock),
+      twin_notice_(parts.clock),
+      clock_notice_(parts.clock),
+      unreached_(router_.membership(), parts.clock, parts.find_path) {
   router_.want_swarm(options.config.agent.swarm_id);
+  if (parts.keep_members) {
+    member_notes_ = std::make_unique<MemberNotes>(options.known, parts.keep_members, router_.membership(), parts.worker,
+                                                  parts.clock);
+  }
+  if (options.last_address) router_.twins().ask(*options.last_address);
   born_ = next_status_ = parts_.clock.now();
   entry_.start();
 }
@@ -47,31 +61,29 @@ Agent::~Agent() = default;
 
 void Agent::prepare_exchange() {
   const SwarmConfig& swarm = entry_.swarm();
-  sampler_ = std::make_unique<SwarmSampler>(swarm_sampler_options(swarm, options_.config.agent.name),
-                                           router_.membership(), swarm_clock_, parts_.clock,
-                                           options_.rng_seed ^ kSamplerStream);
-  if (entry_.updates()) return;      // their exchange begins from the restored replica
-  ExchangeParts made = make_exchange({swarm, options_.self, options_.generation, entry_.model()->encoder(),
-                                      entry_.trainer()->params().space, parts_.worker, parts_.clock, router_,
-                                      *sampler_});
-  host_codec_ = std::move(made.host_codec);
-  exchange_ = std::move(made.exchange);
-  machine_ = exchange_.get();
+  classes_.emplace(entry_.trainer()->data(), router_.membership(), born_);
+  sampler_ =
+      std::make_unique<SwarmSampler>(swarm_sampler_options(swarm, options_.config.agent.name), router_.membership(),
+                                     swarm_clock_, parts_.clock, options_.rng_seed ^ kSamplerStream);
+  if (entry_.updates()) return;  // their exchange begins from the restored replica
+  exchange_ = make_exchange({swarm, options_.self, options_.generation, entry_.model()->encoder(),
+                             entry_.trainer()->params().space, parts_.worker, parts_.clock, router_, *sampler_});
+  machine_ = exchange_.exchange.get();
 }
 
 void Agent::make_sharing() {
   UpdateModel* const updates = entry_.updates();
   if (!updates) {
-    sharing_ = std::make_unique<DeltaSharing>(*entry_.model(), exchange_.get(), parts_.worker, parts_.clock,
+    sharing_ = std::make_unique<DeltaSharing>(*entry_.model(), exchange_.exchange.get(), parts_.worker, parts_.clock,
                                               guards_by_drift(entry_.swarm()));
     return;
   }
   updates->replica_to_trainer();
-  updates_ = make_update_exchange({entry_.swarm(), options_.self, options_.generation, *updates, parts_.worker,
-                                   parts_.clock, router_, *sampler_});
+  updates_ = make_update_exchange(
+      {entry_.swarm(), options_.self, options_.generation, *updates, parts_.worker, parts_.clock, router_, *sampler_});
   machine_ = updates_.get();
-  sharing_ = std::make_unique<UpdateSharing>(*updates, *updates_, *sampler_, options_.self, parts_.worker,
-                                             parts_.clock, entry_.swarm());
+  sharing_ = std::make_unique<UpdateSharing>(*updates, *updates_, *sampler_, options_.self, parts_.worker, parts_.clock,
+                                             entry_.swarm());
 }
 
 void Agent::begin_rounds(const Progress& from, const char* how) {
@@ -81,21 +93,73 @@ void Agent::begin_rounds(const Progress& from, const char* how) {
   options.evaluate_every = options_.config.agent.evaluate_every;
   options.on_saved = [this] { router_.donor().set_model(entry_.keeper()->model()); };
   make_sharing();
+  stop_.emplace(options.swarm.stop_after, options_.raised_stop);
+  look_at_stops();
   rounds_ = std::make_unique<Rounds>(options, *entry_.trainer(), entry_.memory(), *sharing_, *sampler_,
-                                     router_.membership(), swarm_clock_, *entry_.keeper(), parts_.worker, parts_.clock,
-                                     parts_.observer);
-  rounds_->start(from, std::string_view(how) == "fetched");
-  Joined joined{how, from.steps, from.round, seconds(parts_.clock.now() - born_)};
-  joined.peers = peer_count(router_.membership());
-  joined.params = entry_.trainer()->params().count;
-  joined.data = entry_.trainer()->data().summary;
-  parts_.observer.on(joined);
+                                     router_.membership(), swarm_clock_, *entry_.keeper(), parts_.worker, parts_.writer,
+                                     parts_.clock, parts_.observer);
+  (void)rounds_->prolong(stop_->steps());
+  adoption_.emplace(entry_.trainer()->params(), *rounds_, router_, parts_.worker, parts_.clock,
+                    options_.rng_seed ^ kAdoptionStream);
+  rounds_->start(from, std::string_view(how) == "fetched" && from.steps > 0);
+  joined_ = {how, from.steps, from.round, seconds(parts_.clock.now() - born_)};
+  joined_->params = entry_.trainer()->params().count;
+  joined_->data = entry_.trainer()->data().summary;
+  tell_joined();
   const std::string trouble = foreseen_trouble(options.swarm, options_.config.agent.data);
   if (!trouble.empty()) spdlog::warn("{}", trouble);
-  if (options.swarm.stop_after > 0 && from.steps >= options.swarm.stop_after) {
-    spdlog::warn("{} of {} steps are taken already (swarm.stop_after): this agent agrees with its peers and ends; "
-                 "to begin anew, name a new folder with --state", from.steps, options.swarm.stop_after);
+  if (stop_->steps() > 0 && from.steps >= stop_->steps()) {
+    spdlog::warn(
+        "{} of {} steps are taken already (swarm.stop_after): this agent agrees with its peers and ends; "
+        "to go on, start it with --set swarm.stop_after=STEPS; to begin anew, name a new folder with --state",
+        from.steps, stop_->steps());
   }
+}
+
+// Once no other agent is missing for the first step.
+void Agent::tell_joined() {
+  if (!joined_ || rounds_->waits_for_others()) return;
+  joined_->peers = peer_count(router_.membership());
+  parts_.observer.on(*std::exchange(joined_, std::nullopt));
+}
+
+// Before it has taken a step; then now and then.
+void Agent::look_at_classes() {
+  const TimePoint now = parts_.clock.now();
+  const bool may_refuse = !rounds_ || rounds_->steps().taken() == 0;
+  if (!classes_ || farewell_.begun() || (!may_refuse && now < next_status_)) return;
+  classes_->look(rounds_ ? rounds_->progress().steps : 0, may_refuse, now);
+}
+
+// Any member may have raised the stop, and each tells it in its record.
+void Agent::look_at_stops() {
+  const TimePoint now = parts_.clock.now();
+  const Counts counts = counting(born_, now);
+  std::string author;
+  router_.membership().visit_alive([&](const Member& member) {
+    const MemberMeta& meta = member.record.meta;
+    if (meta.role != Role::kAgent || !counts(member) || !stop_->hear(meta.stop_after, now)) return;
+    author = print_name(member.record);
+  });
+  if (author.empty()) return;
+  if (rounds_ && !rounds_->prolong(stop_->steps())) {
+    spdlog::warn(
+        "{} prolongs the run to step {} (swarm.stop_after), but the models agree and this agent ends; start it again "
+        "to go on",
+        author, stop_->steps());
+  } else {
+    spdlog::info("{} prolongs the run to step {} (swarm.stop_after)", author, stop_->steps());
+  }
+  if (!parts_.keep_stop) return;
+  parts_.worker.submit(
+      [keep = parts_.keep_stop, steps = stop_->steps()] {
+        try {
+          keep(steps);
+        } catch (const std::exception& error) {
+          spdlog::warn("a restart of this agent would not know that the run is longer: {}", error.what());
+        }
+      },
+      [] {});
 }
 
 void Agent::tick() {
@@ -106,24 +170,37 @@ void Agent::tick() {
     return;
   }
   parts_.worker.run_completions();
+  parts_.writer.run_completions();
   router_.tick(*this);
+  look_at_twin();
   const TimePoint now = parts_.clock.now();
   entry_.tick();
+  look_at_classes();
   if (machine_ && rounds_) machine_->tick();
   watch_telling();
-  if (rounds_) rounds_->tick();
   if (rounds_) {
+    if (rounds_->waits_for_model()) adoption_->look();
+    adoption_->tick();
+    rounds_->tick();
+    tell_joined();
+    if (member_notes_) member_notes_->tick(rounds_->progress().round);
     count_bytes();
     router_.donor().set_steps(rounds_->progress().steps);
     if (router_.donor().wants_newer(now)) rounds_->save_soon();
   }
   if (rounds_ && rounds_->ended() && !farewell_.begun()) part(leaving_ ? "signal" : "stop_after");
-  if (leaving_ && !farewell_.begun() && now >= leave_deadline_) part("signal");
+  if (leaving_ && !farewell_.begun() && now >= leave_deadline_) {
+    leave_deadline_ = TimePoint::max();
+    rounds_->stop_waiting();
+  }
   farewell_.tick();
   router_.membership().update_self(meta());
   if (now >= next_status_ && !finished()) {
     next_status_ = now + kStatusEvery;
+    if (rounds_) look_at_stops();
+    if (rounds_) adoption_->look();
     watch_deadline();
+    look_at_paths();
     parts_.observer.on(status());
   }
 }
@@ -132,6 +209,7 @@ TimePoint Agent::next_deadline() const {
   if (abandoned_) return std::min(router_.next_deadline(), farewell_.next_deadline());
   TimePoint next = std::min(router_.next_deadline(), next_status_);
   next = std::min(next, entry_.next_deadline());
+  if (adoption_) next = std::min(next, adoption_->next_deadline());
   if (machine_) next = std::min(next, machine_->next_deadline());
   if (rounds_) next = std::min(next, rounds_->next_deadline());
   if (leaving_ && !farewell_.begun()) next = std::min(next, leave_deadline_);
@@ -162,24 +240,32 @@ void Agent::abandon() {
 void Agent::part(const char* reason) {
   entry_.give_up();
   farewell_.begin(leaving_ ? Duration::zero() : kPartPatience);
+  if (member_notes_ && !leaving_) member_notes_->finished();
   if (rounds_) parts_.observer.on(Finished{status(), reason, rounds_->settled()});
 }
 
 void Agent::on_bootstrap(const FrameHeader& header, const BootstrapMessage& message, const SharedBytes& payload) {
-  if (!abandoned_) entry_.handle(header, message, payload);
+  if (abandoned_) return;
+  entry_.handle(header, message, payload);
+  if (adoption_) adoption_->handle(header, message, payload);
 }
 
 void Agent::on_exchange(const FrameHeader& header, const ExchangeMessage& message, const SharedBytes& payload) {
   if (machine_ && !abandoned_) machine_->handle(header.sender, header.generation, message, payload);
 }
 
-// Exchanges with a member that died or left are kept until its tombstone expires: the verdict may be wrong, and either
-// side may hold a half of an exchange whose outcome the other still has to learn.
+// A member that died or left is waited for no longer. What is decided with it is kept until its tombstone expires: the
+// verdict may be wrong, and either side may hold a half of an exchange whose outcome the other still has to learn.
 void Agent::on_member(const MemberEvent& event) {
   if (const auto changed = member_changed(router_.membership(), event)) parts_.observer.on(*changed);
+  if (event.kind == MemberEventKind::kJoined || event.kind == MemberEventKind::kRestarted) {
+    compare_clocks(router_.membership().find(event.peer)->record);
+  }
   if (rounds_) rounds_->on_member(event);
   if (!machine_) return;
-  if (event.kind == MemberEventKind::kReaped) {
+  if (event.kind == MemberEventKind::kDied || event.kind == MemberEventKind::kLeft) {
+    machine_->lost(event.peer);
+  } else if (event.kind == MemberEventKind::kReaped) {
     machine_->forget(event.peer, kEveryLife);
   } else if (event.kind == MemberEventKind::kRestarted) {
     machine_->forget(event.peer, router_.membership().find(event.peer)->record.version.generation);
@@ -191,11 +277,32 @@ Phase Agent::phase() const {
   return farewell_.begun() ? Phase::kFinished : rounds_->phase();
 }
 
-MemberMeta Agent::meta() const { return agent_meta(options_.config.agent.name, phase(), rounds_.get()); }
+MemberMeta Agent::meta() const {
+  MemberMeta meta = agent_meta(options_.config.agent.name, phase(), rounds_.get());
+  meta.stop_after = stop_ ? stop_->raised() : options_.raised_stop;
+  meta.held_out = rounds_ && options_.config.agent.data.hold_out > 0;
+  if (rounds_ && classes_) meta.classes_hash = classes_->hash();
+  return meta;
+}
+
+RoomStatus Agent::room_status() const {
+  RoomStatus rooms;
+  if (exchange_.pairs_status) rooms.pairs = exchange_.pairs_status();
+  if (exchange_.group_status) rooms.group = exchange_.group_status();
+  if (updates_) {
+    rooms.updates = updates_->updates_status();
+    rooms.group = rooms.updates.rounds;
+  }
+  return rooms;
+}
 
 AgentStatus Agent::status() const {
   const SwarmConfig* swarm = rounds_ ? &entry_.swarm() : nullptr;
-  AgentStatus status = agent_status(phase(), swarm, rounds_.get(), machine_, router_, parts_.transport.counters());
+  const bool waits = rounds_ && rounds_->waits_for_others();
+  AgentStatus status = agent_status(waits ? Phase::kJoining : phase(), swarm, rounds_.get(), machine_, room_status(),
+                                    router_, parts_.transport.counters());
+  if (swarm) status.stop_after = stop_->steps();
+  if (rounds_ && rounds_->pause() != Pause::kNone) status.phase = kPausedPhase;
   status.sent_a_round = round_bytes_.mean();
   status.sent_last_round = round_bytes_.last();
   return status;
@@ -208,18 +315,62 @@ void Agent::count_bytes() {
 
 void Agent::watch_deadline() {
   if (!rounds_ || !machine_ || farewell_.begun()) return;
-  deadline_watch_.look(entry_.swarm().exchange.deadline_max, machine_->status(), rounds_->tally(),
+  deadline_watch_.look(entry_.swarm().exchange.deadline_max, machine_->status(), rounds_->tally(), rounds_->last_late(),
                        router_.membership(), parts_.clock.now());
+}
+
+void Agent::look_at_paths() {
+  for (const std::string& text : router_.take_troubles()) spdlog::warn("{}", text);
+  if (!farewell_.begun()) unreached_.look();
+}
+
+// Two processes with one key: the one that began last gives way, as the other is the one that members know.
+void Agent::look_at_twin() {
+  const auto& twin = router_.twins().twin();
+  if (!twin || leaving_) return;
+  const std::string in_use = "this identity is in use at " + twin->address.to_string() + ": ";
+  if (twin->older && !router_.twins().told()) return;
+  if (twin->older) {
+    throw std::runtime_error(
+        in_use +
+        "that process began before this one, with the same state folder or a copy of it. Stop that "
+        "one, or start this one with a folder of its own (--state NEW_FOLDER)");
+  }
+  twin_notice_.say(
+      in_use +
+      "that process began after this one, with a copy of this agent's state folder, and ends by itself. If it "
+      "comes again, start it with a folder of its own (--state NEW_FOLDER)");
+}
+
+// A generation is the wall clock of a start, and a newcomer has just started.
+void Agent::compare_clocks(const PeerRecord& record) {
+  constexpr uint64_t kDayMs = 24ull * 3600 * 1000;
+  const auto lasted = std::chrono::duration_cast<std::chrono::milliseconds>(parts_.clock.now() - born_).count();
+  const uint64_t own = options_.generation + static_cast<uint64_t>(lasted), theirs = record.version.generation;
+  const bool behind = record.meta.phase == Phase::kJoining && theirs + kDayMs < own;
+  if (record.meta.role != Role::kAgent || (!behind && theirs <= own + kDayMs)) return;
+  clock_notice_.say(
+      fmt::format("agent {} began {} by its clock, and by this agent's it is {}: one of the two is wrong. "
+                  "Nothing of the swarm depends on them; set the wrong one right",
+                  print_name(record), clock_text(theirs), clock_text(own)));
+}
+
+bool Agent::all_silent() const {
+  const Duration patience = std::max<Duration>(kAllSilent, 4 * options_.config.swarm.membership.probe_interval);
+  const TimePoint last = router_.membership().last_heard();
+  return last != TimePoint{} && parts_.clock.now() - last > patience;
 }
 
 // A trainer may find out in its first steps that it cannot tell what is final, or no more.
 void Agent::watch_telling() {
   if (!rounds_ || !entry_.swarm().exchange.update_pipeline || !entry_.trainer()->idle()) return;
-  const std::string why = entry_.trainer()->tells_none_because();
+  const std::string why = entry_.trainer()->early_send_blocked_reason();
   if (why.empty() || why == tells_none_because_) return;
   tells_none_because_ = why;
-  spdlog::warn("swarm.exchange.update.pipeline: on sends nothing here before a step has ended: {}; start with "
-               "--device cpu where backward is slow enough to send beside it", why);
+  spdlog::warn(
+      "swarm.exchange.update.pipeline: on sends nothing here before a step has ended: {}; start with "
+      "--device cpu where backward is slow enough to send beside it",
+      why);
 }
 
 }  // namespace starling

@@ -1,5 +1,6 @@
 #include "agent/run/agreed_swarm.h"
 
+#include <algorithm>
 #include <span>
 #include <stdexcept>
 #include <vector>
@@ -14,31 +15,50 @@
 namespace starling {
 
 std::string genesis_hash(Trainer& trainer) {
+  trainer.draw_genesis();
   const View params = trainer.params();
-  std::vector<float> values(params.count);
-  copy_to_host(params, values.data());
+  std::vector<float> copy(params.space == MemorySpace::kHost ? 0 : params.count);
+  if (!copy.empty()) copy_to_host(params, copy.data());
+  const std::span<const float> values(copy.empty() ? params.data : copy.data(), params.count);
   std::string hex;
-  for (uint8_t byte : blake2b_256(std::as_bytes(std::span<const float>(values)))) hex += fmt::format("{:02x}", byte);
+  for (uint8_t byte : blake2b_256(std::as_bytes(values))) hex += fmt::format("{:02x}", byte);
   return hex;
 }
 
 bool AgreedSwarm::take_own(const Config& config, const std::string& stored) {
   config_ = config.swarm;
-  if (stored.empty()) return config.has_swarm;
+  if (stored.empty()) {
+    if (config.has_swarm) config_.exchange.deadline_max = longest_deadline(config_);
+    return config.has_swarm;
+  }
   const AgreedSettings agreed = parse_agreed_settings(stored);
   SwarmConfig& own = config_;
-  if (!own.exchange.clip) own.exchange.clip = agreed.swarm.exchange.clip;   // its default was another before
+  if (!own.exchange.clip) own.exchange.clip = agreed.swarm.exchange.clip;  // its default was another before
+  if (own.exchange.deadline_max == kDeadlineAuto) own.exchange.deadline_max = agreed.swarm.exchange.deadline_max;
+  if (agreed.swarm.stop_after > 0) own.stop_after = std::min(own.stop_after, agreed.swarm.stop_after);  // prolonged
   if (config.has_swarm && !same_settings(own, agreed.swarm)) {
     throw std::runtime_error(fmt::format(
         "the state folder {} belongs to another swarm than the config:\n{}\n(Here: the config; there: the folder.) "
         "Nothing was changed. To go on with that swarm, undo the changes or start without --config. To begin another "
-        "swarm, name a new folder with --state.", config.agent.state,
-        describe_difference(agreed_settings(own, agreed.genesis_hash_hex), stored)));
+        "swarm, name a new folder with --state.",
+        config.agent.state, describe_difference(agreed_settings(own, agreed.genesis_hash_hex), stored)));
   }
   router_.set_settings(stored);
   genesis_hash_ = agreed.genesis_hash_hex;
+  if (config.has_swarm) take_wait(agreed.swarm.wait_for);
   config_ = agreed.swarm;
   return true;
+}
+
+void AgreedSwarm::take_words(const std::string& text) {
+  router_.set_settings(text);
+  take_wait(parse_agreed_settings(text).swarm.wait_for);
+}
+
+void AgreedSwarm::take_wait(uint32_t agreed) {
+  if (config_.wait_for == agreed) return;
+  spdlog::warn("swarm.wait_for: {} of this agent is ignored: the swarm was begun with {}", config_.wait_for, agreed);
+  config_.wait_for = agreed;
 }
 
 void AgreedSwarm::adopt(const std::string& text) {
@@ -61,9 +81,12 @@ void AgreedSwarm::genesis_drawn(const std::string& own_hash) {
 
 std::string AgreedSwarm::genesis_problem() const {
   if (own_genesis_hash_ == genesis_hash_ || own_genesis_hash_.empty()) return "";
-  return fmt::format("from the swarm's settings this program makes the genesis {:.8}, but they name {:.8}: they were "
-                     "edited, or come from a build or machine that computes otherwise. This agent cannot begin alone",
-                     own_genesis_hash_, genesis_hash_);
+  if (is_attached()) return "the weights that this loop began with are not the swarm's";
+  return fmt::format(
+      "this agent cannot make the swarm's first params ({:.8}; it makes {:.8}): the swarm was begun from a trained "
+      "model, "
+      "or its settings were edited or come from a build or machine that computes otherwise",
+      genesis_hash_, own_genesis_hash_);
 }
 
 }  // namespace starling

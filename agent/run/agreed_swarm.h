@@ -5,6 +5,7 @@
 #include <string>
 
 #include "agent/config/config.h"
+#include "agent/train/model_kinds.h"
 #include "agent/train/trainer.h"
 #include "bootstrap/router.h"
 
@@ -22,25 +23,31 @@ class AgreedSwarm {
   // The text of the members that this agent has contacted.
   void adopt(const std::string& text);
   // A member has the same settings in other words: its text is the older one, and names the swarm.
-  void take_words(const std::string& text) { router_.set_settings(text); }
+  void take_words(const std::string& text);
 
+  // False: the first params have to be drawn, as the agreed text has their hash and nobody has said it.
+  bool knows_genesis() const { return !genesis_hash_.empty(); }
   // The trainer holds its first params. If there is no agreed text yet, this agent brings the settings.
   void genesis_drawn(const std::string& own_hash);
-  // For people: why this agent cannot make the swarm's first params itself. Empty: it can, or has no trainer yet.
+  bool has_drawn() const { return !own_genesis_hash_.empty(); }
+  // For people: why this agent cannot make the swarm's first params itself. Empty: it can, or has not tried.
   std::string genesis_problem() const;
 
   const SwarmConfig& config() const { return config_; }
-  bool adopted() const { return adopted_; }   // the settings came from another member
+  bool adopted() const { return adopted_; }  // the settings came from another member
   bool trains_alone() const { return config_.exchange.kind == ExchangeKind::kNone; }
 
  private:
+  void take_wait(uint32_t agreed);
+  bool is_attached() const { return model_kind(config_.model.kind).attached; }
+
   Router& router_;
   SwarmConfig config_;
-  std::string own_genesis_hash_, genesis_hash_;   // hex; empty: not known yet
+  std::string own_genesis_hash_, genesis_hash_;  // hex; empty: not known yet
   bool adopted_ = false;
 };
 
-// Of the trainer's params, as the agreed text has it. Worker thread.
+// Of the trainer's first params, which it draws if need be, as the agreed text has it. Worker thread.
 std::string genesis_hash(Trainer& trainer);
 
 }  // namespace starling

@@ -6,22 +6,67 @@
 
 namespace starling {
 
-std::optional<double> distance_to(const MemberMeta& meta, const Projection& own, double own_rms) {
+namespace {
+
+std::optional<Projection> projection_of(const MemberMeta& meta) {
   if (meta.projection.size() != kProjectionBuckets) return std::nullopt;
   Projection theirs;
   std::copy(meta.projection.begin(), meta.projection.end(), theirs.begin());
-  return projected_distance(own, theirs) / own_rms;
+  return theirs;
 }
 
-Agreement look_at_agreement(const Membership& membership, const Projection& own, double own_rms,
-                            const Counts& counts) {
+bool has_a_model_that_counts(const Member& member, const Counts& counts) {
+  const MemberMeta& meta = member.record.meta;
+  return counts(member) && (takes_part(meta) || has_finished(meta));
+}
+
+// `members`: those that count besides the others.
+std::optional<OthersModel> model_of(const Membership& membership, const Projection& own, double near,
+                                    const Counts& counts, size_t members) {
+  std::vector<Projection> models;
+  membership.visit_alive([&](const Member& member) {
+    if (!has_a_model_that_counts(member, counts)) return;
+    ++members;
+    if (const auto told = projection_of(member.record.meta)) models.push_back(*told);
+  });
+  for (const Projection& one : models) {
+    const auto agree = std::count_if(models.begin(), models.end(),
+                                     [&](const Projection& other) { return projected_distance(one, other) <= near; });
+    if (2 * static_cast<size_t>(agree) <= members) continue;
+    return OthersModel{one, own, near};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<double> distance_to(const MemberMeta& meta, const Projection& own, double own_rms) {
+  const std::optional<Projection> theirs = projection_of(meta);
+  if (!theirs) return std::nullopt;
+  return projected_distance(own, *theirs) / own_rms;
+}
+
+std::optional<OthersModel> model_of_most(const Membership& membership, const Projection& own, double near,
+                                         const Counts& counts) {
+  auto found = model_of(membership, own, near, counts, 1);
+  if (!found || projected_distance(found->theirs, own) <= 2 * near) return std::nullopt;
+  found->within = found->apart() / 2;
+  return found;
+}
+
+std::optional<OthersModel> model_of_others(const Membership& membership, const Projection& own, double near,
+                                           const Counts& counts) {
+  return model_of(membership, own, near, counts, 0);
+}
+
+Agreement look_at_agreement(const Membership& membership, const Projection& own, double own_rms, const Counts& counts) {
   Agreement found;
   std::array<double, kProjectionBuckets> sum{};
   std::copy(own.begin(), own.end(), sum.begin());
   size_t known = 1;
   membership.visit_alive([&](const Member& member) {
     const MemberMeta& meta = member.record.meta;
-    if (!counts(member) || (!takes_part(meta) && !has_finished(meta))) return;
+    if (!has_a_model_that_counts(member, counts)) return;
     ++found.members;
     const std::optional<double> told = distance_to(meta, own, own_rms);
     if (told || answered(member)) {

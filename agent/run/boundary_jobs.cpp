@@ -13,11 +13,14 @@ bool BoundaryJobs::begin_due(bool training, const Progress& progress, Next next)
     evaluate_then(progress.steps, std::move(next));
     return true;
   }
-  if (!cadence_.checkpoint_due(now)) return false;
-  save_then(progress, [this, next = std::move(next)] {
-    cadence_.checkpoint_saved(clock_.now());
-    next();
-  });
+  if (!cadence_.checkpoint_due(now) || checkpoints_.writing()) return false;
+  began_ = now;
+  checkpoints_.save_beside_then(
+      progress, [this] { cadence_.checkpoint_saved(clock_.now()); },
+      [this, next = std::move(next)] {
+        pace_.job_took(clock_.now() - began_);
+        next();
+      });
   return true;
 }
 
@@ -37,6 +40,7 @@ void BoundaryJobs::evaluated() {
   const std::optional<Evaluation> evaluation = trainer_.take_evaluation();
   if (evaluation && evaluation->samples > 0) {
     accuracy_ = evaluation->accuracy;
+    test_loss_ = evaluation->loss;
     observer_.on(Evaluated{steps_, evaluation->accuracy, evaluation->loss});
   }
   pace_.job_took(clock_.now() - began_);

@@ -21,22 +21,30 @@ class BoundaryJobs {
   // All references outlive the object. `pace` is told of the time that the jobs took: exchanges did not cost it.
   BoundaryJobs(const Cadence& cadence, CheckpointJobs checkpoints, Trainer& trainer, Pace& pace, const Clock& clock,
                Observer& observer)
-      : cadence_(cadence), checkpoints_(std::move(checkpoints)), trainer_(trainer), pace_(pace), clock_(clock),
+      : cadence_(cadence),
+        checkpoints_(std::move(checkpoints)),
+        trainer_(trainer),
+        pace_(pace),
+        clock_(clock),
         observer_(observer) {}
 
   void start() { cadence_.start(clock_.now()); }
 
   // All REQUIRE that the trainer is idle and none of these jobs runs.
-  // Begins the job that is due, and calls `next` after it. False: none is. `training`: evaluations are due too.
+  // Begins the job that is due, and calls `next` when steps may go on: a checkpoint is then written beside them. False:
+  // none is due. `training`: evaluations are.
   [[nodiscard]] bool begin_due(bool training, const Progress& progress, Next next);
   void evaluate_then(uint64_t steps, Next next);
-  void save_then(const Progress& progress, Next next);
+  void save_then(const Progress& progress, Next next);  // calls `next` once it is durable
 
-  void save_soon() { cadence_.save_soon(clock_.now()); }   // at the next boundary
+  void save_soon() { cadence_.save_soon(clock_.now()); }  // at the next boundary
 
   CheckpointJobs& checkpoints() { return checkpoints_; }
-  void tick();                       // an evaluation may have ended
-  double accuracy() const { return accuracy_; }   // of the last evaluation, of 1; negative: there was none
+  const CheckpointJobs& checkpoints() const { return checkpoints_; }
+  void tick();  // an evaluation may have ended
+  // Of the last evaluation; the accuracy is of 1. Negative: there was none.
+  double accuracy() const { return accuracy_; }
+  double test_loss() const { return test_loss_; }
 
  private:
   void evaluated();
@@ -47,10 +55,10 @@ class BoundaryJobs {
   Pace& pace_;
   const Clock& clock_;
   Observer& observer_;
-  Next after_evaluation_;            // null: none runs
-  uint64_t steps_ = 0;               // of the model being evaluated
-  TimePoint began_;                  // the job that runs
-  double accuracy_ = -1;
+  Next after_evaluation_;  // null: none runs
+  uint64_t steps_ = 0;     // of the model being evaluated
+  TimePoint began_;        // the job that runs
+  double accuracy_ = -1, test_loss_ = -1;
 };
 
 }  // namespace starling

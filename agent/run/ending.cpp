@@ -11,19 +11,27 @@
 namespace starling {
 namespace {
 
-constexpr Duration kStopPatience = std::chrono::milliseconds(300);   // for exchanges in doubt; Ctrl-C ends in 2 s
+constexpr Duration kStopPatience = std::chrono::milliseconds(300);  // for exchanges in doubt; Ctrl-C ends in 2 s
 constexpr Duration kFinishPatience = std::chrono::seconds(2);
-constexpr double kMayBeFarther = 3;   // than its projection tells, which is an estimate and some time old
+constexpr Duration kNewsPatience = std::chrono::seconds(1);
 
 }  // namespace
 
 void Ending::begin_settling() {
   settling_.begin(clock_.now());
   began_ = clock_.now();
+  replaced_ = {};
   settling_over_ = false;
   settled_.reset();
   far_.reset();
   patience_until_.reset();
+}
+
+bool Ending::resume_training() {
+  if (patience_until_) return false;
+  settling_.abandon();
+  given_up_.forget();
+  return true;
 }
 
 Counts Ending::counting() const { return starling::counting(began_, clock_.now()); }
@@ -33,11 +41,28 @@ std::optional<Agreement> Ending::agreement() const {
   return look_at_agreement(membership_, *sharing_.projection(), sharing_.params_rms(), counting());
 }
 
+bool Ending::may_take_others() const {
+  const bool none_left_out = !mixes_models_ || sharing_.alone() || sharing_.holds_replica();
+  return !none_left_out && !settling_over_ && sharing_.projection() && sharing_.params_rms() > 0;
+}
+
+std::optional<OthersModel> Ending::model_of_most() const {
+  if (!may_take_others()) return std::nullopt;
+  const double near = settling_.ball() * sharing_.params_rms();
+  return starling::model_of_most(membership_, *sharing_.projection(), near, counting());
+}
+
+std::optional<OthersModel> Ending::model_of_others() const {
+  if (!may_take_others() || swarm_clock_.tally().taking_part > 0) return std::nullopt;
+  const double near = settling_.ball() * sharing_.params_rms();
+  return starling::model_of_others(membership_, *sharing_.projection(), near, counting());
+}
+
 std::optional<Far> Ending::far() {
   const std::optional<Agreement> now = far_factor_ == 0 ? std::nullopt : agreement();
   if (!now) return far_;
   const double rms = sharing_.params_rms();
-  if (!far_) {   // later, those that agree already would take one that comes late for far
+  if (!far_) {  // later, those that agree already would take one that comes late for far
     const std::optional<double> far = settling_.far(*now, far_factor_);
     if (far) far_ = {.first = *far * rms, .last = settling_.final_distance() * rms};
   }
@@ -55,7 +80,7 @@ void Ending::on_member(const MemberEvent& event) {
 }
 
 bool Ending::lies_near(const MemberMeta& meta) const {
-  if (sharing_.holds_replica()) return true;   // who has finished held the log, which says more
+  if (sharing_.holds_replica()) return true;  // who has finished held the log, which says more
   if (!sharing_.projection() || sharing_.params_rms() <= 0) return false;
   const std::optional<double> distance = distance_to(meta, *sharing_.projection(), sharing_.params_rms());
   return distance && settling_.near(*distance);
@@ -67,6 +92,7 @@ std::string Ending::one_suspected() const {
   for (const Member& member : membership_.all()) {
     const MemberMeta& meta = member.record.meta;
     if (member.state != MemberState::kSuspect || !holds_model(meta) || !counts(member)) continue;
+    if (meta.pause != Pause::kNone) continue;
     if (!has_finished(meta) || !lies_near(meta)) return print_name(member.record);
   }
   return "";
@@ -83,9 +109,10 @@ bool Ending::others_join() const {
   return found;
 }
 
-bool Ending::agreed(const GivenUp::Missed& missed) const {
+bool Ending::agreed(const LostMembers::Missed& missed) const {
+  if (clock_.now() < replaced_ + kNewsPatience) return false;  // older records may tell of models before that
   const SwarmClock::Tally others = swarm_clock_.tally(counting());
-  if (others.to_train > 0) return false;   // their steps move the mean
+  if (others.to_train > 0) return false;  // their steps move the mean
   if (sharing_.holds_replica()) {
     if (!sharing_.agreed(others.taking_part)) return false;
   } else {
@@ -96,49 +123,57 @@ bool Ending::agreed(const GivenUp::Missed& missed) const {
 }
 
 bool Ending::settling_ended() {
-  if (settling_over_ && !sharing_.holds_replica()) return true;   // a log may still grow by an entry of others
+  if (settling_over_ && !sharing_.holds_replica()) return true;  // a log may still grow by an entry of others
   const SwarmClock::Tally tally = swarm_clock_.tally(counting());
   const size_t others = tally.ended + tally.to_train;
-  const GivenUp::Missed missed = given_up_.missed([this](const MemberMeta& meta) { return lies_near(meta); });
+  const LostMembers::Missed missed = given_up_.missed([this](const MemberMeta& meta) { return lies_near(meta); });
   if (!sharing_.alone() && others_join()) return false;
   const bool nobody = others + missed.dead + missed.joining == 0 && one_suspected().empty();
   const bool lone = sharing_.alone() || (nobody && !sharing_.holds_replica());
   const bool agrees = !lone && agreed(missed);
   if (!lone && !agrees && !settling_.overdue(clock_.now(), others)) return false;
   const bool before = std::exchange(settling_over_, true);
+  if (took_final_) settled_ = true;
   if (lone || nobody) return true;
   settled_ = agrees && missed.dead == 0;
   if (!*settled_ && !before) spdlog::warn("the models do not agree: {}", print_disagreement(missed));
   return true;
 }
 
-std::string Ending::print_disagreement(const GivenUp::Missed& missed) const {
+std::string Ending::print_disagreement(const LostMembers::Missed& missed) const {
   if (missed.dead > 0) {
     const std::string more = missed.dead > 1 ? fmt::format(" and {} more were", missed.dead - 1) : " was";
     return missed.name + more + " given up after the last step, before telling that all agree; look at " +
            (missed.dead > 1 ? "those agents" : "that agent");
   }
   if (const SwarmClock::Tally others = swarm_clock_.tally(counting()); others.to_train > 0) {
-    return fmt::format("{} had not ended its steps when swarm.settle_max was over, {} among them: it stands still, or "
-                       "is slower than the others by more than that", print_count(others.to_train, "member"),
-                       others.one_to_train);
+    return fmt::format(
+        "{} had not ended its steps when swarm.consensus_timeout was over, {} among them: it stands still, or "
+        "is slower than the others by more than that",
+        print_count(others.to_train, "member"), others.one_to_train);
   }
   if (missed.joining > 0) {
-    return missed.name + " was started again after the last step, and took no part yet when swarm.settle_max was over";
+    return missed.name +
+           " was started again after the last step, and took no part yet when swarm.consensus_timeout was over";
   }
-  if (sharing_.holds_replica()) return "not all members hold one log after swarm.settle_max";
+  if (sharing_.holds_replica()) return "not all members hold one log after swarm.consensus_timeout";
   const std::string suspected = one_suspected();
   if (!suspected.empty()) {
-    return suspected + " did not answer, and was not given up yet when swarm.settle_max was over; look at that agent";
+    return suspected +
+           " did not answer, and was not given up yet when swarm.consensus_timeout was over; look at that agent";
   }
   const std::optional<Agreement> now = agreement();
-  if (!now) return "this agent could not measure its own after swarm.settle_max";
+  if (!now) return "this agent could not measure its own after swarm.consensus_timeout";
   if (now->unknown > 0) {
-    return fmt::format("{} of {} members told nothing of their models, {} among them: it stands still, or is of an "
-                       "older version; look at it, or update it", now->unknown, now->members, now->unknown_name);
+    return fmt::format(
+        "{} of {} members told nothing of their models, {} among them: it stands still, or is of an "
+        "older version; look at it, or update it",
+        now->unknown, now->members, now->unknown_name);
   }
-  return fmt::format("after swarm.settle_max, {} is {:.2g} times their rms away from this one; allow more time, or "
-                     "look at that agent and the links to it", now->farthest_name, now->farthest.value_or(0));
+  return fmt::format(
+      "after swarm.consensus_timeout, {} is {:.2g} times their rms away from this one; allow more time, or "
+      "look at that agent and the links to it",
+      now->farthest_name, now->farthest.value_or(0));
 }
 
 bool Ending::exchanges_ended(Duration patience) {

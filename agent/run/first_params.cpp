@@ -17,14 +17,31 @@
 namespace starling {
 namespace {
 
-constexpr Duration kDesertedPatience = std::chrono::seconds(10);   // another one may be about to join
+constexpr Duration kDesertedPatience = std::chrono::seconds(10);  // another one may be about to join
+constexpr uint64_t kOutdated = 100;  // rounds: a model so old would drag those of the others back
 
 }  // namespace
 
-FirstParams::FirstParams(const AgentOptions& options, const AgentParts& parts, const AgreedSwarm& swarm,
-                         Router& router, Trainer& trainer, ModelMemory& model, StateKeeper& keeper, Begin begin)
-    : options_(options), parts_(parts), swarm_(swarm), router_(router), trainer_(trainer), model_(model),
-      keeper_(keeper), begin_(std::move(begin)) {
+ModelFetch::Sink params_sink(View params) {
+  return [params](uint64_t offset_bytes, std::span<const std::byte> bytes) {
+    const size_t count = bytes.size() / sizeof(float);
+    if (!all_finite_f32(bytes.data(), count)) return false;
+    copy_from_host(bytes.data(), params.part(offset_bytes / sizeof(float), count));
+    return true;
+  };
+}
+
+FirstParams::FirstParams(const AgentOptions& options, const AgentParts& parts, AgreedSwarm& swarm, Router& router,
+                         Trainer& trainer, ModelMemory& model, StateKeeper& keeper, Begin begin)
+    : options_(options),
+      parts_(parts),
+      swarm_(swarm),
+      router_(router),
+      trainer_(trainer),
+      model_(model),
+      keeper_(keeper),
+      begin_(std::move(begin)),
+      born_(parts.clock.now()) {
   restore();
 }
 
@@ -35,34 +52,77 @@ void FirstParams::restore() {
     std::vector<std::byte> memory;
   };
   auto found = std::make_shared<Found>();
-  parts_.worker.submit([this, found] {
-                         found->any = keeper_.restore(&found->progress, trainer_, &found->memory);
-                         if (!found->any || model_.load(found->memory)) return;
-                         spdlog::warn("what the codec remembered is not of this layout; it begins anew");
-                       },
-                       [this, found] { restored(found->any ? &found->progress : nullptr); });
+  parts_.worker.submit(
+      [this, found] {
+        found->any = keeper_.restore(&found->progress, trainer_, &found->memory);
+        if (!found->any || model_.load(found->memory)) return;
+        spdlog::warn("the saved state of the codec has another layout; the codec starts without it");
+      },
+      [this, found] { restored(found->any ? &found->progress : nullptr); });
 }
 
 void FirstParams::restored(const Progress* own) {
   if (given_up_) return;
-  const std::string problem = swarm_.genesis_problem();
-  if (own) {
+  resumable_ = own != nullptr;
+  if (const uint64_t rounds = own ? outdated_by(*own) : 0) {
+    spdlog::info("this agent was away for {} rounds: it takes the model of a member", rounds);
+    begin_fetch();
+  } else if (own) {
     begin_(*own, "resumed");
-  } else if (swarm_trains() && model_.begins_from_genesis() && problem.empty()) {
+  } else if (swarm_trains() && !model_.begins_from_genesis()) {
+    begin_fetch();
+  } else {
+    draw();
+  }
+}
+
+void FirstParams::draw() {
+  if (swarm_.has_drawn()) return drawn();
+  auto hash = std::make_shared<std::string>();
+  parts_.worker.submit([this, hash] { *hash = genesis_hash(trainer_); },
+                       [this, hash] {
+                         swarm_.genesis_drawn(*hash);
+                         drawn();
+                       });
+}
+
+void FirstParams::drawn() {
+  if (given_up_) return;
+  const std::string problem = swarm_.genesis_problem();
+  if (swarm_trains() && model_.begins_from_genesis() && problem.empty()) {
     begin_(median_progress(), "fetched");
   } else if (swarm_trains()) {
     begin_fetch();
   } else if (problem.empty()) {
     begin_({}, swarm_.trains_alone() ? "alone" : "genesis");
   } else if (options_.config.agent.bootstrap.empty()) {
-    throw std::runtime_error(problem + ". Nobody can give it the model either, as no address is known. If the "
-                             "settings in " + options_.config.agent.state + " were edited, undo that; else join "
+    throw std::runtime_error(problem +
+                             ". Nobody can give it the model either, as no address is known. If the "
+                             "settings in " +
+                             options_.config.agent.state +
+                             " were edited, undo that; else join "
                              "members of the swarm with --bootstrap HOST:PORT, or begin another swarm with a new "
                              "folder (--state)");
   } else {
     spdlog::warn("{}; waiting for a member that gives the model", problem);
     begin_fetch();
   }
+}
+
+// Most are far ahead, and two at least: what a member alone made meanwhile knows its own data only. A member that is
+// merely slow was as far behind before it left.
+uint64_t FirstParams::outdated_by(const Progress& own) const {
+  if (deserted_ || model_.begins_from_genesis()) return 0;
+  const uint64_t lag = options_.known.behind + kOutdated;
+  const std::vector<const PeerRecord*> others =
+      agents_taking_part(router_.membership(), counting(born_, parts_.clock.now()));
+  std::vector<uint64_t> leads;
+  for (const PeerRecord* agent : others) {
+    const uint64_t round = agent->meta.round;
+    if (round > own.round && round - own.round > lag) leads.push_back(round - own.round);
+  }
+  if (leads.size() < 2 || 2 * leads.size() <= others.size()) return 0;
+  return *std::min_element(leads.begin(), leads.end());
 }
 
 // An agent that adopted its settings joins any member that trains, even if that member's record shows no step yet.
@@ -89,39 +149,41 @@ Progress FirstParams::median_progress() const {
 }
 
 void FirstParams::begin_fetch() {
-  const View params = trainer_.params();   // not used before the whole model has arrived
-  fetch_ = std::make_unique<ModelFetch>(
-      ModelFetchOptions(), params.count * sizeof(float), router_.membership(), parts_.clock, router_, parts_.worker,
-      [params](uint64_t offset_bytes, std::span<const std::byte> bytes) {
-        const size_t count = bytes.size() / sizeof(float);
-        if (!all_finite_f32(bytes.data(), count)) return false;
-        copy_from_host(bytes.data(), params.part(offset_bytes / sizeof(float), count));
-        return true;
-      },
-      options_.rng_seed + 2, router_.secret());
+  const View params = trainer_.params();  // not used before the whole model has arrived
+  fetch_ = std::make_unique<ModelFetch>(ModelFetchOptions(), params.count * sizeof(float), router_.membership(),
+                                        parts_.clock, router_, parts_.worker, params_sink(params),
+                                        options_.rng_seed + 2, router_.secret());
 }
 
 // A swarm whose members have all left has ended. One whose members died may come back.
 void FirstParams::look_for_donors() {
   bool left = false, others = false;
   for (const Member& member : router_.membership().all()) {
-    if (member.record.meta.role != Role::kAgent || member.record.meta.phase == Phase::kJoining) continue;
-    (member.state == MemberState::kLeft ? left : others) = true;
+    if (!holds_model(member.record.meta)) continue;
+    const bool gone = member.state == MemberState::kLeft || (resumable_ && member.state == MemberState::kDead);
+    (gone ? left : others) = true;
   }
-  if (!left || others) return deserted_.reset();
+  if ((!left && !resumable_) || others) return deserted_.reset();
   const TimePoint now = parts_.clock.now();
   if (!deserted_) deserted_ = now;
   if (now - *deserted_ < kDesertedPatience) return;
+  if (resumable_) {
+    spdlog::warn("the members left or died before they could give their model ({}); this agent goes on from its own",
+                 fetch_->waiting_for());
+    fetch_.reset();
+    return restore();
+  }
   throw std::runtime_error("the swarm has ended: its last member left before it could give this agent the model (" +
-                           fetch_->waiting_for() + "). Its model is in the checkpoints of those members; start one of "
+                           fetch_->waiting_for() +
+                           "). Its model is in the checkpoints of those members; start one of "
                            "them again to go on");
 }
 
 void FirstParams::tick() {
   if (!fetch_) return;
   fetch_->tick();
-  if (!fetch_->done()) look_for_donors();
-  if (fetch_->done()) fetched();
+  if (fetch_->done()) return fetched();
+  look_for_donors();
 }
 
 void FirstParams::handle(const FrameHeader& header, const BootstrapMessage& message, const SharedBytes& payload) {

@@ -1,6 +1,6 @@
-// The params that an agent begins with: of its own checkpoint (a restart), else of living donors if the swarm has begun
-// to train, else the swarm's genesis, if this program makes the same one. Restoring runs on the worker, because reading
-// and checking a large checkpoint takes seconds.
+// The params that an agent begins with. First choice: its own checkpoint, if the swarm has not gone far beyond it. Then
+// the model of living donors, if the swarm has begun to train. Last the genesis, if this program makes the same one.
+// Restoring runs on the worker, because reading and checking a large checkpoint takes seconds.
 #pragma once
 
 #include <cstdint>
@@ -18,25 +18,31 @@
 
 namespace starling {
 
+// Puts blocks of a model that is fetched to their places in `params`; false: one holds a number that is not finite.
+ModelFetch::Sink params_sink(View params);
+
 class FirstParams {
  public:
   // How the agent came by them: genesis | fetched | resumed | alone.
   using Begin = std::function<void(const Progress& from, const char* how)>;
 
   // Looks for a checkpoint at once; `begin` is called later, once. All references outlive the object.
-  FirstParams(const AgentOptions& options, const AgentParts& parts, const AgreedSwarm& swarm, Router& router,
+  FirstParams(const AgentOptions& options, const AgentParts& parts, AgreedSwarm& swarm, Router& router,
               Trainer& trainer, ModelMemory& model, StateKeeper& keeper, Begin begin);
 
-  void tick();                       // throws std::runtime_error if the params can never come
+  void tick();  // throws std::runtime_error if the params can never come
   void handle(const FrameHeader& header, const BootstrapMessage& message, const SharedBytes& payload);
-  void give_up() { given_up_ = true; }   // the agent leaves: nothing is begun any more
+  void give_up() { given_up_ = true; }  // the agent leaves: nothing is begun any more
   bool fetching() const { return fetch_ != nullptr; }
-  std::string waiting_for() const { return fetch_->waiting_for(); }   // for people. REQUIRES: fetching()
+  std::string waiting_for() const { return fetch_->waiting_for(); }  // for people. REQUIRES: fetching()
   TimePoint next_deadline() const { return fetch_ ? fetch_->next_deadline() : TimePoint::max(); }
 
  private:
   void restore();
-  void restored(const Progress* own);   // null: there is no checkpoint
+  void restored(const Progress* own);  // null: there is no checkpoint
+  void draw();
+  void drawn();
+  uint64_t outdated_by(const Progress& own) const;  // rounds; 0: it is not outdated
   bool swarm_trains() const;
   Progress median_progress() const;  // of the members that train
   void look_for_donors();
@@ -45,15 +51,17 @@ class FirstParams {
 
   const AgentOptions& options_;
   const AgentParts& parts_;
-  const AgreedSwarm& swarm_;
+  AgreedSwarm& swarm_;
   Router& router_;
   Trainer& trainer_;
   ModelMemory& model_;
   StateKeeper& keeper_;
   Begin begin_;
-  std::unique_ptr<ModelFetch> fetch_;   // null: not fetching
+  std::unique_ptr<ModelFetch> fetch_;  // null: not fetching
   bool given_up_ = false;
-  std::optional<TimePoint> deserted_;   // since when all members that could give the model have left
+  const TimePoint born_;
+  bool resumable_ = false;             // there is a checkpoint
+  std::optional<TimePoint> deserted_;  // since when all members that could give the model have left
 };
 
 }  // namespace starling

@@ -31,7 +31,11 @@ void Meetings::take(const std::vector<ExchangeReport>& reports, uint64_t steps, 
 void Meetings::count(const ExchangeReport& report) {
   switch (report.outcome) {
     case ExchangeOutcome::kDone: ++tally_.done; break;
-    case ExchangeOutcome::kLate: ++tally_.late; break;
+    case ExchangeOutcome::kLate:
+      ++tally_.late;
+      last_late_ = {sampler_.name_of(report.peer), report.blocks_mixed, report.blocks_total,
+                    report.payload_bytes_received, report.duration};
+      break;
     case ExchangeOutcome::kFailed: ++tally_.failed; break;
     case ExchangeOutcome::kBusy: break;
   }

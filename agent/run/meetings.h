@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "agent/observe/deadline_watch.h"
 #include "agent/observe/events.h"
 #include "agent/run/settling.h"
 #include "agent/run/swarm_sampler.h"
@@ -23,8 +25,9 @@ class Meetings {
   void take(const std::vector<ExchangeReport>& reports, uint64_t steps, double params_rms);
 
   const ExchangeCounts& tally() const { return tally_; }
-  const std::string& left_out_last() const { return left_out_last_; }   // name or id; empty: nobody was
-  double relative_distance() const { return distance_; }   // negative: not known yet
+  const std::string& left_out_last() const { return left_out_last_; }  // name or id; empty: nobody was
+  const std::optional<LateExchange>& last_late() const { return last_late_; }
+  double relative_distance() const { return distance_; }  // negative: not known yet
 
  private:
   void count(const ExchangeReport& report);
@@ -37,6 +40,7 @@ class Meetings {
   Observer& observer_;
   ExchangeCounts tally_;
   std::string left_out_last_;
+  std::optional<LateExchange> last_late_;
   double distance_ = -1;
 };
 

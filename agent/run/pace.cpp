@@ -10,15 +10,16 @@ namespace starling {
 namespace {
 
 constexpr uint64_t kOverlapWindowRounds = 32;
-constexpr double kBoundaryPartMax = 0.1;        // of a round: from there on exchanges run beside the steps
+constexpr double kBoundaryPartMax = 0.1;  // of a round: from there on exchanges run beside the steps
 constexpr Duration kRateWindow = std::chrono::seconds(2);
 constexpr Duration kStepsAlone = std::chrono::milliseconds(50);
 constexpr double kStepsAloneMax = 64;
 
-// Pairs go by turns unless the settings say `on`: the overlapped exchange does not learn where data differ.
+// Models are averaged between the steps unless the settings say `on`: averages of old models do not learn where data
+// differ. Updates bear it.
 Overlap choose_overlap(const ExchangeConfig& exchange) {
-  const bool pairs = exchange.kind == ExchangeKind::kPairwise;
-  return pairs && exchange.overlap == Overlap::kAuto ? Overlap::kOff : exchange.overlap;
+  const bool models = exchange.source == SourceKind::kParams;
+  return models && exchange.overlap == Overlap::kAuto ? Overlap::kOff : exchange.overlap;
 }
 
 }  // namespace
@@ -33,7 +34,9 @@ double choose_mass(const std::string& weight, double relative_rate, uint64_t dat
 }
 
 Pace::Pace(const SwarmConfig& swarm, uint64_t data_size)
-    : weight_(swarm.weight), data_size_(data_size), round_(swarm.round),
+    : weight_(swarm.weight),
+      data_size_(data_size),
+      round_(swarm.round),
       overlap_choice_(choose_overlap(swarm.exchange)),
       overlap_(swarm.exchange.overlap == Overlap::kOn) {}
 
@@ -61,6 +64,15 @@ std::optional<double> Pace::round_begins(TimePoint now, Duration late) {
   if (overlap_ || !(waiting > kBoundaryPartMax * (waiting + computing))) return std::nullopt;
   overlap_ = true;
   return waiting / (waiting + computing);
+}
+
+Duration Pace::usual_step() const {
+  return std::max(step_time_, steps_per_s_ > 0 ? from_seconds(1 / steps_per_s_) : Duration::zero());
+}
+
+void Pace::paused(Duration time) {
+  round_began_ += time;
+  rate_window_began_ += time;
 }
 
 Duration Pace::expected(uint32_t steps) const { return round_ > Duration::zero() ? round_ : steps * step_time_; }

@@ -13,10 +13,10 @@
 
 namespace starling {
 
-// One number for an agent's weight in the swarm's mean: its model moves 1/rate as often as others, so
-// "uniform" gives 1/rate, "data" data_size/rate, and "equal" 1. The rate is relative to the swarm's median, so that an
-// agent of unknown rate weighs as much as the others. Rounded to a power of sqrt(2), so that equal machines get the
-// same mass; `before` is kept while the exact value is within a factor 1.5 of it. 0 = no mass yet.
+// An agent's weight in the swarm's mean. Its model moves 1/rate as often as others. So "uniform" gives 1/rate, "data"
+// data_size/rate, "equal" 1. The rate is relative to the swarm's median, so that an agent of unknown rate weighs as
+// much as the others. Rounded to a power of sqrt(2), so that equal machines get the same mass; `before` is kept while
+// the exact value is within a factor 1.5 of it. 0 = no mass yet.
 double choose_mass(const std::string& weight, double relative_rate, uint64_t data_size, double before);
 
 class Pace {
@@ -37,7 +37,9 @@ class Pace {
   // duration, which end earlier instead.
   uint32_t steps_left(uint32_t steps, Duration late) const;
 
-  Duration expected(uint32_t steps) const;      // how long so many take, as the last did; 0: not known
+  Duration usual_step() const;  // from one to the next, the longer one of the last round's and the rate's; 0: not known
+  void paused(Duration time);   // before stepped(): no steps were taken for so long, which is not their rate
+  Duration expected(uint32_t steps) const;  // how long so many take, as the last did; 0: not known
 
   // If rounds have a duration: whether this one has time left, so that the agent takes more steps. Otherwise false.
   bool round_goes_on(TimePoint now) const;
@@ -47,10 +49,10 @@ class Pace {
 
   // Ends the window of the rate when it is long enough. True: steps_per_s() has changed, and the mass may follow it.
   [[nodiscard]] bool measure_rate(TimePoint now);
-  double steps_per_s() const { return steps_per_s_; }   // 0: not known yet
-  StepParts& times() { return times_; }                 // of the same windows
+  double steps_per_s() const { return steps_per_s_; }  // 0: not known yet
+  StepParts& times() { return times_; }                // of the same windows
   const StepParts& times() const { return times_; }
-  void weigh(double swarm_steps_per_s);                 // the swarm's median
+  void weigh(double swarm_steps_per_s);  // the swarm's median
   void limit_mass(double most) { mass_ = mass_ < most ? mass_ : most; }
   double mass() const { return mass_; }
 
@@ -61,10 +63,10 @@ class Pace {
   Overlap overlap_choice_;
   bool overlap_;
   double steps_per_s_ = 0, mass_ = 1;
-  Duration step_time_{};                                // of the last round
+  Duration step_time_{};  // of the last round
   TimePoint boundary_began_, rate_window_began_, round_began_;
   uint64_t rate_window_steps_ = 0;
-  uint64_t window_rounds_ = 0;                          // since overlap was last decided
+  uint64_t window_rounds_ = 0;  // since overlap was last decided
   Duration window_boundary_{}, window_compute_{};
   StepParts times_;
 };

@@ -8,7 +8,7 @@ std::optional<double> pair_drift(const SwarmConfig& swarm, const PairReport& pai
   const ExchangeConfig& exchange = swarm.exchange;
   const bool by_chance = exchange.kind == ExchangeKind::kPairwise && swarm.topology.kind == TopologyKind::kMatching;
   const std::optional<double> made = pairs.exchanges_a_step(), gain = pairs.gain();
-  if (!by_chance || exchange.low_rank > 0 || agents < 2 || !made || !gain) return std::nullopt;
+  if (!by_chance || agents < 2 || !made || !gain) return std::nullopt;
   const auto n = static_cast<double>(agents);
   const double left = std::pow(1 - *gain / 2 * n / (n - 1), *made / exchange.fragments);
   if (!(left < 1)) return std::nullopt;

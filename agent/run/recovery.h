@@ -10,7 +10,7 @@
 namespace starling {
 
 constexpr uint32_t kSickInARowMax = 3;
-constexpr Duration kHealthyAfter = std::chrono::seconds(30);   // of good steps
+constexpr Duration kHealthyAfter = std::chrono::seconds(30);  // of good steps
 
 class Recovery {
  public:
@@ -31,10 +31,10 @@ class Recovery {
     sick_ = false;
   }
 
-  double rate_scale() const { return rate_scale_; }   // of the learning rate
+  double rate_scale() const { return rate_scale_; }  // of the learning rate
 
  private:
-  bool sick_ = false;                // no good step since
+  bool sick_ = false;  // no good step since
   uint32_t sick_in_a_row_ = 0;
   double rate_scale_ = 1;
   TimePoint sick_since_;

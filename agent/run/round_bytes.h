@@ -21,7 +21,7 @@ class RoundBytes {
       rounds_ += rounds;
       bytes_ += sent - sent_;
     }
-    counts_ = round_.has_value();   // the first number that is heard of is where the agent came from
+    counts_ = round_.has_value();  // the first number that is heard of is where the agent came from
     round_ = round;
     sent_ = sent;
   }

@@ -7,15 +7,28 @@
 #include "kernels/check.h"
 
 namespace starling {
+namespace {
+
+// An agent may end its steps after most agree. Farther away than so many times the final distance it would draw off
+// some of them and be refused by the rest, so it waits for their model, so long.
+constexpr double kLateWithin = 10;
+constexpr Duration kLatePatience = std::chrono::seconds(4);
+
+}  // namespace
 
 Rounds::Rounds(const RoundsOptions& options, Trainer& trainer, ModelMemory& model, Sharing& sharing,
                SwarmSampler& sampler, const Membership& membership, SwarmClock& swarm_clock, StateKeeper& keeper,
-               Worker& worker, const Clock& clock, Observer& observer)
-    : local_steps_(options.swarm.local_steps), sampler_(sampler), clock_(clock),
-      steps_(options.swarm, trainer, model, swarm_clock, clock), sharing_(sharing),
+               Worker& worker, Worker& writer, const Clock& clock, Observer& observer)
+    : local_steps_(options.swarm.local_steps),
+      sampler_(sampler),
+      place_(options.swarm.exchange, sampler, clock),
+      clock_(clock),
+      gathering_(options.swarm, membership, clock),
+      steps_(options.swarm, trainer, model, swarm_clock, clock),
+      sharing_(sharing),
       jobs_({options.checkpoint_every, options.evaluate_every},
-            {keeper, trainer, model, worker, clock, observer, options.on_saved}, trainer, steps_.pace(), clock,
-            observer),
+            {keeper, trainer, model, membership, worker, writer, clock, observer, options.on_saved}, trainer,
+            steps_.pace(), clock, observer),
       ending_(options.swarm, sharing_, jobs_, membership, swarm_clock, clock),
       meetings_(options.swarm.exchange.deadline_min, sampler, ending_.settling(), observer),
       sickness_(steps_.recovery(), sharing_, jobs_.checkpoints(), clock, observer) {}
@@ -23,6 +36,7 @@ Rounds::Rounds(const RoundsOptions& options, Trainer& trainer, ModelMemory& mode
 void Rounds::start(const Progress& from, bool newcomer) {
   STARLING_CHECK(state_ == State::kNotStarted);
   steps_.start(from, newcomer);
+  if (from.steps > 0) gathering_.skip();
   phase_ = Phase::kTraining;
   sampler_.set_round(from.round);
   jobs_.start();
@@ -31,18 +45,38 @@ void Rounds::start(const Progress& from, bool newcomer) {
 
 void Rounds::stop() {
   stop_asked_ = true;
+  steps_.stop();
   sharing_.stop_retrying();
   if (state_ == State::kNotStarted) state_ = State::kEnded;
+}
+
+bool Rounds::prolong(uint64_t stop_after) {
+  if (state_ == State::kEnded) return false;
+  if (phase_ == Phase::kSettling && !ending_.resume_training()) return false;
+  steps_.set_stop(stop_after);
+  return true;
+}
+
+// At a boundary after prolong(). Others may settle still, until they hear of it: a member that trains keeps them.
+void Rounds::resume_training() {
+  phase_ = Phase::kTraining;
+  late_.reset();
+  sharing_.settle(false);
+  sampler_.settle(false);
+  steps_.pace().start(clock_.now());  // to settle is no cost of an exchange
+  spdlog::info("step {}: takes steps again, until {}", progress().steps, steps_.stop_after());
 }
 
 TimePoint Rounds::next_deadline() const {
   switch (state_) {
     case State::kBoundary: return clock_.now();
-    case State::kPausing: return pause_until_;
+    case State::kWaiting: return wait_until_;
     case State::kServing: return sharing_.serving_until().value_or(clock_.now());
-    case State::kStepping:
-      return sends_early() ? std::min(steps_.end(), std::max(clock_.now(), sharing_.next_final())) : steps_.end();
-    default: return TimePoint::max();   // trainer, worker and exchange wake the control thread themselves
+    case State::kStepping: {
+      const TimePoint next = std::min(steps_.end(), steps_.paused() ? wait_until_ : steps_.pauses_at());
+      return sends_early() ? std::min(next, std::max(clock_.now(), sharing_.next_final())) : next;
+    }
+    default: return TimePoint::max();  // trainer, worker and exchange wake the control thread themselves
   }
 }
 
@@ -55,8 +89,9 @@ void Rounds::tick() {
       case State::kStepping:
         if (steps_.ended()) {
           after_steps();
-        } else if (sends_early()) {
-          sharing_.send_final(progress().round, mass());
+        } else {
+          if (sends_early()) sharing_.send_final(progress().round, mass());
+          look_at_loop();
         }
         break;
       case State::kWorking:
@@ -66,12 +101,10 @@ void Rounds::tick() {
       case State::kServing:
         if (!sharing_.serving_until()) state_ = State::kBoundary;
         break;
-      case State::kPausing:
-        if (clock_.now() >= pause_until_) state_ = State::kBoundary;
+      case State::kWaiting:
+        if (clock_.now() >= wait_until_) state_ = State::kBoundary;
         break;
-      case State::kBoundary:
-        boundary();
-        break;
+      case State::kBoundary: boundary(); break;
       case State::kNotStarted:
       case State::kEnded: break;
     }
@@ -79,9 +112,48 @@ void Rounds::tick() {
   }
 }
 
-void Rounds::pause() {
-  pause_until_ = clock_.now() + kPause;
-  state_ = State::kPausing;
+void Rounds::wait(Duration time) {
+  wait_until_ = clock_.now() + time;
+  state_ = State::kWaiting;
+}
+
+// A loop of its own may pause. What was published before is no model that others should mix with for long.
+void Rounds::look_at_loop() {
+  if (steps_.begins_pause()) {
+    sharing_.publish_nothing();
+    spdlog::info("step {}: the loop pauses; the others go on without it until its next step", progress().steps);
+  }
+  if (!steps_.paused() || clock_.now() < wait_until_) return;
+  wait_until_ = clock_.now() + kLookWhilePaused;
+  look_at_end();
+}
+
+// The others may end the run meanwhile, and leave. They wait a while for this agent to fetch their model.
+void Rounds::look_at_end() {
+  steps_.look_at_end();
+  if (!steps_.run_ended()) {
+    late_.reset();
+  } else if (!late_) {
+    late_ = ending_.model_of_others();
+  }
+  if (!late_) holds_final_ = false;
+}
+
+// Others are missing. The genesis is saved once meanwhile, so that this agent can give it to them.
+bool Rounds::gathers() {
+  if (gathering_.over()) return false;
+  gathering_.look();
+  if (gathering_.over()) {
+    steps_.pace().start(clock_.now());  // the wait is no cost of an exchange
+    return false;
+  }
+  const bool saved = jobs_.checkpoints().saved();
+  if (!saved && jobs_.begin_due(false, progress(), [this] { state_ = State::kBoundary; })) {
+    state_ = State::kWorking;
+  } else {
+    wait(kGatherPause);
+  }
+  return true;
 }
 
 // The first steps of a round.
@@ -97,12 +169,19 @@ void Rounds::start_steps(uint32_t count) {
 }
 
 void Rounds::after_steps() {
-  if (!steps_.take()) {
+  const bool paused = steps_.paused();
+  const bool finite = steps_.take();
+  if (paused) {
+    spdlog::info("step {}: the loop goes on after its pause{}", progress().steps,
+                 steps_.run_ended() ? ", and the run has ended meanwhile" : "");
+    if (!steps_.run_ended()) late_.reset();
+  }
+  if (!finite) {
     became_sick("the loss or a gradient is not finite");
     return;
   }
   if (phase_ == Phase::kSick) phase_ = Phase::kTraining;
-  if (phase_ == Phase::kTraining && !stop_asked_ && steps_.pace().round_goes_on(clock_.now())) {
+  if (phase_ == Phase::kTraining && !stop_asked_ && !paused && steps_.pace().round_goes_on(clock_.now())) {
     start_steps(local_steps_);
   } else {
     state_ = State::kBoundary;
@@ -112,19 +191,17 @@ void Rounds::after_steps() {
 // The trainer is idle and no job of ours is running: the exchange comes first, then what is due.
 void Rounds::boundary() {
   if (stop_asked_) return end(Ending::Reason::kStopped);
+  if (gathers()) return;
   steps_.look_at_swarm();
-  if (phase_ == Phase::kTraining && steps_.all_taken()) {
-    phase_ = Phase::kSettling;
-    ending_.begin_settling();
-    sharing_.settle();
-    sampler_.settle(true);
-    spdlog::info("step {}: settling: exchanges without steps until the models agree", progress().steps);
-  }
+  if (phase_ == Phase::kSettling && !ending_.settling().active()) resume_training();
+  if (phase_ == Phase::kTraining && steps_.all_taken()) begin_settling();
+  if (waits_to_adopt()) return wait();
+  if (adopts()) return replace_params();
   const bool overlap = steps_.pace().overlap();
   if (phase_ == Phase::kSettling && ending_.settling_ended()) {
     end(Ending::Reason::kFinished);
   } else if (!overlap && sharing_.serving_until()) {
-    state_ = State::kServing;   // it ends soon, and the next snapshot reuses its memory
+    state_ = State::kServing;  // it ends soon, and the next snapshot reuses its memory
   } else if (!sharing_.alone() && !(overlap && sharing_.under_way()) && !nothing_to_share()) {
     share();
   } else {
@@ -142,6 +219,7 @@ bool Rounds::nothing_to_share() const {
 bool Rounds::sends_early() const { return phase_ == Phase::kTraining && !stop_asked_ && !nothing_to_share(); }
 
 void Rounds::share() {
+  place_.check();
   state_ = State::kWorking;
   const bool wait = phase_ == Phase::kSettling || !steps_.pace().overlap();
   sharing_.expect_steps(phase_ == Phase::kSettling ? Duration::zero() : steps_.pace().expected(local_steps_));
@@ -167,8 +245,8 @@ void Rounds::begin_round() {
     return;
   }
   const bool early = nothing_to_share() ? sharing_.gathering() : sharing_.catching_up();
-  if (early) steps_.pace().start(clock_.now());   // that wait is no cost of the exchange
-  if (phase_ == Phase::kSettling || early) return pause();
+  if (early) steps_.pace().start(clock_.now());  // that wait is no cost of the exchange
+  if (phase_ == Phase::kSettling || early) return wait();
   if (const auto waited = steps_.pace().round_begins(clock_.now(), sharing_.late())) {
     spdlog::info("exchanges cost {:.0f} % of a round: they now run beside the steps", 100 * *waited);
   }
@@ -181,9 +259,62 @@ void Rounds::begin_round() {
 }
 
 void Rounds::end(Ending::Reason reason) {
-  steps_await_exchange_ = false;   // what is decided is applied, and that is the model
-  if (!ending_.begin(reason, progress(), [this] { state_ = State::kEnded; })) return pause();
+  steps_await_exchange_ = false;  // what is decided is applied, and that is the model
+  if (!ending_.begin(reason, progress(), [this] { state_ = State::kEnded; })) return wait();
   state_ = State::kWorking;
+}
+
+void Rounds::begin_settling() {
+  phase_ = Phase::kSettling;
+  ending_.begin_settling();
+  if (!late_) {
+    late_ = ending_.model_of_most();
+    const double near = kLateWithin * ending_.settling().final_distance() * sharing_.params_rms();
+    if (late_ && projected_distance(late_->theirs, late_->own) <= near) late_.reset();
+  }
+  if (steps_.run_ended() && !holds_final_) {
+    spdlog::warn(
+        "the others ended the run while this agent's loop paused, and their model is not here: this agent ends with "
+        "its own unless some of them are still there; take the model of another member");
+  }
+  if (late_) sharing_.publish_nothing();
+  late_until_ = clock_.now() + kLatePatience;
+  sharing_.settle(true);
+  sampler_.settle(true);
+  spdlog::info("step {}: settling: exchanges without steps until the models agree", progress().steps);
+}
+
+std::optional<OthersModel> Rounds::model_of_most() const {
+  if (stop_asked_ || (phase_ != Phase::kSettling && !late_)) return std::nullopt;
+  return late_ ? late_ : ending_.model_of_most();
+}
+
+void Rounds::adopt(std::shared_ptr<const std::vector<float>> params) {
+  adopted_ = std::move(params);
+  late_until_ = clock_.now() + kLatePatience;
+  sharing_.publish_nothing();
+}
+
+// For the model, and then for exchanges that are still open: what they decide moves the own one.
+bool Rounds::waits_to_adopt() const {
+  return (adopted_ ? !sharing_.idle() : late_.has_value()) && clock_.now() < late_until_;
+}
+
+// Exchanges may have brought it near since the others' model was asked for.
+bool Rounds::adopts() {
+  if (adopted_ && !model_of_most()) adopted_.reset();
+  late_.reset();
+  return adopted_ != nullptr;
+}
+
+// What was exchanged moved the own model, and goes with it.
+void Rounds::replace_params() {
+  sharing_.drop_decided();
+  sharing_.settle(true);
+  ending_.params_replaced();
+  if (std::exchange(holds_final_, false)) ending_.took_final_model();
+  state_ = State::kWorking;
+  jobs_.checkpoints().replace_then(std::exchange(adopted_, nullptr), [this] { state_ = State::kBoundary; });
 }
 
 // Stops sharing, goes back to the last good state, and halves the learning rate for a while.

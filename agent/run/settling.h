@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "agent/run/agreement.h"
-#include "gossip/exchange/group_guard.h"
 #include "gossip/clock.h"
+#include "gossip/group/group_guard.h"
 
 namespace starling {
 
@@ -29,7 +29,7 @@ class Settling {
     active_ = true;
     began_ = now;
   }
-  void abandon() { active_ = false; }   // the params were lost, so the agent takes steps again
+  void abandon() { active_ = false; }  // the params were lost, so the agent takes steps again
   bool active() const { return active_; }
   double final_distance() const { return final_distance_; }
 
@@ -40,7 +40,8 @@ class Settling {
   bool agreed(const Agreement& agreement) const {
     return agreement.unknown == 0 && near(agreement.farthest.value_or(0));
   }
-  bool near(double distance) const { return distance <= kBall * final_distance_; }   // over the rms params
+  double ball() const { return kBall * final_distance_; }  // over the rms params, like all of these
+  bool near(double distance) const { return distance <= ball(); }
 
   // In units of the own rms: `factor` times the distance of the farthest, were it not for those that may be broken.
   // nullopt: fewer than half of the others have told theirs.
@@ -50,7 +51,7 @@ class Settling {
       if (std::isfinite(other.distance)) distances.push_back(other.distance);
     }
     const size_t others = agreement.members, broken = std::max<size_t>(1, (others + 1) / 8);
-    if (others == 1) return std::numeric_limits<double>::infinity();   // of two, nobody knows which one lies
+    if (others == 1) return std::numeric_limits<double>::infinity();  // of two, nobody knows which one lies
     if (distances.size() <= broken || 2 * distances.size() < others) return std::nullopt;
     std::sort(distances.begin(), distances.end(), std::greater<>());
     return std::max((others == 2 ? GroupGuard::kFarOfFew : factor) * distances[broken], final_distance_);

@@ -25,7 +25,7 @@ void Sickness::go_back_then(const std::string& reason, uint64_t steps, std::func
     if (!found) {
       throw std::runtime_error(fmt::format("{}, and there is no checkpoint to go back to; {}", reason, kRemedy));
     }
-    if (sharing_.holds_replica()) {   // it is good, and newer; the optimizer's state was not
+    if (sharing_.holds_replica()) {  // it is good, and newer; the optimizer's state was not
       sharing_.apply_decided_then([next, to = *found] { next(to); });
     } else {
       next(*found);

@@ -1,4 +1,4 @@
-// What an agent does when a loss, a gradient or its params are not finite: it stops sharing first, and then goes back
+// An agent with a loss, a gradient or params that are not finite stops sharing first. Then it goes back
 // to its last good state. recovery.h says how often, and with which learning rate afterwards.
 #pragma once
 

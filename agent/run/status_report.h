@@ -6,14 +6,24 @@
 #include "agent/observe/events.h"
 #include "agent/run/rounds.h"
 #include "bootstrap/router.h"
+#include "gossip/exchange/counters.h"
 #include "gossip/exchange/exchange.h"
 #include "gossip/net/transport.h"
+#include "gossip/pairs/status.h"
+#include "gossip/updates/status.h"
 
 namespace starling {
 
+// The figures of the rooms that an agent's exchange is made of; zeros of the others.
+struct RoomStatus {
+  PairsStatus pairs;
+  GroupCounters group;
+  UpdatesStatus updates;
+};
+
 // `swarm` and `rounds` are null before training begins, `exchange` also when the agent trains alone.
 AgentStatus agent_status(Phase phase, const SwarmConfig* swarm, const Rounds* rounds, const ExchangeMachine* exchange,
-                         const Router& router, const TransportCounters& traffic);
+                         const RoomStatus& rooms, const Router& router, const TransportCounters& traffic);
 MemberMeta agent_meta(const std::string& name, Phase phase, const Rounds* rounds);
 
 }  // namespace starling

@@ -10,11 +10,11 @@ namespace starling {
 class StepParts {
  public:
   void stepped(const StepReport& report);
-  void coded(Duration select, Duration encode) {                      // the worker
+  void coded(Duration select, Duration encode) {  // the worker
     sum_.select += select;
     sum_.encode += encode;
   }
-  void stood_still(Duration duration) { sum_.exposed += duration; }   // the trainer, at a boundary
+  void stood_still(Duration duration) { sum_.exposed += duration; }  // the trainer, at a boundary
   // A window without steps says nothing: the one before it stays.
   void end_window();
   const StepBreakdown& mean() const { return mean_; }

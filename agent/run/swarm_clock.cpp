@@ -9,11 +9,11 @@
 namespace starling {
 namespace {
 
-constexpr double kProgressMax = 4;                            // of a member, in units of the own or the median one
-constexpr Duration kRateWindow = std::chrono::seconds(5);     // a forged record is refuted sooner
-constexpr Duration kFounding = std::chrono::seconds(10);      // who is met so early is no newer than this agent
+constexpr double kProgressMax = 4;                         // of a member, in units of the own or the median one
+constexpr Duration kRateWindow = std::chrono::seconds(5);  // a forged record is refuted sooner
+constexpr Duration kFounding = std::chrono::seconds(10);   // who is met so early is no newer than this agent
 constexpr Duration kKnownAfter = std::chrono::minutes(1);
-constexpr Duration kForgottenAfter = std::chrono::minutes(1);   // unseen; it may only have been suspected
+constexpr Duration kForgottenAfter = std::chrono::minutes(1);  // unseen; it may only have been suspected
 
 // The lower one of two: with one other member, that one alone must not decide.
 template <typename T>
@@ -39,14 +39,11 @@ bool has_ended(const MemberMeta& meta) {
 }
 
 bool is_to_train(const MemberMeta& meta) {
-  return meta.role == Role::kAgent && (meta.phase == Phase::kTraining || meta.phase == Phase::kSick);
+  return meta.role == Role::kAgent && meta.pause == Pause::kNone &&
+         (meta.phase == Phase::kTraining || meta.phase == Phase::kSick);
 }
 
 }  // namespace
-
-std::string print_name(const PeerRecord& agent) {
-  return agent.meta.name.empty() ? agent.id.short_name() : agent.meta.name;
-}
 
 bool holds_model(const MemberMeta& meta) { return meta.role == Role::kAgent && meta.phase != Phase::kJoining; }
 
@@ -77,8 +74,8 @@ bool SwarmClock::known(const Claim& claim) const {
 void SwarmClock::visit_known(const std::function<void(const PeerRecord&)>& visit) const {
   visit_proven(membership_, [&](const PeerRecord& agent) {
     const auto claim = claims_.find(agent.id);
-    const bool counts = claim != claims_.end() && claim->second.generation == agent.version.generation &&
-                        known(claim->second);
+    const bool counts =
+        claim != claims_.end() && claim->second.generation == agent.version.generation && known(claim->second);
     if (counts || !begun_) visit(agent);
   });
 }
@@ -96,11 +93,12 @@ uint64_t SwarmClock::steps(uint64_t own_steps, double own_steps_per_s) {
   const TimePoint now = clock_.now();
   if (!std::exchange(begun_, true)) {
     began_ = window_began_ = now;
-    steps_ = own_steps_ = own_steps;   // the first claims count at most as this agent's start
+    steps_ = own_steps_ = own_steps;  // the first claims count at most as this agent's start
   }
   const bool new_window = now - window_began_ >= kRateWindow;
   if (new_window) window_began_ = now;
-  const double progress = own_steps > own_steps_ ? static_cast<double>(own_steps - own_steps_) : 0;
+  const double progress =
+      std::exchange(paused_, 0) + (own_steps > own_steps_ ? static_cast<double>(own_steps - own_steps_) : 0);
   const double most = kProgressMax * progress_ratio(own_steps_per_s) * progress;
   own_steps_ = own_steps;
 
@@ -120,9 +118,7 @@ uint64_t SwarmClock::steps(uint64_t own_steps, double own_steps_per_s) {
 
 double SwarmClock::median_mass(double own_mass) const {
   std::vector<double> masses{own_mass};
-  visit_known([&](const PeerRecord& agent) {
-    masses.push_back(within_ratio(agent.meta.mass, own_mass));
-  });
+  visit_known([&](const PeerRecord& agent) { masses.push_back(within_ratio(agent.meta.mass, own_mass)); });
   return median(std::move(masses));
 }
 
@@ -144,6 +140,7 @@ SwarmClock::Tally SwarmClock::tally(const Counts& counts) const {
     found.training += takes_part(meta) && meta.phase == Phase::kTraining;
     found.taking_part += takes_part(meta);
     found.ended += has_ended(meta);
+    found.miss_the_end += meta.role == Role::kAgent && meta.pause == Pause::kPaused;
     if (!is_to_train(meta)) return;
     ++found.to_train;
     found.one_to_train = print_name(member.record);

@@ -5,7 +5,6 @@
 #include <stdexcept>
 
 #include "agent/share/make_exchange.h"
-#include "gossip/exchange/group.h"
 #include "gossip/limits.h"
 
 namespace starling {
@@ -39,16 +38,20 @@ SwarmSamplerOptions swarm_sampler_options(const SwarmConfig& swarm, const std::s
   options.settles_in_pairs = settles_in_pairs(swarm);
   if (swarm.exchange.kind == ExchangeKind::kGroup) {
     refuse_outsider(swarm.exchange.members, name);
-    options.group_size = swarm.exchange.group_size;
+    options.group_size = members_max(swarm.exchange);
     options.group_names = swarm.exchange.members;
-    if (shares_updates(swarm.exchange)) options.oldest = kUpdateMembersMax;
+    options.finished_too = shares_updates(swarm.exchange);  // they give what they hold
   }
   return options;
 }
 
 SwarmSampler::SwarmSampler(const SwarmSamplerOptions& options, const Membership& membership,
-                         const SwarmClock& swarm_clock, const Clock& clock, uint64_t rng_seed)
-    : options_(options), membership_(membership), swarm_clock_(swarm_clock), clock_(clock), rng_(rng_seed),
+                           const SwarmClock& swarm_clock, const Clock& clock, uint64_t rng_seed)
+    : options_(options),
+      membership_(membership),
+      swarm_clock_(swarm_clock),
+      clock_(clock),
+      rng_(rng_seed),
       began_(clock.now()) {}
 
 std::string SwarmSampler::name_of(const PeerId& peer) const {
@@ -65,7 +68,7 @@ std::vector<SwarmSampler::Rank> SwarmSampler::ranks(size_t* own) const {
   const Counts counts = counting();
   membership_.visit_alive([&](const Member& member) {
     const PeerRecord& agent = member.record;
-    const bool in = takes_part(agent.meta) || (options_.oldest > 0 && has_finished(agent.meta));
+    const bool in = takes_part(agent.meta) || (options_.finished_too && has_finished(agent.meta));
     if (in && counts(member)) all.push_back({agent.id, agent.meta.name, agent.meta.mass, agent.version.generation});
   });
   std::sort(all.begin(), all.end(), [](const Rank& a, const Rank& b) { return a.id < b.id; });
@@ -105,7 +108,7 @@ void SwarmSampler::met_at(const PeerId& peer, uint64_t meeting) {
   last_met_[peer] = meeting;
 }
 
-// Members of another group, and neighbors in a graph, have other candidates than this agent has.
+// Neighbors in a graph have other candidates than this agent has.
 bool SwarmSampler::anyone() const {
   const bool named_edges = options_.group_size == 0 && options_.topology.kind == TopologyKind::kFile;
   if (settling_ && options_.settles_in_pairs) return !named_edges;
@@ -117,14 +120,8 @@ bool SwarmSampler::anyone() const {
 std::vector<PeerId> SwarmSampler::candidates() {
   if (settling_ && options_.settles_in_pairs) return settlers();
   std::vector<PeerId> peers;
-  if (options_.group_size > 0) {
-    const std::vector<Participant> inside = group();
-    for (const PeerRecord* agent : agents_taking_part(membership_, counting())) {
-      const bool own_group = std::any_of(inside.begin(), inside.end(),
-                                         [&](const Participant& one) { return one.peer == agent->id; });
-      if (!own_group) peers.push_back(agent->id);
-    }
-  } else if (anyone()) {
+  if (options_.group_size > 0) return peers;
+  if (anyone()) {
     for (const PeerRecord* agent : agents_taking_part(membership_, counting())) peers.push_back(agent->id);
   } else {
     for (const Participant& neighbor : neighbors(round_)) peers.push_back(neighbor.peer);
@@ -147,9 +144,8 @@ std::vector<PeerId> SwarmSampler::settlers() {
 
 std::optional<PeerId> SwarmSampler::choose(const std::vector<PeerId>& except) {
   std::vector<PeerId> peers = candidates();
-  std::erase_if(peers, [&](const PeerId& peer) {
-    return std::find(except.begin(), except.end(), peer) != except.end();
-  });
+  std::erase_if(peers,
+                [&](const PeerId& peer) { return std::find(except.begin(), except.end(), peer) != except.end(); });
   return choose_among(peers);
 }
 
@@ -169,43 +165,28 @@ std::vector<Participant> SwarmSampler::neighbors(uint64_t round) {
 
 std::vector<Participant> SwarmSampler::group() {
   size_t own;
-  const std::vector<Rank> all = ranks(&own);
-  if (options_.oldest > 0) {
-    std::vector<Participant> members;
-    for (const Rank& rank : oldest(all)) members.push_back({rank.id, rank.mass});
-    return members;
-  }
-  if (!options_.group_names.empty()) return named_group(all);
-  const size_t size = options_.group_size > 0 ? options_.group_size : kGroupMax;
-  const size_t groups = (all.size() + size - 1) / size;
-  const size_t mine = own * groups / all.size();
   std::vector<Participant> members;
-  for (size_t i = 0; i < all.size(); ++i) {
-    if (i * groups / all.size() == mine) members.push_back({all[i].id, all[i].mass});
-  }
+  for (const Rank& rank : first_begun(ranks(&own))) members.push_back({rank.id, rank.mass});
   return members;
+}
+
+bool SwarmSampler::outside_group() {
+  if (options_.group_size == 0) return false;
+  const std::vector<Participant> members = group();
+  const PeerId& self = membership_.self().id;
+  return std::none_of(members.begin(), members.end(), [&](const Participant& one) { return one.peer == self; });
 }
 
 // A member that began earlier never leaves the group because another came.
-std::vector<SwarmSampler::Rank> SwarmSampler::oldest(std::vector<Rank> all) const {
+std::vector<SwarmSampler::Rank> SwarmSampler::first_begun(std::vector<Rank> all) const {
   std::vector<std::string> free = options_.group_names;
   if (!free.empty()) std::erase_if(all, [&](const Rank& rank) { return std::erase(free, rank.name) == 0; });
-  if (all.size() <= options_.oldest) return all;
-  std::sort(all.begin(), all.end(), [](const Rank& a, const Rank& b) {
-    return std::pair(a.generation, a.id) < std::pair(b.generation, b.id);
-  });
-  all.resize(options_.oldest);
+  if (all.size() <= options_.group_size) return all;
+  std::sort(all.begin(), all.end(),
+            [](const Rank& a, const Rank& b) { return std::pair(a.generation, a.id) < std::pair(b.generation, b.id); });
+  all.resize(options_.group_size);
   std::sort(all.begin(), all.end(), [](const Rank& a, const Rank& b) { return a.id < b.id; });
   return all;
-}
-
-std::vector<Participant> SwarmSampler::named_group(const std::vector<Rank>& all) const {
-  std::vector<std::string> free = options_.group_names;
-  std::vector<Participant> members;
-  for (const Rank& rank : all) {
-    if (std::erase(free, rank.name) > 0) members.push_back({rank.id, rank.mass});
-  }
-  return members;
 }
 
 void SwarmSampler::failed(const PeerId& peer) { busy(peer, kAvoidAfterFailure); }

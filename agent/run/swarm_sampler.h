@@ -1,4 +1,4 @@
-// Chooses the next partner: the graph or the groups of the settings, applied to the agents that live now.
+// Chooses the next partner: the graph or the group of the settings, applied to the agents that live now.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@ namespace starling {
 
 struct SwarmSamplerOptions {
   TopologySpec topology;
-  uint32_t group_size = 0;                // 0: no groups
-  std::vector<std::string> group_names;   // not empty: one group, of these alone
-  uint32_t oldest = 0;                    // not 0: one group, of at most so many agents that began first
-  bool settles_in_pairs = false;          // with those alone that settle too; exchanges go in rounds until then
+  uint32_t group_size = 0;               // group: at most so many agents, those that began first; 0: no group
+  std::vector<std::string> group_names;  // not empty: of these alone
+  bool finished_too = false;             // group: also members that have finished, until they leave
+  bool settles_in_pairs = false;         // with those alone that settle too; exchanges go in rounds until then
 };
 
 // The swarm's settings as they apply to the agent called `name`. Throws std::runtime_error if they leave it no place.
@@ -31,17 +31,17 @@ SwarmSamplerOptions swarm_sampler_options(const SwarmConfig& swarm, const std::s
 class SwarmSampler final : public PeerSampler {
  public:
   SwarmSampler(const SwarmSamplerOptions& options, const Membership& membership, const SwarmClock& swarm_clock,
-              const Clock& clock, uint64_t rng_seed);
+               const Clock& clock, uint64_t rng_seed);
 
-  void set_round(uint64_t round) { round_ = round; }   // for graphs that change, and for choose()
+  void set_round(uint64_t round) { round_ = round; }  // for graphs that change, and for choose()
 
   // While this agent settles and nobody trains, pairs draw anyone: one model is found sooner than along a graph. Where
-  // exchanges go in rounds until then, they draw anyone else who settles. Named edges stay, since they may be the only
+  // exchanges go in rounds until then, they draw any other that settles. Named edges stay, since they may be the only
   // links.
   void settle(bool settling) { settling_ = settling; }
 
   // Of the living agents that train or settle, are our neighbors in the graph, and did not fail us within
-  // kAvoidAfterFailure: the one met longest ago, among equals a random one. With groups: a member of another group.
+  // kAvoidAfterFailure: the one met longest ago, among equals a random one. In a group: nobody.
   std::optional<PeerId> choose(const std::vector<PeerId>& except) override;
   void met(const PeerId& peer) override { met_at(peer, ++meetings_); }
   uint64_t last_met(const PeerId& peer) override;
@@ -49,16 +49,17 @@ class SwarmSampler final : public PeerSampler {
   bool anyone() const override;
   // Metropolis-Hastings rows over the living, sorted by id; a mass counts at most kMassRatioMax times the median.
   std::vector<Participant> neighbors(uint64_t round) override;
-  // This agent's group. With `oldest` also those who have finished: they give what they hold until they leave. Else the
-  // sorted living agents cut into runs of like size, or those named. Of two with the same name
-  // the smaller id counts, so that a group is never larger than its list.
+  // The swarm's group. Of two agents with the same name the smaller id counts, so that a group is never larger than its
+  // list. REQUIRES: group_size > 0.
   std::vector<Participant> group() override;
+  // The group is full without this agent.
+  bool outside_group();
 
   void failed(const PeerId& peer);
-  void busy(const PeerId& peer, Duration free_in);   // not chosen until then, for kAvoidAfterFailure at most
+  void busy(const PeerId& peer, Duration free_in);  // not chosen until then, for kAvoidAfterFailure at most
   void succeeded(const PeerId& peer);
 
-  std::string name_of(const PeerId& peer) const;   // empty: not known
+  std::string name_of(const PeerId& peer) const;  // empty: not known
 
  private:
   struct Rank {
@@ -67,11 +68,10 @@ class SwarmSampler final : public PeerSampler {
     double mass = 1;
     uint64_t generation = 0;
   };
-  std::vector<Rank> ranks(size_t* own) const;   // living agents and ourselves, sorted by id
-  std::vector<Rank> oldest(std::vector<Rank> all) const;
-  std::vector<Participant> named_group(const std::vector<Rank>& all) const;
+  std::vector<Rank> ranks(size_t* own) const;  // living agents and ourselves, sorted by id
+  std::vector<Rank> first_begun(std::vector<Rank> all) const;
   std::vector<PeerId> settlers();
-  Counts counting() const;   // whose silence may keep this agent waiting
+  Counts counting() const;  // those with a silence that may keep this agent waiting
   void met_at(const PeerId& peer, uint64_t meeting);
   std::optional<PeerId> choose_among(const std::vector<PeerId>& peers);
 
@@ -84,7 +84,7 @@ class SwarmSampler final : public PeerSampler {
   std::unordered_map<PeerId, TimePoint> avoid_until_;
   uint64_t round_ = 0;
   bool settling_ = false;
-  std::unordered_map<PeerId, uint64_t> last_met_;   // in meetings_
+  std::unordered_map<PeerId, uint64_t> last_met_;  // in meetings_
   uint64_t meetings_ = 0;
 };
 

@@ -9,45 +9,45 @@
 namespace starling {
 namespace {
 
-constexpr uint32_t kAttemptsMax = 3;   // a busy partner does not end the round
-// Pairs by turns: between two rounds' steps so many exchanges are due, whoever began them. Serving who waits costs no
-// time, since their blocks are here: so up to kTurnsBeyond more, of which kTurnsAhead count for the next steps. Before
-// those this agent need not propose. By a schedule only those count that the schedule has there.
-constexpr uint64_t kTurnsBeyond = 2, kTurnsAhead = 1;
-
 constexpr Duration kMeasureEvery = std::chrono::seconds(3), kMeasureSettling = std::chrono::milliseconds(100);
 
 }  // namespace
 
 // What was measured before the last steps says nothing of where this agent settles.
-void DeltaSharing::settle() {
-  settling_ = true;
+void DeltaSharing::settle(bool on) {
+  settling_ = on;
+  if (!on) return;
   projection_.reset();
   next_measure_ = TimePoint::min();
 }
 
 void DeltaSharing::share(uint64_t round, double mass, bool wait, Done done) {
   STARLING_CHECK(exchange_ && !done_);
-  wait_ = wait;
   done_ = std::move(done);
   round_ = round;
   mass_ = mass;
-  attempts_ = 0;
-  ++boundary_;
-  const ExchangeStatus status = exchange_->status();
-  if (!status.by_turns) return encode_then(std::nullopt, [this] { begin_exchange(); });
-  exchange_->retract();
-  waiting_ = status.under_way;   // a peer's exchange, which used the payload before
-  if (!waiting_) take_turns();
+  ++boundary_.number;
+  boundary_.waits = wait;
+  boundary_.published = boundary_.mixed = false;
+  go_on();
 }
 
-void DeltaSharing::encode_then(std::optional<Duration> next_in, std::function<void()> next) {
+void DeltaSharing::go_on() {
+  switch (exchange_->next(boundary_)) {
+    case Due::kWait: waiting_ = true; return;
+    case Due::kPublish: return encode(false);
+    case Due::kPublishForSteps: return encode(true);
+    case Due::kApply: return apply();
+    case Due::kSteps: return finish(true);
+  }
+}
+
+void DeltaSharing::encode(bool steps_follow) {
   const std::shared_ptr<Decided> decided = take_decided();
-  exchange_->retract();
   auto snapshot = std::make_shared<Snapshot>();
   snapshot->number = ++snapshot_number_;
   snapshot->round = round_;
-  snapshot->boundary = boundary_;
+  snapshot->boundary = boundary_.number;
   snapshot->mass = mass_;
   snapshot->settling = settling_;
   if (settling_) snapshot->far = far_;
@@ -66,9 +66,9 @@ void DeltaSharing::encode_then(std::optional<Duration> next_in, std::function<vo
         drift_.before_steps(model_.params());
         *took = clock_.now() - began;
       },
-      [this, snapshot, encoded, took, due, trained, next_in, next = std::move(next)] {
+      [this, snapshot, encoded, took, due, trained, steps_follow] {
         encode_time_ += *took;
-        if (due) {   // two of its passes; of a large model they may not take much of the agent's time
+        if (due) {  // two of its passes; of a large model they may not take much of the agent's time
           const Duration every = settling_ ? kMeasureSettling : kMeasureEvery;
           next_measure_ = clock_.now() + std::max(every, (settling_ ? 5 : 100) * *took);
         }
@@ -78,84 +78,28 @@ void DeltaSharing::encode_then(std::optional<Duration> next_in, std::function<vo
         }
         if (encoded->params_rms >= 0) params_rms_ = encoded->params_rms;
         if (encoded->projection && trained) projection_ = encoded->projection;
-        if (next_in) snapshot->next_at = clock_.now() + *next_in;
+        if (steps_follow) snapshot->next_at = clock_.now() + boundary_.steps;
         exchange_->publish(snapshot);
-        published_ = boundary_;
-        next();
+        boundary_.published = true;
+        go_on();
       });
 }
 
-void DeltaSharing::begin_exchange() {
-  const bool begun = attempts_ < kAttemptsMax && exchange_->begin();
-  ++attempts_;
-  waiting_ = begun && wait_;
-  if (!waiting_) finish(true);
-}
-
 void DeltaSharing::tick() {
-  if (!waiting_) return;
-  const ExchangeStatus status = exchange_->status();
-  if (status.under_way) return;
+  if (!waiting_ || exchange_->status().under_way) return;
   waiting_ = false;
-  if (status.by_turns) {
-    take_turns();
-  } else {
-    exchange_ended();
-  }
+  go_on();
 }
 
-void DeltaSharing::exchange_ended() {
+void DeltaSharing::stop_waiting() {
+  if (std::exchange(waiting_, false)) finish(true);
+}
+
+void DeltaSharing::apply() {
   const std::shared_ptr<Decided> decided = take_decided();
-  // Busy or failed: another partner may be free.
-  const bool again = decided->deltas.empty() && exchange_->status().retries && attempts_ < kAttemptsMax;
-  apply_then(decided, [this, again] {
-    if (again && retrying_) {
-      begin_exchange();
-    } else {
-      finish(true);
-    }
-  });
-}
-
-void DeltaSharing::take_turns() {
-  const ExchangeStatus status = exchange_->status();
-  const uint64_t made = status.turns - turns_before_;
-  const bool none_waits = status.waiting == 0 || made >= status.turns_due + kTurnsBeyond;
-  const bool enough = turns_are_due(status, made) ? attempts_ >= status.turns_due + kAttemptsMax - 1 : none_waits;
-  if (enough || !retrying_) return end_turns();
-  if (!status.fresh) return encode_then(std::nullopt, [this] { take_turns(); });
-  ++attempts_;
-  waiting_ = exchange_->begin();
-  if (!waiting_) return end_turns();
-  tick();   // a peer that waited may be served already
-}
-
-// What a schedule says holds for the boundary in which this agent published last.
-bool DeltaSharing::turns_are_due(const ExchangeStatus& status, uint64_t made) const {
-  if (published_ != boundary_) return made < status.turns_due;
-  return made + status.turns_rested < status.turns_due || status.slots_open > 0;
-}
-
-// The state moves from now on, so whoever asks waits. Steps that take too long to wait for leave a payload behind.
-void DeltaSharing::end_turns() {
-  exchange_->retract();
-  const ExchangeStatus status = exchange_->status();
-  const uint64_t spent = std::min(turns_before_ + status.turns_due, status.turns);
-  if (status.turns_ahead) {
-    turns_before_ = status.turns - (published_ == boundary_ ? *status.turns_ahead : 0);
-  } else {
-    turns_before_ = std::max(spent, status.turns - std::min(status.turns, kTurnsAhead));
-  }
-  if (steps_ > status.wait_max && retrying_) return encode_then(steps_, [this] { finish(true); });
-  apply_then(take_decided(), [this] { finish(true); });
-}
-
-void DeltaSharing::apply_then(std::shared_ptr<Decided> decided, std::function<void()> next) {
-  if (decided->deltas.empty() && decided->lessons.empty()) {
-    next();
-    return;
-  }
-  apply_on_worker(decided, std::move(next));
+  boundary_.mixed = !decided->deltas.empty();
+  if (decided->deltas.empty() && decided->lessons.empty()) return go_on();
+  apply_on_worker(decided, [this] { go_on(); });
 }
 
 void DeltaSharing::apply_on_worker(std::shared_ptr<Decided> decided, Next next) {
@@ -171,9 +115,8 @@ void DeltaSharing::apply_on_worker(std::shared_ptr<Decided> decided, Next next) 
 // A delta that undoes one of params since discarded has nothing to undo.
 std::shared_ptr<Decided> DeltaSharing::take_decided() {
   auto decided = std::make_shared<Decided>(exchange_->take_decided());
-  std::erase_if(decided->deltas, [this](const Delta& delta) {
-    return delta.taken_back != 0 && delta.taken_back <= discarded_number_;
-  });
+  std::erase_if(decided->deltas,
+                [this](const Delta& delta) { return delta.taken_back != 0 && delta.taken_back <= discarded_number_; });
   return decided;
 }
 

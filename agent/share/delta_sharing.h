@@ -1,5 +1,5 @@
-// Sharing params: applies decided deltas, encodes, publishes a snapshot, begins an exchange. Pairs by turns: as many
-// exchanges as a round is to have, each from a newly encoded state; those that peers began count too.
+// Sharing params: at a boundary it does what the exchange says is due. It applies decided deltas, encodes, publishes a
+// snapshot, waits.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,20 @@ class DeltaSharing final : public Sharing {
   // `exchange` is null when the agent trains alone. `watches_drift`: snapshots say how far the steps moved the params,
   // which costs time, else 0. All references outlive the object.
   DeltaSharing(SharedModel& model, Exchange* exchange, Worker& worker, const Clock& clock, bool watches_drift)
-      : Sharing(exchange, false), model_(model), exchange_(exchange), worker_(worker), clock_(clock),
+      : Sharing(exchange, false),
+        model_(model),
+        exchange_(exchange),
+        worker_(worker),
+        clock_(clock),
         drift_(clock, watches_drift) {}
 
   void share(uint64_t round, double mass, bool wait, Done done) override;
-  void expect_steps(Duration duration) override { steps_ = duration; }
+  void expect_steps(Duration duration) override { boundary_.steps = duration; }
   void tick() override;
-  void settle() override;
+  void settle(bool on) override;
   void leave_out_beyond(std::optional<Far> distance) override { far_ = distance; }
-  void stop_retrying() override { retrying_ = false; }
+  void stop_retrying() override { boundary_.closing = true; }
+  void stop_waiting() override;
 
   void begin_round_then(Next next) override;
   void apply_decided_then(Next next) override;
@@ -37,13 +42,9 @@ class DeltaSharing final : public Sharing {
   void drop_decided() override;
 
  private:
-  void encode_then(std::optional<Duration> next_in, Next next);
-  void begin_exchange();
-  void exchange_ended();
-  void take_turns();
-  bool turns_are_due(const ExchangeStatus& status, uint64_t made) const;
-  void end_turns();
-  void apply_then(std::shared_ptr<Decided> decided, Next next);
+  void go_on();
+  void encode(bool steps_follow);
+  void apply();
   void apply_on_worker(std::shared_ptr<Decided> decided, Next next);
   std::shared_ptr<Decided> take_decided();
   void finish(bool healthy);
@@ -53,17 +54,14 @@ class DeltaSharing final : public Sharing {
   Worker& worker_;
   const Clock& clock_;
   DriftWatch drift_;
-  bool wait_ = false, waiting_ = false, retrying_ = true;
-  uint32_t attempts_ = 0;            // with the snapshot published last
-  uint64_t snapshot_number_ = 0, round_ = 0, boundary_ = 0;
+  bool waiting_ = false;
+  uint64_t snapshot_number_ = 0, round_ = 0;
   double mass_ = 1;
-  uint64_t published_ = 0;           // the boundary of the snapshot published last
-  Duration steps_{};                 // expected
-  uint64_t turns_before_ = 0;        // exchanges by turns that count for the steps taken already
+  Boundary boundary_;  // the last one
   bool settling_ = false;
-  std::optional<Far> far_;           // as Snapshot says
-  TimePoint next_measure_ = TimePoint::min();   // of the params' size and projection
-  uint64_t discarded_number_ = 0;    // deltas of snapshots up to this one went with the params that were discarded
+  std::optional<Far> far_;                     // as Snapshot says
+  TimePoint next_measure_ = TimePoint::min();  // of the params' size and projection
+  uint64_t discarded_number_ = 0;  // deltas of snapshots up to this one went with the params that were discarded
   Done done_;
 };
 

@@ -1,5 +1,5 @@
 // How far the own steps of a round move the params, by a sketch of them: before the steps, and after them. Deltas of
-// exchanges are applied in between two rounds' steps, so they do not count; else whoever lies could raise it. It takes
+// exchanges are applied in between two rounds' steps, so they do not count; else a liar could raise it. It takes
 // two passes over the params, so it looks only where a guard asks (`on`).
 #pragma once
 
@@ -28,12 +28,12 @@ class DriftWatch {
     if (!on_ || clock_.now() < next_) return;
     timed([&] { return before_ = project(params), 0; });
   }
-  void discarded() { before_.reset(); }   // the params come from elsewhere
+  void discarded() { before_.reset(); }  // the params come from elsewhere
 
-  double drift() const { return drift_; }   // of the last round that was looked at; 0: none yet
+  double drift() const { return drift_; }  // of the last round that was looked at; 0: none yet
 
  private:
-  static constexpr int kRest = 50;   // times what looking took
+  static constexpr int kRest = 50;  // times what looking took
 
   template <typename Look>
   double timed(const Look& look) {

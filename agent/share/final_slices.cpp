@@ -28,7 +28,7 @@ bool FinalSlices::add(const FinalPart& part) {
   for (; at != slices_.end() && at->offset < end; ++at) {
     const auto slice = static_cast<size_t>(at - slices_.begin());
     final_elements_[slice] += std::min(end, at->offset + at->count) - std::max(part.offset, at->offset);
-    STARLING_CHECK(final_elements_[slice] <= at->count);   // a part was told twice
+    STARLING_CHECK(final_elements_[slice] <= at->count);  // a part was told twice
     slice_at_[slice] = std::max(slice_at_[slice], part.at);
     TimePoint& bucket_at = at_[buckets_[slice]];
     bucket_at = std::max(bucket_at, part.at);

@@ -9,7 +9,7 @@
 
 #include "agent/train/trainer.h"
 #include "gossip/clock.h"
-#include "gossip/exchange/update_replicas.h"
+#include "gossip/updates/update_replicas.h"
 
 namespace starling {
 
@@ -22,7 +22,7 @@ class FinalSlices {
   // From any thread. Whether take() has something to return that it had not before, now or later.
   bool add(const FinalPart& part);
 
-  // Those of buckets all of whose elements are final, in the order in which buckets became so; of one bucket the last
+  // Those of buckets with final elements only, in the order in which buckets became so; of one bucket the last
   // slice first. Each is taken once a step.
   std::vector<uint32_t> take(TimePoint now);
   // When take() has more, if parts that were told of become final later; TimePoint::max(): not known.
@@ -37,13 +37,13 @@ class FinalSlices {
   };
   bool slice_is_final(size_t slice);
   const std::vector<SliceRange> slices_;
-  mutable std::mutex mutex_;                // guards all below
-  std::vector<uint32_t> buckets_;           // by slice
-  std::vector<size_t> final_elements_;      // by slice
-  std::vector<TimePoint> slice_at_;         // by slice: the latest of its parts
-  std::vector<size_t> left_;                // by bucket: slices that are not final
-  std::vector<TimePoint> at_;               // by bucket: the latest of its parts
-  std::vector<Ready> ready_;                // not taken yet, by time
+  mutable std::mutex mutex_;            // guards all below
+  std::vector<uint32_t> buckets_;       // by slice
+  std::vector<size_t> final_elements_;  // by slice
+  std::vector<TimePoint> slice_at_;     // by slice: the latest of its parts
+  std::vector<size_t> left_;            // by bucket: slices that are not final
+  std::vector<TimePoint> at_;           // by bucket: the latest of its parts
+  std::vector<Ready> ready_;            // not taken yet, by time
 };
 
 }  // namespace starling

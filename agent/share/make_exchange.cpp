@@ -5,12 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "gossip/exchange/group.h"
-#include "gossip/exchange/groups_with_pairs.h"
-#include "gossip/exchange/neighborhood.h"
-#include "gossip/exchange/pair_turns.h"
-#include "gossip/exchange/pairwise.h"
-#include "gossip/exchange/settles_in_pairs.h"
+#include "gossip/exchange/pairwise_finalizer.h"
+#include "gossip/group/group.h"
+#include "gossip/neighborhood/neighborhood.h"
+#include "gossip/pairs/async_pairs.h"
+#include "gossip/pairs/sync_pairs.h"
 
 namespace starling {
 namespace {
@@ -32,13 +31,13 @@ void check_fragments(const ExchangeContext& context) {
   const std::string cut = "swarm.exchange.fragments: " + std::to_string(fragments) + " need as many blocks, and " +
                           std::to_string(elements) + " params in blocks of " +
                           std::to_string(context.swarm.exchange.block) + " are " + std::to_string(blocks) + "; write ";
-  constexpr size_t kSmallestBlock = 64;   // of the key `block`
+  constexpr size_t kSmallestBlock = 64;  // of the key `block`
   const size_t block = elements / fragments;
   throw std::runtime_error(cut + (block >= kSmallestBlock ? "block: " + std::to_string(block) : "fewer fragments"));
 }
 
 // Of auto: after several steps, and among many, one exchange does not bring agents with different data close enough to
-// learn (gossip/exchange/turns.md). That their data differ shows only in the momentum, which travels for that.
+// learn. That their data differ shows only in the momentum, which travels for that.
 void set_turns(const SwarmConfig& swarm, PairwiseOptions& options) {
   const ExchangeConfig& exchange = swarm.exchange;
   const bool several_steps = swarm.local_steps > 1 || swarm.round > Duration::zero();
@@ -48,18 +47,20 @@ void set_turns(const SwarmConfig& swarm, PairwiseOptions& options) {
 }
 
 template <class Pairs>
-std::unique_ptr<Pairs> make_pairs(const ExchangeContext& context) {
+std::unique_ptr<Pairs> make_pairs(const ExchangeContext& context, ExchangeParts& parts) {
   const ExchangeConfig& exchange = context.swarm.exchange;
   PairwiseOptions options{common_options(context), context.generation, clip_of(exchange), exchange.fragments};
   set_turns(context.swarm, options);
-  return std::make_unique<Pairs>(options, context.encoder.layout(), context.encoder.codec(), context.worker,
-                                 context.clock, context.outbox, &context.sampler);
+  auto pairs = std::make_unique<Pairs>(options, context.encoder.layout(), context.encoder.codec(), context.worker,
+                                       context.clock, context.outbox, &context.sampler);
+  parts.pairs_status = [made = pairs.get()] { return made->pairs_status(); };
+  return pairs;
 }
 
 // Turns keep the trainer waiting, so they do not go with `overlap: on`.
-std::unique_ptr<Exchange> make_pairwise(const ExchangeContext& context) {
-  if (context.swarm.exchange.overlap == Overlap::kOn) return make_pairs<Pairwise>(context);
-  return make_pairs<PairTurns>(context);
+std::unique_ptr<Exchange> make_pairwise(const ExchangeContext& context, ExchangeParts& parts) {
+  if (context.swarm.exchange.overlap == Overlap::kOn) return make_pairs<AsyncPairs>(context, parts);
+  return make_pairs<SyncPairs>(context, parts);
 }
 
 // Rounds of a duration have more steps at fast members, which only unequal masses tell.
@@ -67,9 +68,8 @@ bool tells_steps(const SwarmConfig& swarm) { return swarm.round == Duration::zer
 
 // How many times the usual distance a model is away that a group leaves out; 0: no guard.
 double far_for(const SwarmConfig& swarm) {
-  if (swarm.exchange.source != SourceKind::kParams) return 0;   // changes of a round are no models
-  const bool joined = swarm.exchange.pairs_every > 0;           // who paired with another group is far from the own one
-  return joined || !tells_steps(swarm) ? GroupGuard::kFarOfFew : GroupGuard::kFar;
+  if (swarm.exchange.source != SourceKind::kParams) return 0;  // changes of a round are no models
+  return tells_steps(swarm) ? GroupGuard::kFar : GroupGuard::kFarOfFew;
 }
 
 std::unique_ptr<Neighborhood> make_neighborhood(const ExchangeContext& context) {
@@ -78,16 +78,20 @@ std::unique_ptr<Neighborhood> make_neighborhood(const ExchangeContext& context) 
                                         context.sampler);
 }
 
-std::unique_ptr<Group> make_group(const ExchangeContext& context, const Codec& host_codec) {
+std::unique_ptr<Group> make_group(const ExchangeContext& context, ExchangeParts& parts) {
   const SwarmConfig& swarm = context.swarm;
   const GroupOptions options{common_options(context), swarm.exchange.inject_loss, swarm.rng_seed};
-  return std::make_unique<Group>(options, far_for(swarm), context.encoder.layout(), host_codec, context.worker,
-                                 context.clock, context.outbox, context.sampler);
+  parts.host_codec = make_codec(swarm.exchange.codec, MemorySpace::kHost);
+  auto group = std::make_unique<Group>(options, far_for(swarm), context.encoder.layout(), *parts.host_codec,
+                                       context.worker, context.clock, context.outbox, context.sampler);
+  parts.group_status = [made = group.get()] { return made->counters(); };
+  return group;
 }
 
-std::unique_ptr<Exchange> settling_in_pairs(std::unique_ptr<Exchange> rounds, const ExchangeContext& context) {
+std::unique_ptr<Exchange> settling_in_pairs(std::unique_ptr<Exchange> rounds, const ExchangeContext& context,
+                                            ExchangeParts& parts) {
   if (!settles_in_pairs(context.swarm)) return rounds;
-  return std::make_unique<SettlesInPairs>(std::move(rounds), make_pairwise(context));
+  return std::make_unique<PairwiseFinalizer>(std::move(rounds), make_pairwise(context, parts));
 }
 
 }  // namespace
@@ -102,20 +106,12 @@ ExchangeParts make_exchange(const ExchangeContext& context) {
     case ExchangeKind::kNone: break;
     case ExchangeKind::kPairwise:
       check_fragments(context);
-      parts.exchange = make_pairwise(context);
+      parts.exchange = make_pairwise(context, parts);
       break;
-    case ExchangeKind::kNeighborhood: parts.exchange = settling_in_pairs(make_neighborhood(context), context); break;
-    case ExchangeKind::kGroup:
-      parts.host_codec = make_codec(exchange.codec, MemorySpace::kHost);
-      auto group = make_group(context, *parts.host_codec);
-      if (exchange.pairs_every > 0) {
-        auto pairs = make_pairs<Pairwise>(context);
-        parts.exchange = std::make_unique<GroupsWithPairs>(std::move(group), std::move(pairs), exchange.pairs_every,
-                                                           context.sampler);
-      } else {
-        parts.exchange = settling_in_pairs(std::move(group), context);
-      }
+    case ExchangeKind::kNeighborhood:
+      parts.exchange = settling_in_pairs(make_neighborhood(context), context, parts);
       break;
+    case ExchangeKind::kGroup: parts.exchange = settling_in_pairs(make_group(context, parts), context, parts); break;
   }
   return parts;
 }
@@ -154,9 +150,9 @@ std::unique_ptr<UpdateExchange> make_update_exchange(const UpdateContext& contex
   options.merge = exchange.update_merge;
   options.inject_loss = exchange.inject_loss;
   options.rng_seed = context.swarm.rng_seed;
-  auto made = std::make_unique<UpdateExchange>(options, context.model.slices(), context.model.memory(),
-                                               context.model.codecs(), context.worker, context.clock, context.outbox,
-                                               context.sampler);
+  auto made =
+      std::make_unique<UpdateExchange>(options, context.model.slices(), context.model.memory(), context.model.codecs(),
+                                       context.worker, context.clock, context.outbox, context.sampler);
   if (!context.model.restored().empty()) made->group().restore(context.model.restored());
   context.model.follow(made->group().replicas());
   return made;

@@ -13,11 +13,11 @@ class ModelMemory {
  public:
   virtual ~ModelMemory() = default;
 
-  virtual ConstView correction() const { return {}; }   // of the gradients of the current round; count 0: none
+  virtual ConstView correction() const { return {}; }  // of the gradients of the current round; count 0: none
 
   // A newcomer begins from the genesis: what the swarm has learned since comes with its first rounds.
   virtual bool begins_from_genesis() const { return false; }
-  virtual void params_fetched() {}   // a member gave the trainer's params
+  virtual void params_fetched() {}  // a member gave the trainer's params
 
   // Bytes for a checkpoint. Worker, while the trainer is idle and its values are those that are saved.
   virtual std::vector<std::byte> save() const = 0;

@@ -13,8 +13,8 @@ namespace starling {
 namespace {
 
 constexpr size_t kSelectionsMax = 512;
-constexpr double kNewest = 0.1;            // of a step in the mean of all
-constexpr uint32_t kTrialShares = 5;       // none, a quarter, ... all of the slices wait for the boundary
+constexpr double kNewest = 0.1;       // of a step in the mean of all
+constexpr uint32_t kTrialShares = 5;  // none, a quarter, ... all of the slices wait for the boundary
 
 // Slices are numbered against the order of backward.
 std::vector<uint32_t> mirrored(const std::vector<uint32_t>& ends) {
@@ -92,8 +92,9 @@ std::shared_ptr<PlanMaker::Thought> PlanMaker::think(uint32_t members, std::vect
   if (!due || since_thought_ < rest_ || members < 2 || !timed_) return nullptr;
   const FitNews news = link_.refresh();
   if (news == FitNews::kNoRate) {
-    spdlog::warn("merge plan: by the last rounds a byte costs nothing; the plan stays as it is until one does. Where "
-                 "links are fast or the machine is busy nothing is wrong; update.merge: off saves the measuring");
+    spdlog::warn(
+        "merge plan: the measured cost of a byte is zero, so the plan stays as it is. This is normal where links "
+        "are fast or the machine is busy; update.merge: off saves the measuring");
   }
   if (!link_.fit()) return nullptr;
   auto thought = std::make_shared<Thought>();
@@ -125,13 +126,13 @@ void PlanMaker::Thought::run() {
 }
 
 std::string PlanMaker::Thought::describe() const {
-  return fmt::format("a message costs {:.0f} us (alone R^2 {:.2f}), a MB {:.2f} ms ({:.2f}), the latency is {:.2f} ms "
-                     "({:.2f}), together R^2 {:.2f}, {} rounds, {} left out; selection {:.2f} ms a million elements "
-                     "(R^2 {:.2f}); {} buckets instead of {} would shorten a step by {:.1f} %",
-                     1e6 * link.cost.occupancy_s, link.occupancy_r_squared, 1e9 * link.cost.s_per_byte,
-                     link.s_per_byte_r_squared, 1e3 * link.cost.latency_s, link.latency_r_squared, link.r_squared,
-                     link.used, link.left_out, 1e9 * select.s_per_element, select_r_squared, best.size(), now.size(),
-                     1e2 * gain);
+  return fmt::format(
+      "a message costs {:.0f} us (alone R^2 {:.2f}), a MB {:.2f} ms ({:.2f}), the latency is {:.2f} ms "
+      "({:.2f}), together R^2 {:.2f}, {} rounds, {} left out. Selection takes {:.2f} ms a million elements "
+      "(R^2 {:.2f}). With {} buckets instead of {} a step would be shorter by {:.1f} %",
+      1e6 * link.cost.occupancy_s, link.occupancy_r_squared, 1e9 * link.cost.s_per_byte, link.s_per_byte_r_squared,
+      1e3 * link.cost.latency_s, link.latency_r_squared, link.r_squared, link.used, link.left_out,
+      1e9 * select.s_per_element, select_r_squared, best.size(), now.size(), 1e2 * gain);
 }
 
 }  // namespace starling

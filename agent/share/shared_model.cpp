@@ -13,24 +13,17 @@
 namespace starling {
 namespace {
 
-// What is a matrix of the params is one of what has a value for each of them, such as momentum.
-Layout layout_of(const std::vector<TrainerSection>& sections, size_t block_elements,
-                 const SharedMatrices& of_params) {
+Layout layout_of(const std::vector<TrainerSection>& sections, size_t block_elements) {
   std::vector<Section> lengths;
-  for (const TrainerSection& section : sections) {
-    const bool like_params = section.view.count == sections[0].view.count && section.kind != SectionKind::kAveraged;
-    lengths.push_back({section.name, section.view.count, like_params ? of_params.matrices : std::vector<Matrix>()});
-  }
-  return Layout::cut(std::move(lengths), block_elements, of_params.rank);
+  for (const TrainerSection& section : sections) lengths.push_back({section.name, section.view.count});
+  return Layout::cut(std::move(lengths), block_elements);
 }
 
 // Of a checkpoint with a rule; what the encoder saves has a 1 in its second byte.
 constexpr std::array kRuleMark = {std::byte{0x81}, std::byte{2}, std::byte{0}, std::byte{0}};
 constexpr size_t kRuleHeadBytes = kRuleMark.size() + sizeof(uint32_t);
 
-struct Saved {
-  std::span<const std::byte> of_encoder, of_rule;
-};
+struct Saved { std::span<const std::byte> of_encoder, of_rule; };
 
 // nullopt: it is damaged.
 std::optional<Saved> split(std::span<const std::byte> saved) {
@@ -52,24 +45,22 @@ std::vector<TrainerSection> shared_sections(Trainer& trainer, bool carry_momentu
   for (const TrainerSection& section : trainer.sections()) {
     switch (section.kind) {
       case SectionKind::kMixed:
-      case SectionKind::kAveraged:
-        shared.push_back(section);
-        break;
+      case SectionKind::kAveraged: shared.push_back(section); break;
       case SectionKind::kLocal:
         if (carry_momentum && section.name == "momentum") shared.push_back(section);
         break;
-      case SectionKind::kFrozen:
-        break;
+      case SectionKind::kFrozen: break;
     }
   }
   return shared;
 }
 
 SharedModel::SharedModel(Trainer& trainer, std::vector<TrainerSection> sections, std::unique_ptr<Codec> codec,
-                         size_t block_elements, std::unique_ptr<Source> source, std::unique_ptr<LocalRule> rule,
-                         const SharedMatrices& matrices)
-    : trainer_(trainer), sections_(std::move(sections)),
-      encoder_(std::move(codec), layout_of(sections_, block_elements, matrices)), source_(std::move(source)),
+                         size_t block_elements, std::unique_ptr<Source> source, std::unique_ptr<LocalRule> rule)
+    : trainer_(trainer),
+      sections_(std::move(sections)),
+      encoder_(std::move(codec), layout_of(sections_, block_elements)),
+      source_(std::move(source)),
       rule_(std::move(rule)) {}
 
 void SharedModel::round_began() {
@@ -97,7 +88,7 @@ void SharedModel::apply_block(const std::vector<Delta>& deltas, size_t k, View x
     if (!(delta.blocks[k / 8] >> (k % 8) & 1)) continue;
     terms_.push_back({delta.coefficient, delta.own[k].span(), delta.peer[k].span()});
   }
-  encoder_.apply(k, terms_, x);
+  encoder_.codec().apply_all(terms_, x);
 }
 
 void SharedModel::apply(const Decided& decided) {
@@ -134,7 +125,7 @@ SharedModel::Encoded SharedModel::apply_and_encode(Decided& decided, Snapshot* s
   for (size_t k = 0; k < blocks.size(); ++k) {
     const View x = view_of(blocks[k]);
     apply_block(decided.deltas, k, x);
-    for (Delta& delta : decided.deltas) delta.own[k] = delta.peer[k] = {};   // room for this block's new payload
+    for (Delta& delta : decided.deltas) delta.own[k] = delta.peer[k] = {};  // room for this block's new payload
     const size_t size_max = encoder_.payload_bytes_max(k);
     const std::shared_ptr<std::byte[]> storage(new std::byte[size_max]);
     const std::optional<size_t> size = encoder_.encode(k, what_is_shared(blocks[k], x), {storage.get(), size_max});

@@ -22,34 +22,27 @@ namespace starling {
 // The sections that are shared: mixed and averaged ones, and momentum if it is carried.
 std::vector<TrainerSection> shared_sections(Trainer& trainer, bool carry_momentum);
 
-// What of the params is mixed along a few directions (Layout::cut). Rank 0: nothing.
-struct SharedMatrices {
-  size_t rank = 0;
-  std::vector<Matrix> matrices{};
-};
-
 class SharedModel final : public ModelMemory {
  public:
   // The sections are encoded in this order; the first is params. `rule` may be null: none.
   SharedModel(Trainer& trainer, std::vector<TrainerSection> sections, std::unique_ptr<Codec> codec,
-              size_t block_elements, std::unique_ptr<Source> source, std::unique_ptr<LocalRule> rule,
-              const SharedMatrices& matrices = {});
+              size_t block_elements, std::unique_ptr<Source> source, std::unique_ptr<LocalRule> rule);
 
   Encoder& encoder() { return encoder_; }
   ConstView params() const { return sections_[0].view; }
 
   // False: round_began() has nothing to do.
   bool follows_rounds() const { return rule_ || source_->follows_rounds(); }
-  void round_began();                // the steps of a round start from what the sections hold now
-  ConstView correction() const override { return rule_ ? rule_->correction() : ConstView{}; }   // of these steps
+  void round_began();  // the steps of a round start from what the sections hold now
+  ConstView correction() const override { return rule_ ? rule_->correction() : ConstView{}; }  // of these steps
 
   // Applies the deltas, and lets the encoder learn from the verdicts.
   void apply(const Decided& decided);
 
   struct Encoded {
-    bool healthy = true;       // false: something is not finite
-    double params_rms = -1;    // negative: not measured
-    std::optional<Projection> projection;   // of the params; nullopt: not measured, or not finite
+    bool healthy = true;                   // false: something is not finite
+    double params_rms = -1;                // negative: not measured
+    std::optional<Projection> projection;  // of the params; nullopt: not measured, or not finite
   };
   // As apply(), and fills the snapshot's blocks. Frees the memory of the deltas block by block. `measure`: the params,
   // in two passes more.

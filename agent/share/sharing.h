@@ -1,4 +1,4 @@
-// What a boundary does with what the swarm shares: take what came, hand in the own, begin an exchange, and wait for its
+// What a boundary does with what the swarm shares: take what came, submit the own, begin an exchange, and wait for its
 // end unless it runs beside the steps. DeltaSharing does it for exchanges of params, UpdateSharing for the log of
 // updates. Arithmetic goes to the worker; all calls on the control thread, while the trainer is idle.
 #pragma once
@@ -26,16 +26,14 @@ class Sharing {
   bool alone() const { return !machine_; }
   // An exchange that this agent began still runs beside the steps.
   bool under_way() const { return machine_ && machine_->status().under_way; }
-  bool idle() const { return !machine_ || machine_->status().idle; }   // no peer waits for this agent any more
+  bool idle() const { return !machine_ || machine_->status().idle; }  // no peer waits for this agent any more
   // Until when an exchange begun by a peer uses the snapshot published last.
-  std::optional<TimePoint> serving_until() const {
-    return machine_ ? machine_->status().serving_until : std::nullopt;
-  }
+  std::optional<TimePoint> serving_until() const { return machine_ ? machine_->status().serving_until : std::nullopt; }
   std::vector<ExchangeReport> take_reports() {
     return machine_ ? machine_->take_reports() : std::vector<ExchangeReport>();
   }
   // Measured every few seconds; while settling, every tenth of one, and only since that began.
-  double params_rms() const { return params_rms_; }   // 0: not measured yet
+  double params_rms() const { return params_rms_; }  // 0: not measured yet
   // What the worker took for what was shared, since the last call: to choose its elements, where a codec sends some,
   // and for all else, which is applying what came and coding.
   Duration take_select_time() { return std::exchange(select_time_, Duration::zero()); }
@@ -48,18 +46,19 @@ class Sharing {
   // Takes what was decided, shares the own and begins an exchange; with `wait` it ends before `done`.
   // REQUIRES: !alone().
   virtual void share(uint64_t round, double mass, bool wait, Done done) = 0;
-  virtual void expect_steps(Duration) {}   // how long the steps after the next share() will take; 0: none follow
-  virtual void tick() = 0;           // an exchange that share() waits for may have ended
+  virtual void expect_steps(Duration) {}  // how long the steps after the next share() will take; 0: none follow
+  virtual void tick() = 0;                // an exchange that share() waits for may have ended
   virtual void stop_retrying() {}
+  virtual void stop_waiting() {}  // share() ends without the exchange that it waits for
 
-  virtual void begin_round_then(Next next) { next(); }   // steps follow
+  virtual void begin_round_then(Next next) { next(); }  // steps follow
   // Sending while backward goes on. What the steps that begin now shall tell; empty: nothing.
   virtual std::function<bool(const FinalPart&)> begin_steps() { return {}; }
-  virtual std::span<float> landing() { return {}; }      // LocalSteps::landing of those steps
-  virtual void send_final(uint64_t, double) {}           // round and mass, as share(). The steps still go on
-  virtual TimePoint next_final() const { return TimePoint::max(); }   // when send_final() has more, as far as known
-  virtual void apply_decided_then(Next next) = 0;        // takes what was decided, and shares nothing
-  virtual void publish_nothing() {}  // no new exchange begins, own or a peer's
+  virtual std::span<float> landing() { return {}; }  // LocalSteps::landing of those steps
+  virtual void send_final(uint64_t, double) {}       // round and mass, as share(). The steps still go on
+  virtual TimePoint next_final() const { return TimePoint::max(); }  // when send_final() has more, as far as known
+  virtual void apply_decided_then(Next next) = 0;                    // takes what was decided, and shares nothing
+  virtual void publish_nothing() {}                                  // no new exchange begins, own or a peer's
   // The params are discarded, and what belongs to them.
   virtual void drop_decided() = 0;
 
@@ -67,11 +66,12 @@ class Sharing {
   virtual Duration late() const { return Duration::zero(); }
   // Before the swarm's first step: members that start together still find each other.
   virtual bool gathering() { return false; }
-  virtual bool others_have_begun() const { return false; }   // to share what they learned
+  virtual bool others_have_begun() const { return false; }  // to share what they learned
   // Steps would be lost, because this agent's replica is still old.
   virtual bool catching_up() const { return false; }
-  virtual void settle() {}           // no steps follow: what was held back is handed in, and models are compared
-  virtual void leave_out_beyond(std::optional<Far>) {}   // Snapshot::far of what is shared from now on
+  // No steps follow: what was held back is submitted, and models are compared. Off: steps follow after all.
+  virtual void settle(bool) {}
+  virtual void leave_out_beyond(std::optional<Far>) {}  // Snapshot::far of what is shared from now on
   // Settling, and all members hold one replica and held nothing back. `others`: members that train or settle.
   virtual bool agreed(size_t) const { return false; }
 
@@ -82,7 +82,7 @@ class Sharing {
   std::optional<Projection> projection_;
 
  private:
-  ExchangeMachine* machine_;         // null: the agent trains alone
+  ExchangeMachine* machine_;  // null: the agent trains alone
   const bool holds_replica_;
 };
 

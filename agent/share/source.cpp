@@ -34,7 +34,7 @@ class GradientsSource final : public Source {
   }
 
  private:
-  std::vector<std::vector<float>> base_;   // by section: its values when the round began
+  std::vector<std::vector<float>> base_;  // by section: its values when the round began
   std::vector<float> change_;
 };
 
@@ -44,7 +44,7 @@ std::unique_ptr<Source> make_source(SourceKind kind) {
   switch (kind) {
     case SourceKind::kParams: return std::make_unique<ParamsSource>();
     case SourceKind::kGradients: return std::make_unique<GradientsSource>();
-    case SourceKind::kUpdates: break;   // UpdateSharing
+    case SourceKind::kUpdates: break;  // UpdateSharing
   }
   return nullptr;
 }

@@ -119,13 +119,17 @@ std::optional<SliceState> take_log(SavedReader& from, uint32_t slice) {
 }  // namespace
 
 UpdateModel::UpdateModel(Trainer& trainer, const ExchangeConfig& exchange)
-    : trainer_(trainer), params_(trainer.params()), on_host_(params_.space == MemorySpace::kHost),
+    : trainer_(trainer),
+      params_(trainer.params()),
+      on_host_(params_.space == MemorySpace::kHost),
       outer_{static_cast<float>(exchange.outer_momentum), static_cast<float>(exchange.outer_rate)},
-      running_(make_update_codec(exchange.update)), exact_(make_update_codec({})),
+      running_(make_update_codec(exchange.update)),
+      exact_(make_update_codec({})),
       staged_(on_host_ ? 0 : params_.count, params_.space) {
   for (const TrainerSection& section : trainer.sections()) {
     if (section.kind != SectionKind::kAveraged || section.view.count == 0) continue;
-    throw std::runtime_error("the model's section '" + section.name + "' is averaged as values, which a swarm that "
+    throw std::runtime_error("the model's section '" + section.name +
+                             "' is averaged as values, which a swarm that "
                              "shares updates cannot do; write swarm.exchange.source: params");
   }
   const std::array sizes = {params_.count};

@@ -15,7 +15,7 @@
 #include "agent/train/trainer.h"
 #include "compression/update_codec.h"
 #include "gossip/exchange/options.h"
-#include "gossip/exchange/update_replicas.h"
+#include "gossip/updates/update_replicas.h"
 #include "kernels/copy_lane.h"
 
 namespace starling {
@@ -35,16 +35,16 @@ class UpdateModel final : public ModelMemory {
   std::span<float> x() { return on_host_ ? params_of_trainer() : staged_.all(); }
   // x(), where steps that are told of part by part put what lies on a device; empty: the params are read in place.
   std::span<float> landing() { return on_host_ ? std::span<float>() : x(); }
-  void fill_x();                     // from the trainer. Worker, as all below
-  void show_x();                     // to the trainer
-  void replica_to_trainer();         // x = R
+  void fill_x();              // from the trainer. Worker, as all below
+  void show_x();              // to the trainer
+  void replica_to_trainer();  // x = R
 
   bool begins_from_genesis() const override { return true; }
   void params_fetched() override { adopt_params(); }
 
   // Where the logs of the replica stand, by slice; empty: at their beginning. From load().
   const std::vector<SliceState>& restored() const { return restored_; }
-  // Of whom save() asks where the logs stand. Must outlive the calls of save().
+  // save() asks these where the logs stand. They must outlive the calls of save().
   void follow(const UpdateReplicas& replicas) { replicas_ = &replicas; }
 
   // Little-endian: u8 0x82, u8 version 2, u16 zero, u32 slices, XXH3-128 of R; for each slice its head, table and last
@@ -55,7 +55,7 @@ class UpdateModel final : public ModelMemory {
   [[nodiscard]] bool load_rule(std::span<const std::byte>) override { return true; }
 
  private:
-  void adopt_params();               // they are the replica; where the logs stand is not known
+  void adopt_params();  // they are the replica; where the logs stand is not known
   std::span<float> params_of_trainer() { return {params_.data, params_.count}; }
 
   Trainer& trainer_;
@@ -65,7 +65,7 @@ class UpdateModel final : public ModelMemory {
   std::unique_ptr<UpdateCodec> running_, exact_;
   std::vector<SliceRange> slices_;
   std::vector<float> replica_, momentum_, accumulator_, velocity_;
-  StagedFloats staged_;              // none on the host
+  StagedFloats staged_;  // none on the host
   std::vector<SliceState> restored_;
   const UpdateReplicas* replicas_ = nullptr;
 };

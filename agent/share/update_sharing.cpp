@@ -6,25 +6,29 @@
 
 #include <spdlog/spdlog.h>
 
-#include "gossip/exchange/update_options.h"
+#include "gossip/updates/options.h"
 #include "kernels/check.h"
 
 namespace starling {
 namespace {
 
-constexpr Duration kOutsideMax = std::chrono::seconds(3);      // views of the members differ for a while
-constexpr Duration kGather = std::chrono::milliseconds(500);   // without another member
+constexpr Duration kGather = std::chrono::milliseconds(500);  // without another member
 constexpr Duration kGatherMax = std::chrono::seconds(3);
-constexpr Duration kCatchUpMax = std::chrono::seconds(10);     // then it trains on what it has
+constexpr Duration kCatchUpMax = std::chrono::seconds(10);  // then it trains on what it has
 constexpr uint32_t kSilentRounds = 3;
 
 }  // namespace
 
 UpdateSharing::UpdateSharing(UpdateModel& model, UpdateExchange& exchange, PeerSampler& sampler, const PeerId& self,
                              Worker& worker, const Clock& clock, const SwarmConfig& swarm)
-    : Sharing(&exchange, true), model_(model), group_(exchange.group()), sampler_(sampler), self_(self),
-      worker_(worker), clock_(clock), several_steps_(swarm.local_steps > 1 || swarm.round > Duration::zero()),
-      began_(clock.now()) {
+    : Sharing(&exchange, true),
+      model_(model),
+      group_(exchange.group()),
+      sampler_(sampler),
+      self_(self),
+      worker_(worker),
+      clock_(clock),
+      several_steps_(swarm.local_steps > 1 || swarm.round > Duration::zero()) {
   const ExchangeConfig& settings = swarm.exchange;
   if (settings.update_pipeline) final_ = std::make_unique<FinalSlices>(model.slices());
   const bool merges = settings.update_merge && model.slices().size() > 1;
@@ -33,8 +37,8 @@ UpdateSharing::UpdateSharing(UpdateModel& model, UpdateExchange& exchange, PeerS
 
 void UpdateSharing::share(uint64_t round, double mass, bool wait, Done done) {
   STARLING_CHECK(!done_);
+  if (!began_) began_ = clock_.now();
   done_ = std::move(done);
-  refuse_outsider();
   const bool waits = wait || catching_up_;
   // Never two in a row, or a member that is always late would be heard no more.
   const bool may_miss = waits && several_steps_ && !group_.missed() && !catching_up_;
@@ -45,7 +49,7 @@ void UpdateSharing::share(uint64_t round, double mass, bool wait, Done done) {
                  [this, round, mass, waits, may_miss] {
                    const bool begun =
                        group_.begin(model_.x(), mass, round, [this, waits] { shared(waits); }, !waits, may_miss);
-                   if (!begun) finish();   // the drift stays in the params until the next boundary
+                   if (!begun) finish();  // the drift stays in the params until the next boundary
                  });
 }
 
@@ -67,7 +71,7 @@ void UpdateSharing::send_final(uint64_t round, double mass) {
   std::vector<uint32_t> slices = final_->take(clock_.now());
   if (planned_) std::erase_if(slices, [&](uint32_t slice) { return slice < planner_->held_back(); });
   if (slices.empty()) return;
-  sending_ = group_.hand_in(slices, model_.x(), mass, round, [this] { sending_ = false; });
+  sending_ = group_.submit(slices, model_.x(), mass, round, [this] { sending_ = false; });
 }
 
 // The worker's end wakes this thread.
@@ -95,17 +99,23 @@ void UpdateSharing::tick() {
   group_.catch_up(model_.x(), [this] { worker_.submit([this] { model_.show_x(); }, [this] { finish(); }); });
 }
 
+void UpdateSharing::stop_waiting() {
+  if (!waiting_) return;
+  planned_ = false;  // the round tells nothing of the plan
+  group_.abandon();
+}
+
 // What is evaluated and saved before the steps is the replica. Where a round has one step, its gradient belongs to R.
 void UpdateSharing::begin_round_then(Next next) {
   const bool may = std::exchange(at_replica_, false) && several_steps_;
   const auto show = [this, next] { worker_.submit([this] { model_.show_x(); }, next); };
-  if (!may || !group_.begin_from_rest(model_.x(), show)) next();
+  if (!may || !group_.resume_with_residual(model_.x(), show)) next();
 }
 
 void UpdateSharing::look_at_step() {
   std::vector<Duration> final_after;
   for (const TimePoint at : final_->final_at()) {
-    if (at == TimePoint::min()) return;   // backward did not reach all of the model
+    if (at == TimePoint::min()) return;  // backward did not reach all of the model
     final_after.push_back(at - step_began_);
   }
   planner_->add_step(final_after);
@@ -134,9 +144,12 @@ void UpdateSharing::think() {
     const std::vector<uint32_t> ends = planner_->choose(*thought);
     group_.plans().propose(ends);
     const std::string text = thought->describe();
-    if (ends.empty()) spdlog::debug("merge plan: {}", text);
-    else if (ends == thought->best) spdlog::info("merge plan: {}", text);
-    else spdlog::info("merge plan: rounds of {} buckets proved slower than each slice alone", thought->now.size());
+    if (ends.empty())
+      spdlog::debug("merge plan: {}", text);
+    else if (ends == thought->best)
+      spdlog::info("merge plan: {}", text);
+    else
+      spdlog::info("merge plan: rounds of {} buckets proved slower than each slice alone", thought->now.size());
   });
 }
 
@@ -146,9 +159,9 @@ void UpdateSharing::look_at_progress() {
   for (uint32_t i = 0; i < model_.slices().size(); ++i) length += group_.log(i).head().length;
   silent_rounds_ = length == std::exchange(log_length_, length) ? silent_rounds_ + 1 : 0;
   if (!catching_up_) return;
-  const bool late = clock_.now() - began_ > kCatchUpMax;
+  const bool late = clock_.now() - *began_ > kCatchUpMax;
   catching_up_ = !late && !(group_.heard() && group_.behind() == 0);
-  if (late) spdlog::warn("no entry of every slice came in {} s; it trains on what is here", seconds(kCatchUpMax));
+  if (late) spdlog::warn("some slices got no entry in {} s; training continues with the others", seconds(kCatchUpMax));
 }
 
 // Who takes steps alone, or with some of those that start with it, makes a log of its own, and one of two logs gives
@@ -177,7 +190,7 @@ void UpdateSharing::apply_decided_then(Next next) {
 }
 
 // Who missed a round takes what is left of the steps, so that it comes to the next boundary with the others, if it is
-// as fast as they are. Who is slower misses every second round, and hands in two rounds' work with the next.
+// as fast as they are. A slower member misses every second round, and submits the work of two with the next.
 void UpdateSharing::finish() {
   if (const auto since = group_.missed()) late_ = clock_.now() - *since;
   std::exchange(done_, nullptr)(!group_.sick());
@@ -186,16 +199,6 @@ void UpdateSharing::finish() {
 // Who is left when all others have ended hears of no more entries: its log is as long as theirs.
 bool UpdateSharing::agreed(size_t others) const {
   return group_.agreed() || (others == 0 && group_.drained() && silent_rounds_ >= kSilentRounds);
-}
-
-// Two members may let in one newcomer each at the same time: then the newest one leaves.
-void UpdateSharing::refuse_outsider() {
-  if (update_members(sampler_, self_)) return outside_since_.reset();
-  if (!outside_since_) outside_since_ = clock_.now();
-  if (clock_.now() - *outside_since_ < kOutsideMax) return;
-  throw std::runtime_error("the swarm shares updates, which at most " + std::to_string(kUpdateMembersMax) +
-                           " members can, and this agent came after them; start it when one has left, or begin a swarm "
-                           "with swarm.exchange.source: params and kind: pairwise");
 }
 
 }  // namespace starling

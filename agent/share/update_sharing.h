@@ -1,4 +1,4 @@
-// Sharing updates: at a boundary the drift of the steps joins the accumulators, entries that came are applied, and the
+// Sharing updates. At a boundary the drift of the steps joins the accumulators, arrived entries are applied, and the
 // params become the replica R. Training that waited for the round goes on from that round's entries.
 #pragma once
 
@@ -13,7 +13,7 @@
 #include "agent/share/sharing.h"
 #include "agent/share/update_model.h"
 #include "gossip/clock.h"
-#include "gossip/exchange/update_exchange.h"
+#include "gossip/updates/update_exchange.h"
 #include "gossip/worker.h"
 
 namespace starling {
@@ -25,9 +25,9 @@ class UpdateSharing final : public Sharing {
   UpdateSharing(UpdateModel& model, UpdateExchange& exchange, PeerSampler& sampler, const PeerId& self, Worker& worker,
                 const Clock& clock, const SwarmConfig& swarm);
 
-  // Throws std::runtime_error if there has been no place for this agent for a while: the group is full.
   void share(uint64_t round, double mass, bool wait, Done done) override;
   void tick() override;
+  void stop_waiting() override;
   void begin_round_then(Next next) override;
   std::function<bool(const FinalPart&)> begin_steps() override;
   std::span<float> landing() override { return model_.landing(); }
@@ -41,17 +41,15 @@ class UpdateSharing final : public Sharing {
   bool gathering() override;
   bool others_have_begun() const override;
   bool catching_up() const override { return catching_up_; }
-  void settle() override { group_.settle(); }
+  void settle(bool on) override { group_.settle(on); }
   bool agreed(size_t others) const override;
 
  private:
   void shared(bool waits);
-  void round_ended();
   void look_at_progress();
   void look_at_step();
   void think();
   void finish();
-  void refuse_outsider();
 
   UpdateModel& model_;
   UpdateGroup& group_;
@@ -59,23 +57,22 @@ class UpdateSharing final : public Sharing {
   const PeerId self_;
   Worker& worker_;
   const Clock& clock_;
-  const bool several_steps_;         // a round has, so that some can be left out
+  const bool several_steps_;  // a round has, so that some can be left out
   bool waiting_ = false, catching_up_ = true;
-  bool at_replica_ = false;          // training waited for the round, and x is its end's R
+  bool at_replica_ = false;  // training waited for the round, and x is its end's R
   Duration late_{};
-  TimePoint began_;
+  std::optional<TimePoint> began_;  // to share
   std::optional<TimePoint> gathers_since_;
   TimePoint roster_since_;
-  uint64_t roster_ = 0;              // its hash, while members gather
-  std::optional<TimePoint> outside_since_;
-  uint64_t log_length_ = 0;          // of all slices, at the end of the last round
-  uint32_t silent_rounds_ = 0;       // without any entry
+  uint64_t roster_ = 0;         // its hash, while members gather
+  uint64_t log_length_ = 0;     // of all slices, at the end of the last round
+  uint32_t silent_rounds_ = 0;  // without any entry
   Done done_;
-  std::unique_ptr<FinalSlices> final_;   // null: nothing is sent before the boundary
-  bool sending_ = false;             // the worker has slices that were final before
-  std::unique_ptr<PlanMaker> planner_;   // null: nothing is merged, as where there is one slice
+  std::unique_ptr<FinalSlices> final_;  // null: nothing is sent before the boundary
+  bool sending_ = false;                // the worker has slices that were final before
+  std::unique_ptr<PlanMaker> planner_;  // null: nothing is merged, as where there is one slice
   TimePoint step_began_;
-  bool planned_ = false;             // the round under way began with a step that was told of
+  bool planned_ = false;  // the round under way began with a step that was told of
 };
 
 }  // namespace starling

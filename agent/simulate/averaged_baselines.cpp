@@ -74,9 +74,8 @@ StepModel backward_model(const std::vector<ReadyGradient>& gradients, const std:
 double bucketed_seconds(const std::vector<ReadyGradient>& gradients, size_t agents, const SimLink& link) {
   std::vector<double> bytes;
   for (const ReadyGradient& gradient : gradients) bytes.push_back(4.0 * static_cast<double>(gradient.elements));
-  const StepModel model = backward_model(gradients, bytes, 0, [&](double bucket) {
-    return allreduce_times(agents, bucket, link).best_s();
-  });
+  const StepModel model = backward_model(gradients, bytes, 0,
+                                         [&](double bucket) { return allreduce_times(agents, bucket, link).best_s(); });
   double best_s = std::numeric_limits<double>::infinity();
   for (const uint64_t bytes : kBucketBytes) best_s = std::min(best_s, step_end_s(model, plan_by_bytes(model, bytes)));
   return best_s;
@@ -132,7 +131,7 @@ std::vector<CurvePoint> AveragedBaselines::timed(const std::string& name, double
 
 std::vector<CurvePoint> AveragedBaselines::allreduce() {
   const auto others = static_cast<double>(bench_.agents() - 1);
-  averaged("allreduce", 1, true);   // payload() is known then
+  averaged("allreduce", 1, true);  // payload() is known then
   const double talk_s = allreduce_times(bench_.agents(), bench_.payload(), bench_.link()).best_s();
   return timed("allreduce", bench_.slowest_compute_s() + talk_s, 2 * others * bench_.payload());
 }

@@ -14,11 +14,11 @@
 
 namespace starling {
 
-inline constexpr uint32_t kLocalSgdStepsDefault = 8;   // where the swarm's own local_steps is 1
+inline constexpr uint32_t kLocalSgdStepsDefault = 8;  // where the swarm's own local_steps is 1
 
 // All-reduce of that many bytes on n nodes. Patarasuk and Yuan 2009 (ring), Thakur, Rabenseifner and Gropp 2005.
 struct AllreduceTimes {
-  double ring_s = 0;               // 2 (n - 1) messages of 1/n each, one after the other
+  double ring_s = 0;  // 2 (n - 1) messages of 1/n each, one after the other
   // 2 log2(n) messages, each half or double the one before; where n is no power of two, the nodes beyond it first hand
   // theirs to others, and get the mean from them.
   double halving_doubling_s = 0;
@@ -30,17 +30,17 @@ AllreduceTimes allreduce_times(size_t agents, double bytes, const SimLink& link)
 // A tensor's gradient, in the order in which backward has them: the last layer's first.
 struct ReadyGradient {
   uint64_t elements = 0;
-  double backward_s = 0;    // since the one before was there
+  double backward_s = 0;  // since the one before was there
 };
 // The parts of a built-in model; each takes as much of backward as it is of the params, as TimedTrainer says.
 std::vector<ReadyGradient> ready_gradients(const ModelConfig& model, double backward_s);
-// What a step costs whose buckets are sent one after the other: `bytes` of each gradient, in the same order, and the
+// The cost of a step that sends its buckets one after the other: `bytes` of each gradient, in the same order, and the
 // seconds that a bucket of so many bytes takes.
 StepModel backward_model(const std::vector<ReadyGradient>& gradients, const std::vector<double>& bytes,
                          double latency_s, const std::function<double(double bytes)>& send_s);
-// Seconds from the begin of backward until all gradients are averaged, with buckets that PyTorch's
-// DistributedDataParallel would fill: a bucket is averaged, by the best form, once its last gradient is there and the
-// bucket before is done. The best of kBucketBytes. REQUIRES: a gradient at least.
+// Seconds from the begin of backward until all gradients are averaged, with buckets as PyTorch's
+// DistributedDataParallel fills them. A bucket is averaged, by the best form, once its last gradient is there and the
+// previous bucket is done. The best of kBucketBytes. REQUIRES: a gradient at least.
 inline constexpr uint64_t kBucketBytes[] = {100'000, 1'000'000, 25'000'000};
 double bucketed_seconds(const std::vector<ReadyGradient>& gradients, size_t agents, const SimLink& link);
 
@@ -67,7 +67,7 @@ class AveragedBaselines {
   const std::vector<Mark>& averaged(const std::string& name, uint32_t period, bool with_momentum);
 
   BaselineBench& bench_;
-  std::map<std::pair<uint32_t, bool>, std::vector<Mark>> averaged_;   // one trajectory, timed for several baselines
+  std::map<std::pair<uint32_t, bool>, std::vector<Mark>> averaged_;  // one trajectory, timed for several baselines
 };
 
 }  // namespace starling

@@ -10,8 +10,12 @@ namespace starling {
 
 BaselineBench::BaselineBench(const SimulateOptions& options, const SwarmConfig& swarm, SimTask& task,
                              const OnProgress& on_progress)
-    : options_(options), swarm_(swarm), task_(task), on_progress_(on_progress),
-      every_(steps_between_scores(options, swarm.stop_after)), shards_(options.agents) {
+    : options_(options),
+      swarm_(swarm),
+      task_(task),
+      on_progress_(on_progress),
+      every_(steps_between_scores(options, swarm.stop_after)),
+      shards_(options.agents) {
   link_ = {seconds(options.latency) + 0.5 * seconds(options.jitter), options.bytes_per_s};
   std::iota(shards_.begin(), shards_.end(), 0);
   for (size_t a = 0; a < options.agents; ++a) {
@@ -38,9 +42,8 @@ std::unique_ptr<TimedTrainer> BaselineBench::wrap(const TimedTrainer::Make& make
 BaselineBench::Team BaselineBench::make_team() {
   Team team;
   for (size_t a = 0; a < agents(); ++a) {
-    team.push_back(wrap([&](std::function<void()> on_idle) {
-      return task_.make(a, swarm_, clock_, std::move(on_idle));
-    }));
+    team.push_back(
+        wrap([&](std::function<void()> on_idle) { return task_.make(a, swarm_, clock_, std::move(on_idle)); }));
   }
   return team;
 }
@@ -48,9 +51,8 @@ BaselineBench::Team BaselineBench::make_team() {
 BaselineBench::Team BaselineBench::make_single() {
   if (!task_.has_trainer_for_all()) return make_team();
   Team team;
-  team.push_back(wrap([this](std::function<void()> on_idle) {
-    return task_.make_for_all(swarm_, clock_, std::move(on_idle));
-  }));
+  team.push_back(
+      wrap([this](std::function<void()> on_idle) { return task_.make_for_all(swarm_, clock_, std::move(on_idle)); }));
   return team;
 }
 
@@ -60,7 +62,7 @@ bool BaselineBench::step(TimedTrainer& trainer, double learning_rate) const {
 }
 
 CurvePoint BaselineBench::point(const std::string& name, double time_s, uint64_t step, double bytes,
-                            const SimScore& score) const {
+                                const SimScore& score) const {
   CurvePoint point{name, std::nullopt, time_s};
   point.step = step;
   point.samples = step * agents() * swarm_.batch;

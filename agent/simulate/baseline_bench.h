@@ -30,16 +30,16 @@ class BaselineBench {
   const SwarmConfig& swarm() const { return swarm_; }
   size_t agents() const { return options_.agents; }
   const SimLink& link() const { return link_; }
-  const std::vector<double>& compute_s() const { return compute_s_; }   // of one step, by agent
+  const std::vector<double>& compute_s() const { return compute_s_; }  // of one step, by agent
   double usual_compute_s() const { return seconds(options_.compute); }
   double slowest_compute_s() const { return slowest_s_; }
   // Bytes of fp32, nothing compressed; known once a team was made.
   double payload() const { return 4.0 * static_cast<double>(param_count_); }
   double rate(double step) const;
 
-  Team make_team();                                  // a trainer for each agent
-  Team make_single();                                // one with all data, or else the team
-  bool step(TimedTrainer& trainer, double learning_rate) const;   // false: the loss is not finite any more
+  Team make_team();                                              // a trainer for each agent
+  Team make_single();                                            // one with all data, or else the team
+  bool step(TimedTrainer& trainer, double learning_rate) const;  // false: the loss is not finite any more
 
   bool wants_score(uint64_t step, uint64_t before) const;
   SimScore score(const View& params) { return task_.score({params.data, params.count}, shards_); }
@@ -53,13 +53,13 @@ class BaselineBench {
   const SwarmConfig& swarm_;
   SimTask& task_;
   const OnProgress& on_progress_;
-  const uint64_t every_;   // steps between two scores
+  const uint64_t every_;  // steps between two scores
   SimLink link_;
   std::vector<size_t> shards_;
   std::vector<double> compute_s_;
   double slowest_s_ = 0;
   size_t param_count_ = 0;
-  VirtualClock clock_;     // stands still: times are computed
+  VirtualClock clock_;  // stands still: times are computed
 };
 
 }  // namespace starling

@@ -17,7 +17,7 @@
 namespace starling {
 namespace {
 
-constexpr std::string_view kPowerSgd = "powersgd-";   // and its rank
+constexpr std::string_view kPowerSgd = "powersgd-";  // and its rank
 constexpr std::string_view kTopkLayers = "topk-layers";
 
 void copy(const View& from, const View& to) { std::copy(from.data, from.data + from.count, to.data); }
@@ -106,7 +106,7 @@ std::vector<CurvePoint> run_layer_top_k(BaselineBench& bench) {
   const std::vector<GradientLayer> layers = gradient_layers(bench.swarm().model);
   LayerTopK top(layers, steps.params().count, n, bench.swarm().exchange.update.density);
   std::vector<double> bytes;
-  for (size_t layer = layers.size(); layer-- > 0;) bytes.push_back(top.layer_bytes(layer));   // backward's order
+  for (size_t layer = layers.size(); layer-- > 0;) bytes.push_back(top.layer_bytes(layer));  // backward's order
   const double forward_s = bench.slowest_compute_s() / TimedTrainer::kForwardPart;
   const auto gradients = ready_gradients(bench.swarm().model, bench.slowest_compute_s() - forward_s);
   const double step_s = forward_s + layer_top_k_seconds(gradients, bytes, n, bench.link());
@@ -127,7 +127,7 @@ std::vector<CurvePoint> run_serial(BaselineBench& bench) {
   for (uint64_t done = 0; done < bench.swarm().stop_after * n;) {
     if (done % team.size() == 0) rng.shuffle(order);
     TimedTrainer* next = team[order[done % team.size()]].get();
-    if (next != at) {   // move the model to the trainer that holds the next batch
+    if (next != at) {  // move the model to the trainer that holds the next batch
       copy(at->params(), next->params());
       copy(at->momentum(), next->momentum());
       next->params_changed();
@@ -141,7 +141,7 @@ std::vector<CurvePoint> run_serial(BaselineBench& bench) {
     const SimScore bad{std::numeric_limits<double>::quiet_NaN(), std::nullopt};
     if (!finite || bench.wants_score(steps, steps - 1)) {
       points.push_back(bench.point("serial", static_cast<double>(done) * bench.usual_compute_s(), steps, 0,
-                             finite ? bench.score(at->params()) : bad));
+                                   finite ? bench.score(at->params()) : bad));
     }
     if (!finite) break;
   }
@@ -151,10 +151,9 @@ std::vector<CurvePoint> run_serial(BaselineBench& bench) {
 }  // namespace
 
 const std::vector<std::string>& baseline_names() {
-  static const std::vector<std::string> names = {"allreduce",  "allreduce-buckets", "powersgd-1",
-                                                 "powersgd-2", "powersgd-4",        "topk-layers",
-                                                 "local-sgd",  "parameter-server",  "asgd",
-                                                 "serial"};
+  static const std::vector<std::string> names = {
+      "allreduce",   "allreduce-buckets", "powersgd-1",       "powersgd-2", "powersgd-4",
+      "topk-layers", "local-sgd",         "parameter-server", "asgd",       "serial"};
   return names;
 }
 
@@ -164,8 +163,10 @@ void refuse_baselines(const std::vector<std::string>& names, const SwarmConfig& 
   for (const std::string& name : names) {
     const bool any_optimizer = name == "local-sgd" || name == "serial";
     if (!any_optimizer && swarm.optimizer.kind != "sgd") {
-      throw std::runtime_error("--baseline " + name + " averages gradients, which needs swarm.optimizer.kind sgd, "
-                               "not " + swarm.optimizer.kind + "; compare with local-sgd or serial");
+      throw std::runtime_error("--baseline " + name +
+                               " averages gradients, which needs swarm.optimizer.kind sgd, "
+                               "not " +
+                               swarm.optimizer.kind + "; compare with local-sgd or serial");
     }
     if (name.starts_with(kPowerSgd)) (void)gradient_matrices(swarm.model);
   }

@@ -21,7 +21,7 @@ bool GradientSteps::compute(size_t worker, std::vector<float>* gradient) {
   trainer.start_steps({1, 1.0});
   if (!trainer.take_steps().finite) return false;
   gradient->resize(params.count);
-  for (size_t i = 0; i < params.count; ++i) {   // the momentum was zero before the step, so now it is the gradient
+  for (size_t i = 0; i < params.count; ++i) {  // the momentum was zero before the step, so now it is the gradient
     (*gradient)[i] = momentum.count > 0 ? momentum.data[i] : params_[i] - params.data[i];
   }
   return true;

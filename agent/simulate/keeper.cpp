@@ -11,14 +11,14 @@ namespace {
 
 std::shared_ptr<const ModelFile> model_of(const std::vector<float>& params, const Progress& progress) {
   const auto bytes = std::as_bytes(std::span(params));
-  const uint64_t snapshot = xxh3_64(bytes);   // differs where the params do
+  const uint64_t snapshot = xxh3_64(bytes);  // differs where the params do
   return std::make_shared<MemoryModel>(SharedBytes::copy_of(bytes), snapshot, progress.round, progress.steps);
 }
 
 class SimKeeper final : public StateKeeper {
  public:
   explicit SimKeeper(SimDisk& disk) : disk_(disk) {}
-  SaveResult save(const Progress& progress, Trainer& trainer, std::span<const std::byte> memory) override {
+  SaveResult save(const Progress& progress, Trainer& trainer, std::span<const std::byte> memory, bool) override {
     const View params = trainer.params(), momentum = trainer.momentum();
     disk_.progress = progress;
     disk_.params.assign(params.data, params.data + params.count);

@@ -56,9 +56,8 @@ double layer_top_k_seconds(const std::vector<ReadyGradient>& gradients, const st
                            size_t agents, const SimLink& link) {
   const auto others = static_cast<double>(agents - 1);
   const double latency_s = agents > 1 ? link.latency_s : 0;
-  const StepModel model = backward_model(gradients, layers, latency_s, [&](double bucket) {
-    return link.transfer_s(others * bucket);
-  });
+  const StepModel model =
+      backward_model(gradients, layers, latency_s, [&](double bucket) { return link.transfer_s(others * bucket); });
   return step_end_s(model, plan_per_section(layers.size()));
 }
 

@@ -1,6 +1,6 @@
-// Layer-wise top-k SGD with error feedback (LAGS-SGD: Shi, Tang, Wang, Zhao, Chu 2019, arXiv:1911.08727): of each
-// layer's gradient, plus what was left out before, each worker sends its k largest elements as soon as backward has
-// that layer, and all apply the mean of what all sent:
+// Layer-wise top-k SGD with error feedback (LAGS-SGD: Shi, Tang, Wang, Zhao, Chu 2019, arXiv:1911.08727). Each worker
+// adds what it left out earlier to each layer's gradient, and sends the k largest elements as soon as backward has that
+// layer. All apply the mean of what all sent:
 //   e_w += g_w;  s_w = the k largest of e_w;  e_w -= s_w;  update = mean of s_w
 #pragma once
 
@@ -12,9 +12,7 @@
 namespace starling {
 
 // In the flat params.
-struct GradientLayer {
-  size_t offset = 0, count = 0;
-};
+struct GradientLayer { size_t offset = 0, count = 0; };
 
 // The tensors of a built-in network, in the order of the params; a quadratic is one.
 std::vector<GradientLayer> gradient_layers(const ModelConfig& model);
@@ -33,12 +31,12 @@ class LayerTopK {
 
   // Of one worker's part of a layer: values in fp32 and indices of 4 bytes.
   double layer_bytes(size_t layer) const { return 8.0 * static_cast<double>(kept_[layer]); }
-  double bytes() const;   // of all layers
+  double bytes() const;  // of all layers
 
  private:
   std::vector<GradientLayer> layers_;
-  std::vector<size_t> kept_;                  // how many elements of each layer are sent
-  std::vector<std::vector<float>> errors_;    // by worker
+  std::vector<size_t> kept_;                // how many elements of each layer are sent
+  std::vector<std::vector<float>> errors_;  // by worker
 };
 
 // Seconds from the begin of backward until all parts of all layers are everywhere. Each worker sends its part of a

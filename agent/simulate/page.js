@@ -5,11 +5,14 @@ const axes = [["virtual time", " (s)", short], ["steps", "", whole], ["samples",
 const hidden = new Set();
 let axis = 0;
 
+const nameOf = series => series.name === "swarm" ? "swarm (average)" : series.name === "mean" ? "mean model" :
+  series.name;
+
 // What a chart shows of a point, and where the band of the agents lies in it.
 const charts = [
   { title: "Loss", axis: "loss", value: 4, band: [0, 1], log: true, text: short },
   { title: "Accuracy", axis: "accuracy", value: 5, band: [2, 3], log: false, text: v => Math.round(100 * v) + " %" },
-  { title: "Models apart", about: "Distance of the agents' models to their mean (rms); logarithmic.",
+  { title: "Distance to the mean model", about: "Of the agents' models, rms. Logarithmic.",
     axis: "rms distance", value: 6, log: true, text: short },
 ];
 
@@ -50,7 +53,7 @@ function drawEvents(svg, box, x) {
 function drawSeries(svg, chart, series, good, x, y, high) {
   const at = (p, v) => x(p[axis]).toFixed(1) + " " + y(v).toFixed(1);
   if (chart.band && series.band.length && series.band[0][chart.band[0]] !== null) {
-    const edge = k => series.points.map((p, i) => at(p, series.band[i][chart.band[k]] ?? high));
+    const edge = k => series.points.map((p, i) => at(p, Math.min(high, series.band[i][chart.band[k]] ?? high)));
     draw(svg, "path", { d: "M" + [...edge(0), ...edge(1).reverse()].join("L") + "Z", style: `fill:${color(series.i)}`,
       opacity: 0.16 });
   }
@@ -79,15 +82,17 @@ function choice(host, type, words, checked, chosen, fill) {
 
 function fillTable() {
   const head = html(html(byId("table"), "thead"), "tr"), body = html(byId("table"), "tbody");
-  ["Series", "Virtual time", "Steps", "Samples", "Bytes", "Loss", "Accuracy", "Apart"].forEach((name, i) =>
-    html(head, "th", name, i ? "" : "left"));
+  const names = ["Series", "Virtual time", "Steps", "Samples", "Sent", "Loss", "Accuracy", "Distance"];
+  names.forEach((name, i) => html(head, "th", name, i ? "" : "left"));
   const text = [seconds, whole, whole, bytes, short, percent, short];
   data.series.forEach((series, i) => {
     if (!series.points.length) return;
     const row = html(body, "tr"), name = html(row, "td", undefined, "left");
     html(name, "i", undefined, "dot").style.background = color(i);
-    name.append(series.name);
-    series.points[series.points.length - 1].forEach((v, k) => html(row, "td", v === null ? "\u2013" : text[k](v)));
+    name.append(nameOf(series));
+    series.points[series.points.length - 1].forEach((v, k) => {
+      html(row, "td", v === null ? "\u2013" : text[k](v)).dataset.name = names[k + 1];
+    });
   });
 }
 
@@ -97,18 +102,18 @@ function drawAll() {
   charts.forEach(chart => drawChart(host, chart));
 }
 
-const nameOf = series => series.name === "swarm" ? "swarm: average agent, best to worst" :
-  series.name === "mean" ? "mean of the agents' params" : series.name;
 byId("title").textContent = data.title;
 byId("command").textContent = data.command;
 byId("remarks").textContent = data.remarks.join("; ");
 byId("remarks").hidden = !data.remarks.length;
 document.title = data.title + " \u2013 Starling simulation";
 axes.forEach(([name], i) => choice(byId("axes"), "radio", name, i === 0, () => { axis = i; }));
-data.series.forEach((series, i) => choice(byId("legend"), "checkbox", nameOf(series), true,
+const legendOf = series => nameOf(series) + (series.name === "swarm" ? ", best to worst agent" : "");
+data.series.forEach((series, i) => choice(byId("legend"), "checkbox", legendOf(series), true,
   checked => { hidden[checked ? "delete" : "add"](i); }, color(i)));
 fillTable();
-fillPairs(data.pairs.map((pairs, i) => ({ name: "agent " + i, pairs })).filter(a => a.pairs));
+fillFacts("pairs-table", data.pair_facts, []);
+byId("pairs").hidden = !data.pair_facts.agents.length;
 fillLogs(data.logs.map((log, i) => ({ name: "agent " + i, log })).filter(a => a.log));
 drawAll();
 addEventListener("resize", drawAll);

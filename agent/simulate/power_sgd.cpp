@@ -1,14 +1,43 @@
 #include "agent/simulate/power_sgd.h"
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 #include <utility>
 
-#include "agent/train/model_plan.h"
-#include "compression/low_rank.h"
 #include "kernels/check.h"
 
 namespace starling {
+namespace {
+
+constexpr double kDependent = 1e-9;  // of a vector's length: what is left of it after those before is rounding
+
+}  // namespace
+
+void make_orthonormal(std::vector<double>& vectors, size_t rows) {
+  const auto dot = [&](size_t a, size_t b) {
+    double sum = 0;
+    for (size_t i = 0; i < rows; ++i) sum += vectors[a + i] * vectors[b + i];
+    return sum;
+  };
+  for (size_t at = 0; at < vectors.size(); at += rows) {
+    const double whole = std::sqrt(dot(at, at));
+    for (size_t before = 0; before < at; before += rows) {
+      const double share = dot(before, at);
+      for (size_t i = 0; i < rows; ++i) vectors[at + i] -= share * vectors[before + i];
+    }
+    const double left = std::sqrt(dot(at, at));
+    const auto begin = vectors.begin() + static_cast<std::ptrdiff_t>(at);
+    const auto end = begin + static_cast<std::ptrdiff_t>(rows);
+    if (left <= kDependent * whole) {
+      std::fill(begin, end, 0.0);
+      continue;
+    }
+    const auto first = std::find_if(begin, end, [](double value) { return value != 0; });
+    const double factor = (*first < 0 ? -1 : 1) / left;
+    std::transform(begin, end, begin, [factor](double value) { return value * factor; });
+  }
+}
 
 std::vector<Matrix> gradient_matrices(const ModelConfig& model) {
   std::vector<Matrix> matrices;
@@ -20,10 +49,11 @@ std::vector<Matrix> gradient_matrices(const ModelConfig& model) {
   return matrices;
 }
 
-PowerSgd::PowerSgd(std::vector<Matrix> matrices, size_t elements, size_t workers, uint32_t rank,
-                   uint64_t rng_seed)
-    : rng_(rng_seed ^ 0x504f574552ull), in_matrix_(elements), errors_(workers, std::vector<double>(elements)),
-      first_(elements) {   // "POWER"
+PowerSgd::PowerSgd(std::vector<Matrix> matrices, size_t elements, size_t workers, uint32_t rank, uint64_t rng_seed)
+    : rng_(rng_seed ^ 0x504f574552ull),
+      in_matrix_(elements),
+      errors_(workers, std::vector<double>(elements)),
+      first_(elements) {  // "POWER"
   STARLING_CHECK(workers >= 1 && rank >= 1);
   for (const Matrix& matrix : matrices) {
     const size_t count = matrix.rows * matrix.columns;
@@ -69,7 +99,7 @@ void PowerSgd::approximate(Factor& factor, std::vector<double>& mean) {
     }
   }
   factor.q = std::move(q);
-  for (size_t k = 0; k < rank; ++k) {   // a column of zeros would stay one in all steps to come
+  for (size_t k = 0; k < rank; ++k) {  // a column of zeros would stay one in all steps to come
     bool zero = true;
     for (size_t column = 0; column < columns && zero; ++column) zero = factor.q[column * rank + k] == 0;
     for (size_t column = 0; column < columns && zero; ++column) factor.q[column * rank + k] = draw();

@@ -1,6 +1,7 @@
-// PowerSGD (Vogels, Karimireddy, Jaggi 2019, arXiv:1905.13727), algorithms 1 and 2: each matrix M of the gradient, plus
-// what was left out before, becomes P Q^T of low rank by one step of power iteration that begins with the Q of the step
-// before. All members take part in two all-reduces:
+// PowerSGD (Vogels, Karimireddy, Jaggi 2019, arXiv:1905.13727, algorithms 1 and 2). Each matrix M of the gradient, plus
+// what was left out earlier, becomes P Q^T of low rank by one step of power iteration, which begins with the last Q.
+//
+// All members take part in two all-reduces:
 //   P = mean of M Q; P's columns made orthonormal; Q = mean of M^T P; all apply P Q^T and keep M - P Q^T
 // Biases, and all that is no matrix, are averaged as they are. A convolution's kernel is a matrix with a row for each
 // output channel. Computed in doubles: what fp32 rounds on the wire is left out, and so is the time all this takes.
@@ -10,11 +11,14 @@
 #include <cstdint>
 #include <vector>
 
-#include "agent/train/options.h"
-#include "compression/layout.h"
+#include "agent/train/model_plan.h"
 #include "gossip/rng.h"
 
 namespace starling {
+
+// The columns of a matrix of `columns` vectors of `rows` values, one vector after the other: made orthonormal from the
+// first on. One that depends on those before it becomes zero. The first nonzero element of each is positive.
+void make_orthonormal(std::vector<double>& vectors, size_t rows);
 
 // The matrices of a built-in network. Throws std::runtime_error with a remedy where there are none.
 std::vector<Matrix> gradient_matrices(const ModelConfig& model);
@@ -39,16 +43,16 @@ class PowerSgd {
   struct Factor {
     Matrix matrix;
     size_t rank = 0;
-    std::vector<double> q;   // columns x rank, row by row: of the step before
+    std::vector<double> q;  // columns x rank, row by row: of the step before
   };
   void approximate(Factor& factor, std::vector<double>& mean);
   double draw();
 
   Rng rng_;
   std::vector<Factor> factors_;
-  std::vector<bool> in_matrix_;               // by element
-  std::vector<std::vector<double>> errors_;   // by worker
-  size_t first_ = 0, second_ = 0;             // elements
+  std::vector<bool> in_matrix_;              // by element
+  std::vector<std::vector<double>> errors_;  // by worker
+  size_t first_ = 0, second_ = 0;            // elements
 };
 
 }  // namespace starling

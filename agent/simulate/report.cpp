@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "agent/observe/event_json.h"
+#include "agent/report/facts.h"
 #include "agent/report/fill_page.h"
 #include "agent/report/format.h"
 #include "agent/simulate/simulate_page.h"
@@ -38,7 +39,7 @@ Json number(const std::optional<double>& value) { return value ? number(*value) 
 struct Series {
   std::string name;
   std::vector<CurvePoint> points;
-  std::vector<CurvePoint> low, high;   // swarm: the best and the worst agent at each time
+  std::vector<CurvePoint> low, high;  // swarm: the best and the worst agent at each time
 };
 
 // The average of agents that were evaluated at the same time, as one point.
@@ -75,7 +76,7 @@ std::vector<Series> gather(const SimulationReport& report) {
     }
     const auto by_loss = [](const CurvePoint& a, const CurvePoint& b) { return a.score.loss < b.score.loss; };
     all[0].points.push_back(average(agents));
-    all[0].points.back().samples = point.samples;   // of the swarm, for the same axes as the others
+    all[0].points.back().samples = point.samples;  // of the swarm, for the same axes as the others
     all[0].points.back().bytes = point.bytes;
     all[0].low.push_back(*std::min_element(agents.begin(), agents.end(), by_loss));
     all[0].high.push_back(*std::max_element(agents.begin(), agents.end(), by_loss));
@@ -100,9 +101,17 @@ Json pairs_json(const SimulationReport& report) {
   return all;
 }
 
+FactTable pairs_of(const SimulationReport& report) {
+  std::vector<PairReport> agents;
+  for (const auto& pairs : report.swarm.pairs) {
+    if (pairs) agents.push_back(*pairs);
+  }
+  return pair_facts(agents);
+}
+
 Json page_json(const SimulationReport& report) {
-  Json object = {{"title", report.title}, {"command", report.command}, {"series", Json::array()},
-                 {"events", Json::array()}, {"logs", Json::array()}, {"remarks", report.swarm.remarks}};
+  Json object = {{"title", report.title},   {"command", report.command}, {"series", Json::array()},
+                 {"events", Json::array()}, {"logs", Json::array()},     {"remarks", report.swarm.remarks}};
   for (const Series& series : gather(report)) {
     Json points = Json::array(), band = Json::array();
     for (const CurvePoint& point : series.points) points.push_back(point_json(point));
@@ -114,7 +123,7 @@ Json page_json(const SimulationReport& report) {
     object["series"].push_back({{"name", series.name}, {"points", points}, {"band", band}});
   }
   for (const auto& log : report.swarm.logs) object["logs"].push_back(log ? Json(print_log(*log)) : Json(nullptr));
-  object["pairs"] = pairs_json(report);
+  object["pair_facts"] = facts_json(pairs_of(report));
   for (const SimEvent& event : report.swarm.events) {
     object["events"].push_back({{"t", event.virtual_s}, {"text", event.text}});
   }
@@ -136,15 +145,6 @@ void write_file(const std::filesystem::path& path, const std::string& text) {
   }
 }
 
-std::string pairs_table(const SimulationReport& report) {
-  std::vector<PairReport> agents;
-  for (const auto& pairs : report.swarm.pairs) {
-    if (pairs) agents.push_back(*pairs);
-  }
-  const std::string table = print_pairs_table(agents);
-  return table.empty() ? "" : "\n" + table;
-}
-
 }  // namespace
 
 std::string print_curve_csv(const SimulationReport& report) {
@@ -159,9 +159,12 @@ std::string print_simulation_json(const SimulationReport& report) {
   for (const Series& series : gather(report)) {
     if (series.points.empty()) continue;
     const CurvePoint& last = series.points.back();
-    final[series.name] = {{"loss", number(last.score.loss)},       {"accuracy", number(last.score.accuracy)},
-                          {"distance", number(last.distance)},     {"virtual_s", last.virtual_s},
-                          {"steps", last.step},                    {"samples", last.samples},
+    final[series.name] = {{"loss", number(last.score.loss)},
+                          {"accuracy", number(last.score.accuracy)},
+                          {"distance", number(last.distance)},
+                          {"virtual_s", last.virtual_s},
+                          {"steps", last.step},
+                          {"samples", last.samples},
                           {"bytes", last.bytes}};
   }
   Json events = Json::array();
@@ -187,19 +190,25 @@ std::string print_simulation_html(const SimulationReport& report) {
 }
 
 std::string print_simulation_table(const SimulationReport& report) {
-  constexpr const char* kRow = "{:<17} {:>9} {:>6} {:>8} {:>8} {:>9} {:>8} {:>8}\n";   // 80
-  std::string text = fmt::format(kRow, "series", "virtual", "steps", "samples", "bytes", "loss", "accuracy", "apart");
+  std::vector<std::vector<std::string>> rows = {
+      {"series", "time", "steps", "samples", "sent", "loss", "accuracy", "distance"}};
   for (const Series& series : gather(report)) {
     if (series.points.empty()) continue;
     const CurvePoint& last = series.points.back();
-    text += fmt::format(kRow, series.name == "swarm" ? "swarm (average)" : series.name,
-                        fmt::format("{:.2f} s", last.virtual_s), last.step, last.samples, print_bytes(last.bytes),
-                        std::isfinite(last.score.loss) ? fmt::format("{:.4g}", last.score.loss) : "diverged",
-                        print_percent(last.score.accuracy),
-                        last.distance ? fmt::format("{:.3g}", *last.distance) : "-");
+    const std::string name = series.name == "swarm"  ? "swarm (average)"
+                             : series.name == "mean" ? "mean model"
+                                                     : series.name;
+    rows.push_back({name, fmt::format("{:.2f} s", last.virtual_s), std::to_string(last.step),
+                    std::to_string(last.samples), print_bytes(last.bytes),
+                    std::isfinite(last.score.loss) ? fmt::format("{:.4g}", last.score.loss) : "diverged",
+                    print_percent(last.score.accuracy), last.distance ? fmt::format("{:.3g}", *last.distance) : "-"});
   }
-  return text + "(steps of one agent: baselines take exactly as many as asked for, the swarm\n"
-                "stops when the median of its agents has them, as far as each has heard)\n" + pairs_table(report);
+  const char* steps = "Baselines take the steps asked for; agents go on until their median has them.\n";
+  return print_columns(rows, 1) + (report.baselines.empty() ? "" : steps);
+}
+
+std::string print_simulation_details(const SimulationReport& report) {
+  return print_facts("pair exchanges", pairs_of(report));
 }
 
 std::string print_blocks_line(const BlockTally& blocks) {

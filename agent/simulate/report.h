@@ -9,8 +9,8 @@
 namespace starling {
 
 struct SimulationReport {
-  std::string title;                // of the page
-  std::string command;              // agents, links and speeds, for people
+  std::string title;    // of the page
+  std::string command;  // agents, links and speeds, for people
   size_t agents = 0;
   SwarmOutcome swarm;
   std::vector<CurvePoint> baselines;
@@ -23,6 +23,8 @@ std::string print_simulation_json(const SimulationReport& report);
 std::string print_simulation_html(const SimulationReport& report);
 // One line for a series, as it ended.
 std::string print_simulation_table(const SimulationReport& report);
+// How the pair exchanges of each agent went (--details); empty where none were made.
+std::string print_simulation_details(const SimulationReport& report);
 // "blocks due 12,000: 95.1 % counted, 3.0 % late, 1.9 % missing"
 std::string print_blocks_line(const BlockTally& blocks);
 

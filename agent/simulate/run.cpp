@@ -15,8 +15,8 @@ namespace starling {
 namespace {
 
 constexpr double kScoresPerRun = 20;
-constexpr size_t kSeeds = 3;          // addresses that an agent knows when it starts
-constexpr double kPatience_s = 60;    // without --seconds, the limit is kSlack times the steps' own time, plus this
+constexpr size_t kSeeds = 3;        // addresses that an agent knows when it starts
+constexpr double kPatience_s = 60;  // without --seconds, the limit is kSlack times the steps' own time, plus this
 constexpr double kSlack = 20;
 
 // Of a message of a pair exchange; null: of another one.
@@ -39,8 +39,12 @@ bool is_lost(const ExchangeId& xid, double part, uint64_t rng_seed) {
 class Run {
  public:
   Run(const SimulateOptions& options, const Config& config, SimTask& task, const OnSimProgress& on_progress)
-      : options_(options), config_(config.swarm), checkpoint_every_(config.agent.checkpoint_every), task_(task),
-        on_progress_(on_progress), agenda_(options.scenario),
+      : options_(options),
+        config_(config.swarm),
+        checkpoint_every_(config.agent.checkpoint_every),
+        task_(task),
+        on_progress_(on_progress),
+        agenda_(options.scenario),
         swarm_(config_.rng_seed, config_, links(options),
                [this](size_t agent, const SwarmConfig& swarm, const Clock& clock, std::function<void()> on_idle) {
                  return task_.make(shards_[agent], swarm, clock, std::move(on_idle));
@@ -86,9 +90,9 @@ class Run {
   SimTask& task_;
   const OnSimProgress& on_progress_;
   ScenarioAgenda agenda_;
-  std::vector<size_t> shards_;        // by agent
-  size_t free_shard_ = 0;             // of the agent killed last
-  uint64_t lost_samples_ = 0;         // seen by agents that were killed
+  std::vector<size_t> shards_;  // by agent
+  size_t free_shard_ = 0;       // of the agent killed last
+  uint64_t lost_samples_ = 0;   // seen by agents that were killed
   SwarmOutcome outcome_;
   SimSwarm swarm_;
   TimePoint origin_, last_look_;
@@ -116,13 +120,12 @@ void Run::add_first_agents() {
 }
 
 SwarmOutcome Run::run() {
-  swarm_.set_on_warning([this](size_t agent, const std::string& text) {
-    tell("agent " + std::to_string(agent) + " warns: " + text);
-  });
+  swarm_.set_on_warning(
+      [this](size_t agent, const std::string& text) { tell("agent " + std::to_string(agent) + " warns: " + text); });
   add_first_agents();
   const double limit = limit_s();
-  const double every = seconds(options_.compute) *
-                       static_cast<double>(steps_between_scores(options_, config_.stop_after));
+  const double every =
+      seconds(options_.compute) * static_cast<double>(steps_between_scores(options_, config_.stop_after));
   double next_look = 0;
   bool ended = false;
   while (!ended && swarm_.clock().now() < at(limit)) {
@@ -253,10 +256,14 @@ void Run::look() {
 
 std::optional<LogReport> Run::log_of(size_t agent) {
   if (!swarm_.training(agent) || swarm_.agent(agent).exchange() == nullptr) return std::nullopt;
-  const ExchangeStatus status = swarm_.agent(agent).exchange()->status();
+  const UpdatesStatus status = swarm_.agent(agent).room_status().updates;
   if (status.log_heads.empty()) return std::nullopt;
-  LogReport log{status.log_heads,    status.updates,           status.held_back,
-                status.group.rounds, swarm_.bytes_sent(agent), swarm_.bytes_received(agent),
+  LogReport log{status.log_heads,
+                status.counters,
+                status.held_back,
+                status.rounds.rounds,
+                swarm_.bytes_sent(agent),
+                swarm_.bytes_received(agent),
                 swarm_.agent(agent).rounds()->steps().pace().times().mean()};
   for (size_t a = 0; a < swarm_.count(); ++a) {
     if (status.refused_last == swarm_.id(a)) log.refused_last = fmt::format("agent {}", a);
@@ -266,7 +273,7 @@ std::optional<LogReport> Run::log_of(size_t agent) {
 
 std::optional<PairReport> Run::pairs_of(size_t agent) {
   if (!swarm_.training(agent) || swarm_.agent(agent).exchange() == nullptr) return std::nullopt;
-  PairReport pairs{fmt::format("agent {}", agent), swarm_.agent(agent).exchange()->status().pairs,
+  PairReport pairs{fmt::format("agent {}", agent), swarm_.agent(agent).room_status().pairs.counters,
                    swarm_.agent(agent).rounds()->steps().taken()};
   uint64_t agents = 0;
   for (size_t a = 0; a < swarm_.count(); ++a) agents += swarm_.training(a);
@@ -295,7 +302,7 @@ void Run::close(bool ended) {
     }
   }
   if (!ended && !options_.duration) {
-    outcome_.remarks.push_back(fmt::format("broken off at {:g} s: not all agents had finished by then", now_s()));
+    outcome_.remarks.push_back(fmt::format("stopped at {:g} s: not all agents had finished", now_s()));
   }
 }
 

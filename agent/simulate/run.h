@@ -17,36 +17,36 @@ namespace starling {
 
 // A row of curve.csv.
 struct CurvePoint {
-  std::string series;               // swarm: one agent; mean: the mean of the agents' params; else a baseline
+  std::string series;  // swarm: one agent; mean: the mean of the agents' params; else a baseline
   std::optional<size_t> agent;
   double virtual_s = 0;
   uint64_t step = 0;                // of the agent; else the mean over agents
   uint64_t samples = 0, bytes = 0;  // of the agent; else of all agents, the killed ones included
   SimScore score;
-  std::optional<double> distance;   // rms over params: of the agent to the mean; of the agents to it
+  std::optional<double> distance;  // rms over params: of the agent to the mean; of the agents to it
 };
 
 struct SimEvent {
   double virtual_s = 0;
-  std::string text;                 // "agent 3 killed"
+  std::string text;  // "agent 3 killed"
 };
 
 struct SwarmOutcome {
   std::vector<CurvePoint> points;
   std::vector<SimEvent> events;
-  std::vector<std::string> remarks; // what was planned and did not happen
+  std::vector<std::string> remarks;  // what was planned and did not happen
   uint64_t digest = 0;
   double virtual_s = 0;
-  bool finished = false;            // every agent alive trained to stop_after
-  size_t alive = 0;                 // agents at the end
-  uint64_t done = 0, late = 0, failed = 0;   // exchanges of the agents alive at the end
-  BlockTally blocks;                         // of their exchanges
-  bool in_rounds = false;                    // as ExchangeStatus says
-  std::vector<std::optional<LogReport>> logs;   // by agent, of a swarm that shares updates; nullopt: not there any more
-  std::vector<std::optional<PairReport>> pairs; // by agent, of those that took part in pair exchanges
+  bool finished = false;                       // every agent alive trained to stop_after
+  size_t alive = 0;                            // agents at the end
+  uint64_t done = 0, late = 0, failed = 0;     // exchanges of the agents alive at the end
+  BlockTally blocks;                           // of their exchanges
+  bool in_rounds = false;                      // as ExchangeStatus says
+  std::vector<std::optional<LogReport>> logs;  // by agent, of a swarm that shares updates; nullopt: not there any more
+  std::vector<std::optional<PairReport>> pairs;  // by agent, of those that took part in pair exchanges
 };
 
-// What one step of an agent takes; those who join later included.
+// What one step of an agent takes; agents that join later included.
 Duration step_time_of(const SimulateOptions& options, size_t agent);
 // Steps between two evaluations.
 uint64_t steps_between_scores(const SimulateOptions& options, uint64_t steps);

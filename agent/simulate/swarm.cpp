@@ -17,7 +17,7 @@
 namespace starling {
 namespace {
 
-constexpr int kTicksPerInstantMax = 10000;   // more means that an agent spins without time passing
+constexpr int kTicksPerInstantMax = 10000;  // more means that an agent spins without time passing
 
 // A transport that knows whether a frame has arrived.
 class Inbox final : public Transport {
@@ -30,9 +30,7 @@ class Inbox final : public Transport {
   SendStatus send(const Endpoint& to, Channel channel, Frame frame) override {
     return inner_->send(to, channel, std::move(frame));
   }
-  std::optional<ReceivedFrame> poll() override {
-    return first_ ? std::exchange(first_, std::nullopt) : inner_->poll();
-  }
+  std::optional<ReceivedFrame> poll() override { return first_ ? std::exchange(first_, std::nullopt) : inner_->poll(); }
   void wait_until(TimePoint deadline) override { inner_->wait_until(deadline); }
   void wake() override { inner_->wake(); }
   void forget(const Endpoint& peer) override { inner_->forget(peer); }
@@ -57,16 +55,16 @@ struct SimSwarm::Slot {
   Endpoint endpoint;
   uint64_t generation = 1000;
   bool alive = false, paused = false, begun = false;
-  uint64_t bytes_before = 0;             // sent in earlier lives
-  TimePoint deadline;                    // of the agent, as of its last tick
+  uint64_t bytes_before = 0;  // sent in earlier lives
+  TimePoint deadline;         // of the agent, as of its last tick
   SimDisk disk;
   Log log;
-  std::optional<Warnings> warnings;      // of this life
+  std::optional<Warnings> warnings;  // of this life
   std::optional<Observers> observers;
   std::unique_ptr<Inbox> inbox;
   std::unique_ptr<InlineWorker> worker;
-  TimedTrainer* trainer = nullptr;       // owned by the agent
-  View params, momentum;                 // of the trainer
+  TimedTrainer* trainer = nullptr;  // owned by the agent
+  View params, momentum;            // of the trainer
   std::unique_ptr<Agent> agent;
 
   bool runs() const { return alive && !paused && !agent->finished(); }
@@ -90,7 +88,7 @@ size_t SimSwarm::add(const SimAgentOptions& options) {
   return index;
 }
 
-void SimSwarm::start(size_t index) {
+void SimSwarm::start(size_t index, uint64_t raised_stop) {
   Slot& slot = *slots_[index];
   slot.generation += 1;
   slot.inbox = std::make_unique<Inbox>(network_.open(slot.endpoint));
@@ -107,13 +105,18 @@ void SimSwarm::start(size_t index) {
   options.generation = slot.generation;
   options.advertise = slot.endpoint;
   options.stored_settings = slot.disk.settings;
+  options.raised_stop = raised_stop;
   options.rng_seed = rng_seed_ * 7919 + index * 101 + slot.generation;
   slot.warnings.emplace(clock_, nullptr, [this, index](const std::string& text) {
     if (on_warning_) on_warning_(index, text);
   });
   slot.observers.emplace(std::vector<Observer*>{&slot.log, &*slot.warnings});
   const AgentParts parts{
-      *slot.inbox, clock_, *slot.worker, *slot.observers,
+      *slot.inbox,
+      clock_,
+      *slot.worker,
+      *slot.worker,
+      *slot.observers,
       [this, &slot, index](const SwarmConfig& swarm) {
         auto trainer = std::make_unique<TimedTrainer>(
             [&](std::function<void()> on_idle) { return make_trainer_(index, swarm, clock_, std::move(on_idle)); },
@@ -145,17 +148,15 @@ void SimSwarm::kill(size_t index) {
   slot.inbox.reset();
 }
 
-void SimSwarm::restart(size_t index) {
+void SimSwarm::restart(size_t index, uint64_t raised_stop) {
   if (slots_[index]->alive) kill(index);
-  start(index);
+  start(index, raised_stop);
 }
 
 void SimSwarm::pause(size_t index, bool paused) { slots_[index]->paused = paused; }
 
 bool SimSwarm::alive(size_t index) const { return slots_[index]->alive; }
-bool SimSwarm::living(size_t index) const {
-  return slots_[index]->alive && !slots_[index]->agent->finished();
-}
+bool SimSwarm::living(size_t index) const { return slots_[index]->alive && !slots_[index]->agent->finished(); }
 bool SimSwarm::training(size_t index) const { return slots_[index]->alive && slots_[index]->agent->rounds(); }
 bool SimSwarm::ended() const {
   return std::all_of(slots_.begin(), slots_.end(), [](const auto& slot) {

@@ -16,14 +16,14 @@
 namespace starling {
 
 // Makes the trainer of an agent; time is added to it (timed_trainer.h). `on_idle`: as TimedTrainer::Make says.
-using SimTrainerFactory = std::function<std::unique_ptr<Trainer>(
-    size_t agent, const SwarmConfig& swarm, const Clock& clock, std::function<void()> on_idle)>;
+using SimTrainerFactory = std::function<std::unique_ptr<Trainer>(size_t agent, const SwarmConfig& swarm,
+                                                                 const Clock& clock, std::function<void()> on_idle)>;
 
 struct SimAgentOptions {
   Duration step_time = std::chrono::milliseconds(10);
-  std::vector<size_t> bootstrap;      // agents to join through, also later ones; empty and not the first: agent 0
-  bool adopt_settings = false;        // start without a config of its own
-  Duration checkpoint_every = std::chrono::seconds(2);   // a newcomer gets a model up to this old
+  std::vector<size_t> bootstrap;  // agents to join through, also later ones; empty and not the first: agent 0
+  bool adopt_settings = false;    // start without a config of its own
+  Duration checkpoint_every = std::chrono::seconds(2);  // a newcomer gets a model up to this old
 };
 
 class SimSwarm {
@@ -32,9 +32,10 @@ class SimSwarm {
   ~SimSwarm();
 
   size_t add(const SimAgentOptions& options);
-  void kill(size_t agent);            // no farewell; its disk stays
-  void restart(size_t agent);         // a new generation on the old disk
-  void pause(size_t agent, bool paused);   // like SIGSTOP
+  void kill(size_t agent);  // no farewell; its disk stays
+  // A new generation on the old disk. `raised_stop`: what it raises the end of the run to; 0: it does not.
+  void restart(size_t agent, uint64_t raised_stop = 0);
+  void pause(size_t agent, bool paused);  // like SIGSTOP
   void run_for(Duration duration);
   // Runs until `condition`, checked after each instant, holds, or `at_most` has passed. Returns whether it held.
   bool run_until(const std::function<bool()>& condition, Duration at_most);
@@ -60,19 +61,19 @@ class SimSwarm {
   VirtualClock& clock() { return clock_; }
   PeerId id(size_t agent) const;
   Endpoint endpoint(size_t agent) const;
-  View params(size_t agent) const;    // also while the trainer is busy; for observers, between instants
+  View params(size_t agent) const;  // also while the trainer is busy; for observers, between instants
   View momentum(size_t agent) const;
-  uint64_t bytes_sent(size_t agent) const;   // in all its lives
-  uint64_t bytes_received(size_t agent) const;   // in this life
+  uint64_t bytes_sent(size_t agent) const;      // in all its lives
+  uint64_t bytes_received(size_t agent) const;  // in this life
 
-  std::vector<double> mean_params() const;          // over agents that train or have finished
-  double distance_to(size_t agent, const std::vector<double>& point) const;   // rms over params
+  std::vector<double> mean_params() const;                                   // over agents that train or have finished
+  double distance_to(size_t agent, const std::vector<double>& point) const;  // rms over params
   double worst_distance_to(const std::vector<double>& point) const;
-  uint64_t digest() const;            // of every delivered frame and all final params
+  uint64_t digest() const;  // of every delivered frame and all final params
 
  private:
   struct Slot;
-  void start(size_t index);
+  void start(size_t index, uint64_t raised_stop = 0);
   void tick_due();
   void tick(size_t index);
   TimePoint next_event() const;

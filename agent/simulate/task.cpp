@@ -1,5 +1,6 @@
 #include "agent/simulate/task.h"
 
+#include "agent/train/model_kinds.h"
 #include "agent/train/quadratic_trainer.h"
 #include "gossip/sim/virtual_network.h"
 #include "kernels/check.h"
@@ -43,20 +44,21 @@ class QuadraticTask final : public SimTask {
  private:
   std::unique_ptr<QuadraticTrainer> make_one(size_t shard, const SwarmConfig& swarm, const Clock& clock) {
     AgentConfig agent = config_.agent;
-    agent.compute_ms = 0;   // time is the simulation's
+    agent.compute_ms = 0;  // time is the simulation's
     agent.layers.clear();
     return make_quadratic_trainer(trainer_options(swarm, agent), config_.swarm.rng_seed * 1000003 + shard, clock);
   }
 
   const Config config_;
   std::vector<std::vector<float>> targets_;
-  std::vector<size_t> shards_;    // the shards that optimum_ belongs to
+  std::vector<size_t> shards_;  // the shards that optimum_ belongs to
   std::vector<double> optimum_;
 };
 
 }  // namespace
 
 std::unique_ptr<SimTask> make_quadratic_task(const Config& config, size_t shards) {
+  refuse_attached(config.swarm.model);
   return std::make_unique<QuadraticTask>(config, shards);
 }
 

@@ -14,7 +14,7 @@ namespace starling {
 
 struct SimScore {
   double loss = 0;
-  std::optional<double> accuracy;   // of 1; empty: the task has none
+  std::optional<double> accuracy;  // of 1; empty: the task has none
 };
 
 class SimTask {
@@ -27,7 +27,7 @@ class SimTask {
   virtual bool has_trainer_for_all() const = 0;
   virtual std::unique_ptr<Trainer> make_for_all(const SwarmConfig& swarm, const Clock& clock,
                                                 std::function<void()> on_idle) = 0;
-  // `shards`: those that the swarm holds at that time, for a task whose optimum depends on them.
+  // `shards`: those that the swarm holds at that time, for a task with an optimum that depends on them.
   virtual SimScore score(std::span<const float> params, const std::vector<size_t>& shards) = 0;
 };
 

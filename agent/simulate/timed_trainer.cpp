@@ -5,9 +5,10 @@
 namespace starling {
 
 TimedTrainer::TimedTrainer(const Make& make, const Clock& clock, Duration step_time)
-    : clock_(clock), step_time_(step_time),
+    : clock_(clock),
+      step_time_(step_time),
       inner_(make([this] {
-        const std::lock_guard lock(mutex_);   // otherwise the wake could fall between the check and the wait
+        const std::lock_guard lock(mutex_);  // otherwise the wake could fall between the check and the wait
         became_idle_.notify_one();
       })),
       idle_at_(clock.now()) {
@@ -44,10 +45,11 @@ void TimedTrainer::start_steps(const LocalSteps& steps) {
   inner_->start_steps(inner);
   wait();
   report_ = inner_->take_steps();
-  report_.compute_time = static_cast<int64_t>(report_.steps) * step_time_;   // the real one differs from run to run
+  report_.compute_time = static_cast<int64_t>(report_.steps) * step_time_;  // the real one differs from run to run
   report_.forward_time = report_.compute_time / kForwardPart;
   report_.backward_time = report_.compute_time - report_.forward_time;
   idle_at_ = clock_.now() + report_.compute_time;
+  held_since_ = TimePoint::max();
   taken_ = false;
   if (report_.finite) tell_final(steps, parts, before.count);
 }
@@ -58,10 +60,16 @@ void TimedTrainer::tell_final(const LocalSteps& steps, const std::vector<FinalPa
   size_t done = 0;
   for (FinalPart part : parts) {
     done += part.count;
-    part.at = half + from_seconds(seconds(report_.backward_time) * static_cast<double>(done) /
-                                  static_cast<double>(elements));
+    part.at =
+        half + from_seconds(seconds(report_.backward_time) * static_cast<double>(done) / static_cast<double>(elements));
     (void)steps.on_final(part);
   }
+}
+
+void TimedTrainer::hold(Duration time) {
+  STARLING_CHECK(!idle());
+  held_since_ = clock_.now();
+  idle_at_ += time;
 }
 
 void TimedTrainer::start_evaluation() {

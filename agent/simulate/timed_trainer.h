@@ -14,7 +14,7 @@ namespace starling {
 
 class TimedTrainer final : public Trainer {
  public:
-  static constexpr int kForwardPart = 3;   // forward takes a third of a step, backward the rest
+  static constexpr int kForwardPart = 3;  // forward takes a third of a step, backward the rest
 
   // Makes the trainer that does the work; it calls what it is given, from any thread, each time it becomes idle. One
   // that works on the caller's thread need not.
@@ -25,15 +25,20 @@ class TimedTrainer final : public Trainer {
 
   std::vector<TrainerSection> sections() override;
   void params_changed() override;
+  void draw_genesis() override { inner_->draw_genesis(); }
   void start_steps(const LocalSteps& steps) override;
-  std::string tells_none_because() const override { return inner_->tells_none_because(); }
+  std::string early_send_blocked_reason() const override { return inner_->early_send_blocked_reason(); }
   void start_evaluation() override;
   TimePoint idle_at() const override { return clock_.now() >= idle_at_ ? TimePoint::min() : idle_at_; }
+  TimePoint last_step() const override { return idle() ? TimePoint::max() : held_since_; }
   StepReport take_steps() override;
   std::optional<Evaluation> take_evaluation() override;
   std::vector<std::byte> save_state() override;
   bool load_state(std::span<const std::byte> state) override;
   TrainerData data() const override { return inner_->data(); }
+
+  // As a loop of its own that pauses: its steps under way end so much later. REQUIRES: it is busy.
+  void hold(Duration time);
 
   Trainer& inner() { return *inner_; }
   // Steps already applied to params() but not yet returned by take_steps(). For observers.
@@ -49,11 +54,12 @@ class TimedTrainer final : public Trainer {
   const Duration step_time_;
   std::mutex mutex_;
   std::condition_variable became_idle_;
-  std::unique_ptr<Trainer> inner_;   // after what its thread signals
+  std::unique_ptr<Trainer> inner_;  // after what its thread signals
   StepReport report_;
   std::vector<float> evaluated_;
   bool taken_ = true;
   TimePoint idle_at_;
+  TimePoint held_since_ = TimePoint::max();  // by hold(); max: not in these steps
 };
 
 }  // namespace starling

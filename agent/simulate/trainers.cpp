@@ -7,6 +7,7 @@
 #include "agent/data/dataset.h"
 #include "agent/simulate/task.h"
 #include "agent/simulate/timed_trainer.h"
+#include "agent/state/genesis_file.h"
 #include "agent/train/make_trainer.h"
 #include "gossip/rng.h"
 #include "gossip/sim/virtual_network.h"
@@ -15,8 +16,8 @@
 namespace starling {
 namespace {
 
-constexpr size_t kTestSamplesMax = 2000;   // every agent's model is evaluated many times
-constexpr uint64_t kTestStream = 0x54455354ull;   // "TEST"
+constexpr size_t kTestSamplesMax = 2000;         // every agent's model is evaluated many times
+constexpr uint64_t kTestStream = 0x54455354ull;  // "TEST"
 
 // A random sample, the same in every run. Every n-th sample would be biased: files may be sorted by label or cycle
 // through the labels.
@@ -32,16 +33,16 @@ Dataset thin_out(const Dataset& data) {
 class TorchTask final : public SimTask {
  public:
   TorchTask(const Config& config, size_t shards) : config_(config) {
-    config_.agent.device = "cpu";   // one device for all, and the same bytes wherever it runs
-    config_.agent.threads = 1;      // sums in one order
-    config_.agent.compute_ms = 0;   // time is the simulation's
+    config_.agent.device = "cpu";  // one device for all, and the same bytes wherever it runs
+    config_.agent.threads = 1;     // sums in one order
+    config_.agent.compute_ms = 0;  // time is the simulation's
     DataConfig whole = config.agent.data;
     whole.sharding = "all";
     whole.shard = 0;
     whole.shard_count = 1;
     DatasetPair data = load_data(whole, config.swarm.model.samples(), config.swarm.rng_seed);
     train_ = std::move(data.train);
-    config_.agent.data.labels.clear();   // load_data has removed the others
+    config_.agent.data.labels.clear();  // load_data has removed the others
     for (size_t shard = 0; shard < shards; ++shard) indices_.push_back(choose(shard, shards));
     judge_ = std::make_unique<TimedTrainer>(
         [&](std::function<void()> on_idle) {
@@ -81,7 +82,8 @@ class TorchTask final : public SimTask {
         shard_indices(train_.labels, config_.swarm.model.classes, mine, config_.swarm.rng_seed);
     if (indices.empty()) {
       throw std::runtime_error("shard " + std::to_string(shard + 1) + "/" + std::to_string(shards) + " (sharding " +
-                               mine.sharding + ") of " + mine.path + " holds no samples; use fewer --agents, or "
+                               mine.sharding + ") of " + mine.path +
+                               " holds no samples; use fewer --agents, or "
                                "--set agent.data.sharding=iid or dirichlet");
     }
     return indices;
@@ -91,14 +93,16 @@ class TorchTask final : public SimTask {
   std::unique_ptr<Trainer> make_one(const SwarmConfig& swarm, size_t shard, Dataset data,
                                     std::function<void()> on_idle) {
     AgentConfig agent = config_.agent;
-    agent.data.shard = static_cast<uint32_t>(shard);   // its order of samples follows from it
-    return make_trainer(trainer_options(swarm, agent), {std::move(data), Dataset{.shape = train_.shape}}, 0, clock_,
-                        std::move(on_idle));
+    agent.data.shard = static_cast<uint32_t>(shard);  // its order of samples follows from it
+    auto trainer = make_trainer(trainer_options(swarm, agent), {std::move(data), Dataset{.shape = train_.shape}}, 0,
+                                clock_, std::move(on_idle));
+    if (!agent.genesis.empty()) begin_from(agent.genesis, swarm.model, *trainer);
+    return trainer;
   }
 
   Config config_;
   Dataset train_;
-  std::vector<std::vector<uint32_t>> indices_;   // by shard
+  std::vector<std::vector<uint32_t>> indices_;  // by shard
   VirtualClock clock_;
   std::unique_ptr<TimedTrainer> judge_;
 };

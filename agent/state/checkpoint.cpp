@@ -14,8 +14,10 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include "agent/report/format.h"
+#include "agent/report/resource_limits.h"
 #include "agent/state/checkpoint_format.h"
 #include "agent/state/private_file.h"
 #include "agent/state/spare_descriptors.h"
@@ -58,15 +60,13 @@ std::vector<Entry> list(const std::string& folder, const std::string& suffix) {
     const uint64_t number = number_of(it->path().filename().string(), suffix);
     if (number != 0) entries.push_back({number, it->path().string()});
   }
-  std::sort(entries.begin(), entries.end(),
-            [](const Entry& a, const Entry& b) { return a.number > b.number; });
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.number > b.number; });
   return entries;
 }
 
 uint64_t file_bytes(const CheckpointContent& content) {
-  return kHeaderBytes + content.params.size_bytes() + content.momentum.size_bytes() +
-         content.trainer_state.size() + content.codec_states.size() +
-         block_count(content.params.size()) * kHashBytes + sizeof(Footer);
+  return kHeaderBytes + content.params.size_bytes() + content.momentum.size_bytes() + content.trainer_state.size() +
+         content.codec_states.size() + block_count(content.params.size()) * kHashBytes + sizeof(Footer);
 }
 
 // Writes and digests in one pass, in pieces that stay in the cache for both. After the first error it does nothing.
@@ -105,11 +105,20 @@ class Writer {
 
 Header make_header(const CheckpointContent& content) {
   const CheckpointMeta& meta = content.meta;
-  return {kMagic, kVersion, kHeaderBytes,
-          meta.swarm_id, meta.round, meta.steps, meta.samples, meta.generation,
-          content.params.size(), content.momentum.size(),
-          content.trainer_state.size(), content.codec_states.size(),
-          block_count(content.params.size())};
+  return {kMagic,
+          kVersion,
+          kHeaderBytes,
+          meta.swarm_id,
+          meta.round,
+          meta.steps,
+          meta.samples,
+          meta.generation,
+          content.params.size(),
+          content.momentum.size(),
+          content.trainer_state.size(),
+          content.codec_states.size(),
+          block_count(content.params.size()),
+          meta.alone};
 }
 
 void write_content(Writer& writer, const CheckpointContent& content, uint64_t total_bytes) {
@@ -134,22 +143,6 @@ void write_content(Writer& writer, const CheckpointContent& content, uint64_t to
   writer.write_raw(std::as_bytes(std::span(&footer, 1)).subspan(offsetof(Footer, digest)));
 }
 
-// nullopt: the file is damaged.
-std::optional<uint64_t> swarm_id_in(const std::string& path) {
-  std::string problem;
-  const std::optional<LoadedCheckpoint> found = read_checkpoint(path, Verify::kStructure, &problem);
-  return found ? std::optional(found->content.meta.swarm_id) : std::nullopt;
-}
-
-std::string failed(const char* what, const std::string& path, int status) {
-  const bool is_full = status == -ENOSPC || status == -EDQUOT || status == -EFBIG;
-  const bool too_many_files = status == -EMFILE || status == -ENFILE;
-  return std::string(what) + " " + path + ": " + std::strerror(-status) +
-         (is_full          ? "; make room, or set agent.state to a folder on another disk"
-          : too_many_files ? "; too many links are open: raise the limit (ulimit -n), or keep strangers from the ports"
-                           : "; check the disk of agent.state");
-}
-
 }  // namespace
 
 CheckpointStore::CheckpointStore(const std::string& folder, uint32_t keep, std::unique_ptr<FileOps> files)
@@ -161,9 +154,8 @@ CheckpointStore::CheckpointStore(const std::string& folder, uint32_t keep, std::
   // The model is its owner's alone. A folder that exists keeps its mode.
   if (!error && ::mkdir(folder_.c_str(), 0700) != 0 && errno != EEXIST) error.assign(errno, std::generic_category());
   if (error || !fs::is_directory(folder_)) {
-    throw std::runtime_error("checkpoint folder " + folder_ +
-                             " cannot be used: " + (error ? error.message() : "not a folder") +
-                             "; name another one with agent.state");
+    throw std::runtime_error("checkpoint folder " + folder_ + " cannot be used: " +
+                             (error ? error.message() : "not a folder") + "; name another one with agent.state");
   }
   for (const Entry& entry : list(folder_, kUnfinished)) {
     files_->remove(entry.path);
@@ -174,11 +166,19 @@ CheckpointStore::CheckpointStore(const std::string& folder, uint32_t keep, std::
 
 SaveResult CheckpointStore::save(const CheckpointContent& content) {
   const uint64_t total_bytes = file_bytes(content);
+  std::error_code error_code;
+  if (!fs::exists(folder_, error_code)) {
+    fs::create_directories(fs::path(folder_).parent_path(), error_code);
+    if (::mkdir(folder_.c_str(), 0700) == 0) {
+      spdlog::warn("the folder {} was removed, with all checkpoints in it: it is made again. See what removes it",
+                   folder_);
+    }
+  }
   const int64_t free_bytes = files_->free_bytes(folder_);
   if (free_bytes >= 0 && static_cast<uint64_t>(free_bytes) < 2 * total_bytes) {
     return {"", "not saved to " + folder_ + ": " + print_bytes(static_cast<uint64_t>(free_bytes)) +
-                    " free on that disk, a checkpoint of " + print_bytes(total_bytes) +
-                    " wants twice its size" + "; make room, or set agent.state to a folder on another disk"};
+                    " free on that disk, a checkpoint of " + print_bytes(total_bytes) + " wants twice its size" +
+                    "; make room, or name a folder on another disk with --state"};
   }
   const std::string name = fmt::format("{}{:08}-step-{}", kPrefix, next_number_, content.meta.steps);
   ++next_number_;
@@ -196,37 +196,52 @@ std::string CheckpointStore::write_file(const std::string& path, const Checkpoin
     write_content(writer, content, total_bytes);
     return writer.status();
   });
-  return failure ? failed(failure->doing, failure->path, failure->status) : "";
+  if (!failure) return "";
+  return fmt::format("{} {}: {}; {}", failure->doing, failure->path, std::strerror(-failure->status),
+                     remedy_of_file(-failure->status, "the state (--state)", total_bytes));
 }
 
-// What another swarm left in the folder may be the only copy of its model, so it stays.
+// What another swarm left in the folder may be the only copy of its model, so it stays. So does what this swarm made
+// together last: an agent alone knows its own data only.
 void CheckpointStore::remove_old(uint64_t swarm_id) {
   uint32_t kept = 0;
+  bool together = false;  // one is kept
   for (const Entry& entry : list(folder_, kSuffix)) {
-    const std::optional<uint64_t> owner = swarm_id_in(entry.path);
-    if (owner && *owner != swarm_id) continue;
-    if (++kept > keep_) files_->remove(entry.path);
+    const std::optional<CheckpointMeta> meta = read_checkpoint_meta(entry.path);
+    if (meta && meta->swarm_id != swarm_id) continue;
+    const bool last_together = meta && !meta->alone && !std::exchange(together, true);
+    if (++kept > keep_ && !last_together) files_->remove(entry.path);
   }
 }
+
+bool holds_checkpoint(const std::string& folder) { return !list(folder, kSuffix).empty(); }
 
 bool holds_only_other_swarms(const std::string& folder, uint64_t swarm_id) {
   bool others = false;
   for (const Entry& entry : list(folder, kSuffix)) {
-    const std::optional<uint64_t> owner = swarm_id_in(entry.path);
-    if (owner == swarm_id) return false;
-    others = others || owner;
+    const std::optional<CheckpointMeta> meta = read_checkpoint_meta(entry.path);
+    if (meta && meta->swarm_id == swarm_id) return false;
+    others = others || meta;
   }
   return others;
 }
 
-std::optional<LoadedCheckpoint> CheckpointStore::load_newest(std::optional<uint64_t> swarm_id,
-                                                             const Report& report, size_t* damaged) const {
-  for (const Entry& entry : list(folder_, kSuffix)) {
+namespace {
+
+// One look at the folder. `gone`: a file that was listed is not there any more.
+std::optional<LoadedCheckpoint> look_for_newest(const std::string& folder, std::optional<uint64_t> swarm_id,
+                                                const SkipReport& report, size_t* damaged, bool* gone) {
+  for (const Entry& entry : list(folder, kSuffix)) {
     std::string problem;
-    std::optional<LoadedCheckpoint> loaded = read_checkpoint(entry.path, Verify::kDigest, &problem);
+    std::optional<LoadedCheckpoint> loaded = read_checkpoint(entry.path, &problem);
+    std::error_code error;
+    if (!loaded && !fs::exists(fs::symlink_status(entry.path, error))) {
+      *gone = true;
+      continue;
+    }
     if (loaded && swarm_id && loaded->content.meta.swarm_id != *swarm_id) {
-      problem = fmt::format("of another swarm (id {:016x}, this one is {:016x})", loaded->content.meta.swarm_id,
-                            *swarm_id);
+      problem =
+          fmt::format("of another swarm (id {:016x}, this one is {:016x})", loaded->content.meta.swarm_id, *swarm_id);
       loaded.reset();
     } else if (!loaded && damaged) {
       ++*damaged;
@@ -235,6 +250,18 @@ std::optional<LoadedCheckpoint> CheckpointStore::load_newest(std::optional<uint6
     if (report) report(entry.path + ": " + problem);
   }
   return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<LoadedCheckpoint> load_newest_checkpoint(const std::string& folder, std::optional<uint64_t> swarm_id,
+                                                       const SkipReport& report, size_t* damaged) {
+  constexpr int kLooks = 10;  // an agent prunes a file only after a newer one is whole
+  for (int look = 1;; ++look) {
+    bool gone = false;
+    auto loaded = look_for_newest(folder, swarm_id, report, damaged, &gone);
+    if (loaded || !gone || look == kLooks) return loaded;
+  }
 }
 
 }  // namespace starling

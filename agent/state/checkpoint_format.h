@@ -11,8 +11,7 @@
 
 namespace starling::checkpoint_format {
 
-static_assert(std::endian::native == std::endian::little,
-              "checkpoints are little-endian and written as they lie");
+static_assert(std::endian::native == std::endian::little, "checkpoints are little-endian and written as they lie");
 
 inline constexpr std::array<char, 8> kMagic = {'S', 'T', 'A', 'R', 'C', 'K', 'P', 'T'};
 inline constexpr std::array<char, 8> kEndMagic = {'S', 'T', 'A', 'R', 'C', 'E', 'N', 'D'};
@@ -25,15 +24,16 @@ struct Header {
   uint32_t version;
   uint32_t header_bytes;
   uint64_t swarm_id, round, steps, samples, generation;
-  uint64_t params, momentum;                     // elements
+  uint64_t params, momentum;  // elements
   uint64_t trainer_state_bytes, codec_states_bytes;
   uint64_t blocks;
+  uint64_t alone;  // 0 or 1; 0 in files of version 0.2.0 and earlier
 };
-static_assert(sizeof(Header) == 96);
+static_assert(sizeof(Header) == 104);
 
 struct Footer {
   uint64_t file_bytes;
-  std::array<uint8_t, 32> digest;                // of everything before it, file_bytes included
+  std::array<uint8_t, 32> digest;  // of everything before it, file_bytes included
   std::array<char, 8> magic;
 };
 static_assert(sizeof(Footer) == 48);

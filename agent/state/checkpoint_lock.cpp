@@ -1,6 +1,7 @@
 #include "agent/state/checkpoint_lock.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -36,8 +37,8 @@ std::string read_holder(int fd) {
 DirectoryLock::DirectoryLock(const std::string& folder) {
   const std::string remark = make_private_folder(folder);
   if (!remark.empty()) spdlog::warn("{}", remark);
-  const std::string path = (std::filesystem::path(folder) / "lock").string();
-  fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  path_ = (std::filesystem::path(folder) / "lock").string();
+  fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd_ < 0 && errno == ELOOP) {
     fail(folder, "the file `lock` in it is a symbolic link, which is not followed; remove it");
   }
@@ -45,13 +46,15 @@ DirectoryLock::DirectoryLock(const std::string& folder) {
     fail(folder, std::string("cannot write the file `lock` in it: ") + std::strerror(errno) +
                      "; check its permissions or name another one with agent.state");
   }
-  if (::flock(fd_, LOCK_EX | LOCK_NB) != 0) {
-    const int reason = errno;
+  const bool locked = ::flock(fd_, LOCK_EX | LOCK_NB) == 0;
+  if (!locked && errno != EWOULDBLOCK) {
+    spdlog::warn(
+        "state folder {} cannot be locked ({}): nothing keeps a second agent from using it. See that there is none, or "
+        "name a folder on a local disk with --state",
+        folder, std::strerror(errno));
+  } else if (!locked) {
     const std::string holder = read_holder(fd_);
     ::close(fd_);
-    if (reason != EWOULDBLOCK) {
-      fail(folder, std::string("cannot be locked: ") + std::strerror(reason) + "; name one on a local disk");
-    }
     fail(folder, "another agent or registry is using it" + (holder.empty() ? "" : " (process " + holder + ")") +
                      "; stop that one, or name another folder with --state");
   }
@@ -63,10 +66,19 @@ DirectoryLock::DirectoryLock(const std::string& folder) {
 // The file stays: removing it would let two agents lock two files of the same name.
 DirectoryLock::~DirectoryLock() { ::close(fd_); }
 
+bool DirectoryLock::in_place() const {
+  struct stat ours{}, there{};
+  return ::fstat(fd_, &ours) == 0 && ::lstat(path_.c_str(), &there) == 0 && ours.st_ino == there.st_ino &&
+         ours.st_dev == there.st_dev;
+}
+
 bool is_locked(const std::string& folder) {
   const std::string path = (std::filesystem::path(folder) / "lock").string();
   const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  return file.is_open() && ::flock(file.fd(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  if (!file.is_open() || ::flock(file.fd(), LOCK_SH | LOCK_NB) == 0) return false;
+  if (errno == EWOULDBLOCK) return true;
+  const std::string holder = read_holder(file.fd());  // no locks on that file system
+  return !holder.empty() && holder.size() < 10 && (::kill(std::stoi(holder), 0) == 0 || errno == EPERM);
 }
 
 }  // namespace starling

@@ -1,13 +1,18 @@
 #include "agent/state/file_keeper.h"
 
 #include <cstring>
+#include <new>
+#include <optional>
 #include <span>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "agent/report/format.h"
+#include "agent/state/float_copy.h"
 #include "agent/state/spare_descriptors.h"
 #include "kernels/transfer.h"
 
@@ -28,35 +33,101 @@ void report_skipped(const std::string& skipped) {
 
 }  // namespace
 
-FileKeeper::FileKeeper(const std::string& folder, uint64_t swarm_id, uint64_t generation, uint32_t keep)
-    : swarm_id_(swarm_id), generation_(generation), store_(folder + "/checkpoints", keep) {
+FileKeeper::FileKeeper(const std::string& folder, uint64_t swarm_id, uint64_t generation, uint32_t keep,
+                       std::function<void()> mend, std::unique_ptr<FileOps> files,
+                       std::function<uint64_t()> memory_left)
+    : swarm_id_(swarm_id),
+      generation_(generation),
+      mend_(std::move(mend)),
+      memory_left_(std::move(memory_left)),
+      store_(folder + "/checkpoints", keep, std::move(files)) {
   keep_spare_descriptors();
 }
 
-SaveResult FileKeeper::save(const Progress& progress, Trainer& trainer, std::span<const std::byte> memory) {
+CheckpointMeta FileKeeper::meta(const Progress& progress, bool alone) const {
+  return {swarm_id_, progress.round, progress.steps, progress.samples, generation_, alone};
+}
+
+SaveResult FileKeeper::save(const Progress& progress, Trainer& trainer, std::span<const std::byte> memory, bool alone) {
   std::vector<float> params, momentum;
   const std::vector<std::byte> state = trainer.save_state();
-  CheckpointContent content;
-  content.meta = {swarm_id_, progress.round, progress.steps, progress.samples, generation_};
-  content.params = on_host(trainer.params(), params);
-  content.momentum = on_host(trainer.momentum(), momentum);
-  content.trainer_state = state;
-  content.codec_states = memory;
+  return write(
+      {meta(progress, alone), on_host(trainer.params(), params), on_host(trainer.momentum(), momentum), state, memory});
+}
+
+std::function<SaveResult()> FileKeeper::copy_to_save(const Progress& progress, Trainer& trainer,
+                                                     std::vector<std::byte>& memory, bool alone) {
+  struct Copied {
+    CheckpointMeta meta;
+    std::unique_ptr<FloatCopy> floats;
+    std::vector<std::byte> trainer_state, memory;
+  };
+  const std::vector<ConstView> views{trainer.params(), trainer.momentum()};
+  const size_t count = views[0].count + views[1].count;
+  const uint64_t bytes = count * sizeof(float), left = memory_left_();
+  std::shared_ptr<Copied> copied;
+  try {
+    std::unique_ptr<FloatCopy> floats = take_spare();
+    if (!floats || floats->count() != count) {
+      floats.reset();
+      if (left < bytes + bytes / 4) throw std::bad_alloc();
+      floats = std::make_unique<FloatCopy>(count);
+    }
+    floats->fill(views);
+    copied = std::make_shared<Copied>(meta(progress, alone), std::move(floats), trainer.save_state());
+  } catch (const std::bad_alloc&) {
+    if (!std::exchange(told_of_memory_, true)) {
+      spdlog::info("steps wait while a checkpoint is written: a copy of the state wants {} of memory, and {} are left",
+                   print_bytes(bytes), print_bytes(left));
+    }
+    return nullptr;
+  }
+  copied->memory = std::move(memory);
+  return [this, copied] {
+    FloatCopy& floats = *copied->floats;
+    SaveResult result = write({copied->meta, floats.part(0), floats.part(1), copied->trainer_state, copied->memory});
+    const std::lock_guard lock(mutex_);
+    spare_ = std::move(copied->floats);
+    return result;
+  };
+}
+
+SaveResult FileKeeper::write(const CheckpointContent& content) {
+  try {
+    mend_();
+  } catch (const std::runtime_error& error) {
+    return {"", error.what()};
+  }
   SaveResult result = store_.save(content);
   keep_spare_descriptors();
   if (!result.ok()) return result;
   std::string problem;
-  const auto saved = read_checkpoint(result.path, Verify::kStructure, &problem);
-  if (!saved) return {"", "the checkpoint just written cannot be read back: " + problem};
-  model_ = make_model_file(*saved);
+  auto served = open_model_file(result.path, &problem);
+  if (!served) return {"", "the checkpoint just written cannot be read back: " + problem + "; check the disk"};
+  serve(std::move(served));
   return result;
+}
+
+std::unique_ptr<FloatCopy> FileKeeper::take_spare() {
+  const std::lock_guard lock(mutex_);
+  return std::move(spare_);
+}
+
+void FileKeeper::serve(std::shared_ptr<const ModelFile> model) {
+  const std::lock_guard lock(mutex_);
+  model_ = std::move(model);
+}
+
+std::shared_ptr<const ModelFile> FileKeeper::model() const {
+  const std::lock_guard lock(mutex_);
+  return model_;
 }
 
 bool FileKeeper::restore(Progress* progress, Trainer& trainer, std::vector<std::byte>* memory) {
   size_t damaged = 0;
   const auto loaded = store_.load_newest(swarm_id_, report_skipped, &damaged);
   // Beginning anew would remove the damaged files as the oldest, and with them what might be saved of the model.
-  if (!loaded && damaged > 0 && !model_) {
+  if (!loaded && damaged > 0 && !model()) {
     throw std::runtime_error(fmt::format(
         "none of the checkpoints in {} can be read ({} damaged, named above). Nothing was changed. Put good copies "
         "back, or move that folder away: this agent then fetches the model from a member, or begins anew",
@@ -78,7 +149,8 @@ bool FileKeeper::restore(Progress* progress, Trainer& trainer, std::vector<std::
   trainer.params_changed();
   memory->assign(content.codec_states.begin(), content.codec_states.end());
   *progress = {content.meta.round, content.meta.steps, content.meta.samples};
-  model_ = make_model_file(*loaded);
+  std::string problem;
+  serve(open_model_file(loaded->path, &problem));  // null: it vanished just now, and the next save gives another
   return true;
 }
 

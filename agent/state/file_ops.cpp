@@ -8,8 +8,12 @@
 #include <cerrno>
 #include <cstdio>
 #include <limits>
+#include <mutex>
+
+#include <spdlog/spdlog.h>
 
 #include "agent/state/spare_descriptors.h"
+#include "gossip/net/file.h"
 
 namespace starling {
 namespace {
@@ -43,7 +47,15 @@ class DiskFileOps final : public FileOps {
     if (fd < 0) return -errno;
     const int result = status_of(::fsync(fd));
     ::close(fd);
-    return result;
+    if (!cannot_sync_folders(-result)) return result;
+    static std::once_flag said;
+    std::call_once(said, [&] {
+      spdlog::warn(
+          "the file system of {} cannot sync folders: after a power cut the newest checkpoint may be missing, and the "
+          "one before it is used. A folder on a local disk (--state) is safe from that",
+          folder);
+    });
+    return 0;
   }
 
   int64_t free_bytes(const std::string& folder) override {

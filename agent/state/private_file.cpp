@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/report/resource_limits.h"
 #include "gossip/net/file.h"
 
 namespace starling {
@@ -42,13 +43,21 @@ std::string close_to_others(const std::string& folder, int fd, const struct stat
   if ((info.st_mode & kOthers) == 0) return "";
   const std::string state = "the state folder " + folder;
   const std::string mode = fmt::format(" (mode {:04o})", info.st_mode & 07777);
-  const bool is_shared = (info.st_mode & S_ISVTX) != 0;   // as /tmp is
-  if (!is_shared && is_own_place(folder) && ::fchmod(fd, 0700) == 0) {
+  const bool is_shared = (info.st_mode & S_ISVTX) != 0;  // as /tmp is
+  struct stat now = info;
+  if (!is_shared && is_own_place(folder) && ::fchmod(fd, 0700) == 0 && ::fstat(fd, &now) == 0 &&
+      (now.st_mode & kOthers) == 0) {
     return state + " was open to other users" + mode + "; its mode is 0700 now";
   }
   if ((info.st_mode & kOthersWrite) == 0) return "";
-  fail(state, "may be written by other users" + mode + ", who could replace the key and the checkpoints; " +
-                  (is_shared ? "" : "run: chmod 700 " + folder + ", or ") +
+  const bool is_ours = info.st_uid == ::geteuid();
+  if (is_ours && is_own_place(folder) && !is_shared) {
+    fail(state, "may be written by other users" + mode +
+                    ", and its file system keeps no modes; name a folder on "
+                    "another disk with --state, or mount that one with umask=077");
+  }
+  fail(state, "may be written by other users" + mode + ", so that they could replace the key and the checkpoints; " +
+                  (is_shared || !is_ours ? "" : "run: chmod 700 " + folder + ", or ") +
                   "name a folder of its own with --state, such as " + (fs::path(folder) / "starling-state").string());
 }
 
@@ -61,7 +70,7 @@ std::optional<std::string> read_private_file(const std::string& path, size_t byt
     if (errno == ELOOP) fail(path, "is a symbolic link, which is not followed; put the file itself there");
     fail(path, "cannot be opened: " + std::string(std::strerror(errno)) + "; make it readable for this user");
   }
-  struct stat info {};
+  struct stat info{};
   if (::fstat(file.fd(), &info) != 0 || !S_ISREG(info.st_mode)) fail(path, "is no regular file; move it away");
   std::string text(bytes_max + 1, '\0');
   size_t size = 0;
@@ -111,7 +120,7 @@ std::optional<FileFailure> replace_file(FileOps& files, const std::string& path,
 
 void write_private_file(const std::string& path, std::string_view text, FileOps& files) {
   const std::string unfinished = path + ".tmp";
-  files.remove(unfinished);   // left by a process that died while writing
+  files.remove(unfinished);  // left by a process that died while writing
   const auto failure = replace_file(files, path, unfinished, [&](int fd) {
     std::span<const std::byte> bytes = std::as_bytes(std::span(text));
     while (!bytes.empty()) {
@@ -123,7 +132,8 @@ void write_private_file(const std::string& path, std::string_view text, FileOps&
   });
   if (!failure) return;
   fail(path, std::string("cannot be written: ") + failure->doing + " " + failure->path + ": " +
-                 std::strerror(-failure->status) + "; make room, or choose another folder with --state");
+                 std::strerror(-failure->status) + "; " +
+                 remedy_of_file(-failure->status, "the state (--state)", text.size()));
 }
 
 std::string make_private_folder(const std::string& name) {
@@ -137,7 +147,7 @@ std::string make_private_folder(const std::string& name) {
          "cannot be made: " + std::string(std::strerror(errno)) + "; choose another one with --state");
   }
   const File file(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  struct stat info {};
+  struct stat info{};
   if (file.fd() < 0 || ::fstat(file.fd(), &info) != 0) {
     const int cause = errno;
     if (fs::is_symlink(fs::symlink_status(folder, error))) {

@@ -26,9 +26,9 @@ void write_private_file(const std::string& path, std::string_view text, FileOps&
 
 // The first call that failed while a file was replaced.
 struct FileFailure {
-  const char* doing;   // "writing"
-  std::string path;    // of the file or folder it was done to
-  int status;          // a negative errno
+  const char* doing;  // "writing"
+  std::string path;   // of the file or folder it was done to
+  int status;         // a negative errno
 };
 
 // Replaces `path` by what `write` puts into the new file, which is called `unfinished` until it is whole and on disk.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -25,8 +26,17 @@ class StateKeeper {
  public:
   virtual ~StateKeeper() = default;
   // Called inside a worker job while the trainer is idle. When it fails, earlier states stay. No path: kept in memory.
-  // `memory` is SharedModel::save(): what the codec and the local rule remember, opaque here.
-  virtual SaveResult save(const Progress& progress, Trainer& trainer, std::span<const std::byte> memory) = 0;
+  // `memory` is SharedModel::save(): what the codec and the local rule remember, opaque here. `alone`: no other member
+  // lives. The newest state that was made together is kept as long as only others of an agent alone follow.
+  virtual SaveResult save(const Progress& progress, Trainer& trainer, std::span<const std::byte> memory,
+                          bool alone) = 0;
+  // As save(), in two parts: what is saved is copied now. What is returned writes it while steps go on, once, on any
+  // thread, before anything but model() is called here. Null: there is no room for a copy, which save() does without;
+  // `memory` is left as it was.
+  virtual std::function<SaveResult()> copy_to_save(const Progress&, Trainer&, std::vector<std::byte>& /*memory*/,
+                                                   bool /*alone*/) {
+    return nullptr;
+  }
   // Called as save() is. Puts the newest good state back into the trainer. False: there is none.
   virtual bool restore(Progress* progress, Trainer& trainer, std::vector<std::byte>* memory) = 0;
   // The params of the last save, to be served to newcomers; null before the first. Control thread.

@@ -15,12 +15,22 @@ uint64_t planned(const ModelConfig& model) { return plan_model(model).param_coun
 
 const std::vector<ModelKind>& model_kinds() {
   static const std::vector<ModelKind> kinds = {
-      {"cnn", "", true, {"sgd", "adamw"}, planned},
-      {"lstm", "of bytes of text", true, {"sgd", "adamw"}, planned},
-      {"mlp", "", true, {"sgd", "adamw"}, planned},
-      {"quadratic", "a toy with a known answer", false, {"sgd"},
+      {"attached",
+       "a loop of your own, in Python or C",
+       false,
+       true,
+       {"sgd"},
+       [](const ModelConfig& model) -> uint64_t { return model.params; }},
+      {"cnn", "", true, false, {"sgd", "adamw"}, planned},
+      {"lstm", "of bytes of text", true, false, {"sgd", "adamw"}, planned},
+      {"mlp", "", true, false, {"sgd", "adamw"}, planned},
+      {"quadratic",
+       "a toy with a known answer",
+       false,
+       false,
+       {"sgd"},
        [](const ModelConfig& model) -> uint64_t { return model.dimension; }},
-      {"vgg", "", true, {"sgd", "adamw"}, planned},
+      {"vgg", "", true, false, {"sgd", "adamw"}, planned},
   };
   return kinds;
 }
@@ -45,6 +55,13 @@ std::string describe_model_kinds() {
     if (!kind.remark.empty()) text += " (" + std::string(kind.remark) + ")";
   }
   return text;
+}
+
+void refuse_attached(const ModelConfig& model) {
+  if (!model_kind(model.kind).attached) return;
+  throw std::runtime_error("swarm.model.kind: attached: a loop of its users' own trains this model (" +
+                           std::to_string(model.params) +
+                           " params), not this program; join it from Python with starling.join(model, optimizer, ...)");
 }
 
 void refuse_optimizer(std::string_view kind, const OptimizerConfig& optimizer) {

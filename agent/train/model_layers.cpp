@@ -17,7 +17,7 @@ double vgg_positions(const ModelConfig& model, const std::string& layer) {
 
 // How often a layer's weights are used for one sample.
 double positions(const ModelConfig& model, const std::string& layer) {
-  if (model.kind == "lstm") return layer == "embedding" ? 0 : static_cast<double>(model.input[2]);   // 0: a look-up
+  if (model.kind == "lstm") return layer == "embedding" ? 0 : static_cast<double>(model.input[2]);  // 0: a look-up
   if (model.kind == "vgg" && layer.starts_with("conv")) return vgg_positions(model, layer);
   if (model.kind != "cnn" || !layer.starts_with("conv")) return 1;
   int64_t height = model.input[1] - 4, width = model.input[2] - 4;
@@ -34,7 +34,8 @@ std::vector<LayerFlops> model_layers(const ModelConfig& model) {
   if (model.kind == "quadratic") return {{"params", model.dimension, 2.0 * static_cast<double>(model.dimension)}};
   const std::vector<std::string> known = model_kind_names();
   if (std::find(known.begin(), known.end(), model.kind) == known.end()) {
-    throw std::runtime_error("swarm.model.kind " + model.kind + ": its FLOPs by layer are not known here; name a file "
+    throw std::runtime_error("swarm.model.kind " + model.kind +
+                             ": its FLOPs by layer are not known here; name a file "
                              "with its layers: --layers FILE, as in configs/layers");
   }
   std::vector<LayerFlops> layers;
@@ -42,8 +43,10 @@ std::vector<LayerFlops> model_layers(const ModelConfig& model) {
     const std::string name = slot.name.substr(0, slot.name.find('.'));
     if (layers.empty() || layers.back().name != name) layers.push_back({.name = name});
     layers.back().params += slot.count;
-    const double flops_each = slot.shape.size() > 1 ? 2 : 1;   // a bias only adds
-    layers.back().flops += flops_each * static_cast<double>(slot.count) * positions(model, name);
+    const bool weights = slot.shape.size() > 1;  // a bias only adds
+    const double used = positions(model, name);
+    layers.back().flops += (weights ? 2 : 1) * static_cast<double>(slot.count) * used;
+    if (weights) layers.back().outputs += static_cast<double>(slot.shape[0]) * used;
   }
   return layers;
 }

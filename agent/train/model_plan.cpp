@@ -1,9 +1,12 @@
 #include "agent/train/model_plan.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <stdexcept>
 
 #include "gossip/rng.h"
+#include "kernels/check.h"
 
 namespace starling {
 namespace {
@@ -17,12 +20,13 @@ class Planner {
   // A weight and its bias, both drawn from a range that follows from the number of inputs per output. With kept_by_relu
   // the weight's is wider, so that values stay as large behind many layers (He et al., arXiv:1502.01852).
   void add_layer(const std::string& name, std::vector<int64_t> weight_shape, bool kept_by_relu = false) {
-    int64_t inputs = 1;
-    for (size_t i = 1; i < weight_shape.size(); ++i) inputs *= weight_shape[i];
-    const double bound = 1 / std::sqrt(static_cast<double>(inputs));
-    const int64_t outputs = weight_shape[0];
-    add(name + ".weight", std::move(weight_shape), kept_by_relu ? std::sqrt(6.0 / static_cast<double>(inputs)) : bound);
-    add(name + ".bias", {outputs}, bound);
+    add_pair(name + ".weight", name + ".bias", std::move(weight_shape), kept_by_relu);
+  }
+
+  // As torch.nn.LSTM names them: of the input (ih), then of the state (hh).
+  void add_lstm_layer(const std::string& name, int64_t inputs, int64_t width) {
+    add_pair(name + ".weight_ih_l0", name + ".bias_ih_l0", {4 * width, inputs}, false);
+    add_pair(name + ".weight_hh_l0", name + ".bias_hh_l0", {4 * width, width}, false);
   }
 
   void add_linear_layers(const ModelConfig& model, int64_t width, bool kept_by_relu) {
@@ -38,12 +42,21 @@ class Planner {
   ModelPlan take() { return std::move(plan_); }
 
  private:
+  void add_pair(std::string weight, std::string bias, std::vector<int64_t> weight_shape, bool kept_by_relu) {
+    int64_t inputs = 1;
+    for (size_t i = 1; i < weight_shape.size(); ++i) inputs *= weight_shape[i];
+    const double bound = 1 / std::sqrt(static_cast<double>(inputs));
+    const int64_t outputs = weight_shape[0];
+    add(std::move(weight), std::move(weight_shape),
+        kept_by_relu ? std::sqrt(6.0 / static_cast<double>(inputs)) : bound);
+    add(std::move(bias), {outputs}, bound);
+  }
+
   void add(std::string name, std::vector<int64_t> shape, double bound) {
     size_t count = 1;
     for (const int64_t size : shape) {
       if (__builtin_mul_overflow(count, static_cast<size_t>(size), &count) || count > size_t{kParamsMax}) {
-        throw std::runtime_error("swarm.model: " + name +
-                                 " would have more than 2^36 elements; use smaller sizes");
+        throw std::runtime_error("swarm.model: " + name + " would have more than 2^36 elements; use smaller sizes");
       }
     }
     plan_.slots.push_back({std::move(name), std::move(shape), plan_.param_count, count, bound});
@@ -79,9 +92,7 @@ void plan_lstm(const ModelConfig& model, Planner& planner) {
   planner.add_table("embedding", model.classes, model.hidden[0]);
   int64_t width = model.hidden[0];
   for (size_t i = 0; i < model.hidden.size(); ++i) {
-    const std::string name = "lstm" + std::to_string(i + 1);
-    planner.add_layer(name + ".input", {4 * model.hidden[i], width});
-    planner.add_layer(name + ".state", {4 * model.hidden[i], model.hidden[i]});
+    planner.add_lstm_layer("lstm" + std::to_string(i + 1), width, model.hidden[i]);
     width = model.hidden[i];
   }
   planner.add_layer("fc", {model.classes, width});
@@ -104,8 +115,7 @@ ModelPlan plan_model(const ModelConfig& model) {
     const auto left = [](int64_t side) { return ((side - 4) / 2 - 4) / 2; };  // after both layers
     planner.add_layer("conv1", {model.channels, model.input[0], 5, 5});
     planner.add_layer("conv2", {2 * model.channels, model.channels, 5, 5});
-    planner.add_layer("fc",
-                      {model.classes, 2 * model.channels * left(model.input[1]) * left(model.input[2])});
+    planner.add_layer("fc", {model.classes, 2 * model.channels * left(model.input[1]) * left(model.input[2])});
   } else if (model.kind == "mlp") {
     planner.add_linear_layers(model, model.input[0] * model.input[1] * model.input[2], false);
   } else if (model.kind == "vgg") {
@@ -118,14 +128,12 @@ ModelPlan plan_model(const ModelConfig& model) {
   return planner.take();
 }
 
+PixelRange pixel_range(int64_t channels) {
+  return channels == 3 ? PixelRange{.mean = 0.47, .deviation = 0.25} : PixelRange{.mean = 0.13, .deviation = 0.31};
+}
+
 std::vector<Matrix> model_matrices(const ModelConfig& model) {
   std::vector<Matrix> matrices;
-  if (model.kind == "quadratic") {
-    size_t rows = 1;
-    for (size_t i = 2; i * i <= model.dimension; ++i) rows = model.dimension % i == 0 ? i : rows;
-    matrices.push_back({0, rows, model.dimension / rows});
-    return matrices;
-  }
   for (const ParamSlot& slot : plan_model(model).slots) {
     if (slot.shape.size() < 2) continue;
     const auto rows = static_cast<size_t>(slot.shape[0]);
@@ -134,15 +142,17 @@ std::vector<Matrix> model_matrices(const ModelConfig& model) {
   return matrices;
 }
 
-std::vector<float> draw_genesis(const ModelPlan& plan, uint64_t swarm_rng_seed) {
-  std::vector<float> params(plan.param_count, 0.0f);
+void draw_genesis(const ModelPlan& plan, uint64_t swarm_rng_seed, std::span<float> params) {
+  STARLING_CHECK(params.size() == plan.param_count);
   Rng rng(swarm_rng_seed ^ kGenesisStream);
+  size_t at = 0;
   for (const ParamSlot& slot : plan.slots) {
-    for (size_t i = 0; i < slot.count; ++i) {
-      params[slot.offset + i] = static_cast<float>((2 * rng.uniform() - 1) * slot.init_bound);
+    while (at < slot.offset) params[at++] = 0;
+    for (const size_t end = at + slot.count; at < end; ++at) {
+      params[at] = static_cast<float>((2 * rng.uniform() - 1) * slot.init_bound);
     }
   }
-  return params;
+  std::fill(params.begin() + static_cast<std::ptrdiff_t>(at), params.end(), 0.0f);
 }
 
 }  // namespace starling

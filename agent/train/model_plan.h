@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,11 +15,11 @@ namespace starling {
 inline constexpr size_t kTensorAlignElements = 16;  // each tensor starts on 64 bytes
 
 struct ParamSlot {
-  std::string name;            // "conv1.weight"
+  std::string name;  // "conv1.weight": as PyTorch's modules name it in a state dict
   std::vector<int64_t> shape;
-  size_t offset = 0;           // first element in the flat params
-  size_t count = 0;            // elements, without padding
-  double init_bound = 0;       // drawn uniformly from [-init_bound, init_bound)
+  size_t offset = 0;      // first element in the flat params
+  size_t count = 0;       // elements, without padding
+  double init_bound = 0;  // drawn uniformly from [-init_bound, init_bound)
 };
 
 struct ModelPlan {
@@ -37,11 +38,20 @@ struct ModelPlan {
 // Throws std::runtime_error: another kind, or sizes that make no network.
 ModelPlan plan_model(const ModelConfig& model);
 
-// The matrices of a model's params, a row for each output: of a network its weights, a convolution's kernel among them.
-// Of the quadratic, for experiments: all its params, in as many rows as divide them and are not more than the columns.
+// Of images: a network takes (byte / 255 - mean) / deviation of each pixel. That has mean 0 and deviation 1 on
+// handwritten digits, or, in three channels, on photographs; near enough on others. The same on every machine,
+// whatever data it holds.
+struct PixelRange { double mean, deviation; };
+PixelRange pixel_range(int64_t channels);
+
+// A run of the params that is a matrix, one row after the other.
+struct Matrix { size_t offset = 0, rows = 0, columns = 0; };
+
+// The weights of a network, with a row for each output; a convolution's kernel is one of them. Throws as plan_model().
 std::vector<Matrix> model_matrices(const ModelConfig& model);
 
-// The genesis params. Uses only exactly rounded arithmetic: the same bytes on every machine.
-std::vector<float> draw_genesis(const ModelPlan& plan, uint64_t swarm_rng_seed);
+// The genesis params, written over `params`. Uses only exactly rounded arithmetic: the same bytes on every machine.
+// REQUIRES: params.size() == plan.param_count.
+void draw_genesis(const ModelPlan& plan, uint64_t swarm_rng_seed, std::span<float> params);
 
 }  // namespace starling

@@ -22,8 +22,7 @@ void PartCopies::begin_step(const LocalSteps& steps) {
 void PartCopies::copy(size_t index, size_t offset, ConstView params, ConstView bad) {
   if (!lane_) return;
   STARLING_CHECK(steps_ != nullptr && bad.count == 1 && offset + params.count <= steps_->landing.size());
-  const std::array pieces = {CopyPiece{steps_->landing.data() + offset, params},
-                             CopyPiece{&bad_.all()[index], bad}};
+  const std::array pieces = {CopyPiece{steps_->landing.data() + offset, params}, CopyPiece{&bad_.all()[index], bad}};
   if (attempt([&] { lane_->begin(index, pieces); })) under_way_.push_back({index, offset, params.count});
 }
 

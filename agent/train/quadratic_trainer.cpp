@@ -47,9 +47,9 @@ void add_layers(const TrainerOptions& trainer, QuadraticOptions& options) {
   uint64_t params = 0;
   for (const PretendedLayer& layer : trainer.layers) params += layer.params;
   if (params != options.dimension) {
-    throw std::runtime_error("the layers of agent.layers have " + std::to_string(params) + " params, the model has " +
-                             std::to_string(options.dimension) + "; set swarm.model.dimension: " +
-                             std::to_string(params));
+    throw std::runtime_error("the layers of STARLING_TEST_LAYERS have " + std::to_string(params) +
+                             " params, the model has " + std::to_string(options.dimension) +
+                             "; set swarm.model.dimension: " + std::to_string(params));
   }
   options.layers = trainer.layers;
   const double step_s = trainer.forward_s + backward_s(trainer.layers);
@@ -69,8 +69,8 @@ std::vector<float> quadratic_genesis(const QuadraticOptions& options, uint64_t s
   return params;
 }
 
-QuadraticTrainer::QuadraticTrainer(const QuadraticOptions& options, uint64_t swarm_rng_seed,
-                                   uint64_t agent_rng_seed, const Clock& clock)
+QuadraticTrainer::QuadraticTrainer(const QuadraticOptions& options, uint64_t swarm_rng_seed, uint64_t agent_rng_seed,
+                                   const Clock& clock)
     : options_(options),
       agent_rng_seed_(agent_rng_seed),
       clock_(clock),
@@ -105,8 +105,7 @@ double QuadraticTrainer::loss(size_t begin, size_t end) const {
 }
 
 void QuadraticTrainer::step(const LocalSteps& steps) {
-  Rng rng(Rng(agent_rng_seed_ ^ kNoiseStream).next_u64() ^
-          steps_);  // by step: a resumed run draws the same noise
+  Rng rng(Rng(agent_rng_seed_ ^ kNoiseStream).next_u64() ^ steps_);  // by step: a resumed run draws the same noise
   if (options_.layers.empty()) {
     step(steps, rng, 0, params_.size());
   } else {
@@ -124,8 +123,7 @@ void QuadraticTrainer::step(const LocalSteps& steps, Rng& rng, size_t begin, siz
   const float curvature = static_cast<float>(options_.shape.curvature);
   for (size_t i = begin; i < end; ++i) {
     float direction = curvature * (params_[i] - target_[i]);
-    if (options_.gradient_noise > 0)
-      direction += static_cast<float>(options_.gradient_noise * draw_noise(rng));
+    if (options_.gradient_noise > 0) direction += static_cast<float>(options_.gradient_noise * draw_noise(rng));
     if (steps.correction.count > 0) direction += steps.correction.data[i];
     if (!momentum_.empty()) direction = momentum_[i] = keep * momentum_[i] + direction;
     params_[i] -= rate * direction;
@@ -176,13 +174,15 @@ void QuadraticTrainer::start_steps(const LocalSteps& steps) {
   idle_at_ = start + static_cast<int64_t>(report_.steps) * options_.step_time;
   report_.compute_time = std::max(idle_at_, clock_.now()) - start;
   if (!options_.layers.empty()) {
-    report_.backward_time = std::min(report_.compute_time, static_cast<int64_t>(report_.steps) *
-                                                               from_seconds(backward_s(options_.layers)));
+    report_.backward_time =
+        std::min(report_.compute_time, static_cast<int64_t>(report_.steps) * from_seconds(backward_s(options_.layers)));
     report_.forward_time = report_.compute_time - report_.backward_time;
   }
   if (!steps.on_final || !report_.finite) return;
-  if (options_.layers.empty()) tell_final(steps);
-  else tell_layers(steps, idle_at_);
+  if (options_.layers.empty())
+    tell_final(steps);
+  else
+    tell_layers(steps, idle_at_);
 }
 
 void QuadraticTrainer::start_evaluation() {
@@ -213,8 +213,7 @@ bool QuadraticTrainer::load_state(std::span<const std::byte> bytes) {
   State state;
   if (bytes.size() != sizeof state) return false;
   std::memcpy(&state, bytes.data(), sizeof state);
-  if (state.magic != kStateMagic || state.dimension != options_.dimension ||
-      !std::isfinite(state.last_loss)) {
+  if (state.magic != kStateMagic || state.dimension != options_.dimension || !std::isfinite(state.last_loss)) {
     return false;
   }
   steps_ = state.steps;
@@ -230,8 +229,9 @@ std::unique_ptr<QuadraticTrainer> make_quadratic_trainer(const TrainerOptions& t
                                                          const Clock& clock, const QuadraticShape& shape) {
   refuse_optimizer("quadratic", trainer.optimizer);
   if (trainer.optimizer.nesterov || trainer.optimizer.weight_decay != 0) {
-    throw std::runtime_error("the quadratic model knows neither nesterov nor weight_decay; "
-                             "leave them out of swarm.optimizer");
+    throw std::runtime_error(
+        "the quadratic model knows neither nesterov nor weight_decay; "
+        "leave them out of swarm.optimizer");
   }
   if (trainer.model.dimension == 0) {
     throw std::runtime_error("a quadratic without params; set swarm.model.dimension to at least 1");

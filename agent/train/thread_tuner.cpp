@@ -8,9 +8,9 @@ namespace starling {
 namespace {
 
 constexpr uint64_t kWindowSteps = 8;
-constexpr double kWindowSeconds = 0.25;    // slow steps are judged one by one
-constexpr double kWorthwhile = 0.9;        // of the usual time: a smaller gain may be chance
-constexpr double kMuchWorse = 2;           // times the usual: the machine has other work, so try fewer at once
+constexpr double kWindowSeconds = 0.25;  // slow steps are judged one by one
+constexpr double kWorthwhile = 0.9;      // of the usual time: a smaller gain may be chance
+constexpr double kMuchWorse = 2;         // times the usual: the machine has other work, so try fewer at once
 constexpr uint32_t kPauseMin = 8, kPauseMax = 512;
 
 }  // namespace

@@ -1,9 +1,9 @@
 #include "agent/train/torch_device.h"
 
 #include <ATen/Parallel.h>
-#include <c10/util/Exception.h>
 #include <c10/core/Stream.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <c10/util/Exception.h>
 #include <dlfcn.h>
 #include <link.h>
 
@@ -136,7 +136,7 @@ TorchDevice::TorchDevice(const std::string& name, uint32_t threads) : threads_(t
 }
 
 void TorchDevice::enter() const {
-  static SayOnce& say_once = *new SayOnce;   // LibTorch's own threads may end after the statics
+  static SayOnce& say_once = *new SayOnce;  // LibTorch's own threads may end after the statics
   c10::WarningUtils::set_warning_handler(&say_once);
   if (threads_ > 0 && at::get_num_threads() != static_cast<int>(threads_)) {
     at::set_num_threads(static_cast<int>(threads_));

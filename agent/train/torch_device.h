@@ -20,16 +20,16 @@ class TorchDevice {
   TorchDevice(const std::string& name, uint32_t threads);
 
   bool is_cuda() const { return is_cuda_; }
-  void use_threads(uint32_t threads) { threads_ = threads; }   // from the next enter() on
-  void enter() const;        // the calling thread works here from now on (device, stream, number of threads)
-  bool entered() const;      // the calling thread works here now
-  void* native_stream() const;   // as CUDA knows it; throws c10::Error. REQUIRES: is_cuda()
-  void synchronize() const;  // waits until the stream has done all that was asked; nothing on the CPU
+  void use_threads(uint32_t threads) { threads_ = threads; }  // from the next enter() on
+  void enter() const;           // the calling thread works here from now on (device, stream, number of threads)
+  bool entered() const;         // the calling thread works here now
+  void* native_stream() const;  // as CUDA knows it; throws c10::Error. REQUIRES: is_cuda()
+  void synchronize() const;     // waits until the stream has done all that was asked; nothing on the CPU
 
  private:
   bool is_cuda_ = false;
   uint32_t threads_ = 0;
-  int64_t stream_id_ = 0;    // our own stream of GPU 0
+  int64_t stream_id_ = 0;  // our own stream of GPU 0
 };
 
 // What LibTorch threw while it computed on a GPU: an error of the device itself or of its memory, with the remedy.

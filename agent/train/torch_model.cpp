@@ -12,8 +12,7 @@ namespace starling {
 std::vector<at::Tensor> slot_views(const ModelPlan& plan, const at::Tensor& flat) {
   std::vector<at::Tensor> views;
   for (const ParamSlot& slot : plan.slots) {
-    const at::Tensor run =
-        flat.narrow(0, static_cast<int64_t>(slot.offset), static_cast<int64_t>(slot.count));
+    const at::Tensor run = flat.narrow(0, static_cast<int64_t>(slot.offset), static_cast<int64_t>(slot.count));
     views.push_back(run.view(slot.shape).variable_data());
   }
   return views;
@@ -21,15 +20,8 @@ std::vector<at::Tensor> slot_views(const ModelPlan& plan, const at::Tensor& flat
 
 namespace {
 
-// A pixel becomes (byte / 255 - mean) / deviation: mean 0 and deviation 1 on handwritten digits, or, in three
-// channels, on photographs; near enough on others. The same on every machine, whatever data it holds.
-struct PixelRange {
-  double mean, deviation;
-};
-constexpr PixelRange kInk{0.13, 0.31}, kPhotograph{0.47, 0.25};
-
 at::Tensor floats(const at::Tensor& bytes) {
-  const PixelRange range = bytes.size(1) == 3 ? kPhotograph : kInk;
+  const PixelRange range = pixel_range(bytes.size(1));
   return bytes.to(at::kFloat).mul_(1 / (255 * range.deviation)).add_(-range.mean / range.deviation);
 }
 
@@ -54,11 +46,11 @@ at::Tensor vgg(const std::vector<at::Tensor>& tensors, at::Tensor x) {
 
 at::Tensor lstm(const std::vector<at::Tensor>& tensors, const at::Tensor& bytes) {
   STARLING_CHECK(tensors.size() >= 7);
-  at::Tensor x = at::embedding(tensors[0], bytes.flatten(1).to(at::kLong));   // batch x length x width
+  at::Tensor x = at::embedding(tensors[0], bytes.flatten(1).to(at::kLong));  // batch x length x width
   for (size_t i = 1; i + 2 < tensors.size(); i += 4) {
     const at::Tensor start = at::zeros({1, x.size(0), tensors[i + 2].size(1)}, x.options());
-    x = std::get<0>(at::lstm(x, {start, start}, {tensors[i], tensors[i + 2], tensors[i + 1], tensors[i + 3]},
-                             true, 1, 0, at::GradMode::is_enabled(), false, true));
+    x = std::get<0>(at::lstm(x, {start, start}, {tensors[i], tensors[i + 2], tensors[i + 1], tensors[i + 3]}, true, 1,
+                             0, at::GradMode::is_enabled(), false, true));
   }
   return linear_layers(tensors, tensors.size() - 2, x.flatten(0, 1));
 }

@@ -64,7 +64,7 @@ class FlatSgd final : public TorchOptimizer {
 
  private:
   struct Part {
-    std::vector<at::Tensor> params, grads, momentum;   // views of those below
+    std::vector<at::Tensor> params, grads, momentum;  // views of those below
   };
 
   const OptimizerConfig config_;
@@ -76,8 +76,12 @@ class FlatSgd final : public TorchOptimizer {
 class FlatAdamW final : public TorchOptimizer {
  public:
   FlatAdamW(const OptimizerConfig& config, const at::Tensor& params, const at::Tensor& grads)
-      : config_(config), params_{params}, grads_{grads}, mean_{at::zeros_like(params)},
-        square_{at::zeros_like(params)}, step_{at::zeros({}, params.options())} {}
+      : config_(config),
+        params_{params},
+        grads_{grads},
+        mean_{at::zeros_like(params)},
+        square_{at::zeros_like(params)},
+        step_{at::zeros({}, params.options())} {}
 
   void step(double learning_rate, const at::Tensor* skip) override {
     if (skip == nullptr) {
@@ -123,9 +127,8 @@ class FlatAdamW final : public TorchOptimizer {
 
 void check_range(double value, double least, double below, const std::string& key) {
   if (value >= least && value < below) return;
-  throw std::runtime_error("swarm.optimizer." + key + " is " + std::to_string(value) +
-                           "; it must be at least " + std::to_string(least) + " and below " +
-                           std::to_string(below));
+  throw std::runtime_error("swarm.optimizer." + key + " is " + std::to_string(value) + "; it must be at least " +
+                           std::to_string(least) + " and below " + std::to_string(below));
 }
 
 }  // namespace
@@ -139,8 +142,7 @@ std::unique_ptr<TorchOptimizer> make_torch_optimizer(const OptimizerConfig& conf
   if (config.kind == "sgd") {
     check_range(config.momentum, 0, 1, "momentum");
     if (config.nesterov && config.momentum == 0) {
-      throw std::runtime_error(
-          "swarm.optimizer.nesterov needs a momentum; set swarm.optimizer.momentum, say to 0.9");
+      throw std::runtime_error("swarm.optimizer.nesterov needs a momentum; set swarm.optimizer.momentum, say to 0.9");
     }
     return std::make_unique<FlatSgd>(config, params, grads);
   }

@@ -5,7 +5,6 @@
 #include <memory>
 #include <span>
 #include <vector>
-#include <vector>
 
 #include "agent/train/options.h"
 
@@ -24,9 +23,8 @@ class TorchOptimizer {
   // From now on step_part() can make the same step for one part of the elements alone. `ends`: of the parts, ascending,
   // the last one of all. False: this optimizer cannot.
   [[nodiscard]] virtual bool cut(const std::vector<size_t>& ends);
-  virtual void step_part(double learning_rate, size_t part, const at::Tensor* skip);   // REQUIRES: cut()
-  virtual const at::Tensor* momentum()
-      const = 0;  // flat; null: this optimizer has none to share
+  virtual void step_part(double learning_rate, size_t part, const at::Tensor* skip);  // REQUIRES: cut()
+  virtual const at::Tensor* momentum() const = 0;         // flat; null: this optimizer has none to share
   virtual std::vector<std::byte> save_state() const = 0;  // all but momentum(); in host memory
   // False, and nothing changed: the bytes are not this optimizer's state.
   [[nodiscard]] virtual bool load_state(std::span<const std::byte> state) = 0;

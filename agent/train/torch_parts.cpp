@@ -49,14 +49,19 @@ struct TorchParts::Verdicts {
   }
   const at::Tensor& now() const { return each[at_step]; }
 
-  std::vector<at::Tensor> each;   // the first is 0
+  std::vector<at::Tensor> each;  // the first is 0
   size_t at_step = 0;
 };
 
 TorchParts::TorchParts(const ModelPlan& plan, const std::vector<at::Tensor>& tensors, const at::Tensor& params,
                        const at::Tensor& grads, TorchOptimizer& optimizer, const Clock& clock,
                        std::function<void()> wake)
-    : plan_(plan), tensors_(tensors), params_(params), grads_(grads), optimizer_(optimizer), clock_(clock),
+    : plan_(plan),
+      tensors_(tensors),
+      params_(params),
+      grads_(grads),
+      optimizer_(optimizer),
+      clock_(clock),
       wake_(std::move(wake)) {
   cut();
   tell_when_final(tensors_, on_final_);
@@ -70,7 +75,7 @@ void TorchParts::cut() {
   constexpr size_t kPartMin = 16 * 1024;
   std::vector<size_t> ends;
   part_of_.resize(tensors_.size());
-  for (size_t end = tensors_.size(); end > 0;) {   // in the order of backward
+  for (size_t end = tensors_.size(); end > 0;) {  // in the order of backward
     Part part;
     for (part.first = end; part.first > 0 && part.count < kPartMin;) {
       part.offset = plan_.slots[--part.first].offset;
@@ -91,18 +96,16 @@ void TorchParts::land_by(std::unique_ptr<CopyLane> lane, std::function<bool()> h
   verdicts_ = std::make_unique<Verdicts>(count(), params_.options());
 }
 
-void TorchParts::tell_none(std::string why) {
-  tells_none_ = std::move(why);
-}
+void TorchParts::tell_none(std::string why) { tells_none_ = std::move(why); }
 
-std::string TorchParts::tells_none_because() const {
+std::string TorchParts::early_send_blocked_reason() const {
   if (parts_.empty()) return "this optimizer steps all params at once";
   return copies_ ? copies_->stopped_because() : tells_none_;
 }
 
 bool TorchParts::begin(const LocalSteps& steps) {
-  telling_ = nullptr;   // a step that failed left it
-  if (!steps.on_final || !tells_none_because().empty()) return false;
+  telling_ = nullptr;  // a step that failed left it
+  if (!steps.on_final || !early_send_blocked_reason().empty()) return false;
   telling_ = &steps;
   finite_ = true;
   left_ = parts_.size();
@@ -128,12 +131,12 @@ void TorchParts::told_final(size_t tensor) {
   if (copies_) return tell_from_device(index);
   if (!step(index)) return;
   const bool look = telling_->on_final({part.offset, part.count, clock_.now()});
-  if (look && left_ > 0) wake_();   // after the last part the step's end does, in a moment
+  if (look && left_ > 0) wake_();  // after the last part the step's end does, in a moment
 }
 
 // Params are stepped once a step and by this stream alone, and a step ends when all has landed: what is copied stays.
 void TorchParts::tell_from_device(size_t index) {
-  if (!here_()) return copies_->stop("LibTorch computes gradients on a stream of its own");   // the step's end steps it
+  if (!here_()) return copies_->stop("LibTorch computes gradients on a stream of its own");  // the step's end steps it
   (void)step(index);
   const Part& part = parts_[index];
   copies_->copy(index, part.offset, view_of(run_of(params_, part.offset, part.count)), view_of(verdicts_->now()));
@@ -155,7 +158,7 @@ bool TorchParts::step(size_t index) {
   --left_;
   part.stepped = true;
   optimizer_.step_part(telling_->learning_rate, parts_.size() - 1 - index, skip);
-  for (size_t i = 0; i < part.tensors; ++i) {   // a layer that still read one of them would throw now
+  for (size_t i = 0; i < part.tensors; ++i) {  // a layer that still read one of them would throw now
     tensors_[part.first + i].unsafeGetTensorImpl()->bump_version();
   }
   return true;

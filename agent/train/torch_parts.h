@@ -31,18 +31,18 @@ class TorchParts {
              const at::Tensor& grads, TorchOptimizer& optimizer, const Clock& clock, std::function<void()> wake);
   ~TorchParts();
 
-  size_t count() const { return parts_.size(); }   // 0: the optimizer steps all params at once
+  size_t count() const { return parts_.size(); }  // 0: the optimizer steps all params at once
   // The params lie on a device: from now on what is told of has landed by this lane, which has count() tickets.
-  // `here`: whether the calling thread's operations go to the stream whose work the lane waits for. Throws
+  // `here`: whether the calling thread's operations go to the stream that the lane waits for. Throws
   // DeviceFailure.
   void land_by(std::unique_ptr<CopyLane> lane, std::function<bool()> here);
-  void tell_none(std::string why);                 // for good
+  void tell_none(std::string why);  // for good
   // As Trainer has it.
-  std::string tells_none_because() const;
+  std::string early_send_blocked_reason() const;
 
   // Before each step, whatever it tells. False: it tells of nothing, and is to be stepped as a whole.
   [[nodiscard]] bool begin(const LocalSteps& steps);
-  void give_up();                                  // the step threw: then nothing is under way any more
+  void give_up();  // the step threw: then nothing is under way any more
   // The step's end; false: the loss or a gradient was not finite.
   bool end(double loss);
   // On a device: the same as one float of it, 0 if all was finite; nothing has to end for that. Then land_rest() tells
@@ -52,10 +52,10 @@ class TorchParts {
 
  private:
   struct Part {
-    size_t first = 0, tensors = 0;        // of tensors_
-    size_t offset = 0, count = 0;         // of elements
-    size_t left = 0;                      // tensors that are not final yet in this step
-    bool stepped = false;                 // in this step
+    size_t first = 0, tensors = 0;  // of tensors_
+    size_t offset = 0, count = 0;   // of elements
+    size_t left = 0;                // tensors that are not final yet in this step
+    bool stepped = false;           // in this step
   };
   struct Verdicts;
 
@@ -71,14 +71,14 @@ class TorchParts {
   TorchOptimizer& optimizer_;
   const Clock& clock_;
   const std::function<void()> wake_;
-  std::vector<Part> parts_;               // in the order of backward
-  std::vector<size_t> part_of_;           // by tensor
-  const LocalSteps* telling_ = nullptr;   // the step that tells what is final; null: none does now
-  bool finite_ = true;                    // of this step, on the host
-  size_t left_ = 0;                       // parts that are not stepped yet
+  std::vector<Part> parts_;              // in the order of backward
+  std::vector<size_t> part_of_;          // by tensor
+  const LocalSteps* telling_ = nullptr;  // the step that tells what is final; null: none does now
+  bool finite_ = true;                   // of this step, on the host
+  size_t left_ = 0;                      // parts that are not stepped yet
   std::function<bool()> here_;
-  std::unique_ptr<PartCopies> copies_;    // null: the params lie in host memory, or nothing is told
-  std::unique_ptr<Verdicts> verdicts_;    // of this step, on a device
+  std::unique_ptr<PartCopies> copies_;  // null: the params lie in host memory, or nothing is told
+  std::unique_ptr<Verdicts> verdicts_;  // of this step, on a device
   std::string tells_none_;
   std::function<void(size_t)> on_final_ = [this](size_t tensor) { told_final(tensor); };
 };

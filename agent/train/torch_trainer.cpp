@@ -16,6 +16,7 @@
 #include "agent/data/order.h"
 #include "agent/train/thread_tuner.h"
 #include "agent/train/torch_device.h"
+#include "agent/train/torch_evaluation.h"
 #include "agent/train/torch_model.h"
 #include "agent/train/torch_optimizer.h"
 #include "agent/train/torch_parts.h"
@@ -26,7 +27,6 @@
 namespace starling {
 namespace {
 
-constexpr int64_t kEvaluationBatch = 500;
 constexpr uint64_t kStateMagic = 0x3148435254524c53ull;  // "SLRTRCH1"
 
 // Before the optimizer's own bytes in save_state().
@@ -49,22 +49,21 @@ struct Tally {
   uint64_t steps = 0;
   double loss_sum = 0;
   bool finite = true;
-  Duration forward{}, backward{};   // on the CPU alone: the calls of a GPU return before it has computed
+  Duration forward{}, backward{};  // on the CPU alone: the calls of a GPU return before it has computed
 };
 
 void check_fits(const Dataset& data, const ModelConfig& model, const std::string& which) {
   if (data.count() > 0 && data.shape != model.input) {
-    throw std::runtime_error("the " + which +
-                             " images have another size than swarm.model.input; change either");
+    throw std::runtime_error("the " + which + " images have another size than swarm.model.input; change either");
   }
   STARLING_CHECK(data.pixels.size() == data.count() * data.sample_elements());
-  std::vector<uint8_t> named = data.labels;
-  if (model.kind == "lstm") named.insert(named.end(), data.pixels.begin(), data.pixels.end());   // it predicts them too
-  for (const uint8_t label : named) {
-    if (label < model.classes) continue;
-    throw std::runtime_error("the " + which + " data hold label " + std::to_string(label) +
-                             ", but the model has " + std::to_string(model.classes) +
-                             " classes; raise swarm.model.classes");
+  std::vector<const std::vector<uint8_t>*> predicted = {&data.labels};
+  if (model.kind == "lstm") predicted.push_back(&data.pixels);
+  for (const std::vector<uint8_t>* bytes : predicted) {
+    const auto label = std::find_if(bytes->begin(), bytes->end(), [&](uint8_t byte) { return byte >= model.classes; });
+    if (label == bytes->end()) continue;
+    throw std::runtime_error("the " + which + " data hold label " + std::to_string(*label) + ", but the model has " +
+                             std::to_string(model.classes) + " classes; raise swarm.model.classes");
   }
 }
 
@@ -75,56 +74,57 @@ class TorchTrainer final : public Trainer {
   ~TorchTrainer() override { leaving_ = true; }  // the thread's destructor then waits for one step at most
 
   std::vector<TrainerSection> sections() override;
-  void params_changed() override {
-    STARLING_CHECK(idle());
-  }  // the tensors are views: there is nothing to copy
+  void params_changed() override;
+  void draw_genesis() override;
   void start_steps(const LocalSteps& steps) override;
-  std::string tells_none_because() const override;
+  std::string early_send_blocked_reason() const override;
   void start_evaluation() override;
   TimePoint idle_at() const override { return thread_.idle() ? TimePoint::min() : TimePoint::max(); }
   StepReport take_steps() override;
   std::optional<Evaluation> take_evaluation() override;
   std::vector<std::byte> save_state() override;
   bool load_state(std::span<const std::byte> state) override;
-  TrainerData data() const override { return {train_.count(), summarize(train_)}; }
+  TrainerData data() const override { return {train_.count(), summarize(train_), train_.classes}; }
 
  private:
   View view_of(const at::Tensor& flat) const;
   DeviceData upload(Dataset& data) const;
   void run_job(const std::function<void()>& job);
   void run_steps(const LocalSteps& steps);
-  void pretend_until(TimePoint end) const;
+  bool ends_early(const LocalSteps& steps, uint64_t taken) const;
+  void pretend_until(TimePoint end, const LocalSteps& steps) const;
   at::Tensor compute_gradient(const ConstView& correction, Tally& tally);
   void step_on_cpu(const LocalSteps& steps, Tally& tally);
   Tally steps_on_device(const LocalSteps& steps);
   void land_parts(const MakeCopyLane& make_lane);
-  Evaluation evaluate();
 
   const SteadyClock clock_;
   const ModelConfig model_;
-  const Duration step_time_;       // that a step takes at least
-  Dataset train_, test_;           // on the CPU the tensors of the device data view these bytes
+  const Duration step_time_;  // that a step takes at least
+  Dataset train_, test_;      // on the CPU the tensors of the device data view these bytes
   const ModelPlan plan_;
+  const uint64_t swarm_rng_seed_;
+  bool params_set_ = false;
   TorchDevice device_;
-  const bool on_device_;           // verdicts stay on it, and what is told of lands; in tests that may be the CPU
-  std::optional<ThreadTuner> tuner_;   // of CPU threads that nobody has fixed
-  at::Tensor params_, grads_;      // flat
-  std::vector<at::Tensor> tensors_;  // views into params_, whose gradients are views into grads_
+  const bool on_device_;              // verdicts stay on it, and what is told of lands; in tests that may be the CPU
+  std::optional<ThreadTuner> tuner_;  // of CPU threads that nobody has fixed
+  at::Tensor params_, grads_;         // flat
+  std::vector<at::Tensor> tensors_;   // views into params_, whose gradients are views into grads_
   std::unique_ptr<TorchOptimizer> optimizer_;
   DeviceData train_data_, test_data_;
   DatasetOrder order_;
-  std::vector<int64_t> batch_;     // indices of the samples of one step
+  std::vector<int64_t> batch_;  // indices of the samples of one step
   std::unique_ptr<TorchParts> parts_;
   StepReport report_;
   std::optional<Evaluation> evaluation_;
   std::atomic<bool> leaving_ = false;
-  TrainerThread thread_;           // last: ends before what it works on
+  TrainerThread thread_;  // last: ends before what it works on
 };
 
 Dataset require_data(Dataset train, const ModelConfig& model) {
   if (train.count() == 0) {
-    throw std::runtime_error("there are no training samples; set agent.data.path to a folder with IDX, CIFAR-10 "
-                             "or text files, or to `generated`");
+    throw std::runtime_error(
+        "there are no training samples; set agent.data.path to a folder or file with data, or to `generated`");
   }
   check_fits(train, model, "training");
   return train;
@@ -137,20 +137,18 @@ TorchTrainer::TorchTrainer(const TrainerOptions& options, Dataset train, Dataset
       train_(require_data(std::move(train), options.model)),
       test_(std::move(test)),
       plan_(plan_model(options.model)),
+      swarm_rng_seed_(options.swarm_rng_seed),
       device_(options.device, options.threads),
       on_device_(device_.is_cuda() || make_lane),
       order_(train_.count(), options.swarm_rng_seed, options.shard),
       batch_(options.batch),
       thread_(std::move(on_idle)) {
   check_fits(test_, model_, "test");
-  if (batch_.empty())
-    throw std::runtime_error("a batch of 0 samples; set agent.batch or swarm.batch to at least 1");
+  if (batch_.empty()) throw std::runtime_error("a batch of 0 samples; set agent.batch or swarm.batch to at least 1");
   device_.enter();
   if (options.threads == 0 && !device_.is_cuda()) tuner_.emplace(static_cast<uint32_t>(at::get_num_threads()));
-  std::vector<float> genesis = draw_genesis(plan_, options.swarm_rng_seed);
   const auto place = at::TensorOptions(at::kFloat).device(device_.is_cuda() ? at::kCUDA : at::kCPU);
   params_ = at::empty({static_cast<int64_t>(plan_.param_count)}, place);
-  params_.copy_(at::from_blob(genesis.data(), params_.sizes(), at::kFloat));
   grads_ = at::zeros_like(params_);
   tensors_ = slot_views(plan_, params_);
   const std::vector<at::Tensor> grad_views = slot_views(plan_, grads_);
@@ -165,6 +163,24 @@ TorchTrainer::TorchTrainer(const TrainerOptions& options, Dataset train, Dataset
   train_data_ = upload(train_);
   test_data_ = upload(test_);
   device_.synchronize();
+  if (!options.draw_later) draw_genesis();
+}
+
+void TorchTrainer::params_changed() {
+  STARLING_CHECK(idle());  // the tensors are views: there is nothing to copy
+  params_set_ = true;
+}
+
+void TorchTrainer::draw_genesis() {
+  STARLING_CHECK(idle());
+  if (std::exchange(params_set_, true)) return;
+  const auto draw = [this](float* params) {
+    starling::draw_genesis(plan_, swarm_rng_seed_, {params, plan_.param_count});
+  };
+  if (!device_.is_cuda()) return draw(params_.mutable_data_ptr<float>());
+  const at::Tensor drawn = at::empty(params_.sizes(), at::kFloat);
+  draw(drawn.mutable_data_ptr<float>());
+  run_job([&] { params_.copy_(drawn); });
 }
 
 View TorchTrainer::view_of(const at::Tensor& flat) const {
@@ -212,12 +228,14 @@ void TorchTrainer::start_steps(const LocalSteps& steps) {
 }
 
 void TorchTrainer::start_evaluation() {
-  thread_.start([this] { run_job([this] { evaluation_ = evaluate(); }); });
+  thread_.start([this] {
+    run_job([this] {
+      evaluation_ = evaluate_batches(model_, tensors_, test_data_.images, test_data_.labels, leaving_, nullptr);
+    });
+  });
 }
 
-std::string TorchTrainer::tells_none_because() const {
-  return parts_->tells_none_because();
-}
+std::string TorchTrainer::early_send_blocked_reason() const { return parts_->early_send_blocked_reason(); }
 
 // A GPU that gives no stream or no pinned memory for this computes all the same.
 void TorchTrainer::land_parts(const MakeCopyLane& make_lane) {
@@ -233,6 +251,10 @@ void TorchTrainer::land_parts(const MakeCopyLane& make_lane) {
   }
 }
 
+bool TorchTrainer::ends_early(const LocalSteps& steps, uint64_t taken) const {
+  return leaving_ || (taken > 0 && steps.stop && steps.stop());
+}
+
 void TorchTrainer::run_steps(const LocalSteps& steps) {
   const TimePoint start = clock_.now();
   Tally tally;
@@ -244,24 +266,29 @@ void TorchTrainer::run_steps(const LocalSteps& steps) {
       throw;
     }
   } else {
-    while (tally.steps < steps.count && tally.finite && !leaving_) step_on_cpu(steps, tally);
+    while (tally.steps < steps.count && tally.finite && !ends_early(steps, tally.steps)) step_on_cpu(steps, tally);
   }
   if (tuner_) {
     tuner_->took(tally.steps, clock_.now() - start, clock_.now());
     device_.use_threads(tuner_->threads());
   }
-  pretend_until(start + static_cast<int64_t>(tally.steps) * step_time_);
-  report_ = {.steps = tally.steps, .samples = tally.steps * batch_.size(),
+  pretend_until(start + static_cast<int64_t>(tally.steps) * step_time_, steps);
+  report_ = {.steps = tally.steps,
+             .samples = tally.steps * batch_.size(),
              .mean_loss = tally.steps > 0 ? tally.loss_sum / static_cast<double>(tally.steps) : 0,
-             .finite = tally.finite, .compute_time = clock_.now() - start, .forward_time = tally.forward,
-             .backward_time = tally.backward, .threads = tuner_ ? tuner_->chosen() : 0};
+             .finite = tally.finite,
+             .compute_time = clock_.now() - start,
+             .forward_time = tally.forward,
+             .backward_time = tally.backward,
+             .threads = tuner_ ? tuner_->chosen() : 0};
 }
 
 // A slower machine than this one: many agents on a few processors then wait side by side instead of for each other.
 // In short naps, as whoever ends the trainer waits for this thread.
-void TorchTrainer::pretend_until(TimePoint end) const {
+void TorchTrainer::pretend_until(TimePoint end, const LocalSteps& steps) const {
   constexpr Duration kNap = std::chrono::milliseconds(20);
-  for (Duration left = end - clock_.now(); left > Duration::zero() && !leaving_; left = end - clock_.now()) {
+  for (Duration left = end - clock_.now(); left > Duration::zero(); left = end - clock_.now()) {
+    if (ends_early(steps, steps.count)) return;
     std::this_thread::sleep_for(std::min(left, kNap));
   }
 }
@@ -310,7 +337,7 @@ Tally TorchTrainer::steps_on_device(const LocalSteps& steps) {
   const at::Tensor bad = at::zeros({1}, params_.options()), applied = at::zeros_like(bad),
                    loss_sum = at::zeros_like(bad);
   const bool in_parts = parts_->begin(steps);
-  for (uint32_t i = 0; i < steps.count && !leaving_; ++i) {
+  for (uint32_t i = 0; i < steps.count && !ends_early(steps, i); ++i) {
     const at::Tensor loss = compute_gradient(steps.correction, tally);
     if (in_parts) {
       bad.copy_(parts_->end(loss));
@@ -328,27 +355,6 @@ Tally TorchTrainer::steps_on_device(const LocalSteps& steps) {
   tally.loss_sum = values[2];
   tally.finite = values[0] == 0;
   return tally;
-}
-
-Evaluation TorchTrainer::evaluate() {
-  const at::NoGradGuard no_grad;
-  Evaluation result;
-  if (test_data_.count == 0) return result;
-  double correct = 0, loss_sum = 0, predictions = 0;
-  for (int64_t first = 0; first < test_data_.count && !leaving_; first += kEvaluationBatch) {
-    const int64_t count = std::min(kEvaluationBatch, test_data_.count - first);
-    const at::Tensor images = test_data_.images.narrow(0, first, count);
-    const at::Tensor wanted = targets(model_, images, test_data_.labels.narrow(0, first, count));
-    const at::Tensor scores = forward(model_, tensors_, images);
-    loss_sum += at::cross_entropy_loss(scores, wanted, {}, at::Reduction::Sum).item<float>();
-    correct += static_cast<double>(scores.argmax(1).eq(wanted).sum().item<int64_t>());
-    predictions += static_cast<double>(wanted.numel());
-    result.samples += static_cast<uint64_t>(count);
-  }
-  if (result.samples == 0) return result;
-  result.accuracy = correct / predictions;
-  result.loss = loss_sum / predictions;
-  return result;
 }
 
 StepReport TorchTrainer::take_steps() {

@@ -17,7 +17,7 @@ namespace starling {
 using MakeCopyLane = std::function<std::unique_ptr<CopyLane>(size_t tickets)>;
 
 // Takes the data over. `on_idle` is called on the trainer's thread each time it becomes idle; may be empty.
-// The params are the swarm's genesis (draw_genesis). The section "momentum" is SGD's, where it has one.
+// The params are the genesis, at once or from draw_genesis() on. The section "momentum" is SGD's, where it has one.
 // take_steps and take_evaluation throw std::runtime_error if LibTorch failed meanwhile (out of memory, say).
 // Throws std::runtime_error with cause and remedy: data that do not fit the model, none to train on, an
 // unknown optimizer, `agent.device: cuda` without a usable GPU.

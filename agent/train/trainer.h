@@ -18,10 +18,10 @@ namespace starling {
 
 // How a section takes part in exchanges.
 enum class SectionKind {
-  kMixed,      // params: mixed with others', as values or as changes, whichever the swarm shares
-  kAveraged,   // state of the model that is no param, such as a running mean: always mixed as values
-  kLocal,      // optimizer state: not shared, unless the settings carry it
-  kFrozen,     // never changes and is the same at every agent: never shared
+  kMixed,     // params: mixed with others', as values or as changes, whichever the swarm shares
+  kAveraged,  // state of the model that is no param, such as a running mean: always mixed as values
+  kLocal,     // optimizer state: not shared, unless the settings carry it
+  kFrozen,    // never changes and is the same at every agent: never shared
 };
 
 struct TrainerSection {
@@ -30,69 +30,79 @@ struct TrainerSection {
   View view;
 };
 
-// A run of params that are as the step leaves them while backward still computes others: they may be read, where the
-// section "params" lies or, if that is on a device, in LocalSteps::landing, until the trainer's next steps.
+// A run of params that are as the step leaves them while backward still computes others. They may be read until the
+// trainer's next steps, in the section "params" or, if that lies on a device, in LocalSteps::landing.
 struct FinalPart {
-  size_t offset = 0, count = 0;    // in elements
-  TimePoint at{};                  // since when; a trainer on virtual time may say it beforehand
+  size_t offset = 0, count = 0;  // in elements
+  TimePoint at{};                // since when; a trainer on virtual time may say it beforehand
 };
 
 struct LocalSteps {
   uint32_t count = 1;
   double learning_rate = 0;
-  ConstView correction;        // added to the gradient of each step, where params are; count 0: none. Stays readable
-                               // until the trainer is idle
-  // Of one step without correction: told of each part as it becomes final, on the trainer's thread, which then wakes
-  // the trainer's owner if true was returned, as it does when the step has ended. No part is told twice; what backward
-  // never reaches, or is not finite, is not told. A trainer that cannot say (with AdamW) tells of none and says why
-  // (tells_none_because()). Empty: not wanted. If the step is then not finite, what was told has been stepped all the
-  // same, momentum too: whoever asks for parts takes the params from elsewhere.
+  ConstView correction;  // added to the gradient of each step, where params are; count 0: none. Stays readable
+  // until the trainer is idle Of one step without correction: called for each part as it becomes final, on the
+  // trainer's thread. If it returns true, that thread wakes the trainer's owner, as it does when the step has ended. No
+  // part is told twice; what backward never reaches, or is not finite, is not told. A trainer that cannot say (with
+  // AdamW) tells of none and says why
+  // (early_send_blocked_reason()). Empty: not wanted. If the step is then not finite, what was told
+  // has been stepped all the same, momentum too: a caller that asks for parts takes the params from elsewhere.
   std::function<bool(const FinalPart&)> on_final{};
   // With on_final and params on a device: host memory for all of them, where each part lies when it is told of.
   // Nothing is written there when the steps have ended. Pinned, or the copies hold up the steps (kernels/copy_lane.h).
   std::span<float> landing{};
+  // Asked between two steps, on the trainer's thread: true ends these steps early. Empty: never. A trainer that
+  // computes all of them at once need not ask.
+  std::function<bool()> stop{};
 };
 
 struct StepReport {
   uint64_t steps = 0;
   uint64_t samples = 0;
-  double mean_loss = 0;        // over these steps
-  bool finite = true;          // false: loss or gradient was NaN or infinite; the remaining steps were not run
+  double mean_loss = 0;  // over these steps
+  bool finite = true;    // false: loss or gradient was NaN or infinite; the remaining steps were not run
   Duration compute_time{};
-  Duration forward_time{}, backward_time{};   // of compute_time; zero: not measured, as on a GPU
-  uint32_t threads = 0;        // that the trainer has chosen by trial, this one or the next; 0: it chooses none
+  Duration forward_time{}, backward_time{};  // of compute_time; zero: not measured, as on a GPU
+  uint32_t threads = 0;  // that the trainer has chosen by trial, this one or the next; 0: it chooses none
 };
 
 struct Evaluation {
-  double accuracy = 0;         // of 1
+  double accuracy = 0;  // of 1
   double loss = 0;
-  uint64_t samples = 0;        // 0: there is nothing to evaluate on
+  uint64_t samples = 0;  // 0: there is nothing to evaluate on
 };
 
 struct TrainerData {
-  uint64_t samples = 0;        // to train on, held here
-  std::string summary;         // for people: "1213 samples, labels 0 1 2"
+  uint64_t samples = 0;                // to train on, held here
+  std::string summary;                 // for people: "1213 samples, labels 0 1 2"
+  std::vector<std::string> classes{};  // by label, where the data name them; else empty
 };
 
 class Trainer {
  public:
   virtual ~Trainer() = default;
 
-  // All but idle_at() and idle() REQUIRE idle(). The first section is "params", kMixed. The views stay valid and in
-  // place for the trainer's life; whoever holds the idle trainer may read and write them, and calls params_changed()
-  // after writing.
+  // All but idle_at(), last_step() and idle() REQUIRE idle(). The first section is "params", kMixed. The views stay
+  // valid and in place for the trainer's life; the holder of the idle trainer may read and write them, and calls
+  // params_changed() after writing.
   virtual std::vector<TrainerSection> sections() = 0;
   virtual void params_changed() = 0;
 
-  virtual void start_steps(const LocalSteps& steps) = 0;               // returns at once
+  // Makes params that nobody has set the swarm's first ones. Else, and in a trainer that begins with them, a no-op.
+  virtual void draw_genesis() {}
+
+  virtual void start_steps(const LocalSteps& steps) = 0;  // returns at once
   // Why its steps tell LocalSteps::on_final of no part, or no more, for people; empty: they tell.
-  virtual std::string tells_none_because() const { return {}; }
-  virtual void start_evaluation() = 0;                                 // returns at once
+  virtual std::string early_send_blocked_reason() const { return {}; }
+  virtual void start_evaluation() = 0;  // returns at once
   // From any thread. TimePoint::min(): it is idle. TimePoint::max(): the end is not known beforehand, and the trainer
   // wakes its owner.
   virtual TimePoint idle_at() const = 0;
-  virtual StepReport take_steps() = 0;                                 // of the last start_steps
-  virtual std::optional<Evaluation> take_evaluation() = 0;             // of the last start_evaluation
+  // From any thread. Of steps that a loop of its own takes: when it took the last one, or was given its turn.
+  // TimePoint::max(): the trainer takes them itself, or none are due.
+  virtual TimePoint last_step() const { return TimePoint::max(); }
+  virtual StepReport take_steps() = 0;                      // of the last start_steps
+  virtual std::optional<Evaluation> take_evaluation() = 0;  // of the last start_evaluation
 
   // Everything but the sections "params" and "momentum": other sections, other optimizer state, rng state, place in
   // the data. load_state returns false and changes nothing if the bytes do not fit this trainer. With other data than
@@ -103,7 +113,7 @@ class Trainer {
   virtual TrainerData data() const = 0;
 
   bool idle() const { return idle_at() == TimePoint::min(); }
-  View section(std::string_view name) {   // count 0: there is none
+  View section(std::string_view name) {  // count 0: there is none
     for (const TrainerSection& one : sections()) {
       if (one.name == name) return one.view;
     }

@@ -9,8 +9,8 @@ namespace {
 
 constexpr int kReweightings = 50;
 constexpr double kDeviationsMax = 4;
-constexpr double kNormalMad = 1.4826;      // standard deviation of a normal law / its median absolute deviation
-constexpr double kFlattest = 1e-9;         // a determinant of correlations below this spans no plane
+constexpr double kNormalMad = 1.4826;  // standard deviation of a normal law / its median absolute deviation
+constexpr double kFlattest = 1e-9;     // a determinant of correlations below this spans no plane
 
 template <size_t N>
 struct Line {
@@ -56,8 +56,8 @@ template <size_t N>
 struct Moments {
   double weight_sum = 0, mean_y = 0;
   std::array<double, N> mean{}, scale{};
-  std::array<std::array<double, N>, N> a{};   // of x with x
-  std::array<double, N> b{};                  // of x with y
+  std::array<std::array<double, N>, N> a{};  // of x with x
+  std::array<double, N> b{};                 // of x with y
 };
 
 template <size_t N>
@@ -171,12 +171,12 @@ std::optional<LinearFit<N>> fit_line(std::span<const FitSample<N>> samples) {
     if (!finite) return std::nullopt;
     largest = std::max(largest, std::abs(sample.y));
   }
-  const double tiny = 1e-12 * largest + 1e-300;   // a sample this near the line is on it
+  const double tiny = 1e-12 * largest + 1e-300;  // a sample this near the line is on it
   std::vector<double> weights(samples.size(), 1);
   std::optional<Line<N>> line;
   for (int i = 0; i < kReweightings; ++i) {
     const std::optional<Line<N>> next = least_squares<N>(samples, weights);
-    if (!next) break;   // the line passes through samples that lie in a row, and they have all the weight: near enough
+    if (!next) break;  // the line passes through samples that lie in a row, and they have all the weight: near enough
     line = next;
     const std::vector<double> away = distances<N>(samples, *line);
     for (size_t s = 0; s < samples.size(); ++s) weights[s] = tiny / std::max(away[s], tiny);
@@ -190,8 +190,11 @@ std::optional<LinearFit<N>> fit_line(std::span<const FitSample<N>> samples) {
   }
   line = least_squares<N>(std::span<const FitSample<N>>(used), std::vector<double>(used.size(), 1));
   if (!line || used.size() < 2 * (N + 1)) return std::nullopt;
-  LinearFit<N> fit{.start = line->start, .slope = line->slope, .r_squared = explained<N>(used, *line),
-                   .used = used.size(), .left_out = samples.size() - used.size()};
+  LinearFit<N> fit{.start = line->start,
+                   .slope = line->slope,
+                   .r_squared = explained<N>(used, *line),
+                   .used = used.size(),
+                   .left_out = samples.size() - used.size()};
   explain_each<N>(used, fit);
   return fit;
 }
@@ -201,8 +204,10 @@ template std::optional<LinearFit<2>> fit_line(std::span<const FitSample<2>>);
 
 void LinkEstimate::add(const ExchangeSample& sample) {
   const FitSample<2> one{{sample.messages, sample.bytes}, sample.seconds};
-  if (samples_.size() < kWindow) samples_.push_back(one);
-  else samples_[next_] = one;
+  if (samples_.size() < kWindow)
+    samples_.push_back(one);
+  else
+    samples_[next_] = one;
   next_ = (next_ + 1) % kWindow;
 }
 
@@ -211,13 +216,16 @@ FitNews LinkEstimate::refresh() {
   if (!line) return FitNews::kTooFew;
   if (!(line->slope[1] > 0)) return std::exchange(no_rate_said_, true) ? FitNews::kNoRateAgain : FitNews::kNoRate;
   // Noise may put the two small ones below zero; they cannot be.
-  const LinkCost cost{.latency_s = std::max(0.0, line->start / 2), .s_per_byte = line->slope[1],
+  const LinkCost cost{.latency_s = std::max(0.0, line->start / 2),
+                      .s_per_byte = line->slope[1],
                       .occupancy_s = std::max(0.0, line->slope[0])};
-  fit_ = LinkFit{.cost = cost, .r_squared = line->r_squared,
+  fit_ = LinkFit{.cost = cost,
+                 .r_squared = line->r_squared,
                  .latency_r_squared = cost.latency_s > 0 ? line->start_r_squared : 0,
                  .s_per_byte_r_squared = line->slope_r_squared[1],
                  .occupancy_r_squared = cost.occupancy_s > 0 ? line->slope_r_squared[0] : 0,
-                 .used = line->used, .left_out = line->left_out};
+                 .used = line->used,
+                 .left_out = line->left_out};
   return FitNews::kFitted;
 }
 

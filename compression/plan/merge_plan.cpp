@@ -8,9 +8,7 @@
 namespace starling {
 namespace {
 
-struct Ends {
-  double compute_s = 0, send_s = 0;
-};
+struct Ends { double compute_s = 0, send_s = 0; };
 
 // All plans are timed by this one function, so that equal plans have equal bits. Neither result decreases when a number
 // before it grows, in floating point too.
@@ -31,8 +29,8 @@ double end_s(const StepModel& model, const Ends& ends, size_t first) {
 // One way to have done all sections before some section.
 struct State {
   Ends ends;
-  uint32_t from = 0;          // where its last bucket begins
-  uint32_t state = 0;         // among the states there
+  uint32_t from = 0;   // where its last bucket begins
+  uint32_t state = 0;  // among the states there
 };
 
 // Keeps what no other undercuts: ascending in compute_s, descending in send_s.
@@ -85,10 +83,12 @@ StepTimes step_times(const StepModel& model, const MergePlan& plan) {
   for (const uint32_t end : plan.ends) {
     const Ends before = ends;
     ends = after_bucket(model, before, first, end - 1);
-    times.buckets.push_back({.first = first, .last = end - 1,
+    times.buckets.push_back({.first = first,
+                             .last = end - 1,
                              .select_begin_s = before.compute_s + model.backward_s(first, end - 1),
                              .select_end_s = ends.compute_s,
-                             .send_begin_s = std::max(before.send_s, ends.compute_s), .send_end_s = ends.send_s});
+                             .send_begin_s = std::max(before.send_s, ends.compute_s),
+                             .send_end_s = ends.send_s});
     first = end;
   }
   times.compute_end_s = ends.compute_s;
@@ -108,7 +108,7 @@ double step_end_s(const StepModel& model, const MergePlan& plan) {
 
 MergePlan best_plan(const StepModel& model) {
   const size_t count = model.count();
-  std::vector<std::vector<State>> done(count + 1);   // by how many sections are done
+  std::vector<std::vector<State>> done(count + 1);  // by how many sections are done
   done[0].push_back({});
   for (uint32_t end = 1; end <= count; ++end) {
     for (uint32_t first = 0; first < end; ++first) {
@@ -116,7 +116,7 @@ MergePlan best_plan(const StepModel& model) {
         done[end].push_back({after_bucket(model, done[first][state].ends, first, end - 1), first, state});
       }
     }
-    if (end < count) keep_best(done[end]);   // of whole plans the tails count too
+    if (end < count) keep_best(done[end]);  // of whole plans the tails count too
   }
   MergePlan plan;
   const State* at = &*std::min_element(done[count].begin(), done[count].end(), [&](const State& a, const State& b) {
@@ -158,13 +158,13 @@ MergePlan plan_greedy(const StepModel& model) {
   MergePlan plan;
   Ends ends;
   const auto count = static_cast<uint32_t>(model.count());
-  uint32_t first = 0;   // of the open bucket
+  uint32_t first = 0;  // of the open bucket
   for (uint32_t next = 1; next < count; ++next) {
     const Ends alone = after_bucket(model, ends, first, next - 1);
     const BucketCost& open = model.bucket(first, next - 1);
     const BucketCost& own = model.bucket(next, next);
     const BucketCost& both = model.bucket(first, next);
-    const double idle_s = std::max(ends.send_s, alone.compute_s) - alone.compute_s;   // it would wait for the link
+    const double idle_s = std::max(ends.send_s, alone.compute_s) - alone.compute_s;  // it would wait for the link
     const double wait_s = model.backward_s(next, next) + both.select_s - open.select_s - own.select_s - idle_s;
     const double saved_s = open.send_s + own.send_s - both.send_s;
     if (wait_s < saved_s) continue;

@@ -19,8 +19,8 @@ MergePlan PlanJudge::choose() const {
   MergePlan chosen = best_plan(model_);
   if (!is_group()) return chosen;
   double end_s = played_end_s(chosen);
-  for (const MergePlan& other : {plan_one_bucket(count), plan_by_bytes(model_), plan_greedy(model_),
-                                 plan_per_section(count)}) {
+  for (const MergePlan& other :
+       {plan_one_bucket(count), plan_by_bytes(model_), plan_greedy(model_), plan_per_section(count)}) {
     const double other_s = played_end_s(other);
     if (other_s >= end_s) continue;
     chosen = other;

@@ -16,7 +16,7 @@ struct Part {
   uint32_t owner = 0;
   double contribution_bytes = 0, entry_bytes = 0;
   double apply_s = 0;
-  uint32_t arrived = 0;         // contributions of others
+  uint32_t arrived = 0;  // contributions of others
 };
 
 // What happens next to a message: a processor of the sender, its uplink, the way, the receiver's downlink and
@@ -25,11 +25,11 @@ enum class Stage : uint8_t { kBegin, kUplink, kDownlink, kProcessor, kThere };
 
 struct Event {
   double time_s = 0;
-  uint64_t number = 0;          // events of one time keep their order
-  uint32_t from = 0, to = 0;    // members
+  uint64_t number = 0;        // events of one time keep their order
+  uint32_t from = 0, to = 0;  // members
   uint32_t bucket = 0, part = 0;
   Stage stage = Stage::kBegin;
-  bool entry = false;           // else a contribution
+  bool entry = false;  // else a contribution
   bool operator>(const Event& other) const {
     return time_s != other.time_s ? time_s > other.time_s : number > other.number;
   }
@@ -37,7 +37,7 @@ struct Event {
 
 // A member's.
 struct Lanes {
-  double processor_s = 0, up_s = 0, down_s = 0, worker_s = 0;   // free from then on
+  double processor_s = 0, up_s = 0, down_s = 0, worker_s = 0;  // free from then on
   uint64_t messages = 0;
 };
 
@@ -82,8 +82,8 @@ class Player {
   void happen(Event event) {
     const double now_s = event.time_s;
     const Part* part = event.stage == Stage::kBegin ? nullptr : &buckets_[event.bucket][event.part];
-    const double length_s = part == nullptr ? 0 : link_.s_per_byte * (event.entry ? part->entry_bytes
-                                                                                  : part->contribution_bytes);
+    const double length_s =
+        part == nullptr ? 0 : link_.s_per_byte * (event.entry ? part->entry_bytes : part->contribution_bytes);
     switch (event.stage) {
       case Stage::kBegin: return begin(event.bucket, now_s);
       case Stage::kUplink:
@@ -132,8 +132,12 @@ class Player {
     apply(part.owner, part, event.time_s);
     // Owners follow each other in the order of backward, which goes from the last slice down, so against their ranks.
     for (uint32_t step = 1; step < count; ++step) {
-      send({.from = part.owner, .to = (part.owner + count - step) % count, .bucket = event.bucket, .part = event.part,
-            .entry = true}, event.time_s);
+      send({.from = part.owner,
+            .to = (part.owner + count - step) % count,
+            .bucket = event.bucket,
+            .part = event.part,
+            .entry = true},
+           event.time_s);
     }
   }
 
@@ -144,7 +148,7 @@ class Player {
 
   const LinkCost link_;
   StepTimes times_;
-  std::vector<std::vector<Part>> buckets_;   // by owner
+  std::vector<std::vector<Part>> buckets_;  // by owner
   std::vector<Lanes> members_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   uint64_t number_ = 0;

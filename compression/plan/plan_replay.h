@@ -10,12 +10,12 @@
 namespace starling {
 
 struct Replay {
-  StepTimes times;                 // a bucket is sent from its first message on until all members hold its entries; the
-                                   //   step ends when every member has applied every entry
-  uint64_t messages_busiest = 0;   // sent and taken
+  StepTimes times;                // a bucket is sent from its first message on until all members hold its entries; the
+                                  //   step ends when every member has applied every entry
+  uint64_t messages_busiest = 0;  // sent and taken
 };
 
-// Of a group: each part of a bucket goes to its owner, and the owner's entries come back when all have handed in.
+// Of a group: each part of a bucket goes to its owner, and the owner's entries come back when all have submitted.
 // REQUIRES: `slices`, `options` those of the model that `by_form` are of.
 Replay replay_group(std::span<const PlanSection> slices, const StepTimes& by_form, const StepOptions& options);
 

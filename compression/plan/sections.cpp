@@ -8,11 +8,11 @@
 namespace starling {
 namespace {
 
-constexpr uint64_t kElementsMax = uint64_t{1} << 40;   // sums of a whole plan stay exact in a double
+constexpr uint64_t kElementsMax = uint64_t{1} << 40;  // sums of a whole plan stay exact in a double
 constexpr double kSecondsMax = 1e6;
 
 void join(PlanSection& section, const PlanSection& next) {
-  const size_t more = section.name.find(" + ");   // a name stays short, however many are joined
+  const size_t more = section.name.find(" + ");  // a name stays short, however many are joined
   section.name = (more == std::string::npos ? section.name : section.name.substr(0, more)) + " + " + next.name;
   section.elements += next.elements;
   section.backward_s += next.backward_s;
@@ -43,10 +43,12 @@ std::string describe_fault(const std::vector<PlanSection>& sections) {
 
 std::vector<PlanSection> join_small(const std::vector<PlanSection>& sections, uint64_t elements_min) {
   std::vector<PlanSection> joined;
-  bool open = false;   // the last one is still too small
+  bool open = false;  // the last one is still too small
   for (const PlanSection& section : sections) {
-    if (open) join(joined.back(), section);
-    else joined.push_back(section);
+    if (open)
+      join(joined.back(), section);
+    else
+      joined.push_back(section);
     open = joined.back().elements < elements_min;
   }
   if (open && joined.size() > 1) {
@@ -60,7 +62,7 @@ std::vector<PlanSection> join_small(const std::vector<PlanSection>& sections, ui
 std::vector<PlanSection> cut_at(const std::vector<PlanSection>& sections, std::span<const uint64_t> sizes) {
   std::vector<PlanSection> slices;
   size_t next = 0;
-  uint64_t left = 0;   // of section next - 1
+  uint64_t left = 0;  // of section next - 1
   for (const uint64_t size : sizes) {
     PlanSection slice{left > 0 ? sections[next - 1].name : std::string(), 0, 0};
     slice.elements = std::min(left, size);
@@ -70,8 +72,10 @@ std::vector<PlanSection> cut_at(const std::vector<PlanSection>& sections, std::s
       PlanSection part = sections[next++];
       left = part.elements - std::min(part.elements, size - slice.elements);
       part.elements -= left;
-      if (slice.name.empty()) slice = part;
-      else join(slice, part);
+      if (slice.name.empty())
+        slice = part;
+      else
+        join(slice, part);
     }
     slices.push_back(slice);
   }

@@ -13,12 +13,12 @@ namespace starling {
 
 inline constexpr size_t kPlanSectionsMax = 1024;
 // A tensor below 4 KiB of fp32 gradient is sent with its neighbor in every plan.
-inline constexpr uint64_t kSmallSection = 1024;   // elements
+inline constexpr uint64_t kSmallSection = 1024;  // elements
 
 struct PlanSection {
   std::string name;
   uint64_t elements = 0;
-  double backward_s = 0;     // from the end of the section before it until this one's gradient is complete
+  double backward_s = 0;  // from the end of the section before it until this one's gradient is complete
 };
 
 // What is wrong with these sections, for people; empty: nothing. Times may be zero, not all of them.

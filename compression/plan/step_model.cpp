@@ -9,9 +9,7 @@
 namespace starling {
 namespace {
 
-struct PayloadBytes {
-  double contribution = 0, entry = 0;
-};
+struct PayloadBytes { double contribution = 0, entry = 0; };
 
 bool is_cost(double value) { return std::isfinite(value) && value >= 0; }
 
@@ -45,7 +43,7 @@ class GroupLoad {
 
  private:
   // An owner's link carries what it owns to or from every other member; any link, one copy of what others own.
-  double busiest(double PayloadBytes::*what) const {
+  double busiest(double PayloadBytes::* what) const {
     double most = 0;
     for (const PayloadBytes& owned : owned_) {
       most = std::max({most, (members_ - 1) * owned.*what, all_.*what - owned.*what});
@@ -55,8 +53,8 @@ class GroupLoad {
 
   const LinkCost& link_;
   const uint32_t members_;
-  double owners_ = 0;               // that the bucket touches
-  std::vector<PayloadBytes> owned_; // by owner
+  double owners_ = 0;                // that the bucket touches
+  std::vector<PayloadBytes> owned_;  // by owner
   PayloadBytes all_;
 };
 
@@ -112,8 +110,8 @@ StepModel make_step_model(std::span<const PlanSection> sections, const StepOptio
       element_sum += static_cast<double>(elements[last]);
       BucketCost cost;
       if (is_group) {
-        load.add(last, {bytes[last].contribution + options.headers.contribution,
-                        bytes[last].entry + options.headers.entry});
+        load.add(last,
+                 {bytes[last].contribution + options.headers.contribution, bytes[last].entry + options.headers.entry});
         cost = load.cost();
         cost.tail_s += options.apply_s_per_element * element_sum;
       } else {

@@ -17,10 +17,10 @@ namespace starling {
 
 struct BucketCost {
   double select_s = 0;
-  double send_s = 0;         // until the next bucket can be sent
-  double tail_s = 0;         // and from then until all of it is there, and applied: counts for the last bucket, others
-                             //   hide it
-  double messages = 0;       // that each member sends or takes
+  double send_s = 0;    // until the next bucket can be sent
+  double tail_s = 0;    // and from then until all of it is there, and applied: counts for the last bucket, others
+                        //   hide it
+  double messages = 0;  // that each member sends or takes
 };
 
 class StepModel {
@@ -31,20 +31,20 @@ class StepModel {
             double latency_s, double apply_s = 0);
 
   size_t count() const { return elements_.size(); }
-  const BucketCost& bucket(size_t first, size_t last) const {   // REQUIRES: first <= last < count()
+  const BucketCost& bucket(size_t first, size_t last) const {  // REQUIRES: first <= last < count()
     return buckets_[first * count() - first * (first + 1) / 2 + last];
   }
   // From the end of section first - 1 to the end of `last`, without selection.
   double backward_s(size_t first, size_t last) const { return ready_s_[last + 1] - ready_s_[first]; }
   double backward_s() const { return ready_s_.back(); }
   uint64_t elements(size_t section) const { return elements_[section]; }
-  double latency_s() const { return latency_s_; }   // once, after all else
+  double latency_s() const { return latency_s_; }  // once, after all else
   // Backward reads the params, so no entry is applied before it has ended; then each as it comes. So long after
   // backward and selection the next step can begin at the earliest.
   double apply_s() const { return apply_s_; }
 
  private:
-  std::vector<double> ready_s_;     // when section i - 1 is complete, if nothing is selected; 0 first
+  std::vector<double> ready_s_;  // when section i - 1 is complete, if nothing is selected; 0 first
   std::vector<uint64_t> elements_;
   std::vector<BucketCost> buckets_;
   double latency_s_, apply_s_;
@@ -64,9 +64,9 @@ enum class CostForm {
 };
 
 struct LinkCost {
-  double latency_s = 0;             // one way
-  double s_per_byte = 0;            // of each direction of a member's link
-  double occupancy_s = 0;           // of a processor, for each message sent or taken; kGroup only
+  double latency_s = 0;    // one way
+  double s_per_byte = 0;   // of each direction of a member's link
+  double occupancy_s = 0;  // of a processor, for each message sent or taken; kGroup only
 };
 
 // Of one pass over a bucket of so many elements.
@@ -80,22 +80,20 @@ inline constexpr SelectCost kHostTopk{.start_s = 5e-6, .s_per_element = 0.45e-9}
 
 // Bytes that a message adds to the payload of a slice; kGroup only. None where the occupancy was fitted to exchanges,
 // for it holds them then.
-struct HeaderBytes {
-  double contribution = 0, entry = 0;
-};
+struct HeaderBytes { double contribution = 0, entry = 0; };
 
 struct StepOptions {
   CostForm form = CostForm::kGroup;
-  uint32_t members = 8;             // at least 2
-  UpdateOptions codec;              // fp32, bf16: nothing is selected
+  uint32_t members = 8;  // at least 2
+  UpdateOptions codec;   // fp32, bf16: nothing is selected
   LinkCost link;
   SelectCost select;
-  HeaderBytes headers;              // of a group
-  double apply_s_per_element = 0;   // of a group: of an entry, when backward has ended
+  HeaderBytes headers;             // of a group
+  double apply_s_per_element = 0;  // of a group: of an entry, when backward has ended
 };
 
-// On one core of a server, within what tools/bench_plan measures there: the drift of a step is looked at and joins the
-// accumulator, before anything is selected; and the params become the replica, and the norm of what waits is summed.
+// Seconds an element on one core of a server (tools/bench_plan). kHostDrift: the drift of a step joins the accumulator,
+// before selection. kHostApply: the params become the replica, and the norm of what waits is summed.
 inline constexpr double kHostDrift = 1.0e-9, kHostApply = 1.6e-9;
 
 // REQUIRES: sections without a fault, costs that are finite and not negative.

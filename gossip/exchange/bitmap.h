@@ -12,9 +12,7 @@ inline Bitmap make_bitmap(size_t block_count) { return Bitmap((block_count + 7) 
 
 // REQUIRES: index is inside the bitmap.
 inline bool test_bit(const Bitmap& bits, size_t index) { return (bits[index / 8] >> (index % 8)) & 1; }
-inline void set_bit(Bitmap& bits, size_t index) {
-  bits[index / 8] |= static_cast<uint8_t>(1u << (index % 8));
-}
+inline void set_bit(Bitmap& bits, size_t index) { bits[index / 8] |= static_cast<uint8_t>(1u << (index % 8)); }
 
 inline size_t count_bits(const Bitmap& bits) {
   size_t count = 0;

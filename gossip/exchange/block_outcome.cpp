@@ -5,7 +5,7 @@
 namespace starling {
 
 uint64_t& OutcomeTally::count_of(BlockOutcome outcome) {
-  STARLING_CHECK(outcome != BlockOutcome::kHere);   // it has no outcome yet
+  STARLING_CHECK(outcome != BlockOutcome::kHere);  // it has no outcome yet
   switch (outcome) {
     case BlockOutcome::kCounted: return tally_.counted;
     case BlockOutcome::kOld: return tally_.old;

@@ -14,7 +14,7 @@ class OutcomeTally {
  public:
   // A block that its sender's previous payload replaced stays kOld, even if it arrives later.
   void settle(BlockOutcome* outcome, BlockOutcome value);
-  void settle_average(BlockOutcome* outcome, BlockOutcome value);   // for the averages that owners send back
+  void settle_average(BlockOutcome* outcome, BlockOutcome value);  // for the averages that owners send back
   void ignore() { ++tally_.ignored_messages; }
 
   const BlockTally& tally() const { return tally_; }

@@ -14,7 +14,7 @@ inline bool mass_is_sane(double mass) { return std::isfinite(mass) && mass >= 1e
 inline bool offer_is_sane(double offer) { return offer > 0 && offer <= 1; }
 inline bool scale_is_sane(double scale) { return scale > 0 && scale <= 1; }
 
-// The scale that is told by whoever takes nothing. Older programs, which go by the smaller scale, move as little.
+// The scale of an agent that takes nothing. Older programs, which go by the smaller scale, move as little.
 inline constexpr double kTakesNothing = 1e-100;
 
 struct PairCoefficients {

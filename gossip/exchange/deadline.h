@@ -12,9 +12,9 @@ namespace starling {
 
 class AdaptiveDeadline {
  public:
-  static constexpr double kSpread = 4;               // margin in units of the deviation
-  static constexpr double kDeviationFloor = 0.1;     // times the median: a steady series still needs a margin
-  static constexpr size_t kSamplesMin = 8;           // with fewer samples current() is the longest deadline
+  static constexpr double kSpread = 4;            // margin in units of the deviation
+  static constexpr double kDeviationFloor = 0.1;  // times the median: a steady series still needs a margin
+  static constexpr size_t kSamplesMin = 8;        // with fewer samples current() is the longest deadline
 
   // REQUIRES: 0 < min <= max.
   AdaptiveDeadline(Duration min, Duration max) : min_(min), max_(max) {}
@@ -25,9 +25,7 @@ class AdaptiveDeadline {
   void missed(Duration deadline) { seconds_.add(2 * seconds(deadline)); }
 
   // Median of the recorded durations, late ones included, not clamped to [min, max]; 0: not known yet.
-  Duration usual() const {
-    return known() ? from_seconds(seconds_.median()) : Duration::zero();
-  }
+  Duration usual() const { return known() ? from_seconds(seconds_.median()) : Duration::zero(); }
 
   // The same of however few were recorded; nullopt: none yet.
   std::optional<Duration> so_far() const {

@@ -48,7 +48,7 @@ uint64_t group_id(const std::vector<Participant>& sorted) {
   const std::array<uint8_t, 32> digest = blake2b_256(bytes);
   uint64_t id = 0;
   for (int i = 7; i >= 0; --i) id = id << 8 | digest[static_cast<size_t>(i)];
-  return id == 0 ? 1 : id;   // 0 means neighborhood on the wire
+  return id == 0 ? 1 : id;  // 0 means neighborhood on the wire
 }
 
 }  // namespace starling

@@ -11,7 +11,7 @@ bool injected_loss(double loss, uint64_t rng_seed, const LossyFrame& frame) {
   if (loss <= 0) return false;
   std::array<std::byte, 8 + 8 + 32 + 32 + 4 + 1> bytes;
   size_t at = 0;
-  const auto put_number = [&](uint64_t value, size_t size) {   // little end first on every machine
+  const auto put_number = [&](uint64_t value, size_t size) {  // little end first on every machine
     for (size_t i = 0; i < size; ++i) bytes[at++] = static_cast<std::byte>(value >> (8 * i));
   };
   const auto put_id = [&](const PeerId& id) {

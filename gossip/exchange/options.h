@@ -1,4 +1,4 @@
-// The options of the exchanges: ExchangeConfig is agreed by the whole swarm; the others construct one exchange each.
+// What the whole swarm agrees on about exchanges, and what each exchange needs to know of its agent.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,9 @@ enum class ExchangeKind { kNone, kPairwise, kNeighborhood, kGroup };
 enum class SourceKind { kParams, kUpdates, kGradients };
 enum class Overlap { kAuto, kOn, kOff };
 
-inline constexpr size_t kGroupMax = 16;   // members
+inline constexpr size_t kGroupMax = 16;  // members
 inline constexpr uint32_t kFragmentsMax = 64;
-inline constexpr uint32_t kLowRankMax = 64;
-inline constexpr uint32_t kTurnsMax = 3;   // a boundary
+inline constexpr uint32_t kTurnsMax = 3;  // a boundary
 
 // Bounds of the adaptive deadline of one exchange.
 inline constexpr Duration kDeadlineMin = std::chrono::milliseconds(20);
@@ -32,30 +31,28 @@ struct ExchangeConfig {
   SourceKind source = SourceKind::kParams;
   ExchangeKind kind = ExchangeKind::kPairwise;  // none: train alone (the baseline)
   CodecKind codec = CodecKind::kModulo8;
-  bool carry_momentum = false;      // carry: [params] | [params, momentum]
-  uint32_t fragments = 1;           // pairs: an exchange carries one of so many parts of the model
-  uint32_t turns = 0;               // pairs by turns: exchanges due at a boundary; 0: auto, as make_exchange.cpp says
-  uint32_t low_rank = 0;            // pairs: a matrix is mixed along so many directions (powergossip); 0: as it is
-  uint64_t block = 131072;          // elements in one block: the unit of sending, losing and mixing
-  Overlap overlap = Overlap::kAuto; // on: exchange while the trainer computes; auto: when it costs > 10 % of a round
+  bool carry_momentum = false;       // share: [params] | [params, momentum]
+  uint32_t fragments = 1;            // pairs: an exchange carries one of so many parts of the model
+  uint32_t turns = 0;                // pairs by turns: exchanges due at a boundary; 0: auto
+  uint64_t block = 131072;           // elements in one block: the unit of sending, losing and mixing
+  Overlap overlap = Overlap::kAuto;  // on: exchange while the trainer computes; auto: when it costs > 10 % of a round
   Duration deadline_min = kDeadlineMin;
   Duration deadline_max = kDeadlineMax;
-  std::optional<double> clip;       // pairs: a partner counts like one so many times the usual distance away at most;
-                                    // 0 = off (guards.md). nullopt: as clip_of() says
-  uint32_t group_size = kGroupMax;  // group: members at most; a larger swarm is cut into groups of like size
-  std::vector<std::string> members; // group: the names of the agents that take part; empty: all live agents
-  uint32_t pairs_every = 0;         // group: every so many rounds a pair exchange with an agent of another group
-  double inject_loss = 0;           // group, for experiments: this part of the blocks is dropped on receive
-  UpdateOptions update;             // updates: how they become bytes
-  uint32_t update_slices = 0;       // updates: logs at most; 0: as slices_max() says
-  bool update_pipeline = false;     // gradients: a slice is sent as soon as backward has ended with it
-  bool update_merge = false;        // with update_pipeline: slices are sent together as the log's plan says
-  double update_first_norm_max = 1e30;   // updates: what the first entries of a log count at most, while no median of
-                                    // entries says what is usual
-  double outer_momentum = 0;        // updates: what a replica does with an entry (outer_rule.h); DiLoCo: 0.9 and 0.7
+  std::optional<double> clip;           // pairs: a delta is clipped at this multiple of the usual distance;
+                                        // 0 = off (pairs/guard.h). nullopt: as clip_of() says
+  uint32_t group_size = kGroupMax;      // group: members at most
+  std::vector<std::string> members;     // group: the names of the agents that take part; empty: all live agents
+  double inject_loss = 0;               // group, for experiments: this part of the blocks is dropped on receive
+  UpdateOptions update;                 // updates: how they become bytes
+  uint32_t update_slices = 0;           // updates: logs at most; 0: as slices_max() says
+  bool update_pipeline = false;         // gradients: a slice is sent as soon as backward has ended with it
+  bool update_merge = false;            // with update_pipeline: slices are sent together as the log's plan says
+  double update_first_norm_max = 1e30;  // updates: what the first entries of a log count at most, while no median of
+                                        // entries says what is usual
+  double outer_momentum = 0;  // updates: what a replica does with an entry (outer_rule.h); DiLoCo: 0.9 and 0.7
   double outer_rate = 1;
-  bool repair = true;               // gradients: by the log of updates; false, for experiments: their mean, and what is
-                                    // lost is lost
+  bool repair = true;  // gradients: by the log of updates; false, for experiments: their mean, and what is
+                       // lost is lost
 };
 
 inline double clip_of(const ExchangeConfig& exchange) {
@@ -63,10 +60,15 @@ inline double clip_of(const ExchangeConfig& exchange) {
   return exchange.clip.value_or(exchange.kind == ExchangeKind::kPairwise ? kOfPairs : 0);
 }
 
-// The log of updates (updates.md) rather than an exchange of params.
+// The log of updates (gossip/updates) rather than an exchange of params.
 inline bool shares_updates(const ExchangeConfig& exchange) {
   if (exchange.kind != ExchangeKind::kGroup) return false;
   return exchange.source == SourceKind::kUpdates || (exchange.source == SourceKind::kGradients && exchange.repair);
+}
+
+// Of a swarm in one group.
+inline uint32_t members_max(const ExchangeConfig& exchange) {
+  return shares_updates(exchange) ? static_cast<uint32_t>(kUpdateMembersMax) : exchange.group_size;
 }
 
 // Tables of few large slices show more of the largest elements than as many bytes of many small ones.
@@ -79,23 +81,9 @@ inline size_t slices_max(const ExchangeConfig& exchange) {
 // What every exchange needs to know of its agent; the neighborhood needs no more.
 struct ExchangeOptions {
   PeerId self;
-  Duration deadline_min = kDeadlineMin;   // of a pair exchange, a neighborhood's round, each phase of a group's round
+  Duration deadline_min = kDeadlineMin;  // of a pair exchange, a neighborhood's round, each phase of a group's round
   Duration deadline_max = kDeadlineMax;
-  size_t param_blocks = 0;          // blocks [0, param_blocks) are params; only they count for distances
-};
-
-struct PairwiseOptions : ExchangeOptions {
-  uint64_t generation = 0;
-  double clip = 0;                  // guard: a distance counts at most clip * median of the recent ones; 0 = off
-  uint32_t fragments = 1;           // an exchange carries one of so many parts of the model (fragments.h)
-  bool by_turns = false;            // one payload serves one exchange and counts whole (PairTurns); else shares of it
-  uint64_t turns = 1;               // by turns: exchanges due at each of an agent's boundaries, whoever begins them
-  uint64_t turns_of_many = 1;       // so many or more are due while more than four agents meet by a schedule
-};
-
-struct GroupOptions : ExchangeOptions {
-  double inject_loss = 0;           // for experiments: drops this part of the blocks on receive, by a hash of
-  uint64_t rng_seed = 0;            //   (rng_seed, round, sender, receiver, block, phase): the same for every algorithm
+  size_t param_blocks = 0;  // blocks [0, param_blocks) are params; only they count for distances
 };
 
 }  // namespace starling

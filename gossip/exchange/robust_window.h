@@ -16,6 +16,13 @@ inline double lower_median(std::vector<double> values) {
   return *middle;
 }
 
+// Of two middle values the larger one. REQUIRES: there are any.
+inline double upper_median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
 class RobustWindow {
  public:
   static constexpr size_t kCapacity = 64;

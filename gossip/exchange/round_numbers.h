@@ -27,9 +27,7 @@ class RoundNumbers {
   uint64_t next(const GroupMembers& members, uint64_t own) const;
 
  private:
-  struct Seen {
-    uint64_t group = 0, round = 0;
-  };
+  struct Seen { uint64_t group = 0, round = 0; };
   std::map<PeerId, Seen> seen_;
 };
 

@@ -98,7 +98,7 @@ class InStream {
  private:
   std::vector<uint32_t> indices_;
   uint32_t window_ = 1, credit_ = 0;
-  size_t told_ = 0;                     // the ordinal that credit_ stands for
+  size_t told_ = 0;  // the ordinal that credit_ stands for
   std::vector<bool> here_;
   size_t count_ = 0, below_ = 0, count_before_ = SIZE_MAX;
 };

@@ -31,7 +31,7 @@ class RoundTimes {
 
   // Every arrival feeds the deadline of its phase, late ones too. Durations count from the beginning of the round.
   void arrived(uint8_t phase, TimePoint now) { deadlines_[phase].arrived(now - begun_at_); }
-  void arrived_late(uint8_t phase, TimePoint now) { deadlines_[phase].arrived(now - before_); }   // of the round before
+  void arrived_late(uint8_t phase, TimePoint now) { deadlines_[phase].arrived(now - before_); }  // of the round before
   void waited(uint8_t phase, Duration duration) { deadlines_[phase].arrived(duration); }
 
   bool first_due(TimePoint now) const { return !first_over_ && first_at_ <= now; }
@@ -47,7 +47,7 @@ class RoundTimes {
   bool first_over() const { return first_over_; }
   bool second_over() const { return second_over_; }
 
-  // Most others have handed in, and whoever has not is given the whole wait from now on, but none beyond the second
+  // Most others have handed in. The missing ones are given the whole wait from now on, but none beyond the second
   // deadline: the round gets no longer.
   void most_came(TimePoint now) {
     if (first_over_) return;
@@ -67,16 +67,14 @@ class RoundTimes {
   }
 
   TimePoint begun_at() const { return begun_at_; }
-  TimePoint before_begun_at() const { return before_; }   // the round before
+  TimePoint before_begun_at() const { return before_; }  // the round before
   TimePoint second_at() const { return second_at_; }
   Duration first_wait() const { return first_at_ - begun_at_; }
-  Duration usual() const { return std::max(deadlines_[0].usual(), deadlines_[1].usual()); }   // of the slower phase
+  Duration usual() const { return std::max(deadlines_[0].usual(), deadlines_[1].usual()); }  // of the slower phase
   Duration fast_second() const { return deadlines_[1].fast(); }
   // When what comes in the second phase has usually come. Earlier than its deadline, which begins with the first one.
   TimePoint overdue_at() const { return begun_at_ + deadlines_[1].current(); }
-  TimePoint next() const {
-    return !first_over_ ? first_at_ : !second_over_ ? second_at_ : TimePoint::max();
-  }
+  TimePoint next() const { return !first_over_ ? first_at_ : !second_over_ ? second_at_ : TimePoint::max(); }
 
  private:
   void shift(Duration by) {
@@ -84,11 +82,11 @@ class RoundTimes {
     second_at_ += by;
   }
 
-  std::array<AdaptiveDeadline, 2> deadlines_;   // by phase
+  std::array<AdaptiveDeadline, 2> deadlines_;  // by phase
   Duration round_max_;
   TimePoint before_, begun_at_, first_at_, second_at_;
-  Duration wait_{};             // until the first deadline, as it began
-  TimePoint least_at_;          // no first deadline is taken back before
+  Duration wait_{};     // until the first deadline, as it began
+  TimePoint least_at_;  // no first deadline is taken back before
   bool first_over_ = false, second_over_ = false, extended_ = false;
 };
 

@@ -18,12 +18,15 @@ std::vector<size_t> RoundWait::ahead() const {
 }
 
 // A member that sent nothing in a whole round may be dead, and the membership takes seconds to be sure. Until it is
-// heard again, waiting for it would cost every member two deadlines per round.
-std::vector<size_t> RoundWait::silent() const {
+// heard again, waiting for it would cost every member two deadlines per round. Two members that own no block exchange
+// nothing: such silence says nothing.
+std::vector<size_t> RoundWait::silent(size_t blocks) const {
+  const auto owned_one = [&](size_t rank) { return members_.first_block(rank, round_ - 1) < blocks; };
   std::vector<size_t> ranks;
   for (size_t rank = 0; rank < members_.count(); ++rank) {
     const uint64_t heard = numbers_.seen(members_, rank);
-    if (rank != members_.self && heard > 0 && heard + 1 < round_) ranks.push_back(rank);
+    if (rank == members_.self || heard == 0 || heard + 1 >= round_) continue;
+    if (owned_one(rank) || owned_one(members_.self)) ranks.push_back(rank);
   }
   return ranks;
 }

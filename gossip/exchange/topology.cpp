@@ -12,10 +12,10 @@ namespace {
 using Edge = std::pair<uint32_t, uint32_t>;
 
 constexpr std::pair<TopologyKind, std::string_view> kKinds[] = {
-    {TopologyKind::kMatching, "matching"},       {TopologyKind::kRing, "ring"},
-    {TopologyKind::kTorus, "torus"},             {TopologyKind::kExponential, "exponential"},
-    {TopologyKind::kRegular, "regular"},         {TopologyKind::kStar, "star"},
-    {TopologyKind::kFull, "full"},               {TopologyKind::kFile, "file"},
+    {TopologyKind::kMatching, "matching"}, {TopologyKind::kRing, "ring"},
+    {TopologyKind::kTorus, "torus"},       {TopologyKind::kExponential, "exponential"},
+    {TopologyKind::kRegular, "regular"},   {TopologyKind::kStar, "star"},
+    {TopologyKind::kFull, "full"},         {TopologyKind::kFile, "file"},
     {TopologyKind::kOnePeer, "one-peer"},
 };
 
@@ -47,7 +47,7 @@ std::vector<uint32_t> shuffled_ranks(uint32_t count, Rng& rng) {
 }
 
 std::vector<Edge> matching_edges(uint32_t count, uint64_t rng_seed, uint64_t round) {
-  Rng rng(Rng(rng_seed).next_u64() ^ round);   // hashed first: seed 1 round 2 is not seed 2 round 1
+  Rng rng(Rng(rng_seed).next_u64() ^ round);  // hashed first: seed 1 round 2 is not seed 2 round 1
   const std::vector<uint32_t> ranks = shuffled_ranks(count, rng);
   std::vector<Edge> edges;
   for (uint32_t i = 0; i + 1 < count; i += 2) edges.push_back({ranks[i], ranks[i + 1]});
@@ -108,7 +108,7 @@ std::vector<Edge> circulant_edges(uint32_t count, uint32_t degree) {
 // Exchanges the ends of random pairs of edges, a-b c-d to a-d c-b, wherever that leaves the graph simple: degrees stay.
 // Pairing free ends and rejecting, the textbook's way, would practically never end for degrees above 6.
 void swap_ends(std::vector<Edge>& edges, uint32_t count, Rng& rng) {
-  constexpr size_t kSwapsPerEdge = 10;   // well past what random regular graphs need to forget their start
+  constexpr size_t kSwapsPerEdge = 10;  // well past what random regular graphs need to forget their start
   std::vector<bool> joined(static_cast<size_t>(count) * count);
   const auto mark = [&](uint32_t a, uint32_t b, bool value) {
     joined[static_cast<size_t>(a) * count + b] = joined[static_cast<size_t>(b) * count + a] = value;
@@ -134,7 +134,7 @@ void swap_ends(std::vector<Edge>& edges, uint32_t count, Rng& rng) {
 }
 
 Graph regular_graph(uint32_t count, uint32_t wanted, uint64_t rng_seed) {
-  constexpr int kAttemptsMax = 64;   // a random graph of degree 3 or more is connected nearly always
+  constexpr int kAttemptsMax = 64;  // a random graph of degree 3 or more is connected nearly always
   const uint32_t degree = std::min(wanted, count - 1);
   Rng rng(rng_seed);
   const std::vector<uint32_t> ranks = shuffled_ranks(count, rng);
@@ -172,9 +172,7 @@ std::vector<std::string> topology_names() {
   return names;
 }
 
-bool changes_by_round(TopologyKind kind) {
-  return kind == TopologyKind::kMatching || kind == TopologyKind::kOnePeer;
-}
+bool changes_by_round(TopologyKind kind) { return kind == TopologyKind::kMatching || kind == TopologyKind::kOnePeer; }
 
 std::pair<size_t, size_t> torus_shape(size_t count) {
   size_t rows = 1;

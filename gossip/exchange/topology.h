@@ -13,15 +13,15 @@
 namespace starling {
 
 enum class TopologyKind : uint8_t {
-  kMatching,      // random pairs, new every round: at most one edge per node
+  kMatching,  // random pairs, new every round: at most one edge per node
   kRing,
-  kTorus,         // the most square r x c = n, both wrapped; a ring where n is prime
-  kExponential,   // i and i + 2^k mod n for every k, undirected
-  kRegular,       // random, every node of the same degree (one less for one node where n * degree is odd)
-  kStar,          // rank 0 in the middle
+  kTorus,        // the most square r x c = n, both wrapped; a ring where n is prime
+  kExponential,  // i and i + 2^k mod n for every k, undirected
+  kRegular,      // random, every node of the same degree (one less for one node where n * degree is odd)
+  kStar,         // rank 0 in the middle
   kFull,
-  kFile,          // the edges that were given, by name
-  kOnePeer,       // one-peer exponential: in round t, i and i xor 2^(t mod log2 n); n a power of two, else matching
+  kFile,     // the edges that were given, by name
+  kOnePeer,  // one-peer exponential: in round t, i and i xor 2^(t mod log2 n); n a power of two, else matching
 };
 
 // "matching", "ring", "torus", "exponential", "regular", "star", "full", "file", "one-peer".
@@ -31,9 +31,9 @@ std::vector<std::string> topology_names();
 
 struct TopologySpec {
   TopologyKind kind = TopologyKind::kMatching;
-  uint32_t degree = 4;        // regular
-  uint64_t rng_seed = 1;      // matching, regular
-  std::vector<std::pair<std::string, std::string>> edges;   // file: agents by name
+  uint32_t degree = 4;                                     // regular
+  uint64_t rng_seed = 1;                                   // matching, regular
+  std::vector<std::pair<std::string, std::string>> edges;  // file: agents by name
 };
 
 // Does the graph change with the round?
@@ -44,7 +44,7 @@ std::pair<size_t, size_t> torus_shape(size_t count);
 
 // Undirected, without loops or duplicate edges.
 struct Graph {
-  std::vector<std::vector<uint32_t>> neighbors;   // by rank, each sorted
+  std::vector<std::vector<uint32_t>> neighbors;  // by rank, each sorted
   size_t count() const { return neighbors.size(); }
   size_t degree(size_t rank) const { return neighbors[rank].size(); }
 };
@@ -59,8 +59,8 @@ Graph make_graph(const TopologySpec& spec, size_t count, uint64_t round, const s
 double edge_weight(size_t degree_i, double mass_i, size_t degree_j, double mass_j);
 
 bool is_connected(const Graph& graph);
-std::optional<size_t> diameter(const Graph& graph);   // hops; nullopt: not connected
-std::vector<std::vector<double>> mixing_matrix(const Graph& graph);   // n x n, equal masses
+std::optional<size_t> diameter(const Graph& graph);                  // hops; nullopt: not connected
+std::vector<std::vector<double>> mixing_matrix(const Graph& graph);  // n x n, equal masses
 
 // The factor per round by which the distance from the mean shrinks (0: one round averages exactly). For a fixed graph
 // it is the second largest |eigenvalue| of the mixing matrix. For a changing graph it is the geometric mean over

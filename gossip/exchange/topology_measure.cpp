@@ -16,11 +16,11 @@ namespace {
 using Vector = std::vector<double>;
 
 constexpr uint64_t kStartSeed = 0x70b0;
-constexpr double kExact = 1e-9;   // one round that shrinks the spread to this has averaged exactly, but for rounding
+constexpr double kExact = 1e-9;  // one round that shrinks the spread to this has averaged exactly, but for rounding
 
 struct Reach {
-  size_t count = 0;   // nodes found, the source too
-  size_t hops = 0;    // to the farthest of them
+  size_t count = 0;  // nodes found, the source too
+  size_t hops = 0;   // to the farthest of them
 };
 
 Reach reach_from(const Graph& graph, uint32_t source) {
@@ -110,9 +110,7 @@ double measured_contraction(const TopologySpec& spec, size_t count, uint64_t rou
 
 }  // namespace
 
-bool is_connected(const Graph& graph) {
-  return graph.count() == 0 || reach_from(graph, 0).count == graph.count();
-}
+bool is_connected(const Graph& graph) { return graph.count() == 0 || reach_from(graph, 0).count == graph.count(); }
 
 std::optional<size_t> diameter(const Graph& graph) {
   size_t farthest = 0;

@@ -11,6 +11,7 @@ namespace {
 
 constexpr size_t kDigestMax = kMembersMax;
 constexpr size_t kDigestBesideRecordsMax = 256;
+constexpr Duration kToldDead = std::chrono::minutes(10);  // readers are told of members that died so recently
 
 DigestEntry digest_of(const Member& member) {
   return {member.record.id, member.record.version, static_cast<uint8_t>(member.state)};
@@ -70,6 +71,23 @@ Sync AntiEntropy::full_sync() const {
     }
   }
   return sync;
+}
+
+std::vector<Sync> AntiEntropy::pages(uint64_t nonce) const {
+  std::vector<Sync> pages(1, Sync{.records = {own_.record()}, .nonce = nonce});
+  for (const auto& [peer, entry] : table_.rows()) {
+    const Member& member = entry.member;
+    if (member.state == MemberState::kLeft) continue;
+    if (member.state == MemberState::kDead && context_.clock.now() - member.since > kToldDead) continue;
+    if (pages.back().records.size() == kSyncRecordsMax) pages.push_back(Sync{.nonce = nonce});
+    pages.back().records.push_back(member.record);
+    if (member.state != MemberState::kAlive) pages.back().digest.push_back(digest_of(member));
+  }
+  for (size_t i = 0; i < pages.size(); ++i) {
+    pages[i].page = static_cast<uint16_t>(i);
+    pages[i].pages = static_cast<uint16_t>(pages.size());
+  }
+  return pages;
 }
 
 void AntiEntropy::on_sync(const PeerId& from, const Sync& sync) {

@@ -19,10 +19,11 @@ class AntiEntropy {
   AntiEntropy(MembershipContext& context, MemberTable& table, const OwnRecord& own, OwnNews& own_news,
               MemberRules& rules, HealSchedule& schedule);
 
-  void set_seeds(std::vector<Endpoint> seeds);   // contacted again and again, members or not
+  void set_seeds(std::vector<Endpoint> seeds);  // contacted again and again, members or not
   void tick();
   TimePoint next_deadline() const { return schedule_.next(); }
   void on_sync(const PeerId& from, const Sync& sync);
+  std::vector<Sync> pages(uint64_t nonce) const;  // as in Membership
 
  private:
   Sync full_sync() const;

@@ -14,7 +14,7 @@ struct MembershipContext {
   const Clock& clock;
   Outbox& outbox;
   Rng rng;
-  uint64_t secret;                     // as in Membership's constructor
+  uint64_t secret;  // as in Membership's constructor
   MembershipCounters counters{};
 };
 

@@ -9,11 +9,9 @@ namespace starling {
 namespace {
 
 constexpr size_t kGossipFanOut = 3;
-constexpr size_t kToldAtOnceMax = 64;   // members that hear of a new phase directly
+constexpr size_t kToldAtOnceMax = 64;  // members that hear of a new phase directly
 
-size_t count_of(const Updates& updates) {
-  return updates.alive.size() + updates.suspect.size() + updates.left.size();
-}
+size_t count_of(const Updates& updates) { return updates.alive.size() + updates.suspect.size() + updates.left.size(); }
 
 }  // namespace
 

@@ -16,10 +16,10 @@ class Dissemination {
  public:
   Dissemination(MembershipContext& context, MemberTable& table, const OwnRecord& own, UpdateQueue& queue);
 
-  void tick();                       // sends gossip when it is due
-  TimePoint next_deadline() const;   // max: there is no news
+  void tick();                      // sends gossip when it is due
+  TimePoint next_deadline() const;  // max: there is no news
   Updates piggyback(const PeerId& to, bool with_self);
-  void tell_own_record();            // at once, to random members
+  void tell_own_record();  // at once, to random members
 
   // Answers are collected while one message is handled, and then sent to its sender. An answer about the same member is
   // limited in rate, however many members pass on the same old news.
@@ -37,7 +37,7 @@ class Dissemination {
   TimePoint next_gossip_;
   Updates answers_;
   bool answer_with_self_ = false;
-  std::vector<DigestEntry> wants_;   // records to ask the sender for
+  std::vector<DigestEntry> wants_;  // records to ask the sender for
 };
 
 }  // namespace starling

@@ -13,11 +13,13 @@ enum class MemberState : uint8_t { kAlive = 0, kSuspect = 1, kDead = 2, kLeft = 
 struct Member {
   PeerRecord record;
   MemberState state = MemberState::kAlive;
-  TimePoint since;                 // of this state
-  Duration round_trip{};           // smoothed; zero: not measured
-  bool proven = false;             // this process answered with a random number that this agent had sent to it
+  TimePoint since;        // of this state
+  Duration round_trip{};  // smoothed; zero: not measured
+  bool proven = false;    // this process answered with a random number that this agent had sent to it
   // This process or an earlier one answered this agent, or, says one that did, that one. Records can be invented.
   bool ever_answered = false;
+  uint32_t unanswered = 0;     // pings in a row that it did not answer itself
+  TimePoint unanswered_since;  // the first of them
 };
 
 // kReaped: the tombstone of a dead member, or of one that left, expired or had to make room.
@@ -29,9 +31,9 @@ struct MemberEvent {
 
 struct MembershipCounters {
   uint64_t probes = 0, probes_failed = 0, refutations = 0, false_suspicions = 0, updates_refused = 0;
-  uint64_t identity_clashes = 0;   // records with this agent's id and a newer generation: its key was copied
-  uint64_t table_full = 0;         // members turned away at kMembersMax, tombstones dropped at kTombstonesMax
-  uint64_t stalls = 0;             // this agent was not run in time, so its expired timers were postponed
+  uint64_t identity_clashes = 0;  // records with this agent's id of another process: a later one, or at another address
+  uint64_t table_full = 0;        // members turned away at kMembersMax, tombstones dropped at kTombstonesMax
+  uint64_t stalls = 0;            // this agent was not run in time, so its expired timers were postponed
 
   void add(const MembershipCounters& other) {
     probes += other.probes;

@@ -12,10 +12,12 @@ namespace {
 
 // The updates that the message carries; null: its kind carries none.
 const Updates* updates_of(const MembershipMessage& message) {
-  return std::visit([](const auto& kind) -> const Updates* {
-    if constexpr (requires { kind.updates; }) return &kind.updates;
-    return nullptr;
-  }, message);
+  return std::visit(
+      [](const auto& kind) -> const Updates* {
+        if constexpr (requires { kind.updates; }) return &kind.updates;
+        return nullptr;
+      },
+      message);
 }
 
 }  // namespace
@@ -23,14 +25,23 @@ const Updates* updates_of(const MembershipMessage& message) {
 MemberRules::MemberRules(MembershipContext& context, MemberTable& table, const OwnRecord& own, OwnNews& own_news,
                          UpdateQueue& queue, Dissemination& dissemination, ProbeOrder& probe_order,
                          Questions& questions, HealSchedule& heal_schedule)
-    : context_(context), table_(table), own_(own), own_news_(own_news), queue_(queue), dissemination_(dissemination),
-      probe_order_(probe_order), questions_(questions), heal_schedule_(heal_schedule), began_(context.clock.now()) {}
+    : context_(context),
+      table_(table),
+      own_(own),
+      own_news_(own_news),
+      queue_(queue),
+      dissemination_(dissemination),
+      probe_order_(probe_order),
+      questions_(questions),
+      heal_schedule_(heal_schedule),
+      began_(context.clock.now()) {}
 
 std::vector<MemberEvent> MemberRules::take_events() { return std::exchange(events_, {}); }
 
-// A generation is the wall clock of a process's start. A machine whose clock is wrong, or was once, must not lock
-// itself or others out. So the later of two clocks counts: the own one, which began at the own generation, and the
-// median member's.
+// A generation is the wall clock of a process's start, which may be wrong by any number of years. Only a forger gains
+// by one far ahead of a member that lives: the later of two clocks bounds those, the own one, which began at the own
+// generation, and the median member's. A process that began again after its clock had jumped waits until the earlier
+// one is found dead.
 uint64_t MemberRules::newest_generation() const {
   const auto lasted = std::chrono::duration_cast<std::chrono::milliseconds>(context_.clock.now() - began_).count();
   std::vector<uint64_t> generations;
@@ -38,17 +49,24 @@ uint64_t MemberRules::newest_generation() const {
     if (entry.member.state <= MemberState::kSuspect) generations.push_back(entry.member.record.version.generation);
   }
   const uint64_t own = own_.version().generation + static_cast<uint64_t>(std::max<int64_t>(0, lasted));
-  if (generations.empty()) return UINT64_MAX - kGenerationAheadMax;   // nobody to compare with, and nobody to lose
   const auto middle = generations.begin() + static_cast<std::ptrdiff_t>((generations.size() - 1) / 2);
   std::nth_element(generations.begin(), middle, generations.end());
   return std::max(own, *middle);
 }
 
 bool MemberRules::believable(const PeerRecord& record, const MemberEntry* held) {
-  const bool newer = !held || record.version.generation > held->member.record.version.generation;
-  const bool ok = acceptable(record, held ? &held->member.record.version : nullptr, newer ? newest_generation() : 0);
-  if (!ok) ++context_.counters.updates_refused;
-  return ok;
+  const Version* version = held ? &held->member.record.version : nullptr;
+  const bool lives = held && held->member.state <= MemberState::kSuspect;
+  if (!acceptable(record, version)) {
+    ++context_.counters.updates_refused;
+    return false;
+  }
+  if (!lives || record.version.generation <= version->generation || !is_far_ahead(record, newest_generation())) {
+    return true;
+  }
+  ++context_.counters.updates_refused;
+  record_ahead_ = record;
+  return false;
 }
 
 bool MemberRules::introduced(const PeerId& from, const MembershipMessage& message) {
@@ -83,7 +101,7 @@ void MemberRules::on_alive(const PeerRecord& record, Source source) {
     return;
   }
   if (!entry) {
-    if (table_.live_count() == 0) heal_schedule_.at_once();   // the first member met: ask for its whole view
+    if (table_.live_count() == 0) heal_schedule_.at_once();  // the first member met: ask for its whole view
     table_.add(record);
     probe_order_.insert(record.id);
     questions_.add(record.id);
@@ -116,7 +134,7 @@ void MemberRules::on_newer(MemberEntry& entry, const PeerRecord& record) {
   } else if (before != MemberState::kAlive) {
     events_.push_back({MemberEventKind::kAliveAgain, record.id});
   }
-  if (before == MemberState::kDead) heal_schedule_.soon();   // the two views probably differ in more members
+  if (before == MemberState::kDead) heal_schedule_.soon();  // the two views probably differ in more members
   queue_.put_alive(record, restarted || before != MemberState::kAlive);
 }
 
@@ -157,8 +175,8 @@ void MemberRules::accuse(MemberEntry& entry, const PeerId& accuser) {
   if (std::find(entry.accusers.begin(), entry.accusers.end(), accuser) != entry.accusers.end()) return;
   entry.accusers.push_back(accuser);
   const auto confirmations = static_cast<uint32_t>(entry.accusers.size() - 1);
-  const Duration lasts = suspicion_timeout(options.suspicion, options.probe_interval, entry.suspicion_members,
-                                           confirmations);
+  const Duration lasts =
+      suspicion_timeout(options.suspicion, options.probe_interval, entry.suspicion_members, confirmations);
   entry.suspicion_ends = std::max(context_.clock.now(), entry.suspicion_began + lasts);
   queue_.put_suspect({record.id, record.version, accuser});
 }

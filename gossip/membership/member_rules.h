@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "gossip/membership/context.h"
@@ -29,13 +31,14 @@ class MemberRules {
 
   // Whether `from` is in the table, now or after it introduced itself: a stranger's message may hold its own record.
   bool introduced(const PeerId& from, const MembershipMessage& message);
-  void on_updates(const PeerId& from, const MembershipMessage& message);   // all news that the message carries
+  void on_updates(const PeerId& from, const MembershipMessage& message);  // all news that the message carries
   void on_alive(const PeerRecord& record, Source source);
-  void accuse(MemberEntry& entry, const PeerId& accuser);   // REQUIRES: the entry is alive or suspect
+  void accuse(MemberEntry& entry, const PeerId& accuser);  // REQUIRES: the entry is alive or suspect
   void mark_left(MemberEntry& entry);
   void expire_suspicions();
   void reap_tombstones();
   std::vector<MemberEvent> take_events();
+  std::optional<PeerRecord> take_record_ahead() { return std::exchange(record_ahead_, std::nullopt); }
 
  private:
   void on_updates(const PeerId& from, const Updates& updates);
@@ -56,6 +59,7 @@ class MemberRules {
   HealSchedule& heal_schedule_;
   const TimePoint began_;
   std::vector<MemberEvent> events_;
+  std::optional<PeerRecord> record_ahead_;  // as Membership::take_record_ahead()
 };
 
 }  // namespace starling

@@ -13,7 +13,7 @@ namespace {
 // Every subset, in every order, is equally likely. Floyd's algorithm (1987) does not walk over the whole pool.
 void choose(Rng& rng, const std::vector<const Member*>& pool, const PeerId& except, size_t count_max,
             std::vector<PeerId>& chosen) {
-  const size_t count = std::min(count_max - chosen.size() + 1, pool.size());   // one of them may be `except`
+  const size_t count = std::min(count_max - chosen.size() + 1, pool.size());  // one of them may be `except`
   std::vector<size_t> places;
   for (size_t last = pool.size() - count; last < pool.size(); ++last) {
     const size_t place = rng.below(static_cast<uint32_t>(last + 1));
@@ -85,18 +85,22 @@ const std::vector<const Member*>& MemberTable::unproven() {
 void MemberTable::prove(MemberEntry& entry) {
   alive_changed_ |= !entry.member.proven;
   entry.member.proven = entry.member.ever_answered = true;
-  entry.asked = 0;
+  entry.member.unanswered = entry.asked = 0;
+}
+
+void MemberTable::miss(MemberEntry& entry) {
+  if (entry.member.unanswered++ == 0) entry.member.unanswered_since = clock_.now();
 }
 
 void MemberTable::doubt(MemberEntry& entry) {
   alive_changed_ |= entry.member.proven;
   entry.member.proven = false;
+  entry.member.unanswered = 0;
 }
 
-std::vector<PeerId> MemberTable::random_members(Rng& rng, size_t count_max, const PeerId& except,
-                                                bool with_suspects) {
+std::vector<PeerId> MemberTable::random_members(Rng& rng, size_t count_max, const PeerId& except, bool with_suspects) {
   alive();
-  std::vector<const Member*> suspects[2];   // proven or not
+  std::vector<const Member*> suspects[2];  // proven or not
   for (const PeerId& peer : suspects_) {
     const Member& member = find(peer)->member;
     if (with_suspects) suspects[member.proven].push_back(&member);

@@ -34,7 +34,7 @@ struct Membership::Impl {
   void receive(const PeerId& from, const PingRequest& request) { prober.on_ping_request(from, request); }
   void receive(const PeerId& from, const PingNack& nack) { prober.on_ping_nack(from, nack); }
   void receive(const PeerId& from, const Sync& sync) { anti_entropy.on_sync(from, sync); }
-  void receive(const PeerId&, const Gossip&) {}   // is all news
+  void receive(const PeerId&, const Gossip&) {}  // is all news
   TimePoint next_verdict() const { return std::min(prober.next_verdict(), table.next_suspicion_end()); }
   void forgive_stall();
   void announce_meta() {
@@ -138,6 +138,15 @@ void Membership::announce_leave() {
   }
 }
 
+void Membership::move_to(const Endpoint& endpoint) {
+  if (!impl_->own.move_to(endpoint)) return;
+  for (const auto& [peer, entry] : impl_->table.rows()) {
+    if (entry.member.state == MemberState::kLeft) continue;
+    impl_->context.outbox.send(peer, Gossip{Updates{.alive = {impl_->own.record()}}});
+  }
+  impl_->heal_schedule.at_once();
+}
+
 const PeerRecord& Membership::self() const { return impl_->own.record(); }
 
 const Member* Membership::find(const PeerId& peer) const {
@@ -177,7 +186,25 @@ std::vector<PeerRecord> Membership::sample_records(size_t count_max) {
   return records;
 }
 
+std::vector<Sync> Membership::pages(uint64_t nonce) const { return impl_->anti_entropy.pages(nonce); }
+
 std::vector<MemberEvent> Membership::take_events() { return impl_->rules.take_events(); }
+
+void Membership::hear_of_self(const PeerRecord& record) {
+  if (record.id == impl_->own.id()) impl_->own_news.on_record(record);
+}
+
+std::optional<PeerRecord> Membership::take_other_self() { return impl_->own_news.take_other_self(); }
+
+std::optional<PeerRecord> Membership::take_record_ahead() { return impl_->rules.take_record_ahead(); }
+
+TimePoint Membership::last_heard() const {
+  TimePoint last{};
+  for (const auto& [peer, entry] : impl_->table.rows()) {
+    if (entry.member.state != MemberState::kLeft) last = std::max(last, entry.heard);
+  }
+  return last;
+}
 
 const MembershipCounters& Membership::counters() const { return impl_->context.counters; }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "gossip/clock.h"
@@ -44,19 +45,31 @@ class Membership {
   void add(const PeerRecord& record);
   // Addresses to contact again and again, members or not, so that islands find each other.
   void set_seeds(std::vector<Endpoint> seeds);
-  void update_self(const MemberMeta& meta);     // bumps the incarnation at most once per meta_interval
-  void announce_leave();                        // tells all live members at once; no refutations from now on
+  void update_self(const MemberMeta& meta);  // bumps the incarnation at most once per meta_interval
+  void announce_leave();                     // tells all live members at once; no refutations from now on
+  // From now on this agent is reached there, or its links are new: a next version of its record goes to all members at
+  // once, dead ones too.
+  void move_to(const Endpoint& endpoint);
 
   const PeerRecord& self() const;
-  const Member* find(const PeerId& peer) const; // nullptr: unknown. Valid until the next non-const call.
-  std::vector<Member> alive() const;  // without self, ordered by id; kSuspect ones are not among them
+  const Member* find(const PeerId& peer) const;  // nullptr: unknown. Valid until the next non-const call.
+  std::vector<Member> alive() const;             // without self, ordered by id; kSuspect ones are not among them
   size_t alive_count() const;
-  void visit_alive(const std::function<void(const Member&)>& visit) const;   // the same, without copies
-  std::vector<Member> all() const;              // without self, tombstones included, ordered by id
+  void visit_alive(const std::function<void(const Member&)>& visit) const;  // the same, without copies
+  std::vector<Member> all() const;  // without self, tombstones included, ordered by id
   // For a JoinReply: self first, then random living ones.
   std::vector<PeerRecord> sample_records(size_t count_max);
+  // For a reader: all records, the own one first, and the state of each member that is not alive. Of the tombstones
+  // only those of members that died in the last ten minutes are there. `nonce` marks the pages; never 0.
+  std::vector<Sync> pages(uint64_t nonce) const;
 
   std::vector<MemberEvent> take_events();
+  void hear_of_self(const PeerRecord& record);  // others hold it of this agent; of another id it is passed over
+  // A record of this agent's id that this process did not make: of a later one, or of one at another address.
+  std::optional<PeerRecord> take_other_self();
+  // A record that was not taken, because its generation is more than a day ahead while its member lives.
+  std::optional<PeerRecord> take_record_ahead();
+  TimePoint last_heard() const;  // a frame of any member that has not left; TimePoint{}: none
   const MembershipCounters& counters() const;
 
  private:

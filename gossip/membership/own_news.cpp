@@ -6,10 +6,12 @@ namespace starling {
 
 void OwnNews::on_record(const PeerRecord& record) {
   const Version& own = own_.version();
-  if (record.version.generation > own.generation) {
-    ++context_.counters.identity_clashes;  // another process uses this key, or the record is forged
-    return;
+  const bool elsewhere = record.version > own && record.endpoint != own_.record().endpoint;
+  if (record.version.generation > own.generation || elsewhere) {
+    ++context_.counters.identity_clashes;  // an earlier or another process with this key, or the record is forged
+    other_self_ = record;
   }
+  if (record.version.generation > own.generation) return;
   if (record.version < own) return dissemination_.answer_with_own_record();
   if (record.version == own) return;
   // A newer incarnation of this generation is forged. Overtake it, if that leaves room for further refutations.

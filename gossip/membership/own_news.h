@@ -2,6 +2,9 @@
 // record, or makes the next version of it, which refutes them.
 #pragma once
 
+#include <optional>
+#include <utility>
+
 #include "gossip/membership/context.h"
 #include "gossip/membership/dissemination.h"
 #include "gossip/membership/own_record.h"
@@ -20,11 +23,13 @@ class OwnNews {
   void on_suspicion(const Suspicion& suspicion);
   void on_left(const PeerRecord& record);
   void refute();
+  std::optional<PeerRecord> take_other_self() { return std::exchange(other_self_, std::nullopt); }  // as Membership's
 
  private:
   MembershipContext& context_;
   OwnRecord& own_;
   Dissemination& dissemination_;
+  std::optional<PeerRecord> other_self_;
 };
 
 }  // namespace starling

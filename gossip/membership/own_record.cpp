@@ -24,9 +24,10 @@ void OwnRecord::set_meta(const MemberMeta& meta) {
 bool OwnRecord::announce_meta() {
   if (!pending_meta_ || leaving_ || record_.version.incarnation >= kIncarnationMax) return false;
   // While settling, others wait for the first projection.
-  const bool first_projection = pending_meta_->phase == Phase::kSettling && record_.meta.projection.empty() &&
-                                !pending_meta_->projection.empty();
-  const bool new_phase = pending_meta_->phase != record_.meta.phase || first_projection;
+  const bool first_projection =
+      pending_meta_->phase == Phase::kSettling && record_.meta.projection.empty() && !pending_meta_->projection.empty();
+  const bool new_phase =
+      pending_meta_->phase != record_.meta.phase || pending_meta_->pause != record_.meta.pause || first_projection;
   if (!new_phase && context_.clock.now() < announced_ + context_.options.meta_interval) return false;
   announce(false);
   return new_phase;
@@ -44,6 +45,13 @@ bool OwnRecord::overtake(uint32_t incarnation) {
   if (leaving_) return false;
   record_.version.incarnation = incarnation;
   return refute();
+}
+
+bool OwnRecord::move_to(const Endpoint& endpoint) {
+  if (leaving_ || record_.version.incarnation >= kIncarnationMax) return false;
+  record_.endpoint = endpoint;
+  announce(true);
+  return true;
 }
 
 bool OwnRecord::leave() {

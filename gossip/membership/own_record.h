@@ -24,12 +24,13 @@ class OwnRecord {
   const Version& version() const { return record_.version; }
   bool leaving() const { return leaving_; }
 
-  void set_meta(const MemberMeta& meta);   // announced later, by announce_meta()
+  void set_meta(const MemberMeta& meta);  // announced later, by announce_meta()
   // Announces a pending status if it is due. True: its phase is new and should be sent at once, not with a probe.
   bool announce_meta();
-  bool refute();                           // false: this agent is leaving, or its incarnation has reached the limit
+  bool refute();  // false: this agent is leaving, or its incarnation has reached the limit
   // As refute(), with an incarnation above `incarnation`, which was forged.
   bool overtake(uint32_t incarnation);
+  bool move_to(const Endpoint& endpoint);  // announced at once. False, as refute()
   bool leave();                            // no new versions from now on. False: it has left already
   TimePoint next_deadline() const;
 

@@ -7,13 +7,18 @@
 namespace starling {
 namespace {
 
-constexpr size_t kRelaysMax = 256;   // probes in progress on behalf of others
+constexpr size_t kRelaysMax = 256;  // probes in progress on behalf of others
 
 }  // namespace
 
 Prober::Prober(MembershipContext& context, MemberTable& table, const OwnRecord& own, Dissemination& dissemination,
                ProbeOrder& order, HealthScore& health, MemberRules& rules)
-    : context_(context), table_(table), own_(own), dissemination_(dissemination), order_(order), health_(health),
+    : context_(context),
+      table_(table),
+      own_(own),
+      dissemination_(dissemination),
+      order_(order),
+      health_(health),
       rules_(rules) {
   next_probe_ = context_.clock.now() + from_seconds(seconds(context_.options.probe_interval) * context_.rng.uniform());
 }
@@ -24,6 +29,7 @@ void Prober::tick() {
   if (probe_ && !probe_->acked && !probe_->indirect_sent && now >= probe_->indirect_at) probe_through_helpers();
   if (now < next_probe_) return;
   if (probe_ && !probe_->acked) finish_probe();
+  if (MemberEntry* silent = probe_ && !probe_->measured ? table_.find(probe_->target) : nullptr) table_.miss(*silent);
   start_probe();
 }
 
@@ -65,11 +71,9 @@ uint64_t Prober::ping_number() { return secret_number(context_.secret, context_.
 void Prober::probe_through_helpers() {
   probe_->indirect_sent = true;
   if (MemberEntry* entry = table_.find(probe_->target)) send_ping(*entry, probe_->sequence);
-  probe_->helpers =
-      table_.random_members(context_.rng, context_.options.indirect_probes, probe_->target, false);
+  probe_->helpers = table_.random_members(context_.rng, context_.options.indirect_probes, probe_->target, false);
   for (const PeerId& helper : probe_->helpers) {
-    context_.outbox.send(helper,
-                         PingRequest{probe_->sequence, probe_->target, dissemination_.piggyback(helper, true)});
+    context_.outbox.send(helper, PingRequest{probe_->sequence, probe_->target, dissemination_.piggyback(helper, true)});
   }
 }
 
@@ -126,9 +130,8 @@ void Prober::on_ping_ack(const PeerId& from, const PingAck& ack) {
     if (!probe_->acked && (direct || helped)) probe_acked();
     if (direct || helped) return;
   }
-  const auto relay = std::find_if(relays_.begin(), relays_.end(), [&](const Relay& r) {
-    return r.sequence == ack.sequence && r.target == from;
-  });
+  const auto relay = std::find_if(relays_.begin(), relays_.end(),
+                                  [&](const Relay& r) { return r.sequence == ack.sequence && r.target == from; });
   if (relay == relays_.end()) return;
   MemberEntry* target = table_.find(from);
   if (target && target->member.record.version.generation == relay->generation) table_.prove(*target);
@@ -151,8 +154,8 @@ void Prober::on_ping_request(const PeerId& from, const PingRequest& request) {
   const Duration timeout = context_.options.probe_timeout;
   const Duration spare = (context_.options.probe_interval - timeout) * 4 / 5;
   const Duration patience = std::min(target->round_trip.patience(timeout), std::max(spare, timeout / 2));
-  relays_.push_back({ping_number(), from, request.sequence, request.target,
-                     target->member.record.version.generation, context_.clock.now() + patience});
+  relays_.push_back({ping_number(), from, request.sequence, request.target, target->member.record.version.generation,
+                     context_.clock.now() + patience});
   send_ping(*target, relays_.back().sequence);
 }
 

@@ -24,15 +24,15 @@ class Prober {
          ProbeOrder& order, HealthScore& health, MemberRules& rules);
 
   void tick();
-  void stop();                         // this agent is leaving; it accuses nobody from now on
-  TimePoint next_verdict() const;      // when the next timer that judges another member ends
+  void stop();                     // this agent is leaving; it accuses nobody from now on
+  TimePoint next_verdict() const;  // when the next timer that judges another member ends
   void postpone(Duration by);
 
   void on_ping(const PeerId& from, const Ping& ping);
   void on_ping_ack(const PeerId& from, const PingAck& ack);
   void on_ping_request(const PeerId& from, const PingRequest& request);
   void on_ping_nack(const PeerId& from, const PingNack& nack);
-  void heard_from(const PeerId& peer);   // a frame has just arrived from it: counts as an ack
+  void heard_from(const PeerId& peer);  // a frame has just arrived from it: counts as an ack
 
  private:
   // The probe in progress.
@@ -49,16 +49,16 @@ class Prober {
   };
   // A probe on behalf of another member.
   struct Relay {
-    uint64_t sequence = 0;            // of this agent's own ping
+    uint64_t sequence = 0;  // of this agent's own ping
     PeerId requester;
     uint64_t requester_sequence = 0;
     PeerId target;
-    uint64_t generation = 0;          // of the target
+    uint64_t generation = 0;  // of the target
     TimePoint ends;
   };
 
   void start_probe();
-  uint64_t ping_number();              // for the next ping, another each time
+  uint64_t ping_number();  // for the next ping, another each time
   void probe_through_helpers();
   void finish_probe();
   void probe_acked();

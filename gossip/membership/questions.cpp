@@ -41,7 +41,7 @@ void Questions::tick() {
     ++asked_now_;
     context_.outbox.send(record.id, Ping{question.sequence, record.id, {}});
     const bool through_others = entry->asked > 0 && entry->asked < kThroughOthersMax && !entry->member.ever_answered;
-    ++entry->asked;
+    if (entry->asked++ > 0) table_.miss(*entry);
     if (through_others) question.helpers = some_that_answered();
     for (const PeerId& helper : question.helpers) {
       context_.outbox.send(helper, PingRequest{question.sequence, record.id, {}});

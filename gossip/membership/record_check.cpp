@@ -7,18 +7,22 @@
 
 namespace starling {
 
-bool acceptable(const PeerRecord& record, const Version* held, uint64_t newest_generation) {
+bool acceptable(const PeerRecord& record, const Version* held) {
   if (record.id.is_zero() || record.endpoint.port == 0 || !Endpoint::is_valid_host(record.endpoint.host)) return false;
   const MemberMeta& meta = record.meta;
   if (meta.name.size() > kNameBytesMax || !std::isfinite(meta.mass) || meta.mass <= 0) return false;
   const Version& version = record.version;
-  if (version.incarnation > kIncarnationMax) return false;
+  if (version.incarnation > kIncarnationMax || version.generation > kGenerationMax) return false;
   if (held && version.generation == held->generation && version.incarnation > held->incarnation &&
       version.incarnation - held->incarnation > kIncarnationJumpMax) {
     return false;
   }
-  if (held && version.generation == held->generation) return true;
-  return version.generation <= newest_generation || version.generation - newest_generation <= kGenerationAheadMax;
+  return true;
+}
+
+bool is_far_ahead(const PeerRecord& record, uint64_t newest) {
+  const uint64_t generation = record.version.generation;
+  return generation > newest && generation - newest > kGenerationAheadMax;
 }
 
 }  // namespace starling

@@ -1,17 +1,20 @@
-// Checks a member's record before it is believed. Records are not signed, so they do not prove who made them. The
-// bounds only keep one forged record from shutting its subject out for good.
+// Checks a member's record before it is believed. Records are not signed, so they do not prove their maker. The bounds
+// only keep one forged record from shutting its subject out for good.
 #pragma once
 
 #include "gossip/peer.h"
 
 namespace starling {
 
-inline constexpr uint32_t kIncarnationMax = 1u << 31;         // the owner needs room above it to refute
-inline constexpr uint32_t kIncarnationJumpMax = 1u << 20;     // as much as six days of status changes
-inline constexpr uint64_t kGenerationAheadMax = 24ull * 3600 * 1000;   // ms: one day
+inline constexpr uint32_t kIncarnationMax = 1u << 31;                 // the owner needs room above it to refute
+inline constexpr uint32_t kIncarnationJumpMax = 1u << 20;             // as much as six days of status changes
+inline constexpr uint64_t kGenerationAheadMax = 24ull * 3600 * 1000;  // ms: one day
+inline constexpr uint64_t kGenerationMax = 1ull << 62;                // far above any clock
 
-// `held`: the version that the table holds of this member; null: none. `newest_generation`: the greatest that a process
-// begun now should have, in ms; more than a day above it is refused.
-bool acceptable(const PeerRecord& record, const Version* held, uint64_t newest_generation);
+// `held`: the version that the table holds of this member; null: none.
+bool acceptable(const PeerRecord& record, const Version* held);
+
+// Whether a generation is more than a day above `newest`, the greatest that a process begun now should have, in ms.
+bool is_far_ahead(const PeerRecord& record, uint64_t newest);
 
 }  // namespace starling

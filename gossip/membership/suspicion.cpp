@@ -11,8 +11,7 @@ uint32_t confirmations_wanted(double suspicion, size_t member_count) {
   return static_cast<uint32_t>(wanted);
 }
 
-Duration suspicion_timeout(double suspicion, Duration probe_interval, size_t member_count,
-                           uint32_t confirmations) {
+Duration suspicion_timeout(double suspicion, Duration probe_interval, size_t member_count, uint32_t confirmations) {
   const double count = static_cast<double>(std::max<size_t>(member_count, 1));
   const double min_s = suspicion * std::max(1.0, std::log10(count)) * seconds(probe_interval);
   const uint32_t wanted = confirmations_wanted(suspicion, member_count);

@@ -13,8 +13,7 @@ uint32_t confirmations_wanted(double suspicion, size_t member_count);
 
 // How long a suspicion lasts from its start: six times the minimum without confirmations, falling to the minimum with
 // the logarithm of their number (Lifeguard). The minimum grows with the time that gossip needs.
-Duration suspicion_timeout(double suspicion, Duration probe_interval, size_t member_count,
-                           uint32_t confirmations);
+Duration suspicion_timeout(double suspicion, Duration probe_interval, size_t member_count, uint32_t confirmations);
 
 // How often each member passes on one update.
 uint32_t retransmit_count(size_t member_count);

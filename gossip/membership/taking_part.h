@@ -5,8 +5,9 @@
 
 namespace starling {
 
-inline bool takes_part(const MemberMeta& meta) {   // an agent that trains or settles
-  return meta.role == Role::kAgent && (meta.phase == Phase::kTraining || meta.phase == Phase::kSettling);
+inline bool takes_part(const MemberMeta& meta) {  // an agent that trains or settles, and takes no pause
+  const bool in = meta.phase == Phase::kTraining || meta.phase == Phase::kSettling;
+  return meta.role == Role::kAgent && in && meta.pause == Pause::kNone;
 }
 
 }  // namespace starling

@@ -51,7 +51,7 @@ void UpdateQueue::fill(Updates& updates, size_t count_max, uint32_t sent_max, co
       case Kind::kSuspect: updates.suspect.push_back(item.suspicion); break;
       case Kind::kLeft: updates.left.push_back(item.record); break;
     }
-    if (++item.rank.sent_count >= sent_max) {
+    if (++item.rank.sent_count >= (item.rank.waits ? (sent_max + 1) / 2 : sent_max)) {
       items_.erase(slot);
     } else {
       ranking_.emplace(item.rank, slot);

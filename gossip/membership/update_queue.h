@@ -19,8 +19,8 @@ class UpdateQueue {
   bool empty() const { return items_.empty(); }
   size_t size() const { return items_.size(); }
 
-  // Adds up to `count_max` entries: the least often sent first, of these the newest; none about `skip`. Drops entries
-  // that have been sent `sent_max` times.
+  // Adds up to `count_max` entries: the least often sent first, of these the newest; none about `skip`. Drops urgent
+  // entries that have been sent `sent_max` times, and others after half of that, as the next status follows soon.
   void fill(Updates& updates, size_t count_max, uint32_t sent_max, const PeerId& skip);
 
  private:
@@ -29,7 +29,7 @@ class UpdateQueue {
   struct Rank {
     bool waits = true;
     uint32_t sent_count = 0;
-    uint64_t age = 0;                // the newest is least; no two are alike
+    uint64_t age = 0;  // the newest is least; no two are alike
     auto operator<=>(const Rank&) const = default;
   };
   struct Item {
@@ -41,7 +41,7 @@ class UpdateQueue {
   using Items = std::map<PeerId, Item>;
   void put(const PeerId& subject, Item item);
   Items items_;
-  std::map<Rank, Items::iterator> ranking_;   // all of them
+  std::map<Rank, Items::iterator> ranking_;  // all of them
   uint64_t next_order_ = 0;
 };
 

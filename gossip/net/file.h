@@ -3,6 +3,9 @@
 
 #include <unistd.h>
 
+#include <cerrno>
+#include <utility>
+
 namespace starling {
 
 class File {
@@ -11,13 +14,19 @@ class File {
   ~File() {
     if (fd_ >= 0) ::close(fd_);
   }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
+  File(File&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  File& operator=(File&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
   int fd() const { return fd_; }
   bool is_open() const { return fd_ >= 0; }
 
  private:
   int fd_;
 };
+
+// Of fsync for a folder: its file system has no such thing (CIFS, 9p, some FUSE mounts), and nothing is to be done.
+inline bool cannot_sync_folders(int error) { return error == EINVAL || error == EOPNOTSUPP || error == ENOSYS; }
 
 }  // namespace starling

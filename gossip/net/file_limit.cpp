@@ -9,7 +9,7 @@ namespace starling {
 namespace {
 
 constexpr rlim_t kFilesWanted = 65536;
-constexpr rlim_t kFilesPerLink = 3;   // the socket's mailbox, its connection, one accepted connection
+constexpr rlim_t kFilesPerLink = 3;  // the socket's mailbox, its connection, one accepted connection
 constexpr rlim_t kFilesReserved = 128;
 constexpr size_t kLinksMin = 8;
 
@@ -19,7 +19,7 @@ void raise_file_limit() {
   rlimit files{};
   if (::getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= kFilesWanted) return;
   files.rlim_cur = std::min(kFilesWanted, files.rlim_max);
-  ::setrlimit(RLIMIT_NOFILE, &files);   // if refused, there are fewer links
+  ::setrlimit(RLIMIT_NOFILE, &files);  // if refused, there are fewer links
 }
 
 size_t links_within_file_limit() {

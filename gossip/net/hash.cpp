@@ -4,7 +4,7 @@
 
 #include <xxhash.h>
 #ifdef __x86_64__
-#include <xxh_x86dispatch.h>   // the same digests by the widest vectors this processor has
+#include <xxh_x86dispatch.h>  // the same digests by the widest vectors this processor has
 #endif
 
 namespace starling {

@@ -10,7 +10,7 @@
 namespace starling {
 
 std::array<uint8_t, 32> blake2b_256(std::span<const std::byte> bytes);
-std::array<uint8_t, 16> blake2b_128(std::span<const std::byte> bytes);   // not the first half of the other
+std::array<uint8_t, 16> blake2b_128(std::span<const std::byte> bytes);  // not the first half of the other
 
 // The same digest over bytes that arrive in pieces.
 class Blake2b256 {
@@ -26,8 +26,8 @@ class Blake2b256 {
 std::array<uint8_t, 16> xxh3_128(std::span<const std::byte> bytes);  // canonical form: big end first
 uint64_t xxh3_64(std::span<const std::byte> bytes);
 
-// The first 8 bytes of BLAKE2b-256 over both; never 0. Whoever does not know the secret cannot foretell such a number,
-// nor find the secret or another number from those that it has seen.
+// The first 8 bytes of BLAKE2b-256 over both; never 0. Without the secret nobody can foretell such a number. Nobody can
+// find the secret or another number from known ones.
 uint64_t secret_number(uint64_t secret, std::span<const std::byte> about);
 uint64_t secret_number(uint64_t secret, uint64_t about);
 

@@ -64,7 +64,8 @@ ssize_t read_some(int fd, void* data, size_t byte_count_max) {
 
 void sync_folder(const std::filesystem::path& dir) {
   const File folder(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder.is_open() || ::fsync(folder.fd()) != 0) fail("cannot sync the folder", dir, "check the disk");
+  if (folder.is_open() && (::fsync(folder.fd()) == 0 || cannot_sync_folders(errno))) return;
+  fail("cannot sync the folder", dir, "check the disk");
 }
 
 void make_folder(const std::filesystem::path& dir) {
@@ -75,8 +76,22 @@ void make_folder(const std::filesystem::path& dir) {
   fail("cannot make the folder", dir, "choose a folder that this user may write");
 }
 
-Identity read_key(const std::filesystem::path& path, int fd) {
-  struct stat info {};
+// Empty: nobody else may open it. Else what was done about that, for people.
+std::string close_key(const std::filesystem::path& path, int fd, struct stat info) {
+  constexpr mode_t kOthers = 077;
+  if ((info.st_mode & kOthers) == 0) return "";
+  if (::fchmod(fd, 0600) != 0 || ::fstat(fd, &info) != 0 || (info.st_mode & kOthers) != 0) {
+    throw std::runtime_error(path.string() +
+                             " holds a private key that others may open, and its mode cannot be changed: that disk "
+                             "is read-only, or its file system keeps no modes; choose a folder on another disk");
+  }
+  return path.string() +
+         " holds a private key that other users could open; its mode is 0600 now. If one of them may have a copy, move "
+         "it away: a new key is made, and this agent becomes a new peer";
+}
+
+Identity read_key(const std::filesystem::path& path, int fd, std::string* remark) {
+  struct stat info{};
   if (::fstat(fd, &info) != 0) fail("cannot examine", path, "check the disk");
   if (!S_ISREG(info.st_mode)) {
     throw std::runtime_error(path.string() + " is no regular file; move it away, and a new key is made");
@@ -85,15 +100,14 @@ Identity read_key(const std::filesystem::path& path, int fd) {
     throw std::runtime_error(path.string() + " belongs to another user; run as its owner, or: chown " +
                              std::to_string(::geteuid()) + " " + path.string());
   }
-  if ((info.st_mode & 077) != 0) {
-    throw std::runtime_error(path.string() + " holds a private key that others may open; run: chmod 600 " +
-                             path.string());
-  }
+  const std::string closed = close_key(path, fd, info);
+  if (remark) *remark = closed;
   std::array<uint8_t, kKeySeedBytes + 1> bytes{};  // one more, to notice a longer file
   const ssize_t got = read_some(fd, bytes.data(), bytes.size());
   if (got != static_cast<ssize_t>(kKeySeedBytes)) {
     sodium_memzero(bytes.data(), bytes.size());
-    throw std::runtime_error(path.string() + " is damaged (it must hold 32 bytes); restore it from a copy, or "
+    throw std::runtime_error(path.string() +
+                             " is damaged (it must hold 32 bytes); restore it from a copy, or "
                              "move it away: a new key is made, and this agent becomes a new peer");
   }
   std::array<uint8_t, kKeySeedBytes> key_seed;
@@ -113,16 +127,19 @@ void create_key(const std::filesystem::path& dir, const std::filesystem::path& p
   randombytes_buf(key_seed.data(), key_seed.size());
   {
     const File file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-    const bool written = file.is_open() && write_all(file.fd(), key_seed.data(), key_seed.size()) &&
-                         ::fsync(file.fd()) == 0;
+    const bool written =
+        file.is_open() && write_all(file.fd(), key_seed.data(), key_seed.size()) && ::fsync(file.fd()) == 0;
     sodium_memzero(key_seed.data(), key_seed.size());
     if (!written) fail("cannot write", draft, "free space, or choose a folder that this user may write");
   }
-  const bool linked = ::link(draft.c_str(), path.c_str()) == 0 || errno == EEXIST;
+  bool named = ::link(draft.c_str(), path.c_str()) == 0 || errno == EEXIST;
+  std::error_code error;
+  // A file system without hard links (vfat, some shares): the lock of the folder has to keep others away.
+  if (!named && !std::filesystem::exists(path, error)) named = ::rename(draft.c_str(), path.c_str()) == 0;
   const int cause = errno;
   ::unlink(draft.c_str());
   errno = cause;
-  if (!linked) fail("cannot create", path, "choose a folder on a file system with hard links");
+  if (!named) fail("cannot create", path, "choose a folder that this user may write");
   sync_folder(dir);
 }
 
@@ -131,7 +148,8 @@ uint64_t read_generation(const std::filesystem::path& path) {
   if (!file.is_open()) {
     if (errno == ENOENT) return 0;
     if (errno == ELOOP) {
-      throw std::runtime_error(path.string() + " is a symbolic link, which is not followed; remove it: the clock gives "
+      throw std::runtime_error(path.string() +
+                               " is a symbolic link, which is not followed; remove it: the clock gives "
                                "a new number");
     }
     fail("cannot open", path, "make it readable for this user");
@@ -144,7 +162,8 @@ uint64_t read_generation(const std::filesystem::path& path) {
   uint64_t stored = 0;
   const auto [stop, error] = std::from_chars(text, end, stored);
   if (error != std::errc() || stop != end || stored > kGenerationMax) {
-    throw std::runtime_error(path.string() + " is damaged (it must hold one number); remove it: the clock gives a "
+    throw std::runtime_error(path.string() +
+                             " is damaged (it must hold one number); remove it: the clock gives a "
                              "new one");
   }
   return stored;
@@ -175,20 +194,21 @@ bool verify(const PeerId& signer, std::span<const std::byte> message, const Sign
                                      message.size(), signer.bytes.data()) == 0;
 }
 
-Identity load_or_create_identity(const std::filesystem::path& dir) {
+Identity load_or_create_identity(const std::filesystem::path& dir, std::string* remark) {
   start_sodium();
   make_folder(dir);
   const std::filesystem::path path = dir / kKeyFile;
   for (int attempt = 0; attempt < 2; ++attempt) {
     const File file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-    if (file.is_open()) return read_key(path, file.fd());
+    if (file.is_open()) return read_key(path, file.fd(), remark);
     if (errno == ELOOP) {
       throw std::runtime_error(path.string() + " is a symbolic link; put the key file itself there");
     }
     if (errno != ENOENT) fail("cannot open", path, "make it readable for this user (chmod 600)");
     if (attempt == 0) create_key(dir, path);
   }
-  throw std::runtime_error(path.string() + " vanished while it was made; does something clean that folder?");
+  throw std::runtime_error(
+      path.string() + " vanished while it was made; stop what cleans that folder, or name another one with --state");
 }
 
 uint64_t next_generation(const std::filesystem::path& dir) {
@@ -197,9 +217,20 @@ uint64_t next_generation(const std::filesystem::path& dir) {
   const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
   const auto unix_ms = std::chrono::duration_cast<std::chrono::milliseconds>(since_epoch).count();
   const uint64_t next = std::max(read_generation(path) + 1, static_cast<uint64_t>(std::max<int64_t>(unix_ms, 1)));
+  if (next > kGenerationMax) {  // members would refuse it
+    throw std::runtime_error(path.string() +
+                             " cannot grow: somebody gave members a number of this identity that no "
+                             "clock gives. Remove it and " +
+                             (dir / kKeyFile).string() + ": this agent keeps its model, and joins as a new member");
+  }
+  store_generation(dir, next);
+  return next;
+}
 
+void store_generation(const std::filesystem::path& dir, uint64_t generation) {
+  const std::filesystem::path path = dir / kGenerationFile;
   const std::filesystem::path draft = dir / (std::string(kGenerationFile) + ".new");
-  const std::string text = std::to_string(next) + "\n";
+  const std::string text = std::to_string(generation) + "\n";
   ::unlink(draft.c_str());
   {
     const File file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
@@ -209,22 +240,21 @@ uint64_t next_generation(const std::filesystem::path& dir) {
   }
   if (::rename(draft.c_str(), path.c_str()) != 0) fail("cannot replace", path, "check its folder");
   sync_folder(dir);
-  return next;
 }
 
 // ---- the BLAKE2b half of hash.h ----
 
 std::array<uint8_t, 32> blake2b_256(std::span<const std::byte> bytes) {
   std::array<uint8_t, 32> digest;
-  crypto_generichash(digest.data(), digest.size(), reinterpret_cast<const unsigned char*>(bytes.data()),
-                     bytes.size(), nullptr, 0);
+  crypto_generichash(digest.data(), digest.size(), reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
+                     nullptr, 0);
   return digest;
 }
 
 std::array<uint8_t, 16> blake2b_128(std::span<const std::byte> bytes) {
   std::array<uint8_t, 16> digest;
-  crypto_generichash(digest.data(), digest.size(), reinterpret_cast<const unsigned char*>(bytes.data()),
-                     bytes.size(), nullptr, 0);
+  crypto_generichash(digest.data(), digest.size(), reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
+                     nullptr, 0);
   return digest;
 }
 
@@ -239,8 +269,7 @@ void Blake2b256::update(std::span<const std::byte> bytes) {
 
 std::array<uint8_t, 32> Blake2b256::finish() {
   std::array<uint8_t, 32> digest;
-  crypto_generichash_final(reinterpret_cast<crypto_generichash_state*>(state_.data()), digest.data(),
-                           digest.size());
+  crypto_generichash_final(reinterpret_cast<crypto_generichash_state*>(state_.data()), digest.data(), digest.size());
   return digest;
 }
 

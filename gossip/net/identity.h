@@ -1,5 +1,5 @@
-// Who this agent is, kept in its folder: an Ed25519 key (its public half is the PeerId) and the generation counter.
-// The only file with libsodium, so the BLAKE2b functions of hash.h are implemented here too.
+// The identity of this agent, kept in its folder: an Ed25519 key (its public half is the PeerId) and the generation
+// counter. The only file with libsodium, so the BLAKE2b functions of hash.h are implemented here too.
 #pragma once
 
 #include <array>
@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string>
 
 #include "gossip/peer.h"
 
@@ -31,13 +32,17 @@ class Identity {
 
 [[nodiscard]] bool verify(const PeerId& signer, std::span<const std::byte> message, const Signature& signature);
 
-// The key in `dir`/identity.key; made on first use, with `dir` itself. The file must be a regular one, ours, and
-// readable by nobody else. Throws std::runtime_error with the remedy.
-Identity load_or_create_identity(const std::filesystem::path& dir);
+// The key in `dir`/identity.key; made on first use, with `dir` itself. The file must be a regular one and ours. Where
+// others may read it, it is closed to them, and `remark`, where given, says so for people. Throws std::runtime_error
+// with the remedy.
+Identity load_or_create_identity(const std::filesystem::path& dir, std::string* remark = nullptr);
 
 // A number greater than every one returned for this folder before. It is on disk before it is returned, so a restarted
 // agent is never taken for its earlier process. It follows the wall clock, so it still grows if the file was lost.
 // Throws std::runtime_error.
 uint64_t next_generation(const std::filesystem::path& dir);
+
+// The next one is greater than `generation` too. Likewise.
+void store_generation(const std::filesystem::path& dir, uint64_t generation);
 
 }  // namespace starling

@@ -1,8 +1,7 @@
 #include "gossip/net/link_gate.h"
 
-#include <netdb.h>
+#include <malloc.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 #include <zmq.h>
 
@@ -30,14 +29,20 @@ namespace starling {
 namespace {
 
 constexpr int kEvents = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_MONITOR_STOPPED;
-constexpr Duration kLately = std::chrono::seconds(4);   // longer than a handshake may take (zmq_transport.cpp)
+constexpr Duration kLately = std::chrono::seconds(4);  // longer than a handshake may take (zmq_transport.cpp)
 constexpr int kAgeEveryMs = 500;
+constexpr Duration kMeasureEvery = std::chrono::milliseconds(20);     // a fast link brings 20 MB meanwhile
+constexpr Duration kMeasureEachLink = std::chrono::microseconds(20);  // beside it: a link costs a microsecond
+constexpr Duration kNeverIdle = std::chrono::seconds(1);              // then a busy reader protects nobody
+constexpr Duration kStrikesLast = std::chrono::minutes(1);
+constexpr size_t kStrikeSourcesMax = 1024;
+constexpr size_t kClosedWorthATrim = 64;  // links, of some 28 KiB each
 constexpr const char* kLetIn = "200";
-constexpr const char* kLater = "300";   // its owner tries again; with 400 and 500 it never would
+constexpr const char* kLater = "300";  // its owner tries again; with 400 and 500 it never would
 
 struct Event {
   uint16_t kind = 0;
-  int32_t value = 0;                 // the connection's file descriptor
+  int32_t value = 0;  // the connection's file descriptor
 };
 
 // All parts of the next message; empty: there is none.
@@ -63,17 +68,6 @@ std::optional<Event> receive_event(void* monitor) {
   return event;
 }
 
-// In ZeroMQ's words; empty: the connection is gone already.
-std::string source_of(int connection) {
-  sockaddr_storage address{};
-  socklen_t size = sizeof address;
-  char host[NI_MAXHOST];
-  if (::getpeername(connection, reinterpret_cast<sockaddr*>(&address), &size) != 0) return "";
-  const bool ok = ::getnameinfo(reinterpret_cast<const sockaddr*>(&address), size, host, sizeof host, nullptr, 0,
-                                NI_NUMERICHOST) == 0;
-  return ok ? host : "";
-}
-
 // A link may be open and yet turned away: ZeroMQ closes it at the time limit of its handshake, and until then nothing
 // tells it from another of its host. So what counts is who was let in lately, and every link that is older than that.
 struct Count {
@@ -81,12 +75,21 @@ struct Count {
   size_t sum() const { return old + lately; }
 };
 
+struct Strikes {
+  uint32_t count = 0;
+  TimePoint since;
+};
+
 struct Group {
   size_t most = kStrangerLinksMax;
-  uint64_t refused = 0;
+  uint64_t refused = 0, cut = 0;
+  std::shared_ptr<FramesRead> read = std::make_shared<FramesRead>();
+  TimePoint idle;  // the reader, last seen so
+  std::map<std::string, Strikes> strikes;
+  std::map<int, std::string> to_cut;  // links and their sources
   Count all;
   std::map<std::string, Count> by_source;
-  std::deque<std::pair<TimePoint, std::string>> let_in;   // lately
+  std::deque<std::pair<TimePoint, std::string>> let_in;  // lately
 
   bool takes(const std::string& source, TimePoint now) {
     age(now);
@@ -112,7 +115,10 @@ struct Group {
 struct Monitor {
   void* socket = nullptr;
   uint64_t group = 0;
+  size_t unfinished_max = 0;
+  std::shared_ptr<FramesRead> read;
   OpenLinks links{kLately};
+  LinkLoads loads{};
 
   static void count_old(Group* group, const std::vector<std::string>& sources, int change) {
     for (const std::string& source : sources) {
@@ -125,18 +131,23 @@ struct Monitor {
 
 struct LinkGate::Impl {
   void run();
-  bool tick();                       // false: ended
+  bool tick();  // false: ended
   bool take_events(Monitor& monitor, TimePoint now);
   void judge_all(TimePoint now);
+  void cut_refused();
+  void measure(TimePoint now);
+  int patience_ms(TimePoint now) const;
   std::string judge(const std::string& domain, const std::string& source, TimePoint now);
 
   void* context = nullptr;
-  void* questions = nullptr;         // the thread's
+  void* questions = nullptr;  // the thread's
   int wake_fd = -1;
-  std::vector<Monitor> monitors;     // the thread's
-  bool ages = false;                 // the thread's: some links do
+  std::vector<Monitor> monitors;  // the thread's
+  bool ages = false;              // the thread's: some links do
+  size_t closed_count = 0;        // the thread's: links, since memory was last given back
+  TimePoint next_measure{}, next_trim{};
   SteadyClock clock;
-  mutable std::mutex mutex;          // for all below
+  mutable std::mutex mutex;  // for all below
   std::vector<Monitor> added;
   std::map<uint64_t, Group> groups;
   uint64_t next_group = 1, next_monitor = 1;
@@ -171,14 +182,17 @@ uint64_t LinkGate::new_group() {
   return impl_->next_group++;
 }
 
-void LinkGate::guard(uint64_t group, void* zmq_router) {
+void LinkGate::guard(uint64_t group, void* zmq_router, size_t unfinished_max) {
   const std::string domain = std::to_string(group);
   STARLING_CHECK(zmq_setsockopt(zmq_router, ZMQ_ZAP_DOMAIN, domain.data(), domain.size()) == 0);
   {
     const std::lock_guard lock(impl_->mutex);
     const std::string address = "inproc://links." + std::to_string(impl_->next_monitor++);
-    Monitor monitor{.socket = zmq_socket(impl_->context, ZMQ_PAIR), .group = group};
-    const int unlimited = 0;         // ZeroMQ's threads would wait for room
+    Monitor monitor{.socket = zmq_socket(impl_->context, ZMQ_PAIR),
+                    .group = group,
+                    .unfinished_max = unfinished_max,
+                    .read = impl_->groups.at(group).read};
+    const int unlimited = 0;  // ZeroMQ's threads would wait for room
     if (!monitor.socket || zmq_socket_monitor(zmq_router, address.c_str(), kEvents) != 0 ||
         zmq_setsockopt(monitor.socket, ZMQ_RCVHWM, &unlimited, sizeof unlimited) != 0 ||
         zmq_connect(monitor.socket, address.c_str()) != 0) {
@@ -197,7 +211,25 @@ void LinkGate::set_most(uint64_t group, size_t most) {
 LinkCounters LinkGate::counters(uint64_t group) const {
   const std::lock_guard lock(impl_->mutex);
   const Group& found = impl_->groups.at(group);
-  return {found.all.sum(), found.refused};
+  return {found.all.sum(), found.refused, found.cut};
+}
+
+FramesRead& LinkGate::frames_read(uint64_t group) {
+  const std::lock_guard lock(impl_->mutex);
+  return *impl_->groups.at(group).read;
+}
+
+void LinkGate::frame_refused(uint64_t group, int connection, const std::string& source) {
+  {
+    const std::lock_guard lock(impl_->mutex);
+    Group& found = impl_->groups.at(group);
+    const TimePoint now = impl_->clock.now();
+    if (found.strikes.size() >= kStrikeSourcesMax && !found.strikes.contains(source)) found.strikes.clear();
+    Strikes& strikes = found.strikes.try_emplace(source, Strikes{0, now}).first->second;
+    if (now - strikes.since >= kStrikesLast) strikes = {0, now};
+    if (++strikes.count <= kUnreadableFramesMax || !found.to_cut.try_emplace(connection, source).second) return;
+  }
+  (void)eventfd_write(impl_->wake_fd, 1);
 }
 
 void LinkGate::remove(uint64_t group) {
@@ -215,7 +247,7 @@ void LinkGate::Impl::run() {
 bool LinkGate::Impl::tick() {
   std::vector<zmq_pollitem_t> items = {{nullptr, wake_fd, ZMQ_POLLIN, 0}, {questions, 0, ZMQ_POLLIN, 0}};
   for (const Monitor& monitor : monitors) items.push_back({monitor.socket, 0, ZMQ_POLLIN, 0});
-  (void)zmq_poll(items.data(), static_cast<int>(items.size()), ages ? kAgeEveryMs : -1);   // -1: a signal came
+  (void)zmq_poll(items.data(), static_cast<int>(items.size()), patience_ms(clock.now()));  // -1: a signal came
   eventfd_t wakes;
   (void)eventfd_read(wake_fd, &wakes);
   const TimePoint now = clock.now();
@@ -228,6 +260,8 @@ bool LinkGate::Impl::tick() {
     return !goes_on;
   });
   judge_all(now);
+  cut_refused();
+  measure(now);
   ages = std::any_of(monitors.begin(), monitors.end(), [](const Monitor& one) { return one.links.some_grow_old(); });
   for (auto& [number, group] : groups) {
     group.age(now);
@@ -242,9 +276,13 @@ bool LinkGate::Impl::take_events(Monitor& monitor, TimePoint now) {
   Group* group = found == groups.end() ? nullptr : &found->second;
   while (const std::optional<Event> event = receive_event(monitor.socket)) {
     if (event->kind == ZMQ_EVENT_ACCEPTED) {
-      monitor.links.opened(event->value, source_of(event->value), now);
+      if (monitor.links.opened(event->value, source_of(event->value), now)) {
+        monitor.loads.opened(event->value, *monitor.read);
+      }
     } else if (event->kind == ZMQ_EVENT_DISCONNECTED) {
       Monitor::count_old(group, monitor.links.closed(event->value), -1);
+      monitor.loads.closed(event->value);
+      ++closed_count;
     } else if (event->kind == ZMQ_EVENT_MONITOR_STOPPED) {
       Monitor::count_old(group, monitor.links.all_closed(), -1);
       return false;
@@ -254,17 +292,73 @@ bool LinkGate::Impl::take_events(Monitor& monitor, TimePoint now) {
   return true;
 }
 
+int LinkGate::Impl::patience_ms(TimePoint now) const {
+  const bool some =
+      std::any_of(monitors.begin(), monitors.end(), [](const Monitor& one) { return one.loads.count() > 0; });
+  if (!some && closed_count < kClosedWorthATrim) return ages ? kAgeEveryMs : -1;
+  const Duration left = std::max(Duration(0), next_measure - now);
+  return static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(left).count());
+}
+
+void LinkGate::Impl::cut_refused() {
+  for (Monitor& monitor : monitors) {
+    const auto found = groups.find(monitor.group);
+    if (found == groups.end()) continue;
+    for (const auto& [connection, source] : found->second.to_cut) {
+      found->second.cut += monitor.loads.shut(connection, source);
+    }
+  }
+  for (auto& [number, group] : groups) group.to_cut.clear();
+}
+
+// Frames that wait for their reader are whole, so they are no reason to cut a link; only a reader that stays busy for
+// long is not waited for.
+void LinkGate::Impl::measure(TimePoint now) {
+  if (now < next_measure) return;
+  next_measure = now + kMeasureEvery;
+  for (auto& [number, group] : groups) {
+    if (group.read->idle()) group.idle = now;
+    if (now - group.idle >= kNeverIdle) group.idle = now;
+    size_t held = 0;
+    std::vector<LinkLoads*> loads;
+    for (Monitor& monitor : monitors) {
+      if (monitor.group != number) continue;
+      next_measure += static_cast<int64_t>(monitor.loads.count()) * kMeasureEachLink;
+      if (group.idle != now) continue;
+      monitor.loads.measure(*monitor.read);
+      const size_t shut = monitor.loads.shut_above(monitor.unfinished_max);
+      group.cut += shut;
+      closed_count += shut * kClosedWorthATrim;
+      held += monitor.loads.held();
+      loads.push_back(&monitor.loads);
+    }
+    while (held > kUnfinishedBytesMax) {
+      LinkLoads& largest = **std::max_element(
+          loads.begin(), loads.end(), [](const LinkLoads* a, const LinkLoads* b) { return a->held() < b->held(); });
+      held -= largest.held();
+      if (!largest.shut_largest()) break;
+      held += largest.held();
+      ++group.cut;
+      closed_count += kClosedWorthATrim;
+    }
+  }
+  if (closed_count < kClosedWorthATrim || now < next_trim) return;
+  next_trim = now + std::chrono::seconds(1);
+  closed_count = 0;
+  malloc_trim(0);
+}
+
 // A question: version, its number, the domain, the source address, and what is of no use here.
 void LinkGate::Impl::judge_all(TimePoint now) {
   while (true) {
     const std::vector<std::string> question = receive(questions);
     if (question.empty()) return;
     const bool whole = question.size() >= 4;
-    const std::string parts[] = {"1.0", whole ? question[1] : "", whole ? judge(question[2], question[3], now) : kLater,
-                                 "", "", ""};
+    const std::string parts[] = {
+        "1.0", whole ? question[1] : "", whole ? judge(question[2], question[3], now) : kLater, "", "", ""};
     for (size_t i = 0; i < std::size(parts); ++i) {
       const int more = i + 1 < std::size(parts) ? ZMQ_SNDMORE : 0;
-      (void)zmq_send(questions, parts[i].data(), parts[i].size(), more);   // to a thread of this process
+      (void)zmq_send(questions, parts[i].data(), parts[i].size(), more);  // to a thread of this process
     }
   }
 }

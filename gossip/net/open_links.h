@@ -18,13 +18,14 @@ namespace starling {
 
 class OpenLinks {
  public:
-  explicit OpenLinks(Duration old) : old_(old) {}   // a link's age from which it counts
+  explicit OpenLinks(Duration old) : old_(old) {}  // a link's age from which it counts
 
   // By file descriptor, of which each is accepted and closed in turn.
-  void opened(int connection, std::string source, TimePoint now) {
-    if (closed_first_.erase(connection) > 0) return;
+  bool opened(int connection, std::string source, TimePoint now) {  // false: it is closed already
+    if (closed_first_.erase(connection) > 0) return false;
     links_[connection] = {std::move(source), ++number_, false};
     young_.push_back({now, connection, number_});
+    return true;
   }
   // The source of the link, if it had grown old.
   std::vector<std::string> closed(int connection) {
@@ -46,7 +47,7 @@ class OpenLinks {
     std::vector<std::string> sources;
     for (; !young_.empty() && now - young_.front().accepted >= old_; young_.pop_front()) {
       const auto found = links_.find(young_.front().connection);
-      if (found == links_.end() || found->second.number != young_.front().number) continue;   // closed meanwhile
+      if (found == links_.end() || found->second.number != young_.front().number) continue;  // closed meanwhile
       found->second.old = true;
       sources.push_back(found->second.source);
     }
@@ -68,8 +69,8 @@ class OpenLinks {
 
   Duration old_;
   std::map<int, Link> links_;
-  std::set<int> closed_first_;   // before they were said to be accepted
-  std::deque<Young> young_;      // oldest first
+  std::set<int> closed_first_;  // before they were said to be accepted
+  std::deque<Young> young_;     // oldest first
   uint64_t number_ = 0;
 };
 

@@ -15,7 +15,7 @@
 namespace starling {
 
 struct OtherVersionJoin {
-  uint16_t version = 0;              // of the asker's protocol
+  uint16_t version = 0;  // of the asker's protocol
   Endpoint reply_to;
   uint64_t nonce = 0;
 };

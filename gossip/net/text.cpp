@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 
 namespace starling {
 namespace {
@@ -52,6 +53,16 @@ std::string plain_prefix(std::string_view text, size_t bytes_max) {
   size_t end = text.size() < bytes_max ? text.size() : bytes_max;
   while (end > 0 && end < text.size() && (static_cast<uint8_t>(text[end]) & 0xc0) == 0x80) --end;
   return std::string(text.substr(0, end));
+}
+
+std::string clock_text(uint64_t ms) {
+  constexpr uint64_t kEnd = 253'402'300'800'000;  // of the year 9999
+  if (ms >= kEnd) return "after the year 9999";
+  const auto seconds = static_cast<std::time_t>(ms / 1000);
+  std::tm time{};
+  gmtime_r(&seconds, &time);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M UTC", &time)};
 }
 
 }  // namespace starling

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -13,5 +14,7 @@ bool is_one_line(std::string_view text);
 bool is_plain_text(std::string_view text);
 // As many whole characters of well-formed UTF-8 as `bytes_max` hold.
 std::string plain_prefix(std::string_view text, size_t bytes_max);
+// "2026-11-28 01:20 UTC", of milliseconds since 1970; for people.
+std::string clock_text(uint64_t ms);
 
 }  // namespace starling

@@ -22,7 +22,7 @@ struct SharedBytes {
   std::shared_ptr<const void> owner;
   const std::byte* data = nullptr;
   size_t size = 0;
-  std::optional<uint64_t> checksum{};   // XXH3-64 of the bytes, where somebody made it while they were in the cache
+  std::optional<uint64_t> checksum{};  // XXH3-64 of the bytes, where somebody made it while they were in the cache
   std::span<const std::byte> span() const { return {data, size}; }
   bool empty() const { return size == 0; }
   static SharedBytes copy_of(std::span<const std::byte> bytes);
@@ -34,7 +34,7 @@ class UnsetBytes {
  public:
   explicit UnsetBytes(size_t size) : bytes_(new std::byte[size]), size_(size) {}
   std::span<std::byte> span() const { return {bytes_.get(), size_}; }
-  SharedBytes first(size_t size) const { return {bytes_, bytes_.get(), size}; }   // once they are written
+  SharedBytes first(size_t size) const { return {bytes_, bytes_.get(), size}; }  // once they are written
 
  private:
   std::shared_ptr<std::byte[]> bytes_;
@@ -51,8 +51,9 @@ struct ReceivedFrame {
   Channel channel = Channel::kControl;
   SharedBytes header;
   SharedBytes payload;
-  std::optional<PeerId> authenticated{};   // who sent it, proven by its key; empty on links without keys
-  std::string source{};                    // the host that sent it, as the connection has it; empty: not known
+  std::optional<PeerId> authenticated{};  // the sender, proven by its key; empty on links without keys
+  std::string source{};                   // the host that sent it, as the connection has it; empty: not known
+  int connection = -1;                    // a name of the link, for refuse()
 };
 
 // kQueued promises nothing. The others are counted as dropped.
@@ -60,14 +61,15 @@ enum class [[nodiscard]] SendStatus { kQueued, kQueueFull, kBadAddress, kTooLarg
 
 // Links that others opened to this process.
 struct LinkCounters {
-  uint64_t open = 0;             // now
-  uint64_t refused = 0;          // at the bound; whoever was turned away tries again
+  uint64_t open = 0;     // now
+  uint64_t refused = 0;  // at the bound; a refused peer tries again
+  uint64_t cut = 0;      // held too much before it was a frame, or brought too many that nobody can read
 };
 
 struct TransportCounters {
   uint64_t frames_sent = 0, frames_received = 0, bytes_sent = 0, bytes_received = 0;
-  uint64_t frames_refused = 0;   // wrong number of parts or too large
-  uint64_t frames_dropped = 0;   // queues full, links gone
+  uint64_t frames_refused = 0;  // wrong number of parts or too large
+  uint64_t frames_dropped = 0;  // queues full, links gone
   LinkCounters links;
 };
 
@@ -75,11 +77,12 @@ class Transport {
  public:
   virtual ~Transport() = default;
   virtual SendStatus send(const Endpoint& to, Channel channel, Frame frame) = 0;
-  virtual std::optional<ReceivedFrame> poll() = 0;        // nullopt: nothing now
-  virtual void wait_until(TimePoint deadline) = 0;        // a frame, a wake() or the deadline; outermost loop only
-  virtual void wake() = 0;                                // from any thread: end a wait_until
-  virtual void forget(const Endpoint& peer) = 0;          // close the links to it, drop what is queued
-  virtual Endpoint local() const = 0;                     // where it is bound, port known
+  virtual std::optional<ReceivedFrame> poll() = 0;  // nullopt: nothing now
+  virtual void wait_until(TimePoint deadline) = 0;  // a frame, a wake() or the deadline; outermost loop only
+  virtual void wake() = 0;                          // from any thread: end a wait_until
+  virtual void forget(const Endpoint& peer) = 0;    // close the links to it, drop what is queued
+  virtual void refuse(const ReceivedFrame&) {}      // nobody can read it; its link is cut after too many
+  virtual Endpoint local() const = 0;               // where it is bound, port known
   virtual TransportCounters counters() const = 0;
 };
 

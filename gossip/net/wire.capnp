@@ -123,6 +123,17 @@ struct PeerRecord {
   distance @14 :Float32;    # finite; rms distance to the last partner's params over rms params; negative: not measured
   name @15 :Text;           # for people: UTF-8 without control characters, at most 32 bytes; never an identity
   projection @16 :List(Float32);  # of its params onto 16 fixed random directions; finite. Empty: not measured
+  version @17 :UInt32;      # of its program: major * 2^16 + minor * 2^8 + patch. 0: of an older one, or passed on
+                            # by one, which drops this field and the next two
+  done @18 :UInt32;         # exchanges of this process that were completed, in part too; the largest number for more
+  failed @19 :UInt32;       # exchanges of this process of which nothing came
+  stopAfter @20 :UInt64;    # the step at which the run ends, where a member has raised it; 0: as the settings say
+  testLoss @21 :Float32 = -1;     # finite; mean loss of the samples that `accuracy` is of; negative: not measured
+  heldOut @22 :Bool;        # these samples are held out of its own training data; else they are test data
+  classesHash @23 :UInt64;  # of the names of its classes in order: XXH3-64 of them, each with a zero byte behind it.
+                            # 0: its data name none
+  pause @24 :UInt8;         # 0: none. 1: its loop takes no steps, and no member waits for it. 2: as 1, and it holds the
+                            # model that the run ended with. Others count as 1
 }
 
 struct Suspicion {
@@ -152,6 +163,8 @@ struct PingAck {
   # The answer to a ping, or a helper's message that the target answered it.
   sequence @0 :UInt64;      # of the ping, or of the pingRequest
   updates @1 :Updates;
+  proof @2 :Data;           # where a process of the same id asked: that id's signature of the sequence and of this
+                            # frame's generation, replyHost and replyPort (bootstrap/twin_watch.h). 64 bytes, or none
 }
 
 struct PingRequest {
@@ -187,6 +200,9 @@ struct Sync {
   digest @0 :List(DigestEntry);   # at most 1024
   records @1 :List(PeerRecord);   # what the other side lacks; at most 64
   replyWanted @2 :Bool;           # send me yours
+  nonce @3 :UInt64;               # a page of a whole view, for a reader: of its join, never 0. 0: between members
+  page @4 :UInt16;                # which page; below `pages`. 0 between members, as is the next
+  pages @5 :UInt16;               # at most 81
 }
 
 # ---- joining ----
@@ -200,6 +216,10 @@ struct Join {
   revision @4 :UInt32;      # of its program, within version 2 of the protocol; a newcomer of an older one is refused.
                             # 0: from before there were any; 1: numbers its requests for the model, and shows the
                             # donor's cookie
+  reads @5 :UInt64;         # not 0: from a reader, which does not join. It asks for the records of the swarm of this
+                            # id, or, all bits one, of the only swarm there. The answer is a joinReply with the
+                            # settings and the record of the replier, and all records as syncs; else a joinRefused.
+                            # Its Frame.swarm has all bits one, so that an older program refuses it, too
 }
 
 struct JoinCookie {
@@ -224,6 +244,8 @@ struct JoinRefused {
   reason @0 :Text;          # UTF-8, lines, at most 4 KiB
   settings @1 :Text;        # the swarm's; empty: the registry serves none that could be meant
   nonce @2 :UInt64;         # of the Join
+  held @3 :PeerRecord;      # of the newcomer: the record here, for which the Join's is not taken. The newcomer asks
+                            # whether a process answers there, and if none does begins above it. Often none
 }
 
 struct ModelRequest {
@@ -269,7 +291,7 @@ struct ModelGone {
   nonce @1 :UInt64;         # of the modelBlockRequest
 }
 
-# ---- the pairwise exchange (its rules stand in exchange/pairwise.h) ----
+# ---- the pairwise exchange (its rules stand in pairs/async_pairs.h) ----
 
 struct ExchangeId {
   proposer @0 :Id;          # refused if zero
@@ -364,7 +386,7 @@ struct Missing {
   blocks @1 :Data;          # as in Have
 }
 
-# ---- exchanges in rounds (their rules stand in exchange/neighborhood.h and exchange/group.h) ----
+# ---- exchanges in rounds (their rules stand in neighborhood/neighborhood.h and group/group.h) ----
 
 struct RoundBlock {
   # One encoded block, as payload: of the sender's own snapshot to a neighbor or to the block's owner, or an owner's
@@ -385,7 +407,7 @@ struct RoundCredit {
   credit @3 :UInt32;        # at most 2^17
 }
 
-# ---- the log of updates (its rules stand in exchange/update_group.h) ----
+# ---- the log of updates (its rules stand in updates/update_group.h) ----
 
 struct Digest {
   # 16 bytes of a hash, little-endian words.
@@ -440,7 +462,7 @@ struct LogEntry {
   codec @7 :UInt8;
   part @8 :UInt32;
   parts @9 :UInt32;
-  plan @10 :Data;           # slice 0 only: which slices are sent together (gossip/exchange/update_plan.h); at most 128
+  plan @10 :Data;           # slice 0 only: which slices are sent together (gossip/updates/update_plan.h); at most 128
                             # bytes. In the hash unless it is empty. A plan that is no good is ignored, not its entry
 }
 

@@ -58,10 +58,11 @@ DecodeStatus get_frame(std::span<const std::byte> flat, FrameHeader* header, Pay
   capnp::ReaderOptions options;
   options.traversalLimitInWords = 8 * word_count + 1024;
   options.nestingLimit = kNestingMax;
-  capnp::FlatArrayMessageReader reader(
-      kj::arrayPtr(reinterpret_cast<const capnp::word*>(begin), word_count), options);
+  capnp::FlatArrayMessageReader reader(kj::arrayPtr(reinterpret_cast<const capnp::word*>(begin), word_count), options);
   const wire::Frame::Reader frame = reader.getRoot<wire::Frame>();
-  *header = {frame.getSwarm(), get_id(frame.getSender()), frame.getGeneration(),
+  *header = {frame.getSwarm(),
+             get_id(frame.getSender()),
+             frame.getGeneration(),
              {get_text(frame.getReplyHost(), kHostBytesMax), frame.getReplyPort()}};
   *seal = {frame.getPayloadBytes(), frame.getPayloadChecksum()};
   return get_message(frame.getMessage(), message);

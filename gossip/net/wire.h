@@ -31,7 +31,7 @@ const char* describe(DecodeStatus status);
 // The port on which this kind of message travels.
 Channel channel_of(const Message& message);
 
-// The first part of a frame whose second part is `payload` (empty: one part). `payload` must be given to exactly the
+// The first part of a frame with `payload` as its second part (empty: one part). `payload` must be given to exactly the
 // kinds that carry one. The result can exceed kControlFrameBytesMax for a Sync of long host names: the transport then
 // drops it and counts it. `payload_checksum`: xxh3_64(payload) where it is known already.
 std::vector<std::byte> encode_frame_header(const FrameHeader& header, const Message& message,

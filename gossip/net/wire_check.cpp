@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compression/update_codec.h"
 #include "gossip/limits.h"
 #include "gossip/net/text.h"
 #include "kernels/projection.h"
@@ -23,6 +24,7 @@ bool good(const MemberMeta& meta) {
   if (!good_mass(meta.mass)) return false;
   if (!std::isfinite(meta.steps_per_s) || meta.steps_per_s < 0 || !std::isfinite(meta.loss)) return false;
   if (!std::isfinite(meta.accuracy) || meta.accuracy > 1 || !std::isfinite(meta.distance)) return false;
+  if (!std::isfinite(meta.test_loss)) return false;
   if (!meta.projection.empty() && meta.projection.size() != kProjectionBuckets) return false;
   for (const float value : meta.projection) {
     if (!std::isfinite(value)) return false;
@@ -30,9 +32,7 @@ bool good(const MemberMeta& meta) {
   return meta.name.size() <= kNameBytesMax && is_one_line(meta.name);
 }
 
-bool good(const PeerRecord& record) {
-  return !record.id.is_zero() && good(record.endpoint) && good(record.meta);
-}
+bool good(const PeerRecord& record) { return !record.id.is_zero() && good(record.endpoint) && good(record.meta); }
 
 bool good(const std::vector<PeerRecord>& records) {
   for (const PeerRecord& record : records) {
@@ -73,13 +73,13 @@ bool good(const LogHead& head) {
 
 bool good_norm(float norm) { return std::isfinite(norm) && norm >= 0; }
 bool good_part(uint32_t part, uint32_t parts) { return part < parts && parts <= kUpdatePartsMax; }
-bool good_codec(uint8_t codec) { return codec >= 1 && codec <= kUpdateCodecMax; }
+bool good_codec(uint8_t codec) { return update_kind(codec).has_value(); }
 
 template <typename Row>
 bool good_peers(const std::vector<Row>& rows, size_t count_max) {
   if (rows.empty() || rows.size() > count_max || rows[0].peer.is_zero()) return false;
-  return std::adjacent_find(rows.begin(), rows.end(),
-                            [](const Row& a, const Row& b) { return b.peer <= a.peer; }) == rows.end();
+  return std::adjacent_find(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return b.peer <= a.peer; }) ==
+         rows.end();
 }
 
 bool good(const CountedPayload& counted) {
@@ -105,7 +105,9 @@ struct Check {
   const PeerId& sender;
 
   bool operator()(const Ping& m) const { return good(m.updates); }
-  bool operator()(const PingAck& m) const { return good(m.updates); }
+  bool operator()(const PingAck& m) const {
+    return good(m.updates) && (m.proof.empty() || m.proof.size() == kProofBytes);
+  }
   bool operator()(const PingRequest& m) const { return !m.target.is_zero() && good(m.updates); }
   bool operator()(const PingNack&) const { return true; }
   bool operator()(const Gossip& m) const { return good(m.updates); }
@@ -114,18 +116,19 @@ struct Check {
     for (const DigestEntry& entry : m.digest) {
       if (entry.id.is_zero() || entry.state > kMemberStateMax) return false;
     }
+    if (m.nonce == 0 ? m.page != 0 || m.pages != 0 : m.page >= m.pages || m.pages > kViewPagesMax) return false;
     return good(m.records);
   }
 
   bool operator()(const Join& m) const {
-    return good(m.record) && m.record.id == sender && good_settings(m.settings);
+    return good(m.record) && m.record.id == sender && good_settings(m.settings) && (m.reads == 0 || m.nonce != 0);
   }
   bool operator()(const JoinCookie& m) const { return m.cookie != 0; }
   bool operator()(const JoinReply& m) const {
     return good_settings(m.settings) && m.members.size() <= kSyncRecordsMax && good(m.members) && good_reason(m.note);
   }
   bool operator()(const JoinRefused& m) const {
-    return good_reason(m.reason) && good_settings(m.settings);
+    return good_reason(m.reason) && good_settings(m.settings) && (!m.held || good(*m.held));
   }
   bool operator()(const ModelRequest& m) const { return m.first_hash < kTransferBlocksMax; }
   bool operator()(const ModelOffer& m) const {
@@ -140,17 +143,14 @@ struct Check {
   bool operator()(const ModelGone&) const { return true; }
 
   bool operator()(const Propose& m) const {
-    return good(m.xid) && m.xid.proposer == sender && good_offer(m.offer) && good_mass(m.mass) &&
-           m.deadline_ms >= 1 && m.deadline_ms <= kExchangeDeadlineMsMax && m.credit <= kBlocksMax &&
-           m.fragment < kBlocksMax;
+    return good(m.xid) && m.xid.proposer == sender && good_offer(m.offer) && good_mass(m.mass) && m.deadline_ms >= 1 &&
+           m.deadline_ms <= kExchangeDeadlineMsMax && m.credit <= kBlocksMax && m.fragment < kBlocksMax;
   }
   bool operator()(const Accept& m) const {
     return good(m.xid) && good_offer(m.offer) && good_mass(m.mass) && m.credit <= kBlocksMax;
   }
   bool operator()(const Busy& m) const { return good(m.xid); }
-  bool operator()(const BlockPayload& m) const {
-    return good(m.xid) && m.index < kBlocksMax && m.stage <= kStageMax;
-  }
+  bool operator()(const BlockPayload& m) const { return good(m.xid) && m.index < kBlocksMax && m.stage <= kStageMax; }
   bool operator()(const Credit& m) const { return good(m.xid) && m.credit <= kBlocksMax; }
   bool operator()(const Have& m) const { return good(m.xid) && good(m.blocks) && good_scale(m.scale); }
   bool operator()(const Commit& m) const {
@@ -200,9 +200,11 @@ struct Check {
   }
   bool operator()(const SliceState& m) const {
     return m.slice < kUpdateSlicesMax && good(m.head) && good_peers(m.table, kCountedRowsMax) &&
-           std::all_of(m.table.begin(), m.table.end(), [&](const CountedRow& row) { return good(row, m.head); }) &&
+           std::all_of(
+               m.table.begin(), m.table.end(), [&](const CountedRow& row) { return good(row, m.head); }) &&
            !m.recent.empty() && m.recent.size() <= std::min<uint64_t>(kRecentEntries, m.head.length) &&
-           std::all_of(m.recent.begin(), m.recent.end(), [](const RecentEntry& entry) { return good(entry); }) &&
+           std::all_of(
+               m.recent.begin(), m.recent.end(), [](const RecentEntry& entry) { return good(entry); }) &&
            m.recent.back().hash == m.head.hash && good_part(m.block, static_cast<uint32_t>(m.hashes.size()));
   }
 };

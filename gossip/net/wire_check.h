@@ -10,7 +10,6 @@ inline constexpr double kMassMax = 1e18;
 inline constexpr uint32_t kExchangeDeadlineMsMax = 3'600'000;
 inline constexpr uint32_t kTransferBlocksMax = 1 << 20;
 inline constexpr uint8_t kStageMax = 2;
-inline constexpr uint8_t kUpdateCodecMax = 16;
 inline constexpr uint64_t kLogLengthEnd = 1ull << 48;
 
 bool in_range(const FrameHeader& header);

@@ -12,7 +12,7 @@
 namespace starling {
 
 void put_id(wire::Id::Builder builder, const PeerId& id);
-capnp::Text::Reader text_of(const std::string& text);   // refers to it
+capnp::Text::Reader text_of(const std::string& text);  // refers to it
 void put_message(wire::Frame::Message::Builder builder, const Message& message);
 
 // The readers may throw: capnp finds damage only when a field is read. Lists and texts are cut off one beyond their

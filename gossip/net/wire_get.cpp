@@ -37,6 +37,15 @@ PeerRecord get(wire::PeerRecord::Reader r) {
   record.meta.accuracy = r.getAccuracy();
   record.meta.distance = r.getDistance();
   record.meta.name = get(r.getName(), kNameBytesMax);
+  record.meta.program = r.getVersion();
+  record.meta.done = r.getDone();
+  record.meta.failed = r.getFailed();
+  record.meta.stop_after = r.getStopAfter();
+  record.meta.test_loss = r.getTestLoss();
+  record.meta.held_out = r.getHeldOut();
+  record.meta.classes_hash = r.getClassesHash();
+  const uint8_t pause = r.getPause();
+  record.meta.pause = pause > static_cast<uint8_t>(Pause::kHoldsFinal) ? Pause::kPaused : static_cast<Pause>(pause);
   const auto projection = r.getProjection();
   for (unsigned i = 0; i < projection.size() && i <= kProjectionBuckets; ++i) {
     record.meta.projection.push_back(projection[i]);
@@ -49,8 +58,8 @@ Suspicion get(wire::Suspicion::Reader r) {
 }
 
 DigestEntry get(wire::DigestEntry::Reader r) {
-  return {get_words(r.getIdA(), r.getIdB(), r.getIdC(), r.getIdD()), {r.getGeneration(), r.getIncarnation()},
-          r.getState()};
+  return {
+      get_words(r.getIdA(), r.getIdB(), r.getIdC(), r.getIdD()), {r.getGeneration(), r.getIncarnation()}, r.getState()};
 }
 
 Digest16 get(wire::Digest::Reader r) {
@@ -72,12 +81,12 @@ CountedPayload get(wire::CountedPayload::Reader r) {
 }
 
 CountedRow get(wire::CountedRow::Reader r) {
-  return {get_peer(r), r.getGeneration(), r.getNewest(),    r.getWindow(),
-          r.getLength(), r.getFar(),      r.getBeforeFar(), r.getBeforeWindow()};
+  return {get_peer(r),   r.getGeneration(), r.getNewest(),    r.getWindow(),
+          r.getLength(), r.getFar(),        r.getBeforeFar(), r.getBeforeWindow()};
 }
 
 Contribution get(wire::Contribution::Reader r) {
-  return {r.getGroup(), r.getRound(), r.getSlice(), r.getSeq(),   r.getLength(),      get(r.getHead()),
+  return {r.getGroup(), r.getRound(), r.getSlice(), r.getSeq(),   r.getLength(),    get(r.getHead()),
           r.getMass(),  r.getCodec(), r.getPart(),  r.getParts(), get(r.getAudit())};
 }
 
@@ -97,9 +106,16 @@ auto get_list(ListReader list, size_t count_max) {
 
 LogEntry get(wire::LogEntry::Reader r) {
   const capnp::Data::Reader plan = r.getPlan();
-  return {r.getGroup(),     r.getRound(),         r.getSlice(),
-          get(r.getHead()), get(r.getPrevious()), r.getDivisor(),
-          get_list(r.getCounted(), kUpdateMembersMax), r.getCodec(), r.getPart(), r.getParts(),
+  return {r.getGroup(),
+          r.getRound(),
+          r.getSlice(),
+          get(r.getHead()),
+          get(r.getPrevious()),
+          r.getDivisor(),
+          get_list(r.getCounted(), kUpdateMembersMax),
+          r.getCodec(),
+          r.getPart(),
+          r.getParts(),
           {plan.begin(), plan.begin() + std::min(plan.size(), kUpdatePlanBytesMax + 1)}};
 }
 
@@ -123,8 +139,9 @@ Bitmap get_bitmap(capnp::Data::Reader r) {
 bool get(wire::SliceState::Reader r, SliceState* state) {
   const capnp::Data::Reader hashes = r.getHashes();
   if (hashes.size() % sizeof(Digest16) != 0) return false;
-  *state = {r.getSlice(), get(r.getHead()), get_list(r.getTable(), kCountedRowsMax),
-            get_list(r.getRecent(), kRecentEntries), {}, r.getBlock()};
+  *state = {
+      r.getSlice(), get(r.getHead()), get_list(r.getTable(), kCountedRowsMax), get_list(r.getRecent(), kRecentEntries),
+      {},           r.getBlock()};
   state->hashes.resize(std::min(hashes.size() / sizeof(Digest16), kUpdatePartsMax + 1));
   if (!state->hashes.empty()) {
     std::memcpy(state->hashes.data(), hashes.begin(), state->hashes.size() * sizeof(Digest16));
@@ -156,28 +173,31 @@ DecodeStatus get_membership(wire::Frame::Message::Reader r, Message* out) {
       *out = Ping{m.getSequence(), get(m.getTarget()), get(m.getUpdates())};
       return DecodeStatus::kOk;
     }
-    case wire::Frame::Message::PING_ACK:
-      *out = PingAck{r.getPingAck().getSequence(), get(r.getPingAck().getUpdates())};
+    case wire::Frame::Message::PING_ACK: {
+      const auto m = r.getPingAck();
+      const capnp::Data::Reader proof = m.getProof();
+      const size_t kept = std::min(proof.size(), kProofBytes + 1);
+      *out = PingAck{m.getSequence(), get(m.getUpdates()), std::vector<uint8_t>(proof.begin(), proof.begin() + kept)};
       return DecodeStatus::kOk;
+    }
     case wire::Frame::Message::PING_REQUEST: {
       const auto m = r.getPingRequest();
       *out = PingRequest{m.getSequence(), get(m.getTarget()), get(m.getUpdates())};
       return DecodeStatus::kOk;
     }
-    case wire::Frame::Message::PING_NACK:
-      *out = PingNack{r.getPingNack().getSequence()};
-      return DecodeStatus::kOk;
-    case wire::Frame::Message::GOSSIP:
-      *out = Gossip{get(r.getGossip().getUpdates())};
-      return DecodeStatus::kOk;
+    case wire::Frame::Message::PING_NACK: *out = PingNack{r.getPingNack().getSequence()}; return DecodeStatus::kOk;
+    case wire::Frame::Message::GOSSIP: *out = Gossip{get(r.getGossip().getUpdates())}; return DecodeStatus::kOk;
     case wire::Frame::Message::SYNC: {
       const auto m = r.getSync();
-      *out = Sync{get_list(m.getDigest(), kMembersMax), get_list(m.getRecords(), kSyncRecordsMax),
-                  m.getReplyWanted()};
+      *out = Sync{get_list(m.getDigest(), kMembersMax),
+                  get_list(m.getRecords(), kSyncRecordsMax),
+                  m.getReplyWanted(),
+                  m.getNonce(),
+                  m.getPage(),
+                  m.getPages()};
       return DecodeStatus::kOk;
     }
-    default:
-      return DecodeStatus::kUnknownMessage;
+    default: return DecodeStatus::kUnknownMessage;
   }
 }
 
@@ -185,8 +205,9 @@ DecodeStatus get_joining(wire::Frame::Message::Reader r, Message* out) {
   switch (r.which()) {
     case wire::Frame::Message::JOIN: {
       const auto m = r.getJoin();
-      *out = Join{get(m.getRecord()), get(m.getSettings(), kSettingsBytesMax), m.getNonce(), m.getCookie(),
-                  m.getRevision()};
+      *out = Join{get(m.getRecord()), get(m.getSettings(), kSettingsBytesMax),
+                  m.getNonce(),       m.getCookie(),
+                  m.getRevision(),    m.getReads()};
       return DecodeStatus::kOk;
     }
     case wire::Frame::Message::JOIN_COOKIE:
@@ -200,7 +221,9 @@ DecodeStatus get_joining(wire::Frame::Message::Reader r, Message* out) {
     }
     case wire::Frame::Message::JOIN_REFUSED: {
       const auto m = r.getJoinRefused();
-      *out = JoinRefused{get(m.getReason(), kReasonBytesMax), get(m.getSettings(), kSettingsBytesMax), m.getNonce()};
+      JoinRefused refused{get(m.getReason(), kReasonBytesMax), get(m.getSettings(), kSettingsBytesMax), m.getNonce()};
+      if (m.hasHeld()) refused.held = get(m.getHeld());
+      *out = std::move(refused);
       return DecodeStatus::kOk;
     }
     case wire::Frame::Message::MODEL_REQUEST:
@@ -223,8 +246,7 @@ DecodeStatus get_joining(wire::Frame::Message::Reader r, Message* out) {
     case wire::Frame::Message::MODEL_GONE:
       *out = ModelGone{r.getModelGone().getSnapshot(), r.getModelGone().getNonce()};
       return DecodeStatus::kOk;
-    default:
-      return DecodeStatus::kUnknownMessage;
+    default: return DecodeStatus::kUnknownMessage;
   }
 }
 
@@ -232,15 +254,14 @@ DecodeStatus get_exchange(wire::Frame::Message::Reader r, Message* out) {
   switch (r.which()) {
     case wire::Frame::Message::PROPOSE: {
       const auto m = r.getPropose();
-      *out = Propose{get(m.getXid()), m.getOffer(),      m.getMass(),
-                     m.getRound(),    m.getDeadlineMs(), m.getCredit(), m.getPayload(), m.getFragment(),
-                     m.getSlot(),     m.getStepsUs(),    m.getBlocksFirst()};
+      *out = Propose{get(m.getXid()), m.getOffer(),    m.getMass(), m.getRound(),   m.getDeadlineMs(), m.getCredit(),
+                     m.getPayload(),  m.getFragment(), m.getSlot(), m.getStepsUs(), m.getBlocksFirst()};
       return DecodeStatus::kOk;
     }
     case wire::Frame::Message::ACCEPT: {
       const auto m = r.getAccept();
-      *out = Accept{get(m.getXid()), m.getOffer(), m.getMass(), m.getRound(), m.getCredit(),
-                    m.getPayload(),  m.getSlot(), m.getStepsUs()};
+      *out = Accept{get(m.getXid()), m.getOffer(),   m.getMass(), m.getRound(),
+                    m.getCredit(),   m.getPayload(), m.getSlot(), m.getStepsUs()};
       return DecodeStatus::kOk;
     }
     case wire::Frame::Message::BUSY:
@@ -264,20 +285,13 @@ DecodeStatus get_exchange(wire::Frame::Message::Reader r, Message* out) {
       *out = Commit{get(m.getXid()), get_bitmap(m.getBlocks()), m.getScale()};
       return DecodeStatus::kOk;
     }
-    case wire::Frame::Message::ABORT:
-      *out = Abort{get(r.getAbort().getXid())};
-      return DecodeStatus::kOk;
-    case wire::Frame::Message::COMMIT_ACK:
-      *out = CommitAck{get(r.getCommitAck().getXid())};
-      return DecodeStatus::kOk;
-    case wire::Frame::Message::QUERY:
-      *out = Query{get(r.getQuery().getXid())};
-      return DecodeStatus::kOk;
+    case wire::Frame::Message::ABORT: *out = Abort{get(r.getAbort().getXid())}; return DecodeStatus::kOk;
+    case wire::Frame::Message::COMMIT_ACK: *out = CommitAck{get(r.getCommitAck().getXid())}; return DecodeStatus::kOk;
+    case wire::Frame::Message::QUERY: *out = Query{get(r.getQuery().getXid())}; return DecodeStatus::kOk;
     case wire::Frame::Message::MISSING:
       *out = Missing{get(r.getMissing().getXid()), get_bitmap(r.getMissing().getBlocks())};
       return DecodeStatus::kOk;
-    default:
-      return DecodeStatus::kUnknownMessage;
+    default: return DecodeStatus::kUnknownMessage;
   }
 }
 
@@ -293,26 +307,19 @@ DecodeStatus get_round(wire::Frame::Message::Reader r, Message* out) {
       *out = RoundCredit{m.getGroup(), m.getRound(), m.getPhase(), m.getCredit()};
       return DecodeStatus::kOk;
     }
-    default:
-      return DecodeStatus::kUnknownMessage;
+    default: return DecodeStatus::kUnknownMessage;
   }
 }
 
 DecodeStatus get_update(wire::Frame::Message::Reader r, Message* out) {
   switch (r.which()) {
-    case wire::Frame::Message::CONTRIBUTION:
-      *out = get(r.getContribution());
-      return DecodeStatus::kOk;
-    case wire::Frame::Message::LOG_ENTRY:
-      *out = get(r.getLogEntry());
-      return DecodeStatus::kOk;
-    case wire::Frame::Message::UPDATE_BUNDLE:
-      *out = get(r.getUpdateBundle());
-      return DecodeStatus::kOk;
+    case wire::Frame::Message::CONTRIBUTION: *out = get(r.getContribution()); return DecodeStatus::kOk;
+    case wire::Frame::Message::LOG_ENTRY: *out = get(r.getLogEntry()); return DecodeStatus::kOk;
+    case wire::Frame::Message::UPDATE_BUNDLE: *out = get(r.getUpdateBundle()); return DecodeStatus::kOk;
     case wire::Frame::Message::LOG_PULL: {
       const auto m = r.getLogPull();
       *out = LogPull{m.getSlice(), get(m.getHead()), get(m.getRoot()), get_bitmap(m.getMissing()),
-                     m.getGroup(),  m.getRound()};
+                     m.getGroup(), m.getRound()};
       return DecodeStatus::kOk;
     }
     case wire::Frame::Message::SLICE_STATE: {
@@ -331,8 +338,7 @@ DecodeStatus get_update(wire::Frame::Message::Reader r, Message* out) {
       *out = SketchRequest{m.getGroup(), m.getRound(), m.getSlice(), m.getPart(), m.getParts()};
       return DecodeStatus::kOk;
     }
-    default:
-      return DecodeStatus::kUnknownMessage;
+    default: return DecodeStatus::kUnknownMessage;
   }
 }
 

@@ -38,8 +38,16 @@ void put(wire::PeerRecord::Builder b, const PeerRecord& record) {
   b.setAccuracy(finite_or(meta.accuracy, -1));
   b.setDistance(finite_or(meta.distance, -1));
   b.setName(text_of(meta.name));
-  const bool finite = std::all_of(meta.projection.begin(), meta.projection.end(),
-                                  [](float value) { return std::isfinite(value); });
+  b.setVersion(meta.program);
+  b.setDone(meta.done);
+  b.setFailed(meta.failed);
+  b.setStopAfter(meta.stop_after);
+  b.setTestLoss(finite_or(meta.test_loss, -1));
+  b.setHeldOut(meta.held_out);
+  b.setClassesHash(meta.classes_hash);
+  b.setPause(static_cast<uint8_t>(meta.pause));
+  const bool finite =
+      std::all_of(meta.projection.begin(), meta.projection.end(), [](float value) { return std::isfinite(value); });
   if (!finite || meta.projection.empty()) return;
   auto projection = b.initProjection(static_cast<unsigned>(meta.projection.size()));
   for (unsigned i = 0; i < projection.size(); ++i) projection.set(i, meta.projection[i]);
@@ -175,6 +183,7 @@ struct Put {
     auto b = message.initPingAck();
     b.setSequence(m.sequence);
     put(b.initUpdates(), m.updates);
+    if (!m.proof.empty()) b.setProof(raw(m.proof));
   }
   void operator()(const PingRequest& m) {
     auto b = message.initPingRequest();
@@ -189,6 +198,9 @@ struct Put {
     put_list(b.initDigest(count(m.digest.size())), m.digest);
     put_list(b.initRecords(count(m.records.size())), m.records);
     b.setReplyWanted(m.reply_wanted);
+    b.setNonce(m.nonce);
+    b.setPage(m.page);
+    b.setPages(m.pages);
   }
   void operator()(const Join& m) {
     auto b = message.initJoin();
@@ -197,6 +209,7 @@ struct Put {
     b.setNonce(m.nonce);
     b.setCookie(m.cookie);
     b.setRevision(m.revision);
+    b.setReads(m.reads);
   }
   void operator()(const JoinCookie& m) {
     auto b = message.initJoinCookie();
@@ -215,6 +228,7 @@ struct Put {
     b.setReason(text_of(m.reason));
     b.setSettings(text_of(m.settings));
     b.setNonce(m.nonce);
+    if (m.held) put(b.initHeld(), *m.held);
   }
   void operator()(const ModelRequest& m) {
     auto b = message.initModelRequest();

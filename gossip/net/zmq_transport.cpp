@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <deque>
 #include <map>
 #include <stdexcept>
@@ -26,8 +27,10 @@ constexpr size_t kLinksMax = 2 * (kMembersMax + 128);
 constexpr int kPortPairAttempts = 64;
 constexpr int kControlStreakMax = 16;  // control frames in a row while bulk waits
 constexpr int kRefusedPerPollMax = 64;
+constexpr Duration kNumberPatience = std::chrono::milliseconds(1500);  // then another number of the name is tried
 constexpr Duration kPendingLife[2] = {std::chrono::seconds(2), std::chrono::seconds(5)};
 constexpr size_t kHeaderPartBytesMax = kControlFrameBytesMax;
+constexpr size_t kUnfinishedBytesMaxOf[2] = {1024 * 1024, 4 * kBulkFrameBytesMax};  // of one link; more is no message
 constexpr size_t kPartBytesMax[2] = {kControlFrameBytesMax, kBulkFrameBytesMax};
 
 size_t index_of(Channel channel) { return static_cast<size_t>(channel); }
@@ -36,11 +39,11 @@ size_t index_of(Channel channel) { return static_cast<size_t>(channel); }
 zmq::socket_t make_socket(zmq::context_t& context, zmq::socket_type type, Channel channel) {
   const bool bulk = channel == Channel::kBulk;
   zmq::socket_t socket(context, type);
-  socket.set(zmq::sockopt::linger, 0);                      // -1 would keep a leaving agent for ever
-  socket.set(zmq::sockopt::sndhwm, bulk ? 64 : 256);        // frames per peer; 8 MiB of 128 KiB payloads
+  socket.set(zmq::sockopt::linger, 0);                // -1 would keep a leaving agent for ever
+  socket.set(zmq::sockopt::sndhwm, bulk ? 64 : 256);  // frames per peer; 8 MiB of 128 KiB payloads
   socket.set(zmq::sockopt::rcvhwm, bulk ? 64 : 1024);
   socket.set(zmq::sockopt::maxmsgsize, static_cast<int64_t>(kPartBytesMax[index_of(channel)]));
-  socket.set(zmq::sockopt::handshake_ivl, 3000);            // silent connections give their slot back
+  socket.set(zmq::sockopt::handshake_ivl, 3000);  // silent connections give their slot back
   socket.set(zmq::sockopt::reconnect_ivl, 200);
   socket.set(zmq::sockopt::reconnect_ivl_max, 10'000);
   socket.set(zmq::sockopt::connect_timeout, 5000);
@@ -55,7 +58,7 @@ zmq::socket_t make_socket(zmq::context_t& context, zmq::socket_type type, Channe
     socket.set(zmq::sockopt::router_mandatory, 1);
     socket.set(zmq::sockopt::router_handover, 0);
   } else {
-    socket.set(zmq::sockopt::immediate, 1);                 // nothing is queued for a peer that is not there
+    socket.set(zmq::sockopt::immediate, 1);  // nothing is queued for a peer that is not there
   }
   return socket;
 }
@@ -90,7 +93,9 @@ struct Link {
   zmq::socket_t socket;
   Endpoint to;
   Channel channel = Channel::kControl;
-  std::string connected;             // the address in ZeroMQ's words; empty: the host's name is being looked up
+  std::string number;     // the address of the host that is tried now; empty: its name is being looked up
+  std::string connected;  // the same, in ZeroMQ's words
+  TimePoint tried;        // since then
   std::deque<Pending> pending;
   size_t pending_bytes = 0;
   uint64_t last_used = 0;
@@ -117,7 +122,10 @@ struct ZmqTransportImpl {
   using LinkKey = std::pair<Endpoint, Channel>;
 
   ZmqTransportImpl(zmq::context_t& zmq_context, LinkGate& link_gate, NameCache::LookUp look_up)
-      : context(zmq_context), gate(link_gate), link_group(gate.new_group()),
+      : context(zmq_context),
+        gate(link_gate),
+        link_group(gate.new_group()),
+        read(gate.frames_read(link_group)),
         link_count_max(std::min(kLinksMax, links_within_file_limit())) {
     wake_fd = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (wake_fd < 0) {
@@ -126,7 +134,7 @@ struct ZmqTransportImpl {
     names.emplace([this] { wake(); }, std::move(look_up));
   }
   ~ZmqTransportImpl() {
-    names.reset();                   // it wakes
+    names.reset();  // it wakes
     ::close(wake_fd);
     gate.remove(link_group);
   }
@@ -136,6 +144,7 @@ struct ZmqTransportImpl {
   void wake() const;
   Link* link_to(const Endpoint& to, Channel channel);
   bool connect(Link& link);
+  void try_next_number(Link& link);
   void evict_oldest_link();
   void close_link(std::map<LinkKey, Link>::iterator link);
   bool send_now(Link& link, const Frame& frame);
@@ -147,6 +156,7 @@ struct ZmqTransportImpl {
   zmq::context_t& context;
   LinkGate& gate;
   const uint64_t link_group;
+  FramesRead& read;
   zmq::socket_t routers[2];
   Endpoint local;
   int wake_fd = -1;
@@ -158,11 +168,13 @@ struct ZmqTransportImpl {
   TransportCounters counters;
   SteadyClock clock;
   std::optional<NameCache> names;
+  std::map<std::string, std::string> good_numbers;  // of names, the one that was reached last
 };
 
 void ZmqTransportImpl::bind(const Endpoint& listen) {
   if (!Endpoint::is_valid_host(listen.host) || listen.port == 65535) {
-    throw std::runtime_error("cannot listen on " + listen.to_string() + ": no such address, or no port after it; "
+    throw std::runtime_error("cannot listen on " + listen.to_string() +
+                             ": no such address, or no port after it; "
                              "use --listen HOST:PORT with a port below 65535");
   }
   const int attempts = listen.port ? 1 : kPortPairAttempts;
@@ -176,7 +188,7 @@ bool ZmqTransportImpl::try_bind(const Endpoint& listen, uint32_t port, bool last
   for (const Channel channel : {Channel::kControl, Channel::kBulk}) {
     zmq::socket_t& router = routers[index_of(channel)];
     router = make_socket(context, zmq::socket_type::router, channel);
-    gate.guard(link_group, router.handle());
+    gate.guard(link_group, router.handle(), kUnfinishedBytesMaxOf[index_of(channel)]);
     try {
       router.bind(zmq_listen_address(listen, port));
     } catch (const zmq::error_t& error) {
@@ -214,10 +226,17 @@ Link* ZmqTransportImpl::link_to(const Endpoint& to, Channel channel) {
 // Where the host is a name whose number is not known yet, or is another one by now, it is looked up elsewhere; the
 // link's frames wait meanwhile as they do for one that is not up. False: the address means nothing to ZeroMQ.
 bool ZmqTransportImpl::connect(Link& link) {
-  const std::string host = link.to.host == "localhost" ? "127.0.0.1" : link.to.host;
-  const std::optional<std::string> number = names->find(host);
-  if (!number) return true;
-  const std::string address = zmq_address(*number, uint32_t{link.to.port} + (link.channel == Channel::kBulk));
+  const std::vector<std::string> numbers = names->find(link.to.host);
+  if (numbers.empty()) return true;
+  const auto has = [&numbers](const std::string& number) {
+    return std::find(numbers.begin(), numbers.end(), number) != numbers.end();
+  };
+  if (!has(link.number)) {
+    const auto good = good_numbers.find(link.to.host);
+    link.number = good != good_numbers.end() && has(good->second) ? good->second : numbers.front();
+    link.tried = clock.now();
+  }
+  const std::string address = zmq_address(link.number, uint32_t{link.to.port} + (link.channel == Channel::kBulk));
   if (address == link.connected) return true;
   try {
     if (!link.connected.empty()) link.socket.disconnect(std::exchange(link.connected, {}));
@@ -229,10 +248,20 @@ bool ZmqTransportImpl::connect(Link& link) {
   return true;
 }
 
+// Nobody is there: perhaps the name has moved, or another one of its numbers is reached.
+void ZmqTransportImpl::try_next_number(Link& link) {
+  const std::vector<std::string> numbers = names->find(link.to.host);
+  const auto now = std::find(numbers.begin(), numbers.end(), link.number);
+  if (now != numbers.end() && clock.now() - link.tried >= kNumberPatience) {
+    link.number = now + 1 == numbers.end() ? numbers.front() : *(now + 1);
+    link.tried = clock.now();
+  }
+  (void)connect(link);
+}
+
 void ZmqTransportImpl::evict_oldest_link() {
-  const auto oldest = std::min_element(links.begin(), links.end(), [](const auto& a, const auto& b) {
-    return a.second.last_used < b.second.last_used;
-  });
+  const auto oldest = std::min_element(
+      links.begin(), links.end(), [](const auto& a, const auto& b) { return a.second.last_used < b.second.last_used; });
   if (oldest != links.end()) close_link(oldest);
 }
 
@@ -263,6 +292,8 @@ bool ZmqTransportImpl::send_now(Link& link, const Frame& frame) {
   }
   ++counters.frames_sent;
   counters.bytes_sent += bytes_of(frame);
+  link.tried = clock.now();
+  if (link.number != link.to.host && good_numbers.size() < kLinksMax) good_numbers[link.to.host] = link.number;
   return true;
 }
 
@@ -272,7 +303,7 @@ void ZmqTransportImpl::flush(Link& link) {
     const Pending& first = link.pending.front();
     if (clock.now() >= first.expires) {
       ++counters.frames_dropped;
-      (void)connect(link);   // nobody is there: perhaps the name has moved
+      try_next_number(link);
     } else if (!send_now(link, first.frame)) {
       return;
     }
@@ -304,16 +335,20 @@ std::optional<ReceivedFrame> ZmqTransportImpl::receive(Channel channel, bool* re
     STARLING_CHECK(error.num() == EINTR);
     return std::nullopt;
   }
-  if (part_count < 1 || part_count > 2 || parts[0].size() > kHeaderPartBytesMax ||
-      parts[1].size() > kPayloadBytesMax) {
+  const char* source = zmq_msg_gets(parts[0].handle(), "Peer-Address");
+  const char* connection = zmq_msg_gets(parts[0].handle(), "__fd");  // the value of ZMQ_SRCFD
+  ReceivedFrame frame{.channel = channel, .source = source ? source : ""};
+  if (connection) frame.connection = std::atoi(connection);
+  read.set_idle(false);
+  read.add(frame.connection);
+  if (part_count < 1 || part_count > 2 || parts[0].size() > kHeaderPartBytesMax || parts[1].size() > kPayloadBytesMax) {
     *refused = true;
     ++counters.frames_refused;
+    gate.frame_refused(link_group, frame.connection, frame.source);
     return std::nullopt;
   }
   ++counters.frames_received;
   counters.bytes_received += parts[0].size() + parts[1].size();
-  const char* source = zmq_msg_gets(parts[0].handle(), "Peer-Address");
-  ReceivedFrame frame{.channel = channel, .source = source ? source : ""};
   frame.header = shared(std::move(parts[0]));
   if (part_count == 2) frame.payload = shared(std::move(parts[1]));
   return frame;
@@ -389,7 +424,10 @@ std::optional<ReceivedFrame> ZmqTransport::poll() {
       if (frame) return frame;
       if (refused) break;
     }
-    if (!refused) return std::nullopt;
+    if (!refused) {
+      impl.read.set_idle(true);
+      return std::nullopt;
+    }
     ++refused_count;
   }
   return std::nullopt;
@@ -413,6 +451,10 @@ void ZmqTransport::forget(const Endpoint& peer) {
     const auto link = impl_->links.find({peer, channel});
     if (link != impl_->links.end()) impl_->close_link(link);
   }
+}
+
+void ZmqTransport::refuse(const ReceivedFrame& frame) {
+  impl_->gate.frame_refused(impl_->link_group, frame.connection, frame.source);
 }
 
 Endpoint ZmqTransport::local() const { return impl_->local; }

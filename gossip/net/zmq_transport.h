@@ -44,6 +44,7 @@ class ZmqTransport final : public Transport {
   void wait_until(TimePoint deadline) override;
   void wake() override;
   void forget(const Endpoint& peer) override;
+  void refuse(const ReceivedFrame& frame) override;
   Endpoint local() const override;
   TransportCounters counters() const override;
 

@@ -15,9 +15,9 @@ namespace starling {
 
 // The properties of one direction of one link, or of all links without their own options.
 struct LinkOptions {
-  double loss = 0;                 // probability that a frame is lost
-  double duplicate = 0;            // probability that it comes twice
-  Duration delay_min{};            // uniform in [delay_min, delay_max]
+  double loss = 0;       // probability that a frame is lost
+  double duplicate = 0;  // probability that it comes twice
+  Duration delay_min{};  // uniform in [delay_min, delay_max]
   Duration delay_max{};
 };
 
@@ -38,11 +38,11 @@ class VirtualLinks {
  public:
   explicit VirtualLinks(const LinkOptions& others) : others_(others) {}
 
-  void set_others(const LinkOptions& options) { others_ = options; }   // of every link without its own
+  void set_others(const LinkOptions& options) { others_ = options; }  // of every link without its own
   void set(const Endpoint& from, const Endpoint& to, const LinkOptions& options) { own_[{from, to}] = options; }
   const LinkOptions& at(const Endpoint& from, const Endpoint& to) const;
 
-  void cut(const Endpoint& a, const Endpoint& b) { cut_.insert(std::minmax(a, b)); }   // both directions
+  void cut(const Endpoint& a, const Endpoint& b) { cut_.insert(std::minmax(a, b)); }  // both directions
   void heal(const Endpoint& a, const Endpoint& b) { cut_.erase(std::minmax(a, b)); }
   void heal_all() { cut_.clear(); }
   bool is_cut(const Endpoint& a, const Endpoint& b) const { return cut_.contains(std::minmax(a, b)); }
@@ -51,7 +51,7 @@ class VirtualLinks {
   using Link = std::pair<Endpoint, Endpoint>;
   LinkOptions others_;
   std::map<Link, LinkOptions> own_;
-  std::set<Link> cut_;   // the smaller endpoint first
+  std::set<Link> cut_;  // the smaller endpoint first
 };
 
 }  // namespace starling

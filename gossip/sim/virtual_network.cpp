@@ -46,7 +46,7 @@ class VirtualNetwork::Port final : public Transport {
   }
   void wait_until(TimePoint) override { STARLING_CHECK(!"virtual time is moved by the simulator alone"); }
   void wake() override {}
-  void forget(const Endpoint&) override {}   // nothing is queued at the sender
+  void forget(const Endpoint&) override {}  // nothing is queued at the sender
   Endpoint local() const override { return endpoint_; }
   TransportCounters counters() const override { return counters_; }
 
@@ -59,7 +59,7 @@ class VirtualNetwork::Port final : public Transport {
  private:
   VirtualNetwork& network_;
   Endpoint endpoint_;
-  bool dead_ = false;   // killed: hears and says nothing more, whoever takes its address
+  bool dead_ = false;  // killed: hears and says nothing more, whoever takes its address
   std::deque<ReceivedFrame> arrived_;
   TransportCounters counters_;
 };
@@ -119,7 +119,7 @@ std::vector<Duration> VirtualNetwork::filter(const Endpoint& from, const Endpoin
     return {Duration::zero()};
   }
   passing.payload = frame->payload;
-  passing.payload.checksum.reset();   // of other bytes, if the filter replaces them
+  passing.payload.checksum.reset();  // of other bytes, if the filter replaces them
   filter_(passing);
   frame->channel = channel_of(passing.message);
   frame->header = SharedBytes::take(encode_frame_header(passing.header, passing.message, passing.payload.span()));

@@ -41,25 +41,25 @@ class VirtualNetwork {
 
   void set_default_links(const LinkOptions& links) { links_.set_others(links); }
   void set_link(const Endpoint& from, const Endpoint& to, const LinkOptions& options) { links_.set(from, to, options); }
-  // Of every node's uplink and of its downlink, whoever the frames go to or come from; 0: no limit. A frame is received
-  // while it is sent: alone on both it takes its delay and its bytes once. A lost one was sent, but never received.
+  // Of every node's uplink and of its downlink, for all frames together; 0: no limit. A frame is received while it is
+  // sent: alone on both it takes its delay and its bytes once. A lost one was sent, but never received.
   void set_node_rate(double bytes_per_s) { node_bytes_per_s_ = bytes_per_s; }
   // Of one node's uplink alone.
   void set_uplink_rate(const Endpoint& node, double bytes_per_s) { uplink_bytes_per_s_[node] = bytes_per_s; }
   // Sees every frame that decodes, before the link loses or delays it; what it changes is encoded anew, with checksums
   // that fit. Null: none.
   void set_filter(Filter filter) { filter_ = std::move(filter); }
-  void cut(const Endpoint& a, const Endpoint& b) { links_.cut(a, b); }   // both directions, until heal
+  void cut(const Endpoint& a, const Endpoint& b) { links_.cut(a, b); }  // both directions, until heal
   void heal(const Endpoint& a, const Endpoint& b) { links_.heal(a, b); }
   void heal_all() { links_.heal_all(); }
-  void kill(const Endpoint& endpoint);                 // its transport is dead; what is on its way to it is lost
+  void kill(const Endpoint& endpoint);  // its transport is dead; what is on its way to it is lost
 
-  void lose_all() { in_flight_.clear(); }              // all that is on its way
+  void lose_all() { in_flight_.clear(); }  // all that is on its way
 
-  TimePoint next_event_time() const;                   // max: nothing is on its way
-  void deliver_due();                                  // what has arrived by now
+  TimePoint next_event_time() const;  // max: nothing is on its way
+  void deliver_due();                 // what has arrived by now
   size_t payload_bytes_in_flight() const;
-  uint64_t digest() const { return digest_; }          // of all frames delivered, in order
+  uint64_t digest() const { return digest_; }  // of all frames delivered, in order
   uint64_t delivered() const { return delivered_; }
 
  private:
@@ -67,9 +67,9 @@ class VirtualNetwork {
   struct Flight {
     Endpoint from, to;
     ReceivedFrame frame;
-    bool reached_downlink = false;                     // else its first byte is on the way there
+    bool reached_downlink = false;  // else its first byte is on the way there
   };
-  using Order = std::pair<TimePoint, uint64_t>;        // time, then the order of sending
+  using Order = std::pair<TimePoint, uint64_t>;  // time, then the order of sending
   void send(const Endpoint& from, const Endpoint& to, Channel channel, Frame frame);
   std::vector<Duration> filter(const Endpoint& from, const Endpoint& to, ReceivedFrame* frame);
   double uplink_rate(const Endpoint& node) const;
@@ -82,7 +82,7 @@ class VirtualNetwork {
   VirtualLinks links_;
   Filter filter_;
   double node_bytes_per_s_ = 0;
-  std::map<Endpoint, double> uplink_bytes_per_s_;      // of those that have another one than the rest
+  std::map<Endpoint, double> uplink_bytes_per_s_;  // of those that have another one than the rest
   std::map<Endpoint, NodeLane> uplinks_, downlinks_;
   std::map<Endpoint, Port*> ports_;
   std::map<Order, Flight> in_flight_;

@@ -9,10 +9,11 @@ namespace {
 using namespace cuda;
 
 __global__ void __launch_bounds__(kThreads, kAllAtOnce)
-max_abs_bits_kernel(const float* x, size_t count, uint32_t* max_abs_bits) {
+    max_abs_bits_kernel(const float* x, size_t count, uint32_t* max_abs_bits) {
   uint32_t largest = 0;
-  each_element<2 * kLoads>(count, [&](size_t i) { return x[i]; },
-                           [&](size_t, float value) { largest = max(largest, magnitude_bits(value)); });
+  each_element<2 * kLoads>(
+      count, [&](size_t i) { return x[i]; },
+      [&](size_t, float value) { largest = max(largest, magnitude_bits(value)); });
   largest = warp_max(largest);
   if (first_in_warp()) atomicMax(max_abs_bits, largest);
 }
@@ -37,19 +38,22 @@ struct ToFp16 {
 
 template <typename To>
 __global__ void __launch_bounds__(kThreads, kAllAtOnce)
-half_kernel(const float* x, size_t count, uint16_t* out, uint32_t* max_abs_bits) {
+    half_kernel(const float* x, size_t count, uint16_t* out, uint32_t* max_abs_bits) {
   uint32_t largest = 0;
-  each_element(count, [&](size_t i) { return x[i]; }, [&](size_t i, float value) {
-    largest = max(largest, magnitude_bits(value));
-    out[i] = To::of(value);
-  });
+  each_element(
+      count, [&](size_t i) { return x[i]; },
+      [&](size_t i, float value) {
+        largest = max(largest, magnitude_bits(value));
+        out[i] = To::of(value);
+      });
   largest = warp_max(largest);
   if (first_in_warp()) atomicMax(max_abs_bits, largest);
 }
 
 __global__ void bf16_to_f32_kernel(const uint16_t* halves, size_t count, float* out) {
-  each_element<2 * kLoads>(count, [&](size_t i) { return halves[i]; },
-                           [&](size_t i, uint16_t half) { out[i] = __uint_as_float(uint32_t{half} << 16); });
+  each_element<2 * kLoads>(
+      count, [&](size_t i) { return halves[i]; },
+      [&](size_t i, uint16_t half) { out[i] = __uint_as_float(uint32_t{half} << 16); });
 }
 
 }  // namespace

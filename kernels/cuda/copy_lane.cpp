@@ -16,7 +16,7 @@ class StreamLane final : public CopyLane {
   ~StreamLane() override {
     try {
       copies_.wait();
-    } catch (const DeviceFailure&) {   // of a GPU that is lost: it copies nothing any more
+    } catch (const DeviceFailure&) {  // of a GPU that is lost: it copies nothing any more
     }
   }
 
@@ -38,8 +38,8 @@ class StreamLane final : public CopyLane {
   const int device_;
   void* const computes_;
   Stream copies_;
-  Event computed_;              // of the copy that begins; a stream that is held by it keeps the record of its time
-  std::vector<Event> landed_;   // by ticket
+  Event computed_;             // of the copy that begins; a stream that is held by it keeps the record of its time
+  std::vector<Event> landed_;  // by ticket
 };
 
 }  // namespace

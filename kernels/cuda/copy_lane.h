@@ -8,6 +8,6 @@
 
 namespace starling::cuda {
 
-std::unique_ptr<CopyLane> make_copy_lane(void* computes, size_t tickets);   // as starling::make_copy_lane()
+std::unique_ptr<CopyLane> make_copy_lane(void* computes, size_t tickets);  // as starling::make_copy_lane()
 
 }  // namespace starling::cuda

@@ -13,21 +13,27 @@ using namespace cuda;
 // Where the lists lie in the scratch.
 struct Lists {
   Lists(const SketchShape& of, size_t element_count, std::byte* scratch)
-      : shape(of), count(element_count), length(of.block()), blocks((count + length - 1) / length),
-        spans((of.columns + length - 1) / length), parts(of.rows * spans * kParts),
-        ends(reinterpret_cast<uint32_t*>(scratch)), found(ends + parts), sorted(found + kReach * of.rows * blocks) {}
+      : shape(of),
+        count(element_count),
+        length(of.block()),
+        blocks((count + length - 1) / length),
+        spans((of.columns + length - 1) / length),
+        parts(of.rows * spans * kParts),
+        ends(reinterpret_cast<uint32_t*>(scratch)),
+        found(ends + parts),
+        sorted(found + kReach * of.rows * blocks) {}
 
-  static constexpr size_t kReach = 3;   // spans that a block reaches into at most: the last one may be short
+  static constexpr size_t kReach = 3;  // spans that a block reaches into at most: the last one may be short
   // A list is made in parts, each of blocks that lie side by side: fewer to sort, and fewer threads that count in one.
   static constexpr size_t kParts = 8;
 
   SketchShape shape;
-  size_t count, length, blocks, spans;   // length of a block; spans of a row
-  size_t parts;                  // of all lists
-  __device__ uint32_t begin(size_t part) const { return part == 0 ? 0 : ends[part - 1]; }   // once all are listed
+  size_t count, length, blocks, spans;  // length of a block; spans of a row
+  size_t parts;                         // of all lists
+  __device__ uint32_t begin(size_t part) const { return part == 0 ? 0 : ends[part - 1]; }  // once all are listed
 
-  uint32_t* ends;                // of each part, in `found` and `sorted`; row by row, span by span
-  uint32_t* found;               // blocks, in the order in which threads came
+  uint32_t* ends;   // of each part, in `found` and `sorted`; row by row, span by span
+  uint32_t* found;  // blocks, in the order in which threads came
   uint32_t* sorted;
 };
 
@@ -53,9 +59,7 @@ __global__ void count_blocks_kernel(Lists lists) {
 }
 
 // One block. Each part is empty then: it ends where it begins.
-__global__ void add_up_parts_kernel(Lists lists) {
-  add_up(lists.ends, lists.parts);
-}
+__global__ void add_up_parts_kernel(Lists lists) { add_up(lists.ends, lists.parts); }
 
 __global__ void list_blocks_kernel(Lists lists) {
   each_place(lists, [&](size_t part, uint32_t block) { lists.found[atomicAdd(&lists.ends[part], 1u)] = block; });
@@ -77,16 +81,15 @@ __global__ void sort_lists_kernel(Lists lists) {
 // A column past the last one begins anew. REQUIRES: less than twice the columns.
 __device__ inline uint32_t around(uint32_t column, uint32_t columns) { return min(column, column - columns); }
 
-constexpr unsigned kCells = 8;                // of a lane
-constexpr unsigned kPiece = 32 * kCells;      // neighboring cells of a warp
-constexpr unsigned kBlocksOfLoad = 2;         // whose elements a lane loads before it adds one
+constexpr unsigned kCells = 8;            // of a lane
+constexpr unsigned kPiece = 32 * kCells;  // neighboring cells of a warp
+constexpr unsigned kBlocksOfLoad = 2;     // whose elements a lane loads before it adds one
 static_assert(kSketchBlock % kPiece == 0, "a piece lies in one span");
 
 // A warp takes a piece of a span at a time. The pieces of a span lie side by side, and so do the same spans of the
 // rows: their warps then read the same part of x at about the same time. Each lane looks at a block of the list; those
 // that reach into the piece are then added, in order.
-__global__ void __launch_bounds__(kThreads, blocks_at_once(48))
-add_kernel(Lists lists, const float* x, float* table) {
+__global__ void __launch_bounds__(kThreads, blocks_at_once(48)) add_kernel(Lists lists, const float* x, float* table) {
   const uint32_t columns = lists.shape.columns, rows = lists.shape.rows, lane = lane_of();
   const auto length = static_cast<uint32_t>(lists.length);
   const uint32_t pieces = length / kPiece;
@@ -95,11 +98,11 @@ add_kernel(Lists lists, const float* x, float* table) {
   for (auto i = static_cast<uint32_t>(warp_of_grid()); i < all; i += warps) {
     const uint32_t span = i / pieces / rows, row = i / pieces - span * rows;
     const uint32_t first = span * length + i % pieces * kPiece;
-    if (first >= columns) continue;   // the last span may be short
+    if (first >= columns) continue;  // the last span may be short
     float* const to = table + size_t{row} * columns + first + lane;
     float cells[kCells];
     for (unsigned c = 0; c < kCells; ++c) cells[c] = first + lane + 32 * c < columns ? to[32 * c] : 0.0f;
-    const size_t part = (row * lists.spans + span) * Lists::kParts;   // the first of its list
+    const size_t part = (row * lists.spans + span) * Lists::kParts;  // the first of its list
     const uint32_t end = lists.ends[part + Lists::kParts - 1];
     for (uint32_t base = lists.begin(part); base < end; base += 32) {
       const bool listed = base + lane < end;
@@ -109,7 +112,7 @@ add_kernel(Lists lists, const float* x, float* table) {
       const uint32_t in_block = first - own_offset + (first < own_offset ? columns : 0);
       const bool reaches = listed && (in_block < length || own_offset - first < kPiece);
       const size_t begin = size_t{own} * length;
-      const auto own_from = reinterpret_cast<uintptr_t>(x + begin);   // handed on, to be added up once for all cells
+      const auto own_from = reinterpret_cast<uintptr_t>(x + begin);  // handed on, to be added up once for all cells
       const auto own_here = static_cast<uint32_t>(min(lists.count - begin, size_t{length}));
       for (uint32_t left = __ballot_sync(0xFFFFFFFFu, reaches); left != 0;) {
         float values[kBlocksOfLoad][kCells];
@@ -156,8 +159,8 @@ __device__ float median(const float (&v)[kRows]) {
   }
 }
 
-constexpr unsigned kElements = 4;             // of a lane
-constexpr unsigned kRun = 32 * kElements;     // neighboring elements of a warp
+constexpr unsigned kElements = 4;          // of a lane
+constexpr unsigned kRun = 32 * kElements;  // neighboring elements of a warp
 static_assert(kSketchBlock % kRun == 0, "a run lies in one block");
 
 // A warp takes a run at a time, and finds its place in each row once.
@@ -222,12 +225,15 @@ void sketch_estimate_cuda(const SketchShape& shape, const float* table, size_t f
   if (count == 0) return;
   const int blocks = blocks_for_warps((count + kRun - 1) / kRun);
   switch (shape.rows) {
-    case 1: return launch("sketch_estimate", estimate_kernel<1>, blocks, kThreads, 0, stream, shape, table, first,
-                          count, out);
-    case 3: return launch("sketch_estimate", estimate_kernel<3>, blocks, kThreads, 0, stream, shape, table, first,
-                          count, out);
-    default: return launch("sketch_estimate", estimate_kernel<5>, blocks, kThreads, 0, stream, shape, table, first,
-                           count, out);
+    case 1:
+      return launch("sketch_estimate", estimate_kernel<1>, blocks, kThreads, 0, stream, shape, table, first, count,
+                    out);
+    case 3:
+      return launch("sketch_estimate", estimate_kernel<3>, blocks, kThreads, 0, stream, shape, table, first, count,
+                    out);
+    default:
+      return launch("sketch_estimate", estimate_kernel<5>, blocks, kThreads, 0, stream, shape, table, first, count,
+                    out);
   }
 }
 

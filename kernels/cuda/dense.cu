@@ -11,7 +11,7 @@ using namespace cuda;
 __device__ inline float value_of(float stored) { return stored; }
 __device__ inline float value_of(uint16_t bf16) { return __uint_as_float(uint32_t{bf16} << 16); }
 
-constexpr unsigned kSums = 2 * kLoads;   // that a thread adds up at a time; values may be only two bytes
+constexpr unsigned kSums = 2 * kLoads;  // that a thread adds up at a time; values may be only two bytes
 
 template <typename Stored>
 __device__ void add_term(const DenseTerm& term, const TileShare& share, float (&sums)[kSums]) {
@@ -27,8 +27,10 @@ __global__ void dense_merge_kernel(Terms<DenseTerm> terms, bool from_zero, float
     float sums[kSums];
     for (unsigned l = 0; l < kSums; ++l) sums[l] = from_zero || !share.has(l) ? 0.0f : out[share.at(l)];
     for (unsigned t = 0; t < terms.count; ++t) {
-      if (terms.each[t].is_bf16) add_term<uint16_t>(terms.each[t], share, sums);
-      else add_term<float>(terms.each[t], share, sums);
+      if (terms.each[t].is_bf16)
+        add_term<uint16_t>(terms.each[t], share, sums);
+      else
+        add_term<float>(terms.each[t], share, sums);
     }
     for (unsigned l = 0; l < kSums; ++l) {
       if (share.has(l)) out[share.at(l)] = sums[l];

@@ -1,5 +1,5 @@
-// CUDA twins of kernels/dense.h, same bits. All pointers are device pointers, the values aligned to their size; terms
-// lie on the host and are not needed after a call; `stream` is a cudaStream_t; a call returns once the work is put on
+// CUDA twins of kernels/dense.h, same bits. All pointers are device pointers, the values aligned to their size. Terms
+// lie on the host and are not needed after a call. `stream` is a cudaStream_t; a call returns once the work is put on
 // it and allocates nothing.
 #pragma once
 

@@ -83,8 +83,10 @@ void Event::hold(void* stream) const {
 }
 bool Event::reached() const {
   const cudaError_t error = cudaEventQuery(event_of(handle_));
-  if (error != cudaErrorNotReady) check(error, "asking for an event");
-  else (void)cudaGetLastError();   // it is our answer; leave no trace of it for the next check
+  if (error != cudaErrorNotReady)
+    check(error, "asking for an event");
+  else
+    (void)cudaGetLastError();  // it is our answer; leave no trace of it for the next check
   return error == cudaSuccess;
 }
 void Event::wait() const { check(cudaEventSynchronize(event_of(handle_)), "waiting for an event"); }

@@ -9,7 +9,7 @@ namespace starling::cuda {
 
 // GPUs this process can use; 0 on any error (no driver, none visible).
 int device_count();
-std::string why_no_device();   // and what to do; empty: there is one
+std::string why_no_device();  // and what to do; empty: there is one
 
 // Throws if `error` (a cudaError_t) is not success; `what` says what was tried.
 void check(int error, const char* what);
@@ -60,10 +60,10 @@ class Event {
   ~Event();
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
-  void record(void* stream);             // from now on it is the end of what `stream` holds now. Of one device
-  void hold(void* stream) const;         // what is put on `stream` from now on waits until it is reached
-  [[nodiscard]] bool reached() const;    // true of one that was never recorded
-  void wait() const;                     // until it is; the thread sleeps
+  void record(void* stream);           // from now on it is the end of what `stream` holds now. Of one device
+  void hold(void* stream) const;       // what is put on `stream` from now on waits until it is reached
+  [[nodiscard]] bool reached() const;  // true of one that was never recorded
+  void wait() const;                   // until it is; the thread sleeps
 
  private:
   void* handle_ = nullptr;

@@ -11,7 +11,7 @@
 
 namespace starling::cuda {
 
-#ifndef STARLING_CUDA_THREADS   // tests compile the kernels for other blocks too
+#ifndef STARLING_CUDA_THREADS  // tests compile the kernels for other blocks too
 #define STARLING_CUDA_THREADS 256
 #endif
 inline constexpr unsigned kThreads = STARLING_CUDA_THREADS;
@@ -66,13 +66,13 @@ struct Divisor {
     const auto high = static_cast<uint32_t>(uint64_t{multiplier} * number >> 32);
     return (high + ((number - high) >> first_shift)) >> last_shift;
   }
-  uint32_t multiplier = 1, first_shift = 0, last_shift = 0;   // by 1
+  uint32_t multiplier = 1, first_shift = 0, last_shift = 0;  // by 1
 };
 
 // What a thread has of a tile: elements kThreads apart, so that a warp's lie side by side.
 struct TileShare {
   size_t first;
-  unsigned left;   // elements of the tile that are there
+  unsigned left;  // elements of the tile that are there
   __device__ size_t at(unsigned load) const { return first + load * kThreads; }
   __device__ bool has(unsigned load) const { return threadIdx.x + load * kThreads < left; }
 };

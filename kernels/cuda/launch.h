@@ -27,16 +27,16 @@ void launch(const char* name, void (*kernel)(Params...), int blocks, int threads
 }  // namespace starling::cuda
 
 // SHARED_ARRAY(double, sums, kThreads): an array that the threads of a block share; its values begin undefined.
-// NO_UNROLL for (...): a loop whose steps are few, and would only take registers side by side.
+// NO_UNROLL for (...): a loop of few steps, which would only take registers side by side.
 // DYNAMIC_SHARED(double, sums): the same as an array, of the `dynamic_bytes` of the launch; one a kernel.
 #ifdef __CUDACC__
 #define SHARED_ARRAY(type, name, count) __shared__ type name[count]
 #define NO_UNROLL _Pragma("unroll 1")
-#define DYNAMIC_SHARED(type, name)                                        \
+#define DYNAMIC_SHARED(type, name)                                         \
   extern __shared__ __align__(16) unsigned char starling_dynamic_shared[]; \
   type* const name = reinterpret_cast<type*>(starling_dynamic_shared)
 #else
-#define SHARED_ARRAY(type, name, count)                                       \
+#define SHARED_ARRAY(type, name, count)                                            \
   static const char name##_key = 0; /* its address tells one array from another */ \
   auto& name = *static_cast<type(*)[count]>(emulation::shared_array(&name##_key, sizeof(type) * (count)))
 #define NO_UNROLL

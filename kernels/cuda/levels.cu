@@ -17,7 +17,7 @@ namespace {
 using namespace cuda;
 
 constexpr uint32_t kGroupBytes = 64;
-constexpr uint32_t kHalves = 2;   // of a group: a lane has a byte of each
+constexpr uint32_t kHalves = 2;  // of a group: a lane has a byte of each
 static_assert(kLevelPair * kHalves == kGroupBytes, "the bytes of a lane share random bits");
 
 // The groups of all blocks, one block after the other; the last one of each block may be short.
@@ -35,7 +35,7 @@ struct Groups {
   size_t count, block, block_bytes;
   uint32_t of_a_block = 0, total = 0;
   Divisor by_block;
-  uint32_t whole = 0;   // the first so many are whole and lie without gaps
+  uint32_t whole = 0;  // the first so many are whole and lie without gaps
 };
 
 // How codes of so many bits are taken: kRun groups at a time, so that a lane has 8 elements, or 16 of one bit.
@@ -54,8 +54,8 @@ template <int kBits, bool kWhole>
 struct Run {
   using L = Layout<kBits>;
   static constexpr uint32_t kGroups = kWhole ? L::kRun : 1, kScales = kWhole ? L::kScales : 1;
-  size_t element, byte;      // its first
-  uint32_t elements;         // that are there
+  size_t element, byte;  // its first
+  uint32_t elements;     // that are there
   uint32_t blocks[kScales];
 
   __device__ static uint32_t scale_of(uint32_t r) { return kScales == 1 ? 0 : r; }
@@ -91,8 +91,10 @@ __device__ void each_run(const Groups& groups, const Use& use) {
       NO_UNROLL for (uint32_t r = 0; r < L::kRun && g + r < groups.total; ++r) {
         const size_t begin = block * groups.block, element = begin + size_t{in_block} * L::kElements;
         const size_t left = min(begin + groups.block, groups.count) - element;
-        use(Run<kBits, false>{element, block * groups.block_bytes + size_t{in_block} * kGroupBytes,
-                              static_cast<uint32_t>(min(left, size_t{L::kElements})), {block}});
+        use(Run<kBits, false>{element,
+                              block * groups.block_bytes + size_t{in_block} * kGroupBytes,
+                              static_cast<uint32_t>(min(left, size_t{L::kElements})),
+                              {block}});
         if (++in_block != groups.of_a_block) continue;
         in_block = 0;
         ++block;
@@ -120,7 +122,7 @@ __device__ inline uint32_t level_code(float x, float scaled, int levels, uint32_
 
 template <int kBits>
 __global__ void __launch_bounds__(kThreads, blocks_at_once(48))
-encode_kernel(Groups groups, int levels, const float* x, const float* scales, uint32_t key, uint8_t* out) {
+    encode_kernel(Groups groups, int levels, const float* x, const float* scales, uint32_t key, uint8_t* out) {
   using L = Layout<kBits>;
   each_run<kBits>(groups, [&](const auto& run) {
     using Run = std::decay_t<decltype(run)>;
@@ -167,7 +169,7 @@ class Levels {
   }
   __device__ float at(uint32_t packed, uint32_t slot) const {
     const uint32_t shifted = packed >> slot * kBits;
-    const uint32_t code = (slot + 1) * kBits == 8 ? shifted : shifted & ((1u << kBits) - 1u);   // a byte has no more
+    const uint32_t code = (slot + 1) * kBits == 8 ? shifted : shifted & ((1u << kBits) - 1u);  // a byte has no more
     if (kBits == 1) return code != 0 ? 1.0f : -1.0f;
     return __fsub_rn(__uint_as_float(bits_ | code), zero_);
   }
@@ -194,7 +196,7 @@ __device__ void load_bytes(const Run& run, const uint8_t* bytes, uint32_t (&pack
 
 template <int kBits>
 __global__ void __launch_bounds__(kThreads, blocks_at_once(48))
-decode_kernel(Groups groups, int most, const uint8_t* bytes, const float* scales, float* out) {
+    decode_kernel(Groups groups, int most, const uint8_t* bytes, const float* scales, float* out) {
   using L = Layout<kBits>;
   each_run<kBits>(groups, [&](const auto& run) {
     using Run = std::decay_t<decltype(run)>;
@@ -222,7 +224,7 @@ constexpr unsigned kTermsOfLoad = kBits == 8 ? 2 : 4;
 // registers.
 template <int kBits, bool kFromZero>
 __global__ void __launch_bounds__(kThreads, blocks_at_once(kBits == 4 ? 64 : 48))
-merge_kernel(Groups groups, int most, Terms<LevelTerm> terms, float* out) {
+    merge_kernel(Groups groups, int most, Terms<LevelTerm> terms, float* out) {
   using L = Layout<kBits>;
   constexpr unsigned kTerms = kTermsOfLoad<kBits>;
   each_run<kBits>(groups, [&](const auto& run) {
@@ -268,10 +270,12 @@ merge_kernel(Groups groups, int most, Terms<LevelTerm> terms, float* out) {
 }
 
 __global__ void take_signs_kernel(uint32_t size_bits, float* x, size_t count) {
-  each_element(count, [&](size_t i) { return x[i]; }, [&](size_t i, float value) {
-    const uint32_t sign = __float_as_uint(value) & 0x80000000u;
-    x[i] = magnitude_bits(value) == 0 ? 0.0f : __uint_as_float(size_bits | sign);
-  });
+  each_element(
+      count, [&](size_t i) { return x[i]; },
+      [&](size_t i, float value) {
+        const uint32_t sign = __float_as_uint(value) & 0x80000000u;
+        x[i] = magnitude_bits(value) == 0 ? 0.0f : __uint_as_float(size_bits | sign);
+      });
 }
 
 // Lane 0 gets the warp's sum, always added in the same order.

@@ -1,4 +1,4 @@
-// CUDA twins of kernels/levels.h for a vector that is cut into blocks of `block` elements, the last one shorter: each
+// CUDA twins of kernels/levels.h for a vector that is cut into blocks of `block` elements, the last one shorter. Each
 // has a scale of its own, and its codes begin at a byte of their own, as payloads of updates hold them. All pointers
 // are device pointers; `stream` is a cudaStream_t; a call returns once the work is put on it and allocates nothing.
 // Same bits as the host's loops, called block by block with `first` the elements before.
@@ -16,7 +16,7 @@ namespace starling {
 
 struct BlockedLevels {
   LevelCodes codes;
-  size_t block = 512;   // elements; > 0
+  size_t block = 512;  // elements; > 0
 
   size_t blocks(size_t count) const { return (count + block - 1) / block; }
   size_t bytes(size_t count) const { return count / block * codes.bytes(block) + codes.bytes(count % block); }
@@ -24,9 +24,9 @@ struct BlockedLevels {
 
 // What the scale of a block is made of: the same maximum as the host's, sums in another fixed order.
 struct BlockSums {
-  double magnitudes;       // sum of |x|
+  double magnitudes;  // sum of |x|
   double squares;
-  uint32_t max_abs_bits;   // of a float
+  uint32_t max_abs_bits;  // of a float
 };
 
 // One for each block. Of a vector with one scale, take any block and add the sums up.
@@ -44,8 +44,8 @@ void levels_decode_cuda(const BlockedLevels& levels, const std::byte* bytes, siz
 void levels_axpy_cuda(const BlockedLevels& levels, float a, const std::byte* bytes, size_t count, const float* scales,
                       float* y, void* stream);
 
-// out[i] = the sum of weight * (scale * level of element i) over the terms, whose scales and codes lie on the device,
-// the scales aligned to 4 bytes. `terms` itself lies on the host and is not needed after the call.
+// out[i] = the sum of weight * (scale * level of element i) over the terms. Scales and codes lie on the device, the
+// scales aligned to 4 bytes. `terms` itself lies on the host and is not needed after the call.
 void levels_merge_cuda(const BlockedLevels& levels, std::span<const LevelTerm> terms, float* out, size_t count,
                        void* stream);
 

@@ -9,9 +9,9 @@ namespace starling {
 namespace {
 using namespace cuda;
 
-constexpr unsigned kStrands = 16;   // running sums of a product, as on the host: element j goes to sum j mod 16
-constexpr unsigned kVectors = 4;    // that a row is multiplied with while it is read once
-constexpr unsigned kSteps = 32;     // elements of a row that a lane loads while it uses as many
+constexpr unsigned kStrands = 16;  // running sums of a product, as on the host: element j goes to sum j mod 16
+constexpr unsigned kVectors = 4;   // that a row is multiplied with while it is read once
+constexpr unsigned kSteps = 32;    // elements of a row that a lane loads while it uses as many
 
 // The products of a row with kCount vectors: half a warp, a lane a running sum of each. `row` is null where there is no
 // row; both halves go on, since all lanes take part in the shuffles.
@@ -50,7 +50,7 @@ __device__ void multiply_row(const MatrixSize& size, const float* row, const flo
 
 // Half a warp takes a row at a time.
 __global__ void __launch_bounds__(kThreads, blocks_at_once(128))
-matrix_times_kernel(MatrixSize size, const float* x, const float* q, float* y) {
+    matrix_times_kernel(MatrixSize size, const float* x, const float* q, float* y) {
   for (size_t both = first_index() / 32 * 2; both < size.rows; both += index_stride() / kStrands) {
     const size_t i = both + threadIdx.x / kStrands % 2;
     const float* const row = i < size.rows ? x + i * size.columns : nullptr;
@@ -67,8 +67,8 @@ matrix_times_kernel(MatrixSize size, const float* x, const float* q, float* y) {
   }
 }
 
-constexpr unsigned kTileRows = kThreads > 512 ? 128 : 256;   // of 32 columns: 32 KiB
-constexpr unsigned kTileLoads = kTileRows / kWarps;          // of each thread
+constexpr unsigned kTileRows = kThreads > 512 ? 128 : 256;  // of 32 columns: 32 KiB
+constexpr unsigned kTileLoads = kTileRows / kWarps;         // of each thread
 static_assert(kTileRows % kWarps == 0 && (32 + kWarps) * kTileRows * sizeof(float) <= 48 << 10, "shared memory");
 
 // A block takes 32 columns and as many vectors as it has warps at a time. The sum over the rows is one chain for each
@@ -76,7 +76,7 @@ static_assert(kTileRows % kWarps == 0 && (32 + kWarps) * kTileRows * sizeof(floa
 // warps load, each the rows of its number, and do so for the next tile while some add up this one.
 __global__ void transposed_times_kernel(MatrixSize size, const float* x, const float* p, float* z) {
   SHARED_ARRAY(float, tile, kTileRows * 32);
-  SHARED_ARRAY(float, factors, kWarps * kTileRows);   // of the vectors, for the rows of the tile
+  SHARED_ARRAY(float, factors, kWarps* kTileRows);  // of the vectors, for the rows of the tile
   const unsigned warp = threadIdx.x / 32, lane = lane_of();
   const size_t groups = (size.columns + 31) / 32, all = groups * ((size.rank + kWarps - 1) / kWarps);
   for (size_t unit = blockIdx.x; unit < all; unit += gridDim.x) {
@@ -126,7 +126,7 @@ struct OuterGrid {
     by_width = Divisor(width);
     by_across = Divisor(tiles_across);
   }
-  uint32_t width = 0, height = 0;   // of a tile, in threads; a thread has rows that lie `height` apart
+  uint32_t width = 0, height = 0;  // of a tile, in threads; a thread has rows that lie `height` apart
   uint32_t tiles = 0, tiles_across = 0;
   Divisor by_width, by_across;
 };
@@ -165,8 +165,10 @@ __global__ void add_outer_kernel(MatrixSize size, OuterGrid grid, float coeffici
     const auto add = [&](const auto& has) {
       add_outer_rows(size, grid.height, coefficient, p + i, z + j, x + i * size.columns + j, has);
     };
-    if (left > (kOuterRows - 1) * grid.height) add([](unsigned) { return true; });
-    else add([&](unsigned r) { return r * grid.height < left; });
+    if (left > (kOuterRows - 1) * grid.height)
+      add([](unsigned) { return true; });
+    else
+      add([&](unsigned r) { return r * grid.height < left; });
   }
 }
 
@@ -187,8 +189,8 @@ void transposed_times_cuda(const MatrixSize& size, const float* x, const float* 
 void add_outer_cuda(const MatrixSize& size, float coefficient, const float* p, const float* z, float* x, void* stream) {
   if (size.rows * size.columns * size.rank == 0) return;
   const OuterGrid grid(size);
-  launch("add_outer", add_outer_kernel, blocks_for_tiles(grid.tiles), kThreads, 0, stream, size, grid, coefficient,
-         p, z, x);
+  launch("add_outer", add_outer_kernel, blocks_for_tiles(grid.tiles), kThreads, 0, stream, size, grid, coefficient, p,
+         z, x);
 }
 
 }  // namespace starling

@@ -1,5 +1,5 @@
 // CUDA twins of kernels/low_rank.h. All pointers are device pointers; `stream` is a cudaStream_t; a call returns once
-// the work is put on it and allocates nothing. Same bits as the host's loops, whose sums add in one order: that over
+// the work is put on it and allocates nothing. Same bits as the host's loops: sums add in one order, and that over
 // the rows is one chain for each column; so transposed_times_cuda() fills a GPU where there are many columns.
 #pragma once
 

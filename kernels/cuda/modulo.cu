@@ -20,14 +20,16 @@ struct RowShare {
   static_assert(kRowBytes % (kBytes * kThreads) == 0, "a tile lies in one row");
 
   __device__ RowShare(size_t tile_byte, size_t count)
-      : row(static_cast<uint32_t>(tile_byte / kRowBytes)), start(size_t{row} * kModuloRow),
-        start_byte(size_t{row} * kRowBytes), elements(static_cast<uint32_t>(min(count - start, kModuloRow))),
+      : row(static_cast<uint32_t>(tile_byte / kRowBytes)),
+        start(size_t{row} * kModuloRow),
+        start_byte(size_t{row} * kRowBytes),
+        elements(static_cast<uint32_t>(min(count - start, kModuloRow))),
         lower(kHalves == 1 ? elements : elements - elements / 2),
         first(static_cast<uint32_t>(tile_byte % kRowBytes) + threadIdx.x) {}
 
   __device__ uint32_t in_row(unsigned l, unsigned half) const { return half * lower + first + l * kThreads; }
   __device__ bool has_byte(unsigned l) const { return first + l * kThreads < lower; }
-  __device__ bool has(unsigned l, unsigned half) const {   // a byte's upper half may stand for nothing
+  __device__ bool has(unsigned l, unsigned half) const {  // a byte's upper half may stand for nothing
     return half == 0 ? has_byte(l) : in_row(l, half) < elements;
   }
   __device__ size_t byte_at(unsigned l) const { return start_byte + in_row(l, 0); }
@@ -35,7 +37,7 @@ struct RowShare {
 
   uint32_t row;
   size_t start, start_byte;
-  uint32_t elements, lower, first;   // of the row; those of the lower half; this thread's byte of the row
+  uint32_t elements, lower, first;  // of the row; those of the lower half; this thread's byte of the row
 };
 
 // The same of a row of which nothing is missing.
@@ -83,7 +85,7 @@ __device__ void add_to_result(uint32_t projection, uint32_t largest, ModuloEncod
 
 template <int kBits>
 constexpr unsigned kEncodeBytes = kBits == 8 ? 2 * kLoads : kLoads;
-constexpr size_t kEncodeBlocks = 4096;   // so few that their additions to the result take no time
+constexpr size_t kEncodeBlocks = 4096;  // so few that their additions to the result take no time
 
 // A block takes the same part of many rows, so that a thread finds the weights of its columns once. A missing element
 // is a zero, which adds nothing to any result.
@@ -153,8 +155,8 @@ __global__ void apply_kernel(float factor, const uint8_t* own, int own_shift, co
     for (unsigned l = 0; l < Share::kBytes; ++l) {
       for (unsigned half = 0; half < Share::kHalves; ++half) {
         if (!share.has(l, half)) continue;
-        const int32_t difference = modulo_difference<kBits>(own_codes[l] >> half * 4, own_shift,
-                                                            peer_codes[l] >> half * 4, peer_shift);
+        const int32_t difference =
+            modulo_difference<kBits>(own_codes[l] >> half * 4, own_shift, peer_codes[l] >> half * 4, peer_shift);
         x[share.at(l, half)] = __fadd_rn(values[l][half], __fmul_rn(factor, static_cast<float>(difference)));
       }
     }

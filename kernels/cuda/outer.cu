@@ -7,9 +7,7 @@ namespace starling {
 namespace {
 using namespace cuda;
 
-struct Stepped {
-  float m, r;
-};
+struct Stepped { float m, r; };
 
 // The _rn intrinsics are never fused, whatever the compiler was told.
 __device__ Stepped nesterov_element(const NesterovStep& step, float v, float m, float r) {
@@ -20,14 +18,12 @@ __device__ Stepped nesterov_element(const NesterovStep& step, float v, float m, 
 }
 
 __global__ void __launch_bounds__(kThreads, kAllAtOnce)
-axpy_is_finite_kernel(float a, const float* x, const float* y, size_t count, uint32_t* max_abs_bits) {
-  struct Element {
-    float x, y;
-  };
+    axpy_is_finite_kernel(float a, const float* x, const float* y, size_t count, uint32_t* max_abs_bits) {
+  struct Element { float x, y; };
   uint32_t largest = 0;
-  each_element(count, [&](size_t i) { return Element{x[i], y[i]}; }, [&](size_t, const Element& at) {
-    largest = max(largest, magnitude_bits(__fadd_rn(at.y, __fmul_rn(a, at.x))));
-  });
+  each_element(
+      count, [&](size_t i) { return Element{x[i], y[i]}; },
+      [&](size_t, const Element& at) { largest = max(largest, magnitude_bits(__fadd_rn(at.y, __fmul_rn(a, at.x)))); });
   largest = warp_max(largest);
   if (first_in_warp()) atomicMax(max_abs_bits, largest);
 }

@@ -21,10 +21,12 @@ __global__ void apply_kernel(float coefficient, const Stored* own, const Stored*
     Stored own, peer;
     float x;
   };
-  each_element(count, [&](size_t i) { return Element{own[i], peer[i], x[i]}; }, [&](size_t i, const Element& at) {
-    const float difference = __fsub_rn(value_of(at.peer), value_of(at.own));
-    x[i] = __fadd_rn(at.x, __fmul_rn(coefficient, difference));
-  });
+  each_element(
+      count, [&](size_t i) { return Element{own[i], peer[i], x[i]}; },
+      [&](size_t i, const Element& at) {
+        const float difference = __fsub_rn(value_of(at.peer), value_of(at.own));
+        x[i] = __fadd_rn(at.x, __fmul_rn(coefficient, difference));
+      });
 }
 
 template <typename Stored>

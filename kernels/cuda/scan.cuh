@@ -6,7 +6,7 @@
 
 namespace starling::cuda {
 
-inline constexpr unsigned kWarps = kThreads / 32;   // of a block
+inline constexpr unsigned kWarps = kThreads / 32;  // of a block
 static_assert(kWarps <= 32);
 
 __device__ inline uint32_t lane_of() { return threadIdx.x % 32; }
@@ -40,7 +40,9 @@ __device__ T block_sum_before(T value, T* total) {
 // How a grid of whole warps shares a run of elements: each takes `each` of them, a multiple of 32.
 struct Segments {
   explicit Segments(size_t element_count)
-      : count(element_count), blocks(blocks_for(count)), warps(static_cast<unsigned>(blocks) * kWarps),
+      : count(element_count),
+        blocks(blocks_for(count)),
+        warps(static_cast<unsigned>(blocks) * kWarps),
         each(32 * ((count + size_t{32} * warps - 1) / (size_t{32} * warps))) {}
 
   size_t count;
@@ -59,8 +61,8 @@ __device__ inline size_t segment_begin(const Segments& segments, size_t warp) {
 // memory, so that a warp reads and writes neighbors, while each thread adds up numbers that lie side by side.
 template <typename T>
 __device__ T add_up(T* numbers, size_t count) {
-  constexpr unsigned kEach = kThreads > 256 ? 4 : 16;   // of a thread, at a time
-  constexpr unsigned kPitch = kEach + 1;                // so that the threads of a warp use different banks
+  constexpr unsigned kEach = kThreads > 256 ? 4 : 16;  // of a thread, at a time
+  constexpr unsigned kPitch = kEach + 1;               // so that the threads of a warp use different banks
   SHARED_ARRAY(T, chunk, kThreads * kPitch);
   T* const own = chunk + threadIdx.x * kPitch;
   T before = 0;
@@ -80,7 +82,7 @@ __device__ T add_up(T* numbers, size_t count) {
     }
     before += total;
     __syncthreads();
-    for (unsigned e = 0; e < kEach; ++e) {   // a thread's places here are those that it fills next
+    for (unsigned e = 0; e < kEach; ++e) {  // a thread's places here are those that it fills next
       const unsigned i = e * kThreads + threadIdx.x;
       if (base + i < count) numbers[base + i] = chunk[i + i / kEach];
     }

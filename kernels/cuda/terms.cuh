@@ -7,7 +7,7 @@
 
 namespace starling::cuda {
 
-inline constexpr size_t kTermsOfLaunch = 16;   // a launch's parameters hold them
+inline constexpr size_t kTermsOfLaunch = 16;  // a launch's parameters hold them
 
 template <class Term>
 struct Terms {

@@ -14,20 +14,18 @@ using namespace cuda;
 constexpr unsigned kBins = 2048;
 constexpr unsigned kOwnBins = kBins / kThreads;
 static_assert(kBins % kThreads == 0, "each thread owns as many bins as any other");
-constexpr uint32_t kNonFiniteDigit = 0x7F800000u >> 20;   // of the first digit
-constexpr size_t kListShare = 8;   // a list has room for one of so many elements; a segment with more is read again
+constexpr uint32_t kNonFiniteDigit = 0x7F800000u >> 20;  // of the first digit
+constexpr size_t kListShare = 8;  // a list has room for one of so many elements; a segment with more is read again
 
 // The 31 bits of a magnitude, as digits.
-struct Digit {
-  int shift, bits;
-};
+struct Digit { int shift, bits; };
 constexpr Digit kDigits[] = {{20, 11}, {10, 10}, {0, 10}};
 
 struct State {
-  uint32_t threshold;   // the digits found so far; in the end the magnitude of the k-th largest
-  uint32_t wanted;      // how many of those that begin with these digits are taken
-  uint32_t chosen;      // of all elements
-  uint32_t found;       // chosen, or kTopKNotFinite
+  uint32_t threshold;  // the digits found so far; in the end the magnitude of the k-th largest
+  uint32_t wanted;     // how many of those that begin with these digits are taken
+  uint32_t chosen;     // of all elements
+  uint32_t found;      // chosen, or kTopKNotFinite
 };
 
 // Elements above the threshold in the lower half, those that equal it in the upper: one addition adds both.
@@ -49,9 +47,9 @@ struct Candidates {
 
   const float* x;
   Segments segments;
-  size_t room;                 // of a list
-  uint32_t* found = nullptr;   // how many a warp may choose from, also where its list has no room for them
-  uint32_t* lists = nullptr;   // their indices, ascending
+  size_t room;                // of a list
+  uint32_t* found = nullptr;  // how many a warp may choose from, also where its list has no room for them
+  uint32_t* lists = nullptr;  // their indices, ascending
 };
 
 // Calls see(indices, magnitudes) with kLoads elements of each lane: of the segment, or of the list. Where there is none
@@ -85,7 +83,7 @@ using Loaded = const uint32_t (&)[kLoads];
 
 // Zeros are never taken, and not counted.
 __global__ void __launch_bounds__(kThreads, kAllAtOnce)
-count_digits_kernel(Candidates candidates, Digit digit, bool first, const State* state, uint32_t* bins) {
+    count_digits_kernel(Candidates candidates, Digit digit, bool first, const State* state, uint32_t* bins) {
   SHARED_ARRAY(uint32_t, own, kBins);
   for (unsigned bin = threadIdx.x; bin < kBins; bin += kThreads) own[bin] = 0;
   __syncthreads();
@@ -104,7 +102,7 @@ count_digits_kernel(Candidates candidates, Digit digit, bool first, const State*
 
 // Lists those whose first digit is that of the k-th largest, or a larger one.
 __global__ void __launch_bounds__(kThreads, kAllAtOnce)
-list_candidates_kernel(Candidates candidates, const State* state) {
+    list_candidates_kernel(Candidates candidates, const State* state) {
   const uint32_t least = state->chosen == 0 ? UINT32_MAX : max(state->threshold << kDigits[0].shift, 1u);
   const size_t warp = warp_of_grid();
   uint32_t* const list = candidates.lists + warp * candidates.room;
@@ -114,7 +112,7 @@ list_candidates_kernel(Candidates candidates, const State* state) {
     for (unsigned load = 0; load < kLoads; ++load) {
       const bool taken = magnitudes[load] >= least;
       const uint32_t all = __ballot_sync(0xFFFFFFFFu, taken);
-      if (all == 0) continue;   // the same for the whole warp
+      if (all == 0) continue;  // the same for the whole warp
       const uint32_t at = found + __popc(all & below);
       if (taken && at < candidates.room) list[at] = indices[load];
       found += __popc(all);
@@ -136,7 +134,7 @@ __global__ void choose_digit_kernel(Digit digit, bool first, uint32_t k, uint32_
     own += counts[b];
   }
   uint32_t total = 0;
-  uint32_t above = block_sum_before(own, &total);   // its barrier also comes after the reads of *state
+  uint32_t above = block_sum_before(own, &total);  // its barrier also comes after the reads of *state
   for (unsigned b = 0; b < kOwnBins && first; ++b) {
     if (top - b >= kNonFiniteDigit && counts[b] != 0) atomicMax(&nonfinite[0], 1u);
   }
@@ -147,7 +145,7 @@ __global__ void choose_digit_kernel(Digit digit, bool first, uint32_t k, uint32_
     state->found = nonfinite[0] != 0 ? kTopKNotFinite : wanted;
   }
   for (unsigned b = 0; b < kOwnBins; ++b) {
-    if (above < wanted && above + counts[b] >= wanted) {   // in one bin of one thread, if any is wanted
+    if (above < wanted && above + counts[b] >= wanted) {  // in one bin of one thread, if any is wanted
       state->threshold = before.threshold << digit.bits | (top - b);
       state->wanted = wanted - above;
     }
@@ -156,7 +154,7 @@ __global__ void choose_digit_kernel(Digit digit, bool first, uint32_t k, uint32_
 }
 
 __global__ void __launch_bounds__(kThreads, kAllAtOnce)
-count_chosen_kernel(Candidates candidates, const State* state, Pair* warps) {
+    count_chosen_kernel(Candidates candidates, const State* state, Pair* warps) {
   const uint32_t threshold = state->threshold;
   uint32_t larger = 0, equal = 0;
   each_candidate(candidates, true, [&](Loaded, Loaded magnitudes) {
@@ -177,7 +175,7 @@ __global__ void add_up_warps_kernel(Pair* warps, unsigned warp_count, const Stat
 }
 
 __global__ void __launch_bounds__(kThreads, kAllAtOnce)
-write_chosen_kernel(Candidates candidates, const State* state, const Pair* warps, uint32_t* out) {
+    write_chosen_kernel(Candidates candidates, const State* state, const Pair* warps, uint32_t* out) {
   const State chosen = *state;
   if (chosen.chosen == 0) return;
   const uint32_t below = lanes_below();
@@ -187,7 +185,7 @@ write_chosen_kernel(Candidates candidates, const State* state, const Pair* warps
     for (unsigned load = 0; load < kLoads; ++load) {
       const bool larger = magnitudes[load] > chosen.threshold, equal = magnitudes[load] == chosen.threshold;
       const uint32_t either = __ballot_sync(0xFFFFFFFFu, larger || equal);
-      if (either == 0) continue;   // the same for the whole warp
+      if (either == 0) continue;  // the same for the whole warp
       const uint32_t equals = __ballot_sync(0xFFFFFFFFu, equal);
       const uint32_t equal_rank = equal_before + __popc(equals & below);
       if (larger || (equal && equal_rank < chosen.wanted)) {

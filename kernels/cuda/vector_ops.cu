@@ -10,11 +10,10 @@ using namespace cuda;
 static_assert(kSumScratchDoubles >= kMaxBlocks, "one partial sum a block");
 
 __global__ void axpy_kernel(float a, const float* x, float* y, size_t count) {
-  struct Element {
-    float x, y;
-  };
-  each_element(count, [&](size_t i) { return Element{x[i], y[i]}; },
-               [&](size_t i, const Element& at) { y[i] = __fadd_rn(at.y, __fmul_rn(a, at.x)); });
+  struct Element { float x, y; };
+  each_element(
+      count, [&](size_t i) { return Element{x[i], y[i]}; },
+      [&](size_t i, const Element& at) { y[i] = __fadd_rn(at.y, __fmul_rn(a, at.x)); });
 }
 
 // The block's sum in thread 0, always added in the same order; 0 in the others. It ends without a barrier: a kernel
@@ -26,19 +25,20 @@ __device__ double block_sum(double value) {
     __syncthreads();
     if (threadIdx.x < step) shared[threadIdx.x] += shared[threadIdx.x + step];
   }
-  return threadIdx.x == 0 ? shared[0] : 0;   // the others would read it while thread 0 still adds
+  return threadIdx.x == 0 ? shared[0] : 0;  // the others would read it while thread 0 still adds
 }
 
 // Sum of (y - x)^2, or of x^2.
 template <bool kOfDifference>
 __global__ void __launch_bounds__(kThreads, kAllAtOnce)
-square_sums_kernel(const float* x, const float* y, size_t count, double* partial) {
+    square_sums_kernel(const float* x, const float* y, size_t count, double* partial) {
   double sum = 0;
-  each_element(count, [&](size_t i) { return kOfDifference ? __fsub_rn(y[i], x[i]) : x[i]; },
-               [&](size_t, float of_float) {
-                 const double value = of_float;
-                 sum += value * value;
-               });
+  each_element(
+      count, [&](size_t i) { return kOfDifference ? __fsub_rn(y[i], x[i]) : x[i]; },
+      [&](size_t, float of_float) {
+        const double value = of_float;
+        sum += value * value;
+      });
   sum = block_sum(sum);
   if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }
@@ -51,10 +51,11 @@ __global__ void add_partials_kernel(const double* partial, int partial_count, do
 }
 
 __global__ void __launch_bounds__(kThreads, kAllAtOnce)
-count_nonfinite_kernel(const float* x, size_t count, unsigned long long* result) {
+    count_nonfinite_kernel(const float* x, size_t count, unsigned long long* result) {
   uint32_t found = 0;
-  each_element<2 * kLoads>(count, [&](size_t i) { return x[i]; },
-                           [&](size_t, float value) { found += magnitude_bits(value) > 0x7F7FFFFFu; });
+  each_element<2 * kLoads>(
+      count, [&](size_t i) { return x[i]; },
+      [&](size_t, float value) { found += magnitude_bits(value) > 0x7F7FFFFFu; });
   found = warp_sum(found);
   if (first_in_warp() && found != 0) atomicAdd(result, static_cast<unsigned long long>(found));
 }

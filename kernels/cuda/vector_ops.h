@@ -1,6 +1,6 @@
-// CUDA twins of kernels/vector_ops.h. x, y, scratch and results are device pointers; `stream` is a cudaStream_t; a
-// call returns once the work is put on it and allocates nothing. axpy gives the same bits as the host loop; the
-// double sums are the same on every run and GPU, but add up in another order than the host's.
+// CUDA twins of kernels/vector_ops.h. All of x, y, scratch and results are device pointers. `stream` is a cudaStream_t;
+// a call returns once the work is put on it and allocates nothing. The loop axpy gives the same bits as the host loop;
+// the double sums are the same on every run and GPU, but add up in another order than the host's.
 #pragma once
 
 #include <cstddef>

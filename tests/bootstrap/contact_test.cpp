@@ -12,9 +12,7 @@ using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST(Contact, AnyMemberLetsANewcomerIn) {
   for (uint32_t entrance = 0; entrance < 3; ++entrance) {
@@ -26,15 +24,17 @@ TEST(Contact, AnyMemberLetsANewcomerIn) {
     ASSERT_TRUE(world.run_until([&] { return contact.state() == Contact::State::kAnswered; }, seconds(1)));
     EXPECT_EQ(contact.settings(), "digits");
     EXPECT_EQ(newcomer.members().alive().size(), 3u);
-    for (uint32_t i = 0; i < 3; ++i) {   // the others are what it says of them
+    for (uint32_t i = 0; i < 3; ++i) {  // the others are what it says of them
       EXPECT_EQ(newcomer.members().find(peer_of(i))->proven, i == entrance);
     }
-    ASSERT_TRUE(world.run_until([&] {
-      for (auto& node : world.nodes) {
-        if (node->members().alive().size() != 3) return false;
-      }
-      return true;
-    }, seconds(2)));
+    ASSERT_TRUE(world.run_until(
+        [&] {
+          for (auto& node : world.nodes) {
+            if (node->members().alive().size() != 3) return false;
+          }
+          return true;
+        },
+        seconds(2)));
     EXPECT_EQ(contact.next_deadline(), TimePoint::max());
     EXPECT_EQ(world.nodes[entrance]->router.counters().joins, 1u);
   }
@@ -63,7 +63,7 @@ TEST(Contact, AnAddressOfAnotherSwarmIsPassedOver) {
   World world;
   world.add().router.set_settings("codec: bf16");
   world.add().router.set_settings("codec: modulo8");
-  world.network.cut(endpoint_of(1), endpoint_of(2));   // answers later than the other swarm
+  world.network.cut(endpoint_of(1), endpoint_of(2));  // answers later than the other swarm
   World::Node& newcomer = world.add(World::joining());
   Contact& contact = world.join(newcomer, {endpoint_of(0), endpoint_of(1)}, "codec: modulo8");
   ASSERT_TRUE(world.run_until([&] { return contact.refused_by_some(); }, seconds(2)));
@@ -79,6 +79,28 @@ TEST(Contact, AnAddressOfAnotherSwarmIsPassedOver) {
   ASSERT_TRUE(world.run_until([&] { return refused.state() == Contact::State::kRefused; }, seconds(12)));
 }
 
+// Where a member of an earlier life listened another swarm may be by now, which is no reason to end.
+TEST(Contact, AMemberOfAnEarlierLifeLetsAnAgentInAndNeverEndsIt) {
+  World world;
+  world.add().router.set_settings("codec: bf16");
+  world.add().router.set_settings("codec: modulo8");
+  world.network.cut(endpoint_of(1), endpoint_of(2));
+  World::Node& returned = world.add(World::joining());
+  ContactOptions options{.bootstrap = {endpoint_of(200)},
+                         .known = {endpoint_of(0), endpoint_of(1), endpoint_of(200), endpoint_of(2)},
+                         .settings = "codec: modulo8",
+                         .compare = compare};
+  EXPECT_EQ(all_addresses(options).size(), 4u);
+  returned.router.set_settings(options.settings);
+  returned.contact = std::make_unique<Contact>(options, returned.members(), world.clock, returned.router, 77, 77);
+  Contact& contact = *returned.contact;
+  world.run_for(seconds(15));
+  EXPECT_EQ(contact.state(), Contact::State::kSearching) << contact.refusal();
+  EXPECT_FALSE(contact.refused_by_some());
+  world.network.heal_all();
+  ASSERT_TRUE(world.run_until([&] { return contact.state() == Contact::State::kAnswered; }, seconds(6)));
+}
+
 // Whoever is asked a few times, at addresses of its own, could else reckon what others were asked with.
 TEST(Contact, TheNumbersOfJoinsAreNotTheGenerators) {
   World world;
@@ -88,7 +110,7 @@ TEST(Contact, TheNumbersOfJoinsAreNotTheGenerators) {
     if (const auto* join = message_as<Join>(message)) nonces.insert(join->nonce);
     return true;
   };
-  world.join(newcomer, {endpoint_of(200), endpoint_of(201), endpoint_of(202)});   // with the seed 77
+  world.join(newcomer, {endpoint_of(200), endpoint_of(201), endpoint_of(202)});  // with the seed 77
   world.run_for(seconds(5));
   EXPECT_EQ(nonces.size(), 3u) << "one for each address";
   Rng outer(77);
@@ -110,8 +132,7 @@ TEST(Contact, SettingsThatCannotBeReadArePassedOver) {
   World::Node& newcomer = world.add(World::joining());
   const auto join = [&] {
     newcomer.router.set_settings("");
-    newcomer.contact = std::make_unique<Contact>(options, newcomer.members(), world.clock, newcomer.router, 77,
-                                                 77);
+    newcomer.contact = std::make_unique<Contact>(options, newcomer.members(), world.clock, newcomer.router, 77, 77);
   };
   join();
   ASSERT_TRUE(world.run_until([&] { return newcomer.contact->refused_by_some(); }, seconds(2)));
@@ -120,7 +141,7 @@ TEST(Contact, SettingsThatCannotBeReadArePassedOver) {
   ASSERT_TRUE(world.run_until([&] { return newcomer.contact->state() == Contact::State::kAnswered; }, seconds(4)));
   EXPECT_EQ(newcomer.contact->settings(), "readable");
 
-  options.bootstrap = {endpoint_of(0)};   // nobody is left
+  options.bootstrap = {endpoint_of(0)};  // nobody is left
   join();
   ASSERT_TRUE(world.run_until([&] { return newcomer.contact->state() == Contact::State::kRefused; }, seconds(12)));
   for (const char* part : {"a key of the future", "10.0.0.0:7400", "--bootstrap"}) {
@@ -132,7 +153,7 @@ TEST(Contact, TheSameSettingsInOtherWordsAreTheMembers) {
   for (const Phase phase : {Phase::kTraining, Phase::kJoining}) {
     World world;
     World::Node& member = world.add({.phase = phase});
-    member.router.set_settings("codec:  bf16");   // the smaller text: of two that begin together it stays
+    member.router.set_settings("codec:  bf16");  // the smaller text: of two that begin together it stays
     World::Node& newcomer = world.add(World::joining());
     Contact& contact = world.join(newcomer, {endpoint_of(0)}, "codec: bf16");
     ASSERT_TRUE(world.run_until([&] { return contact.state() == Contact::State::kAnswered; }, seconds(1)));
@@ -192,7 +213,7 @@ TEST(Contact, ASeedThatAppearsLateIsFound) {
     EXPECT_TRUE(contains(text, part)) << text;
   }
   EXPECT_FALSE(contains(text, "name server")) << text;
-  EXPECT_GE(newcomer.joins_sent, 2u * 15);   // both addresses, at least every 5 s
+  EXPECT_GE(newcomer.joins_sent, 2u * 15);  // both addresses, at least every 5 s
   EXPECT_LE(newcomer.joins_sent, 2u * 60);
   seed.up = true;
   EXPECT_TRUE(world.run_until([&] { return contact.state() == Contact::State::kAnswered; }, seconds(6)));
@@ -280,7 +301,7 @@ TEST(Donor, GivesNoModelMuchOlderThanItsSteps) {
   const FrameHeader asks{swarm_id_of("digits"), peer_of(5), 1, {"10.9.9.9", 7400}};
   const auto ask = [&] {
     offered_bytes = 0;
-    for (int i = 0; i < 2; ++i) {   // again with the cookie that the first one is answered with
+    for (int i = 0; i < 2; ++i) {  // again with the cookie that the first one is answered with
       world.post(asks, ModelRequest{0, world.last_cookie}, member);
       world.run_for(milliseconds(10));
     }
@@ -370,6 +391,45 @@ TEST(Donor, KeepsTheFileBeforeForTransfersInProgress) {
   EXPECT_EQ(donor.counters().blocks_sent, 2u);
   EXPECT_EQ(donor.counters().bytes_sent, 6000u);
   EXPECT_EQ(sent[1].address, endpoint_of(5));
+}
+
+// Another program has changed the checkpoint that is served: no block of it is given, and the next one is asked for.
+TEST(Donor, ADamagedFileIsPassedOverAndTheNextOneIsSavedSoon) {
+  class Damaged final : public ModelFile {
+   public:
+    explicit Damaged(std::shared_ptr<const ModelFile> before) : before_(std::move(before)) {}
+    uint64_t snapshot() const override { return before_->snapshot(); }
+    uint64_t round() const override { return before_->round(); }
+    uint64_t steps() const override { return before_->steps(); }
+    uint64_t total_bytes() const override { return before_->total_bytes(); }
+    const std::array<uint8_t, 32>& root() const override { return before_->root(); }
+    const std::vector<std::array<uint8_t, 16>>& hashes() const override { return before_->hashes(); }
+    SharedBytes block(uint32_t) const override { return {}; }
+
+   private:
+    std::shared_ptr<const ModelFile> before_;
+  };
+  RecordingOutbox outbox;
+  Donor donor(outbox);
+  const FrameHeader asks{.sender = peer_of(5), .generation = 1, .reply_to = endpoint_of(5)};
+  donor.set_model(random_model(1, 1000, 3000));
+  donor.set_model(std::make_shared<Damaged>(random_model(2, 1010, 3000)));
+  donor.set_steps(1020);
+  EXPECT_FALSE(donor.wants_newer({}));
+  for (const uint64_t snapshot : {2u, 2u, 1u}) donor.handle(asks, ModelBlockRequest{snapshot, 0}, endpoint_of(5).host);
+  std::vector<Sent> sent = outbox.take();
+  ASSERT_EQ(sent.size(), 3u);
+  EXPECT_TRUE(message_is<ModelGone>(sent[0].message));
+  EXPECT_TRUE(message_is<ModelGone>(sent[1].message));
+  EXPECT_TRUE(message_is<ModelBlock>(sent[2].message)) << "the one before is whole";
+  donor.handle(asks, ModelRequest{}, endpoint_of(5).host);
+  EXPECT_TRUE(donor.wants_newer({}));
+  EXPECT_TRUE(outbox.take().empty()) << "the newcomer waits for it";
+  donor.set_model(random_model(3, 1030, 3000));
+  sent = outbox.take();
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(message_as<ModelOffer>(sent[0].message)->steps, 1030u);
+  EXPECT_FALSE(donor.wants_newer({}));
 }
 
 }  // namespace

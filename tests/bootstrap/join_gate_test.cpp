@@ -29,9 +29,9 @@ TEST_F(JoinGateTest, ACookieOpensForItsRecordAndForMinutesOnly) {
   EXPECT_EQ(judge("h", 1, true), Verdict::kOpen);
   Join join{record_of(1), "", 1, gate_.cookie(record_of(1))};
   EXPECT_EQ(gate_.judge("h", join, false), Verdict::kOpen);
-  for (const auto change : {+[](PeerRecord& r) { r.id = peer_of(2); }, +[](PeerRecord& r) { ++r.version.generation; },
-                            +[](PeerRecord& r) { r.endpoint.host = "10.0.0.9"; },
-                            +[](PeerRecord& r) { ++r.endpoint.port; }}) {
+  for (const auto change :
+       {+[](PeerRecord& r) { r.id = peer_of(2); }, +[](PeerRecord& r) { ++r.version.generation; },
+        +[](PeerRecord& r) { r.endpoint.host = "10.0.0.9"; }, +[](PeerRecord& r) { ++r.endpoint.port; }}) {
     Join other = join;
     change(other.record);
     EXPECT_EQ(gate_.judge("h", other, false), Verdict::kShowCookie);
@@ -50,7 +50,7 @@ TEST_F(JoinGateTest, OneHostThatFloodsCostsTheOthersNothing) {
     const Verdict verdict = judge("evil", i, i % 2 == 1);
     open += verdict == Verdict::kOpen;
     cookies += verdict == Verdict::kShowCookie;
-    clock_.advance(std::chrono::microseconds(250));   // five seconds in all
+    clock_.advance(std::chrono::microseconds(250));  // five seconds in all
   }
   EXPECT_LE(open, kNewcomersAtOnce + 5 * kNewcomersPerSecond + 1);
   EXPECT_LE(open + cookies, kJoinsAtOnce + 5 * kJoinsPerSecond + 1);

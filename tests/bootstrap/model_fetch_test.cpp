@@ -172,7 +172,7 @@ TEST_F(ModelFetchTest, ADonorThatReplacesItsFileIsAskedAnew) {
   donor.delay = milliseconds(20);
   ModelFetch& fetch = begin();
   ASSERT_TRUE(world.run_until([&] { return world.blocks_placed >= 3; }, seconds(2)));
-  for (const uint64_t snapshot : {2u, 3u}) {   // twice: the first file is gone
+  for (const uint64_t snapshot : {2u, 3u}) {  // twice: the first file is gone
     models.push_back(random_model(snapshot, 100 * snapshot, kModelBytes));
     donor.donor().set_model(models.back());
   }
@@ -207,8 +207,7 @@ TEST_F(ModelFetchTest, AModelOfAnotherSizeIsRefusedAndNamed) {
   ModelFetch& fetch = begin();
   world.run_for(seconds(10));
   EXPECT_EQ(fetch.progress(), 0);
-  EXPECT_NE(fetch.waiting_for().find(std::to_string(kModelBytes + 4096)), std::string::npos)
-      << fetch.waiting_for();
+  EXPECT_NE(fetch.waiting_for().find(std::to_string(kModelBytes + 4096)), std::string::npos) << fetch.waiting_for();
   EXPECT_NE(fetch.waiting_for().find("10.0.0.0:7400"), std::string::npos) << fetch.waiting_for();
   EXPECT_EQ(newcomer->block_requests, 0u);
 }
@@ -230,8 +229,7 @@ TEST_F(ModelFetchTest, WithoutDonorsItWaitsAndSaysSo) {
   ModelFetch& fetch = begin();
   world.run_for(seconds(42));
   EXPECT_FALSE(fetch.done());
-  EXPECT_NE(fetch.waiting_for().find("after 42 s; none of 0 living members"), std::string::npos)
-      << fetch.waiting_for();
+  EXPECT_NE(fetch.waiting_for().find("after 42 s; none of 0 living members"), std::string::npos) << fetch.waiting_for();
   World::Node& late = add_donor(1, 100);
   newcomer->members().add(late.members().self());
   late.members().add(newcomer->members().self());
@@ -251,7 +249,7 @@ TEST_F(ModelFetchTest, MembersWithoutAModelDoNotStandInTheWayOfOneThatHasIt) {
 
 TEST_F(ModelFetchTest, ASilentDonorIsReplaced) {
   World::Node& frozen = add_donor(1, 100);
-  frozen.spoil = [](Message& message, SharedBytes&) {   // answers everything but blocks
+  frozen.spoil = [](Message& message, SharedBytes&) {  // answers everything but blocks
     return !message_is<ModelBlock>(message);
   };
   world.fetch_options.donors_max = 1;
@@ -263,7 +261,7 @@ TEST_F(ModelFetchTest, ASilentDonorIsReplaced) {
 
 TEST_F(ModelFetchTest, ASlowLinkIsNoDeadDonor) {
   World::Node& slow = add_donor(1, 100);
-  slow.delay = seconds(3);   // a block; longer than block_timeout
+  slow.delay = seconds(3);  // a block; longer than block_timeout
   begin();
   ASSERT_TRUE(finish(minutes(3)));
   EXPECT_EQ(origins(), std::vector<int>(kBlocks, 0));
@@ -285,8 +283,7 @@ TEST_F(ModelFetchTest, LostFramesAreAskedForAgain) {
   Rng rng(5);
   for (uint64_t i = 1; i <= 2; ++i) {
     add_donor(i, 100).spoil = [&](Message& message, SharedBytes&) {
-      const bool ours =
-          message_is<ModelBlock>(message) || message_is<ModelOffer>(message);
+      const bool ours = message_is<ModelBlock>(message) || message_is<ModelOffer>(message);
       return !ours || !rng.chance(0.2);
     };
   }
@@ -297,7 +294,7 @@ TEST_F(ModelFetchTest, LostFramesAreAskedForAgain) {
 }
 
 TEST_F(ModelFetchTest, ADonorThatRestartsIsAskedAnew) {
-  World::Node& donor = add_donor(1, 100, kModelBytes + 4);   // refused...
+  World::Node& donor = add_donor(1, 100, kModelBytes + 4);  // refused...
   ModelFetch& fetch = begin();
   world.run_for(seconds(2));
   EXPECT_EQ(fetch.progress(), 0);
@@ -306,7 +303,7 @@ TEST_F(ModelFetchTest, ADonorThatRestartsIsAskedAnew) {
   world.run_for(seconds(5));
   EXPECT_EQ(fetch.progress(), 0) << "refused for good";
   PeerRecord restarted = donor.members().self();
-  restarted.version.generation = 2;                         // ...until it is another process
+  restarted.version.generation = 2;  // ...until it is another process
   newcomer->members().add(restarted);
   EXPECT_TRUE(finish(seconds(2)));
 }
@@ -398,7 +395,7 @@ TEST_F(ModelFetchTest, NoForgedAnswerCounts) {
                       message_is<ModelBlock>(message) ? junk : SharedBytes());
       }
     };
-    EXPECT_TRUE(besieged.run_until([&] { return node.fetch->done(); }, milliseconds(100)))   // as without them
+    EXPECT_TRUE(besieged.run_until([&] { return node.fetch->done(); }, milliseconds(100)))  // as without them
         << kind << ": " << node.fetch->waiting_for();
   }
 }

@@ -51,12 +51,13 @@ class RegistryTest : public ::testing::Test, public Registry::Listener {
   World::Node& newest() { return *world.nodes.back(); }
 
   void on_swarm(const std::string& name, uint64_t) override { begun.push_back(name); }
+  void on_swarm_forgotten(const std::string& name, uint64_t) override { forgotten.push_back(name); }
   void on_member(const Membership&, const MemberEvent&) override {}
 
   World world;
   std::unique_ptr<Transport> transport;
   std::unique_ptr<Registry> registry;
-  std::vector<std::string> begun;
+  std::vector<std::string> begun, forgotten;
 };
 
 TEST_F(RegistryTest, SwarmsAreKeptApartByTheirId) {
@@ -93,7 +94,7 @@ TEST_F(RegistryTest, ANewcomerWithoutSettingsGetsTheOnlySwarmOrTheOneThatItNames
 TEST_F(RegistryTest, WithoutASwarmNewcomersWait) {
   Contact& waiting = join("");
   EXPECT_EQ(waiting.state(), Contact::State::kSearching);
-  EXPECT_TRUE(contains(waiting.waiting_for(), "no swarm yet")) << waiting.waiting_for();
+  EXPECT_TRUE(contains(waiting.waiting_for(), "no living swarm yet")) << waiting.waiting_for();
   EXPECT_TRUE(contains(waiting.waiting_for(), endpoint_of(kRegistry).to_string()));
   join("digits: 1");
   EXPECT_TRUE(world.run_until([&] { return waiting.state() == Contact::State::kAnswered; }, seconds(10)));
@@ -176,7 +177,7 @@ TEST_F(RegistryTest, SwarmsOfOneNameAreToldOfEachOther) {
 TEST_F(RegistryTest, ANewcomerOfAnOlderProgramHearsBothVersionsAndWhatToDo) {
   join("digits: 1");
   world.run_for(std::chrono::seconds(1));
-  for (const std::string settings : {"", "mnist: 1"}) {   // of a swarm that is served, and of none
+  for (const std::string settings : {"", "mnist: 1"}) {  // of a swarm that is served, and of none
     World::Node& older = world.add(World::joining());
     older.spoil = [](Message& message, SharedBytes&) {
       if (auto* join = message_as<Join>(message)) join->revision = 0;
@@ -225,13 +226,15 @@ TEST_F(RegistryTest, ANewcomerOfAnotherVersionHearsWhichAndWhatToDo) {
 
 TEST_F(RegistryTest, ItsSwarmsAreBoundedAndTheEmptyOnesMakeRoom) {
   const auto ask = [&](const std::string& settings, uint32_t number) {
-    const FrameHeader header{swarm_id_of(settings), peer_of(number), 1,
+    const FrameHeader header{swarm_id_of(settings),
+                             peer_of(number),
+                             1,
                              {"10.9." + std::to_string(number >> 8) + "." + std::to_string(number & 255), 7400}};
     const std::unique_ptr<Transport> stranger = world.network.open(header.reply_to);
     PeerRecord record = record_of(number);
     record.endpoint = header.reply_to;
     world.last_cookie = 0;
-    for (int i = 0; i < 2; ++i) {   // again with the cookie that the first one is answered with
+    for (int i = 0; i < 2; ++i) {  // again with the cookie that the first one is answered with
       const Message message = Join{record, settings, 1, world.last_cookie};
       Frame frame{encode_frame_header(header, message, {}), {}};
       EXPECT_EQ(stranger->send(endpoint_of(kRegistry), Channel::kControl, std::move(frame)), SendStatus::kQueued);
@@ -241,9 +244,46 @@ TEST_F(RegistryTest, ItsSwarmsAreBoundedAndTheEmptyOnesMakeRoom) {
   for (uint32_t i = 0; i < 2 * kRegistrySwarmsMax; ++i) ask("s" + std::to_string(i) + ": 1", 400 + i);
   EXPECT_EQ(registry->swarm_count(), kRegistrySwarmsMax);
   EXPECT_EQ(registry->counters().joins_refused, kRegistrySwarmsMax);
-  world.run_for(minutes(3));   // the strangers answer no probe, and die
+  world.run_for(minutes(3));  // the strangers answer no probe, and die
+  EXPECT_EQ(registry->swarm_count(), 0u);
+  EXPECT_EQ(forgotten.size(), kRegistrySwarmsMax);
   EXPECT_EQ(join("digits: 1").state(), Contact::State::kAnswered);
-  EXPECT_EQ(registry->swarm_count(), kRegistrySwarmsMax);
+}
+
+TEST_F(RegistryTest, ASwarmIsForgottenAMinuteAfterItsLastMember) {
+  join("digits: 1");
+  World::Node& last = newest();
+  join("mnist: 1");
+  last.members().announce_leave();
+  world.run_for(seconds(1));
+  last.up = false;
+  world.run_for(seconds(50));
+  EXPECT_EQ(registry->swarm_count(), 2u) << "an agent that starts again finds its swarm";
+  world.run_for(seconds(15));
+  EXPECT_EQ(registry->swarm_count(), 1u);
+  EXPECT_EQ(forgotten, (std::vector<std::string>{"digits"}));
+  EXPECT_NE(registry->find(swarm_id_of("mnist: 1")), nullptr);
+}
+
+// Nobody there could give the model.
+TEST_F(RegistryTest, AnEmptySwarmIsOfferedToNobodyThatNamesNone) {
+  join("digits: 1");
+  World::Node& last = newest();
+  last.members().announce_leave();
+  world.run_for(seconds(1));
+  last.up = false;
+  Contact& early = join("");
+  EXPECT_EQ(early.state(), Contact::State::kSearching);
+  EXPECT_TRUE(contains(early.waiting_for(), "no living swarm")) << early.waiting_for();
+  newest().up = false;
+  join("digits: 2");  // the same name, and no note of the empty one
+  EXPECT_EQ(registry->swarm_count(), 2u);
+  EXPECT_EQ(join("").settings(), "digits: 2") << "the only living one";
+  join("mnist: 1");
+  Contact& unsure = join("");
+  EXPECT_TRUE(contains(unsure.waiting_for(), "'mnist', 1 members")) << unsure.waiting_for();
+  EXPECT_FALSE(contains(unsure.waiting_for(), "0 members")) << unsure.waiting_for();
+  EXPECT_EQ(join("", swarm_id_of("digits: 1")).settings(), "digits: 1") << "it is named";
 }
 
 }  // namespace

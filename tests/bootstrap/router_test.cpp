@@ -42,9 +42,13 @@ class ScriptedTransport final : public Transport {
 
 class RouterTest : public ::testing::Test, public Router::Handler {
  protected:
-  RouterTest() : router({record_of(0), {}, {}, 1, [](const std::string& ours, const std::string& theirs) {
-                           return ours + " is not " + theirs;
-                         }}, transport, clock) {}
+  RouterTest()
+      : router({record_of(0),
+                {},
+                {},
+                1,
+                [](const std::string& ours, const std::string& theirs) { return ours + " is not " + theirs; }},
+               transport, clock) {}
 
   void on_bootstrap(const FrameHeader&, const BootstrapMessage&, const SharedBytes&) override { ++bootstrap; }
   void on_exchange(const FrameHeader&, const ExchangeMessage&, const SharedBytes& payload) override {
@@ -187,7 +191,7 @@ TEST_F(RouterTest, RequestsWithoutACookieAreAnsweredSoOftenASecondForEachSource)
   EXPECT_LE(answers, kJoinsAtOnce);
   EXPECT_EQ(router.counters().requests_unproven, answers);
   EXPECT_EQ(router.counters().joins_dropped, 2000 - answers);
-  for (uint32_t newcomer = 1; newcomer <= 8; ++newcomer) {   // eight behind one address
+  for (uint32_t newcomer = 1; newcomer <= 8; ++newcomer) {  // eight behind one address
     const std::optional<JoinCookie> answer = ask(newcomer, "10.0.0.8", 0);
     ASSERT_TRUE(answer) << newcomer;
     for (int page = 0; page < 100; ++page) {
@@ -196,7 +200,7 @@ TEST_F(RouterTest, RequestsWithoutACookieAreAnsweredSoOftenASecondForEachSource)
     }
     EXPECT_EQ(last_sent<ModelOffer>().value_or(ModelOffer{}).nonce, 7u);
     receive(frame(newcomer, ModelBlockRequest{1, 0, answer->cookie, 7}));
-    transport.sent.erase(transport.sent.begin());   // the offer, which went to the other port
+    transport.sent.erase(transport.sent.begin());  // the offer, which went to the other port
     EXPECT_EQ(last_sent<ModelBlock>().value_or(ModelBlock{}).nonce, 7u);
   }
   clock.advance(std::chrono::seconds(1));
@@ -226,7 +230,7 @@ TEST_F(RouterTest, AJoinIsAnsweredWhereItsCookieWent) {
   router.set_settings("digits");
   for (const char* settings : {"", "mnist"}) {
     Join join{record_of(1), settings, 9};
-    join.record.endpoint = endpoint_of(7);   // frame() names endpoint_of(1)
+    join.record.endpoint = endpoint_of(7);  // frame() names endpoint_of(1)
     transport.sent.clear();
     receive_join(join, settings);
     EXPECT_GE(transport.sent.size(), 2u);
@@ -234,6 +238,18 @@ TEST_F(RouterTest, AJoinIsAnsweredWhereItsCookieWent) {
   }
   EXPECT_EQ(router.counters().joins, 1u);
   EXPECT_EQ(router.counters().joins_refused, 1u);
+}
+
+TEST_F(RouterTest, ANewcomerToAFullSwarmIsToldSo) {
+  router.set_settings("digits");
+  uint32_t number = 2;
+  for (; router.membership().counters().table_full == 0; ++number) router.membership().add(record_of(number));
+  EXPECT_GE(number, kMembersMax);
+  receive_join(Join{record_of(1), "digits", 9}, "digits");
+  EXPECT_EQ(last_sent<JoinRefused>().value_or(JoinRefused{}).reason,
+            "the swarm has 1024 members, which is the most it can have; end some of them, or begin another swarm");
+  EXPECT_EQ(router.counters().joins_refused, 1u);
+  EXPECT_EQ(router.counters().joins, 0u);
 }
 
 TEST_F(RouterTest, WithoutSettingsNoFrameIsOfThisSwarm) {
@@ -258,9 +274,9 @@ TEST_F(RouterTest, DamagedFramesAreCountedByCause) {
   EXPECT_EQ(counters.undecoded[static_cast<size_t>(DecodeStatus::kWrongChannel)], 1u);
   EXPECT_EQ(counters.frames_refused(), 3u);
   EXPECT_EQ(counters.refusals().size(), 2u);
-  EXPECT_EQ(refusals, (std::vector<std::string>{describe(DecodeStatus::kBadChecksum),
-                                                describe(DecodeStatus::kBadChecksum),
-                                                describe(DecodeStatus::kWrongChannel)}));
+  EXPECT_EQ(refusals,
+            (std::vector<std::string>{describe(DecodeStatus::kBadChecksum), describe(DecodeStatus::kBadChecksum),
+                                      describe(DecodeStatus::kWrongChannel)}));
 }
 
 TEST_F(RouterTest, ASenderThatIsNotTheAuthenticatedOneIsRefused) {
@@ -342,8 +358,9 @@ TEST_F(RouterTest, ANewcomerOfAnOlderProgramHearsBothVersionsAndWhatToDo) {
   EXPECT_EQ(transport.sent[0].first, endpoint_of(1));
   const JoinRefused refused = last_sent<JoinRefused>().value_or(JoinRefused{});
   EXPECT_EQ(refused.nonce, 77u);
-  EXPECT_EQ(refused.reason, "this program speaks version 2.1 of the protocol and yours version 2.0: update the "
-                            "newcomer's program");
+  EXPECT_EQ(refused.reason,
+            "this program speaks version 2.1 of the protocol and yours version 2.0: update the "
+            "newcomer's program");
   EXPECT_EQ(router.counters().joins_older, 1u);
   for (int i = 0; i < 1000; ++i) receive(frame(1, join, ""));
   EXPECT_LE(transport.sent.size(), kJoinsAtOnce) << "nor is its address proven";
@@ -379,7 +396,7 @@ TEST_F(RouterTest, OfAnotherVersionOnlyJoinsAreAnsweredAndSoManyASecond) {
 
 TEST_F(RouterTest, ANewcomerThatWantsAnotherSwarmIsRefused) {
   router.set_settings("digits");
-  receive_join(Join{record_of(1), "", 1}, "mnist");   // the header names the swarm
+  receive_join(Join{record_of(1), "", 1}, "mnist");  // the header names the swarm
   EXPECT_EQ(router.counters().joins_refused, 1u);
   EXPECT_EQ(router.membership().find(peer_of(1)), nullptr);
   receive_join(Join{record_of(1), "", 1}, "digits");
@@ -406,7 +423,7 @@ TEST_F(RouterTest, AProposalOfAStrangerIsAnsweredBusyAndItsRecordAskedFor) {
   EXPECT_EQ(asked.digest[0].id, peer_of(1));
   for (const auto& [to, sent] : transport.sent) EXPECT_EQ(to, endpoint_of(1));
 
-  receive(frame(1, Sync{.records = {record_in(1, Phase::kTraining)}}));   // its answer
+  receive(frame(1, Sync{.records = {record_in(1, Phase::kTraining)}}));  // its answer
   receive(frame(1, proposal_of(1)));
   EXPECT_EQ(exchange, 1u);
 }
@@ -423,7 +440,7 @@ TEST_F(RouterTest, OnlyMembersThatTrainOrSettleMayPropose) {
   PeerRecord registry = record_in(20, Phase::kTraining);
   registry.meta.role = Role::kBootstrap;
   router.membership().add(registry);
-  PeerRecord earlier = record_in(21, Phase::kTraining);   // and then it restarted
+  PeerRecord earlier = record_in(21, Phase::kTraining);  // and then it restarted
   earlier.version.generation = 0;
   router.membership().add(earlier);
   PeerRecord left = record_in(22, Phase::kTraining);
@@ -465,7 +482,7 @@ TEST_F(RouterTest, BlocksOfStrangersAreDroppedAndTheRestOfTheirMessagesPasses) {
 TEST_F(RouterTest, AFloodOfProposalsIsAnsweredSoManyTimesASecond) {
   router.set_settings("digits");
   for (int i = 0; i < 5000; ++i) receive(frame(1, proposal_of(1)));
-  const auto busy = static_cast<double>(transport.sent.size()) / 2;   // each with a Sync
+  const auto busy = static_cast<double>(transport.sent.size()) / 2;  // each with a Sync
   EXPECT_EQ(busy, kJoinsAtOnce);
   ReceivedFrame other = frame(2, proposal_of(2));
   other.source = "10.1.1.1";

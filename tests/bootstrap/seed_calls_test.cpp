@@ -70,7 +70,10 @@ TEST(SeedCalls, SeedsAreCalledUntilTheyAreMembers) {
       network.deliver_due();
       own.router.tick(own);
       other.router.tick(other);
-      if (again) calls.call_again(); else calls.tick();
+      if (again)
+        calls.call_again();
+      else
+        calls.tick();
     }
   };
   run(100, false);

@@ -53,15 +53,15 @@ class World {
 
   struct Node final : Router::Handler {
     Node(World& world, uint32_t number_in, MemberMeta meta)
-        : number(number_in), transport(world.network.open(endpoint_of(number))),
+        : number(number_in),
+          transport(world.network.open(endpoint_of(number))),
           router({own_record(number, std::move(meta)), {}, {}, 1000 + number, compare}, *transport, world.clock) {
       router.set_settings(world.settings);
     }
     Membership& members() { return router.membership(); }
     Donor& donor() { return router.donor(); }
 
-    void on_bootstrap(const FrameHeader& header, const BootstrapMessage& message,
-                      const SharedBytes& payload) override {
+    void on_bootstrap(const FrameHeader& header, const BootstrapMessage& message, const SharedBytes& payload) override {
       if (contact) {
         contact->handle(header, message);
         if (contact->state() == Contact::State::kAnswered) router.set_settings(contact->settings());
@@ -114,8 +114,8 @@ class World {
   }
 
   Contact& join(Node& node, std::vector<Endpoint> addresses, std::string own_settings = "") {
-    const ContactOptions options{.bootstrap = std::move(addresses), .settings = std::move(own_settings),
-                                 .compare = compare};
+    const ContactOptions options{
+        .bootstrap = std::move(addresses), .settings = std::move(own_settings), .compare = compare};
     node.router.set_settings(options.settings);
     node.contact = std::make_unique<Contact>(options, node.members(), clock, node.router, 77, 77);
     return *node.contact;
@@ -159,7 +159,8 @@ class World {
     each_step();
     for (auto& node : nodes) {
       if (!node->up) {
-        while (node->transport->poll()) {}   // lost
+        while (node->transport->poll()) {
+        }  // lost
         continue;
       }
       node->router.tick(*node);
@@ -188,8 +189,7 @@ class World {
       result.push_back(-1);
       for (size_t m = 0; m < models.size(); ++m) {
         const SharedBytes block = models[m]->block(index);
-        if (std::equal(block.span().begin(), block.span().end(),
-                       params.begin() + static_cast<std::ptrdiff_t>(at))) {
+        if (std::equal(block.span().begin(), block.span().end(), params.begin() + static_cast<std::ptrdiff_t>(at))) {
           result.back() = static_cast<int>(m);
         }
       }
@@ -199,13 +199,13 @@ class World {
 
   VirtualClock clock;
   VirtualNetwork network{clock, 1, {.delay_min = kLinkDelay, .delay_max = kLinkDelay}};
-  std::string settings;      // of nodes added from now on
+  std::string settings;  // of nodes added from now on
   ModelFetchOptions fetch_options;
   InlineWorker worker;
   std::vector<std::unique_ptr<Node>> nodes;
   std::vector<std::byte> params;
   size_t blocks_placed = 0;
-  uint64_t last_cookie = 0;   // that any node sent
+  uint64_t last_cookie = 0;  // that any node sent
   std::function<void()> each_step = [] {};
 
  private:
@@ -224,7 +224,7 @@ class World {
       return;
     }
     if (!message_is<ModelBlock>(frame.message)) return;
-    const TimePoint due = clock.now() + kLinkDelay;   // a slow link: one block after the other
+    const TimePoint due = clock.now() + kLinkDelay;  // a slow link: one block after the other
     from.last_due = std::max(due, from.last_due) + from.delay;
     frame.copies = {from.last_due - due};
   }

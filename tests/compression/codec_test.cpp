@@ -15,7 +15,6 @@
 namespace starling {
 namespace {
 
-
 TEST(Codec, NamesGoBothWays) {
   for (const auto& [kind, name, note] : codec_names()) {
     EXPECT_EQ(parse_codec(name), kind);
@@ -71,15 +70,14 @@ TEST(Codec, TermsTogetherGiveWhatOneAfterTheOtherGives) {
     const auto codec = make_codec(kind, MemorySpace::kHost);
     for (size_t count : kTestSizes) {
       const std::vector<float> base = normal_vector(rng, count, 2.0f);
-      std::vector<std::vector<std::byte>> payloads;   // close enough for every codec to pair
+      std::vector<std::vector<std::byte>> payloads;  // close enough for every codec to pair
       for (int i = 0; i < 4; ++i) {
         std::vector<float> near = normal_vector(rng, count, 1e-3f);
         for (size_t k = 0; k < count; ++k) near[k] += base[k];
         payloads.push_back(encoded(*codec, near));
       }
-      const std::vector<CodecTerm> terms = {{0.25f, payloads[0], payloads[1]},
-                                            {-0.5f, payloads[0], payloads[2]},
-                                            {0.3f, payloads[3], payloads[1]}};
+      const std::vector<CodecTerm> terms = {
+          {0.25f, payloads[0], payloads[1]}, {-0.5f, payloads[0], payloads[2]}, {0.3f, payloads[3], payloads[1]}};
       for (size_t used = 0; used <= terms.size(); ++used) {
         std::vector<float> together = base, one_by_one = base;
         codec->apply_all(std::span(terms).first(used), {together.data(), count, MemorySpace::kHost});

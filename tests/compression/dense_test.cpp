@@ -43,7 +43,9 @@ class Dense : public testing::Test {
 
 struct ElementName {
   template <class Element>
-  static std::string GetName(int) { return std::string(codec_name(Element::kKind)); }
+  static std::string GetName(int) {
+    return std::string(codec_name(Element::kKind));
+  }
 };
 using Elements = testing::Types<Fp32Element, Bf16Element, Fp16Element>;
 TYPED_TEST_SUITE(Dense, Elements, ElementName);
@@ -89,7 +91,7 @@ TYPED_TEST(Dense, ADifferenceBeyondFloatLeavesTheExchange) {
   const std::vector<std::byte> high = this->payload_of({0.0f, FLT_MAX});
   const std::vector<std::byte> low = this->payload_of({0.0f, -FLT_MAX});
   PairStats stats;
-  if (TestFixture::kIsFp16) {   // no two of its values are so far apart
+  if (TestFixture::kIsFp16) {  // no two of its values are so far apart
     EXPECT_EQ(this->codec_.pair(high, low, 2, &stats), PairStatus::kOk);
     EXPECT_EQ(stats.max_abs_difference, 131008);
     return;

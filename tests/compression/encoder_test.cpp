@@ -89,7 +89,7 @@ TEST(Encoder, SavesNothingWhereTheCodecRemembersNothing) {
 
 TEST(Encoder, ReadsOneByteABlock) {
   Shared shared, fresh;
-  const int remembered[] = {-5, -128, -7, -14, -128};   // -128: nothing yet
+  const int remembered[] = {-5, -128, -7, -14, -128};  // -128: nothing yet
   std::vector<std::byte> old;
   for (int exponent : remembered) old.push_back(static_cast<std::byte>(exponent));
   ASSERT_TRUE(shared.encoder.load(old));
@@ -143,7 +143,7 @@ TEST(Encoder, RefusesValuesThatAreNotFinite) {
   shared.encoder.begin_snapshot({Shared::view(shared.params), Shared::view(shared.momentum)});
   Payload out(shared.encoder.payload_bytes_max(1));
   EXPECT_EQ(shared.encoder.encode(1, {shared.params.data() + 4, 4}, out), std::nullopt);
-  std::fill_n(shared.params.begin(), 4, 0.0f);   // its section's rms is not finite: it has no scale
+  std::fill_n(shared.params.begin(), 4, 0.0f);  // its section's rms is not finite: it has no scale
   EXPECT_TRUE(shared.encoder.encode(0, {shared.params.data(), 4}, out).has_value());
 }
 

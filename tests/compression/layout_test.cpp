@@ -20,22 +20,6 @@ TEST(Layout, CutsEachSectionAndLeavesTheRestInTheLastBlock) {
   EXPECT_EQ(layout.sections[1].name, "momentum");
 }
 
-TEST(Layout, AMatrixThatARankMakesSmallerIsABlock) {
-  const std::vector<Matrix> matrices = {{4, 3, 8}, {28, 2, 2}, {40, 5, 4}};
-  const Layout layout = Layout::cut({{"params", 64, matrices}, {"averaged", 3}}, 6, 1);
-  // 0 4 | 3 x 8 | 28 34 (2 x 2 is no smaller) | 5 x 4 | 60 | 3 of the next
-  const size_t expected[][3] = {{0, 4, 0}, {4, 24, 3}, {28, 6, 0}, {34, 6, 0}, {40, 20, 5}, {60, 4, 0}, {0, 3, 0}};
-  ASSERT_EQ(layout.blocks.size(), std::size(expected));
-  for (size_t i = 0; i < layout.blocks.size(); ++i) {
-    EXPECT_EQ(layout.blocks[i].offset, expected[i][0]) << i;
-    EXPECT_EQ(layout.blocks[i].element_count, expected[i][1]) << i;
-    EXPECT_EQ(layout.blocks[i].matrix.rows, expected[i][2]) << i;
-    EXPECT_EQ(layout.blocks[i].low_rank(), expected[i][2] > 0) << i;
-  }
-  EXPECT_EQ(layout.element_count(), 67u);
-  EXPECT_EQ(Layout::cut({{"params", 64, matrices}}, 6).blocks.size(), 11u) << "without a rank they are cut as ever";
-}
-
 TEST(Layout, BlocksCoverEverySectionOnceInOrder) {
   TestRng rng(draw_rng_seed());
   for (int trial = 0; trial < 200; ++trial) {

@@ -62,9 +62,9 @@ TEST(ModuloStep, RemembersOnlyLegalExponents) {
 }
 
 TEST(ModuloStep, TroubleDoublesAndDistanceSteers) {
-  EXPECT_EQ(next_exponent(k8, PairStatus::kLeftOut, 0, -8, -6, -8), -5);   // wrapped: the steps are near enough
+  EXPECT_EQ(next_exponent(k8, PairStatus::kLeftOut, 0, -8, -6, -8), -5);  // wrapped: the steps are near enough
   EXPECT_EQ(next_exponent(k8, PairStatus::kLeftOut, 0, -8, -9, -8), -7);
-  EXPECT_EQ(next_exponent(k8, PairStatus::kLeftOut, 0, -8, -1, -8), -1);   // too far apart
+  EXPECT_EQ(next_exponent(k8, PairStatus::kLeftOut, 0, -8, -1, -8), -1);  // too far apart
   EXPECT_EQ(next_exponent(k8, PairStatus::kLeftOut, 0, -8, -20, -8), -8);
   const auto after = [&](double steps) {  // the largest difference in steps of 2^-8
     return int{next_exponent(k8, PairStatus::kOk, static_cast<float>(steps * 0x1p-8), -8, -8, -8)};
@@ -82,10 +82,10 @@ TEST(ModuloStep, TroubleDoublesAndDistanceSteers) {
 TEST(ModuloStep, OfFourBitsAreFewer) {
   EXPECT_EQ(first_exponent(k4, 1.0f), -2);
   EXPECT_EQ(largest_exponent(k4, 1.0f), 1);
-  EXPECT_EQ(next_exponent(k4, PairStatus::kLeftOut, 0, -8, -8, -8), -7);   // wrapped
-  EXPECT_EQ(next_exponent(k4, PairStatus::kLeftOut, 0, -8, -5, -8), -5);   // likewise: the steps are near enough
+  EXPECT_EQ(next_exponent(k4, PairStatus::kLeftOut, 0, -8, -8, -8), -7);  // wrapped
+  EXPECT_EQ(next_exponent(k4, PairStatus::kLeftOut, 0, -8, -5, -8), -5);  // likewise: the steps are near enough
   EXPECT_EQ(next_exponent(k4, PairStatus::kLeftOut, 0, -5, -8, -5), -5);
-  EXPECT_EQ(next_exponent(k4, PairStatus::kLeftOut, 0, -8, -4, -8), -4);   // too far apart
+  EXPECT_EQ(next_exponent(k4, PairStatus::kLeftOut, 0, -8, -4, -8), -4);  // too far apart
   const auto after = [&](double steps) {
     return int{next_exponent(k4, PairStatus::kOk, static_cast<float>(steps * 0x1p-8), -8, -8, -8)};
   };

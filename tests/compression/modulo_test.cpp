@@ -13,9 +13,9 @@ namespace starling {
 namespace {
 
 using Payload = std::vector<std::byte>;
-constexpr int kBits = STARLING_MODULO_BITS;   // compiled once for modulo8 and once for modulo4
-constexpr int kCoarser = kModuloSteps<8>.distance - kModuloSteps<kBits>.distance;   // exponents above modulo8's
-constexpr int kRange = 1 << (kBits - 1);   // differences of less than so many steps fit
+constexpr int kBits = STARLING_MODULO_BITS;  // compiled once for modulo8 and once for modulo4
+constexpr int kCoarser = kModuloSteps<8>.distance - kModuloSteps<kBits>.distance;  // exponents above modulo8's
+constexpr int kRange = 1 << (kBits - 1);  // differences of less than so many steps fit
 constexpr ModuloSteps kSteps = kModuloSteps<kBits>;
 const ModuloCodec<kBits> kCodec;
 
@@ -80,7 +80,7 @@ TEST(Modulo, CheckRefusesEveryBadHeader) {
   }
 }
 
-#if STARLING_MODULO_BITS == 4   // of 8 bits, every byte is an element
+#if STARLING_MODULO_BITS == 4  // of 8 bits, every byte is an element
 TEST(Modulo, CheckRefusesACodeOfNoElement) {
   for (size_t count : {size_t{1}, size_t{3}, size_t{4097}}) {
     Payload other = encode(std::vector<float>(count, 1.0f));
@@ -176,7 +176,7 @@ TEST(Modulo, WholesaleWrapsAreFoundToo) {
 }
 
 TEST(Modulo, StepsTooFarApartAreNotCompared) {
-  const std::vector<float> x(5, 16.0f);   // large enough for the coarsest of these steps
+  const std::vector<float> x(5, 16.0f);  // large enough for the coarsest of these steps
   for (int gap = -8; gap <= 8; ++gap) {
     PairStats stats;
     const Payload own = encode(x, -10), peer = encode(x, -10 + gap);
@@ -191,7 +191,7 @@ TEST(Modulo, ADifferenceThatRoundingAloneMakesIsNone) {
   TestRng rng(draw_rng_seed());
   for (int gap = 0; gap <= kSteps.exponent_gap_max; ++gap) {
     std::vector<float> a = normal_vector(rng, 1000, 1.0f), b = a;
-    a[0] = b[0] = 16;   // large enough for the coarsest of these steps
+    a[0] = b[0] = 16;  // large enough for the coarsest of these steps
     const float fine = std::ldexp(1.0f, -10), coarse = std::ldexp(fine, gap);
     for (size_t i = 0; i < 1000; ++i) b[i] += fine * 1e-3f * static_cast<float>(i % 7);
     const Payload own = encode(a, -10), peer = encode(b, -10 + gap);
@@ -204,7 +204,7 @@ TEST(Modulo, ADifferenceThatRoundingAloneMakesIsNone) {
     }
 
     if (coarse + 2 * fine >= kRange * fine) continue;
-    b[1] = a[1] + 1.01f * coarse + fine;   // more than both may round
+    b[1] = a[1] + 1.01f * coarse + fine;  // more than both may round
     const Payload farther = encode(b, -10 + gap);
     ASSERT_EQ(kCodec.pair(own, farther, 1000, &stats), PairStatus::kOk) << gap;
     EXPECT_GT(stats.squared_distance, 0) << gap;

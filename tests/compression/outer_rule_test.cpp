@@ -90,10 +90,10 @@ TEST_P(OuterRuleOf, AStepBeyondFloatChangesNothing) {
   const size_t count = 5000;
   const OuterRule nesterov{.momentum = 0.9f, .rate = 0.7f};
   for (bool in_momentum : {false, true}) {
-    for (bool known : {false, true}) {   // what the entries before left of R and m
+    for (bool known : {false, true}) {  // what the entries before left of R and m
       std::vector<float> params = normal_vector(rng, count, 1.0f), momentum = normal_vector(rng, count, 1.0f);
       std::vector<float> update = normal_vector(rng, count, 1.0f);
-      const size_t at = count - 1 - rng() % 100;   // after much that would fit
+      const size_t at = count - 1 - rng() % 100;  // after much that would fit
       update[at] = (in_momentum ? momentum : params)[at] = 3e38f;
       OuterReach reach, plain;
       if (known) {
@@ -120,7 +120,7 @@ TEST_P(OuterRuleOf, WhatIsKnownOfEarlierEntriesDecidesNothing) {
   TestRng rng(draw_rng_seed());
   const size_t count = 2000;
   for (const OuterRule& rule : {OuterRule{}, OuterRule{.momentum = 0.9f, .rate = 0.7f},
-                                OuterRule{.momentum = 0.9f, .rate = 0.01f}}) {   // whose momentum is too large first
+                                OuterRule{.momentum = 0.9f, .rate = 0.01f}}) {  // whose momentum is too large first
     std::vector<float> params = normal_vector(rng, count, 1.0f), momentum(count);
     OuterReach reach;
     int taken = 0, refused = 0;

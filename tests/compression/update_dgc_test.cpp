@@ -50,7 +50,7 @@ TEST_F(UpdateDgcWarmUp, IndicesAreCodedForTheStageThatTheyAreOf) {
   plain.resize(topk->encode(UpdateRole::kContribution, x, {}, plain).value());
   EXPECT_EQ(encode(UpdateRole::kContribution, x, 30), plain) << "what topk sends";
   std::vector<float> few(kCount);
-  for (size_t i = 0; i < 200; ++i) few[i * 37] = 1;   // fewer than any stage may have
+  for (size_t i = 0; i < 200; ++i) few[i * 37] = 1;  // fewer than any stage may have
   EXPECT_EQ(encode(UpdateRole::kContribution, few, 0), encode(UpdateRole::kContribution, few, 30));
   std::vector<std::byte> cut = encode(UpdateRole::kContribution, x, 10);
   for (size_t size = 0; size < cut.size(); size += 97) {

@@ -17,8 +17,8 @@ namespace {
 
 using Payload = std::vector<std::byte>;
 constexpr UpdateRole kContribution = UpdateRole::kContribution, kEntry = UpdateRole::kEntry;
-constexpr UpdateKind kKinds[] = {UpdateKind::kInt8, UpdateKind::kInt4,    UpdateKind::kSign,
-                                 UpdateKind::kSignEf, UpdateKind::kTernary, UpdateKind::kQsgd};
+constexpr UpdateKind kKinds[] = {UpdateKind::kInt8, UpdateKind::kInt4, UpdateKind::kSign, UpdateKind::kSignEf,
+                                 UpdateKind::kTernary};
 
 Payload encode(const UpdateCodec& codec, UpdateRole role, const std::vector<float>& x, uint64_t rng_seed = 1) {
   Payload out(codec.bytes_max(role, x.size()));
@@ -48,9 +48,9 @@ TEST(UpdateLevels, APayloadIsFormatScalesThenCodes) {
 }
 
 TEST(UpdateLevels, BitsOfAnElementAreThoseOfTheReadme) {
-  const auto bits = [](UpdateKind kind, UpdateRole role, uint32_t levels = 7) {
+  const auto bits = [](UpdateKind kind, UpdateRole role) {
     const size_t count = 1 << 20;
-    const auto codec = make_update_codec({.kind = kind, .levels = levels});
+    const auto codec = make_update_codec({.kind = kind});
     return 8 * static_cast<double>(codec->bytes_max(role, count)) / static_cast<double>(count);
   };
   EXPECT_NEAR(bits(UpdateKind::kInt8, kContribution), 8.0625, 1e-4);
@@ -58,9 +58,6 @@ TEST(UpdateLevels, BitsOfAnElementAreThoseOfTheReadme) {
   EXPECT_NEAR(bits(UpdateKind::kInt4, kEntry), 4.25, 1e-4);
   EXPECT_NEAR(bits(UpdateKind::kTernary, kContribution), 2.0625, 1e-4);
   EXPECT_NEAR(bits(UpdateKind::kTernary, kEntry), 8.0625, 1e-4);
-  EXPECT_NEAR(bits(UpdateKind::kQsgd, kContribution), 4.0625, 1e-4);
-  EXPECT_NEAR(bits(UpdateKind::kQsgd, kContribution, 1), 2.0625, 1e-4);
-  EXPECT_NEAR(bits(UpdateKind::kQsgd, kContribution, 127), 8.0625, 1e-4);
   EXPECT_NEAR(bits(UpdateKind::kSignEf, kContribution), 1.0625, 1e-4);
   EXPECT_NEAR(bits(UpdateKind::kSign, kContribution), 1, 2e-4);
   EXPECT_NEAR(bits(UpdateKind::kSign, kEntry), 1, 2e-4);
@@ -89,10 +86,9 @@ TEST(UpdateLevels, ScalesFollowTheFormulas) {
   expect(UpdateKind::kInt8, 1, largest / 127);
   expect(UpdateKind::kInt4, 1, of_128 / 7);
   expect(UpdateKind::kTernary, 1, 2.5 * sigma);
-  expect(UpdateKind::kQsgd, 1, std::sqrt(squares) / 7);
   expect(UpdateKind::kSignEf, 1, sum / 488);
   expect(UpdateKind::kSign, 0, all / 1000);
-  const std::vector<float> even(40, -0.5f);   // where nothing is beyond 2.5 sigma the largest is the scale
+  const std::vector<float> even(40, -0.5f);  // where nothing is beyond 2.5 sigma the largest is the scale
   EXPECT_EQ(scale_at(encode(*make_update_codec({.kind = UpdateKind::kTernary}), kContribution, even), 0), 0.5f);
 }
 
@@ -100,19 +96,17 @@ TEST(UpdateLevels, ScalesFollowTheFormulas) {
 TEST(UpdateLevels, TheNormIsThatOfTheDecodedBitByBit) {
   TestRng rng(draw_rng_seed());
   for (const UpdateKind kind : kKinds) {
-    for (const uint32_t levels : {1u, 7u, 127u}) {
-      const auto codec = make_update_codec({.kind = kind, .levels = levels});
-      for (const UpdateRole role : {kContribution, kEntry}) {
-        for (const size_t count : {1, 17, 512, 2047, 2048, 2049, 4096, 6144, 8191, 20001}) {
-          const Payload bytes = encode(*codec, role, normal_vector(rng, count, 3.0f), rng());
-          std::vector<float> values(count);
-          codec->decode(bytes, values);
-          double squares = 0;
-          for (size_t at = 0; at < count; at += kUpdatePiece) {
-            squares += squared_norm(values.data() + at, std::min(kUpdatePiece, count - at));
-          }
-          EXPECT_EQ(codec->norm(bytes), std::sqrt(squares)) << update_name(kind) << ", " << count;
+    const auto codec = make_update_codec({.kind = kind});
+    for (const UpdateRole role : {kContribution, kEntry}) {
+      for (const size_t count : {1, 17, 512, 2047, 2048, 2049, 4096, 6144, 8191, 20001}) {
+        const Payload bytes = encode(*codec, role, normal_vector(rng, count, 3.0f), rng());
+        std::vector<float> values(count);
+        codec->decode(bytes, values);
+        double squares = 0;
+        for (size_t at = 0; at < count; at += kUpdatePiece) {
+          squares += squared_norm(values.data() + at, std::min(kUpdatePiece, count - at));
         }
+        EXPECT_EQ(codec->norm(bytes), std::sqrt(squares)) << update_name(kind) << ", " << count;
       }
     }
   }
@@ -166,7 +160,7 @@ TEST(UpdateLevels, CodesAndHeadersThatStandForNothingAreRefused) {
     EXPECT_NE(codec->check(kContribution, good, 69), UpdateStatus::kOk) << "the same bytes for fewer elements";
     EXPECT_NE(codec->check(kContribution, good, 71), UpdateStatus::kOk);
     Payload damaged = good;
-    damaged.back() = std::byte{0xFF};   // beyond 2 L, or in bits where no element is
+    damaged.back() = std::byte{0xFF};  // beyond 2 L, or in bits where no element is
     EXPECT_EQ(codec->check(kContribution, damaged, 70), UpdateStatus::kBadLevel) << update_name(kind);
   }
 }
@@ -176,7 +170,7 @@ TEST(UpdateLevels, AMergeReadsEachPayloadInItsOwnFormat) {
   TestRng rng(draw_rng_seed());
   constexpr size_t kCount = 5001;
   for (const UpdateKind kind : kKinds) {
-    if (kind == UpdateKind::kSign) continue;   // a vote
+    if (kind == UpdateKind::kSign) continue;  // a vote
     const auto codec = make_update_codec({.kind = kind});
     std::vector<Payload> payloads;
     for (const UpdateRole role : {kContribution, kContribution, kEntry, kContribution}) {

@@ -56,8 +56,8 @@ class UpdateSketch : public testing::Test {
 };
 
 double energy(const std::vector<float>& x) {
-  return std::inner_product(x.begin(), x.end(), x.begin(), 0.0,
-                            std::plus<>(), [](double a, double b) { return a * b; });
+  return std::inner_product(x.begin(), x.end(), x.begin(), 0.0, std::plus<>(),
+                            [](double a, double b) { return a * b; });
 }
 
 std::vector<float> heavy_tailed(TestRng& rng, size_t count) {
@@ -202,7 +202,7 @@ TEST_F(UpdateSketch, WhatIsNotFiniteMakesNoTableAndNoPayload) {
   }
   for (const float large : {FLT_MAX, -FLT_MAX}) {
     Payload out(tables_.bytes(5001));
-    (void)tables_.encode(std::vector<float>(5001, large), {.common = kSeed}, out);   // false or finite, never a crash
+    (void)tables_.encode(std::vector<float>(5001, large), {.common = kSeed}, out);  // false or finite, never a crash
   }
   std::vector<float> lone(5001);
   lone[9] = FLT_MAX;
@@ -247,7 +247,7 @@ TEST_F(UpdateSketch, AFlippedBitIsRefusedOrHarmless) {
     if (bit % 61 == 0) request_of({good, damaged}, kCount);
   }
   EXPECT_GE(refused, 64u);
-  for (const size_t count : {size_t{1025}, size_t{70001}}) {   // plain indices, and coded ones
+  for (const size_t count : {size_t{1025}, size_t{70001}}) {  // plain indices, and coded ones
     const std::vector<float> y = heavy_tailed(rng, count);
     const Payload asked = request({y});
     for (size_t size = 0; size < asked.size(); ++size) {

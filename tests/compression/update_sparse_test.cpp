@@ -1,4 +1,4 @@
-// What the conformance suite cannot know of topk with coded indices and of randk: bytes, damage, and the choice.
+// What the conformance suite cannot know of topk with coded indices: bytes and damage.
 #include "compression/update_sparse.h"
 
 #include <gtest/gtest.h>
@@ -59,14 +59,11 @@ TEST(UpdateSparse, BitsOfAnElementSentAreThoseOfTheReadme) {
   EXPECT_NEAR(bits(UpdateKind::kTopk), 40.1, 0.3);
   EXPECT_NEAR(bits(UpdateKind::kTopkBf16), 24.1, 0.3);
   EXPECT_NEAR(bits(UpdateKind::kTopkInt8), 16.2, 0.3);
-  EXPECT_NEAR(bits(UpdateKind::kRandk), 32, 0.1);
-  EXPECT_NEAR(bits(UpdateKind::kRandkBf16), 16, 0.1);
-  EXPECT_NEAR(bits(UpdateKind::kRandkInt8), 8, 0.15);
 }
 
 TEST(UpdateSparse, DamagedCodedPayloadsAreRefusedOrLegal) {
   TestRng rng(draw_rng_seed());
-  for (const UpdateKind kind : {UpdateKind::kTopk, UpdateKind::kTopkInt8, UpdateKind::kRandkInt8}) {
+  for (const UpdateKind kind : {UpdateKind::kTopk, UpdateKind::kTopkInt8}) {
     const auto codec = make_update_codec({.kind = kind, .density = 0.001});
     const Payload good = encode(*codec, kContribution, normal_vector(rng, kLarge, 1.0f));
     for (size_t size = 0; size < good.size(); ++size) {
@@ -81,17 +78,21 @@ TEST(UpdateSparse, DamagedCodedPayloadsAreRefusedOrLegal) {
       codec->add(1e-30f, damaged, {}, target);
       ASSERT_TRUE(std::isfinite(codec->norm(damaged))) << bit;
     }
-    for (const uint32_t wrong : {0u, 1u, 7u, 31u, 32u, 200u, 0xFFFFFFFFu}) {   // bits of Rice; elements of randk
+    for (const uint32_t wrong : {0u, 1u, 7u, 31u, 32u, 200u, 0xFFFFFFFFu}) {  // bits of Rice
       Payload damaged = good;
-      const size_t at = kind == UpdateKind::kRandkInt8 ? 2 : 1;
-      if (word(damaged, at) == wrong) continue;
-      set_word(damaged, at, wrong);
+      if (word(damaged, 1) == wrong) continue;
+      set_word(damaged, 1, wrong);
       EXPECT_EQ(codec->check(kContribution, damaged, kLarge), UpdateStatus::kWrongSize) << wrong;
     }
     for (const uint32_t count : {0u, 1u, 199u, 201u, (1u << 30) - 1}) {
       Payload damaged = good;
       set_word(damaged, 0, (word(good, 0) & 3u << 30) | count);
       EXPECT_NE(codec->check(kContribution, damaged, kLarge), UpdateStatus::kOk) << count;
+    }
+    for (const uint32_t format : {0u, 2u, 3u}) {  // 2 is retired
+      Payload damaged = good;
+      set_word(damaged, 0, (word(good, 0) & ~(3u << 30)) | format << 30);
+      EXPECT_EQ(codec->check(kContribution, damaged, kLarge), UpdateStatus::kWrongSize) << format;
     }
   }
 }
@@ -117,20 +118,9 @@ TEST(UpdateSparse, IndicesInOtherBitsThanTheSettingsSayAreRefused) {
   }
 }
 
-// The values are those of the elements that the header's seed names, whatever a member's own seed is.
-TEST(UpdateSparse, ValuesAreThoseOfTheSeedsElements) {
-  TestRng rng(draw_rng_seed());
-  const std::vector<float> x = normal_vector(rng, 5000, 1.0f);
-  const auto codec = make_update_codec({.kind = UpdateKind::kRandk, .density = 0.1});
-  const Payload payload = encode(*codec, kContribution, x, {.own = 1, .common = 77});
-  std::vector<float> values(x.size());
-  codec->decode(payload, values);
-  for (const uint32_t i : codec->support(payload).indices) ASSERT_EQ(values[i], x[i]) << i;
-}
-
 TEST(UpdateSparse, Int8ValuesAreAddedAsTheyAreRead) {
   TestRng rng(draw_rng_seed());
-  constexpr size_t kCount = 1700;   // three scales and a part
+  constexpr size_t kCount = 1700;  // three scales and a part
   std::vector<float> x = normal_vector(rng, kCount, 1.0f), sum = normal_vector(rng, kCount, 1.0f), values(kCount);
   std::vector<float> expected(kCount);
   for (size_t i = 0; i < kCount; ++i) x[i] *= static_cast<float>(1 + i / 512);
@@ -148,47 +138,17 @@ TEST(UpdateSparse, Int8ValuesAreAddedAsTheyAreRead) {
 }
 
 TEST(UpdateSparse, Int8ScalesThatAreNoneAreRefused) {
-  const auto codec = make_update_codec({.kind = UpdateKind::kRandkInt8, .density = 1});
+  const auto codec = make_update_codec({.kind = UpdateKind::kTopkInt8, .density = 1});
   const Payload good = encode(*codec, kContribution, std::vector<float>(700, 1.0f));
+  constexpr size_t kScales = 4 + 4 * 700;  // behind the indices
   for (const float bad : {NAN, INFINITY, 1e38f, -1.0f}) {
     Payload damaged = good;
-    std::memcpy(damaged.data() + 16, &bad, sizeof bad);   // of the second block
+    std::memcpy(damaged.data() + kScales + 4, &bad, sizeof bad);  // of the second block
     EXPECT_EQ(codec->check(kContribution, damaged, 700), UpdateStatus::kNonFinite) << bad;
   }
   Payload damaged = good;
   damaged.back() = std::byte{255};
   EXPECT_EQ(codec->check(kContribution, damaged, 700), UpdateStatus::kNonFinite);
-}
-
-TEST(UpdateSparse, OneSeedIsOneChoiceAtAllMembers) {
-  TestRng rng(draw_rng_seed());
-  const auto codec = make_update_codec({.kind = UpdateKind::kRandk, .density = 0.1});
-  const std::vector<float> x = normal_vector(rng, 5000, 1.0f), y = normal_vector(rng, 5000, 1.0f);
-  const Payload a = encode(*codec, kContribution, x, {1, 77}), b = encode(*codec, kContribution, y, {2, 77});
-  const Payload entry = encode(*codec, kEntry, x, {3, 77}), other = encode(*codec, kContribution, x, {1, 78});
-  EXPECT_EQ(codec->support(a).indices, codec->support(b).indices);
-  EXPECT_EQ(codec->support(a).indices, codec->support(entry).indices);
-  EXPECT_NE(codec->support(a).indices, codec->support(other).indices);
-}
-
-TEST(UpdateSparse, EachElementIsChosenAsOftenAsItsShare) {
-  for (const auto& [count, elements] : {std::pair<size_t, size_t>{1, 7}, {3, 10}, {10, 10}, {25, 333}}) {
-    std::vector<int> chosen(elements);
-    constexpr uint32_t kTrials = 40'000;
-    for (uint32_t seed = 0; seed < kTrials; ++seed) {
-      const std::vector<uint32_t> indices = seeded_indices(seed, count, elements);
-      ASSERT_TRUE(std::is_sorted(indices.begin(), indices.end()) && indices.back() < elements);
-      ASSERT_EQ(std::adjacent_find(indices.begin(), indices.end()), indices.end());
-      for (const uint32_t i : indices) ++chosen[i];
-    }
-    for (size_t j = 0; j < count; ++j) {
-      const size_t begin = j * elements / count, end = (j + 1) * elements / count;
-      const double share = 1 / static_cast<double>(end - begin);
-      for (size_t i = begin; i < end; ++i) {
-        EXPECT_NEAR(chosen[i], kTrials * share, 6 * std::sqrt(kTrials * share * (1 - share)) + 1e-9) << i;
-      }
-    }
-  }
 }
 
 }  // namespace

@@ -40,8 +40,7 @@ class CodecFaults : public testing::TestWithParam<CodecKind> {
     return payload;
   }
   static Payload on_the_host(const std::vector<float>& x) {
-    return encode(*make_codec(GetParam(), MemorySpace::kHost),
-                  {x.data(), x.size(), MemorySpace::kHost});
+    return encode(*make_codec(GetParam(), MemorySpace::kHost), {x.data(), x.size(), MemorySpace::kHost});
   }
   // What the call throws; empty if it does not.
   template <typename F>
@@ -123,7 +122,7 @@ TEST_P(CodecFaults, WorksOnItsOwnDeviceAndLeavesTheCallersCurrent) {
   EXPECT_EQ(cuda::current_device(), 0);
   EXPECT_EQ(encode(*codec, view), on_the_host(x_));
   EXPECT_EQ(cuda::current_device(), 0);
-  emulation::machine.devices = 1;   // the second one is gone
+  emulation::machine.devices = 1;  // the second one is gone
   EXPECT_SAYS(thrown([&] { encode(*codec, view); }), "choosing the device failed on the GPU");
   EXPECT_EQ(cuda::current_device(), 0);
 }
@@ -138,7 +137,7 @@ TEST_P(CodecFaults, SeveralThreadsShareOneCodec) {
       const View view = place(params, x_);
       for (int round = 0; round < 5; ++round) {
         EXPECT_EQ(encode(*codec, view), expected);
-        codec->apply(0.5f, expected, expected, view);   // a difference of 0
+        codec->apply(0.5f, expected, expected, view);  // a difference of 0
       }
     });
   }
@@ -160,8 +159,8 @@ TEST(CudaBuffer, GrowsAndGivesBack) {
   EXPECT_EQ(emulation::memory_in_use(), 0u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Cuda, CodecFaults, testing::Values(CodecKind::kFp32, CodecKind::kBf16, CodecKind::kModulo8,
-                                                               CodecKind::kModulo4),
+INSTANTIATE_TEST_SUITE_P(Cuda, CodecFaults,
+                         testing::Values(CodecKind::kFp32, CodecKind::kBf16, CodecKind::kModulo8, CodecKind::kModulo4),
                          [](const auto& info) { return std::string(codec_name(info.param)); });
 
 }  // namespace

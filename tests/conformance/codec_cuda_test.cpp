@@ -52,7 +52,7 @@ TEST_P(CodecTwins, SamePayloadAndSameParamsAsOnTheHost) {
   const std::unique_ptr<Codec> host = make_codec(codec_->kind(), MemorySpace::kHost);
   for (size_t count : kCodecSizes) {
     std::vector<float> a = normal_vector(rng, count, 1.0f), b = normal_vector(rng, count, 0.7f);
-    if (count > 0) a[0] = b[0] = 1.5f;   // large enough for these steps
+    if (count > 0) a[0] = b[0] = 1.5f;           // large enough for these steps
     for (int exponent : {-128, -60, -5, 100}) {  // -128: none; -60: must be raised; 100: lowered
       Payload expected(host->payload_bytes_max(count));
       const std::unique_ptr<CodecMemory> remembered = memory(count, exponent);

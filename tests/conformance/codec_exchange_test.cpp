@@ -5,7 +5,7 @@
 
 #include "gossip/rng.h"
 #include "tests/conformance/sparse_codec.h"
-#include "tests/gossip/exchange/harness.h"
+#include "tests/gossip/pairs/pair_harness.h"
 
 namespace starling::exchange_test {
 namespace {
@@ -60,7 +60,7 @@ TEST(CodecExchange, AFailedExchangeTeachesToo) {
   Pair pair(sparse());
   randomize(pair.a, 1);
   randomize(pair.b, 2);
-  pair.swarm.network.drop = [](const Flight& flight) { return is<Have>(flight); };   // nobody decides
+  pair.swarm.network.drop = [](const Flight& flight) { return is<Have>(flight); };  // nobody decides
   pair.publish();
   ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
   pair.swarm.run_for(std::chrono::seconds(2));
@@ -98,7 +98,7 @@ TEST(CodecExchange, LessonsThatNobodyTakesAreLimited) {
   randomize(pair.b, 2);
   pair.swarm.network.drop = [](const Flight& flight) { return is<Have>(flight); };
   pair.publish();
-  for (int i = 0; i < 400; ++i) {   // the other says BUSY to most: no exchange with this one was ever decided
+  for (int i = 0; i < 400; ++i) {  // the other says BUSY to most: no exchange with this one was ever decided
     ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
     pair.swarm.run_for(std::chrono::seconds(2));
   }

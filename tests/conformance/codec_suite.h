@@ -65,9 +65,7 @@ class CodecSuite : public testing::TestWithParam<CodecCase> {
     codec_ = GetParam().make();
   }
 
-  bool is_modulo() const {
-    return codec_->kind() == CodecKind::kModulo8 || codec_->kind() == CodecKind::kModulo4;
-  }
+  bool is_modulo() const { return codec_->kind() == CodecKind::kModulo8 || codec_->kind() == CodecKind::kModulo4; }
   // The tests choose steps for modulo8; with 4 bits less, as many fit the same difference if they are 2^4 coarser.
   int coarser() const { return codec_->kind() == CodecKind::kModulo4 ? 4 : 0; }
   int exponent_gap_max() const { return codec_->kind() == CodecKind::kModulo4 ? 3 : 6; }
@@ -114,7 +112,7 @@ class CodecSuite : public testing::TestWithParam<CodecCase> {
       case CodecKind::kModulo8:
       case CodecKind::kModulo4:
         return 0.5001 * (std::ldexp(1.0, static_cast<int8_t>(own[0])) + std::ldexp(1.0, static_cast<int8_t>(peer[0])));
-      default: return std::fabs(double{a}) + std::fabs(double{b});   // what a codec may drop at most
+      default: return std::fabs(double{a}) + std::fabs(double{b});  // what a codec may drop at most
     }
   }
 
@@ -128,7 +126,7 @@ TEST_P(CodecSuite, TheDeltaIsTheDifferenceWithinTheCodecsError) {
   for (size_t count : kCodecSizes) {
     std::vector<float> a = normal_vector(rng, count, 1.0f);
     std::vector<float> b = normal_vector(rng, count, 0.2f);
-    if (count > 0) a[0] = 1.5f;   // large enough for these steps
+    if (count > 0) a[0] = 1.5f;  // large enough for these steps
     for (size_t i = 0; i < count; ++i) b[i] += a[i];
     const Payload own = encode(a, -5);
     const Payload peer = encode(b, -6);
@@ -136,7 +134,7 @@ TEST_P(CodecSuite, TheDeltaIsTheDifferenceWithinTheCodecsError) {
     ASSERT_EQ(codec_->check(peer, count), PayloadStatus::kOk);
     PairStats stats;
     ASSERT_EQ(codec_->pair(own, peer, count, &stats), PairStatus::kOk) << count;
-    if (stats.squared_distance == 0) {   // no delta is applied
+    if (stats.squared_distance == 0) {  // no delta is applied
       for (size_t i = 0; i < count; ++i) EXPECT_NEAR(b[i], a[i], 2 * tolerance(own, peer, a[i], b[i])) << i;
       continue;
     }
@@ -237,11 +235,11 @@ TEST_P(CodecSuite, NonfiniteParamsAreNeverEncoded) {
 TEST_P(CodecSuite, EveryFiniteVectorEncodesAndAgreesWithItself) {
   TestRng rng(draw_rng_seed());
   for (size_t count : kCodecSizes) {
-    for (int exponent : {-128, -100, -9, 100}) {   // -128: none
+    for (int exponent : {-128, -100, -9, 100}) {  // -128: none
       const std::vector<float> x = hostile_vector(rng, count);
       const Payload payload = encode(x, exponent);
       EXPECT_EQ(codec_->check(payload, count), PayloadStatus::kOk);
-      if (codec_->linear()) {   // the exchanges that average payloads give no lessons
+      if (codec_->linear()) {  // the exchanges that average payloads give no lessons
         EXPECT_EQ(payload.size(), codec_->payload_bytes_max(count));
         EXPECT_EQ(codec_->learnable_bytes(payload.size()), 0u);
       }

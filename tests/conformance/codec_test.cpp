@@ -26,7 +26,7 @@ TEST_P(CodecOnEveryTarget, SamePayloadSameVerdictSameParams) {
   TestRng rng(draw_rng_seed());
   for (size_t count : kCodecSizes) {
     std::vector<float> a = normal_vector(rng, count, 1.0f), b = normal_vector(rng, count, 0.7f);
-    if (count > 0) a[0] = b[0] = 1.5f;   // large enough for these steps
+    if (count > 0) a[0] = b[0] = 1.5f;  // large enough for these steps
     const Payload own = encode(a, -5);
     const Payload peer = encode(b, -4);
     PairStats stats;

@@ -1,7 +1,9 @@
 // What the round machine may expect of every exchange, whatever its formula.
 #include <gtest/gtest.h>
 
-#include "tests/gossip/exchange/round_harness.h"
+#include "tests/gossip/group/group_rounds.h"
+#include "tests/gossip/neighborhood/neighbor_rounds.h"
+#include "tests/gossip/pairs/pair_rounds.h"
 
 namespace starling::exchange_test {
 namespace {
@@ -13,7 +15,7 @@ class ExchangeConformance : public testing::Test {
  protected:
   using Swarm = RoundSwarm<E>;
 };
-using Exchanges = testing::Types<Pairwise, PairTurns, Neighborhood, Group, GroupsWithPairs>;
+using Exchanges = testing::Types<AsyncPairs, SyncPairs, Neighborhood, Group>;
 TYPED_TEST_SUITE(ExchangeConformance, Exchanges);
 
 double mean_of(auto& swarm) {
@@ -99,8 +101,8 @@ TYPED_TEST(ExchangeConformance, WhatWasTakenIsGone) {
 TYPED_TEST(ExchangeConformance, TheSameSeedGivesTheSameRun) {
   const auto run = [] {
     typename TestFixture::Swarm swarm(5, {}, 3);
-    swarm.network.options = {.loss = 0.2, .doubled = 0.1, .control_min = milliseconds(1),
-                             .control_max = milliseconds(40)};
+    swarm.network.options = {
+        .loss = 0.2, .doubled = 0.1, .control_min = milliseconds(1), .control_max = milliseconds(40)};
     swarm.randomize(4);
     swarm.run_freely(seconds(4));
     return swarm.digest();
@@ -110,13 +112,13 @@ TYPED_TEST(ExchangeConformance, TheSameSeedGivesTheSameRun) {
 
 TYPED_TEST(ExchangeConformance, ThirtyPercentLossSlowsButNeverStops) {
   typename TestFixture::Swarm swarm(6, {.deadline_max = milliseconds(100), .compute = milliseconds(10)});
-  swarm.network.options = {.loss = 0.3, .doubled = 0.1, .control_min = milliseconds(1),
-                           .control_max = milliseconds(30)};
+  swarm.network.options = {
+      .loss = 0.3, .doubled = 0.1, .control_min = milliseconds(1), .control_max = milliseconds(30)};
   swarm.randomize(6);
   const double before = swarm.spread();
   swarm.run_freely(seconds(20));
   EXPECT_LT(swarm.spread(), before / 50);
-  EXPECT_LE(swarm.longest, milliseconds(600));   // in doubt for a while at most
+  EXPECT_LE(swarm.longest, milliseconds(600));  // in doubt for a while at most
 }
 
 BlockTally tally_of(auto& swarm) {
@@ -128,8 +130,8 @@ BlockTally tally_of(auto& swarm) {
 // Every block that was due has one cause, whatever happened to it.
 TYPED_TEST(ExchangeConformance, EveryBlockDueHasOneCause) {
   typename TestFixture::Swarm swarm(5, {.deadline_max = milliseconds(60), .inject_loss = 0.05});
-  swarm.network.options = {.loss = 0.2, .doubled = 0.1, .control_min = milliseconds(1),
-                           .control_max = milliseconds(50)};
+  swarm.network.options = {
+      .loss = 0.2, .doubled = 0.1, .control_min = milliseconds(1), .control_max = milliseconds(50)};
   swarm.randomize(8);
   for (int i = 0; i < 40; ++i) {
     swarm.run_freely(milliseconds(250));
@@ -143,7 +145,7 @@ TYPED_TEST(ExchangeConformance, EveryBlockDueHasOneCause) {
   EXPECT_GT(tally.due, 500u);
   EXPECT_GT(tally.counted, tally.due / 3);
   EXPECT_GT(tally.missing, 0u);
-  EXPECT_GT(tally.ignored_messages, 0u);   // the doubled ones
+  EXPECT_GT(tally.ignored_messages, 0u);  // the doubled ones
   EXPECT_EQ(tally.refused, 0u);
 }
 
@@ -157,7 +159,7 @@ TYPED_TEST(ExchangeConformance, WhatComesInTimeIsCounted) {
   expect_adds_up(tally);
 }
 
-// Strangers' frames, nonsense and other exchanges' messages move one count only.
+// UnprovenPeers' frames, nonsense and other exchanges' messages move one count only.
 TYPED_TEST(ExchangeConformance, HostileMessagesAreIgnoredAndChangeNoOtherCount) {
   typename TestFixture::Swarm swarm(4, {});
   swarm.run_freely(seconds(1));
@@ -173,7 +175,7 @@ TYPED_TEST(ExchangeConformance, HostileMessagesAreIgnoredAndChangeNoOtherCount) 
     agent.exchange->handle(stranger, 1, block, payload);
     agent.exchange->handle(stranger, 1, RoundCredit{rng.next_u64(), rng.next_u64(), 0, rng.below(20)}, {});
     agent.exchange->handle(stranger, 1, BlockPayload{{test_peer(3), 1, rng.next_u64()}, rng.below(20), 0}, payload);
-    agent.exchange->handle(test_peer(2), 1, CommitAck{{test_peer(3), 1, rng.next_u64()}}, {});   // of no exchange here
+    agent.exchange->handle(test_peer(2), 1, CommitAck{{test_peer(3), 1, rng.next_u64()}}, {});  // of no exchange here
     agent.worker.run_completions();
   }
   const BlockTally after = agent.exchange->block_tally();

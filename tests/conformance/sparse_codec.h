@@ -28,7 +28,7 @@ class SparseMemory final : public CodecMemory {
     if (!saved.empty()) std::memcpy(waited.data(), saved.data(), saved.size());
     return true;
   }
-  std::vector<uint32_t> waited;   // snapshots since the value was in an exchange that ended well
+  std::vector<uint32_t> waited;  // snapshots since the value was in an exchange that ended well
 };
 
 class SparseCodec final : public Codec {

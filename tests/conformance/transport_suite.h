@@ -62,8 +62,7 @@ TYPED_TEST_P(TransportSuite, LimitsAreExact) {
   Transport& a = this->world_.open();
   Transport& b = this->world_.open();
   const auto send = [&](size_t header_bytes, size_t payload_bytes) {
-    return a.send(b.local(), Channel::kBulk,
-                  {pattern(header_bytes), SharedBytes::take(pattern(payload_bytes))});
+    return a.send(b.local(), Channel::kBulk, {pattern(header_bytes), SharedBytes::take(pattern(payload_bytes))});
   };
   EXPECT_EQ(send(kControlFrameBytesMax + 1, 1), SendStatus::kTooLarge);
   EXPECT_EQ(send(100, kPayloadBytesMax + 1), SendStatus::kTooLarge);
@@ -95,8 +94,7 @@ TYPED_TEST_P(TransportSuite, SenderKeepsThePayloadAliveAndThenLetsGo) {
 TYPED_TEST_P(TransportSuite, ReceivedBytesOutliveTheTransports) {
   Transport& a = this->world_.open();
   Transport& b = this->world_.open();
-  ASSERT_EQ(a.send(b.local(), Channel::kBulk, {pattern(20), SharedBytes::take(pattern(50'000))}),
-            SendStatus::kQueued);
+  ASSERT_EQ(a.send(b.local(), Channel::kBulk, {pattern(20), SharedBytes::take(pattern(50'000))}), SendStatus::kQueued);
   const ReceivedFrame frame = this->next(b);
   this->world_.close(a);
   this->world_.close(b);
@@ -106,8 +104,8 @@ TYPED_TEST_P(TransportSuite, ReceivedBytesOutliveTheTransports) {
 
 TYPED_TEST_P(TransportSuite, BadAddressesAreNamed) {
   Transport& a = this->world_.open();
-  const Endpoint bad[] = {{"", 7400}, {"bad host", 7400}, {"tcp://x", 7400}, {"a;b", 7400}, {"::g", 7400},
-                          {"127.0.0.1", 0}};
+  const Endpoint bad[] = {{"", 7400},    {"bad host", 7400}, {"tcp://x", 7400},
+                          {"a;b", 7400}, {"::g", 7400},      {"127.0.0.1", 0}};
   for (const Endpoint& to : bad) {
     EXPECT_EQ(a.send(to, Channel::kControl, {pattern(9), {}}), SendStatus::kBadAddress) << to.to_string();
   }

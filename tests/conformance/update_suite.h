@@ -26,11 +26,6 @@ inline std::vector<UpdateCase> every_update() {
   std::vector<UpdateCase> cases;
   for (const UpdateName& update : update_names()) {
     cases.push_back({std::string(update.name), {.kind = update.kind}});
-    if (update.kind == UpdateKind::kQsgd) {
-      for (const uint32_t levels : {1u, 127u}) {
-        cases.push_back({"qsgd_" + std::to_string(levels), {.kind = update.kind, .levels = levels}});
-      }
-    }
     const bool sparse = make_update_codec({.kind = update.kind})->residual().unsent;
     if (!sparse) continue;
     cases.push_back({std::string(update.name) + "_tenth", {.kind = update.kind, .density = 0.1, .reply = 1}});
@@ -46,12 +41,9 @@ class UpdateSuite : public testing::TestWithParam<UpdateCase> {
   // What is left is on the elements not sent, and rounding of those that were: sums of integers stay exact.
   bool exact() const { return !codec_->residual().dropped && codec_->residual().rounding_of_largest == 0; }
 
-  // Which elements are sent is chance.
-  bool by_chance() const { return std::string(update_name(codec_->kind())).starts_with("randk"); }
-
   std::optional<Payload> try_encode(const std::vector<float>& x, UpdateRole role = UpdateRole::kContribution,
                                     uint64_t rng_seed = 1) const {
-    Payload out(codec_->bytes_max(role, x.size()), std::byte{0xa5});   // callers do not clear theirs
+    Payload out(codec_->bytes_max(role, x.size()), std::byte{0xa5});  // callers do not clear theirs
     const std::optional<size_t> bytes = codec_->encode(role, x, {.own = rng_seed, .common = rng_seed}, out);
     if (!bytes) return std::nullopt;
     EXPECT_LE(*bytes, out.size());
@@ -92,7 +84,7 @@ class UpdateSuite : public testing::TestWithParam<UpdateCase> {
 TEST_P(UpdateSuite, LeavesInTheAccumulatorWhatItDeclares) {
   TestRng rng(draw_rng_seed());
   const UpdateResidual residual = codec_->residual();
-  if (residual.dropped) return;   // nothing
+  if (residual.dropped) return;  // nothing
   for (size_t count : kUpdateSizes) {
     const std::vector<float> x = normal_vector(rng, count, 1.0f);
     float largest = 0;
@@ -125,15 +117,14 @@ TEST_P(UpdateSuite, LeavesNoMoreEnergyThanItDeclares) {
     spike[rng() % count] = 7;
     for (const std::vector<float>& x : {normal_vector(rng, count, 1.0f), spike, std::vector<float>(count, -3.0f)}) {
       double left = 0, all = 0;
-      const int trials = by_chance() && count < 1000 ? 4000 : 40;   // the spike alone is most of a short vector
-      for (int trial = 0; trial < trials; ++trial) {
+      for (int trial = 0; trial < 40; ++trial) {
         const std::vector<float> values = decode(encode(x, UpdateRole::kContribution, rng()), count);
         for (size_t i = 0; i < count; ++i) {
           left += std::pow(static_cast<double>(x[i]) - static_cast<double>(values[i]), 2);
           all += std::pow(static_cast<double>(x[i]), 2);
         }
       }
-      EXPECT_LE(left, residual.energy * all * (by_chance() ? 1.03 : 1)) << count;
+      EXPECT_LE(left, residual.energy * all) << count;
     }
   }
 }
@@ -141,12 +132,12 @@ TEST_P(UpdateSuite, LeavesNoMoreEnergyThanItDeclares) {
 TEST_P(UpdateSuite, TheExpectationIsTheVectorWhereThatIsSaid) {
   if (!codec_->residual().unbiased) return;
   TestRng rng(draw_rng_seed());
-  constexpr size_t kCount = 100, kTrials = 4000;   // of one block
-  for (const float spread : {0.0f, 2.0f}) {        // of magnitudes
+  constexpr size_t kCount = 100, kTrials = 4000;  // of one block
+  for (const float spread : {0.0f, 2.0f}) {       // of magnitudes
     std::vector<float> x = normal_vector(rng, kCount, 1.0f);
     for (float& value : x) value *= std::exp(spread * value);
     std::vector<double> off(kCount);
-    double step = INFINITY;   // the smallest value that is not zero
+    double step = INFINITY;  // the smallest value that is not zero
     for (size_t trial = 0; trial < kTrials; ++trial) {
       const std::vector<float> values = decode(encode(x, UpdateRole::kContribution, rng()), kCount);
       for (size_t i = 0; i < kCount; ++i) {
@@ -170,7 +161,7 @@ TEST_P(UpdateSuite, PayloadsInARowEmptyTheAccumulator) {
     const std::vector<float> drift = normal_vector(rng, count, 1.0f);
     std::vector<float> accumulator = drift;
     std::vector<double> received(count);
-    const int rounds = count < 100 ? 1000 : 400;   // one element of 33 is not chosen in 400 once in 200,000 runs
+    const int rounds = count < 100 ? 1000 : 400;  // one element of 33 is not chosen in 400 once in 200,000 runs
     for (int round = 0; round < rounds; ++round) {
       const Payload payload = encode(accumulator, UpdateRole::kContribution, rng());
       const std::vector<float> values = decode(payload, count);
@@ -182,7 +173,7 @@ TEST_P(UpdateSuite, PayloadsInARowEmptyTheAccumulator) {
       left += std::pow(static_cast<double>(accumulator[i]), 2);
       all += std::pow(static_cast<double>(drift[i]), 2);
     }
-    EXPECT_LE(left, by_chance() ? 0.1 * all : exact() ? 0 : 0.01 * all) << count;
+    EXPECT_LE(left, exact() ? 0 : 0.01 * all) << count;
     for (size_t i = 0; i < count; ++i) {
       const double sent_and_left = received[i] + static_cast<double>(accumulator[i]);
       ASSERT_NEAR(sent_and_left, drift[i], exact() ? 0 : 1e-4) << i << " of " << count;
@@ -199,7 +190,7 @@ TEST_P(UpdateSuite, IntegersAreConservedExactly) {
     std::vector<int64_t> drifts(count), counted(count);
     for (int round = 0; round < 10; ++round) {
       for (size_t i = 0; i < count; ++i) {
-        const int drift = static_cast<int>(rng() % 17) - 8;   // sums of ten fit the eight bits of a bf16
+        const int drift = static_cast<int>(rng() % 17) - 8;  // sums of ten fit the eight bits of a bf16
         accumulator[i] += static_cast<float>(drift);
         drifts[i] += drift;
       }
@@ -217,9 +208,9 @@ TEST_P(UpdateSuite, IntegersAreConservedExactly) {
 // Members with drifts of their own, an owner's merge, and settling on what the entry kept: the replica and what waits
 // in the accumulators are together what all have learned.
 TEST_P(UpdateSuite, ReplicaAndAccumulatorsHoldAllDrifts) {
-  if (!exact()) return;   // entries are rounded too
+  if (!exact()) return;  // entries are rounded too
   TestRng rng(draw_rng_seed());
-  constexpr size_t kMembers = 8;   // their weight 1/8 is exact
+  constexpr size_t kMembers = 8;  // their weight 1/8 is exact
   for (size_t count : kUpdateSizes) {
     std::vector<std::vector<float>> accumulators(kMembers, std::vector<float>(count));
     std::vector<double> drifts(count), entries(count);
@@ -251,7 +242,7 @@ TEST_P(UpdateSuite, ReplicaAndAccumulatorsHoldAllDrifts) {
 }
 
 TEST_P(UpdateSuite, AMergeIsTheWeightedSumInTheOrderGiven) {
-  if (codec_->kind() == UpdateKind::kSign) return;   // a vote: update_levels_test.cpp
+  if (codec_->kind() == UpdateKind::kSign) return;  // a vote: update_levels_test.cpp
   TestRng rng(draw_rng_seed());
   for (size_t count : kUpdateSizes) {
     std::vector<Payload> payloads;
@@ -302,7 +293,7 @@ TEST_P(UpdateSuite, SettlingTouchesTheSupportAlone) {
     const std::vector<float> x = normal_vector(rng, count, 1.0f);
     const Payload payload = encode(x);
     const std::vector<float> values = decode(payload, count);
-    for (const UpdateName& other : update_names()) {   // at the end of a run kinds mix
+    for (const UpdateName& other : update_names()) {  // at the end of a run kinds mix
       if (count > 10'000 && other.kind != codec_->kind()) continue;
       const auto entry_codec = make_update_codec({.kind = other.kind, .density = 0.3});
       const std::vector<float> sum = normal_vector(rng, count, 1.0f);
@@ -400,7 +391,7 @@ TEST_P(UpdateSuite, NoPayloadOfAnotherSizeThanEncodeWritesPasses) {
       const Payload good = encode(normal_vector(rng, count, 1.0f), role);
       Payload longer = good;
       longer.resize(codec_->bytes_max(role, count) + 12);
-      if (exact() && !codec_->residual().unsent) longer[0] |= std::byte{1};   // a zero byte alone is a payload of zeros
+      if (exact() && !codec_->residual().unsent) longer[0] |= std::byte{1};  // a zero byte alone is a payload of zeros
       for (size_t size = 0; size <= longer.size(); ++size) {
         const UpdateStatus expected = size == good.size() ? UpdateStatus::kOk : UpdateStatus::kWrongSize;
         const Bytes bytes = Bytes(longer).first(size);
@@ -441,8 +432,10 @@ TEST_P(UpdateSuite, NothingIsOneByteOfADensePayload) {
 TEST_P(UpdateSuite, AFlippedBitIsRefusedOrHarmless) {
   TestRng rng(draw_rng_seed());
   // Each bit of a short payload; some of a long one, whose indices are coded.
-  for (const auto& [role, count] : {std::pair(UpdateRole::kContribution, size_t{131}), {UpdateRole::kEntry, 131},
-                                    {UpdateRole::kContribution, 66001}, {UpdateRole::kEntry, 66001}}) {
+  for (const auto& [role, count] : {std::pair(UpdateRole::kContribution, size_t{131}),
+                                    {UpdateRole::kEntry, 131},
+                                    {UpdateRole::kContribution, 66001},
+                                    {UpdateRole::kEntry, 66001}}) {
     const Payload good = encode(normal_vector(rng, count, 1.0f), role);
     size_t refused = 0;
     const size_t bits = good.size() * 8;

@@ -67,11 +67,18 @@ TEST(UpdateMerge, TakesFloatsOfBothSizesTogether) {
 TEST(UpdateBits, AreWhatThePageSays) {
   constexpr size_t kCount = 1'000'000;
   const std::map<std::string, std::pair<double, double>> page = {
-      {"fp32", {32, 32}}, {"bf16", {16, 16}}, {"topk", {0.401, 0.782}}, {"topk_bf16", {0.241, 0.462}},
-      {"topk_int8", {0.162, 0.304}}, {"randk", {0.32, 0.32}}, {"randk_bf16", {0.16, 0.16}},
-      {"randk_int8", {0.081, 0.081}}, {"dgc", {0.401, 0.782}}, {"int8", {8.06, 8.06}}, {"int4", {4.25, 4.25}},
-      {"sketch", {8.1 * 0.2 + 22.1 * 0.04, 0.241 + 6.1 * 0.04}}, {"sign_ef", {1.06, 8.06}}, {"sign", {1, 1}},
-      {"ternary", {2.06, 8.06}}, {"qsgd", {4.06, 8.06}}};
+      {"fp32", {32, 32}},
+      {"bf16", {16, 16}},
+      {"topk", {0.401, 0.782}},
+      {"topk_bf16", {0.241, 0.462}},
+      {"topk_int8", {0.162, 0.304}},
+      {"dgc", {0.401, 0.782}},
+      {"int8", {8.06, 8.06}},
+      {"int4", {4.25, 4.25}},
+      {"sketch", {8.1 * 0.2 + 22.1 * 0.04, 0.241 + 6.1 * 0.04}},
+      {"sign_ef", {1.06, 8.06}},
+      {"sign", {1, 1}},
+      {"ternary", {2.06, 8.06}}};
   TestRng rng(draw_rng_seed());
   const std::vector<float> x = normal_vector(rng, kCount, 1.0f);
   for (const UpdateName& update : update_names()) {
@@ -101,14 +108,19 @@ TEST(UpdateResiduals, AreWhatThePageSays) {
     bool unbiased = false, dropped = false, unsent = false;
     double energy = 0;
   };
-  const Kept sparse{.unsent = true, .energy = 0.99};   // density 1 %
-  const std::map<std::string, Kept> page = {
-      {"fp32", {}}, {"bf16", {.energy = 0.004}}, {"topk", sparse}, {"topk_bf16", sparse},
-      {"topk_int8", sparse}, {"randk", sparse}, {"randk_bf16", sparse}, {"randk_int8", sparse}, {"dgc", sparse},
-      {"sketch", {.unsent = true, .energy = 0.96}}, {"int8", {.unbiased = true, .energy = 0.008}},
-      {"int4", {.unbiased = true, .energy = 0.653}}, {"sign_ef", {.energy = 511.0 / 512}},
-      {"sign", {.dropped = true}}, {"ternary", {.dropped = true}},
-      {"qsgd", {.unbiased = true, .dropped = true}}};
+  const Kept sparse{.unsent = true, .energy = 0.99};  // density 1 %
+  const std::map<std::string, Kept> page = {{"fp32", {}},
+                                            {"bf16", {.energy = 0.004}},
+                                            {"topk", sparse},
+                                            {"topk_bf16", sparse},
+                                            {"topk_int8", sparse},
+                                            {"dgc", sparse},
+                                            {"sketch", {.unsent = true, .energy = 0.96}},
+                                            {"int8", {.unbiased = true, .energy = 0.008}},
+                                            {"int4", {.unbiased = true, .energy = 0.653}},
+                                            {"sign_ef", {.energy = 511.0 / 512}},
+                                            {"sign", {.dropped = true}},
+                                            {"ternary", {.dropped = true}}};
   for (const UpdateName& update : update_names()) {
     const UpdateResidual residual = make_update_codec({.kind = update.kind})->residual();
     const auto said = page.find(std::string(update.name));

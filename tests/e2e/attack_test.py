@@ -7,6 +7,7 @@ goes by in waiting, so LANES of them are besieged beside each other. STARLING_ST
 STARLING_ATTACKS the attacks (all), STARLING_ATTACK_SEEDS how many times each. With STARLING_ATTACK_CLEAN=N no swarm is
 attacked: N pairs of counts, both with the sink, say what LOSS_MAX has to be.
 """
+
 import concurrent.futures
 import os
 import statistics
@@ -19,16 +20,16 @@ import swarm
 
 STRANGER = os.environ.get('STARLING_STRANGER', 'build/meson/tools/stranger')
 AGENTS = 8
-LANES = 4               # swarms beside each other
-SECONDS = 5             # of each count
-PAIRS = 3               # a busy machine may spoil a count: that many tries
-FOUNDING_S = 11         # who is met before then counts like a founder
+LANES = 4  # swarms beside each other
+SECONDS = 5  # of each count
+PAIRS = 6  # a busy machine may spoil a count: that many tries, the best of each kind compared
+FOUNDING_S = 11  # who is met before then counts like a founder
 KEPT_MIN = 0.8
-LOSS_MAX = 1.04         # the worst agent's loss, over that without the attack: the 99 % point of ten clean pairs
-T_99_OF_TEN = 2.821     # of nine degrees of freedom, one-sided
-MEMORY_MAX = 64 << 20   # beyond what the process had before
+LOSS_MAX = 1.04  # the worst agent's loss, over that without the attack: the 99 % point of ten clean pairs
+T_99_OF_TEN = 2.821  # of nine degrees of freedom, one-sided
+MEMORY_MAX = 64 << 20  # beyond what the process had before
 NICE = ['-n', '19']
-ONE_STARTS = threading.Lock()   # of the lanes: a port is free until it is bound
+ONE_STARTS = threading.Lock()  # of the lanes: a port is free until it is bound
 
 CONFIG = """
 swarm:
@@ -40,7 +41,6 @@ swarm:
   membership: {probe_interval: 250ms, probe_timeout: 150ms, suspicion: 3}
   stop_after: 100000000
 agent:
-  compute_ms: 10
   checkpoint: {every: 5s, keep: 3}
 """
 
@@ -59,6 +59,11 @@ def done_between(agent, since, until):
   return sum(event['outcome'] == 'done' and since < event['t'] <= until for event in agent.events('exchange'))
 
 
+def best(counts):
+  """Of counts of exchanges and losses: the most exchanges, the least loss."""
+  return max(done for done, _ in counts), min(loss for _, loss in counts)
+
+
 def age_s(agent):
   return agent.last('status')['t'] - agent.last('joined')['t']
 
@@ -72,18 +77,27 @@ class Besieged(swarm.Case):
 
   def worst_loss(self, since):
     """Of any agent, on average over its reports since then."""
-    return max(statistics.mean(event['loss'] for event in agent.events('status') if event['t'] > since)
-               for agent in self.agents)
+    return max(
+      statistics.mean(event['loss'] for event in agent.events('status') if event['t'] > since) for agent in self.agents
+    )
 
   def count(self, attack, *arguments):
     """Exchanges that the agents complete in SECONDS of the attack, each time with ids of its own; the worst loss."""
     self.counts += 1
     began = max(agent.last('status')['t'] for agent in self.agents)
-    process = self.stranger(f'stranger{self.counts}', attack, self.agents[0].address(), '--seconds', SECONDS + 30,
-                            '--seed', 100 * self.seed + self.counts, *arguments)
+    process = self.stranger(
+      f'stranger{self.counts}',
+      attack,
+      self.agents[0].address(),
+      '--seconds',
+      SECONDS + 30,
+      '--seed',
+      100 * self.seed + self.counts,
+      *arguments,
+    )
     since = time.time()
     swarm.pause(SECONDS)
-    done = sum(done_between(agent, since, since + SECONDS) for agent in self.agents)   # to read them takes time
+    done = sum(done_between(agent, since, since + SECONDS) for agent in self.agents)  # to read them takes time
     loss = self.worst_loss(began)
     self.assert_all_run([process])
     process.kill()
@@ -105,23 +119,25 @@ class Besieged(swarm.Case):
   def besiege(self, attack, seed):
     sink = self.make_swarm(seed)
     memory = [memory_bytes(agent) for agent in self.agents]
-    pairs, alone, loss_alone = [], 0, float('inf')
+    quiet, besieged, grown = [], [], 0
     for _ in range(PAIRS):
-      quiet = self.count(attack, '--sink', sink)   # an earlier stranger may not be forgotten yet
-      alone, loss_alone = max(alone, quiet[0]), min(loss_alone, quiet[1])
+      quiet.append(self.count(attack, '--sink', sink))  # an earlier stranger may not be forgotten yet
       self.wait_for_no_founders()
-      besieged, loss = self.count(attack)
+      besieged.append(self.count(attack))
       grown = max(memory_bytes(agent) - before for agent, before in zip(self.agents, memory))
-      kept, worse = besieged / max(alone, 1), loss / loss_alone
-      pairs.append((kept, worse, grown))
-      print(f'# {attack}, seed {seed}: {besieged} exchanges of {alone} ({kept:.2f}), worst loss {worse:.3f}, '
-            f'{grown / 2**20:+.1f} MiB', flush=True)
+      kept, worse = (best(besieged)[i] / best(quiet)[i] for i in range(2))
+      print(
+        f'# {attack}, seed {seed}, best of {len(quiet)}: {best(besieged)[0]} exchanges of {best(quiet)[0]} '
+        f'({kept:.2f}), worst loss {worse:.3f}, {grown / 2**20:+.1f} MiB',
+        flush=True,
+      )
       if kept >= KEPT_MIN and worse <= LOSS_MAX:
         break
     self.assert_all_run(self.agents)
-    self.assertGreater(alone, AGENTS * SECONDS)
-    self.assertTrue(any(kept >= KEPT_MIN and worse <= LOSS_MAX for kept, worse, _ in pairs), f'{pairs}{self.logs()}')
-    self.assertLess(pairs[-1][2], MEMORY_MAX)
+    self.assertGreater(best(quiet)[0], AGENTS * SECONDS)
+    self.assertGreaterEqual(kept, KEPT_MIN, self.logs())
+    self.assertLessEqual(worse, LOSS_MAX, self.logs())
+    self.assertLess(grown, MEMORY_MAX)
 
   def clean_pair(self, seed):
     sink = self.make_swarm(seed)
@@ -140,6 +156,7 @@ class Besieged(swarm.Case):
 
 def in_a_lane(what, *arguments):
   """What comes of it, on a case of its own, as a future."""
+
   def run():
     case = Besieged(what.__name__)
     case.setUp()
@@ -147,6 +164,7 @@ def in_a_lane(what, *arguments):
       return what(case, *arguments)
     finally:
       case.tearDown()
+
   return POOL.submit(run)
 
 
@@ -160,13 +178,18 @@ def add_cases():
     return
   wanted = os.environ.get('STARLING_ATTACKS', '').split()
   seeds = int(os.environ.get('STARLING_ATTACK_SEEDS', '1'))
-  named = [attack for attack in wanted or all_attacks()
-           if not sys.argv[1:] or any(word in f'test_{attack}' for word in sys.argv[1:])]
-  for attack in sorted(named):      # in the order of the cases
+  named = [
+    attack
+    for attack in wanted or all_attacks()
+    if not sys.argv[1:] or any(word in f'test_{attack}' for word in sys.argv[1:])
+  ]
+  for attack in sorted(named):  # in the order of the cases
     sieges = [in_a_lane(Besieged.besiege, attack, seed) for seed in range(1, seeds + 1)]
+
     def case(self, sieges=sieges):
       for siege in sieges:
         siege.result()
+
     setattr(Besieged, f'test_{attack}', case)
 
 

@@ -1,4 +1,5 @@
 """Wrong starts: each ends with what is wrong, where, and what to do about it, or waits and says so. Nothing is lost."""
+
 import http.server
 import os
 import re
@@ -16,7 +17,7 @@ class WrongConfig(swarm.Case):
     self.assertNotEqual(self.wait_end(agent, 20), 0)
     for text in texts:
       self.assertIn(text, agent.log())
-    self.assertEqual(agent.events(), [])   # it never began
+    self.assertEqual(agent.events(), [])  # it never began
 
   def test_typo_in_the_yaml(self):
     path = self.folder / 'typo.yaml'
@@ -29,8 +30,13 @@ class WrongConfig(swarm.Case):
     self.refused('--config', path, texts=[f'{path}:2', 'local_steps', 'many'])
 
   def test_typo_in_an_override(self):
-    self.refused('--config', self.quadratic(), '--set', 'swarm.local_step=2',
-                 texts=['swarm.local_step', 'did you mean', 'local_steps'])
+    self.refused(
+      '--config',
+      self.quadratic(),
+      '--set',
+      'swarm.local_step=2',
+      texts=['swarm.local_step', 'did you mean', 'local_steps'],
+    )
 
   def test_missing_config(self):
     path = self.folder / 'nowhere.yaml'
@@ -71,7 +77,7 @@ class WrongAddress(swarm.Case):
     agent = self.waits(f'127.0.0.1:{port}')
     other = self.agent('other', '--config', self.quadratic(), '--listen', f'127.0.0.1:{port}')
     self.joined(other, 'genesis')
-    self.joined(agent, 'fetched')          # as soon as somebody is there
+    self.joined(agent, 'fetched')  # as soon as somebody is there
     self.wait(lambda: agent.done() >= 3, 'exchanges')
 
   def test_a_waiting_agent_leaves_on_interrupt(self):
@@ -94,7 +100,7 @@ class WrongAddress(swarm.Case):
     port = swarm.free_port_pair()
     self.registry('bootstrap', port)
     agent = self.waits(f'127.0.0.1:{port}')
-    self.wait_log(agent, 'no swarm yet')
+    self.wait_log(agent, 'no living swarm yet')
 
 
 class Quiet(http.server.BaseHTTPRequestHandler):
@@ -106,10 +112,12 @@ class OtherSwarm(swarm.Case):
   def test_other_settings_are_refused_with_both_sides(self):
     port, agents = self.swarm(2, self.quadratic())
     for name, overrides, key, values in [
-        ('codec', {'codec': 'fp32'}, 'exchange.codec', {'fp32', 'modulo8'}),
-        ('model', {'dimension': 1001}, 'model.dimension', {'1001', '1000'})]:
-      other = self.agent(name, '--config', self.quadratic(f'{name}.yaml', **overrides),
-                         '--bootstrap', f'127.0.0.1:{port}')
+      ('codec', {'codec': 'fp32'}, 'exchange.codec', {'fp32', 'modulo8'}),
+      ('model', {'dimension': 1001}, 'model.dimension', {'1001', '1000'}),
+    ]:
+      other = self.agent(
+        name, '--config', self.quadratic(f'{name}.yaml', **overrides), '--bootstrap', f'127.0.0.1:{port}'
+      )
       self.assertEqual(self.wait_end(other, 20), 1, self.logs())
       both = re.search(re.escape(key) + r': (\w+) here, (\w+) there', other.log())
       self.assertIsNotNone(both, self.logs())
@@ -228,8 +236,17 @@ class Sick(swarm.Case):
     agent = self.agent('a', '--config', self.quadratic(learning_rate=3))
     sick = self.wait(lambda: agent.last('sick'), 'the agent to notice')
     self.wait_log(agent, 'last good state')
-    well = self.wait(lambda: next((status for status in agent.events('status') if status['t'] > sick['t'] and
-                                   status['phase'] == 'training' and (status['loss'] or 99) < 1), None), 'recovery')
+    well = self.wait(
+      lambda: next(
+        (
+          status
+          for status in agent.events('status')
+          if status['t'] > sick['t'] and status['phase'] == 'training' and (status['loss'] or 99) < 1
+        ),
+        None,
+      ),
+      'recovery',
+    )
     self.assertGreater(well['steps'], 0)
 
   def test_gives_up_with_the_remedy(self):

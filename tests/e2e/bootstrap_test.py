@@ -1,5 +1,6 @@
 """The registry is needed by nobody who is in: it dies, agents go on and take in newcomers; it returns with an empty
 memory and takes in newcomers again."""
+
 import re
 import shutil
 import socket
@@ -14,10 +15,12 @@ class Bootstrap(swarm.Case):
     self.bootstrap.kill()
     steps = [agent.steps() for agent in agents]
     done = [agent.done() for agent in agents]
-    self.wait(lambda: all(agent.steps() > before + 100 for agent, before in zip(agents, steps)),
-              'steps without the registry')
-    self.wait(lambda: all(agent.done() > before + 10 for agent, before in zip(agents, done)),
-              'exchanges without the registry')
+    self.wait(
+      lambda: all(agent.steps() > before + 100 for agent, before in zip(agents, steps)), 'steps without the registry'
+    )
+    self.wait(
+      lambda: all(agent.done() > before + 10 for agent, before in zip(agents, done)), 'exchanges without the registry'
+    )
 
     through_agent = self.joiner('d', agents[0].address())
     self.assertGreater(self.joined(through_agent, 'fetched')['steps'], 0)
@@ -36,7 +39,7 @@ class Bootstrap(swarm.Case):
     first = self.agent('a', '--config', self.quadratic(), '--bootstrap', f'127.0.0.1:{port}')
     self.joined(first, 'genesis')
     self.wait_log(first, f'127.0.0.1:{port}')
-    self.wait(lambda: first.steps() >= 300, 'steps without the registry')   # so many that its record tells of them
+    self.wait(lambda: first.steps() >= 300, 'steps without the registry')  # so many that its record tells of them
     self.registry('bootstrap', port)
     second = self.joiner('b', f'127.0.0.1:{port}')
     self.joined(second, 'fetched')
@@ -54,16 +57,23 @@ class PowerCut(swarm.Case):
       agent.kill()
     killed = time.time()
     again = [self.agent(agent.name, '--config', config, '--bootstrap', f'127.0.0.1:{port}') for agent in agents]
+
     def knows_all(agent):
       return agent.events('status')[-1]['t'] > killed and agent.last('status')['peers'] == self.AGENTS - 1
+
     self.wait(lambda: all(knows_all(agent) for agent in again), 'all to know all')
-    def knows_all_since(agent):   # by its own clock; who was told of the process before hears of a restart
-      met = {event['name']: event['t'] for event in agent.events('member')
-             if event['t'] > agent.last('start')['t'] and event['change'] in ('joined', 'restarted')}
+
+    def knows_all_since(agent):  # by its own clock; who was told of the process before hears of a restart
+      met = {
+        event['name']: event['t']
+        for event in agent.events('member')
+        if event['t'] > agent.last('start')['t'] and event['change'] in ('joined', 'restarted')
+      }
       return max(met[other.name] for other in again if other is not agent)
+
     took = max(map(knows_all_since, again)) - max(agent.last('start')['t'] for agent in again)
     print(f'# {self.AGENTS} agents know each other {took:.2f} s after the last of them has started again')
-    self.assertLess(took, 4)   # a busy machine starts them late, which does not count
+    self.assertLess(took, 4)  # a busy machine starts them late, which does not count
     for agent in again:
       self.assertEqual(agent.last('joined')['how'], 'resumed')
     done = [agent.done() for agent in again]
@@ -77,7 +87,10 @@ class PrintedCommand(swarm.Case):
   def command_of(self, process):
     self.wait_log(process, 'join with: ')
     words = re.search(r'join with: starling (agent .*? FOLDER)', process.log()).group(1).split()
-    return [str(self.folder) if word == 'FOLDER' else word for word in words[1:]]
+    data = self.folder / 'data'
+    data.mkdir(exist_ok=True)
+    (data / 'train.txt').write_text('a text')
+    return [str(data) if word == 'FOLDER' else word for word in words[1:]]
 
   def run_on(self, host):
     with socket.socket(socket.AF_INET6 if ':' in host else socket.AF_INET) as probe:
@@ -90,9 +103,9 @@ class PrintedCommand(swarm.Case):
     at_registry = self.command_of(registry)
     first = self.agent('first', '--config', self.quadratic(), *listen, *at_registry[:2])
     self.joined(first, 'genesis')
-    self.assertIn(f'FOLDER --listen {host}:0 --state NEW_FOLDER', first.log())   # both are taken on this machine
+    self.assertIn(f'FOLDER --listen {host}:0 --state NEW_FOLDER', first.log())  # both are taken on this machine
     for name, command in ('through_agent', self.command_of(first)), ('through_registry', at_registry):
-      newcomer = self.agent(name, *command, *listen, '--set', 'agent.compute_ms=10')
+      newcomer = self.agent(name, *command, *listen)
       self.joined(newcomer)
       self.assertIn(host, newcomer.address())
       self.wait(lambda: newcomer.done() >= 3, 'exchanges')

@@ -1,5 +1,6 @@
 """Damaged checkpoints and a full disk: the agent says so and loses nothing it need not lose."""
-import subprocess
+
+import resource
 
 import swarm
 
@@ -35,6 +36,7 @@ class DamagedCheckpoint(swarm.Case):
       data = bytearray(path.read_bytes())
       data[len(data) // 2] ^= 4
       path.write_bytes(data)
+
     self.resume_after(spoil)
 
   def test_cut_short(self):
@@ -48,31 +50,19 @@ class DamagedCheckpoint(swarm.Case):
       data = bytearray(path.read_bytes())
       data[8] = 99
       path.write_bytes(data)
+
     self.resume_after(spoil)
 
 
 class FullDisk(swarm.Case):
-  DIMENSION = 100_000   # a checkpoint of 400 kB
-
-  def tearDown(self):
-    super().tearDown()
-    subprocess.run(['umount', self.folder / 'small'], capture_output=True)
+  DIMENSION = 100_000  # a checkpoint of 400 kB
 
   def test_fills_up_and_gets_room_again(self):
-    small = self.folder / 'small'
-    small.mkdir()
-    mounted = subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=3m', 'tmpfs', small], capture_output=True)
-    if mounted.returncode != 0:
-      self.skipTest('may not mount a small disk here')
+    small = self.small_disk()
     config = self.quadratic(dimension=self.DIMENSION, every='300ms')
     agent = self.agent('a', '--config', config, state=small / 'state')
     self.wait(lambda: len(agent.events('checkpoint')) >= 3, 'checkpoints')
-    with open(small / 'filler', 'wb', buffering=0) as filler:
-      try:
-        while filler.write(bytes(4096)) == 4096:
-          pass
-      except OSError:
-        pass
+    self.fill(small)
     failed = self.wait(lambda: next((e for e in agent.events('checkpoint') if 'error' in e), None), 'a failure')
     self.assertIn(str(small), failed['error'])
     steps = agent.steps()
@@ -86,7 +76,7 @@ class FullDisk(swarm.Case):
   def test_no_file_may_grow(self):
     """Where nothing can be mounted: a limit on the size of files fails the same writes."""
     config = self.quadratic(dimension=self.DIMENSION, every='300ms')
-    agent = self.agent('a', '--config', config, file_size_max=300_000)
+    agent = self.agent('a', '--config', config, limits={resource.RLIMIT_FSIZE: 300_000})
     failed = self.wait(lambda: next((e for e in agent.events('checkpoint') if 'error' in e), None), 'a failure')
     self.assertIn('state', failed['error'])
     steps = agent.steps()
@@ -95,7 +85,7 @@ class FullDisk(swarm.Case):
     leftovers = [path for path in (agent.state / 'checkpoints').iterdir() if path.stat().st_size > 0]
     self.assertEqual(leftovers, [])
     agent.send(2)
-    self.wait_end(agent, 10)
+    self.assertEqual(self.wait_end(agent, 10), 4, self.logs())
 
 
 if __name__ == '__main__':

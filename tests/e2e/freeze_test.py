@@ -1,11 +1,12 @@
 """An agent that stands still for five seconds: the others go on, and it comes back."""
+
 import signal
 
 import swarm
 
 FROZEN_S = 5
-ROUND_STEPS, DEADLINE_S = 2, 0.5   # of swarm.QUADRATIC
-WAITING_STEPS = ROUND_STEPS * FROZEN_S / DEADLINE_S   # of one that waited for the frozen one in every round
+ROUND_STEPS, DEADLINE_S = 2, 0.5  # of swarm.QUADRATIC
+WAITING_STEPS = ROUND_STEPS * FROZEN_S / DEADLINE_S  # of one that waited for the frozen one in every round
 
 
 class Freeze(swarm.Case):
@@ -13,7 +14,7 @@ class Freeze(swarm.Case):
     _, agents = self.swarm(3, self.quadratic())
     frozen, others = agents[2], agents[:2]
     frozen.send(signal.SIGSTOP)
-    swarm.pause(0.1)   # what it had begun to write
+    swarm.pause(0.1)  # what it had begun to write
     stood = frozen.steps()
     start_steps, start_done = [agent.steps() for agent in others], [agent.done() for agent in others]
     swarm.pause(FROZEN_S)
@@ -30,8 +31,11 @@ class Freeze(swarm.Case):
     self.wait(lambda: frozen.done() > done + 10, 'the thawed agent to exchange again', 20)
     self.wait(lambda: frozen.steps() > stood + 50, 'the thawed agent to train again', 20)
     for agent in others:
-      self.wait(lambda: agent.last('member', peer=frozen.peer())['change'] in ('alive', 'joined', 'restarted'),
-                f'{agent.name} to see it again', 20)
+      self.wait(
+        lambda: agent.last('member', peer=frozen.peer())['change'] in ('alive', 'joined', 'restarted'),
+        f'{agent.name} to see it again',
+        20,
+      )
     self.assert_all_run(agents)
 
 

@@ -1,4 +1,5 @@
 """Bytes from strangers: whatever is thrown at either port of a running agent, it trains and exchanges on."""
+
 import random
 import socket
 import struct
@@ -105,7 +106,7 @@ class Hostile(swarm.Case):
       for size in (0, 1, 40, 255):
         push(link, b'\x00' + bytes([size]) + self.rng.randbytes(size))
       push(link, b'\x01\x08' + self.rng.randbytes(8) + long_frame(60_000) + self.rng.randbytes(60_000))
-      for _ in range(9):   # far more parts than a frame has
+      for _ in range(9):  # far more parts than a frame has
         push(link, b'\x01\x04' + self.rng.randbytes(4))
       push(link, b'\x00\x04' + self.rng.randbytes(4))
       hang_up(link)
@@ -134,6 +135,16 @@ class Hostile(swarm.Case):
         self.assertLess(sent, HUGE, f'port {port} took the whole frame')
     self.unharmed()
     self.assertLess(memory_peak_bytes(self.victim) - before, HUGE // 2)
+
+  def test_frames_that_nobody_can_read_cost_their_link(self):
+    piece = (b'\x00\x14' + bytes(20)) * 1000
+    link = speak_zmtp(self.ports[0])
+    sent = 0
+    while sent < 2000 and push(link, piece):
+      sent += 1
+    self.assertLess(sent, 2000, 'nobody hung up')
+    self.wait_log(self.victim, 'links to this agent were cut')
+    self.unharmed()
 
   def test_links_that_say_nothing(self):
     links = [connect(port) for port in self.ports for _ in range(50)]

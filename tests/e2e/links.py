@@ -1,5 +1,6 @@
 """Agents on nodes of their own with emulated links between them (tools/experiments/link_relay), which a test cuts and
 heals in mid-run. LINK_RELAY names the program. Links need root; without it these cases are skipped."""
+
 import json
 import os
 import subprocess
@@ -15,8 +16,13 @@ class Linked:
 
   def setUp(self):
     super().setUp()
-    self.relay = subprocess.Popen([RELAY, '--nodes', str(NODES), '--delay-ms', '5'], stdin=subprocess.PIPE,
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    self.relay = subprocess.Popen(
+      [RELAY, '--nodes', str(NODES), '--delay-ms', '5'],
+      stdin=subprocess.PIPE,
+      stdout=subprocess.PIPE,
+      stderr=subprocess.PIPE,
+      text=True,
+    )
     line = self.relay.stdout.readline()
     if not line:
       self.skipTest('no links here: ' + self.relay.stderr.read().strip())
@@ -33,15 +39,34 @@ class Linked:
     self.relay.stdin.write(''.join(command + '\n' for command in commands))
     self.relay.stdin.flush()
 
-  def member(self, i, config, settings):
+  def member(self, i, config, settings, environment=None):
     """The agent on node i; the first one is the others' bootstrap address."""
     bootstrap = ['--bootstrap', f'{self.nodes[0]["address"]}:7400'] if i > 0 else []
     folder, node = self.folder / f'agent-{i}', self.nodes[i]
-    agent = swarm.Process(folder, [f'--net={node["namespace"]}', swarm.PROGRAM, 'agent', '--name', f'agent-{i}',
-                                   '--state', folder / 'state', '--metrics', folder / 'metrics.jsonl', '--set',
-                                   'agent.metrics_every=0s', '--listen', f'{node["address"]}:7400', '--config', config,
-                                   *bootstrap, *[word for setting in settings for word in ('--set', setting)]],
-                          program='nsenter')
+    agent = swarm.Process(
+      folder,
+      [
+        f'--net={node["namespace"]}',
+        swarm.PROGRAM,
+        'agent',
+        '--name',
+        f'agent-{i}',
+        '--state',
+        folder / 'state',
+        '--metrics',
+        folder / 'metrics.jsonl',
+        '--set',
+        'agent.metrics_every=0s',
+        '--listen',
+        f'{node["address"]}:7400',
+        '--config',
+        config,
+        *bootstrap,
+        *[word for setting in settings for word in ('--set', setting)],
+      ],
+      program='nsenter',
+      environment=environment,
+    )
     self.processes.append(agent)
     return agent
 

@@ -3,6 +3,7 @@ mid-backward and comes back as a slow one. Links need root.
 
 It is killed in one of the trials that send all slices together. The plan comes later: without a slow member buckets
 promise less here than the 5 % that a plan is taken for."""
+
 import links
 import swarm
 import updates_test
@@ -11,20 +12,31 @@ from links import NODES
 SLICES = 32
 DIMENSION = SLICES * 32768
 LAYER = 65536
-STEP_MS, SLOW_MS = 45, 180    # a third of it forward
-DEADLINE_S, SLACK_S = 2, 1   # of a busy machine
-TOGETHER = 15                 # the first round of the second five trials that send all slices together
-STOP_AFTER = 180              # a plan was taken after 94 to 104 rounds in each of four runs
-SETTINGS = ['swarm.exchange.kind=group', 'swarm.exchange.source=gradients', 'swarm.exchange.overlap=off',
-            'swarm.local_steps=1', 'swarm.exchange.deadline_min=50ms', f'swarm.exchange.deadline_max={DEADLINE_S}s',
-            'swarm.exchange.update.codec=topk', 'swarm.exchange.update.density=0.001',
-            'swarm.exchange.update.pipeline=on', 'swarm.exchange.update.merge=auto', f'swarm.stop_after={STOP_AFTER}',
-            'swarm.membership.probe_interval=2s', 'swarm.membership.probe_timeout=1s']
+STEP_MS, SLOW_MS = 45, 180  # a third of it forward
+DEADLINE_S, SLACK_S = 2, 1  # of a busy machine
+TOGETHER = 15  # the first round of the second five trials that send all slices together
+STOP_AFTER = 180  # a plan was taken after 94 to 104 rounds in each of four runs
+SETTINGS = [
+  'swarm.exchange.kind=group',
+  'swarm.exchange.source=gradients',
+  'swarm.exchange.overlap=off',
+  'swarm.local_steps=1',
+  'swarm.exchange.deadline_min=50ms',
+  f'swarm.exchange.deadline_max={DEADLINE_S}s',
+  'swarm.exchange.update.codec=topk',
+  'swarm.exchange.update.density=0.001',
+  'swarm.exchange.update.pipeline=on',
+  'swarm.exchange.update.merge=auto',
+  f'swarm.stop_after={STOP_AFTER}',
+  'swarm.membership.probe_interval=2s',
+  'swarm.membership.probe_timeout=1s',
+]
 
 
 class Merged(links.Linked, updates_test.Agreeing):
   def started(self, i, step_ms=STEP_MS):
-    return self.member(i, self.config, [*SETTINGS, f'agent.layers={self.layers}', f'agent.compute_ms={step_ms}'])
+    pace = {'STARLING_TEST_COMPUTE_MS': str(step_ms), 'STARLING_TEST_LAYERS': str(self.layers)}
+    return self.member(i, self.config, SETTINGS, pace)
 
   def plan_of(self, agent):
     """Buckets, and the round from which they hold, as it says at its end; (0, 0): it knows of no plan."""
@@ -75,8 +87,10 @@ class Merged(links.Linked, updates_test.Agreeing):
       self.assertTrue(0 < buckets < SLICES and since < STOP_AFTER, f'a plan of {buckets} since {since}' + self.logs())
     again = [event for event in slow.events('exchange') if event['t'] > slow.events('joined')[1]['t']]
     self.assertGreater(sum(event['outcome'] == 'done' for event in again), 3, 'its work counts' + self.logs())
-    print(f'# buckets and since when: {plans}; {len(again)} rounds of the slow one; longest round of the others '
-          f'{max(event["ms"] for agent in others for event in agent.events("exchange") if event["t"] > began):.0f} ms')
+    print(
+      f'# buckets and since when: {plans}; {len(again)} rounds of the slow one; longest round of the others '
+      f'{max(event["ms"] for agent in others for event in agent.events("exchange") if event["t"] > began):.0f} ms'
+    )
 
 
 if __name__ == '__main__':

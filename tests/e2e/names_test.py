@@ -1,6 +1,7 @@
 """A name server that never answers: who has an address in numbers goes on, nobody waits for names, and who is alone for
 it says so once a minute. The agents run in namespaces of their own, in which the only name server is a socket of this
 test that hears and is silent."""
+
 import ctypes
 import fcntl
 import os
@@ -13,12 +14,12 @@ import threading
 
 import swarm
 
-INSIDE = 'STARLING_NAMES_INSIDE'   # set within the namespaces
+INSIDE = 'STARLING_NAMES_INSIDE'  # set within the namespaces
 UNSHARE = ['unshare', '--user', '--map-root-user', '--mount', '--net']
 SIOCSIFFLAGS, IFF_UP = 0x8914, 1
 MS_BIND = 4096
 WATCHED_S = 20
-GAP_MAX_S = 5            # of what comes once a second, on a busy machine; a look-up here takes 150 s
+GAP_MAX_S = 5  # of what comes once a second, on a busy machine; a look-up here takes 150 s
 NAMES = ['seed1.example.com:7400', 'seed2.example.com:7400']
 
 
@@ -65,8 +66,11 @@ class SilentNames(swarm.Case):
       self.skipTest('names are not looked up by DNS here')
 
   def longest_gap(self, agent, kind, since, until, **fields):
-    times = [event['t'] for event in agent.events(kind) if since < event['t'] < until
-             and all(event[name] == value for name, value in fields.items())]
+    times = [
+      event['t']
+      for event in agent.events(kind)
+      if since < event['t'] < until and all(event[name] == value for name, value in fields.items())
+    ]
     ends = [since, *times, until]
     return max(later - earlier for earlier, later in zip(ends, ends[1:]))
 
@@ -77,8 +81,9 @@ class SilentNames(swarm.Case):
     first = self.agent('a', '--config', config, '--listen', f'127.0.0.1:{port}', *seeds)
     others = [self.agent(name, '--config', config, *seeds, '--bootstrap', f'127.0.0.1:{port}') for name in ('b', 'c')]
     # Its record carries a name, behind which every other agent looks for it in vain.
-    named = self.agent('named', '--config', config, '--bootstrap', f'127.0.0.1:{port}',
-                       '--advertise', 'named.example.com:7400')
+    named = self.agent(
+      'named', '--config', config, '--bootstrap', f'127.0.0.1:{port}', '--advertise', 'named.example.com:7400'
+    )
     agents = [first, *others]
     for agent in (lonely, *agents):
       self.joined(agent)
@@ -89,15 +94,18 @@ class SilentNames(swarm.Case):
     until = began + WATCHED_S
     for agent in agents:
       done = sum(began < event['t'] < until for event in agent.events('exchange') if event['outcome'] == 'done')
-      gaps = [self.longest_gap(agent, 'exchange', began, until, outcome='done'),
-              self.longest_gap(agent, 'status', began, until)]
-      print(f'# {agent.name}: {done} exchanges in {WATCHED_S} s, the longest gap {gaps[0]:.1f} s; of status '
-            f'{gaps[1]:.1f} s')
+      gaps = [
+        self.longest_gap(agent, 'exchange', began, until, outcome='done'),
+        self.longest_gap(agent, 'status', began, until),
+      ]
+      print(
+        f'# {agent.name}: {done} exchanges in {WATCHED_S} s, the longest gap {gaps[0]:.1f} s; of status {gaps[1]:.1f} s'
+      )
       self.assertLess(max(gaps), GAP_MAX_S, agent.name + self.logs())
     self.assertLess(self.longest_gap(lonely, 'status', began, until), GAP_MAX_S)
     self.assertGreater(lonely.steps(), 100, 'it trains alone')
-    self.wait_log(lonely, 'this agent trains alone')
-    self.assertEqual(lonely.log().count('this agent trains alone'), 1, 'once a minute' + self.logs())
+    self.wait_log(lonely, 'this agent is alone')
+    self.assertEqual(lonely.log().count('this agent is alone'), 1, 'once a minute' + self.logs())
     self.assertIn('getent hosts seed1.example.com', lonely.log())
     self.assertTrue(self.server.heard('seed1.example.com'))
     self.assert_all_run([lonely, named, *agents])

@@ -1,13 +1,14 @@
 """Pairs over emulated links that fall silent, as a pulled cable does: no side is told, and no connection is closed.
 Each side goes on by itself; after the heal they exchange again, and nobody has ended."""
+
 import time
 
 import links
 import swarm
 
 CUT_S = 6
-DEADLINE_S, ROUND_STEPS = 0.5, 2   # of swarm.QUADRATIC
-WAITING_STEPS = ROUND_STEPS * CUT_S / DEADLINE_S   # of one that waited for the other side in every round
+DEADLINE_S, ROUND_STEPS = 0.5, 2  # of swarm.QUADRATIC
+WAITING_STEPS = ROUND_STEPS * CUT_S / DEADLINE_S  # of one that waited for the other side in every round
 
 
 class PairsCut(links.Linked, swarm.Case):

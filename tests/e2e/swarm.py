@@ -4,14 +4,18 @@ ended with their test. Every wait has a deadline; a failed one shows the ends of
 A test file ends with `swarm.main()`, which runs its cases and reports them as TAP. The program under test is named by
 the environment: STARLING (the binary), STARLING_ROOT (the source tree), STARLING_DIGITS (real digits, may be missing).
 """
+
+import contextlib
 import ctypes
 import json
+import math
 import os
 import pathlib
 import resource
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -24,7 +28,8 @@ PROGRAM = os.environ.get('STARLING', 'build/starling')
 ROOT = pathlib.Path(os.environ.get('STARLING_ROOT', pathlib.Path(__file__).resolve().parents[2]))
 LIBC = ctypes.CDLL(None)
 PR_SET_PDEATHSIG = 1
-PATIENCE = 60         # seconds; what takes longer than this on a busy machine is broken
+PACE = {'STARLING_TEST_COMPUTE_MS': '10'}  # of a step; a test may name its own
+PATIENCE = 60  # seconds; what takes longer than this on a busy machine is broken
 
 # A swarm that needs no data and little processor: a known quadratic, a step every few milliseconds.
 QUADRATIC = """
@@ -36,7 +41,6 @@ swarm:
   exchange: {kind: pairwise, codec: %(codec)s, block: 16384, deadline_min: 20ms, deadline_max: 500ms}
   membership: {probe_interval: 250ms, probe_timeout: 150ms, suspicion: 3}
 agent:
-  compute_ms: 10
   checkpoint: {every: %(every)s, keep: 3}
 """
 
@@ -61,14 +65,52 @@ def free_port_pair():
   raise RuntimeError('no two adjacent free ports on 127.0.0.1')
 
 
+def weights(path):
+  """All numbers of a .safetensors file, tensors in the order of their names."""
+  content = pathlib.Path(path).read_bytes()
+  (size,) = struct.unpack_from('<Q', content)
+  header = json.loads(content[8 : 8 + size])
+  numbers = []
+  for name in sorted(name for name in header if name != '__metadata__'):
+    first, last = header[name]['data_offsets']
+    numbers += struct.unpack_from(f'<{(last - first) // 4}f', content, 8 + size + first)
+  return numbers
+
+
+def outer_momentum(state):
+  """Of members that share updates: the bytes in the newest checkpoint, whose codec states end with them."""
+  newest = max((pathlib.Path(state) / 'checkpoints').iterdir(), key=lambda path: path.stat().st_mtime_ns)
+  content = newest.read_bytes()
+  params, momentum, of_trainer, of_codec = struct.unpack_from('<4Q', content, 56)
+  end = 4096 + 4 * (params + momentum) + of_trainer + of_codec
+  return content[end - 4 * params : end]
+
+
 def die_with_parent():
   LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class Process:
-  """One starling process with its folder."""
+  """One starling process with its folder.
 
-  def __init__(self, folder, arguments, file_size_max=None, program=PROGRAM):
+  limits: {resource: value}, as of setrlimit. streams: descriptors for stdout and stderr; else both are the log. closed:
+  which of 0, 1 and 2 are closed. wrapper: a command that runs the program. user: a number, for tests that run as root.
+  """
+
+  def __init__(
+    self,
+    folder,
+    arguments,
+    limits=None,
+    program=PROGRAM,
+    working=None,
+    environment=None,
+    streams=None,
+    closed=(),
+    wrapper=(),
+    session=True,
+    user=None,
+  ):
     self.folder = pathlib.Path(folder)
     self.folder.mkdir(parents=True, exist_ok=True)
     self.log_path = self.folder / 'log'
@@ -77,14 +119,29 @@ class Process:
     self.arguments = [str(argument) for argument in arguments]
 
     def prepare():
-      die_with_parent()
-      if file_size_max:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (file_size_max, file_size_max))
+      for signal_of_resource in (signal.SIGXFSZ, signal.SIGPIPE):  # Python ignores both
+        signal.signal(signal_of_resource, signal.SIG_DFL)
+      for limited, value in (limits or {}).items():
+        resource.setrlimit(limited, value if isinstance(value, tuple) else (value, value))
+      if user:
+        os.setgid(user)
+        os.setuid(user)
+      for fd in closed:
+        os.close(fd)
+      die_with_parent()  # last: another user would undo it
 
+    outputs = streams or {}
     with open(self.log_path, 'ab') as log:
-      self.child = subprocess.Popen([program] + self.arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                    start_new_session=True, preexec_fn=prepare)
+      self.child = subprocess.Popen(
+        [*wrapper, program] + self.arguments,
+        stdin=subprocess.DEVNULL,
+        stdout=outputs.get('stdout', log),
+        stderr=outputs.get('stderr', log),
+        start_new_session=session,
+        preexec_fn=prepare,
+        cwd=working,
+        env={**PACE, **os.environ, **(environment or {})},
+      )
 
   @property
   def name(self):
@@ -148,9 +205,26 @@ class Case(unittest.TestCase):
       process.kill()
     shutil.rmtree(self.folder, ignore_errors=True)
 
+  def small_disk(self, size='3m'):
+    """A folder on a disk of its own; skips the test where none may be mounted."""
+    small = self.folder / 'small'
+    small.mkdir()
+    if subprocess.run(['mount', '-t', 'tmpfs', '-o', f'size={size}', 'tmpfs', small], capture_output=True).returncode:
+      self.skipTest('may not mount a small disk here')
+    self.addCleanup(subprocess.run, ['umount', '-l', small], capture_output=True)
+    return small
+
+  def fill(self, folder):
+    """Writes a file `filler` until the folder's disk is full."""
+    with open(folder / 'filler', 'wb', buffering=0) as filler, contextlib.suppress(OSError):
+      while filler.write(bytes(4096)) == 4096:
+        pass
+
   def quadratic(self, name='swarm.yaml', dimension=1000, codec='modulo8', learning_rate=0.05, every='1s'):
     path = self.folder / name
-    path.write_text(QUADRATIC % dict(dimension=dimension, codec=codec, learning_rate=learning_rate, every=every))
+    path.write_text(
+      QUADRATIC % {'dimension': dimension, 'codec': codec, 'learning_rate': learning_rate, 'every': every}
+    )
     return path
 
   def start(self, name, *arguments, **options):
@@ -161,26 +235,38 @@ class Case(unittest.TestCase):
 
   def agent(self, name, *arguments, state=None, **options):
     folder = self.folder / name
-    fixed = ['agent', '--name', name, '--state', state or folder / 'state', '--metrics', folder / 'metrics.jsonl',
-             '--set', 'agent.metrics_every=0s']
+    fixed = [
+      'agent',
+      '--name',
+      name,
+      '--state',
+      state or folder / 'state',
+      '--metrics',
+      folder / 'metrics.jsonl',
+      '--set',
+      'agent.metrics_every=0s',
+    ]
     if '--listen' not in arguments:
       fixed += ['--listen', '127.0.0.1:0']
     return self.start(name, *fixed, *arguments, **options)
 
   def joiner(self, name, address, *arguments, **options):
-    """An agent that knows an address and what its own machine can do, nothing of the swarm."""
-    return self.agent(name, '--bootstrap', address, '--set', 'agent.compute_ms=10', *arguments, **options)
+    """An agent that knows an address and nothing of the swarm."""
+    return self.agent(name, '--bootstrap', address, *arguments, **options)
 
   def registry(self, name, port, *arguments):
-    return self.start(name, 'bootstrap', '--listen', f'127.0.0.1:{port}', '--state', self.folder / name / 'state',
-                      *arguments)
+    return self.start(
+      name, 'bootstrap', '--listen', f'127.0.0.1:{port}', '--state', self.folder / name / 'state', *arguments
+    )
 
   def swarm(self, count, config, *arguments):
     """A registry and agents a, b, c, ...; returns the port and the agents once all of them have joined."""
     port = free_port_pair()
     self.bootstrap = self.registry('bootstrap', port)
-    agents = [self.agent(chr(ord('a') + i), '--config', config, '--bootstrap', f'127.0.0.1:{port}', *arguments)
-              for i in range(count)]
+    agents = [
+      self.agent(chr(ord('a') + i), '--config', config, '--bootstrap', f'127.0.0.1:{port}', *arguments)
+      for i in range(count)
+    ]
     for agent in agents:
       self.joined(agent)
     self.wait(lambda: all(agent.done() >= 3 for agent in agents), 'exchanges between all agents')
@@ -221,6 +307,18 @@ class Case(unittest.TestCase):
     process.send(signal.SIGINT)
     status = self.wait_end(process)
     return status, time.monotonic() - began
+
+  def assert_one_model(self, agents):
+    """What they would take home differs by no more than swarm.consensus_tolerance allows."""
+    models = []
+    for agent in agents:
+      path = self.folder / f'{agent.name}.safetensors'
+      command = self.start(f'export-{agent.name}', 'export', '--state', agent.state, path)
+      self.assertEqual(self.wait_end(command), 0, command.log())
+      models.append(weights(path))
+    for agent, model in zip(agents[1:], models[1:], strict=True):
+      apart = math.dist(models[0], model) / math.hypot(*models[0])
+      self.assertLess(apart, 0.05, f'{agents[0].name} and {agent.name}' + self.logs())
 
   def assert_all_run(self, processes):
     for process in processes:
@@ -267,7 +365,7 @@ class TapResult(unittest.TestResult):
 
   def addSubTest(self, test, subtest, error):
     super().addSubTest(test, subtest, error)
-    if error is not None:   # what went well is one line of the whole test
+    if error is not None:  # what went well is one line of the whole test
       self.failed_parts.add(test.id())
       print(f'# in {subtest._subDescription()}', flush=True)
       for detail in describe(error).splitlines():

@@ -1,4 +1,5 @@
 """The swarm command: digits divided by label, one agent killed, one joining later, and the report of it."""
+
 import json
 import os
 import re
@@ -29,13 +30,15 @@ class SwarmCommand(swarm.Case):
   def run_swarm(self, *arguments):
     out = self.folder / 'out'
     data = DIGITS if REAL else 'generated'
-    process = self.start('command', 'swarm', '--config', CONFIG, '--out', out, '--set', f'agent.data.path={data}',
-                         *arguments)
+    process = self.start(
+      'command', 'swarm', '--config', CONFIG, '--out', out, '--set', f'agent.data.path={data}', *arguments
+    )
     return process, out
 
   def test_learns_with_a_kill_and_a_join(self):
-    process, out = self.run_swarm('--agents', 4, '--steps', 800, '--kill', '2@step180', '--join', '@step250',
-                                  '--no-baselines')
+    process, out = self.run_swarm(
+      '--agents', 4, '--steps', 800, '--kill', '2@step180', '--join', '@step250', '--no-baselines'
+    )
     self.assertEqual(self.wait_end(process, 150), 0, self.logs())
     report = json.loads((out / 'report.json').read_text())
     self.assertEqual(sorted(report), ['agents', 'alone', 'central', 'distance', 'seconds'])
@@ -47,10 +50,29 @@ class SwarmCommand(swarm.Case):
     self.assertGreater(newcomer['joined_at_s'], 0)
     goal = 0.93 if REAL else 0.9
     for agent in report['agents']:
-      self.assertEqual(sorted(agent), ['accuracy', 'bytes_received', 'bytes_sent', 'bytes_sent_a_round',
-                                       'bytes_sent_a_step', 'bytes_sent_last_round', 'classes',
-                                       'exchanges', 'joined_at_s', 'name', 'pairs', 'peer', 'proposals_refused',
-                                       'settled', 'spread', 'state', 'steps', 'swarm_distance'])
+      self.assertEqual(
+        sorted(agent),
+        [
+          'accuracy',
+          'bytes_received',
+          'bytes_sent',
+          'bytes_sent_a_round',
+          'bytes_sent_a_step',
+          'bytes_sent_last_round',
+          'classes',
+          'exchanges',
+          'joined_at_s',
+          'name',
+          'pairs',
+          'peer',
+          'proposals_refused',
+          'settled',
+          'spread',
+          'state',
+          'steps',
+          'swarm_distance',
+        ],
+      )
       self.assertRegex(agent['peer'], '^[0-9a-f]{64}$')
       self.assertIn(len(agent['classes']), (2, 3))
       self.assertGreater(agent['exchanges']['done'], 0)
@@ -59,18 +81,34 @@ class SwarmCommand(swarm.Case):
       self.assertLess(agent['bytes_sent_a_round'], agent['bytes_sent'])
       if agent['state'] == 'finished':
         self.assertGreaterEqual(agent['accuracy'], goal, f'{agent["name"]}: {report}')
-      for key in 'spread', 'swarm_distance':   # pairs leave models apart; None: not known yet
+      for key in 'spread', 'swarm_distance':  # pairs leave models apart; None: not known yet
         self.assertNotEqual(agent[key], 0, f'{agent["name"]}: {report}')
     self.assertLess(report['distance'], 0.05)
     self.look_at_page(out)
+    self.look_at_table(process.log(), report)
 
   def test_the_exchanges_in_rounds_learn_through_a_kill_and_a_join(self):
     for kind in ('group', 'neighborhood'):
       with self.subTest(kind):
-        process, out = self.run_swarm('--agents', 4, '--steps', 500, '--kill', '1@step100', '--join', '@step160',
-                                      '--no-baselines', '--set', f'swarm.exchange.kind={kind}', '--set',
-                                      'swarm.exchange.codec=fp32', '--set', 'swarm.topology.kind=ring', '--set',
-                                      'swarm.exchange.overlap=off')
+        process, out = self.run_swarm(
+          '--agents',
+          4,
+          '--steps',
+          500,
+          '--kill',
+          '1@step100',
+          '--join',
+          '@step160',
+          '--no-baselines',
+          '--set',
+          f'swarm.exchange.kind={kind}',
+          '--set',
+          'swarm.exchange.codec=fp32',
+          '--set',
+          'swarm.topology.kind=ring',
+          '--set',
+          'swarm.exchange.overlap=off',
+        )
         self.assertEqual(self.wait_end(process, 200), 0, self.logs())
         report = json.loads((out / 'report.json').read_text())
         for agent in report['agents']:
@@ -81,8 +119,24 @@ class SwarmCommand(swarm.Case):
   def test_an_agent_stands_still_for_a_while(self):
     out = self.folder / 'out'
     config = self.quadratic()
-    process = self.start('command', 'swarm', '--config', config, '--out', out, '--agents', 3, '--steps', 400,
-                         '--pause', '1@step60+1.5', '--kill', '2@step99999', '--no-baselines')
+    process = self.start(
+      'command',
+      'swarm',
+      '--config',
+      config,
+      '--out',
+      out,
+      '--agents',
+      3,
+      '--steps',
+      400,
+      '--pause',
+      '1@step60+1.5',
+      '--kill',
+      '2@step99999',
+      '--no-baselines',
+      '--details',
+    )
     self.assertEqual(self.wait_end(process, 100), 0, self.logs())
     log = process.log()
     paused = re.search(r'([\d.]+) s  agent-1 stands still \(SIGSTOP\)', log)
@@ -90,12 +144,27 @@ class SwarmCommand(swarm.Case):
     self.assertTrue(paused and resumed, log)
     self.assertGreaterEqual(float(resumed[1]) - float(paused[1]), 1.4)
     self.assertIn('the kill planned for step 99999 did not happen', log)
+    self.assertRegex(log, r'\neach agent +agent-0 +agent-1 +agent-2\nlocal steps ')
+    self.assertRegex(log, r'\npair exchanges +agent-0 +agent-1 +agent-2\nexchanges per local step ')
     report = json.loads((out / 'report.json').read_text())
     self.assertEqual([agent['state'] for agent in report['agents']], ['finished'] * 3, log)
 
   def test_a_pause_ends_with_the_run(self):
-    process = self.start('command', 'swarm', '--config', self.quadratic(), '--out', self.folder / 'out', '--agents', 3,
-                         '--steps', 200, '--pause', '1@step60+3600', '--no-baselines')
+    process = self.start(
+      'command',
+      'swarm',
+      '--config',
+      self.quadratic(),
+      '--out',
+      self.folder / 'out',
+      '--agents',
+      3,
+      '--steps',
+      200,
+      '--pause',
+      '1@step60+3600',
+      '--no-baselines',
+    )
     self.assertEqual(self.wait_end(process), 0, self.logs())
     self.assertRegex(process.log(), r'agent-1 stands still \(SIGSTOP\) until 36\d\d')
     self.assertIn('agent-1 goes on (SIGCONT): all others have ended', process.log())
@@ -103,28 +172,72 @@ class SwarmCommand(swarm.Case):
   def test_a_swarm_that_was_killed_has_failed(self):
     for command in ('swarm', 'simulate'):
       with self.subTest(command):
-        process = self.start(command, command, '--config', self.quadratic(), '--out', self.folder / f'{command}.out',
-                             '--agents', 2, '--steps', 4000, '--kill', '0@0.5', '--kill', '0@0.7', '--kill', '1@1')
+        process = self.start(
+          command,
+          command,
+          '--config',
+          self.quadratic(),
+          '--out',
+          self.folder / f'{command}.out',
+          '--agents',
+          2,
+          '--steps',
+          4000,
+          '--kill',
+          '0@0.5',
+          '--kill',
+          '0@0.7',
+          '--kill',
+          '1@1',
+        )
         self.assertEqual(self.wait_end(process), 1, self.logs())
         self.assertIn('every agent was killed', process.log())
         self.assertIn('nothing to kill', process.log())
 
   def test_an_interrupt_at_any_moment_of_the_start_ends_without_a_failure(self):
-    out = self.folder / 'out'
-    begun = [lambda log: (out / 'bootstrap').exists(), lambda log: (out / 'agent-0' / 'log').exists(),
-             lambda log: (out / 'agent-1' / 'log').exists() and 'listens' in (out / 'agent-1' / 'log').read_text()]
+    begun = [
+      lambda out: (out / 'bootstrap').exists(),
+      lambda out: (out / 'agent-0' / 'log').exists(),
+      lambda out: (out / 'agent-1' / 'log').exists() and 'listens' in (out / 'agent-1' / 'log').read_text(),
+    ]
     for number, condition in enumerate(begun):
       with self.subTest(number):
-        process = self.start(f'command-{number}', 'swarm', '--config', CONFIG, '--out', out, '--agents', 2,
-                             '--set', 'agent.data.path=generated')
-        self.wait(lambda: condition(process.log()), 'the start')
+        out = self.folder / f'out-{number}'  # of its own: what another left would be taken for this one's start
+        process = self.start(
+          f'command-{number}',
+          'swarm',
+          '--config',
+          CONFIG,
+          '--out',
+          out,
+          '--agents',
+          2,
+          '--set',
+          'agent.data.path=generated',
+        )
+        self.wait(lambda out=out, condition=condition: condition(out), 'the start')
         self.assertEqual(self.interrupt(process)[0], 0, self.logs())
         self.assertIn('interrupted', process.log())
 
+  def look_at_table(self, log, report):
+    """One line for each agent below two of headings, then the summary: no legend, no internals."""
+    found = re.search(
+      r'\n +exchanges\nagent +data +accuracy +alone +central +done +failed +sent\n((?:agent-.*\n)+)\n', log
+    )
+    self.assertTrue(found, log)
+    rows = found[1].splitlines()
+    self.assertEqual([row.split()[0] for row in rows], [agent['name'] for agent in report['agents']])
+    self.assertEqual([re.split(r'  +', row)[-1] for row in rows if 'B  ' in row], ['killed', 'joined'], log)
+    self.assertTrue(log[found.end() :].startswith('4 agents, and 1 that joined later,'), log)
+    self.assertNotIn('exchanges per local step', log)
+    killed = re.search(r'([\d.]+) s  agent-2 killed', log)
+    self.assertIn(f'agent-2 was killed at {killed[1]} s', log)
+
   def look_at_page(self, out):
     page = (out / 'report.html').read_text()
-    outside = [address for address in re.findall(r'https?://[^"\'\s<)]+', page)
-               if address != 'http://www.w3.org/2000/svg']
+    outside = [
+      address for address in re.findall(r'https?://[^"\'\s<)]+', page) if address != 'http://www.w3.org/2000/svg'
+    ]
     self.assertEqual(outside, [])
     data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)[1])
     self.assertEqual([agent['newcomer'] for agent in data['agents']], [False] * 4 + [True])
@@ -134,12 +247,17 @@ class SwarmCommand(swarm.Case):
       self.assertNotIn(0, [value for _, _, value in agent['curves']['spread']], agent['name'])
       self.assertGreater(len(agent['curves']['loss']), 0, agent['name'])
       self.assertGreater(sum(agent['partners']), 0, agent['name'])
+      self.assertGreaterEqual(agent['completed'], sum(agent['partners']), agent['name'])
+    counts = [agent['partners'] for agent in data['agents']]
+    self.assertEqual(counts, [list(column) for column in zip(*counts)], 'a pair has one count')
+    killed = [moment['t'] for moment in data['moments'] if moment['what'] == 'killed']
+    self.assertEqual(killed, [data['agents'][2]['killed_at_s']])
 
   def test_interrupt_ends_all_and_still_reports(self):
     process, out = self.run_swarm('--agents', 2, '--steps', 1000000)
     self.wait(lambda: 'have joined' in process.log(), 'the agents to join')
     agents = [line.split()[1] for line in self.child_lines(process)]
-    self.assertEqual(len(agents), 3)   # the registry is one of them
+    self.assertEqual(len(agents), 3)  # the registry is one of them
     status, seconds = self.interrupt(process)
     self.assertEqual(status, 0, self.logs())
     self.assertLess(seconds, 4)
@@ -185,9 +303,24 @@ class SwarmCommand(swarm.Case):
 class Simulate(swarm.Case):
   def test_tells_on_a_terminal_how_far_it_is(self):
     leader, follower = os.openpty()
-    subprocess.run([swarm.PROGRAM, 'simulate', '--config', self.quadratic(), '--out', self.folder / 'out',
-                    '--agents', '3', '--steps', '100'], stdout=subprocess.DEVNULL, stderr=follower, check=True,
-                   timeout=swarm.PATIENCE)
+    subprocess.run(
+      [
+        swarm.PROGRAM,
+        'simulate',
+        '--config',
+        self.quadratic(),
+        '--out',
+        self.folder / 'out',
+        '--agents',
+        '3',
+        '--steps',
+        '100',
+      ],
+      stdout=subprocess.DEVNULL,
+      stderr=follower,
+      check=True,
+      timeout=swarm.PATIENCE,
+    )
     os.close(follower)
     said = os.read(leader, 1 << 16).decode()
     os.close(leader)
@@ -203,7 +336,7 @@ def status_fields(pid):
       text = file.read()
   except OSError:
     return None
-  name, rest = text[text.index('(') + 1:text.rindex(')')], text[text.rindex(')') + 2:].split()
+  name, rest = text[text.index('(') + 1 : text.rindex(')')], text[text.rindex(')') + 2 :].split()
   return name, rest[0], int(rest[1])
 
 

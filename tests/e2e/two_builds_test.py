@@ -1,4 +1,5 @@
 """Two programs, one of which knows a key more (tests/support/later_key.cpp): with its default they are one swarm."""
+
 import os
 
 import swarm
@@ -35,7 +36,7 @@ class TwoBuilds(swarm.Case):
     config = self.quadratic(every='300ms')
     steps = None
     for build in ['today', 'later', 'today']:
-      for arguments in [['--config', config], ['--set', 'agent.compute_ms=10']]:
+      for arguments in [['--config', config], []]:
         agent = self.agent('a', *arguments, **BUILDS[build])
         began = len(agent.events('joined'))
         event = self.wait(lambda: agent.events('joined')[began:] or not agent.running(), f'{build} to join')

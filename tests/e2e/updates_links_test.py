@@ -1,5 +1,6 @@
 """Agents that share updates over emulated links: one is killed, frozen for 10 s, or cut off for 30 s, or two from two,
 and nobody is told. Links need root."""
+
 import signal
 import time
 
@@ -9,7 +10,7 @@ import updates_test
 from links import NODES
 from updates_test import AGREE_S, DEADLINE_S, ROUND_SLACK_S
 
-KILLED_S, FROZEN_S, CUT_S = 10, 10, 30   # so long it is watched
+KILLED_S, FROZEN_S, CUT_S = 10, 10, 30  # so long it is watched
 SLICES = 4
 DIMENSION = SLICES * 32768
 # Slow enough that rounds begin in which the others still count on who is gone.
@@ -34,10 +35,13 @@ class LinkedUpdates(links.Linked, updates_test.Agreeing):
     """Replicas must be equal within 10 s of the heal, with what the views take of it: members compare theirs with one
     that they take for dead after 1 s, then twice as long each time, 10 s at most (MembershipOptions::heal_interval)."""
     healed = time.time()
+
     def is_whole(event):
       return event['t'] > healed and event['peers'] == NODES - 1
+
     def all_meet():
       return all(is_whole(agent.last('status')) for agent in agents) and self.all_agree(agents, healed)
+
     self.wait(all_meet, 'whole views and one log of all after the heal', AGREE_S)
     equal = time.time()
     met = max(next(event['t'] for event in agent.events('status') if is_whole(event)) for agent in agents)

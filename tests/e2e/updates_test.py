@@ -1,17 +1,22 @@
 """Agents that share updates, on loopback: whoever is killed, entries go on, and all hold one model again soon. Over
 links: updates_links_test.py."""
+
 import os
 import pathlib
 
 import swarm
 
-DEADLINE_S = 0.5      # of swarm.QUADRATIC; each of the two phases of a round
-ROUND_S = 1.3         # local steps, and a round on loopback; a status a second sees every length of the log
-ROUND_SLACK_S = 0.2   # a deadline is noticed a little late on a busy machine
-SLACK_S = 1.0         # of steps there
+DEADLINE_S = 0.5  # of swarm.QUADRATIC; each of the two phases of a round
+ROUND_S = 1.3  # local steps, and a round on loopback; a status a second sees every length of the log
+ROUND_SLACK_S = 0.2  # a deadline is noticed a little late on a busy machine
+SLACK_S = 1.0  # of steps there
 AGREE_S = 10
-SETTINGS = ['swarm.exchange.kind=group', 'swarm.exchange.source=updates', 'swarm.exchange.overlap=off',
-            'swarm.local_steps=120']
+SETTINGS = [
+  'swarm.exchange.kind=group',
+  'swarm.exchange.source=updates',
+  'swarm.exchange.overlap=off',
+  'swarm.local_steps=120',
+]
 
 
 class Agreeing(swarm.Case):
@@ -20,8 +25,14 @@ class Agreeing(swarm.Case):
 
   def all_agree(self, agents, since):
     """Whether each said after that moment, of a log as long as one of the first agent's, that it is the same log."""
-    first, *others = [{event['updates']['entries']: event['log_heads'] for event in agent.events('status')
-                       if event['t'] > since and 'log_heads' in event} for agent in agents]
+    first, *others = [
+      {
+        event['updates']['entries']: event['log_heads']
+        for event in agent.events('status')
+        if event['t'] > since and 'log_heads' in event
+      }
+      for agent in agents
+    ]
     return all(any(first.get(length) == heads for length, heads in log.items()) for log in others)
 
   def assert_entries_go_on(self, agents, since):
@@ -55,7 +66,7 @@ class Updates(Agreeing):
     self.assert_entries_go_on(others, began)
     self.agree_soon(others, 'one log of those who live')
     before = others[0].last('status')['updates']['entries']
-    again = self.agent('d', '--bootstrap', f'127.0.0.1:{port}', '--set', 'agent.compute_ms=10')
+    again = self.agent('d', '--bootstrap', f'127.0.0.1:{port}')
     self.wait(lambda: len(again.events('joined')) == 2, 'the killed one to join again')
     self.assertEqual(again.last('joined')['how'], 'resumed')
     self.agree_soon([*others, again], 'one log with the one that came back')
@@ -65,8 +76,14 @@ class Updates(Agreeing):
   def test_members_have_one_codec(self):
     port, agents = self.grouped(2)
     settings = [*SETTINGS, 'swarm.exchange.update.codec=topk']
-    other = self.agent('other', '--config', self.quadratic(), '--bootstrap', f'127.0.0.1:{port}',
-                       *[word for setting in settings for word in ('--set', setting)])
+    other = self.agent(
+      'other',
+      '--config',
+      self.quadratic(),
+      '--bootstrap',
+      f'127.0.0.1:{port}',
+      *[word for setting in settings for word in ('--set', setting)],
+    )
     self.assertEqual(self.wait_end(other, 20), 1, self.logs())
     self.assertIn('exchange.update.codec: ', other.log())
     self.assertIsNone(other.last('joined'))
@@ -78,7 +95,31 @@ class Updates(Agreeing):
       self.wait(lambda: agent.last('finish'), f'{agent.name} to finish')
       self.assertEqual(agent.last('finish')['reason'], 'stop_after')
     self.assertEqual(len({agent.last('finish')['log_heads'] for agent in agents}), 1, self.logs())
-    self.assertEqual({agent.last('finish')['held_back'] for agent in agents}, {0.0})
+    self.assertEqual({agent.last('finish')['residual_norm'] for agent in agents}, {0.0})
+
+  def test_a_joiner_has_its_donors_step_number_schedule_position_and_outer_state(self):
+    schedule = ['schedule=step', 'decay=0.9', 'decay_every=100']
+    settings = ['swarm.local_steps=20', 'swarm.stop_after=2000', 'swarm.exchange.outer.momentum=0.9']
+    _, agents = self.grouped(2, *settings, *[f'swarm.optimizer.{setting}' for setting in schedule])
+    before = agents[0].steps()
+    slow = {'STARLING_TEST_COMPUTE_MS': '25'}  # a status each second sees its ramp
+    joiner = self.joiner('c', agents[0].address(), environment=slow)
+    began = self.joined(joiner, 'fetched')['steps']
+    self.assertGreaterEqual(began, before - 40)  # what its donor has saved last is a round or two old
+    self.assertLessEqual(began, max(agent.steps() for agent in agents))
+    for agent in [*agents, joiner]:
+      self.assertEqual(self.wait_end(agent), 0, self.logs())
+    ramps = set()
+    for event in (event for event in joiner.events('status') if event['phase'] == 'training'):
+      scale = event['learning_rate'] / 0.05 / 0.9 ** (event['swarm_steps'] // 100)
+      ramp = min(1, (event['steps'] - began + 1) / 100)
+      self.assertAlmostEqual(scale, ramp, delta=0.02, msg=f'{event}{self.logs()}')
+      ramps.add(round(ramp, 2))
+    self.assertLess(min(ramps), 1)
+    self.assertIn(1, ramps)
+    momenta = {swarm.outer_momentum(agent.state) for agent in [*agents, joiner]}
+    self.assertEqual(len(momenta), 1, self.logs())
+    self.assertTrue(any(momenta.pop()))
 
   # Real gradients, so that hooks tell of real layers. Where the kill falls within a step is chance.
   def test_who_is_killed_while_it_sends_during_backward_holds_nobody_up(self):

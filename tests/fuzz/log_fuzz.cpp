@@ -8,9 +8,9 @@
 #include <optional>
 #include <vector>
 
-#include "gossip/exchange/update_slice.h"
 #include "gossip/net/hash.h"
 #include "gossip/net/wire.h"
+#include "gossip/updates/update_slice.h"
 #include "kernels/check.h"
 #include "tests/fuzz/sealed.h"
 #include "tests/fuzz/targets.h"
@@ -18,7 +18,7 @@
 namespace starling {
 namespace {
 
-constexpr size_t kElements = 3, kMoreElements = 700;   // of these int8 and int4 have a block that is not full
+constexpr size_t kElements = 3, kMoreElements = 700;  // of these int8 and int4 have a block that is not full
 
 PeerId peer(uint8_t tag) {
   PeerId id;

@@ -6,6 +6,8 @@
 
 #include "compression/update_sketch.h"
 #include "gossip/rng.h"
+#include "tests/agent/data/archives.h"
+#include "tests/agent/data/image_files.h"
 #include "tests/fuzz/targets.h"
 #include "tests/gossip/net/wire_samples.h"
 #include "tests/support/seeds.h"
@@ -73,19 +75,6 @@ TEST(FuzzSmoke, Codec) {
     }
   }
   drive(fuzz_codec, corpus, 20'000);
-}
-
-TEST(FuzzSmoke, LowRank) {
-  std::vector<Bytes> corpus;
-  Rng rng(1);
-  for (int i = 0; i < 40; ++i) {
-    Bytes input = {std::byte(rng.below(20)), std::byte(rng.below(20)), std::byte(rng.below(4)), std::byte{0}};
-    const auto number = [&](size_t at) { return 1 + std::to_integer<size_t>(input[at]); };
-    const size_t halves = 2 * number(2) * (number(0) + number(1));
-    for (size_t at = 0; at < halves; ++at) input.push_back(std::byte(rng.below(at % 2 == 0 ? 256 : 0x60)));
-    corpus.push_back(input);
-  }
-  drive(fuzz_low_rank, corpus, 20'000);
 }
 
 // The samples, and both as the log of the target expects them, with and without seals.
@@ -163,11 +152,8 @@ TEST(FuzzSmoke, Update) {
   for (size_t kind = 0; kind < update_names().size(); ++kind) {
     const UpdateKind update = update_names()[kind].kind;
     const auto codec = make_update_codec({.kind = update, .density = 0.1});
-    // As update_fuzz.cpp makes them: with coded indices, the other levels of qsgd, and dgc while it warms up.
+    // As update_fuzz.cpp makes them: with coded indices, and dgc while it warms up.
     if (codec->residual().unsent) add(kind, {.kind = update, .density = 0.002}, 0, 66000, 60000 + 66000 - 65536);
-    for (const auto& [variant, levels] : {std::pair<size_t, uint32_t>(1, 1), {2, 127}}) {
-      if (update == UpdateKind::kQsgd) add(kind, {.kind = update, .levels = levels}, variant, 300, 300);
-    }
     if (update == UpdateKind::kDgc) add(kind, {.kind = update, .density = 0.1, .warmup = 8}, 1, 300, 300);
     for (size_t count : {size_t{0}, size_t{1}, size_t{40}, size_t{300}}) {
       add(kind, {.kind = update, .density = 0.1}, 0, count, count);
@@ -191,13 +177,33 @@ TEST(FuzzSmoke, Update) {
 TEST(FuzzSmoke, Endpoint) {
   std::vector<Bytes> corpus;
   const std::string id(64, 'a');
-  for (const std::string_view text : {std::string_view("127.0.0.1:7400"), std::string_view("[::1]:7400"),
-                                      std::string_view("[fe80::1%eth0]:1"), std::string_view("node-3.lab:65535"),
-                                      std::string_view("\xe4\xba\xac\xe9\x83\xbd"), std::string_view(id)}) {
+  for (const std::string_view text :
+       {std::string_view("127.0.0.1:7400"), std::string_view("[::1]:7400"), std::string_view("[fe80::1%eth0]:1"),
+        std::string_view("node-3.lab:65535"), std::string_view("\xe4\xba\xac\xe9\x83\xbd"), std::string_view(id)}) {
     const auto bytes = std::as_bytes(std::span(text));
     corpus.emplace_back(bytes.begin(), bytes.end());
   }
   drive(fuzz_endpoint, corpus, 20'000);
+}
+
+// A sound file of each format.
+TEST(FuzzSmoke, Data) {
+  const auto pixels = [](size_t count) { return random_bytes(count, 1); };
+  const std::vector<ByteVector> files = {
+      tar_of({{"b/readme.html", {1}}, {"b/data_batch_2.bin", cifar_records({7})}}),
+      zip_of({{"x.npy", npy_of("|u1", "3, 2, 2", pixels(12))}, {"y.npy", npy_of("<i4", "3,", ByteVector(12))}}),
+      cifar_pickle_of({3}, pixels(3072)),
+      joined(idx_header({2, 3, 5}), pixels(30)),
+      png_of(pixels(24), PNG_FORMAT_GRAY),
+      jpeg_of(pixels(72), 3)};
+  std::vector<Bytes> corpus;
+  for (size_t i = 0; i < files.size(); ++i) {
+    const auto bytes = std::as_bytes(std::span(files[i]));
+    corpus.emplace_back(1, std::byte(std::min<size_t>(i, 4)));
+    corpus.back().insert(corpus.back().end(), bytes.begin(), bytes.end());
+    EXPECT_TRUE(data_is_taken(corpus.back())) << i;
+  }
+  drive(fuzz_data, corpus, 2'000);
 }
 
 }  // namespace

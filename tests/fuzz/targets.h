@@ -9,11 +9,12 @@ namespace starling {
 
 void fuzz_wire(std::span<const std::byte> input);
 void fuzz_codec(std::span<const std::byte> input);
-void fuzz_low_rank(std::span<const std::byte> input);
 void fuzz_endpoint(std::span<const std::byte> input);
 void fuzz_update(std::span<const std::byte> input);
 void fuzz_entry(std::span<const std::byte> input);
-bool entry_is_taken(std::span<const std::byte> input);   // whether fuzz_entry's log goes on with it
+bool entry_is_taken(std::span<const std::byte> input);  // whether fuzz_entry's log goes on with it
 void fuzz_state(std::span<const std::byte> input);
+void fuzz_data(std::span<const std::byte> input);
+bool data_is_taken(std::span<const std::byte> input);  // whether fuzz_data read samples
 
 }  // namespace starling

@@ -32,12 +32,9 @@ TEST(PeerId, RefusesWhatIsNotExactly64Digits) {
 
 TEST(Endpoint, ParsesWhatItPrints) {
   const std::pair<const char*, Endpoint> cases[] = {
-      {"127.0.0.1:7400", {"127.0.0.1", 7400}},
-      {"node-3.lab_a.example:65535", {"node-3.lab_a.example", 65535}},
-      {"localhost:0", {"localhost", 0}},
-      {"[::1]:7400", {"::1", 7400}},
-      {"[fe80::1%eth0]:1", {"fe80::1%eth0", 1}},
-      {"[::ffff:10.0.0.1]:80", {"::ffff:10.0.0.1", 80}},
+      {"127.0.0.1:7400", {"127.0.0.1", 7400}},   {"node-3.lab_a.example:65535", {"node-3.lab_a.example", 65535}},
+      {"localhost:0", {"localhost", 0}},         {"[::1]:7400", {"::1", 7400}},
+      {"[fe80::1%eth0]:1", {"fe80::1%eth0", 1}}, {"[::ffff:10.0.0.1]:80", {"::ffff:10.0.0.1", 80}},
   };
   for (const auto& [text, endpoint] : cases) {
     EXPECT_EQ(Endpoint::parse(text), endpoint) << text;
@@ -47,10 +44,10 @@ TEST(Endpoint, ParsesWhatItPrints) {
 
 TEST(Endpoint, IsStrict) {
   for (const char* text :
-       {"", ":", ":7400", "host", "host:", "host:65536", "host:123456", "host:-1", "host:+1", "host: 1", "host:1 ",
-        "host:0x10", "host:1a", "ho st:1", "host/x:1", "tcp://host:1", "::1:7400", "[::1]", "[::1]:", "[::1]7400",
-        "[]:1", "[host]:1", "[::1:1", "::1]:1", "-host:1", "h*st:1", "host;x:1", "[::1%]:1", "[::g]:1",
-        "[%eth0]:1", "host:1:2", "ho\nst:1"}) {
+       {"",         ":",       ":7400",    "host",      "host:",   "host:65536", "host:123456", "host:-1",
+        "host:+1",  "host: 1", "host:1 ",  "host:0x10", "host:1a", "ho st:1",    "host/x:1",    "tcp://host:1",
+        "::1:7400", "[::1]",   "[::1]:",   "[::1]7400", "[]:1",    "[host]:1",   "[::1:1",      "::1]:1",
+        "-host:1",  "h*st:1",  "host;x:1", "[::1%]:1",  "[::g]:1", "[%eth0]:1",  "host:1:2",    "ho\nst:1"}) {
     EXPECT_FALSE(Endpoint::parse(text)) << text;
   }
   EXPECT_TRUE(Endpoint::parse(std::string(255, 'a') + ":1"));

@@ -57,7 +57,7 @@ double value_of_fp16(uint16_t half) {
 // By search among the neighbours in doubles; the even one of two that are equally near.
 uint16_t nearest_fp16(float value) {
   const double magnitude = std::fabs(double{value});
-  uint16_t low = 0, high = 0x7BFF;   // finite ones order like their numbers
+  uint16_t low = 0, high = 0x7BFF;  // finite ones order like their numbers
   while (high - low > 1) {
     const auto middle = static_cast<uint16_t>((low + high) / 2);
     (value_of_fp16(middle) <= magnitude ? low : high) = middle;
@@ -127,7 +127,7 @@ TEST(Cast, EveryBf16ComesBackAsItsValue) {
     expected.push_back(half << 16);
   }
   for_each_target([&] {
-    for (size_t first : {0, 1, 0xFFFE}) {   // at other alignments too
+    for (size_t first : {0, 1, 0xFFFE}) {  // at other alignments too
       const size_t count = halves.size() - first;
       std::vector<float> got(count);
       bf16_to_f32(reinterpret_cast<const std::byte*>(halves.data() + first), count, got.data());

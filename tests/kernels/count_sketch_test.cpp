@@ -116,7 +116,7 @@ TEST(CountSketch, TheTableOfASumIsTheSumOfTheTables) {
   TestRng rng(draw_rng_seed());
   const size_t count = 20011;
   std::vector<float> x(count), y(count), sum(count);
-  for (size_t i = 0; i < count; ++i) {   // integers: float sums are exact
+  for (size_t i = 0; i < count; ++i) {  // integers: float sums are exact
     x[i] = static_cast<float>(static_cast<int>(rng() % 201) - 100);
     y[i] = static_cast<float>(static_cast<int>(rng() % 201) - 100);
     sum[i] = x[i] + y[i];
@@ -158,9 +158,15 @@ TEST(CountSketch, TwoElementsShareACellOncePerColumn) {
   for (const auto& [columns, trials] : {std::pair<uint32_t, size_t>{257, 100'000}, {4099, 1'600'000}}) {
     const SketchShape any{1, columns, 0};
     const size_t block = any.block();
-    const std::pair<size_t, size_t> pairs[] = {{0, block},         {5, block + 6},         {0, 2 * block - 1},
-                                               {17, block + 1},    {block / 2, 7 * block}, {block - 1, block},
-                                               {3 * block + 1, 1}, {0, 1},                 {7, block - 1}};
+    const std::pair<size_t, size_t> pairs[] = {{0, block},
+                                               {5, block + 6},
+                                               {0, 2 * block - 1},
+                                               {17, block + 1},
+                                               {block / 2, 7 * block},
+                                               {block - 1, block},
+                                               {3 * block + 1, 1},
+                                               {0, 1},
+                                               {7, block - 1}};
     for (const auto& [a, b] : pairs) {
       size_t shared = 0, alike = 0;
       for (size_t trial = 0; trial < trials; ++trial) {
@@ -208,7 +214,7 @@ TEST(CountSketch, AnEstimateIsUnbiasedWithinTheBoundOfItsVariance) {
       sum += off / kCount;
     }
     const double bound = energy / kColumns, error = squares / static_cast<double>(kTrials * kCount);
-    EXPECT_NEAR(error, bound, 0.25 * bound);   // of runs whole blocks collide or do not
+    EXPECT_NEAR(error, bound, 0.25 * bound);  // of runs whole blocks collide or do not
     EXPECT_NEAR(sum / kTrials, 0, 6 * std::sqrt(bound / kTrials));
   }
 }
@@ -223,9 +229,8 @@ TEST(CountSketch, RecallsWhatAHashForEachElementDoes) {
   const auto recalled = [&](const std::vector<float>& estimated) {
     std::vector<size_t> order(kCount);
     std::iota(order.begin(), order.end(), size_t{0});
-    std::nth_element(order.begin(), order.begin() + kTop, order.end(), [&](size_t a, size_t b) {
-      return std::fabs(estimated[a]) > std::fabs(estimated[b]);
-    });
+    std::nth_element(order.begin(), order.begin() + kTop, order.end(),
+                     [&](size_t a, size_t b) { return std::fabs(estimated[a]) > std::fabs(estimated[b]); });
     double energy = 0;
     for (size_t i = 0; i < kTop; ++i) energy += std::pow(static_cast<double>(x[order[i]]), 2);
     return energy;
@@ -252,7 +257,7 @@ TEST(CountSketch, RecallsWhatAHashForEachElementDoes) {
     }
     hashes += recalled(estimated);
   }
-  EXPECT_NEAR(blocks / hashes, 1, 0.065);   // six standard deviations of twelve trials
+  EXPECT_NEAR(blocks / hashes, 1, 0.065);  // six standard deviations of twelve trials
   std::cout << "energy recalled, blocks / hashes: " << blocks / hashes << std::endl;
 }
 

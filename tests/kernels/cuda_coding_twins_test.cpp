@@ -146,7 +146,7 @@ void expect_merged(const BlockedLevels& levels, const std::vector<Payload>& payl
   size_t wrong = 0;
   const double rounding = 1e-7 * static_cast<double>(payloads.size() + 2);
   for (size_t i = 0; i < sum.size(); ++i) {
-    if (magnitudes[i] > 3e38) continue;   // a step on the way may be infinite, as on the host
+    if (magnitudes[i] > 3e38) continue;  // a step on the way may be infinite, as on the host
     wrong += !(std::fabs(double{sum[i]} - exact[i]) <= rounding * magnitudes[i] + 1e-44);
   }
   EXPECT_EQ(wrong, 0u);
@@ -249,7 +249,7 @@ class CudaRiceTwins : public CudaTwins {
 
 TEST_P(CudaRiceTwins, RiceEncode) {
   for (const size_t limit : hostile_sizes()) {
-    for (const unsigned share : {100u, 3u, 1u}) {   // one of so many
+    for (const unsigned share : {100u, 3u, 1u}) {  // one of so many
       std::vector<uint32_t> indices;
       for (uint32_t i = 0; i < limit; ++i) {
         if (rng_() % share == 0) indices.push_back(i);

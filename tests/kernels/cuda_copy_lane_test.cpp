@@ -15,7 +15,7 @@
 namespace starling {
 namespace {
 
-constexpr size_t kParts = 6, kCount = 700;   // of a part: a few blocks
+constexpr size_t kParts = 6, kCount = 700;  // of a part: a few blocks
 
 class CudaCopyLane : public testing::Test {
  protected:
@@ -50,7 +50,7 @@ class CudaCopyLane : public testing::Test {
   cuda::Buffer memory_{cuda::BufferKind::kDevice}, ones_memory_{cuda::BufferKind::kDevice};
   float *x_ = nullptr, *ones_ = nullptr;
   std::optional<StagedFloats> host_;
-  std::unique_ptr<CopyLane> lane_;   // last: its copies end before the memory
+  std::unique_ptr<CopyLane> lane_;  // last: its copies end before the memory
 };
 
 TEST_F(CudaCopyLane, AllZeroBeforeTheFirst) {

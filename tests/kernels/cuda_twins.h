@@ -15,9 +15,8 @@
 namespace starling {
 
 inline constexpr cuda::GridLimits kHostileGrids[] = {
-    {},                           // as in production
-    {.most = 1}, {.most = 2}, {.most = 3},
-    {.most = 64, .extra = 5},     // more blocks than the work
+    {},                                                               // as in production
+    {.most = 1}, {.most = 2}, {.most = 3}, {.most = 64, .extra = 5},  // more blocks than the work
 };
 
 class CudaTwins : public testing::TestWithParam<cuda::GridLimits> {

@@ -174,7 +174,7 @@ TEST_P(CudaTwins, PairApply) {
     const std::vector<float> b = normal_vector(rng_, count, 1e-3f);
     for (const PairLoops& loops : kPairLoops) {
       std::vector<std::byte> own(count * loops.value_bytes), peer(own.size());
-      (void)loops.write(y.data(), count, own.data());   // hostile payloads too
+      (void)loops.write(y.data(), count, own.data());  // hostile payloads too
       (void)loops.write(b.data(), count, peer.data());
       std::vector<float> expected = x;
       loops.apply(0.37f, own.data(), peer.data(), count, expected.data());
@@ -210,7 +210,7 @@ class CudaModuloTwins : public CudaTwins {
       const ModuloEncoded sums = download(result, 1)[0];
       EXPECT_EQ(sums.max_abs_bits, expected.max_abs_bits) << exponent;
       const double largest = std::ldexp(double{std::bit_cast<float>(expected.max_abs_bits)}, -exponent);
-      if (!(largest < 2147483647.0)) continue;   // codes of what is out of range are never sent
+      if (!(largest < 2147483647.0)) continue;  // codes of what is out of range are never sent
       EXPECT_EQ(download(device_codes, bytes), codes) << exponent;
       EXPECT_EQ(sums.projection, expected.projection) << exponent;
       size_t wrong = 0;
@@ -325,11 +325,11 @@ TEST_P(CudaLowRankTwins, LowRank) {
   with_each([&](const std::vector<float>& values, const std::vector<float>&) {
     const size_t most = std::max<size_t>(values.size(), 1), of_seven = std::max<size_t>(values.size() / 7, 1);
     for (const size_t columns : {size_t{1}, size_t{3}, size_t{33}, of_seven, most}) {
-      if (columns < 33 && values.size() > 2000) continue;   // the emulation is slow at many short rows
+      if (columns < 33 && values.size() > 2000) continue;  // the emulation is slow at many short rows
       const size_t rows = values.size() / columns;
       const std::vector<float> x(values.begin(), values.begin() + static_cast<ptrdiff_t>(rows * columns));
       for (const size_t rank : {0u, 1u, 2u, 3u, 9u}) {
-        if (values.size() > 2000 ? rank != 2 : rank > 3 && columns != 33) continue;   // as slow
+        if (values.size() > 2000 ? rank != 2 : rank > 3 && columns != 33) continue;  // as slow
         SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(columns) + ", rank " + std::to_string(rank));
         const std::vector<float> q = normal_vector(rng_, columns * rank, 1.0f);
         const std::vector<float> p = normal_vector(rng_, rows * rank, 1.0f);

@@ -157,14 +157,16 @@ TEST_P(CudaUpdateTwins, DenseMerge) {
         std::vector<std::byte>& bytes = payloads.emplace_back(count * (is_bf16 ? 2 : 4));
         (void)(is_bf16 ? f32_to_bf16 : f32_to_bytes)(from.data(), count, bytes.data());
         std::vector<float> values(count);
-        if (is_bf16) bf16_to_f32(bytes.data(), count, values.data());
-        else values = from;
+        if (is_bf16)
+          bf16_to_f32(bytes.data(), count, values.data());
+        else
+          values = from;
         for (size_t i = 0; i < count; ++i) {
           exact[i] += double{weight} * double{values[i]};
           magnitudes[i] += std::fabs(double{weight} * double{values[i]});
         }
         device.push_back({weight, upload(bytes), is_bf16});
-        host.clear();   // payloads moved, perhaps
+        host.clear();  // payloads moved, perhaps
         for (size_t t = 0; t < payloads.size(); ++t) {
           host.push_back({device[t].weight, payloads[t].data(), device[t].is_bf16});
         }
@@ -174,7 +176,7 @@ TEST_P(CudaUpdateTwins, DenseMerge) {
       EXPECT_EQ(bits_but_nan(download(out, count)), bits_but_nan(sum)) << most;
       size_t wrong = 0;
       for (size_t i = 0; i < count; ++i) {
-        if (!(magnitudes[i] < 3e38)) continue;   // may be infinite, as on the host
+        if (!(magnitudes[i] < 3e38)) continue;  // may be infinite, as on the host
         const double rounding = static_cast<double>(most + 1) * (1e-7 * magnitudes[i] + 1e-45);
         wrong += !(std::fabs(double{sum[i]} - exact[i]) <= rounding);
       }
@@ -196,8 +198,10 @@ TEST_P(CudaUpdateTwins, AxpyIsFinite) {
     uint32_t magnitude = 0;
     for (uint32_t bits : bits_but_nan(sum)) magnitude = std::max(magnitude, bits & 0x7FFFFFFFu);
     const uint32_t found = download(largest, 1)[0];
-    if (magnitude > 0x7F800000u) EXPECT_GT(found, 0x7F800000u);   // some NaN
-    else EXPECT_EQ(found, magnitude);
+    if (magnitude > 0x7F800000u)
+      EXPECT_GT(found, 0x7F800000u);  // some NaN
+    else
+      EXPECT_EQ(found, magnitude);
     EXPECT_EQ(found <= 0x7F7FFFFFu, axpy_is_finite(2.0f, x.data(), y.data(), x.size()));
     EXPECT_EQ(found <= 0x7F7FFFFFu, all_finite(sum));
   });
@@ -239,7 +243,7 @@ TEST_P(CudaUpdateTwins, SketchAdd) {
     for (const auto& [rows, columns] : kSketches) {
       const SketchShape shape{rows, columns, rng_()};
       std::vector<float> table = normal_vector(rng_, shape.cells(), 1.0f);
-      for (size_t i = 0; i < table.size(); i += 3) table[i] = -0.0f;   // which a zero that is added would change
+      for (size_t i = 0; i < table.size(); i += 3) table[i] = -0.0f;  // which a zero that is added would change
       float* const device_table = upload(table);
       std::byte* const scratch = room<std::byte>(sketch_scratch_bytes(shape, x.size()));
       sketch_add_cuda(shape, upload(x), x.size(), scratch, device_table, stream());
@@ -265,7 +269,7 @@ TEST_P(CudaUpdateTwins, SketchAddToALargeTable) {
 TEST_P(CudaUpdateTwins, SketchEstimate) {
   for (const auto& [count, fill, name] : filled_sizes()) {
     SCOPED_TRACE(name);
-    if (fill == Fill::kNan || fill == Fill::kInfinity) continue;   // tables are finite
+    if (fill == Fill::kNan || fill == Fill::kInfinity) continue;  // tables are finite
     for (const auto& [rows, columns] : kSketches) {
       const SketchShape shape{rows, columns, rng_()};
       const std::vector<float> table = filled_vector(rng_, fill, shape.cells());

@@ -56,7 +56,7 @@ void expect_near_double(const std::vector<Payload>& payloads, const std::vector<
       exact += double{payload.weight} * double{payload.value(i)};
       magnitude += std::fabs(double{payload.weight} * double{payload.value(i)});
     }
-    if (!(magnitude < 3e38)) continue;   // may be infinite, or no number
+    if (!(magnitude < 3e38)) continue;  // may be infinite, or no number
     const double rounding = static_cast<double>(payloads.size() + 1);
     wrong += !(std::fabs(double{sum[i]} - exact) <= rounding * (1e-7 * magnitude + 1e-45));
   }

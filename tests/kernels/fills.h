@@ -17,9 +17,11 @@ namespace starling {
 enum class Fill { kNormal, kZero, kNegativeZero, kEqual, kDenormal, kRandomBits, kNan, kInfinity, kLargest };
 
 inline constexpr std::pair<Fill, const char*> kFills[] = {
-    {Fill::kNormal, "normal"},   {Fill::kZero, "0"},       {Fill::kNegativeZero, "-0"},
-    {Fill::kEqual, "equal"},     {Fill::kDenormal, "denormal"}, {Fill::kRandomBits, "random bits"},
-    {Fill::kNan, "NaN"},         {Fill::kInfinity, "infinity"}, {Fill::kLargest, "FLT_MAX"}};
+    {Fill::kNormal, "normal"},     {Fill::kZero, "0"},
+    {Fill::kNegativeZero, "-0"},   {Fill::kEqual, "equal"},
+    {Fill::kDenormal, "denormal"}, {Fill::kRandomBits, "random bits"},
+    {Fill::kNan, "NaN"},           {Fill::kInfinity, "infinity"},
+    {Fill::kLargest, "FLT_MAX"}};
 
 inline float filled_element(TestRng& rng, Fill fill, float normal) {
   switch (fill) {
@@ -40,8 +42,7 @@ inline float filled_element(TestRng& rng, Fill fill, float normal) {
 }
 
 inline std::vector<float> filled_vector(TestRng& rng, Fill fill, size_t count) {
-  std::vector<float> x =
-      fill == Fill::kRandomBits ? hostile_vector(rng, count) : normal_vector(rng, count, 1.0f);
+  std::vector<float> x = fill == Fill::kRandomBits ? hostile_vector(rng, count) : normal_vector(rng, count, 1.0f);
   for (float& value : x) value = filled_element(rng, fill, value);
   return x;
 }

@@ -141,7 +141,7 @@ TEST(Levels, DecodesAndAddsWhatTheLevelsSay) {
       levels_axpy(codes, a, bytes.data(), count, scale, added.data());
       for (size_t i = 0; i < count; ++i) {
         expected[i] = scale * static_cast<float>(level_of(codes, bytes.data(), i));
-        const volatile float product = a * expected[i];   // volatile: rounded before the addition
+        const volatile float product = a * expected[i];  // volatile: rounded before the addition
         expected_added[i] += product;
       }
       EXPECT_EQ(bits_of(values), bits_of(expected)) << codes.bits << " bits, " << count;
@@ -174,7 +174,7 @@ TEST(Levels, AMergeAddsTermAfterTermFromZero) {
           for (size_t b = 0; b < blocks; ++b) {
             const size_t length = std::min(block, count - b * block);
             const auto drawn = b % 5 == 3 ? hostile_vector(rng, 1) : normal_vector(rng, 1, 1.0f);
-            scales[t][b] = b % 5 == 4 ? 0.0f : std::fabs(drawn[0]);   // large ones end in infinities and NaN
+            scales[t][b] = b % 5 == 4 ? 0.0f : std::fabs(drawn[0]);  // large ones end in infinities and NaN
             std::byte* const to = bytes[t].data() + b * codes.bytes(block);
             levels_encode(codes, normal_vector(rng, length, 2.0f).data(), length, 1, rng(), 0, to);
           }
@@ -183,7 +183,7 @@ TEST(Levels, AMergeAddsTermAfterTermFromZero) {
           for (size_t i = 0; i < count; ++i) {
             const int level = level_of(codes, bytes[t].data() + i / block * codes.bytes(block), i % block);
             const volatile float value = scales[t][i / block] * static_cast<float>(level);
-            const volatile float product = weight * value;   // volatile: rounded before the addition
+            const volatile float product = weight * value;  // volatile: rounded before the addition
             expected[i] += product;
           }
         }
@@ -265,8 +265,8 @@ TEST(Levels, TheSquaredNormIsThatOfTheDecoded) {
           levels_decode(codes, to, length, scales[b], values.data() + at);
         }
         const auto run = [&] {
-          const double norm = levels_squared_norm(codes, bytes.data(), x.size(), block,
-                                                  std::as_bytes(std::span(scales)).data());
+          const double norm =
+              levels_squared_norm(codes, bytes.data(), x.size(), block, std::as_bytes(std::span(scales)).data());
           EXPECT_EQ(std::bit_cast<uint64_t>(norm), std::bit_cast<uint64_t>(squared_norm(values.data(), x.size())))
               << input.name << ", " << codes.bits << " bits, blocks of " << block;
         };

@@ -10,7 +10,7 @@
 namespace starling {
 namespace {
 
-constexpr MatrixSize kSizes[] = {{0, 3, 1}, {3, 0, 1}, {1, 1, 1},   {1, 17, 2},  {17, 1, 2},    {3, 5, 0},
+constexpr MatrixSize kSizes[] = {{0, 3, 1},  {3, 0, 1},  {1, 1, 1},   {1, 17, 2},   {17, 1, 2},    {3, 5, 0},
                                  {4, 16, 3}, {5, 15, 1}, {63, 33, 2}, {64, 784, 1}, {130, 100, 7}, {2, 3, 5}};
 
 std::string name_of(const MatrixSize& size) {
@@ -20,8 +20,10 @@ std::string name_of(const MatrixSize& size) {
 struct Case {
   std::vector<float> x, q, p, z;
   Case(TestRng& rng, const MatrixSize& size)
-      : x(normal_vector(rng, size.rows * size.columns, 1)), q(normal_vector(rng, size.columns * size.rank, 1)),
-        p(normal_vector(rng, size.rows * size.rank, 1)), z(normal_vector(rng, size.columns * size.rank, 1)) {}
+      : x(normal_vector(rng, size.rows * size.columns, 1)),
+        q(normal_vector(rng, size.columns * size.rank, 1)),
+        p(normal_vector(rng, size.rows * size.rank, 1)),
+        z(normal_vector(rng, size.columns * size.rank, 1)) {}
 };
 
 // A sum of n products of about 1 in float is off by less than n roundings of the largest sum.
@@ -83,7 +85,7 @@ TEST(LowRankLoops, AreTheSameBitsOnEveryInstructionSet) {
       matrix_times(size, c.x.data(), c.q.data(), y.data());
       transposed_times(size, c.x.data(), c.p.data(), z.data());
       add_outer(size, 0.3f, c.p.data(), c.z.data(), x.data());
-      for (std::vector<float>* values : {&y, &z}) {   // which NaN a sum is depends on the instruction set
+      for (std::vector<float>* values : {&y, &z}) {  // which NaN a sum is depends on the instruction set
         for (float& value : *values) value = std::isnan(value) ? 0 : value;
       }
       const std::vector<std::vector<uint32_t>> bits = {bits_of(y), bits_of(z), bits_of(x)};

@@ -126,7 +126,7 @@ TYPED_TEST(Modulo, EncodeReportsNonfiniteAndHugeValuesAtEveryPlace) {
   for (size_t count : {size_t{1}, size_t{19}, size_t{4100}}) {
     for_each_target([&] {
       for (float bad : {NAN, -NAN, INFINITY, -INFINITY, FLT_MAX}) {
-        for (size_t at = 0; at<count; at += count> 100 ? 683 : 1) {
+        for (size_t at = 0; at < count; at += count > 100 ? 683 : 1) {
           std::vector<float> x(count, 0.25f);
           x[at] = bad;
           std::vector<std::byte> codes(modulo_code_bytes<kBits>(count));
@@ -146,7 +146,7 @@ TYPED_TEST(Modulo, PairMatchesThePlainDefinition) {
       const int own_shift = std::max(shift, 0);
       const int peer_shift = std::max(-shift, 0);
       std::vector<std::byte> own = random_codes<kBits>(rng, count), peer = random_codes<kBits>(rng, count);
-      own.insert(own.begin(), std::byte{0xA5});   // off any alignment
+      own.insert(own.begin(), std::byte{0xA5});  // off any alignment
       peer.insert(peer.begin(), std::byte{0x5A});
       ModuloPair expected;
       for (size_t i = 0; i < count; ++i) {

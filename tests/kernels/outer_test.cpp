@@ -10,9 +10,7 @@
 namespace starling {
 namespace {
 
-struct Replica {
-  std::vector<float> m, r;
-};
+struct Replica { std::vector<float> m, r; };
 
 // volatile: every operation rounds on its own.
 Replica plain_nesterov(const NesterovStep& step, const std::vector<float>& v, const Replica& from) {

@@ -118,7 +118,7 @@ TEST(Pair, EveryFp16IsReadAsItsValue) {
 
 TEST(Pair, ADifferenceBeyondFloatShowsInTheMaximum) {
   for (const Format& format : kFormats) {
-    if (format.write == f32_to_fp16) continue;   // its largest are 65504 and -65504
+    if (format.write == f32_to_fp16) continue;  // its largest are 65504 and -65504
     for (size_t at : {size_t{0}, size_t{16}, size_t{20}}) {
       std::vector<float> a(21, 1.0f), b(21, 1.0f);
       a[at] = FLT_MAX;

@@ -10,9 +10,7 @@
 namespace starling {
 namespace {
 
-Projection project(const std::vector<float>& x) {
-  return project(ConstView{x.data(), x.size(), MemorySpace::kHost});
-}
+Projection project(const std::vector<float>& x) { return project(ConstView{x.data(), x.size(), MemorySpace::kHost}); }
 
 TEST(Projection, OfNothingIsZeroAndOfOneElementItsSize) {
   EXPECT_EQ(project(std::vector<float>{}), Projection{});
@@ -49,8 +47,8 @@ TEST(Projection, TellsTheRmsDistanceOfTwoVectors) {
       for (size_t i = 0; i < count; ++i) squares += std::pow(double{x[i]} - double{y[i]}, 2);
       const double ratio = projected_distance(project(x), project(y)) / std::sqrt(squares / static_cast<double>(count));
       mean += ratio * ratio / kTrials;
-      if (kind != 1) {   // the signs are the same in each trial, so equal elements meet few of them
-        ASSERT_GT(ratio, 0.15) << kind;   // below .2 once in 400 million
+      if (kind != 1) {                   // the signs are the same in each trial, so equal elements meet few of them
+        ASSERT_GT(ratio, 0.15) << kind;  // below .2 once in 400 million
         ASSERT_LT(ratio, 2.2) << kind;
       }
     }

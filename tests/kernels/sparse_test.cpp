@@ -73,7 +73,7 @@ TEST(Sparse, GatherAndScatterTouchTheirElementsAlone) {
     for (size_t j = 0; j < chosen.size(); ++j) {
       const uint32_t i = chosen[j];
       EXPECT_EQ(std::bit_cast<uint32_t>(values[j]), std::bit_cast<uint32_t>(x[i]));
-      const volatile float product = a * x[i];   // volatile: rounded before the addition
+      const volatile float product = a * x[i];  // volatile: rounded before the addition
       expected_scattered[i] = x[i];
       expected_added[i] = y[i] + product;
     }

@@ -18,9 +18,8 @@ std::vector<uint32_t> plain_top_k(const std::vector<float>& x, size_t k) {
   std::vector<uint32_t> order(x.size());
   std::iota(order.begin(), order.end(), 0u);
   std::erase_if(order, [&](uint32_t i) { return x[i] == 0; });
-  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-    return std::fabs(x[a]) > std::fabs(x[b]);
-  });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](uint32_t a, uint32_t b) { return std::fabs(x[a]) > std::fabs(x[b]); });
   order.resize(std::min(k, order.size()));
   std::sort(order.begin(), order.end());
   return order;
@@ -75,8 +74,8 @@ TEST(TopK, AreTheLargestWhereTheSampleSeesThemAll) {
   std::iota(x.begin(), x.end(), 1.0f);
   TopKScratch scratch;
   ASSERT_TRUE(run_top_k(x, 1, &scratch).has_value());
-  const std::vector<int32_t> seen = scratch.sample;   // each names its place
-  ASSERT_GT(seen.size(), 600u);   // more than the 501 wanted below
+  const std::vector<int32_t> seen = scratch.sample;  // each names its place
+  ASSERT_GT(seen.size(), 600u);                      // more than the 501 wanted below
   std::fill(x.begin(), x.end(), 1e-3f);
   for (int32_t bits : seen) {
     x[static_cast<size_t>(std::bit_cast<float>(bits)) - 1] = 2 + std::fabs(normal_vector(rng, 1, 1.0f)[0]);
@@ -89,7 +88,7 @@ TEST(TopK, OfValuesThatAreMadeTheSameAreTaken) {
   TestRng rng(draw_rng_seed());
   for (const size_t count : {size_t{0}, size_t{1}, size_t{255}, size_t{4097}, size_t{50001}, size_t{300'000}}) {
     std::vector<float> x = normal_vector(rng, count, 1.0f), piece(kTopKPiece);
-    for (size_t i = 0; i < count; i += 256) x[i] *= 100;   // where the sample looks
+    for (size_t i = 0; i < count; i += 256) x[i] *= 100;  // where the sample looks
     const auto at = [&](size_t begin, size_t length) {
       EXPECT_LE(length, kTopKPiece);
       EXPECT_LE(begin + length, count);

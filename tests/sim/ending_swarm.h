@@ -30,20 +30,28 @@ inline void add_agents(QuadraticSwarm& swarm, size_t count) {
   }
 }
 
-// Of any two models, in rms over the rms of their mean.
+// Between the models of two agents, in rms over the rms of the mean of all.
+inline double apart(QuadraticSwarm& swarm, size_t a, size_t b) {
+  const View x = swarm.params(a), y = swarm.params(b);
+  double squares = 0, mean_squares = 0;
+  for (size_t i = 0; i < x.count; ++i) squares += std::pow(double{x.data[i]} - double{y.data[i]}, 2);
+  for (const double value : swarm.mean_params()) mean_squares += value * value;
+  return std::sqrt(squares / mean_squares);
+}
+
 inline double farthest_pair(QuadraticSwarm& swarm) {
   double most = 0;
   for (size_t a = 0; a < swarm.count(); ++a) {
-    for (size_t b = 0; b < a; ++b) {
-      const View x = swarm.params(a), y = swarm.params(b);
-      double squares = 0;
-      for (size_t i = 0; i < x.count; ++i) squares += std::pow(double{x.data[i]} - double{y.data[i]}, 2);
-      most = std::max(most, std::sqrt(squares / static_cast<double>(x.count)));
-    }
+    for (size_t b = 0; b < a; ++b) most = std::max(most, apart(swarm, a, b));
   }
-  double mean_squares = 0;
-  for (const double value : swarm.mean_params()) mean_squares += value * value;
-  return most / std::sqrt(mean_squares / static_cast<double>(swarm.mean_params().size()));
+  return most;
+}
+
+// How many agents have this agent's model, itself among them.
+inline size_t count_near(QuadraticSwarm& swarm, size_t agent, double distance) {
+  size_t count = 0;
+  for (size_t a = 0; a < swarm.count(); ++a) count += apart(swarm, a, agent) <= distance ? 1 : 0;
+  return count;
 }
 
 inline size_t settled_count(QuadraticSwarm& swarm) {

@@ -15,12 +15,9 @@ struct ExchangeCase {
   ExchangeKind kind;
   TopologyKind topology = TopologyKind::kMatching;
   Overlap overlap = Overlap::kOff;
-  uint32_t group_size = 16;
-  uint32_t pairs_every = 0;
-  bool gradients = false;      // without repair
+  bool gradients = false;  // without repair
   Duration round{};
   bool updates = false;
-  uint32_t low_rank = 0;
 };
 
 inline SwarmConfig config_of(const ExchangeCase& c) {
@@ -30,11 +27,8 @@ inline SwarmConfig config_of(const ExchangeCase& c) {
   swarm.exchange.codec = CodecKind::kFp32;
   swarm.exchange.block = 64;
   swarm.exchange.overlap = c.overlap;
-  swarm.exchange.group_size = c.group_size;
-  swarm.exchange.pairs_every = c.pairs_every;
   swarm.exchange.source = c.gradients ? SourceKind::kGradients : c.updates ? SourceKind::kUpdates : SourceKind::kParams;
   swarm.exchange.repair = false;
-  swarm.exchange.low_rank = c.low_rank;
   swarm.topology.kind = c.topology;
   swarm.round = c.round;
   return swarm;
@@ -42,22 +36,20 @@ inline SwarmConfig config_of(const ExchangeCase& c) {
 
 inline auto every_exchange() {
   return testing::Values(
-        ExchangeCase{"pairwise", ExchangeKind::kPairwise},
-        ExchangeCase{"ring_pairs", ExchangeKind::kPairwise, TopologyKind::kRing},
-        ExchangeCase{.name = "pairs_of_low_rank", .kind = ExchangeKind::kPairwise, .low_rank = 4},
-        ExchangeCase{"ring", ExchangeKind::kNeighborhood, TopologyKind::kRing},
-        ExchangeCase{"exponential", ExchangeKind::kNeighborhood, TopologyKind::kExponential},
-        ExchangeCase{"ring_overlapped", ExchangeKind::kNeighborhood, TopologyKind::kRing, Overlap::kOn},
-        ExchangeCase{"matching", ExchangeKind::kNeighborhood, TopologyKind::kMatching},
-        ExchangeCase{"ring_timed", ExchangeKind::kNeighborhood, TopologyKind::kRing, Overlap::kOff, 16, 0, false,
-                         std::chrono::milliseconds(30)},
-        ExchangeCase{"group", ExchangeKind::kGroup},
-        ExchangeCase{"group_overlapped", ExchangeKind::kGroup, TopologyKind::kMatching, Overlap::kOn},
-        ExchangeCase{"groups_with_pairs", ExchangeKind::kGroup, TopologyKind::kMatching, Overlap::kOff, 4, 3},
-        ExchangeCase{"gradients", ExchangeKind::kGroup, TopologyKind::kMatching, Overlap::kOff, 16, 0, true},
-        ExchangeCase{.name = "updates", .kind = ExchangeKind::kGroup, .updates = true},
-        ExchangeCase{.name = "updates_overlapped", .kind = ExchangeKind::kGroup, .overlap = Overlap::kOn,
-                         .updates = true});
+      ExchangeCase{"pairwise", ExchangeKind::kPairwise},
+      ExchangeCase{"ring_pairs", ExchangeKind::kPairwise, TopologyKind::kRing},
+      ExchangeCase{"ring", ExchangeKind::kNeighborhood, TopologyKind::kRing},
+      ExchangeCase{"exponential", ExchangeKind::kNeighborhood, TopologyKind::kExponential},
+      ExchangeCase{"ring_overlapped", ExchangeKind::kNeighborhood, TopologyKind::kRing, Overlap::kOn},
+      ExchangeCase{"matching", ExchangeKind::kNeighborhood, TopologyKind::kMatching},
+      ExchangeCase{"ring_timed", ExchangeKind::kNeighborhood, TopologyKind::kRing, Overlap::kOff, false,
+                   std::chrono::milliseconds(30)},
+      ExchangeCase{"group", ExchangeKind::kGroup},
+      ExchangeCase{"group_overlapped", ExchangeKind::kGroup, TopologyKind::kMatching, Overlap::kOn},
+      ExchangeCase{"gradients", ExchangeKind::kGroup, TopologyKind::kMatching, Overlap::kOff, true},
+      ExchangeCase{.name = "updates", .kind = ExchangeKind::kGroup, .updates = true},
+      ExchangeCase{
+          .name = "updates_overlapped", .kind = ExchangeKind::kGroup, .overlap = Overlap::kOn, .updates = true});
 }
 
 inline std::string name_of(const testing::TestParamInfo<ExchangeCase>& info) { return info.param.name; }

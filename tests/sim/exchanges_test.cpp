@@ -35,7 +35,7 @@ TEST_P(Exchanges, LearnUnderLossThroughADeathAndABirth) {
   // Gradients that are lost part the replicas for good, which is why they are a baseline only.
   if (!GetParam().gradients) {
     EXPECT_LT(error(swarm), 0.3);
-    EXPECT_LT(swarm.worst_distance_to(swarm.mean_params()), 1.2);   // pairs on a ring mix slowest
+    EXPECT_LT(swarm.worst_distance_to(swarm.mean_params()), 1.2);  // pairs on a ring mix slowest
   }
 }
 
@@ -56,7 +56,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Exchanges, every_exchange(), name_of);
 TEST(AnySubset, MayDie) {
   spdlog::set_level(spdlog::level::off);
   for (const ExchangeKind kind : {ExchangeKind::kPairwise, ExchangeKind::kNeighborhood, ExchangeKind::kGroup}) {
-    constexpr uint32_t kSubsets = 30;   // of five agents; neither none nor all
+    constexpr uint32_t kSubsets = 30;  // of five agents; neither none nor all
     for (uint64_t draw = 0, draws = seed_count(kSubsets); draw < draws; ++draw) {
       const uint32_t dead = 1 + static_cast<uint32_t>(draw * std::max(kSubsets / draws, uint64_t{1}) % kSubsets);
       const SwarmConfig config = config_of({.name = "", .kind = kind, .topology = TopologyKind::kRing});
@@ -89,7 +89,7 @@ TEST(Deadline, BelowTheLatencyIsRefusedWithTheRemedy) {
     SwarmConfig config = config_of({.name = "", .kind = kind});
     config.membership.probe_interval = seconds(2);
     config.membership.probe_timeout = seconds(1);
-    QuadraticSwarm swarm(13, config, kind == ExchangeKind::kGroup ? farther : far);   // it may wait three deadlines
+    QuadraticSwarm swarm(13, config, kind == ExchangeKind::kGroup ? farther : far);  // it may wait three deadlines
     // Slow enough for all to begin at step 0. Who fetches a newer model lags, and blocks that wait for it are in time.
     for (size_t a = 0; a < 4; ++a) swarm.add({.step_time = seconds(1)});
     try {

@@ -39,7 +39,7 @@ class OneGivenUp : public testing::TestWithParam<ExchangeCase> {
       }
       return true;
     };
-    ASSERT_TRUE(swarm.run_until(all_others_say, seconds(400))) << where;   // one may take its steps alone
+    ASSERT_TRUE(swarm.run_until(all_others_say, seconds(400))) << where;  // one may take its steps alone
     for (size_t a = 0; a < last; ++a) EXPECT_EQ(swarm.agent(a).rounds()->settled(), false) << a << ", " << where;
     EXPECT_NE(warned.text().find("the models do not agree: agent-" + std::to_string(last) + " "), std::string::npos)
         << where << ": " << warned.text();
@@ -49,7 +49,7 @@ class OneGivenUp : public testing::TestWithParam<ExchangeCase> {
 // Before it has told of a model that lies near the others', as their records show each agent.
 TEST_P(OneGivenUp, NobodySettlesWithoutOneThatStoodStill) {
   for (const size_t agents : {size_t{2}, size_t{4}}) {
-    for (const int after_ms : {-100, 0, 20, 50}) {   // of the moment at which it begins to settle
+    for (const int after_ms : {-100, 0, 20, 50}) {  // of the moment at which it begins to settle
       const Warned warned;
       QuadraticSwarm swarm(first_seed(), ending_soon(GetParam()), near_links(0));
       add_agents(swarm, agents);
@@ -63,7 +63,7 @@ TEST_P(OneGivenUp, NobodySettlesWithoutOneThatStoodStill) {
         ASSERT_TRUE(swarm.run_until(settles, seconds(20)));
         swarm.run_for(milliseconds(after_ms));
       }
-      if (said(swarm, 0) || farthest_pair(swarm) == 0) continue;   // updates need no time to agree
+      if (said(swarm, 0) || farthest_pair(swarm) == 0) continue;  // updates need no time to agree
       swarm.pause(last, true);
       expect_named(swarm, warned, std::to_string(agents) + " agents, " + std::to_string(after_ms) + " ms");
     }
@@ -79,7 +79,7 @@ TEST_P(OneGivenUp, OneThatStandsStillJustBeforeTheEndIsNamedOrAgrees) {
     add_agents(swarm, 4);
     ASSERT_TRUE(swarm.run_until([&] { return swarm.all_settle(); }, seconds(20)));
     swarm.run_for(milliseconds(after_ms));
-    if (said(swarm, 3)) continue;   // it had ended, and leaves
+    if (said(swarm, 3)) continue;  // it had ended, and leaves
     swarm.pause(3, true);
     ASSERT_TRUE(swarm.run_until([&] { return said(swarm, 0) && said(swarm, 1) && said(swarm, 2); }, seconds(60)));
     for (size_t a = 0; a < 3; ++a) {
@@ -97,7 +97,7 @@ TEST_P(OneGivenUp, ASlowAgentMissesItToo) {
   if (GetParam().updates) config.local_steps = 8;
   QuadraticSwarm swarm(first_seed(), config, near_links(0));
   add_agents(swarm, 2);
-  swarm.add({.step_time = seconds(4)});     // eight steps a round: longer than it takes to give up a member
+  swarm.add({.step_time = seconds(4)});  // eight steps a round: longer than it takes to give up a member
   swarm.add({.step_time = milliseconds(10)});
   const auto settles = [&] {
     return swarm.training(2) && swarm.training(3) && swarm.agent(3).rounds()->phase() == Phase::kSettling;
@@ -155,8 +155,8 @@ INSTANTIATE_TEST_SUITE_P(Each, OneGivenUp,
                          testing::Values(ExchangeCase{"pairs", ExchangeKind::kPairwise},
                                          ExchangeCase{"ring", ExchangeKind::kNeighborhood, TopologyKind::kRing},
                                          ExchangeCase{"group", ExchangeKind::kGroup},
-                                         ExchangeCase{.name = "updates", .kind = ExchangeKind::kGroup,
-                                                      .updates = true}),
+                                         ExchangeCase{
+                                             .name = "updates", .kind = ExchangeKind::kGroup, .updates = true}),
                          name_of);
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <limits>
 #include <string>
 
+#include "tests/sim/ending_swarm.h"
 #include "tests/sim/exchange_cases.h"
 #include "tests/support/seeds.h"
 
@@ -21,8 +22,8 @@ constexpr size_t kAgents = 8, kLiar = kAgents - 1;
 
 struct Lie {
   const char* name;
-  std::function<float(float)> of;   // a value
-  bool as_owner = false;            // of a group's averages alone
+  std::function<float(float)> of;  // a value
+  bool as_owner = false;           // of a group's averages alone
 };
 
 std::vector<Lie> lies() {
@@ -103,7 +104,7 @@ class OneLiar : public testing::TestWithParam<ExchangeKind> {};
 TEST_P(OneLiar, CostsTheOthersLittle) {
   spdlog::set_level(spdlog::level::off);
   const bool group = GetParam() == ExchangeKind::kGroup;
-  std::string named;   // by agent 0, as the last one that it left out
+  std::string named;  // by agent 0, as the last one that it left out
   const auto run = [&](size_t agents, const Lie* lie, uint64_t* far) {
     QuadraticSwarm swarm(first_seed(), config_for(GetParam()), near_links(0));
     for (size_t a = 0; a < agents; ++a) swarm.add({});
@@ -121,7 +122,7 @@ TEST_P(OneLiar, CostsTheOthersLittle) {
     return loss;
   };
   uint64_t far = 0;
-  const Lie silence = lies()[2];   // on a ring, the seven are a line
+  const Lie silence = lies()[2];  // on a ring, the seven are a line
   const double without = group ? run(kLiar, nullptr, &far) : run(kAgents, &silence, &far);
   EXPECT_TRUE(!group || far == 0) << far << " blocks of honest members";
   for (const Lie& lie : lies()) {
@@ -129,7 +130,7 @@ TEST_P(OneLiar, CostsTheOthersLittle) {
     const double loss = run(kAgents, &lie, &far);
     std::printf("%-20s loss x %.3f, left out %llu\n", lie.name, loss / without, static_cast<unsigned long long>(far));
     EXPECT_LE(loss, 1.05 * without) << lie.name;
-    if (group && std::string(lie.name) != "not a number") {   // that is refused before it has a distance
+    if (group && std::string(lie.name) != "not a number") {  // that is refused before it has a distance
       EXPECT_EQ(named, "agent-7") << lie.name;
     }
   }
@@ -146,7 +147,7 @@ TEST_P(LiarWhileSettling, MovesNobody) {
   SwarmConfig config = config_for(GetParam());
   config.stop_after = 400;
   for (const Lie& lie : lies()) {
-    if (lie.as_owner) continue;   // pairs have none
+    if (lie.as_owner) continue;  // pairs have none
     QuadraticSwarm swarm(first_seed(), config, near_links(0));
     for (size_t a = 0; a < kAgents; ++a) swarm.add({});
     ASSERT_TRUE(swarm.run_until([&] { return swarm.all_settle(); }, seconds(60)));
@@ -155,10 +156,12 @@ TEST_P(LiarWhileSettling, MovesNobody) {
       if (frame.from == swarm.endpoint(kLiar)) change(frame, lie);
     });
     ASSERT_TRUE(swarm.run_until([&] { return swarm.ended(); }, seconds(60)));
-    std::printf("%-20s loss x %.3f\n", lie.name, loss_now(swarm) / before);
+    std::printf("%-20s loss x %.3f, %.2g apart\n", lie.name, loss_now(swarm) / before, farthest_pair(swarm));
     EXPECT_LE(loss_now(swarm), before) << lie.name << ": nearer to the mean, since all but one agree";
-    for (size_t a = 0; a < kAgents; ++a) EXPECT_EQ(swarm.agent(a).rounds()->settled(), false) << lie.name;
-    if (std::string(lie.name) == "not a number") continue;   // that is refused before it has a distance
+    // Its frames alone are changed. Left out, it takes the model of most, which is what its record then tells.
+    const bool all_agree = farthest_pair(swarm) <= 1.5 * config.final_distance;
+    for (size_t a = 0; a < kLiar; ++a) EXPECT_EQ(swarm.agent(a).rounds()->settled(), all_agree) << lie.name;
+    if (std::string(lie.name) == "not a number") continue;  // that is refused before it has a distance
     EXPECT_EQ(swarm.agent(0).rounds()->left_out_last(), "agent-7") << lie.name;
   }
 }

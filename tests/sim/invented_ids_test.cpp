@@ -30,7 +30,9 @@ struct InventedCase {
 class Inventor {
  public:
   Inventor(QuadraticSwarm& swarm, const Invented& invented)
-      : swarm_(swarm), invented_(invented), transport_(swarm.network().open({"10.9.9.9", 7400})),
+      : swarm_(swarm),
+        invented_(invented),
+        transport_(swarm.network().open({"10.9.9.9", 7400})),
         stranger_(*transport_, swarm.clock(), 5000, 1) {}
 
   void tick() {
@@ -65,8 +67,10 @@ class InventedIds : public testing::TestWithParam<InventedCase> {};
 TEST_P(InventedIds, KeepNoSwarmFromSettling) {
   SwarmConfig config = ending_soon(GetParam().exchange);
   config.stop_after = 300;
-  for (const Invented& invented : {Invented{Phase::kSettling, false}, {Phase::kSettling, true},
-                                   {Phase::kTraining, false}, {Phase::kFinished, true}}) {
+  for (const Invented& invented : {Invented{Phase::kSettling, false},
+                                   {Phase::kSettling, true},
+                                   {Phase::kTraining, false},
+                                   {Phase::kFinished, true}}) {
     for (uint64_t seed = first_seed(); seed < first_seed() + seed_count(3); ++seed) {
       const Warned warned;
       QuadraticSwarm swarm(seed, config, near_links(0));

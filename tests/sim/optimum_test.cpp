@@ -30,9 +30,7 @@ double distance_to_optimum(QuadraticSwarm& swarm) {
   return std::sqrt(squares / static_cast<double>(mean.size()));
 }
 
-struct Found {
-  double from_optimum, apart;
-};
+struct Found { double from_optimum, apart; };
 
 Found found_by(const ExchangeCase& c) {
   QuadraticSwarm swarm(3, config_of(c), near_links(0), kUnequal);
@@ -79,7 +77,7 @@ TEST(Weight, ByDataMovesTheOptimumToWhereTheDataAre) {
     QuadraticSwarm swarm(17, config, near_links(0), {{.samples = sizes[0]}, {.samples = sizes[1]}});
     for (size_t a = 0; a < 4; ++a) swarm.add({});
     swarm.run_for(seconds(20));
-    double by_size = 0, equal = 0;   // squared distances of an agent to both answers
+    double by_size = 0, equal = 0;  // squared distances of an agent to both answers
     for (size_t i = 0; i < config.model.dimension; ++i) {
       double weighted = 0, plain = 0;
       for (size_t a = 0; a < 4; ++a) {
@@ -95,16 +93,22 @@ TEST(Weight, ByDataMovesTheOptimumToWhereTheDataAre) {
   }
 }
 
-// All-reduce: when the steps are over, everybody has the same params.
+// All-reduce: when the steps are over, everybody has the same params. The first rounds have fewer members, which leaves
+// an error of chance.
 TEST(GroupExchange, WithoutLossIsAllReduce) {
   spdlog::set_level(spdlog::level::off);
   SwarmConfig config = config_of({"", ExchangeKind::kGroup});
   config.stop_after = 300;
-  QuadraticSwarm swarm(9, config, near_links(0));
-  for (size_t a = 0; a < 8; ++a) swarm.add({});
-  ASSERT_TRUE(swarm.run_until([&] { return swarm.ended(); }, seconds(60)));
-  EXPECT_LT(swarm.worst_distance_to(swarm.mean_params()), 1e-6);
-  EXPECT_LT(error(swarm), 0.05);
+  constexpr uint64_t kSeeds = 8;
+  double errors = 0;
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    QuadraticSwarm swarm(seed, config, near_links(0));
+    for (size_t a = 0; a < 8; ++a) swarm.add({});
+    ASSERT_TRUE(swarm.run_until([&] { return swarm.ended(); }, seconds(60)));
+    EXPECT_LT(swarm.worst_distance_to(swarm.mean_params()), 1e-6);
+    errors += error(swarm);
+  }
+  EXPECT_LT(errors / kSeeds, 0.05);
 }
 
 // Gradients of one step, averaged over everybody: with no loss the replicas never part.

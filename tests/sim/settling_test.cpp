@@ -46,15 +46,44 @@ INSTANTIATE_TEST_SUITE_P(
     Each, Settles,
     testing::Values(SettlingCase{"pairs", {"", ExchangeKind::kPairwise}, 16},
                     SettlingCase{"pairs_on_a_ring", {"", ExchangeKind::kPairwise, TopologyKind::kRing}, 24},
-                    SettlingCase{"pairs_of_low_rank",
-                                 {.name = "", .kind = ExchangeKind::kPairwise, .low_rank = 1}, 8},
-                    SettlingCase{"two_of_low_rank", {.name = "", .kind = ExchangeKind::kPairwise, .low_rank = 1}, 2},
                     SettlingCase{"ring", {"", ExchangeKind::kNeighborhood, TopologyKind::kRing}, 8},
                     SettlingCase{"group", {"", ExchangeKind::kGroup}, 8},
-                    SettlingCase{"groups_with_pairs",
-                                 {"", ExchangeKind::kGroup, TopologyKind::kMatching, Overlap::kOff, 4, 3}, 16},
                     SettlingCase{"updates", {.name = "", .kind = ExchangeKind::kGroup, .updates = true}, 4}),
     [](const auto& info) { return std::string(info.param.name); });
+
+class Prolonged : public testing::TestWithParam<ExchangeCase> {};
+
+// One member comes back and raises the stop while the others settle. All take steps again, and end with one model.
+TEST_P(Prolonged, WhileTheOthersSettleAllTakeStepsAgain) {
+  spdlog::set_level(spdlog::level::off);
+  constexpr uint64_t kLonger = 400;
+  SwarmConfig config = ending_soon(GetParam());
+  config.final_distance = 1e-9;  // so that they settle until it is over
+  config.settle_max = seconds(20);
+  QuadraticSwarm swarm(first_seed(), config, near_links(0));
+  add_agents(swarm, 4);
+  const auto all_are = [&](size_t count, Phase phase) {
+    for (size_t a = 0; a < count; ++a) {
+      if (!swarm.training(a) || swarm.agent(a).rounds()->phase() != phase) return false;
+    }
+    return true;
+  };
+  ASSERT_TRUE(swarm.run_until([&] { return swarm.training(3) && swarm.agent(3).rounds()->progress().steps > 30; },
+                              seconds(20)));
+  swarm.kill(3);
+  ASSERT_TRUE(swarm.run_until([&] { return all_are(3, Phase::kSettling); }, seconds(20)));
+  swarm.restart(3, kLonger);
+  ASSERT_TRUE(swarm.run_until([&] { return all_are(4, Phase::kTraining); }, seconds(10)));
+  for (size_t a = 0; a < 4; ++a) EXPECT_EQ(swarm.agent(a).meta().stop_after, kLonger);
+  swarm.run_for(milliseconds(500));
+  EXPECT_TRUE(all_are(4, Phase::kTraining)) << "none ends because others have ended at the earlier stop";
+  ASSERT_TRUE(swarm.run_until([&] { return swarm.ended(); }, seconds(60)));
+  for (size_t a = 0; a < 4; ++a) EXPECT_GE(swarm.agent(a).rounds()->steps().swarm_steps(), kLonger) << a;
+  if (GetParam().gradients) return;  // without repair, who comes back stays apart
+  EXPECT_LE(farthest_pair(swarm), 0.05);
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, Prolonged, every_exchange(), name_of);
 
 // Two agents meet in one part of their models at a time: in agreement they are only once all parts have met.
 class SettlesInFragments : public testing::TestWithParam<CodecKind> {
@@ -62,7 +91,7 @@ class SettlesInFragments : public testing::TestWithParam<CodecKind> {
   static SwarmConfig config() {
     SwarmConfig config = ending_soon({"", ExchangeKind::kPairwise});
     config.exchange.codec = GetParam();
-    config.exchange.fragments = 4;   // of one block each
+    config.exchange.fragments = 4;  // of one block each
     return config;
   }
 };
@@ -183,10 +212,9 @@ INSTANTIATE_TEST_SUITE_P(
                     ConservingCase{"pairs_modulo8", {"", ExchangeKind::kPairwise}, CodecKind::kModulo8},
                     ConservingCase{"pairs_modulo4", {"", ExchangeKind::kPairwise}, CodecKind::kModulo4},
                     ConservingCase{"pairs_bf16", {"", ExchangeKind::kPairwise}, CodecKind::kBf16},
-                    ConservingCase{"pairs_on_a_ring", {"", ExchangeKind::kPairwise, TopologyKind::kRing},
-                                   CodecKind::kFp32}),
+                    ConservingCase{
+                        "pairs_on_a_ring", {"", ExchangeKind::kPairwise, TopologyKind::kRing}, CodecKind::kFp32}),
     [](const auto& info) { return std::string(info.param.name); });
-
 
 // What all exchanges hold while all settle, however far apart their rounds left the models. Groups and neighborhoods
 // settle in pairs for that: in rounds, the mean moved by up to 11 % of its rms, and 64 on a ring took 11 s and did not
@@ -219,7 +247,7 @@ TEST_P(WhileSettling, TheMeanOfAllModelsStays) {
     let_nobody_propose_until(swarm, all_settle);
     ASSERT_TRUE(swarm.run_until([&] { return swarm.all_settle(); }, seconds(60)));
     const TimePoint began = swarm.clock().now();
-    if (config.exchange.overlap == Overlap::kOn) swarm.run_for(config.exchange.deadline_max);   // its round ends beside
+    if (config.exchange.overlap == Overlap::kOn) swarm.run_for(config.exchange.deadline_max);  // its round ends beside
     all_settle = true;
     const std::vector<double> before = swarm.sum_mass_params(false);
     nearest = std::min(nearest, farthest_pair(swarm));
@@ -236,7 +264,7 @@ TEST_P(WhileSettling, TheMeanOfAllModelsStays) {
   EXPECT_GT(nearest, 2 * config.final_distance) << "nothing to settle";
   EXPECT_LE(longest, 3);
   EXPECT_LT(GetParam().agents > 4 ? most : 0, 1e-5);
-  // Four still part now and then: in 2 of 23 cells of 120 seeds (gossip/exchange/guards.md).
+  // Four still part now and then: in 2 of 23 cells of 120 seeds.
   EXPECT_LE(parted, std::max<uint64_t>(1, seeds / 30));
 }
 
@@ -263,26 +291,24 @@ std::vector<ConservingCase> settling_cases() {
     }
     add("pairs_modulo8", {"", ExchangeKind::kPairwise}, CodecKind::kModulo8);
     add("pairs_on_a_ring_modulo8", {"", ExchangeKind::kPairwise, kRing}, CodecKind::kModulo8);
-    if (agents > 4) add("groups_with_pairs", {"", ExchangeKind::kGroup, kMatching, Overlap::kOff, 4, 3});
     if (agents > kGroupMax) continue;
     add("group", {"", ExchangeKind::kGroup});
     add("group_bf16", {"", ExchangeKind::kGroup}, CodecKind::kBf16);
     add("group_overlapped", {"", ExchangeKind::kGroup, kMatching, Overlap::kOn});
     add("ring_overlapped", {"", ExchangeKind::kNeighborhood, kRing, Overlap::kOn});
-    add("ring_timed", {"", ExchangeKind::kNeighborhood, kRing, Overlap::kOff, 16, 0, false, milliseconds(30)});
+    add("ring_timed", {"", ExchangeKind::kNeighborhood, kRing, Overlap::kOff, false, milliseconds(30)});
   }
   return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, WhileSettling, testing::ValuesIn(settling_cases()), [](const auto& info) {
-  return info.param.name + ("_" + std::to_string(info.param.agents));
-});
+INSTANTIATE_TEST_SUITE_P(Each, WhileSettling, testing::ValuesIn(settling_cases()),
+                         [](const auto& info) { return info.param.name + ("_" + std::to_string(info.param.agents)); });
 
 // Its steps would move the mean that the others have settled at.
 TEST(Settling, NobodyEndsWhileAMemberTrains) {
   spdlog::set_level(spdlog::level::off);
   SwarmConfig config = ending_soon({"", ExchangeKind::kPairwise});
-  config.optimizer.learning_rate = 0;   // all hold one model, so that nothing else keeps them from ending
+  config.optimizer.learning_rate = 0;  // all hold one model, so that nothing else keeps them from ending
   QuadraticSwarm swarm(first_seed(), config, near_links(0));
   add_agents(swarm, 3);
   swarm.add({.step_time = seconds(4)});
@@ -316,13 +342,14 @@ TEST_P(OneMember, ThatNeverEndsItsStepIsNamedAndNobodySettled) {
     ASSERT_TRUE(swarm.run_until(all_others_say, seconds(60))) << agents;
     EXPECT_EQ(settled_count(swarm), 0u) << agents;
     const std::string name = "agent-" + std::to_string(agents - 1);
-    EXPECT_NE(warned.text().find("1 member had not ended its steps when swarm.settle_max was over, " + name),
-              std::string::npos) << warned.text();
+    EXPECT_NE(warned.text().find("1 member had not ended its steps when swarm.consensus_timeout was over, " + name),
+              std::string::npos)
+        << warned.text();
   }
 }
 
 // Like SIGSTOP, and it may be far from the others. It answers no probe, so it is given up in the end: until then it is
-// waited for, and nobody calls it agreement. Awake again, it does not say either that it agrees.
+// waited for, and nobody calls it agreement. Awake again, it takes their model.
 TEST_P(OneMember, ThatStandsStillIsWaitedForUntilItIsGivenUp) {
   spdlog::set_level(spdlog::level::off);
   for (const size_t agents : {size_t{4}, size_t{16}}) {
@@ -348,7 +375,8 @@ TEST_P(OneMember, ThatStandsStillIsWaitedForUntilItIsGivenUp) {
     EXPECT_EQ(settled_count(swarm), 0u) << agents;
     swarm.pause(stopped, false);
     swarm.run_until([&] { return swarm.agent(stopped).rounds()->settled().has_value(); }, seconds(60));
-    EXPECT_FALSE(swarm.agent(stopped).rounds()->settled().value_or(false)) << agents;
+    // Of all but one: an exchange that was open when it stopped may end after the other's last look.
+    EXPECT_GE(count_near(swarm, stopped, 1.5 * ending_soon(GetParam()).final_distance), agents - 1) << agents;
   }
 }
 
@@ -369,6 +397,67 @@ TEST(Settling, WithoutTheTimeToAgreeNobodySaysThatItDid) {
   ASSERT_TRUE(swarm.run_until([&] { return swarm.ended(); }, seconds(60)));
   EXPECT_GT(farthest_pair(swarm), 2 * config.final_distance);
   EXPECT_EQ(settled_count(swarm), 0u);
+}
+
+// A member whose steps take 30 times as long takes part in few exchanges. The others settle first, and it is too far
+// away for them to count when it comes, so it takes their model.
+class SettlesWithAStraggler : public testing::TestWithParam<std::tuple<CodecKind, size_t>> {};
+
+TEST_P(SettlesWithAStraggler, InAgreement) {
+  spdlog::set_level(spdlog::level::off);
+  const auto [codec, agents] = GetParam();
+  SwarmConfig config = quadratic_settings(1000, 0.01f, 0);
+  config.local_steps = 2;
+  config.exchange.codec = codec;
+  config.stop_after = 400;
+  const uint64_t seeds = seed_count(10);
+  for (uint64_t seed = first_seed(); seed < first_seed() + seeds; ++seed) {
+    QuadraticSwarm swarm(seed, config, near_links(0));
+    for (size_t a = 0; a < agents; ++a) swarm.add({.step_time = milliseconds(a + 1 < agents ? 10 : 300)});
+    ASSERT_TRUE(swarm.run_until([&] { return swarm.ended(); }, seconds(60)));
+    EXPECT_EQ(settled_count(swarm), agents) << "seed " << seed;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, SettlesWithAStraggler,
+                         testing::Combine(testing::Values(CodecKind::kFp32, CodecKind::kModulo8),
+                                          testing::Values(size_t{3}, size_t{4}, size_t{8})),
+                         [](const auto& info) {
+                           return std::string(codec_name(std::get<0>(info.param))) + "_" +
+                                  std::to_string(std::get<1>(info.param));
+                         });
+
+TEST(AStraggler, TakesTheModelOfMostAndNotALiarsModel) {
+  spdlog::set_level(spdlog::level::off);
+  SwarmConfig config = quadratic_settings(1000, 0.01f, 0);
+  config.local_steps = 2;
+  config.stop_after = 400;
+  constexpr size_t kAgents = 5, kLiar = kAgents - 2, kSlow = kAgents - 1;
+  int asked = 0, asked_liar = 0;
+  for (uint64_t seed = first_seed(); seed < first_seed() + seed_count(5); ++seed) {
+    QuadraticSwarm swarm(seed, config, near_links(0));
+    for (size_t a = 0; a < kAgents; ++a) swarm.add({.step_time = milliseconds(a == kSlow ? 300 : 10)});
+    const auto liar_settles = [&] {
+      return swarm.training(kLiar) && swarm.agent(kLiar).rounds()->phase() == Phase::kSettling;
+    };
+    ASSERT_TRUE(swarm.run_until(liar_settles, seconds(60)));
+    swarm.network().set_filter([&](PassingFrame& frame) {
+      if (!message_is<ModelRequest>(frame.message)) return;
+      if (frame.from == swarm.endpoint(kLiar)) frame.copies.clear();  // it takes nobody's model instead of its own
+      if (frame.from == swarm.endpoint(kSlow)) ++(frame.to == swarm.endpoint(kLiar) ? asked_liar : asked);
+    });
+    while (!swarm.ended()) {
+      const View lie = swarm.params(kLiar);
+      for (size_t i = 0; i < lie.count; ++i) lie.data[i] = 1000;
+      swarm.run_for(milliseconds(5));
+      const View x = swarm.params(kSlow);
+      for (size_t i = 0; i < x.count; ++i) ASSERT_LT(std::abs(x.data[i]), 50) << "seed " << seed;
+    }
+    const View honest = swarm.params(0), slow = swarm.params(kSlow);
+    for (size_t i = 0; i < slow.count; ++i) ASSERT_NEAR(slow.data[i], honest.data[i], 0.1) << "seed " << seed;
+  }
+  EXPECT_GT(asked, 0);
+  EXPECT_EQ(asked_liar, 0) << "its record tells another model";
 }
 
 }  // namespace

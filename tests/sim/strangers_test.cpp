@@ -10,6 +10,7 @@
 #include <set>
 #include <vector>
 
+#include "agent/run/swarm_stop.h"
 #include "tests/sim/quadratic_swarm.h"
 #include "tests/support/seeds.h"
 #include "tools/attack/stranger.h"
@@ -40,7 +41,8 @@ class Besieged {
  public:
   Besieged(uint64_t rng_seed, Overlap overlap)
       : swarm(rng_seed, swarm_settings(overlap), {.delay_min = milliseconds(1), .delay_max = milliseconds(4)}),
-        transport_(swarm.network().open({"10.9.9.9", 7400})), stranger(*transport_, swarm.clock(), 5000, rng_seed) {
+        transport_(swarm.network().open({"10.9.9.9", 7400})),
+        stranger(*transport_, swarm.clock(), 5000, rng_seed) {
     spdlog::set_level(spdlog::level::off);
     for (size_t a = 0; a < kAgents; ++a) swarm.add({.step_time = milliseconds(40)});
     swarm.network().set_filter([this](PassingFrame& frame) {
@@ -117,7 +119,7 @@ class Besieged {
  private:
   void note_exchange(const Endpoint& end) {
     const auto last = last_exchange_.find(end);
-    if (last == last_exchange_.end()) return;   // the newcomer
+    if (last == last_exchange_.end()) return;  // the newcomer
     longest_gap_ = std::max(longest_gap_, swarm.clock().now() - last->second);
     last->second = swarm.clock().now();
   }
@@ -132,12 +134,12 @@ class Besieged {
   const PeerId look_ = stranger.new_id();
   std::set<ExchangeId> decided_, newcomers_;
   std::optional<Endpoint> newcomer_;
-  std::map<Endpoint, TimePoint> last_exchange_;   // of the four, by address
+  std::map<Endpoint, TimePoint> last_exchange_;  // of the four, by address
   Duration longest_gap_{};
 };
 
 // A stranger that answers each cookie, and asks under 10,000 ids a second.
-TEST(Strangers, AHundredThousandJoinsStopNothingAndKeepNobodyOut) {
+TEST(UnprovenPeers, AHundredThousandJoinsStopNothingAndKeepNobodyOut) {
   constexpr size_t kJoins = 100'000, kATurn = 100;
   Besieged besieged(1, Overlap::kOff);
   size_t joins = 0;
@@ -158,9 +160,10 @@ TEST(Strangers, AHundredThousandJoinsStopNothingAndKeepNobodyOut) {
   EXPECT_EQ(joins, kJoins);
   ASSERT_TRUE(took);
   EXPECT_GE(besieged.stranger.frames_sent(), kJoins);
-  std::printf("%zu exchanges in 2 s without it, %zu and %zu in 8 s beside it, the longest gap %.2f s, a newcomer in "
-              "after %.2f s\n",
-              before, with_it, beside, seconds_of(besieged.longest_gap()), seconds_of(*took));
+  std::printf(
+      "%zu exchanges in 2 s without it, %zu and %zu in 8 s beside it, the longest gap %.2f s, a newcomer in "
+      "after %.2f s\n",
+      before, with_it, beside, seconds_of(besieged.longest_gap()), seconds_of(*took));
   EXPECT_LT(besieged.longest_gap(), seconds(1));
   EXPECT_LT(*took, seconds(5));
   EXPECT_GT(static_cast<double>(beside), 0.9 * 4 * static_cast<double>(before));
@@ -169,9 +172,10 @@ TEST(Strangers, AHundredThousandJoinsStopNothingAndKeepNobodyOut) {
 // Four that share updates, and so train in step.
 class InStep : public testing::Test {
  protected:
-  explicit InStep(uint64_t stop_after = 100'000) : swarm(1, settings(stop_after), near_links(0)) {
+  explicit InStep(uint64_t stop_after = 100'000, Duration step_time = milliseconds(10))
+      : swarm(1, settings(stop_after), near_links(0)) {
     spdlog::set_level(spdlog::level::off);
-    for (size_t a = 0; a < kAgents; ++a) swarm.add({.step_time = milliseconds(10)});
+    for (size_t a = 0; a < kAgents; ++a) swarm.add({.step_time = step_time});
     run_for(seconds(5));
     while (stranger.swarm_id() == 0) {
       stranger.join(stranger.new_id(), swarm.endpoint(0), 0, Phase::kJoining);
@@ -215,7 +219,7 @@ class InStep : public testing::Test {
 TEST_F(InStep, AnInventedIdThatEndedEndsNobody) {
   for (const Phase phase : {Phase::kSettling, Phase::kFinished}) {
     PeerRecord invented = stranger.record(stranger.new_id(), 100'000, phase);
-    invented.endpoint = {"10.9.9.8", 7400};   // where nobody listens
+    invented.endpoint = {"10.9.9.8", 7400};  // where nobody listens
     tell_all(invented);
     run_for(seconds(2));
     expect_all_train();
@@ -263,6 +267,51 @@ TEST_F(InStepUntilSoon, WhoWasAwayEndsWhenNoOtherTrains) {
   EXPECT_NE(swarm.agent(3).rounds()->phase(), Phase::kTraining);
 }
 
+// One that answers, and tells of ever longer runs: some claim is within what an agent takes.
+class StopsSeldom : public InStep {
+ protected:
+  StopsSeldom() : InStep(kStop, seconds(1)) {
+    for (size_t a = 0; a < kAgents; ++a) stranger.join(liar_, swarm.endpoint(a), 0, Phase::kJoining);
+    run_for(seconds(4));
+  }
+  void claim_stops(Duration duration) {
+    for (const TimePoint end = swarm.clock().now() + duration; swarm.clock().now() < end; run_for(milliseconds(50))) {
+      PeerRecord record = stranger.record(liar_, 0, Phase::kJoining);
+      record.version.incarnation = ++claims_;
+      record.meta.stop_after = uint64_t{1} << claims_ % 59;  // in seconds, an agent sees each of them
+      tell_all(record);
+    }
+  }
+  std::vector<uint64_t> stops() {
+    std::vector<uint64_t> all;
+    for (size_t a = 0; a < kAgents; ++a) all.push_back(std::max(kStop, swarm.agent(a).meta().stop_after));
+    return all;
+  }
+  static constexpr uint64_t kStop = 100'000;
+
+ private:
+  const PeerId liar_ = stranger.new_id();
+  uint64_t claims_ = 0;
+};
+
+TEST_F(StopsSeldom, ClaimsMoveTheEndTenfoldInTenMinutes) {
+  const std::vector<uint64_t> agreed = stops();
+  claim_stops(seconds(70));
+  const std::vector<uint64_t> once = stops();
+  run_for(SwarmStop::kRiseEvery - seconds(90));
+  claim_stops(seconds(19));
+  EXPECT_EQ(stops(), once);
+  claim_stops(seconds(100));
+  const std::vector<uint64_t> twice = stops();
+  for (size_t a = 0; a < kAgents; ++a) {
+    EXPECT_GT(once[a], agreed[a]);
+    EXPECT_LE(once[a], 10 * agreed[a]);
+    EXPECT_GT(twice[a], once[a]);
+    EXPECT_LE(twice[a], 10 * once[a]);
+  }
+  expect_all_train();
+}
+
 struct UndecidedCase {
   const char* name;
   Overlap overlap;
@@ -297,7 +346,7 @@ TEST_P(UndecidedVotes, CostHardlyAnyExchange) {
 }
 
 // Who refuses every proposal costs an attempt each time.
-TEST(Strangers, MaySayBusyToEverything) {
+TEST(UnprovenPeers, MaySayBusyToEverything) {
   size_t alone = 0, besieged = 0;
   for (uint64_t rng_seed = 1; rng_seed <= 3; ++rng_seed) {
     alone += Besieged(rng_seed, Overlap::kOff).run_for(seconds(10), [] {});
@@ -316,9 +365,9 @@ TEST(Strangers, MaySayBusyToEverything) {
 
 // After a while each of the strangers has let an exchange end, so who has not is served before them. When it is served
 // first is chance: it asks them too, one after the other. One of the four knew it 1 to 7 s after it came.
-TEST(Strangers, DoNotKeepAnHonestNewcomerOut) {
+TEST(UnprovenPeers, DoNotKeepAnHonestNewcomerOut) {
   size_t exchanges = 0;
-  const uint64_t seeds = std::max<uint64_t>(8, seed_count(8));   // fewer tell nothing
+  const uint64_t seeds = std::max<uint64_t>(8, seed_count(8));  // fewer tell nothing
   for (uint64_t rng_seed = 1; rng_seed <= seeds; ++rng_seed) {
     Besieged besieged(rng_seed, Overlap::kOff);
     const std::vector<PeerId> ids = besieged.joined_ids(24);
@@ -333,7 +382,7 @@ TEST(Strangers, DoNotKeepAnHonestNewcomerOut) {
   EXPECT_GE(exchanges, 25 * seeds) << "each about 185 without strangers; 126 with them, deviation 39";
 }
 
-INSTANTIATE_TEST_SUITE_P(Strangers, UndecidedVotes,
+INSTANTIATE_TEST_SUITE_P(UnprovenPeers, UndecidedVotes,
                          testing::Values(UndecidedCase{"turns_never_joined", Overlap::kOff, 8, false},
                                          UndecidedCase{"turns_joined", Overlap::kOff, 8, true},
                                          UndecidedCase{"turns_many_joined", Overlap::kOff, 24, true},

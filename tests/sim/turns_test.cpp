@@ -115,9 +115,7 @@ TEST_F(OneBadPeer, TakesLittleOnASlowLinkByNeverSendingBlocks) {
   expect_the_others_to_keep(0.95, {is_block}, kSlowLink);
 }
 TEST_F(OneBadPeer, TakesLittleOnASlowLinkByNeverVoting) { expect_the_others_to_keep(0.95, {is_vote}, kSlowLink); }
-TEST_F(OneBadPeer, TakesLittleOnASlowLinkByNeverCommitting) {
-  expect_the_others_to_keep(0.95, {is_commit}, kSlowLink);
-}
+TEST_F(OneBadPeer, TakesLittleOnASlowLinkByNeverCommitting) { expect_the_others_to_keep(0.95, {is_commit}, kSlowLink); }
 
 // It runs ahead of the schedule, and those that it leaves behind catch up.
 TEST_F(OneBadPeer, TakesLittleOnASlowLinkByProposingWithoutEnd) {
@@ -144,7 +142,7 @@ TEST(SimTurns, EachAgentMakesAboutAsManyExchangesAStepAsAreDue) {
   spdlog::set_level(spdlog::level::off);
   struct Case {
     size_t agents;
-    uint32_t asked;   // swarm.exchange.exchanges; 0: auto
+    uint32_t asked;  // swarm.exchange.exchanges; 0: auto
     double due;
   };
   for (const auto& [agents, asked, due] :
@@ -164,12 +162,12 @@ TEST(SimTurns, EachAgentMakesAboutAsManyExchangesAStepAsAreDue) {
       least = std::min(least, own);
       most = std::max(most, own);
       steps += static_cast<double>(own);
-      const ExchangeStatus status = swarm.agent(a).exchange()->status();
+      const PairsStatus status = swarm.agent(a).room_status().pairs;
       exchanges += static_cast<double>(status.turns);
-      over_share += static_cast<double>(status.pairs.over_share);
-      decided += status.pairs.done + status.pairs.late;
-      clipped += status.pairs.clipped;
-      gain_permille += status.pairs.gain_permille;
+      over_share += static_cast<double>(status.counters.over_share);
+      decided += status.counters.done + status.counters.late;
+      clipped += status.counters.clipped;
+      gain_permille += status.counters.gain_permille;
     }
     EXPECT_LE(gain_permille, 1000 * decided);
     EXPECT_GE(gain_permille, 1000 * (decided - clipped)) << "each counts whole, but for what a guard holds back";
@@ -208,9 +206,9 @@ TEST(SimTurns, AfterSeveralStepsTwoExchangesAreDue) {
     double exchanges = 0, rounds = 0, over_share = 0;
     for (size_t a = 0; a < c.agents; ++a) {
       rounds += static_cast<double>(swarm.agent(a).rounds()->progress().steps) / 4;
-      const ExchangeStatus status = swarm.agent(a).exchange()->status();
+      const PairsStatus status = swarm.agent(a).room_status().pairs;
       exchanges += static_cast<double>(status.turns);
-      over_share += static_cast<double>(status.pairs.over_share);
+      over_share += static_cast<double>(status.counters.over_share);
     }
     std::printf("%zu agents: %.2f exchanges a round of 4 steps, %.0f refused for their share\n", c.agents,
                 exchanges / rounds, over_share);
@@ -244,7 +242,7 @@ TEST(SimTurns, ManyAgentsFindTheirSchedule) {
       const auto look = [&](double sign) {
         for (size_t a = 0; a < agents; ++a) {
           steps[a] += sign * static_cast<double>(swarm.agent(a).rounds()->progress().steps);
-          exchanges += sign * static_cast<double>(swarm.agent(a).exchange()->status().turns);
+          exchanges += sign * static_cast<double>(swarm.agent(a).room_status().pairs.turns);
         }
       };
       swarm.run_for(seconds(15));
@@ -275,7 +273,7 @@ TEST(SimTurns, ManyAgentsFindTheirSchedule) {
 struct ThinLink {
   size_t agents;
   uint32_t dimension;
-  int64_t ms_a_step;   // at most
+  int64_t ms_a_step;  // at most
 };
 
 class SimThinLink : public testing::TestWithParam<ThinLink> {};
@@ -300,12 +298,12 @@ TEST_P(SimThinLink, CarriesOneModelEachWay) {
   swarm.run_for(seconds(60));
   double exchanges = 0, steps = 0, fewest = ms;
   for (size_t a = 0; a < agents; ++a) {
-    const auto turns = static_cast<double>(swarm.agent(a).exchange()->status().turns);
+    const auto turns = static_cast<double>(swarm.agent(a).room_status().pairs.turns);
     steps += static_cast<double>(swarm.agent(a).rounds()->progress().steps);
     exchanges += turns;
     fewest = std::min(fewest, turns);
   }
-  const double models = bytes / (2 * static_cast<double>(settings.model.dimension));   // modulo8, momentum beside
+  const double models = bytes / (2 * static_cast<double>(settings.model.dimension));  // modulo8, momentum beside
   std::printf("%zu agents, %u params: %.2f exchanges and %.2f models a step, %.0f ms a step\n", agents, dimension,
               exchanges / steps, models / steps, ms * static_cast<double>(agents) / steps);
   EXPECT_GT(exchanges, 0.9 * steps);
@@ -316,9 +314,9 @@ TEST_P(SimThinLink, CarriesOneModelEachWay) {
 
 // 20 ms of a step are its own; 41, 160 and 445 the link's.
 INSTANTIATE_TEST_SUITE_P(Models, SimThinLink,
-                         testing::Values(ThinLink{2, 25'450, 100}, ThinLink{4, 25'450, 100},
-                                         ThinLink{2, 100'000, 250}, ThinLink{4, 100'000, 330},
-                                         ThinLink{2, 278'288, 600}, ThinLink{4, 278'288, 850}),
+                         testing::Values(ThinLink{2, 25'450, 100}, ThinLink{4, 25'450, 100}, ThinLink{2, 100'000, 250},
+                                         ThinLink{4, 100'000, 330}, ThinLink{2, 278'288, 600},
+                                         ThinLink{4, 278'288, 850}),
                          [](const auto& info) {
                            return std::to_string(info.param.agents) + "_" + std::to_string(info.param.dimension);
                          });
@@ -342,7 +340,7 @@ TEST_P(SimThinUplink, CostsTheOthersLittle) {
   settings.model.dimension = 64'000;
   settings.exchange.block = 2048;
   settings.exchange.deadline_max = seconds(5);
-  std::vector<double> steps, turns;   // of the first, without and with a thin uplink; then of the others
+  std::vector<double> steps, turns;  // of the first, without and with a thin uplink; then of the others
   for (const bool thin : {false, true}) {
     QuadraticSwarm swarm(1, settings, links);
     swarm.network().set_node_rate(31.25e6);
@@ -353,7 +351,7 @@ TEST_P(SimThinUplink, CostsTheOthersLittle) {
       for (size_t a = 0; a < agents; ++a) {
         const double part = sign / (a > 0 ? static_cast<double>(agents - 1) : 1);
         made_steps[a > 0] += part * static_cast<double>(swarm.agent(a).rounds()->progress().steps);
-        made_turns[a > 0] += part * static_cast<double>(swarm.agent(a).exchange()->status().turns);
+        made_turns[a > 0] += part * static_cast<double>(swarm.agent(a).room_status().pairs.turns);
       }
     };
     swarm.run_for(seconds(10));
@@ -363,21 +361,21 @@ TEST_P(SimThinUplink, CostsTheOthersLittle) {
     steps.insert(steps.end(), made_steps.begin(), made_steps.end());
     turns.insert(turns.end(), made_turns.begin(), made_turns.end());
     for (size_t a = 0; a < agents; ++a) {
-      const uint64_t said = swarm.agent(a).exchange()->status().pairs.thin_uplink;
+      const uint64_t said = swarm.agent(a).room_status().pairs.counters.thin_uplink;
       EXPECT_EQ(said > 0, thin && a == 0) << "what its people are told";
     }
   }
-  std::printf("%zu agents, %ld ms: the others take %.0f of %.0f steps, the one with the thin uplink makes %.0f "
-              "exchanges in %.0f steps\n",
-              agents, static_cast<long>(latency_ms), steps[3], steps[1], turns[2], steps[2]);
+  std::printf(
+      "%zu agents, %ld ms: the others take %.0f of %.0f steps, the one with the thin uplink makes %.0f "
+      "exchanges in %.0f steps\n",
+      agents, static_cast<long>(latency_ms), steps[3], steps[1], turns[2], steps[2]);
   EXPECT_GT(steps[3], 0.75 * steps[1]);
   EXPECT_GT(turns[2], 22) << "of 44 that its uplink has room for";
   EXPECT_GT(turns[2], 0.9 * steps[2]);
 }
 
 INSTANTIATE_TEST_SUITE_P(Links, SimThinUplink,
-                         testing::Values(ThinUplink{5, 4}, ThinUplink{5, 8}, ThinUplink{50, 4},
-                                         ThinUplink{50, 8}),
+                         testing::Values(ThinUplink{5, 4}, ThinUplink{5, 8}, ThinUplink{50, 4}, ThinUplink{50, 8}),
                          [](const auto& info) {
                            return std::to_string(info.param.latency_ms) + "_" + std::to_string(info.param.agents);
                          });
@@ -399,7 +397,7 @@ TEST(SimTurns, AFastLinkCarriesPayloadsWithProposalsAfterTheFirstExchanges) {
   LinkOptions links;
   links.delay_min = links.delay_max = milliseconds(50);
   SwarmConfig settings = turns_swarm();
-  settings.model.dimension = 94'000;   // 188 kB with the momentum, 15 ms
+  settings.model.dimension = 94'000;  // 188 kB with the momentum, 15 ms
   QuadraticSwarm swarm(1, settings, links);
   swarm.network().set_node_rate(12.5e6);
   std::map<ExchangeId, TimePoint> proposed;
@@ -426,13 +424,13 @@ TEST(SimTurns, AFastLinkCarriesPayloadsWithProposalsAfterTheFirstExchanges) {
 struct Cell {
   const char* name;
   size_t agents;
-  double loss = 0;                  // of frames
-  double factor = 1;                // on the last agent's steps
+  double loss = 0;    // of frames
+  double factor = 1;  // on the last agent's steps
   double bytes_per_s = 12.5e6;
-  bool freezes = false;             // agent 1, for 3 s
+  bool freezes = false;  // agent 1, for 3 s
   uint32_t local_steps = 1;
-  double lost_exchanges = 0;        // a part of the pair exchanges, with all their messages
-  bool owes = false;                // the last agent's decisions are lost, for 8 s
+  double lost_exchanges = 0;  // a part of the pair exchanges, with all their messages
+  bool owes = false;          // the last agent's decisions are lost, for 8 s
 };
 
 SwarmConfig conserving(const Cell& cell) {
@@ -484,7 +482,7 @@ double drift_of(const Cell& cell) {
   uint64_t exchanges = 0, taken_back = 0;
   for (size_t a = 0; a < cell.agents; ++a) {
     exchanges += swarm.agent(a).rounds()->tally().done;
-    taken_back += swarm.agent(a).exchange()->status().pairs.taken_back;
+    taken_back += swarm.agent(a).room_status().pairs.counters.taken_back;
   }
   const double drift = swarm.drift_of_sums();
   std::printf("%s: drift %.1e after %llu exchanges, %llu taken back\n", cell.name, drift,
@@ -496,11 +494,21 @@ double drift_of(const Cell& cell) {
 TEST(SimTurns, ConserveTheSumInEveryCell) {
   spdlog::set_level(spdlog::level::off);
   for (const Cell& cell : std::vector<Cell>{
-           {"2 agents", 2}, {"3 agents", 3}, {"4 agents", 4}, {"5 agents", 5}, {"8 agents", 8}, {"16 agents", 16},
-           {"2 agents, 10 % lost", 2, 0.1}, {"4 agents, 10 % lost", 4, 0.1}, {"8 agents, 10 % lost", 8, 0.1},
-           {"one of 8 at a quarter", 8, 0, 4}, {"one of 4 at an eighth", 4, 0, 8},
-           {"4 agents, thin link", 4, 0, 1, 2e4}, {"4 agents, thin link, 10 % lost", 4, 0.1, 1, 2e4},
-           {"one of 4 frozen for 3 s", 4, 0, 1, 12.5e6, true}, {"32 agents", 32},
+           {"2 agents", 2},
+           {"3 agents", 3},
+           {"4 agents", 4},
+           {"5 agents", 5},
+           {"8 agents", 8},
+           {"16 agents", 16},
+           {"2 agents, 10 % lost", 2, 0.1},
+           {"4 agents, 10 % lost", 4, 0.1},
+           {"8 agents, 10 % lost", 8, 0.1},
+           {"one of 8 at a quarter", 8, 0, 4},
+           {"one of 4 at an eighth", 4, 0, 8},
+           {"4 agents, thin link", 4, 0, 1, 2e4},
+           {"4 agents, thin link, 10 % lost", 4, 0.1, 1, 2e4},
+           {"one of 4 frozen for 3 s", 4, 0, 1, 12.5e6, true},
+           {"32 agents", 32},
            {.name = "4 agents, 4 steps a round", .agents = 4, .local_steps = 4},
            {.name = "8 agents, 4 steps a round, 10 % lost", .agents = 8, .loss = 0.1, .local_steps = 4},
            {.name = "4 agents, 8 steps a round", .agents = 4, .local_steps = 8},
@@ -526,7 +534,7 @@ TEST(SimTurns, ACheckpointMayHoldADeltaThatWasNeverDecided) {
   QuadraticSwarm swarm(5, settings, links);
   swarm.start_at_random();
   bool voted = false, lossy = true;
-  swarm.network().set_filter([&](PassingFrame& frame) {   // the first one proposes, and never decides
+  swarm.network().set_filter([&](PassingFrame& frame) {  // the first one proposes, and never decides
     if (!lossy) return;
     const bool of_second = frame.from == swarm.endpoint(1);
     voted = voted || (of_second && message_is<Have>(frame.message));
@@ -540,8 +548,8 @@ TEST(SimTurns, ACheckpointMayHoldADeltaThatWasNeverDecided) {
   swarm.set_on_begin([](size_t) {});
   const uint64_t steps = swarm.agent(1).rounds()->progress().steps;
   ASSERT_TRUE(swarm.run_until([&] { return swarm.agent(1).rounds()->progress().steps >= steps + 3; }, seconds(5)));
-  ASSERT_EQ(swarm.agent(1).exchange()->status().pairs.taken_back, 0u);
-  ASSERT_EQ(swarm.agent(1).exchange()->status().pairs.done, 0u);
+  ASSERT_EQ(swarm.agent(1).room_status().pairs.counters.taken_back, 0u);
+  ASSERT_EQ(swarm.agent(1).room_status().pairs.counters.done, 0u);
   EXPECT_FALSE(swarm.agent(1).exchange()->status().idle) << "in doubt";
   const std::vector<double> start = swarm.initial_sum(false);
   std::vector<double> sum = swarm.sum_mass_params(false);
@@ -554,11 +562,11 @@ TEST(SimTurns, ACheckpointMayHoldADeltaThatWasNeverDecided) {
   lossy = false;
   ASSERT_TRUE(swarm.run_until([&] { return swarm.training(1); }, seconds(20)));
   EXPECT_EQ(swarm.params(1).data[0], before) << "saved with the delta";
-  const uint64_t first = swarm.agent(0).exchange()->status().turns;
+  const uint64_t first = swarm.agent(0).room_status().pairs.turns;
   swarm.run_for(seconds(5));
-  for (size_t a = 0; a < 2; ++a) EXPECT_EQ(swarm.agent(a).exchange()->status().pairs.taken_back, 0u);
-  EXPECT_GT(swarm.agent(0).exchange()->status().turns - first, 30u);
-  EXPECT_GT(swarm.agent(1).exchange()->status().turns, 30u);
+  for (size_t a = 0; a < 2; ++a) EXPECT_EQ(swarm.agent(a).room_status().pairs.counters.taken_back, 0u);
+  EXPECT_GT(swarm.agent(0).room_status().pairs.turns - first, 30u);
+  EXPECT_GT(swarm.agent(1).room_status().pairs.turns, 30u);
   EXPECT_GT(swarm.agent(1).rounds()->progress().steps, steps + 30);
   const std::vector<double> now = swarm.sum_mass_params(false);
   for (size_t i = 0; i < sum.size(); ++i) ASSERT_NEAR(now[i], sum[i], 1e-5);
@@ -634,9 +642,9 @@ TEST(SimTurns, AtSpeedsOfOneToEightAgentsAreNoFurtherApartThanInShares) {
 
 // Of four agents one stands still for 3 s, in whatever it is doing, at a hundred moments of as many runs.
 struct Waits {
-  std::vector<Duration> longest;       // between two steps of another, by run
-  Duration asking{};                   // the frozen one
-  Duration told{};                     // the longest deadline that an agent told it
+  std::vector<Duration> longest;  // between two steps of another, by run
+  Duration asking{};              // the frozen one
+  Duration told{};                // the longest deadline that an agent told it
 };
 
 Waits beside_a_frozen_one(size_t runs, Duration delay, Duration step) {
@@ -685,10 +693,11 @@ TEST(SimTurns, AFrozenAgentCostsOneDeadlineAsARuleAndTwoAtMost) {
   constexpr Duration kDeadline = milliseconds(500), kStep = milliseconds(40), kDelay = milliseconds(50);
   const Waits waits = beside_a_frozen_one(100, kDelay, kStep);
   const Duration most = waits.longest[75], longest = waits.longest.back();
-  std::printf("between two steps %.0f ms in the median of 100 runs, %.0f in 76 of them, %.0f at the longest; for the "
-              "frozen one %.0f ms, told %.0f\n", 1e3 * starling::seconds(waits.longest[50]),
-              1e3 * starling::seconds(most), 1e3 * starling::seconds(longest), 1e3 * starling::seconds(waits.asking),
-              1e3 * starling::seconds(waits.told));
+  std::printf(
+      "between two steps %.0f ms in the median of 100 runs, %.0f in 76 of them, %.0f at the longest; for the "
+      "frozen one %.0f ms, told %.0f\n",
+      1e3 * starling::seconds(waits.longest[50]), 1e3 * starling::seconds(most), 1e3 * starling::seconds(longest),
+      1e3 * starling::seconds(waits.asking), 1e3 * starling::seconds(waits.told));
   EXPECT_LE(waits.told, kDeadline);
   EXPECT_LE(waits.asking, waits.told);
   EXPECT_LE(most, kDeadline + kStep + 4 * kDelay) << "one deadline, a step, and two latencies of an exchange";

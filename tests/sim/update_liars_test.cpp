@@ -8,15 +8,15 @@
 #include <gtest/gtest.h>
 
 #include "agent/train/quadratic_trainer.h"
-#include "tests/gossip/exchange/update_harness.h"
+#include "tests/gossip/updates/update_harness.h"
 
 namespace starling {
 namespace {
 
+using exchange_test::test_peer;
 using exchange_test::UpdateAgent;
 using exchange_test::UpdateAgentOptions;
 using exchange_test::UpdateSwarm;
-using exchange_test::test_peer;
 using std::chrono::milliseconds;
 
 constexpr size_t kAgents = 8, kElements = 200;
@@ -33,7 +33,7 @@ class LyingUpdates final : public exchange_test::UpdateCodecAround {
     if (role != role_) return inner().encode(role, x, seeds, out);
     std::vector<float> values(x.begin(), x.end());
     lie_(values);
-    const auto bytes = std::as_bytes(std::span(values));   // NaN too, which an honest encoder refuses
+    const auto bytes = std::as_bytes(std::span(values));  // NaN too, which an honest encoder refuses
     std::copy(bytes.begin(), bytes.end(), out.begin());
     return bytes.size();
   }
@@ -44,8 +44,8 @@ class LyingUpdates final : public exchange_test::UpdateCodecAround {
 };
 
 struct Outcome {
-  double loss = 0;           // mean over the honest agents' data and over the second half of the rounds
-  uint64_t refused = 0;      // entries and payloads
+  double loss = 0;       // mean over the honest agents' data and over the second half of the rounds
+  uint64_t refused = 0;  // entries and payloads
 };
 
 // Every agent takes one noisy step a round on its own quadratic, for some 400 rounds, from the first of which the liar
@@ -80,7 +80,7 @@ Outcome train(const std::function<const UpdateCodec*(uint8_t tag)>& codec_of) {
       std::copy_n(params.data, params.count, x.begin());
     };
   }
-  swarm.network.frames_may_be_bad = true;   // numbers that follow from a NaN
+  swarm.network.frames_may_be_bad = true;  // numbers that follow from a NaN
   swarm.share_views();
   swarm.run_for(milliseconds(400 * 50));
   for (auto& [id, agent] : swarm.agents) {
@@ -116,8 +116,8 @@ Lie not_a_number() {
 TEST(UpdateLiars, OneOfEightCostsAtMostFivePercentOfTheLoss) {
   const Outcome honest = train([](uint8_t) { return nullptr; });
   EXPECT_EQ(honest.refused, 0u);
-  const std::vector<std::pair<const char*, Lie>> lies = {{"1e6 times", times(1e6f)}, {"1e3 times", times(1e3f)},
-                                                         {"noise", noise()},         {"NaN", not_a_number()}};
+  const std::vector<std::pair<const char*, Lie>> lies = {
+      {"1e6 times", times(1e6f)}, {"1e3 times", times(1e3f)}, {"noise", noise()}, {"NaN", not_a_number()}};
   for (const UpdateRole role : {UpdateRole::kEntry, UpdateRole::kContribution}) {
     for (const auto& [name, lie] : lies) {
       SCOPED_TRACE(std::string(name) + (role == UpdateRole::kEntry ? ", as owner" : ", as member"));
@@ -132,14 +132,14 @@ TEST(UpdateLiars, OneOfEightCostsAtMostFivePercentOfTheLoss) {
 // The limits follow an honest change: who learns a thousand times faster from one round on (a new learning rate) counts
 // in full ten rounds later, and nothing of the rounds between is lost.
 TEST(UpdateLiars, AnHonestJumpByAThousandIsAtFullSizeWithinTenRounds) {
-  constexpr uint64_t kJump = 40;   // rounds
+  constexpr uint64_t kJump = 40;  // rounds
   const std::unique_ptr<UpdateCodec> exact = make_update_codec({});
   UpdateAgentOptions options;
   options.slices = 1;
   options.elements = kElements;
   options.codec = exact.get();
   UpdateSwarm swarm(options);
-  std::vector<double> replica_at;   // by boundary of the first agent: one element of R
+  std::vector<double> replica_at;  // by boundary of the first agent: one element of R
   for (uint8_t tag = 1; tag <= kAgents; ++tag) {
     UpdateAgent& agent = swarm.add(tag);
     agent.local_steps = [&agent, &replica_at, tag](std::span<float> x) {

@@ -20,13 +20,13 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr size_t kAgents = 4, kDimension = 256;
-constexpr uint64_t kRounds = 6;   // each adds two bits to a mean of four: more would not fit
+constexpr uint64_t kRounds = 6;  // each adds two bits to a mean of four: more would not fit
 
 struct Codec {
   const char* name;
   UpdateOptions update;
   float rate;
-  bool cuts = false;   // an entry holds fewer elements than the payloads do together
+  bool cuts = false;  // an entry holds fewer elements than the payloads do together
 };
 
 // Targets and genesis are integers. With a rate of 1 a step goes to the target: the drift is what is left to learn.
@@ -41,9 +41,7 @@ class GridSwarm : public SimSwarm {
   }
 
   static QuadraticOptions options() { return {.dimension = kDimension, .integer_grid = true}; }
-  std::span<const float> target(size_t a) {
-    return dynamic_cast<const QuadraticTrainer&>(trainer(a).inner()).target();
-  }
+  std::span<const float> target(size_t a) { return dynamic_cast<const QuadraticTrainer&>(trainer(a).inner()).target(); }
   const SliceReplica& replica(size_t a) { return agent(a).updates()->replicas().all()[0]; }
 
  private:
@@ -58,11 +56,12 @@ class GridSwarm : public SimSwarm {
   }
 };
 
-// The algorithm of updates.md without a network: only what the codec keeps is taken from the codec.
+// The algorithm of gossip/updates without a network: only what the codec keeps is taken from the codec.
 class Reference {
  public:
   Reference(GridSwarm& swarm, const Codec& codec)
-      : rate_(static_cast<double>(codec.rate)), codec_(make_update_codec(codec.update)),
+      : rate_(static_cast<double>(codec.rate)),
+        codec_(make_update_codec(codec.update)),
         rests_(kAgents, Numbers(kDimension)) {
     const std::vector<float> genesis = quadratic_genesis(GridSwarm::options(), SwarmConfig{}.rng_seed);
     params_.assign(genesis.begin(), genesis.end());
@@ -89,7 +88,7 @@ class Reference {
 
   std::vector<float> params() const { return exact(params_); }
   std::vector<float> rest(size_t a) const { return exact(rests_[a]); }
-  size_t cut() const { return cut_; }   // rounds whose entry holds less than the sum
+  size_t cut() const { return cut_; }  // rounds whose entry holds less than the sum
 
  private:
   using Numbers = std::vector<double>;

@@ -1,4 +1,5 @@
 """What a bundle's runner does with a GPU's steps: the real runner over a made-up bundle, with a made-up nvidia-smi."""
+
 import contextlib
 import importlib.util
 import io
@@ -44,8 +45,11 @@ class Bundle(unittest.TestCase):
     tools.mkdir(exist_ok=True)
     if nvidia_smi:
       self.program('bin/nvidia-smi', nvidia_smi)
-    with unittest.mock.patch.dict(os.environ, PATH=str(tools)), contextlib.redirect_stdout(self.output), \
-         contextlib.redirect_stderr(self.output):
+    with (
+      unittest.mock.patch.dict(os.environ, PATH=str(tools)),
+      contextlib.redirect_stdout(self.output),
+      contextlib.redirect_stderr(self.output),
+    ):
       try:
         return self.runner.run_device(self.page, steps)
       except SystemExit as end:
@@ -82,18 +86,24 @@ class Device(Bundle):
 
     def missing(limit):
       raise self.runner.NotRun('no compute-sanitizer here')
+
     steps = [('a', 5, fails), ('b', 5, missing), ('c', 5, lambda limit: 'another table')]
     self.assertEqual(self.device(steps=steps), 1)
-    self.assertEqual([row.split(' | ')[1] for row in self.rows()],
-                     ['**failed**: 2 goals missed', 'not run: no compute-sanitizer here', 'passed'])
+    self.assertEqual(
+      [row.split(' | ')[1] for row in self.rows()],
+      ['**failed**: 2 goals missed', 'not run: no compute-sanitizer here', 'passed'],
+    )
     self.assertIn('a table', self.page.read_text())
     self.assertIn('another table', self.page.read_text())
 
   def test_a_step_that_hangs_is_stopped_and_the_rest_has_no_more_than_what_is_left(self):
     self.program('hangs', 'while :; do :; done')
     limits = []
-    steps = [('hangs', 1, lambda limit: self.runner.must_pass([self.folder / 'hangs'], limit)),
-             ('next', 60, limits.append), ('last', 60, limits.append)]
+    steps = [
+      ('hangs', 1, lambda limit: self.runner.must_pass([self.folder / 'hangs'], limit)),
+      ('next', 60, limits.append),
+      ('last', 60, limits.append),
+    ]
     self.runner.DEVICE_SECONDS = 30
     self.assertEqual(self.device(steps=steps), 1)
     self.assertIn('| hangs | **failed**: stopped after 1 s |', self.page.read_text())
@@ -116,6 +126,7 @@ class Device(Bundle):
     self.assertEqual(self.device(steps=[('memcheck', 5, self.runner.check_kernels('memcheck', '*'))]), 0)
 
   def test_goals_that_the_bench_misses_fail_it(self):
+    self.runner.TORCH = 'raise SystemExit("no GPU here")'  # importing torch may take longer than the step
     steps = [('bench', 5, self.runner.run_bench)]
     self.program('tests/bench_kernels_cuda', 'echo "axpy 3.0 of the copy  met"')
     self.assertEqual(self.device(steps=steps), 0)

@@ -23,7 +23,7 @@ const std::vector<ConfigField>& config_fields() {
   static const std::vector<ConfigField> fields = [] {
     std::vector<ConfigField> table = fields_of_today();
     const auto place = std::find_if(table.begin(), table.end(), [](const ConfigField& field) {
-      return field.path.starts_with("swarm.topology.");   // what comes behind swarm.exchange
+      return field.path.starts_with("swarm.topology.");  // what comes behind swarm.exchange
     });
     table.insert(place, later_row("swarm.exchange.patience", "0.8.0", "8",
                                   [](auto& config) -> auto& { return config.swarm.model.channels; }));

@@ -1,13 +1,16 @@
 """summary.py DIR...: one line, `N passed, N failed[, N skipped]`, over the logs that `meson test` left in each DIR;
-before it the name of each failed one.
+before it the name of each failed one, with what it printed of the failure.
 
 Counted by test case. A program that failed without a failing case of its own (it crashed, hung, or leaked at its
 end) counts as one failed; so does a DIR without a log: nothing ran there. Exits 1 when anything failed.
 """
+
 import json
 import pathlib
 import sys
 import xml.etree.ElementTree as xml
+
+LINES_OF_ONE, LINES_OF_PROGRAM, LINE_WIDTH = 12, 40, 300
 
 
 def owner(suite, case):
@@ -24,6 +27,22 @@ def outcome(case):
   return 'passed'
 
 
+def reasons(printed):
+  """The lines of a program's output that tell of failures: of TAP what follows `not ok`, of GoogleTest each check."""
+  lines = printed.splitlines()
+  told = []
+  telling = 0
+  for line in lines:
+    if line.startswith(('ok ', '[')):
+      telling = 0
+    elif line.startswith('not ok') or line.endswith(': Failure'):
+      telling = LINES_OF_ONE
+    if telling > 0:
+      told.append(line)
+      telling -= 1
+  return told or lines[-LINES_OF_ONE:]
+
+
 def count_log(text, junit):
   """Counts of one log: the lines of testlog.json, and the parsed testlog.junit.xml."""
   counts = {'passed': 0, 'failed': 0, 'skipped': 0}
@@ -38,9 +57,13 @@ def count_log(text, junit):
   for line in text.splitlines():
     program = json.loads(line)
     name = program['name']
-    if program['is_fail'] and not any(f == name or f.startswith(name + '.') for f in failing):
+    if not program['is_fail']:
+      continue
+    if not any(f == name or f.startswith(name + '.') for f in failing):
       counts['failed'] += 1
       print(f'failed: {name}')
+    for line in reasons(program.get('stdout', ''))[:LINES_OF_PROGRAM]:
+      print(f'  {line[:LINE_WIDTH]}')
   return counts
 
 

@@ -1,4 +1,5 @@
 """The closing line of tools/test, on made-up logs: each way in which a run can go wrong must be counted."""
+
 import importlib.util
 import json
 import pathlib
@@ -10,7 +11,7 @@ SPEC = importlib.util.spec_from_file_location('summary', HERE / 'summary.py')
 summary = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(summary)
 
-GTEST = ('<testsuite name="starling.gossip/foo.Foo"><testcase name="A"/><testcase name="B">{}</testcase></testsuite>')
+GTEST = '<testsuite name="starling.gossip/foo.Foo"><testcase name="A"/><testcase name="B">{}</testcase></testsuite>'
 
 
 class Summary(unittest.TestCase):
@@ -46,6 +47,13 @@ class Summary(unittest.TestCase):
     log = [{'name': 'e2e/demo', 'is_fail': True}]
     case = '<testcase name="e2e/demo"><error/></testcase>'
     self.assertEqual(self.count(log, f'<testsuite name="starling">{case}</testsuite>'), (0, 1, 0))
+
+  def test_the_reason_is_told(self):
+    tap = 'ok 1 - a\nnot ok 2 - b\n# it broke\nok 3 - c\n'
+    self.assertEqual(summary.reasons(tap), ['not ok 2 - b', '# it broke'])
+    check = '[ RUN      ] A.B\nfoo_test.cpp:3: Failure\nValue of: x\n[  FAILED  ] A.B (0 ms)\n[  PASSED  ] 2 tests.\n'
+    self.assertEqual(summary.reasons(check), ['foo_test.cpp:3: Failure', 'Value of: x'])
+    self.assertEqual(summary.reasons('a line\nterminate called'), ['a line', 'terminate called'])
 
   def test_no_log_and_an_empty_or_torn_one_are_failures(self):
     with tempfile.TemporaryDirectory() as folder:

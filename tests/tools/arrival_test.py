@@ -1,4 +1,5 @@
 """The arithmetic of tools/experiments/arrival.py, on made-up looks whose answer is known."""
+
 import pathlib
 import sys
 import unittest
@@ -6,7 +7,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / 'tools/experiments'), str(ROOT / 'tools/lib')]
 sys.dont_write_bytecode = True
-import arrival   # noqa: E402
+import arrival  # noqa: E402
 
 
 class Arrivals(unittest.TestCase):

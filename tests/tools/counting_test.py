@@ -1,4 +1,5 @@
 """The arithmetic of tools/bench and tools/experiments, on made-up logs whose answer is known."""
+
 import math
 import pathlib
 import sys
@@ -6,7 +7,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'tools/lib'))
 sys.dont_write_bytecode = True
-import counting   # noqa: E402
+import counting  # noqa: E402
 
 
 def exchange(t, steps=0, initiated=True, outcome='done'):
@@ -34,7 +35,7 @@ class Exchanges(unittest.TestCase):
     self.assertAlmostEqual(counting.exchange_ms(lines, 0, 4), 500)
 
   def test_a_stall_at_either_edge_makes_rounds_longer(self):
-    lines = [exchange(1 + 0.01 * i) for i in range(10)]   # 0.1 s of a window of 2 s
+    lines = [exchange(1 + 0.01 * i) for i in range(10)]  # 0.1 s of a window of 2 s
     self.assertAlmostEqual(counting.exchange_ms(lines, 1, 3), 200)
     self.assertAlmostEqual(counting.exchange_ms(lines, 0, 2), 200)
 
@@ -112,9 +113,9 @@ class Intervals(unittest.TestCase):
     self.assertEqual(counting.plus_minus(-1.25, 0.5), '-1.2 % (± 0.5)')
 
   def test_the_same_needs_a_narrow_interval(self):
-    self.assertTrue(counting.is_same([-.1, 0, .1], margin=.3))
-    self.assertFalse(counting.is_same([-.2, 0, .2], margin=.3))   # no difference seen, but not excluded either
-    self.assertFalse(counting.is_same([.9, 1, 1.1], margin=1))
+    self.assertTrue(counting.is_same([-0.1, 0, 0.1], margin=0.3))
+    self.assertFalse(counting.is_same([-0.2, 0, 0.2], margin=0.3))  # no difference seen, but not excluded either
+    self.assertFalse(counting.is_same([0.9, 1, 1.1], margin=1))
     self.assertFalse(counting.is_same([0], margin=1))
 
   def test_spread_and_noise(self):

@@ -1,11 +1,12 @@
 """The arithmetic of tools/experiments/curves.py, on made-up curves whose answer is known."""
+
 import pathlib
 import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'tools/experiments'))
 sys.dont_write_bytecode = True
-import curves   # noqa: E402
+import curves  # noqa: E402
 
 
 def row(time_s, step, sent=0, loss=1, accuracy=0.5):
@@ -29,10 +30,10 @@ class Curves(unittest.TestCase):
     self.assertIsNone(curves.crossing(smooth, 0.2))
 
   def test_late_is_the_last_quarter_of_the_steps(self):
-    rows = [row(i, 10 * i, loss=100 - i) for i in range(9)]   # up to step 80: 60, 70, 80
+    rows = [row(i, 10 * i, loss=100 - i) for i in range(9)]  # up to step 80: 60, 70, 80
     self.assertAlmostEqual(curves.late_mean(rows, 'loss'), 93)
     with self.assertRaises(curves.TooFew):
-      curves.late_mean(rows[:4], 'loss')                      # up to step 30: one of them
+      curves.late_mean(rows[:4], 'loss')  # up to step 30: one of them
 
   def test_a_pace_leaves_the_start_out_and_says_what_it_took(self):
     rows = [row(0, 0), row(30, 2, 900), row(33, 8, 1500), row(35, 12, 1900), row(40, 22, 2900), row(90, 23, 9999)]
@@ -41,7 +42,7 @@ class Curves(unittest.TestCase):
     self.assertAlmostEqual(pace.bytes, 25)
     self.assertAlmostEqual(pace.start_s, 29)
     with self.assertRaises(curves.TooFew):
-      curves.pace(rows[:4], 8, 22, 4)                         # of 14 steps 4
+      curves.pace(rows[:4], 8, 22, 4)  # of 14 steps 4
 
   def test_text_becomes_numbers(self):
     text = {'virtual_s': '1.5', 'step': '3', 'bytes': '8', 'loss': '0.25', 'accuracy': ''}

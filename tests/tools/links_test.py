@@ -1,4 +1,5 @@
 """link_relay's commands: each changes one node's link in mid-run and no other, as datagrams between namespaces show."""
+
 import ctypes
 import json
 import os
@@ -13,7 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 RELAY = os.environ.get('LINK_RELAY', str(ROOT / 'build/meson/tools/experiments/link_relay'))
 CLONE_NEWNET = 0x40000000
 SO_RCVBUFFORCE = 33
-PATIENCE_S = 10   # of a loaded machine
+PATIENCE_S = 10  # of a loaded machine
 MAY = os.geteuid() == 0 and os.access('/dev/net/tun', os.R_OK | os.W_OK)
 
 
@@ -26,8 +27,9 @@ def socket_in(node):
       if ctypes.CDLL(None, use_errno=True).setns(namespace.fileno(), CLONE_NEWNET) != 0:
         raise OSError(ctypes.get_errno(), 'setns')
     made.append(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
-    made[0].setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 4 << 20)   # the receiver never loses what the link brought
+    made[0].setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 4 << 20)  # the receiver never loses what the link brought
     made[0].bind((node['address'], 5000))
+
   thread = threading.Thread(target=make)
   thread.start()
   thread.join()
@@ -38,8 +40,9 @@ def socket_in(node):
 class Links(unittest.TestCase):
   def setUp(self):
     command = [RELAY, '--nodes', '3', '--delay-ms', '5']
-    self.relay = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                  text=True)
+    self.relay = subprocess.Popen(
+      command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     self.addCleanup(self.end)
     line = self.relay.stdout.readline()
     if not line:
@@ -96,7 +99,7 @@ class Links(unittest.TestCase):
     self.tell('delay 1 60')
     self.assertGreaterEqual(self.trip_ms(0, 1), 60)
     self.assertGreaterEqual(self.trip_ms(1, 0), 60)
-    self.assertLess(self.trip_ms(0, 2), 55)   # not behind what flies to node 1
+    self.assertLess(self.trip_ms(0, 2), 55)  # not behind what flies to node 1
     self.tell('delay 1 0')
     self.assertLess(self.trip_ms(0, 1), 55)
 
@@ -108,7 +111,7 @@ class Links(unittest.TestCase):
     self.assertEqual(self.receive(1, 1, wait=0.01)[0], 0, 'it was sent first, and comes later')
 
   def test_rate_of_one_node(self):
-    count = 20   # so many fit the queue of an uplink
+    count = 20  # so many fit the queue of an uplink
 
     def takes_s(a, b):
       begin = time.monotonic()
@@ -116,8 +119,9 @@ class Links(unittest.TestCase):
       got, end = self.receive(b, count)
       self.assertEqual(got, count)
       return end - begin
+
     self.tell('rate 2 1')
-    self.assertGreaterEqual(takes_s(0, 2), (count - 1) * 1000 * 8 / 1e6)   # the first one's first bit came as it left
+    self.assertGreaterEqual(takes_s(0, 2), (count - 1) * 1000 * 8 / 1e6)  # the first one's first bit came as it left
     self.assertGreaterEqual(takes_s(2, 0), count * 1000 * 8 / 1e6)
     self.assertLess(takes_s(0, 1), count * 1000 * 8 / 1e6)
     self.tell('rate 2 0')
@@ -128,7 +132,7 @@ class Links(unittest.TestCase):
     self.tell('loss 1 0.5')
     for a, b in ((0, 1), (1, 0)):
       self.send(a, b, 400)
-      self.assertIn(self.receive(b, 400, wait=1)[0], range(140, 261))   # 6 standard deviations
+      self.assertIn(self.receive(b, 400, wait=1)[0], range(140, 261))  # 6 standard deviations
     self.send(0, 2, 400)
     self.assertEqual(self.receive(2, 400)[0], 400)
     self.tell('loss 1 0')
@@ -171,8 +175,20 @@ class Links(unittest.TestCase):
     self.assertLess(self.trip_ms(0, 2), 55)
 
   def test_what_it_does_not_understand_changes_nothing(self):
-    for line in ('rate 5', 'rate 3 5', 'rate -1 5', 'rate x 5', 'rate 1 fast', 'rate 1 -5', 'loss 1 1', 'cut 1 5',
-                 'delay 1 500 1', 'hurry 1 5', 'cut', ''):
+    for line in (
+      'rate 5',
+      'rate 3 5',
+      'rate -1 5',
+      'rate x 5',
+      'rate 1 fast',
+      'rate 1 -5',
+      'loss 1 1',
+      'cut 1 5',
+      'delay 1 500 1',
+      'hurry 1 5',
+      'cut',
+      '',
+    ):
       said = self.tell(line)
       self.assertEqual(len(said), 1, line)
       self.assertIn(f"do not understand '{line}'", said[0])

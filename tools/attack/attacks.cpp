@@ -10,8 +10,8 @@
 namespace starling {
 namespace {
 
-constexpr uint64_t kFarAhead = 1'000'000'000'000'000;      // steps
-constexpr uint64_t kThirtyYearsMs = 1'000'000'000'000;     // of a generation, which is a time
+constexpr uint64_t kFarAhead = 1'000'000'000'000'000;   // steps
+constexpr uint64_t kThirtyYearsMs = 1'000'000'000'000;  // of a generation, which is a time
 constexpr uint32_t kIncarnations = 1000;
 
 void leave_undecided(Siege& siege) { siege.stranger.propose(siege.next_member(), siege.next_id(), siege.zeros); }
@@ -37,9 +37,9 @@ void gossip(Siege& siege, Updates updates) {
 
 void forge_clock(Siege& siege) {
   gossip(siege, forge(siege, [](PeerRecord& record) {
-    record.version.incarnation += kIncarnations;
-    record.meta.steps = kFarAhead;
-  }));
+           record.version.incarnation += kIncarnations;
+           record.meta.steps = kFarAhead;
+         }));
 }
 
 void forge_generation(Siege& siege) {
@@ -67,38 +67,49 @@ void refuse_unasked(Siege& siege) {
 }
 
 void offer_other_settings(Siege& siege) {
-  Join join{.record = siege.stranger.record(siege.stranger.new_id()), .settings = "swarm: {name: poisoned}",
+  Join join{.record = siege.stranger.record(siege.stranger.new_id()),
+            .settings = "swarm: {name: poisoned}",
             .nonce = siege.acts + 1};
   siege.stranger.send(siege.next_member().endpoint, join.record.id, join);
 }
 
 // Whoever answers there dials it; `port` by act, so that each is another link.
 void join_from(Siege& siege, const Endpoint& claimed) {
-  Join join{.record = siege.stranger.record(siege.stranger.new_id()), .settings = siege.stranger.settings(),
+  Join join{.record = siege.stranger.record(siege.stranger.new_id()),
+            .settings = siege.stranger.settings(),
             .nonce = siege.acts + 1};
   join.record.endpoint = claimed;
-  siege.stranger.send(siege.next_member().endpoint, {siege.stranger.swarm_id(), join.record.id,
-                      siege.stranger.generation(), claimed}, join);
+  siege.stranger.send(siege.next_member().endpoint,
+                      {siege.stranger.swarm_id(), join.record.id, siege.stranger.generation(), claimed}, join);
 }
 
 void join_from_anywhere(Siege& siege) {
   join_from(siege, {"127.0.0.1", static_cast<uint16_t>(20000 + siege.acts % 10000)});
 }
 
-void join_from_names(Siege& siege) {
-  join_from(siege, {"host" + std::to_string(siege.acts) + ".example.com", 7400});
-}
+void join_from_names(Siege& siege) { join_from(siege, {"host" + std::to_string(siege.acts) + ".example.com", 7400}); }
 
 // Its own record, which nobody else can refute.
-void claim_a_rate(Siege& siege) {
+void claim(Siege& siege, const std::function<void(MemberMeta&)>& change) {
   const PeerId& id = siege.next_id();
   PeerRecord record = siege.stranger.record(id);
   record.version.incarnation = siege.acts + 1;
-  record.meta.steps_per_s = siege.acts % 2 == 0 ? 1e30f : 1e-30f;
-  record.meta.mass = siege.acts % 2 == 0 ? 1e30 : 1e-30;
+  change(record.meta);
   Updates updates;
   updates.alive.push_back(std::move(record));
   siege.stranger.send(siege.next_member().endpoint, id, Gossip{std::move(updates)});
+}
+
+void claim_a_rate(Siege& siege) {
+  claim(siege, [&siege](MemberMeta& meta) {
+    meta.steps_per_s = siege.acts % 2 == 0 ? 1e30f : 1e-30f;
+    meta.mass = siege.acts % 2 == 0 ? 1e30 : 1e-30;
+  });
+}
+
+// Doubled each time, so that some claim is within what an agent takes.
+void claim_a_stop(Siege& siege) {
+  claim(siege, [&siege](MemberMeta& meta) { meta.stop_after = uint64_t{1} << siege.acts % 59; });
 }
 
 // A proper frame with some bytes changed, or none of it.
@@ -149,8 +160,8 @@ const PeerRecord& Siege::next_member() const {
 
 const std::vector<Attack>& attacks() {
   static const std::vector<Attack> all = {
-      {"undecided", "8 ids that never joined propose, send blocks, and never decide", 8, false, 0, 100,
-       leave_undecided, nullptr},
+      {"undecided", "8 ids that never joined propose, send blocks, and never decide", 8, false, 0, 100, leave_undecided,
+       nullptr},
       {"undecided_joined", "24 members propose, send blocks, and never decide", 24, true, 0, 300, leave_undecided,
        nullptr},
       {"silent", "24 members never answer a proposal", 24, true, 0, 1, wait, nullptr},
@@ -164,6 +175,7 @@ const std::vector<Attack>& attacks() {
       {"refusals", "Joins are refused that nobody asked of it", 1, false, 0, 100, refuse_unasked, nullptr},
       {"sybils", "5 members claim 1e15 steps", 5, true, kFarAhead, 1, wait, nullptr},
       {"clock", "forged records: the members have made 1e15 steps", 1, false, 0, 20, forge_clock, nullptr},
+      {"stops", "3 members claim ever longer runs", 3, true, 0, 20, claim_a_stop, nullptr},
       {"generation", "forged records: the members began 30 years from now", 1, false, 0, 20, forge_generation, nullptr},
       {"rates", "3 members claim that they make 1e30 steps a second, then 1e-30, with such masses", 3, true, 0, 20,
        claim_a_rate, nullptr},

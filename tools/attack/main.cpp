@@ -28,7 +28,7 @@ using std::chrono::milliseconds;
 constexpr uint64_t kGeneration = 5000;
 constexpr Duration kPatience = std::chrono::seconds(20), kAskAgain = milliseconds(200);
 constexpr Duration kJoining = std::chrono::seconds(1);
-constexpr Duration kBehindMax = milliseconds(100);   // that are made up for if the machine was busy
+constexpr Duration kBehindMax = milliseconds(100);  // that are made up for if the machine was busy
 
 struct Options {
   std::string attack;
@@ -40,8 +40,9 @@ struct Options {
 };
 
 [[noreturn]] void usage() {
-  std::fprintf(stderr, "stranger --list | stranger sink | stranger ATTACK HOST:PORT [--seconds S] [--seed N] "
-                       "[--block-bytes N] [--sink HOST:PORT]\n");
+  std::fprintf(stderr,
+               "stranger --list | stranger sink | stranger ATTACK HOST:PORT [--seconds S] [--seed N] "
+               "[--block-bytes N] [--sink HOST:PORT]\n");
   std::exit(2);
 }
 
@@ -141,7 +142,8 @@ int besiege(const Attack& attack, const Options& options) {
   std::printf("ready: %s\n", transport.local().to_string().c_str());
   std::fflush(stdout);
   for (;;) {
-    while (transport.poll()) {}
+    while (transport.poll()) {
+    }
     transport.wait_until(clock.now() + std::chrono::seconds(1));
   }
 }

@@ -12,7 +12,7 @@ namespace starling {
 namespace {
 
 constexpr size_t kAskedMax = 100'000;
-constexpr uint32_t kPatienceMs = 2000;   // that its proposals announce
+constexpr uint32_t kPatienceMs = 2000;  // that its proposals announce
 
 template <typename Kind>
 const Updates* updates_in(const Kind& kind) {
@@ -68,11 +68,13 @@ void Stranger::receive(const FrameHeader& header, const Message& message) {
   } else if (const auto* ping = message_as<Ping>(message)) {
     if (own_.contains(ping->target)) send(header.reply_to, ping->target, PingAck{ping->sequence, {}});
   }
-  visit_kind([this](const auto& kind) {
-    const Updates* updates = updates_in(kind);
-    if (updates == nullptr) return;
-    for (const PeerRecord& one : updates->alive) learn(one);
-  }, message);
+  visit_kind(
+      [this](const auto& kind) {
+        const Updates* updates = updates_in(kind);
+        if (updates == nullptr) return;
+        for (const PeerRecord& one : updates->alive) learn(one);
+      },
+      message);
 }
 
 void Stranger::learn(const PeerRecord& record) {
@@ -105,8 +107,7 @@ void Stranger::send(const Endpoint& to, const PeerId& as, const Message& message
   send(to, FrameHeader{swarm, as, generation_, address()}, message, payload);
 }
 
-void Stranger::send(const Endpoint& to, const FrameHeader& header, const Message& message,
-                    const SharedBytes& payload) {
+void Stranger::send(const Endpoint& to, const FrameHeader& header, const Message& message, const SharedBytes& payload) {
   send(to, channel_of(message), Frame{encode_frame_header(header, message, payload.span(), payload.checksum), payload});
 }
 
@@ -117,8 +118,8 @@ void Stranger::send(const Endpoint& to, Channel channel, Frame frame) {
 ExchangeId Stranger::propose(const PeerRecord& to, const PeerId& as, const std::vector<SharedBytes>& blocks,
                              double mass) {
   const ExchangeId xid{as, generation_, ++exchanges_};
-  send(to.endpoint, as, Propose{.xid = xid, .mass = mass, .deadline_ms = kPatienceMs,
-                                .credit = static_cast<uint32_t>(blocks.size())});
+  send(to.endpoint, as,
+       Propose{.xid = xid, .mass = mass, .deadline_ms = kPatienceMs, .credit = static_cast<uint32_t>(blocks.size())});
   for (uint32_t i = 0; i < blocks.size(); ++i) send(to.endpoint, as, BlockPayload{xid, i, 0}, blocks[i]);
   return xid;
 }

@@ -47,7 +47,7 @@ class Stranger {
   // With a header of its own choice.
   void send(const Endpoint& to, const FrameHeader& header, const Message& message, const SharedBytes& payload = {});
 
-  void send(const Endpoint& to, Channel channel, Frame frame);   // whatever its bytes are
+  void send(const Endpoint& to, Channel channel, Frame frame);  // whatever its bytes are
 
   // Proposes to the member under this id, and sends these blocks with it. Nothing follows: if the member votes, it
   // waits for a decision.
@@ -74,8 +74,8 @@ class Stranger {
   std::string settings_;
   uint64_t swarm_id_ = 0, exchanges_ = 0, frames_sent_ = 0;
   std::map<PeerId, PeerRecord> members_;
-  std::map<PeerId, uint64_t> own_;          // ids, and the steps that they claim
-  std::map<uint64_t, Asked> asked_;         // Joins that were not answered yet, by nonce
+  std::map<PeerId, uint64_t> own_;   // ids, and the steps that they claim
+  std::map<uint64_t, Asked> asked_;  // Joins that were not answered yet, by nonce
 };
 
 }  // namespace starling

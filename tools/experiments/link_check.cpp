@@ -57,7 +57,7 @@ void check_answerer(int ready) {
   for (ssize_t got; (got = read(stream, sink, sizeof sink)) > 0;) {
     bytes += static_cast<double>(got);
     last = now();
-    if (begin == 0 && last - first > 500'000'000) begin = last, counted = bytes;   // the start-up does not count
+    if (begin == 0 && last - first > 500'000'000) begin = last, counted = bytes;  // the start-up does not count
   }
   const double rate = last > begin && begin > 0 ? (bytes - counted) * 8e3 / static_cast<double>(last - begin) : 0;
   if (write(ready, &rate, sizeof rate) != sizeof rate) fail_system("check", "pipe");
@@ -108,7 +108,7 @@ int check_link(const Link& link, double queue_ms, std::vector<Node>& nodes) {
   const pid_t answerer = in_node(nodes[1], [&] { check_answerer(ready[1]); });
   if (read(ready[0], &go, 1) != 1) fail("check: node 1 did not start");
   const pid_t asker = in_node(nodes[0], [&] { check_asker(trip[1]); });
-  const pid_t waiter = fork();   // tells the relay that both have ended
+  const pid_t waiter = fork();  // tells the relay that both have ended
   if (waiter == 0) {
     double round_trip = 0, rate = 0;
     close(trip[1]), close(ready[1]);
@@ -116,9 +116,10 @@ int check_link(const Link& link, double queue_ms, std::vector<Node>& nodes) {
     if (read(ready[0], &rate, sizeof rate) != sizeof rate) fail("check: no rate");
     const bool fast = link.rate_mbit == 0 || link.rate_mbit * 0.9 <= rate;
     const bool near = round_trip - 2 * link.delay_ms < 1 + 2 * 64e-3 * 8 / std::max(link.rate_mbit, 1e-3);
-    std::printf("{\"round_trip_ms\": %.3f, \"expected_round_trip_ms\": %.3f, \"rate_mbit\": %.1f, "
-                "\"expected_rate_mbit\": %.1f, \"good\": %s}\n",
-                round_trip, 2 * link.delay_ms, rate, link.rate_mbit, fast && near ? "true" : "false");
+    std::printf(
+        "{\"round_trip_ms\": %.3f, \"expected_round_trip_ms\": %.3f, \"rate_mbit\": %.1f, "
+        "\"expected_rate_mbit\": %.1f, \"good\": %s}\n",
+        round_trip, 2 * link.delay_ms, rate, link.rate_mbit, fast && near ? "true" : "false");
     std::fflush(stdout);
     if (write(finished[1], "f", 1) != 1) return 1;
     std::exit(fast && near ? 0 : 3);

@@ -19,9 +19,9 @@
 
 namespace {
 
-constexpr size_t kQueueBytesMin = 256 << 10;      // a thin link holds at least this
-constexpr size_t kQueueBytesMax = 64 << 20;       // of a node, whatever the rate
-constexpr double kLargeRateMin = 50;              // Mb/s: below, one large packet would hold the link too long
+constexpr size_t kQueueBytesMin = 256 << 10;  // a thin link holds at least this
+constexpr size_t kQueueBytesMax = 64 << 20;   // of a node, whatever the rate
+constexpr double kLargeRateMin = 50;          // Mb/s: below, one large packet would hold the link too long
 
 }  // namespace
 
@@ -33,7 +33,7 @@ Nanos Link::on_wire(size_t bytes) const {
 
 size_t Link::queue_bytes(double queue_ms) const {
   if (rate_mbit == 0) return kQueueBytesMax;
-  const double fitting = (queue_ms + delay_ms) * rate_mbit * 125;   // what flies counts too
+  const double fitting = (queue_ms + delay_ms) * rate_mbit * 125;  // what flies counts too
   return std::clamp(static_cast<size_t>(fitting), kQueueBytesMin, kQueueBytesMax);
 }
 
@@ -86,7 +86,7 @@ Node make_node(int index, const Link& link, int mtu) {
   if (unshare(CLONE_NEWNET) != 0) {
     fail_system("cannot make a network namespace", "run as root, in a container with --privileged");
   }
-  node.ns = open("/proc/self/ns/net", O_RDONLY);   // kept for others: they enter it by /proc/PID/fd/N
+  node.ns = open("/proc/self/ns/net", O_RDONLY);  // kept for others: they enter it by /proc/PID/fd/N
   node.tun = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
   if (node.ns < 0 || node.tun < 0) fail_system("cannot open /dev/net/tun", "modprobe tun, or give the container it");
   ifreq request{};

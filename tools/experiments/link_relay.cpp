@@ -37,7 +37,7 @@ constexpr int kNodesMax = 64;
 
 struct Options {
   int nodes = 8;
-  Link link;   // of every node, as it begins
+  Link link;  // of every node, as it begins
   double queue_ms = 200;
   int mtu = 1500;
   bool check = false;
@@ -45,9 +45,10 @@ struct Options {
 
 Options parse(int argc, char** argv) {
   Options options;
-  const std::vector<std::pair<std::string, double*>> numbers = {
-      {"--delay-ms", &options.link.delay_ms}, {"--rate-mbit", &options.link.rate_mbit}, {"--loss", &options.link.loss},
-      {"--queue-ms", &options.queue_ms}};
+  const std::vector<std::pair<std::string, double*>> numbers = {{"--delay-ms", &options.link.delay_ms},
+                                                                {"--rate-mbit", &options.link.rate_mbit},
+                                                                {"--loss", &options.link.loss},
+                                                                {"--queue-ms", &options.queue_ms}};
   for (int i = 1; i < argc; ++i) {
     const std::string name = argv[i];
     if (name == "--check") {
@@ -59,7 +60,8 @@ Options parse(int argc, char** argv) {
     const auto known = std::find_if(numbers.begin(), numbers.end(), [&](const auto& n) { return n.first == name; });
     const bool whole = name == "--nodes" || name == "--mtu";
     if ((known == numbers.end() && !whole) || end == nullptr || *end != '\0' || !(value >= 0 && value < 1e9)) {
-      fail("do not understand " + name + "; usage: link_relay [--nodes N] [--delay-ms MS] [--rate-mbit MBIT] "
+      fail("do not understand " + name +
+           "; usage: link_relay [--nodes N] [--delay-ms MS] [--rate-mbit MBIT] "
            "[--loss PART] [--queue-ms MS] [--mtu BYTES] [--check]");
     }
     if (known != numbers.end()) *known->second = value;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr Nanos kNever = INT64_MAX;
 constexpr size_t kPacketMax = 65536 + sizeof(VirtioHeader);
-constexpr int kBurst = 32;   // packets of one node before the next node has its turn
+constexpr int kBurst = 32;  // packets of one node before the next node has its turn
 constexpr double kLossMax = 0.9;
 
 // With the headers that the segments of a large packet would have.
@@ -108,8 +108,10 @@ void Relay::obey(const std::string& line) {
   words >> what >> who >> value >> more;
   const auto node = node_number(who, nodes_.size());
   if (!more.empty() || (!node && who != "all") || !changed({}, what, value)) {
-    std::fprintf(stderr, "link_relay: do not understand '%s'; write rate|delay|loss NODE|all VALUE, "
-                 "side NODE|all 0|1 or cut|heal NODE|all, NODE 0 to %zu\n", line.c_str(), nodes_.size() - 1);
+    std::fprintf(stderr,
+                 "link_relay: do not understand '%s'; write rate|delay|loss NODE|all VALUE, "
+                 "side NODE|all 0|1 or cut|heal NODE|all, NODE 0 to %zu\n",
+                 line.c_str(), nodes_.size() - 1);
     return;
   }
   for (size_t i = node.value_or(0); i <= node.value_or(nodes_.size() - 1); ++i) {
@@ -161,7 +163,7 @@ void Relay::send_off(int from, int to, std::string_view bytes) {
 void Relay::arrive(Packet packet) {
   Node& to = nodes_[static_cast<size_t>(packet.to)];
   Node& from = nodes_[static_cast<size_t>(packet.from)];
-  if (apart(to.link, from.link)) {   // since it was sent
+  if (apart(to.link, from.link)) {  // since it was sent
     ++from.dropped_lost;
     return;
   }
@@ -195,7 +197,7 @@ Nanos Relay::deliver() {
   return next;
 }
 
-double Relay::draw() {   // xorshift: the same losses for the same packets
+double Relay::draw() {  // xorshift: the same losses for the same packets
   random_ ^= random_ << 13;
   random_ ^= random_ >> 7;
   random_ ^= random_ << 17;

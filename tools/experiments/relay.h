@@ -31,6 +31,6 @@ class Relay {
   const double queue_ms_;
   std::vector<Node>& nodes_;
   std::vector<pollfd> polled_;
-  std::string unread_;   // of a command whose line has not ended
+  std::string unread_;  // of a command whose line has not ended
   uint64_t random_ = 88172645463325252ull;
 };

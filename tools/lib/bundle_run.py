@@ -7,6 +7,7 @@
 
 Ends with 0 if all went well, 1 if something failed, 2 if there is no GPU to run `device` on.
 """
+
 import contextlib
 import importlib.util
 import json
@@ -22,8 +23,8 @@ import xml.etree.ElementTree as xml
 
 BUNDLE = pathlib.Path(__file__).resolve().parent
 NO_DEVICE = 2
-DEVICE_SECONDS = 480         # all of `device`
-BENCH_ELEMENTS = 64 << 20    # far beyond any cache of a GPU
+DEVICE_SECONDS = 480  # all of `device`
+BENCH_ELEMENTS = 64 << 20  # far beyond any cache of a GPU
 
 
 def torch_folder():
@@ -35,8 +36,10 @@ def torch_folder():
   folder = pathlib.Path(spec.origin).parent
   found = re.search(r"__version__ = '([^'+]*)", (folder / 'version.py').read_text())
   if not found or found[1] != wanted:
-    sys.exit(f'run: this bundle was built for torch {wanted}, and {folder} holds {found and found[1]}: '
-             f'pip install torch=={wanted}, or bundle again from a build beside that version')
+    sys.exit(
+      f'run: this bundle was built for torch {wanted}, and {folder} holds {found and found[1]}: '
+      f'pip install torch=={wanted}, or bundle again from a build beside that version'
+    )
   return folder
 
 
@@ -77,7 +80,7 @@ def run_tests(suite, must_run=False, limit=None):
       print(f'{program}: killed after {allowed:.0f} s')
       code = 1
     counts = count_cases(report) if report.exists() else (0, 0, 0)
-    if code != 0 and counts[0] == 0:   # crashed, hung, or could not start
+    if code != 0 and counts[0] == 0:  # crashed, hung, or could not start
       print(f'{program}: ended with {code} and no failed case')
       counts = (1, *counts[1:])
     totals = [total + count for total, count in zip(totals, counts)]
@@ -86,18 +89,21 @@ def run_tests(suite, must_run=False, limit=None):
     print(f'no test of suite {suite} in this bundle' if suite else 'no tests in this bundle')
     failed = 1
   print(f'{passed} passed, {failed} failed' + (f', {skipped} skipped' if skipped else ''))
-  return 1 if failed or (must_run and not passed) else 0   # tests of a GPU skip themselves where CUDA finds none
+  return 1 if failed or (must_run and not passed) else 0  # tests of a GPU skip themselves where CUDA finds none
 
 
 def gpu_names():
   """The GPUs of this machine, one a line; ends the program where there are none."""
+
   def end(why):
     print(f'run: no device here: {why}; nothing was run', file=sys.stderr)
     sys.exit(NO_DEVICE)
+
   if shutil.which('nvidia-smi') is None:
     end('nvidia-smi is not installed, so there is no NVIDIA driver')
-  found = subprocess.run(['nvidia-smi', '--query-gpu=name,driver_version', '--format=csv,noheader'],
-                         capture_output=True, text=True)
+  found = subprocess.run(
+    ['nvidia-smi', '--query-gpu=name,driver_version', '--format=csv,noheader'], capture_output=True, text=True
+  )
   names = found.stdout.strip()
   if found.returncode != 0 or not names:
     end(f'nvidia-smi lists none ({(names or found.stderr).strip()})')
@@ -121,7 +127,7 @@ def call(command, limit, **options):
   try:
     return subprocess.run(command, env=environment(), cwd=BUNDLE, stdin=subprocess.DEVNULL, timeout=limit, **options)
   except subprocess.TimeoutExpired:
-    raise Failed(f'stopped after {limit:.0f} s')
+    raise Failed(f'stopped after {limit:.0f} s') from None
 
 
 def must_pass(command, limit):
@@ -150,21 +156,47 @@ def sanitizer():
 
 
 def run_gpu_tests(limit):
-  if run_tests('gpu', must_run=True, limit=limit) != 0:   # tests of a GPU skip themselves where CUDA finds none
+  if run_tests('gpu', must_run=True, limit=limit) != 0:  # tests of a GPU skip themselves where CUDA finds none
     raise Failed('see above')
 
 
 def check_kernels(tool, tests):
   """The twins' tests under one of compute-sanitizer's tools; racecheck needs minutes for more than a few of them."""
+
   def step(limit):
-    must_pass([sanitizer(), '--tool', tool, '--error-exitcode', '1', built_with_cuda('kernels_cuda_twins_test'),
-               '--gtest_brief=1', f'--gtest_filter={tests}'], limit)
+    must_pass(
+      [
+        sanitizer(),
+        '--tool',
+        tool,
+        '--error-exitcode',
+        '1',
+        built_with_cuda('kernels_cuda_twins_test'),
+        '--gtest_brief=1',
+        f'--gtest_filter={tests}',
+      ],
+      limit,
+    )
+
   return step
 
 
 def run_two_on_gpu(limit):
-  must_pass([BUNDLE / 'starling', 'swarm', '--agents', '2', '--config', 'configs/digits.yaml', '--out', 'device_swarm',
-             '--set', 'agent.device=cuda'], limit)
+  must_pass(
+    [
+      BUNDLE / 'starling',
+      'swarm',
+      '--agents',
+      '2',
+      '--config',
+      'configs/digits.yaml',
+      '--out',
+      'device_swarm',
+      '--set',
+      'agent.device=cuda',
+    ],
+    limit,
+  )
 
 
 def free_port():
@@ -198,18 +230,33 @@ def run_mixed(limit, devices=('cpu', 'cuda')):
     own.mkdir(parents=True)
     start = ['--config', BUNDLE / 'configs/digits.yaml', '--listen', f'127.0.0.1:{port}']
     join = ['--bootstrap', f'127.0.0.1:{port}', '--listen', '127.0.0.1:0']
-    command = [BUNDLE / 'starling', 'agent', *(join if number else start), '--data', BUNDLE / 'data/digits',
-               '--device', device, '--sharding', 'labels', '--shard', f'{number + 1}/{len(devices)}',
-               '--state', own / 'state', '--metrics', own / 'metrics.jsonl']
+    command = [
+      BUNDLE / 'starling',
+      'agent',
+      *(join if number else start),
+      '--data',
+      BUNDLE / 'data/digits',
+      '--device',
+      device,
+      '--sharding',
+      'labels',
+      '--shard',
+      f'{number + 1}/{len(devices)}',
+      '--state',
+      own / 'state',
+      '--metrics',
+      own / 'metrics.jsonl',
+    ]
     with open(own / 'log', 'w') as log:
-      agents.append(subprocess.Popen(command, env=environment(), cwd=BUNDLE, stdin=subprocess.DEVNULL, stdout=log,
-                                     stderr=log))
+      agents.append(
+        subprocess.Popen(command, env=environment(), cwd=BUNDLE, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+      )
   try:
     while any(agent.poll() is None for agent in agents) and not any(agent.returncode for agent in agents):
       if time.monotonic() > end:
         raise Failed(f'stopped after {limit:.0f} s; see {folder}')
       time.sleep(0.1)
-    codes = [agent.returncode for agent in agents]   # None: it would have waited for one that failed
+    codes = [agent.returncode for agent in agents]  # None: it would have waited for one that failed
   finally:
     for agent in agents:
       agent.kill()
@@ -263,13 +310,19 @@ def run_bench(limit):
   """The table of the CUDA twins, for the page; torch does the same on the same GPU first."""
   program = built_with_cuda('bench_kernels_cuda')
   end = time.monotonic() + limit
-  torch = subprocess.run([sys.executable, '-c', TORCH, str(BENCH_ELEMENTS)], capture_output=True, text=True,
-                         stdin=subprocess.DEVNULL, timeout=limit)
+  torch = subprocess.run(
+    [sys.executable, '-c', TORCH, str(BENCH_ELEMENTS)],
+    capture_output=True,
+    text=True,
+    stdin=subprocess.DEVNULL,
+    timeout=limit,
+  )
   if torch.returncode != 0:
     print(torch.stderr)
   torch_ms = torch.stdout.split() if torch.returncode == 0 else []
-  result = call([program, str(BENCH_ELEMENTS), '7', *torch_ms], max(1, end - time.monotonic()), capture_output=True,
-                text=True)
+  result = call(
+    [program, str(BENCH_ELEMENTS), '7', *torch_ms], max(1, end - time.monotonic()), capture_output=True, text=True
+  )
   print(result.stdout + result.stderr, flush=True)
   if result.returncode != 0:
     raise Failed(f'ended with {result.returncode}')
@@ -282,12 +335,14 @@ def run_bench(limit):
 # Tests of kernels whose threads meet in memory.
 RACING = ['Sums', 'TopK*', 'RiceEncode', 'SketchAdd', 'ModuloEncode', 'LowRank']
 # What is run, for so many seconds at most: tests first.
-STEPS = [('tests of suite gpu', 90, run_gpu_tests),
-         ('memcheck', 60, check_kernels('memcheck', '*/3Blocks')),
-         ('racecheck', 120, check_kernels('racecheck', ':'.join(f'*.{test}/3Blocks' for test in RACING))),
-         ('two agents on the GPU learn digits', 60, run_two_on_gpu),
-         ('one agent on the CPU and one on the GPU learn digits', 60, run_mixed),
-         ('bench', 90, run_bench)]
+STEPS = [
+  ('tests of suite gpu', 90, run_gpu_tests),
+  ('memcheck', 60, check_kernels('memcheck', '*/3Blocks')),
+  ('racecheck', 120, check_kernels('racecheck', ':'.join(f'*.{test}/3Blocks' for test in RACING))),
+  ('two agents on the GPU learn digits', 60, run_two_on_gpu),
+  ('one agent on the CPU and one on the GPU learn digits', 60, run_mixed),
+  ('bench', 90, run_bench),
+]
 
 
 def run_step(step, limit):
@@ -320,7 +375,7 @@ def run_device(page, steps=None):
     rows.append(f'| {what} | {result} | {time.monotonic() - start:.0f} |')
     if text:
       tables += ['', f'## {what}', '```', text.rstrip(), '```']
-    page.write_text('\n'.join(head + rows + tables) + '\n')   # after each step: a later one may hang
+    page.write_text('\n'.join(head + rows + tables) + '\n')  # after each step: a later one may hang
   print(page.read_text() + f'\n{page}')
   return 1 if failed else 0
 

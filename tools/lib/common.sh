@@ -2,19 +2,24 @@
 # shellcheck shell=bash
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)"
 build="$root/build"        # everything made here lies below; git ignores it
-venv="$build/venv"         # Meson and Ninja
+venv="$build/venv"         # Meson, Ninja, clang-format, ruff
 main="$build/meson"        # Meson's own folder for the ordinary build
 log="$build/setup.log"     # what apt and pip had to say
 
 meson_version=1.12.1
 ninja_version=1.13.2
+clang_format_version=23.1.5
+ruff_version=0.17.6
 torch_version=2.11.0
+torch_imports=(filelock==4.3.1 fsspec==2026.9.0 jinja2==3.1.6 networkx==3.6.1 numpy==2.4.6 safetensors==0.8.0
+  sympy==1.14.0 typing_extensions==4.16.0)
 
 # What a build needs of Debian; libgloo-dev is what tools/bench and tools/experiments compare with.
 packages=(
   ca-certificates ccache g++ mold pkg-config python3-venv
   capnproto cppzmq-dev libcapnp-dev libcli11-dev libeigen3-dev libfmt-dev libgloo-dev libgtest-dev libhwy-dev
-  libsodium-dev libspdlog-dev libxxhash-dev libyaml-cpp-dev libzmq3-dev nlohmann-json3-dev
+  libjpeg-dev libpng-dev libsodium-dev libspdlog-dev libxxhash-dev libyaml-cpp-dev libzmq3-dev nlohmann-json3-dev
+  zlib1g-dev
 )
 
 export CCACHE_NOHASHDIR=1  # a build in another folder still finds its objects in the cache
@@ -70,6 +75,13 @@ meson_folder() {
     return 1
   }
   printf '%s\n' "$key" >"$folder/starling.key"
+}
+
+# configure: sets up, and makes Meson's folder say what the files of Meson say.
+configure() {
+  "$root/tools/setup"
+  meson_folder "$main" "-Dlibtorch=$(cat "$build/libtorch")" "-Dtogether=${STARLING_TOGETHER:-false}"
+  ninja -C "$main" --quiet build.ninja >&2
 }
 
 # forget_tests DIR: a crashed program would leave the results of its last good run to be counted again.

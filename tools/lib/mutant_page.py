@@ -1,8 +1,9 @@
-"""The page tools/mutants.md: what tools/mutate found, a row a mistake. Its rows and its counts are written here alone.
+"""The page that tools/mutate writes to build/: what it found, a row a mistake.
 
 The last column tells which mistake a row is about: a few digits of a hash of its file and its two sides. A mistake that
 was rewritten since, or that left the list, has no row any more.
 """
+
 import hashlib
 import itertools
 import re
@@ -10,6 +11,7 @@ from typing import NamedTuple
 
 NOBODY = '**nobody**'
 HEAD = '| mistake | suite | noticed by | of |\n|---|---|---|---|\n'
+EMPTY = f'# What tools/mutate found\n\n**0 of 0 made**.\n\n{HEAD}'
 COUNTS = re.compile(r'\*\*\d+ of \d+ made.*?\*\*')
 COMPILER = 'the compiler'
 UNCOMPILED = 'does not compile'
@@ -42,15 +44,19 @@ def parts_of(page):
 def counts_of(rows, known):
   """The sentence that sums the rows up."""
   verdicts = [row.verdict for row in rows.values()]
-  made_in = {folder: sum(mutant.name in rows and mutant.path.startswith(folder) for mutant in known)
-             for folder in ('agent/', 'tools/')}
+  made_in = {
+    folder: sum(mutant.name in rows and mutant.path.startswith(folder) for mutant in known)
+    for folder in ('agent/', 'tools/')
+  }
   missed = verdicts.count(NOBODY)
   compiler = sum(verdict.startswith(COMPILER) for verdict in verdicts)
   not_compiled = sum(verdict.startswith(UNCOMPILED) for verdict in verdicts)
   tests = len(verdicts) - missed - compiler - not_compiled
-  return (f'**{len(verdicts)} of {len(known)} made, {made_in["agent/"]} of them in agent/ and {made_in["tools/"]} in '
-          f'tools/: {tests} noticed by a test, {compiler} by the compiler, {missed} missed, {not_compiled} do not '
-          'compile**')
+  return (
+    f'**{len(verdicts)} of {len(known)} made, {made_in["agent/"]} of them in agent/ and {made_in["tools/"]} in '
+    f'tools/: {tests} noticed by a test, {compiler} by the compiler, {missed} missed, {not_compiled} do not '
+    'compile**'
+  )
 
 
 def update(page, known, found):

@@ -8,6 +8,7 @@
 A last line that is `-` alone stands for the end of the line before it. Lines that begin with # are headings; what comes
 before the first paragraph of this form says what the list is. A line of code that was rewritten needs its mistake anew.
 """
+
 import pathlib
 from typing import NamedTuple
 

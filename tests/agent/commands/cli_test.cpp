@@ -35,6 +35,15 @@ Parsed parse(std::vector<const char*> arguments) {
   return parsed;
 }
 
+std::string refusal(std::vector<const char*> arguments) {
+  try {
+    parse(std::move(arguments)).cli.run();
+    return "";
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+}
+
 using Texts = std::vector<std::string>;
 
 TEST(Cli, AgentFlagsBecomeOverridesInTheirOrder) {
@@ -52,9 +61,9 @@ TEST(Cli, AgentFlagsBecomeOverridesInTheirOrder) {
 }
 
 TEST(Cli, EveryAgentFlagSetsItsKey) {
-  const Parsed p = parse({"agent", "--bootstrap", "a:1", "--data", "d", "--test-data", "t", "--sharding", "iid",
-                          "--listen", "127.0.0.1:0", "--advertise", "h:5", "--state", "s", "--device", "cpu",
-                          "--threads", "2", "--metrics", "m"});
+  const Parsed p = parse({"agent", "--bootstrap", "a:1",         "--data",      "d",   "--test-data", "t", "--sharding",
+                          "iid",   "--listen",    "127.0.0.1:0", "--advertise", "h:5", "--state",     "s", "--device",
+                          "cpu",   "--threads",   "2",           "--metrics",   "m"});
   const AgentConfig agent = load_config("", p.cli.overrides).agent;
   EXPECT_EQ(agent.bootstrap, (std::vector<Endpoint>{{"a", 1}}));
   EXPECT_EQ(agent.data.path, "d");
@@ -92,10 +101,11 @@ TEST(Cli, ARegistryHasAFolderOfItsOwn) {
 }
 
 TEST(Cli, ReadsTheSwarmCommand) {
-  const Parsed p = parse({"swarm", "--config", "f", "--out", "o", "--agents", "5", "--set", "swarm.batch=8",
-                          "--kill", "2@8", "--kill", "0@9.5", "--join", "@12", "--join", "13", "--kill", "1@step300",
-                          "--join", "@step350", "--pause", "3@1+2.5", "--steps", "400", "--seed", "0",
-                          "--no-baselines"});
+  const Parsed p = parse({"swarm",    "--config",      "f",       "--out",  "o",         "--agents", "5",
+                          "--set",    "swarm.batch=8", "--kill",  "2@8",    "--kill",    "0@9.5",    "--join",
+                          "@12",      "--join",        "13",      "--kill", "1@step300", "--join",   "@step350",
+                          "--pause",  "3@1+2.5",       "--steps", "400",    "--seed",    "0",        "--no-baselines",
+                          "--details"});
   ASSERT_EQ(p.cli.command, "swarm") << p.err;
   const auto swarm = std::any_cast<SwarmOptions>(p.cli.options);
   EXPECT_EQ(swarm.program, "/bin/starling");
@@ -103,25 +113,31 @@ TEST(Cli, ReadsTheSwarmCommand) {
   EXPECT_EQ(swarm.out, "o");
   EXPECT_EQ(swarm.agents, 5u);
   EXPECT_EQ(swarm.overrides, (Texts{"swarm.batch=8"}));
-  EXPECT_EQ(swarm.scenario.events(), (std::vector<ScenarioEvent>{
-      {Kind::kKill, 2, 8s}, {Kind::kKill, 0, 9500ms}, {Kind::kJoin, 0, 12s}, {Kind::kJoin, 0, 13s},
-      {Kind::kKill, 1, 0s, 300}, {Kind::kJoin, 0, 0s, 350}, {Kind::kPause, 3, 1s, {}, 2500ms}}));
+  EXPECT_EQ(swarm.scenario.events(), (std::vector<ScenarioEvent>{{Kind::kKill, 2, 8s},
+                                                                 {Kind::kKill, 0, 9500ms},
+                                                                 {Kind::kJoin, 0, 12s},
+                                                                 {Kind::kJoin, 0, 13s},
+                                                                 {Kind::kKill, 1, 0s, 300},
+                                                                 {Kind::kJoin, 0, 0s, 350},
+                                                                 {Kind::kPause, 3, 1s, {}, 2500ms}}));
   EXPECT_EQ(swarm.steps, 400u);
   EXPECT_EQ(swarm.rng_seed, 0u);
   EXPECT_FALSE(swarm.baselines);
+  EXPECT_TRUE(swarm.details);
   const SwarmOptions plain = std::any_cast<SwarmOptions>(parse({"swarm", "--config", "f", "--out", "o"}).cli.options);
   EXPECT_EQ(plain.agents, 4u);
   EXPECT_FALSE(plain.steps.has_value() || plain.rng_seed.has_value());
-  EXPECT_TRUE(plain.baselines && plain.scenario.events().empty());
+  EXPECT_TRUE(plain.baselines && !plain.details && plain.scenario.events().empty());
 }
 
 TEST(Cli, ReadsTheSimulateCommand) {
-  const Parsed p = parse({"simulate", "--config", "f", "--out", "o", "--agents", "16", "--set", "swarm.batch=8",
-                          "--steps", "200", "--seconds", "30", "--seed", "5", "--latency", "5ms", "--jitter", "2ms",
-                          "--rate", "10mbit", "--loss", "0.01", "--lose-exchanges", "0.2", "--compute", "40ms",
-                          "--speeds", "1,1,4", "--kill", "2@8", "--kill", "0@9.5", "--join", "@12", "--pause",
-                          "3@1+2.5", "--kill", "1@step300", "--pause", "3@step7+1", "--baseline",
-                          "allreduce", "--baseline", "serial", "--every", "0.5"});
+  const Parsed p = parse(
+      {"simulate",      "--config",   "f",         "--out",      "o",       "--agents", "16",        "--set",
+       "swarm.batch=8", "--steps",    "200",       "--seconds",  "30",      "--seed",   "5",         "--latency",
+       "5ms",           "--jitter",   "2ms",       "--rate",     "10mbit",  "--loss",   "0.01",      "--lose-exchanges",
+       "0.2",           "--compute",  "40ms",      "--speeds",   "1,1,4",   "--kill",   "2@8",       "--kill",
+       "0@9.5",         "--join",     "@12",       "--pause",    "3@1+2.5", "--kill",   "1@step300", "--pause",
+       "3@step7+1",     "--baseline", "allreduce", "--baseline", "serial",  "--every",  "0.5",       "--details"});
   ASSERT_EQ(p.cli.command, "simulate") << p.err;
   const auto simulate = std::any_cast<SimulateOptions>(p.cli.options);
   EXPECT_EQ(simulate.config_path, "f");
@@ -139,23 +155,27 @@ TEST(Cli, ReadsTheSimulateCommand) {
   EXPECT_EQ(simulate.loss, 0.01);
   EXPECT_EQ(simulate.exchange_loss, 0.2);
   EXPECT_EQ(simulate.speeds, (std::vector<double>{1, 1, 4}));
-  EXPECT_EQ(simulate.scenario.events(), (std::vector<ScenarioEvent>{
-      {Kind::kKill, 2, 8s}, {Kind::kKill, 0, 9500ms}, {Kind::kJoin, 0, 12s}, {Kind::kPause, 3, 1s, {}, 2500ms},
-      {Kind::kKill, 1, 0s, 300}, {Kind::kPause, 3, 0s, 7, 1s}}));
+  EXPECT_EQ(simulate.scenario.events(), (std::vector<ScenarioEvent>{{Kind::kKill, 2, 8s},
+                                                                    {Kind::kKill, 0, 9500ms},
+                                                                    {Kind::kJoin, 0, 12s},
+                                                                    {Kind::kPause, 3, 1s, {}, 2500ms},
+                                                                    {Kind::kKill, 1, 0s, 300},
+                                                                    {Kind::kPause, 3, 0s, 7, 1s}}));
   EXPECT_EQ(simulate.baselines, (Texts{"allreduce", "serial"}));
+  EXPECT_TRUE(simulate.details);
   const Parsed unlimited = parse({"simulate", "--config", "f", "--out", "o", "--rate", "unlimited"});
   EXPECT_EQ(std::any_cast<SimulateOptions>(unlimited.cli.options).bytes_per_s, 0);
 }
 
 TEST(Cli, RefusesWhatSimulateCannotRead) {
   for (const auto& [flag, value, expected] : std::vector<std::tuple<const char*, const char*, const char*>>{
-           {"--rate", "100", "100mbit"}, {"--rate", "-1mbit", "100mbit"}, {"--rate", "0mbit", "unlimited"},
-           {"--latency", "10", "10ms"}, {"--jitter", "-1ms", "10ms"}, {"--compute", "fast", "10ms"},
-           {"--speeds", "1,,2", "1,1,4"}, {"--speeds", "0", "1,1,4"}, {"--speeds", "", "1,1,4"},
-           {"--loss", "1", "0.01"}, {"--loss", "nan", "0.01"}, {"--lose-exchanges", "1.5", "0.01"},
-           {"--kill", "2", "2@8"}, {"--join", "@x", "@12"},
-           {"--pause", "2@8", "2@8+1.5"}, {"--pause", "2+1", "2@8+1.5"}, {"--every", "0", "0.5"},
-           {"--seconds", "0", "30"}, {"--agents", "0", "--agents"}, {"--agents", "2000", "--agents"}}) {
+           {"--rate", "100", "100mbit"},  {"--rate", "-1mbit", "100mbit"}, {"--rate", "0mbit", "unlimited"},
+           {"--latency", "10", "10ms"},   {"--jitter", "-1ms", "10ms"},    {"--compute", "fast", "10ms"},
+           {"--speeds", "1,,2", "1,1,4"}, {"--speeds", "0", "1,1,4"},      {"--speeds", "", "1,1,4"},
+           {"--loss", "1", "0.01"},       {"--loss", "nan", "0.01"},       {"--lose-exchanges", "1.5", "0.01"},
+           {"--kill", "2", "2@8"},        {"--join", "@x", "@12"},         {"--pause", "2@8", "2@8+1.5"},
+           {"--pause", "2+1", "2@8+1.5"}, {"--every", "0", "0.5"},         {"--seconds", "0", "30"},
+           {"--agents", "0", "--agents"}, {"--agents", "2000", "--agents"}}) {
     const Parsed p = parse({"simulate", "--config", "f", "--out", "o", flag, value});
     EXPECT_EQ(p.cli.exit_status, 2) << flag << " " << value;
     EXPECT_NE(p.err.find(expected), std::string::npos) << p.err;
@@ -169,6 +189,20 @@ TEST(Cli, ReadsInitAndCheck) {
   EXPECT_EQ(init.cli.command, "init");
   EXPECT_EQ(std::any_cast<InitCommand>(init.cli.options).task, "digits");
   EXPECT_EQ(std::any_cast<InitCommand>(init.cli.options).path, "a.yaml");
+  const StatusCommand plain = std::any_cast<StatusCommand>(parse({"status"}).cli.options);
+  EXPECT_TRUE(plain.address.empty() && !plain.once && !plain.json);
+  const Parsed status = parse({"status", "a:1", "--once", "--json", "--swarm", "0123456789abcdef", "--listen", "b:0"});
+  EXPECT_EQ(std::any_cast<StatusCommand>(status.cli.options).address, "a:1");
+  EXPECT_TRUE(std::any_cast<StatusCommand>(status.cli.options).once);
+  EXPECT_TRUE(std::any_cast<StatusCommand>(status.cli.options).json);
+  EXPECT_EQ(std::any_cast<StatusCommand>(status.cli.options).listen, "b:0");
+  EXPECT_EQ(load_config("", status.cli.overrides).agent.swarm_id, 0x0123456789abcdefu);
+  const Parsed from_data = parse({"init", "--data", "d", "a.yaml"});
+  EXPECT_EQ(std::any_cast<InitCommand>(from_data.cli.options).data, "d");
+  EXPECT_EQ(parse({"init", "--data", "d", "--task", "digits", "a.yaml"}).cli.exit_status, 2);
+  EXPECT_EQ(parse({"init", "a.yaml"}).cli.exit_status, 2);
+  EXPECT_EQ(std::any_cast<CheckCommand>(parse({"check", "--data", "d"}).cli.options).data, "d");
+  EXPECT_EQ(std::any_cast<CheckCommand>(parse({"check", "a.yaml", "--data", "d"}).cli.options).config_path, "a.yaml");
   EXPECT_EQ(parse({"check", "a.yaml"}).cli.config_path, "a.yaml");
   EXPECT_EQ(parse({"check", "--config", "a.yaml"}).cli.config_path, "a.yaml");
   EXPECT_EQ(parse({"check"}).cli.exit_status, 2);
@@ -178,8 +212,7 @@ TEST(Cli, ReadsInitAndCheck) {
 
 TEST(Cli, ReadsTheTopologyCommand) {
   const Parsed p = parse({"topology", "--kind", "regular", "--agents", "12", "--degree=3", "--seed", "7", "--params",
-                          "1000", "--codec", "bf16", "--fragments", "4", "--rank", "2", "--matrices", "9x9", "--file",
-                          "f", "--svg", "s"});
+                          "1000", "--codec", "bf16", "--fragments", "4", "--file", "f", "--svg", "s"});
   ASSERT_EQ(p.cli.command, "topology") << p.err;
   const auto topology = std::any_cast<TopologyOptions>(p.cli.options);
   EXPECT_EQ(topology.kind, "regular");
@@ -189,8 +222,6 @@ TEST(Cli, ReadsTheTopologyCommand) {
   EXPECT_EQ(topology.params, 1000u);
   EXPECT_EQ(topology.codec, "bf16");
   EXPECT_EQ(topology.fragments, 4u);
-  EXPECT_EQ(topology.rank, 2u);
-  EXPECT_EQ(topology.matrices, "9x9");
   EXPECT_EQ(topology.file, "f");
   EXPECT_EQ(topology.svg, "s");
   const TopologyOptions plain = std::any_cast<TopologyOptions>(parse({"topology"}).cli.options);
@@ -210,7 +241,7 @@ TEST(Cli, PrintsHelpAndVersion) {
       EXPECT_NE(p.out.find(std::string("\n  ") + name), std::string::npos) << name << "\n" << p.out;
     }
   }
-  EXPECT_EQ(parse({"--version"}).out, "starling 0.2.0\n");
+  EXPECT_EQ(parse({"--version"}).out, "starling 0.3.0\n");
   const Parsed agent = parse({"agent", "--help"});
   EXPECT_EQ(agent.cli.exit_status, 0);
   for (const char* flag : {"--bootstrap", "--initial-peers", "--listen", "--advertise", "--data", "--shard", "--labels",
@@ -221,7 +252,10 @@ TEST(Cli, PrintsHelpAndVersion) {
                             "--listen HOST:PORT ", "--shard I/N ", "--threads N "}) {
     EXPECT_NE(agent.out.find(std::string("\n  ") + usage), std::string::npos) << usage << agent.out;
   }
-  EXPECT_EQ(agent.out.find("HOST:PORT; "), std::string::npos) << "said twice\n" << agent.out;
+  for (const std::string& help : {agent.out, parse({"bootstrap", "--help"}).out}) {
+    EXPECT_NE(help.find(" 0.0.0.0:7400."), std::string::npos) << help;
+    EXPECT_NE(help.find("makes one. Default: none."), std::string::npos) << help;
+  }
   const std::string swarm = parse({"swarm", "--help"}).out;
   EXPECT_NE(swarm.find("\n  --no-baselines "), std::string::npos) << swarm;
   EXPECT_EQ(swarm.find("{false}"), std::string::npos) << swarm;
@@ -232,7 +266,8 @@ TEST(Cli, UsageErrorsSayWhatWasMeant) {
   const std::vector<std::pair<std::vector<const char*>, std::string>> cases = {
       {{"agnet"}, "starling: no command 'agnet'; did you mean 'agent'?\n(starling --help lists what there is)\n"},
       {{"frobnicate"}, "starling: no command 'frobnicate'\n(starling --help lists what there is)\n"},
-      {{"report", "--help"}, "starling: no command 'report'\n(starling --help lists what there is)\n"},
+      {{"report", "--help"},
+       "starling: no command 'report'; did you mean 'export'?\n(starling --help lists what there is)\n"},
       {{"agent", "--bootsrap", "a:1"},
        "starling: 'starling agent' has no flag --bootsrap; did you mean '--bootstrap'?\n"
        "(starling agent --help lists what there is)\n"},
@@ -296,9 +331,9 @@ TEST(InitCommand, WritesALoadableConfigOnceAndSaysWhatToTypeNext) {
   ASSERT_NE(mkdtemp(pattern.data()), nullptr);
   const std::string path = pattern + "/swarm.yaml";
   testing::internal::CaptureStdout();
-  EXPECT_EQ(run_init_command("digits", path), 0);
+  EXPECT_EQ(run_init_command({.task = "digits", .path = path}), 0);
   const std::string out = testing::internal::GetCapturedStdout();
-  EXPECT_NE(out.find("starling bootstrap --listen 0.0.0.0:7400\n"), std::string::npos) << out;
+  EXPECT_NE(out.find("starling bootstrap\n"), std::string::npos) << out;
   EXPECT_NE(out.find("starling agent --config " + path + " --bootstrap HOST:7400 --data FOLDER\n"), std::string::npos);
   EXPECT_NE(out.find("starling agent --bootstrap HOST:7400 --data FOLDER\n"), std::string::npos);
 
@@ -307,11 +342,12 @@ TEST(InitCommand, WritesALoadableConfigOnceAndSaysWhatToTypeNext) {
   EXPECT_EQ(config.swarm.name, "digits");
   EXPECT_TRUE(config.swarm.exchange.carry_momentum);
   EXPECT_EQ(config.agent.listen.host, "0.0.0.0");
+  EXPECT_EQ(config.swarm.wait_for, 2u);
   EXPECT_TRUE(config.agent.data.path.empty());
 
   std::ofstream(path) << "mine";
   try {
-    run_init_command("digits", path);
+    run_init_command({.task = "digits", .path = path});
     ADD_FAILURE() << "overwrote a file";
   } catch (const std::runtime_error& error) {
     EXPECT_EQ(std::string(error.what()), path + " is there already and is not overwritten; choose another name");
@@ -319,8 +355,8 @@ TEST(InitCommand, WritesALoadableConfigOnceAndSaysWhatToTypeNext) {
   std::ifstream file(path);
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "mine");
   testing::internal::CaptureStdout();
-  EXPECT_EQ(run_init_command("cifar10", pattern + "/cifar10.yaml"), 0);
-  EXPECT_EQ(run_init_command("text", pattern + "/text.yaml"), 0);
+  EXPECT_EQ(run_init_command({.task = "cifar10", .path = pattern + "/cifar10.yaml"}), 0);
+  EXPECT_EQ(run_init_command({.task = "text", .path = pattern + "/text.yaml"}), 0);
   testing::internal::GetCapturedStdout();
   const Config photographs = load_config(pattern + "/cifar10.yaml", {});
   EXPECT_EQ(photographs.swarm.name, "cifar10");
@@ -328,11 +364,30 @@ TEST(InitCommand, WritesALoadableConfigOnceAndSaysWhatToTypeNext) {
   const Config text = load_config(pattern + "/text.yaml", {});
   EXPECT_EQ(text.swarm.model.kind, "lstm");
   EXPECT_EQ(text.swarm.model.classes, 256) << "any byte";
-  EXPECT_THROW(run_init_command("cifar", pattern + "/other.yaml"), std::runtime_error);
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(run_init_command({.task = "own", .path = pattern + "/own.yaml"}), 0);
+  EXPECT_NE(testing::internal::GetCapturedStdout().find("starling.join(model, optimizer, config="), std::string::npos);
+  const Config own = load_config(pattern + "/own.yaml", {});
+  EXPECT_EQ(own.swarm.model.kind, "attached");
+  EXPECT_EQ(own.swarm.wait_for, 2u);
+  EXPECT_THROW(run_init_command({.task = "cifar", .path = pattern + "/other.yaml"}), std::runtime_error);
   EXPECT_FALSE(std::filesystem::exists(pattern + "/other.yaml"));
-  EXPECT_THROW(run_init_command("digits", pattern + "/no/such.yaml"), std::runtime_error);
+  EXPECT_THROW(run_init_command({.task = "digits", .path = pattern + "/no/such.yaml"}), std::runtime_error);
   std::filesystem::remove_all(pattern);
 }
 
 }  // namespace
+TEST(Cli, WithoutLibTorchCommandsThatNeedItAreRefusedWithARemedy) {
+  const std::string remedy = "build the whole program from its source with tools/build";
+  const std::string config = testing::TempDir() + "/cli-without-torch.yaml";
+  std::ofstream(config) << "swarm: {model: {kind: mlp}}\n";
+  EXPECT_NE(refusal({"agent"}).find("'starling agent' needs LibTorch"), std::string::npos);
+  EXPECT_NE(refusal({"agent", "--config", config.c_str()}).find(remedy), std::string::npos);
+  EXPECT_NE(refusal({"swarm", "--config", config.c_str(), "--out", "/nowhere"}).find(remedy), std::string::npos);
+  EXPECT_NE(refusal({"eval", "--data", "/nowhere"}).find(remedy), std::string::npos);
+  EXPECT_NE(refusal({"simulate", "--config", config.c_str(), "--out", "/nowhere", "--steps", "1"}).find(remedy),
+            std::string::npos);
+  EXPECT_NE(parse({"--help"}).out.find("init --task own"), std::string::npos);
+}
+
 }  // namespace starling

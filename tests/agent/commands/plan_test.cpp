@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "agent/commands/commands.h"
-#include "gossip/exchange/update_bundles.h"
 #include "gossip/net/wire.h"
+#include "gossip/updates/update_bundles.h"
 
 namespace starling {
 namespace {
@@ -196,7 +196,8 @@ TEST_F(PlanCommand, PlansABuiltInModelOfAConfig) {
   EXPECT_EQ(refusal({.config_path = configs() + "/digits.yaml"}),
             "nothing says how long backward takes; add --backward 10ms");
   EXPECT_NE(refusal({.config_path = configs() + "/digits.yaml", .overrides = {"swarm.local_steps=4"}, .backward = 10ms})
-                .find("swarm.local_steps is 4: gradients are sent in every step"), std::string::npos);
+                .find("swarm.local_steps is 4: gradients are sent in every step"),
+            std::string::npos);
 }
 
 // Whoever plans for a swarm's config gets the plan of what that swarm sends; flags say more.
@@ -213,8 +214,12 @@ TEST_F(PlanCommand, PlansForTheCodecOfAConfigThatSharesGradients) {
   EXPECT_EQ(title_of([](auto&) {}), "topk_bf16, density 0.2 %");
   EXPECT_EQ(title_of([](auto& o) { o.density = 0.05; }), "topk_bf16, density 5 %");
   EXPECT_EQ(title_of([](auto& o) { o.codec = "topk"; }), "topk, density 0.2 %");
-  EXPECT_EQ(title_of([&](auto& o) { o.config_path = configs() + "/digits.yaml"; o.overrides = {}; }),
-            "topk, density 1 %") << "it shares params";
+  EXPECT_EQ(title_of([&](auto& o) {
+              o.config_path = configs() + "/digits.yaml";
+              o.overrides = {};
+            }),
+            "topk, density 1 %")
+      << "it shares params";
 }
 
 TEST_F(PlanCommand, RefusesWithARemedy) {
@@ -231,8 +236,9 @@ TEST_F(PlanCommand, RefusesWithARemedy) {
   EXPECT_TRUE(with([](auto& o) { o.codec = "zip"; }).starts_with("there is no update codec 'zip'; choose one of "));
   EXPECT_TRUE(with([](auto& o) { o.codec = "sketch"; }).ends_with("plan for another one, --codec topk"));
   EXPECT_TRUE(with([](auto& o) { o.backward = 0ms; }).starts_with("--backward 0s leaves no time to send in"));
-  EXPECT_EQ(refusal({}), "a plan needs layers: --config FILE for a built-in model, or --layers FILE with a table as in "
-                         "configs/layers");
+  EXPECT_EQ(refusal({}),
+            "a plan needs layers: --config FILE for a built-in model, or --layers FILE with a table as in "
+            "configs/layers");
   EXPECT_NE(with([](auto& o) { o.svg = "/nowhere/x.svg"; }).find("cannot write /nowhere/x.svg"), std::string::npos);
 }
 
@@ -243,14 +249,14 @@ TEST_F(PlanCommand, DrawsAllPlans) {
   std::ifstream file(options.svg);
   const std::string svg(std::istreambuf_iterator<char>(file), {});
   EXPECT_TRUE(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
-  for (const char* part : {"<title>a&amp;b: ", ">best</text>", ">greedy</text>", ">per slice</text>", ">dense</text>",
-                           "a&lt;b"}) {
+  for (const char* part :
+       {"<title>a&amp;b: ", ">best</text>", ">greedy</text>", ">per slice</text>", ">dense</text>", "a&lt;b"}) {
     EXPECT_NE(svg.find(part), std::string::npos) << part;
   }
   for (const char* part : {"nan", "inf", "a<b", "=\"-"}) EXPECT_EQ(svg.find(part), std::string::npos) << part;
 }
 
-// The README shows it; whoever changes what is planned or drawn draws it anew:
+// compression/plan/README.md shows it; a change of plans or drawing draws it anew:
 //   starling plan --layers configs/layers/resnet50.yaml --link 1ms,100mbit --svg agent/plan.svg
 TEST_F(PlanCommand, DrawsThePictureOfTheReadme) {
   PlanOptions options{.layers = configs() + "/layers/resnet50.yaml"};

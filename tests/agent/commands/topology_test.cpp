@@ -148,30 +148,19 @@ TEST_F(TopologyCommand, CountsFragments) {
   EXPECT_EQ(value(parts, "parameter server"), value(plain, "parameter server"));
 }
 
-// Of 64 x 784 and 10 x 64, each row and column of a direction takes two bytes; 2 x 2 is no smaller so; 2 bytes for each
-// of the rest.
-TEST_F(TopologyCommand, CountsDirectionsOfMatrices) {
-  const TopologyOptions options{.kind = "matching", .agents = 8, .params = 51'000, .codec = "bf16", .rank = 2,
-                                .matrices = "64x784,10x64,2x2"};
-  const uint64_t rest = 51'000 - 64 * 784 - 640, bytes = 4 * (64 + 784 + 10 + 64) + 2 * rest;
-  EXPECT_EQ(bytes, 4056u);
-  const std::string text = run(options);
-  EXPECT_NE(text.find("102.0 kB a model, of which an exchange sends 4.1 kB)"), std::string::npos) << text;
-}
-
 // Each member hands in what it has for the slices of all others, and sends its slices' entries to each of them.
 TEST_F(TopologyCommand, CountsTheBytesOfUpdates) {
   const std::string all = run({.agents = 4, .params = 8'000'000, .update = "all"});
   const std::vector<std::string> lines = {
       "4 agents, 8000000 params; bytes: sent by each agent in one round, and as many received\n",
       "update         bits up  bits down       bytes  fewer than fp32\n",
-      "fp32             32.00      32.00     48.0 MB             1.0x\n",   // three quarters of 32 MB, twice
+      "fp32             32.00      32.00     48.0 MB             1.0x\n",  // three quarters of 32 MB, twice
       "topk              0.41       0.79    898.2 kB            53.4x\n",
-      "int8              8.06       8.06     12.1 MB             4.0x\n",   // a scale of 32 bits for 512 elements
-      "int4              4.25       4.25      6.4 MB             7.5x\n",   // and for 128
+      "int8              8.06       8.06     12.1 MB             4.0x\n",  // a scale of 32 bits for 512 elements
+      "int4              4.25       4.25      6.4 MB             7.5x\n",  // and for 128
       "sign              1.00       1.00      1.5 MB            31.9x\n",
       "sign_ef           1.06       8.06      6.8 MB             7.0x\n",
-      "sketch            2.52       0.51      2.3 MB            21.2x\n",   // tables, requests and values
+      "sketch            2.52       0.51      2.3 MB            21.2x\n",  // tables, requests and values
       "\nbits: of an element, on its way to the owners of the slices and back; bytes: at most"};
   for (const std::string& line : lines) EXPECT_NE(all.find(line), std::string::npos) << line << all;
   for (const UpdateName& one : update_names()) {
@@ -184,8 +173,9 @@ TEST_F(TopologyCommand, CountsTheBytesOfUpdates) {
 }
 
 TEST_F(TopologyCommand, RefusesUpdatesOfGraphs) {
-  const std::string graph = "--update is of one group of all members, for which no graph and no codec of params "
-                            "counts; leave all flags out but --agents, --params and --density";
+  const std::string graph =
+      "--update is of one group of all members, for which no graph and no codec of params "
+      "counts; leave all flags out but --agents, --params and --density";
   EXPECT_EQ(refusal({.kind = "ring", .update = "int8"}), graph);
   EXPECT_EQ(refusal({.codec = "bf16", .update = "int8"}), graph);
   EXPECT_EQ(refusal({.fragments = 2, .update = "int8"}), graph);
@@ -214,8 +204,9 @@ TEST_F(TopologyCommand, FileErrorsNameTheLine) {
       {"\n\na a\n", path + ":3: joins 'a' to itself; name two agents, or take the line out"},
       {"a \x1b[31m\n", path + ":1: a name that is not plain UTF-8 text; write it anew"},
       {"a " + std::string(33, 'x'), path + ":1: a name of 33 bytes; no agent's name has more than 32"},
-      {"a b\nc d\n", "the graph is not connected: no path leads from 'a' to 'c', so they would never learn from each "
-                     "other; add an edge between the two parts"},
+      {"a b\nc d\n",
+       "the graph is not connected: no path leads from 'a' to 'c', so they would never learn from each "
+       "other; add an edge between the two parts"},
       {"# nobody\n", path + " names 0 agents; a topology has 2 to 1024"},
   };
   for (const auto& [text, expected] : cases) {
@@ -224,32 +215,20 @@ TEST_F(TopologyCommand, FileErrorsNameTheLine) {
   }
   write("a b\n");
   EXPECT_EQ(refusal({.agents = 5, .file = path}), "--agents 5, but " + path + " names 2; leave --agents out");
-  EXPECT_EQ(refusal({.file = folder_ + "/none"}), "cannot read " + folder_ + "/none: No such file or directory; it is "
-                                                  "to hold two names of agents a line, an edge each");
+  EXPECT_EQ(refusal({.file = folder_ + "/none"}), "cannot read " + folder_ +
+                                                      "/none: No such file or directory; it is "
+                                                      "to hold two names of agents a line, an edge each");
   EXPECT_NE(refusal({.file = folder_}).find("cannot read " + folder_), std::string::npos);
 }
 
 TEST_F(TopologyCommand, RefusesWithARemedy) {
-  const std::string rank = "--rank is 1 to 64, with --matrices and without --fragments, which cut matrices";
-  const auto no_matrix = [](const std::string& word, const std::string& params) {
-    return "--matrices: '" + word + "' is no matrix of " + params +
-           " params; write rows and columns, such as 64x784,10x64";
-  };
   const std::vector<std::pair<TopologyOptions, std::string>> cases = {
       {{.kind = "rign"}, "there is no topology 'rign'; did you mean 'ring'?"},
-      {{.kind = "hypercube"}, "there is no topology 'hypercube'; choose one of matching, ring, torus, exponential, "
-                              "regular, star, full, file, one-peer, all"},
+      {{.kind = "hypercube"},
+       "there is no topology 'hypercube'; choose one of matching, ring, torus, exponential, "
+       "regular, star, full, file, one-peer, all"},
       {{.kind = "ring", .fragments = 65}, "--fragments 65; a model has 1 to 64"},
       {{.kind = "ring", .params = 3, .fragments = 4}, "--fragments 4; a model has 1 to 3"},
-      {{.kind = "ring", .rank = 1}, rank},
-      {{.kind = "ring", .rank = 65, .matrices = "9x9"}, rank},
-      {{.kind = "ring", .fragments = 2, .rank = 1, .matrices = "9x9"}, rank},
-      {{.kind = "ring", .matrices = "9x9"}, rank},
-      {{.kind = "ring", .params = 80, .rank = 1, .matrices = "9x9"}, no_matrix("9x9", "80")},
-      {{.kind = "ring", .params = 100, .rank = 1, .matrices = "9x9,9x9"},
-       "--matrices have 162 elements, and --params are 100"},
-      {{.kind = "ring", .rank = 1, .matrices = "9x"}, no_matrix("9x", "10000000")},
-      {{.kind = "ring", .rank = 1, .matrices = "9x9x9"}, no_matrix("9x9x9", "10000000")},
       {{.kind = "ring", .codec = "bf61"}, "there is no codec 'bf61'; did you mean 'bf16'?"},
       {{.kind = "ring", .agents = 1}, "--agents asks for 1 agent; a topology has 2 to 1024"},
       {{.agents = 1025}, "--agents asks for 1025 agents; a topology has 2 to 1024"},
@@ -292,7 +271,7 @@ TEST_F(TopologyCommand, DrawsEveryKindIntoAFile) {
     } else if (kind == "ring") {
       EXPECT_EQ(count_of(svg, "L"), 16u) << svg;
     } else if (kind == "torus") {
-      EXPECT_EQ(count_of(svg, "Q"), 8u) << svg;   // the edges that wrap
+      EXPECT_EQ(count_of(svg, "Q"), 8u) << svg;  // the edges that wrap
     }
   }
 }

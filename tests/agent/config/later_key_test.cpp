@@ -32,7 +32,7 @@ std::string with_line(const std::string& line) {
 
 // The text as 0.1.0 wrote it means what 0.1.0 did, whatever the default is today.
 TEST(LaterKey, MissingInATextHasTheValueFromBeforeTheKey) {
-  ASSERT_EQ(SwarmConfig{}.topology.rng_seed, 1u);   // where swarm.later.number is kept: its default
+  ASSERT_EQ(SwarmConfig{}.topology.rng_seed, 1u);  // where swarm.later.number is kept: its default
   const AgreedSettings agreed = parse_agreed_settings(golden());
   EXPECT_EQ(agreed.swarm.topology.rng_seed, 7u);
   EXPECT_EQ(agreed_settings(agreed.swarm, agreed.genesis_hash_hex), golden());
@@ -52,7 +52,7 @@ TEST(LaterKey, WithItsOldValueLeavesTheTextAsItWas) {
 TEST(LaterKey, WithAnotherValueStandsInTheTextWithTheVersionThatKnowsIt) {
   SwarmConfig swarm;
   swarm.topology.rng_seed = 7;
-  swarm.model.channels = 9;   // where swarm.exchange.patience is kept
+  swarm.model.channels = 9;  // where swarm.exchange.patience is kept
   const std::string text = print_swarm_settings(swarm);
   EXPECT_TRUE(text.starts_with("starling: 0.8.0\nswarm:\n")) << text;
   EXPECT_NE(text.find("\n    inject_loss: 0\n    patience: 9\n  topology:\n"), std::string::npos) << text;

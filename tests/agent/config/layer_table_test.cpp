@@ -48,7 +48,7 @@ TEST_F(LayerTables, DividesBackwardByFlopsAndTurnsTheOrder) {
   EXPECT_DOUBLE_EQ(table.backward_s, 0.03);
   EXPECT_DOUBLE_EQ(table.forward_s, 0.015);
   ASSERT_EQ(table.layers.size(), 2u);
-  EXPECT_EQ(table.layers[0].name, "b");   // backward begins with the last layer
+  EXPECT_EQ(table.layers[0].name, "b");  // backward begins with the last layer
   EXPECT_EQ(table.layers[0].elements, 2000u);
   EXPECT_DOUBLE_EQ(table.layers[0].backward_s, 0.02);
   EXPECT_DOUBLE_EQ(table.layers[1].backward_s, 0.01);
@@ -60,8 +60,8 @@ TEST_F(LayerTables, TakesMeasuredTimes) {
   EXPECT_DOUBLE_EQ(table.backward_s, 0.002);
   EXPECT_DOUBLE_EQ(table.forward_s, 0.007);
   EXPECT_DOUBLE_EQ(table.layers[0].backward_s, 0.0005);
-  EXPECT_DOUBLE_EQ(read(text, 20ms).layers[0].backward_s, 0.005);   // scaled
-  EXPECT_DOUBLE_EQ(read("backward: 1s\nlayers: {a: [1, 5]}\n", 20ms).backward_s, 0.02);   // the caller's counts
+  EXPECT_DOUBLE_EQ(read(text, 20ms).layers[0].backward_s, 0.005);                        // scaled
+  EXPECT_DOUBLE_EQ(read("backward: 1s\nlayers: {a: [1, 5]}\n", 20ms).backward_s, 0.02);  // the caller's counts
 }
 
 TEST_F(LayerTables, ATrainerPretendsAllOfATable) {
@@ -90,14 +90,14 @@ TEST_F(LayerTables, RefusesWithFileAndLine) {
        ":2: layer 'a': expected a time with its unit, found '-5ms'; write 5s or 500ms (us, ms, s, m, h)"},
       {"layers:\n  a: [1, 5ms]\n  b: [1, 5]\n",
        ":3: layer 'b': some layers have times and others FLOPs; give all of them the same"},
-      {"layers:\n  a: [1, 5]\n", ": the layers have FLOPs, but nothing says how long backward takes; add --backward "
-                                 "150ms, or `backward: 150ms` in the file"},
+      {"layers:\n  a: [1, 5]\n",
+       ": the layers have FLOPs, but nothing says how long backward takes; add --backward "
+       "150ms, or `backward: 150ms` in the file"},
       {"backward: 1s\nlayers:\n  a: [1, 0]\n", ": no layer computes anything"},
       {"backward: 0s\nlayers:\n  a: [1, 1]\n", ": backward takes no time in any layer"},
       {"backward: 1s\n", ": no layers; write `layers:` with NAME: [params, FLOPs] below"},
       {"backward: 1s\nlayer:\n  a: [1, 1]\n", ":2: layer: unknown key; there are model, forward, backward, layers"},
-      {"backward: 1s\nlayers:\n  a: [1, 5]\n  a: [1, 5]\n",
-       ":4: layer 'a': there is another one of this name above"},
+      {"backward: 1s\nlayers:\n  a: [1, 5]\n  a: [1, 5]\n", ":4: layer 'a': there is another one of this name above"},
       {"just text", ": no table of layers; its keys are model, forward, backward, layers"},
   };
   for (const auto& [text, expected] : cases) EXPECT_EQ(refusal(text), expected) << text;
@@ -110,9 +110,10 @@ TEST_F(LayerTables, RefusesWithFileAndLine) {
     }
     return std::string("accepted");
   };
-  EXPECT_EQ(refusal_of(path_), "cannot read " + path_ + ": No such file or directory; it is to hold the layers of a "
-                               "model, as configs/layers/resnet50.yaml does");
-  EXPECT_EQ(refusal_of(folder_), folder_ + " is no file that can be read");
+  EXPECT_EQ(refusal_of(path_), "cannot read " + path_ +
+                                   ": No such file or directory; it is to hold the layers of a "
+                                   "model, as configs/layers/resnet50.yaml does");
+  EXPECT_EQ(refusal_of(folder_), folder_ + " is no file that can be read; name a file");
   std::ofstream(path_) << std::string(300'000, 'x');
   EXPECT_EQ(refusal_of(path_), path_ + ": more than 262144 bytes; is this the right file?");
 }

@@ -5,6 +5,7 @@
 
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "agent/config/fields.h"
 
@@ -52,8 +53,8 @@ TEST(Settings, MissNoKeyOfTheFirstVersion) {
     const AgreedSettings agreed = parse_agreed_settings(golden());
     Config config;
     config.swarm = agreed.swarm;
-    const std::string rest =
-        print_section(config, "swarm", false, [&](const ConfigField& other) { return other.path != field.path; });
+    const std::string rest = print_section(config, "swarm", KeyNames::kSettings,
+                                           [&](const ConfigField& other) { return other.path != field.path; });
     EXPECT_EQ(refusal(rest + "genesis: " + agreed.genesis_hash_hex + "\n"),
               "the swarm's settings: the key " + field.path + " is missing, which every Starling writes");
     ++keys;
@@ -64,8 +65,10 @@ TEST(Settings, MissNoKeyOfTheFirstVersion) {
 // Until 0.2.0 gradients were shared without repair, which old texts mean to this day.
 TEST(Settings, OldGradientsStayUnrepaired) {
   std::string text = with("    source: params\n", "    source: gradients\n");
-  for (const auto& [from, to] : {std::pair("kind: pairwise", "kind: group"), {"codec: modulo8", "codec: fp32"},
-                                 {"carry: [params, momentum]", "carry: [params]"}, {"overlap: auto", "overlap: off"},
+  for (const auto& [from, to] : {std::pair("kind: pairwise", "kind: group"),
+                                 {"codec: modulo8", "codec: fp32"},
+                                 {"carry: [params, momentum]", "carry: [params]"},
+                                 {"overlap: auto", "overlap: off"},
                                  {"local_steps: 2", "local_steps: 1"}}) {
     const size_t at = text.find(from);
     if (at != std::string::npos) text.replace(at, std::string(from).size(), to);
@@ -116,6 +119,29 @@ TEST(Settings, EveryLaterKeyReadsItsUnwrittenValue) {
   }
 }
 
+// A text that needs what left is refused; as its neutral value the key stands there for ever.
+TEST(Settings, ThatNeedWhatLeftSayWhichVersionHasIt) {
+  const std::string last = "Starling 0.2.0 is the last version that has this key; ";
+  EXPECT_EQ(refusal(with("    pairs_every: 0\n", "    pairs_every: 6\n")),
+            "the swarm's settings:44: swarm.exchange.pairs_every: 6: " + last +
+                "a group holds up to 16 agents; write kind: pairwise, which holds any number");
+  const std::string place = "    inject_loss: 0\n";
+  EXPECT_NE(refusal(with(place, place + "    powergossip:\n      rank: 2\n")).find("rank: 2: " + last),
+            std::string::npos);
+  EXPECT_EQ(refusal(with(place, place + "    powergossip:\n      rank: 0\n")), "");
+  EXPECT_EQ(refusal(with(place, place + "    update:\n      levels: 15\n")), "") << "of no codec that is left";
+  EXPECT_NE(refusal(with(place, place + "    update:\n      codec: qsgd\n")).find("'qsgd': Starling 0.2.0 is the last"),
+            std::string::npos);
+}
+
+// Only config files have new names.
+TEST(Settings, KnowNoNamesOfConfigs) {
+  EXPECT_NE(refusal(with("    clip: 0\n", "    outlier_clip: 0\n")).find("does not know the key"), std::string::npos);
+  EXPECT_NE(refusal(with("  local_steps: 2\n", "  sync_every: 2\n")).find("does not know the key"), std::string::npos);
+  EXPECT_EQ(describe_difference(golden(), with("    clip: 0\n", "    clip: 3\n")),
+            "exchange.outlier_clip: 0 here, 3 there");
+}
+
 // Texts that only look alike are never taken for the same.
 TEST(Settings, ThatCannotBeReadAreNotTheSame) {
   EXPECT_NE(describe_difference("a: 1\n", "a: 1 \n"), "");
@@ -125,10 +151,12 @@ TEST(Settings, ThatCannotBeReadAreNotTheSame) {
 
 TEST(Settings, OfANewerStarlingSayWhatTheyNeed) {
   const std::string newer = with("    suspicion: 3\n", "    suspicion: 3\n    patience: 9\n");
-  EXPECT_EQ(refusal(newer), "the swarm's settings:55: settings of a newer Starling: this program does not know the key "
-                            "swarm.membership.patience; upgrade it");
-  const std::string upgrade = "the swarm's settings: they need Starling 12.3.4 or newer, and this program knows "
-                              "settings up to 0.2.0; upgrade it";
+  EXPECT_EQ(refusal(newer),
+            "the swarm's settings:55: settings of a newer Starling: this program does not know the key "
+            "swarm.membership.patience; upgrade it");
+  const std::string upgrade =
+      "the swarm's settings: they need Starling 12.3.4 or newer, and this program knows "
+      "settings up to 0.3.0; upgrade it";
   EXPECT_EQ(refusal("starling: 12.3.4\n" + newer), upgrade);
   EXPECT_EQ(refusal("starling: 12.3.4\n" + golden()), upgrade);
   EXPECT_EQ(refusal("starling: 0.1.0\n" + golden()), "");
@@ -138,7 +166,8 @@ TEST(Settings, OfANewerStarlingSayWhatTheyNeed) {
 TEST(Settings, ForeignTextsAreRefused) {
   for (const char* version : {"1", "1.2", "1.2.x", "1.2.3.4", "-1.2.3", "99999999999.0.0", "[1, 2, 3]", "''"}) {
     EXPECT_EQ(refusal("starling: " + std::string(version) + "\n" + golden()),
-              "the swarm's settings:1: starling: expected a version such as 0.3.0") << version;
+              "the swarm's settings:1: starling: expected a version such as 0.3.0")
+        << version;
   }
   EXPECT_NE(refusal("starling: 0.1.0\nstarling: 0.1.0\n" + golden()).find("twice"), std::string::npos);
   EXPECT_NE(refusal(golden() + golden()), "");
@@ -153,6 +182,46 @@ TEST(Settings, ForeignTextsAreRefused) {
   } catch (const ConfigError& error) {
     EXPECT_TRUE(std::string(error.what()).starts_with("/some/settings.yaml: ")) << error.what();
   }
+}
+
+Duration longest_of(const std::vector<std::string>& settings) {
+  std::vector<std::string> all = {"swarm.model.kind=quadratic", "swarm.exchange.deadline_max=auto"};
+  all.insert(all.end(), settings.begin(), settings.end());
+  return longest_deadline(load_config("", all).swarm);
+}
+
+// Four times what the bytes take at 10 Mb/s.
+TEST(LongestDeadline, FollowsTheBytesOfAnExchangeWhereAConfigSaysAuto) {
+  const std::string ten_million = "swarm.model.dimension=10000000";
+  EXPECT_NEAR(seconds(longest_of({ten_million})), 32, 0.1);
+  EXPECT_NEAR(seconds(longest_of({ten_million, "swarm.exchange.codec=fp32"})), 128, 0.1);
+  EXPECT_NEAR(seconds(longest_of({ten_million, "swarm.exchange.share=[params, momentum]"})), 64, 0.1);
+  EXPECT_NEAR(seconds(longest_of({ten_million, "swarm.exchange.fragments=4"})), 8, 0.1);
+  const std::vector<std::string> updates = {ten_million, "swarm.exchange.kind=group", "swarm.exchange.source=updates"};
+  EXPECT_NEAR(seconds(longest_of(updates)), 128, 0.1);
+  std::vector<std::string> sparse = updates;
+  sparse.push_back("swarm.exchange.update.codec=topk");
+  EXPECT_LT(longest_of(sparse), std::chrono::seconds(20));
+
+  EXPECT_EQ(longest_of({"swarm.model.dimension=1000"}), std::chrono::seconds(2));
+  EXPECT_EQ(longest_of({"swarm.model.dimension=1000", "swarm.exchange.deadline_min=3s"}), std::chrono::seconds(3));
+  EXPECT_EQ(longest_of({"swarm.model.dimension=1000000000", "swarm.exchange.block=1048576", "swarm.exchange.codec=fp32",
+                        "swarm.exchange.share=[params, momentum]"}),
+            kDeadlineLongest);
+
+  SwarmConfig swarm = load_config("", {"swarm.model.kind=quadratic", ten_million}).swarm;
+  EXPECT_EQ(longest_deadline(swarm), kDeadlineMax) << "as ever, where a config names none";
+  swarm.exchange.deadline_max = std::chrono::seconds(7);
+  EXPECT_EQ(longest_deadline(swarm), std::chrono::seconds(7));
+}
+
+// Older members know times alone.
+TEST(LongestDeadline, IsATimeInEveryTextOfSettings) {
+  const SwarmConfig swarm = load_config("", {"swarm.model.kind=quadratic", "swarm.exchange.deadline_max=auto"}).swarm;
+  const std::string text = agreed_settings(swarm, std::string(64, 'a'));
+  EXPECT_EQ(parse_agreed_settings(text).swarm.exchange.deadline_max, longest_deadline(swarm));
+  EXPECT_EQ(refusal(with("deadline_max: 500ms", "deadline_max: auto")),
+            "the swarm's settings: exchange.deadline_max: auto is for configs; write a time such as 5s");
 }
 
 }  // namespace

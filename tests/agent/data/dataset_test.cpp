@@ -1,54 +1,19 @@
 #include "agent/data/dataset.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <numeric>
 #include <set>
 
 #include "agent/data/order.h"
+#include "tests/agent/data/data_folder.h"
 
 namespace starling {
 namespace {
 
 namespace fs = std::filesystem;
-
-// A folder of its own for each test, removed with it.
-class DataFolder {
- public:
-  DataFolder() {
-    std::string name = (fs::temp_directory_path() / "starling_dataset_XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) std::abort();
-    path_ = name;
-  }
-  ~DataFolder() { fs::remove_all(path_); }
-
-  void write(const std::string& name, const std::vector<uint8_t>& bytes) const {
-    std::ofstream file(path_ / name, std::ios::binary | std::ios::trunc);
-    file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  }
-  std::string path() const { return path_.string(); }
-
-  SampleSpec model;
-
- private:
-  fs::path path_;
-};
-
-// What `load` says when it refuses; empty if it does not.
-template <typename Load>
-std::string refusal_of(const Load& load) {
-  try {
-    load();
-  } catch (const std::runtime_error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 // With a small, sound data set, for one test to damage.
 class IdxFolder : public DataFolder {
@@ -56,30 +21,12 @@ class IdxFolder : public DataFolder {
   IdxFolder() {
     model.input = {1, 2, 3};
     model.classes = 4;
-    write("train-images-idx3-ubyte", images(5, 2, 3));
-    write("train-labels-idx1-ubyte", labels({0, 1, 2, 3, 1}));
-  }
-
-  static std::vector<uint8_t> header(std::vector<uint32_t> sizes) {
-    std::vector<uint8_t> bytes = {0, 0, 8, static_cast<uint8_t>(sizes.size())};
-    for (const uint32_t size : sizes) {
-      for (int shift = 24; shift >= 0; shift -= 8) bytes.push_back(static_cast<uint8_t>(size >> shift));
-    }
-    return bytes;
-  }
-  static std::vector<uint8_t> images(uint32_t count, uint32_t height, uint32_t width) {
-    std::vector<uint8_t> bytes = header({count, height, width});
-    for (uint32_t i = 0; i < count * height * width; ++i) bytes.push_back(static_cast<uint8_t>(i));
-    return bytes;
-  }
-  static std::vector<uint8_t> labels(const std::vector<uint8_t>& values) {
-    std::vector<uint8_t> bytes = header({static_cast<uint32_t>(values.size())});
-    bytes.insert(bytes.end(), values.begin(), values.end());
-    return bytes;
+    write("train-images-idx3-ubyte", idx_images(5, 2, 3));
+    write("train-labels-idx1-ubyte", idx_labels({0, 1, 2, 3, 1}));
   }
 
   std::string refusal() const {
-    return refusal_of([this] { load_idx(path(), DataPart::kTrain, model); });
+    return refusal_of([this] { load_data({.path = path()}, model, 1); });
   }
 };
 
@@ -88,21 +35,9 @@ class CifarFolder : public DataFolder {
  public:
   CifarFolder() {
     model.input = {3, 32, 32};
-    write("data_batch_2.bin", records({9, 0, 3}));
-    write("data_batch_5.bin", records({1, 2, 4}));
-    write("test_batch.bin", records({7}));
-  }
-
-  // Red pixels are ten times the label, green ones 1 more, blue ones 2; the last of all is 255.
-  static std::vector<uint8_t> records(const std::vector<uint8_t>& labels) {
-    std::vector<uint8_t> bytes;
-    for (const uint8_t label : labels) {
-      bytes.push_back(label);
-      for (int channel = 0; channel < 3; ++channel)
-        bytes.insert(bytes.end(), 1024, static_cast<uint8_t>(10 * label + channel));
-      bytes.back() = 255;
-    }
-    return bytes;
+    write("data_batch_2.bin", cifar_records({9, 0, 3}));
+    write("data_batch_5.bin", cifar_records({1, 2, 4}));
+    write("test_batch.bin", cifar_records({7}));
   }
 
   std::string refusal() const {
@@ -110,14 +45,9 @@ class CifarFolder : public DataFolder {
   }
 };
 
-void expect_parts(const std::string& text, const std::vector<std::string>& parts) {
-  for (const std::string& part : parts)
-    EXPECT_NE(text.find(part), std::string::npos) << part << "\nin: " << text;
-}
-
 TEST(DatasetIdx, ReadsImagesAndLabels) {
   const IdxFolder folder;
-  const Dataset data = load_idx(folder.path(), DataPart::kTrain, folder.model);
+  const Dataset data = load_data({.path = folder.path()}, folder.model, 1).train;
   EXPECT_EQ(data.shape, (std::vector<int64_t>{1, 2, 3}));
   EXPECT_EQ(data.labels, (std::vector<uint8_t>{0, 1, 2, 3, 1}));
   ASSERT_EQ(data.pixels.size(), 30u);
@@ -127,32 +57,29 @@ TEST(DatasetIdx, ReadsImagesAndLabels) {
 
 TEST(DatasetIdx, ReadsSeveralChannels) {
   IdxFolder folder;
-  std::vector<uint8_t> bytes = IdxFolder::header({5, 2, 2, 3});
+  std::vector<uint8_t> bytes = idx_header({5, 2, 2, 3});
   bytes.resize(bytes.size() + 60, 9);
   folder.write("train-images-idx3-ubyte", bytes);
   folder.model.input = {2, 2, 3};
-  EXPECT_EQ(load_idx(folder.path(), DataPart::kTrain, folder.model).sample_elements(), 12u);
+  EXPECT_EQ(load_data({.path = folder.path()}, folder.model, 1).train.sample_elements(), 12u);
 }
 
 TEST(DatasetIdx, AMissingFileIsNamedWithARemedy) {
   const IdxFolder folder;
   fs::remove(folder.path() + "/train-labels-idx1-ubyte");
-  expect_parts(folder.refusal(), {folder.path() + "/train-labels-idx1-ubyte: no such file", "agent.data.path",
-                                  "generated"});
-  folder.write("train-labels-idx1-ubyte.gz", {1});
-  expect_parts(folder.refusal(), {"gunzip"});
+  expect_parts(folder.refusal(), {folder.path() + "/train-labels-idx1-ubyte: no such file", "agent.data.path"});
   fs::create_directory(folder.path() + "/train-labels-idx1-ubyte");
   expect_parts(folder.refusal(), {"not a regular file"});
 }
 
 TEST(DatasetIdx, AWrongMagicNumberIsShown) {
   const IdxFolder folder;
-  folder.write("train-images-idx3-ubyte", IdxFolder::labels({1, 2, 3, 0, 1}));
+  folder.write("train-images-idx3-ubyte", idx_labels({1, 2, 3, 0, 1}));
   expect_parts(folder.refusal(), {"train-images-idx3-ubyte", "wrong magic number 0x00000801", "0x00000803"});
   folder.write("train-images-idx3-ubyte", {0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0});
-  expect_parts(folder.refusal(), {"gzip", "gunzip"});
+  expect_parts(folder.refusal(), {"train-images-idx3-ubyte", "cut short"});
   for (const uint8_t type : {0, 9, 13}) {  // 13: floats
-    std::vector<uint8_t> bytes = IdxFolder::images(5, 2, 3);
+    std::vector<uint8_t> bytes = idx_images(5, 2, 3);
     bytes[2] = type;
     folder.write("train-images-idx3-ubyte", bytes);
     expect_parts(folder.refusal(), {"wrong magic number"});
@@ -161,7 +88,7 @@ TEST(DatasetIdx, AWrongMagicNumberIsShown) {
 
 TEST(DatasetIdx, EveryTruncationSaysHowMuchIsThere) {
   const IdxFolder folder;
-  const std::vector<uint8_t> whole = IdxFolder::images(5, 2, 3);
+  const std::vector<uint8_t> whole = idx_images(5, 2, 3);
   for (size_t size = 0; size < whole.size(); ++size) {
     folder.write("train-images-idx3-ubyte", {whole.begin(), whole.begin() + static_cast<ptrdiff_t>(size)});
     expect_parts(folder.refusal(), {"cut short"});
@@ -177,9 +104,11 @@ TEST(DatasetIdx, EveryTruncationSaysHowMuchIsThere) {
 TEST(DatasetIdx, AbsurdSizesAreCutShort) {
   const IdxFolder folder;
   const uint32_t most = 0xffffffff;
-  for (const std::vector<uint32_t>& sizes : {std::vector<uint32_t>{most, most, most}, {most, 1, 1},
-                                             {0x80000000, 0x80000000, 4}, {1u << 31, 1u << 31, 1u << 31}}) {
-    std::vector<uint8_t> bytes = IdxFolder::header(sizes);
+  for (const std::vector<uint32_t>& sizes : {std::vector<uint32_t>{most, most, most},
+                                             {most, 1, 1},
+                                             {0x80000000, 0x80000000, 4},
+                                             {1u << 31, 1u << 31, 1u << 31}}) {
+    std::vector<uint8_t> bytes = idx_header(sizes);
     bytes.resize(bytes.size() + 30);
     folder.write("train-images-idx3-ubyte", bytes);
     expect_parts(folder.refusal(), {"cut short"});
@@ -188,15 +117,16 @@ TEST(DatasetIdx, AbsurdSizesAreCutShort) {
 
 TEST(DatasetIdx, FilesThatDoNotBelongTogetherAreRefused) {
   const IdxFolder folder;
-  folder.write("train-labels-idx1-ubyte", IdxFolder::labels({0, 1, 2}));
+  folder.write("train-labels-idx1-ubyte", idx_labels({0, 1, 2}));
   expect_parts(folder.refusal(), {"3 labels for the 5 images"});
-  folder.write("train-labels-idx1-ubyte", IdxFolder::labels({0, 1, 4, 2, 3}));
+  folder.write("train-labels-idx1-ubyte", idx_labels({0, 1, 4, 2, 3}));
   expect_parts(folder.refusal(), {"label 4 of sample 2", "4 classes"});
-  folder.write("train-labels-idx1-ubyte", IdxFolder::labels({}));
-  folder.write("train-images-idx3-ubyte", IdxFolder::images(0, 2, 3));
+  folder.write("train-labels-idx1-ubyte", idx_labels({}));
+  folder.write("train-images-idx3-ubyte", idx_images(0, 2, 3));
   expect_parts(folder.refusal(), {"holds no samples"});
-  folder.write("train-images-idx3-ubyte", IdxFolder::images(5, 3, 2));
-  expect_parts(folder.refusal(), {"[1, 3, 2]", "[1, 2, 3]", "swarm.model.input"});
+  folder.write("train-labels-idx1-ubyte", idx_labels({0, 1, 2, 3, 1}));
+  folder.write("train-images-idx3-ubyte", idx_images(5, 3, 2));
+  expect_parts(folder.refusal(), {"[1, 3, 2]", "[1, 2, 3]", "swarm.model: {kind: mlp, input: [1, 3, 2], classes: 4"});
 }
 
 TEST(DatasetCifar, ReadsTheBatchesThatAreThereInTheirOrder) {
@@ -216,12 +146,12 @@ TEST(DatasetCifar, ReadsTheBatchesThatAreThereInTheirOrder) {
 
 TEST(DatasetCifar, OnlyWholeRecordsAreTaken) {
   const CifarFolder folder;
-  std::vector<uint8_t> bytes = CifarFolder::records({1, 2});
+  std::vector<uint8_t> bytes = cifar_records({1, 2});
   for (const size_t size : {size_t{1}, size_t{3072}, bytes.size() - 1}) {
     bytes.resize(size);
     folder.write("data_batch_2.bin", bytes);
     expect_parts(folder.refusal(), {"data_batch_2.bin: " + std::to_string(size) + " bytes", "3073", "fetch"});
-    bytes = CifarFolder::records({1, 2});
+    bytes = cifar_records({1, 2});
   }
   folder.write("data_batch_2.bin", {});
   expect_parts(folder.refusal(), {"data_batch_2.bin: holds no samples"});
@@ -239,23 +169,25 @@ TEST(DatasetCifar, AnAbsurdSizeIsRefused) {
 
 TEST(DatasetCifar, LabelsOutsideTheTenOrTheModelAreRefused) {
   CifarFolder folder;
-  folder.write("data_batch_5.bin", CifarFolder::records({9, 10}));
+  folder.write("data_batch_5.bin", cifar_records({9, 10}));
   folder.model.classes = 100;
   expect_parts(folder.refusal(), {"data_batch_5.bin: label 10 of record 1", "0 to 9"});
   folder.model.classes = 9;
-  expect_parts(folder.refusal(), {"data_batch_2.bin: label 9 of record 0", "9 classes", "swarm.model.classes"});
+  folder.write("data_batch_5.bin", cifar_records({1}));
+  expect_parts(folder.refusal(), {folder.path(), "label 9 of sample 0", "9 classes", "swarm.model.classes"});
 }
 
 TEST(DatasetCifar, AModelForOtherImagesIsToldWhatToTake) {
   CifarFolder folder;
   folder.model.input = {1, 28, 28};
-  expect_parts(folder.refusal(), {folder.path(), "[1, 28, 28]", "swarm.model.input: [3, 32, 32]"});
+  expect_parts(folder.refusal(),
+               {folder.path(), "[1, 28, 28]", "swarm.model: {kind: cnn, input: [3, 32, 32], classes: 10"});
 }
 
 TEST(DatasetCifar, TestDataAreOptionalUnlessNamed) {
   const CifarFolder folder, other;
   DataConfig config{.path = folder.path(), .test_path = other.path()};
-  other.write("test_batch.bin", CifarFolder::records({5, 6}));
+  other.write("test_batch.bin", cifar_records({5, 6}));
   EXPECT_EQ(load_data(config, folder.model, 1).test.labels, (std::vector<uint8_t>{5, 6}));
   fs::remove(other.path() + "/test_batch.bin");
   EXPECT_THROW(load_data(config, folder.model, 1), std::runtime_error);
@@ -266,9 +198,9 @@ TEST(DatasetCifar, TestDataAreOptionalUnlessNamed) {
 
 TEST(DatasetLoad, AFolderOfTwoFormatsIsAmbiguous) {
   const IdxFolder folder;
-  folder.write("data_batch_1.bin", CifarFolder::records({1}));
+  folder.write("data_batch_1.bin", cifar_records({1}));
   const auto load = [&folder] { load_data({.path = folder.path()}, folder.model, 1); };
-  expect_parts(refusal_of(load), {folder.path(), "both IDX and CIFAR-10"});
+  expect_parts(refusal_of(load), {folder.path(), "several data sets", "IDX", "CIFAR-10 (binary version)"});
 }
 
 // Thirteen letters, and runs of four.
@@ -276,10 +208,9 @@ class TextFolder : public DataFolder {
  public:
   TextFolder() {
     model = {.input = {1, 1, 4}, .classes = 128};
-    write("train.txt", bytes("abcdefghijklm"));
-    write("test.txt", bytes("vwxyz"));
+    write("train.txt", bytes_of("abcdefghijklm"));
+    write("test.txt", bytes_of("vwxyz"));
   }
-  static std::vector<uint8_t> bytes(const std::string& text) { return {text.begin(), text.end()}; }
   std::string refusal() const {
     return refusal_of([this] { load_data({.path = path()}, model, 1); });
   }
@@ -289,12 +220,12 @@ TEST(DatasetText, IsCutIntoRunsAndTheByteBehindEach) {
   TextFolder folder;
   const DatasetPair data = load_data({.path = folder.path()}, folder.model, 1);
   EXPECT_EQ(data.train.shape, folder.model.input);
-  EXPECT_EQ(data.train.pixels, TextFolder::bytes("abcdefghijkl"));
-  EXPECT_EQ(data.train.labels, TextFolder::bytes("eim"));
-  EXPECT_EQ(data.test.pixels, TextFolder::bytes("vwxy"));
-  EXPECT_EQ(data.test.labels, TextFolder::bytes("z"));
-  folder.write("train.txt", TextFolder::bytes("abcdefghijkl"));   // nothing follows the third run
-  EXPECT_EQ(load_data({.path = folder.path()}, folder.model, 1).train.labels, TextFolder::bytes("ei"));
+  EXPECT_EQ(data.train.pixels, bytes_of("abcdefghijkl"));
+  EXPECT_EQ(data.train.labels, bytes_of("eim"));
+  EXPECT_EQ(data.test.pixels, bytes_of("vwxy"));
+  EXPECT_EQ(data.test.labels, bytes_of("z"));
+  folder.write("train.txt", bytes_of("abcdefghijkl"));  // nothing follows the third run
+  EXPECT_EQ(load_data({.path = folder.path()}, folder.model, 1).train.labels, bytes_of("ei"));
   fs::remove(folder.path() + "/test.txt");
   EXPECT_EQ(load_data({.path = folder.path()}, folder.model, 1).test.count(), 0u);
 }
@@ -304,20 +235,22 @@ TEST(DatasetText, WhatMakesNoSamplesIsRefused) {
   folder.model.classes = 108;
   expect_parts(folder.refusal(), {"train.txt: byte 11 is 108", "108 classes", "swarm.model.classes: 256"});
   folder.model.classes = 128;
-  folder.write("train.txt", TextFolder::bytes("abcd"));
+  folder.write("train.txt", bytes_of("abcd"));
   expect_parts(folder.refusal(), {"train.txt: 4 bytes, and one sample needs 5", "longer text"});
   fs::resize_file(folder.path() + "/train.txt", uint64_t{1} << 33);
   expect_parts(folder.refusal(), {"train.txt: 8589934592 bytes, more than 2^32"});
+  folder.write("train.txt", {'a', 'b', 0, 'c', 'd', 'e'});
+  expect_parts(folder.refusal(), {"train.txt: byte 2 is 0, which no text has", "UTF-8"});
   folder.model.input = {1, 28, 28};
-  expect_parts(folder.refusal(), {"train.txt", "[1, 28, 28]", "lstm", "[1, 1, LENGTH]"});
-  folder.write("data_batch_1.bin", CifarFolder::records({1}));
-  expect_parts(folder.refusal(), {folder.path(), "text and images"});
+  expect_parts(folder.refusal(), {"train.txt", "[1, 28, 28]", "starling init --data "});
+  folder.write("data_batch_1.bin", cifar_records({1}));
+  expect_parts(folder.refusal(), {folder.path(), "several data sets", "text"});
 }
 
 TEST(DatasetText, ManyLabelsAreCountedNotListed) {
   const TextFolder folder;
-  std::vector<uint8_t> bytes(128);
-  std::iota(bytes.begin(), bytes.end(), uint8_t{0});
+  std::vector<uint8_t> bytes(127);
+  std::iota(bytes.begin(), bytes.end(), uint8_t{1});
   folder.write("train.txt", bytes);
   const SampleSpec pairs{.input = {1, 1, 2}, .classes = 128};
   EXPECT_EQ(summarize(load_data({.path = folder.path()}, pairs, 1).train), "63 samples, 63 labels");
@@ -326,8 +259,8 @@ TEST(DatasetText, ManyLabelsAreCountedNotListed) {
 TEST(DatasetLoad, AFolderOfNoFormatIsToldAll) {
   const DataFolder folder;
   const auto load = [&folder] { load_data({.path = folder.path()}, folder.model, 1); };
-  expect_parts(refusal_of(load), {folder.path(), "train-images-idx3-ubyte", "data_batch_1.bin", "train.txt",
-                                  "generated"});
+  expect_parts(refusal_of(load), {folder.path() + ": found nothing", "train-images-idx3-ubyte", "data_batch_1.bin",
+                                  ".npz", ".txt", "generated"});
 }
 
 TEST(DatasetLoad, TestDataAreOptionalUnlessNamed) {
@@ -339,9 +272,9 @@ TEST(DatasetLoad, TestDataAreOptionalUnlessNamed) {
   config.test_path = folder.path();
   EXPECT_THROW(load_data(config, folder.model, 1), std::runtime_error);
   config.test_path = "";
-  folder.write("t10k-images-idx3-ubyte", IdxFolder::images(2, 2, 3));  // half of a test set is a mistake
+  folder.write("t10k-images-idx3-ubyte", idx_images(2, 2, 3));  // half of a test set is a mistake
   EXPECT_THROW(load_data(config, folder.model, 1), std::runtime_error);
-  folder.write("t10k-labels-idx1-ubyte", IdxFolder::labels({3, 0}));
+  folder.write("t10k-labels-idx1-ubyte", idx_labels({3, 0}));
   EXPECT_EQ(load_data(config, folder.model, 1).test.labels, (std::vector<uint8_t>{3, 0}));
 }
 
@@ -368,8 +301,7 @@ TEST(DatasetDigits, FollowFromTheRngSeed) {
   EXPECT_EQ(data.pixels, draw_digits(50, 7, 0).pixels);
   EXPECT_NE(data.pixels, draw_digits(50, 8, 0).pixels);
   EXPECT_NE(data.pixels, draw_digits(50, 7, 1).pixels);
-  for (int label = 0; label < 10; ++label)
-    EXPECT_EQ(std::count(data.labels.begin(), data.labels.end(), label), 5);
+  for (int label = 0; label < 10; ++label) EXPECT_EQ(std::count(data.labels.begin(), data.labels.end(), label), 5);
 }
 
 // The plainest of all learners, the mean image of each digit, must already see what they are; and they must
@@ -405,6 +337,65 @@ TEST(DatasetLoad, GeneratedDigitsWantTheirModel) {
   EXPECT_THROW(load_data(config, model, 3), std::runtime_error);
 }
 
+TEST(DatasetHoldOut, IsTheSameDrawEachTimeAndNeverTrainedOn) {
+  std::vector<uint32_t> shard(200);
+  for (uint32_t i = 0; i < 200; ++i) shard[i] = 3 * i;
+  const HeldOut samples = hold_out(shard, 0.1, 7);
+  EXPECT_EQ(samples.held.size(), 20u);
+  std::vector<uint32_t> both = samples.kept;
+  both.insert(both.end(), samples.held.begin(), samples.held.end());
+  std::sort(both.begin(), both.end());
+  EXPECT_EQ(both, shard);
+  EXPECT_EQ(hold_out(shard, 0.1, 7).held, samples.held) << "as after a restart";
+  EXPECT_NE(hold_out(shard, 0.1, 8).held, samples.held);
+  EXPECT_TRUE(std::is_sorted(samples.held.begin(), samples.held.end()));
+  EXPECT_GT(samples.held.back() - samples.held.front(), 200u) << "not one run of them";
+  EXPECT_TRUE(hold_out(shard, 0, 7).held.empty());
+}
+
+TEST(DatasetHoldOut, TakesThePlaceOfTestFiles) {
+  const CifarFolder folder;
+  const DatasetPair data = load_data({.path = folder.path(), .hold_out = 0.5}, folder.model, 1);
+  EXPECT_EQ(data.test.count(), 3u);
+  EXPECT_EQ(data.train.count(), 3u);
+  ByteVector labels = joined(data.train.labels, data.test.labels);
+  std::sort(labels.begin(), labels.end());
+  EXPECT_EQ(labels, (ByteVector{0, 1, 2, 3, 4, 9})) << "not the 7 of the test file";
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(data.test.pixels[i * 3072], 10 * data.test.labels[i]);
+  const DatasetPair digits = load_data({.path = "generated", .hold_out = 0.25}, {}, 1);
+  EXPECT_EQ(digits.test.count(), kGeneratedTrainCount / 4);
+  EXPECT_EQ(digits.train.count(), kGeneratedTrainCount * 3 / 4);
+}
+
+TEST(DatasetHoldOut, APartOfAShardWithoutASampleIsRefused) {
+  const CifarFolder folder;
+  const auto refusal = [&](double part, uint32_t shards) {
+    return refusal_of([&] {
+      load_data({.path = folder.path(), .sharding = "iid", .shard_count = shards, .hold_out = part}, folder.model, 1);
+    });
+  };
+  EXPECT_EQ(refusal(0.2, 1), "");
+  expect_parts(refusal(0.1, 1),
+               {folder.path(), "agent.data.hold_out: 0.1 of this agent's 6 samples is none", "raise it"});
+  expect_parts(refusal(0.2, 2), {"0.2 of this agent's 3 samples is none"});
+}
+
+TEST(DatasetJudged, WantsNoTrainingFiles) {
+  const CifarFolder folder;
+  bool is_training = true;
+  EXPECT_EQ(load_judged_data(folder.path(), folder.model, 1, &is_training).labels, (ByteVector{7}));
+  EXPECT_FALSE(is_training);
+  fs::remove(folder.path() + "/test_batch.bin");
+  EXPECT_EQ(load_judged_data(folder.path(), folder.model, 1, &is_training).count(), 6u);
+  EXPECT_TRUE(is_training);
+  fs::remove(folder.path() + "/data_batch_2.bin");
+  fs::remove(folder.path() + "/data_batch_5.bin");
+  folder.write("test_batch.bin", cifar_records({8}));
+  EXPECT_EQ(load_judged_data(folder.path(), folder.model, 1, &is_training).labels, (ByteVector{8}));
+  EXPECT_FALSE(is_training);
+  EXPECT_EQ(load_judged_data("generated", {}, 1, &is_training).count(), kGeneratedTestCount);
+}
+
 TEST(DatasetOrder, EveryEpochVisitsEverySampleOnce) {
   DatasetOrder order(10, 1, 0);
   std::vector<int64_t> first(10), second(10);
@@ -412,8 +403,7 @@ TEST(DatasetOrder, EveryEpochVisitsEverySampleOnce) {
   order.next(std::span(second).first(7));  // batches need not divide the data
   order.next(std::span(second).last(3));
   EXPECT_NE(first, second);
-  for (const auto& epoch : {first, second})
-    EXPECT_EQ(std::set<int64_t>(epoch.begin(), epoch.end()).size(), 10u);
+  for (const auto& epoch : {first, second}) EXPECT_EQ(std::set<int64_t>(epoch.begin(), epoch.end()).size(), 10u);
   EXPECT_EQ(order.place(), (DatasetOrder::Place{2, 0}));
 }
 

@@ -18,8 +18,8 @@ std::vector<uint8_t> some_labels(size_t count, uint32_t classes) {
   return labels;
 }
 
-std::vector<std::vector<uint32_t>> all_shards(const std::vector<uint8_t>& labels, DataConfig config,
-                                              uint64_t rng_seed, int64_t classes = 10) {
+std::vector<std::vector<uint32_t>> all_shards(const std::vector<uint8_t>& labels, DataConfig config, uint64_t rng_seed,
+                                              int64_t classes = 10) {
   std::vector<std::vector<uint32_t>> shards;
   for (config.shard = 0; config.shard < config.shard_count; ++config.shard) {
     shards.push_back(shard_indices(labels, classes, config, rng_seed));
@@ -39,8 +39,7 @@ void expect_division(const std::vector<std::vector<uint32_t>>& shards, size_t co
 
 TEST(DatasetShard, AllGivesEverythingToEveryone) {
   const auto labels = some_labels(100, 10);
-  for (const auto& shard : all_shards(labels, {.sharding = "all", .shard_count = 3}, 1))
-    EXPECT_EQ(shard.size(), 100u);
+  for (const auto& shard : all_shards(labels, {.sharding = "all", .shard_count = 3}, 1)) EXPECT_EQ(shard.size(), 100u);
 }
 
 TEST(DatasetShard, IidDividesEvenlyAndMixed) {
@@ -108,8 +107,7 @@ TEST(DatasetShard, DirichletSharesHaveTheRightVariance) {
   const int draws = 3000;
   for (int i = 0; i < draws; ++i) {
     const DataConfig config{.sharding = "dirichlet", .shard = 1, .shard_count = 4, .alpha = alpha};
-    const double share =
-        static_cast<double>(shard_indices(labels, 1, config, static_cast<uint64_t>(i)).size()) / 1000;
+    const double share = static_cast<double>(shard_indices(labels, 1, config, static_cast<uint64_t>(i)).size()) / 1000;
     sum += share;
     sum_squares += share * share;
   }
@@ -126,8 +124,8 @@ TEST(DatasetShard, TheLabelFilterKeepsOnlyThose) {
     kept += shard.size();
     for (const uint32_t i : shard) EXPECT_TRUE(labels[i] == 3 || labels[i] == 7);
   }
-  EXPECT_EQ(static_cast<ptrdiff_t>(kept), std::count(labels.begin(), labels.end(), 3) +
-                                              std::count(labels.begin(), labels.end(), 7));
+  EXPECT_EQ(static_cast<ptrdiff_t>(kept),
+            std::count(labels.begin(), labels.end(), 3) + std::count(labels.begin(), labels.end(), 7));
 }
 
 TEST(DatasetShard, NonsenseIsRefused) {

@@ -9,8 +9,8 @@
 #include <fstream>
 #include <stdexcept>
 
-#include "agent/local/distance.h"
 #include "agent/local/command_lines.h"
+#include "agent/local/distance.h"
 #include "agent/local/member.h"
 #include "agent/local/metrics_reader.h"
 #include "agent/local/ports.h"
@@ -27,7 +27,7 @@ namespace {
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
-constexpr int kPolls = 1000;   // of 10 ms: a deadline that only a hanging machine reaches
+constexpr int kPolls = 1000;  // of 10 ms: a deadline that only a hanging machine reaches
 
 class SwarmTest : public testing::Test {
  protected:
@@ -102,7 +102,7 @@ TEST_F(SwarmProcessTest, EndsWithItsObject) {
     pid = child.pid();
     EXPECT_EQ(kill(pid, 0), 0);
   }
-  EXPECT_EQ(kill(pid, 0), -1);   // killed and reaped
+  EXPECT_EQ(kill(pid, 0), -1);  // killed and reaped
 }
 
 TEST_F(SwarmProcessTest, SaysWhatCannotBeStarted) {
@@ -139,7 +139,7 @@ TEST_F(SwarmProcessTest, TheFolderOfALivingSwarmIsNotTouched) {
     options.program = "/bin/false";
     options.out = out.string();
     Config config;
-    config.swarm.model.kind = "quadratic";   // needs no data
+    config.swarm.model.kind = "quadratic";  // needs no data
     try {
       run_local_swarm(options, config);
       ADD_FAILURE() << "a second swarm began beside " << in_use;
@@ -154,7 +154,7 @@ TEST(SwarmPorts, FindsTwoAdjacentFreePorts) {
   const uint16_t first = find_free_port_pair(0);
   EXPECT_EQ(find_free_port_pair(0), first);
   EXPECT_FALSE(accepts_connections(first));
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);   // the second port of the pair is taken
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);  // the second port of the pair is taken
   const sockaddr_in address = loopback(static_cast<uint16_t>(first + 1));
   ASSERT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   ASSERT_EQ(listen(fd, 1), 0);
@@ -195,10 +195,10 @@ TEST_F(SwarmMetricsTest, TakesInEveryKindOfLine) {
                  "swarm_distance":0.002,"spread":0.003,
                  "exchanges":{"done":9,"late":2,"failed":1},"bytes_sent":1000,"bytes_received":900})"));
   EXPECT_EQ(track.phase, "training");
-  EXPECT_EQ(track.exchanges.done, 9u);   // totals win over what was counted
+  EXPECT_EQ(track.exchanges.done, 9u);  // totals win over what was counted
   EXPECT_EQ(track.bytes_received, 900u);
   EXPECT_EQ(track.note, "received the model");
-  EXPECT_EQ(track.accuracies.size(), 1u);   // repeated, not measured again
+  EXPECT_EQ(track.accuracies.size(), 1u);  // repeated, not measured again
   EXPECT_TRUE(apply_metrics_line(track, R"({"t":104,"event":"evaluate","steps":43,"accuracy":-1,"loss":1})"));
   EXPECT_EQ(track.accuracies.size(), 1u) << "not measured, which is not -100 %";
   EXPECT_EQ(track.distances.size(), 1u);
@@ -243,8 +243,8 @@ TEST_F(SwarmMetricsTest, AnAgentThatJoinsHasNoStepsOfItsOwnYet) {
 
 TEST_F(SwarmMetricsTest, UnmeasuredIsNotZero) {
   AgentTrack track;
-  EXPECT_TRUE(apply_metrics_line(
-      track, R"({"t":1,"event":"status","steps":1,"loss":null,"accuracy":-1,"distance":-1})"));
+  EXPECT_TRUE(
+      apply_metrics_line(track, R"({"t":1,"event":"status","steps":1,"loss":null,"accuracy":-1,"distance":-1})"));
   EXPECT_FALSE(track.loss);
   EXPECT_FALSE(track.accuracy);
   EXPECT_FALSE(track.distance);
@@ -271,8 +271,8 @@ TEST_F(SwarmMetricsTest, FollowerWaitsForTheFileAndForWholeLines) {
   AgentTrack track;
   follower.poll(track);
   std::ofstream out(path("metrics.jsonl"));
-  out << R"({"t":1,"event":"evaluate","steps":5,"accuracy":0.1})" << "\nnonsense\n" << R"({"t":2,"event":"eval)"
-      << std::flush;
+  out << R"({"t":1,"event":"evaluate","steps":5,"accuracy":0.1})" << "\nnonsense\n"
+      << R"({"t":2,"event":"eval)" << std::flush;
   follower.poll(track);
   EXPECT_EQ(track.steps, 5u);
   EXPECT_EQ(follower.odd_lines(), 1u);
@@ -298,11 +298,17 @@ TEST_F(SwarmMemberTest, FinishedMeansSaidSoAndExitedWell) {
 
 TEST_F(SwarmMemberTest, AnyOtherEndIsAFailure) {
   const auto silent = shell_member("exit 0");
-  ASSERT_TRUE(wait_until([&] { silent->poll(); return !silent->running(); }));
+  ASSERT_TRUE(wait_until([&] {
+    silent->poll();
+    return !silent->running();
+  }));
   EXPECT_EQ(silent->state(), ProcessState::kFailed);
   EXPECT_NE(silent->failure().find("without a word"), std::string::npos);
   const auto broken = shell_member(std::string(kFinish) + "exit 4");
-  ASSERT_TRUE(wait_until([&] { broken->poll(); return !broken->running(); }));
+  ASSERT_TRUE(wait_until([&] {
+    broken->poll();
+    return !broken->running();
+  }));
   EXPECT_EQ(broken->state(), ProcessState::kFailed);
   EXPECT_EQ(broken->failure(), "ended with exit status 4");
 }
@@ -310,13 +316,19 @@ TEST_F(SwarmMemberTest, AnyOtherEndIsAFailure) {
 TEST_F(SwarmMemberTest, KilledOnPurposeIsNoFailureButGivenUpIs) {
   const auto victim = shell_member("tail -f /dev/null");
   victim->kill();
-  ASSERT_TRUE(wait_until([&] { victim->poll(); return !victim->running(); }));
+  ASSERT_TRUE(wait_until([&] {
+    victim->poll();
+    return !victim->running();
+  }));
   EXPECT_EQ(victim->state(), ProcessState::kKilled);
   EXPECT_EQ(victim->failure(), "");
   EXPECT_NEAR(*victim->killed_wall_s(), wall_seconds(), 60);
   const auto stuck = shell_member("tail -f /dev/null");
   stuck->give_up("made no progress");
-  ASSERT_TRUE(wait_until([&] { stuck->poll(); return !stuck->running(); }));
+  ASSERT_TRUE(wait_until([&] {
+    stuck->poll();
+    return !stuck->running();
+  }));
   EXPECT_EQ(stuck->state(), ProcessState::kFailed);
   EXPECT_EQ(stuck->failure(), "made no progress");
 }
@@ -341,7 +353,10 @@ TEST_F(SwarmMemberTest, OneThatStandsStillGoesOnAndStillLeaves) {
   ASSERT_TRUE(wait_until([&] { return state_of(pid) == 'T'; }));
   EXPECT_FALSE(member->poll()) << "a process that stands still has not ended";
   member->interrupt();
-  EXPECT_TRUE(wait_until([&] { member->poll(); return !member->running(); }));
+  EXPECT_TRUE(wait_until([&] {
+    member->poll();
+    return !member->running();
+  }));
 }
 
 // A script's background commands ignore SIGINT, and so would all that they start.
@@ -351,7 +366,10 @@ TEST_F(SwarmMemberTest, LeavesThoughItsParentIgnoresTheInterrupt) {
   signal(SIGINT, before);
   ASSERT_TRUE(wait_until([&] { return !log_tail(member->log_path(), 1).empty(); }));
   member->interrupt();
-  EXPECT_TRUE(wait_until([&] { member->poll(); return !member->running(); }));
+  EXPECT_TRUE(wait_until([&] {
+    member->poll();
+    return !member->running();
+  }));
 }
 
 SwarmOptions make_options() {
@@ -378,6 +396,7 @@ TEST_F(SwarmLinesTest, AgentsGetTheConfigAndAJoinerNothingOfTheSwarm) {
   EXPECT_EQ(after(agent, "--config"), "swarm.yaml");
   EXPECT_EQ(after(agent, "--shard"), "2/4");
   EXPECT_EQ(after(agent, "--bootstrap"), "127.0.0.1:7500");
+  EXPECT_EQ(after(agent, "--wait-for"), "4") << "they train from one moment on";
   EXPECT_TRUE(contains(agent, "swarm.exchange.codec=bf16"));
   EXPECT_TRUE(contains(agent, "swarm.stop_after=40"));
   EXPECT_TRUE(contains(agent, "swarm.rng_seed=7"));
@@ -422,17 +441,23 @@ TEST_F(SwarmMemberTest, TableHasOneLineForEachAndKeepsToItsWidth) {
       R"(printf '{"t":1,"event":"start","peer":"ab"}\n{"t":1,"event":"data","labels":[0,1]}\n' >>"$1";
          printf '{"t":2,"event":"joined","how":"genesis"}\n' >>"$1";
          printf '{"t":3,"event":"status","swarm_distance":0.0123,"spread":0.0456,"sent_last_round":999900000,' >> "$1"
+         printf '"bytes_sent":5000,' >> "$1"
          printf '"loss":0.125,"exchanges":{"done":1234,"late":3,"failed":10}}\n' >> "$1"
          printf '{"t":3,"event":"evaluate","steps":8,"accuracy":0.25}\n' >> "$1"; tail -f /dev/null)"));
-  ASSERT_TRUE(wait_until([&] { members[0]->poll(); return members[0]->track().steps == 8; }));
+  ASSERT_TRUE(wait_until([&] {
+    members[0]->poll();
+    return members[0]->track().steps == 8;
+  }));
   const std::vector<std::string> table = render_table(members, 0);
   ASSERT_EQ(table.size(), 2u);
-  EXPECT_EQ(table[1].rfind("agent    joined   0 1 ", 0), 0u) << table[1];
-  EXPECT_NE(table[1].find("25.0 %"), std::string::npos) << table[1];
-  EXPECT_NE(table[1].find(" 0.012   0.046 1234/3/10 999.9 MB"), std::string::npos) << table[1];
-  EXPECT_NE(table[0].find("exchanges  a round  note"), std::string::npos) << table[0];
-  EXPECT_EQ(table[0].find("  note"), 80u) << "all else is seen on 80 columns: " << table[0];
-  EXPECT_EQ(table[1].find("drew the first params"), table[0].find("note")) << table[1];
+  EXPECT_EQ(table[0], "agent    state    data       step   loss accuracy exchanges failed     sent  note");
+  EXPECT_EQ(table[1],
+            "agent    joined   0 1           8  0.125   25.0 %      1237     10   5.0 kB  drew the first params");
+  EXPECT_EQ(render_table(members, 80)[0] + "  note", table[0]) << "all but notes is seen on 80 columns";
+  EXPECT_EQ(render_table(members, 80)[1] + "  drew the first params", table[1]);
+  const std::vector<std::string> details = render_table(members, 0, true);
+  EXPECT_NE(details[0].find("     sent   late  to mean   spread last round  note"), std::string::npos) << details[0];
+  EXPECT_NE(details[1].find("   5.0 kB      3    0.012    0.046   999.9 MB  drew"), std::string::npos) << details[1];
   for (const std::string& line : render_table(members, 40)) EXPECT_LE(line.size(), 40u);
   EXPECT_EQ(render_compact(members, 12), "  12 s  spread 0.046  agent joined 8 25.0 %");
   members[0]->give_up("bell \a and\nnewline");
@@ -446,9 +471,14 @@ TEST_F(SwarmMemberTest, WhereNoDistanceIsKnownTableAndReportSayNone) {
       R"(printf '{"t":1,"event":"start","peer":"ab"}\n{"t":2,"event":"joined","how":"genesis"}\n' >>"$1";
          printf '{"t":3,"event":"status","phase":"training","steps":9,"swarm_distance":null,"spread":null,' >> "$1"
          printf '"loss":0.125,"exchanges":{"done":5,"late":0,"failed":0}}\n' >> "$1"; tail -f /dev/null)"));
-  ASSERT_TRUE(wait_until([&] { members[0]->poll(); return members[0]->track().steps == 9; }));
-  EXPECT_NE(render_table(members, 0)[1].find(" 0.125       -       -       -     5/0/0 "), std::string::npos)
-      << render_table(members, 0)[1];
+  ASSERT_TRUE(wait_until([&] {
+    members[0]->poll();
+    return members[0]->track().steps == 9;
+  }));
+  const std::string row = render_table(members, 0, true)[1];
+  EXPECT_NE(row.find(" 0.125        -         5      0      0 B      0        -        -          -"),
+            std::string::npos)
+      << row;
   EXPECT_EQ(render_compact(members, 12).find("spread"), std::string::npos);
   const AgentReport report = make_swarm_report(members, 1, {}).agents[0];
   EXPECT_EQ(report.steps, 9u);
@@ -458,7 +488,7 @@ TEST_F(SwarmMemberTest, WhereNoDistanceIsKnownTableAndReportSayNone) {
 
 TEST(SwarmDistance, IsTheRmsDifferenceToTheMean) {
   const std::vector<float> a = {1, 2, 3, 4}, b = {3, 2, 3, 4}, shorter = {1};
-  EXPECT_DOUBLE_EQ(*rms_distance({a, b}), std::sqrt(2.0 / 8));   // two differences of 1 among eight numbers
+  EXPECT_DOUBLE_EQ(*rms_distance({a, b}), std::sqrt(2.0 / 8));  // two differences of 1 among eight numbers
   EXPECT_EQ(rms_distance({a, a, a}), 0);
   EXPECT_FALSE(rms_distance({a}));
   EXPECT_FALSE(rms_distance({a, shorter}));

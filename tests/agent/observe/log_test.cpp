@@ -4,12 +4,16 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <spdlog/sinks/ostream_sink.h>
 #include <spdlog/spdlog.h>
 
+#include "agent/observe/deadline_watch.h"
 #include "agent/observe/trouble_notice.h"
+#include "agent/observe/waiting_notice.h"
+#include "tests/gossip/membership/membership_support.h"
 #include "tests/support/fake_clock.h"
 
 namespace starling {
@@ -72,9 +76,9 @@ TEST_F(LogTest, SaysWhileTrainingHowFarTheOtherModelsAre) {
   EXPECT_NE(text.find("\n0.5 from the last partner\n"), std::string::npos) << text;
 }
 
-// A person reads a line a second: what an ordinary one says fits in two lines of 80 columns with the date before it.
-TEST_F(LogTest, AnOrdinaryLineIsShort) {
-  spdlog::set_level(spdlog::level::info);
+// What it says fits in two lines of 80 columns with the date before it. Nobody reads a line a second: at level info
+// there is the line of progress.
+TEST_F(LogTest, AnOrdinaryLineIsShortAndForDebugging) {
   AgentStatus status;
   status.phase = "training";
   status.steps = 12345;
@@ -89,9 +93,14 @@ TEST_F(LogTest, AnOrdinaryLineIsShort) {
   status.distance = status.swarm_distance = 0.0012;
   status.spread = 0.0034;
   status.step = {.forward_ms = 3.1, .backward_ms = 6, .other_ms = 0.4, .encode_ms = 1, .exposed_ms = 2.5};
-  log_.on(Evaluated{12345, 0.961, 0.2});
+  log_.on(Evaluated{12346, 0.961, 0.2});
+  spdlog::set_level(spdlog::level::info);
   log_.on(status);
-  const std::string line = take();
+  EXPECT_EQ(take(), "");
+  spdlog::set_level(spdlog::level::debug);
+  ++status.steps;
+  log_.on(status);
+  const std::string text = take(), line = text.substr(0, text.find('\n'));
   EXPECT_LE(line.size(), 2 * 80 - sizeof "2026-11-25 06:42:46.547 info") << line;
   status.steps += 1;
   status.exchanges = {12345, 3, 2};
@@ -145,6 +154,63 @@ TEST_F(LogTest, TroubleIsSaidAtOnceAndAgainEveryMinuteWhileItLasts) {
   EXPECT_EQ(take(), "nobody answers\n") << "news does not wait for the minute";
 }
 
+TEST_F(LogTest, AWaitIsSaidHalfAsOftenEachTimeUpToAMinute) {
+  FakeClock clock;
+  WaitingNotice notice(clock);
+  std::vector<int> said;
+  for (int second = 0; second <= 200; ++second) {
+    notice.say("no answer from a:1 after " + std::to_string(second) + " tries");
+    if (!take().empty()) said.push_back(second);
+    clock.advance(std::chrono::seconds(1));
+  }
+  EXPECT_EQ(said, (std::vector<int>{0, 3, 9, 21, 45, 93, 153}));
+  notice.say("a:1 belongs to another swarm");
+  EXPECT_EQ(take(), "waiting: a:1 belongs to another swarm\n") << "news does not wait";
+  clock.advance(std::chrono::seconds(3));
+  notice.say("a:1 belongs to another swarm");
+  EXPECT_NE(take(), "") << "and begins anew";
+}
+
+TEST_F(LogTest, NoLossIsSaidBeforeTheFirstStep) {
+  Finished end;
+  end.reason = "signal";
+  log_.on(end);
+  EXPECT_EQ(take().find("loss"), std::string::npos);
+  end.steps = 3;
+  end.loss = 0.25;
+  log_.on(end);
+  EXPECT_NE(take().find(": loss 0.250, "), std::string::npos);
+}
+
+TEST_F(LogTest, TheFirstExchangeThatTheDeadlineCutShortIsSaidWithTheRemedy) {
+  using std::chrono::milliseconds, std::chrono::seconds;
+  DeadlineWatch watch;
+  FakeClock clock;
+  RecordingOutbox outbox;
+  const Membership nobody({}, record_of(0), clock, outbox, 1, 1);
+  const Duration longest = milliseconds(500);
+  ExchangeStatus exchange;
+  exchange.block_tally.counted = 10;
+  ExchangeCounts tally{.done = 3, .late = 1};
+  watch.look(longest, exchange, {.done = 3}, std::nullopt, nobody, clock.now());
+  watch.look(longest, exchange, tally, LateExchange{"carol", 10, 40, 2'500'000, milliseconds(300)}, nobody,
+             clock.now());
+  EXPECT_EQ(take(), "") << "a shorter deadline was the exchange's own choice";
+  const LateExchange late{"carol", 10, 40, 2'500'000, milliseconds(500)};
+  watch.look(longest, exchange, tally, late, nobody, clock.now());
+  const std::string text = take();
+  EXPECT_NE(text.find("an exchange with carol had 10 of 40 blocks (2.5 MB received)"), std::string::npos) << text;
+  EXPECT_NE(text.find("all blocks would take about 2.0 s"), std::string::npos) << text;
+  EXPECT_NE(text.find("longer deadline_max"), std::string::npos) << text;
+  tally.late = 2;
+  watch.look(longest, exchange, tally, late, nobody, clock.now() + seconds(59));
+  EXPECT_EQ(take(), "");
+  watch.look(longest, exchange, tally, late, nobody, clock.now() + seconds(60));
+  EXPECT_NE(take(), "");
+  watch.look(longest, exchange, tally, late, nobody, clock.now() + seconds(200));
+  EXPECT_EQ(take(), "") << "none was late since";
+}
+
 TEST_F(LogTest, TheEndSaysWhetherTheModelsAgree) {
   Finished end;
   end.reason = "stop_after";
@@ -166,7 +232,7 @@ TEST_F(LogTest, ExchangesAStepAreOfTheStepsSinceTheLastLine) {
   status.phase = "training";
   status.steps = 5000;
   log_.on(status);
-  EXPECT_EQ(take().find("a step"), std::string::npos) << "a group has none";
+  EXPECT_EQ(take().find("per step"), std::string::npos) << "a group has none";
   status.steps = 5100;
   status.steps_taken = 100;
   status.pairs = {.initiated = 60, .accepted = 60, .done = 90, .late = 20, .busy_received = 4};
@@ -175,10 +241,12 @@ TEST_F(LogTest, ExchangesAStepAreOfTheStepsSinceTheLastLine) {
   status.pairs.unanswered = 5;
   status.pairs.taken_back = 3;
   log_.on(status);
-  const std::string beside_steps = take();   // nobody waits there
-  EXPECT_NE(beside_steps.find("exchanges: 1.1 a step at gain 0.90; 12 waited here, 4 times others were busy, 5 "
-                              "unanswered, 3 taken back\n"), std::string::npos) << beside_steps;
-  status.steps = 5000;   // it went back
+  const std::string beside_steps = take();  // nobody waits there
+  EXPECT_NE(beside_steps.find("exchanges: 1.1 per step, mixing weight 0.90; 12 proposals waited here, 4 found a peer "
+                              "busy, 5 unanswered, 3 rolled back\n"),
+            std::string::npos)
+      << beside_steps;
+  status.steps = 5000;  // it went back
   status.steps_taken = 200;
   status.pairs.done = 140;
   status.pairs.gain_permille += 50'000;
@@ -187,8 +255,10 @@ TEST_F(LogTest, ExchangesAStepAreOfTheStepsSinceTheLastLine) {
   status.pairs.serving_us = 200'000;
   log_.on(status);
   const std::string later = take();
-  EXPECT_NE(later.find("exchanges: 0.5 a step at gain 1.00, ms a step 30 asking 8 own 2 serving; 12 waited"),
-            std::string::npos) << later;
+  EXPECT_NE(later.find("exchanges: 0.5 per step, mixing weight 1.00, ms per step 30 waiting for an answer, 8 in own "
+                       "exchanges, 2 in those of peers; 12 proposals waited"),
+            std::string::npos)
+      << later;
 }
 
 // Two runs with another number of threads at a step differ in the last bits: who compares them must know of it.

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -18,6 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::chrono::seconds kLong{20};
+
 std::string error_of(const std::string& path) {
   try {
     const MetricsFile metrics(path);
@@ -31,10 +34,10 @@ TEST(MetricsFile, IsMadeForItsOwnerOnly) {
   const Folder folder;
   const std::string path = folder.path() + "/metrics.jsonl";
   EXPECT_EQ(error_of(path), "");
-  struct stat info {};
+  struct stat info{};
   ASSERT_EQ(::stat(path.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 07777, 0600u);
-  EXPECT_EQ(error_of(path), "");   // a restart appends
+  EXPECT_EQ(error_of(path), "");  // a restart appends
 }
 
 TEST(MetricsFile, FollowsNoLink) {
@@ -54,6 +57,7 @@ TEST(MetricsFile, IsBounded) {
   const std::string path = folder.path() + "/metrics.jsonl";
   MetricsFile metrics(path, 1000);
   for (uint64_t i = 0; i < 200; ++i) metrics.on(BecameSick{i, "because"});
+  metrics.flush(kLong);
   for (const char* end : {"", ".1"}) {
     EXPECT_GE(fs::file_size(path + end), 1u) << end;
     EXPECT_LE(fs::file_size(path + end), 1200u) << end;
@@ -78,15 +82,35 @@ TEST(MetricsFile, WaitsForNoReaderOfAFifo) {
   EXPECT_NE(error_of(folder.path()), "");
 }
 
-// Lines to a removed file reach nobody.
-TEST(MetricsFile, CountsTheLinesAfterItsFileWasRemoved) {
+TEST(MetricsFile, IsMadeAgainAfterItWasRemoved) {
   const Folder folder;
   const std::string path = folder.path() + "/metrics.jsonl";
   MetricsFile metrics(path);
-  metrics.on(Evaluated{});
-  EXPECT_EQ(metrics.failed_writes(), 0u);
+  metrics.on(BecameSick{1, "because"});
+  metrics.flush(kLong);
   ASSERT_TRUE(fs::remove(path));
+  metrics.on(BecameSick{2, "because"});
+  metrics.flush(kLong);
+  EXPECT_EQ(metrics.failed_writes(), 0u);
+  std::ifstream file(path);
+  std::string line;
+  ASSERT_TRUE(std::getline(file, line));
+  EXPECT_NE(line.find("steps\":2"), std::string::npos) << line;
+  EXPECT_FALSE(std::getline(file, line));
+}
+
+// Lines to a removed file reach nobody.
+TEST(MetricsFile, CountsTheLinesAfterItsFolderWasRemoved) {
+  const Folder folder;
+  const std::string inner = folder.path() + "/inner";
+  ASSERT_TRUE(fs::create_directory(inner));
+  MetricsFile metrics(inner + "/metrics.jsonl");
   metrics.on(Evaluated{});
+  metrics.flush(kLong);
+  EXPECT_EQ(metrics.failed_writes(), 0u);
+  fs::remove_all(inner);
+  metrics.on(Evaluated{});
+  metrics.flush(kLong);
   EXPECT_EQ(metrics.failed_writes(), 1u);
   EXPECT_NE(metrics.lost_because().find("removed"), std::string::npos) << metrics.lost_because();
   EXPECT_EQ(metrics.lost_because().find("disk"), std::string::npos) << metrics.lost_because();
@@ -103,17 +127,20 @@ TEST(MetricsFile, BeginsANewLineAfterATornOne) {
   const std::string path = folder.path() + "/metrics.jsonl";
   MetricsFile metrics(path);
   metrics.on(Evaluated{});
+  metrics.flush(kLong);
   const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
-  rlimit old_limit {};
+  rlimit old_limit{};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old_limit), 0);
   const rlimit limit{fs::file_size(path) + 10, old_limit.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
   metrics.on(Evaluated{});
   metrics.on(Evaluated{});
+  metrics.flush(kLong);
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &old_limit), 0);
   std::signal(SIGXFSZ, old_handler);
   EXPECT_EQ(metrics.failed_writes(), 2u);
   metrics.on(Evaluated{});
+  metrics.flush(kLong);
   std::ifstream file(path);
   std::string line;
   size_t whole = 0, torn = 0;

@@ -42,11 +42,11 @@ struct Case {
 };
 
 const Case kCases[] = {
-    {"clash", [](AgentStatus& s) -> uint64_t& { return s.membership.identity_clashes; }, "--state"},
     {"full", [](AgentStatus& s) -> uint64_t& { return s.membership.table_full; }, "a swarm of their own"},
     {"metrics", [](AgentStatus& s) -> uint64_t& { return s.metrics_lines_lost; }, "--metrics"},
     {"refused", [](AgentStatus& s) -> uint64_t& { return s.frames_refused.bad_checksum; }, "one version"},
     {"links", [](AgentStatus& s) -> uint64_t& { return s.links.refused; }, "ulimit -n"},
+    {"cut", [](AgentStatus& s) -> uint64_t& { return s.links.cut; }, "strangers"},
     {"joins", [](AgentStatus& s) -> uint64_t& { return s.joins.refused; }, "without --config"},
     {"older", [](AgentStatus& s) -> uint64_t& { return s.joins.older; }, "update its program"},
     {"left out", [](AgentStatus& s) -> uint64_t& { return s.exchanges.left_out; }, "empty folder"},
@@ -82,7 +82,7 @@ TEST_F(WarningsTest, EachComesOnceAMinuteAndOnlyWhileItGrows) {
       count += report_for(1).size();
     }
     EXPECT_EQ(count, 3u) << one.name << ": it grew for three minutes";
-    report_for(61);   // the growth that was not told yet
+    report_for(61);  // the growth that was not told yet
   }
 }
 
@@ -113,6 +113,43 @@ TEST_F(WarningsTest, WhoSentWhatTheLogOfUpdatesRefusesIsNamed) {
   EXPECT_EQ(report_for(59).size(), 0u);
   ASSERT_EQ(report_for(1).size(), 1u) << "a minute later";
   EXPECT_NE(said_[0].find("(4 entries, 3 heads), the last of them from carol; "), std::string::npos) << said_[0];
+}
+
+TEST_F(WarningsTest, ADivergingLossIsSaidWithTheLearningRateAndAlsoAtTheEndOfAShortRun) {
+  status_.first_loss = 2.3;
+  status_.loss = 1.5e8;
+  status_.learning_rate = 5;
+  EXPECT_TRUE(report_for(5).empty());
+  Finished end;
+  static_cast<AgentStatus&>(end) = status_;
+  end.rounds_diverging = 3;
+  warnings_.on(end);
+  ASSERT_EQ(said_.size(), 1u);
+  EXPECT_NE(said_[0].find("the loss is 1.5e+08"), std::string::npos) << said_[0];
+  EXPECT_NE(said_[0].find("first value (2.3)"), std::string::npos) << said_[0];
+  EXPECT_NE(said_[0].find("lower swarm.optimizer.learning_rate (now 5)"), std::string::npos) << said_[0];
+}
+
+TEST_F(WarningsTest, ALossThatDoesNotFallIsSaidOfAnAgentThatBeganWithTheSwarm) {
+  status_.first_loss = 2.3;
+  status_.loss = 2.31;
+  status_.learning_rate = 5;
+  status_.steps = status_.steps_taken = 499;
+  EXPECT_TRUE(report_for(1).empty());
+  status_.steps = status_.steps_taken = 500;
+  ASSERT_EQ(report_for(1).size(), 1u);
+  EXPECT_EQ(said_[0].rfind("500 steps have not lowered the loss: it is 2.31, and was 2.3 at first", 0), 0u) << said_[0];
+  EXPECT_NE(said_[0].find("learning_rate (now 5)"), std::string::npos) << said_[0];
+}
+
+TEST_F(WarningsTest, ALossThatFallsOrWasLowAtAReturnIsNotSaid) {
+  status_.first_loss = 2.3;
+  status_.loss = 2.2;
+  status_.steps = status_.steps_taken = 1000;
+  EXPECT_TRUE(report_for(1).empty());
+  status_.loss = status_.first_loss = 0.1;
+  status_.steps = 5000;
+  EXPECT_TRUE(report_for(1).empty());
 }
 
 TEST_F(WarningsTest, OtherEventsSayNothing) {
@@ -148,16 +185,20 @@ TEST(WarningsOfMetrics, ALostLineIsSaidAndWrittenOnceThereIsRoom) {
   {
     const FileLimit limit;
     metrics.on(AgentStatus{});
+    metrics.flush(std::chrono::seconds(20));
   }
   warnings.on(AgentStatus{});
   ASSERT_EQ(said.size(), 1u);
   EXPECT_EQ(said[0].rfind("1 lines of metrics", 0), 0u) << said[0];
-  EXPECT_NE(said[0].find("File too large"), std::string::npos) << said[0];
+  EXPECT_NE(said[0].find("File too large (ulimit -f: 20 B)"), std::string::npos) << said[0];
   EXPECT_EQ(said[0].find("disk full"), std::string::npos) << said[0];
   metrics.on(AgentStatus{});
+  metrics.flush(std::chrono::seconds(20));
   std::ifstream file(path);
   std::string text((std::istreambuf_iterator<char>(file)), {});
-  EXPECT_NE(text.find("\"metrics_lines_lost\":1,\"metrics_lost_last\":\"File too large\"}"), std::string::npos) << text;
+  EXPECT_NE(text.find("\"metrics_lines_lost\":1,\"metrics_lost_last\":\"File too large (ulimit -f: 20 B)\"}"),
+            std::string::npos)
+      << text;
   std::remove(path.c_str());
 }
 

@@ -49,7 +49,7 @@ TEST_F(HeapWatchTest, LooksOnceASecond) {
 
 TEST_F(HeapWatchTest, KeepsWhatRoundsNeed) {
   for (int round = 0; round < 40; ++round) {
-    look(1, 190, 200);   // in its middle
+    look(1, 190, 200);  // in its middle
     look(9, 100, 200);
   }
   EXPECT_EQ(given_back_, 0u);
@@ -78,7 +78,7 @@ TEST_F(HeapWatchTest, DoesNotTryAgainForWhatDidNotComeBack) {
 
 TEST_F(HeapWatchTest, WaitsForAWorkerThatIsBusy) {
   look(HeapWatch::kLooks, 100, 200);
-  look(3, 100, 200);   // it comes to it only now
+  look(3, 100, 200);  // it comes to it only now
   look(HeapWatch::kLooks, 100, 120);
   EXPECT_EQ(given_back_, 1u);
   look(1, 100, 152);

@@ -7,9 +7,11 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <memory>
 #include <stdexcept>
 #include <string>
 
+#include "agent/state/class_names.h"
 #include "gossip/rng.h"
 #include "tests/agent/state/planned_file_ops.h"
 
@@ -19,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 mode_t mode_of(const std::string& path) {
-  struct stat info {};
+  struct stat info{};
   EXPECT_EQ(::lstat(path.c_str(), &info), 0) << path;
   return info.st_mode & 07777;
 }
@@ -35,10 +37,60 @@ TEST(StateFolder, IsItsOwnersAlone) {
   }
   EXPECT_EQ(mode_of(state), 0700u);
   for (const auto& entry : fs::directory_iterator(state)) EXPECT_EQ(mode_of(entry.path()), 0600u) << entry.path();
-  ASSERT_EQ(::chmod(state.c_str(), 0755), 0);   // as an earlier version made it
+  ASSERT_EQ(::chmod(state.c_str(), 0755), 0);  // as an earlier version made it
   const StatePlace place(state);
   EXPECT_EQ(mode_of(state), 0700u);
   EXPECT_EQ(place.stored_settings(), "swarm: {}\n");
+}
+
+TEST(StateFolder, KeepsTheNamesOfClassesAndRefusesOthers) {
+  const Folder folder;
+  const std::string state = folder.path() + "/state";
+  const std::vector<std::string> names = {"cat", "a \"b\"\n", "\xff"};
+  const StatePlace place(state);
+  place.store_classes({});
+  EXPECT_TRUE(read_class_names(state).empty());
+  place.store_classes(names);
+  EXPECT_EQ(read_class_names(state), (std::vector<std::string>{"cat", "a \"b\"\n", "\xef\xbf\xbd"}));
+  EXPECT_NO_THROW(place.store_classes(names)) << "the same again";
+  EXPECT_NO_THROW(place.store_classes({})) << "data without names";
+  EXPECT_EQ(read_class_names(state).size(), 3u);
+  try {
+    place.store_classes({"cat", "dog", "\xff"});
+    ADD_FAILURE() << "other classes than the model was trained on";
+  } catch (const std::runtime_error& error) {
+    EXPECT_NE(std::string(error.what()).find("class 1 is \"dog\", and \"a \\\"b\\\"\\n\" in the model"),
+              std::string::npos)
+        << error.what();
+  }
+  EXPECT_EQ(class_difference({"a"}, {"a", "b"}), "class 1 is none, and \"b\" in the model");
+  EXPECT_EQ(class_difference({}, {"a"}), "");
+}
+
+TEST(StateFolder, RefusesAFileOfClassesThatIsNone) {
+  const Folder folder;
+  const std::string state = folder.path() + "/state";
+  const StatePlace place(state);
+  for (const std::string text : {"", "{}", "[1]", "[\"a\"", "[[[[[[[["}) {
+    std::ofstream(state + "/classes") << text;
+    EXPECT_THROW((void)read_class_names(state), std::runtime_error) << text;
+  }
+}
+
+TEST(StateFolder, TellsWhereItsProcessListensWhileThatRuns) {
+  const Folder folder;
+  const std::string state = folder.path() + "/state";
+  EXPECT_THROW((void)stored_address(state), std::runtime_error) << "there is no such folder";
+  {
+    const StatePlace place(state);
+    EXPECT_THROW((void)stored_address(state), std::runtime_error) << "an older program stores none";
+    place.store_address({"fd00::1", 7410});
+    EXPECT_EQ(stored_address(state), (Endpoint{"fd00::1", 7410}));
+    std::ofstream(state + "/address") << std::string(1 << 20, 'a');
+    EXPECT_THROW((void)stored_address(state), std::runtime_error);
+    place.store_address({"10.0.0.1", 7410});
+  }
+  EXPECT_THROW((void)stored_address(state), std::runtime_error) << "nobody runs there any more";
 }
 
 TEST(StateFolder, SettingsFollowNoLink) {
@@ -86,6 +138,59 @@ TEST(StateFolder, LinksInItAreNamed) {
   }
 }
 
+// A cleaner of temporary folders, or a person who tidies up while the agent runs.
+TEST(StateFolder, IsMadeAgainWithAllThatItHeld) {
+  const Folder folder;
+  const std::string state = folder.path() + "/state", elsewhere = folder.path() + "/elsewhere";
+  const auto place = std::make_unique<StatePlace>(state);
+  place->store_settings("swarm: {}\n");
+  place->store_address({"10.0.0.1", 7410});
+  place->store_raised_stop(300);
+  place->mend();
+  const auto expect_whole = [&] {
+    EXPECT_EQ(mode_of(state), 0700u);
+    for (const auto& entry : fs::directory_iterator(state)) EXPECT_EQ(mode_of(entry.path()), 0600u) << entry.path();
+    EXPECT_EQ(place->stored_settings(), "swarm: {}\n");
+    EXPECT_EQ(stored_address(state), (Endpoint{"10.0.0.1", 7410}));
+    EXPECT_EQ(place->raised_stop(), 300u);
+    EXPECT_NE(error_of([&] { const StatePlace second(state); }).find("another agent"), std::string::npos);
+  };
+  expect_whole();
+  fs::remove_all(state);
+  place->mend();
+  expect_whole();
+  fs::rename(state, elsewhere);
+  place->mend();
+  expect_whole();
+  EXPECT_NE(error_of([&] { const StatePlace second(elsewhere); }).find("another agent"), std::string::npos);
+  fs::remove(state + "/identity.key");
+  place->mend();
+  expect_whole();
+  fs::remove_all(state);
+  std::ofstream(state) << "something else";
+  EXPECT_NE(error_of([&] { place->mend(); }).find("--state"), std::string::npos);
+  fs::remove(state);
+  const StatePlace taken(state);  // by another agent
+  EXPECT_NE(error_of([&] { place->mend(); }).find("another agent"), std::string::npos);
+}
+
+TEST(StateFolder, AnIdentityOutlivesItsFolder) {
+  const Folder folder;
+  const std::string state = folder.path() + "/state";
+  PeerId id;
+  uint64_t generation = 0;
+  {
+    const StatePlace place(state);
+    id = place.id();
+    generation = place.generation();
+    fs::remove_all(state);
+    place.mend();
+  }
+  const StatePlace place(state);
+  EXPECT_EQ(place.id(), id);
+  EXPECT_GT(place.generation(), generation);
+}
+
 // With the wait that it forbids this test would not end; the alarm ends the program then.
 TEST(StateFolder, SettingsWaitForNoFifo) {
   const Folder folder;
@@ -101,7 +206,7 @@ TEST(OwnRngSeed, AgentsOfOneMillisecondAndLivesOfOneAgentChooseForThemselves) {
   PeerId one, other;
   one.bytes.fill(1);
   other.bytes.fill(1);
-  other.bytes[31] = 2;   // ids that begin alike
+  other.bytes[31] = 2;  // ids that begin alike
   constexpr uint64_t kGeneration = 1'800'000'000'000;
   EXPECT_EQ(own_rng_seed(one, kGeneration), own_rng_seed(one, kGeneration));
   EXPECT_NE(own_rng_seed(one, kGeneration), own_rng_seed(one, kGeneration + 1));

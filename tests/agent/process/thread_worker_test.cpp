@@ -2,7 +2,9 @@
 #include "agent/process/thread_worker.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -51,6 +53,18 @@ TEST(ThreadWorker, JobsRunInOrderOnItsThreadAndCompletionsOnTheCallers) {
   EXPECT_EQ(completion_thread, std::this_thread::get_id());
 }
 
+TEST(ThreadWorker, ANicerThreadLeavesTheOthersAsTheyAre) {
+  const int own = ::getpriority(PRIO_PROCESS, 0);
+  Alarm alarm;
+  ThreadWorker worker([&alarm] { alarm.ring(); }, 7);
+  int priority = own;
+  worker.submit([&] { priority = ::getpriority(PRIO_PROCESS, 0); }, [] {});
+  ASSERT_TRUE(alarm.wait_for(1));
+  worker.run_completions();
+  EXPECT_EQ(priority, std::min(own + 7, 19));
+  EXPECT_EQ(::getpriority(PRIO_PROCESS, 0), own);
+}
+
 TEST(ThreadWorker, WhatAJobThrowsIsThrownOnTheControlThread) {
   Alarm alarm;
   ThreadWorker worker([&alarm] { alarm.ring(); });
@@ -60,7 +74,7 @@ TEST(ThreadWorker, WhatAJobThrowsIsThrownOnTheControlThread) {
   ASSERT_TRUE(alarm.wait_for(1));
   EXPECT_THROW(worker.run_completions(), std::bad_alloc);
   worker.stop();
-  worker.run_completions();   // nothing is left of the second job
+  worker.run_completions();  // nothing is left of the second job
   EXPECT_FALSE(completed);
   EXPECT_FALSE(ran_after);
 }

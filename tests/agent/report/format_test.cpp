@@ -26,5 +26,16 @@ TEST(ReportText, NumbersForPeople) {
   EXPECT_EQ(print_labels({0, 1, 2, 3, 5}), "0 1 2 3 5");
 }
 
+TEST(ReportText, SpansOfTime) {
+  EXPECT_EQ(print_span(-1), "0.0 s");
+  EXPECT_EQ(print_span(0.34), "0.3 s");
+  EXPECT_EQ(print_span(59.9), "59 s");
+  EXPECT_EQ(print_span(60), "1 min");
+  EXPECT_EQ(print_span(3599), "59 min");
+  EXPECT_EQ(print_span(2 * 3600 + 600), "2 h 10 min");
+  EXPECT_EQ(print_span(76 * 3600), "3 d 4 h");
+  EXPECT_EQ(print_span(1e300), print_span(1e15)) << "a rate near 0";
+}
+
 }  // namespace
 }  // namespace starling

@@ -8,15 +8,17 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "agent/config/settings.h"
 #include "agent/process/thread_worker.h"
 #include "agent/train/quadratic_trainer.h"
+#include "bootstrap/memory_model.h"
 #include "gossip/sim/virtual_network.h"
 #include "gossip/worker.h"
 
@@ -32,7 +34,7 @@ class HeldWorker final : public Worker {
   void run_completions() override {
     for (auto& done : std::exchange(done_, {})) done();
   }
-  bool run_job() {   // false: there is none
+  bool run_job() {  // false: there is none
     if (jobs_.empty()) return false;
     auto [job, done] = std::move(jobs_.front());
     jobs_.pop_front();
@@ -52,12 +54,19 @@ class FakeKeeper final : public StateKeeper {
   struct Disk {
     std::optional<Progress> stored;
     bool out_of_memory = false;
+    bool serves = false;  // what is saved, to newcomers
     int restores = 0, saves = 0;
+    uint64_t saved_steps = 0;
   };
   explicit FakeKeeper(Disk& disk) : disk_(disk) {}
-  SaveResult save(const Progress&, Trainer&, std::span<const std::byte>) override {
+  SaveResult save(const Progress& progress, Trainer& trainer, std::span<const std::byte>, bool) override {
     if (disk_.out_of_memory) throw std::bad_alloc();
     ++disk_.saves;
+    disk_.saved_steps = progress.steps;
+    if (!disk_.serves) return {};
+    const View params = trainer.params();
+    const auto bytes = std::as_bytes(std::span(params.data, params.count));
+    model_ = std::make_shared<MemoryModel>(SharedBytes::copy_of(bytes), disk_.saves, progress.round, progress.steps);
     return {};
   }
   bool restore(Progress* progress, Trainer&, std::vector<std::byte>*) override {
@@ -65,10 +74,11 @@ class FakeKeeper final : public StateKeeper {
     if (disk_.stored) *progress = *disk_.stored;
     return disk_.stored.has_value();
   }
-  std::shared_ptr<const ModelFile> model() const override { return nullptr; }
+  std::shared_ptr<const ModelFile> model() const override { return model_; }
 
  private:
   Disk& disk_;
+  std::shared_ptr<const ModelFile> model_;
 };
 
 // Keeps what it is told of.
@@ -76,10 +86,19 @@ struct KeptEvents final : Observer {
   void on(const Event& event) override {
     if (const auto* status = std::get_if<AgentStatus>(&event)) statuses.push_back(*status);
     if (const auto* changed = std::get_if<MemberChanged>(&event)) changes.push_back(changed->change);
+    if (const auto* begins = std::get_if<Joined>(&event)) joined.push_back(begins->how);
     if (const auto* finish = std::get_if<Finished>(&event)) finished.push_back(finish->reason);
   }
   std::vector<AgentStatus> statuses;
-  std::vector<std::string> changes, finished;
+  std::vector<std::string> changes, finished, joined;
+};
+
+// Counts how often the first params are drawn.
+struct DrawsCounted final : QuadraticTrainer {
+  DrawsCounted(const SwarmConfig& swarm, int& draws, const Clock& clock)
+      : QuadraticTrainer({.dimension = swarm.model.dimension}, swarm.rng_seed, 1, clock), draws_(draws) {}
+  void draw_genesis() override { ++draws_; }
+  int& draws_;
 };
 
 // One host with one agent that trains a small quadratic.
@@ -100,20 +119,28 @@ struct Host {
   static Endpoint endpoint(uint8_t number) { return {"10.0.0." + std::to_string(number), 7400}; }
 
   void start() {
-    agent.emplace(options, AgentParts{
-        *transport, clock_, worker_, events,
-        [this](const SwarmConfig& swarm) {
-          auto trainer = make_quadratic_trainer(trainer_options(swarm, options.config.agent), 1, clock_);
-          trainer->params().data[0] += genesis_differs_by;
-          return trainer;
-        },
-        [this](uint64_t, const std::string&) { return std::make_unique<FakeKeeper>(disk); }});
+    agent.emplace(options,
+                  AgentParts{*transport,
+                             clock_,
+                             worker_,
+                             worker_,
+                             events,
+                             [this](const SwarmConfig& swarm) {
+                               auto trainer = std::make_unique<DrawsCounted>(swarm, draws, clock_);
+                               trainer->params().data[0] += genesis_differs_by;
+                               return trainer;
+                             },
+                             [this](uint64_t, const std::string&) { return std::make_unique<FakeKeeper>(disk); },
+                             {},
+                             [this](uint64_t stop_after) { kept_stop = stop_after; }});
   }
 
   AgentOptions options;
   PeerId self;
   FakeKeeper::Disk disk;
-  float genesis_differs_by = 0;   // another build or machine may draw other first params from the same settings
+  uint64_t kept_stop = 0;
+  int draws = 0;
+  float genesis_differs_by = 0;  // another build or machine may draw other first params from the same settings
   KeptEvents events;
   std::unique_ptr<Transport> transport;
   Worker& worker_;
@@ -137,10 +164,11 @@ class AgentTest : public testing::Test {
 TEST_F(AgentTest, AnswersProbesWhileItsCheckpointIsRestored) {
   Host slow(clock_, network_, 1, held_), other(clock_, network_, 2, at_once_);
   slow.disk.stored = Progress{.round = 7, .steps = 70, .samples = 700};
+  slow.options.known.behind = 10000;  // it keeps its own model, however far the other gets meanwhile
   other.options.config.agent.bootstrap = {Host::endpoint(1)};
   slow.start();
   other.start();
-  ASSERT_TRUE(held_.run_job());   // makes the trainer
+  ASSERT_TRUE(held_.run_job());  // makes the trainer
   for (int i = 0; i < 1000; ++i) {
     advance();
     slow.agent->tick();
@@ -165,7 +193,7 @@ TEST_F(AgentTest, ReportsFromTheFirstSecondOn) {
   other.options.config.agent.bootstrap = {Host::endpoint(1)};
   host.start();
   other.start();
-  for (int i = 0; i < 300; ++i) {   // its trainer is not made yet
+  for (int i = 0; i < 300; ++i) {  // its trainer is not made yet
     advance();
     host.agent->tick();
     other.agent->tick();
@@ -176,6 +204,86 @@ TEST_F(AgentTest, ReportsFromTheFirstSecondOn) {
   EXPECT_EQ(host.events.statuses.back().steps, 0u);
   EXPECT_FALSE(host.events.statuses.back().loss);
   EXPECT_GT(host.events.statuses.back().bytes_received, 0u);
+}
+
+TEST_F(AgentTest, NoneTakesAStepBeforeAllAreThere) {
+  InlineWorker workers[3];
+  Host first(clock_, network_, 1, workers[0]), second(clock_, network_, 2, workers[1]),
+      third(clock_, network_, 3, workers[2]);
+  for (Host* host : {&first, &second, &third}) {
+    host->options.config.swarm.wait_for = 3;
+    host->options.config.agent.checkpoint_every = std::chrono::seconds(1);
+  }
+  for (Host* host : {&second, &third}) host->options.config.agent.bootstrap = {first.options.advertise};
+  const auto run = [&](int ticks) {
+    for (int i = 0; i < ticks; ++i) {
+      advance();
+      for (Host* host : {&first, &second, &third}) {
+        if (host->agent) host->agent->tick();
+      }
+    }
+  };
+  first.start();
+  run(1000);
+  second.start();
+  run(6000);
+  for (Host* host : {&first, &second}) {
+    ASSERT_NE(host->agent->rounds(), nullptr);
+    EXPECT_EQ(host->agent->rounds()->progress().steps, 0u);
+    EXPECT_EQ(host->disk.saves, 1) << "the genesis, for newcomers that cannot draw it";
+    EXPECT_EQ(host->events.joined.size(), 0u);
+    EXPECT_EQ(host->events.statuses.back().phase, "joining");
+    EXPECT_FALSE(host->events.statuses.back().loss);
+  }
+  third.start();
+  run(500);
+  for (Host* host : {&first, &second, &third}) {
+    EXPECT_GT(host->agent->rounds()->progress().steps, 0u);
+    EXPECT_GT(host->agent->rounds()->tally().done, 0u);
+    EXPECT_EQ(host->events.joined.size(), 1u);
+  }
+  InlineWorker later;
+  Host again(clock_, network_, 4, later);  // started again when all others have gone
+  again.options.config.swarm.wait_for = 3;
+  again.disk.stored = Progress{.round = 2, .steps = 4};
+  again.start();
+  for (int i = 0; i < 500; ++i) {
+    advance();
+    again.agent->tick();
+  }
+  EXPECT_GT(again.agent->rounds()->progress().steps, 4u);
+}
+
+TEST_F(AgentTest, AnAgentThatWaitsLeavesAtOnce) {
+  Host host(clock_, network_, 1, at_once_);
+  host.options.config.swarm.wait_for = 2;
+  host.start();
+  for (int i = 0; i < 1200 && !host.agent->finished(); ++i) {
+    advance();
+    if (i == 1000) host.agent->leave();
+    host.agent->tick();
+  }
+  EXPECT_TRUE(host.agent->finished());
+  EXPECT_EQ(host.events.finished, std::vector<std::string>{"signal"});
+  EXPECT_EQ(host.agent->rounds()->progress().steps, 0u);
+}
+
+// However long a step is.
+TEST_F(AgentTest, AnAgentThatIsToldToLeaveEndsTheStepInHandAndSavesIt) {
+  Host host(clock_, network_, 1, at_once_);
+  host.options.config.agent.compute_ms = 4000;
+  host.options.config.swarm.local_steps = 1;
+  host.options.config.agent.checkpoint_every = std::chrono::hours(1);
+  host.start();
+  for (int i = 0; i < 3000 && !host.agent->finished(); ++i) {
+    advance();
+    if (i == 1000) host.agent->leave();
+    host.agent->tick();
+  }
+  ASSERT_TRUE(host.agent->finished());
+  EXPECT_EQ(host.agent->rounds()->save_error(), "");
+  EXPECT_GE(host.disk.saved_steps, 2u);
+  EXPECT_EQ(host.disk.saved_steps, host.agent->rounds()->progress().steps);
 }
 
 TEST_F(AgentTest, ReportsWhatItsExchangesCount) {
@@ -223,6 +331,211 @@ TEST_F(AgentTest, WarnsAtItsStartOfWhatHardlyLearns) {
   EXPECT_NE(text.str().find("kind: group"), std::string::npos) << text.str();
 }
 
+// Two members of one swarm with checkpoints, and what the first one wrote down of the second.
+class Return : public AgentTest {
+ protected:
+  Return() {
+    first_.options.known.members = {{second_.options.self, second_.options.advertise}};
+    const auto sink = std::make_shared<spdlog::sinks::ostream_sink_st>(log_);
+    spdlog::set_default_logger(std::make_shared<spdlog::logger>("test", sink));
+  }
+  ~Return() override { spdlog::set_default_logger(before_); }
+
+  void run_for(Duration time) {
+    for (const TimePoint end = clock_.now() + time; clock_.now() < end;) {
+      advance();
+      for (Host* host : {&first_, &second_}) {
+        if (host->agent) host->agent->tick();
+      }
+    }
+  }
+  bool said(const std::string& part) const { return log_.str().find(part) != std::string::npos; }
+
+  std::shared_ptr<spdlog::logger> before_ = spdlog::default_logger();
+  std::ostringstream log_;
+  InlineWorker workers_[2];
+  Host first_{clock_, network_, 1, workers_[0]}, second_{clock_, network_, 2, workers_[1]};
+};
+
+TEST_F(Return, WithoutAnAddressWaitsForAMemberThatItKnew) {
+  first_.disk.stored = second_.disk.stored = Progress{.round = 40, .steps = 40};
+  first_.start();
+  run_for(std::chrono::minutes(2));
+  EXPECT_EQ(first_.agent->rounds(), nullptr);
+  EXPECT_TRUE(said("0 of 1 members")) << log_.str();
+  second_.start();
+  run_for(std::chrono::seconds(10));
+  ASSERT_TRUE(first_.agent->rounds() && second_.agent->rounds()) << log_.str();
+  EXPECT_GT(first_.agent->rounds()->tally().done, 0u);
+}
+
+TEST_F(Return, AloneAtLastItTrainsAndIsFoundLater) {
+  first_.options.config.agent.return_wait = std::chrono::seconds(60);
+  first_.disk.stored = second_.disk.stored = Progress{.round = 40, .steps = 40};
+  first_.start();
+  run_for(std::chrono::seconds(50));
+  EXPECT_EQ(first_.agent->rounds(), nullptr);
+  run_for(std::chrono::seconds(20));
+  ASSERT_NE(first_.agent->rounds(), nullptr);
+  EXPECT_TRUE(said("begins alone")) << log_.str();
+  second_.start();
+  run_for(std::chrono::seconds(15));
+  EXPECT_GT(first_.agent->rounds()->tally().done, 0u);
+}
+
+// It joined a swarm whose first params only that swarm's members can make.
+TEST_F(Return, AloneAtLastItTrainsFromItsCheckpointWithoutAGenesis) {
+  first_.options.config.agent.return_wait = std::chrono::seconds(60);
+  first_.options.stored_settings = agreed_settings(first_.options.config.swarm, std::string(64, 'a'));
+  first_.options.has_model = true;
+  first_.disk.stored = Progress{.round = 40, .steps = 40};
+  first_.start();
+  run_for(std::chrono::seconds(70));
+  ASSERT_NE(first_.agent->rounds(), nullptr) << log_.str();
+  EXPECT_GT(first_.agent->rounds()->progress().steps, 40u);
+}
+
+TEST_F(Return, AfterTheEndOfItsRunNobodyIsWaitedFor) {
+  first_.options.known.finished = true;
+  first_.disk.stored = Progress{.round = 40, .steps = 40};
+  first_.start();
+  run_for(std::chrono::seconds(5));
+  EXPECT_NE(first_.agent->rounds(), nullptr);
+}
+
+// Four that died at once: two alone would make one model, and the other two another.
+class ReturnOfFour : public Return {
+ protected:
+  ReturnOfFour() {
+    for (uint8_t number = 0; number < 4; ++number) {
+      hosts_.push_back(std::make_unique<Host>(clock_, network_, 11 + number, four_workers_[number]));
+    }
+    for (const auto& host : hosts_) {
+      host->disk.stored = Progress{.round = 40, .steps = 40};
+      host->disk.serves = true;
+      host->options.known.together = 3;
+      for (const auto& other : hosts_) {
+        if (other != host) host->options.known.members.push_back({other->options.self, other->options.advertise});
+      }
+    }
+  }
+  void run_for(Duration time) {
+    for (const TimePoint end = clock_.now() + time; clock_.now() < end;) {
+      advance();
+      for (const auto& host : hosts_) {
+        if (host->agent) host->agent->tick();
+      }
+    }
+  }
+  size_t training() const {
+    return std::count_if(hosts_.begin(), hosts_.end(),
+                         [](const auto& host) { return host->agent && host->agent->rounds(); });
+  }
+
+  InlineWorker four_workers_[4];
+  std::vector<std::unique_ptr<Host>> hosts_;
+};
+
+TEST_F(ReturnOfFour, BeginsWhenMostAreBack) {
+  hosts_[2]->start();
+  run_for(std::chrono::seconds(30));
+  hosts_[0]->start();
+  run_for(std::chrono::minutes(2));
+  EXPECT_EQ(training(), 0u);
+  EXPECT_TRUE(said("1 of 3 members")) << log_.str();
+  hosts_[3]->start();
+  run_for(std::chrono::seconds(10));
+  EXPECT_EQ(training(), 3u) << log_.str();
+  hosts_[1]->start();
+  run_for(std::chrono::seconds(5));
+  EXPECT_EQ(training(), 4u) << "the others train already";
+}
+
+TEST_F(ReturnOfFour, HalfOfThemGoOnAfterTheWait) {
+  hosts_[0]->options.config.agent.return_wait = std::chrono::seconds(60);
+  for (int half : {2, 0}) hosts_[half]->start();
+  run_for(std::chrono::seconds(50));
+  EXPECT_EQ(training(), 0u);
+  run_for(std::chrono::seconds(20));
+  EXPECT_EQ(training(), 2u) << "the second one sees the first one train";
+  EXPECT_TRUE(said("1 of 3 members that this agent trained with are back after")) << log_.str();
+  EXPECT_TRUE(said("begins with those")) << log_.str();
+}
+
+// Of those that were seen long ago only, one is enough.
+TEST_F(ReturnOfFour, OfMembersThatDidNotLiveLastOneIsEnough) {
+  for (const auto& host : hosts_) host->options.known.together = 0;
+  for (int first : {1, 3}) hosts_[first]->start();
+  run_for(std::chrono::seconds(10));
+  EXPECT_EQ(training(), 2u) << log_.str();
+}
+
+// What one made alone meanwhile is no reason, and rounds that a slow member always is behind are none.
+TEST_F(Return, FarBehindTakesTheModelThatOthersMadeTogether) {
+  struct Case {
+    uint64_t away, behind;  // rounds
+    size_t others;
+    bool fetches;
+  };
+  uint8_t number = 20;
+  for (const Case& each :
+       {Case{20, 0, 2, false}, {1000, 0, 2, true}, {1000, 0, 1, false}, {1000, 950, 2, false}, {1200, 950, 2, true}}) {
+    InlineWorker workers[3];
+    Host gone(clock_, network_, number++, workers[0]);
+    std::vector<std::unique_ptr<Host>> others;
+    for (size_t i = 0; i < each.others; ++i) {
+      others.push_back(std::make_unique<Host>(clock_, network_, number++, workers[1 + i]));
+      others[i]->disk.stored = Progress{.round = 5000, .steps = 5000};
+      others[i]->disk.serves = true;
+      if (i > 0) others[i]->options.config.agent.bootstrap = {others[0]->options.advertise};
+      others[i]->start();
+    }
+    const auto run = [&](int ticks) {
+      for (int i = 0; i < ticks; ++i) {
+        advance();
+        for (const auto& other : others) other->agent->tick();
+        if (gone.agent) gone.agent->tick();
+      }
+    };
+    run(500);
+    const uint64_t now = others[0]->agent->rounds()->progress().round;
+    gone.disk.stored = Progress{.round = now - each.away, .steps = now - each.away};
+    gone.options.known = {.members = {{others[0]->options.self, others[0]->options.advertise}}, .behind = each.behind};
+    gone.start();
+    for (int i = 0; i < 1000 && !gone.agent->rounds(); ++i) run(1);
+    ASSERT_NE(gone.agent->rounds(), nullptr) << each.away;
+    const std::string how = each.fetches ? "fetched" : "resumed";
+    EXPECT_EQ(gone.events.joined, std::vector{how}) << each.away << " " << each.behind << " " << each.others;
+  }
+}
+
+// One member that starts again prolongs the run of all, and the others keep that for their next start.
+TEST_F(AgentTest, AMemberThatStartsAgainProlongsTheRunOfAll) {
+  InlineWorker workers[2];
+  Host a(clock_, network_, 1, workers[0]), b(clock_, network_, 2, workers[1]);
+  b.options.config.agent.bootstrap = {a.options.advertise};
+  a.options.raised_stop = 120;
+  for (Host* host : {&a, &b}) {
+    host->options.config.swarm.stop_after = 50;
+    host->disk.stored = Progress{.round = 50, .steps = 50};
+    host->start();
+  }
+  for (int i = 0; i < 6000 && !(a.agent->finished() && b.agent->finished()); ++i) {
+    advance();
+    a.agent->tick();
+    b.agent->tick();
+  }
+  for (Host* host : {&a, &b}) {
+    EXPECT_TRUE(host->agent->finished());
+    EXPECT_EQ(host->events.finished, std::vector<std::string>{"stop_after"});
+    EXPECT_GE(host->agent->rounds()->progress().steps, 120u);
+    EXPECT_LE(host->agent->rounds()->progress().steps, 160u);
+    EXPECT_EQ(host->agent->meta().stop_after, 120u);
+  }
+  EXPECT_EQ(a.kept_stop, 0u) << "it was known there";
+  EXPECT_EQ(b.kept_stop, 120u);
+}
+
 // An agent's seed is down, so it begins alone; what comes up there later is another swarm.
 class AnotherSwarm : public AgentTest {
  protected:
@@ -236,7 +549,7 @@ class AnotherSwarm : public AgentTest {
 
   // Until the seed has answered for long enough. What ended the agent; empty: nothing.
   std::string run(bool with_a_peer) {
-    network_.cut(agent_.options.advertise, peer_.options.advertise);   // so that both begin from the genesis
+    network_.cut(agent_.options.advertise, peer_.options.advertise);  // so that both begin from the genesis
     agent_.start();
     if (with_a_peer) peer_.start();
     run_for(500);
@@ -282,14 +595,14 @@ TEST_F(AnotherSwarm, BySettingsEndsAnAgentThatNeverExchanged) {
   seed_.options.config.swarm.optimizer.learning_rate *= 2;
   const std::string error = run(false);
   expect_said(error, kBothSidesAndTheRemedy);
-  expect_said(error, {"trained alone", "learning_rate: 0.05 here, 0.1 there"});
+  expect_said(error, {"alone so far", "learning_rate: 0.05 here, 0.1 there"});
 }
 
 TEST_F(AnotherSwarm, ByItsGenesisEndsAnAgentThatNeverExchanged) {
   seed_.genesis_differs_by = 1;
   const std::string error = run(false);
   expect_said(error, kBothSidesAndTheRemedy);
-  expect_said(error, {"trained alone", "\ngenesis: "});
+  expect_said(error, {"alone so far", "\ngenesis: "});
   EXPECT_EQ(error.find("learning_rate"), std::string::npos) << "all else is the same: " << error;
 }
 
@@ -305,8 +618,10 @@ TEST_F(AnotherSwarm, IsSaidToOneThatHasASwarmOfItsOwnAndGoesOn) {
 // Whatever is exchanged: the mean times the rounds is what was sent but for the begin and the round under way.
 TEST_F(AgentTest, TellsTheBytesOfARound) {
   const std::vector<std::pair<ExchangeKind, SourceKind>> exchanges = {
-      {ExchangeKind::kPairwise, SourceKind::kParams}, {ExchangeKind::kNeighborhood, SourceKind::kParams},
-      {ExchangeKind::kGroup, SourceKind::kParams}, {ExchangeKind::kGroup, SourceKind::kUpdates}};
+      {ExchangeKind::kPairwise, SourceKind::kParams},
+      {ExchangeKind::kNeighborhood, SourceKind::kParams},
+      {ExchangeKind::kGroup, SourceKind::kParams},
+      {ExchangeKind::kGroup, SourceKind::kUpdates}};
   uint8_t number = 1;
   for (const auto& [kind, source] : exchanges) {
     InlineWorker own, others;
@@ -315,7 +630,7 @@ TEST_F(AgentTest, TellsTheBytesOfARound) {
     for (Host* each : {&host, &other}) {
       each->options.config.swarm.exchange.kind = kind;
       each->options.config.swarm.exchange.source = source;
-      each->options.config.swarm.exchange.overlap = Overlap::kOff;   // each round has an exchange
+      each->options.config.swarm.exchange.overlap = Overlap::kOff;  // each round has an exchange
       each->options.config.swarm.model.dimension = 2000;
       each->start();
     }
@@ -339,6 +654,43 @@ TEST_F(AgentTest, TellsTheBytesOfARound) {
     EXPECT_GE(*status.sent_a_round * rounds, 0.7 * sent) << static_cast<int>(kind);
     EXPECT_GT(*status.sent_last_round, 2000) << static_cast<int>(kind);
     EXPECT_LT(*status.sent_last_round, 4 * *status.sent_a_round) << static_cast<int>(kind);
+  }
+}
+
+TEST_F(AgentTest, ANewcomerDrawsNothingThatItFetches) {
+  InlineWorker members, newcomers;
+  Host member(clock_, network_, 1, members), newcomer(clock_, network_, 2, newcomers);
+  member.disk.serves = true;
+  newcomer.options.config.agent.bootstrap = {member.options.advertise};
+  newcomer.options.config.has_swarm = false;
+  newcomer.genesis_differs_by = 1;  // it could make no first params of that swarm
+  member.start();
+  for (int i = 0; i < 2000 && newcomer.events.joined.empty(); ++i) {
+    if (i == 300) newcomer.start();
+    advance();
+    member.agent->tick();
+    if (newcomer.agent) newcomer.agent->tick();
+  }
+  EXPECT_EQ(member.events.joined, std::vector<std::string>{"genesis"});
+  EXPECT_EQ(member.draws, 1);
+  EXPECT_EQ(newcomer.events.joined, std::vector<std::string>{"fetched"});
+  EXPECT_EQ(newcomer.draws, 0);
+}
+
+// It knows the hash of the genesis from its earlier life, and draws it only to begin from it.
+TEST_F(AgentTest, AReturnedMemberDrawsWhatItHasNoCheckpointOf) {
+  for (const bool has_model : {false, true}) {
+    InlineWorker worker;
+    Host founder(clock_, network_, has_model ? 3 : 1, worker), member(clock_, network_, has_model ? 4 : 2, worker);
+    founder.start();
+    for (int i = 0; i < 10; ++i) founder.agent->tick();
+    member.options.stored_settings = founder.agent->router().settings();
+    member.options.has_model = has_model;
+    if (has_model) member.disk.stored = Progress{.round = 40, .steps = 40};
+    member.start();
+    for (int i = 0; i < 10; ++i) member.agent->tick();
+    EXPECT_EQ(member.events.joined, std::vector<std::string>{has_model ? "resumed" : "genesis"});
+    EXPECT_EQ(member.draws, has_model ? 0 : 1);
   }
 }
 
@@ -398,7 +750,7 @@ TEST_F(AgentTest, SaysFarewellOnce) {
 }
 
 TEST_F(AgentTest, AnAgentToldToLeaveBeforeItTrainsNeverBegins) {
-  for (const int jobs : {0, 1}) {   // while the trainer is made; while the checkpoint is restored
+  for (const int jobs : {0, 1}) {  // while the trainer is made; while the checkpoint is restored
     Host host(clock_, network_, static_cast<uint8_t>(3 + jobs), held_);
     host.disk.stored = Progress{.steps = 70};
     host.start();
@@ -420,7 +772,7 @@ TEST_F(AgentTest, AnAgentToldToLeaveBeforeItTrainsNeverBegins) {
 TEST_F(AgentTest, GoingBackToACheckpointChangesNoProgressBesideTheControlThread) {
   Host host(clock_, network_, 1, held_);
   host.options.config.swarm.exchange.kind = ExchangeKind::kNone;
-  host.options.config.swarm.optimizer.learning_rate = 1e30;   // ends in infinities
+  host.options.config.swarm.optimizer.learning_rate = 1e30;  // ends in infinities
   host.start();
   for (int i = 0; i < 1000 && !(host.agent->rounds() && host.agent->rounds()->phase() == Phase::kSick); ++i) {
     held_.run_job();
@@ -433,7 +785,7 @@ TEST_F(AgentTest, GoingBackToACheckpointChangesNoProgressBesideTheControlThread)
   const uint64_t steps = rounds.progress().steps;
   host.disk.stored = Progress{.round = 7, .steps = steps + 1000};
   ASSERT_TRUE(held_.run_job());
-  ASSERT_EQ(host.disk.restores, 2);   // at the start there was nothing
+  ASSERT_EQ(host.disk.restores, 2);  // at the start there was nothing
   EXPECT_EQ(rounds.progress().steps, steps);
   host.agent->tick();
   EXPECT_GE(rounds.progress().steps, steps + 1000);
@@ -450,10 +802,10 @@ TEST_F(AgentTest, AJobThatThrowsEndsTheAgentWithItsText) {
   });
   Host host(clock_, network_, 1, worker);
   host.options.config.swarm.exchange.kind = ExchangeKind::kNone;
-  host.disk.out_of_memory = true;   // the first boundary saves
+  host.disk.out_of_memory = true;  // the first boundary saves
   host.start();
   const auto run = [&] {
-    for (int jobs = 1; jobs <= 3; ++jobs) {   // make the trainer, restore, save
+    for (int jobs = 1; jobs <= 3; ++jobs) {  // make the trainer, restore, save
       std::unique_lock lock(mutex);
       ASSERT_TRUE(woken.wait_for(lock, std::chrono::seconds(30), [&] { return wakes >= jobs; })) << jobs;
       lock.unlock();

@@ -3,10 +3,14 @@
 
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include <gtest/gtest.h>
 
+#include "agent/run/adoption.h"
+#include "gossip/rng.h"
 #include "tests/gossip/membership/membership_support.h"
+#include "tests/support/seeds.h"
 
 namespace starling {
 namespace {
@@ -14,8 +18,8 @@ namespace {
 class AgreementTest : public testing::Test {
  protected:
   // `value` in the first bucket; nullopt: its record has no projection.
-  void add(uint32_t other, std::optional<float> value, const std::string& name = {},
-           Phase phase = Phase::kTraining, bool proven = true) {
+  void add(uint32_t other, std::optional<float> value, const std::string& name = {}, Phase phase = Phase::kTraining,
+           bool proven = true) {
     PeerRecord record = record_of(other, 1, ++incarnation_);
     record.meta.phase = phase;
     record.meta.name = name;
@@ -114,6 +118,64 @@ TEST_F(AgreementTest, WildRecordsAreFarNotNear) {
     EXPECT_GT(found.farthest.value(), 1e30) << wild;
     EXPECT_GT(found.to_mean.value(), 1e30) << wild;
   }
+}
+
+TEST_F(AgreementTest, TheModelOfMostIsOneThatMoreThanHalfAgreeOn) {
+  Projection own{};
+  const auto most = [&](float at) {
+    own[0] = at;
+    return model_of_most(membership_, own, 0.1, answered);
+  };
+  add(1, 1.0f);
+  add(2, 1.05f);
+  add(3, -4.0f);
+  EXPECT_FALSE(most(9)) << "two of four";
+  add(4, 0.98f);
+  const std::optional<OthersModel> found = most(9);
+  ASSERT_TRUE(found);
+  EXPECT_NEAR(found->theirs[0], 1, 0.06);
+  EXPECT_EQ(found->own[0], 9);
+  EXPECT_FALSE(most(1.02f)) << "this agent is one of them";
+  add(5, std::nullopt);
+  add(6, std::nullopt);
+  EXPECT_FALSE(most(9)) << "those that tell nothing are members too";
+}
+
+TEST(Adoption, TakesOnlyTheModelThatTheRecordsTell) {
+  constexpr size_t kCount = 4096;
+  Rng rng(first_seed());
+  const auto drawn = [&](double size) {
+    std::vector<float> x(kCount);
+    for (float& value : x) value = static_cast<float>(size * (rng.uniform() * 2 - 1));
+    return x;
+  };
+  const std::vector<float> own = drawn(1), theirs = drawn(1), another = drawn(1);
+  OthersModel model{project({theirs.data(), kCount}), project({own.data(), kCount})};
+  model.within = model.apart() / 2;
+  EXPECT_TRUE(is_model_of_most(theirs, model, own));
+  EXPECT_FALSE(is_model_of_most(own, model, own));
+  EXPECT_FALSE(is_model_of_most(another, model, own));
+  std::vector<float> old = theirs;
+  for (size_t i = 0; i < kCount; ++i) old[i] += 0.1f * (own[i] - theirs[i]);
+  EXPECT_TRUE(is_model_of_most(old, model, own)) << "saved a little earlier";
+
+  std::vector<float> far = theirs;  // what is added has the projection zero
+  const std::vector<float> noise = drawn(100);
+  const Projection of_noise = project({noise.data(), kCount});
+  for (size_t i = 0; i < kCount; ++i) far[i] += noise[i];
+  for (size_t b = 0; b < kProjectionBuckets; ++b) {
+    std::vector<float> unit(kCount);
+    size_t at = 0;
+    float in_bucket = 0;
+    for (; in_bucket == 0; ++at) {  // an element of that bucket
+      unit[at] = 1;
+      in_bucket = project({unit.data(), kCount})[b];
+      if (in_bucket == 0) unit[at] = 0;
+    }
+    far[at - 1] -= of_noise[b] / in_bucket;
+  }
+  EXPECT_NEAR(projected_distance(project({far.data(), kCount}), model.theirs), 0, 1e-2);
+  EXPECT_FALSE(is_model_of_most(far, model, own)) << "the projection alone tells nothing of it";
 }
 
 }  // namespace

@@ -82,6 +82,30 @@ TEST_F(EntryParts, AFolderOfBeforeGoesOnWithoutAGuardWhereTheConfigNamesNone) {
   EXPECT_THROW((void)swarm_.take_own(config_, stored), std::runtime_error);
 }
 
+TEST_F(EntryParts, AFounderAgreesOnATimeForAuto) {
+  config_.swarm.model.kind = "quadratic";
+  config_.swarm.model.dimension = 10'000'000;
+  config_.swarm.exchange.deadline_max = kDeadlineAuto;
+  ASSERT_TRUE(swarm_.take_own(config_, ""));
+  const Duration agreed = swarm_.config().exchange.deadline_max;
+  EXPECT_EQ(agreed, longest_deadline(config_.swarm));
+  EXPECT_GT(agreed, std::chrono::seconds(30));
+  swarm_.genesis_drawn(hash_);
+  EXPECT_EQ(parse_agreed_settings(router_.settings()).swarm.exchange.deadline_max, agreed);
+}
+
+// Also one that Starling gave to every model before.
+TEST_F(EntryParts, AFolderKeepsItsLongestDeadlineWhereTheConfigSaysAuto) {
+  config_.swarm.exchange.deadline_max = std::chrono::milliseconds(500);
+  const std::string stored = agreed_settings(config_.swarm, hash_);
+  config_.swarm.exchange.deadline_max = kDeadlineAuto;
+  ASSERT_TRUE(swarm_.take_own(config_, stored));
+  EXPECT_EQ(swarm_.config().exchange.deadline_max, std::chrono::milliseconds(500));
+  EXPECT_EQ(router_.settings(), stored);
+  config_.swarm.exchange.deadline_max = std::chrono::seconds(2);
+  EXPECT_THROW((void)swarm_.take_own(config_, stored), std::runtime_error);
+}
+
 TEST_F(EntryParts, WithoutSettingsThoseOfAMemberAreAdopted) {
   config_.has_swarm = false;
   EXPECT_FALSE(swarm_.take_own(config_, ""));
@@ -90,6 +114,21 @@ TEST_F(EntryParts, WithoutSettingsThoseOfAMemberAreAdopted) {
   EXPECT_TRUE(swarm_.adopted());
   EXPECT_EQ(router_.settings(), theirs);
   EXPECT_EQ(swarm_.config().name, "here");
+}
+
+// Two people write their configs; the first one's number counts.
+TEST_F(EntryParts, AnotherNumberOfAgentsToWaitForIsOfTheSameSwarm) {
+  config_.swarm.wait_for = 2;
+  const std::string theirs = agreed_settings(config_.swarm, hash_);
+  config_.swarm.wait_for = 5;
+  const std::string ours = agreed_settings(config_.swarm, hash_);
+  EXPECT_EQ(describe_difference(ours, theirs), "");
+  EXPECT_TRUE(swarm_.take_own(config_, ""));
+  swarm_.take_words(theirs);
+  EXPECT_EQ(router_.settings(), theirs);
+  EXPECT_EQ(swarm_.config().wait_for, 2u);
+  EXPECT_TRUE(swarm_.take_own(config_, theirs)) << "a restart with the own config";
+  EXPECT_EQ(swarm_.config().wait_for, 2u);
 }
 
 // Whoever probes more rarely than the others suspects the dead too late, and is suspected too early.

@@ -1,5 +1,5 @@
 // Whose model is missing at the end of a run.
-#include "agent/run/given_up.h"
+#include "agent/run/lost_members.h"
 
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ class GivenUpTest : public testing::Test {
   void look() {
     for (const MemberEvent& event : membership_.take_events()) given_up_.look(event, training_ended_);
   }
-  GivenUp::Missed missed(bool near = false) const {
+  LostMembers::Missed missed(bool near = false) const {
     return given_up_.missed([near](const MemberMeta&) { return near; });
   }
   void expect_nobody_missed() const {
@@ -46,7 +46,7 @@ class GivenUpTest : public testing::Test {
   FakeClock clock_;
   RecordingOutbox outbox_;
   Membership membership_{MembershipOptions{}, record_of(0), clock_, outbox_, 1, 1};
-  GivenUp given_up_{membership_};
+  LostMembers given_up_{membership_};
   PeerRecord record_;
   uint32_t incarnation_ = 0;
   bool training_ended_ = true, answers_ = true;

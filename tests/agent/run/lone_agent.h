@@ -7,8 +7,8 @@
 
 #include "agent/run/checkpoint_jobs.h"
 #include "agent/run/rounds.h"
-#include "agent/share/shared_model.h"
 #include "agent/run/stepping.h"
+#include "agent/share/shared_model.h"
 #include "agent/train/quadratic_trainer.h"
 #include "gossip/membership/membership.h"
 #include "gossip/net/outbox.h"
@@ -22,12 +22,14 @@ class LoneAgent : private Outbox, private StateKeeper {
   LoneAgent() { swarm_.optimizer.learning_rate = 0.01; }
 
   Stepping make_stepping() { return Stepping(swarm_, *trainer_, model_, swarm_clock_, clock_); }
-  CheckpointJobs make_checkpoints() { return {*this, *trainer_, model_, worker_, clock_, events_, [] {}}; }
+  CheckpointJobs make_checkpoints() {
+    return {*this, *trainer_, model_, membership_, worker_, worker_, clock_, events_, [] {}};
+  }
   // Saves at every boundary.
   Rounds make_rounds(Sharing& sharing) {
     const RoundsOptions options{swarm_, std::chrono::nanoseconds(1), Duration::zero(), [] {}};
-    return Rounds(options, *trainer_, model_, sharing, sampler_, membership_, swarm_clock_, *this, worker_, clock_,
-                  events_);
+    return Rounds(options, *trainer_, model_, sharing, sampler_, membership_, swarm_clock_, *this, worker_, worker_,
+                  clock_, events_);
   }
   bool take_steps(Stepping& steps, uint32_t count) {
     steps.begin(count);
@@ -50,7 +52,7 @@ class LoneAgent : private Outbox, private StateKeeper {
   InlineWorker worker_;
   std::unique_ptr<QuadraticTrainer> trainer_ = make_quadratic_trainer(small(), 1, clock_);
   SharedModel model_{*trainer_, shared_sections(*trainer_, false), make_codec(CodecKind::kFp32, MemorySpace::kHost),
-                     64, make_source(SourceKind::kParams), nullptr};
+                     64,        make_source(SourceKind::kParams),  nullptr};
   std::optional<Progress> stored_;   // what restore() finds
   std::vector<uint64_t> saved_;      // steps
   std::vector<float> saved_params_;  // the first of each save
@@ -59,7 +61,7 @@ class LoneAgent : private Outbox, private StateKeeper {
   void send(const PeerId&, const Message&, SharedBytes) override {}
   void send(const Endpoint&, const Message&, SharedBytes) override {}
 
-  SaveResult save(const Progress& progress, Trainer& trainer, std::span<const std::byte>) override {
+  SaveResult save(const Progress& progress, Trainer& trainer, std::span<const std::byte>, bool) override {
     saved_.push_back(progress.steps);
     saved_params_.push_back(trainer.params().data[0]);
     return {};

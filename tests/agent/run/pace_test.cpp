@@ -16,6 +16,7 @@ constexpr TimePoint kStart{};
 SwarmConfig settings(const std::string& weight = "uniform", Overlap overlap = Overlap::kAuto) {
   SwarmConfig swarm;
   swarm.exchange.kind = ExchangeKind::kGroup;
+  swarm.exchange.source = SourceKind::kUpdates;
   swarm.weight = weight;
   swarm.exchange.overlap = overlap;
   return swarm;
@@ -154,7 +155,7 @@ TEST(Pace, WhatIsNoCostOfTheExchangeDoesNotCount) {
   for (int i = 0; i < 64; ++i) {
     now += milliseconds(90);
     pace.stepped(steps(1, milliseconds(90)), now);
-    now += milliseconds(505);   // the exchange, and an evaluation
+    now += milliseconds(505);  // the exchange, and an evaluation
     pace.job_took(milliseconds(500));
     EXPECT_FALSE(pace.round_begins(now, {}));
   }
@@ -163,15 +164,18 @@ TEST(Pace, WhatIsNoCostOfTheExchangeDoesNotCount) {
   EXPECT_TRUE(rounds(pace, 64, milliseconds(90), milliseconds(20))) << "the exchange counts";
 }
 
-// They go by turns, which is what learns where agents hold different data.
-TEST(Pace, PairsOverlapOnlyWhereTheSettingsSaySo) {
+// Averages of old models do not learn where agents hold different data.
+TEST(Pace, AveragesOfModelsOverlapOnlyWhereTheSettingsSaySo) {
   for (const Overlap overlap : {Overlap::kAuto, Overlap::kOff, Overlap::kOn}) {
-    SwarmConfig swarm = settings("uniform", overlap);
-    swarm.exchange.kind = ExchangeKind::kPairwise;
-    Pace pace(swarm, 1000);
-    pace.start(kStart);
-    EXPECT_FALSE(rounds(pace, 100, milliseconds(20), milliseconds(80)));
-    EXPECT_EQ(pace.overlap(), overlap == Overlap::kOn);
+    for (const ExchangeKind kind : {ExchangeKind::kPairwise, ExchangeKind::kGroup, ExchangeKind::kNeighborhood}) {
+      SwarmConfig swarm = settings("uniform", overlap);
+      swarm.exchange.kind = kind;
+      swarm.exchange.source = SourceKind::kParams;
+      Pace pace(swarm, 1000);
+      pace.start(kStart);
+      EXPECT_FALSE(rounds(pace, 100, milliseconds(20), milliseconds(80)));
+      EXPECT_EQ(pace.overlap(), overlap == Overlap::kOn);
+    }
   }
 }
 

@@ -101,7 +101,7 @@ TEST(Recovery, HalvesTheRateUntilStepsWereGoodForAWhile) {
 TEST(Recovery, TheFirstGoodStepsEndNothingHoweverLateTheyCome) {
   Recovery recovery;
   EXPECT_TRUE(recovery.fell_sick(kStart));
-  recovery.took_good_steps(kStart + seconds(60));   // the restore took that long
+  recovery.took_good_steps(kStart + seconds(60));  // the restore took that long
   EXPECT_EQ(recovery.rate_scale(), 0.5);
   recovery.took_good_steps(kStart + seconds(61));
   EXPECT_EQ(recovery.rate_scale(), 1);

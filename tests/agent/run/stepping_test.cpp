@@ -19,7 +19,14 @@ namespace {
 
 using std::chrono::seconds;
 
-class RoundParts : public testing::Test, protected LoneAgent {};
+class RoundParts : public testing::Test, protected LoneAgent {
+ protected:
+  static TrainerOptions without_momentum() {
+    TrainerOptions options = small();
+    options.optimizer.momentum = 0;
+    return options;
+  }
+};
 
 TEST_F(RoundParts, ANewcomersLearningRateRampsUp) {
   Stepping grown = make_stepping(), newcomer = make_stepping();
@@ -36,9 +43,9 @@ TEST_F(RoundParts, StepsAreCountedUntilTheSwarmHasTakenAll) {
   swarm_.stop_after = 30;
   Stepping steps = make_stepping();
   steps.start({}, false);
-  EXPECT_EQ(steps.loss(), 0);
+  EXPECT_FALSE(steps.loss()) << "not measured yet";
   EXPECT_TRUE(take_steps(steps, 20));
-  EXPECT_GT(steps.loss(), 0);
+  EXPECT_GT(steps.loss().value(), 0);
   steps.look_at_swarm();
   EXPECT_EQ(steps.left(), 10u);
   EXPECT_FALSE(steps.all_taken());
@@ -48,7 +55,7 @@ TEST_F(RoundParts, StepsAreCountedUntilTheSwarmHasTakenAll) {
   EXPECT_EQ(steps.progress().steps, 30u);
   steps.go_back({.round = 2, .steps = 16});
   EXPECT_EQ(steps.progress().steps, 16u);
-  EXPECT_EQ(steps.loss(), 0) << "that of the discarded model";
+  EXPECT_FALSE(steps.loss()) << "that of the discarded model";
 }
 
 // Long before the end such a record is a lie.
@@ -80,6 +87,42 @@ TEST_F(RoundParts, WithoutAnEndStepsAreNeverAllTaken) {
   steps.look_at_swarm();
   EXPECT_FALSE(steps.all_taken());
   EXPECT_EQ(steps.left(), UINT64_MAX);
+}
+
+// Until the numbers end, which is another matter.
+TEST_F(RoundParts, ALossThatStaysAboveTenTimesItsFirstValueIsCounted) {
+  Stepping learns = make_stepping();
+  learns.start({}, false);
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(take_steps(learns, 1));
+  EXPECT_EQ(learns.rounds_diverging(), 0u);
+
+  swarm_.optimizer.learning_rate = 3;
+  trainer_ = make_quadratic_trainer(without_momentum(), 1, clock_);
+  Stepping diverges = make_stepping();
+  diverges.start({}, false);
+  int rounds = 0, above = 0;
+  while (diverges.rounds_diverging() == 0 && rounds < 1000) {
+    ASSERT_TRUE(take_steps(diverges, 1));
+    ++rounds;
+    above += diverges.loss().value() > 10 * diverges.first_loss().value();
+  }
+  EXPECT_EQ(above, 21);
+  EXPECT_EQ(diverges.rounds_diverging(), 1u);
+}
+
+// A good model's loss on one batch may be near 0: all of the first rounds of such a model are what it is judged by.
+TEST_F(RoundParts, ATrainedModelIsJudgedByMoreThanItsFirstLoss) {
+  swarm_.optimizer.learning_rate = 3;
+  for (const uint64_t from : {0, 500}) {
+    trainer_ = make_quadratic_trainer(without_momentum(), 1, clock_);
+    Stepping rises = make_stepping();
+    rises.start({.steps = from}, false);
+    EXPECT_TRUE(take_steps(rises, 1));
+    const double first = rises.loss().value();
+    for (int i = 0; i < 10; ++i) EXPECT_TRUE(take_steps(rises, 1));
+    EXPECT_GT(rises.loss().value(), first);
+    EXPECT_EQ(rises.first_loss().value(), from == 0 ? first : rises.loss().value());
+  }
 }
 
 TEST_F(RoundParts, StepsThatAreNotFiniteAreSaid) {
@@ -137,6 +180,7 @@ class MixesToAThousand final : public Sharing {
     void tick() override {}
     TimePoint next_deadline() const override { return TimePoint::max(); }
     void forget(const PeerId&, uint64_t) override {}
+    void lost(const PeerId&) override {}
     std::vector<ExchangeReport> take_reports() override { return {}; }
     ExchangeStatus status() const override { return {}; }
   };

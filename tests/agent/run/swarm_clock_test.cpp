@@ -46,9 +46,9 @@ class SwarmClockTest : public testing::Test {
 TEST_F(SwarmClockTest, TheSwarmsClockIsTheMedianAndNeverRunsBackwards) {
   for (uint32_t other = 1; other < 4; ++other) set_meta(other, {.phase = Phase::kTraining, .steps = 100u * other});
   EXPECT_EQ(swarm_clock_.steps(5, 0), 5u) << "what members claim first counts at most as this agent's clock";
-  EXPECT_EQ(swarm_clock_.steps(150, 0), 150u);   // of 100 150 200 300, the lower middle one
+  EXPECT_EQ(swarm_clock_.steps(150, 0), 150u);  // of 100 150 200 300, the lower middle one
   set_meta(1, {.phase = Phase::kTraining, .steps = 1000});
-  EXPECT_EQ(swarm_clock_.steps(250, 0), 250u);   // of 200 250 300 500
+  EXPECT_EQ(swarm_clock_.steps(250, 0), 250u);  // of 200 250 300 500
   set_meta(1, {.phase = Phase::kFinished, .steps = 1000});
   set_meta(3, {.phase = Phase::kFinished, .steps = 300});
   EXPECT_EQ(swarm_clock_.steps(250, 0), 250u) << "of 200 250";

@@ -54,16 +54,17 @@ TEST_F(SwarmSamplerTest, WhoNeverAnsweredIsNobodysPartner) {
   for (const uint32_t group_size : {0u, 16u}) {
     make(0, 3, {.group_size = group_size});
     membership_->add(record_of(3));
-    EXPECT_EQ(sampler_->group().size(), 4u) << "agents that start together have not answered yet";
+    const auto in_group = [&] { return group_size > 0 ? sampler_->group().size() : 0; };
+    EXPECT_EQ(in_group(), group_size > 0 ? 4u : 0u) << "agents that start together have not answered yet";
     clock_.advance(kTimeToAnswer);
     for (const bool settling : {false, true}) {
       sampler_->settle(settling);
       EXPECT_EQ(chosen().count(peer_of(3)), 0u);
     }
-    for (const Participant& member : sampler_->group()) EXPECT_NE(member.peer, peer_of(3));
+    EXPECT_EQ(in_group(), group_size > 0 ? 3u : 0u);
     for (const Participant& neighbor : sampler_->neighbors(0)) EXPECT_NE(neighbor.peer, peer_of(3));
     membership_->prove(peer_of(3), 1);
-    EXPECT_EQ(sampler_->group().size(), 4u);
+    EXPECT_EQ(in_group(), group_size > 0 ? 4u : 0u);
   }
 }
 
@@ -84,7 +85,7 @@ TEST_F(SwarmSamplerTest, ABusyAgentIsNotChosenUntilItIsFree) {
   EXPECT_EQ(chosen(), (std::set<PeerId>{peer_of(2)}));
   clock_.advance(std::chrono::milliseconds(40));
   EXPECT_EQ(chosen().size(), 2u);
-  sampler_->busy(peer_of(1), std::chrono::hours(1));   // says who cannot be trusted with it
+  sampler_->busy(peer_of(1), std::chrono::hours(1));  // says who cannot be trusted with it
   clock_.advance(std::chrono::seconds(1));
   EXPECT_EQ(chosen().size(), 2u);
 }
@@ -168,13 +169,13 @@ TEST_F(SwarmSamplerTest, ATopologyClosesOverTheLiving) {
 }
 
 TEST_F(SwarmSamplerTest, RowsAreMetropolisHastingsAndCapTheMass) {
-  make(1, 4, {.topology = {.kind = TopologyKind::kStar}});   // rank 0 in the middle, of degree 3
+  make(1, 4, {.topology = {.kind = TopologyKind::kStar}});  // rank 0 in the middle, of degree 3
   std::vector<Participant> row = sampler_->neighbors(0);
   ASSERT_EQ(row.size(), 1u);
   EXPECT_EQ(row[0].peer, peer_of(0));
   EXPECT_DOUBLE_EQ(row[0].weight, 0.25);
 
-  set_meta(0, {.phase = Phase::kTraining, .mass = 1e6});   // counts 8 times the median at most
+  set_meta(0, {.phase = Phase::kTraining, .mass = 1e6});  // counts 8 times the median at most
   row = sampler_->neighbors(0);
   EXPECT_DOUBLE_EQ(row[0].weight, edge_weight(1, 1, 3, 8));
 }
@@ -182,27 +183,6 @@ TEST_F(SwarmSamplerTest, RowsAreMetropolisHastingsAndCapTheMass) {
 TEST_F(SwarmSamplerTest, AFileNamesAgents) {
   make(0, 4, {.topology = {.kind = TopologyKind::kFile, .edges = {{"a0", "a2"}, {"a2", "a3"}, {"a0", "away"}}}});
   EXPECT_EQ(chosen(), (std::set<PeerId>{peer_of(2)}));
-}
-
-TEST_F(SwarmSamplerTest, ALargeSwarmIsCutIntoGroupsOfLikeSizeAndPairsJoinThem) {
-  std::set<PeerId> seen;
-  std::map<size_t, int> sizes;
-  for (uint32_t own = 0; own < 20; ++own) {
-    make(own, 20, {.group_size = 8});
-    const std::vector<Participant> group = sampler_->group();
-    ++sizes[group.size()];
-    EXPECT_TRUE(std::is_sorted(group.begin(), group.end(),
-                               [](const auto& a, const auto& b) { return a.peer < b.peer; }));
-    bool self = false;
-    for (const Participant& member : group) self = self || member.peer == peer_of(own);
-    EXPECT_TRUE(self);
-    for (const PeerId& partner : chosen()) {
-      for (const Participant& member : group) EXPECT_NE(member.peer, partner) << "pairs join groups";
-    }
-  }
-  EXPECT_EQ(sizes, (std::map<size_t, int>{{6, 6}, {7, 14}}));
-  make(0, 16, {.group_size = 8});
-  EXPECT_EQ(sampler_->group().size(), 8u) << "two full ones";
 }
 
 TEST_F(SwarmSamplerTest, AGroupByNamesHasNobodyElse) {
@@ -213,9 +193,9 @@ TEST_F(SwarmSamplerTest, AGroupByNamesHasNobodyElse) {
     return peers;
   };
   EXPECT_EQ(ids(), (std::vector<PeerId>{peer_of(0), peer_of(2), peer_of(5)}));
-  set_meta(4, {.phase = Phase::kTraining, .name = "a0"});   // calls itself what another is called
+  set_meta(4, {.phase = Phase::kTraining, .name = "a0"});  // calls itself what another is called
   EXPECT_EQ(ids(), (std::vector<PeerId>{peer_of(0), peer_of(2), peer_of(5)}));
-  set_meta(0, {.phase = Phase::kFinished, .name = "a0"});   // and stands in for it
+  set_meta(0, {.phase = Phase::kFinished, .name = "a0"});  // and stands in for it
   EXPECT_EQ(ids(), (std::vector<PeerId>{peer_of(2), peer_of(4), peer_of(5)}));
 }
 
@@ -227,9 +207,11 @@ std::vector<PeerId> ids_of(const std::vector<Participant>& members) {
 
 // Agent 1 knows four others. Ids sort against the order in which they began.
 TEST_F(SwarmSamplerTest, OfTooManyForOneGroupTheOldestAreIn) {
-  make(1, 5, {.group_size = 2, .oldest = 3});   // all of generation 1
+  make(1, 5, {.group_size = 3});  // all of generation 1
   EXPECT_EQ(ids_of(sampler_->group()), (std::vector<PeerId>{peer_of(0), peer_of(1), peer_of(2)}))
-      << "of one age, those with the smallest ids, whatever the size of other groups is";
+      << "of one age, those with the smallest ids";
+  EXPECT_FALSE(sampler_->outside_group());
+  EXPECT_TRUE(chosen().empty()) << "no pairs beside a group";
   const auto begin_anew = [this](uint32_t other, uint64_t generation) {
     membership_->add(record_of(other, generation));
     membership_->prove(peer_of(other), generation);
@@ -241,20 +223,23 @@ TEST_F(SwarmSamplerTest, OfTooManyForOneGroupTheOldestAreIn) {
 }
 
 TEST_F(SwarmSamplerTest, TheNewestKnowsThatItIsOutside) {
-  make(1, 4, {.oldest = 3}, 2);
+  make(1, 4, {.group_size = 3}, 2);
   EXPECT_EQ(ids_of(sampler_->group()), (std::vector<PeerId>{peer_of(0), peer_of(2), peer_of(3)}));
+  EXPECT_TRUE(sampler_->outside_group());
+  set_meta(3, {.phase = Phase::kFinished});
+  EXPECT_FALSE(sampler_->outside_group());
 }
 
 // They give what they hold until they leave. Who has not begun has nothing.
 TEST_F(SwarmSamplerTest, AmongTheOldestAreThoseWhoHaveFinished) {
-  make(0, 5, {.oldest = 4});
+  make(0, 5, {.group_size = 4, .finished_too = true});
   set_meta(1, {.phase = Phase::kFinished});
   set_meta(2, {.phase = Phase::kJoining});
   EXPECT_EQ(ids_of(sampler_->group()), (std::vector<PeerId>{peer_of(0), peer_of(1), peer_of(3), peer_of(4)}));
 }
 
 TEST_F(SwarmSamplerTest, AmongTheOldestAreNamedOnesAlone) {
-  make(0, 5, {.group_names = {"a0", "a2", "a4"}, .oldest = 2});
+  make(0, 5, {.group_size = 2, .group_names = {"a0", "a2", "a4"}});
   EXPECT_EQ(ids_of(sampler_->group()), (std::vector<PeerId>{peer_of(0), peer_of(2)}));
   membership_->add(record_of(2, 5));
   EXPECT_EQ(ids_of(sampler_->group()), (std::vector<PeerId>{peer_of(0), peer_of(4)}));
@@ -273,15 +258,16 @@ TEST(SwarmSamplerOptions, AreWhatTheSettingsSay) {
   swarm.topology = {};
   swarm.exchange.group_size = 8;
   swarm.exchange.members = {"a0", "a1"};
-  EXPECT_EQ(swarm_sampler_options(swarm, "a2").group_size, 0u) << "no groups are asked for";
+  EXPECT_EQ(swarm_sampler_options(swarm, "a2").group_size, 0u) << "no group is asked for";
   swarm.exchange.kind = ExchangeKind::kGroup;
   EXPECT_EQ(swarm_sampler_options(swarm, "a0").group_size, 8u);
   EXPECT_EQ(swarm_sampler_options(swarm, "a0").group_names, swarm.exchange.members);
   EXPECT_THROW(swarm_sampler_options(swarm, "a2"), std::runtime_error) << "an outsider";
-  EXPECT_EQ(swarm_sampler_options(swarm, "a0").oldest, 0u) << "params have no limit";
+  EXPECT_FALSE(swarm_sampler_options(swarm, "a0").finished_too);
   for (const SourceKind source : {SourceKind::kUpdates, SourceKind::kGradients}) {
     swarm.exchange.source = source;
-    EXPECT_EQ(swarm_sampler_options(swarm, "a0").oldest, 32u);
+    EXPECT_EQ(swarm_sampler_options(swarm, "a0").group_size, 32u);
+    EXPECT_TRUE(swarm_sampler_options(swarm, "a0").finished_too);
   }
 }
 

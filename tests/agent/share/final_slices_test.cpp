@@ -22,7 +22,7 @@ TEST(FinalSlices, ASliceIsFinalWithTheLastOfItsParts) {
   FinalSlices slices(kThree);
   slices.begin_step(kAlone);
   EXPECT_EQ(slices.take(kNow), Slices{});
-  EXPECT_TRUE(slices.add({25, 10, kNow}));   // all of the last slice, and the end of the one before
+  EXPECT_TRUE(slices.add({25, 10, kNow}));  // all of the last slice, and the end of the one before
   EXPECT_EQ(slices.take(kNow), Slices{2});
   EXPECT_TRUE(slices.add({0, 12, kNow}));
   EXPECT_TRUE(slices.add({12, 13, kNow}));

@@ -111,7 +111,7 @@ TEST(PlanMaker, FitsWhatRoundsCostAndMergesWhereMessagesAreDear) {
 TEST(PlanMaker, FitsSelectionToTheNewestOnes) {
   PlanMaker maker(slices(), {});
   for (int round = 1; round <= 51; ++round) take_round(maker);
-  for (const double cost : {1e-9, 3e-9}) {   // each fills the window
+  for (const double cost : {1e-9, 3e-9}) {  // each fills the window
     for (int i = 0; i < 600; ++i) {
       const size_t elements = 10000 * (1 + i % 4);
       maker.add_selection(elements, from_seconds(cost * static_cast<double>(elements)));
@@ -190,7 +190,7 @@ TEST(PlanMaker, KeepsTheLastCostsWhereABytesCostIsNotAboveZero) {
   for (int round = 1; round <= 52; ++round) take_round(maker);
   ASSERT_NE(maker.think(kMembers, alone()), nullptr);
   std::shared_ptr<PlanMaker::Thought> thought;
-  for (int round = 53; round <= 52 + 32 * 17; ++round) {   // more than the window of samples
+  for (int round = 53; round <= 52 + 32 * 17; ++round) {  // more than the window of samples
     take_round(maker, -kByte);
     if (const auto next = maker.think(kMembers, alone())) thought = next;
   }
@@ -227,7 +227,7 @@ TEST(PlanMaker, SaysOnceThatAByteCostsNothingAndKeepsThePlan) {
     EXPECT_EQ(maker.choose(*bad), std::vector<uint32_t>{}) << "the plan that holds stays";
   }
   spdlog::set_default_logger(before);
-  const std::string said = text.str(), warning = "by the last rounds a byte costs nothing; the plan stays as it is";
+  const std::string said = text.str(), warning = "the measured cost of a byte is zero, so the plan stays as it is";
   const size_t first = said.find(warning);
   EXPECT_NE(first, std::string::npos) << said;
   EXPECT_EQ(said.find(warning, first + 1), std::string::npos) << said;

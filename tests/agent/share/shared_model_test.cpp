@@ -9,8 +9,6 @@
 #include <string>
 #include <utility>
 
-#include "compression/low_rank.h"
-
 namespace starling {
 namespace {
 
@@ -46,7 +44,7 @@ class SectionsOnly final : public Trainer {
 class CountingRule final : public LocalRule {
  public:
   struct Seen {
-    std::string calls;               // r: round_began, m: after_mix, s: before_share
+    std::string calls;  // r: round_began, m: after_mix, s: before_share
     Floats at_round, at_mix, at_share;
     std::string loaded;
   };
@@ -119,56 +117,6 @@ TEST_F(SharedModelTest, SharesWhatTheKindsOfTheSectionsSay) {
   SharedModel carried = make(true, make_source(SourceKind::kParams));
   EXPECT_EQ(encode(carried), (Floats{1, 2, 3, 10, 20, 5})) << "momentum alone of the local ones rides along";
   EXPECT_EQ(carried.encoder().layout().sections.size(), 3u);
-}
-
-// What has a value for each param has its matrices, unless it is averaged state of another kind.
-TEST_F(SharedModelTest, MatricesAreThoseOfParamsAndMomentum) {
-  trainer_.params = Floats(70, 1);
-  trainer_.momentum = Floats(70, 2);
-  trainer_.running_mean = Floats(70, 3);
-  SharedModel model(trainer_, shared_sections(trainer_, true), make_codec(CodecKind::kModulo8, MemorySpace::kHost), 64,
-                    make_source(SourceKind::kParams), nullptr, {1, {{5, 6, 10}}});
-  const std::vector<Block>& blocks = model.encoder().layout().blocks;
-  ASSERT_EQ(blocks.size(), 8u);
-  for (const size_t of_params : {0, 5}) {   // 5, a matrix of 60, 5; the running mean lies between the two
-    EXPECT_EQ(blocks[of_params].element_count, 5u);
-    EXPECT_EQ(blocks[of_params + 1].matrix.rows, 6u);
-    EXPECT_EQ(blocks[of_params + 2].element_count, 5u);
-  }
-  EXPECT_FALSE(blocks[3].low_rank() || blocks[4].low_rank());
-  Snapshot snapshot;
-  Decided none;
-  EXPECT_TRUE(model.apply_and_encode(none, &snapshot, false).healthy);
-  EXPECT_EQ(snapshot.blocks[1].size, 60 * sizeof(float)) << "the floats: halves are made in the exchange";
-
-  // Both halves of two agents whose matrices differ by a row: each element moves by half of it.
-  const LowRank matrix({6, 10, 1});
-  Floats far = Floats(60, 1);
-  std::fill(far.begin(), far.begin() + 10, 5.0f);
-  std::vector<std::byte> own(matrix.first_bytes() + matrix.second_bytes()), peer(own.size());
-  const size_t first = matrix.first_bytes();
-  matrix.write_first(trainer_.params.data() + 5, 1, std::span(own).first(first));
-  matrix.write_first(far.data(), 1, std::span(peer).first(first));
-  matrix.write_second(trainer_.params.data() + 5, std::span(own).first(first), std::span(peer).first(first),
-                      std::span(own).subspan(first));
-  matrix.write_second(far.data(), std::span(peer).first(first), std::span(own).first(first),
-                      std::span(peer).subspan(first));
-  Decided decided;
-  Delta& delta = decided.deltas.emplace_back();
-  delta.own.resize(8);
-  delta.peer.resize(8);
-  delta.own[1] = SharedBytes::copy_of(own);
-  delta.peer[1] = SharedBytes::copy_of(peer);
-  delta.blocks = {0b10};
-  delta.coefficient = 0.5f;
-  model.apply(decided);
-  for (size_t i = 0; i < 70; ++i) {
-    EXPECT_NEAR(trainer_.params[i], i >= 5 && i < 15 ? 3 : 1, 1e-3) << i;
-  }
-
-  trainer_.params[20] = std::numeric_limits<float>::quiet_NaN();
-  Decided nothing;
-  EXPECT_FALSE(model.apply_and_encode(nothing, &snapshot, false).healthy);
 }
 
 TEST_F(SharedModelTest, GradientsAreWhatTheRoundChangedOfMixedSections) {

@@ -7,14 +7,14 @@
 
 #include "agent/share/drift_watch.h"
 #include "agent/train/quadratic_trainer.h"
-#include "tests/gossip/exchange/harness.h"
+#include "tests/gossip/pairs/pair_harness.h"
 #include "tests/support/fake_clock.h"
 
 namespace starling {
 namespace {
 
-using exchange_test::PairAgentOptions;
 using exchange_test::Flight;
+using exchange_test::PairAgentOptions;
 using exchange_test::TestAgent;
 using exchange_test::TestAgentOf;
 using exchange_test::TestSwarm;
@@ -59,7 +59,7 @@ class SharingTest : public testing::Test {
   TestAgent& partner_ = swarm_.add(2);
   std::unique_ptr<QuadraticTrainer> trainer_ = make_quadratic_trainer(dimension(64), 1, swarm_.clock);
   SharedModel model_{*trainer_, shared_sections(*trainer_, false), make_codec(CodecKind::kModulo8, MemorySpace::kHost),
-                     16, make_source(SourceKind::kParams), nullptr};
+                     16,        make_source(SourceKind::kParams),  nullptr};
   InlineWorker worker_;
   DeltaSharing sharing_{model_, agent_.pairwise.get(), worker_, swarm_.clock, true};
   uint64_t snapshots_ = 0;
@@ -106,9 +106,9 @@ class NobodyToAsk final : public PeerSampler {
 TEST(TurnSharing, WhatWentWithDiscardedParamsIsNotTakenBack) {
   for (const bool sick : {false, true}) {
     NobodyToAsk nobody;
-    TestSwarmOf<PairTurns> swarm({.sampler = &nobody});
-    TestAgentOf<PairTurns>& agent = swarm.add(1);
-    TestAgentOf<PairTurns>& partner = swarm.add(2);
+    TestSwarmOf<SyncPairs> swarm({.sampler = &nobody});
+    TestAgentOf<SyncPairs>& agent = swarm.add(1);
+    TestAgentOf<SyncPairs>& partner = swarm.add(2);
     std::unique_ptr<QuadraticTrainer> trainer = make_quadratic_trainer(dimension(64), 1, swarm.clock);
     SharedModel model(*trainer, shared_sections(*trainer, false), make_codec(CodecKind::kFp32, MemorySpace::kHost), 16,
                       make_source(SourceKind::kParams), nullptr);
@@ -117,7 +117,7 @@ TEST(TurnSharing, WhatWentWithDiscardedParamsIsNotTakenBack) {
     std::fill(x.data, x.data + x.count, 1.0f);
     partner.params.assign(64, 3);
     partner.boundary();
-    sharing.expect_steps(std::chrono::seconds(1));   // a payload is left behind for whoever asks meanwhile
+    sharing.expect_steps(std::chrono::seconds(1));  // a payload is left behind for whoever asks meanwhile
     bool shared = false;
     sharing.share(1, 1, true, [&](bool) { shared = true; });
     while (!shared) agent.worker.run_completions();
@@ -143,11 +143,11 @@ TEST(TurnSharing, WhatWentWithDiscardedParamsIsNotTakenBack) {
 // One that nobody is there to meet.
 struct AloneByTurns {
   NobodyToAsk nobody;
-  TestSwarmOf<PairTurns> swarm{{.sampler = &nobody}};
-  TestAgentOf<PairTurns>& agent = swarm.add(1);
+  TestSwarmOf<SyncPairs> swarm{{.sampler = &nobody}};
+  TestAgentOf<SyncPairs>& agent = swarm.add(1);
   std::unique_ptr<QuadraticTrainer> trainer = make_quadratic_trainer(dimension(64), 1, swarm.clock);
-  SharedModel model{*trainer, shared_sections(*trainer, false), make_codec(CodecKind::kFp32, MemorySpace::kHost), 16,
-                    make_source(SourceKind::kParams), nullptr};
+  SharedModel model{*trainer, shared_sections(*trainer, false), make_codec(CodecKind::kFp32, MemorySpace::kHost),
+                    16,       make_source(SourceKind::kParams), nullptr};
   DeltaSharing sharing{model, agent.pairwise.get(), agent.worker, swarm.clock, true};
   const View x = trainer->params();
 
@@ -172,7 +172,7 @@ TEST(TurnSharing, OnlyWhatIsMeasuredSinceSettlingBeganCounts) {
   alone.fill(3);
   alone.share(1);
   EXPECT_EQ(sharing.projection(), before) << "not at every boundary";
-  alone.sharing.settle();
+  alone.sharing.settle(true);
   EXPECT_FALSE(sharing.projection().has_value());
   alone.share(1);
   EXPECT_EQ(sharing.params_rms(), 3);
@@ -194,7 +194,7 @@ TEST(TurnSharing, BeforeTheFirstStepsNoProjectionIsTold) {
 // Who settles without a step of its own, because the swarm has ended, is waited for by the others.
 TEST(TurnSharing, WhoSettlesTellsItsProjectionInAnyRound) {
   AloneByTurns alone;
-  alone.sharing.settle();
+  alone.sharing.settle(true);
   alone.share(0);
   EXPECT_EQ(alone.sharing.projection(), project(alone.x));
 }
@@ -214,7 +214,7 @@ TEST(DriftWatch, SeesWhatTheStepsMoveAndNotWhatWasMixedInBetween) {
   const double drift = watch.drift();
   EXPECT_GT(drift, 0.3);
   EXPECT_LT(drift, 2);
-  move(100);   // mixed
+  move(100);  // mixed
   watch.before_steps(params);
   move(2);
   watch.after_steps(params);

@@ -18,7 +18,7 @@
 namespace starling {
 namespace {
 
-constexpr size_t kElements = 70'000;   // two slices
+constexpr size_t kElements = 70'000;  // two slices
 constexpr uint64_t kSwarmId = 77, kGeneration = 5;
 
 ExchangeConfig diloco() {
@@ -99,7 +99,7 @@ TEST(UpdateModel, GivesBackEveryBitOfRAndMAndWhereTheLogsStand) {
   one.train();
   ASSERT_EQ(one.model.slices().size(), 2u);
   const std::vector<std::byte> saved = one.model.save();
-  std::copy_n(one.trainer.params().data, kElements, next.trainer.params().data);   // what the checkpoint itself does
+  std::copy_n(one.trainer.params().data, kElements, next.trainer.params().data);  // what the checkpoint itself does
   ASSERT_TRUE(next.model.load(saved));
   EXPECT_EQ(bits_of(next.model.memory().params), bits_of(one.model.memory().params));
   EXPECT_EQ(bits_of(next.model.memory().momentum), bits_of(one.model.memory().momentum));
@@ -123,7 +123,7 @@ TEST(UpdateModel, TheParamsOfACheckpointAreR) {
   Process one;
   one.train();
   FileKeeper keeper(folder.path(), kSwarmId, kGeneration, 3);
-  ASSERT_TRUE(keeper.save({.round = 8, .steps = 400}, one.trainer, one.model.save()).ok());
+  ASSERT_TRUE(keeper.save({.round = 8, .steps = 400}, one.trainer, one.model.save(), false).ok());
   EXPECT_EQ(one.params(), bits_of(one.model.memory().params));
   const CheckpointStore store(folder.path() + "/checkpoints", 3);
   const auto found = store.load_newest(kSwarmId, [](const std::string&) {});

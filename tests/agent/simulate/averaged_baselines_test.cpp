@@ -38,7 +38,7 @@ TEST(Buckets, GradientsComeFromTheLastLayerToTheFirst) {
   model.input = {1, 2, 2};
   model.hidden = {5};
   model.classes = 3;
-  const auto gradients = ready_gradients(model, 4.3);   // 20 + 5 + 15 + 3 elements
+  const auto gradients = ready_gradients(model, 4.3);  // 20 + 5 + 15 + 3 elements
   ASSERT_EQ(gradients.size(), 4u);
   const uint64_t expected[] = {3, 15, 5, 20};
   for (size_t i = 0; i < 4; ++i) {

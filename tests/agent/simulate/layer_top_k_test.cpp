@@ -15,13 +15,13 @@ namespace {
 using Gradients = std::vector<std::vector<float>>;
 
 constexpr size_t kElements = 120, kWorkers = 3;
-const std::vector<GradientLayer> kLayers = {{0, 60}, {60, 7}, {70, 40}};   // gaps, as of padding
+const std::vector<GradientLayer> kLayers = {{0, 60}, {60, 7}, {70, 40}};  // gaps, as of padding
 
 Gradients draw_gradients(Rng& rng) {
   Gradients gradients(kWorkers, std::vector<float>(kElements));
   for (auto& gradient : gradients) {
     for (const auto& [offset, count] : kLayers) {
-      const double size = std::exp(4 * rng.uniform());   // layers differ in how large they are
+      const double size = std::exp(4 * rng.uniform());  // layers differ in how large they are
       for (size_t i = 0; i < count; ++i) gradient[offset + i] = static_cast<float>(size * (2 * rng.uniform() - 1));
     }
   }
@@ -90,7 +90,7 @@ TEST(LayerTopK, LayersAreSentOneAfterTheOtherWhileBackwardGoesOn) {
   const SimLink link{.latency_s = 0.5, .bytes_per_s = 1000};
   const std::vector<ReadyGradient> gradients = {{10, 1}, {10, 3}};
   EXPECT_NEAR(layer_top_k_seconds(gradients, {500, 1000}, 3, link), 4 + 2 + 0.5, 1e-9);
-  EXPECT_NEAR(layer_top_k_seconds(gradients, {2000, 1000}, 3, link), 1 + 4 + 2 + 0.5, 1e-9);   // the first goes on
+  EXPECT_NEAR(layer_top_k_seconds(gradients, {2000, 1000}, 3, link), 1 + 4 + 2 + 0.5, 1e-9);  // the first goes on
   EXPECT_NEAR(layer_top_k_seconds(gradients, {2000, 1000}, 1, link), 4, 1e-9) << "nobody to send to";
 }
 

@@ -22,7 +22,7 @@ Gradients draw_gradients(size_t workers, size_t rank, uint64_t rng_seed) {
   Rng rng(rng_seed);
   const auto draw = [&] { return 2 * rng.uniform() - 1; };
   std::vector<double> right(kColumns * rank);
-  for (double& value : right) value = draw();   // the same of all workers, so that their mean has this rank too
+  for (double& value : right) value = draw();  // the same of all workers, so that their mean has this rank too
   Gradients gradients(workers, std::vector<float>(kElements));
   for (std::vector<float>& gradient : gradients) {
     for (float& value : gradient) value = static_cast<float>(draw());
@@ -51,6 +51,16 @@ double worst_difference(const std::vector<float>& a, const std::vector<double>& 
   double worst = 0;
   for (size_t i = 0; i < kElements; ++i) worst = std::max(worst, std::abs(a[i] - b[i]));
   return worst;
+}
+
+TEST(MakeOrthonormal, KeepsWhatIsIndependentAndDropsTheRest) {
+  std::vector<double> vectors = {-3, 4, 0, 6, -8, 0, 0, 0, 0, 1, 1, -2};  // four in three dimensions
+  make_orthonormal(vectors, 3);
+  const std::vector<double> expected = {0.6, -0.8, 0, 0, 0, 0, 0, 0, 0};
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(vectors[i], expected[i], 1e-15) << i;
+  EXPECT_NEAR(vectors[9] * 0.6 - vectors[10] * 0.8, 0, 1e-15);
+  EXPECT_NEAR(vectors[9] * vectors[9] + vectors[10] * vectors[10] + vectors[11] * vectors[11], 1, 1e-15);
+  EXPECT_GT(vectors[9], 0);
 }
 
 TEST(PowerSgd, AMatrixOfItsRankIsReproducedInOneStep) {
@@ -100,7 +110,7 @@ TEST(PowerSgd, ErrorFeedbackConserves) {
 // A warm start finds the largest directions of a gradient that stays: without error feedback this is power iteration.
 TEST(PowerSgd, TheNextStepBeginsWithTheQBefore) {
   std::vector<float> gradient(kElements);
-  for (size_t row = 0; row < kRows; ++row) {   // singular values .8^row
+  for (size_t row = 0; row < kRows; ++row) {  // singular values .8^row
     gradient[kOffset + row * kColumns + row] = static_cast<float>(std::pow(0.8, static_cast<double>(row)));
   }
   double first = 0, last = 0;
@@ -110,7 +120,7 @@ TEST(PowerSgd, TheNextStepBeginsWithTheQBefore) {
     const std::vector<float> out = warm.reduce({handed_in});
     last = out[kOffset];
     if (step == 0) first = last;
-    for (size_t i = 0; i < kElements; ++i) {   // takes the error out again, so that M is the same in each step
+    for (size_t i = 0; i < kElements; ++i) {  // takes the error out again, so that M is the same in each step
       handed_in[i] = static_cast<float>(gradient[i] - warm.error(0)[i]);
     }
   }
@@ -129,7 +139,7 @@ TEST(PowerSgd, AGradientOfZerosDoesNotEndItsIteration) {
 TEST(PowerSgd, DependentColumnsAreNotCountedTwice) {
   std::vector<float> gradient(kElements);
   for (size_t i = 0; i < kRows * kColumns; ++i) {
-    gradient[kOffset + i] = static_cast<float>((i / kColumns + 1) * (i % kColumns + 3));   // exactly of rank 1
+    gradient[kOffset + i] = static_cast<float>((i / kColumns + 1) * (i % kColumns + 3));  // exactly of rank 1
   }
   PowerSgd power({kMatrix}, kElements, 1, 4, 1);
   for (int step = 0; step < 3; ++step) {
@@ -149,7 +159,7 @@ TEST(PowerSgd, MatricesAreTheWeightsOfANetwork) {
   const ModelPlan plan = plan_model(model);
   const auto matrices = gradient_matrices(model);
   ASSERT_EQ(matrices.size(), 3u);
-  EXPECT_EQ(matrices[1].rows, 16u);                 // an output channel each
+  EXPECT_EQ(matrices[1].rows, 16u);  // an output channel each
   EXPECT_EQ(matrices[1].columns, 8u * 5 * 5);
   EXPECT_EQ(matrices[1].offset, plan.slots[2].offset);
   model.kind = "quadratic";

@@ -60,7 +60,7 @@ TEST(SimulateTrainers, RealModelsLearnAndReplayToTheByte) {
     }
     for (const CurvePoint& point : {report.swarm.points.back(), report.baselines.back()}) {
       ASSERT_TRUE(point.score.accuracy.has_value());
-      EXPECT_GT(*point.score.accuracy, 0.5) << point.series;   // a guess is right one time in ten
+      EXPECT_GT(*point.score.accuracy, 0.5) << point.series;  // a guess is right one time in ten
       EXPECT_LT(point.score.loss, report.swarm.points.front().score.loss);
     }
   }
@@ -113,7 +113,7 @@ std::map<std::string, std::vector<CurvePoint>> curves_of(std::vector<std::string
 TEST(SimulateTrainers, WhatAStepIsPretendedToTakeIsNotSlept) {
   Config config = small_config();
   config.swarm.stop_after = 2;
-  config.agent.compute_ms = 2'000;   // a real agent's
+  config.agent.compute_ms = 2'000;  // a real agent's
   SimulateOptions options;
   options.agents = 2;
   const auto start = std::chrono::steady_clock::now();
@@ -175,7 +175,7 @@ TEST(SimulateTrainers, ShardsAreThoseOfASwarm) {
 // The number of threads that is fastest on the day adds floats in another order each time.
 TEST(SimulateTrainers, AStepHasOneThreadWhateverTheConfigSays) {
   Config config = small_config();
-  config.agent.threads = 0;   // chosen by trial in a process
+  config.agent.threads = 0;  // chosen by trial in a process
   const VirtualClock clock;
   std::binary_semaphore idle(0);
   const auto task = make_torch_task(config, 1);
@@ -190,12 +190,12 @@ TEST(SimulateTrainers, AStepHasOneThreadWhateverTheConfigSays) {
 TEST(SimulateTrainers, AModelIsJudgedOnAllLabels) {
   std::string folder = (std::filesystem::temp_directory_path() / "starling-judge-XXXXXX").string();
   ASSERT_NE(mkdtemp(folder.data()), nullptr);
-  const std::string count("\0\0\x0f\xa0", 4), side("\0\0\0\1", 4);   // 4000 samples of one pixel
+  const std::string count("\0\0\x0f\xa0", 4), side("\0\0\0\1", 4);  // 4000 samples of one pixel
   std::string labels;
   for (int i = 0; i < 4000; ++i) labels += static_cast<char>(i % 2);
   for (const std::string stem : {"/train", "/t10k"}) {
-    std::ofstream(folder + stem + "-images-idx3-ubyte") << std::string("\0\0\x08\3", 4) + count + side + side
-                                                        << std::string(4000, '\x7f');
+    std::ofstream(folder + stem + "-images-idx3-ubyte")
+        << std::string("\0\0\x08\3", 4) + count + side + side << std::string(4000, '\x7f');
     std::ofstream(folder + stem + "-labels-idx1-ubyte") << std::string("\0\0\x08\1", 4) + count << labels;
   }
   Config config = small_config();
@@ -203,7 +203,10 @@ TEST(SimulateTrainers, AModelIsJudgedOnAllLabels) {
   config.swarm.model.classes = 2;
   config.agent.data.path = folder;
   const auto task = make_torch_task(config, 1);
-  const SimScore score = task->score(draw_genesis(plan_model(config.swarm.model), 1), {0});
+  const ModelPlan plan = plan_model(config.swarm.model);
+  std::vector<float> genesis(plan.param_count);
+  draw_genesis(plan, 1, genesis);
+  const SimScore score = task->score(genesis, {0});
   EXPECT_NEAR(score.accuracy.value(), 0.5, 0.05);
   std::filesystem::remove_all(folder);
 }

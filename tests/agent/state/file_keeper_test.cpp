@@ -25,8 +25,8 @@ namespace {
 namespace fs = std::filesystem;
 
 const fs::path kGolden = GOLDEN_DIR;
-const fs::path kBlockStates = kGolden / "checkpoint-v1-block-states.ckpt";   // one byte of codec state a block
-const fs::path kCodecMemory = kGolden / "checkpoint-v1-codec-memory.ckpt";   // what Encoder::save() writes
+const fs::path kBlockStates = kGolden / "checkpoint-v1-block-states.ckpt";  // one byte of codec state a block
+const fs::path kCodecMemory = kGolden / "checkpoint-v1-codec-memory.ckpt";  // what Encoder::save() writes
 
 class FileKeeperGolden : public testing::Test {
  protected:
@@ -45,7 +45,7 @@ class FileKeeperGolden : public testing::Test {
   // A keeper whose newest checkpoint is this file.
   std::unique_ptr<FileKeeper> keeper_of(const fs::path& golden) {
     std::string problem;
-    const auto loaded = read_checkpoint(golden.string(), Verify::kDigest, &problem);
+    const auto loaded = read_checkpoint(golden.string(), &problem);
     if (!loaded) throw std::runtime_error(problem);
     content_ = *loaded;
     const CheckpointMeta& meta = loaded->content.meta;
@@ -103,7 +103,7 @@ TEST_F(FileKeeperGolden, TheSameStateIsWrittenAsEver) {
   const std::unique_ptr<FileKeeper> keeper = keeper_of(kBlockStates);
   expect_restores(*keeper);
   const CheckpointMeta& meta = content_.content.meta;
-  const SaveResult saved = keeper->save({meta.round, meta.steps, meta.samples}, trainer_, encoder_.save());
+  const SaveResult saved = keeper->save({meta.round, meta.steps, meta.samples}, trainer_, encoder_.save(), false);
   ASSERT_EQ(saved.error, "");
   EXPECT_TRUE(std::filesystem::exists(saved.path)) << saved.path;
   const fs::path written = folder_ / "checkpoints/checkpoint-00000002-step-3000.ckpt";
@@ -129,7 +129,7 @@ TEST_F(FileKeeperGolden, AStateIsSavedWhereNoDescriptorIsLeft) {
   for (int save = 0; save < 3; ++save) {
     take_all();
     EXPECT_EQ(errno, EMFILE);
-    EXPECT_EQ(keeper->save({1, static_cast<uint64_t>(save), 1}, trainer_, encoder_.save()).error, "");
+    EXPECT_EQ(keeper->save({1, static_cast<uint64_t>(save), 1}, trainer_, encoder_.save(), false).error, "");
   }
   for (const int fd : taken) ::close(fd);
   EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);

@@ -41,21 +41,19 @@ struct Crash {};
 // What the test decides about the coming calls; the store owns the FileOps itself.
 struct Plan {
   int calls = 0;
-  int at = -1;                  // the call that goes wrong, counted from 0
-  int status = 0;               // < 0: it fails with this errno; 0: the process dies there
-  bool tear_writes = false;     // a failing or dying write leaves half of its bytes
+  int at = -1;               // the call that goes wrong, counted from 0
+  int status = 0;            // < 0: it fails with this errno; 0: the process dies there
+  bool tear_writes = false;  // a failing or dying write leaves half of its bytes
   int64_t free_bytes = int64_t{1} << 40;
   std::vector<std::string> log;
-  std::string failed;           // the call that went wrong
+  std::string failed;  // the call that went wrong
 };
 
 class PlannedFileOps final : public FileOps {
  public:
   explicit PlannedFileOps(Plan& plan) : plan_(plan), disk_(make_file_ops()) {}
 
-  int open_new(const std::string& path) override {
-    return step("open") ? plan_.status : disk_->open_new(path);
-  }
+  int open_new(const std::string& path) override { return step("open") ? plan_.status : disk_->open_new(path); }
   int64_t write(int fd, const std::byte* data, size_t size) override {
     const bool fails = plan_.calls == plan_.at;
     if (fails && plan_.tear_writes) disk_->write(fd, data, size / 2);
@@ -64,7 +62,7 @@ class PlannedFileOps final : public FileOps {
   }
   int sync(int fd) override { return step("sync") ? plan_.status : disk_->sync(fd); }
   int close(int fd) override {
-    disk_->close(fd);           // the kernel closes it whatever close says, and when a process dies
+    disk_->close(fd);  // the kernel closes it whatever close says, and when a process dies
     return step("close") ? plan_.status : 0;
   }
   int rename(const std::string& from, const std::string& to) override {

@@ -32,7 +32,7 @@ std::string error_of(const Call& call) {
 }
 
 mode_t mode_of(const std::string& path) {
-  struct stat info {};
+  struct stat info{};
   EXPECT_EQ(::stat(path.c_str(), &info), 0) << path;
   return info.st_mode & 07777;
 }
@@ -65,7 +65,7 @@ TEST(PrivateFile, FollowsNoSymbolicLink) {
   const auto disk = make_file_ops();
   fs::create_symlink(other, path);
   EXPECT_NE(error_of([&] { (void)read_private_file(path, kBytesMax); }).find("symbolic link"), std::string::npos);
-  fs::create_symlink(other, path + ".tmp");   // where the new text is written first
+  fs::create_symlink(other, path + ".tmp");  // where the new text is written first
   write_private_file(path, "new", *disk);
   EXPECT_EQ(content_of(other), "precious");
   EXPECT_EQ(read_private_file(path, kBytesMax), "new");
@@ -88,8 +88,10 @@ TEST(PrivateFile, WaitsForNoFifo) {
 TEST(PrivateFile, SaysWhatCannotBeOpened) {
   const Folder folder;
   fs::create_directory(folder.path() + "/settings.yaml");
-  EXPECT_NE(error_of([&] { (void)read_private_file(folder.path() + "/settings.yaml", kBytesMax); })
-                .find("/settings.yaml is no regular file"), std::string::npos);
+  EXPECT_NE(error_of([&] {
+              (void)read_private_file(folder.path() + "/settings.yaml", kBytesMax);
+            }).find("/settings.yaml is no regular file"),
+            std::string::npos);
   const std::string error =
       error_of([&] { write_private_file(folder.path() + "/none/settings.yaml", "x", *make_file_ops()); });
   EXPECT_NE(error.find("/none/settings.yaml cannot be written: creating"), std::string::npos) << error;
@@ -116,7 +118,7 @@ bool survive(int at, int status, bool tear_writes) {
   const auto now = read_private_file(path, 10000);
   EXPECT_TRUE(now == before || now == after) << "call " << at << ": " << plan.failed;
   EXPECT_TRUE(!written || now == after);
-  write_private_file(path, "next", *make_file_ops());   // whatever was left behind
+  write_private_file(path, "next", *make_file_ops());  // whatever was left behind
   EXPECT_EQ(read_private_file(path, 10000), "next");
   EXPECT_EQ(folder.files(), std::vector<std::string>{"settings.yaml"});
   return plan.calls > at;
@@ -137,8 +139,7 @@ TEST(PrivateFile, SyncsTheFileBeforeItsNameAndTheFolderAfter) {
   Plan plan;
   PlannedFileOps files(plan);
   write_private_file(folder.path() + "/settings.yaml", "x", files);
-  EXPECT_EQ(plan.log,
-            (std::vector<std::string>{"remove", "open", "write", "sync", "close", "rename", "sync_folder"}));
+  EXPECT_EQ(plan.log, (std::vector<std::string>{"remove", "open", "write", "sync", "close", "rename", "sync_folder"}));
 }
 
 TEST(PrivateFolder, IsMadeForItsOwnerOnly) {
@@ -174,11 +175,26 @@ TEST(PrivateFolder, OneOfOtherThingsKeepsItsModeOrIsRefused) {
   ASSERT_EQ(::chmod(home.c_str(), 0775), 0);
   EXPECT_NE(error_of([&] { (void)make_private_folder(home); }).find("chmod 700 " + home), std::string::npos);
   std::ofstream(home + "/identity.key") << "k";
-  ASSERT_EQ(::chmod(home.c_str(), 01777), 0);   // as /tmp is: its mode is everybody's
+  ASSERT_EQ(::chmod(home.c_str(), 01777), 0);  // as /tmp is: its mode is everybody's
   const std::string error = error_of([&] { (void)make_private_folder(home); });
   EXPECT_NE(error.find(home + "/starling-state"), std::string::npos) << error;
   EXPECT_EQ(error.find("chmod"), std::string::npos) << error;
   EXPECT_EQ(mode_of(home), 01777u);
+}
+
+// As a volume that a group shares: this user can change neither its owner nor its mode.
+TEST(PrivateFolder, OneOfAnotherOwnerIsRefusedWithARemedyThatThisUserCanCarryOut) {
+  const Folder folder;
+  const std::string volume = folder.path() + "/volume";
+  fs::create_directory(volume);
+  ASSERT_EQ(::chmod(volume.c_str(), 02770), 0);
+  if (::chown(volume.c_str(), 12345, static_cast<gid_t>(-1)) != 0) GTEST_SKIP() << "only root may give a folder away";
+  std::ofstream(volume + "/letter") << "x";  // root may change the mode of an empty one
+  const std::string error = error_of([&] { (void)make_private_folder(volume); });
+  EXPECT_EQ(error.find("chmod"), std::string::npos) << error;
+  EXPECT_NE(error.find(volume + "/starling-state"), std::string::npos) << error;
+  EXPECT_EQ(make_private_folder(volume + "/starling-state"), "");
+  EXPECT_EQ(mode_of(volume + "/starling-state") & 0777, 0700u);
 }
 
 TEST(PrivateFolder, ALinkIsNotFollowed) {

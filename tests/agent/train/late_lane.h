@@ -18,7 +18,7 @@ namespace starling {
 // What a test may ask a lane that it gave away, and make it do.
 struct LaneWatch {
   std::mt19937_64 rng{1};
-  int calls_until_failure = -1;    // so many more calls succeed, then one throws; -1: all do
+  int calls_until_failure = -1;  // so many more calls succeed, then one throws; -1: all do
   std::set<size_t> under_way;
   bool ended = false;
   uint64_t landed_when_asked = 0;  // copies

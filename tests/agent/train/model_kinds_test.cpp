@@ -19,7 +19,10 @@ TEST(ModelKinds, EachIsThereOnceAndIsFoundByItsName) {
   }
   EXPECT_EQ(seen.count("quadratic"), 1u);
   const std::string text = describe_model_kinds();
-  EXPECT_TRUE(text.starts_with("cnn | lstm (of bytes of text) | mlp | quadratic (a toy with a known answer)")) << text;
+  EXPECT_TRUE(
+      text.starts_with("attached (a loop of your own, in Python or C) | cnn | lstm (of bytes of text) | mlp | "
+                       "quadratic (a toy with a known answer)"))
+      << text;
 }
 
 TEST(ModelKinds, KnowHowManyParamsThereWillBe) {
@@ -27,6 +30,17 @@ TEST(ModelKinds, KnowHowManyParamsThereWillBe) {
   const ModelConfig mlp{.kind = "mlp", .hidden = {30, 20}};
   EXPECT_EQ(model_kind("mlp").param_count(mlp), plan_model(mlp).param_count);
   EXPECT_THROW(model_kind("cnn").param_count({.kind = "cnn", .input = {1, 8, 8}}), std::runtime_error);
+}
+
+TEST(ModelKinds, ALoopOfItsUsersOwnIsNotTrainedHere) {
+  EXPECT_NO_THROW(refuse_attached({.kind = "mlp"}));
+  try {
+    refuse_attached({.kind = "attached", .params = 77});
+    FAIL() << "it would be trained";
+  } catch (const std::runtime_error& error) {
+    EXPECT_NE(std::string(error.what()).find("(77 params)"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("starling.join(model, optimizer, ...)"), std::string::npos);
+  }
 }
 
 TEST(ModelKinds, RefuseAnOptimizerThatCannotTrainThem) {

@@ -12,8 +12,8 @@ TEST(ModelLayers, CountsWhatAConvolutionComputes) {
   ASSERT_EQ(cnn.size(), 3u);
   EXPECT_EQ(cnn[0].name, "conv1");
   EXPECT_EQ(cnn[0].params, 4u * 3 * 25 + 4);
-  EXPECT_EQ(cnn[0].flops, (2.0 * 4 * 3 * 25 + 4) * 28 * 16);   // 32 x 20 without padding
-  EXPECT_EQ(cnn[1].flops, (2.0 * 8 * 4 * 25 + 8) * 10 * 4);    // 14 x 8 after the pool
+  EXPECT_EQ(cnn[0].flops, (2.0 * 4 * 3 * 25 + 4) * 28 * 16);  // 32 x 20 without padding
+  EXPECT_EQ(cnn[1].flops, (2.0 * 8 * 4 * 25 + 8) * 10 * 4);   // 14 x 8 after the pool
   EXPECT_EQ(cnn[2].params, 7u * 80 + 7);
   EXPECT_EQ(cnn[2].flops, 2.0 * 7 * 80 + 7);
 }

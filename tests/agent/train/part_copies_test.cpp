@@ -90,7 +90,7 @@ TEST(PartCopies, WakeTheOwnerWhenAskedAndNotForTheLastPart) {
   EXPECT_EQ(steps.woken, 0);
   for (int step = 0; step < 50; ++step) {
     const int before = steps.woken;
-    steps.run([](size_t index) { return index == kParts - 1; });   // the first one that is computed
+    steps.run([](size_t index) { return index == kParts - 1; });  // the first one that is computed
     EXPECT_LE(steps.woken, before + 1);
   }
   EXPECT_GT(steps.woken, 20);
@@ -118,7 +118,7 @@ TEST(PartCopies, AFailureEndsTellingForGoodAndNotTheStep) {
     steps.watch.calls_until_failure = calls;
     steps.run();
     told += steps.told.size();
-    if (steps.copies->stopped_because().empty()) break;   // no call was left to fail
+    if (steps.copies->stopped_because().empty()) break;  // no call was left to fail
     EXPECT_LE(steps.told.size(), kParts);
     EXPECT_EQ(steps.copies->stopped_because(), "the lane is closed");
     EXPECT_TRUE(steps.watch.ended);

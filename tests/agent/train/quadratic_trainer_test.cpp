@@ -1,5 +1,5 @@
-#include "agent/config/config.h"
 #include "agent/train/quadratic_trainer.h"
+#include "agent/config/config.h"
 
 #include <gtest/gtest.h>
 
@@ -106,8 +106,7 @@ TEST(QuadraticTrainer, ResumesExactly) {
 TEST(QuadraticTrainer, GradientNoiseHasItsDeviation) {
   FakeClock clock;
   const size_t n = 20000;
-  QuadraticTrainer quiet({.dimension = n}, 1, 2, clock),
-      noisy({.dimension = n, .gradient_noise = 0.5}, 1, 2, clock);
+  QuadraticTrainer quiet({.dimension = n}, 1, 2, clock), noisy({.dimension = n, .gradient_noise = 0.5}, 1, 2, clock);
   quiet.start_steps({1, 1});
   noisy.start_steps({1, 1});
   double sum = 0, sum_squares = 0;
@@ -173,10 +172,9 @@ TEST(QuadraticTrainer, TheConfigurationIsChecked) {
   EXPECT_EQ(trainer->idle_at(), clock.now() + std::chrono::milliseconds(5));
   swarm.optimizer.momentum = 0;
   EXPECT_EQ(make_quadratic_trainer(trainer_options(swarm, agent), 1, clock)->momentum().count, 0u);
-  for (const auto& spoil : {+[](SwarmConfig& s) { s.optimizer.kind = "adamw"; },
-                            +[](SwarmConfig& s) { s.optimizer.nesterov = true; },
-                            +[](SwarmConfig& s) { s.optimizer.weight_decay = 0.1; },
-                            +[](SwarmConfig& s) { s.model.dimension = 0; }}) {
+  for (const auto& spoil :
+       {+[](SwarmConfig& s) { s.optimizer.kind = "adamw"; }, +[](SwarmConfig& s) { s.optimizer.nesterov = true; },
+        +[](SwarmConfig& s) { s.optimizer.weight_decay = 0.1; }, +[](SwarmConfig& s) { s.model.dimension = 0; }}) {
     SwarmConfig wrong = swarm;
     spoil(wrong);
     EXPECT_THROW(make_quadratic_trainer(trainer_options(wrong, agent), 1, clock), std::runtime_error);
@@ -195,10 +193,10 @@ std::vector<FinalPart> parts_of_a_step(double compute_ms, StepReport* report) {
   const auto trainer = make_quadratic_trainer(options, 1, clock);
   std::vector<FinalPart> parts;
   trainer->start_steps({1, 0.1, {}, [&](FinalPart part) {
-    part.at = TimePoint(part.at - clock.now());
-    parts.push_back(part);
-    return true;
-  }});
+                          part.at = TimePoint(part.at - clock.now());
+                          parts.push_back(part);
+                          return true;
+                        }});
   clock.advance(trainer->idle_at() - clock.now());
   *report = trainer->take_steps();
   return parts;
@@ -206,7 +204,7 @@ std::vector<FinalPart> parts_of_a_step(double compute_ms, StepReport* report) {
 
 TEST(QuadraticTrainer, TellsOfLayersWhenBackwardHasComeToTheirEnd) {
   using std::chrono::milliseconds;
-  for (const double compute_ms : {0.0, 40.0}) {   // as the table says, and four times slower
+  for (const double compute_ms : {0.0, 40.0}) {  // as the table says, and four times slower
     StepReport report;
     const std::vector<FinalPart> parts = parts_of_a_step(compute_ms, &report);
     const int slower = compute_ms > 0 ? 4 : 1;
@@ -251,8 +249,9 @@ TEST(QuadraticTrainer, LayersOfAnotherSizeAreRefused) {
     make_quadratic_trainer(options, 1, clock);
     FAIL();
   } catch (const std::runtime_error& error) {
-    EXPECT_STREQ(error.what(), "the layers of agent.layers have 50 params, the model has 51; set "
-                               "swarm.model.dimension: 50");
+    EXPECT_STREQ(error.what(),
+                 "the layers of STARLING_TEST_LAYERS have 50 params, the model has 51; set "
+                 "swarm.model.dimension: 50");
   }
 }
 

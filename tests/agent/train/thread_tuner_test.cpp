@@ -53,7 +53,7 @@ TEST(ThreadTuner, BesideAnotherAgentOneThreadIsFoundInSeconds) {
 TEST(ThreadTuner, FollowsWhoeverComesAndGoes) {
   Machine machine(2);
   machine.train(600, alone);
-  machine.train(3, beside_another);   // the long pause between trials does not count
+  machine.train(3, beside_another);  // the long pause between trials does not count
   EXPECT_EQ(machine.threads(), 1u);
   machine.train(60, beside_another);
   machine.train(120, alone);

@@ -64,8 +64,7 @@ TEST(TorchOptimizer, SgdIsItsFormula) {
 
 TEST(TorchOptimizer, AdamWIsItsFormula) {
   Flat flat(2);
-  const OptimizerConfig config{
-      .kind = "adamw", .weight_decay = 0.1, .beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-6};
+  const OptimizerConfig config{.kind = "adamw", .weight_decay = 0.1, .beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-6};
   const auto optimizer = make_torch_optimizer(config, flat.params, flat.grads);
   EXPECT_EQ(optimizer->momentum(), nullptr);
   std::vector<double> m(kCount), v(kCount);
@@ -149,10 +148,15 @@ TEST(TorchOptimizer, AdamWResumesExactly) {
 
 TEST(TorchOptimizer, NonsenseIsRefused) {
   const at::Tensor params = at::zeros({4}), grads = at::zeros({4});
-  const std::vector<OptimizerConfig> wrong = {
-      {.kind = "adam"}, {.momentum = 1}, {.momentum = -0.1}, {.momentum = 0, .nesterov = true},
-      {.weight_decay = -1}, {.kind = "adamw", .beta1 = 1}, {.kind = "adamw", .beta2 = -1},
-      {.kind = "adamw", .epsilon = 0}, {.momentum = std::nan("")}};
+  const std::vector<OptimizerConfig> wrong = {{.kind = "adam"},
+                                              {.momentum = 1},
+                                              {.momentum = -0.1},
+                                              {.momentum = 0, .nesterov = true},
+                                              {.weight_decay = -1},
+                                              {.kind = "adamw", .beta1 = 1},
+                                              {.kind = "adamw", .beta2 = -1},
+                                              {.kind = "adamw", .epsilon = 0},
+                                              {.momentum = std::nan("")}};
   for (const OptimizerConfig& config : wrong) {
     EXPECT_THROW(make_torch_optimizer(config, params, grads), std::runtime_error);
   }

@@ -65,8 +65,8 @@ class Bench {
     agent.threads = 1;
     MakeCopyLane make_lane;
     if (where == Where::kLateLane) make_lane = [this](size_t) { return std::make_unique<LateLane>(watch); };
-    trainer = make_torch_trainer(trainer_options(swarm, agent), samples_for(swarm), {},
-                                 [this] { idle_.release(); }, make_lane);
+    trainer = make_torch_trainer(
+        trainer_options(swarm, agent), samples_for(swarm), {}, [this] { idle_.release(); }, make_lane);
     landing_.emplace(trainer->params().count, trainer->params().space);
   }
 
@@ -74,7 +74,8 @@ class Bench {
     std::fill(landing_->all().begin(), landing_->all().end(), std::numeric_limits<float>::quiet_NaN());
     trainer->start_steps({1, 0.05, {}, on_final, landing_->all()});
     while (!trainer->idle()) idle_.acquire();
-    while (idle_.try_acquire_for(std::chrono::milliseconds(0))) {}
+    while (idle_.try_acquire_for(std::chrono::milliseconds(0))) {
+    }
     return trainer->take_steps();
   }
   std::vector<float> values(View view) const {
@@ -86,7 +87,7 @@ class Bench {
   std::span<const float> landing() const { return landing_->all(); }
 
  private:
-  std::counting_semaphore<> idle_{0};         // before the trainer, whose thread uses it
+  std::counting_semaphore<> idle_{0};  // before the trainer, whose thread uses it
   std::optional<StagedFloats> landing_;
 
  public:
@@ -128,7 +129,7 @@ TEST(TorchParts, ThatLandLateAreTheSameStep) {
   for (const char* kind : {"cnn", "mlp", "vgg", "lstm"}) {
     SCOPED_TRACE(kind);
     Bench whole(some_swarm(kind), Where::kHost), parts(some_swarm(kind), Where::kLateLane);
-    EXPECT_EQ(parts.trainer->tells_none_because(), "");
+    EXPECT_EQ(parts.trainer->early_send_blocked_reason(), "");
     EXPECT_GE(expect_the_same_steps(whole, parts, 10), 10u);
   }
 }
@@ -152,7 +153,7 @@ TEST(TorchParts, OfADeviceAreSteppedAsAWholeWhereNobodyAsks) {
 
 TEST(TorchParts, OfAdamWAreNeitherOfADevice) {
   Bench bench(some_swarm("mlp", "adamw"), Where::kLateLane);
-  EXPECT_EQ(bench.trainer->tells_none_because(), "this optimizer steps all params at once");
+  EXPECT_EQ(bench.trainer->early_send_blocked_reason(), "this optimizer steps all params at once");
   bench.step([](const FinalPart&) {
     ADD_FAILURE() << "a part was told";
     return false;
@@ -198,7 +199,7 @@ TEST(TorchParts, WithoutTheirCopiesAreTheSameStep) {
       EXPECT_TRUE(same_bits(parts.params(), after)) << "failed after " << calls;
     }
     failed = parts.watch.ended;
-    EXPECT_EQ(parts.trainer->tells_none_because(), failed ? "the lane is closed" : "");
+    EXPECT_EQ(parts.trainer->early_send_blocked_reason(), failed ? "the lane is closed" : "");
     ASSERT_LT(calls, 1000);
   }
 }
@@ -210,7 +211,7 @@ TEST(TorchParts, WithoutALaneAreNotTold) {
   const SwarmConfig swarm = some_swarm("mlp");
   const auto because = [&](const MakeCopyLane& make_lane) {
     return make_torch_trainer(trainer_options(swarm, agent), samples_for(swarm), {}, {}, make_lane)
-        ->tells_none_because();
+        ->early_send_blocked_reason();
   };
   EXPECT_EQ(because([](size_t) { return nullptr; }), "this program was built without CUDA");
   EXPECT_EQ(because([](size_t) -> std::unique_ptr<CopyLane> { throw DeviceFailure("no pinned memory"); }),
@@ -222,9 +223,9 @@ TEST(TorchParts, WithoutALaneAreNotTold) {
 TEST(TorchPartsOnGpu, AreTheSameStep) {
   if (!TorchDevice("auto", 1).is_cuda()) GTEST_SKIP() << "no GPU here: LibTorch's half was compiled, not run";
   Bench whole(some_swarm("mlp"), Where::kGpu), parts(some_swarm("mlp"), Where::kGpu);
-  ASSERT_EQ(parts.trainer->tells_none_because(), "");
+  ASSERT_EQ(parts.trainer->early_send_blocked_reason(), "");
   EXPECT_EQ(expect_the_same_steps(whole, parts, 40), 40u * 3);
-  EXPECT_EQ(parts.trainer->tells_none_because(), "");
+  EXPECT_EQ(parts.trainer->early_send_blocked_reason(), "");
 }
 
 TEST(TorchPartsOnGpu, LandAsTheStepLeavesThem) {
@@ -244,7 +245,7 @@ TEST(TorchPartsOnGpu, LandAsTheStepLeavesThem) {
       ASSERT_EQ(count, told.size());
       ASSERT_TRUE(same_bits(told, bench.params())) << "step " << step;
     }
-    EXPECT_EQ(bench.trainer->tells_none_because(), "");
+    EXPECT_EQ(bench.trainer->early_send_blocked_reason(), "");
   }
 }
 

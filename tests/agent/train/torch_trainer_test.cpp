@@ -1,5 +1,5 @@
-#include "agent/config/config.h"
 #include "agent/train/torch_trainer.h"
+#include "agent/config/config.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <semaphore>
@@ -59,7 +59,8 @@ class Bench {
   StepReport step_in_parts(const std::function<bool(const FinalPart&)>& on_final, double learning_rate = 0.05) {
     trainer->start_steps({1, learning_rate, {}, on_final});
     while (!trainer->idle()) idle_.acquire();
-    while (idle_.try_acquire_for(std::chrono::milliseconds(0))) {}
+    while (idle_.try_acquire_for(std::chrono::milliseconds(0))) {
+    }
     return trainer->take_steps();
   }
   Evaluation evaluate() {
@@ -99,8 +100,28 @@ TEST(TorchTrainer, StartsFromTheGenesis) {
     const View params = bench.trainer->params();
     EXPECT_EQ(params.space, MemorySpace::kHost);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(params.data) % 64, 0u);
-    EXPECT_EQ(bench.params(), draw_genesis(plan_model(swarm.model), swarm.rng_seed));
+    const ModelPlan plan = plan_model(swarm.model);
+    std::vector<float> genesis(plan.param_count);
+    draw_genesis(plan, swarm.rng_seed, genesis);
+    EXPECT_EQ(bench.params(), genesis);
     EXPECT_EQ(bench.trainer->momentum().count, params.count);
+  }
+}
+
+// A newcomer that fetches the model draws none, and what it fetched is not drawn over.
+TEST(TorchTrainer, DrawsTheGenesisLaterAndOverNothing) {
+  const SwarmConfig swarm = small_swarm("mlp");
+  TrainerOptions options = trainer_options(swarm, {});
+  options.draw_later = true;
+  const std::vector<float> genesis = Bench(swarm).params();
+  for (const bool fetched : {false, true}) {
+    const auto trainer = make_torch_trainer(options, samples_for(swarm, 10, 0), {}, {});
+    const View params = trainer->params();
+    const std::vector<float> other(params.count, 7.0f);
+    std::copy(other.begin(), other.end(), params.data);
+    if (fetched) trainer->params_changed();
+    trainer->draw_genesis();
+    EXPECT_EQ(std::vector<float>(params.data, params.data + params.count), fetched ? other : genesis);
   }
 }
 
@@ -197,7 +218,7 @@ TEST(TorchTrainer, AStepThatTellsItsPartsIsTheSameStep) {
 
 TEST(TorchTrainer, AStepThatIsNotFiniteTellsNoPartThatIsNot) {
   SwarmConfig swarm = small_swarm("mlp");
-  swarm.model.hidden = {150, 160};   // two parts
+  swarm.model.hidden = {150, 160};  // two parts
   Bench bench(swarm);
   const View params = bench.trainer->params();
   params.data[0] = std::numeric_limits<float>::quiet_NaN();
@@ -213,8 +234,8 @@ TEST(TorchTrainer, AStepThatIsNotFiniteTellsNoPartThatIsNot) {
 
 TEST(TorchTrainer, AdamWStepsAsAWholeAndTellsNothing) {
   Bench whole(small_swarm("mlp", "adamw")), parts(small_swarm("mlp", "adamw"));
-  EXPECT_NE(parts.trainer->tells_none_because(), "");
-  EXPECT_EQ(Bench(small_swarm("mlp")).trainer->tells_none_because(), "");
+  EXPECT_NE(parts.trainer->early_send_blocked_reason(), "");
+  EXPECT_EQ(Bench(small_swarm("mlp")).trainer->early_send_blocked_reason(), "");
   for (int step = 0; step < 3; ++step) {
     whole.step(1);
     parts.step_in_parts([](const FinalPart&) {
@@ -260,7 +281,7 @@ TEST(TorchTrainer, PretendsThatStepsTakeLonger) {
                                    if (!std::exchange(told, true)) computes.release();
                                    return false;
                                  }});
-    computes.acquire();   // one that is left before its step begins takes none, and pretends nothing
+    computes.acquire();  // one that is left before its step begins takes none, and pretends nothing
   }
   EXPECT_LT(clock.now() - start, std::chrono::seconds(30)) << "nobody waits for what is pretended";
 }
@@ -305,7 +326,7 @@ TEST(TorchTrainer, AnLstmLearnsWhatFollowsFromAfar) {
 
 TEST(TorchTrainer, AByteThatIsNoClassOfAnLstmIsRefused) {
   SwarmConfig swarm = small_swarm("lstm");
-  swarm.model.classes = 10;   // the labels are, the bytes are not
+  swarm.model.classes = 10;  // the labels are, the bytes are not
   EXPECT_THROW(Bench bench(swarm), std::runtime_error);
 }
 
@@ -440,9 +461,9 @@ TEST(TorchTrainer, AStateThatDoesNotFitIsRefused) {
 // Whoever adds a file to the data folder keeps the model and the optimizer's memory; only the epoch begins anew.
 TEST(TorchTrainer, AStateOfOtherDataIsTaken) {
   const SwarmConfig swarm = small_swarm("cnn", "adamw");
-  for (const uint32_t samples : {40u, 201u}) {   // the place is beyond the end of the 40
+  for (const uint32_t samples : {40u, 201u}) {  // the place is beyond the end of the 40
     Bench first(swarm), resumed(swarm, samples), fresh(swarm, samples);
-    first.step(5);   // 5 x 16 of 200 samples
+    first.step(5);  // 5 x 16 of 200 samples
     ASSERT_TRUE(resumed.trainer->load_state(first.trainer->save_state())) << samples;
     EXPECT_NE(resumed.trainer->save_state(), fresh.trainer->save_state()) << "the optimizer forgot its moments";
     const std::vector<float> params = first.params();
@@ -453,8 +474,7 @@ TEST(TorchTrainer, AStateOfOtherDataIsTaken) {
 }
 
 TEST(TorchTrainer, AStepThatIsNotFiniteIsNotApplied) {
-  for (const float poison :
-       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+  for (const float poison : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     Bench bench(small_swarm("mlp"));
     bench.step(2);
     const View params = bench.trainer->params(), momentum = bench.trainer->momentum();
@@ -546,8 +566,9 @@ TEST(TorchDevice, ItsErrorsAreToldFromOthersAndCarryARemedy) {
   };
   const c10::SourceLocation here{__func__, __FILE__, __LINE__};
   const std::string full = text_of(c10::OutOfMemoryError(here, "CUDA out of memory. Tried to allocate 2.00 GiB"));
-  EXPECT_EQ(full, "LibTorch failed: CUDA out of memory. Tried to allocate 2.00 GiB; lower agent.batch, free GPU "
-                  "memory, or set agent.device: cpu");
+  EXPECT_EQ(full,
+            "LibTorch failed: CUDA out of memory. Tried to allocate 2.00 GiB; lower agent.batch, free GPU "
+            "memory, or set agent.device: cpu");
   const std::string lost = text_of(c10::AcceleratorError(here, 719, "CUDA error: unspecified launch failure"));
   EXPECT_NE(lost.find("unspecified launch failure; look at nvidia-smi"), std::string::npos) << lost;
   try {
@@ -580,13 +601,14 @@ TEST(TorchDevice, WhatTheDriverSaysIsSaidAndAutoTakesTheCpu) {
     return std::string();
   };
   setenv("STARLING_FAKE_DRIVER", "init 100", 1);
-  EXPECT_EQ(missing(), "agent.device is cuda, but the NVIDIA driver finds no usable GPU (cuInit: error 100, no "
-                       "CUDA-capable device; see nvidia-smi); install what is missing, or set agent.device: auto");
+  EXPECT_EQ(missing(),
+            "agent.device is cuda, but the NVIDIA driver finds no usable GPU (cuInit: error 100, no "
+            "CUDA-capable device; see nvidia-smi); install what is missing, or set agent.device: auto");
   setenv("STARLING_FAKE_DRIVER", "init 999", 1);
   EXPECT_NE(missing().find("(cuInit: error 999; see nvidia-smi)"), std::string::npos) << missing();
   setenv("STARLING_FAKE_DRIVER", "devices 0", 1);
   EXPECT_NE(missing().find("the NVIDIA driver finds no GPU"), std::string::npos) << missing();
-  setenv("STARLING_FAKE_DRIVER", "devices 1", 1);   // and LibTorch finds none, or has no CUDA half
+  setenv("STARLING_FAKE_DRIVER", "devices 1", 1);  // and LibTorch finds none, or has no CUDA half
   EXPECT_NE(missing().find("LibTorch"), std::string::npos) << missing();
 }
 

@@ -12,12 +12,12 @@ TEST(PlanComparison, BestIsNeverOverAnyOther) {
   TestRng rng(draw_rng_seed());
   for (uint64_t trial = 0; trial < seed_count(100); ++trial) {
     const PlanComparison all = compare_plans(draw_sections(rng, 1 + rng() % 40), draw_options(rng));
-    for (const PlanRow& row : {all.by_form, all.per_section, all.one_bucket, all.by_bytes, all.greedy,
-                               all.better_naive()}) {
+    for (const PlanRow& row :
+         {all.by_form, all.per_section, all.one_bucket, all.by_bytes, all.greedy, all.better_naive()}) {
       ASSERT_LE(all.best.times.end_s, row.times.end_s) << "trial " << trial << ", " << row.name;
       ASSERT_LE(all.by_form.form_end_s, row.form_end_s) << "trial " << trial << ", " << row.name;
     }
-    ASSERT_LE(all.best.messages, all.per_section.messages * (1 + 1e-12)) << "trial " << trial;   // sums round
+    ASSERT_LE(all.best.messages, all.per_section.messages * (1 + 1e-12)) << "trial " << trial;  // sums round
   }
 }
 

@@ -49,7 +49,7 @@ double squares_left(std::span<const FitSample<2>> samples, const std::vector<siz
       rows[i][n] += value(sample, i) * static_cast<long double>(sample.y);
     }
   }
-  for (size_t i = 0; i < n; ++i) {   // Gauss and Jordan
+  for (size_t i = 0; i < n; ++i) {  // Gauss and Jordan
     for (size_t j = 0; j < n; ++j) {
       const long double share = j == i ? 0 : rows[j][i] / rows[i][i];
       for (size_t k = 0; k <= n; ++k) rows[j][k] -= share * rows[i][k];
@@ -90,12 +90,12 @@ TEST(LinearFit, SaysOfEachNumberWhatIsLostWithoutIt) {
     const double start = noise(rng), slope = 0.3 * noise(rng);
     for (int i = 0; i < 40; ++i) {
       const double a = static_cast<double>(rng() % 20);
-      const double b = 0.3 * a + static_cast<double>(rng() % 9);   // they grow together somewhat
+      const double b = 0.3 * a + static_cast<double>(rng() % 9);  // they grow together somewhat
       samples.push_back({{a, b}, start + slope * a + 0.2 * b + noise(rng)});
     }
     const auto fit = fit_line<2>(samples);
     ASSERT_TRUE(fit);
-    if (fit->left_out > 0) continue;   // of the samples used alone it would be another sum
+    if (fit->left_out > 0) continue;  // of the samples used alone it would be another sum
     ++compared;
     const double left = squares_left(samples, {0, 1, 2});
     EXPECT_NEAR(fit->start_r_squared, 1 - left / squares_left(samples, {1, 2}), 1e-9);
@@ -118,12 +118,12 @@ TEST(LinkEstimate, TellsOccupancyLatencyAndRateApart) {
   EXPECT_EQ(estimate.refresh(), FitNews::kTooFew);
   for (int i = 0; i < 500; ++i) estimate.add(draw_exchange(rng));
   ASSERT_EQ(estimate.refresh(), FitNews::kFitted);
-  EXPECT_NEAR(estimate.fit()->cost.latency_s, 0.001, 0.0001);   // one way
+  EXPECT_NEAR(estimate.fit()->cost.latency_s, 0.001, 0.0001);  // one way
   EXPECT_NEAR(estimate.fit()->cost.occupancy_s, 30e-6, 3e-6);
   EXPECT_NEAR(estimate.fit()->cost.s_per_byte, 8e-9, 2e-10);
   EXPECT_GT(estimate.fit()->r_squared, 0.98);
-  for (const double alone : {estimate.fit()->latency_r_squared, estimate.fit()->occupancy_r_squared,
-                             estimate.fit()->s_per_byte_r_squared}) {
+  for (const double alone :
+       {estimate.fit()->latency_r_squared, estimate.fit()->occupancy_r_squared, estimate.fit()->s_per_byte_r_squared}) {
     EXPECT_GT(alone, 0.5);
     EXPECT_LE(alone, 1);
   }
@@ -149,7 +149,7 @@ TEST(LinkEstimate, LeavesOutliersOut) {
   LinkEstimate estimate;
   for (int i = 0; i < 400; ++i) {
     ExchangeSample sample = draw_exchange(rng);
-    if (i % 5 == 0) sample.seconds += 0.2 + 0.001 * static_cast<double>(rng() % 1000);   // a retransmission, a pause
+    if (i % 5 == 0) sample.seconds += 0.2 + 0.001 * static_cast<double>(rng() % 1000);  // a retransmission, a pause
     estimate.add(sample);
   }
   ASSERT_EQ(estimate.refresh(), FitNews::kFitted);
@@ -165,7 +165,7 @@ TEST(LinkEstimate, FollowsALinkThatChanges) {
   for (int i = 0; i < 600; ++i) estimate.add(draw_exchange(rng));
   for (size_t i = 0; i < LinkEstimate::kWindow; ++i) {
     ExchangeSample sample = draw_exchange(rng);
-    sample.seconds += 72e-9 * sample.bytes;   // ten times slower
+    sample.seconds += 72e-9 * sample.bytes;  // ten times slower
     estimate.add(sample);
   }
   ASSERT_EQ(estimate.refresh(), FitNews::kFitted);
@@ -199,7 +199,7 @@ TEST(LinearFit, RefusesSamplesThatSayNothing) {
   std::vector<FitSample<2>> alike, in_line, with_nan;
   for (int i = 0; i < 20; ++i) {
     alike.push_back({{4, 1000}, 0.001 * i});
-    in_line.push_back({{1.0 * i, 1000.0 * i}, 0.001 * i});   // messages and bytes cannot be told apart
+    in_line.push_back({{1.0 * i, 1000.0 * i}, 0.001 * i});  // messages and bytes cannot be told apart
     with_nan.push_back({{1.0 * (i % 3), 1000.0 * i}, i == 7 ? nan : 0.001 * i});
   }
   EXPECT_FALSE(fit_line<2>(alike));

@@ -118,8 +118,7 @@ TEST(MergePlan, TimesAddUp) {
     }
     ASSERT_EQ(times.buckets.back().last, count - 1);
     const double tail_s = model.bucket(times.buckets.back().first, count - 1).tail_s;
-    ASSERT_EQ(times.end_s,
-              std::max(before_s + tail_s + model.latency_s(), times.compute_end_s + model.apply_s()));
+    ASSERT_EQ(times.end_s, std::max(before_s + tail_s + model.latency_s(), times.compute_end_s + model.apply_s()));
   }
 }
 
@@ -134,7 +133,7 @@ TEST(MergePlan, KnownExample) {
   const StepModel model = three_sections();
   EXPECT_DOUBLE_EQ(step_end_s(model, {{1, 2, 3}}), 1 + 3 * 1.6 + 0.25);
   EXPECT_DOUBLE_EQ(step_end_s(model, {{3}}), 3 + 1.8 + 0.25);
-  EXPECT_DOUBLE_EQ(step_end_s(model, {{1, 3}}), 3 + 1.7 + 0.25);   // the first is sent meanwhile
+  EXPECT_DOUBLE_EQ(step_end_s(model, {{1, 3}}), 3 + 1.7 + 0.25);  // the first is sent meanwhile
   EXPECT_EQ(best_plan(model), (MergePlan{{1, 3}}));
   const StepTimes times = step_times(model, {{1, 3}});
   EXPECT_DOUBLE_EQ(times.buckets[0].send_begin_s, 1);
@@ -186,19 +185,19 @@ TEST(MergePlan, AnEmbeddingLargerThanAllElseIsSentAlone) {
 }
 
 TEST(MergePlan, BucketsByBytesAreThoseOfDdp) {
-  const std::vector<PlanSection> sections(12, {"layer", 1'000'000, 0.01});   // 4 MB of gradient each
+  const std::vector<PlanSection> sections(12, {"layer", 1'000'000, 0.01});  // 4 MB of gradient each
   const StepModel model = make_step_model(sections, {});
-  EXPECT_EQ(plan_by_bytes(model), (MergePlan{{1, 8, 12}}));        // 1 MiB is full at once, 25 MiB after seven more
+  EXPECT_EQ(plan_by_bytes(model), (MergePlan{{1, 8, 12}}));  // 1 MiB is full at once, 25 MiB after seven more
   EXPECT_EQ(plan_by_bytes(model, 1 << 20), plan_per_section(12));
 }
 
 // The published greedy decides from one neighbor to the next: in a known case it stays behind the best plan.
 TEST(MergePlan, TheGreedyMergesWhereWaitingSavesMore) {
-  EXPECT_EQ(plan_greedy(three_sections()), (MergePlan{{3}}));      // 1 s of waiting saves 1.5 s, twice
+  EXPECT_EQ(plan_greedy(three_sections()), (MergePlan{{3}}));  // 1 s of waiting saves 1.5 s, twice
   EXPECT_GT(step_end_s(three_sections(), plan_greedy(three_sections())),
             step_end_s(three_sections(), best_plan(three_sections())));
   const std::vector<BucketCost> cheap(6, {0, 0.01});
-  EXPECT_EQ(plan_greedy(StepModel({1, 1, 1}, {9, 9, 9}, cheap, 0)), plan_per_section(3));   // nothing to save
+  EXPECT_EQ(plan_greedy(StepModel({1, 1, 1}, {9, 9, 9}, cheap, 0)), plan_per_section(3));  // nothing to save
 }
 
 TEST(MergePlan, WhatIsNoPlanIsKnown) {

@@ -43,7 +43,8 @@ inline StepOptions draw_options(TestRng& rng) {
   options.members = static_cast<uint32_t>(2 + rng() % 31);
   options.codec.kind = rng() % 4 == 0 ? UpdateKind::kFp32 : UpdateKind::kTopk;
   options.codec.density = rng() % 2 == 0 ? 0.01 : 0.001;
-  options.link = {.latency_s = kScale[rng() % 6], .s_per_byte = 1e-10 * static_cast<double>(1 + rng() % 1000),
+  options.link = {.latency_s = kScale[rng() % 6],
+                  .s_per_byte = 1e-10 * static_cast<double>(1 + rng() % 1000),
                   .occupancy_s = kScale[rng() % 6]};
   options.apply_s_per_element = rng() % 2 == 0 ? 0 : 1e-9 * static_cast<double>(rng() % 100);
   options.select = {.start_s = kScale[rng() % 5], .s_per_element = rng() % 3 == 0 ? 0 : 4e-10};

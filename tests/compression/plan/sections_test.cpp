@@ -34,11 +34,11 @@ TEST(PlanSections, FaultsAreNamed) {
 }
 
 TEST(PlanSections, SmallOnesJoinTheNext) {
-  const auto joined = join_small({{"fc", 5000, 1}, {"bn", 100, 2}, {"bias", 10, 3}, {"conv", 2000, 4}, {"stem", 7, 5}},
-                                 kSmallSection);
+  const auto joined =
+      join_small({{"fc", 5000, 1}, {"bn", 100, 2}, {"bias", 10, 3}, {"conv", 2000, 4}, {"stem", 7, 5}}, kSmallSection);
   ASSERT_EQ(joined.size(), 2u);
   EXPECT_EQ(joined[0].name, "fc");
-  EXPECT_EQ(joined[1].name, "bn + stem");   // the first and the last of four
+  EXPECT_EQ(joined[1].name, "bn + stem");  // the first and the last of four
   EXPECT_EQ(joined[1].elements, 2117u);
   EXPECT_EQ(joined[1].backward_s, 14);
   EXPECT_EQ(join_small({{"only", 3, 1}}, kSmallSection).size(), 1u);
@@ -64,7 +64,7 @@ TEST(PlanSections, RunsOfElementsAreCompleteWithTheLastLayerThatTheyTouch) {
   const std::vector<PlanSection> slices = cut_at(layers, sizes);
   ASSERT_EQ(slices.size(), 5u);
   const char* names[] = {"head", "head + body", "body", "body", "body + stem"};
-  const double times[] = {1, 2.5, 0, 0, 3};   // the second ends in the body, which is complete 2.5 s after the head
+  const double times[] = {1, 2.5, 0, 0, 3};  // the second ends in the body, which is complete 2.5 s after the head
   for (size_t i = 0; i < 5; ++i) {
     EXPECT_EQ(slices[i].name, names[i]);
     EXPECT_EQ(slices[i].elements, 8u);

@@ -59,9 +59,9 @@ TEST(StepModel, ABucketOfSeveralOwnersEndsWithTheLargest) {
   const BucketCost& cost = model.bucket(0, 2);
   double all = 0, largest = 0;
   for (const PlanSection& section : kSections) {
-    largest = topk_bytes(UpdateRole::kContribution, section.elements) +
-              topk_bytes(UpdateRole::kEntry, section.elements);
-    all += largest;   // the last section is the largest
+    largest =
+        topk_bytes(UpdateRole::kContribution, section.elements) + topk_bytes(UpdateRole::kEntry, section.elements);
+    all += largest;  // the last section is the largest
   }
   EXPECT_DOUBLE_EQ(cost.messages, 9);
   EXPECT_NEAR(cost.send_s, 9 * kOccupancy + 0.75 * all * kBeta, 1e-15);

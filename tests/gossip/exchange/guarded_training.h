@@ -10,14 +10,13 @@
 #include <utility>
 #include <vector>
 
-#include "gossip/exchange/group_guard.h"
 #include "tests/gossip/exchange/round_harness.h"
 #include "tests/support/seeds.h"
 
 namespace starling::exchange_test {
 
 constexpr size_t kParams = 4096;
-constexpr int kLiesFrom = 20;   // rounds
+constexpr int kLiesFrom = 20;  // rounds
 
 // Each member is drawn towards a target of its own, with noise. With `by_class` it alone moves a part of the model, 25
 // times as far as the others do.
@@ -27,33 +26,38 @@ struct Training {
   size_t block = kParams;
   bool by_class = false;
   double rate = 0.05, noise = 0.02;
-  size_t fast = 0;             // members that take 8 steps a round, and weigh an eighth
+  size_t fast = 0;  // members that take 8 steps a round, and weigh an eighth
   int rounds = 120;
   bool guarded = true;
   std::function<double(int round)> rate_factor;
   std::function<void(int round, RoundSwarm<E>&)> before_round;
-  size_t liars = 1;            // the last ones
-  std::function<void(Flight&, RoundBlock&)> lie;   // theirs, from round kLiesFrom on
-  bool gone = false;           // they leave then
-  bool silent = false;         // or say nothing any more
+  size_t liars = 1;                               // the last ones
+  std::function<void(Flight&, RoundBlock&)> lie;  // theirs, from round kLiesFrom on
+  bool gone = false;                              // they leave then
+  bool silent = false;                            // or say nothing any more
   double loss = 0;
 };
 
 struct Trained {
-  double loss = 0;             // of the worst healthy member, over the healthy ones' targets; last half of the rounds
-  double spread = 0;           // of the healthy, likewise: rms of the farthest from their mean
-  uint64_t far = 0;            // members left out, or neighbors clipped, by one healthy member in one round each
+  double loss = 0;    // of the worst healthy member, over the healthy ones' targets; last half of the rounds
+  double spread = 0;  // of the healthy, likewise: rms of the farthest from their mean
+  uint64_t far = 0;   // members left out, or neighbors clipped, by one healthy member in one round each
   uint64_t digest = 0;
-  std::vector<double> spreads; // by round
+  std::vector<double> spreads;  // by round
 };
 
 template <class E>
 class Trainees {
  public:
   Trainees(const Training<E>& training, uint64_t rng_seed)
-      : training_(training), rng_(rng_seed),
-        swarm_(training.members, {.params = kParams, .block_elements = training.block, .inject_loss = training.loss,
-                                  .far = training.guarded ? GroupGuard::kFar : 0}, rng_seed) {
+      : training_(training),
+        rng_(rng_seed),
+        swarm_(training.members,
+               {.params = kParams,
+                .block_elements = training.block,
+                .inject_loss = training.loss,
+                .far = training.guarded ? RoundKind<E>::kFar : 0},
+               rng_seed) {
     std::vector<float> common(kParams);
     for (float& x : common) x = unit();
     for (auto& [id, agent] : swarm_.agents) {
@@ -102,14 +106,14 @@ class Trainees {
     result.digest = swarm_.digest();
     for (const RoundAgent<E>* agent : healthy_) {
       for (const ExchangeReport& report : agent->reports) {
-        result.far += std::is_same_v<E, Group> ? report.left_out.size() : report.scale < 1;
+        result.far += RoundKind<E>::far(report);
       }
     }
     return result;
   }
 
  private:
-  float unit() { return static_cast<float>((rng_.uniform() - 0.5) * std::sqrt(12.0)); }   // of unit variance
+  float unit() { return static_cast<float>((rng_.uniform() - 0.5) * std::sqrt(12.0)); }  // of unit variance
   bool lies(const PeerId& id) const { return index_of(id) >= training_.members - training_.liars; }
   bool all_healthy() const { return !training_.lie && !training_.gone && !training_.silent; }
   size_t index_of(const PeerId& id) const { return size_t{id.bytes[0]} - 1; }
@@ -155,7 +159,7 @@ class Trainees {
     for (size_t i = 0; i < kParams; ++i) sum += square(x[i] - y[i]);
     return sum;
   }
-  double farthest_from(const std::vector<double>& y) const {   // squared
+  double farthest_from(const std::vector<double>& y) const {  // squared
     double worst = 0;
     for (const RoundAgent<E>* agent : healthy_) worst = std::max(worst, squared_distance(agent->params, y));
     return worst;
@@ -176,8 +180,8 @@ class Trainees {
   RoundSwarm<E> swarm_;
   std::map<PeerId, std::vector<float>> targets_;
   std::vector<const RoundAgent<E>*> healthy_;
-  std::vector<double> mean_target_;   // the healthy members'
-  double loss_at_mean_ = 0;           // summed over the params
+  std::vector<double> mean_target_;  // the healthy members'
+  double loss_at_mean_ = 0;          // summed over the params
   int round_ = 0;
 };
 
@@ -224,14 +228,14 @@ inline void noise(Flight& flight, const RoundBlock& block, float size) {
 // Of a member whose model stays as it was when it began to lie, but for this factor a round. As an owner it averages as
 // it should.
 inline std::function<void(Flight&, RoundBlock&)> drift(float factor) {
-  using Sent = std::pair<PeerId, uint32_t>;   // by whom, which block
+  using Sent = std::pair<PeerId, uint32_t>;  // by whom, which block
   struct State {
     uint64_t round = 0, began = 0;
     std::map<Sent, std::vector<float>> models;
   };
   return [factor, state = std::make_shared<State>()](Flight& flight, RoundBlock& block) {
     if (block.phase == 1) return;
-    if (state->models.empty() || block.round < state->round) *state = {block.round, block.round, {}};   // another run
+    if (state->models.empty() || block.round < state->round) *state = {block.round, block.round, {}};  // another run
     state->round = block.round;
     std::vector<float>& model = state->models[{flight.from, block.index}];
     if (model.empty()) {
@@ -246,20 +250,35 @@ inline std::function<void(Flight&, RoundBlock&)> drift(float factor) {
 
 inline std::vector<Lie> lies() {
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  return {{"a million", [](Flight& f, RoundBlock&) { fill(f, 1e6f); }},
-          {"a thousand", [](Flight& f, RoundBlock&) { fill(f, 1e3f); }},
-          {"not a number", [nan](Flight& f, RoundBlock&) { fill(f, nan); }},
-          {"-10 times its own", [](Flight& f, RoundBlock&) { change(f, [](float x) { return -10 * x; }); }},
-          {"a thousand as owner", [](Flight& f, RoundBlock& b) { if (b.phase == 1) fill(f, 1e3f); }, true, true},
-          {"noise as owner", [](Flight& f, RoundBlock& b) { if (b.phase == 1) noise(f, b, 10); }, false, true},
-          {"noise", [](Flight& f, RoundBlock& b) { noise(f, b, 10); }, false},
-          {"noise in every other round",
-           [](Flight& f, RoundBlock& b) { if (b.round % 2 == 0) noise(f, b, 10); }, false},
-          {"noise in one block", [](Flight& f, RoundBlock& b) { if (b.index == 0) noise(f, b, 30); }, false},
-          {"the sign turned", [](Flight& f, RoundBlock&) { change(f, [](float x) { return -x; }); },
-           false, false, true},
-          {"stands still", drift(1), false, false, true},
-          {"1.1 times a round", drift(1.1f), false, false, true}};
+  return {
+      {"a million", [](Flight& f, RoundBlock&) { fill(f, 1e6f); }},
+      {"a thousand", [](Flight& f, RoundBlock&) { fill(f, 1e3f); }},
+      {"not a number", [nan](Flight& f, RoundBlock&) { fill(f, nan); }},
+      {"-10 times its own", [](Flight& f, RoundBlock&) { change(f, [](float x) { return -10 * x; }); }},
+      {"a thousand as owner",
+       [](Flight& f, RoundBlock& b) {
+         if (b.phase == 1) fill(f, 1e3f);
+       },
+       true, true},
+      {"noise as owner",
+       [](Flight& f, RoundBlock& b) {
+         if (b.phase == 1) noise(f, b, 10);
+       },
+       false, true},
+      {"noise", [](Flight& f, RoundBlock& b) { noise(f, b, 10); }, false},
+      {"noise in every other round",
+       [](Flight& f, RoundBlock& b) {
+         if (b.round % 2 == 0) noise(f, b, 10);
+       },
+       false},
+      {"noise in one block",
+       [](Flight& f, RoundBlock& b) {
+         if (b.index == 0) noise(f, b, 30);
+       },
+       false},
+      {"the sign turned", [](Flight& f, RoundBlock&) { change(f, [](float x) { return -x; }); }, false, false, true},
+      {"stands still", drift(1), false, false, true},
+      {"1.1 times a round", drift(1.1f), false, false, true}};
 }
 
 }  // namespace starling::exchange_test

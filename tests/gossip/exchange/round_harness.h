@@ -1,17 +1,21 @@
 // Agents that do nothing but exchange, in rounds of whatever kind, over the network of harness.h.
 #pragma once
 
-#include <cmath>
-#include <numeric>
-#include <optional>
-#include <type_traits>
+#include <gtest/gtest.h>
 
-#include "gossip/exchange/group.h"
-#include "gossip/exchange/groups_with_pairs.h"
-#include "gossip/exchange/neighborhood.h"
-#include "gossip/exchange/pairwise.h"
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "compression/encoder.h"
+#include "gossip/exchange/bitmap.h"
+#include "gossip/exchange/exchange.h"
+#include "gossip/exchange/options.h"
 #include "gossip/exchange/topology.h"
-#include "gossip/limits.h"
 #include "gossip/net/hash.h"
 #include "tests/gossip/exchange/harness.h"
 
@@ -24,11 +28,9 @@ struct RoundAgentOptions {
   Duration deadline_min = milliseconds(20);
   Duration deadline_max = milliseconds(200);
   double inject_loss = 0;
-  double far = 0;                                       // the guard's multiple of the usual distance; 0: off
-  TopologySpec topology{.kind = TopologyKind::kRing};   // neighborhood
-  size_t group_size = 3;                                // groups with pairs: agents by id, cut into groups
-  uint64_t pairs_every = 4;
-  Duration compute = milliseconds(30);   // free running: between the end of an exchange and the next boundary
+  double far = 0;                                      // the guard's multiple of the usual distance; 0: off
+  TopologySpec topology{.kind = TopologyKind::kRing};  // neighborhood
+  Duration compute = milliseconds(30);  // free running: between the end of an exchange and the next boundary
 };
 
 // What an exchange is made of.
@@ -42,77 +44,52 @@ struct ExchangeParts {
   Outbox& outbox;
   PeerSampler& sampler;
 
-  ExchangeOptions common() const {
-    return {self, options.deadline_min, options.deadline_max, layout.blocks.size()};
-  }
+  ExchangeOptions common() const { return {self, options.deadline_min, options.deadline_max, layout.blocks.size()}; }
 };
 
 // One function an exchange; the rest of this file knows no kind.
 template <class E>
 std::unique_ptr<E> make_test_exchange(const ExchangeParts& parts);
 
-template <>
-inline std::unique_ptr<Pairwise> make_test_exchange<Pairwise>(const ExchangeParts& p) {
-  const PairwiseOptions own{p.common(), 1};
-  return std::make_unique<Pairwise>(own, p.layout, p.codec, p.worker, p.clock, p.outbox, &p.sampler);
-}
-
-template <>
-inline std::unique_ptr<PairTurns> make_test_exchange<PairTurns>(const ExchangeParts& p) {
-  const PairwiseOptions own{p.common(), 1};
-  return std::make_unique<PairTurns>(own, p.layout, p.codec, p.worker, p.clock, p.outbox, &p.sampler);
-}
-
-template <>
-inline std::unique_ptr<Neighborhood> make_test_exchange<Neighborhood>(const ExchangeParts& p) {
-  return std::make_unique<Neighborhood>(p.common(), p.options.far > 0, p.layout, p.codec, p.worker, p.clock, p.outbox,
-                                        p.sampler);
-}
-
-template <>
-inline std::unique_ptr<Group> make_test_exchange<Group>(const ExchangeParts& p) {
-  const GroupOptions own{p.common(), p.options.inject_loss, 7};
-  return std::make_unique<Group>(own, p.options.far, p.layout, p.codec, p.worker, p.clock, p.outbox, p.sampler);
-}
-
-template <>
-inline std::unique_ptr<GroupsWithPairs> make_test_exchange<GroupsWithPairs>(const ExchangeParts& p) {
-  return std::make_unique<GroupsWithPairs>(make_test_exchange<Group>(p), make_test_exchange<Pairwise>(p),
-                                           p.options.pairs_every, p.sampler);
-}
+// What the harness must know of a kind. A room may specialise it.
+template <class E>
+struct RoundKind {
+  static constexpr double kFar = 1;         // of a guard that is on
+  static constexpr bool kReplaces = false;  // a delta has a coefficient of 1
+  // Of one round: peers that a guard held back.
+  static size_t far(const ExchangeReport& report) { return report.scale < 1; }
+};
 
 template <class E>
 class RoundAgent final : public PeerSampler {
  public:
   RoundAgent(uint8_t tag, const RoundAgentOptions& options, const Clock& clock, TestNetwork& network)
-      : id(test_peer(tag)), params(options.params),
+      : id(test_peer(tag)),
+        params(options.params),
         encoder(make_codec(options.codec, MemorySpace::kHost),
                 Layout::cut({{"params", options.params}}, options.block_elements)),
         port(network, id, 1),
         exchange(make_test_exchange<E>({id, options, layout, *codec, worker, clock, port, *this})),
-        compute(options.compute), topology_(options.topology),
-        group_size_(std::is_same_v<E, GroupsWithPairs> ? options.group_size : SIZE_MAX), rng_(tag) {
+        compute(options.compute),
+        topology_(options.topology),
+        rng_(tag) {
     port.checksums_wanted = true;
   }
 
   void receive() {
     if (paused) return port.lose_arrived();
-    port.receive([this](const PeerId& from, uint64_t generation, const ExchangeMessage& message,
-                        const SharedBytes& payload) {
-      EXPECT_EQ(generation, 1u);
-      exchange->handle(from, generation, message, payload);
-      worker.run_completions();
-    });
+    port.receive(
+        [this](const PeerId& from, uint64_t generation, const ExchangeMessage& message, const SharedBytes& payload) {
+          EXPECT_EQ(generation, 1u);
+          exchange->handle(from, generation, message, payload);
+          worker.run_completions();
+        });
   }
   std::optional<PeerId> choose(const std::vector<PeerId>& except) override {
     std::vector<PeerId> others = list;
-    std::erase_if(others, [&](const PeerId& one) {
-      return std::find(except.begin(), except.end(), one) != except.end();
-    });
-    const std::vector<Participant> own_group = group_size_ == SIZE_MAX ? std::vector<Participant>{{id}} : group();
-    std::erase_if(others, [&](const PeerId& other) {
-      return std::any_of(own_group.begin(), own_group.end(), [&](const auto& member) { return member.peer == other; });
-    });
+    std::erase_if(others,
+                  [&](const PeerId& one) { return std::find(except.begin(), except.end(), one) != except.end(); });
+    std::erase(others, id);
     if (others.empty()) return std::nullopt;
     return others[rng_.below(static_cast<uint32_t>(others.size()))];
   }
@@ -139,17 +116,15 @@ class RoundAgent final : public PeerSampler {
   }
   std::vector<Participant> group() override {
     std::sort(list.begin(), list.end());
-    const auto own = static_cast<size_t>(std::find(list.begin(), list.end(), id) - list.begin());
-    const size_t begin = group_size_ >= list.size() ? 0 : own / group_size_ * group_size_;
     std::vector<Participant> sorted;
-    for (size_t i = begin; i < list.size() && i - begin < group_size_; ++i) sorted.push_back({list[i], 1});
+    for (const PeerId& peer : list) sorted.push_back({peer, 1});
     return sorted;
   }
 
   std::shared_ptr<Snapshot> encode() {
     auto snapshot = std::make_shared<Snapshot>();
     snapshot->number = ++snapshots_;
-    snapshot->boundary = snapshots_;   // one each
+    snapshot->boundary = snapshots_;  // one each
     snapshot->mass = mass;
     snapshot->drift = drift;
     encoder.begin_snapshot({{params.data(), params.size(), MemorySpace::kHost}});
@@ -167,7 +142,7 @@ class RoundAgent final : public PeerSampler {
     const Decided decided = exchange->take_decided();
     for (const BlockLesson& lesson : decided.lessons) encoder.learn(lesson.block, lesson.verdict());
     for (const Delta& delta : decided.deltas) {
-      if constexpr (std::is_same_v<E, Group>) {
+      if constexpr (RoundKind<E>::kReplaces) {
         EXPECT_EQ(delta.coefficient, 1);
       }
       const std::vector<float> before = on_applied ? params : std::vector<float>();
@@ -198,7 +173,7 @@ class RoundAgent final : public PeerSampler {
 
   PeerId id;
   double mass = 1, drift = 0;
-  std::function<double(const PeerId&)> mass_of;   // by its record; null: 1
+  std::function<double(const PeerId&)> mass_of;  // by its record; null: 1
   std::vector<float> params;
   Encoder encoder;
   const Layout& layout = encoder.layout();
@@ -209,7 +184,7 @@ class RoundAgent final : public PeerSampler {
   std::vector<ExchangeReport> reports;
   std::unique_ptr<E> exchange;
   Duration compute;
-  std::function<void(RoundAgent&)> local_step;   // at each boundary
+  std::function<void(RoundAgent&)> local_step;  // at each boundary
   std::function<void(const Delta&, const std::vector<float>& before)> on_applied;
   bool paused = false;
   std::optional<TimePoint> next_boundary;
@@ -218,7 +193,6 @@ class RoundAgent final : public PeerSampler {
   std::map<PeerId, uint64_t> last_met_;
   uint64_t meetings_ = 0;
   TopologySpec topology_;
-  size_t group_size_;
   Rng rng_;
   uint64_t snapshots_ = 0;
 };
@@ -240,7 +214,7 @@ class RoundSwarm {
     return added;
   }
   Agent& at(uint8_t tag) { return *agents.at(test_peer(tag)); }
-  void set_lists() {   // everybody knows everybody
+  void set_lists() {  // everybody knows everybody
     std::vector<PeerId> all;
     for (const auto& [id, agent] : agents) all.push_back(id);
     for (auto& [id, agent] : agents) agent->list = all;
@@ -311,7 +285,7 @@ class RoundSwarm {
   VirtualClock clock;
   TestNetwork network;
   std::map<PeerId, std::unique_ptr<Agent>> agents;
-  Duration longest{};   // of all exchanges that their agent waited for
+  Duration longest{};  // of all exchanges that their agent waited for
 
  private:
   template <typename Stop>
@@ -356,9 +330,6 @@ class RoundSwarm {
   RoundAgentOptions options_;
   bool free_ = false;
 };
-
-using GroupAgent = RoundAgent<Group>;
-using GroupSwarm = RoundSwarm<Group>;
 
 inline void expect_adds_up(const BlockTally& t) {
   EXPECT_EQ(t.due, t.counted + t.old + t.late + t.missing + t.dead + t.refused + t.injected);

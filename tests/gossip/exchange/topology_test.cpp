@@ -13,9 +13,9 @@ namespace starling {
 namespace {
 
 constexpr TopologyKind kAllKinds[] = {
-    TopologyKind::kMatching, TopologyKind::kRing, TopologyKind::kTorus, TopologyKind::kExponential,
-    TopologyKind::kRegular,  TopologyKind::kStar, TopologyKind::kFull,  TopologyKind::kFile,
-    TopologyKind::kOnePeer,
+    TopologyKind::kMatching,    TopologyKind::kRing,    TopologyKind::kTorus,
+    TopologyKind::kExponential, TopologyKind::kRegular, TopologyKind::kStar,
+    TopologyKind::kFull,        TopologyKind::kFile,    TopologyKind::kOnePeer,
 };
 
 std::vector<std::string> names_of(size_t count) {
@@ -27,7 +27,7 @@ std::vector<std::string> names_of(size_t count) {
 // For kFile a path through all agents, and edges that are to be left out.
 TopologySpec spec_of(TopologyKind kind, size_t count = 0) {
   TopologySpec spec{.kind = kind};
-  const std::vector<std::string> names = names_of(count + 1);   // the last one is away
+  const std::vector<std::string> names = names_of(count + 1);  // the last one is away
   for (size_t i = 0; i < count; ++i) spec.edges.push_back({names[i], names[i + 1]});
   if (count > 1) spec.edges.push_back({names[1], names[0]});
   if (count > 0) spec.edges.push_back({names[0], names[0]});
@@ -92,12 +92,18 @@ TEST(Topology, DegreesAndDiametersAreTheKnownOnes) {
     size_t count, degree, edges, hops;
   };
   for (const Known& known : std::vector<Known>{
-           {TopologyKind::kRing, 16, 2, 16, 8},         {TopologyKind::kRing, 2, 1, 1, 1},
-           {TopologyKind::kTorus, 16, 4, 32, 4},        {TopologyKind::kTorus, 4, 2, 4, 2},
-           {TopologyKind::kTorus, 17, 2, 17, 8},        {TopologyKind::kTorus, 6, 3, 9, 2},
-           {TopologyKind::kExponential, 16, 7, 56, 2},  {TopologyKind::kExponential, 4, 3, 6, 1},
-           {TopologyKind::kFull, 9, 8, 36, 1},          {TopologyKind::kFull, 2, 1, 1, 1},
-           {TopologyKind::kStar, 9, 8, 8, 2},           {TopologyKind::kFile, 5, 2, 4, 4},
+           {TopologyKind::kRing, 16, 2, 16, 8},
+           {TopologyKind::kRing, 2, 1, 1, 1},
+           {TopologyKind::kTorus, 16, 4, 32, 4},
+           {TopologyKind::kTorus, 4, 2, 4, 2},
+           {TopologyKind::kTorus, 17, 2, 17, 8},
+           {TopologyKind::kTorus, 6, 3, 9, 2},
+           {TopologyKind::kExponential, 16, 7, 56, 2},
+           {TopologyKind::kExponential, 4, 3, 6, 1},
+           {TopologyKind::kFull, 9, 8, 36, 1},
+           {TopologyKind::kFull, 2, 1, 1, 1},
+           {TopologyKind::kStar, 9, 8, 8, 2},
+           {TopologyKind::kFile, 5, 2, 4, 4},
        }) {
     const Graph graph = graph_of(known.kind, known.count);
     const std::string what = std::string(topology_name(known.kind)) + " of " + std::to_string(known.count);
@@ -141,7 +147,7 @@ TEST(Topology, MatchingsPairAllButTheOddOneAndChange) {
   }
   const TopologySpec one{.kind = TopologyKind::kMatching, .rng_seed = 1};
   const TopologySpec two{.kind = TopologyKind::kMatching, .rng_seed = 2};
-  std::vector<size_t> met(16);   // over many rounds node 0 meets all others about equally often
+  std::vector<size_t> met(16);  // over many rounds node 0 meets all others about equally often
   for (uint64_t round = 0; round < 1500; ++round) {
     const Graph graph = make_graph(one, 16, round);
     EXPECT_NE(graph.neighbors, make_graph(one, 16, round + 1).neighbors) << round;
@@ -225,8 +231,8 @@ TEST(Contraction, IsTheKnownEigenvalue) {
     for (size_t mode = 1; mode < n; ++mode) {
       double value = 1, degree = 0;
       for (size_t stride = 1; stride < n; stride *= 2) {
-        const double ends = 2 * stride == n ? 1 : 2;   // the opposite node is one, not two
-        if (stride > 1 && stride + 1 == n) continue;   // the neighbor on the other side, counted by stride 1
+        const double ends = 2 * stride == n ? 1 : 2;  // the opposite node is one, not two
+        if (stride > 1 && stride + 1 == n) continue;  // the neighbor on the other side, counted by stride 1
         value += ends * cosine(static_cast<double>(mode * stride) / size);
         degree += ends;
       }

@@ -41,7 +41,7 @@ inline Suspicion suspicion_of(uint32_t subject, Version version, uint32_t accuse
 
 struct Sent {
   PeerId to;
-  Endpoint address;   // used when `to` is zero
+  Endpoint address;  // used when `to` is zero
   Message message;
   SharedBytes payload;
 };

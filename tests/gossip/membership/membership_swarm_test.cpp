@@ -26,8 +26,8 @@ std::string name_of(const testing::TestParamInfo<Setting>& setting) {
 }
 
 class MembershipSwarmTest : public ::testing::TestWithParam<Setting> {};
-class ModerateLoss : public MembershipSwarmTest {};   // what is promised up to 10 %
-class Accusers : public MembershipSwarmTest {};       // the same, where there are enough members to accuse one
+class ModerateLoss : public MembershipSwarmTest {};  // what is promised up to 10 %
+class Accusers : public MembershipSwarmTest {};      // the same, where there are enough members to accuse one
 
 constexpr Setting kModerate[] = {{3, 0}, {3, 0.1}, {16, 0}, {16, 0.1}, {64, 0}, {64, 0.1}};
 INSTANTIATE_TEST_SUITE_P(Swarms, MembershipSwarmTest, ::testing::ValuesIn(kModerate), name_of);
@@ -72,10 +72,9 @@ TEST_P(ModerateLoss, NobodyDiesWhoLives) {
       }
     }
   }
-  std::printf(
-      "%zu nodes, %.0f %% loss, %.0f min: %zu suspected, %zu died, %.1f frames/s a node\n", setting.nodes,
-      100 * setting.loss, starling::seconds(time) / 60, suspected, died,
-      static_cast<double>(swarm.frames()) / starling::seconds(time) / static_cast<double>(setting.nodes));
+  std::printf("%zu nodes, %.0f %% loss, %.0f min: %zu suspected, %zu died, %.1f frames/s a node\n", setting.nodes,
+              100 * setting.loss, starling::seconds(time) / 60, suspected, died,
+              static_cast<double>(swarm.frames()) / starling::seconds(time) / static_cast<double>(setting.nodes));
   EXPECT_EQ(died, 0u);
   if (setting.loss == 0) {
     EXPECT_EQ(suspected, 0u);
@@ -108,8 +107,7 @@ TEST_P(Accusers, RefutationAlwaysWins) {
     // One liar tells one member that another is suspected by three.
     const auto victim = static_cast<uint32_t>(attack % 3);
     Updates lie;
-    for (uint32_t accuser = 3; accuser < std::min<uint32_t>(6, static_cast<uint32_t>(setting.nodes));
-         ++accuser) {
+    for (uint32_t accuser = 3; accuser < std::min<uint32_t>(6, static_cast<uint32_t>(setting.nodes)); ++accuser) {
       lie.suspect.push_back({peer_of(victim), swarm.at(victim).self().version, peer_of(accuser)});
     }
     swarm.at(setting.nodes - 1).handle(peer_of(4), Gossip{lie});
@@ -140,8 +138,7 @@ TEST_P(ModerateLoss, AHealedSplitIsWholeWithin30Seconds) {
     ASSERT_TRUE(swarm.run_until([&] { return swarm.all_agree(); }, seconds(120)));
     worst_s = std::max(worst_s, starling::seconds(swarm.now() - healed));
   }
-  std::printf("split of %zu at %.0f %% loss healed within %.1f s\n", setting.nodes, 100 * setting.loss,
-              worst_s);
+  std::printf("split of %zu at %.0f %% loss healed within %.1f s\n", setting.nodes, 100 * setting.loss, worst_s);
   EXPECT_LE(worst_s, 30);
 }
 
@@ -169,8 +166,8 @@ TEST_P(ModerateLoss, AMassRestartLeavesNobodyStuck) {
       return swarm.all_agree();
     };
     EXPECT_TRUE(swarm.run_until(all_new, seconds(60)));
-    std::printf("%zu nodes restarted after %.1f s agree after %.1f s\n", setting.nodes,
-                starling::seconds(down), starling::seconds(swarm.now() - restarted));
+    std::printf("%zu nodes restarted after %.1f s agree after %.1f s\n", setting.nodes, starling::seconds(down),
+                starling::seconds(swarm.now() - restarted));
     size_t restarts = 0;
     for (const MemberEvent& event : swarm.take_events(0)) {
       restarts += event.kind == MemberEventKind::kRestarted;
@@ -194,8 +191,8 @@ TEST_P(ModerateLoss, APausedNodeComesBack) {
     swarm.pause(1, false);
     const TimePoint resumed = swarm.now();
     ASSERT_TRUE(swarm.run_until([&] { return swarm.all_agree(); }, seconds(30)));
-    std::printf("%zu nodes: paused for %.0f s, back with all after %.1f s\n", setting.nodes,
-                starling::seconds(pause), starling::seconds(swarm.now() - resumed));
+    std::printf("%zu nodes: paused for %.0f s, back with all after %.1f s\n", setting.nodes, starling::seconds(pause),
+                starling::seconds(swarm.now() - resumed));
     for (const MemberEvent& event : swarm.take_events(1)) {
       EXPECT_NE(event.kind, MemberEventKind::kDied) << "its own sleep killed " << event.peer.short_name();
     }
@@ -241,14 +238,16 @@ TEST(MembershipSwarm, StatusReachesEverybody) {
     }
     swarm.run_for(milliseconds(100));
   }
-  EXPECT_TRUE(swarm.run_until([&] {
-    for (size_t i = 0; i < swarm.size(); ++i) {
-      for (const Member& member : swarm.at(i).alive()) {
-        if (member.record.meta.steps != 100) return false;
-      }
-    }
-    return true;
-  }, seconds(10)));
+  EXPECT_TRUE(swarm.run_until(
+      [&] {
+        for (size_t i = 0; i < swarm.size(); ++i) {
+          for (const Member& member : swarm.at(i).alive()) {
+            if (member.record.meta.steps != 100) return false;
+          }
+        }
+        return true;
+      },
+      seconds(10)));
 }
 
 TEST(MembershipSwarm, TheSameSeedGivesTheSameFrames) {

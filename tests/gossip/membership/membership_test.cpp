@@ -66,17 +66,15 @@ class MembershipTest : public ::testing::Test {
         log.push_back(sent);
         const auto* ping = message_as<Ping>(sent.message);
         if (!ping) continue;
-        const bool mute =
-            std::any_of(silent.begin(), silent.end(), [&](uint32_t n) { return peer_of(n) == sent.to; });
+        const bool mute = std::any_of(silent.begin(), silent.end(), [&](uint32_t n) { return peer_of(n) == sent.to; });
         if (!mute) members->handle(sent.to, PingAck{ping->sequence, {}});
       }
     }
   }
   template <typename T>
   size_t count_logged() const {
-    return static_cast<size_t>(std::count_if(log.begin(), log.end(), [](const Sent& sent) {
-      return message_is<T>(sent.message);
-    }));
+    return static_cast<size_t>(
+        std::count_if(log.begin(), log.end(), [](const Sent& sent) { return message_is<T>(sent.message); }));
   }
 
   FakeClock clock;
@@ -156,12 +154,12 @@ TEST_F(MembershipTest, WhoStillBelievesASuspectAliveIsToldOfTheAccusation) {
 TEST_F(MembershipTest, HostileAccusationsAreRefused) {
   add(1, 5);
   const uint64_t before = members->counters().updates_refused;
-  gossip(2, {.suspect = {suspicion_of(1, {1, 0}, 1)}});    // itself
-  gossip(2, {.suspect = {suspicion_of(1, {1, 0}, 0)}});    // in our name
-  gossip(2, {.suspect = {suspicion_of(1, {1, 0}, 99)}});   // by a stranger
+  gossip(2, {.suspect = {suspicion_of(1, {1, 0}, 1)}});   // itself
+  gossip(2, {.suspect = {suspicion_of(1, {1, 0}, 0)}});   // in our name
+  gossip(2, {.suspect = {suspicion_of(1, {1, 0}, 99)}});  // by a stranger
   EXPECT_EQ(members->counters().updates_refused, before + 3);
   gossip(3, {.left = {record_of(3)}});
-  gossip(2, {.suspect = {suspicion_of(1, {1, 0}, 3)}});    // by one who left
+  gossip(2, {.suspect = {suspicion_of(1, {1, 0}, 3)}});  // by one who left
   EXPECT_EQ(members->counters().updates_refused, before + 4);
   EXPECT_EQ(state(1), MemberState::kAlive);
 }
@@ -202,8 +200,56 @@ TEST_F(MembershipTest, AGenerationMoreThanADayAheadIsRefused) {
   gossip(2, {.alive = {record_of(1, kNow + 23 * kHour, 0)}});
   EXPECT_EQ(members->find(peer_of(1))->record.version.generation, kNow + 23 * kHour);
   clock.advance(std::chrono::hours(2));
-  gossip(2, {.alive = {record_of(1, kNow + 25 * kHour, 0)}});   // two hours later it is a start of tomorrow
+  gossip(2, {.alive = {record_of(1, kNow + 25 * kHour, 0)}});  // two hours later it is a start of tomorrow
   EXPECT_EQ(members->find(peer_of(1))->record.version.generation, kNow + 25 * kHour);
+}
+
+// One that is not known or lives no more may have any clock: it displaces nobody, and exceeds a forger of the absent.
+TEST_F(MembershipTest, AnyGenerationIsTakenOfWhoDoesNotLive) {
+  constexpr uint64_t kNow = 1'700'000'000'000, kCentury = 3'155'760'000'000;
+  restart({}, kNow);
+  for (uint32_t i = 1; i <= 3; ++i) members->add(record_of(i, kNow + i));
+  members->add(record_of(4, kNow + 3 * kCentury));
+  EXPECT_EQ(state(4), MemberState::kAlive);
+  members->add(record_of(5, 1));
+  EXPECT_EQ(state(5), MemberState::kAlive);
+  gossip(2, {.alive = {record_of(1, kNow + kCentury, 0)}});
+  EXPECT_EQ(members->find(peer_of(1))->record.version.generation, kNow + 1) << "it lives";
+  const auto ahead = members->take_record_ahead();
+  ASSERT_TRUE(ahead);
+  EXPECT_EQ(ahead->version.generation, kNow + kCentury);
+  gossip(1, {.left = {record_of(1, kNow + 1, 0)}});
+  gossip(2, {.alive = {record_of(1, kNow + kCentury, 0)}});
+  EXPECT_EQ(members->find(peer_of(1))->record.version.generation, kNow + kCentury);
+  EXPECT_EQ(state(1), MemberState::kAlive);
+  gossip(2, {.alive = {record_of(6, UINT64_MAX, 0)}});
+  EXPECT_EQ(members->find(peer_of(6)), nullptr) << "no clock says so, and nobody could exceed it";
+}
+
+TEST_F(MembershipTest, AMoveIsANewVersionThatEveryoneHearsAtOnce) {
+  add(1, 5);
+  gossip(3, {.left = {record_of(3, 1, 0)}});
+  outbox.take_all<Gossip>();
+  members->move_to({"10.1.1.1", 7777});
+  EXPECT_EQ(members->self().endpoint, (Endpoint{"10.1.1.1", 7777}));
+  EXPECT_EQ(members->self().version, (Version{1, 1}));
+  const auto sent = outbox.take_all<Gossip>();
+  EXPECT_EQ(sent.size(), 4u) << "all but the one that left";
+  for (const auto& [to, gossip] : sent) EXPECT_EQ(gossip.updates.alive.at(0).endpoint.host, "10.1.1.1");
+}
+
+TEST_F(MembershipTest, ARecordOfItsOwnIdByAnotherProcessIsHandedOn) {
+  add(1, 5);
+  PeerRecord other = record_of(0, 5, 0);
+  gossip(2, {.alive = {other}});
+  ASSERT_TRUE(members->take_other_self());
+  EXPECT_FALSE(members->take_other_self());
+  other = record_of(0, 1, 3);
+  other.endpoint.host = "10.2.2.2";
+  gossip(2, {.alive = {other}});
+  ASSERT_TRUE(members->take_other_self()) << "of the same generation, at another address";
+  members->hear_of_self(record_of(1, 9, 0));
+  EXPECT_FALSE(members->take_other_self()) << "of another id";
 }
 
 // Its own clock says 1970: it must still meet the others.
@@ -248,7 +294,7 @@ TEST_F(MembershipTest, HostileNewsAboutItself) {
   EXPECT_EQ(members->self().version, (Version{1, 0}));
   gossip(2, {.suspect = {suspicion_of(0, {1, 0}, 0)}});  // by itself
   EXPECT_EQ(members->self().version, (Version{1, 0}));
-  gossip(2, {.alive = {record_of(0, 1, 7)}});            // forged: overtaken
+  gossip(2, {.alive = {record_of(0, 1, 7)}});  // forged: overtaken
   EXPECT_EQ(members->self().version, (Version{1, 8}));
   gossip(2, {.alive = {record_of(0, 1, std::numeric_limits<uint32_t>::max())}});
   EXPECT_EQ(members->self().version, (Version{1, 8})) << "others refuse that one too";
@@ -314,24 +360,22 @@ TEST_F(MembershipTest, ConfirmationsShortenTheSuspicion) {
   for (const bool confirmed : {false, true}) {
     restart({});
     add(1, 4);
-    for (int times = 0; times < 4; ++times) {   // the same accuser again confirms nothing
+    for (int times = 0; times < 4; ++times) {  // the same accuser again confirms nothing
       gossip(2, {.suspect = {suspicion_of(1, {1, 0}, 2)}});
     }
     run_for(milliseconds(2000));
     if (confirmed) gossip(2, {.suspect = {suspicion_of(1, {1, 0}, 3), suspicion_of(1, {1, 0}, 4)}});
-    run_for(milliseconds(2100));   // a suspicion lasts from when it began
+    run_for(milliseconds(2100));  // a suspicion lasts from when it began
     EXPECT_EQ(state(1), confirmed ? MemberState::kDead : MemberState::kSuspect);
   }
 }
 
 TEST_F(MembershipTest, TheTimerOfAnOldVersionDoesNotStrikeTheNewOne) {
   add(1, 4);
-  gossip(2,
-         {.suspect = {suspicion_of(1, {1, 0}, 2), suspicion_of(1, {1, 0}, 3), suspicion_of(1, {1, 0}, 4)}});
+  gossip(2, {.suspect = {suspicion_of(1, {1, 0}, 2), suspicion_of(1, {1, 0}, 3), suspicion_of(1, {1, 0}, 4)}});
   run_for(milliseconds(3500));
   gossip(2, {.alive = {record_of(1, 1, 1)}});
-  gossip(2,
-         {.suspect = {suspicion_of(1, {1, 1}, 2), suspicion_of(1, {1, 1}, 3), suspicion_of(1, {1, 1}, 4)}});
+  gossip(2, {.suspect = {suspicion_of(1, {1, 1}, 2), suspicion_of(1, {1, 1}, 3), suspicion_of(1, {1, 1}, 4)}});
   run_for(milliseconds(2000));
   EXPECT_EQ(state(1), MemberState::kSuspect) << "4 s of its own";
   run_for(milliseconds(2200));
@@ -340,8 +384,7 @@ TEST_F(MembershipTest, TheTimerOfAnOldVersionDoesNotStrikeTheNewOne) {
 
 TEST_F(MembershipTest, ASuspectThatTalksToUsDoesNotDie) {
   add(1, 4);
-  gossip(2,
-         {.suspect = {suspicion_of(1, {1, 0}, 2), suspicion_of(1, {1, 0}, 3), suspicion_of(1, {1, 0}, 4)}});
+  gossip(2, {.suspect = {suspicion_of(1, {1, 0}, 2), suspicion_of(1, {1, 0}, 3), suspicion_of(1, {1, 0}, 4)}});
   for (int i = 0; i < 20; ++i) {
     run_for(milliseconds(500), {1});
     members->heard_from(peer_of(1), 1);
@@ -353,8 +396,7 @@ TEST_F(MembershipTest, ASuspectThatTalksToUsDoesNotDie) {
 
 TEST_F(MembershipTest, AnyFrameAfterThePingCountsAsItsAck) {
   add(1, 1);
-  for (const uint64_t generation :
-       {1u, 2u}) {  // of generation 2 we hold nothing: it proves nothing of what we hold
+  for (const uint64_t generation : {1u, 2u}) {  // of generation 2 we hold nothing: it proves nothing of what we hold
     const uint64_t failed = members->counters().probes_failed;
     for (int i = 0; i < 30; ++i) {
       run_for(milliseconds(200), {1});
@@ -381,9 +423,8 @@ TEST_F(MembershipTest, AHelperProbesAndReportsBothOutcomes) {
   members->handle(peer_of(1), PingRequest{78, peer_of(2), {}});
   log.clear();
   run_for(milliseconds(600), {1, 2, 3});
-  const auto nack = std::find_if(log.begin(), log.end(), [](const Sent& sent) {
-    return message_is<PingNack>(sent.message);
-  });
+  const auto nack =
+      std::find_if(log.begin(), log.end(), [](const Sent& sent) { return message_is<PingNack>(sent.message); });
   ASSERT_NE(nack, log.end());
   EXPECT_EQ(message_as<PingNack>(nack->message)->sequence, 78u);
 
@@ -414,14 +455,14 @@ TEST_F(MembershipTest, OnlyAnAnswerWithTheNumberSentToItProvesAProcess) {
 // A generator's own numbers tell its state: four in a row do, and with the state all that follow.
 TEST_F(MembershipTest, PingsDoNotTellTheNumbersOfTheNextOnes) {
   std::set<uint64_t> raw;
-  Rng generator(7);   // of the membership's seed
+  Rng generator(7);  // of the membership's seed
   for (int i = 0; i < 100000; ++i) raw.insert(generator.next_u64());
   const auto numbers_of = [&](uint64_t secret) {
     members = std::make_unique<Membership>(MembershipOptions{}, record_of(0), clock, outbox, 7, secret);
     add(1, 2);
     std::set<uint64_t> numbers;
     for (int i = 0; i < 20; ++i) members->handle(peer_of(1), PingRequest{77, peer_of(2), {}});
-    for (const auto& [to, ping] : outbox.take_all<Ping>()) numbers.insert(ping.sequence);   // on behalf of that one
+    for (const auto& [to, ping] : outbox.take_all<Ping>()) numbers.insert(ping.sequence);  // on behalf of that one
     for (int i = 0; i < 20; ++i) {
       const uint64_t number = next_ping(1);
       numbers.insert(number);
@@ -481,7 +522,7 @@ TEST_F(MembershipTest, RoundTripsAreMeasured) {
   for (int i = 0; i < 500; ++i) {
     clock.advance(milliseconds(10));
     members->tick();
-    if (i % 3 == 0) members->heard_from(peer_of(1), 1);   // other traffic of its says nothing about the way
+    if (i % 3 == 0) members->heard_from(peer_of(1), 1);  // other traffic of its says nothing about the way
     if (sequence && clock.now() >= due) {
       members->heard_from(peer_of(1), 1);
       members->handle(peer_of(1), PingAck{*std::exchange(sequence, {}), {}});
@@ -497,8 +538,7 @@ TEST_F(MembershipTest, RoundTripsAreMeasured) {
 TEST_F(MembershipTest, ItsOwnStallKillsNobody) {
   add(1, 4);
   run_for(seconds(2));
-  gossip(2,
-         {.suspect = {suspicion_of(1, {1, 0}, 2), suspicion_of(1, {1, 0}, 3), suspicion_of(1, {1, 0}, 4)}});
+  gossip(2, {.suspect = {suspicion_of(1, {1, 0}, 2), suspicion_of(1, {1, 0}, 3), suspicion_of(1, {1, 0}, 4)}});
   clock.advance(seconds(60));
   members->tick();
   EXPECT_EQ(state(1), MemberState::kSuspect);
@@ -600,7 +640,7 @@ TEST_F(MembershipTest, WhomOneThatAnsweredReachesHasAnsweredToo) {
       const auto* request = message_as<PingRequest>(sent.message);
       if (request == nullptr || sent.to != peer_of(1) || request->target != peer_of(2)) continue;
       asked_through_another = true;
-      members->handle(peer_of(3), PingAck{request->sequence, {}});   // a stranger may not say so
+      members->handle(peer_of(3), PingAck{request->sequence, {}});  // a stranger may not say so
       EXPECT_FALSE(answered(2));
       members->handle(peer_of(1), PingAck{request->sequence, {}});
     }
@@ -686,7 +726,7 @@ TEST_F(MembershipTest, TombstonesExpireAndAreBounded) {
   run_for(seconds(20));
   EXPECT_EQ(members->all().size(), kTombstonesMax + 2);
   EXPECT_EQ(members->counters().table_full, 6000 - kTombstonesMax);
-  EXPECT_EQ(events_of(10).back(), MemberEventKind::kReaped);   // it had to make room
+  EXPECT_EQ(events_of(10).back(), MemberEventKind::kReaped);  // it had to make room
 }
 
 TEST_F(MembershipTest, TheTableIsBounded) {
@@ -720,8 +760,7 @@ TEST_F(MembershipTest, SyncBringsEachSideWhatItLacks) {
   gossip(2, {.suspect = {suspicion_of(4, {1, 0}, 2)}});
   outbox.take();
   Sync sync{.records = {record_of(1)}, .reply_wanted = true};
-  sync.digest = {
-      {peer_of(1), {1, 0}, 0}, {peer_of(3), {1, 2}, 0}, {peer_of(4), {1, 0}, 0}, {peer_of(9), {1, 0}, 0}};
+  sync.digest = {{peer_of(1), {1, 0}, 0}, {peer_of(3), {1, 2}, 0}, {peer_of(4), {1, 0}, 0}, {peer_of(9), {1, 0}, 0}};
   members->handle(peer_of(1), sync);
   const auto replies = outbox.take_all<Sync>();
   ASSERT_EQ(replies.size(), 1u);
@@ -796,7 +835,10 @@ TEST_F(MembershipTest, ADeadMemberThatReturnsHearsOfItAndComesBack) {
 TEST_F(MembershipTest, AnyOrderOfTheSameNewsGivesTheSameState) {
   for (uint64_t rng_seed = 1; rng_seed <= seed_count(300); ++rng_seed) {
     Rng rng(rng_seed);
-    struct News { uint32_t from; Updates updates; };
+    struct News {
+      uint32_t from;
+      Updates updates;
+    };
     std::vector<News> news;
     for (int i = 0; i < 30; ++i) {
       const uint32_t subject = 1 + rng.below(4);
@@ -807,8 +849,7 @@ TEST_F(MembershipTest, AnyOrderOfTheSameNewsGivesTheSameState) {
         case 1:
           news.push_back({subject, {.left = {record_of(subject, version.generation, version.incarnation)}}});
           break;
-        default:
-          news.push_back({from, {.alive = {record_of(subject, version.generation, version.incarnation)}}});
+        default: news.push_back({from, {.alive = {record_of(subject, version.generation, version.incarnation)}}});
       }
     }
     std::vector<std::pair<Version, MemberState>> expected;

@@ -51,7 +51,7 @@ class VirtualSwarm {
   Membership& at(size_t i) { return nodes_[i]->router->membership(); }
   std::vector<MemberEvent> take_events(size_t i) {
     std::vector<MemberEvent> events = std::exchange(nodes_[i]->events, {});
-    for (const MemberEvent& event : at(i).take_events()) events.push_back(event);   // since its last tick
+    for (const MemberEvent& event : at(i).take_events()) events.push_back(event);  // since its last tick
     return events;
   }
   size_t size() const { return nodes_.size(); }
@@ -70,8 +70,10 @@ class VirtualSwarm {
     const auto number = static_cast<uint32_t>(i);
     Node& node = *nodes_[i];
     node.transport = network_.open(endpoint_of(number));
-    const RouterOptions options{record_of(number, generation), options_, {}, rng_.next_u64(),
-                                [](const std::string&, const std::string&) { return std::string(); }};
+    const RouterOptions options{
+        record_of(number, generation), options_, {}, rng_.next_u64(), [](const std::string&, const std::string&) {
+          return std::string();
+        }};
     node.router = std::make_unique<Router>(options, *node.transport, clock_);
     node.router->set_settings("the same for all");
     node.events.clear();
@@ -130,17 +132,15 @@ class VirtualSwarm {
     void on_frame_refused(const ReceivedFrame&, const char* cause) override { ADD_FAILURE() << cause; }
 
     std::unique_ptr<Transport> transport;
-    std::unique_ptr<Router> router;   // null: crashed
+    std::unique_ptr<Router> router;  // null: crashed
     std::vector<MemberEvent> events;
-    bool paused = false;              // frames wait until it reads them
+    bool paused = false;  // frames wait until it reads them
   };
 
   static LinkOptions links(double loss) {
     return {.loss = loss, .delay_min = std::chrono::milliseconds(1), .delay_max = std::chrono::milliseconds(21)};
   }
-  static uint32_t number_of(const PeerId& id) {
-    return static_cast<uint32_t>(id.bytes[0]) << 8 | id.bytes[1];
-  }
+  static uint32_t number_of(const PeerId& id) { return static_cast<uint32_t>(id.bytes[0]) << 8 | id.bytes[1]; }
 
   void step() {
     clock_.advance(std::chrono::milliseconds(10));

@@ -74,9 +74,38 @@ void expect_reads(const std::string& file, const Message& expected) {
   EXPECT_TRUE(same(message, expected)) << file;
 }
 
+void forget_tests(PeerRecord& record) {
+  record.meta.test_loss = -1;
+  record.meta.held_out = false;
+  record.meta.classes_hash = 0;
+  record.meta.pause = Pause::kNone;
+}
+
+void forget_program(PeerRecord& record) {
+  record.meta.program = record.meta.done = record.meta.failed = 0;
+  record.meta.stop_after = 0;
+  forget_tests(record);
+}
+
+Message join_without_reads() {
+  Message join = sample_of("join");
+  message_as<Join>(join)->reads = 0;
+  forget_program(message_as<Join>(join)->record);
+  return join;
+}
+
+// Of a program from before there were readers, and records named their program and exchanges.
+TEST(Golden, JoinsAndSyncsOfProgramsWithoutReadersAreRead) {
+  Message sync = sample_of("sync");
+  message_as<Sync>(sync)->nonce = message_as<Sync>(sync)->page = message_as<Sync>(sync)->pages = 0;
+  for (PeerRecord& record : message_as<Sync>(sync)->records) forget_program(record);
+  expect_reads("join-without-reads.bin", join_without_reads());
+  expect_reads("sync-without-pages.bin", sync);
+}
+
 // Of a program from before records had a projection.
 TEST(Golden, RecordsWithoutAProjectionAreRead) {
-  Message expected = sample_of("join");
+  Message expected = join_without_reads();
   message_as<Join>(expected)->record.meta.projection.clear();
   message_as<Join>(expected)->revision = 0;
   expect_reads("join-without-projection.bin", expected);
@@ -93,7 +122,7 @@ TEST(Golden, RequestsForTheModelWithoutACookieAreRead) {
 
 // Of a program from before requests for the model had a number that the answers repeat.
 TEST(Golden, JoiningWithoutARevisionAndNumbersIsRead) {
-  Message join = sample_of("join"), request = sample_of("model_request"), offer = sample_of("model_offer"),
+  Message join = join_without_reads(), request = sample_of("model_request"), offer = sample_of("model_offer"),
           asked = sample_of("model_block_request"), block = sample_of("model_block"), gone = sample_of("model_gone");
   message_as<Join>(join)->revision = 0;
   message_as<ModelRequest>(request)->nonce = 0;
@@ -107,6 +136,19 @@ TEST(Golden, JoiningWithoutARevisionAndNumbersIsRead) {
   expect_reads("model_block_request-without-nonce.bin", asked);
   expect_reads("model_block-without-nonce.bin", block);
   expect_reads("model_gone-without-nonce.bin", gone);
+}
+
+// Of a program from before an identity in use twice was told.
+TEST(Golden, AnswersWithoutAProofAndARecordAreRead) {
+  Message ack = sample_of("ping_ack"), refused = sample_of("join_refused");
+  message_as<PingAck>(ack)->proof.clear();
+  Updates& updates = message_as<PingAck>(ack)->updates;
+  for (std::vector<PeerRecord>* records : {&updates.alive, &updates.left}) {
+    for (PeerRecord& record : *records) forget_tests(record);
+  }
+  message_as<JoinRefused>(refused)->held.reset();
+  expect_reads("ping_ack-without-proof.bin", ack);
+  expect_reads("join_refused-without-held.bin", refused);
 }
 
 // Of a program from before entries of the log had a plan.

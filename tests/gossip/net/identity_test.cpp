@@ -43,7 +43,7 @@ TEST_F(IdentityTest, IsMadeOnceAndKept) {
   const PeerId first = load_or_create_identity(dir_).id();
   EXPECT_FALSE(first.is_zero());
   EXPECT_EQ(load_or_create_identity(dir_).id(), first);
-  struct stat info {};
+  struct stat info{};
   ASSERT_EQ(::stat((dir_ / "identity.key").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 07777, 0600u);
   EXPECT_EQ(info.st_size, 32);
@@ -67,14 +67,30 @@ TEST_F(IdentityTest, SignsForItsKeyOnly) {
   EXPECT_FALSE(verify(ours.id(), bytes(message), signature));
 }
 
-TEST_F(IdentityTest, RefusesAKeyThatOthersMayOpen) {
-  ASSERT_EQ(load_error(), "");
+TEST_F(IdentityTest, ClosesAKeyThatOthersMayOpenAndSaysSo) {
+  const fs::path key = dir_ / "identity.key";
+  std::string remark;
+  const PeerId id = load_or_create_identity(dir_, &remark).id();
+  EXPECT_EQ(remark, "");
   for (const int mode : {0640, 0604, 0620, 0601, 0666}) {
-    ::chmod((dir_ / "identity.key").c_str(), static_cast<mode_t>(mode));
-    EXPECT_NE(load_error().find("chmod 600 " + (dir_ / "identity.key").string()), std::string::npos) << load_error();
+    ASSERT_EQ(::chmod(key.c_str(), static_cast<mode_t>(mode)), 0);
+    EXPECT_EQ(load_or_create_identity(dir_, &remark).id(), id);
+    EXPECT_EQ(remark.find(key.string() + " holds a private key that other users could open"), 0u) << remark;
+    struct stat info{};
+    ASSERT_EQ(::stat(key.c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 07777, 0600u);
   }
-  ::chmod((dir_ / "identity.key").c_str(), 0400);
-  EXPECT_EQ(load_error(), "");
+  ASSERT_EQ(::chmod(key.c_str(), 0400), 0);
+  EXPECT_EQ(load_or_create_identity(dir_, &remark).id(), id);
+  EXPECT_EQ(remark, "");
+}
+
+TEST_F(IdentityTest, RefusesAKeyOfAnotherOwner) {
+  ASSERT_EQ(load_error(), "");
+  if (::chown((dir_ / "identity.key").c_str(), 12345, static_cast<gid_t>(-1)) != 0) {
+    GTEST_SKIP() << "only root may give a file away";
+  }
+  EXPECT_NE(load_error().find("belongs to another user"), std::string::npos) << load_error();
 }
 
 TEST_F(IdentityTest, RefusesWhatIsNoKeyFile) {
@@ -124,6 +140,18 @@ TEST_F(IdentityTest, GenerationsOutrunAClockThatWentBack) {
   write("generation", std::to_string(far) + "\n");
   EXPECT_EQ(next_generation(dir_), far + 1);
   EXPECT_EQ(next_generation(dir_), far + 2);
+  const std::string last = std::to_string(uint64_t{1} << 62) + "\n";  // of a forged record
+  write("generation", last);
+  try {
+    (void)next_generation(dir_);
+    FAIL() << "no member takes a larger one";
+  } catch (const std::runtime_error& error) {
+    EXPECT_NE(std::string(error.what()).find("Remove it and "), std::string::npos) << error.what();
+  }
+  std::ifstream kept(dir_ / "generation");
+  std::string text;
+  std::getline(kept, text);
+  EXPECT_EQ(text + "\n", last);
 }
 
 TEST_F(IdentityTest, RefusesADamagedGeneration) {

@@ -99,8 +99,7 @@ TEST(WireDamage, SealedDamageNeverCrashes) {
     reseal(header);
     FrameHeader header_out;
     Message message;
-    if (decode_frame(channel_of(sample.message), header, sample.payload, &header_out, &message) !=
-        DecodeStatus::kOk) {
+    if (decode_frame(channel_of(sample.message), header, sample.payload, &header_out, &message) != DecodeStatus::kOk) {
       ++refused;
       continue;
     }
@@ -109,7 +108,8 @@ TEST(WireDamage, SealedDamageNeverCrashes) {
     FrameHeader header_again;
     Message message_again;
     ASSERT_EQ(decode_frame(channel_of(message), again, sample.payload, &header_again, &message_again),
-              DecodeStatus::kOk) << sample.name;
+              DecodeStatus::kOk)
+        << sample.name;
     ASSERT_TRUE(same(header_out, header_again) && same(message, message_again)) << sample.name;
   }
   EXPECT_GT(passed, 1000u);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstring>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -15,8 +16,10 @@ namespace starling {
 
 // Structured bindings: a new field that is not compared here does not compile.
 inline auto fields(const MemberMeta& m) {
-  const auto& [role, phase, round, steps, samples, mass, rate, loss, accuracy, distance, name, projection] = m;
-  return std::tuple(role, phase, round, steps, samples, mass, rate, loss, accuracy, distance, name, projection);
+  const auto& [role, phase, round, steps, samples, mass, rate, loss, accuracy, distance, name, projection, program,
+               done, failed, stop, test_loss, held_out, classes, pause] = m;
+  return std::tuple(role, phase, round, steps, samples, mass, rate, loss, accuracy, distance, name, projection, program,
+                    done, failed, stop, test_loss, held_out, classes, pause);
 }
 inline auto fields(const PeerRecord& m) {
   const auto& [id, version, endpoint, meta] = m;
@@ -24,8 +27,14 @@ inline auto fields(const PeerRecord& m) {
 }
 template <typename T>
 auto all_fields(const std::vector<T>& items);
-inline auto fields(const Suspicion& m) { const auto& [a, b, c] = m; return std::tuple(a, b, c); }
-inline auto fields(const DigestEntry& m) { const auto& [a, b, c] = m; return std::tuple(a, b, c); }
+inline auto fields(const Suspicion& m) {
+  const auto& [a, b, c] = m;
+  return std::tuple(a, b, c);
+}
+inline auto fields(const DigestEntry& m) {
+  const auto& [a, b, c] = m;
+  return std::tuple(a, b, c);
+}
 template <typename T>
 auto all_fields(const std::vector<T>& items) {
   std::vector<decltype(fields(items[0]))> all;
@@ -36,27 +45,66 @@ inline auto fields(const Updates& m) {
   const auto& [alive, suspect, left] = m;
   return std::tuple(all_fields(alive), all_fields(suspect), all_fields(left));
 }
-inline auto fields(const Ping& m) { const auto& [a, b, c] = m; return std::tuple(a, b, fields(c)); }
-inline auto fields(const PingAck& m) { const auto& [a, b] = m; return std::tuple(a, fields(b)); }
-inline auto fields(const PingRequest& m) { const auto& [a, b, c] = m; return std::tuple(a, b, fields(c)); }
-inline auto fields(const PingNack& m) { const auto& [a] = m; return std::tuple(a); }
-inline auto fields(const Gossip& m) { const auto& [a] = m; return std::tuple(fields(a)); }
-inline auto fields(const Sync& m) {
-  const auto& [digest, records, reply_wanted] = m;
-  return std::tuple(all_fields(digest), all_fields(records), reply_wanted);
+inline auto fields(const Ping& m) {
+  const auto& [a, b, c] = m;
+  return std::tuple(a, b, fields(c));
 }
-inline auto fields(const Join& m) { const auto& [a, b, c, d, e] = m; return std::tuple(fields(a), b, c, d, e); }
-inline auto fields(const JoinCookie& m) { const auto& [a, b] = m; return std::tuple(a, b); }
-inline auto fields(const JoinReply& m) { const auto& [a, b, c, d] = m; return std::tuple(a, all_fields(b), c, d); }
-inline auto fields(const JoinRefused& m) { const auto& [a, b, c] = m; return std::tuple(a, b, c); }
-inline auto fields(const ModelRequest& m) { const auto& [a, b, c] = m; return std::tuple(a, b, c); }
+inline auto fields(const PingAck& m) {
+  const auto& [a, b, c] = m;
+  return std::tuple(a, fields(b), c);
+}
+inline auto fields(const PingRequest& m) {
+  const auto& [a, b, c] = m;
+  return std::tuple(a, b, fields(c));
+}
+inline auto fields(const PingNack& m) {
+  const auto& [a] = m;
+  return std::tuple(a);
+}
+inline auto fields(const Gossip& m) {
+  const auto& [a] = m;
+  return std::tuple(fields(a));
+}
+inline auto fields(const Sync& m) {
+  const auto& [digest, records, reply_wanted, nonce, page, pages] = m;
+  return std::tuple(all_fields(digest), all_fields(records), reply_wanted, nonce, page, pages);
+}
+inline auto fields(const Join& m) {
+  const auto& [a, b, c, d, e, f] = m;
+  return std::tuple(fields(a), b, c, d, e, f);
+}
+inline auto fields(const JoinCookie& m) {
+  const auto& [a, b] = m;
+  return std::tuple(a, b);
+}
+inline auto fields(const JoinReply& m) {
+  const auto& [a, b, c, d] = m;
+  return std::tuple(a, all_fields(b), c, d);
+}
+inline auto fields(const JoinRefused& m) {
+  const auto& [a, b, c, held] = m;
+  return std::tuple(a, b, c, held ? std::optional(fields(*held)) : std::nullopt);
+}
+inline auto fields(const ModelRequest& m) {
+  const auto& [a, b, c] = m;
+  return std::tuple(a, b, c);
+}
 inline auto fields(const ModelOffer& m) {
   const auto& [a, b, c, d, e, f, g, h, i] = m;
   return std::tuple(a, b, c, d, e, f, g, h, i);
 }
-inline auto fields(const ModelBlockRequest& m) { const auto& [a, b, c, d] = m; return std::tuple(a, b, c, d); }
-inline auto fields(const ModelBlock& m) { const auto& [a, b, c] = m; return std::tuple(a, b, c); }
-inline auto fields(const ModelGone& m) { const auto& [a, b] = m; return std::tuple(a, b); }
+inline auto fields(const ModelBlockRequest& m) {
+  const auto& [a, b, c, d] = m;
+  return std::tuple(a, b, c, d);
+}
+inline auto fields(const ModelBlock& m) {
+  const auto& [a, b, c] = m;
+  return std::tuple(a, b, c);
+}
+inline auto fields(const ModelGone& m) {
+  const auto& [a, b] = m;
+  return std::tuple(a, b);
+}
 inline auto fields(const Propose& m) {
   const auto& [a, b, c, d, e, f, g, h, i, j, k] = m;
   return std::tuple(a, b, c, d, e, f, g, h, i, j, k);
@@ -65,21 +113,54 @@ inline auto fields(const Accept& m) {
   const auto& [a, b, c, d, e, f, g, h] = m;
   return std::tuple(a, b, c, d, e, f, g, h);
 }
-inline auto fields(const Busy& m) { const auto& [a, b] = m; return std::tuple(a, b); }
-inline auto fields(const BlockPayload& m) { const auto& [a, b, c] = m; return std::tuple(a, b, c); }
-inline auto fields(const Credit& m) { const auto& [a, b] = m; return std::tuple(a, b); }
-inline auto fields(const Have& m) { const auto& [a, b, c] = m; return std::tuple(a, b, c); }
-inline auto fields(const Commit& m) { const auto& [a, b, c] = m; return std::tuple(a, b, c); }
-inline auto fields(const Abort& m) { const auto& [a] = m; return std::tuple(a); }
-inline auto fields(const CommitAck& m) { const auto& [a] = m; return std::tuple(a); }
-inline auto fields(const Query& m) { const auto& [a] = m; return std::tuple(a); }
-inline auto fields(const Missing& m) { const auto& [a, b] = m; return std::tuple(a, b); }
+inline auto fields(const Busy& m) {
+  const auto& [a, b] = m;
+  return std::tuple(a, b);
+}
+inline auto fields(const BlockPayload& m) {
+  const auto& [a, b, c] = m;
+  return std::tuple(a, b, c);
+}
+inline auto fields(const Credit& m) {
+  const auto& [a, b] = m;
+  return std::tuple(a, b);
+}
+inline auto fields(const Have& m) {
+  const auto& [a, b, c] = m;
+  return std::tuple(a, b, c);
+}
+inline auto fields(const Commit& m) {
+  const auto& [a, b, c] = m;
+  return std::tuple(a, b, c);
+}
+inline auto fields(const Abort& m) {
+  const auto& [a] = m;
+  return std::tuple(a);
+}
+inline auto fields(const CommitAck& m) {
+  const auto& [a] = m;
+  return std::tuple(a);
+}
+inline auto fields(const Query& m) {
+  const auto& [a] = m;
+  return std::tuple(a);
+}
+inline auto fields(const Missing& m) {
+  const auto& [a, b] = m;
+  return std::tuple(a, b);
+}
 inline auto fields(const RoundBlock& m) {
   const auto& [a, b, c, d, e, f] = m;
   return std::tuple(a, b, c, d, e, f);
 }
-inline auto fields(const RoundCredit& m) { const auto& [a, b, c, d] = m; return std::tuple(a, b, c, d); }
-inline auto fields(const LogHead& m) { const auto& [a, b, c] = m; return std::tuple(a, b, c); }
+inline auto fields(const RoundCredit& m) {
+  const auto& [a, b, c, d] = m;
+  return std::tuple(a, b, c, d);
+}
+inline auto fields(const LogHead& m) {
+  const auto& [a, b, c] = m;
+  return std::tuple(a, b, c);
+}
 inline auto fields(const Contribution& m) {
   const auto& [group, round, slice, seq, length, head, mass, codec, part, parts, audit] = m;
   return std::tuple(group, round, slice, seq, length, fields(head), mass, codec, part, parts, audit);
@@ -105,7 +186,10 @@ inline auto fields(const CountedRow& m) {
   const auto& [a, b, c, d, e, f, g, h] = m;
   return std::tuple(a, b, c, d, e, f, g, h);
 }
-inline auto fields(const RecentEntry& m) { const auto& [a, b, c] = m; return std::tuple(a, b, c); }
+inline auto fields(const RecentEntry& m) {
+  const auto& [a, b, c] = m;
+  return std::tuple(a, b, c);
+}
 inline auto fields(const SliceState& m) {
   const auto& [slice, head, table, recent, hashes, block] = m;
   return std::tuple(slice, fields(head), all_fields(table), all_fields(recent), hashes, block);
@@ -114,7 +198,10 @@ inline auto fields(const SketchTable& m) {
   const auto& [a, b, c, d, e, f] = m;
   return std::tuple(a, b, c, d, e, f);
 }
-inline auto fields(const SketchRequest& m) { const auto& [a, b, c, d, e] = m; return std::tuple(a, b, c, d, e); }
+inline auto fields(const SketchRequest& m) {
+  const auto& [a, b, c, d, e] = m;
+  return std::tuple(a, b, c, d, e);
+}
 inline auto fields(const FrameHeader& m) {
   const auto& [swarm, sender, generation, reply_to] = m;
   return std::tuple(swarm, sender, generation, reply_to);
@@ -122,10 +209,12 @@ inline auto fields(const FrameHeader& m) {
 
 inline bool same(const FrameHeader& a, const FrameHeader& b) { return fields(a) == fields(b); }
 inline bool same(const Message& a, const Message& b) {
-  return visit_kind([&b]<typename Kind>(const Kind& message) {
-    const Kind* other = message_as<Kind>(b);
-    return other && fields(message) == fields(*other);
-  }, a);
+  return visit_kind(
+      [&b]<typename Kind>(const Kind& message) {
+        const Kind* other = message_as<Kind>(b);
+        return other && fields(message) == fields(*other);
+      },
+      a);
 }
 
 inline PeerId sample_id(uint8_t n) {
@@ -147,6 +236,14 @@ inline PeerRecord sample_record(uint8_t n) {
   meta.accuracy = 0.75f;
   meta.distance = 0.0625f;
   meta.name = "peer " + std::to_string(n);
+  meta.program = 0x000300u + n;
+  meta.done = 100u * n;
+  meta.failed = n;
+  meta.stop_after = n;
+  meta.test_loss = 1.5f;
+  meta.held_out = n % 2 == 1;
+  meta.classes_hash = 0x9e3779b97f4a7c15u * n;
+  meta.pause = static_cast<Pause>(n % 3);
   if (n % 2 == 0) {
     for (size_t i = 0; i < kProjectionBuckets; ++i) {
       meta.projection.push_back(static_cast<float>(n) - 0.25f * static_cast<float>(i));
@@ -156,9 +253,7 @@ inline PeerRecord sample_record(uint8_t n) {
 }
 
 inline Updates sample_updates() {
-  return {{sample_record(21), sample_record(22)},
-          {{sample_id(31), {99, 3}, sample_id(32)}},
-          {sample_record(41)}};
+  return {{sample_record(21), sample_record(22)}, {{sample_id(31), {99, 3}, sample_id(32)}}, {sample_record(41)}};
 }
 
 inline FrameHeader sample_header() { return {0x0123456789abcdef, sample_id(1), 77, {"fd00::17", 7400}}; }
@@ -171,8 +266,17 @@ inline Digest16 sample_digest(uint8_t n) {
 inline LogHead sample_head() { return {1000, 7900, sample_digest(1)}; }
 
 inline LogEntry sample_entry() {
-  return {0xabcdef0123456789, 301, 0, sample_head(), sample_digest(2), 8.5,
-          {{sample_id(1), 77, 12, 1, 2.5f}, {sample_id(2), 78, 13, 0.25f, 40}}, 4, 1, 3, {7, 8, 9}};
+  return {0xabcdef0123456789,
+          301,
+          0,
+          sample_head(),
+          sample_digest(2),
+          8.5,
+          {{sample_id(1), 77, 12, 1, 2.5f}, {sample_id(2), 78, 13, 0.25f, 40}},
+          4,
+          1,
+          3,
+          {7, 8, 9}};
 }
 
 inline UpdateBundle sample_bundle() {
@@ -186,9 +290,12 @@ inline UpdateBundle sample_bundle() {
 }
 
 inline SliceState sample_state() {
-  return {5, sample_head(), {{sample_id(1), 77, 12, 0x401, 1000}, {sample_id(2), 78, 900, ~0ull, 999, 700, 12, 0x402}},
+  return {5,
+          sample_head(),
+          {{sample_id(1), 77, 12, 0x401, 1000}, {sample_id(2), 78, 900, ~0ull, 999, 700, 12, 0x402}},
           {{sample_digest(2), 1.5f, 3}, {sample_digest(1), 1.25f, 2}},
-          {sample_digest(7), sample_digest(8), sample_digest(9)}, 2};
+          {sample_digest(7), sample_digest(8), sample_digest(9)},
+          2};
 }
 
 struct Sample {
@@ -205,18 +312,18 @@ inline std::vector<Sample> wire_samples() {
   ModelOffer offer{42, 10, 80, 5'000'000, 1 << 20, {}, 2, {}, 80};
   for (size_t i = 0; i < offer.root.size(); ++i) offer.root[i] = static_cast<uint8_t>(200 + i);
   for (uint8_t i = 0; i < 3; ++i) offer.hashes.push_back({i, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15});
-  Sync sync{{}, {sample_record(51), sample_record(52)}, true};
+  Sync sync{{}, {sample_record(51), sample_record(52)}, true, 86, 2, 5};
   for (uint8_t i = 0; i < 4; ++i) sync.digest.push_back({sample_id(60 + i), {1000u + i, 5u + i}, i});
   return {
       {"ping", Ping{11, sample_id(2), sample_updates()}, {}},
-      {"ping_ack", PingAck{11, sample_updates()}, {}},
+      {"ping_ack", PingAck{11, sample_updates(), std::vector<uint8_t>(64, 9)}, {}},
       {"ping_request", PingRequest{12, sample_id(3), sample_updates()}, {}},
       {"ping_nack", PingNack{12}, {}},
       {"gossip", Gossip{sample_updates()}, {}},
       {"sync", sync, {}},
-      {"join", Join{sample_record(1), settings, 71, 74, 7}, {}},
+      {"join", Join{sample_record(1), settings, 71, 74, 7, 87}, {}},
       {"join_reply", JoinReply{settings, {sample_record(2), sample_record(3)}, "beside it: another\n", 72}, {}},
-      {"join_refused", JoinRefused{"codec: yours is fp32,\n\tours is modulo8\n", settings, 73}, {}},
+      {"join_refused", JoinRefused{"codec: yours is fp32,\n\tours is modulo8\n", settings, 73, sample_record(4)}, {}},
       {"model_request", ModelRequest{2048, 77, 79}, {}},
       {"model_offer", offer, {}},
       {"model_block_request", ModelBlockRequest{42, 3, 78, 81}, {}},
@@ -236,8 +343,8 @@ inline std::vector<Sample> wire_samples() {
       {"missing", Missing{theirs, {0x06, 0x10}}, {}},
       {"round_block", RoundBlock{0xabcdef0123456789, 300, 1, 17, 0.75, 0x1234}, payload},
       {"round_credit", RoundCredit{0, 301, 0, 99}, {}},
-      {"contribution", Contribution{0xabcdef0123456789, 301, 63, 12, 998, sample_head(), 0.75, 3, 2, 4,
-                                    sample_digest(3)}, payload},
+      {"contribution",
+       Contribution{0xabcdef0123456789, 301, 63, 12, 998, sample_head(), 0.75, 3, 2, 4, sample_digest(3)}, payload},
       {"log_entry", sample_entry(), payload},
       {"log_pull", LogPull{5, sample_head(), sample_digest(4), {0xff, 0x01}, 0xabcdef0123456789, 302}, {}},
       {"slice_state", sample_state(), payload},

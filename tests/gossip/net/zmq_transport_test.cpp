@@ -1,8 +1,8 @@
 // What is ZeroMQ's alone; the rest stands in tests/conformance/transport_suite.h.
 #include "gossip/net/zmq_transport.h"
 
-#include <gtest/gtest.h>
 #include <arpa/inet.h>
+#include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -109,7 +109,7 @@ TEST_F(ZmqTransportTest, PortsInUseAreNamedWithTheRemedy) {
   const Endpoint taken = first->local();
   const Endpoint after{taken.host, static_cast<uint16_t>(taken.port + 1)};
   const Endpoint before{taken.host, static_cast<uint16_t>(taken.port - 1)};
-  for (const Endpoint& listen : {taken, after}) {   // our control port, our bulk port
+  for (const Endpoint& listen : {taken, after}) {  // our control port, our bulk port
     const std::string error = listen_error(listen);
     EXPECT_NE(error.find("cannot listen on " + listen.to_string()), std::string::npos) << error;
     EXPECT_NE(error.find("--listen"), std::string::npos) << error;
@@ -249,9 +249,9 @@ TEST_F(ZmqTransportTest, NamesThatNobodyResolvesStopNoOtherFrame) {
   const std::shared_future<void> ended = end.get_future().share();
   const auto b = open();
   {
-    ZmqTransport a({"127.0.0.1", 0}, context_, [ended](const std::string&) -> std::optional<std::string> {
+    ZmqTransport a({"127.0.0.1", 0}, context_, [ended](const std::string&) {
       ended.wait();
-      return std::nullopt;
+      return std::vector<std::string>{};
     });
     for (int i = 0; i < 8; ++i) {
       EXPECT_EQ(a.send({"silent" + std::to_string(i) + ".example", 9}, Channel::kControl, frame(10)),
@@ -266,14 +266,36 @@ TEST_F(ZmqTransportTest, NamesThatNobodyResolvesStopNoOtherFrame) {
 TEST_F(ZmqTransportTest, AFrameWaitsForTheNameOfItsHost) {
   const auto b = open();
   std::atomic<bool> known = false;
-  ZmqTransport a({"127.0.0.1", 0}, context_, [&](const std::string& name) -> std::optional<std::string> {
+  ZmqTransport a({"127.0.0.1", 0}, context_, [&](const std::string& name) {
     EXPECT_EQ(name, "b.example");
     known = true;
-    return "127.0.0.1";
+    return std::vector<std::string>{"127.0.0.1"};
   });
   EXPECT_EQ(a.send({"b.example", b->local().port}, Channel::kControl, frame(10)), SendStatus::kQueued);
   EXPECT_TRUE(run_until(a, *b, [&] { return b->poll().has_value(); }));
   EXPECT_TRUE(known);
+}
+
+// The first two lead nowhere: one has no listener, and of the other family the machine may have no address at all.
+TEST_F(ZmqTransportTest, AllNumbersOfANameAreTriedInTurn) {
+  const auto b = open();
+  ZmqTransport a({"127.0.0.1", 0}, context_,
+                 [](const std::string&) { return std::vector<std::string>{"2001:db8::1", "127.0.0.9", "127.0.0.1"}; });
+  const Endpoint named{"b.example", b->local().port};
+  const auto arrives = [&](Channel channel) {
+    TimePoint sent{};
+    return run_until(a, *b, [&] {
+      if (SteadyClock().now() - sent > std::chrono::milliseconds(200)) {
+        sent = SteadyClock().now();
+        EXPECT_NE(a.send(named, channel, frame(10)), SendStatus::kBadAddress);
+      }
+      return b->poll().has_value();
+    });
+  };
+  EXPECT_TRUE(arrives(Channel::kControl));
+  const TimePoint known = SteadyClock().now();
+  EXPECT_TRUE(arrives(Channel::kBulk));
+  EXPECT_LT(SteadyClock().now() - known, std::chrono::seconds(2)) << "the next link begins with the one that was good";
 }
 
 // A link of a stranger that speaks ZeroMQ and nothing else.
@@ -290,7 +312,10 @@ class IdleLink {
     std::string greeting(64, '\0');
     greeting.replace(0, 11, std::string("\xff\0\0\0\0\0\0\0\x01\x7f\x03", 11));
     greeting.replace(12, 4, "NULL");
-    const std::string ready("\x04\x1c\x05READY\x0bSocket-Type\0\0\0\x06" "DEALER", 30);
+    const std::string ready(
+        "\x04\x1c\x05READY\x0bSocket-Type\0\0\0\x06"
+        "DEALER",
+        30);
     for (const std::string& bytes : {greeting, ready}) {
       if (write(fd_, bytes.data(), bytes.size()) < 0) throw std::runtime_error("the link was closed at once");
     }
@@ -337,7 +362,7 @@ TEST_F(ZmqTransportTest, LinksOfOthersAreBoundedAndThoseThatAreOpenStay) {
 // Of one in some thousands ZeroMQ tells that it is closed before it tells that it was accepted (open_links_test.cpp).
 TEST_F(ZmqTransportTest, LinksThatCloseAtOnceDoNotStayOpen) {
   const auto a = open(), b = open();
-  b->expect_members(10'000);   // so that none is turned away
+  b->expect_members(10'000);  // so that none is turned away
   for (int batch = 0; batch < 5; ++batch) {
     for (int i = 0; i < 800; ++i) IdleLink(b->local(), "127.0.0.2");
     ASSERT_EQ(a->send(b->local(), Channel::kControl, frame(50)), SendStatus::kQueued);

@@ -143,7 +143,7 @@ class NodeRate : public testing::Test {
 };
 
 TEST_F(NodeRate, FramesOfOneNodeWaitForEachOther) {
-  for (uint32_t i = 0; i < 4; ++i) send(0, 1, i, 100);   // a tenth of a second each
+  for (uint32_t i = 0; i < 4; ++i) send(0, 1, i, 100);  // a tenth of a second each
   EXPECT_EQ(arrivals(), (Times{{0, 105}, {1, 205}, {2, 305}, {3, 405}}));
 }
 
@@ -167,7 +167,7 @@ TEST_F(NodeRate, BothDirectionsOfANodeAreFreeOfEachOther) {
 
 TEST_F(NodeRate, TheDownlinkTakesWhatReachesItFirst) {
   network_.set_link(at(0), at(2), {.delay_min = milliseconds(50), .delay_max = milliseconds(50)});
-  send(0, 2, 1, 100);   // its first byte comes after 50 ms, when the downlink has 55 ms of the other left
+  send(0, 2, 1, 100);  // its first byte comes after 50 ms, when the downlink has 55 ms of the other left
   send(1, 2, 2, 100);
   EXPECT_EQ(arrivals(), (Times{{2, 105}, {1, 205}}));
 }
@@ -177,7 +177,7 @@ TEST_F(NodeRate, ControlFramesDoNotWaitForBulkOnes) {
   send(0, 1, 2, 1000, Channel::kBulk);
   send(0, 1, 3, 10);
   send(0, 1, 4, 10);
-  send(0, 2, 5, 100, Channel::kBulk);   // leaves when 2020 bytes have left
+  send(0, 2, 5, 100, Channel::kBulk);  // leaves when 2020 bytes have left
   EXPECT_EQ(arrivals(), (Times{{3, 15}, {4, 25}, {1, 1005}, {2, 2025}, {5, 2125}}));
 }
 
@@ -304,8 +304,11 @@ TEST(VirtualNetwork, AFilterDropsDelaysDoublesAndChangesWhatItSees) {
     if (request.first_hash == 3) request.first_hash = 33;
   });
   send_requests(net, 5);
-  const std::vector<Arrival> expected{{2, milliseconds(10)}, {33, milliseconds(10)}, {4, milliseconds(10)},
-                                      {1, milliseconds(15)}, {2, milliseconds(17)}};
+  const std::vector<Arrival> expected{{2, milliseconds(10)},
+                                      {33, milliseconds(10)},
+                                      {4, milliseconds(10)},
+                                      {1, milliseconds(15)},
+                                      {2, milliseconds(17)}};
   EXPECT_EQ(drain_requests(net), expected);
   net.network.set_filter(nullptr);
   send_requests(net, 1);
@@ -317,7 +320,7 @@ TEST(VirtualNetwork, AFilterThatChangesNothingChangesNoByte) {
     Net net({0.1, 0.1, milliseconds(1), milliseconds(50)});
     net.network.set_filter(std::move(filter));
     send_requests(net, 200);
-    net.send(7);   // no frame of the protocol: passes unseen
+    net.send(7);  // no frame of the protocol: passes unseen
     EXPECT_GT(net.drain().size(), 100u);
     return net.network.digest();
   };

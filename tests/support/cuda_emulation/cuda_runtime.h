@@ -20,7 +20,7 @@
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 
-inline uint3 threadIdx, blockIdx;   // of the thread that runs now
+inline uint3 threadIdx, blockIdx;  // of the thread that runs now
 inline dim3 blockDim, gridDim;
 
 namespace emulation {

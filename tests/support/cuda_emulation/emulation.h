@@ -11,9 +11,9 @@ namespace emulation {
 
 struct Machine {
   int devices = 1;
-  size_t memory_bytes = size_t{8} << 30;   // of all devices together
-  cudaError_t driver = cudaSuccess;        // what asking for devices says: cudaErrorInsufficientDriver, ...
-  int64_t work_until_loss = -1;            // so many more kernels and copies run, then the GPU is gone; -1: never
+  size_t memory_bytes = size_t{8} << 30;  // of all devices together
+  cudaError_t driver = cudaSuccess;       // what asking for devices says: cudaErrorInsufficientDriver, ...
+  int64_t work_until_loss = -1;           // so many more kernels and copies run, then the GPU is gone; -1: never
 };
 inline Machine machine;
 

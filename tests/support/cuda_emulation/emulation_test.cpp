@@ -169,8 +169,8 @@ void shuffles_kernel(int* out) {
   mine[2] = __shfl_up_sync(kAll, own, 3);
   mine[3] = __shfl_xor_sync(kAll, own, 9);
   mine[4] = __shfl_down_sync(kAll, own, 3, 8);
-  mine[5] = static_cast<int>(__shfl_xor_sync(kAll, 1.5 * own, 1));   // doubles too
-  mine[6] = static_cast<int>(__shfl_sync(kAll, 1.5f * static_cast<float>(own), 3, 16));   // and floats
+  mine[5] = static_cast<int>(__shfl_xor_sync(kAll, 1.5 * own, 1));                       // doubles too
+  mine[6] = static_cast<int>(__shfl_sync(kAll, 1.5f * static_cast<float>(own), 3, 16));  // and floats
 }
 
 TEST_F(Emulation, Shuffles) {
@@ -206,10 +206,15 @@ TEST_F(Emulation, EachRoundOfALoopWaitsForItsOwnShuffle) {
 void folds_kernel(unsigned* out) {
   const unsigned own = threadIdx.x;
   const unsigned half = own < 16 ? 0x0000FFFFu : 0xFFFF0000u;
-  const unsigned values[] = {__ballot_sync(kAll, own % 3 == 0), __any_sync(half, own == 20) != 0 ? 1u : 0u,
-                             __all_sync(half, own < 16) != 0 ? 1u : 0u, __reduce_add_sync(kAll, own),
-                             __reduce_min_sync(half, own), __reduce_max_sync(half, own), __reduce_or_sync(half, own),
-                             __reduce_and_sync(half, own), __reduce_xor_sync(kAll, own)};
+  const unsigned values[] = {__ballot_sync(kAll, own % 3 == 0),
+                             __any_sync(half, own == 20) != 0 ? 1u : 0u,
+                             __all_sync(half, own < 16) != 0 ? 1u : 0u,
+                             __reduce_add_sync(kAll, own),
+                             __reduce_min_sync(half, own),
+                             __reduce_max_sync(half, own),
+                             __reduce_or_sync(half, own),
+                             __reduce_and_sync(half, own),
+                             __reduce_xor_sync(kAll, own)};
   for (unsigned i = 0; i < 9; ++i) out[own * 9 + i] = values[i];
 }
 
@@ -219,7 +224,7 @@ TEST_F(Emulation, BallotsVotesAndFoldsOfAWarp) {
   const auto got = read(out, 32 * 9);
   for (unsigned lane = 0; lane < 32; ++lane) {
     const bool low = lane < 16;
-    const std::vector<unsigned> expected = {0x49249249u, low ? 0u : 1u,  low ? 1u : 0u, 496, low ? 0u : 16u,
+    const std::vector<unsigned> expected = {0x49249249u,     low ? 0u : 1u,   low ? 1u : 0u,  496, low ? 0u : 16u,
                                             low ? 15u : 31u, low ? 15u : 31u, low ? 0u : 16u, 0};
     for (unsigned i = 0; i < 9; ++i) EXPECT_EQ(got[lane * 9 + i], expected[i]) << lane << " " << i;
   }
@@ -304,7 +309,7 @@ void copy_shared_kernel(unsigned* out) {
   if (threadIdx.x != 3) values[threadIdx.x] = 1;
   __syncthreads();
   out[blockIdx.x * 32 + threadIdx.x] = values[threadIdx.x];
-  values[threadIdx.x] = 7;   // the next block must not find it
+  values[threadIdx.x] = 7;  // the next block must not find it
 }
 
 TEST_F(Emulation, FreshMemoryIsPoisoned) {
@@ -343,8 +348,10 @@ TEST_F(Emulation, TwoBarriersAtOnce) {
 }
 
 void barrier_against_shuffle_kernel() {
-  if (threadIdx.x < 16) __syncthreads();
-  else __shfl_sync(kAll, 1, 0);
+  if (threadIdx.x < 16)
+    __syncthreads();
+  else
+    __shfl_sync(kAll, 1, 0);
 }
 TEST_F(Emulation, ADeadlockSaysWhoWaitsWhere) {
   const std::string fault = fault_of(barrier_against_shuffle_kernel, 1, 32);
@@ -382,7 +389,7 @@ TEST_F(Emulation, ImpossibleLaunches) {
   EXPECT_TRUE(refused({1, 65536, 1}, 32, 0));
   EXPECT_TRUE(refused(1, 32, (48 << 10) + 1));
   EXPECT_FALSE(refused(1, 1024, 48 << 10));
-  EXPECT_EQ(cudaGetLastError(), cudaSuccess);   // asked once, forgotten
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);  // asked once, forgotten
 }
 
 TEST_F(Emulation, CopiesPastAnAllocation) {

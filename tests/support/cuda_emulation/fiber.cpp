@@ -69,7 +69,7 @@ void restart(Fiber& fiber, void (*entry)()) {
 #endif
 #ifdef __x86_64__
   auto** top = reinterpret_cast<void**>(fiber.stack + fiber.stack_bytes);
-  *--top = nullptr;   // as after a call: the stack pointer is 8 below a multiple of 16
+  *--top = nullptr;  // as after a call: the stack pointer is 8 below a multiple of 16
   *--top = reinterpret_cast<void*>(entry);
   for (int i = 0; i < kSavedRegisters; ++i) *--top = nullptr;
   fiber.stack_pointer = top;
@@ -94,7 +94,7 @@ void begun_fiber([[maybe_unused]] Fiber& own, [[maybe_unused]] Fiber& scheduler)
 }
 
 void adopt_thread(Fiber& fiber) {
-  fiber = {};   // the first fiber that begins tells where this stack lies
+  fiber = {};  // the first fiber that begins tells where this stack lies
 #ifdef EMULATION_TSAN
   fiber.sanitizer_thread = __tsan_get_current_fiber();
 #endif

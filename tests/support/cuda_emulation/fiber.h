@@ -18,10 +18,10 @@ struct Fiber {
 #else
   ucontext_t context;
 #endif
-  char* stack = nullptr;        // lowest address
+  char* stack = nullptr;  // lowest address
   size_t stack_bytes = 0;
-  void* sanitizer_thread = nullptr;   // ThreadSanitizer's name of this fiber
-  void* sanitizer_stack = nullptr;    // AddressSanitizer's copy of the locals; kept, since making one takes a mapping
+  void* sanitizer_thread = nullptr;  // ThreadSanitizer's name of this fiber
+  void* sanitizer_stack = nullptr;   // AddressSanitizer's copy of the locals; kept, since making one takes a mapping
 };
 
 // A stack with a guard page below it. It is never given back: fibers are kept for the next block.
@@ -35,6 +35,6 @@ void begun_fiber(Fiber& own, Fiber& scheduler);
 void adopt_thread(Fiber& fiber);
 void switch_fiber(Fiber& from, Fiber& to);
 
-uint64_t fiber_switches();   // so far
+uint64_t fiber_switches();  // so far
 
 }  // namespace emulation

@@ -25,9 +25,9 @@ namespace emulation {
 
 struct Stream {
   int device;
-  std::deque<std::function<std::string()>> work;   // each returns what went wrong
-  bool busy = false;                               // amid a piece of work: it waits for another stream
-  bool destroyed = false;                          // by its owner; goes when its work is done
+  std::deque<std::function<std::string()>> work;  // each returns what went wrong
+  bool busy = false;                              // amid a piece of work: it waits for another stream
+  bool destroyed = false;                         // by its owner; goes when its work is done
 };
 // One cudaEventRecord(): reached when the stream has done what was on it before.
 struct Mark {
@@ -35,14 +35,14 @@ struct Mark {
   bool reached = false;
 };
 struct Event {
-  std::shared_ptr<Mark> mark;   // the last one recorded
+  std::shared_ptr<Mark> mark;  // the last one recorded
 };
 
 namespace {
 
 struct Allocation {
-  size_t bytes;   // as asked for
-  size_t room;    // as taken
+  size_t bytes;  // as asked for
+  size_t room;   // as taken
 };
 
 std::recursive_mutex mutex;
@@ -51,7 +51,7 @@ bool seeded = false;
 std::vector<Stream*> streams;
 std::map<const char*, Allocation> allocations;
 size_t bytes_in_use = 0;
-cudaError_t fault = cudaSuccess;        // of the device: stays, as on hardware, until reset()
+cudaError_t fault = cudaSuccess;  // of the device: stays, as on hardware, until reset()
 std::string fault_text;
 // Aligned together: a program whose thread-local data crosses a page does not start where mold 1.10 linked it.
 struct alignas(8) OfThread {
@@ -78,8 +78,10 @@ void seed_once() {
 void open_device_memory([[maybe_unused]] bool open) {
 #ifdef EMULATION_ASAN
   for (const auto& [data, allocation] : allocations) {
-    if (open) __asan_unpoison_memory_region(data, allocation.bytes);
-    else __asan_poison_memory_region(data, allocation.room);
+    if (open)
+      __asan_unpoison_memory_region(data, allocation.bytes);
+    else
+      __asan_poison_memory_region(data, allocation.room);
   }
 #endif
 }
@@ -87,7 +89,7 @@ void open_device_memory([[maybe_unused]] bool open) {
 void break_device(const std::string& what) {
   fault = cudaErrorLaunchFailure;
   fault_text = what;
-  for (Stream* stream : streams) stream->work.clear();   // nothing runs on a device after such a failure
+  for (Stream* stream : streams) stream->work.clear();  // nothing runs on a device after such a failure
 }
 
 // Runs the oldest piece of work of a stream that has one.
@@ -110,8 +112,10 @@ cudaError_t run_until(Stream& stream, F done) {
   seed_once();
   while (fault == cudaSuccess && !stream.work.empty() && !done()) {
     Stream* const other = streams[rng() % streams.size()];
-    if (other != &stream && !other->busy && !other->work.empty() && rng() % 2 == 0) run_one(*other);
-    else run_one(stream);
+    if (other != &stream && !other->busy && !other->work.empty() && rng() % 2 == 0)
+      run_one(*other);
+    else
+      run_one(stream);
   }
   return fault;
 }
@@ -171,7 +175,7 @@ void* take_device_memory(size_t bytes) {
   if (bytes_in_use + room > machine.memory_bytes) return nullptr;
   void* const data = std::aligned_alloc(kAlignment, room);
   if (data == nullptr) return nullptr;
-  std::memset(data, 0xFF, room);   // NaN as a float: who reads what nobody wrote gets no zeros
+  std::memset(data, 0xFF, room);  // NaN as a float: who reads what nobody wrote gets no zeros
 #ifdef EMULATION_ASAN
   __asan_poison_memory_region(data, room);
 #endif
@@ -271,7 +275,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   std::lock_guard lock(mutex);
-  stream->destroyed = true;   // its work is still done, as on hardware, but nobody has waited for it
+  stream->destroyed = true;  // its work is still done, as on hardware, but nobody has waited for it
   forget_destroyed();
   return remember(fault);
 }
@@ -312,7 +316,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   if (fault != cudaSuccess) return remember(fault);
   if (event->mark == nullptr || event->mark->reached) return cudaSuccess;
   pass_time();
-  return remember(cudaErrorNotReady);   // as it was when asked; CUDA keeps it as the last error
+  return remember(cudaErrorNotReady);  // as it was when asked; CUDA keeps it as the last error
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   std::lock_guard lock(mutex);
@@ -330,7 +334,7 @@ cudaError_t cudaMalloc(void** data, size_t bytes) {
 cudaError_t cudaFree(void* data) {
   std::lock_guard lock(mutex);
   if (data == nullptr) return remember(fault);
-  (void)drain_all();   // cudaFree waits for the device
+  (void)drain_all();  // cudaFree waits for the device
   const auto found = allocations.find(static_cast<const char*>(data));
   if (found == allocations.end()) return remember(cudaErrorInvalidValue);
 #ifdef EMULATION_ASAN

@@ -26,17 +26,17 @@ namespace {
 enum class State : uint8_t { kFresh, kReady, kAtBarrier, kAtWarpOp, kDone };
 
 struct Thread : Fiber {
-  int number = 0;   // within its block
-  uint3 index{};    // the same as threadIdx
+  int number = 0;  // within its block
+  uint3 index{};   // the same as threadIdx
   State state = State::kFresh;
-  Site site;        // of the wait
+  Site site;  // of the wait
   Vote vote{};
   int predicate = 0;
   WarpOp op{};
   uint32_t mask = 0;
   int source = 0;
   uint64_t value = 0, result = 0;
-  char sync_token = 0;   // released at each __syncwarp
+  char sync_token = 0;  // released at each __syncwarp
 };
 
 struct SharedArray {
@@ -47,10 +47,10 @@ struct SharedArray {
 // ---- The grid that runs now. Kernels reach it through free functions, so it cannot be anything but global.
 const Launch* grid = nullptr;
 Fiber scheduler;
-std::vector<Thread*>& pool = *new std::vector<Thread*>;   // never given back; reachable, so no leak to report
-std::vector<Thread*> threads;                             // of the running block, by number
-const std::vector<int>* order = nullptr;                  // in which the running block's threads take turns
-size_t turn = 0;                                          // of this round: how many were passed
+std::vector<Thread*>& pool = *new std::vector<Thread*>;  // never given back; reachable, so no leak to report
+std::vector<Thread*> threads;                            // of the running block, by number
+const std::vector<int>* order = nullptr;                 // in which the running block's threads take turns
+size_t turn = 0;                                         // of this round: how many were passed
 Thread* current = nullptr;
 std::string failure;
 
@@ -64,7 +64,7 @@ constexpr size_t kFiberSets = 2;
 #else
 constexpr size_t kFiberSets = 1;
 #endif
-size_t fiber_set = 0;   // of the running block
+size_t fiber_set = 0;  // of the running block
 
 void release([[maybe_unused]] char* token) {
 #ifdef EMULATION_TSAN
@@ -123,11 +123,11 @@ void fail(const Thread& thread, const std::string& what) {
 }
 
 // ---- Shared memory: an arena with gaps, which AddressSanitizer keeps closed.
-constexpr size_t kArenaBytes = size_t{1} << 30;   // of addresses; only what is touched costs memory
+constexpr size_t kArenaBytes = size_t{1} << 30;  // of addresses; only what is touched costs memory
 constexpr size_t kGapBytes = 64;
 char* arena = nullptr;
 size_t arena_used = 0;
-std::array<SharedArray, 64> shared_arrays;   // a vector's copies would count as the kernel's, as strings would
+std::array<SharedArray, 64> shared_arrays;  // a vector's copies would count as the kernel's, as strings would
 size_t shared_array_count = 0;
 void* dynamic_array = nullptr;
 
@@ -140,7 +140,7 @@ char* take_arena(size_t bytes) {
   __asan_poison_memory_region(data - kGapBytes, rounded + 2 * kGapBytes);
   __asan_unpoison_memory_region(data, bytes);
 #endif
-  volatile char* const poisoned = data;   // memset() would count as a write by the thread that runs
+  volatile char* const poisoned = data;  // memset() would count as a write by the thread that runs
   for (size_t i = 0; i < bytes; ++i) poisoned[i] = static_cast<char>(0xFF);
   return data;
 }
@@ -167,8 +167,10 @@ void go_on_with(Fiber& from, Thread& thread) {
 
 // Leaves this thread to the next one, or to the scheduler at the end of a round.
 void wait(Thread& thread) {
-  if (Thread* const next = next_thread()) go_on_with(thread, *next);
-  else switch_fiber(thread, scheduler);
+  if (Thread* const next = next_thread())
+    go_on_with(thread, *next);
+  else
+    switch_fiber(thread, scheduler);
 }
 
 void enter() {
@@ -299,7 +301,7 @@ void fail_stuck() {
 
 // ---- Running.
 void grow_pool(size_t count) {
-  if (arena == nullptr) {   // not inside a fiber: ThreadSanitizer would report the mapping
+  if (arena == nullptr) {  // not inside a fiber: ThreadSanitizer would report the mapping
     void* const fresh =
         mmap(nullptr, kArenaBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (fresh == MAP_FAILED) std::abort();
@@ -315,10 +317,10 @@ void begin_block() {
   fiber_set = (fiber_set + 1) % kFiberSets;
   shared_array_count = 0;
 #ifndef EMULATION_TSAN
-  arena_used = 0;   // else each block has memory of its own: blocks of one launch must not seem to race
+  arena_used = 0;  // else each block has memory of its own: blocks of one launch must not seem to race
 #endif
   dynamic_array = grid->dynamic_bytes == 0 ? nullptr : take_arena(grid->dynamic_bytes);
-  for (size_t i = 0; i < order->size(); ++i) {   // any stack may carry any thread
+  for (size_t i = 0; i < order->size(); ++i) {  // any stack may carry any thread
     Thread& thread = *pool[fiber_set * order->size() + i];
     thread.number = (*order)[i];
     const auto number = static_cast<unsigned>(thread.number);
@@ -333,7 +335,7 @@ void run_block() {
   begin_block();
   while (failure.empty()) {
     turn = 0;
-    if (Thread* const first = next_thread()) {   // each hands on to the next, the last one back
+    if (Thread* const first = next_thread()) {  // each hands on to the next, the last one back
       go_on_with(scheduler, *first);
       if (fault.misuse != Misuse::kNone) return fail(*fault.thread, words(fault));
       continue;
@@ -342,8 +344,10 @@ void run_block() {
       return std::all_of(threads.begin(), threads.end(), [state](const Thread* t) { return t->state == state; });
     };
     if (all(State::kDone)) return;
-    if (all(State::kAtBarrier)) complete_barrier();
-    else fail_stuck();
+    if (all(State::kAtBarrier))
+      complete_barrier();
+    else
+      fail_stuck();
   }
 }
 
@@ -400,10 +404,10 @@ uint64_t warp_op(WarpOp op, uint32_t mask, uint64_t value, int source, Site site
   Thread& thread = *current;
   thread.site = site;
   const uint32_t there = lanes_of(thread);
-  if (op == WarpOp::kSync && mask == 0xFFFFFFFFu) mask = there;   // the default mask means the whole warp
+  if (op == WarpOp::kSync && mask == 0xFFFFFFFFu) mask = there;  // the default mask means the whole warp
   if (!(mask >> (thread.number % 32) & 1)) give_up({Misuse::kOutsideOwnMask, &thread, mask});
   if ((mask & ~there) != 0) give_up({Misuse::kMissingLanes, &thread, mask});
-  if (op == WarpOp::kSync) release(&thread.sync_token);   // a shuffle orders nothing but its own values
+  if (op == WarpOp::kSync) release(&thread.sync_token);  // a shuffle orders nothing but its own values
   thread.state = State::kAtWarpOp;
   thread.op = op;
   thread.mask = mask;

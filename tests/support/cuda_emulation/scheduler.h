@@ -10,9 +10,7 @@
 
 #include "cuda_runtime_api.h"
 
-struct uint3 {
-  unsigned x, y, z;
-};
+struct uint3 { unsigned x, y, z; };
 struct dim3 {
   unsigned x, y, z;
   constexpr dim3(unsigned in_x = 1, unsigned in_y = 1, unsigned in_z = 1) : x(in_x), y(in_y), z(in_z) {}
@@ -34,7 +32,7 @@ struct Launch {
   const char* name;
   dim3 grid, block;
   size_t dynamic_bytes;
-  std::function<void()> thread;   // what each thread runs
+  std::function<void()> thread;  // what each thread runs
 };
 
 // Runs the whole grid in an order that `rng` draws. Returns what went wrong: kernel, block, thread and who waits where.

@@ -1,0 +1,175 @@
+#include "agent/attach/handover.h"
+
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+#include <spdlog/spdlog.h>
+
+namespace starling {
+namespace {
+
+constexpr Duration kStatePatience = std::chrono::seconds(60);
+
+}  // namespace
+
+void Handover::set_wake(std::function<void()> wake) {
+  const std::lock_guard lock(mutex_);
+  wake_ = std::move(wake);
+}
+
+Handover::Answer Handover::answer(std::unique_lock<std::mutex>& lock, Duration patience) {
+  const auto something = [this] { return with_loop_ || over_ || wants_state_ || !error_.empty(); };
+  to_loop_.wait_for(lock, patience, something);
+  if (!error_.empty()) return Answer::kFailed;
+  if (wants_state_) return Answer::kStateWanted;
+  if (over_) return Answer::kOver;
+  if (!with_loop_) return Answer::kAgain;
+  const bool changed = std::exchange(fresh_, false);
+  if (std::exchange(has_restored_, false)) return Answer::kRestored;
+  return changed ? Answer::kChanged : Answer::kGo;
+}
+
+void Handover::hand_over(std::unique_lock<std::mutex>& lock) {
+  with_loop_ = false;
+  taken_back_ = clock_.now();
+  const auto wake = wake_;
+  lock.unlock();
+  if (wake) wake();
+  lock.lock();
+}
+
+// A step that was taken in the agent's turn, after an exception in the loop, say, is not counted.
+Handover::Answer Handover::step(uint64_t samples, double loss, Duration patience) {
+  std::unique_lock lock(mutex_);
+  const bool within_round = with_loop_ && !fresh_;
+  if (!within_round || (over_ && !whole_rounds_)) return answer(lock, patience);
+  last_step_ = clock_.now();
+  ++steps_;
+  ++report_.steps;
+  report_.samples += samples;
+  loss_sum_ += loss;
+  report_.finite = report_.finite && std::isfinite(loss);
+  const bool cut = !report_.finite || (asked_.stop && asked_.stop());
+  if (report_.steps < asked_.count && (whole_rounds_ || !cut)) return Answer::kGo;
+  hand_over(lock);
+  return answer(lock, patience);
+}
+
+Handover::Answer Handover::wait(Duration patience) {
+  std::unique_lock lock(mutex_);
+  return answer(lock, patience);
+}
+
+void Handover::give_state(std::span<const std::byte> state) {
+  const std::lock_guard lock(mutex_);
+  state_.assign(state.begin(), state.end());
+  wants_state_ = false;
+  to_worker_.notify_all();
+}
+
+Handover::Bytes Handover::restored() const {
+  const std::lock_guard lock(mutex_);
+  return restored_;
+}
+
+void Handover::report(const Evaluation& evaluation) {
+  const std::lock_guard lock(mutex_);
+  evaluation_ = evaluation;
+}
+
+void Handover::leave() {
+  std::unique_lock lock(mutex_);
+  left_ = true;
+  wants_state_ = false;
+  to_worker_.notify_all();
+  hand_over(lock);
+}
+
+void Handover::give(const LocalSteps& steps) {
+  const std::lock_guard lock(mutex_);
+  asked_ = steps;
+  report_ = {};
+  loss_sum_ = 0;
+  given_ = last_step_ = taken_back_ = clock_.now();
+  with_loop_ = !left_ && !over_;  // else the steps end at once, and there are none
+  fresh_ = with_loop_;
+  to_loop_.notify_all();
+}
+
+bool Handover::with_agent() const {
+  const std::lock_guard lock(mutex_);
+  return !with_loop_;
+}
+
+TimePoint Handover::last_step() const {
+  const std::lock_guard lock(mutex_);
+  return with_loop_ ? last_step_ : TimePoint::max();
+}
+
+StepReport Handover::take() const {
+  const std::lock_guard lock(mutex_);
+  StepReport report = report_;
+  if (report.steps > 0) report.mean_loss = loss_sum_ / static_cast<double>(report.steps);
+  report.compute_time = taken_back_ - given_;
+  return report;
+}
+
+std::optional<Evaluation> Handover::take_evaluation() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(evaluation_, std::nullopt);
+}
+
+Handover::Bytes Handover::ask_for_state() {
+  std::unique_lock lock(mutex_);
+  if (left_ || over_) return state_;
+  wants_state_ = true;
+  to_loop_.notify_all();
+  if (!to_worker_.wait_for(lock, kStatePatience, [this] { return !wants_state_; })) {
+    spdlog::warn(
+        "the loop gave no state of its optimizer within a minute, and the checkpoint has an earlier one; let the loop "
+        "call step() until it answers that the run is over");
+    wants_state_ = false;
+  }
+  return state_;
+}
+
+void Handover::restore(std::span<const std::byte> state) {
+  const std::lock_guard lock(mutex_);
+  state_.assign(state.begin(), state.end());
+  restored_ = state_;
+  has_restored_ = true;
+}
+
+void Handover::end(const std::string& error) {
+  const std::lock_guard lock(mutex_);
+  over_ = true;
+  if (!error.empty()) {
+    error_ = error;
+    wants_state_ = false;
+    to_worker_.notify_all();
+  }
+  to_loop_.notify_all();
+}
+
+std::string Handover::error() const {
+  const std::lock_guard lock(mutex_);
+  return error_;
+}
+
+uint64_t Handover::steps() const {
+  const std::lock_guard lock(mutex_);
+  return steps_;
+}
+
+uint64_t Handover::steps_left() const {
+  const std::lock_guard lock(mutex_);
+  return with_loop_ ? asked_.count - report_.steps : 0;
+}
+
+double Handover::rate() const {
+  const std::lock_guard lock(mutex_);
+  return asked_.learning_rate;
+}
+
+}  // namespace starling

@@ -1,0 +1,449 @@
+"""Your own PyTorch loop trains with others: join(), step() after each optimizer step, finish()."""
+
+import atexit
+import ctypes
+import io
+import logging
+import os
+import time
+import weakref
+
+import torch
+
+from . import _library as lib
+from ._block import Block, Momentum
+from ._error import SwarmError
+from ._model import averaged_buffers, frozen_hashes, refuse_optimizer, shared_params, unwrapped
+from ._words import for_python, settings as flattened
+
+__all__ = ['Swarm', 'SwarmError', 'join']
+
+_C = lib.load()
+_SLICE_MS = 40  # the longest call into the library: Ctrl-C comes through between two of them
+_LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)
+_open = weakref.WeakSet()
+
+
+def join(model, optimizer=None, **arguments):
+  """Joins a swarm, or begins one, and returns a Swarm. Arguments as Swarm has them. All ranks of DDP call it."""
+  from ._ranks import swarm_class
+
+  return swarm_class()(model, optimizer, **arguments)
+
+
+def _text(function, handle):
+  size = function(handle, None, 0)
+  if size <= 0:
+    return ''
+  room = ctypes.create_string_buffer(size + 1)
+  function(handle, room, len(room))
+  return for_python(room.value.decode(errors='replace'))
+
+
+class Swarm:
+  """A member of a swarm. Between two calls of step() the model is the loop's; inside it may be the agent's.
+
+  config, bootstrap: a YAML file begins a swarm, HOST:PORT of any member joins its own. Where both are missing
+  STARLING_BOOTSTRAP may name the member. A folder `state` with an earlier life needs neither. share: which
+  parameters, by a pattern, names or a function of a name; None: those that require grad. buffers: 'average' running
+  means and the like, or keep them 'local'. frozen: 'check' that all members hold the same parameters that do not
+  require grad, or 'ignore' it, at all of them. extra: a function whose value is saved with each checkpoint; after a
+  restart it is `restored_extra`. alone: a member that starts again waits for none of those it knew. timeout: seconds
+  to hear from a member. agent: this machine's own keys, as a dict; all other arguments are keys of `swarm` in a
+  config: local_steps=8, exchange={'kind': 'group'}.
+  """
+
+  WHOLE_ROUNDS = False  # because other processes count the steps to the boundary
+
+  def __init__(
+    self,
+    model,
+    optimizer=None,
+    *,
+    config=None,
+    bootstrap=None,
+    state=None,
+    listen=None,
+    advertise=None,
+    name=None,
+    share=None,
+    buffers='average',
+    frozen='check',
+    extra=None,
+    alone=False,
+    timeout=60,
+    agent=None,
+    **settings,
+  ):
+    self._has_turn = False  # of the params: the loop, not the agent
+    self._handle, self._moved, self._over, self._finished, self._told = None, False, False, False, False
+    self._model, self._optimizer, self._extra = unwrapped(model), getattr(optimizer, 'optimizer', optimizer), extra
+    if any(other._model is self._model for other in _open):
+      raise SwarmError('this model has joined a swarm already; finish() or close() that one first')
+    refuse_optimizer(self._optimizer, self._model)
+    params, averaged = shared_params(self._model, share), averaged_buffers(self._model, buffers)
+    self._frozen = frozen_hashes(self._model, {name for name, _ in params}, frozen)
+    self._block = Block(params + averaged)
+    self._averaged = {name for name, _ in averaged}
+    self._variances = [name for name, _ in averaged if name.endswith('var')]
+    self._types = {name: tensor.dtype for name, tensor, _ in self._block.slots}
+    self._momentum = Momentum.of(self._block, self._optimizer)
+    self._block.fill()
+    self._log = logging.getLogger('starling.' + name.replace('.', '_') if name else 'starling')
+    self._line, self._level = ctypes.create_string_buffer(8192), ctypes.c_int()
+    self._now, self._owner, self._state = lib.Now(ctypes.sizeof(lib.Now)), os.getpid(), b''
+    self.changed, self.restored_extra, self._schedulers = False, None, []
+    if bootstrap is None and config is None:
+      bootstrap = os.environ.get('STARLING_BOOTSTRAP')
+    places = {'bootstrap': bootstrap, 'state': state, 'listen': listen, 'advertise': advertise, 'name': name}
+    own = {**(agent or {}), **{key: value for key, value in places.items() if value is not None}}
+    if alone:
+      own['return_wait'] = '0s'
+    self._begin(config, [*flattened('agent', own), *flattened('swarm', settings)], timeout)
+
+  def _blocks(self):
+    return [self._block, self._momentum.block] if self._momentum else [self._block]
+
+  def _begin(self, config, overrides, timeout):
+    self._open(config, overrides)
+    _open.add(self)
+    try:
+      until = None if timeout is None else time.monotonic() + timeout
+      self._wait(_C.starling_wait(self._handle, _SLICE_MS), until)
+    except BaseException:
+      self.close()
+      raise
+
+  def _open(self, config, overrides):
+    tensors = (lib.Tensor * (len(self._block.slots) + len(self._frozen)))()
+    for entry, (name, tensor, offset) in zip(tensors, self._block.slots):
+      shape = (ctypes.c_int64 * tensor.dim())(*tensor.shape)
+      entry.name, entry.shape, entry.rank = name.encode(), shape, tensor.dim()
+      entry.averaged, entry.offset = name in self._averaged, offset // 4
+    for entry, (name, tensor, hashed) in zip(tensors[len(self._block.slots) :], self._frozen):
+      shape = (ctypes.c_int64 * tensor.dim())(*tensor.shape)
+      entry.name, entry.shape, entry.rank = name.encode(), shape, tensor.dim()
+      entry.averaged, entry.offset = lib.FROZEN, hashed
+    texts = (ctypes.c_char_p * (len(overrides) + 1))(*(text.encode() for text in overrides), None)
+    momentum = self._momentum.block.address if self._momentum else None
+    options = lib.Options(
+      ctypes.sizeof(lib.Options),
+      os.fspath(config).encode() if config is not None else None,
+      texts,
+      self._block.address,
+      momentum,
+      self._block.count,
+      tensors,
+      len(tensors),
+      self.WHOLE_ROUNDS,
+    )
+    handle, error = ctypes.c_void_p(), ctypes.create_string_buffer(16384)
+    if _C.starling_open(ctypes.byref(options), ctypes.byref(handle), error, len(error)) != lib.GO:
+      raise SwarmError(for_python(error.value.decode(errors='replace')))
+    self._handle = handle
+
+  # ---- the loop
+
+  def step(self, loss=0.0, samples=0):
+    """After each optimizer step. False: the run is over, and finish() is next."""
+    if self._handle is None or self._over:
+      return self._late_step()
+    if self._momentum is not None and not self._momentum.complete:
+      self._momentum.gather()
+    if self._block.copied and self._has_turn:
+      self._copy_in()
+    value = loss.item() if isinstance(loss, torch.Tensor) else loss
+    result = _C.starling_step(self._handle, samples, value, 0)
+    if result == 0:  # lib.GO
+      self.changed = False
+      return True
+    self._has_turn = False
+    self._wait(result)
+    return not self._over
+
+  def _late_step(self):
+    if self._handle is None and not self._finished:
+      raise SwarmError('the swarm was closed; join() again')
+    if not self._told:
+      self._told = True
+      self._log.warning('step() after the end of the run is not counted: call finish(), and end the loop')
+    return False
+
+  def _wait(self, result, until=None):
+    try:
+      self._wait_for_turn(result, until)
+    except KeyboardInterrupt:
+      result = _C.starling_wait(self._handle, _SLICE_MS)
+      if result in (lib.GO, lib.CHANGED, lib.RESTORED):  # mostly a boundary ends meanwhile
+        self._take_back(result)
+      raise
+
+  def _wait_for_turn(self, result, until):
+    last = ''
+    while True:
+      if result in (lib.GO, lib.CHANGED, lib.RESTORED):
+        return self._take_back(result)
+      if result == lib.OVER:
+        self._over = True
+        self._put_state()
+        self._drain_log()
+        return None
+      if result == lib.STATE_WANTED:
+        self._put_state()
+      elif result != lib.AGAIN:
+        raise self._error(result)
+      elif until is not None and self._unheard() and time.monotonic() > until:
+        raise SwarmError(f'no member of the swarm has answered in time: {last or "is the address right?"}')
+      last = self._drain_log() or last
+      result = _C.starling_wait(self._handle, _SLICE_MS)
+
+  def _unheard(self):
+    now = self._look()
+    return lib.PHASES[now.phase] == 'joining' and now.peers == 0
+
+  @torch.no_grad()
+  def _take_back(self, result):
+    if not self._moved:
+      self._moved = True
+      self._block.move()
+      if self._momentum is not None and not self._look().carries_momentum:
+        self._momentum = None
+    self.changed = True
+    self._has_turn = True
+    for name in self._variances:  # one near zero may come back below it
+      self._block.views[name].clamp_(min=0)
+    self._refuse_strays()
+    for copied in self._block.copied.values():
+      copied.put()
+    if self._momentum is not None:
+      self._momentum.gather()
+    if result == lib.RESTORED:
+      self._restore()
+    self._follow()
+    self._drain_log()
+
+  @torch.no_grad()
+  def _copy_in(self):
+    for copied in self._block.copied.values():
+      copied.take()
+
+  def _named(self):
+    wanted = {name for name, _, _ in self._block.slots}
+    for named in (self._model.named_parameters(), self._model.named_buffers()):
+      yield from ((name, tensor) for name, tensor in named if name in wanted)
+
+  def _refuse_strays(self):
+    now = dict(self._named())
+    for name in self._block.strays(now):
+      view, tensor = self._block.views[name], now.get(name)
+      what = (
+        'is gone' if tensor is None else f'is now {tensor.dtype} {list(tensor.shape)} on {tensor.device}, elsewhere'
+      )
+      raise SwarmError(
+        f"'{name}' {what}; it was {self._types[name]} {list(view.shape)} in the memory that the swarm shares. Convert "
+        'or move the model before join(), and load weights without assign=True'
+      )
+
+  # ---- checkpoints
+
+  def _put_state(self):
+    try:
+      saved = io.BytesIO()
+      optimizer = self._optimizer.state_dict() if self._optimizer is not None else None
+      buffers = dict(self._local_buffers())
+      extra = self._extra() if self._extra else None
+      exact = {name: copied.tensor for name, copied in self._block.copied.items() if copied.rest is None}
+      torch.save({'optimizer': optimizer, 'buffers': buffers, 'extra': extra, 'exact': exact}, saved)
+      self._state = saved.getvalue()
+    finally:  # the agent waits for it
+      _C.starling_put_state(self._handle, self._state, len(self._state))
+
+  def _local_buffers(self):
+    return [(n, buffer) for n, buffer in self._model.named_buffers() if n not in self._block.views]
+
+  @torch.no_grad()
+  def _restore(self):
+    size = _C.starling_take_state(self._handle, None, 0)
+    if size <= 0:
+      self._state = b''
+      return
+    room = ctypes.create_string_buffer(size)
+    _C.starling_take_state(self._handle, room, size)
+    self._state = room.raw
+    self._load_state()
+
+  @torch.no_grad()
+  def _load_state(self):
+    saved = torch.load(io.BytesIO(self._state), weights_only=True)
+    if self._optimizer is not None and saved['optimizer'] is not None:
+      self._optimizer.load_state_dict(saved['optimizer'])
+      if self._momentum is not None:
+        self._momentum.gather()
+    for name, buffer in self._local_buffers():
+      if name in saved['buffers']:
+        buffer.copy_(saved['buffers'][name])
+    for name, tensor in saved.get('exact', {}).items():
+      copied = self._block.copied[name]
+      copied.tensor.copy_(tensor)
+      copied.put()
+    self.restored_extra = saved['extra']
+
+  # ---- what is known
+
+  def _look(self):
+    if self._handle is not None and os.getpid() == self._owner:
+      _C.starling_look(self._handle, ctypes.byref(self._now))
+    return self._now
+
+  @property
+  def steps(self):
+    """That the model has behind it, those of its donor and of earlier lives too."""
+    return self._look().steps
+
+  @property
+  def steps_of_swarm(self):
+    """The swarm's clock, which stop_after means: the median of its members."""
+    return self._look().steps_of_swarm
+
+  @property
+  def peers(self):
+    return self._look().peers
+
+  @property
+  def lr_scale(self):
+    """A factor for your learning rate: below 1 in a newcomer's first 100 steps, and after a bad loss."""
+    return self._look().rate_scale
+
+  @property
+  def phase(self):
+    return lib.PHASES[self._look().phase]
+
+  def metrics(self):
+    """Numbers by name, for any tracker of experiments."""
+    now = self._look()
+    names = ('steps', 'steps_of_swarm', 'round', 'peers', 'exchanges', 'failed')
+    numbers = {f'swarm/{name}': getattr(now, name) for name in names}
+    if now.distance >= 0:
+      numbers['swarm/distance'] = now.distance
+    return numbers
+
+  def save(self, path):
+    """The model by its names, as a file of the suffix .safetensors or .pt."""
+    path = os.fspath(path)
+    kind = os.path.splitext(path)[1]
+    if kind not in ('.pt', '.safetensors'):
+      raise ValueError(f"save({path!r}): a name that ends with .safetensors or .pt")
+    if kind == '.pt':
+      torch.save({name: tensor.clone() for name, tensor in self._model.state_dict().items()}, path + '.part')
+    else:
+      from safetensors.torch import save_model
+
+      save_model(self._model, path + '.part')
+    os.replace(path + '.part', path)
+
+  def follow(self, scheduler):
+    """From now on the agent steps it, at boundaries: it is where the swarm's clock is, for a late member too."""
+    self._schedulers.append(scheduler)
+    self._follow()
+
+  def _follow(self):
+    clock = self._look().steps_of_swarm if self._schedulers else 0
+    for scheduler in self._schedulers:
+      while scheduler.last_epoch < clock:
+        scheduler.step()
+
+  def log(self, accuracy=0.0, loss=0.0, samples=1):
+    """An evaluation of the loop's own, for `starling status` and the metrics."""
+    self._refuse_closed()
+    _C.starling_report(self._handle, accuracy, loss, samples)
+
+  def __repr__(self):
+    now = self._look()
+    of = f' of {now.stop_after}' if now.stop_after else ''
+    apart = f', distance {now.distance:.2g}' if now.distance >= 0 else ''
+    return f'<Swarm {lib.PHASES[now.phase]}: step {now.steps}{of}, {now.peers} peers{apart}>'
+
+  def _drain_log(self):
+    last = ''
+    while _C.starling_log(self._handle, ctypes.byref(self._level), self._line, len(self._line)) > 0:
+      last = for_python(self._line.value.decode(errors='replace'))
+      self._log.log(_LEVELS[self._level.value], '%s', last)
+    return last
+
+  def _error(self, result):
+    if result == lib.FORKED:
+      return SwarmError("this process was forked from the one that joined: the swarm is its parent's; call it there")
+    if result == lib.CLOSED:
+      return SwarmError('the swarm was closed; join() again')
+    self._drain_log()
+    return SwarmError(_text(_C.starling_message, self._handle))
+
+  def _refuse_closed(self):
+    if self._handle is None:
+      raise SwarmError('the swarm was closed; join() again')
+
+  # ---- the end
+
+  def finish(self):
+    """Waits until the members agree, after step() said False; before that it leaves. Whether the models agreed."""
+    if self._handle is None:
+      return self._agreed()
+    if not self._over:
+      self._log.info('finish() before the end of the run (stop_after): this member leaves the others to it')
+      self.leave()
+    result = self._wait_for_end()
+    if result != lib.OVER:
+      error = self._error(result)
+      self.close()
+      raise error
+    self._take_back(lib.OVER)
+    self._finished = True
+    self.close()
+    return self._agreed()
+
+  def _agreed(self):
+    return self._now.agreed == 1 or (self._now.agreed == -1 and self._over and self._now.peers == 0)
+
+  def leave(self):
+    """No more steps: the others learn that this member leaves. Returns at once."""
+    self._refuse_closed()
+    if not self._over:
+      if self._has_turn:
+        self._copy_in()
+      self._put_state()
+    self._over, self._has_turn = True, False
+    _C.starling_leave(self._handle)
+
+  def close(self):
+    """Leaves if that is not done, and gives threads, ports and the folder back. The model keeps its values."""
+    if self._handle is None or os.getpid() != self._owner:
+      return
+    try:
+      if not self._over:
+        self.leave()
+      _C.starling_leave(self._handle)
+      self._wait_for_end()
+    finally:
+      _C.starling_close(self._handle)
+      self._handle = None
+      _open.discard(self)
+
+  def _wait_for_end(self):
+    result = lib.AGAIN
+    while result == lib.AGAIN:
+      result = _C.starling_finish(self._handle, _SLICE_MS)
+      self._drain_log()
+    self._look()  # the last steps are counted
+    return result
+
+  def __enter__(self):
+    return self
+
+  def __exit__(self, *_):
+    self.close()
+
+
+@atexit.register
+def _close_all():
+  for swarm in list(_open):
+    swarm.close()

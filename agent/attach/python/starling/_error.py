@@ -1,0 +1,2 @@
+class SwarmError(RuntimeError):
+  """What is wrong, and what to do."""

@@ -1,0 +1,111 @@
+"""Which tensors of a model are shared, and whether they can be. Refuses before anything is changed."""
+
+import hashlib
+import re
+
+import torch
+
+from ._error import SwarmError
+
+
+def unwrapped(model):
+  """The user's own module, out of torch.compile's and DDP's."""
+  wrapper = torch.nn.parallel.DistributedDataParallel
+  while hasattr(model, '_orig_mod') or isinstance(model, wrapper):
+    model = model.module if isinstance(model, wrapper) else model._orig_mod
+  kind = type(model).__name__
+  if not isinstance(model, torch.nn.Module):
+    raise TypeError(f'join() takes a torch.nn.Module, not {kind}')
+  split = hasattr(model, 'set_requires_gradient_sync') or any(
+    type(p.data).__name__ == 'DTensor' for p in model.parameters()
+  )
+  if kind == 'FullyShardedDataParallel' or split:
+    raise SwarmError(
+      'FSDP and HSDP split a model over processes, and only a whole one can join: wrap it in DistributedDataParallel, '
+      "or share small adapters only (share='lora_'), outside of what is split"
+    )
+  return model
+
+
+TYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
+SAMPLED = 4096  # elements of a frozen tensor
+
+
+def _chooses(share):
+  if share is None:
+    return lambda name, tensor: tensor.requires_grad
+  if isinstance(share, str):
+    pattern = re.compile(share)
+    return lambda name, tensor: pattern.search(name) is not None
+  if callable(share):
+    return lambda name, tensor: share(name)
+  names = set(share)
+  return lambda name, tensor: name in names
+
+
+def _refuse(name, tensor):
+  if isinstance(tensor, torch.nn.parameter.UninitializedTensorMixin) or tensor.device.type == 'meta':
+    raise SwarmError(f"'{name}' has no values yet: run one forward pass (or load the weights) before join()")
+  if tensor.device.type != 'cpu':
+    raise SwarmError(f"'{name}' is on {tensor.device}: only models on the CPU can join yet; move it there with .cpu()")
+  if tensor.layout != torch.strided or tensor.dtype not in TYPES:
+    sparse = '' if tensor.layout == torch.strided else f' {tensor.layout}'
+    raise SwarmError(
+      f"'{name}' is {tensor.dtype}{sparse}: only dense tensors of float32, bfloat16, float16 and float64 can be "
+      'shared; convert it before join(), or leave it out with share='
+    )
+  if not bool(torch.isfinite(tensor).all()):
+    raise SwarmError(f"'{name}' has values that are not finite: a swarm would never get rid of them")
+
+
+def shared_params(model, share):
+  chooses = _chooses(share)
+  chosen = [(name, tensor) for name, tensor in model.named_parameters() if chooses(name, tensor)]
+  if not chosen:
+    why = 'nothing requires grad; pass share=' if share is None else f'share={share!r} names none of its parameters'
+    raise SwarmError(f'the model has no parameters to share: {why}')
+  for name, tensor in chosen:
+    _refuse(name, tensor)
+  return chosen
+
+
+def averaged_buffers(model, buffers):
+  """Running means and the like: of floating point, and saved with the model."""
+  if buffers not in ('average', 'local'):
+    raise ValueError(f"buffers={buffers!r}: 'average' or 'local'")
+  saved = model.state_dict(keep_vars=True) if buffers == 'average' else {}
+  chosen = [(n, b) for n, b in model.named_buffers() if n in saved and b.dtype in TYPES and b.numel() > 0]
+  for name, tensor in chosen:
+    _refuse(name, tensor)
+  return chosen
+
+
+def _hash(tensor):
+  flat = tensor.detach().reshape(-1)
+  some = torch.cat([flat[:: max(1, flat.numel() // SAMPLED)], flat[-1:]]).cpu().contiguous()
+  values = some.view(torch.uint8).tolist() if some.numel() > 0 else []
+  return int.from_bytes(hashlib.blake2b(f'{some.dtype}'.encode() + bytes(values), digest_size=8).digest(), 'little')
+
+
+def frozen_hashes(model, shared, frozen):
+  """(name, tensor, hash of a sample) of the parameters that neither learn nor are shared."""
+  if frozen not in ('check', 'ignore'):
+    raise ValueError(f"frozen={frozen!r}: 'check' or 'ignore'")
+  if frozen == 'ignore':
+    return []
+  held = [(n, p) for n, p in model.named_parameters() if not p.requires_grad and n not in shared]
+  for name, tensor in held:
+    if tensor.device.type == 'meta' or tensor.layout != torch.strided:
+      raise SwarmError(f"'{name}' is frozen and cannot be compared: load its weights, or join with frozen='ignore'")
+  return [(name, tensor, _hash(tensor)) for name, tensor in held]
+
+
+def refuse_optimizer(optimizer, model):
+  held = {id(tensor) for tensor in model.parameters()}
+  for group in getattr(optimizer, 'param_groups', []):
+    for tensor in group['params']:
+      if id(tensor) not in held:
+        raise SwarmError(
+          f'the optimizer holds a tensor {list(tensor.shape)} that is none of the model: build it after the model is '
+          'moved, converted or wrapped'
+        )

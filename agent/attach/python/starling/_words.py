@@ -1,0 +1,32 @@
+"""The library's texts name flags and keys of the program; here they are arguments of join()."""
+
+import re
+
+FLAGS = re.compile(
+  r'--(bootstrap|state|listen|advertise|config|name|metrics|wait-for)\b'
+  r'(?: (?!and\b|or\b)([\w.-]+:\w+|[A-Z][A-Z_]+\b|N\b))?'
+)
+
+
+def for_python(text):
+  text = re.sub(r'--set (?=[\w.]+=)(?:swarm\.)?', '', text)
+  text = re.sub(r'--alone\b', 'alone=True', text)
+  return FLAGS.sub(lambda flag: f'{flag[1].replace("-", "_")}={flag[2] or ""}', text)
+
+
+def setting(value):
+  """A value as a config file has it."""
+  if isinstance(value, bool):
+    return 'on' if value else 'off'
+  if isinstance(value, (list, tuple)):
+    return '[' + ', '.join(setting(one) for one in value) + ']'
+  return str(value)
+
+
+def settings(section, values):
+  """'swarm.exchange.kind=group' of 'swarm', {'exchange': {'kind': 'group'}}."""
+  for key, value in values.items():
+    if isinstance(value, dict):
+      yield from settings(f'{section}.{key}', value)
+    else:
+      yield f'{section}.{key}={setting(value)}'

@@ -1,0 +1,175 @@
+// starling status: a running swarm, seen from outside.
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "agent/commands/commands.h"
+#include "agent/commands/flags.h"
+#include "agent/config/settings.h"
+#include "agent/observe/swarm_status.h"
+#include "agent/process/host_address.h"
+#include "agent/process/state_folder.h"
+#include "agent/report/format.h"
+#include "agent/report/redrawn.h"
+#include "bootstrap/swarm_reader.h"
+#include "gossip/net/name_cache.h"
+#include "gossip/net/zmq_transport.h"
+
+namespace starling {
+namespace {
+
+constexpr Duration kPatience = std::chrono::seconds(5);  // for the first answer
+constexpr Duration kSilence = std::chrono::seconds(3);   // after which a table says that it is old
+
+Endpoint asked_address(const StatusCommand& command, const AgentConfig& agent) {
+  if (command.address.empty()) return stored_address(agent.state);
+  const std::optional<Endpoint> address = Endpoint::parse(command.address);
+  if (address && address->port != 0) return *address;
+  throw std::runtime_error("'" + command.address +
+                           "' is no address; name an agent or a registry as HOST:PORT, such as 10.0.0.1:7410");
+}
+
+Endpoint answer_address(const StatusCommand& command, const Endpoint& asked) {
+  const std::optional<std::string> towards = source_towards(asked);
+  if (!towards && !is_number(asked.host)) {
+    throw std::runtime_error("no name server tells the address of " + asked.host + "; look: getent hosts " +
+                             asked.host);
+  }
+  if (!towards)
+    throw std::runtime_error("this machine has no way to " + asked.host + "; look at its network: ip route");
+  Endpoint own{*towards, 0};
+  if (command.listen.empty()) return own;
+  const std::optional<Endpoint> listen = Endpoint::parse(command.listen);
+  if (!listen) throw std::runtime_error("--listen " + command.listen + ": expected HOST:PORT");
+  own = *listen;
+  if (is_any_address(own.host)) own.host = *towards;
+  return own;
+}
+
+SwarmGoal goal_of(const std::string& settings) {
+  try {
+    const AgreedSettings agreed = parse_agreed_settings(settings);
+    return {agreed.swarm.name, agreed.swarm.stop_after, agreed.swarm.wait_for, agreed.swarm.model.kind == "lstm"};
+  } catch (const ConfigError&) {  // of a later program, say: the records can be read all the same
+    return {"of settings that this program cannot read"};
+  }
+}
+
+class StatusWatch {
+ public:
+  StatusWatch(const StatusCommand& command, const Endpoint& asked, const Endpoint& own, uint64_t swarm)
+      : once_(command.once || (!command.json && isatty(STDOUT_FILENO) == 0)),
+        json_(command.json),
+        asked_(asked),
+        own_(own),
+        transport_(own, context_),
+        reader_(options(own, swarm), transport_, clock_) {}
+
+  // Until it is interrupted, or has told once.
+  void run() {
+    const TimePoint began = clock_.now();
+    std::optional<TimePoint> shown;
+    for (;;) {
+      reader_.tick();
+      if (!reader_.refusal().empty()) throw std::runtime_error(reader_.refusal());
+      const auto& view = reader_.view();
+      if (view && view->settings.empty() && (once_ || clock_.now() - began > kPatience)) throw_empty(*view);
+      if (!view && clock_.now() - began > kPatience) throw_silent();
+      const bool fresh = view && !view->settings.empty() && (!shown || view->at != *shown);
+      const bool old = shown && !json_ && clock_.now() - *shown > kSilence;
+      if (fresh || old) show(*view);
+      if (fresh) shown = view->at;
+      if ((fresh && once_) || std::ferror(stdout) != 0) return;  // the latter: its reader is gone
+      transport_.wait_until(std::min(reader_.next_deadline(), clock_.now() + std::chrono::milliseconds(500)));
+    }
+  }
+
+ private:
+  SwarmReaderOptions options(const Endpoint& own, uint64_t swarm) const {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+    return {asked_, swarm, {own.host, transport_.local().port}, static_cast<uint64_t>(ms), unguessable_seed()};
+  }
+
+  void show(const SwarmView& view) {
+    SwarmGoal goal = goal_of(view.settings);
+    for (const SwarmView::Row& row : view.rows) {
+      if (goal.stop_after > 0) goal.stop_after = std::max(goal.stop_after, row.record.meta.stop_after);
+    }
+    if (json_) {
+      std::printf("%s\n", swarm_json(view, goal).c_str());
+      std::fflush(stdout);
+      return;
+    }
+    std::vector<std::string> lines = render_swarm(view, goal, drawn_.terminal() ? drawn_.columns() : 0);
+    const Duration old = clock_.now() - view.at;
+    if (old > kSilence) {
+      lines.front() = asked_.to_string() + " has not answered for " + print_span(seconds(old)) + "; before that:";
+    }
+    if (drawn_.terminal()) return drawn_.draw(lines);
+    for (const std::string& line : lines) std::printf("%s\n", line.c_str());
+    std::fflush(stdout);
+  }
+
+  [[noreturn]] void throw_empty(const SwarmView& view) const {
+    const bool registry = view.teller.meta.role == Role::kBootstrap;
+    throw std::runtime_error(
+        asked_.to_string() +
+        (registry ? " is a registry, and knows no swarm yet" : " is an agent that has joined no swarm yet") +
+        "; wait until an agent has joined");
+  }
+
+  [[noreturn]] void throw_silent() const {
+    throw std::runtime_error(fmt::format(
+        "nobody answers at {} within {}: does an agent or a registry run there, and can it reach {} and "
+        "the next port, where its answers go (--listen HOST:PORT names another place)?",
+        asked_.to_string(), print_span(seconds(kPatience)), Endpoint{own_.host, transport_.local().port}.to_string()));
+  }
+
+  const bool once_, json_;
+  const Endpoint asked_;
+  const Endpoint own_;
+  const SteadyClock clock_;
+  ZmqContext context_{1};
+  ZmqTransport transport_;
+  SwarmReader reader_;
+  Redrawn drawn_{stdout};
+};
+
+int run_status_command(const StatusCommand& command) {
+  const AgentConfig agent = load_config("", command.overrides).agent;
+  const Endpoint asked = asked_address(command, agent);
+  StatusWatch(command, asked, answer_address(command, asked), agent.swarm_id).run();
+  return 0;
+}
+
+}  // namespace
+
+void add_status(CLI::App& app, Cli& cli) {
+  Subcommand command(app, "status", "Shows a running swarm: a table of all agents, the one in most trouble first.");
+  const auto options = std::make_shared<StatusCommand>();
+  command.text("address",
+               "HOST:PORT of any agent or registry of the swarm. Default: the agent that runs here with the state "
+               "folder of --state.",
+               options->address);
+  add_config_flag(command, cli, "--state FOLDER", "State folder of an agent that runs here. Default: starling-state.");
+  add_config_flag(command, cli, "--swarm ID", "Id of the swarm to show, at a registry that serves several.");
+  command.flag("--once", "Prints the table once and ends, as it does without a terminal.", options->once);
+  command.flag("--json", "Prints a line of JSON a second, or one with --once, instead of a table.", options->json);
+  command.text(
+      "--listen HOST:PORT",
+      "Where the answers come in, with the next port. Default: any free ports of the address that leads there.",
+      options->listen);
+  command.then([&cli, options] {
+    options->overrides = cli.overrides;
+    cli.choose("status", *options, run_status_command);
+  });
+}
+
+}  // namespace starling

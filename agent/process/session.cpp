@@ -1,0 +1,156 @@
+#include "agent/process/session.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include <spdlog/spdlog.h>
+
+#include "agent/config/settings.h"
+#include "agent/process/host_address.h"
+#include "agent/state/checkpoint.h"
+#include "agent/state/file_keeper.h"
+#include "agent/state/known_members.h"
+#include "bootstrap/router.h"
+
+namespace starling {
+namespace {
+
+// A tenth of a processor, where steps want them all: none takes longer by more than that.
+constexpr int kWriterNiceness = 10;
+
+// The stored settings, parsed here once so that an error names the file. Empty: none.
+std::string checked_settings(const StatePlace& place) {
+  const std::string text = place.stored_settings();
+  if (text.empty()) return text;
+  try {
+    (void)parse_agreed_settings(text, place.settings_path());
+  } catch (const ConfigError& error) {
+    throw ConfigError(std::string(error.what()) +
+                      "\n(An earlier run stored these settings. Copy the file from another "
+                      "agent of that swarm, or move it away: this agent then joins by --bootstrap or --config as if "
+                      "it were new.)");
+  }
+  if (holds_only_other_swarms(place.folder() + "/checkpoints", swarm_id_of(text))) {
+    throw std::runtime_error("the checkpoints in " + place.folder() + "/checkpoints are not of the swarm that " +
+                             place.settings_path() +
+                             " describes: the file was edited or exchanged. Put the old one "
+                             "back, or name a new folder with --state");
+  }
+  return text;
+}
+
+// What the run was raised to before, or by this start. Throws ConfigError: it cannot be raised so.
+uint64_t raised_stop(const Config& config, const StatePlace& place, const std::string& stored) {
+  if (stored.empty()) {
+    if (config.stop_after && !config.has_swarm) {
+      spdlog::warn("swarm.stop_after: ignored: only a member that starts again can prolong the run of its swarm");
+    }
+    return 0;
+  }
+  const uint64_t agreed = parse_agreed_settings(stored).swarm.stop_after;
+  const uint64_t before = std::max(agreed, place.raised_stop());
+  const uint64_t wanted = config.stop_after.value_or(agreed);
+  if (wanted == agreed || (config.has_swarm && wanted < agreed)) return before;  // the latter is another swarm's
+  const std::string problem = problem_of_stop(wanted, agreed, before);
+  if (!problem.empty()) throw ConfigError(problem);
+  if (wanted > before)
+    spdlog::info("this agent prolongs the run from step {} to {} (swarm.stop_after)", before, wanted);
+  place.store_raised_stop(wanted);
+  return wanted;
+}
+
+AgentOptions agent_options(const Config& config, const StatePlace& place, const Endpoint& bound) {
+  AgentOptions options;
+  options.config = config;
+  options.self = place.id();
+  options.generation = place.generation();
+  options.advertise = advertised(config.agent, bound);
+  options.stored_settings = checked_settings(place);
+  options.raised_stop = raised_stop(config, place, options.stored_settings);
+  if (!options.stored_settings.empty()) {
+    options.known = read_known_members(place.folder());
+    options.has_model = holds_checkpoint(place.folder() + "/checkpoints");
+  }
+  options.rng_seed = own_rng_seed(place.id(), place.generation()) ^ unguessable_seed();
+  options.secret = unguessable_seed();
+  options.sign = [&place](std::span<const std::byte> text) { return place.sign(text); };
+  options.last_address = place.last_address();
+  return options;
+}
+
+// For an agent whose tick() threw: the others see it leave, not die.
+void say_farewell(Agent& agent, Transport& transport) {
+  try {
+    agent.abandon();
+    while (!agent.finished()) {
+      agent.tick();
+      transport.wait_until(agent.next_deadline());
+    }
+  } catch (const std::exception& error) {
+    spdlog::warn("and the others could not be told that this agent leaves: {}", error.what());
+  }
+}
+
+}  // namespace
+
+Session::Session(const Config& config, const StatePlace& place, const Clock& clock, Observer& observer)
+    : config_(config),
+      place_(place),
+      clock_(clock),
+      observer_(observer),
+      transport_(config.agent.listen, context_),
+      options_(agent_options(config, place, transport_.local())),
+      worker_([this] { transport_.wake(); }),
+      writer_([this] { transport_.wake(); }, kWriterNiceness) {}
+
+void Session::begin(Hooks hooks) {
+  hooks_ = std::move(hooks);
+  const AgentParts parts{transport_,
+                         clock_,
+                         worker_,
+                         writer_,
+                         observer_,
+                         hooks_.make_trainer,
+                         [this](uint64_t swarm_id, const std::string& settings) -> std::unique_ptr<StateKeeper> {
+                           hooks_.entered();
+                           place_.store_settings(settings);
+                           return std::make_unique<FileKeeper>(place_.folder(), swarm_id, place_.generation(),
+                                                               config_.agent.checkpoint_keep,
+                                                               [this] { place_.mend(); });
+                         },
+                         [this](const KnownMembers& known) {
+                           place_.mend();
+                           write_known_members(place_.folder(), known, *make_file_ops());
+                         },
+                         [this](uint64_t stop_after) { place_.store_raised_stop(stop_after); },
+                         [this](const Endpoint& to) { return paths_.find(to); }};
+  agent_ = std::make_unique<Agent>(options_, parts);  // refuses a config of another swarm than the folder's
+  place_.store_address(options_.advertise);
+}
+
+void Session::run_turns() {
+  while (!agent_->finished()) {
+    if (hooks_.leave_asked()) agent_->leave();
+    agent_->tick();
+    hooks_.turn(*agent_);
+    transport_.expect_members(agent_->router().membership().alive_count());
+    if (agent_->finished()) break;
+    transport_.wait_until(agent_->next_deadline());
+  }
+}
+
+void Session::run() {
+  try {
+    run_turns();
+  } catch (...) {
+    if (agent_->rounds() != nullptr) {
+      spdlog::warn("this agent leaves, as below; started again with --state {} it goes on from its last checkpoint",
+                   place_.folder());
+    }
+    say_farewell(*agent_, transport_);
+    throw;
+  }
+}
+
+}  // namespace starling

@@ -1,0 +1,79 @@
+#include "agent/process/surroundings.h"
+
+#include <chrono>
+#include <utility>
+
+#include <spdlog/spdlog.h>
+
+#include "agent/process/lost_packets.h"
+#include "bootstrap/path_found.h"
+#include "gossip/net/text.h"
+
+namespace starling {
+namespace {
+
+constexpr Duration kLookEvery = std::chrono::seconds(1);
+constexpr Duration kDoubtEvery = std::chrono::seconds(15);
+constexpr Duration kBetweenLives = std::chrono::minutes(1);  // a forger may cause no more of them
+
+}  // namespace
+
+Surroundings::Surroundings(Agent& agent, const StatePlace& place, AddressWatch& addresses, const Clock& clock,
+                           bool again)
+    : agent_(agent),
+      place_(place),
+      addresses_(addresses),
+      clock_(clock),
+      notice_(clock),
+      may_begin_again_(clock.now() + (again ? kBetweenLives : Duration::zero())) {}
+
+void Surroundings::tick() {
+  if (const auto change = addresses_.take()) move(*change);
+  const TimePoint now = clock_.now();
+  if (now < next_) return;
+  next_ = now + kLookEvery;
+  if (agent_.all_silent() && now >= next_doubt_) {
+    next_doubt_ = now + kDoubtEvery;
+    addresses_.doubt();
+  }
+  look_at_packets();
+  if (agent_.overtaken() > 0 && now >= may_begin_again_) begin_again();
+}
+
+void Surroundings::move(const AddressWatch::Change& change) {
+  const Endpoint before = agent_.router().membership().self().endpoint;
+  if (change.slept > Duration::zero()) {
+    spdlog::warn(
+        "this machine, or this process, stood still for {:.0f} s: its links are made anew, and the members are told",
+        seconds(change.slept));
+  }
+  if (change.address != before) {
+    spdlog::warn("this machine has another address: others reach this agent at {} from now on, no more at {}",
+                 change.address.to_string(), before.to_string());
+    place_.store_address(change.address);
+  }
+  agent_.move_to(change.address);
+}
+
+// Heard before and after the packet was lost once more: a link that was cut loses all packets, and then none.
+void Surroundings::look_at_packets() {
+  const std::map<std::string, StuckPacket> stuck = stuck_packets();
+  std::erase_if(heard_at_, [&](const auto& heard) { return !stuck.contains(heard.first); });
+  for (const auto& [host, packet] : stuck) {
+    if (!packet.heard || packet.sent_again <= heard_at_.emplace(host, packet.sent_again).first->second) continue;
+    notice_.say("short packets pass between this agent and " + host +
+                ", but the full ones to it are lost: " + lost_packets_remedy());
+  }
+}
+
+void Surroundings::begin_again() {
+  if (std::exchange(begins_again_, true)) return;
+  spdlog::warn(
+      "members hold an earlier process of this agent, which began {} by its clock; this one began {}. One of the two "
+      "clocks was wrong. This agent begins again above that number, and stores it",
+      clock_text(agent_.overtaken()), clock_text(place_.generation()));
+  place_.exceed(agent_.overtaken());
+  agent_.leave();
+}
+
+}  // namespace starling

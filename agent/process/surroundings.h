@@ -1,0 +1,41 @@
+// What the network and the machine do to a running agent: another address, a sleep, lost packets, and a number of an
+// earlier life that is too high.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "agent/observe/trouble_notice.h"
+#include "agent/process/address_watch.h"
+#include "agent/process/state_folder.h"
+#include "agent/run/agent.h"
+#include "gossip/clock.h"
+
+namespace starling {
+
+class Surroundings {
+ public:
+  // The references outlive the object. `again`: the agent has begun again lately.
+  Surroundings(Agent& agent, const StatePlace& place, AddressWatch& addresses, const Clock& clock, bool again);
+
+  void tick();
+  // The agent leaves, to begin again with a higher generation, which is stored.
+  bool begins_again() const { return begins_again_; }
+
+ private:
+  void move(const AddressWatch::Change& change);
+  void look_at_packets();
+  void begin_again();
+
+  Agent& agent_;
+  const StatePlace& place_;
+  AddressWatch& addresses_;
+  const Clock& clock_;
+  TroubleNotice notice_;
+  const TimePoint may_begin_again_;
+  TimePoint next_, next_doubt_;
+  std::map<std::string, uint32_t> heard_at_;  // host -> times that its stuck packet was sent, when it was heard
+  bool begins_again_ = false;
+};
+
+}  // namespace starling

@@ -1,0 +1,32 @@
+// Floats that were copied out of a trainer, and the memory they lie in.
+#pragma once
+
+#include <cstddef>
+#include <cstdlib>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "kernels/view.h"
+
+namespace starling {
+
+class FloatCopy {
+ public:
+  // Room for so many. Throws std::bad_alloc: there is no memory for them.
+  explicit FloatCopy(size_t count);
+  size_t count() const { return count_; }
+  // Waits until the copies are done. REQUIRES: the views have count() in all.
+  void fill(const std::vector<ConstView>& views);
+  std::span<const float> part(size_t index) const { return parts_[index]; }  // of views[index]
+
+ private:
+  struct Free {
+    void operator()(float* memory) const { std::free(memory); }
+  };
+  const size_t count_;
+  std::unique_ptr<float[], Free> memory_;  // goes back to the kernel with the object, where it is large
+  std::vector<std::span<const float>> parts_;
+};
+
+}  // namespace starling

@@ -1,0 +1,114 @@
+#include "bootstrap/twin_watch.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "gossip/net/hash.h"
+
+namespace starling {
+namespace {
+
+constexpr size_t kAskedMax = 4;
+constexpr uint32_t kSilentMax = 4;  // questions without an answer
+constexpr Duration kAskEvery = std::chrono::seconds(1);
+constexpr Duration kAskTwinEvery = std::chrono::seconds(5);
+constexpr Duration kTellPatience = std::chrono::seconds(3);
+constexpr Duration kAnswerEvery = std::chrono::milliseconds(200);
+constexpr uint64_t kNumbers = 0x7477696eull << 32;  // apart from all else that follows from the secret
+
+std::string signed_text(uint64_t sequence, const Endpoint& address, uint64_t generation) {
+  return fmt::format("starling twin {} {} {}", sequence, generation, address.to_string());
+}
+
+std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
+
+}  // namespace
+
+TwinWatch::TwinWatch(const PeerRecord& self, const Clock& clock, Outbox& outbox, uint64_t secret, Sign sign)
+    : self_(self), clock_(clock), outbox_(outbox), secret_(secret), sign_(std::move(sign)) {}
+
+bool TwinWatch::is_self(const Endpoint& address, uint64_t generation) const {
+  return address == self_.endpoint && generation == self_.version.generation;
+}
+
+void TwinWatch::ask(const Endpoint& address) {
+  if (address == self_.endpoint || asked_.contains(address) || asked_.size() >= kAskedMax) return;
+  asked_[address] = {secret_number(secret_, kNumbers + questions_++), 0, clock_.now()};
+}
+
+void TwinWatch::on_record(const PeerRecord& record) {
+  if (record.version.generation > self_.version.generation) later_ = std::max(later_, record.version.generation);
+  ask(record.endpoint);
+}
+
+void TwinWatch::handle(const FrameHeader& header, const Message& message) {
+  if (is_self(header.reply_to, header.generation)) return;  // the own address, by another name
+  if (const auto* ping = message_as<Ping>(message)) {
+    if (ping->target == self_.id) answer(header, ping->sequence);
+  }
+  const auto* ack = message_as<PingAck>(message);
+  const auto asked = std::find_if(asked_.begin(), asked_.end(), [&](const auto& one) {
+    return ack != nullptr && one.second.sequence == ack->sequence;
+  });
+  if (asked == asked_.end()) return ask(header.reply_to);
+  Signature proof{};
+  if (ack->proof.size() != proof.size()) return;
+  std::copy(ack->proof.begin(), ack->proof.end(), proof.begin());
+  const std::string text = signed_text(ack->sequence, header.reply_to, header.generation);
+  if (!verify(self_.id, bytes_of(text), proof)) return;
+  const auto age = [](uint64_t generation, const Endpoint& address) { return std::pair(generation, address); };
+  const bool older = age(header.generation, header.reply_to) < age(self_.version.generation, self_.endpoint);
+  twin_ = Twin{header.reply_to, header.generation, older, twin_ ? twin_->found : clock_.now()};
+  asked->second.silent = 0;
+  asked->second.next = clock_.now() + kAskTwinEvery;
+}
+
+void TwinWatch::answer(const FrameHeader& header, uint64_t sequence) {
+  if (!sign_ || clock_.now() < next_answer_) return;
+  next_answer_ = clock_.now() + kAnswerEvery;
+  const Signature proof = sign_(bytes_of(signed_text(sequence, self_.endpoint, self_.version.generation)));
+  outbox_.send(header.reply_to, PingAck{sequence, {}, {proof.begin(), proof.end()}});
+  answered_ = header.reply_to;
+}
+
+void TwinWatch::tick() {
+  const TimePoint now = clock_.now();
+  for (auto& [address, asked] : asked_) {
+    if (now < asked.next || asked.silent >= kSilentMax) continue;
+    ++asked.silent;
+    asked.next = now + kAskEvery;
+    asked.sequence = secret_number(secret_, kNumbers + questions_++);
+    outbox_.send(address, Ping{asked.sequence, self_.id, {}});
+  }
+  settle();
+}
+
+// Addresses that stay silent after the last question are given up.
+void TwinWatch::settle() {
+  const TimePoint now = clock_.now();
+  std::erase_if(asked_, [&](const auto& one) {
+    const bool silent = one.second.silent >= kSilentMax && now >= one.second.next;
+    if (silent && twin_ && twin_->address == one.first) twin_.reset();
+    return silent;
+  });
+  if (asked_.empty() && later_ > self_.version.generation) overtaken_ = std::exchange(later_, 0);
+}
+
+bool TwinWatch::asking() const {
+  return std::any_of(asked_.begin(), asked_.end(), [](const auto& one) { return one.second.silent > 0; }) && !twin_;
+}
+
+bool TwinWatch::told() const {
+  return twin_ && (answered_ == twin_->address || clock_.now() - twin_->found > kTellPatience);
+}
+
+TimePoint TwinWatch::next_deadline() const {
+  TimePoint next = TimePoint::max();
+  for (const auto& [address, asked] : asked_) next = std::min(next, asked.next);
+  return next;
+}
+
+}  // namespace starling

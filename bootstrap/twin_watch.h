@@ -1,0 +1,71 @@
+// Judges records of this agent's id that another process made: an earlier life by a clock that was ahead, a process
+// with a copy of the key, or a forger. The address in the record is asked. A process there that has the key signs
+// its answer: the identity is in use twice.
+// Where none answers, this agent has to begin again above the record's generation, since members take no lower one.
+// A state machine. Any sender may cause a few pings a second, no more.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+
+#include "gossip/clock.h"
+#include "gossip/net/identity.h"
+#include "gossip/net/message.h"
+#include "gossip/net/outbox.h"
+#include "gossip/net/wire.h"
+
+namespace starling {
+
+class TwinWatch {
+ public:
+  using Sign = std::function<Signature(std::span<const std::byte> text)>;
+
+  struct Twin {
+    Endpoint address;
+    uint64_t generation = 0;
+    bool older = false;  // it began before this process
+    TimePoint found;
+  };
+
+  // `self` is this agent's record, whichever version; it and the others outlive the object. `sign`: with this agent's
+  // key; empty: questions are not answered. `secret`: nobody else may guess it.
+  TwinWatch(const PeerRecord& self, const Clock& clock, Outbox& outbox, uint64_t secret, Sign sign);
+
+  void ask(const Endpoint& address);                               // whether a process of this id answers there
+  void on_record(const PeerRecord& record);                        // of this id, by another process; asks there
+  void handle(const FrameHeader& header, const Message& message);  // of a frame that names this id as its sender
+  void tick();
+  TimePoint next_deadline() const;
+
+  bool asking() const;                                       // some have neither answered nor been silent for long
+  const std::optional<Twin>& twin() const { return twin_; }  // nullopt: none answers
+  bool told() const;                                         // the twin was answered, or has not asked for seconds
+  uint64_t overtaken() const { return overtaken_; }  // a later generation that members hold of no process; 0: none
+
+ private:
+  struct Asked {
+    uint64_t sequence = 0;
+    uint32_t silent = 0;  // questions since the last answer
+    TimePoint next;
+  };
+  bool is_self(const Endpoint& address, uint64_t generation) const;
+  void answer(const FrameHeader& header, uint64_t sequence);
+  void settle();
+
+  const PeerRecord& self_;
+  const Clock& clock_;
+  Outbox& outbox_;
+  const uint64_t secret_;
+  const Sign sign_;
+  std::map<Endpoint, Asked> asked_;
+  uint64_t questions_ = 0;
+  TimePoint next_answer_;
+  Endpoint answered_;  // last
+  std::optional<Twin> twin_;
+  uint64_t later_ = 0, overtaken_ = 0;  // later_: what members hold, not judged yet
+};
+
+}  // namespace starling

@@ -1,0 +1,867 @@
+"""The Python package with a real torch: loops of their own join, train, are refused, interrupted, killed and go on.
+
+Runs itself by a Python with torch: this one, or the one that STARLING_PYTORCH names. STARLING_LIBRARY is the library.
+"""
+
+import copy
+import importlib.util
+import io
+import logging
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import attach_case  # first: it finds the Python with torch
+from attach_case import processes
+
+import torch
+from torch import nn
+
+import starling
+from starling._block import Block
+
+ALONE = {'wait_for': 1, 'local_steps': 2}
+torch.set_num_threads(1)
+
+
+def small_model(seed=1):
+  torch.manual_seed(seed)
+  return nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 4))
+
+
+def tied_model(seed=1):
+  torch.manual_seed(seed)
+  model = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 4))
+  model[2].weight = model[0].weight
+  return model
+
+
+OPTIMIZERS = {
+  'sgd': lambda params: torch.optim.SGD(params, lr=0.05, momentum=0.9, foreach=False),
+  'sgd, foreach': lambda params: torch.optim.SGD(params, lr=0.05, momentum=0.9, nesterov=True, foreach=True),
+  'adamw': lambda params: torch.optim.AdamW(params, lr=0.01, foreach=False),
+  'adamw, foreach': lambda params: torch.optim.AdamW(params, lr=0.01, foreach=True),
+  'adamw, fused': lambda params: torch.optim.AdamW(params, lr=0.01, fused=True),
+}
+
+
+def one_step(model, optimizer, index):
+  random = torch.Generator().manual_seed(index)
+  inputs = torch.randn(16, 8, generator=random)
+  labels = torch.randint(4, (16,), generator=random)
+  optimizer.zero_grad()
+  loss = nn.functional.cross_entropy(model(inputs.to(next(model.parameters()).dtype)), labels)
+  loss.backward()
+  optimizer.step()
+  return loss
+
+
+def values(model):
+  return {name: tensor.clone() for name, tensor in model.state_dict().items()}
+
+
+SCRIPT = """
+import os, sys
+import torch, starling
+from python_test import *
+"""
+
+
+class AttachTest(attach_case.Case):
+  def setUp(self):
+    super().setUp()
+    self.lives = 0
+
+  def place(self, name='one', **more):
+    return {'state': str(self.folder / name), 'listen': '127.0.0.1:0', **more}
+
+  def script(self, text, *arguments, **options):
+    """A Python of its own."""
+    path = self.folder / f'script-{len(self.processes)}.py'
+    path.write_text(SCRIPT + text)
+    return self.python(path, *arguments, **options)
+
+  def address(self, swarm):
+    return re.search(r'\S+$', starling._text(starling._C.starling_place, swarm._handle))[0]
+
+  # ---- training
+
+  def test_a_swarm_of_one_trains_as_the_loop_alone(self):
+    for make in (small_model, tied_model):
+      for name, optimizer_of in OPTIMIZERS.items():
+        with self.subTest(f'{make.__name__}, {name}'):
+          alone, joined = make(), make()
+          plain, shared = optimizer_of(alone.parameters()), optimizer_of(joined.parameters())
+          place = self.place(f'{make.__name__} {name}')
+          with starling.join(joined, shared, exchange={'share': ['params']}, **place, **ALONE) as swarm:
+            for index in range(30):
+              one_step(alone, plain, index)
+              self.assertTrue(swarm.step(one_step(joined, shared, index), samples=16))
+            self.assertEqual(swarm.steps_of_swarm, swarm.steps)
+          for key, value in alone.state_dict().items():
+            self.assertTrue(torch.equal(value, joined.state_dict()[key]), key)
+
+  def test_a_swarm_of_one_trains_in_other_types_as_the_loop_alone(self):
+    for dtype in (torch.bfloat16, torch.float16, torch.float64):
+      with self.subTest(str(dtype)):
+        alone, joined, again = (small_model(seed).to(dtype) for seed in (1, 1, 2))
+        plain, shared, later = (OPTIMIZERS['sgd'](model.parameters()) for model in (alone, joined, again))
+        place = self.place(str(dtype))
+        for index in range(40):
+          one_step(alone, plain, index)
+        with starling.join(joined, shared, **place, **ALONE) as swarm:
+          for index in range(23):
+            self.assertTrue(swarm.step(one_step(joined, shared, index), samples=16))
+        with starling.join(again, later, **place) as swarm:
+          for index in range(23, 40):
+            swarm.step(one_step(again, later, index))
+        for key, value in alone.state_dict().items():
+          self.assertTrue(torch.equal(value, again.state_dict()[key]), key)
+
+  def test_what_a_narrow_type_rounds_off_is_kept(self):
+    tensor = torch.full((64,), 1.0, dtype=torch.bfloat16)
+    block = Block([('one', tensor)])
+    block.fill()
+    held = block.copied['one']
+    for _ in range(2000):  # a change of the swarm's, far below the type's precision
+      held.take()
+      held.take()
+      block.views['one'] += 3e-5
+      held.put()
+    self.assertLess((block.views['one'] - 1.06).abs().max(), 1e-4)
+    self.assertLess((tensor.float() - 1.06).abs().max(), 4e-3)
+
+  def test_precision_accumulation_clipping_and_schedules_stay_the_loops(self):
+    def train(model, swarm_of):
+      optimizer = OPTIMIZERS['adamw'](model.parameters())
+      scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 0.99**step)
+      scaler = torch.amp.GradScaler('cpu', init_scale=1024)
+      swarm = swarm_of(model, optimizer)
+      for index in range(12):
+        for part in range(2):
+          random = torch.Generator().manual_seed(2 * index + part)
+          with torch.autocast('cpu', torch.bfloat16):
+            output = model(torch.randn(16, 8, generator=random))
+          loss = nn.functional.cross_entropy(output.float(), torch.randint(4, (16,), generator=random))
+          scaler.scale(loss / 2).backward()
+        scaler.unscale_(optimizer)
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+        scheduler.step()
+        optimizer.zero_grad()
+        if swarm is not None:
+          self.assertTrue(swarm.step(loss, samples=32))
+
+    if not hasattr(torch.amp, 'GradScaler'):
+      self.skipTest('this torch scales no gradients on the CPU')
+    alone, joined = small_model(), small_model()
+    train(alone, lambda model, optimizer: None)
+    train(joined, lambda model, optimizer: starling.join(model, optimizer, **self.place(), **ALONE))
+    for key, value in alone.state_dict().items():
+      self.assertTrue(torch.equal(value, joined.state_dict()[key]), key)
+
+  def compiled_models_train_alike(self, backend):
+    alone, joined = (torch.compile(small_model(), backend=backend) for _ in range(2))
+    plain, shared = (OPTIMIZERS['sgd'](model.parameters()) for model in (alone, joined))
+    one_step(alone, plain, 0)
+    with starling.join(joined, shared, **self.place(), **ALONE) as swarm:
+      for index in range(10):
+        if index > 0:
+          one_step(alone, plain, index)
+        self.assertTrue(swarm.step(one_step(joined, shared, index), samples=16))
+    for key, value in alone.state_dict().items():
+      self.assertTrue(torch.equal(value, joined.state_dict()[key]), key)
+
+  def test_a_compiled_model_trains_as_without_a_swarm(self):
+    self.compiled_models_train_alike('aot_eager')
+
+  def test_a_model_compiled_to_machine_code_trains_as_without_a_swarm(self):
+    try:
+      torch.compile(torch.sin)(torch.zeros(8))
+    except Exception as error:
+      self.skipTest(f'torch.compile needs a compiler for C++ and the headers of Python: {str(error)[:300]}')
+    self.compiled_models_train_alike('inductor')
+
+  def test_weights_and_momentum_loaded_within_a_round_are_trained_on(self):
+    alone, joined = small_model(1), small_model(1)
+    plain, shared = (OPTIMIZERS['sgd'](model.parameters()) for model in (alone, joined))
+    other = small_model(2)
+    of_other = OPTIMIZERS['sgd'](other.parameters())
+    one_step(other, of_other, 99)
+    momentum = {'wait_for': 1, 'local_steps': 4, 'exchange': {'share': ['params', 'momentum']}}
+    with starling.join(joined, shared, **self.place(), **momentum) as swarm:
+      for index in range(21):
+        if index in (6, 13):  # a round begins at 4, 8, 12
+          for model, optimizer in ((alone, plain), (joined, shared)):
+            model.load_state_dict(other.state_dict())
+            optimizer.load_state_dict(copy.deepcopy(of_other.state_dict()))
+        one_step(alone, plain, index)
+        self.assertTrue(swarm.step(one_step(joined, shared, index), samples=16))
+      for key, value in alone.state_dict().items():
+        self.assertTrue(torch.equal(value, joined.state_dict()[key]), key)
+      for name, tensor in joined.named_parameters():  # what is shared is what the optimizer uses
+        held = shared.state[tensor]['momentum_buffer']
+        self.assertEqual(held.data_ptr(), swarm._momentum.block.views[name].data_ptr(), name)
+        self.assertTrue(torch.equal(held, plain.state[dict(alone.named_parameters())[name]]['momentum_buffer']), name)
+
+  def test_a_member_of_a_narrow_type_joins_one_of_float32(self):
+    text = """
+seed, settings = int(sys.argv[1]), {'bootstrap': sys.argv[2]} if len(sys.argv) > 2 else {
+  'wait_for': 2, 'local_steps': 1, 'stop_after': 100, 'exchange': {'share': ['params']}}
+model = small_model(seed) if seed == 1 else small_model(seed).bfloat16()
+optimizer = OPTIMIZERS['sgd'](model.parameters())
+swarm = starling.join(model, optimizer, state=f'state-{seed}', listen='127.0.0.1:0', **settings)
+index = 1000 * seed
+while swarm.step(one_step(model, optimizer, index)):
+  index += 1
+agreed = swarm.finish()
+swarm.save(f'model-{seed}.pt')
+print('agreed', agreed, swarm.metrics()['swarm/exchanges'], flush=True)
+"""
+    founder = self.script(text, 1, working=self.folder)
+    self.wait_until(lambda: (self.folder / 'state-1/address').exists(), 'an address')
+    newcomer = self.script(text, 2, (self.folder / 'state-1/address').read_text().strip(), working=self.folder)
+    for process in (founder, newcomer):
+      self.ends(process)
+      self.assertRegex(process.log(), r'agreed True [1-9]')
+    one, two = (torch.load(self.folder / f'model-{seed}.pt', weights_only=True) for seed in (1, 2))
+    for key, value in one.items():
+      if value.is_floating_point():
+        self.assertEqual(two[key].dtype, torch.bfloat16)
+        self.assertLess((value - two[key].float()).norm() / value.norm().clamp(min=1e-6), 0.1, key)
+
+  def test_a_model_is_saved_by_its_names(self):
+    model = tied_model()
+    with starling.join(model, **self.place(), **ALONE) as swarm:
+      swarm.save(self.folder / 'model.pt')
+      swarm.save(str(self.folder / 'model.safetensors'))
+      with self.assertRaisesRegex(ValueError, 'ends with .safetensors or .pt'):
+        swarm.save('model.bin')
+    import safetensors.torch
+
+    loaded = tied_model(2)
+    safetensors.torch.load_model(loaded, str(self.folder / 'model.safetensors'))
+    for read in (loaded.state_dict(), torch.load(self.folder / 'model.pt', weights_only=True)):
+      for key, value in model.state_dict().items():
+        self.assertTrue(torch.equal(value, read[key]), key)
+
+  def test_a_trainer_of_hugging_face_shares_adapters_alone(self):
+    for name in ('transformers', 'peft', 'accelerate'):
+      if importlib.util.find_spec(name) is None:
+        self.skipTest(f'{name} is not installed here')
+    text = """
+import peft, transformers
+from starling.hf import StarlingCallback
+seed, settings = int(sys.argv[1]), {'bootstrap': sys.argv[2]} if len(sys.argv) > 2 else {'config': 'swarm.yaml'}
+class Texts(torch.utils.data.Dataset):
+  def __len__(self):
+    return 64
+  def __getitem__(self, index):
+    ids = torch.randint(64, (8,), generator=torch.Generator().manual_seed(100 * seed + index))
+    return {'input_ids': ids, 'labels': ids}
+def trained(callback):
+  torch.manual_seed(0)
+  config = transformers.GPT2Config(vocab_size=64, n_positions=8, n_embd=16, n_layer=1, n_head=2)
+  base = transformers.GPT2LMHeadModel(config)
+  torch.manual_seed(seed)
+  model = peft.get_peft_model(base, peft.LoraConfig(r=2, target_modules=['c_attn'], fan_in_fan_out=True))
+  options = transformers.TrainingArguments(output_dir=f'out-{seed}', max_steps=4 if callback is nothing else 100000,
+    gradient_accumulation_steps=2, use_cpu=True, per_device_train_batch_size=4, report_to=[], save_strategy='no',
+    disable_tqdm=True, logging_steps=500)
+  transformers.Trainer(model=model, args=options, train_dataset=Texts(), callbacks=[callback]).train()
+  return model
+nothing = StarlingCallback(bootstrap=None)
+if seed == 1:
+  trained(nothing)
+  assert nothing.swarm is None
+callback = StarlingCallback(state=f'state-{seed}', listen='127.0.0.1:0', **settings)
+model = trained(callback)
+shared = sorted(name for name, _, _ in callback.swarm._block.slots)
+assert shared and all('lora_' in name for name in shared), shared
+torch.save(peft.get_peft_model_state_dict(model), f'adapter-{seed}.pt')
+print('agreed', callback.agreed, callback.swarm.metrics()['swarm/exchanges'], flush=True)
+"""
+    (self.folder / 'swarm.yaml').write_text(
+      'swarm: {model: {kind: attached}, wait_for: 2, local_steps: 1, stop_after: 40}\n'
+    )
+    founder = self.script(text, 1, working=self.folder)
+    self.wait_until(lambda: (self.folder / 'state-1/address').exists() or not founder.running(), 'an address')
+    self.assertTrue(founder.running(), founder.log())
+    newcomer = self.script(text, 2, (self.folder / 'state-1/address').read_text().strip(), working=self.folder)
+    for process in (founder, newcomer):
+      self.ends(process)
+      self.assertRegex(process.log(), r'agreed True [1-9]')
+    self.assertNotIn('diverges', founder.log() + newcomer.log())
+    self.assertIn('neither bootstrap nor config: this run trains alone', founder.log())
+    one, two = (torch.load(self.folder / f'adapter-{seed}.pt', weights_only=True) for seed in (1, 2))
+    for key, value in one.items():
+      self.assertLess((value - two[key]).norm(), 0.1 * value.norm() + 1e-3, key)
+
+  def test_a_frozen_tensor_that_differs_is_refused_by_name(self):
+    def adapted(seed):
+      model = small_model(1)
+      with torch.no_grad():
+        model[3].bias[1] += 0.5 * (seed - 1)
+      model[3].requires_grad_(False)
+      return model
+
+    with starling.join(adapted(1), **self.place('one'), **ALONE) as one:
+      self.assertNotIn('3.bias', one._block.views)
+      pattern = r"frozen '3.bias' \[4\] here, is another in the swarm .* and the same frozen weights"
+      with self.assertRaisesRegex(starling.SwarmError, pattern):
+        starling.join(adapted(2), bootstrap=self.address(one), **self.place('two'))
+
+  def test_a_life_in_the_same_folder_goes_on_exactly(self):
+    whole, broken = small_model(), small_model()
+    of_whole, of_broken = (OPTIMIZERS['sgd'](model.parameters()) for model in (whole, broken))
+    for index in range(40):
+      one_step(whole, of_whole, index)
+    with starling.join(broken, of_broken, extra=lambda: {'epoch': 7}, **self.place(), **ALONE) as swarm:
+      for index in range(23):
+        swarm.step(one_step(broken, of_broken, index))
+    again = small_model(seed=2)
+    of_again = OPTIMIZERS['sgd'](again.parameters())
+    with starling.join(again, of_again, **self.place()) as swarm:
+      self.assertEqual(swarm.restored_extra, {'epoch': 7})
+      self.assertEqual(swarm.steps, 23)
+      for index in range(23, 40):
+        swarm.step(one_step(again, of_again, index))
+    for key, value in whole.state_dict().items():
+      self.assertTrue(torch.equal(value, again.state_dict()[key]), key)
+
+  def test_loops_with_other_first_weights_end_with_one_model(self):
+    text = """
+seed, settings = int(sys.argv[1]), {'bootstrap': sys.argv[2]} if len(sys.argv) > 2 else {
+  'wait_for': 2, 'local_steps': 1, 'stop_after': 200, 'exchange': {'share': ['params', 'momentum'], 'block': 64}}
+model = small_model(seed)
+optimizer = OPTIMIZERS['sgd'](model.parameters())
+swarm = starling.join(model, optimizer, state=f'state-{seed}', listen='127.0.0.1:0', **settings)
+index = 1000 * seed
+while swarm.step(one_step(model, optimizer, index)):
+  index += 1
+agreed = swarm.finish()
+torch.save(model.state_dict(), f'model-{seed}.pt')
+print('agreed', agreed, 'steps', swarm.steps, flush=True)
+"""
+    founder = self.script(text, 1, working=self.folder)
+    self.wait_until(lambda: (self.folder / 'state-1/address').exists(), 'an address')
+    newcomer = self.script(text, 2, (self.folder / 'state-1/address').read_text().strip(), working=self.folder)
+    for process in (founder, newcomer):
+      self.ends(process)
+      self.assertIn('agreed True', process.log())
+    one, two = (torch.load(self.folder / f'model-{seed}.pt', weights_only=True) for seed in (1, 2))
+    for key, value in one.items():
+      if value.is_floating_point():
+        apart = (value - two[key]).norm() / value.norm().clamp(min=1e-6)
+        self.assertLess(apart, 0.1, key)
+    self.assertTrue((one['1.running_var'] >= 0).all())
+
+  def test_a_newcomer_adopts_weights_and_running_means(self):
+    founder, newcomer = small_model(1), small_model(2)
+    of_founder, of_newcomer = (OPTIMIZERS['adamw'](model.parameters()) for model in (founder, newcomer))
+    with starling.join(founder, of_founder, **self.place('one'), **ALONE) as one:
+      for index in range(20):
+        one.step(one_step(founder, of_founder, index))
+      text = """
+newcomer = small_model(2)
+optimizer = OPTIMIZERS['adamw'](newcomer.parameters())
+os.environ['STARLING_BOOTSTRAP'] = sys.argv[1]
+swarm = starling.join(newcomer, optimizer, state='two', listen='127.0.0.1:0')
+torch.save(newcomer.state_dict(), 'adopted.pt')
+print('scale', swarm.lr_scale, flush=True)
+swarm.close()
+"""
+      process = self.script(text, self.address(one), working=self.folder)
+      index = 20
+      while process.running():  # a donor serves a model while it trains
+        one.step(one_step(founder, of_founder, index))
+        index += 1
+      self.ends(process)
+      scale = float(re.search(r'scale (\S+)', process.log())[1])
+      self.assertLess(scale, 0.5, 'a newcomer begins with a ramp of the learning rate')
+      adopted = torch.load(self.folder / 'adopted.pt', weights_only=True)
+      for key in ('0.weight', '1.running_mean'):
+        mine, theirs = founder.state_dict()[key], adopted[key]
+        other = newcomer.state_dict()[key]
+        self.assertLess((mine - theirs).norm(), (mine - other).norm() + 1e-6, key)
+
+  def test_a_joiner_has_its_donors_step_number_schedule_position_and_outer_state(self):
+    text = """
+newcomer = small_model(2)
+optimizer = OPTIMIZERS['sgd'](newcomer.parameters())
+scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 0.999**step)
+print('ready', flush=True)
+swarm = starling.join(newcomer, optimizer, state='two', listen='127.0.0.1:0', bootstrap=sys.argv[1])
+swarm.follow(scheduler)
+print('began', swarm.steps, swarm.steps_of_swarm, scheduler.last_epoch, swarm.lr_scale, flush=True)
+assert optimizer.param_groups[0]['lr'] == 0.05 * 0.999**scheduler.last_epoch  # without a ramp, unless the loop asks
+own, scales = 0, []
+while swarm.step(one_step(newcomer, optimizer, 5000 + own)):
+  own += 1
+  if swarm.changed:
+    scales.append(abs(swarm.lr_scale - min(1, (own + 1) / 100)))
+assert max(scales) < 1e-6 and own > 100, (own, scales)
+print('agreed', swarm.finish(), flush=True)
+torch.save(newcomer.state_dict(), 'two.pt')
+"""
+    founder = small_model(1)
+    optimizer = OPTIMIZERS['sgd'](founder.parameters())
+    updates = {'kind': 'group', 'source': 'updates', 'overlap': False, 'outer': {'momentum': 0.5}}
+    settings = {'wait_for': 1, 'local_steps': 4, 'stop_after': 3000, 'exchange': updates}
+    with starling.join(founder, optimizer, **self.place('one'), **settings) as swarm:
+      index = 0
+      while swarm.steps < 200:
+        self.assertTrue(swarm.step(one_step(founder, optimizer, index)))
+        index += 1
+      process = self.script(text, self.address(swarm))
+      self.wait_until(lambda: 'ready' in process.log() or not process.running(), 'a second loop')
+      before = swarm.steps
+      while 'began' not in process.log() and process.running():
+        self.assertTrue(swarm.step(one_step(founder, optimizer, index)), 'the run ended before the other had joined')
+        index += 1
+        processes.pause(0.01)
+      after = swarm.steps
+      while swarm.step(one_step(founder, optimizer, index)):
+        index += 1
+      self.assertTrue(swarm.finish())
+    self.ends(process)
+    self.assertIn('agreed True', process.log())
+    began = re.search(r'began (\d+) (\d+) (\d+) (\S+)', process.log())
+    for count in (int(began[1]), int(began[2])):
+      self.assertTrue(before - 8 <= count <= after + 8, f'{before} <= {count} <= {after}')
+    self.assertEqual(began[3], began[2])
+    self.assertLessEqual(float(began[4]), 0.05)
+    adopted = torch.load(self.folder / 'two.pt', weights_only=True)
+    for key, value in founder.named_parameters():
+      self.assertTrue(torch.equal(value, adopted[key]), key)
+    momentum = processes.outer_momentum(self.folder / 'one')
+    self.assertTrue(any(momentum))
+    self.assertEqual(momentum, processes.outer_momentum(self.folder / 'two'))
+
+  def program(self, *arguments):
+    if 'STARLING' not in os.environ:
+      self.skipTest('the program was not built: it needs LibTorch')
+    done = subprocess.run([processes.PROGRAM, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    self.assertEqual(done.returncode, 0, done.stderr)
+    return done.stdout
+
+  def test_the_program_shows_and_exports_an_attached_model(self):
+    model = small_model()
+    optimizer = OPTIMIZERS['sgd'](model.parameters())
+    with starling.join(model, optimizer, name='mine', **self.place(), **ALONE) as swarm:
+      for index in range(10):
+        swarm.step(one_step(model, optimizer, index))
+      self.assertIn('mine', self.program('status', '--state', str(self.folder / 'one')))
+    path = self.folder / 'model.pt'
+    self.program('export', '--state', str(self.folder / 'one'), str(path))
+    exported = torch.load(path, weights_only=True)
+    wanted = {key: value for key, value in model.state_dict().items() if value.is_floating_point()}
+    self.assertEqual(list(exported), [name for name, _, _ in swarm._block.slots])
+    for key, value in wanted.items():
+      self.assertTrue(torch.equal(exported[key], value), key)
+
+  def test_a_scheduler_follows_the_swarms_clock(self):
+    model = small_model()
+    optimizer = OPTIMIZERS['sgd'](model.parameters())
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 0.99**step)
+    with starling.join(model, optimizer, **self.place(), **ALONE) as swarm:
+      swarm.follow(scheduler)
+      for index in range(20):
+        swarm.step(one_step(model, optimizer, index))
+      self.assertEqual(scheduler.last_epoch, swarm.steps_of_swarm)
+    again = OPTIMIZERS['sgd'](model.parameters())
+    late = torch.optim.lr_scheduler.LambdaLR(again, lambda step: 0.99**step)
+    with starling.join(model, again, **self.place()) as swarm:
+      swarm.follow(late)
+      self.assertEqual(late.last_epoch, 20)
+
+  # ---- refusals
+
+  def refused(self, pattern, model, optimizer=None, error=starling.SwarmError, **arguments):
+    with_values = not any(isinstance(tensor, nn.UninitializedParameter) for tensor in model.parameters())
+    before = {name: tensor.data_ptr() for name, tensor in model.named_parameters() if with_values}
+    with self.assertRaisesRegex(error, pattern):
+      starling.join(model, optimizer, **{**self.place('refused'), **ALONE, **arguments})
+    for name, pointer in before.items():
+      self.assertEqual(dict(model.named_parameters())[name].data_ptr(), pointer, f'{name} was moved')
+
+  def test_bad_input_is_refused_before_the_model_is_touched(self):
+    model = small_model()
+    self.refused('nothing requires grad', small_model().requires_grad_(False))
+    self.refused("share='lora' names none", model, share='lora')
+    self.refused("'0.weight' is torch.complex64", small_model().to(torch.complex64))
+    frozen = small_model()
+    frozen[3].to('meta').requires_grad_(False)
+    self.refused("'3.weight' is frozen and cannot be compared", frozen)
+    self.refused("frozen='no': 'check' or 'ignore'", model, error=ValueError, frozen='no')
+    self.refused("'0.weight' has no values yet", small_model().to('meta'))
+    self.refused("'0.weight' has no values yet", nn.Sequential(nn.LazyLinear(4)))
+    broken = small_model()
+    with torch.no_grad():
+      broken[3].bias[2] = float('nan')
+    self.refused("'3.bias' has values that are not finite", broken)
+    self.refused('the optimizer holds a tensor', model, OPTIMIZERS['sgd'](small_model().parameters()))
+    self.refused("local_stepz=1: unknown key 'local_stepz' in swarm; did you mean", model, local_stepz=1)
+    config = self.folder / 'built-in.yaml'
+    config.write_text('swarm: {model: {kind: mlp}}\n')
+    self.refused('which .starling agent. trains', model, config=config)
+    self.refused(
+      'write source: updates with local_steps: 1',
+      model,
+      exchange={'source': 'gradients', 'kind': 'group', 'codec': 'bf16'},
+    )
+    self.refused(
+      'moments of Adam diverge',
+      model,
+      OPTIMIZERS['adamw'](model.parameters()),
+      exchange={'share': ['params', 'momentum']},
+    )
+    with self.assertRaisesRegex(TypeError, 'takes a torch.nn.Module, not list'):
+      starling.join([])
+    with self.assertRaisesRegex(ValueError, "'average' or 'local'"):
+      starling.join(model, buffers='mean')
+
+  def test_no_address_no_settings_and_nothing_stored_is_refused_at_once(self):
+    with self.assertRaisesRegex(starling.SwarmError, 'there is no swarm to join: name a member with bootstrap='):
+      starling.join(small_model(), **self.place())
+
+  def test_another_model_and_a_folder_in_use_are_refused(self):
+    model = small_model()
+    with starling.join(model, **self.place('one'), **ALONE) as one:
+      with self.assertRaisesRegex(starling.SwarmError, 'has joined a swarm already'):
+        starling.join(model, **self.place('two'), **ALONE)
+      with self.assertRaisesRegex(starling.SwarmError, rf'\(process {os.getpid()}\); .* with state='):
+        starling.join(small_model(), **self.place('one'), **ALONE)
+      other = nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 5))
+      pattern = r"tensor 5 of 8, '3.weight' float32 \[5, 16\] here, is another in the swarm \(the 4 before it agree\)"
+      with self.assertRaisesRegex(starling.SwarmError, pattern):
+        starling.join(other, bootstrap=self.address(one), **self.place('two'))
+      with self.assertRaisesRegex(starling.SwarmError, 'local_steps: 9 here, 2 there'):
+        starling.join(small_model(), bootstrap=self.address(one), local_steps=9, **self.place('two'))
+
+  def test_a_model_that_is_moved_after_join_is_found_by_name(self):
+    def moved(change, pattern):
+      model = small_model()
+      with starling.join(model, **self.place(pattern[:12]), **ALONE) as swarm:
+        change(model)
+        with self.assertRaisesRegex(starling.SwarmError, pattern):
+          for _ in range(3):
+            swarm.step(0.0)
+
+    moved(lambda model: model.half(), "'0.weight' is now torch.float16 .* it was torch.float32")
+    moved(
+      lambda model: model.load_state_dict(small_model(2).state_dict(), assign=True), "'0.weight' is now torch.float32"
+    )
+
+  def test_calls_after_the_end(self):
+    swarm = starling.join(small_model(), **self.place(), **ALONE, stop_after=4)
+    while swarm.step(0.0):
+      pass
+    with self.assertLogs('starling', 'WARNING') as logged:
+      self.assertFalse(swarm.step(0.0))
+    self.assertIn('call finish()', logged.output[0])
+    self.assertTrue(swarm.finish())
+    self.assertFalse(swarm.step(0.0))
+    self.assertTrue(swarm.finish())
+    closed = starling.join(small_model(), **self.place('two'), **ALONE)
+    closed.close()
+    with self.assertRaisesRegex(starling.SwarmError, 'was closed'):
+      closed.step(0.0)
+
+  # ---- a good guest
+
+  def test_lines_go_to_the_logger_and_name_arguments(self):
+    text = """
+import logging
+held = []
+class Keep(logging.Handler):
+  def emit(self, record):
+    held.append(record.getMessage())
+logging.getLogger('starling').addHandler(Keep())
+logging.getLogger('starling').setLevel(logging.INFO)
+swarm = starling.join(small_model(), state='one', listen='127.0.0.1:0', wait_for=1)
+for _ in range(20):
+  swarm.step(0.5)
+print(repr(swarm))
+swarm.close()
+assert any('join with bootstrap=' in line for line in held), held
+assert not any('--' in line for line in held), held
+"""
+    process = self.script(text, working=self.folder)
+    self.ends(process)
+    self.assertRegex(process.log(), r'^<Swarm training: step \d+, 0 peers>\n$')
+
+  def test_saving_one_tensor_does_not_save_the_block(self):
+    model = nn.Sequential(nn.Linear(500, 500), nn.Linear(500, 500))
+    with starling.join(model, **self.place(), **ALONE):
+      saved = io.BytesIO()
+      torch.save(model[0].bias, saved)
+      self.assertLess(len(saved.getvalue()), 10_000)
+
+  def test_many_lives_in_one_process_leave_nothing(self):
+    def life():
+      with starling.join(small_model(), **self.place(), **({} if self.lives else ALONE)) as swarm:
+        for _ in range(10):
+          swarm.step(0.0)
+      self.lives += 1
+      return len(os.listdir('/proc/self/task')), len(os.listdir('/proc/self/fd'))
+
+    life()
+    first = life()
+    for _ in range(5):
+      last = life()
+    self.assertLessEqual(last[0], first[0], 'threads')
+    self.assertLessEqual(last[1], first[1], 'open files')
+
+  def test_an_exception_or_an_exit_of_the_loop_ends_the_process(self):
+    begin = (
+      "swarm = starling.join(small_model(), state=sys.argv[1], listen='127.0.0.1:0', wait_for=1)\nswarm.step(0.0)\n"
+    )
+    for name, end, status in (
+      ('exception', "raise ValueError('of the loop')", 1),
+      ('exit', 'sys.exit(3)', 3),
+      ('nothing', '', 0),
+      ('os', 'os._exit(4)', 4),
+    ):
+      self.ends(self.script(begin + end, name, working=self.folder), status)
+
+  def test_ctrl_c_comes_through_and_the_swarm_stays_usable(self):
+    text = """
+import signal, threading, time
+def interrupted(call, after):
+  timer = threading.Timer(after, lambda: (began.append(time.monotonic()), os.kill(os.getpid(), signal.SIGINT)))
+  began = []
+  timer.start()
+  try:
+    call()
+  except KeyboardInterrupt:
+    return time.monotonic() - began[0]
+  raise AssertionError('no KeyboardInterrupt')
+
+place = {'listen': '127.0.0.1:0'}
+print('join', interrupted(lambda: starling.join(small_model(), bootstrap='127.0.0.1:9', state='a', **place), 0.5))
+print('gather', interrupted(lambda: starling.join(small_model(), wait_for=2, state='b', **place), 0.5))
+model = small_model()
+optimizer = OPTIMIZERS['sgd'](model.parameters())
+swarm = starling.join(model, optimizer, wait_for=1, state='c', **place)
+def train():
+  for index in range(10**9):
+    swarm.step(one_step(model, optimizer, index))
+print('step', interrupted(train, 0.5))
+before = swarm.steps
+for index in range(50):
+  assert swarm.step(one_step(model, optimizer, index))
+assert swarm.steps > before
+swarm.finish()
+print('usable')
+"""
+    process = self.script(text, working=self.folder)
+    self.ends(process)
+    self.assertIn('usable', process.log())
+    for name in ('join', 'gather', 'step'):
+      took = float(re.search(rf'{name} (\S+)', process.log())[1])
+      self.assertLess(took, 2, f'{name}: a busy machine adds to some 0.1 s')
+
+  # ---- processes that train one model together
+
+  RANKS = """
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+def step_of_rank(model, optimizer, index):
+  return one_step(model, optimizer, 1000 * dist.get_rank() + index)
+def trains(model, optimizer, swarm, indices):
+  for index in indices:
+    if not swarm.step(step_of_rank(model, optimizer, index), samples=16):
+      return
+dist.init_process_group('gloo')
+"""
+
+  def ranks(self, text, *arguments):
+    """Two processes, as torchrun starts them."""
+    port = str(processes.free_port_pair())
+    path = self.folder / f'script-{len(self.processes)}.py'
+    path.write_text(SCRIPT + self.RANKS + text)
+    together = {'WORLD_SIZE': '2', 'MASTER_ADDR': '127.0.0.1', 'MASTER_PORT': port}
+    places = [{**together, 'RANK': str(rank), 'LOCAL_RANK': str(rank)} for rank in range(2)]
+    return [self.python(path, *arguments, environment={**attach_case.ENVIRONMENT, **place}) for place in places]
+
+  def test_ranks_of_a_swarm_of_one_train_and_go_on_as_without_a_swarm(self):
+    text = """
+alone, joined, again = (DDP(small_model(seed)) for seed in (1, 1, 2))
+plain, shared, later = (OPTIMIZERS['sgd'](model.parameters()) for model in (alone, joined, again))
+for index in range(40):
+  step_of_rank(alone, plain, index)
+place = {'state': 'one', 'listen': '127.0.0.1:0', 'extra': lambda: {'epoch': 7}}
+momentum = {'wait_for': 1, 'local_steps': 3, 'exchange': {'share': ['params', 'momentum']}}
+with starling.join(joined, shared, **momentum, **place) as swarm:
+  trains(joined, shared, swarm, range(20))
+with starling.join(again, later, **place) as swarm:
+  assert (swarm.steps, swarm.restored_extra) == (20, {'epoch': 7}), (swarm, swarm.restored_extra)
+  trains(again, later, swarm, range(20, 40))
+for key, value in alone.module.state_dict().items():
+  if 'running' not in key:  # each rank's own, until DDP takes those of rank 0
+    assert torch.equal(value, again.module.state_dict()[key]), key
+print(repr(swarm), 'ends well', flush=True)
+dist.destroy_process_group()
+"""
+    for process in self.ranks(text):
+      self.ends(process)
+      self.assertRegex(process.log(), r'<Swarm \w+: step \d+, 0 peers> ends well')
+
+  def test_ranks_are_one_member_among_others(self):
+    text = """
+rank = dist.get_rank()
+model = DDP(small_model(rank))
+optimizer = OPTIMIZERS['adamw'](model.parameters())
+settings = {'wait_for': 2, 'local_steps': 3, 'stop_after': 150}
+swarm = starling.join(model, optimizer, state='state-1', listen='127.0.0.1:0', **settings)
+trains(model, optimizer, swarm, range(10**6))
+agreed = swarm.finish()
+mine = torch.cat([tensor.flatten() for tensor in model.parameters()])
+first = mine.clone()
+dist.broadcast(first, 0)
+assert torch.equal(mine, first), rank
+print('agreed', agreed, swarm.metrics()['swarm/exchanges'], flush=True)
+dist.destroy_process_group()
+"""
+    lone = """
+model = small_model(7)
+optimizer = OPTIMIZERS['adamw'](model.parameters())
+swarm = starling.join(model, optimizer, state='state-2', listen='127.0.0.1:0', bootstrap=sys.argv[1])
+index = 5000
+while swarm.step(one_step(model, optimizer, index), samples=16):
+  index += 1
+print('agreed', swarm.finish(), swarm.metrics()['swarm/exchanges'], flush=True)
+"""
+    ranks = self.ranks(text)
+    self.wait_until(lambda: (self.folder / 'state-1/address').exists() or not ranks[0].running(), 'an address')
+    self.assertTrue(ranks[0].running(), ranks[0].log())
+    for process in [*ranks, self.script(lone, (self.folder / 'state-1/address').read_text().strip())]:
+      self.ends(process)
+      self.assertRegex(process.log(), r'agreed True [1-9]')
+
+  def test_ranks_are_told_why_they_cannot_join(self):
+    text = """
+try:
+  from torch.distributed.device_mesh import init_device_mesh
+  from torch.distributed.fsdp import fully_shard
+  split = fully_shard(small_model(), mesh=init_device_mesh('cpu', (2,)))
+except ImportError:  # of an older torch
+  split = small_model()
+  split.set_requires_gradient_sync = None
+try:
+  starling.join(split, state='one', listen='127.0.0.1:0', wait_for=1)
+except starling.SwarmError as error:
+  print(error, flush=True)
+try:
+  starling.join(DDP(small_model()), state='one', listen='127.0.0.1:0', wait_for=1, round='1s')
+except starling.SwarmError as error:
+  print(error, flush=True)
+dist.destroy_process_group()
+"""
+    for process in self.ranks(text):
+      self.ends(process)
+      self.assertIn('FSDP and HSDP split a model over processes, and only a whole one can join', process.log())
+      self.assertIn("the swarm's rounds end by the clock (swarm.round)", process.log())
+    lone = self.script("os.environ.update(RANK='0', WORLD_SIZE='2')\nstarling.join(small_model(), state='two')\n")
+    self.ends(lone, 1)
+    self.assertIn('init_process_group() before join()', lone.log())
+
+  # ---- forked children
+
+  FORKING = """
+from torch.utils.data import DataLoader, TensorDataset
+class Data(torch.utils.data.Dataset):
+  def __len__(self):
+    return 10**6
+  def __getitem__(self, index):
+    return torch.randn(8, generator=torch.Generator().manual_seed(index))
+model = small_model(int(sys.argv[1]))
+swarm = starling.join(model, state='one', listen='127.0.0.1:' + sys.argv[2], agent={'checkpoint': {'every': '0s'}},
+                      **({'wait_for': 1, 'local_steps': 1} if sys.argv[1] == '1' else {}))
+loader = DataLoader(Data(), batch_size=4, num_workers=4, multiprocessing_context='fork')
+for count, batch in enumerate(loader):
+  swarm.step(0.1)
+  if count == 20:
+    children = open(f'/proc/self/task/{os.getpid()}/children').read()
+    print('children', children, 'steps', swarm.steps, flush=True)
+"""
+
+  def test_workers_of_a_killed_loop_hold_neither_its_folder_nor_its_port(self):
+    port = processes.free_port_pair()
+    first = self.script(self.FORKING, 1, port, working=self.folder)
+    self.wait_until(lambda: 'children' in first.log(), 'twenty steps')
+    workers = [int(child) for child in re.search(r'children ([\d ]+)', first.log())[1].split()]
+    self.assertEqual(len(workers), 4)
+    for worker in workers:  # stopped, they cannot see that their parent is gone, and stay
+      os.kill(worker, signal.SIGSTOP)
+    try:
+      first.child.kill()  # its workers not
+      first.child.wait()
+      for worker in workers:
+        self.assertTrue(pathlib.Path(f'/proc/{worker}').exists())
+      second = self.script(self.FORKING, 2, port, working=self.folder)
+      self.wait_until(lambda: 'children' in second.log() or not second.running(), 'twenty steps of the second life')
+      self.assertIn('children', second.log())
+    finally:
+      for worker in workers:
+        os.kill(worker, signal.SIGKILL)
+
+  def test_spawned_workers_feed_a_loop(self):
+    text = """
+from torch.utils.data import DataLoader
+class Data(torch.utils.data.Dataset):
+  def __len__(self):
+    return 400
+  def __getitem__(self, index):
+    return torch.randn(8, generator=torch.Generator().manual_seed(index)), index % 4
+if __name__ == '__main__':
+  model = small_model()
+  optimizer = OPTIMIZERS['adamw'](model.parameters())
+  swarm = starling.join(model, optimizer, state='one', listen='127.0.0.1:0', wait_for=1, local_steps=2)
+  for inputs, labels in DataLoader(Data(), batch_size=16, num_workers=2, multiprocessing_context='spawn'):
+    loss = nn.functional.cross_entropy(model(inputs), labels)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    assert swarm.step(loss, samples=len(inputs))
+  swarm.close()
+  print('steps', swarm.steps)
+"""
+    process = self.script(text)
+    self.ends(process)
+    self.assertIn('steps 25', process.log())
+
+  def test_a_forked_child_is_told_that_the_swarm_is_its_parents(self):
+    model = small_model()
+    with starling.join(model, **self.place(), **ALONE) as swarm:
+      swarm.step(0.0)
+      before = values(model)
+      read, write = os.pipe()
+      child = os.fork()
+      if child == 0:
+        try:
+          with torch.no_grad():
+            model[0].weight.zero_()  # its own copy
+          swarm.step(0.0)
+        except BaseException as error:
+          os.write(write, str(error).encode())
+        swarm.close()
+        os._exit(0)
+      os.close(write)
+      with os.fdopen(read) as pipe:
+        self.assertIn("the swarm is its parent's", pipe.read())
+      self.assertEqual(os.waitpid(child, 0)[1], 0)
+      self.assertTrue(torch.equal(before['0.weight'], model.state_dict()['0.weight']))
+      for _ in range(10):
+        self.assertTrue(swarm.step(0.0))
+
+
+if __name__ == '__main__':
+  logging.captureWarnings(True)
+  processes.main()

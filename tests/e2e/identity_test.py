@@ -1,0 +1,129 @@
+"""Wrong clocks, in this life or in an earlier one, and an identity that is in use twice. Nobody is locked out, and each
+side says what it is."""
+
+import shutil
+import time
+
+import swarm
+
+YEAR_MS = 365 * 24 * 3600 * 1000
+TWICE_S = 20  # within which both say so
+
+
+def now_ms():
+  return int(time.time() * 1000)
+
+
+class Clocks(swarm.Case):
+  def began_at(self, name, generation):
+    """A state folder whose last process began by a clock that said this."""
+    state = self.folder / name / 'state'
+    state.mkdir(parents=True, mode=0o700)
+    file = state / 'generation'
+    file.write_text(f'{generation}\n')
+    file.chmod(0o600)
+    return state
+
+  def exchanges_go_on(self, *agents):
+    before = [agent.done() for agent in agents]
+    self.wait(lambda: all(agent.done() >= done + 10 for agent, done in zip(agents, before)), 'exchanges of all')
+
+  def test_a_newcomer_whose_clock_was_centuries_ahead(self):
+    port = swarm.free_port_pair()
+    a = self.agent('a', '--config', self.quadratic(), '--listen', f'127.0.0.1:{port}')
+    self.wait_log(a, 'join with')
+    b = self.joiner('b', f'127.0.0.1:{port}', state=self.began_at('b', now_ms() + 300 * YEAR_MS))
+    c = self.joiner('c', f'127.0.0.1:{port}')
+    self.exchanges_go_on(a, b, c)
+    self.wait_log(a, 'agent b began 23', 'one of the two is wrong')
+
+  def test_a_swarm_of_the_future_takes_a_newcomer_of_today(self):
+    port = swarm.free_port_pair()
+    state = self.began_at('a', now_ms() + 20 * YEAR_MS)
+    a = self.agent('a', '--config', self.quadratic(), '--listen', f'127.0.0.1:{port}', state=state)
+    self.wait_log(a, 'join with')
+    b = self.joiner('b', f'127.0.0.1:{port}')
+    self.exchanges_go_on(a, b)
+
+  def test_who_has_lost_its_number_goes_above_the_one_that_others_hold(self):
+    port = swarm.free_port_pair()
+    a = self.agent('a', '--config', self.quadratic(), '--listen', f'127.0.0.1:{port}')
+    self.wait_log(a, 'join with')
+    ahead = now_ms() + 40 * YEAR_MS
+    b = self.joiner('b', f'127.0.0.1:{port}', state=self.began_at('b', ahead))
+    self.exchanges_go_on(a, b)
+    self.interrupt(b)
+    (b.state / 'generation').unlink()
+    again = self.joiner('b2', f'127.0.0.1:{port}', state=b.state)
+    self.exchanges_go_on(a, again)
+    self.assertGreater(int((b.state / 'generation').read_text()), ahead + 1)
+    self.assertIn('One of the two clocks was wrong', again.log())
+
+  def test_a_restart_after_the_clock_jumped_is_let_in_once_the_first_life_is_found_dead(self):
+    port = swarm.free_port_pair()
+    a = self.agent('a', '--config', self.quadratic(), '--listen', f'127.0.0.1:{port}')
+    self.wait_log(a, 'join with')
+    b = self.joiner('b', f'127.0.0.1:{port}')
+    self.exchanges_go_on(a, b)
+    b.kill()
+    (b.state / 'generation').write_text(f'{now_ms() + 7 * YEAR_MS}\n')
+    again = self.joiner('b2', f'127.0.0.1:{port}', state=b.state)
+    self.exchanges_go_on(a, again)
+
+
+class Twice(swarm.Case):
+  def pair(self):
+    self.port = swarm.free_port_pair()
+    a = self.agent('a', '--config', self.quadratic(), '--listen', f'127.0.0.1:{self.port}')
+    self.wait_log(a, 'join with')
+    b = self.joiner('b', f'127.0.0.1:{self.port}')
+    self.wait(lambda: a.done() >= 5 and b.done() >= 5, 'exchanges of both')
+    return a, b
+
+  def copy(self, b, name='copy'):
+    state = self.folder / name / 'state'
+    shutil.copytree(b.state, state)
+    return state
+
+  def both_say_so(self, a, b, copy):
+    """The younger one ends, and the older one exchanges on."""
+    self.wait_log(copy, 'this identity is in use at ' + b.address(), seconds=TWICE_S)
+    self.wait_log(b, 'this identity is in use at ' + copy.address(), seconds=TWICE_S)
+    self.assertEqual(self.wait_end(copy), 1, self.logs())
+    self.assertIn('--state NEW_FOLDER', copy.log())
+    done = b.done()
+    self.wait(lambda: b.done() >= done + 10, 'more exchanges of the older one')
+    self.assert_all_run([a, b])
+
+  def test_a_copied_folder_finds_the_process_that_it_was_copied_from(self):
+    a, b = self.pair()
+    self.both_say_so(a, b, self.joiner('twin', f'127.0.0.1:{self.port}', state=self.copy(b)))
+
+  def test_a_copy_without_an_address_is_found_by_what_members_hold(self):
+    a, b = self.pair()
+    state = self.copy(b)
+    (state / 'address').unlink()
+    self.both_say_so(a, b, self.joiner('twin', f'127.0.0.1:{self.port}', state=state))
+
+  def test_two_of_one_number(self):
+    state = self.folder / 'first' / 'state'
+    state.mkdir(parents=True, mode=0o700)
+    port = swarm.free_port_pair()
+    a = self.agent('a', '--config', self.quadratic(), '--listen', f'127.0.0.1:{port}')
+    self.wait_log(a, 'join with')
+    made = self.joiner('made', f'127.0.0.1:{port}', state=state)
+    self.wait(lambda: made.done() >= 3, 'its exchanges')
+    self.interrupt(made)
+    (state / 'generation').write_text(f'{now_ms() + YEAR_MS}\n')  # both begin with the next one
+    (state / 'address').unlink()
+    states = [self.folder / 'one' / 'state', self.folder / 'two' / 'state']
+    for each in states:
+      shutil.copytree(state, each)
+    twins = [self.joiner(each.parent.name, f'127.0.0.1:{port}', state=each) for each in states]
+    self.wait(lambda: sum(twin.running() for twin in twins) == 1, 'one of the two to end', TWICE_S)
+    for twin, other in (twins, twins[::-1]):
+      self.wait_log(twin, 'this identity is in use at ' + other.address(), seconds=TWICE_S)
+
+
+if __name__ == '__main__':
+  swarm.main()
