@@ -187,7 +187,7 @@ TEST_F(HostileNetworkTest, HugeFramesCostNoMemory) {
   }
   expect_serving();
   EXPECT_EQ(victim_.counters().frames_received, 2u);
-  EXPECT_LT(peak_memory_bytes() - before, 64u << 20);
+  EXPECT_LT(peak_memory_bytes(), before + (64u << 20));
 }
 
 TEST_F(HostileNetworkTest, WrongNumbersOfPartsAreRefusedAndCounted) {
@@ -251,7 +251,7 @@ TEST_F(HostileNetworkTest, AFloodDoesNotStopTheLoop) {
 // AddressSanitizer keeps what is freed.
 void expect_grown_less(size_t before, size_t mebibytes) {
 #if !defined(__SANITIZE_ADDRESS__)
-  EXPECT_LT(peak_memory_bytes() - before, mebibytes << 20);
+  EXPECT_LT(peak_memory_bytes(), before + (mebibytes << 20));  // the kernel rounds: it may also fall
 #endif
 }
 
