@@ -1,6 +1,6 @@
-// A registry: brings the members of any number of swarms together, each by the id of its settings. It has one router
-// for each swarm, and knows a swarm from the first agent that joins with its settings until a minute after its last
-// member. It checks a text before it serves it, keeps nothing on disk, and may be restricted to one swarm.
+// A registry: brings the members of up to kRegistrySwarmsMax swarms together, each by the id of its settings. It has
+// one router for each swarm, and knows a swarm from the first agent that joins with its settings until a minute after
+// its last member. It checks a text before it serves it, keeps nothing on disk, and may be restricted to one swarm.
 #pragma once
 
 #include <cstdint>

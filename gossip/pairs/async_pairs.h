@@ -12,9 +12,9 @@
 // is silent.
 //
 // A lost COMMIT is repeated until acknowledged. Until then B is in doubt: it keeps both payloads, trains on, and asks.
-// It applies its half late, but from the same bytes. The sum changes in two cases only. One end stops for good between
-// the halves: it restarts, or stays away until its tombstone expires. Or B holds more than kParkedDoubtsMax long doubts
-// and breaks the oldest (doubts_broken counts this).
+// It applies its half late, but from the same bytes. The sum changes in three cases only. One end stops for good
+// between the halves: it restarts, or stays away until its tombstone expires. B holds more than kParkedDoubtsMax long
+// doubts and breaks the oldest (doubts_broken counts this). Or an agent takes the others' model at the end of a run.
 //
 // Steps: 3 latencies + 2 transfers for the acceptor. Bytes on the wire: one payload each way + about 1 KiB.
 // A state machine: no sockets, no threads; arithmetic goes through the Worker. All calls on the control thread.
