@@ -23,6 +23,7 @@ from torch import nn
 
 import starling
 from starling._block import Block
+from starling._words import for_python
 
 ALONE = {'wait_for': 1, 'local_steps': 2}
 torch.set_num_threads(1)
@@ -666,6 +667,17 @@ print('usable')
     for name in ('join', 'gather', 'step'):
       took = float(re.search(rf'{name} (\S+)', process.log())[1])
       self.assertLess(took, 2, f'{name}: a busy machine adds to some 0.1 s')
+
+  def test_texts_name_what_a_loop_can_set(self):
+    for text, told in (
+      ('name a member with --bootstrap HOST:PORT', 'name a member with bootstrap=HOST:PORT'),
+      ('start it with --set swarm.stop_after=900, or --alone', 'start it with stop_after=900, or alone=True'),
+      (
+        'with a lower swarm.optimizer.learning_rate (now 0.03), or look',
+        "with a lower learning rate of the loop's optimizer, or look",
+      ),
+    ):
+      self.assertEqual(for_python(text), told)
 
   # ---- processes that train one model together
 
