@@ -149,12 +149,14 @@ int exit_status(const Agent& agent) {
   }
   const SwarmConfig& swarm = agent.swarm();
   const bool shares = swarm.wait_for > 1 && swarm.exchange.kind != ExchangeKind::kNone;
-  if (!shares || rounds->steps().taken() == 0 || rounds->tally().done > 0) return 0;
-  spdlog::error(
-      "this run took {} without one exchange, so its model is that of this agent alone (swarm.wait_for: {}); look "
-      "above for what its peers answered, and whether both ports of each agent are reachable",
-      print_count(rounds->steps().taken(), "step"), swarm.wait_for);
-  return kNothingShared;
+  if (shares && rounds->steps().taken() > 0 && rounds->tally().done == 0) {
+    spdlog::error(
+        "this run took {} without one exchange, so its model is that of this agent alone (swarm.wait_for: {}); look "
+        "above for what its peers answered, and whether both ports of each agent are reachable",
+        print_count(rounds->steps().taken(), "step"), swarm.wait_for);
+    return kNothingShared;
+  }
+  return rounds->settled().value_or(true) ? 0 : kApart;  // a warning has said with which member
 }
 
 std::unique_ptr<Trainer> own_trainer(const SwarmConfig& swarm, const Config& config, const Session& session,

@@ -63,7 +63,8 @@ void SwarmMember::settle(const ExitStatus& exit) {
   // An agent that has not begun to train reports no end. One whose program is still being loaded ends by the signal.
   const bool cut_short = interrupted_ && !joined() && (exit.ok() || (exit.signal == SIGINT && track_.peer.empty()));
   const bool hardly_begun = interrupted_ && exit.signal == 0 && exit.code == kNothingShared;
-  const bool finished = cut_short || ((exit.ok() || hardly_begun) && !track_.finish_reason.empty());
+  const bool apart = exit.signal == 0 && exit.code == kApart;  // a note in the table
+  const bool finished = cut_short || ((exit.ok() || hardly_begun || apart) && !track_.finish_reason.empty());
   state_ = finished ? ProcessState::kFinished : ProcessState::kFailed;
   if (state_ == ProcessState::kFinished) return;
   failure_ = "ended with " + exit.describe();

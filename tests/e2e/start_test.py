@@ -6,7 +6,7 @@ import signal
 
 import swarm
 
-NOTHING_SHARED, NOT_SAVED, ENDED_AT_ONCE = 3, 4, 130
+NOTHING_SHARED, NOT_SAVED, APART, ENDED_AT_ONCE = 3, 4, 5, 130
 
 
 class Together(swarm.Case):
@@ -91,6 +91,18 @@ class Together(swarm.Case):
     self.assertEqual(self.interrupt(alone)[0], NOTHING_SHARED, self.logs())
     self.assertIn('without one exchange', alone.log())
     self.assertIn('swarm.wait_for: 2', alone.log())
+
+  def test_an_end_without_all_members_has_a_status_of_its_own(self):
+    begins = [
+      '--config', self.quadratic(), '--wait-for', '3',
+      '--set', 'swarm.stop_after=50', '--set', 'swarm.consensus_timeout=1s',
+    ]  # fmt: skip
+    first = self.agent('first', *begins)
+    second = self.joiner('second', first.address())
+    self.joiner('slow', first.address(), environment={'STARLING_TEST_COMPUTE_MS': '600000'})
+    for agent in first, second:
+      self.assertEqual(self.wait_end(agent), APART, self.logs())
+      self.assertIn('1 member had not ended its steps', agent.log())
 
 
 class Stop(swarm.Case):
