@@ -620,7 +620,8 @@ void add_place(std::vector<ConfigField>& t) {
   t.push_back(row("agent.checkpoint.keep", "", "Number of checkpoints that are kept.", AT(agent.checkpoint_keep),
                   CountValue{1, 1000}));
   t.push_back(row("agent.evaluate_every", "",
-                  "Time between two evaluations on the test data, which take time from training. 0s: only at the end.",
+                  "Time between two evaluations on the test data. It is longer where they would take over 5 % of the "
+                  "time. 0s: only at the end.",
                   AT(agent.evaluate_every), TimeValue{0s, 24h}));
   t.push_back(row("agent.metrics", "--metrics", "File that gets a line of JSON for each event. Empty: none.",
                   AT(agent.metrics), TextValue{kPathBytesMax}));

@@ -124,7 +124,8 @@ constexpr auto fields(Of<StepBreakdown>) {
   using T = StepBreakdown;
   return std::tuple(field("forward_ms", &T::forward_ms), field("backward_ms", &T::backward_ms),
                     field("other_ms", &T::other_ms), field("encode_ms", &T::encode_ms),
-                    field("exposed_ms", &T::exposed_ms), field("select_ms", &T::select_ms));
+                    field("exposed_ms", &T::exposed_ms), field("jobs_ms", &T::jobs_ms),
+                    field("select_ms", &T::select_ms));
 }
 
 constexpr const char* name(Of<Started>) { return "start"; }

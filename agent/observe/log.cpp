@@ -103,12 +103,15 @@ std::string print_worker(const StepBreakdown& step) {
   return fmt::format(" (worker: {:.1f} select, {:.1f} ms encode)", *step.select_ms, step.encode_ms.value_or(0));
 }
 
-// "; step 3.1 forward + 6.0 backward + 0.4 other + 2.5 ms exposed"; empty where nothing was measured.
+// "; step 3.1 forward + 6.0 backward + 0.4 other + 0.2 jobs + 2.5 ms exposed"; empty where nothing was measured.
 std::string print_step(const StepBreakdown& step) {
   if (!step.exposed_ms) return "";
-  if (!step.backward_ms) return fmt::format("; {:.1f} ms a step exposed", *step.exposed_ms) + print_worker(step);
-  return fmt::format("; step {:.1f} forward + {:.1f} backward + {:.1f} other + {:.1f} ms exposed",
-                     step.forward_ms.value_or(0), *step.backward_ms, step.other_ms.value_or(0), *step.exposed_ms) +
+  const std::string jobs = step.jobs_ms.value_or(0) > 0 ? fmt::format("{:.1f} jobs + ", *step.jobs_ms) : "";
+  if (!step.backward_ms)
+    return fmt::format("; {}{:.1f} ms a step exposed", jobs, *step.exposed_ms) + print_worker(step);
+  return fmt::format("; step {:.1f} forward + {:.1f} backward + {:.1f} other + {}{:.1f} ms exposed",
+                     step.forward_ms.value_or(0), *step.backward_ms, step.other_ms.value_or(0), jobs,
+                     *step.exposed_ms) +
          print_worker(step);
 }
 

@@ -44,7 +44,7 @@ void BoundaryJobs::evaluated() {
     observer_.on(Evaluated{steps_, evaluation->accuracy, evaluation->loss});
   }
   pace_.job_took(clock_.now() - began_);
-  cadence_.evaluated(clock_.now());
+  cadence_.evaluated(began_, clock_.now());
   std::exchange(after_evaluation_, nullptr)();
 }
 

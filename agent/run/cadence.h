@@ -25,9 +25,14 @@ class Cadence {
   void checkpoint_saved(TimePoint now) {
     next_checkpoint_ = checkpoint_every_ > Duration::zero() ? now + checkpoint_every_ : TimePoint::max();
   }
-  void evaluated(TimePoint now) { next_evaluation_ = now + evaluate_every_; }
+  // Evaluations take at most a twentieth of the time, however often they are asked for.
+  void evaluated(TimePoint began, TimePoint now) {
+    next_evaluation_ = now + std::max(evaluate_every_, kStepsPerEvaluation * (now - began));
+  }
 
  private:
+  static constexpr int kStepsPerEvaluation = 19;  // time of the one to time of the other
+
   Duration checkpoint_every_, evaluate_every_;
   TimePoint next_checkpoint_ = TimePoint::max(), next_evaluation_ = TimePoint::max();
 };

@@ -28,7 +28,10 @@ class Pace {
   // Steps have ended, and a boundary begins.
   void stepped(const StepReport& report, TimePoint now);
   // Of the boundary, an evaluation or a checkpoint took so long; it does not count as cost of the exchange.
-  void job_took(Duration duration) { boundary_began_ += duration; }
+  void job_took(Duration duration) {
+    boundary_began_ += duration;
+    times_.job_took(duration);
+  }
   // The boundary ends. With `overlap: auto`, long boundaries turn overlap on: then returns the fraction of a round that
   // they took.
   // `late`: it began so long before, for the others.

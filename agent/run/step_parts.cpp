@@ -25,6 +25,7 @@ void StepParts::end_window() {
   if (sum.select > Duration::zero()) mean_.select_ms = each(sum.select);
   if (sum.encode > Duration::zero()) mean_.encode_ms = each(sum.encode);
   mean_.exposed_ms = each(sum.exposed);
+  mean_.jobs_ms = each(sum.jobs);
 }
 
 }  // namespace starling

@@ -14,7 +14,8 @@ class StepParts {
     sum_.select += select;
     sum_.encode += encode;
   }
-  void stood_still(Duration duration) { sum_.exposed += duration; }  // the trainer, at a boundary
+  void stood_still(Duration duration) { sum_.exposed += duration; }  // the trainer, at a boundary, but for jobs
+  void job_took(Duration duration) { sum_.jobs += duration; }
   // A window without steps says nothing: the one before it stays.
   void end_window();
   const StepBreakdown& mean() const { return mean_; }
@@ -22,7 +23,7 @@ class StepParts {
  private:
   struct Sum {
     uint64_t steps = 0;
-    Duration compute{}, forward{}, backward{}, select{}, encode{}, exposed{};
+    Duration compute{}, forward{}, backward{}, select{}, encode{}, exposed{}, jobs{};
   };
   Sum sum_;
   StepBreakdown mean_;

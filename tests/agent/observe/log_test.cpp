@@ -301,6 +301,10 @@ TEST_F(LogTest, SaysWhatAStepConsistsOfWhereItIsMeasured) {
   status.step.select_ms = 0.8;
   log_.on(status);
   EXPECT_NE(take().find(" + 2.5 ms exposed (worker: 0.8 select, 1.0 ms encode)\n"), std::string::npos);
+  status.steps = 104;
+  status.step.jobs_ms = 0.2;
+  log_.on(status);
+  EXPECT_NE(take().find(" + 0.4 other + 0.2 jobs + 2.5 ms exposed"), std::string::npos);
 }
 
 }  // namespace

@@ -66,6 +66,7 @@ TEST(Pace, SaysWhatAStepConsistsOf) {
   EXPECT_DOUBLE_EQ(mean.select_ms.value(), 1);
   EXPECT_DOUBLE_EQ(mean.encode_ms.value(), 1.5);
   EXPECT_DOUBLE_EQ(mean.exposed_ms.value(), 15);
+  EXPECT_DOUBLE_EQ(mean.jobs_ms.value(), 5);
   ASSERT_TRUE(pace.measure_rate(kStart + seconds(4)));
   EXPECT_DOUBLE_EQ(pace.times().mean().exposed_ms.value(), 15) << "no steps: what was known stays";
   pace.stepped(steps(1, milliseconds(9)), kStart + seconds(6));

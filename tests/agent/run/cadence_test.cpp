@@ -1,0 +1,49 @@
+#include "agent/run/cadence.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+namespace starling {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr TimePoint kStart{};
+
+TEST(Cadence, ShortEvaluationsComeAsOftenAsAskedFor) {
+  Cadence cadence(seconds(30), seconds(5));
+  EXPECT_FALSE(cadence.evaluation_due(kStart)) << "not started";
+  cadence.start(kStart);
+  EXPECT_TRUE(cadence.evaluation_due(kStart));
+  cadence.evaluated(kStart, kStart + milliseconds(100));
+  EXPECT_FALSE(cadence.evaluation_due(kStart + milliseconds(5099)));
+  EXPECT_TRUE(cadence.evaluation_due(kStart + milliseconds(5100)));
+}
+
+TEST(Cadence, LongEvaluationsTakeATwentiethOfTheTime) {
+  Cadence cadence(seconds(30), milliseconds(100));
+  cadence.start(kStart);
+  TimePoint now = kStart;
+  Duration evaluating{};
+  for (int i = 1; i <= 50; ++i) {
+    while (!cadence.evaluation_due(now)) now += milliseconds(10);
+    const TimePoint began = now;
+    now += i * milliseconds(70);
+    evaluating += now - began;
+    cadence.evaluated(began, now);
+  }
+  while (!cadence.evaluation_due(now)) now += milliseconds(10);
+  EXPECT_LE(evaluating, (now - kStart) / 20);
+  EXPECT_GE(evaluating, (now - kStart) / 21) << "nor rarer than needed";
+}
+
+TEST(Cadence, NoneIsDueWhereNoneIsAskedFor) {
+  Cadence cadence(seconds(30), Duration::zero());
+  cadence.start(kStart);
+  EXPECT_FALSE(cadence.evaluation_due(kStart + std::chrono::hours(1)));
+}
+
+}  // namespace
+}  // namespace starling
