@@ -2,8 +2,12 @@
 #include <cstdio>
 #include <memory>
 
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
 #include "agent/commands/commands.h"
 #include "agent/commands/flags.h"
+#include "agent/config/settings.h"
 #include "agent/config/values.h"
 #include "agent/data/survey.h"
 #include "agent/report/format.h"
@@ -27,13 +31,30 @@ void check_data(const std::string& path, const Config* config, const std::string
   std::printf("  agent:\n    data: {path: %s}\n", TextValue::print(path).c_str());
 }
 
-// Throws std::runtime_error where the model does not fit here.
-void check_memory(const Config& config) {
+std::string print_seconds(double seconds) {
+  return seconds < 100 ? fmt::format("{:.2g} s", seconds) : fmt::format("{:.0f} s", seconds);
+}
+
+// Says whether the model fits this machine and its links. Throws std::runtime_error where it does not fit the machine.
+void check_size(const Config& config, bool json) {
   const ModelKind& kind = model_kind(config.swarm.model.kind);
   if (kind.attached) return;  // its size is the loop's
-  std::printf("  %s params; an agent takes about %s of memory on a CPU\n",
-              std::to_string(kind.param_count(config.swarm.model)).c_str(),
-              print_bytes(kProgramMemory + memory_need(config.swarm, config.agent)).c_str());
+  const uint64_t params = kind.param_count(config.swarm.model);
+  const uint64_t memory = kProgramMemory + memory_need(config.swarm, config.agent);
+  const bool shares = config.swarm.exchange.kind != ExchangeKind::kNone;
+  const double bytes = shares ? exchange_bytes(config.swarm) : 0;
+  if (json) {
+    const nlohmann::json facts = {
+        {"params", params}, {"memory_bytes", memory}, {"exchange_bytes", static_cast<uint64_t>(bytes)}};
+    fmt::print("{}\n", facts.dump());
+  } else {
+    fmt::print("  {} params; an agent takes about {} of memory on a CPU\n", params, print_bytes(memory));
+    if (shares) {
+      fmt::print("  an exchange sends at most {} each way: {} at 10 Mb/s, {} at 1 Gb/s\n",
+                 print_bytes(static_cast<uint64_t>(bytes)), print_seconds(bytes * 8 / 10e6),
+                 print_seconds(bytes * 8 / 1e9));
+    }
+  }
   require_memory_for(config.swarm, config.agent);
 }
 
@@ -43,8 +64,8 @@ int run_check_command(const CheckCommand& command) {
   Config config;
   if (!command.config_path.empty()) {
     config = load_config(command.config_path, {});
-    std::printf("%s: ok\n", command.config_path.c_str());
-    if (config.has_swarm) check_memory(config);
+    if (!command.json) std::printf("%s: ok\n", command.config_path.c_str());
+    if (config.has_swarm) check_size(config, command.json);
   }
   const bool has_model = config.has_swarm && model_kind(config.swarm.model.kind).needs_data;
   if (!command.data.empty()) check_data(command.data, has_model ? &config : nullptr, command.config_path);
@@ -58,8 +79,11 @@ void add_check(CLI::App& app, Cli& cli) {
   command.text("--config FILE", "The same as `file`.", options->config_path);
   command.text("--data PATH", "Folder or file with data, to read whole; alone, or for the model of the config.",
                options->data);
+  command.flag("--json", "Of a config: prints params, bytes of memory, and bytes of an exchange as a line of JSON.",
+               options->json);
   command.require_any({"file", "--config", "--data"});
   command.exclude("file", "--config");
+  command.exclude("--data", "--json");
   command.then([&cli, options] {
     cli.config_path = options->config_path;
     cli.choose("check", *options, run_check_command);

@@ -75,6 +75,7 @@ int run_init_command(const InitCommand& command);
 struct CheckCommand {
   std::string config_path;  // empty: none
   std::string data;         // --data; empty: none
+  bool json = false;        // of the config alone
 };
 
 // Says what is wrong with a config, what a data set holds, and whether both fit.

@@ -162,20 +162,6 @@ SwarmConfig checked(SwarmConfig swarm, const std::string& where) {
   return config.swarm;
 }
 
-// An upper bound on what a member sends in an exchange, or in each direction of a round of updates.
-double exchange_bytes(const SwarmConfig& swarm) {
-  const ExchangeConfig& exchange = swarm.exchange;
-  const size_t params = model_kind(swarm.model.kind).param_count(swarm.model);
-  if (shares_updates(exchange)) {
-    const std::unique_ptr<UpdateCodec> codec = make_update_codec(exchange.update);
-    return static_cast<double>(
-        std::max(codec->bytes_max(UpdateRole::kContribution, params), codec->bytes_max(UpdateRole::kEntry, params)));
-  }
-  const size_t elements = (exchange.carry_momentum ? 2 : 1) * params;
-  const auto bytes = static_cast<double>(make_codec(exchange.codec, MemorySpace::kHost)->payload_bytes_max(elements));
-  return bytes / exchange.fragments;
-}
-
 // Which swarm it is does not depend on how long its first agent waited for others.
 SwarmConfig begun(SwarmConfig swarm) {
   swarm.wait_for = 1;
@@ -195,6 +181,19 @@ std::optional<std::string> meaning_of(const std::string& text) {
 }
 
 }  // namespace
+
+double exchange_bytes(const SwarmConfig& swarm) {
+  const ExchangeConfig& exchange = swarm.exchange;
+  const size_t params = model_kind(swarm.model.kind).param_count(swarm.model);
+  if (shares_updates(exchange)) {
+    const std::unique_ptr<UpdateCodec> codec = make_update_codec(exchange.update);
+    return static_cast<double>(
+        std::max(codec->bytes_max(UpdateRole::kContribution, params), codec->bytes_max(UpdateRole::kEntry, params)));
+  }
+  const size_t elements = (exchange.carry_momentum ? 2 : 1) * params;
+  const auto bytes = static_cast<double>(make_codec(exchange.codec, MemorySpace::kHost)->payload_bytes_max(elements));
+  return bytes / exchange.fragments;
+}
 
 Duration longest_deadline(const SwarmConfig& swarm) {
   constexpr double kBytesPerSecond = 10e6 / 8;

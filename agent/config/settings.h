@@ -22,6 +22,10 @@ namespace starling {
 inline constexpr Duration kDeadlineAuto = Duration::zero();
 inline constexpr Duration kDeadlineLongest = std::chrono::hours(1);
 
+// An upper bound on the bytes that a member sends in an exchange, or in each direction of a round of updates. Not for
+// attached models that no loop has brought yet: their size is 0.
+double exchange_bytes(const SwarmConfig& swarm);
+
 // The time for it: four times what the bytes that a member sends in an exchange take at 10 Mb/s. It is at least
 // 2 s, for links across the world, and deadline_min; at most kDeadlineLongest. Another value stays.
 Duration longest_deadline(const SwarmConfig& swarm);

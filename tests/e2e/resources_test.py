@@ -1,6 +1,7 @@
 """Limits that are met, disks that are full, and files that others change or remove while an agent runs."""
 
 import contextlib
+import json
 import os
 import pathlib
 import random
@@ -414,11 +415,23 @@ class Memory(swarm.Case):
     return done.returncode, done.stdout + done.stderr
 
   def foretold(self, config):
-    """Bytes, as check prints them."""
-    status, text = self.program('check', config)
+    """Bytes of memory, as check prints them."""
+    status, text = self.program('check', config, '--json')
     self.assertEqual(status, 0, text)
-    number, unit = re.search(r'an agent takes about ([0-9.]+) ([MG])B of memory', text).groups()
-    return float(number) * {'M': 1e6, 'G': 1e9}[unit]
+    return json.loads(text)['memory_bytes']
+
+  def test_check_says_what_an_exchange_sends(self):
+    for exchange, bytes_each in (('{kind: pairwise, codec: modulo8}', 1), ('{kind: group, codec: bf16}', 2)):
+      config = self.network([2000], exchange=exchange)
+      status, text = self.program('check', config, '--json')
+      self.assertEqual(status, 0, text)
+      found = json.loads(text)
+      self.assertEqual(found['params'], 784 * 2000 + 2000 + 2000 * 10 + 10)
+      self.assertLess(abs(found['exchange_bytes'] / (bytes_each * found['params']) - 1), 0.05, text)
+      text = self.program('check', config)[1]
+      self.assertRegex(
+        text, r'an exchange sends at most [0-9.]+ MB each way: [0-9.]+ s at 10 Mb/s, [0-9.]+ s at 1 Gb/s'
+      )
 
   def test_a_model_that_fits_nowhere_is_refused_before_it_is_made(self):
     config = self.network([65_536] * 4)  # 280 GB
