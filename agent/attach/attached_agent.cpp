@@ -16,6 +16,8 @@
 #include "agent/observe/member_report.h"
 #include "agent/observe/metrics.h"
 #include "agent/observe/warnings.h"
+#include "agent/process/address_watch.h"
+#include "agent/process/surroundings.h"
 #include "agent/process/tensor_list.h"
 #include "agent/share/memory_need.h"
 #include "agent/state/checkpoint_lock.h"
@@ -211,12 +213,23 @@ void AttachedAgent::live() {
   log_this_thread_to(&log_);
   std::string error;
   try {
+    std::optional<AddressWatch> addresses;
+    std::optional<Surroundings> surroundings;
     session_->begin({[this](const SwarmConfig& swarm) { return make_trainer(swarm); }, [this] { name_tensors(); },
-                     [this] { return leave_asked_.load(); }, [this](const Agent& agent) { turn(agent); }});
+                     [this] { return leave_asked_.load(); },
+                     [this, &surroundings](const Agent& agent) {
+                       surroundings->tick();
+                       turn(agent);
+                     }});
+    addresses.emplace(config_.agent, session_->bound(), session_->advertise(), [this] { session_->wake(); });
+    surroundings.emplace(session_->agent(), *place_, *addresses, clock_, false);
     spdlog::info("this agent listens on {} and the next port, state in {}; others join with --bootstrap {}",
                  session_->bound().to_string(), place_->folder(), session_->advertise().to_string());
     session_->run();
     look(session_->agent());
+    if (surroundings->begins_again() && !leave_asked_) {
+      error = "members held a later process of this agent, as a clock was wrong: join() again, which begins above it";
+    }
   } catch (const std::exception& caught) {
     error = caught.what();
   }
@@ -259,8 +272,8 @@ void AttachedAgent::look(const Agent& agent) {
   status_.steps = rounds->progress().steps;
   status_.round = rounds->progress().round;
   status_.swarm_steps = rounds->steps().swarm_steps();
-  status_.stop_after = swarm.stop_after;
-  status_.exchanges = rounds->tally().done;
+  status_.stop_after = rounds->steps().stop_after();
+  status_.exchanges = rounds->tally().completed();
   status_.failed = rounds->tally().failed;
   status_.distance = rounds->relative_distance();
   status_.carries_momentum = swarm.exchange.carry_momentum;

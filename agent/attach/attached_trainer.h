@@ -31,6 +31,7 @@ class AttachedTrainer final : public Trainer {
   void start_evaluation() override {}  // the loop evaluates when it likes, and reports
   TimePoint idle_at() const override { return handover_.with_agent() ? TimePoint::min() : TimePoint::max(); }
   TimePoint last_step() const override { return handover_.last_step(); }
+  bool takes_more_steps() const override { return !handover_.over(); }
   StepReport take_steps() override { return handover_.take(); }
   std::optional<Evaluation> take_evaluation() override { return handover_.take_evaluation(); }
   std::vector<std::byte> save_state() override { return handover_.ask_for_state(); }

@@ -63,7 +63,16 @@ Handover::Answer Handover::wait(Duration patience) {
 
 void Handover::give_state(std::span<const std::byte> state) {
   const std::lock_guard lock(mutex_);
-  state_.assign(state.begin(), state.end());
+  if (!has_restored_) state_.assign(state.begin(), state.end());  // a loop that has not taken it has a fresh one
+  wants_state_ = false;
+  last_state_ = over_;
+  to_worker_.notify_all();
+}
+
+void Handover::finishing() {
+  const std::lock_guard lock(mutex_);
+  if (!over_) return;
+  last_state_ = true;
   wants_state_ = false;
   to_worker_.notify_all();
 }
@@ -122,7 +131,7 @@ std::optional<Evaluation> Handover::take_evaluation() {
 
 Handover::Bytes Handover::ask_for_state() {
   std::unique_lock lock(mutex_);
-  if (left_ || over_) return state_;
+  if (left_ || last_state_ || has_restored_ || !error_.empty()) return state_;
   wants_state_ = true;
   to_loop_.notify_all();
   if (!to_worker_.wait_for(lock, kStatePatience, [this] { return !wants_state_; })) {
@@ -155,6 +164,11 @@ void Handover::end(const std::string& error) {
 std::string Handover::error() const {
   const std::lock_guard lock(mutex_);
   return error_;
+}
+
+bool Handover::over() const {
+  const std::lock_guard lock(mutex_);
+  return over_;
 }
 
 uint64_t Handover::steps() const {

@@ -40,6 +40,7 @@ class Handover {
   Answer step(uint64_t samples, double loss, Duration patience);  // an optimizer step has ended
   Answer wait(Duration patience);
   void give_state(std::span<const std::byte> state);
+  void finishing();  // after kOver: no state follows
   Bytes restored() const;
   void report(const Evaluation& evaluation);
   void leave();  // no more steps; those taken count
@@ -56,6 +57,7 @@ class Handover {
 
   // ---- any thread
   std::string error() const;
+  bool over() const;            // no step follows
   uint64_t steps() const;       // of the loop, since it began
   double rate() const;          // of the last LocalSteps
   uint64_t steps_left() const;  // of the round; 0: it is the agent's turn
@@ -72,6 +74,7 @@ class Handover {
   bool with_loop_ = false, left_ = false, over_ = false;
   bool fresh_ = false;  // given since the loop last looked
   bool wants_state_ = false, has_restored_ = false;
+  bool last_state_ = false;  // the loop has given it after the end, or gives none
   LocalSteps asked_;
   StepReport report_;
   double loss_sum_ = 0;

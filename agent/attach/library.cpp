@@ -278,6 +278,7 @@ int starling_leave(starling_swarm* handle) {
 
 int starling_finish(starling_swarm* handle, int ms) {
   return driving(handle, [ms](OpenSwarm& swarm) -> int {
+    swarm.agent->handover().finishing();
     if (!swarm.agent->wait_for_end(milliseconds(ms))) return STARLING_AGAIN;
     const std::string error = swarm.agent->handover().error();
     if (error.empty()) return STARLING_OVER;
@@ -300,6 +301,8 @@ int starling_close(starling_swarm* handle) {
       if (swarms.all.empty()) first_generation = 0;
     }
     swarm->agent->leave();  // a call in another thread then ends, and the last of both frees
+    while (!swarm->agent->wait_for_end(std::chrono::seconds(1))) {
+    }  // the caller may free the buffers, or end the process
     return STARLING_GO;
   } catch (...) {
     return STARLING_FAILED;

@@ -21,7 +21,7 @@ enum {
   STARLING_RESTORED = 2,     /* the same, and starling_take_state has what was put with these params */
   STARLING_AGAIN = 3,        /* the buffers are the library's: call starling_wait */
   STARLING_STATE_WANTED = 4, /* a checkpoint is being written: starling_put_state, then starling_wait */
-  STARLING_OVER = 5,         /* no more steps are wanted: starling_finish */
+  STARLING_OVER = 5,         /* no more steps are wanted: starling_put_state, then starling_finish */
   STARLING_FAILED = -1,      /* the agent has ended */
   STARLING_FORKED = -2,      /* this is a forked child, and the handle is its parent's */
   STARLING_BUSY = -3,        /* another thread is inside a call with this handle */

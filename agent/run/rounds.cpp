@@ -51,7 +51,7 @@ void Rounds::stop() {
 }
 
 bool Rounds::prolong(uint64_t stop_after) {
-  if (state_ == State::kEnded) return false;
+  if (state_ == State::kEnded || !steps_.may_follow()) return false;
   if (phase_ == Phase::kSettling && !ending_.resume_training()) return false;
   steps_.set_stop(stop_after);
   return true;

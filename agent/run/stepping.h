@@ -38,6 +38,7 @@ class Stepping {
   // The steps under way end with the one in hand, and later ones after one.
   void stop() { *stop_ = stopped_ = true; }
   bool ended() const { return trainer_.idle(); }
+  bool may_follow() const { return trainer_.takes_more_steps(); }
   TimePoint end() const;  // not before now; TimePoint::max(): the trainer wakes the control thread
   // A loop of its own may pause: a validation, a breakpoint. It does from pauses_at() on, if no step comes before. Then
   // nobody waits for this agent, and the first step that comes ends the steps under way. take() ends the pause.

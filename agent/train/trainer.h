@@ -101,6 +101,8 @@ class Trainer {
   // From any thread. Of steps that a loop of its own takes: when it took the last one, or was given its turn.
   // TimePoint::max(): the trainer takes them itself, or none are due.
   virtual TimePoint last_step() const { return TimePoint::max(); }
+  // False: a loop of its own was told that the run is over.
+  virtual bool takes_more_steps() const { return true; }
   virtual StepReport take_steps() = 0;                      // of the last start_steps
   virtual std::optional<Evaluation> take_evaluation() = 0;  // of the last start_evaluation
 

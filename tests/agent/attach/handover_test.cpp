@@ -138,6 +138,45 @@ TEST_F(HandoverTest, ACheckpointHasTheStateOfALoopThatWaits) {
   EXPECT_EQ(handover.wait(kAtOnce), Answer::kGo);
 }
 
+TEST_F(HandoverTest, AFreshStateDoesNotReplaceWhatIsToBeRestored) {
+  handover.restore(bytes({4}));
+  EXPECT_EQ(handover.ask_for_state(), bytes({4})) << "before the loop had a turn";
+  handover.give_state(bytes({9}));
+  EXPECT_EQ(handover.ask_for_state(), bytes({4}));
+  give(1);
+  EXPECT_EQ(handover.wait(kAtOnce), Answer::kRestored);
+  handover.give_state(bytes({9}));
+  handover.leave();
+  EXPECT_EQ(handover.ask_for_state(), bytes({9})) << "the loop has taken it, and went on";
+}
+
+TEST_F(HandoverTest, TheLastCheckpointHasTheStateAfterTheLastStep) {
+  handover.give_state(bytes({1}));
+  handover.end("");
+  EXPECT_EQ(handover.wait(kAtOnce), Answer::kOver);
+  Handover::Bytes saved;
+  std::thread worker([&] { saved = handover.ask_for_state(); });
+  while (handover.wait(kPatience) != Answer::kStateWanted) {
+  }
+  handover.give_state(bytes({5}));
+  worker.join();
+  EXPECT_EQ(saved, bytes({5}));
+  EXPECT_EQ(handover.ask_for_state(), bytes({5})) << "and is not asked again";
+}
+
+TEST_F(HandoverTest, NobodyWaitsForTheStateOfALoopThatFinishes) {
+  handover.give_state(bytes({1}));
+  handover.finishing();
+  EXPECT_FALSE(handover.over());
+  handover.end("");
+  EXPECT_TRUE(handover.over());
+  Handover::Bytes saved;
+  std::thread worker([&] { saved = handover.ask_for_state(); });
+  handover.finishing();
+  worker.join();
+  EXPECT_EQ(saved, bytes({1}));
+}
+
 TEST_F(HandoverTest, NobodyWaitsForTheStateOfALoopThatIsGone) {
   handover.give_state(bytes({7}));
   handover.leave();

@@ -201,6 +201,49 @@ TEST_F(LibraryTest, ALifeInTheSameFolderGoesOnWithItsParamsAndItsState) {
   EXPECT_EQ(state, 41u);
 }
 
+TEST_F(LibraryTest, TheLastCheckpointOfARunHasTheStateAfterItsLastStep) {
+  {
+    Loop first(folder_ / "one", 0, 1);
+    first.begin_swarm(1, 24);
+    ASSERT_EQ(first.open(), "");
+    int answer = first.wait();
+    while (answer >= 0 && answer < STARLING_AGAIN) answer = first.step();
+    ASSERT_EQ(answer, STARLING_OVER) << first.message();
+    EXPECT_EQ(starling_put_state(first.swarm(), &first.steps_taken, sizeof first.steps_taken), STARLING_GO);
+    EXPECT_TRUE(first.finish());
+    EXPECT_GE(first.steps_taken, 24u);
+    first.close();
+  }
+  Loop second(folder_ / "one", 99, 1);
+  second.set("swarm.stop_after=40");
+  ASSERT_EQ(second.open(), "");
+  EXPECT_EQ(second.wait(), STARLING_RESTORED) << second.message();
+  EXPECT_EQ(second.now().stop_after, 40u);
+  uint64_t state = 0;
+  EXPECT_EQ(starling_take_state(second.swarm(), &state, sizeof state), 8);
+  EXPECT_EQ(state, second.now().steps);
+}
+
+TEST_F(LibraryTest, ACloseBesideACallOfAnotherThreadSavesTheLastStep) {
+  Loop loop(folder_ / "one", 0, 1);
+  loop.begin_swarm(1, 0);
+  ASSERT_EQ(loop.open(), "");
+  int answer = loop.wait();
+  for (int i = 0; i < 7 && answer >= 0; ++i) answer = loop.step();
+  std::atomic<bool> closed = false;
+  std::thread other([&] {
+    while (!closed) starling_wait(loop.swarm(), 200);
+  });
+  loop.close();
+  bool saved = false;
+  for (const auto& file : std::filesystem::recursive_directory_iterator(folder_)) {
+    saved |= file.path().filename().string().ends_with("-step-7.ckpt");
+  }
+  EXPECT_TRUE(saved);
+  closed = true;
+  other.join();
+}
+
 TEST_F(LibraryTest, AnotherModelAndOtherWishesAreRefused) {
   Loop founder(folder_ / "founder", 0, 1);
   founder.begin_swarm(1, 0);

@@ -4,6 +4,7 @@ Runs itself by a Python with torch: this one, or the one that STARLING_PYTORCH n
 """
 
 import copy
+import gc
 import importlib.util
 import io
 import logging
@@ -18,6 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import attach_case  # first: it finds the Python with torch
 from attach_case import processes
 
+import numpy
 import torch
 from torch import nn
 
@@ -334,6 +336,69 @@ print('agreed', callback.agreed, callback.swarm.metrics()['swarm/exchanges'], fl
         swarm.step(one_step(again, of_again, index))
     for key, value in whole.state_dict().items():
       self.assertTrue(torch.equal(value, again.state_dict()[key]), key)
+
+  def test_a_kill_after_a_restart_costs_nothing_that_was_saved(self):
+    text = """
+model = small_model(int(sys.argv[1]))
+optimizer = OPTIMIZERS['sgd'](model.parameters())
+swarm = starling.join(model, optimizer, state='one', listen='127.0.0.1:0', extra=lambda: {'epoch': int(sys.argv[1])},
+                      **(ALONE if sys.argv[1] == '7' else {}))
+if sys.argv[1] == '7':
+  for index in range(10):
+    swarm.step(one_step(model, optimizer, index))
+  swarm.close()
+else:
+  saved = {group: len(state) for group, state in optimizer.state.items()}
+  print('restored', swarm.restored_extra, len(saved), flush=True)
+  os._exit(4)
+"""
+    self.ends(self.script(text, 7, working=self.folder))
+    for life in range(3):
+      process = self.script(text, 0, working=self.folder)
+      self.ends(process, 4)
+      self.assertIn("restored {'epoch': 7} 6", process.log(), f'life {life}')
+
+  def test_the_last_checkpoint_of_a_run_is_of_its_last_step(self):
+    model, again = small_model(1), small_model(2)
+    of_model, of_again = (OPTIMIZERS['sgd'](one.parameters()) for one in (model, again))
+    taken = 0
+    swarm = starling.join(model, of_model, extra=lambda: {'taken': taken}, stop_after=24, **self.place(), **ALONE)
+    while True:
+      loss = one_step(model, of_model, taken)
+      taken += 1
+      if not swarm.step(loss):
+        break
+    swarm.finish()
+    with starling.join(again, of_again, stop_after=40, **self.place()) as swarm:
+      self.assertEqual((swarm.restored_extra, swarm.steps), ({'taken': taken}, taken))
+      for one, two in zip(model.parameters(), again.parameters()):
+        self.assertTrue(torch.equal(of_model.state[one]['momentum_buffer'], of_again.state[two]['momentum_buffer']))
+
+  def test_what_no_restart_could_load_is_refused(self):
+    for extra, named in ((lambda: pathlib.Path('x'), 'pathlib'), (lambda: numpy.float64(1), 'numpy')):
+      with self.assertRaisesRegex(starling.SwarmError, rf'{named}.* cannot be restored after a restart'):
+        starling.join(small_model(), extra=extra, **self.place(), **ALONE)
+    model = small_model()
+    optimizer = OPTIMIZERS['adamw'](model.parameters())
+    with starling.join(model, optimizer, **self.place(), **ALONE) as swarm:
+      optimizer.param_groups[0]['lr'] = numpy.float64(0.25)
+      for index in range(5):
+        swarm.step(one_step(model, optimizer, index))
+    again = OPTIMIZERS['adamw'](model.parameters())
+    with starling.join(model, again, **self.place()):
+      self.assertEqual(again.param_groups[0]['lr'], 0.25)
+
+  def test_a_swarm_that_is_dropped_leaves(self):
+    def trains():
+      model = small_model()
+      swarm = starling.join(model, **self.place(), **ALONE)
+      for _ in range(10):
+        swarm.step(0.1)
+
+    trains()
+    gc.collect()
+    with starling.join(small_model(2), **self.place()) as swarm:
+      self.assertEqual(swarm.steps, 10)
 
   def test_loops_with_other_first_weights_end_with_one_model(self):
     text = """

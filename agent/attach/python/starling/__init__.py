@@ -5,6 +5,7 @@ import ctypes
 import io
 import logging
 import os
+import pickle
 import time
 import weakref
 
@@ -92,6 +93,7 @@ class Swarm:
     self._log = logging.getLogger('starling.' + name.replace('.', '_') if name else 'starling')
     self._line, self._level = ctypes.create_string_buffer(8192), ctypes.c_int()
     self._now, self._owner, self._state = lib.Now(ctypes.sizeof(lib.Now)), os.getpid(), b''
+    self._restoring = False  # or that has failed: what was saved stays
     self.changed, self.restored_extra, self._schedulers = False, None, []
     if bootstrap is None and config is None:
       bootstrap = os.environ.get('STARLING_BOOTSTRAP')
@@ -157,7 +159,7 @@ class Swarm:
     if result == 0:  # lib.GO
       self.changed = False
       return True
-    self._has_turn = False
+    self._has_turn = self._restoring = False
     self._wait(result)
     return not self._over
 
@@ -210,6 +212,8 @@ class Swarm:
         self._momentum = None
     self.changed = True
     self._has_turn = True
+    if result == lib.RESTORED:
+      self._take_saved()
     for name in self._variances:  # one near zero may come back below it
       self._block.views[name].clamp_(min=0)
     self._refuse_strays()
@@ -248,10 +252,13 @@ class Swarm:
 
   def _put_state(self):
     try:
+      if self._restoring:
+        return
       saved = io.BytesIO()
       optimizer = self._optimizer.state_dict() if self._optimizer is not None else None
       buffers = dict(self._local_buffers())
       extra = self._extra() if self._extra else None
+      self._refuse_unloadable(optimizer, extra)
       exact = {name: copied.tensor for name, copied in self._block.copied.items() if copied.rest is None}
       torch.save({'optimizer': optimizer, 'buffers': buffers, 'extra': extra, 'exact': exact}, saved)
       self._state = saved.getvalue()
@@ -261,16 +268,33 @@ class Swarm:
   def _local_buffers(self):
     return [(n, buffer) for n, buffer in self._model.named_buffers() if n not in self._block.views]
 
+  @staticmethod
+  def _refuse_unloadable(optimizer, extra):
+    """What _load_state() would refuse in the next life."""
+    for group in optimizer['param_groups'] if optimizer else ():
+      group.update({key: value.item() for key, value in group.items() if type(value).__module__ == 'numpy'})
+    saved = io.BytesIO()
+    torch.save((optimizer['param_groups'] if optimizer else None, extra), saved)
+    try:
+      torch.load(io.BytesIO(saved.getvalue()), weights_only=True)
+    except pickle.UnpicklingError as error:
+      what = str(error).partition('GLOBAL ')[2].partition(' ')[0] or 'an object'
+      raise SwarmError(
+        f'extra= or a setting of the optimizer has a value ({what}) that cannot be restored after a restart: take '
+        'numbers, texts, lists, dicts or tensors (of numpy: value.item(), torch.from_numpy(array))'
+      ) from None
+
+  def _take_saved(self):
+    size = _C.starling_take_state(self._handle, None, 0)
+    room = ctypes.create_string_buffer(max(size, 0))
+    _C.starling_take_state(self._handle, room, len(room))
+    self._state, self._restoring = room.raw, size > 0
+
   @torch.no_grad()
   def _restore(self):
-    size = _C.starling_take_state(self._handle, None, 0)
-    if size <= 0:
-      self._state = b''
-      return
-    room = ctypes.create_string_buffer(size)
-    _C.starling_take_state(self._handle, room, size)
-    self._state = room.raw
-    self._load_state()
+    if self._state:
+      self._load_state()
+    self._restoring = False
 
   @torch.no_grad()
   def _load_state(self):
@@ -442,8 +466,15 @@ class Swarm:
   def __exit__(self, *_):
     self.close()
 
+  def __del__(self):  # the agent's threads use its memory
+    if getattr(self, '_handle', None) is not None:
+      self.close()
+
 
 @atexit.register
 def _close_all():
   for swarm in list(_open):
-    swarm.close()
+    try:
+      swarm.close()
+    except Exception:  # the others end too
+      swarm._log.exception('close() at the end of the process failed')
