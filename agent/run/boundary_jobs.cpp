@@ -16,7 +16,11 @@ bool BoundaryJobs::begin_due(bool training, const Progress& progress, Next next)
   if (!cadence_.checkpoint_due(now) || checkpoints_.writing()) return false;
   began_ = now;
   checkpoints_.save_beside_then(
-      progress, [this] { cadence_.checkpoint_saved(clock_.now()); },
+      progress,
+      [this] {
+        const bool saved = checkpoints_.error().empty();
+        saved ? cadence_.checkpoint_saved(clock_.now()) : cadence_.checkpoint_failed(clock_.now());
+      },
       [this, next = std::move(next)] {
         pace_.job_took(clock_.now() - began_);
         next();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 
 #include "gossip/clock.h"
 
@@ -25,6 +26,9 @@ class Cadence {
   void checkpoint_saved(TimePoint now) {
     next_checkpoint_ = checkpoint_every_ > Duration::zero() ? now + checkpoint_every_ : TimePoint::max();
   }
+  void checkpoint_failed(TimePoint now) {
+    next_checkpoint_ = now + (checkpoint_every_ > Duration::zero() ? std::min(checkpoint_every_, kRetry) : kRetry);
+  }
   // Evaluations take at most a twentieth of the time, however often they are asked for.
   void evaluated(TimePoint began, TimePoint now) {
     next_evaluation_ = now + std::max(evaluate_every_, kStepsPerEvaluation * (now - began));
@@ -32,6 +36,7 @@ class Cadence {
 
  private:
   static constexpr int kStepsPerEvaluation = 19;  // time of the one to time of the other
+  static constexpr Duration kRetry = std::chrono::seconds(10);
 
   Duration checkpoint_every_, evaluate_every_;
   TimePoint next_checkpoint_ = TimePoint::max(), next_evaluation_ = TimePoint::max();

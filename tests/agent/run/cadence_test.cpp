@@ -39,6 +39,18 @@ TEST(Cadence, LongEvaluationsTakeATwentiethOfTheTime) {
   EXPECT_GE(evaluating, (now - kStart) / 21) << "nor rarer than needed";
 }
 
+TEST(Cadence, ACheckpointThatFailedIsTriedAgainSoon) {
+  for (const Duration every : {Duration(std::chrono::hours(1)), Duration::zero()}) {
+    Cadence cadence(every, Duration::zero());
+    cadence.start(kStart);
+    cadence.checkpoint_failed(kStart);
+    EXPECT_FALSE(cadence.checkpoint_due(kStart + seconds(9)));
+    EXPECT_TRUE(cadence.checkpoint_due(kStart + seconds(10)));
+    cadence.checkpoint_saved(kStart + seconds(10));
+    EXPECT_FALSE(cadence.checkpoint_due(kStart + seconds(3000)));
+  }
+}
+
 TEST(Cadence, NoneIsDueWhereNoneIsAskedFor) {
   Cadence cadence(seconds(30), Duration::zero());
   cadence.start(kStart);
