@@ -15,6 +15,8 @@ constexpr Duration kNewerPatience = std::chrono::seconds(30);  // then an old mo
 constexpr Duration kAnswerWithin = std::chrono::seconds(1);    // before the newcomer takes this donor for silent
 constexpr size_t kWaitingMax = 16;                             // newcomers; the others ask again
 constexpr size_t kWaitingOfHostMax = 8;                        // one host with many ports keeps nobody else out
+constexpr size_t kGivenMax = 256;                              // blocks under way; others are asked for again
+constexpr size_t kGivenOfHostMax = 64;
 
 }  // namespace
 
@@ -61,7 +63,7 @@ void Donor::handle(const FrameHeader& header, const BootstrapMessage& message, c
   if (const auto* request = std::get_if<ModelRequest>(&message)) {
     offer_model(header, *request, source);
   } else if (const auto* block = std::get_if<ModelBlockRequest>(&message)) {
-    send_block(header, *block);
+    send_block(header, *block, source);
   }
 }
 
@@ -103,12 +105,21 @@ void Donor::send_offer(const Endpoint& to, uint64_t nonce, uint32_t first_hash, 
   outbox_.send(to, offer);
 }
 
-void Donor::send_block(const FrameHeader& header, const ModelBlockRequest& request) {
+// Each address has queues of its own, and one host may name any number of them.
+bool Donor::may_give(const std::string& source) {
+  std::erase_if(given_, [](const Given& one) { return one.owner.expired(); });
+  const auto of_host =
+      std::count_if(given_.begin(), given_.end(), [&](const Given& one) { return one.source == source; });
+  return given_.size() < kGivenMax && of_host < std::ptrdiff_t{kGivenOfHostMax};
+}
+
+void Donor::send_block(const FrameHeader& header, const ModelBlockRequest& request, const std::string& source) {
   const auto model = find_model(request.snapshot);
   if (!model || request.index >= model->hashes().size()) {
     outbox_.send(header.reply_to, ModelGone{request.snapshot, request.nonce});
     return;
   }
+  if (!may_give(source)) return;
   const SharedBytes block = model->block(request.index);
   if (block.empty()) {
     if (model == model_) damaged_ = true;
@@ -118,7 +129,10 @@ void Donor::send_block(const FrameHeader& header, const ModelBlockRequest& reque
   }
   ++counters_.blocks_sent;
   counters_.bytes_sent += block.size;
-  outbox_.send(header.reply_to, ModelBlock{request.snapshot, request.index, request.nonce}, block);
+  const auto owner = std::make_shared<const std::shared_ptr<const void>>(block.owner);  // a model in memory outlives it
+  given_.push_back({source, owner});
+  outbox_.send(header.reply_to, ModelBlock{request.snapshot, request.index, request.nonce},
+               {owner, block.data, block.size, block.checksum});
 }
 
 }  // namespace starling

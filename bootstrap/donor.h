@@ -44,9 +44,14 @@ class Donor {
     uint64_t nonce = 0;              // of the request
     std::optional<TimePoint> since;  // nullopt: until the next tick
   };
+  struct Given {
+    std::string source;  // the host that asked
+    std::weak_ptr<const void> owner;
+  };
   void offer_model(const FrameHeader& header, const ModelRequest& request, const std::string& source);
   void send_offer(const Endpoint& to, uint64_t nonce, uint32_t first_hash, bool given);
-  void send_block(const FrameHeader& header, const ModelBlockRequest& request);
+  void send_block(const FrameHeader& header, const ModelBlockRequest& request, const std::string& source);
+  bool may_give(const std::string& source);
   bool too_old() const;
   std::shared_ptr<const ModelFile> find_model(uint64_t snapshot) const;
   Outbox& outbox_;
@@ -57,6 +62,7 @@ class Donor {
   std::optional<TimePoint> waits_since_;  // for a newer one
   bool gives_any_ = false;                // none came in time
   std::vector<Waiting> waiting_;          // those that asked for it
+  std::vector<Given> given_;              // blocks that are in memory until they are sent or dropped
   DonorCounters counters_;
 };
 

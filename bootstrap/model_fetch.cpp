@@ -62,6 +62,7 @@ void ModelFetch::ask_blocks(const PeerId& peer, ModelSource& source) {
     }
     if (!first_asked_) first_asked_ = clock_.now();
     plan_.ask(*index);
+    sources_.asked_block(peer);
     source.asked[*index] = source.requests++;
     outbox_.send(peer, ModelBlockRequest{source.offer.snapshot, *index, source.cookie, source.nonce});
   }
@@ -70,10 +71,13 @@ void ModelFetch::ask_blocks(const PeerId& peer, ModelSource& source) {
 void ModelFetch::take_block(const PeerId& from, const ModelBlock& block, const SharedBytes& payload) {
   ModelSource* source = sources_.find_answering(from, block.nonce);
   if (!source || !source->ready || block.snapshot != source->offer.snapshot) return;
+  const auto asked = source->asked.find(block.index);
+  const bool owed = sources_.take_owed(from);
+  // Late blocks tell of a slow link. One that nobody asked for would let a donor hold those that it owes for ever.
+  if (!owed && asked == source->asked.end()) return;
   source->progress = clock_.now();
   source->gone = 0;
   sources_.answered(from);
-  const auto asked = source->asked.find(block.index);
   if (asked == source->asked.end()) return;
   const uint64_t request = asked->second;
   source->asked.erase(asked);
@@ -93,8 +97,6 @@ void ModelFetch::take_block(const PeerId& from, const ModelBlock& block, const S
 
 void ModelFetch::check_block(const PeerId& from, const ModelSource& source, uint32_t index,
                              const SharedBytes& payload) {
-  round_ = std::max(round_, source.offer.round);
-  steps_ = std::max(steps_, source.offer.steps);
   const uint64_t offset = uint64_t{index} * kTransferBlockBytes;
   const size_t size = std::min<uint64_t>(kTransferBlockBytes, total_bytes_ - offset);
   auto good = std::make_shared<bool>(false);
@@ -104,8 +106,14 @@ void ModelFetch::check_block(const PeerId& from, const ModelSource& source, uint
     const bool intact = payload.size == size && xxh3_128(payload.span()) == expected;
     *good = intact && sink(offset, payload.span());
   };
-  auto done = [this, here = std::weak_ptr<int>(alive_), from, index, good] {
-    if (!here.expired()) judge(from, index, *good);
+  auto done = [this, here = std::weak_ptr<int>(alive_), from, index, good, round = source.offer.round,
+               steps = source.offer.steps] {
+    if (here.expired()) return;
+    if (*good) {
+      round_ = std::max(round_, round);
+      steps_ = std::max(steps_, steps);
+    }
+    judge(from, index, *good);
   };
   worker_.submit(std::move(run), std::move(done));
 }

@@ -50,11 +50,11 @@ void ModelOffers::show_cookie(const PeerId& from, const JoinCookie& asks) {
   ModelSource* source = sources_.find_answering(from, asks.nonce);
   if (!source || source->ready || source->cookie == asks.cookie) return;  // the same again: it opens nothing
   source->cookie = asks.cookie;
-  ask(from, *source);
+  replaced(from, *source);  // ever new cookies would hold a place among the donors for ever
 }
 
 ModelOffers::Page ModelOffers::add_page(const ModelOffer& page, ModelOffer& held) const {
-  if (page.first_hash == 0 && (held.hashes.empty() || held.snapshot != page.snapshot)) {
+  if (page.first_hash == 0 && held.hashes.empty()) {
     held = page;
   } else if (held.snapshot != page.snapshot || held.root != page.root) {
     return Page::kOfAnother;
@@ -81,7 +81,7 @@ bool ModelOffers::take(const PeerId& from, const ModelOffer& offer) {
   const Page page = add_page(offer, source->offer);
   if (page == Page::kKnown) return false;
   if (page == Page::kOfAnother) {
-    ask(from, *source);  // its file changed between two pages
+    replaced(from, *source);  // its file changed between two pages
     return false;
   }
   source->progress = clock_.now();

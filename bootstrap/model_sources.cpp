@@ -70,6 +70,7 @@ ModelSource* ModelSources::find(const PeerId& peer) {
 ModelSource* ModelSources::find_answering(const PeerId& peer, uint64_t nonce) {
   ModelSource* source = find(peer);
   if (source && nonce == 0) source->is_older = true;
+  if (source && nonce == source->nonce) source->is_newer = true;
   return source && source->nonce == nonce ? source : nullptr;
 }
 
@@ -136,7 +137,8 @@ void ModelSources::fell_silent(const PeerId& peer) {
   History& history = history_[peer];
   history.silences = std::min(history.silences + 1, kSilencesMax);
   history.not_before = clock_.now() + waited / 4;
-  const bool older = in_use_.at(peer).is_older;
+  const ModelSource& source = in_use_.at(peer);
+  const bool older = source.is_older && !source.is_newer;  // a stranger may have sent the answer
   stop(peer, older ? fmt::format("answers like a program of version {} of the protocol, and this one speaks version "
                                  "{}: update that agent's program",
                                  version_name(0), version_name(kProtocolRevision))
@@ -151,6 +153,13 @@ void ModelSources::has_nothing(const PeerId& peer, const std::string& why) {
 void ModelSources::is_gone(const PeerId& peer) { stop(peer, "died, left or restarted"); }
 
 bool ModelSources::count_bad_block(const PeerId& peer) { return ++history_[peer].bad_blocks >= kBadBlocksMax; }
+
+bool ModelSources::take_owed(const PeerId& peer) {
+  uint64_t& owed = history_[peer].owed;
+  if (owed == 0) return false;
+  --owed;
+  return true;
+}
 
 // A silence does not restart the clock: blocks asked for earlier may still arrive over a slow link.
 void ModelSources::asked_after_a_pause(const PeerId& peer) {

@@ -27,6 +27,7 @@ struct ModelSource {
   uint64_t generation = 0;
   uint64_t nonce = 0;     // which its answers repeat; the same in all requests, as they may be slow
   uint64_t cookie = 0;    // of the donor; 0: it gave none yet
+  bool is_newer = false;  // it has repeated its number
   bool is_older = false;  // an answer came in its name as programs give that repeat no number
   ModelOffer offer;       // all hashes, once `ready`
   bool ready = false;
@@ -66,6 +67,8 @@ class ModelSources {
   bool count_bad_block(const PeerId& peer);                      // true: that was one too many
 
   void asked_after_a_pause(const PeerId& peer);
+  void asked_block(const PeerId& peer) { ++history_[peer].owed; }
+  bool take_owed(const PeerId& peer);                // a block came. False: more have come than were asked for
   void answered(const PeerId& peer);                 // a block came, needed or not
   Duration patience_with(const PeerId& peer) const;  // for the next block
   std::string describe(const PeerId& peer) const;    // short name and address
@@ -79,6 +82,7 @@ class ModelSources {
     TimePoint busy_since;       // its last block, or the request that ended a pause
     Duration block_interval{};  // about the longest lately
     uint32_t silences = 0, bad_blocks = 0;
+    uint64_t owed = 0;  // blocks that it was asked for and that have not come
   };
   void stop(const PeerId& peer, const std::string& why);
   bool is_usable(const Member& member) const;

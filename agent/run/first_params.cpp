@@ -148,6 +148,25 @@ Progress FirstParams::median_progress() const {
   return *middle;
 }
 
+// A donor may claim any number. One behind the last step would end this agent before its first, and later those that
+// fetch from it. Up to twice the median member's passes: records are old by a while, and agents differ in speed.
+Progress FirstParams::believable(Progress claimed) const {
+  std::vector<uint64_t> rounds, steps;
+  for (const PeerRecord* agent : agents_taking_part(router_.membership(), counting(born_, parts_.clock.now()))) {
+    rounds.push_back(agent->meta.round);
+    steps.push_back(agent->meta.steps);
+  }
+  const auto limit = [](uint64_t number, std::vector<uint64_t>& said) {
+    if (said.empty()) return number;
+    const auto middle = said.begin() + static_cast<std::ptrdiff_t>((said.size() - 1) / 2);  // the lower one of two
+    std::nth_element(said.begin(), middle, said.end());
+    return std::min(number, 2 * std::min(*middle, UINT64_MAX / 4) + kOutdated);
+  };
+  claimed.round = limit(claimed.round, rounds);
+  claimed.steps = limit(claimed.steps, steps);
+  return claimed;
+}
+
 void FirstParams::begin_fetch() {
   const View params = trainer_.params();  // not used before the whole model has arrived
   fetch_ = std::make_unique<ModelFetch>(ModelFetchOptions(), params.count * sizeof(float), router_.membership(),
@@ -194,7 +213,7 @@ void FirstParams::fetched() {
   trainer_.params_changed();
   model_.params_fetched();
   parts_.observer.on(ModelFetched{trainer_.params().count * sizeof(float), seconds(fetch_->transfer_time())});
-  const Progress progress{.round = fetch_->round(), .steps = fetch_->steps()};
+  const Progress progress = believable({.round = fetch_->round(), .steps = fetch_->steps()});
   fetch_.reset();
   begin_(progress, "fetched");
 }

@@ -45,6 +45,7 @@ class FirstParams {
   uint64_t outdated_by(const Progress& own) const;  // rounds; 0: it is not outdated
   bool swarm_trains() const;
   Progress median_progress() const;  // of the members that train
+  Progress believable(Progress claimed) const;
   void look_for_donors();
   void begin_fetch();
   void fetched();

@@ -79,14 +79,19 @@ std::vector<float> flat_params(const TensorFile& file, const ModelPlan& plan, co
     const auto same = [&tensor](const ParamSlot& slot) { return slot.name == tensor.name; };
     if (std::none_of(plan.slots.begin(), plan.slots.end(), same)) refuse(tensor.name + " is no part of it");
   }
-  std::vector<float> params(plan.param_count);
-  for (const ParamSlot& slot : plan.slots) {
+  const auto tensor_of = [&](const ParamSlot& slot) {
     const auto found = std::find_if(file.tensors.begin(), file.tensors.end(),
                                     [&slot](const NamedTensor& tensor) { return tensor.name == slot.name; });
     if (found == file.tensors.end()) refuse(slot.name + " is missing");
     if (found->shape != slot.shape) {
       refuse(fmt::format("{} is {}, not {}", slot.name, print_shape(found->shape), print_shape(slot.shape)));
     }
+    return found;
+  };
+  for (const ParamSlot& slot : plan.slots) (void)tensor_of(slot);  // before memory is asked for
+  std::vector<float> params(plan.param_count);
+  for (const ParamSlot& slot : plan.slots) {
+    const auto found = tensor_of(slot);
     STARLING_CHECK(found->values.size() == slot.count);
     if (!all_finite_f32(std::as_bytes(found->values).data(), found->values.size())) {
       throw std::runtime_error(path + ": " + slot.name +

@@ -327,6 +327,31 @@ TEST(Donor, GivesNoModelMuchOlderThanItsSteps) {
   EXPECT_TRUE(ask()) << "where none can be saved, an old one is better than none";
 }
 
+// One host may name any number of addresses, and read from none.
+TEST(Donor, BlocksUnderWayAreBoundedForAHostAndInAll) {
+  RecordingOutbox outbox;
+  Donor donor(outbox);
+  donor.set_model(random_model(1, 1000, 20 * kTransferBlockBytes));
+  const auto ask = [&](const std::string& host, uint16_t port) {
+    for (uint32_t index = 0; index < 20; ++index) {
+      donor.handle({.sender = peer_of(5), .generation = 1, .reply_to = {"10.9.9.9", port}},
+                   ModelBlockRequest{.snapshot = 1, .index = index}, host);
+    }
+  };
+  for (uint16_t port = 1; port <= 10; ++port) ask("10.9.9.9", port);
+  EXPECT_EQ(outbox.sent.size(), 64u);
+  for (uint16_t host = 1; host <= 30; ++host) ask("10.8.8." + std::to_string(host), 7400);
+  EXPECT_EQ(outbox.sent.size(), 256u);
+  outbox.sent.resize(200);  // those of the last host left
+  ask("10.9.9.9", 1);
+  EXPECT_EQ(outbox.sent.size(), 200u) << "its own are under way still";
+  ask("10.7.7.7", 1);
+  EXPECT_EQ(outbox.sent.size(), 220u);
+  outbox.sent.clear();
+  ask("10.9.9.9", 1);
+  EXPECT_EQ(outbox.sent.size(), 20u);
+}
+
 // At 200 steps a second the model that is saved for a newcomer is old again before it asks once more.
 TEST(Donor, WhoAsksForANewerModelGetsTheNextOneHoweverQuickTheStepsAre) {
   RecordingOutbox outbox;

@@ -400,6 +400,84 @@ TEST_F(ModelFetchTest, NoForgedAnswerCounts) {
   }
 }
 
+// It owes what it was asked for, and sends what nobody asked for, so that it never seems silent.
+TEST_F(ModelFetchTest, ADonorThatSendsOtherBlocksThanAskedForIsLeft) {
+  uint64_t nonce = 0;
+  add_donor(1, 100).spoil = [&](Message& message, SharedBytes&) {
+    if (const auto* offer = message_as<ModelOffer>(message)) nonce = offer->nonce;
+    return !message_is<ModelBlock>(message);
+  };
+  for (uint64_t i = 2; i <= 3; ++i) add_donor(i, 100);
+  begin();
+  world.each_step = [&] {
+    const FrameHeader liar{swarm_id_of("digits"), peer_of(0), 1, endpoint_of(0)};
+    if (nonce != 0)
+      world.post(liar, ModelBlock{1, 4711, nonce}, *newcomer, SharedBytes::take(std::vector<std::byte>(9)));
+  };
+  ASSERT_TRUE(finish(seconds(30))) << newcomer->fetch->waiting_for();
+}
+
+TEST_F(ModelFetchTest, ADonorThatNeverEndsItsOfferKeepsNobodyElseOut) {
+  uint64_t count = 1000;
+  const std::vector<std::function<void(Message & message, ModelOffer offer)>> kinds = {
+      [&](Message& message, const ModelOffer& offer) { message = JoinCookie{++count, offer.nonce}; },
+      [&](Message& message, ModelOffer offer) {
+        offer.snapshot = ++count;
+        offer.hashes.resize(1);
+        message = offer;
+      },
+      [&](Message& message, ModelOffer offer) {
+        offer.snapshot = ++count;
+        offer.first_hash = 1;
+        offer.hashes.clear();
+        message = offer;
+      },
+  };
+  for (size_t kind = 0; kind < kinds.size(); ++kind) {
+    World misled;
+    misled.settings = "digits";
+    for (uint64_t i = 1; i <= 2; ++i) {
+      World::Node& node = misled.add(World::trained(i == 1 ? UINT64_MAX : 100));
+      node.donor().set_model(random_model(i, 100, kModelBytes));
+    }
+    misled.nodes[0]->spoil = [&](Message& message, SharedBytes&) {
+      if (const auto* offer = message_as<ModelOffer>(message)) kinds[kind](message, *offer);
+      return true;
+    };
+    World::Node& node = misled.add(World::joining());
+    misled.introduce_all();
+    misled.fetch(node, kModelBytes);
+    EXPECT_TRUE(misled.run_until([&] { return node.fetch->done(); }, seconds(30)))
+        << kind << ": " << node.fetch->waiting_for();
+  }
+}
+
+TEST_F(ModelFetchTest, TheStepsOfADonorWithoutAGoodBlockDoNotCount) {
+  World::Node& liar = add_donor(1, 100);
+  liar.spoil = [](Message& message, SharedBytes& payload) {
+    if (auto* offer = message_as<ModelOffer>(message)) offer->steps = offer->round = UINT64_MAX;
+    if (message_is<ModelBlock>(message)) payload = SharedBytes::take(std::vector<std::byte>(9));
+    return true;
+  };
+  add_donor(2, 100);
+  ModelFetch& fetch = begin();
+  ASSERT_TRUE(finish(seconds(10)));
+  EXPECT_EQ(fetch.steps(), 100u);
+  EXPECT_EQ(fetch.round(), 10u);
+}
+
+// A stranger may send it in the name of a donor that has repeated its number.
+TEST_F(ModelFetchTest, ADonorOfThisVersionIsNeverCalledOlder) {
+  World::Node& donor = add_donor(1, 120);
+  donor.delay = milliseconds(50);
+  begin();
+  ASSERT_TRUE(world.run_until([&] { return world.blocks_placed >= 3; }, seconds(2)));
+  world.post({swarm_id_of("digits"), peer_of(0), 1, endpoint_of(0)}, ModelOffer{}, *newcomer);
+  donor.up = false;
+  EXPECT_FALSE(finish(seconds(20)));
+  EXPECT_EQ(newcomer->fetch->waiting_for().find("update"), std::string::npos) << newcomer->fetch->waiting_for();
+}
+
 // They repeat no number, so that nobody could tell their answers from a stranger's.
 TEST_F(ModelFetchTest, DonorsOfAnOlderProgramAreNamedWithBothVersionsAndTheRemedy) {
   World::Node& donor = add_donor(1, 120);

@@ -57,6 +57,19 @@ TEST(GenesisFile, EveryNetworkIsFoundAgain) {
   }
 }
 
+// The file says how large its model is, and has nearly nothing of it.
+TEST(GenesisFile, AFileWithoutItsTensorsIsRefusedBeforeMemoryIsAskedFor) {
+  ModelConfig model = small_cnn();
+  model.kind = "mlp";
+  model.input = {1, 1, 1};
+  model.hidden.assign(16, 65536);
+  const std::vector<float> two(2);
+  TensorFile file;
+  file.tensors.push_back({"fc17.bias", {4}, two});
+  EXPECT_NE(refusal([&] { return flat_params(file, plan_model(model), "f"); }).find("fc1.weight is missing"),
+            std::string::npos);
+}
+
 TEST(GenesisFile, AnotherModelIsRefusedByTheTensorThatDiffers) {
   const ModelPlan plan = plan_model(small_cnn());
   ModelConfig wide = small_cnn();
