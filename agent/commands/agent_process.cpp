@@ -4,6 +4,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stdexcept>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -33,6 +35,7 @@
 #include "agent/state/genesis_file.h"
 #include "agent/train/make_trainer.h"
 #include "agent/train/model_kinds.h"
+#include "kernels/device_failure.h"
 
 namespace starling {
 namespace {
@@ -149,7 +152,7 @@ int exit_status(const Agent& agent) {
   }
   const SwarmConfig& swarm = agent.swarm();
   const bool shares = swarm.wait_for > 1 && swarm.exchange.kind != ExchangeKind::kNone;
-  if (shares && rounds->steps().taken() > 0 && rounds->tally().done == 0) {
+  if (shares && rounds->steps().taken() > 0 && rounds->tally().completed() == 0) {
     spdlog::error(
         "this run took {} without one exchange, so its model is that of this agent alone (swarm.wait_for: {}); look "
         "above for what its peers answered, and whether both ports of each agent are reachable",
@@ -221,7 +224,13 @@ int run_agent_once(const Config& config, bool again) {
   surroundings.emplace(session.agent(), place, *addresses, clock, again);
   greet(config, place, session.bound(), session.advertise(), observers);
   warn_of_loopback(config.agent, session.advertise());
-  session.run();
+  try {
+    session.run();
+  } catch (const DeviceFailure& failure) {
+    if (!signals.stop_asked()) throw;
+    throw std::runtime_error(std::string(failure.what()) +
+                             "; this agent was told to leave and has its last checkpoint: start it again to go on");
+  }
   if (surroundings->begins_again() && !signals.stop_asked()) return kBeginsAgain;
   if (session.agent().rounds()) say_scores(session.agent());
   const int status = exit_status(session.agent());

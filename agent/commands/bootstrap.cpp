@@ -91,7 +91,11 @@ int run_registry(const Config& config) {
     if (const auto change = addresses.take()) {
       registry.move_to(change->address);
       if (std::exchange(self.endpoint, change->address) != change->address) {
-        place.store_address(change->address);
+        try {
+          place.store_address(change->address);
+        } catch (const std::exception& error) {
+          spdlog::warn("starling status finds this registry only by its address now: {}", error.what());
+        }
         spdlog::warn("this machine has another address: join with --bootstrap {} from now on",
                      change->address.to_string());
       }

@@ -3,6 +3,7 @@
 #include <initializer_list>
 #include <stdexcept>
 
+#include "agent/config/values.h"
 #include "agent/train/model_kinds.h"
 
 namespace starling {
@@ -84,6 +85,7 @@ std::vector<std::string> SwarmCommandLines::joiner(const std::string& name, cons
   append(argv, {"--threads", std::to_string(config_.agent.threads == 0 ? 1 : config_.agent.threads)});
   // Keys below `agent` are passed on. Keys below `swarm` are not: a joiner has to adopt the settings from the swarm.
   append(argv, {"--set", "agent.evaluate_every=" + print_duration(config_.agent.evaluate_every)});
+  append(argv, {"--device", config_.agent.device, "--batch", std::to_string(config_.agent.batch)});
   for (const std::string& override : options_.overrides) {
     if (override.starts_with("agent.")) append(argv, {"--set", override});
   }
@@ -93,7 +95,11 @@ std::vector<std::string> SwarmCommandLines::joiner(const std::string& name, cons
   if (!config_.agent.data.test_path.empty()) {
     append(argv, {"--set", "agent.data.test_path=" + config_.agent.data.test_path});
   }
-  if (sharding_ == "dirichlet") append(argv, {"--set", "agent.data.alpha=" + std::to_string(config_.agent.data.alpha)});
+  if (sharding_ == "dirichlet")
+    append(argv, {"--set", "agent.data.alpha=" + NumberValue::print(config_.agent.data.alpha)});
+  const DataConfig& data = config_.agent.data;
+  if (data.hold_out > 0) append(argv, {"--set", "agent.data.hold_out=" + NumberValue::print(data.hold_out)});
+  if (!data.labels.empty()) append(argv, {"--set", "agent.data.labels=" + CountsValue::print(data.labels)});
   return argv;
 }
 

@@ -1,6 +1,7 @@
 #include "agent/process/surroundings.h"
 
 #include <chrono>
+#include <exception>
 #include <utility>
 
 #include <spdlog/spdlog.h>
@@ -40,6 +41,16 @@ void Surroundings::tick() {
   if (agent_.overtaken() > 0 && now >= may_begin_again_) begin_again();
 }
 
+// Only starling status reads it.
+void Surroundings::store(const Endpoint& address) {
+  try {
+    place_.mend();
+    place_.store_address(address);
+  } catch (const std::exception& error) {
+    spdlog::warn("starling status finds this agent only by its address now: {}", error.what());
+  }
+}
+
 void Surroundings::move(const AddressWatch::Change& change) {
   const Endpoint before = agent_.router().membership().self().endpoint;
   if (change.slept > Duration::zero()) {
@@ -50,7 +61,7 @@ void Surroundings::move(const AddressWatch::Change& change) {
   if (change.address != before) {
     spdlog::warn("this machine has another address: others reach this agent at {} from now on, no more at {}",
                  change.address.to_string(), before.to_string());
-    place_.store_address(change.address);
+    store(change.address);
   }
   agent_.move_to(change.address);
 }

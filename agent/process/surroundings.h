@@ -24,6 +24,7 @@ class Surroundings {
 
  private:
   void move(const AddressWatch::Change& change);
+  void store(const Endpoint& address);
   void look_at_packets();
   void begin_again();
 

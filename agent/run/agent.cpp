@@ -21,6 +21,7 @@ namespace {
 constexpr Duration kStatusEvery = std::chrono::seconds(1);
 constexpr Duration kPartPatience = std::chrono::seconds(5);           // for the others to finish as well
 constexpr Duration kLeavePatience = std::chrono::milliseconds(1500);  // for an exchange to end
+constexpr Duration kLeaveAgain = std::chrono::milliseconds(250);
 constexpr Duration kAllSilent = std::chrono::seconds(6);
 constexpr uint64_t kSamplerStream = 0x5061727473ull, kAdoptionStream = 0x41646f7074ull;
 
@@ -42,7 +43,7 @@ Agent::Agent(const AgentOptions& options, const AgentParts& parts)
       entry_(
           options, parts, router_,
           {[this] { prepare_exchange(); }, [this](const Progress& from, const char* how) { begin_rounds(from, how); },
-           [this] { return rounds_ && rounds_->tally().done > 0; }}),
+           [this] { return rounds_ && rounds_->tally().completed() > 0; }}),
       farewell_(router_.membership(), swarm_clock_, parts.clock),
       twin_notice_(parts.clock),
       clock_notice_(parts.clock),
@@ -94,7 +95,7 @@ void Agent::begin_rounds(const Progress& from, const char* how) {
   options.on_saved = [this] { router_.donor().set_model(entry_.keeper()->model()); };
   make_sharing();
   stop_.emplace(options.swarm.stop_after, options_.raised_stop);
-  look_at_stops();
+  look_at_stops(from.steps);
   rounds_ = std::make_unique<Rounds>(options, *entry_.trainer(), entry_.memory(), *sharing_, *sampler_,
                                      router_.membership(), swarm_clock_, *entry_.keeper(), parts_.worker, parts_.writer,
                                      parts_.clock, parts_.observer);
@@ -132,13 +133,13 @@ void Agent::look_at_classes() {
 }
 
 // Any member may have raised the stop, and each tells it in its record.
-void Agent::look_at_stops() {
+void Agent::look_at_stops(uint64_t own_steps) {
   const TimePoint now = parts_.clock.now();
   const Counts counts = counting(born_, now);
   std::string author;
   router_.membership().visit_alive([&](const Member& member) {
     const MemberMeta& meta = member.record.meta;
-    if (meta.role != Role::kAgent || !counts(member) || !stop_->hear(meta.stop_after, now)) return;
+    if (meta.role != Role::kAgent || !counts(member) || !stop_->hear(meta.stop_after, own_steps, now)) return;
     author = print_name(member.record);
   });
   if (author.empty()) return;
@@ -190,14 +191,14 @@ void Agent::tick() {
   }
   if (rounds_ && rounds_->ended() && !farewell_.begun()) part(leaving_ ? "signal" : "stop_after");
   if (leaving_ && !farewell_.begun() && now >= leave_deadline_) {
-    leave_deadline_ = TimePoint::max();
+    leave_deadline_ = now + kLeaveAgain;  // a boundary that still encoded may wait only after that
     rounds_->stop_waiting();
   }
   farewell_.tick();
   router_.membership().update_self(meta());
   if (now >= next_status_ && !finished()) {
     next_status_ = now + kStatusEvery;
-    if (rounds_) look_at_stops();
+    if (rounds_) look_at_stops(rounds_->progress().steps);
     if (rounds_) adoption_->look();
     watch_deadline();
     look_at_paths();

@@ -71,7 +71,7 @@ class Agent final : public Router::Handler {
   void begin_rounds(const Progress& from, const char* how);
   void tell_joined();
   void part(const char* reason);
-  void look_at_stops();
+  void look_at_stops(uint64_t own_steps);
   void look_at_classes();
   void watch_deadline();
   void count_bytes();

@@ -410,6 +410,28 @@ TEST_F(SwarmLinesTest, AgentsGetTheConfigAndAJoinerNothingOfTheSwarm) {
   EXPECT_EQ(after(joiner, "--data"), "generated");
 }
 
+TEST_F(SwarmLinesTest, AJoinerTakesTheAgentsHalfOfTheFile) {
+  Config config = make_config("generated");
+  config.agent.device = "cpu";
+  config.agent.batch = 17;
+  config.agent.data.sharding = "dirichlet";
+  config.agent.data.alpha = 0.123456789;
+  config.agent.data.hold_out = 0.1;
+  config.agent.data.labels = {3, 1};
+  const SwarmOptions options = make_options();
+  const auto argv = SwarmCommandLines(options, config).joiner("agent-4", dir_, 2, 7500);
+  std::vector<std::string> overrides;
+  for (size_t i = 0; i + 1 < argv.size(); ++i) {
+    if (argv[i] == "--set") overrides.push_back(argv[i + 1]);
+  }
+  const Config got = load_config("", overrides);
+  EXPECT_EQ(got.agent.data.alpha, config.agent.data.alpha);
+  EXPECT_EQ(got.agent.data.hold_out, 0.1);
+  EXPECT_EQ(got.agent.data.labels, config.agent.data.labels);
+  EXPECT_EQ(after(argv, "--device"), "cpu");
+  EXPECT_EQ(after(argv, "--batch"), "17");
+}
+
 TEST_F(SwarmLinesTest, BaselinesExchangeWithNobody) {
   const SwarmOptions options = make_options();
   const SwarmCommandLines lines(options, make_config("generated"));
