@@ -51,10 +51,33 @@ TEST(Cadence, ACheckpointThatFailedIsTriedAgainSoon) {
   }
 }
 
-TEST(Cadence, NoneIsDueWhereNoneIsAskedFor) {
-  Cadence cadence(seconds(30), Duration::zero());
+TEST(Cadence, BothAreDueAtTheStart) {
+  Cadence cadence(seconds(10), seconds(3));
+  EXPECT_FALSE(cadence.checkpoint_due(kStart));
+  EXPECT_FALSE(cadence.evaluation_due(kStart));
+  cadence.start(kStart);
+  EXPECT_TRUE(cadence.checkpoint_due(kStart));
+  EXPECT_TRUE(cadence.evaluation_due(kStart));
+}
+
+TEST(Cadence, CountsFromTheEndOfTheLastOne) {
+  Cadence cadence(seconds(10), seconds(3));
+  cadence.start(kStart);
+  cadence.checkpoint_saved(kStart + seconds(5));
+  cadence.evaluated(kStart + seconds(6), kStart + seconds(6));
+  EXPECT_FALSE(cadence.checkpoint_due(kStart + seconds(15) - milliseconds(1)));
+  EXPECT_TRUE(cadence.checkpoint_due(kStart + seconds(15)));
+  EXPECT_FALSE(cadence.evaluation_due(kStart + seconds(9) - milliseconds(1)));
+  EXPECT_TRUE(cadence.evaluation_due(kStart + seconds(9)));
+}
+
+TEST(Cadence, ZeroMeansNoEvaluationAndOneCheckpoint) {
+  Cadence cadence(Duration::zero(), Duration::zero());
   cadence.start(kStart);
   EXPECT_FALSE(cadence.evaluation_due(kStart + std::chrono::hours(1)));
+  EXPECT_TRUE(cadence.checkpoint_due(kStart));
+  cadence.checkpoint_saved(kStart);
+  EXPECT_FALSE(cadence.checkpoint_due(kStart + std::chrono::hours(1)));
 }
 
 }  // namespace

@@ -1,10 +1,9 @@
-// The parts of the round machine that only watch the clock: Cadence, Settling, Recovery.
+// The parts of the round machine that only watch the clock: Settling, Recovery.
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <cmath>
 
-#include "agent/run/cadence.h"
 #include "agent/run/recovery.h"
 #include "agent/run/settling.h"
 
@@ -15,35 +14,6 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr TimePoint kStart{};
-
-TEST(Cadence, BothAreDueAtTheStart) {
-  Cadence cadence(seconds(10), seconds(3));
-  EXPECT_FALSE(cadence.checkpoint_due(kStart));
-  EXPECT_FALSE(cadence.evaluation_due(kStart));
-  cadence.start(kStart);
-  EXPECT_TRUE(cadence.checkpoint_due(kStart));
-  EXPECT_TRUE(cadence.evaluation_due(kStart));
-}
-
-TEST(Cadence, CountsFromTheEndOfTheLastOne) {
-  Cadence cadence(seconds(10), seconds(3));
-  cadence.start(kStart);
-  cadence.checkpoint_saved(kStart + seconds(5));
-  cadence.evaluated(kStart + seconds(6));
-  EXPECT_FALSE(cadence.checkpoint_due(kStart + seconds(15) - milliseconds(1)));
-  EXPECT_TRUE(cadence.checkpoint_due(kStart + seconds(15)));
-  EXPECT_FALSE(cadence.evaluation_due(kStart + seconds(9) - milliseconds(1)));
-  EXPECT_TRUE(cadence.evaluation_due(kStart + seconds(9)));
-}
-
-TEST(Cadence, ZeroMeansNoEvaluationAndOneCheckpoint) {
-  Cadence cadence(Duration::zero(), Duration::zero());
-  cadence.start(kStart);
-  EXPECT_FALSE(cadence.evaluation_due(kStart + std::chrono::hours(1)));
-  EXPECT_TRUE(cadence.checkpoint_due(kStart));
-  cadence.checkpoint_saved(kStart);
-  EXPECT_FALSE(cadence.checkpoint_due(kStart + std::chrono::hours(1)));
-}
 
 TEST(Settling, AgreesWhenTheFarthestIsWithinTheBall) {
   Settling settling(0.1, seconds(10));
