@@ -98,6 +98,7 @@ class Together(swarm.Case):
       '--set', 'swarm.stop_after=50', '--set', 'swarm.consensus_timeout=1s',
     ]  # fmt: skip
     first = self.agent('first', *begins)
+    self.wait(lambda: first.last('start'), 'an address')
     second = self.joiner('second', first.address())
     self.joiner('slow', first.address(), environment={'STARLING_TEST_COMPUTE_MS': '600000'})
     for agent in first, second:
