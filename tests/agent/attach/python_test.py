@@ -253,10 +253,13 @@ print('agreed', agreed, swarm.metrics()['swarm/exchanges'], flush=True)
       for key, value in model.state_dict().items():
         self.assertTrue(torch.equal(value, read[key]), key)
 
-  def test_a_trainer_of_hugging_face_shares_adapters_alone(self):
-    for name in ('transformers', 'peft', 'accelerate'):
+  def needs(self, *names):
+    for name in names:
       if importlib.util.find_spec(name) is None:
         self.skipTest(f'{name} is not installed here')
+
+  def test_a_trainer_of_hugging_face_shares_adapters_alone(self):
+    self.needs('transformers', 'peft', 'accelerate')
     text = """
 import peft, transformers
 from starling.hf import StarlingCallback
@@ -304,6 +307,36 @@ print('agreed', callback.agreed, callback.swarm.metrics()['swarm/exchanges'], fl
     one, two = (torch.load(self.folder / f'adapter-{seed}.pt', weights_only=True) for seed in (1, 2))
     for key, value in one.items():
       self.assertLess((value - two[key]).norm(), 0.1 * value.norm() + 1e-3, key)
+
+  def test_processes_of_a_trainer_are_one_member(self):
+    self.needs('transformers', 'accelerate')
+    text = """
+import transformers
+from starling.hf import StarlingCallback
+rank = int(os.environ['RANK'])
+class Texts(torch.utils.data.Dataset):
+  def __len__(self):
+    return 64
+  def __getitem__(self, index):
+    ids = torch.randint(64, (8,), generator=torch.Generator().manual_seed(index))
+    return {'input_ids': ids, 'labels': ids}
+config = transformers.GPT2Config(vocab_size=64, n_positions=8, n_embd=16, n_layer=1, n_head=2)
+model = transformers.GPT2LMHeadModel(config)
+options = transformers.TrainingArguments(output_dir=f'out-{rank}', max_steps=100000, use_cpu=True, report_to=[],
+  per_device_train_batch_size=4, save_strategy='no', disable_tqdm=True, logging_steps=500)
+callback = StarlingCallback(state='one', listen='127.0.0.1:0', config='swarm.yaml')
+transformers.Trainer(model=model, args=options, train_dataset=Texts(), callbacks=[callback]).train()
+print('weights', float(sum(tensor.double().sum() for tensor in model.parameters())), callback.swarm.steps, flush=True)
+"""
+    (self.folder / 'swarm.yaml').write_text(
+      'swarm: {model: {kind: attached}, wait_for: 1, local_steps: 2, stop_after: 20}\n'
+    )
+    told = []
+    for process in self.ranks(text):
+      self.ends(process)
+      told.append(re.search(r'weights (\S+) (\d+)', process.log()).groups())
+    self.assertEqual(told[0], told[1])
+    self.assertEqual(int(told[0][1]), 20)
 
   def test_a_frozen_tensor_that_differs_is_refused_by_name(self):
     def adapted(seed):
@@ -377,7 +410,7 @@ else:
   def test_what_no_restart_could_load_is_refused(self):
     for extra, named in ((lambda: pathlib.Path('x'), 'pathlib'), (lambda: numpy.float64(1), 'numpy')):
       with self.assertRaisesRegex(starling.SwarmError, rf'{named}.* cannot be restored after a restart'):
-        starling.join(small_model(), extra=extra, **self.place(), **ALONE)
+        starling.join(small_model(), extra=extra, **self.place(named), **ALONE)
     model = small_model()
     optimizer = OPTIMIZERS['adamw'](model.parameters())
     with starling.join(model, optimizer, **self.place(), **ALONE) as swarm:

@@ -157,9 +157,8 @@ class Follower(Swarm):
   def log(self, **_):
     pass
 
-  def _restore(self):
-    if self._state:
-      self._load_state()
+  def _take_saved(self):  # rank 0 has sent it
+    pass
 
   def _look(self):
     return self._now

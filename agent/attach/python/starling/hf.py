@@ -25,10 +25,10 @@ class StarlingCallback(TrainerCallback):
         'STARLING_BOOTSTRAP, or begin a swarm with config='
       )
       return
-    if args.world_size > 1:
+    if getattr(args, 'deepspeed', None):
       raise SwarmError(
-        f'this run has {args.world_size} processes, and models of several processes cannot join: start one process a '
-        'machine'
+        'DeepSpeed trains copies of the weights, which the swarm would not change: leave deepspeed= out; the processes '
+        'of torchrun (DDP) are one member'
       )
     model.register_forward_hook(self._keep_loss)
     self.swarm = join(model, optimizer, **self._arguments)
