@@ -12,9 +12,10 @@ import sys
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "agent/attach/python"))
-os.environ.setdefault("STARLING_LIBRARY", str(ROOT / "build/meson/agent/attach/libstarling.so"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "agent/attach/python"))
+os.environ["STARLING_LIBRARY"] = os.environ.get(
+  "STARLING_LIBRARY", str(pathlib.Path(__file__).resolve().parent.parent / "build/meson/agent/attach/libstarling.so")
+)
 
 import torch
 from torch import nn
@@ -116,17 +117,17 @@ def costs(folder):
 def boundary(folder):
   loop = Loop("10 M")
   settings = {"local_steps": 4, "exchange": {"overlap": "on"}}
-  with starling.join(loop.model, loop.optimizer, state=folder, **settings, **ALONE) as swarm:
-    with peer(address(folder), "10 M"):
-      wait_for_peer(swarm, loop)
-      taken = []
-      while len(taken) < 40:
-        loss, round_before = loop.step(), swarm.metrics()["swarm/round"]
-        began = time.perf_counter()
-        swarm.step(loss, BATCH)
-        ended = time.perf_counter()
-        if swarm.metrics()["swarm/round"] != round_before:
-          taken.append(1e3 * (ended - began))
+  joined = starling.join(loop.model, loop.optimizer, state=folder, **settings, **ALONE)
+  with joined as swarm, peer(address(folder), "10 M"):
+    wait_for_peer(swarm, loop)
+    taken = []
+    while len(taken) < 40:
+      loss, round_before = loop.step(), swarm.metrics()["swarm/round"]
+      began = time.perf_counter()
+      swarm.step(loss, BATCH)
+      ended = time.perf_counter()
+      if swarm.metrics()["swarm/round"] != round_before:
+        taken.append(1e3 * (ended - began))
   print(f"  10 M, a boundary with a peer      {statistics.median(taken):.1f} ms (goal <= 15)")
 
 
@@ -159,12 +160,12 @@ def memory(folder):
   for _ in range(3):
     loop.step()
   before = resident()
-  with starling.join(loop.model, loop.optimizer, state=folder, local_steps=1, **ALONE) as swarm:
-    with peer(address(folder), "10 M"):
-      wait_for_peer(swarm, loop)
-      for _ in range(50):
-        swarm.step(loop.step(), BATCH)
-      beyond = (resident() - before) / bytes_of(loop.model)
+  joined = starling.join(loop.model, loop.optimizer, state=folder, local_steps=1, **ALONE)
+  with joined as swarm, peer(address(folder), "10 M"):
+    wait_for_peer(swarm, loop)
+    for _ in range(50):
+      swarm.step(loop.step(), BATCH)
+    beyond = (resident() - before) / bytes_of(loop.model)
   print(f"  10 M in pairs, memory beyond      {beyond:.2f} of the model's bytes (goal <= 1.5)")
 
 
