@@ -17,6 +17,7 @@
 #include "agent/train/model_kinds.h"
 #include "compression/codec.h"
 #include "compression/update_codec.h"
+#include "compression/update_sketch.h"
 #include "gossip/limits.h"
 #include "gossip/net/text.h"
 
@@ -187,8 +188,16 @@ double exchange_bytes(const SwarmConfig& swarm) {
   const size_t params = model_kind(swarm.model.kind).param_count(swarm.model);
   if (shares_updates(exchange)) {
     const std::unique_ptr<UpdateCodec> codec = make_update_codec(exchange.update);
-    return static_cast<double>(
-        std::max(codec->bytes_max(UpdateRole::kContribution, params), codec->bytes_max(UpdateRole::kEntry, params)));
+    size_t up = codec->bytes_max(UpdateRole::kContribution, params);
+    size_t down = codec->bytes_max(UpdateRole::kEntry, params);
+    if (const SketchTables* const tables = codec->tables()) {
+      up += tables->bytes(params);
+      down += tables->request_bytes_max(params);
+    }
+    // A run ends with exact payloads where the codec sends all elements (gossip/updates/update_group).
+    const bool ends_exactly = !codec->residual().unsent;
+    const size_t last = ends_exactly ? make_update_codec({})->bytes_max(UpdateRole::kContribution, params) : 0;
+    return static_cast<double>(std::max({up, down, last}));
   }
   const size_t elements = (exchange.carry_momentum ? 2 : 1) * params;
   const auto bytes = static_cast<double>(make_codec(exchange.codec, MemorySpace::kHost)->payload_bytes_max(elements));

@@ -2,6 +2,7 @@
 
 #include <sys/resource.h>
 
+#include <cfenv>
 #include <exception>
 
 namespace starling {
@@ -44,6 +45,9 @@ void ThreadWorker::run_completions() {
 }
 
 void ThreadWorker::run(int niceness) {
+  // A host process may flush denormals, as torch.set_flush_denormal() and libraries built with -ffast-math do, and a
+  // thread inherits that. Replicas would then differ in bits from those of other members.
+  std::fesetenv(FE_DFL_ENV);
   if (niceness > 0) ::setpriority(PRIO_PROCESS, 0, ::getpriority(PRIO_PROCESS, 0) + niceness);  // of this thread
   for (;;) {
     Task task;

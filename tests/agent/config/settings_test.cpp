@@ -202,6 +202,10 @@ TEST(LongestDeadline, FollowsTheBytesOfAnExchangeWhereAConfigSaysAuto) {
   std::vector<std::string> sparse = updates;
   sparse.push_back("swarm.exchange.update.codec=topk");
   EXPECT_LT(longest_of(sparse), std::chrono::seconds(20));
+  sparse.back() = "swarm.exchange.update.codec=sketch";
+  EXPECT_NEAR(seconds(longest_of(sparse)), 10.06, 0.05) << "a table of 2 MB and 1.1 MB of values";
+  sparse.back() = "swarm.exchange.update.codec=int8";
+  EXPECT_NEAR(seconds(longest_of(sparse)), 128, 0.1) << "the last rounds send what int8 rounded away, in fp32";
 
   EXPECT_EQ(longest_of({"swarm.model.dimension=1000"}), std::chrono::seconds(2));
   EXPECT_EQ(longest_of({"swarm.model.dimension=1000", "swarm.exchange.deadline_min=3s"}), std::chrono::seconds(3));

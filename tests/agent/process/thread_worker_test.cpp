@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <xmmintrin.h>
 
 #include <algorithm>
 #include <chrono>
@@ -63,6 +64,21 @@ TEST(ThreadWorker, ANicerThreadLeavesTheOthersAsTheyAre) {
   worker.run_completions();
   EXPECT_EQ(priority, std::min(own + 7, 19));
   EXPECT_EQ(::getpriority(PRIO_PROCESS, 0), own);
+}
+
+TEST(ThreadWorker, JobsKeepDenormalsWhereTheProcessFlushesThem) {
+  constexpr unsigned kFlushed = 0x8040;  // results and operands, as torch.set_flush_denormal() has them
+  const unsigned before = _mm_getcsr();
+  _mm_setcsr(before | kFlushed);
+  Alarm alarm;
+  ThreadWorker worker([&alarm] { alarm.ring(); });
+  _mm_setcsr(before);
+  volatile float small = 0x1p-130f;
+  float half = 0;
+  worker.submit([&] { half = small * 0.5f; }, [] {});
+  ASSERT_TRUE(alarm.wait_for(1));
+  worker.run_completions();
+  EXPECT_EQ(half, 0x1p-131f);
 }
 
 TEST(ThreadWorker, WhatAJobThrowsIsThrownOnTheControlThread) {

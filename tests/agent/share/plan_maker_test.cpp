@@ -108,6 +108,25 @@ TEST(PlanMaker, FitsWhatRoundsCostAndMergesWhereMessagesAreDear) {
   EXPECT_EQ(maker.choose(*thought), std::vector<uint32_t>{});
 }
 
+TEST(PlanMaker, PlansForPayloadsAsTheyAreAfterTheWarmUp) {
+  UpdateOptions codec{.kind = UpdateKind::kDgc, .density = 0.01};
+  PlanMaker plain(slices(), codec);
+  codec.warmup = 100;
+  PlanMaker warmed(slices(), codec);
+  std::shared_ptr<PlanMaker::Thought> of_plain, of_warmed;
+  for (int round = 1; round <= 52; ++round) {
+    take_round(plain, 1e-7);
+    take_round(warmed, 1e-7);
+    of_plain = plain.think(kMembers, alone());
+    of_warmed = warmed.think(kMembers, alone());
+  }
+  ASSERT_TRUE(of_plain && of_warmed);
+  of_plain->run();
+  of_warmed->run();
+  EXPECT_EQ(of_warmed->best, of_plain->best);
+  EXPECT_DOUBLE_EQ(of_warmed->gain, of_plain->gain);
+}
+
 TEST(PlanMaker, FitsSelectionToTheNewestOnes) {
   PlanMaker maker(slices(), {});
   for (int round = 1; round <= 51; ++round) take_round(maker);
