@@ -308,6 +308,30 @@ print('agreed', callback.agreed, callback.swarm.metrics()['swarm/exchanges'], fl
     for key, value in one.items():
       self.assertLess((value - two[key]).norm(), 0.1 * value.norm() + 1e-3, key)
 
+  def test_a_trainer_evaluates_saves_and_loads_after_the_models_have_agreed(self):
+    self.needs('transformers', 'accelerate')
+    import transformers
+    from starling.hf import StarlingCallback
+
+    class Ending:
+      finished = 0
+
+      def step(self, loss, samples):
+        return False
+
+      def finish(self):
+        self.finished += 1
+        return True
+
+    arguments = transformers.TrainingArguments(output_dir=str(self.folder / 'out'), use_cpu=True, report_to=[])
+    callback, control = StarlingCallback(), transformers.TrainerControl()
+    callback.swarm = Ending()
+    callback.on_step_end(arguments, None, control)
+    self.assertTrue(control.should_training_stop)
+    self.assertEqual((callback.swarm.finished, callback.agreed), (1, True))
+    callback.on_train_end(arguments, None, control)
+    self.assertEqual(callback.swarm.finished, 1)
+
   def test_processes_of_a_trainer_are_one_member(self):
     self.needs('transformers', 'accelerate')
     text = """
@@ -369,6 +393,42 @@ print('weights', float(sum(tensor.double().sum() for tensor in model.parameters(
         swarm.step(one_step(again, of_again, index))
     for key, value in whole.state_dict().items():
       self.assertTrue(torch.equal(value, again.state_dict()[key]), key)
+
+  def test_parameters_that_are_not_shared_go_on_after_a_restart_and_after_a_bad_loss(self):
+    def shared(name):
+      return name.startswith('0.')
+
+    whole, broken, again = (small_model(seed) for seed in (1, 1, 2))
+    of_whole, of_broken, of_again = (OPTIMIZERS['sgd'](model.parameters()) for model in (whole, broken, again))
+    for index in range(40):
+      one_step(whole, of_whole, index)
+    with starling.join(broken, of_broken, share=shared, **self.place(), **ALONE) as swarm:
+      for index in range(23):
+        swarm.step(one_step(broken, of_broken, index))
+    with starling.join(again, of_again, share=shared, **self.place()) as swarm:
+      of_again.param_groups[0]['lr'] = 0.01
+      with torch.no_grad():
+        again[3].weight.fill_(float('nan'))
+      self.assertTrue(swarm.step(float('nan')))  # the agent goes back to its checkpoint
+      self.assertTrue(bool(again[3].weight.isfinite().all()))
+      self.assertEqual(of_again.param_groups[0]['lr'], 0.01, 'no scheduler went back')
+      of_again.param_groups[0]['lr'] = 0.05
+      for index in range(23, 40):
+        swarm.step(one_step(again, of_again, index))
+    for key, value in whole.state_dict().items():
+      self.assertTrue(torch.equal(value, again.state_dict()[key]), key)
+
+  def test_a_buffer_of_another_size_does_not_keep_a_loop_from_its_folder(self):
+    class Cached(nn.Linear):
+      def __init__(self, size):
+        super().__init__(8, 4)
+        self.register_buffer('cache', torch.zeros(size), persistent=False)
+
+    with starling.join(Cached(6), **self.place(), **ALONE) as swarm:
+      swarm.step(0.0)
+    with self.assertLogs('starling', 'WARNING') as logged, starling.join(Cached(3), **self.place()) as swarm:
+      self.assertEqual(swarm.steps, 1)
+    self.assertIn("'cache' is [6] in the checkpoint, [3] here", '\n'.join(logged.output))
 
   def test_a_kill_after_a_restart_costs_nothing_that_was_saved(self):
     text = """
@@ -579,6 +639,43 @@ torch.save(newcomer.state_dict(), 'two.pt')
       swarm.follow(late)
       self.assertEqual(late.last_epoch, 20)
 
+  def test_a_restart_decays_no_rate_twice(self):
+    def schedule(optimizer):  # from the rate before, not from the first one
+      return torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.99)
+
+    for before_join in (True, False):
+      with self.subTest(before_join=before_join):
+        for life in range(3):
+          model = small_model()
+          optimizer = OPTIMIZERS['sgd'](model.parameters())
+          scheduler = schedule(optimizer) if before_join else None
+          place = self.place(f'before {before_join}', **({} if life else ALONE))
+          with starling.join(model, optimizer, **place) as swarm:
+            scheduler = scheduler or schedule(optimizer)
+            swarm.follow(scheduler)
+            for index in range(20):
+              swarm.step(one_step(model, optimizer, index))
+            self.assertGreaterEqual(scheduler.last_epoch, 20 * life)
+            self.assertAlmostEqual(optimizer.param_groups[0]['lr'], 0.05 * 0.99**scheduler.last_epoch)
+
+  def test_schedulers_of_each_kind_follow_or_are_refused(self):
+    schedulers = torch.optim.lr_scheduler
+    model = small_model()
+    optimizer = OPTIMIZERS['sgd'](model.parameters())
+    with starling.join(model, optimizer, **self.place(), **ALONE, stop_after=100) as swarm:
+      with self.assertRaisesRegex(starling.SwarmError, 'follows a metric'):
+        swarm.follow(schedulers.ReduceLROnPlateau(optimizer))
+      inner = schedulers.ExponentialLR(optimizer, 0.99)
+      swarm.follow(schedulers.ChainedScheduler([inner]))
+      for index in range(10):
+        self.assertTrue(swarm.step(one_step(model, optimizer, index)))
+      self.assertAlmostEqual(optimizer.param_groups[0]['lr'], 0.05 * 0.99**inner.last_epoch)
+    other = OPTIMIZERS['sgd'](small_model().parameters())
+    cycle = schedulers.OneCycleLR(other, 0.1, total_steps=100)
+    swarm._now.steps_of_swarm, swarm._now.stop_after = 104, 100  # as after a last round of eight steps
+    swarm.follow(cycle)
+    self.assertEqual(cycle.last_epoch, 100)
+
   # ---- refusals
 
   def refused(self, pattern, model, optimizer=None, error=starling.SwarmError, **arguments):
@@ -656,6 +753,21 @@ torch.save(newcomer.state_dict(), 'two.pt')
     moved(
       lambda model: model.load_state_dict(small_model(2).state_dict(), assign=True), "'0.weight' is now torch.float32"
     )
+
+  def test_a_layer_that_thaws_after_join_is_found_by_name(self):
+    model = small_model()
+    model[3].requires_grad_(False)
+    with starling.join(model, **self.place(), **ALONE) as swarm:
+      model[3].requires_grad_(True)
+      with self.assertRaisesRegex(starling.SwarmError, "'3.weight' requires grad now and did not at join"):
+        for _ in range(3):
+          swarm.step(0.0)
+    named = small_model()
+    named[3].requires_grad_(False)
+    with starling.join(named, share=lambda name: True, **self.place('named'), **ALONE) as swarm:
+      named[3].requires_grad_(True)
+      for _ in range(5):
+        self.assertTrue(swarm.step(0.0))
 
   def test_calls_after_the_end(self):
     swarm = starling.join(small_model(), **self.place(), **ALONE, stop_after=4)
@@ -831,7 +943,9 @@ optimizer = OPTIMIZERS['adamw'](model.parameters())
 settings = {'wait_for': 2, 'local_steps': 3, 'stop_after': 150}
 swarm = starling.join(model, optimizer, state='state-1', listen='127.0.0.1:0', **settings)
 trains(model, optimizer, swarm, range(10**6))
+swarm.log(0.5, 1.0)
 agreed = swarm.finish()
+swarm.save('ranks.pt')
 mine = torch.cat([tensor.flatten() for tensor in model.parameters()])
 first = mine.clone()
 dist.broadcast(first, 0)

@@ -41,6 +41,12 @@ def _text(function, handle):
   return for_python(room.value.decode(errors='replace'))
 
 
+def _steps_of(scheduler):
+  if hasattr(scheduler, 'last_epoch'):
+    return scheduler.last_epoch
+  return max(_steps_of(one) for one in scheduler._schedulers)  # a ChainedScheduler
+
+
 class Swarm:
   """A member of a swarm. Between two calls of step() the model is the loop's; inside it may be the agent's.
 
@@ -85,6 +91,7 @@ class Swarm:
     params, averaged = shared_params(self._model, share), averaged_buffers(self._model, buffers)
     self._frozen = frozen_hashes(self._model, {name for name, _ in params}, frozen)
     self._block = Block(params + averaged)
+    self._shares_all, self._own = share is None, self._not_shared_but_trained()
     self._averaged = {name for name, _ in averaged}
     self._variances = [name for name, _ in averaged if name.endswith('var')]
     self._types = {name: tensor.dtype for name, tensor, _ in self._block.slots}
@@ -94,6 +101,7 @@ class Swarm:
     self._line, self._level = ctypes.create_string_buffer(8192), ctypes.c_int()
     self._now, self._owner, self._state = lib.Now(ctypes.sizeof(lib.Now)), os.getpid(), b''
     self._restoring = False  # or that has failed: what was saved stays
+    self._had_turn = False
     self.changed, self.restored_extra, self._schedulers = False, None, []
     if bootstrap is None and config is None:
       bootstrap = os.environ.get('STARLING_BOOTSTRAP')
@@ -223,6 +231,7 @@ class Swarm:
       self._momentum.gather()
     if result == lib.RESTORED:
       self._restore()
+    self._had_turn = True
     self._follow()
     self._drain_log()
 
@@ -247,6 +256,15 @@ class Swarm:
         f"'{name}' {what}; it was {self._types[name]} {list(view.shape)} in the memory that the swarm shares. Convert "
         'or move the model before join(), and load weights without assign=True'
       )
+    for name in self._not_shared_but_trained() if self._shares_all else ():
+      raise SwarmError(
+        f"'{name}' requires grad now and did not at join(): each member would train one of its own. Name it in share= "
+        'at join(), at all members; it may be frozen there'
+      )
+
+  def _not_shared_but_trained(self):
+    named = self._model.named_parameters()
+    return {name: None for name, tensor in named if tensor.requires_grad and name not in self._block.views}
 
   # ---- checkpoints
 
@@ -256,17 +274,23 @@ class Swarm:
         return
       saved = io.BytesIO()
       optimizer = self._optimizer.state_dict() if self._optimizer is not None else None
-      buffers = dict(self._local_buffers())
+      local = {name: tensor.detach() for name, tensor in self._local_tensors().items() if self._is_kept(name, tensor)}
       extra = self._extra() if self._extra else None
       self._refuse_unloadable(optimizer, extra)
       exact = {name: copied.tensor for name, copied in self._block.copied.items() if copied.rest is None}
-      torch.save({'optimizer': optimizer, 'buffers': buffers, 'extra': extra, 'exact': exact}, saved)
+      state = {'optimizer': optimizer, 'buffers': local, 'extra': extra, 'exact': exact}
+      torch.save({**state, 'followed': bool(self._schedulers)}, saved)
       self._state = saved.getvalue()
     finally:  # the agent waits for it
       _C.starling_put_state(self._handle, self._state, len(self._state))
 
-  def _local_buffers(self):
-    return [(n, buffer) for n, buffer in self._model.named_buffers() if n not in self._block.views]
+  def _local_tensors(self):
+    named = (*self._model.named_parameters(), *self._model.named_buffers())
+    return {name: tensor for name, tensor in named if name not in self._block.views}
+
+  def _is_kept(self, name, tensor):
+    """But for frozen parameters, which the loop makes again."""
+    return not isinstance(tensor, torch.nn.Parameter) or tensor.requires_grad or name in self._own
 
   @staticmethod
   def _refuse_unloadable(optimizer, extra):
@@ -300,17 +324,28 @@ class Swarm:
   def _load_state(self):
     saved = torch.load(io.BytesIO(self._state), weights_only=True)
     if self._optimizer is not None and saved['optimizer'] is not None:
-      self._optimizer.load_state_dict(saved['optimizer'])
+      anew = self._had_turn or saved.get('followed', False)
+      self._optimizer.load_state_dict(self._with_settings_of_now(saved['optimizer']) if anew else saved['optimizer'])
       if self._momentum is not None:
         self._momentum.gather()
-    for name, buffer in self._local_buffers():
-      if name in saved['buffers']:
-        buffer.copy_(saved['buffers'][name])
+    local = self._local_tensors()
+    for name, tensor in saved['buffers'].items():
+      if name in local and local[name].shape == tensor.shape:
+        local[name].copy_(tensor)
+      elif name in local:
+        shapes = f'{list(tensor.shape)} in the checkpoint, {list(local[name].shape)} here'
+        self._log.warning("'%s' is %s, and begins anew; make the model as before to restore it", name, shapes)
     for name, tensor in saved.get('exact', {}).items():
       copied = self._block.copied[name]
       copied.tensor.copy_(tensor)
       copied.put()
     self.restored_extra = saved['extra']
+
+  def _with_settings_of_now(self, saved):
+    """With the learning rate where the schedulers are, which do not go back. Groups may have been added since."""
+    now = self._optimizer.state_dict()['param_groups']
+    sizes, before = ([len(group['params']) for group in groups] for groups in (now, saved['param_groups']))
+    return {**saved, 'param_groups': now} if sizes[: len(before)] == before else saved
 
   # ---- what is known
 
@@ -367,13 +402,20 @@ class Swarm:
 
   def follow(self, scheduler):
     """From now on the agent steps it, at boundaries: it is where the swarm's clock is, for a late member too."""
+    scheduler = getattr(scheduler, 'scheduler', scheduler)  # out of Accelerate's
+    if isinstance(scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau):
+      raise SwarmError('ReduceLROnPlateau follows a metric, not the clock: call its step(metric) in the loop')
+    if _steps_of(scheduler) > 0:  # of an earlier life; the optimizer's rate may be that of the script
+      for group, rate in zip(scheduler.optimizer.param_groups, scheduler.get_last_lr()):
+        group['lr'] = rate
     self._schedulers.append(scheduler)
     self._follow()
 
   def _follow(self):
-    clock = self._look().steps_of_swarm if self._schedulers else 0
+    now = self._look()
+    clock = min(now.steps_of_swarm, now.stop_after or now.steps_of_swarm)  # the last round may go beyond the end
     for scheduler in self._schedulers:
-      while scheduler.last_epoch < clock:
+      for _ in range(_steps_of(scheduler), clock):
         scheduler.step()
 
   def log(self, accuracy=0.0, loss=0.0, samples=1):

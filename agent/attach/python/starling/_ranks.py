@@ -154,7 +154,10 @@ class Follower(Swarm):
   def close(self):
     _open.discard(self)
 
-  def log(self, **_):
+  def log(self, *_, **__):
+    pass
+
+  def save(self, path):  # rank 0 does, and two would write one file
     pass
 
   def _take_saved(self):  # rank 0 has sent it

@@ -31,6 +31,7 @@ class StarlingCallback(TrainerCallback):
         'of torchrun (DDP) are one member'
       )
     model.register_forward_hook(self._keep_loss)
+    self.agreed = None
     self.swarm = join(model, optimizer, **self._arguments)
 
   def _keep_loss(self, model, inputs, output):
@@ -44,7 +45,11 @@ class StarlingCallback(TrainerCallback):
     samples = args.train_batch_size * args.gradient_accumulation_steps
     if not self.swarm.step(self._loss, samples):
       control.should_training_stop = True
+      self._finish()  # before the Trainer evaluates, saves or loads: until then the params are the agent's
 
   def on_train_end(self, args, state, control, **_):
-    if self.swarm is not None:
-      self.agreed = self.swarm.finish()
+    if self.swarm is not None and self.agreed is None:
+      self._finish()
+
+  def _finish(self):
+    self.agreed = self.swarm.finish()
