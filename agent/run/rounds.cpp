@@ -205,7 +205,7 @@ void Rounds::boundary() {
   } else if (!sharing_.alone() && !(overlap && sharing_.under_way()) && !nothing_to_share()) {
     share();
   } else {
-    begin_round();
+    begin_round(sharing_.holds_replica() && sharing_.under_way());
   }
 }
 
@@ -233,14 +233,15 @@ void Rounds::shared(bool healthy) {
   begin_round();
 }
 
-// What is evaluated and saved, and handed out from there, is the model after the exchange.
-void Rounds::begin_round() {
+// What is evaluated and saved, and handed out from there, is the model after the exchange. `jobs_wait`: the params are
+// the replica and steps that were not shared yet. No log makes them, so a checkpoint of them could not be restored.
+void Rounds::begin_round(bool jobs_wait) {
   steps_await_exchange_ = false;
   if (stop_asked_) {
     state_ = State::kBoundary;
     return;
   }
-  if (jobs_.begin_due(phase_ == Phase::kTraining, progress(), [this] { begin_round(); })) {
+  if (!jobs_wait && jobs_.begin_due(phase_ == Phase::kTraining, progress(), [this] { begin_round(); })) {
     state_ = State::kWorking;
     return;
   }

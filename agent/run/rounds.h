@@ -89,7 +89,7 @@ class Rounds {
   void boundary();
   void share();
   void shared(bool healthy);
-  void begin_round();
+  void begin_round(bool jobs_wait = false);
   bool nothing_to_share() const;
   bool sends_early() const;
   void begin_steps(uint32_t count);

@@ -10,20 +10,23 @@ namespace {
 constexpr int kFirstContact = 5;   // times the shortest deadline: the wait for a neighbor that never sent anything
 constexpr double kPaceMin = 0.75;  // a neighbor below it is not waited for
 constexpr uint64_t kAheadMax = 2;  // rounds; graphs further away than this are not computed for a sender
+constexpr uint64_t kAheadBelieved = 1ull << 32;  // rounds of a neighbor; nobody is cut off for as long
 
 }  // namespace
 
 // An agent behind the upper median of its neighbors' rounds jumps to it. The upper median, because on a ring a chain of
 // newcomers has an older neighbor only at its ends and would otherwise never catch up. The agent's count of rounds
-// matters for its first round only.
+// matters for its first round only. One neighbor's claim must not use up all numbers: blocks beyond the largest one are
+// ignored. A jump goes half as far as claims are believed, so that neighbors that are some rounds behind can follow.
 uint64_t NeighborRound::next_number(uint64_t rounds_of_agent) const {
+  const uint64_t own = std::max(number_ > 0 ? number_ + 1 : rounds_of_agent, uint64_t{1});
   std::vector<uint64_t> seen;
   for (const auto& [peer, link] : links_) {
-    if (link.peer_round() > 0) seen.push_back(link.peer_round());
+    if (link.peer_round() > 0 && link.peer_round() <= own + kAheadBelieved) seen.push_back(link.peer_round());
   }
   std::sort(seen.begin(), seen.end());
   const uint64_t median = seen.empty() ? 0 : seen[seen.size() / 2];
-  return std::max({number_ > 0 ? number_ + 1 : rounds_of_agent, median, uint64_t{1}});
+  return std::max(own, std::min(median, own + kAheadBelieved / 2));
 }
 
 bool NeighborRound::begin(const Snapshot& own) {

@@ -35,12 +35,15 @@ void UpdateEntries::add(const PeerId& from, const LogEntry& entry, const SharedB
   if (fresh) make_room();
 }
 
-// The one that follows last makes room: those before it are needed first.
+// The sender of most of them makes room, or a liar's would leave none for the true one. Of these the one that follows
+// last: those before it are needed first.
 void UpdateEntries::make_room() {
   if (items_.size() <= kHeldMax) return;
-  items_.erase(std::max_element(items_.begin(), items_.end(), [](const auto& a, const auto& b) {
-    return a.second.entry.head.length < b.second.entry.head.length;
-  }));
+  std::map<std::optional<PeerId>, size_t> counts;
+  for (const auto& [key, item] : items_) ++counts[item.from];
+  const auto rank = [&](const Item& item) { return std::pair(counts[item.from], item.entry.head.length); };
+  items_.erase(std::max_element(items_.begin(), items_.end(),
+                                [&](const auto& a, const auto& b) { return rank(a.second) < rank(b.second); }));
 }
 
 // What is not what its hash says is forgotten at once: another member may send the true one.

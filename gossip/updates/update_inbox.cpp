@@ -83,4 +83,12 @@ void UpdateInbox::drop_void(const UpdateLog& log) {
   std::erase_if(slots_, [](const auto& slot) { return slot.second.empty(); });
 }
 
+void UpdateInbox::keep_only(const GroupMembers& members) {
+  const auto gone = [&](const auto& row) {
+    return !std::binary_search(members.ids.begin(), members.ids.end(), row.first);
+  };
+  std::erase_if(slots_, gone);
+  std::erase_if(said_, gone);
+}
+
 }  // namespace starling

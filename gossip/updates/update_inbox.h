@@ -45,6 +45,8 @@ class UpdateInbox {
   size_t bytes(HeldBytes& held) const;  // that it holds, and `held` has not seen
 
   void drop_void(const UpdateLog& log);
+  // Drops what is of no member in the roster. A payload says itself how old it is, so a liar's would never be void.
+  void keep_only(const GroupMembers& members);
 
  private:
   struct Item {

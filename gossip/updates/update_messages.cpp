@@ -40,7 +40,10 @@ void UpdateMessages::begin_round(std::vector<LogHead> heads) {
   const Duration interval = std::max(options_.deadline_min, round_.wait().first_wait() / 4);
   pulls_.begin_round(round_.members(), round_.number(), interval);
   donor_.drop_old_copies();
-  for (auto& slice : slices_) slice->begin_round(round_.members().count() >= kWitnessedFrom ? 2 : 1);
+  for (auto& slice : slices_) {
+    slice->begin_round(round_.members().count() >= kWitnessedFrom ? 2 : 1);
+    slice->inbox().keep_only(round_.members());
+  }
 }
 
 void UpdateMessages::handle(const PeerId& from, uint64_t generation, const ExchangeMessage& message,
@@ -236,7 +239,7 @@ void UpdateMessages::hear(const PeerId& from, uint32_t slice, const LogHead& hea
   if (!believes(from, of, head)) return refuse(from, &UpdateRefusals::heads);
   const LogHead& own = of.log().head();
   if (of.claims().hear(from, head, own, round_.number())) {
-    pulls_.ask(of, from);
+    if (!of.full()) pulls_.ask(of, from);
     return of.look_again();
   }
   if (of.claims().sees_split(of.log(), round_.number())) pulls_.tell_all(of);

@@ -41,8 +41,15 @@ void UpdateSlice::add_memory(HeldBytes& held, UpdateMemory* memory) const {
   if (backlog_.adopted) memory->states += backlog_.adopted->values.size() * sizeof(float);
 }
 
+bool UpdateSlice::full() const {
+  if (backlog_.entries.size() < kRecentEntries) return false;
+  size_t bytes = 0;
+  for (const LoggedEntry& logged : backlog_.entries) bytes += logged.payload.size;
+  return bytes > std::max(kBacklogMin, shape_.value_count * sizeof(float));
+}
+
 void UpdateSlice::receive(const PeerId& from, const LogEntry& entry, const SharedBytes& part) {
-  entries_.add(from, entry, part, log_);
+  if (!full()) entries_.add(from, entry, part, log_);
 }
 
 // The replica takes entries one by one, so each is queued as the log takes it.

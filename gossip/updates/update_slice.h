@@ -97,6 +97,9 @@ class UpdateSlice {
 
   // The newest round of the entries that the log took since the last call; 0: none.
   uint64_t take_newest_round() { return std::exchange(newest_round_, 0); }
+  // The replica lacks more than a whole state would bring: no more entries are taken before the next boundary, and then
+  // the state. With long steps a member would hold all that the others make meanwhile.
+  bool full() const;
   bool has_backlog() const { return backlog_.adopted || !backlog_.entries.empty(); }
   Backlog take_backlog() { return std::exchange(backlog_, {}); }
 
@@ -108,6 +111,8 @@ class UpdateSlice {
   void drop_unwanted();
   bool believed(const StateCollection& collected) const;
   void adopt();
+
+  static constexpr size_t kBacklogMin = 4 << 20;  // bytes; a smaller backlog is never full
 
   const Shape shape_;
   UpdateLog log_;

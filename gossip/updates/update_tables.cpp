@@ -75,7 +75,9 @@ void UpdateTables::begin(const GroupMembers& members, uint64_t round, double mas
   round_ = round;
   ended_ = waited_ = false;
   wait_until_ = clock_.now() + wait;
-  const auto old = [round](const auto& arriving) { return arriving.second.message.round < round; };
+  const auto old = [&](const auto& arriving) {  // or of one that left
+    return arriving.second.message.round < round || (arriving.first != self_ && !members.rank_of_other(arriving.first));
+  };
   for (uint32_t i = 0; i < slices_.size(); ++i) {
     Slice& slice = slices_[i];
     slice.asked = slice.answered = false;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -636,6 +637,35 @@ TEST(UpdatesInASwarm, RestartedAgentsGoOnFromTheirCheckpoints) {
   ASSERT_TRUE(swarm.run_until([&] { return swarm.ended(); }, seconds(120)));
   EXPECT_TRUE(same_params(swarm));
   EXPECT_LT(error(swarm), 0.2);
+}
+
+// A round lasts longer than the steps beside it, so most boundaries share nothing: their params are R and a drift.
+TEST(UpdatesInASwarm, CheckpointsBesideRoundsHoldWhatTheLogMakes) {
+  spdlog::set_level(spdlog::level::off);
+  SwarmConfig config = updates_swarm();
+  config.stop_after = 100'000;
+  config.exchange.overlap = Overlap::kOn;
+  config.exchange.deadline_max = seconds(1);
+  QuadraticSwarm swarm(6, config, {.delay_min = milliseconds(30), .delay_max = milliseconds(40)});
+  constexpr size_t kAgents = 4;
+  for (size_t a = 0; a < kAgents; ++a) swarm.add({.step_time = milliseconds(10)});
+  for (int crash = 0; crash < 3; ++crash) {
+    swarm.run_for(seconds(9));  // several checkpoints
+    const uint64_t before = swarm.agent(0).updates()->log(0).head().length;
+    ASSERT_GT(before, 20u);
+    for (size_t a = 0; a < kAgents; ++a) swarm.kill(a);
+    swarm.run_for(seconds(2));
+    for (size_t a = 0; a < kAgents; ++a) swarm.restart(a);
+    std::array<std::optional<uint64_t>, kAgents> lengths;  // before others could give it theirs
+    const auto all_train = [&] {
+      for (size_t a = 0; a < kAgents; ++a) {
+        if (!lengths[a] && swarm.training(a)) lengths[a] = swarm.agent(a).updates()->log(0).head().length;
+      }
+      return std::all_of(lengths.begin(), lengths.end(), [](const auto& length) { return length.has_value(); });
+    };
+    ASSERT_TRUE(swarm.run_until(all_train, seconds(10)));
+    for (size_t a = 0; a < kAgents; ++a) EXPECT_GT(*lengths[a], before / 2) << "agent " << a << ", crash " << crash;
+  }
 }
 
 }  // namespace

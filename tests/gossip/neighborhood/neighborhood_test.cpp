@@ -171,6 +171,21 @@ TEST(Neighborhood, GraphsThatChangeEveryRoundAgreeOnTheRound) {
   EXPECT_LT(swarm.spread(), before / 1000);
 }
 
+// Beyond the largest number all blocks are ignored, for ever.
+TEST(Neighborhood, ARoundThatNobodyReachesMovesNobody) {
+  Ring swarm(3, {.params = 4, .block_elements = 2});
+  swarm.round();
+  auto& agent = swarm.at(1);
+  const SharedBytes payload = SharedBytes::take(std::vector<std::byte>(8));
+  for (const uint64_t round : {uint64_t{1} << 40, uint64_t{1} << 62}) {
+    agent.exchange->handle(test_peer(2), 1, RoundBlock{0, round, 0, 0, 1, 0}, payload);
+    agent.worker.run_completions();
+  }
+  for (int i = 0; i < 3; ++i) swarm.round();
+  for (uint8_t tag = 1; tag <= 3; ++tag) EXPECT_EQ(swarm.at(tag).exchange->round(), 4u);
+  EXPECT_EQ(swarm.at(3).reports.back().outcome, ExchangeOutcome::kDone) << "it hears both";
+}
+
 TEST(Neighborhood, StrangersWrongSizesAndOtherRoundsAreIgnored) {
   Ring swarm(3, {.params = 4, .block_elements = 2});
   Rng rng(9);

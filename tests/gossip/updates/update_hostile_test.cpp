@@ -438,6 +438,27 @@ TEST(UpdateHostile, APayloadCountsAtMostThreeTimesTheUsualNorm) {
   }
 }
 
+// What it handed in says that it was made a long time hence, and does not decode, so it neither counts nor is void.
+TEST(UpdateHostile, NothingIsHeldOfAMemberThatLeft) {
+  UpdateSwarm swarm(4, {});
+  swarm.run_for(seconds(1));
+  UpdateAgent& agent = swarm.at(1);
+  const SharedBytes payload = SharedBytes::take(std::vector<std::byte>(3));
+  Contribution message;
+  message.group = group_id(agent.group());
+  message.round = agent.exchange().round();
+  message.seq = 1 << 20;
+  message.length = 1ull << 40;
+  message.head = agent.exchange().log(0).head();
+  message.codec = static_cast<uint8_t>(UpdateKind::kFp32);
+  agent.exchange().handle(test_peer(4), 1, message, payload);
+  swarm.agents.erase(test_peer(4));
+  ASSERT_GT(payload.owner.use_count(), 1) << "it is held while its sender may hand in more";
+  swarm.share_views();
+  swarm.run_for(seconds(1));
+  EXPECT_EQ(payload.owner.use_count(), 1);
+}
+
 // The buffer for all parts is taken when the first one comes.
 TEST(UpdateHostile, NoPayloadHasMorePartsThanItsSizeAllows) {
   const size_t bytes_max = 3 * kUpdatePartBytes;

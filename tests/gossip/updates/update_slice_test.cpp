@@ -278,6 +278,51 @@ TEST_F(UpdateSliceTest, AFrameThatIsNotWhatItsHashSaysTakesNoEntrysPlace) {
   EXPECT_EQ(slice.log().head(), entry.head);
 }
 
+// Entries with true hashes that follow no log stay until the log has passed them.
+TEST_F(UpdateSliceTest, WhoFillsThePlacesOfEntriesTakesOnlyItsOwn) {
+  const LogEntry entry = next_entry(3);
+  LogEntry other = entry;
+  other.previous = {9};
+  for (size_t lies = 0; lies < 2 * UpdateEntries::kHeldMax;) {
+    ++other.round;
+    other.head.hash = entry_hash(other, xxh3_128(payload(3).span()));
+    if (other.head.hash < entry.head.hash) continue;  // the smallest one went first
+    receive_entry(3, other, 3);
+    ++lies;
+  }
+  receive_entry(1, entry, 3);
+  EXPECT_EQ(slice.log().head(), entry.head);
+}
+
+// Its own steps go on, and the others make entries.
+TEST_F(UpdateSliceTest, ABacklogBeyondTheSizeOfTheStateTakesNoMore) {
+  constexpr size_t kElements = 1 << 20;
+  UpdateSlice large({0, kElements, kElements}, 1e30f, codecs, worker, refusals, [] {});
+  std::vector<std::byte> bytes(exact->bytes_max(UpdateRole::kEntry, kElements));
+  bytes.resize(exact->encode(UpdateRole::kEntry, std::vector<float>(kElements, 1.0f), {}, bytes).value());
+  const SharedBytes update = SharedBytes::take(std::move(bytes));
+  const auto receive_next = [&] {
+    const LogHead& head = large.log().head();
+    const uint64_t next = head.length + 1;
+    LogEntry entry{1, next, 0, {next, 2 * next, {}}, head.hash, 2, {}};
+    for (const uint8_t tag : {1, 2}) entry.counted.push_back({peer(tag), 1, next, 1, 1});
+    entry.codec = static_cast<uint8_t>(exact->kind());
+    entry.parts = parts_of(update.size);
+    entry.head.hash = entry_hash(entry, xxh3_128(update.span()));
+    for (entry.part = 0; entry.part < entry.parts; ++entry.part) {
+      large.receive(peer(3), entry, part_of(update, entry.part));
+    }
+    while (worker.has_completions()) worker.run_completions();
+  };
+  for (int i = 0; i < 20; ++i) receive_next();
+  EXPECT_TRUE(large.full());
+  EXPECT_EQ(large.log().head().length, kRecentEntries);
+  (void)large.take_backlog();
+  EXPECT_FALSE(large.full());
+  receive_next();
+  EXPECT_EQ(large.log().head().length, kRecentEntries + 1);
+}
+
 // One of them lies, and nobody knows which one.
 TEST_F(UpdateSliceTest, ABadEntryWhosePartsSeveralSentNamesNobody) {
   LogEntry entry{1, 9, 0, {5, 10, {7}}, slice.log().head().hash, 2, {{peer(1), 1, 5, 1, 1}, {peer(2), 1, 5, 1, 1}}};
