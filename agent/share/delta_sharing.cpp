@@ -115,8 +115,9 @@ void DeltaSharing::apply_on_worker(std::shared_ptr<Decided> decided, Next next) 
 // A delta that undoes one of params since discarded has nothing to undo.
 std::shared_ptr<Decided> DeltaSharing::take_decided() {
   auto decided = std::make_shared<Decided>(exchange_->take_decided());
+  for (const Delta& delta : decided->deltas) early_taken_ = std::max(early_taken_, delta.early);
   std::erase_if(decided->deltas,
-                [this](const Delta& delta) { return delta.taken_back != 0 && delta.taken_back <= discarded_number_; });
+                [this](const Delta& delta) { return delta.taken_back != 0 && delta.taken_back <= early_discarded_; });
   return decided;
 }
 
@@ -142,9 +143,9 @@ void DeltaSharing::publish_nothing() {
 
 void DeltaSharing::drop_decided() {
   if (!exchange_) return;
-  discarded_number_ = snapshot_number_;
   settling_ = false;
-  auto decided = std::make_shared<Decided>(exchange_->take_decided());
+  const std::shared_ptr<Decided> decided = take_decided();
+  early_discarded_ = early_taken_;
   decided->deltas.clear();
   worker_.submit(
       [this, decided] {

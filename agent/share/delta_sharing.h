@@ -61,7 +61,8 @@ class DeltaSharing final : public Sharing {
   bool settling_ = false;
   std::optional<Far> far_;                     // as Snapshot says
   TimePoint next_measure_ = TimePoint::min();  // of the params' size and projection
-  uint64_t discarded_number_ = 0;  // deltas of snapshots up to this one went with the params that were discarded
+  // Of the early deltas (Delta::early): the last one that was taken, and the last one that went with discarded params.
+  uint64_t early_taken_ = 0, early_discarded_ = 0;
   Done done_;
 };
 

@@ -52,6 +52,13 @@ void InDoubtTable::fail(const ExchangeId& xid, bool undecided) {
   exchanges_.erase(xid);
 }
 
+// A large model's turn waits for the word until then (PairAcceptor::waits_for_word). The doubt stays.
+void InDoubtTable::lost(const PeerId& proposer) {
+  for (auto& [xid, exchange] : exchanges_) {
+    if (exchange.peer == proposer) exchange.slow_at = std::min(exchange.slow_at, clock_.now());
+  }
+}
+
 // A doubt past its deadline holds no offer: its delta is applied at most once, and other exchanges need the offer.
 void InDoubtTable::hold_offers() {
   for (auto& [xid, exchange] : exchanges_) {

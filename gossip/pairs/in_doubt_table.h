@@ -46,6 +46,7 @@ class InDoubtTable {
   // REQUIRES: it was in doubt, and the voter has dropped it.
   void aborted(const ExchangeId& xid) { fail(xid, exchanges_.at(xid).blames_abort(clock_.now())); }
 
+  void lost(const PeerId& proposer);                         // no turn waits for its decisions any more
   void hold_offers();                                        // in the budget of the snapshot just adopted
   void repeat_sooner(const PeerId* heard_from);              // repeats to this peer only; null: to all
   void forget(const PeerId& proposer, uint64_t generation);  // REQUIRES: the voter has dropped them

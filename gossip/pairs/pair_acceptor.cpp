@@ -51,12 +51,19 @@ bool PairAcceptor::has_room(const std::function<bool(const PeerId&)>& counts) {
 
 void PairAcceptor::supersede(const PeerId& proposer) {
   for (const ExchangeId& xid : exchanges_.with(proposer)) {
-    const AcceptedExchange& exchange = exchanges_.at(xid);
-    if (exchange.crossed) continue;  // its proposer may have applied early, and be free
-    voter_.leave(xid);
-    exchanges_.at(xid).undecided = true;
-    fail(exchanges_.at(xid));
+    if (!exchanges_.at(xid).crossed) leave_undecided(xid);  // else its proposer may have applied early, and be free
   }
+}
+
+void PairAcceptor::lost(const PeerId& peer) {
+  for (const ExchangeId& xid : exchanges_.with(peer)) leave_undecided(xid);
+  doubts_.lost(peer);
+}
+
+void PairAcceptor::leave_undecided(const ExchangeId& xid) {
+  voter_.leave(xid);
+  exchanges_.at(xid).undecided = true;
+  fail(exchanges_.at(xid));
 }
 
 void PairAcceptor::refuse(const ExchangeId& xid, Duration free_in) {
@@ -97,7 +104,7 @@ void PairAcceptor::accept(const PeerId& from, const Propose& propose, const Turn
                                       .repeat_after = ledger_.repeat_after()}};
   fresh.vote_at = vote_due(fresh);
   AcceptedExchange& exchange = exchanges_.add(std::move(fresh));
-  exchange.crossed = turn.sent;
+  exchange.crossed = turn.crossed;
   exchange.waited = turn.waited;
   if (turn.sent) exchange.send_next = static_cast<uint32_t>(blocks_.count());
   send_accept(exchange);

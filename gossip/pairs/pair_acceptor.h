@@ -32,13 +32,16 @@ class PairAcceptor {
   bool has_room(const std::function<bool(const PeerId&)>& counts);
   // Ends the proposer's earlier exchanges that are not voted on: a new proposal shows that it has given them up.
   void supersede(const PeerId& proposer);
+  // The peer is believed dead, or has left: likewise all that are not voted on, and no turn waits for its decision.
+  void lost(const PeerId& peer);
   // Answers ACCEPT with this payload and takes an offer, for so long. `sent`: the proposer has this agent's blocks, or
   // they are on their way. REQUIRES: the exchange is from this peer and not seen; a place and an offer are free.
   struct Turn {
     std::shared_ptr<const Snapshot> own;
     Duration left{};
     bool sent = false;
-    uint64_t slot = 0;  // where this agent is in its schedule
+    bool crossed = false;  // the proposer takes this agent's own proposal, given up, for one of this exchange
+    uint64_t slot = 0;     // where this agent is in its schedule
     bool scheduled = false;
     Duration waited{};  // how long the proposal did
   };
@@ -91,6 +94,7 @@ class PairAcceptor {
   void send_accept(const AcceptedExchange& exchange);
   void retry_votes();  // after a doubt ended and freed a place
   void drop_out(AcceptedExchange& exchange);
+  void leave_undecided(const ExchangeId& xid);
   void fail(AcceptedExchange& exchange);  // erases the exchange
 
   const PairwiseOptions options_;

@@ -6,6 +6,7 @@
 
 #include "gossip/exchange/round_stream.h"
 #include "gossip/limits.h"
+#include "gossip/pairs/early_pair_blocks.h"
 #include "gossip/pairs/fragments.h"
 #include "kernels/check.h"
 
@@ -56,6 +57,7 @@ PairBlocks::PairBlocks(const Layout& layout, const Codec& codec, Worker& worker,
     for (size_t i = 0; i < count(); ++i) bytes += test_bit(fragment, i) ? bytes_max(i) : 0;
     STARLING_CHECK(count_bits(fragment) > 0);
     exchange_bytes_ = std::max(exchange_bytes_, bytes);
+    exchange_blocks_ = std::max(exchange_blocks_, count_bits(fragment));
   }
 }
 
@@ -76,6 +78,10 @@ bool PairBlocks::to_send(const PairExchange& exchange, uint32_t index) const {
 void PairBlocks::send_one(PairExchange& exchange, uint32_t index) {
   outbox_.send(exchange.peer, BlockPayload{exchange.xid, index, 0}, exchange.own->blocks[index]);
   exchange.bytes_sent += exchange.own->blocks[index].size;
+}
+
+bool PairBlocks::may_come_early() const {
+  return exchange_bytes_ <= eager_bytes_max_ && exchange_blocks_ <= EarlyPairBlocks::kBlocksPerPeerMax;
 }
 
 uint32_t PairBlocks::last_of(uint32_t fragment) const {

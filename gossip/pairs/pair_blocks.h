@@ -35,7 +35,7 @@ class PairBlocks {
   size_t count() const { return layout_.blocks.size(); }
   size_t payload_bytes() const { return payload_bytes_total_; }  // upper bound on one snapshot
   size_t exchange_bytes() const { return exchange_bytes_; }      // upper bound on what one side sends in an exchange
-  bool may_come_early() const { return exchange_bytes_ <= eager_bytes_max_; }  // before ACCEPT
+  bool may_come_early() const;                                   // before ACCEPT: few enough bytes, and blocks
   uint32_t fragments() const { return static_cast<uint32_t>(fragments_.size()); }
   uint32_t last_of(uint32_t fragment) const;  // the index of the block that is sent last
   PeerBlocks none_yet(uint32_t fragment) const { return PeerBlocks(fragments_[fragment], count(), window_); }
@@ -105,7 +105,7 @@ class PairBlocks {
   RobustWindow gaps_[2];           // s: of streams to this agent as acceptor, as proposer
   std::vector<Bitmap> fragments_;  // the blocks of each
   const Duration deadline_max_;
-  size_t payload_bytes_total_ = 0, exchange_bytes_ = 0;
+  size_t payload_bytes_total_ = 0, exchange_bytes_ = 0, exchange_blocks_ = 0;
   const size_t eager_bytes_max_;
   uint32_t window_ = 2;  // blocks in flight towards this agent, per exchange
   BlockCounts counts_;

@@ -47,6 +47,7 @@ struct PairExchange {
 
   // By turns: the delta that was queued before the decision, and is taken back if the decision differs.
   float early_coefficient = 0;  // 0: none
+  uint64_t early_number = 0;    // Delta::early of the last one
   Bitmap early_blocks;
   // Of the peer's stream of blocks, while it is watched. It began when the exchange was agreed.
   std::optional<TimePoint> last_block_at;
@@ -85,7 +86,7 @@ struct AcceptedExchange : PairExchange {
   // that its turn has begun.
   bool blames_abort(TimePoint now) const { return 2 * (now - started_at) >= waited; }
 
-  bool crossed = false;  // by turns: this agent's blocks went with its own proposal, which crossed this one
+  bool crossed = false;  // by turns: this agent's own proposal crossed it, for the same blocks
   bool parked = false;   // in doubt for so long that it no longer counts against the limit of doubts
 };
 

@@ -64,7 +64,7 @@ class PairRoutes {
   // Undecided exchanges with it end; doubts and commits stay.
   void lost(const PeerId& peer) {
     proposer_.give_up(peer, ExchangeOutcome::kFailed);
-    acceptor_.supersede(peer);
+    acceptor_.lost(peer);
   }
 
   void repeat_sooner(const PeerId* heard_from) {  // null: to all

@@ -124,6 +124,7 @@ void PairState::apply_early(PairExchange& exchange, const Bitmap& blocks) {
   exchange.early_coefficient = coefficient(exchange);
   exchange.early_blocks = blocks;
   queue(exchange, blocks, exchange.early_coefficient, true);
+  decided_.back().early = exchange.early_number = ++early_deltas_;
   fragments_.mixed(exchange.peer, exchange.fragment);
   if (on_met) on_met(exchange, true);
   state_moved();
@@ -131,7 +132,7 @@ void PairState::apply_early(PairExchange& exchange, const Bitmap& blocks) {
 
 void PairState::take_back(PairExchange& exchange) {
   queue(exchange, exchange.early_blocks, -exchange.early_coefficient, true);
-  decided_.back().taken_back = exchange.own->number;
+  decided_.back().taken_back = exchange.early_number;
   exchange.early_coefficient = 0;
   fragments_.taken_back(exchange.peer, exchange.fragment);
   ++counters_.taken_back;
@@ -187,7 +188,11 @@ bool PairState::momentum_mixed(const PairExchange& exchange, const Bitmap& mixed
 void PairState::refused(PairExchange& exchange) {
   ++counters_.guard_refused;
   ++counters_.failed;
-  if (exchange.initiated && on_met) on_met(exchange, false);
+  if (exchange.early_coefficient != 0) {  // all of its blocks were near; those that both have alone are not
+    take_back(exchange);
+  } else if (exchange.initiated && on_met) {
+    on_met(exchange, false);
+  }
   if (on_ended) on_ended(exchange, true);
   if (exchange.holds_offer) budget_.give_back(exchange.own_offer);
   report(exchange, ExchangeOutcome::kFailed, 0, Duration::zero());

@@ -130,6 +130,7 @@ class PairState {
   std::vector<SettlingGuard> settling_guards_;  // likewise
   QuantStepBackoff coarse_steps_;
   std::vector<Delta> decided_;
+  uint64_t early_deltas_ = 0;                     // how many were queued before their decision
   std::vector<double> decided_offers_;            // of this budget, not yet handed out
   std::deque<std::vector<BlockLesson>> lessons_;  // by exchange that ended, not yet handed out
   std::vector<ExchangeReport> reports_;

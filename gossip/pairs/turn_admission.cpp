@@ -144,7 +144,7 @@ bool TurnAdmission::crossing(const PeerId& from, uint64_t generation, const Prop
   }
   if (!own->scheduled) count_met(from);
   const bool sent = own->send_credit > 0 && same_blocks;
-  begin_turn(from, propose, {.own = proposer_.yield(*own), .sent = sent});
+  begin_turn(from, propose, {.own = proposer_.yield(*own), .sent = sent, .crossed = same_blocks});
   return true;
 }
 

@@ -9,6 +9,8 @@ namespace starling {
 namespace {
 
 constexpr uint64_t kSlotMax = uint64_t{1} << 62;  // a peer that says more says nothing
+// Boundaries at once. Without this bound one lie brings all to kSlotMax, and beyond that nobody hears anybody.
+constexpr uint64_t kJumpMax = uint64_t{1} << 40;
 
 }  // namespace
 
@@ -117,10 +119,11 @@ void TurnSchedule::heard(const PeerId& peer, uint64_t slot) {
     pausing_[peer] = (boundary / kHeldTrue + 1) * kHeldTrue;
   else
     pausing_.erase(peer);
-  if (boundary <= std::max(boundary_ + 1, ahead_) || slot >= kSlotMax || !may_move(peer)) return;
+  const uint64_t here = std::max(boundary_ + 1, ahead_);
+  if (boundary <= here || slot >= kSlotMax || !may_move(peer)) return;
   if (moved_.size() >= kMembersMax) moved_.clear();
   ++moved_[peer];
-  ahead_ = boundary;
+  ahead_ = std::min(boundary, here + kJumpMax);
   skip_closed();
 }
 

@@ -140,6 +140,46 @@ TEST(TurnSharing, WhatWentWithDiscardedParamsIsNotTakenBack) {
   }
 }
 
+// An exchange may be open with a snapshot of those params. What it brings later goes into the new ones, and is taken
+// back from them.
+TEST(TurnSharing, WhatComesAfterParamsWereDiscardedIsTakenBack) {
+  NobodyToAsk nobody;
+  TestSwarmOf<SyncPairs> swarm({.sampler = &nobody});
+  TestAgentOf<SyncPairs>& agent = swarm.add(1);
+  TestAgentOf<SyncPairs>& partner = swarm.add(2);
+  std::unique_ptr<QuadraticTrainer> trainer = make_quadratic_trainer(dimension(64), 1, swarm.clock);
+  SharedModel model(*trainer, shared_sections(*trainer, false), make_codec(CodecKind::kFp32, MemorySpace::kHost), 16,
+                    make_source(SourceKind::kParams), nullptr);
+  DeltaSharing sharing(model, agent.pairwise.get(), agent.worker, swarm.clock, true);
+  const View x = trainer->params();
+  std::fill(x.data, x.data + x.count, 1.0f);
+  partner.params.assign(64, 3);
+  partner.boundary();
+  sharing.expect_steps(std::chrono::seconds(1));  // a payload is left behind for whoever asks meanwhile
+  bool shared = false;
+  sharing.share(1, 1, true, [&](bool) { shared = true; });
+  while (!shared) agent.worker.run_completions();
+  swarm.network.drop = [](const Flight& flight) { return exchange_test::is<Have>(flight); };
+  swarm.network.more_delay = [](const Flight& flight) {
+    return exchange_test::is<BlockPayload>(flight) ? milliseconds(50) : milliseconds(0);
+  };
+  ASSERT_TRUE(partner.pairwise->propose(agent.id));
+  swarm.run_for(milliseconds(30));
+  ASSERT_TRUE(agent.pairwise->under_way());
+  sharing.publish_nothing();
+  sharing.drop_decided();
+  swarm.run_for(milliseconds(100));
+  ASSERT_TRUE(agent.pairwise->in_doubt());
+  sharing.apply_decided_then([] {});
+  agent.worker.run_completions();
+  EXPECT_EQ(x.data[0], 2);
+  swarm.run_for(std::chrono::seconds(2));
+  EXPECT_EQ(agent.pairwise->counters().taken_back, 1u);
+  sharing.apply_decided_then([] {});
+  agent.worker.run_completions();
+  EXPECT_EQ(x.data[0], 1);
+}
+
 // One that nobody is there to meet.
 struct AloneByTurns {
   NobodyToAsk nobody;

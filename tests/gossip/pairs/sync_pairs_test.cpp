@@ -95,6 +95,25 @@ TEST(SyncPairs, WhoseBlocksTakeLongWaitsUntilTheyAreThere) {
   }
 }
 
+// A payload of more blocks than are held for a proposal that waits does not go with it: its last one would never come.
+TEST(SyncPairs, AProposalOfManyBlocksWaitsForNoneOfThem) {
+  constexpr size_t kBlocks = EarlyPairBlocks::kBlocksPerPeerMax + 1;
+  for (const size_t blocks : {kBlocks - 1, kBlocks}) {
+    Turns pair({.params = 4 * blocks, .block_elements = 4});
+    pair.publish();
+    bool accepted = false, early = false;
+    pair.swarm.network.watch = [&](const Flight& flight) {
+      accepted |= is<Accept>(flight);
+      early |= is<BlockPayload>(flight) && !accepted;
+    };
+    ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+    pair.swarm.run_for(milliseconds(400));
+    EXPECT_EQ(early, blocks < kBlocks);
+    expect_all(pair.a, 2);
+    expect_all(pair.b, 2);
+  }
+}
+
 // The steps take too long to wait for. One is served with what was published before them, the next is told until when.
 TEST(SyncPairs, APayloadLeftBehindServesOneDuringTheSteps) {
   Turns pair;

@@ -172,6 +172,46 @@ TEST(SyncPairs, TheNextProposalLeavesACrossingAsItIs) {
   EXPECT_TRUE(pair.swarm.all_idle());
 }
 
+// Likewise where the payload is too large to go with a proposal, and the winner's uplink is the slower one.
+TEST(SyncPairs, TheNextProposalLeavesACrossingOfLargeModelsAsItIs) {
+  constexpr size_t kParams = 600'000;  // 2.4 MB
+  Turns pair({.params = kParams, .block_elements = kParams / 4});
+  pair.publish();
+  pair.swarm.network.more_delay = [&](const Flight& flight) {
+    return is<BlockPayload>(flight) && flight.from == pair.a.id ? milliseconds(100) : milliseconds(0);
+  };
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  ASSERT_TRUE(pair.b.pairwise->propose(pair.a.id));  // 1 and 1: the smaller id's stands
+  pair.swarm.run_for(milliseconds(40));
+  EXPECT_TRUE(pair.b.pairwise->under_way());
+  ASSERT_FALSE(pair.a.pairwise->under_way()) << "A has B's blocks";
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(1000));
+  EXPECT_EQ(pair.a.pairwise->counters().done, 2u);
+  EXPECT_EQ(pair.a.pairwise->counters().taken_back + pair.b.pairwise->counters().taken_back, 0u);
+  EXPECT_TRUE(pair.swarm.all_idle());
+}
+
+// The one whose proposal stands is believed dead, while the other still lacks a block of it.
+TEST(SyncPairs, ACrossingWithOneThatIsLostKeepsNobody) {
+  Turns pair;
+  pair.publish();
+  pair.swarm.network.drop = [&](const Flight& flight) {
+    const BlockPayload* block = message_as<BlockPayload>(flight.message);
+    return block != nullptr && block->index == 3 && flight.from == pair.a.id;
+  };
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  ASSERT_TRUE(pair.b.pairwise->propose(pair.a.id));
+  pair.swarm.run_for(milliseconds(12));
+  ASSERT_TRUE(pair.b.pairwise->under_way());
+  pair.b.pairwise->lost(pair.a.id);
+  EXPECT_FALSE(pair.b.pairwise->under_way());
+  pair.swarm.run_for(milliseconds(1000));  // it lives all the same: it asks again, and is told
+  EXPECT_TRUE(pair.swarm.all_idle());
+  expect_all(pair.a, 1);
+  expect_all(pair.b, 3);
+}
+
 // The other never saw the proposal that crossed its own, which it gives up: it will not accept ours with that payload.
 TEST(SyncPairs, AnAbortOfTheProposalThatCrossedEndsTheCrossing) {
   Turns pair;

@@ -102,6 +102,30 @@ TEST(SyncPairs, WhoIsRefusedMayComeNearAllTheSame) {
   }
 }
 
+// While settling. Over all blocks the other is near, which the winner of a crossing applies at once. The other lacks
+// all but one, by which the two are far apart: neither takes anything.
+TEST(SyncPairs, WhatIsTooFarByTheBlocksThatBothHaveIsTakenBack) {
+  Turns pair({.clip = 3});
+  pair.a.params.assign(64, 0);
+  pair.b.params.assign(64, 0);
+  std::fill_n(pair.b.params.begin(), 16, 4.0f);  // rms: 2 over all, 4 over the first block
+  pair.a.far = pair.b.far = Far{.first = 3, .last = 1, .others = nullptr};
+  pair.publish();
+  pair.swarm.network.drop = [&](const Flight& flight) {
+    const BlockPayload* block = message_as<BlockPayload>(flight.message);
+    return block != nullptr && block->index > 0 && flight.from == pair.a.id;
+  };
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  ASSERT_TRUE(pair.b.pairwise->propose(pair.a.id));  // 1 and 1: the smaller id's stands
+  pair.swarm.run_for(milliseconds(15));
+  ASSERT_EQ(pair.a.params[0], 2) << "applied early";
+  pair.swarm.run_for(milliseconds(1500));
+  EXPECT_TRUE(pair.swarm.all_idle());
+  EXPECT_EQ(pair.a.pairwise->counters().taken_back, 1u);
+  expect_all(pair.a, 0);
+  EXPECT_EQ(pair.b.params[0], 4);
+}
+
 TEST(SyncPairs, ARestartOfTheProposerTakesBackWhatItNeverDecided) {
   Turns pair;
   pair.publish();
@@ -149,6 +173,25 @@ TEST(SyncPairs, TheAcceptorOfALargeModelWaitsForTheWordUntilItsDeadline) {
   EXPECT_TRUE(pair.b.pairwise->in_doubt());
   pair.swarm.network.drop = nullptr;
   pair.swarm.run_for(std::chrono::seconds(5));
+  EXPECT_EQ(pair.b.params[0], 2);
+}
+
+// Nor longer than until the proposer is believed dead. It may be back all the same: the doubt stays.
+TEST(SyncPairs, TheAcceptorOfALargeModelWaitsForNobodyThatIsLost) {
+  constexpr size_t kParams = 1'200'000;  // 4.8 MB
+  PairOf<SyncPairs> pair({.params = kParams, .block_elements = kParams / 4});
+  pair.publish();
+  pair.swarm.network.drop = [&](const Flight& flight) { return is<Commit>(flight); };
+  ASSERT_TRUE(pair.a.pairwise->propose(pair.b.id));
+  pair.swarm.run_for(milliseconds(60));
+  ASSERT_TRUE(pair.b.pairwise->in_doubt());
+  ASSERT_TRUE(pair.b.pairwise->under_way());
+  pair.b.pairwise->lost(pair.a.id);
+  EXPECT_FALSE(pair.b.pairwise->under_way());
+  EXPECT_TRUE(pair.b.pairwise->in_doubt());
+  pair.swarm.network.drop = nullptr;
+  pair.swarm.run_for(std::chrono::seconds(5));
+  EXPECT_EQ(pair.a.params[0], 2);
   EXPECT_EQ(pair.b.params[0], 2);
 }
 

@@ -254,6 +254,23 @@ TEST(TurnSchedule, OneThatLiesMovesNobodyForLong) {
   EXPECT_EQ(schedule.slot(), slot + 9 * kSlots) << "no number that can be added to";
 }
 
+// The largest number that counts would leave no room for those after it, which nobody could hear then.
+TEST(TurnSchedule, OneThatLiesLeavesRoomToCountAlike) {
+  constexpr uint64_t kLargest = (uint64_t{1} << 62) - 1;
+  TurnSchedule lied_to(test_peer(1)), newcomer(test_peer(3));
+  lied_to.begin(100, 1, all_but(0, 6));
+  newcomer.begin(1, 1, all_but(2, 6));
+  for (uint64_t lie = 0; lie < TurnSchedule::kMovesFree; ++lie) {
+    lied_to.heard(test_peer(2), kLargest / kSlots * kSlots);
+    for (int boundary = 0; boundary < 3; ++boundary) lied_to.begin(1, 1, all_but(0, 6));
+  }
+  for (int heard = 0; heard < 4; ++heard) {
+    for (const int tag : {1, 4, 5}) newcomer.heard(test_peer(static_cast<uint8_t>(tag)), lied_to.slot());
+    newcomer.begin(1, 1, all_but(2, 6));
+  }
+  EXPECT_LE(lied_to.slot() / kSlots, newcomer.slot() / kSlots);
+}
+
 // ---- where it does not pay ----
 
 TEST(TurnSchedule, WherePartnersAreOftenLateThereIsNoneForAWhile) {
