@@ -126,10 +126,18 @@ void Router::tick(Handler& handler) {
   look_at_strangers();
   for (const MemberEvent& event : membership_.take_events()) {
     if (event.kind == MemberEventKind::kDied || event.kind == MemberEventKind::kLeft) {
-      if (const Member* member = membership_.find(event.peer)) transport_.forget(member->record.endpoint);
+      if (const Member* member = membership_.find(event.peer)) forget_link(member->record.endpoint);
     }
     handler.on_member(event);
   }
+}
+
+// Another member may be reached there: an agent that began anew with another identity, or one that a forged record
+// names.
+void Router::forget_link(const Endpoint& endpoint) {
+  bool used = false;
+  membership_.visit_alive([&](const Member& member) { used |= member.record.endpoint == endpoint; });
+  if (!used) transport_.forget(endpoint);
 }
 
 bool Router::admit(Handler& handler, const ReceivedFrame& frame, FrameHeader* header, Message* message) {
@@ -163,7 +171,8 @@ bool Router::admit(Handler& handler, const ReceivedFrame& frame, FrameHeader* he
 }
 
 // Frames of an earlier process may be under way for a moment. One that goes on holds a lower generation than its
-// members do, and nothing of it is believed: it is told so.
+// members do, and nothing of it is believed: it is told so. One that names another address than its record here is told
+// as well: all answers go to that address, and where the record is forged its next version takes that back.
 void Router::look_at_sender(const FrameHeader& header, const std::string& source) {
   const Member* member = membership_.find(header.sender);
   if (!member) return;
@@ -171,8 +180,9 @@ void Router::look_at_sender(const FrameHeader& header, const std::string& source
   if (claims_loopback(header.reply_to, source, membership_.self().endpoint)) {
     troubles_.add(header.sender, describe_unreached({record, source}, membership_.self().endpoint));
   }
-  if (record.version.generation <= header.generation || clock_.now() - member->since < kEarlierFrames) return;
-  if (gate_.may_answer(source)) send(header.reply_to, Gossip{Updates{.alive = {record}}});
+  const bool earlier = record.version.generation > header.generation && clock_.now() - member->since >= kEarlierFrames;
+  const bool elsewhere = record.version.generation == header.generation && record.endpoint != header.reply_to;
+  if ((earlier || elsewhere) && gate_.may_answer(source)) send(header.reply_to, Gossip{Updates{.alive = {record}}});
 }
 
 // What others say of this agent's id, and which newcomers the answers do not reach. One that names loopback is told at
@@ -207,7 +217,7 @@ void Router::receive(Handler& handler, const ReceivedFrame& frame) {
   Message message;
   if (!admit(handler, frame, &header, &message)) return;
   std::visit(Overloaded{
-                 [&](const MembershipMessage& m) { membership_.handle(header.sender, m); },
+                 [&](const MembershipMessage& m) { membership_.handle(header.sender, m, header.generation); },
                  [&](const BootstrapMessage& m) {
                    if (const auto* join = std::get_if<Join>(&m)) return answer_join(header, *join, frame.source);
                    if (may_have_model(header, m, frame.source)) donor_.handle(header, m, frame.source);

@@ -120,6 +120,7 @@ class Router final : public Outbox {
   bool may_have_model(const FrameHeader& header, const BootstrapMessage& message, const std::string& source);
   void answer_join(const FrameHeader& header, const Join& join, const std::string& source);
   void answer_reader(const Join& join);
+  void forget_link(const Endpoint& endpoint);
   void forget_readers();
   void look_at_strangers();
   void look_at_sender(const FrameHeader& header, const std::string& source);

@@ -45,7 +45,8 @@ struct Delta {
   std::vector<SharedBytes> peer;  // likewise
   std::vector<uint8_t> blocks;    // the blocks to apply, a Bitmap
   float coefficient = 0;          // x += coefficient * f(own, peer)
-  uint64_t taken_back = 0;        // undoes the delta queued earlier for the own snapshot of this number; 0: no
+  uint64_t early = 0;             // queued before its exchange was decided: the number of such deltas so far; 0: no
+  uint64_t taken_back = 0;        // undoes the delta with this number in `early`; 0: none
 };
 
 // How one block went in an exchange that ended: Encoder::learn() takes it. Failed exchanges teach as well: one in which

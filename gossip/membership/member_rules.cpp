@@ -10,6 +10,8 @@
 namespace starling {
 namespace {
 
+constexpr size_t kRowsMax = kMembersMax + 2 * kTombstonesMax;  // then tombstones make room at once
+
 // The updates that the message carries; null: its kind carries none.
 const Updates* updates_of(const MembershipMessage& message) {
   return std::visit(
@@ -54,10 +56,23 @@ uint64_t MemberRules::newest_generation() const {
   return std::max(own, *middle);
 }
 
-bool MemberRules::believable(const PeerRecord& record, const MemberEntry* held) {
+// Forged records, one above the other, would take an incarnation out of its owner's reach.
+bool MemberRules::grows_within_reach(const PeerRecord& record, MemberEntry& held) {
+  const Version& version = held.member.record.version;
+  if (record.version.generation != version.generation) return true;
+  const TimePoint now = context_.clock.now();
+  if (now - held.grows_since >= kGrowthWindow) {
+    held.grows_since = now;
+    held.grows_from = version.incarnation;
+  }
+  const uint32_t incarnation = record.version.incarnation;
+  return incarnation <= held.grows_from || incarnation - held.grows_from <= kIncarnationJumpMax;
+}
+
+bool MemberRules::believable(const PeerRecord& record, MemberEntry* held) {
   const Version* version = held ? &held->member.record.version : nullptr;
   const bool lives = held && held->member.state <= MemberState::kSuspect;
-  if (!acceptable(record, version)) {
+  if (!acceptable(record, version) || (held && !grows_within_reach(record, *held))) {
     ++context_.counters.updates_refused;
     return false;
   }
@@ -102,6 +117,7 @@ void MemberRules::on_alive(const PeerRecord& record, Source source) {
   }
   if (!entry) {
     if (table_.live_count() == 0) heal_schedule_.at_once();  // the first member met: ask for its whole view
+    if (table_.rows().size() >= kRowsMax) reap_tombstones();
     table_.add(record);
     probe_order_.insert(record.id);
     questions_.add(record.id);
@@ -123,6 +139,8 @@ void MemberRules::on_newer(MemberEntry& entry, const PeerRecord& record) {
     entry.member.round_trip = Duration{};
     table_.doubt(entry);
     entry.heard = TimePoint{};
+    entry.grows_since = context_.clock.now();
+    entry.grows_from = record.version.incarnation;
   }
   if (before == MemberState::kSuspect && !restarted) ++context_.counters.false_suspicions;
   if (before != MemberState::kAlive) table_.change_state(entry, MemberState::kAlive);
@@ -226,7 +244,10 @@ void MemberRules::expire_suspicions() {
 void MemberRules::reap_tombstones() {
   const MemberTable::Reaped reaped = table_.reap_tombstones(context_.options.tombstone_life);
   context_.counters.table_full += reaped.excess;
-  for (const PeerId& peer : reaped.peers) events_.push_back({MemberEventKind::kReaped, peer});
+  for (const PeerId& peer : reaped.peers) {
+    queue_.erase(peer);
+    events_.push_back({MemberEventKind::kReaped, peer});
+  }
 }
 
 }  // namespace starling

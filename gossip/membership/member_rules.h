@@ -42,7 +42,8 @@ class MemberRules {
 
  private:
   void on_updates(const PeerId& from, const Updates& updates);
-  bool believable(const PeerRecord& record, const MemberEntry* held);
+  bool believable(const PeerRecord& record, MemberEntry* held);
+  bool grows_within_reach(const PeerRecord& record, MemberEntry& held);
   uint64_t newest_generation() const;
   void on_newer(MemberEntry& entry, const PeerRecord& record);
   void on_suspect(const Suspicion& suspicion);

@@ -128,7 +128,8 @@ size_t& MemberTable::count_of(MemberState state) {
 MemberEntry& MemberTable::add(const PeerRecord& record) {
   MemberEntry& added = rows_[record.id];
   added.member.record = record;
-  added.member.since = clock_.now();
+  added.member.since = added.grows_since = clock_.now();
+  added.grows_from = record.version.incarnation;
   ++live_count_;
   alive_changed_ = true;
   return added;

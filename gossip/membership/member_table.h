@@ -33,9 +33,11 @@ struct MemberEntry {
   TimePoint suspicion_began, suspicion_ends;
   size_t suspicion_members = 0;  // size of the swarm when it began
   RoundTrip round_trip;
-  TimePoint heard;     // last frame of this generation
-  TimePoint told;      // when this agent last answered about this member
-  uint32_t asked = 0;  // whether it is there, in vain, by questions.h
+  TimePoint heard;          // last frame of this generation
+  TimePoint grows_since;    // the window in which its incarnation grows (record_check.h)
+  uint32_t grows_from = 0;  // the incarnation then
+  TimePoint told;           // when this agent last answered about this member
+  uint32_t asked = 0;       // whether it is there, in vain, by questions.h
 };
 
 class MemberTable {

@@ -88,12 +88,20 @@ TimePoint Membership::next_deadline() const {
                    impl_->dissemination.next_deadline(), impl_->own.next_deadline()});
 }
 
-void Membership::handle(const PeerId& from, const MembershipMessage& message) {
+// An ack proves its own process only. Where a later one is not taken yet, or an earlier one still runs, it would keep
+// the one that the table holds alive for ever.
+void Membership::handle(const PeerId& from, const MembershipMessage& message, std::optional<uint64_t> generation) {
   if (from == impl_->own.id()) return;
   impl_->dissemination.clear_answers();
   if (!impl_->rules.introduced(from, message)) return;
   impl_->rules.on_updates(from, message);
-  std::visit([&](const auto& kind) { impl_->receive(from, kind); }, message);
+  const MemberEntry* held = impl_->table.find(from);
+  const bool of_another = generation && held && held->member.record.version.generation != *generation;
+  if (const auto* ack = std::get_if<PingAck>(&message); ack && of_another) {
+    impl_->prober.on_ack_of_another_process(from, *ack);
+  } else {
+    std::visit([&](const auto& kind) { impl_->receive(from, kind); }, message);
+  }
   impl_->dissemination.flush_answers(from);
 }
 

@@ -34,7 +34,8 @@ class Membership {
   // Replaces the options. A newcomer learns the swarm's options when it joins.
   void set_options(const MembershipOptions& options);
 
-  void handle(const PeerId& from, const MembershipMessage& message);
+  // `generation`: of the process that sent the frame; nullopt: of the one that the table holds.
+  void handle(const PeerId& from, const MembershipMessage& message, std::optional<uint64_t> generation = {});
   // To be called for every frame from a peer: it proves that the peer lives, and counts as an ack of a probe.
   void heard_from(const PeerId& peer, uint64_t generation);
 

@@ -1,11 +1,17 @@
 #include "gossip/membership/own_news.h"
 
+#include <algorithm>
+
 #include "gossip/membership/record_check.h"
 
 namespace starling {
 
 void OwnNews::on_record(const PeerRecord& record) {
   const Version& own = own_.version();
+  if (record.version.generation > kOwnGenerationMax) {
+    ++context_.counters.updates_refused;
+    return;
+  }
   const bool elsewhere = record.version > own && record.endpoint != own_.record().endpoint;
   if (record.version.generation > own.generation || elsewhere) {
     ++context_.counters.identity_clashes;  // an earlier or another process with this key, or the record is forged
@@ -14,11 +20,20 @@ void OwnNews::on_record(const PeerRecord& record) {
   if (record.version.generation > own.generation) return;
   if (record.version < own) return dissemination_.answer_with_own_record();
   if (record.version == own) return;
-  // A newer incarnation of this generation is forged. Overtake it, if that leaves room for further refutations.
-  ++context_.counters.updates_refused;
-  const uint32_t incarnation = record.version.incarnation;
-  if (incarnation > kIncarnationMax || incarnation - own.incarnation > kIncarnationJumpMax) return;
-  if (own_.overtake(incarnation)) dissemination_.answer_with_own_record();
+  ++context_.counters.updates_refused;  // a newer incarnation of this generation is forged
+  if (record.version.incarnation <= kIncarnationMax) overtake(record.version.incarnation);
+}
+
+// By steps: members refuse a version too far above the one that they hold, and hear of each step within seconds.
+void OwnNews::overtake(uint32_t incarnation) {
+  const TimePoint now = context_.clock.now();
+  if (!overtakes_since_ || now - *overtakes_since_ >= kOvertakeWindow) {
+    overtakes_since_ = now;
+    overtakes_from_ = own_.version().incarnation;
+  }
+  const uint32_t reached = std::min(incarnation, overtakes_from_ + kOvertakeMax);
+  if (reached < own_.version().incarnation) return;  // no more in this window; members that hold it say so again
+  if (own_.overtake(reached)) dissemination_.answer_with_own_record();
 }
 
 void OwnNews::on_suspicion(const Suspicion& suspicion) {
@@ -32,6 +47,7 @@ void OwnNews::on_suspicion(const Suspicion& suspicion) {
 }
 
 void OwnNews::on_left(const PeerRecord& record) {
+  if (record.version > own_.version()) return on_record(record);  // forged, but a member may hold it
   if (record.version == own_.version()) refute();
   if (!own_.leaving() && record.version < own_.version()) dissemination_.answer_with_own_record();
 }

@@ -2,6 +2,7 @@
 // record, or makes the next version of it, which refutes them.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <utility>
 
@@ -26,10 +27,14 @@ class OwnNews {
   std::optional<PeerRecord> take_other_self() { return std::exchange(other_self_, std::nullopt); }  // as Membership's
 
  private:
+  void overtake(uint32_t incarnation);
+
   MembershipContext& context_;
   OwnRecord& own_;
   Dissemination& dissemination_;
   std::optional<PeerRecord> other_self_;
+  std::optional<TimePoint> overtakes_since_;  // kOvertakeWindow
+  uint32_t overtakes_from_ = 0;               // the own incarnation then
 };
 
 }  // namespace starling

@@ -1,10 +1,28 @@
 #include "gossip/membership/probe_order.h"
 
 #include <algorithm>
+#include <set>
+
+#include "gossip/limits.h"
 
 namespace starling {
+namespace {
+
+constexpr size_t kOrderMax = 2 * kMembersMax;
+
+}  // namespace
+
+// Ids that come and go within a lap, or are suspected again and again, would make it ever longer.
+void ProbeOrder::make_room() {
+  if (order_.size() < kOrderMax) return;
+  order_.erase(order_.begin(), order_.begin() + static_cast<std::ptrdiff_t>(position_));
+  position_ = 0;
+  std::set<PeerId> kept;
+  std::erase_if(order_, [&](const PeerId& peer) { return !table_.is_live(peer) || !kept.insert(peer).second; });
+}
 
 void ProbeOrder::insert(const PeerId& peer) {
+  make_room();
   if (std::find(order_.begin(), order_.end(), peer) != order_.end()) return;
   const size_t place = context_.rng.below(static_cast<uint32_t>(order_.size() + 1));
   order_.insert(order_.begin() + static_cast<std::ptrdiff_t>(place), peer);
@@ -16,6 +34,7 @@ void ProbeOrder::insert(const PeerId& peer) {
 void ProbeOrder::probe_soon(const PeerId& peer) {
   constexpr double kProbersMean = 8;
   if (!context_.rng.chance(kProbersMean / static_cast<double>(table_.member_count()))) return;
+  make_room();
   order_.insert(order_.begin() + static_cast<std::ptrdiff_t>(std::min(position_, order_.size())), peer);
 }
 

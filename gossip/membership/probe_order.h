@@ -20,6 +20,8 @@ class ProbeOrder {
   std::optional<PeerId> next();         // nullopt: there is no member to probe
 
  private:
+  void make_room();
+
   MembershipContext& context_;
   const MemberTable& table_;
   std::vector<PeerId> order_;

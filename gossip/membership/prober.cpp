@@ -82,7 +82,7 @@ void Prober::probe_through_helpers() {
 void Prober::finish_probe() {
   ++context_.counters.probes_failed;
   const int silent_helpers = static_cast<int>(probe_->helpers.size()) - static_cast<int>(probe_->nacks);
-  health_.change(probe_->helpers.empty() ? 1 : std::max(0, silent_helpers));
+  if (!probe_->replaced) health_.change(probe_->helpers.empty() ? 1 : std::max(0, silent_helpers));
   MemberEntry* entry = table_.find(probe_->target);
   // A version newer than the one pinged shows that the member lives.
   if (!entry || entry->member.record.version != probe_->version) return;
@@ -127,7 +127,7 @@ void Prober::on_ping_ack(const PeerId& from, const PingAck& ack) {
     }
     probe_->measured = probe_->measured || direct;
     const bool helped = std::find(probe_->helpers.begin(), probe_->helpers.end(), from) != probe_->helpers.end();
-    if (!probe_->acked && (direct || helped)) probe_acked();
+    if (!probe_->acked && (direct || (helped && !probe_->replaced))) probe_acked();
     if (direct || helped) return;
   }
   const auto relay = std::find_if(relays_.begin(), relays_.end(),
@@ -138,6 +138,12 @@ void Prober::on_ping_ack(const PeerId& from, const PingAck& ack) {
   context_.outbox.send(relay->requester,
                        PingAck{relay->requester_sequence, dissemination_.piggyback(relay->requester, false)});
   relays_.erase(relay);
+}
+
+// Helpers are asked no more: they may hold the other process, and say that it answers.
+void Prober::on_ack_of_another_process(const PeerId& from, const PingAck& ack) {
+  if (!probe_ || probe_->acked || probe_->target != from || ack.sequence != probe_->sequence) return;
+  probe_->replaced = probe_->indirect_sent = true;
 }
 
 void Prober::on_ping_request(const PeerId& from, const PingRequest& request) {

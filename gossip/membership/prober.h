@@ -30,6 +30,8 @@ class Prober {
 
   void on_ping(const PeerId& from, const Ping& ping);
   void on_ping_ack(const PeerId& from, const PingAck& ack);
+  // The number came back from another process of that id: the one that is meant is no longer there.
+  void on_ack_of_another_process(const PeerId& from, const PingAck& ack);
   void on_ping_request(const PeerId& from, const PingRequest& request);
   void on_ping_nack(const PeerId& from, const PingNack& nack);
   void heard_from(const PeerId& peer);  // a frame has just arrived from it: counts as an ack
@@ -46,6 +48,7 @@ class Prober {
     bool indirect_sent = false;
     bool acked = false;
     bool measured = false;
+    bool replaced = false;  // another process of its id answers there
   };
   // A probe on behalf of another member.
   struct Relay {

@@ -490,6 +490,47 @@ TEST_F(RouterTest, AFloodOfProposalsIsAnsweredSoManyTimesASecond) {
   EXPECT_EQ(last_sent<Busy>().value_or(Busy{}).xid.proposer, peer_of(2)) << "another host's count is its own";
 }
 
+// All that is sent to it goes where the forged record says, so it would never hear of it.
+TEST_F(RouterTest, AProcessAtAnotherAddressThanItsRecordIsToldOfIt) {
+  router.set_settings("digits");
+  router.membership().add(record_of(1));
+  router.membership().add(record_of(2));
+  PeerRecord forged = record_of(1, 1, 9);
+  forged.endpoint = {"10.9.9.9", 7400};
+  receive(frame(2, Gossip{Updates{.alive = {forged}}}));
+  const auto told = [&] {
+    FrameHeader header;
+    Message message;
+    for (const auto& [to, sent] : transport.sent) {
+      if (to != endpoint_of(1)) continue;
+      EXPECT_EQ(decode_frame(Channel::kControl, sent.header, {}, &header, &message), DecodeStatus::kOk);
+      const auto* news = message_as<Gossip>(message);
+      if (news && !news->updates.alive.empty()) return news->updates.alive[0].version.incarnation;
+    }
+    return 0u;
+  };
+  transport.sent.clear();
+  receive(frame(1, Gossip{}));
+  EXPECT_EQ(told(), 9u);
+  receive(frame(1, Gossip{Updates{.alive = {record_of(1, 1, 10)}}}));  // its answer
+  transport.sent.clear();
+  receive(frame(1, Gossip{}));
+  EXPECT_EQ(told(), 0u);
+}
+
+TEST_F(RouterTest, ALinkThatAnotherMemberUsesStays) {
+  router.set_settings("digits");
+  router.membership().add(record_of(1));
+  PeerRecord before = record_of(2);  // the same agent with the identity that it had before
+  before.endpoint = endpoint_of(1);
+  router.membership().add(before);
+  receive(frame(2, Gossip{Updates{.left = {before}}}));
+  EXPECT_EQ(router.membership().find(peer_of(2))->state, MemberState::kLeft);
+  EXPECT_TRUE(transport.forgotten.empty());
+  receive(frame(1, Gossip{Updates{.left = {record_of(1)}}}));
+  EXPECT_EQ(transport.forgotten, std::vector{endpoint_of(1)});
+}
+
 TEST_F(RouterTest, ItsOwnFramesAreIgnored) {
   router.set_settings("digits");
   receive(frame(0, Join{record_of(0), "digits"}));

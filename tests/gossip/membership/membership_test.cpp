@@ -302,6 +302,55 @@ TEST_F(MembershipTest, HostileNewsAboutItself) {
   EXPECT_EQ(members->self().version, (Version{1, 9})) << "it did not leave";
 }
 
+// Members refuse a version more than a million above the one that they hold.
+TEST_F(MembershipTest, ForgedRecordsInOneFrameDoNotTakeItAwayFromTheOthers) {
+  add(1, 5);
+  Updates climbing;
+  for (uint32_t i = 1; i <= 8; ++i) climbing.alive.push_back(record_of(0, 1, i << 20));
+  gossip(2, climbing);
+  EXPECT_GT(members->self().version.incarnation, 0u);
+  EXPECT_LE(members->self().version.incarnation, 1u << 20) << "who holds the first version takes this one";
+  const uint32_t first = members->self().version.incarnation;
+  gossip(2, climbing);
+  EXPECT_EQ(members->self().version.incarnation, first);
+  clock.advance(seconds(30));
+  gossip(2, climbing);
+  EXPECT_GT(members->self().version.incarnation, first) << "by steps it comes above all that members may hold";
+}
+
+TEST_F(MembershipTest, ForgedRecordsInOneFrameTakeNoMemberOutOfItsReach) {
+  add(1, 5);
+  Updates climbing;
+  for (uint32_t i = 1; i <= 8; ++i) climbing.alive.push_back(record_of(1, 1, i << 20));
+  gossip(2, climbing);
+  EXPECT_EQ(members->find(peer_of(1))->record.version.incarnation, 1u << 20);
+  gossip(1, {.alive = {record_of(1, 1, (1u << 20) - 9)}});
+  EXPECT_EQ(members->find(peer_of(1))->record.version.incarnation, 1u << 20);
+  clock.advance(seconds(30));
+  gossip(1, {.alive = {record_of(1, 1, (1u << 20) + 1)}});
+  EXPECT_EQ(members->find(peer_of(1))->record.version.incarnation, (1u << 20) + 1);
+}
+
+// The agent would begin again above it, and no later process of it could.
+TEST_F(MembershipTest, ANumberThatNoClockGivesIsNoLaterProcess) {
+  add(1, 5);
+  for (const uint64_t generation : {UINT64_MAX, uint64_t{1} << 62, (uint64_t{1} << 61) + 1}) {
+    gossip(2, {.alive = {record_of(0, generation, 0)}});
+    members->hear_of_self(record_of(0, generation, 0));
+    EXPECT_FALSE(members->take_other_self()) << generation;
+  }
+  gossip(2, {.alive = {record_of(0, uint64_t{1} << 61, 0)}});
+  EXPECT_TRUE(members->take_other_self());
+}
+
+// A member that holds it takes none of the records below it.
+TEST_F(MembershipTest, AForgedFarewellOfALaterVersionIsOvertaken) {
+  add(1, 5);
+  gossip(2, {.left = {record_of(0, 1, 7)}});
+  EXPECT_EQ(members->self().version, (Version{1, 8}));
+  EXPECT_EQ(outbox.take_all<Gossip>().at(0).second.updates.alive.at(0).version, (Version{1, 8}));
+}
+
 TEST_F(MembershipTest, ACopiedKeyIsCountedAndNotFoughtOver) {
   add(1, 5);
   gossip(2, {.alive = {record_of(0, 5, 0)}});
@@ -404,6 +453,31 @@ TEST_F(MembershipTest, AnyFrameAfterThePingCountsAsItsAck) {
     }
     EXPECT_EQ(members->counters().probes_failed > failed, generation == 2);
   }
+}
+
+// A process whose number is days ahead is taken once the one before is found dead, and listens where that one did.
+TEST_F(MembershipTest, TheAcksOfALaterProcessDoNotKeepTheEarlierOneAlive) {
+  constexpr uint64_t kNow = 1'700'000'000'000, kLater = kNow + 3'000'000'000;
+  restart({}, kNow);
+  for (uint32_t i = 1; i <= 4; ++i) members->add(record_of(i, kNow));
+  for (int i = 0; i < 6000; ++i) {
+    clock.advance(milliseconds(10));
+    members->tick();
+    ASSERT_GT(members->next_deadline(), clock.now() - milliseconds(10)) << "the owner would spin";
+    for (const Sent& sent : outbox.take()) {
+      const uint64_t generation = sent.to == peer_of(1) ? kLater : kNow;
+      if (const auto* ping = message_as<Ping>(sent.message)) {
+        members->handle(sent.to, PingAck{ping->sequence, {}}, generation);
+      } else if (const auto* request = message_as<PingRequest>(sent.message)) {
+        members->handle(sent.to, PingAck{request->sequence, {}}, generation);  // a helper that holds the later one
+      }
+    }
+  }
+  EXPECT_EQ(state(1), MemberState::kDead);
+  EXPECT_FALSE(proven(1));
+  for (uint32_t other : {2, 3, 4}) EXPECT_EQ(state(other), MemberState::kAlive);
+  gossip(2, {.alive = {record_of(1, kLater)}});
+  EXPECT_EQ(state(1), MemberState::kAlive);
 }
 
 TEST_F(MembershipTest, AHelperProbesAndReportsBothOutcomes) {
@@ -727,6 +801,24 @@ TEST_F(MembershipTest, TombstonesExpireAndAreBounded) {
   EXPECT_EQ(members->all().size(), kTombstonesMax + 2);
   EXPECT_EQ(members->counters().table_full, 6000 - kTombstonesMax);
   EXPECT_EQ(events_of(10).back(), MemberEventKind::kReaped);  // it had to make room
+}
+
+// Between two looks at the tombstones, and in what is passed on.
+TEST_F(MembershipTest, IdsThatComeAndGoAreBounded) {
+  add(1, 3);
+  for (uint32_t number = 10; number < 12'010; ++number) {
+    members->add(record_of(number));
+    gossip(number, {.left = {record_of(number)}});
+  }
+  EXPECT_LE(members->all().size(), kMembersMax + 2 * kTombstonesMax);
+  for (uint32_t member : {1, 2, 3}) EXPECT_EQ(state(member), MemberState::kAlive);
+  run_for(seconds(150));
+  size_t passed_on = 0;
+  for (const Sent& sent : log) {
+    const auto* news = message_as<Gossip>(sent.message);
+    if (news) passed_on += news->updates.left.size();
+  }
+  EXPECT_LE(passed_on, 30'000u);
 }
 
 TEST_F(MembershipTest, TheTableIsBounded) {
