@@ -398,6 +398,7 @@ TEST(SimTurns, AFastLinkCarriesPayloadsWithProposalsAfterTheFirstExchanges) {
   links.delay_min = links.delay_max = milliseconds(50);
   SwarmConfig settings = turns_swarm();
   settings.model.dimension = 94'000;  // 188 kB with the momentum, 15 ms
+  settings.exchange.block = 4096;
   QuadraticSwarm swarm(1, settings, links);
   swarm.network().set_node_rate(12.5e6);
   std::map<ExchangeId, TimePoint> proposed;
