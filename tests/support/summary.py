@@ -3,9 +3,6 @@ before it the name of each failed one, with what it printed of the failure.
 
 Counted by test case. A program that failed without a failing case of its own (it crashed, hung, or leaked at its
 end) counts as one failed; so does a DIR without a log: nothing ran there. Exits 1 when anything failed.
-A log named `again...` is of a second try: it counts instead of the first, whose failure is printed all the same.
-
-summary.py --failed DIR: the names of the programs that failed, as `meson test` takes them.
 """
 
 import json
@@ -46,32 +43,23 @@ def reasons(printed):
   return told or lines[-LINES_OF_ONE:]
 
 
-def belongs(case, program):
-  return case == program or case.startswith(program + '.')
-
-
-def count_log(text, junit, tried_again=()):
-  """Counts of one log: the lines of testlog.json, and the parsed testlog.junit.xml, without programs tried again."""
+def count_log(text, junit):
+  """Counts of one log: the lines of testlog.json, and the parsed testlog.junit.xml."""
   counts = {'passed': 0, 'failed': 0, 'skipped': 0}
   failing = []
   for suite in junit.iter('testsuite'):
     for case in suite.findall('testcase'):
-      of = owner(suite.get('name', ''), case.get('name', ''))
-      if any(belongs(of, program) for program in tried_again):
-        continue
       result = outcome(case)
       counts[result] += 1
       if result == 'failed':
-        failing.append(of)
+        failing.append(owner(suite.get('name', ''), case.get('name', '')))
         print(f"failed: {suite.get('name', '')} {case.get('name', '')}")
   for line in text.splitlines():
     program = json.loads(line)
     name = program['name']
     if not program['is_fail']:
       continue
-    if name in tried_again:
-      print(f'failed, and was tried again: {name}')
-    elif not any(belongs(f, name) for f in failing):
+    if not any(f == name or f.startswith(name + '.') for f in failing):
       counts['failed'] += 1
       print(f'failed: {name}')
     for line in reasons(program.get('stdout', ''))[:LINES_OF_PROGRAM]:
@@ -79,25 +67,12 @@ def count_log(text, junit, tried_again=()):
   return counts
 
 
-def logs_of(folder, kind):
-  return sorted((folder / 'meson-logs').glob(f'{kind}*.json'))
-
-
-def programs(logs):
-  return [json.loads(line) for log in logs for line in log.read_text().splitlines()]
-
-
-def failed_names(folder):
-  return [one['name'].rpartition(':')[2] for one in programs(logs_of(folder, 'testlog')) if one['is_fail']]
-
-
 def count_folder(folder):
   total = {'passed': 0, 'failed': 0, 'skipped': 0}
-  logs, second = logs_of(folder, 'testlog'), logs_of(folder, 'again')
-  for log in [*logs, *second]:
+  logs = sorted((folder / 'meson-logs').glob('testlog*.json'))
+  for log in logs:
     try:
-      tried_again = {one['name'] for one in programs(second)} if log in logs else ()
-      counts = count_log(log.read_text(), xml.parse(log.with_suffix('.junit.xml')), tried_again)
+      counts = count_log(log.read_text(), xml.parse(log.with_suffix('.junit.xml')))
     except (OSError, ValueError, KeyError, xml.ParseError) as error:
       print(f'{log}: {error}')
       counts = {'failed': 1}
@@ -109,9 +84,6 @@ def count_folder(folder):
 
 
 def main(folders):
-  if folders[:1] == ['--failed']:
-    print('\n'.join(failed_names(pathlib.Path(folders[1]))))
-    return 0
   totals = [count_folder(pathlib.Path(folder)) for folder in folders] or [{'passed': 0, 'failed': 1, 'skipped': 0}]
   passed, failed, skipped = (sum(t[result] for t in totals) for result in ('passed', 'failed', 'skipped'))
   print(f'{passed} passed, {failed} failed' + (f', {skipped} skipped' if skipped else ''))

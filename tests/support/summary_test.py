@@ -55,24 +55,6 @@ class Summary(unittest.TestCase):
     self.assertEqual(summary.reasons(check), ['foo_test.cpp:3: Failure', 'Value of: x'])
     self.assertEqual(summary.reasons('a line\nterminate called'), ['a line', 'terminate called'])
 
-  def test_a_second_try_counts_instead_of_the_first(self):
-    def counts(second_fails):
-      with tempfile.TemporaryDirectory() as folder:
-        logs = pathlib.Path(folder) / 'meson-logs'
-        logs.mkdir()
-        for name, fails, suites in (
-          ('testlog', True, GTEST.format('<failure/>') + GTEST.format('').replace('foo', 'fo')),
-          ('again', second_fails, GTEST.format('<failure/>' if second_fails else '')),
-        ):
-          (logs / f'{name}.json').write_text(json.dumps({'name': 'unit - starling:gossip/foo', 'is_fail': fails}))
-          suites = suites.replace('starling.', 'starling.unit - starling:')
-          (logs / f'{name}.junit.xml').write_text(f'<testsuites>{suites}</testsuites>')
-        self.assertEqual(summary.failed_names(pathlib.Path(folder)), ['gossip/foo'])
-        return summary.count_folder(pathlib.Path(folder))
-
-    self.assertEqual(counts(second_fails=False), {'passed': 4, 'failed': 0, 'skipped': 0})
-    self.assertEqual(counts(second_fails=True), {'passed': 3, 'failed': 1, 'skipped': 0})
-
   def test_no_log_and_an_empty_or_torn_one_are_failures(self):
     with tempfile.TemporaryDirectory() as folder:
       self.assertEqual(summary.count_folder(pathlib.Path(folder))['failed'], 1)

@@ -88,20 +88,7 @@ configure() {
 forget_tests() {
   [ -d "$1" ] || return 0
   find "$1" -name '*.xml' -type f -delete
-  rm -f "$1"/meson-logs/testlog* "$1"/meson-logs/again*
-}
-
-# try_again DIR ARGUMENTS...: at most three programs that failed there run once more, one after the other. A test of
-# real processes may starve beside others; the closing lines name it, and what it printed. More failures are no chance.
-try_again() {
-  local folder="$1" failed
-  shift
-  failed="$("$venv/bin/python" "$root/tests/support/summary.py" --failed "$folder")"
-  mapfile -t failed <<<"$failed"
-  [ -n "${failed[0]}" ] && [ ${#failed[@]} -le 3 ] || return 0
-  say "trying again: ${failed[*]}"
-  meson test -C "$folder" --no-rebuild --print-errorlogs --logbase again --num-processes 1 "$@" "${failed[@]}" \
-    </dev/null || true
+  rm -f "$1"/meson-logs/testlog*
 }
 
 # summarize DIR...: the closing line over the test logs of these folders; fails when a test did.
