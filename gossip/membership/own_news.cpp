@@ -12,7 +12,8 @@ void OwnNews::on_record(const PeerRecord& record) {
     ++context_.counters.updates_refused;
     return;
   }
-  const bool elsewhere = record.version > own && record.endpoint != own_.record().endpoint;
+  // Each address of this agent has a version of its own. Two processes that began at once have the same one.
+  const bool elsewhere = record.version >= own && record.endpoint != own_.record().endpoint;
   if (record.version.generation > own.generation || elsewhere) {
     ++context_.counters.identity_clashes;  // an earlier or another process with this key, or the record is forged
     other_self_ = record;

@@ -244,10 +244,14 @@ TEST_F(MembershipTest, ARecordOfItsOwnIdByAnotherProcessIsHandedOn) {
   gossip(2, {.alive = {other}});
   ASSERT_TRUE(members->take_other_self());
   EXPECT_FALSE(members->take_other_self());
-  other = record_of(0, 1, 3);
-  other.endpoint.host = "10.2.2.2";
-  gossip(2, {.alive = {other}});
-  ASSERT_TRUE(members->take_other_self()) << "of the same generation, at another address";
+  gossip(2, {.alive = {members->self()}});
+  EXPECT_FALSE(members->take_other_self()) << "its own";
+  for (const uint32_t incarnation : {0u, 3u}) {
+    other = record_of(0, 1, incarnation);
+    other.endpoint.host = "10.2.2.2";
+    gossip(2, {.alive = {other}});
+    EXPECT_TRUE(members->take_other_self()) << "of the same generation, at another address";
+  }
   members->hear_of_self(record_of(1, 9, 0));
   EXPECT_FALSE(members->take_other_self()) << "of another id";
 }
