@@ -26,13 +26,32 @@ bool lasts(const std::string& host) { return !is_loopback(host) && !host.starts_
 
 }  // namespace
 
+MovingAddress::MovingAddress(bool follows, Endpoint current, std::vector<std::string> interfaces,
+                             std::function<Endpoint()> derive)
+    : follows_(follows), derive_(std::move(derive)), current_(std::move(current)), interfaces_(std::move(interfaces)) {}
+
+// An address that is still there stays, even if another one would be chosen by now: members know it.
+std::optional<AddressChange> MovingAddress::look(Look seen) {
+  Endpoint next = current_;
+  if (follows_) {
+    const bool gone = !std::binary_search(seen.interfaces.begin(), seen.interfaces.end(), current_.host);
+    const bool better = !lasts(current_.host) && seen.interfaces != interfaces_;
+    interfaces_ = std::move(seen.interfaces);
+    if (gone || better || seen.doubted) next = derive_();
+    if (!lasts(next.host) && !lasts(current_.host)) next = current_;
+    if (is_loopback(next.host)) next = current_;  // the network is down
+  }
+  const Duration slept = seen.since_last >= kStoodStill ? seen.since_last : Duration::zero();
+  if (next == current_ && slept == Duration::zero() && !seen.doubted) return std::nullopt;
+  current_ = next;
+  return AddressChange{next, slept};
+}
+
 AddressWatch::AddressWatch(const AgentConfig& config, const Endpoint& bound, const Endpoint& current,
                            std::function<void()> wake)
-    : config_(config),
-      bound_(bound),
-      wake_(std::move(wake)),
-      current_(current),
-      interfaces_(interface_addresses()),
+    : wake_(std::move(wake)),
+      address_(follows_interfaces(config), current, interface_addresses(),
+               [config, bound] { return advertised(config, bound); }),
       thread_([this] { run(); }) {}
 
 AddressWatch::~AddressWatch() {
@@ -44,7 +63,7 @@ AddressWatch::~AddressWatch() {
   thread_.join();
 }
 
-std::optional<AddressWatch::Change> AddressWatch::take() {
+std::optional<AddressChange> AddressWatch::take() {
   const std::lock_guard lock(mutex_);
   return std::exchange(change_, std::nullopt);
 }
@@ -63,29 +82,18 @@ void AddressWatch::run() {
       if (ends_.wait_for(lock, kEvery, [this] { return ended_; })) return;
       doubted = std::exchange(doubted_, false);
     }
-    const Duration now = time_since_boot(), gap = now - std::exchange(before, now);
-    look(gap >= kStoodStill ? gap : Duration::zero(), doubted);
+    const Duration now = time_since_boot();
+    const auto change = address_.look({interface_addresses(), now - before, doubted});
+    if (change) note(*change);
     before = time_since_boot();  // names may take long
   }
 }
 
-// An address that is still there stays, even if another one would be chosen by now: members know it.
-void AddressWatch::look(Duration slept, bool doubted) {
-  Endpoint next = current_;
-  if (follows_interfaces(config_)) {
-    std::vector<std::string> now = interface_addresses();
-    const bool gone = !std::binary_search(now.begin(), now.end(), current_.host);
-    const bool better = !lasts(current_.host) && now != interfaces_;
-    interfaces_ = std::move(now);
-    if (gone || better || doubted) next = advertised(config_, bound_);
-    if (!lasts(next.host) && !lasts(current_.host)) next = current_;
-    if (is_loopback(next.host)) next = current_;  // the network is down
-  }
-  if (next == current_ && slept == Duration::zero() && !doubted) return;
-  current_ = next;
+// Two changes between calls of take() are one.
+void AddressWatch::note(const AddressChange& change) {
   {
     const std::lock_guard lock(mutex_);
-    change_ = Change{next, std::max(slept, change_ ? change_->slept : Duration::zero())};
+    change_ = AddressChange{change.address, std::max(change.slept, change_ ? change_->slept : Duration::zero())};
   }
   wake_();
 }

@@ -15,34 +15,52 @@
 
 namespace starling {
 
-class AddressWatch {
+struct AddressChange {
+  Endpoint address;  // where others reach this process from now on; perhaps as before
+  Duration slept{};  // the machine, or this process, stood still; zero: it did not
+};
+
+// What each look at this machine means for the address. A state machine.
+class MovingAddress {
  public:
-  struct Change {
-    Endpoint address;  // where others reach this process from now on; perhaps as before
-    Duration slept{};  // the machine, or this process, stood still; zero: it did not
+  struct Look {
+    std::vector<std::string> interfaces;  // their addresses, in order
+    Duration since_last{};                // the machine's sleep counts
+    bool doubted = false;                 // all members have fallen silent
   };
 
+  // `follows`: the address depends on interfaces. `derive`: says it anew.
+  MovingAddress(bool follows, Endpoint current, std::vector<std::string> interfaces, std::function<Endpoint()> derive);
+
+  std::optional<AddressChange> look(Look seen);  // nullopt: members need not be told
+
+ private:
+  const bool follows_;
+  const std::function<Endpoint()> derive_;
+  Endpoint current_;
+  std::vector<std::string> interfaces_;
+};
+
+class AddressWatch {
+ public:
   // `bound`: as for advertised(), and `current` is what that said. `wake` is called on the thread after a change.
   AddressWatch(const AgentConfig& config, const Endpoint& bound, const Endpoint& current, std::function<void()> wake);
   ~AddressWatch();
   AddressWatch(const AddressWatch&) = delete;
   AddressWatch& operator=(const AddressWatch&) = delete;
 
-  std::optional<Change> take();  // since the last call
-  void doubt();                  // all members have fallen silent: the address is derived anew, and links are
+  std::optional<AddressChange> take();  // since the last call
+  void doubt();                         // all members have fallen silent: the address is derived anew, and links are
 
  private:
   void run();
-  void look(Duration slept, bool doubted);
+  void note(const AddressChange& change);
 
-  const AgentConfig config_;
-  const Endpoint bound_;
   const std::function<void()> wake_;
-  Endpoint current_;                     // the thread's, as the next
-  std::vector<std::string> interfaces_;  // their addresses
-  std::mutex mutex_;                     // for the rest
+  MovingAddress address_;  // the thread's
+  std::mutex mutex_;       // for the rest
   std::condition_variable ends_;
-  std::optional<Change> change_;
+  std::optional<AddressChange> change_;
   bool doubted_ = false, ended_ = false;
   std::thread thread_;
 };

@@ -10,8 +10,6 @@
 #include <cerrno>
 #include <condition_variable>
 #include <cstring>
-#include <deque>
-#include <map>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -126,32 +124,54 @@ PathFound check_path(const Endpoint& to, Duration patience) {
   return found;
 }
 
+PathFound KnownPaths::find(const Endpoint& to, TimePoint now) {
+  auto known = known_.find(to);
+  if (known == known_.end()) {
+    if (known_.size() >= kPathsMax) {
+      std::erase_if(known_, [](const auto& one) { return !one.second.asked; });
+    }
+    known = known_.emplace(to, Known{}).first;
+  }
+  const bool old = !known->second.found.known || now - known->second.at > kGoodFor;
+  if (old && !known->second.asked && asked_.size() < kQueueMax) {
+    known->second.asked = true;
+    asked_.push_back(to);
+  }
+  PathFound found = known->second.found;
+  found.accepts &= now - known->second.accepts_since >= kAcceptsFor;
+  return found;
+}
+
+std::optional<Endpoint> KnownPaths::next() {
+  if (asked_.empty()) return std::nullopt;
+  const Endpoint to = asked_.front();
+  asked_.pop_front();
+  return to;
+}
+
+void KnownPaths::found(const Endpoint& to, PathFound found, TimePoint now) {
+  Known& one = known_[to];
+  const TimePoint since = one.found.accepts ? one.accepts_since : now;
+  one = {std::move(found), now, since, false};
+}
+
 struct PathCheck::Shared {
   std::mutex mutex;
   std::condition_variable work;
-  struct Known {
-    PathFound found;
-    TimePoint at, accepts_since;
-    bool asked = false;
-  };
-  std::map<Endpoint, Known> known;
-  std::deque<Endpoint> asked;
+  KnownPaths paths;
   bool ended = false;
   SteadyClock clock;
 
   void run() {
     std::unique_lock lock(mutex);
+    std::optional<Endpoint> to;
     while (true) {
-      work.wait(lock, [this] { return ended || !asked.empty(); });
+      work.wait(lock, [&] { return ended || (to = paths.next()); });
       if (ended) return;
-      const Endpoint to = asked.front();
-      asked.pop_front();
       lock.unlock();
-      PathFound found = check_path(to, kPatience);
+      PathFound found = check_path(*to, kPatience);
       lock.lock();
-      Known& one = known[to];
-      const TimePoint since = one.found.accepts ? one.accepts_since : clock.now();
-      one = {std::move(found), clock.now(), since, false};
+      paths.found(*to, std::move(found), clock.now());
     }
   }
 };
@@ -168,21 +188,8 @@ PathCheck::~PathCheck() {
 
 PathFound PathCheck::find(const Endpoint& to) {
   const std::lock_guard lock(shared_->mutex);
-  auto known = shared_->known.find(to);
-  if (known == shared_->known.end()) {
-    if (shared_->known.size() >= kPathsMax) {
-      std::erase_if(shared_->known, [](const auto& one) { return !one.second.asked; });
-    }
-    known = shared_->known.emplace(to, Shared::Known{}).first;
-  }
-  const bool old = !known->second.found.known || shared_->clock.now() - known->second.at > kGoodFor;
-  if (old && !known->second.asked && shared_->asked.size() < kQueueMax) {
-    known->second.asked = true;
-    shared_->asked.push_back(to);
-    shared_->work.notify_one();
-  }
-  PathFound found = known->second.found;
-  found.accepts &= shared_->clock.now() - known->second.accepts_since >= kAcceptsFor;
+  PathFound found = shared_->paths.find(to, shared_->clock.now());
+  shared_->work.notify_one();
   return found;
 }
 

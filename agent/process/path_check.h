@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +29,24 @@ std::string local_number(int fd);  // that a connected socket sends from, as num
 // Connects to all at once, and closes again. `first_only`: ends with the first one that is accepted. Of the same index.
 std::vector<Tried> try_to_connect(const std::vector<Way>& ways, Duration patience, bool first_only);
 
+// What is known of paths, and which of them are to be looked at. A state machine.
+class KnownPaths {
+ public:
+  // What is known at once of both ports. Marks the path for a look if that is nothing or older than 20 s.
+  PathFound find(const Endpoint& to, TimePoint now);
+  std::optional<Endpoint> next();  // to be looked at; nullopt: none
+  void found(const Endpoint& to, PathFound found, TimePoint now);
+
+ private:
+  struct Known {
+    PathFound found;
+    TimePoint at, accepts_since;
+    bool asked = false;
+  };
+  std::map<Endpoint, Known> known_;
+  std::deque<Endpoint> asked_;
+};
+
 class PathCheck {
  public:
   PathCheck();
@@ -33,8 +54,7 @@ class PathCheck {
   PathCheck(const PathCheck&) = delete;
   PathCheck& operator=(const PathCheck&) = delete;
 
-  // At once: what is known of both ports; asks anew, on a thread, if that is nothing or older than 20 s.
-  PathFound find(const Endpoint& to);
+  PathFound find(const Endpoint& to);  // as KnownPaths; a thread looks
 
  private:
   struct Shared;

@@ -51,7 +51,7 @@ void Surroundings::store(const Endpoint& address) {
   }
 }
 
-void Surroundings::move(const AddressWatch::Change& change) {
+void Surroundings::move(const AddressChange& change) {
   const Endpoint before = agent_.router().membership().self().endpoint;
   if (change.slept > Duration::zero()) {
     spdlog::warn(

@@ -23,7 +23,7 @@ class Surroundings {
   bool begins_again() const { return begins_again_; }
 
  private:
-  void move(const AddressWatch::Change& change);
+  void move(const AddressChange& change);
   void store(const Endpoint& address);
   void look_at_packets();
   void begin_again();
