@@ -391,6 +391,8 @@ def main():
   cases = [case for group in everything for case in group]
   if sys.argv[1:]:
     cases = [case for case in cases if any(word in case.id() for word in sys.argv[1:])]
+  # A shell starts what it puts into the background with SIGINT ignored, and agents would inherit that.
+  signal.signal(signal.SIGINT, signal.default_int_handler)
   print(f'1..{len(cases)}', flush=True)
   result = TapResult()
   for case in cases:
