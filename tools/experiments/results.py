@@ -225,7 +225,7 @@ def verdict_said(cell):
 
 
 def on_page(cell):
-  return bool(cell.get("page")) or cell["verdict"] in ("missed", "not shown")
+  return not cell.get("removed") and (bool(cell.get("page")) or cell["verdict"] in ("missed", "not shown"))
 
 
 def row_of(cell):
@@ -283,7 +283,7 @@ cells that claims rest on. The files hold all cells, with program, date, machine
 A ratio is ours over the rival's. ± is a 95 % interval; brackets hold the least and the most.
 
 - *Met*: the whole interval meets the goal. *Missed*: the value does not. *Not shown*: the value alone does.
-- *Stale*: the program has changed in what is measured. *Removed*: the program does not have it.
+- *Stale*: the program has changed in what is measured.
 
 ![Time of a round over latency, and loss over lost blocks](results.svg)
 """
