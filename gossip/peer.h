@@ -69,6 +69,7 @@ struct MemberMeta {
   bool held_out = false;          // both are of samples that this member holds out of its own data
   uint64_t classes_hash = 0;      // of the class names of its data, in order; 0: they have none, or it is older
   Pause pause = Pause::kNone;
+  uint64_t labels_hash = 0;  // of how its samples divide among labels (wire.capnp); 0: not known, or it is older
   bool operator==(const MemberMeta&) const = default;
 };
 

@@ -206,7 +206,10 @@ std::unique_ptr<Trainer> AttachedAgent::make_trainer(const SwarmConfig& agreed) 
         "Only that of torch.optim.SGD with float32 params can be: mixed moments of Adam diverge. Begin the swarm with "
         "share: [params], or take SGD with a momentum");
   }
-  return std::make_unique<AttachedTrainer>(memory, handover_);
+  TrainerData data{1, "a loop of its own"};
+  data.labels = options_.labels;
+  data.adaptive = options_.adaptive;
+  return std::make_unique<AttachedTrainer>(memory, std::move(data), handover_);
 }
 
 void AttachedAgent::live() {

@@ -26,7 +26,9 @@ struct AttachedOptions {
   std::vector<std::string> set;  // "swarm.local_steps=8"
   AttachedMemory memory;         // outlives the agent; between two boundaries the loop's, else the agent's
   std::vector<ModelTensor> tensors;
-  bool whole_rounds = false;  // as Handover keeps them
+  bool whole_rounds = false;     // as Handover keeps them
+  std::vector<uint64_t> labels;  // as TrainerData's
+  bool adaptive = false;         // likewise
 };
 
 enum class AttachedPhase { kJoining, kGathering, kTraining, kSettling, kEnded };

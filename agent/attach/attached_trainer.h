@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/attach/handover.h"
@@ -18,7 +19,8 @@ struct AttachedMemory {
 class AttachedTrainer final : public Trainer {
  public:
   // `handover` outlives the object.
-  AttachedTrainer(const AttachedMemory& memory, Handover& handover) : memory_(memory), handover_(handover) {}
+  AttachedTrainer(const AttachedMemory& memory, TrainerData data, Handover& handover)
+      : memory_(memory), data_(std::move(data)), handover_(handover) {}
 
   std::vector<TrainerSection> sections() override {
     std::vector<TrainerSection> all = {{"params", SectionKind::kMixed, memory_.params}};
@@ -39,10 +41,11 @@ class AttachedTrainer final : public Trainer {
     handover_.restore(state);
     return true;
   }
-  TrainerData data() const override { return {1, "a loop of its own"}; }
+  TrainerData data() const override { return data_; }
 
  private:
   const AttachedMemory memory_;
+  const TrainerData data_;
   Handover& handover_;
 };
 

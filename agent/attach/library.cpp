@@ -26,7 +26,7 @@ namespace {
 
 constexpr uint32_t kRankMax = 64;
 constexpr uint32_t kAveraged = 1, kFrozen = 2;  // starling_tensor.averaged
-constexpr uint64_t kTensorsMax = 1 << 20;
+constexpr uint64_t kTensorsMax = 1 << 20, kLabelsMax = 1 << 20;
 constexpr const char* kUnnamed = "an error without a description, a bug of Starling; see the lines logged before it";
 
 struct OpenSwarm {
@@ -153,6 +153,11 @@ AttachedOptions options_of(const starling_options& given) {
   const auto view = [&](float* data) { return View{data, data != nullptr ? given.count : 0, MemorySpace::kHost}; };
   options.memory = {view(given.params), view(given.momentum)};
   options.whole_rounds = given.whole_rounds != 0;
+  if (given.label_count > kLabelsMax || (given.label_count > 0 && given.labels == nullptr)) {
+    throw std::runtime_error("starling_options.labels is NULL, or has more than 2^20 labels");
+  }
+  options.labels.assign(given.labels, given.labels + given.label_count);
+  options.adaptive = given.adaptive != 0;
   for (uint64_t i = 0; i < given.tensor_count; ++i) options.tensors.push_back(tensor_of(given.tensors[i]));
   return options;
 }

@@ -48,7 +48,10 @@ typedef struct {
   uint64_t count;         /* padding between tensors included */
   const starling_tensor* tensors;
   uint64_t tensor_count;
-  uint32_t whole_rounds; /* 1: no round ends before its last step, whatever happens; other processes follow this one */
+  uint32_t whole_rounds;  /* 1: no round ends before its last step, whatever happens; other processes follow this one */
+  uint32_t adaptive;      /* 1: the optimizer is like Adam, which learns badly where members have other labels */
+  const uint64_t* labels; /* the caller's samples by label; copied */
+  uint64_t label_count;   /* 0: not known */
 } starling_options;
 
 enum { STARLING_JOINING, STARLING_GATHERING, STARLING_TRAINING, STARLING_SETTLING, STARLING_ENDED };

@@ -147,6 +147,15 @@ void refuse_absent_data(const DataConfig& config) {
   }
 }
 
+std::vector<uint64_t> count_labels(const Dataset& data) {
+  std::vector<uint64_t> counts;
+  for (const uint8_t label : data.labels) {
+    if (label >= counts.size()) counts.resize(size_t{label} + 1);
+    ++counts[label];
+  }
+  return counts;
+}
+
 std::string summarize(const Dataset& data) {
   const std::set<int> labels(data.labels.begin(), data.labels.end());
   std::string text = std::to_string(data.count()) + " samples";

@@ -59,6 +59,8 @@ std::vector<uint32_t> shard_indices(const std::vector<uint8_t>& labels, int64_t 
 struct HeldOut { std::vector<uint32_t> kept, held; };
 HeldOut hold_out(const std::vector<uint32_t>& shard, double part, uint64_t rng_seed);
 
+std::vector<uint64_t> count_labels(const Dataset& data);  // samples by label, up to the largest label
+
 // "1213 samples, labels 0 1 2", or "labels 0 cat, 1 dog"; of many labels their number alone
 std::string summarize(const Dataset& data);
 

@@ -62,7 +62,9 @@ Agent::~Agent() = default;
 
 void Agent::prepare_exchange() {
   const SwarmConfig& swarm = entry_.swarm();
-  classes_.emplace(entry_.trainer()->data(), router_.membership(), born_);
+  TrainerData data = entry_.trainer()->data();
+  data.adaptive &= swarm.exchange.source != SourceKind::kGradients;  // then Adam takes the mean of all gradients
+  classes_.emplace(std::move(data), router_.membership(), born_);
   sampler_ =
       std::make_unique<SwarmSampler>(swarm_sampler_options(swarm, options_.config.agent.name), router_.membership(),
                                      swarm_clock_, parts_.clock, options_.rng_seed ^ kSamplerStream);
@@ -282,7 +284,10 @@ MemberMeta Agent::meta() const {
   MemberMeta meta = agent_meta(options_.config.agent.name, phase(), rounds_.get());
   meta.stop_after = stop_ ? stop_->raised() : options_.raised_stop;
   meta.held_out = rounds_ && options_.config.agent.data.hold_out > 0;
-  if (rounds_ && classes_) meta.classes_hash = classes_->hash();
+  if (rounds_ && classes_) {
+    meta.classes_hash = classes_->hash();
+    meta.labels_hash = classes_->labels_hash();
+  }
   return meta;
 }
 

@@ -84,7 +84,9 @@ class TorchTrainer final : public Trainer {
   std::optional<Evaluation> take_evaluation() override;
   std::vector<std::byte> save_state() override;
   bool load_state(std::span<const std::byte> state) override;
-  TrainerData data() const override { return {train_.count(), summarize(train_), train_.classes}; }
+  TrainerData data() const override {
+    return {train_.count(), summarize(train_), train_.classes, count_labels(train_), adaptive_};
+  }
 
  private:
   View view_of(const at::Tensor& flat) const;
@@ -103,6 +105,7 @@ class TorchTrainer final : public Trainer {
   const Duration step_time_;  // that a step takes at least
   Dataset train_, test_;      // on the CPU the tensors of the device data view these bytes
   const ModelPlan plan_;
+  const bool adaptive_;
   const uint64_t swarm_rng_seed_;
   bool params_set_ = false;
   TorchDevice device_;
@@ -137,6 +140,7 @@ TorchTrainer::TorchTrainer(const TrainerOptions& options, Dataset train, Dataset
       train_(require_data(std::move(train), options.model)),
       test_(std::move(test)),
       plan_(plan_model(options.model)),
+      adaptive_(options.optimizer.kind == "adamw"),
       swarm_rng_seed_(options.swarm_rng_seed),
       device_(options.device, options.threads),
       on_device_(device_.is_cuda() || make_lane),

@@ -76,6 +76,8 @@ struct TrainerData {
   uint64_t samples = 0;                // to train on, held here
   std::string summary;                 // for people: "1213 samples, labels 0 1 2"
   std::vector<std::string> classes{};  // by label, where the data name them; else empty
+  std::vector<uint64_t> labels{};      // samples by label; empty: not known
+  bool adaptive = false;               // the optimizer scales the steps of each element, as Adam does
 };
 
 class Trainer {

@@ -46,6 +46,7 @@ PeerRecord get(wire::PeerRecord::Reader r) {
   record.meta.classes_hash = r.getClassesHash();
   const uint8_t pause = r.getPause();
   record.meta.pause = pause > static_cast<uint8_t>(Pause::kHoldsFinal) ? Pause::kPaused : static_cast<Pause>(pause);
+  record.meta.labels_hash = r.getLabelsHash();
   const auto projection = r.getProjection();
   for (unsigned i = 0; i < projection.size() && i <= kProjectionBuckets; ++i) {
     record.meta.projection.push_back(projection[i]);

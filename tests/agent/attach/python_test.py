@@ -807,6 +807,33 @@ assert not any('--' in line for line in held), held
     self.ends(process)
     self.assertRegex(process.log(), r'^<Swarm training: step \d+, 0 peers>\n$')
 
+  def test_other_labels_are_named_where_the_optimizer_is_adam(self):
+    text = """
+import logging
+logging.basicConfig(level=logging.WARNING, format='%(name)s: %(message)s')
+kind, first, *bootstrap = sys.argv[1:]
+model = small_model()
+optimizer = OPTIMIZERS[kind](model.parameters())
+labels = torch.arange(int(first), int(first) + 5).repeat(20)
+swarm = starling.join(model, optimizer, labels=labels, name='from' + first, listen='127.0.0.1:0',
+                      state='state-' + first, **({'bootstrap': bootstrap[0]} if bootstrap else ALONE))
+for index in range(10**6):
+  if not swarm.step(one_step(model, optimizer, index)):
+    break
+"""
+    first = self.script(text, 'adamw', '0')
+    self.wait_until(lambda: (self.folder / 'state-0/address').exists() or not first.running(), 'an address')
+    address = (self.folder / 'state-0/address').read_text().strip()
+    second = self.script(text, 'sgd', '5', address)
+    self.wait_until(lambda: 'most labels of this agent' in first.log(), 'the warning')
+    self.assertIn('are others than those of from5', first.log())
+    self.assertNotIn('most labels', second.log())
+
+  def test_labels_are_integers_from_zero_on(self):
+    for labels, what in (([0.5], 'integer labels'), ([], 'integer labels'), ([-1, 3], 'from -1 to 3'), ([2**20], 'to')):
+      with self.assertRaisesRegex(ValueError, what):
+        starling.join(small_model(), labels=labels, **self.place(), **ALONE)
+
   def test_saving_one_tensor_does_not_save_the_block(self):
     model = nn.Sequential(nn.Linear(500, 500), nn.Linear(500, 500))
     with starling.join(model, **self.place(), **ALONE):

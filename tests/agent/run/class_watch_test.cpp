@@ -5,12 +5,15 @@
 #include <spdlog/sinks/ostream_sink.h>
 #include <spdlog/spdlog.h>
 
+#include <bit>
 #include <memory>
+#include <random>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "gossip/rng.h"
 #include "tests/gossip/membership/membership_support.h"
 
 namespace starling {
@@ -113,6 +116,57 @@ TEST_F(ClassWatchTest, AnAgentThatTrainsWarnsOnceOfEach) {
   const std::string text = log_.str();
   EXPECT_EQ(text.find("m1"), text.rfind("m1")) << text;
   EXPECT_NE(text.find("stop one of them"), std::string::npos) << text;
+}
+
+// 4 agents with parts of ten labels; and samples of one distribution, drawn apart.
+TEST(LabelsTest, HashesOfLikeSharesAreNearAndOfOtherLabelsFar) {
+  const auto apart = [](const std::vector<uint64_t>& a, const std::vector<uint64_t>& b) {
+    return std::popcount(hash_of_labels(a) ^ hash_of_labels(b));
+  };
+  Rng rng(std::random_device{}());
+  const auto drawn = [&](std::vector<uint64_t> shares, int samples) {
+    std::vector<uint64_t> counts(shares.size());
+    uint64_t all = 0;
+    for (const uint64_t share : shares) all += share;
+    for (int i = 0; i < samples; ++i) {
+      uint64_t at = rng.below(static_cast<uint32_t>(all));
+      size_t label = 0;
+      while (at >= shares[label]) at -= shares[label++];
+      ++counts[label];
+    }
+    return counts;
+  };
+  EXPECT_EQ(hash_of_labels({}), 0u);
+  EXPECT_EQ(hash_of_labels(std::vector<uint64_t>{0, 0}), 0u);
+  for (const size_t classes : {2u, 10u, 100u, 1000u}) {
+    const std::vector<uint64_t> even(classes, 1);
+    for (int i = 0; i < 20; ++i) {
+      EXPECT_LT(apart(drawn(even, static_cast<int>(100 * classes)), drawn(even, static_cast<int>(100 * classes))), 16)
+          << classes;
+    }
+    std::vector<uint64_t> low(classes), high(classes);
+    for (size_t i = 0; i < classes; ++i) (i < classes / 2 ? low : high)[i] = 1 + rng.below(9);
+    EXPECT_GE(apart(low, high), 16) << classes << ": no label in common";
+  }
+  EXPECT_EQ(apart({10, 20, 30}, {1000, 2000, 3000}), 0) << "shares count, not numbers";
+}
+
+TEST_F(ClassWatchTest, WarnsOfOtherLabelsWithAdamOnce) {
+  const std::vector<uint64_t> own = {100, 90, 110, 0, 0, 0, 0, 0, 0, 0}, other = {0, 0, 0, 70, 100, 90, 0, 0, 0, 0};
+  ClassWatch adam({300, "300 samples, labels 0 1 2", {}, own, true}, membership_, clock_.now());
+  ClassWatch sgd({300, "300 samples, labels 0 1 2", {}, own, false}, membership_, clock_.now());
+  MemberMeta meta;
+  meta.labels_hash = hash_of_labels(std::vector<uint64_t>{99, 91, 111});
+  set_member(1, 7, meta);
+  adam.look(0, false, clock_.now());
+  EXPECT_EQ(log_.str(), "") << "the same labels";
+  meta.labels_hash = hash_of_labels(other);
+  for (uint32_t i = 2; i <= 3; ++i) set_member(i, 7, meta);
+  sgd.look(0, false, clock_.now());
+  EXPECT_EQ(log_.str(), "") << "SGD learns";
+  for (int i = 0; i < 3; ++i) adam.look(5, false, clock_.now());
+  EXPECT_NE(log_.str().find("(300 samples, labels 0 1 2) are others than those of m"), std::string::npos) << log_.str();
+  EXPECT_EQ(log_.str().find("with Adam"), log_.str().rfind("with Adam")) << "once";
 }
 
 }  // namespace

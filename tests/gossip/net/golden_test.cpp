@@ -79,6 +79,7 @@ void forget_tests(PeerRecord& record) {
   record.meta.held_out = false;
   record.meta.classes_hash = 0;
   record.meta.pause = Pause::kNone;
+  record.meta.labels_hash = 0;
 }
 
 void forget_program(PeerRecord& record) {

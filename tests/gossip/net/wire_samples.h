@@ -17,9 +17,9 @@ namespace starling {
 // Structured bindings: a new field that is not compared here does not compile.
 inline auto fields(const MemberMeta& m) {
   const auto& [role, phase, round, steps, samples, mass, rate, loss, accuracy, distance, name, projection, program,
-               done, failed, stop, test_loss, held_out, classes, pause] = m;
+               done, failed, stop, test_loss, held_out, classes, pause, labels] = m;
   return std::tuple(role, phase, round, steps, samples, mass, rate, loss, accuracy, distance, name, projection, program,
-                    done, failed, stop, test_loss, held_out, classes, pause);
+                    done, failed, stop, test_loss, held_out, classes, pause, labels);
 }
 inline auto fields(const PeerRecord& m) {
   const auto& [id, version, endpoint, meta] = m;
@@ -244,6 +244,7 @@ inline PeerRecord sample_record(uint8_t n) {
   meta.held_out = n % 2 == 1;
   meta.classes_hash = 0x9e3779b97f4a7c15u * n;
   meta.pause = static_cast<Pause>(n % 3);
+  meta.labels_hash = 0xd1b54a32d192ed03u * n;
   if (n % 2 == 0) {
     for (size_t i = 0; i < kProjectionBuckets; ++i) {
       meta.projection.push_back(static_cast<float>(n) - 0.25f * static_cast<float>(i));

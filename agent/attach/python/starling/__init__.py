@@ -14,7 +14,15 @@ import torch
 from . import _library as lib
 from ._block import Block, Momentum
 from ._error import SwarmError
-from ._model import averaged_buffers, frozen_hashes, refuse_optimizer, shared_params, unwrapped
+from ._model import (
+  averaged_buffers,
+  frozen_hashes,
+  is_adaptive,
+  label_counts,
+  refuse_optimizer,
+  shared_params,
+  unwrapped,
+)
 from ._words import for_python, settings as flattened
 
 __all__ = ['Swarm', 'SwarmError', 'join']
@@ -55,8 +63,9 @@ class Swarm:
   parameters, by a pattern, names or a function of a name; None: those that require grad. buffers: 'average' running
   means and the like, or keep them 'local'. frozen: 'check' that all members hold the same parameters that do not
   require grad, or 'ignore' it, at all of them. extra: a function whose value is saved with each checkpoint; after a
-  restart it is `restored_extra`. alone: a member that starts again waits for none of those it knew. timeout: seconds
-  to hear from a member. agent: this machine's own keys, as a dict; all other arguments are keys of `swarm` in a
+  restart it is `restored_extra`. alone: a member that starts again waits for none of those it knew. labels: those of
+  this loop's samples, integers from 0 on; then a warning says where Adam suffers by what the members hold. timeout:
+  seconds to hear from a member. agent: this machine's own keys, as a dict; all other arguments are keys of `swarm` in a
   config: local_steps=8, exchange={'kind': 'group'}.
   """
 
@@ -78,6 +87,7 @@ class Swarm:
     frozen='check',
     extra=None,
     alone=False,
+    labels=None,
     timeout=60,
     agent=None,
     **settings,
@@ -90,6 +100,7 @@ class Swarm:
     refuse_optimizer(self._optimizer, self._model)
     params, averaged = shared_params(self._model, share), averaged_buffers(self._model, buffers)
     self._frozen = frozen_hashes(self._model, {name for name, _ in params}, frozen)
+    self._labels = label_counts(labels)
     self._block = Block(params + averaged)
     self._shares_all, self._own = share is None, self._not_shared_but_trained()
     self._averaged = {name for name, _ in averaged}
@@ -146,6 +157,9 @@ class Swarm:
       tensors,
       len(tensors),
       self.WHOLE_ROUNDS,
+      is_adaptive(self._optimizer),
+      (ctypes.c_uint64 * len(self._labels))(*self._labels),
+      len(self._labels),
     )
     handle, error = ctypes.c_void_p(), ctypes.create_string_buffer(16384)
     if _C.starling_open(ctypes.byref(options), ctypes.byref(handle), error, len(error)) != lib.GO:

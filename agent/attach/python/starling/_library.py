@@ -32,6 +32,9 @@ class Options(ctypes.Structure):
     ('tensors', POINTER(Tensor)),
     ('tensor_count', c_uint64),
     ('whole_rounds', c_uint32),
+    ('adaptive', c_uint32),
+    ('labels', POINTER(c_uint64)),
+    ('label_count', c_uint64),
   ]
 
 

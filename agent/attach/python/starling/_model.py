@@ -109,3 +109,25 @@ def refuse_optimizer(optimizer, model):
           f'the optimizer holds a tensor {list(tensor.shape)} that is none of the model: build it after the model is '
           'moved, converted or wrapped'
         )
+
+
+LABELS_MAX = 2**20
+ADAPTIVE = {'betas', 'alpha', 'rho', 'lr_decay'}  # what Adam, RMSprop, Adadelta and Adagrad have
+
+
+def label_counts(labels):
+  """Samples by label."""
+  if labels is None:
+    return []
+  values = torch.as_tensor(labels).flatten()
+  if values.is_floating_point() or values.is_complex() or values.numel() == 0:
+    raise ValueError('labels= takes the integer labels of the samples, such as dataset.targets')
+  if values.min() < 0 or values.max() >= LABELS_MAX:
+    span = f'from {values.min()} to {values.max()}'
+    raise ValueError(f'labels= has labels {span}; they must be from 0 to {LABELS_MAX - 1}')
+  return torch.bincount(values.long()).tolist()
+
+
+def is_adaptive(optimizer):
+  """Whether it scales the steps of each element by what it has seen."""
+  return any(ADAPTIVE & group.keys() for group in getattr(optimizer, 'param_groups', []))
