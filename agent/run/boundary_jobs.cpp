@@ -1,11 +1,17 @@
 #include "agent/run/boundary_jobs.h"
 
+#include <chrono>
 #include <optional>
 #include <utility>
 
 #include "kernels/check.h"
 
 namespace starling {
+namespace {
+
+constexpr Duration kDiskPatience = std::chrono::seconds(30);
+
+}  // namespace
 
 bool BoundaryJobs::begin_due(bool training, const Progress& progress, Next next) {
   const TimePoint now = clock_.now();
@@ -13,7 +19,11 @@ bool BoundaryJobs::begin_due(bool training, const Progress& progress, Next next)
     evaluate_then(progress.steps, std::move(next));
     return true;
   }
-  if (!cadence_.checkpoint_due(now) || checkpoints_.writing()) return false;
+  if (!cadence_.checkpoint_due(now)) return false;
+  if (checkpoints_.writing()) {
+    look_at_disk(now);
+    return false;
+  }
   began_ = now;
   checkpoints_.save_beside_then(
       progress,
@@ -26,6 +36,15 @@ bool BoundaryJobs::begin_due(bool training, const Progress& progress, Next next)
         next();
       });
   return true;
+}
+
+// The next checkpoint waits for the one that is being written.
+void BoundaryJobs::look_at_disk(TimePoint now) {
+  if (now - checkpoints_.writing_since() < kDiskPatience) return;
+  slow_disk_.say(
+      "the next checkpoint is due, and the disk has not taken the last one for more than 30 s: a crash now goes back "
+      "to "
+      "the one before. Put the state folder on a faster disk (--state), or save less often (agent.checkpoint.every)");
 }
 
 void BoundaryJobs::evaluate_then(uint64_t steps, Next next) {

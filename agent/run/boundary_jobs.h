@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "agent/observe/events.h"
+#include "agent/observe/trouble_notice.h"
 #include "agent/run/cadence.h"
 #include "agent/run/checkpoint_jobs.h"
 #include "agent/run/pace.h"
@@ -26,7 +27,8 @@ class BoundaryJobs {
         trainer_(trainer),
         pace_(pace),
         clock_(clock),
-        observer_(observer) {}
+        observer_(observer),
+        slow_disk_(clock) {}
 
   void start() { cadence_.start(clock_.now()); }
 
@@ -48,6 +50,7 @@ class BoundaryJobs {
 
  private:
   void evaluated();
+  void look_at_disk(TimePoint now);
 
   Cadence cadence_;
   CheckpointJobs checkpoints_;
@@ -59,6 +62,7 @@ class BoundaryJobs {
   uint64_t steps_ = 0;     // of the model being evaluated
   TimePoint began_;        // the job that runs
   double accuracy_ = -1, test_loss_ = -1;
+  TroubleNotice slow_disk_;
 };
 
 }  // namespace starling

@@ -59,6 +59,7 @@ void CheckpointJobs::save_beside_then(const Progress& progress, std::function<vo
           written();
         } else {
           writing_ = true;
+          writing_since_ = clock_.now();
           writer_.submit(
               [save] {
                 save->result = save->write();

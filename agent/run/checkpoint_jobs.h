@@ -41,6 +41,7 @@ class CheckpointJobs {
   void save_beside_then(const Progress& progress, std::function<void()> written, std::function<void()> next);
   void save_then(const Progress& progress, std::function<void()> next);  // `next` once it is durable
   bool writing() const { return writing_; }                              // beside the steps
+  TimePoint writing_since() const { return writing_since_; }             // of the last one beside the steps
   bool saved() const { return saved_; }                                  // one worked
   const std::string& error() const { return error_; }  // of the last save; empty: it worked, or none has ended
 
@@ -66,6 +67,7 @@ class CheckpointJobs {
   Observer& observer_;
   std::function<void()> on_saved_;
   bool writing_ = false, saved_ = false;
+  TimePoint writing_since_;
   std::function<void()> after_writing_;  // null: nothing waits for it
   std::string error_;
 };

@@ -2,14 +2,18 @@
 #include "agent/run/checkpoint_jobs.h"
 
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <limits>
+#include <memory>
 #include <mutex>
 #include <new>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -160,6 +164,32 @@ TEST_F(BesideSteps, StepsGoOnWhileTheDiskIsSlow) {
   EXPECT_TRUE(jobs.begin_due(true, {.steps = 12}, [] {})) << "the next one";
   worker_.run_completions();
   finish(2);
+}
+
+TEST_F(BesideSteps, ADiskThatStandsStillIsNamedWhereTheNextCheckpointWaitsForIt) {
+  std::ostringstream log;
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(
+      std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_st>(log)));
+  Pace pace(swarm_, 1);
+  BoundaryJobs jobs({std::chrono::seconds(10), Duration::zero()}, make_jobs(), *trainer_, pace, clock_, saves_);
+  jobs.start();
+  clock_.advance(std::chrono::seconds(10));
+  gate_.open(false);
+  ASSERT_TRUE(jobs.begin_due(true, {.steps = 7}, [] {}));
+  worker_.run_completions();
+  ASSERT_TRUE(gate_.wait_for(1));
+  clock_.advance(std::chrono::seconds(29));
+  EXPECT_FALSE(jobs.begin_due(true, {.steps = 8}, [] {}));
+  EXPECT_EQ(log.str(), "") << "a slow disk";
+  for (int i = 0; i < 20; ++i) {
+    clock_.advance(std::chrono::seconds(1));
+    EXPECT_FALSE(jobs.begin_due(true, {.steps = 9}, [] {}));
+  }
+  EXPECT_NE(log.str().find("the disk has not taken the last one for more than 30 s"), std::string::npos) << log.str();
+  EXPECT_EQ(log.str().find("the next checkpoint"), log.str().rfind("the next checkpoint")) << "not at each boundary";
+  spdlog::set_default_logger(before);
+  finish(1);
 }
 
 TEST_F(BesideSteps, ADiskThatFillsUpIsToldAndCostsNothingElse) {
