@@ -5,7 +5,6 @@
 // A row that has a goal ends with `met` or `missed`. Over the emulated GPU the times are those of one CPU core.
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -18,7 +17,6 @@
 #include "kernels/cuda/dense.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/levels.h"
-#include "kernels/cuda/low_rank.h"
 #include "kernels/cuda/modulo.h"
 #include "kernels/cuda/outer.h"
 #include "kernels/cuda/pair.h"
@@ -160,18 +158,6 @@ struct DeviceBench {
     row("take_signs", 8, [&] { take_signs_cuda(1e-6f, y, count, on); });
   }
 
-  // As square as may be: vectors are then no bytes to speak of.
-  void low_rank() const {
-    void* const on = stream.handle();
-    const auto columns = static_cast<size_t>(std::sqrt(static_cast<double>(count)));
-    const MatrixSize size{count / columns, columns, 2};
-    const auto* const vectors = reinterpret_cast<const float*>(peer);
-    auto* const products = reinterpret_cast<float*>(own);
-    row("matrix times 2", 4, [&] { matrix_times_cuda(size, x, vectors, products, on); });
-    row("transposed times 2", 4, [&] { transposed_times_cuda(size, x, vectors, products, on); });
-    row("outer product of 2", 8, [&] { add_outer_cuda(size, 1e-6f, vectors, products, y, on); });
-  }
-
   // The goal needs the other side's time: 0 if nobody measured it.
   template <class Body>
   void beside_torch(const char* name, double torch_ms, double goal, const Body& body) const {
@@ -263,7 +249,6 @@ int main(int argc, char** argv) {
   bench.ceiling();
   bench.streaming();
   bench.levels();
-  bench.low_rank();
   bench.top_k(torch_ms(3));
   bench.sketch(torch_ms(4), torch_ms(5));
   bench.overlap();

@@ -6,11 +6,9 @@
 
 #include "kernels/cast.h"
 #include "kernels/cuda/cast.h"
-#include "kernels/cuda/low_rank.h"
 #include "kernels/cuda/modulo.h"
 #include "kernels/cuda/pair.h"
 #include "kernels/cuda/vector_ops.h"
-#include "kernels/low_rank.h"
 #include "kernels/modulo.h"
 #include "kernels/modulo_element.h"
 #include "kernels/pair.h"
@@ -251,96 +249,6 @@ TEST_P(CudaModuloTwins, ModuloApply) {
   });
 }
 
-// Sums of products in double, and of their magnitudes.
-struct ExactSums {
-  explicit ExactSums(size_t count) : sums(count), magnitudes(count) {}
-  void add(size_t at, double product) {
-    sums[at] += product;
-    magnitudes[at] += std::fabs(product);
-  }
-  // Each product is rounded once and each sum once. What overflows may be infinite or no number, as on the host.
-  void expect(const std::vector<float>& got, size_t terms) const {
-    size_t wrong = 0;
-    for (size_t i = 0; i < got.size(); ++i) {
-      if (!(magnitudes[i] < 3e38)) continue;
-      const double rounding = static_cast<double>(terms + 2);
-      wrong += !(std::fabs(double{got[i]} - sums[i]) <= rounding * (1e-7 * magnitudes[i] + 1e-45));
-    }
-    EXPECT_EQ(wrong, 0u);
-  }
-  std::vector<double> sums, magnitudes;
-};
-
-class CudaLowRankTwins : public CudaTwins {
- protected:
-  void expect_products(const MatrixSize& size, const std::vector<float>& x, const std::vector<float>& q,
-                       const std::vector<float>& p) {
-    std::vector<float> y(size.rows * size.rank), z(size.columns * size.rank);
-    const float* const device_x = upload(x);
-    float* const device_y = room<float>(y.size());
-    float* const device_z = room<float>(z.size());
-    matrix_times_cuda(size, device_x, upload(q), device_y, stream());
-    transposed_times_cuda(size, device_x, upload(p), device_z, stream());
-    matrix_times(size, x.data(), q.data(), y.data());
-    transposed_times(size, x.data(), p.data(), z.data());
-    EXPECT_EQ(bits_but_nan(download(device_y, y.size())), bits_but_nan(y));
-    EXPECT_EQ(bits_but_nan(download(device_z, z.size())), bits_but_nan(z));
-    ExactSums exact_y(y.size()), exact_z(z.size());
-    for (size_t k = 0; k < size.rank; ++k) {
-      for (size_t i = 0; i < size.rows; ++i) {
-        for (size_t j = 0; j < size.columns; ++j) {
-          const double element = x[i * size.columns + j];
-          exact_y.add(k * size.rows + i, element * double{q[k * size.columns + j]});
-          exact_z.add(k * size.columns + j, element * double{p[k * size.rows + i]});
-        }
-      }
-    }
-    exact_y.expect(y, size.columns);
-    exact_z.expect(z, size.rows);
-  }
-
-  void expect_outer(const MatrixSize& size, const std::vector<float>& x, const std::vector<float>& z,
-                    const std::vector<float>& p) {
-    std::vector<float> moved = x;
-    float* const device_x = upload(x);
-    add_outer_cuda(size, -0.7f, upload(p), upload(z), device_x, stream());
-    add_outer(size, -0.7f, p.data(), z.data(), moved.data());
-    EXPECT_EQ(bits_but_nan(download(device_x, x.size())), bits_but_nan(moved));
-    ExactSums exact(x.size());
-    for (size_t i = 0; i < size.rows; ++i) {
-      for (size_t j = 0; j < size.columns; ++j) {
-        exact.add(i * size.columns + j, x[i * size.columns + j]);
-        for (size_t k = 0; k < size.rank; ++k) {
-          const double product = double{p[k * size.rows + i]} * double{z[k * size.columns + j]};
-          exact.add(i * size.columns + j, double{-0.7f} * product);
-        }
-      }
-    }
-    exact.expect(moved, 3 * size.rank + 1);
-  }
-};
-
-// Matrices of one column, of one row, of seven, and of others; no vector, a few, and more than a block has warps.
-TEST_P(CudaLowRankTwins, LowRank) {
-  with_each([&](const std::vector<float>& values, const std::vector<float>&) {
-    const size_t most = std::max<size_t>(values.size(), 1), of_seven = std::max<size_t>(values.size() / 7, 1);
-    for (const size_t columns : {size_t{1}, size_t{3}, size_t{33}, of_seven, most}) {
-      if (columns < 33 && values.size() > 2000) continue;  // the emulation is slow at many short rows
-      const size_t rows = values.size() / columns;
-      const std::vector<float> x(values.begin(), values.begin() + static_cast<ptrdiff_t>(rows * columns));
-      for (const size_t rank : {0u, 1u, 2u, 3u, 9u}) {
-        if (values.size() > 2000 ? rank != 2 : rank > 3 && columns != 33) continue;  // as slow
-        SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(columns) + ", rank " + std::to_string(rank));
-        const std::vector<float> q = normal_vector(rng_, columns * rank, 1.0f);
-        const std::vector<float> p = normal_vector(rng_, rows * rank, 1.0f);
-        expect_products({rows, columns, rank}, x, q, p);
-        expect_outer({rows, columns, rank}, x, q, p);
-        buffers_.clear();
-      }
-    }
-  });
-}
-
 TEST_P(CudaTwins, Transfer) {
   with_each([&](const std::vector<float>& x, const std::vector<float>& y) {
     const View view{upload(x), x.size(), MemorySpace::kCuda};
@@ -356,7 +264,6 @@ TEST_P(CudaTwins, Transfer) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Grids, CudaTwins, testing::ValuesIn(kHostileGrids), grid_name);
-INSTANTIATE_TEST_SUITE_P(Grids, CudaLowRankTwins, testing::ValuesIn(kHostileGrids), grid_name);
 INSTANTIATE_TEST_SUITE_P(Grids, CudaModuloTwins, testing::ValuesIn(kHostileGrids), grid_name);
 
 }  // namespace
