@@ -63,9 +63,19 @@ Handover::Answer Handover::wait(Duration patience) {
 
 void Handover::give_state(std::span<const std::byte> state) {
   const std::lock_guard lock(mutex_);
-  if (!has_restored_) state_.assign(state.begin(), state.end());  // a loop that has not taken it has a fresh one
+  if (!has_restored_) {  // a loop that has not taken it has a fresh one
+    state_.emplace(state.begin(), state.end());
+    restored_ = nullptr;
+    keeps_state_ |= !state.empty();
+  }
   wants_state_ = false;
   last_state_ = over_;
+  to_worker_.notify_all();
+}
+
+void Handover::has_no_state() {
+  const std::lock_guard lock(mutex_);
+  wants_state_ = false;
   to_worker_.notify_all();
 }
 
@@ -77,7 +87,7 @@ void Handover::finishing() {
   to_worker_.notify_all();
 }
 
-Handover::Bytes Handover::restored() const {
+std::shared_ptr<const Handover::Bytes> Handover::restored() const {
   const std::lock_guard lock(mutex_);
   return restored_;
 }
@@ -129,24 +139,40 @@ std::optional<Evaluation> Handover::take_evaluation() {
   return std::exchange(evaluation_, std::nullopt);
 }
 
+// The state may be larger than the model, so it is kept only until a checkpoint has it.
 Handover::Bytes Handover::ask_for_state() {
   std::unique_lock lock(mutex_);
-  if (left_ || last_state_ || has_restored_ || !error_.empty()) return state_;
+  if (has_restored_) return *restored_;
+  if (left_ || last_state_) return last_state();
+  if (!error_.empty()) throw StateMissing("the agent has ended: " + error_);
+  state_.reset();
   wants_state_ = true;
   to_loop_.notify_all();
-  if (!to_worker_.wait_for(lock, kStatePatience, [this] { return !wants_state_; })) {
+  const bool answered = to_worker_.wait_for(lock, kStatePatience, [this] { return !wants_state_; });
+  wants_state_ = false;
+  if (left_ || last_state_) return last_state();
+  if (state_) return *std::exchange(state_, std::nullopt);
+  throw StateMissing(
+      answered ? "the loop has no state of its optimizer to give now"
+               : "the loop gave no state of its optimizer within a minute; let it call step() until that answers that "
+                 "the run is over");
+}
+
+Handover::Bytes Handover::last_state() {
+  if (state_) return *state_;
+  if (restored_) return *restored_;  // the loop could not take it
+  if (keeps_state_) {
     spdlog::warn(
-        "the loop gave no state of its optimizer within a minute, and the checkpoint has an earlier one; let the loop "
-        "call step() until it answers that the run is over");
-    wants_state_ = false;
+        "the loop gave no state of its optimizer after its last step, so a restart begins with a fresh one; let it "
+        "give "
+        "one before it leaves or finishes");
   }
-  return state_;
+  return {};
 }
 
 void Handover::restore(std::span<const std::byte> state) {
   const std::lock_guard lock(mutex_);
-  state_.assign(state.begin(), state.end());
-  restored_ = state_;
+  restored_ = std::make_shared<Bytes>(state.begin(), state.end());
   has_restored_ = true;
 }
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -40,8 +41,9 @@ class Handover {
   Answer step(uint64_t samples, double loss, Duration patience);  // an optimizer step has ended
   Answer wait(Duration patience);
   void give_state(std::span<const std::byte> state);
-  void finishing();  // after kOver: no state follows
-  Bytes restored() const;
+  void has_no_state();                            // now: the checkpoint that wants it is not written
+  void finishing();                               // after kOver: no state follows
+  std::shared_ptr<const Bytes> restored() const;  // null: nothing, or the loop has given another since
   void report(const Evaluation& evaluation);
   void leave();  // no more steps; those taken count
 
@@ -51,7 +53,8 @@ class Handover {
   TimePoint last_step() const;  // or since when the loop has its turn; TimePoint::max(): it is the agent's
   StepReport take() const;
   std::optional<Evaluation> take_evaluation();
-  Bytes ask_for_state();  // worker: waits until the loop, which waits for its turn, has given it
+  // Worker: waits until the loop, which waits for its turn, has given it; at most a minute, then throws StateMissing.
+  Bytes ask_for_state();
   void restore(std::span<const std::byte> state);
   void end(const std::string& error);  // no more steps are wanted; empty: as it should be
 
@@ -65,6 +68,7 @@ class Handover {
  private:
   Answer answer(std::unique_lock<std::mutex>& lock, Duration patience);
   void hand_over(std::unique_lock<std::mutex>& lock);
+  Bytes last_state();
 
   const Clock& clock_;
   mutable std::mutex mutex_;
@@ -74,13 +78,15 @@ class Handover {
   bool with_loop_ = false, left_ = false, over_ = false;
   bool fresh_ = false;  // given since the loop last looked
   bool wants_state_ = false, has_restored_ = false;
-  bool last_state_ = false;  // the loop has given it after the end, or gives none
+  bool last_state_ = false;   // the loop has given it after the end, or gives none
+  bool keeps_state_ = false;  // the loop has given one that was not empty
   LocalSteps asked_;
   StepReport report_;
   double loss_sum_ = 0;
   uint64_t steps_ = 0;
   TimePoint given_, last_step_, taken_back_;
-  Bytes state_, restored_;
+  std::optional<Bytes> state_;  // that no checkpoint has; after the last step, that of the last one
+  std::shared_ptr<const Bytes> restored_;
   std::optional<Evaluation> evaluation_;
   std::string error_;
 };

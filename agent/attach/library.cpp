@@ -227,16 +227,22 @@ int starling_step(starling_swarm* handle, uint64_t samples, double loss, int ms)
 }
 
 int starling_put_state(starling_swarm* handle, const void* data, uint64_t size) {
-  if (data == nullptr && size > 0) return STARLING_BAD_ARGUMENT;
+  if (data == nullptr && size > 0 && size != STARLING_NO_STATE) return STARLING_BAD_ARGUMENT;
   return driving(handle, [=](OpenSwarm& swarm) -> int {
+    if (data == nullptr && size == STARLING_NO_STATE) {
+      swarm.agent->handover().has_no_state();
+      return STARLING_GO;
+    }
     swarm.agent->handover().give_state({static_cast<const std::byte*>(data), size});
     return STARLING_GO;
   });
 }
 
 int64_t starling_take_state(starling_swarm* handle, void* to, uint64_t size) {
-  return with(handle,
-              [=](OpenSwarm& swarm) -> int64_t { return copy_bytes(swarm.agent->handover().restored(), to, size); });
+  return with(handle, [=](OpenSwarm& swarm) -> int64_t {
+    const auto restored = swarm.agent->handover().restored();
+    return restored ? copy_bytes(*restored, to, size) : 0;
+  });
 }
 
 int starling_report(starling_swarm* handle, double accuracy, double loss, uint64_t samples) {

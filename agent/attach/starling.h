@@ -12,6 +12,7 @@ extern "C" {
 
 #define STARLING_API __attribute__((visibility("default")))
 #define STARLING_ABI 1
+#define STARLING_NO_STATE UINT64_MAX
 
 typedef struct starling_swarm starling_swarm;
 
@@ -72,8 +73,9 @@ STARLING_API int starling_abi(void); /* STARLING_ABI */
 STARLING_API int starling_open(const starling_options*, starling_swarm** out, char* error, uint64_t error_size);
 STARLING_API int starling_wait(starling_swarm*, int ms);
 STARLING_API int starling_step(starling_swarm*, uint64_t samples, double loss, int ms);
-STARLING_API int starling_put_state(starling_swarm*, const void*, uint64_t size); /* copied */
-STARLING_API int64_t starling_take_state(starling_swarm*, void*, uint64_t size);  /* its size; copied if it fits */
+/* Copied. NULL, 0: it has none. NULL, STARLING_NO_STATE: not now, and the checkpoint is not written. */
+STARLING_API int starling_put_state(starling_swarm*, const void*, uint64_t size);
+STARLING_API int64_t starling_take_state(starling_swarm*, void*, uint64_t size); /* its size; copied if it fits */
 STARLING_API int starling_report(starling_swarm*, double accuracy, double loss, uint64_t samples);
 STARLING_API int starling_look(starling_swarm*, starling_now*); /* any thread */
 STARLING_API int64_t starling_log(starling_swarm*, int* level, char* line,

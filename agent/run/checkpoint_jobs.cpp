@@ -50,8 +50,12 @@ void CheckpointJobs::save_beside_then(const Progress& progress, std::function<vo
   worker_.submit(
       [this, save] {
         std::vector<std::byte> memory = model_.save();
-        save->write = keeper_.copy_to_save(save->progress, trainer_, memory, save->alone);
-        if (!save->write) save->result = keeper_.save(save->progress, trainer_, memory, save->alone);
+        try {
+          save->write = keeper_.copy_to_save(save->progress, trainer_, memory, save->alone);
+          if (!save->write) save->result = keeper_.save(save->progress, trainer_, memory, save->alone);
+        } catch (const StateMissing& missing) {
+          save->result = {"", missing.what()};
+        }
       },
       [this, save, written = std::move(written), next = std::move(next)] {
         if (!save->write) {
@@ -79,11 +83,18 @@ void CheckpointJobs::save_beside_then(const Progress& progress, std::function<vo
 void CheckpointJobs::save_then(const Progress& progress, std::function<void()> next) {
   when_written([this, progress, next = std::move(next)] {
     const std::shared_ptr<Save> save = begin(progress);
-    worker_.submit([this, save] { save->result = keeper_.save(save->progress, trainer_, model_.save(), save->alone); },
-                   [this, save, next] {
-                     ended(*save);
-                     next();
-                   });
+    worker_.submit(
+        [this, save] {
+          try {
+            save->result = keeper_.save(save->progress, trainer_, model_.save(), save->alone);
+          } catch (const StateMissing& missing) {
+            save->result = {"", missing.what()};
+          }
+        },
+        [this, save, next] {
+          ended(*save);
+          next();
+        });
   });
 }
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -80,6 +81,11 @@ struct TrainerData {
   bool adaptive = false;               // the optimizer scales the steps of each element, as Adam does
 };
 
+class StateMissing : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 class Trainer {
  public:
   virtual ~Trainer() = default;
@@ -111,7 +117,7 @@ class Trainer {
   // Everything but the sections "params" and "momentum": other sections, other optimizer state, rng state, place in
   // the data. load_state returns false and changes nothing if the bytes do not fit this trainer. With other data than
   // the bytes were saved with, they fit, and the epoch begins anew.
-  virtual std::vector<std::byte> save_state() = 0;
+  virtual std::vector<std::byte> save_state() = 0;  // throws StateMissing if it cannot be had now
   virtual bool load_state(std::span<const std::byte> state) = 0;
 
   virtual TrainerData data() const = 0;

@@ -5,8 +5,11 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <limits>
+#include <string>
 #include <thread>
+#include <utility>
 
 namespace starling {
 namespace {
@@ -134,7 +137,7 @@ TEST_F(HandoverTest, ACheckpointHasTheStateOfALoopThatWaits) {
   handover.restore(bytes({4}));
   give(1);
   EXPECT_EQ(handover.wait(kAtOnce), Answer::kRestored);
-  EXPECT_EQ(handover.restored(), bytes({4}));
+  EXPECT_EQ(*handover.restored(), bytes({4}));
   EXPECT_EQ(handover.wait(kAtOnce), Answer::kGo);
 }
 
@@ -175,6 +178,45 @@ TEST_F(HandoverTest, NobodyWaitsForTheStateOfALoopThatFinishes) {
   handover.finishing();
   worker.join();
   EXPECT_EQ(saved, bytes({1}));
+}
+
+// It may be twice as large as the model.
+TEST_F(HandoverTest, AStateIsKeptUntilACheckpointHasIt) {
+  const auto ask = [&](const std::function<void()>& answer) {
+    Handover::Bytes saved;
+    std::string missing;
+    std::thread worker([&] {
+      try {
+        saved = handover.ask_for_state();
+      } catch (const StateMissing& caught) {
+        missing = caught.what();
+      }
+    });
+    while (handover.wait(kPatience) != Answer::kStateWanted) {
+    }
+    answer();
+    worker.join();
+    return std::pair(saved, missing);
+  };
+  EXPECT_EQ(ask([&] { handover.give_state(bytes({1, 2})); }).first, bytes({1, 2}));
+  const auto [saved, missing] = ask([&] { handover.has_no_state(); });
+  EXPECT_TRUE(saved.empty());
+  EXPECT_NE(missing.find("no state of its optimizer"), std::string::npos) << "the one before is not written again";
+  handover.restore(bytes({3}));
+  give(1);
+  EXPECT_EQ(handover.wait(kAtOnce), Answer::kRestored);
+  EXPECT_EQ(*handover.restored(), bytes({3}));
+  handover.give_state(bytes({4}));
+  EXPECT_EQ(handover.restored(), nullptr);
+}
+
+TEST_F(HandoverTest, WhatALoopCouldNotTakeIsSavedAgain) {
+  handover.restore(bytes({3}));
+  give(1);
+  EXPECT_EQ(handover.wait(kAtOnce), Answer::kRestored);
+  handover.has_no_state();
+  handover.leave();
+  EXPECT_EQ(handover.ask_for_state(), bytes({3}));
 }
 
 TEST_F(HandoverTest, NobodyWaitsForTheStateOfALoopThatIsGone) {

@@ -283,10 +283,11 @@ class Swarm:
   # ---- checkpoints
 
   def _put_state(self):
+    saved, size = io.BytesIO(), lib.NO_STATE
     try:
       if self._restoring:
         return
-      saved = io.BytesIO()
+      self._state = b''
       optimizer = self._optimizer.state_dict() if self._optimizer is not None else None
       local = {name: tensor.detach() for name, tensor in self._local_tensors().items() if self._is_kept(name, tensor)}
       extra = self._extra() if self._extra else None
@@ -294,9 +295,12 @@ class Swarm:
       exact = {name: copied.tensor for name, copied in self._block.copied.items() if copied.rest is None}
       state = {'optimizer': optimizer, 'buffers': local, 'extra': extra, 'exact': exact}
       torch.save({**state, 'followed': bool(self._schedulers)}, saved)
-      self._state = saved.getvalue()
+      size = saved.tell()
     finally:  # the agent waits for it
-      _C.starling_put_state(self._handle, self._state, len(self._state))
+      with saved.getbuffer() as view:
+        data = (ctypes.c_char * size).from_buffer(view) if size != lib.NO_STATE else None
+        _C.starling_put_state(self._handle, data, size)
+        del data
 
   def _local_tensors(self):
     named = (*self._model.named_parameters(), *self._model.named_buffers())

@@ -9,6 +9,7 @@ FAILED, FORKED, BUSY, CLOSED, BAD_ARGUMENT = -1, -2, -3, -4, -5
 PHASES = ('joining', 'gathering', 'training', 'settling', 'ended')
 ABI = 1
 FROZEN = 2  # Tensor.averaged
+NO_STATE = 2**64 - 1
 
 
 class Tensor(ctypes.Structure):
@@ -58,7 +59,7 @@ SIGNATURES = {
   'open': (c_int, [POINTER(Options), POINTER(c_void_p), c_char_p, c_uint64]),
   'wait': (c_int, [c_void_p, c_int]),
   'step': (c_int, [c_void_p, c_uint64, c_double, c_int]),
-  'put_state': (c_int, [c_void_p, c_char_p, c_uint64]),
+  'put_state': (c_int, [c_void_p, c_void_p, c_uint64]),
   'take_state': (c_int64, [c_void_p, c_void_p, c_uint64]),
   'report': (c_int, [c_void_p, c_double, c_double, c_uint64]),
   'look': (c_int, [c_void_p, POINTER(Now)]),
