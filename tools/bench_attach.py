@@ -1,6 +1,7 @@
 """What joining costs a PyTorch loop, beside the same loop without it. `tools/bench attach` runs it.
 
-Its own process is the loop that is measured; `peer ADDRESS` is the other member, which trains until it is killed.
+Its own process is the loop that is measured; `peer ADDRESS SIZE` is the other member, which trains until it is killed.
+`found STATE SIZE` is one that begins the swarm.
 """
 
 import contextlib
@@ -74,8 +75,8 @@ def resident():
 
 
 @contextlib.contextmanager
-def peer(address, size):
-  child = subprocess.Popen([sys.executable, __file__, "peer", address, size])
+def other(role, where, size):
+  child = subprocess.Popen([sys.executable, __file__, role, where, size])
   try:
     yield
   finally:
@@ -108,7 +109,7 @@ def costs(folder):
   with starling.join(joined.model, joined.optimizer, state=folder, local_steps=8, **ALONE) as swarm:
     ratio = overhead(swarm, joined, plain, time.process_time)
     print(f"  2 M, 8 local steps, alone: CPU    {ratio} (goal <= 3)")
-    with peer(address(folder), "2 M"):
+    with other("peer", address(folder), "2 M"):
       wait_for_peer(swarm, joined)
       ratio = overhead(swarm, joined, plain, time.perf_counter)
     print(f"  the same with a peer: time        {ratio} (goal <= 5)")
@@ -118,7 +119,7 @@ def boundary(folder):
   loop = Loop("10 M")
   settings = {"local_steps": 4, "exchange": {"overlap": "on"}}
   joined = starling.join(loop.model, loop.optimizer, state=folder, **settings, **ALONE)
-  with joined as swarm, peer(address(folder), "10 M"):
+  with joined as swarm, other("peer", address(folder), "10 M"):
     wait_for_peer(swarm, loop)
     taken = []
     while len(taken) < 40:
@@ -131,28 +132,25 @@ def boundary(folder):
   print(f"  10 M, a boundary with a peer      {statistics.median(taken):.1f} ms (goal <= 15)")
 
 
+def join_ms(**arguments):
+  loop = Loop("10 M")
+  began = time.perf_counter()
+  swarm = starling.join(loop.model, loop.optimizer, **arguments)
+  taken = 1e3 * (time.perf_counter() - began)
+  swarm.close()
+  return taken
+
+
 def joins(folder):
-  times = {"founder": [], "newcomer": []}
-  for number in range(5):
-    one, two = Loop("10 M", 1), Loop("10 M", 2)
-    began = time.perf_counter()
-    founder = starling.join(one.model, one.optimizer, state=f"{folder}-{number}a", local_steps=1, **ALONE)
-    times["founder"].append(time.perf_counter() - began)
-    for _ in range(3):
-      founder.step(one.step(), BATCH)
-    began = time.perf_counter()
-    newcomer = starling.join(
-      two.model,
-      two.optimizer,
-      state=f"{folder}-{number}b",
-      bootstrap=address(f"{folder}-{number}a"),
-      listen="127.0.0.1:0",
-    )
-    times["newcomer"].append(time.perf_counter() - began)
-    for swarm in (newcomer, founder):
-      swarm.close()
-  for name, taken in times.items():
-    print(f"  10 M, join of a {name:9}         {1e3 * statistics.median(taken):.0f} ms (goal <= 150, plus transfer)")
+  founder = statistics.median(join_ms(state=f"{folder}-{number}", **ALONE) for number in range(5))
+  print(f"  10 M, join of a founder           {founder:.0f} ms (goal <= 150)")
+  with other("found", folder, "10 M"):
+    while not (pathlib.Path(folder) / "address").exists():
+      time.sleep(0.1)
+    time.sleep(5)  # it trains
+    at = {"bootstrap": address(folder), "listen": "127.0.0.1:0"}
+    newcomer = statistics.median(join_ms(state=f"{folder}-n{number}", **at) for number in range(5))
+  print(f"  10 M, join of a newcomer          {newcomer:.0f} ms (goal <= 150, plus transfer)")
 
 
 def memory(folder):
@@ -161,7 +159,7 @@ def memory(folder):
     loop.step()
   before = resident()
   joined = starling.join(loop.model, loop.optimizer, state=folder, local_steps=1, **ALONE)
-  with joined as swarm, peer(address(folder), "10 M"):
+  with joined as swarm, other("peer", address(folder), "10 M"):
     wait_for_peer(swarm, loop)
     for _ in range(50):
       swarm.step(loop.step(), BATCH)
@@ -169,18 +167,21 @@ def memory(folder):
   print(f"  10 M in pairs, memory beyond      {beyond:.2f} of the model's bytes (goal <= 1.5)")
 
 
-def train(address, size):
+def train(role, where, size):
   loop = Loop(size, 2)
   with tempfile.TemporaryDirectory() as folder:
-    swarm = starling.join(loop.model, loop.optimizer, state=folder, listen="127.0.0.1:0", bootstrap=address)
+    place = {"state": folder, "listen": "127.0.0.1:0", "bootstrap": where}
+    if role == "found":
+      place = {"state": where, "local_steps": 1, **ALONE}
+    swarm = starling.join(loop.model, loop.optimizer, **place)
     while swarm.step(loop.step(), BATCH):
       pass
 
 
 def main():
   torch.set_num_threads(1)
-  if sys.argv[1:2] == ["peer"]:
-    return train(*sys.argv[2:])
+  if len(sys.argv) > 1:
+    return train(*sys.argv[1:])
   print(f"attach: PyTorch {torch.__version__}, one thread, AdamW, batch {BATCH}; {PAIRS} pairs of {BURST} steps")
   for part in (call, costs, boundary, joins, memory):
     with tempfile.TemporaryDirectory() as folder:
